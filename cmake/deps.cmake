@@ -1,0 +1,26 @@
+# Third-party libraries, all from the distribution; static archives are preferred so that a wheel stands alone.
+# docs/dependencies.md says why each was chosen.
+find_package(Threads REQUIRED)
+
+function(msprobe_static target archive)
+  add_library(${target} INTERFACE)
+  find_library(${target}_path NAMES lib${archive}.a ${archive})
+  if(${target}_path)
+    target_link_libraries(${target} INTERFACE ${${target}_path} ${ARGN})
+  else()
+    message(WARNING "${archive} was not found: rooms that need it will not link (run tools/setup.sh)")
+  endif()
+endfunction()
+
+add_library(msprobe_common INTERFACE)
+target_link_libraries(msprobe_common INTERFACE Threads::Threads)
+target_compile_definitions(msprobe_common INTERFACE FMT_HEADER_ONLY=1 MSPROBE_VERSION="${PROJECT_VERSION}")
+msprobe_static(msprobe_deflate deflate)
+msprobe_static(msprobe_zlib z)
+# libxlsxwriter has no static archive in the distribution: src/report loads it when a sheet is asked for.
+add_library(msprobe_xlsx INTERFACE)
+target_link_libraries(msprobe_xlsx INTERFACE ${CMAKE_DL_LIBS})
+msprobe_static(msprobe_sqlite sqlite3 ${CMAKE_DL_LIBS} m)
+msprobe_static(msprobe_yaml yaml-cpp)
+add_library(msprobe_http INTERFACE)
+add_library(msprobe_cli11 INTERFACE)

@@ -1,0 +1,229 @@
+#include "base/file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+namespace msprobe {
+namespace {
+
+std::string Reason() { return std::strerror(errno); }
+
+constexpr size_t kBufferBytes = size_t{1} << 20;
+
+std::string TempName(const std::string& path) {
+  static std::atomic<unsigned> counter{0};
+  return path + ".tmp" + std::to_string(getpid()) + "." + std::to_string(counter.fetch_add(1));
+}
+
+}  // namespace
+
+StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
+  MappedFile file;
+  file.path_ = path;
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    if (errno == ENOENT) return BadInput(path + " does not exist: check the path");
+    return BadInput(path + " cannot be read (" + Reason() + "): check the path and its permissions");
+  }
+  struct stat st {};
+  if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+    close(fd);
+    return BadInput(path + " is not a regular file: give the path of a file");
+  }
+  file.size_ = static_cast<size_t>(st.st_size);
+  if (file.size_ > 0) {
+    void* p = mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (p == MAP_FAILED) {
+      const std::string why = Reason();
+      close(fd);
+      return InternalError(path + " cannot be mapped (" + why + ")");
+    }
+    file.data_ = static_cast<const char*>(p);
+  }
+  close(fd);
+  return file;
+}
+
+MappedFile::MappedFile(MappedFile&& o) noexcept
+    : data_(std::exchange(o.data_, nullptr)), size_(std::exchange(o.size_, 0)), path_(std::move(o.path_)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& o) noexcept {
+  if (this != &o) {
+    if (data_) munmap(const_cast<char*>(data_), size_);
+    data_ = std::exchange(o.data_, nullptr);
+    size_ = std::exchange(o.size_, 0);
+    path_ = std::move(o.path_);
+  }
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_) munmap(const_cast<char*>(data_), size_);
+}
+
+void MappedFile::Release(size_t begin, size_t end) const {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  begin = (begin + page - 1) / page * page;
+  end = std::min(end, size_) / page * page;
+  if (data_ && end > begin) (void)madvise(const_cast<char*>(data_) + begin, end - begin, MADV_DONTNEED);
+}
+
+StatusOr<OutputFile> OutputFile::Create(const std::string& path) {
+  OutputFile file;
+  file.path_ = path;
+  file.temp_ = TempName(path);
+  file.fd_ = open(file.temp_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode);
+  if (file.fd_ < 0) {
+    return BadInput(path + " cannot be written (" + Reason() + "): choose another output directory with -o");
+  }
+  (void)fchmod(file.fd_, kFileMode);
+  file.buffer_.reserve(kBufferBytes);
+  return file;
+}
+
+OutputFile::OutputFile(OutputFile&& o) noexcept
+    : fd_(std::exchange(o.fd_, -1)),
+      path_(std::move(o.path_)),
+      temp_(std::exchange(o.temp_, {})),
+      buffer_(std::move(o.buffer_)),
+      written_(o.written_) {}
+
+OutputFile::~OutputFile() {
+  if (fd_ >= 0) close(fd_);
+  if (!temp_.empty()) unlink(temp_.c_str());
+}
+
+Status OutputFile::Flush() {
+  size_t done = 0;
+  while (done < buffer_.size()) {
+    const ssize_t k = write(fd_, buffer_.data() + done, buffer_.size() - done);
+    if (k < 0) {
+      if (errno == EINTR) continue;
+      return InternalError(path_ + " could not be written (" + Reason() + "): free some space or choose another directory with -o");
+    }
+    done += static_cast<size_t>(k);
+  }
+  written_ += done;
+  buffer_.clear();
+  return OkStatus();
+}
+
+Status OutputFile::Write(std::string_view bytes) {
+  buffer_.append(bytes);
+  return buffer_.size() >= kBufferBytes ? Flush() : OkStatus();
+}
+
+Status OutputFile::Commit() {
+  MSP_RETURN_IF_ERROR(Flush());
+  const int fd = std::exchange(fd_, -1);
+  if (close(fd) != 0) return InternalError(path_ + " could not be written (" + Reason() + ")");
+  if (rename(temp_.c_str(), path_.c_str()) != 0) {
+    return InternalError(path_ + " could not be put in place (" + Reason() + "): choose another directory with -o");
+  }
+  temp_.clear();
+  return OkStatus();
+}
+
+TempPath::TempPath(const std::string& final_path) : final_(final_path), temp_(TempName(final_path)) {}
+
+TempPath::~TempPath() {
+  if (committed_) return;
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) unlink((temp_ + suffix).c_str());
+}
+
+Status TempPath::Commit() {
+  (void)chmod(temp_.c_str(), kFileMode);
+  if (rename(temp_.c_str(), final_.c_str()) != 0) {
+    return InternalError(final_ + " could not be put in place (" + Reason() + "): choose another directory with -o");
+  }
+  committed_ = true;
+  return OkStatus();
+}
+
+Status MakeOutputDir(const std::string& path) {
+  if (path.empty()) return BadInput("the output path is empty: give a directory with -o");
+  if (path.size() > 4096) return BadInput("the output path is longer than 4096 bytes: choose a shorter one with -o");
+  for (size_t i = 1; i <= path.size(); ++i) {
+    if (i < path.size() && path[i] != '/') continue;
+    const std::string part = path.substr(0, i);
+    if (mkdir(part.c_str(), kDirMode) == 0 || errno == EEXIST) {
+      if (errno == EEXIST && !IsDirectory(part)) {
+        return BadInput(part + " is a file, not a directory: choose another output directory with -o");
+      }
+      continue;
+    }
+    if (IsDirectory(part)) continue;
+    return BadInput(part + " cannot be created (" + Reason() + "): choose another output directory with -o");
+  }
+  if (access(path.c_str(), W_OK | X_OK) != 0) {
+    return BadInput(path + " is not writable (" + Reason() + "): choose another output directory with -o");
+  }
+  return OkStatus();
+}
+
+bool IsDirectory(const std::string& path) {
+  struct stat st {};
+  return stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+}
+bool IsRegularFile(const std::string& path) {
+  struct stat st {};
+  return stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode);
+}
+bool PathExists(const std::string& path) {
+  struct stat st {};
+  return stat(path.c_str(), &st) == 0;
+}
+
+StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) {
+  DIR* dir = opendir(path.c_str());
+  if (!dir) return BadInput(path + " cannot be listed (" + Reason() + "): check the path");
+  std::vector<std::string> names;
+  while (const dirent* entry = readdir(dir)) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  closedir(dir);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string JoinPath(std::string_view a, std::string_view b) {
+  std::string out(a);
+  if (!out.empty() && out.back() != '/') out += '/';
+  out += b;
+  return out;
+}
+
+std::string_view BaseName(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  const size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+std::string_view DirName(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  const size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos) return ".";
+  return slash == 0 ? path.substr(0, 1) : path.substr(0, slash);
+}
+
+std::string TimestampNow() {
+  const std::time_t now = std::time(nullptr);
+  std::tm tm {};
+  localtime_r(&now, &tm);
+  char buf[32];
+  const size_t n = std::strftime(buf, sizeof buf, "%Y%m%d%H%M%S", &tm);
+  return {buf, n};
+}
+
+}  // namespace msprobe

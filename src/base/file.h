@@ -1,0 +1,92 @@
+// Files: read-only maps, outputs that appear whole or not at all, directories and their permissions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace msprobe {
+
+inline constexpr unsigned kDirMode = 0750;
+inline constexpr unsigned kFileMode = 0640;
+
+/// A whole file mapped read-only. The pages are the kernel's, so a 10 GB file costs address space, not memory.
+class MappedFile {
+ public:
+  /// kBadInput when the path is missing, not a regular file, or not readable.
+  static StatusOr<MappedFile> Open(const std::string& path);
+  MappedFile(MappedFile&&) noexcept;
+  MappedFile& operator=(MappedFile&&) noexcept;
+  ~MappedFile();
+  std::string_view text() const { return {data_, size_}; }
+  const std::string& path() const { return path_; }
+  /// Tells the kernel that bytes [begin, end) will not be read again soon.
+  void Release(size_t begin, size_t end) const;
+
+ private:
+  MappedFile() = default;
+  const char* data_ = nullptr;
+  size_t size_ = 0;
+  std::string path_;
+};
+
+/// A file written under a temporary name in its final directory and renamed by Commit(). Without Commit() (an error, an
+/// exception, Ctrl-C) the temporary file is removed and a file already at `path` stays as it was.
+class OutputFile {
+ public:
+  static StatusOr<OutputFile> Create(const std::string& path);
+  OutputFile(OutputFile&&) noexcept;
+  OutputFile& operator=(OutputFile&&) = delete;
+  ~OutputFile();
+  /// Buffered; kInternal with the path and the reason (disk full, ...) when the kernel refuses.
+  Status Write(std::string_view bytes);
+  Status Commit();
+  const std::string& path() const { return path_; }
+  uint64_t bytes_written() const { return written_; }
+
+ private:
+  OutputFile() = default;
+  Status Flush();
+  int fd_ = -1;
+  std::string path_, temp_, buffer_;
+  uint64_t written_ = 0;
+};
+
+/// A name for a temporary file beside `path`, for libraries (SQLite, xlsx) that open files themselves; the object removes
+/// it (and "-wal", "-shm", "-journal" companions) unless Commit() renamed it to `path` with mode 0640.
+class TempPath {
+ public:
+  explicit TempPath(const std::string& final_path);
+  TempPath(const TempPath&) = delete;
+  TempPath& operator=(const TempPath&) = delete;
+  ~TempPath();
+  const std::string& path() const { return temp_; }
+  Status Commit();
+
+ private:
+  std::string final_, temp_;
+  bool committed_ = false;
+};
+
+/// Creates `path` and its parents with mode 0750 and checks that files can be made in it.
+/// kBadInput with the failing part of the path and the reason otherwise.
+Status MakeOutputDir(const std::string& path);
+
+bool IsDirectory(const std::string& path);
+bool IsRegularFile(const std::string& path);
+bool PathExists(const std::string& path);
+/// Names in a directory, sorted bytewise, without "." and "..".
+StatusOr<std::vector<std::string>> ListDirectory(const std::string& path);
+std::string JoinPath(std::string_view a, std::string_view b);
+std::string_view BaseName(std::string_view path);
+std::string_view DirName(std::string_view path);
+
+/// Local time as YYYYmmddHHMMSS, as result files are named.
+std::string TimestampNow();
+
+}  // namespace msprobe

@@ -1,0 +1,187 @@
+#include "base/text.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+namespace msprobe {
+namespace {
+
+void AppendFinite(std::string& out, double v) {
+  char buf[64];
+  const double a = std::fabs(v);
+  // Python switches to the exponent form at 1e16 and below 1e-4.
+  if (a != 0 && (a >= 1e16 || a < 1e-4)) {
+    auto r = std::to_chars(buf, buf + sizeof buf, v, std::chars_format::scientific);
+    out.append(buf, r.ptr);
+    return;
+  }
+  auto r = std::to_chars(buf, buf + sizeof buf, v, std::chars_format::fixed);
+  const size_t n = static_cast<size_t>(r.ptr - buf);
+  out.append(buf, n);
+  if (!std::memchr(buf, '.', n)) out += ".0";
+}
+
+// Length of the valid UTF-8 sequence at s[i], its code point in `cp`; 0 when the bytes are not UTF-8.
+size_t Utf8At(std::string_view s, size_t i, uint32_t& cp) {
+  const auto byte = [&](size_t k) { return static_cast<unsigned char>(s[k]); };
+  const unsigned char c = byte(i);
+  size_t n = 0;
+  if (c < 0x80) {
+    cp = c;
+    return 1;
+  }
+  if ((c & 0xE0) == 0xC0) {
+    n = 2;
+    cp = c & 0x1F;
+  } else if ((c & 0xF0) == 0xE0) {
+    n = 3;
+    cp = c & 0x0F;
+  } else if ((c & 0xF8) == 0xF0) {
+    n = 4;
+    cp = c & 0x07;
+  } else {
+    return 0;
+  }
+  if (i + n > s.size()) return 0;
+  for (size_t k = 1; k < n; ++k) {
+    if ((byte(i + k) & 0xC0) != 0x80) return 0;
+    cp = (cp << 6) | (byte(i + k) & 0x3F);
+  }
+  static constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (cp < kLeast[n] || cp > 0x10FFFF || (cp >= 0xD800 && cp <= 0xDFFF)) return 0;
+  return n;
+}
+
+void AppendHex4(std::string& out, uint32_t v) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  out += "\\u";
+  for (int shift = 12; shift >= 0; shift -= 4) out += kHex[(v >> shift) & 15];
+}
+
+}  // namespace
+
+void AppendPyRepr(std::string& out, double v) {
+  if (std::isnan(v)) {
+    out += "nan";
+  } else if (std::isinf(v)) {
+    out += v < 0 ? "-inf" : "inf";
+  } else {
+    AppendFinite(out, v);
+  }
+}
+
+std::string PyRepr(double v) {
+  std::string s;
+  AppendPyRepr(s, v);
+  return s;
+}
+
+void AppendJsonNumber(std::string& out, double v) {
+  if (std::isnan(v)) {
+    out += "NaN";
+  } else if (std::isinf(v)) {
+    out += v < 0 ? "-Infinity" : "Infinity";
+  } else {
+    AppendFinite(out, v);
+  }
+}
+
+void AppendInt(std::string& out, int64_t v) {
+  char buf[24];
+  auto r = std::to_chars(buf, buf + sizeof buf, v);
+  out.append(buf, r.ptr);
+}
+
+void AppendJsonString(std::string& out, std::string_view s, bool ascii) {
+  out += '"';
+  for (size_t i = 0; i < s.size();) {
+    const unsigned char c = static_cast<unsigned char>(s[i]);
+    if (c >= 0x20 && c < 0x7F) {
+      if (c == '"' || c == '\\') out += '\\';
+      out += static_cast<char>(c);
+      ++i;
+      continue;
+    }
+    switch (c) {
+      case '\n': out += "\\n"; ++i; continue;
+      case '\r': out += "\\r"; ++i; continue;
+      case '\t': out += "\\t"; ++i; continue;
+      case '\b': out += "\\b"; ++i; continue;
+      case '\f': out += "\\f"; ++i; continue;
+      default: break;
+    }
+    uint32_t cp = 0xFFFD;
+    size_t n = Utf8At(s, i, cp);
+    if (n == 0) {
+      cp = 0xFFFD;
+      n = 1;
+      if (!ascii) {
+        out += "\xEF\xBF\xBD";
+        i += n;
+        continue;
+      }
+    }
+    if (cp < 0x20) {
+      AppendHex4(out, cp);
+    } else if (!ascii || cp == 0x7F) {
+      out.append(s.substr(i, n));
+    } else if (cp >= 0x10000) {
+      AppendHex4(out, 0xD800 + ((cp - 0x10000) >> 10));
+      AppendHex4(out, 0xDC00 + ((cp - 0x10000) & 0x3FF));
+    } else {
+      AppendHex4(out, cp);
+    }
+    i += n;
+  }
+  out += '"';
+}
+
+void AppendPyStrRepr(std::string& out, std::string_view s) {
+  const bool single = s.find('\'') != std::string_view::npos;
+  const bool dbl = s.find('"') != std::string_view::npos;
+  const char quote = single && !dbl ? '"' : '\'';
+  static constexpr char kHex[] = "0123456789abcdef";
+  out += quote;
+  for (char ch : s) {
+    const unsigned char c = static_cast<unsigned char>(ch);
+    if (ch == quote || ch == '\\') {
+      out += '\\';
+      out += ch;
+    } else if (ch == '\n') {
+      out += "\\n";
+    } else if (ch == '\r') {
+      out += "\\r";
+    } else if (ch == '\t') {
+      out += "\\t";
+    } else if (c < 0x20 || c == 0x7F) {
+      out += "\\x";
+      out += kHex[c >> 4];
+      out += kHex[c & 15];
+    } else {
+      out += ch;
+    }
+  }
+  out += quote;
+}
+
+void AppendFixed(std::string& out, double v, int digits) {
+  char buf[400];
+  auto r = std::to_chars(buf, buf + sizeof buf, v, std::chars_format::fixed, digits);
+  if (r.ec == std::errc()) out.append(buf, r.ptr);
+}
+
+bool StartsWith(std::string_view s, std::string_view prefix) { return s.substr(0, prefix.size()) == prefix; }
+bool EndsWith(std::string_view s, std::string_view suffix) {
+  return s.size() >= suffix.size() && s.substr(s.size() - suffix.size()) == suffix;
+}
+bool Contains(std::string_view s, std::string_view part) { return s.find(part) != std::string_view::npos; }
+bool IsDigits(std::string_view s) {
+  if (s.empty()) return false;
+  for (char c : s) {
+    if (c < '0' || c > '9') return false;
+  }
+  return true;
+}
+
+}  // namespace msprobe

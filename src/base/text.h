@@ -1,0 +1,34 @@
+// Text the way Python writes it, because every file we share with other tools was written by Python first.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace msprobe {
+
+/// Appends `v` as Python's repr(float): shortest digits that round-trip, "1.0", "1e-05", "nan", "inf", "-inf".
+void AppendPyRepr(std::string& out, double v);
+std::string PyRepr(double v);
+
+/// Appends `v` as json.dumps writes it: like repr, but NaN, Infinity, -Infinity.
+void AppendJsonNumber(std::string& out, double v);
+void AppendInt(std::string& out, int64_t v);
+
+/// Appends a quoted JSON string. With `ascii` non-ASCII is \uXXXX as json.dumps does by default; bytes that are not UTF-8
+/// become U+FFFD, so that the output always parses.
+void AppendJsonString(std::string& out, std::string_view s, bool ascii = true);
+
+/// Appends `s` as Python's repr(str): single quotes unless the text holds one and no double quote.
+void AppendPyStrRepr(std::string& out, std::string_view s);
+
+/// "%.{digits}f" of Python, without a locale.
+void AppendFixed(std::string& out, double v, int digits);
+
+bool StartsWith(std::string_view s, std::string_view prefix);
+bool EndsWith(std::string_view s, std::string_view suffix);
+bool Contains(std::string_view s, std::string_view part);
+/// True when `s` is one or more decimal digits.
+bool IsDigits(std::string_view s);
+
+}  // namespace msprobe

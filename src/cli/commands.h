@@ -1,0 +1,32 @@
+// The subcommands of `msprobe`. Each registers its options; the callback leaves its Status in the context.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace CLI {
+class App;
+}
+
+namespace msprobe {
+
+struct CommandContext {
+  Status status;
+  std::string framework;  // -f pytorch|mindspore of the old command form; "" if absent
+  bool json = false;      // --json: the summary as one JSON object on stdout instead of text
+};
+
+void RegisterCompare(CLI::App& app, CommandContext* context);
+void RegisterGraphVisualize(CLI::App& app, CommandContext* context);
+void RegisterServe(CLI::App& app, CommandContext* context);
+
+/// The whole command: parses, runs, prints a one-line error to stderr, returns the exit code.
+int RunCommand(std::vector<std::string> args);
+
+/// Two-letter short options of the old command line ("-tp X", "-gp=X", "-fm") as the long ones that CLI11 knows. Values that
+/// follow stay as they are; "--" ends the rewriting.
+std::vector<std::string> ExpandShortOptions(std::vector<std::string> args);
+
+}  // namespace msprobe

@@ -1,0 +1,104 @@
+// Reading dump.json, stack.json and construct.json: an index of where each op stands, and ops parsed one at a time when they
+// are asked for. A dump of any size costs the index (about 40 bytes an op), not its text.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/file.h"
+#include "dump/json.h"
+
+namespace msprobe {
+
+struct OpSpan {
+  std::string_view name;
+  uint64_t offset = 0;  // of the op's '{' in the file
+  uint64_t length = 0;  // up to and with its '}'
+};
+
+/// dump.json or debug.json. Thread-safe after Open().
+class DumpFile {
+ public:
+  /// kBadInput with path, byte and cause when the file is not a dump. A file that ends in the middle is accepted: the
+  /// complete ops are kept and `truncated()` says where it ended. A trailing comma is accepted.
+  static StatusOr<DumpFile> Open(const std::string& path);
+
+  const std::string& path() const { return file_.path(); }
+  std::string_view task() const { return task_; }            // "statistics", "tensor", "structure", ...
+  std::string_view level() const { return level_; }          // "L0", "L1", "mix", "debug"
+  std::string_view framework() const { return framework_; }  // "pytorch", "mindspore", "" in old dumps
+  std::string_view dump_data_dir() const { return dump_data_dir_; }
+  const std::vector<OpSpan>& ops() const { return ops_; }
+  /// Index of an op by name. Names are unique; of duplicates the last one counts, as for Python's json.
+  std::optional<size_t> FindOp(std::string_view name) const;
+  /// A sentence for the user when the end of the file is missing: byte and number of ops recovered; else empty.
+  const std::string& truncated() const { return truncated_; }
+  /// Parses one op into `doc` (reused between calls by the same thread).
+  Status ParseOp(size_t index, JsonDoc* doc) const;
+  /// True when some tensor of the dump carries an "md5" field (CRC-32 or xor); looks at ops until it knows.
+  StatusOr<bool> HasChecksums() const;
+  const MappedFile& file() const { return file_; }
+
+ private:
+  explicit DumpFile(MappedFile file) : file_(std::move(file)) {}
+  MappedFile file_;
+  std::string task_, level_, framework_, dump_data_dir_, truncated_;
+  std::vector<OpSpan> ops_;
+  std::vector<std::string> unescaped_;  // names that hold escapes; OpSpan::name points here for them
+  std::unordered_map<std::string_view, size_t> index_;
+};
+
+/// stack.json in both forms: {op: [frames]} and {"0": [[ops], [frames]], ...}. Identical stacks share one id.
+class StackFile {
+ public:
+  static StatusOr<StackFile> Open(const std::string& path);
+  /// Id of the op's stack, or nothing.
+  std::optional<uint32_t> StackOf(std::string_view op) const;
+  const std::vector<std::string>& Frames(uint32_t id) const { return stacks_[id]; }
+  size_t size() const { return stacks_.size(); }
+
+ private:
+  std::vector<std::vector<std::string>> stacks_;
+  std::unordered_map<std::string, uint32_t> by_op_;
+};
+
+struct ConstructEntry {
+  std::string name;
+  std::string parent;    // "" for null or ""
+  int micro_step = 0;
+};
+
+/// construct.json: node -> parent in execution order.
+struct ConstructFile {
+  static StatusOr<ConstructFile> Open(const std::string& path);
+  std::vector<ConstructEntry> entries;         // duplicates removed, first position and last value as in a Python dict
+  std::optional<int> megatron_micro_steps;     // value of "megatron_micro_step_number"
+};
+
+/// One step's rank directories, as dumps lay them out.
+struct RankDir {
+  std::string path;
+  std::string name;         // "rank3", "rank", "proc1234"
+  std::optional<int> rank;  // 3; 0 for "rank"; nothing for "proc1234"
+};
+struct StepDir {
+  std::string path;
+  std::string name;  // "step0"
+  int step = 0;
+  std::vector<RankDir> ranks;
+};
+/// What a path is: a dump file, a rank directory (holds dump.json), a step directory (holds rank*/proc*), or a dump directory
+/// (holds step*). Ranks and steps in numeric order. kBadInput with what was found and what was expected otherwise.
+enum class PathKind { kFile, kRank, kStep, kDump };
+struct DumpPath {
+  PathKind kind = PathKind::kFile;
+  std::string path;
+  std::vector<StepDir> steps;  // one step for kStep; one step with one rank for kRank; empty for kFile
+};
+StatusOr<DumpPath> ResolveDumpPath(const std::string& path);
+
+}  // namespace msprobe
