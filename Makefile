@@ -1,0 +1,60 @@
+# The targets that people use; each sets up what it needs first (tools/setup.sh is idempotent).
+SHELL := /bin/bash
+OPEN ?= 1
+SABOTAGE ?= weight
+PY := .venv/bin/python
+# Tests and tools find the product here.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+.PHONY: help setup setup-test demo test unit asan tsan pytest golden e2e web-test bench lint fuzz-quick format clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
+
+setup:  ## what building needs; the product in .venv
+	@tools/setup.sh
+
+setup-test:
+	@tools/setup.sh test
+
+demo: setup  ## two runs of a real model captured, compared, and shown in the browser (OPEN=0: only built)
+	@$(PY) examples/quickstart/demo.py --out out/demo --sabotage $(SABOTAGE) $(if $(filter 0,$(OPEN)),--no-serve)
+
+test: setup-test  ## every test
+	@tools/run_tests.sh
+
+unit: setup-test  ## C++ unit tests of a release build
+	@cmake --preset release -DMSPROBE_WEB=OFF >build/release.log || (cat build/release.log; exit 1)
+	@cmake --build --preset release 2>&1 | tail -n 3
+	@ctest --preset release -j 2 --output-on-failure 2>&1 | tail -n 4
+
+asan: setup-test  ## unit tests under AddressSanitizer and UBSan
+	@cmake --preset asan >build/asan.log && cmake --build --preset asan 2>&1 | tail -n 3 && ctest --preset asan -j 2 2>&1 | tail -n 4
+
+tsan: setup-test  ## threaded unit tests under ThreadSanitizer
+	@cmake --preset tsan >build/tsan.log && cmake --build --preset tsan 2>&1 | tail -n 3 && ctest --preset tsan -j 2 -R 'Parallel|Stats|Recorder|Server|Ordered|Thread' 2>&1 | tail -n 4
+
+pytest: setup-test
+	@$(PY) -m pytest tests/python tests/golden -q
+
+e2e: setup-test demo-data  ## the page in a real browser
+	@node --test tests/e2e/
+
+demo-data: setup
+	@$(PY) examples/quickstart/demo.py --out out/demo --no-serve
+
+bench: setup-test  ## both tools in one run on the same data; prints the ratios
+	@$(PY) bench/run.py
+
+lint: setup-test  ## format, static checks, layering
+	@tools/lint.sh
+
+fuzz-quick: setup-test  ## every fuzz target for some seconds
+	@tools/fuzz.sh 20
+
+format:  ## apply clang-format and ruff
+	@git ls-files 'src/*.h' 'src/*.cc' 'include/*.h' 'tests/fuzz/*.cc' | xargs clang-format -i
+	@$(PY) -m ruff format python tests tools bench examples && $(PY) -m ruff check --fix -q python tests tools bench examples
+
+clean:  ## build results (the environments stay)
+	rm -rf build out web/dist

