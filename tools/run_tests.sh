@@ -31,5 +31,6 @@ part "unit tests under ASan and UBSan" asan
 part "threaded unit tests under TSan" tsan
 part "fuzz" tools/fuzz.sh 5
 
-printf '\n%d parts passed, %d parts failed%s\n' "$passed" "${#failed[@]}" "${failed:+: ${failed[*]}}"
+if [ ${#failed[@]} -gt 0 ]; then printf '\nfailed parts: %s\n' "${failed[*]}"; fi
+printf '\nparts: %d passed, %d failed\n' "$passed" "${#failed[@]}"
 [ ${#failed[@]} -eq 0 ]

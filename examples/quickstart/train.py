@@ -10,9 +10,8 @@ import argparse
 import math
 
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
-
 from msprobe.pytorch import PrecisionDebugger, seed_all
+from transformers import LlamaConfig, LlamaForCausalLM
 
 # What can silently go wrong; each touches one place and raises no error.
 SABOTAGES = ("none", "weight", "rope", "bf16")

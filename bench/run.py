@@ -1,0 +1,207 @@
+"""Both tools in one run on the same data; prints the ratios and, with --write, docs/performance.md.
+
+    make bench                                  # or
+    .venv/bin/python bench/run.py --only step --steps 40
+
+Parts: `step` (a training step with the tool over one without), `compare` and `graph` (files of 100,000 nodes), `start` (time to --help).
+The old tool runs from .venv-old. The large dumps are made by the generator beside the golden data (MSPROBE_GOLDEN or ../shared/golden);
+without it the two parts that need them are left out, and the report says so.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+OURS = ROOT / ".venv"
+OLD = ROOT / ".venv-old"
+GOLDEN = pathlib.Path(os.environ.get("MSPROBE_GOLDEN", ROOT.parent / "shared" / "golden"))
+
+
+def measured(command, cwd=None):
+    """Runs a command; returns wall seconds and the peak resident memory in MB."""
+    start = time.perf_counter()
+    process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))} failed with exit code {process.returncode}")
+    return time.perf_counter() - start, usage.ru_maxrss / 1024
+
+
+def bench_step(args):
+    rows = []
+    for level in ("L0", "L1", "mix"):
+        row = {"level": level}
+        for name, env in (("ours", OURS), ("old", OLD)):
+            steps = args.steps if name == "ours" else max(5, args.steps // 4)
+            command = [
+                env / "bin" / "python",
+                ROOT / "bench" / "step_ratio.py",
+                "--level",
+                level,
+                "--steps",
+                str(steps),
+            ]
+            result = subprocess.run([str(c) for c in command], capture_output=True, text=True)
+            if result.returncode != 0:
+                sys.exit(f"step_ratio.py failed under {env}:\n{result.stderr[-2000:]}")
+            row[name] = json.loads(result.stdout.strip().splitlines()[-1])
+        rows.append(row)
+        ours, old = row["ours"], row["old"]
+        print(
+            f"step {level}: ours {ours['wall_ratio']:.2f} (CPU {ours['cpu_ratio']:.2f}, idle {ours['idle_ratio']:.3f}), "
+            f"old tool {old['wall_ratio']:.2f} (CPU {old['cpu_ratio']:.2f}); overhead "
+            f"{(old['wall_ratio'] - 1) / max(ours['wall_ratio'] - 1, 1e-3):.0f} times less",
+            flush=True,
+        )
+    return rows
+
+
+def make_large(work, nodes):
+    target = work / f"mega{nodes}"
+    if not target.exists():
+        generator = GOLDEN / "gen" / "make_mega.py"
+        subprocess.run(
+            [sys.executable, str(generator), str(target), "--nodes", str(nodes)], check=True, stdout=subprocess.DEVNULL
+        )
+    return target
+
+
+def bench_files(args, work, which):
+    data = make_large(work, args.nodes)
+    problem, golden = data / "problem" / "step0" / "rank0", data / "bench" / "step0" / "rank0"
+    if which == "compare":
+        arguments = ["compare", "-tp", str(problem / "dump.json"), "-gp", str(golden / "dump.json")]
+    else:
+        arguments = ["graph_visualize", "-tp", str(problem), "-gp", str(golden)]
+    result = {"nodes": args.nodes}
+    for name, env, runs in (("ours", OURS, 3), ("old", OLD, 1)):
+        times, peaks = [], []
+        for _ in range(runs):
+            out = work / f"out_{name}"
+            shutil.rmtree(out, ignore_errors=True)
+            seconds, peak = measured([str(env / "bin" / "msprobe"), *arguments, "-o", str(out)])
+            times.append(seconds)
+            peaks.append(peak)
+            shutil.rmtree(out, ignore_errors=True)
+        result[name] = {"seconds": statistics.median(times), "peak_mb": max(peaks)}
+    ours, old = result["ours"], result["old"]
+    result["speedup"] = old["seconds"] / ours["seconds"]
+    result["memory"] = ours["peak_mb"] / old["peak_mb"]
+    print(
+        f"{which} at {args.nodes} nodes: ours {ours['seconds']:.2f} s, {ours['peak_mb']:.0f} MB; old tool {old['seconds']:.1f} s, "
+        f"{old['peak_mb']:.0f} MB: {result['speedup']:.0f} times faster with {result['memory']:.0%} of the memory",
+        flush=True,
+    )
+    return result
+
+
+def bench_start():
+    result = {}
+    for name, env, runs in (("ours", OURS, 20), ("old", OLD, 3)):
+        result[name] = statistics.median(measured([str(env / "bin" / "msprobe"), "--help"])[0] for _ in range(runs))
+    print(f"--help: ours {result['ours'] * 1e3:.1f} ms, old tool {result['old'] * 1e3:.0f} ms", flush=True)
+    return result
+
+
+def report(results, args):
+    lines = [
+        "# Performance",
+        "",
+        "Both tools run one after the other on the same data and the same machine by one command:",
+        "",
+        "```",
+        f"make bench        # .venv/bin/python bench/run.py --steps {args.steps} --nodes {args.nodes} --write",
+        "```",
+        "",
+        f"Machine: {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}. The old tool is mindstudio-probe 26.2.0.",
+        "",
+    ]
+    if "step" in results:
+        lines += [
+            "## A training step under capture",
+            "",
+            "LLaMA, hidden 256, 4 layers, batch 2, sequence 128, float32, one torch thread; statistics of every tensor. The ratio is the time from",
+            "`start()` to the end of `step()`, all files written, over the same step without a tool (median; steps alternate).",
+            "",
+            "| level | ours | old tool | ours, CPU time | constructed but idle | entries | MB per step |",
+            "|---|--:|--:|--:|--:|--:|--:|",
+        ]
+        for row in results["step"]:
+            ours, old = row["ours"], row["old"]
+            lines.append(
+                f"| {row['level']} | **{ours['wall_ratio']:.2f}** | {old['wall_ratio']:.2f} | {ours['cpu_ratio']:.2f} | "
+                f"{ours['idle_ratio']:.3f} | {ours['entries']} | {ours['bytes_per_step'] / 1e6:.1f} |"
+            )
+        lines.append("")
+    if "compare" in results or "graph" in results:
+        lines += [
+            "## Large files",
+            "",
+            f"Two dumps of {args.nodes:,} nodes (about 80 MB of dump.json each), statistics.",
+            "",
+            "| command | ours | old tool | faster | peak memory, ours | old tool |",
+            "|---|--:|--:|--:|--:|--:|",
+        ]
+        for which, label in (("compare", "`compare` to csv"), ("graph", "`graph_visualize`, two sides")):
+            if which in results:
+                r = results[which]
+                lines.append(
+                    f"| {label} | {r['ours']['seconds']:.2f} s | {r['old']['seconds']:.1f} s | **{r['speedup']:.0f} times** | "
+                    f"{r['ours']['peak_mb']:.0f} MB | {r['old']['peak_mb']:.0f} MB |"
+                )
+        lines.append("")
+    if "start" in results:
+        r = results["start"]
+        lines += [
+            "## Start",
+            "",
+            f"`msprobe --help`: {r['ours'] * 1e3:.1f} ms; the old tool {r['old'] * 1e3:.0f} ms.",
+            "",
+        ]
+    (ROOT / "docs" / "performance.md").write_text("\n".join(lines))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=("step", "compare", "graph", "start"), action="append")
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--nodes", type=int, default=100000)
+    parser.add_argument("--write", action="store_true", help="write docs/performance.md")
+    parser.add_argument("--keep", help="directory for the large dumps, kept between runs")
+    args = parser.parse_args()
+    parts = args.only or ["start", "step", "compare", "graph"]
+    if not (GOLDEN / "gen").is_dir() and {"compare", "graph"} & set(parts):
+        print(f"left out: compare and graph ({GOLDEN}/gen, the generator of large dumps, is not here)")
+        parts = [p for p in parts if p not in ("compare", "graph")]
+
+    work = pathlib.Path(args.keep or tempfile.mkdtemp(prefix="msprobe_bench_"))
+    work.mkdir(parents=True, exist_ok=True)
+    results = {}
+    try:
+        for part in parts:
+            if part == "step":
+                results[part] = bench_step(args)
+            elif part == "start":
+                results[part] = bench_start()
+            else:
+                results[part] = bench_files(args, work, part)
+    finally:
+        if not args.keep:
+            shutil.rmtree(work, ignore_errors=True)
+    if args.write:
+        report(results, args)
+        print("written: docs/performance.md")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Time of a training step with a tool over the same step without it, in one process.
+
+Runs under any Python that has a package `msprobe` with the PyTorch face, ours or the old tool's, and prints one JSON object:
+
+    python step_ratio.py --level mix --steps 30
+
+Steps with and without the tool alternate; each ratio is taken against the mean of the two neighbouring steps without, and the median
+of the ratios is given. A step with the tool runs from start() to the end of step(), all files written.
+"""
+
+import argparse
+import copy
+import json
+import os
+import shutil
+import statistics
+import tempfile
+import time
+
+import torch
+
+MODELS = {
+    # hidden, layers, sequence, batch, vocabulary
+    "small": (256, 4, 128, 2, 1000),
+    "tiny": (64, 2, 16, 1, 100),
+}
+
+
+def build(name):
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    hidden, layers, length, batch, vocab = MODELS[name]
+    config = LlamaConfig(
+        hidden_size=hidden,
+        intermediate_size=int(hidden * 2.75) // 64 * 64,
+        num_hidden_layers=layers,
+        num_attention_heads=hidden // 64,
+        num_key_value_heads=hidden // 64,
+        vocab_size=vocab,
+        max_position_embeddings=1024,
+        use_cache=False,
+        attn_implementation="eager",
+    )
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(config)
+    model.train()
+    tokens = torch.randint(0, vocab, (batch, length))
+    return model, lambda m: m(input_ids=tokens, labels=tokens).loss
+
+
+def stepper(model, loss_of):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+
+    def step():
+        loss = loss_of(model)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+class OldToolSwitch:
+    """The old tool wraps functions for good when it is constructed; without this its own base steps would be slow too."""
+
+    def __init__(self, debugger):
+        service = getattr(debugger, "service", None)
+        self.register = getattr(service, "api_register", None)
+
+    def off(self):
+        if self.register is not None:
+            self.register.restore_all_api()
+
+    def on(self):
+        if self.register is not None:
+            self.register.register_all_api()
+
+
+def measure(args):
+    torch.set_num_threads(1)
+    reference, loss_of = build(args.model)
+    watched = copy.deepcopy(reference)
+    base_step, tool_step = stepper(reference, loss_of), stepper(watched, loss_of)
+
+    def timed(fn):
+        wall, cpu = time.perf_counter(), time.process_time()
+        fn()
+        return time.perf_counter() - wall, time.process_time() - cpu
+
+    for _ in range(3):
+        base_step()
+    before = [timed(base_step) for _ in range(args.steps)]
+
+    from msprobe.pytorch import PrecisionDebugger
+
+    out = tempfile.mkdtemp(prefix="msprobe_bench_", dir=args.dir)
+    config = {
+        "task": "statistics",
+        "dump_path": out,
+        "rank": [],
+        "step": [],
+        "level": args.level,
+        "statistics": {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": args.summary},
+    }
+    config_path = os.path.join(out, "config.json")
+    with open(config_path, "w") as f:
+        json.dump(config, f)
+    debugger = PrecisionDebugger(config_path=config_path)
+    switch = OldToolSwitch(debugger)
+    switch.off()
+    idle = [timed(base_step) for _ in range(args.steps)]
+
+    def with_tool():
+        switch.on()
+        debugger.start(watched)
+        tool_step()
+        debugger.stop()
+        debugger.step()
+        switch.off()
+
+    with_tool()  # the first step pays for hooking the model and for opening files
+    ratios, bases = [], []
+    previous = timed(base_step)
+    for _ in range(args.steps):
+        tool = timed(with_tool)
+        following = timed(base_step)
+        base = [(p + f) / 2 for p, f in zip(previous, following)]
+        ratios.append([t / b for t, b in zip(tool, base)])
+        bases.append(base[0])
+        previous = following
+    last = max((d for d in os.listdir(out) if d.startswith("step")), key=lambda d: int(d[4:]))
+    entries, size = 0, 0
+    for root, _, files in os.walk(os.path.join(out, last)):
+        for name in files:
+            size += os.path.getsize(os.path.join(root, name))
+            if name == "dump.json":
+                with open(os.path.join(root, name)) as f:
+                    entries = len(json.load(f)["data"])
+    shutil.rmtree(out, ignore_errors=True)
+
+    median = statistics.median
+    return {
+        "model": args.model,
+        "level": args.level,
+        "summary": args.summary,
+        "steps": args.steps,
+        "base_ms": round(median(bases) * 1e3, 2),
+        "wall_ratio": round(median(r[0] for r in ratios), 3),
+        "cpu_ratio": round(median(r[1] for r in ratios), 3),
+        "idle_ratio": round(median(t[1] for t in idle) / median(t[1] for t in before), 3),
+        "entries": entries,
+        "bytes_per_step": size,
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", choices=sorted(MODELS), default="small")
+    parser.add_argument("--level", choices=("L0", "L1", "mix"), default="mix")
+    parser.add_argument("--summary", choices=("statistics", "md5"), default="statistics")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument(
+        "--dir", default="/dev/shm" if os.path.isdir("/dev/shm") else None, help="where dumps are written"
+    )
+    print(json.dumps(measure(parser.parse_args())))
+
+
+if __name__ == "__main__":
+    main()
