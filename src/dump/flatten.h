@@ -17,9 +17,10 @@ struct Item {
   const JsonValue* leaf = nullptr;  // object with "type" (or class_type), or null
 };
 
-/// Appends the items of `op` (the object under the op's name) to `items`: input_args, input_kwargs, input, output, parameters,
-/// then for "parameters_grad" ops one item per parameter. Nested lists and objects extend the suffix by index or key. Empty
-/// lists and objects give nothing. Leaves deeper than kMaxJsonDepth cannot occur (the parser refuses them).
+/// Appends the items of `op` (the object under the op's name) to `items`: input_args, input_kwargs, input, output,
+/// parameters, then for "parameters_grad" ops one item per parameter. Nested lists and objects extend the suffix by
+/// index or key. Empty lists and objects give nothing. Leaves deeper than kMaxJsonDepth cannot occur (the parser
+/// refuses them).
 void FlattenOp(std::string_view op_name, const JsonValue& op, std::vector<Item>* items);
 
 }  // namespace msprobe

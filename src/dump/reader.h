@@ -1,8 +1,10 @@
-// Reading dump.json, stack.json and construct.json: an index of where each op stands, and ops parsed one at a time when they
-// are asked for. A dump of any size costs the index (about 40 bytes an op), not its text.
+// Reading dump.json, stack.json and construct.json: an index of where each op stands, and ops parsed one at a time when
+// they are asked for. A dump of any size costs the index (about 40 bytes an op), not its text.
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,7 +18,7 @@ namespace msprobe {
 
 struct OpSpan {
   std::string_view name;
-  uint64_t offset = 0;  // of the op's '{' in the file
+  uint64_t offset = 0;  // of the op's '{' in the file (debug.json: of any value)
   uint64_t length = 0;  // up to and with its '}'
 };
 
@@ -47,9 +49,10 @@ class DumpFile {
   explicit DumpFile(MappedFile file) : file_(std::move(file)) {}
   MappedFile file_;
   std::string task_, level_, framework_, dump_data_dir_, truncated_;
+  friend class DumpIndexer;
   std::vector<OpSpan> ops_;
-  std::vector<std::string> unescaped_;  // names that hold escapes; OpSpan::name points here for them
-  std::unordered_map<std::string_view, size_t> index_;
+  std::deque<std::string> unescaped_;  // names that hold escapes; OpSpan::name points here for them
+  std::vector<uint32_t> slots_;        // hash table of positions in ops_ plus 1; its size is a power of two
 };
 
 /// stack.json in both forms: {op: [frames]} and {"0": [[ops], [frames]], ...}. Identical stacks share one id.
@@ -60,23 +63,31 @@ class StackFile {
   std::optional<uint32_t> StackOf(std::string_view op) const;
   const std::vector<std::string>& Frames(uint32_t id) const { return stacks_[id]; }
   size_t size() const { return stacks_.size(); }
+  /// As DumpFile::truncated().
+  const std::string& truncated() const { return truncated_; }
 
  private:
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view s) const { return std::hash<std::string_view>()(s); }
+  };
   std::vector<std::vector<std::string>> stacks_;
-  std::unordered_map<std::string, uint32_t> by_op_;
+  std::unordered_map<std::string, uint32_t, Hash, std::equal_to<>> by_op_;
+  std::string truncated_;
 };
 
 struct ConstructEntry {
   std::string name;
-  std::string parent;    // "" for null or ""
+  std::string parent;  // "" for null or ""
   int micro_step = 0;
 };
 
 /// construct.json: node -> parent in execution order.
 struct ConstructFile {
   static StatusOr<ConstructFile> Open(const std::string& path);
-  std::vector<ConstructEntry> entries;         // duplicates removed, first position and last value as in a Python dict
-  std::optional<int> megatron_micro_steps;     // value of "megatron_micro_step_number"
+  std::vector<ConstructEntry> entries;      // duplicates removed, first position and last value as in a Python dict
+  std::optional<int> megatron_micro_steps;  // value of "megatron_micro_step_number"
+  std::string truncated;                    // as DumpFile::truncated()
 };
 
 /// One step's rank directories, as dumps lay them out.
@@ -91,8 +102,9 @@ struct StepDir {
   int step = 0;
   std::vector<RankDir> ranks;
 };
-/// What a path is: a dump file, a rank directory (holds dump.json), a step directory (holds rank*/proc*), or a dump directory
-/// (holds step*). Ranks and steps in numeric order. kBadInput with what was found and what was expected otherwise.
+/// What a path is: a dump file, a rank directory (holds dump.json), a step directory (holds rank*/proc*), or a dump
+/// directory (holds step*). Ranks and steps in numeric order. kBadInput with what was found and what was expected
+/// otherwise.
 enum class PathKind { kFile, kRank, kStep, kDump };
 struct DumpPath {
   PathKind kind = PathKind::kFile;

@@ -1,0 +1,68 @@
+// The members of a JSON object, one by one, without building values; shared by the readers of dump, stack and construct
+// files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/file.h"
+#include "base/status.h"
+
+namespace msprobe {
+
+/// One member: its key as it stands between the quotes, and where its value stands.
+struct Member {
+  std::string_view key;
+  bool escaped = false;  // the key holds escapes: see UnescapeKey
+  size_t begin = 0, end = 0;
+};
+
+/// Reads {"key": value, ...} from the byte behind its '{'. A trailing comma is accepted.
+class MemberScanner {
+ public:
+  enum class Step {
+    kMember,
+    kEnd,        ///< the closing brace; position() is behind it
+    kTruncated,  ///< the text ends first
+    kBad,        ///< position() is the wrong byte, expected() what should stand there
+  };
+  MemberScanner(std::string_view text, size_t pos) : text_(text), pos_(pos) {}
+  /// The next key; m->begin is where its value starts. The value must be skipped, by SkipValue() or Continue().
+  Step NextKey(Member* m);
+  /// Skips the value of `m` and sets m->end.
+  Step SkipValue(Member* m);
+  /// NextKey and SkipValue.
+  Step Next(Member* m);
+  /// Goes on behind a value that the caller has read itself.
+  void Continue(size_t pos) { pos_ = pos; }
+  size_t position() const { return pos_; }
+  const char* expected() const { return expected_; }
+
+ private:
+  Step Bad(const char* expected) {
+    expected_ = expected;
+    return Step::kBad;
+  }
+  std::string_view text_;
+  size_t pos_;
+  bool first_ = true;
+  const char* expected_ = "";
+};
+
+/// The text of `file` without a byte order mark and without the NUL bytes that a crashed machine leaves at the end;
+/// `begin` is behind the '{' of its object. kBadInput when it does not start with one; `what` says what was expected,
+/// as "a dump.json".
+struct JsonText {
+  std::string_view text;
+  size_t begin = 0;
+};
+StatusOr<JsonText> OpenObject(const MappedFile& file, std::string_view what);
+
+/// kBadInput unless only white space follows the object that ends at `end`.
+Status CheckEnd(const MappedFile& file, std::string_view text, size_t end);
+/// The error for Step::kBad.
+Status BadByte(const MappedFile& file, std::string_view text, size_t pos, std::string_view expected);
+StatusOr<std::string> UnescapeKey(const MappedFile& file, std::string_view key);
+
+}  // namespace msprobe

@@ -1,0 +1,157 @@
+// stack.json and construct.json.
+#include <charconv>
+#include <limits>
+
+#include "dump/members.h"
+#include "dump/reader.h"
+#include "dump/scan.h"
+
+namespace msprobe {
+namespace {
+
+using Step = MemberScanner::Step;
+
+/// Calls take(name, value text, offset) for each member of the object in `file`; a cut end is told in `truncated`.
+template <typename Take>
+Status ForEachMember(const MappedFile& file, std::string_view what, std::string* truncated, const Take& take) {
+  MSP_ASSIGN_OR_RETURN(const JsonText json, OpenObject(file, what));
+  MemberScanner scanner(json.text, json.begin);
+  Member m;
+  std::string name;
+  for (;;) {
+    switch (scanner.Next(&m)) {
+      case Step::kMember: break;
+      case Step::kEnd: return CheckEnd(file, json.text, scanner.position());
+      case Step::kBad: return BadByte(file, json.text, scanner.position(), scanner.expected());
+      case Step::kTruncated:
+        *truncated = file.path() + " ends at byte " + std::to_string(json.text.size()) +
+                     " without its closing braces: the run was probably killed; the entries before were read";
+        return OkStatus();
+    }
+    std::string_view key = m.key;
+    if (m.escaped) {
+      MSP_ASSIGN_OR_RETURN(name, UnescapeKey(file, m.key));
+      key = name;
+    }
+    MSP_RETURN_IF_ERROR(take(key, json.text.substr(m.begin, m.end - m.begin), m.begin));
+  }
+}
+
+Status WrongEntry(const MappedFile& file, std::string_view key, size_t at, std::string_view expected) {
+  return BadInput(file.path() + " has an entry \"" + std::string(key) + "\" at byte " + std::to_string(at) +
+                  " that is not " + std::string(expected) + ": check that the file belongs to the dump");
+}
+
+bool AllStrings(const JsonValue& v) {
+  for (const JsonValue& s : v.GetArray()) {
+    if (!s.IsString()) return false;
+  }
+  return true;
+}
+
+std::vector<std::string> Strings(const JsonValue& v) {
+  std::vector<std::string> out;
+  out.reserve(v.Size());
+  for (const JsonValue& s : v.GetArray()) out.emplace_back(Text(s));
+  return out;
+}
+
+}  // namespace
+
+StatusOr<StackFile> StackFile::Open(const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  StackFile stacks;
+  JsonDoc doc;
+  // In the form {op: [frames]} many ops repeat the same text: equal text is parsed once.
+  std::unordered_map<std::string_view, uint32_t> seen;
+  std::vector<std::string> frame_key;
+  const auto add = [&](const JsonValue& frames) {
+    stacks.stacks_.push_back(Strings(frames));
+    return static_cast<uint32_t>(stacks.stacks_.size() - 1);
+  };
+  const auto take = [&](std::string_view key, std::string_view text, size_t at) -> Status {
+    if (const auto known = seen.find(text); known != seen.end()) {
+      stacks.by_op_.insert_or_assign(std::string(key), known->second);
+      return OkStatus();
+    }
+    Status status = ParseJson(text, file.path(), &doc, at);
+    if (!status.ok()) return status;
+    if (!doc.IsArray()) return WrongEntry(file, key, at, "a list of frames");
+    const bool grouped = doc.Size() == 2 && doc[0].IsArray() && doc[1].IsArray();
+    if (grouped) {
+      if (!AllStrings(doc[0]) || !AllStrings(doc[1])) return WrongEntry(file, key, at, "[[ops], [frames]]");
+      const uint32_t id = add(doc[1]);
+      for (const JsonValue& op : doc[0].GetArray()) stacks.by_op_.insert_or_assign(std::string(Text(op)), id);
+      return OkStatus();
+    }
+    if (!AllStrings(doc)) return WrongEntry(file, key, at, "a list of frames");
+    const uint32_t id = add(doc);
+    seen.emplace(text, id);
+    stacks.by_op_.insert_or_assign(std::string(key), id);
+    return OkStatus();
+  };
+  MSP_RETURN_IF_ERROR(ForEachMember(file, "a stack.json", &stacks.truncated_, take));
+  return stacks;
+}
+
+std::optional<uint32_t> StackFile::StackOf(std::string_view op) const {
+  const auto it = by_op_.find(op);
+  if (it == by_op_.end()) return std::nullopt;
+  return it->second;
+}
+
+namespace {
+
+/// parent | null | "" | [parent, micro step]
+Status ReadParent(const MappedFile& file, std::string_view key, std::string_view text, size_t at, JsonDoc* doc,
+                  ConstructEntry* entry) {
+  constexpr std::string_view kExpected = "the name of a parent, null or [parent, micro step]";
+  MSP_RETURN_IF_ERROR(ParseJson(text, file.path(), doc, at));
+  const JsonValue* parent = doc;
+  if (doc->IsArray()) {
+    if (doc->Size() != 2 || !(*doc)[1].IsInt()) return WrongEntry(file, key, at, kExpected);
+    parent = &(*doc)[0];
+    entry->micro_step = (*doc)[1].GetInt();
+  }
+  if (parent->IsString()) {
+    entry->parent = Text(*parent);
+  } else if (!parent->IsNull()) {
+    return WrongEntry(file, key, at, kExpected);
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<ConstructFile> ConstructFile::Open(const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  ConstructFile construct;
+  JsonDoc doc;
+  std::unordered_map<std::string, size_t> index;
+  const auto take = [&](std::string_view key, std::string_view text, size_t at) -> Status {
+    if (key == "megatron_micro_step_number") {
+      MSP_RETURN_IF_ERROR(ParseJson(text, file.path(), &doc, at));
+      if (!doc.IsInt()) return WrongEntry(file, key, at, "a whole number");
+      construct.megatron_micro_steps = doc.GetInt();
+      return OkStatus();
+    }
+    ConstructEntry entry{std::string(key), {}, 0};
+    const bool plain = text.size() >= 2 && text[0] == '"' && text.find('\\') == std::string_view::npos;
+    if (plain) {
+      entry.parent = text.substr(1, text.size() - 2);
+    } else if (text != "null") {
+      MSP_RETURN_IF_ERROR(ReadParent(file, key, text, at, &doc, &entry));
+    }
+    const auto [it, fresh] = index.try_emplace(entry.name, construct.entries.size());
+    if (fresh) {
+      construct.entries.push_back(std::move(entry));
+    } else {
+      construct.entries[it->second] = std::move(entry);
+    }
+    return OkStatus();
+  };
+  MSP_RETURN_IF_ERROR(ForEachMember(file, "a construct.json", &construct.truncated, take));
+  return construct;
+}
+
+}  // namespace msprobe
