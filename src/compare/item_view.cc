@@ -1,0 +1,221 @@
+#include "compare/item_view.h"
+
+#include "base/text.h"
+#include "tensor/stats.h"
+
+namespace msprobe {
+namespace {
+
+constexpr std::string_view kNotAvailable = "N/A";
+constexpr const char* kStatKeys[kStatCount] = {"Max", "Min", "Mean", "Norm"};
+
+/// The fields of an item that rows show, found in one pass over its members.
+struct Fields {
+  const JsonValue* type = nullptr;
+  const JsonValue* dtype = nullptr;
+  const JsonValue* shape = nullptr;
+  const JsonValue* requires_grad = nullptr;
+  const JsonValue* stats[kStatCount] = {};
+  const JsonValue* md5 = nullptr;
+  const JsonValue* data_name = nullptr;
+  const JsonValue* value = nullptr;
+  const JsonValue* group_ranks = nullptr;
+};
+
+Fields FieldsOf(const JsonValue& leaf) {
+  Fields f;
+  for (const auto& member : leaf.GetObject()) {
+    const std::string_view key = Text(member.name);
+    const JsonValue* v = &member.value;
+    switch (key.empty() ? 0 : key[0]) {
+      case 'M':
+        for (int k = kMax; k <= kMean; ++k) {
+          if (key == kStatKeys[k]) f.stats[k] = v;
+        }
+        break;
+      case 'N':
+        if (key == "Norm") f.stats[kNorm] = v;
+        break;
+      case 't':
+        if (key == "type") f.type = v;
+        break;
+      case 'd':
+        if (key == "dtype") f.dtype = v;
+        if (key == "data_name") f.data_name = v;
+        break;
+      case 's':
+        if (key == "shape") f.shape = v;
+        break;
+      case 'r':
+        if (key == "requires_grad") f.requires_grad = v;
+        break;
+      case 'm':
+        if (key == "md5") f.md5 = v;
+        break;
+      case 'v':
+        if (key == "value") f.value = v;
+        break;
+      case 'g':
+        if (key == "group_ranks") f.group_ranks = v;
+        break;
+      default: break;
+    }
+  }
+  return f;
+}
+
+std::string_view PyClass(const JsonValue* v) {
+  if (!v || v->IsNull()) return "<class 'NoneType'>";
+  if (v->IsString()) return "<class 'str'>";
+  if (v->IsBool()) return "<class 'bool'>";
+  if (v->IsArray()) return "<class 'list'>";
+  if (v->IsObject()) return "<class 'dict'>";
+  return v->IsInt64() || v->IsUint64() ? "<class 'int'>" : "<class 'float'>";
+}
+
+void SetAll(ItemView* out, const StatValue& v) {
+  for (StatValue& stat : out->stats) stat = v;
+}
+
+void SetAllText(ItemView* out, const JsonValue* v) {
+  StatValue value;
+  value.SetText("None");
+  if (v && !v->IsNull()) {
+    value.text.clear();
+    AppendPyValue(&value.text, *v);
+  }
+  SetAll(out, value);
+}
+
+/// shape = text of `v`
+void SetShape(ItemView* out, const JsonValue* v) {
+  out->shape.clear();
+  if (!v || v->IsNull()) {
+    out->shape = kNotAvailable;
+  } else {
+    AppendPyValue(&out->shape, *v);
+  }
+}
+
+/// Numbers of the ranks that a call talks to.
+bool IsPeerArgument(std::string_view suffix) {
+  const size_t dot = suffix.rfind('.');
+  const std::string_view key = dot == std::string_view::npos ? suffix : suffix.substr(dot + 1);
+  return key == "src" || key == "dst" || key == "group_src" || key == "group_dst";
+}
+
+void SetTensor(const Fields& f, ItemView* out) {
+  out->dtype = Text(*f.dtype);
+  SetShape(out, f.shape);
+  for (int k = kMax; k < kStatCount; ++k) out->stats[static_cast<size_t>(k)].SetField(f.stats[k]);
+}
+
+/// Items without a dtype: arguments that are no tensors. `text` becomes what their checksum is taken of.
+void SetValue(const Fields& f, ItemView* out, const JsonValue** text) {
+  const std::string_view type = f.type && f.type->IsString() ? Text(*f.type) : std::string_view();
+  *text = f.value;
+  out->shape = "[]";
+  out->dtype = type;
+  if (type == "torch.Size" || type == "slice") {
+    SetAllText(out, nullptr);
+    if (type == "torch.Size") {
+      SetShape(out, f.value);
+    } else {
+      out->shape = '(';
+      AppendInt(out->shape, f.value && f.value->IsArray() ? f.value->Size() : 0);
+      out->shape += ",)";
+    }
+  } else if (type == "ellipsis") {
+    SetAllText(out, f.value);
+  } else if (IsPeerArgument(out->suffix)) {
+    SetAllText(out, f.value);
+  } else if (type == "torch.ProcessGroup") {
+    SetAllText(out, f.group_ranks);
+    *text = f.group_ranks;
+  } else {
+    out->dtype = PyClass(f.value);
+    StatValue value;
+    value.SetText("None");
+    if (f.value) value.Set(*f.value);
+    SetAll(out, value);
+  }
+}
+
+/// The checksum that stands in the dump; else that of the value's text, as plain text for ranks of a communication.
+void SetChecksum(const Fields& f, const JsonValue* value, ItemView* out) {
+  if (f.md5 && f.md5->IsString() && f.md5->GetStringLength() > 0) {
+    out->checksum = Text(*f.md5);
+    return;
+  }
+  std::string text;
+  if (value) AppendPyValue(&text, *value);
+  if (!f.dtype && value && (value == f.group_ranks || IsPeerArgument(out->suffix))) {
+    out->checksum = text;
+    return;
+  }
+  const uint32_t crc = Crc32(text.data(), text.size());
+  out->checksum.clear();
+  for (int shift = 28; shift >= 0; shift -= 4) out->checksum += "0123456789abcdef"[(crc >> shift) & 15];
+}
+
+void SetNull(CompareMode mode, ItemView* out) {
+  out->dtype = kNotAvailable;
+  out->shape = kNotAvailable;
+  out->requires_grad = ItemView::Grad::kNA;
+  if (mode == CompareMode::kStatistics) SetAllText(out, nullptr);
+  out->checksum = kNotAvailable;
+}
+
+int TableOrder(ItemState state) {
+  switch (state) {
+    case ItemState::kParameter: return 1;
+    case ItemState::kOutput: return 2;
+    case ItemState::kParameterGrad: return 3;
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+std::string_view ItemView::GradText() const {
+  return requires_grad == Grad::kNA ? kNotAvailable : requires_grad == Grad::kTrue ? "True" : "False";
+}
+
+void DescribeItem(std::string_view op_name, Item&& item, CompareMode mode, ItemView* out) {
+  out->state = item.state;
+  out->suffix.swap(item.suffix);
+  out->name.assign(op_name);
+  out->name += out->suffix;
+  const JsonValue* leaf = item.leaf;
+  // A P2POp of batch_isend_irecv wraps the tensor that it sends.
+  if (const JsonValue* kind = Find(*leaf, "class_type"); kind && !Find(*leaf, "type")) leaf = Find(*leaf, "tensor");
+  if (!leaf || !leaf->IsObject()) return SetNull(mode, out);
+  const Fields f = FieldsOf(*leaf);
+  if (f.data_name && f.data_name->IsString() && f.data_name->GetStringLength() > 0) {
+    const std::string_view file = Text(*f.data_name);
+    out->name = file.substr(0, file.rfind('.'));
+  }
+  out->requires_grad = !f.requires_grad || !f.requires_grad->IsBool() ? ItemView::Grad::kNA
+                       : f.requires_grad->GetBool()                   ? ItemView::Grad::kTrue
+                                                                      : ItemView::Grad::kFalse;
+  const JsonValue* text = f.value;
+  const bool tensor = f.dtype && f.dtype->IsString() && f.dtype->GetStringLength() > 0;
+  tensor ? SetTensor(f, out) : SetValue(f, out, &text);
+  if (mode == CompareMode::kChecksum) SetChecksum(f, text, out);
+}
+
+void DescribeOp(std::string_view op_name, const JsonValue& op, CompareMode mode, std::vector<Item>* scratch,
+                std::vector<ItemView>* out, size_t* count) {
+  scratch->clear();
+  FlattenOp(op_name, op, scratch);
+  *count = scratch->size();
+  if (out->size() < *count) out->resize(*count);
+  size_t next = 0;
+  for (int order = 0; order < 4; ++order) {
+    for (Item& item : *scratch) {
+      if (TableOrder(item.state) == order) DescribeItem(op_name, std::move(item), mode, &(*out)[next++]);
+    }
+  }
+}
+
+}  // namespace msprobe

@@ -1,0 +1,40 @@
+// What a table or a graph shows of one item of an op.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "compare/stat_value.h"
+#include "dump/flatten.h"
+
+namespace msprobe {
+
+enum class CompareMode : uint8_t { kStatistics, kChecksum };
+
+enum Stat : uint8_t { kMax, kMin, kMean, kNorm, kStatCount };
+
+struct ItemView {
+  enum class Grad : uint8_t { kNA, kFalse, kTrue };
+
+  ItemState state = ItemState::kInput;
+  std::string suffix;      // position in the op: the key that items match by
+  std::string name;        // full name of the row
+  std::string_view dtype;  // "torch.float32", "<class 'int'>"; "N/A" for null
+  std::string shape;       // "[2, 3]"; "N/A" for null
+  Grad requires_grad = Grad::kNA;
+  std::array<StatValue, kStatCount> stats;
+  std::string checksum;    // CRC-32 or xor; of values the CRC-32 of their text; "N/A" for null
+
+  std::string_view GradText() const;
+};
+
+/// Describes `item` of the op `op_name`; views point into the item's JSON. `mode` says which fields are needed.
+void DescribeItem(std::string_view op_name, Item&& item, CompareMode mode, ItemView* out);
+
+/// Describes all items of an op in table order: inputs, parameters, outputs, gradients of parameters. Entries of `out` are
+/// reused; *count is their number.
+void DescribeOp(std::string_view op_name, const JsonValue& op, CompareMode mode, std::vector<Item>* scratch,
+                std::vector<ItemView>* out, size_t* count);
+
+}  // namespace msprobe

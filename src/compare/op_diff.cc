@@ -1,0 +1,170 @@
+#include "compare/op_diff.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+
+#include "base/text.h"
+#include "compare/rules.h"
+#include "tensor/dtype.h"
+
+namespace msprobe {
+namespace {
+
+// Up to this many items a partner is looked for one by one.
+constexpr size_t kScanLimit = 16;
+
+/// Finds for each target item the first free golden item at the same position. Mostly both sides list the same items.
+class Partners {
+ public:
+  explicit Partners(OpDiff* op) : op_(op) { op->golden_taken.assign(op->golden_used, false); }
+
+  int Take(size_t row) {
+    const std::string& suffix = op_->target[row].suffix;
+    size_t at = row;
+    if (!Fits(at, suffix)) at = op_->golden_used <= kScanLimit ? Scan(suffix) : LookUp(suffix);
+    if (at >= op_->golden_used) return kNoItem;
+    op_->golden_taken[at] = true;
+    return static_cast<int>(at);
+  }
+
+ private:
+  bool Fits(size_t i, const std::string& suffix) const {
+    return i < op_->golden_used && !op_->golden_taken[i] && op_->golden[i].suffix == suffix;
+  }
+  size_t Scan(const std::string& suffix) const {
+    size_t i = 0;
+    while (i < op_->golden_used && !Fits(i, suffix)) ++i;
+    return i;
+  }
+  size_t LookUp(const std::string& suffix) {
+    if (index_.empty()) {
+      for (size_t i = 0; i < op_->golden_used; ++i) index_.emplace(op_->golden[i].suffix, i);
+    }
+    size_t best = op_->golden_used;
+    const auto [begin, end] = index_.equal_range(suffix);
+    for (auto it = begin; it != end; ++it) {
+      if (!op_->golden_taken[it->second]) best = std::min(best, it->second);
+    }
+    return best;
+  }
+
+  OpDiff* op_;
+  std::unordered_multimap<std::string_view, size_t> index_;
+};
+
+bool IsFloatName(std::string_view s) {
+  return s == "float16" || s == "float32" || s == "float64" || s == "bfloat16";
+}
+
+bool IsMindSporeFloat(std::string_view s) {
+  return s == "Float16" || s == "Float32" || s == "Float64" || s == "BFloat16";
+}
+
+/// Relative error that round-off explains: a few units in the last place of the narrower dtype.
+double Tolerance(std::string_view dtype) {
+  switch (ParseDType(dtype)) {
+    case DType::kBFloat16: return 1.6e-2;
+    case DType::kFloat16: return 2e-3;
+    case DType::kFloat8E4M3FN:
+    case DType::kFloat8E5M2:
+    case DType::kFloat8E4M3FNUZ:
+    case DType::kFloat8E5M2FNUZ:
+    case DType::kFloat8E8M0FNU: return 0.25;
+    case DType::kFloat32:
+    case DType::kFloat64:
+    case DType::kComplex64:
+    case DType::kComplex128: return 1e-5;
+    default: return 0;  // integers and scalars are equal or not
+  }
+}
+
+double Magnitude(const StatValue& v) { return v.IsNumber() ? std::fabs(v.AsDouble()) : 0; }
+
+double StatDistance(const ItemView& a, const ItemView& b, const StatDiff& diff, int k) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  switch (diff.diff_cell) {
+    case StatDiff::Cell::kZero:
+    case StatDiff::Cell::kNA: return 0;
+    case StatDiff::Cell::kNumber: break;
+    case StatDiff::Cell::kDiff:
+      // One tool version writes a statistic where another leaves it out.
+      return a.stats[static_cast<size_t>(k)].text == "None" || b.stats[static_cast<size_t>(k)].text == "None" ? 0 : kInfinity;
+    default: return kInfinity;
+  }
+  // Max, Min and Mean are judged against the amplitude: a mean near 0 has no meaningful relative error of its own.
+  double scale = 0;
+  if (k == kNorm) {
+    scale = std::max(Magnitude(a.stats[kNorm]), Magnitude(b.stats[kNorm]));
+  } else {
+    for (const ItemView* side : {&a, &b}) scale = std::max({scale, Magnitude(side->stats[kMax]), Magnitude(side->stats[kMin])});
+  }
+  const double tolerance = std::max(Tolerance(a.dtype), Tolerance(b.dtype));
+  if (scale == 0 || tolerance == 0) return kInfinity;
+  return std::fabs(diff.diff) / scale / tolerance;
+}
+
+}  // namespace
+
+std::string_view VerdictText(Verdict v) {
+  return v == Verdict::kError ? "error" : v == Verdict::kWarning ? "warning" : "pass";
+}
+
+bool DTypesMatch(std::string_view a, std::string_view b) {
+  if (a == b) return true;
+  constexpr std::string_view kTorch = "torch.";
+  if (StartsWith(a, kTorch) && StartsWith(b, kTorch)) {
+    return IsFloatName(a.substr(kTorch.size())) && IsFloatName(b.substr(kTorch.size()));
+  }
+  return IsMindSporeFloat(a) && IsMindSporeFloat(b);
+}
+
+void DiffOps(std::string_view target_name, const JsonValue& target, std::string_view golden_name, const JsonValue* golden,
+             const DiffOptions& options, OpDiff* out) {
+  out->op = target_name;
+  out->matched = golden != nullptr;
+  DescribeOp(target_name, target, options.mode, &out->scratch, &out->target, &out->rows_used);
+  out->golden_used = 0;
+  if (golden) DescribeOp(golden_name, *golden, options.mode, &out->scratch, &out->golden, &out->golden_used);
+  if (out->rows.size() < out->rows_used) out->rows.resize(out->rows_used);
+  Partners partners(out);
+  for (size_t i = 0; i < out->rows_used; ++i) {
+    DiffRow& row = out->rows[i];
+    row = DiffRow();
+    row.golden = partners.Take(i);
+    const ItemView& mine = out->target[i];
+    if (row.golden != kNoItem && options.check_dtype &&
+        !DTypesMatch(mine.dtype, out->golden[static_cast<size_t>(row.golden)].dtype)) {
+      row.golden = kNoItem;
+    }
+    const ItemView* theirs = row.golden == kNoItem ? nullptr : &out->golden[static_cast<size_t>(row.golden)];
+    row.grad_consistent = mine.requires_grad == (theirs ? theirs->requires_grad : ItemView::Grad::kNA);
+    if (!theirs || options.mode != CompareMode::kStatistics) continue;
+    for (size_t k = 0; k < kStatCount; ++k) row.diff[k] = DiffStats(mine.stats[k], theirs->stats[k]);
+  }
+  ApplyRules(options, out);
+}
+
+double RowDistance(const OpDiff& op, size_t row, CompareMode mode) {
+  const DiffRow& r = op.rows[row];
+  if (r.golden == kNoItem) return 0;
+  const ItemView &a = op.target[row], &b = op.golden[static_cast<size_t>(r.golden)];
+  if (a.shape != b.shape) return std::numeric_limits<double>::infinity();
+  if (mode == CompareMode::kChecksum) return a.checksum == b.checksum ? 0 : std::numeric_limits<double>::infinity();
+  double worst = 0;
+  for (int k = kMax; k < kStatCount; ++k) worst = std::max(worst, StatDistance(a, b, r.diff[static_cast<size_t>(k)], k));
+  return worst;
+}
+
+OpDistance DistanceOf(const OpDiff& op, CompareMode mode) {
+  OpDistance out;
+  for (size_t i = 0; i < op.rows_used; ++i) {
+    float& side = op.target[i].state == ItemState::kOutput ? out.output : out.input;
+    side = std::max(side, static_cast<float>(RowDistance(op, i, mode)));
+  }
+  return out;
+}
+
+}  // namespace msprobe

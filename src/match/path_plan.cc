@@ -1,0 +1,156 @@
+#include "match/path_plan.h"
+
+#include <map>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "dump/reader.h"
+
+namespace msprobe {
+namespace {
+
+std::string_view KindName(PathKind kind) {
+  switch (kind) {
+    case PathKind::kFile: return "a file";
+    case PathKind::kRank: return "a rank directory";
+    case PathKind::kStep: return "a step directory";
+    case PathKind::kDump: return "a dump directory (several steps)";
+  }
+  return "";
+}
+
+bool IsDebugName(std::string_view path) { return EndsWith(path, "debug.json"); }
+
+/// The dump.json of a rank, else its debug.json, else "".
+std::string FileOf(const std::string& dir, bool debug) {
+  std::string path = JoinPath(dir, debug ? "debug.json" : "dump.json");
+  return IsRegularFile(path) ? path : std::string();
+}
+
+Status CheckFileName(const std::string& path) {
+  if (EndsWith(path, "dump.json") || IsDebugName(path)) return OkStatus();
+  return BadInput(path + " is neither a dump.json nor a debug.json: give one of these, or a directory that holds them");
+}
+
+/// Pairs the ranks of one step on both sides: by id, or the only one with the only one.
+void PairRanks(const StepDir& target, const StepDir& golden, bool many_steps, PathPlan* plan) {
+  const auto add = [&](const RankDir& t, const RankDir& g) {
+    FilePair pair;
+    pair.target = FileOf(t.path, plan->debug);
+    pair.golden = FileOf(g.path, plan->debug);
+    if (pair.target.empty() || pair.golden.empty()) {
+      if (!pair.target.empty()) plan->target_only.push_back(t.path);
+      if (!pair.golden.empty()) plan->golden_only.push_back(g.path);
+      return;
+    }
+    pair.label = many_steps ? target.name + " " + t.name : t.name;
+    pair.suffix = many_steps ? "_" + target.name + "_" + t.name : "_" + t.name;
+    pair.step = target.step;
+    pair.rank = t.rank.value_or(-1);
+    plan->pairs.push_back(std::move(pair));
+  };
+  if (target.ranks.size() == 1 && golden.ranks.size() == 1) return add(target.ranks[0], golden.ranks[0]);
+  std::map<int, const RankDir*> by_id;
+  for (const RankDir& g : golden.ranks) {
+    if (g.rank) by_id.emplace(*g.rank, &g);
+  }
+  for (const RankDir& t : target.ranks) {
+    const auto it = t.rank ? by_id.find(*t.rank) : by_id.end();
+    if (it == by_id.end()) {
+      plan->target_only.push_back(t.path);
+    } else {
+      add(t, *it->second);
+      by_id.erase(it);
+    }
+  }
+  for (const RankDir& g : golden.ranks) {
+    if (!g.rank || by_id.count(*g.rank)) plan->golden_only.push_back(g.path);
+  }
+}
+
+void PairSteps(const DumpPath& target, const DumpPath& golden, PathPlan* plan) {
+  if (target.kind != PathKind::kDump) return PairRanks(target.steps[0], golden.steps[0], false, plan);
+  std::map<int, const StepDir*> by_step;
+  for (const StepDir& g : golden.steps) by_step.emplace(g.step, &g);
+  for (const StepDir& t : target.steps) {
+    const auto it = by_step.find(t.step);
+    if (it == by_step.end()) {
+      plan->target_only.push_back(t.path);
+    } else {
+      PairRanks(t, *it->second, true, plan);
+      by_step.erase(it);
+    }
+  }
+  for (const auto& [step, g] : by_step) plan->golden_only.push_back(g->path);
+}
+
+/// Debug dumps hold debug.json only.
+bool HasDump(const DumpPath& path) {
+  for (const StepDir& step : path.steps) {
+    for (const RankDir& rank : step.ranks) {
+      if (!FileOf(rank.path, false).empty()) return true;
+    }
+  }
+  return false;
+}
+
+void AppendStrings(std::string* out, const std::vector<std::string>& list) {
+  *out += '[';
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (i) *out += ", ";
+    AppendJsonString(*out, list[i]);
+  }
+  *out += ']';
+}
+
+}  // namespace
+
+StatusOr<PathPlan> PlanPaths(const std::string& target, const std::string& golden) {
+  MSP_ASSIGN_OR_RETURN(const DumpPath t, ResolveDumpPath(target));
+  MSP_ASSIGN_OR_RETURN(const DumpPath g, ResolveDumpPath(golden));
+  if (t.kind != g.kind) {
+    return BadInput(target + " is " + std::string(KindName(t.kind)) + " but " + golden + " is " +
+                    std::string(KindName(g.kind)) + ": give two paths of the same kind");
+  }
+  PathPlan plan;
+  if (t.kind == PathKind::kFile) {
+    MSP_RETURN_IF_ERROR(CheckFileName(target));
+    MSP_RETURN_IF_ERROR(CheckFileName(golden));
+    plan.debug = IsDebugName(target);
+    if (plan.debug != IsDebugName(golden)) {
+      return BadInput(target + " and " + golden + " differ in kind: compare dump.json with dump.json, debug.json with debug.json");
+    }
+    FilePair pair;
+    pair.target = target;
+    pair.golden = golden;
+    plan.pairs.push_back(std::move(pair));
+    return plan;
+  }
+  plan.debug = !HasDump(t);
+  PairSteps(t, g, &plan);
+  if (plan.pairs.empty()) {
+    return BadInput("no rank of " + target + " has a partner in " + golden +
+                    ": ranks pair by id and steps by number; give two dump.json files to pair them yourself");
+  }
+  return plan;
+}
+
+std::string PathPlanJson(const PathPlan& plan) {
+  std::string out = "{\"pairs\": [";
+  for (size_t i = 0; i < plan.pairs.size(); ++i) {
+    out += i ? ", {\"target\": " : "{\"target\": ";
+    AppendJsonString(out, plan.pairs[i].target);
+    out += ", \"golden\": ";
+    AppendJsonString(out, plan.pairs[i].golden);
+    out += ", \"label\": ";
+    AppendJsonString(out, plan.pairs[i].label);
+    out += "}";
+  }
+  out += "], \"target_only\": ";
+  AppendStrings(&out, plan.target_only);
+  out += ", \"golden_only\": ";
+  AppendStrings(&out, plan.golden_only);
+  return out + "}";
+}
+
+}  // namespace msprobe

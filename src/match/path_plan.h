@@ -1,0 +1,30 @@
+// Which files of the target run stand against which files of the golden run: steps by number, ranks by id.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace msprobe {
+
+struct FilePair {
+  std::string target, golden;  // paths of dump.json or debug.json
+  std::string label;           // "step0 rank1", "rank1", "proc42"; "" for two files
+  std::string suffix;          // of result files: "_step0_rank1", "_rank1", "_proc42"; ""
+  int step = -1, rank = -1;    // -1: not known
+};
+
+/// A plain result that prints as JSON; comparing follows it.
+struct PathPlan {
+  std::vector<FilePair> pairs;
+  std::vector<std::string> target_only, golden_only;  // directories without a partner
+  bool debug = false;                                 // debug.json instead of dump.json
+};
+
+/// Two files; two rank, step or dump directories. kBadInput when the kinds differ or nothing pairs up.
+StatusOr<PathPlan> PlanPaths(const std::string& target, const std::string& golden);
+
+std::string PathPlanJson(const PathPlan& plan);
+
+}  // namespace msprobe
