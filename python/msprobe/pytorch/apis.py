@@ -237,6 +237,8 @@ _METHOD_TYPES = (types.MethodDescriptorType, types.FunctionType, types.WrapperDe
 
 def _torch_names(torch: Any) -> Iterable[str]:
     for name, value in vars(torch).items():
+        # seed_all(is_enhanced=True) puts a Python function in front of the random ones.
+        value = getattr(value, "msprobe_original", value) if type(value) is types.FunctionType else value
         if isinstance(value, types.BuiltinFunctionType):
             if _is_torch_builtin_recorded(name):
                 yield name
