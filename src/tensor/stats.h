@@ -18,26 +18,27 @@ struct TensorView {
   const int64_t* strides = nullptr;  // null means contiguous
 };
 
-/// What a dump keeps of a tensor. Sums run in double over the raw elements (blocks of float lanes are folded into double),
-/// so they do not depend on the dtype, the instruction set or the thread count.
+/// What a dump keeps of a tensor. Sums run in double over the raw elements (blocks of float lanes are folded into
+/// double), so they do not depend on the dtype, the instruction set or the thread count.
 struct Stats {
-  double max = 0, min = 0;      // of floating, bool (0/1) and complex (absolute value) tensors
-  int64_t int_max = 0, int_min = 0;  // exact, of signed integer tensors
+  double max = 0, min = 0;              // of floating, bool (0/1) and complex (absolute value) tensors
+  int64_t int_max = 0, int_min = 0;     // exact, of signed integer tensors
   uint64_t uint_max = 0, uint_min = 0;  // exact, of unsigned integer tensors
-  double mean = 0;              // arithmetic mean
-  double norm = 0;              // L2 norm: sqrt(sum of |x|^2)
-  int64_t count = 0;            // elements, broadcast ones counted as often as they appear
+  double mean = 0;                      // arithmetic mean
+  double norm = 0;                      // L2 norm: sqrt(sum of |x|^2)
+  int64_t count = 0;                    // elements, broadcast ones counted as often as they appear
   int64_t nan_count = 0, inf_count = 0;
 };
 
-/// Any NaN makes max, min, mean and norm NaN; infinities propagate as in IEEE arithmetic. Empty tensor: count 0, rest 0.
-/// Returns false when the dtype has no statistics (kUnknown) or ndim > kMaxDims.
+/// Any NaN makes max, min, mean and norm NaN; infinities propagate as in IEEE arithmetic. Empty tensor: count 0, rest
+/// 0. Returns false when the dtype has no statistics (kUnknown) or ndim > kMaxDims.
 bool ComputeStats(const TensorView& t, Stats* out);
 
 /// The plain loop that the vector kernels are tested against; same contract.
 bool ComputeStatsScalar(const TensorView& t, Stats* out);
 
-/// CRC-32 (IEEE 802.3, as zlib) of the elements in C order; strided tensors give the same value as their contiguous copy.
+/// CRC-32 (IEEE 802.3, as zlib) of the elements in C order; strided tensors give the same value as their contiguous
+/// copy.
 uint32_t ComputeCrc32(const TensorView& t);
 uint32_t Crc32(const void* data, size_t bytes, uint32_t seed = 0);
 
