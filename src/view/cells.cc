@@ -1,0 +1,107 @@
+#include "view/cells.h"
+
+#include "dump/json.h"
+#include "dump/scan.h"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#include <rapidjson/memorystream.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+#pragma GCC diagnostic pop
+
+namespace msprobe::view {
+namespace {
+
+constexpr uint64_t kMaxDepth = 64;
+// Numbers stay the digits they are, so that 17-digit floats are shown as they were written.
+constexpr unsigned kAsText =
+    rapidjson::kParseIterativeFlag | rapidjson::kParseNanAndInfFlag | rapidjson::kParseNumbersAsStringsFlag;
+constexpr unsigned kPlain = rapidjson::kParseIterativeFlag | rapidjson::kParseNanAndInfFlag;
+
+template <unsigned kFlags>
+bool Parse(std::string_view json, rapidjson::Document* doc) {
+  if (json.empty() || NestingDepth(json) > kMaxDepth) return false;
+  rapidjson::MemoryStream stream(json.data(), json.size());
+  doc->ParseStream<kFlags, rapidjson::UTF8<>>(stream);
+  return !doc->HasParseError();
+}
+
+std::string ValueText(const rapidjson::Value& v) {
+  if (v.IsString()) return std::string(Text(v));
+  if (v.IsNull()) return "null";
+  if (v.IsBool()) return v.GetBool() ? "True" : "False";
+  rapidjson::StringBuffer buffer;
+  rapidjson::Writer<rapidjson::StringBuffer, rapidjson::UTF8<>, rapidjson::UTF8<>, rapidjson::CrtAllocator,
+                    rapidjson::kWriteNanAndInfFlag>
+      writer(buffer);
+  v.Accept(writer);
+  return {buffer.GetString(), buffer.GetSize()};
+}
+
+}  // namespace
+
+std::vector<ViewRow> ParseRows(std::string_view json) {
+  std::vector<ViewRow> rows;
+  rapidjson::Document doc;
+  if (!Parse<kAsText>(json, &doc) || !doc.IsObject()) return rows;
+  rows.reserve(doc.MemberCount());
+  for (const auto& item : doc.GetObject()) {
+    ViewRow& row = rows.emplace_back();
+    row.name = Text(item.name);
+    if (!item.value.IsObject()) {
+      row.values.emplace_back("value", ValueText(item.value));
+      continue;
+    }
+    row.values.reserve(item.value.MemberCount());
+    for (const auto& field : item.value.GetObject()) {
+      row.values.emplace_back(Text(field.name), ValueText(field.value));
+    }
+  }
+  return rows;
+}
+
+std::vector<std::string> ParseTexts(std::string_view json) {
+  std::vector<std::string> texts;
+  rapidjson::Document doc;
+  if (!Parse<kAsText>(json, &doc) || !doc.IsArray()) return texts;
+  for (const auto& v : doc.GetArray()) {
+    if (v.IsString()) texts.emplace_back(Text(v));
+  }
+  return texts;
+}
+
+std::vector<int64_t> ParseInts(std::string_view json) {
+  std::vector<int64_t> ints;
+  rapidjson::Document doc;
+  if (!Parse<kPlain>(json, &doc) || !doc.IsArray()) return ints;
+  for (const auto& v : doc.GetArray()) {
+    if (v.IsInt64()) ints.push_back(v.GetInt64());
+  }
+  return ints;
+}
+
+std::string LastText(std::string_view json) {
+  // Links are lists of plain names, a quarter of a million of them in a large graph: no parser is needed for those.
+  if (json.size() > 1 && json.front() == '[' && json.find('\\') == std::string_view::npos) {
+    const size_t close = json.rfind('"');
+    if (close == std::string_view::npos || close == 0) return "";
+    const size_t open = json.rfind('"', close - 1);
+    if (open == std::string_view::npos) return "";
+    return std::string(json.substr(open + 1, close - open - 1));
+  }
+  std::vector<std::string> texts = ParseTexts(json);
+  return texts.empty() ? "" : std::move(texts.back());
+}
+
+std::string_view ObjectText(std::string_view json) {
+  rapidjson::Document doc;
+  if (json.empty() || NestingDepth(json) > kMaxDepth) return {};
+  rapidjson::MemoryStream stream(json.data(), json.size());
+  // Strict here: a browser must be able to parse what is sent on.
+  doc.ParseStream<rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag, rapidjson::UTF8<>>(stream);
+  if (doc.HasParseError() || !doc.IsObject() || doc.ObjectEmpty()) return {};
+  return json;
+}
+
+}  // namespace msprobe::view

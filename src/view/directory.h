@@ -1,0 +1,47 @@
+// The .vis.db files below a directory, and the way from a name in a request to a file inside that directory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+
+namespace msprobe::view {
+
+/// Tells one content of a path from another without reading it.
+struct FileStamp {
+  uint64_t device = 0, inode = 0, size = 0;
+  int64_t mtime_s = 0, mtime_ns = 0;
+  bool operator==(const FileStamp&) const = default;
+};
+
+struct FoundFile {
+  std::string file;  ///< relative to the directory, '/' between parts
+  FileStamp stamp;
+};
+
+struct SkippedFile {
+  std::string file, reason;
+};
+
+class GraphDirectory {
+ public:
+  /// `path` is a directory or one .vis.db file.
+  static StatusOr<GraphDirectory> Open(const std::string& path);
+  /// As the user gave it.
+  const std::string& shown() const { return shown_; }
+  /// Sorted by name. What could not be looked at is in `skipped`.
+  void List(std::vector<FoundFile>* files, std::vector<SkippedFile>* skipped) const;
+  /// The real path and stamp of a listed name. kUsage for a name that points outside, kBadInput when there is no such
+  /// file.
+  StatusOr<std::pair<std::string, FileStamp>> Resolve(std::string_view file) const;
+
+ private:
+  std::string shown_, real_;
+  std::string only_;  // the one file, when a file was given
+};
+
+}  // namespace msprobe::view

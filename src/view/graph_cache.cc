@@ -1,0 +1,97 @@
+#include "view/graph_cache.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace msprobe::view {
+namespace {
+constexpr size_t kMaxOpenFiles = 64;
+constexpr size_t kMaxGraphs = 256;
+}  // namespace
+
+StatusOr<std::shared_ptr<const VisFile>> GraphCache::File(const std::string& real, const FileStamp& stamp,
+                                                          std::string_view shown) {
+  std::lock_guard lock(mutex_);
+  const auto known = std::find_if(files_.begin(), files_.end(), [&](const OpenFile& f) { return f.real == real; });
+  if (known != files_.end() && known->stamp == stamp) {
+    files_.splice(files_.begin(), files_, known);
+    return files_.front().file;
+  }
+  if (known != files_.end()) {
+    graphs_.remove_if([&](const auto& slot) { return known->file.ok() && slot->file == *known->file; });
+    files_.erase(known);
+  }
+  auto opened = VisFile::Open(real, shown);
+  // Only what is wrong with the content is kept; a machine out of descriptors may recover.
+  if (!opened.ok() && opened.status().code() != Code::kBadInput) return opened.status();
+  auto file = opened.ok() ? StatusOr<std::shared_ptr<const VisFile>>(std::shared_ptr<const VisFile>(*std::move(opened)))
+                          : StatusOr<std::shared_ptr<const VisFile>>(opened.status());
+  files_.push_front({real, stamp, std::move(file)});
+  while (files_.size() > kMaxOpenFiles) files_.pop_back();
+  return files_.front().file;
+}
+
+StatusOr<std::shared_ptr<const RankGraph>> GraphCache::Graph(const std::shared_ptr<const VisFile>& file, int64_t step,
+                                                             int64_t rank) {
+  std::shared_ptr<Slot> slot;
+  {
+    std::lock_guard lock(mutex_);
+    const auto known = std::find_if(graphs_.begin(), graphs_.end(), [&](const auto& s) {
+      return s->file == file && s->step == step && s->rank == rank;
+    });
+    if (known != graphs_.end()) {
+      graphs_.splice(graphs_.begin(), graphs_, known);
+    } else {
+      graphs_.push_front(std::make_shared<Slot>());
+      graphs_.front()->file = file;
+      graphs_.front()->step = step;
+      graphs_.front()->rank = rank;
+    }
+    slot = graphs_.front();
+  }
+  std::shared_ptr<const RankGraph> graph;
+  Status failure;
+  bool loaded = false;
+  {
+    std::lock_guard lock(slot->loading);
+    if (slot->graph == nullptr) {
+      auto made = file->LoadGraph(step, rank);
+      if (made.ok()) {
+        loaded = true;
+        slot->graph = std::make_shared<const RankGraph>(*std::move(made));
+      } else {
+        failure = made.status();
+      }
+    }
+    graph = slot->graph;
+  }
+  if (loaded) {
+    std::lock_guard lock(mutex_);
+    Trim();
+  } else if (!failure.ok()) {
+    std::lock_guard lock(mutex_);
+    graphs_.remove(slot);
+    return failure;
+  }
+  return graph;
+}
+
+void GraphCache::Trim() {
+  size_t bytes = 0, kept = 0;
+  for (auto it = graphs_.begin(); it != graphs_.end();) {
+    // A slot that is being loaded has no size yet; it is counted when its own load ends.
+    std::unique_lock lock((*it)->loading, std::try_to_lock);
+    const size_t own = lock.owns_lock() && (*it)->graph != nullptr ? (*it)->graph->bytes() : 0;
+    const bool drop = own != 0 && kept > 0 && (bytes + own > max_bytes_ || kept >= kMaxGraphs);
+    if (lock.owns_lock()) lock.unlock();
+    if (drop) {
+      it = graphs_.erase(it);
+      continue;
+    }
+    bytes += own;
+    kept += own != 0;
+    ++it;
+  }
+}
+
+}  // namespace msprobe::view

@@ -1,0 +1,48 @@
+// Open files and loaded graphs, the least recently used ones dropped first.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "view/directory.h"
+#include "view/vis_file.h"
+
+namespace msprobe::view {
+
+class GraphCache {
+ public:
+  explicit GraphCache(size_t max_bytes) : max_bytes_(max_bytes) {}
+  /// The open file; opened again when its stamp differs from what is kept.
+  StatusOr<std::shared_ptr<const VisFile>> File(const std::string& real, const FileStamp& stamp,
+                                                std::string_view shown);
+  /// The graph of a rank; loaded once even if several threads ask at the same time.
+  StatusOr<std::shared_ptr<const RankGraph>> Graph(const std::shared_ptr<const VisFile>& file, int64_t step,
+                                                   int64_t rank);
+
+ private:
+  struct OpenFile {
+    std::string real;
+    FileStamp stamp;
+    StatusOr<std::shared_ptr<const VisFile>> file;  // a refusal is kept too: listing a directory asks again and again
+  };
+  struct Slot {
+    std::shared_ptr<const VisFile> file;
+    int64_t step, rank;
+    std::mutex loading;
+    std::shared_ptr<const RankGraph> graph;
+  };
+  void Trim();
+
+  const size_t max_bytes_;
+  std::mutex mutex_;
+  std::list<OpenFile> files_;                // most recently used first
+  std::list<std::shared_ptr<Slot>> graphs_;  // likewise
+};
+
+}  // namespace msprobe::view

@@ -1,0 +1,259 @@
+#include "view/view_json.h"
+
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+
+#include "base/text.h"
+
+namespace msprobe::view {
+namespace {
+
+void Text(std::string& out, std::string_view s) { AppendJsonString(out, s, /*ascii=*/false); }
+
+// `"key":`, after a comma unless it is the first in its object.
+void Key(std::string& out, std::string_view key) {
+  if (!out.empty() && out.back() != '{') out += ',';
+  out += '"';
+  out += key;
+  out += "\":";
+}
+
+void Numbers(std::string& out, std::initializer_list<std::pair<std::string_view, uint64_t>> fields) {
+  out += '{';
+  for (const auto& [key, value] : fields) {
+    Key(out, key);
+    AppendInt(out, static_cast<int64_t>(value));
+  }
+  out += '}';
+}
+
+template <typename List, typename Each>
+void Array(std::string& out, const List& list, Each each) {
+  out += '[';
+  bool first = true;
+  for (const auto& item : list) {
+    if (!std::exchange(first, false)) out += ',';
+    each(item);
+  }
+  out += ']';
+}
+
+void Texts(std::string& out, const std::vector<std::string>& list) {
+  Array(out, list, [&](const std::string& s) { Text(out, s); });
+}
+
+std::string_view LevelNumber(Level level) {
+  switch (level) {
+    case Level::kPass: return "0";
+    case Level::kWarning: return "0.5";
+    case Level::kError: return "1";
+    case Level::kNone: break;
+  }
+  return "null";
+}
+
+std::string_view OverflowText(Overflow overflow) {
+  switch (overflow) {
+    case Overflow::kMedium: return "\"medium\"";
+    case Overflow::kHigh: return "\"high\"";
+    case Overflow::kCritical: return "\"critical\"";
+    case Overflow::kNone: break;
+  }
+  return "null";
+}
+
+void Node(std::string& out, const NodeSummary& n) {
+  out += "{\"name\":";
+  Text(out, n.name);
+  Key(out, "label");
+  Text(out, n.label);
+  Key(out, "type");
+  AppendInt(out, n.type);
+  Key(out, "children");
+  AppendInt(out, n.children);
+  Key(out, "order");
+  AppendInt(out, n.order);
+  Key(out, "precision");
+  out += LevelNumber(n.level);
+  Key(out, "overflow");
+  out += OverflowText(n.overflow);
+  Key(out, "matched");
+  if (n.matched) {
+    Text(out, *n.matched);
+  } else {
+    out += "null";
+  }
+  Key(out, "micro_step");
+  AppendInt(out, n.micro_step);
+  Key(out, "counts");
+  Numbers(out, {{"error", n.counts.error},
+                {"warning", n.counts.warning},
+                {"unmatched", n.counts.unmatched},
+                {"overflow", n.counts.overflow}});
+  out += '}';
+}
+
+void OptionalNode(std::string& out, const std::optional<NodeSummary>& n) {
+  if (n) {
+    Node(out, *n);
+  } else {
+    out += "null";
+  }
+}
+
+void Rows(std::string& out, const std::vector<ViewRow>& rows) {
+  Array(out, rows, [&](const ViewRow& row) {
+    out += "{\"name\":";
+    Text(out, row.name);
+    out += ",\"values\":{";
+    bool first = true;
+    for (const auto& [key, value] : row.values) {
+      if (!std::exchange(first, false)) out += ',';
+      Text(out, key);
+      out += ':';
+      Text(out, value);
+    }
+    out += "}}";
+  });
+}
+
+void Record(std::string& out, const NodeRecord& record) {
+  Key(out, "inputs");
+  Rows(out, record.inputs);
+  Key(out, "outputs");
+  Rows(out, record.outputs);
+  Key(out, "stack");
+  Texts(out, record.stack);
+}
+
+void Counts(std::string& out, const SideSummary& s) {
+  Numbers(out, {{"nodes", s.nodes},
+                {"pass", s.pass},
+                {"warning", s.warning},
+                {"error", s.error},
+                {"unmatched", s.unmatched},
+                {"none", s.none}});
+}
+
+std::string_view OrNull(const std::string& json) { return json.empty() ? std::string_view("null") : json; }
+
+}  // namespace
+
+std::string ToJson(const FileList& list) {
+  std::string out = "{\"root\":";
+  Text(out, list.root);
+  Key(out, "files");
+  Array(out, list.files, [&](const FoundFile& f) {
+    out += "{\"file\":";
+    Text(out, f.file);
+    Key(out, "size");
+    AppendInt(out, static_cast<int64_t>(f.stamp.size));
+    Key(out, "mtime");
+    AppendInt(out, f.stamp.mtime_s);
+    out += '}';
+  });
+  Key(out, "skipped");
+  Array(out, list.skipped, [&](const SkippedFile& f) {
+    out += "{\"file\":";
+    Text(out, f.file);
+    Key(out, "reason");
+    Text(out, f.reason);
+    out += '}';
+  });
+  return out + "}";
+}
+
+std::string ToJson(const VisConfig& config) {
+  std::string out = "{";
+  Key(out, "graph_type");
+  out += config.compared ? "\"compare\"" : "\"build\"";
+  Key(out, "task");
+  Text(out, config.task);
+  Key(out, "micro_steps");
+  AppendInt(out, config.micro_steps);
+  Key(out, "overflow_check");
+  out += config.overflow_check ? "true" : "false";
+  Key(out, "colors");
+  out += OrNull(config.colors_json);
+  Key(out, "tool_tip");
+  out += OrNull(config.tool_tip_json);
+  Key(out, "ranks");
+  Array(out, config.ranks, [&](int64_t v) { AppendInt(out, v); });
+  Key(out, "steps");
+  Array(out, config.steps, [&](int64_t v) { AppendInt(out, v); });
+  return out + "}";
+}
+
+std::string ToJson(const GraphSummary& summary) {
+  std::string out = "{\"npu\":";
+  Counts(out, summary.npu);
+  Key(out, "bench");
+  if (summary.bench) {
+    Counts(out, *summary.bench);
+  } else {
+    out += "null";
+  }
+  Key(out, "first_error");
+  OptionalNode(out, summary.first_error);
+  Key(out, "overflow");
+  Numbers(out, {{"medium", summary.medium}, {"high", summary.high}, {"critical", summary.critical}});
+  Key(out, "first_overflow");
+  OptionalNode(out, summary.first_overflow);
+  return out + "}";
+}
+
+std::string ToJson(const ChildList& list) {
+  std::string out = "{\"node\":";
+  out.reserve(256 + list.children.size() * 320);
+  Node(out, list.node);
+  Key(out, "total");
+  AppendInt(out, static_cast<int64_t>(list.total));
+  Key(out, "children");
+  Array(out, list.children, [&](const NodeSummary& n) { Node(out, n); });
+  return out + "}";
+}
+
+std::string PathToJson(const std::vector<std::string>& path) {
+  std::string out = "{\"path\":";
+  Texts(out, path);
+  return out + "}";
+}
+
+std::string ToJson(const NodeDetail& detail) {
+  std::string out = "{\"node\":";
+  Node(out, detail.node);
+  Record(out, detail.record);
+  Key(out, "merge_info");
+  Texts(out, detail.record.merge_info);
+  Key(out, "communication");
+  out += OrNull(detail.record.communication_json);
+  Key(out, "partner");
+  if (detail.partner) {
+    out += "{\"side\":";
+    out += detail.partner->side == view::Side::kNpu ? "\"NPU\"" : "\"Bench\"";
+    Key(out, "node");
+    Node(out, detail.partner->node);
+    Record(out, detail.partner->record);
+    out += '}';
+  } else {
+    out += "null";
+  }
+  return out + "}";
+}
+
+std::string ToJson(const SearchHits& hits) {
+  std::string out = "{\"total\":";
+  AppendInt(out, static_cast<int64_t>(hits.total));
+  Key(out, "hits");
+  Array(out, hits.hits, [&](const NodeSummary& n) { Node(out, n); });
+  return out + "}";
+}
+
+std::string ErrorJson(std::string_view text) {
+  std::string out = "{\"error\":";
+  Text(out, text);
+  return out + "}";
+}
+
+}  // namespace msprobe::view

@@ -1,0 +1,19 @@
+// The answers as the page receives them; docs/page_api.md describes each.
+#pragma once
+
+#include <string>
+
+#include "view/viewer.h"
+
+namespace msprobe::view {
+
+std::string ToJson(const FileList& list);
+std::string ToJson(const VisConfig& config);
+std::string ToJson(const GraphSummary& summary);
+std::string ToJson(const ChildList& list);
+std::string PathToJson(const std::vector<std::string>& path);
+std::string ToJson(const NodeDetail& detail);
+std::string ToJson(const SearchHits& hits);
+std::string ErrorJson(std::string_view text);
+
+}  // namespace msprobe::view

@@ -1,0 +1,124 @@
+// The questions that the page asks, answered as plain structs. Thread-safe.
+// Errors: kUsage for a parameter that makes no sense, kBadInput for what is not there, kInternal for the rest.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "view/directory.h"
+#include "view/vis_file.h"
+
+namespace msprobe::view {
+
+enum class Side : uint8_t { kNpu, kBench };
+
+/// Which graph a question is about.
+struct GraphKey {
+  std::string file;
+  int64_t step = 0, rank = 0;
+};
+
+struct FileList {
+  std::string root;
+  std::vector<FoundFile> files;
+  std::vector<SkippedFile> skipped;
+};
+
+struct NodeSummary {
+  std::string name, label;
+  int type = 0;
+  uint32_t children = 0;
+  int64_t order = 0, micro_step = 0;
+  Level level = Level::kNone;
+  Overflow overflow = Overflow::kNone;
+  std::optional<std::string> matched;
+  SubtreeCounts counts;
+};
+
+struct SideSummary {
+  uint64_t nodes = 0, pass = 0, warning = 0, error = 0, unmatched = 0, none = 0;
+};
+
+struct GraphSummary {
+  SideSummary npu;
+  std::optional<SideSummary> bench;
+  std::optional<NodeSummary> first_error, first_overflow;
+  uint64_t medium = 0, high = 0, critical = 0;
+};
+
+struct ChildList {
+  NodeSummary node;
+  uint64_t total = 0;
+  std::vector<NodeSummary> children;
+};
+
+struct PartnerDetail {
+  Side side = Side::kBench;
+  NodeSummary node;
+  NodeRecord record;
+};
+
+struct NodeDetail {
+  NodeSummary node;
+  NodeRecord record;
+  std::optional<PartnerDetail> partner;
+};
+
+/// What a search keeps; the default keeps every node.
+enum class NodeFilter : uint8_t {
+  kAny,
+  kPass,
+  kWarning,
+  kError,
+  kUnmatched,
+  kNone,
+  kMedium,
+  kHigh,
+  kCritical,
+  kOverflow
+};
+/// "" is kAny; nullopt for a word that is no filter.
+std::optional<NodeFilter> ParseNodeFilter(std::string_view word);
+
+struct SearchQuery {
+  std::string text;
+  NodeFilter filter = NodeFilter::kAny;
+  bool leaves_only = false;
+  uint64_t offset = 0, limit = 200;
+};
+
+struct SearchHits {
+  uint64_t total = 0;
+  std::vector<NodeSummary> hits;
+};
+
+class Viewer {
+ public:
+  /// `path` is a directory or one .vis.db file. `cache_bytes` bounds what graphs kept in memory may take; the graph in
+  /// use is kept in any case.
+  static StatusOr<std::unique_ptr<Viewer>> Open(const std::string& path, size_t cache_bytes = size_t{512} << 20);
+  ~Viewer();
+
+  StatusOr<FileList> Files();
+  StatusOr<VisConfig> Config(std::string_view file);
+  StatusOr<GraphSummary> Summary(const GraphKey& key);
+  /// An empty name is the root. At most `limit` children from `offset`.
+  StatusOr<ChildList> Children(const GraphKey& key, Side side, std::string_view name, uint64_t offset, uint64_t limit);
+  /// Ancestors, root first, the node itself last.
+  StatusOr<std::vector<std::string>> Path(const GraphKey& key, Side side, std::string_view name);
+  StatusOr<NodeDetail> Node(const GraphKey& key, Side side, std::string_view name);
+  StatusOr<SearchHits> Search(const GraphKey& key, Side side, const SearchQuery& query);
+
+ private:
+  struct Cache;
+  Viewer(GraphDirectory directory, size_t cache_bytes);
+  GraphDirectory directory_;
+  std::unique_ptr<Cache> cache_;
+};
+
+}  // namespace msprobe::view

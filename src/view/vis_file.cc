@@ -1,0 +1,239 @@
+#include "view/vis_file.h"
+
+#include <fmt/core.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace msprobe::view {
+namespace {
+
+constexpr size_t kIdleConnections = 4;
+constexpr size_t kMaxListed = 100000;
+
+// A view or virtual table of that name could run anything; only plain tables are read.
+constexpr std::string_view kTablesSql =
+    "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('tb_nodes', 'tb_stack', 'tb_config') "
+    "AND rootpage > 0";
+constexpr std::string_view kGraphSql =
+    "SELECT rowid, node_order, node_name, node_type, up_node, precision_index, overflow_level, micro_step_id, "
+    "matched_node_link FROM tb_nodes WHERE step = ?1 AND rank = ?2 AND data_source = ?3 ORDER BY node_order, rowid";
+constexpr std::string_view kRecordSql =
+    "SELECT n.input_data, n.output_data, s.stack_info, n.parallel_merge_info, n.matched_distributed "
+    "FROM tb_nodes n LEFT JOIN tb_stack s ON s.id = n.stack_id WHERE n.rowid = ?1";
+constexpr std::string_view kConfigSql =
+    "SELECT graph_type, task, tool_tip, micro_steps, overflow_check, node_colors, rank_list, step_list "
+    "FROM tb_config ORDER BY id LIMIT 1";
+
+Level LevelOf(double index) {
+  // The bounds of the colours; files of earlier tools hold any value between 0 and 1.
+  if (index >= 0.6) return Level::kError;
+  if (index >= 0.3) return Level::kWarning;
+  return Level::kPass;
+}
+
+Overflow OverflowOf(std::string_view text) {
+  if (text == "critical") return Overflow::kCritical;
+  if (text == "high") return Overflow::kHigh;
+  if (text == "medium") return Overflow::kMedium;
+  return Overflow::kNone;
+}
+
+void Tidy(std::vector<int64_t>* list) {
+  std::sort(list->begin(), list->end());
+  list->erase(std::unique(list->begin(), list->end()), list->end());
+  if (list->size() > kMaxListed) list->resize(kMaxListed);
+}
+
+StatusOr<std::vector<int64_t>> Distinct(const SqliteDb& db, std::string_view column) {
+  MSP_ASSIGN_OR_RETURN(SqliteStatement query,
+                       db.Prepare(fmt::format("SELECT DISTINCT {} FROM tb_nodes LIMIT {}", column, kMaxListed)));
+  std::vector<int64_t> values;
+  for (;;) {
+    MSP_ASSIGN_OR_RETURN(const bool row, query.Step());
+    if (!row) return values;
+    values.push_back(query.Int(0));
+  }
+}
+
+}  // namespace
+
+// Statements go before the database that they belong to.
+struct VisFile::Connection {
+  SqliteDb db;
+  SqliteStatement graph, record;
+};
+
+// A connection goes back to the pool only after a query that ended well.
+class VisFile::Lease {
+ public:
+  Lease(const VisFile* file, std::unique_ptr<Connection> connection)
+      : file_(file), connection_(std::move(connection)) {}
+  Connection* operator->() { return connection_.get(); }
+  Connection* get() { return connection_.get(); }
+  void Return() { file_->GiveBack(std::move(connection_)); }
+
+ private:
+  const VisFile* file_;
+  std::unique_ptr<Connection> connection_;
+};
+
+VisFile::VisFile(std::string path, std::string_view shown) : path_(std::move(path)), shown_(shown) {}
+
+VisFile::~VisFile() = default;
+
+StatusOr<std::unique_ptr<VisFile>> VisFile::Open(const std::string& path, std::string_view shown) {
+  auto file = std::unique_ptr<VisFile>(new VisFile(path, shown));
+  auto connection = file->Connect();
+  if (!connection.ok()) {
+    struct stat wal {};
+    if (connection.status().code() == Code::kBadInput && stat((path + "-wal").c_str(), &wal) == 0 && wal.st_size > 0) {
+      return BadInput(
+          fmt::format("{} is still being written (its -wal file is not empty): wait for the writer to end", shown));
+    }
+    return connection.status();
+  }
+  MSP_RETURN_IF_ERROR(file->ReadConfig(connection->get()));
+  file->GiveBack(*std::move(connection));
+  return file;
+}
+
+StatusOr<std::unique_ptr<VisFile::Connection>> VisFile::Connect() const {
+  MSP_ASSIGN_OR_RETURN(SqliteDb db, SqliteDb::OpenImmutable(path_, shown_));
+  {
+    MSP_ASSIGN_OR_RETURN(SqliteStatement tables, db.Prepare(kTablesSql));
+    MSP_ASSIGN_OR_RETURN(const bool row, tables.Step());
+    if (!row || tables.Int(0) != 3) {
+      return BadInput(
+          fmt::format("{} is not a graph database (tb_nodes, tb_stack or tb_config is missing): graph_visualize of "
+                      "msprobe writes such files",
+                      shown_));
+    }
+  }
+  MSP_ASSIGN_OR_RETURN(SqliteStatement graph, db.Prepare(kGraphSql));
+  MSP_ASSIGN_OR_RETURN(SqliteStatement record, db.Prepare(kRecordSql));
+  return std::unique_ptr<Connection>(new Connection{std::move(db), std::move(graph), std::move(record)});
+}
+
+StatusOr<std::unique_ptr<VisFile::Connection>> VisFile::Borrow() const {
+  {
+    std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      auto connection = std::move(idle_.back());
+      idle_.pop_back();
+      return connection;
+    }
+  }
+  return Connect();
+}
+
+void VisFile::GiveBack(std::unique_ptr<Connection> connection) const {
+  std::lock_guard lock(mutex_);
+  if (idle_.size() < kIdleConnections) idle_.push_back(std::move(connection));
+}
+
+Status VisFile::ReadConfig(Connection* connection) {
+  MSP_ASSIGN_OR_RETURN(SqliteStatement query, connection->db.Prepare(kConfigSql));
+  MSP_ASSIGN_OR_RETURN(const bool row, query.Step());
+  if (!row)
+    return BadInput(fmt::format("{} has no row in tb_config: its writer was interrupted, write it again", shown_));
+  config_.compared = query.Text(0) == "compare";
+  config_.task = query.Text(1);
+  config_.tool_tip_json = ObjectText(query.Text(2));
+  config_.micro_steps = query.Int(3);
+  config_.overflow_check = query.Int(4) != 0;
+  config_.colors_json = ObjectText(query.Text(5));
+  config_.ranks = ParseInts(query.Text(6));
+  config_.steps = ParseInts(query.Text(7));
+  if (config_.ranks.empty()) {
+    MSP_ASSIGN_OR_RETURN(config_.ranks, Distinct(connection->db, "rank"));
+  }
+  if (config_.steps.empty()) {
+    MSP_ASSIGN_OR_RETURN(config_.steps, Distinct(connection->db, "step"));
+  }
+  Tidy(&config_.ranks);
+  Tidy(&config_.steps);
+  // Writers older than the is_distributed column stored 1 for equal checksums and 0 for different ones.
+  MSP_ASSIGN_OR_RETURN(
+      SqliteStatement column,
+      connection->db.Prepare("SELECT count(*) FROM pragma_table_info('tb_nodes') WHERE name = 'is_distributed'"));
+  MSP_ASSIGN_OR_RETURN(const bool counted, column.Step());
+  md5_inverted_ = config_.task == "md5" && counted && column.Int(0) == 0;
+  return OkStatus();
+}
+
+Status VisFile::LoadSide(Connection* connection, int64_t step, int64_t rank, std::string_view side, Tree* tree,
+                         std::vector<std::pair<uint64_t, uint32_t>>* links, std::string* link_names) const {
+  SqliteStatement& query = connection->graph;
+  query.Reset();
+  query.Bind(1, step);
+  query.Bind(2, rank);
+  query.Bind(3, side);
+  for (;;) {
+    MSP_ASSIGN_OR_RETURN(const bool row, query.Step());
+    if (!row) break;
+    TreeNode node;
+    node.rowid = query.Int(0);
+    node.order = query.Int(1);
+    node.type = static_cast<uint8_t>(std::clamp<int64_t>(query.Int(3), 0, 9));
+    if (query.IsNumber(5)) node.level = LevelOf(md5_inverted_ ? 1 - query.Real(5) : query.Real(5));
+    node.overflow = OverflowOf(query.Text(6));
+    node.micro_step = query.Int(7);
+    if (Status added = tree->Add(node, query.Text(2), query.Text(4)); !added.ok()) {
+      return BadInput(fmt::format("{} {}", shown_, added.message()));
+    }
+    const std::string partner = LastText(query.Text(8));
+    links->emplace_back(link_names->size(), static_cast<uint32_t>(partner.size()));
+    *link_names += partner;
+  }
+  query.Reset();
+  tree->Link();
+  return OkStatus();
+}
+
+StatusOr<RankGraph> VisFile::LoadGraph(int64_t step, int64_t rank) const {
+  MSP_ASSIGN_OR_RETURN(auto borrowed, Borrow());
+  Lease lease(this, std::move(borrowed));
+  RankGraph graph;
+  graph.compared = config_.compared;
+  std::vector<std::pair<uint64_t, uint32_t>> links[2];
+  std::string names[2];
+  Tree* trees[2] = {&graph.npu, &graph.bench};
+  MSP_RETURN_IF_ERROR(LoadSide(lease.get(), step, rank, "NPU", trees[0], &links[0], &names[0]));
+  MSP_RETURN_IF_ERROR(LoadSide(lease.get(), step, rank, "Bench", trees[1], &links[1], &names[1]));
+  lease.Return();
+  if (graph.npu.empty() && graph.bench.empty()) {
+    return BadInput(fmt::format("{} has no graph of step {} rank {}: choose from the steps and ranks that it lists",
+                                shown_, step, rank));
+  }
+  for (int s = 0; s < 2; ++s) {
+    for (uint32_t i = 0; i < trees[s]->size(); ++i) {
+      const auto [at, length] = links[s][i];
+      if (length != 0) trees[s]->SetPartner(i, trees[1 - s]->Find(std::string_view(names[s]).substr(at, length)));
+    }
+  }
+  for (Tree* tree : trees) tree->Count(graph.compared);
+  return graph;
+}
+
+StatusOr<NodeRecord> VisFile::LoadRecord(int64_t rowid) const {
+  MSP_ASSIGN_OR_RETURN(auto borrowed, Borrow());
+  Lease lease(this, std::move(borrowed));
+  SqliteStatement& query = lease->record;
+  query.Reset();
+  query.Bind(1, rowid);
+  MSP_ASSIGN_OR_RETURN(const bool row, query.Step());
+  if (!row) return InternalError(fmt::format("{} changed while it was read: load the page again", shown_));
+  NodeRecord record;
+  record.inputs = ParseRows(query.Text(0));
+  record.outputs = ParseRows(query.Text(1));
+  record.stack = ParseTexts(query.Text(2));
+  record.merge_info = ParseTexts(query.Text(3));
+  record.communication_json = ObjectText(query.Text(4));
+  query.Reset();
+  lease.Return();
+  return record;
+}
+
+}  // namespace msprobe::view

@@ -1,0 +1,71 @@
+// One .vis.db file: its settings, the graph of a rank, and the figures of a node.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "view/cells.h"
+#include "view/sqlite_db.h"
+#include "view/tree.h"
+
+namespace msprobe::view {
+
+struct VisConfig {
+  bool compared = false;
+  std::string task;
+  int64_t micro_steps = 0;
+  bool overflow_check = false;
+  std::string colors_json;    ///< "" when there is none
+  std::string tool_tip_json;  ///< likewise
+  std::vector<int64_t> ranks, steps;
+};
+
+/// Both sides of one rank at one step.
+struct RankGraph {
+  Tree npu, bench;
+  bool compared = false;
+  size_t bytes() const { return npu.bytes() + bench.bytes() + sizeof(*this); }
+};
+
+/// What a node's own row holds.
+struct NodeRecord {
+  std::vector<ViewRow> inputs, outputs;
+  std::vector<std::string> stack, merge_info;
+  std::string communication_json;  ///< "" when the node talks to no other rank
+};
+
+/// Thread-safe: each query borrows a connection of its own.
+class VisFile {
+ public:
+  /// `shown` is how errors name the file. kBadInput when it is no graph database; the text says why.
+  static StatusOr<std::unique_ptr<VisFile>> Open(const std::string& path, std::string_view shown);
+  ~VisFile();
+  const VisConfig& config() const { return config_; }
+  /// kBadInput when the file has no such rank at that step.
+  StatusOr<RankGraph> LoadGraph(int64_t step, int64_t rank) const;
+  StatusOr<NodeRecord> LoadRecord(int64_t rowid) const;
+
+ private:
+  struct Connection;
+  class Lease;
+  VisFile(std::string path, std::string_view shown);
+  StatusOr<std::unique_ptr<Connection>> Connect() const;
+  StatusOr<std::unique_ptr<Connection>> Borrow() const;
+  void GiveBack(std::unique_ptr<Connection> connection) const;
+  Status ReadConfig(Connection* connection);
+  Status LoadSide(Connection* connection, int64_t step, int64_t rank, std::string_view side, Tree* tree,
+                  std::vector<std::pair<uint64_t, uint32_t>>* links, std::string* link_names) const;
+
+  std::string path_, shown_;
+  VisConfig config_;
+  bool md5_inverted_ = false;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Connection>> idle_;
+};
+
+}  // namespace msprobe::view
