@@ -73,13 +73,18 @@ void BoolLoop(const void* data, size_t n, Partial* acc) {
   }
 }
 
+double Absolute(double re, double im, double square) {
+  // hypot() is ten times slower; it is needed only where the square leaves the range of double.
+  return square > 1e-290 && square < 1e300 ? std::sqrt(square) : std::hypot(re, im);
+}
+
 /// `T` is the type of one part. The absolute value is rounded to that type, as the frameworks' abs() does.
 template <typename T>
 void ComplexLoop(const void* data, size_t n, Partial* acc) {
   for (size_t i = 0; i < n; ++i) {
     const double re = LoadAt<T>(data, 2 * i), im = LoadAt<T>(data, 2 * i + 1);
-    const double absolute = static_cast<T>(std::hypot(re, im));
-    AddFloating(absolute, re * re + im * im, acc);
+    const double square = re * re + im * im;
+    AddFloating(static_cast<T>(Absolute(re, im, square)), square, acc);
   }
 }
 
