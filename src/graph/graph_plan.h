@@ -1,0 +1,28 @@
+// Which rank directories become graphs, and which one of the golden dump stands beside each.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace msprobe {
+
+struct GraphPair {
+  int step = 0, rank = 0;  // as the graph file numbers them
+  std::string npu_dir, bench_dir;  // bench_dir is empty in a build
+};
+
+/// Plain data: execution follows it.
+struct GraphPlan {
+  bool compare = false;
+  std::vector<GraphPair> pairs;  // steps in numeric order, ranks in numeric order inside
+  std::vector<int> steps, ranks;
+  std::vector<std::string> warnings;
+};
+
+/// `golden` empty: a build. kBadInput when the paths are no dumps, are of different kinds or have no rank or step in common.
+StatusOr<GraphPlan> PlanGraph(const std::string& target, const std::string& golden);
+std::string GraphPlanJson(const GraphPlan& plan);
+
+}  // namespace msprobe

@@ -1,0 +1,25 @@
+// Which node of one graph is the same call in the other.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "graph/node_graph.h"
+
+namespace msprobe {
+
+/// Same name and same names of all ancestors. Sets Node::match on both sides.
+void MatchByName(NodeGraph* npu, NodeGraph* bench);
+
+/// Modules by name alone; the calls directly inside a matched module by their name without the call number, in order.
+void MatchFuzzy(NodeGraph* npu, NodeGraph* bench);
+
+/// "Functional.linear.12.forward" -> "Functional.linear.forward": call numbers and "_rank<r>" removed.
+std::string NameWithoutCounts(std::string_view name);
+
+/// Numbers the micro steps (one forward and backward pass each) by the order of the root's children and hands the numbers
+/// down the tree and to the matched nodes of `bench` (may be null). Returns how many there are. With
+/// `recorded` (the number that construct.json gives) the numbers of the nodes stay as they were recorded.
+int NumberMicroSteps(std::optional<int> recorded, NodeGraph* npu, NodeGraph* bench);
+
+}  // namespace msprobe

@@ -1,0 +1,42 @@
+// From nodes to rows of tb_nodes: reads the ops, compares them, writes the texts. Runs on many threads at once.
+#pragma once
+
+#include <vector>
+
+#include "graph/builder.h"
+#include "graph/links.h"
+#include "graph/precision.h"
+#include "graph/vis_db.h"
+
+namespace msprobe {
+
+/// One graph of a comparison or the only one of a build, and what its rows need.
+struct GraphSide {
+  const RankGraph* rank = nullptr;
+  const NodeGraph* other = nullptr;  // graph that Node::match refers to
+  GraphKey key;
+  std::vector<uint32_t> stack_number;  // of each node: position of its stack in tb_stack
+  std::vector<uint32_t> stack_ids;     // Node::stack of each tb_stack row
+};
+
+/// Numbers the stacks in the order of their first use.
+void NumberStacks(GraphSide* side);
+/// The frames of a stack id as a JSON list.
+std::string StackJson(const RankGraph& rank, uint32_t stack);
+
+struct RowOptions {
+  CompareMode mode = CompareMode::kSummary;
+  bool compare = false;
+  bool overflow_check = false;
+};
+
+/// A block of rows with the communication calls among them; their row ids are positions in the block.
+struct RowBlock {
+  NodeRows rows;
+  std::vector<CommCall> calls;
+};
+
+/// Rows of order[begin, end) of `side`. With `bench` (the golden side) every matched node is compared.
+StatusOr<RowBlock> MakeRows(const GraphSide& side, const GraphSide* bench, const RowOptions& options, size_t begin, size_t end);
+
+}  // namespace msprobe

@@ -1,0 +1,44 @@
+// Comparing the parameters of two matched nodes: the numbers, the verdict of each row and of the node.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/params.h"
+
+namespace msprobe {
+
+enum class CompareMode : uint8_t { kSummary = 0, kMd5 = 1, kTensor = 2, kStructure = 3 };
+std::string_view ModeName(CompareMode mode);  // "summary", "md5", "all", "structure"
+
+enum class Level : uint8_t { kPass, kWarning, kError };
+std::string_view LevelName(Level level);
+
+/// A difference: a number, or a text where there is none ("N/A", "Nan", "inf\t").
+struct Difference {
+  Value value = Value::Of(std::string_view("N/A"));
+  Value relative = Value::Of(std::string_view("N/A"));  // in percent when it is a number
+};
+
+/// target - golden. Integers stay integers.
+Difference Subtract(const Value& target, const Value& golden);
+
+/// One parameter of the target against its partner, null when the golden side has fewer.
+struct Row {
+  const Param* npu = nullptr;
+  const Param* bench = nullptr;
+  Difference max, min, mean, norm;
+  bool same_requires_grad = false;
+  Level level = Level::kPass;
+  std::vector<const char*> messages;
+};
+
+/// Rows in the order inputs, weights, outputs, gradients; partners are found by position within each of them. Only summary
+/// and md5 mode have rows.
+void CompareParams(CompareMode mode, const ParamList& npu, const ParamList& bench, std::vector<Row>* rows);
+
+/// The verdict of a node and of each of its rows. `node` decides about calls whose results are undefined.
+Level JudgeNode(CompareMode mode, std::string_view node, std::vector<Row>* rows);
+
+}  // namespace msprobe

@@ -1,0 +1,286 @@
+#include "graph/visualize.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "base/parallel.h"
+#include "base/text.h"
+#include "graph/graph_plan.h"
+#include "graph/legend.h"
+#include "graph/matcher.h"
+#include "graph/node_rows.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kBlockNodes = 64;
+constexpr size_t kBlocksInFlight = 32;
+
+struct LoadedPair {
+  std::unique_ptr<RankGraph> npu, bench;
+  CompareMode mode = CompareMode::kSummary;
+  int micro_steps = 1;
+};
+
+StatusOr<CompareMode> ModeOf(const DumpFile& dump, const DumpFile& other) {
+  if (dump.task() != other.task()) {
+    return BadInput(fmt::format("{} was dumped with task {}, but {} with task {}: compare dumps of the same task", dump.path(),
+                                dump.task(), other.path(), other.task()));
+  }
+  if (dump.task() == "tensor") {
+    return BadInput(fmt::format("{} holds tensors: comparing graphs of tensor dumps is not supported yet, use 'msprobe compare' "
+                                "for them or dump with task statistics",
+                                dump.path()));
+  }
+  if (dump.task() == "structure") return CompareMode::kStructure;
+  if (dump.task() != "statistics") {
+    return BadInput(fmt::format("{} was dumped with task \"{}\": graphs are compared for tasks statistics and structure",
+                                dump.path(), dump.task()));
+  }
+  MSP_ASSIGN_OR_RETURN(const bool sums, dump.HasChecksums());
+  MSP_ASSIGN_OR_RETURN(const bool other_sums, other.HasChecksums());
+  if (sums != other_sums) {
+    return BadInput(fmt::format("only {} has checksums (md5), {} has none: compare two dumps with the same summary_mode",
+                                sums ? dump.path() : other.path(), sums ? other.path() : dump.path()));
+  }
+  return sums ? CompareMode::kMd5 : CompareMode::kSummary;
+}
+
+Status CheckFrameworks(const DumpFile& a, const DumpFile& b) {
+  const auto name = [](const DumpFile& d) { return d.framework().empty() ? std::string_view("pytorch") : d.framework(); };
+  if (name(a) == name(b)) return OkStatus();
+  return BadInput(fmt::format("{} is a dump of {}, but {} of {}: specify -lm with a layer mapping to compare across frameworks",
+                              a.path(), name(a), b.path(), name(b)));
+}
+
+class Visualizer {
+ public:
+  explicit Visualizer(const GraphOptions& options) : options_(options) {}
+
+  StatusOr<GraphSummary> Run() {
+    MSP_ASSIGN_OR_RETURN(plan_, PlanGraph(options_.target, options_.golden));
+    for (const std::string& w : plan_.warnings) Warn(w);
+    MSP_RETURN_IF_ERROR(MakeOutputDir(options_.output));
+    const std::string name = fmt::format("{}_{}.vis.db", plan_.compare ? "compare" : "build", TimestampNow());
+    summary_.file = JoinPath(options_.output, name);
+    for (done_ = 0; done_ < plan_.pairs.size(); ++done_) {
+      const GraphPair& pair = plan_.pairs[done_];
+      MSP_ASSIGN_OR_RETURN(LoadedPair loaded, Load(pair));
+      if (!db_) {  // not before the first input has proved good
+        MSP_ASSIGN_OR_RETURN(db_, VisDb::Create(summary_.file));
+        MSP_RETURN_IF_ERROR(db_->SetConfig(Config(loaded)));
+      }
+      MSP_RETURN_IF_ERROR(Write(pair, loaded));
+      if (done_ + 1 == plan_.pairs.size() || plan_.pairs[done_ + 1].step != pair.step) MSP_RETURN_IF_ERROR(WriteLinks());
+    }
+    Progress(98);
+    MSP_RETURN_IF_ERROR(db_->Finish());
+    struct stat st {};
+    if (stat(summary_.file.c_str(), &st) == 0) summary_.bytes = static_cast<uint64_t>(st.st_size);
+    summary_.graphs = plan_.pairs.size();
+    Progress(100);
+    return summary_;
+  }
+
+ private:
+  void Warn(const std::string& text) const {
+    if (options_.warning) options_.warning(text);
+  }
+  void Progress(int percent) const {
+    if (options_.progress) options_.progress(percent);
+  }
+
+  StatusOr<LoadedPair> Load(const GraphPair& pair) {
+    LoadedPair out;
+    MSP_RETURN_IF_ERROR(ParallelFor(plan_.compare ? 2 : 1, [&](size_t i) -> Status {
+      MSP_ASSIGN_OR_RETURN(RankGraph rank, BuildRankGraph(i == 0 ? pair.npu_dir : pair.bench_dir));
+      (i == 0 ? out.npu : out.bench) = std::make_unique<RankGraph>(std::move(rank));
+      return OkStatus();
+    }));
+    for (const RankGraph* rank : {out.npu.get(), out.bench.get()}) {
+      if (!rank) continue;
+      if (!rank->files.dump.truncated().empty()) Warn(rank->files.dump.truncated());
+      if (rank->orphans > 0) {
+        Warn(fmt::format("{}: {} nodes name a parent that was not recorded; they are shown at the top level", rank->files.dir,
+                         rank->orphans));
+      }
+    }
+    if (plan_.compare) {
+      const DumpFile &a = out.npu->files.dump, &b = out.bench->files.dump;
+      MSP_ASSIGN_OR_RETURN(out.mode, ModeOf(a, b));
+      MSP_RETURN_IF_ERROR(CheckFrameworks(a, b));
+      (options_.fuzzy ? MatchFuzzy : MatchByName)(&out.npu->graph, &out.bench->graph);
+    }
+    out.micro_steps = NumberMicroSteps(out.npu->files.construct.megatron_micro_steps, &out.npu->graph,
+                                       out.bench ? &out.bench->graph : nullptr);
+    return out;
+  }
+
+  VisConfig Config(const LoadedPair& loaded) {
+    VisConfig config;
+    config.compare = plan_.compare;
+    config.node_colors = "null";
+    if (plan_.compare) {
+      config.task = summary_.task = ModeName(loaded.mode);
+      config.tool_tip = ToolTipJson(loaded.mode);
+      config.node_colors = NodeColorsJson(loaded.mode);
+    }
+    config.micro_steps = loaded.micro_steps;
+    config.overflow_check = options_.overflow_check;
+    config.ranks = plan_.ranks;
+    config.steps = plan_.steps;
+    return config;
+  }
+
+  Status Write(const GraphPair& pair, const LoadedPair& loaded) {
+    const NodeGraph* other = plan_.compare ? &loaded.bench->graph : nullptr;
+    GraphSide npu{loaded.npu.get(), other, {"NPU", pair.step, pair.rank, loaded.npu->files.data_dir}, {}, {}};
+    NumberStacks(&npu);
+    summary_.npu_nodes += loaded.npu->graph.order.size();
+    if (!plan_.compare) return WriteSide(npu, nullptr, loaded);
+    const GraphKey bench_key{"Bench", pair.step, pair.rank, loaded.bench->files.data_dir};
+    GraphSide bench{loaded.bench.get(), &loaded.npu->graph, bench_key, {}, {}};
+    NumberStacks(&bench);
+    summary_.bench_nodes += loaded.bench->graph.order.size();
+    MSP_RETURN_IF_ERROR(WriteSide(npu, &bench, loaded));
+    return WriteSide(bench, nullptr, loaded);
+  }
+
+  Status WriteSide(const GraphSide& side, const GraphSide* bench, const LoadedPair& loaded) {
+    const NodeGraph& graph = side.rank->graph;
+    const RowOptions options{loaded.mode, plan_.compare, options_.overflow_check};
+    const size_t blocks = (graph.order.size() + kBlockNodes - 1) / kBlockNodes;
+    std::vector<Precision> precision(graph.nodes.size(), Precision::kNone);
+    RankCalls calls{side.key.rank, {}};
+    const bool second = plan_.compare && !bench;
+    const auto make = [&](size_t i) {
+      return MakeRows(side, bench, options, i * kBlockNodes, std::min((i + 1) * kBlockNodes, graph.order.size()));
+    };
+    const auto take = [&](size_t i, RowBlock&& block) -> Status {
+      const int64_t first_row = db_->rows() + 1;
+      for (NodeRows::Row& row : block.rows.rows) {
+        if (bench && row.type == NodeType::kCollection) row.precision = WorstOf(graph, row.node, precision);
+        precision[row.node] = row.precision;
+        Count(side, row);
+        MSP_RETURN_IF_ERROR(db_->AddNode(side.key, block.rows, row));
+      }
+      for (CommCall& call : block.calls) {
+        call.row_id += first_row;
+        calls.calls.push_back(std::move(call));
+      }
+      ReportProgress(second, i, blocks);
+      return OkStatus();
+    };
+    MSP_RETURN_IF_ERROR(ParallelOrdered<RowBlock>(blocks, kBlocksInFlight, make, take));
+    for (size_t i = 0; i < side.stack_ids.size(); ++i) {
+      MSP_RETURN_IF_ERROR(db_->AddStack(fmt::format("{}_{}", side.key.id(), i), StackJson(*side.rank, side.stack_ids[i])));
+    }
+    calls_[second ? 1 : 0].push_back(std::move(calls));
+    return OkStatus();
+  }
+
+  // A collection shows the worst of its calls; they were written before it.
+  static Precision WorstOf(const NodeGraph& graph, uint32_t node, const std::vector<Precision>& precision) {
+    Precision worst = Precision::kPass;
+    for (uint32_t child : graph.nodes[node].children) worst = std::max(worst, precision[child]);
+    return worst;
+  }
+
+  void Count(const GraphSide& side, const NodeRows::Row& row) {
+    const Node& node = side.rank->graph.nodes[row.node];
+    if (side.key.source != "NPU") {
+      if (node.match == kNoIndex && row.type != NodeType::kCollection) ++summary_.bench_unmatched;
+      return;
+    }
+    ++summary_.overflows[static_cast<size_t>(row.overflow)];
+    if (!plan_.compare || row.type == NodeType::kCollection) return;
+    if (node.match == kNoIndex) {
+      ++summary_.unmatched;
+    } else if (row.precision == Precision::kNone) {
+      ++summary_.no_data;
+    } else {
+      ++summary_.levels[static_cast<size_t>(row.precision)];
+    }
+    if (row.precision == Precision::kError && !summary_.first_error) {
+      summary_.first_error = FirstError{side.key.step, side.key.rank, row.order, std::string(node.name)};
+    }
+  }
+
+  void ReportProgress(bool second, size_t block, size_t blocks) const {
+    const double sides = plan_.compare ? 2 : 1;
+    const double part = ((second ? 1 : 0) + static_cast<double>(block + 1) / static_cast<double>(blocks)) / sides;
+    Progress(static_cast<int>(97 * (static_cast<double>(done_) + part) / static_cast<double>(plan_.pairs.size())));
+  }
+
+  Status WriteLinks() {
+    for (std::vector<RankCalls>& ranks : calls_) {
+      for (const auto& [row, json] : LinkCalls(ranks)) {
+        MSP_RETURN_IF_ERROR(db_->SetCommunication(row, json));
+        ++summary_.links;
+      }
+      ranks.clear();
+    }
+    return OkStatus();
+  }
+
+  const GraphOptions& options_;
+  GraphPlan plan_;
+  GraphSummary summary_;
+  std::unique_ptr<VisDb> db_;
+  std::array<std::vector<RankCalls>, 2> calls_;  // of the current step: NPU, Bench
+  size_t done_ = 0;
+};
+
+}  // namespace
+
+StatusOr<GraphSummary> VisualizeGraph(const GraphOptions& options) { return Visualizer(options).Run(); }
+
+std::string GraphSummaryText(const GraphSummary& s, bool compare, bool overflow_check) {
+  std::string out = fmt::format("graph: {} ({:.1f} MB)\n", s.file, static_cast<double>(s.bytes) / 1e6);
+  out += fmt::format("nodes: {} target", s.npu_nodes);
+  if (compare) out += fmt::format(", {} golden", s.bench_nodes);
+  out += fmt::format(" in {} graph{}\n", s.graphs, s.graphs == 1 ? "" : "s");
+  if (compare) {
+    out += fmt::format("verdict: {} pass, {} warning, {} error, {} unmatched, {} without data; {} golden nodes unmatched\n",
+                       s.levels[0], s.levels[1], s.levels[2], s.unmatched, s.no_data, s.bench_unmatched);
+  }
+  if (overflow_check) {
+    out += fmt::format("overflow: {} critical, {} high, {} medium\n", s.overflows[3], s.overflows[2], s.overflows[1]);
+  }
+  if (s.links > 0) out += fmt::format("communication: {} calls linked across ranks\n", s.links);
+  if (s.first_error) {
+    out += fmt::format("first error: {} (step {}, rank {})\n", s.first_error->node, s.first_error->step, s.first_error->rank);
+  }
+  return out;
+}
+
+std::string GraphSummaryJson(const GraphSummary& s, bool compare, bool overflow_check) {
+  std::string out = "{\"file\": ";
+  AppendJsonString(out, s.file);
+  out += fmt::format(", \"bytes\": {}, \"graphs\": {}, \"target_nodes\": {}", s.bytes, s.graphs, s.npu_nodes);
+  if (compare) {
+    out += fmt::format(
+        ", \"task\": \"{}\", \"golden_nodes\": {}, \"pass\": {}, \"warning\": {}, \"error\": {}, \"unmatched\": {}, "
+        "\"no_data\": {}, \"golden_unmatched\": {}, \"first_error\": ",
+        s.task, s.bench_nodes, s.levels[0], s.levels[1], s.levels[2], s.unmatched, s.no_data, s.bench_unmatched);
+    if (s.first_error) {
+      out += fmt::format("{{\"step\": {}, \"rank\": {}, \"order\": {}, \"node\": ", s.first_error->step, s.first_error->rank,
+                         s.first_error->order);
+      AppendJsonString(out, s.first_error->node);
+      out += '}';
+    } else {
+      out += "null";
+    }
+  }
+  if (overflow_check) {
+    out += fmt::format(", \"overflow\": {{\"critical\": {}, \"high\": {}, \"medium\": {}}}", s.overflows[3], s.overflows[2],
+                       s.overflows[1]);
+  }
+  return out + fmt::format(", \"links\": {}}}\n", s.links);
+}
+
+}  // namespace msprobe

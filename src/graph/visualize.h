@@ -1,0 +1,48 @@
+// `msprobe graph_visualize`: dumps in, one `.vis.db` out.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace msprobe {
+
+struct GraphOptions {
+  std::string target, golden, output;  // golden empty: build only
+  bool fuzzy = false;
+  bool overflow_check = false;
+  std::function<void(int percent)> progress;        // may be empty
+  std::function<void(const std::string&)> warning;  // may be empty
+};
+
+/// The first node, in the order of collection, that is an error.
+struct FirstError {
+  int step = 0, rank = 0;
+  uint32_t order = 0;
+  std::string node;
+};
+
+struct GraphSummary {
+  std::string file;
+  uint64_t bytes = 0;
+  std::string task;  // "summary", "md5", "structure", "all"; empty for a build
+  size_t graphs = 0;
+  size_t npu_nodes = 0, bench_nodes = 0;
+  std::array<size_t, 3> levels{};  // pass, warning, error
+  size_t no_data = 0;              // matched, but nothing to compare
+  size_t unmatched = 0, bench_unmatched = 0;
+  std::array<size_t, 4> overflows{};  // of the target: -, medium, high, critical
+  size_t links = 0;
+  std::optional<FirstError> first_error;
+};
+
+StatusOr<GraphSummary> VisualizeGraph(const GraphOptions& options);
+
+std::string GraphSummaryText(const GraphSummary& summary, bool compare, bool overflow_check);
+std::string GraphSummaryJson(const GraphSummary& summary, bool compare, bool overflow_check);
+
+}  // namespace msprobe
