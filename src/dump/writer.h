@@ -11,12 +11,13 @@
 
 namespace msprobe {
 
-/// Formats JSON with indent 1 the way json.dump(obj, indent=1) does. Append-only and without a tree: the caller opens and
-/// closes containers, the writer puts commas, newlines and indentation.
+/// Formats JSON with indent 1 the way json.dump(obj, indent=1) does. Append-only and without a tree: the caller opens
+/// and closes containers, the writer puts commas, newlines and indentation.
 class JsonStream {
  public:
-  /// `depth` is the nesting level at which the text will stand in the file.
-  explicit JsonStream(std::string* out, int depth = 0) : out_(out), depth_(depth) {}
+  /// `depth` is the nesting level at which the text will stand in the file. A value at that level starts where `out`
+  /// ends; a Key() at that level starts on a line of its own, behind a comma if it is not the first.
+  explicit JsonStream(std::string* out, int depth = 0) : out_(out), base_(depth), depth_(depth) {}
   void BeginObject();
   void EndObject();
   void BeginArray();
@@ -33,32 +34,40 @@ class JsonStream {
 
  private:
   void Prefix();
+  void NewLine();
+  void Open(char bracket);
+  void Close(char bracket);
   std::string* out_;
+  int base_;
   int depth_;
   bool first_ = true;
   bool after_key_ = false;
 };
 
-/// A JSON object file that grows entry by entry and is complete JSON after every Flush(): the closing braces are written behind
-/// the last entry and overwritten by the next one. After kill -9 everything flushed is readable, also by other tools.
+/// A JSON object file that grows entry by entry and is complete JSON after every Flush(): the closing braces are
+/// written behind the last entry and overwritten by the next one. After kill -9 everything flushed is readable, also by
+/// other tools.
 class GrowingJsonFile {
  public:
-  /// `head` is everything up to and with the opening brace of the growing object, `tail` everything that closes the file.
-  /// The file appears under its final name with mode 0640; an existing one is replaced.
+  /// `head` is everything up to and with the opening brace of the growing object, `tail` everything that closes the
+  /// file. The file appears under its final name with mode 0640, already complete JSON; an existing one is replaced.
   static StatusOr<std::unique_ptr<GrowingJsonFile>> Create(const std::string& path, std::string head, std::string tail);
   ~GrowingJsonFile();
-  /// `entries` is one or more "\n  \"name\": {...}" texts joined by ','; the writer puts the comma before them if needed.
+  /// `entries` is one or more "\n  \"name\": {...}" texts joined by ','; the writer puts the comma before them if
+  /// needed. What was appended is written by Flush(), or earlier when it is much.
   Status Append(std::string_view entries);
-  /// Writes what is pending followed by the tail.
+  /// Writes what is pending followed by the tail. After an error the file still holds all earlier entries, and the next
+  /// Flush() tries again.
   Status Flush();
   Status Close();
 
  private:
   GrowingJsonFile() = default;
+  Status WriteAt(std::string_view text, uint64_t offset);
   int fd_ = -1;
   std::string path_, pending_, tail_;
   uint64_t offset_ = 0;
-  bool any_ = false;
+  bool any_ = false;  // an entry stands in the file
 };
 
 }  // namespace msprobe

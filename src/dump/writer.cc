@@ -1,0 +1,177 @@
+#include "dump/writer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace msprobe {
+namespace {
+
+// Pending entries are written without waiting for Flush() from this size on.
+constexpr size_t kMostPending = size_t{4} << 20;
+// On a full disk pending entries are kept for another try up to this size, then dropped.
+constexpr size_t kMostKept = size_t{32} << 20;
+
+}  // namespace
+
+void JsonStream::NewLine() {
+  out_->push_back('\n');
+  out_->append(static_cast<size_t>(depth_), ' ');
+}
+
+void JsonStream::Prefix() {
+  if (after_key_) {
+    after_key_ = false;
+    return;
+  }
+  if (depth_ == base_) return;
+  if (!first_) out_->push_back(',');
+  first_ = false;
+  NewLine();
+}
+
+void JsonStream::Open(char bracket) {
+  Prefix();
+  out_->push_back(bracket);
+  ++depth_;
+  first_ = true;
+}
+
+void JsonStream::Close(char bracket) {
+  --depth_;
+  if (!first_) NewLine();
+  out_->push_back(bracket);
+  first_ = false;
+}
+
+void JsonStream::BeginObject() { Open('{'); }
+void JsonStream::EndObject() { Close('}'); }
+void JsonStream::BeginArray() { Open('['); }
+void JsonStream::EndArray() { Close(']'); }
+
+void JsonStream::Key(std::string_view key) {
+  if (!first_) out_->push_back(',');
+  first_ = false;
+  NewLine();
+  AppendJsonString(*out_, key);
+  out_->append(": ");
+  after_key_ = true;
+}
+
+void JsonStream::String(std::string_view s) {
+  Prefix();
+  AppendJsonString(*out_, s);
+}
+
+void JsonStream::Number(double v) {
+  Prefix();
+  AppendJsonNumber(*out_, v);
+}
+
+void JsonStream::Int(int64_t v) {
+  Prefix();
+  AppendInt(*out_, v);
+}
+
+void JsonStream::UInt(uint64_t v) {
+  Prefix();
+  char buf[24];
+  const auto r = std::to_chars(buf, buf + sizeof buf, v);
+  out_->append(buf, r.ptr);
+}
+
+void JsonStream::Bool(bool v) {
+  Prefix();
+  out_->append(v ? "true" : "false");
+}
+
+void JsonStream::Null() {
+  Prefix();
+  out_->append("null");
+}
+
+void JsonStream::Raw(std::string_view json) {
+  Prefix();
+  out_->append(json);
+}
+
+StatusOr<std::unique_ptr<GrowingJsonFile>> GrowingJsonFile::Create(const std::string& path, std::string head,
+                                                                   std::string tail) {
+  std::unique_ptr<GrowingJsonFile> file(new GrowingJsonFile);
+  file->path_ = path;
+  file->tail_ = std::move(tail);
+  TempPath temp(path);
+  file->fd_ = open(temp.path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode);
+  if (file->fd_ < 0) {
+    return BadInput(path + " cannot be written (" + std::strerror(errno) + "): choose another dump_path");
+  }
+  // An object without entries closes on the line of its opening brace.
+  const size_t brace = file->tail_.find_first_not_of(" \n");
+  const std::string_view close =
+      brace == std::string::npos ? std::string_view() : std::string_view(file->tail_).substr(brace);
+  file->offset_ = head.size();
+  MSP_RETURN_IF_ERROR(file->WriteAt(head.append(close), 0));
+  MSP_RETURN_IF_ERROR(temp.Commit());
+  return file;
+}
+
+GrowingJsonFile::~GrowingJsonFile() { (void)Close(); }
+
+Status GrowingJsonFile::Append(std::string_view entries) {
+  if (entries.empty()) return OkStatus();
+  if (any_ || !pending_.empty()) pending_.push_back(',');
+  pending_.append(entries);
+  return pending_.size() >= kMostPending ? Flush() : OkStatus();
+}
+
+Status GrowingJsonFile::Flush() {
+  if (pending_.empty()) return OkStatus();
+  if (fd_ < 0) return InternalError(path_ + " is closed: open a new file for more entries");
+  const size_t entries = pending_.size();
+  pending_.append(tail_);
+  const Status status = WriteAt(pending_, offset_);
+  pending_.resize(entries);
+  if (status.ok()) {
+    offset_ += entries;
+    any_ = true;
+    pending_.clear();
+    return status;
+  }
+  if (entries <= kMostKept) return status;
+  pending_.clear();
+  return InternalError(status.message() + "; " + std::to_string(entries) + " bytes of entries were dropped");
+}
+
+Status GrowingJsonFile::Close() {
+  if (fd_ < 0) return OkStatus();
+  const Status status = Flush();
+  const int fd = fd_;
+  fd_ = -1;
+  if (close(fd) != 0 && status.ok()) {
+    return InternalError(path_ + " could not be written (" + std::strerror(errno) + "): free some space");
+  }
+  return status;
+}
+
+Status GrowingJsonFile::WriteAt(std::string_view text, uint64_t offset) {
+  while (!text.empty()) {
+    const ssize_t n = pwrite(fd_, text.data(), text.size(), static_cast<off_t>(offset));
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return InternalError(path_ + " could not be written (" + std::strerror(errno) +
+                           "): free some space or choose another dump_path");
+    }
+    text.remove_prefix(static_cast<size_t>(n));
+    offset += static_cast<uint64_t>(n);
+  }
+  return OkStatus();
+}
+
+}  // namespace msprobe
