@@ -124,7 +124,7 @@ void AppendJsonString(std::string& out, std::string_view s, bool ascii) {
     }
     if (cp < 0x20) {
       AppendHex4(out, cp);
-    } else if (!ascii || cp == 0x7F) {
+    } else if (!ascii) {
       out.append(s.substr(i, n));
     } else if (cp >= 0x10000) {
       AppendHex4(out, 0xD800 + ((cp - 0x10000) >> 10));
