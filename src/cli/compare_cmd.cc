@@ -1,0 +1,172 @@
+// msprobe compare
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cstdio>
+#include <memory>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "dump/json.h"
+#include "report/run_compare.h"
+
+namespace msprobe {
+namespace {
+
+struct CompareArguments {
+  CompareRequest request;
+  std::string mode = "auto";
+  std::string compare_json;
+  bool plan = false;
+  bool ignored = false;  // options of older releases that ask for what is always done
+};
+
+/// An option of the old tool whose work this version does not do: known, so that the error can say so.
+struct Refused {
+  const char* names;
+  int min, max;  // values
+  const char* text;
+};
+constexpr std::array kRefused{
+    Refused{"--cell_mapping", 0, 1, "-cm/--cell_mapping is not supported by this version: rename the modules in one run, or compare by -fm"},
+    Refused{"--api_mapping", 0, 1, "-am/--api_mapping pairs MindSpore with PyTorch dumps, which this version does not compare"},
+    Refused{"--data_mapping", 1, 1, "-dm/--data_mapping is not supported by this version: compare without it, or by -fm"},
+    Refused{"--layer_mapping", 0, 1, "-lm/--layer_mapping is for graphs: use graph_visualize -lm, or compare without it"},
+    Refused{"--diff_analyze", 0, 0, "-da/--diff_analyze is not needed: every comparison prints the first difference (--json for programs)"},
+    Refused{"--consistent_check", 0, 0, "--consistent_check (training against inference) is not supported by this version"},
+    Refused{"--backend", 1, 1, "--backend belongs to --consistent_check, which this version does not support"},
+    Refused{"--config", 1, 1, "--config post-processes tensor files, which compare does not read in this version"},
+    Refused{"--rank", 1, 1, "--rank is for kernel dumps, which this version does not compare: give the rank's directory as -tp and -gp"},
+    Refused{"--step", 1, 1, "--step is for kernel dumps, which this version does not compare: give the step's directory as -tp and -gp"},
+    Refused{"--fusion_rule_file", 1, 1, "-fr/--fusion_rule_file belongs to -m offline_data, which needs the vendor's toolkit"},
+    Refused{"--quant_fusion_rule_file", 1, 1, "-qfr/--quant_fusion_rule_file belongs to -m offline_data, which needs the vendor's toolkit"},
+    Refused{"--close_fusion_rule_file", 1, 1, "-cfr/--close_fusion_rule_file belongs to -m offline_data, which needs the vendor's toolkit"},
+    Refused{"--input_data", 1, 1, "--input_data belongs to -m offline_model, which needs the vendor's toolkit"},
+    Refused{"--input_shape", 1, 1, "--input_shape belongs to -m offline_model, which needs the vendor's toolkit"},
+    Refused{"--output_size", 1, 1, "--output_size belongs to -m offline_model, which needs the vendor's toolkit"},
+    Refused{"--dym_shape_range", 1, 1, "--dym_shape_range belongs to -m offline_model, which needs the vendor's toolkit"},
+    Refused{"--onnx_fusion_switch", 1, 1, "-ofs/--onnx_fusion_switch belongs to -m offline_model, which needs the vendor's toolkit"},
+    Refused{"--highlight", 0, 0, "-hl/--highlight is not supported by this version: filter the Result column instead"},
+};
+
+/// One text member of compare.json; "" when absent.
+StatusOr<std::string> TextMember(const JsonValue& doc, const std::string& path, std::string_view key) {
+  const JsonValue* v = Find(doc, key);
+  if (!v || v->IsNull()) return std::string();
+  if (!v->IsString()) return BadInput(fmt::format("{}: \"{}\" must be a text, a path", path, key));
+  return std::string(Text(*v));
+}
+
+/// {"npu_path": .., "bench_path": ..}, or the names that the Python function uses.
+Status ReadCompareJson(const std::string& path, CompareRequest* request) {
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  JsonDoc doc;
+  MSP_RETURN_IF_ERROR(ParseJson(file.text(), path, &doc));
+  for (const char* key : {"npu_path", "npu_json_path"}) {
+    if (request->target.empty()) {
+      MSP_ASSIGN_OR_RETURN(request->target, TextMember(doc, path, key));
+    }
+  }
+  for (const char* key : {"bench_path", "bench_json_path"}) {
+    if (request->golden.empty()) {
+      MSP_ASSIGN_OR_RETURN(request->golden, TextMember(doc, path, key));
+    }
+  }
+  if (!request->target.empty() && !request->golden.empty()) return OkStatus();
+  return BadInput(path + " must hold \"npu_path\" and \"bench_path\": add the two paths");
+}
+
+Status CheckArguments(CompareArguments* args, bool input_json) {
+  if (args->mode != "auto") {
+    return UsageError("-m " + args->mode + " needs the vendor's toolkit and is not available: leave -m out to compare dumps");
+  }
+  if (input_json) MSP_RETURN_IF_ERROR(ReadCompareJson(args->compare_json, &args->request));
+  if (args->request.target.empty() || args->request.golden.empty()) {
+    return UsageError("compare needs -tp TARGET and -gp GOLDEN (or -i compare.json): see 'msprobe compare --help'");
+  }
+  return OkStatus();
+}
+
+/// A line on the terminal that is written over; nothing when stderr is a file.
+class ProgressLine {
+ public:
+  void Show(const std::string& label, double share) {
+    const int percent = static_cast<int>(share * 100);
+    if (!tty_ || percent == last_) return;
+    last_ = percent;
+    fmt::print(stderr, "\r{}{}{} %", label, label.empty() ? "" : ": ", percent);
+    std::fflush(stderr);
+  }
+  ~ProgressLine() {
+    if (last_ >= 0) fmt::print(stderr, "\r\033[K");
+  }
+
+ private:
+  const bool tty_ = isatty(STDERR_FILENO) != 0;
+  int last_ = -1;
+};
+
+StatusOr<CompareReport> RunWithProgress(CompareRequest request) {
+  ProgressLine line;
+  request.progress = [&](const std::string& label, double share) { line.Show(label, share); };
+  return RunCompare(request);
+}
+
+Status Run(CompareArguments args, const CommandContext& context, bool input_json) {
+  MSP_RETURN_IF_ERROR(CheckArguments(&args, input_json));
+  if (args.plan) {
+    MSP_ASSIGN_OR_RETURN(const std::string plan, PlanCompare(args.request));
+    fmt::print("{}\n", plan);
+    return OkStatus();
+  }
+  MSP_ASSIGN_OR_RETURN(const CompareReport report, RunWithProgress(args.request));
+  for (const PairReport& pair : report.pairs) {
+    for (const std::string& warning : pair.warnings) fmt::print(stderr, "[msprobe] warning: {}\n", warning);
+  }
+  const std::string text = context.json ? SummaryJson(report) + "\n" : SummaryText(report);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (report.failures.empty()) return OkStatus();
+  const auto& [label, status] = report.failures.front();
+  return {status.code(), fmt::format("{} of {} pairs could not be compared, the first is {}: {}", report.failures.size(),
+                                     report.failures.size() + report.pairs.size(), label, status.message())};
+}
+
+}  // namespace
+
+void RegisterCompare(CLI::App& app, CommandContext* context) {
+  CLI::App* command = app.add_subcommand("compare", "compare the dumps of two runs: a table, and the first op that differs");
+  auto args = std::make_shared<CompareArguments>();
+  CompareRequest& request = args->request;
+  request.output = "./output";
+  command->add_option("--target_path", request.target, "-tp: dump.json, rank, step or dump directory of the run to judge");
+  command->add_option("--golden_path", request.golden, "-gp: the same of the run that is right");
+  command->add_option("-o,--output_path", request.output, "directory of the results")->capture_default_str();
+  command->add_flag("--xlsx", request.xlsx, "write a workbook instead of csv");
+  command->add_flag("-f,--fuzzy_match", request.fuzzy, "-fm: match ops in order, whatever their call numbers");
+  command->add_flag("--json", context->json, "print the summary as one JSON object");
+  command->add_flag("--plan", args->plan, "print what would be compared with what, as JSON, and stop");
+  command->add_option("-m,--mode", args->mode, "auto")
+      ->check(CLI::IsMember({"auto", "offline_data", "torchair", "offline_model", "atb"}));
+  CLI::Option* input = command->add_option("-i,--input_path", args->compare_json, "compare.json of the older command form");
+  command->add_flag("-s,--stack_mode,-c,--compare_only,--is_print_compare_log", args->ignored)->group("");
+  auto refused = std::make_shared<std::vector<std::pair<CLI::Option*, const char*>>>();
+  for (const Refused& r : kRefused) {
+    CLI::Option* option = r.max == 0 ? command->add_flag(r.names) : command->add_option(r.names)->expected(r.min, r.max);
+    option->group("");
+    refused->emplace_back(option, r.text);
+  }
+  command->callback([args, context, input, refused] {
+    for (const auto& [option, text] : *refused) {
+      if (option->count() > 0) {
+        context->status = UsageError(text);
+        return;
+      }
+    }
+    context->status = Run(*args, *context, input->count() > 0);
+  });
+}
+
+}  // namespace msprobe

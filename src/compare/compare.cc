@@ -1,0 +1,143 @@
+#include "compare/compare.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+#include "base/parallel.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kOpsPerBlock = 256;
+constexpr size_t kBlocksAlive = 8;
+constexpr uint64_t kReleaseBytes = 8 << 20;  // pages are given back in pieces of this size
+
+/// What a thread needs to compare an op; kept from block to block.
+struct Workspace {
+  JsonDoc target, golden;
+  OpDiff diff;
+};
+
+/// Workspaces that no block uses at the moment.
+class WorkspacePool {
+ public:
+  std::unique_ptr<Workspace> Get() {
+    std::lock_guard lock(mutex_);
+    if (free_.empty()) return std::make_unique<Workspace>();
+    auto out = std::move(free_.back());
+    free_.pop_back();
+    return out;
+  }
+  void Put(std::unique_ptr<Workspace> workspace) {
+    std::lock_guard lock(mutex_);
+    free_.push_back(std::move(workspace));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Workspace>> free_;
+};
+
+struct Block {
+  RowBlock rows;
+  CompareCounts counts;
+  std::vector<OpDistance> distances;
+  uint64_t target_end = 0, golden_end = 0;  // bytes of the files that were read
+};
+
+void Count(const OpDiff& diff, CompareCounts* counts) {
+  counts->ops += 1;
+  counts->matched_ops += diff.matched;
+  counts->rows += diff.rows_used;
+  for (size_t i = 0; i < diff.rows_used; ++i) {
+    const Verdict v = diff.rows[i].verdict;
+    ++(v == Verdict::kError ? counts->error : v == Verdict::kWarning ? counts->warning : counts->pass);
+  }
+}
+
+StatusOr<Block> MakeBlock(const DumpPair& pair, const RowFormat& format, size_t first, WorkspacePool* pool) {
+  Block block;
+  std::unique_ptr<Workspace> space = pool->Get();
+  const std::vector<OpSpan>& ops = pair.target->ops();
+  const size_t end = std::min(first + kOpsPerBlock, ops.size());
+  for (size_t i = first; i < end; ++i) {
+    MSP_RETURN_IF_ERROR(DiffOpAt(pair, i, &space->target, &space->golden, &space->diff));
+    int stack = -1;
+    if (pair.stacks) {
+      if (const auto id = pair.stacks->StackOf(ops[i].name)) stack = static_cast<int>(*id);
+    }
+    format.AppendOp(space->diff, stack, &block.rows);
+    Count(space->diff, &block.counts);
+    block.distances.push_back(IsIgnoredApi(ops[i].name) ? OpDistance() : DistanceOf(space->diff, pair.options.mode));
+    block.target_end = std::max(block.target_end, ops[i].offset + ops[i].length);
+    if (const uint32_t g = pair.plan.golden_of[i]; g != kNoOp) {
+      block.golden_end = std::max(block.golden_end, pair.golden->ops()[g].offset + pair.golden->ops()[g].length);
+    }
+  }
+  pool->Put(std::move(space));
+  return block;
+}
+
+/// Gives back the pages of a file that the comparison has passed, so that a dump larger than memory does not push others out.
+class PageReleaser {
+ public:
+  explicit PageReleaser(const MappedFile& file) : file_(file) {}
+  void PassedTo(uint64_t end) {
+    if (end < done_ + kReleaseBytes) return;
+    file_.Release(done_, end);
+    done_ = end;
+  }
+
+ private:
+  const MappedFile& file_;
+  uint64_t done_ = 0;
+};
+
+}  // namespace
+
+StatusOr<CompareOutcome> ComparePair(const DumpPair& pair, const RowFormat& format,
+                                     const std::function<Status(RowBlock&&)>& take, const Progress& progress) {
+  CompareOutcome outcome;
+  WorkspacePool pool;
+  PageReleaser target_pages(pair.target->file()), golden_pages(pair.golden->file());
+  const size_t ops = pair.target->ops().size();
+  const size_t blocks = (ops + kOpsPerBlock - 1) / kOpsPerBlock;
+  outcome.distances.reserve(ops);
+  MSP_RETURN_IF_ERROR(ParallelOrdered<Block>(
+      blocks, kBlocksAlive, [&](size_t i) { return MakeBlock(pair, format, i * kOpsPerBlock, &pool); },
+      [&](size_t i, Block&& block) -> Status {
+        CompareCounts& c = outcome.counts;
+        c.rows += block.counts.rows;
+        c.pass += block.counts.pass;
+        c.warning += block.counts.warning;
+        c.error += block.counts.error;
+        c.ops += block.counts.ops;
+        c.matched_ops += block.counts.matched_ops;
+        outcome.distances.insert(outcome.distances.end(), block.distances.begin(), block.distances.end());
+        target_pages.PassedTo(block.target_end);
+        golden_pages.PassedTo(block.golden_end);
+        if (progress) progress(static_cast<double>(i + 1) / static_cast<double>(blocks));
+        return take(std::move(block.rows));
+      }));
+  return outcome;
+}
+
+StatusOr<uint64_t> CountRows(const DumpFile& target) {
+  std::atomic<uint64_t> rows = 0;
+  const size_t ops = target.ops().size();
+  const auto count = [&](size_t block) -> Status {
+    JsonDoc doc;
+    std::vector<Item> items;
+    for (size_t i = block * kOpsPerBlock; i < std::min(ops, (block + 1) * kOpsPerBlock); ++i) {
+      MSP_RETURN_IF_ERROR(target.ParseOp(i, &doc));
+      FlattenOp(target.ops()[i].name, doc, &items);
+    }
+    rows += items.size();
+    return OkStatus();
+  };
+  MSP_RETURN_IF_ERROR(ParallelFor((ops + kOpsPerBlock - 1) / kOpsPerBlock, count));
+  return rows.load();
+}
+
+}  // namespace msprobe

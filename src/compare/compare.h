@@ -1,0 +1,48 @@
+// Comparing two dumps block by block: each block of ops is parsed, compared and formatted by one thread and handed on in order.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "compare/dump_pair.h"
+#include "compare/first_difference.h"
+
+namespace msprobe {
+
+/// The formatted rows of a block of ops.
+struct RowBlock {
+  std::string bytes;
+  std::vector<uint32_t> row_ends;  // byte behind each row
+};
+
+/// Formats rows; called by several threads at once.
+class RowFormat {
+ public:
+  virtual ~RowFormat() = default;
+  /// Appends one row for each target item. `stack` is the id of the op's stack, -1 without.
+  virtual void AppendOp(const OpDiff& op, int stack, RowBlock* block) const = 0;
+};
+
+struct CompareCounts {
+  uint64_t rows = 0, pass = 0, warning = 0, error = 0;
+  uint64_t ops = 0, matched_ops = 0;
+};
+
+struct CompareOutcome {
+  CompareCounts counts;
+  OpDistances distances;
+};
+
+/// Called now and then with the share of the work that is done, 0 to 1, on the calling thread.
+using Progress = std::function<void(double)>;
+
+/// Compares `pair` and gives the blocks to `take` in the order of the target. Memory is bounded by a few blocks.
+StatusOr<CompareOutcome> ComparePair(const DumpPair& pair, const RowFormat& format,
+                                     const std::function<Status(RowBlock&&)>& take, const Progress& progress);
+
+/// Number of rows that a comparison of this target will have.
+StatusOr<uint64_t> CountRows(const DumpFile& target);
+
+}  // namespace msprobe

@@ -1,0 +1,96 @@
+#include "compare/dump_pair.h"
+
+#include <utility>
+
+#include "base/parallel.h"
+#include "base/text.h"
+
+namespace msprobe {
+namespace {
+
+Status CheckTasks(const DumpFile& target, const DumpFile& golden) {
+  const std::string task(target.task());
+  if (task != golden.task()) {
+    return BadInput(target.path() + " was dumped with task \"" + task + "\" but " + golden.path() + " with \"" +
+                    std::string(golden.task()) + "\": dump both runs with the same task");
+  }
+  if (task == "tensor") {
+    return UsageError("compare does not read tensor files in this version (" + target.path() +
+                      " has task \"tensor\"): dump both runs with task \"statistics\"");
+  }
+  if (task == "structure") {
+    return UsageError(target.path() + " has task \"structure\" and holds no values to compare: use graph_visualize, or dump " +
+                      "with task \"statistics\"");
+  }
+  if (task != "statistics") {
+    return BadInput(target.path() + " has task \"" + task + "\": compare needs dumps with task \"statistics\"");
+  }
+  return OkStatus();
+}
+
+StatusOr<CompareMode> ModeOf(const DumpFile& target, const DumpFile& golden) {
+  MSP_ASSIGN_OR_RETURN(const bool a, target.HasChecksums());
+  MSP_ASSIGN_OR_RETURN(const bool b, golden.HasChecksums());
+  if (a == b) return a ? CompareMode::kChecksum : CompareMode::kStatistics;
+  return BadInput((a ? target : golden).path() + " holds checksums and " + (a ? golden : target).path() +
+                  " does not: dump both runs with the same summary_mode");
+}
+
+Status CheckFrameworks(const DumpFile& target, const DumpFile& golden) {
+  const auto name = [](const DumpFile& dump) { return dump.framework().empty() ? "pytorch" : dump.framework(); };
+  if (name(target) == name(golden)) return OkStatus();
+  return BadInput(target.path() + " comes from " + std::string(name(target)) + " and " + golden.path() + " from " +
+                  std::string(name(golden)) + ": dumps of different frameworks are not compared by this version");
+}
+
+Status CheckNotEmpty(const DumpFile& dump) {
+  if (!dump.ops().empty()) return OkStatus();
+  return BadInput(dump.path() + " holds no ops: check that the run reached debugger.stop() and that the filters let ops through");
+}
+
+Status OpenStacks(const std::string& dump_path, DumpPair* pair) {
+  const std::string path = JoinPath(DirName(dump_path), "stack.json");
+  if (!IsRegularFile(path)) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(StackFile stacks, StackFile::Open(path));
+  if (!stacks.truncated().empty()) pair->warnings.push_back(stacks.truncated());
+  pair->stacks.emplace(std::move(stacks));
+  return OkStatus();
+}
+
+}  // namespace
+
+std::vector<std::string_view> OpNames(const DumpFile& dump) {
+  std::vector<std::string_view> names;
+  names.reserve(dump.ops().size());
+  for (const OpSpan& op : dump.ops()) names.push_back(op.name);
+  return names;
+}
+
+StatusOr<DumpPair> OpenDumpPair(const FilePair& files, bool fuzzy) {
+  DumpPair pair;
+  const auto open = [&](size_t i) -> Status {
+    if (i == 2) return OpenStacks(files.target, &pair);
+    MSP_ASSIGN_OR_RETURN(DumpFile dump, DumpFile::Open(i == 0 ? files.target : files.golden));
+    (i == 0 ? pair.target : pair.golden) = std::make_unique<DumpFile>(std::move(dump));
+    return OkStatus();
+  };
+  MSP_RETURN_IF_ERROR(ParallelFor(3, open));
+  const bool debug = pair.target->level() == "debug";
+  if (debug != (pair.golden->level() == "debug")) {
+    return BadInput(files.target + " and " + files.golden + " differ in level (debug and not debug): compare dumps of one kind");
+  }
+  for (const DumpFile* dump : {pair.target.get(), pair.golden.get()}) {
+    if (!dump->truncated().empty()) pair.warnings.push_back(dump->truncated());
+    MSP_RETURN_IF_ERROR(CheckNotEmpty(*dump));
+  }
+  MSP_RETURN_IF_ERROR(CheckTasks(*pair.target, *pair.golden));
+  MSP_RETURN_IF_ERROR(CheckFrameworks(*pair.target, *pair.golden));
+  MSP_ASSIGN_OR_RETURN(pair.options.mode, ModeOf(*pair.target, *pair.golden));
+  MatchOptions match;
+  match.fuzzy = fuzzy && !debug;
+  match.exact = debug;
+  pair.plan = MatchOps(OpNames(*pair.target), OpNames(*pair.golden), match);
+  return pair;
+}
+
+}  // namespace msprobe

@@ -1,0 +1,30 @@
+// Two dumps opened for comparison: their kind is checked, their ops are matched.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compare/op_diff.h"
+#include "dump/reader.h"
+#include "match/match_plan.h"
+#include "match/path_plan.h"
+
+namespace msprobe {
+
+struct DumpPair {
+  std::unique_ptr<DumpFile> target, golden;
+  std::optional<StackFile> stacks;  // of the target, when there is a stack.json beside it
+  DiffOptions options;
+  MatchPlan plan;
+  std::vector<std::string> warnings;  // truncated files
+};
+
+/// Opens and matches; kBadInput when the two cannot be compared (task, checksums on one side only, frameworks), kUsage for
+/// tasks that `compare` does not read.
+StatusOr<DumpPair> OpenDumpPair(const FilePair& files, bool fuzzy);
+
+std::vector<std::string_view> OpNames(const DumpFile& dump);
+
+}  // namespace msprobe

@@ -1,0 +1,48 @@
+// Where two runs part ways: the first op whose output differs although its inputs agree.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compare/dump_pair.h"
+
+namespace msprobe {
+
+/// One entry for each op of the target, in dump order.
+using OpDistances = std::vector<OpDistance>;
+
+struct FirstDifference {
+  enum class Kind : uint8_t {
+    kNone,           // everything that has a partner agrees
+    kOp,             // output differs, inputs agree: the op itself
+    kCommunication,  // as kOp, but of a communication: look at the other ranks
+    kInput,          // the first difference is in an input or parameter that no recorded op produced
+    kGrows,          // differences exist but no op stands out: they add up from op to op
+  };
+  Kind kind = Kind::kNone;
+  size_t op = 0;         // index in the target
+  std::string name;      // of the op
+  std::string frame;     // "modeling_llama.py:112", the user's innermost line; "" if not known
+  std::string function;  // of that line
+  std::string item;      // ".output.0": the item that is furthest apart
+  std::string detail;    // "Norm differs by 12.3 %", "CRC-32 differs"
+  std::string inputs;    // "equal", "agree to 3.1e-07"
+};
+
+/// Compares op `index` of the target with its partner.
+Status DiffOpAt(const DumpPair& pair, size_t index, JsonDoc* target, JsonDoc* golden, OpDiff* out);
+
+struct Differences {
+  FirstDifference first;   // the first op whose own output differs, or why there is none
+  FirstDifference source;  // kInput: an earlier difference that came in from outside; kNone otherwise
+};
+
+/// The rule: an op is to blame when its output is further apart than round-off (RowDistance > 1), its inputs are not, and the
+/// output is at least 10 times further apart than they. Ops around an earlier difference (a module whose child differs) and
+/// backward ops whose forward differs, or that have none and follow a difference, only pass it on.
+StatusOr<Differences> FindDifferences(const DumpPair& pair, const OpDistances& distances);
+
+/// "modeling_llama.py:112" and the function, from the innermost frame that is not the framework's own.
+bool UserFrame(const std::vector<std::string>& frames, std::string* place, std::string* function);
+
+}  // namespace msprobe

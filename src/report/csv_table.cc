@@ -1,0 +1,252 @@
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "report/columns.h"
+#include "report/table.h"
+
+namespace msprobe {
+namespace {
+
+/// Bytes that need a look: what makes csv quote a field, ';', and what can start a formula (or a full-width form of it).
+constexpr std::array<bool, 256> MakeSpecial() {
+  std::array<bool, 256> out{};
+  for (const char c : {',', '"', '\r', '\n', ';'}) out[static_cast<unsigned char>(c)] = true;
+  return out;
+}
+constexpr std::array<bool, 256> kSpecial = MakeSpecial();
+
+bool StartsFormula(std::string_view s) {
+  if (s.empty()) return false;
+  if (s[0] != '\0' && std::strchr("=+-@%", s[0])) return true;
+  for (const std::string_view wide : {"＝", "＋", "－", "＠", "％"}) {
+    if (StartsWith(s, wide)) return true;
+  }
+  return false;
+}
+
+void AppendQuoted(std::string* out, std::string_view s) {
+  *out += '"';
+  for (size_t i = 0; i < s.size(); ++i) {
+    if (s[i] == '"') *out += '"';
+    *out += s[i];
+    // Where ';' separates fields, what follows it starts one.
+    if (s[i] == ';' && StartsFormula(s.substr(i + 1))) *out += '\'';
+  }
+  *out += '"';
+}
+
+class CsvFormat : public RowFormat {
+ public:
+  explicit CsvFormat(const TableSpec& spec) : mode_(spec.mode), with_stack_(spec.stacks != nullptr) {
+    if (!spec.stacks) return;
+    for (size_t i = 0; i < spec.stacks->size(); ++i) {
+      // Plain csv quoting: the cell starts with '[', so it is never a formula, and source lines stay as they are.
+      std::string& cell = stacks_.emplace_back();
+      const std::string text = StackCell(spec.stacks->Frames(static_cast<uint32_t>(i)));
+      if (text.find_first_of(",\"\r\n") == std::string::npos) {
+        cell = text;
+        continue;
+      }
+      cell = "\"";
+      for (const char c : text) cell.append(c == '"' ? 2 : 1, c);
+      cell += '"';
+    }
+  }
+
+  void AppendOp(const OpDiff& op, int stack, RowBlock* block) const override {
+    for (size_t i = 0; i < op.rows_used; ++i) {
+      AppendRow(op, i, i == 0 ? stack : -1, &block->bytes);
+      block->row_ends.push_back(static_cast<uint32_t>(block->bytes.size()));
+    }
+  }
+
+ private:
+  void AppendRow(const OpDiff& op, size_t i, int stack, std::string* out) const {
+    const ItemView& a = op.target[i];
+    const DiffRow& row = op.rows[i];
+    const ItemView* b = row.golden == kNoItem ? nullptr : &op.golden[static_cast<size_t>(row.golden)];
+    const auto pair = [&](std::string_view x, std::string_view y) {
+      AppendCsvField(out, x);
+      *out += ',';
+      AppendCsvField(out, b ? y : kNotAvailableCell);
+      *out += ',';
+    };
+    pair(a.name, b ? b->name : std::string_view());
+    pair(a.dtype, b ? b->dtype : std::string_view());
+    pair(a.shape, b ? b->shape : std::string_view());
+    pair(a.GradText(), b ? b->GradText() : std::string_view());
+    if (mode_ == CompareMode::kChecksum) {
+      pair(a.checksum, b ? b->checksum : std::string_view());
+    } else {
+      AppendStats(a, b, row, out);
+    }
+    *out += row.grad_consistent ? "True," : "False,";
+    *out += VerdictText(row.verdict);
+    *out += ',';
+    if (row.findings) {
+      AppendCsvField(out, FindingsJson(row.findings));
+    } else {
+      *out += "[]";
+    }
+    if (with_stack_) {
+      *out += ',';
+      *out += stack >= 0 ? std::string_view(stacks_[static_cast<size_t>(stack)]) : kNotAvailableCell;
+    }
+    *out += '\n';
+  }
+
+  static void AppendStats(const ItemView& a, const ItemView* b, const DiffRow& row, std::string* out) {
+    for (const StatDiff& d : row.diff) {
+      d.AppendDiff(out);
+      *out += ',';
+    }
+    for (const StatDiff& d : row.diff) {
+      d.AppendRel(out);
+      *out += ',';
+    }
+    for (const StatValue& v : a.stats) AppendStat(v, out);
+    for (size_t k = 0; k < kStatCount; ++k) {
+      if (b) {
+        AppendStat(b->stats[k], out);
+      } else {
+        *out += "N/A,";
+      }
+    }
+  }
+
+  static void AppendStat(const StatValue& v, std::string* out) {
+    if (v.kind == StatValue::Kind::kText) {
+      AppendCsvField(out, v.text == "nan" || v.text == "NaN" ? std::string_view("Nan") : std::string_view(v.text));
+    } else {
+      // A spreadsheet takes a bare inf for the name of a cell range; with a space in front it is text.
+      if (v.kind == StatValue::Kind::kDouble && std::isinf(v.d)) *out += ' ';
+      v.AppendText(out);
+    }
+    *out += ',';
+  }
+
+  const CompareMode mode_;
+  const bool with_stack_;
+  std::vector<std::string> stacks_;  // as csv fields
+};
+
+class CsvTable : public ResultTable {
+ public:
+  CsvTable(const TableSpec& spec, uint64_t rows_per_file) : spec_(spec), rows_per_file_(rows_per_file), format_(spec) {
+    for (const std::string_view column : TableColumns(spec.mode, spec.stacks != nullptr)) {
+      if (!header_.empty()) header_ += ',';
+      header_ += column;
+    }
+    header_ += '\n';
+  }
+
+  const RowFormat& format() const override { return format_; }
+  const std::vector<std::string>& paths() const override { return paths_; }
+
+  Status Open() {
+    MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(files_.empty() ? spec_.path : PartPath(files_.size() + 1)));
+    files_.push_back(std::make_unique<OutputFile>(std::move(file)));
+    rows_ = 0;
+    return files_.back()->Write(header_);
+  }
+
+  Status Take(RowBlock&& block) override {
+    std::string_view bytes = block.bytes;
+    size_t from = 0, row = 0;
+    while (row < block.row_ends.size()) {
+      if (rows_ == rows_per_file_) MSP_RETURN_IF_ERROR(Open());
+      const size_t take = static_cast<size_t>(std::min<uint64_t>(block.row_ends.size() - row, rows_per_file_ - rows_));
+      const size_t to = block.row_ends[row + take - 1];
+      MSP_RETURN_IF_ERROR(files_.back()->Write(bytes.substr(from, to - from)));
+      from = to;
+      row += take;
+      rows_ += take;
+    }
+    return OkStatus();
+  }
+
+  Status Commit() override {
+    for (const auto& file : files_) {
+      if (Status status = file->Commit(); !status.ok()) {
+        for (const std::string& done : paths_) std::remove(done.c_str());
+        paths_.clear();
+        return status;
+      }
+      paths_.push_back(file->path());
+    }
+    if (files_.size() == 1) return OkStatus();
+    // Only now is it known that the first file is a part.
+    paths_[0] = PartPath(1);
+    if (std::rename(spec_.path.c_str(), paths_[0].c_str()) == 0) return OkStatus();
+    return InternalError("cannot rename " + spec_.path + " to " + paths_[0] + ": check the permissions of the directory");
+  }
+
+ private:
+  std::string PartPath(size_t part) const {
+    const size_t dot = spec_.path.rfind('.');
+    return spec_.path.substr(0, dot) + "_part_" + std::to_string(part) + spec_.path.substr(dot);
+  }
+
+  const TableSpec spec_;
+  const uint64_t rows_per_file_;
+  const CsvFormat format_;
+  std::string header_;
+  std::vector<std::unique_ptr<OutputFile>> files_;
+  uint64_t rows_ = 0;  // in the last file
+  std::vector<std::string> paths_;
+};
+
+}  // namespace
+
+void AppendCsvField(std::string* out, std::string_view text) {
+  bool special = false, quote = false;
+  for (const char c : text) {
+    if (!kSpecial[static_cast<unsigned char>(c)]) continue;
+    special = true;
+    quote = quote || c != ';';
+  }
+  // Numbers may start with a sign; other text with one is made harmless.
+  std::string guarded;
+  if (StartsFormula(text)) {
+    char* end = nullptr;
+    const std::string copy(text);
+    std::strtod(copy.c_str(), &end);
+    if (end == copy.c_str() || *end != '\0') {
+      guarded.reserve(copy.size() + 1);
+      guarded += '\'';
+      guarded += copy;
+      text = guarded;
+    }
+  }
+  if (!special) {
+    *out += text;
+    return;
+  }
+  const size_t at = out->size();
+  AppendQuoted(out, text);
+  if (quote) return;
+  out->erase(at, 1);
+  out->pop_back();
+}
+
+std::string StackCell(const std::vector<std::string>& frames) {
+  std::string out = "[";
+  for (const std::string& frame : frames) {
+    if (out.size() > 1) out += ", ";
+    AppendPyStrRepr(out, frame);
+  }
+  return out + "]";
+}
+
+StatusOr<std::unique_ptr<ResultTable>> CreateCsvTable(const TableSpec& spec, uint64_t rows_per_file) {
+  auto table = std::make_unique<CsvTable>(spec, rows_per_file);
+  MSP_RETURN_IF_ERROR(table->Open());
+  return std::unique_ptr<ResultTable>(std::move(table));
+}
+
+}  // namespace msprobe

@@ -1,0 +1,93 @@
+#include "report/run_compare.h"
+
+#include "base/file.h"
+#include "base/text.h"
+#include "report/table.h"
+
+namespace msprobe {
+namespace {
+
+std::string ResultPath(const CompareRequest& request, const PathPlan& plan, const FilePair& files, const std::string& time) {
+  const std::string name = (plan.debug ? "debug_compare_result" : "compare_result") + files.suffix + "_" + time;
+  return JoinPath(request.output, name + (request.xlsx ? ".xlsx" : ".csv"));
+}
+
+StatusOr<std::unique_ptr<ResultTable>> OpenTable(const CompareRequest& request, const DumpPair& pair, std::string path) {
+  TableSpec spec;
+  spec.mode = pair.options.mode;
+  spec.stacks = pair.stacks ? &*pair.stacks : nullptr;
+  spec.path = std::move(path);
+  if (!request.xlsx) return CreateCsvTable(spec);
+  MSP_ASSIGN_OR_RETURN(const uint64_t rows, CountRows(*pair.target));
+  return CreateXlsxTable(spec, rows);
+}
+
+void NoteUnmatched(const DumpPair& pair, PairReport* report) {
+  for (size_t i = 0; i < pair.plan.golden_of.size() && report->target_only.size() < kNamesShown; ++i) {
+    if (pair.plan.golden_of[i] == kNoOp) report->target_only.emplace_back(pair.target->ops()[i].name);
+  }
+  for (const uint32_t g : pair.plan.golden_only) {
+    if (report->golden_only.size() == kNamesShown) break;
+    report->golden_only.emplace_back(pair.golden->ops()[g].name);
+  }
+  report->golden_only_ops = pair.plan.golden_only.size();
+}
+
+StatusOr<PairReport> CompareFiles(const CompareRequest& request, const PathPlan& plan, const FilePair& files,
+                                  const std::string& time) {
+  MSP_ASSIGN_OR_RETURN(const DumpPair pair, OpenDumpPair(files, request.fuzzy));
+  MSP_ASSIGN_OR_RETURN(const std::unique_ptr<ResultTable> table,
+                       OpenTable(request, pair, ResultPath(request, plan, files, time)));
+  Progress progress;
+  if (request.progress) progress = [&](double share) { request.progress(files.label, share); };
+  MSP_ASSIGN_OR_RETURN(const CompareOutcome outcome,
+                       ComparePair(pair, table->format(), [&](RowBlock&& block) { return table->Take(std::move(block)); }, progress));
+  PairReport report;
+  MSP_ASSIGN_OR_RETURN(report.differences, FindDifferences(pair, outcome.distances));
+  MSP_RETURN_IF_ERROR(table->Commit());
+  report.files = files;
+  report.mode = pair.options.mode;
+  report.fuzzy = pair.plan.options.fuzzy;
+  report.paths = table->paths();
+  report.counts = outcome.counts;
+  report.warnings = pair.warnings;
+  NoteUnmatched(pair, &report);
+  return report;
+}
+
+}  // namespace
+
+StatusOr<CompareReport> RunCompare(const CompareRequest& request) {
+  MSP_ASSIGN_OR_RETURN(const PathPlan plan, PlanPaths(request.target, request.golden));
+  MSP_RETURN_IF_ERROR(MakeOutputDir(request.output));
+  const std::string time = TimestampNow();
+  CompareReport report;
+  report.target_only_dirs = plan.target_only;
+  report.golden_only_dirs = plan.golden_only;
+  for (const FilePair& files : plan.pairs) {
+    StatusOr<PairReport> pair = CompareFiles(request, plan, files, time);
+    if (pair.ok()) {
+      report.pairs.push_back(std::move(*pair));
+      continue;
+    }
+    // A bad rank does not hide the others; a full disk or Ctrl-C ends it all.
+    const Code code = pair.status().code();
+    if (code != Code::kBadInput && code != Code::kUsage) return pair.status();
+    report.failures.emplace_back(files.label, pair.status());
+  }
+  if (report.pairs.empty()) return report.failures.front().second;
+  return report;
+}
+
+StatusOr<std::string> PlanCompare(const CompareRequest& request) {
+  MSP_ASSIGN_OR_RETURN(const PathPlan plan, PlanPaths(request.target, request.golden));
+  std::string out = "{\"paths\": " + PathPlanJson(plan) + ", \"matches\": [";
+  for (size_t i = 0; i < plan.pairs.size(); ++i) {
+    MSP_ASSIGN_OR_RETURN(const DumpPair pair, OpenDumpPair(plan.pairs[i], request.fuzzy));
+    if (i) out += ", ";
+    out += MatchPlanJson(pair.plan, OpNames(*pair.target), OpNames(*pair.golden));
+  }
+  return out + "]}";
+}
+
+}  // namespace msprobe

@@ -1,0 +1,175 @@
+#include "report/summary.h"
+
+#include <fmt/core.h>
+
+#include "base/text.h"
+
+namespace msprobe {
+namespace {
+
+std::string_view KindText(FirstDifference::Kind kind) {
+  switch (kind) {
+    case FirstDifference::Kind::kNone: return "none";
+    case FirstDifference::Kind::kOp: return "op";
+    case FirstDifference::Kind::kCommunication: return "communication";
+    case FirstDifference::Kind::kInput: return "input";
+    case FirstDifference::Kind::kGrows: return "grows";
+  }
+  return "";
+}
+
+std::string Names(const std::vector<std::string>& names, uint64_t total) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
+  if (total > names.size()) out += ", ...";
+  return out;
+}
+
+void AppendUnmatched(const PairReport& pair, std::string* out) {
+  const uint64_t target_only = pair.counts.ops - pair.counts.matched_ops;
+  if (target_only == 0 && pair.golden_only_ops == 0) {
+    *out += fmt::format("  ops: {}, all matched\n", pair.counts.ops);
+    return;
+  }
+  *out += fmt::format("  ops: {} matched, {} only in the target, {} only in the golden run\n", pair.counts.matched_ops,
+                      target_only, pair.golden_only_ops);
+  if (target_only > 0) *out += fmt::format("    target only: {}\n", Names(pair.target_only, target_only));
+  if (pair.golden_only_ops > 0) *out += fmt::format("    golden only: {}\n", Names(pair.golden_only, pair.golden_only_ops));
+}
+
+void AppendDifferences(const PairReport& pair, std::string* out) {
+  using Kind = FirstDifference::Kind;
+  const FirstDifference &first = pair.differences.first, &source = pair.differences.source;
+  if (source.kind == Kind::kInput) *out += "  differs before any op: " + DifferenceLine(source) + "\n";
+  if (source.kind == Kind::kGrows) *out += "  differences add up slowly, no op stands out; they start at " + DifferenceLine(source) + "\n";
+  if (first.kind == Kind::kOp) *out += "  first difference: " + DifferenceLine(first) + "\n";
+  if (first.kind == Kind::kCommunication) {
+    *out += "  first difference: " + DifferenceLine(first) + "; a communication passes on what other ranks send, look there\n";
+  }
+  if (first.kind == Kind::kNone && source.kind == Kind::kNone) {
+    *out += pair.counts.matched_ops > 0 ? "  first difference: none, all matched ops agree\n"
+                                        : "  first difference: unknown, no op of the target has a partner; try -fm\n";
+  }
+}
+
+class JsonObject {
+ public:
+  void Key(std::string_view key) {
+    text_ += text_.size() > 1 ? ", " : "";
+    AppendJsonString(text_, key);
+    text_ += ": ";
+  }
+  void String(std::string_view key, std::string_view value) {
+    Key(key);
+    AppendJsonString(text_, value);
+  }
+  void Number(std::string_view key, uint64_t value) {
+    Key(key);
+    text_ += std::to_string(value);
+  }
+  void Bool(std::string_view key, bool value) {
+    Key(key);
+    text_ += value ? "true" : "false";
+  }
+  void Strings(std::string_view key, const std::vector<std::string>& values) {
+    Key(key);
+    text_ += '[';
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (i) text_ += ", ";
+      AppendJsonString(text_, values[i]);
+    }
+    text_ += ']';
+  }
+  void Raw(std::string_view key, std::string_view json) {
+    Key(key);
+    text_ += json;
+  }
+  std::string Done() { return text_ + "}"; }
+
+ private:
+  std::string text_ = "{";
+};
+
+std::string DifferenceJson(const FirstDifference& d) {
+  if (d.kind == FirstDifference::Kind::kNone) return "null";
+  JsonObject out;
+  out.String("kind", KindText(d.kind));
+  out.String("op", d.name);
+  out.String("item", d.item);
+  out.String("detail", d.detail);
+  out.String("inputs", d.inputs);
+  out.String("frame", d.frame);
+  out.String("function", d.function);
+  return out.Done();
+}
+
+std::string PairJson(const PairReport& pair) {
+  JsonObject out;
+  out.String("label", pair.files.label);
+  out.String("target", pair.files.target);
+  out.String("golden", pair.files.golden);
+  out.String("mode", pair.mode == CompareMode::kChecksum ? "md5" : "statistics");
+  out.Bool("fuzzy", pair.fuzzy);
+  out.Strings("files", pair.paths);
+  out.Number("rows", pair.counts.rows);
+  out.Number("pass", pair.counts.pass);
+  out.Number("warning", pair.counts.warning);
+  out.Number("error", pair.counts.error);
+  out.Number("matched_ops", pair.counts.matched_ops);
+  out.Number("target_only_ops", pair.counts.ops - pair.counts.matched_ops);
+  out.Number("golden_only_ops", pair.golden_only_ops);
+  out.Strings("target_only", pair.target_only);
+  out.Strings("golden_only", pair.golden_only);
+  out.Raw("first_difference", DifferenceJson(pair.differences.first));
+  out.Raw("earlier_input_difference", DifferenceJson(pair.differences.source));
+  out.Strings("warnings", pair.warnings);
+  return out.Done();
+}
+
+}  // namespace
+
+std::string DifferenceLine(const FirstDifference& d) {
+  std::string out = d.name;
+  if (!d.frame.empty()) out += " (" + d.frame + (d.function.empty() ? "" : " in " + d.function) + ")";
+  out += ": " + (d.item.empty() ? std::string() : d.item.substr(1) + " ") + d.detail;
+  if (d.kind == FirstDifference::Kind::kOp || d.kind == FirstDifference::Kind::kCommunication) out += ", inputs " + d.inputs;
+  return out;
+}
+
+std::string SummaryText(const CompareReport& report) {
+  std::string out;
+  for (const PairReport& pair : report.pairs) {
+    out += pair.files.label.empty() ? "compare" : pair.files.label;
+    out += pair.mode == CompareMode::kChecksum ? " (md5" : " (statistics";
+    out += pair.fuzzy ? ", fuzzy match: call numbers are ignored)\n" : ")\n";
+    for (const std::string& path : pair.paths) out += "  result: " + path + "\n";
+    out += fmt::format("  rows: {} ({} pass, {} warning, {} error)\n", pair.counts.rows, pair.counts.pass, pair.counts.warning,
+                       pair.counts.error);
+    AppendUnmatched(pair, &out);
+    AppendDifferences(pair, &out);
+  }
+  for (const auto& [label, status] : report.failures) out += label + "\n  not compared: " + status.message() + "\n";
+  for (const std::string& dir : report.target_only_dirs) out += "no partner in the golden run: " + dir + "\n";
+  for (const std::string& dir : report.golden_only_dirs) out += "no partner in the target run: " + dir + "\n";
+  return out;
+}
+
+std::string SummaryJson(const CompareReport& report) {
+  std::string pairs = "[";
+  for (size_t i = 0; i < report.pairs.size(); ++i) pairs += (i ? ", " : "") + PairJson(report.pairs[i]);
+  JsonObject out;
+  out.Raw("pairs", pairs + "]");
+  out.Strings("target_only_dirs", report.target_only_dirs);
+  out.Strings("golden_only_dirs", report.golden_only_dirs);
+  std::string failures = "[";
+  for (const auto& [label, status] : report.failures) {
+    JsonObject failure;
+    failure.String("label", label);
+    failure.String("error", status.message());
+    failures += (failures.size() > 1 ? ", " : "") + failure.Done();
+  }
+  out.Raw("failures", failures + "]");
+  return out.Done();
+}
+
+}  // namespace msprobe

@@ -1,0 +1,39 @@
+// What the command says at the end, for people and for programs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compare/compare.h"
+
+namespace msprobe {
+
+/// The result of one pair of dumps.
+struct PairReport {
+  FilePair files;
+  CompareMode mode = CompareMode::kStatistics;
+  bool fuzzy = false;
+  std::vector<std::string> paths;  // result files
+  CompareCounts counts;
+  uint64_t golden_only_ops = 0;
+  std::vector<std::string> target_only, golden_only;  // the first few names
+  Differences differences;
+  std::vector<std::string> warnings;
+};
+
+struct CompareReport {
+  std::vector<PairReport> pairs;
+  std::vector<std::string> target_only_dirs, golden_only_dirs;  // ranks and steps without a partner
+  std::vector<std::pair<std::string, Status>> failures;         // pairs that could not be compared, by label
+};
+
+/// Names kept in a PairReport for each side.
+inline constexpr size_t kNamesShown = 5;
+
+std::string SummaryText(const CompareReport& report);
+std::string SummaryJson(const CompareReport& report);
+
+/// One line: "Functional.linear.7.forward (modeling_llama.py:112): .output.0 Norm differs by 12.3 %, inputs agree to 1e-07".
+std::string DifferenceLine(const FirstDifference& d);
+
+}  // namespace msprobe

@@ -1,0 +1,270 @@
+#include <dlfcn.h>
+#include <xlsxwriter.h>
+
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "report/columns.h"
+#include "report/table.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kMaxCellChars = 32767;  // a limit of the file format
+
+/// libxlsxwriter, loaded when the first workbook is asked for: the command starts and runs without it.
+struct XlsxLibrary {
+  decltype(&workbook_new_opt) new_workbook = nullptr;
+  decltype(&workbook_add_worksheet) add_sheet = nullptr;
+  decltype(&worksheet_write_string) write_string = nullptr;
+  decltype(&worksheet_write_number) write_number = nullptr;
+  decltype(&worksheet_write_boolean) write_bool = nullptr;
+  decltype(&workbook_close) close = nullptr;
+  decltype(&lxw_strerror) error_text = nullptr;
+
+  static StatusOr<const XlsxLibrary*> Get() {
+    static const XlsxLibrary library = Load();
+    if (library.error_text) return &library;
+    return InternalError("--xlsx needs libxlsxwriter, which is not installed: install it (Debian: libxlsxwriter4) or leave out "
+                         "--xlsx to get csv");
+  }
+
+ private:
+  static XlsxLibrary Load() {
+    XlsxLibrary out;
+    void* handle = nullptr;
+    for (const char* name : {"libxlsxwriter.so.4", "libxlsxwriter.so", "libxlsxwriter.so.5", "libxlsxwriter.so.9"}) {
+      if ((handle = dlopen(name, RTLD_NOW | RTLD_LOCAL))) break;
+    }
+    if (!handle) return out;
+    const auto load = [&](auto* function, const char* name) {
+      *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(dlsym(handle, name));
+      return *function != nullptr;
+    };
+    const bool all = load(&out.new_workbook, "workbook_new_opt") && load(&out.add_sheet, "workbook_add_worksheet") &&
+                     load(&out.write_string, "worksheet_write_string") && load(&out.write_number, "worksheet_write_number") &&
+                     load(&out.write_bool, "worksheet_write_boolean") && load(&out.close, "workbook_close") &&
+                     load(&out.error_text, "lxw_strerror");
+    if (!all) out.error_text = nullptr;
+    return out;
+  }
+};
+
+/// Rows on their way to the sheet: a tag, then the cell. 't' length text | 'n' double | 'b' byte | 's' id of a stack.
+class CellFormat : public RowFormat {
+ public:
+  explicit CellFormat(const TableSpec& spec) : mode_(spec.mode), with_stack_(spec.stacks != nullptr) {}
+
+  void AppendOp(const OpDiff& op, int stack, RowBlock* block) const override {
+    for (size_t i = 0; i < op.rows_used; ++i) {
+      AppendRow(op, i, i == 0 ? stack : -1, &block->bytes);
+      block->row_ends.push_back(static_cast<uint32_t>(block->bytes.size()));
+    }
+  }
+
+ private:
+  static void Raw(std::string* out, const void* data, size_t size) { out->append(static_cast<const char*>(data), size); }
+  static void PutText(std::string* out, std::string_view s) {
+    const uint32_t size = static_cast<uint32_t>(s.size());
+    *out += 't';
+    Raw(out, &size, sizeof size);
+    *out += s;
+  }
+  static void PutStat(std::string* out, const StatValue& v) {
+    if (v.kind == StatValue::Kind::kBool) {
+      *out += 'b';
+      *out += static_cast<char>(v.flag);
+    } else if (v.IsNumber() && std::isfinite(v.AsDouble())) {
+      const double d = v.AsDouble();
+      *out += 'n';
+      Raw(out, &d, sizeof d);
+    } else {
+      std::string text;
+      v.AppendText(&text);
+      PutText(out, text);
+    }
+  }
+
+  void AppendRow(const OpDiff& op, size_t i, int stack, std::string* out) const {
+    const ItemView& a = op.target[i];
+    const DiffRow& row = op.rows[i];
+    const ItemView* b = row.golden == kNoItem ? nullptr : &op.golden[static_cast<size_t>(row.golden)];
+    const auto pair = [&](std::string_view x, std::string_view y) {
+      PutText(out, x);
+      PutText(out, b ? y : kNotAvailableCell);
+    };
+    pair(a.name, b ? b->name : std::string_view());
+    pair(a.dtype, b ? b->dtype : std::string_view());
+    pair(a.shape, b ? b->shape : std::string_view());
+    pair(a.GradText(), b ? b->GradText() : std::string_view());
+    if (mode_ == CompareMode::kChecksum) {
+      pair(a.checksum, b ? b->checksum : std::string_view());
+    } else {
+      AppendStats(a, b, row, out);
+    }
+    *out += 'b';
+    *out += static_cast<char>(row.grad_consistent);
+    PutText(out, VerdictText(row.verdict));
+    PutText(out, FindingsJson(row.findings));
+    if (!with_stack_) return;
+    if (stack < 0) return PutText(out, kNotAvailableCell);
+    *out += 's';
+    Raw(out, &stack, sizeof stack);
+  }
+
+  static void AppendStats(const ItemView& a, const ItemView* b, const DiffRow& row, std::string* out) {
+    std::string text;
+    for (const StatDiff& d : row.diff) {
+      text.clear();
+      d.AppendDiff(&text);
+      PutText(out, text);
+    }
+    for (const StatDiff& d : row.diff) {
+      text.clear();
+      d.AppendRel(&text);
+      PutText(out, text);
+    }
+    for (const StatValue& v : a.stats) PutStat(out, v);
+    for (size_t k = 0; k < kStatCount; ++k) b ? PutStat(out, b->stats[k]) : PutText(out, kNotAvailableCell);
+  }
+
+  const CompareMode mode_;
+  const bool with_stack_;
+};
+
+class XlsxTable : public ResultTable {
+ public:
+  XlsxTable(const TableSpec& spec, const XlsxLibrary& library, uint64_t total_rows, uint64_t rows_per_sheet)
+      : spec_(spec), library_(library), format_(spec), temp_(spec.path), final_path_(spec.path) {
+    if (total_rows < rows_per_sheet) {
+      slice_ = UINT64_MAX;
+    } else {
+      const uint64_t sheets = (total_rows + rows_per_sheet - 1) / rows_per_sheet;
+      slice_ = (total_rows + sheets - 1) / sheets;
+    }
+  }
+  ~XlsxTable() override {
+    if (book_) library_.close(book_);  // the temporary file goes with temp_
+  }
+
+  const RowFormat& format() const override { return format_; }
+  const std::vector<std::string>& paths() const override { return paths_; }
+
+  Status Open() {
+    lxw_workbook_options options{};
+    options.constant_memory = 1;
+    options.use_zip64 = 1;
+    // The library opens the file only when it is closed; a directory that cannot be written is told now.
+    MSP_ASSIGN_OR_RETURN(const OutputFile probe, OutputFile::Create(temp_.path()));
+    book_ = library_.new_workbook(temp_.path().c_str(), &options);
+    if (!book_) return InternalError("cannot start the workbook " + final_path_ + ": out of memory?");
+    return AddSheet();
+  }
+
+  Status Take(RowBlock&& block) override {
+    size_t at = 0;
+    for (const uint32_t end : block.row_ends) {
+      if (rows_ == slice_) MSP_RETURN_IF_ERROR(AddSheet());
+      MSP_RETURN_IF_ERROR(WriteRow(std::string_view(block.bytes).substr(at, end - at)));
+      at = end;
+      ++rows_;
+    }
+    return OkStatus();
+  }
+
+  Status Commit() override {
+    const lxw_error error = library_.close(std::exchange(book_, nullptr));
+    if (error != LXW_NO_ERROR) return Failed(error);
+    MSP_RETURN_IF_ERROR(temp_.Commit());
+    paths_.push_back(final_path_);
+    return OkStatus();
+  }
+
+ private:
+  Status Failed(lxw_error error) const {
+    return InternalError("cannot write " + final_path_ + ": " + library_.error_text(error) + "; free space or choose another -o");
+  }
+
+  Status AddSheet() {
+    const std::string name = slice_ == UINT64_MAX ? "Sheet1" : "part_" + std::to_string(sheets_);
+    ++sheets_;
+    sheet_ = library_.add_sheet(book_, name.c_str());
+    if (!sheet_) return InternalError("cannot add the sheet " + name + " to " + final_path_ + ": out of memory?");
+    rows_ = 0;
+    lxw_col_t column = 0;
+    for (const std::string_view title : TableColumns(spec_.mode, spec_.stacks != nullptr)) {
+      MSP_RETURN_IF_ERROR(WriteText(0, column++, std::string(title)));
+    }
+    return OkStatus();
+  }
+
+  Status WriteText(lxw_row_t row, lxw_col_t column, std::string text) {
+    // The limit counts characters; fewer bytes than that are safe, longer text is cut between two of them.
+    if (text.size() > kMaxCellChars) {
+      size_t cut = kMaxCellChars;
+      while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) --cut;
+      text.resize(cut);
+    }
+    const lxw_error error = library_.write_string(sheet_, row, column, text.c_str(), nullptr);
+    return error == LXW_NO_ERROR ? OkStatus() : Failed(error);
+  }
+
+  Status WriteRow(std::string_view cells) {
+    const lxw_row_t row = static_cast<lxw_row_t>(rows_ + 1);
+    lxw_col_t column = 0;
+    const auto read = [&](void* to, size_t size) {
+      std::memcpy(to, cells.data(), size);
+      cells.remove_prefix(size);
+    };
+    for (; !cells.empty(); ++column) {
+      char tag = 0;
+      read(&tag, 1);
+      lxw_error error = LXW_NO_ERROR;
+      if (tag == 'n') {
+        double v = 0;
+        read(&v, sizeof v);
+        error = library_.write_number(sheet_, row, column, v, nullptr);
+      } else if (tag == 'b') {
+        char v = 0;
+        read(&v, 1);
+        error = library_.write_bool(sheet_, row, column, v, nullptr);
+      } else if (tag == 's') {
+        int id = 0;
+        read(&id, sizeof id);
+        MSP_RETURN_IF_ERROR(WriteText(row, column, StackCell(spec_.stacks->Frames(static_cast<uint32_t>(id)))));
+      } else {
+        uint32_t size = 0;
+        read(&size, sizeof size);
+        MSP_RETURN_IF_ERROR(WriteText(row, column, std::string(cells.substr(0, size))));
+        cells.remove_prefix(size);
+      }
+      if (error != LXW_NO_ERROR) return Failed(error);
+    }
+    return OkStatus();
+  }
+
+  const TableSpec spec_;
+  const XlsxLibrary& library_;
+  const CellFormat format_;
+  TempPath temp_;
+  const std::string final_path_;
+  uint64_t slice_ = 0, rows_ = 0;
+  int sheets_ = 0;
+  lxw_workbook* book_ = nullptr;
+  lxw_worksheet* sheet_ = nullptr;
+  std::vector<std::string> paths_;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<ResultTable>> CreateXlsxTable(const TableSpec& spec, uint64_t total_rows, uint64_t rows_per_sheet) {
+  MSP_ASSIGN_OR_RETURN(const XlsxLibrary* library, XlsxLibrary::Get());
+  auto table = std::make_unique<XlsxTable>(spec, *library, total_rows, rows_per_sheet);
+  MSP_RETURN_IF_ERROR(table->Open());
+  return std::unique_ptr<ResultTable>(std::move(table));
+}
+
+}  // namespace msprobe
