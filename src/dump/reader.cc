@@ -1,6 +1,7 @@
 #include "dump/reader.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "base/interrupt.h"
@@ -17,6 +18,25 @@ using Step = MemberScanner::Step;
 constexpr size_t kReleaseBytes = size_t{64} << 20;
 constexpr size_t kTensorsLookedAt =
     1000;  // by HasChecksums before it says no: checksums are on for all tensors or none
+
+/// Eight bytes at a time; names of ops differ mostly in a digit or two.
+uint32_t HashName(std::string_view s) {
+  constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15;
+  uint64_t h = s.size() * kMultiplier;
+  const auto mix = [&](uint64_t word) {
+    h = (h ^ word) * kMultiplier;
+    h ^= h >> 32;
+  };
+  uint64_t word = 0;
+  for (; s.size() >= sizeof word; s.remove_prefix(sizeof word)) {
+    std::memcpy(&word, s.data(), sizeof word);
+    mix(word);
+  }
+  word = 0;
+  if (!s.empty()) std::memcpy(&word, s.data(), s.size());
+  mix(word);
+  return static_cast<uint32_t>(h);
+}
 
 }  // namespace
 
@@ -125,35 +145,33 @@ Status DumpIndexer::AddOp(const Member& m) {
     name = dump_->unescaped_.emplace_back(std::move(plain));
   }
   auto& ops = dump_->ops_;
+  auto& slots = dump_->slots_;
+  if (ops.size() * 2 >= slots.size()) Rehash();
   const OpSpan op{name, m.begin, m.end - m.begin};
-  if (const auto old = dump_->FindOp(name)) {
-    ops[*old] = op;
+  const uint32_t hash = HashName(name);
+  const size_t slot = dump_->SlotOf(name, hash);
+  if (slots[slot]) {
+    ops[static_cast<uint32_t>(slots[slot]) - 1] = op;
     return OkStatus();
   }
   if (ops.size() >= std::numeric_limits<uint32_t>::max() - 1) {
     return BadInput(file_.path() + " holds more than 4 billion ops: no dump does, check where the file comes from");
   }
   ops.push_back(op);
-  if (ops.size() * 2 > dump_->slots_.size()) {
-    Rehash();
-    return OkStatus();
-  }
-  const size_t mask = dump_->slots_.size() - 1;
-  size_t slot = std::hash<std::string_view>()(name) & mask;
-  while (dump_->slots_[slot]) slot = (slot + 1) & mask;
-  dump_->slots_[slot] = static_cast<uint32_t>(ops.size());
+  slots[slot] = uint64_t{hash} << 32 | ops.size();
   return OkStatus();
 }
 
 void DumpIndexer::Rehash() {
-  auto& slots = dump_->slots_;
-  slots.assign(std::max<size_t>(64, slots.size() * 2), 0);
-  const size_t mask = slots.size() - 1;
-  for (size_t i = 0; i < dump_->ops_.size(); ++i) {
-    size_t slot = std::hash<std::string_view>()(dump_->ops_[i].name) & mask;
-    while (slots[slot]) slot = (slot + 1) & mask;
-    slots[slot] = static_cast<uint32_t>(i + 1);
+  std::vector<uint64_t> grown(std::max<size_t>(1024, dump_->slots_.size() * 2), 0);
+  const size_t mask = grown.size() - 1;
+  for (const uint64_t entry : dump_->slots_) {
+    if (!entry) continue;
+    size_t slot = (entry >> 32) & mask;
+    while (grown[slot]) slot = (slot + 1) & mask;
+    grown[slot] = entry;
   }
+  dump_->slots_ = std::move(grown);
 }
 
 void DumpIndexer::Truncate() {
@@ -169,13 +187,19 @@ StatusOr<DumpFile> DumpFile::Open(const std::string& path) {
   return dump;
 }
 
+size_t DumpFile::SlotOf(std::string_view name, uint32_t hash) const {
+  const size_t mask = slots_.size() - 1;
+  for (size_t slot = hash & mask;; slot = (slot + 1) & mask) {
+    const uint64_t entry = slots_[slot];
+    if (!entry || (entry >> 32 == hash && ops_[static_cast<uint32_t>(entry) - 1].name == name)) return slot;
+  }
+}
+
 std::optional<size_t> DumpFile::FindOp(std::string_view name) const {
   if (slots_.empty()) return std::nullopt;
-  const size_t mask = slots_.size() - 1;
-  for (size_t slot = std::hash<std::string_view>()(name) & mask; slots_[slot]; slot = (slot + 1) & mask) {
-    if (ops_[slots_[slot] - 1].name == name) return slots_[slot] - 1;
-  }
-  return std::nullopt;
+  const uint64_t entry = slots_[SlotOf(name, HashName(name))];
+  if (!entry) return std::nullopt;
+  return static_cast<uint32_t>(entry) - 1;
 }
 
 Status DumpFile::ParseOp(size_t index, JsonDoc* doc) const {

@@ -1,5 +1,5 @@
 // Reading dump.json, stack.json and construct.json: an index of where each op stands, and ops parsed one at a time when
-// they are asked for. A dump of any size costs the index (about 40 bytes an op), not its text.
+// they are asked for. A dump of any size costs the index (about 60 bytes an op), not its text.
 #pragma once
 
 #include <cstdint>
@@ -50,9 +50,11 @@ class DumpFile {
   MappedFile file_;
   std::string task_, level_, framework_, dump_data_dir_, truncated_;
   friend class DumpIndexer;
+  /// Slot of the op in slots_, or the free one where it belongs.
+  size_t SlotOf(std::string_view name, uint32_t hash) const;
   std::vector<OpSpan> ops_;
   std::deque<std::string> unescaped_;  // names that hold escapes; OpSpan::name points here for them
-  std::vector<uint32_t> slots_;        // hash table of positions in ops_ plus 1; its size is a power of two
+  std::vector<uint64_t> slots_;        // hash table: hash of the name and position in ops_ plus 1; a power of two
 };
 
 /// stack.json in both forms: {op: [frames]} and {"0": [[ops], [frames]], ...}. Identical stacks share one id.

@@ -124,11 +124,6 @@ size_t Walk(std::string_view text, size_t pos, bool stop_at_zero, uint64_t* deep
     const uint64_t outside = ~strings.Inside(m);
     const uint64_t open = m.open & outside;
     uint64_t brackets = open | (m.close & outside);
-    // No bracket of this block can close the container: counting is enough.
-    if (stop_at_zero && !deepest && depth > std::popcount(brackets)) {
-      depth += 2 * std::popcount(open) - std::popcount(brackets);
-      continue;
-    }
     for (; brackets; brackets &= brackets - 1) {
       const int i = std::countr_zero(brackets);
       if ((open >> i) & 1) {
