@@ -51,12 +51,19 @@ void AppendPercent(std::string& out, const Value& v) {
   out += '"';
 }
 
+void AppendDiff(std::string& out, const Difference& d) {
+  if (d.wide.empty()) return AppendField(out, d.value);
+  out += '"';
+  out += d.wide;
+  out += '"';
+}
+
 void AppendVerdict(std::string& out, const Row& row, CompareMode mode) {
   if (mode == CompareMode::kSummary) {
-    AppendLiteralKey(out, "Max diff"), AppendField(out, row.max.value);
-    AppendLiteralKey(out, "Min diff"), AppendField(out, row.min.value);
-    AppendLiteralKey(out, "Mean diff"), AppendField(out, row.mean.value);
-    AppendLiteralKey(out, "L2norm diff"), AppendField(out, row.norm.value);
+    AppendLiteralKey(out, "Max diff"), AppendDiff(out, row.max);
+    AppendLiteralKey(out, "Min diff"), AppendDiff(out, row.min);
+    AppendLiteralKey(out, "Mean diff"), AppendDiff(out, row.mean);
+    AppendLiteralKey(out, "L2norm diff"), AppendDiff(out, row.norm);
     AppendLiteralKey(out, "MaxRelativeErr"), AppendPercent(out, row.max.relative);
     AppendLiteralKey(out, "MinRelativeErr"), AppendPercent(out, row.min.relative);
     AppendLiteralKey(out, "MeanRelativeErr"), AppendPercent(out, row.mean.relative);
@@ -88,12 +95,17 @@ bool IsGroup(const Param& p) {
   return false;
 }
 
+// What linking needs of a batch is not shown.
+bool IsHidden(std::string_view key, bool is_batch) {
+  return is_batch && (key == "op" || key == "peer" || key == "tag" || key == "group_id");
+}
+
 // A process group shows who is in it and nothing else.
-void AppendGroup(std::string& out, const Param& p) {
+void AppendGroup(std::string& out, const Param& p, bool is_batch) {
   const size_t begin = out.size();
   for (const Field& f : p.fields) {
-    if (f.key == "type" || f.key == "group_ranks" || f.key == "group_id" || f.key == "data_name")
-      AppendEntry(out, f.key, f.value);
+    const bool shown = f.key == "type" || f.key == "group_ranks" || f.key == "group_id" || f.key == "data_name";
+    if (shown && !IsHidden(f.key, is_batch)) AppendEntry(out, f.key, f.value);
   }
   out.replace(begin, out.size() > begin ? 2 : 0, "{");
   out += '}';
@@ -102,15 +114,14 @@ void AppendGroup(std::string& out, const Param& p) {
 void AppendParam(std::string& out, const Param& p, const Row* row, CompareMode mode, bool keep_md5, bool is_batch) {
   AppendJsonString(out, p.name);
   out += ": ";
-  if (IsGroup(p)) return AppendGroup(out, p);
+  if (IsGroup(p)) return AppendGroup(out, p, is_batch);
   if (p.max.is_null() || (p.max.is_text() && FieldText(p.max) == "null")) {
     out += "{\"value\": \"null\"}";
     return;
   }
   const size_t begin = out.size();
   for (const Field& f : p.fields) {
-    if (f.key == "md5" && !keep_md5) continue;
-    if (is_batch && (f.key == "op" || f.key == "peer" || f.key == "tag" || f.key == "group_id")) continue;
+    if ((f.key == "md5" && !keep_md5) || IsHidden(f.key, is_batch)) continue;
     AppendEntry(out, f.key, f.value);
   }
   if (row) AppendVerdict(out, *row, mode);

@@ -44,6 +44,14 @@ bool IsInteger(const Value& v) { return v.kind == Value::Kind::kInt || v.kind ==
 
 __int128 Wide(const Value& v) { return v.kind == Value::Kind::kInt ? __int128{v.i} : __int128{v.u}; }
 
+std::string Digits(__int128 v) {
+  std::string out;
+  for (__int128 rest = v < 0 ? -v : v; rest > 0; rest /= 10) out += static_cast<char>('0' + static_cast<int>(rest % 10));
+  if (v < 0) out += '-';
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
 int GroupOf(const Param& p) {
   switch (p.state) {
     case ItemState::kParameter: return 1;
@@ -180,6 +188,7 @@ Difference Subtract(const Value& target, const Value& golden) {
       out.value = Value::Of(static_cast<int64_t>(exact));
     } else {
       out.value = Value::Of(diff);
+      out.wide = Digits(exact);
     }
   } else if (std::isinf(diff)) {
     out.value = Value::Of(diff < 0 ? std::string_view("-inf\t") : std::string_view("inf\t"));
@@ -200,7 +209,7 @@ void CompareParams(CompareMode mode, const ParamList& npu, const ParamList& benc
       Row& row = rows->emplace_back();
       row.npu = &npu[i];
       if (next >= bench.size()) {
-        row.max = row.min = row.mean = row.norm = {kBlank, kBlank};
+        row.max = row.min = row.mean = row.norm = {kBlank, kBlank, {}};
         continue;
       }
       row.bench = &bench[next++];

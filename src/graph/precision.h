@@ -19,6 +19,7 @@ std::string_view LevelName(Level level);
 struct Difference {
   Value value = Value::Of(std::string_view("N/A"));
   Value relative = Value::Of(std::string_view("N/A"));  // in percent when it is a number
+  std::string wide;                                     // digits of an integer that 64 bits do not hold
 };
 
 /// target - golden. Integers stay integers.
