@@ -1,0 +1,92 @@
+// msprobe serve DIR: the page over the .vis.db files below DIR.
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <spawn.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "serve/server.h"
+#include "view/viewer.h"
+
+extern char** environ;
+
+namespace msprobe {
+namespace {
+
+constexpr uint16_t kUsualPort = 6006;
+
+struct ServeArgs {
+  std::string directory;
+  int port = -1;  // not given
+  bool open = false;
+};
+
+// Without a shell, so nothing in the address is interpreted.
+void OpenBrowser(std::string url) {
+  char program[] = "xdg-open";
+  char* argv[] = {program, url.data(), nullptr};
+  posix_spawn_file_actions_t quiet;
+  posix_spawn_file_actions_init(&quiet);
+  posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", O_WRONLY, 0);
+  pid_t pid = 0;
+  const int error = posix_spawnp(&pid, program, &quiet, nullptr, argv, environ);
+  posix_spawn_file_actions_destroy(&quiet);
+  if (error != 0) {
+    fmt::print(stderr, "[msprobe] warning: xdg-open does not start ({}): open the address by hand\n",
+               std::strerror(error));
+  }
+}
+
+void Announce(const serve::Server& server, const ServeArgs& args, bool json) {
+  if (json) {
+    std::string line = "{\"url\":";
+    AppendJsonString(line, server.url());
+    line += fmt::format(",\"port\":{},\"token\":\"{}\"}}", server.port(), server.token());
+    fmt::print("{}\n", line);
+  } else {
+    fmt::print("Serving {} at {}\n", args.directory, server.url());
+    fmt::print(stderr, "Press Ctrl-C to stop.\n");
+  }
+  std::fflush(stdout);
+}
+
+StatusOr<std::unique_ptr<serve::Server>> StartServer(const ServeArgs& args) {
+  serve::ServerOptions options;
+  options.port = args.port < 0 ? kUsualPort : static_cast<uint16_t>(args.port);
+  MSP_ASSIGN_OR_RETURN(auto viewer, view::Viewer::Open(args.directory));
+  auto server = serve::Server::Start(std::move(viewer), options);
+  if (server.ok() || args.port >= 0) return server;
+  // The usual port is a convenience; another server on it is no reason to give up.
+  options.port = 0;
+  MSP_ASSIGN_OR_RETURN(auto again, view::Viewer::Open(args.directory));
+  return serve::Server::Start(std::move(again), options);
+}
+
+Status RunServe(const ServeArgs& args, bool json) {
+  MSP_ASSIGN_OR_RETURN(auto server, StartServer(args));
+  Announce(*server, args, json);
+  if (args.open) OpenBrowser(server->url());
+  return server->Run();
+}
+
+}  // namespace
+
+void RegisterServe(CLI::App& app, CommandContext* context) {
+  auto args = std::make_shared<ServeArgs>();
+  CLI::App* cmd = app.add_subcommand("serve", "Show the graphs (.vis.db files) below a directory in a browser");
+  cmd->add_option("directory", args->directory, "directory with .vis.db files, or one such file")->required();
+  cmd->add_option("--port", args->port,
+                  "port on 127.0.0.1; 0 for a free one (default: 6006, or a free one when it is taken)")
+      ->check(CLI::Range(0, 65535));
+  cmd->add_flag("--open", args->open, "open the page in the browser");
+  cmd->add_flag("--json", context->json, "print the address as one JSON object");
+  cmd->callback([args, context] { context->status = RunServe(*args, context->json); });
+}
+
+}  // namespace msprobe

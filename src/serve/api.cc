@@ -1,0 +1,134 @@
+#include "serve/api.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "view/view_json.h"
+
+namespace msprobe::serve {
+namespace {
+
+using view::GraphKey;
+using view::Side;
+using view::Viewer;
+
+constexpr int64_t kMaxHits = 5000;
+
+StatusOr<GraphKey> Key(const RequestTarget& t) {
+  GraphKey key;
+  key.file = t.Get("file");
+  MSP_ASSIGN_OR_RETURN(key.step, t.Int("step"));
+  MSP_ASSIGN_OR_RETURN(key.rank, t.Int("rank"));
+  return key;
+}
+
+StatusOr<Side> SideOf(const RequestTarget& t) {
+  const std::string_view side = t.Get("side");
+  if (side.empty() || side == "NPU") return Side::kNpu;
+  if (side == "Bench") return Side::kBench;
+  return UsageError("side is neither NPU nor Bench: give one of them");
+}
+
+StatusOr<uint64_t> Count(const RequestTarget& t, std::string_view name, int64_t fallback) {
+  MSP_ASSIGN_OR_RETURN(const int64_t value, t.Int(name, &fallback));
+  if (value < 0) return UsageError(fmt::format("{} is negative: give 0 or more", name));
+  return static_cast<uint64_t>(value);
+}
+
+StatusOr<std::string> Files(Viewer* viewer, const RequestTarget&) {
+  MSP_ASSIGN_OR_RETURN(const auto answer, viewer->Files());
+  return view::ToJson(answer);
+}
+
+StatusOr<std::string> Config(Viewer* viewer, const RequestTarget& t) {
+  MSP_ASSIGN_OR_RETURN(const auto answer, viewer->Config(t.Get("file")));
+  return view::ToJson(answer);
+}
+
+StatusOr<std::string> Summary(Viewer* viewer, const RequestTarget& t) {
+  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const auto answer, viewer->Summary(key));
+  return view::ToJson(answer);
+}
+
+StatusOr<std::string> Children(Viewer* viewer, const RequestTarget& t) {
+  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const Side side, SideOf(t));
+  MSP_ASSIGN_OR_RETURN(const uint64_t offset, Count(t, "offset", 0));
+  MSP_ASSIGN_OR_RETURN(const uint64_t limit, Count(t, "limit", std::numeric_limits<int64_t>::max()));
+  MSP_ASSIGN_OR_RETURN(const auto answer, viewer->Children(key, side, t.Get("name"), offset, limit));
+  return view::ToJson(answer);
+}
+
+StatusOr<std::string> Path(Viewer* viewer, const RequestTarget& t) {
+  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const Side side, SideOf(t));
+  if (!t.Has("name")) return UsageError("name is missing: give name=NODE");
+  MSP_ASSIGN_OR_RETURN(const auto answer, viewer->Path(key, side, t.Get("name")));
+  return view::PathToJson(answer);
+}
+
+StatusOr<std::string> Node(Viewer* viewer, const RequestTarget& t) {
+  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const Side side, SideOf(t));
+  if (!t.Has("name")) return UsageError("name is missing: give name=NODE");
+  MSP_ASSIGN_OR_RETURN(const auto answer, viewer->Node(key, side, t.Get("name")));
+  return view::ToJson(answer);
+}
+
+StatusOr<std::string> Search(Viewer* viewer, const RequestTarget& t) {
+  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const Side side, SideOf(t));
+  view::SearchQuery query;
+  query.text = t.Get("q");
+  const auto filter = view::ParseNodeFilter(t.Get("level"));
+  if (!filter) {
+    return UsageError(
+        "level is not known: give pass, warning, error, unmatched, none, medium, high, critical or overflow");
+  }
+  query.filter = *filter;
+  query.leaves_only = t.Get("leaf") == "1";
+  MSP_ASSIGN_OR_RETURN(query.offset, Count(t, "offset", 0));
+  MSP_ASSIGN_OR_RETURN(query.limit, Count(t, "limit", 200));
+  query.limit = std::min<uint64_t>(query.limit, kMaxHits);
+  MSP_ASSIGN_OR_RETURN(const auto answer, viewer->Search(key, side, query));
+  return view::ToJson(answer);
+}
+
+using Route = StatusOr<std::string> (*)(Viewer*, const RequestTarget&);
+constexpr std::array<std::pair<std::string_view, Route>, 7> kRoutes{{{"/api/files", Files},
+                                                                     {"/api/config", Config},
+                                                                     {"/api/summary", Summary},
+                                                                     {"/api/children", Children},
+                                                                     {"/api/path", Path},
+                                                                     {"/api/node", Node},
+                                                                     {"/api/search", Search}}};
+
+int HttpStatus(Code code) {
+  switch (code) {
+    case Code::kUsage: return 400;
+    case Code::kBadInput: return 404;
+    case Code::kInterrupted: return 503;
+    default: return 500;
+  }
+}
+
+}  // namespace
+
+ApiReply ErrorReply(int status, std::string_view text) { return {status, view::ErrorJson(text)}; }
+
+ApiReply AnswerApi(Viewer* viewer, const RequestTarget& target) {
+  for (const auto& [path, route] : kRoutes) {
+    if (target.path != path) continue;
+    auto answer = route(viewer, target);
+    if (answer.ok()) return {200, *std::move(answer)};
+    return ErrorReply(HttpStatus(answer.status().code()), answer.status().message());
+  }
+  return ErrorReply(404, "there is no such query: see docs/page_api.md");
+}
+
+}  // namespace msprobe::serve

@@ -1,0 +1,19 @@
+// /api/...: parameters in, the viewer's answer out. docs/page_api.md is the contract.
+#pragma once
+
+#include <string>
+
+#include "serve/request_target.h"
+#include "view/viewer.h"
+
+namespace msprobe::serve {
+
+struct ApiReply {
+  int status = 200;
+  std::string json;
+};
+
+ApiReply AnswerApi(view::Viewer* viewer, const RequestTarget& target);
+ApiReply ErrorReply(int status, std::string_view text);
+
+}  // namespace msprobe::serve

@@ -1,0 +1,103 @@
+#include "serve/handler.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "serve/api.h"
+#include "serve/page.h"
+#include "serve/token.h"
+
+namespace msprobe::serve {
+namespace {
+
+constexpr const char* kJson = "application/json; charset=utf-8";
+constexpr const char* kHtml = "text/html; charset=utf-8";
+
+void AddCommonHeaders(Response* response) {
+  response->headers.emplace_back("X-Content-Type-Options", "nosniff");
+  response->headers.emplace_back("Referrer-Policy", "no-referrer");
+  response->headers.emplace_back("Cache-Control", "no-store");
+  response->headers.emplace_back("Cross-Origin-Resource-Policy", "same-origin");
+  response->headers.emplace_back("X-Frame-Options", "DENY");
+}
+
+Response Json(int status, std::string text) {
+  Response response;
+  response.status = status;
+  response.content_type = kJson;
+  response.body = std::move(text);
+  AddCommonHeaders(&response);
+  response.headers.emplace_back("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");
+  return response;
+}
+
+Response Error(int status, std::string_view text) { return Json(status, ErrorReply(status, text).json); }
+
+bool SameNoCase(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return (x >= 'A' && x <= 'Z' ? static_cast<char>(x + 32) : x) == y; });
+}
+
+}  // namespace
+
+Handler::Handler(view::Viewer* viewer, std::string token, uint16_t port)
+    : viewer_(viewer), token_(std::move(token)), port_(std::to_string(port)) {}
+
+Response Handler::Refusal(int status, std::string_view text) {
+  Response response = Error(status, text);
+  response.close = true;
+  return response;
+}
+
+// A name of the attacker's that resolves to 127.0.0.1 makes a browser send us its pages' requests; they carry that
+// name.
+bool Handler::KnownHost(std::string_view host) const {
+  const size_t colon = host.rfind(':');
+  const std::string_view name = host.substr(0, colon);
+  const std::string_view port = colon == std::string_view::npos ? std::string_view("80") : host.substr(colon + 1);
+  return port == port_ && (name == "127.0.0.1" || SameNoCase(name, "localhost"));
+}
+
+Response Handler::Page() const {
+  auto nonce = MakeToken();
+  if (!nonce.ok()) return Error(500, nonce.status().message());
+  Response response;
+  response.content_type = kHtml;
+  response.body = WithScriptNonce(PageHtml(), *nonce);
+  AddCommonHeaders(&response);
+  response.headers.emplace_back("Content-Security-Policy", ContentSecurityPolicy(*nonce));
+  return response;
+}
+
+Response Handler::Answer(const Request& request) const {
+  if (!KnownHost(request.host)) {
+    return Refusal(
+        403,
+        fmt::format("the Host header is not 127.0.0.1:{} or localhost:{}: open the address that msprobe serve printed; "
+                    "through ssh -L use the same port on both ends",
+                    port_, port_));
+  }
+  if (request.method != "GET" && request.method != "HEAD") {
+    Response response = Refusal(405, "only GET and HEAD are answered: nothing here can be changed");
+    response.headers.emplace_back("Allow", "GET, HEAD");
+    return response;
+  }
+  if (request.has_body) return Refusal(400, "a request here has no body: put the parameters into the address");
+  auto target = ParseTarget(request.target);
+  if (!target.ok()) return Error(400, target.status().message());
+  const bool is_api = target->path.rfind("/api/", 0) == 0;
+  if (!is_api && target->path != "/" && target->path != "/index.html") {
+    return Error(404, "there is nothing here: the page is at /");
+  }
+  const std::string_view token = request.token.empty() ? target->Get("token") : request.token;
+  if (!SameToken(token, token_)) {
+    return Error(403, "the token is missing or wrong: open the address that msprobe serve printed");
+  }
+  if (!is_api) return Page();
+  ApiReply reply = AnswerApi(viewer_, *target);
+  return Json(reply.status, std::move(reply.json));
+}
+
+}  // namespace msprobe::serve

@@ -1,0 +1,75 @@
+#include "serve/page.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#if MSPROBE_EMBED_PAGE
+// MSPROBE_PAGE_FILE is web/dist/index.html; the assembler copies it into the program as it is.
+asm(".section .rodata\n"
+    ".balign 16\n"
+    "msprobe_page_begin:\n"
+    ".incbin \"" MSPROBE_PAGE_FILE
+    "\"\n"
+    "msprobe_page_end:\n"
+    ".byte 0\n"
+    ".previous\n");
+extern "C" {
+__attribute__((visibility("hidden"))) extern const char msprobe_page_begin[];
+__attribute__((visibility("hidden"))) extern const char msprobe_page_end[];
+}
+#endif
+
+namespace msprobe::serve {
+namespace {
+
+char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
+// Position of `word` (in lower case) in either case, npos when absent.
+size_t FindNoCase(std::string_view text, std::string_view word, size_t from) {
+  const auto it = std::search(text.begin() + static_cast<std::ptrdiff_t>(std::min(from, text.size())), text.end(),
+                              word.begin(), word.end(), [](char a, char b) { return Lower(a) == b; });
+  return it == text.end() ? std::string_view::npos : static_cast<size_t>(it - text.begin());
+}
+
+}  // namespace
+
+std::string_view PageHtml() {
+#if MSPROBE_EMBED_PAGE
+  return {msprobe_page_begin, static_cast<size_t>(msprobe_page_end - msprobe_page_begin)};
+#else
+  return "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>msprobe</title>"
+         "<p>This msprobe was built without its page. Run <code>tools/setup.sh</code>, or build with Node.js installed "
+         "and "
+         "<code>-DMSPROBE_WEB=ON</code>. The queries under <code>/api/</code> work.</p></html>\n";
+#endif
+}
+
+std::string WithScriptNonce(std::string_view html, std::string_view nonce) {
+  std::string out;
+  out.reserve(html.size() + 64);
+  size_t at = 0;
+  for (;;) {
+    const size_t tag = FindNoCase(html, "<script", at);
+    if (tag == std::string_view::npos) break;
+    const size_t after = tag + 7;
+    out.append(html, at, after - at);
+    const bool is_element = after < html.size() && (html[after] == '>' || html[after] == ' ' || html[after] == '\n');
+    if (is_element) out.append(" nonce=\"").append(nonce).append("\"");
+    const size_t end = is_element ? std::min(FindNoCase(html, "</script", after), html.size()) : after;
+    out.append(html, after, end - after);
+    at = end;
+  }
+  return out.append(html, at, html.size() - at);
+}
+
+std::string ContentSecurityPolicy(std::string_view nonce) {
+  // Style attributes cannot carry a nonce; a style can neither run code nor reach another host here.
+  return fmt::format(
+      "default-src 'none'; script-src 'nonce-{}'; style-src 'unsafe-inline'; img-src 'self' data: blob:; font-src "
+      "data:; "
+      "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      nonce);
+}
+
+}  // namespace msprobe::serve

@@ -1,0 +1,16 @@
+// The page, one HTML file built from web/ and linked into the program.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace msprobe::serve {
+
+/// The embedded HTML; without one (MSPROBE_WEB=OFF) a short page that says how to get it.
+std::string_view PageHtml();
+/// `html` with `nonce="..."` in each of its script elements. Text inside a script is left alone.
+std::string WithScriptNonce(std::string_view html, std::string_view nonce);
+/// Lets scripts with this nonce run, talk to this server, and nothing else.
+std::string ContentSecurityPolicy(std::string_view nonce);
+
+}  // namespace msprobe::serve

@@ -1,0 +1,17 @@
+// The secret in the address that `msprobe serve` prints: other users of the machine can reach the port, but cannot
+// guess it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace msprobe::serve {
+
+/// 128 bits of the kernel's randomness as 32 hex digits.
+StatusOr<std::string> MakeToken();
+/// Takes the same time wherever the texts differ.
+bool SameToken(std::string_view a, std::string_view b);
+
+}  // namespace msprobe::serve

@@ -1,0 +1,77 @@
+#include "view/tree.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace msprobe::view {
+namespace {
+
+Tree Make(std::initializer_list<std::pair<const char*, const char*>> nodes) {
+  Tree tree;
+  int64_t order = 0;
+  for (const auto& [name, up] : nodes) {
+    TreeNode node;
+    node.order = order++;
+    node.level = Level::kError;
+    EXPECT_TRUE(tree.Add(node, name, up).ok());
+  }
+  tree.Link();
+  tree.Count(false);
+  return tree;
+}
+
+std::string Children(const Tree& tree, std::string_view name) {
+  std::string out;
+  for (uint32_t i = tree[tree.Find(name)].first_child; i != kNoNode; i = tree[i].next_sibling) {
+    out += std::string(tree.Name(i)) + " ";
+  }
+  return out;
+}
+
+TEST(Tree, ChildrenInOrderAndCounts) {
+  const Tree tree = Make({{"x", "m"}, {"y", "m"}, {"m", "DefaultModel"}, {"n", "DefaultModel"}, {"DefaultModel", ""}});
+  EXPECT_EQ(tree.Name(tree.root()), "DefaultModel");
+  EXPECT_EQ(Children(tree, "DefaultModel"), "m n ");
+  EXPECT_EQ(Children(tree, "m"), "x y ");
+  EXPECT_EQ(tree[tree.root()].counts.error, 5u);
+  EXPECT_EQ(tree[tree.Find("m")].counts.error, 3u);
+  EXPECT_EQ(tree.Find("nothing"), kNoNode);
+}
+
+TEST(Tree, StrayNodesHangUnderTheRoot) {
+  const Tree tree = Make({{"x", "gone"}, {"y", "x"}, {"DefaultModel", ""}, {"z", ""}});
+  EXPECT_EQ(Children(tree, "DefaultModel"), "x z ");
+  EXPECT_EQ(tree[tree.root()].counts.error, 4u);
+}
+
+TEST(Tree, CyclesAreBroken) {
+  const Tree tree = Make({{"a", "b"}, {"b", "c"}, {"c", "a"}, {"s", "s"}, {"DefaultModel", "a"}});
+  EXPECT_EQ(tree.Name(tree.root()), "DefaultModel");
+  EXPECT_EQ(tree[tree.root()].counts.error, 5u);  // so every node is reached from the root
+  const Tree no_root = Make({{"a", "b"}, {"b", "a"}});
+  EXPECT_EQ(no_root[no_root.root()].counts.error, 2u);
+}
+
+TEST(Tree, WithoutDefaultModelTheLastTopNodeIsTheRoot) {
+  const Tree tree = Make({{"a", "top"}, {"top", ""}});
+  EXPECT_EQ(tree.Name(tree.root()), "top");
+}
+
+TEST(Tree, FirstOfEqualNamesIsFound) {
+  const Tree tree = Make({{"a", "DefaultModel"}, {"a", "DefaultModel"}, {"DefaultModel", ""}});
+  EXPECT_EQ(tree.Find("a"), 0u);
+  EXPECT_EQ(tree[tree.root()].children, 2u);
+}
+
+TEST(Tree, EmptyAndOversized) {
+  Tree tree;
+  tree.Link();
+  tree.Count(true);
+  EXPECT_EQ(tree.root(), kNoNode);
+  EXPECT_EQ(tree.Find("x"), kNoNode);
+  EXPECT_EQ(tree.Add({}, std::string(70000, 'x'), "").code(), Code::kBadInput);
+}
+
+}  // namespace
+}  // namespace msprobe::view
