@@ -14,7 +14,7 @@ namespace msprobe {
 namespace {
 
 // CLI11 reads "-tp" as "-t p"; the command line we are compatible with has many such options.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kShort{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kShort{{
     {"-tp", "--target_path"},
     {"-gp", "--golden_path"},
     {"-fm", "--fuzzy_match"},
@@ -24,6 +24,11 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kShort{{
     {"-lm", "--layer_mapping"},
     {"-da", "--diff_analyze"},
     {"-oc", "--overflow_check"},
+    {"-hl", "--highlight"},
+    {"-fr", "--fusion_rule_file"},
+    {"-qfr", "--quant_fusion_rule_file"},
+    {"-cfr", "--close_fusion_rule_file"},
+    {"-ofs", "--onnx_fusion_switch"},
     {"-tensor_log", "--is_print_compare_log"},
     {"-progress_log", "--is_print_progress_log"},
 }};
