@@ -1,0 +1,387 @@
+import { ApiError, type Api } from '../api/client';
+import type { GraphRef, Level, NodeSummary, Side } from '../api/types';
+import { formatLink, type Link } from './link';
+import { BUSY, IDLE, type Graph, type State, type Store } from './store';
+import { isShown, ROOT, Tree, type TreeNode } from './tree';
+
+export const OTHER: Record<Side, Side> = { NPU: 'Bench', Bench: 'NPU' };
+const SEARCH_DELAY_MS = 150;
+const SEARCH_LIMIT = 200;
+const PROBLEM_LIMIT = 5000;
+
+export type RevealListener = (side: Side, node: TreeNode) => void;
+
+/** Everything the page can do. Answers that arrive after the user moved on are dropped (epochs). */
+export class Session {
+  private graphEpoch = 0;
+  private selectEpoch = 0;
+  private searchEpoch = 0;
+  private searchTimer: ReturnType<typeof setTimeout> | undefined;
+  private readonly fetching = new Map<TreeNode, Promise<void>>();
+  private readonly revealListeners = new Set<RevealListener>();
+  private problems: { level: Level; names: Promise<NodeSummary[]> } | null = null;
+
+  constructor(
+    readonly store: Store,
+    private readonly api: Api,
+    private readonly onLink: (hash: string, newFile: boolean) => void = () => {},
+  ) {}
+
+  get state(): State {
+    return this.store.get();
+  }
+
+  /** A pane listens, to scroll the node into view. */
+  onReveal(listener: RevealListener): () => void {
+    this.revealListeners.add(listener);
+    return () => this.revealListeners.delete(listener);
+  }
+
+  tree(side: Side): Tree | null {
+    const { graph } = this.state;
+    return graph.at === 'ready' ? graph.value.trees[side] : null;
+  }
+
+  // --- files and graphs
+
+  async loadFiles(): Promise<void> {
+    this.store.set({ files: BUSY });
+    try {
+      this.store.set({ files: { at: 'ready', value: await this.api.files() } });
+    } catch (error) {
+      this.store.set({ files: { at: 'failed', error: textOf(error) } });
+    }
+  }
+
+  closeFile(): void {
+    this.graphEpoch++;
+    this.forget();
+    this.store.set({ file: null, config: null, graph: IDLE });
+    this.onLink('', true);
+  }
+
+  async open(link: Link): Promise<void> {
+    const epoch = ++this.graphEpoch;
+    const newFile = this.state.file !== link.file;
+    this.forget();
+    this.store.set({ file: link.file, graph: BUSY, ...(newFile ? { config: null } : {}) });
+    try {
+      const config = await this.api.config(link.file);
+      if (epoch !== this.graphEpoch) return;
+      const step = pick(config.steps, link.step);
+      const rank = pick(config.ranks, link.rank);
+      const mode = config.overflow_check && config.graph_type === 'build' ? 'overflow' : 'precision';
+      this.store.set({ config, step, rank, microStep: -1, ...(newFile ? { mode } : {}) });
+      const graph = await this.fetchGraph({ file: link.file, step, rank }, config.graph_type === 'compare');
+      if (epoch !== this.graphEpoch) return;
+      this.store.set({ graph: { at: 'ready', value: graph } });
+      this.link(newFile);
+      if (link.node) await this.goTo(link.side ?? 'NPU', link.node);
+    } catch (error) {
+      if (epoch === this.graphEpoch) this.store.set({ graph: { at: 'failed', error: textOf(error) } });
+    }
+  }
+
+  showStep(step: number): void {
+    const { file, rank } = this.state;
+    if (file) void this.open({ file, step, rank, ...this.selectedLink() });
+  }
+  showRank(rank: number): void {
+    const { file, step } = this.state;
+    if (file) void this.open({ file, step, rank, ...this.selectedLink() });
+  }
+  showMicroStep(microStep: number): void {
+    this.store.set({ microStep });
+    for (const side of ['NPU', 'Bench'] as const) this.tree(side)?.showMicroStep(microStep);
+  }
+
+  private async fetchGraph(ref: GraphRef, compared: boolean): Promise<Graph> {
+    const [summary, npu, bench] = await Promise.all([
+      this.api.summary(ref),
+      this.api.children(ref, 'NPU', ROOT),
+      compared ? this.api.children(ref, 'Bench', ROOT) : null,
+    ]);
+    const build = (side: Side, answer: typeof npu) => {
+      const tree = new Tree(side, answer.node);
+      tree.attach(tree.root, answer.children);
+      tree.setOpen(tree.root, true);
+      tree.onChange(() => this.store.set({ revision: this.state.revision + 1 }));
+      return tree;
+    };
+    return { summary, trees: { NPU: build('NPU', npu), Bench: bench && build('Bench', bench) } };
+  }
+
+  private forget(): void {
+    this.selectEpoch++;
+    this.searchEpoch++;
+    clearTimeout(this.searchTimer);
+    this.fetching.clear();
+    this.problems = null;
+    const search = { ...this.state.search, open: false, side: 'NPU' as const, query: '', level: '' as const, result: IDLE };
+    this.store.set({ selection: null, details: IDLE, search, notice: null });
+  }
+
+  private ref(): GraphRef {
+    const { file, step, rank } = this.state;
+    return { file: file ?? '', step, rank };
+  }
+
+  // --- the trees
+
+  private async loadKids(side: Side, node: TreeNode): Promise<void> {
+    if (node.kids || !node.info.children) return;
+    let running = this.fetching.get(node);
+    if (!running) {
+      const tree = this.tree(side);
+      running = this.api.children(this.ref(), side, node.info.name).then((answer) => tree?.attach(node, answer.children));
+      this.fetching.set(node, running);
+      running.finally(() => this.fetching.delete(node)).catch(() => {});
+    }
+    await running;
+  }
+
+  toggle(side: Side, node: TreeNode): Promise<void> {
+    return this.setOpen(side, node, !node.open);
+  }
+
+  async setOpen(side: Side, node: TreeNode, open: boolean): Promise<void> {
+    const epoch = this.graphEpoch;
+    try {
+      const { sync } = this.state;
+      const work = [this.setOneOpen(side, node, open)];
+      if (sync && node.info.matched !== null) work.push(this.openPartner(OTHER[side], node.info.matched, open));
+      await Promise.all(work);
+    } catch (error) {
+      if (epoch === this.graphEpoch) this.say(textOf(error), true);
+    }
+  }
+
+  private async setOneOpen(side: Side, node: TreeNode, open: boolean): Promise<void> {
+    const tree = this.tree(side);
+    if (open) await this.loadKids(side, node);
+    tree?.setOpen(node, open);
+  }
+
+  private async openPartner(side: Side, name: string, open: boolean): Promise<void> {
+    const tree = this.tree(side);
+    if (!tree) return;
+    // A partner that is not on the page yet has nothing to close.
+    const partner = tree.get(name) ?? (open ? await this.uncover(side, name) : undefined);
+    if (partner && partner.open !== open) await this.setOneOpen(side, partner, open);
+  }
+
+  collapseAll(): void {
+    for (const side of ['NPU', 'Bench'] as const) this.tree(side)?.closeAll();
+  }
+
+  /** Opens every ancestor of a node, fetching what is missing. */
+  private async uncover(side: Side, name: string): Promise<TreeNode | undefined> {
+    const tree = this.tree(side);
+    if (!tree) return undefined;
+    let node = tree.get(name);
+    if (!node || !isShown(node)) {
+      const path = await this.api.path(this.ref(), side, name);
+      for (const ancestor of path.slice(0, -1)) {
+        const at = tree.get(ancestor);
+        if (at) await this.setOneOpen(side, at, true);
+      }
+      node = tree.get(name);
+    }
+    if (node && !isShown(node)) return undefined;
+    if (node && !this.inMicroStep(node)) this.showMicroStep(-1);
+    return node;
+  }
+
+  private inMicroStep(node: TreeNode): boolean {
+    const { microStep } = this.state;
+    let top = node;
+    while (top.parent?.parent) top = top.parent;
+    return microStep < 0 || !top.parent || top.info.micro_step === microStep;
+  }
+
+  // --- selection
+
+  /** Opens the way to a node, selects it and brings it into view on both sides. */
+  async goTo(side: Side, name: string): Promise<void> {
+    const epoch = this.graphEpoch;
+    const ticket = ++this.selectEpoch;
+    try {
+      const node = await this.uncover(side, name);
+      if (epoch !== this.graphEpoch || ticket !== this.selectEpoch) return;
+      if (!node) return;
+      const shown = this.select(side, node);
+      this.reveal(side, node);
+      await shown;
+    } catch (error) {
+      if (epoch === this.graphEpoch) this.say(textOf(error), true);
+    }
+  }
+
+  async select(side: Side, node: TreeNode): Promise<void> {
+    const epoch = ++this.selectEpoch;
+    const { name, matched } = node.info;
+    this.store.set({ selection: { side, name }, details: BUSY, notice: null });
+    this.link(false);
+    const [details] = await Promise.allSettled([
+      this.api.node(this.ref(), side, name),
+      matched === null ? undefined : this.showPartner(OTHER[side], matched, epoch),
+    ]);
+    if (epoch !== this.selectEpoch) return;
+    if (details.status === 'fulfilled') this.store.set({ details: { at: 'ready', value: details.value } });
+    else this.store.set({ details: { at: 'failed', error: textOf(details.reason) } });
+  }
+
+  private async showPartner(side: Side, name: string, epoch: number): Promise<void> {
+    if (!this.tree(side)) return;
+    const partner = await this.uncover(side, name);
+    if (partner && epoch === this.selectEpoch) this.reveal(side, partner);
+  }
+
+  clearSelection(): void {
+    this.selectEpoch++;
+    this.store.set({ selection: null, details: IDLE });
+    this.link(false);
+  }
+
+  private reveal(side: Side, node: TreeNode): void {
+    for (const listener of this.revealListeners) listener(side, node);
+  }
+
+  selectedNode(): TreeNode | undefined {
+    const { selection } = this.state;
+    return selection ? this.tree(selection.side)?.get(selection.name) : undefined;
+  }
+
+  /** The name highlighted on a side: the selected node's, or its partner's. */
+  highlighted(side: Side): string | null {
+    const { selection } = this.state;
+    if (!selection) return null;
+    return selection.side === side ? selection.name : (this.selectedNode()?.info.matched ?? null);
+  }
+
+  // --- problems
+
+  /** What "first error" looks for: errors, in a graph without any the warnings, in overflow mode the overflows. */
+  problemLevel(): Level | null {
+    const { graph, mode } = this.state;
+    if (graph.at !== 'ready') return null;
+    const { npu, overflow } = graph.value.summary;
+    if (mode === 'overflow') {
+      if (!overflow) return null;
+      return overflow.critical ? 'critical' : overflow.high || overflow.medium ? 'overflow' : null;
+    }
+    return npu.error ? 'error' : npu.warning ? 'warning' : null;
+  }
+
+  private listProblems(level: Level): Promise<NodeSummary[]> {
+    if (this.problems?.level !== level) {
+      const names = this.api.search(this.ref(), 'NPU', { q: '', level, limit: PROBLEM_LIMIT }).then((found) => found.hits);
+      this.problems = { level, names };
+      names.catch(() => (this.problems = null));
+    }
+    return this.problems!.names;
+  }
+
+  async goToFirstProblem(): Promise<void> {
+    const { graph, mode } = this.state;
+    const level = this.problemLevel();
+    if (graph.at !== 'ready' || !level) return;
+    const { summary } = graph.value;
+    const first = mode === 'overflow' ? summary.first_overflow : level === 'error' ? summary.first_error : null;
+    if (first) return this.goTo('NPU', first.name);
+    return this.goToProblem(1, -1);
+  }
+
+  /** The next (1) or previous (-1) problem in execution order, seen from the selected node. */
+  async goToProblem(direction: 1 | -1, from?: number): Promise<void> {
+    const level = this.problemLevel();
+    if (!level) return;
+    const epoch = this.graphEpoch;
+    try {
+      const list = await this.listProblems(level);
+      if (epoch !== this.graphEpoch) return;
+      const selected = this.state.selection?.side === 'NPU' ? this.selectedNode()?.info.order : undefined;
+      const start = from ?? selected ?? (direction > 0 ? -1 : Infinity);
+      const found = direction > 0 ? list.find((node) => node.order > start) : list.findLast((node) => node.order < start);
+      const target = found ?? (direction > 0 ? list[0] : list[list.length - 1]);
+      if (target) await this.goTo('NPU', target.name);
+    } catch (error) {
+      if (epoch === this.graphEpoch) this.say(textOf(error), true);
+    }
+  }
+
+  // --- search
+
+  search(change: Partial<Pick<State['search'], 'query' | 'side' | 'level'>>): void {
+    const search = { ...this.state.search, ...change, open: true, active: -1 };
+    clearTimeout(this.searchTimer);
+    const ticket = ++this.searchEpoch;
+    if (search.query.trim() === '' && search.level === '') {
+      this.store.set({ search: { ...search, result: IDLE } });
+      return;
+    }
+    this.store.set({ search: { ...search, result: search.result.at === 'ready' ? search.result : BUSY } });
+    this.searchTimer = setTimeout(() => void this.runSearch(ticket), 'query' in change ? SEARCH_DELAY_MS : 0);
+  }
+
+  private async runSearch(ticket: number): Promise<void> {
+    const { side, query, level } = this.state.search;
+    try {
+      const value = await this.api.search(this.ref(), side, { q: query.trim(), level: level || undefined, limit: SEARCH_LIMIT });
+      if (ticket === this.searchEpoch) this.store.set({ search: { ...this.state.search, result: { at: 'ready', value } } });
+    } catch (error) {
+      const result = { at: 'failed', error: textOf(error) } as const;
+      if (ticket === this.searchEpoch) this.store.set({ search: { ...this.state.search, result } });
+    }
+  }
+
+  moveInSearch(by: number): void {
+    const { search } = this.state;
+    if (search.result.at !== 'ready') return;
+    const count = search.result.value.hits.length;
+    if (count === 0) return;
+    const active = search.active < 0 ? (by > 0 ? 0 : count - 1) : (search.active + by + count) % count;
+    this.store.set({ search: { ...search, open: true, active } });
+  }
+
+  /** Jumps to a hit; the first one when none is marked. */
+  takeHit(index: number): void {
+    const { search } = this.state;
+    if (search.result.at !== 'ready') return;
+    const at = Math.max(index, 0);
+    const hit = search.result.value.hits[at];
+    if (!hit) return;
+    this.store.set({ search: { ...search, active: at } });
+    void this.goTo(search.side, hit.name);
+  }
+
+  closeSearch(): void {
+    this.store.set({ search: { ...this.state.search, open: false } });
+  }
+
+  // --- small things
+
+  say(text: string, bad = false): void {
+    this.store.set({ notice: { text, bad } });
+  }
+
+  private selectedLink(): Pick<Link, 'side' | 'node'> {
+    const { selection } = this.state;
+    return selection ? { side: selection.side, node: selection.name } : {};
+  }
+
+  private link(newFile: boolean): void {
+    const { file, step, rank } = this.state;
+    if (file) this.onLink(formatLink({ file, step, rank, ...this.selectedLink() }), newFile);
+  }
+}
+
+/** An empty text means that the server gave no answer; the page words it in the user's language. */
+export function textOf(error: unknown): string {
+  if (error instanceof ApiError) return error.message;
+  return error instanceof Error ? error.message : String(error);
+}
+
+function pick(list: number[], wanted: number | undefined): number {
+  return wanted !== undefined && list.includes(wanted) ? wanted : (list[0] ?? 0);
+}

@@ -1,0 +1,43 @@
+import type { NodeSummary, OverflowLevel } from '../api/types';
+
+export type Precision = 'pass' | 'warning' | 'error' | 'unmatched' | 'none';
+export type Status = Precision | OverflowLevel;
+export type ColorMode = 'precision' | 'overflow';
+
+/** How a node is coloured. In a single graph nothing has a partner, so nothing is "unmatched" there. */
+export function statusOf(node: NodeSummary, mode: ColorMode, compared: boolean): Status {
+  if (mode === 'overflow') return node.overflow ?? 'none';
+  if (!compared) return 'none';
+  if (node.matched === null) return 'unmatched';
+  return precisionStatus(node.precision);
+}
+
+/** Buckets of the file format: [0, 0.3) pass, [0.3, 0.6) warning, above error. */
+export function precisionStatus(precision: number | null): Precision {
+  if (precision === null) return 'none';
+  return precision < 0.3 ? 'pass' : precision < 0.6 ? 'warning' : 'error';
+}
+
+export interface Hidden {
+  status: Status;
+  count: number;
+}
+
+/** What a collapsed node hides, worst first. */
+export function hiddenBelow(node: NodeSummary, mode: ColorMode, compared: boolean): Hidden[] {
+  if (!node.children) return [];
+  const found: Hidden[] = [];
+  const { counts } = node;
+  if (mode === 'overflow') {
+    const count = (counts.overflow ?? 0) - (node.overflow ? 1 : 0);
+    if (count > 0) found.push({ status: 'critical', count });
+    return found;
+  }
+  if (!compared) return found;
+  const own = statusOf(node, mode, compared);
+  for (const status of ['error', 'warning', 'unmatched'] as const) {
+    const count = counts[status] - (own === status ? 1 : 0);
+    if (count > 0) found.push({ status, count });
+  }
+  return found;
+}

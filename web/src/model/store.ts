@@ -1,0 +1,131 @@
+import type { Config, FileList, Level, NodeDetails, NodeSummary, Side, Summary } from '../api/types';
+import type { ColorMode } from './status';
+import type { Tree } from './tree';
+
+export type Load<T> = { at: 'idle' } | { at: 'busy' } | { at: 'failed'; error: string } | { at: 'ready'; value: T };
+
+export const IDLE = { at: 'idle' } as const;
+export const BUSY = { at: 'busy' } as const;
+
+export type Language = 'en' | 'zh';
+export type Theme = 'light' | 'dark';
+
+export interface Graph {
+  trees: { NPU: Tree; Bench: Tree | null };
+  summary: Summary;
+}
+
+export interface Selection {
+  side: Side;
+  name: string;
+}
+
+export interface SearchState {
+  open: boolean;
+  side: Side;
+  query: string;
+  level: Level | '';
+  result: Load<{ total: number; hits: NodeSummary[] }>;
+  active: number;
+}
+
+export interface State {
+  files: Load<FileList>;
+  file: string | null;
+  config: Config | null;
+  step: number;
+  rank: number;
+  microStep: number;
+  graph: Load<Graph>;
+  revision: number; // moves when a tree was opened, closed or filled: trees are changed in place
+  selection: Selection | null;
+  details: Load<NodeDetails>;
+  search: SearchState;
+  notice: { text: string; bad: boolean } | null;
+  theme: Theme;
+  language: Language;
+  sync: boolean; // expansion on one side is repeated on the other
+  follow: boolean; // so is scrolling
+  mode: ColorMode;
+  detailsHeight: number;
+  split: number; // share of the left pane
+}
+
+export const INITIAL: State = {
+  files: IDLE,
+  file: null,
+  config: null,
+  step: 0,
+  rank: 0,
+  microStep: -1,
+  graph: IDLE,
+  revision: 0,
+  selection: null,
+  details: IDLE,
+  search: { open: false, side: 'NPU', query: '', level: '', result: IDLE, active: -1 },
+  notice: null,
+  theme: 'light',
+  language: 'en',
+  sync: true,
+  follow: true,
+  mode: 'precision',
+  detailsHeight: 280,
+  split: 0.5,
+};
+
+export class Store {
+  private state: State;
+  private readonly listeners = new Set<() => void>();
+
+  constructor(initial: State = INITIAL) {
+    this.state = initial;
+  }
+  get(): State {
+    return this.state;
+  }
+  set(change: Partial<State>): void {
+    this.state = { ...this.state, ...change };
+    for (const listener of [...this.listeners]) listener();
+  }
+  subscribe(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+}
+
+/** What is remembered between visits. */
+const KEPT = ['theme', 'language', 'sync', 'follow', 'detailsHeight', 'split'] as const;
+const KEY = 'msprobe.page';
+
+export function readPreferences(storage: Pick<Storage, 'getItem'> | null, base: State): State {
+  const text = storage?.getItem(KEY);
+  if (!text) return base;
+  let found: unknown;
+  try {
+    found = JSON.parse(text);
+  } catch {
+    return base;
+  }
+  if (typeof found !== 'object' || found === null) return base;
+  const kept: Record<string, unknown> = {};
+  for (const key of KEPT) {
+    const value = (found as Record<string, unknown>)[key];
+    if (typeof value === typeof base[key]) kept[key] = value;
+  }
+  if (kept['theme'] !== 'dark' && kept['theme'] !== 'light') delete kept['theme'];
+  if (kept['language'] !== 'zh' && kept['language'] !== 'en') delete kept['language'];
+  return { ...base, ...kept };
+}
+
+/** Only what the user chose is written, so that the system's theme keeps deciding until then. */
+export function writePreferences(storage: Pick<Storage, 'setItem' | 'getItem'> | null, change: Partial<State>): void {
+  const kept: Record<string, unknown> = {};
+  for (const key of KEPT) if (key in change) kept[key] = change[key];
+  let before: unknown = null;
+  try {
+    before = JSON.parse(storage?.getItem(KEY) ?? '{}');
+    storage?.setItem(KEY, JSON.stringify({ ...(before as object), ...kept }));
+  } catch {
+    // Storage is full or forbidden: the choice holds for this visit only.
+  }
+}

@@ -1,0 +1,127 @@
+import { useState } from 'preact/hooks';
+import type { NodeDetails } from '../api/types';
+import type { MessageKey } from '../i18n';
+import { statusOf } from '../model/status';
+import type { TreeNode } from '../model/tree';
+import { useApp, useCopy, useSession, useText } from './context';
+import { Icon } from './icons';
+import { ItemsTable } from './items_table';
+import { Failure, Loading, Note } from './states';
+import { StatusChip } from './status_dot';
+
+type Tab = 'items' | 'stack' | 'merge';
+
+export function Details() {
+  const session = useSession();
+  const t = useText();
+  const details = useApp((state) => state.details);
+  const selection = useApp((state) => state.selection);
+  const [wanted, setTab] = useState<Tab>('items');
+  if (!selection || details.at === 'idle') return <Note text={t('details.none')} />;
+  if (details.at === 'failed') {
+    const node = session.selectedNode();
+    return <Failure error={details.error} retry={() => node && void session.select(selection.side, node)} />;
+  }
+  if (details.at === 'busy') return <Loading />;
+  const { value } = details;
+  const merge = value.merge_info.length > 0;
+  const tab = wanted === 'merge' && !merge ? 'items' : wanted;
+  const tabs: Tab[] = merge ? ['items', 'stack', 'merge'] : ['items', 'stack'];
+  return (
+    <section class="details" aria-label={t('details.label')}>
+      <div class="details-head">
+        <div class="tabs" role="tablist">
+          {tabs.map((key) => (
+            <button key={key} id={`tab-${key}`} role="tab" aria-selected={tab === key} aria-controls="tab-panel" data-test={`tab-${key}`} onClick={() => setTab(key)}>
+              {t(`details.${key}` as MessageKey)}
+            </button>
+          ))}
+        </div>
+        <NodeName details={value} />
+      </div>
+      <div class="details-body" id="tab-panel" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
+        {tab === 'items' && <ItemsTable key={value.node.name} details={value} />}
+        {tab === 'stack' && <Stacks details={value} />}
+        {tab === 'merge' && <pre class="stack">{value.merge_info.join('\n')}</pre>}
+      </div>
+    </section>
+  );
+}
+
+/** The way to the node, its verdict, and its full name to be copied. */
+function NodeName({ details }: { details: NodeDetails }) {
+  const session = useSession();
+  const t = useText();
+  const copy = useCopy();
+  const mode = useApp((state) => state.mode);
+  const compared = useApp((state) => state.config?.graph_type === 'compare');
+  const side = useApp((state) => state.selection?.side ?? 'NPU');
+  const { node, partner } = details;
+  const status = statusOf(node, mode, compared);
+  const way: TreeNode[] = [];
+  for (let at = session.tree(side)?.get(node.name)?.parent; at?.parent; at = at.parent) way.unshift(at);
+  return (
+    <div class="node-name">
+      {status !== 'none' && <StatusChip status={status} />}
+      <nav class="crumbs" aria-label={t('details.path')} data-test="node-name" data-name={node.name}>
+        {way.map((ancestor) => (
+          <button key={ancestor.info.name} title={ancestor.info.name} onClick={() => void session.goTo(side, ancestor.info.name)}>
+            {shortLabel(ancestor.info.label)}
+          </button>
+        ))}
+        <span title={node.name}>{node.label}</span>
+      </nav>
+      <button class="icon-button" title={t('details.copyName')} aria-label={t('details.copyName')} onClick={() => copy(node.name)}>
+        <Icon name="copy" />
+      </button>
+      {compared && !partner && <span class="muted no-partner">{t('details.noPartner')}</span>}
+    </div>
+  );
+}
+
+/** Without direction and call number: the ancestors of a node share its own. */
+function shortLabel(label: string): string {
+  return label.replace(/\.(forward|backward)(\.\d+)?$/, '').replace(/^Module\./, '');
+}
+
+function Stacks({ details }: { details: NodeDetails }) {
+  const t = useText();
+  const { partner } = details;
+  const flip = partner?.side === 'NPU';
+  const own: [MessageKey, string[]] = [flip ? 'side.Bench' : partner ? 'side.NPU' : 'side.single', details.stack];
+  const other: [MessageKey, string[]][] = partner ? [[flip ? 'side.NPU' : 'side.Bench', partner.stack]] : [];
+  const columns = flip ? [...other, own] : [own, ...other];
+  return (
+    <div class="stacks">
+      {columns.map(([title, lines]) => (
+        <Stack key={title} title={t(title)} lines={lines} />
+      ))}
+    </div>
+  );
+}
+
+function Stack({ title, lines }: { title: string; lines: string[] }) {
+  const t = useText();
+  const copy = useCopy();
+  return (
+    <div class="stack-column">
+      <div class="stack-head">
+        <strong>{title}</strong>
+        {lines.length > 0 && (
+          <button class="icon-button" title={t('details.copyStack')} aria-label={t('details.copyStack')} onClick={() => copy(lines.join('\n'))}>
+            <Icon name="copy" />
+          </button>
+        )}
+      </div>
+      {lines.length === 0 ? (
+        <p class="muted">{t('details.noStack')}</p>
+      ) : (
+        <ol class="stack">
+          {lines.map((line, index) => (
+            <li key={index}>{line.replace(/\s*\n\s*/g, '  ').trim()}</li>
+          ))}
+        </ol>
+      )}
+    </div>
+  );
+}

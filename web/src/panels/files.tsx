@@ -1,0 +1,87 @@
+import { fileSize } from '../model/format';
+import { useApp, useSession, useText } from './context';
+import { Icon } from './icons';
+import { Failure, Loading } from './states';
+
+function dateText(seconds: number, language: string): string {
+  const format = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short' });
+  return format.format(new Date(seconds * 1000));
+}
+
+/** The first thing one sees: which graphs there are. */
+export function FilesView() {
+  const session = useSession();
+  const t = useText();
+  const files = useApp((state) => state.files);
+  const language = useApp((state) => state.language);
+  if (files.at === 'idle' || files.at === 'busy') return <Loading />;
+  if (files.at === 'failed') return <Failure error={files.error} retry={() => void session.loadFiles()} />;
+  const { root, files: list, skipped } = files.value;
+  return (
+    <main class="files">
+      <div class="files-head">
+        <div>
+          <h1>{t('files.title')}</h1>
+          <p class="muted">{t('files.in', { root })}</p>
+        </div>
+        <button class="button" onClick={() => void session.loadFiles()}>
+          <Icon name="reload" />
+          {t('files.reload')}
+        </button>
+      </div>
+      {list.length === 0 ? (
+        <div class="empty card">
+          <strong>{t('files.none')}</strong>
+          <span>{t('files.noneHint')}</span>
+        </div>
+      ) : (
+        <table class="card file-table">
+          <thead>
+            <tr>
+              <th>{t('files.file')}</th>
+              <th class="number">{t('files.size')}</th>
+              <th>{t('files.changed')}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {list.map((entry) => (
+              <tr key={entry.file}>
+                <td>
+                  <button class="file-link" aria-label={t('files.open', { file: entry.file })} onClick={() => void session.open({ file: entry.file })}>
+                    <Icon name="file" />
+                    <FileName file={entry.file} />
+                  </button>
+                </td>
+                <td class="number">{fileSize(entry.size)}</td>
+                <td>{dateText(entry.mtime, language)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {skipped.length > 0 && (
+        <details class="skipped">
+          <summary>{t('files.skipped', { count: skipped.length })}</summary>
+          <ul>
+            {skipped.map((entry) => (
+              <li key={entry.file}>
+                <code>{entry.file}</code>
+                <span>{entry.reason}</span>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </main>
+  );
+}
+
+function FileName({ file }: { file: string }) {
+  const slash = file.lastIndexOf('/') + 1;
+  return (
+    <span>
+      <span class="muted">{file.slice(0, slash)}</span>
+      {file.slice(slash)}
+    </span>
+  );
+}

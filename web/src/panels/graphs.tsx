@@ -1,0 +1,209 @@
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import type { Side } from '../api/types';
+import { OTHER, type Session } from '../model/session';
+import { statusOf } from '../model/status';
+import type { Tree, TreeNode } from '../model/tree';
+import { PaneView } from '../render/pane_view';
+import { useApp, usePalette, usePrefer, useSession, useText } from './context';
+import { Icon } from './icons';
+import { NodeTip, nodeSentence } from './node_tip';
+import { Splitter } from './splitter';
+import { Failure, Loading } from './states';
+import { StatusChip } from './status_dot';
+import { treeKey } from './tree_keys';
+
+/** The panes of the page, so that one can move the other. */
+export type Views = Partial<Record<Side, PaneView>>;
+
+export function Graphs({ views }: { views: Views }) {
+  const session = useSession();
+  const t = useText();
+  const graph = useApp((state) => state.graph);
+  const split = useApp((state) => state.split);
+  const prefer = usePrefer();
+  const area = useRef<HTMLDivElement>(null);
+  useEffect(() => session.onReveal((side, node) => reveal(session, views, side, node)), [session, views]);
+  if (graph.at === 'failed') return <Failure error={graph.error} retry={() => retry(session)} />;
+  if (graph.at !== 'ready') return <Loading />;
+  const { NPU, Bench } = graph.value.trees;
+  const share = (event: PointerEvent) => {
+    const box = area.current!.getBoundingClientRect();
+    return (event.clientX - box.left) / box.width;
+  };
+  return (
+    <div class="graphs" ref={area}>
+      <div class="pane" style={{ flexGrow: Bench ? split : 1 }}>
+        <Pane key={treeKeyOf(NPU)} side="NPU" tree={NPU} views={views} title={t(Bench ? 'side.NPU' : 'side.single')} />
+      </div>
+      {Bench && (
+        <>
+          <Splitter label={t('view.splitter')} vertical value={split} min={0.15} max={0.85} step={0.05} onMove={share} onChange={(value) => prefer({ split: value })} />
+          <div class="pane" style={{ flexGrow: 1 - split }}>
+            <Pane key={treeKeyOf(Bench)} side="Bench" tree={Bench} views={views} title={t('side.Bench')} />
+          </div>
+        </>
+      )}
+    </div>
+  );
+}
+
+const treeKeys = new WeakMap<Tree, number>();
+let lastTreeKey = 0;
+/** A new tree gets a new pane. */
+function treeKeyOf(tree: Tree): number {
+  const key = treeKeys.get(tree) ?? ++lastTreeKey;
+  treeKeys.set(tree, key);
+  return key;
+}
+
+function retry(session: Session): void {
+  const { file, step, rank } = session.state;
+  if (file) void session.open({ file, step, rank });
+}
+
+/** The partner of the selected node is put at the same height; anything else only has to be in view. */
+function reveal(session: Session, views: Views, side: Side, node: TreeNode): void {
+  const { selection, follow } = session.state;
+  const selected = session.selectedNode();
+  const other = views[OTHER[side]];
+  const isPartner = selection !== null && selection.side !== side;
+  const top = follow && isPartner && selected && other ? other.restingTop(selected) : null;
+  if (top !== null) views[side]?.lineUp(node.info.name, top);
+  else views[side]?.reveal(node);
+}
+
+function followOther(session: Session, views: Views, side: Side): void {
+  const anchor = session.state.follow ? views[side]?.anchor() : null;
+  if (anchor) views[OTHER[side]]?.lineUp(anchor.matched, anchor.y);
+}
+
+interface PaneProps {
+  side: Side;
+  tree: Tree;
+  views: Views;
+  title: string;
+}
+
+interface Tip {
+  node: TreeNode;
+  x: number;
+  y: number;
+}
+
+function Pane({ side, tree, views, title }: PaneProps) {
+  const session = useSession();
+  const t = useText();
+  const palette = usePalette();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [tip, setTip] = useState<Tip | null>(null);
+  const [zoom, setZoom] = useState(1);
+  useLayoutEffect(() => {
+    const view = new PaneView(canvas.current!, side, tree, session, palette, {
+      scrolled: () => followOther(session, views, side),
+      zoomed: (next) => {
+        views[OTHER[side]]?.setZoom(next);
+        setZoom(next);
+      },
+      hovered: (node, x, y) => setTip(node && { node, x, y }),
+    });
+    const other = views[OTHER[side]];
+    if (other) view.setZoom(other.zoom);
+    views[side] = view;
+    return () => {
+      delete views[side];
+      view.destroy();
+    };
+  }, [session, side, tree, views]);
+  useLayoutEffect(() => views[side]?.setPalette(palette), [palette, side, tree, views]);
+  const onKey = (event: KeyboardEvent) => {
+    const view = views[side];
+    if (!view || !treeKey(event, session, side, tree, view)) return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  return (
+    <>
+      <PaneHead title={title} side={side} tree={tree} views={views} zoom={zoom} />
+      <canvas
+        ref={canvas}
+        tabIndex={0}
+        role="tree"
+        data-side={side}
+        aria-label={t('graph.label', { side: title })}
+        aria-activedescendant={`current-${side}`}
+        onKeyDown={onKey}
+      >
+        <CurrentItem side={side} tree={tree} />
+      </canvas>
+      {tip && <NodeTip node={tip.node} x={tip.x} y={tip.y} />}
+    </>
+  );
+}
+
+interface PaneHeadProps {
+  title: string;
+  side: Side;
+  tree: Tree;
+  views: Views;
+  zoom: number;
+}
+
+function PaneHead({ title, side, tree, views, zoom }: PaneHeadProps) {
+  const session = useSession();
+  const t = useText();
+  useApp((state) => state.selection);
+  useApp((state) => state.revision);
+  const mode = useApp((state) => state.mode);
+  const compared = useApp((state) => state.config?.graph_type === 'compare');
+  const name = session.highlighted(side);
+  const node = name ? tree.get(name) : undefined;
+  const status = node && statusOf(node.info, mode, compared);
+  return (
+    <div class={`pane-head ${side}`}>
+      <strong>{title}</strong>
+      <span class="pane-name" title={name ?? ''}>
+        {node?.info.name ?? ''}
+      </span>
+      {status && status !== 'none' && <StatusChip status={status} />}
+      <span class="spacer" />
+      {side === 'NPU' && (
+        <span class="zoom">
+          <button class="icon-button" title={t('view.zoomOut')} aria-label={t('view.zoomOut')} onClick={() => views[side]?.zoomByHand(1 / 1.2)}>
+            <Icon name="minus" />
+          </button>
+          <button class="text-button" title={t('view.zoomReset')} aria-label={t('view.zoomReset')} onClick={() => views[side]?.zoomByHand(1 / (views[side]?.zoom ?? 1))}>
+            {Math.round((views[side]?.zoom ?? zoom) * 100)} %
+          </button>
+          <button class="icon-button" title={t('view.zoomIn')} aria-label={t('view.zoomIn')} onClick={() => views[side]?.zoomByHand(1.2)}>
+            <Icon name="plus" />
+          </button>
+        </span>
+      )}
+    </div>
+  );
+}
+
+/** The marked node as an element of the tree, for screen readers: a canvas alone says nothing. */
+function CurrentItem({ side, tree }: { side: Side; tree: Tree }) {
+  const session = useSession();
+  const t = useText();
+  useApp((state) => state.selection);
+  useApp((state) => state.revision);
+  const mode = useApp((state) => state.mode);
+  const compared = useApp((state) => state.config?.graph_type === 'compare');
+  const name = session.highlighted(side);
+  const node = (name ? tree.get(name) : undefined) ?? tree.root;
+  return (
+    <div
+      id={`current-${side}`}
+      role="treeitem"
+      aria-level={node.depth + 1}
+      aria-posinset={node.index + 1}
+      aria-setsize={node.parent?.kids?.length ?? 1}
+      aria-expanded={node.info.children > 0 ? node.open : undefined}
+      aria-selected={session.state.selection?.side === side}
+    >
+      {nodeSentence(node, mode, compared, t)}
+    </div>
+  );
+}

@@ -1,0 +1,150 @@
+import { useMemo, useState } from 'preact/hooks';
+import type { NodeDetails, Row } from '../api/types';
+import { shortNumber } from '../model/format';
+import { buildTable, type ItemTable, type Pair } from '../model/table';
+import { useApp, useText } from './context';
+import { Note } from './states';
+import { StatusChip } from './status_dot';
+
+const WORDS = new Set(['dtype', 'shape', 'md5', 'value']);
+const FIRST_PAIRS = 100; // more are drawn on demand: optimizer nodes hold thousands
+
+/** Inputs, parameters and outputs; the two sides of an item stand below each other, its differences once beside them. */
+export function ItemsTable({ details }: { details: NodeDetails }) {
+  const t = useText();
+  const [all, setAll] = useState(false);
+  const compared = useApp((state) => state.config?.graph_type === 'compare');
+  const tips = useApp((state) => state.config?.tool_tip ?? null);
+  const table = useMemo(() => buildTable(details), [details]);
+  if (table.pairs.length === 0) return <Note text={t(details.node.children > 0 ? 'details.noItemsModule' : 'details.noItems')} />;
+  const shown = all ? table.pairs : table.pairs.slice(0, FIRST_PAIRS);
+  return (
+    <>
+      <table class="items" onCopy={copyFullValues}>
+        <thead>
+          <tr>
+            <th class="item">{t('details.item')}</th>
+            {compared && <th class="result">{t('details.result')}</th>}
+            {compared && <th class="side">{t('details.side')}</th>}
+            {table.valued.map((column) => (
+              <th key={column} class={WORDS.has(column) ? '' : 'number'}>
+                {column}
+              </th>
+            ))}
+            {table.compared.map((column) => (
+              <th key={column} class="number" title={tips?.[column] ?? ''}>
+                {column}
+              </th>
+            ))}
+            {table.rest.map((column) => (
+              <th key={column}>{column}</th>
+            ))}
+          </tr>
+        </thead>
+        {shown.map((pair, index) => (
+          <PairRows key={index} pair={pair} table={table} compared={compared} />
+        ))}
+      </table>
+      {shown.length < table.pairs.length && (
+        <button class="button show-all" onClick={() => setAll(true)}>
+          {t('details.showAll', { count: table.pairs.length })}
+        </button>
+      )}
+    </>
+  );
+}
+
+interface PairProps {
+  pair: Pair;
+  table: ItemTable;
+  compared: boolean;
+}
+
+function PairRows({ pair, table, compared }: PairProps) {
+  const t = useText();
+  const { valued, rest, compared: differences } = table;
+  const { target, golden, result, message } = pair;
+  if (!compared) {
+    return (
+      <tbody>
+        <tr>
+          <th scope="row" class="item" title={target?.name ?? ''}>
+            {pair.item}
+          </th>
+          <Values row={target} columns={valued} />
+          <Values row={target} columns={rest} />
+        </tr>
+      </tbody>
+    );
+  }
+  const sides = [target && 'NPU', golden && 'Bench'].filter((side) => side !== null) as ('NPU' | 'Bench')[];
+  const tone = result ?? (sides.length < 2 ? 'unmatched' : 'none');
+  const span = sides.length + (message ? 1 : 0);
+  return (
+    <tbody class={tone}>
+      {sides.map((side, index) => (
+        <tr key={side} class={side}>
+          {index === 0 && (
+            <>
+              <th scope="row" class="item" rowSpan={span} title={(target ?? golden)?.name ?? ''}>
+                {pair.item}
+              </th>
+              <td class="result" rowSpan={span}>
+                {result && <StatusChip status={result} />}
+                {sides.length < 2 && <span class="muted">{t(target ? 'details.onlyTarget' : 'details.onlyGolden')}</span>}
+              </td>
+            </>
+          )}
+          <td class="side">{t(`side.${side}`)}</td>
+          <Values row={side === 'NPU' ? target : golden} columns={valued} />
+          {index === 0 && differences.map((column) => <Value key={column} text={target?.values[column]} span={sides.length} kind="difference" />)}
+          <Values row={side === 'NPU' ? target : golden} columns={rest} />
+        </tr>
+      ))}
+      {message && (
+        <tr class="message">
+          <td colSpan={1 + valued.length + differences.length + rest.length}>{message}</td>
+        </tr>
+      )}
+    </tbody>
+  );
+}
+
+function Values({ row, columns }: { row: Row | null; columns: string[] }) {
+  return (
+    <>
+      {columns.map((column) => (
+        <Value key={column} text={row?.values[column]} />
+      ))}
+    </>
+  );
+}
+
+const NON_FINITE = /^[+-]?(nan|inf|infinity)%?$/i;
+
+function Value({ text, span, kind = '' }: { text: string | undefined; span?: number; kind?: string }) {
+  const full = text?.trim() ?? '';
+  const empty = full === '' || full === 'null';
+  const shown = empty ? '–' : shortNumber(full).replace(/^torch\./, '');
+  const isNumber = /^[+-]?(\d|\.\d)[\d.]*(e[+-]?\d+)?%?$/i.test(full) || NON_FINITE.test(full) || kind === 'difference';
+  const classes = [kind, isNumber ? 'number' : '', NON_FINITE.test(full) ? 'not-finite' : '', empty ? 'nothing' : ''];
+  return (
+    <td class={classes.filter(Boolean).join(' ')} rowSpan={span} title={empty ? '' : full} data-full={empty ? '' : full}>
+      {shown}
+    </td>
+  );
+}
+
+/** What is copied are the full values, tab-separated, not the rounded ones on the screen. */
+function copyFullValues(event: ClipboardEvent): void {
+  const selection = window.getSelection();
+  if (!selection || selection.isCollapsed || !(event.currentTarget instanceof HTMLElement)) return;
+  const lines: string[] = [];
+  for (const row of event.currentTarget.querySelectorAll('tr')) {
+    const cells = [...row.querySelectorAll<HTMLElement>('th, td')].filter((cell) => selection.containsNode(cell, true));
+    if (cells.length > 0) lines.push(cells.map((cell) => cell.dataset['full'] ?? cell.textContent ?? '').join('\t'));
+  }
+  if (lines.length === 0) return;
+  event.clipboardData?.setData('text/plain', lines.join('\n'));
+  event.preventDefault();
+}

@@ -1,0 +1,107 @@
+import type { Level } from '../api/types';
+import type { ColorMode } from '../model/status';
+import { useApp, usePrefer, useSession, useText } from './context';
+import { Icon } from './icons';
+
+const PRECISIONS = ['error', 'warning', 'unmatched', 'pass', 'none'] as const;
+const OVERFLOWS = ['critical', 'high', 'medium'] as const;
+
+/** What there is to find, how much of it, and the way to the first of it. Also the legend. */
+export function SummaryBar() {
+  const session = useSession();
+  const t = useText();
+  const graph = useApp((state) => state.graph);
+  const config = useApp((state) => state.config);
+  const mode = useApp((state) => state.mode);
+  const prefer = usePrefer();
+  const sync = useApp((state) => state.sync);
+  const follow = useApp((state) => state.follow);
+  if (graph.at !== 'ready' || !config) return null;
+  const { summary } = graph.value;
+  const compared = config.graph_type === 'compare';
+  const counts: [Level, number][] =
+    mode === 'overflow'
+      ? OVERFLOWS.map((level) => [level, summary.overflow?.[level] ?? 0])
+      : compared
+        ? PRECISIONS.map((level) => [level, summary.npu[level]])
+        : [];
+  return (
+    <section class="summary-bar" aria-label={t('summary.label')}>
+      <span class="muted total">{t('summary.nodes', { count: summary.npu.nodes.toLocaleString() })}</span>
+      {counts.map(([level, count]) => (
+        <button key={level} class={`count ${level}`} disabled={count === 0} title={t('summary.filter', { status: t(`status.${level}`) })} data-test={`count-${level}`} onClick={() => listNodes(session, level)}>
+          <span class={`dot ${level}`} />
+          <b>{count.toLocaleString()}</b>
+          <span>{t(`status.${level}`)}</span>
+        </button>
+      ))}
+      <Findings />
+      <span class="spacer" />
+      {compared && config.overflow_check && (
+        <div class="segments" role="radiogroup" aria-label={t('view.colors')}>
+          {(['precision', 'overflow'] as ColorMode[]).map((option) => (
+            <button key={option} role="radio" aria-checked={mode === option} onClick={() => session.store.set({ mode: option })}>
+              {t(`view.${option}`)}
+            </button>
+          ))}
+        </div>
+      )}
+      {compared && (
+        <>
+          <Toggle on={sync} label={t('view.sync')} hint={t('view.syncHint')} onChange={(value) => prefer({ sync: value })} />
+          <Toggle on={follow} label={t('view.follow')} hint={t('view.followHint')} onChange={(value) => prefer({ follow: value })} />
+        </>
+      )}
+      <button class="icon-button" title={t('view.collapse')} aria-label={t('view.collapse')} onClick={() => session.collapseAll()}>
+        <Icon name="collapse" />
+      </button>
+    </section>
+  );
+}
+
+function listNodes(session: ReturnType<typeof useSession>, level: Level): void {
+  session.search({ query: '', level, side: 'NPU' });
+  document.getElementById('search')?.focus();
+}
+
+function Findings() {
+  const session = useSession();
+  const t = useText();
+  useApp((state) => state.graph);
+  const mode = useApp((state) => state.mode);
+  const level = session.problemLevel();
+  const compared = useApp((state) => state.config?.graph_type === 'compare');
+  if (!level) return compared || mode === 'overflow' ? <span class="clean">{t('summary.clean')}</span> : null;
+  const label = mode === 'overflow' ? t('summary.firstOverflow') : level === 'error' ? t('summary.firstError') : t('summary.firstWarning');
+  return (
+    <div class="findings">
+      <button class="button primary" data-test="first-finding" onClick={() => void session.goToFirstProblem()}>
+        <Icon name="target" />
+        {label}
+      </button>
+      <button class="icon-button" title={t('summary.previous')} aria-label={t('summary.previous')} onClick={() => void session.goToProblem(-1)}>
+        <Icon name="up" />
+      </button>
+      <button class="icon-button" title={t('summary.next')} aria-label={t('summary.next')} onClick={() => void session.goToProblem(1)}>
+        <Icon name="down" />
+      </button>
+    </div>
+  );
+}
+
+interface ToggleProps {
+  on: boolean;
+  label: string;
+  hint: string;
+  onChange: (value: boolean) => void;
+}
+
+function Toggle({ on, label, hint, onChange }: ToggleProps) {
+  return (
+    <label class="toggle" title={hint}>
+      <input type="checkbox" role="switch" checked={on} onChange={(event) => onChange(event.currentTarget.checked)} />
+      <span class="knob" aria-hidden="true" />
+      {label}
+    </label>
+  );
+}

@@ -1,0 +1,45 @@
+import type { Side } from './api/types';
+import type { Session } from './model/session';
+import type { Views } from './panels/graphs';
+
+interface Rect {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+/** What a test in a browser cannot read off a canvas: which blocks are drawn, and where. */
+export interface Probe {
+  state(): { file: string | null; graph: string; details: string; search: string; selection: unknown; theme: string; language: string };
+  rect(side: Side, name: string): Rect | null; // in the page's coordinates
+  drawn(side: Side): string[];
+  open(side: Side): string[];
+  paintMs(side: Side): number;
+}
+
+declare global {
+  interface Window {
+    __msprobe: Probe;
+  }
+}
+
+export function installProbe(session: Session, views: Views): void {
+  window.__msprobe = {
+    state() {
+      const { file, graph, details, search, selection, theme, language } = session.state;
+      return { file, graph: graph.at, details: details.at, search: search.result.at, selection, theme, language };
+    },
+    rect(side, name) {
+      const view = views[side];
+      const node = view?.tree.get(name);
+      const rect = node && view?.rectOf(node);
+      if (!view || !rect) return null;
+      const box = view.canvas.getBoundingClientRect();
+      return { ...rect, x: rect.x + box.left, y: rect.y + box.top };
+    },
+    drawn: (side) => views[side]?.painted.map((block) => block.node.info.name) ?? [],
+    open: (side) => views[side]?.painted.filter((block) => block.node.open).map((block) => block.node.info.name) ?? [],
+    paintMs: (side) => views[side]?.lastPaintMs ?? 0,
+  };
+}
