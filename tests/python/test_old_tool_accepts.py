@@ -1,0 +1,169 @@
+"""The earlier tool reads our dumps as its own: the same training, recorded by each, compares and draws the same."""
+
+import csv
+import json
+import math
+import sqlite3
+
+import pytest
+from conftest import HERE, run_python
+
+
+@pytest.fixture(scope="module")
+def dumps(old_python, tmp_path_factory):
+    """dumps(tool, model, level, run) -> the directory of step 0; each is made once."""
+    root = tmp_path_factory.mktemp("dumps")
+    made = {}
+
+    def dump(tool, model, level, run):
+        key = (tool, model, level, run)
+        if key not in made:
+            out = root / "_".join(key)
+            # The same working directory and script path for both: call stacks name them.
+            args = [HERE / "train_scenario.py", model, "--level", level, "--out", out, "--steps", "1"]
+            args += ["--problem"] if run == "problem" else []
+            options = {"python": old_python, "ours": False} if tool == "theirs" else {}
+            run_python(args, cwd=root, **options)
+            made[key] = out / "step0" / "rank0"
+        return made[key]
+
+    return dump
+
+
+@pytest.fixture(scope="module")
+def old_tool(old_python, tmp_path_factory):
+    def run(*args):
+        out = tmp_path_factory.mktemp("result")
+        done = run_python([old_python.parent / "msprobe", *args, "-o", out], python=old_python, ours=False, cwd=out)
+        (result,) = [path for path in out.iterdir() if path.suffix in (".csv", ".db")]
+        return result, done.stdout + done.stderr
+
+    return run
+
+
+def number(text):
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def count(shape):
+    return math.prod(json.loads(shape)) if shape.startswith("[") else 1
+
+
+def assert_statistics_agree(ours, theirs, side):
+    """Max and Min to the bit; Norm and Mean as far as single precision carried them in the earlier tool."""
+    for key in ("max", "min"):
+        assert ours[f"{side} {key}"] == theirs[f"{side} {key}"], (key, ours, theirs)
+    norm, their_norm = (number(row[f"{side} l2norm"]) for row in (ours, theirs))
+    mean, their_mean = (number(row[f"{side} mean"]) for row in (ours, theirs))
+    shape = ours["NPU Tensor Shape" if side == "NPU" else "Bench Tensor Shape"]
+    # Half precision statistics were rounded to half precision.
+    coarse = 1e-2 if "16" in ours["NPU Dtype"] else 1e-5
+    if their_norm is not None and math.isfinite(their_norm):
+        assert math.isclose(norm, their_norm, rel_tol=coarse, abs_tol=1e-30), (ours, theirs)
+        if their_mean is not None:
+            tolerance = coarse * norm / math.sqrt(max(count(shape), 1)) + 1e-30
+            assert abs(mean - their_mean) <= tolerance, (ours, theirs)
+
+
+def rows(path):
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        return list(csv.DictReader(file))
+
+
+def warnings_in(log):
+    return [
+        line.split("]", 1)[1]
+        for line in log.splitlines()
+        if "[WARNING]" in line or "[ERROR]" in line
+        if "CANN" not in line
+    ]
+
+
+CASES = [("linears", "L0"), ("linears", "mix"), ("llama", "mix"), ("conv", "L1"), ("conv", "mix")]
+
+
+@pytest.mark.parametrize("model, level", CASES)
+def test_compare_gives_the_same_rows(dumps, old_tool, model, level):
+    results = {}
+    for tool in ("ours", "theirs"):
+        target, golden = (dumps(tool, model, level, run) / "dump.json" for run in ("problem", "golden"))
+        path, log = old_tool("compare", "-tp", target, "-gp", golden)
+        results[tool] = rows(path), warnings_in(log)
+    (ours, our_warnings), (theirs, their_warnings) = results["ours"], results["theirs"]
+    assert our_warnings == their_warnings
+    same = ["NPU Name", "Bench Name", "NPU Dtype", "Bench Dtype", "NPU Tensor Shape", "Bench Tensor Shape"]
+    same += ["NPU Requires_grad", "Bench Requires_grad", "Requires_grad Consistent", "Max diff", "Min diff"]
+    assert [row["NPU Name"] for row in ours] == [row["NPU Name"] for row in theirs]
+    assert len(ours) > 40
+    for our_row, their_row in zip(ours, theirs):
+        assert {key: our_row[key] for key in same} == {key: their_row[key] for key in same}
+        for side in ("NPU", "Bench"):
+            assert_statistics_agree(our_row, their_row, side)
+    assert any(float(row["Max diff"]) != 0 for row in ours if number(row["Max diff"]) is not None)
+
+
+@pytest.mark.parametrize("model, level", [("linears", "mix"), ("llama", "mix")])
+def test_each_dump_compares_with_the_other_tools(dumps, old_tool, model, level):
+    target, golden = (dumps(tool, model, level, "golden") / "dump.json" for tool in ("ours", "theirs"))
+    path, log = old_tool("compare", "-tp", target, "-gp", golden)
+    assert warnings_in(log) == []
+    for row in rows(path):
+        assert row["NPU Name"] == row["Bench Name"], row
+        if number(row["Max diff"]) is not None:
+            assert (number(row["Max diff"]), number(row["Min diff"])) == (0, 0), row
+
+
+def nodes(path, source):
+    query = "SELECT node_name, up_node, sub_nodes, node_type FROM tb_nodes WHERE data_source = ? ORDER BY node_order"
+    with sqlite3.connect(path) as database:
+        return database.execute(query, (source,)).fetchall()
+
+
+@pytest.mark.parametrize("model, level", [("linears", "mix"), ("llama", "mix"), ("conv", "mix")])
+def test_graphs_have_the_same_nodes(dumps, old_tool, model, level):
+    results = {}
+    for tool in ("ours", "theirs"):
+        target, golden = (dumps(tool, model, level, run) for run in ("problem", "golden"))
+        results[tool] = old_tool("graph_visualize", "-tp", target, "-gp", golden)
+    (ours, our_log), (theirs, their_log) = results["ours"], results["theirs"]
+    assert warnings_in(our_log) == warnings_in(their_log)
+    for source in ("NPU", "Bench"):
+        assert len(nodes(ours, source)) > 40
+        assert nodes(ours, source) == nodes(theirs, source)
+
+
+@pytest.mark.parametrize("model, level", [*CASES, ("nested", "mix"), ("nested", "L1")])
+def test_the_files_name_the_same(dumps, model, level):
+    """Names, their order, their parents and the shapes of everything, recomputation and optimizer included."""
+    ours, theirs = (dumps(tool, model, level, "golden") for tool in ("ours", "theirs"))
+    our_data, their_data = (json.loads((path / "dump.json").read_text())["data"] for path in (ours, theirs))
+    assert list(our_data) == list(their_data)
+    for name in our_data:
+        assert outline(our_data[name]) == outline(their_data[name]), name
+    our_parents, their_parents = (json.loads((path / "construct.json").read_text()) for path in (ours, theirs))
+    assert our_parents == their_parents
+    our_stacks, their_stacks = (
+        frames_of_user(json.loads((path / "stack.json").read_text())) for path in (ours, theirs)
+    )
+    assert our_stacks == their_stacks
+
+
+def outline(item):
+    """An entry without its statistics."""
+    if isinstance(item, list):
+        return [outline(part) for part in item]
+    if isinstance(item, dict):
+        return {key: outline(value) for key, value in item.items() if key not in ("Mean", "Norm")}
+    return item
+
+
+def frames_of_user(stacks):
+    """For each name the frames in our own scenario; the frames inside torch depend on the hooks it runs."""
+    return {
+        name: [frame for frame in frames if "train_scenario.py" in frame]
+        for names, frames in stacks.values()
+        for name in names
+    }

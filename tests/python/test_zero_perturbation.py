@@ -1,0 +1,64 @@
+"""The tool does not change the run: every number a training computes is equal, bit for bit, with and without it."""
+
+import json
+
+import pytest
+from conftest import HERE, run_python
+
+VARIANTS = [
+    ("statistics", "L0"),
+    ("statistics", "L1"),
+    ("statistics", "mix"),
+    ("structure", "L0"),
+    ("structure", "mix"),
+]
+# Entries a step must have at the least, so that a tool that records nothing does not pass.
+MIN_ENTRIES = {
+    "llama": {"L0": 80, "L1": 300, "mix": 400},
+    "conv": {"L0": 18, "L1": 120, "mix": 140},
+    "nested": {"L0": 40, "L1": 65, "mix": 105},
+}
+
+
+def train(model, *options, cwd):
+    output = run_python([HERE / "train_scenario.py", model, *options], cwd=cwd).stdout
+    return json.loads(output.split("RESULT")[1])
+
+
+@pytest.fixture(scope="module")
+def without_tool(tmp_path_factory):
+    results = {}
+
+    def result(model):
+        if model not in results:
+            results[model] = train(model, cwd=tmp_path_factory.getbasetemp())
+        return results[model]
+
+    return result
+
+
+@pytest.mark.parametrize("task, level", VARIANTS)
+@pytest.mark.parametrize("model", ["llama", "conv", "nested"])
+def test_training_computes_the_same_bits(model, task, level, without_tool, tmp_path):
+    out = tmp_path / "dump"
+    with_tool = train(model, "--task", task, "--level", level, "--out", out, cwd=tmp_path)
+    expected = without_tool(model)
+    for number, (ours, plain) in enumerate(zip(with_tool["steps"], expected["steps"])):
+        for what in plain:
+            assert ours[what] == plain[what], f"{what} of step {number}"
+    assert with_tool == expected
+
+    for step in (0, 1):
+        directory = out / f"step{step}" / "rank0"
+        construct = json.loads((directory / "construct.json").read_text())
+        data = json.loads((directory / "dump.json").read_text())["data"]
+        if task == "structure":
+            assert data == {}
+            assert len(construct) >= MIN_ENTRIES[model][level] // 2
+        else:
+            assert len(data) >= MIN_ENTRIES[model][level]
+        assert not (directory / "dump_error_info.log").exists()
+
+
+def test_the_scenario_itself_is_repeatable(without_tool, tmp_path):
+    assert train("nested", cwd=tmp_path) == without_tool("nested")
