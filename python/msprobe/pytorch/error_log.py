@@ -1,0 +1,22 @@
+"""dump_error_info.log: what could not be recorded, one entry for each kind of trouble in a step."""
+
+import os
+from datetime import datetime
+from typing import Mapping
+
+from .log import logger
+
+NAME = "dump_error_info.log"
+
+
+def write(directory: str, counts: Mapping[str, int], examples: Mapping[str, str]) -> None:
+    if not counts:
+        return
+    now = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
+    lines = [f"[{now}] {kind}: {count} times, first {examples.get(kind, '')}\n" for kind, count in counts.items()]
+    try:
+        descriptor = os.open(os.path.join(directory, NAME), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.writelines(lines)
+    except OSError as error:
+        logger.warning("%s cannot be written: %s", os.path.join(directory, NAME), error)

@@ -1,0 +1,145 @@
+"""Tells the recorder which functions, modules and phases there are."""
+
+import importlib
+import os
+from typing import Any, Iterable, Tuple
+
+import torch
+
+from .. import _core
+from . import odd_values
+from .apis import Api, hooked_apis, missing_extra, risk_of
+from .config import Config
+from .log import logger
+
+# With p=0 these do nothing, and no backward is recorded.
+_DROPOUTS = frozenset(
+    f"{prefix}.{name}"
+    for prefix, names in {
+        "Functional": "dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout",
+        "Torch": "dropout dropout_ alpha_dropout alpha_dropout_ feature_alpha_dropout feature_alpha_dropout_",
+    }.items()
+    for name in names.split()
+)
+
+# Arguments that hold no data yet when a receiving call begins, and results that hold none: shown as null.
+_GARBAGE = {
+    "Distributed.recv": {"ignored_args": [0]},
+    "Distributed.irecv": {"ignored_args": [0], "ignored_keyword": "tensor"},
+    "Distributed.isend": {"ignored_outputs": [0]},
+    "Distributed.all_gather": {"ignored_args": [0]},
+    "Distributed.gather": {"ignored_args": [1]},
+    "Distributed.scatter": {"ignored_args": [0]},
+    "Distributed.reduce_scatter": {"ignored_args": [0]},
+    "Distributed._reduce_scatter_base": {"ignored_args": [0]},
+    "Distributed._all_gather_base": {"ignored_args": [0]},
+    "Distributed.all_to_all_single": {"ignored_args": [0]},
+    "Distributed.all_to_all": {"ignored_args": [0]},
+    "Distributed.all_gather_into_tensor": {"ignored_args": [0]},
+    "Distributed.reduce_scatter_tensor": {"ignored_args": [0]},
+    "NPU.npu_fusion_attention": {"ignored_outputs": [4, 5]},
+}
+
+
+def set_up(config: Config) -> None:
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    _core.init(torch, odd_values.describe, odd_values.describe_tensor, package + os.sep)
+    _core.configure(
+        level=config.level,
+        structure=config.task == "structure",
+        checksums=config.summary_mode == "md5",
+        extra_info=config.extra_info,
+        data_mode=list(config.data_mode),
+        scope=list(config.scope),
+        list=list(config.list_),
+        risk_level=config.risk_level,
+    )
+    if config.level == "L0":
+        return
+    for name in missing_extra(torch, config.custom_apis):
+        logger.warning("custom_apis: there is no function %s; it is left out.", name)
+    for api in hooked_apis(torch, config.custom_apis, config.exclude_apis):
+        why = _add(api)
+        if why:
+            logger.warning("%s.%s cannot be recorded: %s", api.prefix, api.name, why)
+
+
+def _add(api: Api) -> str:
+    full = f"{api.prefix}.{api.name}"
+    details = dict(_GARBAGE.get(full, {}))
+    if full in _DROPOUTS:
+        details["dropout"] = True
+    return _core.add_api(api.owner, api.attr, api.prefix, api.name, api.risk, api.in_place, details)
+
+
+def add_custom(module: Any, api: str, prefix: Any = None) -> str:
+    if not callable(getattr(module, api, None)):
+        return f"{module!r} has no function of this name"
+    prefix = prefix or getattr(module, "__name__", type(module).__name__)
+    return _core.add_api(module, api, prefix, api, risk_of(prefix, api))
+
+
+def _named_modules(model: Any) -> Iterable[Tuple[str, torch.nn.Module]]:
+    """Every module below the roots with its path; of several models the path begins with the model's number."""
+    several = isinstance(model, (list, tuple))
+    for index, root in enumerate(model if several else [model]):
+        prefix = f"{index}." if several else ""
+        for name, module in root.named_modules():
+            if module is not root:
+                yield prefix + name, module
+
+
+def add_model(model: Any) -> None:
+    for path, module in _named_modules(model):
+        name = type(module).__name__
+        if name == "FullyShardedDataParallel":
+            continue
+        if isinstance(module, torch.jit.ScriptModule):
+            logger.warning("Module.%s is a %s, which runs no hooks; it is left out.", path, name)
+            continue
+        _core.add_module(module, f"Module.{path}.{name}")
+
+
+def mark_phases() -> None:
+    """What runs inside optimizers and clip_grad functions is listed under them in construct.json."""
+    optimizer = importlib.import_module("torch.optim.optimizer")
+    if hasattr(optimizer, "register_optimizer_step_pre_hook"):
+        optimizer.register_optimizer_step_pre_hook(lambda *args: _core.set_phase("optimizer"))
+        optimizer.register_optimizer_step_post_hook(lambda *args: _core.set_phase(""))
+    for name in ("clip_grad_norm_", "clip_grad_norm", "clip_grad_value_"):
+        if callable(getattr(torch.nn.utils, name, None)):
+            _core.add_api(torch.nn.utils, name, "phase", name, "FOCUS", True, {"phase": "clip_grad"})
+
+
+def count_tokens(model: Any, token_range: Any) -> None:
+    """Inference: records the forwards of the root model numbered first to last, counted from 0, once."""
+    root = model[0] if isinstance(model, (list, tuple)) else model
+    first, last = token_range
+    state = {"token": 0}
+    _core.pause()
+
+    def before_forward(module: Any, args: Any) -> None:
+        if state["token"] == first:
+            _core.resume()
+        elif state["token"] == last + 1:
+            _core.pause()
+        state["token"] += 1
+
+    root.register_forward_pre_hook(before_forward, prepend=True)
+
+
+_single_modules: list = []
+
+
+def begin_module_dump(module: torch.nn.Module, name: str) -> None:
+    if not any(known is module for known in _single_modules):
+        _single_modules.append(module)
+        _core.add_module(module, f"Module.{name}.{type(module).__name__}")
+    _core.remove_apis()
+    _core.install_modules()
+
+
+def end_module_dump() -> None:
+    _core.remove_modules()
+    if _core.is_running():
+        _core.install_apis()

@@ -1,0 +1,140 @@
+#include "bindings/api_call.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "bindings/backward.h"
+#include "bindings/frames.h"
+#include "bindings/values.h"
+
+namespace msprobe {
+namespace {
+
+bool Has(const std::vector<int>& positions, Py_ssize_t i) {
+  return std::find(positions.begin(), positions.end(), static_cast<int>(i)) != positions.end();
+}
+
+template <typename Visit>
+void EachPositional(const CallArgs& a, Visit visit) {
+  Py_ssize_t i = 0;
+  if (a.self != nullptr) visit(i++, a.self);
+  if (a.tuple != nullptr) {
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(a.tuple); ++k) visit(i++, PyTuple_GET_ITEM(a.tuple, k));
+  } else {
+    for (Py_ssize_t k = 0; k < a.count; ++k) visit(i++, a.vector[k]);
+  }
+}
+
+template <typename Visit>
+void EachKeyword(const CallArgs& a, Visit visit) {
+  if (a.kwargs != nullptr) {
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(a.kwargs, &position, &key, &value)) visit(key, value);
+  } else if (a.names != nullptr) {
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(a.names); ++k) visit(PyTuple_GET_ITEM(a.names, k), a.vector[a.count + k]);
+  }
+}
+
+void RecordInputs(const ApiSpec& spec, const CallArgs& args, Record* record) {
+  record->KeyLiteral("input_args");
+  record->BeginList();
+  EachPositional(args, [&](Py_ssize_t i, PyObject* value) {
+    Has(spec.ignored_args, i) ? record->Null() : RecordValue(record, value, nullptr, 1);
+  });
+  record->EndList();
+  record->KeyLiteral("input_kwargs");
+  record->BeginDict();
+  EachKeyword(args, [&](PyObject* key, PyObject* value) {
+    RecordKey(record, key);
+    const bool ignored = !spec.ignored_keyword.empty() && PyUnicode_Check(key) &&
+                         PyUnicode_CompareWithASCIIString(key, spec.ignored_keyword.c_str()) == 0;
+    ignored ? record->Null() : RecordValue(record, value, key, 1);
+  });
+  record->EndDict();
+}
+
+void RecordOutput(const ApiSpec& spec, const CallArgs& args, PyObject* result, Record* record) {
+  record->KeyLiteral("output");
+  if (spec.distributed) {
+    // Collectives write into their arguments.
+    record->BeginList();
+    EachPositional(args, [&](Py_ssize_t i, PyObject* value) {
+      Has(spec.ignored_outputs, i) ? record->Null() : RecordValue(record, value, nullptr, 1);
+    });
+    EachKeyword(args, [&](PyObject*, PyObject* value) { RecordValue(record, value, nullptr, 1); });
+    record->EndList();
+  } else if (!spec.ignored_outputs.empty() && PyTuple_CheckExact(result)) {
+    record->BeginList();
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); ++i) {
+      Has(spec.ignored_outputs, i) ? record->Null() : RecordValue(record, PyTuple_GET_ITEM(result, i), nullptr, 1);
+    }
+    record->EndList();
+  } else {
+    RecordAsList(record, result);
+  }
+}
+
+bool DropsNothing(const CallArgs& args) {
+  PyObject* p = nullptr;
+  EachKeyword(args, [&](PyObject* key, PyObject* value) {
+    if (PyUnicode_Check(key) && PyUnicode_CompareWithASCIIString(key, "p") == 0) p = value;
+  });
+  EachPositional(args, [&](Py_ssize_t i, PyObject* value) {
+    if (i == 1) p = value;
+  });
+  if (p == nullptr || !PyNumber_Check(p)) return false;
+  const double value = PyFloat_AsDouble(p);
+  if (PyErr_Occurred()) PyErr_Clear();
+  return value == 0;
+}
+
+}  // namespace
+
+void SetPhase(const char* phase) {
+  Runtime& r = rt();
+  if (!r.step_open) return;
+  auto lock = r.recorder->lock();
+  r.recorder->construct().SetPhase(phase != nullptr ? InternName(phase) : nullptr);
+}
+
+void BeginApi(ApiEvent* event, const CallArgs& args) {
+  Runtime& r = rt();
+  ApiSite* site = event->site;
+  if (site->generation != r.generation) {
+    site->generation = r.generation;
+    site->count = 0;
+  }
+  event->generation = r.generation;
+  event->name = {site->base, site->count++, NameForm::kApiForward};
+  event->collect = ShouldCollect(event->name, site->spec.risk);
+  if (!event->collect) return;
+  InTool guard;
+  RecordStack(event->name);
+  if (r.options.structure || !r.options.forward) return;
+  event->record = r.recorder->Acquire(event->name);
+  r.recorder->Reserve(event->record);
+  if (r.options.input) RecordInputs(site->spec, args, event->record);
+}
+
+void EndApi(ApiEvent* event, const CallArgs& args, PyObject* result) {
+  Runtime& r = rt();
+  if (event->generation != r.generation) return;  // step() was called meanwhile: the recorder has closed the record
+  InTool guard;
+  if (result == nullptr) {
+    if (event->record != nullptr) r.recorder->Commit(event->record);
+    return;
+  }
+  const ApiSpec& spec = event->site->spec;
+  const bool list_backward = r.options.modules && r.options.extra_info;
+  if ((event->collect || list_backward || r.filter.has_names()) && r.options.backward && !(spec.dropout && DropsNothing(args))) {
+    HookApiBackward(result, {event->name.base, event->name.index, NameForm::kApiBackward}, spec.risk);
+  }
+  AddParent(event->name);
+  if (event->record == nullptr) return;
+  if (r.options.output) RecordOutput(spec, args, result, event->record);
+  ++r.recorded;
+  r.recorder->Commit(event->record);
+}
+
+}  // namespace msprobe

@@ -1,0 +1,269 @@
+#include "bindings/api_site.h"
+
+#include <structmember.h>
+
+#include <memory>
+
+#include "bindings/api_call.h"
+#include "bindings/frames.h"
+#include "bindings/thunks.h"
+
+namespace msprobe {
+namespace {
+
+std::vector<std::unique_ptr<ApiSite>>& Sites() {
+  static auto* sites = new std::vector<std::unique_ptr<ApiSite>>;
+  return *sites;
+}
+bool installed = false;
+
+// What stands in for a Python function's body (PyFunctionHook) or for an attribute of a class (ApiAttribute).
+struct SiteObject {
+  PyObject_HEAD
+  ApiSite* site;
+};
+PyTypeObject *body_type = nullptr, *attribute_type = nullptr;
+PyObject* trampoline = nullptr;  // code of (*args, **kwargs) -> marker(*args, **kwargs)
+PyObject* trampoline_marker = nullptr;
+
+PyMethodDef** DefinitionOf(PyObject* f) {
+  if (PyCFunction_Check(f)) return &reinterpret_cast<PyCFunctionObject*>(f)->m_ml;
+  if (Py_IS_TYPE(f, &PyMethodDescr_Type)) return &reinterpret_cast<PyMethodDescrObject*>(f)->d_method;
+  return nullptr;
+}
+
+bool PrepareBuiltin(ApiSite* site) {
+  PyMethodDef* def = *DefinitionOf(site->function.get());
+  site->definition = *def;
+  site->original = def->ml_meth;
+  site->saved_definition = def;
+  site->takes_self = !PyCFunction_Check(site->function.get());
+  site->definition.ml_meth = ClaimThunk(site, def->ml_flags);
+  return site->definition.ml_meth != nullptr;
+}
+
+PyObject* NewSiteObject(PyTypeObject* type, ApiSite* site) {
+  auto* object = PyObject_New(SiteObject, type);
+  if (object != nullptr) object->site = site;
+  return reinterpret_cast<PyObject*>(object);
+}
+
+// code.replace(**changes)
+Ref ReplacedCode(PyObject* code, PyObject* changes) {
+  Ref replace(PyObject_GetAttrString(code, "replace")), none(PyTuple_New(0));
+  return replace && none ? Ref(PyObject_Call(replace.get(), none.get(), changes)) : Ref();
+}
+
+// The constants of the trampoline with `body` in the place of the marker.
+Ref ConstantsWith(PyObject* body) {
+  Ref consts(PyObject_GetAttrString(trampoline, "co_consts"));
+  if (!consts) return Ref();
+  const Py_ssize_t n = PyTuple_GET_SIZE(consts.get());
+  Ref out(PyTuple_New(n));
+  for (Py_ssize_t i = 0; out && i < n; ++i) {
+    PyObject* item = PyTuple_GET_ITEM(consts.get(), i);
+    if (PyObject_RichCompareBool(item, trampoline_marker, Py_EQ) == 1) item = body;
+    Py_INCREF(item);
+    PyTuple_SET_ITEM(out.get(), i, item);
+  }
+  return out;
+}
+
+// A function with the original's code under another identity, and a code object that calls it.
+bool PreparePython(ApiSite* site) {
+  PyObject* f = site->function.get();
+  auto* fields = reinterpret_cast<PyFunctionObject*>(f);
+  site->saved_code = Ref::Borrow(fields->func_code);
+  site->twin = Ref(PyFunction_New(fields->func_code, fields->func_globals));
+  if (!site->twin) return false;
+  auto* twin = reinterpret_cast<PyFunctionObject*>(site->twin.get());
+  if (PyFunction_SetDefaults(site->twin.get(), fields->func_defaults != nullptr ? fields->func_defaults : Py_None) != 0) return false;
+  if (fields->func_closure != nullptr && PyFunction_SetClosure(site->twin.get(), fields->func_closure) != 0) return false;
+  Py_XINCREF(fields->func_kwdefaults);
+  Py_XSETREF(twin->func_kwdefaults, fields->func_kwdefaults);
+  Ref body(NewSiteObject(body_type, site));
+  Ref consts(body ? ConstantsWith(body.get()) : Ref());
+  Ref changes(PyDict_New());
+  if (!consts || !changes || PyDict_SetItemString(changes.get(), "co_consts", consts.get()) != 0) return false;
+  // Tracebacks, inspect.getsource() and the check of the closure's length look at these.
+  for (const char* name : {"co_filename", "co_name", "co_firstlineno", "co_freevars"}) {
+    Ref value(PyObject_GetAttrString(site->saved_code.get(), name));
+    if (!value || PyDict_SetItemString(changes.get(), name, value.get()) != 0) return false;
+  }
+#if PY_VERSION_HEX >= 0x030b0000
+  Ref qualname(PyObject_GetAttrString(site->saved_code.get(), "co_qualname"));
+  if (!qualname || PyDict_SetItemString(changes.get(), "co_qualname", qualname.get()) != 0) return false;
+#endif
+  site->hooked_code = ReplacedCode(trampoline, changes.get());
+  if (!site->hooked_code) return false;
+  MarkTrampoline(site->hooked_code.get());
+  return true;
+}
+
+bool PrepareAttribute(ApiSite* site) {
+  PyObject* dict = PyType_Check(site->owner.get()) ? reinterpret_cast<PyTypeObject*>(site->owner.get())->tp_dict : nullptr;
+  site->owner_has_attribute = dict == nullptr || PyDict_Contains(dict, site->attr.get()) == 1;
+  site->attribute = Ref(NewSiteObject(attribute_type, site));
+  site->takes_self = false;
+  return static_cast<bool>(site->attribute);
+}
+
+bool Prepare(ApiSite* site, bool in_place) {
+  PyObject* f = site->function.get();
+  if (in_place && DefinitionOf(f) != nullptr) {
+    site->kind = SiteKind::kBuiltin;
+    if (PrepareBuiltin(site)) return true;
+  } else if (in_place && PyFunction_Check(f)) {
+    site->kind = SiteKind::kPython;
+    return PreparePython(site);
+  }
+  site->kind = SiteKind::kAttribute;
+  return PrepareAttribute(site);
+}
+
+void Switch(ApiSite* site, bool on) {
+  int failed = 0;
+  switch (site->kind) {
+    case SiteKind::kBuiltin: *DefinitionOf(site->function.get()) = on ? &site->definition : site->saved_definition; break;
+    case SiteKind::kPython:
+      failed = PyObject_SetAttr(site->function.get(), names.code, (on ? site->hooked_code : site->saved_code).get());
+      break;
+    case SiteKind::kAttribute:
+      if (on) {
+        failed = PyObject_SetAttr(site->owner.get(), site->attr.get(), site->attribute.get());
+      } else if (site->owner_has_attribute) {
+        failed = PyObject_SetAttr(site->owner.get(), site->attr.get(), site->function.get());
+      } else {
+        failed = PyObject_DelAttr(site->owner.get(), site->attr.get());
+      }
+      break;
+  }
+  if (failed != 0) NoteSkip("a function could not be hooked", *site->base + ": " + TakeError());
+}
+
+PyObject* CallBody(PyObject* self, PyObject* args, PyObject* kwargs) {
+  ApiSite* site = reinterpret_cast<SiteObject*>(self)->site;
+  CallArgs call;
+  call.tuple = args;
+  call.kwargs = kwargs;
+  return RunHooked(site, call, [&] { return PyObject_Call(site->twin.get(), args, kwargs); });
+}
+
+PyObject* CallAttribute(PyObject* self, PyObject* args, PyObject* kwargs) {
+  ApiSite* site = reinterpret_cast<SiteObject*>(self)->site;
+  CallArgs call;
+  call.tuple = args;
+  call.kwargs = kwargs;
+  return RunHooked(site, call, [&] { return PyObject_Call(site->function.get(), args, kwargs); });
+}
+
+PyObject* BindAttribute(PyObject* self, PyObject* instance, PyObject*) {
+  if (instance == nullptr || instance == Py_None) {
+    Py_INCREF(self);
+    return self;
+  }
+  return PyMethod_New(self, instance);
+}
+
+// help(), inspect and pickle see the function that is hooked.
+PyObject* AttributeOf(PyObject* self, PyObject* name) {
+  PyObject* own = PyObject_GenericGetAttr(self, name);
+  if (own != nullptr || !PyErr_ExceptionMatches(PyExc_AttributeError)) return own;
+  PyErr_Clear();
+  return PyObject_GetAttr(reinterpret_cast<SiteObject*>(self)->site->function.get(), name);
+}
+
+PyObject* CompareAttribute(PyObject* a, PyObject* b, int op) {
+  auto unwrapped = [](PyObject* o) {
+    return Py_IS_TYPE(o, attribute_type) ? reinterpret_cast<SiteObject*>(o)->site->function.get() : o;
+  };
+  return PyObject_RichCompare(unwrapped(a), unwrapped(b), op);
+}
+Py_hash_t HashAttribute(PyObject* a) { return PyObject_Hash(reinterpret_cast<SiteObject*>(a)->site->function.get()); }
+
+PyObject* ReduceAttribute(PyObject* self, PyObject*) {
+  ApiSite* site = reinterpret_cast<SiteObject*>(self)->site;
+  PyObject* getattr = PyDict_GetItemString(PyEval_GetBuiltins(), "getattr");
+  return Py_BuildValue("O(OO)", getattr, site->owner.get(), site->attr.get());
+}
+
+void DeallocSiteObject(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+bool MakeTrampoline() {
+  // A float as the callee keeps the compiler from folding it away; the warning about calling a float is silenced.
+  trampoline_marker = PyFloat_FromDouble(0.3819660112501051);
+  Ref globals(PyDict_New());
+  if (trampoline_marker == nullptr || !globals) return false;
+  PyDict_SetItemString(globals.get(), "__builtins__", PyEval_GetBuiltins());
+  Ref run(PyRun_String("import warnings\n"
+                       "with warnings.catch_warnings():\n"
+                       "    warnings.simplefilter('ignore')\n"
+                       "    exec('def call(*args, **kwargs): return 0.3819660112501051(*args, **kwargs)')\n"
+                       "code = call.__code__\n",
+                       Py_file_input, globals.get(), globals.get()));
+  if (!run) return false;
+  trampoline = PyDict_GetItemString(globals.get(), "code");
+  Py_XINCREF(trampoline);
+  return trampoline != nullptr;
+}
+
+}  // namespace
+
+bool AddApi(PyObject* owner, PyObject* attr, const ApiSpec& spec, std::string* why) {
+  auto site = std::make_unique<ApiSite>();
+  site->owner = Ref::Borrow(owner);
+  site->attr = Ref::Borrow(attr);
+  site->function = Ref(PyObject_GetAttr(owner, attr));
+  if (!site->function) {
+    *why = TakeError();
+    return false;
+  }
+  site->base = InternName(spec.base);
+  site->spec = spec;
+  if (!Prepare(site.get(), spec.in_place)) {
+    *why = PyErr_Occurred() ? TakeError() : "not a function that can be hooked";
+    return false;
+  }
+  if (installed) Switch(site.get(), true);
+  Sites().push_back(std::move(site));
+  return true;
+}
+
+void InstallApis() {
+  if (std::exchange(installed, true)) return;
+  for (auto& site : Sites()) Switch(site.get(), true);
+}
+
+void RemoveApis() {
+  if (!std::exchange(installed, false)) return;
+  for (auto it = Sites().rbegin(); it != Sites().rend(); ++it) Switch(it->get(), false);
+}
+
+size_t ApiCount() { return Sites().size(); }
+
+bool InitApiTypes() {
+  if (body_type != nullptr) return true;
+  static PyType_Slot body_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(DeallocSiteObject)},
+                                     {Py_tp_call, reinterpret_cast<void*>(CallBody)},
+                                     {0, nullptr}};
+  static PyType_Spec body_spec = {"msprobe._core.FunctionBody", sizeof(SiteObject), 0, Py_TPFLAGS_DEFAULT, body_slots};
+  static PyMethodDef methods[] = {{"__reduce__", ReduceAttribute, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+  static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(DeallocSiteObject)},
+                                {Py_tp_call, reinterpret_cast<void*>(CallAttribute)},
+                                {Py_tp_descr_get, reinterpret_cast<void*>(BindAttribute)},
+                                {Py_tp_getattro, reinterpret_cast<void*>(AttributeOf)},
+                                {Py_tp_richcompare, reinterpret_cast<void*>(CompareAttribute)},
+                                {Py_tp_hash, reinterpret_cast<void*>(HashAttribute)},
+                                {Py_tp_methods, methods},
+                                {0, nullptr}};
+  static PyType_Spec spec = {"msprobe._core.HookedAttribute", sizeof(SiteObject), 0, Py_TPFLAGS_DEFAULT, slots};
+  body_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&body_spec));
+  attribute_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return body_type != nullptr && attribute_type != nullptr && MakeTrampoline();
+}
+
+}  // namespace msprobe

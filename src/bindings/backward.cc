@@ -1,0 +1,286 @@
+#include "bindings/backward.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <structmember.h>
+#include <string>
+
+#include "bindings/values.h"
+
+namespace msprobe {
+namespace {
+
+enum class Kind { kApi, kOutput, kOutputs, kInput, kParam };
+
+struct HookState {
+  Kind kind;
+  OpName name;
+  uint64_t generation = 0;
+  Risk risk = Risk::kFocus;
+  std::vector<std::pair<ModuleBackwardPtr, Py_ssize_t>> modules;
+  ParamGradsPtr grads;
+  Ref parameter;
+  std::string parameter_name;
+};
+
+struct HookObject {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  HookState* state;
+};
+
+PyTypeObject* hook_type = nullptr;
+
+std::vector<std::weak_ptr<ParamGrads>>& OpenGrads() {
+  static auto* open = new std::vector<std::weak_ptr<ParamGrads>>;
+  return *open;
+}
+
+void ApiBackward(const HookState& s, PyObject* grad_inputs, PyObject* grad_outputs) {
+  Runtime& r = rt();
+  if (!r.step_open || s.generation != r.generation) return;
+  InTool guard;
+  AddParent(s.name);
+  if (!ShouldCollect(s.name, s.risk) || r.options.structure || !r.options.backward) return;
+  Record* record = r.recorder->Acquire(s.name);
+  if (r.options.input) record->KeyLiteral("input"), RecordAsList(record, grad_outputs);
+  if (r.options.output) record->KeyLiteral("output"), RecordAsList(record, grad_inputs);
+  ++r.recorded;
+  r.recorder->Commit(record);
+}
+
+void ParamGradient(const HookState& s) {
+  Runtime& r = rt();
+  if (!r.running) return;
+  InTool guard;
+  s.grads->Add(s.parameter.get(), s.parameter_name.c_str());
+}
+
+// The arguments are those of autograd: before a node its grad_outputs, after it grad_inputs and grad_outputs.
+PyObject* CallHook(PyObject* self, PyObject* const* args, size_t nargsf, PyObject*) {
+  HookState* s = reinterpret_cast<HookObject*>(self)->state;
+  const Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+  if (t_flags.in_tool || n < 1) Py_RETURN_NONE;
+  switch (s->kind) {
+    case Kind::kApi:
+      if (n >= 2) ApiBackward(*s, args[0], args[1]);
+      break;
+    case Kind::kOutput:
+      for (auto& [backward, index] : s->modules) {
+        if (!PyTuple_Check(args[0]) || index >= PyTuple_GET_SIZE(args[0])) continue;
+        PyObject* grad = PyTuple_GET_ITEM(args[0], index);
+        if (grad != Py_None) backward->Begin(&grad, 1);
+      }
+      break;
+    case Kind::kOutputs:
+      if (n >= 2 && PyTuple_Check(args[1])) {
+        s->modules[0].first->Begin(&PyTuple_GET_ITEM(args[1], 0), PyTuple_GET_SIZE(args[1]));
+      }
+      break;
+    case Kind::kInput: s->modules[0].first->End(args[0]); break;
+    case Kind::kParam: ParamGradient(*s); break;
+  }
+  Py_RETURN_NONE;
+}
+
+void DeallocHook(PyObject* self) {
+  delete reinterpret_cast<HookObject*>(self)->state;
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+HookObject* NewHook(Kind kind) {
+  auto* hook = PyObject_New(HookObject, hook_type);
+  if (hook == nullptr) return nullptr;
+  hook->vectorcall = CallHook;
+  hook->state = new HookState{};
+  hook->state->kind = kind;
+  return hook;
+}
+
+PyObject* NewModuleHook(Kind kind, ModuleBackwardPtr backward, Py_ssize_t index) {
+  HookObject* hook = NewHook(kind);
+  if (hook != nullptr) hook->state->modules.emplace_back(std::move(backward), index);
+  return reinterpret_cast<PyObject*>(hook);
+}
+
+}  // namespace
+
+bool ShouldCollect(const OpName& name, Risk risk) {
+  OpFilter& filter = rt().filter;
+  if (filter.has_names()) return filter.CheckName(name);
+  return name.IsModule() || filter.CheckRisk(risk);
+}
+
+void AddParent(const OpName& name) {
+  Runtime& r = rt();
+  if (!r.options.modules || !r.options.extra_info) return;
+  auto lock = r.recorder->lock();
+  r.recorder->construct().AddOp(name, r.options.apis);
+}
+
+void HookApiBackward(PyObject* output, const OpName& name, Risk risk) {
+  PyObject* tensor = FirstTensor(output);
+  if (tensor == nullptr || !AttrIsTrue(tensor, names.requires_grad)) return;
+  Ref node(PyObject_GetAttr(tensor, names.grad_fn));
+  if (!node) return PyErr_Clear();
+  if (node.get() == Py_None || !rt().Grad()) return;
+  HookObject* hook = NewHook(Kind::kApi);
+  if (hook == nullptr) return PyErr_Clear();
+  hook->state->name = name;
+  hook->state->generation = rt().generation;
+  hook->state->risk = risk;
+  Ref owned(reinterpret_cast<PyObject*>(hook));
+  Ref handle(PyObject_CallMethodOneArg(node.get(), names.register_hook, owned.get()));
+  if (!handle) NoteSkip("a backward could not be hooked", name.str() + ": " + TakeError());
+}
+
+void ModuleBackward::Begin(PyObject* const* grads, Py_ssize_t count) {
+  Runtime& r = rt();
+  if (!Fresh()) return;
+  InTool guard;
+  {
+    auto lock = r.recorder->lock();
+    r.recorder->construct().BeginModule(name);
+  }
+  r.filter.BeginModule(name);
+  begun = true;
+  if (record != nullptr) r.recorder->Discard(record);
+  record = nullptr;
+  if (!r.options.structure && r.options.backward) {
+    record = r.recorder->Acquire(name);
+    if (r.options.input) {
+      record->KeyLiteral("input");
+      record->BeginList();
+      for (Py_ssize_t i = 0; i < count; ++i) RecordValue(record, grads[i], nullptr, 1);
+      record->EndList();
+    }
+  }
+  if (!has_input_node) {
+    if (passes_through) {
+      Ref tuple(PyTuple_New(count));
+      for (Py_ssize_t i = 0; tuple && i < count; ++i) {
+        Py_INCREF(grads[i]);
+        PyTuple_SET_ITEM(tuple.get(), i, grads[i]);
+      }
+      return End(tuple.get());
+    }
+    End(nullptr);
+  }
+}
+
+void ModuleBackward::End(PyObject* grad_inputs) {
+  Runtime& r = rt();
+  if (!begun || !Fresh()) return;
+  begun = false;
+  // Begin() calls this with its own guard alive; another InTool would end it early.
+  const bool outermost = !t_flags.in_tool;
+  std::unique_ptr<InTool> guard = outermost ? std::make_unique<InTool>() : nullptr;
+  AddParent(name);
+  if (record != nullptr) {
+    Record* done = std::exchange(record, nullptr);
+    if (ShouldCollect(name, Risk::kFocus)) {
+      if (r.options.output) {
+        done->KeyLiteral("output");
+        if (grad_inputs != nullptr) {
+          RecordAsList(done, grad_inputs);
+        } else {
+          done->BeginList();
+          done->EndList();
+        }
+      }
+      ++r.recorded;
+      r.recorder->Commit(done);
+    } else {
+      r.recorder->Discard(done);
+    }
+  }
+  {
+    auto lock = r.recorder->lock();
+    r.recorder->construct().EndModule(name);
+  }
+  r.filter.EndModule(name);
+}
+
+PyObject* NewOutputHook(ModuleBackwardPtr backward, Py_ssize_t index) {
+  return NewModuleHook(Kind::kOutput, std::move(backward), index);
+}
+
+void AddOuterModule(PyObject* output_hook, ModuleBackwardPtr backward, Py_ssize_t index) {
+  auto& modules = reinterpret_cast<HookObject*>(output_hook)->state->modules;
+  modules.emplace(modules.begin(), std::move(backward), index);
+}
+
+PyObject* NewOutputsHook(ModuleBackwardPtr backward) { return NewModuleHook(Kind::kOutputs, std::move(backward), 0); }
+PyObject* NewInputHook(ModuleBackwardPtr backward) { return NewModuleHook(Kind::kInput, std::move(backward), 0); }
+
+void ParamGrads::Add(PyObject* parameter, const char* name) {
+  Runtime& r = rt();
+  if (generation != r.generation) {
+    generation = r.generation;
+    first = parameter;
+    index = 0;
+    seen = 0;
+    record = nullptr;  // the recorder took it back at the end of its step
+  } else if (first == parameter) {
+    Finish();
+    ++index;
+  }
+  const OpName op{base, index, NameForm::kParamGrad};
+  if (r.options.structure || !r.options.backward) return;
+  if (r.filter.has_names() && !r.filter.CheckName(OpName{base, 0, NameForm::kPlain})) return;
+  if (record == nullptr) {
+    record = r.recorder->Acquire(op);
+    record->keep_unfinished = true;
+  }
+  Ref grad(PyObject_GetAttr(parameter, names.grad));
+  if (!grad) PyErr_Clear();
+  record->Key(name);
+  record->BeginList();
+  RecordValue(record, grad ? grad.get() : Py_None, nullptr, 1);
+  record->EndList();
+  if (++seen >= expected) Finish();
+}
+
+void ParamGrads::Finish() {
+  seen = 0;
+  if (record == nullptr || generation != rt().generation) return;
+  ++rt().recorded;
+  rt().recorder->Commit(std::exchange(record, nullptr));
+}
+
+PyObject* NewParamHook(ParamGradsPtr grads, PyObject* parameter, const char* name) {
+  HookObject* hook = NewHook(Kind::kParam);
+  if (hook == nullptr) return nullptr;
+  OpenGrads().push_back(grads);
+  hook->state->grads = std::move(grads);
+  hook->state->parameter = Ref::Borrow(parameter);
+  hook->state->parameter_name = name;
+  return reinterpret_cast<PyObject*>(hook);
+}
+
+void FinishParamGrads() {
+  auto& open = OpenGrads();
+  std::erase_if(open, [](const std::weak_ptr<ParamGrads>& g) { return g.expired(); });
+  for (const auto& weak : open) {
+    if (auto grads = weak.lock()) grads->Finish();
+  }
+}
+
+bool InitBackwardTypes() {
+  if (hook_type != nullptr) return true;
+  static PyMemberDef members[] = {
+      {"__vectorcalloffset__", T_PYSSIZET, offsetof(HookObject, vectorcall), READONLY, nullptr},
+      {nullptr, 0, 0, 0, nullptr}};
+  static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(DeallocHook)},
+                                {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                                {Py_tp_members, members},
+                                {0, nullptr}};
+  static PyType_Spec spec = {"msprobe._core.BackwardHook", sizeof(HookObject), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+  hook_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return hook_type != nullptr;
+}
+
+}  // namespace msprobe

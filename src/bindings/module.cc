@@ -1,0 +1,225 @@
+// msprobe._core: what Python sees of the recorder. Converts and forwards; decides nothing.
+#include "bindings/runtime.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <pthread.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "bindings/api_call.h"
+#include "bindings/backward.h"
+#include "bindings/frames.h"
+#include "bindings/modules.h"
+#include "bindings/values.h"
+
+namespace nb = nanobind;
+
+namespace msprobe {
+namespace {
+
+void Throw(const Status& status) {
+  if (!status.ok()) throw nb::value_error(status.message().c_str());
+}
+
+PyObject* Attribute(nb::handle owner, const char* path) {
+  nb::object o = nb::borrow(owner);
+  std::string text = path;
+  for (size_t at = 0; at != std::string::npos;) {
+    const size_t dot = text.find('.', at);
+    const std::string part = text.substr(at, dot == std::string::npos ? dot : dot - at);
+    if (!nb::hasattr(o, part.c_str())) return nullptr;
+    o = o.attr(part.c_str());
+    at = dot == std::string::npos ? dot : dot + 1;
+  }
+  return o.release().ptr();
+}
+
+const DlpackExchangeApi* FindDlpack(nb::handle tensor_type) {
+  for (const char* name : {"__dlpack_c_exchange_api__", "__c_dlpack_exchange_api__"}) {
+    PyObject* capsule = Attribute(tensor_type, name);
+    if (capsule == nullptr) continue;
+    auto* api = static_cast<const DlpackExchangeApi*>(PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
+    if (api == nullptr) PyErr_Clear();
+    if (api != nullptr && api->header.version.major == 1) return api;  // the capsule stays alive
+  }
+  return nullptr;
+}
+
+// A forked child (DataLoader workers) has the hooks but neither the files nor the writing thread.
+void AfterForkInChild() {
+  rt().running = rt().step_open = false;
+  rt().recorder = new Recorder;
+}
+
+void Init(nb::handle torch, nb::object describe, nb::object describe_tensor, const std::string& own_directory) {
+  Runtime& r = rt();
+  InitNames();
+  if (r.recorder == nullptr) {
+    r.recorder = new Recorder;
+    pthread_atfork(nullptr, nullptr, AfterForkInChild);
+  }
+  if (!InitBackwardTypes() || !InitModuleTypes() || !InitApiTypes()) throw nb::python_error();
+  r.tensor = reinterpret_cast<PyTypeObject*>(Attribute(torch, "Tensor"));
+  r.parameter = reinterpret_cast<PyTypeObject*>(Attribute(torch, "nn.Parameter"));
+  r.torch_size = reinterpret_cast<PyTypeObject*>(Attribute(torch, "Size"));
+  r.torch_dtype = reinterpret_cast<PyTypeObject*>(Attribute(torch, "dtype"));
+  r.torch_device = reinterpret_cast<PyTypeObject*>(Attribute(torch, "device"));
+  r.is_grad_enabled = Attribute(torch, "is_grad_enabled");
+  r.tracing_state = Attribute(torch, "_C._get_tracing_state");
+  r.mode_depth = Attribute(torch, "_C._len_torch_function_stack");
+  r.disable_modes = Attribute(torch, "_C.DisableTorchFunction");
+  if (r.disable_modes == nullptr) r.mode_depth = nullptr;
+  r.backward_apply = Attribute(torch, "nn.modules._functions.BackwardHookFunction.apply");
+  r.set_creation_meta = Attribute(torch, "_C._autograd._set_creation_meta");
+  r.default_creation_meta = Attribute(torch, "_C._autograd.CreationMeta.DEFAULT");
+  r.get_line = Attribute(nb::module_::import_("linecache"), "getline");
+  if (r.tensor == nullptr || r.parameter == nullptr || r.is_grad_enabled == nullptr || r.backward_apply == nullptr) {
+    throw std::runtime_error("this release of PyTorch lacks torch.Tensor, nn.Parameter or BackwardHookFunction");
+  }
+  r.dlpack = FindDlpack(reinterpret_cast<PyObject*>(r.tensor));
+  r.describe = describe.release().ptr();
+  r.describe_tensor = describe_tensor.release().ptr();
+  r.own_directory = own_directory;
+}
+
+void Configure(const std::string& level, bool structure, bool checksums, bool extra_info, std::vector<std::string> data_mode,
+               std::vector<std::string> scope, std::vector<std::string> list, const std::string& risk_level) {
+  Runtime& r = rt();
+  CaptureOptions o;
+  o.apis = level != "L0";
+  o.modules = level != "L1";
+  o.structure = structure;
+  o.checksums = checksums;
+  o.extra_info = extra_info;
+  auto has = [&](const char* mode) { return std::find(data_mode.begin(), data_mode.end(), mode) != data_mode.end(); };
+  const bool any_direction = has("forward") || has("backward"), any_side = has("input") || has("output");
+  const bool all = has("all");
+  o.forward = all || !any_direction || has("forward");
+  o.backward = all || !any_direction || has("backward");
+  o.input = all || !any_side || has("input");
+  o.output = all || !any_side || has("output");
+  Throw(r.filter.Configure({level, std::move(scope), std::move(list), risk_level}));
+  r.options = o;
+}
+
+std::string AddApiFrom(nb::handle owner, const std::string& attr, const std::string& prefix, const std::string& name,
+                       const std::string& risk, bool in_place, nb::dict details) {
+  ApiSpec spec;
+  spec.base = prefix + "." + name;
+  spec.risk = risk == "CORE" ? Risk::kCore : risk == "LOW" ? Risk::kLow : Risk::kFocus;
+  spec.in_place = in_place;
+  spec.distributed = prefix == "Distributed";
+  if (details.contains("dropout")) spec.dropout = nb::cast<bool>(details["dropout"]);
+  if (details.contains("ignored_args")) spec.ignored_args = nb::cast<std::vector<int>>(details["ignored_args"]);
+  if (details.contains("ignored_outputs")) spec.ignored_outputs = nb::cast<std::vector<int>>(details["ignored_outputs"]);
+  if (details.contains("ignored_keyword")) spec.ignored_keyword = nb::cast<std::string>(details["ignored_keyword"]);
+  if (details.contains("phase")) spec.phase = InternName(nb::cast<std::string>(details["phase"]))->c_str();
+  std::string why;
+  Ref key(PyUnicode_InternFromString(attr.c_str()));
+  return AddApi(owner.ptr(), key.get(), spec, &why) ? std::string() : why;
+}
+
+void Start(const std::string& dir, const std::string& task, const std::string& level) {
+  Runtime& r = rt();
+  Status status;
+  {
+    nb::gil_scoped_release release;
+    status = MakeOutputDir(dir);
+    if (status.ok()) status = r.recorder->Open({dir, task, level, "pytorch", r.options.extra_info});
+  }
+  Throw(status);
+  if (r.options.apis) InstallApis();
+  if (r.options.modules) InstallModuleHooks();
+  r.step_open = r.running = true;
+}
+
+void StopHooks() {
+  rt().running = false;
+  RemoveApis();
+  RemoveModuleHooks();
+}
+
+std::string Stop() {
+  StopHooks();
+  Runtime& r = rt();
+  if (!r.step_open) return {};
+  FinishParamGrads();
+  ResolveStacks();
+  Status status;
+  {
+    nb::gil_scoped_release release;
+    status = r.recorder->Flush();
+  }
+  return status.message();
+}
+
+std::string EndStep() {
+  Runtime& r = rt();
+  if (!r.step_open) return {};
+  FinishParamGrads();
+  ResolveStacks();
+  r.running = false;
+  Status status;
+  {
+    nb::gil_scoped_release release;
+    status = r.recorder->Close();
+  }
+  ++r.generation;
+  r.filter.Reset();
+  r.step_open = false;
+  return status.message();
+}
+
+nb::dict TakeSummary() {
+  Runtime& r = rt();
+  nb::dict out, skipped, examples;
+  for (const auto& [kind, count] : r.skipped) skipped[kind.c_str()] = count;
+  for (const auto& [kind, text] : r.skip_examples) examples[kind.c_str()] = text;
+  out["recorded"] = r.recorded;
+  out["skipped"] = skipped;
+  out["examples"] = examples;
+  r.recorded = 0;
+  r.skipped.clear();
+  r.skip_examples.clear();
+  return out;
+}
+
+}  // namespace
+}  // namespace msprobe
+
+NB_MODULE(_core, m) {
+  using namespace msprobe;
+  m.doc() = "The recorder behind PrecisionDebugger.";
+  m.attr("__version__") = MSPROBE_VERSION;
+  m.def("init", &Init, nb::arg("torch"), nb::arg("describe"), nb::arg("describe_tensor"), nb::arg("own_directory"));
+  m.def("configure", &Configure, nb::arg("level"), nb::arg("structure"), nb::arg("checksums"), nb::arg("extra_info"),
+        nb::arg("data_mode"), nb::arg("scope"), nb::arg("list"), nb::arg("risk_level"));
+  m.def("add_api", &AddApiFrom, nb::arg("owner"), nb::arg("attr"), nb::arg("prefix"), nb::arg("name"), nb::arg("risk"),
+        nb::arg("in_place") = true, nb::arg("details") = nb::dict(), "Empty text, or why it cannot be hooked.");
+  m.def("add_module", [](nb::handle module, const std::string& base) {
+    if (!AddModule(module.ptr(), base.c_str())) throw nb::python_error();
+  });
+  m.def("api_count", &ApiCount);
+  m.def("install_apis", &InstallApis, "For measurements; start() does it.");
+  m.def("remove_apis", &RemoveApis);
+  m.def("install_modules", &InstallModuleHooks);
+  m.def("remove_modules", &RemoveModuleHooks);
+  m.def("start", &Start, nb::arg("dir"), nb::arg("task"), nb::arg("level"));
+  m.def("pause", [] { rt().running = false; }, "Hooks stay and record nothing.");
+  m.def("resume", [] { rt().running = rt().step_open; });
+  m.def("is_running", [] { return rt().running; });
+  m.def("stop", &Stop, "Text of an error, or empty.");
+  m.def("end_step", &EndStep, "Text of an error, or empty.");
+  m.def("set_phase", [](const std::string& phase) { SetPhase(phase.empty() ? nullptr : InternName(phase)->c_str()); });
+  m.def("take_summary", &TakeSummary);
+  m.def("note_skip", &NoteSkip, nb::arg("kind"), nb::arg("text"));
+  m.def("statistics_of", [](nb::handle tensor) {
+    PyObject* result = StatisticsOf(tensor.ptr());
+    if (result == nullptr) throw nb::python_error();
+    return nb::steal(result);
+  });
+}

@@ -1,0 +1,422 @@
+#include "bindings/modules.h"
+
+#include <structmember.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bindings/backward.h"
+#include "bindings/frames.h"
+#include "bindings/identity.h"
+#include "bindings/values.h"
+
+namespace msprobe {
+namespace {
+
+struct KnownParam {
+  Ref parameter;
+  Ref accumulator;  // AccumulateGrad; its hook dies with it, and nobody else keeps it between two backwards
+};
+
+struct ModuleSite {
+  const std::string* base = nullptr;
+  int32_t count = -1;
+  uint64_t generation = 0;
+  bool legacy_backward_hook = false;
+  std::vector<KnownParam> params;
+  ParamGradsPtr grads = std::make_shared<ParamGrads>();
+};
+
+struct ModuleEntry {
+  Ref module, pre, post, pre_id, post_id;
+  std::shared_ptr<ModuleSite> site;
+};
+std::vector<ModuleEntry>& Modules() {
+  static auto* modules = new std::vector<ModuleEntry>;
+  return *modules;
+}
+bool installed = false;
+
+// A call of a module that has begun and not ended.
+struct OpenCall {
+  std::shared_ptr<ModuleSite> site;
+  OpName name;
+  uint64_t generation;
+  Record* record = nullptr;
+  ModuleBackwardPtr backward;
+  Ref inplace_input;       // of a module that works in place: its input, and
+  Ref inplace_input_node;  // who produced it before
+  // Outputs of calls that ended inside this one: a module that returns a child's output shares the node's hook with it.
+  std::vector<std::pair<Ref, Ref>> output_hooks;
+};
+
+std::vector<OpenCall>& OpenCalls() {
+  // Never freed: a thread may end without the GIL, and calls that an exception left open hold Python objects.
+  thread_local auto* calls = new std::vector<OpenCall>;
+  return *calls;
+}
+
+struct HookObject {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  std::shared_ptr<ModuleSite>* site;
+};
+PyTypeObject* hook_type = nullptr;
+
+bool Tracing() {
+  if (rt().tracing_state == nullptr) return false;
+  Ref state(PyObject_CallNoArgs(rt().tracing_state));
+  if (!state) PyErr_Clear();
+  return state.get() != Py_None;
+}
+
+bool HasLegacyBackwardHook(PyObject* module) {
+  Ref full(PyObject_GetAttr(module, names.is_full_backward_hook)), hooks(PyObject_GetAttr(module, names.backward_hooks));
+  if (!full || !hooks) {
+    PyErr_Clear();
+    return false;
+  }
+  return full.get() == Py_False && PyObject_Size(hooks.get()) > 0;
+}
+
+void BeginParent(const OpName& name) {
+  {
+    auto lock = rt().recorder->lock();
+    rt().recorder->construct().BeginModule(name);
+  }
+  rt().filter.BeginModule(name);
+}
+
+void EndParent(const OpName& name) {
+  {
+    auto lock = rt().recorder->lock();
+    rt().recorder->construct().EndModule(name);
+  }
+  rt().filter.EndModule(name);
+}
+
+// Gives the inputs a node of their own in the graph: a hook on an input itself would see the gradients of its other uses, too.
+// New reference to the arguments to go on with.
+PyObject* HookInputs(OpenCall* call, PyObject* module, PyObject* args) {
+  std::vector<PyObject*> tensors;
+  CollectGradTensors(args, &tensors);
+  Py_INCREF(args);
+  if (tensors.empty() || !rt().Grad()) return args;
+  if (tensors.size() == 1 && AttrIsTrue(module, names.inplace)) {
+    // A view would turn the module's in-place work into work on a view; the output's producer tells the same.
+    call->inplace_input = Ref::Borrow(tensors[0]);
+    call->inplace_input_node = Ref(PyObject_GetAttr(tensors[0], names.grad_fn));
+    if (!call->inplace_input_node) PyErr_Clear();
+    return args;
+  }
+  Ref hook(NewInputHook(call->backward));
+  Ref replaced(hook ? ThroughIdentity(args, tensors, hook.get()) : nullptr);
+  if (!replaced) {
+    NoteSkip("the backward of a module could not be hooked", call->name.str() + ": " + TakeError());
+    return args;
+  }
+  call->backward->has_input_node = true;
+  Py_DECREF(args);
+  return replaced.release();
+}
+
+// The hook of a module that worked in place on its only input.
+void HookInPlace(OpenCall* call, PyObject* output, PyObject* node) {
+  if (output != call->inplace_input.get()) return;
+  if (node == call->inplace_input_node.get()) {
+    call->backward->passes_through = true;
+    return;
+  }
+  Ref hook(NewInputHook(call->backward));
+  Ref handle(hook ? PyObject_CallMethodOneArg(node, names.register_hook, hook.get()) : nullptr);
+  if (!handle) return PyErr_Clear();
+  call->backward->has_input_node = true;
+}
+
+bool HookSingleOutput(OpenCall* call, PyObject* tensor) {
+  Ref node(PyObject_GetAttr(tensor, names.grad_fn));
+  if (!node || node.get() == Py_None) {
+    PyErr_Clear();
+    return false;  // a leaf that requires grad: it has no producer
+  }
+  Ref nr(PyObject_GetAttr(tensor, names.output_nr));
+  const Py_ssize_t index = nr ? PyLong_AsSsize_t(nr.get()) : 0;
+  if (PyErr_Occurred()) PyErr_Clear();
+  if (call->inplace_input) HookInPlace(call, tensor, node.get());
+  auto& calls = OpenCalls();
+  for (auto& [known, hook] : call->output_hooks) {
+    if (known.get() != node.get()) continue;
+    AddOuterModule(hook.get(), call->backward, index);
+    if (calls.size() > 1) calls[calls.size() - 2].output_hooks.emplace_back(known, hook);
+    return true;
+  }
+  Ref hook(NewOutputHook(call->backward, index));
+  Ref handle(hook ? PyObject_CallMethodOneArg(node.get(), names.register_prehook, hook.get()) : nullptr);
+  if (!handle) {
+    PyErr_Clear();
+    return false;
+  }
+  if (calls.size() > 1) calls[calls.size() - 2].output_hooks.emplace_back(std::move(node), std::move(hook));
+  return true;
+}
+
+// Null: the output stays as it is.
+PyObject* HookOutputs(OpenCall* call, PyObject* output) {
+  std::vector<PyObject*> tensors;
+  CollectGradTensors(output, &tensors);
+  if (tensors.empty() || !rt().Grad()) return nullptr;
+  if (tensors.size() == 1 && HookSingleOutput(call, tensors[0])) return nullptr;
+  Ref hook(NewOutputsHook(call->backward));
+  Ref replaced(hook ? ThroughBackwardFunction(output, tensors, hook.get()) : nullptr);
+  if (!replaced) {
+    NoteSkip("the backward of a module could not be hooked", call->name.str() + ": " + TakeError());
+    return nullptr;
+  }
+  return replaced.release();
+}
+
+bool HookParameter(ModuleSite* site, KnownParam* known, PyObject* name, PyObject* parameter) {
+  known->parameter = Ref::Borrow(parameter);
+  known->accumulator = Ref();
+  if (!AttrIsTrue(parameter, names.requires_grad)) return false;
+  // The gradient accumulator of a leaf is reached through the node of any view of it.
+  Ref view(PyObject_CallMethodOneArg(parameter, names.expand_as, parameter));
+  Ref node(view ? PyObject_GetAttr(view.get(), names.grad_fn) : nullptr);
+  Ref next(node && node.get() != Py_None ? PyObject_GetAttr(node.get(), names.next_functions) : nullptr);
+  Ref first(next ? PySequence_GetItem(next.get(), 0) : nullptr);
+  Ref accumulator(first ? PySequence_GetItem(first.get(), 0) : nullptr);
+  const char* text = PyUnicode_AsUTF8(name);
+  Ref hook(accumulator && text != nullptr ? NewParamHook(site->grads, parameter, text) : nullptr);
+  Ref handle(hook ? PyObject_CallMethodOneArg(accumulator.get(), names.register_hook, hook.get()) : nullptr);
+  if (!handle) {
+    PyErr_Clear();  // no grad mode, or a parameter that is no leaf: tried again at the next call
+    known->parameter = Ref();
+    return false;
+  }
+  known->accumulator = std::move(accumulator);
+  return true;
+}
+
+void HookParameters(ModuleSite* site, PyObject* params) {
+  PyObject *name, *parameter;
+  Py_ssize_t position = 0;
+  size_t i = 0;
+  while (PyDict_Next(params, &position, &name, &parameter)) {
+    if (parameter == Py_None) continue;
+    if (i == site->params.size()) site->params.emplace_back();
+    KnownParam& known = site->params[i++];
+    if (known.parameter.get() == parameter) continue;
+    if (known.accumulator) --site->grads->expected;
+    if (HookParameter(site, &known, name, parameter)) ++site->grads->expected;
+  }
+}
+
+void RecordParameters(OpenCall* call, PyObject* module) {
+  Runtime& r = rt();
+  Ref params(PyObject_GetAttr(module, names.parameters));
+  if (!params || !PyDict_Check(params.get())) {
+    PyErr_Clear();
+    return;
+  }
+  if (r.options.backward && !r.options.structure && r.Grad()) HookParameters(call->site.get(), params.get());
+  if (call->record == nullptr || !r.options.output || !r.options.forward) return;
+  call->record->KeyLiteral("parameters");
+  call->record->BeginDict();
+  PyObject *name, *parameter;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(params.get(), &position, &name, &parameter)) {
+    if (parameter == Py_None) continue;
+    RecordKey(call->record, name);
+    RecordValue(call->record, parameter, name, 1);
+  }
+  call->record->EndDict();
+}
+
+PyObject* BeginCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyObject* args, PyObject* kwargs) {
+  Runtime& r = rt();
+  InTool guard;
+  if (Tracing()) Py_RETURN_NONE;
+  if (site->generation != r.generation) {
+    site->generation = r.generation;
+    site->count = -1;
+  }
+  auto& calls = OpenCalls();
+  if (!calls.empty() && calls.front().generation != r.generation) calls.clear();
+  OpenCall& call = calls.emplace_back();
+  call.site = site;
+  call.generation = r.generation;
+  call.name = {site->base, ++site->count, NameForm::kModuleForward};
+  BeginParent(call.name);
+  if (ShouldCollect(call.name, Risk::kFocus)) {
+    RecordStack(call.name);
+    if (!r.options.structure && r.options.forward) {
+      call.record = r.recorder->Acquire(call.name);
+      call.record->keep_unfinished = true;
+      if (r.options.input) {
+        call.record->KeyLiteral("input_args");
+        RecordAsList(call.record, args);
+        call.record->KeyLiteral("input_kwargs");
+        RecordKeywords(call.record, kwargs);
+      }
+    }
+  }
+  if (site->legacy_backward_hook) Py_RETURN_NONE;
+  call.backward = std::make_shared<ModuleBackward>();
+  call.backward->name = {site->base, site->count, NameForm::kModuleBackward};
+  call.backward->generation = r.generation;
+  Ref replaced(HookInputs(&call, module, args));
+  if (replaced.get() == args) Py_RETURN_NONE;
+  return PyTuple_Pack(2, replaced.get(), kwargs);
+}
+
+PyObject* EndCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyObject* output) {
+  Runtime& r = rt();
+  auto& calls = OpenCalls();
+  // Calls above this one were left by an exception without their hook being run.
+  while (!calls.empty() && calls.back().site != site) calls.pop_back();
+  if (calls.empty()) Py_RETURN_NONE;
+  OpenCall& call = calls.back();
+  PyObject* replaced = nullptr;
+  if (call.generation == r.generation && r.running) {
+    InTool guard;
+    const bool collect = !r.filter.has_names() || r.filter.CheckName(call.name);
+    if (call.record != nullptr && collect && r.options.output) {
+      call.record->KeyLiteral("output");
+      RecordAsList(call.record, output);
+    }
+    RecordParameters(&call, module);
+    AddParent(call.name);
+    if (call.record != nullptr) {
+      ++r.recorded;
+      r.recorder->Commit(call.record);
+    }
+    EndParent(call.name);
+    if (call.backward != nullptr) replaced = HookOutputs(&call, output);
+  }
+  calls.pop_back();
+  if (replaced == nullptr) Py_RETURN_NONE;
+  return replaced;
+}
+
+// module, args, kwargs
+PyObject* CallPre(PyObject* self, PyObject* const* a, size_t nargsf, PyObject*) {
+  auto* hook = reinterpret_cast<HookObject*>(self);
+  if (!rt().running || t_flags.in_tool || hook->site == nullptr || PyVectorcall_NARGS(nargsf) < 3) Py_RETURN_NONE;
+  return BeginCall(*hook->site, a[0], a[1], a[2]);
+}
+
+// module, args, kwargs, output; output is None when the module raised an exception
+PyObject* CallPost(PyObject* self, PyObject* const* a, size_t nargsf, PyObject*) {
+  auto* hook = reinterpret_cast<HookObject*>(self);
+  if (t_flags.in_tool || hook->site == nullptr || PyVectorcall_NARGS(nargsf) < 4) Py_RETURN_NONE;
+  return EndCall(*hook->site, a[0], a[3]);
+}
+
+void DeallocHook(PyObject* self) {
+  delete reinterpret_cast<HookObject*>(self)->site;
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+PyObject* NewHook(std::shared_ptr<ModuleSite> site, vectorcallfunc call) {
+  auto* hook = PyObject_New(HookObject, hook_type);
+  if (hook == nullptr) return nullptr;
+  hook->vectorcall = call;
+  hook->site = site == nullptr ? nullptr : new std::shared_ptr<ModuleSite>(std::move(site));
+  return reinterpret_cast<PyObject*>(hook);
+}
+
+// A copy of a hooked model (deepcopy, pickle) has hooks that do nothing: its calls are not those of the model.
+PyObject* NewInert(PyTypeObject*, PyObject*, PyObject*) { return NewHook(nullptr, CallPre); }
+PyObject* ReduceHook(PyObject* self, PyObject*) { return Py_BuildValue("O()", Py_TYPE(self)); }
+
+bool SetIn(PyObject* module, const char* dict, PyObject* id, PyObject* value, bool first = false) {
+  Ref hooks(PyObject_GetAttrString(module, dict));
+  if (!hooks || PyObject_SetItem(hooks.get(), id, value) != 0) return false;
+  if (!first) return true;
+  Ref moved(PyObject_CallMethod(hooks.get(), "move_to_end", "Oi", id, 0));
+  return static_cast<bool>(moved);
+}
+
+void DropFrom(PyObject* module, const char* dict, PyObject* id) {
+  Ref hooks(PyObject_GetAttrString(module, dict));
+  if (!hooks || PyObject_DelItem(hooks.get(), id) != 0) PyErr_Clear();
+}
+
+void InstallOne(const ModuleEntry& e) {
+  PyObject* m = e.module.get();
+  const bool done = SetIn(m, "_forward_pre_hooks_with_kwargs", e.pre_id.get(), Py_True) &&
+                    SetIn(m, "_forward_pre_hooks", e.pre_id.get(), e.pre.get()) &&
+                    SetIn(m, "_forward_hooks_with_kwargs", e.post_id.get(), Py_True) &&
+                    SetIn(m, "_forward_hooks", e.post_id.get(), e.post.get(), true);
+  if (!done) NoteSkip("a module could not be hooked", *e.site->base + ": " + TakeError());
+  // Also run when forward() raises, so that the module is closed; older releases have no such list.
+  if (!SetIn(m, "_forward_hooks_always_called", e.post_id.get(), Py_True)) PyErr_Clear();
+}
+
+}  // namespace
+
+bool AddModule(PyObject* module, const char* base) {
+  auto site = std::make_shared<ModuleSite>();
+  site->base = InternName(base);
+  site->grads->base = site->base;
+  site->legacy_backward_hook = HasLegacyBackwardHook(module);
+  if (site->legacy_backward_hook) {
+    NoteSkip("a module has a hook of register_backward_hook, so its backward is left alone", base);
+  }
+  ModuleEntry entry;
+  entry.module = Ref::Borrow(module);
+  entry.pre = Ref(NewHook(site, CallPre));
+  entry.post = Ref(NewHook(site, CallPost));
+  entry.site = site;
+  Ref hooks_module(PyImport_ImportModule("torch.utils.hooks"));
+  Ref handle_type(hooks_module ? PyObject_GetAttrString(hooks_module.get(), "RemovableHandle") : nullptr);
+  for (auto [id, dict] : {std::pair(&entry.pre_id, "_forward_pre_hooks"), std::pair(&entry.post_id, "_forward_hooks")}) {
+    Ref hooks(PyObject_GetAttrString(module, dict));
+    Ref handle(hooks && handle_type ? PyObject_CallOneArg(handle_type.get(), hooks.get()) : nullptr);
+    if (!handle) return false;
+    *id = Ref(PyObject_GetAttrString(handle.get(), "id"));
+    if (!*id) return false;
+  }
+  if (installed) InstallOne(entry);
+  Modules().push_back(std::move(entry));
+  return true;
+}
+
+void InstallModuleHooks() {
+  if (std::exchange(installed, true)) return;
+  for (const ModuleEntry& e : Modules()) InstallOne(e);
+}
+
+void RemoveModuleHooks() {
+  if (!std::exchange(installed, false)) return;
+  for (ModuleEntry& e : Modules()) {
+    for (const char* dict : {"_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"}) DropFrom(e.module.get(), dict, e.pre_id.get());
+    for (const char* dict : {"_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"}) {
+      DropFrom(e.module.get(), dict, e.post_id.get());
+    }
+  }
+}
+
+bool InitModuleTypes() {
+  if (hook_type != nullptr) return true;
+  static PyMemberDef members[] = {
+      {"__vectorcalloffset__", T_PYSSIZET, offsetof(HookObject, vectorcall), READONLY, nullptr},
+      {nullptr, 0, 0, 0, nullptr}};
+  static PyMethodDef methods[] = {{"__reduce__", ReduceHook, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+  static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(DeallocHook)},
+                                {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                                {Py_tp_new, reinterpret_cast<void*>(NewInert)},
+                                {Py_tp_members, members},
+                                {Py_tp_methods, methods},
+                                {0, nullptr}};
+  static PyType_Spec spec = {"msprobe._core.ModuleHook", sizeof(HookObject), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+  hook_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return hook_type != nullptr;
+}
+
+}  // namespace msprobe

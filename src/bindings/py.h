@@ -1,0 +1,59 @@
+// Small helpers over the C API of Python.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <string>
+#include <utility>
+
+namespace msprobe {
+
+/// Owns one reference.
+class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(PyObject* stolen) : p_(stolen) {}
+  static Ref Borrow(PyObject* p) {
+    Py_XINCREF(p);
+    return Ref(p);
+  }
+  Ref(Ref&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  Ref& operator=(Ref&& o) noexcept {
+    Py_XSETREF(p_, std::exchange(o.p_, nullptr));
+    return *this;
+  }
+  Ref(const Ref& o) : p_(o.p_) { Py_XINCREF(p_); }
+  Ref& operator=(const Ref& o) {
+    Py_XINCREF(o.p_);
+    Py_XSETREF(p_, o.p_);
+    return *this;
+  }
+  ~Ref() { Py_XDECREF(p_); }
+  PyObject* get() const { return p_; }
+  PyObject* release() { return std::exchange(p_, nullptr); }
+  explicit operator bool() const { return p_ != nullptr; }
+
+ private:
+  PyObject* p_ = nullptr;
+};
+
+/// Keeps a raised exception aside while our own code runs.
+class ErrorStash {
+ public:
+  ErrorStash() { PyErr_Fetch(&type_, &value_, &trace_); }
+  ~ErrorStash() { PyErr_Restore(type_, value_, trace_); }
+  ErrorStash(const ErrorStash&) = delete;
+  ErrorStash& operator=(const ErrorStash&) = delete;
+
+ private:
+  PyObject *type_, *value_, *trace_;
+};
+
+/// Text of the raised exception ("TypeError: ..."), which is cleared.
+std::string TakeError();
+
+/// True when attribute `name` of `o` is True; an error counts as false.
+bool AttrIsTrue(PyObject* o, PyObject* name);
+
+}  // namespace msprobe

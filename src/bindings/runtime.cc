@@ -1,0 +1,91 @@
+#include "bindings/runtime.h"
+
+namespace msprobe {
+
+thread_local ThreadFlags t_flags;
+Names names;
+
+Runtime& rt() {
+  static auto* runtime = new Runtime;  // never destroyed: hooks may fire while the interpreter shuts down
+  return *runtime;
+}
+
+void InitNames() {
+  if (names.requires_grad != nullptr) return;
+#define MSP_NAME(x) names.x = PyUnicode_InternFromString(#x)
+  MSP_NAME(requires_grad), MSP_NAME(grad_fn), MSP_NAME(grad), MSP_NAME(register_hook), MSP_NAME(register_prehook);
+  MSP_NAME(view_as), MSP_NAME(data_ptr), MSP_NAME(dtype), MSP_NAME(shape), MSP_NAME(stride), MSP_NAME(is_neg);
+  MSP_NAME(is_conj), MSP_NAME(is_cpu), MSP_NAME(untyped_storage), MSP_NAME(nbytes), MSP_NAME(next_functions);
+  MSP_NAME(expand_as), MSP_NAME(output_nr), MSP_NAME(inplace), MSP_NAME(variable), MSP_NAME(numel), MSP_NAME(p);
+#undef MSP_NAME
+  names.code = PyUnicode_InternFromString("__code__");
+  names.parameters = PyUnicode_InternFromString("_parameters");
+  names.enter = PyUnicode_InternFromString("__enter__");
+  names.exit = PyUnicode_InternFromString("__exit__");
+  names.fields = PyUnicode_InternFromString("_fields");
+  names.dataclass_fields = PyUnicode_InternFromString("__dataclass_fields__");
+  names.base = PyUnicode_InternFromString("_base");
+  names.is_full_backward_hook = PyUnicode_InternFromString("_is_full_backward_hook");
+  names.backward_hooks = PyUnicode_InternFromString("_backward_hooks");
+}
+
+std::string TakeError() {
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  if (type == nullptr) return "unknown error";
+  std::string text = reinterpret_cast<PyTypeObject*>(type)->tp_name;
+  if (value != nullptr) {
+    Ref str(PyObject_Str(value));
+    const char* utf8 = str ? PyUnicode_AsUTF8(str.get()) : nullptr;
+    if (utf8 != nullptr) text.append(": ").append(utf8);
+    PyErr_Clear();
+  }
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+  return text;
+}
+
+bool AttrIsTrue(PyObject* o, PyObject* name) {
+  Ref value(PyObject_GetAttr(o, name));
+  if (!value) PyErr_Clear();
+  return value.get() == Py_True;
+}
+
+bool Runtime::Grad() const {
+  Ref on(PyObject_CallNoArgs(is_grad_enabled));
+  if (!on) PyErr_Clear();
+  return on.get() == Py_True;
+}
+
+void NoteSkip(const std::string& kind, const std::string& text) {
+  ++rt().skipped[kind];
+  rt().skip_examples.try_emplace(kind, text);
+}
+
+InTool::InTool() {
+  t_flags.in_tool = true;
+  Runtime& r = rt();
+  if (r.mode_depth == nullptr) return;
+  Ref depth(PyObject_CallNoArgs(r.mode_depth));
+  if (!depth) PyErr_Clear();
+  if (!depth || PyLong_AsLong(depth.get()) == 0) return;
+  guard_ = PyObject_CallNoArgs(r.disable_modes);
+  Ref entered(guard_ != nullptr ? PyObject_CallMethodNoArgs(guard_, names.enter) : nullptr);
+  if (!entered) {
+    PyErr_Clear();
+    Py_CLEAR(guard_);
+  }
+}
+
+InTool::~InTool() {
+  if (guard_ != nullptr) {
+    ErrorStash stash;
+    Ref left(PyObject_CallMethodObjArgs(guard_, names.exit, Py_None, Py_None, Py_None, nullptr));
+    if (!left) PyErr_Clear();
+    Py_DECREF(guard_);
+  }
+  t_flags.in_tool = false;
+}
+
+}  // namespace msprobe

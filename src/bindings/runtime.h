@@ -1,0 +1,83 @@
+// What the hooks of this process share: whether they record, for which step, and the objects of PyTorch they need.
+#pragma once
+
+#include "bindings/py.h"
+
+#include <map>
+#include <string>
+
+#include "bindings/dlpack_abi.h"
+#include "capture/op_filter.h"
+#include "capture/recorder.h"
+
+namespace msprobe {
+
+struct CaptureOptions {
+  bool apis = false, modules = false;  // levels L1, L0; mix has both
+  bool structure = false;              // names, stacks and parents only
+  bool checksums = false;              // summary_mode md5
+  bool extra_info = true;
+  bool forward = true, backward = true, input = true, output = true;  // data_mode
+};
+
+/// Per thread: how deep it is inside recorded APIs, and whether it runs our own code.
+struct ThreadFlags {
+  int api_depth = 0;
+  bool in_tool = false;
+};
+extern thread_local ThreadFlags t_flags;
+
+struct Runtime {
+  bool running = false;  // between start() and stop()
+  bool step_open = false;  // until step(): the backward of APIs is recorded after stop(), too
+  uint64_t generation = 1;  // of the step; counters and hooks of an older one are stale
+  CaptureOptions options;
+  OpFilter filter;
+  Recorder* recorder = nullptr;
+
+  PyTypeObject *tensor = nullptr, *parameter = nullptr;
+  PyTypeObject *torch_size = nullptr, *torch_dtype = nullptr, *torch_device = nullptr;
+  const DlpackExchangeApi* dlpack = nullptr;
+  PyObject *is_grad_enabled = nullptr, *tracing_state = nullptr, *mode_depth = nullptr, *disable_modes = nullptr;
+  PyObject *backward_apply = nullptr;    // BackwardHookFunction.apply
+  PyObject *default_creation_meta = nullptr, *set_creation_meta = nullptr;
+  PyObject *describe = nullptr;          // Python: value, key -> JSON text
+  PyObject *describe_tensor = nullptr;   // Python: tensor -> JSON text
+  PyObject *get_line = nullptr;          // linecache.getline
+  std::string own_directory;             // frames of files below it are left out of call stacks
+
+  // "captured N ops; skipped K because ..."
+  uint64_t recorded = 0;
+  std::map<std::string, uint64_t> skipped;
+  std::map<std::string, std::string> skip_examples;
+
+  bool Grad() const;  // torch.is_grad_enabled()
+};
+Runtime& rt();
+
+/// Counts something that could not be recorded; the first text of a kind goes to the error log.
+void NoteSkip(const std::string& kind, const std::string& text);
+
+/// While it lives this thread's calls of hooked functions are ours: nothing is recorded, user modes do not see them.
+class InTool {
+ public:
+  InTool();
+  ~InTool();
+  InTool(const InTool&) = delete;
+  InTool& operator=(const InTool&) = delete;
+
+ private:
+  PyObject* guard_ = nullptr;
+};
+
+/// Interned attribute names.
+struct Names {
+  PyObject *requires_grad, *grad_fn, *grad, *register_hook, *register_prehook, *view_as, *data_ptr, *dtype, *shape, *stride,
+      *is_neg, *is_conj, *is_cpu, *untyped_storage, *nbytes, *next_functions, *expand_as, *output_nr, *code, *inplace,
+      *parameters, *enter, *exit, *fields, *dataclass_fields, *base, *variable, *numel, *is_full_backward_hook,
+      *backward_hooks, *p;
+};
+extern Names names;
+void InitNames();
+
+}  // namespace msprobe

@@ -1,0 +1,94 @@
+#include "capture/construct.h"
+
+#include <algorithm>
+#include <atomic>
+
+namespace msprobe {
+namespace {
+
+// `base` without its last `parts` dotted parts; empty when there are not enough.
+std::string_view Shorten(std::string_view base, int parts) {
+  for (; parts > 0; --parts) {
+    const size_t dot = base.rfind('.');
+    if (dot == std::string_view::npos) return {};
+    base = base.substr(0, dot);
+  }
+  return base;
+}
+
+}  // namespace
+
+struct ConstructTracker::ThreadState {
+  uint64_t epoch = 0;
+  std::vector<OpName> stack;
+  OpName api_parent;
+};
+
+ConstructTracker::ThreadState& ConstructTracker::Here() {
+  thread_local ThreadState state;
+  if (state.epoch != epoch_) {
+    state.epoch = epoch_;
+    state.stack.clear();
+    state.api_parent = OpName();
+  }
+  return state;
+}
+
+void ConstructTracker::Reset() {
+  // Numbers are never used twice in a process, so that a thread cannot mistake the state of another tracker for its own.
+  static std::atomic<uint64_t> next{1};
+  epoch_ = ++next;
+  open_.clear();
+  where_.clear();
+  begun_.clear();
+  out_.clear();
+  phase_ = nullptr;
+  phases_seen_.clear();
+}
+
+OpName ConstructTracker::FindEnclosing(const OpName& name) const {
+  // Module.{path}.{last}.{Class}: the enclosing module's text without its class is this one's without class and last part.
+  const std::string_view wanted = Shorten(*name.base, 2);
+  if (wanted.empty() || wanted == "Module") return {};
+  for (auto it = open_.rbegin(); it != open_.rend(); ++it) {
+    if (Shorten(*it->base, 1) == wanted) return *it;
+  }
+  return {};
+}
+
+void ConstructTracker::BeginModule(const OpName& name) {
+  ThreadState& here = Here();
+  begun_.emplace_back(name, here.stack.empty() ? FindEnclosing(name) : here.stack.back());
+  if (!where_.contains(name)) where_[name] = open_.insert(open_.end(), name);
+  here.stack.push_back(name);
+  here.api_parent = name;
+}
+
+void ConstructTracker::EndModule(const OpName& name) {
+  ThreadState& here = Here();
+  if (auto it = where_.find(name); it != where_.end()) {
+    open_.erase(it->second);
+    where_.erase(it);
+  }
+  if (!here.stack.empty()) here.stack.pop_back();
+  here.api_parent = here.stack.empty() ? OpName() : here.stack.back();
+}
+
+void ConstructTracker::AddOp(const OpName& name, bool with_apis) {
+  if (phase_ != nullptr) {
+    const OpName phase{phase_, 0, NameForm::kPlain};
+    if (std::find(phases_seen_.begin(), phases_seen_.end(), phase_) == phases_seen_.end()) {
+      phases_seen_.push_back(phase_);
+      out_.emplace_back(phase, OpName());
+    }
+    out_.emplace_back(name, phase);
+  } else if (with_apis && !name.IsModule()) {
+    out_.emplace_back(name, Here().api_parent);
+  }
+  out_.insert(out_.end(), begun_.begin(), begun_.end());
+  begun_.clear();
+}
+
+std::vector<ParentPair> ConstructTracker::Take() { return std::exchange(out_, {}); }
+
+}  // namespace msprobe

@@ -1,0 +1,48 @@
+// Who ran inside whom: the modules that are open on each thread and the parent of each op, as construct.json lists them.
+#pragma once
+
+#include <list>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "capture/op_name.h"
+
+namespace msprobe {
+
+using ParentPair = std::pair<OpName, OpName>;  // op, parent (empty: null)
+
+class ConstructTracker {
+ public:
+  ConstructTracker() { Reset(); }
+  /// Forget everything; threads notice at their next call.
+  void Reset();
+  /// A module's forward or backward begins on this thread: its parent is the innermost open module of the thread or, when none
+  /// is open, the last begun module of any thread whose path contains this one (autograd threads, recomputation).
+  void BeginModule(const OpName& name);
+  /// ... ends: the innermost open module of the thread is closed.
+  void EndModule(const OpName& name);
+  /// An op has been recorded (a module when it ends, too). With `with_apis` APIs are listed under the open module. Modules begun
+  /// since the last call are listed behind it, so children precede their parents.
+  void AddOp(const OpName& name, bool with_apis);
+  /// A phase such as "optimizer" is the parent of everything recorded in it; null ends it.
+  void SetPhase(const std::string* phase) { phase_ = phase; }
+  /// The parents found since the last call.
+  std::vector<ParentPair> Take();
+  size_t size() const { return out_.size(); }
+
+ private:
+  struct ThreadState;
+  ThreadState& Here();
+  OpName FindEnclosing(const OpName& name) const;
+
+  uint64_t epoch_ = 0;
+  std::list<OpName> open_;
+  std::unordered_map<OpName, std::list<OpName>::iterator, OpNameHash> where_;
+  std::vector<ParentPair> begun_, out_;
+  const std::string* phase_ = nullptr;
+  std::vector<const std::string*> phases_seen_;
+};
+
+}  // namespace msprobe

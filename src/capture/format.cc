@@ -1,0 +1,122 @@
+#include "capture/format.h"
+
+#include <cstdio>
+
+namespace msprobe {
+namespace {
+
+class Formatter {
+ public:
+  Formatter(const Record& record, JsonStream* out) : r_(record), out_(out) {}
+
+  void Run() {
+    std::string name = r_.name.str();
+    out_->Key(name);
+    out_->BeginObject();
+    depth_ = 3;
+    for (size_t i = 0; i < r_.nodes.size(); ++i) Write(&i);
+    out_->EndObject();
+  }
+
+ private:
+  std::string_view Text(const Node& n) const { return std::string_view(r_.text).substr(n.offset, n.length); }
+
+  void Write(size_t* i) {
+    const Node& n = r_.nodes[*i];
+    switch (n.type) {
+      case NodeType::kNull: out_->Null(); break;
+      case NodeType::kBool: Head("bool"), out_->Bool(n.i != 0), out_->EndObject(); break;
+      case NodeType::kInt: Head("int"), out_->Int(n.i), out_->EndObject(); break;
+      case NodeType::kFloat: Head("float"), out_->Number(n.d), out_->EndObject(); break;
+      case NodeType::kString: Head("str"), out_->String(Text(n)), out_->EndObject(); break;
+      case NodeType::kTyped: Head(n.literal), out_->String(Text(r_.nodes[++*i])), out_->EndObject(); break;
+      case NodeType::kEmptyDict: out_->BeginObject(), out_->EndObject(); break;
+      case NodeType::kJson:
+        scratch_.clear();
+        AppendIndented(&scratch_, Text(n), depth_);
+        out_->Raw(scratch_);
+        break;
+      case NodeType::kTensor: Tensor(r_.tensors[static_cast<size_t>(n.i)]); break;
+      case NodeType::kKey: out_->Key(Text(n)); break;
+      case NodeType::kKeyLiteral: out_->Key(n.literal); break;
+      case NodeType::kListBegin: out_->BeginArray(), ++depth_; break;
+      case NodeType::kListEnd: out_->EndArray(), --depth_; break;
+      case NodeType::kDictBegin: out_->BeginObject(), ++depth_; break;
+      case NodeType::kDictEnd: out_->EndObject(), --depth_; break;
+    }
+  }
+
+  void Head(const char* type) {
+    out_->BeginObject();
+    out_->Key("type");
+    out_->String(type);
+    out_->Key("value");
+  }
+
+  void Tensor(const TensorRecord& t) {
+    out_->BeginObject();
+    out_->Key("type");
+    out_->String("torch.Tensor");
+    out_->Key("dtype");
+    dtype_.assign("torch.").append(DTypeName(t.dtype));
+    out_->String(dtype_);
+    out_->Key("shape");
+    out_->BeginArray();
+    for (int d = 0; d < t.ndim; ++d) out_->Int(r_.dims[t.dims + static_cast<size_t>(d)]);
+    out_->EndArray();
+    Statistics(t);
+    out_->Key("requires_grad");
+    out_->Bool(t.requires_grad);
+    if (t.has_crc) {
+      char hex[16];
+      std::snprintf(hex, sizeof hex, "%08x", t.crc);
+      out_->Key("md5");
+      out_->String(hex);
+    }
+    out_->EndObject();
+  }
+
+  void Extreme(const char* key, const TensorRecord& t, double f, int64_t i, uint64_t u) {
+    out_->Key(key);
+    if (!t.has_stats) return out_->Null();
+    if (t.dtype == DType::kBool) return out_->Bool(f != 0);
+    if (!IsInteger(t.dtype)) return out_->Number(f);
+    const bool is_unsigned = t.dtype >= DType::kUInt8 && t.dtype <= DType::kUInt64;
+    is_unsigned ? out_->UInt(u) : out_->Int(i);
+  }
+
+  void Statistics(const TensorRecord& t) {
+    const Stats& s = t.stats;
+    Extreme("Max", t, s.max, s.int_max, s.uint_max);
+    Extreme("Min", t, s.min, s.int_min, s.uint_min);
+    // The statistics of a single number are the number itself, also where it is negative.
+    if (t.has_stats && t.ndim == 0 && t.dtype != DType::kBool && !IsComplex(t.dtype)) {
+      Extreme("Mean", t, s.max, s.int_max, s.uint_max);
+      Extreme("Norm", t, s.max, s.int_max, s.uint_max);
+      return;
+    }
+    const bool numbers = t.has_stats && t.dtype != DType::kBool;
+    out_->Key("Mean");
+    numbers ? out_->Number(s.mean) : out_->Null();
+    out_->Key("Norm");
+    numbers ? out_->Number(s.norm) : out_->Null();
+  }
+
+  const Record& r_;
+  JsonStream* out_;
+  int depth_ = 0;
+  std::string scratch_, dtype_;
+};
+
+}  // namespace
+
+void FormatRecord(const Record& record, JsonStream* out) { Formatter(record, out).Run(); }
+
+void AppendIndented(std::string* out, std::string_view json, int depth) {
+  for (char c : json) {
+    out->push_back(c);
+    if (c == '\n') out->append(static_cast<size_t>(depth), ' ');
+  }
+}
+
+}  // namespace msprobe

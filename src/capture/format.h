@@ -1,0 +1,17 @@
+// Records as JSON text.
+#pragma once
+
+#include <string>
+
+#include "capture/record.h"
+#include "dump/writer.h"
+
+namespace msprobe {
+
+/// Writes `"name": {members}` to a stream that stands inside the "data" object.
+void FormatRecord(const Record& record, JsonStream* out);
+
+/// `json` is text of json.dumps(indent=1); appends it as it stands `depth` levels deep.
+void AppendIndented(std::string* out, std::string_view json, int depth);
+
+}  // namespace msprobe

@@ -1,0 +1,39 @@
+#include "capture/record.h"
+
+namespace msprobe {
+
+void Record::Clear() {
+  name = OpName();
+  nodes.clear();
+  tensors.clear();
+  dims.clear();
+  text.clear();
+  queued = done = has_slots = keep_unfinished = false;
+}
+
+Node& Record::Push(NodeType type) {
+  Node node;
+  node.type = type;
+  node.i = 0;
+  return nodes.emplace_back(node);
+}
+
+void Record::PushText(NodeType type, std::string_view s) {
+  Node& node = Push(type);
+  node.length = static_cast<uint32_t>(s.size());
+  node.offset = text.size();
+  text.append(s);
+}
+
+void Record::Typed(const char* type, std::string_view value) {
+  // Two nodes: the literal of the type, then the text of the value.
+  Push(NodeType::kTyped).literal = type;
+  PushText(NodeType::kString, value);
+}
+
+TensorRecord& Record::Tensor() {
+  Push(NodeType::kTensor).i = static_cast<int64_t>(tensors.size());
+  return tensors.emplace_back();
+}
+
+}  // namespace msprobe

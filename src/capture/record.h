@@ -1,0 +1,95 @@
+// One op as it was seen: a flat list of plain values. No framework object is kept, so that another thread can format it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capture/op_name.h"
+#include "tensor/stats.h"
+
+namespace msprobe {
+
+enum class NodeType : uint8_t {
+  kNull,
+  kBool,       // i
+  kInt,        // i
+  kFloat,      // d
+  kString,     // text
+  kTyped,      // {"type": literal, "value": text}
+  kEmptyDict,  // {}
+  kJson,       // text: JSON of json.dumps(indent=1), to be indented
+  kTensor,     // i: index into tensors
+  kKey,        // text: key of the next value
+  kKeyLiteral, // literal: key of the next value
+  kListBegin,
+  kListEnd,
+  kDictBegin,
+  kDictEnd,
+};
+
+struct Node {
+  NodeType type = NodeType::kNull;
+  uint32_t length = 0;  // of the text
+  union {
+    int64_t i;
+    double d;
+    const char* literal;  // static storage
+    uint64_t offset;      // of the text in Record::text
+  };
+};
+
+/// A tensor's line in dump.json.
+struct TensorRecord {
+  DType dtype = DType::kUnknown;
+  uint8_t ndim = 0;
+  bool requires_grad = false;
+  bool has_stats = false;  // false: the four statistics are null
+  bool has_crc = false;
+  uint32_t crc = 0;
+  uint32_t dims = 0;    // first of its dims in Record::dims
+  int32_t slot = -1;    // of a deferred device value that is filled in before formatting
+  Stats stats;
+};
+
+/// The members of one op's JSON object, in order: keys and values.
+struct Record {
+  OpName name;
+  std::vector<Node> nodes;
+  std::vector<TensorRecord> tensors;
+  std::vector<int64_t> dims;
+  std::string text;
+  bool queued = false;  // has its place in the order of the file
+  bool done = false;    // nothing more will be added
+  bool has_slots = false;
+  bool keep_unfinished = false;  // written at the end of the step even when nobody finished it
+  uint32_t open_index = 0;       // place among the recorder's open records
+
+  void Clear();
+  void Null() { Push(NodeType::kNull); }
+  void Bool(bool v) { Push(NodeType::kBool).i = v; }
+  void Int(int64_t v) { Push(NodeType::kInt).i = v; }
+  void Float(double v) { Push(NodeType::kFloat).d = v; }
+  void EmptyDict() { Push(NodeType::kEmptyDict); }
+  void String(std::string_view s) { PushText(NodeType::kString, s); }
+  void Json(std::string_view s) { PushText(NodeType::kJson, s); }
+  void Key(std::string_view s) { PushText(NodeType::kKey, s); }
+  void KeyLiteral(const char* s) { Push(NodeType::kKeyLiteral).literal = s; }
+  void BeginList() { Push(NodeType::kListBegin); }
+  void EndList() { Push(NodeType::kListEnd); }
+  void BeginDict() { Push(NodeType::kDictBegin); }
+  void EndDict() { Push(NodeType::kDictEnd); }
+  /// {"type": type, "value": value}; `type` is of static storage.
+  void Typed(const char* type, std::string_view value);
+  TensorRecord& Tensor();
+  /// Position to which Rewind() returns when a value turns out to be unreadable half way.
+  size_t Mark() const { return nodes.size(); }
+  void Rewind(size_t mark) { nodes.resize(mark); }
+
+ private:
+  Node& Push(NodeType type);
+  void PushText(NodeType type, std::string_view s);
+};
+
+}  // namespace msprobe

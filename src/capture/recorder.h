@@ -1,0 +1,106 @@
+// Takes the records of one step and writes dump.json, stack.json and construct.json while the step runs.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/status.h"
+#include "capture/construct.h"
+#include "capture/record.h"
+#include "capture/stack_table.h"
+#include "dump/writer.h"
+
+namespace msprobe {
+
+struct StepFiles {
+  std::string dir;  // exists
+  std::string task, level, framework = "pytorch";
+  bool extra_info = true;  // stack.json and construct.json
+};
+
+/// Calls may come from any thread. Formatting and writing happen on a thread of the recorder's own, in the order in which
+/// records were committed; memory holds a bounded number of records. After an error (disk full, ...) records are dropped and the
+/// error is returned by Flush() and Close().
+class Recorder {
+ public:
+  Recorder() = default;
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+  ~Recorder();
+
+  /// Begins a step, or goes on with the open one. Existing files are replaced.
+  Status Open(const StepFiles& files);
+  bool is_open() const { return dump_ != nullptr; }
+
+  /// A record to fill; must be given back by Commit() or Discard(), or is taken back by Close().
+  Record* Acquire(const OpName& name);
+  /// Its place in dump.json is here, though it is not finished.
+  void Reserve(Record* record);
+  /// It is finished; without a reserved place it stands here.
+  void Commit(Record* record);
+  void Discard(Record* record);
+
+  /// Everything committed so far is in the files, and the files are complete JSON.
+  Status Flush();
+  /// Flush, with what is unfinished, and forget the step.
+  Status Close();
+  uint64_t committed() const { return committed_; }
+
+  /// Called before records with deferred values are formatted, on the thread that hands them over.
+  void set_slot_resolver(std::function<void(const std::vector<Record*>&)> resolver) { resolver_ = std::move(resolver); }
+
+  /// Both are used under lock(), which is recursive in no way: take it for single calls.
+  std::unique_lock<std::mutex> lock() { return std::unique_lock<std::mutex>(mutex_); }
+  ConstructTracker& construct() { return construct_; }
+  StackTable& stacks() { return stacks_; }
+
+ private:
+  struct Batch {
+    std::vector<Record*> records;
+    std::vector<ParentPair> parents;
+    bool flush = false;
+  };
+  Record* FromPool();
+  void Recycle(Record* record);
+  void RemoveOpen(Record* record);
+  void HandOver(bool flush);
+  void WriterLoop();
+  Status Write(const Batch& batch);
+  Status WriteStacks();
+  Status WaitIdle();
+
+  std::mutex mutex_;  // everything up to the queue
+  std::deque<Record*> order_;
+  std::vector<Record*> open_;
+  ConstructTracker construct_;
+  StackTable stacks_;
+  size_t next_stack_write_ = 0;
+  uint64_t committed_ = 0;
+  size_t ready_ = 0;  // done records in order_
+  std::function<void(const std::vector<Record*>&)> resolver_;
+  StepFiles files_;
+
+  std::mutex queue_mutex_;
+  std::condition_variable queue_changed_, idle_;
+  std::deque<Batch> queue_;
+  size_t queued_records_ = 0;
+  bool busy_ = false, quit_ = false;
+  Status error_;
+  std::thread writer_;
+
+  std::mutex pool_mutex_;
+  std::vector<Record*> pool_;
+
+  // The writer thread's, and Open()'s and Close()'s while it is idle.
+  std::unique_ptr<GrowingJsonFile> dump_, construct_file_;
+  std::string text_;
+  size_t unflushed_ops_ = 0, unflushed_bytes_ = 0;
+};
+
+}  // namespace msprobe
