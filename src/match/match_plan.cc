@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/text.h"
 #include "match/op_name.h"
@@ -148,9 +149,26 @@ class Window {
 
 std::vector<std::pair<uint32_t, uint32_t>> AlignSequences(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b,
                                                           uint32_t max_edits) {
+  // What only one side has can never pair; without it the window sees further.
+  const std::unordered_set<uint32_t> in_a(a.begin(), a.end()), in_b(b.begin(), b.end());
+  std::vector<uint32_t> ids_a, at_a, ids_b, at_b;
+  const auto keep = [](const std::vector<uint32_t>& from, const std::unordered_set<uint32_t>& other, std::vector<uint32_t>* ids,
+                       std::vector<uint32_t>* at) {
+    for (uint32_t i = 0; i < from.size(); ++i) {
+      if (!other.count(from[i])) continue;
+      ids->push_back(from[i]);
+      at->push_back(i);
+    }
+  };
+  keep(a, in_b, &ids_a, &at_a);
+  keep(b, in_a, &ids_b, &at_b);
   std::vector<std::pair<uint32_t, uint32_t>> pairs;
-  Window window(a, b, std::max<uint32_t>(max_edits, 1));
-  for (size_t x = 0, y = 0; x < a.size() && y < b.size();) window.Run(&x, &y, &pairs);
+  Window window(ids_a, ids_b, std::max<uint32_t>(max_edits, 1));
+  for (size_t x = 0, y = 0; x < ids_a.size() && y < ids_b.size();) window.Run(&x, &y, &pairs);
+  for (auto& [x, y] : pairs) {
+    x = at_a[x];
+    y = at_b[y];
+  }
   return pairs;
 }
 
