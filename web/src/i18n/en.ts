@@ -56,7 +56,6 @@ export const en = {
   'graph.label': 'Graph of {side}. Arrow keys move, Enter opens or closes a module.',
   'graph.level': 'level {level}',
   'graph.hides': 'contains {list}',
-  'graph.empty': 'This side has no nodes',
   'search.placeholder': 'Search nodes',
   'search.label': 'Search nodes by name',
   'search.hits': '{total} nodes',

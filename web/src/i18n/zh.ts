@@ -58,7 +58,6 @@ export const zh: Catalogue = {
   'graph.label': '{side}的图。方向键移动，回车展开或折叠模块。',
   'graph.level': '第 {level} 层',
   'graph.hides': '包含 {list}',
-  'graph.empty': '此侧没有节点',
   'search.placeholder': '搜索节点',
   'search.label': '按名称搜索节点',
   'search.hits': '{total} 个节点',

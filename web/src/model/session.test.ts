@@ -1,0 +1,177 @@
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { ApiError, type Api, type SearchQuery } from '../api/client';
+import type { GraphRef, NodeSummary, Side } from '../api/types';
+import { Session } from './session';
+import { INITIAL, readPreferences, Store, writePreferences } from './store';
+import { nextShown, previousShown, ROOT, type TreeNode } from './tree';
+
+/** name -> children; both sides hold the same nodes, golden ones are called "g.…" below the root. */
+const SHAPE: Record<string, string[]> = {
+  [ROOT]: ['m.0', 'm.1'],
+  'm.0': ['m.0.a', 'm.0.b'],
+  'm.1': ['m.1.a'],
+};
+const BAD = ['m.0.b', 'm.1.a'];
+
+const onSide = (side: Side, name: string) => (side === 'Bench' && name !== ROOT ? `g.${name}` : name);
+const plain = (name: string) => name.replace(/^g\./, '');
+
+function summary(side: Side, name: string): NodeSummary {
+  const order = ['m.0.a', 'm.0.b', 'm.0', 'm.1.a', 'm.1', ROOT].indexOf(name);
+  const counts = { error: 0, warning: 0, unmatched: 0 };
+  const matched = onSide(side === 'NPU' ? 'Bench' : 'NPU', name);
+  const precision = side === 'NPU' && BAD.includes(name) ? 1 : null;
+  return { name: onSide(side, name), label: name, type: 0, children: SHAPE[name]?.length ?? 0, order, precision, overflow: null, matched, micro_step: 0, counts };
+}
+
+class TableApi implements Api {
+  calls: string[] = [];
+  gate: Promise<void> | null = null;
+  async files() {
+    return { root: '/d', files: [], skipped: [] };
+  }
+  async config() {
+    return { graph_type: 'compare' as const, task: 'summary', micro_steps: 1, overflow_check: false, colors: null, tool_tip: null, ranks: [0, 1], steps: [0, 5] };
+  }
+  async summary() {
+    const totals = { nodes: 6, pass: 0, warning: 0, error: BAD.length, unmatched: 0, none: 4 };
+    return { npu: totals, bench: totals, first_error: summary('NPU', BAD[0]!) };
+  }
+  async children(graph: GraphRef, side: Side, name: string) {
+    this.calls.push(`${graph.step}/${graph.rank} ${side} ${name}`);
+    await this.gate;
+    return { node: summary(side, plain(name)), children: (SHAPE[plain(name)] ?? []).map((kid) => summary(side, kid)) };
+  }
+  async path(_graph: GraphRef, side: Side, name: string) {
+    const parent = Object.keys(SHAPE).find((key) => SHAPE[key]!.includes(plain(name)));
+    if (!parent) throw new ApiError(`no node ${name}`, 404);
+    const way = parent === ROOT ? [ROOT] : [ROOT, parent];
+    return [...way.map((ancestor) => onSide(side, ancestor)), name];
+  }
+  async node(_graph: GraphRef, side: Side, name: string) {
+    return { node: summary(side, plain(name)), inputs: [], outputs: [], stack: [name], merge_info: [], partner: null };
+  }
+  async search(_graph: GraphRef, side: Side, { q, level }: SearchQuery) {
+    const hits = ['m.0.a', 'm.0.b', 'm.0', 'm.1.a', 'm.1'].filter((name) => name.includes(q) && (level !== 'error' || BAD.includes(name)));
+    return { total: hits.length, hits: hits.map((name) => summary(side, name)) };
+  }
+}
+
+let api: TableApi;
+let session: Session;
+let links: string[];
+
+beforeEach(async () => {
+  api = new TableApi();
+  links = [];
+  session = new Session(new Store(), api, (hash) => links.push(hash));
+  await session.open({ file: 'x.vis.db' });
+});
+
+const npu = (name: string): TreeNode => session.tree('NPU')!.get(name)!;
+const bench = (name: string): TreeNode => session.tree('Bench')!.get(`g.${name}`)!;
+
+describe('expansion', () => {
+  it('fetches children once and opens the partner too', async () => {
+    await Promise.all([session.setOpen('NPU', npu('m.0'), true), session.setOpen('NPU', npu('m.0'), true)]);
+    expect(npu('m.0').open && bench('m.0').open).toBe(true);
+    expect(api.calls.filter((call) => call === '0/0 NPU m.0')).toHaveLength(1);
+    await session.toggle('Bench', bench('m.0'));
+    expect(npu('m.0').open || bench('m.0').open).toBe(false);
+  });
+  it('leaves the partner alone when expansion is not synchronised', async () => {
+    session.store.set({ sync: false });
+    await session.setOpen('NPU', npu('m.0'), true);
+    expect([npu('m.0').open, bench('m.0').open]).toEqual([true, false]);
+  });
+  it('walks in the order things are drawn', async () => {
+    await session.setOpen('NPU', npu('m.0'), true);
+    const names: string[] = [];
+    for (let at: TreeNode | null = session.tree('NPU')!.root; at; at = nextShown(at)) names.push(at.info.name);
+    expect(names).toEqual([ROOT, 'm.0', 'm.0.a', 'm.0.b', 'm.1']);
+    expect(previousShown(npu('m.1'))).toBe(npu('m.0.b'));
+  });
+});
+
+describe('selection', () => {
+  it('opens the way on both sides, shows the details and links to the node', async () => {
+    const seen: string[] = [];
+    session.onReveal((side, node) => seen.push(`${side} ${node.info.name}`));
+    await session.goTo('NPU', 'm.1.a');
+    expect(npu('m.1').open && bench('m.1').open).toBe(true);
+    expect(seen.sort()).toEqual(['Bench g.m.1.a', 'NPU m.1.a']);
+    expect(session.state.details).toMatchObject({ at: 'ready', value: { stack: ['m.1.a'] } });
+    expect([session.highlighted('NPU'), session.highlighted('Bench')]).toEqual(['m.1.a', 'g.m.1.a']);
+    expect(links.at(-1)).toBe('#file=x.vis.db&step=0&rank=0&side=NPU&node=m.1.a');
+  });
+  it('says so when a node is not there', async () => {
+    await session.goTo('NPU', 'm.9');
+    expect(session.state.notice).toEqual({ text: 'no node m.9', bad: true });
+  });
+  it('keeps the node when step or rank change', async () => {
+    await session.goTo('NPU', 'm.0.b');
+    session.showRank(1);
+    await vi.waitFor(() => expect(session.state.details.at).toBe('ready'));
+    expect(session.state).toMatchObject({ rank: 1, selection: { side: 'NPU', name: 'm.0.b' } });
+  });
+});
+
+describe('findings', () => {
+  it('goes to the first, the next and around', async () => {
+    await session.goToFirstProblem();
+    expect(session.state.selection?.name).toBe('m.0.b');
+    await session.goToProblem(1);
+    expect(session.state.selection?.name).toBe('m.1.a');
+    await session.goToProblem(1);
+    expect(session.state.selection?.name).toBe('m.0.b');
+    await session.goToProblem(-1);
+    expect(session.state.selection?.name).toBe('m.1.a');
+  });
+});
+
+describe('late answers', () => {
+  it('are dropped when another graph was opened meanwhile', async () => {
+    let release = () => {};
+    api.gate = new Promise((done) => (release = done));
+    const late = session.setOpen('NPU', npu('m.0'), true);
+    api.gate = null;
+    await session.open({ file: 'x.vis.db', step: 5 });
+    release();
+    await late;
+    expect(session.state.step).toBe(5);
+    expect(npu('m.0').open).toBe(false);
+  });
+});
+
+describe('search', () => {
+  it('waits for the typing to end, then lists and jumps', async () => {
+    session.search({ query: 'm' });
+    session.search({ query: '.b' });
+    await vi.waitFor(() => expect(session.state.search.result).toMatchObject({ at: 'ready', value: { total: 1 } }));
+    session.moveInSearch(1);
+    session.takeHit(session.state.search.active);
+    await vi.waitFor(() => expect(session.state.selection?.name).toBe('m.0.b'));
+  });
+  it('goes around in the list', async () => {
+    session.search({ level: 'error' });
+    await vi.waitFor(() => expect(session.state.search.result.at).toBe('ready'));
+    session.moveInSearch(-1);
+    expect(session.state.search.active).toBe(1);
+    session.moveInSearch(1);
+    expect(session.state.search.active).toBe(0);
+  });
+});
+
+describe('preferences', () => {
+  it('come back, and nonsense does not', () => {
+    const kept = new Map<string, string>();
+    const storage = { getItem: (key: string) => kept.get(key) ?? null, setItem: (key: string, value: string) => void kept.set(key, value) };
+    writePreferences(storage, { theme: 'dark', file: 'secret' });
+    writePreferences(storage, { language: 'zh' });
+    expect(readPreferences(storage, INITIAL)).toEqual({ ...INITIAL, theme: 'dark', language: 'zh' });
+    for (const text of ['{', '[]', '7', '{"theme":"red","split":"x"}']) {
+      storage.setItem('msprobe.page', text);
+      expect(readPreferences(storage, INITIAL)).toEqual(INITIAL);
+    }
+  });
+});
