@@ -196,6 +196,8 @@ std::string ToJson(const GraphSummary& summary) {
   }
   Key(out, "first_error");
   OptionalNode(out, summary.first_error);
+  Key(out, "first_warning");
+  OptionalNode(out, summary.first_warning);
   Key(out, "overflow");
   Numbers(out, {{"medium", summary.medium}, {"high", summary.high}, {"critical", summary.critical}});
   Key(out, "first_overflow");

@@ -177,15 +177,17 @@ StatusOr<GraphSummary> Viewer::Summary(const GraphKey& key) {
   GraphSummary out;
   out.npu = Summarize(*held.graph, npu);
   if (held.graph->compared) out.bench = Summarize(*held.graph, held.graph->bench);
-  uint32_t first_error = kNoNode, first_overflow = kNoNode;
+  uint32_t first_error = kNoNode, first_warning = kNoNode, first_overflow = kNoNode;
   for (uint32_t i = 0; i < npu.size(); ++i) {
     const TreeNode& n = npu[i];
     if (n.level == Level::kError && first_error == kNoNode) first_error = i;
+    if (n.level == Level::kWarning && first_warning == kNoNode) first_warning = i;
     if (n.overflow == Overflow::kNone) continue;
     ++(n.overflow == Overflow::kMedium ? out.medium : n.overflow == Overflow::kHigh ? out.high : out.critical);
     if (first_overflow == kNoNode || (out.critical == 1 && n.overflow == Overflow::kCritical)) first_overflow = i;
   }
   if (first_error != kNoNode) out.first_error = held.Summary(Side::kNpu, first_error);
+  if (first_warning != kNoNode) out.first_warning = held.Summary(Side::kNpu, first_warning);
   if (first_overflow != kNoNode) out.first_overflow = held.Summary(Side::kNpu, first_overflow);
   return out;
 }

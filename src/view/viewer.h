@@ -47,7 +47,7 @@ struct SideSummary {
 struct GraphSummary {
   SideSummary npu;
   std::optional<SideSummary> bench;
-  std::optional<NodeSummary> first_error, first_overflow;
+  std::optional<NodeSummary> first_error, first_warning, first_overflow;
   uint64_t medium = 0, high = 0, critical = 0;
 };
 

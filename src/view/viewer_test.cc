@@ -48,6 +48,7 @@ TEST_F(ViewerTest, Summary) {
   EXPECT_EQ(summary->bench->none, 6u);
   ASSERT_TRUE(summary->first_error.has_value());
   EXPECT_EQ(summary->first_error->name, "Functional.linear.0.forward");
+  EXPECT_EQ(summary->first_warning->name, "Functional.relu.0.forward");
   EXPECT_EQ(summary->first_overflow->name, "Functional.linear.0.forward");
   EXPECT_EQ(summary->critical, 1u);
   EXPECT_EQ(summary->high, 1u);

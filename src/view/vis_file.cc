@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 namespace msprobe::view {
@@ -63,6 +64,20 @@ StatusOr<std::vector<int64_t>> Distinct(const SqliteDb& db, std::string_view col
 struct VisFile::Connection {
   SqliteDb db;
   SqliteStatement graph, record;
+};
+
+// A side with the names of the partners of its nodes, which are nodes once the other side is there.
+struct VisFile::LoadedSide {
+  Tree* tree;
+  std::vector<std::pair<uint64_t, uint32_t>> links;  // into link_names, one a node
+  std::string link_names;
+
+  void LinkTo(const Tree& other) {
+    for (uint32_t i = 0; i < tree->size(); ++i) {
+      const auto [at, length] = links[i];
+      if (length != 0) tree->SetPartner(i, other.Find(std::string_view(link_names).substr(at, length)));
+    }
+  }
 };
 
 // A connection goes back to the pool only after a query that ended well.
@@ -163,9 +178,10 @@ Status VisFile::ReadConfig(Connection* connection) {
   return OkStatus();
 }
 
-Status VisFile::LoadSide(Connection* connection, int64_t step, int64_t rank, std::string_view side, Tree* tree,
-                         std::vector<std::pair<uint64_t, uint32_t>>* links, std::string* link_names) const {
-  SqliteStatement& query = connection->graph;
+Status VisFile::LoadSide(int64_t step, int64_t rank, std::string_view side, LoadedSide* out) const {
+  MSP_ASSIGN_OR_RETURN(auto borrowed, Borrow());
+  Lease lease(this, std::move(borrowed));
+  SqliteStatement& query = lease->graph;
   query.Reset();
   query.Bind(1, step);
   query.Bind(2, rank);
@@ -180,40 +196,38 @@ Status VisFile::LoadSide(Connection* connection, int64_t step, int64_t rank, std
     if (query.IsNumber(5)) node.level = LevelOf(md5_inverted_ ? 1 - query.Real(5) : query.Real(5));
     node.overflow = OverflowOf(query.Text(6));
     node.micro_step = query.Int(7);
-    if (Status added = tree->Add(node, query.Text(2), query.Text(4)); !added.ok()) {
+    if (Status added = out->tree->Add(node, query.Text(2), query.Text(4)); !added.ok()) {
       return BadInput(fmt::format("{} {}", shown_, added.message()));
     }
     const std::string partner = LastText(query.Text(8));
-    links->emplace_back(link_names->size(), static_cast<uint32_t>(partner.size()));
-    *link_names += partner;
+    out->links.emplace_back(out->link_names.size(), static_cast<uint32_t>(partner.size()));
+    out->link_names += partner;
   }
   query.Reset();
-  tree->Link();
+  lease.Return();
+  out->tree->Link();
   return OkStatus();
 }
 
 StatusOr<RankGraph> VisFile::LoadGraph(int64_t step, int64_t rank) const {
-  MSP_ASSIGN_OR_RETURN(auto borrowed, Borrow());
-  Lease lease(this, std::move(borrowed));
   RankGraph graph;
   graph.compared = config_.compared;
-  std::vector<std::pair<uint64_t, uint32_t>> links[2];
-  std::string names[2];
-  Tree* trees[2] = {&graph.npu, &graph.bench};
-  MSP_RETURN_IF_ERROR(LoadSide(lease.get(), step, rank, "NPU", trees[0], &links[0], &names[0]));
-  MSP_RETURN_IF_ERROR(LoadSide(lease.get(), step, rank, "Bench", trees[1], &links[1], &names[1]));
-  lease.Return();
+  LoadedSide npu{&graph.npu, {}, {}}, bench{&graph.bench, {}, {}};
+  Status bench_status;
+  // The sides are read at the same time: the first look at a large graph is what a person waits for.
+  std::thread other([&] { bench_status = LoadSide(step, rank, "Bench", &bench); });
+  const Status npu_status = LoadSide(step, rank, "NPU", &npu);
+  other.join();
+  if (!npu_status.ok()) return npu_status;
+  if (!bench_status.ok()) return bench_status;
   if (graph.npu.empty() && graph.bench.empty()) {
     return BadInput(fmt::format("{} has no graph of step {} rank {}: choose from the steps and ranks that it lists",
                                 shown_, step, rank));
   }
-  for (int s = 0; s < 2; ++s) {
-    for (uint32_t i = 0; i < trees[s]->size(); ++i) {
-      const auto [at, length] = links[s][i];
-      if (length != 0) trees[s]->SetPartner(i, trees[1 - s]->Find(std::string_view(names[s]).substr(at, length)));
-    }
-  }
-  for (Tree* tree : trees) tree->Count(graph.compared);
+  npu.LinkTo(graph.bench);
+  bench.LinkTo(graph.npu);
+  graph.npu.Count(graph.compared);
+  graph.bench.Count(graph.compared);
   return graph;
 }
 

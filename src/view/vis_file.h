@@ -52,14 +52,14 @@ class VisFile {
 
  private:
   struct Connection;
+  struct LoadedSide;
   class Lease;
   VisFile(std::string path, std::string_view shown);
   StatusOr<std::unique_ptr<Connection>> Connect() const;
   StatusOr<std::unique_ptr<Connection>> Borrow() const;
   void GiveBack(std::unique_ptr<Connection> connection) const;
   Status ReadConfig(Connection* connection);
-  Status LoadSide(Connection* connection, int64_t step, int64_t rank, std::string_view side, Tree* tree,
-                  std::vector<std::pair<uint64_t, uint32_t>>* links, std::string* link_names) const;
+  Status LoadSide(int64_t step, int64_t rank, std::string_view side, LoadedSide* out) const;
 
   std::string path_, shown_;
   VisConfig config_;
