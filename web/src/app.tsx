@@ -37,6 +37,7 @@ export function App({ views }: { views: Views }) {
 function GraphPage({ views }: { views: Views }) {
   const t = useText();
   const height = useApp((state) => state.detailsHeight);
+  const ready = useApp((state) => state.graph.at === 'ready');
   const prefer = usePrefer();
   const max = Math.max(200, window.innerHeight - 260);
   return (
@@ -45,19 +46,23 @@ function GraphPage({ views }: { views: Views }) {
       <div class="graph-area">
         <Graphs views={views} />
       </div>
-      <Splitter
-        label={t('view.detailsSize')}
-        vertical={false}
-        value={height}
-        min={80}
-        max={max}
-        step={20}
-        onMove={(event) => window.innerHeight - event.clientY}
-        onChange={(value) => prefer({ detailsHeight: Math.round(value) })}
-      />
-      <div class="details-area" style={{ height: `${Math.min(height, max)}px` }}>
-        <Details />
-      </div>
+      {ready && (
+        <>
+          <Splitter
+            label={t('view.detailsSize')}
+            vertical={false}
+            value={height}
+            min={80}
+            max={max}
+            step={20}
+            onMove={(event) => window.innerHeight - event.clientY}
+            onChange={(value) => prefer({ detailsHeight: Math.round(value) })}
+          />
+          <div class="details-area" style={{ height: `${Math.min(height, max)}px` }}>
+            <Details />
+          </div>
+        </>
+      )}
     </main>
   );
 }

@@ -25,7 +25,7 @@ it('counts what a closed node hides, without the node itself, worst first', () =
     { status: 'warning', count: 2 },
     { status: 'unmatched', count: 1 },
   ]);
-  expect(hiddenBelow(node({ counts, overflow: 'high' }), 'overflow', true)).toEqual([{ status: 'critical', count: 3 }]);
+  expect(hiddenBelow(node({ counts, overflow: 'high' }), 'overflow', true)).toEqual([{ status: 'high', count: 3 }]);
   expect(hiddenBelow(node({ counts }), 'precision', false)).toEqual([]);
   expect(hiddenBelow(node({ counts, children: 0 }), 'precision', true)).toEqual([]);
 });

@@ -30,7 +30,7 @@ export function hiddenBelow(node: NodeSummary, mode: ColorMode, compared: boolea
   const { counts } = node;
   if (mode === 'overflow') {
     const count = (counts.overflow ?? 0) - (node.overflow ? 1 : 0);
-    if (count > 0) found.push({ status: 'critical', count });
+    if (count > 0) found.push({ status: 'high', count }); // the levels are not counted apart
     return found;
   }
   if (!compared) return found;

@@ -100,6 +100,12 @@ export function buildTable(details: NodeDetails): ItemTable {
   return { pairs, ...columnsOf(pairs) };
 }
 
+/** A scalar's value is also its Max; only what is not (a None, a text) needs a column. */
+function saysNothingNew(row: Row | null): boolean {
+  const value = row?.values['value'];
+  return value === undefined || value === 'null' || value === row?.values['Max'];
+}
+
 /** Union of the columns. Those no golden row has, though rows were compared, are the comparison's. */
 function columnsOf(pairs: Pair[]): Pick<ItemTable, 'compared' | 'valued' | 'rest'> {
   const all = new Set<string>();
@@ -118,6 +124,9 @@ function columnsOf(pairs: Pair[]): Pick<ItemTable, 'compared' | 'valued' | 'rest
     if (LAST.includes(key)) columns.rest.push(key);
     else if (hasComparison && !golden.has(key) && !VALUE_ORDER.includes(key)) columns.compared.push(key);
     else columns.valued.push(key);
+  }
+  if (pairs.every((pair) => saysNothingNew(pair.target) && saysNothingNew(pair.golden))) {
+    columns.valued = columns.valued.filter((key) => key !== 'value');
   }
   columns.valued.sort((a, b) => rank(VALUE_ORDER, a) - rank(VALUE_ORDER, b));
   columns.rest.sort((a, b) => rank(LAST, a) - rank(LAST, b));

@@ -100,6 +100,9 @@ function Stacks({ details }: { details: NodeDetails }) {
   );
 }
 
+/** Frames of the machinery, which are in every stack. */
+const LIBRARY = /[\\/](torch|msprobe)[\\/]/;
+
 function Stack({ title, lines }: { title: string; lines: string[] }) {
   const t = useText();
   const copy = useCopy();
@@ -118,7 +121,9 @@ function Stack({ title, lines }: { title: string; lines: string[] }) {
       ) : (
         <ol class="stack">
           {lines.map((line, index) => (
-            <li key={index}>{line.replace(/\s*\n\s*/g, '  ').trim()}</li>
+            <li key={index} class={LIBRARY.test(line) ? 'muted' : ''}>
+              {line.replace(/\s*\n\s*/g, '  ').trim()}
+            </li>
           ))}
         </ol>
       )}

@@ -162,7 +162,7 @@ function PaneHead({ title, side, tree, views, zoom }: PaneHeadProps) {
     <div class={`pane-head ${side}`}>
       <strong>{title}</strong>
       <span class="pane-name" title={name ?? ''}>
-        {node?.info.name ?? ''}
+        <bdi>{node?.info.name ?? ''}</bdi>
       </span>
       {status && status !== 'none' && <StatusChip status={status} />}
       <span class="spacer" />

@@ -6,7 +6,7 @@ import { useApp, useText } from './context';
 import { Note } from './states';
 import { StatusChip } from './status_dot';
 
-const WORDS = new Set(['dtype', 'shape', 'md5', 'value']);
+const WORDS = new Set(['dtype', 'shape', 'md5', 'value', 'requires_grad', 'type', 'group_ranks', 'group_id', 'Requires_grad Consistent']);
 const FIRST_PAIRS = 100; // more are drawn on demand: optimizer nodes hold thousands
 
 /** Inputs, parameters and outputs; the two sides of an item stand below each other, its differences once beside them. */
@@ -97,7 +97,7 @@ function PairRows({ pair, table, compared }: PairProps) {
           )}
           <td class="side">{t(`side.${side}`)}</td>
           <Values row={side === 'NPU' ? target : golden} columns={valued} />
-          {index === 0 && differences.map((column) => <Value key={column} text={target?.values[column]} span={sides.length} kind="difference" />)}
+          {index === 0 && differences.map((column) => <Value key={column} text={target?.values[column]} span={sides.length} kind="number difference" />)}
           <Values row={side === 'NPU' ? target : golden} columns={rest} />
         </tr>
       ))}
@@ -114,7 +114,7 @@ function Values({ row, columns }: { row: Row | null; columns: string[] }) {
   return (
     <>
       {columns.map((column) => (
-        <Value key={column} text={row?.values[column]} />
+        <Value key={column} text={row?.values[column]} kind={WORDS.has(column) ? '' : 'number'} />
       ))}
     </>
   );
@@ -126,8 +126,7 @@ function Value({ text, span, kind = '' }: { text: string | undefined; span?: num
   const full = text?.trim() ?? '';
   const empty = full === '' || full === 'null';
   const shown = empty ? '–' : shortNumber(full).replace(/^torch\./, '');
-  const isNumber = /^[+-]?(\d|\.\d)[\d.]*(e[+-]?\d+)?%?$/i.test(full) || NON_FINITE.test(full) || kind === 'difference';
-  const classes = [kind, isNumber ? 'number' : '', NON_FINITE.test(full) ? 'not-finite' : '', empty ? 'nothing' : ''];
+  const classes = [kind, NON_FINITE.test(full) ? 'not-finite' : '', empty ? 'nothing' : ''];
   return (
     <td class={classes.filter(Boolean).join(' ')} rowSpan={span} title={empty ? '' : full} data-full={empty ? '' : full}>
       {shown}

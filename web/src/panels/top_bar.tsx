@@ -20,7 +20,9 @@ export function TopBar({ onHelp }: { onHelp: () => void }) {
         <>
           <button class="file-name" onClick={() => session.closeFile()} title={`${file} – ${t('files.back')}`}>
             <Icon name="back" />
-            <span>{file}</span>
+            <span>
+              <bdi>{file}</bdi>
+            </span>
           </button>
           <GraphSelectors />
         </>

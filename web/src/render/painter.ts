@@ -91,7 +91,7 @@ export class Painter {
     ctx.setLineDash([]);
     const hidden = isOpen ? [] : hiddenBelow(node.info, frame.mode, frame.compared);
     const worst = hidden[0];
-    if (worst) this.paintStripe(block, frame.palette.status[worst.status]);
+    if (worst && worst.status !== statusOf(node.info, frame.mode, frame.compared)) this.paintStripe(block, frame.palette.status[worst.status]);
     let right = x + width - 8;
     for (const { status, count } of [...hidden].reverse()) right = this.paintBadge(right, y, count, frame.palette.status[status], frame);
     if (node.info.children > 0) {
@@ -201,6 +201,11 @@ export class Painter {
     if (frame.partner) ctx.setLineDash([6, 3]);
     ctx.stroke();
     ctx.setLineDash([]);
+    // A line of the ground inside keeps the ring apart from fills of its own colour.
+    this.shape(block.x + 1, block.y + 1, block.width - 2, BLOCK - 2, block.node, isOpen);
+    ctx.strokeStyle = frame.palette.surface;
+    ctx.lineWidth = 1;
+    ctx.stroke();
   }
 
   private widthOf(font: string, text: string): number {

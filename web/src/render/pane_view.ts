@@ -10,6 +10,7 @@ export const ZOOM_MAX = 3;
 const BAR = 12; // width of the scroll bar's strip
 const THUMB_MIN = 28;
 const SCROLL_MS = 160;
+const WIDEST = 1000; // wider blocks only part a name from its badges
 
 export interface PaneEvents {
   /** The pane moved by the user's hand; the other one may follow. */
@@ -79,19 +80,19 @@ export class PaneView {
   // --- where things are
 
   private contentWidth(): number {
-    return Math.max((this.width - BAR) / this.zoomBy, neededWidth(this.tree));
+    return Math.max(Math.min((this.width - BAR) / this.zoomBy, WIDEST), neededWidth(this.tree));
   }
 
   private maxScroll(): { x: number; y: number } {
     return {
-      x: Math.max(0, this.contentWidth() * this.zoomBy - (this.width - BAR)),
+      x: this.contentWidth() * this.zoomBy - (this.width - BAR),
       y: Math.max(0, contentHeight(this.tree) * this.zoomBy - this.height),
     };
   }
 
   private clampScroll(): void {
     const max = this.maxScroll();
-    this.scrollX = Math.min(Math.max(this.scrollX, 0), max.x);
+    this.scrollX = max.x > 0 ? Math.min(Math.max(this.scrollX, 0), max.x) : max.x / 2; // what is narrow stands in the middle
     this.scrollY = Math.min(Math.max(this.scrollY, 0), max.y);
   }
 
