@@ -1,12 +1,9 @@
 #include "dump/json.h"
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"
-#include <rapidjson/error/en.h>
-#include <rapidjson/memorystream.h>
-#pragma GCC diagnostic pop
+#include <limits>
 
-#include "dump/scan.h"
+#include "dump/json_parser.h"
+#include "dump/members.h"
 
 namespace msprobe {
 namespace {
@@ -14,17 +11,18 @@ namespace {
 // Holds the values of nearly every op; what is larger goes to chunks that are freed at the next parse.
 constexpr size_t kPoolBytes = size_t{64} << 10;
 
-// The nesting is bounded before the parser runs, so its recursion is too.
-constexpr unsigned kFlags =
-    rapidjson::kParseFullPrecisionFlag | rapidjson::kParseNanAndInfFlag | rapidjson::kParseTrailingCommasFlag;
-
 }  // namespace
 
 JsonPool::JsonPool()
     : buffer(new char[kPoolBytes]),
       allocator(new rapidjson::MemoryPoolAllocator<>(buffer.get(), kPoolBytes, kPoolBytes)) {}
 JsonPool::JsonPool(JsonPool&&) noexcept = default;
-JsonPool& JsonPool::operator=(JsonPool&&) noexcept = default;
+JsonPool& JsonPool::operator=(JsonPool&& o) noexcept {
+  // The allocator goes first: leaving, it still writes into its buffer.
+  allocator = std::move(o.allocator);
+  buffer = std::move(o.buffer);
+  return *this;
+}
 JsonPool::~JsonPool() = default;
 
 Status ParseJson(std::string_view text, std::string_view what, JsonDoc* doc, uint64_t base) {
@@ -34,19 +32,18 @@ Status ParseJson(std::string_view text, std::string_view what, JsonDoc* doc, uin
     text.remove_prefix(3);
     base += 3;
   }
-  if (NestingDepth(text) > static_cast<uint64_t>(kMaxJsonDepth)) {
-    return BadInput(std::string(what) + " is nested deeper than " + std::to_string(kMaxJsonDepth) +
-                    " levels: no dump is, check where the file comes from");
+  // A document counts in 32 bits.
+  if (text.size() > std::numeric_limits<uint32_t>::max()) {
+    return BadInput(std::string(what) + " is larger than 4 GB: no op is, check where the file comes from");
   }
-  rapidjson::MemoryStream stream(text.data(), text.size());
-  doc->ParseStream<kFlags, rapidjson::UTF8<>>(stream);
-  if (!doc->HasParseError()) return OkStatus();
-  const uint64_t at = base + doc->GetErrorOffset();
-  std::string why = rapidjson::GetParseError_En(doc->GetParseError());
-  if (!why.empty() && why.back() == '.') why.pop_back();
+  JsonParser parser(text);
+  doc->Populate(parser);
+  if (parser.expected().empty()) return OkStatus();
   doc->SetNull();
-  return BadInput(std::string(what) + " is not valid JSON at byte " + std::to_string(at) + " (" + why +
-                  "): restore the file or dump again");
+  const size_t at = parser.position();
+  return BadInput(std::string(what) + " is not valid JSON at byte " + std::to_string(base + at) + ": expected " +
+                  std::string(parser.expected()) + " but found " +
+                  (at < text.size() ? ShownByte(text[at]) : "the end") + ", restore the file or dump again");
 }
 
 const JsonValue* Find(const JsonValue& v, std::string_view key) {

@@ -1,4 +1,4 @@
-// JSON values of one op. RapidJSON with a pool allocator: a document is reused, so parsing an op allocates nothing.
+// JSON values of one op: RapidJSON documents over a pool that is reused, so parsing an op allocates nothing.
 #pragma once
 
 #ifndef RAPIDJSON_HAS_STDSTRING
@@ -42,9 +42,10 @@ class JsonDoc : private JsonPool, public rapidjson::Document {
   using rapidjson::Document::operator[];
 };
 
-/// Bare NaN and Infinity are accepted, because healthy dumps hold them, and so are trailing commas; deeper nesting than
-/// kMaxJsonDepth is refused before anything is built. `what` names the text in errors; `base` is where `text` starts in
-/// its file, so that the byte in the error is the file's. A byte order mark is skipped.
+/// Bare NaN and Infinity are accepted, because healthy dumps hold them, and so are trailing commas; the parser does not
+/// recurse and refuses deeper nesting than kMaxJsonDepth. Numbers are read exactly; beyond double they are 0 or
+/// infinite, as in Python. `what` names the text in errors; `base` is where `text` starts in its file, so that the byte
+/// in the error is the file's. A byte order mark is skipped.
 inline constexpr int kMaxJsonDepth = 400;
 Status ParseJson(std::string_view text, std::string_view what, JsonDoc* doc, uint64_t base = 0);
 

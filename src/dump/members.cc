@@ -1,19 +1,16 @@
 #include "dump/members.h"
 
+#include "base/text.h"
 #include "dump/json.h"
 #include "dump/scan.h"
 
 namespace msprobe {
-namespace {
-
-std::string Show(char c) {
+std::string ShownByte(char c) {
   static constexpr char kHex[] = "0123456789abcdef";
-  const unsigned char u = static_cast<unsigned char>(c);
+  const auto u = static_cast<unsigned char>(c);
   if (u >= 0x20 && u < 0x7F) return std::string("'") + c + "'";
   return std::string("byte 0x") + kHex[u >> 4] + kHex[u & 15];
 }
-
-}  // namespace
 
 MemberScanner::Step MemberScanner::NextKey(Member* m) {
   pos_ = SkipSpace(text_, pos_);
@@ -78,7 +75,7 @@ StatusOr<JsonText> OpenObject(const MappedFile& file, std::string_view what) {
   }
   const size_t start = SkipSpace(json.text, json.text.substr(0, 3) == "\xEF\xBB\xBF" ? 3 : 0);
   if (start == json.text.size() || json.text[start] != '{') {
-    const std::string found = start == json.text.size() ? "the end of the file" : Show(json.text[start]);
+    const std::string found = start == json.text.size() ? "the end of the file" : ShownByte(json.text[start]);
     return BadInput(file.path() + " is not " + std::string(what) + ": expected '{' at byte " + std::to_string(start) +
                     " but found " + found + ", check the path");
   }
@@ -93,9 +90,17 @@ Status CheckEnd(const MappedFile& file, std::string_view text, size_t end) {
 }
 
 Status BadByte(const MappedFile& file, std::string_view text, size_t pos, std::string_view expected) {
-  const std::string found = pos < text.size() ? Show(text[pos]) : "the end of the file";
+  const std::string found = pos < text.size() ? ShownByte(text[pos]) : "the end of the file";
   return BadInput(file.path() + " is damaged at byte " + std::to_string(pos) + ": expected " + std::string(expected) +
                   " but found " + found + ", restore the file or dump again");
+}
+
+std::string Shown(std::string_view name) {
+  constexpr size_t kMost = 200;
+  std::string out;
+  AppendJsonString(out, name.substr(0, kMost), /*ascii=*/false);
+  if (name.size() > kMost) out += "...";
+  return out;
 }
 
 StatusOr<std::string> UnescapeKey(const MappedFile& file, std::string_view key) {

@@ -63,6 +63,10 @@ StatusOr<JsonText> OpenObject(const MappedFile& file, std::string_view what);
 Status CheckEnd(const MappedFile& file, std::string_view text, size_t end);
 /// The error for Step::kBad.
 Status BadByte(const MappedFile& file, std::string_view text, size_t pos, std::string_view expected);
+/// A name from a file as it may stand in a one-line message: quoted, control characters escaped, cut when long.
+std::string Shown(std::string_view name);
+/// A byte as it may stand in a message: 'x' or byte 0x80.
+std::string ShownByte(char c);
 StatusOr<std::string> UnescapeKey(const MappedFile& file, std::string_view key);
 
 }  // namespace msprobe

@@ -66,8 +66,14 @@ Status DumpIndexer::Run() {
   text_ = json.text;
   MemberScanner top(text_, json.begin);
   Member m;
+  std::string plain_key;
   for (;;) {
     Step step = top.NextKey(&m);
+    if (step == Step::kMember && m.escaped) {
+      MSP_ASSIGN_OR_RETURN(plain_key, UnescapeKey(file_, m.key));
+      m.key = plain_key;
+    }
+    if (step == Step::kMember && m.key == "data") has_data_ = false;
     if (step == Step::kMember && m.key == "data" && text_[m.begin] == '{') {
       size_t end = 0;
       MSP_RETURN_IF_ERROR(ReadData(m.begin, &end));
@@ -205,7 +211,7 @@ std::optional<size_t> DumpFile::FindOp(std::string_view name) const {
 Status DumpFile::ParseOp(size_t index, JsonDoc* doc) const {
   const OpSpan& op = ops_[index];
   const std::string_view text = file_.text().substr(op.offset, op.length);
-  Status status = ParseJson(text, "op " + std::string(op.name), doc, op.offset);
+  Status status = ParseJson(text, "op " + Shown(op.name), doc, op.offset);
   return status.ok() ? status : BadInput(path() + ": " + status.message());
 }
 

@@ -171,7 +171,7 @@ TEST(DumpFile, ADamagedOpIsToldWithItsByte) {
   JsonDoc doc;
   const Status status = dump->ParseOp(0, &doc);
   EXPECT_EQ(status.code(), Code::kBadInput);
-  EXPECT_TRUE(Contains(status.message(), "op a")) << status.message();
+  EXPECT_TRUE(Contains(status.message(), "op \"a\"")) << status.message();
   EXPECT_TRUE(Contains(status.message(), "byte " + std::to_string(text.find("oops")))) << status.message();
   EXPECT_TRUE(dump->ParseOp(1, &doc).ok());
 }

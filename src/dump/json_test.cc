@@ -1,0 +1,147 @@
+#include "dump/json.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/text.h"
+#include "dump/reader.h"
+#include "dump/test_files.h"
+#include "dump/writer.h"
+
+namespace msprobe {
+namespace {
+
+void Write(const JsonValue& v, JsonStream* j) {
+  switch (v.GetType()) {
+    case rapidjson::kNullType: return j->Null();
+    case rapidjson::kTrueType:
+    case rapidjson::kFalseType: return j->Bool(v.GetBool());
+    case rapidjson::kStringType: return j->String(Text(v));
+    case rapidjson::kNumberType:
+      if (v.IsDouble()) return j->Number(v.GetDouble());
+      return v.IsUint64() ? j->UInt(v.GetUint64()) : j->Int(v.GetInt64());
+    case rapidjson::kArrayType:
+      j->BeginArray();
+      for (const JsonValue& element : v.GetArray()) Write(element, j);
+      return j->EndArray();
+    case rapidjson::kObjectType:
+      j->BeginObject();
+      for (const auto& member : v.GetObject()) {
+        j->Key(Text(member.name));
+        Write(member.value, j);
+      }
+      return j->EndObject();
+  }
+}
+
+std::string Again(std::string_view text) {
+  JsonDoc doc;
+  const Status status = ParseJson(text, "text", &doc);
+  if (!status.ok()) return status.message();
+  std::string out;
+  JsonStream j(&out);
+  Write(doc, &j);
+  return out;
+}
+
+TEST(ParseJson, Values) {
+  EXPECT_EQ(Again(" [1, -2, 0, -0, 18446744073709551615, -9223372036854775808, 4294967296, -2147483649]"),
+            "[\n 1,\n -2,\n 0,\n 0,\n 18446744073709551615,\n -9223372036854775808,\n 4294967296,\n -2147483649\n]");
+  EXPECT_EQ(
+      Again("[1.5, 1e5, -0.0, 2.2250738585072014e-308, 5e-324, 0.1, 123456789.123456789, 1E+2]"),
+      "[\n 1.5,\n 100000.0,\n -0.0,\n 2.2250738585072014e-308,\n 5e-324,\n 0.1,\n 123456789.12345679,\n 100.0\n]");
+  EXPECT_EQ(Again("[NaN, Infinity, -Infinity, true, false, null, \"\"]"),
+            "[\n NaN,\n Infinity,\n -Infinity,\n true,\n false,\n null,\n \"\"\n]");
+  EXPECT_EQ(Again("[1e400, -1e400, 1e-400, -1e-400, 1e-2147483639, 0.000000001e-2147483639, 18446744073709551616]"),
+            "[\n Infinity,\n -Infinity,\n 0.0,\n -0.0,\n 0.0,\n 0.0,\n 1.8446744073709552e+19\n]");
+  EXPECT_EQ(Again("{\"a\": {}, \"b\": [], }"), "{\n \"a\": {},\n \"b\": []\n}");
+  EXPECT_EQ(Again("\"\\u00e9\\ud83d\\ude00\\\"\\\\\\/\\b\\f\\n\\r\\t\xC3\xA9 long enough for a vector\""),
+            "\"\\u00e9\\ud83d\\ude00\\\"\\\\/\\b\\f\\n\\r\\t\\u00e9 long enough for a vector\"");
+  EXPECT_EQ(Again("\"\\ud800\\u0041\\udc00\""), "\"\\ufffdA\\ufffd\"");
+}
+
+TEST(ParseJson, Refusals) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"", "byte 0: expected a value but found the end"},
+      {"[1 2]", "byte 3: expected ',' or ']' but found '2'"},
+      {"{\"a\" 1}", "byte 5: expected ':'"},
+      {"{a: 1}", "byte 1: expected a name in double quotes"},
+      {"[,]", "byte 1: expected a value"},
+      {"[01]", "byte 2: expected ',' or ']'"},
+      {"[1.]", "expected a digit"},
+      {"[1e]", "expected a digit"},
+      {"[-]", "expected a value"},
+      {"[.5]", "expected a value"},
+      {"[nul]", "expected a value"},
+      {"\"abc", "expected a closing quote but found the end"},
+      {"\"a\nb\"", "no control character"},
+      {"\"\\x\"", "an escape"},
+      {"\"\\u12g4\"", "hexadecimal"},
+      {"[1] 2", "byte 4: expected the end"},
+      {"[}", "byte 1: expected a value"},
+      {"{\"a\": 1]", "expected ',' or '}'"},
+      {"[1", "expected ',' or ']' but found the end"},
+  };
+  for (const auto& [text, message] : wrong)
+    EXPECT_TRUE(Contains(Again(text), message)) << text << " gives " << Again(text);
+}
+
+TEST(ParseJson, NestingIsBounded) {
+  const std::string deepest = std::string(kMaxJsonDepth, '[') + std::string(kMaxJsonDepth, ']');
+  JsonDoc doc;
+  EXPECT_TRUE(ParseJson(deepest, "text", &doc).ok());
+  EXPECT_FALSE(ParseJson("[" + deepest + "]", "text", &doc).ok());
+  EXPECT_FALSE(ParseJson(std::string(1000000, '['), "text", &doc).ok());
+}
+
+TEST(ParseJson, ADocumentIsReusedAndMoved) {
+  JsonDoc doc;
+  for (int i = 0; i < 1000; ++i) {
+    std::string text = "[";
+    for (int k = 0; k < i * 10; ++k) text += "\"a string that does not fit into a value\",";
+    ASSERT_TRUE(ParseJson(text + std::to_string(i) + "]", "text", &doc).ok());
+    EXPECT_EQ(doc[doc.Size() - 1].GetInt(), i);
+  }
+  JsonDoc other = std::move(doc);
+  EXPECT_EQ(other[0].GetString(), std::string("a string that does not fit into a value"));
+  JsonDoc third;
+  third = std::move(other);
+  ASSERT_TRUE(ParseJson("{\"a\": 1, \"a\": 2}", "text", &third).ok());
+  EXPECT_EQ(Find(third, "a")->GetInt(), 2);
+  EXPECT_EQ(Find(third, "b"), nullptr);
+  EXPECT_EQ(Find(*Find(third, "a"), "a"), nullptr);
+}
+
+/// Where dumps of the old tool lie: MSPROBE_GOLDEN, or beside the checkout; empty when there are none.
+std::filesystem::path GoldenDir() {
+  if (const char* given = std::getenv("MSPROBE_GOLDEN")) return given;
+  const auto beside = std::filesystem::path(MSPROBE_SOURCE_DIR).parent_path() / "shared" / "golden";
+  return std::filesystem::exists(beside) ? beside : std::filesystem::path();
+}
+
+// The old tool's files were written by json.dump(indent=1): reading and writing them again must give the same bytes.
+TEST(ParseJson, DumpsOfTheOldToolComeBackByteForByte) {
+  int files = 0;
+  const auto dir = GoldenDir();
+  if (!dir.empty()) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(dir)) {
+      const std::string name = entry.path().filename().string();
+      if (name != "dump.json" && name != "debug.json" && name != "construct.json" && name != "stack.json") continue;
+      if (entry.file_size() > (8u << 20)) continue;
+      const std::string text = ReadAll(entry.path().string());
+      ASSERT_TRUE(Again(text) == text) << entry.path();
+      ++files;
+    }
+  }
+  if (files == 0) {
+    const char* ci = std::getenv("CI");
+    if (ci && std::string(ci) == "true" && std::getenv("MSPROBE_GOLDEN")) FAIL() << "no dumps under MSPROBE_GOLDEN";
+    GTEST_SKIP() << "no golden dumps here: set MSPROBE_GOLDEN";
+  }
+}
+
+}  // namespace
+}  // namespace msprobe

@@ -1,0 +1,100 @@
+// Statistics of any view of any bytes: each instruction set against the plain loop, and the checksum against a plain
+// copy.
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "fuzz_file.h"
+#include "tensor/stats.h"
+
+namespace msprobe::fuzz {
+namespace {
+
+constexpr int64_t kMostElements = 100000;
+
+/// A view that the input describes, inside the bytes that follow the description.
+struct View {
+  DType dtype = DType::kUnknown;
+  std::vector<int64_t> shape, strides;
+  std::vector<char> memory;
+  int64_t begin = 0, count = 1;
+  TensorView tensor() const {
+    return {memory.data() + begin * static_cast<int64_t>(ElementSize(dtype)), dtype, static_cast<int>(shape.size()),
+            shape.data(), strides.data()};
+  }
+};
+
+bool Describe(const uint8_t* data, size_t size, View* v) {
+  if (size < 2) return false;
+  v->dtype = static_cast<DType>(data[0] % static_cast<int>(DType::kUnknown));
+  const size_t ndim = data[1] % 6;
+  if (size < 2 + 2 * ndim) return false;
+  const int64_t element = static_cast<int64_t>(ElementSize(v->dtype));
+  const int64_t available = static_cast<int64_t>(size - 2 - 2 * ndim) / element;
+  int64_t low = 0, high = 0;
+  for (size_t d = 0; d < ndim; ++d) {
+    const int64_t length = data[2 + 2 * d], stride = static_cast<int8_t>(data[3 + 2 * d]);
+    v->shape.push_back(length);
+    v->strides.push_back(stride);
+    v->count *= length;
+    if (length > 0) (stride < 0 ? low : high) += (length - 1) * stride;
+    if (v->count > kMostElements) return false;
+  }
+  if (v->count > 0 && high - low + 1 > available) return false;
+  v->begin = -low;
+  const char* bytes = reinterpret_cast<const char*>(data) + 2 + 2 * ndim;
+  v->memory.assign(bytes, bytes + available * element);
+  return true;
+}
+
+bool Close(double a, double b, double scale) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  if (std::isinf(a) || std::isinf(b)) return a == b;
+  return std::fabs(a - b) <= 2e-6 * scale;
+}
+
+void CheckSame(const Stats& fast, const Stats& plain) {
+  Check(fast.count == plain.count, "count");
+  Check(fast.nan_count == plain.nan_count && fast.inf_count == plain.inf_count, "NaN and infinities");
+  Check(fast.int_max == plain.int_max && fast.int_min == plain.int_min, "extremes of integers");
+  Check(fast.uint_max == plain.uint_max && fast.uint_min == plain.uint_min, "extremes of unsigned integers");
+  Check(Close(fast.max, plain.max, 0) && Close(fast.min, plain.min, 0), "extremes");
+  Check(Close(fast.norm, plain.norm, plain.norm), "norm");
+  const double root = std::sqrt(static_cast<double>(plain.count > 0 ? plain.count : 1));
+  // A double sum may overflow in one order and not in another; only the norm is held to be finite then.
+  const bool huge = plain.norm > 1e300;
+  Check(huge || Close(fast.mean, plain.mean, plain.norm / root), "mean");
+}
+
+std::string PlainCopy(const View& v) {
+  std::string copy;
+  const size_t element = ElementSize(v.dtype);
+  const char* base = v.memory.data() + v.begin * static_cast<int64_t>(element);
+  for (int64_t i = 0; i < v.count; ++i) {
+    int64_t rest = i, offset = 0;
+    for (size_t d = v.shape.size(); d-- > 0; rest /= v.shape[d]) offset += rest % v.shape[d] * v.strides[d];
+    copy.append(base + offset * static_cast<int64_t>(element), element);
+  }
+  return copy;
+}
+
+}  // namespace
+}  // namespace msprobe::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace msprobe;
+  fuzz::View view;
+  if (!fuzz::Describe(data, size, &view)) return 0;
+  const TensorView tensor = view.tensor();
+  Stats plain, fast;
+  fuzz::Check(ComputeStatsScalar(tensor, &plain), "any view has statistics");
+  for (const char* isa : {"scalar", "avx2", "avx512", "neon"}) {
+    if (!SetStatsIsa(isa)) continue;
+    fuzz::Check(ComputeStats(tensor, &fast), "any view has statistics");
+    fuzz::CheckSame(fast, plain);
+  }
+  const std::string copy = fuzz::PlainCopy(view);
+  fuzz::Check(ComputeCrc32(tensor) == Crc32(copy.data(), copy.size()), "checksum of a view and of its copy");
+  return 0;
+}
