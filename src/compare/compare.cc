@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "base/interrupt.h"
 #include "base/parallel.h"
 
 namespace msprobe {
@@ -107,6 +108,7 @@ StatusOr<CompareOutcome> ComparePair(const DumpPair& pair, const RowFormat& form
   MSP_RETURN_IF_ERROR(ParallelOrdered<Block>(
       blocks, kBlocksAlive, [&](size_t i) { return MakeBlock(pair, format, i * kOpsPerBlock, &pool); },
       [&](size_t i, Block&& block) -> Status {
+        if (InterruptRequested()) return Interrupted();  // also when the last blocks are already made
         CompareCounts& c = outcome.counts;
         c.rows += block.counts.rows;
         c.pass += block.counts.pass;

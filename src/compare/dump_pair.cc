@@ -81,14 +81,17 @@ StatusOr<DumpPair> OpenDumpPair(const FilePair& files, bool fuzzy) {
   }
   for (const DumpFile* dump : {pair.target.get(), pair.golden.get()}) {
     if (!dump->truncated().empty()) pair.warnings.push_back(dump->truncated());
-    MSP_RETURN_IF_ERROR(CheckNotEmpty(*dump));
   }
   MSP_RETURN_IF_ERROR(CheckTasks(*pair.target, *pair.golden));
+  MSP_RETURN_IF_ERROR(CheckNotEmpty(*pair.target));
+  MSP_RETURN_IF_ERROR(CheckNotEmpty(*pair.golden));
   MSP_RETURN_IF_ERROR(CheckFrameworks(*pair.target, *pair.golden));
   MSP_ASSIGN_OR_RETURN(pair.options.mode, ModeOf(*pair.target, *pair.golden));
   MatchOptions match;
   match.fuzzy = fuzzy && !debug;
   match.exact = debug;
+  // Indexing read both files once; the comparison goes through them again from the start, so their pages can go meanwhile.
+  for (const DumpFile* dump : {pair.target.get(), pair.golden.get()}) dump->file().Release(0, dump->file().text().size());
   pair.plan = MatchOps(OpNames(*pair.target), OpNames(*pair.golden), match);
   return pair;
 }

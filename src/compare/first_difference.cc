@@ -58,9 +58,11 @@ std::string ForwardNameOf(const OpName& op) {
   return out + "." + std::string(op.number) + ".forward";
 }
 
-/// A backward op can only be judged when the values that its forward kept are known to agree.
+/// A backward op can only be judged when the values that its forward kept are known to agree. What has no inputs in the dump
+/// (gradients of parameters, saved values) can only be the first difference of all.
 bool ForwardAgrees(const DumpPair& pair, const OpDistances& distances, const OpName& op, bool anything_before) {
-  if (op.direction != OpDirection::kBackward) return true;
+  if (op.direction == OpDirection::kForward) return true;
+  if (op.direction != OpDirection::kBackward) return !anything_before;
   const auto forward = pair.target->FindOp(ForwardNameOf(op));
   if (!forward) return !anything_before;
   return !Differs(distances[*forward].input) && !Differs(distances[*forward].output);
@@ -93,18 +95,16 @@ std::string DetailOf(const OpDiff& op, size_t row, CompareMode mode) {
   return "values differ";
 }
 
-/// Largest plain relative error over the inputs.
+/// Largest relative error over the inputs.
 std::string InputsOf(const OpDiff& op, CompareMode mode) {
   double worst = 0;
   for (size_t i = 0; i < op.rows_used; ++i) {
-    if (op.target[i].state == ItemState::kOutput) continue;
-    for (const StatDiff& d : op.rows[i].diff) {
-      if (mode == CompareMode::kStatistics && d.rel_cell == StatDiff::Cell::kNumber) worst = std::max(worst, d.rel / 100);
-    }
+    if (!IsResult(op.target[i].state)) worst = std::max(worst, RowError(op, i, mode));
   }
   return worst == 0 ? "are equal" : fmt::format("agree to {:.2g}", worst);
 }
 
+/// Fills the texts; `outputs` says on which side of the op the difference is.
 Status Describe(const DumpPair& pair, bool outputs, FirstDifference* out) {
   JsonDoc a, b;
   OpDiff diff;
@@ -112,7 +112,7 @@ Status Describe(const DumpPair& pair, bool outputs, FirstDifference* out) {
   out->name = pair.target->ops()[out->op].name;
   double worst = -1;
   for (size_t i = 0; i < diff.rows_used; ++i) {
-    if ((diff.target[i].state == ItemState::kOutput) != outputs || diff.rows[i].golden == kNoItem) continue;
+    if (IsResult(diff.target[i].state) != outputs || diff.rows[i].golden == kNoItem) continue;
     const double distance = RowDistance(diff, i, pair.options.mode);
     if (distance <= worst) continue;
     worst = distance;

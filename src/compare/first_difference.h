@@ -16,7 +16,7 @@ struct FirstDifference {
     kNone,           // everything that has a partner agrees
     kOp,             // output differs, inputs agree: the op itself
     kCommunication,  // as kOp, but of a communication: look at the other ranks
-    kInput,          // the first difference is in an input or parameter that no recorded op produced
+    kInput,          // the first difference is in an input or parameter: no op of the comparison made it
     kGrows,          // differences exist but no op stands out: they add up from op to op
   };
   Kind kind = Kind::kNone;

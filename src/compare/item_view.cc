@@ -147,6 +147,11 @@ void SetChecksum(const Fields& f, const JsonValue* value, ItemView* out) {
     out->checksum = Text(*f.md5);
     return;
   }
+  // The xor checksum of a 0-dim tensor is the element itself.
+  if (f.md5 && f.md5->IsNumber() && f.md5->GetDouble() != 0) {
+    out->checksum.clear();
+    return AppendPyValue(&out->checksum, *f.md5);
+  }
   std::string text;
   if (value) AppendPyValue(&text, *value);
   if (!f.dtype && value && (value == f.group_ranks || IsPeerArgument(out->suffix))) {

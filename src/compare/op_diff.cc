@@ -83,7 +83,8 @@ double Tolerance(std::string_view dtype) {
 
 double Magnitude(const StatValue& v) { return v.IsNumber() ? std::fabs(v.AsDouble()) : 0; }
 
-double StatDistance(const ItemView& a, const ItemView& b, const StatDiff& diff, int k) {
+/// Relative error of one statistic; infinity for a difference in kind.
+double StatError(const ItemView& a, const ItemView& b, const StatDiff& diff, int k) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   switch (diff.diff_cell) {
     case StatDiff::Cell::kZero:
@@ -101,9 +102,7 @@ double StatDistance(const ItemView& a, const ItemView& b, const StatDiff& diff, 
   } else {
     for (const ItemView* side : {&a, &b}) scale = std::max({scale, Magnitude(side->stats[kMax]), Magnitude(side->stats[kMin])});
   }
-  const double tolerance = std::max(Tolerance(a.dtype), Tolerance(b.dtype));
-  if (scale == 0 || tolerance == 0) return kInfinity;
-  return std::fabs(diff.diff) / scale / tolerance;
+  return scale == 0 ? kInfinity : std::fabs(diff.diff) / scale;
 }
 
 }  // namespace
@@ -147,21 +146,33 @@ void DiffOps(std::string_view target_name, const JsonValue& target, std::string_
   ApplyRules(options, out);
 }
 
-double RowDistance(const OpDiff& op, size_t row, CompareMode mode) {
+double RowError(const OpDiff& op, size_t row, CompareMode mode) {
   const DiffRow& r = op.rows[row];
   if (r.golden == kNoItem) return 0;
   const ItemView &a = op.target[row], &b = op.golden[static_cast<size_t>(r.golden)];
   if (a.shape != b.shape) return std::numeric_limits<double>::infinity();
   if (mode == CompareMode::kChecksum) return a.checksum == b.checksum ? 0 : std::numeric_limits<double>::infinity();
   double worst = 0;
-  for (int k = kMax; k < kStatCount; ++k) worst = std::max(worst, StatDistance(a, b, r.diff[static_cast<size_t>(k)], k));
+  for (int k = kMax; k < kStatCount; ++k) worst = std::max(worst, StatError(a, b, r.diff[static_cast<size_t>(k)], k));
   return worst;
+}
+
+double RowDistance(const OpDiff& op, size_t row, CompareMode mode) {
+  const double error = RowError(op, row, mode);
+  if (error == 0) return 0;
+  const ItemView &a = op.target[row], &b = op.golden[static_cast<size_t>(op.rows[row].golden)];
+  const double tolerance = std::max(Tolerance(a.dtype), Tolerance(b.dtype));
+  return tolerance == 0 ? std::numeric_limits<double>::infinity() : error / tolerance;
+}
+
+bool IsResult(ItemState state) {
+  return state == ItemState::kOutput || state == ItemState::kParameterGrad || state == ItemState::kDebug;
 }
 
 OpDistance DistanceOf(const OpDiff& op, CompareMode mode) {
   OpDistance out;
   for (size_t i = 0; i < op.rows_used; ++i) {
-    float& side = op.target[i].state == ItemState::kOutput ? out.output : out.input;
+    float& side = IsResult(op.target[i].state) ? out.output : out.input;
     side = std::max(side, static_cast<float>(RowDistance(op, i, mode)));
   }
   return out;

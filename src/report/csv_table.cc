@@ -52,7 +52,7 @@ class CsvFormat : public RowFormat {
         cell = text;
         continue;
       }
-      cell = "\"";
+      cell += '"';
       for (const char c : text) cell.append(c == '"' ? 2 : 1, c);
       cell += '"';
     }

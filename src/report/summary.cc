@@ -35,16 +35,20 @@ void AppendUnmatched(const PairReport& pair, std::string* out) {
                       target_only, pair.golden_only_ops);
   if (target_only > 0) *out += fmt::format("    target only: {}\n", Names(pair.target_only, target_only));
   if (pair.golden_only_ops > 0) *out += fmt::format("    golden only: {}\n", Names(pair.golden_only, pair.golden_only_ops));
+  if (!pair.fuzzy) *out += "    an op that one run has more shifts the call numbers of backward ops behind it: -fm matches by order instead\n";
 }
 
 void AppendDifferences(const PairReport& pair, std::string* out) {
   using Kind = FirstDifference::Kind;
   const FirstDifference &first = pair.differences.first, &source = pair.differences.source;
-  if (source.kind == Kind::kInput) *out += "  differs before any op: " + DifferenceLine(source) + "\n";
+  if (source.kind == Kind::kInput) {
+    *out += "  first difference: " + DifferenceLine(source) + ", on entry: a parameter, data or an op without a partner brings it\n";
+  }
   if (source.kind == Kind::kGrows) *out += "  differences add up slowly, no op stands out; they start at " + DifferenceLine(source) + "\n";
-  if (first.kind == Kind::kOp) *out += "  first difference: " + DifferenceLine(first) + "\n";
+  const std::string_view title = source.kind == Kind::kNone ? "  first difference: " : "  first op that differs by itself: ";
+  if (first.kind == Kind::kOp) *out += std::string(title) + DifferenceLine(first) + "\n";
   if (first.kind == Kind::kCommunication) {
-    *out += "  first difference: " + DifferenceLine(first) + "; a communication passes on what other ranks send, look there\n";
+    *out += std::string(title) + DifferenceLine(first) + "; a communication passes on what other ranks send, look there\n";
   }
   if (first.kind == Kind::kNone && source.kind == Kind::kNone) {
     *out += pair.counts.matched_ops > 0 ? "  first difference: none, all matched ops agree\n"

@@ -1,0 +1,80 @@
+#include "report/run_compare.h"
+
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "dump/test_files.h"
+
+namespace msprobe {
+namespace {
+
+class RunCompareTest : public testing::Test {
+ protected:
+  void Dump(const std::string& name, const std::string& value, const std::string& task = "statistics") {
+    const std::string leaf = R"([{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [1], "Max": )" + value + R"(, "Min": 1.0, "Mean": 1.0, "Norm": )" + value + "}]";
+    dir_.Write(name, R"({"task": ")" + task + R"(", "level": "L1", "framework": "pytorch", "data": {"F.x.0.forward": {"input_args": [], "output": )" + leaf + "}}}");
+  }
+  CompareRequest Request(const std::string& target, const std::string& golden) {
+    CompareRequest request;
+    request.target = dir_.path() + "/" + target;
+    request.golden = dir_.path() + "/" + golden;
+    request.output = dir_.path() + "/out/deep";
+    return request;
+  }
+  TempDir dir_;
+};
+
+TEST_F(RunCompareTest, ReportsEachRank) {
+  for (const char* rank : {"rank0", "rank1"}) {
+    Dump(std::string("t/") + rank + "/dump.json", "2.0");
+    Dump(std::string("g/") + rank + "/dump.json", "1.0");
+  }
+  const auto report = RunCompare(Request("t", "g"));
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  ASSERT_EQ(report->pairs.size(), 2u);
+  EXPECT_TRUE(Contains(report->pairs[1].paths[0], "/out/deep/compare_result_rank1_20"));
+  EXPECT_EQ(report->pairs[0].counts.error, 1u);
+  const std::string text = SummaryText(*report);
+  EXPECT_TRUE(Contains(text, "first difference: F.x.0.forward: output.0 Norm differs by 100 %, inputs are equal")) << text;
+  JsonDoc doc;
+  ASSERT_TRUE(ParseJson(SummaryJson(*report), "summary", &doc).ok());
+  EXPECT_EQ(Text(doc["pairs"][0]["first_difference"]["op"]), "F.x.0.forward");
+  EXPECT_TRUE(doc["pairs"][0]["earlier_input_difference"].IsNull());
+  EXPECT_EQ(doc["pairs"][1]["error"].GetInt(), 1);
+}
+
+TEST_F(RunCompareTest, ABadRankDoesNotHideTheOthers) {
+  Dump("t/rank0/dump.json", "1.0");
+  Dump("g/rank0/dump.json", "1.0");
+  dir_.Write("t/rank1/dump.json", "not json");
+  Dump("g/rank1/dump.json", "1.0");
+  const auto report = RunCompare(Request("t", "g"));
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->pairs.size(), 1u);
+  ASSERT_EQ(report->failures.size(), 1u);
+  EXPECT_EQ(report->failures[0].first, "rank1");
+  EXPECT_TRUE(Contains(SummaryText(*report), "rank1\n  not compared: "));
+  JsonDoc doc;
+  ASSERT_TRUE(ParseJson(SummaryJson(*report), "summary", &doc).ok());
+  EXPECT_EQ(Text(doc["failures"][0]["label"]), "rank1");
+}
+
+TEST_F(RunCompareTest, FailsWhenNoPairCanBeCompared) {
+  Dump("t/rank0/dump.json", "1.0", "tensor");
+  Dump("g/rank0/dump.json", "1.0", "tensor");
+  EXPECT_EQ(RunCompare(Request("t", "g")).status().code(), Code::kUsage);
+}
+
+TEST_F(RunCompareTest, PlanIsJsonAndWritesNothing) {
+  Dump("t/dump.json", "1.0");
+  Dump("g/dump.json", "1.0");
+  const auto plan = PlanCompare(Request("t/dump.json", "g/dump.json"));
+  ASSERT_TRUE(plan.ok());
+  JsonDoc doc;
+  ASSERT_TRUE(ParseJson(*plan, "plan", &doc).ok()) << *plan;
+  EXPECT_EQ(doc["matches"][0]["matched"].GetInt(), 1);
+  EXPECT_FALSE(std::filesystem::exists(dir_.path() + "/out"));
+}
+
+}  // namespace
+}  // namespace msprobe
