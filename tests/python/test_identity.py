@@ -82,8 +82,8 @@ assert_same_functions()
 def test_calls_through_earlier_references_are_recorded(tmp_path):
     body = """
 partial, table, method = functools.partial(softmax, dim=-1), {"act": relu}, torch.Tensor.mul
-bound = x.mul
 debugger.start()
+bound = x.mul
 relu(x); gelu(x); partial(x); table["act"](x); method(x, 2); bound(3); list(map(relu, [x])); EARLY_CONFIG.activation_func(x)
 debugger.stop()
 relu(x); gelu(x); partial(x)
