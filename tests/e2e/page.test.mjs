@@ -1,0 +1,243 @@
+// The page in a real browser, on the demo: a right run against one whose third decoder layer was tampered with.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { join } from 'node:path';
+import { browser, DEMO, openPage, OUT, serve } from './support.mjs';
+
+const LAYER = process.env.MSPROBE_DEMO_LAYER ?? 'Module.model.layers.2.LlamaDecoderLayer.forward.0';
+const BROKEN = process.env.MSPROBE_DEMO_NODE ?? 'Module.model.layers.2.mlp.down_proj.Linear.forward.0';
+const BRANCH = 'Module.model.LlamaModel.forward.0';
+
+let chrome;
+let server;
+let page;
+let faults;
+
+before(async () => {
+  server = await serve(DEMO);
+  chrome = await browser();
+  ({ page, faults } = await openPage(chrome));
+});
+after(async () => {
+  await chrome?.close();
+  server?.stop();
+});
+
+const state = () => page.evaluate(() => window.__msprobe.state());
+const rect = (side, name) => page.evaluate(([s, n]) => window.__msprobe.rect(s, n), [side, name]);
+const drawn = (side) => page.evaluate((s) => window.__msprobe.drawn(s), side);
+const open = (side) => page.evaluate((s) => window.__msprobe.open(s), side);
+const shoot = (name) => page.screenshot({ path: join(OUT, `${name}.png`) });
+
+async function until(check, what) {
+  for (const end = Date.now() + 15_000; Date.now() < end; ) {
+    if (await check()) return;
+    await page.waitForTimeout(30);
+  }
+  assert.fail(`waited in vain: ${what}`);
+}
+
+/** Where a node stands, once the graph has stopped gliding. */
+async function resting(side, name) {
+  let last = null;
+  await until(async () => {
+    const now = await rect(side, name);
+    const still = now !== null && last !== null && now.y === last.y;
+    last = now;
+    return still;
+  }, `${name} is placed on ${side}`);
+  return last;
+}
+
+/** Scrolls a shown node to where it can be clicked. */
+async function intoView(side, name) {
+  const box = await page.locator(`canvas[data-side=${side}]`).boundingBox();
+  const { y } = await resting(side, name);
+  if (y >= box.y && y < box.y + box.height - 40) return resting(side, name);
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  await page.mouse.wheel(0, y - box.y - box.height / 3);
+  await until(async () => (await rect(side, name)).y !== y, `${side} scrolls to ${name}`);
+  return resting(side, name);
+}
+
+async function clickNode(side, name, dx = 60, times = 1) {
+  const { x, y, height } = await intoView(side, name);
+  await page.mouse.click(x + dx, y + height / 2, { clickCount: times });
+}
+
+/** What the browser tells screen readers; the canvas itself is only a picture to them. */
+async function accessibleNodes() {
+  const session = await page.context().newCDPSession(page);
+  const { nodes } = await session.send('Accessibility.getFullAXTree');
+  await session.detach();
+  return nodes;
+}
+
+/** The colour of the block itself, read off the canvas right of its name. */
+async function colorOf(side, name) {
+  const { x, y, width, height } = await resting(side, name);
+  return page.evaluate(
+    ([s, px, py]) => {
+      const canvas = document.querySelector(`canvas[data-side="${s}"]`);
+      const box = canvas.getBoundingClientRect();
+      const ratio = canvas.width / box.width;
+      return [...canvas.getContext('2d').getImageData((px - box.left) * ratio, (py - box.top) * ratio, 1, 1).data.slice(0, 3)];
+    },
+    [side, x + width * 0.8, y + height / 2],
+  );
+}
+
+const isRed = ([r, g, b]) => r > g + 40 && r > b + 40;
+const isYellow = ([r, g, b]) => r > b + 40 && g > b + 20 && Math.abs(r - g) < 60;
+
+test('the graph opens by itself and says what there is to find', async () => {
+  await page.goto(server.answer.url);
+  await until(async () => (await state()).graph === 'ready', 'the graph is ready');
+  assert.match((await state()).file, /^compare_.*\.vis\.db$/);
+  const summary = await page.locator('.summary-bar').innerText();
+  assert.match(summary, /[\d,]+ nodes/);
+  const found = [...summary.matchAll(/(\d+)\s+(Error|Warning)/g)].reduce((sum, match) => sum + Number(match[1]), 0);
+  assert.ok(found > 0, `findings in: ${summary}`);
+  assert.ok((await drawn('NPU')).includes(BRANCH));
+  assert.ok((await drawn('Bench')).includes(BRANCH));
+  await shoot('1_open');
+});
+
+test('opening a module on one side opens its partner', async () => {
+  await clickNode('NPU', BRANCH, 14);
+  await until(async () => (await open('NPU')).includes(BRANCH) && (await open('Bench')).includes(BRANCH), 'both sides are open');
+  await clickNode('NPU', LAYER, 60, 2); // a double click does it too
+  await until(async () => (await open('NPU')).includes(LAYER) && (await open('Bench')).includes(LAYER), 'the layer is open on both sides');
+  await page.locator('label.toggle', { hasText: 'Sync expand' }).click();
+  await clickNode('Bench', LAYER, 14);
+  await until(async () => !(await open('Bench')).includes(LAYER), 'the golden layer is closed');
+  assert.ok((await open('NPU')).includes(LAYER), 'the target layer stays open');
+  await page.locator('label.toggle', { hasText: 'Sync expand' }).click();
+});
+
+test('the button leads to the first finding, inside the sabotaged layer', async () => {
+  await page.locator('[data-test=first-finding]').click();
+  await until(async () => (await state()).details === 'ready', 'the details are there');
+  const { selection } = await state();
+  const path = await page.evaluate(() => document.querySelector('[data-test=node-name]').innerText);
+  assert.match(`${selection.name} ${path}`, /layers\.2\./);
+  const color = await colorOf('NPU', selection.name);
+  assert.ok(isRed(color) || isYellow(color), `a finding has its colour: ${color}`);
+  const top = await resting('NPU', selection.name);
+  const partner = await resting('Bench', selection.name);
+  assert.ok(Math.abs(top.y - partner.y) <= 1, 'both sides stand at the same height');
+  await shoot('2_first_finding');
+});
+
+test('a selected node shows its items in pairs, rounded, with the verdict near the front', async () => {
+  await page.goto(`${server.answer.url}#file=${encodeURIComponent((await state()).file)}&side=NPU&node=${BROKEN}`);
+  await page.reload();
+  await until(async () => (await state()).details === 'ready', 'the link opened the node');
+  assert.equal((await state()).selection.name, BROKEN);
+  const head = await page.locator('.items thead th').allInnerTexts();
+  assert.equal(head[1], 'Result');
+  const weight = page.locator('.items tbody', { hasText: 'parameters.weight' });
+  assert.equal(await weight.locator('tr.NPU').count(), 1);
+  assert.equal(await weight.locator('tr.Bench').count(), 1);
+  const at = head.indexOf('Norm');
+  const norm = async (row, skip) => Number(await weight.locator(row).locator('th, td').nth(at - skip).getAttribute('data-full'));
+  const ratio = (await norm('tr.NPU', 0)) / (await norm('tr.Bench', 2)); // item and result span both rows
+  assert.ok(Math.abs(ratio - 1.25) < 1e-3, `the weight was scaled by 1.25, the table says ${ratio}`);
+  const cell = weight.locator('tr.NPU').locator('th, td').nth(at);
+  assert.ok((await cell.innerText()).length < (await cell.getAttribute('data-full')).length, 'shown rounded');
+  await page.locator('[data-test=tab-stack]').click();
+  assert.match(await page.locator('.stacks').innerText(), /modeling_llama\.py/);
+  await page.locator('[data-test=tab-items]').click();
+  await shoot('3_details');
+});
+
+test('keys walk the tree', async () => {
+  await page.locator('canvas[data-side=NPU]').focus();
+  const before = (await state()).selection.name;
+  await page.keyboard.press('ArrowUp');
+  await until(async () => (await state()).selection.name !== before, 'the selection moved up');
+  await page.keyboard.press('ArrowDown');
+  await until(async () => (await state()).selection.name === before, 'and down again');
+  await page.keyboard.press('Enter');
+  await until(async () => (await open('NPU')).includes(before) && (await open('Bench')).includes(before), 'Enter opens');
+  const item = (await accessibleNodes()).find((node) => node.role?.value === 'treeitem' && node.name?.value.startsWith(before));
+  assert.ok(item, 'screen readers are told the node');
+  await page.keyboard.press('m');
+  await until(async () => (await state()).selection.side === 'Bench', 'm goes to the partner');
+  await page.keyboard.press('Escape');
+  await until(async () => (await state()).selection === null, 'Escape clears');
+});
+
+test('search finds, walks with the keys and jumps', async () => {
+  await page.keyboard.press('/');
+  await page.keyboard.type('MLP.gate_proj');
+  await until(async () => (await state()).search === 'ready', 'hits are there');
+  const hits = page.locator('#search-hits li');
+  await until(async () => (await hits.count()) > 3 && (await hits.allInnerTexts()).every((text) => /mlp\.gate_proj/i.test(text)), 'hits hold the text');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowDown');
+  const wanted = (await hits.nth(1).innerText()).trim();
+  await page.keyboard.press('Enter');
+  await until(async () => (await state()).selection?.name === wanted, 'the second hit is selected');
+  assert.ok((await drawn('NPU')).includes(wanted));
+  await shoot('4_search');
+  await page.keyboard.press('Escape');
+});
+
+test('a count lists the nodes behind it', async () => {
+  const level = (await page.locator('[data-test=count-error]').isEnabled()) ? 'error' : 'warning';
+  const count = Number((await page.locator(`[data-test=count-${level}] b`).innerText()).replaceAll(',', ''));
+  await page.locator(`[data-test=count-${level}]`).click();
+  await until(async () => (await page.locator('#search-hits li').count()) === Math.min(count, 200), `all ${count} are listed`);
+  await page.keyboard.press('Escape');
+});
+
+test('wheel scrolls both sides, ctrl and wheel zoom', async () => {
+  await page.evaluate(() => document.activeElement.blur());
+  const name = (await drawn('NPU')).at(-1);
+  const before = await resting('NPU', name);
+  await page.mouse.move(before.x + 40, 400);
+  await page.mouse.wheel(0, 60);
+  await until(async () => (await rect('NPU', name)).y !== before.y, 'the target moved');
+  const target = await resting('NPU', name);
+  const golden = await resting('Bench', name);
+  assert.ok(Math.abs(target.y - golden.y) <= 1, 'the golden side followed');
+  await page.keyboard.down('Control');
+  await page.mouse.wheel(0, -200);
+  await page.keyboard.up('Control');
+  await until(async () => (await rect('NPU', name)).height > before.height * 1.2, 'blocks grew');
+  const [a, b] = [await rect('NPU', name), await rect('Bench', name)];
+  assert.equal(a.height, b.height);
+  await page.getByRole('button', { name: 'Zoom 100 %' }).click();
+});
+
+test('theme and language change, and stay', async () => {
+  const page1 = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  await page.locator('[data-test=theme]').click();
+  await until(async () => (await state()).theme === 'dark', 'dark');
+  const page2 = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  assert.notEqual(page1, page2);
+  await page.locator('[data-test=language]').click();
+  await until(async () => (await page.locator('.summary-bar').innerText()).includes('同步展开'), 'Chinese');
+  await page.locator('[data-test=first-finding]').click();
+  await until(async () => (await state()).details === 'ready', 'details');
+  const { selection } = await state();
+  const color = await colorOf('NPU', selection.name);
+  assert.ok(isRed(color) || isYellow(color), `the colour holds in the dark: ${color}`);
+  await shoot('5_dark_zh');
+  await page.reload();
+  await until(async () => (await state()).details === 'ready', 'the link brought everything back');
+  assert.deepEqual([(await state()).theme, (await state()).language, (await state()).selection.name], ['dark', 'zh', selection.name]);
+});
+
+test('a step without the file says so instead of hanging', async () => {
+  const other = await openPage(chrome);
+  await other.page.goto(`${server.answer.url}#file=missing.vis.db`);
+  await other.page.getByRole('alert').waitFor();
+  assert.match(await other.page.getByRole('alert').innerText(), /missing\.vis\.db/);
+  assert.deepEqual(other.faults.filter((fault) => !/404/.test(fault)), []);
+});
+
+test('nothing was complained of, and no other host was asked', () => {
+  assert.deepEqual(faults, []);
+});

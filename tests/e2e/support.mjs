@@ -1,0 +1,85 @@
+// What both browser tests share: where things are, the server under test, the browser.
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
+export const OUT = join(ROOT, 'out/e2e');
+export const DEMO = resolve(ROOT, process.env.MSPROBE_DEMO_DIR ?? 'out/demo/graph');
+
+const require = createRequire(join(ROOT, 'web/package.json'));
+const { chromium } = require('playwright-core');
+
+mkdirSync(OUT, { recursive: true });
+
+export function findCommand() {
+  const places = [process.env.MSPROBE_BIN, join(ROOT, '.venv/bin/msprobe'), join(ROOT, 'build/release/msprobe')];
+  const found = places.find((place) => place && existsSync(place));
+  if (!found) throw new Error('no msprobe command: run "make setup", or set MSPROBE_BIN');
+  return found;
+}
+
+/** Starts a process and waits for the line that `wanted` makes something of. */
+export async function start(command, args, wanted, { seconds = 60, ...options } = {}) {
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options });
+  const said = [];
+  const answer = await new Promise((done, fail) => {
+    const timer = setTimeout(() => fail(new Error(`${command} said nothing useful in ${seconds} s:\n${said.join('')}`)), seconds * 1000);
+    const listen = (data) => {
+      said.push(String(data));
+      const found = wanted(said.join(''));
+      if (found === undefined) return;
+      clearTimeout(timer);
+      done(found);
+    };
+    child.stdout.on('data', listen);
+    child.stderr.on('data', listen);
+    child.on('error', fail);
+    child.on('exit', (code) => fail(new Error(`${command} ended with ${code}:\n${said.join('')}`)));
+  }).catch((error) => {
+    child.kill();
+    throw error;
+  });
+  return { answer, stop: () => child.kill() };
+}
+
+export function serve(directory) {
+  const firstLine = (text) => {
+    const line = text.split('\n').find((part) => part.startsWith('{'));
+    return line && text.includes('\n') ? JSON.parse(line) : undefined;
+  };
+  return start(findCommand(), ['serve', directory, '--port', '0', '--json'], firstLine);
+}
+
+/** The system's browser, with nothing of an earlier visit and nothing that calls home. */
+export function browser() {
+  return chromium.launch({
+    executablePath: process.env.MSPROBE_CHROMIUM ?? '/usr/bin/chromium',
+    headless: true,
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
+  });
+}
+
+/** A page in a fresh profile; everything it complains of is collected in `faults`. */
+export async function openPage(chrome, options = {}) {
+  const context = await chrome.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: 'light', locale: 'en-US', ...options });
+  const page = await context.newPage();
+  const faults = [];
+  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && faults.push(message.text()));
+  page.on('pageerror', (error) => faults.push(`uncaught: ${error.message}`));
+  page.on('request', (request) => {
+    const { hostname, protocol } = new URL(request.url());
+    if (protocol.startsWith('http') && hostname !== '127.0.0.1') faults.push(`asked another host: ${request.url()}`);
+  });
+  return { page, faults };
+}
