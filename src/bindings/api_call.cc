@@ -120,11 +120,11 @@ void BeginApi(ApiEvent* event, const CallArgs& args) {
 void EndApi(ApiEvent* event, const CallArgs& args, PyObject* result) {
   Runtime& r = rt();
   if (event->generation != r.generation) return;  // step() was called meanwhile: the recorder has closed the record
-  InTool guard;
-  if (result == nullptr) {
+  if (result == nullptr) {  // an exception is on its way: nothing of Python may be called
     if (event->record != nullptr) r.recorder->Commit(event->record);
     return;
   }
+  InTool guard;
   const ApiSpec& spec = event->site->spec;
   const bool list_backward = r.options.modules && r.options.extra_info;
   if ((event->collect || list_backward || r.filter.has_names()) && r.options.backward && !(spec.dropout && DropsNothing(args))) {

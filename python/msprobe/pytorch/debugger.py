@@ -4,7 +4,7 @@ import atexit
 import functools
 import os
 import threading
-from typing import Any, List, Optional
+from typing import Any, Optional
 
 import torch
 
@@ -54,7 +54,7 @@ class PrecisionDebugger:
             _check_model(model)
         self.config: Config = config
         self._model = model
-        self._hooked: List[Any] = []
+        self._hooked: list[Any] = []
         self._loop = 0
         self._init_step = 0
         self._first_start = True

@@ -1,8 +1,8 @@
 """dump_error_info.log: what could not be recorded, one entry for each kind of trouble in a step."""
 
 import os
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Mapping
 
 from .log import logger
 

@@ -2,7 +2,8 @@
 
 import importlib
 import os
-from typing import Any, Iterable, Tuple
+from collections.abc import Iterable
+from typing import Any
 
 import torch
 
@@ -79,7 +80,7 @@ def add_custom(module: Any, api: str, prefix: Any = None) -> str:
     return _core.add_api(module, api, prefix, api, risk_of(prefix, api))
 
 
-def _named_modules(model: Any) -> Iterable[Tuple[str, torch.nn.Module]]:
+def _named_modules(model: Any) -> Iterable[tuple[str, torch.nn.Module]]:
     """Every module below the roots with its path; of several models the path begins with the model's number."""
     several = isinstance(model, (list, tuple))
     for index, root in enumerate(model if several else [model]):
