@@ -24,7 +24,8 @@ struct GraphArguments {
 
 // The line that the page reads while a conversion runs.
 void PrintProgressLine(int percent, bool running, const std::string& error) {
-  std::string line = fmt::format("PROGRESS: {{\"current_progress\": {}, \"process_running\": {}, \"error_msg\": [", percent, running);
+  std::string line =
+      fmt::format("PROGRESS: {{\"current_progress\": {}, \"process_running\": {}, \"error_msg\": [", percent, running);
   if (!error.empty()) AppendJsonString(line, error);
   fmt::print("{}]}}\n", line);
   std::fflush(stdout);
@@ -37,7 +38,8 @@ Status CheckSupported(const GraphArguments& args) {
   if (!args.rank_size.empty() || !args.tp.empty() || !args.pp.empty() || !args.vpp.empty() || !args.order.empty()) {
     return UsageError("merging ranks is not supported yet: leave out --rank_size, --tp, --pp, --vpp and --order");
   }
-  if (args.file_type != "db") return UsageError("--file_type json needs merged ranks, which are not supported yet: leave it out");
+  if (args.file_type != "db")
+    return UsageError("--file_type json needs merged ranks, which are not supported yet: leave it out");
   return OkStatus();
 }
 
@@ -87,16 +89,20 @@ Status RunGraph(GraphArguments* args, bool json) {
 
 void RegisterGraphVisualize(CLI::App& app, CommandContext* context) {
   auto args = std::make_shared<GraphArguments>();
-  CLI::App* cmd = app.add_subcommand("graph_visualize", "Build the graph of a dump, or of two dumps side by side, as a .vis.db file");
-  cmd->add_option("--target_path", args->options.target, "(-tp) dump to look at: a rank, step or whole dump directory")->required();
-  cmd->add_option("--golden_path", args->options.golden, "(-gp) dump to compare with; without it the graph is only built");
+  CLI::App* cmd = app.add_subcommand("graph_visualize",
+                                     "Build the graph of a dump, or of two dumps side by side, as a .vis.db file");
+  cmd->add_option("--target_path", args->options.target, "(-tp) dump to look at: a rank, step or whole dump directory")
+      ->required();
+  cmd->add_option("--golden_path", args->options.golden,
+                  "(-gp) dump to compare with; without it the graph is only built");
   cmd->add_option("-o,--output_path", args->options.output, "directory for the result, made if absent")->required();
   cmd->add_flag("--fuzzy_match", args->options.fuzzy, "(-fm) match calls by name and order, not by call number");
   cmd->add_flag("--overflow_check", args->options.overflow_check, "(-oc) mark nodes where infinities and NaNs appear");
   cmd->add_flag("--is_print_compare_log", args->tensor_log, "(-tensor_log) accepted; tensors are not compared here");
   cmd->add_flag("--is_print_progress_log", args->progress_log, "(-progress_log) print PROGRESS lines for the page");
   cmd->add_flag("--json", context->json, "print the summary as JSON");
-  CLI::Option* mapping = cmd->add_option("--layer_mapping", args->layer_mapping, "(-lm) not supported yet")->expected(0, 1);
+  CLI::Option* mapping =
+      cmd->add_option("--layer_mapping", args->layer_mapping, "(-lm) not supported yet")->expected(0, 1);
   cmd->add_option("--rank_size", args->rank_size, "not supported yet")->expected(1, 2);
   cmd->add_option("--tp", args->tp, "not supported yet")->expected(1, 2);
   cmd->add_option("--pp", args->pp, "not supported yet")->expected(1, 2);

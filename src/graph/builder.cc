@@ -66,7 +66,8 @@ std::string_view DropSegments(std::string_view name, int n) {
   return name;
 }
 
-// In-place operators swallow the backward hook of the layer around them, so what follows is recorded under the wrong parent.
+// In-place operators swallow the backward hook of the layer around them, so what follows is recorded under the wrong
+// parent.
 std::string_view ParentAfterInplace(const Construct& construct, std::string_view name, std::string_view parent) {
   std::string_view prefix, number;
   if (!SplitCall(name, "backward", &prefix, &number)) return parent;
@@ -152,8 +153,9 @@ StatusOr<RankFiles> OpenRank(const std::string& dir) {
     return OkStatus();
   }));
   if (construct->entries.empty()) {
-    return BadInput(JoinPath(dir, "construct.json") +
-                    " holds no model structure: a graph needs a dump at level L0 or mix, so dump again with one of them");
+    return BadInput(
+        JoinPath(dir, "construct.json") +
+        " holds no model structure: a graph needs a dump at level L0 or mix, so dump again with one of them");
   }
   RankFiles files{dir, std::move(*dump), std::move(*stack), std::move(*construct), std::nullopt};
   files.data_dir = DataDir(dir, files.dump);
@@ -280,7 +282,8 @@ void AddParameterGrads(const RankFiles& files, NodeGraph* graph) {
     std::string_view prefix, number;
     if (!SplitCall(node.name, "backward", &prefix, &number)) continue;
     const auto it = modules.find(prefix);
-    if (it != modules.end()) it->second.last = std::max(it->second.last, std::strtoul(std::string(number).c_str(), nullptr, 10));
+    if (it != modules.end())
+      it->second.last = std::max(it->second.last, std::strtoul(std::string(number).c_str(), nullptr, 10));
   }
   for (std::string_view prefix : prefixes) {
     const Module& module = modules[prefix];

@@ -25,12 +25,12 @@ struct RankGraph {
   size_t orphans = 0;  // nodes whose parent has no line in construct.json; they hang under the root
 };
 
-/// Opens dump.json, stack.json and construct.json of a rank directory. kBadInput when one is missing or no model structure
-/// was recorded.
+/// Opens dump.json, stack.json and construct.json of a rank directory. kBadInput when one is missing or no model
+/// structure was recorded.
 StatusOr<RankFiles> OpenRank(const std::string& dir);
 
-/// Hierarchy: parents (with the repairs for backward nodes, in-place operators and recomputation), collections of the calls
-/// between modules, gradients of parameters. `micro_step` is set only where construct.json has it.
+/// Hierarchy: parents (with the repairs for backward nodes, in-place operators and recomputation), collections of the
+/// calls between modules, gradients of parameters. `micro_step` is set only where construct.json has it.
 StatusOr<RankGraph> BuildRankGraph(const std::string& dir);
 
 /// Steps of BuildRankGraph, for tests.

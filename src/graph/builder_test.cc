@@ -28,7 +28,8 @@ RankGraph Build(const std::string& construct, const std::string& data = "", cons
 }
 
 TEST(Builder, KeepsTheOrderOfExecution) {
-  const RankGraph r = Build(R"("Functional.linear.0.forward": "Module.fc.Linear.forward.0", "Module.fc.Linear.forward.0": null)");
+  const RankGraph r =
+      Build(R"("Functional.linear.0.forward": "Module.fc.Linear.forward.0", "Module.fc.Linear.forward.0": null)");
   EXPECT_EQ(Lines(r.graph), (std::vector<std::string>{"Functional.linear.0.forward <- Module.fc.Linear.forward.0",
                                                       "Module.fc.Linear.forward.0 <- DefaultModel"}));
   EXPECT_EQ(r.orphans, 0u);
@@ -66,14 +67,15 @@ TEST(Builder, HangsOrphansUnderTheRootWhereTheyFirstAppeared) {
   const RankGraph r = Build(R"("Module.first.A.forward.0": null, "Functional.relu.0.forward": "Module.lost.B.forward.0",
       "Module.last.C.forward.0": null)");
   EXPECT_EQ(r.orphans, 1u);
-  EXPECT_EQ(Lines(r.graph), (std::vector<std::string>{"Module.first.A.forward.0 <- DefaultModel",
-                                                      "Functional.relu.0.forward <- Module.lost.B.forward.0",
-                                                      "Module.lost.B.forward.0 <- DefaultModel",
-                                                      "Module.last.C.forward.0 <- DefaultModel"}));
+  EXPECT_EQ(Lines(r.graph),
+            (std::vector<std::string>{
+                "Module.first.A.forward.0 <- DefaultModel", "Functional.relu.0.forward <- Module.lost.B.forward.0",
+                "Module.lost.B.forward.0 <- DefaultModel", "Module.last.C.forward.0 <- DefaultModel"}));
 }
 
 TEST(Builder, CutsCirclesInsteadOfLosingThem) {
-  const RankGraph r = Build(R"("Module.a.A.forward.0": "Module.b.B.forward.0", "Module.b.B.forward.0": "Module.a.A.forward.0",
+  const RankGraph r =
+      Build(R"("Module.a.A.forward.0": "Module.b.B.forward.0", "Module.b.B.forward.0": "Module.a.A.forward.0",
       "Module.self.S.forward.0": "Module.self.S.forward.0")");
   EXPECT_EQ(r.graph.order.size(), 4u);
   EXPECT_EQ(r.orphans, 2u);
@@ -90,8 +92,9 @@ TEST(Builder, CollectsRunsOfTopLevelCalls) {
 }
 
 TEST(Builder, PutsParameterGradientsUnderTheLastBackward) {
-  const RankGraph r = Build(R"("Module.a.A.backward.0": null, "Module.a.A.backward.10": null, "Module.a.A.backward.2": null)",
-                            R"("Module.a.A.parameters_grad": {"weight": []}, "Module.a.A.parameters_grad.1": {"weight": []},
+  const RankGraph r =
+      Build(R"("Module.a.A.backward.0": null, "Module.a.A.backward.10": null, "Module.a.A.backward.2": null)",
+            R"("Module.a.A.parameters_grad": {"weight": []}, "Module.a.A.parameters_grad.1": {"weight": []},
                                "Module.gone.A.parameters_grad": {"weight": []})");
   EXPECT_EQ(ParentOf(r.graph, "Module.a.A.parameters_grad"), "Module.a.A.backward.10");
   EXPECT_EQ(ParentOf(r.graph, "Module.a.A.parameters_grad.1"), "Module.a.A.backward.10");
@@ -99,9 +102,10 @@ TEST(Builder, PutsParameterGradientsUnderTheLastBackward) {
 }
 
 TEST(Builder, BackwardNodesBorrowTheStackOfTheirForwardNode) {
-  const RankGraph r = Build(R"("Module.a.A.forward.0": null, "Torch.x.0.forward": null, "Module.a.A.backward.3": null,
+  const RankGraph r =
+      Build(R"("Module.a.A.forward.0": null, "Torch.x.0.forward": null, "Module.a.A.backward.3": null,
       "Torch.x.0.backward": null, "Torch.y.0.backward": null, "Torch.z.0.forward": null)",
-                            "", R"("0": [["Module.a.A.forward.0"], ["frame a"]], "1": [["Torch.x.0.forward"], ["frame x"]])");
+            "", R"("0": [["Module.a.A.forward.0"], ["frame a"]], "1": [["Torch.x.0.forward"], ["frame x"]])");
   const auto stack = [&](const char* name) { return r.graph.nodes[r.graph.Find(name)].stack; };
   EXPECT_EQ(stack("Module.a.A.backward.3"), stack("Module.a.A.forward.0"));
   EXPECT_EQ(stack("Torch.x.0.backward"), stack("Torch.x.0.forward"));
@@ -112,9 +116,10 @@ TEST(Builder, BackwardNodesBorrowTheStackOfTheirForwardNode) {
 
 TEST(Builder, MovesRecomputedModulesUnderTheBackwardOfTheOriginal) {
   const std::string frames = R"(["File /x/torch/utils/checkpoint.py, line 1, in recompute_fn, \n fn"])";
-  const RankGraph r = Build(R"("Module.m.Net.forward.0": null, "Module.m.layers.0.mlp.Linear.forward.0": "Module.m.Net.forward.0",
+  const RankGraph r =
+      Build(R"("Module.m.Net.forward.0": null, "Module.m.layers.0.mlp.Linear.forward.0": "Module.m.Net.forward.0",
       "Module.m.Net.backward.0": null, "Module.m.layers.0.mlp.Linear.forward.1": null, "Module.m.layers.0.mlp.Linear.backward.1": null)",
-                            "", R"("Module.m.layers.0.mlp.Linear.forward.1": )" + frames);
+            "", R"("Module.m.layers.0.mlp.Linear.forward.1": )" + frames);
   EXPECT_EQ(ParentOf(r.graph, "Module.m.layers.0.mlp.Linear.forward.1"), "Module.m.Net.backward.0");
   EXPECT_EQ(ParentOf(r.graph, "Module.m.layers.0.mlp.Linear.backward.1"), "Module.m.Net.backward.0");
   EXPECT_EQ(r.graph.nodes[0].children.size(), 2u);
@@ -123,17 +128,20 @@ TEST(Builder, MovesRecomputedModulesUnderTheBackwardOfTheOriginal) {
 TEST(Recompute, IsSeenInTheStack) {
   EXPECT_TRUE(StackShowsRecompute({"File /x/torch/utils/checkpoint.py, line 1, in recompute_fn, \n a"}));
   EXPECT_FALSE(StackShowsRecompute({"File /x/mine.py, line 1, in recompute_fn, \n a"}));
-  EXPECT_TRUE(StackShowsRecompute({"File /x/random.py, line 1, in backward, \n a", "File /x/other.py, line 1, in apply, \n a",
-                                   "File /x/torch/autograd/function.py, line 1, in apply, \n a"}));
+  EXPECT_TRUE(
+      StackShowsRecompute({"File /x/random.py, line 1, in backward, \n a", "File /x/other.py, line 1, in apply, \n a",
+                           "File /x/torch/autograd/function.py, line 1, in apply, \n a"}));
   EXPECT_FALSE(StackShowsRecompute({"File /x/random.py, line 1, in backward, \n a", "File /a.py, line 1, in a, \n a",
-                                    "File /b.py, line 1, in b, \n b", "File /x/torch/autograd/function.py, line 1, in apply, \n a"}));
+                                    "File /b.py, line 1, in b, \n b",
+                                    "File /x/torch/autograd/function.py, line 1, in apply, \n a"}));
   EXPECT_TRUE(StackShowsRecompute({"File /x/megatron/r.py, line 1, in checkpoint_function_backward, \n a",
                                    "File /x/torch/autograd/function.py, line 1, in apply, \n a"}));
   EXPECT_FALSE(StackShowsRecompute({"no frame at all", ""}));
 }
 
 TEST(Builder, ReadsRecordedMicroSteps) {
-  const RankGraph r = Build(R"("megatron_micro_step_number": 1, "Torch.a.0.forward": [null, 1], "Torch.b.0.forward": [null, 1],
+  const RankGraph r =
+      Build(R"("megatron_micro_step_number": 1, "Torch.a.0.forward": [null, 1], "Torch.b.0.forward": [null, 1],
       "Module.m.M.forward.0": null)");
   EXPECT_EQ(*r.files.construct.megatron_micro_steps, 1);
   EXPECT_EQ(r.graph.nodes[r.graph.Find("Torch.a.0.forward")].micro_step, 1);

@@ -28,7 +28,8 @@ int RankNumber(const RankDir& dir) { return dir.rank.value_or(0); }
 // A device without a rank is recorded under the id of its process; several of them cannot be told apart.
 Status CheckProcs(const StepDir& step) {
   if (step.ranks.size() < 2 || step.ranks[0].rank) return OkStatus();
-  return BadInput(fmt::format("{} holds {} proc directories and no rank: give the path of one of them", step.path, step.ranks.size()));
+  return BadInput(fmt::format("{} holds {} proc directories and no rank: give the path of one of them", step.path,
+                              step.ranks.size()));
 }
 
 Status AddStep(const StepDir& npu, const StepDir* bench, int step, GraphPlan* plan) {
@@ -50,7 +51,8 @@ Status AddStep(const StepDir& npu, const StepDir* bench, int step, GraphPlan* pl
     ranks.push_back(RankNumber(n));
   }
   if (ranks.empty()) {
-    return BadInput(fmt::format("{} and {} have no rank in common: compare dumps of the same ranks", npu.path, bench->path));
+    return BadInput(
+        fmt::format("{} and {} have no rank in common: compare dumps of the same ranks", npu.path, bench->path));
   }
   if (!left.empty()) plan->warnings.push_back(fmt::format("{} has no {}: left out", bench->path, left));
   if (plan->ranks.empty()) plan->ranks = std::move(ranks);
@@ -73,7 +75,8 @@ Status AddSteps(const DumpPath& npu, const DumpPath* bench, GraphPlan* plan) {
     MSP_RETURN_IF_ERROR(AddStep(n, partner, n.step, plan));
   }
   if (plan->steps.empty()) {
-    return BadInput(fmt::format("{} and {} have no step in common: compare dumps of the same steps", npu.path, bench->path));
+    return BadInput(
+        fmt::format("{} and {} have no step in common: compare dumps of the same steps", npu.path, bench->path));
   }
   if (!left.empty()) plan->warnings.push_back(fmt::format("{} has no {}: left out", bench->path, left));
   return OkStatus();

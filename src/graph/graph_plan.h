@@ -9,7 +9,7 @@
 namespace msprobe {
 
 struct GraphPair {
-  int step = 0, rank = 0;  // as the graph file numbers them
+  int step = 0, rank = 0;          // as the graph file numbers them
   std::string npu_dir, bench_dir;  // bench_dir is empty in a build
 };
 
@@ -21,7 +21,8 @@ struct GraphPlan {
   std::vector<std::string> warnings;
 };
 
-/// `golden` empty: a build. kBadInput when the paths are no dumps, are of different kinds or have no rank or step in common.
+/// `golden` empty: a build. kBadInput when the paths are no dumps, are of different kinds or have no rank or step in
+/// common.
 StatusOr<GraphPlan> PlanGraph(const std::string& target, const std::string& golden);
 std::string GraphPlanJson(const GraphPlan& plan);
 

@@ -20,8 +20,7 @@ constexpr char kSameChecksum[] =
 constexpr char kOtherChecksum[] =
     "\\u4e0e\\u6807\\u6746\\u76f8\\u6bd4, \\u6b64\\u8282\\u70b9\\u4efb\\u610f\\u8f93\\u5165\\u8f93"
     "\\u51fa\\u7684md5\\u503c\\u4e0d\\u540c";
-constexpr char kUnmatchedText[] =
-    "\\u6bd4\\u5bf9\\u8fc7\\u7a0b\\u4e2d\\u8282\\u70b9\\u672a\\u5339\\u914d\\u4e0a";
+constexpr char kUnmatchedText[] = "\\u6bd4\\u5bf9\\u8fc7\\u7a0b\\u4e2d\\u8282\\u70b9\\u672a\\u5339\\u914d\\u4e0a";
 constexpr char kMaxTip[] =
     "NPU\\u4e0e\\u6807\\u6746API\\u7edf\\u8ba1\\u4fe1\\u606f\\u6bd4\\u5bf9\\uff0c\\u6700\\u5927"
     "\\u503c\\u7684\\u5dee\\u503c";
@@ -39,7 +38,8 @@ constexpr char kChecksumTip[] =
     "u4fe1\\u606f\\u662f\\u5426\\u5b8c\\u5168\\u4e00\\u81f4";
 
 std::string Entry(const char* colour, const char* range, const char* text, const char* level) {
-  return fmt::format("\"{}\": {{\"value\": [{}], \"description\": \"{}\", \"accuracy_level\": \"{}\"}}", colour, range, text, level);
+  return fmt::format("\"{}\": {{\"value\": [{}], \"description\": \"{}\", \"accuracy_level\": \"{}\"}}", colour, range,
+                     text, level);
 }
 
 }  // namespace
@@ -58,8 +58,8 @@ std::string NodeColorsJson(CompareMode mode) {
 
 std::string ToolTipJson(CompareMode mode) {
   if (mode == CompareMode::kSummary) {
-    return fmt::format("{{\"Max diff\": \"{}\", \"Min diff\": \"{}\", \"Mean diff\": \"{}\", \"L2norm diff\": \"{}\"}}", kMaxTip,
-                       kMinTip, kMeanTip, kNormTip);
+    return fmt::format("{{\"Max diff\": \"{}\", \"Min diff\": \"{}\", \"Mean diff\": \"{}\", \"L2norm diff\": \"{}\"}}",
+                       kMaxTip, kMinTip, kMeanTip, kNormTip);
   }
   if (mode == CompareMode::kMd5) return fmt::format("{{\"md5\": \"{}\"}}", kChecksumTip);
   return "{\"Cosine\": \"\", \"EucDist\": \"\", \"MaxAbsErr\": \"\", \"MaxRelativeErr\": \"\", "

@@ -33,7 +33,9 @@ const Rule* RuleOf(std::string_view api) {
   return it == kRules.end() ? nullptr : &*it;
 }
 
-std::string_view Opposite(std::string_view type) { return type == "send" ? "receive" : type == "receive" ? "send" : type; }
+std::string_view Opposite(std::string_view type) {
+  return type == "send" ? "receive" : type == "receive" ? "send" : type;
+}
 
 const Value* FieldOf(const ParamList& params, std::string_view name, std::string_view key) {
   for (size_t i = 0; i < params.size(); ++i) {
@@ -139,7 +141,9 @@ class Linker {
     }
   }
 
-  static std::string PairKey(std::string_view api, std::string_view peer) { return std::string(api) + "rank" + std::string(peer); }
+  static std::string PairKey(std::string_view api, std::string_view peer) {
+    return std::string(api) + "rank" + std::string(peer);
+  }
   static std::string BatchKey(std::string_view op, std::string_view peer, std::string_view group) {
     return std::string(op) + "_rank" + std::string(peer) + "_" + std::string(group);
   }
@@ -198,7 +202,8 @@ class Linker {
       if (!FindCall(op.peer, key, &pr, &pc)) continue;
       link.type = link.type.empty() || link.type == rule->type ? rule->type : std::string_view("send_receive");
       const auto known = [&](const auto& n) { return n.first == op.peer; };
-      if (std::none_of(link.nodes.begin(), link.nodes.end(), known)) link.nodes.emplace_back(op.peer, &ranks_[pr].calls[pc]);
+      if (std::none_of(link.nodes.begin(), link.nodes.end(), known))
+        link.nodes.emplace_back(op.peer, &ranks_[pr].calls[pc]);
     }
     if (!link.empty()) links_[r][c] = std::move(link);
   }
@@ -256,6 +261,8 @@ CommCall ReadCommCall(std::string_view node, const ParamList& params, const Json
   return call;
 }
 
-std::vector<std::pair<int64_t, std::string>> LinkCalls(const std::vector<RankCalls>& ranks) { return Linker(ranks).Run(); }
+std::vector<std::pair<int64_t, std::string>> LinkCalls(const std::vector<RankCalls>& ranks) {
+  return Linker(ranks).Run();
+}
 
 }  // namespace msprobe

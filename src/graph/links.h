@@ -18,11 +18,11 @@ struct P2pOp {
 struct CommCall {
   std::string node;
   std::string api;
-  std::string peer;   // value of src, dst or argument 1, where the call has one
+  std::string peer;  // value of src, dst or argument 1, where the call has one
   bool has_peer = false;
   std::vector<int64_t> group;
   std::string group_id;
-  std::vector<P2pOp> batch;  // of batch_isend_irecv
+  std::vector<P2pOp> batch;   // of batch_isend_irecv
   std::string index = "Nan";  // what a link to this node shows: its precision, or its overflow level
   int64_t row_id = 0;
 };

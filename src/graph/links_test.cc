@@ -17,7 +17,8 @@ CommCall Call(int64_t row, const std::string& node, const std::string& api, cons
   return c;
 }
 
-CommCall GroupCall(int64_t row, const std::string& node, const std::string& api, std::vector<int64_t> ranks, const std::string& peer = "") {
+CommCall GroupCall(int64_t row, const std::string& node, const std::string& api, std::vector<int64_t> ranks,
+                   const std::string& peer = "") {
   CommCall c = Call(row, node, api, peer);
   c.group = std::move(ranks);
   c.group_id = "g";
@@ -31,8 +32,9 @@ std::map<int64_t, std::string> Link(const std::vector<RankCalls>& ranks) {
 }
 
 TEST(Links, SendFindsItsReceive) {
-  const auto links = Link({{0, {Call(1, "s0", "isend", "1"), Call(2, "s1", "isend", "1")}},
-                           {1, {Call(3, "r0", "irecv", "0"), Call(4, "r1", "irecv", "0"), Call(5, "r2", "irecv", "0")}}});
+  const auto links =
+      Link({{0, {Call(1, "s0", "isend", "1"), Call(2, "s1", "isend", "1")}},
+            {1, {Call(3, "r0", "irecv", "0"), Call(4, "r1", "irecv", "0"), Call(5, "r2", "irecv", "0")}}});
   EXPECT_EQ(links.at(1), R"({"communications_type": "send", "nodes_info": {"1": ["Nan", "r0"]}})");
   EXPECT_EQ(links.at(4), R"({"communications_type": "receive", "nodes_info": {"0": ["Nan", "s1"]}})");
   EXPECT_EQ(links.count(5), 0u);
@@ -64,7 +66,9 @@ TEST(Links, BatchesLinkLikeACollective) {
   b.batch = {{"irecv", "0", "g"}};
   c.batch = {{"isend", "0", "g"}};
   const auto links = Link({{0, {a}}, {1, {b}}, {2, {c}}});
-  EXPECT_EQ(links.at(1), R"({"communications_type": "send_receive", "nodes_info": {"1": ["Nan", "batch.0"], "2": ["Nan", "batch.0"]}})");
+  EXPECT_EQ(
+      links.at(1),
+      R"({"communications_type": "send_receive", "nodes_info": {"1": ["Nan", "batch.0"], "2": ["Nan", "batch.0"]}})");
   EXPECT_EQ(links.at(2), R"({"communications_type": "receive", "nodes_info": {"0": ["Nan", "batch.0"]}})");
 }
 

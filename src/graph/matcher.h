@@ -17,9 +17,9 @@ void MatchFuzzy(NodeGraph* npu, NodeGraph* bench);
 /// "Functional.linear.12.forward" -> "Functional.linear.forward": call numbers and "_rank<r>" removed.
 std::string NameWithoutCounts(std::string_view name);
 
-/// Numbers the micro steps (one forward and backward pass each) by the order of the root's children and hands the numbers
-/// down the tree and to the matched nodes of `bench` (may be null). Returns how many there are. With
-/// `recorded` (the number that construct.json gives) the numbers of the nodes stay as they were recorded.
+/// Numbers the micro steps (one forward and backward pass each) by the order of the root's children and hands the
+/// numbers down the tree and to the matched nodes of `bench` (may be null). Returns how many there are. With `recorded`
+/// (the number that construct.json gives) the numbers of the nodes stay as they were recorded.
 int NumberMicroSteps(std::optional<int> recorded, NodeGraph* npu, NodeGraph* bench);
 
 }  // namespace msprobe

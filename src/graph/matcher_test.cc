@@ -12,7 +12,8 @@ struct Spec {
 NodeGraph Make(const std::vector<Spec>& specs) {
   NodeGraph g;
   for (const Spec& s : specs) {
-    const uint32_t id = g.Add(s.name, std::string_view(s.name).starts_with(kCollectionName) ? NodeType::kCollection : TypeOfName(s.name));
+    const uint32_t id = g.Add(
+        s.name, std::string_view(s.name).starts_with(kCollectionName) ? NodeType::kCollection : TypeOfName(s.name));
     g.SetParent(id, *s.parent ? g.Find(s.parent) : 0);
   }
   g.Sort();
@@ -25,8 +26,10 @@ std::string Match(const NodeGraph& a, const NodeGraph& b, const char* name) {
 }
 
 TEST(MatchByName, NeedsTheSameAncestors) {
-  NodeGraph a = Make({{"Module.m.M.forward.0", ""}, {"Torch.x.0.forward", "Module.m.M.forward.0"}, {"Torch.y.0.forward", ""}});
-  NodeGraph b = Make({{"Module.m.M.forward.0", ""}, {"Torch.x.0.forward", ""}, {"Torch.y.0.forward", "Module.m.M.forward.0"}});
+  NodeGraph a =
+      Make({{"Module.m.M.forward.0", ""}, {"Torch.x.0.forward", "Module.m.M.forward.0"}, {"Torch.y.0.forward", ""}});
+  NodeGraph b =
+      Make({{"Module.m.M.forward.0", ""}, {"Torch.x.0.forward", ""}, {"Torch.y.0.forward", "Module.m.M.forward.0"}});
   MatchByName(&a, &b);
   EXPECT_EQ(Match(a, b, "DefaultModel"), "DefaultModel");
   EXPECT_EQ(Match(a, b, "Module.m.M.forward.0"), "Module.m.M.forward.0");
@@ -71,7 +74,9 @@ TEST(MicroSteps, BeginWhenAForwardFollowsABackward) {
                       {"Module.m.M.backward.0", ""},
                       {"Module.m.M.forward.1", ""},
                       {"Module.m.M.backward.1", ""}});
-  NodeGraph b = Make({{"Module.m.M.forward.1", ""}, {"Torch.in.7.forward", "Module.m.M.forward.1"}, {"Module.other.O.forward.4", ""},
+  NodeGraph b = Make({{"Module.m.M.forward.1", ""},
+                      {"Torch.in.7.forward", "Module.m.M.forward.1"},
+                      {"Module.other.O.forward.4", ""},
                       {"Torch.q.0.forward", ""}});
   MatchByName(&a, &b);
   EXPECT_EQ(NumberMicroSteps(std::nullopt, &a, &b), 2);

@@ -12,8 +12,9 @@ namespace {
 // Prefixes end with any character, not only a dot: that is how existing graphs were typed.
 constexpr std::array<std::string_view, 2> kModulePrefixes{"Module", "Cell"};
 constexpr std::array<std::string_view, 3> kModuleNames{"optimizer", "clip_grad", kRootName};
-constexpr std::array<std::string_view, 12> kApiPrefixes{"Tensor", "Torch", "Functional", "NPU",  "VF",           "Distributed",
-                                                        "Aten",   "Mint",  "Primitive",  "Jit",  "MintFunctional", "MindSpeed"};
+constexpr std::array<std::string_view, 12> kApiPrefixes{"Tensor",    "Torch",       "Functional",     "NPU",
+                                                        "VF",        "Distributed", "Aten",           "Mint",
+                                                        "Primitive", "Jit",         "MintFunctional", "MindSpeed"};
 
 bool HasPrefixAndMore(std::string_view name, std::string_view prefix) {
   return name.size() > prefix.size() && StartsWith(name, prefix) && name[prefix.size()] != '\n';

@@ -280,7 +280,8 @@ std::string StackJson(const RankGraph& rank, uint32_t stack) {
   return out + "]";
 }
 
-StatusOr<RowBlock> MakeRows(const GraphSide& side, const GraphSide* bench, const RowOptions& options, size_t begin, size_t end) {
+StatusOr<RowBlock> MakeRows(const GraphSide& side, const GraphSide* bench, const RowOptions& options, size_t begin,
+                            size_t end) {
   thread_local Scratch scratch;
   RowBlock block;
   RowMaker maker(side, bench, options, &scratch, &block);

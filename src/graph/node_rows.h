@@ -37,6 +37,7 @@ struct RowBlock {
 };
 
 /// Rows of order[begin, end) of `side`. With `bench` (the golden side) every matched node is compared.
-StatusOr<RowBlock> MakeRows(const GraphSide& side, const GraphSide* bench, const RowOptions& options, size_t begin, size_t end);
+StatusOr<RowBlock> MakeRows(const GraphSide& side, const GraphSide* bench, const RowOptions& options, size_t begin,
+                            size_t end);
 
 }  // namespace msprobe

@@ -79,7 +79,8 @@ bool Excused(std::string_view name, const JsonValue* args, const JsonValue* kwar
     api += '.';
     api += Segment(name, 1);
   }
-  std::transform(api.begin(), api.end(), api.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(api.begin(), api.end(), api.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const auto rule = std::find_if(kRules.begin(), kRules.end(), [&](const Rule& r) { return r.api == api; });
   if (rule == kRules.end()) return false;
   bool ok = true;

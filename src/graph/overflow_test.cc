@@ -13,7 +13,9 @@ constexpr char kNormOnly[] = R"({"type": "torch.Tensor", "Max": 1.0, "Min": 0.0,
 std::string_view Classify(const std::string& in, const std::string& out, const char* name = "Torch.x.0.forward",
                           const std::string& kwargs = "") {
   JsonDoc doc;
-  EXPECT_TRUE(ParseJson("{\"input_args\": [" + in + "], \"input_kwargs\": {" + kwargs + "}, \"output\": [" + out + "]}", "t", &doc).ok());
+  EXPECT_TRUE(ParseJson("{\"input_args\": [" + in + "], \"input_kwargs\": {" + kwargs + "}, \"output\": [" + out + "]}",
+                        "t", &doc)
+                  .ok());
   return OverflowName(ClassifyOverflow(name, doc));
 }
 

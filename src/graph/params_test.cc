@@ -16,7 +16,8 @@ class Reader {
   const Param& at(size_t i) const { return list_[i]; }
   std::string Show(size_t i) const {
     std::string out;
-    for (const Field& f : list_[i].fields) out += (out.empty() ? "" : " ") + std::string(f.key) + "=" + FieldText(f.value);
+    for (const Field& f : list_[i].fields)
+      out += (out.empty() ? "" : " ") + std::string(f.key) + "=" + FieldText(f.value);
     return out;
   }
 
@@ -28,17 +29,21 @@ class Reader {
 std::string Input(const std::string& leaf) { return "{\"input_args\": [" + leaf + "]}"; }
 
 TEST(Params, TensorsKeepTheirFieldsInOrder) {
-  const Reader r(Input(R"({"type": "torch.Tensor", "dtype": "torch.bool", "shape": [2], "Max": true, "Min": false, "Mean": null,
+  const Reader r(
+      Input(R"({"type": "torch.Tensor", "dtype": "torch.bool", "shape": [2], "Max": true, "Min": false, "Mean": null,
                            "Norm": null, "requires_grad": false, "md5": "0badcafe"})"));
   EXPECT_EQ(r.at(0).name, "Torch.x.0.forward.input.0");
-  EXPECT_EQ(r.Show(0), "type=torch.Tensor dtype=torch.bool shape=[2] Max=True Min=False Mean=null Norm=null requires_grad=False "
-                       "md5=0badcafe data_name=-1");
+  EXPECT_EQ(r.Show(0),
+            "type=torch.Tensor dtype=torch.bool shape=[2] Max=True Min=False Mean=null Norm=null requires_grad=False "
+            "md5=0badcafe data_name=-1");
 }
 
 TEST(Params, ScalarsGetTheirValueAsStatistics) {
   const Reader r(Input(R"({"type": "float", "value": 2.0})"));
-  EXPECT_EQ(r.Show(0), "type=float value=2.0 data_name=-1 requires_grad=null Max=2.0 Min=2.0 Mean=2.0 Norm=2.0 dtype=<class float> "
-                       "shape=[] md5=f570d16c");
+  EXPECT_EQ(
+      r.Show(0),
+      "type=float value=2.0 data_name=-1 requires_grad=null Max=2.0 Min=2.0 Mean=2.0 Norm=2.0 dtype=<class float> "
+      "shape=[] md5=f570d16c");
   EXPECT_EQ(Reader(Input(R"({"type": "bool", "value": false})")).at(0).max.kind, Value::Kind::kBool);
 }
 
@@ -46,7 +51,8 @@ TEST(Params, SpecialTypes) {
   EXPECT_EQ(FieldText(Reader(Input(R"({"type": "torch.Size", "value": [1, 3]})")).at(0).shape), "[1, 3]");
   EXPECT_EQ(FieldText(Reader(Input(R"({"type": "slice", "value": [0, 3, null]})")).at(0).shape), "(3,)");
   EXPECT_EQ(FieldText(Reader(Input(R"({"type": "ellipsis", "value": "..."})")).at(0).max), "...");
-  const Reader group(R"({"input_kwargs": {"group": {"type": "torch.ProcessGroup", "group_ranks": [0, 1], "group_id": "g"}}})");
+  const Reader group(
+      R"({"input_kwargs": {"group": {"type": "torch.ProcessGroup", "group_ranks": [0, 1], "group_id": "g"}}})");
   EXPECT_EQ(group.at(0).name, "Torch.x.0.forward.input.group");
   EXPECT_EQ(FieldText(group.at(0).md5), "[0, 1]");
   const Reader dst(R"({"input_kwargs": {"dst": {"type": "int", "value": 3}}})");
@@ -55,7 +61,8 @@ TEST(Params, SpecialTypes) {
 }
 
 TEST(Params, NullsBatchesAndSavedTensors) {
-  const Reader r(R"({"input_args": [null, [], {}, {"a": null}], "output": [[{"class_type": "torch.distributed.P2POp", "op": "isend",
+  const Reader r(
+      R"({"input_args": [null, [], {}, {"a": null}], "output": [[{"class_type": "torch.distributed.P2POp", "op": "isend",
       "peer": 1, "tag": 0, "group_id": "g", "tensor": {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [1], "Max": 1.0,
       "Min": 1.0, "Mean": 1.0, "Norm": 1.0, "data_name": "Torch.x.0.forward.output.7.pt"}}]]})");
   ASSERT_EQ(r.size(), 3u);
@@ -77,7 +84,8 @@ TEST(Params, TheLastOfTwoSameNamesCounts) {
 TEST(Params, ManyParametersStayUnique) {
   std::string args;
   for (int i = 0; i < 3000; ++i) {
-    args += (i ? "," : "") + std::string(R"({"type": "int", "value": 1, "data_name": "n)") + std::to_string(i % 1500) + ".pt\"}";
+    args += (i ? "," : "") + std::string(R"({"type": "int", "value": 1, "data_name": "n)") + std::to_string(i % 1500) +
+            ".pt\"}";
   }
   EXPECT_EQ(Reader(Input(args)).size(), 1500u);
 }

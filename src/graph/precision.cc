@@ -26,11 +26,11 @@ constexpr char kRelativeWarning[] = "warning: The norm relative error of output 
 constexpr char kChecksum[] = "error: The CRC-32 value of NPU differs from that of the bench.";
 constexpr char kNoChecksum[] = "warning: The parameter of NPU does not match the bench.";
 
-constexpr std::array<std::string_view, 9> kIgnored{"empty",        "empty_like",          "numpy",
-                                                   "to",           "__setitem__",         "empty_with_format",
-                                                   "new_empty",    "new_empty_strided",   "empty_strided"};
-constexpr std::array<std::string_view, 4> kPlaceholderInputs{"_reduce_scatter_base", "_all_gather_base", "all_to_all_single",
-                                                             "batch_isend_irecv"};
+constexpr std::array<std::string_view, 9> kIgnored{"empty",     "empty_like",        "numpy",
+                                                   "to",        "__setitem__",       "empty_with_format",
+                                                   "new_empty", "new_empty_strided", "empty_strided"};
+constexpr std::array<std::string_view, 4> kPlaceholderInputs{"_reduce_scatter_base", "_all_gather_base",
+                                                             "all_to_all_single", "batch_isend_irecv"};
 // Calls that return memory as it is: nothing about their values can be wrong.
 constexpr std::array<std::string_view, 6> kUndefined{"empty",     "empty_like",        "empty_with_format",
                                                      "new_empty", "new_empty_strided", "empty_strided"};
@@ -46,7 +46,8 @@ __int128 Wide(const Value& v) { return v.kind == Value::Kind::kInt ? __int128{v.
 
 std::string Digits(__int128 v) {
   std::string out;
-  for (__int128 rest = v < 0 ? -v : v; rest > 0; rest /= 10) out += static_cast<char>('0' + static_cast<int>(rest % 10));
+  for (__int128 rest = v < 0 ? -v : v; rest > 0; rest /= 10)
+    out += static_cast<char>('0' + static_cast<int>(rest % 10));
   if (v < 0) out += '-';
   std::reverse(out.begin(), out.end());
   return out;
@@ -70,7 +71,8 @@ bool IsGiven(const Value& v) { return !v.is_null() && !(v.is_text() && v.text.em
 
 // What the rows say about a null statistic is the text None, so null equals null but no number.
 bool SameStatistic(const Value& a, const Value& b) {
-  if (a.kind == Value::Kind::kDouble && b.kind == Value::Kind::kDouble && std::isnan(a.d) && std::isnan(b.d)) return true;
+  if (a.kind == Value::Kind::kDouble && b.kind == Value::Kind::kDouble && std::isnan(a.d) && std::isnan(b.d))
+    return true;
   if (a.is_null() != b.is_null()) return (a.is_text() && a.text == "None") || (b.is_text() && b.text == "None");
   return SameValue(a, b);
 }
@@ -112,7 +114,8 @@ void CheckRequiresGrad(Row* row) {
 
 void CheckScalar(Row* row) {
   if (!row->bench || !IsScalarOfClass(*row->npu) || !IsScalarOfClass(*row->bench)) return;
-  if (IsEmptyShape(row->npu->shape) && !SameStatistic(row->npu->max, row->bench->max)) Fail(row, Level::kError, kScalars);
+  if (IsEmptyShape(row->npu->shape) && !SameStatistic(row->npu->max, row->bench->max))
+    Fail(row, Level::kError, kScalars);
 }
 
 void CheckDtype(Row* row) {

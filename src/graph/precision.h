@@ -35,8 +35,8 @@ struct Row {
   std::vector<const char*> messages;
 };
 
-/// Rows in the order inputs, weights, outputs, gradients; partners are found by position within each of them. Only summary
-/// and md5 mode have rows.
+/// Rows in the order inputs, weights, outputs, gradients; partners are found by position within each of them. Only
+/// summary and md5 mode have rows.
 void CompareParams(CompareMode mode, const ParamList& npu, const ParamList& bench, std::vector<Row>* rows);
 
 /// The verdict of a node and of each of its rows. `node` decides about calls whose results are undefined.

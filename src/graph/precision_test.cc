@@ -35,7 +35,9 @@ class Pair {
   Level level_ = Level::kPass;
 };
 
-std::string Op(const std::string& in, const std::string& out) { return "{\"input_args\": [" + in + "], \"output\": [" + out + "]}"; }
+std::string Op(const std::string& in, const std::string& out) {
+  return "{\"input_args\": [" + in + "], \"output\": [" + out + "]}";
+}
 std::string Norm(double norm) { return TensorJson(1, 0, 0.5, norm); }
 
 // The input's and the output's norm are off by these percentages.
@@ -56,12 +58,14 @@ TEST(Verdict, RelativeErrorOfInputsAndOutputs) {
 
 TEST(Verdict, ErrorComesBeforeWarning) {
   const Pair p(Op(Norm(100), Norm(300)), Op(Norm(100), Norm(100)));
-  EXPECT_EQ(p.messages(1), "error: The NormRelativeErr of output is greater than 0.5.;"
-                           "warning: The norm relative error of output is 10 times that of input.;");
+  EXPECT_EQ(p.messages(1),
+            "error: The NormRelativeErr of output is greater than 0.5.;"
+            "warning: The norm relative error of output is 10 times that of input.;");
 }
 
 TEST(Verdict, NanOnOneSideOnly) {
-  const std::string nan = R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2, 3], "Max": NaN, "Min": 0, "Mean": 0.5,
+  const std::string nan =
+      R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2, 3], "Max": NaN, "Min": 0, "Mean": 0.5,
                               "Norm": 1.0, "requires_grad": true})";
   EXPECT_EQ(Pair(Op(Norm(1), nan), Op(Norm(1), Norm(1))).level(), Level::kError);
   EXPECT_EQ(Pair(Op(Norm(1), nan), Op(Norm(1), nan)).level(), Level::kPass);
@@ -69,7 +73,8 @@ TEST(Verdict, NanOnOneSideOnly) {
 }
 
 TEST(Verdict, DtypeShapeAndGradient) {
-  const std::string base = R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": 1, "Min": 1, "Mean": 1, "Norm": 1,
+  const std::string base =
+      R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": 1, "Min": 1, "Mean": 1, "Norm": 1,
                                "requires_grad": true})";
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string text = base;
@@ -83,8 +88,10 @@ TEST(Verdict, DtypeShapeAndGradient) {
 }
 
 TEST(Verdict, DtypeOfFusedProjectionsIsLeftAlone) {
-  const std::string a = R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": 1, "Min": 1, "Mean": 1, "Norm": 1})";
-  const std::string b = R"({"type": "torch.Tensor", "dtype": "torch.bfloat16", "shape": [2], "Max": 1, "Min": 1, "Mean": 1, "Norm": 1})";
+  const std::string a =
+      R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": 1, "Min": 1, "Mean": 1, "Norm": 1})";
+  const std::string b =
+      R"({"type": "torch.Tensor", "dtype": "torch.bfloat16", "shape": [2], "Max": 1, "Min": 1, "Mean": 1, "Norm": 1})";
   EXPECT_EQ(Pair(Op(a, ""), Op(b, ""), "Module.attn.qkv.Linear.forward.0").level(), Level::kPass);
   EXPECT_EQ(Pair(Op(a, ""), Op(b, ""), "Module.attn.proj.Linear.forward.0").level(), Level::kError);
 }
@@ -104,13 +111,15 @@ TEST(Verdict, ParameterWithoutPartnerIsShownAndJudged) {
   EXPECT_EQ(p.row(1).bench, nullptr);
   EXPECT_EQ(p.row(1).max.value.text, " ");
   EXPECT_FALSE(p.row(1).same_requires_grad);
-  EXPECT_EQ(p.messages(1), "error: The Required_Grad of NPU and Bench are inconsistent;"
-                           "error: The dtype of NPU and Bench are inconsistent.;error: The shape of NPU and Bench are inconsistent.;");
+  EXPECT_EQ(p.messages(1),
+            "error: The Required_Grad of NPU and Bench are inconsistent;"
+            "error: The dtype of NPU and Bench are inconsistent.;error: The shape of NPU and Bench are inconsistent.;");
 }
 
 TEST(Verdict, Checksums) {
   const auto tensor = [](const std::string& md5) {
-    return R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": 1, "Min": 1, "md5": ")" + md5 + "\"}";
+    return R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": 1, "Min": 1, "md5": ")" + md5 +
+           "\"}";
   };
   const auto judge = [&](const std::string& a, const std::string& b, const char* node = "Torch.x.0.forward") {
     return Pair(Op(tensor(a), ""), Op(tensor(b), ""), node, CompareMode::kMd5).level();
@@ -125,7 +134,8 @@ TEST(Verdict, Checksums) {
 TEST(Verdict, OutputModulesAreJudgedByTheirInputs) {
   // Of a module that is called "output" the weight counts as input: it is off as much as the output, so nothing grew.
   const auto op = [](double weight, double out) {
-    return "{\"input_args\": [" + Norm(100) + "], \"output\": [" + Norm(out) + "], \"parameters\": {\"weight\": " + Norm(weight) + "}}";
+    return "{\"input_args\": [" + Norm(100) + "], \"output\": [" + Norm(out) +
+           "], \"parameters\": {\"weight\": " + Norm(weight) + "}}";
   };
   EXPECT_EQ(Pair(op(160, 160), op(100, 100), "Module.bert.output.dense.Linear.forward.0").level(), Level::kPass);
 }

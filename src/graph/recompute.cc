@@ -1,5 +1,5 @@
-// Activation checkpointing runs parts of the forward pass again during the backward pass. Those modules are recorded at the
-// top level; here they go back under the backward node of the module that holds the original.
+// Activation checkpointing runs parts of the forward pass again during the backward pass. Those modules are recorded at
+// the top level; here they go back under the backward node of the module that holds the original.
 #include <algorithm>
 #include <unordered_set>
 
@@ -72,7 +72,8 @@ class RecomputeFinder {
       const std::string_view direction = segments[segments.size() - 2];
       const size_t tail = direction.size() + segments.back().size() + 1;
       const std::string partner = std::string(name.substr(0, name.size() - tail)) +
-                                  (direction == "forward" ? "backward" : "forward") + "." + std::string(segments.back());
+                                  (direction == "forward" ? "backward" : "forward") + "." +
+                                  std::string(segments.back());
       if (!at_top.contains(partner)) continue;
       found.push_back(i);
       partners.insert(partner);
@@ -119,7 +120,8 @@ bool StackShowsRecompute(const std::vector<std::string>& frames) {
     if (f.function == "recompute_fn" && EndsWith(f.file, "torch/utils/checkpoint.py")) return true;
   for (size_t i = 0; i < parsed.size(); ++i) {
     const Frame& f = parsed[i];
-    if (f.function != "backward" && !(f.function == "checkpoint_function_backward" && Contains(f.file, "megatron"))) continue;
+    if (f.function != "backward" && !(f.function == "checkpoint_function_backward" && Contains(f.file, "megatron")))
+      continue;
     for (size_t k = i + 1; k <= i + 2 && k < parsed.size(); ++k)
       if (EndsWith(parsed[k].file, "torch/autograd/function.py")) return true;
   }

@@ -17,9 +17,8 @@ void AppendUInt(std::string& out, uint64_t u) { out += std::to_string(u); }
 bool SameJson(const JsonValue& a, const JsonValue& b) {
   if (a.IsNumber() && b.IsNumber()) return SameValue(Value::Of(a), Value::Of(b));
   if (a.IsArray() && b.IsArray()) {
-    return a.Size() == b.Size() && std::equal(a.Begin(), a.End(), b.Begin(), [](const JsonValue& x, const JsonValue& y) {
-             return SameJson(x, y);
-           });
+    return a.Size() == b.Size() && std::equal(a.Begin(), a.End(), b.Begin(),
+                                              [](const JsonValue& x, const JsonValue& y) { return SameJson(x, y); });
   }
   return a == b;
 }
@@ -100,7 +99,8 @@ bool Value::IsInfOrNan() const {
   if (kind != Kind::kText || text.size() > 16) return false;
   std::string low;
   for (char c : text)
-    if (!std::isspace(static_cast<unsigned char>(c))) low += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (!std::isspace(static_cast<unsigned char>(c)))
+      low += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return low == "inf" || low == "-inf" || low == "nan";
 }
 
@@ -164,7 +164,8 @@ void RoundDecimalText(std::string* text) {
   const bool percent = EndsWith(s, "%");
   if (percent) s.remove_suffix(1);
   const size_t dot = s.find('.');
-  if (dot == std::string_view::npos || dot > kMaxDigits || !IsDigits(s.substr(0, dot)) || !IsDigits(s.substr(dot + 1))) return;
+  if (dot == std::string_view::npos || dot > kMaxDigits || !IsDigits(s.substr(0, dot)) || !IsDigits(s.substr(dot + 1)))
+    return;
   const size_t places = s.size() - dot - 1;
   if (places <= kPlaces || places > kMaxDigits) return;
   std::string out;

@@ -11,8 +11,9 @@
 namespace msprobe {
 namespace {
 
-// Rows of a compared graph are some kilobytes long. On large pages they need no overflow pages, so the seven scans that build
-// the indexes read the table in one go. 64 MiB of page cache bound the memory, also that of the sorter behind the indexes.
+// Rows of a compared graph are some kilobytes long. On large pages they need no overflow pages, so the seven scans that
+// build the indexes read the table in one go. 64 MiB of page cache bound the memory, also that of the sorter behind the
+// indexes.
 constexpr char kSetup[] =
     "PRAGMA page_size=16384; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE;"
     "PRAGMA cache_size=-65536;";
@@ -25,8 +26,10 @@ constexpr char kTables[] =
     "    modified INTEGER NOT NULL,\n    input_data TEXT,\n    output_data TEXT,\n    data_source TEXT,\n"
     "    dump_data_dir TEXT,\n    step INTEGER NOT NULL,\n    rank INTEGER NOT NULL,\n    is_distributed INTEGER\n);"
     "CREATE TABLE tb_stack (\n    id TEXT PRIMARY KEY,\n    stack_info TEXT\n);"
-    "CREATE TABLE tb_config (\n    id TEXT PRIMARY KEY,\n    graph_type TEXT NOT NULL,\n    task TEXT,\n    tool_tip TEXT,\n"
-    "    micro_steps INTEGER,\n    overflow_check INTEGER,\n    node_colors TEXT NOT NULL,\n    rank_list TEXT NOT NULL,\n"
+    "CREATE TABLE tb_config (\n    id TEXT PRIMARY KEY,\n    graph_type TEXT NOT NULL,\n    task TEXT,\n    tool_tip "
+    "TEXT,\n"
+    "    micro_steps INTEGER,\n    overflow_check INTEGER,\n    node_colors TEXT NOT NULL,\n    rank_list TEXT NOT "
+    "NULL,\n"
     "    step_list TEXT NOT NULL\n);";
 
 constexpr std::array<const char*, 7> kIndexes{
@@ -72,14 +75,15 @@ Status VisDb::Error(const char* what) {
   if (code == SQLITE_CANTOPEN || code == SQLITE_PERM || code == SQLITE_READONLY) {
     return BadInput(fmt::format("{} cannot be written ({}): choose another output directory with -o", path_, why));
   }
-  return InternalError(
-      fmt::format("{} could not be written while {} ({}): free some space or choose another directory with -o", path_, what, why));
+  return InternalError(fmt::format(
+      "{} could not be written while {} ({}): free some space or choose another directory with -o", path_, what, why));
 }
 
 Status VisDb::Open() {
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   if (sqlite3_open_v2(temp_.path().c_str(), &db_, flags, nullptr) != SQLITE_OK) return Error("opening it");
-  sqlite3_progress_handler(db_, kProgressOps, [](void*) { return InterruptRequested() ? 1 : 0; }, nullptr);
+  sqlite3_progress_handler(
+      db_, kProgressOps, [](void*) { return InterruptRequested() ? 1 : 0; }, nullptr);
   MSP_RETURN_IF_ERROR(Exec(kSetup));
   MSP_RETURN_IF_ERROR(Exec(kTables));
   MSP_RETURN_IF_ERROR(Exec("BEGIN"));

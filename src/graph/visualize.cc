@@ -28,33 +28,39 @@ struct LoadedPair {
 
 StatusOr<CompareMode> ModeOf(const DumpFile& dump, const DumpFile& other) {
   if (dump.task() != other.task()) {
-    return BadInput(fmt::format("{} was dumped with task {}, but {} with task {}: compare dumps of the same task", dump.path(),
-                                dump.task(), other.path(), other.task()));
+    return BadInput(fmt::format("{} was dumped with task {}, but {} with task {}: compare dumps of the same task",
+                                dump.path(), dump.task(), other.path(), other.task()));
   }
   if (dump.task() == "tensor") {
-    return BadInput(fmt::format("{} holds tensors: comparing graphs of tensor dumps is not supported yet, use 'msprobe compare' "
-                                "for them or dump with task statistics",
-                                dump.path()));
+    return BadInput(
+        fmt::format("{} holds tensors: comparing graphs of tensor dumps is not supported yet, use 'msprobe compare' "
+                    "for them or dump with task statistics",
+                    dump.path()));
   }
   if (dump.task() == "structure") return CompareMode::kStructure;
   if (dump.task() != "statistics") {
-    return BadInput(fmt::format("{} was dumped with task \"{}\": graphs are compared for tasks statistics and structure",
-                                dump.path(), dump.task()));
+    return BadInput(
+        fmt::format("{} was dumped with task \"{}\": graphs are compared for tasks statistics and structure",
+                    dump.path(), dump.task()));
   }
   MSP_ASSIGN_OR_RETURN(const bool sums, dump.HasChecksums());
   MSP_ASSIGN_OR_RETURN(const bool other_sums, other.HasChecksums());
   if (sums != other_sums) {
-    return BadInput(fmt::format("only {} has checksums (md5), {} has none: compare two dumps with the same summary_mode",
-                                sums ? dump.path() : other.path(), sums ? other.path() : dump.path()));
+    return BadInput(
+        fmt::format("only {} has checksums (md5), {} has none: compare two dumps with the same summary_mode",
+                    sums ? dump.path() : other.path(), sums ? other.path() : dump.path()));
   }
   return sums ? CompareMode::kMd5 : CompareMode::kSummary;
 }
 
 Status CheckFrameworks(const DumpFile& a, const DumpFile& b) {
-  const auto name = [](const DumpFile& d) { return d.framework().empty() ? std::string_view("pytorch") : d.framework(); };
+  const auto name = [](const DumpFile& d) {
+    return d.framework().empty() ? std::string_view("pytorch") : d.framework();
+  };
   if (name(a) == name(b)) return OkStatus();
-  return BadInput(fmt::format("{} is a dump of {}, but {} of {}: specify -lm with a layer mapping to compare across frameworks",
-                              a.path(), name(a), b.path(), name(b)));
+  return BadInput(
+      fmt::format("{} is a dump of {}, but {} of {}: specify -lm with a layer mapping to compare across frameworks",
+                  a.path(), name(a), b.path(), name(b)));
 }
 
 class Visualizer {
@@ -75,7 +81,8 @@ class Visualizer {
         MSP_RETURN_IF_ERROR(db_->SetConfig(Config(loaded)));
       }
       MSP_RETURN_IF_ERROR(Write(pair, loaded));
-      if (done_ + 1 == plan_.pairs.size() || plan_.pairs[done_ + 1].step != pair.step) MSP_RETURN_IF_ERROR(WriteLinks());
+      if (done_ + 1 == plan_.pairs.size() || plan_.pairs[done_ + 1].step != pair.step)
+        MSP_RETURN_IF_ERROR(WriteLinks());
     }
     Progress(98);
     MSP_RETURN_IF_ERROR(db_->Finish());
@@ -105,8 +112,8 @@ class Visualizer {
       if (!rank) continue;
       if (!rank->files.dump.truncated().empty()) Warn(rank->files.dump.truncated());
       if (rank->orphans > 0) {
-        Warn(fmt::format("{}: {} nodes name a parent that was not recorded; they are shown at the top level", rank->files.dir,
-                         rank->orphans));
+        Warn(fmt::format("{}: {} nodes name a parent that was not recorded; they are shown at the top level",
+                         rank->files.dir, rank->orphans));
       }
     }
     if (plan_.compare) {
@@ -177,7 +184,8 @@ class Visualizer {
     };
     MSP_RETURN_IF_ERROR(ParallelOrdered<RowBlock>(blocks, kBlocksInFlight, make, take));
     for (size_t i = 0; i < side.stack_ids.size(); ++i) {
-      MSP_RETURN_IF_ERROR(db_->AddStack(fmt::format("{}_{}", side.key.id(), i), StackJson(*side.rank, side.stack_ids[i])));
+      MSP_RETURN_IF_ERROR(
+          db_->AddStack(fmt::format("{}_{}", side.key.id(), i), StackJson(*side.rank, side.stack_ids[i])));
     }
     calls_[second ? 1 : 0].push_back(std::move(calls));
     return OkStatus();
@@ -245,15 +253,17 @@ std::string GraphSummaryText(const GraphSummary& s, bool compare, bool overflow_
   if (compare) out += fmt::format(", {} golden", s.bench_nodes);
   out += fmt::format(" in {} graph{}\n", s.graphs, s.graphs == 1 ? "" : "s");
   if (compare) {
-    out += fmt::format("verdict: {} pass, {} warning, {} error, {} unmatched, {} without data; {} golden nodes unmatched\n",
-                       s.levels[0], s.levels[1], s.levels[2], s.unmatched, s.no_data, s.bench_unmatched);
+    out += fmt::format(
+        "verdict: {} pass, {} warning, {} error, {} unmatched, {} without data; {} golden nodes unmatched\n",
+        s.levels[0], s.levels[1], s.levels[2], s.unmatched, s.no_data, s.bench_unmatched);
   }
   if (overflow_check) {
     out += fmt::format("overflow: {} critical, {} high, {} medium\n", s.overflows[3], s.overflows[2], s.overflows[1]);
   }
   if (s.links > 0) out += fmt::format("communication: {} calls linked across ranks\n", s.links);
   if (s.first_error) {
-    out += fmt::format("first error: {} (step {}, rank {})\n", s.first_error->node, s.first_error->step, s.first_error->rank);
+    out += fmt::format("first error: {} (step {}, rank {})\n", s.first_error->node, s.first_error->step,
+                       s.first_error->rank);
   }
   return out;
 }
@@ -268,8 +278,8 @@ std::string GraphSummaryJson(const GraphSummary& s, bool compare, bool overflow_
         "\"no_data\": {}, \"golden_unmatched\": {}, \"first_error\": ",
         s.task, s.bench_nodes, s.levels[0], s.levels[1], s.levels[2], s.unmatched, s.no_data, s.bench_unmatched);
     if (s.first_error) {
-      out += fmt::format("{{\"step\": {}, \"rank\": {}, \"order\": {}, \"node\": ", s.first_error->step, s.first_error->rank,
-                         s.first_error->order);
+      out += fmt::format("{{\"step\": {}, \"rank\": {}, \"order\": {}, \"node\": ", s.first_error->step,
+                         s.first_error->rank, s.first_error->order);
       AppendJsonString(out, s.first_error->node);
       out += '}';
     } else {
@@ -277,8 +287,8 @@ std::string GraphSummaryJson(const GraphSummary& s, bool compare, bool overflow_
     }
   }
   if (overflow_check) {
-    out += fmt::format(", \"overflow\": {{\"critical\": {}, \"high\": {}, \"medium\": {}}}", s.overflows[3], s.overflows[2],
-                       s.overflows[1]);
+    out += fmt::format(", \"overflow\": {{\"critical\": {}, \"high\": {}, \"medium\": {}}}", s.overflows[3],
+                       s.overflows[2], s.overflows[1]);
   }
   return out + fmt::format(", \"links\": {}}}\n", s.links);
 }

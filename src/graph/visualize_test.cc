@@ -70,19 +70,25 @@ TEST_F(VisualizeTest, WritesBothGraphsAndTheVerdicts) {
   ASSERT_TRUE(summary.ok()) << summary.status().message();
   EXPECT_EQ(summary->levels, (std::array<size_t, 3>{1, 0, 2}));
   EXPECT_EQ(summary->first_error->node, "Torch.a.0.forward");
-  EXPECT_EQ(Query(summary->file, "SELECT node_order, node_name, node_type, up_node, sub_nodes, precision_index, matched_node_link "
-                                 "FROM tb_nodes WHERE data_source='NPU' ORDER BY node_order"),
-            (std::vector<std::string>{
-                R"(0|Torch.a.0.forward|1|Module.m.M.forward.0||1|["DefaultModel", "Module.m.M.forward.0", "Torch.a.0.forward"])",
-                R"(1|Module.m.M.forward.0|0|DefaultModel|["Torch.a.0.forward"]|0|["DefaultModel", "Module.m.M.forward.0"])",
-                R"(2|Torch.b.0.forward|1|Apis_Between_Modules.0||1|["DefaultModel", "Apis_Between_Modules.0", "Torch.b.0.forward"])",
-                R"(3|Torch.c.0.forward|1|Apis_Between_Modules.0||NULL|["DefaultModel", "Apis_Between_Modules.0", "Torch.c.0.forward"])",
-                R"(4|Apis_Between_Modules.0|9|DefaultModel|["Torch.b.0.forward", "Torch.c.0.forward"]|1|["DefaultModel", "Apis_Between_Modules.0"])",
-                R"(5|DefaultModel|0||["Module.m.M.forward.0", "Apis_Between_Modules.0"]|NULL|["DefaultModel"])"}));
-  EXPECT_EQ(Query(summary->file, "SELECT count(*), count(precision_index) FROM tb_nodes WHERE data_source='Bench'")[0], "6|0");
-  EXPECT_EQ(Query(summary->file, "SELECT id, graph_type, task, micro_steps, overflow_check, rank_list, step_list FROM tb_config")[0],
+  EXPECT_EQ(
+      Query(summary->file,
+            "SELECT node_order, node_name, node_type, up_node, sub_nodes, precision_index, matched_node_link "
+            "FROM tb_nodes WHERE data_source='NPU' ORDER BY node_order"),
+      (std::vector<std::string>{
+          R"(0|Torch.a.0.forward|1|Module.m.M.forward.0||1|["DefaultModel", "Module.m.M.forward.0", "Torch.a.0.forward"])",
+          R"(1|Module.m.M.forward.0|0|DefaultModel|["Torch.a.0.forward"]|0|["DefaultModel", "Module.m.M.forward.0"])",
+          R"(2|Torch.b.0.forward|1|Apis_Between_Modules.0||1|["DefaultModel", "Apis_Between_Modules.0", "Torch.b.0.forward"])",
+          R"(3|Torch.c.0.forward|1|Apis_Between_Modules.0||NULL|["DefaultModel", "Apis_Between_Modules.0", "Torch.c.0.forward"])",
+          R"(4|Apis_Between_Modules.0|9|DefaultModel|["Torch.b.0.forward", "Torch.c.0.forward"]|1|["DefaultModel", "Apis_Between_Modules.0"])",
+          R"(5|DefaultModel|0||["Module.m.M.forward.0", "Apis_Between_Modules.0"]|NULL|["DefaultModel"])"}));
+  EXPECT_EQ(Query(summary->file, "SELECT count(*), count(precision_index) FROM tb_nodes WHERE data_source='Bench'")[0],
+            "6|0");
+  EXPECT_EQ(Query(summary->file,
+                  "SELECT id, graph_type, task, micro_steps, overflow_check, rank_list, step_list FROM tb_config")[0],
             "1|compare|summary|1|0|[0]|[0]");
-  EXPECT_EQ(Query(summary->file, "SELECT name FROM sqlite_master WHERE type='index' AND sql IS NOT NULL ORDER BY 1").size(), 7u);
+  EXPECT_EQ(
+      Query(summary->file, "SELECT name FROM sqlite_master WHERE type='index' AND sql IS NOT NULL ORDER BY 1").size(),
+      7u);
   EXPECT_EQ(Query(summary->file, "PRAGMA integrity_check")[0], "ok");
   struct stat st {};
   ASSERT_EQ(stat(summary->file.c_str(), &st), 0);
@@ -93,12 +99,13 @@ TEST_F(VisualizeTest, WritesBothGraphsAndTheVerdicts) {
 TEST_F(VisualizeTest, RoundsPercentagesAndSpellsMessages) {
   const auto summary = Run(dir_.Rank("a", kConstruct, Data(9)), dir_.Rank("b", kConstruct, Data(7)));
   ASSERT_TRUE(summary.ok());
-  EXPECT_EQ(Query(summary->file, "SELECT output_data FROM tb_nodes WHERE id='NPU_0_0_Torch.a.0.forward'")[0],
-            R"({"Torch.a.0.forward.output.0": {"type": "torch.Tensor", "dtype": "torch.float32", "shape": "[2, 3]", "Max": "1", )"
-            R"("Min": "0", "Mean": "0.5", "Norm": "9", "requires_grad": "True", "data_name": "-1", "Max diff": "0", "Min diff": "0", )"
-            R"("Mean diff": "0.0", "L2norm diff": "2", "MaxRelativeErr": "0.0%", "MinRelativeErr": "N/A", "MeanRelativeErr": "0.0%", )"
-            R"("NormRelativeErr": "28.571429%", "Requires_grad Consistent": "True", "Result": "warning", )"
-            R"("Err_message": "[\"warning: The norm relative error of output is 10 times that of input.\"]"}})");
+  EXPECT_EQ(
+      Query(summary->file, "SELECT output_data FROM tb_nodes WHERE id='NPU_0_0_Torch.a.0.forward'")[0],
+      R"({"Torch.a.0.forward.output.0": {"type": "torch.Tensor", "dtype": "torch.float32", "shape": "[2, 3]", "Max": "1", )"
+      R"("Min": "0", "Mean": "0.5", "Norm": "9", "requires_grad": "True", "data_name": "-1", "Max diff": "0", "Min diff": "0", )"
+      R"("Mean diff": "0.0", "L2norm diff": "2", "MaxRelativeErr": "0.0%", "MinRelativeErr": "N/A", "MeanRelativeErr": "0.0%", )"
+      R"("NormRelativeErr": "28.571429%", "Requires_grad Consistent": "True", "Result": "warning", )"
+      R"("Err_message": "[\"warning: The norm relative error of output is 10 times that of input.\"]"}})");
 }
 
 TEST_F(VisualizeTest, OutputDoesNotDependOnTheThreads) {
@@ -134,9 +141,10 @@ TEST_F(VisualizeTest, RefusesWhatCannotBeCompared) {
   const std::string stats = dir_.Rank("a", kConstruct, Data(1));
   const std::string structure = dir_.Rank("s", kConstruct, "", "", "structure");
   const std::string tensor = dir_.Rank("t", kConstruct, "", "", "tensor");
-  const std::string sums = dir_.Rank(
-      "m", kConstruct, OpJson("Torch.a.0.forward", TensorJson(1, 0, 0.5, 2, ", \"md5\": \"aa\""), ""));
-  for (const auto& [golden, part] : std::vector<std::pair<std::string, std::string>>{{structure, "same task"}, {sums, "checksums"}}) {
+  const std::string sums =
+      dir_.Rank("m", kConstruct, OpJson("Torch.a.0.forward", TensorJson(1, 0, 0.5, 2, ", \"md5\": \"aa\""), ""));
+  for (const auto& [golden, part] :
+       std::vector<std::pair<std::string, std::string>>{{structure, "same task"}, {sums, "checksums"}}) {
     const auto r = Run(stats, golden);
     ASSERT_FALSE(r.ok());
     EXPECT_EQ(r.status().code(), Code::kBadInput);
@@ -157,11 +165,14 @@ TEST_F(VisualizeTest, TruncatedDumpWorksWithAWarning) {
 }
 
 TEST_F(VisualizeTest, AllStepsAndRanksGoIntoOneFile) {
-  for (const char* rank : {"step2/rank0", "step2/rank1", "step10/rank0", "step10/rank1"}) dir_.Rank(std::string("a/") + rank, kConstruct, Data(9));
-  for (const char* rank : {"step2/rank1", "step10/rank1", "step10/rank3", "step11/rank0"}) dir_.Rank(std::string("b/") + rank, kConstruct, Data(9));
+  for (const char* rank : {"step2/rank0", "step2/rank1", "step10/rank0", "step10/rank1"})
+    dir_.Rank(std::string("a/") + rank, kConstruct, Data(9));
+  for (const char* rank : {"step2/rank1", "step10/rank1", "step10/rank3", "step11/rank0"})
+    dir_.Rank(std::string("b/") + rank, kConstruct, Data(9));
   const auto summary = Run(dir_.Path("a"), dir_.Path("b"));
   ASSERT_TRUE(summary.ok()) << summary.status().message();
-  EXPECT_EQ(Query(summary->file, "SELECT DISTINCT step, rank FROM tb_nodes ORDER BY rowid"), (std::vector<std::string>{"2|1", "10|1"}));
+  EXPECT_EQ(Query(summary->file, "SELECT DISTINCT step, rank FROM tb_nodes ORDER BY rowid"),
+            (std::vector<std::string>{"2|1", "10|1"}));
   EXPECT_EQ(Query(summary->file, "SELECT rank_list, step_list FROM tb_config")[0], "[1]|[2, 10]");
   EXPECT_FALSE(warnings_.empty());
 }
@@ -171,8 +182,10 @@ TEST_F(VisualizeTest, PlansAreData) {
   dir_.Rank("b/step0/rank", kConstruct, Data(9));
   const auto plan = PlanGraph(dir_.Path("a/step0"), dir_.Path("b/step0"));
   ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(GraphPlanJson(*plan), "{\"compare\": true, \"steps\": [0], \"ranks\": [0], \"pairs\": [{\"step\": 0, \"rank\": 0, \"target\": \"" +
-                                      dir_.Path("a/step0/rank") + "\", \"golden\": \"" + dir_.Path("b/step0/rank") + "\"}]}");
+  EXPECT_EQ(
+      GraphPlanJson(*plan),
+      "{\"compare\": true, \"steps\": [0], \"ranks\": [0], \"pairs\": [{\"step\": 0, \"rank\": 0, \"target\": \"" +
+          dir_.Path("a/step0/rank") + "\", \"golden\": \"" + dir_.Path("b/step0/rank") + "\"}]}");
   EXPECT_EQ(PlanGraph(dir_.Path("a"), dir_.Path("b/step0")).status().code(), Code::kBadInput) << "kinds differ";
   EXPECT_EQ(PlanGraph(dir_.Path("none"), "").status().code(), Code::kBadInput);
   dir_.Rank("p/proc12", kConstruct, Data(9));

@@ -1,0 +1,127 @@
+"""What the graph tests share: the command, the golden set, reading and comparing `.vis.db` files."""
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parents[2]
+TABLES = ("tb_nodes", "tb_stack", "tb_config")
+
+
+def find_command():
+    """The built command: MSPROBE_BIN, the one of the virtual environment, the release build."""
+    places = [os.environ.get("MSPROBE_BIN"), REPO / ".venv" / "bin" / "msprobe", REPO / "build" / "release" / "msprobe"]
+    for place in places:
+        if place and Path(place).exists():
+            return str(place)
+    missing("the msprobe command is not built; build it or set MSPROBE_BIN")
+    return None
+
+
+def missing(reason):
+    """A test that cannot run is skipped at home and fails where everything has to run."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def golden_set():
+    """The unpacked golden set (data/ and expected/)."""
+    named = os.environ.get("MSPROBE_GOLDEN")
+    for place in (
+        [Path(named)] if named else [REPO.parent / "shared" / "golden", REPO.parent.parent / "shared" / "golden"]
+    ):
+        if (place / "expected").is_dir():
+            return place
+        if (place / "public" / "expected").is_dir():
+            return place / "public"
+        if (place / "public.tar.xz").is_file():
+            return unpack(place / "public.tar.xz")
+    missing("the large golden set is absent; set MSPROBE_GOLDEN to its directory")
+    return None
+
+
+def unpack(archive):
+    out = REPO / "build" / "golden"
+    if not (out / "public" / "expected").is_dir():
+        part = REPO / "build" / f"golden.{os.getpid()}"
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        with tarfile.open(archive) as tar:
+            tar.extractall(part)
+        shutil.rmtree(out, ignore_errors=True)
+        part.rename(out)
+    return out / "public"
+
+
+def run(args, cwd=None, check=True, env=None):
+    done = subprocess.run(
+        [find_command(), *map(str, args)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **(env or {})},
+        timeout=300,
+    )
+    if check:
+        assert done.returncode == 0, done.stderr
+    return done
+
+
+def read_db(path):
+    """{table: {id: {column: value}}}; ids are unique in all three tables."""
+    db = sqlite3.connect(f"file:{path}?immutable=1", uri=True)
+    try:
+        out = {}
+        for table in TABLES:
+            rows = db.execute(f"SELECT * FROM {table}")
+            names = [c[0] for c in rows.description]
+            out[table] = {row[0]: dict(zip(names, row)) for row in rows}
+        return out
+    finally:
+        db.close()
+
+
+def schema(path):
+    db = sqlite3.connect(f"file:{path}?immutable=1", uri=True)
+    try:
+        rows = db.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")
+        return {name: " ".join(sql.split()) for name, sql in rows}
+    finally:
+        db.close()
+
+
+def differences(expected, got):
+    """[(table, id, column, expected, got)] of two read_db() results."""
+    out = []
+    for table in TABLES:
+        for key in sorted(set(expected[table]) | set(got[table])):
+            a, b = expected[table].get(key), got[table].get(key)
+            if a is None or b is None:
+                out.append((table, key, None, a, b))
+                continue
+            out += [(table, key, column, a[column], b[column]) for column in a if a[column] != b.get(column)]
+    return out
+
+
+def only_db(directory):
+    """The result of a run; nothing else may lie beside it."""
+    files = [f for f in Path(directory).iterdir() if not f.name.endswith(("-wal", "-shm"))]
+    assert [f.suffix for f in files] == [".db"], files
+    return files[0]
+
+
+def write_rank(path, construct, data, stack=None, task="statistics", data_dir=None, framework="pytorch"):
+    path = Path(path)
+    path.mkdir(parents=True, exist_ok=True)
+    head = {"task": task, "level": "mix", "framework": framework, "dump_data_dir": data_dir}
+    (path / "dump.json").write_text(json.dumps({**head, "data": data}, indent=1))
+    (path / "construct.json").write_text(json.dumps(construct, indent=1))
+    (path / "stack.json").write_text(json.dumps(stack or {}, indent=1))
+    return path
