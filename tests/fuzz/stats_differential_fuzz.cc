@@ -42,7 +42,7 @@ bool Describe(const uint8_t* data, size_t size, View* v) {
     if (v->count > kMostElements) return false;
   }
   if (v->count > 0 && high - low + 1 > available) return false;
-  v->begin = -low;
+  v->begin = v->count > 0 ? -low : 0;
   const char* bytes = reinterpret_cast<const char*>(data) + 2 + 2 * ndim;
   v->memory.assign(bytes, bytes + available * element);
   return true;
