@@ -8,7 +8,7 @@
 
 namespace msprobe {
 
-enum class SiteKind { kBuiltin, kPython, kAttribute };
+enum class SiteKind { kBuiltin, kMethod, kPython, kAttribute };
 
 /// A hooked function. Lives as long as the process: methods bound while it was hooked still point here.
 struct ApiSite {
@@ -19,12 +19,13 @@ struct ApiSite {
   int32_t count = 0;
   uint64_t generation = 0;
   bool takes_self = false;  // builtin methods get their object beside the arguments
-  // kBuiltin: the table entry that stands in for the original one
+  // kBuiltin, kMethod: the table entry that stands in for the original one
   PyMethodDef definition{};
-  PyMethodDef* saved_definition = nullptr;
+  PyMethodDef *saved_definition = nullptr, *hooked_definition = nullptr;
   PyCFunction original = nullptr;
+  vectorcallfunc saved_vectorcall = nullptr;
   // kPython
-  Ref saved_code, hooked_code, twin;
+  Ref saved_code, hooked_code, twin, signature;
   // kAttribute
   Ref attribute;
   bool owner_has_attribute = false;

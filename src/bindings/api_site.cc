@@ -26,20 +26,68 @@ PyTypeObject *body_type = nullptr, *attribute_type = nullptr;
 PyObject* trampoline = nullptr;  // code of (*args, **kwargs) -> marker(*args, **kwargs)
 PyObject* trampoline_marker = nullptr;
 
-PyMethodDef** DefinitionOf(PyObject* f) {
-  if (PyCFunction_Check(f)) return &reinterpret_cast<PyCFunctionObject*>(f)->m_ml;
-  if (Py_IS_TYPE(f, &PyMethodDescr_Type)) return &reinterpret_cast<PyMethodDescrObject*>(f)->d_method;
-  return nullptr;
+PyCFunctionObject* AsFunction(PyObject* f) { return reinterpret_cast<PyCFunctionObject*>(f); }
+PyMethodDescrObject* AsMethod(PyObject* f) { return reinterpret_cast<PyMethodDescrObject*>(f); }
+
+// The entry of a method table that a hooked builtin function points to. The C function in it stays the original one, because hash
+// and equality of builtin functions are made of it: dicts with torch functions as keys keep working.
+struct HookedDefinition {
+  PyMethodDef definition;
+  ApiSite* site;
+};
+
+PyObject* CallOriginalBuiltin(ApiSite* site, PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  if (site->saved_vectorcall != nullptr) return site->saved_vectorcall(callable, args, nargsf, kwnames);
+  const Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+  Ref tuple(PyTuple_New(n));
+  if (!tuple) return nullptr;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    Py_INCREF(args[i]);
+    PyTuple_SET_ITEM(tuple.get(), i, args[i]);
+  }
+  Ref kwargs(kwnames != nullptr && PyTuple_GET_SIZE(kwnames) > 0 ? PyDict_New() : nullptr);
+  for (Py_ssize_t i = 0; kwargs && i < PyTuple_GET_SIZE(kwnames); ++i) {
+    if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, i), args[n + i]) != 0) return nullptr;
+  }
+  // tp_call goes on from the method table, not through the vectorcall that led here.
+  return PyCFunction_Type.tp_call(callable, tuple.get(), kwargs.get());
+}
+
+PyObject* CallBuiltin(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  ApiSite* site = reinterpret_cast<HookedDefinition*>(AsFunction(callable)->m_ml)->site;
+  CallArgs call;
+  call.vector = args;
+  call.count = PyVectorcall_NARGS(nargsf);
+  call.names = kwnames;
+  return RunHooked(site, call, [&] { return CallOriginalBuiltin(site, callable, args, nargsf, kwnames); });
 }
 
 bool PrepareBuiltin(ApiSite* site) {
-  PyMethodDef* def = *DefinitionOf(site->function.get());
+  auto* f = AsFunction(site->function.get());
+  site->saved_definition = f->m_ml;
+  site->saved_vectorcall = f->vectorcall;
+  auto* hooked = new HookedDefinition{*f->m_ml, site};
+  // A flag that means nothing here keeps the interpreter's specialised instructions, which would call past us, from applying.
+  hooked->definition.ml_flags |= METH_COEXIST;
+  site->hooked_definition = &hooked->definition;
+  return true;
+}
+
+bool PrepareMethod(ApiSite* site) {
+  PyMethodDef* def = AsMethod(site->function.get())->d_method;
   site->definition = *def;
   site->original = def->ml_meth;
   site->saved_definition = def;
-  site->takes_self = !PyCFunction_Check(site->function.get());
+  site->takes_self = true;
   site->definition.ml_meth = ClaimThunk(site, def->ml_flags);
+  site->hooked_definition = &site->definition;
   return site->definition.ml_meth != nullptr;
+}
+
+void SwitchBuiltin(ApiSite* site, bool on) {
+  auto* f = AsFunction(site->function.get());
+  f->m_ml = on ? site->hooked_definition : site->saved_definition;
+  f->vectorcall = on ? CallBuiltin : site->saved_vectorcall;
 }
 
 PyObject* NewSiteObject(PyTypeObject* type, ApiSite* site) {
@@ -97,6 +145,11 @@ bool PreparePython(ApiSite* site) {
   site->hooked_code = ReplacedCode(trampoline, changes.get());
   if (!site->hooked_code) return false;
   MarkTrampoline(site->hooked_code.get());
+  if (!PyObject_HasAttrString(f, "__signature__") && !PyObject_HasAttrString(f, "__wrapped__")) {
+    Ref inspect(PyImport_ImportModule("inspect"));
+    site->signature = Ref(inspect ? PyObject_CallMethod(inspect.get(), "signature", "O", f) : nullptr);
+    if (!site->signature) PyErr_Clear();
+  }
   return true;
 }
 
@@ -110,9 +163,13 @@ bool PrepareAttribute(ApiSite* site) {
 
 bool Prepare(ApiSite* site, bool in_place) {
   PyObject* f = site->function.get();
-  if (in_place && DefinitionOf(f) != nullptr) {
+  if (in_place && PyCFunction_CheckExact(f)) {
     site->kind = SiteKind::kBuiltin;
-    if (PrepareBuiltin(site)) return true;
+    return PrepareBuiltin(site);
+  }
+  if (in_place && Py_IS_TYPE(f, &PyMethodDescr_Type)) {
+    site->kind = SiteKind::kMethod;
+    if (PrepareMethod(site)) return true;
   } else if (in_place && PyFunction_Check(f)) {
     site->kind = SiteKind::kPython;
     return PreparePython(site);
@@ -121,13 +178,24 @@ bool Prepare(ApiSite* site, bool in_place) {
   return PrepareAttribute(site);
 }
 
+int SwitchPython(ApiSite* site, bool on) {
+  PyObject* f = site->function.get();
+  if (site->signature) {
+    // inspect and torch.jit.script ask for the signature, which the stand-in code does not have.
+    const int done = on ? PyObject_SetAttr(f, names.signature, site->signature.get()) : PyObject_DelAttr(f, names.signature);
+    if (done != 0) PyErr_Clear();
+  }
+  return PyObject_SetAttr(f, names.code, (on ? site->hooked_code : site->saved_code).get());
+}
+
 void Switch(ApiSite* site, bool on) {
   int failed = 0;
   switch (site->kind) {
-    case SiteKind::kBuiltin: *DefinitionOf(site->function.get()) = on ? &site->definition : site->saved_definition; break;
-    case SiteKind::kPython:
-      failed = PyObject_SetAttr(site->function.get(), names.code, (on ? site->hooked_code : site->saved_code).get());
+    case SiteKind::kBuiltin: SwitchBuiltin(site, on); break;
+    case SiteKind::kMethod:
+      AsMethod(site->function.get())->d_method = on ? site->hooked_definition : site->saved_definition;
       break;
+    case SiteKind::kPython: failed = SwitchPython(site, on); break;
     case SiteKind::kAttribute:
       if (on) {
         failed = PyObject_SetAttr(site->owner.get(), site->attr.get(), site->attribute.get());

@@ -71,6 +71,12 @@ PyObject* Replace(PyObject* value, Replacements* r, size_t* next, int depth) {
 PyObject* ReplaceAll(PyObject* value, const std::vector<PyObject*>& tensors, PyObject* replacements) {
   Replacements pairs;
   for (size_t i = 0; i < tensors.size(); ++i) {
+    // Some subclasses of Tensor lose their type on the way; the module must get what it was given.
+    if (Py_TYPE(PyTuple_GET_ITEM(replacements, static_cast<Py_ssize_t>(i))) == Py_TYPE(tensors[i])) continue;
+    if (Py_TYPE(tensors[i]) == rt().parameter) continue;
+    return PyErr_Format(PyExc_TypeError, "a view of a %s is of another type", Py_TYPE(tensors[i])->tp_name);
+  }
+  for (size_t i = 0; i < tensors.size(); ++i) {
     pairs.emplace_back(tensors[i], Ref::Borrow(PyTuple_GET_ITEM(replacements, static_cast<Py_ssize_t>(i))));
   }
   size_t next = 0;

@@ -24,6 +24,7 @@ void InitNames() {
   names.exit = PyUnicode_InternFromString("__exit__");
   names.fields = PyUnicode_InternFromString("_fields");
   names.dataclass_fields = PyUnicode_InternFromString("__dataclass_fields__");
+  names.signature = PyUnicode_InternFromString("__signature__");
   names.base = PyUnicode_InternFromString("_base");
   names.is_full_backward_hook = PyUnicode_InternFromString("_is_full_backward_hook");
   names.backward_hooks = PyUnicode_InternFromString("_backward_hooks");
@@ -65,16 +66,22 @@ void NoteSkip(const std::string& kind, const std::string& text) {
 
 InTool::InTool() {
   t_flags.in_tool = true;
+  t_flags.tool = this;
   Runtime& r = rt();
   if (r.mode_depth == nullptr) return;
   Ref depth(PyObject_CallNoArgs(r.mode_depth));
   if (!depth) PyErr_Clear();
-  if (!depth || PyLong_AsLong(depth.get()) == 0) return;
-  guard_ = PyObject_CallNoArgs(r.disable_modes);
-  Ref entered(guard_ != nullptr ? PyObject_CallMethodNoArgs(guard_, names.enter) : nullptr);
+  if (depth && PyLong_AsLong(depth.get()) != 0) DisableOverrides();
+}
+
+void InTool::DisableOverrides() {
+  InTool* tool = t_flags.tool;
+  if (tool == nullptr || tool->guard_ != nullptr || rt().disable_modes == nullptr) return;
+  tool->guard_ = PyObject_CallNoArgs(rt().disable_modes);
+  Ref entered(tool->guard_ != nullptr ? PyObject_CallMethodNoArgs(tool->guard_, names.enter) : nullptr);
   if (!entered) {
     PyErr_Clear();
-    Py_CLEAR(guard_);
+    Py_CLEAR(tool->guard_);
   }
 }
 
@@ -86,6 +93,7 @@ InTool::~InTool() {
     Py_DECREF(guard_);
   }
   t_flags.in_tool = false;
+  t_flags.tool = nullptr;
 }
 
 }  // namespace msprobe

@@ -20,10 +20,13 @@ struct CaptureOptions {
   bool forward = true, backward = true, input = true, output = true;  // data_mode
 };
 
+class InTool;
+
 /// Per thread: how deep it is inside recorded APIs, and whether it runs our own code.
 struct ThreadFlags {
   int api_depth = 0;
   bool in_tool = false;
+  InTool* tool = nullptr;
 };
 extern thread_local ThreadFlags t_flags;
 
@@ -65,6 +68,8 @@ class InTool {
   ~InTool();
   InTool(const InTool&) = delete;
   InTool& operator=(const InTool&) = delete;
+  /// Turns off __torch_function__ of modes and subclasses; called when a subclass of Tensor is met.
+  static void DisableOverrides();
 
  private:
   PyObject* guard_ = nullptr;
@@ -75,7 +80,7 @@ struct Names {
   PyObject *requires_grad, *grad_fn, *grad, *register_hook, *register_prehook, *view_as, *data_ptr, *dtype, *shape, *stride,
       *is_neg, *is_conj, *is_cpu, *untyped_storage, *nbytes, *next_functions, *expand_as, *output_nr, *code, *inplace,
       *parameters, *enter, *exit, *fields, *dataclass_fields, *base, *variable, *numel, *is_full_backward_hook,
-      *backward_hooks, *p;
+      *backward_hooks, *p, *signature;
 };
 extern Names names;
 void InitNames();

@@ -128,7 +128,12 @@ void RecordOther(Record* record, PyObject* value, PyObject* key, int depth) {
 
 bool IsPlainTensor(PyObject* o) { return Py_TYPE(o) == rt().tensor || Py_TYPE(o) == rt().parameter; }
 
-bool IsTensor(PyObject* o) { return IsPlainTensor(o) || PyType_IsSubtype(Py_TYPE(o), rt().tensor); }
+bool IsTensor(PyObject* o) {
+  if (IsPlainTensor(o)) return true;
+  if (!PyType_IsSubtype(Py_TYPE(o), rt().tensor)) return false;
+  InTool::DisableOverrides();  // it will be asked for its attributes
+  return true;
+}
 
 void RecordKey(Record* record, PyObject* key) {
   Py_ssize_t size = 0;
@@ -156,7 +161,7 @@ void RecordValue(Record* record, PyObject* value, PyObject* key, int depth) {
     if (!RecordPlainTensor(record, value)) RecordByPython(record, rt().describe_tensor, value, key);
     return;
   }
-  if (PyType_IsSubtype(Py_TYPE(value), rt().tensor)) return RecordByPython(record, rt().describe_tensor, value, key);
+  if (IsTensor(value)) return RecordByPython(record, rt().describe_tensor, value, key);
   const bool special_key = KeyIs(key, "device") || KeyIs(key, "dtype") || KeyIs(key, "output_dtype");
   if (special_key && (PyUnicode_Check(value) || PyLong_Check(value))) return RecordByPython(record, rt().describe, value, key);
   if (RecordScalar(record, value)) return;
