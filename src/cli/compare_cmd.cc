@@ -31,24 +31,39 @@ struct Refused {
   const char* text;
 };
 constexpr std::array kRefused{
-    Refused{"--cell_mapping", 0, 1, "-cm/--cell_mapping is not supported by this version: rename the modules in one run, or compare by -fm"},
-    Refused{"--api_mapping", 0, 1, "-am/--api_mapping pairs MindSpore with PyTorch dumps, which this version does not compare"},
-    Refused{"--data_mapping", 1, 1, "-dm/--data_mapping is not supported by this version: compare without it, or by -fm"},
-    Refused{"--layer_mapping", 0, 1, "-lm/--layer_mapping is for graphs: use graph_visualize -lm, or compare without it"},
-    Refused{"--diff_analyze", 0, 0, "-da/--diff_analyze is not needed: every comparison prints the first difference (--json for programs)"},
-    Refused{"--consistent_check", 0, 0, "--consistent_check (training against inference) is not supported by this version"},
+    Refused{"--cell_mapping", 0, 1,
+            "-cm/--cell_mapping is not supported by this version: rename the modules in one run, or compare by -fm"},
+    Refused{"--api_mapping", 0, 1,
+            "-am/--api_mapping pairs MindSpore with PyTorch dumps, which this version does not compare"},
+    Refused{"--data_mapping", 1, 1,
+            "-dm/--data_mapping is not supported by this version: compare without it, or by -fm"},
+    Refused{"--layer_mapping", 0, 1,
+            "-lm/--layer_mapping is for graphs: use graph_visualize -lm, or compare without it"},
+    Refused{"--diff_analyze", 0, 0,
+            "-da/--diff_analyze is not needed: every comparison prints the first difference (--json for programs)"},
+    Refused{"--consistent_check", 0, 0,
+            "--consistent_check (training against inference) is not supported by this version"},
     Refused{"--backend", 1, 1, "--backend belongs to --consistent_check, which this version does not support"},
     Refused{"--config", 1, 1, "--config post-processes tensor files, which compare does not read in this version"},
-    Refused{"--rank", 1, 1, "--rank is for kernel dumps, which this version does not compare: give the rank's directory as -tp and -gp"},
-    Refused{"--step", 1, 1, "--step is for kernel dumps, which this version does not compare: give the step's directory as -tp and -gp"},
-    Refused{"--fusion_rule_file", 1, 1, "-fr/--fusion_rule_file belongs to -m offline_data, which needs the vendor's toolkit"},
-    Refused{"--quant_fusion_rule_file", 1, 1, "-qfr/--quant_fusion_rule_file belongs to -m offline_data, which needs the vendor's toolkit"},
-    Refused{"--close_fusion_rule_file", 1, 1, "-cfr/--close_fusion_rule_file belongs to -m offline_data, which needs the vendor's toolkit"},
+    Refused{
+        "--rank", 1, 1,
+        "--rank is for kernel dumps, which this version does not compare: give the rank's directory as -tp and -gp"},
+    Refused{
+        "--step", 1, 1,
+        "--step is for kernel dumps, which this version does not compare: give the step's directory as -tp and -gp"},
+    Refused{"--fusion_rule_file", 1, 1,
+            "-fr/--fusion_rule_file belongs to -m offline_data, which needs the vendor's toolkit"},
+    Refused{"--quant_fusion_rule_file", 1, 1,
+            "-qfr/--quant_fusion_rule_file belongs to -m offline_data, which needs the vendor's toolkit"},
+    Refused{"--close_fusion_rule_file", 1, 1,
+            "-cfr/--close_fusion_rule_file belongs to -m offline_data, which needs the vendor's toolkit"},
     Refused{"--input_data", 1, 1, "--input_data belongs to -m offline_model, which needs the vendor's toolkit"},
     Refused{"--input_shape", 1, 1, "--input_shape belongs to -m offline_model, which needs the vendor's toolkit"},
     Refused{"--output_size", 1, 1, "--output_size belongs to -m offline_model, which needs the vendor's toolkit"},
-    Refused{"--dym_shape_range", 1, 1, "--dym_shape_range belongs to -m offline_model, which needs the vendor's toolkit"},
-    Refused{"--onnx_fusion_switch", 1, 1, "-ofs/--onnx_fusion_switch belongs to -m offline_model, which needs the vendor's toolkit"},
+    Refused{"--dym_shape_range", 1, 1,
+            "--dym_shape_range belongs to -m offline_model, which needs the vendor's toolkit"},
+    Refused{"--onnx_fusion_switch", 1, 1,
+            "-ofs/--onnx_fusion_switch belongs to -m offline_model, which needs the vendor's toolkit"},
     Refused{"--highlight", 0, 0, "-hl/--highlight is not supported by this version: filter the Result column instead"},
 };
 
@@ -81,7 +96,8 @@ Status ReadCompareJson(const std::string& path, CompareRequest* request) {
 
 Status CheckArguments(CompareArguments* args, bool input_json) {
   if (args->mode != "auto") {
-    return UsageError("-m " + args->mode + " needs the vendor's toolkit and is not available: leave -m out to compare dumps");
+    return UsageError("-m " + args->mode +
+                      " needs the vendor's toolkit and is not available: leave -m out to compare dumps");
   }
   if (input_json) MSP_RETURN_IF_ERROR(ReadCompareJson(args->compare_json, &args->request));
   if (args->request.target.empty() || args->request.golden.empty()) {
@@ -130,18 +146,21 @@ Status Run(CompareArguments args, const CommandContext& context, bool input_json
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (report.failures.empty()) return OkStatus();
   const auto& [label, status] = report.failures.front();
-  return {status.code(), fmt::format("{} of {} pairs could not be compared, the first is {}: {}", report.failures.size(),
-                                     report.failures.size() + report.pairs.size(), label, status.message())};
+  return {status.code(),
+          fmt::format("{} of {} pairs could not be compared, the first is {}: {}", report.failures.size(),
+                      report.failures.size() + report.pairs.size(), label, status.message())};
 }
 
 }  // namespace
 
 void RegisterCompare(CLI::App& app, CommandContext* context) {
-  CLI::App* command = app.add_subcommand("compare", "compare the dumps of two runs: a table, and the first op that differs");
+  CLI::App* command =
+      app.add_subcommand("compare", "compare the dumps of two runs: a table, and the first op that differs");
   auto args = std::make_shared<CompareArguments>();
   CompareRequest& request = args->request;
   request.output = "./output";
-  command->add_option("--target_path", request.target, "-tp: dump.json, rank, step or dump directory of the run to judge");
+  command->add_option("--target_path", request.target,
+                      "-tp: dump.json, rank, step or dump directory of the run to judge");
   command->add_option("--golden_path", request.golden, "-gp: the same of the run that is right");
   command->add_option("-o,--output_path", request.output, "directory of the results")->capture_default_str();
   command->add_flag("--xlsx", request.xlsx, "write a workbook instead of csv");
@@ -150,11 +169,13 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
   command->add_flag("--plan", args->plan, "print what would be compared with what, as JSON, and stop");
   command->add_option("-m,--mode", args->mode, "auto")
       ->check(CLI::IsMember({"auto", "offline_data", "torchair", "offline_model", "atb"}));
-  CLI::Option* input = command->add_option("-i,--input_path", args->compare_json, "compare.json of the older command form");
+  CLI::Option* input =
+      command->add_option("-i,--input_path", args->compare_json, "compare.json of the older command form");
   command->add_flag("-s,--stack_mode,-c,--compare_only,--is_print_compare_log", args->ignored)->group("");
   auto refused = std::make_shared<std::vector<std::pair<CLI::Option*, const char*>>>();
   for (const Refused& r : kRefused) {
-    CLI::Option* option = r.max == 0 ? command->add_flag(r.names) : command->add_option(r.names)->expected(r.min, r.max);
+    CLI::Option* option =
+        r.max == 0 ? command->add_flag(r.names) : command->add_option(r.names)->expected(r.min, r.max);
     option->group("");
     refused->emplace_back(option, r.text);
   }

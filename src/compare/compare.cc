@@ -80,7 +80,8 @@ StatusOr<Block> MakeBlock(const DumpPair& pair, const RowFormat& format, size_t 
   return block;
 }
 
-/// Gives back the pages of a file that the comparison has passed, so that a dump larger than memory does not push others out.
+/// Gives back the pages of a file that the comparison has passed, so that a dump larger than memory does not push
+/// others out.
 class PageReleaser {
  public:
   explicit PageReleaser(const MappedFile& file) : file_(file) {}

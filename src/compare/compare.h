@@ -1,4 +1,5 @@
-// Comparing two dumps block by block: each block of ops is parsed, compared and formatted by one thread and handed on in order.
+// Comparing two dumps block by block: each block of ops is parsed, compared and formatted by one thread and handed on
+// in order.
 #pragma once
 
 #include <cstdint>

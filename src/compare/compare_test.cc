@@ -31,7 +31,8 @@ class ComparePairTest : public testing::Test {
   std::string Dump(const std::string& name, const std::string& head, int ops, const std::string& leaf) {
     std::string text = "{" + head + R"(, "data": {)";
     for (int i = 0; i < ops; ++i) {
-      text += (i ? ", \"F.x." : "\"F.x.") + std::to_string(i) + R"(.forward": {"input_args": [)" + leaf + R"(], "output": [)" + leaf + "]}";
+      text += (i ? ", \"F.x." : "\"F.x.") + std::to_string(i) + R"(.forward": {"input_args": [)" + leaf +
+              R"(], "output": [)" + leaf + "]}";
     }
     return dir_.Write(name, text + "}}");
   }
@@ -42,14 +43,17 @@ class ComparePairTest : public testing::Test {
     return OpenDumpPair(files, false);
   }
   static constexpr const char* kStatistics = R"("task": "statistics", "level": "L1", "framework": "pytorch")";
-  static constexpr const char* kLeaf = R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [1], "Max": 1.0, "Min": 1.0, "Mean": 1.0, "Norm": 1.0})";
-  static constexpr const char* kHashed = R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [1], "md5": "0a0b0c0d"})";
+  static constexpr const char* kLeaf =
+      R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [1], "Max": 1.0, "Min": 1.0, "Mean": 1.0, "Norm": 1.0})";
+  static constexpr const char* kHashed =
+      R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [1], "md5": "0a0b0c0d"})";
   TempDir dir_;
   int threads_ = 1;
 };
 
 TEST_F(ComparePairTest, RowsAreTheSameForAnyThreadCount) {
-  const std::string a = Dump("a/dump.json", kStatistics, 1500, kLeaf), b = Dump("b/dump.json", kStatistics, 1400, kLeaf);
+  const std::string a = Dump("a/dump.json", kStatistics, 1500, kLeaf),
+                    b = Dump("b/dump.json", kStatistics, 1400, kLeaf);
   dir_.Write("a/stack.json", R"({"0": [["F.x.3.forward"], ["File a, line 1, in f, \n x"]]})");
   std::string all[2];
   for (int k = 0; k < 2; ++k) {
@@ -58,7 +62,12 @@ TEST_F(ComparePairTest, RowsAreTheSameForAnyThreadCount) {
     ASSERT_TRUE(pair.ok()) << pair.status().message();
     double last = 0;
     const auto outcome = ComparePair(
-        *pair, NameFormat(), [&](RowBlock&& block) { all[k] += block.bytes; return OkStatus(); }, [&](double share) { last = share; });
+        *pair, NameFormat(),
+        [&](RowBlock&& block) {
+          all[k] += block.bytes;
+          return OkStatus();
+        },
+        [&](double share) { last = share; });
     ASSERT_TRUE(outcome.ok());
     EXPECT_EQ(outcome->counts.rows, 3000u);
     EXPECT_EQ(outcome->counts.pass, 3000u);
@@ -78,10 +87,17 @@ TEST_F(ComparePairTest, StopsAtAnInterruptAndAtAFullDisk) {
   const auto pair = Open(a, a);
   ASSERT_TRUE(pair.ok());
   int taken = 0;
-  const auto full = ComparePair(*pair, NameFormat(), [&](RowBlock&&) { return ++taken == 2 ? InternalError("disk full") : OkStatus(); }, nullptr);
+  const auto full = ComparePair(
+      *pair, NameFormat(), [&](RowBlock&&) { return ++taken == 2 ? InternalError("disk full") : OkStatus(); }, nullptr);
   EXPECT_EQ(full.status().code(), Code::kInternal);
   EXPECT_EQ(taken, 2);
-  const auto stopped = ComparePair(*pair, NameFormat(), [&](RowBlock&&) { SetInterruptRequested(true); return OkStatus(); }, nullptr);
+  const auto stopped = ComparePair(
+      *pair, NameFormat(),
+      [&](RowBlock&&) {
+        SetInterruptRequested(true);
+        return OkStatus();
+      },
+      nullptr);
   EXPECT_EQ(stopped.status().code(), Code::kInterrupted);
 }
 
@@ -90,7 +106,8 @@ TEST_F(ComparePairTest, DifferentKindsAreRefused) {
   const std::string tensor = Dump("t.json", R"("task": "tensor", "framework": "pytorch")", 1, kLeaf);
   const std::string shape = Dump("u.json", R"("task": "structure", "framework": "pytorch")", 1, kLeaf);
   const std::string other = Dump("o.json", R"("task": "statistics", "framework": "mindspore")", 1, kLeaf);
-  const std::string debug = Dump("d.json", R"("task": "statistics", "level": "debug", "framework": "pytorch")", 1, kLeaf);
+  const std::string debug =
+      Dump("d.json", R"("task": "statistics", "level": "debug", "framework": "pytorch")", 1, kLeaf);
   const std::string empty = Dump("e.json", kStatistics, 0, kLeaf);
   const std::string old = Dump("old.json", R"("task": "statistics")", 1, kLeaf);
   for (const std::string& bad : {md5, tensor, other, debug, empty, shape}) {

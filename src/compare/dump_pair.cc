@@ -19,7 +19,8 @@ Status CheckTasks(const DumpFile& target, const DumpFile& golden) {
                       " has task \"tensor\"): dump both runs with task \"statistics\"");
   }
   if (task == "structure") {
-    return UsageError(target.path() + " has task \"structure\" and holds no values to compare: use graph_visualize, or dump " +
+    return UsageError(target.path() +
+                      " has task \"structure\" and holds no values to compare: use graph_visualize, or dump " +
                       "with task \"statistics\"");
   }
   if (task != "statistics") {
@@ -45,7 +46,8 @@ Status CheckFrameworks(const DumpFile& target, const DumpFile& golden) {
 
 Status CheckNotEmpty(const DumpFile& dump) {
   if (!dump.ops().empty()) return OkStatus();
-  return BadInput(dump.path() + " holds no ops: check that the run reached debugger.stop() and that the filters let ops through");
+  return BadInput(dump.path() +
+                  " holds no ops: check that the run reached debugger.stop() and that the filters let ops through");
 }
 
 Status OpenStacks(const std::string& dump_path, DumpPair* pair) {
@@ -77,7 +79,8 @@ StatusOr<DumpPair> OpenDumpPair(const FilePair& files, bool fuzzy) {
   MSP_RETURN_IF_ERROR(ParallelFor(3, open));
   const bool debug = pair.target->level() == "debug";
   if (debug != (pair.golden->level() == "debug")) {
-    return BadInput(files.target + " and " + files.golden + " differ in level (debug and not debug): compare dumps of one kind");
+    return BadInput(files.target + " and " + files.golden +
+                    " differ in level (debug and not debug): compare dumps of one kind");
   }
   for (const DumpFile* dump : {pair.target.get(), pair.golden.get()}) {
     if (!dump->truncated().empty()) pair.warnings.push_back(dump->truncated());
@@ -90,8 +93,10 @@ StatusOr<DumpPair> OpenDumpPair(const FilePair& files, bool fuzzy) {
   MatchOptions match;
   match.fuzzy = fuzzy && !debug;
   match.exact = debug;
-  // Indexing read both files once; the comparison goes through them again from the start, so their pages can go meanwhile.
-  for (const DumpFile* dump : {pair.target.get(), pair.golden.get()}) dump->file().Release(0, dump->file().text().size());
+  // Indexing read both files once; the comparison goes through them again from the start, so their pages can go
+  // meanwhile.
+  for (const DumpFile* dump : {pair.target.get(), pair.golden.get()})
+    dump->file().Release(0, dump->file().text().size());
   pair.plan = MatchOps(OpNames(*pair.target), OpNames(*pair.golden), match);
   return pair;
 }

@@ -46,7 +46,9 @@ class Containers {
   }
 
  private:
-  static std::string_view Parent(std::string_view s) { return s.substr(0, s.rfind('.') == std::string_view::npos ? 0 : s.rfind('.')); }
+  static std::string_view Parent(std::string_view s) {
+    return s.substr(0, s.rfind('.') == std::string_view::npos ? 0 : s.rfind('.'));
+  }
   std::unordered_map<std::string_view, std::string_view> parents_;
   std::unordered_set<std::string_view> names_;
   std::unordered_set<std::string_view> paths_[4];
@@ -58,8 +60,8 @@ std::string ForwardNameOf(const OpName& op) {
   return out + "." + std::string(op.number) + ".forward";
 }
 
-/// A backward op can only be judged when the values that its forward kept are known to agree. What has no inputs in the dump
-/// (gradients of parameters, saved values) can only be the first difference of all.
+/// A backward op can only be judged when the values that its forward kept are known to agree. What has no inputs in the
+/// dump (gradients of parameters, saved values) can only be the first difference of all.
 bool ForwardAgrees(const DumpPair& pair, const OpDistances& distances, const OpName& op, bool anything_before) {
   if (op.direction == OpDirection::kForward) return true;
   if (op.direction != OpDirection::kBackward) return !anything_before;
@@ -140,8 +142,9 @@ Status DiffOpAt(const DumpPair& pair, size_t index, JsonDoc* target, JsonDoc* go
   MSP_RETURN_IF_ERROR(pair.target->ParseOp(index, target));
   const uint32_t partner = pair.plan.golden_of[index];
   if (partner != kNoOp) MSP_RETURN_IF_ERROR(pair.golden->ParseOp(partner, golden));
-  DiffOps(pair.target->ops()[index].name, *target, partner == kNoOp ? std::string_view() : pair.golden->ops()[partner].name,
-          partner == kNoOp ? nullptr : golden, pair.options, out);
+  DiffOps(pair.target->ops()[index].name, *target,
+          partner == kNoOp ? std::string_view() : pair.golden->ops()[partner].name, partner == kNoOp ? nullptr : golden,
+          pair.options, out);
   return OkStatus();
 }
 

@@ -37,9 +37,9 @@ struct Differences {
   FirstDifference source;  // kInput: an earlier difference that came in from outside; kNone otherwise
 };
 
-/// The rule: an op is to blame when its output is further apart than round-off (RowDistance > 1), its inputs are not, and the
-/// output is at least 10 times further apart than they. Ops around an earlier difference (a module whose child differs) and
-/// backward ops whose forward differs, or that have none and follow a difference, only pass it on.
+/// The rule: an op is to blame when its output is further apart than round-off (RowDistance > 1), its inputs are not,
+/// and the output is at least 10 times further apart than they. Ops around an earlier difference (a module whose child
+/// differs) and backward ops whose forward differs, or that have none and follow a difference, only pass it on.
 StatusOr<Differences> FindDifferences(const DumpPair& pair, const OpDistances& distances);
 
 /// "modeling_llama.py:112" and the function, from the innermost frame that is not the framework's own.

@@ -10,14 +10,15 @@ namespace {
 
 std::string Tensor(double v, const std::string& dtype = "torch.float32") {
   const std::string s = std::to_string(v);
-  return R"({"type": "torch.Tensor", "dtype": ")" + dtype + R"(", "shape": [2], "Max": )" + s + R"(, "Min": )" + s + R"(, "Mean": )" + s +
-         R"(, "Norm": )" + s + "}";
+  return R"({"type": "torch.Tensor", "dtype": ")" + dtype + R"(", "shape": [2], "Max": )" + s + R"(, "Min": )" + s +
+         R"(, "Mean": )" + s + R"(, "Norm": )" + s + "}";
 }
 
 /// An op with one input and one output.
 std::string Op(const std::string& name, double in, double out) {
   const bool backward = name.find("backward") != std::string::npos;
-  return "\"" + name + R"(": {")" + (backward ? "input" : "input_args") + R"(": [)" + Tensor(in) + R"(], "output": [)" + Tensor(out) + "]}";
+  return "\"" + name + R"(": {")" + (backward ? "input" : "input_args") + R"(": [)" + Tensor(in) + R"(], "output": [)" +
+         Tensor(out) + "]}";
 }
 
 class NoFormat : public RowFormat {
@@ -30,7 +31,8 @@ class FirstDifferenceTest : public testing::Test {
   void Write(const std::string& side, const std::vector<std::string>& ops) {
     std::string data;
     for (const std::string& op : ops) data += (data.empty() ? "" : ", ") + op;
-    dir_.Write(side + "/dump.json", R"({"task": "statistics", "level": "mix", "framework": "pytorch", "data": {)" + data + "}}");
+    dir_.Write(side + "/dump.json",
+               R"({"task": "statistics", "level": "mix", "framework": "pytorch", "data": {)" + data + "}}");
   }
   Differences Find() {
     FilePair files;
@@ -38,7 +40,8 @@ class FirstDifferenceTest : public testing::Test {
     files.golden = dir_.path() + "/g/dump.json";
     auto pair = OpenDumpPair(files, false);
     EXPECT_TRUE(pair.ok()) << pair.status().message();
-    const auto outcome = ComparePair(*pair, NoFormat(), [](RowBlock&&) { return OkStatus(); }, nullptr);
+    const auto outcome = ComparePair(
+        *pair, NoFormat(), [](RowBlock&&) { return OkStatus(); }, nullptr);
     EXPECT_TRUE(outcome.ok());
     auto found = FindDifferences(*pair, outcome->distances);
     EXPECT_TRUE(found.ok());
@@ -107,8 +110,10 @@ TEST_F(FirstDifferenceTest, TheHierarchyTellsContainers) {
 }
 
 TEST_F(FirstDifferenceTest, BackwardOfADifferingForwardIsNotToBlame) {
-  Write("t", {Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 2, 3.5), Op("F.b.0.backward", 1, 5), Op("F.a.0.backward", 1, 6)});
-  Write("g", {Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 3, 3.0), Op("F.b.0.backward", 1, 4), Op("F.a.0.backward", 1, 4)});
+  Write("t", {Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 2, 3.5), Op("F.b.0.backward", 1, 5),
+              Op("F.a.0.backward", 1, 6)});
+  Write("g", {Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 3, 3.0), Op("F.b.0.backward", 1, 4),
+              Op("F.a.0.backward", 1, 4)});
   const Differences d = Find();
   EXPECT_EQ(d.source.name, "F.b.0.forward");
   EXPECT_EQ(d.first.name, "F.a.0.backward") << "its forward agrees, its own gradient is wrong";
@@ -128,7 +133,8 @@ TEST_F(FirstDifferenceTest, UnwrittenMemoryIsNoDifference) {
 
 TEST(UserFrameTest, SkipsTheFrameworkAndBrokenFrames) {
   std::string place, function;
-  EXPECT_TRUE(UserFrame({"nonsense", "File /a/torch/x.py, line 1, in y", "File /b/c.py, line 7, in <module>, \n z"}, &place, &function));
+  EXPECT_TRUE(UserFrame({"nonsense", "File /a/torch/x.py, line 1, in y", "File /b/c.py, line 7, in <module>, \n z"},
+                        &place, &function));
   EXPECT_EQ(place, "c.py:7");
   EXPECT_EQ(function, "<module>");
   EXPECT_FALSE(UserFrame({"File /a/torch/x.py, line 1, in y, \n z"}, &place, &function));

@@ -24,7 +24,7 @@ struct ItemView {
   std::string shape;       // "[2, 3]"; "N/A" for null
   Grad requires_grad = Grad::kNA;
   std::array<StatValue, kStatCount> stats;
-  std::string checksum;    // CRC-32 or xor; of values the CRC-32 of their text; "N/A" for null
+  std::string checksum;  // CRC-32 or xor; of values the CRC-32 of their text; "N/A" for null
 
   std::string_view GradText() const;
 };
@@ -32,8 +32,8 @@ struct ItemView {
 /// Describes `item` of the op `op_name`; views point into the item's JSON. `mode` says which fields are needed.
 void DescribeItem(std::string_view op_name, Item&& item, CompareMode mode, ItemView* out);
 
-/// Describes all items of an op in table order: inputs, parameters, outputs, gradients of parameters. Entries of `out` are
-/// reused; *count is their number.
+/// Describes all items of an op in table order: inputs, parameters, outputs, gradients of parameters. Entries of `out`
+/// are reused; *count is their number.
 void DescribeOp(std::string_view op_name, const JsonValue& op, CompareMode mode, std::vector<Item>* scratch,
                 std::vector<ItemView>* out, size_t* count);
 

@@ -55,9 +55,7 @@ class Partners {
   std::unordered_multimap<std::string_view, size_t> index_;
 };
 
-bool IsFloatName(std::string_view s) {
-  return s == "float16" || s == "float32" || s == "float64" || s == "bfloat16";
-}
+bool IsFloatName(std::string_view s) { return s == "float16" || s == "float32" || s == "float64" || s == "bfloat16"; }
 
 bool IsMindSporeFloat(std::string_view s) {
   return s == "Float16" || s == "Float32" || s == "Float64" || s == "BFloat16";
@@ -92,7 +90,9 @@ double StatError(const ItemView& a, const ItemView& b, const StatDiff& diff, int
     case StatDiff::Cell::kNumber: break;
     case StatDiff::Cell::kDiff:
       // One tool version writes a statistic where another leaves it out.
-      return a.stats[static_cast<size_t>(k)].text == "None" || b.stats[static_cast<size_t>(k)].text == "None" ? 0 : kInfinity;
+      return a.stats[static_cast<size_t>(k)].text == "None" || b.stats[static_cast<size_t>(k)].text == "None"
+                 ? 0
+                 : kInfinity;
     default: return kInfinity;
   }
   // Max, Min and Mean are judged against the amplitude: a mean near 0 has no meaningful relative error of its own.
@@ -100,7 +100,8 @@ double StatError(const ItemView& a, const ItemView& b, const StatDiff& diff, int
   if (k == kNorm) {
     scale = std::max(Magnitude(a.stats[kNorm]), Magnitude(b.stats[kNorm]));
   } else {
-    for (const ItemView* side : {&a, &b}) scale = std::max({scale, Magnitude(side->stats[kMax]), Magnitude(side->stats[kMin])});
+    for (const ItemView* side : {&a, &b})
+      scale = std::max({scale, Magnitude(side->stats[kMax]), Magnitude(side->stats[kMin])});
   }
   return scale == 0 ? kInfinity : std::fabs(diff.diff) / scale;
 }
@@ -120,8 +121,8 @@ bool DTypesMatch(std::string_view a, std::string_view b) {
   return IsMindSporeFloat(a) && IsMindSporeFloat(b);
 }
 
-void DiffOps(std::string_view target_name, const JsonValue& target, std::string_view golden_name, const JsonValue* golden,
-             const DiffOptions& options, OpDiff* out) {
+void DiffOps(std::string_view target_name, const JsonValue& target, std::string_view golden_name,
+             const JsonValue* golden, const DiffOptions& options, OpDiff* out) {
   out->op = target_name;
   out->matched = golden != nullptr;
   DescribeOp(target_name, target, options.mode, &out->scratch, &out->target, &out->rows_used);

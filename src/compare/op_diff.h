@@ -1,4 +1,5 @@
-// The comparison of one op with its partner: the rows of the table, their verdicts, and how far inputs and outputs are apart.
+// The comparison of one op with its partner: the rows of the table, their verdicts, and how far inputs and outputs are
+// apart.
 #pragma once
 
 #include <array>
@@ -40,8 +41,8 @@ struct DiffRow {
   uint16_t findings = 0;
 };
 
-/// All of one op. Reused from op to op, so that a long comparison does not allocate; vectors keep their size, counts tell what
-/// is valid.
+/// All of one op. Reused from op to op, so that a long comparison does not allocate; vectors keep their size, counts
+/// tell what is valid.
 struct OpDiff {
   std::string_view op;
   bool matched = false;  // the op has a partner (its rows may still have none)
@@ -55,20 +56,22 @@ struct OpDiff {
 
 struct DiffOptions {
   CompareMode mode = CompareMode::kStatistics;
-  bool check_shape = true;      // false when the two sides are split differently (merged graphs)
-  bool check_dtype = true;      // false when a mapping file names the pairs: any dtypes may stand against each other
+  bool check_shape = true;  // false when the two sides are split differently (merged graphs)
+  bool check_dtype = true;  // false when a mapping file names the pairs: any dtypes may stand against each other
 };
 
-/// Fills `out` from the two JSON objects; `golden` is null for an op without a partner. The views in `out` point into them.
-void DiffOps(std::string_view target_name, const JsonValue& target, std::string_view golden_name, const JsonValue* golden,
-             const DiffOptions& options, OpDiff* out);
+/// Fills `out` from the two JSON objects; `golden` is null for an op without a partner. The views in `out` point into
+/// them.
+void DiffOps(std::string_view target_name, const JsonValue& target, std::string_view golden_name,
+             const JsonValue* golden, const DiffOptions& options, OpDiff* out);
 
-/// Largest relative error of a row's statistics: of Norm against the norm, of the others against the amplitude. Infinity is a
-/// difference in kind (NaN, text, shape, checksum); 0 for rows without a partner.
+/// Largest relative error of a row's statistics: of Norm against the norm, of the others against the amplitude.
+/// Infinity is a difference in kind (NaN, text, shape, checksum); 0 for rows without a partner.
 double RowError(const OpDiff& op, size_t row, CompareMode mode);
 
-/// How far a row is apart in units of what round-off explains for its dtype: RowError over 1e-5 for float32 and float64, 2e-3 for
-/// float16, 1.6e-2 for bfloat16, 0.25 for float8; integers and scalars are equal or infinitely far apart. At most 1 is agreement.
+/// How far a row is apart in units of what round-off explains for its dtype: RowError over 1e-5 for float32 and
+/// float64, 2e-3 for float16, 1.6e-2 for bfloat16, 0.25 for float8; integers and scalars are equal or infinitely far
+/// apart. At most 1 is agreement.
 double RowDistance(const OpDiff& op, size_t row, CompareMode mode);
 
 /// Outputs, gradients of parameters and saved values: what an op leaves behind. The rest is what it starts from.

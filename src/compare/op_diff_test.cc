@@ -16,7 +16,8 @@ struct Compared {
   JsonDoc target, golden;
   OpDiff diff;
 
-  Compared(const std::string& a, const std::string& b, const std::string& name = "Functional.f.0.forward", DiffOptions options = {}) {
+  Compared(const std::string& a, const std::string& b, const std::string& name = "Functional.f.0.forward",
+           DiffOptions options = {}) {
     EXPECT_TRUE(ParseJson(a, "target", &target).ok());
     if (!b.empty()) {
       EXPECT_TRUE(ParseJson(b, "golden", &golden).ok());
@@ -32,8 +33,9 @@ struct Compared {
 
 std::string Tensor(const std::string& value, const std::string& norm = "", const std::string& dtype = "torch.float32",
                    const std::string& shape = "[2]", const std::string& grad = "false") {
-  return R"({"type": "torch.Tensor", "dtype": ")" + dtype + R"(", "shape": )" + shape + R"(, "Max": )" + value + R"(, "Min": )" +
-         value + R"(, "Mean": )" + value + R"(, "Norm": )" + (norm.empty() ? value : norm) + R"(, "requires_grad": )" + grad + "}";
+  return R"({"type": "torch.Tensor", "dtype": ")" + dtype + R"(", "shape": )" + shape + R"(, "Max": )" + value +
+         R"(, "Min": )" + value + R"(, "Mean": )" + value + R"(, "Norm": )" + (norm.empty() ? value : norm) +
+         R"(, "requires_grad": )" + grad + "}";
 }
 
 std::string Op(const std::string& inputs, const std::string& outputs) {
@@ -76,7 +78,8 @@ TEST(OpDiffTest, WrongOutputOfAgreeingInputsGetsTwoMessages) {
 }
 
 TEST(OpDiffTest, AnUnmatchedInputDoesNotHideAWrongOutput) {
-  const Compared c(Op(Tensor("1.0") + "," + Tensor("1.0"), Tensor("1.0", "1.99")), Op(Tensor("1.0"), Tensor("1.0", "1.0")));
+  const Compared c(Op(Tensor("1.0") + "," + Tensor("1.0"), Tensor("1.0", "1.99")),
+                   Op(Tensor("1.0"), Tensor("1.0", "1.0")));
   EXPECT_EQ(c.diff.rows[1].golden, kNoItem);
   EXPECT_EQ(c.diff.rows[1].findings, 0);
   EXPECT_EQ(c.diff.rows[2].findings, kOutputRelativeError | kRelativeErrorGrows);
@@ -119,7 +122,8 @@ TEST(OpDiffTest, KindsOfValues) {
       R"(null, {"type": "slice", "value": [null, 3, null]}, {"type": "torch.Size", "value": [1, 2]},
          {"type": "ellipsis", "value": "..."}, {"type": "torch.memory_format", "format": "contiguous_format"},
          {"type": "torch.ProcessGroup", "group_ranks": [0, 1]},
-         {"class_type": "torch.distributed.P2POp", "tensor": )" + Tensor("2.0") + "}";
+         {"class_type": "torch.distributed.P2POp", "tensor": )" +
+      Tensor("2.0") + "}";
   const Compared c(Op(inputs, ""), Op(inputs, ""));
   const auto max = [&](size_t i) {
     std::string out;
@@ -140,11 +144,13 @@ TEST(OpDiffTest, KindsOfValues) {
 }
 
 TEST(OpDiffTest, IgnoredApisAndUnwrittenBuffers) {
-  for (const char* name : {"Tensor.to.0.forward", "Torch.empty.1.forward", "Tensor.__setitem__.0.forward", "Tensor.setitem.0.forward"}) {
+  for (const char* name :
+       {"Tensor.to.0.forward", "Torch.empty.1.forward", "Tensor.__setitem__.0.forward", "Tensor.setitem.0.forward"}) {
     const Compared c(Op(Tensor("1.0"), Tensor("NaN")), Op(Tensor("2.0"), Tensor("1.0")), name);
     EXPECT_EQ(c.diff.rows[1].findings, 0) << name;
   }
-  const Compared gather(Op(Tensor("NaN"), Tensor("NaN")), Op(Tensor("1.0"), Tensor("1.0")), "Distributed._all_gather_base.0.forward");
+  const Compared gather(Op(Tensor("NaN"), Tensor("NaN")), Op(Tensor("1.0"), Tensor("1.0")),
+                        "Distributed._all_gather_base.0.forward");
   EXPECT_EQ(gather.diff.rows[0].findings, 0);
   EXPECT_EQ(gather.diff.rows[1].findings, kNanInf);
 }
@@ -156,7 +162,8 @@ TEST(OpDiffTest, Checksums) {
     return R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "md5": ")" + std::string(md5) + R"("})";
   };
   const Compared c(Op(item("0a") + "," + item("0b") + R"(, {"type": "int", "value": 3}, null)", item("0c")),
-                   Op(item("0a") + "," + item("0d") + R"(, {"type": "int", "value": 4}, null)", ""), "F.f.0.forward", options);
+                   Op(item("0a") + "," + item("0d") + R"(, {"type": "int", "value": 4}, null)", ""), "F.f.0.forward",
+                   options);
   EXPECT_EQ(c.diff.rows[0].findings, 0);
   EXPECT_EQ(c.diff.rows[1].findings, kChecksumDiffers);
   EXPECT_EQ(c.diff.target[2].checksum, "6dd28e9b") << "CRC-32 of the text 3";
@@ -201,7 +208,8 @@ TEST(OpDiffTest, DistanceIsInUnitsOfRoundOff) {
   EXPECT_TRUE(std::isinf(distance(Tensor("NaN"), Tensor("1.0"))));
   EXPECT_EQ(distance(Tensor("1.0", "null"), Tensor("1.0", "1.0")), 0) << "a statistic that one version leaves out";
   // A mean near zero is judged against the amplitude.
-  const std::string near_zero = R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": 1.0, "Min": -1.0, "Mean": )";
+  const std::string near_zero =
+      R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": 1.0, "Min": -1.0, "Mean": )";
   EXPECT_LT(distance(near_zero + R"(1e-9, "Norm": 1.0})", near_zero + R"(-1e-9, "Norm": 1.0})"), 1e-3);
 }
 

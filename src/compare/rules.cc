@@ -25,12 +25,13 @@ std::string_view ApiOf(std::string_view op_name) {
 
 Scope ScopeOf(std::string_view op_name) {
   // Their output, or the buffer that they are given, is memory nobody has written yet.
-  static constexpr std::string_view kUnwrittenInput[] = {"_reduce_scatter_base", "_all_gather_base", "all_to_all_single",
-                                                         "batch_isend_irecv"};
+  static constexpr std::string_view kUnwrittenInput[] = {"_reduce_scatter_base", "_all_gather_base",
+                                                         "all_to_all_single", "batch_isend_irecv"};
   if (IsIgnoredApi(op_name)) return Scope::kNothing;
   const std::string_view api = ApiOf(op_name);
-  return std::find(std::begin(kUnwrittenInput), std::end(kUnwrittenInput), api) != std::end(kUnwrittenInput) ? Scope::kOutputsOnly
-                                                                                                       : Scope::kAll;
+  return std::find(std::begin(kUnwrittenInput), std::end(kUnwrittenInput), api) != std::end(kUnwrittenInput)
+             ? Scope::kOutputsOnly
+             : Scope::kAll;
 }
 
 struct Rules {
@@ -77,7 +78,8 @@ struct Rules {
     const ItemView& a = op.target[i];
     if (b ? a.checksum == b->checksum : a.checksum == "N/A") return;
     const bool missing = !b || a.checksum == "N/A" || b->checksum == "N/A";
-    missing ? Set(&op.rows[i], kChecksumUnmatched, Verdict::kWarning) : Set(&op.rows[i], kChecksumDiffers, Verdict::kError);
+    missing ? Set(&op.rows[i], kChecksumUnmatched, Verdict::kWarning)
+            : Set(&op.rows[i], kChecksumDiffers, Verdict::kError);
   }
 
   /// Largest NormRelativeErr, as a ratio, over rows where it is a number.
@@ -101,7 +103,8 @@ struct Rules {
     for (size_t i = 0; i < op.rows_used; ++i) {
       if (!IsOutput(i)) continue;
       if (!first_output) first_output = &op.rows[i];
-      if (in < kAgreeingInput && WrongNorm(op.rows[i].diff[kNorm])) Set(&op.rows[i], kOutputRelativeError, Verdict::kError);
+      if (in < kAgreeingInput && WrongNorm(op.rows[i].diff[kNorm]))
+        Set(&op.rows[i], kOutputRelativeError, Verdict::kError);
     }
     const bool grows = in == 0 ? out > kGrowthFromZero : out / in > kGrowth;
     if (first_output && grows) Set(first_output, kRelativeErrorGrows, Verdict::kWarning);
@@ -138,9 +141,10 @@ constexpr std::string_view kMessages[] = {
 }  // namespace
 
 bool IsIgnoredApi(std::string_view op_name) {
-  static constexpr std::string_view kApis[] = {"empty",   "empty_like",        "numpy",     "to",
-                                               "setitem", "__setitem__",       "new_empty", "empty_with_format",
-                                               "new_empty_strided", "empty_strided"};
+  static constexpr std::string_view kApis[] = {"empty",        "empty_like",        "numpy",
+                                               "to",           "setitem",           "__setitem__",
+                                               "new_empty",    "empty_with_format", "new_empty_strided",
+                                               "empty_strided"};
   return std::find(std::begin(kApis), std::end(kApis), ApiOf(op_name)) != std::end(kApis);
 }
 

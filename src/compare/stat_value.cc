@@ -67,7 +67,8 @@ bool SameText(const StatValue& a, const StatValue& b) {
       case Kind::kUInt: return a.u == b.u;
       case Kind::kBool: return a.flag == b.flag;
       case Kind::kText: return a.text == b.text;
-      case Kind::kDouble: return (a.d == b.d && std::signbit(a.d) == std::signbit(b.d)) || (std::isnan(a.d) && std::isnan(b.d));
+      case Kind::kDouble:
+        return (a.d == b.d && std::signbit(a.d) == std::signbit(b.d)) || (std::isnan(a.d) && std::isnan(b.d));
     }
   }
   std::string x, y;
@@ -81,7 +82,9 @@ double Subtract(const StatValue& a, const StatValue& b, double x, double y) {
   using Kind = StatValue::Kind;
   const auto whole = [](const StatValue& v) { return v.kind == Kind::kInt || v.kind == Kind::kUInt; };
   if (!whole(a) || !whole(b)) return x - y;
-  const auto wide = [](const StatValue& v) { return v.kind == Kind::kInt ? static_cast<__int128>(v.i) : static_cast<__int128>(v.u); };
+  const auto wide = [](const StatValue& v) {
+    return v.kind == Kind::kInt ? static_cast<__int128>(v.i) : static_cast<__int128>(v.u);
+  };
   return static_cast<double>(wide(a) - wide(b));
 }
 

@@ -10,7 +10,8 @@
 namespace msprobe {
 namespace {
 
-/// What two ops must share to be one. Backward ops are known by how often their base was seen before; others by their name.
+/// What two ops must share to be one. Backward ops are known by how often their base was seen before; others by their
+/// name.
 struct OpKey {
   std::string_view text;
   uint32_t order = 0;
@@ -103,7 +104,9 @@ class Window {
   }
 
  private:
-  int64_t At(int d, int k) const { return k < -d || k > d ? -1 : rows_[static_cast<size_t>(d)][static_cast<size_t>(k + d)]; }
+  int64_t At(int d, int k) const {
+    return k < -d || k > d ? -1 : rows_[static_cast<size_t>(d)][static_cast<size_t>(k + d)];
+  }
 
   /// Furthest x on diagonal k with d edits; -1 when the diagonal is outside.
   int64_t Extend(int d, int k) {
@@ -147,13 +150,13 @@ class Window {
 
 }  // namespace
 
-std::vector<std::pair<uint32_t, uint32_t>> AlignSequences(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b,
-                                                          uint32_t max_edits) {
+std::vector<std::pair<uint32_t, uint32_t>> AlignSequences(const std::vector<uint32_t>& a,
+                                                          const std::vector<uint32_t>& b, uint32_t max_edits) {
   // What only one side has can never pair; without it the window sees further.
   const std::unordered_set<uint32_t> in_a(a.begin(), a.end()), in_b(b.begin(), b.end());
   std::vector<uint32_t> ids_a, at_a, ids_b, at_b;
-  const auto keep = [](const std::vector<uint32_t>& from, const std::unordered_set<uint32_t>& other, std::vector<uint32_t>* ids,
-                       std::vector<uint32_t>* at) {
+  const auto keep = [](const std::vector<uint32_t>& from, const std::unordered_set<uint32_t>& other,
+                       std::vector<uint32_t>* ids, std::vector<uint32_t>* at) {
     for (uint32_t i = 0; i < from.size(); ++i) {
       if (!other.count(from[i])) continue;
       ids->push_back(from[i]);

@@ -24,9 +24,9 @@ struct MatchPlan {
   size_t target_only() const { return golden_of.size() - matched; }
 };
 
-/// Names are in dump order. Normally ops match by name, where the call number of backward ops is counted anew per op in order
-/// of appearance: a recomputed forward shifts the numbers of one run only. Cost is linear in the number of ops; fuzzy matching
-/// is linear too, with a factor for how much the runs differ.
+/// Names are in dump order. Normally ops match by name, where the call number of backward ops is counted anew per op in
+/// order of appearance: a recomputed forward shifts the numbers of one run only. Cost is linear in the number of ops;
+/// fuzzy matching is linear too, with a factor for how much the runs differ.
 MatchPlan MatchOps(const std::vector<std::string_view>& target, const std::vector<std::string_view>& golden,
                    const MatchOptions& options);
 
@@ -34,9 +34,10 @@ MatchPlan MatchOps(const std::vector<std::string_view>& target, const std::vecto
 std::string MatchPlanJson(const MatchPlan& plan, const std::vector<std::string_view>& target,
                           const std::vector<std::string_view>& golden);
 
-/// Longest common subsequence of two id sequences, as pairs of indices in order. Exact while the sequences differ in fewer than
-/// `max_edits` places in a row; beyond that it keeps the best path so far and goes on behind it, so cost and memory stay bounded.
-std::vector<std::pair<uint32_t, uint32_t>> AlignSequences(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b,
-                                                          uint32_t max_edits = 1000);
+/// Longest common subsequence of two id sequences, as pairs of indices in order. Exact while the sequences differ in
+/// fewer than `max_edits` places in a row; beyond that it keeps the best path so far and goes on behind it, so cost and
+/// memory stay bounded.
+std::vector<std::pair<uint32_t, uint32_t>> AlignSequences(const std::vector<uint32_t>& a,
+                                                          const std::vector<uint32_t>& b, uint32_t max_edits = 1000);
 
 }  // namespace msprobe

@@ -78,8 +78,9 @@ TEST(MatchOpsTest, EmptySides) {
 
 TEST(MatchOpsTest, PrintsAsJson) {
   const Names a = {"a\"b", "c"}, b = {"a\"b", "d"};
-  EXPECT_EQ(MatchPlanJson(Match(a, b), a, b),
-            R"({"fuzzy": false, "matched": 1, "pairs": [["a\"b", "a\"b"]], "target_only": ["c"], "golden_only": ["d"]})");
+  EXPECT_EQ(
+      MatchPlanJson(Match(a, b), a, b),
+      R"({"fuzzy": false, "matched": 1, "pairs": [["a\"b", "a\"b"]], "target_only": ["c"], "golden_only": ["d"]})");
 }
 
 /// Length of the longest common subsequence, by the textbook table.

@@ -118,7 +118,8 @@ StatusOr<PathPlan> PlanPaths(const std::string& target, const std::string& golde
     MSP_RETURN_IF_ERROR(CheckFileName(golden));
     plan.debug = IsDebugName(target);
     if (plan.debug != IsDebugName(golden)) {
-      return BadInput(target + " and " + golden + " differ in kind: compare dump.json with dump.json, debug.json with debug.json");
+      return BadInput(target + " and " + golden +
+                      " differ in kind: compare dump.json with dump.json, debug.json with debug.json");
     }
     FilePair pair;
     pair.target = target;

@@ -11,7 +11,9 @@ namespace {
 class PathPlanTest : public testing::Test {
  protected:
   std::string Dump(const std::string& name) { return dir_.Write(name, "{}"); }
-  StatusOr<PathPlan> Plan(const std::string& a, const std::string& b) { return PlanPaths(dir_.path() + "/" + a, dir_.path() + "/" + b); }
+  StatusOr<PathPlan> Plan(const std::string& a, const std::string& b) {
+    return PlanPaths(dir_.path() + "/" + a, dir_.path() + "/" + b);
+  }
   TempDir dir_;
 };
 
@@ -26,7 +28,8 @@ TEST_F(PathPlanTest, TwoFilesHaveNoSuffix) {
 }
 
 TEST_F(PathPlanTest, RanksPairByIdNotByPosition) {
-  for (const char* name : {"t/rank0", "t/rank2", "t/rank10", "g/rank2", "g/rank10", "g/rank3"}) Dump(std::string(name) + "/dump.json");
+  for (const char* name : {"t/rank0", "t/rank2", "t/rank10", "g/rank2", "g/rank10", "g/rank3"})
+    Dump(std::string(name) + "/dump.json");
   const auto plan = Plan("t", "g");
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   ASSERT_EQ(plan->pairs.size(), 2u);
@@ -48,7 +51,8 @@ TEST_F(PathPlanTest, OneRankOnEachSidePairsWhateverItsName) {
 }
 
 TEST_F(PathPlanTest, StepsPairByNumberAndNameTheirResults) {
-  for (const char* name : {"t/step0/rank0", "t/step2/rank0", "g/step2/rank0", "g/step5/rank0"}) Dump(std::string(name) + "/dump.json");
+  for (const char* name : {"t/step0/rank0", "t/step2/rank0", "g/step2/rank0", "g/step5/rank0"})
+    Dump(std::string(name) + "/dump.json");
   const auto plan = Plan("t", "g");
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   ASSERT_EQ(plan->pairs.size(), 1u);
@@ -80,8 +84,10 @@ TEST_F(PathPlanTest, DifferentKindsAreRefused) {
   Dump("t/rank0/dump.json");
   Dump("x/debug.json");
   Dump("y.json");
-  for (const auto& [a, b] : std::vector<std::pair<std::string, std::string>>{
-           {"t", "t/rank0/dump.json"}, {"t", "t/rank0"}, {"t/rank0/dump.json", "x/debug.json"}, {"t/rank0/dump.json", "y.json"}}) {
+  for (const auto& [a, b] : std::vector<std::pair<std::string, std::string>>{{"t", "t/rank0/dump.json"},
+                                                                             {"t", "t/rank0"},
+                                                                             {"t/rank0/dump.json", "x/debug.json"},
+                                                                             {"t/rank0/dump.json", "y.json"}}) {
     const auto plan = Plan(a, b);
     ASSERT_FALSE(plan.ok()) << a << " " << b;
     EXPECT_EQ(plan.status().code(), Code::kBadInput);

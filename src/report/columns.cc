@@ -3,8 +3,9 @@
 namespace msprobe {
 
 std::vector<std::string_view> TableColumns(CompareMode mode, bool with_stack) {
-  std::vector<std::string_view> out = {"NPU Name",         "Bench Name",         "NPU Dtype",         "Bench Dtype",
-                                       "NPU Tensor Shape", "Bench Tensor Shape", "NPU Requires_grad", "Bench Requires_grad"};
+  std::vector<std::string_view> out = {"NPU Name",          "Bench Name",         "NPU Dtype",
+                                       "Bench Dtype",       "NPU Tensor Shape",   "Bench Tensor Shape",
+                                       "NPU Requires_grad", "Bench Requires_grad"};
   const auto add = [&](std::initializer_list<std::string_view> names) { out.insert(out.end(), names); };
   if (mode == CompareMode::kStatistics) {
     add({"Max diff", "Min diff", "Mean diff", "L2norm diff"});

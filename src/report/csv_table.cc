@@ -12,7 +12,8 @@
 namespace msprobe {
 namespace {
 
-/// Bytes that need a look: what makes csv quote a field, ';', and what can start a formula (or a full-width form of it).
+/// Bytes that need a look: what makes csv quote a field, ';', and what can start a formula (or a full-width form of
+/// it).
 constexpr std::array<bool, 256> MakeSpecial() {
   std::array<bool, 256> out{};
   for (const char c : {',', '"', '\r', '\n', ';'}) out[static_cast<unsigned char>(c)] = true;
@@ -149,7 +150,8 @@ class CsvTable : public ResultTable {
   const std::vector<std::string>& paths() const override { return paths_; }
 
   Status Open() {
-    MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(files_.empty() ? spec_.path : PartPath(files_.size() + 1)));
+    MSP_ASSIGN_OR_RETURN(OutputFile file,
+                         OutputFile::Create(files_.empty() ? spec_.path : PartPath(files_.size() + 1)));
     files_.push_back(std::make_unique<OutputFile>(std::move(file)));
     rows_ = 0;
     return files_.back()->Write(header_);
@@ -183,7 +185,8 @@ class CsvTable : public ResultTable {
     // Only now is it known that the first file is a part.
     paths_[0] = PartPath(1);
     if (std::rename(spec_.path.c_str(), paths_[0].c_str()) == 0) return OkStatus();
-    return InternalError("cannot rename " + spec_.path + " to " + paths_[0] + ": check the permissions of the directory");
+    return InternalError("cannot rename " + spec_.path + " to " + paths_[0] +
+                         ": check the permissions of the directory");
   }
 
  private:

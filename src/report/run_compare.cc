@@ -1,18 +1,21 @@
 #include "report/run_compare.h"
 
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/text.h"
 #include "report/table.h"
 
 namespace msprobe {
 namespace {
 
-std::string ResultPath(const CompareRequest& request, const PathPlan& plan, const FilePair& files, const std::string& time) {
+std::string ResultPath(const CompareRequest& request, const PathPlan& plan, const FilePair& files,
+                       const std::string& time) {
   const std::string name = (plan.debug ? "debug_compare_result" : "compare_result") + files.suffix + "_" + time;
   return JoinPath(request.output, name + (request.xlsx ? ".xlsx" : ".csv"));
 }
 
-StatusOr<std::unique_ptr<ResultTable>> OpenTable(const CompareRequest& request, const DumpPair& pair, std::string path) {
+StatusOr<std::unique_ptr<ResultTable>> OpenTable(const CompareRequest& request, const DumpPair& pair,
+                                                 std::string path) {
   TableSpec spec;
   spec.mode = pair.options.mode;
   spec.stacks = pair.stacks ? &*pair.stacks : nullptr;
@@ -40,10 +43,13 @@ StatusOr<PairReport> CompareFiles(const CompareRequest& request, const PathPlan&
                        OpenTable(request, pair, ResultPath(request, plan, files, time)));
   Progress progress;
   if (request.progress) progress = [&](double share) { request.progress(files.label, share); };
-  MSP_ASSIGN_OR_RETURN(const CompareOutcome outcome,
-                       ComparePair(pair, table->format(), [&](RowBlock&& block) { return table->Take(std::move(block)); }, progress));
+  MSP_ASSIGN_OR_RETURN(
+      const CompareOutcome outcome,
+      ComparePair(
+          pair, table->format(), [&](RowBlock&& block) { return table->Take(std::move(block)); }, progress));
   PairReport report;
   MSP_ASSIGN_OR_RETURN(report.differences, FindDifferences(pair, outcome.distances));
+  if (InterruptRequested()) return Interrupted();
   MSP_RETURN_IF_ERROR(table->Commit());
   report.files = files;
   report.mode = pair.options.mode;

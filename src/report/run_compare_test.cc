@@ -11,8 +11,13 @@ namespace {
 class RunCompareTest : public testing::Test {
  protected:
   void Dump(const std::string& name, const std::string& value, const std::string& task = "statistics") {
-    const std::string leaf = R"([{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [1], "Max": )" + value + R"(, "Min": 1.0, "Mean": 1.0, "Norm": )" + value + "}]";
-    dir_.Write(name, R"({"task": ")" + task + R"(", "level": "L1", "framework": "pytorch", "data": {"F.x.0.forward": {"input_args": [], "output": )" + leaf + "}}}");
+    const std::string leaf = R"([{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [1], "Max": )" + value +
+                             R"(, "Min": 1.0, "Mean": 1.0, "Norm": )" + value + "}]";
+    dir_.Write(
+        name,
+        R"({"task": ")" + task +
+            R"(", "level": "L1", "framework": "pytorch", "data": {"F.x.0.forward": {"input_args": [], "output": )" +
+            leaf + "}}}");
   }
   CompareRequest Request(const std::string& target, const std::string& golden) {
     CompareRequest request;
@@ -35,7 +40,8 @@ TEST_F(RunCompareTest, ReportsEachRank) {
   EXPECT_TRUE(Contains(report->pairs[1].paths[0], "/out/deep/compare_result_rank1_20"));
   EXPECT_EQ(report->pairs[0].counts.error, 1u);
   const std::string text = SummaryText(*report);
-  EXPECT_TRUE(Contains(text, "first difference: F.x.0.forward: output.0 Norm differs by 100 %, inputs are equal")) << text;
+  EXPECT_TRUE(Contains(text, "first difference: F.x.0.forward: output.0 Norm differs by 100 %, inputs are equal"))
+      << text;
   JsonDoc doc;
   ASSERT_TRUE(ParseJson(SummaryJson(*report), "summary", &doc).ok());
   EXPECT_EQ(Text(doc["pairs"][0]["first_difference"]["op"]), "F.x.0.forward");

@@ -34,21 +34,29 @@ void AppendUnmatched(const PairReport& pair, std::string* out) {
   *out += fmt::format("  ops: {} matched, {} only in the target, {} only in the golden run\n", pair.counts.matched_ops,
                       target_only, pair.golden_only_ops);
   if (target_only > 0) *out += fmt::format("    target only: {}\n", Names(pair.target_only, target_only));
-  if (pair.golden_only_ops > 0) *out += fmt::format("    golden only: {}\n", Names(pair.golden_only, pair.golden_only_ops));
-  if (!pair.fuzzy) *out += "    an op that one run has more shifts the call numbers of backward ops behind it: -fm matches by order instead\n";
+  if (pair.golden_only_ops > 0)
+    *out += fmt::format("    golden only: {}\n", Names(pair.golden_only, pair.golden_only_ops));
+  if (!pair.fuzzy)
+    *out +=
+        "    an op that one run has more shifts the call numbers of backward ops behind it: -fm matches by order "
+        "instead\n";
 }
 
 void AppendDifferences(const PairReport& pair, std::string* out) {
   using Kind = FirstDifference::Kind;
   const FirstDifference &first = pair.differences.first, &source = pair.differences.source;
   if (source.kind == Kind::kInput) {
-    *out += "  first difference: " + DifferenceLine(source) + ", on entry: a parameter, data or an op without a partner brings it\n";
+    *out += "  first difference: " + DifferenceLine(source) +
+            ", on entry: a parameter, data or an op without a partner brings it\n";
   }
-  if (source.kind == Kind::kGrows) *out += "  differences add up slowly, no op stands out; they start at " + DifferenceLine(source) + "\n";
-  const std::string_view title = source.kind == Kind::kNone ? "  first difference: " : "  first op that differs by itself: ";
+  if (source.kind == Kind::kGrows)
+    *out += "  differences add up slowly, no op stands out; they start at " + DifferenceLine(source) + "\n";
+  const std::string_view title =
+      source.kind == Kind::kNone ? "  first difference: " : "  first op that differs by itself: ";
   if (first.kind == Kind::kOp) *out += std::string(title) + DifferenceLine(first) + "\n";
   if (first.kind == Kind::kCommunication) {
-    *out += std::string(title) + DifferenceLine(first) + "; a communication passes on what other ranks send, look there\n";
+    *out +=
+        std::string(title) + DifferenceLine(first) + "; a communication passes on what other ranks send, look there\n";
   }
   if (first.kind == Kind::kNone && source.kind == Kind::kNone) {
     *out += pair.counts.matched_ops > 0 ? "  first difference: none, all matched ops agree\n"
@@ -136,7 +144,8 @@ std::string DifferenceLine(const FirstDifference& d) {
   std::string out = d.name;
   if (!d.frame.empty()) out += " (" + d.frame + (d.function.empty() ? "" : " in " + d.function) + ")";
   out += ": " + (d.item.empty() ? std::string() : d.item.substr(1) + " ") + d.detail;
-  if (d.kind == FirstDifference::Kind::kOp || d.kind == FirstDifference::Kind::kCommunication) out += ", inputs " + d.inputs;
+  if (d.kind == FirstDifference::Kind::kOp || d.kind == FirstDifference::Kind::kCommunication)
+    out += ", inputs " + d.inputs;
   return out;
 }
 
@@ -147,8 +156,8 @@ std::string SummaryText(const CompareReport& report) {
     out += pair.mode == CompareMode::kChecksum ? " (md5" : " (statistics";
     out += pair.fuzzy ? ", fuzzy match: call numbers are ignored)\n" : ")\n";
     for (const std::string& path : pair.paths) out += "  result: " + path + "\n";
-    out += fmt::format("  rows: {} ({} pass, {} warning, {} error)\n", pair.counts.rows, pair.counts.pass, pair.counts.warning,
-                       pair.counts.error);
+    out += fmt::format("  rows: {} ({} pass, {} warning, {} error)\n", pair.counts.rows, pair.counts.pass,
+                       pair.counts.warning, pair.counts.error);
     AppendUnmatched(pair, &out);
     AppendDifferences(pair, &out);
   }

@@ -33,7 +33,8 @@ inline constexpr size_t kNamesShown = 5;
 std::string SummaryText(const CompareReport& report);
 std::string SummaryJson(const CompareReport& report);
 
-/// One line: "Functional.linear.7.forward (modeling_llama.py:112): .output.0 Norm differs by 12.3 %, inputs agree to 1e-07".
+/// One line: "Functional.linear.7.forward (modeling_llama.py:112): .output.0 Norm differs by 12.3 %, inputs agree to
+/// 1e-07".
 std::string DifferenceLine(const FirstDifference& d);
 
 }  // namespace msprobe

@@ -30,8 +30,8 @@ struct TableSpec {
 inline constexpr uint64_t kCsvRowsPerFile = 1'000'000;
 StatusOr<std::unique_ptr<ResultTable>> CreateCsvTable(const TableSpec& spec, uint64_t rows_per_file = kCsvRowsPerFile);
 
-/// A workbook; from `rows_per_sheet` rows on, sheets of equal length ("part_0", "part_1", ...). `total_rows` must be known
-/// before, because a sheet is written once and in order.
+/// A workbook; from `rows_per_sheet` rows on, sheets of equal length ("part_0", "part_1", ...). `total_rows` must be
+/// known before, because a sheet is written once and in order.
 inline constexpr uint64_t kXlsxRowsPerSheet = 1'048'500;
 StatusOr<std::unique_ptr<ResultTable>> CreateXlsxTable(const TableSpec& spec, uint64_t total_rows,
                                                        uint64_t rows_per_sheet = kXlsxRowsPerSheet);

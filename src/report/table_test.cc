@@ -56,7 +56,8 @@ class TableTest : public testing::Test {
   /// One op with `rows` inputs.
   void Fill(int rows) {
     std::string items;
-    for (int i = 0; i < rows; ++i) items += std::string(i ? ", " : "") + R"({"type": "str", "value": ")" + std::to_string(i) + R"("})";
+    for (int i = 0; i < rows; ++i)
+      items += std::string(i ? ", " : "") + R"({"type": "str", "value": ")" + std::to_string(i) + R"("})";
     ASSERT_TRUE(ParseJson("{\"input_args\": [" + items + "]}", "op", &doc_).ok());
     DiffOps("F.f.0.forward", doc_, "", nullptr, {}, &diff_);
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/text.h"
 #include "report/columns.h"
 #include "report/table.h"
@@ -28,8 +29,9 @@ struct XlsxLibrary {
   static StatusOr<const XlsxLibrary*> Get() {
     static const XlsxLibrary library = Load();
     if (library.error_text) return &library;
-    return InternalError("--xlsx needs libxlsxwriter, which is not installed: install it (Debian: libxlsxwriter4) or leave out "
-                         "--xlsx to get csv");
+    return InternalError(
+        "--xlsx needs libxlsxwriter, which is not installed: install it (Debian: libxlsxwriter4) or leave out "
+        "--xlsx to get csv");
   }
 
  private:
@@ -45,7 +47,8 @@ struct XlsxLibrary {
       return *function != nullptr;
     };
     const bool all = load(&out.new_workbook, "workbook_new_opt") && load(&out.add_sheet, "workbook_add_worksheet") &&
-                     load(&out.write_string, "worksheet_write_string") && load(&out.write_number, "worksheet_write_number") &&
+                     load(&out.write_string, "worksheet_write_string") &&
+                     load(&out.write_number, "worksheet_write_number") &&
                      load(&out.write_bool, "worksheet_write_boolean") && load(&out.close, "workbook_close") &&
                      load(&out.error_text, "lxw_strerror");
     if (!all) out.error_text = nullptr;
@@ -66,7 +69,9 @@ class CellFormat : public RowFormat {
   }
 
  private:
-  static void Raw(std::string* out, const void* data, size_t size) { out->append(static_cast<const char*>(data), size); }
+  static void Raw(std::string* out, const void* data, size_t size) {
+    out->append(static_cast<const char*>(data), size);
+  }
   static void PutText(std::string* out, std::string_view s) {
     const uint32_t size = static_cast<uint32_t>(s.size());
     *out += 't';
@@ -178,6 +183,7 @@ class XlsxTable : public ResultTable {
   Status Commit() override {
     const lxw_error error = library_.close(std::exchange(book_, nullptr));
     if (error != LXW_NO_ERROR) return Failed(error);
+    if (InterruptRequested()) return Interrupted();  // packing a large workbook takes seconds
     MSP_RETURN_IF_ERROR(temp_.Commit());
     paths_.push_back(final_path_);
     return OkStatus();
@@ -185,7 +191,8 @@ class XlsxTable : public ResultTable {
 
  private:
   Status Failed(lxw_error error) const {
-    return InternalError("cannot write " + final_path_ + ": " + library_.error_text(error) + "; free space or choose another -o");
+    return InternalError("cannot write " + final_path_ + ": " + library_.error_text(error) +
+                         "; free space or choose another -o");
   }
 
   Status AddSheet() {
@@ -260,7 +267,8 @@ class XlsxTable : public ResultTable {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<ResultTable>> CreateXlsxTable(const TableSpec& spec, uint64_t total_rows, uint64_t rows_per_sheet) {
+StatusOr<std::unique_ptr<ResultTable>> CreateXlsxTable(const TableSpec& spec, uint64_t total_rows,
+                                                       uint64_t rows_per_sheet) {
   MSP_ASSIGN_OR_RETURN(const XlsxLibrary* library, XlsxLibrary::Get());
   auto table = std::make_unique<XlsxTable>(spec, *library, total_rows, rows_per_sheet);
   MSP_RETURN_IF_ERROR(table->Open());

@@ -52,8 +52,11 @@ def vectors(n):
         "Functional.scalar_arg.0.forward": op([scalar(pick(3, 4)), scalar(pick(0.5, 0.5))], {}, [one]),
         "Functional.nan_out.0.forward": op([one], {}, [tensor(pick(NAN, 1.0))]),
         "Functional.inf_both.0.forward": op([tensor(INF)], {}, [tensor(-INF)]),
-        "Functional.inf_signs.0.forward": op([tensor(pick(INF, -INF)), tensor(pick(INF, 1.0)), tensor(pick(1.0, INF))], {},
-                                             [tensor(pick(-INF, 1.0)), tensor(pick(1.0, -INF)), tensor(pick(NAN, INF))]),
+        "Functional.inf_signs.0.forward": op(
+            [tensor(pick(INF, -INF)), tensor(pick(INF, 1.0)), tensor(pick(1.0, INF))],
+            {},
+            [tensor(pick(-INF, 1.0)), tensor(pick(1.0, -INF)), tensor(pick(NAN, INF))],
+        ),
         "Functional.output_off.0.forward": op([one], {}, [tensor(pick(2.0, 1.0), pick(3.0, 1.0))]),
         "Functional.norm_off.0.forward": op([one] + ([one] if n == 0 else []), {}, [tensor(1.0, pick(1.99, 1.0))]),
         "Functional.grows.0.forward": op([tensor(pick(1.02, 1.0))], {}, [tensor(pick(1.3, 1.0)), one]),
@@ -63,33 +66,92 @@ def vectors(n):
         "Functional.dtype_apart.0.forward": op([one], {}, [tensor(1.0, dtype=pick("torch.int64", "torch.float32"))]),
         "Functional.grad.0.forward": op([tensor(1.0, grad=bool(n))], {}, [one]),
         "Functional.none.0.forward": op([None, pick(None, scalar(2)), one], {"mask": None}, [one]),
-        "Functional.null_stat.0.forward": op([tensor(pick(None, 1.0), 2.0), tensor(None)], {}, [tensor(pick(None, 1.0))]),
-        "Functional.device.0.forward": op([scalar(pick("cpu", "npu:0")), scalar(pick("mean", "sum"))],
-                                          {"device": {"type": "torch.device", "value": pick("cpu", "cuda:0")}}, [one]),
+        "Functional.null_stat.0.forward": op(
+            [tensor(pick(None, 1.0), 2.0), tensor(None)], {}, [tensor(pick(None, 1.0))]
+        ),
+        "Functional.device.0.forward": op(
+            [scalar(pick("cpu", "npu:0")), scalar(pick("mean", "sum"))],
+            {"device": {"type": "torch.device", "value": pick("cpu", "cuda:0")}},
+            [one],
+        ),
         "Functional.bool.0.forward": op([scalar(bool(n)), scalar(True)], {}, [one]),
-        "Functional.bool_tensor.0.forward": op([{"type": "torch.Tensor", "dtype": "torch.bool", "shape": [2], "Max": True,
-                                                 "Min": bool(n), "Mean": None, "Norm": None, "requires_grad": False}], {}, [one]),
+        "Functional.bool_tensor.0.forward": op(
+            [
+                {
+                    "type": "torch.Tensor",
+                    "dtype": "torch.bool",
+                    "shape": [2],
+                    "Max": True,
+                    "Min": bool(n),
+                    "Mean": None,
+                    "Norm": None,
+                    "requires_grad": False,
+                }
+            ],
+            {},
+            [one],
+        ),
         "Functional.kinds.0.forward": op(
-            [{"type": "slice", "value": [None, 3, None]}, {"type": "ellipsis", "value": "..."},
-             {"type": "torch.Size", "value": pick([1, 2], [1, 3])}, {"type": "torch.memory_format", "format": "contiguous_format"},
-             {"type": "float32", "value": 2.5}, {"type": "int", "value": 12345678901}, {"type": "int", "value": -7}],
-            {"dtype": {"type": "torch.dtype", "value": "torch.float16"}}, [one]),
-        "Functional.nested.0.forward": op([[one, [tensor(2), None]], {"a": tensor(1e-7), "b": {}}], {"k": [scalar(1), scalar(2.0)]},
-                                          [{"x": one, "y": [tensor(pick(5, 6), dtype="torch.int64")]}]),
+            [
+                {"type": "slice", "value": [None, 3, None]},
+                {"type": "ellipsis", "value": "..."},
+                {"type": "torch.Size", "value": pick([1, 2], [1, 3])},
+                {"type": "torch.memory_format", "format": "contiguous_format"},
+                {"type": "float32", "value": 2.5},
+                {"type": "int", "value": 12345678901},
+                {"type": "int", "value": -7},
+            ],
+            {"dtype": {"type": "torch.dtype", "value": "torch.float16"}},
+            [one],
+        ),
+        "Functional.nested.0.forward": op(
+            [[one, [tensor(2), None]], {"a": tensor(1e-7), "b": {}}],
+            {"k": [scalar(1), scalar(2.0)]},
+            [{"x": one, "y": [tensor(pick(5, 6), dtype="torch.int64")]}],
+        ),
         "Tensor.to.0.forward": op([one], {}, [tensor(pick(NAN, 1.0))]),
         "Torch.empty.0.forward": op([scalar(pick(2, 3))], {}, [tensor(pick(INF, 1.0))]),
-        "Distributed._all_gather_base.0.forward": op([tensor(pick(NAN, 1.0)), one], {}, [tensor(pick(9.0, 1.0)), tensor(pick(NAN, 1.0))]),
+        "Distributed._all_gather_base.0.forward": op(
+            [tensor(pick(NAN, 1.0)), one], {}, [tensor(pick(9.0, 1.0)), tensor(pick(NAN, 1.0))]
+        ),
         "Distributed.send.0.forward": op(
             [one, scalar(pick(1, 2))],
-            {"dst": scalar(pick(1, 2)), "group": {"type": "torch.ProcessGroup", "group_ranks": pick([0, 1], [0, 2]), "group_id": "ab"}},
-            [one]),
+            {
+                "dst": scalar(pick(1, 2)),
+                "group": {"type": "torch.ProcessGroup", "group_ranks": pick([0, 1], [0, 2]), "group_id": "ab"},
+            },
+            [one],
+        ),
         "Distributed.batch_isend_irecv.0.forward": op(
-            [[{"class_type": "torch.distributed.P2POp", "tensor": one, "op": "isend", "peer": 1, "tag": 0, "group_id": "77849d8c"},
-              {"class_type": "torch.distributed.P2POp", "tensor": None, "op": "irecv", "peer": 1, "tag": 0, "group_id": "77849d8c"}]],
-            {}, []),
+            [
+                [
+                    {
+                        "class_type": "torch.distributed.P2POp",
+                        "tensor": one,
+                        "op": "isend",
+                        "peer": 1,
+                        "tag": 0,
+                        "group_id": "77849d8c",
+                    },
+                    {
+                        "class_type": "torch.distributed.P2POp",
+                        "tensor": None,
+                        "op": "irecv",
+                        "peer": 1,
+                        "tag": 0,
+                        "group_id": "77849d8c",
+                    },
+                ]
+            ],
+            {},
+            [],
+        ),
         "Functional.qkv_proj.0.forward": op([tensor(1.0, dtype=pick("torch.bfloat16", "torch.float32"))], {}, [one]),
         "Functional.same.0.backward": {"input": [tensor(0.25)], "output": [None, tensor(pick(0.5, 0.25))]},
-        "Module.fc.Linear.forward.0": {**op([one], {}, [one]), "parameters": {"weight": tensor(pick(1.5, 1.0)), "bias": one}},
+        "Module.fc.Linear.forward.0": {
+            **op([one], {}, [one]),
+            "parameters": {"weight": tensor(pick(1.5, 1.0)), "bias": one},
+        },
         "Module.fc.Linear.parameters_grad.0": {"bias": [one], "weight": [tensor(pick(0.5, 1.0))]},
         "Module.fc.Linear.backward.0": {"input": [one], "output": [tensor(pick(0.1, 1.0), pick(0.1, 2.0))]},
     }
@@ -100,12 +162,18 @@ def vectors(n):
 def checksums(n):
     same, other = "0a1b2c3d", "ffffffff"
     data = {
-        "Functional.a.0.forward": op([hashed(same), scalar(3), None], {"p": scalar(0.5)}, [hashed(other if n else same)]),
-        "Functional.b.0.forward": op([scalar(3 + n), scalar("x,y"), {"type": "torch.Size", "value": [1, 2 + n]}], {}, [hashed(same)]),
+        "Functional.a.0.forward": op(
+            [hashed(same), scalar(3), None], {"p": scalar(0.5)}, [hashed(other if n else same)]
+        ),
+        "Functional.b.0.forward": op(
+            [scalar(3 + n), scalar("x,y"), {"type": "torch.Size", "value": [1, 2 + n]}], {}, [hashed(same)]
+        ),
         "Functional.c.0.forward": op([hashed(same, "torch.int64" if n else "torch.float32")], {}, [hashed(same)]),
         "Tensor.to.0.forward": op([hashed(same)], {}, [hashed(other if n else same)]),
         "Distributed.send.0.forward": op([hashed(same)], {"dst": scalar(1 + n)}, [hashed(same)]),
-        "Functional.zero_dim.0.forward": op([{**hashed("x", shape=[]), "md5": 6.25}], {}, [{**hashed("x", shape=[]), "md5": 0}]),
+        "Functional.zero_dim.0.forward": op(
+            [{**hashed("x", shape=[]), "md5": 6.25}], {}, [{**hashed("x", shape=[]), "md5": 0}]
+        ),
     }
     return data if n else {**data, "Functional.d.0.forward": op([hashed(same)], {}, [hashed(same)])}
 
@@ -124,13 +192,22 @@ def recomputed(n):
 
 
 def debug(n):
-    return {"x.0.debug": tensor(1.0 + n), "deep.0.debug": {"k1": tensor(1.0), "k2": [scalar(1 + n), None, tensor(NAN)]},
-            "deep_grad.0.debug": {"k1": None, "k2": [None, None, tensor(0.5, grad=False)]}}
+    return {
+        "x.0.debug": tensor(1.0 + n),
+        "deep.0.debug": {"k1": tensor(1.0), "k2": [scalar(1 + n), None, tensor(NAN)]},
+        "deep_grad.0.debug": {"k1": None, "k2": [None, None, tensor(0.5, grad=False)]},
+    }
 
 
-STACKS = {"0": [["Functional.same.0.forward", "Functional.scalar_arg.0.forward"],
-                ["File /site-packages/torch/nn/functional.py, line 9, in relu, \n return torch.relu(x)",
-                 "File /home/u/model.py, line 12, in forward, \n x = f(\"it's\", 'a;b')"]]}
+STACKS = {
+    "0": [
+        ["Functional.same.0.forward", "Functional.scalar_arg.0.forward"],
+        [
+            "File /site-packages/torch/nn/functional.py, line 9, in relu, \n return torch.relu(x)",
+            "File /home/u/model.py, line 12, in forward, \n x = f(\"it's\", 'a;b')",
+        ],
+    ]
+}
 
 CASES = {
     "vectors": (vectors, "dump.json", "L1", True, []),
@@ -156,7 +233,16 @@ def main(old_command):
         write_side(folder / "golden", make(1), name, level, stacks)
         (folder / "options.json").write_text(json.dumps({"file": name, "options": options}) + "\n", encoding="utf-8")
         with tempfile.TemporaryDirectory() as out:
-            command = [old_command, "compare", "-tp", str(folder / "target" / name), "-gp", str(folder / "golden" / name), "-o", out]
+            command = [
+                old_command,
+                "compare",
+                "-tp",
+                str(folder / "target" / name),
+                "-gp",
+                str(folder / "golden" / name),
+                "-o",
+                out,
+            ]
             subprocess.run(command + options, check=True)
             (folder / "expected").mkdir()
             for path in sorted(Path(out).iterdir()):

@@ -1,0 +1,145 @@
+"""Comparison tables against what the old tool wrote, cell by cell; where ours differs on purpose, that difference is expected."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import openpyxl
+import pytest
+from graph_cases import golden_set, run
+
+SMALL = sorted(p.parent for p in (Path(__file__).parent / "compare").glob("*/options.json"))
+LARGE = """compare_L0_md5_weight compare_L0_stat_weight compare_L1_md5_weight compare_L1_stat_weight compare_debug_stat compare_m2_f16
+ compare_m2_weight compare_m3_scale compare_m3_vs_m1 compare_mismatch_level compare_mix_md5_weight compare_mix_md5_weight_xlsx
+ compare_mix_stat_bench compare_mix_stat_bf16 compare_mix_stat_ckpt compare_mix_stat_ckpt2 compare_mix_stat_extra compare_mix_stat_nan
+ compare_mix_stat_rope compare_mix_stat_weight compare_mix_stat_weight_step1 compare_mix_stat_weight_stepdir
+ compare_mix_stat_weight_xlsx compare_mix_xor_weight compare_proc compare_proc_dir compare_ren_none compare_tp_bwdnan compare_tp_commnan
+ compare_tp_md5 compare_tp_nan compare_tp_weight compare_tp_weight_xlsx""".split()
+# The old tool fails or answers wrongly: (case, our exit code, word of the error).
+REFUSED = [
+    ("compare_file_vs_dir", 3, "same kind"),
+    ("compare_mismatch_task", 3, "same summary_mode"),
+    ("compare_missing_file", 3, "does not exist"),
+    ("compare_mix_struct", 2, "structure"),
+    ("compare_mix_tensor_weight", 2, "tensor"),
+    ("compare_L1_dm", 2, "--data_mapping"),
+    ("compare_renL0_cm", 2, "--cell_mapping"),
+    ("compare_ren_lm", 2, "--layer_mapping"),
+    ("compare_tp_weight_da", 2, "--diff_analyze"),
+    ("compare_verl_fsdp", 2, "--consistent_check"),
+    ("compare_atb", 2, "atb"),
+]
+csv.field_size_limit(1 << 30)
+
+
+def blank_time(name):
+    return re.sub(r"_20\d{12}", "_TIME", name)
+
+
+def read_table(path):
+    """Rows of text; a workbook's cells with their types."""
+    if path.suffix == ".xlsx":
+        book = openpyxl.load_workbook(path, read_only=True)
+        return [[name] for name in book.sheetnames] + [[repr(v) for v in row] for sheet in book for row in sheet.values]
+    with open(path, encoding="utf-8", newline="") as f:
+        return list(csv.reader(f))
+
+
+def tables(folder):
+    return {blank_time(p.name): read_table(p) for p in sorted(Path(folder).iterdir())}
+
+
+def assert_same(want, got):
+    assert set(want) == set(got)
+    for name, rows in want.items():
+        assert len(rows) == len(got[name]), name
+        for number, (a, b) in enumerate(zip(rows, got[name])):
+            assert a == b, f"{name}, row {number}"
+
+
+@pytest.mark.parametrize("case", SMALL, ids=lambda p: p.name)
+def test_small_case(case, tmp_path):
+    info = json.loads((case / "options.json").read_text())
+    run(
+        [
+            "compare",
+            "-tp",
+            case / "target" / info["file"],
+            "-gp",
+            case / "golden" / info["file"],
+            "-o",
+            tmp_path,
+            *info["options"],
+        ]
+    )
+    assert_same(tables(case / "expected"), tables(tmp_path))
+
+
+def run_case(name, out, check=True):
+    root = golden_set()
+    info = json.loads((root / "expected" / name / "case.json").read_text())
+    return root, run([a.replace("@OUT", str(out)) for a in info["argv"][1:]], cwd=root, check=check)
+
+
+@pytest.mark.parametrize("case", LARGE)
+def test_golden_set(case, tmp_path):
+    root, _ = run_case(case, tmp_path)
+    assert_same(tables(root / "expected" / case / "out"), tables(tmp_path))
+
+
+@pytest.mark.parametrize("case,code,word", REFUSED, ids=lambda v: str(v))
+def test_refused_with_one_line(case, code, word, tmp_path):
+    _, done = run_case(case, tmp_path / "out", check=False)
+    assert done.returncode == code
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert word in done.stderr
+    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize("mode", ["stat", "md5"])
+def test_fuzzy_match_of_like_structures_is_the_plain_table(mode, tmp_path):
+    """The old tool compares nothing (statistics) or calls every row an error (md5)."""
+    run_case(f"compare_mix_{mode}_weight_fm", tmp_path)
+    root = golden_set()
+    assert_same(tables(root / "expected" / f"compare_mix_{mode}_weight" / "out"), tables(tmp_path))
+
+
+def test_fuzzy_match_finds_the_extra_ops(tmp_path):
+    """The old tool crashes on any op without a partner; by call number, later backward ops stand against the wrong ones."""
+    _, done = run_case("compare_mix_stat_extra_fm", tmp_path)
+    assert "440 matched, 8 only in the target, 0 only in the golden run" in done.stdout
+    (table,) = tables(tmp_path).values()
+    header, rows = table[0], table[1:]
+    verdicts = [row[header.index("Result")] for row in rows]
+    assert verdicts.count("error") == 0, "the plain table has 74"
+    assert sum(row[1] == "N/A" for row in rows) >= 8
+
+
+def test_a_dump_directory_compares_every_step(tmp_path):
+    """The old tool refuses the directory above the steps."""
+    run_case("compare_mix_stat_weight_rootdir", tmp_path)
+    assert set(tables(tmp_path)) == {f"compare_result_step{n}_rank0_TIME.csv" for n in (0, 1)}
+
+
+@pytest.mark.parametrize(
+    "variant,expected",
+    [("weight", ("Functional.linear.13.forward", ".input.1")), ("nan", ("Functional.linear.13.forward", ".input.1"))],
+)
+def test_the_perturbed_weight_is_named(variant, expected, tmp_path):
+    data = golden_set() / "data" / "m1_mix_stat"
+    done = run(
+        [
+            "compare",
+            "-tp",
+            data / variant / "step0" / "rank0",
+            "-gp",
+            data / "bench" / "step0" / "rank0",
+            "-o",
+            tmp_path,
+            "--json",
+        ]
+    )
+    found = json.loads(done.stdout)["pairs"][0]["earlier_input_difference"]
+    assert (found["op"], found["item"]) == expected
+    assert found["frame"].startswith("modeling_llama.py:")

@@ -1,0 +1,363 @@
+"""`msprobe compare` as users meet it: options, bad input, full disks, Ctrl-C."""
+
+import csv
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
+
+from graph_cases import find_command, run
+
+TENSOR = {
+    "type": "torch.Tensor",
+    "dtype": "torch.float32",
+    "shape": [2],
+    "Max": 1.0,
+    "Min": 0.0,
+    "Mean": 0.5,
+    "Norm": 1.0,
+}
+HASHED = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "md5": "0a0b0c0d"}
+
+
+def op(item=TENSOR, **output):
+    return {"input_args": [item], "input_kwargs": {}, "output": [{**item, **output}]}
+
+
+def write_dump(path, data=None, task="statistics", level="L1", framework="pytorch"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = {"Functional.f.0.forward": op()} if data is None else data
+    envelope = {"task": task, "level": level, "framework": framework, "dump_data_dir": None, "data": data}
+    path.write_text(json.dumps(envelope, indent=1), encoding="utf-8")
+    return path
+
+
+def large_dump(path, ops):
+    return write_dump(path, {f"Functional.f.{i}.forward": op() for i in range(ops)})
+
+
+def compare(target, golden, out, *options, **more):
+    return run(["compare", "-tp", target, "-gp", golden, "-o", out, *options], check=False, **more)
+
+
+def files_in(directory):
+    return sorted(p.name for p in Path(directory).rglob("*")) if Path(directory).exists() else []
+
+
+def read_csv(out):
+    (path,) = Path(out).glob("*.csv")
+    with open(path, encoding="utf-8", newline="") as f:
+        return list(csv.DictReader(f))
+
+
+def assert_refused(done, out, code, *words):
+    assert done.returncode == code, done.stderr
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("[msprobe] error: "), done.stderr
+    for word in words:
+        assert word in lines[0]
+    assert files_in(out) == []
+
+
+@pytest.fixture
+def pair(tmp_path):
+    target = write_dump(tmp_path / "a" / "dump.json", {"Functional.f.0.forward": op(Norm=1.5)})
+    return target, write_dump(tmp_path / "b" / "dump.json")
+
+
+def test_table_summary_and_permissions(pair, tmp_path):
+    out = tmp_path / "out" / "deep"
+    done = compare(*pair, out)
+    assert done.returncode == 0, done.stderr
+    (path,) = out.glob("compare_result_20*.csv")
+    assert str(path) in done.stdout
+    assert "first difference: Functional.f.0.forward: output.0 Norm differs by 50 %, inputs are equal" in done.stdout
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert stat.S_IMODE(out.stat().st_mode) == 0o750
+    assert [row["Result"] for row in read_csv(out)] == ["pass", "warning"]
+    assert done.stderr == ""
+
+
+def test_json_summary(pair, tmp_path):
+    done = compare(*pair, tmp_path / "out", "--json")
+    report = json.loads(done.stdout)["pairs"][0]
+    assert (report["rows"], report["pass"], report["warning"], report["error"]) == (2, 1, 1, 0)
+    assert report["first_difference"]["detail"] == "Norm differs by 50 %"
+    assert report["files"] == [str(p) for p in (tmp_path / "out").iterdir()]
+
+
+def test_plan_is_printed_and_nothing_written(pair, tmp_path):
+    plan = json.loads(compare(*pair, tmp_path / "out", "--plan").stdout)
+    assert plan["matches"][0]["pairs"] == [["Functional.f.0.forward", "Functional.f.0.forward"]]
+    assert files_in(tmp_path / "out") == []
+
+
+def test_workbook(pair, tmp_path):
+    assert compare(*pair, tmp_path / "out", "--xlsx").returncode == 0
+    (path,) = (tmp_path / "out").glob("compare_result_*.xlsx")
+    sheet = openpyxl.load_workbook(path)["Sheet1"]
+    assert sheet.cell(2, 1).value == "Functional.f.0.forward.input.0"
+    assert sheet.cell(3, sheet.max_column).value.startswith('["warning: ')
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_older_command_form(pair, tmp_path):
+    names = tmp_path / "compare.json"
+    names.write_text(json.dumps({"npu_path": str(pair[0]), "bench_path": str(pair[1]), "is_print_compare_log": True}))
+    done = run(["-f", "pytorch", "compare", "-i", names, "-o", tmp_path / "out", "-s", "-c"], check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(read_csv(tmp_path / "out")) == 2
+    names.write_text('{"npu_path": "x"}')
+    assert_refused(run(["compare", "-i", names, "-o", tmp_path / "no"], check=False), tmp_path / "no", 3, "bench_path")
+
+
+def test_accepted_options(pair, tmp_path):
+    done = compare(*pair, tmp_path / "out", "-m", "auto", "-tensor_log", "-fm")
+    assert done.returncode == 0, done.stderr
+    assert "fuzzy match" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-cm"],
+        ["-cm", "x.yaml"],
+        ["-am"],
+        ["-dm", "x.yaml"],
+        ["-lm"],
+        ["-da"],
+        ["-hl"],
+        ["--consistent_check"],
+        ["--backend", "fsdp"],
+        ["--config", "x"],
+        ["--rank", "0"],
+        ["--step", "1"],
+        ["-fr", "x"],
+        ["-qfr", "x"],
+        ["-cfr", "x"],
+        ["--input_data", "x"],
+        ["--input_shape", "x"],
+        ["--output_size", "x"],
+        ["--dym_shape_range", "x"],
+        ["-ofs", "True"],
+        ["-m", "offline_data"],
+        ["-m", "atb"],
+    ],
+    ids=" ".join,
+)
+def test_options_of_the_old_tool_that_are_not_here(pair, tmp_path, options):
+    assert_refused(compare(*pair, tmp_path / "out", *options), tmp_path / "out", 2)
+
+
+def test_missing_arguments(tmp_path):
+    assert_refused(run(["compare", "-o", tmp_path / "out"], check=False), tmp_path / "out", 2, "-tp")
+
+
+def test_ranks_pair_by_id_and_steps_by_number(tmp_path):
+    for name in ("t/step0/rank0", "t/step0/rank2", "t/step1/rank0", "g/step0/rank2", "g/step0/rank0", "g/step3/rank0"):
+        write_dump(tmp_path / name / "dump.json")
+    done = compare(tmp_path / "t", tmp_path / "g", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    stamps = {n.rsplit("_", 1)[1] for n in files_in(tmp_path / "out")}
+    assert [n.rsplit("_", 1)[0] for n in files_in(tmp_path / "out")] == [
+        "compare_result_step0_rank0",
+        "compare_result_step0_rank2",
+    ]
+    assert len(stamps) == 1
+    assert f"no partner in the golden run: {tmp_path / 't' / 'step1'}" in done.stdout
+    assert f"no partner in the target run: {tmp_path / 'g' / 'step3'}" in done.stdout
+
+
+def test_rank_directories(tmp_path):
+    for side in "tg":
+        write_dump(tmp_path / side / "rank3" / "dump.json")
+    assert compare(tmp_path / "t" / "rank3", tmp_path / "g" / "rank3", tmp_path / "out").returncode == 0
+    assert files_in(tmp_path / "out")[0].startswith("compare_result_rank3_")
+
+
+def test_mindspore_against_mindspore(tmp_path):
+    item = {**TENSOR, "type": "mindspore.Tensor", "dtype": "Float32"}
+    data = {"Cell.net.fc.Dense.forward.0": op(item)}
+    a = write_dump(tmp_path / "a" / "dump.json", data, framework="mindspore")
+    half = {"Cell.net.fc.Dense.forward.0": op({**item, "dtype": "BFloat16"})}
+    b = write_dump(tmp_path / "b" / "dump.json", half, framework="mindspore")
+    assert compare(a, b, tmp_path / "out").returncode == 0
+    assert {row["Err_message"] for row in read_csv(tmp_path / "out")} == {
+        '["error: The dtype of NPU and Bench are inconsistent."]'
+    }
+
+
+# What the old tool does differently, on purpose.
+
+
+def test_formulas_become_text_instead_of_an_abort(tmp_path):
+    data = {
+        "Functional.f.0.forward": {
+            "input_args": [{"type": "str", "value": "=cmd|x"}, {"type": "str", "value": "-"}],
+            "output": [],
+        }
+    }
+    path = write_dump(tmp_path / "dump.json", data)
+    assert compare(path, path, tmp_path / "csv").returncode == 0
+    assert [row["NPU max"] for row in read_csv(tmp_path / "csv")] == ["'=cmd|x", "'-"]
+    assert compare(path, path, tmp_path / "xlsx", "--xlsx").returncode == 0
+    (book,) = (tmp_path / "xlsx").iterdir()
+    cell = openpyxl.load_workbook(book).active.cell(2, 17)
+    assert (cell.value, cell.data_type) == ("=cmd|x", "s")
+
+
+def test_whole_numbers_stay_whole(tmp_path):
+    """The old tool writes 500.0 when all values of the column happen to be numbers."""
+    ints = {
+        "type": "torch.Tensor",
+        "dtype": "torch.int64",
+        "shape": [2],
+        "Max": 500,
+        "Min": 1,
+        "Mean": 2.5,
+        "Norm": 3.5,
+    }
+    path = write_dump(tmp_path / "dump.json", {"Functional.f.0.forward": op(ints)})
+    compare(path, path, tmp_path / "out")
+    assert {row["NPU max"] for row in read_csv(tmp_path / "out")} == {"500"}
+
+
+def test_ops_without_a_direction_are_compared(tmp_path):
+    path = write_dump(tmp_path / "dump.json", {"Custom.op": op()})
+    compare(path, path, tmp_path / "out")
+    assert [row["Bench Name"] for row in read_csv(tmp_path / "out")] == ["Custom.op.input.0", "Custom.op.output.0"]
+
+
+def test_inputs_of_a_module_named_output_are_judged_as_inputs(tmp_path):
+    name = "Module.layer.output.dense.Linear.forward.0"
+    target = write_dump(tmp_path / "a.dump.json", {name: {"input_args": [{**TENSOR, "Norm": 9.0}], "output": [TENSOR]}})
+    golden = write_dump(tmp_path / "b.dump.json", {name: op()})
+    compare(target, golden, tmp_path / "out")
+    assert [row["Result"] for row in read_csv(tmp_path / "out")] == ["pass", "pass"]
+
+
+# Bad input: an exit code, one line, nothing left behind.
+
+
+def test_no_such_path(pair, tmp_path):
+    assert_refused(
+        compare(tmp_path / "absent", pair[1], tmp_path / "out"), tmp_path / "out", 3, "absent", "does not exist"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "not json", "[1, 2]", '{"task": "statistics"}', '{"data": 5}', "\x00\x01"])
+def test_not_a_dump(pair, tmp_path, text):
+    bad = tmp_path / "bad" / "dump.json"
+    bad.parent.mkdir()
+    bad.write_text(text)
+    assert_refused(compare(bad, pair[1], tmp_path / "out"), tmp_path / "out", 3, str(bad))
+
+
+def test_broken_inside_an_op(tmp_path):
+    text = write_dump(tmp_path / "b" / "dump.json").read_text()
+    bad = tmp_path / "a" / "dump.json"
+    bad.parent.mkdir()
+    bad.write_text(text.replace('"Mean": 0.5', '"Mean": oops', 1))
+    assert_refused(compare(bad, tmp_path / "b" / "dump.json", tmp_path / "out"), tmp_path / "out", 3, str(bad))
+
+
+def test_truncated_dump_is_compared_with_a_warning(tmp_path):
+    whole = large_dump(tmp_path / "b" / "dump.json", 20)
+    cut = tmp_path / "a" / "dump.json"
+    cut.parent.mkdir()
+    cut.write_bytes(whole.read_bytes()[: whole.stat().st_size * 2 // 3])
+    done = compare(cut, whole, tmp_path / "out")
+    assert done.returncode == 0
+    assert done.stderr.startswith("[msprobe] warning: ") and len(done.stderr.strip().splitlines()) == 1
+    assert 0 < len(read_csv(tmp_path / "out")) < 40
+
+
+def test_different_kinds(pair, tmp_path):
+    out = tmp_path / "out"
+    step = write_dump(tmp_path / "s" / "rank0" / "dump.json").parent.parent
+    assert_refused(compare(step, pair[1], out), out, 3, "step directory", "file")
+    assert_refused(compare(step, step / "rank0", out), out, 3, "step directory", "rank directory")
+    md5 = write_dump(tmp_path / "m" / "dump.json", {"Functional.f.0.forward": op(HASHED)})
+    assert_refused(compare(pair[0], md5, out), out, 3, "checksums")
+    tensor = write_dump(tmp_path / "t" / "dump.json", task="tensor")
+    assert_refused(compare(tensor, pair[1], out), out, 3, '"tensor"', '"statistics"')
+    assert_refused(compare(tensor, tensor, out), out, 2, "tensor")
+    structure = write_dump(tmp_path / "u" / "dump.json", task="structure")
+    assert_refused(compare(structure, structure, out), out, 2, "structure")
+    other = write_dump(tmp_path / "o" / "dump.json", framework="mindspore")
+    assert_refused(compare(other, pair[1], out), out, 3, "mindspore", "pytorch")
+    debug = write_dump(tmp_path / "d" / "debug.json", level="debug")
+    assert_refused(compare(debug, pair[1], out), out, 3, "debug.json")
+
+
+def test_no_ops(pair, tmp_path):
+    empty = write_dump(tmp_path / "e" / "dump.json", {})
+    assert_refused(compare(empty, pair[1], tmp_path / "out"), tmp_path / "out", 3, "no ops")
+
+
+def test_output_that_is_a_file(pair, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    done = compare(*pair, tmp_path / "file")
+    assert done.returncode == 3 and len(done.stderr.strip().splitlines()) == 1
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_output_without_permission(pair, tmp_path):
+    (tmp_path / "closed").mkdir(mode=0o550)
+    assert_refused(compare(*pair, tmp_path / "closed"), tmp_path / "closed", 3, "closed")
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True, check=False
+    )
+    if done.returncode != 0:
+        pytest.skip("needs root and mount")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("options", [[], ["--xlsx"]], ids=["csv", "xlsx"])
+def test_full_disk(small_disk, tmp_path, options):
+    path = large_dump(tmp_path / "dump.json", 20000)
+    done = compare(path, path, small_disk / "out", *options)
+    assert done.returncode == 4, done.stderr
+    assert done.stderr.strip().splitlines()[-1].startswith("[msprobe] error: ")
+    assert "Traceback" not in done.stderr and files_in(small_disk / "out") == []
+
+
+@pytest.mark.parametrize("options", [[], ["--xlsx"]], ids=["csv", "xlsx"])
+def test_ctrl_c_leaves_nothing(tmp_path, options):
+    path = large_dump(tmp_path / "dump.json", 60000)
+    command = [find_command(), "compare", "-tp", path, "-gp", path, "-o", tmp_path / "out", *options]
+    running = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while running.poll() is None and not (tmp_path / "out").exists():
+        time.sleep(0.002)
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == 130, errors
+    assert len(errors.strip().splitlines()) == 1
+    assert files_in(tmp_path / "out") == []
+
+
+def test_same_table_for_any_thread_count(tmp_path):
+    path = large_dump(tmp_path / "dump.json", 3000)
+    tables = []
+    for threads in ("1", "4"):
+        compare(path, path, tmp_path / threads, env={"MSPROBE_THREADS": threads})
+        (table,) = (tmp_path / threads).iterdir()
+        tables.append(table.read_bytes())
+    assert tables[0] == tables[1]
