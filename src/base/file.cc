@@ -109,7 +109,8 @@ Status OutputFile::Flush() {
     const ssize_t k = write(fd_, buffer_.data() + done, buffer_.size() - done);
     if (k < 0) {
       if (errno == EINTR) continue;
-      return InternalError(path_ + " could not be written (" + Reason() + "): free some space or choose another directory with -o");
+      return InternalError(path_ + " could not be written (" + Reason() +
+                           "): free some space or choose another directory with -o");
     }
     done += static_cast<size_t>(k);
   }
@@ -219,7 +220,7 @@ std::string_view DirName(std::string_view path) {
 
 std::string TimestampNow() {
   const std::time_t now = std::time(nullptr);
-  std::tm tm {};
+  std::tm tm{};
   localtime_r(&now, &tm);
   char buf[32];
   const size_t n = std::strftime(buf, sizeof buf, "%Y%m%d%H%M%S", &tm);

@@ -57,8 +57,8 @@ class OutputFile {
   uint64_t written_ = 0;
 };
 
-/// A name for a temporary file beside `path`, for libraries (SQLite, xlsx) that open files themselves; the object removes
-/// it (and "-wal", "-shm", "-journal" companions) unless Commit() renamed it to `path` with mode 0640.
+/// A name for a temporary file beside `path`, for libraries (SQLite, xlsx) that open files themselves; the object
+/// removes it (and "-wal", "-shm", "-journal" companions) unless Commit() renamed it to `path` with mode 0640.
 class TempPath {
  public:
   explicit TempPath(const std::string& final_path);

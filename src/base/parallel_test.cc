@@ -13,7 +13,10 @@ TEST(ParallelFor, VisitsEachIndexOnce) {
   for (int threads : {1, 2, 7}) {
     SetThreadCount(threads);
     std::vector<std::atomic<int>> seen(1000);
-    ASSERT_TRUE(ParallelFor(1000, [&](size_t i) { ++seen[i]; return OkStatus(); }).ok());
+    ASSERT_TRUE(ParallelFor(1000, [&](size_t i) {
+                  ++seen[i];
+                  return OkStatus();
+                }).ok());
     for (auto& s : seen) EXPECT_EQ(s.load(), 1);
   }
   SetThreadCount(0);
@@ -32,8 +35,17 @@ TEST(ParallelOrdered, TakesInOrderWithinTheWindow) {
     std::atomic<int> alive{0};
     std::vector<size_t> order;
     Status s = ParallelOrdered<size_t>(
-        500, 4, [&](size_t i) -> StatusOr<size_t> { EXPECT_LE(++alive, 8 + threads); return i * i; },
-        [&](size_t i, size_t&& v) { --alive; EXPECT_EQ(v, i * i); order.push_back(i); return OkStatus(); });
+        500, 4,
+        [&](size_t i) -> StatusOr<size_t> {
+          EXPECT_LE(++alive, 8 + threads);
+          return i * i;
+        },
+        [&](size_t i, size_t&& v) {
+          --alive;
+          EXPECT_EQ(v, i * i);
+          order.push_back(i);
+          return OkStatus();
+        });
     ASSERT_TRUE(s.ok());
     ASSERT_EQ(order.size(), 500u);
     for (size_t i = 0; i < 500; ++i) EXPECT_EQ(order[i], i);
@@ -45,8 +57,15 @@ TEST(ParallelOrdered, StopsAtTheFirstError) {
   SetThreadCount(3);
   size_t taken = 0;
   Status s = ParallelOrdered<int>(
-      100, 8, [](size_t i) -> StatusOr<int> { if (i == 10) return BadInput("ten"); return 1; },
-      [&](size_t, int&&) { ++taken; return OkStatus(); });
+      100, 8,
+      [](size_t i) -> StatusOr<int> {
+        if (i == 10) return BadInput("ten");
+        return 1;
+      },
+      [&](size_t, int&&) {
+        ++taken;
+        return OkStatus();
+      });
   EXPECT_EQ(s.message(), "ten");
   EXPECT_EQ(taken, 10u);
   SetThreadCount(0);

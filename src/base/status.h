@@ -12,10 +12,10 @@ namespace msprobe {
 /// What kind of failure; the number is the exit code of the command.
 enum class Code : int {
   kOk = 0,
-  kFindings = 1,     ///< differences found where the command was asked to say so
-  kUsage = 2,        ///< wrong options or arguments
-  kBadInput = 3,     ///< a file or directory cannot be used
-  kInternal = 4,     ///< a fault of ours, or the machine's (disk full, out of memory)
+  kFindings = 1,       ///< differences found where the command was asked to say so
+  kUsage = 2,          ///< wrong options or arguments
+  kBadInput = 3,       ///< a file or directory cannot be used
+  kInternal = 4,       ///< a fault of ours, or the machine's (disk full, out of memory)
   kInterrupted = 130,  ///< Ctrl-C
 };
 
@@ -62,8 +62,8 @@ class [[nodiscard]] StatusOr {
 
 #define MSP_CONCAT_INNER(a, b) a##b
 #define MSP_CONCAT(a, b) MSP_CONCAT_INNER(a, b)
-#define MSP_RETURN_IF_ERROR(expr)                   \
-  do {                                              \
+#define MSP_RETURN_IF_ERROR(expr)                                    \
+  do {                                                               \
     if (::msprobe::Status msp_s = (expr); !msp_s.ok()) return msp_s; \
   } while (0)
 #define MSP_ASSIGN_OR_RETURN(lhs, expr) MSP_ASSIGN_INNER(MSP_CONCAT(msp_v, __LINE__), lhs, expr)

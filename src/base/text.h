@@ -15,8 +15,8 @@ std::string PyRepr(double v);
 void AppendJsonNumber(std::string& out, double v);
 void AppendInt(std::string& out, int64_t v);
 
-/// Appends a quoted JSON string. With `ascii` non-ASCII is \uXXXX as json.dumps does by default; bytes that are not UTF-8
-/// become U+FFFD, so that the output always parses.
+/// Appends a quoted JSON string. With `ascii` non-ASCII is \uXXXX as json.dumps does by default; bytes that are not
+/// UTF-8 become U+FFFD, so that the output always parses.
 void AppendJsonString(std::string& out, std::string_view s, bool ascii = true);
 
 /// Appends `s` as Python's repr(str): single quotes unless the text holds one and no double quote.

@@ -32,7 +32,8 @@ void EachKeyword(const CallArgs& a, Visit visit) {
     Py_ssize_t position = 0;
     while (PyDict_Next(a.kwargs, &position, &key, &value)) visit(key, value);
   } else if (a.names != nullptr) {
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(a.names); ++k) visit(PyTuple_GET_ITEM(a.names, k), a.vector[a.count + k]);
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(a.names); ++k)
+      visit(PyTuple_GET_ITEM(a.names, k), a.vector[a.count + k]);
   }
 }
 
@@ -120,14 +121,15 @@ void BeginApi(ApiEvent* event, const CallArgs& args) {
 void EndApi(ApiEvent* event, const CallArgs& args, PyObject* result) {
   Runtime& r = rt();
   if (event->generation != r.generation) return;  // step() was called meanwhile: the recorder has closed the record
-  if (result == nullptr) {  // an exception is on its way: nothing of Python may be called
+  if (result == nullptr) {                        // an exception is on its way: nothing of Python may be called
     if (event->record != nullptr) r.recorder->Commit(event->record);
     return;
   }
   InTool guard;
   const ApiSpec& spec = event->site->spec;
   const bool list_backward = r.options.modules && r.options.extra_info;
-  if ((event->collect || list_backward || r.filter.has_names()) && r.options.backward && !(spec.dropout && DropsNothing(args))) {
+  if ((event->collect || list_backward || r.filter.has_names()) && r.options.backward &&
+      !(spec.dropout && DropsNothing(args))) {
     HookApiBackward(result, {event->name.base, event->name.index, NameForm::kApiBackward}, spec.risk);
   }
   AddParent(event->name);

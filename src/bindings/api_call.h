@@ -34,11 +34,11 @@ struct ApiSite {
 /// Arguments in whichever form the call has them; all borrowed.
 struct CallArgs {
   PyObject* self = nullptr;
-  PyObject* tuple = nullptr;            // positional
-  PyObject* const* vector = nullptr;    // or these
+  PyObject* tuple = nullptr;          // positional
+  PyObject* const* vector = nullptr;  // or these
   Py_ssize_t count = 0;
-  PyObject* kwargs = nullptr;           // dict
-  PyObject* names = nullptr;            // or names of vector[count...]
+  PyObject* kwargs = nullptr;  // dict
+  PyObject* names = nullptr;   // or names of vector[count...]
 };
 
 struct ApiEvent {

@@ -19,8 +19,7 @@ bool installed = false;
 
 // What stands in for a Python function's body (PyFunctionHook) or for an attribute of a class (ApiAttribute).
 struct SiteObject {
-  PyObject_HEAD
-  ApiSite* site;
+  PyObject_HEAD ApiSite* site;
 };
 PyTypeObject *body_type = nullptr, *attribute_type = nullptr;
 PyObject* trampoline = nullptr;  // code of (*args, **kwargs) -> marker(*args, **kwargs)
@@ -29,14 +28,15 @@ PyObject* trampoline_marker = nullptr;
 PyCFunctionObject* AsFunction(PyObject* f) { return reinterpret_cast<PyCFunctionObject*>(f); }
 PyMethodDescrObject* AsMethod(PyObject* f) { return reinterpret_cast<PyMethodDescrObject*>(f); }
 
-// The entry of a method table that a hooked builtin function points to. The C function in it stays the original one, because hash
-// and equality of builtin functions are made of it: dicts with torch functions as keys keep working.
+// The entry of a method table that a hooked builtin function points to. The C function in it stays the original one,
+// because hash and equality of builtin functions are made of it: dicts with torch functions as keys keep working.
 struct HookedDefinition {
   PyMethodDef definition;
   ApiSite* site;
 };
 
-PyObject* CallOriginalBuiltin(ApiSite* site, PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+PyObject* CallOriginalBuiltin(ApiSite* site, PyObject* callable, PyObject* const* args, size_t nargsf,
+                              PyObject* kwnames) {
   if (site->saved_vectorcall != nullptr) return site->saved_vectorcall(callable, args, nargsf, kwnames);
   const Py_ssize_t n = PyVectorcall_NARGS(nargsf);
   Ref tuple(PyTuple_New(n));
@@ -67,7 +67,8 @@ bool PrepareBuiltin(ApiSite* site) {
   site->saved_definition = f->m_ml;
   site->saved_vectorcall = f->vectorcall;
   auto* hooked = new HookedDefinition{*f->m_ml, site};
-  // A flag that means nothing here keeps the interpreter's specialised instructions, which would call past us, from applying.
+  // A flag that means nothing here keeps the interpreter's specialised instructions, which would call past us, from
+  // applying.
   hooked->definition.ml_flags |= METH_COEXIST;
   site->hooked_definition = &hooked->definition;
   return true;
@@ -125,8 +126,10 @@ bool PreparePython(ApiSite* site) {
   site->twin = Ref(PyFunction_New(fields->func_code, fields->func_globals));
   if (!site->twin) return false;
   auto* twin = reinterpret_cast<PyFunctionObject*>(site->twin.get());
-  if (PyFunction_SetDefaults(site->twin.get(), fields->func_defaults != nullptr ? fields->func_defaults : Py_None) != 0) return false;
-  if (fields->func_closure != nullptr && PyFunction_SetClosure(site->twin.get(), fields->func_closure) != 0) return false;
+  if (PyFunction_SetDefaults(site->twin.get(), fields->func_defaults != nullptr ? fields->func_defaults : Py_None) != 0)
+    return false;
+  if (fields->func_closure != nullptr && PyFunction_SetClosure(site->twin.get(), fields->func_closure) != 0)
+    return false;
   Py_XINCREF(fields->func_kwdefaults);
   Py_XSETREF(twin->func_kwdefaults, fields->func_kwdefaults);
   Ref body(NewSiteObject(body_type, site));
@@ -154,7 +157,8 @@ bool PreparePython(ApiSite* site) {
 }
 
 bool PrepareAttribute(ApiSite* site) {
-  PyObject* dict = PyType_Check(site->owner.get()) ? reinterpret_cast<PyTypeObject*>(site->owner.get())->tp_dict : nullptr;
+  PyObject* dict =
+      PyType_Check(site->owner.get()) ? reinterpret_cast<PyTypeObject*>(site->owner.get())->tp_dict : nullptr;
   site->owner_has_attribute = dict == nullptr || PyDict_Contains(dict, site->attr.get()) == 1;
   site->attribute = Ref(NewSiteObject(attribute_type, site));
   site->takes_self = false;
@@ -182,7 +186,8 @@ int SwitchPython(ApiSite* site, bool on) {
   PyObject* f = site->function.get();
   if (site->signature) {
     // inspect and torch.jit.script ask for the signature, which the stand-in code does not have.
-    const int done = on ? PyObject_SetAttr(f, names.signature, site->signature.get()) : PyObject_DelAttr(f, names.signature);
+    const int done =
+        on ? PyObject_SetAttr(f, names.signature, site->signature.get()) : PyObject_DelAttr(f, names.signature);
     if (done != 0) PyErr_Clear();
   }
   return PyObject_SetAttr(f, names.code, (on ? site->hooked_code : site->saved_code).get());
@@ -267,12 +272,13 @@ bool MakeTrampoline() {
   Ref globals(PyDict_New());
   if (trampoline_marker == nullptr || !globals) return false;
   PyDict_SetItemString(globals.get(), "__builtins__", PyEval_GetBuiltins());
-  Ref run(PyRun_String("import warnings\n"
-                       "with warnings.catch_warnings():\n"
-                       "    warnings.simplefilter('ignore')\n"
-                       "    exec('def call(*args, **kwargs): return 0.3819660112501051(*args, **kwargs)')\n"
-                       "code = call.__code__\n",
-                       Py_file_input, globals.get(), globals.get()));
+  Ref run(
+      PyRun_String("import warnings\n"
+                   "with warnings.catch_warnings():\n"
+                   "    warnings.simplefilter('ignore')\n"
+                   "    exec('def call(*args, **kwargs): return 0.3819660112501051(*args, **kwargs)')\n"
+                   "code = call.__code__\n",
+                   Py_file_input, globals.get(), globals.get()));
   if (!run) return false;
   trampoline = PyDict_GetItemString(globals.get(), "code");
   Py_XINCREF(trampoline);
@@ -319,7 +325,8 @@ bool InitApiTypes() {
                                      {Py_tp_call, reinterpret_cast<void*>(CallBody)},
                                      {0, nullptr}};
   static PyType_Spec body_spec = {"msprobe._core.FunctionBody", sizeof(SiteObject), 0, Py_TPFLAGS_DEFAULT, body_slots};
-  static PyMethodDef methods[] = {{"__reduce__", ReduceAttribute, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+  static PyMethodDef methods[] = {{"__reduce__", ReduceAttribute, METH_NOARGS, nullptr},
+                                  {nullptr, nullptr, 0, nullptr}};
   static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(DeallocSiteObject)},
                                 {Py_tp_call, reinterpret_cast<void*>(CallAttribute)},
                                 {Py_tp_descr_get, reinterpret_cast<void*>(BindAttribute)},

@@ -1,5 +1,5 @@
-// Hooking of functions in place: the function object stays the same object, so `f is torch.relu` answers as without the tool and
-// calls through references taken earlier are seen.
+// Hooking of functions in place: the function object stays the same object, so `f is torch.relu` answers as without the
+// tool and calls through references taken earlier are seen.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@
 namespace msprobe {
 
 struct ApiSpec {
-  std::string base;           // "Functional.relu"
+  std::string base;  // "Functional.relu"
   Risk risk = Risk::kFocus;
-  bool in_place = true;       // false: exchange the attribute of the owner
-  bool dropout = false;       // with p=0 nothing happens, and no backward is recorded
-  bool distributed = false;   // outputs are the arguments after the call
+  bool in_place = true;                            // false: exchange the attribute of the owner
+  bool dropout = false;                            // with p=0 nothing happens, and no backward is recorded
+  bool distributed = false;                        // outputs are the arguments after the call
   std::vector<int> ignored_args, ignored_outputs;  // positions that hold garbage and are shown as null
   std::string ignored_keyword;
   const char* phase = nullptr;  // not an op: what runs inside has this parent in construct.json

@@ -1,8 +1,9 @@
 #include "bindings/backward.h"
 
+#include <structmember.h>
+
 #include <algorithm>
 #include <cstddef>
-#include <structmember.h>
 #include <string>
 
 #include "bindings/values.h"
@@ -24,8 +25,7 @@ struct HookState {
 };
 
 struct HookObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   HookState* state;
 };
 

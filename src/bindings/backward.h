@@ -1,11 +1,10 @@
 // Callables that autograd runs: backward of APIs, backward of modules, gradients of parameters.
 #pragma once
 
-#include "bindings/py.h"
-
 #include <memory>
 #include <vector>
 
+#include "bindings/py.h"
 #include "bindings/runtime.h"
 #include "capture/record.h"
 
@@ -19,7 +18,8 @@ void AddParent(const OpName& name);
 /// `output`'s producer tells when its gradients are there. `collect` is false for ops that only construct.json lists.
 void HookApiBackward(PyObject* output, const OpName& name, Risk risk);
 
-/// The backward of one call of a module: begins when the gradients of its outputs are known, ends when those of its inputs are.
+/// The backward of one call of a module: begins when the gradients of its outputs are known, ends when those of its
+/// inputs are.
 struct ModuleBackward {
   OpName name;
   uint64_t generation = 0;
@@ -34,7 +34,8 @@ struct ModuleBackward {
 };
 using ModuleBackwardPtr = std::shared_ptr<ModuleBackward>;
 
-/// Runs before a node; several modules may end at one node, the outermost comes first. New reference, or null with an error.
+/// Runs before a node; several modules may end at one node, the outermost comes first. New reference, or null with an
+/// error.
 PyObject* NewOutputHook(ModuleBackwardPtr backward, Py_ssize_t index);
 void AddOuterModule(PyObject* output_hook, ModuleBackwardPtr backward, Py_ssize_t index);
 /// Runs after a BackwardHookFunction node of outputs.

@@ -1,4 +1,5 @@
-// The part of the DLPack ABI (github.com/dmlc/dlpack, version 1) that is needed to look at a tensor without linking a framework.
+// The part of the DLPack ABI (github.com/dmlc/dlpack, version 1) that is needed to look at a tensor without linking a
+// framework.
 #pragma once
 
 #include <cstdint>

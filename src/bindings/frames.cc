@@ -17,7 +17,8 @@ std::unordered_set<const void*>& Trampolines() {
 
 struct FrameHash {
   size_t operator()(const Frame& f) const {
-    return (reinterpret_cast<uintptr_t>(f.code) ^ static_cast<size_t>(f.instruction) * 0x9e3779b9u) * 0x9e3779b97f4a7c15ull;
+    return (reinterpret_cast<uintptr_t>(f.code) ^ static_cast<size_t>(f.instruction) * 0x9e3779b9u) *
+           0x9e3779b97f4a7c15ull;
   }
 };
 
@@ -83,7 +84,8 @@ void RecordStack(const OpName& name) {
   StackTable& stacks = rt().recorder->stacks();
   const uint32_t id = stacks.Intern(frames, &is_new);
   if (is_new) {
-    // Code objects are kept for good, so that an address means one of them; frames are not, they would keep activations alive.
+    // Code objects are kept for good, so that an address means one of them; frames are not, they would keep activations
+    // alive.
     for (const Frame& f : frames) Py_INCREF(static_cast<PyObject*>(const_cast<void*>(f.code)));
   }
   stacks.AddUse(id, name);

@@ -8,7 +8,8 @@ namespace {
 
 constexpr int kMaxDepth = 400;
 
-using Replacements = std::vector<std::pair<PyObject*, Ref>>;  // old tensor (borrowed), new one; each used once, in order
+using Replacements =
+    std::vector<std::pair<PyObject*, Ref>>;  // old tensor (borrowed), new one; each used once, in order
 
 PyObject* Replace(PyObject* value, Replacements* r, size_t* next, int depth);
 
@@ -83,8 +84,8 @@ PyObject* ReplaceAll(PyObject* value, const std::vector<PyObject*>& tensors, PyO
   return Replace(value, &pairs, &next, 0);
 }
 
-// Outputs of a custom function that are its inputs count as views that must not be changed in place; the module's user may well
-// do that (residual += x), and nothing is wrong with it: the function is the identity.
+// Outputs of a custom function that are its inputs count as views that must not be changed in place; the module's user
+// may well do that (residual += x), and nothing is wrong with it: the function is the identity.
 void AllowInPlace(PyObject* tensor) {
   Runtime& r = rt();
   if (r.set_creation_meta == nullptr || r.default_creation_meta == nullptr) return;
@@ -136,7 +137,8 @@ PyObject* ThroughBackwardFunction(PyObject* value, const std::vector<PyObject*>&
     return nullptr;
   }
   Ref node(PyObject_GetAttr(PyTuple_GET_ITEM(same.get(), 0), names.grad_fn));
-  Ref handle(node && node.get() != Py_None ? PyObject_CallMethodOneArg(node.get(), names.register_hook, hook) : nullptr);
+  Ref handle(node && node.get() != Py_None ? PyObject_CallMethodOneArg(node.get(), names.register_hook, hook)
+                                           : nullptr);
   if (!handle) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "BackwardHookFunction made no node");
     return nullptr;

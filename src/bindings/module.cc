@@ -1,6 +1,4 @@
 // msprobe._core: what Python sees of the recorder. Converts and forwards; decides nothing.
-#include "bindings/runtime.h"
-
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
@@ -14,6 +12,7 @@
 #include "bindings/backward.h"
 #include "bindings/frames.h"
 #include "bindings/modules.h"
+#include "bindings/runtime.h"
 #include "bindings/values.h"
 
 namespace nb = nanobind;
@@ -86,8 +85,9 @@ void Init(nb::handle torch, nb::object describe, nb::object describe_tensor, con
   r.own_directory = own_directory;
 }
 
-void Configure(const std::string& level, bool structure, bool checksums, bool extra_info, std::vector<std::string> data_mode,
-               std::vector<std::string> scope, std::vector<std::string> list, const std::string& risk_level) {
+void Configure(const std::string& level, bool structure, bool checksums, bool extra_info,
+               std::vector<std::string> data_mode, std::vector<std::string> scope, std::vector<std::string> list,
+               const std::string& risk_level) {
   Runtime& r = rt();
   CaptureOptions o;
   o.apis = level != "L0";
@@ -115,7 +115,8 @@ std::string AddApiFrom(nb::handle owner, const std::string& attr, const std::str
   spec.distributed = prefix == "Distributed";
   if (details.contains("dropout")) spec.dropout = nb::cast<bool>(details["dropout"]);
   if (details.contains("ignored_args")) spec.ignored_args = nb::cast<std::vector<int>>(details["ignored_args"]);
-  if (details.contains("ignored_outputs")) spec.ignored_outputs = nb::cast<std::vector<int>>(details["ignored_outputs"]);
+  if (details.contains("ignored_outputs"))
+    spec.ignored_outputs = nb::cast<std::vector<int>>(details["ignored_outputs"]);
   if (details.contains("ignored_keyword")) spec.ignored_keyword = nb::cast<std::string>(details["ignored_keyword"]);
   if (details.contains("phase")) spec.phase = InternName(nb::cast<std::string>(details["phase"]))->c_str();
   std::string why;
@@ -209,7 +210,8 @@ NB_MODULE(_core, m) {
   m.def("install_modules", &InstallModuleHooks);
   m.def("remove_modules", &RemoveModuleHooks);
   m.def("start", &Start, nb::arg("dir"), nb::arg("task"), nb::arg("level"));
-  m.def("pause", [] { rt().running = false; }, "Hooks stay and record nothing.");
+  m.def(
+      "pause", [] { rt().running = false; }, "Hooks stay and record nothing.");
   m.def("resume", [] { rt().running = rt().step_open; });
   m.def("is_running", [] { return rt().running; });
   m.def("stop", &Stop, "Text of an error, or empty.");

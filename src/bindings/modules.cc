@@ -59,8 +59,7 @@ std::vector<OpenCall>& OpenCalls() {
 }
 
 struct HookObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   std::shared_ptr<ModuleSite>* site;
 };
 PyTypeObject* hook_type = nullptr;
@@ -73,7 +72,8 @@ bool Tracing() {
 }
 
 bool HasLegacyBackwardHook(PyObject* module) {
-  Ref full(PyObject_GetAttr(module, names.is_full_backward_hook)), hooks(PyObject_GetAttr(module, names.backward_hooks));
+  Ref full(PyObject_GetAttr(module, names.is_full_backward_hook)),
+      hooks(PyObject_GetAttr(module, names.backward_hooks));
   if (!full || !hooks) {
     PyErr_Clear();
     return false;
@@ -97,8 +97,8 @@ void EndParent(const OpName& name) {
   rt().filter.EndModule(name);
 }
 
-// Gives the inputs a node of their own in the graph: a hook on an input itself would see the gradients of its other uses, too.
-// New reference to the arguments to go on with.
+// Gives the inputs a node of their own in the graph: a hook on an input itself would see the gradients of its other
+// uses, too. New reference to the arguments to go on with.
 PyObject* HookInputs(OpenCall* call, PyObject* module, PyObject* args) {
   std::vector<PyObject*> tensors;
   CollectGradTensors(args, &tensors);
@@ -374,7 +374,8 @@ bool AddModule(PyObject* module, const char* base) {
   entry.site = site;
   Ref hooks_module(PyImport_ImportModule("torch.utils.hooks"));
   Ref handle_type(hooks_module ? PyObject_GetAttrString(hooks_module.get(), "RemovableHandle") : nullptr);
-  for (auto [id, dict] : {std::pair(&entry.pre_id, "_forward_pre_hooks"), std::pair(&entry.post_id, "_forward_hooks")}) {
+  for (auto [id, dict] :
+       {std::pair(&entry.pre_id, "_forward_pre_hooks"), std::pair(&entry.post_id, "_forward_hooks")}) {
     Ref hooks(PyObject_GetAttrString(module, dict));
     Ref handle(hooks && handle_type ? PyObject_CallOneArg(handle_type.get(), hooks.get()) : nullptr);
     if (!handle) return false;
@@ -394,7 +395,8 @@ void InstallModuleHooks() {
 void RemoveModuleHooks() {
   if (!std::exchange(installed, false)) return;
   for (ModuleEntry& e : Modules()) {
-    for (const char* dict : {"_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"}) DropFrom(e.module.get(), dict, e.pre_id.get());
+    for (const char* dict : {"_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"})
+      DropFrom(e.module.get(), dict, e.pre_id.get());
     for (const char* dict : {"_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"}) {
       DropFrom(e.module.get(), dict, e.post_id.get());
     }

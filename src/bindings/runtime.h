@@ -1,12 +1,11 @@
 // What the hooks of this process share: whether they record, for which step, and the objects of PyTorch they need.
 #pragma once
 
-#include "bindings/py.h"
-
 #include <map>
 #include <string>
 
 #include "bindings/dlpack_abi.h"
+#include "bindings/py.h"
 #include "capture/op_filter.h"
 #include "capture/recorder.h"
 
@@ -31,8 +30,8 @@ struct ThreadFlags {
 extern thread_local ThreadFlags t_flags;
 
 struct Runtime {
-  bool running = false;  // between start() and stop()
-  bool step_open = false;  // until step(): the backward of APIs is recorded after stop(), too
+  bool running = false;     // between start() and stop()
+  bool step_open = false;   // until step(): the backward of APIs is recorded after stop(), too
   uint64_t generation = 1;  // of the step; counters and hooks of an older one are stale
   CaptureOptions options;
   OpFilter filter;
@@ -42,12 +41,12 @@ struct Runtime {
   PyTypeObject *torch_size = nullptr, *torch_dtype = nullptr, *torch_device = nullptr;
   const DlpackExchangeApi* dlpack = nullptr;
   PyObject *is_grad_enabled = nullptr, *tracing_state = nullptr, *mode_depth = nullptr, *disable_modes = nullptr;
-  PyObject *backward_apply = nullptr;    // BackwardHookFunction.apply
+  PyObject* backward_apply = nullptr;  // BackwardHookFunction.apply
   PyObject *default_creation_meta = nullptr, *set_creation_meta = nullptr;
-  PyObject *describe = nullptr;          // Python: value, key -> JSON text
-  PyObject *describe_tensor = nullptr;   // Python: tensor -> JSON text
-  PyObject *get_line = nullptr;          // linecache.getline
-  std::string own_directory;             // frames of files below it are left out of call stacks
+  PyObject* describe = nullptr;         // Python: value, key -> JSON text
+  PyObject* describe_tensor = nullptr;  // Python: tensor -> JSON text
+  PyObject* get_line = nullptr;         // linecache.getline
+  std::string own_directory;            // frames of files below it are left out of call stacks
 
   // "captured N ops; skipped K because ..."
   uint64_t recorded = 0;
@@ -77,10 +76,10 @@ class InTool {
 
 /// Interned attribute names.
 struct Names {
-  PyObject *requires_grad, *grad_fn, *grad, *register_hook, *register_prehook, *view_as, *data_ptr, *dtype, *shape, *stride,
-      *is_neg, *is_conj, *is_cpu, *untyped_storage, *nbytes, *next_functions, *expand_as, *output_nr, *code, *inplace,
-      *parameters, *enter, *exit, *fields, *dataclass_fields, *base, *variable, *numel, *is_full_backward_hook,
-      *backward_hooks, *p, *signature;
+  PyObject *requires_grad, *grad_fn, *grad, *register_hook, *register_prehook, *view_as, *data_ptr, *dtype, *shape,
+      *stride, *is_neg, *is_conj, *is_cpu, *untyped_storage, *nbytes, *next_functions, *expand_as, *output_nr, *code,
+      *inplace, *parameters, *enter, *exit, *fields, *dataclass_fields, *base, *variable, *numel,
+      *is_full_backward_hook, *backward_hooks, *p, *signature;
 };
 extern Names names;
 void InitNames();

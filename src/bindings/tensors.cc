@@ -13,7 +13,8 @@ constexpr uintptr_t kLowAddress = uintptr_t{1} << 40;  // an emptied storage giv
 DType FromDlpack(uint8_t code, uint8_t bits) {
   switch (code) {
     case 0: return bits == 64 ? DType::kInt64 : bits == 32 ? DType::kInt32 : bits == 16 ? DType::kInt16 : DType::kInt8;
-    case 1: return bits == 64 ? DType::kUInt64 : bits == 32 ? DType::kUInt32 : bits == 16 ? DType::kUInt16 : DType::kUInt8;
+    case 1:
+      return bits == 64 ? DType::kUInt64 : bits == 32 ? DType::kUInt32 : bits == 16 ? DType::kUInt16 : DType::kUInt8;
     case 2: return bits == 32 ? DType::kFloat32 : bits == 16 ? DType::kFloat16 : DType::kFloat64;
     case 4: return bits == 16 ? DType::kBFloat16 : DType::kUnknown;
     case 5: return bits == 64 ? DType::kComplex64 : bits == 128 ? DType::kComplex128 : DType::kComplex32;
@@ -92,8 +93,8 @@ bool MethodIsTrue(PyObject* tensor, PyObject* method) {
   return value.get() != Py_False;  // an error is a reason to be careful
 }
 
-// Whether the storage holds every element the strides reach. Asked only when the address looks odd: views of storages that were
-// emptied (FSDP frees parameters so) point next to null.
+// Whether the storage holds every element the strides reach. Asked only when the address looks odd: views of storages
+// that were emptied (FSDP frees parameters so) point next to null.
 bool StorageHolds(PyObject* tensor, const Look& look) {
   Ref storage(PyObject_CallMethodNoArgs(tensor, names.untyped_storage));
   Ref bytes(storage ? PyObject_CallMethodNoArgs(storage.get(), names.nbytes) : nullptr);
@@ -114,7 +115,8 @@ bool StorageHolds(PyObject* tensor, const Look& look) {
 PyObject* Extreme(const TensorRecord& t, double f, int64_t i, uint64_t u) {
   if (t.dtype == DType::kBool) return PyBool_FromLong(f != 0);
   if (!IsInteger(t.dtype)) return PyFloat_FromDouble(f);
-  return t.dtype >= DType::kUInt8 && t.dtype <= DType::kUInt64 ? PyLong_FromUnsignedLongLong(u) : PyLong_FromLongLong(i);
+  return t.dtype >= DType::kUInt8 && t.dtype <= DType::kUInt64 ? PyLong_FromUnsignedLongLong(u)
+                                                               : PyLong_FromLongLong(i);
 }
 
 }  // namespace
@@ -127,7 +129,8 @@ bool RecordPlainTensor(Record* record, PyObject* tensor) {
   for (int i = 0; i < look.ndim; ++i) count *= look.shape[i];
   if (count > 0 && reinterpret_cast<uintptr_t>(look.data) < kLowAddress && !StorageHolds(tensor, look)) return false;
   // Negation and conjugation may be pending: then the memory holds the values before them.
-  if (MethodIsTrue(tensor, names.is_neg) || (IsComplex(look.dtype) && MethodIsTrue(tensor, names.is_conj))) return false;
+  if (MethodIsTrue(tensor, names.is_neg) || (IsComplex(look.dtype) && MethodIsTrue(tensor, names.is_conj)))
+    return false;
 
   const bool requires_grad = AttrIsTrue(tensor, names.requires_grad);
   const auto dims = static_cast<uint32_t>(record->dims.size());

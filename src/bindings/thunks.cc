@@ -39,7 +39,8 @@ PyObject* RunPlain(ApiSite* site, PyObject* self, PyObject* args, bool is_tuple)
   return RunHooked(site, call, [&] { return site->original(self, args); });
 }
 
-PyObject* RunFast(ApiSite* site, PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, bool with_names) {
+PyObject* RunFast(ApiSite* site, PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames,
+                  bool with_names) {
   CallArgs call;
   call.self = site->takes_self ? self : nullptr;
   call.vector = args;
@@ -49,7 +50,8 @@ PyObject* RunFast(ApiSite* site, PyObject* self, PyObject* const* args, Py_ssize
   return RunHooked(site, call, [&] {
     using Fast = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
     using FastKeywords = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
-    return with_names ? reinterpret_cast<FastKeywords>(raw)(self, args, n, kwnames) : reinterpret_cast<Fast>(raw)(self, args, n);
+    return with_names ? reinterpret_cast<FastKeywords>(raw)(self, args, n, kwnames)
+                      : reinterpret_cast<Fast>(raw)(self, args, n);
   });
 }
 
@@ -83,12 +85,12 @@ PyCFunction AsCFunction(F* f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
 
-#define MSP_THUNK_TABLE(table, thunk, count)                                     \
-  template <size_t... I>                                                         \
-  constexpr auto Make##table(std::index_sequence<I...>) {                        \
-    using Function = decltype(&thunk<0>);                                        \
-    return std::array<Function, sizeof...(I)>{&thunk<I>...};                     \
-  }                                                                              \
+#define MSP_THUNK_TABLE(table, thunk, count)                 \
+  template <size_t... I>                                     \
+  constexpr auto Make##table(std::index_sequence<I...>) {    \
+    using Function = decltype(&thunk<0>);                    \
+    return std::array<Function, sizeof...(I)>{&thunk<I>...}; \
+  }                                                          \
   const auto table = Make##table(std::make_index_sequence<count>{})
 MSP_THUNK_TABLE(kKeyword, KeywordThunk, kKeywordThunks);
 MSP_THUNK_TABLE(kNoArg, NoArgThunk, kNoArgThunks);

@@ -163,7 +163,8 @@ void RecordValue(Record* record, PyObject* value, PyObject* key, int depth) {
   }
   if (IsTensor(value)) return RecordByPython(record, rt().describe_tensor, value, key);
   const bool special_key = KeyIs(key, "device") || KeyIs(key, "dtype") || KeyIs(key, "output_dtype");
-  if (special_key && (PyUnicode_Check(value) || PyLong_Check(value))) return RecordByPython(record, rt().describe, value, key);
+  if (special_key && (PyUnicode_Check(value) || PyLong_Check(value)))
+    return RecordByPython(record, rt().describe, value, key);
   if (RecordScalar(record, value)) return;
   if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) return RecordList(record, value, depth);
   if (PyDict_CheckExact(value)) return RecordDict(record, value, depth);
@@ -177,7 +178,8 @@ void RecordAsList(Record* record, PyObject* value) {
   }
   record->BeginList();
   if (PyTuple_Check(value)) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i) RecordValue(record, PyTuple_GET_ITEM(value, i), nullptr, 1);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i)
+      RecordValue(record, PyTuple_GET_ITEM(value, i), nullptr, 1);
   } else {
     RecordValue(record, value, nullptr, 1);
   }

@@ -6,8 +6,8 @@
 
 namespace msprobe {
 
-/// Appends `value`; never raises: what cannot be read becomes null and is counted. `key` is the name under which a dict or
-/// keyword holds the value, or null: "dtype" and "device" decide how some values are shown.
+/// Appends `value`; never raises: what cannot be read becomes null and is counted. `key` is the name under which a dict
+/// or keyword holds the value, or null: "dtype" and "device" decide how some values are shown.
 void RecordValue(Record* record, PyObject* value, PyObject* key = nullptr, int depth = 0);
 
 /// The items of a tuple as a list; another object as a list of one.
@@ -19,7 +19,7 @@ void RecordKeywords(Record* record, PyObject* kwargs);
 /// Key of a dict as text.
 void RecordKey(Record* record, PyObject* key);
 
-bool IsTensor(PyObject* o);        // of any kind
+bool IsTensor(PyObject* o);       // of any kind
 bool IsPlainTensor(PyObject* o);  // exactly Tensor or Parameter
 
 /// The first tensor found by going into first items of lists and tuples and first tensors of dicts; borrowed, or null.

@@ -35,7 +35,8 @@ ConstructTracker::ThreadState& ConstructTracker::Here() {
 }
 
 void ConstructTracker::Reset() {
-  // Numbers are never used twice in a process, so that a thread cannot mistake the state of another tracker for its own.
+  // Numbers are never used twice in a process, so that a thread cannot mistake the state of another tracker for its
+  // own.
   static std::atomic<uint64_t> next{1};
   epoch_ = ++next;
   open_.clear();
@@ -47,7 +48,8 @@ void ConstructTracker::Reset() {
 }
 
 OpName ConstructTracker::FindEnclosing(const OpName& name) const {
-  // Module.{path}.{last}.{Class}: the enclosing module's text without its class is this one's without class and last part.
+  // Module.{path}.{last}.{Class}: the enclosing module's text without its class is this one's without class and last
+  // part.
   const std::string_view wanted = Shorten(*name.base, 2);
   if (wanted.empty() || wanted == "Module") return {};
   for (auto it = open_.rbegin(); it != open_.rend(); ++it) {

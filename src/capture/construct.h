@@ -1,4 +1,5 @@
-// Who ran inside whom: the modules that are open on each thread and the parent of each op, as construct.json lists them.
+// Who ran inside whom: the modules that are open on each thread and the parent of each op, as construct.json lists
+// them.
 #pragma once
 
 #include <list>
@@ -18,13 +19,14 @@ class ConstructTracker {
   ConstructTracker() { Reset(); }
   /// Forget everything; threads notice at their next call.
   void Reset();
-  /// A module's forward or backward begins on this thread: its parent is the innermost open module of the thread or, when none
-  /// is open, the last begun module of any thread whose path contains this one (autograd threads, recomputation).
+  /// A module's forward or backward begins on this thread: its parent is the innermost open module of the thread or,
+  /// when none is open, the last begun module of any thread whose path contains this one (autograd threads,
+  /// recomputation).
   void BeginModule(const OpName& name);
   /// ... ends: the innermost open module of the thread is closed.
   void EndModule(const OpName& name);
-  /// An op has been recorded (a module when it ends, too). With `with_apis` APIs are listed under the open module. Modules begun
-  /// since the last call are listed behind it, so children precede their parents.
+  /// An op has been recorded (a module when it ends, too). With `with_apis` APIs are listed under the open module.
+  /// Modules begun since the last call are listed behind it, so children precede their parents.
   void AddOp(const OpName& name, bool with_apis);
   /// A phase such as "optimizer" is the parent of everything recorded in it; null ends it.
   void SetPhase(const std::string* phase) { phase_ = phase; }

@@ -13,7 +13,8 @@ bool IsModuleName(std::string_view name) {
   const size_t number = name.rfind('.');
   if (number == std::string_view::npos || !IsDigits(name.substr(number + 1))) return false;
   const size_t direction = name.rfind('.', number - 1);
-  if (direction == std::string_view::npos || !IsDirection(name.substr(direction + 1, number - direction - 1))) return false;
+  if (direction == std::string_view::npos || !IsDirection(name.substr(direction + 1, number - direction - 1)))
+    return false;
   return StartsWith(name, "Module.") || StartsWith(name, "Cell.");
 }
 
@@ -42,7 +43,9 @@ Status OpFilter::Configure(Config config) {
     }
   }
   config_ = std::move(config);
-  kind_ = config_.level == "mix" ? Kind::kMix : config_.level == "L0" && !config_.scope.empty() ? Kind::kModuleRange : Kind::kApiRange;
+  kind_ = config_.level == "mix"                            ? Kind::kMix
+          : config_.level == "L0" && !config_.scope.empty() ? Kind::kModuleRange
+                                                            : Kind::kApiRange;
   Reset();
   return OkStatus();
 }
@@ -53,7 +56,8 @@ void OpFilter::Reset() {
 }
 
 bool OpFilter::InList(std::string_view name) const {
-  return std::any_of(config_.list.begin(), config_.list.end(), [&](const std::string& part) { return Contains(name, part); });
+  return std::any_of(config_.list.begin(), config_.list.end(),
+                     [&](const std::string& part) { return Contains(name, part); });
 }
 
 bool OpFilter::CheckName(const OpName& op) {

@@ -16,9 +16,9 @@ enum class Risk : uint8_t { kLow, kFocus, kCore };
 class OpFilter {
  public:
   struct Config {
-    std::string level = "L1";         // L0, L1, mix
-    std::vector<std::string> scope;   // empty, or two full names
-    std::vector<std::string> list;    // parts of names
+    std::string level = "L1";          // L0, L1, mix
+    std::vector<std::string> scope;    // empty, or two full names
+    std::vector<std::string> list;     // parts of names
     std::string risk_level = "FOCUS";  // CORE, FOCUS, ALL
   };
   /// kUsage when the scope's names do not fit the level.

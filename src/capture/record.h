@@ -1,4 +1,5 @@
-// One op as it was seen: a flat list of plain values. No framework object is kept, so that another thread can format it.
+// One op as it was seen: a flat list of plain values. No framework object is kept, so that another thread can format
+// it.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +14,16 @@ namespace msprobe {
 
 enum class NodeType : uint8_t {
   kNull,
-  kBool,       // i
-  kInt,        // i
-  kFloat,      // d
-  kString,     // text
-  kTyped,      // {"type": literal, "value": text}
-  kEmptyDict,  // {}
-  kJson,       // text: JSON of json.dumps(indent=1), to be indented
-  kTensor,     // i: index into tensors
-  kKey,        // text: key of the next value
-  kKeyLiteral, // literal: key of the next value
+  kBool,        // i
+  kInt,         // i
+  kFloat,       // d
+  kString,      // text
+  kTyped,       // {"type": literal, "value": text}
+  kEmptyDict,   // {}
+  kJson,        // text: JSON of json.dumps(indent=1), to be indented
+  kTensor,      // i: index into tensors
+  kKey,         // text: key of the next value
+  kKeyLiteral,  // literal: key of the next value
   kListBegin,
   kListEnd,
   kDictBegin,
@@ -48,8 +49,8 @@ struct TensorRecord {
   bool has_stats = false;  // false: the four statistics are null
   bool has_crc = false;
   uint32_t crc = 0;
-  uint32_t dims = 0;    // first of its dims in Record::dims
-  int32_t slot = -1;    // of a deferred device value that is filled in before formatting
+  uint32_t dims = 0;  // first of its dims in Record::dims
+  int32_t slot = -1;  // of a deferred device value that is filled in before formatting
   Stats stats;
 };
 

@@ -9,7 +9,7 @@
 namespace msprobe {
 namespace {
 
-constexpr size_t kBatchRecords = 128;      // handed to the writer thread at a time
+constexpr size_t kBatchRecords = 128;       // handed to the writer thread at a time
 constexpr size_t kMaxQueuedRecords = 8192;  // then the recording thread waits
 constexpr size_t kFlushOps = 1000;
 constexpr size_t kFlushBytes = size_t{1} << 20;
@@ -131,7 +131,8 @@ void Recorder::Discard(Record* record) {
   Recycle(record);
 }
 
-// Moves the finished head of the order to the writer's queue. Formatting waits for nobody; this waits when the queue is long.
+// Moves the finished head of the order to the writer's queue. Formatting waits for nobody; this waits when the queue is
+// long.
 void Recorder::HandOver(bool flush) {
   Batch batch;
   batch.flush = flush;

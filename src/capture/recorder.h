@@ -24,9 +24,9 @@ struct StepFiles {
   bool extra_info = true;  // stack.json and construct.json
 };
 
-/// Calls may come from any thread. Formatting and writing happen on a thread of the recorder's own, in the order in which
-/// records were committed; memory holds a bounded number of records. After an error (disk full, ...) records are dropped and the
-/// error is returned by Flush() and Close().
+/// Calls may come from any thread. Formatting and writing happen on a thread of the recorder's own, in the order in
+/// which records were committed; memory holds a bounded number of records. After an error (disk full, ...) records are
+/// dropped and the error is returned by Flush() and Close().
 class Recorder {
  public:
   Recorder() = default;

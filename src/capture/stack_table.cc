@@ -48,7 +48,7 @@ void StackTable::SetText(uint32_t id, std::vector<std::string> lines) {
 }
 
 std::string StackTable::Json() const {
-  std::vector<int32_t> order;                        // texts by first use
+  std::vector<int32_t> order;  // texts by first use
   std::vector<std::vector<const OpName*>> names(texts_.size());
   for (const Use& use : uses_) {
     if (!HasText(use.id)) continue;

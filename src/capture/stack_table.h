@@ -1,4 +1,5 @@
-// Call stacks: compared as (code object, instruction) pairs when an op is recorded, turned into text once per distinct stack.
+// Call stacks: compared as (code object, instruction) pairs when an op is recorded, turned into text once per distinct
+// stack.
 #pragma once
 
 #include <cstdint>

@@ -64,7 +64,8 @@ int RunCommand(std::vector<std::string> args) {
   CommandContext context;
   CLI::App app{"msprobe: find where two runs of a model part ways, and where one run goes wrong by itself.", "msprobe"};
   app.set_version_flag("-V,--version", "msprobe " MSPROBE_VERSION);
-  app.add_option("-f,--framework", context.framework, "framework of the dumps (older command form; found by itself otherwise)")
+  app.add_option("-f,--framework", context.framework,
+                 "framework of the dumps (older command form; found by itself otherwise)")
       ->check(CLI::IsMember({"pytorch", "mindspore"}));
   app.require_subcommand(1);
   app.footer("Run 'msprobe COMMAND --help' for the options of a command.");

@@ -25,8 +25,8 @@ void RegisterServe(CLI::App& app, CommandContext* context);
 /// The whole command: parses, runs, prints a one-line error to stderr, returns the exit code.
 int RunCommand(std::vector<std::string> args);
 
-/// Two-letter short options of the old command line ("-tp X", "-gp=X", "-fm") as the long ones that CLI11 knows. Values that
-/// follow stay as they are; "--" ends the rewriting.
+/// Two-letter short options of the old command line ("-tp X", "-gp=X", "-fm") as the long ones that CLI11 knows. Values
+/// that follow stay as they are; "--" ends the rewriting.
 std::vector<std::string> ExpandShortOptions(std::vector<std::string> args);
 
 }  // namespace msprobe

@@ -1,6 +1,4 @@
 // Index and parse speed on a dump like those of real runs. MSPROBE_BENCH_DUMP names another file to read.
-#include "dump/reader.h"
-
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -8,6 +6,7 @@
 #include <cstdlib>
 
 #include "dump/flatten.h"
+#include "dump/reader.h"
 #include "dump/scan.h"
 
 namespace msprobe {
@@ -18,8 +17,10 @@ const std::string& DumpPathForBench() {
     if (const char* given = std::getenv("MSPROBE_BENCH_DUMP")) return std::string(given);
     std::string name = "/tmp/msprobe_reader_bench." + std::to_string(getpid()) + ".json";
     const std::string tensor =
-        "    {\n     \"type\": \"torch.Tensor\",\n     \"dtype\": \"torch.float32\",\n     \"shape\": [\n      4,\n      1024\n"
-        "     ],\n     \"Max\": 2.559911012649536,\n     \"Min\": -2.6796107292175293,\n     \"Mean\": -0.045041438192129135,\n"
+        "    {\n     \"type\": \"torch.Tensor\",\n     \"dtype\": \"torch.float32\",\n     \"shape\": [\n      4,\n    "
+        "  1024\n"
+        "     ],\n     \"Max\": 2.559911012649536,\n     \"Min\": -2.6796107292175293,\n     \"Mean\": "
+        "-0.045041438192129135,\n"
         "     \"Norm\": 9.091238021850586,\n     \"requires_grad\": true\n    }";
     std::string text = "{\n \"task\": \"statistics\",\n \"level\": \"mix\",\n \"data\": {";
     for (int i = 0; i < 100000; ++i) {

@@ -38,8 +38,8 @@ Status ForEachMember(const MappedFile& file, std::string_view what, std::string*
 }
 
 Status WrongEntry(const MappedFile& file, std::string_view key, size_t at, std::string_view expected) {
-  return BadInput(file.path() + " has an entry " + Shown(key) + " at byte " + std::to_string(at) +
-                  " that is not " + std::string(expected) + ": check that the file belongs to the dump");
+  return BadInput(file.path() + " has an entry " + Shown(key) + " at byte " + std::to_string(at) + " that is not " +
+                  std::string(expected) + ": check that the file belongs to the dump");
 }
 
 bool AllStrings(const JsonValue& v) {

@@ -205,7 +205,9 @@ class PrecisionDebugger:
         text = f"step {self._current_step}: captured {summary['recorded']} ops"
         if skipped:
             reasons = "; ".join(f"{kind} ({count})" for kind, count in summary["skipped"].items())
-            logger.warning("%s; skipped %d because %s. Details: dump_error_info.log beside dump.json.", text, skipped, reasons)
+            logger.warning(
+                "%s; skipped %d because %s. Details: dump_error_info.log beside dump.json.", text, skipped, reasons
+            )
         else:
             self._info(text + ".")
 
@@ -237,7 +239,8 @@ def module_dump(module: torch.nn.Module, dump_name: str) -> None:
     PrecisionDebugger._get()
     if not isinstance(module, torch.nn.Module):
         raise MsprobeException(
-            MsprobeException.INVALID_PARAM_ERROR, f"module is a {type(module).__name__}; allowed: torch.nn.Module (module_dump)"
+            MsprobeException.INVALID_PARAM_ERROR,
+            f"module is a {type(module).__name__}; allowed: torch.nn.Module (module_dump)",
         )
     if not isinstance(dump_name, str):
         raise MsprobeException(MsprobeException.INVALID_PARAM_ERROR, "dump_name must be text (module_dump)")
