@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import { OTHER, type Session } from './model/session';
 import { useApp, usePalette, usePrefer, useSession, useText } from './panels/context';
 import { Details } from './panels/details';
@@ -16,7 +16,7 @@ export function App({ views }: { views: Views }) {
   const language = useApp((state) => state.language);
   const file = useApp((state) => state.file);
   const [help, setHelp] = useState(false);
-  useEffect(() => applyPalette(palette, document.documentElement), [palette]);
+  useLayoutEffect(() => applyPalette(palette, document.documentElement), [palette]);
   useEffect(() => void (document.documentElement.lang = language), [language]);
   useEffect(() => void (document.title = file ? `${file} – msprobe` : 'msprobe'), [file]);
   useEffect(() => {

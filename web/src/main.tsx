@@ -14,10 +14,12 @@ const language = navigator.language.toLowerCase().startsWith('zh') ? 'zh' : 'en'
 const store = new Store(readPreferences(browserStorage(), { ...INITIAL, theme: dark ? 'dark' : 'light', language }));
 const token = new URLSearchParams(location.search).get('token') ?? '';
 
+let restoring = false; // going back and forth writes no history of its own
+
 function writeLink(hash: string, newFile: boolean): void {
   const address = location.pathname + location.search + hash;
   if (hash === location.hash) return;
-  if (newFile) history.pushState(null, '', address);
+  if (newFile && !restoring) history.pushState(null, '', address);
   else history.replaceState(null, '', address);
 }
 
@@ -34,11 +36,15 @@ async function start(): Promise<void> {
   if (only && file === null) await session.open({ file: only.file });
 }
 
-window.addEventListener('popstate', () => {
+async function restore(): Promise<void> {
   const link = parseLink(location.hash);
-  if (link) void session.open(link);
+  restoring = true;
+  if (link) await session.open(link);
   else if (store.get().file !== null) session.closeFile();
-});
+  restoring = false;
+}
+
+window.addEventListener('popstate', () => void restore());
 
 installProbe(session, views);
 render(

@@ -104,6 +104,12 @@ describe('selection', () => {
     expect([session.highlighted('NPU'), session.highlighted('Bench')]).toEqual(['m.1.a', 'g.m.1.a']);
     expect(links.at(-1)).toBe('#file=x.vis.db&step=0&rank=0&side=NPU&node=m.1.a');
   });
+  it('keeps the node in the address while the way to it is fetched', async () => {
+    links.length = 0;
+    await session.open({ file: 'x.vis.db', side: 'NPU', node: 'm.1.a' });
+    expect(links.length).toBeGreaterThan(0);
+    for (const link of links) expect(link).toContain('node=m.1.a');
+  });
   it('says so when a node is not there', async () => {
     await session.goTo('NPU', 'm.9');
     expect(session.state.notice).toEqual({ text: 'no node m.9', bad: true });

@@ -75,7 +75,8 @@ export class Session {
       const graph = await this.fetchGraph({ file: link.file, step, rank }, config.graph_type === 'compare');
       if (epoch !== this.graphEpoch) return;
       this.store.set({ graph: { at: 'ready', value: graph } });
-      this.link(newFile);
+      // The address keeps naming the node while the way to it is fetched: a reload in between must not lose it.
+      this.onLink(formatLink({ ...link, step, rank }), newFile);
       if (link.node) await this.goTo(link.side ?? 'NPU', link.node);
     } catch (error) {
       if (epoch === this.graphEpoch) this.store.set({ graph: { at: 'failed', error: textOf(error) } });
@@ -221,7 +222,7 @@ export class Session {
     const epoch = ++this.selectEpoch;
     const { name, matched } = node.info;
     this.store.set({ selection: { side, name }, details: BUSY, notice: null });
-    this.link(false);
+    this.writeLink();
     const [details] = await Promise.allSettled([
       this.api.node(this.ref(), side, name),
       matched === null ? undefined : this.showPartner(OTHER[side], matched, epoch),
@@ -240,7 +241,7 @@ export class Session {
   clearSelection(): void {
     this.selectEpoch++;
     this.store.set({ selection: null, details: IDLE });
-    this.link(false);
+    this.writeLink();
   }
 
   private reveal(side: Side, node: TreeNode): void {
@@ -370,9 +371,9 @@ export class Session {
     return selection ? { side: selection.side, node: selection.name } : {};
   }
 
-  private link(newFile: boolean): void {
+  private writeLink(): void {
     const { file, step, rank } = this.state;
-    if (file) this.onLink(formatLink({ file, step, rank, ...this.selectedLink() }), newFile);
+    if (file) this.onLink(formatLink({ file, step, rank, ...this.selectedLink() }), false);
   }
 }
 
