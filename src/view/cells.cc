@@ -1,5 +1,7 @@
 #include "view/cells.h"
 
+#include <charconv>
+
 #include "dump/json.h"
 #include "dump/scan.h"
 
@@ -14,10 +16,13 @@ namespace msprobe::view {
 namespace {
 
 constexpr uint64_t kMaxDepth = 64;
-// Numbers stay the digits they are, so that 17-digit floats are shown as they were written.
+// Numbers stay the digits they are: 17-digit floats are shown as they were written, and RapidJSON's conversion, which
+// reads out of bounds for some exponents, never runs.
 constexpr unsigned kAsText =
     rapidjson::kParseIterativeFlag | rapidjson::kParseNanAndInfFlag | rapidjson::kParseNumbersAsStringsFlag;
-constexpr unsigned kPlain = rapidjson::kParseIterativeFlag | rapidjson::kParseNanAndInfFlag;
+// What a browser accepts.
+constexpr unsigned kStrict =
+    rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseValidateEncodingFlag;
 
 template <unsigned kFlags>
 bool Parse(std::string_view json, rapidjson::Document* doc) {
@@ -73,10 +78,10 @@ std::vector<std::string> ParseTexts(std::string_view json) {
 
 std::vector<int64_t> ParseInts(std::string_view json) {
   std::vector<int64_t> ints;
-  rapidjson::Document doc;
-  if (!Parse<kPlain>(json, &doc) || !doc.IsArray()) return ints;
-  for (const auto& v : doc.GetArray()) {
-    if (v.IsInt64()) ints.push_back(v.GetInt64());
+  for (const std::string& text : ParseTexts(json)) {
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc() && end == text.data() + text.size()) ints.push_back(value);
   }
   return ints;
 }
@@ -96,11 +101,7 @@ std::string LastText(std::string_view json) {
 
 std::string_view ObjectText(std::string_view json) {
   rapidjson::Document doc;
-  if (json.empty() || NestingDepth(json) > kMaxDepth) return {};
-  rapidjson::MemoryStream stream(json.data(), json.size());
-  // Strict here: a browser must be able to parse what is sent on.
-  doc.ParseStream<rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag, rapidjson::UTF8<>>(stream);
-  if (doc.HasParseError() || !doc.IsObject() || doc.ObjectEmpty()) return {};
+  if (!Parse<kStrict>(json, &doc) || !doc.IsObject() || doc.ObjectEmpty()) return {};
   return json;
 }
 

@@ -19,7 +19,7 @@ struct ViewRow {
 /// `{"item": {"key": "text" | number | null, ...}, ...}`; numbers keep the digits of the file, nested values become
 /// JSON.
 std::vector<ViewRow> ParseRows(std::string_view json);
-/// Texts of a JSON list; other elements are skipped.
+/// Texts of a JSON list, numbers as their digits; other elements are skipped.
 std::vector<std::string> ParseTexts(std::string_view json);
 /// Integers of a JSON list.
 std::vector<int64_t> ParseInts(std::string_view json);

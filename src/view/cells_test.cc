@@ -51,6 +51,15 @@ TEST(Cells, Lists) {
   EXPECT_EQ(ParseInts("[0, 3, -1]"), (std::vector<int64_t>{0, 3, -1}));
 }
 
+TEST(Cells, NumbersBeyondAnyRange) {
+  const auto rows = ParseRows(R"({"a":{"x":1e-2147483639,"y":1e999999999999,"z":-0.0e-2147483648}})");
+  ASSERT_EQ(rows.size(), 1u);
+  ASSERT_EQ(rows[0].values.size(), 3u);
+  EXPECT_EQ(rows[0].values[0].second, "1e-2147483639");
+  EXPECT_EQ(ObjectText(R"({"a":1e-2147483639})"), R"({"a":1e-2147483639})");
+  EXPECT_EQ(ParseInts("[1e-2147483639, 99999999999999999999, 5]"), std::vector<int64_t>{5});
+}
+
 TEST(Cells, LastText) {
   EXPECT_EQ(LastText(R"(["DefaultModel", "Module.a.forward.0"])"), "Module.a.forward.0");
   EXPECT_EQ(LastText(R"(["DefaultModel", "with \"quotes\""])"), "with \"quotes\"");
