@@ -102,6 +102,7 @@ void SetPhase(const char* phase) {
 void BeginApi(ApiEvent* event, const CallArgs& args) {
   Runtime& r = rt();
   ApiSite* site = event->site;
+  BackwardOrder::Get().OnForward();
   if (site->generation != r.generation) {
     site->generation = r.generation;
     site->count = 0;

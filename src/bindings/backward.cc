@@ -11,14 +11,21 @@
 namespace msprobe {
 namespace {
 
-enum class Kind { kApi, kOutput, kOutputs, kInput, kParam };
+enum class Kind { kApi, kOutput, kOneOutput, kEdges, kParam };
+
+struct ModulePart {
+  ModuleBackwardPtr backward;
+  Py_ssize_t number;  // of the gradient among those of the node
+  size_t input;
+};
 
 struct HookState {
   Kind kind;
   OpName name;
   uint64_t generation = 0;
   Risk risk = Risk::kFocus;
-  std::vector<std::pair<ModuleBackwardPtr, Py_ssize_t>> modules;
+  uint64_t sequence = kNoSequence;
+  std::vector<ModulePart> modules;
   ParamGradsPtr grads;
   Ref parameter;
   std::string parameter_name;
@@ -56,6 +63,11 @@ void ParamGradient(const HookState& s) {
   s.grads->Add(s.parameter.get(), s.parameter_name.c_str());
 }
 
+PyObject* GradAt(PyObject* grads, Py_ssize_t number) {
+  if (!PyTuple_Check(grads)) return number == 0 ? grads : Py_None;
+  return number < PyTuple_GET_SIZE(grads) ? PyTuple_GET_ITEM(grads, number) : Py_None;
+}
+
 // The arguments are those of autograd: before a node its grad_outputs, after it grad_inputs and grad_outputs.
 PyObject* CallHook(PyObject* self, PyObject* const* args, size_t nargsf, PyObject*) {
   HookState* s = reinterpret_cast<HookObject*>(self)->state;
@@ -63,21 +75,23 @@ PyObject* CallHook(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
   if (t_flags.in_tool || n < 1) Py_RETURN_NONE;
   switch (s->kind) {
     case Kind::kApi:
+      BackwardOrder::Get().Reach(s->sequence);
       if (n >= 2) ApiBackward(*s, args[0], args[1]);
       break;
     case Kind::kOutput:
-      for (auto& [backward, index] : s->modules) {
-        if (!PyTuple_Check(args[0]) || index >= PyTuple_GET_SIZE(args[0])) continue;
-        PyObject* grad = PyTuple_GET_ITEM(args[0], index);
-        if (grad != Py_None) backward->Begin(&grad, 1);
+      BackwardOrder::Get().Reach(s->sequence);
+      for (auto& part : s->modules) {
+        if (PyObject* grad = GradAt(args[0], part.number); grad != Py_None) part.backward->Begin(grad, s->sequence);
       }
       break;
-    case Kind::kOutputs:
-      if (n >= 2 && PyTuple_Check(args[1])) {
-        s->modules[0].first->Begin(&PyTuple_GET_ITEM(args[1], 0), PyTuple_GET_SIZE(args[1]));
-      }
+    case Kind::kOneOutput:
+      BackwardOrder::Get().Reach(s->sequence);
+      for (auto& part : s->modules) part.backward->OnOutputGrad(static_cast<size_t>(part.number), GradAt(args[0], 0));
       break;
-    case Kind::kInput: s->modules[0].first->End(args[0]); break;
+    case Kind::kEdges:
+      BackwardOrder::Get().Reach(s->sequence);
+      for (auto& part : s->modules) part.backward->OnInputGrad(part.input, GradAt(args[0], part.number));
+      break;
     case Kind::kParam: ParamGradient(*s); break;
   }
   Py_RETURN_NONE;
@@ -99,9 +113,12 @@ HookObject* NewHook(Kind kind) {
   return hook;
 }
 
-PyObject* NewModuleHook(Kind kind, ModuleBackwardPtr backward, Py_ssize_t index) {
+PyObject* NewModuleHook(Kind kind, ModuleBackwardPtr backward, Py_ssize_t number, uint64_t sequence) {
   HookObject* hook = NewHook(kind);
-  if (hook != nullptr) hook->state->modules.emplace_back(std::move(backward), index);
+  if (hook != nullptr) {
+    hook->state->sequence = sequence;
+    hook->state->modules.push_back({std::move(backward), number, 0});
+  }
   return reinterpret_cast<PyObject*>(hook);
 }
 
@@ -131,89 +148,34 @@ void HookApiBackward(PyObject* output, const OpName& name, Risk risk) {
   hook->state->name = name;
   hook->state->generation = rt().generation;
   hook->state->risk = risk;
+  if (rt().options.modules) hook->state->sequence = SequenceOf(node.get());
   Ref owned(reinterpret_cast<PyObject*>(hook));
   Ref handle(PyObject_CallMethodOneArg(node.get(), names.register_hook, owned.get()));
   if (!handle) NoteSkip("a backward could not be hooked", name.str() + ": " + TakeError());
 }
 
-void ModuleBackward::Begin(PyObject* const* grads, Py_ssize_t count) {
-  Runtime& r = rt();
-  if (!Fresh()) return;
-  InTool guard;
-  {
-    auto lock = r.recorder->lock();
-    r.recorder->construct().BeginModule(name);
-  }
-  r.filter.BeginModule(name);
-  begun = true;
-  if (record != nullptr) r.recorder->Discard(record);
-  record = nullptr;
-  if (!r.options.structure && r.options.backward) {
-    record = r.recorder->Acquire(name);
-    if (r.options.input) {
-      record->KeyLiteral("input");
-      record->BeginList();
-      for (Py_ssize_t i = 0; i < count; ++i) RecordValue(record, grads[i], nullptr, 1);
-      record->EndList();
-    }
-  }
-  if (!has_input_node) {
-    if (passes_through) {
-      Ref tuple(PyTuple_New(count));
-      for (Py_ssize_t i = 0; tuple && i < count; ++i) {
-        Py_INCREF(grads[i]);
-        PyTuple_SET_ITEM(tuple.get(), i, grads[i]);
-      }
-      return End(tuple.get());
-    }
-    End(nullptr);
-  }
+PyObject* NewOutputHook(ModuleBackwardPtr backward, Py_ssize_t number, uint64_t sequence) {
+  return NewModuleHook(Kind::kOutput, std::move(backward), number, sequence);
 }
 
-void ModuleBackward::End(PyObject* grad_inputs) {
-  Runtime& r = rt();
-  if (!begun || !Fresh()) return;
-  begun = false;
-  // Begin() calls this with its own guard alive; another InTool would end it early.
-  const bool outermost = !t_flags.in_tool;
-  std::unique_ptr<InTool> guard = outermost ? std::make_unique<InTool>() : nullptr;
-  AddParent(name);
-  if (record != nullptr) {
-    Record* done = std::exchange(record, nullptr);
-    if (ShouldCollect(name, Risk::kFocus)) {
-      if (r.options.output) {
-        done->KeyLiteral("output");
-        if (grad_inputs != nullptr) {
-          RecordAsList(done, grad_inputs);
-        } else {
-          done->BeginList();
-          done->EndList();
-        }
-      }
-      ++r.recorded;
-      r.recorder->Commit(done);
-    } else {
-      r.recorder->Discard(done);
-    }
-  }
-  {
-    auto lock = r.recorder->lock();
-    r.recorder->construct().EndModule(name);
-  }
-  r.filter.EndModule(name);
-}
-
-PyObject* NewOutputHook(ModuleBackwardPtr backward, Py_ssize_t index) {
-  return NewModuleHook(Kind::kOutput, std::move(backward), index);
-}
-
-void AddOuterModule(PyObject* output_hook, ModuleBackwardPtr backward, Py_ssize_t index) {
+void AddOuterModule(PyObject* output_hook, ModuleBackwardPtr backward, Py_ssize_t number) {
   auto& modules = reinterpret_cast<HookObject*>(output_hook)->state->modules;
-  modules.emplace(modules.begin(), std::move(backward), index);
+  modules.insert(modules.begin(), {std::move(backward), number, 0});
 }
 
-PyObject* NewOutputsHook(ModuleBackwardPtr backward) { return NewModuleHook(Kind::kOutputs, std::move(backward), 0); }
-PyObject* NewInputHook(ModuleBackwardPtr backward) { return NewModuleHook(Kind::kInput, std::move(backward), 0); }
+PyObject* NewOneOutputHook(ModuleBackwardPtr backward, size_t output, uint64_t sequence) {
+  return NewModuleHook(Kind::kOneOutput, std::move(backward), static_cast<Py_ssize_t>(output), sequence);
+}
+
+PyObject* NewEdgeHook(uint64_t sequence) {
+  HookObject* hook = NewHook(Kind::kEdges);
+  if (hook != nullptr) hook->state->sequence = sequence;
+  return reinterpret_cast<PyObject*>(hook);
+}
+
+void AddInputEdge(PyObject* edge_hook, ModuleBackwardPtr backward, Py_ssize_t slot, size_t input) {
+  reinterpret_cast<HookObject*>(edge_hook)->state->modules.push_back({std::move(backward), slot, input});
+}
 
 void ParamGrads::Add(PyObject* parameter, const char* name) {
   Runtime& r = rt();

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "bindings/module_backward.h"
 #include "bindings/py.h"
 #include "bindings/runtime.h"
 #include "capture/record.h"
@@ -18,30 +19,15 @@ void AddParent(const OpName& name);
 /// `output`'s producer tells when its gradients are there. `collect` is false for ops that only construct.json lists.
 void HookApiBackward(PyObject* output, const OpName& name, Risk risk);
 
-/// The backward of one call of a module: begins when the gradients of its outputs are known, ends when those of its
-/// inputs are.
-struct ModuleBackward {
-  OpName name;
-  uint64_t generation = 0;
-  bool has_input_node = false;  // no input needs a gradient: ends where it begins
-  bool passes_through = false;  // the output is the input, untouched: so are the gradients
-  Record* record = nullptr;
-  bool begun = false;
-
-  void Begin(PyObject* const* grads, Py_ssize_t count);
-  void End(PyObject* grad_inputs);
-  bool Fresh() const { return generation == rt().generation && rt().running; }
-};
-using ModuleBackwardPtr = std::shared_ptr<ModuleBackward>;
-
-/// Runs before a node; several modules may end at one node, the outermost comes first. New reference, or null with an
-/// error.
-PyObject* NewOutputHook(ModuleBackwardPtr backward, Py_ssize_t index);
-void AddOuterModule(PyObject* output_hook, ModuleBackwardPtr backward, Py_ssize_t index);
-/// Runs after a BackwardHookFunction node of outputs.
-PyObject* NewOutputsHook(ModuleBackwardPtr backward);
-/// Runs after the node of the inputs.
-PyObject* NewInputHook(ModuleBackwardPtr backward);
+/// Runs before the node of a module's only output, whose gradient is number `number` there. Several modules may end at
+/// one node: the outermost comes first. New reference, or null with an error.
+PyObject* NewOutputHook(ModuleBackwardPtr backward, Py_ssize_t number, uint64_t sequence);
+void AddOuterModule(PyObject* output_hook, ModuleBackwardPtr backward, Py_ssize_t number);
+/// Runs before the node of one of several outputs.
+PyObject* NewOneOutputHook(ModuleBackwardPtr backward, size_t output, uint64_t sequence);
+/// Runs after a node with edges to inputs of modules, added by AddInputEdge().
+PyObject* NewEdgeHook(uint64_t sequence);
+void AddInputEdge(PyObject* edge_hook, ModuleBackwardPtr backward, Py_ssize_t slot, size_t input);
 
 /// Gradients of one module's own parameters in one step.
 struct ParamGrads {

@@ -69,34 +69,6 @@ PyObject* Replace(PyObject* value, Replacements* r, size_t* next, int depth) {
   return value;
 }
 
-PyObject* ReplaceAll(PyObject* value, const std::vector<PyObject*>& tensors, PyObject* replacements) {
-  Replacements pairs;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    // Some subclasses of Tensor lose their type on the way; the module must get what it was given.
-    if (Py_TYPE(PyTuple_GET_ITEM(replacements, static_cast<Py_ssize_t>(i))) == Py_TYPE(tensors[i])) continue;
-    if (Py_TYPE(tensors[i]) == rt().parameter) continue;
-    return PyErr_Format(PyExc_TypeError, "a view of a %s is of another type", Py_TYPE(tensors[i])->tp_name);
-  }
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    pairs.emplace_back(tensors[i], Ref::Borrow(PyTuple_GET_ITEM(replacements, static_cast<Py_ssize_t>(i))));
-  }
-  size_t next = 0;
-  return Replace(value, &pairs, &next, 0);
-}
-
-// Outputs of a custom function that are its inputs count as views that must not be changed in place; the module's user
-// may well do that (residual += x), and nothing is wrong with it: the function is the identity.
-void AllowInPlace(PyObject* tensor) {
-  Runtime& r = rt();
-  if (r.set_creation_meta == nullptr || r.default_creation_meta == nullptr) return;
-  Ref base(PyObject_GetAttr(tensor, names.base));
-  if (base && base.get() != Py_None) {
-    Ref set(PyObject_CallFunctionObjArgs(r.set_creation_meta, tensor, r.default_creation_meta, nullptr));
-    if (!set) PyErr_Clear();
-  }
-  PyErr_Clear();
-}
-
 }  // namespace
 
 void CollectGradTensors(PyObject* value, std::vector<PyObject*>* out, int depth) {
@@ -115,36 +87,17 @@ void CollectGradTensors(PyObject* value, std::vector<PyObject*>* out, int depth)
   }
 }
 
-PyObject* ThroughIdentity(PyObject* args, const std::vector<PyObject*>& tensors, PyObject* hook) {
-  if (tensors.size() != 1) return ThroughBackwardFunction(args, tensors, hook);
-  Ref view(PyObject_CallMethodOneArg(tensors[0], names.view_as, tensors[0]));
-  Ref node(view ? PyObject_GetAttr(view.get(), names.grad_fn) : nullptr);
-  Ref handle(node ? PyObject_CallMethodOneArg(node.get(), names.register_hook, hook) : nullptr);
-  Ref pack(handle ? PyTuple_Pack(1, view.get()) : nullptr);
-  return pack ? ReplaceAll(args, tensors, pack.get()) : nullptr;
-}
-
-PyObject* ThroughBackwardFunction(PyObject* value, const std::vector<PyObject*>& tensors, PyObject* hook) {
-  Ref list(PyTuple_New(static_cast<Py_ssize_t>(tensors.size())));
-  if (!list) return nullptr;
+PyObject* ReplaceTensors(PyObject* value, const std::vector<PyObject*>& tensors, const std::vector<Ref>& views) {
+  Replacements pairs;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    Py_INCREF(tensors[i]);
-    PyTuple_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), tensors[i]);
+    // Some subclasses of Tensor lose their type on the way; the user must get what the module returned.
+    if (Py_TYPE(views[i].get()) != Py_TYPE(tensors[i]) && Py_TYPE(tensors[i]) != rt().parameter) {
+      return PyErr_Format(PyExc_TypeError, "a view of a %s is of another type", Py_TYPE(tensors[i])->tp_name);
+    }
+    pairs.emplace_back(tensors[i], views[i]);
   }
-  Ref same(PyObject_CallObject(rt().backward_apply, list.get()));
-  if (!same || !PyTuple_Check(same.get()) || PyTuple_GET_SIZE(same.get()) != PyTuple_GET_SIZE(list.get())) {
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "BackwardHookFunction changed the number of tensors");
-    return nullptr;
-  }
-  Ref node(PyObject_GetAttr(PyTuple_GET_ITEM(same.get(), 0), names.grad_fn));
-  Ref handle(node && node.get() != Py_None ? PyObject_CallMethodOneArg(node.get(), names.register_hook, hook)
-                                           : nullptr);
-  if (!handle) {
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "BackwardHookFunction made no node");
-    return nullptr;
-  }
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(same.get()); ++i) AllowInPlace(PyTuple_GET_ITEM(same.get(), i));
-  return ReplaceAll(value, tensors, same.get());
+  size_t next = 0;
+  return Replace(value, &pairs, &next, 0);
 }
 
 }  // namespace msprobe

@@ -72,12 +72,14 @@ void Init(nb::handle torch, nb::object describe, nb::object describe_tensor, con
   r.mode_depth = Attribute(torch, "_C._len_torch_function_stack");
   r.disable_modes = Attribute(torch, "_C.DisableTorchFunction");
   if (r.disable_modes == nullptr) r.mode_depth = nullptr;
-  r.backward_apply = Attribute(torch, "nn.modules._functions.BackwardHookFunction.apply");
-  r.set_creation_meta = Attribute(torch, "_C._autograd._set_creation_meta");
-  r.default_creation_meta = Attribute(torch, "_C._autograd.CreationMeta.DEFAULT");
+  r.next_sequence = Attribute(torch, "_C._autograd._get_sequence_nr");
+  r.current_node = Attribute(torch, "_C._current_autograd_node");
+  if (r.next_sequence == nullptr) {
+    r.any_leaf = nb::object(torch.attr("empty")(0, nb::arg("requires_grad") = true)).release().ptr();
+  }
   r.get_line = Attribute(nb::module_::import_("linecache"), "getline");
-  if (r.tensor == nullptr || r.parameter == nullptr || r.is_grad_enabled == nullptr || r.backward_apply == nullptr) {
-    throw std::runtime_error("this release of PyTorch lacks torch.Tensor, nn.Parameter or BackwardHookFunction");
+  if (r.tensor == nullptr || r.parameter == nullptr || r.is_grad_enabled == nullptr) {
+    throw std::runtime_error("this release of PyTorch lacks torch.Tensor, nn.Parameter or is_grad_enabled");
   }
   r.dlpack = FindDlpack(reinterpret_cast<PyObject*>(r.tensor));
   r.describe = describe.release().ptr();
@@ -145,8 +147,9 @@ void StopHooks() {
 }
 
 std::string Stop() {
-  StopHooks();
   Runtime& r = rt();
+  if (r.running) BackwardOrder::Get().Finish();
+  StopHooks();
   if (!r.step_open) return {};
   FinishParamGrads();
   ResolveStacks();
@@ -161,6 +164,7 @@ std::string Stop() {
 std::string EndStep() {
   Runtime& r = rt();
   if (!r.step_open) return {};
+  BackwardOrder::Get().Finish();
   FinishParamGrads();
   ResolveStacks();
   r.running = false;

@@ -2,6 +2,7 @@
 
 #include <structmember.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -46,8 +47,6 @@ struct OpenCall {
   uint64_t generation;
   Record* record = nullptr;
   ModuleBackwardPtr backward;
-  Ref inplace_input;       // of a module that works in place: its input, and
-  Ref inplace_input_node;  // who produced it before
   // Outputs of calls that ended inside this one: a module that returns a child's output shares the node's hook with it.
   std::vector<std::pair<Ref, Ref>> output_hooks;
 };
@@ -97,96 +96,87 @@ void EndParent(const OpName& name) {
   rt().filter.EndModule(name);
 }
 
-// Gives the inputs a node of their own in the graph: a hook on an input itself would see the gradients of its other
-// uses, too. New reference to the arguments to go on with.
-PyObject* HookInputs(OpenCall* call, PyObject* module, PyObject* args) {
+void SetInputs(OpenCall* call, PyObject* args) {
   std::vector<PyObject*> tensors;
   CollectGradTensors(args, &tensors);
-  Py_INCREF(args);
-  if (tensors.empty() || !rt().Grad()) return args;
-  if (tensors.size() == 1 && AttrIsTrue(module, names.inplace)) {
-    // A view would turn the module's in-place work into work on a view; the output's producer tells the same.
-    call->inplace_input = Ref::Borrow(tensors[0]);
-    call->inplace_input_node = Ref(PyObject_GetAttr(tensors[0], names.grad_fn));
-    if (!call->inplace_input_node) PyErr_Clear();
-    return args;
-  }
-  Ref hook(NewInputHook(call->backward));
-  Ref replaced(hook ? ThroughIdentity(args, tensors, hook.get()) : nullptr);
-  if (!replaced) {
-    NoteSkip("the backward of a module could not be hooked", call->name.str() + ": " + TakeError());
-    return args;
-  }
-  call->backward->has_input_node = true;
-  Py_DECREF(args);
-  return replaced.release();
+  if (!rt().Grad()) tensors.clear();
+  call->backward = std::make_shared<ModuleBackward>(OpName{call->site->base, call->name.index, NameForm::kModuleBackward},
+                                                    tensors.empty() ? 0 : NextSequence());
+  call->backward->SetInputs(tensors);
 }
 
-// The hook of a module that worked in place on its only input.
-void HookInPlace(OpenCall* call, PyObject* output, PyObject* node) {
-  if (output != call->inplace_input.get()) return;
-  if (node == call->inplace_input_node.get()) {
-    call->backward->passes_through = true;
+// The gradient of a single output is told by its producer, so that the output stays as it is.
+void HookSingleOutput(OpenCall* call, const GradEdge& edge) {
+  auto& calls = OpenCalls();
+  const auto& inputs = call->backward->inputs();
+  if (const auto input = std::find(inputs.begin(), inputs.end(), edge); input != inputs.end()) {
+    call->backward->SetPassesThrough(static_cast<size_t>(input - inputs.begin()));
+  }
+  for (auto& [known, hook] : call->output_hooks) {
+    if (known.get() != edge.node.get()) continue;
+    AddOuterModule(hook.get(), call->backward, edge.number);
+    if (calls.size() > 1) calls[calls.size() - 2].output_hooks.emplace_back(known, hook);
     return;
   }
-  Ref hook(NewInputHook(call->backward));
-  Ref handle(hook ? PyObject_CallMethodOneArg(node, names.register_hook, hook.get()) : nullptr);
-  if (!handle) return PyErr_Clear();
-  call->backward->has_input_node = true;
+  Ref hook(NewOutputHook(call->backward, edge.number, SequenceOf(edge.node.get())));
+  Ref handle(hook ? PyObject_CallMethodOneArg(edge.node.get(), names.register_prehook, hook.get()) : nullptr);
+  if (!handle) {
+    NoteSkip("the backward of a module could not be hooked", call->name.str() + ": " + TakeError());
+    return;
+  }
+  if (calls.size() > 1) calls[calls.size() - 2].output_hooks.emplace_back(edge.node, std::move(hook));
 }
 
-bool HookSingleOutput(OpenCall* call, PyObject* tensor) {
-  Ref node(PyObject_GetAttr(tensor, names.grad_fn));
-  if (!node || node.get() == Py_None) {
-    PyErr_Clear();
-    return false;  // a leaf that requires grad: it has no producer
+// Each of several outputs gets a node of its own, a view: its producer may use it within the module, too, as attention
+// does its weights. That changes no bits, for uses from outside come first in the backward pass. An output that is an
+// input stays as it is, because there they do not.
+PyObject* HookSeveralOutputs(OpenCall* call, PyObject* output, const std::vector<PyObject*>& tensors,
+                             const std::vector<GradEdge>& edges) {
+  ModuleBackward& backward = *call->backward;
+  const auto& inputs = backward.inputs();
+  backward.SetLastSequence(NextSequence());
+  std::vector<PyObject*> replaced;
+  std::vector<Ref> views;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const bool passed = std::find(inputs.begin(), inputs.end(), edges[i]) != inputs.end();
+    backward.AddOutput(tensors[i], passed);
+    if (passed) continue;
+    Ref view(PyObject_CallMethodOneArg(tensors[i], names.view_as, tensors[i]));
+    Ref node(view ? PyObject_GetAttr(view.get(), names.grad_fn) : nullptr);
+    Ref hook(node && node.get() != Py_None ? NewOneOutputHook(call->backward, i, SequenceOf(node.get())) : nullptr);
+    Ref handle(hook ? PyObject_CallMethodOneArg(node.get(), names.register_prehook, hook.get()) : nullptr);
+    if (!handle) return nullptr;
+    replaced.push_back(tensors[i]);
+    views.push_back(std::move(view));
   }
-  Ref nr(PyObject_GetAttr(tensor, names.output_nr));
-  const Py_ssize_t index = nr ? PyLong_AsSsize_t(nr.get()) : 0;
-  if (PyErr_Occurred()) PyErr_Clear();
-  if (call->inplace_input) HookInPlace(call, tensor, node.get());
-  auto& calls = OpenCalls();
-  for (auto& [known, hook] : call->output_hooks) {
-    if (known.get() != node.get()) continue;
-    AddOuterModule(hook.get(), call->backward, index);
-    if (calls.size() > 1) calls[calls.size() - 2].output_hooks.emplace_back(known, hook);
-    return true;
-  }
-  Ref hook(NewOutputHook(call->backward, index));
-  Ref handle(hook ? PyObject_CallMethodOneArg(node.get(), names.register_prehook, hook.get()) : nullptr);
-  if (!handle) {
-    PyErr_Clear();
-    return false;
-  }
-  if (calls.size() > 1) calls[calls.size() - 2].output_hooks.emplace_back(std::move(node), std::move(hook));
-  return true;
+  return replaced.empty() ? nullptr : ReplaceTensors(output, replaced, views);
 }
 
 // Null: the output stays as it is.
-PyObject* HookOutputs(OpenCall* call, PyObject* output) {
+PyObject* HookBackward(OpenCall* call, PyObject* output) {
   std::vector<PyObject*> tensors;
   CollectGradTensors(output, &tensors);
   if (tensors.empty() || !rt().Grad()) return nullptr;
-  if (tensors.size() == 1 && HookSingleOutput(call, tensors[0])) return nullptr;
-  Ref hook(NewOutputsHook(call->backward));
-  Ref replaced(hook ? ThroughBackwardFunction(output, tensors, hook.get()) : nullptr);
-  if (!replaced) {
-    NoteSkip("the backward of a module could not be hooked", call->name.str() + ": " + TakeError());
-    return nullptr;
+  std::vector<GradEdge> edges;
+  for (PyObject* tensor : tensors) edges.push_back(EdgeOf(tensor));
+  PyObject* replaced = nullptr;
+  if (tensors.size() == 1) {
+    if (edges[0].node) HookSingleOutput(call, edges[0]);
+  } else {
+    replaced = HookSeveralOutputs(call, output, tensors, edges);
+    if (PyErr_Occurred()) {
+      NoteSkip("the backward of a module could not be hooked", call->name.str() + ": " + TakeError());
+    }
   }
-  return replaced.release();
+  call->backward->HookInputEdges(edges);
+  return replaced;
 }
 
 bool HookParameter(ModuleSite* site, KnownParam* known, PyObject* name, PyObject* parameter) {
   known->parameter = Ref::Borrow(parameter);
   known->accumulator = Ref();
   if (!AttrIsTrue(parameter, names.requires_grad)) return false;
-  // The gradient accumulator of a leaf is reached through the node of any view of it.
-  Ref view(PyObject_CallMethodOneArg(parameter, names.expand_as, parameter));
-  Ref node(view ? PyObject_GetAttr(view.get(), names.grad_fn) : nullptr);
-  Ref next(node && node.get() != Py_None ? PyObject_GetAttr(node.get(), names.next_functions) : nullptr);
-  Ref first(next ? PySequence_GetItem(next.get(), 0) : nullptr);
-  Ref accumulator(first ? PySequence_GetItem(first.get(), 0) : nullptr);
+  Ref accumulator = AccumulatorOf(parameter);
   const char* text = PyUnicode_AsUTF8(name);
   Ref hook(accumulator && text != nullptr ? NewParamHook(site->grads, parameter, text) : nullptr);
   Ref handle(hook ? PyObject_CallMethodOneArg(accumulator.get(), names.register_hook, hook.get()) : nullptr);
@@ -234,10 +224,11 @@ void RecordParameters(OpenCall* call, PyObject* module) {
   call->record->EndDict();
 }
 
-PyObject* BeginCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyObject* args, PyObject* kwargs) {
+PyObject* BeginCall(const std::shared_ptr<ModuleSite>& site, PyObject* args, PyObject* kwargs) {
   Runtime& r = rt();
   InTool guard;
   if (Tracing()) Py_RETURN_NONE;
+  BackwardOrder::Get().OnForward();
   if (site->generation != r.generation) {
     site->generation = r.generation;
     site->count = -1;
@@ -263,12 +254,8 @@ PyObject* BeginCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, P
     }
   }
   if (site->legacy_backward_hook) Py_RETURN_NONE;
-  call.backward = std::make_shared<ModuleBackward>();
-  call.backward->name = {site->base, site->count, NameForm::kModuleBackward};
-  call.backward->generation = r.generation;
-  Ref replaced(HookInputs(&call, module, args));
-  if (replaced.get() == args) Py_RETURN_NONE;
-  return PyTuple_Pack(2, replaced.get(), kwargs);
+  SetInputs(&call, args);
+  Py_RETURN_NONE;
 }
 
 PyObject* EndCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyObject* output) {
@@ -293,9 +280,10 @@ PyObject* EndCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyO
       r.recorder->Commit(call.record);
     }
     EndParent(call.name);
-    if (call.backward != nullptr) replaced = HookOutputs(&call, output);
+    if (call.backward != nullptr) replaced = HookBackward(&call, output);
   }
   calls.pop_back();
+  if (calls.empty()) GraphWalk::OfThread().Forget();
   if (replaced == nullptr) Py_RETURN_NONE;
   return replaced;
 }
@@ -304,7 +292,7 @@ PyObject* EndCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyO
 PyObject* CallPre(PyObject* self, PyObject* const* a, size_t nargsf, PyObject*) {
   auto* hook = reinterpret_cast<HookObject*>(self);
   if (!rt().running || t_flags.in_tool || hook->site == nullptr || PyVectorcall_NARGS(nargsf) < 3) Py_RETURN_NONE;
-  return BeginCall(*hook->site, a[0], a[1], a[2]);
+  return BeginCall(*hook->site, a[1], a[2]);
 }
 
 // module, args, kwargs, output; output is None when the module raised an exception

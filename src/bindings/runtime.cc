@@ -16,8 +16,9 @@ void InitNames() {
   MSP_NAME(requires_grad), MSP_NAME(grad_fn), MSP_NAME(grad), MSP_NAME(register_hook), MSP_NAME(register_prehook);
   MSP_NAME(view_as), MSP_NAME(data_ptr), MSP_NAME(dtype), MSP_NAME(shape), MSP_NAME(stride), MSP_NAME(is_neg);
   MSP_NAME(is_conj), MSP_NAME(is_cpu), MSP_NAME(untyped_storage), MSP_NAME(nbytes), MSP_NAME(next_functions);
-  MSP_NAME(expand_as), MSP_NAME(output_nr), MSP_NAME(inplace), MSP_NAME(variable), MSP_NAME(numel), MSP_NAME(p);
+  MSP_NAME(expand_as), MSP_NAME(output_nr), MSP_NAME(inplace), MSP_NAME(variable), MSP_NAME(numel), MSP_NAME(p), MSP_NAME(new_zeros);
 #undef MSP_NAME
+  names.sequence_nr = PyUnicode_InternFromString("_sequence_nr");
   names.code = PyUnicode_InternFromString("__code__");
   names.parameters = PyUnicode_InternFromString("_parameters");
   names.enter = PyUnicode_InternFromString("__enter__");
@@ -64,7 +65,7 @@ void NoteSkip(const std::string& kind, const std::string& text) {
   rt().skip_examples.try_emplace(kind, text);
 }
 
-InTool::InTool() {
+InTool::InTool() : outer_(t_flags.tool) {
   t_flags.in_tool = true;
   t_flags.tool = this;
   Runtime& r = rt();
@@ -92,8 +93,8 @@ InTool::~InTool() {
     if (!left) PyErr_Clear();
     Py_DECREF(guard_);
   }
-  t_flags.in_tool = false;
-  t_flags.tool = nullptr;
+  t_flags.in_tool = outer_ != nullptr;
+  t_flags.tool = outer_;
 }
 
 }  // namespace msprobe

@@ -41,8 +41,8 @@ struct Runtime {
   PyTypeObject *torch_size = nullptr, *torch_dtype = nullptr, *torch_device = nullptr;
   const DlpackExchangeApi* dlpack = nullptr;
   PyObject *is_grad_enabled = nullptr, *tracing_state = nullptr, *mode_depth = nullptr, *disable_modes = nullptr;
-  PyObject* backward_apply = nullptr;  // BackwardHookFunction.apply
-  PyObject *default_creation_meta = nullptr, *set_creation_meta = nullptr;
+  PyObject *next_sequence = nullptr, *current_node = nullptr;  // of autograd; null in older releases
+  PyObject* any_leaf = nullptr;                                // an empty tensor that requires grad
   PyObject* describe = nullptr;         // Python: value, key -> JSON text
   PyObject* describe_tensor = nullptr;  // Python: tensor -> JSON text
   PyObject* get_line = nullptr;         // linecache.getline
@@ -72,6 +72,7 @@ class InTool {
 
  private:
   PyObject* guard_ = nullptr;
+  InTool* outer_;
 };
 
 /// Interned attribute names.
@@ -79,7 +80,7 @@ struct Names {
   PyObject *requires_grad, *grad_fn, *grad, *register_hook, *register_prehook, *view_as, *data_ptr, *dtype, *shape,
       *stride, *is_neg, *is_conj, *is_cpu, *untyped_storage, *nbytes, *next_functions, *expand_as, *output_nr, *code,
       *inplace, *parameters, *enter, *exit, *fields, *dataclass_fields, *base, *variable, *numel,
-      *is_full_backward_hook, *backward_hooks, *p, *signature;
+      *is_full_backward_hook, *backward_hooks, *p, *signature, *sequence_nr, *new_zeros;
 };
 extern Names names;
 void InitNames();

@@ -1,0 +1,100 @@
+// The backward of one call of a module: what its outputs received, what it passed on to its inputs, and where it stands
+// in the order of the backward pass.
+//
+// The graph is not changed at the inputs. A node of our own there would collect the gradients of all uses of an input
+// within the module before they join those from outside, and (a + b) + c is not a + (b + c) in floating point: the
+// training would compute other bits with the tool than without it. So the gradients are read where they flow, at each
+// edge that leads from the module to its input, and are summed up here. When such a node would have run is told by the
+// sequence numbers of the nodes: autograd runs the highest that is ready.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "bindings/autograd_graph.h"
+#include "bindings/py.h"
+#include "capture/op_name.h"
+#include "capture/record.h"
+
+namespace msprobe {
+
+class ModuleBackward : public std::enable_shared_from_this<ModuleBackward> {
+ public:
+  ModuleBackward(OpName name, uint64_t first_sequence);
+
+  /// The tensors among the inputs that need a gradient; the same one may stand at several positions.
+  void SetInputs(const std::vector<PyObject*>& tensors);
+  const std::vector<GradEdge>& inputs() const { return inputs_; }
+  uint64_t first_sequence() const { return first_; }
+  const OpName& name() const { return name_; }
+
+  /// Call after the forward: hooks the edges from the nodes behind `outputs` to the inputs and lets go of the graph.
+  void HookInputEdges(const std::vector<GradEdge>& outputs);
+  /// The only output is input `input` itself.
+  void SetPassesThrough(size_t input) { passes_through_ = static_cast<int>(input); }
+
+  /// Several outputs: their types and shapes, for those that receive no gradient. `passed` outputs are inputs.
+  void AddOutput(PyObject* tensor, bool passed);
+  void SetLastSequence(uint64_t sequence) { last_ = sequence; }
+  /// The gradient of one of several outputs.
+  void OnOutputGrad(size_t output, PyObject* grad);
+
+  /// The gradient of the only output; `sequence` is that of the node which is about to run.
+  void Begin(PyObject* grad, uint64_t sequence);
+  void OnInputGrad(size_t input, PyObject* grad);
+
+ private:
+  friend class BackwardOrder;
+  struct Output {
+    Ref grad, shape, dtype;
+    bool passed = false;
+  };
+
+  bool Fresh() const;
+  void BeginWith(const std::vector<Ref>& grads, uint64_t sequence);
+  void BeginWithOutputs();
+  void End();
+  void RecordInputGrads();
+  Ref ZerosLike(const Output& output) const;
+
+  OpName name_;
+  uint64_t generation_, serial_;
+  uint64_t first_, last_ = kNoSequence;  // of the nodes of the forward
+  std::vector<GradEdge> inputs_;         // without repetition; empty after the forward
+  std::vector<size_t> positions_;        // of each input that needs a gradient: index of inputs_
+  std::vector<Ref> input_grads_;
+  std::vector<Output> outputs_;
+  size_t edges_ = 0, seen_ = 0;
+  int passes_through_ = -1;
+  Record* record_ = nullptr;
+  bool begun_ = false, outputs_wait_ = false, inputs_recorded_ = false;
+};
+using ModuleBackwardPtr = std::shared_ptr<ModuleBackward>;
+
+/// What waits for its turn in the backward pass.
+class BackwardOrder {
+ public:
+  static BackwardOrder& Get();
+
+  /// A node of this number is running: what comes before it in the order of autograd has had its turn.
+  void Reach(uint64_t sequence);
+  /// An op begins, maybe within a backward (recomputation, custom functions), maybe after it.
+  void OnForward();
+  /// The backward pass is over.
+  void Finish();
+
+ private:
+  friend class ModuleBackward;
+  struct Turn {
+    uint64_t sequence, serial;
+    ModuleBackwardPtr module;
+    bool begins;
+  };
+  void Add(Turn turn);
+  void RunLast();
+
+  std::vector<Turn> turns_;  // the next one last
+};
+
+}  // namespace msprobe
