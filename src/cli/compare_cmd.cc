@@ -37,10 +37,10 @@ constexpr std::array kRefused{
             "-am/--api_mapping pairs MindSpore with PyTorch dumps, which this version does not compare"},
     Refused{"--data_mapping", 1, 1,
             "-dm/--data_mapping is not supported by this version: compare without it, or by -fm"},
-    Refused{"--layer_mapping", 0, 1,
-            "-lm/--layer_mapping is for graphs: use graph_visualize -lm, or compare without it"},
+    Refused{"--layer_mapping", 0, 1, "-lm/--layer_mapping is not supported by this version: compare without it"},
     Refused{"--diff_analyze", 0, 0,
-            "-da/--diff_analyze is not needed: every comparison prints the first difference (--json for programs)"},
+            "-da/--diff_analyze and its files are not supported by this version: leave it out, every comparison prints "
+            "the first difference (--json for programs)"},
     Refused{"--consistent_check", 0, 0,
             "--consistent_check (training against inference) is not supported by this version"},
     Refused{"--backend", 1, 1, "--backend belongs to --consistent_check, which this version does not support"},

@@ -15,13 +15,13 @@ Status CheckTasks(const DumpFile& target, const DumpFile& golden) {
                     std::string(golden.task()) + "\": dump both runs with the same task");
   }
   if (task == "tensor") {
-    return UsageError("compare does not read tensor files in this version (" + target.path() +
-                      " has task \"tensor\"): dump both runs with task \"statistics\"");
+    return BadInput("compare does not read tensor files in this version (" + target.path() +
+                    " has task \"tensor\"): dump both runs with task \"statistics\"");
   }
   if (task == "structure") {
-    return UsageError(target.path() +
-                      " has task \"structure\" and holds no values to compare: use graph_visualize, or dump " +
-                      "with task \"statistics\"");
+    return BadInput(target.path() +
+                    " has task \"structure\" and holds no values to compare: use graph_visualize, or dump " +
+                    "with task \"statistics\"");
   }
   if (task != "statistics") {
     return BadInput(target.path() + " has task \"" + task + "\": compare needs dumps with task \"statistics\"");

@@ -33,8 +33,8 @@ StatusOr<CompareMode> ModeOf(const DumpFile& dump, const DumpFile& other) {
   }
   if (dump.task() == "tensor") {
     return BadInput(
-        fmt::format("{} holds tensors: comparing graphs of tensor dumps is not supported yet, use 'msprobe compare' "
-                    "for them or dump with task statistics",
+        fmt::format("{} holds tensors: comparing graphs of tensor dumps is not supported yet, dump both runs with "
+                    "task statistics",
                     dump.path()));
   }
   if (dump.task() == "structure") return CompareMode::kStructure;

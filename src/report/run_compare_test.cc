@@ -68,7 +68,7 @@ TEST_F(RunCompareTest, ABadRankDoesNotHideTheOthers) {
 TEST_F(RunCompareTest, FailsWhenNoPairCanBeCompared) {
   Dump("t/rank0/dump.json", "1.0", "tensor");
   Dump("g/rank0/dump.json", "1.0", "tensor");
-  EXPECT_EQ(RunCompare(Request("t", "g")).status().code(), Code::kUsage);
+  EXPECT_EQ(RunCompare(Request("t", "g")).status().code(), Code::kBadInput);
 }
 
 TEST_F(RunCompareTest, PlanIsJsonAndWritesNothing) {

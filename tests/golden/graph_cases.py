@@ -1,4 +1,4 @@
-"""What the graph tests share: the command, the golden set, reading and comparing `.vis.db` files."""
+"""What the golden tests share: the command, the large set, reading and comparing `.vis.db` files."""
 
 import json
 import os
@@ -48,9 +48,10 @@ def golden_set():
 
 
 def unpack(archive):
-    out = REPO / "build" / "golden"
+    """Under build/, once; again when the archive is another one."""
+    out = REPO / "build" / f"golden_set_{archive.stat().st_size}"
     if not (out / "public" / "expected").is_dir():
-        part = REPO / "build" / f"golden.{os.getpid()}"
+        part = REPO / "build" / f"golden_set.{os.getpid()}"
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         with tarfile.open(archive) as tar:
@@ -58,6 +59,28 @@ def unpack(archive):
         shutil.rmtree(out, ignore_errors=True)
         part.rename(out)
     return out / "public"
+
+
+def case_names(prefix):
+    """The cases of the large set whose names begin with `prefix`."""
+    return {p.parent.name for p in (golden_set() / "expected").glob(f"{prefix}*/case.json")}
+
+
+def run_case(name, out, check=True):
+    """A case's command line with the results in `out`: the root of the set, and what became of the command."""
+    root = golden_set()
+    info = json.loads((root / "expected" / name / "case.json").read_text())
+    return root, run([a.replace("@OUT", str(out)) for a in info["argv"][1:]], cwd=root, check=check)
+
+
+def assert_refused(name, code, word, out):
+    """One line that says why, and no result."""
+    _, done = run_case(name, out, check=False)
+    assert done.returncode == code, done.stderr
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("[msprobe] error: "), done.stderr
+    assert word in lines[0]
+    assert not out.exists() or not list(out.iterdir())
 
 
 def run(args, cwd=None, check=True, env=None):
