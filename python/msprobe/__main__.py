@@ -1,0 +1,22 @@
+"""`python -m msprobe ...` is `msprobe ...` of the same installation."""
+
+import os
+import sys
+
+from ._environment import clash, find_command
+
+
+def main() -> int:
+    problem, command = clash(), find_command()
+    if not problem and command is None:
+        problem = (
+            "the program msprobe is not installed beside this package: install msprobe again with --force-reinstall"
+        )
+    if problem:
+        print(f"[msprobe] error: {problem}", file=sys.stderr)
+        return 4
+    os.execv(command, ["msprobe", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""What is around us: the earlier tool in the same directory, and where the command of this installation is."""
+
+import os
+import shutil
+import sys
+import sysconfig
+from typing import Optional
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+_OTHER = "mindstudio-probe"
+
+
+def clash() -> str:
+    """Why this installation cannot work: both distributions own the package msprobe, and installing one over the other
+    mixes their files. Empty text if there is only ours; the other one elsewhere on sys.path does no harm."""
+    try:
+        beside = os.listdir(os.path.dirname(_PACKAGE))
+    except OSError:
+        return ""
+    if not any(name.startswith("mindstudio_probe-") and name.endswith((".dist-info", ".egg-info")) for name in beside):
+        return ""
+    return (
+        f"msprobe and {_OTHER} are both installed in {os.path.dirname(_PACKAGE)} and have overwritten each other's files: "
+        f"run `{sys.executable} -m pip uninstall {_OTHER}` and then install msprobe again with --force-reinstall, or use "
+        "an environment of its own for each"
+    )
+
+
+def find_command() -> Optional[str]:
+    """The program msprobe that was installed with this package; else the one beside the interpreter or on PATH."""
+    # site-packages is lib/pythonX.Y/site-packages below the prefix, whatever the scheme (venv, --user, --prefix).
+    prefix = os.path.abspath(os.path.join(_PACKAGE, *[os.pardir] * 4))
+    places = [
+        os.path.join(prefix, "bin"),
+        os.path.join(os.path.dirname(_PACKAGE), "bin"),  # pip install --target
+        sysconfig.get_path("scripts"),
+    ]
+    for place in places:
+        found = os.path.join(place, "msprobe")
+        if os.path.isfile(found) and os.access(found, os.X_OK):
+            return found
+    return shutil.which("msprobe")

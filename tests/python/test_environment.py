@@ -1,0 +1,93 @@
+"""How the package meets the environment it is installed in: without PyTorch, beside the earlier tool, as a module."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+from conftest import PACKAGE_ROOT, run_python
+
+
+def run_module(*args, cwd):
+    return run_python(["-m", "msprobe", *args], cwd=cwd, check=False)
+
+
+def test_the_module_is_the_command(tmp_path):
+    command = shutil.which("msprobe")
+    assert command, "the command msprobe is not on PATH"
+    for args in (["--version"], ["--help"], ["compare", "--nonsense"], ["compare", "-tp", "none", "-gp", "none"]):
+        ours = run_module(*args, cwd=tmp_path)
+        theirs = subprocess.run([command, *args], cwd=tmp_path, capture_output=True, text=True)
+        assert (ours.returncode, ours.stdout, ours.stderr) == (theirs.returncode, theirs.stdout, theirs.stderr), args
+    assert run_module("compare", "--nonsense", cwd=tmp_path).returncode == 2
+
+
+def test_without_pytorch(run_script):
+    done = run_script("""
+import sys
+sys.modules["torch"] = None  # as if it were not installed
+import msprobe
+print(msprobe.__version__)
+try:
+    from msprobe.pytorch import PrecisionDebugger
+except ImportError as error:
+    print(error.name, "|", error)
+""")
+    version, error = done.stdout.splitlines()
+    assert version.count(".") == 2
+    assert error.startswith("torch | msprobe.pytorch needs PyTorch") and sys.executable in error and "install" in error
+
+
+def test_a_broken_pytorch_is_not_called_missing(run_script, tmp_path):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("import a_part_of_torch_that_is_missing")
+    done = run_script("import msprobe.pytorch", check=False)
+    assert "No module named 'a_part_of_torch_that_is_missing'" in done.stderr and "install torch" not in done.stderr
+
+
+@pytest.fixture
+def site(tmp_path):
+    """A copy of the package in a directory of its own."""
+    place = tmp_path / "lib" / "python3" / "site-packages"
+    shutil.copytree(PACKAGE_ROOT / "msprobe", place / "msprobe", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    return place
+
+
+def run_in(site, *args):
+    code = f"import sys; sys.path.insert(0, {str(site)!r}); " + args[0]
+    return run_python(["-c", code], ours=False, check=False)
+
+
+def test_the_earlier_tool_in_the_same_directory_is_refused(site):
+    (site / "mindstudio_probe-26.2.0.dist-info").mkdir()
+    done = run_in(site, "import msprobe")
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    for part in ("ImportError: ", "mindstudio-probe", str(site), "pip uninstall", "--force-reinstall"):
+        assert part in last, part
+
+
+def test_the_earlier_tool_installed_over_ours_is_refused_by_the_module(site):
+    """Its __init__ is there instead of ours; `python -m msprobe` is the only part of ours that still runs."""
+    (site / "mindstudio_probe-26.2.0.dist-info").mkdir()
+    (site / "msprobe" / "__init__.py").write_text("")
+    done = run_in(site, "import runpy; runpy.run_module('msprobe', run_name='__main__')")
+    assert done.returncode == 4
+    assert done.stderr.startswith("[msprobe] error: ") and "pip uninstall mindstudio-probe" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_earlier_tool_elsewhere_on_the_path_does_no_harm(site, tmp_path):
+    other = tmp_path / "other"
+    (other / "mindstudio_probe-26.2.0.dist-info").mkdir(parents=True)
+    done = run_in(site, f"sys.path.append({str(other)!r}); import msprobe; print(msprobe.__version__)")
+    assert done.returncode == 0 and done.stdout.strip(), done.stderr
+
+
+def test_a_missing_command_is_said(site):
+    done = run_in(
+        site,
+        "import os, sysconfig; os.environ['PATH'] = '/nowhere'; sysconfig.get_path = lambda name: '/nowhere'; "
+        "import runpy; runpy.run_module('msprobe', run_name='__main__')",
+    )
+    assert done.returncode == 4 and "--force-reinstall" in done.stderr
