@@ -7,11 +7,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <mutex>
 
 namespace msprobe {
 namespace {
@@ -25,12 +28,75 @@ std::string TempName(const std::string& path) {
   return path + ".tmp" + std::to_string(getpid()) + "." + std::to_string(counter.fetch_add(1));
 }
 
+// Names of living temporary files, where a signal handler can read them: whoever takes a name out of its slot owns it.
+// A process with more of them at once than slots only loses the tidying after a fatal signal.
+std::array<std::atomic<char*>, 64> g_temp_names{};
+std::mutex g_temp_mutex;  // of all but the handler
+
+void RememberTemp(const std::string& name) {
+  std::lock_guard lock(g_temp_mutex);
+  for (std::atomic<char*>& slot : g_temp_names) {
+    if (slot.load()) continue;
+    slot.store(strdup(name.c_str()));
+    return;
+  }
+}
+
+void ForgetTemp(const std::string& name) {
+  std::lock_guard lock(g_temp_mutex);
+  for (std::atomic<char*>& slot : g_temp_names) {
+    char* known = slot.load();
+    if (!known || name != known) continue;
+    if (slot.compare_exchange_strong(known, nullptr)) free(known);
+    return;
+  }
+}
+
+Status NotInPlace(const std::string& path) {
+  return InternalError(path + " could not be put in place (" + Reason() + "): choose another directory with -o");
+}
+
+/// "out/x.vis.db", 2 -> "out/x_2.vis.db"
+std::string NumberedName(const std::string& path, int number) {
+  constexpr std::string_view kGraph = ".vis.db";
+  const std::string_view name = BaseName(path);
+  const size_t dot = name.rfind('.');
+  const size_t tail = name.ends_with(kGraph) ? kGraph.size() : dot == std::string_view::npos ? 0 : name.size() - dot;
+  const size_t at = path.size() - tail;
+  return path.substr(0, at) + "_" + std::to_string(number) + path.substr(at);
+}
+
+/// Gives the file at `temp` the name *path, or a numbered one beside it when that is taken: results carry a time stamp
+/// of seconds, and commands that run side by side must not overwrite each other's.
+Status RenameToFreeName(const std::string& temp, std::string* path) {
+  constexpr int kMostTries = 10000;
+  const std::string wanted = *path;
+  for (int number = 1; number <= kMostTries; ++number) {
+    if (number > 1) *path = NumberedName(wanted, number);
+    if (renameat2(AT_FDCWD, temp.c_str(), AT_FDCWD, path->c_str(), RENAME_NOREPLACE) == 0) return OkStatus();
+    if (errno == EEXIST) continue;
+    if (errno != EINVAL && errno != ENOSYS) return NotInPlace(*path);
+    // Not every file system knows how not to replace.
+    if (PathExists(*path)) continue;
+    return rename(temp.c_str(), path->c_str()) == 0 ? OkStatus() : NotInPlace(*path);
+  }
+  return InternalError(wanted + " and its numbered names are taken: choose another directory with -o");
+}
+
 }  // namespace
+
+void RemoveTempFiles() noexcept {
+  for (std::atomic<char*>& slot : g_temp_names) {
+    if (char* name = slot.exchange(nullptr)) unlink(name);  // free() is not for signal handlers
+  }
+}
 
 StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   MappedFile file;
   file.path_ = path;
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (path.empty()) return BadInput("the path of an input is empty: give a file");
+  // Without O_NONBLOCK a pipe in place of a file would be waited for.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     if (errno == ENOENT) return BadInput(path + " does not exist: check the path");
     return BadInput(path + " cannot be read (" + Reason() + "): check the path and its permissions");
@@ -86,6 +152,7 @@ StatusOr<OutputFile> OutputFile::Create(const std::string& path) {
   if (file.fd_ < 0) {
     return BadInput(path + " cannot be written (" + Reason() + "): choose another output directory with -o");
   }
+  RememberTemp(file.temp_);
   (void)fchmod(file.fd_, kFileMode);
   file.buffer_.reserve(kBufferBytes);
   return file;
@@ -100,7 +167,9 @@ OutputFile::OutputFile(OutputFile&& o) noexcept
 
 OutputFile::~OutputFile() {
   if (fd_ >= 0) close(fd_);
-  if (!temp_.empty()) unlink(temp_.c_str());
+  if (temp_.empty()) return;
+  unlink(temp_.c_str());
+  ForgetTemp(temp_);
 }
 
 Status OutputFile::Flush() {
@@ -124,29 +193,63 @@ Status OutputFile::Write(std::string_view bytes) {
   return buffer_.size() >= kBufferBytes ? Flush() : OkStatus();
 }
 
-Status OutputFile::Commit() {
+Status OutputFile::Close(bool sync) {
   MSP_RETURN_IF_ERROR(Flush());
+  // A disk that fills up late, or a file server, may tell only now.
+  const bool synced = !sync || fdatasync(fd_) == 0 || errno == EINVAL;
+  const std::string why = Reason();
   const int fd = std::exchange(fd_, -1);
   if (close(fd) != 0) return InternalError(path_ + " could not be written (" + Reason() + ")");
-  if (rename(temp_.c_str(), path_.c_str()) != 0) {
-    return InternalError(path_ + " could not be put in place (" + Reason() + "): choose another directory with -o");
-  }
+  if (synced) return OkStatus();
+  return InternalError(path_ + " could not be written (" + why +
+                       "): free some space or choose another directory with -o");
+}
+
+Status OutputFile::Commit() {
+  MSP_RETURN_IF_ERROR(Close(/*sync=*/false));
+  if (rename(temp_.c_str(), path_.c_str()) != 0) return NotInPlace(path_);
+  ForgetTemp(temp_);
   temp_.clear();
   return OkStatus();
 }
 
-TempPath::TempPath(const std::string& final_path) : final_(final_path), temp_(TempName(final_path)) {}
+Status OutputFile::CommitResult(const std::string& path) {
+  MSP_RETURN_IF_ERROR(Close(/*sync=*/true));
+  if (!path.empty()) path_ = path;
+  MSP_RETURN_IF_ERROR(RenameToFreeName(temp_, &path_));
+  ForgetTemp(temp_);
+  temp_.clear();
+  return OkStatus();
+}
+
+TempPath::TempPath(const std::string& final_path) : final_(final_path), temp_(TempName(final_path)) {
+  RememberTemp(temp_);
+}
 
 TempPath::~TempPath() {
+  ForgetTemp(temp_);
   if (committed_) return;
   for (const char* suffix : {"", "-wal", "-shm", "-journal"}) unlink((temp_ + suffix).c_str());
 }
 
 Status TempPath::Commit() {
   (void)chmod(temp_.c_str(), kFileMode);
-  if (rename(temp_.c_str(), final_.c_str()) != 0) {
-    return InternalError(final_ + " could not be put in place (" + Reason() + "): choose another directory with -o");
+  if (rename(temp_.c_str(), final_.c_str()) != 0) return NotInPlace(final_);
+  committed_ = true;
+  return OkStatus();
+}
+
+Status TempPath::CommitResult() {
+  (void)chmod(temp_.c_str(), kFileMode);
+  const int fd = open(temp_.c_str(), O_WRONLY | O_CLOEXEC);
+  const bool synced = fd >= 0 && (fdatasync(fd) == 0 || errno == EINVAL);
+  const std::string why = Reason();
+  if (fd >= 0) close(fd);
+  if (!synced) {
+    return InternalError(final_ + " could not be written (" + why +
+                         "): free some space or choose another directory with -o");
   }
+  MSP_RETURN_IF_ERROR(RenameToFreeName(temp_, &final_));
   committed_ = true;
   return OkStatus();
 }

@@ -35,7 +35,10 @@ class MappedFile {
   std::string path_;
 };
 
-/// A file written under a temporary name in its final directory and renamed by Commit(). Without Commit() (an error, an
+/// Removes the temporary files of this process and nothing else; for signal handlers that end it.
+void RemoveTempFiles() noexcept;
+
+/// A file written under a temporary name in its final directory and put in place by a commit. Without one (an error, an
 /// exception, Ctrl-C) the temporary file is removed and a file already at `path` stays as it was.
 class OutputFile {
  public:
@@ -45,20 +48,25 @@ class OutputFile {
   ~OutputFile();
   /// Buffered; kInternal with the path and the reason (disk full, ...) when the kernel refuses.
   Status Write(std::string_view bytes);
+  /// Replaces what is at path().
   Status Commit();
+  /// Commit for results: on disk before it has its name, and under a free name ("x_2.csv") when another result has
+  /// path() already, so path() may change. `path` (may be empty) takes the place of path() first.
+  Status CommitResult(const std::string& path = {});
   const std::string& path() const { return path_; }
   uint64_t bytes_written() const { return written_; }
 
  private:
   OutputFile() = default;
   Status Flush();
+  Status Close(bool sync);
   int fd_ = -1;
   std::string path_, temp_, buffer_;
   uint64_t written_ = 0;
 };
 
 /// A name for a temporary file beside `path`, for libraries (SQLite, xlsx) that open files themselves; the object
-/// removes it (and "-wal", "-shm", "-journal" companions) unless Commit() renamed it to `path` with mode 0640.
+/// removes it (and "-wal", "-shm", "-journal" companions) unless it was renamed to `path` with mode 0640.
 class TempPath {
  public:
   explicit TempPath(const std::string& final_path);
@@ -66,7 +74,11 @@ class TempPath {
   TempPath& operator=(const TempPath&) = delete;
   ~TempPath();
   const std::string& path() const { return temp_; }
+  /// Where the file is after a commit.
+  const std::string& final_path() const { return final_; }
   Status Commit();
+  /// As OutputFile::CommitResult().
+  Status CommitResult();
 
  private:
   std::string final_, temp_;

@@ -1,22 +1,46 @@
 #include "base/interrupt.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <csignal>
+
+#include "base/file.h"
 
 namespace msprobe {
 namespace {
 std::atomic<bool> g_interrupted{false};
-void OnSignal(int) { g_interrupted.store(true, std::memory_order_relaxed); }
+
+void OnSignal(int) {
+  if (!g_interrupted.exchange(true, std::memory_order_relaxed)) return;
+  RemoveTempFiles();
+  _exit(static_cast<int>(Code::kInterrupted));
+}
+
+void OnLostPages(int) {
+  constexpr char kText[] =
+      "[msprobe] error: an input file became shorter while it was read: wait until the run that writes it has ended, "
+      "then run the command again\n";
+  RemoveTempFiles();
+  (void)!write(STDERR_FILENO, kText, sizeof kText - 1);
+  _exit(static_cast<int>(Code::kBadInput));
+}
+
+void Handle(int signal, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  sigemptyset(&action.sa_mask);
+  sigaction(signal, &action, nullptr);
+}
 }  // namespace
 
 void InstallInterruptHandler() {
-  struct sigaction action {};
-  action.sa_handler = OnSignal;
-  // A second Ctrl-C ends the process even if the work does not look at the flag.
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM}) Handle(signal, OnSignal);
+  // nohup asks to outlive the terminal.
+  struct sigaction hangup {};
+  if (sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler == SIG_DFL) Handle(SIGHUP, OnSignal);
+  Handle(SIGBUS, OnLostPages);
+  Handle(SIGPIPE, SIG_IGN);  // a reader that left is seen where text is printed; results are still written
 }
 
 bool InterruptRequested() { return g_interrupted.load(std::memory_order_relaxed); }

@@ -5,7 +5,9 @@
 
 namespace msprobe {
 
-/// Takes over SIGINT and SIGTERM for the process (the command does, the Python module does not).
+/// Takes over SIGINT, SIGTERM and SIGHUP for the process (the command does, the Python module does not). The second one
+/// ends the process at once, without its temporary files. So does SIGBUS, with one line of text: a file that was mapped
+/// has become shorter. SIGPIPE is ignored.
 void InstallInterruptHandler();
 bool InterruptRequested();
 /// For tests: as if Ctrl-C had been pressed, or not.

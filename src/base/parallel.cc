@@ -2,8 +2,12 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <exception>
+#include <new>
+#include <system_error>
 
 namespace msprobe {
 namespace {
@@ -22,13 +26,43 @@ int DefaultThreads() {
   }
   return 1;
 }
+
+Status Guarded(const std::function<Status(size_t)>& fn, size_t i) {
+  try {
+    return fn(i);
+  } catch (...) {
+    return StatusOfException();
+  }
+}
 }  // namespace
 
 int ThreadCount() {
   const int n = g_threads.load(std::memory_order_relaxed);
-  return n > 0 ? n : DefaultThreads();
+  return std::clamp(n > 0 ? n : DefaultThreads(), 1, kMostThreads);
 }
 void SetThreadCount(int n) { g_threads.store(n, std::memory_order_relaxed); }
+
+Status StatusOfException() noexcept {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return InternalError("out of memory: close other programs or set MSPROBE_THREADS=1, then run the command again");
+  } catch (const std::exception& e) {
+    return InternalError(std::string("internal fault (") + e.what() + "): please report it with the command line");
+  } catch (...) {
+    return InternalError("internal fault: please report it with the command line");
+  }
+}
+
+std::vector<std::thread> StartThreads(size_t count, const std::function<void()>& work) {
+  std::vector<std::thread> threads;
+  threads.reserve(count);
+  try {
+    while (threads.size() < count) threads.emplace_back(work);
+  } catch (const std::system_error&) {  // the limit of processes, or no memory for a stack
+  }
+  return threads;
+}
 
 Status ParallelFor(size_t n, const std::function<Status(size_t)>& fn) {
   const size_t threads = std::min<size_t>(static_cast<size_t>(ThreadCount()), n);
@@ -41,7 +75,7 @@ Status ParallelFor(size_t n, const std::function<Status(size_t)>& fn) {
     while (!stop.load(std::memory_order_relaxed)) {
       const size_t i = next.fetch_add(1, std::memory_order_relaxed);
       if (i >= n) return;
-      Status s = InterruptRequested() ? Interrupted() : fn(i);
+      Status s = InterruptRequested() ? Interrupted() : Guarded(fn, i);
       if (s.ok()) continue;
       stop.store(true, std::memory_order_relaxed);
       std::lock_guard lock(mutex);
@@ -51,8 +85,7 @@ Status ParallelFor(size_t n, const std::function<Status(size_t)>& fn) {
       }
     }
   };
-  std::vector<std::thread> pool;
-  for (size_t k = 1; k < threads; ++k) pool.emplace_back(work);
+  std::vector<std::thread> pool = StartThreads(threads > 1 ? threads - 1 : 0, work);
   work();
   for (auto& t : pool) t.join();
   return first;

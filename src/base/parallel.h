@@ -3,12 +3,15 @@
 
 #include <cstddef>
 #include <functional>
+#include <thread>
+#include <vector>
 
 #include "base/status.h"
 
 namespace msprobe {
 
-/// Threads that work on a loop: MSPROBE_THREADS, else the cores this process may use; at least 1.
+/// Threads that work on a loop: MSPROBE_THREADS, else the cores this process may use; from 1 to kMostThreads.
+inline constexpr int kMostThreads = 256;
 int ThreadCount();
 void SetThreadCount(int n);
 
@@ -21,6 +24,12 @@ Status ParallelFor(size_t n, const std::function<Status(size_t)>& fn);
 template <typename T>
 Status ParallelOrdered(size_t n, size_t window, const std::function<StatusOr<T>(size_t)>& make,
                        const std::function<Status(size_t, T&&)>& take);
+
+/// What a thread must not let through (no memory, above all) as a Status, kInternal.
+Status StatusOfException() noexcept;
+
+/// Starts up to `count` threads: fewer, perhaps none, when the machine gives no more.
+std::vector<std::thread> StartThreads(size_t count, const std::function<void()>& work);
 
 }  // namespace msprobe
 

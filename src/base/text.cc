@@ -152,6 +152,63 @@ void AppendJsonString(std::string& out, std::string_view s, bool ascii) {
   out += '"';
 }
 
+bool IsUtf8(std::string_view s) {
+  for (size_t i = 0; i < s.size();) {
+    uint64_t word = 0;
+    if (s.size() - i >= sizeof word) {
+      std::memcpy(&word, s.data() + i, sizeof word);
+      if ((word & 0x8080808080808080u) == 0) {
+        i += sizeof word;
+        continue;
+      }
+    }
+    uint32_t cp = 0;
+    const size_t n = Utf8At(s, i, cp);
+    if (n == 0) return false;
+    i += n;
+  }
+  return true;
+}
+
+std::string ToUtf8(std::string_view s) {
+  std::string out;
+  out.reserve(s.size());
+  for (size_t i = 0; i < s.size();) {
+    uint32_t cp = 0;
+    const size_t n = Utf8At(s, i, cp);
+    n == 0 ? out.append("\xEF\xBF\xBD") : out.append(s.substr(i, n));
+    i += n == 0 ? 1 : n;
+  }
+  return out;
+}
+
+std::string OneLine(std::string_view s) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string out;
+  out.reserve(s.size());
+  for (size_t i = 0; i < s.size();) {
+    uint32_t cp = 0xFFFD;
+    const size_t n = Utf8At(s, i, cp);
+    const bool control = n > 0 && (cp < 0x20 || (cp >= 0x7F && cp < 0xA0) || cp == 0x2028 || cp == 0x2029);
+    if (n == 0) {
+      out += "\xEF\xBF\xBD";
+    } else if (!control) {
+      out.append(s.substr(i, n));
+    } else if (cp == '\n' || cp == '\t' || cp == '\r') {
+      out += '\\';
+      out += cp == '\n' ? 'n' : cp == '\t' ? 't' : 'r';
+    } else if (cp < 0x100) {
+      out += "\\x";
+      out += kHex[cp >> 4];
+      out += kHex[cp & 15];
+    } else {
+      AppendHex4(out, cp);
+    }
+    i += n == 0 ? 1 : n;
+  }
+  return out;
+}
+
 void AppendPyStrRepr(std::string& out, std::string_view s) {
   const bool single = s.find('\'') != std::string_view::npos;
   const bool dbl = s.find('"') != std::string_view::npos;

@@ -19,6 +19,14 @@ void AppendInt(std::string& out, int64_t v);
 /// UTF-8 become U+FFFD, so that the output always parses.
 void AppendJsonString(std::string& out, std::string_view s, bool ascii = true);
 
+/// True when `s` is UTF-8 throughout.
+bool IsUtf8(std::string_view s);
+/// `s` with U+FFFD for each byte that is not UTF-8.
+std::string ToUtf8(std::string_view s);
+/// `s` as it may stand on one line of a terminal: control characters as \n, \t, \x1b, bytes that are not UTF-8 as
+/// U+FFFD.
+std::string OneLine(std::string_view s);
+
 /// Appends `s` as Python's repr(str): single quotes unless the text holds one and no double quote.
 void AppendPyStrRepr(std::string& out, std::string_view s);
 

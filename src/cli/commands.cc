@@ -1,14 +1,20 @@
 #include "cli/commands.h"
 
-#include <fmt/core.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
-#include <exception>
+#include <cstring>
 #include <utility>
 
 #include "base/interrupt.h"
+#include "base/parallel.h"
+#include "base/text.h"
 
 namespace msprobe {
 namespace {
@@ -36,15 +42,70 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kShort{{
 // The names that earlier releases gave to the same commands.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 1> kOldNames{{{"graph", "graph_visualize"}}};
 
-int Report(const Status& status) {
-  std::fflush(stdout);
+constexpr std::array<std::string_view, 3> kCommands{"compare", "graph_visualize", "serve"};
+
+/// A result file that got the number of a closed stderr would receive the error messages.
+void OpenStandardStreams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) == -1 && errno == EBADF) (void)!open("/dev/null", O_RDWR);
+  }
+}
+
+/// What was printed counts as a result, so a full disk behind stdout is an error; a reader that left is none.
+Status FlushOutput() {
+  const bool failed = std::ferror(stdout) != 0;
+  errno = 0;
+  if ((std::fflush(stdout) == 0 && !failed) || errno == EPIPE) return OkStatus();
+  const std::string why = errno ? std::string(" (") + std::strerror(errno) + ")" : std::string();
+  return InternalError("the summary could not be printed" + why + ": send the output elsewhere; results are written");
+}
+
+int Report(Status status) {
+  Status output = FlushOutput();
+  if (status.ok()) status = std::move(output);
   if (!status.ok()) {
-    fmt::print(stderr, "{}{}\n", status.code() == Code::kFindings ? "" : "[msprobe] error: ", status.message());
+    const bool finding = status.code() == Code::kFindings;
+    const std::string line = (finding ? "" : "[msprobe] error: ") + OneLine(status.message()) + "\n";
+    std::fputs(line.c_str(), stderr);
   }
   return static_cast<int>(status.code());
 }
 
+/// Position of the command's name, args.size() without one: the first argument that is no option and no option's value.
+size_t FindCommand(const std::vector<std::string>& args) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i] == "-f" || args[i] == "--framework") {
+      ++i;
+    } else if (!StartsWith(args[i], "-")) {
+      return i;
+    }
+  }
+  return args.size();
+}
+
+Status UnknownCommand(const std::string& name) {
+  return UsageError(
+      fmt::format("there is no command '{}': use {}, see 'msprobe --help'", name, fmt::join(kCommands, ", ")));
+}
+
+Status UsageOf(const CLI::App& app, const CLI::ParseError& error) {
+  std::string text = error.what(), help = "msprobe";
+  for (const CLI::App* command : app.get_subcommands()) {
+    help += " " + command->get_name();
+    const std::vector<std::string> left = command->remaining();
+    if (dynamic_cast<const CLI::ExtrasError*>(&error) && !left.empty()) {
+      text = (StartsWith(left[0], "-") ? "unknown option " : "unexpected argument ") + left[0];
+    }
+  }
+  return UsageError(fmt::format("{}: see '{} --help'", text, help));
+}
+
 }  // namespace
+
+void PrintWarning(const std::string& text) {
+  const std::string line = "[msprobe] warning: " + OneLine(text) + "\n";
+  std::fputs(line.c_str(), stderr);
+}
 
 std::vector<std::string> ExpandShortOptions(std::vector<std::string> args) {
   for (std::string& arg : args) {
@@ -74,25 +135,29 @@ int RunCommand(std::vector<std::string> args) {
   RegisterServe(app, &context);
 
   args = ExpandShortOptions(std::move(args));
-  for (std::string& arg : args) {
+  if (const size_t at = FindCommand(args); at < args.size()) {
     for (const auto& [old_name, name] : kOldNames) {
-      if (arg == old_name) {
-        arg = name;
-      }
+      if (args[at] == old_name) args[at] = name;
     }
-    if (!arg.empty() && arg[0] != '-') break;
+    if (std::find(kCommands.begin(), kCommands.end(), args[at]) == kCommands.end()) {
+      return Report(UnknownCommand(args[at]));
+    }
   }
   std::vector<std::string> reversed(args.rbegin(), args.rend());  // CLI11 takes the arguments back to front
+  OpenStandardStreams();
   InstallInterruptHandler();
   try {
     app.parse(reversed);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(e);  // --help, --version
-    return Report(UsageError(fmt::format("{}: see 'msprobe --help'", e.what())));
-  } catch (const std::bad_alloc&) {
-    return Report(InternalError("out of memory: close other programs or set MSPROBE_THREADS=1"));
+    if (e.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {  // --help, --version
+      (void)app.exit(e);
+      return Report(OkStatus());
+    }
+    return Report(UsageOf(app, e));
+  } catch (...) {
+    return Report(StatusOfException());
   }
-  return Report(context.status);
+  return Report(std::move(context.status));
 }
 
 }  // namespace msprobe

@@ -25,6 +25,9 @@ void RegisterServe(CLI::App& app, CommandContext* context);
 /// The whole command: parses, runs, prints a one-line error to stderr, returns the exit code.
 int RunCommand(std::vector<std::string> args);
 
+/// One line on stderr, whatever `text` holds.
+void PrintWarning(const std::string& text);
+
 /// Two-letter short options of the old command line ("-tp X", "-gp=X", "-fm") as the long ones that CLI11 knows. Values
 /// that follow stay as they are; "--" ends the rewriting.
 std::vector<std::string> ExpandShortOptions(std::vector<std::string> args);

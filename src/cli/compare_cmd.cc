@@ -113,11 +113,12 @@ class ProgressLine {
     const int percent = static_cast<int>(share * 100);
     if (!tty_ || percent == last_) return;
     last_ = percent;
-    fmt::print(stderr, "\r{}{}{} %", label, label.empty() ? "" : ": ", percent);
+    const std::string line = fmt::format("\r{}{}{} %", OneLine(label), label.empty() ? "" : ": ", percent);
+    std::fputs(line.c_str(), stderr);
     std::fflush(stderr);
   }
   ~ProgressLine() {
-    if (last_ >= 0) fmt::print(stderr, "\r\033[K");
+    if (last_ >= 0) std::fputs("\r\033[K", stderr);
   }
 
  private:
@@ -135,12 +136,13 @@ Status Run(CompareArguments args, const CommandContext& context, bool input_json
   MSP_RETURN_IF_ERROR(CheckArguments(&args, input_json));
   if (args.plan) {
     MSP_ASSIGN_OR_RETURN(const std::string plan, PlanCompare(args.request));
-    fmt::print("{}\n", plan);
+    std::fwrite(plan.data(), 1, plan.size(), stdout);
+    std::fputc('\n', stdout);
     return OkStatus();
   }
   MSP_ASSIGN_OR_RETURN(const CompareReport report, RunWithProgress(args.request));
   for (const PairReport& pair : report.pairs) {
-    for (const std::string& warning : pair.warnings) fmt::print(stderr, "[msprobe] warning: {}\n", warning);
+    for (const std::string& warning : pair.warnings) PrintWarning(warning);
   }
   const std::string text = context.json ? SummaryJson(report) + "\n" : SummaryText(report);
   std::fwrite(text.data(), 1, text.size(), stdout);

@@ -27,7 +27,8 @@ void PrintProgressLine(int percent, bool running, const std::string& error) {
   std::string line =
       fmt::format("PROGRESS: {{\"current_progress\": {}, \"process_running\": {}, \"error_msg\": [", percent, running);
   if (!error.empty()) AppendJsonString(line, error);
-  fmt::print("{}]}}\n", line);
+  line += "]}\n";
+  std::fputs(line.c_str(), stdout);
   std::fflush(stdout);
 }
 
@@ -51,10 +52,10 @@ class ProgressPrinter {
     if (percent == shown_) return;
     shown_ = percent;
     if (log_) PrintProgressLine(percent, percent < 100, "");
-    if (bar_) fmt::print(stderr, "\r[msprobe] graph {:3d}%", percent);
+    if (bar_) std::fputs(fmt::format("\r[msprobe] graph {:3d}%", percent).c_str(), stderr);
   }
   void Clear() {
-    if (bar_ && shown_ >= 0) fmt::print(stderr, "\r\033[K");
+    if (bar_ && shown_ >= 0) std::fputs("\r\033[K", stderr);
     shown_ = -1;
   }
   int shown() const { return std::max(shown_, 0); }
@@ -72,12 +73,13 @@ Status RunGraph(GraphArguments* args, bool json) {
     options.progress = [&](int percent) { printer.Show(percent); };
     options.warning = [&](const std::string& text) {
       printer.Clear();
-      fmt::print(stderr, "[msprobe] warning: {}\n", text);
+      PrintWarning(text);
     };
     MSP_ASSIGN_OR_RETURN(const GraphSummary summary, VisualizeGraph(options));
     printer.Clear();
     const bool compare = !options.golden.empty();
-    fmt::print("{}", (json ? GraphSummaryJson : GraphSummaryText)(summary, compare, options.overflow_check));
+    const std::string text = (json ? GraphSummaryJson : GraphSummaryText)(summary, compare, options.overflow_check);
+    std::fwrite(text.data(), 1, text.size(), stdout);
     return OkStatus();
   };
   Status status = run();

@@ -11,6 +11,7 @@ namespace msprobe {
 namespace {
 
 constexpr size_t kOpsPerBlock = 256;
+constexpr uint64_t kBytesPerBlock = 1 << 20;  // of one dump's text
 constexpr size_t kBlocksAlive = 8;
 constexpr uint64_t kReleaseBytes = 8 << 20;  // pages are given back in pieces of this size
 
@@ -57,11 +58,29 @@ void Count(const OpDiff& diff, CompareCounts* counts) {
   }
 }
 
-StatusOr<Block> MakeBlock(const DumpPair& pair, const RowFormat& format, size_t first, WorkspacePool* pool) {
+/// First op of each block, and the number of ops at the end.
+std::vector<size_t> PlanBlocks(const DumpFile& target, const DumpFile* golden, const MatchPlan* plan) {
+  const std::vector<OpSpan>& ops = target.ops();
+  std::vector<size_t> starts{0};
+  uint64_t mine = 0, theirs = 0;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const bool full = mine >= kBytesPerBlock || theirs >= kBytesPerBlock || i - starts.back() == kOpsPerBlock;
+    if (full) {
+      starts.push_back(i);
+      mine = theirs = 0;
+    }
+    mine += ops[i].length;
+    if (golden && plan->golden_of[i] != kNoOp) theirs += golden->ops()[plan->golden_of[i]].length;
+  }
+  starts.push_back(ops.size());
+  return starts;
+}
+
+StatusOr<Block> MakeBlock(const DumpPair& pair, const RowFormat& format, size_t first, size_t end,
+                          WorkspacePool* pool) {
   Block block;
   std::unique_ptr<Workspace> space = pool->Get();
   const std::vector<OpSpan>& ops = pair.target->ops();
-  const size_t end = std::min(first + kOpsPerBlock, ops.size());
   for (size_t i = first; i < end; ++i) {
     MSP_RETURN_IF_ERROR(DiffOpAt(pair, i, &space->target, &space->golden, &space->diff));
     int stack = -1;
@@ -104,10 +123,11 @@ StatusOr<CompareOutcome> ComparePair(const DumpPair& pair, const RowFormat& form
   WorkspacePool pool;
   PageReleaser target_pages(pair.target->file()), golden_pages(pair.golden->file());
   const size_t ops = pair.target->ops().size();
-  const size_t blocks = (ops + kOpsPerBlock - 1) / kOpsPerBlock;
+  const std::vector<size_t> starts = PlanBlocks(*pair.target, pair.golden.get(), &pair.plan);
+  const size_t blocks = starts.size() - 1;
   outcome.distances.reserve(ops);
   MSP_RETURN_IF_ERROR(ParallelOrdered<Block>(
-      blocks, kBlocksAlive, [&](size_t i) { return MakeBlock(pair, format, i * kOpsPerBlock, &pool); },
+      blocks, kBlocksAlive, [&](size_t i) { return MakeBlock(pair, format, starts[i], starts[i + 1], &pool); },
       [&](size_t i, Block&& block) -> Status {
         if (InterruptRequested()) return Interrupted();  // also when the last blocks are already made
         CompareCounts& c = outcome.counts;
@@ -128,18 +148,19 @@ StatusOr<CompareOutcome> ComparePair(const DumpPair& pair, const RowFormat& form
 
 StatusOr<uint64_t> CountRows(const DumpFile& target) {
   std::atomic<uint64_t> rows = 0;
-  const size_t ops = target.ops().size();
+  const std::vector<size_t> starts = PlanBlocks(target, nullptr, nullptr);
   const auto count = [&](size_t block) -> Status {
     JsonDoc doc;
     std::vector<Item> items;
-    for (size_t i = block * kOpsPerBlock; i < std::min(ops, (block + 1) * kOpsPerBlock); ++i) {
+    for (size_t i = starts[block]; i < starts[block + 1]; ++i) {
       MSP_RETURN_IF_ERROR(target.ParseOp(i, &doc));
+      items.clear();
       FlattenOp(target.ops()[i].name, doc, &items);
+      rows += items.size();
     }
-    rows += items.size();
     return OkStatus();
   };
-  MSP_RETURN_IF_ERROR(ParallelFor((ops + kOpsPerBlock - 1) / kOpsPerBlock, count));
+  MSP_RETURN_IF_ERROR(ParallelFor(starts.size() - 1, count));
   return rows.load();
 }
 

@@ -15,7 +15,7 @@ namespace msprobe {
 /// The formatted rows of a block of ops.
 struct RowBlock {
   std::string bytes;
-  std::vector<uint32_t> row_ends;  // byte behind each row
+  std::vector<uint64_t> row_ends;  // byte behind each row
 };
 
 /// Formats rows; called by several threads at once.
@@ -39,7 +39,8 @@ struct CompareOutcome {
 /// Called now and then with the share of the work that is done, 0 to 1, on the calling thread.
 using Progress = std::function<void(double)>;
 
-/// Compares `pair` and gives the blocks to `take` in the order of the target. Memory is bounded by a few blocks.
+/// Compares `pair` and gives the blocks to `take` in the order of the target. Memory is bounded by a few blocks, each
+/// of some hundred ops or, where ops are long, about a megabyte of the dumps' text.
 StatusOr<CompareOutcome> ComparePair(const DumpPair& pair, const RowFormat& format,
                                      const std::function<Status(RowBlock&&)>& take, const Progress& progress);
 

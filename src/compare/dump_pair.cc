@@ -44,6 +44,14 @@ Status CheckFrameworks(const DumpFile& target, const DumpFile& golden) {
                   std::string(name(golden)) + ": dumps of different frameworks are not compared by this version");
 }
 
+/// Modules (L0) and APIs (L1) have no names in common; mix has both.
+Status CheckLevels(const DumpPair& pair) {
+  const DumpFile &a = *pair.target, &b = *pair.golden;
+  if (pair.plan.matched > 0 || a.level() == b.level()) return OkStatus();
+  return BadInput(a.path() + " is of level \"" + std::string(a.level()) + "\" and " + b.path() + " of level \"" +
+                  std::string(b.level()) + "\", no op is in both: dump both runs with the same level");
+}
+
 Status CheckNotEmpty(const DumpFile& dump) {
   if (!dump.ops().empty()) return OkStatus();
   return BadInput(dump.path() +
@@ -98,6 +106,7 @@ StatusOr<DumpPair> OpenDumpPair(const FilePair& files, bool fuzzy) {
   for (const DumpFile* dump : {pair.target.get(), pair.golden.get()})
     dump->file().Release(0, dump->file().text().size());
   pair.plan = MatchOps(OpNames(*pair.target), OpNames(*pair.golden), match);
+  MSP_RETURN_IF_ERROR(CheckLevels(pair));
   return pair;
 }
 

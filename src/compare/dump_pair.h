@@ -21,8 +21,8 @@ struct DumpPair {
   std::vector<std::string> warnings;  // truncated files
 };
 
-/// Opens and matches; kBadInput when the two cannot be compared (task, checksums on one side only, frameworks), kUsage
-/// for tasks that `compare` does not read.
+/// Opens and matches; kBadInput when the two cannot be compared (task, checksums on one side only, frameworks, levels
+/// that share no op), kUsage for tasks that `compare` does not read.
 StatusOr<DumpPair> OpenDumpPair(const FilePair& files, bool fuzzy);
 
 std::vector<std::string_view> OpNames(const DumpFile& dump);

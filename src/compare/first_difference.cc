@@ -130,10 +130,13 @@ Status Describe(const DumpPair& pair, bool outputs, FirstDifference* out) {
   return OkStatus();
 }
 
-StatusOr<ConstructFile> OpenConstruct(const DumpPair& pair) {
+/// The table does not need construct.json, so a bad one is no reason to lose it.
+ConstructFile OpenConstruct(const DumpPair& pair, std::string* warning) {
   const std::string path = JoinPath(DirName(pair.target->path()), "construct.json");
-  if (!IsRegularFile(path)) return ConstructFile();
-  return ConstructFile::Open(path);
+  if (!IsRegularFile(path)) return {};
+  StatusOr<ConstructFile> file = ConstructFile::Open(path);
+  *warning = file.ok() ? file->truncated : file.status().message() + " (modules are told apart by their names instead)";
+  return file.ok() ? std::move(*file) : ConstructFile();
 }
 
 }  // namespace
@@ -156,7 +159,7 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, const OpDistances& d
   while (i < ops.size() && !Differs(distances[i].input) && !Differs(distances[i].output)) ++i;
   if (i == ops.size()) return out;
   const size_t earliest = i;
-  MSP_ASSIGN_OR_RETURN(const ConstructFile construct, OpenConstruct(pair));
+  const ConstructFile construct = OpenConstruct(pair, &out.warning);
   Containers containers(&construct);
   for (; i < ops.size() && out.first.kind == Kind::kNone; ++i) {
     const OpDistance d = distances[i];

@@ -35,6 +35,7 @@ Status DiffOpAt(const DumpPair& pair, size_t index, JsonDoc* target, JsonDoc* go
 struct Differences {
   FirstDifference first;   // the first op whose own output differs, or why there is none
   FirstDifference source;  // kInput: an earlier difference that came in from outside; kNone otherwise
+  std::string warning;     // construct.json could not be used; the paths of modules were, instead
 };
 
 /// The rule: an op is to blame when its output is further apart than round-off (RowDistance > 1), its inputs are not,

@@ -174,7 +174,8 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode) {
   OpDistance out;
   for (size_t i = 0; i < op.rows_used; ++i) {
     float& side = IsResult(op.target[i].state) ? out.output : out.input;
-    side = std::max(side, static_cast<float>(RowDistance(op, i, mode)));
+    constexpr double kMost = std::numeric_limits<float>::max();
+    side = std::max(side, static_cast<float>(std::min(RowDistance(op, i, mode), kMost)));
   }
   return out;
 }

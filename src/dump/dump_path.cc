@@ -77,6 +77,22 @@ StatusOr<std::vector<StepDir>> StepsOf(const std::string& dir, const std::vector
   return steps;
 }
 
+/// "rank" beside "rank0", or "step1" beside "step01", would be one and the same in every result.
+Status CheckTwins(const DumpPath& path) {
+  const auto twins = [](const std::string& dir, const std::string& a, const std::string& b) {
+    return BadInput(dir + " holds both " + a + " and " + b + ", which have the same number: move one of them away");
+  };
+  for (size_t i = 0; i < path.steps.size(); ++i) {
+    const StepDir& step = path.steps[i];
+    if (i > 0 && step.step == path.steps[i - 1].step) return twins(path.path, path.steps[i - 1].name, step.name);
+    for (size_t k = 1; k < step.ranks.size(); ++k) {
+      const RankDir &a = step.ranks[k - 1], &b = step.ranks[k];
+      if (a.rank && a.rank == b.rank) return twins(step.path, a.name, b.name);
+    }
+  }
+  return OkStatus();
+}
+
 std::string Shown(const std::vector<std::string>& names) {
   if (names.empty()) return "it is empty";
   std::string out = "it holds ";
@@ -90,6 +106,7 @@ std::string Shown(const std::vector<std::string>& names) {
 StatusOr<DumpPath> ResolveDumpPath(const std::string& path) {
   DumpPath out;
   out.path = path;
+  if (path.empty()) return BadInput("the path of a dump is empty: give a dump.json or a dump directory");
   if (!PathExists(path)) return BadInput(path + " does not exist: give a dump.json or a dump directory");
   if (IsRegularFile(path)) return out;
   if (!IsDirectory(path))
@@ -107,6 +124,7 @@ StatusOr<DumpPath> ResolveDumpPath(const std::string& path) {
     const std::string name = NameOf(path);
     out.kind = PathKind::kStep;
     out.steps.push_back({path, name, StepNumber(name).value_or(0), std::move(ranks)});
+    MSP_RETURN_IF_ERROR(CheckTwins(out));
     return out;
   }
   MSP_ASSIGN_OR_RETURN(out.steps, StepsOf(path, names));
@@ -115,6 +133,7 @@ StatusOr<DumpPath> ResolveDumpPath(const std::string& path) {
                     "): expected dump.json, rank*/proc* directories, or step* directories with ranks in them");
   }
   out.kind = PathKind::kDump;
+  MSP_RETURN_IF_ERROR(CheckTwins(out));
   return out;
 }
 

@@ -1,7 +1,5 @@
 #include "dump/json.h"
 
-#include <limits>
-
 #include "dump/json_parser.h"
 #include "dump/members.h"
 
@@ -32,9 +30,10 @@ Status ParseJson(std::string_view text, std::string_view what, JsonDoc* doc, uin
     text.remove_prefix(3);
     base += 3;
   }
-  // A document counts in 32 bits.
-  if (text.size() > std::numeric_limits<uint32_t>::max()) {
-    return BadInput(std::string(what) + " is larger than 4 GB: no op is, check where the file comes from");
+  if (text.size() > kMaxJsonBytes) {
+    return BadInput(std::string(what) + " at byte " + std::to_string(base) + " is " + std::to_string(text.size()) +
+                    " bytes long: nothing in a dump is longer than " + std::to_string(kMaxJsonBytes) +
+                    ", check where the file comes from");
   }
   JsonParser parser(text);
   doc->Populate(parser);

@@ -43,10 +43,12 @@ class JsonDoc : private JsonPool, public rapidjson::Document {
 };
 
 /// Bare NaN and Infinity are accepted, because healthy dumps hold them, and so are trailing commas; the parser does not
-/// recurse and refuses deeper nesting than kMaxJsonDepth. Numbers are read exactly; beyond double they are 0 or
-/// infinite, as in Python. `what` names the text in errors; `base` is where `text` starts in its file, so that the byte
-/// in the error is the file's. A byte order mark is skipped.
+/// recurse and refuses deeper nesting than kMaxJsonDepth, and texts longer than kMaxJsonBytes (values need up to 16
+/// times the memory of their text). Numbers are read exactly; beyond double they are 0 or infinite, as in Python. Bytes
+/// of strings that are not UTF-8 become U+FFFD. `what` names the text in errors; `base` is where `text` starts in its
+/// file, so that the byte in the error is the file's. A byte order mark is skipped.
 inline constexpr int kMaxJsonDepth = 400;
+inline constexpr uint64_t kMaxJsonBytes = uint64_t{128} << 20;
 Status ParseJson(std::string_view text, std::string_view what, JsonDoc* doc, uint64_t base = 0);
 
 inline std::string_view Text(const JsonValue& v) { return {v.GetString(), v.GetStringLength()}; }

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <limits>
 
+#include "base/text.h"
+
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
@@ -222,7 +224,7 @@ bool JsonParser::String(std::string_view* text) {
   if (p_ < end_ && *p_ == '"') {
     *text = {start, static_cast<size_t>(p_ - start)};
     ++p_;
-    return true;
+    return MakeUtf8(text);
   }
   scratch_.clear();
   for (;;) {
@@ -236,6 +238,13 @@ bool JsonParser::String(std::string_view* text) {
     p_ = FindSpecial(p_, end_);
   }
   ++p_;
+  *text = scratch_;
+  return MakeUtf8(text);
+}
+
+bool JsonParser::MakeUtf8(std::string_view* text) {
+  if (IsUtf8(*text)) return true;
+  scratch_ = ToUtf8(*text);
   *text = scratch_;
   return true;
 }

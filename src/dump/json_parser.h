@@ -35,6 +35,8 @@ class JsonParser {
   bool Float(rapidjson::Document& out, const char* start);
   bool String(std::string_view* text);
   bool Escape();
+  /// Tables, databases and pages only take UTF-8.
+  bool MakeUtf8(std::string_view* text);
   bool Hex4(unsigned* code);
   bool Key(rapidjson::Document& out);
   /// After a value: the comma and what follows, or the closes.

@@ -33,6 +33,7 @@ MemberScanner::Step MemberScanner::NextKey(Member* m) {
   const size_t end = FindStringEnd(text_, start, &m->escaped);
   if (end == kNoEnd) return Step::kTruncated;
   m->key = text_.substr(start, end - start);
+  m->escaped = m->escaped || !IsUtf8(m->key);
   pos_ = SkipSpace(text_, end + 1);
   if (pos_ == text_.size()) return Step::kTruncated;
   if (text_[pos_] != ':') return Bad("':'");

@@ -14,7 +14,7 @@ namespace msprobe {
 /// One member: its key as it stands between the quotes, and where its value stands.
 struct Member {
   std::string_view key;
-  bool escaped = false;  // the key holds escapes: see UnescapeKey
+  bool escaped = false;  // the key holds escapes or is not UTF-8: see UnescapeKey
   size_t begin = 0, end = 0;
 };
 

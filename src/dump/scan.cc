@@ -147,14 +147,15 @@ size_t SkipSpace(std::string_view text, size_t pos) {
 
 size_t FindStringEnd(std::string_view text, size_t pos, bool* escaped) {
   *escaped = false;
-  for (;;) {
-    const size_t quote = text.find('"', pos);
+  // The quote is looked for again only when it turned out to be escaped: a string full of backslashes stays linear.
+  for (size_t quote = text.find('"', pos);;) {
     const std::string_view part = text.substr(pos, quote == std::string_view::npos ? quote : quote - pos);
     const size_t slash = part.find('\\');
     if (slash == std::string_view::npos) return quote == std::string_view::npos ? kNoEnd : quote;
     *escaped = true;
     pos += slash + 2;
     if (pos > text.size()) return kNoEnd;
+    if (quote != std::string_view::npos && pos > quote) quote = text.find('"', pos);
   }
 }
 

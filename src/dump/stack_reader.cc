@@ -2,6 +2,7 @@
 #include <charconv>
 #include <limits>
 
+#include "base/text.h"
 #include "dump/members.h"
 #include "dump/reader.h"
 #include "dump/scan.h"
@@ -136,7 +137,7 @@ StatusOr<ConstructFile> ConstructFile::Open(const std::string& path) {
       return OkStatus();
     }
     ConstructEntry entry{std::string(key), {}, 0};
-    const bool plain = text.size() >= 2 && text[0] == '"' && text.find('\\') == std::string_view::npos;
+    const bool plain = text.size() >= 2 && text[0] == '"' && text.find('\\') == std::string_view::npos && IsUtf8(text);
     if (plain) {
       entry.parent = text.substr(1, text.size() - 2);
     } else if (text != "null") {

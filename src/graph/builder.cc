@@ -139,6 +139,7 @@ StatusOr<RankFiles> OpenRank(const std::string& dir) {
   std::optional<DumpFile> dump;
   std::optional<StackFile> stack;
   std::optional<ConstructFile> construct;
+  const std::string stack_path = JoinPath(dir, "stack.json");
   MSP_RETURN_IF_ERROR(ParallelFor(3, [&](size_t i) -> Status {
     if (i == 0) {
       MSP_ASSIGN_OR_RETURN(auto file, ConstructFile::Open(JoinPath(dir, "construct.json")));
@@ -146,9 +147,11 @@ StatusOr<RankFiles> OpenRank(const std::string& dir) {
     } else if (i == 1) {
       MSP_ASSIGN_OR_RETURN(auto file, DumpFile::Open(JoinPath(dir, "dump.json")));
       dump.emplace(std::move(file));
-    } else {
-      MSP_ASSIGN_OR_RETURN(auto file, StackFile::Open(JoinPath(dir, "stack.json")));
+    } else if (PathExists(stack_path)) {
+      MSP_ASSIGN_OR_RETURN(auto file, StackFile::Open(stack_path));
       stack.emplace(std::move(file));
+    } else {
+      stack.emplace();
     }
     return OkStatus();
   }));
@@ -157,7 +160,10 @@ StatusOr<RankFiles> OpenRank(const std::string& dir) {
         JoinPath(dir, "construct.json") +
         " holds no model structure: a graph needs a dump at level L0 or mix, so dump again with one of them");
   }
-  RankFiles files{dir, std::move(*dump), std::move(*stack), std::move(*construct), std::nullopt};
+  RankFiles files{dir, std::move(*dump), std::move(*stack), std::move(*construct), std::nullopt, {}};
+  if (!PathExists(stack_path)) {
+    files.warning = stack_path + " does not exist: nodes have no stack, recomputed modules stay at the top level";
+  }
   files.data_dir = DataDir(dir, files.dump);
   return files;
 }
@@ -297,6 +303,26 @@ void AddParameterGrads(const RankFiles& files, NodeGraph* graph) {
   }
 }
 
+namespace {
+
+/// Each row lists the ancestors of its partner, so the size of a result grows with the depth of the graph.
+Status CheckDepth(const RankGraph& rank) {
+  constexpr uint32_t kMostLevels = 1000;  // Python's own limit of nested calls
+  const NodeGraph& graph = rank.graph;
+  std::vector<uint32_t> level(graph.nodes.size(), 0);
+  for (auto it = graph.order.rbegin(); it != graph.order.rend(); ++it) {
+    const Node& node = graph.nodes[*it];
+    if (node.parent != kNoIndex) level[*it] = level[node.parent] + 1;
+    if (level[*it] <= kMostLevels) continue;
+    return BadInput(JoinPath(rank.files.dir, "construct.json") + " nests modules more than " +
+                    std::to_string(kMostLevels) +
+                    " levels deep: no model does, check that the file belongs to the dump");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
 StatusOr<RankGraph> BuildRankGraph(const std::string& dir) {
   MSP_ASSIGN_OR_RETURN(RankFiles files, OpenRank(dir));
   RankGraph out{std::move(files), NodeGraph(), 0};
@@ -307,6 +333,7 @@ StatusOr<RankGraph> BuildRankGraph(const std::string& dir) {
   CollectRootApis(&out.graph);
   AddParameterGrads(out.files, &out.graph);
   out.graph.Sort();
+  MSP_RETURN_IF_ERROR(CheckDepth(out));
   return out;
 }
 

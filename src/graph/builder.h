@@ -17,6 +17,7 @@ struct RankFiles {
   ConstructFile construct;
   /// Where the tensors of the dump are; nothing when the dump says null.
   std::optional<std::string> data_dir;
+  std::string warning;  // what the graph lacks because a file is absent
 };
 
 struct RankGraph {
@@ -25,8 +26,8 @@ struct RankGraph {
   size_t orphans = 0;  // nodes whose parent has no line in construct.json; they hang under the root
 };
 
-/// Opens dump.json, stack.json and construct.json of a rank directory. kBadInput when one is missing or no model
-/// structure was recorded.
+/// Opens dump.json, construct.json and, when it is there, stack.json of a rank directory. kBadInput when one of the
+/// first two is missing or no model structure was recorded.
 StatusOr<RankFiles> OpenRank(const std::string& dir);
 
 /// Hierarchy: parents (with the repairs for backward nodes, in-place operators and recomputation), collections of the

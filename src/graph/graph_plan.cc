@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/file.h"
 #include "base/text.h"
 #include "dump/reader.h"
@@ -55,7 +58,10 @@ Status AddStep(const StepDir& npu, const StepDir* bench, int step, GraphPlan* pl
         fmt::format("{} and {} have no rank in common: compare dumps of the same ranks", npu.path, bench->path));
   }
   if (!left.empty()) plan->warnings.push_back(fmt::format("{} has no {}: left out", bench->path, left));
-  if (plan->ranks.empty()) plan->ranks = std::move(ranks);
+  // The page offers these ranks for every step.
+  std::vector<int> all;
+  std::set_union(plan->ranks.begin(), plan->ranks.end(), ranks.begin(), ranks.end(), std::back_inserter(all));
+  plan->ranks = std::move(all);
   return OkStatus();
 }
 

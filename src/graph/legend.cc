@@ -44,11 +44,11 @@ std::string Entry(const char* colour, const char* range, const char* text, const
 
 }  // namespace
 
-std::string NodeColorsJson(CompareMode mode) {
-  const bool md5 = mode == CompareMode::kMd5;
-  const char* text = mode == CompareMode::kTensor ? kTensorText : kSummaryText;
+std::string NodeColorsJson(GraphMode mode) {
+  const bool md5 = mode == GraphMode::kMd5;
+  const char* text = mode == GraphMode::kTensor ? kTensorText : kSummaryText;
   std::string out = "{";
-  if (mode != CompareMode::kStructure) {
+  if (mode != GraphMode::kStructure) {
     out += Entry("#FFFCF3", "0, 0.3", md5 ? kSameChecksum : text, "pass") + ", ";
     out += Entry("#FFDC7F", "0.3, 0.6", md5 ? kOtherChecksum : text, "warning") + ", ";
     out += Entry("#FF704D", "0.6, 1", md5 ? kOtherChecksum : text, "error") + ", ";
@@ -56,12 +56,12 @@ std::string NodeColorsJson(CompareMode mode) {
   return out + Entry("#C7C7C7", "", kUnmatchedText, "unmatched node") + "}";
 }
 
-std::string ToolTipJson(CompareMode mode) {
-  if (mode == CompareMode::kSummary) {
+std::string ToolTipJson(GraphMode mode) {
+  if (mode == GraphMode::kSummary) {
     return fmt::format("{{\"Max diff\": \"{}\", \"Min diff\": \"{}\", \"Mean diff\": \"{}\", \"L2norm diff\": \"{}\"}}",
                        kMaxTip, kMinTip, kMeanTip, kNormTip);
   }
-  if (mode == CompareMode::kMd5) return fmt::format("{{\"md5\": \"{}\"}}", kChecksumTip);
+  if (mode == GraphMode::kMd5) return fmt::format("{{\"md5\": \"{}\"}}", kChecksumTip);
   return "{\"Cosine\": \"\", \"EucDist\": \"\", \"MaxAbsErr\": \"\", \"MaxRelativeErr\": \"\", "
          "\"One Thousandth Err Ratio\": \"\", \"Five Thousandths Err Ratio\": \"\"}";
 }

@@ -8,7 +8,7 @@
 namespace msprobe {
 
 /// tb_config.node_colors and tb_config.tool_tip of a comparison, as JSON.
-std::string NodeColorsJson(CompareMode mode);
-std::string ToolTipJson(CompareMode mode);
+std::string NodeColorsJson(GraphMode mode);
+std::string ToolTipJson(GraphMode mode);
 
 }  // namespace msprobe

@@ -1,6 +1,8 @@
 #include "graph/matcher.h"
 
+#include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "base/text.h"
 
@@ -108,7 +110,7 @@ std::string NameWithoutCounts(std::string_view name) {
 }
 
 int NumberMicroSteps(std::optional<int> recorded, NodeGraph* npu, NodeGraph* bench) {
-  if (recorded) return *recorded + 1;
+  if (recorded) return std::clamp(*recorded, 0, std::numeric_limits<int>::max() - 1) + 1;
   int step = 0;
   bool backward_seen = false;
   for (uint32_t id : npu->nodes[0].children) {

@@ -58,8 +58,8 @@ void AppendDiff(std::string& out, const Difference& d) {
   out += '"';
 }
 
-void AppendVerdict(std::string& out, const Row& row, CompareMode mode) {
-  if (mode == CompareMode::kSummary) {
+void AppendVerdict(std::string& out, const Row& row, GraphMode mode) {
+  if (mode == GraphMode::kSummary) {
     AppendLiteralKey(out, "Max diff"), AppendDiff(out, row.max);
     AppendLiteralKey(out, "Min diff"), AppendDiff(out, row.min);
     AppendLiteralKey(out, "Mean diff"), AppendDiff(out, row.mean);
@@ -69,13 +69,13 @@ void AppendVerdict(std::string& out, const Row& row, CompareMode mode) {
     AppendLiteralKey(out, "MeanRelativeErr"), AppendPercent(out, row.mean.relative);
     AppendLiteralKey(out, "NormRelativeErr"), AppendPercent(out, row.norm.relative);
   }
-  if (mode == CompareMode::kMd5) {
+  if (mode == GraphMode::kMd5) {
     AppendLiteralKey(out, "Result");
     AppendField(out, Value::Of(LevelName(row.level)));
   }
   AppendLiteralKey(out, "Requires_grad Consistent");
   out += row.same_requires_grad ? "\"True\"" : "\"False\"";
-  if (mode == CompareMode::kSummary) {
+  if (mode == GraphMode::kSummary) {
     AppendLiteralKey(out, "Result");
     AppendField(out, Value::Of(LevelName(row.level)));
   }
@@ -111,7 +111,7 @@ void AppendGroup(std::string& out, const Param& p, bool is_batch) {
   out += '}';
 }
 
-void AppendParam(std::string& out, const Param& p, const Row* row, CompareMode mode, bool keep_md5, bool is_batch) {
+void AppendParam(std::string& out, const Param& p, const Row* row, GraphMode mode, bool keep_md5, bool is_batch) {
   AppendJsonString(out, p.name);
   out += ": ";
   if (IsGroup(p)) return AppendGroup(out, p, is_batch);
@@ -131,7 +131,7 @@ void AppendParam(std::string& out, const Param& p, const Row* row, CompareMode m
 
 class RowMaker {
  public:
-  RowMaker(const GraphSide& side, const GraphSide* bench, const RowOptions& options, Scratch* scratch, RowBlock* block)
+  RowMaker(const GraphSide& side, const GraphSide* bench, const RowOptions& options, Scratch* scratch, NodeBlock* block)
       : side_(side), bench_(bench), options_(options), s_(*scratch), block_(*block), out_(block->rows.text) {}
 
   Status Add(uint32_t node_index, uint32_t order) {
@@ -216,7 +216,7 @@ class RowMaker {
   }
 
   NodeRows::Span PutParams(const Node& node, bool output) {
-    const bool keep_md5 = options_.compare && options_.mode == CompareMode::kMd5;
+    const bool keep_md5 = options_.compare && options_.mode == GraphMode::kMd5;
     const bool is_batch = Contains(node.name, "batch_isend_irecv");
     TextWriter w(&out_);
     out_ += '{';
@@ -248,7 +248,7 @@ class RowMaker {
   const GraphSide* bench_;
   const RowOptions& options_;
   Scratch& s_;
-  RowBlock& block_;
+  NodeBlock& block_;
   std::string& out_;
   const std::string graph_id_ = side_.key.id();
 };
@@ -280,10 +280,10 @@ std::string StackJson(const RankGraph& rank, uint32_t stack) {
   return out + "]";
 }
 
-StatusOr<RowBlock> MakeRows(const GraphSide& side, const GraphSide* bench, const RowOptions& options, size_t begin,
-                            size_t end) {
+StatusOr<NodeBlock> MakeRows(const GraphSide& side, const GraphSide* bench, const RowOptions& options, size_t begin,
+                             size_t end) {
   thread_local Scratch scratch;
-  RowBlock block;
+  NodeBlock block;
   RowMaker maker(side, bench, options, &scratch, &block);
   for (size_t i = begin; i < end; ++i) {
     MSP_RETURN_IF_ERROR(maker.Add(side.rank->graph.order[i], static_cast<uint32_t>(i)));

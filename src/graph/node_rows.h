@@ -25,19 +25,19 @@ void NumberStacks(GraphSide* side);
 std::string StackJson(const RankGraph& rank, uint32_t stack);
 
 struct RowOptions {
-  CompareMode mode = CompareMode::kSummary;
+  GraphMode mode = GraphMode::kSummary;
   bool compare = false;
   bool overflow_check = false;
 };
 
 /// A block of rows with the communication calls among them; their row ids are positions in the block.
-struct RowBlock {
+struct NodeBlock {
   NodeRows rows;
   std::vector<CommCall> calls;
 };
 
 /// Rows of order[begin, end) of `side`. With `bench` (the golden side) every matched node is compared.
-StatusOr<RowBlock> MakeRows(const GraphSide& side, const GraphSide* bench, const RowOptions& options, size_t begin,
-                            size_t end);
+StatusOr<NodeBlock> MakeRows(const GraphSide& side, const GraphSide* bench, const RowOptions& options, size_t begin,
+                             size_t end);
 
 }  // namespace msprobe

@@ -107,8 +107,8 @@ size_t ParamList::Known(std::string_view name, bool output) {
       if (same(i)) return i;
     return count_;
   }
-  for (size_t i = seen_.empty() ? 0 : count_ - 1; i < count_; ++i) {
-    seen_.emplace(std::hash<std::string_view>()(params_[i].name), i);
+  for (; indexed_ < count_; ++indexed_) {
+    seen_.emplace(std::hash<std::string_view>()(params_[indexed_].name), indexed_);
   }
   const auto [begin, end] = seen_.equal_range(std::hash<std::string_view>()(name));
   for (auto it = begin; it != end; ++it)

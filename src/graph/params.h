@@ -35,6 +35,7 @@ class ParamList {
     count_ = 0;
     texts_.clear();
     seen_.clear();
+    indexed_ = 0;
   }
   size_t size() const { return count_; }
   const Param& operator[](size_t i) const { return params_[i]; }
@@ -51,6 +52,7 @@ class ParamList {
   std::vector<Param> params_;
   size_t count_ = 0;
   std::unordered_multimap<size_t, size_t> seen_;  // hash of the name, for nodes with many parameters
+  size_t indexed_ = 0;                            // parameters below are in seen_
   std::deque<std::string> texts_;
   std::vector<Item> items_;
   std::string name_;

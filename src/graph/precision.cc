@@ -164,7 +164,7 @@ void CheckRelativeGrowth(const Sides& sides) {
 
 }  // namespace
 
-std::string_view ModeName(CompareMode mode) {
+std::string_view ModeName(GraphMode mode) {
   static constexpr std::array<std::string_view, 4> kNames{"summary", "md5", "all", "structure"};
   return kNames[static_cast<size_t>(mode)];
 }
@@ -200,9 +200,9 @@ Difference Subtract(const Value& target, const Value& golden) {
   return out;
 }
 
-void CompareParams(CompareMode mode, const ParamList& npu, const ParamList& bench, std::vector<Row>* rows) {
+void CompareParams(GraphMode mode, const ParamList& npu, const ParamList& bench, std::vector<Row>* rows) {
   rows->clear();
-  if (mode != CompareMode::kSummary && mode != CompareMode::kMd5) return;
+  if (mode != GraphMode::kSummary && mode != GraphMode::kMd5) return;
   static const Value kBlank = Value::Of(std::string_view(" "));
   for (int group = 0; group < 4; ++group) {
     size_t next = 0;  // candidate on the golden side
@@ -217,7 +217,7 @@ void CompareParams(CompareMode mode, const ParamList& npu, const ParamList& benc
       }
       row.bench = &bench[next++];
       row.same_requires_grad = SameValue(row.npu->requires_grad, row.bench->requires_grad);
-      if (mode != CompareMode::kSummary) continue;
+      if (mode != GraphMode::kSummary) continue;
       row.max = Subtract(row.npu->max, row.bench->max);
       row.min = Subtract(row.npu->min, row.bench->min);
       row.mean = Subtract(row.npu->mean, row.bench->mean);
@@ -226,7 +226,7 @@ void CompareParams(CompareMode mode, const ParamList& npu, const ParamList& benc
   }
 }
 
-Level JudgeNode(CompareMode mode, std::string_view node, std::vector<Row>* rows) {
+Level JudgeNode(GraphMode mode, std::string_view node, std::vector<Row>* rows) {
   Sides sides;
   for (Row& row : *rows) (row.npu->is_output() ? sides.out : sides.in).push_back(&row);
   const std::string_view api = sides.in.empty() ? std::string_view() : Segment(sides.in[0]->npu->name, 1);
@@ -236,7 +236,7 @@ Level JudgeNode(CompareMode mode, std::string_view node, std::vector<Row>* rows)
     if (!outputs_only) std::for_each(sides.in.begin(), sides.in.end(), check);
     std::for_each(sides.out.begin(), sides.out.end(), check);
   };
-  if (mode == CompareMode::kMd5) {
+  if (mode == GraphMode::kMd5) {
     each(CheckChecksum);
   } else {
     each(CheckInfNan);

@@ -9,8 +9,8 @@
 
 namespace msprobe {
 
-enum class CompareMode : uint8_t { kSummary = 0, kMd5 = 1, kTensor = 2, kStructure = 3 };
-std::string_view ModeName(CompareMode mode);  // "summary", "md5", "all", "structure"
+enum class GraphMode : uint8_t { kSummary = 0, kMd5 = 1, kTensor = 2, kStructure = 3 };
+std::string_view ModeName(GraphMode mode);  // "summary", "md5", "all", "structure"
 
 enum class Level : uint8_t { kPass, kWarning, kError };
 std::string_view LevelName(Level level);
@@ -37,9 +37,9 @@ struct Row {
 
 /// Rows in the order inputs, weights, outputs, gradients; partners are found by position within each of them. Only
 /// summary and md5 mode have rows.
-void CompareParams(CompareMode mode, const ParamList& npu, const ParamList& bench, std::vector<Row>* rows);
+void CompareParams(GraphMode mode, const ParamList& npu, const ParamList& bench, std::vector<Row>* rows);
 
 /// The verdict of a node and of each of its rows. `node` decides about calls whose results are undefined.
-Level JudgeNode(CompareMode mode, std::string_view node, std::vector<Row>* rows);
+Level JudgeNode(GraphMode mode, std::string_view node, std::vector<Row>* rows);
 
 }  // namespace msprobe

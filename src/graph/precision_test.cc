@@ -11,7 +11,7 @@ namespace {
 class Pair {
  public:
   Pair(const std::string& npu, const std::string& bench, std::string_view node = "Torch.x.0.forward",
-       CompareMode mode = CompareMode::kSummary) {
+       GraphMode mode = GraphMode::kSummary) {
     EXPECT_TRUE(ParseJson(npu, "test", &npu_doc_).ok());
     EXPECT_TRUE(ParseJson(bench, "test", &bench_doc_).ok());
     npu_.Read(node, npu_doc_);
@@ -122,12 +122,12 @@ TEST(Verdict, Checksums) {
            "\"}";
   };
   const auto judge = [&](const std::string& a, const std::string& b, const char* node = "Torch.x.0.forward") {
-    return Pair(Op(tensor(a), ""), Op(tensor(b), ""), node, CompareMode::kMd5).level();
+    return Pair(Op(tensor(a), ""), Op(tensor(b), ""), node, GraphMode::kMd5).level();
   };
   EXPECT_EQ(judge("aa", "aa"), Level::kPass);
   EXPECT_EQ(judge("aa", "bb"), Level::kError);
   EXPECT_EQ(judge("aa", "N/A"), Level::kWarning);
-  EXPECT_EQ(Pair(Op(tensor("aa"), ""), Op("", ""), "Torch.x.0.forward", CompareMode::kMd5).level(), Level::kWarning);
+  EXPECT_EQ(Pair(Op(tensor("aa"), ""), Op("", ""), "Torch.x.0.forward", GraphMode::kMd5).level(), Level::kWarning);
   EXPECT_EQ(judge("aa", "bb", "Torch.empty.0.forward"), Level::kPass) << "uninitialised memory is never wrong";
 }
 

@@ -141,7 +141,7 @@ void RepairRecompute(const RankFiles& files, NodeGraph* graph) {
     if (const auto it = originals.find(prefix); it != originals.end()) it->second.push_back(id);
   }
   std::unordered_map<std::string_view, size_t> next[2];  // how many originals each direction has used
-  std::vector<uint32_t> moved;
+  std::unordered_set<uint32_t> moved;
   const std::vector<uint32_t> top = graph->nodes[0].children;
   for (size_t i : found) {
     const uint32_t id = top[i];
@@ -157,10 +157,10 @@ void RepairRecompute(const RankFiles& files, NodeGraph* graph) {
     const uint32_t up = graph->Find(turned.empty() ? up_name : std::string_view(turned));
     if (up == kNoIndex || up == id || IsAncestor(*graph, id, up)) continue;
     graph->SetParent(id, up);
-    moved.push_back(id);
+    moved.insert(id);
   }
   auto& children = graph->nodes[0].children;
-  std::erase_if(children, [&](uint32_t id) { return std::find(moved.begin(), moved.end(), id) != moved.end(); });
+  std::erase_if(children, [&](uint32_t id) { return moved.contains(id); });
 }
 
 }  // namespace msprobe

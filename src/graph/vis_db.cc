@@ -45,10 +45,6 @@ constexpr int kProgressOps = 100000;  // virtual machine steps between two looks
 
 std::string List(const std::vector<int>& v) { return fmt::format("[{}]", fmt::join(v, ", ")); }
 
-void BindText(sqlite3_stmt* s, int column, std::string_view text) {
-  sqlite3_bind_text(s, column, text.data() ? text.data() : "", static_cast<int>(text.size()), SQLITE_STATIC);
-}
-
 }  // namespace
 
 StatusOr<std::unique_ptr<VisDb>> VisDb::Create(const std::string& path) {
@@ -58,6 +54,12 @@ StatusOr<std::unique_ptr<VisDb>> VisDb::Create(const std::string& path) {
 }
 
 VisDb::~VisDb() { Close(); }
+
+void VisDb::BindText(sqlite3_stmt* s, int column, std::string_view text) {
+  const int rc =
+      sqlite3_bind_text64(s, column, text.data() ? text.data() : "", text.size(), SQLITE_STATIC, SQLITE_UTF8);
+  if (rc != SQLITE_OK) unbound_ = text.size();
+}
 
 void VisDb::Close() {
   for (sqlite3_stmt** s : {&node_, &stack_, &link_}) {
@@ -101,6 +103,10 @@ Status VisDb::Prepare(const char* sql, sqlite3_stmt** statement) {
 }
 
 Status VisDb::Step(sqlite3_stmt* statement) {
+  if (unbound_ > 0) {
+    return BadInput(fmt::format("a node of the graph needs a text of {} bytes, more than {} can hold: check the dump",
+                                unbound_, path_));
+  }
   const int rc = sqlite3_step(statement);
   if (rc != SQLITE_DONE) {
     Status error = Error("adding rows");
@@ -194,7 +200,9 @@ Status VisDb::Finish() {
     if (sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) return Error("building its indexes");
   }
   Close();
-  return temp_.Commit();
+  MSP_RETURN_IF_ERROR(temp_.CommitResult());
+  path_ = temp_.final_path();
+  return OkStatus();
 }
 
 }  // namespace msprobe

@@ -66,12 +66,15 @@ class VisDb {
   Status SetCommunication(int64_t row_id, const std::string& json);
   Status Finish();
   int64_t rows() const { return rows_; }
+  /// Where the file is after Finish(): another name when a result with that one was there already.
+  const std::string& path() const { return path_; }
 
  private:
   explicit VisDb(const std::string& path) : path_(path), temp_(path) {}
   Status Open();
   Status Exec(const char* sql);
   Status Prepare(const char* sql, sqlite3_stmt** statement);
+  void BindText(sqlite3_stmt* statement, int column, std::string_view text);
   Status Step(sqlite3_stmt* statement);
   Status Error(const char* what);
   void Close();
@@ -81,6 +84,7 @@ class VisDb {
   sqlite3* db_ = nullptr;
   sqlite3_stmt *node_ = nullptr, *stack_ = nullptr, *link_ = nullptr;
   int64_t rows_ = 0;
+  size_t unbound_ = 0;  // length of a text that was too long to bind
 };
 
 }  // namespace msprobe

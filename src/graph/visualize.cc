@@ -22,11 +22,11 @@ constexpr size_t kBlocksInFlight = 32;
 
 struct LoadedPair {
   std::unique_ptr<RankGraph> npu, bench;
-  CompareMode mode = CompareMode::kSummary;
+  GraphMode mode = GraphMode::kSummary;
   int micro_steps = 1;
 };
 
-StatusOr<CompareMode> ModeOf(const DumpFile& dump, const DumpFile& other) {
+StatusOr<GraphMode> ModeOf(const DumpFile& dump, const DumpFile& other) {
   if (dump.task() != other.task()) {
     return BadInput(fmt::format("{} was dumped with task {}, but {} with task {}: compare dumps of the same task",
                                 dump.path(), dump.task(), other.path(), other.task()));
@@ -37,7 +37,7 @@ StatusOr<CompareMode> ModeOf(const DumpFile& dump, const DumpFile& other) {
                     "task statistics",
                     dump.path()));
   }
-  if (dump.task() == "structure") return CompareMode::kStructure;
+  if (dump.task() == "structure") return GraphMode::kStructure;
   if (dump.task() != "statistics") {
     return BadInput(
         fmt::format("{} was dumped with task \"{}\": graphs are compared for tasks statistics and structure",
@@ -50,7 +50,7 @@ StatusOr<CompareMode> ModeOf(const DumpFile& dump, const DumpFile& other) {
         fmt::format("only {} has checksums (md5), {} has none: compare two dumps with the same summary_mode",
                     sums ? dump.path() : other.path(), sums ? other.path() : dump.path()));
   }
-  return sums ? CompareMode::kMd5 : CompareMode::kSummary;
+  return sums ? GraphMode::kMd5 : GraphMode::kSummary;
 }
 
 Status CheckFrameworks(const DumpFile& a, const DumpFile& b) {
@@ -76,7 +76,14 @@ class Visualizer {
     for (done_ = 0; done_ < plan_.pairs.size(); ++done_) {
       const GraphPair& pair = plan_.pairs[done_];
       MSP_ASSIGN_OR_RETURN(LoadedPair loaded, Load(pair));
+      if (db_ && plan_.compare && loaded.mode != first_mode_) {
+        return BadInput(
+            fmt::format("{} is a dump of another kind ({}) than the ranks before it ({}): dump all ranks the "
+                        "same way, or give a single rank",
+                        pair.npu_dir, ModeName(loaded.mode), ModeName(first_mode_)));
+      }
       if (!db_) {  // not before the first input has proved good
+        first_mode_ = loaded.mode;
         MSP_ASSIGN_OR_RETURN(db_, VisDb::Create(summary_.file));
         MSP_RETURN_IF_ERROR(db_->SetConfig(Config(loaded)));
       }
@@ -86,6 +93,7 @@ class Visualizer {
     }
     Progress(98);
     MSP_RETURN_IF_ERROR(db_->Finish());
+    summary_.file = db_->path();
     struct stat st {};
     if (stat(summary_.file.c_str(), &st) == 0) summary_.bytes = static_cast<uint64_t>(st.st_size);
     summary_.graphs = plan_.pairs.size();
@@ -110,7 +118,11 @@ class Visualizer {
     }));
     for (const RankGraph* rank : {out.npu.get(), out.bench.get()}) {
       if (!rank) continue;
-      if (!rank->files.dump.truncated().empty()) Warn(rank->files.dump.truncated());
+      const RankFiles& files = rank->files;
+      for (const std::string& text :
+           {files.dump.truncated(), files.stack.truncated(), files.construct.truncated, files.warning}) {
+        if (!text.empty()) Warn(text);
+      }
       if (rank->orphans > 0) {
         Warn(fmt::format("{}: {} nodes name a parent that was not recorded; they are shown at the top level",
                          rank->files.dir, rank->orphans));
@@ -167,7 +179,7 @@ class Visualizer {
     const auto make = [&](size_t i) {
       return MakeRows(side, bench, options, i * kBlockNodes, std::min((i + 1) * kBlockNodes, graph.order.size()));
     };
-    const auto take = [&](size_t i, RowBlock&& block) -> Status {
+    const auto take = [&](size_t i, NodeBlock&& block) -> Status {
       const int64_t first_row = db_->rows() + 1;
       for (NodeRows::Row& row : block.rows.rows) {
         if (bench && row.type == NodeType::kCollection) row.precision = WorstOf(graph, row.node, precision);
@@ -182,7 +194,7 @@ class Visualizer {
       ReportProgress(second, i, blocks);
       return OkStatus();
     };
-    MSP_RETURN_IF_ERROR(ParallelOrdered<RowBlock>(blocks, kBlocksInFlight, make, take));
+    MSP_RETURN_IF_ERROR(ParallelOrdered<NodeBlock>(blocks, kBlocksInFlight, make, take));
     for (size_t i = 0; i < side.stack_ids.size(); ++i) {
       MSP_RETURN_IF_ERROR(
           db_->AddStack(fmt::format("{}_{}", side.key.id(), i), StackJson(*side.rank, side.stack_ids[i])));
@@ -239,6 +251,7 @@ class Visualizer {
   GraphPlan plan_;
   GraphSummary summary_;
   std::unique_ptr<VisDb> db_;
+  GraphMode first_mode_ = GraphMode::kSummary;
   std::array<std::vector<RankCalls>, 2> calls_;  // of the current step: NPU, Bench
   size_t done_ = 0;
 };
@@ -248,7 +261,7 @@ class Visualizer {
 StatusOr<GraphSummary> VisualizeGraph(const GraphOptions& options) { return Visualizer(options).Run(); }
 
 std::string GraphSummaryText(const GraphSummary& s, bool compare, bool overflow_check) {
-  std::string out = fmt::format("graph: {} ({:.1f} MB)\n", s.file, static_cast<double>(s.bytes) / 1e6);
+  std::string out = fmt::format("graph: {} ({:.1f} MB)\n", OneLine(s.file), static_cast<double>(s.bytes) / 1e6);
   out += fmt::format("nodes: {} target", s.npu_nodes);
   if (compare) out += fmt::format(", {} golden", s.bench_nodes);
   out += fmt::format(" in {} graph{}\n", s.graphs, s.graphs == 1 ? "" : "s");
@@ -262,7 +275,7 @@ std::string GraphSummaryText(const GraphSummary& s, bool compare, bool overflow_
   }
   if (s.links > 0) out += fmt::format("communication: {} calls linked across ranks\n", s.links);
   if (s.first_error) {
-    out += fmt::format("first error: {} (step {}, rank {})\n", s.first_error->node, s.first_error->step,
+    out += fmt::format("first error: {} (step {}, rank {})\n", OneLine(s.first_error->node), s.first_error->step,
                        s.first_error->rank);
   }
   return out;

@@ -128,6 +128,10 @@ StatusOr<PathPlan> PlanPaths(const std::string& target, const std::string& golde
     return plan;
   }
   plan.debug = !HasDump(t);
+  if (plan.debug == HasDump(g)) {
+    return BadInput((plan.debug ? target : golden) + " holds no dump.json but " + (plan.debug ? golden : target) +
+                    " does: compare dump.json with dump.json, debug.json with debug.json");
+  }
   PairSteps(t, g, &plan);
   if (plan.pairs.empty()) {
     return BadInput("no rank of " + target + " has a partner in " + golden +

@@ -12,8 +12,7 @@
 namespace msprobe {
 namespace {
 
-/// Bytes that need a look: what makes csv quote a field, ';', and what can start a formula (or a full-width form of
-/// it).
+/// Bytes that need a look: what makes csv quote a field, and ';'.
 constexpr std::array<bool, 256> MakeSpecial() {
   std::array<bool, 256> out{};
   for (const char c : {',', '"', '\r', '\n', ';'}) out[static_cast<unsigned char>(c)] = true;
@@ -23,7 +22,7 @@ constexpr std::array<bool, 256> kSpecial = MakeSpecial();
 
 bool StartsFormula(std::string_view s) {
   if (s.empty()) return false;
-  if (s[0] != '\0' && std::strchr("=+-@%", s[0])) return true;
+  if (s[0] != '\0' && std::strchr("=+-@%\t\r\n", s[0])) return true;
   for (const std::string_view wide : {"＝", "＋", "－", "＠", "％"}) {
     if (StartsWith(s, wide)) return true;
   }
@@ -46,23 +45,14 @@ class CsvFormat : public RowFormat {
   explicit CsvFormat(const TableSpec& spec) : mode_(spec.mode), with_stack_(spec.stacks != nullptr) {
     if (!spec.stacks) return;
     for (size_t i = 0; i < spec.stacks->size(); ++i) {
-      // Plain csv quoting: the cell starts with '[', so it is never a formula, and source lines stay as they are.
-      std::string& cell = stacks_.emplace_back();
-      const std::string text = StackCell(spec.stacks->Frames(static_cast<uint32_t>(i)));
-      if (text.find_first_of(",\"\r\n") == std::string::npos) {
-        cell = text;
-        continue;
-      }
-      cell += '"';
-      for (const char c : text) cell.append(c == '"' ? 2 : 1, c);
-      cell += '"';
+      AppendCsvField(&stacks_.emplace_back(), StackCell(spec.stacks->Frames(static_cast<uint32_t>(i))));
     }
   }
 
   void AppendOp(const OpDiff& op, int stack, RowBlock* block) const override {
     for (size_t i = 0; i < op.rows_used; ++i) {
       AppendRow(op, i, i == 0 ? stack : -1, &block->bytes);
-      block->row_ends.push_back(static_cast<uint32_t>(block->bytes.size()));
+      block->row_ends.push_back(block->bytes.size());
     }
   }
 
@@ -173,20 +163,17 @@ class CsvTable : public ResultTable {
   }
 
   Status Commit() override {
-    for (const auto& file : files_) {
-      if (Status status = file->Commit(); !status.ok()) {
+    // Only now is it known whether the first file is a part.
+    for (size_t i = 0; i < files_.size(); ++i) {
+      const Status status = files_[i]->CommitResult(files_.size() > 1 ? PartPath(i + 1) : std::string());
+      if (!status.ok()) {
         for (const std::string& done : paths_) std::remove(done.c_str());
         paths_.clear();
         return status;
       }
-      paths_.push_back(file->path());
+      paths_.push_back(files_[i]->path());
     }
-    if (files_.size() == 1) return OkStatus();
-    // Only now is it known that the first file is a part.
-    paths_[0] = PartPath(1);
-    if (std::rename(spec_.path.c_str(), paths_[0].c_str()) == 0) return OkStatus();
-    return InternalError("cannot rename " + spec_.path + " to " + paths_[0] +
-                         ": check the permissions of the directory");
+    return OkStatus();
   }
 
  private:

@@ -57,8 +57,18 @@ StatusOr<PairReport> CompareFiles(const CompareRequest& request, const PathPlan&
   report.paths = table->paths();
   report.counts = outcome.counts;
   report.warnings = pair.warnings;
+  if (!report.differences.warning.empty()) report.warnings.push_back(report.differences.warning);
   NoteUnmatched(pair, &report);
   return report;
+}
+
+/// `status`, and what is complete nevertheless.
+Status Stopped(const Status& status, const CompareReport& report, const PathPlan& plan) {
+  if (report.pairs.empty()) return status;
+  const std::string what = status.code() == Code::kInterrupted ? "interrupted" : status.message();
+  return {status.code(), what + "; the results of the first " + std::to_string(report.pairs.size()) + " of " +
+                             std::to_string(plan.pairs.size()) + " pairs are complete in " +
+                             std::string(DirName(report.pairs[0].paths[0]))};
 }
 
 }  // namespace
@@ -78,7 +88,7 @@ StatusOr<CompareReport> RunCompare(const CompareRequest& request) {
     }
     // A bad rank does not hide the others; a full disk or Ctrl-C ends it all.
     const Code code = pair.status().code();
-    if (code != Code::kBadInput && code != Code::kUsage) return pair.status();
+    if (code != Code::kBadInput && code != Code::kUsage) return Stopped(pair.status(), report, plan);
     report.failures.emplace_back(files.label, pair.status());
   }
   if (report.pairs.empty()) return report.failures.front().second;

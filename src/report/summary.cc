@@ -20,7 +20,7 @@ std::string_view KindText(FirstDifference::Kind kind) {
 
 std::string Names(const std::vector<std::string>& names, uint64_t total) {
   std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + OneLine(name);
   if (total > names.size()) out += ", ...";
   return out;
 }
@@ -146,24 +146,25 @@ std::string DifferenceLine(const FirstDifference& d) {
   out += ": " + (d.item.empty() ? std::string() : d.item.substr(1) + " ") + d.detail;
   if (d.kind == FirstDifference::Kind::kOp || d.kind == FirstDifference::Kind::kCommunication)
     out += ", inputs " + d.inputs;
-  return out;
+  return OneLine(out);  // names come from the dumps
 }
 
 std::string SummaryText(const CompareReport& report) {
   std::string out;
   for (const PairReport& pair : report.pairs) {
-    out += pair.files.label.empty() ? "compare" : pair.files.label;
+    out += pair.files.label.empty() ? "compare" : OneLine(pair.files.label);
     out += pair.mode == CompareMode::kChecksum ? " (md5" : " (statistics";
     out += pair.fuzzy ? ", fuzzy match: call numbers are ignored)\n" : ")\n";
-    for (const std::string& path : pair.paths) out += "  result: " + path + "\n";
+    for (const std::string& path : pair.paths) out += "  result: " + OneLine(path) + "\n";
     out += fmt::format("  rows: {} ({} pass, {} warning, {} error)\n", pair.counts.rows, pair.counts.pass,
                        pair.counts.warning, pair.counts.error);
     AppendUnmatched(pair, &out);
     AppendDifferences(pair, &out);
   }
-  for (const auto& [label, status] : report.failures) out += label + "\n  not compared: " + status.message() + "\n";
-  for (const std::string& dir : report.target_only_dirs) out += "no partner in the golden run: " + dir + "\n";
-  for (const std::string& dir : report.golden_only_dirs) out += "no partner in the target run: " + dir + "\n";
+  for (const auto& [label, status] : report.failures)
+    out += OneLine(label) + "\n  not compared: " + OneLine(status.message()) + "\n";
+  for (const std::string& dir : report.target_only_dirs) out += "no partner in the golden run: " + OneLine(dir) + "\n";
+  for (const std::string& dir : report.golden_only_dirs) out += "no partner in the target run: " + OneLine(dir) + "\n";
   return out;
 }
 

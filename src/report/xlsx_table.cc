@@ -64,7 +64,7 @@ class CellFormat : public RowFormat {
   void AppendOp(const OpDiff& op, int stack, RowBlock* block) const override {
     for (size_t i = 0; i < op.rows_used; ++i) {
       AppendRow(op, i, i == 0 ? stack : -1, &block->bytes);
-      block->row_ends.push_back(static_cast<uint32_t>(block->bytes.size()));
+      block->row_ends.push_back(block->bytes.size());
     }
   }
 
@@ -171,7 +171,7 @@ class XlsxTable : public ResultTable {
 
   Status Take(RowBlock&& block) override {
     size_t at = 0;
-    for (const uint32_t end : block.row_ends) {
+    for (const uint64_t end : block.row_ends) {
       if (rows_ == slice_) MSP_RETURN_IF_ERROR(AddSheet());
       MSP_RETURN_IF_ERROR(WriteRow(std::string_view(block.bytes).substr(at, end - at)));
       at = end;
@@ -184,8 +184,8 @@ class XlsxTable : public ResultTable {
     const lxw_error error = library_.close(std::exchange(book_, nullptr));
     if (error != LXW_NO_ERROR) return Failed(error);
     if (InterruptRequested()) return Interrupted();  // packing a large workbook takes seconds
-    MSP_RETURN_IF_ERROR(temp_.Commit());
-    paths_.push_back(final_path_);
+    MSP_RETURN_IF_ERROR(temp_.CommitResult());
+    paths_.push_back(temp_.final_path());
     return OkStatus();
   }
 
