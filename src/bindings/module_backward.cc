@@ -50,44 +50,18 @@ void ModuleBackward::HookInputEdges(const std::vector<GradEdge>& outputs) {
   }
 }
 
-void ModuleBackward::AddOutput(PyObject* tensor, bool passed) {
-  Output output;
-  output.shape = Ref(PyObject_GetAttr(tensor, names.shape));
-  output.dtype = Ref(PyObject_GetAttr(tensor, names.dtype));
-  output.passed = passed;
-  if (!output.shape || !output.dtype) PyErr_Clear();
-  outputs_.push_back(std::move(output));
-}
-
 void ModuleBackward::OnOutputGrad(size_t output, PyObject* grad) {
-  if (!Fresh() || output >= outputs_.size() || grad == Py_None) return;
-  outputs_[output].grad = Ref::Borrow(grad);
+  if (!Fresh() || output >= output_grads_.size() || grad == Py_None) return;
+  output_grads_[output] = Ref::Borrow(grad);
   if (std::exchange(outputs_wait_, true)) return;
   BackwardOrder::Get().Add({last_, serial_, shared_from_this(), true});
-}
-
-Ref ModuleBackward::ZerosLike(const Output& output) const {
-  const auto some = std::find_if(outputs_.begin(), outputs_.end(), [](const Output& o) { return bool(o.grad); });
-  if (some == outputs_.end() || output.passed || !output.shape || !output.dtype) return {};
-  InTool guard;
-  Ref method(PyObject_GetAttr(some->grad.get(), names.new_zeros));
-  Ref args(PyTuple_Pack(1, output.shape.get()));
-  Ref kwargs(PyDict_New());
-  if (!method || !args || !kwargs || PyDict_SetItem(kwargs.get(), names.dtype, output.dtype.get()) != 0) {
-    PyErr_Clear();
-    return {};
-  }
-  Ref zeros(PyObject_Call(method.get(), args.get(), kwargs.get()));
-  if (!zeros) PyErr_Clear();
-  return zeros;
 }
 
 void ModuleBackward::BeginWithOutputs() {
   outputs_wait_ = false;
   if (!Fresh()) return;
-  std::vector<Ref> grads;
-  for (const Output& output : outputs_) grads.push_back(output.grad ? output.grad : ZerosLike(output));
-  for (Output& output : outputs_) output.grad = Ref();
+  std::vector<Ref> grads(output_grads_.size());
+  grads.swap(output_grads_);
   BeginWith(grads, last_);
 }
 

@@ -34,9 +34,8 @@ class ModuleBackward : public std::enable_shared_from_this<ModuleBackward> {
   /// The only output is input `input` itself.
   void SetPassesThrough(size_t input) { passes_through_ = static_cast<int>(input); }
 
-  /// Several outputs: their types and shapes, for those that receive no gradient. `passed` outputs are inputs.
-  void AddOutput(PyObject* tensor, bool passed);
-  void SetLastSequence(uint64_t sequence) { last_ = sequence; }
+  /// Several outputs; `last_sequence` is the number of the first node after the forward.
+  void SetOutputs(size_t count, uint64_t last_sequence) { output_grads_.resize(count), last_ = last_sequence; }
   /// The gradient of one of several outputs.
   void OnOutputGrad(size_t output, PyObject* grad);
 
@@ -46,25 +45,18 @@ class ModuleBackward : public std::enable_shared_from_this<ModuleBackward> {
 
  private:
   friend class BackwardOrder;
-  struct Output {
-    Ref grad, shape, dtype;
-    bool passed = false;
-  };
-
   bool Fresh() const;
   void BeginWith(const std::vector<Ref>& grads, uint64_t sequence);
   void BeginWithOutputs();
   void End();
   void RecordInputGrads();
-  Ref ZerosLike(const Output& output) const;
 
   OpName name_;
   uint64_t generation_, serial_;
   uint64_t first_, last_ = kNoSequence;  // of the nodes of the forward
   std::vector<GradEdge> inputs_;         // without repetition; empty after the forward
   std::vector<size_t> positions_;        // of each input that needs a gradient: index of inputs_
-  std::vector<Ref> input_grads_;
-  std::vector<Output> outputs_;
+  std::vector<Ref> input_grads_, output_grads_;
   size_t edges_ = 0, seen_ = 0;
   int passes_through_ = -1;
   Record* record_ = nullptr;

@@ -134,13 +134,11 @@ PyObject* HookSeveralOutputs(OpenCall* call, PyObject* output, const std::vector
                              const std::vector<GradEdge>& edges) {
   ModuleBackward& backward = *call->backward;
   const auto& inputs = backward.inputs();
-  backward.SetLastSequence(NextSequence());
+  backward.SetOutputs(tensors.size(), NextSequence());
   std::vector<PyObject*> replaced;
   std::vector<Ref> views;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const bool passed = std::find(inputs.begin(), inputs.end(), edges[i]) != inputs.end();
-    backward.AddOutput(tensors[i], passed);
-    if (passed) continue;
+    if (std::find(inputs.begin(), inputs.end(), edges[i]) != inputs.end()) continue;
     Ref view(PyObject_CallMethodOneArg(tensors[i], names.view_as, tensors[i]));
     Ref node(view ? PyObject_GetAttr(view.get(), names.grad_fn) : nullptr);
     Ref hook(node && node.get() != Py_None ? NewOneOutputHook(call->backward, i, SequenceOf(node.get())) : nullptr);

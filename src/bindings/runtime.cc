@@ -16,7 +16,7 @@ void InitNames() {
   MSP_NAME(requires_grad), MSP_NAME(grad_fn), MSP_NAME(grad), MSP_NAME(register_hook), MSP_NAME(register_prehook);
   MSP_NAME(view_as), MSP_NAME(data_ptr), MSP_NAME(dtype), MSP_NAME(shape), MSP_NAME(stride), MSP_NAME(is_neg);
   MSP_NAME(is_conj), MSP_NAME(is_cpu), MSP_NAME(untyped_storage), MSP_NAME(nbytes), MSP_NAME(next_functions);
-  MSP_NAME(expand_as), MSP_NAME(output_nr), MSP_NAME(inplace), MSP_NAME(variable), MSP_NAME(numel), MSP_NAME(p), MSP_NAME(new_zeros);
+  MSP_NAME(expand_as), MSP_NAME(output_nr), MSP_NAME(inplace), MSP_NAME(variable), MSP_NAME(numel), MSP_NAME(p);
 #undef MSP_NAME
   names.sequence_nr = PyUnicode_InternFromString("_sequence_nr");
   names.code = PyUnicode_InternFromString("__code__");

@@ -80,7 +80,7 @@ struct Names {
   PyObject *requires_grad, *grad_fn, *grad, *register_hook, *register_prehook, *view_as, *data_ptr, *dtype, *shape,
       *stride, *is_neg, *is_conj, *is_cpu, *untyped_storage, *nbytes, *next_functions, *expand_as, *output_nr, *code,
       *inplace, *parameters, *enter, *exit, *fields, *dataclass_fields, *base, *variable, *numel,
-      *is_full_backward_hook, *backward_hooks, *p, *signature, *sequence_nr, *new_zeros;
+      *is_full_backward_hook, *backward_hooks, *p, *signature, *sequence_nr;
 };
 extern Names names;
 void InitNames();

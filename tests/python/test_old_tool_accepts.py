@@ -1,6 +1,7 @@
 """The earlier tool reads our dumps as its own: the same training, recorded by each, compares and draws the same."""
 
 import csv
+import itertools
 import json
 import math
 import re
@@ -51,19 +52,39 @@ IN_PLACE = {
         "Module.stem.1.BatchNorm2d.backward.0",
     }
 }
-
-
-# There it also sees one of the two gradients of the operator that does the change.
-CHANGED_BY = {"conv": {"Tensor.__iadd__.0.backward"}}
+# There it also shows the gradient of the output in the place of those of the inputs (test_capture_layout.py holds ours
+# against autograd).
+CHANGED_BY = {"conv": {"Tensor.__iadd__.0.backward", "Functional.relu.0.backward", "Functional.relu.1.backward"}}
+# It gives outputs that nobody uses a gradient of zeros, so that their producers run in a backward that has no need of
+# them.
+UNUSED = {"nested": {"Tensor.mean.1.backward", "Tensor.mean.3.backward"}}
+# It goes blind to functions once a module was recomputed.
+RECOMPUTES = {"nested"}
+# Its nodes at the inputs of modules change the order in which gradients are summed up: its own run has other last bits.
+ROUNDED = {"llama"}
+# Conversions that return their argument have no node: ours shows that of the argument, the earlier tool its own.
+NO_OPS = {"llama": "Tensor.to."}
 
 
 def without_in_place(names, model, op_of=lambda name: name):
-    skipped = IN_PLACE.get(model, set()) | CHANGED_BY.get(model, set())
+    skipped = IN_PLACE.get(model, set()) | CHANGED_BY.get(model, set()) | UNUSED.get(model, set())
     return [name for name in names if op_of(name) not in skipped]
 
 
+def exact_ops(model, data):
+    """Names whose values both runs share to the bit: of some models those before the first gradient."""
+    if model not in ROUNDED:
+        return set(data)
+    return set(itertools.takewhile(lambda name: ".backward." not in name and ".parameters_grad" not in name, data))
+
+
 def op_of_row(row):
-    return re.sub(r"\.(input|output)\.\d+$", "", row["NPU Name"])
+    name = re.sub(r"\.(input|output|parameters)\..*$", "", row["NPU Name"])
+    return re.sub(r"(\.parameters_grad\.\d+)\..*$", r"\1", name)
+
+
+def names_of(directory):
+    return json.loads((directory / "dump.json").read_text())["data"]
 
 
 def number(text):
@@ -77,10 +98,18 @@ def count(shape):
     return math.prod(json.loads(shape)) if shape.startswith("[") else 1
 
 
-def assert_statistics_agree(ours, theirs, side):
+def rounding(row, side="NPU"):
+    return 1e-5 * max(abs(number(row[f"{side} {key}"]) or 0) for key in ("max", "min", "l2norm"))
+
+
+def assert_statistics_agree(ours, theirs, side, exact=True):
     """Max and Min to the bit; Norm and Mean as far as single precision carried them in the earlier tool."""
     for key in ("max", "min"):
-        assert ours[f"{side} {key}"] == theirs[f"{side} {key}"], (key, ours, theirs)
+        mine, other = ours[f"{side} {key}"], theirs[f"{side} {key}"]
+        if exact or number(mine) is None:
+            assert mine == other, (key, ours, theirs)
+        else:
+            assert math.isclose(number(mine), number(other), abs_tol=rounding(ours, side)), (key, ours, theirs)
     norm, their_norm = (number(row[f"{side} l2norm"]) for row in (ours, theirs))
     mean, their_mean = (number(row[f"{side} mean"]) for row in (ours, theirs))
     shape = ours["NPU Tensor Shape" if side == "NPU" else "Bench Tensor Shape"]
@@ -122,14 +151,17 @@ def test_compare_gives_the_same_rows(dumps, old_tool, model, level):
     (ours, our_warnings), (theirs, their_warnings) = results["ours"], results["theirs"]
     assert our_warnings == their_warnings
     same = ["NPU Name", "Bench Name", "NPU Dtype", "Bench Dtype", "NPU Tensor Shape", "Bench Tensor Shape"]
-    same += ["NPU Requires_grad", "Bench Requires_grad", "Requires_grad Consistent", "Max diff", "Min diff"]
+    same += ["NPU Requires_grad", "Bench Requires_grad", "Requires_grad Consistent"]
     ours, theirs = (without_in_place(found, model, op_of_row) for found in (ours, theirs))
     assert [row["NPU Name"] for row in ours] == [row["NPU Name"] for row in theirs]
     assert len(ours) > 30
+    exact_names = exact_ops(model, names_of(dumps("ours", model, level, "golden")))
     for our_row, their_row in zip(ours, theirs):
-        assert {key: our_row[key] for key in same} == {key: their_row[key] for key in same}
+        exact = op_of_row(our_row) in exact_names
+        keys = same + ["Max diff", "Min diff"] if exact else same
+        assert {key: our_row[key] for key in keys} == {key: their_row[key] for key in keys}
         for side in ("NPU", "Bench"):
-            assert_statistics_agree(our_row, their_row, side)
+            assert_statistics_agree(our_row, their_row, side, exact)
     assert any(float(row["Max diff"]) != 0 for row in ours if number(row["Max diff"]) is not None)
 
 
@@ -138,9 +170,14 @@ def test_each_dump_compares_with_the_other_tools(dumps, old_tool, model, level):
     target, golden = (dumps(tool, model, level, "golden") / "dump.json" for tool in ("ours", "theirs"))
     path, log = old_tool("compare", "-tp", target, "-gp", golden)
     assert warnings_in(log) == []
+    exact_names = exact_ops(model, names_of(target.parent))
     for row in rows(path):
         assert row["NPU Name"] == row["Bench Name"], row
-        if number(row["Max diff"]) is not None:
+        if number(row["Max diff"]) is None:
+            continue
+        if op_of_row(row) not in exact_names:
+            assert abs(number(row["Max diff"])) <= rounding(row), row
+        else:
             assert (number(row["Max diff"]), number(row["Min diff"])) == (0, 0), row
 
 
@@ -149,6 +186,13 @@ def nodes(path, source):
     with sqlite3.connect(path) as database:
         found = database.execute(query, (source,)).fetchall()
     return [(name, parent, sorted(json.loads(children or "[]")), kind) for name, parent, children, kind in found]
+
+
+def without_no_ops(found, prefix):
+    return [
+        (name, parent if not name.startswith(prefix) else None, [c for c in children if not c.startswith(prefix)], kind)
+        for name, parent, children, kind in sorted(found)
+    ]
 
 
 @pytest.mark.parametrize("model", ["linears", "llama"])
@@ -162,10 +206,8 @@ def test_graphs_have_the_same_nodes(dumps, old_tool, model):
     for source in ("NPU", "Bench"):
         found, expected = nodes(ours, source), nodes(theirs, source)
         assert len(found) > 40
-        if model == "llama":
-            # float() of a float32 tensor returns the tensor itself, so that two calls share one node of the backward
-            # pass; which of them comes first there is a matter of the order of hooks.
-            found, expected = sorted(found), sorted(expected)
+        if model in NO_OPS:
+            found, expected = (without_no_ops(side, NO_OPS[model]) for side in (found, expected))
         assert found == expected
 
 
@@ -174,25 +216,38 @@ def test_the_files_name_the_same(dumps, model, level):
     """Names, their order, their parents and the shapes of everything, recomputation and optimizer included."""
     ours, theirs = (dumps(tool, model, level, "golden") for tool in ("ours", "theirs"))
     our_data, their_data = (json.loads((path / "dump.json").read_text())["data"] for path in (ours, theirs))
-    assert without_in_place(our_data, model) == without_in_place(their_data, model)
-    assert set(our_data) - set(their_data) == (IN_PLACE.get(model, set()) if level == "mix" else set())
-    for name in without_in_place(their_data, model):
-        assert outline(our_data[name]) == outline(their_data[name]), name
     our_parents, their_parents = (json.loads((path / "construct.json").read_text()) for path in (ours, theirs))
+    if model in RECOMPUTES:
+        in_order = list(our_data)
+        end = in_order.index(list(their_data)[-1]) + 1
+        assert len(in_order) - end > 100 and all(name.endswith(".forward") for name in in_order[end:])
+        our_data = {name: our_data[name] for name in in_order[:end]}
+    assert without_in_place(our_data, model) == without_in_place(their_data, model)
+    mix = level == "mix"
+    assert set(our_data) - set(their_data) == (IN_PLACE.get(model, set()) if mix else set())
+    assert set(their_data) - set(our_data) == (UNUSED.get(model, set()) if mix else set())
+    exact_names = exact_ops(model, our_data)
+    for name in without_in_place(their_data, model):
+        exact = name in exact_names
+        assert outline(our_data[name], exact) == outline(their_data[name], exact), name
     if model not in IN_PLACE:
-        assert our_parents == their_parents
+        for op, parent in their_parents.items():
+            if op not in UNUSED.get(model, ()) and not op.startswith(NO_OPS.get(model, "-")):
+                assert our_parents[op] == parent, op
     our_stacks, their_stacks = (
         frames_of_user(json.loads((path / "stack.json").read_text())) for path in (ours, theirs)
     )
-    assert our_stacks == their_stacks
+    for name, frames in their_stacks.items():
+        assert our_stacks[name] == frames, name
 
 
-def outline(item):
-    """An entry without its statistics."""
+def outline(item, exact):
+    """An entry without the statistics that rounding may change."""
     if isinstance(item, list):
-        return [outline(part) for part in item]
+        return [outline(part, exact) for part in item]
     if isinstance(item, dict):
-        return {key: outline(value) for key, value in item.items() if key not in ("Mean", "Norm")}
+        left_out = ("Mean", "Norm") if exact else ("Mean", "Norm", "Max", "Min")
+        return {key: outline(value, exact) for key, value in item.items() if key not in left_out}
     return item
 
 
