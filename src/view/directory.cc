@@ -118,25 +118,25 @@ void GraphDirectory::List(std::vector<FoundFile>* files, std::vector<SkippedFile
 
 StatusOr<std::pair<std::string, FileStamp>> GraphDirectory::Resolve(std::string_view file) const {
   if (file.empty() || file.size() >= PATH_MAX || file[0] == '/' || file.find('\0') != std::string_view::npos) {
-    return UsageError("file is not a relative path: use a name that /api/files lists");
+    return UsageError("file is not a relative path: choose from the list of files (/api/files)");
   }
   for (size_t at = 0; at <= file.size();) {
     const size_t end = std::min(file.find('/', at), file.size());
     if (file.substr(at, end - at) == "..")
-      return UsageError(fmt::format("{} points out of the directory: use a name that /api/files lists", file));
+      return UsageError(fmt::format("{} points out of the directory: choose from the list of files (/api/files)", file));
     at = end + 1;
   }
   if (!EndsWith(file, kSuffix) || (!only_.empty() && file != only_)) {
-    return BadInput(fmt::format("{} is not one of the files here: use a name that /api/files lists", file));
+    return BadInput(fmt::format("{} is not one of the files here: choose from the list of files (/api/files)", file));
   }
   auto real = RealPath(JoinPath(real_, file));
-  if (!real.ok()) return BadInput(fmt::format("{} does not exist: use a name that /api/files lists", file));
+  if (!real.ok()) return BadInput(fmt::format("{} does not exist: choose from the list of files (/api/files)", file));
   const std::string inside = real_ == "/" ? real_ : real_ + "/";
   if (!StartsWith(*real, inside))
     return UsageError(fmt::format("{} is a link out of the directory: serve the directory it points to", file));
   FileStamp stamp;
   if (!Stamp(*real, &stamp))
-    return BadInput(fmt::format("{} is not a regular file: use a name that /api/files lists", file));
+    return BadInput(fmt::format("{} is not a regular file: choose from the list of files (/api/files)", file));
   return std::make_pair(*std::move(real), stamp);
 }
 

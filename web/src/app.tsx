@@ -74,12 +74,16 @@ function Notice() {
   const notice = useApp((state) => state.notice);
   useEffect(() => {
     if (!notice) return;
-    const timer = setTimeout(() => session.store.set({ notice: null }), notice.bad ? 8000 : 1600);
+    const timer = setTimeout(() => session.store.set({ notice: null }), notice.fault ? 8000 : 1600);
     return () => clearTimeout(timer);
   }, [notice, session]);
   return (
     <div class="notice-area" role="status" aria-live="polite">
-      {notice && <div class={`notice ${notice.bad ? 'bad' : ''}`}>{notice.text || t('state.noServer')}</div>}
+      {notice && (
+        <div class={`notice ${notice.fault ? 'bad' : ''}`}>
+          {notice.fault && t(`fault.${notice.fault}`)} <span lang={notice.fault ? 'en' : undefined}>{notice.text}</span>
+        </div>
+      )}
     </div>
   );
 }

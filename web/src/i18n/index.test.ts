@@ -19,8 +19,22 @@ describe('catalogues', () => {
   it('have no text that nothing shows', () => {
     const files = import.meta.glob<string>('../**/*.tsx', { query: '?raw', import: 'default', eager: true });
     const source = Object.values(files).join('\n');
-    const families = /^(status|side|view|details|theme)\./; // some are put together from a prefix and a value
+    const families = /^(status|side|view|details|theme|fault)\./; // some are put together from a prefix and a value
     for (const key of Object.keys(en)) expect(source.includes(`'${key}'`) || families.test(key), key).toBe(true);
+  });
+});
+
+describe('components', () => {
+  it('hold no words of their own', () => {
+    const files = import.meta.glob<string>('../**/*.tsx', { query: '?raw', import: 'default', eager: true });
+    const own: string[] = [];
+    for (const [file, source] of Object.entries(files)) {
+      const markup = source.replace(/=>/g, '').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
+      // Letters between tags, and attributes that are read out or shown.
+      for (const [, text = ''] of markup.matchAll(/<\/?[a-z]+(?:\s[^<>]*)?>\s*([A-Za-z\u4e00-\u9fff][^<>{}]*)</g)) own.push(`${file}: ${text.trim()}`);
+      for (const [text] of markup.matchAll(/\b(?:title|aria-label|placeholder|alt)="[^"]+"/g)) own.push(`${file}: ${text}`);
+    }
+    expect(own).toEqual(['../panels/top_bar.tsx: msprobe']); // the name of the product
   });
 });
 

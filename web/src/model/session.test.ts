@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { ApiError, type Api, type SearchQuery } from '../api/client';
 import type { GraphRef, NodeSummary, Side } from '../api/types';
-import { Session } from './session';
+import { failure, Session } from './session';
 import { INITIAL, readPreferences, Store, writePreferences } from './store';
 import { nextShown, previousShown, ROOT, type TreeNode } from './tree';
 
@@ -112,7 +112,7 @@ describe('selection', () => {
   });
   it('says so when a node is not there', async () => {
     await session.goTo('NPU', 'm.9');
-    expect(session.state.notice).toEqual({ text: 'no node m.9', bad: true });
+    expect(session.state.notice).toEqual({ text: 'no node m.9', fault: 'file' });
   });
   it('keeps the node when step or rank change', async () => {
     await session.goTo('NPU', 'm.0.b');
@@ -156,6 +156,9 @@ describe('search', () => {
     await vi.waitFor(() => expect(session.state.search.result).toMatchObject({ at: 'ready', value: { total: 1 } }));
     session.moveInSearch(1);
     session.takeHit(session.state.search.active);
+    expect(session.state.search.open).toBe(false);
+    session.openSearch();
+    expect(session.state.search).toMatchObject({ open: true, active: 0, query: '.b', result: { at: 'ready' } });
     await vi.waitFor(() => expect(session.state.selection?.name).toBe('m.0.b'));
   });
   it('goes around in the list', async () => {
@@ -179,5 +182,13 @@ describe('preferences', () => {
       storage.setItem('msprobe.page', text);
       expect(readPreferences(storage, INITIAL)).toEqual(INITIAL);
     }
+  });
+});
+
+describe('failure', () => {
+  it('tells the kinds apart that the page words itself', () => {
+    const kinds = [0, 400, 403, 404, 500].map((status) => failure(new ApiError('line', status)).fault);
+    expect(kinds).toEqual(['noServer', 'request', 'token', 'file', 'read']);
+    expect(failure(new RangeError('too long'))).toEqual({ at: 'failed', fault: 'read', error: 'too long' });
   });
 });

@@ -1,7 +1,7 @@
 import { ApiError, type Api } from '../api/client';
 import type { GraphRef, Level, NodeSummary, Side } from '../api/types';
 import { formatLink, type Link } from './link';
-import { BUSY, IDLE, type Graph, type State, type Store } from './store';
+import { BUSY, IDLE, type Failed, type Fault, type Graph, type State, type Store } from './store';
 import { isShown, ROOT, Tree, type TreeNode } from './tree';
 
 export const OTHER: Record<Side, Side> = { NPU: 'Bench', Bench: 'NPU' };
@@ -49,7 +49,7 @@ export class Session {
     try {
       this.store.set({ files: { at: 'ready', value: await this.api.files() } });
     } catch (error) {
-      this.store.set({ files: { at: 'failed', error: textOf(error) } });
+      this.store.set({ files: failure(error) });
     }
   }
 
@@ -79,7 +79,7 @@ export class Session {
       this.onLink(formatLink({ ...link, step, rank }), newFile);
       if (link.node) await this.goTo(link.side ?? 'NPU', link.node);
     } catch (error) {
-      if (epoch === this.graphEpoch) this.store.set({ graph: { at: 'failed', error: textOf(error) } });
+      if (epoch === this.graphEpoch) this.store.set({ graph: failure(error) });
     }
   }
 
@@ -153,7 +153,7 @@ export class Session {
       if (sync && node.info.matched !== null) work.push(this.openPartner(OTHER[side], node.info.matched, open));
       await Promise.all(work);
     } catch (error) {
-      if (epoch === this.graphEpoch) this.say(textOf(error), true);
+      if (epoch === this.graphEpoch) this.complain(error);
     }
   }
 
@@ -214,7 +214,7 @@ export class Session {
       this.reveal(side, node);
       await shown;
     } catch (error) {
-      if (epoch === this.graphEpoch) this.say(textOf(error), true);
+      if (epoch === this.graphEpoch) this.complain(error);
     }
   }
 
@@ -229,7 +229,7 @@ export class Session {
     ]);
     if (epoch !== this.selectEpoch) return;
     if (details.status === 'fulfilled') this.store.set({ details: { at: 'ready', value: details.value } });
-    else this.store.set({ details: { at: 'failed', error: textOf(details.reason) } });
+    else this.store.set({ details: failure(details.reason) });
   }
 
   private async showPartner(side: Side, name: string, epoch: number): Promise<void> {
@@ -307,7 +307,7 @@ export class Session {
       const target = found ?? (direction > 0 ? list[0] : list[list.length - 1]);
       if (target) await this.goTo('NPU', target.name);
     } catch (error) {
-      if (epoch === this.graphEpoch) this.say(textOf(error), true);
+      if (epoch === this.graphEpoch) this.complain(error);
     }
   }
 
@@ -331,7 +331,7 @@ export class Session {
       const value = await this.api.search(this.ref(), side, { q: query.trim(), level: level || undefined, limit: SEARCH_LIMIT });
       if (ticket === this.searchEpoch) this.store.set({ search: { ...this.state.search, result: { at: 'ready', value } } });
     } catch (error) {
-      const result = { at: 'failed', error: textOf(error) } as const;
+      const result = failure(error);
       if (ticket === this.searchEpoch) this.store.set({ search: { ...this.state.search, result } });
     }
   }
@@ -352,8 +352,13 @@ export class Session {
     const at = Math.max(index, 0);
     const hit = search.result.value.hits[at];
     if (!hit) return;
-    this.store.set({ search: { ...search, active: at } });
+    this.store.set({ search: { ...search, active: at, open: false } }); // it would cover the golden side
     void this.goTo(search.side, hit.name);
+  }
+
+  /** Shows the list as it was left; the next hit is one key away. */
+  openSearch(): void {
+    this.store.set({ search: { ...this.state.search, open: true } });
   }
 
   closeSearch(): void {
@@ -362,8 +367,13 @@ export class Session {
 
   // --- small things
 
-  say(text: string, bad = false): void {
-    this.store.set({ notice: { text, bad } });
+  say(text: string): void {
+    this.store.set({ notice: { text, fault: null } });
+  }
+
+  private complain(error: unknown): void {
+    const { fault, error: text } = failure(error);
+    this.store.set({ notice: { text, fault } });
   }
 
   private selectedLink(): Pick<Link, 'side' | 'node'> {
@@ -377,10 +387,17 @@ export class Session {
   }
 }
 
-/** An empty text means that the server gave no answer; the page words it in the user's language. */
-export function textOf(error: unknown): string {
-  if (error instanceof ApiError) return error.message;
-  return error instanceof Error ? error.message : String(error);
+/** An error as the page shows it: worded by kind in the user's language, the server's line beside it. */
+export function failure(error: unknown): Failed {
+  if (!(error instanceof ApiError)) return { at: 'failed', fault: 'read', error: error instanceof Error ? error.message : String(error) };
+  return { at: 'failed', fault: faultOf(error.status), error: error.message };
+}
+
+function faultOf(status: number): Fault {
+  if (status === 0) return 'noServer';
+  if (status === 403) return 'token';
+  if (status === 404) return 'file';
+  return status < 500 ? 'request' : 'read';
 }
 
 function pick(list: number[], wanted: number | undefined): number {

@@ -2,7 +2,16 @@ import type { Config, FileList, Level, NodeDetails, NodeSummary, Side, Summary }
 import type { ColorMode } from './status';
 import type { Tree } from './tree';
 
-export type Load<T> = { at: 'idle' } | { at: 'busy' } | { at: 'failed'; error: string } | { at: 'ready'; value: T };
+export type Load<T> = { at: 'idle' } | { at: 'busy' } | Failed | { at: 'ready'; value: T };
+
+/** What went wrong, as far as the page can word it in the user's language. */
+export type Fault = 'noServer' | 'token' | 'request' | 'file' | 'read';
+
+export interface Failed {
+  at: 'failed';
+  fault: Fault;
+  error: string; // the server's own line, in English; empty when it gave none
+}
 
 export const IDLE = { at: 'idle' } as const;
 export const BUSY = { at: 'busy' } as const;
@@ -41,7 +50,7 @@ export interface State {
   selection: Selection | null;
   details: Load<NodeDetails>;
   search: SearchState;
-  notice: { text: string; bad: boolean } | null;
+  notice: { text: string; fault: Fault | null } | null;
   theme: Theme;
   language: Language;
   sync: boolean; // expansion on one side is repeated on the other

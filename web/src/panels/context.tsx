@@ -65,7 +65,7 @@ export function useCopy(): (text: string) => void {
   return (text) => {
     navigator.clipboard.writeText(text).then(
       () => session.say(t('copy.done')),
-      () => session.say(t('copy.failed'), true),
+      () => session.say(t('copy.failed')),
     );
   };
 }

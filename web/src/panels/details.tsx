@@ -20,7 +20,7 @@ export function Details() {
   if (!selection || details.at === 'idle') return <Note text={t('details.none')} />;
   if (details.at === 'failed') {
     const node = session.selectedNode();
-    return <Failure error={details.error} retry={() => node && void session.select(selection.side, node)} />;
+    return <Failure failed={details} retry={() => node && void session.select(selection.side, node)} />;
   }
   if (details.at === 'busy') return <Loading />;
   const { value } = details;

@@ -15,7 +15,7 @@ export function FilesView() {
   const files = useApp((state) => state.files);
   const language = useApp((state) => state.language);
   if (files.at === 'idle' || files.at === 'busy') return <Loading />;
-  if (files.at === 'failed') return <Failure error={files.error} retry={() => void session.loadFiles()} />;
+  if (files.at === 'failed') return <Failure failed={files} retry={() => void session.loadFiles()} />;
   const { root, files: list, skipped } = files.value;
   return (
     <main class="files">
@@ -36,6 +36,11 @@ export function FilesView() {
         </div>
       ) : (
         <table class="card file-table">
+          <colgroup>
+            <col />
+            <col class="size" />
+            <col class="changed" />
+          </colgroup>
           <thead>
             <tr>
               <th>{t('files.file')}</th>
@@ -64,9 +69,9 @@ export function FilesView() {
           <summary>{t('files.skipped', { count: skipped.length })}</summary>
           <ul>
             {skipped.map((entry) => (
-              <li key={entry.file}>
-                <code>{entry.file}</code>
-                <span>{entry.reason}</span>
+              <li key={entry.file} lang="en">
+                {entry.reason.startsWith(entry.file) ? '' : `${entry.file} `}
+                {entry.reason}
               </li>
             ))}
           </ul>
@@ -81,6 +86,7 @@ function FileName({ file }: { file: string }) {
   return (
     <span>
       <span class="muted">{file.slice(0, slash)}</span>
+      <wbr />
       {file.slice(slash)}
     </span>
   );

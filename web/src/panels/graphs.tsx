@@ -23,7 +23,7 @@ export function Graphs({ views }: { views: Views }) {
   const prefer = usePrefer();
   const area = useRef<HTMLDivElement>(null);
   useEffect(() => session.onReveal((side, node) => reveal(session, views, side, node)), [session, views]);
-  if (graph.at === 'failed') return <Failure error={graph.error} retry={() => retry(session)} />;
+  if (graph.at === 'failed') return <Failure failed={graph} retry={() => retry(session)} leave />;
   if (graph.at !== 'ready') return <Loading />;
   const { NPU, Bench } = graph.value.trees;
   const share = (event: PointerEvent) => {

@@ -32,7 +32,7 @@ export function ItemsTable({ details }: { details: NodeDetails }) {
               </th>
             ))}
             {table.compared.map((column) => (
-              <th key={column} class="number" title={tips?.[column] ?? ''}>
+              <th key={column} class={WORDS.has(column) ? '' : 'number'} title={tips?.[column] ?? ''}>
                 {column}
               </th>
             ))}
@@ -91,13 +91,13 @@ function PairRows({ pair, table, compared }: PairProps) {
               </th>
               <td class="result" rowSpan={span}>
                 {result && <StatusChip status={result} />}
-                {sides.length < 2 && <span class="muted">{t(target ? 'details.onlyTarget' : 'details.onlyGolden')}</span>}
+                {sides.length < 2 && <span class="muted one-side">{t(target ? 'details.onlyTarget' : 'details.onlyGolden')}</span>}
               </td>
             </>
           )}
           <td class="side">{t(`side.${side}`)}</td>
           <Values row={side === 'NPU' ? target : golden} columns={valued} />
-          {index === 0 && differences.map((column) => <Value key={column} text={target?.values[column]} span={sides.length} kind="number difference" />)}
+          {index === 0 && differences.map((column) => <Value key={column} text={target?.values[column]} span={sides.length} kind={WORDS.has(column) ? 'difference' : 'number difference'} />)}
           <Values row={side === 'NPU' ? target : golden} columns={rest} />
         </tr>
       ))}

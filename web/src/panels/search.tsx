@@ -1,5 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type { Level, NodeSummary, Side } from '../api/types';
+import type { Session } from '../model/session';
 import { statusOf } from '../model/status';
 import { useApp, useSession, useText } from './context';
 import { Icon } from './icons';
@@ -39,7 +40,10 @@ export function SearchBox() {
         spellcheck={false}
         placeholder={t('search.placeholder')}
         value={search.query}
-        onFocus={() => session.search({})}
+        onFocus={(event) => {
+          event.currentTarget.select();
+          session.openSearch();
+        }}
         onInput={(event) => session.search({ query: event.currentTarget.value })}
         onKeyDown={(event) => onKey(event, session)}
       />
@@ -49,16 +53,23 @@ export function SearchBox() {
   );
 }
 
-function onKey(event: KeyboardEvent, session: ReturnType<typeof useSession>): void {
+function onKey(event: KeyboardEvent, session: Session): void {
   const { search } = session.state;
   if (event.key === 'ArrowDown' || event.key === 'ArrowUp') session.moveInSearch(event.key === 'ArrowDown' ? 1 : -1);
-  else if (event.key === 'Enter') session.takeHit(search.active);
+  else if (event.key === 'Enter') takeHit(session, search.active);
   else if (event.key === 'Escape') {
     session.closeSearch();
     (event.currentTarget as HTMLElement).blur();
   } else return;
   event.preventDefault();
   event.stopPropagation();
+}
+
+/** Jumps, and on to the keys that walk the tree. */
+function takeHit(session: Session, index: number): void {
+  session.takeHit(index);
+  const { open, side } = session.state.search;
+  if (!open) document.querySelector<HTMLElement>(`canvas[data-side=${side}]`)?.focus();
 }
 
 function SearchList() {
@@ -96,7 +107,7 @@ function SearchList() {
           {result.at === 'busy' && t('state.loading')}
         </span>
       </div>
-      {result.at === 'failed' && <p class="search-note bad">{result.error || t('state.noServer')}</p>}
+      {result.at === 'failed' && <p class="search-note bad" title={result.error}>{t(`fault.${result.fault}`)}</p>}
       {result.at === 'ready' && result.value.total === 0 && <p class="search-note muted">{t('search.none')}</p>}
       <ul id="search-hits" role="listbox" aria-label={t('search.label')}>
         {result.at === 'ready' && result.value.hits.map((hit, index) => <Hit key={hit.name} hit={hit} index={index} active={index === search.active} query={search.query.trim()} />)}
@@ -126,7 +137,7 @@ function Hit({ hit, index, active, query }: HitProps) {
     if (active) item.current?.scrollIntoView({ block: 'nearest' });
   }, [active]);
   return (
-    <li id={`hit-${index}`} ref={item} role="option" aria-selected={active} class={active ? 'active' : ''} title={hit.name} onClick={() => session.takeHit(index)}>
+    <li id={`hit-${index}`} ref={item} role="option" aria-selected={active} class={active ? 'active' : ''} title={hit.name} onClick={() => takeHit(session, index)}>
       <StatusDot status={statusOf(hit, mode, compared)} />
       <Marked text={hit.name} part={query} />
     </li>

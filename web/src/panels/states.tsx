@@ -1,4 +1,5 @@
-import { useText } from './context';
+import type { Failed } from '../model/store';
+import { useSession, useText } from './context';
 
 export function Loading() {
   const t = useText();
@@ -10,17 +11,31 @@ export function Loading() {
   );
 }
 
-export function Failure({ error, retry }: { error: string; retry?: () => void }) {
+/** What failed in the user's language, the server's line, and the ways on. */
+export function Failure({ failed, retry, leave }: { failed: Failed; retry?: () => void; leave?: boolean }) {
+  const session = useSession();
   const t = useText();
   return (
     <div class="state" role="alert">
       <strong>{t('state.failed')}</strong>
-      <span class="state-text">{error || t('state.noServer')}</span>
-      {retry && (
-        <button class="button" onClick={retry}>
-          {t('state.retry')}
-        </button>
+      <span>{t(`fault.${failed.fault}`)}</span>
+      {failed.error && (
+        <code class="state-text" lang="en">
+          {failed.error}
+        </code>
       )}
+      <div class="state-ways">
+        {retry && (
+          <button class="button" onClick={retry}>
+            {t('state.retry')}
+          </button>
+        )}
+        {leave && (
+          <button class="button" onClick={() => session.closeFile()}>
+            {t('files.back')}
+          </button>
+        )}
+      </div>
     </div>
   );
 }

@@ -96,9 +96,9 @@ export class Painter {
     for (const { status, count } of [...hidden].reverse()) right = this.paintBadge(right, y, count, frame.palette.status[status], frame);
     if (node.info.children > 0) {
       this.paintCaret(x + 15, y + BLOCK / 2, isOpen, colors.ink);
-      if (!isOpen && !worst) right = this.paintCount(right, y, node.info.children, colors.ink);
+      if (!isOpen && !worst) right = this.paintCount(right, y, node.info.children, colors.quiet);
     } else this.paintDot(x + 15, y + BLOCK / 2, colors);
-    this.paintLabel(node.info, x + CARET_WIDTH + 2, y + BLOCK / 2 + 0.5, right - 6, colors.ink);
+    this.paintLabel(node.info, x + CARET_WIDTH + 2, y + BLOCK / 2 + 0.5, right - 6, colors);
   }
 
   private shape(x: number, y: number, width: number, height: number, node: TreeNode, isOpen: boolean): void {
@@ -140,10 +140,8 @@ export class Painter {
     const text = shortCount(count);
     const width = this.widthOf(SMALL, text);
     ctx.font = SMALL;
-    ctx.globalAlpha = 0.55;
     ctx.fillStyle = ink;
     ctx.fillText(text, right - width - 2, y + BLOCK / 2 + 0.5);
-    ctx.globalAlpha = 1;
     return right - width - 6;
   }
 
@@ -175,7 +173,7 @@ export class Painter {
   }
 
   /** The name strong, its direction and number quiet: "fc2.Linear" ".forward.0". */
-  private paintLabel(info: NodeSummary, x: number, y: number, right: number, ink: string): void {
+  private paintLabel(info: NodeSummary, x: number, y: number, right: number, colors: StatusColors): void {
     const { ctx } = this;
     const { head, tail } = splitLabel(info.label);
     const headFont = info.type === 1 ? FONT : STRONG;
@@ -184,13 +182,12 @@ export class Painter {
     const shown = this.fit(headFont, head, room - tailWidth);
     const shownWidth = tail ? this.widthOf(headFont, shown) : 0; // measuring sets the font, so it comes first
     ctx.font = headFont;
-    ctx.fillStyle = ink;
+    ctx.fillStyle = colors.ink;
     ctx.fillText(shown, x, y);
     if (!tail) return;
     ctx.font = FONT;
-    ctx.globalAlpha = 0.62;
+    ctx.fillStyle = colors.quiet;
     ctx.fillText(tail, x + shownWidth, y);
-    ctx.globalAlpha = 1;
   }
 
   private paintRing(block: Placed, frame: Frame, isOpen: boolean): void {

@@ -1,5 +1,5 @@
 import type { Side } from '../api/types';
-import { BLOCK, blockAt, contentHeight, layoutTree, leftOf, neededWidth, relayout, topOf, visibleBlocks, widthOf, type Placed } from '../layout/blocks';
+import { BLOCK, blockAt, contentHeight, layoutTree, leftOf, MARGIN, neededWidth, relayout, topOf, visibleBlocks, widthOf, type Placed } from '../layout/blocks';
 import type { Session } from '../model/session';
 import { isShown, type Tree, type TreeNode } from '../model/tree';
 import type { Palette } from '../theme/palette';
@@ -56,8 +56,8 @@ export class PaneView {
       this.clampScroll();
       this.invalidate();
     });
-    const observer = new ResizeObserver(() => this.resize());
-    observer.observe(canvas);
+    const observer = new ResizeObserver((entries) => this.resize(entries[0]?.devicePixelContentBoxSize?.[0]));
+    observeDevicePixels(observer, canvas);
     this.undo.push(unlisten, () => observer.disconnect(), session.store.subscribe(() => this.invalidate()));
     this.listen();
     this.resize();
@@ -133,7 +133,13 @@ export class PaneView {
     if (!rect) return;
     if (rect.y >= rect.height && rect.y + rect.height * 2 <= this.height) return;
     const { y: max } = this.maxScroll();
-    this.glideTo(Math.min(Math.max(this.scrollY + rect.y - this.height / 3, 0), max));
+    this.glideTo(Math.min(Math.max(this.scrollY + rect.y - this.roomAbove(node), 0), max));
+  }
+
+  /** What is kept in sight above a revealed node: its parent's head, if both fit; it says where one is. */
+  private roomAbove(node: TreeNode): number {
+    const up = node.parent ? (topOf(node) - topOf(node.parent) + MARGIN) * this.zoomBy : 0;
+    return up < this.height * 0.7 ? Math.max(up, this.height / 3) : this.height / 3;
   }
 
   private glideTo(to: number): void {
@@ -195,14 +201,14 @@ export class PaneView {
 
   // --- painting
 
-  private resize(): void {
-    const { clientWidth, clientHeight } = this.canvas;
+  /** `exact` is what the browser will fill: guessed from the size, it is a pixel off at odd places, and text blurs. */
+  private resize(exact?: ResizeObserverSize): void {
     const { canvas } = this;
     const ratio = window.devicePixelRatio || 1;
-    this.width = clientWidth;
-    this.height = clientHeight;
-    canvas.width = Math.round(clientWidth * ratio);
-    canvas.height = Math.round(clientHeight * ratio);
+    this.width = canvas.clientWidth;
+    this.height = canvas.clientHeight;
+    canvas.width = exact?.inlineSize ?? Math.round(this.width * ratio);
+    canvas.height = exact?.blockSize ?? Math.round(this.height * ratio);
     this.clampScroll();
     this.paint(performance.now()); // at once: a cleared canvas would flicker
   }
@@ -361,5 +367,14 @@ export class PaneView {
     }
     this.canvas.style.cursor = node ? 'pointer' : '';
     this.events.hovered(node, x, y);
+  }
+}
+
+function observeDevicePixels(observer: ResizeObserver, canvas: HTMLCanvasElement): void {
+  try {
+    observer.observe(canvas, { box: 'device-pixel-content-box' });
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    observer.observe(canvas); // Safari does not know the exact box
   }
 }

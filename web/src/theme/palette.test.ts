@@ -14,7 +14,8 @@ describe('palette', () => {
       expect(contrast(palette.muted, palette.raised)).toBeGreaterThan(4.5);
       for (const [name, colors] of Object.entries(palette.status)) {
         expect(contrast(colors.ink, colors.fill), `${theme} ${name}`).toBeGreaterThan(4.5);
-        expect(contrast(palette.ink, colors.wash), `${theme} ${name}`).toBeGreaterThan(4.5);
+        expect(contrast(colors.quiet, colors.fill), `${theme} ${name}`).toBeGreaterThan(4.5);
+        for (const text of [palette.ink, palette.muted, palette.alarm]) expect(contrast(text, colors.wash), `${theme} ${name}`).toBeGreaterThan(4.5);
       }
     }
   });

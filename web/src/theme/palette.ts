@@ -7,6 +7,7 @@ export interface StatusColors {
   fill: string; // a closed block, the head of an open one
   edge: string; // its border; also chips and stripes
   ink: string; // text on fill
+  quiet: string; // less important text on fill
   wash: string; // table cells, badges
 }
 
@@ -18,6 +19,7 @@ export interface Palette {
   line: string;
   ink: string;
   muted: string;
+  alarm: string; // text of values that are not finite, of failures
   accent: string;
   accentWash: string;
   focus: string;
@@ -78,7 +80,7 @@ const EDGES: Record<StatusName, string> = {
 };
 
 const DARK_EDGES: Record<StatusName, string> = {
-  pass: '#565748',
+  pass: '#7F7C54',
   warning: '#D9A93A',
   error: '#FF7A59',
   unmatched: '#7C838D',
@@ -89,7 +91,7 @@ const DARK_EDGES: Record<StatusName, string> = {
 };
 
 const DARK_SHARE: Record<StatusName, number> = {
-  pass: 0.07,
+  pass: 0.12,
   warning: 0.38,
   error: 0.52,
   unmatched: 0.22,
@@ -106,6 +108,7 @@ const LIGHT = {
   line: '#DCE2E9',
   ink: '#18212C',
   muted: '#5A6675',
+  alarm: '#AE2C0A',
   accent: '#1F5FD0',
   accentWash: '#E4EDFC',
   focus: '#1F5FD0',
@@ -119,11 +122,21 @@ const DARK = {
   line: '#2D3642',
   ink: '#E3E8EE',
   muted: '#98A4B3',
+  alarm: '#FF9B82',
   accent: '#7DB0FF',
   accentWash: '#1C2D47',
   focus: '#7DB0FF',
   nest: ['#12171D', '#171D25'] as [string, string],
 };
+
+/** As faint as stays readable on this fill: a fixed share would be lost on the strong ones. */
+function quietInk(ink: string, fill: string): string {
+  for (let share = 0.6; share < 1; share += 0.05) {
+    const quiet = mix(ink, fill, share);
+    if (contrast(quiet, fill) >= 4.6) return quiet;
+  }
+  return ink;
+}
 
 /** The palette of a theme; a file may bring its own fills, by accuracy level. */
 export function makePalette(name: ThemeName, fills: Partial<Record<StatusName, string>> = {}): Palette {
@@ -135,7 +148,7 @@ export function makePalette(name: ThemeName, fills: Partial<Record<StatusName, s
     const fill = name === 'dark' ? mix(wanted, base.surface, DARK_SHARE[key]) : wanted;
     const ink = contrast(fill, base.ink) >= 4.5 ? base.ink : contrast(fill, '#FFFFFF') >= contrast(fill, '#000000') ? '#FFFFFF' : '#000000';
     const edge = name === 'dark' ? DARK_EDGES[key] : EDGES[key];
-    status[key] = { fill, edge, ink, wash: mix(edge, base.surface, name === 'dark' ? 0.22 : 0.14) };
+    status[key] = { fill, edge, ink, quiet: quietInk(ink, fill), wash: mix(edge, base.surface, name === 'dark' ? 0.2 : 0.14) };
   }
   return { name, ...base, status };
 }
@@ -152,8 +165,8 @@ export function fillsOf(colors: Record<string, { accuracy_level: string }> | nul
 
 /** Custom properties for the style sheet. */
 export function cssVariables(palette: Palette): Record<string, string> {
-  const { page, surface, raised, line, ink, muted, accent, accentWash, focus } = palette;
-  const out: Record<string, string> = { page, surface, raised, line, ink, muted, accent, 'accent-wash': accentWash, focus };
+  const { page, surface, raised, line, ink, muted, alarm, accent, accentWash, focus } = palette;
+  const out: Record<string, string> = { page, surface, raised, line, ink, muted, alarm, accent, 'accent-wash': accentWash, focus };
   for (const [key, colors] of Object.entries(palette.status))
     for (const [part, color] of Object.entries(colors)) out[`${key}-${part}`] = color as string;
   return Object.fromEntries(Object.entries(out).map(([key, value]) => [`--${key}`, value]));
