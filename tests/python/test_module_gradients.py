@@ -1,0 +1,267 @@
+"""The gradients that modules receive and pass on, held against what autograd computes for the module alone."""
+
+import json
+import math
+
+import pytest
+from capture_helpers import capture
+
+SCRIPT = """
+def numbers(tensor):
+    # As dump.json has them.
+    if tensor is None:
+        return None
+    wide = tensor.detach().double()
+    return [list(tensor.shape), wide.max().item(), wide.min().item(), wide.mean().item(), wide.norm().item()]
+
+def step(model, *args, loss=lambda out: out.pow(2).sum(), times=1):
+    debugger.start(model=model)
+    value = loss(model(*args))
+    for i in range(times):
+        value.backward(retain_graph=i + 1 < times)
+    debugger.stop()
+    debugger.step()
+
+expected = {}
+def result():
+    print("RESULT" + json.dumps(expected))
+"""
+
+
+def run(directory, body, level="L0"):
+    dump = capture(directory, SCRIPT + body + "\nresult()\n", level=level)
+    return dump, json.loads(dump.script.stdout.split("RESULT")[1])
+
+
+def assert_shows(items, expected):
+    assert len(items) == len(expected)
+    for item, numbers in zip(items, expected):
+        if numbers is None:
+            assert item is None
+            continue
+        shape, *values = numbers
+        assert item["shape"] == shape
+        for key, value in zip(("Max", "Min", "Mean", "Norm"), values):
+            assert math.isclose(item[key], value, rel_tol=1e-6, abs_tol=1e-9), (key, item, numbers)
+
+
+RESIDUAL = """
+class Twice(nn.Module):
+    # Uses its input twice, as a norm does.
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up = Twice(), nn.Linear(16, 16)
+
+    def forward(self, x):
+        return x + self.up(self.norm(x))
+
+torch.manual_seed(3)
+net = nn.Sequential(nn.Linear(16, 16), Block(), Block())
+data = torch.randn(32, 16)
+"""
+
+
+@pytest.mark.parametrize("level", ["L0", "mix"])
+def test_an_input_that_is_used_inside_and_outside(tmp_path, level):
+    body = (
+        RESIDUAL
+        + """
+step(net, data)
+with_tool = [p.grad.clone() for p in net.parameters()]
+net.zero_grad()
+inputs = {}
+def keep(module, args, out):
+    inputs[module] = args[0]
+handles = [m.register_forward_hook(keep) for m in net.modules()]
+out = net(data)
+out.pow(2).sum().backward(retain_graph=True)
+expected["same"] = all(torch.equal(a, p.grad) for a, p in zip(with_tool, net.parameters()))
+block = net[2]
+x = inputs[block].detach().requires_grad_()
+y = block.norm(x)
+z = x + block.up(y)
+grad_z = 2 * z.detach()
+grad_y, = torch.autograd.grad(z, y, grad_z, retain_graph=True)
+inner, = torch.autograd.grad(y, x, grad_y, retain_graph=True)
+whole, = torch.autograd.grad(z, x, grad_z)
+expected.update(grad_y=numbers(grad_y), inner=numbers(inner), whole=numbers(whole), grad_z=numbers(grad_z))
+"""
+    )
+    dump, expected = run(tmp_path, body, level)
+    assert expected["same"]
+    data = dump.data()
+    assert_shows(data["Module.2.norm.Twice.backward.0"]["input"], [expected["grad_y"]])
+    assert_shows(data["Module.2.norm.Twice.backward.0"]["output"], [expected["inner"]])
+    assert_shows(data["Module.2.Block.backward.0"]["input"], [expected["grad_z"]])
+    assert_shows(data["Module.2.Block.backward.0"]["output"], [expected["whole"]])
+
+
+def test_the_order_is_that_of_autograd(tmp_path):
+    dump, _ = run(tmp_path, RESIDUAL + "step(net, data)\n")
+    assert [name for name in dump.names() if "forward" not in name] == [
+        "Module.2.up.Linear.parameters_grad.0",
+        "Module.2.up.Linear.backward.0",
+        "Module.2.norm.Twice.backward.0",
+        "Module.2.Block.backward.0",
+        "Module.1.up.Linear.parameters_grad.0",
+        "Module.1.up.Linear.backward.0",
+        "Module.1.norm.Twice.backward.0",
+        "Module.1.Block.backward.0",
+        "Module.0.Linear.backward.0",
+        "Module.0.Linear.parameters_grad.0",
+    ]
+    construct = dump.construct()
+    assert construct["Module.1.norm.Twice.backward.0"] == "Module.1.Block.backward.0"
+    assert construct["Module.0.Linear.backward.0"] is None
+
+
+def test_modules_get_the_tensors_they_were_given(tmp_path):
+    body = """
+seen = []
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.attention = nn.Linear(8, 8), Look()
+
+    def forward(self, x):
+        y = self.first(x)
+        out = self.attention(y, y, y, [y])
+        seen.append(y)
+        return out
+
+class Look(nn.Module):
+    def forward(self, query, key, value, rest):
+        seen.append((query is key is value is rest[0], query._base is None, query))
+        return query * 2 + key * 3 + value.sigmoid()
+
+net = Net()
+step(net, torch.randn(4, 8))
+same, no_view, inside = seen[0]
+expected.update(same=same, no_view=no_view, outside=inside is seen[1])
+y = seen[1].detach().requires_grad_()
+z = y * 2 + y * 3 + y.sigmoid()
+expected["total"] = numbers(torch.autograd.grad(z, y, 2 * z.detach())[0])
+"""
+    dump, expected = run(tmp_path, body)
+    assert (expected["same"], expected["no_view"], expected["outside"]) == (True, True, True)
+    # The same tensor at four positions: its gradient stands at each.
+    assert_shows(dump.data()["Module.attention.Look.backward.0"]["output"], [expected["total"]] * 4)
+
+
+def test_several_outputs_show_what_came_from_outside(tmp_path):
+    body = """
+class Attention(nn.Module):
+    def forward(self, x):
+        weights = x.softmax(-1)
+        return weights @ x, weights, x.mean()
+
+class Net(nn.Module):
+    def __init__(self, use):
+        super().__init__()
+        self.first, self.attention, self.use = nn.Linear(6, 6), Attention(), use
+
+    def forward(self, x):
+        y, weights, _ = self.attention(self.first(x))
+        return (y.pow(2).sum() + 3 * weights.pow(2).sum()) if self.use else y.pow(2).sum()
+
+data = torch.randn(6, 6)
+for use in (True, False):
+    net = Net(use)
+    step(net, data, loss=lambda out: out)
+    with_tool = [p.grad.clone() for p in net.parameters()]
+    net.zero_grad()
+    net(data).backward()
+    expected[f"same{use}"] = all(torch.equal(a, p.grad) for a, p in zip(with_tool, net.parameters()))
+    x = net.first(data).detach()
+    y, weights, _ = net.attention(x)
+    expected[f"grads{use}"] = [numbers(2 * y), numbers(6 * weights) if use else None, None]
+"""
+    dump, expected = run(tmp_path, body)
+    for number, use in enumerate((True, False)):
+        assert expected[f"same{use}"]
+        entry = dump.data(step=number)["Module.attention.Attention.backward.0"]
+        assert_shows(entry["input"], expected[f"grads{use}"])
+
+
+def test_outputs_nobody_uses_leave_parameters_without_gradient(tmp_path):
+    body = """
+class Heads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.a(x), self.b(x)
+
+net = nn.Sequential(nn.Linear(4, 4), Heads())
+step(net, torch.randn(3, 4), loss=lambda out: out[0].sum())
+expected["grad"] = net[1].b.weight.grad is None and net[1].a.weight.grad is not None
+"""
+    dump, expected = run(tmp_path, body)
+    assert expected["grad"]
+    assert dump.data()["Module.1.Heads.backward.0"]["input"][1] is None
+    assert "Module.1.b.Linear.backward.0" not in dump.names()
+
+
+def test_a_second_pass_through_a_kept_graph(tmp_path):
+    dump, _ = run(tmp_path, RESIDUAL + "step(net, data, times=2)\n")
+    entry = dump.data()["Module.2.Block.backward.0"]
+    assert len(entry["input"]) == len(entry["output"]) == 1
+    assert dump.construct()["Module.1.norm.Twice.backward.0"] == "Module.1.Block.backward.0"
+
+
+def test_work_in_place_on_the_input(tmp_path):
+    body = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.act, self.last = nn.Linear(8, 8), nn.ReLU(inplace=True), nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.last(F.relu(self.act(self.first(x)) + 0.1, inplace=True))
+
+net = Net()
+data = torch.randn(5, 8)
+step(net, data, loss=lambda out: out.sum())
+a = net.first(data).detach().requires_grad_()
+b = a.relu()
+c = b + 0.1
+net.last(c.relu()).sum().backward(inputs=[a])
+grad_b, = torch.autograd.grad(net.last((b + 0.1).relu()).sum(), b)
+expected.update(act_in=numbers(grad_b), act_out=numbers(a.grad))
+d = (net.last.weight.sum(0).expand(5, 8))
+expected.update(relu_in=numbers(d), relu_out=numbers(d * (c > 0)))
+"""
+    dump, expected = run(tmp_path, body, level="mix")
+    data = dump.data()
+    assert_shows(data["Module.act.ReLU.backward.0"]["input"], [expected["act_in"]])
+    assert_shows(data["Module.act.ReLU.backward.0"]["output"], [expected["act_out"]])
+    assert_shows(data["Functional.relu.1.backward"]["input"], [expected["relu_in"]])
+    assert_shows(data["Functional.relu.1.backward"]["output"], [expected["relu_out"]])
+
+
+def test_a_module_that_returns_its_input(tmp_path):
+    body = """
+net = nn.Sequential(nn.Linear(4, 4), nn.Identity(), nn.Dropout(0.0).eval(), nn.Linear(4, 4))
+data = torch.randn(3, 4)
+step(net, data)
+x = net[0](data).detach().requires_grad_()
+expected["grad"] = numbers(torch.autograd.grad(net[3](x).pow(2).sum(), x)[0])
+"""
+    dump, expected = run(tmp_path, body)
+    for name in ("Module.1.Identity.backward.0", "Module.2.Dropout.backward.0"):
+        assert_shows(dump.data()[name]["input"], [expected["grad"]])
+        assert_shows(dump.data()[name]["output"], [expected["grad"]])
+
+
+def test_every_module_of_a_deep_stack(tmp_path):
+    body = """
+net = nn.Sequential(*[nn.Sequential(nn.Linear(2, 2), nn.Tanh()) for _ in range(400)])
+step(net, torch.randn(1, 2))
+"""
+    dump, _ = run(tmp_path, body)
+    assert len(dump.names()) == 400 * 7
