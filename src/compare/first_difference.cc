@@ -13,13 +13,15 @@ namespace msprobe {
 namespace {
 
 constexpr float kStandsOut = 10;  // an op is to blame only when its output is this much further apart than its inputs
+constexpr float kStandsOutLater = 1000;      // and, behind a difference from outside, this much further than round-off
+constexpr float kCoarsestTravels = 1.6e-2f;  // tolerance of bfloat16; that of float8 would hide too much
 
 bool Differs(float distance) { return distance > 1; }
 
 /// Names of everything that contains an op which differs: these pass a difference on.
 class Containers {
  public:
-  /// `parents` may be empty: then modules are known by their paths.
+  /// Without entries modules are known by their paths.
   explicit Containers(const ConstructFile* construct) {
     if (!construct) return;
     for (const ConstructEntry& e : construct->entries) parents_.emplace(e.name, e.parent);
@@ -37,6 +39,13 @@ class Containers {
       path = Parent(path);
       if (!paths_[static_cast<size_t>(op.direction)].emplace(path).second) break;
     }
+  }
+
+  /// The module that calls the API `name`; "" if not known.
+  std::string_view ModuleAround(std::string_view name) const {
+    const auto it = parents_.find(name);
+    return it == parents_.end() || StartsWith(name, "Module.") || StartsWith(name, "Cell.") ? std::string_view()
+                                                                                            : it->second;
   }
 
   bool Contains(const OpName& op) const {
@@ -70,6 +79,18 @@ bool ForwardAgrees(const DumpPair& pair, const OpDistances& distances, const OpN
   return !Differs(distances[*forward].input) && !Differs(distances[*forward].output);
 }
 
+/// Puts all distances in units of the coarsest round-off up to their op.
+void LetRoundOffTravel(OpDistances* distances) {
+  float coarsest = 0;
+  for (OpDistance& d : *distances) {
+    if (d.tolerance == 0) continue;
+    coarsest = std::max(coarsest, std::min(d.tolerance, kCoarsestTravels));
+    const float scale = d.tolerance / std::max(coarsest, d.tolerance);
+    d.input *= scale;
+    d.output *= scale;
+  }
+}
+
 std::string Percent(double v) { return fmt::format("{:.3g} %", v); }
 
 /// What to say about the row: its largest relative error, or the difference in kind.
@@ -99,29 +120,32 @@ std::string DetailOf(const OpDiff& op, size_t row, CompareMode mode) {
 
 /// Largest relative error over the inputs.
 std::string InputsOf(const OpDiff& op, CompareMode mode) {
-  double worst = 0;
+  double worst = -1;
   for (size_t i = 0; i < op.rows_used; ++i) {
     if (!IsResult(op.target[i].state)) worst = std::max(worst, RowError(op, i, mode));
   }
+  if (worst < 0) return {};
   return worst == 0 ? "are equal" : fmt::format("agree to {:.2g}", worst);
 }
 
 /// Fills the texts; `outputs` says on which side of the op the difference is.
-Status Describe(const DumpPair& pair, bool outputs, FirstDifference* out) {
+Status Describe(const DumpPair& pair, const Containers& containers, bool outputs, FirstDifference* out) {
   JsonDoc a, b;
   OpDiff diff;
   MSP_RETURN_IF_ERROR(DiffOpAt(pair, out->op, &a, &b, &diff));
   out->name = pair.target->ops()[out->op].name;
+  const double tolerance = OpTolerance(diff);
   double worst = -1;
   for (size_t i = 0; i < diff.rows_used; ++i) {
     if (IsResult(diff.target[i].state) != outputs || diff.rows[i].golden == kNoItem) continue;
-    const double distance = RowDistance(diff, i, pair.options.mode);
+    const double distance = RowDistance(diff, i, pair.options.mode, tolerance);
     if (distance <= worst) continue;
     worst = distance;
     out->item = diff.target[i].suffix;
     out->detail = DetailOf(diff, i, pair.options.mode);
   }
   out->inputs = InputsOf(diff, pair.options.mode);
+  out->module = containers.ModuleAround(out->name);
   if (!pair.stacks) return OkStatus();
   const OpName name = ParseOpName(out->name);
   auto stack = pair.stacks->StackOf(out->name);
@@ -151,34 +175,36 @@ Status DiffOpAt(const DumpPair& pair, size_t index, JsonDoc* target, JsonDoc* go
   return OkStatus();
 }
 
-StatusOr<Differences> FindDifferences(const DumpPair& pair, const OpDistances& distances) {
+StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distances) {
   using Kind = FirstDifference::Kind;
   Differences out;
   const std::vector<OpSpan>& ops = pair.target->ops();
+  LetRoundOffTravel(&distances);
   size_t i = 0;
   while (i < ops.size() && !Differs(distances[i].input) && !Differs(distances[i].output)) ++i;
   if (i == ops.size()) return out;
   const size_t earliest = i;
+  const bool from_outside = Differs(distances[earliest].input);
   const ConstructFile construct = OpenConstruct(pair, &out.warning);
   Containers containers(&construct);
   for (; i < ops.size() && out.first.kind == Kind::kNone; ++i) {
     const OpDistance d = distances[i];
     if (!Differs(d.input) && !Differs(d.output)) continue;
     const OpName name = ParseOpName(ops[i].name);
-    const bool jumps = Differs(d.output) && !Differs(d.input) && d.output >= kStandsOut * d.input;
+    const bool jumps = Differs(d.output) && !Differs(d.input) && !d.blind && d.output >= kStandsOut * d.input &&
+                       (!from_outside || d.output >= kStandsOutLater);
     if (jumps && !containers.Contains(name) && ForwardAgrees(pair, distances, name, i > earliest)) {
       out.first.kind = StartsWith(name.full, "Distributed.") ? Kind::kCommunication : Kind::kOp;
       out.first.op = i;
     }
     containers.AddAncestorsOf(name);
   }
-  const bool from_outside = Differs(distances[earliest].input);
   if (out.first.kind == Kind::kNone || (from_outside && out.first.op != earliest)) {
     out.source.kind = from_outside ? Kind::kInput : Kind::kGrows;
     out.source.op = earliest;
-    MSP_RETURN_IF_ERROR(Describe(pair, !from_outside, &out.source));
+    MSP_RETURN_IF_ERROR(Describe(pair, containers, !from_outside, &out.source));
   }
-  if (out.first.kind != Kind::kNone) MSP_RETURN_IF_ERROR(Describe(pair, true, &out.first));
+  if (out.first.kind != Kind::kNone) MSP_RETURN_IF_ERROR(Describe(pair, containers, true, &out.first));
   return out;
 }
 

@@ -24,9 +24,10 @@ struct FirstDifference {
   std::string name;      // of the op
   std::string frame;     // "modeling_llama.py:112", the user's innermost line; "" if not known
   std::string function;  // of that line
+  std::string module;    // "Module.model.layers.1.mlp.down_proj.Linear.forward.0", around an API; "" if not known
   std::string item;      // ".output.0": the item that is furthest apart
   std::string detail;    // "Norm differs by 12.3 %", "CRC-32 differs"
-  std::string inputs;    // "equal", "agree to 3.1e-07"
+  std::string inputs;    // "are equal", "agree to 3.1e-07"; "" for ops without inputs
 };
 
 /// Compares op `index` of the target with its partner.
@@ -39,9 +40,12 @@ struct Differences {
 };
 
 /// The rule: an op is to blame when its output is further apart than round-off (RowDistance > 1), its inputs are not,
-/// and the output is at least 10 times further apart than they. Ops around an earlier difference (a module whose child
-/// differs) and backward ops whose forward differs, or that have none and follow a difference, only pass it on.
-StatusOr<Differences> FindDifferences(const DumpPair& pair, const OpDistances& distances);
+/// and the output is at least 10 times further apart than they. Behind a difference that came in from outside it must
+/// be 1000 times round-off, because statistics of inputs may hide that difference (a rotation keeps every norm).
+/// Round-off travels: it is that of the coarsest dtype so far, bfloat16 at most. Ops around an earlier difference (a
+/// module whose child differs) and backward ops whose forward differs, or that have none and follow a difference, only
+/// pass it on.
+StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distances);
 
 /// "modeling_llama.py:112" and the function, from the innermost frame that is not the framework's own.
 bool UserFrame(const std::vector<std::string>& frames, std::string* place, std::string* function);

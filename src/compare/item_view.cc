@@ -110,10 +110,15 @@ void SetTensor(const Fields& f, ItemView* out) {
   for (int k = kMax; k < kStatCount; ++k) out->stats[static_cast<size_t>(k)].SetField(f.stats[k]);
 }
 
-/// Items without a dtype: arguments that are no tensors. `text` becomes what their checksum is taken of.
-void SetValue(const Fields& f, ItemView* out, const JsonValue** text) {
+/// What stands for the checksum of an item that has none: the checksum of the text of `of`, or, for ranks, that text.
+struct TextSum {
+  const JsonValue* of = nullptr;
+  bool plain = false;
+};
+
+/// Items without a dtype: arguments that are no tensors.
+TextSum SetValue(const Fields& f, ItemView* out) {
   const std::string_view type = f.type && f.type->IsString() ? Text(*f.type) : std::string_view();
-  *text = f.value;
   out->shape = "[]";
   out->dtype = type;
   if (type == "torch.Size" || type == "slice") {
@@ -129,9 +134,10 @@ void SetValue(const Fields& f, ItemView* out, const JsonValue** text) {
     SetAllText(out, f.value);
   } else if (IsPeerArgument(out->suffix)) {
     SetAllText(out, f.value);
+    return {f.value, true};
   } else if (type == "torch.ProcessGroup") {
     SetAllText(out, f.group_ranks);
-    *text = f.group_ranks;
+    return {f.group_ranks, true};
   } else {
     out->dtype = PyClass(f.value);
     StatValue value;
@@ -139,10 +145,11 @@ void SetValue(const Fields& f, ItemView* out, const JsonValue** text) {
     if (f.value) value.Set(*f.value);
     SetAll(out, value);
   }
+  return {f.value};
 }
 
-/// The checksum that stands in the dump; else that of the value's text, as plain text for ranks of a communication.
-void SetChecksum(const Fields& f, const JsonValue* value, ItemView* out) {
+/// The checksum that stands in the dump, else `sum`.
+void SetChecksum(const Fields& f, const TextSum& sum, ItemView* out) {
   if (f.md5 && f.md5->IsString() && f.md5->GetStringLength() > 0) {
     out->checksum = Text(*f.md5);
     return;
@@ -153,8 +160,8 @@ void SetChecksum(const Fields& f, const JsonValue* value, ItemView* out) {
     return AppendPyValue(&out->checksum, *f.md5);
   }
   std::string text;
-  if (value) AppendPyValue(&text, *value);
-  if (!f.dtype && value && (value == f.group_ranks || IsPeerArgument(out->suffix))) {
+  if (sum.of) AppendPyValue(&text, *sum.of);
+  if (sum.of && sum.plain) {
     out->checksum = text;
     return;
   }
@@ -203,10 +210,13 @@ void DescribeItem(std::string_view op_name, Item&& item, CompareMode mode, ItemV
   out->requires_grad = !f.requires_grad || !f.requires_grad->IsBool() ? ItemView::Grad::kNA
                        : f.requires_grad->GetBool()                   ? ItemView::Grad::kTrue
                                                                       : ItemView::Grad::kFalse;
-  const JsonValue* text = f.value;
-  const bool tensor = f.dtype && f.dtype->IsString() && f.dtype->GetStringLength() > 0;
-  tensor ? SetTensor(f, out) : SetValue(f, out, &text);
-  if (mode == CompareMode::kChecksum) SetChecksum(f, text, out);
+  TextSum sum{f.value};
+  if (f.dtype && f.dtype->IsString() && f.dtype->GetStringLength() > 0) {
+    SetTensor(f, out);
+  } else {
+    sum = SetValue(f, out);
+  }
+  if (mode == CompareMode::kChecksum) SetChecksum(f, sum, out);
 }
 
 void DescribeOp(std::string_view op_name, const JsonValue& op, CompareMode mode, std::vector<Item>* scratch,

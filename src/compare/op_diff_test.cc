@@ -199,7 +199,7 @@ TEST(OpDiffTest, ManyItemsMatchInAnyOrder) {
 TEST(OpDiffTest, DistanceIsInUnitsOfRoundOff) {
   const auto distance = [](const std::string& a, const std::string& b) {
     const Compared c(Op("", a), Op("", b));
-    return RowDistance(c.diff, 0, CompareMode::kStatistics);
+    return RowDistance(c.diff, 0, CompareMode::kStatistics, OpTolerance(c.diff));
   };
   EXPECT_EQ(distance(Tensor("1.0"), Tensor("1.0")), 0);
   EXPECT_NEAR(distance(Tensor("1.00001"), Tensor("1.0")), 1, 1e-3);

@@ -160,10 +160,32 @@ TEST(Builder, AsksForStructureWhenThereIsNone) {
 TEST(Builder, NamesTheMissingFile) {
   DumpDir dir;
   const std::string rank = dir.Rank("rank0", R"("Torch.a.0.forward": null)", "");
-  std::filesystem::remove(rank + "/stack.json");
+  std::filesystem::remove(rank + "/construct.json");
   const auto built = BuildRankGraph(rank);
   ASSERT_FALSE(built.ok());
-  EXPECT_NE(built.status().message().find("stack.json"), std::string::npos);
+  EXPECT_NE(built.status().message().find("construct.json"), std::string::npos);
+}
+
+TEST(Builder, DoesWithoutStacks) {
+  DumpDir dir;
+  const std::string rank = dir.Rank("rank0", R"("Torch.a.0.forward": null)", "");
+  std::filesystem::remove(rank + "/stack.json");
+  const auto built = BuildRankGraph(rank);
+  ASSERT_TRUE(built.ok()) << built.status().message();
+  EXPECT_NE(built->graph.Find("Torch.a.0.forward"), kNoIndex);
+  EXPECT_NE(built->files.warning.find("stack.json"), std::string::npos);
+}
+
+TEST(Builder, RefusesDepthThatNoModelHas) {
+  DumpDir dir;
+  std::string construct = R"("Module.m.M.forward.0": null)";
+  for (int i = 1; i <= 1200; ++i) {
+    construct +=
+        ", \"Module.m.M.forward." + std::to_string(i) + "\": \"Module.m.M.forward." + std::to_string(i - 1) + "\"";
+  }
+  const auto built = BuildRankGraph(dir.Rank("rank0", construct, ""));
+  ASSERT_FALSE(built.ok());
+  EXPECT_EQ(built.status().code(), Code::kBadInput);
 }
 
 }  // namespace

@@ -42,18 +42,25 @@ void AppendUnmatched(const PairReport& pair, std::string* out) {
         "instead\n";
 }
 
+/// Where one run has more ops, a different shape mostly means that two different calls stand against each other.
+std::string_view Doubt(const PairReport& pair, const FirstDifference& d) {
+  const bool unmatched = pair.counts.ops > pair.counts.matched_ops || pair.golden_only_ops > 0;
+  return unmatched && !pair.fuzzy && StartsWith(d.detail, "shape ") ? " (two different calls, probably: try -fm)" : "";
+}
+
 void AppendDifferences(const PairReport& pair, std::string* out) {
   using Kind = FirstDifference::Kind;
   const FirstDifference &first = pair.differences.first, &source = pair.differences.source;
   if (source.kind == Kind::kInput) {
-    *out += "  first difference: " + DifferenceLine(source) +
+    *out += "  first difference: " + DifferenceLine(source) + std::string(Doubt(pair, source)) +
             ", on entry: a parameter, data or an op without a partner brings it\n";
   }
   if (source.kind == Kind::kGrows)
     *out += "  differences add up slowly, no op stands out; they start at " + DifferenceLine(source) + "\n";
   const std::string_view title =
       source.kind == Kind::kNone ? "  first difference: " : "  first op that differs by itself: ";
-  if (first.kind == Kind::kOp) *out += std::string(title) + DifferenceLine(first) + "\n";
+  if (first.kind == Kind::kOp)
+    *out += std::string(title) + DifferenceLine(first) + std::string(Doubt(pair, first)) + "\n";
   if (first.kind == Kind::kCommunication) {
     *out +=
         std::string(title) + DifferenceLine(first) + "; a communication passes on what other ranks send, look there\n";
@@ -107,6 +114,7 @@ std::string DifferenceJson(const FirstDifference& d) {
   JsonObject out;
   out.String("kind", KindText(d.kind));
   out.String("op", d.name);
+  out.String("module", d.module);
   out.String("item", d.item);
   out.String("detail", d.detail);
   out.String("inputs", d.inputs);
@@ -143,9 +151,10 @@ std::string PairJson(const PairReport& pair) {
 std::string DifferenceLine(const FirstDifference& d) {
   std::string out = d.name;
   if (!d.frame.empty()) out += " (" + d.frame + (d.function.empty() ? "" : " in " + d.function) + ")";
+  if (!d.module.empty()) out += " in " + d.module;
   out += ": " + (d.item.empty() ? std::string() : d.item.substr(1) + " ") + d.detail;
-  if (d.kind == FirstDifference::Kind::kOp || d.kind == FirstDifference::Kind::kCommunication)
-    out += ", inputs " + d.inputs;
+  const bool op = d.kind == FirstDifference::Kind::kOp || d.kind == FirstDifference::Kind::kCommunication;
+  if (op && !d.inputs.empty()) out += ", inputs " + d.inputs;
   return OneLine(out);  // names come from the dumps
 }
 
