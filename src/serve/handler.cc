@@ -35,6 +35,18 @@ Response Json(int status, std::string text) {
 
 Response Error(int status, std::string_view text) { return Json(status, ErrorReply(status, text).json); }
 
+// Somebody typed the address without its token, or came back to a tab of an earlier run: that is a person.
+Response NoToken() {
+  Response response;
+  response.status = 403;
+  response.content_type = kHtml;
+  response.body = NoTokenHtml();
+  AddCommonHeaders(&response);
+  response.headers.emplace_back("Content-Security-Policy",
+                                "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
+  return response;
+}
+
 bool SameNoCase(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](char x, char y) { return (x >= 'A' && x <= 'Z' ? static_cast<char>(x + 32) : x) == y; });
@@ -93,6 +105,7 @@ Response Handler::Answer(const Request& request) const {
   }
   const std::string_view token = request.token.empty() ? target->Get("token") : request.token;
   if (!SameToken(token, token_)) {
+    if (!is_api) return NoToken();
     return Error(403, "the token is missing or wrong: open the address that msprobe serve printed");
   }
   if (!is_api) return Page();

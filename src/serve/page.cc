@@ -45,6 +45,16 @@ std::string_view PageHtml() {
 #endif
 }
 
+std::string_view NoTokenHtml() {
+  return "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>msprobe</title>"
+         "<style>:root{color-scheme:light dark;font:15px/1.6 system-ui,sans-serif}"
+         "body{max-width:36em;margin:18vh auto;padding:0 24px}h1{font-size:20px}</style>"
+         "<h1>This address is not complete, or not valid any more</h1>"
+         "<p>Open the address that <code>msprobe serve</code> printed last, with its token.</p>"
+         "<p lang=\"zh\">此地址不完整或已失效。请打开 <code>msprobe serve</code> 最近一次打印的地址（含 "
+         "token）。</p></html>\n";
+}
+
 std::string WithScriptNonce(std::string_view html, std::string_view nonce) {
   std::string out;
   out.reserve(html.size() + 64);

@@ -8,6 +8,8 @@ namespace msprobe::serve {
 
 /// The embedded HTML; without one (MSPROBE_WEB=OFF) a short page that says how to get it.
 std::string_view PageHtml();
+/// What a browser shows for an address without the right token, in both languages: the page itself needs the token.
+std::string_view NoTokenHtml();
 /// `html` with `nonce="..."` in each of its script elements. Text inside a script is left alone.
 std::string WithScriptNonce(std::string_view html, std::string_view nonce);
 /// Lets scripts with this nonce run, talk to this server, and nothing else.

@@ -164,6 +164,18 @@ TEST_F(ServerTest, TokenIsNeeded) {
             200);
 }
 
+TEST_F(ServerTest, WithoutTokenAPersonIsToldWhatToOpen) {
+  for (const char* target : {"/", "/index.html?token=wrong"}) {
+    const std::string answer = Ask(fmt::format("GET {} HTTP/1.1\r\n{}Connection: close\r\n\r\n", target, Host()));
+    EXPECT_EQ(StatusOf(answer), 403) << answer;
+    EXPECT_NE(answer.find("Content-Type: text/html"), std::string::npos);
+    EXPECT_NE(answer.find("Content-Security-Policy: default-src 'none'; style-src"), std::string::npos);
+    EXPECT_NE(Body(answer).find("<code>msprobe serve</code> printed last"), std::string::npos);
+    EXPECT_NE(Body(answer).find("lang=\"zh\""), std::string::npos);
+    EXPECT_EQ(answer.find("<script"), std::string::npos);
+  }
+}
+
 TEST_F(ServerTest, HostMustBeOurs) {
   const std::string port = std::to_string(server->port());
   const auto ask = [&](const std::string& hosts) {

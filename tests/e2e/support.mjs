@@ -42,7 +42,9 @@ export async function start(command, args, wanted, { seconds = 60, ...options } 
     child.kill();
     throw error;
   });
-  return { answer, stop: () => child.kill() };
+  const ended = new Promise((done) => child.on('exit', done));
+  const stop = (signal = 'SIGTERM') => (child.kill(signal), ended); // the exit code, for who waits for it
+  return { answer, stop };
 }
 
 export function serve(directory) {

@@ -1,0 +1,195 @@
+// What is not the demo's one good file: lists with long names, broken and vanished files, single graphs, several ranks.
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { browser, DEMO, findCommand, openPage, OUT, ROOT, serve } from './support.mjs';
+
+const LONG = 'runs/2026-11-20_a_rather_long_name_of_an_experiment_that_does_not_end_where_one_would_wish/llama_7b_tensor_parallel_8_pipeline_parallel_4_bf16';
+const RANKS = join(ROOT, 'tests/golden/graph/ranks');
+const EXPECTED_FAULT = /status of 4\d\d/; // the browser repeats each answer that is an error
+
+let directory;
+let chrome;
+let server;
+
+function graph(out, ...sides) {
+  mkdirSync(join(directory, out));
+  execFileSync(findCommand(), ['graph_visualize', ...sides, '-o', join(directory, out)], { stdio: 'ignore' });
+  return `${out}/${readdirSync(join(directory, out))[0]}`;
+}
+
+before(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'msprobe-e2e-'));
+  const demo = join(DEMO, readdirSync(DEMO).find((file) => file.endsWith('.vis.db')));
+  mkdirSync(join(directory, LONG), { recursive: true });
+  copyFileSync(demo, join(directory, LONG, 'compare.vis.db'));
+  copyFileSync(demo, join(directory, 'vanishing.vis.db'));
+  writeFileSync(join(directory, 'text.vis.db'), 'this is no database');
+  mkdirSync(join(directory, 'empty'));
+  server = await serve(directory);
+  chrome = await browser();
+});
+after(async () => {
+  await chrome?.close();
+  server?.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** The page in one of the two languages and themes, at the size of a small laptop. */
+async function visit(hash, { url = server.answer.url, ...options } = {}) {
+  const opened = await openPage(chrome, { viewport: { width: 1280, height: 800 }, ...options });
+  await opened.page.goto(url + hash);
+  const state = () => opened.page.evaluate(() => window.__msprobe.state());
+  const until = async (check, what) => {
+    for (const end = Date.now() + 15_000; Date.now() < end; ) {
+      if (await check()) return;
+      await opened.page.waitForTimeout(30);
+    }
+    assert.fail(`waited in vain: ${what}`);
+  };
+  const leave = async (name) => {
+    if (name) await opened.page.screenshot({ path: join(OUT, `${name}.png`) });
+    await opened.page.context().close();
+    assert.deepEqual(opened.faults.filter((fault) => !EXPECTED_FAULT.test(fault)), []);
+  };
+  return { ...opened, state, until, leave };
+}
+
+const CHINESE = { locale: 'zh-CN', colorScheme: 'dark' };
+
+test('the list shows every column and the whole of long names', async () => {
+  for (const [name, options] of [['files', {}], ['files_zh', CHINESE], ['files_narrow', { viewport: { width: 720, height: 800 } }]]) {
+    const { page, leave } = await visit('', options);
+    const table = page.locator('.file-table');
+    await table.waitFor();
+    const sticking = await page.locator('main.files').evaluate((main) => {
+      const { right } = main.getBoundingClientRect();
+      return [...main.querySelectorAll('td, th, .file-link, .button')].filter((part) => part.scrollWidth > part.clientWidth + 1 || part.getBoundingClientRect().right > right).map((part) => part.textContent);
+    });
+    assert.deepEqual(sticking, [], name);
+    assert.ok((await table.innerText()).includes(LONG));
+    await page.locator('.skipped summary').click();
+    assert.match(await page.locator('.skipped').innerText(), /text\.vis\.db is not a SQLite database/);
+    await leave(name);
+  }
+});
+
+test('a directory without graphs says how to make one', async () => {
+  const other = await serve(join(directory, 'empty'));
+  try {
+    for (const [name, options] of [['empty', {}], ['empty_zh', CHINESE]]) {
+      const { page, leave } = await visit('', { url: other.answer.url, ...options });
+      assert.match(await page.locator('.empty').innerText(), /msprobe graph_visualize/);
+      await leave(name);
+    }
+  } finally {
+    other.stop();
+  }
+});
+
+test('what is no database is told in the language of the page, and the list is one click away', async () => {
+  for (const [name, options, words] of [['broken', {}, /no graph file/], ['broken_zh', CHINESE, /不是图文件/]]) {
+    const { page, leave } = await visit('#file=text.vis.db', options);
+    const alert = page.getByRole('alert');
+    await alert.waitFor();
+    assert.match(await alert.innerText(), words);
+    assert.match(await alert.locator('[lang=en]').innerText(), /not a SQLite database/);
+    await page.screenshot({ path: join(OUT, `${name}.png`) });
+    await alert.getByRole('button').last().click();
+    await page.locator('.file-table').waitFor();
+    await leave();
+  }
+});
+
+test('a file that goes away while it is open is told, and what was read stays', async () => {
+  const { page, state, until, leave } = await visit('#file=vanishing.vis.db', CHINESE);
+  await until(async () => (await state()).graph === 'ready', 'the graph is ready');
+  rmSync(join(directory, 'vanishing.vis.db'));
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowDown');
+  await until(async () => (await state()).details === 'failed', 'the details fail');
+  assert.match(await page.getByRole('alert').innerText(), /目标已不存在[\s\S]*vanishing\.vis\.db/);
+  assert.equal(await page.locator('canvas').count(), 2);
+  await leave('vanished_zh');
+});
+
+test('a single graph has one side and no verdicts', async () => {
+  const file = graph('single', '-tp', join(RANKS, 'target/step0'));
+  const { page, state, until, leave } = await visit(`#file=${encodeURIComponent(file)}`);
+  await until(async () => (await state()).graph === 'ready', 'the graph is ready');
+  assert.equal(await page.locator('canvas').count(), 1);
+  assert.equal(await page.locator('[data-test^=count-]').count(), 0);
+  await leave('single');
+});
+
+test('steps and ranks are chosen, and the address keeps them', async () => {
+  const file = graph('ranks', '-tp', join(RANKS, 'target'), '-gp', join(RANKS, 'golden'));
+  const { page, state, until, leave } = await visit(`#file=${encodeURIComponent(file)}`);
+  await until(async () => (await state()).graph === 'ready', 'the graph is ready');
+  const ranks = await page.getByLabel('Rank').locator('option').allInnerTexts();
+  assert.ok(ranks.length > 1, ranks.join(' '));
+  await page.getByLabel('Rank').selectOption(ranks.at(-1));
+  await until(async () => page.url().includes(`rank=${ranks.at(-1)}`) && (await state()).graph === 'ready', 'the other rank is shown');
+  await page.reload();
+  await until(async () => (await state()).graph === 'ready', 'the graph is back');
+  assert.equal(await page.getByLabel('Rank').inputValue(), ranks.at(-1));
+  await leave('ranks');
+});
+
+test('both panes draw on whole device pixels, so that text is sharp', async () => {
+  for (const deviceScaleFactor of [1, 1.25]) {
+    const { page, state, until, leave } = await visit(`#file=${encodeURIComponent(`${LONG}/compare.vis.db`)}`, { deviceScaleFactor });
+    await until(async () => (await state()).graph === 'ready', 'the graph is ready');
+    const sizes = await page.evaluate(() => {
+      const exact = (canvas) => new Promise((done) => new ResizeObserver(([entry]) => done(entry.devicePixelContentBoxSize[0].inlineSize)).observe(canvas, { box: 'device-pixel-content-box' }));
+      return Promise.all([...document.querySelectorAll('canvas')].map(async (canvas) => [canvas.width, await exact(canvas)]));
+    });
+    for (const [drawn, filled] of sizes) assert.equal(drawn, filled, `at ${deviceScaleFactor}`);
+    await leave();
+  }
+});
+
+test('a finding is shown below the head of its module; a hit taken from the list uncovers the graphs', async () => {
+  const { page, state, until, leave } = await visit(`#file=${encodeURIComponent(`${LONG}/compare.vis.db`)}`);
+  await until(async () => (await state()).graph === 'ready', 'the graph is ready');
+  await page.locator('[data-test=first-finding]').click();
+  await until(async () => (await state()).details === 'ready', 'the finding is selected');
+  const layer = process.env.MSPROBE_DEMO_LAYER ?? 'Module.model.layers.2.LlamaDecoderLayer.forward.0';
+  const pane = await page.locator('canvas[data-side=NPU]').boundingBox();
+  await until(async () => {
+    const head = await page.evaluate((name) => window.__msprobe.rect('NPU', name), layer);
+    return head !== null && head.y >= pane.y && head.y + head.height <= pane.y + pane.height;
+  }, 'the head of the layer is in sight');
+  await page.keyboard.press('/');
+  await page.keyboard.type('gate_proj');
+  await until(async () => (await page.locator('#search-hits li').count()) > 1, 'hits are there');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  await page.locator('#search-hits').waitFor({ state: 'detached' });
+  assert.equal(await page.evaluate(() => document.activeElement.dataset.side), 'NPU', 'the keys go to the graph');
+  await page.keyboard.press('/');
+  assert.equal(await page.locator('#search-hits li.active').count(), 1, 'the list comes back as it was');
+  await leave();
+});
+
+test('an address without its token is explained, in both languages', async () => {
+  const { page } = await openPage(chrome);
+  const answer = await page.goto(server.answer.url.replace(/token=.*/, ''));
+  assert.equal(answer.status(), 403);
+  assert.match(await page.locator('body').innerText(), /msprobe serve printed last[\s\S]*此地址/);
+  await page.screenshot({ path: join(OUT, 'no_token.png') });
+  await page.context().close();
+});
+
+test('a port in use is an error that says so; Ctrl-C ends a server at once', async () => {
+  const other = await serve(directory);
+  const { status, stderr } = spawnSync(findCommand(), ['serve', directory, '--port', String(other.answer.port)], { encoding: 'utf8', timeout: 10_000 });
+  assert.equal(status, 3);
+  assert.match(stderr, /port \d+ .*(in use).*--port/);
+  const started = Date.now();
+  assert.equal(await other.stop('SIGINT'), 0);
+  assert.ok(Date.now() - started < 2000);
+});
