@@ -1,7 +1,10 @@
 #include <dlfcn.h>
+#include <sys/statvfs.h>
 #include <xlsxwriter.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -10,6 +13,7 @@
 #include "base/text.h"
 #include "report/columns.h"
 #include "report/table.h"
+#include "report/workbook_check.h"
 
 namespace msprobe {
 namespace {
@@ -24,7 +28,9 @@ struct XlsxLibrary {
   decltype(&worksheet_write_number) write_number = nullptr;
   decltype(&worksheet_write_boolean) write_bool = nullptr;
   decltype(&workbook_close) close = nullptr;
+  decltype(&lxw_workbook_free) free = nullptr;
   decltype(&lxw_strerror) error_text = nullptr;
+  bool same_version = false;  // as the header: the fields of a sheet are where it says
 
   static StatusOr<const XlsxLibrary*> Get() {
     static const XlsxLibrary library = Load();
@@ -50,8 +56,10 @@ struct XlsxLibrary {
                      load(&out.write_string, "worksheet_write_string") &&
                      load(&out.write_number, "worksheet_write_number") &&
                      load(&out.write_bool, "worksheet_write_boolean") && load(&out.close, "workbook_close") &&
-                     load(&out.error_text, "lxw_strerror");
+                     load(&out.free, "lxw_workbook_free") && load(&out.error_text, "lxw_strerror");
     if (!all) out.error_text = nullptr;
+    decltype(&lxw_version_id) version = nullptr;
+    out.same_version = load(&version, "lxw_version_id") && version() == LXW_VERSION_ID;
     return out;
   }
 };
@@ -152,7 +160,7 @@ class XlsxTable : public ResultTable {
     }
   }
   ~XlsxTable() override {
-    if (book_) library_.close(book_);  // the temporary file goes with temp_
+    if (book_) library_.free(book_);
   }
 
   const RowFormat& format() const override { return format_; }
@@ -162,6 +170,7 @@ class XlsxTable : public ResultTable {
     lxw_workbook_options options{};
     options.constant_memory = 1;
     options.use_zip64 = 1;
+    options.tmpdir = directory_.data();  // the rows wait there until the end: /tmp may be small
     // The library opens the file only when it is closed; a directory that cannot be written is told now.
     MSP_ASSIGN_OR_RETURN(const OutputFile probe, OutputFile::Create(temp_.path()));
     book_ = library_.new_workbook(temp_.path().c_str(), &options);
@@ -170,6 +179,7 @@ class XlsxTable : public ResultTable {
   }
 
   Status Take(RowBlock&& block) override {
+    if (library_.same_version && sheet_->optimize_tmpfile && std::ferror(sheet_->optimize_tmpfile)) return NoSpace();
     size_t at = 0;
     for (const uint64_t end : block.row_ends) {
       if (rows_ == slice_) MSP_RETURN_IF_ERROR(AddSheet());
@@ -181,8 +191,11 @@ class XlsxTable : public ResultTable {
   }
 
   Status Commit() override {
+    MSP_RETURN_IF_ERROR(EndSheet());
+    MSP_RETURN_IF_ERROR(CheckSpace());
     const lxw_error error = library_.close(std::exchange(book_, nullptr));
     if (error != LXW_NO_ERROR) return Failed(error);
+    MSP_RETURN_IF_ERROR(CheckSheets());
     if (InterruptRequested()) return Interrupted();  // packing a large workbook takes seconds
     MSP_RETURN_IF_ERROR(temp_.CommitResult());
     paths_.push_back(temp_.final_path());
@@ -195,7 +208,39 @@ class XlsxTable : public ResultTable {
                          "; free space or choose another -o");
   }
 
+  Status NoSpace() const {
+    return InternalError(final_path_ +
+                         " could not be written (the disk is full): free some space or choose another "
+                         "directory with -o");
+  }
+
+  /// The rows of a sheet wait in a temporary file; the library neither sees that it could not be written nor that the
+  /// workbook made from it is too short.
+  Status EndSheet() {
+    FILE* rows = sheet_ && library_.same_version ? sheet_->optimize_tmpfile : nullptr;
+    if (!rows) return OkStatus();
+    if (std::fflush(rows) != 0 || std::ferror(rows)) return NoSpace();
+    sheet_bytes_.push_back(static_cast<uint64_t>(std::max<off_t>(ftello(rows), 0)));
+    return OkStatus();
+  }
+  /// Each sheet is copied once before it is packed. The library would say so itself, in lines of its own.
+  Status CheckSpace() const {
+    struct statvfs fs {};
+    if (sheet_bytes_.empty() || statvfs(directory_.c_str(), &fs) != 0) return OkStatus();
+    const uint64_t largest = *std::max_element(sheet_bytes_.begin(), sheet_bytes_.end());
+    return uint64_t{fs.f_bavail} * fs.f_frsize < largest + largest / 8 ? NoSpace() : OkStatus();
+  }
+  Status CheckSheets() const {
+    if (!library_.same_version) return OkStatus();
+    MSP_ASSIGN_OR_RETURN(const std::vector<uint64_t> sizes, SheetSizes(temp_.path()));
+    for (size_t i = 0; i < sheet_bytes_.size(); ++i) {
+      if (i >= sizes.size() || sizes[i] <= sheet_bytes_[i]) return NoSpace();
+    }
+    return OkStatus();
+  }
+
   Status AddSheet() {
+    MSP_RETURN_IF_ERROR(EndSheet());
     const std::string name = slice_ == UINT64_MAX ? "Sheet1" : "part_" + std::to_string(sheets_);
     ++sheets_;
     sheet_ = library_.add_sheet(book_, name.c_str());
@@ -258,6 +303,8 @@ class XlsxTable : public ResultTable {
   const CellFormat format_;
   TempPath temp_;
   const std::string final_path_;
+  std::string directory_{DirName(final_path_)};
+  std::vector<uint64_t> sheet_bytes_;  // of the rows of each ended sheet
   uint64_t slice_ = 0, rows_ = 0;
   int sheets_ = 0;
   lxw_workbook* book_ = nullptr;
