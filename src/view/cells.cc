@@ -24,11 +24,45 @@ constexpr unsigned kAsText =
 constexpr unsigned kStrict =
     rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseValidateEncodingFlag;
 
+bool IsNumberPart(char c) { return (c >= '0' && c <= '9') || c == '.' || c == 'e' || c == 'E' || c == '+' || c == '-'; }
+
+// The same text with its numbers in quotes, which is how they are read anyway.
+std::string WithNumbersQuoted(std::string_view json) {
+  std::string out;
+  out.reserve(json.size() + json.size() / 4);
+  bool in_string = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    const char next = i + 1 < json.size() ? json[i + 1] : '\0';
+    const bool is_number = (c >= '0' && c <= '9') || (c == '-' && next >= '0' && next <= '9');
+    if (in_string && c == '\\') {
+      out += c;
+      if (++i < json.size()) out += json[i];
+    } else if (in_string || !is_number) {
+      out += c;
+      if (c == '"') in_string = !in_string;
+    } else {
+      size_t end = i;
+      while (end < json.size() && IsNumberPart(json[end])) ++end;
+      out.append("\"").append(json, i, end - i).append("\"");
+      i = end - 1;
+    }
+  }
+  return out;
+}
+
 template <unsigned kFlags>
 bool Parse(std::string_view json, rapidjson::Document* doc) {
   if (json.empty() || NestingDepth(json) > kMaxDepth) return false;
   rapidjson::MemoryStream stream(json.data(), json.size());
   doc->ParseStream<kFlags, rapidjson::UTF8<>>(stream);
+  if (!doc->HasParseError()) return true;
+  // RapidJSON refuses exponents beyond a double even where it converts nothing; one such number is no reason to lose
+  // the row.
+  if (doc->GetParseError() != rapidjson::kParseErrorNumberTooBig) return false;
+  const std::string quoted = WithNumbersQuoted(json);
+  rapidjson::MemoryStream again(quoted.data(), quoted.size());
+  doc->ParseStream<kFlags, rapidjson::UTF8<>>(again);
   return !doc->HasParseError();
 }
 

@@ -56,6 +56,14 @@ TEST(Cells, NumbersBeyondAnyRange) {
   ASSERT_EQ(rows.size(), 1u);
   ASSERT_EQ(rows[0].values.size(), 3u);
   EXPECT_EQ(rows[0].values[0].second, "1e-2147483639");
+  EXPECT_EQ(rows[0].values[1].second, "1e999999999999");
+  const auto mixed = ParseRows(R"({"a\\":{"x\"1":-Infinity,"y":"2 and 3","z":[1e400,-5]}})");
+  ASSERT_EQ(mixed.size(), 1u);
+  EXPECT_EQ(mixed[0].name, "a\\");
+  ASSERT_EQ(mixed[0].values.size(), 3u);
+  EXPECT_EQ(mixed[0].values[0].first, "x\"1");
+  EXPECT_EQ(mixed[0].values[1].second, "2 and 3");
+  EXPECT_TRUE(ParseRows(R"({"a":1e400, "b":})").empty());
   EXPECT_EQ(ObjectText(R"({"a":1e-2147483639})"), R"({"a":1e-2147483639})");
   EXPECT_EQ(ParseInts("[1e-2147483639, 99999999999999999999, 5]"), std::vector<int64_t>{5});
 }
