@@ -161,8 +161,8 @@ void SetChecksum(const Fields& f, const TextSum& sum, ItemView* out) {
   }
   std::string text;
   if (sum.of) AppendPyValue(&text, *sum.of);
-  if (sum.of && sum.plain) {
-    out->checksum = text;
+  if (sum.plain) {
+    out->checksum = sum.of ? text : "None";
     return;
   }
   const uint32_t crc = Crc32(text.data(), text.size());

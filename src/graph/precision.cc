@@ -229,7 +229,7 @@ void CompareParams(GraphMode mode, const ParamList& npu, const ParamList& bench,
 Level JudgeNode(GraphMode mode, std::string_view node, std::vector<Row>* rows) {
   Sides sides;
   for (Row& row : *rows) (row.npu->is_output() ? sides.out : sides.in).push_back(&row);
-  const std::string_view api = sides.in.empty() ? std::string_view() : Segment(sides.in[0]->npu->name, 1);
+  const std::string_view api = Segment(node, 1);
   if (In(kIgnored, api)) return Level::kPass;
   const bool outputs_only = In(kPlaceholderInputs, api);
   const auto each = [&](void (*check)(Row*)) {
@@ -247,7 +247,7 @@ Level JudgeNode(GraphMode mode, std::string_view node, std::vector<Row>* rows) {
     each(CheckShape);
     if (!outputs_only) CheckRelativeGrowth(sides);
   }
-  if (In(kUndefined, Segment(node, 1))) return Level::kPass;
+  if (In(kUndefined, api)) return Level::kPass;
   Level worst = Level::kPass;
   for (const Row& row : *rows) worst = std::max(worst, row.level);
   return worst;

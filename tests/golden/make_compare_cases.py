@@ -1,6 +1,6 @@
 """Makes the small cases of tests/golden/compare: hand-made dumps, and what the old tool answers on them.
 
-usage: make_compare_cases.py OLD_MSPROBE      (the old tool's command, e.g. old/bin/msprobe)
+usage: make_compare_cases.py OLD_MSPROBE [CASE...]      (the old tool's command, e.g. old/bin/msprobe)
 
 Each case is a folder with target/, golden/ and expected/; the dumps are written here, expected/ by the old tool.
 """
@@ -171,6 +171,15 @@ def checksums(n):
         "Functional.c.0.forward": op([hashed(same, "torch.int64" if n else "torch.float32")], {}, [hashed(same)]),
         "Tensor.to.0.forward": op([hashed(same)], {}, [hashed(other if n else same)]),
         "Distributed.send.0.forward": op([hashed(same)], {"dst": scalar(1 + n)}, [hashed(same)]),
+        "Functional.copy.0.forward": op(
+            [],
+            {
+                "src": {"type": "slice", "value": [0, n, None]},
+                "dst": {"type": "ellipsis", "value": "..."},
+                "group_src": None,
+            },
+            [hashed(same)],
+        ),
         "Functional.zero_dim.0.forward": op(
             [{**hashed("x", shape=[]), "md5": 6.25}], {}, [{**hashed("x", shape=[]), "md5": 0}]
         ),
@@ -199,6 +208,41 @@ def debug(n):
     }
 
 
+def older(n):
+    """A dump as releases 8.x wrote it: is_recompute, gradients of parameters without a call number, statistics of integers."""
+    one = tensor(1.0)
+    ids = {**tensor(500, dtype="torch.int64"), "Mean": 250.5, "Norm": 612.3724356957945}
+    far = tensor(1.0 + n, 1.0 + n)
+
+    def forward(*args, **kwargs):
+        return {**op(*args, **kwargs), "is_recompute": False}
+
+    return {
+        "Functional.embedding.0.forward": forward([ids, one, scalar(2)], {}, [far]),
+        "Module.model.embed.Embedding.forward.0": {**forward([ids], {}, [far]), "parameters": {"weight": one}},
+        "Functional.gelu.0.forward": forward([far], {"approximate": scalar("none")}, [tensor(NAN if n == 0 else 1.0)]),
+        "Functional.gelu.0.backward": {"input": [one], "output": [far], "is_recompute": False},
+        "Module.model.embed.Embedding.parameters_grad": {"weight": [tensor(0.5 + n)]},
+        "Module.model.embed.Embedding.backward.0": {"input": [one], "output": [None], "is_recompute": False},
+    }
+
+
+def ranks(n):
+    """Two ranks with checksums; only what rank 1 sends is different."""
+    same, other = hashed("0a1b2c3d"), hashed("ffffffff" if n else "0a1b2c3d")
+    group = {"type": "torch.ProcessGroup", "group_ranks": [0, 1], "group_id": "g0"}
+    for rank, sent in enumerate((same, other)):
+        yield (
+            f"rank{rank}",
+            {
+                "Functional.linear.0.forward": op([same, same, None], {}, [sent]),
+                "Distributed.all_reduce.0.forward": op([sent], {"group": group, "async_op": scalar(False)}, [other]),
+                f"Distributed.{('send', 'recv')[rank]}.0.forward": op([other, scalar(1 - rank)], {}, [other]),
+                "Module.fc.Linear.parameters_grad.0": {"weight": [sent]},
+            },
+        )
+
+
 STACKS = {
     "0": [
         ["Functional.same.0.forward", "Functional.scalar_arg.0.forward"],
@@ -209,24 +253,44 @@ STACKS = {
     ]
 }
 
+OLDER_STACKS = {
+    "Functional.gelu.0.forward": ["File /home/u/model.py, line 12, in forward, \n x = gelu(x)"],
+    "Module.model.embed.Embedding.forward.0": ["File /home/u/model.py, line 11, in forward, \n x = self.embed(x)"],
+}
+
 CASES = {
-    "vectors": (vectors, "dump.json", "L1", True, []),
-    "vectors_xlsx": (vectors, "dump.json", "L1", True, ["--xlsx"]),
-    "checksums": (checksums, "dump.json", "L1", False, []),
-    "recomputed": (recomputed, "dump.json", "mix", False, []),
-    "debug": (debug, "debug.json", "debug", False, []),
+    "vectors": (vectors, "dump.json", "L1", STACKS, []),
+    "vectors_xlsx": (vectors, "dump.json", "L1", STACKS, ["--xlsx"]),
+    "checksums": (checksums, "dump.json", "L1", None, []),
+    "recomputed": (recomputed, "dump.json", "mix", None, []),
+    "debug": (debug, "debug.json", "debug", None, []),
+    "older_layout": (lambda n: [("rank", older(n))], "step0", "mix", OLDER_STACKS, []),
+    "ranks_checksums": (ranks, "step0", "mix", None, []),
 }
 
 
-def write_side(folder, data, name, level, stacks):
+def write_dump(folder, data, name, level, stacks):
     folder.mkdir(parents=True)
-    (folder / name).write_text(json.dumps(dump(data, level), indent=1), encoding="utf-8")
+    written = dump(data, level)
+    if stacks is OLDER_STACKS:
+        written.pop("framework")
+    (folder / name).write_text(json.dumps(written, indent=1), encoding="utf-8")
     if stacks:
-        (folder / "stack.json").write_text(json.dumps(STACKS, indent=1), encoding="utf-8")
+        (folder / "stack.json").write_text(json.dumps(stacks, indent=1), encoding="utf-8")
 
 
-def main(old_command):
+def write_side(folder, made, name, level, stacks):
+    """One file, or the ranks of a step."""
+    if name.endswith(".json"):
+        return write_dump(folder, made, name, level, stacks)
+    for rank, data in made:
+        write_dump(folder / name / rank, data, "dump.json", level, stacks)
+
+
+def main(old_command, only):
     for case, (make, name, level, stacks, options) in CASES.items():
+        if only and case not in only:
+            continue
         folder = HERE / case
         shutil.rmtree(folder, ignore_errors=True)
         write_side(folder / "target", make(0), name, level, stacks)
@@ -250,6 +314,6 @@ def main(old_command):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2:])

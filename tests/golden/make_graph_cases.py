@@ -174,7 +174,7 @@ def stack_by_text(stack):
     return {str(i): [names, list(frames)] for i, (frames, names) in enumerate(groups.items())}
 
 
-def ranks(side):
+def ranks(side, md5):
     """Two ranks that talk to each other, with keyword arguments as the links need them."""
     group = {"type": "torch.ProcessGroup", "group_ranks": [0, 1], "group_id": "g0"}
     for rank in range(2):
@@ -189,6 +189,8 @@ def ranks(side):
             "Norm": 2.0,
         }
         far = {**x, "Norm": 2.0 + side * rank}
+        if md5:
+            x, far = {**x, "md5": "0a1b2c3d"}, {**far, "md5": "ffffffff" if side * rank else "0a1b2c3d"}
         p2p = ("isend", "dst") if rank == 0 else ("irecv", "src")
         root = {"type": "int", "value": 0}
         data = {
@@ -211,7 +213,7 @@ def case(name, old, options, seed=None, md5=False, micro_steps=False, old_stack=
     shutil.rmtree(where, ignore_errors=True)
     for side, folder in enumerate(("target", "golden")):
         if seed is None:
-            for rank, construct, data in ranks(side):
+            for rank, construct, data in ranks(side, md5):
                 write_rank(where / folder / "step0" / f"rank{rank}", construct, data)
             continue
         made = Dump(seed, side, md5).build(micro_steps)
@@ -235,6 +237,7 @@ def main():
     case("checksums", old, [], seed=103, md5=True)
     case("micro_steps", old, [], seed=104, micro_steps=True)
     case("ranks", old, [])
+    case("ranks_checksums", old, [], md5=True)
 
 
 if __name__ == "__main__":

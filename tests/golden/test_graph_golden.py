@@ -138,6 +138,16 @@ def test_a_module_called_output_keeps_its_weights_among_the_inputs(tmp_path):
     assert list(json.loads(got["output_data"])) == [f"{name}.output.0"]
 
 
+def test_ignored_functions_are_ignored_without_inputs_too(tmp_path):
+    """The old tool takes the name of the function from the first input."""
+    name = "Torch.empty.0.forward"
+    for side, top in (("a", float("inf")), ("b", 1.0)):
+        op = {"input_args": [], "input_kwargs": {}, "output": [{**tensor(), "Max": top}]}
+        write_rank(tmp_path / side, {name: None}, {name: op})
+    got = nodes(build(tmp_path, "-tp", tmp_path / "a", "-gp", tmp_path / "b"))[name]
+    assert json.loads(got["output_data"])[f"{name}.output.0"]["Result"] == "pass"
+
+
 def test_uninitialised_memory_passes_in_md5_mode_too(tmp_path):
     """The old tool gives such nodes index 1 (an error) in md5 mode, the opposite of what it does in the other modes."""
     name = "Torch.empty.0.forward"

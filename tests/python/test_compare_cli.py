@@ -245,6 +245,36 @@ def test_inputs_of_a_module_named_output_are_judged_as_inputs(tmp_path):
     assert [row["Result"] for row in read_csv(tmp_path / "out")] == ["pass", "pass"]
 
 
+def test_ignored_ops_are_ignored_without_inputs_too(tmp_path):
+    """The old tool takes the name of the function from the first input."""
+    data = {
+        "Torch.empty.0.forward": {"input_args": [], "input_kwargs": {}, "output": [{**TENSOR, "Max": float("inf")}]}
+    }
+    target = write_dump(tmp_path / "a.dump.json", data)
+    golden = write_dump(tmp_path / "b.dump.json", {"Torch.empty.0.forward": {**op(), "input_args": []}})
+    compare(target, golden, tmp_path / "out")
+    assert [row["Result"] for row in read_csv(tmp_path / "out")] == ["pass"]
+
+
+def test_an_item_listed_twice_gives_two_rows(tmp_path):
+    """The old tool pairs each of them with each of the golden ones: four rows."""
+    path = write_dump(tmp_path / "dump.json", {"Module.f.Linear.parameters_grad.0": {"weight": [TENSOR, TENSOR]}})
+    compare(path, path, tmp_path / "out")
+    name = "Module.f.Linear.parameters_grad.0.weight"
+    assert [(row["NPU Name"], row["Bench Name"]) for row in read_csv(tmp_path / "out")] == [(name, name)] * 2
+
+
+def test_large_integers_differ_by_what_they_differ(tmp_path):
+    """The old tool subtracts doubles: 0.0."""
+
+    def dump(side, value):
+        item = {**TENSOR, "dtype": "torch.int64", "Max": value}
+        return write_dump(tmp_path / side / "dump.json", {"Functional.f.0.forward": op(item)})
+
+    compare(dump("a", 2**63 - 1), dump("b", 2**63 - 2), tmp_path / "out")
+    assert {row["Max diff"] for row in read_csv(tmp_path / "out")} == {"1.0"}
+
+
 # Bad input: an exit code, one line, nothing left behind.
 
 
