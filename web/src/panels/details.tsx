@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { NodeDetails } from '../api/types';
 import type { MessageKey } from '../i18n';
+import { parseFrame } from '../model/stack';
 import { statusOf } from '../model/status';
 import type { TreeNode } from '../model/tree';
 import { useApp, useCopy, useSession, useText } from './context';
@@ -121,12 +122,26 @@ function Stack({ title, lines }: { title: string; lines: string[] }) {
       ) : (
         <ol class="stack">
           {lines.map((line, index) => (
-            <li key={index} class={LIBRARY.test(line) ? 'muted' : ''}>
-              {line.replace(/\s*\n\s*/g, '  ').trim()}
+            <li key={index} class={LIBRARY.test(line) ? 'muted' : ''} title={line}>
+              <FrameText line={line} />
             </li>
           ))}
         </ol>
       )}
     </div>
+  );
+}
+
+/** The code first: it is what one knows again. */
+function FrameText({ line }: { line: string }) {
+  const frame = parseFrame(line);
+  if (!frame) return <>{line.replace(/\s*\n\s*/g, '  ').trim()}</>;
+  return (
+    <>
+      {frame.code && <span class="frame-code">{frame.code}</span>}
+      <span class="frame-place">
+        {frame.place} {frame.name}
+      </span>
+    </>
   );
 }
