@@ -123,7 +123,8 @@ StatusOr<std::pair<std::string, FileStamp>> GraphDirectory::Resolve(std::string_
   for (size_t at = 0; at <= file.size();) {
     const size_t end = std::min(file.find('/', at), file.size());
     if (file.substr(at, end - at) == "..")
-      return UsageError(fmt::format("{} points out of the directory: choose from the list of files (/api/files)", file));
+      return UsageError(
+          fmt::format("{} points out of the directory: choose from the list of files (/api/files)", file));
     at = end + 1;
   }
   if (!EndsWith(file, kSuffix) || (!only_.empty() && file != only_)) {

@@ -175,6 +175,29 @@ test('a finding is shown below the head of its module; a hit taken from the list
   await leave();
 });
 
+test('the Tab key leaves the search box and its list', async () => {
+  const { page, state, until, leave } = await visit(`#file=${encodeURIComponent(`${LONG}/compare.vis.db`)}`);
+  await until(async () => (await state()).graph === 'ready', 'the graph is ready');
+  await page.keyboard.press('/');
+  await page.locator('.search-list').waitFor();
+  const inside = () => page.evaluate(() => document.activeElement.closest('.search') !== null);
+  for (let i = 0; i < 20 && (await inside()); i++) await page.keyboard.press('Tab');
+  assert.equal(await inside(), false);
+  await page.locator('.search-list').waitFor({ state: 'detached' });
+  await leave();
+});
+
+test('a server that has ended is told, with what to do', async () => {
+  const other = await serve(join(directory, LONG));
+  const { page, state, until } = await visit('', { url: other.answer.url });
+  await until(async () => (await state()).graph === 'ready', 'the graph is ready');
+  await other.stop();
+  await page.locator('[data-test=first-finding]').click();
+  await page.locator('.notice.bad', { hasText: 'Start "msprobe serve" again' }).waitFor();
+  await page.screenshot({ path: join(OUT, 'server_ended.png') });
+  await page.context().close();
+});
+
 test('an address without its token is explained, in both languages', async () => {
   const { page } = await openPage(chrome);
   const answer = await page.goto(server.answer.url.replace(/token=.*/, ''));

@@ -22,10 +22,14 @@ export function SearchBox() {
     window.addEventListener('pointerdown', away);
     return () => window.removeEventListener('pointerdown', away);
   }, [session]);
+  // Tab moves on; the list must not stay and cover what is focused next.
+  const left = (event: FocusEvent) => {
+    if (event.relatedTarget instanceof Node && !box.current?.contains(event.relatedTarget)) session.closeSearch();
+  };
   const open = search.open;
   const active = search.active >= 0 ? `hit-${search.active}` : undefined;
   return (
-    <div class="search" ref={box}>
+    <div class="search" ref={box} onFocusOut={left}>
       <Icon name="search" />
       <input
         id="search"
