@@ -1,0 +1,40 @@
+// `msprobe compare` for programs.
+#pragma once
+
+#include <msprobe/export.h>
+#include <msprobe/status.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace msprobe {
+
+struct CompareSettings {
+  std::string target, golden;       // dump.json, or a rank, step or dump directory; both of one kind
+  std::string output = "./output";  // directory of the results
+  bool xlsx = false;                // a workbook instead of csv
+  bool fuzzy = false;               // match ops in order, whatever their call numbers
+  std::function<void(const std::string& pair, double share)> progress;  // may be empty
+};
+
+struct ComparedPair {
+  std::string target, golden;        // the two files
+  std::vector<std::string> results;  // the files that were written
+  uint64_t rows = 0, pass = 0, warning = 0, error = 0;
+  uint64_t ops = 0, matched_ops = 0;
+};
+
+struct Comparison {
+  std::vector<ComparedPair> pairs;
+  std::vector<std::pair<std::string, Status>> failures;  // pairs that could not be compared
+  std::string text;                                      // the summary for people, with the first difference
+  std::string json;                                      // the same for programs, as `msprobe compare --json` prints it
+};
+
+/// Fails when no pair could be compared.
+MSPROBE_API StatusOr<Comparison> CompareDumps(const CompareSettings& settings);
+
+}  // namespace msprobe

@@ -1,0 +1,28 @@
+#include <msprobe/compare.h>
+
+#include "report/run_compare.h"
+
+namespace msprobe {
+
+StatusOr<Comparison> CompareDumps(const CompareSettings& settings) {
+  CompareRequest request;
+  request.target = settings.target;
+  request.golden = settings.golden;
+  request.output = settings.output;
+  request.xlsx = settings.xlsx;
+  request.fuzzy = settings.fuzzy;
+  request.progress = settings.progress;
+  MSP_ASSIGN_OR_RETURN(const CompareReport report, RunCompare(request));
+  Comparison out;
+  for (const PairReport& pair : report.pairs) {
+    const CompareCounts& n = pair.counts;
+    out.pairs.push_back(
+        {pair.files.target, pair.files.golden, pair.paths, n.rows, n.pass, n.warning, n.error, n.ops, n.matched_ops});
+  }
+  out.failures = report.failures;
+  out.text = SummaryText(report);
+  out.json = SummaryJson(report);
+  return out;
+}
+
+}  // namespace msprobe
