@@ -53,7 +53,7 @@ fuzz-quick: setup-test  ## every fuzz target for some seconds
 	@tools/fuzz.sh 20
 
 format:  ## apply clang-format and ruff
-	@git ls-files 'src/*.h' 'src/*.cc' 'include/*.h' 'tests/fuzz/*.cc' | xargs clang-format -i
+	@git ls-files 'src/*.h' 'src/*.cc' 'include/*.h' 'tests/fuzz/*.cc' 'tests/consumer/*.cc' | xargs clang-format -i
 	@$(PY) -m ruff format python tests tools bench examples && $(PY) -m ruff check --fix -q python tests tools bench examples
 
 clean:  ## build results (the environments stay)

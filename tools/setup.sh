@@ -11,14 +11,21 @@ mkdir -p "$stamps"
 say() { printf '[setup] %s\n' "$*"; }
 die() { printf '[setup] error: %s\n' "$*" >&2; exit 1; }
 
+# Debian 12 has an older Boost under the plain name; other releases have new enough ones there.
+boost=libboost-dev clang_rt=libclang-rt-dev
+if grep -qx 'VERSION_CODENAME=bookworm' /etc/os-release 2>/dev/null; then boost=libboost1.81-dev clang_rt=libclang-rt-14-dev; fi
 build_packages=(g++ cmake ninja-build make git ccache python3 python3-venv python3-dev
-  rapidjson-dev libsqlite3-dev libxlsxwriter-dev libcli11-dev libfmt-dev libdeflate-dev zlib1g-dev libyaml-cpp-dev libboost1.81-dev)
-test_packages=(libgtest-dev libbenchmark-dev clang clang-format clang-tidy libclang-rt-14-dev chromium fonts-noto-cjk)
+  rapidjson-dev libsqlite3-dev libxlsxwriter-dev libcli11-dev libfmt-dev libdeflate-dev "$boost")
+test_packages=(libgtest-dev libbenchmark-dev clang clang-format clang-tidy "$clang_rt" chromium fonts-noto-cjk)
 
 # ---- distribution packages -------------------------------------------------------------------------------------------
 packages=("${build_packages[@]}")
 if [ "$want" = test ]; then packages+=("${test_packages[@]}"); fi
 missing=()
+if ! command -v dpkg-query >/dev/null; then
+  say "this is not Debian or Ubuntu; install what these packages hold yourself: ${packages[*]}"
+  packages=()
+fi
 for p in "${packages[@]}"; do
   dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null | grep -qx installed || missing+=("$p")
 done
@@ -73,12 +80,13 @@ if [ "$(node_major node || echo 0)" -lt 20 ] 2>/dev/null || ! command -v npm >/d
 fi
 export PATH="$PWD/.venv/bin:$PATH"
 command -v npm >/dev/null || die "npm is missing: install Node 20 or newer"
+export npm_config_update_notifier=false npm_config_audit=false npm_config_fund=false
 
 if [ -f web/package.json ]; then
   key=$(cat web/package.json web/package-lock.json 2>/dev/null | sha256sum | cut -c1-16)
   if [ ! -f "$stamps/npm.$key" ] || [ ! -d web/node_modules ]; then
     say "installing the page's packages (npm ci)"
-    (cd web && npm ci --no-audit --no-fund --loglevel=error)
+    (cd web && npm ci --loglevel=error >"../$stamps/npm.log" 2>&1) || { tail -n 20 "$stamps/npm.log" >&2; die "npm ci failed in web/ (see $stamps/npm.log)"; }
     touch "$stamps/npm.$key"
   fi
   # The page is rebuilt when a source is newer than the last build.
