@@ -1,5 +1,7 @@
 #include "bindings/autograd_graph.h"
 
+#include <algorithm>
+
 #include "bindings/runtime.h"
 
 namespace msprobe {
@@ -96,6 +98,11 @@ void GraphWalk::Expand(Node* node) {
   }
 }
 
+uint64_t GraphWalk::LastUser(PyObject* accumulator) const {
+  const auto node = nodes_.find(accumulator);
+  return node == nodes_.end() ? kNoSequence : node->second->last_user;
+}
+
 void GraphWalk::FindEdges(const std::vector<GradEdge>& outputs, uint64_t since, const std::vector<GradEdge>& inputs,
                           std::vector<InputEdge>* found) {
   ++visit_;
@@ -115,6 +122,7 @@ void GraphWalk::FindEdges(const std::vector<GradEdge>& outputs, uint64_t since, 
     for (size_t slot = 0; slot < node->next.size(); ++slot) {
       auto [target, number] = node->next[slot];
       if (target == nullptr) continue;
+      target->last_user = std::min(target->last_user, node->sequence);
       reach(target);
       for (size_t input = 0; input < inputs.size(); ++input) {
         if (inputs[input].node.get() != target->object.get() || inputs[input].number != number) continue;

@@ -49,6 +49,8 @@ class GraphWalk {
   /// Edges to `inputs` of the nodes behind `outputs` that are not older than `since`.
   void FindEdges(const std::vector<GradEdge>& outputs, uint64_t since, const std::vector<GradEdge>& inputs,
                  std::vector<InputEdge>* found);
+  /// Of the nodes seen so far that lead to this accumulator the one that runs last; kNoSequence if none does.
+  uint64_t LastUser(PyObject* accumulator) const;
   void Forget() { nodes_.clear(); }
 
  private:
@@ -57,6 +59,7 @@ class GraphWalk {
     Ref hook;
     uint64_t sequence = 0;
     uint64_t visit = 0;
+    uint64_t last_user = kNoSequence;
     bool expanded = false;
     std::vector<std::pair<Node*, Py_ssize_t>> next;  // null: no gradient wanted there
   };

@@ -92,7 +92,10 @@ PyObject* CallHook(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
       BackwardOrder::Get().Reach(s->sequence);
       for (auto& part : s->modules) part.backward->OnInputGrad(part.input, GradAt(args[0], part.number));
       break;
-    case Kind::kParam: ParamGradient(*s); break;
+    case Kind::kParam:
+      BackwardOrder::Get().Reach(s->sequence);
+      ParamGradient(*s);
+      break;
   }
   Py_RETURN_NONE;
 }
@@ -220,6 +223,10 @@ PyObject* NewParamHook(ParamGradsPtr grads, PyObject* parameter, const char* nam
   hook->state->parameter = Ref::Borrow(parameter);
   hook->state->parameter_name = name;
   return reinterpret_cast<PyObject*>(hook);
+}
+
+void SetParamHookSequence(PyObject* hook, uint64_t sequence) {
+  reinterpret_cast<HookObject*>(hook)->state->sequence = sequence;
 }
 
 void FinishParamGrads() {

@@ -43,6 +43,8 @@ struct ParamGrads {
 };
 using ParamGradsPtr = std::shared_ptr<ParamGrads>;
 PyObject* NewParamHook(ParamGradsPtr grads, PyObject* parameter, const char* name);
+/// The node that runs right before the gradient is there.
+void SetParamHookSequence(PyObject* hook, uint64_t sequence);
 /// At stop(): entries whose other parameters got no gradient.
 void FinishParamGrads();
 

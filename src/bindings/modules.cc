@@ -19,6 +19,7 @@ namespace {
 struct KnownParam {
   Ref parameter;
   Ref accumulator;  // AccumulateGrad; its hook dies with it, and nobody else keeps it between two backwards
+  Ref hook;
 };
 
 struct ModuleSite {
@@ -40,6 +41,10 @@ std::vector<ModuleEntry>& Modules() {
 }
 bool installed = false;
 
+// The hooks at the single outputs of modules, by the sequence number of the node: modules that return the same tensor
+// share one, so that the outermost and the last come first.
+using OutputHooks = std::vector<std::pair<uint64_t, Ref>>;
+
 // A call of a module that has begun and not ended.
 struct OpenCall {
   std::shared_ptr<ModuleSite> site;
@@ -47,14 +52,22 @@ struct OpenCall {
   uint64_t generation;
   Record* record = nullptr;
   ModuleBackwardPtr backward;
-  // Outputs of calls that ended inside this one: a module that returns a child's output shares the node's hook with it.
-  std::vector<std::pair<Ref, Ref>> output_hooks;
+  OutputHooks output_hooks;  // of the calls that ended inside this one
 };
 
 std::vector<OpenCall>& OpenCalls() {
   // Never freed: a thread may end without the GIL, and calls that an exception left open hold Python objects.
   thread_local auto* calls = new std::vector<OpenCall>;
   return *calls;
+}
+
+// Hooks of the calls that ended inside the caller of the innermost call; without one, of the last.
+OutputHooks& HooksAround() {
+  thread_local auto* outermost = new OutputHooks;
+  auto& calls = OpenCalls();
+  if (calls.size() > 1) return calls[calls.size() - 2].output_hooks;
+  if (outermost->size() > 1) outermost->erase(outermost->begin(), outermost->end() - 1);
+  return *outermost;
 }
 
 struct HookObject {
@@ -105,26 +118,33 @@ void SetInputs(OpenCall* call, PyObject* args) {
   call->backward->SetInputs(tensors);
 }
 
+Ref FindOutputHook(const OutputHooks& hooks, uint64_t sequence) {
+  const auto known = std::find_if(hooks.rbegin(), hooks.rend(), [&](const auto& h) { return h.first == sequence; });
+  return known == hooks.rend() ? Ref() : known->second;
+}
+
 // The gradient of a single output is told by its producer, so that the output stays as it is.
 void HookSingleOutput(OpenCall* call, const GradEdge& edge) {
-  auto& calls = OpenCalls();
   const auto& inputs = call->backward->inputs();
-  if (const auto input = std::find(inputs.begin(), inputs.end(), edge); input != inputs.end()) {
-    call->backward->SetPassesThrough(static_cast<size_t>(input - inputs.begin()));
-  }
-  for (auto& [known, hook] : call->output_hooks) {
-    if (known.get() != edge.node.get()) continue;
+  const auto input = std::find(inputs.begin(), inputs.end(), edge);
+  const bool passes_through = input != inputs.end();
+  if (passes_through) call->backward->SetPassesThrough(static_cast<size_t>(input - inputs.begin()));
+  // Other modules may have returned this tensor: one of our own, or the one that gave it to us.
+  const uint64_t sequence = SequenceOf(edge.node.get());
+  OutputHooks& siblings = HooksAround();
+  Ref hook = FindOutputHook(call->output_hooks, sequence);
+  if (!hook && passes_through) hook = FindOutputHook(siblings, sequence);
+  if (hook && sequence != kNoSequence) {
     AddOuterModule(hook.get(), call->backward, edge.number);
-    if (calls.size() > 1) calls[calls.size() - 2].output_hooks.emplace_back(known, hook);
-    return;
+  } else {
+    hook = Ref(NewOutputHook(call->backward, edge.number, sequence));
+    Ref handle(hook ? PyObject_CallMethodOneArg(edge.node.get(), names.register_prehook, hook.get()) : nullptr);
+    if (!handle) {
+      NoteSkip("the backward of a module could not be hooked", call->name.str() + ": " + TakeError());
+      return;
+    }
   }
-  Ref hook(NewOutputHook(call->backward, edge.number, SequenceOf(edge.node.get())));
-  Ref handle(hook ? PyObject_CallMethodOneArg(edge.node.get(), names.register_prehook, hook.get()) : nullptr);
-  if (!handle) {
-    NoteSkip("the backward of a module could not be hooked", call->name.str() + ": " + TakeError());
-    return;
-  }
-  if (calls.size() > 1) calls[calls.size() - 2].output_hooks.emplace_back(edge.node, std::move(hook));
+  siblings.emplace_back(sequence, std::move(hook));
 }
 
 // Each of several outputs gets a node of its own, a view: its producer may use it within the module, too, as attention
@@ -167,12 +187,17 @@ PyObject* HookBackward(OpenCall* call, PyObject* output) {
     }
   }
   call->backward->HookInputEdges(edges);
+  const GraphWalk& walk = GraphWalk::OfThread();
+  for (const KnownParam& known : call->site->params) {
+    if (known.accumulator) SetParamHookSequence(known.hook.get(), walk.LastUser(known.accumulator.get()));
+  }
   return replaced;
 }
 
 bool HookParameter(ModuleSite* site, KnownParam* known, PyObject* name, PyObject* parameter) {
   known->parameter = Ref::Borrow(parameter);
   known->accumulator = Ref();
+  known->hook = Ref();
   if (!AttrIsTrue(parameter, names.requires_grad)) return false;
   Ref accumulator = AccumulatorOf(parameter);
   const char* text = PyUnicode_AsUTF8(name);
@@ -184,6 +209,7 @@ bool HookParameter(ModuleSite* site, KnownParam* known, PyObject* name, PyObject
     return false;
   }
   known->accumulator = std::move(accumulator);
+  known->hook = std::move(hook);
   return true;
 }
 

@@ -258,6 +258,55 @@ expected["grad"] = numbers(torch.autograd.grad(net[3](x).pow(2).sum(), x)[0])
         assert_shows(dump.data()[name]["output"], [expected["grad"]])
 
 
+def test_a_module_that_returns_its_input_comes_after_the_one_that_made_it(tmp_path):
+    body = """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.drop = nn.Linear(4, 4), nn.Dropout(0.0)
+
+    def forward(self, x):
+        return x + self.drop.eval()(self.up(x))
+
+net = nn.Sequential(nn.Linear(4, 4), Block(), nn.Identity())
+step(net, torch.randn(3, 4))
+"""
+    dump, _ = run(tmp_path, body)
+    construct = dump.construct()
+    backward = {name: parent for name, parent in construct.items() if ".backward." in name}
+    assert backward == {
+        "Module.2.Identity.backward.0": None,
+        "Module.1.Block.backward.0": None,
+        "Module.1.drop.Dropout.backward.0": "Module.1.Block.backward.0",
+        "Module.1.up.Linear.backward.0": "Module.1.Block.backward.0",
+        "Module.0.Linear.backward.0": None,
+    }
+    assert list(backward) == [name for name in construct if ".backward." in name]
+
+
+def test_parameters_whose_gradients_come_at_different_times(tmp_path):
+    body = """
+class Experts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Parameter(torch.randn(2, 4, 4)), nn.Parameter(torch.randn(2, 4, 4))
+        self.act = nn.SiLU()
+
+    def forward(self, x):
+        first, second = torch.bmm(x.expand(2, 3, 4), self.up).chunk(2, dim=-1)
+        return torch.bmm(self.act(first) * second, self.down[:, :2])
+
+net = nn.Sequential(nn.Linear(4, 4), Experts())
+step(net, torch.randn(3, 4))
+"""
+    dump, _ = run(tmp_path, body)
+    assert [name for name in dump.names() if "forward" not in name][:3] == [
+        "Module.1.act.SiLU.backward.0",
+        "Module.1.Experts.parameters_grad.0",
+        "Module.1.Experts.backward.0",
+    ]
+
+
 def test_every_module_of_a_deep_stack(tmp_path):
     body = """
 net = nn.Sequential(*[nn.Sequential(nn.Linear(2, 2), nn.Tanh()) for _ in range(400)])
