@@ -57,9 +57,11 @@ Status StatusOfException() noexcept {
 std::vector<std::thread> StartThreads(size_t count, const std::function<void()>& work) {
   std::vector<std::thread> threads;
   threads.reserve(count);
+  // The limit of processes, or no memory. Nothing may escape: threads that run must be joined.
   try {
     while (threads.size() < count) threads.emplace_back(work);
-  } catch (const std::system_error&) {  // the limit of processes, or no memory for a stack
+  } catch (const std::system_error&) {
+  } catch (const std::bad_alloc&) {
   }
   return threads;
 }
