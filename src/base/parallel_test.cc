@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <new>
 #include <numeric>
+#include <stdexcept>
 #include <vector>
 
 namespace msprobe {
@@ -68,6 +70,33 @@ TEST(ParallelOrdered, StopsAtTheFirstError) {
       });
   EXPECT_EQ(s.message(), "ten");
   EXPECT_EQ(taken, 10u);
+  SetThreadCount(0);
+}
+
+TEST(Parallel, ExceptionsBecomeAStatus) {
+  for (const int threads : {1, 4}) {
+    SetThreadCount(threads);
+    const Status status = ParallelFor(8, [](size_t i) -> Status {
+      if (i == 3) throw std::bad_alloc();
+      return OkStatus();
+    });
+    EXPECT_EQ(status.code(), Code::kInternal);
+    EXPECT_NE(status.message().find("out of memory"), std::string::npos);
+    const auto make = [](size_t i) -> StatusOr<int> {
+      if (i == 5) throw std::length_error("long");
+      return static_cast<int>(i);
+    };
+    const Status made = ParallelOrdered<int>(8, 2, make, [](size_t, int&&) { return OkStatus(); });
+    EXPECT_EQ(made.code(), Code::kInternal);
+    const auto take = [](size_t i, int&&) -> Status {
+      if (i == 2) throw std::bad_alloc();
+      return OkStatus();
+    };
+    EXPECT_EQ(ParallelOrdered<int>(
+                  8, 2, [](size_t) -> StatusOr<int> { return 1; }, take)
+                  .code(),
+              Code::kInternal);
+  }
   SetThreadCount(0);
 }
 

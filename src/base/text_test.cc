@@ -41,5 +41,25 @@ TEST(PyStrRepr, ChoosesQuotes) {
   EXPECT_EQ(s, "'a\\'b\"c'");
 }
 
+TEST(Utf8, BytesThatAreNone) {
+  EXPECT_TRUE(IsUtf8("plain text that is longer than a word"));
+  EXPECT_TRUE(IsUtf8("дамп \xF0\x9F\x98\x80"));
+  for (const char* bad : {"\xFF", "eight ok\x80", "\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "cut \xE2\x82"}) {
+    EXPECT_FALSE(IsUtf8(bad));
+    EXPECT_TRUE(IsUtf8(ToUtf8(bad)));
+  }
+  EXPECT_EQ(ToUtf8("a\xFF"
+                   "b"),
+            "a\xEF\xBF\xBD"
+            "b");
+}
+
+TEST(Utf8, OneLineOfText) {
+  EXPECT_EQ(OneLine("a\nb\t\x1b[2J\x7f ü"), "a\\nb\\t\\x1b[2J\\x7f ü");
+  EXPECT_EQ(OneLine("\xC2\x9B"
+                    "1m\xE2\x80\xA8\xFF"),
+            "\\x9b1m\\u2028\xEF\xBF\xBD");
+}
+
 }  // namespace
 }  // namespace msprobe

@@ -143,5 +143,30 @@ TEST(ParseJson, DumpsOfTheOldToolComeBackByteForByte) {
   }
 }
 
+TEST(ParseJson, StringsAreAlwaysUtf8) {
+  JsonDoc doc;
+  ASSERT_TRUE(ParseJson("{\"a\xFF\": [\"b\\n\x80\"]}", "text", &doc).ok());
+  EXPECT_EQ(Text(doc.MemberBegin()->name), "a\xEF\xBF\xBD");
+  EXPECT_EQ(Text(doc.MemberBegin()->value[0]), "b\n\xEF\xBF\xBD");
+}
+
+TEST(ParseJson, TextsThatNoDumpHoldsAreNotRead) {
+  JsonDoc doc;
+  std::string text(kMaxJsonBytes + 1, ' ');
+  text[0] = '1';
+  const Status status = ParseJson(text, "op \"x\"", &doc);
+  EXPECT_EQ(status.code(), Code::kBadInput);
+}
+
+/// Quadratic, this takes minutes.
+TEST(DumpFileNames, AMillionBackslashesAreReadOnce) {
+  TempDir dir;
+  const std::string name(4'000'000, '\\');
+  dir.Write("dump.json", R"({"task": "statistics", "data": {")" + name + R"(": {"output": []}}})");
+  const auto dump = DumpFile::Open(dir.path() + "/dump.json");
+  ASSERT_TRUE(dump.ok());
+  EXPECT_EQ(dump->ops()[0].name.size(), name.size() / 2);
+}
+
 }  // namespace
 }  // namespace msprobe
