@@ -2,6 +2,7 @@
 #include <charconv>
 #include <limits>
 
+#include "base/interrupt.h"
 #include "base/text.h"
 #include "dump/members.h"
 #include "dump/reader.h"
@@ -19,7 +20,9 @@ Status ForEachMember(const MappedFile& file, std::string_view what, std::string*
   MemberScanner scanner(json.text, json.begin);
   Member m;
   std::string name;
-  for (;;) {
+  constexpr size_t kBetweenLooks = 4096;  // members between two looks at Ctrl-C
+  for (size_t n = 1;; ++n) {
+    if (n % kBetweenLooks == 0 && InterruptRequested()) return Interrupted();
     switch (scanner.Next(&m)) {
       case Step::kMember: break;
       case Step::kEnd: return CheckEnd(file, json.text, scanner.position());

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/parallel.h"
 #include "base/text.h"
 
@@ -328,7 +329,9 @@ StatusOr<RankGraph> BuildRankGraph(const std::string& dir) {
   RankGraph out{std::move(files), NodeGraph(), 0};
   std::vector<uint32_t> line;
   AddConstructNodes(out.files, &out.graph, &line);
+  if (InterruptRequested()) return Interrupted();
   out.orphans = AttachOrphans(line, &out.graph);
+  if (InterruptRequested()) return Interrupted();
   RepairRecompute(out.files, &out.graph);
   CollectRootApis(&out.graph);
   AddParameterGrads(out.files, &out.graph);

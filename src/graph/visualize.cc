@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 
+#include "base/interrupt.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "graph/graph_plan.h"
@@ -116,6 +117,7 @@ class Visualizer {
       (i == 0 ? out.npu : out.bench) = std::make_unique<RankGraph>(std::move(rank));
       return OkStatus();
     }));
+    if (InterruptRequested()) return Interrupted();
     for (const RankGraph* rank : {out.npu.get(), out.bench.get()}) {
       if (!rank) continue;
       const RankFiles& files = rank->files;
