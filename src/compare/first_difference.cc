@@ -144,7 +144,16 @@ Status Describe(const DumpPair& pair, const Containers& containers, bool outputs
     out->item = diff.target[i].suffix;
     out->detail = DetailOf(diff, i, pair.options.mode);
   }
-  out->inputs = InputsOf(diff, pair.options.mode);
+  if (out->kind == FirstDifference::Kind::kDType) {
+    for (size_t i = diff.rows_used; i-- > 0;) {
+      if (!DTypeChanges(diff, i)) continue;
+      out->item = diff.target[i].suffix;
+      out->detail = "is of " + std::string(diff.target[i].dtype) + " against " +
+                    std::string(diff.golden[static_cast<size_t>(diff.rows[i].golden)].dtype);
+    }
+  } else {
+    out->inputs = InputsOf(diff, pair.options.mode);
+  }
   out->module = containers.ModuleAround(out->name);
   if (!pair.stacks) return OkStatus();
   const OpName name = ParseOpName(out->name);
@@ -179,14 +188,22 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   using Kind = FirstDifference::Kind;
   Differences out;
   const std::vector<OpSpan>& ops = pair.target->ops();
+  for (size_t i = ops.size(); i-- > 0;) {
+    if (!distances[i].dtypes) continue;
+    out.dtype.kind = Kind::kDType;
+    out.dtype.op = i;
+    ++out.dtype_ops;
+  }
   LetRoundOffTravel(&distances);
   size_t i = 0;
   while (i < ops.size() && !Differs(distances[i].input) && !Differs(distances[i].output)) ++i;
+  if (i == ops.size() && out.dtype_ops == 0) return out;
+  const ConstructFile construct = OpenConstruct(pair, &out.warning);
+  Containers containers(&construct);
+  if (out.dtype_ops > 0) MSP_RETURN_IF_ERROR(Describe(pair, containers, false, &out.dtype));
   if (i == ops.size()) return out;
   const size_t earliest = i;
   const bool from_outside = Differs(distances[earliest].input);
-  const ConstructFile construct = OpenConstruct(pair, &out.warning);
-  Containers containers(&construct);
   for (; i < ops.size() && out.first.kind == Kind::kNone; ++i) {
     const OpDistance d = distances[i];
     if (!Differs(d.input) && !Differs(d.output)) continue;

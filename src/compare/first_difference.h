@@ -17,6 +17,7 @@ struct FirstDifference {
     kOp,             // output differs, inputs agree: the op itself
     kCommunication,  // as kOp, but of a communication: look at the other ranks
     kInput,          // the first difference is in an input or parameter: no op of the comparison made it
+    kDType,          // a tensor has another dtype than its partner
     kGrows,          // differences exist but no op stands out: they add up from op to op
   };
   Kind kind = Kind::kNone;
@@ -36,6 +37,8 @@ Status DiffOpAt(const DumpPair& pair, size_t index, JsonDoc* target, JsonDoc* go
 struct Differences {
   FirstDifference first;   // the first op whose own output differs, or why there is none
   FirstDifference source;  // kInput: an earlier difference that came in from outside; kNone otherwise
+  FirstDifference dtype;   // the first op with a tensor of another dtype; kNone if there is none
+  size_t dtype_ops = 0;    // ops with such tensors
   std::string warning;     // construct.json could not be used; the paths of modules were, instead
 };
 
@@ -44,7 +47,7 @@ struct Differences {
 /// be 1000 times round-off, because statistics of inputs may hide that difference (a rotation keeps every norm).
 /// Round-off travels: it is that of the coarsest dtype so far, bfloat16 at most. Ops around an earlier difference (a
 /// module whose child differs) and backward ops whose forward differs, or that have none and follow a difference, only
-/// pass it on.
+/// pass it on. A change of dtype is no difference as long as values agree within the coarser one; it is told apart.
 StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distances);
 
 /// "modeling_llama.py:112" and the function, from the innermost frame that is not the framework's own.

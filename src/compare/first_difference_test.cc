@@ -125,6 +125,21 @@ TEST_F(FirstDifferenceTest, CommunicationPointsToOtherRanks) {
   EXPECT_EQ(Find().first.kind, Kind::kCommunication);
 }
 
+TEST_F(FirstDifferenceTest, AnotherDTypeIsToldThoughValuesAgree) {
+  const auto op = [](const std::string& name, const std::string& dtype) {
+    return "\"" + name + R"(": {"input_args": [)" + Tensor(1) + "], \"output\": [" + Tensor(2, dtype) + "]}";
+  };
+  Write("t", {Op("F.a.0.forward", 1, 2), op("F.b.0.forward", "torch.bfloat16"), op("F.c.0.forward", "torch.bfloat16")});
+  Write("g", {Op("F.a.0.forward", 1, 2), op("F.b.0.forward", "torch.float32"), op("F.c.0.forward", "torch.float32")});
+  const Differences d = Find();
+  EXPECT_EQ(d.first.kind, Kind::kNone);
+  EXPECT_EQ(d.dtype.kind, Kind::kDType);
+  EXPECT_EQ(d.dtype_ops, 2u);
+  EXPECT_EQ(d.dtype.name, "F.b.0.forward");
+  EXPECT_EQ(d.dtype.item, ".output.0");
+  EXPECT_EQ(d.dtype.detail, "is of torch.bfloat16 against torch.float32");
+}
+
 TEST_F(FirstDifferenceTest, UnwrittenMemoryIsNoDifference) {
   Write("t", {Op("Torch.empty.0.forward", 1, 3)});
   Write("g", {Op("Torch.empty.0.forward", 1, 2)});

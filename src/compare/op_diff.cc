@@ -185,6 +185,13 @@ bool IsResult(ItemState state) {
   return state == ItemState::kOutput || state == ItemState::kParameterGrad || state == ItemState::kDebug;
 }
 
+bool DTypeChanges(const OpDiff& op, size_t i) {
+  if (op.rows[i].golden == kNoItem) return false;
+  const ItemView &a = op.target[i], &b = op.golden[static_cast<size_t>(op.rows[i].golden)];
+  return a.dtype != b.dtype && a.shape == b.shape && StartsWith(a.shape, "[") && !StartsWith(a.dtype, "<class") &&
+         !StartsWith(b.dtype, "<class");
+}
+
 OpDistance DistanceOf(const OpDiff& op, CompareMode mode) {
   constexpr double kMost = std::numeric_limits<float>::max();
   OpDistance out;
@@ -192,6 +199,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode) {
   out.tolerance = static_cast<float>(tolerance);
   for (size_t i = 0; i < op.rows_used; ++i) {
     const bool result = IsResult(op.target[i].state);
+    out.dtypes = out.dtypes || DTypeChanges(op, i);
     float& side = result ? out.output : out.input;
     const double distance = RowDistance(op, i, mode, tolerance);
     side = std::max(side, distance > kMost ? std::numeric_limits<float>::infinity() : static_cast<float>(distance));

@@ -85,6 +85,7 @@ bool IsResult(ItemState state);
 struct OpDistance {
   float input = 0, output = 0;
   float tolerance = 0;  // OpTolerance
+  bool dtypes = false;  // two tensors of one shape have different dtypes
   bool blind = false;   // an input's xor checksum is 0 on both sides, which equal elements in pairs give, too
 };
 OpDistance DistanceOf(const OpDiff& op, CompareMode mode);
@@ -94,5 +95,8 @@ bool IsIgnoredApi(std::string_view op_name);
 
 /// True when values of these dtypes may be compared: equal, or both floating.
 bool DTypesMatch(std::string_view a, std::string_view b);
+
+/// True when row `i` is of two tensors that have the same shape and different dtypes.
+bool DTypeChanges(const OpDiff& op, size_t i);
 
 }  // namespace msprobe

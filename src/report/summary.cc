@@ -13,6 +13,7 @@ std::string_view KindText(FirstDifference::Kind kind) {
     case FirstDifference::Kind::kOp: return "op";
     case FirstDifference::Kind::kCommunication: return "communication";
     case FirstDifference::Kind::kInput: return "input";
+    case FirstDifference::Kind::kDType: return "dtype";
     case FirstDifference::Kind::kGrows: return "grows";
   }
   return "";
@@ -51,6 +52,10 @@ std::string_view Doubt(const PairReport& pair, const FirstDifference& d) {
 void AppendDifferences(const PairReport& pair, std::string* out) {
   using Kind = FirstDifference::Kind;
   const FirstDifference &first = pair.differences.first, &source = pair.differences.source;
+  if (pair.differences.dtype_ops > 0) {
+    *out += fmt::format("  other dtypes: {} ops, the first is {}\n", pair.differences.dtype_ops,
+                        DifferenceLine(pair.differences.dtype));
+  }
   if (source.kind == Kind::kInput) {
     *out += "  first difference: " + DifferenceLine(source) + std::string(Doubt(pair, source)) +
             ", on entry: a parameter, data or an op without a partner brings it\n";
@@ -142,6 +147,8 @@ std::string PairJson(const PairReport& pair) {
   out.Strings("golden_only", pair.golden_only);
   out.Raw("first_difference", DifferenceJson(pair.differences.first));
   out.Raw("earlier_input_difference", DifferenceJson(pair.differences.source));
+  out.Raw("other_dtype", DifferenceJson(pair.differences.dtype));
+  out.Number("other_dtype_ops", pair.differences.dtype_ops);
   out.Strings("warnings", pair.warnings);
   return out.Done();
 }
