@@ -15,9 +15,9 @@ from msprobe import _core
 
 class Tensor: pass
 class Parameter(Tensor): pass
-functions = types.SimpleNamespace(BackwardHookFunction=types.SimpleNamespace(apply=lambda *a: a))
-nn = types.SimpleNamespace(Parameter=Parameter, modules=types.SimpleNamespace(_functions=functions))
-torch = types.SimpleNamespace(Tensor=Tensor, nn=nn, Size=(), dtype=(), device=(), is_grad_enabled=lambda: False)
+nn = types.SimpleNamespace(Parameter=Parameter)
+torch = types.SimpleNamespace(Tensor=Tensor, nn=nn, Size=(), dtype=(), device=(), is_grad_enabled=lambda: False,
+                              empty=lambda *shape, **options: Tensor())
 _core.init(torch, lambda value, key: json.dumps(str(value)), lambda tensor, key: "null", "/nowhere/")
 _core.configure(level="L1", structure=False, checksums=False, extra_info=True, data_mode=["all"], scope=[], list=[],
                 risk_level="ALL")
