@@ -18,6 +18,8 @@ void OnSignal(int) {
 }
 
 void OnLostPages(int) {
+  static std::atomic_flag told;
+  while (told.test_and_set()) pause();  // another thread found out first and ends the process
   constexpr char kText[] =
       "[msprobe] error: an input file became shorter while it was read: wait until the run that writes it has ended, "
       "then run the command again\n";
