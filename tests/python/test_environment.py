@@ -45,6 +45,13 @@ def test_a_broken_pytorch_is_not_called_missing(run_script, tmp_path):
     assert "No module named 'a_part_of_torch_that_is_missing'" in done.stderr and "install torch" not in done.stderr
 
 
+def test_a_pytorch_that_is_too_old(run_script, tmp_path):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("class nn:\n    class Module: pass\n__version__ = '1.13.1'\n")
+    done = run_script("import msprobe.pytorch", check=False)
+    assert "ImportError: msprobe.pytorch needs PyTorch 2.0 or newer" in done.stderr and "1.13.1" in done.stderr
+
+
 @pytest.fixture
 def site(tmp_path):
     """A copy of the package in a directory of its own."""

@@ -3,7 +3,7 @@
 import sys
 
 try:
-    import torch  # noqa: F401
+    import torch
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
@@ -12,6 +12,8 @@ except ModuleNotFoundError as error:
         "the Python of your training environment after installing msprobe into it",
         name="torch",
     ) from None
+if not hasattr(torch.nn.Module(), "_forward_pre_hooks_with_kwargs"):
+    raise ImportError(f"msprobe.pytorch needs PyTorch 2.0 or newer, {sys.executable} has {torch.__version__}")
 
 from .config import MsprobeException
 from .debugger import PrecisionDebugger, module_dump, module_dump_end
