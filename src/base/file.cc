@@ -148,11 +148,11 @@ StatusOr<OutputFile> OutputFile::Create(const std::string& path) {
   OutputFile file;
   file.path_ = path;
   file.temp_ = TempName(path);
+  RememberTemp(file.temp_);  // before it exists: a signal may come in between
   file.fd_ = open(file.temp_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode);
   if (file.fd_ < 0) {
     return BadInput(path + " cannot be written (" + Reason() + "): choose another output directory with -o");
   }
-  RememberTemp(file.temp_);
   (void)fchmod(file.fd_, kFileMode);
   file.buffer_.reserve(kBufferBytes);
   return file;
