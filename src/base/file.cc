@@ -11,7 +11,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <mutex>
@@ -28,27 +27,29 @@ std::string TempName(const std::string& path) {
   return path + ".tmp" + std::to_string(getpid()) + "." + std::to_string(counter.fetch_add(1));
 }
 
-// Names of living temporary files, where a signal handler can read them: whoever takes a name out of its slot owns it.
-// A process with more of them at once than slots only loses the tidying after a fatal signal.
-std::array<std::atomic<char*>, 64> g_temp_names{};
-std::mutex g_temp_mutex;  // of all but the handler
+// Names of living temporary files, where a signal handler can read them. A process with more of them at once than slots,
+// or with longer names, only loses the tidying after a fatal signal.
+struct TempSlot {
+  std::atomic<bool> used{false};
+  char name[4096];
+};
+std::array<TempSlot, 64> g_temps;
+std::mutex g_temps_mutex;  // of all but the handler
 
 void RememberTemp(const std::string& name) {
-  std::lock_guard lock(g_temp_mutex);
-  for (std::atomic<char*>& slot : g_temp_names) {
-    if (slot.load()) continue;
-    slot.store(strdup(name.c_str()));
+  std::lock_guard lock(g_temps_mutex);
+  for (TempSlot& slot : g_temps) {
+    if (slot.used.load() || name.size() >= sizeof slot.name) continue;
+    std::memcpy(slot.name, name.c_str(), name.size() + 1);
+    slot.used.store(true);
     return;
   }
 }
 
 void ForgetTemp(const std::string& name) {
-  std::lock_guard lock(g_temp_mutex);
-  for (std::atomic<char*>& slot : g_temp_names) {
-    char* known = slot.load();
-    if (!known || name != known) continue;
-    if (slot.compare_exchange_strong(known, nullptr)) free(known);
-    return;
+  std::lock_guard lock(g_temps_mutex);
+  for (TempSlot& slot : g_temps) {
+    if (slot.used.load() && name == slot.name) slot.used.store(false);
   }
 }
 
@@ -86,8 +87,8 @@ Status RenameToFreeName(const std::string& temp, std::string* path) {
 }  // namespace
 
 void RemoveTempFiles() noexcept {
-  for (std::atomic<char*>& slot : g_temp_names) {
-    if (char* name = slot.exchange(nullptr)) unlink(name);  // free() is not for signal handlers
+  for (TempSlot& slot : g_temps) {
+    if (slot.used.exchange(false)) unlink(slot.name);
   }
 }
 
