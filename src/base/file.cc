@@ -27,8 +27,8 @@ std::string TempName(const std::string& path) {
   return path + ".tmp" + std::to_string(getpid()) + "." + std::to_string(counter.fetch_add(1));
 }
 
-// Names of living temporary files, where a signal handler can read them. A process with more of them at once than slots,
-// or with longer names, only loses the tidying after a fatal signal.
+// Names of living temporary files, where a signal handler can read them. A process with more of them at once than
+// slots, or with longer names, only loses the tidying after a fatal signal.
 struct TempSlot {
   std::atomic<bool> used{false};
   char name[4096];
