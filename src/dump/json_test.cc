@@ -125,7 +125,9 @@ std::filesystem::path GoldenDir() {
 // The old tool's files were written by json.dump(indent=1): reading and writing them again must give the same bytes.
 TEST(ParseJson, DumpsOfTheOldToolComeBackByteForByte) {
   int files = 0;
-  const auto dir = GoldenDir();
+  std::filesystem::path dir = GoldenDir();
+  // Beside the dumps the set holds files of other layouts.
+  if (!dir.empty() && std::filesystem::is_directory(dir / "data")) dir /= "data";
   if (!dir.empty()) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(dir)) {
       const std::string name = entry.path().filename().string();
