@@ -495,6 +495,7 @@ def first_difference(target, golden, out, *options):
 
 
 RANK = "step0/rank0"
+FIRST_BF16 = "Functional.embedding.0.forward"
 WEIGHT = "Functional.linear.13.forward"
 DOWN = "Module.model.layers.1.mlp.down_proj.Linear.forward.0"
 
@@ -532,6 +533,17 @@ def test_a_coarser_dtype_is_no_fault_of_an_op(out):
     first, source = first_difference(f"m1_mix_stat/bf16/{RANK}", f"m1_mix_stat/bench/{RANK}", out)
     assert first is None
     assert (source["kind"], source["module"]) == ("grows", "optimizer")
+
+
+def test_the_op_where_another_dtype_begins_is_named(out):
+    data = golden_set() / "data" / "m1_mix_stat"
+    done = both("compare", data / "bf16" / RANK, data / "bench" / RANK, out, "--json")
+    pair = json.loads(done.stdout)["pairs"][0]
+    assert pair["other_dtype_ops"] > 10
+    assert pair["other_dtype"]["op"] == FIRST_BF16
+    assert pair["other_dtype"]["detail"] == "is of torch.bfloat16 against torch.float32"
+    text = both("compare", data / "bf16" / RANK, data / "bench" / RANK, out).stdout
+    assert f"  other dtypes: {pair['other_dtype_ops']} ops, the first is {FIRST_BF16} (" in text
 
 
 def test_nan_that_appears_inside_an_op(out):
