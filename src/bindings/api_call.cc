@@ -30,7 +30,10 @@ void EachKeyword(const CallArgs& a, Visit visit) {
   if (a.kwargs != nullptr) {
     PyObject *key, *value;
     Py_ssize_t position = 0;
-    while (PyDict_Next(a.kwargs, &position, &key, &value)) visit(key, value);
+    while (PyDict_Next(a.kwargs, &position, &key, &value)) {
+      const Ref held_key = Ref::Borrow(key), held = Ref::Borrow(value);
+      visit(key, value);
+    }
   } else if (a.names != nullptr) {
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(a.names); ++k)
       visit(PyTuple_GET_ITEM(a.names, k), a.vector[a.count + k]);
@@ -97,6 +100,12 @@ void SetPhase(const char* phase) {
   if (!r.step_open) return;
   auto lock = r.recorder->lock();
   r.recorder->construct().SetPhase(phase != nullptr ? InternName(phase) : nullptr);
+}
+
+bool IsBeingCompiled(const ApiSite* site) {
+  if (!rt().Compiling()) return false;
+  NoteSkip("a function was not run but compiled", *site->base);
+  return true;
 }
 
 void BeginApi(ApiEvent* event, const CallArgs& args) {

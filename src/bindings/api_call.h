@@ -52,11 +52,13 @@ struct ApiEvent {
 void BeginApi(ApiEvent* event, const CallArgs& args);
 void EndApi(ApiEvent* event, const CallArgs& args, PyObject* result);
 void SetPhase(const char* phase);
+/// torch.compile or the like traces it: counted, and left alone.
+bool IsBeingCompiled(const ApiSite* site);
 
 /// Only the outermost hooked call of a thread is recorded.
 template <typename Call>
 PyObject* RunHooked(ApiSite* site, const CallArgs& args, Call call) {
-  if (!rt().running || t_flags.api_depth > 0 || t_flags.in_tool) return call();
+  if (!rt().running || t_flags.api_depth > 0 || t_flags.in_tool || IsBeingCompiled(site)) return call();
   if (site->spec.phase != nullptr) {
     SetPhase(site->spec.phase);
     PyObject* result = call();

@@ -66,10 +66,11 @@ uint64_t NextSequence() {
   return kNoSequence;
 }
 
-GraphWalk& GraphWalk::OfThread() {
-  // Never freed: a thread may end without the GIL.
-  thread_local auto* walk = new GraphWalk;
-  return *walk;
+GraphWalk& GraphWalk::OfThread() { return PerThread<GraphWalk>(); }
+
+void GraphWalk::Forget() {
+  // Freeing a graph may run code of the user, which may call modules.
+  auto nodes = std::exchange(nodes_, {});
 }
 
 GraphWalk::Node* GraphWalk::Get(PyObject* object) {
@@ -112,6 +113,9 @@ void GraphWalk::FindEdges(const std::vector<GradEdge>& outputs, uint64_t since, 
     node->visit = visit_;
     todo_.push_back(node);
   };
+  for (const GradEdge& input : inputs) {
+    if (input.node) Get(input.node.get())->input_visit = visit_;
+  }
   for (const GradEdge& output : outputs) {
     if (output.node) reach(Get(output.node.get()));
   }
@@ -124,6 +128,7 @@ void GraphWalk::FindEdges(const std::vector<GradEdge>& outputs, uint64_t since, 
       if (target == nullptr) continue;
       target->last_user = std::min(target->last_user, node->sequence);
       reach(target);
+      if (target->input_visit != visit_) continue;
       for (size_t input = 0; input < inputs.size(); ++input) {
         if (inputs[input].node.get() != target->object.get() || inputs[input].number != number) continue;
         found->push_back({node->object.get(), &node->hook, node->sequence, static_cast<Py_ssize_t>(slot), input});

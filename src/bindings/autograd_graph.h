@@ -34,11 +34,11 @@ uint64_t NextSequence();
 
 /// An edge from one of the nodes of a call to one of its inputs.
 struct InputEdge {
-  PyObject* node;    // borrowed from the walk
-  Ref* hook;         // a place for the hook that shares `node` with others; lives as long as the walk remembers
+  PyObject* node;  // borrowed from the walk
+  Ref* hook;       // a place for the hook that shares `node` with others; lives as long as the walk remembers
   uint64_t sequence;
-  Py_ssize_t slot;   // of the node's gradients
-  size_t input;      // index of `inputs`
+  Py_ssize_t slot;  // of the node's gradients
+  size_t input;     // index of `inputs`
 };
 
 /// Remembers the nodes that it has seen until Forget(), so that nested calls ask Python once per node. Holds the nodes.
@@ -51,7 +51,7 @@ class GraphWalk {
                  std::vector<InputEdge>* found);
   /// Of the nodes seen so far that lead to this accumulator the one that runs last; kNoSequence if none does.
   uint64_t LastUser(PyObject* accumulator) const;
-  void Forget() { nodes_.clear(); }
+  void Forget();
 
  private:
   struct Node {
@@ -59,6 +59,7 @@ class GraphWalk {
     Ref hook;
     uint64_t sequence = 0;
     uint64_t visit = 0;
+    uint64_t input_visit = 0;  // the visit in which the gradient of an input is among its own
     uint64_t last_user = kNoSequence;
     bool expanded = false;
     std::vector<std::pair<Node*, Py_ssize_t>> next;  // null: no gradient wanted there

@@ -5,13 +5,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <unordered_map>
+#include <utility>
 
 #include "bindings/values.h"
 
 namespace msprobe {
 namespace {
 
-enum class Kind { kApi, kOutput, kOneOutput, kEdges, kParam };
+enum class Kind { kApi, kOutput, kOneOutput, kEdges, kParam, kEndOfPass };
 
 struct ModulePart {
   ModuleBackwardPtr backward;
@@ -25,6 +27,8 @@ struct HookState {
   uint64_t generation = 0;
   Risk risk = Risk::kFocus;
   uint64_t sequence = kNoSequence;
+  uint64_t thread = 0;  // kParam: of the forward that `sequence` is from
+  int64_t pass = -1;
   std::vector<ModulePart> modules;
   ParamGradsPtr grads;
   Ref parameter;
@@ -68,10 +72,20 @@ PyObject* GradAt(PyObject* grads, Py_ssize_t number) {
   return number < PyTuple_GET_SIZE(grads) ? PyTuple_GET_ITEM(grads, number) : Py_None;
 }
 
+// By index and held: a forward in another thread may add modules meanwhile.
+template <typename Visit>
+void EachModule(const HookState& s, Visit visit) {
+  for (size_t i = 0; i < s.modules.size(); ++i) {
+    const ModulePart part = s.modules[i];
+    visit(part);
+  }
+}
+
 // The arguments are those of autograd: before a node its grad_outputs, after it grad_inputs and grad_outputs.
 PyObject* CallHook(PyObject* self, PyObject* const* args, size_t nargsf, PyObject*) {
   HookState* s = reinterpret_cast<HookObject*>(self)->state;
   const Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+  if (s->kind == Kind::kEndOfPass) BackwardOrder::Get().EndPass(s->pass);
   if (t_flags.in_tool || n < 1) Py_RETURN_NONE;
   switch (s->kind) {
     case Kind::kApi:
@@ -80,22 +94,26 @@ PyObject* CallHook(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
       break;
     case Kind::kOutput:
       BackwardOrder::Get().Reach(s->sequence);
-      for (auto& part : s->modules) {
+      EachModule(*s, [&](const ModulePart& part) {
         if (PyObject* grad = GradAt(args[0], part.number); grad != Py_None) part.backward->Begin(grad, s->sequence);
-      }
+      });
       break;
     case Kind::kOneOutput:
       BackwardOrder::Get().Reach(s->sequence);
-      for (auto& part : s->modules) part.backward->OnOutputGrad(static_cast<size_t>(part.number), GradAt(args[0], 0));
+      EachModule(*s, [&](const ModulePart& part) {
+        part.backward->OnOutputGrad(static_cast<size_t>(part.number), GradAt(args[0], 0));
+      });
       break;
     case Kind::kEdges:
       BackwardOrder::Get().Reach(s->sequence);
-      for (auto& part : s->modules) part.backward->OnInputGrad(part.input, GradAt(args[0], part.number));
+      EachModule(*s,
+                 [&](const ModulePart& part) { part.backward->OnInputGrad(part.input, GradAt(args[0], part.number)); });
       break;
     case Kind::kParam:
-      BackwardOrder::Get().Reach(s->sequence);
+      BackwardOrder::Get().ReachParameter(s->sequence, s->thread);
       ParamGradient(*s);
       break;
+    case Kind::kEndOfPass: break;
   }
   Py_RETURN_NONE;
 }
@@ -180,31 +198,52 @@ void AddInputEdge(PyObject* edge_hook, ModuleBackwardPtr backward, Py_ssize_t sl
   reinterpret_cast<HookObject*>(edge_hook)->state->modules.push_back({std::move(backward), slot, input});
 }
 
+int32_t Counter::Next() {
+  if (std::exchange(generation, rt().generation) != rt().generation) last = -1;
+  return ++last;
+}
+
+NameCounts* CountsOf(const std::string* base) {
+  static auto* all = new std::unordered_map<const std::string*, std::unique_ptr<NameCounts>>;
+  auto& counts = (*all)[base];
+  if (counts == nullptr) counts = std::make_unique<NameCounts>();
+  return counts.get();
+}
+
+PyObject* NewEndOfPassHook(int64_t pass) {
+  HookObject* hook = NewHook(Kind::kEndOfPass);
+  if (hook != nullptr) hook->state->pass = pass;
+  return reinterpret_cast<PyObject*>(hook);
+}
+
 void ParamGrads::Add(PyObject* parameter, const char* name) {
   Runtime& r = rt();
+  const bool wanted = !r.options.structure && r.options.backward &&
+                      (!r.filter.has_names() || r.filter.CheckName(OpName{base, 0, NameForm::kPlain}));
+  // Read first, for another thread may bring the gradient of another parameter meanwhile.
+  Record part;
+  if (wanted) {
+    Ref grad(PyObject_GetAttr(parameter, names.grad));
+    if (!grad) PyErr_Clear();
+    part.Key(name);
+    part.BeginList();
+    RecordValue(&part, grad ? grad.get() : Py_None, nullptr, 1);
+    part.EndList();
+  }
   if (generation != r.generation) {
     generation = r.generation;
-    first = parameter;
-    index = 0;
     seen = 0;
     record = nullptr;  // the recorder took it back at the end of its step
   } else if (first == parameter) {
     Finish();
-    ++index;
   }
-  const OpName op{base, index, NameForm::kParamGrad};
-  if (r.options.structure || !r.options.backward) return;
-  if (r.filter.has_names() && !r.filter.CheckName(OpName{base, 0, NameForm::kPlain})) return;
+  if (!wanted) return;
   if (record == nullptr) {
-    record = r.recorder->Acquire(op);
+    first = parameter;
+    record = r.recorder->Acquire({base, counts->param_grads.Next(), NameForm::kParamGrad});
     record->keep_unfinished = true;
   }
-  Ref grad(PyObject_GetAttr(parameter, names.grad));
-  if (!grad) PyErr_Clear();
-  record->Key(name);
-  record->BeginList();
-  RecordValue(record, grad ? grad.get() : Py_None, nullptr, 1);
-  record->EndList();
+  record->Append(part);
   if (++seen >= expected) Finish();
 }
 
@@ -218,7 +257,7 @@ void ParamGrads::Finish() {
 PyObject* NewParamHook(ParamGradsPtr grads, PyObject* parameter, const char* name) {
   HookObject* hook = NewHook(Kind::kParam);
   if (hook == nullptr) return nullptr;
-  OpenGrads().push_back(grads);
+  if (!std::exchange(grads->listed, true)) OpenGrads().push_back(grads);
   hook->state->grads = std::move(grads);
   hook->state->parameter = Ref::Borrow(parameter);
   hook->state->parameter_name = name;
@@ -226,7 +265,9 @@ PyObject* NewParamHook(ParamGradsPtr grads, PyObject* parameter, const char* nam
 }
 
 void SetParamHookSequence(PyObject* hook, uint64_t sequence) {
-  reinterpret_cast<HookObject*>(hook)->state->sequence = sequence;
+  HookState* state = reinterpret_cast<HookObject*>(hook)->state;
+  state->sequence = sequence;
+  state->thread = ThreadNumber();
 }
 
 void FinishParamGrads() {

@@ -29,13 +29,28 @@ PyObject* NewOneOutputHook(ModuleBackwardPtr backward, size_t output, uint64_t s
 PyObject* NewEdgeHook(uint64_t sequence);
 void AddInputEdge(PyObject* edge_hook, ModuleBackwardPtr backward, Py_ssize_t slot, size_t input);
 
+/// Told by autograd when the pass of this number is over.
+PyObject* NewEndOfPassHook(int64_t pass);
+
+/// Numbers a name's entries within a step. By name, for several models may have the same names.
+struct Counter {
+  int32_t last = -1;
+  uint64_t generation = 0;
+  int32_t Next();
+};
+struct NameCounts {
+  Counter forwards, param_grads;
+};
+NameCounts* CountsOf(const std::string* base);
+
 /// Gradients of one module's own parameters in one step.
 struct ParamGrads {
   const std::string* base = nullptr;
+  NameCounts* counts = nullptr;
   uint64_t generation = 0;
   PyObject* first = nullptr;  // parameter whose gradient came first: each time it comes again a new entry begins
-  int32_t index = 0;
   int expected = 0, seen = 0;
+  bool listed = false;  // among those that FinishParamGrads() looks at
   Record* record = nullptr;
 
   void Add(PyObject* parameter, const char* name);

@@ -51,6 +51,7 @@ const DlpackExchangeApi* FindDlpack(nb::handle tensor_type) {
 // A forked child (DataLoader workers) has the hooks but neither the files nor the writing thread.
 void AfterForkInChild() {
   rt().running = rt().step_open = false;
+  rt().threads_in_tool = 0;
   rt().recorder = new Recorder;
 }
 
@@ -74,6 +75,16 @@ void Init(nb::handle torch, nb::object describe, nb::object describe_tensor, con
   if (r.disable_modes == nullptr) r.mode_depth = nullptr;
   r.next_sequence = Attribute(torch, "_C._autograd._get_sequence_nr");
   r.current_node = Attribute(torch, "_C._current_autograd_node");
+  r.current_pass = Attribute(torch, "_C._current_graph_task_id");
+  if (r.current_pass != nullptr)
+    r.at_end_of_pass = Attribute(torch, "autograd.Variable._execution_engine.queue_callback");
+  r.compiler = Attribute(torch, "compiler.__dict__");
+  r.dispatch_mode = Attribute(torch, "_C._get_dispatch_mode");
+  r.functional_key = Attribute(torch, "_C._TorchDispatchModeKey.FUNCTIONAL");
+  r.proxy_key = Attribute(torch, "_C._TorchDispatchModeKey.PROXY");
+  if (r.dispatch_mode != nullptr && r.functional_key != nullptr && r.proxy_key != nullptr) {
+    r.dispatch_depth = Attribute(torch, "_C._len_torch_dispatch_stack");
+  }
   if (r.next_sequence == nullptr) {
     r.any_leaf = nb::object(torch.attr("empty")(0, nb::arg("requires_grad") = true)).release().ptr();
   }
@@ -140,16 +151,20 @@ void Start(const std::string& dir, const std::string& task, const std::string& l
   r.step_open = r.running = true;
 }
 
-void StopHooks() {
-  rt().running = false;
-  RemoveApis();
-  RemoveModuleHooks();
+// No thread records any more, and what waits for its turn in the backward has had it.
+void StopRecording() {
+  Runtime& r = rt();
+  t_flags.finishing = std::exchange(r.running, false);
+  WaitForOtherThreads();
+  BackwardOrder::Get().Finish();
+  t_flags.finishing = false;
 }
 
 std::string Stop() {
   Runtime& r = rt();
-  if (r.running) BackwardOrder::Get().Finish();
-  StopHooks();
+  StopRecording();
+  RemoveApis();
+  RemoveModuleHooks();
   if (!r.step_open) return {};
   FinishParamGrads();
   ResolveStacks();
@@ -164,18 +179,18 @@ std::string Stop() {
 std::string EndStep() {
   Runtime& r = rt();
   if (!r.step_open) return {};
-  BackwardOrder::Get().Finish();
+  r.step_open = false;
+  StopRecording();
   FinishParamGrads();
   ResolveStacks();
-  r.running = false;
+  ++r.generation;         // calls that are still running find their records stale ...
+  WaitForOtherThreads();  // ... or have finished them
   Status status;
   {
     nb::gil_scoped_release release;
     status = r.recorder->Close();
   }
-  ++r.generation;
   r.filter.Reset();
-  r.step_open = false;
   return status.message();
 }
 
@@ -200,6 +215,8 @@ NB_MODULE(_core, m) {
   using namespace msprobe;
   m.doc() = "The recorder behind PrecisionDebugger.";
   m.attr("__version__") = MSPROBE_VERSION;
+  if (!InitModuleTypes()) throw nb::python_error();
+  m.attr("ModuleHook") = nb::borrow(ModuleHookType());  // a model saved while it is recorded names it
   m.def("init", &Init, nb::arg("torch"), nb::arg("describe"), nb::arg("describe_tensor"), nb::arg("own_directory"));
   m.def("configure", &Configure, nb::arg("level"), nb::arg("structure"), nb::arg("checksums"), nb::arg("extra_info"),
         nb::arg("data_mode"), nb::arg("scope"), nb::arg("list"), nb::arg("risk_level"));

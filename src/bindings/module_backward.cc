@@ -15,9 +15,21 @@ uint64_t next_serial = 0;
 }  // namespace
 
 ModuleBackward::ModuleBackward(OpName name, uint64_t first_sequence)
-    : name_(name), generation_(rt().generation), serial_(next_serial++), first_(first_sequence) {}
+    : name_(name),
+      generation_(rt().generation),
+      serial_(next_serial++),
+      thread_(ThreadNumber()),
+      first_(first_sequence) {}
 
-bool ModuleBackward::Fresh() const { return generation_ == rt().generation && rt().running; }
+bool ModuleBackward::Fresh() const { return generation_ == rt().generation && (rt().running || t_flags.finishing); }
+
+// What never comes to its end must not keep gradients for as long as the graph lives.
+void ModuleBackward::LetGo() {
+  begun_ = outputs_wait_ = false;
+  record_ = nullptr;  // the recorder's
+  for (Ref& grad : input_grads_) grad = Ref();
+  for (Ref& grad : output_grads_) grad = Ref();
+}
 
 void ModuleBackward::SetInputs(const std::vector<PyObject*>& tensors) {
   for (PyObject* tensor : tensors) {
@@ -58,8 +70,8 @@ void ModuleBackward::OnOutputGrad(size_t output, PyObject* grad) {
 }
 
 void ModuleBackward::BeginWithOutputs() {
+  if (!Fresh()) return LetGo();
   outputs_wait_ = false;
-  if (!Fresh()) return;
   std::vector<Ref> grads(output_grads_.size());
   grads.swap(output_grads_);
   BeginWith(grads, last_);
@@ -136,7 +148,9 @@ void ModuleBackward::RecordInputGrads() {
 
 void ModuleBackward::End() {
   Runtime& r = rt();
-  if (!std::exchange(begun_, false) || !Fresh()) return;
+  if (!begun_) return;
+  if (!Fresh()) return LetGo();
+  begun_ = false;
   if (!inputs_recorded_) RecordInputGrads();
   AddParent(name_);
   if (Record* done = std::exchange(record_, nullptr); done != nullptr) {
@@ -160,33 +174,80 @@ BackwardOrder& BackwardOrder::Get() {
 }
 
 void BackwardOrder::Add(Turn turn) {
+  Runtime& r = rt();
+  if (r.at_end_of_pass != nullptr) {
+    Ref pass(PyObject_CallNoArgs(r.current_pass));
+    turn.pass = pass ? PyLong_AsLongLong(pass.get()) : -1;
+    if (turn.pass >= 0 && passes_.insert(turn.pass).second) {
+      Ref hook(NewEndOfPassHook(turn.pass));
+      Ref done(hook ? PyObject_CallOneArg(r.at_end_of_pass, hook.get()) : nullptr);
+    }
+    PyErr_Clear();  // told by the next op, or at stop()
+  }
   const auto later = [](const Turn& a, const Turn& b) {
     return std::pair(a.sequence, a.serial) < std::pair(b.sequence, b.serial);
   };
-  turns_.insert(std::upper_bound(turns_.begin(), turns_.end(), turn, later), std::move(turn));
+  Turns& turns = turns_[ThreadNumber()];
+  turns.insert(std::upper_bound(turns.begin(), turns.end(), turn, later), std::move(turn));
+  ++waiting_;
 }
 
-void BackwardOrder::RunLast() {
-  Turn turn = std::move(turns_.back());
-  turns_.pop_back();
+// Of this thread's turns that are `wanted` the next. They may change while one runs.
+template <typename Wanted>
+bool BackwardOrder::RunLast(uint64_t thread, Wanted wanted) {
+  const auto mine = turns_.find(thread);
+  if (mine == turns_.end()) return false;
+  Turns& turns = mine->second;
+  const auto found = std::find_if(turns.rbegin(), turns.rend(), wanted);
+  if (found == turns.rend()) return false;
+  const Turn turn = std::move(*found);
+  turns.erase(std::next(found).base());
+  if (turns.empty()) turns_.erase(mine);
+  --waiting_;
   turn.begins ? turn.module->BeginWithOutputs() : turn.module->End();
+  return true;
 }
 
-void BackwardOrder::Reach(uint64_t sequence) {
-  while (!turns_.empty() && turns_.back().sequence > sequence) RunLast();
+void BackwardOrder::Reach(uint64_t sequence, uint64_t thread) {
+  if (waiting_ == 0) return;
+  int64_t pass = -1;
+  if (rt().at_end_of_pass != nullptr) {
+    Ref current(PyObject_CallNoArgs(rt().current_pass));
+    pass = current ? PyLong_AsLongLong(current.get()) : -1;
+    PyErr_Clear();
+  }
+  const auto before = [&](const Turn& t) {
+    return t.sequence > sequence && t.pass == pass && (thread == 0 || thread == t.module->thread_);
+  };
+  while (RunLast(ThreadNumber(), before)) {
+  }
 }
 
 void BackwardOrder::OnForward() {
-  if (turns_.empty()) return;
+  if (waiting_ == 0) return;
   PyObject* current = rt().current_node;
   if (current == nullptr) return;  // an older release: told by the next node of the backward, or at stop()
   Ref node(PyObject_CallNoArgs(current));
   if (!node) return PyErr_Clear();
-  node.get() == Py_None ? Finish() : Reach(SequenceOf(node.get()));
+  if (node.get() != Py_None) return Reach(SequenceOf(node.get()));
+  const uint64_t thread = ThreadNumber();
+  while (RunLast(thread, [](const Turn&) { return true; })) {
+  }
+}
+
+void BackwardOrder::EndPass(int64_t pass) {
+  passes_.erase(pass);
+  std::vector<uint64_t> threads;
+  for (const auto& [thread, turns] : turns_) threads.push_back(thread);
+  for (const uint64_t thread : threads) {
+    while (RunLast(thread, [&](const Turn& t) { return t.pass == pass; })) {
+    }
+  }
 }
 
 void BackwardOrder::Finish() {
-  while (!turns_.empty()) RunLast();
+  while (!turns_.empty()) RunLast(turns_.begin()->first, [](const Turn&) { return true; });
+  passes_.clear();
 }
 
 }  // namespace msprobe

@@ -9,7 +9,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "bindings/autograd_graph.h"
@@ -45,6 +47,7 @@ class ModuleBackward : public std::enable_shared_from_this<ModuleBackward> {
 
  private:
   friend class BackwardOrder;
+  void LetGo();
   bool Fresh() const;
   void BeginWith(const std::vector<Ref>& grads, uint64_t sequence);
   void BeginWithOutputs();
@@ -52,10 +55,10 @@ class ModuleBackward : public std::enable_shared_from_this<ModuleBackward> {
   void RecordInputGrads();
 
   OpName name_;
-  uint64_t generation_, serial_;
-  uint64_t first_, last_ = kNoSequence;  // of the nodes of the forward
-  std::vector<GradEdge> inputs_;         // without repetition; empty after the forward
-  std::vector<size_t> positions_;        // of each input that needs a gradient: index of inputs_
+  uint64_t generation_, serial_, thread_;  // that of the forward
+  uint64_t first_, last_ = kNoSequence;    // of the nodes of the forward
+  std::vector<GradEdge> inputs_;           // without repetition; empty after the forward
+  std::vector<size_t> positions_;          // of each input that needs a gradient: index of inputs_
   std::vector<Ref> input_grads_, output_grads_;
   size_t edges_ = 0, seen_ = 0;
   int passes_through_ = -1;
@@ -64,16 +67,22 @@ class ModuleBackward : public std::enable_shared_from_this<ModuleBackward> {
 };
 using ModuleBackwardPtr = std::shared_ptr<ModuleBackward>;
 
-/// What waits for its turn in the backward pass.
+/// What waits for its turn in the backward pass. Each thread that runs nodes has an order of its own, for autograd has
+/// a queue for each: several passes at a time, or devices, know nothing of each other.
 class BackwardOrder {
  public:
   static BackwardOrder& Get();
 
   /// A node of this number is running: what comes before it in the order of autograd has had its turn.
-  void Reach(uint64_t sequence);
+  void Reach(uint64_t sequence) { Reach(sequence, 0); }
+  /// The gradient of a parameter is there: the node before it has this number if the forward ran on `thread`. Numbers
+  /// of other threads say nothing, and other forwards may have used the parameter since.
+  void ReachParameter(uint64_t sequence, uint64_t thread) { Reach(sequence, thread); }
   /// An op begins, maybe within a backward (recomputation, custom functions), maybe after it.
   void OnForward();
-  /// The backward pass is over.
+  /// This backward pass is over.
+  void EndPass(int64_t pass);
+  /// All are.
   void Finish();
 
  private:
@@ -82,11 +91,17 @@ class BackwardOrder {
     uint64_t sequence, serial;
     ModuleBackwardPtr module;
     bool begins;
+    int64_t pass = -1;
   };
+  using Turns = std::vector<Turn>;  // the next one last
   void Add(Turn turn);
-  void RunLast();
+  void Reach(uint64_t sequence, uint64_t thread);
+  template <typename Wanted>
+  bool RunLast(uint64_t thread, Wanted wanted);
 
-  std::vector<Turn> turns_;  // the next one last
+  size_t waiting_ = 0;
+  std::map<uint64_t, Turns> turns_;  // by thread
+  std::set<int64_t> passes_;         // that tell when they are over
 };
 
 }  // namespace msprobe

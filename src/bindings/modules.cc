@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "bindings/backward.h"
@@ -24,15 +26,15 @@ struct KnownParam {
 
 struct ModuleSite {
   const std::string* base = nullptr;
-  int32_t count = -1;
-  uint64_t generation = 0;
+  NameCounts* counts = nullptr;
   bool legacy_backward_hook = false;
   std::vector<KnownParam> params;
   ParamGradsPtr grads = std::make_shared<ParamGrads>();
 };
 
 struct ModuleEntry {
-  Ref module, pre, post, pre_id, post_id;
+  Ref reference;  // weak: a model that nobody needs any more is not kept
+  Ref pre, post, pre_id, post_id;
   std::shared_ptr<ModuleSite> site;
 };
 std::vector<ModuleEntry>& Modules() {
@@ -40,6 +42,18 @@ std::vector<ModuleEntry>& Modules() {
   return *modules;
 }
 bool installed = false;
+
+// What a weak reference refers to.
+Ref Alive(PyObject* reference) {
+#if PY_VERSION_HEX >= 0x030d0000
+  PyObject* object = nullptr;
+  if (PyWeakref_GetRef(reference, &object) < 0) PyErr_Clear();
+  return Ref(object);
+#else
+  PyObject* object = PyWeakref_GetObject(reference);
+  return object == Py_None ? Ref() : Ref::Borrow(object);
+#endif
+}
 
 // The hooks at the single outputs of modules, by the sequence number of the node: modules that return the same tensor
 // share one, so that the outermost and the last come first.
@@ -50,24 +64,32 @@ struct OpenCall {
   std::shared_ptr<ModuleSite> site;
   OpName name;
   uint64_t generation;
+  int depth;  // of the interpreter's stack
   Record* record = nullptr;
   ModuleBackwardPtr backward;
   OutputHooks output_hooks;  // of the calls that ended inside this one
 };
 
-std::vector<OpenCall>& OpenCalls() {
-  // Never freed: a thread may end without the GIL, and calls that an exception left open hold Python objects.
-  thread_local auto* calls = new std::vector<OpenCall>;
-  return *calls;
+std::vector<OpenCall>& OpenCalls() { return PerThread<std::vector<OpenCall>>(); }
+
+int StackDepth() {
+  const PyThreadState* state = PyThreadState_Get();
+#if PY_VERSION_HEX >= 0x030c0000
+  return state->py_recursion_limit - state->py_recursion_remaining;
+#elif PY_VERSION_HEX >= 0x030b0000
+  return state->recursion_limit - state->recursion_remaining;
+#else
+  return state->recursion_depth;
+#endif
 }
 
 // Hooks of the calls that ended inside the caller of the innermost call; without one, of the last.
 OutputHooks& HooksAround() {
-  thread_local auto* outermost = new OutputHooks;
+  auto& outermost = PerThread<OutputHooks>();
   auto& calls = OpenCalls();
   if (calls.size() > 1) return calls[calls.size() - 2].output_hooks;
-  if (outermost->size() > 1) outermost->erase(outermost->begin(), outermost->end() - 1);
-  return *outermost;
+  if (outermost.size() > 1) outermost.erase(outermost.begin(), outermost.end() - 1);
+  return outermost;
 }
 
 struct HookObject {
@@ -109,12 +131,21 @@ void EndParent(const OpName& name) {
   rt().filter.EndModule(name);
 }
 
+// A call that was left without its hook being run: by KeyboardInterrupt and the like, or by stop() inside it.
+void DropLastCall() {
+  auto& calls = OpenCalls();
+  const OpenCall call = std::move(calls.back());
+  calls.pop_back();
+  if (call.generation == rt().generation) EndParent(call.name);
+  if (calls.empty()) GraphWalk::OfThread().Forget();
+}
+
 void SetInputs(OpenCall* call, PyObject* args) {
   std::vector<PyObject*> tensors;
   CollectGradTensors(args, &tensors);
   if (!rt().Grad()) tensors.clear();
-  call->backward = std::make_shared<ModuleBackward>(OpName{call->site->base, call->name.index, NameForm::kModuleBackward},
-                                                    tensors.empty() ? 0 : NextSequence());
+  call->backward = std::make_shared<ModuleBackward>(
+      OpName{call->site->base, call->name.index, NameForm::kModuleBackward}, tensors.empty() ? 0 : NextSequence());
   call->backward->SetInputs(tensors);
 }
 
@@ -194,20 +225,21 @@ PyObject* HookBackward(OpenCall* call, PyObject* output) {
   return replaced;
 }
 
+void LetGo(ModuleSite* site, KnownParam* known) {
+  if (known->parameter) --site->grads->expected;
+  const KnownParam gone = std::exchange(*known, {});
+}
+
 bool HookParameter(ModuleSite* site, KnownParam* known, PyObject* name, PyObject* parameter) {
-  known->parameter = Ref::Borrow(parameter);
-  known->accumulator = Ref();
-  known->hook = Ref();
-  if (!AttrIsTrue(parameter, names.requires_grad)) return false;
   Ref accumulator = AccumulatorOf(parameter);
   const char* text = PyUnicode_AsUTF8(name);
   Ref hook(accumulator && text != nullptr ? NewParamHook(site->grads, parameter, text) : nullptr);
   Ref handle(hook ? PyObject_CallMethodOneArg(accumulator.get(), names.register_hook, hook.get()) : nullptr);
   if (!handle) {
-    PyErr_Clear();  // no grad mode, or a parameter that is no leaf: tried again at the next call
-    known->parameter = Ref();
+    PyErr_Clear();  // a parameter that is no leaf
     return false;
   }
+  known->parameter = Ref::Borrow(parameter);
   known->accumulator = std::move(accumulator);
   known->hook = std::move(hook);
   return true;
@@ -219,22 +251,62 @@ void HookParameters(ModuleSite* site, PyObject* params) {
   size_t i = 0;
   while (PyDict_Next(params, &position, &name, &parameter)) {
     if (parameter == Py_None) continue;
+    const Ref held_name = Ref::Borrow(name), held = Ref::Borrow(parameter);
     if (i == site->params.size()) site->params.emplace_back();
     KnownParam& known = site->params[i++];
-    if (known.parameter.get() == parameter) continue;
-    if (known.accumulator) --site->grads->expected;
-    if (HookParameter(site, &known, name, parameter)) ++site->grads->expected;
+    const bool wanted = AttrIsTrue(parameter, names.requires_grad);
+    if (wanted ? known.parameter.get() == parameter : !known.parameter) continue;
+    LetGo(site, &known);
+    if (wanted && HookParameter(site, &known, name, parameter)) ++site->grads->expected;
+  }
+  while (site->params.size() > i) {
+    LetGo(site, &site->params.back());
+    site->params.pop_back();
+  }
+}
+
+void HookParametersOf(ModuleSite* site, PyObject* module) {
+  const Runtime& r = rt();
+  if (!r.options.backward || r.options.structure || !r.Grad()) return;
+  Ref params(PyObject_GetAttr(module, names.parameters));
+  if (!params || !PyDict_Check(params.get())) return PyErr_Clear();
+  HookParameters(site, params.get());
+}
+
+bool ParametersChanged(const ModuleSite& site, PyObject* module) {
+  if (!rt().options.backward || rt().options.structure) return false;
+  Ref params(PyObject_GetAttr(module, names.parameters));
+  if (!params || !PyDict_Check(params.get())) return PyErr_Clear(), false;
+  PyObject *name, *parameter;
+  Py_ssize_t position = 0;
+  size_t i = 0;
+  while (PyDict_Next(params.get(), &position, &name, &parameter)) {
+    if (parameter == Py_None) continue;
+    PyObject* known = i < site.params.size() ? site.params[i].parameter.get() : nullptr;
+    ++i;
+    if (known != parameter && AttrIsTrue(parameter, names.requires_grad)) return true;
+  }
+  return false;
+}
+
+// Parameters that were exchanged meanwhile are not kept alive.
+void LetGoOfOldParameters(ModuleSite* site, PyObject* module) {
+  Ref params(PyObject_GetAttr(module, names.parameters));
+  if (!params || !PyDict_Check(params.get())) return PyErr_Clear();
+  for (KnownParam& known : site->params) {
+    PyObject *name, *parameter;
+    Py_ssize_t position = 0;
+    bool used = false;
+    while (!used && PyDict_Next(params.get(), &position, &name, &parameter)) used = parameter == known.parameter.get();
+    if (!used) LetGo(site, &known);
   }
 }
 
 void RecordParameters(OpenCall* call, PyObject* module) {
   Runtime& r = rt();
+  HookParametersOf(call->site.get(), module);
   Ref params(PyObject_GetAttr(module, names.parameters));
-  if (!params || !PyDict_Check(params.get())) {
-    PyErr_Clear();
-    return;
-  }
-  if (r.options.backward && !r.options.structure && r.Grad()) HookParameters(call->site.get(), params.get());
+  if (!params || !PyDict_Check(params.get())) return PyErr_Clear();
   if (call->record == nullptr || !r.options.output || !r.options.forward) return;
   call->record->KeyLiteral("parameters");
   call->record->BeginDict();
@@ -242,6 +314,7 @@ void RecordParameters(OpenCall* call, PyObject* module) {
   Py_ssize_t position = 0;
   while (PyDict_Next(params.get(), &position, &name, &parameter)) {
     if (parameter == Py_None) continue;
+    const Ref held_name = Ref::Borrow(name), held = Ref::Borrow(parameter);
     RecordKey(call->record, name);
     RecordValue(call->record, parameter, name, 1);
   }
@@ -252,17 +325,19 @@ PyObject* BeginCall(const std::shared_ptr<ModuleSite>& site, PyObject* args, PyO
   Runtime& r = rt();
   InTool guard;
   if (Tracing()) Py_RETURN_NONE;
-  BackwardOrder::Get().OnForward();
-  if (site->generation != r.generation) {
-    site->generation = r.generation;
-    site->count = -1;
+  if (r.Compiling()) {
+    NoteSkip("a module was not run but compiled", *site->base);
+    Py_RETURN_NONE;
   }
+  BackwardOrder::Get().OnForward();
   auto& calls = OpenCalls();
-  if (!calls.empty() && calls.front().generation != r.generation) calls.clear();
+  const int depth = StackDepth();
+  while (!calls.empty() && (calls.back().generation != r.generation || calls.back().depth >= depth)) DropLastCall();
   OpenCall& call = calls.emplace_back();
   call.site = site;
   call.generation = r.generation;
-  call.name = {site->base, ++site->count, NameForm::kModuleForward};
+  call.depth = depth;
+  call.name = {site->base, site->counts->forwards.Next(), NameForm::kModuleForward};
   BeginParent(call.name);
   if (ShouldCollect(call.name, Risk::kFocus)) {
     RecordStack(call.name);
@@ -285,9 +360,12 @@ PyObject* BeginCall(const std::shared_ptr<ModuleSite>& site, PyObject* args, PyO
 PyObject* EndCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyObject* output) {
   Runtime& r = rt();
   auto& calls = OpenCalls();
-  // Calls above this one were left by an exception without their hook being run.
-  while (!calls.empty() && calls.back().site != site) calls.pop_back();
-  if (calls.empty()) Py_RETURN_NONE;
+  // It may have begun before start(), or while it was traced.
+  const bool known = std::any_of(calls.begin(), calls.end(), [&](const OpenCall& c) { return c.site == site; });
+  if (!known) Py_RETURN_NONE;
+  // Called where the call began, or one frame further out when it raised.
+  const int depth = StackDepth() + 1;
+  while (calls.back().site != site || (calls.back().depth > depth && calls.size() > 1)) DropLastCall();
   OpenCall& call = calls.back();
   PyObject* replaced = nullptr;
   if (call.generation == r.generation && r.running) {
@@ -358,8 +436,16 @@ void DropFrom(PyObject* module, const char* dict, PyObject* id) {
   if (!hooks || PyObject_DelItem(hooks.get(), id) != 0) PyErr_Clear();
 }
 
-void InstallOne(const ModuleEntry& e) {
-  PyObject* m = e.module.get();
+// Of entries whose modules still live.
+template <typename Visit>
+void EachModule(Visit visit) {
+  std::erase_if(Modules(), [](const ModuleEntry& e) { return !Alive(e.reference.get()); });
+  for (ModuleEntry& e : Modules()) {
+    if (const Ref module = Alive(e.reference.get())) visit(e, module.get());
+  }
+}
+
+void InstallOne(const ModuleEntry& e, PyObject* m) {
   const bool done = SetIn(m, "_forward_pre_hooks_with_kwargs", e.pre_id.get(), Py_True) &&
                     SetIn(m, "_forward_pre_hooks", e.pre_id.get(), e.pre.get()) &&
                     SetIn(m, "_forward_hooks_with_kwargs", e.post_id.get(), Py_True) &&
@@ -374,13 +460,16 @@ void InstallOne(const ModuleEntry& e) {
 bool AddModule(PyObject* module, const char* base) {
   auto site = std::make_shared<ModuleSite>();
   site->base = InternName(base);
+  site->counts = CountsOf(site->base);
   site->grads->base = site->base;
+  site->grads->counts = site->counts;
   site->legacy_backward_hook = HasLegacyBackwardHook(module);
   if (site->legacy_backward_hook) {
     NoteSkip("a module has a hook of register_backward_hook, so its backward is left alone", base);
   }
   ModuleEntry entry;
-  entry.module = Ref::Borrow(module);
+  entry.reference = Ref(PyWeakref_NewRef(module, nullptr));
+  if (!entry.reference) return false;
   entry.pre = Ref(NewHook(site, CallPre));
   entry.post = Ref(NewHook(site, CallPost));
   entry.site = site;
@@ -394,26 +483,51 @@ bool AddModule(PyObject* module, const char* base) {
     *id = Ref(PyObject_GetAttrString(handle.get(), "id"));
     if (!*id) return false;
   }
-  if (installed) InstallOne(entry);
+  if (installed) InstallOne(entry, module);
   Modules().push_back(std::move(entry));
   return true;
 }
 
 void InstallModuleHooks() {
   if (std::exchange(installed, true)) return;
-  for (const ModuleEntry& e : Modules()) InstallOne(e);
+  bool changed = false;
+  EachModule([&](ModuleEntry& e, PyObject* module) {
+    InstallOne(e, module);
+    changed |= ParametersChanged(*e.site, module);
+  });
+  if (!changed) return;
+  // It makes nodes, and these take numbers from the thread: where several threads build a graph together the numbers
+  // decide in which order gradients are summed up.
+  auto hook_all = [] {
+    const PyGILState_STATE state = PyGILState_Ensure();
+    {
+      InTool guard;
+      EachModule([](ModuleEntry& e, PyObject* module) { HookParametersOf(e.site.get(), module); });
+    }
+    PyGILState_Release(state);
+  };
+  Py_BEGIN_ALLOW_THREADS;
+  try {
+    std::thread(hook_all).join();
+  } catch (const std::system_error&) {
+    hook_all();  // no thread to be had
+  }
+  Py_END_ALLOW_THREADS;
 }
 
 void RemoveModuleHooks() {
   if (!std::exchange(installed, false)) return;
-  for (ModuleEntry& e : Modules()) {
+  EachModule([](ModuleEntry& e, PyObject* module) {
+    LetGoOfOldParameters(e.site.get(), module);
     for (const char* dict : {"_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"})
-      DropFrom(e.module.get(), dict, e.pre_id.get());
+      DropFrom(module, dict, e.pre_id.get());
     for (const char* dict : {"_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"}) {
-      DropFrom(e.module.get(), dict, e.post_id.get());
+      DropFrom(module, dict, e.post_id.get());
     }
-  }
+  });
 }
+
+PyObject* ModuleHookType() { return reinterpret_cast<PyObject*>(hook_type); }
 
 bool InitModuleTypes() {
   if (hook_type != nullptr) return true;

@@ -12,5 +12,6 @@ bool AddModule(PyObject* module, const char* base);
 void InstallModuleHooks();
 void RemoveModuleHooks();
 bool InitModuleTypes();
+PyObject* ModuleHookType();
 
 }  // namespace msprobe

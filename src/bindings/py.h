@@ -4,8 +4,10 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <atomic>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace msprobe {
 
@@ -49,6 +51,30 @@ class ErrorStash {
  private:
   PyObject *type_, *value_, *trace_;
 };
+
+/// The T of this thread. T may hold Python objects: a thread may end without the GIL, so what it leaves is freed later.
+template <typename T>
+T& PerThread() {
+  struct Entry {
+    T value;
+    std::atomic<bool> ended{false};
+  };
+  struct Holder {
+    Entry* entry = nullptr;
+    ~Holder() {
+      if (entry != nullptr) entry->ended = true;
+    }
+  };
+  static auto* all = new std::vector<Entry*>;
+  thread_local Holder holder;
+  if (holder.entry == nullptr) {
+    std::vector<Entry*> ended;
+    std::erase_if(*all, [&](Entry* e) { return e->ended && (ended.push_back(e), true); });
+    all->push_back(holder.entry = new Entry);
+    for (Entry* e : ended) delete e;
+  }
+  return holder.entry->value;
+}
 
 /// Text of the raised exception ("TypeError: ..."), which is cleared.
 std::string TakeError();

@@ -1,9 +1,18 @@
 #include "bindings/runtime.h"
 
+#include <chrono>
+#include <thread>
+
 namespace msprobe {
 
 thread_local ThreadFlags t_flags;
 Names names;
+
+uint64_t ThreadNumber() {
+  static uint64_t last = 0;  // under the GIL
+  if (t_flags.number == 0) t_flags.number = ++last;
+  return t_flags.number;
+}
 
 Runtime& rt() {
   static auto* runtime = new Runtime;  // never destroyed: hooks may fire while the interpreter shuts down
@@ -19,6 +28,7 @@ void InitNames() {
   MSP_NAME(expand_as), MSP_NAME(output_nr), MSP_NAME(inplace), MSP_NAME(variable), MSP_NAME(numel), MSP_NAME(p);
 #undef MSP_NAME
   names.sequence_nr = PyUnicode_InternFromString("_sequence_nr");
+  names.is_compiling_flag = PyUnicode_InternFromString("_is_compiling_flag");
   names.code = PyUnicode_InternFromString("__code__");
   names.parameters = PyUnicode_InternFromString("_parameters");
   names.enter = PyUnicode_InternFromString("__enter__");
@@ -60,15 +70,41 @@ bool Runtime::Grad() const {
   return on.get() == Py_True;
 }
 
+bool Runtime::Compiling() const {
+  if (compiler != nullptr && PyDict_GetItem(compiler, names.is_compiling_flag) == Py_True) return true;
+  if (dispatch_depth == nullptr) return false;
+  Ref depth(PyObject_CallNoArgs(dispatch_depth));
+  bool found = false;
+  if (depth && PyLong_AsLong(depth.get()) > 0) {
+    for (PyObject* key : {functional_key, proxy_key}) {
+      Ref mode(PyObject_CallOneArg(dispatch_mode, key));
+      found |= mode && mode.get() != Py_None;
+    }
+  }
+  PyErr_Clear();
+  return found;
+}
+
+void WaitForOtherThreads() {
+  constexpr int kMaxWaits = 50'000;  // five seconds: a thread that hangs there must not hang the training
+  const int own = t_flags.in_tool ? 1 : 0;
+  for (int i = 0; i < kMaxWaits && rt().threads_in_tool > own; ++i) {
+    Py_BEGIN_ALLOW_THREADS;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    Py_END_ALLOW_THREADS;
+  }
+}
+
 void NoteSkip(const std::string& kind, const std::string& text) {
   ++rt().skipped[kind];
   rt().skip_examples.try_emplace(kind, text);
 }
 
 InTool::InTool() : outer_(t_flags.tool) {
+  Runtime& r = rt();
+  if (outer_ == nullptr) ++r.threads_in_tool;
   t_flags.in_tool = true;
   t_flags.tool = this;
-  Runtime& r = rt();
   if (r.mode_depth == nullptr) return;
   Ref depth(PyObject_CallNoArgs(r.mode_depth));
   if (!depth) PyErr_Clear();
@@ -93,6 +129,7 @@ InTool::~InTool() {
     if (!left) PyErr_Clear();
     Py_DECREF(guard_);
   }
+  if (outer_ == nullptr) --rt().threads_in_tool;
   t_flags.in_tool = outer_ != nullptr;
   t_flags.tool = outer_;
 }

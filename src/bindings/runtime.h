@@ -25,14 +25,19 @@ class InTool;
 struct ThreadFlags {
   int api_depth = 0;
   bool in_tool = false;
+  bool finishing = false;  // stop() or step(): what waits is written though nothing runs any more
   InTool* tool = nullptr;
+  uint64_t number = 0;  // of the thread; 0: not asked yet
 };
 extern thread_local ThreadFlags t_flags;
+/// Numbers threads in the order in which they are met.
+uint64_t ThreadNumber();
 
 struct Runtime {
   bool running = false;     // between start() and stop()
   bool step_open = false;   // until step(): the backward of APIs is recorded after stop(), too
   uint64_t generation = 1;  // of the step; counters and hooks of an older one are stale
+  int threads_in_tool = 0;
   CaptureOptions options;
   OpFilter filter;
   Recorder* recorder = nullptr;
@@ -42,7 +47,10 @@ struct Runtime {
   const DlpackExchangeApi* dlpack = nullptr;
   PyObject *is_grad_enabled = nullptr, *tracing_state = nullptr, *mode_depth = nullptr, *disable_modes = nullptr;
   PyObject *next_sequence = nullptr, *current_node = nullptr;  // of autograd; null in older releases
-  PyObject* any_leaf = nullptr;                                // an empty tensor that requires grad
+  PyObject *current_pass = nullptr, *at_end_of_pass = nullptr;
+  PyObject* compiler = nullptr;  // dict of torch.compiler
+  PyObject *dispatch_depth = nullptr, *dispatch_mode = nullptr, *functional_key = nullptr, *proxy_key = nullptr;
+  PyObject* any_leaf = nullptr;         // an empty tensor that requires grad
   PyObject* describe = nullptr;         // Python: value, key -> JSON text
   PyObject* describe_tensor = nullptr;  // Python: tensor -> JSON text
   PyObject* get_line = nullptr;         // linecache.getline
@@ -54,11 +62,16 @@ struct Runtime {
   std::map<std::string, std::string> skip_examples;
 
   bool Grad() const;  // torch.is_grad_enabled()
+  /// torch.compile, export or make_fx look at the code: the tensors are none, and what is seen here never runs again.
+  bool Compiling() const;
 };
 Runtime& rt();
 
 /// Counts something that could not be recorded; the first text of a kind goes to the error log.
 void NoteSkip(const std::string& kind, const std::string& text);
+
+/// Returns when no other thread is in our own code. Whoever is there may hold records though it gave the GIL away.
+void WaitForOtherThreads();
 
 /// While it lives this thread's calls of hooked functions are ours: nothing is recorded, user modes do not see them.
 class InTool {
@@ -80,7 +93,7 @@ struct Names {
   PyObject *requires_grad, *grad_fn, *grad, *register_hook, *register_prehook, *view_as, *data_ptr, *dtype, *shape,
       *stride, *is_neg, *is_conj, *is_cpu, *untyped_storage, *nbytes, *next_functions, *expand_as, *output_nr, *code,
       *inplace, *parameters, *enter, *exit, *fields, *dataclass_fields, *base, *variable, *numel,
-      *is_full_backward_hook, *backward_hooks, *p, *signature, *sequence_nr;
+      *is_full_backward_hook, *backward_hooks, *p, *signature, *sequence_nr, *is_compiling_flag;
 };
 extern Names names;
 void InitNames();

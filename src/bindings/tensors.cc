@@ -133,12 +133,9 @@ bool RecordPlainTensor(Record* record, PyObject* tensor) {
     return false;
 
   const bool requires_grad = AttrIsTrue(tensor, names.requires_grad);
-  const auto dims = static_cast<uint32_t>(record->dims.size());
-  record->dims.insert(record->dims.end(), look.shape, look.shape + look.ndim);
-  TensorRecord& t = record->Tensor();
+  TensorRecord t;  // appended at once: other threads may run meanwhile
   t.dtype = look.dtype;
   t.ndim = static_cast<uint8_t>(look.ndim);
-  t.dims = dims;
   t.requires_grad = requires_grad;
   const TensorView view{look.data, look.dtype, look.ndim, look.shape, look.strides};
   const bool checksums = rt().options.checksums;
@@ -154,6 +151,9 @@ bool RecordPlainTensor(Record* record, PyObject* tensor) {
     compute();
   }
   t.has_crc = checksums;
+  t.dims = static_cast<uint32_t>(record->dims.size());
+  record->dims.insert(record->dims.end(), look.shape, look.shape + look.ndim);
+  record->Tensor() = t;
   return true;
 }
 

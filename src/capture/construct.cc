@@ -21,7 +21,7 @@ std::string_view Shorten(std::string_view base, int parts) {
 struct ConstructTracker::ThreadState {
   uint64_t epoch = 0;
   std::vector<OpName> stack;
-  OpName api_parent;
+  OpName Parent() const { return stack.empty() ? OpName() : stack.back(); }
 };
 
 ConstructTracker::ThreadState& ConstructTracker::Here() {
@@ -29,8 +29,9 @@ ConstructTracker::ThreadState& ConstructTracker::Here() {
   if (state.epoch != epoch_) {
     state.epoch = epoch_;
     state.stack.clear();
-    state.api_parent = OpName();
   }
+  // What another thread has closed: autograd runs on threads of its own, stop() on that of the user.
+  while (!state.stack.empty() && !where_.contains(state.stack.back())) state.stack.pop_back();
   return state;
 }
 
@@ -60,10 +61,9 @@ OpName ConstructTracker::FindEnclosing(const OpName& name) const {
 
 void ConstructTracker::BeginModule(const OpName& name) {
   ThreadState& here = Here();
-  begun_.emplace_back(name, here.stack.empty() ? FindEnclosing(name) : here.stack.back());
+  begun_.emplace_back(name, here.stack.empty() ? FindEnclosing(name) : here.Parent());
   if (!where_.contains(name)) where_[name] = open_.insert(open_.end(), name);
   here.stack.push_back(name);
-  here.api_parent = name;
 }
 
 void ConstructTracker::EndModule(const OpName& name) {
@@ -72,8 +72,8 @@ void ConstructTracker::EndModule(const OpName& name) {
     open_.erase(it->second);
     where_.erase(it);
   }
-  if (!here.stack.empty()) here.stack.pop_back();
-  here.api_parent = here.stack.empty() ? OpName() : here.stack.back();
+  const auto mine = std::find(here.stack.rbegin(), here.stack.rend(), name);
+  if (mine != here.stack.rend()) here.stack.erase(std::next(mine).base());
 }
 
 void ConstructTracker::AddOp(const OpName& name, bool with_apis) {
@@ -85,7 +85,7 @@ void ConstructTracker::AddOp(const OpName& name, bool with_apis) {
     }
     out_.emplace_back(name, phase);
   } else if (with_apis && !name.IsModule()) {
-    out_.emplace_back(name, Here().api_parent);
+    out_.emplace_back(name, Here().Parent());
   }
   out_.insert(out_.end(), begun_.begin(), begun_.end());
   begun_.clear();

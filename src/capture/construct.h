@@ -23,7 +23,7 @@ class ConstructTracker {
   /// when none is open, the last begun module of any thread whose path contains this one (autograd threads,
   /// recomputation).
   void BeginModule(const OpName& name);
-  /// ... ends: the innermost open module of the thread is closed.
+  /// ... ends, on this thread or another.
   void EndModule(const OpName& name);
   /// An op has been recorded (a module when it ends, too). With `with_apis` APIs are listed under the open module.
   /// Modules begun since the last call are listed behind it, so children precede their parents.

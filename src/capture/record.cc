@@ -36,4 +36,23 @@ TensorRecord& Record::Tensor() {
   return tensors.emplace_back();
 }
 
+void Record::Append(const Record& other) {
+  for (Node node : other.nodes) {
+    switch (node.type) {
+      case NodeType::kString:
+      case NodeType::kJson:
+      case NodeType::kKey: node.offset += text.size(); break;
+      case NodeType::kTensor: node.i += static_cast<int64_t>(tensors.size()); break;
+      default: break;
+    }
+    nodes.push_back(node);
+  }
+  for (TensorRecord tensor : other.tensors) {
+    tensor.dims += static_cast<uint32_t>(dims.size());
+    tensors.push_back(tensor);
+  }
+  dims.insert(dims.end(), other.dims.begin(), other.dims.end());
+  text.append(other.text);
+}
+
 }  // namespace msprobe

@@ -84,6 +84,8 @@ struct Record {
   /// {"type": type, "value": value}; `type` is of static storage.
   void Typed(const char* type, std::string_view value);
   TensorRecord& Tensor();
+  /// Behind what is here already the nodes of `other`.
+  void Append(const Record& other);
   /// Position to which Rewind() returns when a value turns out to be unreadable half way.
   size_t Mark() const { return nodes.size(); }
   void Rewind(size_t mark) { nodes.resize(mark); }

@@ -4,6 +4,7 @@ import atexit
 import functools
 import os
 import threading
+import weakref
 from typing import Any, Optional
 
 import torch
@@ -54,7 +55,7 @@ class PrecisionDebugger:
             _check_model(model)
         self.config: Config = config
         self._model = model
-        self._hooked: list[Any] = []
+        self._hooked: list[tuple] = []  # weak references to the models of each start()
         self._loop = 0
         self._init_step = 0
         self._first_start = True
@@ -173,9 +174,11 @@ class PrecisionDebugger:
                 f"level {self.config.level} needs the model: call start(model=...) or PrecisionDebugger(model=...)",
             )
         _check_model(self._model)
-        if self.config.level != "L1" and not any(known is self._model for known in self._hooked):
+        models = tuple(self._model) if isinstance(self._model, (list, tuple)) else (self._model,)
+        if self.config.level != "L1" and not any(_same_models(known, models) for known in self._hooked):
             hooks.add_model(self._model)
-            self._hooked.append(self._model)
+            self._hooked = [known for known in self._hooked if all(model() is not None for model in known)]
+            self._hooked.append(tuple(weakref.ref(model) for model in models))
 
     def _begin(self) -> bool:
         if self.config.level == "mix" and not self._phases_hooked:
@@ -232,6 +235,10 @@ class PrecisionDebugger:
     def _info(self, text: str) -> None:
         if self._rank in (None, 0):
             logger.info(text)
+
+
+def _same_models(known: tuple, models: tuple) -> bool:
+    return len(known) == len(models) and all(reference() is model for reference, model in zip(known, models))
 
 
 def module_dump(module: torch.nn.Module, dump_name: str) -> None:

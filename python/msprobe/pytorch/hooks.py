@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -90,6 +91,9 @@ def _named_modules(model: Any) -> Iterable[tuple[str, torch.nn.Module]]:
                 yield prefix + name, module
 
 
+_known_modules: weakref.WeakSet = weakref.WeakSet()
+
+
 def add_model(model: Any) -> None:
     for path, module in _named_modules(model):
         name = type(module).__name__
@@ -98,6 +102,9 @@ def add_model(model: Any) -> None:
         if isinstance(module, torch.jit.ScriptModule):
             logger.warning("Module.%s is a %s, which runs no hooks; it is left out.", path, name)
             continue
+        if module in _known_modules:  # of another model, too: it keeps its first name
+            continue
+        _known_modules.add(module)
         _core.add_module(module, f"Module.{path}.{name}")
 
 

@@ -17,12 +17,15 @@ try:
 except ImportError:  # before torch 2.1
     _disable_current_modes = nullcontext
 
+# Inside vmap and grad of torch.func even detach() wraps what it returns.
+_disable_transforms = getattr(torch._C, "_DisableFuncTorch", nullcontext)
+
 _MAX_WRAPPERS = 32
 
 
 def describe_tensor(tensor: torch.Tensor, key: Any = None) -> str:
     """JSON of a tensor that is not plain memory of this machine."""
-    with _disable_current_modes(), torch.no_grad():
+    with _disable_current_modes(), _disable_transforms(), torch.no_grad():
         return json.dumps(_tensor(tensor), indent=1)
 
 
