@@ -13,23 +13,17 @@
 #include "bindings/backward.h"
 #include "bindings/frames.h"
 #include "bindings/identity.h"
+#include "bindings/module_params.h"
 #include "bindings/values.h"
 
 namespace msprobe {
 namespace {
 
-struct KnownParam {
-  Ref parameter;
-  Ref accumulator;  // AccumulateGrad; its hook dies with it, and nobody else keeps it between two backwards
-  Ref hook;
-};
-
 struct ModuleSite {
   const std::string* base = nullptr;
   NameCounts* counts = nullptr;
   bool legacy_backward_hook = false;
-  std::vector<KnownParam> params;
-  ParamGradsPtr grads = std::make_shared<ParamGrads>();
+  ModuleParams params;
 };
 
 struct ModuleEntry {
@@ -219,92 +213,15 @@ PyObject* HookBackward(OpenCall* call, PyObject* output) {
   }
   call->backward->HookInputEdges(edges);
   const GraphWalk& walk = GraphWalk::OfThread();
-  for (const KnownParam& known : call->site->params) {
+  for (const KnownParam& known : call->site->params.known) {
     if (known.accumulator) SetParamHookSequence(known.hook.get(), walk.LastUser(known.accumulator.get()));
   }
   return replaced;
 }
 
-void LetGo(ModuleSite* site, KnownParam* known) {
-  if (known->parameter) --site->grads->expected;
-  const KnownParam gone = std::exchange(*known, {});
-}
-
-bool HookParameter(ModuleSite* site, KnownParam* known, PyObject* name, PyObject* parameter) {
-  Ref accumulator = AccumulatorOf(parameter);
-  const char* text = PyUnicode_AsUTF8(name);
-  Ref hook(accumulator && text != nullptr ? NewParamHook(site->grads, parameter, text) : nullptr);
-  Ref handle(hook ? PyObject_CallMethodOneArg(accumulator.get(), names.register_hook, hook.get()) : nullptr);
-  if (!handle) {
-    PyErr_Clear();  // a parameter that is no leaf
-    return false;
-  }
-  known->parameter = Ref::Borrow(parameter);
-  known->accumulator = std::move(accumulator);
-  known->hook = std::move(hook);
-  return true;
-}
-
-void HookParameters(ModuleSite* site, PyObject* params) {
-  PyObject *name, *parameter;
-  Py_ssize_t position = 0;
-  size_t i = 0;
-  while (PyDict_Next(params, &position, &name, &parameter)) {
-    if (parameter == Py_None) continue;
-    const Ref held_name = Ref::Borrow(name), held = Ref::Borrow(parameter);
-    if (i == site->params.size()) site->params.emplace_back();
-    KnownParam& known = site->params[i++];
-    const bool wanted = AttrIsTrue(parameter, names.requires_grad);
-    if (wanted ? known.parameter.get() == parameter : !known.parameter) continue;
-    LetGo(site, &known);
-    if (wanted && HookParameter(site, &known, name, parameter)) ++site->grads->expected;
-  }
-  while (site->params.size() > i) {
-    LetGo(site, &site->params.back());
-    site->params.pop_back();
-  }
-}
-
-void HookParametersOf(ModuleSite* site, PyObject* module) {
-  const Runtime& r = rt();
-  if (!r.options.backward || r.options.structure || !r.Grad()) return;
-  Ref params(PyObject_GetAttr(module, names.parameters));
-  if (!params || !PyDict_Check(params.get())) return PyErr_Clear();
-  HookParameters(site, params.get());
-}
-
-bool ParametersChanged(const ModuleSite& site, PyObject* module) {
-  if (!rt().options.backward || rt().options.structure) return false;
-  Ref params(PyObject_GetAttr(module, names.parameters));
-  if (!params || !PyDict_Check(params.get())) return PyErr_Clear(), false;
-  PyObject *name, *parameter;
-  Py_ssize_t position = 0;
-  size_t i = 0;
-  while (PyDict_Next(params.get(), &position, &name, &parameter)) {
-    if (parameter == Py_None) continue;
-    PyObject* known = i < site.params.size() ? site.params[i].parameter.get() : nullptr;
-    ++i;
-    if (known != parameter && AttrIsTrue(parameter, names.requires_grad)) return true;
-  }
-  return false;
-}
-
-// Parameters that were exchanged meanwhile are not kept alive.
-void LetGoOfOldParameters(ModuleSite* site, PyObject* module) {
-  Ref params(PyObject_GetAttr(module, names.parameters));
-  if (!params || !PyDict_Check(params.get())) return PyErr_Clear();
-  for (KnownParam& known : site->params) {
-    PyObject *name, *parameter;
-    Py_ssize_t position = 0;
-    bool used = false;
-    while (!used && PyDict_Next(params.get(), &position, &name, &parameter)) used = parameter == known.parameter.get();
-    if (!used) LetGo(site, &known);
-  }
-}
-
 void RecordParameters(OpenCall* call, PyObject* module) {
   Runtime& r = rt();
-  HookParametersOf(call->site.get(), module);
+  call->site->params.Hook(module);
   Ref params(PyObject_GetAttr(module, names.parameters));
   if (!params || !PyDict_Check(params.get())) return PyErr_Clear();
   if (call->record == nullptr || !r.options.output || !r.options.forward) return;
@@ -461,8 +378,8 @@ bool AddModule(PyObject* module, const char* base) {
   auto site = std::make_shared<ModuleSite>();
   site->base = InternName(base);
   site->counts = CountsOf(site->base);
-  site->grads->base = site->base;
-  site->grads->counts = site->counts;
+  site->params.grads->base = site->base;
+  site->params.grads->counts = site->counts;
   site->legacy_backward_hook = HasLegacyBackwardHook(module);
   if (site->legacy_backward_hook) {
     NoteSkip("a module has a hook of register_backward_hook, so its backward is left alone", base);
@@ -493,7 +410,7 @@ void InstallModuleHooks() {
   bool changed = false;
   EachModule([&](ModuleEntry& e, PyObject* module) {
     InstallOne(e, module);
-    changed |= ParametersChanged(*e.site, module);
+    changed |= e.site->params.Changed(module);
   });
   if (!changed) return;
   // It makes nodes, and these take numbers from the thread: where several threads build a graph together the numbers
@@ -502,7 +419,7 @@ void InstallModuleHooks() {
     const PyGILState_STATE state = PyGILState_Ensure();
     {
       InTool guard;
-      EachModule([](ModuleEntry& e, PyObject* module) { HookParametersOf(e.site.get(), module); });
+      EachModule([](ModuleEntry& e, PyObject* module) { e.site->params.Hook(module); });
     }
     PyGILState_Release(state);
   };
@@ -518,7 +435,7 @@ void InstallModuleHooks() {
 void RemoveModuleHooks() {
   if (!std::exchange(installed, false)) return;
   EachModule([](ModuleEntry& e, PyObject* module) {
-    LetGoOfOldParameters(e.site.get(), module);
+    e.site->params.LetGoOfOld(module);
     for (const char* dict : {"_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"})
       DropFrom(module, dict, e.pre_id.get());
     for (const char* dict : {"_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"}) {
