@@ -53,11 +53,11 @@ Status AddStep(const StepDir& npu, const StepDir* bench, int step, GraphPlan* pl
     plan->pairs.push_back({step, RankNumber(n), n.path, partner ? partner->path : std::string()});
     ranks.push_back(RankNumber(n));
   }
-  if (ranks.empty()) {
+  if (bench && ranks.empty()) {
     return BadInput(
         fmt::format("{} and {} have no rank in common: compare dumps of the same ranks", npu.path, bench->path));
   }
-  if (!left.empty()) plan->warnings.push_back(fmt::format("{} has no {}: left out", bench->path, left));
+  if (bench && !left.empty()) plan->warnings.push_back(fmt::format("{} has no {}: left out", bench->path, left));
   // The page offers these ranks for every step.
   std::vector<int> all;
   std::set_union(plan->ranks.begin(), plan->ranks.end(), ranks.begin(), ranks.end(), std::back_inserter(all));
@@ -80,11 +80,11 @@ Status AddSteps(const DumpPath& npu, const DumpPath* bench, GraphPlan* plan) {
     plan->steps.push_back(n.step);
     MSP_RETURN_IF_ERROR(AddStep(n, partner, n.step, plan));
   }
-  if (plan->steps.empty()) {
+  if (bench && plan->steps.empty()) {
     return BadInput(
         fmt::format("{} and {} have no step in common: compare dumps of the same steps", npu.path, bench->path));
   }
-  if (!left.empty()) plan->warnings.push_back(fmt::format("{} has no {}: left out", bench->path, left));
+  if (bench && !left.empty()) plan->warnings.push_back(fmt::format("{} has no {}: left out", bench->path, left));
   return OkStatus();
 }
 

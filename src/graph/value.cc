@@ -155,7 +155,9 @@ void AppendPyStr(std::string& out, const Value& v) {
     case Value::Kind::kUInt: AppendUInt(out, v.u); break;
     case Value::Kind::kDouble: AppendPyRepr(out, v.d); break;
     case Value::Kind::kText: out += v.text; break;
-    case Value::Kind::kJson: AppendPyRepr(out, *v.json); break;
+    case Value::Kind::kJson:
+      if (v.json != nullptr) AppendPyRepr(out, *v.json);
+      break;
   }
 }
 
