@@ -218,7 +218,7 @@ PyObject* NewEndOfPassHook(int64_t pass) {
 
 void ParamGrads::Add(PyObject* parameter, const char* name) {
   Runtime& r = rt();
-  const bool wanted = !r.options.structure && r.options.backward &&
+  const bool wanted = called == r.generation && !r.options.structure && r.options.backward &&
                       (!r.filter.has_names() || r.filter.CheckName(OpName{base, 0, NameForm::kPlain}));
   // Read first, for another thread may bring the gradient of another parameter meanwhile.
   Record part;

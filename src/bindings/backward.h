@@ -48,6 +48,7 @@ struct ParamGrads {
   const std::string* base = nullptr;
   NameCounts* counts = nullptr;
   uint64_t generation = 0;
+  uint64_t called = 0;        // the last step in which the module was called: others may use its parameters, too
   PyObject* first = nullptr;  // parameter whose gradient came first: each time it comes again a new entry begins
   int expected = 0, seen = 0;
   bool listed = false;  // among those that FinishParamGrads() looks at

@@ -222,6 +222,7 @@ PyObject* HookBackward(OpenCall* call, PyObject* output) {
 void RecordParameters(OpenCall* call, PyObject* module) {
   Runtime& r = rt();
   call->site->params.Hook(module);
+  if (r.Grad()) call->site->params.grads->called = r.generation;
   Ref params(PyObject_GetAttr(module, names.parameters));
   if (!params || !PyDict_Check(params.get())) return PyErr_Clear();
   if (call->record == nullptr || !r.options.output || !r.options.forward) return;

@@ -307,6 +307,21 @@ step(net, torch.randn(3, 4))
     ]
 
 
+def test_parameters_of_a_module_that_is_not_called(tmp_path):
+    """MultiheadAttention uses the weights of its out_proj without calling it: no entry belongs to that."""
+    body = """
+net = nn.Sequential(nn.Linear(8, 8), nn.MultiheadAttention(8, 2))
+debugger.start(model=net)
+x = net[0](torch.randn(3, 1, 8))
+net[1](x, x, x)[0].sum().backward()
+debugger.stop()
+debugger.step()
+"""
+    dump, _ = run(tmp_path, body)
+    grads = [name for name in dump.names() if ".parameters_grad." in name]
+    assert grads == ["Module.1.MultiheadAttention.parameters_grad.0", "Module.0.Linear.parameters_grad.0"]
+
+
 def test_every_module_of_a_deep_stack(tmp_path):
     body = """
 net = nn.Sequential(*[nn.Sequential(nn.Linear(2, 2), nn.Tanh()) for _ in range(400)])
