@@ -377,7 +377,14 @@ def test_absurd_number_of_threads(command, good, out):
 
 def start(command, rank, out):
     args = [find_command(), command, "-tp", rank, "-gp", rank, "-o", out]
-    running = subprocess.Popen(list(map(str, args)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        list(map(str, args)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Under nohup these tests would inherit that SIGHUP is ignored, as the command rightly does.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+    )
     deadline = time.monotonic() + 60
     while running.poll() is None and time.monotonic() < deadline and not (out.is_dir() and files_in(out)):
         time.sleep(0.001)
