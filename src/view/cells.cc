@@ -26,7 +26,28 @@ constexpr unsigned kStrict =
 
 bool IsNumberPart(char c) { return (c >= '0' && c <= '9') || c == '.' || c == 'e' || c == 'E' || c == '+' || c == '-'; }
 
-// The same text with its numbers in quotes, which is how they are read anyway.
+// End of the JSON number at `i`; `i` itself where the characters of a number are not one.
+size_t NumberEnd(std::string_view json, size_t i) {
+  const auto digits = [&](size_t at) {
+    while (at < json.size() && json[at] >= '0' && json[at] <= '9') ++at;
+    return at;
+  };
+  const size_t whole = i + (json[i] == '-');
+  size_t end = digits(whole);
+  if (end == whole || (end - whole > 1 && json[whole] == '0')) return i;
+  if (end < json.size() && json[end] == '.') {
+    const size_t fraction = end + 1;
+    if ((end = digits(fraction)) == fraction) return i;
+  }
+  if (end < json.size() && (json[end] == 'e' || json[end] == 'E')) {
+    size_t exponent = end + 1;
+    if (exponent < json.size() && (json[exponent] == '+' || json[exponent] == '-')) ++exponent;
+    if ((end = digits(exponent)) == exponent) return i;
+  }
+  return end < json.size() && IsNumberPart(json[end]) ? i : end;
+}
+
+// The same text with its numbers in quotes, which is how they are read anyway. What is no number stays and is refused.
 std::string WithNumbersQuoted(std::string_view json) {
   std::string out;
   out.reserve(json.size() + json.size() / 4);
@@ -42,8 +63,11 @@ std::string WithNumbersQuoted(std::string_view json) {
       out += c;
       if (c == '"') in_string = !in_string;
     } else {
-      size_t end = i;
-      while (end < json.size() && IsNumberPart(json[end])) ++end;
+      const size_t end = NumberEnd(json, i);
+      if (end == i) {
+        out += c;
+        continue;
+      }
       out.append("\"").append(json, i, end - i).append("\"");
       i = end - 1;
     }
@@ -53,7 +77,8 @@ std::string WithNumbersQuoted(std::string_view json) {
 
 template <unsigned kFlags>
 bool Parse(std::string_view json, rapidjson::Document* doc) {
-  if (json.empty() || NestingDepth(json) > kMaxDepth) return false;
+  // RapidJSON takes a zero byte for the end.
+  if (json.empty() || json.find('\0') != std::string_view::npos || NestingDepth(json) > kMaxDepth) return false;
   rapidjson::MemoryStream stream(json.data(), json.size());
   doc->ParseStream<kFlags, rapidjson::UTF8<>>(stream);
   if (!doc->HasParseError()) return true;

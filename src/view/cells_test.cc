@@ -68,6 +68,18 @@ TEST(Cells, NumbersBeyondAnyRange) {
   EXPECT_EQ(ParseInts("[1e-2147483639, 99999999999999999999, 5]"), std::vector<int64_t>{5});
 }
 
+TEST(Cells, OnlyWhatABrowserParsesIsSentOn) {
+  using std::string_view_literals::operator""sv;
+  EXPECT_EQ(ObjectText("{\"a\": {}}\0\n{}"sv), "");
+  for (const char* number : {"01", "1.", "-", "1e", "+1", "1-1", "1e+", "0x1", "1.e5", "--1", "1e400.5"}) {
+    // The second number is what makes RapidJSON refuse and the text be read again.
+    EXPECT_EQ(ObjectText("{\"a\": " + std::string(number) + ", \"b\": 1e-2147483649}"), "") << number;
+  }
+  for (const char* number : {"0", "-0", "10", "1.5", "1e5", "-1.25E+400", "0.0e-1"}) {
+    EXPECT_NE(ObjectText("{\"a\": " + std::string(number) + ", \"b\": 1e-2147483649}"), "") << number;
+  }
+}
+
 TEST(Cells, LastText) {
   EXPECT_EQ(LastText(R"(["DefaultModel", "Module.a.forward.0"])"), "Module.a.forward.0");
   EXPECT_EQ(LastText(R"(["DefaultModel", "with \"quotes\""])"), "with \"quotes\"");
