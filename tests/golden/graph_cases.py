@@ -13,6 +13,17 @@ import pytest
 REPO = Path(__file__).resolve().parents[2]
 TABLES = ("tb_nodes", "tb_stack", "tb_config")
 
+# A tensor as dump.json has it.
+TENSOR = {
+    "type": "torch.Tensor",
+    "dtype": "torch.float32",
+    "shape": [2],
+    "Max": 1.0,
+    "Min": 0.0,
+    "Mean": 0.5,
+    "Norm": 1.0,
+}
+
 
 def find_command():
     """The built command: MSPROBE_BIN, the one of the virtual environment, the release build."""

@@ -15,17 +15,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
 
-from graph_cases import find_command, run
+from graph_cases import TENSOR, find_command, run
 
-TENSOR = {
-    "type": "torch.Tensor",
-    "dtype": "torch.float32",
-    "shape": [2],
-    "Max": 1.0,
-    "Min": 0.0,
-    "Mean": 0.5,
-    "Norm": 1.0,
-}
 HASHED = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "md5": "0a0b0c0d"}
 
 

@@ -15,17 +15,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
 
-from graph_cases import find_command, only_db, run, write_rank
-
-TENSOR = {
-    "type": "torch.Tensor",
-    "dtype": "torch.float32",
-    "shape": [2],
-    "Max": 1.0,
-    "Min": 0.0,
-    "Mean": 0.5,
-    "Norm": 1.0,
-}
+from graph_cases import TENSOR, find_command, only_db, run, write_rank
 
 
 def op(norm=1.0):
