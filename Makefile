@@ -38,7 +38,7 @@ pytest: setup-test
 	@$(PY) -m pytest tests/python tests/golden -q
 
 e2e: setup-test demo-data  ## the page in a real browser
-	@node --test tests/e2e/
+	@node --test tests/e2e/*.test.mjs
 
 demo-data: setup
 	@$(PY) examples/quickstart/demo.py --out out/demo --no-serve

@@ -26,7 +26,7 @@ part "lint" tools/lint.sh
 part "demo" demo
 part "Python and golden tests" python -m pytest tests/python tests/golden -q
 part "page unit tests" web
-part "page in the browser" node --test tests/e2e/
+part "page in the browser" node --test tests/e2e/*.test.mjs
 part "unit tests under ASan and UBSan" asan
 part "threaded unit tests under TSan" tsan
 part "fuzz" tools/fuzz.sh 5
