@@ -5,14 +5,7 @@
 namespace msprobe {
 
 StatusOr<Comparison> CompareDumps(const CompareSettings& settings) {
-  CompareRequest request;
-  request.target = settings.target;
-  request.golden = settings.golden;
-  request.output = settings.output;
-  request.xlsx = settings.xlsx;
-  request.fuzzy = settings.fuzzy;
-  request.progress = settings.progress;
-  MSP_ASSIGN_OR_RETURN(const CompareReport report, RunCompare(request));
+  MSP_ASSIGN_OR_RETURN(const CompareReport report, RunCompare(settings));
   Comparison out;
   for (const PairReport& pair : report.pairs) {
     const CompareCounts& n = pair.counts;

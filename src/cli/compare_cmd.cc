@@ -17,7 +17,7 @@ namespace msprobe {
 namespace {
 
 struct CompareArguments {
-  CompareRequest request;
+  CompareSettings request;
   std::string mode = "auto";
   std::string compare_json;
   bool plan = false;
@@ -76,7 +76,7 @@ StatusOr<std::string> TextMember(const JsonValue& doc, const std::string& path, 
 }
 
 /// {"npu_path": .., "bench_path": ..}, or the names that the Python function uses.
-Status ReadCompareJson(const std::string& path, CompareRequest* request) {
+Status ReadCompareJson(const std::string& path, CompareSettings* request) {
   MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   JsonDoc doc;
   MSP_RETURN_IF_ERROR(ParseJson(file.text(), path, &doc));
@@ -126,7 +126,7 @@ class ProgressLine {
   int last_ = -1;
 };
 
-StatusOr<CompareReport> RunWithProgress(CompareRequest request) {
+StatusOr<CompareReport> RunWithProgress(CompareSettings request) {
   ProgressLine line;
   request.progress = [&](const std::string& label, double share) { line.Show(label, share); };
   return RunCompare(request);
@@ -159,7 +159,7 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
   CLI::App* command =
       app.add_subcommand("compare", "compare the dumps of two runs: a table, and the first op that differs");
   auto args = std::make_shared<CompareArguments>();
-  CompareRequest& request = args->request;
+  CompareSettings& request = args->request;
   request.output = "./output";
   command->add_option("--target_path", request.target,
                       "-tp: dump.json, rank, step or dump directory of the run to judge");

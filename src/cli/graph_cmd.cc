@@ -14,7 +14,7 @@ namespace msprobe {
 namespace {
 
 struct GraphArguments {
-  GraphOptions options;
+  GraphSettings options;
   bool tensor_log = false, progress_log = false;
   std::vector<std::string> layer_mapping, order;
   std::vector<int> rank_size, tp, pp, vpp;
@@ -69,7 +69,7 @@ Status RunGraph(GraphArguments* args, bool json) {
   ProgressPrinter printer(args->progress_log);
   const auto run = [&]() -> Status {
     MSP_RETURN_IF_ERROR(CheckSupported(*args));
-    GraphOptions& options = args->options;
+    GraphSettings& options = args->options;
     options.progress = [&](int percent) { printer.Show(percent); };
     options.warning = [&](const std::string& text) {
       printer.Clear();

@@ -66,7 +66,7 @@ Status CheckFrameworks(const DumpFile& a, const DumpFile& b) {
 
 class Visualizer {
  public:
-  explicit Visualizer(const GraphOptions& options) : options_(options) {}
+  explicit Visualizer(const GraphSettings& options) : options_(options) {}
 
   StatusOr<GraphSummary> Run() {
     MSP_ASSIGN_OR_RETURN(plan_, PlanGraph(options_.target, options_.golden));
@@ -249,7 +249,7 @@ class Visualizer {
     return OkStatus();
   }
 
-  const GraphOptions& options_;
+  const GraphSettings& options_;
   GraphPlan plan_;
   GraphSummary summary_;
   std::unique_ptr<VisDb> db_;
@@ -260,7 +260,7 @@ class Visualizer {
 
 }  // namespace
 
-StatusOr<GraphSummary> VisualizeGraph(const GraphOptions& options) { return Visualizer(options).Run(); }
+StatusOr<GraphSummary> VisualizeGraph(const GraphSettings& options) { return Visualizer(options).Run(); }
 
 std::string GraphSummaryText(const GraphSummary& s, bool compare, bool overflow_check) {
   std::string out = fmt::format("graph: {} ({:.1f} MB)\n", OneLine(s.file), static_cast<double>(s.bytes) / 1e6);

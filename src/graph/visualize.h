@@ -1,9 +1,10 @@
 // `msprobe graph_visualize`: dumps in, one `.vis.db` out.
 #pragma once
 
+#include <msprobe/graph.h>
+
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,14 +12,6 @@
 #include "base/status.h"
 
 namespace msprobe {
-
-struct GraphOptions {
-  std::string target, golden, output;  // golden empty: build only
-  bool fuzzy = false;
-  bool overflow_check = false;
-  std::function<void(int percent)> progress;        // may be empty
-  std::function<void(const std::string&)> warning;  // may be empty
-};
 
 /// The first node, in the order of collection, that is an error.
 struct FirstError {
@@ -41,7 +34,7 @@ struct GraphSummary {
   std::optional<FirstError> first_error;
 };
 
-StatusOr<GraphSummary> VisualizeGraph(const GraphOptions& options);
+StatusOr<GraphSummary> VisualizeGraph(const GraphSettings& options);
 
 std::string GraphSummaryText(const GraphSummary& summary, bool compare, bool overflow_check);
 std::string GraphSummaryJson(const GraphSummary& summary, bool compare, bool overflow_check);

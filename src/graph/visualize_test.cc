@@ -51,7 +51,7 @@ std::string Data(double norm) {
 class VisualizeTest : public ::testing::Test {
  protected:
   StatusOr<GraphSummary> Run(const std::string& target, const std::string& golden, bool fuzzy = false) {
-    GraphOptions options;
+    GraphSettings options;
     options.target = target;
     options.golden = golden;
     options.output = dir_.Path("out");

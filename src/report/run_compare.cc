@@ -8,13 +8,13 @@
 namespace msprobe {
 namespace {
 
-std::string ResultPath(const CompareRequest& request, const PathPlan& plan, const FilePair& files,
+std::string ResultPath(const CompareSettings& request, const PathPlan& plan, const FilePair& files,
                        const std::string& time) {
   const std::string name = (plan.debug ? "debug_compare_result" : "compare_result") + files.suffix + "_" + time;
   return JoinPath(request.output, name + (request.xlsx ? ".xlsx" : ".csv"));
 }
 
-StatusOr<std::unique_ptr<ResultTable>> OpenTable(const CompareRequest& request, const DumpPair& pair,
+StatusOr<std::unique_ptr<ResultTable>> OpenTable(const CompareSettings& request, const DumpPair& pair,
                                                  std::string path) {
   TableSpec spec;
   spec.mode = pair.options.mode;
@@ -36,7 +36,7 @@ void NoteUnmatched(const DumpPair& pair, PairReport* report) {
   report->golden_only_ops = pair.plan.golden_only.size();
 }
 
-StatusOr<PairReport> CompareFiles(const CompareRequest& request, const PathPlan& plan, const FilePair& files,
+StatusOr<PairReport> CompareFiles(const CompareSettings& request, const PathPlan& plan, const FilePair& files,
                                   const std::string& time) {
   MSP_ASSIGN_OR_RETURN(const DumpPair pair, OpenDumpPair(files, request.fuzzy));
   MSP_ASSIGN_OR_RETURN(const std::unique_ptr<ResultTable> table,
@@ -73,7 +73,7 @@ Status Stopped(const Status& status, const CompareReport& report, const PathPlan
 
 }  // namespace
 
-StatusOr<CompareReport> RunCompare(const CompareRequest& request) {
+StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   MSP_ASSIGN_OR_RETURN(const PathPlan plan, PlanPaths(request.target, request.golden));
   MSP_RETURN_IF_ERROR(MakeOutputDir(request.output));
   const std::string time = TimestampNow();
@@ -95,7 +95,7 @@ StatusOr<CompareReport> RunCompare(const CompareRequest& request) {
   return report;
 }
 
-StatusOr<std::string> PlanCompare(const CompareRequest& request) {
+StatusOr<std::string> PlanCompare(const CompareSettings& request) {
   MSP_ASSIGN_OR_RETURN(const PathPlan plan, PlanPaths(request.target, request.golden));
   std::string out = "{\"paths\": " + PathPlanJson(plan) + ", \"matches\": [";
   for (size_t i = 0; i < plan.pairs.size(); ++i) {

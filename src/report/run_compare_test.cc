@@ -19,8 +19,8 @@ class RunCompareTest : public testing::Test {
             R"(", "level": "L1", "framework": "pytorch", "data": {"F.x.0.forward": {"input_args": [], "output": )" +
             leaf + "}}}");
   }
-  CompareRequest Request(const std::string& target, const std::string& golden) {
-    CompareRequest request;
+  CompareSettings Request(const std::string& target, const std::string& golden) {
+    CompareSettings request;
     request.target = dir_.path() + "/" + target;
     request.golden = dir_.path() + "/" + golden;
     request.output = dir_.path() + "/out/deep";

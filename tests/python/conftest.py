@@ -9,6 +9,10 @@ from typing import NamedTuple
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
+
+from graph_cases import missing
+
 REPO = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 
@@ -52,10 +56,21 @@ def old_python() -> Path:
     path = Path(os.environ.get("MSPROBE_OLD_PYTHON", REPO / ".venv-old" / "bin" / "python"))
     if path.exists():
         return path
-    reason = f"the earlier tool is not installed at {path}; set MSPROBE_OLD_PYTHON"
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
+    missing(f"the earlier tool is not installed at {path}; set MSPROBE_OLD_PYTHON")
+    return None
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of one megabyte."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        missing(f"a small disk needs root and mount: {done.stderr.strip()}")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
 
 
 @pytest.fixture

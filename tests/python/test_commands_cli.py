@@ -256,17 +256,6 @@ def test_results_of_the_same_second_stay(command, good, out):
     assert all(name in said for name in files_in(out))
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("needs root and mount")
-    yield disk
-    subprocess.run(["umount", str(disk)], check=True)
-
-
 def test_full_disk(command, tmp_path, small_disk):
     rank = make_rank(tmp_path / "a", calls=20000)
     assert_refused(both(command, rank, rank, small_disk / "out"), small_disk / "out", 4, "could not be written", "-o")

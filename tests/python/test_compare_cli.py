@@ -338,19 +338,6 @@ def test_output_without_permission(pair, tmp_path):
     assert_refused(compare(*pair, tmp_path / "closed"), tmp_path / "closed", 3, "closed")
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True, check=False
-    )
-    if done.returncode != 0:
-        pytest.skip("needs root and mount")
-    yield disk
-    subprocess.run(["umount", str(disk)], check=True)
-
-
 @pytest.mark.parametrize("options", [[], ["--xlsx"]], ids=["csv", "xlsx"])
 def test_full_disk(small_disk, tmp_path, options):
     path = large_dump(tmp_path / "dump.json", 20000)
