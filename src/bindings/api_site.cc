@@ -2,6 +2,7 @@
 
 #include <structmember.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "bindings/api_call.h"
@@ -315,6 +316,20 @@ void InstallApis() {
 void RemoveApis() {
   if (!std::exchange(installed, false)) return;
   for (auto it = Sites().rbegin(); it != Sites().rend(); ++it) Switch(it->get(), false);
+}
+
+bool RemoveApi(PyObject* owner, PyObject* attr) {
+  auto& sites = Sites();
+  const auto found = std::find_if(sites.rbegin(), sites.rend(), [&](const auto& site) {
+    return site->owner.get() == owner && PyObject_RichCompareBool(site->attr.get(), attr, Py_EQ) == 1;
+  });
+  if (found == sites.rend()) return false;
+  if (installed) Switch(found->get(), false);
+  // Kept: calls may be running, and references to the hooked function may be anywhere.
+  static auto* retired = new std::vector<std::unique_ptr<ApiSite>>;
+  retired->push_back(std::move(*found));
+  sites.erase(std::prev(found.base()));
+  return true;
 }
 
 size_t ApiCount() { return Sites().size(); }

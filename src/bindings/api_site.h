@@ -26,6 +26,8 @@ struct ApiSpec {
 bool AddApi(PyObject* owner, PyObject* attr, const ApiSpec& spec, std::string* why);
 void InstallApis();
 void RemoveApis();
+/// The hook of one function for good. False: there is none.
+bool RemoveApi(PyObject* owner, PyObject* attr);
 size_t ApiCount();
 bool InitApiTypes();
 

@@ -14,6 +14,7 @@
 #include "bindings/modules.h"
 #include "bindings/runtime.h"
 #include "bindings/values.h"
+#include "capture/format.h"
 
 namespace nb = nanobind;
 
@@ -103,8 +104,8 @@ void Configure(const std::string& level, bool structure, bool checksums, bool ex
                const std::string& risk_level) {
   Runtime& r = rt();
   CaptureOptions o;
-  o.apis = level != "L0";
-  o.modules = level != "L1";
+  o.apis = level == "L1" || level == "mix";
+  o.modules = level == "L0" || level == "mix";
   o.structure = structure;
   o.checksums = checksums;
   o.extra_info = extra_info;
@@ -143,7 +144,7 @@ void Start(const std::string& dir, const std::string& task, const std::string& l
   {
     nb::gil_scoped_release release;
     status = MakeOutputDir(dir);
-    if (status.ok()) status = r.recorder->Open({dir, task, level, "pytorch", r.options.extra_info});
+    if (status.ok()) status = r.recorder->Open({dir, task, level, "pytorch", r.options.extra_info && level != "debug"});
   }
   Throw(status);
   if (r.options.apis) InstallApis();
@@ -194,6 +195,39 @@ std::string EndStep() {
   return status.message();
 }
 
+void Save(const std::string& name, nb::handle value) {
+  InTool guard;
+  Record* record = rt().recorder->Acquire({InternName(name), 0, NameForm::kPlain});
+  record->bare = true;
+  RecordValue(record, value.ptr());
+  ++rt().recorded;
+  rt().recorder->Commit(record);
+}
+
+void SaveJson(const std::string& name, const std::string& json) {
+  Record* record = rt().recorder->Acquire({InternName(name), 0, NameForm::kPlain});
+  record->bare = true;
+  record->Json(json);
+  rt().recorder->Commit(record);
+}
+
+std::string ValueJson(const std::string& name, nb::handle value) {
+  InTool guard;
+  Record record;
+  record.name = {InternName(name), 0, NameForm::kPlain};
+  record.bare = true;
+  RecordValue(&record, value.ptr());
+  std::string json;
+  JsonStream stream(&json);
+  FormatValue(record, &stream);
+  return json;
+}
+
+nb::object RunUnseen(nb::callable function) {
+  InTool guard;
+  return function();
+}
+
 nb::dict TakeSummary() {
   Runtime& r = rt();
   nb::dict out, skipped, examples;
@@ -225,6 +259,10 @@ NB_MODULE(_core, m) {
   m.def("add_module", [](nb::handle module, const std::string& base) {
     if (!AddModule(module.ptr(), base.c_str())) throw nb::python_error();
   });
+  m.def("remove_api", [](nb::handle owner, const std::string& attr) {
+    Ref key(PyUnicode_InternFromString(attr.c_str()));
+    return RemoveApi(owner.ptr(), key.get());
+  });
   m.def("api_count", &ApiCount);
   m.def("install_apis", &InstallApis, "For measurements; start() does it.");
   m.def("remove_apis", &RemoveApis);
@@ -238,6 +276,10 @@ NB_MODULE(_core, m) {
   m.def("stop", &Stop, "Text of an error, or empty.");
   m.def("end_step", &EndStep, "Text of an error, or empty.");
   m.def("set_phase", [](const std::string& phase) { SetPhase(phase.empty() ? nullptr : InternName(phase)->c_str()); });
+  m.def("save", &Save, nb::arg("name"), nb::arg("value").none(), "One value, at level debug.");
+  m.def("save_json", &SaveJson, nb::arg("name"), nb::arg("json"));
+  m.def("value_json", &ValueJson, nb::arg("name"), nb::arg("value").none());
+  m.def("run_unseen", &RunUnseen, "Calls a function whose calls are not recorded.");
   m.def("take_summary", &TakeSummary);
   m.def("note_skip", &NoteSkip, nb::arg("kind"), nb::arg("text"));
   m.def("statistics_of", [](nb::handle tensor) {

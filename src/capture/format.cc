@@ -12,10 +12,15 @@ class Formatter {
   void Run() {
     std::string name = r_.name.str();
     out_->Key(name);
+    if (r_.bare) return Values(2);
     out_->BeginObject();
-    depth_ = 3;
-    for (size_t i = 0; i < r_.nodes.size(); ++i) Write(&i);
+    Values(3);
     out_->EndObject();
+  }
+
+  void Values(int depth) {
+    depth_ = depth;
+    for (size_t i = 0; i < r_.nodes.size(); ++i) Write(&i);
   }
 
  private:
@@ -111,6 +116,8 @@ class Formatter {
 }  // namespace
 
 void FormatRecord(const Record& record, JsonStream* out) { Formatter(record, out).Run(); }
+
+void FormatValue(const Record& record, JsonStream* out) { Formatter(record, out).Values(0); }
 
 void AppendIndented(std::string* out, std::string_view json, int depth) {
   for (char c : json) {

@@ -8,8 +8,11 @@
 
 namespace msprobe {
 
-/// Writes `"name": {members}` to a stream that stands inside the "data" object.
+/// Writes `"name": {members}`, or `"name": value`, to a stream that stands inside the "data" object.
 void FormatRecord(const Record& record, JsonStream* out);
+
+/// Writes the value of a bare record alone, to a stream at the beginning of a text.
+void FormatValue(const Record& record, JsonStream* out);
 
 /// `json` is text of json.dumps(indent=1); appends it as it stands `depth` levels deep.
 void AppendIndented(std::string* out, std::string_view json, int depth);

@@ -8,7 +8,7 @@ void Record::Clear() {
   tensors.clear();
   dims.clear();
   text.clear();
-  queued = done = has_slots = keep_unfinished = false;
+  queued = done = has_slots = bare = keep_unfinished = false;
 }
 
 Node& Record::Push(NodeType type) {

@@ -64,6 +64,7 @@ struct Record {
   bool queued = false;  // has its place in the order of the file
   bool done = false;    // nothing more will be added
   bool has_slots = false;
+  bool bare = false;             // one value, not members of an object
   bool keep_unfinished = false;  // written at the end of the step even when nobody finished it
   uint32_t open_index = 0;       // place among the recorder's open records
 

@@ -63,7 +63,7 @@ Status Recorder::Open(const StepFiles& files) {
   stacks_.ResetUses();
   next_stack_write_ = kFirstStackWrite;
   committed_ = 0;
-  MSP_ASSIGN_OR_RETURN(dump_, GrowingJsonFile::Create(JoinPath(files.dir, "dump.json"), DumpHead(files), "\n }\n}"));
+  MSP_ASSIGN_OR_RETURN(dump_, GrowingJsonFile::Create(JoinPath(files.dir, files.level == "debug" ? "debug.json" : "dump.json"), DumpHead(files), "\n }\n}"));
   MSP_RETURN_IF_ERROR(dump_->Flush());
   if (files.extra_info) {
     MSP_ASSIGN_OR_RETURN(construct_file_, GrowingJsonFile::Create(JoinPath(files.dir, "construct.json"), "{", "\n}"));

@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msprobe.pytorch.config import Config, MsprobeException, Slice, load_config, parse_index_list
+from msprobe.pytorch.config import Config, Load, MsprobeException, Slice, load_config, parse_index_list
 
 PREFIX = "[msprobe] 无效参数："
 
@@ -83,22 +83,67 @@ def test_keys_of_the_8x_default_file_are_known(load):
     assert load(keys).warnings == []
 
 
-def test_keys_of_26x_are_kept(load):
+def test_keys_of_26x_are_kept(load, tmp_path):
     keys = minimal(
         dump_enable=True,
         precision="high",
         risk_level="CORE",
         custom_op_namespaces=["mine"],
-        load={"path": "/x", "modules": ["Module.a.A.forward.0"]},
+        load={"path": str(tmp_path), "modules": ["Module.a.A.forward.0"], "step": ["1-3"]},
         statistics={"tensor_list": ["relu"], "request_id": "r1", "slice": [{"dim": 1, "begin": 2}]},
     )
     config = load(keys)
     assert (config.dump_enable, config.precision, config.risk_level) == (True, "high", "CORE")
     assert config.custom_op_namespaces == ["mine"]
-    assert config.load["modules"] == ["Module.a.A.forward.0"]
+    assert config.load == Load(str(tmp_path), ("Module.a.A.forward.0",), (1, 2, 3), (), False)
     assert (config.tensor_list, config.request_id) == (["relu"], "r1")
     assert config.slice_ == [Slice(1, None, 2, None)]
     assert config.warnings == []
+
+
+LOAD = {"modules": ["Module.a.A.forward.0"]}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "key"),
+    [
+        ({"path": "/not/there"}, "load.path"),
+        ({"modules": []}, "load.modules"),
+        ({"modules": ["Functional.linear.0.forward"]}, "load.modules"),
+        ({"modules": ["Module.a.A.backward.0"]}, "load.modules"),
+        ({"modules": ["Module.a.A.forward.0"] * 2}, "load.modules"),
+        ({"step": "3"}, "load.step"),
+        ({"rank": [-1]}, "load.rank"),
+        ({"dump_after_load": 1}, "load.dump_after_load"),
+    ],
+)
+def test_what_is_wrong_in_load_is_named_with_its_line(load, tmp_path, wrong, key):
+    message = message_of(load, {"load": {"path": str(tmp_path), **LOAD, **wrong}})
+    lines = (tmp_path / "config.json").read_text().split("\n")
+    number = next(i for i, line in enumerate(lines, 1) if f'"{key[5:]}"' in line)
+    assert f"{key} is " in message and "; allowed: " in message and message.endswith(f"line {number})")
+
+
+def test_load_needs_a_dump_path_only_to_record(load, tmp_path):
+    section = {"path": str(tmp_path), **LOAD}
+    config = load({"load": {**section, "modulse": []}})
+    assert (config.dump_path, config.only_loads) == ("", True)
+    assert len(config.warnings) == 1 and '"load.modulse"' in config.warnings[0] and '"modules"' in config.warnings[0]
+    assert "dump_path" in message_of(load, {"load": {**section, "dump_after_load": True}})
+
+
+def test_the_end_of_the_range(load):
+    assert load(minimal()).exits_after_range is False
+    assert load(minimal(enable_dataloader=True)).exits_after_range is True
+    assert load(minimal(enable_dataloader=True, exit_after_range=False)).exits_after_range is False
+    assert load(minimal(exit_after_range=True)).exits_after_range is True
+    assert "exit_after_range" in message_of(load, minimal(exit_after_range="yes"))
+
+
+def test_a_list_of_functions_beside_the_file(load, tmp_path):
+    (tmp_path / "custom_wrap_ops.yaml").write_text("# mine\nmy.kernels:\n  - fused\n")
+    assert load(minimal()).custom_apis == {"my.kernels": ["fused"]}
+    assert load(minimal(custom_apis={})).custom_apis == {}
 
 
 def test_null_is_not_given(load):

@@ -42,7 +42,7 @@ _RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
 
 _TOP_KEYS = frozenset(
     "task dump_path rank step level dump_enable extra_info async_dump precision risk_level custom_op_namespaces load "
-    "enable_dataloader seed is_deterministic custom_apis exclude_apis".split()
+    "enable_dataloader seed is_deterministic custom_apis exclude_apis exit_after_range".split()
 )
 _FILTER_KEYS = "scope list data_mode summary_mode slice request_id "
 _SECTION_KEYS = {
@@ -60,6 +60,10 @@ _SECTION_KEYS = {
     "grad_probe": _FILTER_KEYS + "grad_level param_list bounds",
 }
 _KNOWN_SECTION_KEYS = {section: frozenset(keys.split()) for section, keys in _SECTION_KEYS.items()}
+_LOAD_KEYS = frozenset("path modules step rank dump_after_load".split())
+_FORWARD_OF_MODULE = re.compile(r"Module\..+\.forward\.\d+")
+# Read when it stands beside the configuration and the key custom_apis is absent.
+CUSTOM_APIS_FILE = "custom_wrap_ops.yaml"
 
 
 class MsprobeException(Exception):
@@ -89,6 +93,16 @@ class Slice(NamedTuple):
     size: Optional[int]
     begin: int
     end: Optional[int]
+
+
+class Load(NamedTuple):
+    """Dumped inputs that replace those of modules; empty `step` and `rank` mean all."""
+
+    path: str
+    modules: tuple
+    step: tuple
+    rank: tuple
+    dump_after_load: bool
 
 
 @dataclass
@@ -122,7 +136,9 @@ class Config:
     async_dump: bool = False
     precision: str = "low"
     enable_dataloader: bool = False
-    load: Optional[dict] = None
+    # after the last step: True raises an exception, False lets the run go on, None means True with enable_dataloader
+    exit_after_range: Optional[bool] = None
+    load: Optional[Load] = None
     # the section of the task as it stands in the file, for what the fields above do not hold
     section: dict = field(default_factory=dict)
     config_path: str = ""
@@ -131,6 +147,15 @@ class Config:
     def collects(self, what: str) -> bool:
         """Whether a side ("input", "output") or a direction ("forward", "backward") is recorded."""
         return self.data_mode == ["all"] or what in self.data_mode
+
+    @property
+    def exits_after_range(self) -> bool:
+        return self.enable_dataloader if self.exit_after_range is None else self.exit_after_range
+
+    @property
+    def only_loads(self) -> bool:
+        """Inputs are replaced and nothing is recorded."""
+        return self.load is not None and not self.load.dump_after_load
 
 
 def load_config(config_path: Optional[str] = None, **overrides: Any) -> Config:
@@ -241,7 +266,7 @@ class _Loader:
         name = {"list": "list_", "slice": "slice_"}.get(key, key)
         if name in self._overrides:
             return f"argument {key}"
-        for path in ((self._section_name, key), (key,)):
+        for path in (tuple(key.split(".")), (self._section_name, key), (key,)):
             if path in self._file.lines:
                 return f"{self._file.path}, line {self._file.lines[path]}"
         return self._file.path
@@ -273,7 +298,9 @@ class _Loader:
         return list(value)
 
     def _indices(self, key: str) -> list:
-        value = self._get(key, [])
+        return self._parsed_indices(key, self._get(key, []))
+
+    def _parsed_indices(self, key: str, value: Any) -> list:
         try:
             return parse_index_list(value)
         except ValueError as error:
@@ -283,7 +310,8 @@ class _Loader:
 
     def _read_common(self, config: Config) -> None:
         config.level = self._one_of("level", LEVELS, "L1")
-        config.dump_path = self._dump_path()
+        config.load = self._load()
+        config.dump_path = self._dump_path(config)
         config.rank = self._indices("rank")
         config.step = self._indices("step")
         config.extra_info = self._bool("extra_info", True)
@@ -299,16 +327,35 @@ class _Loader:
         config.seed = self._get("seed", None)
         if config.seed is not None and (type(config.seed) is not int or not 0 <= config.seed <= MAX_SEED):
             raise self._wrong("seed", config.seed, f"an integer from 0 to {MAX_SEED}")
-        config.load = self._get("load", None)
-        if config.load is not None and not isinstance(config.load, dict):
-            raise self._wrong("load", config.load, "an object { ... }")
+        config.exit_after_range = self._bool("exit_after_range", None)
 
-    def _dump_path(self) -> str:
+    def _load(self) -> Optional[Load]:
+        value = self._get("load", None)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise self._wrong(
+                "load", value, 'an object such as {"path": "dump", "modules": ["Module.fc.Linear.forward.0"]}'
+            )
+        path, modules = value.get("path"), value.get("modules")
+        if not isinstance(path, str) or not os.path.isdir(path):
+            raise self._wrong("load.path", path, "a directory of an earlier dump, the one that holds step0")
+        names = modules if isinstance(modules, list) and modules else [None]
+        if not all(isinstance(n, str) and _FORWARD_OF_MODULE.fullmatch(n) for n in names) or len({*names}) < len(names):
+            allowed = "a list of different names of module forwards, such as Module.fc.Linear.forward.0"
+            raise self._wrong("load.modules", modules, allowed)
+        after = value.get("dump_after_load", False)
+        if not isinstance(after, bool):
+            raise self._wrong("load.dump_after_load", after, "true or false")
+        step, rank = (tuple(self._parsed_indices(f"load.{key}", value.get(key))) for key in ("step", "rank"))
+        return Load(path, tuple(modules), step, rank, after)
+
+    def _dump_path(self, config: Config) -> str:
         value = self._get("dump_path", "")
         if isinstance(value, os.PathLike):
             value = os.fspath(value)
-        if value == "" and isinstance(self._top.get("load"), dict):
-            value = self._top["load"].get("path", "")
+        if value == "" and config.only_loads:
+            return ""
         if not isinstance(value, str) or not value or "\0" in value:
             raise self._wrong("dump_path", value, "the path of a directory, which is created if it is not there")
         if len(value) > 4096 or any(len(part) > 255 for part in value.split("/")):
@@ -372,7 +419,10 @@ class _Loader:
 
     def _read_lists_of_apis(self, config: Config) -> None:
         config.exclude_apis = self._strings("exclude_apis", [])
-        value = self._get("custom_apis", {})
+        value = self._get("custom_apis", None)
+        if value is None:
+            beside = os.path.join(os.path.dirname(self._file.path), CUSTOM_APIS_FILE)
+            value = CUSTOM_APIS_FILE if os.path.isfile(beside) else {}
         if isinstance(value, str):
             value = self._api_lists_of_file(value)
         allowed = 'an object {"module.path": ["function", ...]}, or the path of a JSON or YAML file that holds one'
@@ -401,6 +451,9 @@ class _Loader:
             if key in sections and isinstance(value, dict):
                 for inner in value:
                     self._warn_if_unknown((key, inner), _KNOWN_SECTION_KEYS[key])
+            if key == "load" and isinstance(value, dict):
+                for inner in value:
+                    self._warn_if_unknown((key, inner), _LOAD_KEYS)
         for path in self._file.duplicates:
             place = f"{self._file.path}, line {self._file.lines[path]}"
             self._warnings.append(f'key "{".".join(map(str, path))}" occurs twice, the last one counts ({place})')

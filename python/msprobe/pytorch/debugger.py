@@ -10,12 +10,20 @@ from typing import Any, Optional
 import torch
 
 from .. import _core
-from . import error_log, hooks
+from . import dataloader, error_log, hooks
 from .config import Config, MsprobeException, load_config
+from .load_inputs import InputLoader
 from .log import logger
+from .recording import Recording
+from .reload import ConfigWatch
+from .save import Saver
 from .seed import seed_all
 
-_SUPPORTED = {"task": ("statistics", "structure"), "level": ("L0", "L1", "mix"), "summary_mode": ("statistics", "md5")}
+_SUPPORTED = {
+    "task": ("statistics", "structure"),
+    "level": ("L0", "L1", "mix", "debug"),
+    "summary_mode": ("statistics", "md5"),
+}
 
 
 def _locked(method: Any) -> Any:
@@ -47,7 +55,8 @@ class PrecisionDebugger:
         if self._ready:
             return
         model, step = _fifth_argument(args, model, step)
-        config = load_config(config_path, task=task, dump_path=dump_path, level=level, step=step)
+        overrides = {"task": task, "dump_path": dump_path, "level": level, "step": step}
+        config = load_config(config_path, **overrides)
         _check_supported(config)
         for warning in config.warnings:
             logger.warning(warning)
@@ -65,9 +74,16 @@ class PrecisionDebugger:
         self._directory = ""
         self._pid = os.getpid()
         self._phases_hooked = False
+        self._tokens_counted = False
+        self._warned_about_dataloader = False
+        self._watch = ConfigWatch(config, overrides) if config.dump_enable is not None else None
+        self._changed: Optional[Config] = None  # waits for the end of the step
+        self._loader = InputLoader(config.load) if config.load is not None else None
+        self._saver = Saver()
         if config.seed is not None:
             seed_all(config.seed, config.is_deterministic)
         hooks.set_up(config)
+        self._forget_dataloader = self._follow_dataloader() if config.enable_dataloader else None
         atexit.register(self._at_exit)
         self._ready = True
         PrecisionDebugger._instance = self
@@ -78,8 +94,81 @@ class PrecisionDebugger:
     @_locked
     def start(cls, model=None, token_range=None, rank_id=None, scheduled_tokens=None):
         self = cls._get()
-        if self._is_child() or self._ended:
+        if not self._is_child() and not self._leave_to_dataloader("start"):
+            self._start(model, token_range, rank_id, scheduled_tokens)
+
+    @classmethod
+    @_locked
+    def stop(cls):
+        self = cls._get()
+        if not self._is_child() and not self._leave_to_dataloader("stop"):
+            self._stop()
+
+    @classmethod
+    @_locked
+    def step(cls):
+        self = cls._get()
+        if not self._is_child() and not self._leave_to_dataloader("step"):
+            self._step()
+
+    @classmethod
+    def record(cls, model=None, step=True, **options):
+        """`with PrecisionDebugger.record(model):` is start(model, **options) before the block, and stop() and step() after it,
+        also when the block is left by an exception, return or break. step=False: without step(), for micro batches."""
+        return Recording(cls, model, step, options)
+
+    @classmethod
+    @_locked
+    def forward_backward_dump_end(cls):
+        """Ends the recording in the middle of a step, as stop() does."""
+        self = cls._get()
+        if not self._is_child():
+            self._stop()
+
+    @classmethod
+    @_locked
+    def set_init_step(cls, step):
+        self = cls._get()
+        if not _is_index(step):
+            _refuse(f"step is {step!r}; allowed: an integer from 0 (set_init_step)")
+        self._init_step, self._loop = step, 0
+
+    @classmethod
+    @_locked
+    def save(cls, variable, name, save_backward=True):
+        """Level debug: writes a value, and the gradients of the tensors in it, into debug.json of this step."""
+        self = cls._get()
+        if not isinstance(name, str) or not isinstance(save_backward, bool):
+            _refuse(f"name is {name!r}, save_backward is {save_backward!r}; allowed: text, and True or False (save)")
+        if self._is_child() or self._ended or self.config.level != "debug" or not self._is_enabled():
             return
+        if self._is_wanted_step() and (self._active or self._begin_saving()):
+            self._saver.save(variable, name, save_backward)
+
+    @classmethod
+    @_locked
+    def register_custom_api(cls, module, api, api_prefix=None):
+        cls._get()
+        why = hooks.add_custom(module, api, api_prefix)
+        if why:
+            _refuse(f"{api} cannot be recorded: {why}")
+
+    @classmethod
+    @_locked
+    def restore_custom_api(cls, module, api):
+        """Ends what register_custom_api began."""
+        cls._get()
+        hooks.remove_custom(module, api)
+
+    # ---- one step -------------------------------------------------------------------------------------------------------
+
+    def _start(self, model: Any, token_range: Any, rank_id: Any, scheduled_tokens: Any = None) -> None:
+        if self._watch is not None:
+            self._take_changes(at_start=True)
+        if self._ended or self.config.level == "debug" or not self._is_enabled():
+            return
+        _check_start(token_range, rank_id)
+        hooks.add_new_ops(self.config)
         self._take_model(model, token_range)
         if self._is_past_last_step():
             self._end_service()
@@ -94,53 +183,32 @@ class PrecisionDebugger:
             return
         if self._begin():
             self._first_start = False
-            if token_range is not None:
+            if token_range is not None and not self._tokens_counted:
+                self._tokens_counted = True
                 hooks.count_tokens(self._model, token_range)
 
-    @classmethod
-    @_locked
-    def stop(cls):
-        self = cls._get()
-        if self._is_child() or self._ended or not self._active:
-            return
-        self._report(_core.stop())
-        self._info(
-            "msprobe: debugger.stop() is set successfully. Please set debugger.start() to turn on the dump switch again."
-        )
-        self._info(f"dump.json is at {self._directory}.")
+    def _stop(self) -> None:
+        if self._loader is not None:
+            self._loader.end()
+        if self._active and not self._ended and self.config.level != "debug":
+            self._report(_core.stop())
+            self._info(
+                "msprobe: debugger.stop() is set successfully. "
+                "Please set debugger.start() to turn on the dump switch again."
+            )
+            self._info(f"dump.json is at {self._directory}.")
+        if self._watch is not None:
+            self._take_changes(at_start=False)
 
-    @classmethod
-    @_locked
-    def step(cls):
-        self = cls._get()
-        if self._is_child() or self._ended:
+    def _step(self) -> None:
+        if self._ended:
             return
+        if self._loader is not None:
+            self._loader.end_step()
         self._close_step()
         self._loop += 1
-
-    @classmethod
-    @_locked
-    def set_init_step(cls, step):
-        self = cls._get()
-        if not isinstance(step, int) or isinstance(step, bool) or step < 0:
-            raise MsprobeException(
-                MsprobeException.INVALID_PARAM_ERROR, f"step is {step!r}; allowed: an integer from 0 (set_init_step)"
-            )
-        self._init_step, self._loop = step, 0
-
-    @classmethod
-    @_locked
-    def save(cls, variable, name, save_backward=True):
-        """Single values are saved at level debug, which this release does not record."""
-        cls._get()
-
-    @classmethod
-    @_locked
-    def register_custom_api(cls, module, api, api_prefix=None):
-        cls._get()
-        why = hooks.add_custom(module, api, api_prefix)
-        if why:
-            raise MsprobeException(MsprobeException.INVALID_PARAM_ERROR, f"{api} cannot be recorded: {why}")
+        if self._watch is not None:
+            self._take_changes(at_start=False)
 
     # ---- what they are made of ------------------------------------------------------------------------------------------
 
@@ -152,6 +220,9 @@ class PrecisionDebugger:
 
     def _is_child(self) -> bool:
         return os.getpid() != self._pid
+
+    def _is_enabled(self) -> bool:
+        return self._watch is None or self._watch.enabled
 
     @property
     def _current_step(self) -> int:
@@ -166,24 +237,45 @@ class PrecisionDebugger:
     def _take_model(self, model: Any, token_range: Any) -> None:
         if model is not None:
             self._model = model
-        if self.config.level == "L1" and token_range is None:
+        if self.config.level == "L1" and token_range is None and self._loader is None:
             return
         if self._model is None:
-            raise MsprobeException(
-                MsprobeException.INVALID_PARAM_ERROR,
-                f"level {self.config.level} needs the model: call start(model=...) or PrecisionDebugger(model=...)",
+            _refuse(
+                f"level {self.config.level} needs the model: call start(model=...) or PrecisionDebugger(model=...)"
+                if self.config.level != "L1"
+                else "token_range and load need the model: call start(model=...) or PrecisionDebugger(model=...)"
             )
         _check_model(self._model)
         models = tuple(self._model) if isinstance(self._model, (list, tuple)) else (self._model,)
-        if self.config.level != "L1" and not any(_same_models(known, models) for known in self._hooked):
+        if any(_same_models(known, models) for known in self._hooked):
+            return
+        if self._loader is not None:
+            self._loader.add_modules(hooks.named_modules(self._model))
+        if self.config.level != "L1":
             hooks.add_model(self._model)
-            self._hooked = [known for known in self._hooked if all(model() is not None for model in known)]
-            self._hooked.append(tuple(weakref.ref(model) for model in models))
+        self._hooked = [known for known in self._hooked if all(model() is not None for model in known)]
+        self._hooked.append(tuple(weakref.ref(model) for model in models))
 
     def _begin(self) -> bool:
+        if self._loader is not None and self._loader.begin(self._current_step, self._rank):
+            self._info(f"Module inputs are replaced by those of {self.config.load.path}.")
+        if self.config.only_loads:
+            return False
         if self.config.level == "mix" and not self._phases_hooked:
             hooks.mark_phases()
             self._phases_hooked = True
+        if not self._open():
+            return False
+        self._info("msprobe: debugger.start() is set successfully")
+        self._info(f"Dump switch is turned on at step {self._current_step}.")
+        self._info(f"Dump data will be saved in {os.path.dirname(self._directory)}.")
+        return True
+
+    def _begin_saving(self) -> bool:
+        self._rank = _rank_of_process()
+        return self._open()
+
+    def _open(self) -> bool:
         name = "rank" if self._rank is None else f"rank{self._rank}"
         directory = os.path.join(self.config.dump_path, f"step{self._current_step}", name)
         try:
@@ -192,20 +284,19 @@ class PrecisionDebugger:
             logger.error("nothing is recorded in step %d: %s", self._current_step, error)
             return False
         self._directory, self._active = directory, True
-        self._info("msprobe: debugger.start() is set successfully")
-        self._info(f"Dump switch is turned on at step {self._current_step}.")
-        self._info(f"Dump data will be saved in {os.path.dirname(directory)}.")
         return True
 
     def _close_step(self) -> None:
         if not self._active:
             return
         self._active = False
+        self._saver.end_step()
         self._report(_core.end_step())
         summary = _core.take_summary()
         error_log.write(self._directory, summary["skipped"], summary["examples"])
         skipped = sum(summary["skipped"].values())
-        text = f"step {self._current_step}: captured {summary['recorded']} ops"
+        what = "values" if self.config.level == "debug" else "ops"
+        text = f"step {self._current_step}: captured {summary['recorded']} {what}"
         if skipped:
             reasons = "; ".join(f"{kind} ({count})" for kind, count in summary["skipped"].items())
             logger.warning(
@@ -218,15 +309,20 @@ class PrecisionDebugger:
         self._close_step()
         _core.stop()
         self._ended = True
+        if self._forget_dataloader is not None:
+            self._forget_dataloader()
         line = "*" * 50
         self._info(line)
         self._info("*" + "msprobe ends successfully.".center(48) + "*")
         self._info(line)
+        if self.config.exits_after_range:
+            raise Exception(f"msprobe: exit after iteration {max(self.config.step)}")
 
     def _at_exit(self) -> None:
         if not self._is_child():
             _core.stop()
             self._close_step()
+            self._ended = True
 
     def _report(self, error: str) -> None:
         if error:
@@ -235,6 +331,77 @@ class PrecisionDebugger:
     def _info(self, text: str) -> None:
         if self._rank in (None, 0):
             logger.info(text)
+
+    # ---- hot reload -----------------------------------------------------------------------------------------------------
+
+    def _take_changes(self, at_start: bool) -> None:
+        """The switch counts at once; other changes at the next start(), or when a step is over."""
+        was_enabled = self._watch.enabled
+        config = self._watch.poll()
+        if config is not None:
+            try:
+                _check_supported(config)
+                self._changed = config
+            except MsprobeException as error:
+                self._watch.disable(str(error))
+        if was_enabled and not self._watch.enabled and self._active:
+            self._report(_core.stop())
+        if self._changed is not None and (at_start or not self._active):
+            self._apply(self._changed)
+
+    def _apply(self, config: Config) -> None:
+        self._changed = None
+        same = all(getattr(self.config, name) == getattr(config, name) for name in _RELOADED)
+        self.config.dump_enable = config.dump_enable
+        if same:
+            return
+        if self._active:
+            logger.warning("the configuration changed within step %d, whose dump begins anew.", self._current_step)
+            self._close_step()
+        for warning in config.warnings:
+            logger.warning(warning)
+        self.config, self._ended, self._first_start = config, False, True
+        self._hooked = []  # hooks.add_model() knows which modules it has
+        hooks.set_up(config)
+        self._info("the configuration has changed and is in use from now on.")
+
+    # ---- enable_dataloader ----------------------------------------------------------------------------------------------
+
+    def _leave_to_dataloader(self, method: str) -> bool:
+        if self._forget_dataloader is None or self._ended:
+            return False
+        if not self._warned_about_dataloader:
+            self._warned_about_dataloader = True
+            logger.warning(
+                "enable_dataloader is true: batches begin and end the steps, and %s() has no effect.", method
+            )
+        return True
+
+    def _follow_dataloader(self) -> Any:
+        begun = False  # a batch is there; none is between the last of an epoch and the first of the next
+
+        def before() -> None:
+            nonlocal begun
+            if begun and not self._is_child():
+                begun = False
+                with PrecisionDebugger._lock:
+                    self._stop()
+                    self._step()
+
+        def after() -> None:
+            nonlocal begun
+            if not self._is_child():
+                begun = True
+                with PrecisionDebugger._lock:
+                    self._start(None, None, None)
+
+        return dataloader.follow(before, after)
+
+
+_RELOADED = (
+    "task level dump_path rank step extra_info risk_level scope list_ data_mode summary_mode tensor_list slice_ request_id "
+    "custom_op_namespaces async_dump precision section"
+).split()
 
 
 def _same_models(known: tuple, models: tuple) -> bool:
@@ -245,12 +412,9 @@ def module_dump(module: torch.nn.Module, dump_name: str) -> None:
     """Records the calls of one module as Module.{dump_name}.{Class}, and no functions, until module_dump_end()."""
     PrecisionDebugger._get()
     if not isinstance(module, torch.nn.Module):
-        raise MsprobeException(
-            MsprobeException.INVALID_PARAM_ERROR,
-            f"module is a {type(module).__name__}; allowed: torch.nn.Module (module_dump)",
-        )
+        _refuse(f"module is a {type(module).__name__}; allowed: torch.nn.Module (module_dump)")
     if not isinstance(dump_name, str):
-        raise MsprobeException(MsprobeException.INVALID_PARAM_ERROR, "dump_name must be text (module_dump)")
+        _refuse("dump_name must be text (module_dump)")
     hooks.begin_module_dump(module, dump_name)
 
 
@@ -277,13 +441,23 @@ def _is_model(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(m, torch.nn.Module) for m in value)
 
 
+def _is_index(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
 def _check_model(model: Any) -> None:
     models = model if isinstance(model, (list, tuple)) else [model]
     if not _is_model(model) or any(isinstance(m, torch.jit.ScriptModule) for m in models):
-        raise MsprobeException(
-            MsprobeException.INVALID_PARAM_ERROR,
-            f"model is a {type(model).__name__}; allowed: torch.nn.Module (not a ScriptModule), or a list of them",
-        )
+        _refuse(f"model is a {type(model).__name__}; allowed: torch.nn.Module (not a ScriptModule), or a list of them")
+
+
+def _check_start(token_range: Any, rank_id: Any) -> None:
+    if token_range is not None:
+        fits = isinstance(token_range, (list, tuple)) and len(token_range) == 2 and all(map(_is_index, token_range))
+        if not fits or token_range[0] > token_range[1]:
+            _refuse(f"token_range is {token_range!r}; allowed: [first, last], counted from 0, both included (start)")
+    if rank_id is not None and not _is_index(rank_id):
+        _refuse(f"rank_id is {rank_id!r}; allowed: an integer from 0 (start)")
 
 
 def _check_supported(config: Config) -> None:
@@ -291,17 +465,7 @@ def _check_supported(config: Config) -> None:
         value = getattr(config, name)
         if value not in allowed:
             _refuse(f"{name} '{value}' is not recorded by this release; use one of {', '.join(allowed)}")
-    if config.task == "structure" and config.level == "L1":
-        logger.warning("task structure needs modules: level L1 is replaced by mix.")
-        config.level = "mix"
-    unsupported = {
-        "tensor_list": config.tensor_list,
-        "slice": config.slice_,
-        "request_id": config.request_id,
-        "dump_enable": config.dump_enable is not None,
-        "load": config.load,
-        "enable_dataloader": config.enable_dataloader,
-    }
+    unsupported = {"tensor_list": config.tensor_list, "slice": config.slice_, "request_id": config.request_id}
     for name, given in unsupported.items():
         if given:
             _refuse(f"{name} is not supported by this release; remove it from the configuration")

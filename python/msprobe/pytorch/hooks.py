@@ -12,6 +12,7 @@ from .. import _core
 from . import odd_values
 from .apis import Api, hooked_apis, missing_extra, risk_of
 from .config import Config
+from .custom_ops import NamespaceWatch, is_packet
 from .log import logger
 
 # With p=0 these do nothing, and no backward is recorded.
@@ -56,14 +57,41 @@ def set_up(config: Config) -> None:
         list=list(config.list_),
         risk_level=config.risk_level,
     )
-    if config.level == "L0":
+    if config.level in ("L1", "mix"):
+        _add_apis(config)
+
+
+_namespaces = NamespaceWatch()
+_custom: list = []  # (owner, attribute) of register_custom_api
+_apis_added = False
+
+
+def _add_apis(config: Config) -> None:
+    global _apis_added
+    if _apis_added:  # the configuration was read again
         return
+    _apis_added = True
     for name in missing_extra(torch, config.custom_apis):
         logger.warning("custom_apis: there is no function %s; it is left out.", name)
     for api in hooked_apis(torch, config.custom_apis, config.exclude_apis):
         why = _add(api)
         if why:
             logger.warning("%s.%s cannot be recorded: %s", api.prefix, api.name, why)
+    _add_ops(_namespaces.all_ops(config.custom_op_namespaces))
+
+
+def add_new_ops(config: Config) -> None:
+    """Operators that were registered since the last look."""
+    if config.level in ("L1", "mix"):
+        _add_ops(_namespaces.used_ops(config.custom_op_namespaces))
+
+
+def _add_ops(found: Iterable[tuple[str, str, Any]]) -> None:
+    for namespace, name, packet in found:
+        # The packet stays what it is; the function it calls is its attribute.
+        why = _core.add_api(packet, "_op", namespace, name, risk_of(namespace, name), False)
+        if why:
+            logger.warning("%s.%s cannot be recorded: %s", namespace, name, why)
 
 
 def _add(api: Api) -> str:
@@ -75,13 +103,28 @@ def _add(api: Api) -> str:
 
 
 def add_custom(module: Any, api: str, prefix: Any = None) -> str:
-    if not callable(getattr(module, api, None)):
+    function = getattr(module, api, None)
+    if not callable(function):
         return f"{module!r} has no function of this name"
     prefix = prefix or getattr(module, "__name__", type(module).__name__)
-    return _core.add_api(module, api, prefix, api, risk_of(prefix, api))
+    owner, attr = (function, "_op") if is_packet(function) else (module, api)
+    why = _core.add_api(owner, attr, prefix, api, risk_of(prefix, api), owner is module)
+    if not why:
+        _custom.append((owner, attr))
+    return why
 
 
-def _named_modules(model: Any) -> Iterable[tuple[str, torch.nn.Module]]:
+def remove_custom(module: Any, api: str) -> bool:
+    function = getattr(module, api, None)
+    owner, attr = (function, "_op") if is_packet(function) else (module, api)
+    known = [i for i, (o, a) in enumerate(_custom) if o is owner and a == attr]
+    if known:
+        del _custom[known[-1]]
+        _core.remove_api(owner, attr)
+    return bool(known)
+
+
+def _walk(model: Any) -> Iterable[tuple[str, torch.nn.Module]]:
     """Every module below the roots with its path; of several models the path begins with the model's number."""
     several = isinstance(model, (list, tuple))
     for index, root in enumerate(model if several else [model]):
@@ -91,11 +134,17 @@ def _named_modules(model: Any) -> Iterable[tuple[str, torch.nn.Module]]:
                 yield prefix + name, module
 
 
+def named_modules(model: Any) -> Iterable[tuple[str, torch.nn.Module]]:
+    """Every module below the roots with the beginning of its names in dumps."""
+    for path, module in _walk(model):
+        yield f"Module.{path}.{type(module).__name__}", module
+
+
 _known_modules: weakref.WeakSet = weakref.WeakSet()
 
 
 def add_model(model: Any) -> None:
-    for path, module in _named_modules(model):
+    for path, module in _walk(model):
         name = type(module).__name__
         if name == "FullyShardedDataParallel":
             continue

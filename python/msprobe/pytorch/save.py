@@ -1,0 +1,89 @@
+"""PrecisionDebugger.save: single values in debug.json, and the gradients of the tensors in them."""
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import torch
+
+from .. import _core
+
+_MAX_DEPTH = 400
+
+
+class Saver:
+    """What save() has begun in this step: gradients arrive later, and are written when the step ends."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # gradients arrive on threads of autograd
+        self._counts: Counter = Counter()
+        self._gradients: dict = {}  # name of the entry -> its tree
+        self._step = 0
+
+    def save(self, variable: Any, name: str, save_backward: bool) -> None:
+        count = self._counts[name]
+        self._counts[name] += 1
+        _core.save(f"{name}.{count}.debug", variable)
+        if save_backward:
+            entry = f"{name}_grad.{count}.debug"
+            tree = _core.run_unseen(lambda: self._hooked(variable, entry, 0))
+            with self._lock:
+                self._gradients[entry] = tree
+
+    def end_step(self) -> None:
+        with self._lock:
+            gradients, self._gradients = self._gradients, {}
+            self._step += 1
+        self._counts.clear()
+        for entry, tree in gradients.items():
+            _core.save_json(entry, json.dumps(_plain(tree), indent=1))
+
+    def _hooked(self, value: Any, place: str, depth: int) -> Any:
+        """The shape of the value: a _Gradient for each tensor that gets one, None for everything else."""
+        if isinstance(value, torch.Tensor):
+            return self._hook(value, place) if value.requires_grad else None
+        if depth > _MAX_DEPTH:
+            return None
+        items = _items(value)
+        if items is None:
+            return None
+        tree = {str(key): self._hooked(item, f"{place}.{key}", depth + 1) for key, item in items}
+        return list(tree.values()) if isinstance(value, (list, tuple)) and not hasattr(value, "_fields") else tree
+
+    def _hook(self, tensor: torch.Tensor, place: str) -> "_Gradient":
+        gradient, step = _Gradient(), self._step
+
+        def arrived(value: torch.Tensor) -> None:
+            if step == self._step:
+                gradient.text = _core.value_json(place, value)
+
+        tensor.register_hook(arrived)
+        return gradient
+
+
+class _Gradient:
+    text = "null"  # JSON
+
+
+def _items(value: Any) -> Any:
+    """(key, item) of what holds other values; None when it holds none."""
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return [(name, getattr(value, name)) for name in value._fields]
+    if isinstance(value, (list, tuple)):
+        return list(enumerate(value))
+    if is_dataclass(value) and not isinstance(value, type):
+        return [(field.name, getattr(value, field.name, None)) for field in fields(value)]
+    return None
+
+
+def _plain(tree: Any) -> Any:
+    if isinstance(tree, _Gradient):
+        return json.loads(tree.text)
+    if isinstance(tree, dict):
+        return {key: _plain(item) for key, item in tree.items()}
+    return [_plain(item) for item in tree] if isinstance(tree, list) else tree
