@@ -219,13 +219,14 @@ PyObject* HookBackward(OpenCall* call, PyObject* output) {
   return replaced;
 }
 
-void RecordParameters(OpenCall* call, PyObject* module) {
+// `wanted`: beside the output; without it, the parameters are only hooked.
+void RecordParameters(OpenCall* call, PyObject* module, bool wanted) {
   Runtime& r = rt();
   call->site->params.Hook(module);
   if (r.Grad()) call->site->params.grads->called = r.generation;
   Ref params(PyObject_GetAttr(module, names.parameters));
   if (!params || !PyDict_Check(params.get())) return PyErr_Clear();
-  if (call->record == nullptr || !r.options.output || !r.options.forward) return;
+  if (call->record == nullptr || !wanted) return;
   call->record->KeyLiteral("parameters");
   call->record->BeginDict();
   PyObject *name, *parameter;
@@ -262,6 +263,7 @@ PyObject* BeginCall(const std::shared_ptr<ModuleSite>& site, PyObject* args, PyO
     if (!r.options.structure && r.options.forward) {
       call.record = r.recorder->Acquire(call.name);
       call.record->keep_unfinished = true;
+      if (!r.options.output) r.recorder->Reserve(call.record);
       if (r.options.input) {
         call.record->KeyLiteral("input_args");
         RecordAsList(call.record, args);
@@ -288,12 +290,16 @@ PyObject* EndCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyO
   PyObject* replaced = nullptr;
   if (call.generation == r.generation && r.running) {
     InTool guard;
-    const bool collect = !r.filter.has_names() || r.filter.CheckName(call.name);
-    if (call.record != nullptr && collect && r.options.output) {
+    const bool collect = r.options.output && (!r.filter.has_names() || r.filter.CheckName(call.name));
+    // A range of the scope may have begun meanwhile.
+    if (call.record == nullptr && collect && r.filter.has_names() && r.options.forward && !r.options.structure) {
+      call.record = r.recorder->Acquire(call.name);
+    }
+    if (call.record != nullptr && collect) {
       call.record->KeyLiteral("output");
       RecordAsList(call.record, output);
     }
-    RecordParameters(&call, module);
+    RecordParameters(&call, module, collect);
     AddParent(call.name);
     if (call.record != nullptr) {
       ++r.recorded;
