@@ -140,8 +140,8 @@ bool RecordPlainTensor(Record* record, PyObject* tensor) {
   const TensorView view{look.data, look.dtype, look.ndim, look.shape, look.strides};
   const bool checksums = rt().options.checksums;
   auto compute = [&] {
-    if (count > 0) t.has_stats = ComputeStats(view, &t.stats);
-    if (checksums) t.crc = ComputeCrc32(view);
+    if (count == 0) return;
+    t.has_stats = checksums ? ComputeStatsAndCrc32(view, &t.stats, &t.crc) : ComputeStats(view, &t.stats);
   };
   if (count >= kReleaseGilElements) {
     Py_BEGIN_ALLOW_THREADS;

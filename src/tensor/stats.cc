@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "tensor/crc32.h"
 #include "tensor/layout.h"
 #include "tensor/stats_kernels.h"
 
@@ -19,6 +20,8 @@ using stats::Partial;
 
 // Elements of a part: parts are summed apart and folded in order, so the result does not depend on the threads.
 constexpr int64_t kPart = int64_t{1} << 18;
+// Elements that a kernel takes at a time, so that a checksum of the same run still finds it in the cache.
+constexpr int64_t kRun = int64_t{1} << 12;
 // Below this many elements a second thread costs more than it brings.
 constexpr int64_t kThreadsFrom = int64_t{1} << 20;
 
@@ -47,35 +50,56 @@ void Fold(const Partial& from, Partial* to) {
   to->inf_count += from.inf_count;
 }
 
-Partial RunPart(const Layout& layout, Kernel kernel, int64_t part) {
+/// What is found in one part of a tensor; the checksum only where it is asked for, which needs elements in C order.
+struct Part {
   Partial partial;
-  const int64_t begin = part * kPart, end = std::min(begin + kPart, layout.count);
-  LayoutWalker(layout).Walk(begin, end, [&](const char* p, size_t n) { kernel(p, n, &partial); });
-  return partial;
+  uint32_t crc = 0;
+};
+
+Part RunPart(const Layout& layout, Kernel kernel, int64_t begin, int64_t end, bool crc) {
+  Part part;
+  if (!layout.contiguous()) {
+    LayoutWalker(layout).Walk(begin, end, [&](const char* p, size_t n) { kernel(p, n, &part.partial); });
+    return part;
+  }
+  for (int64_t at = begin; at < end; at += kRun) {
+    const auto n = static_cast<size_t>(std::min(kRun, end - at));
+    const char* p = layout.data + static_cast<size_t>(at) * layout.element;
+    kernel(p, n, &part.partial);
+    const size_t bytes = n * layout.element;
+    // The next run comes from memory while this one is folded.
+    if (crc) part.crc = crc32::Update(p, bytes, part.crc, at + kRun < end ? bytes : 0);
+  }
+  return part;
 }
 
-Partial RunKernel(const Layout& layout, Kernel kernel) {
-  Partial total;
-  if (layout.contiguous() && layout.count <= kPart) {
-    kernel(layout.data, static_cast<size_t>(layout.count), &total);
-    return total;
-  }
-  const int64_t parts = (layout.count + kPart - 1) / kPart;
+Part RunKernel(const Layout& layout, Kernel kernel, bool crc) {
+  const int64_t count = static_cast<int64_t>((layout.count + kPart - 1) / kPart);
+  const auto run = [&](int64_t i) {
+    return RunPart(layout, kernel, i * kPart, std::min((i + 1) * kPart, layout.count), crc);
+  };
+  if (count <= 1) return run(0);
+  Part total;
+  const auto fold = [&](int64_t i, const Part& part) {
+    Fold(part.partial, &total.partial);
+    const int64_t elements = std::min(kPart, layout.count - i * kPart);
+    if (crc) total.crc = CombineCrc32(total.crc, part.crc, static_cast<uint64_t>(elements) * layout.element);
+  };
   if (layout.count < kThreadsFrom || ThreadCount() == 1) {
-    for (int64_t i = 0; i < parts; ++i) Fold(RunPart(layout, kernel, i), &total);
+    for (int64_t i = 0; i < count; ++i) fold(i, run(i));
     return total;
   }
-  std::vector<Partial> partials(static_cast<size_t>(parts));
-  std::vector<char> done(partials.size(), 0);
+  std::vector<Part> parts(static_cast<size_t>(count));
+  std::vector<char> done(parts.size(), 0);
   // An interrupt stops the loop early; what it left is then done here, because a statistic is all or nothing.
-  (void)ParallelFor(partials.size(), [&](size_t i) {
-    partials[i] = RunPart(layout, kernel, static_cast<int64_t>(i));
+  (void)ParallelFor(parts.size(), [&](size_t i) {
+    parts[i] = run(static_cast<int64_t>(i));
     done[i] = 1;
     return OkStatus();
   });
-  for (size_t i = 0; i < partials.size(); ++i) {
-    if (!done[i]) partials[i] = RunPart(layout, kernel, static_cast<int64_t>(i));
-    Fold(partials[i], &total);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (!done[i]) parts[i] = run(static_cast<int64_t>(i));
+    fold(static_cast<int64_t>(i), parts[i]);
   }
   return total;
 }
@@ -128,32 +152,50 @@ void Finish(const Layout& layout, DType dtype, const Partial& p, Stats* out) {
   if (p.nan_count > 0) out->max = out->min = out->mean = out->norm = std::nan("");
 }
 
-bool Compute(const TensorView& t, const KernelTable& table, bool scalar, Stats* out) {
+Kernel KernelFor(const KernelTable& table, DType dtype) { return table.by_dtype[static_cast<size_t>(dtype)]; }
+
+const KernelTable& Active() { return *ActiveTable().load(std::memory_order_relaxed); }
+
+}  // namespace
+
+bool ComputeStats(const TensorView& t, Stats* out) {
   *out = {};
   Layout layout;
   if (!MakeLayout(t, Order::kMemory, &layout)) return false;
-  const Kernel kernel = table.by_dtype[static_cast<size_t>(t.dtype)];
+  Part total;
+  if (layout.count > 0) total = RunKernel(layout, KernelFor(Active(), t.dtype), false);
+  Finish(layout, t.dtype, total.partial, out);
+  return true;
+}
+
+bool ComputeStatsAndCrc32(const TensorView& t, Stats* out, uint32_t* crc) {
+  *out = {};
+  Layout layout;
+  if (!MakeLayout(t, Order::kLogical, &layout) || !layout.contiguous() || layout.repeats != 1) {
+    *crc = ComputeCrc32(t);
+    return ComputeStats(t, out);
+  }
+  Part total;
+  if (layout.count > 0) total = RunKernel(layout, KernelFor(Active(), t.dtype), true);
+  *crc = total.crc;
+  Finish(layout, t.dtype, total.partial, out);
+  return true;
+}
+
+bool ComputeStatsScalar(const TensorView& t, Stats* out) {
+  *out = {};
+  Layout layout;
+  if (!MakeLayout(t, Order::kMemory, &layout)) return false;
   Partial total;
+  const Kernel kernel = KernelFor(*stats::ScalarKernels(), t.dtype);
   if (layout.count > 0) {
-    if (scalar) {
-      LayoutWalker(layout).Walk(0, layout.count, [&](const char* p, size_t n) { kernel(p, n, &total); });
-    } else {
-      total = RunKernel(layout, kernel);
-    }
+    LayoutWalker(layout).Walk(0, layout.count, [&](const char* p, size_t n) { kernel(p, n, &total); });
   }
   Finish(layout, t.dtype, total, out);
   return true;
 }
 
-}  // namespace
-
-bool ComputeStats(const TensorView& t, Stats* out) {
-  return Compute(t, *ActiveTable().load(std::memory_order_relaxed), false, out);
-}
-
-bool ComputeStatsScalar(const TensorView& t, Stats* out) { return Compute(t, *stats::ScalarKernels(), true, out); }
-
-const char* StatsIsa() { return ActiveTable().load(std::memory_order_relaxed)->name; }
+const char* StatsIsa() { return Active().name; }
 
 bool SetStatsIsa(const char* name) {
   for (const KernelTable* table :

@@ -41,6 +41,11 @@ bool ComputeStatsScalar(const TensorView& t, Stats* out);
 /// copy.
 uint32_t ComputeCrc32(const TensorView& t);
 uint32_t Crc32(const void* data, size_t bytes, uint32_t seed = 0);
+/// CRC of A followed by B, from the CRCs of both and the length of B.
+uint32_t CombineCrc32(uint32_t a, uint32_t b, uint64_t bytes_of_b);
+
+/// ComputeStats and ComputeCrc32 with one trip to memory where the elements lie in C order; the same values to the bit.
+bool ComputeStatsAndCrc32(const TensorView& t, Stats* out, uint32_t* crc);
 
 /// Instruction set of the kernels: "scalar", "avx2", "avx512", "neon".
 const char* StatsIsa();

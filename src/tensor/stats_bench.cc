@@ -50,6 +50,37 @@ void BM_Transposed(benchmark::State& state) {
 }
 BENCHMARK(BM_Transposed)->Args({1000, 0})->Args({1000, 1});
 
+void BM_StatsAndCrc(benchmark::State& state) {
+  const int64_t n = state.range(0);
+  std::vector<float> memory(static_cast<size_t>(n));
+  Fill(&memory);
+  SetThreadCount(1);
+  for (auto _ : state) {
+    Stats s;
+    uint32_t crc = 0;
+    benchmark::DoNotOptimize(ComputeStatsAndCrc32({memory.data(), DType::kFloat32, 1, &n, nullptr}, &s, &crc));
+    benchmark::DoNotOptimize(crc);
+  }
+  state.SetBytesProcessed(state.iterations() * n * 4);
+  SetThreadCount(0);
+}
+BENCHMARK(BM_StatsAndCrc)->Arg(1000)->Arg(100000)->Arg(10000000)->Arg(100000000);
+
+/// What one core reads: eight running sums, nothing else.
+void BM_Read(benchmark::State& state) {
+  const auto n = static_cast<size_t>(state.range(0));
+  std::vector<uint64_t> memory(n / 2, 1);
+  for (auto _ : state) {
+    uint64_t sums[32] = {};
+    for (size_t i = 0; i + 32 <= memory.size(); i += 32) {
+      for (size_t k = 0; k < 32; ++k) sums[k] += memory[i + k];
+    }
+    benchmark::DoNotOptimize(sums);
+  }
+  state.SetBytesProcessed(state.iterations() * state.range(0) * 4);
+}
+BENCHMARK(BM_Read)->Arg(1000)->Arg(100000)->Arg(10000000)->Arg(100000000);
+
 void BM_Crc(benchmark::State& state) {
   std::vector<float> memory(static_cast<size_t>(state.range(0)));
   Fill(&memory);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "tensor/crc32.h"
 #include "tensor/stats_kernels.h"
 
 namespace msprobe {
@@ -239,6 +240,11 @@ void ExpectSame(const TensorView& view, const std::string& what) {
     EXPECT_EQ(fast.max, plain.max) << what;
     EXPECT_EQ(fast.min, plain.min) << what;
   }
+  Stats fused;
+  uint32_t crc = 0;
+  ASSERT_TRUE(ComputeStatsAndCrc32(view, &fused, &crc)) << what;
+  EXPECT_EQ(crc, ComputeCrc32(view)) << what;
+  EXPECT_EQ(std::memcmp(&fused, &fast, sizeof fast), 0) << what << ": the checksum changes the statistics";
   // The mean is held to the norm: |mean| <= norm / sqrt(n).
   const double root = std::sqrt(static_cast<double>(std::max<int64_t>(1, plain.count)));
   ExpectClose(fast.norm, plain.norm, plain.norm, what + " norm");
@@ -320,7 +326,9 @@ TEST(Stats, SameBitsForEveryInstructionSetAndThreadCount) {
       for (const int threads : {1, 2, 5}) {
         SetThreadCount(threads);
         Stats s;
-        ASSERT_TRUE(ComputeStats({memory.data(), t, 1, &n, nullptr}, &s));
+        uint32_t crc = 0;
+        ASSERT_TRUE(ComputeStatsAndCrc32({memory.data(), t, 1, &n, nullptr}, &s, &crc));
+        EXPECT_EQ(crc, Crc32(memory.data(), static_cast<size_t>(n) * ElementSize(t))) << isa << threads;
         if (have) {
           EXPECT_EQ(s.mean, first.mean) << isa << threads;
           EXPECT_EQ(s.norm, first.norm) << isa << threads;
@@ -331,6 +339,27 @@ TEST(Stats, SameBitsForEveryInstructionSetAndThreadCount) {
     }
     SetThreadCount(0);
   }
+}
+
+TEST(Crc32, VectorsAgreeWithThePlainLoop) {
+  std::mt19937_64 rng(11);
+  const std::vector<char> memory = RandomMemory(rng, DType::kUInt8, 5000, 2);
+  for (size_t bytes = 0; bytes < 4000; bytes += bytes < 1100 ? 1 : 37) {
+    const size_t begin = rng() % 64;
+    const auto seed = static_cast<uint32_t>(rng());
+    EXPECT_EQ(Crc32(memory.data() + begin, bytes, seed), crc32::Plain(memory.data() + begin, bytes, seed)) << bytes;
+  }
+}
+
+TEST(Crc32, OfTwoPieces) {
+  const std::string text = "Statistics and checksums of tensors";
+  for (size_t cut = 0; cut <= text.size(); ++cut) {
+    const uint32_t a = Crc32(text.data(), cut), b = Crc32(text.data() + cut, text.size() - cut);
+    EXPECT_EQ(CombineCrc32(a, b, text.size() - cut), Crc32(text.data(), text.size())) << cut;
+  }
+  const std::string zeros((1 << 20) + 3, '\0');
+  EXPECT_EQ(CombineCrc32(Crc32("x", 1), Crc32(zeros.data(), zeros.size()), zeros.size()),
+            Crc32(("x" + zeros).data(), zeros.size() + 1));
 }
 
 TEST(Crc32, KnownValuesAndStrides) {

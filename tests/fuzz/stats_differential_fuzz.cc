@@ -95,6 +95,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     fuzz::CheckSame(fast, plain);
   }
   const std::string copy = fuzz::PlainCopy(view);
-  fuzz::Check(ComputeCrc32(tensor) == Crc32(copy.data(), copy.size()), "checksum of a view and of its copy");
+  const uint32_t crc = Crc32(copy.data(), copy.size());
+  fuzz::Check(ComputeCrc32(tensor) == crc, "checksum of a view and of its copy");
+  Stats fused;
+  uint32_t fused_crc = 0;
+  fuzz::Check(ComputeStatsAndCrc32(tensor, &fused, &fused_crc) && fused_crc == crc, "checksum beside statistics");
+  fuzz::CheckSame(fused, plain);
   return 0;
 }
