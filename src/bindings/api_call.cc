@@ -125,7 +125,9 @@ void BeginApi(ApiEvent* event, const CallArgs& args) {
   if (r.options.structure || !r.options.forward) return;
   event->record = r.recorder->Acquire(event->name);
   r.recorder->Reserve(event->record);
+  event->record->copy_held = site->changes_arguments;
   if (r.options.input) RecordInputs(site->spec, args, event->record);
+  event->record->copy_held = false;
 }
 
 void EndApi(ApiEvent* event, const CallArgs& args, PyObject* result) {

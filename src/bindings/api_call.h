@@ -18,7 +18,8 @@ struct ApiSite {
   ApiSpec spec;
   int32_t count = 0;
   uint64_t generation = 0;
-  bool takes_self = false;  // builtin methods get their object beside the arguments
+  bool changes_arguments = false;  // `add_`, `__iadd__`, collectives
+  bool takes_self = false;         // builtin methods get their object beside the arguments
   // kBuiltin, kMethod: the table entry that stands in for the original one
   PyMethodDef definition{};
   PyMethodDef *saved_definition = nullptr, *hooked_definition = nullptr;

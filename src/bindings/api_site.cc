@@ -299,6 +299,7 @@ bool AddApi(PyObject* owner, PyObject* attr, const ApiSpec& spec, std::string* w
   }
   site->base = InternName(spec.base);
   site->spec = spec;
+  site->changes_arguments = spec.distributed || ChangesArguments(spec.base);
   if (!Prepare(site.get(), spec.in_place)) {
     *why = PyErr_Occurred() ? TakeError() : "not a function that can be hooked";
     return false;

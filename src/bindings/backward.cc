@@ -225,6 +225,7 @@ void ParamGrads::Add(PyObject* parameter, const char* name) {
   if (wanted) {
     Ref grad(PyObject_GetAttr(parameter, names.grad));
     if (!grad) PyErr_Clear();
+    if (r.recorder->save_policy().saves()) part.save = SaveMode::kDeferred;  // its name is known below
     part.Key(name);
     part.BeginList();
     RecordValue(&part, grad ? grad.get() : Py_None, nullptr, 1);
@@ -244,6 +245,9 @@ void ParamGrads::Add(PyObject* parameter, const char* name) {
     record->keep_unfinished = true;
   }
   record->Append(part);
+  part.held.clear();
+  if (record->save == SaveMode::kNow) SavePending(record);
+  if (record->save == SaveMode::kNone) DropPending(record);
   if (++seen >= expected) Finish();
 }
 

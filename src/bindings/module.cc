@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/file.h"
 #include "bindings/api_call.h"
@@ -54,6 +55,7 @@ void AfterForkInChild() {
   rt().running = rt().step_open = false;
   rt().threads_in_tool = 0;
   rt().recorder = new Recorder;
+  rt().files = new TensorFiles;
 }
 
 void Init(nb::handle torch, nb::object describe, nb::object describe_tensor, const std::string& own_directory) {
@@ -61,6 +63,7 @@ void Init(nb::handle torch, nb::object describe, nb::object describe_tensor, con
   InitNames();
   if (r.recorder == nullptr) {
     r.recorder = new Recorder;
+    r.files = new TensorFiles;
     pthread_atfork(nullptr, nullptr, AfterForkInChild);
   }
   if (!InitBackwardTypes() || !InitModuleTypes() || !InitApiTypes()) throw nb::python_error();
@@ -120,6 +123,13 @@ void Configure(const std::string& level, bool structure, bool checksums, bool ex
   r.options = o;
 }
 
+void ConfigureSaving(const std::string& when, std::vector<std::string> tensor_list) {
+  SavePolicy policy;
+  policy.all = when == "now" ? SaveMode::kNow : when == "deferred" ? SaveMode::kDeferred : SaveMode::kNone;
+  policy.tensor_list = std::move(tensor_list);
+  rt().recorder->set_save_policy(std::move(policy));
+}
+
 std::string AddApiFrom(nb::handle owner, const std::string& attr, const std::string& prefix, const std::string& name,
                        const std::string& risk, bool in_place, nb::dict details) {
   ApiSpec spec;
@@ -144,7 +154,14 @@ void Start(const std::string& dir, const std::string& task, const std::string& l
   {
     nb::gil_scoped_release release;
     status = MakeOutputDir(dir);
-    if (status.ok()) status = r.recorder->Open({dir, task, level, "pytorch", r.options.extra_info && level != "debug"});
+    std::string tensor_dir;
+    if (status.ok() && r.recorder->save_policy().saves()) {
+      std::error_code error;
+      tensor_dir = JoinPath(std::filesystem::absolute(dir, error).lexically_normal().string(), "dump_tensor_data");
+      status = r.files->Open(tensor_dir);
+    }
+    if (status.ok())
+      status = r.recorder->Open({dir, task, level, "pytorch", r.options.extra_info && level != "debug", tensor_dir});
   }
   Throw(status);
   if (r.options.apis) InstallApis();
@@ -173,6 +190,8 @@ std::string Stop() {
   {
     nb::gil_scoped_release release;
     status = r.recorder->Flush();
+    const Status tensors = r.files->Finish();
+    if (status.ok()) status = tensors;
   }
   return status.message();
 }
@@ -190,6 +209,8 @@ std::string EndStep() {
   {
     nb::gil_scoped_release release;
     status = r.recorder->Close();
+    const Status tensors = r.files->Close();
+    if (status.ok()) status = tensors;
   }
   r.filter.Reset();
   return status.message();
@@ -216,6 +237,7 @@ std::string ValueJson(const std::string& name, nb::handle value) {
   Record record;
   record.name = {InternName(name), 0, NameForm::kPlain};
   record.bare = true;
+  record.save = rt().recorder->save_policy().For(record.name);
   RecordValue(&record, value.ptr());
   std::string json;
   JsonStream stream(&json);
@@ -228,11 +250,22 @@ nb::object RunUnseen(nb::callable function) {
   return function();
 }
 
+bool SaveTensor(const std::string& file, nb::handle tensor) {
+  return IsPlainTensor(tensor.ptr()) && SavePlainTensor(tensor.ptr(), file);
+}
+
 nb::dict TakeSummary() {
   Runtime& r = rt();
   nb::dict out, skipped, examples;
   for (const auto& [kind, count] : r.skipped) skipped[kind.c_str()] = count;
   for (const auto& [kind, text] : r.skip_examples) examples[kind.c_str()] = text;
+  const TensorFileCounts files = r.files->counts();
+  nb::dict tensors;
+  tensors["saved"] = files.saved;
+  tensors["linked"] = files.linked;
+  tensors["bytes"] = files.bytes;
+  tensors["dropped"] = files.dropped;
+  out["tensors"] = tensors;
   out["recorded"] = r.recorded;
   out["skipped"] = skipped;
   out["examples"] = examples;
@@ -263,6 +296,13 @@ NB_MODULE(_core, m) {
     Ref key(PyUnicode_InternFromString(attr.c_str()));
     return RemoveApi(owner.ptr(), key.get());
   });
+  m.def("configure_saving", &ConfigureSaving, nb::arg("when"), nb::arg("tensor_list"),
+        "when: \"no\", \"now\" or \"deferred\".");
+  m.def("save_tensor", &SaveTensor, nb::arg("file"), nb::arg("tensor"), "False: it will not be there.");
+  m.def(
+      "tensor_dir", [] { return rt().files->working() ? rt().files->dir() : std::string(); }, "Empty: save nothing.");
+  m.def("count_tensor_file", [](uint64_t bytes, bool saved) { rt().files->Count(bytes, saved); });
+  m.def("stop_saving", [](const std::string& why) { rt().files->Stop(InternalError(why)); });
   m.def("api_count", &ApiCount);
   m.def("install_apis", &InstallApis, "For measurements; start() does it.");
   m.def("remove_apis", &RemoveApis);

@@ -26,6 +26,7 @@ void InitNames() {
   MSP_NAME(view_as), MSP_NAME(data_ptr), MSP_NAME(dtype), MSP_NAME(shape), MSP_NAME(stride), MSP_NAME(is_neg);
   MSP_NAME(is_conj), MSP_NAME(is_cpu), MSP_NAME(untyped_storage), MSP_NAME(nbytes), MSP_NAME(next_functions);
   MSP_NAME(expand_as), MSP_NAME(output_nr), MSP_NAME(inplace), MSP_NAME(variable), MSP_NAME(numel), MSP_NAME(p);
+  MSP_NAME(detach), MSP_NAME(clone);
 #undef MSP_NAME
   names.sequence_nr = PyUnicode_InternFromString("_sequence_nr");
   names.is_compiling_flag = PyUnicode_InternFromString("_is_compiling_flag");

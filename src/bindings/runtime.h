@@ -8,6 +8,7 @@
 #include "bindings/py.h"
 #include "capture/op_filter.h"
 #include "capture/recorder.h"
+#include "capture/tensor_files.h"
 
 namespace msprobe {
 
@@ -41,6 +42,7 @@ struct Runtime {
   CaptureOptions options;
   OpFilter filter;
   Recorder* recorder = nullptr;
+  TensorFiles* files = nullptr;  // open while a step saves tensors
 
   PyTypeObject *tensor = nullptr, *parameter = nullptr;
   PyTypeObject *torch_size = nullptr, *torch_dtype = nullptr, *torch_device = nullptr;
@@ -93,7 +95,7 @@ struct Names {
   PyObject *requires_grad, *grad_fn, *grad, *register_hook, *register_prehook, *view_as, *data_ptr, *dtype, *shape,
       *stride, *is_neg, *is_conj, *is_cpu, *untyped_storage, *nbytes, *next_functions, *expand_as, *output_nr, *code,
       *inplace, *parameters, *enter, *exit, *fields, *dataclass_fields, *base, *variable, *numel,
-      *is_full_backward_hook, *backward_hooks, *p, *signature, *sequence_nr, *is_compiling_flag;
+      *is_full_backward_hook, *backward_hooks, *detach, *clone, *p, *signature, *sequence_nr, *is_compiling_flag;
 };
 extern Names names;
 void InitNames();

@@ -1,5 +1,7 @@
 // Tensors read where they are, through the DLPack table or the attributes of the object.
+#include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "bindings/runtime.h"
 #include "bindings/values.h"
@@ -112,6 +114,97 @@ bool StorageHolds(PyObject* tensor, const Look& look) {
   return at >= first && at - first + reach * ElementSize(look.dtype) <= size;
 }
 
+// A plain tensor whose memory may be read here and now.
+bool LookAt(PyObject* tensor, Look* look, int64_t* count) {
+  if (!(rt().dlpack != nullptr ? LookByDlpack(tensor, look) : LookByAttributes(tensor, look))) return false;
+  if (!look->on_host || look->dtype == DType::kUnknown || look->ndim > kMaxDims) return false;
+  *count = 1;
+  for (int i = 0; i < look->ndim; ++i) *count *= look->shape[i];
+  if (*count > 0 && reinterpret_cast<uintptr_t>(look->data) < kLowAddress && !StorageHolds(tensor, *look)) return false;
+  // Negation and conjugation may be pending: then the memory holds the values before them.
+  return !MethodIsTrue(tensor, names.is_neg) && !(IsComplex(look->dtype) && MethodIsTrue(tensor, names.is_conj));
+}
+
+TensorView ViewOf(const Look& look) { return {look.data, look.dtype, look.ndim, look.shape, look.strides}; }
+
+template <typename Work>
+void WithoutGil(bool large, const Work& work) {
+  if (!large) return work();
+  Py_BEGIN_ALLOW_THREADS;
+  work();
+  Py_END_ALLOW_THREADS;
+}
+
+// Freed on whichever thread lets go last.
+std::shared_ptr<void> Shared(PyObject* object) {
+  Py_INCREF(object);
+  return {object, [](void* held) {
+            if (!Py_IsInitialized()) return;
+            const PyGILState_STATE state = PyGILState_Ensure();
+            Py_DECREF(static_cast<PyObject*>(held));
+            PyGILState_Release(state);
+          }};
+}
+
+// Keeps what SavePending() needs to save the tensor that is recorded next.
+void Hold(Record* record, PyObject* tensor, const Look& look) {
+  HeldValue value;
+  value.node = static_cast<uint32_t>(record->nodes.size());
+  if (record->copy_held) {
+    value.copy = CopyTensor(ViewOf(look));
+    if (value.copy == nullptr) return;
+  } else {
+    value.object = Shared(tensor);
+  }
+  record->held.push_back(std::move(value));
+}
+
+bool SameStats(const Stats& a, const Stats& b) {
+  const auto same = [](double x, double y) { return x == y || (x != x && y != y); };
+  return same(a.max, b.max) && same(a.min, b.min) && same(a.mean, b.mean) && same(a.norm, b.norm) &&
+         a.int_max == b.int_max && a.int_min == b.int_min && a.uint_max == b.uint_max && a.uint_min == b.uint_min &&
+         a.nan_count == b.nan_count && a.inf_count == b.inf_count && a.count == b.count;
+}
+
+// Whether `view` still is what the record says.
+bool Unchanged(const TensorRecord& t, const std::vector<int64_t>& dims, const TensorView& view) {
+  if (view.dtype != t.dtype || view.ndim != t.ndim || !std::equal(dims.begin(), dims.end(), view.shape)) return false;
+  Stats now;
+  return !t.has_stats || (ComputeStats(view, &now) && SameStats(t.stats, now));
+}
+
+void SaveHeldTensor(Record* record, const HeldValue& value, const std::string& name) {
+  const auto number = static_cast<size_t>(record->nodes[value.node].i);
+  const std::string file = TensorFileName(name, ".pt");
+  bool saved = false;
+  if (value.copy != nullptr) {
+    saved = rt().files->Save(file, value.copy->view());
+  } else {
+    const TensorRecord t = record->tensors[number];
+    const std::vector<int64_t> dims(record->dims.begin() + t.dims, record->dims.begin() + t.dims + t.ndim);
+    Look look;
+    int64_t count = 0;
+    bool unchanged = LookAt(static_cast<PyObject*>(value.object.get()), &look, &count);
+    WithoutGil(count >= kReleaseGilElements, [&] {
+      unchanged = unchanged && Unchanged(t, dims, ViewOf(look));
+      if (unchanged) saved = rt().files->Save(file, ViewOf(look));
+    });
+    if (!unchanged) NoteSkip("a tensor changed before it was saved", name);
+  }
+  if (saved) record->SetFile(&record->tensors[number], file);
+}
+
+// The description again, with the file in it.
+void SaveHeldByPython(Record* record, const HeldValue& value, const std::string& name) {
+  Ref file(PyUnicode_DecodeFSDefault(TensorFileName(name, "").c_str()));
+  auto* tensor = static_cast<PyObject*>(value.object.get());
+  Ref json(file ? PyObject_CallFunctionObjArgs(rt().describe_tensor, tensor, Py_None, file.get(), nullptr) : nullptr);
+  Py_ssize_t size = 0;
+  const char* text = json ? PyUnicode_AsUTF8AndSize(json.get(), &size) : nullptr;
+  if (text == nullptr) return NoteSkip("a tensor could not be saved", name + ": " + TakeError());
+  record->ReplaceJson(value.node, {text, static_cast<size_t>(size)});
+}
+
 PyObject* Extreme(const TensorRecord& t, double f, int64_t i, uint64_t u) {
   if (t.dtype == DType::kBool) return PyBool_FromLong(f != 0);
   if (!IsInteger(t.dtype)) return PyFloat_FromDouble(f);
@@ -123,39 +216,74 @@ PyObject* Extreme(const TensorRecord& t, double f, int64_t i, uint64_t u) {
 
 bool RecordPlainTensor(Record* record, PyObject* tensor) {
   Look look;
-  if (!(rt().dlpack != nullptr ? LookByDlpack(tensor, &look) : LookByAttributes(tensor, &look))) return false;
-  if (!look.on_host || look.dtype == DType::kUnknown || look.ndim > kMaxDims) return false;
-  int64_t count = 1;
-  for (int i = 0; i < look.ndim; ++i) count *= look.shape[i];
-  if (count > 0 && reinterpret_cast<uintptr_t>(look.data) < kLowAddress && !StorageHolds(tensor, look)) return false;
-  // Negation and conjugation may be pending: then the memory holds the values before them.
-  if (MethodIsTrue(tensor, names.is_neg) || (IsComplex(look.dtype) && MethodIsTrue(tensor, names.is_conj)))
-    return false;
-
+  int64_t count = 0;
+  if (!LookAt(tensor, &look, &count)) return false;
   const bool requires_grad = AttrIsTrue(tensor, names.requires_grad);
   TensorRecord t;  // appended at once: other threads may run meanwhile
   t.dtype = look.dtype;
   t.ndim = static_cast<uint8_t>(look.ndim);
   t.requires_grad = requires_grad;
-  const TensorView view{look.data, look.dtype, look.ndim, look.shape, look.strides};
+  const TensorView view = ViewOf(look);
   const bool checksums = rt().options.checksums;
-  auto compute = [&] {
-    if (count == 0) return;
-    t.has_stats = checksums ? ComputeStatsAndCrc32(view, &t.stats, &t.crc) : ComputeStats(view, &t.stats);
-  };
-  if (count >= kReleaseGilElements) {
-    Py_BEGIN_ALLOW_THREADS;
-    compute();
-    Py_END_ALLOW_THREADS;
-  } else {
-    compute();
-  }
+  const bool save = record->save == SaveMode::kNow && rt().files->working();
+  const std::string file = save ? TensorFileName(record->path.NameAt(*record, record->nodes.size()), ".pt") : "";
+  bool saved = false;
+  WithoutGil(count >= kReleaseGilElements, [&] {
+    if (count > 0) {
+      t.has_stats = checksums ? ComputeStatsAndCrc32(view, &t.stats, &t.crc) : ComputeStats(view, &t.stats);
+    }
+    if (save) saved = rt().files->Save(file, view);
+  });
   t.has_crc = checksums;
+  if (saved) record->SetFile(&t, file);
+  if (record->save == SaveMode::kDeferred) Hold(record, tensor, look);
   t.dims = static_cast<uint32_t>(record->dims.size());
   record->dims.insert(record->dims.end(), look.shape, look.shape + look.ndim);
   record->Tensor() = t;
   return true;
 }
+
+std::string FileForPython(Record* record, PyObject* value) {
+  const size_t node = record->nodes.size();
+  if (record->save == SaveMode::kNow && rt().files->working()) {
+    return TensorFileName(record->path.NameAt(*record, node), "");
+  }
+  if (record->save == SaveMode::kDeferred && IsTensor(value)) {
+    Ref copy = Ref::Borrow(value);
+    if (record->copy_held) {
+      Ref detached(PyObject_CallMethodNoArgs(value, names.detach));
+      copy = Ref(detached ? PyObject_CallMethodNoArgs(detached.get(), names.clone) : nullptr);
+      if (!copy) PyErr_Clear();
+    }
+    if (copy) record->held.push_back({static_cast<uint32_t>(node), Shared(copy.get()), nullptr});
+  }
+  return {};
+}
+
+void SavePending(Record* record) {
+  // Taken out and named first: other threads may run, and add to the record, while files are written.
+  const std::vector<HeldValue> held = std::exchange(record->held, {});
+  if (!rt().files->working()) return;
+  RecordPath path;
+  std::vector<std::string> names_of;
+  for (const HeldValue& value : held) names_of.push_back(path.NameAt(*record, value.node));
+  for (size_t i = 0; i < held.size(); ++i) {
+    const NodeType type = record->nodes[held[i].node].type;
+    if (type == NodeType::kTensor) SaveHeldTensor(record, held[i], names_of[i]);
+    if (type == NodeType::kJson) SaveHeldByPython(record, held[i], names_of[i]);
+  }
+}
+
+bool SavePlainTensor(PyObject* tensor, const std::string& file) {
+  Look look;
+  int64_t count = 0;
+  if (!LookAt(tensor, &look, &count)) return false;
+  bool saved = false;
+  WithoutGil(count >= kReleaseGilElements, [&] { saved = rt().files->Save(file, ViewOf(look)); });
+  return saved;
+}
+
+void DropPending(Record* record) { record->held.clear(); }
 
 PyObject* StatisticsOf(PyObject* tensor) {
   Record record;

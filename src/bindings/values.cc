@@ -11,7 +11,10 @@ constexpr size_t kMaxNodes = 200'000;  // of one op: a list that holds itself mu
 // What Python says about an object: JSON text, or null when it cannot be read.
 void RecordByPython(Record* record, PyObject* function, PyObject* value, PyObject* key) {
   if (function == nullptr) return record->Null();
-  Ref json(PyObject_CallFunctionObjArgs(function, value, key != nullptr ? key : Py_None, nullptr));
+  const std::string name = FileForPython(record, value);
+  Ref file(name.empty() ? Ref::Borrow(Py_None).release() : PyUnicode_DecodeFSDefault(name.c_str()));
+  if (!file) PyErr_Clear(), file = Ref::Borrow(Py_None);
+  Ref json(PyObject_CallFunctionObjArgs(function, value, key != nullptr ? key : Py_None, file.get(), nullptr));
   Py_ssize_t size = 0;
   const char* text = json ? PyUnicode_AsUTF8AndSize(json.get(), &size) : nullptr;
   if (text == nullptr) {

@@ -1,6 +1,8 @@
 // Values of a call as lines of a record.
 #pragma once
 
+#include <string>
+
 #include "bindings/py.h"
 #include "capture/record.h"
 
@@ -27,6 +29,16 @@ PyObject* FirstTensor(PyObject* value);
 
 /// tensors.cc: a plain tensor whose memory may be read here. False: nothing was appended, describe it in Python.
 bool RecordPlainTensor(Record* record, PyObject* tensor);
+
+/// What the record holds undecided (capture/save_policy.h) is saved, or let go.
+void SavePending(Record* record);
+void DropPending(Record* record);
+/// For a value that Python describes: keeps it when the record decides later; otherwise the name, without ending, of
+/// the file that Python is to write, or empty. The value stands at the record's end next.
+std::string FileForPython(Record* record, PyObject* value);
+
+/// A tensor that Python made of an unusual one; `file` with ending. False: it is not saved.
+bool SavePlainTensor(PyObject* tensor, const std::string& file);
 
 /// (Max, Min, Mean, Norm, CRC-32 text or None) of a plain tensor, or null with a Python error. New reference.
 PyObject* StatisticsOf(PyObject* tensor);

@@ -72,6 +72,10 @@ class Formatter {
     Statistics(t);
     out_->Key("requires_grad");
     out_->Bool(t.requires_grad);
+    if (t.file_length > 0) {
+      out_->Key("data_name");
+      out_->String(std::string_view(r_.text).substr(t.file, t.file_length));
+    }
     if (t.has_crc) {
       char hex[16];
       std::snprintf(hex, sizeof hex, "%08x", t.crc);

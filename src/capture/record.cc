@@ -8,7 +8,10 @@ void Record::Clear() {
   tensors.clear();
   dims.clear();
   text.clear();
-  queued = done = has_slots = bare = keep_unfinished = false;
+  queued = done = has_slots = bare = keep_unfinished = copy_held = false;
+  save = SaveMode::kNone;
+  held.clear();
+  path.Reset();
 }
 
 Node& Record::Push(NodeType type) {
@@ -36,7 +39,23 @@ TensorRecord& Record::Tensor() {
   return tensors.emplace_back();
 }
 
+void Record::ReplaceJson(size_t node, std::string_view s) {
+  nodes[node].length = static_cast<uint32_t>(s.size());
+  nodes[node].offset = text.size();
+  text.append(s);
+}
+
+void Record::SetFile(TensorRecord* tensor, std::string_view file) {
+  tensor->file = text.size();
+  tensor->file_length = static_cast<uint32_t>(file.size());
+  text.append(file);
+}
+
 void Record::Append(const Record& other) {
+  for (HeldValue value : other.held) {
+    value.node += static_cast<uint32_t>(nodes.size());
+    held.push_back(std::move(value));
+  }
   for (Node node : other.nodes) {
     switch (node.type) {
       case NodeType::kString:
@@ -49,6 +68,7 @@ void Record::Append(const Record& other) {
   }
   for (TensorRecord tensor : other.tensors) {
     tensor.dims += static_cast<uint32_t>(dims.size());
+    tensor.file += text.size();
     tensors.push_back(tensor);
   }
   dims.insert(dims.end(), other.dims.begin(), other.dims.end());

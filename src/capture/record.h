@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "capture/op_name.h"
+#include "capture/record_path.h"
+#include "capture/save_policy.h"
 #include "tensor/stats.h"
 
 namespace msprobe {
@@ -52,6 +55,17 @@ struct TensorRecord {
   uint32_t dims = 0;  // first of its dims in Record::dims
   int32_t slot = -1;  // of a deferred device value that is filled in before formatting
   Stats stats;
+  uint32_t file_length = 0;  // 0: no file
+  uint64_t file = 0;         // offset of the file's name in Record::text
+};
+
+struct TensorCopy;
+
+/// A value whose saving is not decided yet (SaveMode::kDeferred).
+struct HeldValue {
+  uint32_t node = 0;                 // of the record: kTensor, or kJson for what the framework describes
+  std::shared_ptr<void> object;      // the framework's tensor
+  std::shared_ptr<TensorCopy> copy;  // its elements, where the op is about to change them
 };
 
 /// The members of one op's JSON object, in order: keys and values.
@@ -67,6 +81,10 @@ struct Record {
   bool bare = false;             // one value, not members of an object
   bool keep_unfinished = false;  // written at the end of the step even when nobody finished it
   uint32_t open_index = 0;       // place among the recorder's open records
+  SaveMode save = SaveMode::kNone;
+  bool copy_held = false;  // kDeferred: what is recorded now is about to change
+  std::vector<HeldValue> held;
+  RecordPath path;
 
   void Clear();
   void Null() { Push(NodeType::kNull); }
@@ -75,6 +93,8 @@ struct Record {
   void Float(double v) { Push(NodeType::kFloat).d = v; }
   void EmptyDict() { Push(NodeType::kEmptyDict); }
   void String(std::string_view s) { PushText(NodeType::kString, s); }
+  /// The description of the value at `node`, which is JSON, anew.
+  void ReplaceJson(size_t node, std::string_view s);
   void Json(std::string_view s) { PushText(NodeType::kJson, s); }
   void Key(std::string_view s) { PushText(NodeType::kKey, s); }
   void KeyLiteral(const char* s) { Push(NodeType::kKeyLiteral).literal = s; }
@@ -85,6 +105,8 @@ struct Record {
   /// {"type": type, "value": value}; `type` is of static storage.
   void Typed(const char* type, std::string_view value);
   TensorRecord& Tensor();
+  /// The file that holds this tensor.
+  void SetFile(TensorRecord* tensor, std::string_view file);
   /// Behind what is here already the nodes of `other`.
   void Append(const Record& other);
   /// Position to which Rewind() returns when a value turns out to be unreadable half way.

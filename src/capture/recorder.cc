@@ -23,7 +23,8 @@ std::string DumpHead(const StepFiles& files) {
   json.Key("task"), json.String(files.task);
   json.Key("level"), json.String(files.level);
   json.Key("framework"), json.String(files.framework);
-  json.Key("dump_data_dir"), json.Null();
+  json.Key("dump_data_dir");
+  files.tensor_dir.empty() ? json.Null() : json.String(files.tensor_dir);
   json.Key("data");
   head += "{";
   return head;
@@ -95,6 +96,7 @@ void Recorder::Recycle(Record* record) {
 Record* Recorder::Acquire(const OpName& name) {
   Record* record = FromPool();
   record->name = name;
+  record->save = save_policy_.For(name);
   auto held = lock();
   record->open_index = static_cast<uint32_t>(open_.size());
   open_.push_back(record);
@@ -115,6 +117,7 @@ void Recorder::Reserve(Record* record) {
 }
 
 void Recorder::Commit(Record* record) {
+  record->held.clear();  // here, where the framework's objects may be let go
   auto held = lock();
   RemoveOpen(record);
   record->done = true;
@@ -124,6 +127,7 @@ void Recorder::Commit(Record* record) {
 }
 
 void Recorder::Discard(Record* record) {
+  record->held.clear();
   auto held = lock();
   RemoveOpen(record);
   if (record->queued) order_.erase(std::find(order_.begin(), order_.end(), record));
@@ -220,11 +224,14 @@ Status Recorder::Flush() {
 }
 
 Status Recorder::Close() {
+  std::vector<HeldValue> undecided;  // let go without the lock: that may wait for other threads
   {
     auto held = lock();
     if (dump_ == nullptr) return OkStatus();
     std::vector<Record*> unfinished = std::exchange(open_, {});
     for (Record* record : unfinished) {
+      undecided.insert(undecided.end(), record->held.begin(), record->held.end());
+      record->held.clear();
       record->done = true;
       if (record->queued) {
         ++ready_;
@@ -236,6 +243,7 @@ Status Recorder::Close() {
       }
     }
   }
+  undecided.clear();
   Status status = Flush();
   auto held = lock();
   Status dump = dump_->Close(), parents = construct_file_ != nullptr ? construct_file_->Close() : OkStatus();

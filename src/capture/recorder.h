@@ -21,7 +21,8 @@ namespace msprobe {
 struct StepFiles {
   std::string dir;  // exists
   std::string task, level, framework = "pytorch";
-  bool extra_info = true;  // stack.json and construct.json
+  bool extra_info = true;       // stack.json and construct.json
+  std::string tensor_dir = {};  // where tensors are saved; empty: nowhere
 };
 
 /// Calls may come from any thread. Formatting and writing happen on a thread of the recorder's own, in the order in
@@ -55,6 +56,10 @@ class Recorder {
   /// Called before records with deferred values are formatted, on the thread that hands them over.
   void set_slot_resolver(std::function<void(const std::vector<Record*>&)> resolver) { resolver_ = std::move(resolver); }
 
+  /// Which records save their tensors.
+  void set_save_policy(SavePolicy policy) { save_policy_ = std::move(policy); }
+  const SavePolicy& save_policy() const { return save_policy_; }
+
   /// Both are used under lock(), which is recursive in no way: take it for single calls.
   std::unique_lock<std::mutex> lock() { return std::unique_lock<std::mutex>(mutex_); }
   ConstructTracker& construct() { return construct_; }
@@ -85,6 +90,7 @@ class Recorder {
   size_t ready_ = 0;  // done records in order_
   std::function<void(const std::vector<Record*>&)> resolver_;
   StepFiles files_;
+  SavePolicy save_policy_;
 
   std::mutex queue_mutex_;
   std::condition_variable queue_changed_, idle_;

@@ -20,7 +20,7 @@ from .save import Saver
 from .seed import seed_all
 
 _SUPPORTED = {
-    "task": ("statistics", "structure"),
+    "task": ("statistics", "tensor", "structure"),
     "level": ("L0", "L1", "mix", "debug"),
     "summary_mode": ("statistics", "md5"),
 }
@@ -296,7 +296,7 @@ class PrecisionDebugger:
         error_log.write(self._directory, summary["skipped"], summary["examples"])
         skipped = sum(summary["skipped"].values())
         what = "values" if self.config.level == "debug" else "ops"
-        text = f"step {self._current_step}: captured {summary['recorded']} {what}"
+        text = f"step {self._current_step}: captured {summary['recorded']} {what}{_about_files(summary['tensors'])}"
         if skipped:
             reasons = "; ".join(f"{kind} ({count})" for kind, count in summary["skipped"].items())
             logger.warning(
@@ -465,10 +465,17 @@ def _check_supported(config: Config) -> None:
         value = getattr(config, name)
         if value not in allowed:
             _refuse(f"{name} '{value}' is not recorded by this release; use one of {', '.join(allowed)}")
-    unsupported = {"tensor_list": config.tensor_list, "slice": config.slice_, "request_id": config.request_id}
+    unsupported = {"slice": config.slice_, "request_id": config.request_id}
     for name, given in unsupported.items():
         if given:
             _refuse(f"{name} is not supported by this release; remove it from the configuration")
+
+
+def _about_files(tensors: dict) -> str:
+    if not tensors["saved"] and not tensors["dropped"]:
+        return ""
+    text = f" and {tensors['saved']} tensor files ({tensors['bytes'] / 1e6:.1f} MB; {tensors['linked']} hard links)"
+    return text + (f", {tensors['dropped']} tensors not saved" if tensors["dropped"] else "")
 
 
 def _refuse(text: str) -> None:

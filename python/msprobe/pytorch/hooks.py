@@ -57,6 +57,7 @@ def set_up(config: Config) -> None:
         list=list(config.list_),
         risk_level=config.risk_level,
     )
+    _core.configure_saving("now" if config.task == "tensor" else "no", list(config.tensor_list))
     if config.level in ("L1", "mix"):
         _add_apis(config)
 

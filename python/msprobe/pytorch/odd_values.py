@@ -11,6 +11,7 @@ from typing import Any, Optional
 import torch
 
 from .. import _core
+from . import odd_files
 
 try:
     from torch.utils._python_dispatch import _disable_current_modes
@@ -23,21 +24,21 @@ _disable_transforms = getattr(torch._C, "_DisableFuncTorch", nullcontext)
 _MAX_WRAPPERS = 32
 
 
-def describe_tensor(tensor: torch.Tensor, key: Any = None) -> str:
-    """JSON of a tensor that is not plain memory of this machine."""
+def describe_tensor(tensor: torch.Tensor, key: Any = None, file: Optional[str] = None) -> str:
+    """JSON of a tensor that is not plain memory of this machine; `file` names, without ending, where it is saved."""
     with _disable_current_modes(), _disable_transforms(), torch.no_grad():
-        return json.dumps(_tensor(tensor), indent=1)
+        return json.dumps(_tensor(tensor, file), indent=1)
 
 
-def describe(value: Any, key: Any = None) -> str:
+def describe(value: Any, key: Any = None, file: Optional[str] = None) -> str:
     """JSON of a value that is neither a tensor nor made of Python's own types; null when it has no form in a dump."""
-    return json.dumps(_value(value, key), indent=1)
+    return json.dumps(_value(value, key, file), indent=1)
 
 
 # ---- tensors ------------------------------------------------------------------------------------------------------------
 
 
-def _tensor(tensor: torch.Tensor) -> dict:
+def _tensor(tensor: torch.Tensor, file: Optional[str] = None) -> dict:
     kind = _kind_of(tensor)
     plain = _unwrapped(tensor, kind)
     shape = tensor.shape if _is_sparse(plain) else plain.shape
@@ -47,6 +48,9 @@ def _tensor(tensor: torch.Tensor) -> dict:
     item["requires_grad"] = bool(tensor.requires_grad)
     if kind == "torch.distributed.tensor.DTensor":
         item.update(_placement(tensor))
+    name = odd_files.save_tensor(plain, file) if file else None
+    if name:
+        item["data_name"] = name
     if statistics[4] is not None:
         item["md5"] = statistics[4]
     return item
@@ -115,22 +119,9 @@ def _statistics(tensor: torch.Tensor) -> tuple:
         plain = plain.dequantize()
     if plain.layout is not torch.strided:
         plain = plain.to_dense()
-    if not _has_memory(plain):
+    if not odd_files.has_memory(plain):
         return _NOTHING
-    plain = plain.resolve_neg().resolve_conj()
-    if plain.device.type != "cpu":
-        plain = plain.to("cpu")
-    if type(plain) is not torch.Tensor:
-        plain = plain.as_subclass(torch.Tensor)
-    return _core.statistics_of(plain)
-
-
-def _has_memory(tensor: torch.Tensor) -> bool:
-    if tensor.numel() == 0:
-        return True
-    storage = tensor.untyped_storage()
-    reach = 1 + tensor.storage_offset() + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride()))
-    return storage.data_ptr() != 0 and reach * tensor.element_size() <= storage.nbytes()
+    return _core.statistics_of(odd_files.readable(plain))
 
 
 def _placement(tensor: Any) -> dict:
@@ -155,7 +146,7 @@ _MEMORY_FORMATS = {
 }
 
 
-def _value(value: Any, key: Any) -> Any:
+def _value(value: Any, key: Any, file: Optional[str] = None) -> Any:
     if key in ("dtype", "output_dtype") and isinstance(value, (str, int, torch.dtype)):
         return {"type": "torch.dtype", "value": str(value)}
     if key == "device" and isinstance(value, (str, int, torch.device)):
@@ -168,7 +159,7 @@ def _value(value: Any, key: Any) -> Any:
         return {"type": "torch.Size", "value": [int(n) for n in value]}
     if isinstance(value, torch.memory_format):
         return {"type": "torch.memory_format", "format": _MEMORY_FORMATS.get(value)}
-    special = _numpy_value(value) or _distributed_value(value)
+    special = _numpy_value(value, file) or _distributed_value(value, file)
     if special is not None:
         return special
     for plain in (bool, int, float, str):  # their subclasses: enums, numbers of other libraries
@@ -186,7 +177,7 @@ def _as_int(value: Any) -> Optional[int]:
         return None
 
 
-def _numpy_value(value: Any) -> Optional[dict]:
+def _numpy_value(value: Any, file: Optional[str] = None) -> Optional[dict]:
     if not type(value).__module__.startswith("numpy"):
         return None
     import numpy as np
@@ -202,10 +193,13 @@ def _numpy_value(value: Any) -> Optional[dict]:
         item["Max"], item["Min"] = value.max().item(), value.min().item()
         item["Mean"] = value.mean(dtype=np.float64).item()
         item["Norm"] = float(np.linalg.norm(value.astype(np.float64).ravel()))
+    name = odd_files.save_array(value, file) if file else None
+    if name:
+        item["data_name"] = name
     return item
 
 
-def _distributed_value(value: Any) -> Optional[dict]:
+def _distributed_value(value: Any, file: Optional[str] = None) -> Optional[dict]:
     dist = torch.distributed
     if not dist.is_available():
         return None
@@ -216,7 +210,7 @@ def _distributed_value(value: Any) -> Optional[dict]:
         group = value.group or dist.distributed_c10d._get_default_group()
         return {
             "class_type": "torch.distributed.P2POp",
-            "tensor": _tensor(value.tensor),
+            "tensor": _tensor(value.tensor, f"{file}.tensor" if file else None),
             "op": value.op.__name__,
             "peer": value.peer,
             "tag": value.tag,

@@ -1,0 +1,78 @@
+"""Files of values that the recorder cannot save by itself; called, like odd_values, with hooks and gradients off."""
+
+import os
+import tempfile
+from typing import Any, Callable, Optional
+
+import torch
+
+from .. import _core
+
+_FILE_MODE = 0o640
+
+
+def has_memory(tensor: torch.Tensor) -> bool:
+    if tensor.numel() == 0:
+        return True
+    storage = tensor.untyped_storage()
+    reach = 1 + tensor.storage_offset() + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride()))
+    return storage.data_ptr() != 0 and reach * tensor.element_size() <= storage.nbytes()
+
+
+def readable(tensor: torch.Tensor) -> torch.Tensor:
+    """The elements of a strided tensor as plain memory of this machine."""
+    plain = tensor.detach().resolve_neg().resolve_conj()
+    if plain.device.type != "cpu":
+        plain = plain.to("cpu")
+    return plain if type(plain) is torch.Tensor else plain.as_subclass(torch.Tensor)
+
+
+def save_tensor(tensor: torch.Tensor, name: str) -> Optional[str]:
+    """Writes `name`.pt into the directory of tensors; the file's name, or None where there is nothing to save."""
+    if tensor.is_meta or type(tensor).__name__ in ("FakeTensor", "AsyncCollectiveTensor"):
+        return None
+    file = f"{name}.pt"
+    if tensor.layout is torch.strided and not tensor.is_quantized:
+        return file if has_memory(tensor) and _core.save_tensor(file, readable(tensor)) else None
+    saved = tensor.detach().to("cpu").clone()
+    return file if _write(file, lambda stream: torch.save(saved, stream)) else None
+
+
+def save_array(array: Any, name: str) -> Optional[str]:
+    """Numbers as the tensor they make, text as NumPy writes it; None for objects."""
+    import numpy as np
+
+    if array.dtype.kind in "biufc":
+        file = f"{name}.pt"
+        try:
+            tensor = torch.tensor(array)
+        except TypeError:  # a type that tensors do not have
+            return None
+        return file if _core.save_tensor(file, tensor) else None
+    if array.dtype.kind not in "US":
+        return None
+    file = f"{name}.npy"
+    return file if _write(file, lambda stream: np.save(stream, array, allow_pickle=False)) else None
+
+
+def _write(file: str, write: Callable) -> bool:
+    directory = _core.tensor_dir()
+    if not directory:
+        _core.count_tensor_file(0, False)
+        return False
+    temporary = ""
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=".tmp", dir=directory)
+        with os.fdopen(descriptor, "wb") as stream:
+            os.fchmod(descriptor, _FILE_MODE)
+            write(stream)
+            size = stream.tell()
+        os.replace(temporary, os.path.join(directory, file))
+    except (OSError, RuntimeError) as error:  # torch.save() turns what the disk says into a RuntimeError
+        if temporary and os.path.exists(temporary):
+            os.unlink(temporary)
+        _core.count_tensor_file(0, False)
+        _core.stop_saving(f"{os.path.join(directory, file)} could not be written ({error}): free some space")
+        return False
+    _core.count_tensor_file(size, True)
+    return True

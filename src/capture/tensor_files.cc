@@ -1,0 +1,276 @@
+#include "capture/tensor_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "base/file.h"
+#include "tensor/layout.h"
+#include "tensor/pt_writer.h"
+
+namespace msprobe {
+namespace {
+
+// Leaves room for the ending of the temporary name in the 255 bytes of a file name.
+constexpr size_t kLongestName = 230;
+// Of small tensors and links.
+constexpr size_t kMostJobs = size_t{1} << 16;
+
+Status CopyFile(const std::string& from, const std::string& to, uint64_t* bytes) {
+  MSP_ASSIGN_OR_RETURN(const MappedFile source, MappedFile::Open(from));
+  MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(to));
+  constexpr size_t kPiece = size_t{1} << 20;
+  for (std::string_view rest = source.text(); !rest.empty(); rest.remove_prefix(std::min(kPiece, rest.size()))) {
+    MSP_RETURN_IF_ERROR(file.Write(rest.substr(0, kPiece)));
+  }
+  MSP_RETURN_IF_ERROR(file.Commit());
+  *bytes += file.bytes_written();
+  return OkStatus();
+}
+
+// False without memory.
+bool Fill(const TensorView& tensor, size_t bytes, TensorCopy* copy) {
+  if (copy->data == nullptr) {
+    copy->data.reset(new (std::nothrow) char[std::max<size_t>(bytes, 1)]);
+    copy->capacity = bytes;
+  }
+  if (copy->data == nullptr) return false;
+  copy->dtype = tensor.dtype;
+  copy->shape.assign(tensor.shape, tensor.shape + tensor.ndim);
+  copy->bytes = bytes;
+  Layout layout;
+  if (bytes == 0 || !MakeLayout(tensor, Order::kLogical, &layout)) return true;
+  char* to = copy->data.get();
+  LayoutWalker(layout).Walk(0, layout.count, [&](const char* p, size_t n) {
+    std::memcpy(to, p, n * layout.element);
+    to += n * layout.element;
+  });
+  return true;
+}
+
+}  // namespace
+
+std::shared_ptr<TensorCopy> CopyTensor(const TensorView& tensor) {
+  Layout layout;
+  if (!MakeLayout(tensor, Order::kLogical, &layout)) return nullptr;
+  auto copy = std::make_shared<TensorCopy>();
+  return Fill(tensor, static_cast<size_t>(layout.count) * layout.element, copy.get()) ? copy : nullptr;
+}
+
+std::string TensorFileName(std::string_view name, std::string_view extension) {
+  std::string file(name);
+  for (char& c : file) {
+    if (c == '/' || static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '_';
+  }
+  if (file == name && file.size() + extension.size() <= kLongestName) return file.append(extension);
+  // No longer the name itself: the checksum keeps apart what has become equal.
+  char sum[16];
+  std::snprintf(sum, sizeof sum, "~%08x", Crc32(name.data(), name.size()));
+  size_t keep = std::min(file.size(), kLongestName - extension.size() - std::strlen(sum));
+  while (keep > 0 && keep < file.size() && (static_cast<unsigned char>(file[keep]) & 0xc0) == 0x80) --keep;
+  file.resize(keep);  // not within a character
+  return file.append(sum).append(extension);
+}
+
+TensorFiles::~TensorFiles() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    quit_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+Status TensorFiles::Open(const std::string& dir) {
+  if (open_ && dir == dir_) return OkStatus();
+  (void)Finish();
+  MSP_RETURN_IF_ERROR(MakeOutputDir(dir));
+  std::lock_guard<std::mutex> lock(mutex_);
+  dir_ = dir;
+  known_.clear();
+  known_order_.clear();
+  counts_ = {};
+  error_ = OkStatus();
+  failed_ = false;
+  open_ = true;
+  if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
+  return OkStatus();
+}
+
+std::unique_ptr<TensorCopy> TensorFiles::TakeCopy(const TensorView& tensor, size_t bytes) {
+  auto copy = std::make_unique<TensorCopy>();
+  {
+    // A buffer that is used again has its pages already.
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = free_.lower_bound(bytes);
+    if (found != free_.end() && found->first <= 2 * bytes + 65536) {
+      copy->capacity = found->first;
+      copy->data = std::move(found->second);
+      free_bytes_ -= found->first;
+      free_.erase(found);
+    }
+  }
+  return Fill(tensor, bytes, copy.get()) ? std::move(copy) : nullptr;
+}
+
+// Under the lock.
+void TensorFiles::Recycle(std::unique_ptr<TensorCopy> copy) {
+  if (copy->capacity + free_bytes_ + queued_bytes_ > options_.queue_bytes) return;
+  free_bytes_ += copy->capacity;
+  free_.emplace(copy->capacity, std::move(copy->data));
+}
+
+// Under the lock.
+void TensorFiles::Remember(Content content, const std::string& file) {
+  if (!known_.try_emplace(content, file).second) return;
+  known_order_.push_back(std::move(content));
+  if (known_order_.size() <= options_.known_contents) return;
+  known_.erase(known_order_.front());
+  known_order_.pop_front();
+}
+
+bool TensorFiles::Save(const std::string& file, const TensorView& tensor) {
+  Layout layout;
+  if (!working() || !MakeLayout(tensor, Order::kLogical, &layout)) {
+    Count(0, false);
+    return false;
+  }
+  const size_t bytes = static_cast<size_t>(layout.count) * layout.element;
+  Content content{HashContent(tensor), tensor.dtype, {tensor.shape, tensor.shape + tensor.ndim}};
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (const auto known = known_.find(content); known != known_.end() && known->second != file) {
+      const std::string source = known->second;
+      idle_.wait(lock, [this] { return queue_.size() < kMostJobs; });
+      queue_.push_back({file, source, nullptr});
+      lock.unlock();
+      changed_.notify_one();
+      return true;
+    }
+    if (queued_bytes_ + bytes > options_.queue_bytes || queue_.size() >= kMostJobs) {
+      lock.unlock();
+      return SaveHere(std::move(content), file, tensor);
+    }
+    queued_bytes_ += bytes;
+    for (; !free_.empty() && queued_bytes_ + free_bytes_ > options_.queue_bytes; free_.erase(free_.begin())) {
+      free_bytes_ -= free_.begin()->first;
+    }
+  }
+  auto copy = TakeCopy(tensor, bytes);
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (copy == nullptr) {
+    queued_bytes_ -= bytes;
+    lock.unlock();
+    return SaveHere(std::move(content), file, tensor);
+  }
+  queue_.push_back({file, {}, std::move(copy)});
+  Remember(std::move(content), file);  // links to it stand behind it in the queue
+  lock.unlock();
+  changed_.notify_one();
+  return true;
+}
+
+// The queue is full: the thread that brings a tensor writes it, beside the one that empties the queue.
+bool TensorFiles::SaveHere(Content content, const std::string& file, const TensorView& tensor) {
+  uint64_t written = 0;
+  const Status status = WritePtFile(JoinPath(dir_, file), tensor, &written);
+  Note(status, written, false);
+  if (!status.ok()) return false;
+  std::lock_guard<std::mutex> lock(mutex_);
+  Remember(std::move(content), file);
+  return true;
+}
+
+void TensorFiles::Count(uint64_t bytes, bool saved) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ++(saved ? counts_.saved : counts_.dropped);
+  counts_.bytes += bytes;
+}
+
+void TensorFiles::Stop(const Status& why) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  failed_ = true;
+  if (error_.ok()) error_ = why;
+}
+
+void TensorFiles::Note(const Status& status, uint64_t bytes, bool linked) {
+  if (!status.ok()) Stop(status);
+  Count(bytes, status.ok());
+  if (!linked || !status.ok()) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  ++counts_.linked;
+}
+
+Status TensorFiles::Link(const std::string& source, const std::string& file, uint64_t* bytes) {
+  const std::string from = JoinPath(dir_, source), to = JoinPath(dir_, file);
+  if (link(from.c_str(), to.c_str()) == 0) return OkStatus();
+  // Something of an earlier run; or a file system without links, or with too many to this file.
+  if (errno == EEXIST && unlink(to.c_str()) == 0 && link(from.c_str(), to.c_str()) == 0) return OkStatus();
+  return CopyFile(from, to, bytes);
+}
+
+void TensorFiles::Run(const Job& job) {
+  if (failed_) return Count(0, false);
+  uint64_t bytes = 0;
+  if (job.copy != nullptr) {
+    const Status status = WritePtFile(JoinPath(dir_, job.file), job.copy->view(), &bytes);
+    return Note(status, bytes, false);
+  }
+  const Status status = Link(job.source, job.file, &bytes);
+  Note(status, bytes, bytes == 0);
+}
+
+void TensorFiles::Loop() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return quit_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    Job job = std::move(queue_.front());
+    queue_.pop_front();
+    busy_ = true;
+    lock.unlock();
+    Run(job);
+    lock.lock();
+    if (job.copy != nullptr) {
+      queued_bytes_ -= job.copy->bytes;
+      Recycle(std::move(job.copy));
+    }
+    busy_ = false;
+    idle_.notify_all();
+  }
+}
+
+Status TensorFiles::Finish() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  idle_.wait(lock, [this] { return queue_.empty() && !busy_; });
+  return error_;
+}
+
+Status TensorFiles::Close() {
+  const Status status = Finish();
+  std::lock_guard<std::mutex> lock(mutex_);
+  open_ = false;
+  known_.clear();
+  known_order_.clear();
+  free_.clear();
+  free_bytes_ = 0;
+  return status;
+}
+
+Status TensorFiles::status() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return error_;
+}
+
+TensorFileCounts TensorFiles::counts() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return counts_;
+}
+
+}  // namespace msprobe
