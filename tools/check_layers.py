@@ -14,6 +14,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PYTHON = {
     "msprobe": {"msprobe._core"},
     "msprobe.pytorch": {"msprobe", "msprobe._core"},
+    "msprobe._attach": {"msprobe", "msprobe._core", "msprobe.pytorch"},
+    "msprobe._attach.site": {"msprobe._attach"},  # by the interpreters of others, with the standard library only
 }
 # TypeScript: folder of web/src -> folders it may import ("" is web/src itself).
 TYPESCRIPT = {

@@ -15,6 +15,7 @@ def main() -> int:
     if problem:
         print(f"[msprobe] error: {problem}", file=sys.stderr)
         return 4
+    os.environ["MSPROBE_PACKAGE"] = os.path.dirname(os.path.abspath(__file__))
     os.execv(command, ["msprobe", *sys.argv[1:]])
 
 

@@ -42,7 +42,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kShort{{
 // The names that earlier releases gave to the same commands.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 1> kOldNames{{{"graph", "graph_visualize"}}};
 
-constexpr std::array<std::string_view, 3> kCommands{"compare", "graph_visualize", "serve"};
+constexpr std::array<std::string_view, 4> kCommands{"compare", "graph_visualize", "serve", "run"};
+// Those that run the user's program.
+constexpr std::array<std::string_view, 1> kRunners{"run"};
 
 /// A result file that got the number of a closed stderr would receive the error messages.
 void OpenStandardStreams() {
@@ -81,6 +83,15 @@ size_t FindCommand(const std::vector<std::string>& args) {
     }
   }
   return args.size();
+}
+
+/// Of "run OPTIONS -- PROGRAM ARGUMENTS" everything behind the first "--", which belongs to the program.
+std::vector<std::string> TakeProgram(std::vector<std::string>* args) {
+  const auto dashes = std::find(args->begin(), args->end(), "--");
+  if (dashes == args->end()) return {};
+  std::vector<std::string> program(dashes + 1, args->end());
+  args->erase(dashes, args->end());
+  return program;
 }
 
 Status UnknownCommand(const std::string& name) {
@@ -133,7 +144,9 @@ int RunCommand(std::vector<std::string> args) {
   RegisterCompare(app, &context);
   RegisterGraphVisualize(app, &context);
   RegisterServe(app, &context);
+  RegisterRun(app, &context);
 
+  bool becomes_program = false;
   args = ExpandShortOptions(std::move(args));
   if (const size_t at = FindCommand(args); at < args.size()) {
     for (const auto& [old_name, name] : kOldNames) {
@@ -142,10 +155,14 @@ int RunCommand(std::vector<std::string> args) {
     if (std::find(kCommands.begin(), kCommands.end(), args[at]) == kCommands.end()) {
       return Report(UnknownCommand(args[at]));
     }
+    if (std::find(kRunners.begin(), kRunners.end(), args[at]) != kRunners.end()) context.program = TakeProgram(&args);
+    becomes_program = args[at] == "run";
   }
   std::vector<std::string> reversed(args.rbegin(), args.rend());  // CLI11 takes the arguments back to front
-  OpenStandardStreams();
-  InstallInterruptHandler();
+  if (!becomes_program) {  // which has its streams and signals as the caller set them
+    OpenStandardStreams();
+    InstallInterruptHandler();
+  }
   try {
     app.parse(reversed);
   } catch (const CLI::ParseError& e) {

@@ -14,13 +14,15 @@ namespace msprobe {
 
 struct CommandContext {
   Status status;
-  std::string framework;  // -f pytorch|mindspore of the old command form; "" if absent
-  bool json = false;      // --json: the summary as one JSON object on stdout instead of text
+  std::string framework;             // -f pytorch|mindspore of the old command form; "" if absent
+  bool json = false;                 // --json: the summary as one JSON object on stdout instead of text
+  std::vector<std::string> program;  // what stands behind "--", of the commands that run a program
 };
 
 void RegisterCompare(CLI::App& app, CommandContext* context);
 void RegisterGraphVisualize(CLI::App& app, CommandContext* context);
 void RegisterServe(CLI::App& app, CommandContext* context);
+void RegisterRun(CLI::App& app, CommandContext* context);
 
 /// The whole command: parses, runs, prints a one-line error to stderr, returns the exit code.
 int RunCommand(std::vector<std::string> args);

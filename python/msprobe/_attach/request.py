@@ -1,0 +1,29 @@
+"""What the command asks of the processes it starts: one JSON object in the environment."""
+
+import json
+import os
+from typing import NamedTuple, Optional
+
+VARIABLE = "MSPROBE_ATTACH"
+
+
+class Request(NamedTuple):
+    mode: str = "run"  # run, estimate, certify
+    config: Optional[str] = None
+    task: Optional[str] = None
+    level: Optional[str] = None
+    dump_path: Optional[str] = None
+    step: Optional[list] = None
+    step_by: str = "auto"
+    steps: int = 0  # estimate, certify: steps until the script is stopped; 0: never
+    role: str = ""  # certify: bare, captured
+    out: str = ""  # estimate, certify: directory of what each process found
+    all: bool = False  # estimate: every level and task
+
+    def overrides(self) -> dict:
+        return {"task": self.task, "dump_path": self.dump_path, "level": self.level, "step": self.step}
+
+
+def read() -> Request:
+    given = json.loads(os.environ[VARIABLE])
+    return Request(**{key: value for key, value in given.items() if key in Request._fields})

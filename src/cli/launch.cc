@@ -1,0 +1,241 @@
+#include "cli/launch.h"
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/file.h"
+#include "base/interrupt.h"
+#include "base/text.h"
+
+extern char** environ;
+
+namespace msprobe {
+namespace {
+
+constexpr const char* kVariable = "MSPROBE_ATTACH";
+constexpr const char* kPackageVariable = "MSPROBE_PACKAGE";  // set by `python -m msprobe`
+
+std::string Absolute(const std::string& path) {
+  if (path.empty() || path[0] == '/') return path;
+  char cwd[PATH_MAX];
+  return getcwd(cwd, sizeof cwd) != nullptr ? JoinPath(cwd, path) : path;
+}
+
+/// Directories that may hold the Python package of this installation.
+std::vector<std::string> PackagePlaces() {
+  std::vector<std::string> places;
+  if (const char* given = std::getenv(kPackageVariable)) places.emplace_back(given);
+  char exe[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", exe, sizeof exe);
+  if (length <= 0) return places;
+  const std::string up(DirName(DirName(std::string_view(exe, static_cast<size_t>(length)))));
+  for (const char* lib : {"lib", "lib64"}) {
+    auto names = ListDirectory(JoinPath(up, lib));
+    for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
+      if (!StartsWith(name, "python")) continue;
+      for (const char* packages : {"site-packages", "dist-packages"}) {
+        places.push_back(fmt::format("{}/{}/{}/{}/msprobe", up, lib, name, packages));
+      }
+    }
+  }
+  places.push_back(JoinPath(up, "msprobe"));                               // pip install --target
+  places.push_back(JoinPath(std::string(DirName(up)), "python/msprobe"));  // build/PRESET/msprobe of a checkout
+  return places;
+}
+
+StatusOr<std::string> FindSite() {
+  for (const std::string& place : PackagePlaces()) {
+    const std::string site = JoinPath(place, "_attach/site");
+    if (IsRegularFile(JoinPath(site, "sitecustomize.py"))) return site;
+  }
+  return InternalError(
+      "the Python package of this installation is not found: start the command as 'python -m msprobe'");
+}
+
+void Member(std::string* json, std::string_view key, std::string_view value) {
+  if (value.empty()) return;
+  if (json->size() > 1) *json += ", ";
+  AppendJsonString(*json, key);
+  *json += ": ";
+  AppendJsonString(*json, value);
+}
+
+std::string StepList(const std::string& step) {
+  std::string list;
+  for (size_t at = 0; at <= step.size();) {
+    const size_t end = std::min(step.find(',', at), step.size());
+    const std::string item = step.substr(at, end - at);
+    if (!list.empty()) list += ", ";
+    IsDigits(item) ? void(list += std::to_string(std::strtoul(item.c_str(), nullptr, 10)))
+                   : AppendJsonString(list, item);
+    at = end + 1;
+  }
+  return list;
+}
+
+std::string RequestJson(const AttachRequest& request) {
+  std::string json = "{";
+  Member(&json, "mode", request.mode);
+  Member(&json, "config", request.config);
+  Member(&json, "task", request.task);
+  Member(&json, "level", request.level);
+  Member(&json, "dump_path", request.dump_path);
+  Member(&json, "step_by", request.step_by);
+  Member(&json, "role", request.role);
+  Member(&json, "out", request.out);
+  if (!request.step.empty()) json += ", \"step\": [" + StepList(request.step) + "]";
+  json += fmt::format(", \"steps\": {}, \"all\": {}}}", request.steps, request.all);
+  return json;
+}
+
+std::vector<std::string> Environment(const AttachRequest& request, const std::string& site) {
+  std::vector<std::string> result;
+  const char* old = std::getenv("PYTHONPATH");
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    if (!StartsWith(text, "PYTHONPATH=") && !StartsWith(text, std::string(kVariable) + "=")) result.emplace_back(text);
+  }
+  result.push_back("PYTHONPATH=" + site + (old != nullptr && *old != '\0' ? ":" + std::string(old) : ""));
+  result.push_back(std::string(kVariable) + "=" + RequestJson(request));
+  return result;
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+/// The option of a Python command line that keeps us out, "" if there is none. -I and -E ignore PYTHONPATH, -S leaves
+/// out the module that reads sitecustomize.
+std::string IsolatingOption(const std::vector<std::string>& program) {
+  const std::string name(BaseName(program[0]));
+  if (!StartsWith(name, "python")) return {};
+  for (size_t i = 1; i < program.size(); ++i) {
+    const std::string& arg = program[i];
+    if (arg.size() < 2 || arg[0] != '-' || arg[1] == '-') return {};
+    for (size_t c = 1; c < arg.size(); ++c) {
+      if (std::strchr("ISE", arg[c]) != nullptr) return std::string("-") + arg[c];
+      if (arg[c] == 'c' || arg[c] == 'm') return {};
+      if (arg[c] == 'W' || arg[c] == 'X') {
+        if (c + 1 == arg.size()) ++i;  // the value is the next argument
+        break;
+      }
+    }
+  }
+  return {};
+}
+
+Status NotStarted(const std::string& name, int error) {
+  return BadInput(fmt::format("{} does not start ({}): name a program after '--' as you start it without msprobe", name,
+                              std::strerror(error)));
+}
+
+Status CheckSteps(const std::string& step) {
+  for (const char c : step) {
+    if (std::strchr("0123456789,-", c) == nullptr)
+      return UsageError("--step is '" + step + "'; allowed: such as 0,3-5");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+void AddAttachOptions(CLI::App* command, AttachRequest* request) {
+  command->add_option("-c,--config", request->config, "config.json; the task's defaults without it");
+  command->add_option("--task", request->task, "task instead of the configuration's");
+  command->add_option("--level", request->level, "level instead of the configuration's");
+  command->add_option("--dump-path", request->dump_path, "directory of the dump instead of the configuration's");
+  command
+      ->add_option("--step-by", request->step_by,
+                   "what ends a step: the optimizers' steps, each forward of the model, the data loader; auto: the "
+                   "optimizers where there are any, else the forwards")
+      ->check(CLI::IsMember({"auto", "optimizer", "forward", "dataloader"}))
+      ->capture_default_str();
+}
+
+Status CheckLaunch(AttachRequest* request, const std::vector<std::string>& program) {
+  if (program.empty() || program[0].empty()) {
+    return UsageError(fmt::format(
+        "{0} needs your command after '--': msprobe {0} --config config.json -- python train.py", request->mode));
+  }
+  if (const std::string option = IsolatingOption(program); !option.empty()) {
+    return UsageError(
+        fmt::format("python {0} keeps msprobe out (it does not read PYTHONPATH and sitecustomize): leave "
+                    "{0} out, or use PrecisionDebugger in the script",
+                    option));
+  }
+  if (request->config.empty() && request->dump_path.empty()) {
+    return UsageError(request->mode + " needs --config config.json, or --dump-path DIR for the defaults");
+  }
+  MSP_RETURN_IF_ERROR(CheckSteps(request->step));
+  if (!request->config.empty()) {
+    request->config = Absolute(request->config);
+    MSP_RETURN_IF_ERROR(MappedFile::Open(request->config).status());
+  }
+  request->dump_path = Absolute(request->dump_path);
+  request->out = Absolute(request->out);
+  return OkStatus();
+}
+
+Status BecomeProgram(const AttachRequest& request, const std::vector<std::string>& program) {
+  MSP_ASSIGN_OR_RETURN(const std::string site, FindSite());
+  const std::vector<std::string> environment = Environment(request, site);
+  execvpe(program[0].c_str(), Pointers(program).data(), Pointers(environment).data());
+  return NotStarted(program[0], errno);
+}
+
+StatusOr<int> RunProgram(const AttachRequest& request, const std::vector<std::string>& program) {
+  MSP_ASSIGN_OR_RETURN(const std::string site, FindSite());
+  const std::vector<std::string> environment = Environment(request, site);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t as_usual;
+  sigemptyset(&as_usual);
+  sigaddset(&as_usual, SIGPIPE);
+  posix_spawnattr_setsigdefault(&attributes, &as_usual);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  pid_t pid = 0;
+  const int error = posix_spawnp(&pid, program[0].c_str(), nullptr, &attributes, Pointers(program).data(),
+                                 Pointers(environment).data());
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0) return NotStarted(program[0], error);
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0) {
+    if (errno != EINTR) return InternalError(std::string("waiting for the program failed: ") + std::strerror(errno));
+    if (InterruptRequested()) kill(pid, SIGTERM);
+  }
+  if (InterruptRequested()) return Interrupted();
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+std::string ShellText(const std::vector<std::string>& program) {
+  std::string text;
+  for (const std::string& arg : program) {
+    if (!text.empty()) text += ' ';
+    const bool plain = !arg.empty() && arg.find_first_not_of(
+                                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                           "0123456789_-+=./:,@%") == std::string::npos;
+    if (plain) {
+      text += arg;
+      continue;
+    }
+    text += '\'';
+    for (const char c : arg) c == '\'' ? text += "'\\''" : text += c;
+    text += '\'';
+  }
+  return text;
+}
+
+}  // namespace msprobe

@@ -1,0 +1,42 @@
+// The user's training command, started with capture attached to every Python process below it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace CLI {
+class App;
+}
+
+namespace msprobe {
+
+/// What python/msprobe/_attach/request.py reads. Empty members are left out.
+struct AttachRequest {
+  std::string mode = "run";  // run, estimate, certify
+  std::string config, task, level, dump_path, step_by = "auto";
+  std::string step;   // "0,3-5"
+  int steps = 0;      // estimate, certify: then the script is stopped; 0: never
+  std::string role;   // certify: bare, captured
+  std::string out;    // estimate, certify: where the processes leave what they found
+  bool all = false;   // estimate: every level and task
+};
+
+/// The options that run, estimate and certify share: --config, --task, --level, --dump-path, --step-by.
+void AddAttachOptions(CLI::App* command, AttachRequest* request);
+
+/// The paths of the request made absolute, and the program looked at: kUsage when it is missing or cannot be attached
+/// to (python -I), kBadInput when the configuration cannot be read.
+Status CheckLaunch(AttachRequest* request, const std::vector<std::string>& program);
+
+/// This process becomes the program; returns only when that fails.
+Status BecomeProgram(const AttachRequest& request, const std::vector<std::string>& program);
+
+/// Runs the program to its end; the exit code as a shell gives it (128 + signal).
+StatusOr<int> RunProgram(const AttachRequest& request, const std::vector<std::string>& program);
+
+/// The program as one may type it.
+std::string ShellText(const std::vector<std::string>& program);
+
+}  // namespace msprobe
