@@ -49,6 +49,9 @@ class Capture(Client):
             return
         self._debugger = PrecisionDebugger(self._request.config, **self._request.overrides())
         PrecisionDebugger._on_second = self._stand_back
+        if self._debugger._forget_dataloader is not None:  # the steps are ours to begin and end
+            self._debugger._forget_dataloader()
+            self._debugger._forget_dataloader = None
 
     def _stand_back(self, *args: Any) -> None:
         self._stands_back = True

@@ -2,7 +2,6 @@
 
 import atexit
 import sys
-from typing import Any
 
 from ..pytorch.config import Config, MsprobeException, load_config
 from ..pytorch.debugger import PrecisionDebugger
@@ -16,22 +15,25 @@ def attach() -> None:
     request = requests.read()
     config = _config(request)
     client = _client(request, config)
-    if config is not None and config.seed is not None and request.role != "bare":
+    if config.seed is not None and request.role != "bare":
         # Where a script would construct PrecisionDebugger: before it makes its model.
         seed_all(config.seed, config.is_deterministic)
         PrecisionDebugger._seeded = True
-    watch = StepWatch(client, request.step_by)
+    watch = StepWatch(client, "dataloader" if config.enable_dataloader else request.step_by)
     watch.install()
     atexit.register(_explain, watch, client)
 
 
-def _config(request: requests.Request) -> Any:
+def _config(request: requests.Request) -> Config:
     try:
-        return load_config(request.config, **request.overrides())
+        config = load_config(request.config, **request.overrides())
+        if config.level != "debug":
+            return config
+        why = "level debug records what the script saves by debugger.save(): construct PrecisionDebugger in the script"
     except MsprobeException as error:
-        # Better now than after hours without a record.
-        sys.stderr.write(f"{error}\n")
-        raise SystemExit(2) from None
+        why = str(error)
+    sys.stderr.write(f"[msprobe] error: {why}\n")  # better now than after hours without a record
+    raise SystemExit(2)
 
 
 def _client(request: requests.Request, config: Config) -> Client:

@@ -22,6 +22,7 @@ from typing import Any, Callable, Optional
 import torch
 from torch.nn.modules import module as module_hooks
 
+from ..pytorch import dataloader
 from ..pytorch.log import logger
 
 IDLE, OPEN, OVER = "idle", "open", "over"
@@ -293,17 +294,12 @@ class StepWatch:
     # ---- data loaders
 
     def _watch_loaders(self) -> None:
-        iterator = torch.utils.data.dataloader._BaseDataLoaderIter
-        original = iterator.__next__
-
-        @functools.wraps(original)
-        def fetch(this: Any) -> Any:
+        def before_fetch() -> None:
             if self._enabled and threading.get_ident() == self._owner:
                 self._end()
                 self._close()
-            return original(this)
 
-        iterator.__next__ = fetch
+        dataloader.follow(before_fetch, lambda: None)
 
 
 def _parameter_ids(optimizer: Any) -> frozenset:

@@ -43,6 +43,8 @@ class PrecisionDebugger:
 
     _instance: Optional["PrecisionDebugger"] = None
     _lock = threading.RLock()
+    _seeded = False  # by whoever attached us, before the model was made
+    _on_second: Any = None  # told when the script constructs one beside the attached one
 
     def __new__(cls, *args: Any, **kwargs: Any) -> "PrecisionDebugger":
         if cls._instance is None:
@@ -53,6 +55,8 @@ class PrecisionDebugger:
 
     def __init__(self, config_path=None, task=None, dump_path=None, level=None, *args, model=None, step=None):
         if self._ready:
+            if PrecisionDebugger._on_second is not None:
+                PrecisionDebugger._on_second()
             return
         model, step = _fifth_argument(args, model, step)
         overrides = {"task": task, "dump_path": dump_path, "level": level, "step": step}
@@ -80,7 +84,7 @@ class PrecisionDebugger:
         self._changed: Optional[Config] = None  # waits for the end of the step
         self._loader = InputLoader(config.load) if config.load is not None else None
         self._saver = Saver()
-        if config.seed is not None:
+        if config.seed is not None and not PrecisionDebugger._seeded:
             seed_all(config.seed, config.is_deterministic)
         hooks.set_up(config)
         self._forget_dataloader = self._follow_dataloader() if config.enable_dataloader else None

@@ -4,7 +4,7 @@ import importlib
 import os
 import weakref
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Optional
 
 import torch
 
@@ -125,11 +125,11 @@ def remove_custom(module: Any, api: str) -> bool:
     return bool(known)
 
 
-def _walk(model: Any) -> Iterable[tuple[str, torch.nn.Module]]:
+def _walk(model: Any, number: Optional[int] = None) -> Iterable[tuple[str, torch.nn.Module]]:
     """Every module below the roots with its path; of several models the path begins with the model's number."""
     several = isinstance(model, (list, tuple))
-    for index, root in enumerate(model if several else [model]):
-        prefix = f"{index}." if several else ""
+    for index, root in enumerate(model if several else [model], number or 0):
+        prefix = f"{index}." if several or number is not None else ""
         for name, module in root.named_modules():
             if module is not root:
                 yield prefix + name, module
@@ -144,8 +144,9 @@ def named_modules(model: Any) -> Iterable[tuple[str, torch.nn.Module]]:
 _known_modules: weakref.WeakSet = weakref.WeakSet()
 
 
-def add_model(model: Any) -> None:
-    for path, module in _walk(model):
+def add_model(model: Any, number: Optional[int] = None) -> None:
+    """number: of one that joins others."""
+    for path, module in _walk(model, number):
         name = type(module).__name__
         if name == "FullyShardedDataParallel":
             continue

@@ -22,14 +22,14 @@ def _attach():
         from msprobe._attach import session
     except ImportError as error:
         _say(
-            "nothing is recorded: %s cannot import msprobe (%s); install msprobe into this Python. The run goes on."
-            % (sys.executable, error)
+            f"nothing is recorded: {sys.executable} cannot import msprobe ({error}); install msprobe into this Python. "
+            "The run goes on."
         )
         return
     try:
         session.attach()
     except (AttributeError, TypeError, ValueError, RuntimeError, OSError) as error:  # of a PyTorch unlike those we know
-        _say("nothing is recorded: %s: %s. The run goes on." % (type(error).__name__, error))
+        _say(f"nothing is recorded: {type(error).__name__}: {error}. The run goes on.")
 
 
 class _AfterTorch:
