@@ -16,6 +16,8 @@ PYTHON = {
     "msprobe.pytorch": {"msprobe", "msprobe._core"},
     "msprobe._attach": {"msprobe", "msprobe._core", "msprobe.pytorch"},
     "msprobe._attach.site": {"msprobe._attach"},  # by the interpreters of others, with the standard library only
+    "msprobe.core": {"msprobe.core.single_save.single_comparator", "msprobe.core.single_save.single_saver"},
+    "msprobe.core.single_save": {"msprobe.pytorch.single_compare", "msprobe.pytorch.single_save"},
 }
 # TypeScript: folder of web/src -> folders it may import ("" is web/src itself).
 TYPESCRIPT = {

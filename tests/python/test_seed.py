@@ -145,3 +145,67 @@ def test_wrong_arguments_are_refused(arguments, name):
         seed_all(**arguments)
     assert str(caught.value).startswith(f"[msprobe] 无效参数：{name} is ")
     assert "allowed: " in str(caught.value)
+
+
+RANDOM_SAVE = """
+import random, numpy, torch
+from msprobe.pytorch import random_save
+random.seed(1); numpy.random.seed(1); torch.manual_seed(1)
+plain = [random.random(), float(numpy.random.rand()), torch.rand(2).tolist()]
+random.seed(1); numpy.random.seed(1); torch.manual_seed(1)
+random_save("out")
+def draw(): return [random.random(), float(numpy.random.rand()), torch.rand(2).tolist()]
+assert draw() == plain
+torch.zeros(2).uniform_(); torch.nn.Linear(2, 2)
+for _ in range(2): random.choice([1, 2])
+print("passed")
+"""
+
+
+def listed(directory):
+    import csv
+
+    (path,) = directory.glob("random_proc*_*.csv")
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["api_name", "stack"]
+    return path, rows
+
+
+def test_random_save_lists_the_calls_as_the_old_tool(tmp_path, old_python):
+    lists = []
+    for name, options in (("ours", {}), ("theirs", {"python": old_python, "ours": False})):
+        place = tmp_path / name
+        place.mkdir()
+        (place / "script.py").write_text(RANDOM_SAVE)
+        assert run_python(["script.py"], cwd=place, **options).stdout.endswith("passed\n")
+        lists.append(listed(place / "out"))
+    (path, ours), (_, theirs) = lists
+    assert [name for name, _ in ours] == [name for name, _ in theirs]
+    assert "python_random.choice.1" in [name for name, _ in ours]
+    strip = [
+        [stack.replace(str(tmp_path / name), "") for _, stack in rows]
+        for name, rows in zip(("ours", "theirs"), (ours, theirs))
+    ]
+    assert strip[0][0] == strip[1][0] and len(strip[0][4].split("File ")) == len(strip[1][4].split("File "))
+    assert path.stat().st_mode & 0o777 == 0o640 and path.parent.stat().st_mode & 0o777 == 0o750
+
+
+def test_random_save_and_is_enhanced_together(tmp_path):
+    run(
+        tmp_path,
+        """
+import torch.nn.functional
+from msprobe.pytorch import random_save
+original = torch.rand
+seed_all(5, is_enhanced=True)
+random_save("out")
+assert draw() == draw()
+seed_all(5)
+assert draw() != draw()
+seed_all(5, is_enhanced=True)
+assert draw() == draw()
+""",
+    )
+    _, rows = listed(tmp_path / "out")
+    assert sum(name.startswith("torch_random.rand.") for name, _ in rows) == 6

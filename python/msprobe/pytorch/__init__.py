@@ -17,6 +17,24 @@ if not hasattr(torch.nn.Module(), "_forward_pre_hooks_with_kwargs"):
 
 from .config import MsprobeException
 from .debugger import PrecisionDebugger, module_dump, module_dump_end
+from .random_calls import random_save
 from .seed import seed_all
+from .single_compare import SingleComparator
+from .single_save import SingleSave
+from .unavailable import AclGraphDumper, TrainerMon, acl_save, set_fx_dump_config, set_ge_dump_config
 
-__all__ = ["MsprobeException", "PrecisionDebugger", "module_dump", "module_dump_end", "seed_all"]
+__all__ = [
+    "AclGraphDumper",
+    "MsprobeException",
+    "PrecisionDebugger",
+    "SingleComparator",
+    "SingleSave",
+    "TrainerMon",
+    "acl_save",
+    "module_dump",
+    "module_dump_end",
+    "random_save",
+    "seed_all",
+    "set_fx_dump_config",
+    "set_ge_dump_config",
+]

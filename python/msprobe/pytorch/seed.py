@@ -1,13 +1,12 @@
 """seed_all: makes two runs of a training script draw the same random numbers."""
 
-import functools
 import os
 import random
-import types
-from typing import Any, Callable
+from typing import Any
 
 import torch
 
+from . import random_calls
 from .config import MAX_SEED, MsprobeException
 
 _NPU_VARIABLES = {
@@ -16,15 +15,6 @@ _NPU_VARIABLES = {
     "CLOSE_MATMUL_K_SHIFT": "1",
     "ATB_LLM_LCOC_ENABLE": "0",
 }
-
-_TORCH_RANDOM = (
-    "bernoulli multinomial normal poisson rand rand_like randint randint_like randn randn_like randperm".split()
-)
-_TENSOR_RANDOM = "bernoulli_ cauchy_ exponential_ geometric_ log_normal_ multinomial normal_ random_ uniform_".split()
-_STATE_FUNCTIONS = frozenset("seed getstate setstate get_state set_state get_bit_generator set_bit_generator".split())
-
-# (owner, name, original function) of everything is_enhanced has replaced.
-_replaced: list = []
 
 
 def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = False, is_enhanced: bool = False) -> None:
@@ -36,12 +26,12 @@ def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = False, is_
         many random calls ran before it. A later seed_all without it ends this.
     """
     _check(seed, mode, rm_dropout, is_enhanced)
-    _restore_random_functions()
+    random_calls.unfix()
     _seed(seed, mode)
     if rm_dropout:
         _remove_dropout()
     if is_enhanced:
-        _fix_random_functions()
+        random_calls.fix()
 
 
 def _check(seed: Any, mode: Any, rm_dropout: Any, is_enhanced: Any) -> None:
@@ -57,28 +47,15 @@ def _invalid(name: str, value: Any, allowed: str) -> MsprobeException:
     return MsprobeException(MsprobeException.INVALID_PARAM_ERROR, text)
 
 
-def _numpy() -> Any:
-    try:
-        import numpy
-    except ImportError:
-        return None
-    return numpy
-
-
-def _npu() -> Any:
-    npu = getattr(torch, "npu", None)
-    return npu if npu is not None and npu.is_available() else None
-
-
 def _seed(seed: int, deterministic: bool) -> None:
     random.seed(seed)
     os.environ["PYTHONHASHSEED"] = str(seed)
-    numpy = _numpy()
+    numpy = random_calls.numpy_module()
     if numpy is not None:
         numpy.random.seed(seed)
     torch.manual_seed(seed)
     torch.use_deterministic_algorithms(deterministic)
-    npu = _npu()
+    npu = random_calls.npu()
     if npu is not None:
         npu.manual_seed_all(seed)
         os.environ.update(_NPU_VARIABLES)
@@ -120,68 +97,3 @@ def _dropout3d(input, p=0.5, training=True, inplace=False):
 
 
 _KEEP_ALL = {"dropout": _dropout, "dropout2d": _dropout2d, "dropout3d": _dropout3d}
-
-
-# ---- is_enhanced
-
-
-def _fix_random_functions() -> None:
-    state = random.getstate()
-    _replace(random, _methods_of(random, random._inst), lambda: random.setstate(state))
-    numpy = _numpy()
-    if numpy is not None:
-        numpy_state = numpy.random.get_state()
-        names = [*_methods_of(numpy.random, numpy.random.mtrand._rand), "ranf", "sample"]
-        _replace(numpy.random, names, lambda: numpy.random.set_state(numpy_state))
-    reset = _torch_reset()
-    _replace(torch, _TORCH_RANDOM, reset)
-    _replace(torch.Tensor, _TENSOR_RANDOM, reset)
-
-
-def _torch_reset() -> Callable[[], None]:
-    cpu_state = torch.get_rng_state()
-    npu = _npu()
-    devices = [d for d in (torch.cuda if torch.cuda.is_available() else None, npu) if d is not None]
-    device_states = [(device, device.get_rng_state_all()) for device in devices]
-
-    def reset() -> None:
-        torch.set_rng_state(cpu_state)
-        for device, states in device_states:
-            device.set_rng_state_all(states)
-
-    return reset
-
-
-def _methods_of(module: types.ModuleType, instance: Any) -> list:
-    """The functions of a module that are methods of its hidden generator."""
-    found = [name for name, value in vars(module).items() if getattr(value, "__self__", None) is instance]
-    return [name for name in found if name not in _STATE_FUNCTIONS and not name.startswith("_")]
-
-
-def _replace(owner: Any, names: list, reset: Callable[[], None]) -> None:
-    for name in names:
-        original = getattr(owner, name, None)
-        if original is None:
-            continue
-        _replaced.append((owner, name, original))
-        setattr(owner, name, _from_seed(original, reset))
-
-
-def _from_seed(original: Callable, reset: Callable[[], None]) -> Callable:
-    @functools.wraps(original)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        reset()
-        try:
-            return original(*args, **kwargs)
-        finally:
-            reset()
-
-    # Tells the list of recorded functions what this stands for.
-    call.msprobe_original = original
-    return call
-
-
-def _restore_random_functions() -> None:
-    while _replaced:
-        owner, name, original = _replaced.pop()
-        setattr(owner, name, original)
