@@ -146,6 +146,11 @@ def test_a_list_of_functions_beside_the_file(load, tmp_path):
     assert load(minimal(custom_apis={})).custom_apis == {}
 
 
+def test_tensor_list_has_no_effect_at_level_debug(load):
+    config = load(minimal(level="debug", statistics={"tensor_list": ["relu"]}))
+    assert config.tensor_list == [] and "tensor_list" in config.warnings[0]
+
+
 def test_null_is_not_given(load):
     keys = minimal(task=None, level=None, rank=None, step=None, statistics={"scope": None, "data_mode": None})
     config = load(keys)

@@ -132,3 +132,28 @@ def test_a_killed_run_leaves_a_complete_file(tmp_path):
     dump = capture(tmp_path, KILLED, level="debug", check=False)
     names = list(debug_json(dump)["data"])
     assert names == [f"x.{i}.debug" for i in range(len(names))] and len(names) >= 1000
+
+
+@pytest.fixture(scope="module")
+def tensor_dumps(tmp_path_factory, old_python):
+    config = [{"level": "debug", "task": "tensor", "section": {"summary_mode": "md5"}}]
+    (ours,) = capture_each(tmp_path_factory.mktemp("ours"), BODY, config)
+    (theirs,) = capture_each(tmp_path_factory.mktemp("theirs"), BODY, config, python=old_python)
+    return ours, theirs
+
+
+def test_files_of_tensors_are_those_of_the_old_tool(tensor_dumps):
+    import torch
+
+    mine, theirs = (
+        {path.name: path for path in dump.root.glob("step1/*/dump_tensor_data/*.pt")} for dump in tensor_dumps
+    )
+    assert sorted(mine) == sorted(theirs) and "dv_grad.0.debug.k2.2.0.pt" in mine and "x.1.debug.pt" in mine
+    for name in mine:
+        first, second = (torch.load(files[name], weights_only=True) for files in (mine, theirs))
+        assert torch.equal(first, second), name
+    entries = [debug_json(dump, 1)["data"] for dump in tensor_dumps]
+    assert {name: shape_of(entry) for name, entry in entries[0].items()} == {
+        name: shape_of(entry) for name, entry in entries[1].items()
+    }
+    assert entries[0]["dv.0.debug"]["k2"][0]["data_name"] == "dv.0.debug.k2.0.pt"

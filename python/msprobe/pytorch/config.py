@@ -478,6 +478,11 @@ class _Loader:
             if getattr(config, name) and not sliceable:
                 self._warn(key, f"{key} has no effect with task {config.task} at level {config.level}")
                 setattr(config, name, empty)
+        if config.tensor_list and config.level == "debug":
+            self._warn(
+                "tensor_list", "tensor_list has no effect at level debug; task tensor saves what save() is given"
+            )
+            config.tensor_list = []
         if not config.async_dump:
             return
         if config.summary_mode == "md5":
