@@ -1,5 +1,6 @@
 // msprobe._core: what Python sees of the recorder. Converts and forwards; decides nothing.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -11,6 +12,7 @@
 #include "base/file.h"
 #include "bindings/api_call.h"
 #include "bindings/backward.h"
+#include "bindings/deferred.h"
 #include "bindings/frames.h"
 #include "bindings/modules.h"
 #include "bindings/runtime.h"
@@ -72,6 +74,7 @@ void Init(nb::handle torch, nb::object describe, nb::object describe_tensor, con
   r.torch_size = reinterpret_cast<PyTypeObject*>(Attribute(torch, "Size"));
   r.torch_dtype = reinterpret_cast<PyTypeObject*>(Attribute(torch, "dtype"));
   r.torch_device = reinterpret_cast<PyTypeObject*>(Attribute(torch, "device"));
+  r.user_dict = reinterpret_cast<PyTypeObject*>(Attribute(nb::module_::import_("collections"), "UserDict"));
   r.is_grad_enabled = Attribute(torch, "is_grad_enabled");
   r.tracing_state = Attribute(torch, "_C._get_tracing_state");
   r.mode_depth = Attribute(torch, "_C._len_torch_function_stack");
@@ -186,6 +189,7 @@ std::string Stop() {
   if (!r.step_open) return {};
   FinishParamGrads();
   ResolveStacks();
+  FetchDeferred();
   Status status;
   {
     nb::gil_scoped_release release;
@@ -205,6 +209,7 @@ std::string EndStep() {
   ResolveStacks();
   ++r.generation;         // calls that are still running find their records stale ...
   WaitForOtherThreads();  // ... or have finished them
+  FetchDeferred();
   Status status;
   {
     nb::gil_scoped_release release;
@@ -212,6 +217,7 @@ std::string EndStep() {
     const Status tensors = r.files->Close();
     if (status.ok()) status = tensors;
   }
+  EndDeferred();
   r.filter.Reset();
   return status.message();
 }
@@ -322,6 +328,23 @@ NB_MODULE(_core, m) {
   m.def("run_unseen", &RunUnseen, "Calls a function whose calls are not recorded.");
   m.def("take_summary", &TakeSummary);
   m.def("note_skip", &NoteSkip, nb::arg("kind"), nb::arg("text"));
+  m.def(
+      "set_deferral",
+      [](nb::object defer, nb::object fetch, bool all) {
+        rt().defer_tensor = defer.release().ptr();
+        rt().fetch_deferred = fetch.release().ptr();
+        rt().defer_all = all;
+      },
+      nb::arg("defer"), nb::arg("fetch"), nb::arg("all"), "Functions of device_stats.py; `all`: of host memory, too.");
+  m.def("deliver_cells", [](uintptr_t first, bool wide, const std::vector<std::array<int64_t, 3>>& slots) {
+    for (const auto& [slot, cell, parts] : slots) {
+      DeliverCells(static_cast<int32_t>(slot), {reinterpret_cast<const char*>(first) + cell * kCellBytes, parts, wide});
+    }
+    ResolveDeferred();
+  });
+  m.def("deliver_bytes", [](int32_t slot, uintptr_t data) { DeliverBytes(slot, reinterpret_cast<const void*>(data)); });
+  m.def("deliver_nothing", &DeliverNothing);
+  m.def("resolve_deferred", &ResolveDeferred);
   m.def("statistics_of", [](nb::handle tensor) {
     PyObject* result = StatisticsOf(tensor.ptr());
     if (result == nullptr) throw nb::python_error();

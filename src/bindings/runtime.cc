@@ -24,7 +24,8 @@ void InitNames() {
 #define MSP_NAME(x) names.x = PyUnicode_InternFromString(#x)
   MSP_NAME(requires_grad), MSP_NAME(grad_fn), MSP_NAME(grad), MSP_NAME(register_hook), MSP_NAME(register_prehook);
   MSP_NAME(view_as), MSP_NAME(data_ptr), MSP_NAME(dtype), MSP_NAME(shape), MSP_NAME(stride), MSP_NAME(is_neg);
-  MSP_NAME(is_conj), MSP_NAME(is_cpu), MSP_NAME(untyped_storage), MSP_NAME(nbytes), MSP_NAME(next_functions);
+  MSP_NAME(is_conj), MSP_NAME(is_cpu), MSP_NAME(is_meta), MSP_NAME(data), MSP_NAME(untyped_storage), MSP_NAME(nbytes),
+      MSP_NAME(next_functions);
   MSP_NAME(expand_as), MSP_NAME(output_nr), MSP_NAME(inplace), MSP_NAME(variable), MSP_NAME(numel), MSP_NAME(p);
   MSP_NAME(detach), MSP_NAME(clone);
 #undef MSP_NAME
@@ -44,6 +45,8 @@ void InitNames() {
 
 std::string TakeError() {
   PyObject *type, *value, *trace;
+  // Ctrl-C while our code ran is the script's: it comes again when we are done.
+  if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
   PyErr_Fetch(&type, &value, &trace);
   if (type == nullptr) return "unknown error";
   std::string text = reinterpret_cast<PyTypeObject*>(type)->tp_name;

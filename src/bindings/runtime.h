@@ -45,6 +45,7 @@ struct Runtime {
   TensorFiles* files = nullptr;  // open while a step saves tensors
 
   PyTypeObject *tensor = nullptr, *parameter = nullptr;
+  PyTypeObject* user_dict = nullptr;  // collections.UserDict
   PyTypeObject *torch_size = nullptr, *torch_dtype = nullptr, *torch_device = nullptr;
   const DlpackExchangeApi* dlpack = nullptr;
   PyObject *is_grad_enabled = nullptr, *tracing_state = nullptr, *mode_depth = nullptr, *disable_modes = nullptr;
@@ -54,7 +55,10 @@ struct Runtime {
   PyObject *dispatch_depth = nullptr, *dispatch_mode = nullptr, *functional_key = nullptr, *proxy_key = nullptr;
   PyObject* any_leaf = nullptr;         // an empty tensor that requires grad
   PyObject* describe = nullptr;         // Python: value, key -> JSON text
-  PyObject* describe_tensor = nullptr;  // Python: tensor -> JSON text
+  PyObject* describe_tensor = nullptr;  // Python: tensor -> what values.h calls a description
+  PyObject* defer_tensor = nullptr;     // Python: starts the reductions of a tensor on its device (deferred.h)
+  PyObject* fetch_deferred = nullptr;   // Python: waits for all of them
+  bool defer_all = false;               // of tensors in host memory, too: for tests
   PyObject* get_line = nullptr;         // linecache.getline
   std::string own_directory;            // frames of files below it are left out of call stacks
 
@@ -93,8 +97,8 @@ class InTool {
 /// Interned attribute names.
 struct Names {
   PyObject *requires_grad, *grad_fn, *grad, *register_hook, *register_prehook, *view_as, *data_ptr, *dtype, *shape,
-      *stride, *is_neg, *is_conj, *is_cpu, *untyped_storage, *nbytes, *next_functions, *expand_as, *output_nr, *code,
-      *inplace, *parameters, *enter, *exit, *fields, *dataclass_fields, *base, *variable, *numel,
+      *stride, *is_neg, *is_conj, *is_cpu, *is_meta, *untyped_storage, *nbytes, *next_functions, *expand_as, *output_nr,
+      *code, *inplace, *parameters, *enter, *exit, *fields, *dataclass_fields, *data, *base, *variable, *numel,
       *is_full_backward_hook, *backward_hooks, *detach, *clone, *p, *signature, *sequence_nr, *is_compiling_flag;
 };
 extern Names names;

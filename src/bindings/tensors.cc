@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "bindings/deferred.h"
 #include "bindings/runtime.h"
 #include "bindings/values.h"
 
@@ -69,8 +70,9 @@ bool Integers(PyObject* tuple, int64_t* out, int* count) {
 // For releases of PyTorch without the table.
 bool LookByAttributes(PyObject* tensor, Look* look) {
   look->on_host = AttrIsTrue(tensor, names.is_cpu);
-  if (!look->on_host) return false;
-  Ref pointer(PyObject_CallMethodNoArgs(tensor, names.data_ptr)), dtype(PyObject_GetAttr(tensor, names.dtype));
+  if (!look->on_host && AttrIsTrue(tensor, names.is_meta)) return false;
+  Ref dtype(PyObject_GetAttr(tensor, names.dtype));
+  Ref pointer(look->on_host ? PyObject_CallMethodNoArgs(tensor, names.data_ptr) : PyLong_FromLong(0));
   Ref shape(PyObject_GetAttr(tensor, names.shape)), strides(PyObject_CallMethodNoArgs(tensor, names.stride));
   Ref text(dtype ? PyObject_Str(dtype.get()) : nullptr);
   int ndim = 0, again = 0;
@@ -114,15 +116,25 @@ bool StorageHolds(PyObject* tensor, const Look& look) {
   return at >= first && at - first + reach * ElementSize(look.dtype) <= size;
 }
 
-// A plain tensor whose memory may be read here and now.
-bool LookAt(PyObject* tensor, Look* look, int64_t* count) {
-  if (!(rt().dlpack != nullptr ? LookByDlpack(tensor, look) : LookByAttributes(tensor, look))) return false;
-  if (!look->on_host || look->dtype == DType::kUnknown || look->ndim > kMaxDims) return false;
+// A plain tensor, on any device. `again`: it is sure that nothing else is odd, so that devices which the table does not
+// know are looked at by attributes.
+bool LookAtAny(PyObject* tensor, bool again, Look* look, int64_t* count) {
+  const bool looked = rt().dlpack != nullptr && LookByDlpack(tensor, look);
+  if (!looked && ((rt().dlpack != nullptr && !again) || !LookByAttributes(tensor, look))) return false;
+  if (look->dtype == DType::kUnknown || look->ndim > kMaxDims) return false;
   *count = 1;
   for (int i = 0; i < look->ndim; ++i) *count *= look->shape[i];
-  if (*count > 0 && reinterpret_cast<uintptr_t>(look->data) < kLowAddress && !StorageHolds(tensor, *look)) return false;
+  if (look->on_host && *count > 0 && reinterpret_cast<uintptr_t>(look->data) < kLowAddress &&
+      !StorageHolds(tensor, *look)) {
+    return false;
+  }
   // Negation and conjugation may be pending: then the memory holds the values before them.
   return !MethodIsTrue(tensor, names.is_neg) && !(IsComplex(look->dtype) && MethodIsTrue(tensor, names.is_conj));
+}
+
+// A plain tensor whose memory may be read here and now.
+bool LookAt(PyObject* tensor, Look* look, int64_t* count) {
+  return LookAtAny(tensor, false, look, count) && look->on_host;
 }
 
 TensorView ViewOf(const Look& look) { return {look.data, look.dtype, look.ndim, look.shape, look.strides}; }
@@ -194,15 +206,50 @@ void SaveHeldTensor(Record* record, const HeldValue& value, const std::string& n
   if (saved) record->SetFile(&record->tensors[number], file);
 }
 
-// The description again, with the file in it.
+// The description again, which saves it.
 void SaveHeldByPython(Record* record, const HeldValue& value, const std::string& name) {
+  const auto number = static_cast<size_t>(record->nodes[value.node].i);
   Ref file(PyUnicode_DecodeFSDefault(TensorFileName(name, "").c_str()));
   auto* tensor = static_cast<PyObject*>(value.object.get());
-  Ref json(file ? PyObject_CallFunctionObjArgs(rt().describe_tensor, tensor, Py_None, file.get(), nullptr) : nullptr);
-  Py_ssize_t size = 0;
-  const char* text = json ? PyUnicode_AsUTF8AndSize(json.get(), &size) : nullptr;
-  if (text == nullptr) return NoteSkip("a tensor could not be saved", name + ": " + TakeError());
-  record->ReplaceJson(value.node, {text, static_cast<size_t>(size)});
+  Ref said(file ? PyObject_CallFunctionObjArgs(rt().describe_tensor, tensor, file.get(), nullptr) : nullptr);
+  PyObject* saved = said && PyTuple_Check(said.get()) ? PyTuple_GetItem(said.get(), 6) : nullptr;
+  const char* text = saved != nullptr && saved != Py_None ? PyUnicode_AsUTF8(saved) : nullptr;
+  if (saved == nullptr) NoteSkip("a tensor could not be saved", name + ": " + TakeError());
+  PyErr_Clear();
+  if (text != nullptr) record->SetFile(&record->tensors[number], text);
+}
+
+void Append(Record* record, TensorRecord t, const Look& look, const TensorLabel* label) {
+  t.ndim = static_cast<uint8_t>(look.ndim);
+  const int64_t* shape = look.shape;
+  int64_t dims[kMaxDims];
+  if (label != nullptr) {
+    t.type = label->type;
+    t.dtype_name = label->dtype;
+    t.requires_grad = label->requires_grad;
+    record->Extra(&t, label->extra);
+    if (!label->file.empty()) record->SetFile(&t, label->file);
+    int ndim = 0;
+    if (label->shape != nullptr && Integers(label->shape, dims, &ndim)) {
+      t.ndim = static_cast<uint8_t>(ndim);
+      shape = dims;
+    }
+    PyErr_Clear();
+  }
+  t.dims = static_cast<uint32_t>(record->dims.size());
+  record->dims.insert(record->dims.end(), shape, shape + t.ndim);
+  record->has_slots |= t.slot >= 0;
+  record->Tensor() = t;
+}
+
+// By waiting for the device: where it is decided at once what becomes of the tensor.
+bool RecordFromHost(Record* record, PyObject* tensor) {
+  Ref detached(PyObject_CallMethodNoArgs(tensor, names.detach));
+  Ref host(detached ? PyObject_CallMethod(detached.get(), "cpu", nullptr) : nullptr);
+  if (!host) return NoteSkip("a tensor could not be copied from its device", TakeError()), false;
+  TensorLabel label;
+  label.requires_grad = AttrIsTrue(tensor, names.requires_grad);
+  return RecordPlainTensor(record, host.get(), &label);
 }
 
 PyObject* Extreme(const TensorRecord& t, double f, int64_t i, uint64_t u) {
@@ -214,39 +261,50 @@ PyObject* Extreme(const TensorRecord& t, double f, int64_t i, uint64_t u) {
 
 }  // namespace
 
-bool RecordPlainTensor(Record* record, PyObject* tensor) {
+void ComputeValues(const TensorView& view, bool checksums, TensorRecord* t) {
+  const bool read = checksums ? ComputeStatsAndCrc32(view, &t->stats, &t->crc) : ComputeStats(view, &t->stats);
+  t->has_stats = read && t->stats.count > 0;
+  t->has_crc = checksums;
+}
+
+bool RecordPlainTensor(Record* record, PyObject* tensor, const TensorLabel* label) {
   Look look;
   int64_t count = 0;
-  if (!LookAt(tensor, &look, &count)) return false;
-  const bool requires_grad = AttrIsTrue(tensor, names.requires_grad);
+  if (!LookAtAny(tensor, label != nullptr, &look, &count)) return false;
+  // A label with a shape is of a tensor that Python saves.
+  const bool own = label == nullptr || label->shape == nullptr;
+  const bool later = own && record->save == SaveMode::kDeferred;
+  if (!look.on_host && (later || count == 0)) return RecordFromHost(record, tensor);
   TensorRecord t;  // appended at once: other threads may run meanwhile
   t.dtype = look.dtype;
-  t.ndim = static_cast<uint8_t>(look.ndim);
-  t.requires_grad = requires_grad;
+  t.requires_grad = label != nullptr ? label->requires_grad : AttrIsTrue(tensor, names.requires_grad);
   const TensorView view = ViewOf(look);
   const bool checksums = rt().options.checksums;
-  const bool save = record->save == SaveMode::kNow && rt().files->working();
+  const bool save = own && record->save == SaveMode::kNow && rt().files->working();
   const std::string file = save ? TensorFileName(record->path.NameAt(*record, record->nodes.size()), ".pt") : "";
-  bool saved = false;
-  WithoutGil(count >= kReleaseGilElements, [&] {
-    if (count > 0) {
-      t.has_stats = checksums ? ComputeStatsAndCrc32(view, &t.stats, &t.crc) : ComputeStats(view, &t.stats);
-    }
-    if (save) saved = rt().files->Save(file, view);
-  });
-  t.has_crc = checksums;
-  if (saved) record->SetFile(&t, file);
-  if (record->save == SaveMode::kDeferred) Hold(record, tensor, look);
-  t.dims = static_cast<uint32_t>(record->dims.size());
-  record->dims.insert(record->dims.end(), look.shape, look.shape + look.ndim);
-  record->Tensor() = t;
+  if (!look.on_host || (rt().defer_all && count > 0 && !later)) {
+    t.slot = DeferTensor(tensor, view, count, checksums, file);
+  } else {
+    bool saved = false;
+    WithoutGil(count >= kReleaseGilElements, [&] {
+      ComputeValues(view, checksums, &t);
+      if (save) saved = rt().files->Save(file, view);
+    });
+    if (saved) record->SetFile(&t, file);
+    if (later) Hold(record, tensor, look);
+  }
+  Append(record, t, look, label);
   return true;
 }
 
-std::string FileForPython(Record* record, PyObject* value) {
+void RecordLabel(Record* record, const TensorLabel& label) { Append(record, {}, {}, &label); }
+
+Ref FileForPython(Record* record, PyObject* value) {
   const size_t node = record->nodes.size();
   if (record->save == SaveMode::kNow && rt().files->working()) {
-    return TensorFileName(record->path.NameAt(*record, node), "");
+    Ref file(PyUnicode_DecodeFSDefault(TensorFileName(record->path.NameAt(*record, node), "").c_str()));
+    if (file) return file;
+    PyErr_Clear();
   }
   if (record->save == SaveMode::kDeferred && IsTensor(value)) {
     Ref copy = Ref::Borrow(value);
@@ -255,9 +313,9 @@ std::string FileForPython(Record* record, PyObject* value) {
       copy = Ref(detached ? PyObject_CallMethodNoArgs(detached.get(), names.clone) : nullptr);
       if (!copy) PyErr_Clear();
     }
-    if (copy) record->held.push_back({static_cast<uint32_t>(node), Shared(copy.get()), nullptr});
+    if (copy) record->held.push_back({static_cast<uint32_t>(node), Shared(copy.get()), nullptr, true});
   }
-  return {};
+  return Ref::Borrow(Py_None);
 }
 
 void SavePending(Record* record) {
@@ -268,9 +326,8 @@ void SavePending(Record* record) {
   std::vector<std::string> names_of;
   for (const HeldValue& value : held) names_of.push_back(path.NameAt(*record, value.node));
   for (size_t i = 0; i < held.size(); ++i) {
-    const NodeType type = record->nodes[held[i].node].type;
-    if (type == NodeType::kTensor) SaveHeldTensor(record, held[i], names_of[i]);
-    if (type == NodeType::kJson) SaveHeldByPython(record, held[i], names_of[i]);
+    if (record->nodes[held[i].node].type != NodeType::kTensor) continue;
+    held[i].described ? SaveHeldByPython(record, held[i], names_of[i]) : SaveHeldTensor(record, held[i], names_of[i]);
   }
 }
 

@@ -1,28 +1,89 @@
 #include "bindings/values.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "bindings/runtime.h"
 
 namespace msprobe {
 namespace {
 
-constexpr int kMaxDepth = 400;
+constexpr int kMaxDepth = 399;         // readers of the earlier tool go 400 levels deep
 constexpr size_t kMaxNodes = 200'000;  // of one op: a list that holds itself must not fill the memory
 
-// What Python says about an object: JSON text, or null when it cannot be read.
-void RecordByPython(Record* record, PyObject* function, PyObject* value, PyObject* key) {
-  if (function == nullptr) return record->Null();
-  const std::string name = FileForPython(record, value);
-  Ref file(name.empty() ? Ref::Borrow(Py_None).release() : PyUnicode_DecodeFSDefault(name.c_str()));
-  if (!file) PyErr_Clear(), file = Ref::Borrow(Py_None);
-  Ref json(PyObject_CallFunctionObjArgs(function, value, key != nullptr ? key : Py_None, file.get(), nullptr));
+// The containers around a value, to notice one that holds itself.
+thread_local std::vector<PyObject*> t_around;
+
+class Inside {
+ public:
+  explicit Inside(PyObject* container) { t_around.push_back(container); }
+  ~Inside() { t_around.pop_back(); }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+};
+
+bool HoldsItself(Record* record, PyObject* container) {
+  if (std::find(t_around.begin(), t_around.end(), container) == t_around.end()) return false;
+  record->Typed(InternName(Py_TYPE(container)->tp_name)->c_str(), "...");
+  return true;
+}
+
+std::string_view View(PyObject* text) {
   Py_ssize_t size = 0;
-  const char* text = json ? PyUnicode_AsUTF8AndSize(json.get(), &size) : nullptr;
-  if (text == nullptr) {
-    const std::string type = Py_TYPE(value)->tp_name;
-    NoteSkip("a value of type " + type + " could not be read", record->name.str() + ": " + TakeError());
-    return record->Null();
+  const char* utf8 = text != nullptr && PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, &size) : nullptr;
+  return utf8 != nullptr ? std::string_view(utf8, static_cast<size_t>(size)) : std::string_view();
+}
+
+void RecordUnreadable(Record* record, PyObject* value) {
+  const std::string type = Py_TYPE(value)->tp_name;
+  NoteSkip("a value of type " + type + " could not be read", record->name.str() + ": " + TakeError());
+  record->Null();
+}
+
+// What Python says about an object: JSON text; members, as pairs of a key and JSON text or a tensor; or a list or dict
+// to record in its place.
+void RecordByPython(Record* record, PyObject* value, PyObject* key, int depth) {
+  const Ref file = FileForPython(record, value);
+  Ref said(rt().describe != nullptr
+               ? PyObject_CallFunctionObjArgs(rt().describe, value, key != nullptr ? key : Py_None, file.get(), nullptr)
+               : nullptr);
+  if (said && (PyList_CheckExact(said.get()) || PyDict_CheckExact(said.get())))
+    return RecordValue(record, said.get(), key, depth);
+  if (said && PyTuple_CheckExact(said.get())) {
+    record->BeginDict();
+    for (Py_ssize_t i = 0; i + 1 < PyTuple_GET_SIZE(said.get()); i += 2) {
+      PyObject* item = PyTuple_GET_ITEM(said.get(), i + 1);
+      RecordKey(record, PyTuple_GET_ITEM(said.get(), i));
+      PyUnicode_Check(item) ? record->Json(View(item)) : RecordValue(record, item, nullptr, depth + 1);
+    }
+    return record->EndDict();
   }
-  record->Json({text, static_cast<size_t>(size)});
+  const std::string_view json = View(said.get());
+  json.empty() ? RecordUnreadable(record, value) : record->Json(json);
+}
+
+// A tensor that is not plain memory: Python names its class, dtype, shape, whether it requires a gradient, further
+// members, the plain tensor whose values stand for it, or None, and the file where it saved it, or None.
+void RecordOddTensor(Record* record, PyObject* tensor) {
+  PyObject *type, *dtype, *shape, *extra, *plain, *saved;
+  int requires_grad = 0;
+  const Ref file = FileForPython(record, tensor);
+  Ref said(rt().describe_tensor != nullptr
+               ? PyObject_CallFunctionObjArgs(rt().describe_tensor, tensor, file.get(), nullptr)
+               : nullptr);
+  if (!said || !PyArg_ParseTuple(said.get(), "UUO!pUOO", &type, &dtype, &PyTuple_Type, &shape, &requires_grad, &extra,
+                                 &plain, &saved)) {
+    return RecordUnreadable(record, tensor);
+  }
+  TensorLabel label;
+  label.type = InternName(View(type))->c_str();
+  label.dtype = InternName(View(dtype))->c_str();
+  label.shape = shape;
+  label.requires_grad = requires_grad != 0;
+  label.extra = View(extra);
+  label.file = View(saved);
+  if (plain == Py_None || !IsPlainTensor(plain) || !RecordPlainTensor(record, plain, &label))
+    RecordLabel(record, label);
 }
 
 void RecordTypedText(Record* record, const char* type, PyObject* value) {
@@ -40,6 +101,8 @@ bool KeyIs(PyObject* key, const char* text) {
 }
 
 void RecordList(Record* record, PyObject* list, int depth) {
+  if (HoldsItself(record, list)) return;
+  const Inside inside(list);
   record->BeginList();
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list); ++i) {
     // Held: describing an item may run code of the user that changes the list.
@@ -49,24 +112,45 @@ void RecordList(Record* record, PyObject* list, int depth) {
   record->EndList();
 }
 
-void RecordDict(Record* record, PyObject* dict, int depth) {
-  Ref items(PyMapping_Items(dict));
-  if (!items) {
+using Pairs = std::vector<std::pair<Ref, Ref>>;
+
+// Read from where they are kept: methods of the user's class are not called. Only an OrderedDict keeps an order of its
+// own.
+Pairs ItemsOf(PyObject* dict) {
+  Pairs pairs;
+  if (PyODict_Check(dict)) {
+    Ref method(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyODict_Type), "items"));
+    Ref view(method ? PyObject_CallOneArg(method.get(), dict) : nullptr);
+    Ref list(view ? PySequence_List(view.get()) : nullptr);
+    for (Py_ssize_t i = 0; list && i < PyList_GET_SIZE(list.get()); ++i) {
+      PyObject* pair = PyList_GET_ITEM(list.get(), i);
+      pairs.emplace_back(Ref::Borrow(PyTuple_GET_ITEM(pair, 0)), Ref::Borrow(PyTuple_GET_ITEM(pair, 1)));
+    }
+    if (list) return pairs;
     PyErr_Clear();
-    return record->Null();
   }
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(dict, &position, &key, &value)) pairs.emplace_back(Ref::Borrow(key), Ref::Borrow(value));
+  return pairs;
+}
+
+void RecordDict(Record* record, PyObject* dict, int depth) {
+  if (HoldsItself(record, dict)) return;
+  const Inside inside(dict);
   record->BeginDict();
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
-    PyObject* pair = PySequence_Fast_GET_ITEM(items.get(), i);
-    if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) continue;
-    RecordKey(record, PyTuple_GET_ITEM(pair, 0));
-    RecordValue(record, PyTuple_GET_ITEM(pair, 1), PyTuple_GET_ITEM(pair, 0), depth + 1);
+  size_t index = 0;
+  for (const auto& [key, value] : ItemsOf(dict)) {
+    RecordKey(record, key.get(), index++);
+    RecordValue(record, value.get(), key.get(), depth + 1);
   }
   record->EndDict();
 }
 
 // Named tuples and data classes: an object of their fields.
 void RecordFields(Record* record, PyObject* value, PyObject* fields, int depth) {
+  if (HoldsItself(record, value)) return;
+  const Inside inside(value);
   Ref list(PySequence_List(fields));
   if (!list) {
     PyErr_Clear();
@@ -81,6 +165,22 @@ void RecordFields(Record* record, PyObject* value, PyObject* fields, int depth) 
     RecordValue(record, field ? field.get() : Py_None, name, depth + 1);
   }
   record->EndDict();
+}
+
+// Whether the text of a key is made without code of the user. That of a tensor would also wait for its device.
+bool SaysItself(PyObject* key, int depth = 0) {
+  const PyTypeObject* type = Py_TYPE(key);
+  if (type == &PyTuple_Type) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
+      if (depth > 4 || !SaysItself(PyTuple_GET_ITEM(key, i), depth + 1)) return false;
+    }
+    return true;
+  }
+  for (const PyTypeObject* known : {&PyLong_Type, &PyFloat_Type, &PyUnicode_Type, &PyBool_Type, &PyBytes_Type,
+                                    &PyComplex_Type, rt().torch_dtype, rt().torch_device}) {
+    if (type == known) return true;
+  }
+  return key == Py_None;
 }
 
 bool RecordScalar(Record* record, PyObject* value) {
@@ -108,23 +208,23 @@ bool RecordScalar(Record* record, PyObject* value) {
 void RecordOther(Record* record, PyObject* value, PyObject* key, int depth) {
   Runtime& r = rt();
   PyTypeObject* type = Py_TYPE(value);
-  const bool named_dtype = KeyIs(key, "dtype") || KeyIs(key, "output_dtype");
-  if (type == r.torch_dtype) {
-    return named_dtype ? RecordTypedText(record, "torch.dtype", value) : record->EmptyDict();
-  }
-  if (type == r.torch_device && !KeyIs(key, "device")) return record->EmptyDict();
-  if (type == r.torch_size) return RecordByPython(record, r.describe, value, key);
-  if (PyTuple_Check(value) && PyObject_HasAttr(value, names.fields)) {
-    Ref fields(PyObject_GetAttr(value, names.fields));
-    return fields ? RecordFields(record, value, fields.get(), depth) : (PyErr_Clear(), record->Null());
-  }
-  if (PyObject_HasAttr(reinterpret_cast<PyObject*>(type), names.dataclass_fields)) {
-    Ref fields(PyObject_GetAttr(value, names.dataclass_fields));
-    return fields ? RecordFields(record, value, fields.get(), depth) : (PyErr_Clear(), record->Null());
+  if (type == r.torch_dtype) return RecordTypedText(record, "torch.dtype", value);
+  if (type == r.torch_device) return RecordTypedText(record, "torch.device", value);
+  if (type == r.torch_size) return RecordByPython(record, value, key, depth);
+  for (PyObject* name : {PyTuple_Check(value) ? names.fields : nullptr, names.dataclass_fields}) {
+    if (name == nullptr) continue;
+    Ref fields(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), name));
+    if (fields) return RecordFields(record, value, fields.get(), depth);
+    PyErr_Clear();
   }
   if (PyTuple_Check(value) || PyList_Check(value)) return RecordList(record, value, depth);
   if (PyDict_Check(value)) return RecordDict(record, value, depth);
-  RecordByPython(record, r.describe, value, key);
+  if (r.user_dict != nullptr && PyType_IsSubtype(type, r.user_dict)) {
+    Ref data(PyObject_GetAttr(value, names.data));
+    if (data && PyDict_Check(data.get())) return RecordDict(record, data.get(), depth);
+    PyErr_Clear();
+  }
+  RecordByPython(record, value, key, depth);
 }
 
 }  // namespace
@@ -138,7 +238,7 @@ bool IsTensor(PyObject* o) {
   return true;
 }
 
-void RecordKey(Record* record, PyObject* key) {
+void RecordKey(Record* record, PyObject* key, size_t index) {
   Py_ssize_t size = 0;
   const char* text = PyUnicode_Check(key) ? PyUnicode_AsUTF8AndSize(key, &size) : nullptr;
   if (text != nullptr) return record->Key({text, static_cast<size_t>(size)});
@@ -146,6 +246,7 @@ void RecordKey(Record* record, PyObject* key) {
   // As json.dumps turns keys into text.
   if (key == Py_None) return record->Key("null");
   if (PyBool_Check(key)) return record->Key(key == Py_True ? "true" : "false");
+  if (!SaysItself(key)) return record->Key(std::string(Py_TYPE(key)->tp_name) + "#" + std::to_string(index));
   Ref str(PyObject_Str(key));
   text = str ? PyUnicode_AsUTF8AndSize(str.get(), &size) : nullptr;
   if (text == nullptr) {
@@ -161,13 +262,12 @@ void RecordValue(Record* record, PyObject* value, PyObject* key, int depth) {
     return record->Null();
   }
   if (IsPlainTensor(value)) {
-    if (!RecordPlainTensor(record, value)) RecordByPython(record, rt().describe_tensor, value, key);
+    if (!RecordPlainTensor(record, value)) RecordOddTensor(record, value);
     return;
   }
-  if (IsTensor(value)) return RecordByPython(record, rt().describe_tensor, value, key);
+  if (IsTensor(value)) return RecordOddTensor(record, value);
   const bool special_key = KeyIs(key, "device") || KeyIs(key, "dtype") || KeyIs(key, "output_dtype");
-  if (special_key && (PyUnicode_Check(value) || PyLong_Check(value)))
-    return RecordByPython(record, rt().describe, value, key);
+  if (special_key && (PyUnicode_Check(value) || PyLong_Check(value))) return RecordByPython(record, value, key, depth);
   if (RecordScalar(record, value)) return;
   if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) return RecordList(record, value, depth);
   if (PyDict_CheckExact(value)) return RecordDict(record, value, depth);
@@ -176,7 +276,8 @@ void RecordValue(Record* record, PyObject* value, PyObject* key, int depth) {
 
 void RecordAsList(Record* record, PyObject* value) {
   // A named tuple is an object of its fields here, too.
-  if (PyTuple_Check(value) && !PyTuple_CheckExact(value) && PyObject_HasAttr(value, names.fields)) {
+  if (PyTuple_Check(value) && !PyTuple_CheckExact(value) &&
+      PyObject_HasAttr(reinterpret_cast<PyObject*>(Py_TYPE(value)), names.fields)) {
     return RecordValue(record, value);
   }
   record->BeginList();

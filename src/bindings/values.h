@@ -18,8 +18,8 @@ void RecordAsList(Record* record, PyObject* value);
 /// A dict of keyword arguments as an object; null as an empty one.
 void RecordKeywords(Record* record, PyObject* kwargs);
 
-/// Key of a dict as text.
-void RecordKey(Record* record, PyObject* key);
+/// Key of a dict as text; `index` among the keys tells apart those of which only the class is shown.
+void RecordKey(Record* record, PyObject* key, size_t index = 0);
 
 bool IsTensor(PyObject* o);       // of any kind
 bool IsPlainTensor(PyObject* o);  // exactly Tensor or Parameter
@@ -27,15 +27,28 @@ bool IsPlainTensor(PyObject* o);  // exactly Tensor or Parameter
 /// The first tensor found by going into first items of lists and tuples and first tensors of dicts; borrowed, or null.
 PyObject* FirstTensor(PyObject* value);
 
-/// tensors.cc: a plain tensor whose memory may be read here. False: nothing was appended, describe it in Python.
-bool RecordPlainTensor(Record* record, PyObject* tensor);
+/// What is shown of a tensor whose statistics are those of another one.
+struct TensorLabel {
+  const char* type = nullptr;   // class; of static storage, as the next
+  const char* dtype = nullptr;  // "torch.qint8"
+  PyObject* shape = nullptr;    // tuple of ints; null: that of the tensor
+  bool requires_grad = false;
+  std::string_view extra;  // further members, JSON text without braces
+  std::string_view file;   // where it was saved
+};
+
+/// tensors.cc: a plain tensor whose memory may be read here, or which a device reduces. False: nothing was appended,
+/// describe it in Python.
+bool RecordPlainTensor(Record* record, PyObject* tensor, const TensorLabel* label = nullptr);
+/// One without values.
+void RecordLabel(Record* record, const TensorLabel& label);
 
 /// What the record holds undecided (capture/save_policy.h) is saved, or let go.
 void SavePending(Record* record);
 void DropPending(Record* record);
 /// For a value that Python describes: keeps it when the record decides later; otherwise the name, without ending, of
-/// the file that Python is to write, or empty. The value stands at the record's end next.
-std::string FileForPython(Record* record, PyObject* value);
+/// the file that Python is to write, or None. The value stands at the record's end next.
+Ref FileForPython(Record* record, PyObject* value);
 
 /// A tensor that Python made of an unusual one; `file` with ending. False: it is not saved.
 bool SavePlainTensor(PyObject* tensor, const std::string& file);

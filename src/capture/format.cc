@@ -61,9 +61,9 @@ class Formatter {
   void Tensor(const TensorRecord& t) {
     out_->BeginObject();
     out_->Key("type");
-    out_->String("torch.Tensor");
+    out_->String(t.type != nullptr ? t.type : "torch.Tensor");
     out_->Key("dtype");
-    dtype_.assign("torch.").append(DTypeName(t.dtype));
+    t.dtype_name != nullptr ? dtype_.assign(t.dtype_name) : dtype_.assign("torch.").append(DTypeName(t.dtype));
     out_->String(dtype_);
     out_->Key("shape");
     out_->BeginArray();
@@ -72,6 +72,7 @@ class Formatter {
     Statistics(t);
     out_->Key("requires_grad");
     out_->Bool(t.requires_grad);
+    Extra(t);
     if (t.file_length > 0) {
       out_->Key("data_name");
       out_->String(std::string_view(r_.text).substr(t.file, t.file_length));
@@ -82,7 +83,25 @@ class Formatter {
       out_->Key("md5");
       out_->String(hex);
     }
+    Findings(t);
     out_->EndObject();
+  }
+
+  void Extra(const TensorRecord& t) {
+    if (t.extra_length == 0) return;
+    scratch_.clear();
+    AppendIndented(&scratch_, std::string_view(r_.text).substr(t.extra, t.extra_length), depth_);
+    out_->Members(scratch_);
+  }
+
+  // Only where there is something to say: healthy dumps stay as they are, and readers that know no such keys pass over
+  // them.
+  void Findings(const TensorRecord& t) {
+    if (!t.has_stats) return;
+    if (t.stats.nan_count > 0) out_->Key("nan_count"), out_->Int(t.stats.nan_count);
+    if (t.stats.inf_count > 0) out_->Key("inf_count"), out_->Int(t.stats.inf_count);
+    const double margin = OverflowMargin(t.dtype, t.stats);
+    if (margin > 0) out_->Key("overflow_margin"), out_->Number(margin);
   }
 
   void Extreme(const char* key, const TensorRecord& t, double f, int64_t i, uint64_t u) {

@@ -39,19 +39,20 @@ TensorRecord& Record::Tensor() {
   return tensors.emplace_back();
 }
 
-void Record::ReplaceJson(size_t node, std::string_view s) {
-  nodes[node].length = static_cast<uint32_t>(s.size());
-  nodes[node].offset = text.size();
-  text.append(s);
-}
-
 void Record::SetFile(TensorRecord* tensor, std::string_view file) {
   tensor->file = text.size();
   tensor->file_length = static_cast<uint32_t>(file.size());
   text.append(file);
 }
 
+void Record::Extra(TensorRecord* tensor, std::string_view members) {
+  tensor->extra = text.size();
+  tensor->extra_length = static_cast<uint32_t>(members.size());
+  text.append(members);
+}
+
 void Record::Append(const Record& other) {
+  has_slots |= other.has_slots;
   for (HeldValue value : other.held) {
     value.node += static_cast<uint32_t>(nodes.size());
     held.push_back(std::move(value));
@@ -69,6 +70,7 @@ void Record::Append(const Record& other) {
   for (TensorRecord tensor : other.tensors) {
     tensor.dims += static_cast<uint32_t>(dims.size());
     tensor.file += text.size();
+    tensor.extra += text.size();
     tensors.push_back(tensor);
   }
   dims.insert(dims.end(), other.dims.begin(), other.dims.end());

@@ -53,7 +53,11 @@ struct TensorRecord {
   bool has_crc = false;
   uint32_t crc = 0;
   uint32_t dims = 0;  // first of its dims in Record::dims
-  int32_t slot = -1;  // of a deferred device value that is filled in before formatting
+  int32_t slot = -1;  // of a value that comes later from a device; the record waits for it
+  uint32_t extra_length = 0;
+  uint64_t extra = 0;                // in Record::text: members of its own, `"key": value, ...`
+  const char* type = nullptr;        // as dumps name the class; null: torch.Tensor. Of static storage, as the next.
+  const char* dtype_name = nullptr;  // "torch.qint8": where `dtype` is not what the tensor says it has
   Stats stats;
   uint32_t file_length = 0;  // 0: no file
   uint64_t file = 0;         // offset of the file's name in Record::text
@@ -63,9 +67,10 @@ struct TensorCopy;
 
 /// A value whose saving is not decided yet (SaveMode::kDeferred).
 struct HeldValue {
-  uint32_t node = 0;                 // of the record: kTensor, or kJson for what the framework describes
+  uint32_t node = 0;                 // of the record
   std::shared_ptr<void> object;      // the framework's tensor
   std::shared_ptr<TensorCopy> copy;  // its elements, where the op is about to change them
+  bool described = false;            // the framework saves it
 };
 
 /// The members of one op's JSON object, in order: keys and values.
@@ -75,9 +80,9 @@ struct Record {
   std::vector<TensorRecord> tensors;
   std::vector<int64_t> dims;
   std::string text;
-  bool queued = false;  // has its place in the order of the file
-  bool done = false;    // nothing more will be added
-  bool has_slots = false;
+  bool queued = false;           // has its place in the order of the file
+  bool done = false;             // nothing more will be added
+  bool has_slots = false;        // some tensors have a slot whose value has not come
   bool bare = false;             // one value, not members of an object
   bool keep_unfinished = false;  // written at the end of the step even when nobody finished it
   uint32_t open_index = 0;       // place among the recorder's open records
@@ -93,8 +98,6 @@ struct Record {
   void Float(double v) { Push(NodeType::kFloat).d = v; }
   void EmptyDict() { Push(NodeType::kEmptyDict); }
   void String(std::string_view s) { PushText(NodeType::kString, s); }
-  /// The description of the value at `node`, which is JSON, anew.
-  void ReplaceJson(size_t node, std::string_view s);
   void Json(std::string_view s) { PushText(NodeType::kJson, s); }
   void Key(std::string_view s) { PushText(NodeType::kKey, s); }
   void KeyLiteral(const char* s) { Push(NodeType::kKeyLiteral).literal = s; }
@@ -107,6 +110,8 @@ struct Record {
   TensorRecord& Tensor();
   /// The file that holds this tensor.
   void SetFile(TensorRecord* tensor, std::string_view file);
+  /// Members that follow those every tensor has: JSON text of an object without its braces.
+  void Extra(TensorRecord* tensor, std::string_view members);
   /// Behind what is here already the nodes of `other`.
   void Append(const Record& other);
   /// Position to which Rewind() returns when a value turns out to be unreadable half way.

@@ -46,6 +46,7 @@ Recorder::~Recorder() {
   queue_changed_.notify_all();
   if (writer_.joinable()) writer_.join();
   for (Record* r : open_) delete r;
+  for (Record* r : waiting_) delete r;
   for (Record* r : order_) {
     if (r->done) delete r;
   }
@@ -120,10 +121,26 @@ void Recorder::Commit(Record* record) {
   record->held.clear();  // here, where the framework's objects may be let go
   auto held = lock();
   RemoveOpen(record);
-  record->done = true;
-  if (!record->queued) order_.push_back(record);
+  if (!std::exchange(record->queued, true)) order_.push_back(record);
   ++committed_;
-  if (++ready_ >= kBatchRecords) HandOver(false);
+  record->has_slots ? waiting_.push_back(record) : Finish(record);
+}
+
+void Recorder::Finish(Record* record) {
+  record->done = true;
+  if (++ready_ >= kBatchRecords && order_.front()->done) HandOver(false);
+}
+
+void Recorder::Resolve(const std::function<bool(Record*)>& fill) {
+  auto held = lock();
+  std::vector<Record*> waiting = std::exchange(waiting_, {});
+  std::erase_if(waiting, [&](Record* record) {
+    if (!fill(record)) return false;
+    record->has_slots = false;
+    Finish(record);
+    return true;
+  });
+  waiting_ = std::move(waiting);
 }
 
 void Recorder::Discard(Record* record) {
@@ -146,9 +163,6 @@ void Recorder::HandOver(bool flush) {
   }
   ready_ -= batch.records.size();
   batch.parents = construct_.Take();
-  if (resolver_ && std::any_of(batch.records.begin(), batch.records.end(), [](auto* r) { return r->has_slots; })) {
-    resolver_(batch.records);
-  }
   Status stacks;
   if (files_.extra_info && stacks_.uses() >= next_stack_write_) {
     // Written whole each time the number of uses doubles: after a crash most of it is there, at a constant cost per op.
@@ -228,6 +242,10 @@ Status Recorder::Close() {
   {
     auto held = lock();
     if (dump_ == nullptr) return OkStatus();
+    for (Record* record : std::exchange(waiting_, {})) {
+      record->done = true;
+      ++ready_;
+    }
     std::vector<Record*> unfinished = std::exchange(open_, {});
     for (Record* record : unfinished) {
       undecided.insert(undecided.end(), record->held.begin(), record->held.end());

@@ -53,8 +53,9 @@ class Recorder {
   Status Close();
   uint64_t committed() const { return committed_; }
 
-  /// Called before records with deferred values are formatted, on the thread that hands them over.
-  void set_slot_resolver(std::function<void(const std::vector<Record*>&)> resolver) { resolver_ = std::move(resolver); }
+  /// Committed records with has_slots keep their places in the file until their values have come. Offers each of them
+  /// to `fill`, which returns true when it filled in all of them. Close() writes the rest without.
+  void Resolve(const std::function<bool(Record*)>& fill);
 
   /// Which records save their tensors.
   void set_save_policy(SavePolicy policy) { save_policy_ = std::move(policy); }
@@ -74,6 +75,7 @@ class Recorder {
   Record* FromPool();
   void Recycle(Record* record);
   void RemoveOpen(Record* record);
+  void Finish(Record* record);
   void HandOver(bool flush);
   void WriterLoop();
   Status Write(const Batch& batch);
@@ -83,12 +85,12 @@ class Recorder {
   std::mutex mutex_;  // everything up to the queue
   std::deque<Record*> order_;
   std::vector<Record*> open_;
+  std::vector<Record*> waiting_;  // committed, in order_, with values that have not come
   ConstructTracker construct_;
   StackTable stacks_;
   size_t next_stack_write_ = 0;
   uint64_t committed_ = 0;
   size_t ready_ = 0;  // done records in order_
-  std::function<void(const std::vector<Record*>&)> resolver_;
   StepFiles files_;
   SavePolicy save_policy_;
 

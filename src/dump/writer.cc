@@ -102,6 +102,13 @@ void JsonStream::Raw(std::string_view json) {
   out_->append(json);
 }
 
+void JsonStream::Members(std::string_view json) {
+  if (!first_) out_->push_back(',');
+  first_ = false;
+  NewLine();
+  out_->append(json);
+}
+
 StatusOr<std::unique_ptr<GrowingJsonFile>> GrowingJsonFile::Create(const std::string& path, std::string head,
                                                                    std::string tail) {
   std::unique_ptr<GrowingJsonFile> file(new GrowingJsonFile);

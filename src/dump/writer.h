@@ -31,6 +31,8 @@ class JsonStream {
   void Null();
   /// JSON text already formatted for this depth.
   void Raw(std::string_view json);
+  /// Text of members of the open object, without its braces.
+  void Members(std::string_view json);
 
  private:
   void Prefix();

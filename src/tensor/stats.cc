@@ -195,6 +195,15 @@ bool ComputeStatsScalar(const TensorView& t, Stats* out) {
   return true;
 }
 
+double OverflowMargin(DType dtype, const Stats& stats) {
+  if (dtype != DType::kFloat16 && dtype != DType::kBFloat16) return 0;
+  const double largest = dtype == DType::kFloat16 ? 65504.0 : std::ldexp(255.0, 120);
+  const double most = std::max(std::fabs(stats.max), std::fabs(stats.min));
+  // Not finite: a NaN compares false.
+  if (stats.nan_count + stats.inf_count > 0 || !(most * kNearOverflow >= largest)) return 0;
+  return largest / most;
+}
+
 const char* StatsIsa() { return Active().name; }
 
 bool SetStatsIsa(const char* name) {

@@ -30,6 +30,11 @@ struct Stats {
   int64_t nan_count = 0, inf_count = 0;
 };
 
+/// How much larger the largest magnitude of a float16 or bfloat16 tensor may become before it overflows, 1 to
+/// kNearOverflow; 0 where it is farther away, where elements are not finite and for other types.
+double OverflowMargin(DType dtype, const Stats& stats);
+inline constexpr double kNearOverflow = 8;
+
 /// Any NaN makes max, min, mean and norm NaN; infinities propagate as in IEEE arithmetic. Empty tensor: count 0, rest
 /// 0. Returns false when the dtype has no statistics (kUnknown) or ndim > kMaxDims.
 bool ComputeStats(const TensorView& t, Stats* out);

@@ -9,7 +9,7 @@ from typing import Any, Optional
 import torch
 
 from .. import _core
-from . import odd_values
+from . import device_stats, odd_values
 from .apis import Api, hooked_apis, missing_extra, risk_of
 from .config import Config
 from .custom_ops import NamespaceWatch, is_packet
@@ -47,6 +47,7 @@ _GARBAGE = {
 def set_up(config: Config) -> None:
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     _core.init(torch, odd_values.describe, odd_values.describe_tensor, package + os.sep)
+    device_stats.set_up()
     _core.configure(
         level=config.level,
         structure=config.task == "structure",

@@ -14,9 +14,13 @@ _FILE_MODE = 0o640
 def has_memory(tensor: torch.Tensor) -> bool:
     if tensor.numel() == 0:
         return True
-    storage = tensor.untyped_storage()
+    try:
+        storage = tensor.untyped_storage()
+        start, size = storage.data_ptr(), storage.nbytes()
+    except (RuntimeError, NotImplementedError):  # a wrapper around other tensors
+        return False
     reach = 1 + tensor.storage_offset() + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride()))
-    return storage.data_ptr() != 0 and reach * tensor.element_size() <= storage.nbytes()
+    return start != 0 and reach * tensor.element_size() <= size
 
 
 def readable(tensor: torch.Tensor) -> torch.Tensor:

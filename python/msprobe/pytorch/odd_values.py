@@ -1,16 +1,21 @@
-"""Values the recorder cannot read by itself: unusual tensors, values of torch.distributed and of NumPy.
+"""Values the recorder cannot read by itself: unusual tensors, values of torch.distributed and of NumPy, objects.
 
 The recorder calls these functions with its own hooks off and turns an exception into null and a line in the error log.
+Nothing here changes a value, consumes an iterator or calls a method that a user's class defines: attributes are read.
 """
 
+import collections
+import decimal
+import enum
+import fractions
 import json
+import types
 import zlib
 from contextlib import nullcontext
 from typing import Any, Optional
 
 import torch
 
-from .. import _core
 from . import odd_files
 
 try:
@@ -20,40 +25,60 @@ except ImportError:  # before torch 2.1
 
 # Inside vmap and grad of torch.func even detach() wraps what it returns.
 _disable_transforms = getattr(torch._C, "_DisableFuncTorch", nullcontext)
+# Subclasses with a __torch_dispatch__ of their own would run it.
+_disable_dispatch = getattr(torch._C, "_DisableTorchDispatch", nullcontext)
 
 _MAX_WRAPPERS = 32
+_MAX_TEXT = 256
 
 
-def describe_tensor(tensor: torch.Tensor, key: Any = None, file: Optional[str] = None) -> str:
-    """JSON of a tensor that is not plain memory of this machine; `file` names, without ending, where it is saved."""
-    with _disable_current_modes(), _disable_transforms(), torch.no_grad():
-        return json.dumps(_tensor(tensor, file), indent=1)
+def describe_tensor(tensor: torch.Tensor, file: Optional[str] = None) -> tuple:
+    """Of a tensor that is not plain memory: class, dtype, shape, requires_grad, further members as JSON text without
+    braces, the plain tensor whose values stand for it, or None, and the name of the file where it was saved, or None.
+    `file` names, without ending, where to save it."""
+    with _disable_current_modes(), _disable_transforms(), _disable_dispatch(), torch.no_grad():
+        return _tensor(tensor, file)
 
 
-def describe(value: Any, key: Any = None, file: Optional[str] = None) -> str:
-    """JSON of a value that is neither a tensor nor made of Python's own types; null when it has no form in a dump."""
-    return json.dumps(_value(value, key, file), indent=1)
+def describe(value: Any, key: Any = None, file: Optional[str] = None) -> Any:
+    """Of a value that is neither a tensor nor made of Python's own containers: JSON text; or a tuple of keys and their
+    JSON text or tensor; or a list or dict that stands for it."""
+    said = _distributed_value(value) or _jagged_value(value)
+    return said if said is not None else json.dumps(_value(value, key, file), indent=1)
 
 
 # ---- tensors ------------------------------------------------------------------------------------------------------------
 
 
-def _tensor(tensor: torch.Tensor, file: Optional[str] = None) -> dict:
+def _tensor(tensor: torch.Tensor, file: Optional[str]) -> tuple:
     kind = _kind_of(tensor)
-    plain = _unwrapped(tensor, kind)
-    shape = tensor.shape if _is_sparse(plain) else plain.shape
-    statistics = _statistics(plain)
-    item = {"type": kind, "dtype": str(tensor.dtype), "shape": [int(n) for n in shape]}
-    item.update(zip(("Max", "Min", "Mean", "Norm"), statistics[:4]))
-    item["requires_grad"] = bool(tensor.requires_grad)
-    if kind == "torch.distributed.tensor.DTensor":
-        item.update(_placement(tensor))
-    name = odd_files.save_tensor(plain, file) if file else None
-    if name:
-        item["data_name"] = name
-    if statistics[4] is not None:
-        item["md5"] = statistics[4]
-    return item
+    local = _unwrapped(tensor, kind)
+    shape = tensor.shape if _is_sparse(local) or kind == _MASKED else local.shape
+    extra = ""
+    if kind == _DTENSOR:
+        extra = json.dumps(_placement(tensor), indent=1)[3:-2]
+    sizes = tuple(_as_int(n) or 0 for n in shape)
+    plain, saved = _plain(local), None
+    if file and plain is not None:
+        as_it_is = _is_sparse(local) or local.is_quantized
+        saved = odd_files.save_tensor(local if as_it_is else plain, file)
+    return kind, str(tensor.dtype), sizes, bool(tensor.requires_grad), extra, plain, saved
+
+
+_DTENSOR = "torch.distributed.tensor.DTensor"
+_FAKE = "torch._subclasses.fake_tensor.FakeTensor"
+_ASYNC = "torch.distributed._functional_collectives.AsyncCollectiveTensor"
+_NESTED = "torch.nested._internal.nested_tensor.NestedTensor"
+_MASKED = "torch.masked.maskedtensor.core.MaskedTensor"
+_CLASSES = {
+    "torch.distributed.tensor.DTensor": _DTENSOR,
+    "torch.distributed._tensor.api.DTensor": _DTENSOR,
+    **{name: name for name in (_FAKE, _ASYNC, _NESTED, _MASKED)},
+}
+
+
+def class_path(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def _functorch(name: str, tensor: torch.Tensor) -> bool:
@@ -64,7 +89,7 @@ def _functorch(name: str, tensor: torch.Tensor) -> bool:
 def _kind_of(tensor: torch.Tensor) -> str:
     """The type as dumps name it."""
     for cls in type(tensor).__mro__:
-        known = _SUBCLASSES.get(f"{cls.__module__}.{cls.__qualname__}")
+        known = _CLASSES.get(class_path(cls))
         if known:
             return known
     if _functorch("is_batchedtensor", tensor):
@@ -74,44 +99,37 @@ def _kind_of(tensor: torch.Tensor) -> str:
     return "torch.Tensor"
 
 
-_SUBCLASSES = {
-    "torch.distributed.tensor.DTensor": "torch.distributed.tensor.DTensor",
-    "torch.distributed._tensor.api.DTensor": "torch.distributed.tensor.DTensor",
-    "torch._subclasses.fake_tensor.FakeTensor": "torch._subclasses.fake_tensor.FakeTensor",
-    "torch.distributed._functional_collectives.AsyncCollectiveTensor": (
-        "torch.distributed._functional_collectives.AsyncCollectiveTensor"
-    ),
-    "torch.nested._internal.nested_tensor.NestedTensor": "torch.nested._internal.nested_tensor.NestedTensor",
-}
-_WITHOUT_DATA = ("FakeTensor", "AsyncCollectiveTensor")
-
-
 def _unwrapped(tensor: torch.Tensor, kind: str) -> torch.Tensor:
     """The tensor whose shape and statistics stand for this one."""
-    if kind.endswith("DTensor"):
-        return tensor.to_local()
-    if kind.endswith(_WITHOUT_DATA):
+    if kind == _DTENSOR:
+        return tensor._local_tensor
+    if kind in (_FAKE, _ASYNC, _MASKED):
         return tensor
     for _ in range(_MAX_WRAPPERS):
         if not (_functorch("is_batchedtensor", tensor) or _functorch("is_gradtrackingtensor", tensor)):
             break
         tensor = torch._C._functorch.get_unwrapped(tensor)
+    if kind == _NESTED:
+        return tensor._values
     if getattr(tensor, "is_nested", False):
         return tensor.values()
     return tensor
 
 
 def _is_sparse(tensor: torch.Tensor) -> bool:
-    return tensor.layout is not torch.strided and tensor.layout is not getattr(torch, "_mkldnn", None)
+    return tensor.layout not in (torch.strided, getattr(torch, "jagged", None), getattr(torch, "_mkldnn", None))
 
 
-_NOTHING = (None,) * 5
-
-
-def _statistics(tensor: torch.Tensor) -> tuple:
-    """Max, Min, Mean, Norm and checksum; None for what has no elements to look at."""
-    if tensor.is_meta or type(tensor).__name__ in _WITHOUT_DATA:
-        return _NOTHING
+def _plain(tensor: torch.Tensor) -> Optional[torch.Tensor]:
+    """The elements of a tensor as plain strided memory of its device; None when there are none to look at."""
+    kind = _kind_of(tensor)
+    if kind == _FAKE or tensor.is_meta:
+        return None
+    if kind == _ASYNC:  # waiting for it is the user's
+        return _plain(tensor.elem) if tensor.completed else None
+    if kind == _MASKED:
+        data, mask = _plain(tensor._masked_data), _plain(tensor._masked_mask)
+        return None if data is None or mask is None else data[mask]
     plain = tensor.detach()
     if _is_sparse(plain):
         plain = plain._values() if plain.layout is torch.sparse_coo else plain.values()
@@ -120,8 +138,9 @@ def _statistics(tensor: torch.Tensor) -> tuple:
     if plain.layout is not torch.strided:
         plain = plain.to_dense()
     if not odd_files.has_memory(plain):
-        return _NOTHING
-    return _core.statistics_of(odd_files.readable(plain))
+        return None
+    plain = plain.resolve_neg().resolve_conj()
+    return plain if type(plain) is torch.Tensor else plain.as_subclass(torch.Tensor)
 
 
 def _placement(tensor: Any) -> dict:
@@ -133,6 +152,8 @@ def _placement(tensor: Any) -> dict:
             placements.append({"Replicate": {}})
         elif placement.is_partial():
             placements.append({"Partial": {"reduce_op": placement.reduce_op}})
+        else:
+            placements.append({type(placement).__name__: {}})
     return {"device_mesh": tensor.device_mesh.mesh.tolist(), "placements": placements}
 
 
@@ -145,81 +166,186 @@ _MEMORY_FORMATS = {
     torch.preserve_format: "preserve_format",
 }
 
+# Their text, by the function of their own class, says all of them.
+_TEXTS = {
+    complex: str,
+    range: str,
+    fractions.Fraction: str,
+    decimal.Decimal: str,
+    torch.layout: str,
+    torch.finfo: str,
+    torch.iinfo: str,
+}
 
-def _value(value: Any, key: Any, file: Optional[str] = None) -> Any:
-    if key in ("dtype", "output_dtype") and isinstance(value, (str, int, torch.dtype)):
+
+def _value(value: Any, key: Any, file: Optional[str]) -> Any:
+    key = key if type(key) is str else None
+    if key in ("dtype", "output_dtype") and type(value) in (str, int):
         return {"type": "torch.dtype", "value": str(value)}
-    if key == "device" and isinstance(value, (str, int, torch.device)):
-        return {"type": "torch.device", "value": value if isinstance(value, (str, int)) else str(value)}
+    if key == "device" and type(value) in (str, int):
+        return {"type": "torch.device", "value": value}
     if isinstance(value, slice):
         return {"type": "slice", "value": [_as_int(v) for v in (value.start, value.stop, value.step)]}
     if value is Ellipsis:
         return {"type": "ellipsis", "value": "..."}
     if isinstance(value, torch.Size):
-        return {"type": "torch.Size", "value": [int(n) for n in value]}
+        return {"type": "torch.Size", "value": [_as_int(n) for n in value]}
     if isinstance(value, torch.memory_format):
         return {"type": "torch.memory_format", "format": _MEMORY_FORMATS.get(value)}
-    special = _numpy_value(value, file) or _distributed_value(value, file)
-    if special is not None:
-        return special
-    for plain in (bool, int, float, str):  # their subclasses: enums, numbers of other libraries
+    return _numpy_value(value, file) or _number(value) or _text(value) or {"type": class_path(type(value))}
+
+
+def _number(value: Any) -> Optional[dict]:
+    """Enumerations, and numbers and texts of classes that derive from Python's."""
+    kind = type(value)
+    if isinstance(value, enum.Enum) and not isinstance(value, (int, float, str)):
+        return {"type": class_path(kind), "value": value._name_}
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):  # to evaluate one would specialise the graph
+        return {"type": f"torch.{kind.__name__}", "value": str(value.node.expr)[:_MAX_TEXT]}
+    for plain in (int, float, str):
         if isinstance(value, plain):
-            return {"type": type(value).__name__, "value": plain(value)}
+            convert = {int: int.__int__, float: float.__float__, str: str.__str__}[plain]
+            found = convert(value)
+            if plain is str:  # half a pair of surrogates cannot be written as UTF-8
+                found = found.encode("utf-8", "replace").decode()
+            return {"type": kind.__name__, "value": found}
     return None
 
 
+def _text(value: Any) -> Optional[dict]:
+    kind = type(value)
+    if kind in _TEXTS:
+        name = "torch.layout" if kind is torch.layout else kind.__name__
+        return {"type": name if name in ("complex", "range", "torch.layout") else class_path(kind), "value": str(value)}
+    if kind in (bytes, bytearray):
+        return {"type": kind.__name__, "value": f"{len(value)} bytes, CRC-32 {zlib.crc32(value):08x}"}
+    if kind in (set, frozenset):
+        # In an order that is the same in every run.
+        return {"type": kind.__name__, "value": _shortened("{" + ", ".join(sorted(_member(v) for v in value)) + "}")}
+    if kind is torch.Generator:
+        return {"type": "torch.Generator", "value": str(value.device)}
+    if kind in (types.FunctionType, types.BuiltinFunctionType, type):
+        return {"type": kind.__name__, "value": f"{value.__module__}.{value.__qualname__}"}
+    if isinstance(value, collections.deque):
+        return {"type": class_path(kind), "value": _shortened("[" + ", ".join(_member(v) for v in value) + "]")}
+    return None
+
+
+def _member(value: Any) -> str:
+    if type(value) in (int, float, bool, str, complex, type(None), torch.dtype, torch.device):
+        return repr(value)
+    return class_path(type(value))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 3] + "..."
+
+
 def _as_int(value: Any) -> Optional[int]:
-    if value is None:
-        return None
+    if isinstance(value, torch.SymInt):
+        hint = getattr(value.node, "_hint", None)
+        return hint if type(hint) is int else None
+    if isinstance(value, torch.Tensor):  # an index in a tensor; reading one of a device would wait for it
+        plain = type(value) is torch.Tensor and value.is_cpu and value.numel() == 1
+        return int(value) if plain else None
     try:
         return int(value)
     except (TypeError, ValueError, RuntimeError):
         return None
 
 
-def _numpy_value(value: Any, file: Optional[str] = None) -> Optional[dict]:
-    if not type(value).__module__.startswith("numpy"):
+# ---- NumPy --------------------------------------------------------------------------------------------------------------
+
+
+def _numpy_value(value: Any, file: Optional[str]) -> Optional[dict]:
+    if not any(cls.__module__.startswith("numpy") for cls in type(value).__mro__):
         return None
     import numpy as np
 
     if isinstance(value, np.generic):
-        number = value.item()
-        return {"type": type(value).__name__, "value": None if isinstance(number, (complex, bytes)) else number}
+        return {"type": type(value).__name__, "value": _numpy_scalar(value.item())}
     if not isinstance(value, np.ndarray):
         return None
-    item = {"type": "numpy.ndarray", "dtype": str(value.dtype), "shape": list(value.shape)}
+    array = np.ndarray.view(value, np.ndarray)  # of a subclass: none of its methods
+    item = {"type": "numpy.ndarray", "dtype": str(array.dtype), "shape": list(array.shape)}
     item.update(dict.fromkeys(("Max", "Min", "Mean", "Norm")))
-    if value.size and value.dtype.kind in "biuf":
-        item["Max"], item["Min"] = value.max().item(), value.min().item()
-        item["Mean"] = value.mean(dtype=np.float64).item()
-        item["Norm"] = float(np.linalg.norm(value.astype(np.float64).ravel()))
-    name = odd_files.save_array(value, file) if file else None
+    if array.size and array.dtype.kind in "biufc":
+        item.update(_array_statistics(array))
+    name = odd_files.save_array(array, file) if file else None
     if name:
         item["data_name"] = name
     return item
 
 
-def _distributed_value(value: Any, file: Optional[str] = None) -> Optional[dict]:
+def _array_statistics(array: Any) -> dict:
+    import numpy as np
+
+    if array.dtype.kind == "c":
+        array = np.abs(array.astype(np.complex128))
+    item = {"Max": _numpy_scalar(array.max().item()), "Min": _numpy_scalar(array.min().item())}
+    if array.dtype.kind != "b":
+        with np.errstate(all="ignore"):
+            item["Mean"] = float(array.mean(dtype=np.float64))
+            item["Norm"] = float(np.linalg.norm(array.astype(np.float64).ravel()))
+    return item
+
+
+def _numpy_scalar(value: Any) -> Any:
+    if isinstance(value, (bool, int, float, str)) or value is None:
+        return value
+    if type(value).__name__ == "longdouble":
+        return float(value)
+    return None if type(value) in (bytes, tuple) else str(value)
+
+
+# ---- values of libraries ------------------------------------------------------------------------------------------------
+
+
+def _distributed_value(value: Any) -> Any:
     dist = torch.distributed
     if not dist.is_available():
         return None
     if isinstance(value, dist.ProcessGroup):
         ranks = dist.get_process_group_ranks(value)
-        return {"type": "torch.ProcessGroup", "group_ranks": ranks, "group_id": _group_id(ranks)}
+        return json.dumps(
+            {"type": "torch.ProcessGroup", "group_ranks": ranks, "group_id": _group_id(ranks)},
+            indent=1,
+        )
     if isinstance(value, dist.P2POp):
         group = value.group or dist.distributed_c10d._get_default_group()
-        return {
+        members = {
             "class_type": "torch.distributed.P2POp",
-            "tensor": _tensor(value.tensor, f"{file}.tensor" if file else None),
+            "tensor": value.tensor,
             "op": value.op.__name__,
             "peer": value.peer,
             "tag": value.tag,
             "group_id": _group_id(dist.get_process_group_ranks(group)),
         }
+        return tuple(
+            part
+            for key, item in members.items()
+            for part in (key, item if isinstance(item, torch.Tensor) else json.dumps(item))
+        )
     if isinstance(value, (dist.ReduceOp, dist.ReduceOp.RedOpType)):
-        return {"type": "torch.distributed.ReduceOp", "value": str(value)}
+        return json.dumps({"type": "torch.distributed.ReduceOp", "value": str(value)}, indent=1)
     return None
 
 
 def _group_id(ranks: list) -> str:
     return f"{zlib.crc32(str(ranks).encode()):08x}"
+
+
+_JAGGED = {
+    "JaggedTensor": ("_values", "_weights", "_lengths", "_offsets"),
+    "KeyedJaggedTensor": ("_keys", "_values", "_weights", "_lengths", "_offsets"),
+    "KeyedTensor": ("_keys", "_values", "_length_per_key"),
+}
+
+
+def _jagged_value(value: Any) -> Optional[dict]:
+    """Those of torchrec: an object of the tensors they are made of."""
+    for cls in type(value).__mro__:
+        if cls.__name__ in _JAGGED and cls.__module__.startswith("torchrec"):
+            parts = {name[1:]: getattr(value, name, None) for name in _JAGGED[cls.__name__]}
+            return {name: part for name, part in parts.items() if part is not None}
+    return None
