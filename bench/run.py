@@ -37,20 +37,34 @@ def measured(command, cwd=None):
     return time.perf_counter() - start, usage.ru_maxrss / 1024
 
 
+# (model, level, task, summary_mode, where): what is measured of a training step.
+STEPS = (
+    ("small", "L0", "statistics", "statistics", "memory"),
+    ("small", "L1", "statistics", "statistics", "memory"),
+    ("small", "mix", "statistics", "statistics", "memory"),
+    ("small", "mix", "statistics", "md5", "memory"),
+    ("small", "mix", "tensor", "statistics", "memory"),
+    ("small", "mix", "tensor", "statistics", "disk"),
+    ("big", "mix", "statistics", "statistics", "memory"),
+    ("conv", "mix", "statistics", "statistics", "memory"),
+    ("tiny", "mix", "statistics", "statistics", "memory"),
+)
+# A step of these takes seconds under the old tool.
+SLOW = {"big": 4, "conv": 4}
+
+
 def bench_step(args):
     rows = []
-    for level in ("L0", "L1", "mix"):
-        row = {"level": level}
+    for model, level, task, summary, where in STEPS:
+        row = {"model": model, "level": level, "task": task, "summary": summary, "where": where}
+        label = f"{model} {level} {summary if task == 'statistics' else task}{' on disk' if where == 'disk' else ''}"
+        share = SLOW.get(model, 1) * (2 if task == "tensor" else 1)
         for name, env in (("ours", OURS), ("old", OLD)):
-            steps = args.steps if name == "ours" else max(5, args.steps // 4)
-            command = [
-                env / "bin" / "python",
-                ROOT / "bench" / "step_ratio.py",
-                "--level",
-                level,
-                "--steps",
-                str(steps),
-            ]
+            steps = max(3, (args.steps if name == "ours" else args.steps // 4) // share)
+            command = [env / "bin" / "python", ROOT / "bench" / "step_ratio.py", "--model", model, "--level", level]
+            command += ["--task", task, "--summary", summary, "--steps", steps]
+            if where == "disk":
+                command += ["--dir", args.disk]
             result = subprocess.run([str(c) for c in command], capture_output=True, text=True)
             if result.returncode != 0:
                 sys.exit(f"step_ratio.py failed under {env}:\n{result.stderr[-2000:]}")
@@ -58,9 +72,10 @@ def bench_step(args):
         rows.append(row)
         ours, old = row["ours"], row["old"]
         print(
-            f"step {level}: ours {ours['wall_ratio']:.2f} (CPU {ours['cpu_ratio']:.2f}, idle {ours['idle_ratio']:.3f}), "
+            f"step {label}: ours {ours['wall_ratio']:.2f} (CPU {ours['cpu_ratio']:.2f}, idle {ours['idle_ratio']:.3f}), "
             f"old tool {old['wall_ratio']:.2f} (CPU {old['cpu_ratio']:.2f}); overhead "
-            f"{(old['wall_ratio'] - 1) / max(ours['wall_ratio'] - 1, 1e-3):.0f} times less",
+            f"{(old['wall_ratio'] - 1) / max(ours['wall_ratio'] - 1, 1e-3):.0f} times less"
+            + (f"; {ours['dump_mb_per_s']:.0f} of {ours['disk_mb_per_s']:.0f} MB/s" if task == "tensor" else ""),
             flush=True,
         )
     return rows
@@ -130,18 +145,29 @@ def report(results, args):
         lines += [
             "## A training step under capture",
             "",
-            "LLaMA, hidden 256, 4 layers, batch 2, sequence 128, float32, one torch thread; statistics of every tensor. The ratio is the time from",
-            "`start()` to the end of `step()`, all files written, over the same step without a tool (median; steps alternate).",
+            "The ratio is the time from `start()` to the end of `step()`, all files written, over the same step without a tool (median; steps",
+            "alternate), one torch thread, float32. `small`: LLaMA, hidden 256, 4 layers, batch 2, sequence 128; `big`: hidden 1024, 2 layers,",
+            "batch 1, sequence 512; `tiny`: hidden 64, 2 layers, batch 1, sequence 16; `conv`: residual blocks on 16 images of 64 x 64.",
             "",
-            "| level | ours | old tool | ours, CPU time | constructed but idle | entries | MB per step |",
-            "|---|--:|--:|--:|--:|--:|--:|",
+            "| model | level | content | ours | old tool | ours, CPU time | constructed but idle | entries | MB per step |",
+            "|---|---|---|--:|--:|--:|--:|--:|--:|",
         ]
         for row in results["step"]:
             ours, old = row["ours"], row["old"]
+            content = row["summary"] if row["task"] == "statistics" else f"tensor files in {row['where']}"
             lines.append(
-                f"| {row['level']} | **{ours['wall_ratio']:.2f}** | {old['wall_ratio']:.2f} | {ours['cpu_ratio']:.2f} | "
-                f"{ours['idle_ratio']:.3f} | {ours['entries']} | {ours['bytes_per_step'] / 1e6:.1f} |"
+                f"| {row['model']} | {row['level']} | {content} | **{ours['wall_ratio']:.2f}** | {old['wall_ratio']:.2f} | "
+                f"{ours['cpu_ratio']:.2f} | {ours['idle_ratio']:.3f} | {ours['entries']} | {ours['bytes_per_step'] / 1e6:.1f} |"
             )
+        for row in results["step"]:
+            if row["where"] == "disk":
+                ours = row["ours"]
+                lines += [
+                    "",
+                    f"Tensor files on disk: {ours['dump_mb_per_s']:.0f} MB/s while the training runs, where one large file reaches "
+                    f"{ours['disk_mb_per_s']:.0f} MB/s; {ours['bytes_with_links'] / 1e6:.0f} MB of tensors lie in "
+                    f"{ours['bytes_per_step'] / 1e6:.0f} MB, because equal contents are links.",
+                ]
         lines.append("")
     if "compare" in results or "graph" in results:
         lines += [
@@ -176,6 +202,7 @@ def main():
     parser.add_argument("--only", choices=("step", "compare", "graph", "start"), action="append")
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--nodes", type=int, default=100000)
+    parser.add_argument("--disk", default=str(ROOT / "out"), help="a directory on a disk, for tensor files")
     parser.add_argument("--write", action="store_true", help="write docs/performance.md")
     parser.add_argument("--keep", help="directory for the large dumps, kept between runs")
     args = parser.parse_args()
@@ -184,6 +211,7 @@ def main():
         print(f"left out: compare and graph ({GOLDEN}/gen, the generator of large dumps, is not here)")
         parts = [p for p in parts if p not in ("compare", "graph")]
 
+    pathlib.Path(args.disk).mkdir(parents=True, exist_ok=True)
     work = pathlib.Path(args.keep or tempfile.mkdtemp(prefix="msprobe_bench_"))
     work.mkdir(parents=True, exist_ok=True)
     results = {}

@@ -19,17 +19,51 @@ import time
 
 import torch
 
-MODELS = {
+LLAMAS = {
     # hidden, layers, sequence, batch, vocabulary
     "small": (256, 4, 128, 2, 1000),
+    "big": (1024, 2, 512, 1, 1000),
     "tiny": (64, 2, 16, 1, 100),
 }
+MODELS = (*LLAMAS, "conv")
+
+
+class Residual(torch.nn.Module):
+    def __init__(self, inside, outside, stride):
+        super().__init__()
+        self.conv1 = torch.nn.Conv2d(inside, outside, 3, stride, 1, bias=False)
+        self.bn1 = torch.nn.BatchNorm2d(outside)
+        self.conv2 = torch.nn.Conv2d(outside, outside, 3, 1, 1, bias=False)
+        self.bn2 = torch.nn.BatchNorm2d(outside)
+        self.relu = torch.nn.ReLU(inplace=True)
+        self.short = torch.nn.Identity()
+        if stride != 1 or inside != outside:
+            self.short = torch.nn.Conv2d(inside, outside, 1, stride, bias=False)
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
+        return self.relu(y + self.short(x))
+
+
+def build_conv():
+    """Residual blocks [2, 2, 2, 2] of 32 to 256 channels on 16 images of 64 x 64."""
+    torch.manual_seed(0)
+    layers, inside = [torch.nn.Conv2d(3, 32, 3, 1, 1)], 32
+    for stage, outside in enumerate((32, 64, 128, 256)):
+        for block in range(2):
+            layers.append(Residual(inside, outside, 2 if stage and not block else 1))
+            inside = outside
+    model = torch.nn.Sequential(*layers, torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(256, 10))
+    images, labels = torch.randn(16, 3, 64, 64), torch.randint(0, 10, (16,))
+    return model, lambda m: torch.nn.functional.cross_entropy(m(images), labels)
 
 
 def build(name):
+    if name == "conv":
+        return build_conv()
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    hidden, layers, length, batch, vocab = MODELS[name]
+    hidden, layers, length, batch, vocab = LLAMAS[name]
     config = LlamaConfig(
         hidden_size=hidden,
         intermediate_size=int(hidden * 2.75) // 64 * 64,
@@ -95,12 +129,12 @@ def measure(args):
 
     out = tempfile.mkdtemp(prefix="msprobe_bench_", dir=args.dir)
     config = {
-        "task": "statistics",
+        "task": args.task,
         "dump_path": out,
         "rank": [],
         "step": [],
         "level": args.level,
-        "statistics": {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": args.summary},
+        args.task: {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": args.summary},
     }
     config_path = os.path.join(out, "config.json")
     with open(config_path, "w") as f:
@@ -118,6 +152,14 @@ def measure(args):
         debugger.step()
         switch.off()
 
+    def drop_files():
+        # Between the measurements, so that files of many steps neither fill the disk nor stay behind to be written.
+        for name in os.listdir(out):
+            if args.task == "tensor" and name.startswith("step") and name != last_step(out):
+                shutil.rmtree(os.path.join(out, name))
+        if args.task == "tensor":
+            os.sync()
+
     with_tool()  # the first step pays for hooking the model and for opening files
     ratios, bases = [], []
     previous = timed(base_step)
@@ -128,20 +170,25 @@ def measure(args):
         ratios.append([t / b for t, b in zip(tool, base)])
         bases.append(base[0])
         previous = following
-    last = max((d for d in os.listdir(out) if d.startswith("step")), key=lambda d: int(d[4:]))
-    entries, size = 0, 0
-    for root, _, files in os.walk(os.path.join(out, last)):
+        drop_files()
+    entries, size, linked, seen = 0, 0, 0, set()
+    for root, _, files in os.walk(os.path.join(out, last_step(out))):
         for name in files:
-            size += os.path.getsize(os.path.join(root, name))
+            status = os.stat(os.path.join(root, name))
+            linked += status.st_size
+            size += 0 if status.st_ino in seen else status.st_size
+            seen.add(status.st_ino)
             if name == "dump.json":
                 with open(os.path.join(root, name)) as f:
                     entries = len(json.load(f)["data"])
+    write_speed = sequential_write(out, size) if args.task == "tensor" else None
     shutil.rmtree(out, ignore_errors=True)
 
     median = statistics.median
     return {
         "model": args.model,
         "level": args.level,
+        "task": args.task,
         "summary": args.summary,
         "steps": args.steps,
         "base_ms": round(median(bases) * 1e3, 2),
@@ -150,14 +197,39 @@ def measure(args):
         "idle_ratio": round(median(t[1] for t in idle) / median(t[1] for t in before), 3),
         "entries": entries,
         "bytes_per_step": size,
+        "bytes_with_links": linked,
+        # What a step takes longer than without the tool, as a speed of writing, and what one large file reaches there.
+        "dump_mb_per_s": round(size / 1e6 / max(1e-9, median(r[0] - 1 for r in ratios) * median(bases)), 1),
+        "disk_mb_per_s": write_speed,
     }
+
+
+def last_step(out):
+    return max((d for d in os.listdir(out) if d.startswith("step")), key=lambda d: int(d[4:]))
+
+
+def sequential_write(directory, size):
+    """MB/s of one file of so many bytes, written in pieces of 8 MiB without waiting for the medium, as the dump is."""
+    piece = os.urandom(8 << 20)
+    speeds = []
+    for _ in range(3):
+        path = os.path.join(directory, "sequential")
+        start = time.perf_counter()
+        with open(path, "wb", buffering=0) as f:
+            for _ in range(max(1, size // len(piece))):
+                f.write(piece)
+        speeds.append(max(1, size // len(piece)) * len(piece) / 1e6 / (time.perf_counter() - start))
+        os.remove(path)
+        os.sync()
+    return round(statistics.median(speeds), 1)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", choices=sorted(MODELS), default="small")
+    parser.add_argument("--model", choices=MODELS, default="small")
     parser.add_argument("--level", choices=("L0", "L1", "mix"), default="mix")
-    parser.add_argument("--summary", choices=("statistics", "md5"), default="statistics")
+    parser.add_argument("--task", choices=("statistics", "tensor"), default="statistics")
+    parser.add_argument("--summary", choices=("statistics", "md5", "xor"), default="statistics")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument(
         "--dir", default="/dev/shm" if os.path.isdir("/dev/shm") else None, help="where dumps are written"
