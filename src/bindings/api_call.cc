@@ -5,6 +5,7 @@
 
 #include "bindings/backward.h"
 #include "bindings/frames.h"
+#include "bindings/kept.h"
 #include "bindings/values.h"
 
 namespace msprobe {
@@ -79,6 +80,17 @@ void RecordOutput(const ApiSpec& spec, const CallArgs& args, PyObject* result, R
   }
 }
 
+// `inplace=True` or `out=tensor`.
+bool AsksForInPlace(const CallArgs& args) {
+  bool asks = false;
+  EachKeyword(args, [&](PyObject* key, PyObject* value) {
+    if (!PyUnicode_Check(key)) return;
+    asks |= value == Py_True && PyUnicode_CompareWithASCIIString(key, "inplace") == 0;
+    asks |= value != Py_None && PyUnicode_CompareWithASCIIString(key, "out") == 0;
+  });
+  return asks;
+}
+
 bool DropsNothing(const CallArgs& args) {
   PyObject* p = nullptr;
   EachKeyword(args, [&](PyObject* key, PyObject* value) {
@@ -121,11 +133,12 @@ void BeginApi(ApiEvent* event, const CallArgs& args) {
   event->collect = ShouldCollect(event->name, site->spec.risk);
   if (!event->collect) return;
   InTool guard;
-  RecordStack(event->name);
-  if (r.options.structure || !r.options.forward) return;
-  event->record = r.recorder->Acquire(event->name);
-  r.recorder->Reserve(event->record);
-  event->record->copy_held = site->changes_arguments;
+  const bool record = !r.options.structure && r.options.forward;
+  if (record) event->record = r.recorder->Acquire(event->name);
+  RecordStack(event->name, event->record);
+  if (!record) return;
+  if (!r.trigger.active()) r.recorder->Reserve(event->record);
+  event->record->copy_held = site->changes_arguments || (r.trigger.active() && AsksForInPlace(args));
   if (r.options.input) RecordInputs(site->spec, args, event->record);
   event->record->copy_held = false;
 }
@@ -134,7 +147,7 @@ void EndApi(ApiEvent* event, const CallArgs& args, PyObject* result) {
   Runtime& r = rt();
   if (event->generation != r.generation) return;  // step() was called meanwhile: the recorder has closed the record
   if (result == nullptr) {                        // an exception is on its way: nothing of Python may be called
-    if (event->record != nullptr) r.recorder->Commit(event->record);
+    if (event->record != nullptr) FinishRaised(event->record);
     return;
   }
   InTool guard;
@@ -147,8 +160,7 @@ void EndApi(ApiEvent* event, const CallArgs& args, PyObject* result) {
   AddParent(event->name);
   if (event->record == nullptr) return;
   if (r.options.output) RecordOutput(spec, args, result, event->record);
-  ++r.recorded;
-  r.recorder->Commit(event->record);
+  FinishRecord(event->record);
 }
 
 }  // namespace msprobe

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "bindings/kept.h"
 #include "bindings/values.h"
 
 namespace msprobe {
@@ -49,15 +50,14 @@ std::vector<std::weak_ptr<ParamGrads>>& OpenGrads() {
 
 void ApiBackward(const HookState& s, PyObject* grad_inputs, PyObject* grad_outputs) {
   Runtime& r = rt();
-  if (!r.step_open || s.generation != r.generation) return;
+  if (!r.step_open || s.generation != r.generation || r.trigger.exhausted()) return;
   InTool guard;
   AddParent(s.name);
   if (!ShouldCollect(s.name, s.risk) || r.options.structure || !r.options.backward) return;
   Record* record = r.recorder->Acquire(s.name);
   if (r.options.input) record->KeyLiteral("input"), RecordAsList(record, grad_outputs);
   if (r.options.output) record->KeyLiteral("output"), RecordAsList(record, grad_inputs);
-  ++r.recorded;
-  r.recorder->Commit(record);
+  FinishRecord(record);
 }
 
 void ParamGradient(const HookState& s) {
@@ -153,7 +153,7 @@ bool ShouldCollect(const OpName& name, Risk risk) {
 
 void AddParent(const OpName& name) {
   Runtime& r = rt();
-  if (!r.options.modules || !r.options.extra_info) return;
+  if (!r.options.modules || !r.options.extra_info || r.trigger.active()) return;  // with a trigger: when it is kept
   auto lock = r.recorder->lock();
   r.recorder->construct().AddOp(name, r.options.apis);
 }
@@ -242,7 +242,7 @@ void ParamGrads::Add(PyObject* parameter, const char* name) {
   if (record == nullptr) {
     first = parameter;
     record = r.recorder->Acquire({base, counts->param_grads.Next(), NameForm::kParamGrad});
-    record->keep_unfinished = true;
+    record->keep_unfinished = !r.trigger.active();
   }
   record->Append(part);
   part.held.clear();
@@ -254,8 +254,8 @@ void ParamGrads::Add(PyObject* parameter, const char* name) {
 void ParamGrads::Finish() {
   seen = 0;
   if (record == nullptr || generation != rt().generation) return;
-  ++rt().recorded;
-  rt().recorder->Commit(std::exchange(record, nullptr));
+  InTool guard;
+  FinishRecord(std::exchange(record, nullptr));
 }
 
 PyObject* NewParamHook(ParamGradsPtr grads, PyObject* parameter, const char* name) {

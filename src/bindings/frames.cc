@@ -66,7 +66,7 @@ std::string LineOf(const Frame& frame) {
 
 void MarkTrampoline(PyObject* code) { Trampolines().insert(code); }
 
-void RecordStack(const OpName& name) {
+void RecordStack(const OpName& name, Record* record) {
   if (!rt().options.extra_info) return;
   thread_local std::vector<Frame> frames;
   frames.clear();
@@ -88,7 +88,11 @@ void RecordStack(const OpName& name) {
     // alive.
     for (const Frame& f : frames) Py_INCREF(static_cast<PyObject*>(const_cast<void*>(f.code)));
   }
-  stacks.AddUse(id, name);
+  if (record != nullptr && rt().trigger.active()) {
+    record->stack = id;
+  } else {
+    stacks.AddUse(id, name);
+  }
 }
 
 void ResolveStacks() {

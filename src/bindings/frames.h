@@ -3,11 +3,12 @@
 
 #include "bindings/py.h"
 #include "capture/op_name.h"
+#include "capture/record.h"
 
 namespace msprobe {
 
-/// Notes that `name` was called from here.
-void RecordStack(const OpName& name);
+/// Notes that `name` was called from here; for a record that may be dropped, when it is kept.
+void RecordStack(const OpName& name, Record* record = nullptr);
 
 /// Text for stacks seen since the last call; needs the GIL.
 void ResolveStacks();

@@ -14,8 +14,10 @@
 #include "bindings/backward.h"
 #include "bindings/deferred.h"
 #include "bindings/frames.h"
+#include "bindings/kept.h"
 #include "bindings/modules.h"
 #include "bindings/runtime.h"
+#include "bindings/tasks.h"
 #include "bindings/values.h"
 #include "capture/format.h"
 
@@ -169,7 +171,8 @@ void Start(const std::string& dir, const std::string& task, const std::string& l
   Throw(status);
   if (r.options.apis) InstallApis();
   if (r.options.modules) InstallModuleHooks();
-  r.step_open = r.running = true;
+  r.step_open = true;
+  r.running = !r.trigger.exhausted();
 }
 
 // No thread records any more, and what waits for its turn in the backward has had it.
@@ -206,6 +209,7 @@ std::string EndStep() {
   r.step_open = false;
   StopRecording();
   FinishParamGrads();
+  EndKeeping();
   ResolveStacks();
   ++r.generation;         // calls that are still running find their records stale ...
   WaitForOtherThreads();  // ... or have finished them
@@ -317,7 +321,7 @@ NB_MODULE(_core, m) {
   m.def("start", &Start, nb::arg("dir"), nb::arg("task"), nb::arg("level"));
   m.def(
       "pause", [] { rt().running = false; }, "Hooks stay and record nothing.");
-  m.def("resume", [] { rt().running = rt().step_open; });
+  m.def("resume", [] { rt().running = rt().step_open && !rt().trigger.exhausted(); });
   m.def("is_running", [] { return rt().running; });
   m.def("stop", &Stop, "Text of an error, or empty.");
   m.def("end_step", &EndStep, "Text of an error, or empty.");
@@ -326,6 +330,7 @@ NB_MODULE(_core, m) {
   m.def("save_json", &SaveJson, nb::arg("name"), nb::arg("json"));
   m.def("value_json", &ValueJson, nb::arg("name"), nb::arg("value").none());
   m.def("run_unseen", &RunUnseen, "Calls a function whose calls are not recorded.");
+  BindTasks(m);
   m.def("take_summary", &TakeSummary);
   m.def("note_skip", &NoteSkip, nb::arg("kind"), nb::arg("text"));
   m.def(

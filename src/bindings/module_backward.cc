@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "bindings/backward.h"
+#include "bindings/kept.h"
 #include "bindings/runtime.h"
 #include "bindings/values.h"
 
@@ -155,8 +156,7 @@ void ModuleBackward::End() {
   AddParent(name_);
   if (Record* done = std::exchange(record_, nullptr); done != nullptr) {
     if (ShouldCollect(name_, Risk::kFocus)) {
-      ++r.recorded;
-      r.recorder->Commit(done);
+      FinishRecord(done);
     } else {
       r.recorder->Discard(done);
     }

@@ -13,6 +13,7 @@
 #include "bindings/backward.h"
 #include "bindings/frames.h"
 #include "bindings/identity.h"
+#include "bindings/kept.h"
 #include "bindings/module_params.h"
 #include "bindings/values.h"
 
@@ -240,7 +241,7 @@ void RecordParameters(OpenCall* call, PyObject* module, bool wanted) {
   call->record->EndDict();
 }
 
-PyObject* BeginCall(const std::shared_ptr<ModuleSite>& site, PyObject* args, PyObject* kwargs) {
+PyObject* BeginCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyObject* args, PyObject* kwargs) {
   Runtime& r = rt();
   InTool guard;
   if (Tracing()) Py_RETURN_NONE;
@@ -259,17 +260,20 @@ PyObject* BeginCall(const std::shared_ptr<ModuleSite>& site, PyObject* args, PyO
   call.name = {site->base, site->counts->forwards.Next(), NameForm::kModuleForward};
   BeginParent(call.name);
   if (ShouldCollect(call.name, Risk::kFocus)) {
-    RecordStack(call.name);
-    if (!r.options.structure && r.options.forward) {
-      call.record = r.recorder->Acquire(call.name);
-      call.record->keep_unfinished = true;
-      if (!r.options.output) r.recorder->Reserve(call.record);
+    const bool record = !r.options.structure && r.options.forward;
+    if (record) call.record = r.recorder->Acquire(call.name);
+    RecordStack(call.name, call.record);
+    if (record) {
+      call.record->keep_unfinished = !r.trigger.active();
+      if (!r.options.output && !r.trigger.active()) r.recorder->Reserve(call.record);
+      call.record->copy_held = r.trigger.active() && AttrIsTrue(module, names.inplace);
       if (r.options.input) {
         call.record->KeyLiteral("input_args");
         RecordAsList(call.record, args);
         call.record->KeyLiteral("input_kwargs");
         RecordKeywords(call.record, kwargs);
       }
+      call.record->copy_held = false;
     }
   }
   if (site->legacy_backward_hook) Py_RETURN_NONE;
@@ -287,6 +291,7 @@ PyObject* EndCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyO
   const int depth = StackDepth() + 1;
   while (calls.back().site != site || (calls.back().depth > depth && calls.size() > 1)) DropLastCall();
   OpenCall& call = calls.back();
+  const bool raised = output == Py_None && depth <= call.depth;
   PyObject* replaced = nullptr;
   if (call.generation == r.generation && r.running) {
     InTool guard;
@@ -295,16 +300,13 @@ PyObject* EndCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyO
     if (call.record == nullptr && collect && r.filter.has_names() && r.options.forward && !r.options.structure) {
       call.record = r.recorder->Acquire(call.name);
     }
-    if (call.record != nullptr && collect) {
+    if (call.record != nullptr && collect && !raised) {
       call.record->KeyLiteral("output");
       RecordAsList(call.record, output);
     }
     RecordParameters(&call, module, collect);
     AddParent(call.name);
-    if (call.record != nullptr) {
-      ++r.recorded;
-      r.recorder->Commit(call.record);
-    }
+    if (call.record != nullptr) raised ? FinishRaised(call.record) : FinishRecord(call.record);
     EndParent(call.name);
     if (call.backward != nullptr) replaced = HookBackward(&call, output);
   }
@@ -318,7 +320,7 @@ PyObject* EndCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyO
 PyObject* CallPre(PyObject* self, PyObject* const* a, size_t nargsf, PyObject*) {
   auto* hook = reinterpret_cast<HookObject*>(self);
   if (!rt().running || t_flags.in_tool || hook->site == nullptr || PyVectorcall_NARGS(nargsf) < 3) Py_RETURN_NONE;
-  return BeginCall(*hook->site, a[1], a[2]);
+  return BeginCall(*hook->site, a[0], a[1], a[2]);
 }
 
 // module, args, kwargs, output; output is None when the module raised an exception

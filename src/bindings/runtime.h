@@ -9,6 +9,7 @@
 #include "capture/op_filter.h"
 #include "capture/recorder.h"
 #include "capture/tensor_files.h"
+#include "capture/trigger.h"
 
 namespace msprobe {
 
@@ -41,6 +42,7 @@ struct Runtime {
   int threads_in_tool = 0;
   CaptureOptions options;
   OpFilter filter;
+  Trigger trigger;  // tasks that decide after an op ran whether it is kept
   Recorder* recorder = nullptr;
   TensorFiles* files = nullptr;  // open while a step saves tensors
 

@@ -61,15 +61,16 @@ OpName ConstructTracker::FindEnclosing(const OpName& name) const {
 
 void ConstructTracker::BeginModule(const OpName& name) {
   ThreadState& here = Here();
-  begun_.emplace_back(name, here.stack.empty() ? FindEnclosing(name) : here.Parent());
-  if (!where_.contains(name)) where_[name] = open_.insert(open_.end(), name);
+  const OpName parent = here.stack.empty() ? FindEnclosing(name) : here.Parent();
+  if (!on_demand_) begun_.emplace_back(name, parent);
+  if (!where_.contains(name)) where_[name] = {open_.insert(open_.end(), name), parent};
   here.stack.push_back(name);
 }
 
 void ConstructTracker::EndModule(const OpName& name) {
   ThreadState& here = Here();
   if (auto it = where_.find(name); it != where_.end()) {
-    open_.erase(it->second);
+    open_.erase(it->second.place);
     where_.erase(it);
   }
   const auto mine = std::find(here.stack.rbegin(), here.stack.rend(), name);
@@ -78,17 +79,41 @@ void ConstructTracker::EndModule(const OpName& name) {
 
 void ConstructTracker::AddOp(const OpName& name, bool with_apis) {
   if (phase_ != nullptr) {
-    const OpName phase{phase_, 0, NameForm::kPlain};
-    if (std::find(phases_seen_.begin(), phases_seen_.end(), phase_) == phases_seen_.end()) {
-      phases_seen_.push_back(phase_);
-      out_.emplace_back(phase, OpName());
-    }
-    out_.emplace_back(name, phase);
+    List(name, {phase_, 0, NameForm::kPlain});
+  } else if (on_demand_) {
+    if (with_apis || name.IsModule()) ListWithModulesAbove(name);
   } else if (with_apis && !name.IsModule()) {
     out_.emplace_back(name, Here().Parent());
   }
   out_.insert(out_.end(), begun_.begin(), begun_.end());
   begun_.clear();
+}
+
+OpName ConstructTracker::ParentOf(const OpName& name) {
+  if (phase_ != nullptr) return {phase_, 0, NameForm::kPlain};
+  if (const auto it = where_.find(name); it != where_.end()) return it->second.parent;
+  return name.IsModule() ? OpName() : Here().Parent();
+}
+
+void ConstructTracker::List(const OpName& name, const OpName& parent) {
+  if (parent.form == NameForm::kPlain &&
+      std::find(phases_seen_.begin(), phases_seen_.end(), parent.base) == phases_seen_.end()) {
+    phases_seen_.push_back(parent.base);
+    out_.emplace_back(parent, OpName());
+  }
+  out_.emplace_back(name, parent);
+}
+
+void ConstructTracker::ListWithModulesAbove(const OpName& name) {
+  OpName next = name;
+  if (!name.IsModule()) {
+    next = Here().Parent();
+    out_.emplace_back(name, next);
+  }
+  for (auto it = where_.find(next); it != where_.end() && !it->second.listed; it = where_.find(it->second.parent)) {
+    it->second.listed = true;
+    out_.emplace_back(it->first, it->second.parent);
+  }
 }
 
 std::vector<ParentPair> ConstructTracker::Take() { return std::exchange(out_, {}); }

@@ -28,6 +28,13 @@ class ConstructTracker {
   /// An op has been recorded (a module when it ends, too). With `with_apis` APIs are listed under the open module.
   /// Modules begun since the last call are listed behind it, so children precede their parents.
   void AddOp(const OpName& name, bool with_apis);
+  /// Of an op or an open module, its parent; an op that is no module is taken as one of this thread.
+  OpName ParentOf(const OpName& name);
+  /// Modules are listed only above ops that are: for tasks that keep few. AddOp() lists the op and what is open above
+  /// it.
+  void set_on_demand(bool on) { on_demand_ = on; }
+  /// Lists an op of which this is known from earlier.
+  void List(const OpName& name, const OpName& parent);
   /// A phase such as "optimizer" is the parent of everything recorded in it; null ends it.
   void SetPhase(const std::string* phase) { phase_ = phase; }
   /// The parents found since the last call.
@@ -36,15 +43,22 @@ class ConstructTracker {
 
  private:
   struct ThreadState;
+  struct Open {
+    std::list<OpName>::iterator place;
+    OpName parent;
+    bool listed = false;
+  };
   ThreadState& Here();
   OpName FindEnclosing(const OpName& name) const;
+  void ListWithModulesAbove(const OpName& name);
 
   uint64_t epoch_ = 0;
   std::list<OpName> open_;
-  std::unordered_map<OpName, std::list<OpName>::iterator, OpNameHash> where_;
+  std::unordered_map<OpName, Open, OpNameHash> where_;
   std::vector<ParentPair> begun_, out_;
   const std::string* phase_ = nullptr;
   std::vector<const std::string*> phases_seen_;
+  bool on_demand_ = false;
 };
 
 }  // namespace msprobe

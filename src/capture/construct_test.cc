@@ -55,6 +55,28 @@ TEST(Construct, OnAnotherThreadTheModuleAroundIsFoundByItsPath) {
   EXPECT_EQ(Parents(&tracker)["Module.a.b.B.backward.0"], "Module.a.A.backward.0");
 }
 
+TEST(Construct, OnDemandOnlyModulesAboveAnOpAreListed) {
+  ConstructTracker tracker;
+  tracker.set_on_demand(true);
+  tracker.BeginModule(Backward("Module.left.A"));
+  tracker.EndModule(Backward("Module.left.A"));
+  tracker.BeginModule(Backward("Module.a.A"));
+  tracker.BeginModule(Backward("Module.a.b.B"));
+  const OpName op{InternName("Tensor.add"), 0, NameForm::kApiForward};
+  EXPECT_EQ(tracker.ParentOf(op).str(), "Module.a.b.B.backward.0");
+  tracker.AddOp(op, true);
+  EXPECT_EQ(tracker.ParentOf(Backward("Module.a.b.B")).str(), "Module.a.A.backward.0");
+  tracker.AddOp(Backward("Module.a.b.B"), true);  // listed above its op already
+  tracker.EndModule(Backward("Module.a.b.B"));
+  tracker.AddOp({InternName("Tensor.add"), 1, NameForm::kApiForward}, true);
+  std::vector<std::string> listed;
+  for (const auto& [name, parent] : tracker.Take()) listed.push_back(name.str() + " < " + parent.str());
+  EXPECT_EQ(listed,
+            (std::vector<std::string>{"Tensor.add.0.forward < Module.a.b.B.backward.0",
+                                      "Module.a.b.B.backward.0 < Module.a.A.backward.0", "Module.a.A.backward.0 < ",
+                                      "Tensor.add.1.forward < Module.a.A.backward.0"}));
+}
+
 TEST(Construct, PhasesAreParents) {
   ConstructTracker tracker;
   tracker.SetPhase(InternName("optimizer"));

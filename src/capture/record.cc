@@ -12,6 +12,7 @@ void Record::Clear() {
   save = SaveMode::kNone;
   held.clear();
   path.Reset();
+  stack = -1;
 }
 
 Node& Record::Push(NodeType type) {

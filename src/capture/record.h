@@ -85,6 +85,7 @@ struct Record {
   bool has_slots = false;        // some tensors have a slot whose value has not come
   bool bare = false;             // one value, not members of an object
   bool keep_unfinished = false;  // written at the end of the step even when nobody finished it
+  int64_t stack = -1;            // of a record that may be dropped: listed when it is kept
   uint32_t open_index = 0;       // place among the recorder's open records
   SaveMode save = SaveMode::kNone;
   bool copy_held = false;  // kDeferred: what is recorded now is about to change

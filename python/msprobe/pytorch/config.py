@@ -30,7 +30,9 @@ SUMMARY_MODES = ("statistics", "md5", "xor")
 RISK_LEVELS = ("CORE", "FOCUS", "ALL")
 PRECISIONS = ("low", "high")
 DATA_MODES = ("all", "input", "output", "forward", "backward")
+CHECK_MODES = ("all", "aicore", "atomic")
 MAX_INDEX = 1_000_000
+MAX_LAST_OPS = 100_000
 MAX_SEED = 2**32 - 1
 
 _API_NAME = (
@@ -53,7 +55,7 @@ _SECTION_KEYS = {
     "run_ut": _FILTER_KEYS + "white_list black_list error_data_path",
     "diff_check": _FILTER_KEYS + "diff_nums bench_path",
     "nan_check": _FILTER_KEYS + "tensor_list",
-    "exception_dump": _FILTER_KEYS,
+    "exception_dump": _FILTER_KEYS + "last_ops",
     "overflow_check": _FILTER_KEYS + "overflow_nums check_mode",
     "free_benchmark": _FILTER_KEYS + "fuzz_device pert_mode handler_type fuzz_level fuzz_stage if_preheat preheat_step "
     "max_sample",
@@ -124,6 +126,12 @@ class Config:
     tensor_list: list = field(default_factory=list)
     slice_: list = field(default_factory=list)
     request_id: Optional[str] = None
+    # of tasks that decide after an op ran whether it is kept
+    overflow_nums: int = 1
+    check_mode: str = "all"
+    bench_path: str = ""
+    diff_nums: int = 1
+    last_ops: int = 32
     # which functions are recorded, beside the built-in rules
     custom_apis: dict = field(default_factory=dict)
     exclude_apis: list = field(default_factory=list)
@@ -238,6 +246,7 @@ class _Loader:
         config = Config(task=task, config_path=self._file.path, section=self._section)
         self._read_common(config)
         self._read_filters(config)
+        self._read_decisions(config)
         self._read_lists_of_apis(config)
         self._warn_about_keys()
         self._check_together(config)
@@ -372,6 +381,23 @@ class _Loader:
         config.request_id = self._get("request_id", None, in_section=True)
         if config.request_id is not None and not isinstance(config.request_id, str):
             raise self._wrong("request_id", config.request_id, "a string")
+
+    def _read_decisions(self, config: Config) -> None:
+        config.overflow_nums = self._count("overflow_nums")
+        config.diff_nums = self._count("diff_nums")
+        config.check_mode = self._one_of("check_mode", CHECK_MODES, "all", in_section=True)
+        config.last_ops = self._get("last_ops", 32, in_section=True)
+        if type(config.last_ops) is not int or not 0 <= config.last_ops <= MAX_LAST_OPS:
+            raise self._wrong("last_ops", config.last_ops, f"an integer from 0 to {MAX_LAST_OPS}")
+        config.bench_path = self._get("bench_path", "", in_section=True)
+        if not isinstance(config.bench_path, str):
+            raise self._wrong("bench_path", config.bench_path, "the path of an earlier dump made with summary_mode md5")
+
+    def _count(self, key: str) -> int:
+        value = self._get(key, 1, in_section=True)
+        if type(value) is not int or (value != -1 and value <= 0):
+            raise self._wrong(key, value, "an integer from 1, or -1 for no limit")
+        return value
 
     def _scope(self, level: str) -> list:
         names = self._strings("scope", [], in_section=True)

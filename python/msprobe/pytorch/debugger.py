@@ -10,7 +10,7 @@ from typing import Any, Optional
 import torch
 
 from .. import _core
-from . import dataloader, error_log, hooks
+from . import dataloader, error_log, hooks, tasks
 from .config import Config, MsprobeException, load_config
 from .load_inputs import InputLoader
 from .log import logger
@@ -20,7 +20,7 @@ from .save import Saver
 from .seed import seed_all
 
 _SUPPORTED = {
-    "task": ("statistics", "tensor", "structure"),
+    "task": ("statistics", "tensor", "structure", "overflow_check", "diff_check", "exception_dump"),
     "level": ("L0", "L1", "mix", "debug"),
     "summary_mode": ("statistics", "md5"),
 }
@@ -196,6 +196,9 @@ class PrecisionDebugger:
             self._loader.end()
         if self._active and not self._ended and self.config.level != "debug":
             self._report(_core.stop())
+            if _core.exhausted():
+                self._end_service()
+                return
             self._info(
                 "msprobe: debugger.stop() is set successfully. "
                 "Please set debugger.start() to turn on the dump switch again."
@@ -288,6 +291,7 @@ class PrecisionDebugger:
             logger.error("nothing is recorded in step %d: %s", self._current_step, error)
             return False
         self._directory, self._active = directory, True
+        tasks.begin_step(self.config, self._current_step, self._rank)
         return True
 
     def _close_step(self) -> None:
@@ -298,6 +302,7 @@ class PrecisionDebugger:
         self._report(_core.end_step())
         summary = _core.take_summary()
         error_log.write(self._directory, summary["skipped"], summary["examples"])
+        tasks.end_step(self.config, self._directory, summary["recorded"])
         skipped = sum(summary["skipped"].values())
         what = "values" if self.config.level == "debug" else "ops"
         text = f"step {self._current_step}: captured {summary['recorded']} {what}{_about_files(summary['tensors'])}"
@@ -319,7 +324,7 @@ class PrecisionDebugger:
         self._info(line)
         self._info("*" + "msprobe ends successfully.".center(48) + "*")
         self._info(line)
-        if self.config.exits_after_range:
+        if self.config.exits_after_range and self._is_past_last_step():
             raise Exception(f"msprobe: exit after iteration {max(self.config.step)}")
 
     def _at_exit(self) -> None:
@@ -465,9 +470,10 @@ def _check_start(token_range: Any, rank_id: Any) -> None:
 
 
 def _check_supported(config: Config) -> None:
+    tasks.check(config)
     for name, allowed in _SUPPORTED.items():
         value = getattr(config, name)
-        if value not in allowed:
+        if value not in allowed and not (name == "task" and tasks.decides(config)):
             _refuse(f"{name} '{value}' is not recorded by this release; use one of {', '.join(allowed)}")
     unsupported = {"slice": config.slice_, "request_id": config.request_id}
     for name, given in unsupported.items():

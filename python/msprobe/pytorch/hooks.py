@@ -9,7 +9,7 @@ from typing import Any, Optional
 import torch
 
 from .. import _core
-from . import device_stats, odd_values
+from . import device_stats, odd_values, tasks
 from .apis import Api, hooked_apis, missing_extra, risk_of
 from .config import Config
 from .custom_ops import NamespaceWatch, is_packet
@@ -58,7 +58,11 @@ def set_up(config: Config) -> None:
         list=list(config.list_),
         risk_level=config.risk_level,
     )
-    _core.configure_saving("now" if config.task == "tensor" else "no", list(config.tensor_list))
+    if tasks.decides(config):
+        _core.configure_saving("deferred", [])
+    else:
+        _core.configure_saving("now" if config.task == "tensor" else "no", list(config.tensor_list))
+    tasks.set_up(config)
     if config.level in ("L1", "mix"):
         _add_apis(config)
 

@@ -1,0 +1,140 @@
+"""Tasks that decide after an op ran whether it is kept, and tasks that this release does not have."""
+
+import os
+import sys
+import threading
+from typing import Any, Optional
+
+import torch
+
+from .. import _core
+from .config import Config, MsprobeException
+from .log import logger
+
+_LEVELS = ("L0", "L1", "mix")
+_KINDS = {"overflow_check": "overflow", "diff_check": "difference", "exception_dump": "exception"}
+_FILES = ("dump.json", "stack.json", "construct.json")
+
+# What a task or level needs that is not here, and what to use instead.
+_UNAVAILABLE = {
+    "nan_check": "needs an NPU with torch_npu and its compiled nan_check extension; task overflow_check finds NaN and "
+    "infinities on any device",
+    "acc_check": "replays single functions on an NPU and is no capture; capture task tensor on both devices and run "
+    "msprobe compare",
+    "run_ut": "replays single functions on an NPU and is no capture; capture task tensor on both devices and run "
+    "msprobe compare",
+    "free_benchmark": "perturbs what the training computes, which this tool never does; capture two runs and run msprobe "
+    "compare, or use task diff_check",
+    "L2": "records kernels through the runtime of an NPU; level mix records modules and functions on any device",
+}
+
+
+def decides(config: Config) -> str:
+    """The kind of decision of a task of this file, else empty."""
+    if config.task == "tensor" and config.bench_path:
+        return "difference"
+    return _KINDS.get(config.task, "")
+
+
+def check(config: Config) -> None:
+    """Refuses what cannot be done, before anything is hooked."""
+    for name, value in (("task", config.task), ("level", config.level)):
+        if value in _UNAVAILABLE:
+            _refuse(f"{name} {value} {_UNAVAILABLE[value]} ({config.config_path})")
+    kind = decides(config)
+    if kind and config.level not in _LEVELS:
+        _refuse(f"level is {config.level}; allowed with task {config.task}: L0, L1, mix ({config.config_path})")
+    if kind == "difference":
+        if not config.bench_path:
+            _refuse(f"bench_path is missing; task diff_check compares with an earlier md5 dump ({config.config_path})")
+        if config.summary_mode != "md5":
+            allowed = 'md5, because bench_path compares checksums: set "summary_mode": "md5"'
+            _refuse(f"summary_mode is {config.summary_mode}; allowed: {allowed} ({config.config_path})")
+        error = _core.check_bench(config.bench_path)
+        if error:
+            _refuse(f"bench_path is {config.bench_path}: {error} ({config.config_path})")
+
+
+def _refuse(text: str) -> None:
+    raise MsprobeException(MsprobeException.INVALID_PARAM_ERROR, text)
+
+
+def set_up(config: Config) -> None:
+    """After the recorder has been configured."""
+    kind = decides(config)
+    if kind == "overflow":
+        _core.configure_trigger("overflow", config.overflow_nums)
+        if config.check_mode != "all" and not _has_overflow_flag():
+            logger.warning(
+                "check_mode %s chooses a kind of overflow flag, which only an NPU in saturation mode has: outputs are "
+                "checked for NaN and infinities instead.",
+                config.check_mode,
+            )
+    elif kind == "difference":
+        _core.configure_trigger("difference", config.diff_nums, config.bench_path)
+    elif kind == "exception":
+        _core.configure_trigger("exception", last_ops=config.last_ops)
+        _watch_uncaught()
+    else:
+        _core.configure_trigger("")
+
+
+def _has_overflow_flag() -> bool:
+    return hasattr(torch, "npu") and torch.npu.is_available()
+
+
+# ---- steps --------------------------------------------------------------------------------------------------------------
+
+
+def begin_step(config: Config, step: int, rank: Optional[int]) -> None:
+    if decides(config) != "difference":
+        return
+    error = _core.begin_trigger_step(step, -1 if rank is None else rank)
+    if error:
+        logger.error("step %d cannot be compared, nothing of it is saved: %s", step, error)
+
+
+def end_step(config: Config, directory: str, recorded: int) -> None:
+    """Steps of which nothing was kept leave nothing behind."""
+    kind = decides(config)
+    if not kind:
+        return
+    missing = _core.trigger_state()["not_in_bench"]
+    if missing:
+        logger.warning("%d ops of %s are not in the bench and were not compared.", missing, directory)
+    if recorded:
+        return
+    for name in _FILES:
+        try:
+            os.remove(os.path.join(directory, name))
+        except OSError:
+            pass  # not written without extra_info
+    for path in (os.path.join(directory, "dump_tensor_data"), directory, os.path.dirname(directory)):
+        try:
+            os.rmdir(path)
+        except OSError:
+            pass  # something else is there
+
+
+# ---- uncaught exceptions ------------------------------------------------------------------------------------------------
+
+_watching = False
+
+
+def _watch_uncaught() -> None:
+    """What was kept back is written before the script dies; then whoever was asked before is asked."""
+    global _watching
+    if _watching:
+        return
+    _watching = True
+    in_main, in_thread = sys.excepthook, threading.excepthook
+
+    def main_died(*error: Any) -> None:
+        _core.keep_last_ops()
+        in_main(*error)
+
+    def thread_died(arguments: Any) -> None:
+        _core.keep_last_ops()
+        in_thread(arguments)
+
+    sys.excepthook, threading.excepthook = main_died, thread_died
