@@ -64,7 +64,7 @@ venv() {
 }
 
 common=(numpy transformers nanobind scikit-build-core pytest pytest-timeout hypothesis ruff openpyxl)
-venv .venv torch==2.13.0 "${common[@]}"
+venv .venv torch==2.13.0 "${common[@]}" accelerate
 if [ "$want" = test ]; then
   venv .venv-old torch==2.13.0 transformers mindstudio-probe==26.2.0
   venv .venv-tb "" tensorboard tb-graph-ascend==8.3.2
