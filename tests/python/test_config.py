@@ -442,3 +442,14 @@ def test_any_file_gives_a_configuration_or_one_clear_error(tmp_path_factory, val
     except MsprobeException as error:
         assert str(error).startswith(PREFIX)
         assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_guide_names_every_key(language):
+    from conftest import REPO
+    from msprobe.pytorch.config_keys import FILTER_KEYS, KNOWN_SECTION_KEYS, LOAD_KEYS, TOP_KEYS
+
+    text = (REPO / "docs" / language / "capture" / "config.md").read_text(encoding="utf-8")
+    keys = {*TOP_KEYS, *LOAD_KEYS, *FILTER_KEYS.split(), *KNOWN_SECTION_KEYS}
+    keys.update(key for section in KNOWN_SECTION_KEYS.values() for key in section)
+    assert {key for key in keys if f"`{key}`" not in text} == set()

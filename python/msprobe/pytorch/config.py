@@ -9,63 +9,27 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, Optional
 
 from .config_file import ConfigFile, ConfigFileError, read_api_lists, read_json
+from .config_keys import (
+    CHECK_MODES,
+    CUSTOM_APIS_FILE,
+    DATA_MODES,
+    FORWARD_OF_MODULE,
+    KNOWN_SECTION_KEYS,
+    LEVELS,
+    LOAD_KEYS,
+    MAX_INDEX,
+    MAX_LAST_OPS,
+    MAX_SEED,
+    PRECISIONS,
+    RANGE,
+    RISK_LEVELS,
+    SCOPE_NAMES,
+    SUMMARY_MODES,
+    TASKS,
+    TOP_KEYS,
+)
 
 DEFAULT_CONFIG_PATH = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "config.json")
-
-TASKS = (
-    "statistics",
-    "tensor",
-    "structure",
-    "acc_check",
-    "diff_check",
-    "nan_check",
-    "exception_dump",
-    "overflow_check",
-    "free_benchmark",
-    "grad_probe",
-    "run_ut",
-)
-LEVELS = ("L0", "L1", "L2", "mix", "debug")
-SUMMARY_MODES = ("statistics", "md5", "xor")
-RISK_LEVELS = ("CORE", "FOCUS", "ALL")
-PRECISIONS = ("low", "high")
-DATA_MODES = ("all", "input", "output", "forward", "backward")
-CHECK_MODES = ("all", "aicore", "atomic")
-MAX_INDEX = 1_000_000
-MAX_LAST_OPS = 100_000
-MAX_SEED = 2**32 - 1
-
-_API_NAME = (
-    r"(Distributed|Functional|Torch|Tensor|Mint|MintFunctional|Primitive|Aten|VF|NPU|Jit)\..*\.\d+\.(forward|backward)"
-)
-_MODULE_NAME = r"(Cell|Module)\..*\.(forward|backward)\.\d+"
-_SCOPE_NAMES = {"L0": _MODULE_NAME, "L1": _API_NAME, "mix": f"{_API_NAME}|{_MODULE_NAME}"}
-_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
-
-_TOP_KEYS = frozenset(
-    "task dump_path rank step level dump_enable extra_info async_dump precision risk_level custom_op_namespaces load "
-    "enable_dataloader seed is_deterministic custom_apis exclude_apis exit_after_range".split()
-)
-_FILTER_KEYS = "scope list data_mode summary_mode slice request_id "
-_SECTION_KEYS = {
-    "statistics": _FILTER_KEYS + "tensor_list",
-    "tensor": _FILTER_KEYS + "bench_path diff_nums file_format backward_input",
-    "structure": _FILTER_KEYS,
-    "acc_check": _FILTER_KEYS + "white_list black_list error_data_path",
-    "run_ut": _FILTER_KEYS + "white_list black_list error_data_path",
-    "diff_check": _FILTER_KEYS + "diff_nums bench_path",
-    "nan_check": _FILTER_KEYS + "tensor_list",
-    "exception_dump": _FILTER_KEYS + "last_ops",
-    "overflow_check": _FILTER_KEYS + "overflow_nums check_mode",
-    "free_benchmark": _FILTER_KEYS + "fuzz_device pert_mode handler_type fuzz_level fuzz_stage if_preheat preheat_step "
-    "max_sample",
-    "grad_probe": _FILTER_KEYS + "grad_level param_list bounds",
-}
-_KNOWN_SECTION_KEYS = {section: frozenset(keys.split()) for section, keys in _SECTION_KEYS.items()}
-_LOAD_KEYS = frozenset("path modules step rank dump_after_load".split())
-_FORWARD_OF_MODULE = re.compile(r"Module\..+\.forward\.\d+")
-# Read when it stands beside the configuration and the key custom_apis is absent.
-CUSTOM_APIS_FILE = "custom_wrap_ops.yaml"
 
 
 class MsprobeException(Exception):
@@ -193,7 +157,7 @@ def _parse_index(item: Any) -> range:
     if isinstance(item, bool) or not isinstance(item, (int, str)):
         raise ValueError(wanted)
     if isinstance(item, str):
-        match = _RANGE.fullmatch(item) if len(item) <= 32 else None
+        match = RANGE.fullmatch(item) if len(item) <= 32 else None
         if not match:
             raise ValueError(wanted)
         begin, end = int(match[1]), int(match[2] or match[1])
@@ -350,7 +314,7 @@ class _Loader:
         if not isinstance(path, str) or not os.path.isdir(path):
             raise self._wrong("load.path", path, "a directory of an earlier dump, the one that holds step0")
         names = modules if isinstance(modules, list) and modules else [None]
-        if not all(isinstance(n, str) and _FORWARD_OF_MODULE.fullmatch(n) for n in names) or len({*names}) < len(names):
+        if not all(isinstance(n, str) and FORWARD_OF_MODULE.fullmatch(n) for n in names) or len({*names}) < len(names):
             allowed = "a list of different names of module forwards, such as Module.fc.Linear.forward.0"
             raise self._wrong("load.modules", modules, allowed)
         after = value.get("dump_after_load", False)
@@ -403,7 +367,7 @@ class _Loader:
         names = self._strings("scope", [], in_section=True)
         if names and len(names) != 2:
             raise self._wrong("scope", names, "[] or exactly two full names, the first and the last to record")
-        pattern = _SCOPE_NAMES.get(level)
+        pattern = SCOPE_NAMES.get(level)
         for name in names if pattern else []:
             if not re.fullmatch(pattern, name):
                 example = "Module.layer.Linear.forward.0" if level == "L0" else "Functional.linear.0.forward"
@@ -471,15 +435,15 @@ class _Loader:
     # ---- the configuration as a whole
 
     def _warn_about_keys(self) -> None:
-        sections = frozenset(_KNOWN_SECTION_KEYS)
+        sections = frozenset(KNOWN_SECTION_KEYS)
         for key, value in self._file.data.items():
-            self._warn_if_unknown((key,), _TOP_KEYS | sections)
+            self._warn_if_unknown((key,), TOP_KEYS | sections)
             if key in sections and isinstance(value, dict):
                 for inner in value:
-                    self._warn_if_unknown((key, inner), _KNOWN_SECTION_KEYS[key])
+                    self._warn_if_unknown((key, inner), KNOWN_SECTION_KEYS[key])
             if key == "load" and isinstance(value, dict):
                 for inner in value:
-                    self._warn_if_unknown((key, inner), _LOAD_KEYS)
+                    self._warn_if_unknown((key, inner), LOAD_KEYS)
         for path in self._file.duplicates:
             place = f"{self._file.path}, line {self._file.lines[path]}"
             self._warnings.append(f'key "{".".join(map(str, path))}" occurs twice, the last one counts ({place})')
@@ -491,7 +455,7 @@ class _Loader:
         near = difflib.get_close_matches(key, sorted(known), n=1)
         place = f"{self._file.path}, line {self._file.lines[path]}"
         hint = f'; did you mean "{near[0]}"?' if near else ""
-        if len(path) == 1 and key in _KNOWN_SECTION_KEYS[self._task]:
+        if len(path) == 1 and key in KNOWN_SECTION_KEYS[self._task]:
             hint = f'; it belongs into the object "{self._task}"'
         self._warnings.append(f'key "{".".join(path)}" is unknown and has no effect{hint} ({place})')
 
