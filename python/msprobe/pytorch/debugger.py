@@ -11,7 +11,9 @@ import torch
 
 from .. import _core
 from . import dataloader, error_log, hooks, tasks
+from .arguments import check_model, check_start, fifth_argument, is_index, rank_of_process, refuse
 from .config import Config, MsprobeException, load_config
+from .grad_probe import GradProbe
 from .load_inputs import InputLoader
 from .log import logger
 from .recording import Recording
@@ -20,7 +22,7 @@ from .save import Saver
 from .seed import seed_all
 
 _SUPPORTED = {
-    "task": ("statistics", "tensor", "structure", "overflow_check", "diff_check", "exception_dump"),
+    "task": ("statistics", "tensor", "structure", "overflow_check", "diff_check", "exception_dump", "grad_probe"),
     "level": ("L0", "L1", "mix", "debug"),
     "summary_mode": ("statistics", "md5"),
 }
@@ -58,14 +60,14 @@ class PrecisionDebugger:
             if PrecisionDebugger._on_second is not None:
                 PrecisionDebugger._on_second()
             return
-        model, step = _fifth_argument(args, model, step)
+        model, step = fifth_argument(args, model, step)
         overrides = {"task": task, "dump_path": dump_path, "level": level, "step": step}
         config = load_config(config_path, **overrides)
         _check_supported(config)
         for warning in config.warnings:
             logger.warning(warning)
         if model is not None:
-            _check_model(model)
+            check_model(model)
         self.config: Config = config
         self._model = model
         self._hooked: list[tuple] = []  # weak references to the models of each start()
@@ -84,6 +86,7 @@ class PrecisionDebugger:
         self._changed: Optional[Config] = None  # waits for the end of the step
         self._loader = InputLoader(config.load) if config.load is not None else None
         self._saver = Saver()
+        self._grad_probe = GradProbe(config) if config.task == "grad_probe" else None
         if config.seed is not None and not PrecisionDebugger._seeded:
             seed_all(config.seed, config.is_deterministic)
         hooks.set_up(config)
@@ -133,8 +136,8 @@ class PrecisionDebugger:
     @_locked
     def set_init_step(cls, step):
         self = cls._get()
-        if not _is_index(step):
-            _refuse(f"step is {step!r}; allowed: an integer from 0 (set_init_step)")
+        if not is_index(step):
+            refuse(f"step is {step!r}; allowed: an integer from 0 (set_init_step)")
         self._init_step, self._loop = step, 0
 
     @classmethod
@@ -143,7 +146,7 @@ class PrecisionDebugger:
         """Level debug: writes a value, and the gradients of the tensors in it, into debug.json of this step."""
         self = cls._get()
         if not isinstance(name, str) or not isinstance(save_backward, bool):
-            _refuse(f"name is {name!r}, save_backward is {save_backward!r}; allowed: text, and True or False (save)")
+            refuse(f"name is {name!r}, save_backward is {save_backward!r}; allowed: text, and True or False (save)")
         if self._is_child() or self._ended or self.config.level != "debug" or not self._is_enabled():
             return
         if self._is_wanted_step() and (self._active or self._begin_saving()):
@@ -151,11 +154,20 @@ class PrecisionDebugger:
 
     @classmethod
     @_locked
+    def monitor(cls, model):
+        """Task grad_probe: lists the gradients of this model's parameters at each optimizer step."""
+        self = cls._get()
+        check_model(model)
+        if self._grad_probe is not None and not self._is_child():
+            self._grad_probe.monitor(model)
+
+    @classmethod
+    @_locked
     def register_custom_api(cls, module, api, api_prefix=None):
         cls._get()
         why = hooks.add_custom(module, api, api_prefix)
         if why:
-            _refuse(f"{api} cannot be recorded: {why}")
+            refuse(f"{api} cannot be recorded: {why}")
 
     @classmethod
     @_locked
@@ -169,9 +181,9 @@ class PrecisionDebugger:
     def _start(self, model: Any, token_range: Any, rank_id: Any, scheduled_tokens: Any = None) -> None:
         if self._watch is not None:
             self._take_changes(at_start=True)
-        if self._ended or self.config.level == "debug" or not self._is_enabled():
+        if self._ended or self.config.level == "debug" or self._grad_probe is not None or not self._is_enabled():
             return
-        _check_start(token_range, rank_id)
+        check_start(token_range, rank_id)
         hooks.add_new_ops(self.config)
         self._take_model(model, token_range)
         if self._is_past_last_step():
@@ -181,7 +193,7 @@ class PrecisionDebugger:
             _core.pause()
             return
         if self._first_start:
-            self._rank = rank_id if rank_id is not None else _rank_of_process()
+            self._rank = rank_id if rank_id is not None else rank_of_process()
         if self.config.rank and self._rank not in self.config.rank:
             self._first_start = False
             return
@@ -247,12 +259,12 @@ class PrecisionDebugger:
         if self.config.level == "L1" and token_range is None and self._loader is None:
             return
         if self._model is None:
-            _refuse(
+            refuse(
                 f"level {self.config.level} needs the model: call start(model=...) or PrecisionDebugger(model=...)"
                 if self.config.level != "L1"
                 else "token_range and load need the model: call start(model=...) or PrecisionDebugger(model=...)"
             )
-        _check_model(self._model)
+        check_model(self._model)
         models = tuple(self._model) if isinstance(self._model, (list, tuple)) else (self._model,)
         if any(_same_models(known, models) for known in self._hooked):
             return
@@ -279,7 +291,7 @@ class PrecisionDebugger:
         return True
 
     def _begin_saving(self) -> bool:
-        self._rank = _rank_of_process()
+        self._rank = rank_of_process()
         return self._open()
 
     def _open(self) -> bool:
@@ -421,9 +433,9 @@ def module_dump(module: torch.nn.Module, dump_name: str) -> None:
     """Records the calls of one module as Module.{dump_name}.{Class}, and no functions, until module_dump_end()."""
     PrecisionDebugger._get()
     if not isinstance(module, torch.nn.Module):
-        _refuse(f"module is a {type(module).__name__}; allowed: torch.nn.Module (module_dump)")
+        refuse(f"module is a {type(module).__name__}; allowed: torch.nn.Module (module_dump)")
     if not isinstance(dump_name, str):
-        _refuse("dump_name must be text (module_dump)")
+        refuse("dump_name must be text (module_dump)")
     hooks.begin_module_dump(module, dump_name)
 
 
@@ -432,53 +444,16 @@ def module_dump_end() -> None:
     hooks.end_module_dump()
 
 
-def _fifth_argument(args: tuple, model: Any, step: Any) -> tuple:
-    """Newer scripts pass `step` fifth, older ones `model` fifth and `step` sixth."""
-    if len(args) > 2:
-        raise TypeError(f"PrecisionDebugger() takes at most 6 positional arguments ({4 + len(args)} given)")
-    for value in args:
-        if _is_model(value):
-            model = value
-        elif value is not None:
-            step = value
-    return model, step
-
-
-def _is_model(value: Any) -> bool:
-    if isinstance(value, torch.nn.Module):
-        return True
-    return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(m, torch.nn.Module) for m in value)
-
-
-def _is_index(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _check_model(model: Any) -> None:
-    models = model if isinstance(model, (list, tuple)) else [model]
-    if not _is_model(model) or any(isinstance(m, torch.jit.ScriptModule) for m in models):
-        _refuse(f"model is a {type(model).__name__}; allowed: torch.nn.Module (not a ScriptModule), or a list of them")
-
-
-def _check_start(token_range: Any, rank_id: Any) -> None:
-    if token_range is not None:
-        fits = isinstance(token_range, (list, tuple)) and len(token_range) == 2 and all(map(_is_index, token_range))
-        if not fits or token_range[0] > token_range[1]:
-            _refuse(f"token_range is {token_range!r}; allowed: [first, last], counted from 0, both included (start)")
-    if rank_id is not None and not _is_index(rank_id):
-        _refuse(f"rank_id is {rank_id!r}; allowed: an integer from 0 (start)")
-
-
 def _check_supported(config: Config) -> None:
     tasks.check(config)
     for name, allowed in _SUPPORTED.items():
         value = getattr(config, name)
         if value not in allowed and not (name == "task" and tasks.decides(config)):
-            _refuse(f"{name} '{value}' is not recorded by this release; use one of {', '.join(allowed)}")
+            refuse(f"{name} '{value}' is not recorded by this release; use one of {', '.join(allowed)}")
     unsupported = {"slice": config.slice_, "request_id": config.request_id}
     for name, given in unsupported.items():
         if given:
-            _refuse(f"{name} is not supported by this release; remove it from the configuration")
+            refuse(f"{name} is not supported by this release; remove it from the configuration")
 
 
 def _about_files(tensors: dict) -> str:
@@ -486,14 +461,3 @@ def _about_files(tensors: dict) -> str:
         return ""
     text = f" and {tensors['saved']} tensor files ({tensors['bytes'] / 1e6:.1f} MB; {tensors['linked']} hard links)"
     return text + (f", {tensors['dropped']} tensors not saved" if tensors["dropped"] else "")
-
-
-def _refuse(text: str) -> None:
-    raise MsprobeException(MsprobeException.INVALID_PARAM_ERROR, text)
-
-
-def _rank_of_process() -> Optional[int]:
-    distributed = torch.distributed
-    if distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank()
-    return None

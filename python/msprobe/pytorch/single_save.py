@@ -1,8 +1,6 @@
 """SingleSave: tensors of a training loop (rewards, log-probabilities, ...) as .npy files, one directory for each name."""
 
-import ctypes
 import json
-import math
 import os
 from collections import Counter
 from collections.abc import Mapping
@@ -14,6 +12,7 @@ from .. import _core
 from .config import MsprobeException
 from .files import make_directory, write_file
 from .log import logger
+from .npy import bytes_of, npy_header
 
 
 class SingleSave:
@@ -130,17 +129,5 @@ def _save_tensor(tensor: torch.Tensor, name: str, directory: str) -> dict:
             raise TypeError(f"{name} is complex; save its real and imaginary parts")
         plain = plain.float().cpu().contiguous()
         numbers = [f(plain).item() if plain.numel() else None for f in (torch.max, torch.min, torch.mean, torch.norm)]
-    write_file(os.path.join(directory, f"{name}.npy"), _npy_header(plain.shape), _bytes_of(plain))
+    write_file(os.path.join(directory, f"{name}.npy"), npy_header(plain.shape, "<f4"), bytes_of(plain))
     return {**dict(zip(("max", "min", "mean", "norm"), numbers)), "shape": list(plain.shape)}
-
-
-def _npy_header(shape: tuple) -> bytes:
-    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {tuple(shape)!r}, }}"
-    padding = -(10 + len(text) + 1) % 64
-    text += " " * padding + "\n"
-    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
-
-
-def _bytes_of(tensor: torch.Tensor) -> Any:
-    size = math.prod(tensor.shape) * tensor.element_size()
-    return (ctypes.c_char * size).from_address(tensor.data_ptr()) if size else b""

@@ -1,0 +1,134 @@
+"""Task grad_probe: a table of the gradients of all parameters at each optimizer step, and the signs of their elements."""
+
+import csv
+import hashlib
+import importlib
+import io
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from .. import _core
+from .config import Config, MsprobeException
+from .files import write_file
+from .log import logger
+from .npy import bytes_of, npy_header
+
+LEVELS = ("L0", "L1", "L2")
+
+
+class GradProbe:
+    """Takes the gradients right before an optimizer uses them. Steps are those of the optimizers, counted from 0."""
+
+    def __init__(self, config: Config):
+        section = config.section
+        self._level = section.get("grad_level", "L1")
+        self._parts = section.get("param_list", [])
+        self._bounds = section.get("bounds", [-1, 0, 1])
+        _check(self._level, self._parts, self._bounds, config.config_path)
+        self._config = config
+        self._names: dict = {}  # id of a parameter -> (name, parameter)
+        self._step = 0
+        self._hooked = False
+
+    def monitor(self, models: Any) -> None:
+        several = isinstance(models, (list, tuple))
+        for index, model in enumerate(models if several else [models]):
+            for name, parameter in model.named_parameters():
+                full = f"{index}.{name}" if several else name
+                if not self._parts or any(part in full for part in self._parts):
+                    self._names[id(parameter)] = (full, parameter)
+        if not self._hooked:
+            self._hooked = True
+            optimizer = importlib.import_module("torch.optim.optimizer")
+            optimizer.register_optimizer_step_pre_hook(self._before_step)
+
+    def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if self._ended():
+            return
+        own = [p for group in optimizer.param_groups for p in group["params"] if id(p) in self._names]
+        if not own:
+            return
+        step, self._step = self._step, self._step + 1
+        rank = torch.distributed.get_rank() if _distributed() else 0
+        config = self._config
+        if (config.step and step not in config.step) or (config.rank and rank not in config.rank):
+            return
+        try:
+            _core.run_unseen(lambda: self._write(own, step, os.path.join(config.dump_path, f"rank{rank}")))
+        except (OSError, RuntimeError, TypeError) as error:  # the training goes on
+            logger.error("grad_probe: step %d is not recorded: %s", step, error)
+
+    def _ended(self) -> bool:
+        return bool(self._config.step) and self._step > max(self._config.step)
+
+    def _write(self, parameters: list, step: int, directory: str) -> None:
+        rows = []
+        with torch.no_grad():
+            for parameter in parameters:
+                gradient = getattr(parameter, "main_grad", None)
+                gradient = parameter.grad if gradient is None else gradient
+                if gradient is not None:
+                    rows.append(self._row(self._names[id(parameter)][0], _plain(gradient), step, directory))
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows([self._header(), *rows])
+        write_file(os.path.join(directory, f"grad_summary_{step}.csv"), text.getvalue().encode())
+
+    def _header(self) -> list:
+        middle = {"L0": ["MD5"], "L1": [], "L2": self._intervals()}[self._level]
+        return ["param_name", *middle, "max", "min", "norm", "shape"]
+
+    def _intervals(self) -> list:
+        bounds = self._bounds
+        inner = [f"({a}, {b}]" for a, b in zip(bounds, bounds[1:])]
+        return [f"(-inf, {bounds[0]}]", *inner, f"({bounds[-1]}, inf)", "=0"]
+
+    def _row(self, name: str, gradient: torch.Tensor, step: int, directory: str) -> list:
+        middle: list = []
+        if self._level == "L0":
+            middle = [hashlib.md5(bytes_of(gradient), usedforsecurity=False).hexdigest()]
+        elif self._level == "L2":
+            middle = list(self._shares(gradient))
+        if self._level != "L0":
+            signs = gradient > 0
+            path = os.path.join(directory, f"step{step}", f"{name.replace('/', '_')}.npy")
+            write_file(path, npy_header(signs.shape, "|b1"), bytes_of(signs))
+        numbers = _core.statistics_of(gradient)
+        return [name, *middle, numbers[0], numbers[1], numbers[3], list(gradient.shape)]
+
+    def _shares(self, gradient: torch.Tensor) -> Iterator[float]:
+        """Of the elements in each interval, and of zeros."""
+        count = max(gradient.numel(), 1)
+        bounds = torch.tensor(self._bounds, dtype=gradient.dtype)
+        places = torch.bucketize(gradient.flatten(), bounds)
+        yield from (n / count for n in torch.bincount(places, minlength=len(self._bounds) + 1).tolist())
+        yield int((gradient == 0).sum()) / count
+
+
+def _check(level: Any, parts: Any, bounds: Any, path: str) -> None:
+    numbers = isinstance(bounds, list) and bool(bounds) and all(type(b) in (int, float) for b in bounds)
+    wanted = {
+        "grad_level": (level, level in LEVELS, ", ".join(LEVELS)),
+        "param_list": (parts, isinstance(parts, list) and all(isinstance(p, str) for p in parts), "a list of strings"),
+        "bounds": (bounds, numbers and bounds == sorted(set(bounds)), "numbers, each above the one before it"),
+    }
+    for key, (value, fits, allowed) in wanted.items():
+        if not fits:
+            text = f"{key} is {value!r}; allowed: {allowed} ({path})"
+            raise MsprobeException(MsprobeException.INVALID_PARAM_ERROR, text)
+
+
+def _distributed() -> bool:
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
+
+
+def _plain(gradient: torch.Tensor) -> torch.Tensor:
+    gradient = gradient.detach()
+    local = getattr(gradient, "to_local", None)  # DTensor: this rank's shard
+    gradient = local() if local is not None else gradient
+    if gradient.layout is not torch.strided:
+        gradient = gradient.to_dense()
+    gradient = gradient.cpu().contiguous()
+    return gradient if gradient.dtype in (torch.float32, torch.float64) else gradient.float()
