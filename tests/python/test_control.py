@@ -4,7 +4,7 @@ import json
 import threading
 
 import pytest
-from capture_helpers import capture, write_config
+from capture_helpers import capture, capture_each, write_config
 
 NET = """
 import glob, os, threading, time
@@ -437,6 +437,81 @@ def late():
 atexit.register(late)
 """
     assert capture(tmp_path, body, early=early).script.stdout.strip() == f"[0] {FORWARDS[:2]}"
+
+
+def test_ranks_before_and_after_the_group_is_there(tmp_path):
+    body = (
+        NET
+        + """
+import torch.distributed as dist
+assert "RANK" not in os.environ
+one()
+os.environ.update(RANK="3", WORLD_SIZE="4"); one()
+os.environ.update(RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+one()
+print(sorted(os.path.relpath(p, "dump") for p in glob.glob("dump/*/*")))
+"""
+    )
+    early = "import os\nfor key in ('RANK', 'WORLD_SIZE'): os.environ.pop(key, None)\n"
+    dump = capture(tmp_path, body, early=early)
+    assert dump.script.stdout.strip() == "['step0/rank', 'step1/rank3', 'step2/rank3']"
+
+
+KEYS_BODY = """
+import pathlib, random
+net, x = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.0)), torch.ones(2, 4)
+for step in range(4):
+    debugger.start(model=net, rank_id=5)
+    F.relu(net(x)).reshape(-1).sum().backward()
+    debugger.stop(); debugger.step()
+pathlib.Path("seen.json").write_text(json.dumps({
+    "drawn": random.random(), "deterministic": torch.are_deterministic_algorithms_enabled(),
+    "hash": os.environ.get("PYTHONHASHSEED")}))
+"""
+KEYS = [
+    {},
+    {"step": ["1-2"], "rank": ["4-6"]},
+    {"rank": [1, "6-9"]},
+    {"extra_info": False},
+    {"seed": 7, "is_deterministic": True},
+    {"seed": 7},
+    {"level": "L0"},
+    {"level": "mix", "task": "structure"},
+    {"risk_level": "ALL"},
+    {"async_dump": True, "precision": "high"},
+    {"dump_enable": False},
+    {"exclude_apis": ["relu"], "custom_apis": {"torch.nn.functional": ["_canonical_mask"]}},
+]
+
+
+@pytest.fixture(scope="module")
+def by_keys(tmp_path_factory):
+    return capture_each(tmp_path_factory.mktemp("keys"), KEYS_BODY, KEYS)
+
+
+def test_common_keys_have_their_effect(by_keys):
+    def files(number):
+        return sorted(str(path.relative_to(by_keys[number].root)) for path in by_keys[number].root.glob("*/*/*"))
+
+    def ops(number):
+        return list(json.loads((by_keys[number].root / "step1" / "rank5" / "dump.json").read_text())["data"])
+
+    def seen(number):
+        return json.loads((by_keys[number].root.parent / "seen.json").read_text())
+
+    everything = ["construct.json", "dump.json", "stack.json"]
+    assert files(0) == [f"step{n}/rank5/{name}" for n in range(4) for name in everything]
+    assert files(1) == [f"step{n}/rank5/{name}" for n in (1, 2) for name in everything]
+    assert files(2) == [] and files(10) == []
+    assert files(3) == [f"step{n}/rank5/dump.json" for n in range(4)]
+    assert seen(4)["drawn"] == seen(5)["drawn"] and seen(4)["hash"] == seen(5)["hash"] == "7"
+    assert (seen(4)["deterministic"], seen(5)["deterministic"]) == (True, False)
+    assert all(name.startswith("Module.") for name in ops(6)) and ops(6)
+    assert ops(7) == []
+    assert set(ops(8)) - set(ops(0)) == {"Tensor.reshape.0.forward", "Tensor.reshape.0.backward"}
+    assert ops(9) == ops(0)
+    assert set(ops(0)) - set(ops(11)) == {"Functional.relu.0.forward", "Functional.relu.0.backward"}
 
 
 def test_wrong_arguments_are_named(tmp_path):

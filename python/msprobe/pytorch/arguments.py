@@ -1,5 +1,6 @@
 """Arguments of the methods of PrecisionDebugger, and what is wrong with them."""
 
+import os
 from typing import Any, NoReturn, Optional
 
 import torch
@@ -49,7 +50,11 @@ def refuse(text: str) -> NoReturn:
 
 
 def rank_of_process() -> Optional[int]:
+    """Of torch.distributed; before it is initialised, what the launcher said: ranks must not share a directory."""
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank()
+    rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    if rank.isdecimal() and size.isdecimal() and int(rank) < int(size) > 1:
+        return int(rank)
     return None

@@ -192,7 +192,7 @@ class PrecisionDebugger:
         if not self._is_wanted_step():
             _core.pause()
             return
-        if self._first_start:
+        if self._first_start or self._rank is None:
             self._rank = rank_id if rank_id is not None else rank_of_process()
         if self.config.rank and self._rank not in self.config.rank:
             self._first_start = False
