@@ -378,6 +378,29 @@ def test_module_dump_has_the_names_of_the_old_tool(tmp_path, old_python, level):
     assert "Module.mine.Inner.forward.1" in last[0]
 
 
+OWN_MODULE = (
+    NET
+    + """
+from msprobe.pytorch import module_dump, module_dump_end
+debugger.start(model=net)
+module_dump_end()  # none has begun
+module_dump(net[0], "mine")
+net(x)
+module_dump_end()
+net(x)
+debugger.stop()
+print(names())
+"""
+)
+
+
+def test_a_module_of_the_model_keeps_its_names(tmp_path):
+    dump = capture(tmp_path, OWN_MODULE, level="L0")
+    wanted = [f"Module.{base}.forward.{n}" for n in (0, 1) for base in ("0.Linear", "1.ReLU")]
+    assert dump.script.stdout.strip() == str(wanted)
+    assert "module_dump: this Linear is part of the model" in dump.script.stderr
+
+
 # ---- threads, children, the end of the process
 
 

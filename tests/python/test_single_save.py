@@ -109,6 +109,16 @@ saver.save({"=1+1": torch.tensor([float("nan"), float("inf"), 1.0]), "shape": to
 saver.save([torch.ones(1)])
 SingleSave._instance = None
 saver = SingleSave("b")
+import numpy, pathlib
+class Attack:
+    def __reduce__(self): return (pathlib.Path.touch, (pathlib.Path("attacked"),))
+attacks = {"pickle": numpy.array([Attack()], dtype=object), "text": b"\\x93NUMPY\\x01\\x00\\xff\\xff{", "none": b""}
+for name, content in attacks.items():
+    for side in "ab":
+        place = pathlib.Path(side, "data", name, "step0", "rank0", "micro_step0")
+        place.mkdir(parents=True)
+        if isinstance(content, bytes): (place / f"{name}.npy").write_bytes(content)
+        else: numpy.save(place / f"{name}.npy", content)
 saver.save({"=1+1": torch.tensor([float("nan"), float("inf"), 2.0]), "shape": torch.ones(4), "empty": torch.ones(0, 2)})
 SingleComparator.compare("a", "b", "out")
 for call in (lambda: SingleComparator.compare("a", "nowhere"), lambda: SingleComparator.compare("a", "b", "c", 0),
@@ -116,6 +126,7 @@ for call in (lambda: SingleComparator.compare("a", "nowhere"), lambda: SingleCom
     try: call()
     except MsprobeException as error: assert "allowed: " in str(error)
     else: raise AssertionError
+assert not pathlib.Path("attacked").exists()
 for name, needs in {"set_fx_dump_config": "torchair", "set_ge_dump_config": "torchair", "acl_save": "torch_npu",
                     "AclGraphDumper": "torch_npu", "TrainerMon": "PrecisionDebugger"}.items():
     try: getattr(tool, name)("x")
@@ -129,9 +140,10 @@ def test_hard_values_and_wrong_calls(tmp_path):
     (tmp_path / "script.py").write_text(HARD)
     done = run_python(["script.py"], cwd=tmp_path)
     assert done.stdout.strip() == "passed"
-    assert sorted(p.name for p in (tmp_path / "a" / "data").iterdir()) == sorted(
-        ["=1+1", "bf16", "empty", "mixed", "shape"]
-    )
+    saved = {p.name for p in (tmp_path / "a" / "data").iterdir()}
+    assert saved == {"=1+1", "bf16", "empty", "mixed", "shape", "pickle", "text", "none"}
+    assert done.stderr.count("cannot be compared") == 3
+    assert len(table(tmp_path / "out" / "pickle.xlsx")) == 1
     assert not (tmp_path / "a" / "x").exists()
     for text in ("'../x' is not saved", "3 is not saved", "text is a str", "mixed.1 is a int", "complex is complex"):
         assert text in done.stderr

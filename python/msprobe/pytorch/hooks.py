@@ -195,15 +195,27 @@ def count_tokens(model: Any, token_range: Any) -> None:
 _single_modules: list = []
 
 
+_single_dump = False
+
+
 def begin_module_dump(module: torch.nn.Module, name: str) -> None:
+    global _single_dump
+    if module in _known_modules:
+        logger.warning("module_dump: this %s is part of the model of start() and has its names.", type(module).__name__)
+        return
     if not any(known is module for known in _single_modules):
         _single_modules.append(module)
         _core.add_module(module, f"Module.{name}.{type(module).__name__}")
     _core.remove_apis()
     _core.install_modules()
+    _single_dump = True
 
 
 def end_module_dump() -> None:
+    global _single_dump
+    if not _single_dump:
+        return
+    _single_dump = False
     _core.remove_modules()
     if _core.is_running():
         _core.install_apis()
