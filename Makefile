@@ -35,7 +35,7 @@ tsan: setup-test  ## threaded unit tests under ThreadSanitizer
 	@cmake --preset tsan >build/tsan.log && cmake --build --preset tsan 2>&1 | tail -n 3 && ctest --preset tsan -j 2 -R 'Parallel|Stats|Recorder|Server|Ordered|Thread' 2>&1 | tail -n 4
 
 pytest: setup-test
-	@$(PY) -m pytest tests/python tests/golden -q
+	@$(PY) -m pytest tests/python tests/golden tests/conformance -q
 
 e2e: setup-test demo-data  ## the page in a real browser
 	@node --test tests/e2e/*.test.mjs

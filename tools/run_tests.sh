@@ -25,6 +25,7 @@ part "unit tests" unit
 part "lint" tools/lint.sh
 part "demo" demo
 part "Python and golden tests" python -m pytest tests/python tests/golden -q
+part "dumps against the earlier tool's" python -m pytest tests/conformance -q
 part "page unit tests" web
 part "page in the browser" node --test tests/e2e/*.test.mjs
 part "unit tests under ASan and UBSan" asan

@@ -1,0 +1,151 @@
+"""Runs every model under both tools, in two processes beside the tests, and gives the results as they come."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+
+from comparison import BITS, BITS_OF_FORWARD, SHAPE, Comparison, read
+from conftest import PACKAGE_ROOT, REPO, old_python  # noqa: F401 - a fixture for the tests here
+from models import MODELS, WORLD
+from rules import rules_of
+
+HERE = Path(__file__).resolve().parent
+LEVELS = ("L0", "L1", "mix")
+
+
+def configuration(level, task="statistics", summary_mode="statistics", only=(), async_dump=False):
+    section = {"scope": [], "list": list(only), "data_mode": ["all"], "summary_mode": summary_mode}
+    return {"task": task, "level": level, "rank": [], "step": [], "async_dump": async_dump, task: section}
+
+
+# Compared with the earlier tool's.
+COMPARED = {
+    **{level: configuration(level) for level in LEVELS},
+    "mix-md5": configuration("mix", summary_mode="md5"),
+    "mix-tensor": configuration("mix", task="tensor"),
+}
+# Only held against a training without any tool.
+OURS = {
+    **COMPARED,
+    **{f"{level}-md5": configuration(level, summary_mode="md5") for level in ("L0", "L1")},
+    **{f"{level}-tensor": configuration(level, task="tensor") for level in ("L0", "L1")},
+    **{f"{level}-async": configuration(level, async_dump=True) for level in LEVELS},
+    # With a list, without which this is refused; every name has a dot.
+    **{f"{level}-tensor-async": configuration(level, task="tensor", only=["."], async_dump=True) for level in LEVELS},
+}
+BARE = "bare"
+
+
+class Row(NamedTuple):
+    model: str
+    config: str
+    entries: int
+    tensors: int
+    precision: str
+    allowed: int
+
+
+class Captures:
+    def __init__(self, models, their_python, root):
+        self.root, self.rows, self.used = root, [], Counter()
+        plans = {"ours": (sys.executable, {BARE: None, **OURS})}
+        if their_python:
+            plans["theirs"] = (their_python, COMPARED)
+        self._workers = {}
+        for tool, (python, configurations) in plans.items():
+            plan = json.dumps({model: configurations for model in models})
+            paths = [HERE, PACKAGE_ROOT] if tool == "ours" else [HERE]
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "OMP_NUM_THREADS": "1"}
+            environment.update(PYTHONDONTWRITEBYTECODE="1", HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
+            with open(root / f"{tool}.txt", "w") as log:
+                self._workers[tool] = subprocess.Popen(
+                    [python, HERE / "capture_one.py", tool, root, plan],
+                    stdout=log,
+                    stderr=log,
+                    cwd=root,
+                    env=environment,
+                )
+
+    def stop(self):
+        for worker in self._workers.values():
+            worker.kill()
+            worker.wait()
+
+    def _wait(self, model, tool):
+        done = self.root / model / tool / "done"
+        while not done.exists():
+            assert self._workers[tool].poll() is None or done.exists(), (self.root / f"{tool}.txt").read_text()[-3000:]
+            time.sleep(0.05)
+        return done.parent
+
+    def bits(self, model, tool, config):
+        """What the training computed, by rank."""
+        directory = self._wait(model, tool) / config
+        files = sorted(directory.glob("bits*.json"))
+        log = "\n".join(path.read_text()[-3000:] for path in directory.glob("log*.txt"))
+        assert len(files) == WORLD.get(model, 1), log
+        return [json.loads(path.read_text()) for path in files]
+
+    def log(self, model, config):
+        directory = self._wait(model, "ours") / config
+        return "\n".join(path.read_text() for path in directory.glob("log*.txt"))
+
+    def dumps(self, model, tool, config, step):
+        """The dumps of one step, by rank."""
+        return [read(path) for path in sorted((self._wait(model, tool) / config / "dump" / f"step{step}").iterdir())]
+
+    def compare(self, model, config):
+        bare, theirs = self.bits(model, "ours", BARE), self.bits(model, "theirs", config)
+        self.bits(model, "ours", config)
+        found = []
+        for step in range(len(bare[0])):
+            if bare == theirs:
+                precision = BITS
+            else:  # the earlier tool changes what is computed; from the second step on nothing is the same any more
+                precision = SHAPE if step else BITS_OF_FORWARD
+            sides = [self.dumps(model, tool, config, step) for tool in ("ours", "theirs")]
+            assert [len(side) for side in sides] == [WORLD.get(model, 1)] * 2
+            for ours, other in zip(*sides):
+                result = Comparison(ours, other, rules_of(model), precision)
+                found += [f"step {step}, {ours.directory.name}: {line}" for line in result.found]
+                self.used.update(result.allowed)
+                if step == 0 and ours.directory.name in ("rank", "rank0"):
+                    allowed = sum(result.allowed.values())
+                    self.rows.append(Row(model, config, len(ours.data), ours.tensors, precision, allowed))
+        return found
+
+
+@pytest.fixture(scope="session")
+def captures(request, tmp_path_factory):
+    """Of the models whose tests were asked for."""
+    asked = {item.callspec.params.get("model") for item in request.session.items if hasattr(item, "callspec")}
+    python = Path(os.environ.get("MSPROBE_OLD_PYTHON", REPO / ".venv-old" / "bin" / "python"))
+    models = [model for model in MODELS if model in asked]
+    found = Captures(models, python if python.exists() else None, tmp_path_factory.mktemp("conformance"))
+    yield found
+    found.stop()
+    if found.rows:
+        write_report(found, REPO / "out" / "conformance.md")
+
+
+def write_report(captures, path):
+    lines = [
+        "| model | level, task | entries | tensors | compared to the | differences | allowed by rules |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {r.model} | {r.config} | {r.entries} | {r.tensors} | {r.precision} | 0 | {r.allowed} |"
+        for r in captures.rows
+    ]
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join(lines) + "\n")
+    print("\n" + path.read_text())
