@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -380,10 +381,9 @@ def test_arguments_of_the_command(tmp_path):
 def test_every_rank_attaches(tmp_path):
     write_config(tmp_path, level="L0", seed=3)
     (tmp_path / "ddp.py").write_text("""
-import os
 import torch
 import torch.distributed as dist
-dist.init_process_group("gloo", init_method="file:///" + os.path.abspath("meet"), rank=int(os.environ["RANK"]), world_size=2)
+dist.init_process_group("gloo")
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(4, 4)))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for _ in range(2):
@@ -392,7 +392,11 @@ for _ in range(2):
 dist.destroy_process_group()
 """)
     both = "for RANK in 0 1; do export RANK WORLD_SIZE=2; $0 ddp.py & done; wait %1 && wait %2"
-    done = run(["bash", "-c", both, sys.executable], "-c", "config.json", "--step", "1", cwd=tmp_path)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        meet = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(probe.getsockname()[1]), "GLOO_SOCKET_IFNAME": "lo"}
+    program = ["bash", "-c", both, sys.executable]
+    done = run(program, "-c", "config.json", "--step", "1", cwd=tmp_path, env=meet)
     assert done.returncode == 0, done.stderr
     assert [path.name for path in (tmp_path / "dump").iterdir()] == ["step1"]
     ranks = [entries(tmp_path / "dump" / "step1" / rank) for rank in ("rank0", "rank1")]
