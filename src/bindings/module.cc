@@ -350,6 +350,14 @@ NB_MODULE(_core, m) {
   m.def("deliver_bytes", [](int32_t slot, uintptr_t data) { DeliverBytes(slot, reinterpret_cast<const void*>(data)); });
   m.def("deliver_nothing", &DeliverNothing);
   m.def("resolve_deferred", &ResolveDeferred);
+  m.def(
+      "crc32",
+      [](uintptr_t address, size_t bytes, uint32_t seed) {
+        nb::gil_scoped_release release;
+        return Crc32(reinterpret_cast<const void*>(address), bytes, seed);
+      },
+      nb::arg("address"), nb::arg("bytes"), nb::arg("seed") = 0, "Of memory that the caller keeps.");
+  m.def("crc32_of", [](nb::bytes data) { return Crc32(data.c_str(), data.size()); });
   m.def("statistics_of", [](nb::handle tensor) {
     PyObject* result = StatisticsOf(tensor.ptr());
     if (result == nullptr) throw nb::python_error();

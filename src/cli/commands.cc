@@ -42,9 +42,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kShort{{
 // The names that earlier releases gave to the same commands.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 1> kOldNames{{{"graph", "graph_visualize"}}};
 
-constexpr std::array<std::string_view, 4> kCommands{"compare", "graph_visualize", "serve", "run"};
+constexpr std::array<std::string_view, 6> kCommands{"compare", "graph_visualize", "serve",
+                                                    "run",     "estimate",        "certify"};
 // Those that run the user's program.
-constexpr std::array<std::string_view, 1> kRunners{"run"};
+constexpr std::array<std::string_view, 3> kRunners{"run", "estimate", "certify"};
 
 /// A result file that got the number of a closed stderr would receive the error messages.
 void OpenStandardStreams() {
@@ -145,6 +146,8 @@ int RunCommand(std::vector<std::string> args) {
   RegisterGraphVisualize(app, &context);
   RegisterServe(app, &context);
   RegisterRun(app, &context);
+  RegisterEstimate(app, &context);
+  RegisterCertify(app, &context);
 
   bool becomes_program = false;
   args = ExpandShortOptions(std::move(args));

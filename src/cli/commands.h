@@ -23,6 +23,8 @@ void RegisterCompare(CLI::App& app, CommandContext* context);
 void RegisterGraphVisualize(CLI::App& app, CommandContext* context);
 void RegisterServe(CLI::App& app, CommandContext* context);
 void RegisterRun(CLI::App& app, CommandContext* context);
+void RegisterEstimate(CLI::App& app, CommandContext* context);
+void RegisterCertify(CLI::App& app, CommandContext* context);
 
 /// The whole command: parses, runs, prints a one-line error to stderr, returns the exit code.
 int RunCommand(std::vector<std::string> args);

@@ -12,6 +12,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <memory>
 
 #include "base/file.h"
 #include "base/interrupt.h"
@@ -94,7 +96,7 @@ std::string RequestJson(const AttachRequest& request) {
   Member(&json, "role", request.role);
   Member(&json, "out", request.out);
   if (!request.step.empty()) json += ", \"step\": [" + StepList(request.step) + "]";
-  json += fmt::format(", \"steps\": {}, \"all\": {}}}", request.steps, request.all);
+  json += fmt::format(", \"steps\": {}}}", request.steps);
   return json;
 }
 
@@ -218,6 +220,28 @@ StatusOr<int> RunProgram(const AttachRequest& request, const std::vector<std::st
   }
   if (InterruptRequested()) return Interrupted();
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+StatusOr<std::unique_ptr<WorkDir>> WorkDir::Create(const std::string& parent) {
+  std::string path = JoinPath(parent, ".msprobe_XXXXXX");
+  if (mkdtemp(path.data()) == nullptr) {
+    return BadInput(fmt::format("{}: no directory can be made there ({})", parent, std::strerror(errno)));
+  }
+  return std::unique_ptr<WorkDir>(new WorkDir(std::move(path)));
+}
+
+WorkDir::~WorkDir() { RemoveTree(path_); }
+
+StatusOr<std::vector<std::string>> WorkDir::Results(const std::string& prefix) const {
+  MSP_ASSIGN_OR_RETURN(std::vector<std::string> names, ListDirectory(path_));
+  std::erase_if(names, [&](const std::string& name) { return !StartsWith(name, prefix) || !EndsWith(name, ".json"); });
+  for (std::string& name : names) name = name.substr(prefix.size(), name.size() - prefix.size() - 5);
+  return names;
+}
+
+void RemoveTree(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
 }
 
 std::string ShellText(const std::vector<std::string>& program) {

@@ -1,7 +1,9 @@
 // The user's training command, started with capture attached to every Python process below it.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -16,11 +18,10 @@ namespace msprobe {
 struct AttachRequest {
   std::string mode = "run";  // run, estimate, certify
   std::string config, task, level, dump_path, step_by = "auto";
-  std::string step;   // "0,3-5"
-  int steps = 0;      // estimate, certify: then the script is stopped; 0: never
-  std::string role;   // certify: bare, captured
-  std::string out;    // estimate, certify: where the processes leave what they found
-  bool all = false;   // estimate: every level and task
+  std::string step;  // "0,3-5"
+  int steps = 0;     // estimate, certify: then the script is stopped; 0: never
+  std::string role;  // certify: bare, captured
+  std::string out;   // estimate, certify: where the processes leave what they found
 };
 
 /// The options that run, estimate and certify share: --config, --task, --level, --dump-path, --step-by.
@@ -35,6 +36,24 @@ Status BecomeProgram(const AttachRequest& request, const std::vector<std::string
 
 /// Runs the program to its end; the exit code as a shell gives it (128 + signal).
 StatusOr<int> RunProgram(const AttachRequest& request, const std::vector<std::string>& program);
+
+/// A directory for what the processes leave, removed with the object.
+class WorkDir {
+ public:
+  static StatusOr<std::unique_ptr<WorkDir>> Create(const std::string& parent);
+  WorkDir(const WorkDir&) = delete;
+  WorkDir& operator=(const WorkDir&) = delete;
+  ~WorkDir();
+  const std::string& path() const { return path_; }
+  /// Of the files PREFIX*.json what stands for the asterisk, sorted.
+  StatusOr<std::vector<std::string>> Results(const std::string& prefix) const;
+
+ private:
+  explicit WorkDir(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+void RemoveTree(const std::string& path);
 
 /// The program as one may type it.
 std::string ShellText(const std::vector<std::string>& program);

@@ -18,10 +18,11 @@ class Request(NamedTuple):
     steps: int = 0  # estimate, certify: steps until the script is stopped; 0: never
     role: str = ""  # certify: bare, captured
     out: str = ""  # estimate, certify: directory of what each process found
-    all: bool = False  # estimate: every level and task
 
     def overrides(self) -> dict:
-        return {"task": self.task, "dump_path": self.dump_path, "level": self.level, "step": self.step}
+        """Arguments of PrecisionDebugger; estimate knows "all" as well."""
+        given = {"task": self.task, "dump_path": self.dump_path, "level": self.level, "step": self.step}
+        return {key: value for key, value in given.items() if value != "all"}
 
 
 def read() -> Request:

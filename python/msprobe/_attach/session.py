@@ -15,7 +15,7 @@ def attach() -> None:
     request = requests.read()
     config = _config(request)
     client = _client(request, config)
-    if config.seed is not None and request.role != "bare":
+    if config.seed is not None:
         # Where a script would construct PrecisionDebugger: before it makes its model.
         seed_all(config.seed, config.is_deterministic)
         PrecisionDebugger._seeded = True
@@ -39,6 +39,14 @@ def _config(request: requests.Request) -> Config:
 def _client(request: requests.Request, config: Config) -> Client:
     from .capture import Capture
 
+    if request.mode == "certify":
+        from .digests import Digests
+
+        return Digests(request, Capture(request) if request.role == "captured" else Client(), config.dump_path)
+    if request.mode == "estimate":
+        from .prices import Prices
+
+        return Prices(request, config)
     return Capture(request)
 
 

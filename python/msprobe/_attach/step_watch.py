@@ -1,7 +1,7 @@
 """Where the steps of a script lie that says nothing about them: from its calls of models and optimizers.
 
-A root is an nn.Module with parameters that is called while no other module runs. The first one is the model; others that
-turn up before the first recorded step ends join it, later ones are left alone.
+A root is an nn.Module with parameters that is called while no other module runs and that is no part of another root. The
+first one is the model; others that turn up before the first recorded step ends join it, later ones are left alone.
 
 A step begins right before a root's forward. With optimizers it is over when every optimizer of the roots has stepped, so
 that several forwards and backwards belong to one step (gradient accumulation, the two optimizers of a GAN); an optimizer
@@ -159,7 +159,10 @@ class StepWatch:
             return False
         if self._owner not in (None, threading.get_ident()) or torch.utils.data.get_worker_info() is not None:
             return False
-        return next(module.parameters(), None) is not None
+        if next(module.parameters(), None) is None:
+            return False
+        # Activation checkpointing runs parts of a root again, in the backward pass.
+        return not any(part is module for root in self._living_roots() for part in root.modules())
 
     def _add_root(self, root: torch.nn.Module) -> None:
         self._owner = threading.get_ident()

@@ -1,0 +1,58 @@
+// The proof that a capture changed nothing: digests of runs without and with it, compared bit by bit.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "dump/json.h"
+
+namespace msprobe {
+
+/// Where two runs part ways first.
+struct RunDifference {
+  int64_t step = 0;
+  std::string what;  // "loss", "gradient", "parameter", "buffer", "random state", "number of steps"
+  std::string name;  // of the parameter, of the generator, number of the loss
+  std::string left, right;
+};
+
+/// What msprobe's digests (python/msprobe/_attach/digests.py) of two runs of one rank say.
+std::optional<RunDifference> CompareDigests(const JsonValue& left, const JsonValue& right);
+
+struct RankCertificate {
+  std::string rank;
+  std::optional<RunDifference> between_bare, with_capture;
+  struct Step {
+    uint64_t losses = 0, gradients = 0, parameters = 0, buffers = 0, random = 0;  // compared
+    std::string loss;                                                             // the last one's value, "" without
+  };
+  std::vector<Step> steps;
+  struct Memory {
+    std::string where;  // host, cuda, npu
+    int64_t bare = 0, captured = 0;
+  };
+  std::vector<Memory> peak;
+};
+
+struct Certificate {
+  std::string command, config, dump_path, python, torch, devices, created;
+  std::vector<RankCertificate> ranks;
+  bool deterministic() const;
+  bool certified() const;
+  /// One sentence.
+  std::string Verdict() const;
+  /// `files`: path below the dump and CRC-32 of what is certified.
+  std::string Json(const std::vector<std::pair<std::string, uint32_t>>& files) const;
+  std::string Markdown() const;
+};
+
+/// Counts what was compared, and the peaks of memory.
+RankCertificate DescribeRank(const std::string& rank, const JsonValue& bare, const JsonValue& captured);
+
+/// Beside the steps of a dump; readers of dumps do not look at it.
+inline constexpr char kCertificateName[] = "msprobe_certificate.json";
+
+}  // namespace msprobe

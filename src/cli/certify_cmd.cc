@@ -1,0 +1,144 @@
+// msprobe certify: proof that capture does not change a run.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cstdio>
+#include <memory>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/certificate.h"
+#include "cli/commands.h"
+#include "cli/launch.h"
+#include "dump/reader.h"
+#include "tensor/stats.h"
+
+namespace msprobe {
+namespace {
+
+constexpr std::array<const char*, 3> kRoles{"bare", "bare_again", "captured"};
+
+std::string TextMember(const JsonValue& doc, std::string_view key) {
+  const JsonValue* v = Find(doc, key);
+  return v != nullptr && v->IsString() ? std::string(Text(*v)) : std::string();
+}
+
+Status RunRoles(AttachRequest request, const std::vector<std::string>& program) {
+  for (const char* role : kRoles) {
+    request.role = role;
+    MSP_ASSIGN_OR_RETURN(const int code, RunProgram(request, program));
+    if (code != 0) {
+      return BadInput(
+          fmt::format("{} ended with exit code {} in the {} run: see its messages", program[0], code, role));
+    }
+  }
+  return OkStatus();
+}
+
+Status ReadDigests(const WorkDir& work, const std::string& role, const std::string& rank, JsonDoc* doc) {
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(fmt::format("{}/{}.{}.json", work.path(), role, rank)));
+  return ParseJson(file.text(), file.path(), doc);
+}
+
+void Describe(const JsonValue& captured, Certificate* certificate) {
+  certificate->dump_path = TextMember(captured, "dump_path");
+  const JsonValue *versions = Find(captured, "versions"), *devices = Find(captured, "devices");
+  if (versions != nullptr) {
+    certificate->python = TextMember(*versions, "python");
+    certificate->torch = TextMember(*versions, "torch");
+  }
+  if (devices == nullptr || !devices->IsArray()) return;
+  certificate->devices.clear();
+  for (const JsonValue& device : devices->GetArray()) {
+    if (!device.IsString()) continue;
+    if (!certificate->devices.empty()) certificate->devices += ", ";
+    certificate->devices += Text(device);
+  }
+}
+
+StatusOr<Certificate> CompareRoles(const WorkDir& work) {
+  MSP_ASSIGN_OR_RETURN(const std::vector<std::string> ranks, work.Results("captured."));
+  if (ranks.empty()) return BadInput("the command made no step: it has to call a PyTorch model");
+  Certificate certificate;
+  for (const std::string& rank : ranks) {
+    JsonDoc bare, again, captured;
+    MSP_RETURN_IF_ERROR(ReadDigests(work, "bare", rank, &bare));
+    MSP_RETURN_IF_ERROR(ReadDigests(work, "bare_again", rank, &again));
+    MSP_RETURN_IF_ERROR(ReadDigests(work, "captured", rank, &captured));
+    RankCertificate& result = certificate.ranks.emplace_back(DescribeRank(rank, bare, captured));
+    result.between_bare = CompareDigests(bare, again);
+    result.with_capture = CompareDigests(bare, captured);
+    Describe(captured, &certificate);
+  }
+  return certificate;
+}
+
+/// The JSON files of the dump, so that a certificate is not taken for that of another dump.
+std::vector<std::pair<std::string, uint32_t>> FilesOf(const std::string& dump_path) {
+  std::vector<std::pair<std::string, uint32_t>> files;
+  auto dump = ResolveDumpPath(dump_path);
+  if (!dump.ok()) return files;
+  for (const StepDir& step : dump->steps) {
+    for (const RankDir& rank : step.ranks) {
+      auto file = MappedFile::Open(JoinPath(rank.path, "dump.json"));
+      if (!file.ok()) continue;
+      files.emplace_back(step.name + "/" + rank.name + "/dump.json", Crc32(file->text().data(), file->text().size()));
+    }
+  }
+  return files;
+}
+
+Status WriteWhole(const std::string& path, std::string_view text) {
+  MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  MSP_RETURN_IF_ERROR(file.Write(text));
+  return file.Commit();
+}
+
+Status Certify(AttachRequest request, const std::string& out, const CommandContext& context) {
+  MSP_RETURN_IF_ERROR(CheckLaunch(&request, context.program));
+  MSP_RETURN_IF_ERROR(MakeOutputDir(out));
+  MSP_ASSIGN_OR_RETURN(const auto work, WorkDir::Create(out));
+  request.out = work->path();
+  if (request.out[0] != '/') MSP_RETURN_IF_ERROR(CheckLaunch(&request, context.program));  // makes it absolute
+  MSP_RETURN_IF_ERROR(RunRoles(request, context.program));
+  MSP_ASSIGN_OR_RETURN(Certificate certificate, CompareRoles(*work));
+  certificate.command = ShellText(context.program);
+  certificate.config = request.config;
+  certificate.created = TimestampNow();
+  const std::string json = certificate.Json(FilesOf(certificate.dump_path));
+  MSP_RETURN_IF_ERROR(WriteWhole(JoinPath(out, "certificate.json"), json));
+  MSP_RETURN_IF_ERROR(WriteWhole(JoinPath(out, "certificate.md"), certificate.Markdown()));
+  if (IsDirectory(certificate.dump_path)) {
+    MSP_RETURN_IF_ERROR(WriteWhole(JoinPath(certificate.dump_path, kCertificateName), json));
+  }
+  std::string shown = json;
+  if (!context.json)
+    shown = (certificate.certified() ? certificate.Verdict() + "\n" : "") + JoinPath(out, "certificate.md") + "\n";
+  std::fwrite(shown.data(), 1, shown.size(), stdout);
+  return certificate.certified() ? OkStatus() : Status(Code::kFindings, certificate.Verdict());
+}
+
+}  // namespace
+
+void RegisterCertify(CLI::App& app, CommandContext* context) {
+  struct Args {
+    AttachRequest request;
+    std::string out;
+  };
+  auto args = std::make_shared<Args>();
+  args->request.mode = "certify";
+  args->request.steps = 3;
+  CLI::App* command = app.add_subcommand(
+      "certify", "prove that capture does not change a run: without and with it, every bit of every step is compared");
+  AddAttachOptions(command, &args->request);
+  command->add_option("--steps", args->request.steps, "steps to compare; the command is stopped after them, 0: never")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  command->add_option("-o,--output_path", args->out, "directory of certificate.md and certificate.json")->required();
+  command->add_flag("--json", context->json, "print the certificate as JSON");
+  command->footer("Your command comes last: msprobe certify --config config.json -o DIR -- python train.py ARGUMENTS");
+  command->callback([args, context] { context->status = Certify(args->request, args->out, *context); });
+}
+
+}  // namespace msprobe

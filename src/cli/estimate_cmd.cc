@@ -1,0 +1,232 @@
+// msprobe estimate: what a capture will cost, before it is run.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "capture/price.h"
+#include "cli/commands.h"
+#include "cli/launch.h"
+#include "dump/json.h"
+#include "dump/reader.h"
+
+namespace msprobe {
+namespace {
+
+struct EstimateArgs {
+  AttachRequest request;
+  std::string from;
+};
+
+/// One kind of capture: bytes of all ranks together, times and memory of the slowest rank.
+struct Row {
+  size_t task = 0, level = 0;
+  Price price;
+  std::optional<double> seconds;
+  std::optional<int64_t> memory;  // beyond that of the run without capture
+};
+
+struct Estimate {
+  std::vector<Row> rows;
+  std::optional<double> bare_seconds;
+  size_t ranks = 0;
+  int64_t steps = 0;  // that the configuration records; 0: all
+  bool exact_links = true;
+  std::vector<std::string> warnings;
+};
+
+std::optional<double> Median(const JsonValue* list) {
+  if (list == nullptr || !list->IsArray() || list->Empty()) return std::nullopt;
+  std::vector<double> values;
+  for (const JsonValue& v : list->GetArray()) {
+    if (v.IsNumber()) values.push_back(v.GetDouble());
+  }
+  if (values.empty()) return std::nullopt;
+  std::sort(values.begin(), values.end());
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
+
+template <typename List>
+size_t IndexOf(const List& list, std::string_view name) {
+  return static_cast<size_t>(std::find(list.begin(), list.end(), name) - list.begin());
+}
+
+void Add(const Price& price, Price* sum) {
+  sum->ops += price.ops;
+  sum->files += price.files;
+  sum->bytes += price.bytes;
+  sum->tensors += price.tensors;
+  sum->tensor_bytes += price.tensor_bytes;
+}
+
+Row* FindRow(Estimate* estimate, size_t task, size_t level) {
+  for (Row& row : estimate->rows) {
+    if (row.task == task && row.level == level) return &row;
+  }
+  return &estimate->rows.emplace_back(Row{task, level, {}, {}, {}});
+}
+
+void KeepLarger(std::optional<double> value, std::optional<double>* kept) {
+  if (value && (!*kept || **kept < *value)) *kept = value;
+}
+
+/// One process's figures.
+Status AddResult(const JsonValue& result, Estimate* estimate) {
+  const JsonValue* shapes = Find(result, "shapes");
+  const JsonValue *kinds = Find(result, "kinds"), *bare = Find(result, "bare"), *complete = Find(result, "complete");
+  if (!shapes || !shapes->IsString() || !kinds || !kinds->IsArray() || !bare) {
+    return InternalError("the result of a process has no figures");
+  }
+  MSP_ASSIGN_OR_RETURN(const PriceList prices, PriceStep(std::string(Text(*shapes))));
+  ++estimate->ranks;
+  estimate->exact_links &= prices.exact_links;
+  KeepLarger(Median(Find(*bare, "seconds")), &estimate->bare_seconds);
+  if (const JsonValue* n = Find(result, "steps_recorded"); n && n->IsInt64()) estimate->steps = n->GetInt64();
+  const std::optional<double> bare_memory = Median(Find(*bare, "memory"));
+  for (const JsonValue& kind : kinds->GetArray()) {
+    const JsonValue *task = Find(kind, "task"), *level = Find(kind, "level");
+    if (!task || !task->IsString() || !level || !level->IsString()) continue;
+    const size_t t = IndexOf(kPriceTasks, Text(*task)), l = IndexOf(kPriceLevels, Text(*level));
+    if (t == kPriceTasks.size() || l == kPriceLevels.size()) continue;
+    Row* row = FindRow(estimate, t, l);
+    Add(prices.prices[t][l], &row->price);
+    KeepLarger(Median(Find(kind, "seconds")), &row->seconds);
+    if (const auto memory = Median(Find(kind, "memory")); memory && bare_memory) {
+      row->memory = std::max(row->memory.value_or(0), static_cast<int64_t>(*memory - *bare_memory));
+    }
+  }
+  if (complete == nullptr || !complete->IsTrue()) {
+    estimate->warnings.push_back("the script ended before every kind was timed: give --steps a smaller number");
+  }
+  return OkStatus();
+}
+
+StatusOr<Estimate> FromRun(EstimateArgs args, const std::vector<std::string>& program) {
+  MSP_RETURN_IF_ERROR(CheckLaunch(&args.request, program));
+  const char* tmp = std::getenv("TMPDIR");
+  MSP_ASSIGN_OR_RETURN(auto work, WorkDir::Create(tmp != nullptr && *tmp != '\0' ? tmp : "/tmp"));
+  args.request.out = work->path();
+  MSP_ASSIGN_OR_RETURN(const int code, RunProgram(args.request, program));
+  MSP_ASSIGN_OR_RETURN(const std::vector<std::string> ranks, work->Results("estimate."));
+  if (code != 0) return BadInput(fmt::format("{} ended with exit code {}: see its messages", program[0], code));
+  if (ranks.empty()) {
+    return BadInput(program[0] + " made too few steps to measure: it has to call a PyTorch model at least three times");
+  }
+  Estimate estimate;
+  Status status;
+  for (const std::string& rank : ranks) {
+    MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(JoinPath(work->path(), "estimate." + rank + ".json")));
+    JsonDoc doc;
+    MSP_RETURN_IF_ERROR(ParseJson(file.text(), file.path(), &doc));
+    if (status.ok()) status = AddResult(doc, &estimate);
+    if (const JsonValue* dir = Find(doc, "work"); dir && dir->IsString()) RemoveTree(std::string(Text(*dir)));
+  }
+  if (!status.ok()) return status;
+  return estimate;
+}
+
+/// One step of a dump: all its ranks.
+StatusOr<Estimate> FromDump(const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(const DumpPath dump, ResolveDumpPath(path));
+  if (dump.steps.empty()) return BadInput(path + " is a file: give the rank, step or dump directory it lies in");
+  Estimate estimate;
+  for (const RankDir& rank : dump.steps.front().ranks) {
+    MSP_ASSIGN_OR_RETURN(const PriceList prices, PriceStep(rank.path));
+    ++estimate.ranks;
+    estimate.exact_links &= prices.exact_links;
+    for (size_t t = 0; t < kPriceTasks.size(); ++t) {
+      for (size_t l = 0; l < kPriceLevels.size(); ++l) {
+        if (prices.known[l]) Add(prices.prices[t][l], &FindRow(&estimate, t, l)->price);
+      }
+    }
+  }
+  return estimate;
+}
+
+std::string Bytes(double bytes) {
+  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
+  size_t unit = 0;
+  for (; bytes >= 1000 && unit < 4; ++unit) bytes /= 1000;
+  return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);
+}
+
+std::string TextOf(const Estimate& e) {
+  std::string text = fmt::format("{:<11} {:<5} {:>8} {:>8} {:>10}", "task", "level", "ops", "files", "bytes/step");
+  if (e.bare_seconds) text += fmt::format(" {:>9} {:>9} {:>9}", "s/step", "slowdown", "memory");
+  text += '\n';
+  for (const Row& row : e.rows) {
+    text += fmt::format("{:<11} {:<5} {:>8} {:>8} {:>10}", kPriceTasks[row.task], kPriceLevels[row.level],
+                        row.price.ops, row.price.files, Bytes(static_cast<double>(row.price.bytes)));
+    if (row.seconds && e.bare_seconds) {
+      text += fmt::format(" {:>9.4f} {:>9.2f} {:>9}", *row.seconds, *row.seconds / *e.bare_seconds,
+                          row.memory ? Bytes(static_cast<double>(*row.memory)) : "");
+    }
+    text += '\n';
+  }
+  if (e.bare_seconds) text += fmt::format("without capture: {:.4f} s/step", *e.bare_seconds);
+  if (e.ranks > 1)
+    text += fmt::format("{}bytes of {} ranks, times of the slowest", e.bare_seconds ? "; " : "", e.ranks);
+  if (e.bare_seconds || e.ranks > 1) text += '\n';
+  if (e.steps > 0 && !e.rows.empty()) {
+    text += fmt::format("the configuration records {} steps: {}\n", e.steps,
+                        Bytes(static_cast<double>(e.rows.back().price.bytes) * static_cast<double>(e.steps)));
+  }
+  return text;
+}
+
+std::string JsonOf(const Estimate& e) {
+  auto number = [](const auto& value) { return value ? fmt::format("{}", *value) : std::string("null"); };
+  std::string json = fmt::format("{{\"ranks\": {}, \"steps\": {}, \"bare_seconds\": {}, \"kinds\": [", e.ranks, e.steps,
+                                 number(e.bare_seconds));
+  for (const Row& row : e.rows) {
+    if (&row != &e.rows.front()) json += ", ";
+    std::optional<double> slowdown;
+    if (row.seconds && e.bare_seconds) slowdown = *row.seconds / *e.bare_seconds;
+    json += fmt::format(
+        "{{\"task\": \"{}\", \"level\": \"{}\", \"ops\": {}, \"files\": {}, \"bytes\": {}, \"tensor_files\": {}, "
+        "\"tensor_bytes\": {}, \"seconds\": {}, \"slowdown\": {}, \"memory\": {}}}",
+        kPriceTasks[row.task], kPriceLevels[row.level], row.price.ops, row.price.files, row.price.bytes,
+        row.price.tensors, row.price.tensor_bytes, number(row.seconds), number(slowdown), number(row.memory));
+  }
+  return json + "]}\n";
+}
+
+Status Run(const EstimateArgs& args, const CommandContext& context) {
+  if (!args.from.empty() && !context.program.empty()) {
+    return UsageError("estimate takes --from DIR or a command after '--', not both");
+  }
+  auto estimate = args.from.empty() ? FromRun(args, context.program) : FromDump(args.from);
+  if (!estimate.ok()) return estimate.status();
+  if (!estimate->exact_links) PrintWarning("the dump has no checksums: which tensors are equal is told by statistics");
+  for (const std::string& warning : estimate->warnings) PrintWarning(warning);
+  const std::string text = context.json ? JsonOf(*estimate) : TextOf(*estimate);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return OkStatus();
+}
+
+}  // namespace
+
+void RegisterEstimate(CLI::App& app, CommandContext* context) {
+  auto args = std::make_shared<EstimateArgs>();
+  args->request.mode = "estimate";
+  CLI::App* command = app.add_subcommand(
+      "estimate", "tell what a capture will cost: files, bytes, seconds and memory of a step, by task and level");
+  AddAttachOptions(command, &args->request);
+  command->get_option("--task")->description("task instead of the configuration's; all: every task");
+  command->get_option("--level")->description("level instead of the configuration's; all: every level");
+  command->add_option("--steps", args->request.steps, "steps to time of each kind (default: 3)")
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--from", args->from, "compute the bytes from a step of task statistics; runs nothing");
+  command->add_flag("--json", context->json, "print the figures as one JSON object");
+  command->footer("Your command comes last: msprobe estimate --config config.json -- python train.py ARGUMENTS");
+  command->callback([args, context] { context->status = Run(*args, *context); });
+}
+
+}  // namespace msprobe
