@@ -120,13 +120,21 @@ def _value(tensor: Any) -> Optional[str]:
 
 
 def _watch_backward(losses: list) -> None:
-    """The loss is what backward() is called on."""
+    """The loss is what backward() is called on, but not where activation checkpointing does so within a backward."""
     original = torch.autograd.backward
+    running = False
 
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-        for tensor in [tensors] if isinstance(tensors, torch.Tensor) else list(tensors):
-            losses.append({"checksum": checksum(tensor), "value": _value(tensor)})
-        return original(tensors, *args, **kwargs)
+        nonlocal running
+        if running:
+            return original(tensors, *args, **kwargs)
+        running = True
+        try:
+            tensors = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
+            losses.extend({"checksum": checksum(tensor), "value": _value(tensor)} for tensor in tensors)
+            return original(tensors, *args, **kwargs)
+        finally:
+            running = False
 
     torch.autograd.backward = backward
 
