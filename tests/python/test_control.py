@@ -5,6 +5,7 @@ import threading
 
 import pytest
 from capture_helpers import capture, capture_each, write_config
+from conftest import run_python
 
 NET = """
 import glob, os, threading, time
@@ -535,6 +536,51 @@ def test_common_keys_have_their_effect(by_keys):
     assert set(ops(8)) - set(ops(0)) == {"Tensor.reshape.0.forward", "Tensor.reshape.0.backward"}
     assert ops(9) == ops(0)
     assert set(ops(0)) - set(ops(11)) == {"Functional.relu.0.forward", "Functional.relu.0.backward"}
+
+
+CONSTRUCTORS = """
+import json, os, sys
+import torch
+from msprobe.pytorch import PrecisionDebugger
+net = torch.nn.Sequential(torch.nn.Linear(2, 2))
+json.dump({"dump_path": "from_file", "level": "L1"}, open("config.json", "w"))
+forms = {
+    "of 26.x": lambda: PrecisionDebugger("config.json", "statistics", "given", "L0", [1]),
+    "of 8.x": lambda: PrecisionDebugger("config.json", "statistics", "given", "L0", net, [1]),
+    "8.x without a step": lambda: PrecisionDebugger("config.json", None, "given", "L0", net),
+    "of the guide": lambda: PrecisionDebugger(config_path="config.json", dump_path="given", model=net, level="L0"),
+    "empty text": lambda: PrecisionDebugger("config.json", dump_path="given", level="L0", task="", step=None),
+    "no file": lambda: PrecisionDebugger(dump_path="given", level="L0"),
+}
+for name, form in forms.items():
+    child = os.fork()
+    if child == 0:
+        debugger = form()
+        for step in range(3):
+            PrecisionDebugger.start(net if debugger._model is None else None)
+            net(torch.ones(1, 2))
+            PrecisionDebugger.stop()
+            PrecisionDebugger.step()
+        dumps = {step: list(json.load(open(f"given/{step}/rank/dump.json"))["data"]) for step in sorted(os.listdir("given"))}
+        print(name, dumps, os.path.exists("from_file"), flush=True)
+        __import__("shutil").rmtree("given")
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, name
+try: PrecisionDebugger("config.json", None, None, None, net, [1], "more")
+except TypeError as error: print(error)
+"""
+
+
+def test_all_forms_of_the_constructor(tmp_path):
+    (tmp_path / "script.py").write_text(CONSTRUCTORS)
+    done = run_python(["script.py"], cwd=tmp_path)
+    *lines, last = done.stdout.strip().split("\n")
+    names = ["Module.0.Linear.forward.0"]
+    some, all_ = {"step1": names}, {f"step{n}": names for n in range(3)}
+    wanted = {"of 26.x": some, "of 8.x": some, "8.x without a step": all_, "of the guide": all_, "empty text": all_}
+    assert lines == [f"{form} {dumps} False" for form, dumps in {**wanted, "no file": all_}.items()]
+    assert last == "PrecisionDebugger() takes at most 6 positional arguments (7 given)"
+    assert done.stderr.count("no config_path is given") == 1
 
 
 def test_wrong_arguments_are_named(tmp_path):

@@ -64,6 +64,8 @@ class PrecisionDebugger:
         overrides = {"task": task, "dump_path": dump_path, "level": level, "step": step}
         config = load_config(config_path, **overrides)
         _check_supported(config)
+        if config_path is None:
+            logger.info("no config_path is given: %s is used.", config.config_path)
         for warning in config.warnings:
             logger.warning(warning)
         if model is not None:
