@@ -114,11 +114,16 @@ class Config:
     # the section of the task as it stands in the file, for what the fields above do not hold
     section: dict = field(default_factory=dict)
     config_path: str = ""
+    places: dict = field(default_factory=dict)  # key -> file and line, or argument
     warnings: list = field(default_factory=list)
 
     def collects(self, what: str) -> bool:
         """Whether a side ("input", "output") or a direction ("forward", "backward") is recorded."""
         return self.data_mode == ["all"] or what in self.data_mode
+
+    def place(self, key: str) -> str:
+        """Where the value of a key comes from, for messages."""
+        return self.places.get(key, self.config_path)
 
     @property
     def exits_after_range(self) -> bool:
@@ -132,7 +137,7 @@ class Config:
 
 def load_config(config_path: Optional[str] = None, **overrides: Any) -> Config:
     """Reads `config_path` (the shipped default when None). Overrides win over the file, unless None or empty text."""
-    settable = {f.name for f in fields(Config)} - {"section", "config_path", "warnings"}
+    settable = {f.name for f in fields(Config)} - {"section", "config_path", "places", "warnings"}
     unknown = sorted(set(overrides) - settable)
     if unknown:
         raise TypeError(f"load_config() got an unexpected keyword argument '{unknown[0]}'")
@@ -215,6 +220,8 @@ class _Loader:
         self._warn_about_keys()
         self._check_together(config)
         config.warnings = self._warnings
+        keys = {*self._file.data, *self._section, *self._overrides}
+        config.places = {key: self._place(key) for key in keys}
         return config
 
     # ---- where values come from

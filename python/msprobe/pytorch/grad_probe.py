@@ -27,7 +27,7 @@ class GradProbe:
         self._level = section.get("grad_level", "L1")
         self._parts = section.get("param_list", [])
         self._bounds = section.get("bounds", [-1, 0, 1])
-        _check(self._level, self._parts, self._bounds, config.config_path)
+        _check(self._level, self._parts, self._bounds, config)
         self._config = config
         self._names: dict = {}  # id of a parameter -> (name, parameter)
         self._step = 0
@@ -107,7 +107,7 @@ class GradProbe:
         yield int((gradient == 0).sum()) / count
 
 
-def _check(level: Any, parts: Any, bounds: Any, path: str) -> None:
+def _check(level: Any, parts: Any, bounds: Any, config: Config) -> None:
     numbers = isinstance(bounds, list) and bool(bounds) and all(type(b) in (int, float) for b in bounds)
     wanted = {
         "grad_level": (level, level in LEVELS, ", ".join(LEVELS)),
@@ -116,7 +116,7 @@ def _check(level: Any, parts: Any, bounds: Any, path: str) -> None:
     }
     for key, (value, fits, allowed) in wanted.items():
         if not fits:
-            text = f"{key} is {value!r}; allowed: {allowed} ({path})"
+            text = f"{key} is {value!r}; allowed: {allowed} ({config.place(key)})"
             raise MsprobeException(MsprobeException.INVALID_PARAM_ERROR, text)
 
 

@@ -40,19 +40,21 @@ def check(config: Config) -> None:
     """Refuses what cannot be done, before anything is hooked."""
     for name, value in (("task", config.task), ("level", config.level)):
         if value in _UNAVAILABLE:
-            _refuse(f"{name} {value} {_UNAVAILABLE[value]} ({config.config_path})")
+            _refuse(f"{name} {value} {_UNAVAILABLE[value]} ({config.place(name)})")
     kind = decides(config)
     if kind and config.level not in _LEVELS:
-        _refuse(f"level is {config.level}; allowed with task {config.task}: L0, L1, mix ({config.config_path})")
+        _refuse(f"level is {config.level}; allowed with task {config.task}: L0, L1, mix ({config.place('level')})")
     if kind == "difference":
         if not config.bench_path:
-            _refuse(f"bench_path is missing; task diff_check compares with an earlier md5 dump ({config.config_path})")
+            _refuse(
+                f"bench_path is missing; task diff_check compares with an earlier md5 dump ({config.place(config.task)})"
+            )
         if config.summary_mode != "md5":
             allowed = 'md5, because bench_path compares checksums: set "summary_mode": "md5"'
-            _refuse(f"summary_mode is {config.summary_mode}; allowed: {allowed} ({config.config_path})")
+            _refuse(f"summary_mode is {config.summary_mode}; allowed: {allowed} ({config.place('summary_mode')})")
         error = _core.check_bench(config.bench_path)
         if error:
-            _refuse(f"bench_path is {config.bench_path}: {error} ({config.config_path})")
+            _refuse(f"bench_path is {config.bench_path}: {error} ({config.place('bench_path')})")
 
 
 def _refuse(text: str) -> None:
