@@ -237,7 +237,7 @@ debugger.stop(); debugger.step()
 debugger.start(model=net, token_range=[1, 2])
 for _ in range(3): net(x)
 debugger.stop(); debugger.step()
-assert len(net._forward_pre_hooks) == 1
+assert not net._forward_pre_hooks
 print(names(0))
 """
     )

@@ -157,3 +157,31 @@ def test_files_of_tensors_are_those_of_the_old_tool(tensor_dumps):
         name: shape_of(entry) for name, entry in entries[1].items()
     }
     assert entries[0]["dv.0.debug"]["k2"][0]["data_name"] == "dv.0.debug.k2.0.pt"
+
+
+SAME_BITS = """
+import pathlib
+torch.manual_seed(1)
+net = nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 1))
+optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+for step in range(3):
+    x = torch.randn(4, 8)
+    hidden = net[0](x)
+    debugger.save({"hidden": hidden, "all": list(net.parameters())}, "values")
+    loss = net[2](net[1](hidden)).sum() + hidden.square().mean()
+    debugger.save(loss, "loss")
+    loss.backward()
+    debugger.step()
+    optimizer.step(); optimizer.zero_grad()
+    assert all(not p._backward_hooks for p in net.parameters())
+torch.save([p.detach() for p in net.parameters()] + [torch.get_rng_state()], "end.pt")
+"""
+
+
+def test_the_training_is_the_same_with_and_without(tmp_path):
+    import torch
+
+    dumps = capture_each(tmp_path, SAME_BITS, [{"level": "debug"}, {"level": "debug", "step": [9]}])
+    ends = [torch.load(dump.root.parent / "end.pt", weights_only=True) for dump in dumps]
+    assert all(torch.equal(a, b) for a, b in zip(*ends)) and not dumps[1].root.exists()
+    assert debug_json(dumps[0], 2)["data"]["values_grad.0.debug"]["all"][0]["Norm"] > 0

@@ -179,17 +179,19 @@ def count_tokens(model: Any, token_range: Any) -> None:
     """Inference: records the forwards of the root model numbered first to last, counted from 0, once."""
     root = model[0] if isinstance(model, (list, tuple)) else model
     first, last = token_range
-    state = {"token": 0}
+    token = 0
     _core.pause()
 
     def before_forward(module: Any, args: Any) -> None:
-        if state["token"] == first:
+        nonlocal token
+        if token == first:
             _core.resume()
-        elif state["token"] == last + 1:
+        elif token == last + 1:
             _core.pause()
-        state["token"] += 1
+            handle.remove()
+        token += 1
 
-    root.register_forward_pre_hook(before_forward, prepend=True)
+    handle = root.register_forward_pre_hook(before_forward, prepend=True)
 
 
 _single_modules: list = []

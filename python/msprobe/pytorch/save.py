@@ -21,6 +21,7 @@ class Saver:
         self._lock = threading.Lock()  # gradients arrive on threads of autograd
         self._counts: Counter = Counter()
         self._gradients: dict = {}  # name of the entry -> its tree
+        self._handles: list = []  # of the hooks of this step: parameters live on
         self._step = 0
 
     def save(self, variable: Any, name: str, save_backward: bool) -> None:
@@ -36,7 +37,10 @@ class Saver:
     def end_step(self) -> None:
         with self._lock:
             gradients, self._gradients = self._gradients, {}
+            handles, self._handles = self._handles, []
             self._step += 1
+        for handle in handles:
+            handle.remove()
         self._counts.clear()
         for entry, tree in gradients.items():
             _core.save_json(entry, json.dumps(_plain(tree), indent=1))
@@ -60,7 +64,7 @@ class Saver:
             if step == self._step:
                 gradient.text = _core.value_json(place, value)
 
-        tensor.register_hook(arrived)
+        self._handles.append(tensor.register_hook(arrived))
         return gradient
 
 
