@@ -172,6 +172,19 @@ void FetchDeferred() {
   ResolveDeferred();
 }
 
+void ResolveNow(Record* record) {
+  if (!record->has_slots) return;
+  FetchDeferred();
+  record->has_slots = !Fill(record);
+}
+
+void ForgetDeferred(const Record& record) {
+  if (!record.has_slots) return;
+  for (const TensorRecord& t : record.tensors) {
+    if (t.slot >= 0) Values().erase(t.slot);
+  }
+}
+
 void EndDeferred() {
   Values().clear();
   next_slot = 0;

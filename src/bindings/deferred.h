@@ -36,6 +36,10 @@ void DeliverNothing(int32_t slot);
 void ResolveDeferred();
 /// Before the files of a step are flushed or closed: waits for the devices.
 void FetchDeferred();
+/// The record's values are there when it returns; waits for the devices. For decisions that need them.
+void ResolveNow(Record* record);
+/// The record is dropped.
+void ForgetDeferred(const Record& record);
 /// Forgets what nobody asked for.
 void EndDeferred();
 

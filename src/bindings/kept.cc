@@ -2,6 +2,7 @@
 
 #include <deque>
 
+#include "bindings/deferred.h"
 #include "bindings/values.h"
 
 namespace msprobe {
@@ -48,6 +49,11 @@ void AddStackUse(const Record& record) {
   if (record.stack >= 0) rt().recorder->stacks().AddUse(static_cast<uint32_t>(record.stack), record.name);
 }
 
+void Drop(Record* record) {
+  ForgetDeferred(*record);
+  rt().recorder->Discard(record);
+}
+
 void Keep(Record* record) {
   Runtime& r = rt();
   if (drop_input) DropInputs(record);
@@ -67,7 +73,7 @@ void Hold(Record* record) {
   Held& held = HeldOps();
   const size_t most = r.trigger.config().last_ops;
   DropPending(record);
-  if (most == 0) return r.recorder->Discard(record);
+  if (most == 0) return Drop(record);
   OpName parent;
   if (Lists(*record)) {
     auto lock = r.recorder->lock();
@@ -77,7 +83,7 @@ void Hold(Record* record) {
   if (held.ops.size() <= most) return;
   Record* oldest = held.ops.front().record;
   held.ops.pop_front();
-  r.recorder->Discard(oldest);
+  Drop(oldest);
 }
 
 void WriteHeld() {
@@ -112,7 +118,8 @@ void FinishRecord(Record* record) {
     case TriggerKind::kOverflow:
     case TriggerKind::kDifference: break;
   }
-  if (!r.trigger.Keep(*record)) return r.recorder->Discard(record);
+  ResolveNow(record);
+  if (!r.trigger.Keep(*record)) return Drop(record);
   Keep(record);
   // The hooks do nothing from here on; stop() takes them away.
   if (r.trigger.exhausted()) r.running = false;
@@ -123,14 +130,14 @@ void FinishRaised(Record* record) {
   switch (r.trigger.kind()) {
     case TriggerKind::kNone: return r.recorder->Commit(record);
     case TriggerKind::kOverflow:
-    case TriggerKind::kDifference: return r.recorder->Discard(record);
+    case TriggerKind::kDifference: return Drop(record);
     case TriggerKind::kException: break;
   }
   ErrorStash stash;
   InTool guard;
   if (++HeldOps().failures > kMostFailures) {
     NoteSkip("more ops raised an exception than are written in a step", record->name.str());
-    return r.recorder->Discard(record);
+    return Drop(record);
   }
   WriteHeld();
   Keep(record);
@@ -150,7 +157,7 @@ void EndKeeping() {
   Py_XDECREF(value);
   Py_XDECREF(trace);
   if (raising) return WriteHeld();
-  for (const HeldOp& op : std::exchange(HeldOps().ops, {})) r.recorder->Discard(op.record);
+  for (const HeldOp& op : std::exchange(HeldOps().ops, {})) Drop(op.record);
 }
 
 }  // namespace msprobe

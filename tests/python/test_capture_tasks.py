@@ -103,7 +103,9 @@ def test_only_ops_whose_outputs_overflow_are_kept(tmp_path):
 @pytest.mark.parametrize("level, count", [("L0", 1), ("L1", 2), ("mix", 3)])
 def test_collection_ends_after_overflow_nums(tmp_path, level, count):
     body = NET + "for divisor in (1.0, 0.0, 0.0, 1.0): step(divisor)\n"
-    dump = capture(tmp_path, body, task="overflow_check", level=level, section={"overflow_nums": count})
+    # Once as if the tensors were on a device, whose values arrive later.
+    early = "import os\nos.environ['MSPROBE_FORCE_DEVICE_PATH'] = '1'\n" if level == "L1" else ""
+    dump = capture(tmp_path, body, early=early, task="overflow_check", level=level, section={"overflow_nums": count})
     assert steps(dump) == ["step1"]
     assert len(dump.data(step=1)) == count
     assert (
@@ -221,6 +223,19 @@ def test_ops_that_differ_from_the_bench(tmp_path):
     assert one.names() == ["Functional.linear.1.forward"]
     assert "msprobe ends successfully" in one.script.stderr + one.script.stdout
     assert bits(one) == bits(bench)
+
+
+def test_a_bench_of_the_earlier_tool(tmp_path, old_python):
+    keys = {"level": "L1", "section": {"summary_mode": "md5"}}
+    bench = capture(tmp_path / "bench", NET + "step()\n", python=old_python, **keys)
+    (path,) = bench.root.glob("step0/*/dump.json")
+    dump = json.loads(path.read_text())
+    dump["data"]["Functional.linear.1.backward"]["output"][2]["md5"] = "00000000"
+    path.write_text(json.dumps(dump))
+    section = {"summary_mode": "md5", "bench_path": str(bench.root), "diff_nums": -1}
+    ours = capture(tmp_path / "ours", NET + "step()\n", task="tensor", level="L1", section=section)
+    assert ours.names() == ["Functional.linear.1.backward"]
+    assert "not in the bench" not in ours.script.stderr + ours.script.stdout
 
 
 @pytest.mark.parametrize(
