@@ -106,6 +106,7 @@ bool Fill(Record* record) {
     t.stats = value.stats;
     t.has_crc = value.has_crc;
     t.crc = value.crc;
+    t.xor_digest = value.xor_digest;
     if (found->second.saved) record->SetFile(&t, found->second.file);
     values.erase(found);
   }

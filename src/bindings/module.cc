@@ -2,7 +2,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 #include <pthread.h>
 
@@ -107,7 +109,7 @@ void Init(nb::handle torch, nb::object describe, nb::object describe_tensor, con
   r.own_directory = own_directory;
 }
 
-void Configure(const std::string& level, bool structure, bool checksums, bool extra_info,
+void Configure(const std::string& level, bool structure, const std::string& summary, bool extra_info,
                std::vector<std::string> data_mode, std::vector<std::string> scope, std::vector<std::string> list,
                const std::string& risk_level) {
   Runtime& r = rt();
@@ -115,7 +117,8 @@ void Configure(const std::string& level, bool structure, bool checksums, bool ex
   o.apis = level == "L1" || level == "mix";
   o.modules = level == "L0" || level == "mix";
   o.structure = structure;
-  o.checksums = checksums;
+  o.checksums = summary == "md5";
+  o.xor_digests = summary == "xor";
   o.extra_info = extra_info;
   auto has = [&](const char* mode) { return std::find(data_mode.begin(), data_mode.end(), mode) != data_mode.end(); };
   const bool any_direction = has("forward") || has("backward"), any_side = has("input") || has("output");
@@ -133,6 +136,12 @@ void ConfigureSaving(const std::string& when, std::vector<std::string> tensor_li
   policy.all = when == "now" ? SaveMode::kNow : when == "deferred" ? SaveMode::kDeferred : SaveMode::kNone;
   policy.tensor_list = std::move(tensor_list);
   rt().recorder->set_save_policy(std::move(policy));
+}
+
+using SliceNumbers = std::tuple<int, std::optional<int64_t>, int64_t, std::optional<int64_t>>;
+void ConfigureSlices(const std::vector<SliceNumbers>& rules) {
+  rt().slices.clear();
+  for (const auto& [dim, size, begin, end] : rules) rt().slices.push_back({dim, size, begin, end});
 }
 
 std::string AddApiFrom(nb::handle owner, const std::string& attr, const std::string& prefix, const std::string& name,
@@ -197,8 +206,8 @@ std::string Stop() {
   {
     nb::gil_scoped_release release;
     status = r.recorder->Flush();
-    const Status tensors = r.files->Finish();
-    if (status.ok()) status = tensors;
+    (void)r.files->Finish();
+    if (status.ok()) status = r.files->TakeStatus();
   }
   return status.message();
 }
@@ -218,8 +227,8 @@ std::string EndStep() {
   {
     nb::gil_scoped_release release;
     status = r.recorder->Close();
-    const Status tensors = r.files->Close();
-    if (status.ok()) status = tensors;
+    (void)r.files->Close();
+    if (status.ok()) status = r.files->TakeStatus();
   }
   EndDeferred();
   r.filter.Reset();
@@ -295,7 +304,7 @@ NB_MODULE(_core, m) {
   if (!InitModuleTypes()) throw nb::python_error();
   m.attr("ModuleHook") = nb::borrow(ModuleHookType());  // a model saved while it is recorded names it
   m.def("init", &Init, nb::arg("torch"), nb::arg("describe"), nb::arg("describe_tensor"), nb::arg("own_directory"));
-  m.def("configure", &Configure, nb::arg("level"), nb::arg("structure"), nb::arg("checksums"), nb::arg("extra_info"),
+  m.def("configure", &Configure, nb::arg("level"), nb::arg("structure"), nb::arg("summary"), nb::arg("extra_info"),
         nb::arg("data_mode"), nb::arg("scope"), nb::arg("list"), nb::arg("risk_level"));
   m.def("add_api", &AddApiFrom, nb::arg("owner"), nb::arg("attr"), nb::arg("prefix"), nb::arg("name"), nb::arg("risk"),
         nb::arg("in_place") = true, nb::arg("details") = nb::dict(), "Empty text, or why it cannot be hooked.");
@@ -308,6 +317,7 @@ NB_MODULE(_core, m) {
   });
   m.def("configure_saving", &ConfigureSaving, nb::arg("when"), nb::arg("tensor_list"),
         "when: \"no\", \"now\" or \"deferred\".");
+  m.def("configure_slices", &ConfigureSlices, nb::arg("rules"), "(dim, size or None, begin, end or None) each.");
   m.def("save_tensor", &SaveTensor, nb::arg("file"), nb::arg("tensor"), "False: it will not be there.");
   m.def(
       "tensor_dir", [] { return rt().files->working() ? rt().files->dir() : std::string(); }, "Empty: save nothing.");
@@ -358,9 +368,4 @@ NB_MODULE(_core, m) {
       },
       nb::arg("address"), nb::arg("bytes"), nb::arg("seed") = 0, "Of memory that the caller keeps.");
   m.def("crc32_of", [](nb::bytes data) { return Crc32(data.c_str(), data.size()); });
-  m.def("statistics_of", [](nb::handle tensor) {
-    PyObject* result = StatisticsOf(tensor.ptr());
-    if (result == nullptr) throw nb::python_error();
-    return nb::steal(result);
-  });
 }

@@ -8,6 +8,7 @@
 #include "bindings/py.h"
 #include "capture/op_filter.h"
 #include "capture/recorder.h"
+#include "capture/slice_rules.h"
 #include "capture/tensor_files.h"
 #include "capture/trigger.h"
 
@@ -17,6 +18,7 @@ struct CaptureOptions {
   bool apis = false, modules = false;  // levels L1, L0; mix has both
   bool structure = false;              // names, stacks and parents only
   bool checksums = false;              // summary_mode md5
+  bool xor_digests = false;            // summary_mode xor: instead of statistics
   bool extra_info = true;
   bool forward = true, backward = true, input = true, output = true;  // data_mode
 };
@@ -43,6 +45,7 @@ struct Runtime {
   CaptureOptions options;
   OpFilter filter;
   Trigger trigger;  // tasks that decide after an op ran whether it is kept
+  std::vector<SliceRule> slices;
   Recorder* recorder = nullptr;
   TensorFiles* files = nullptr;  // open while a step saves tensors
 

@@ -6,6 +6,7 @@
 #include "bindings/deferred.h"
 #include "bindings/runtime.h"
 #include "bindings/values.h"
+#include "tensor/xor_digest.h"
 
 namespace msprobe {
 namespace {
@@ -40,6 +41,7 @@ struct Look {
   const int64_t* shape = nullptr;
   const int64_t* strides = nullptr;
   int64_t own[2 * kMaxDims];
+  int64_t part[kMaxDims];  // the shape, when only a part is recorded
 };
 
 bool LookByDlpack(PyObject* tensor, Look* look) {
@@ -116,6 +118,43 @@ bool StorageHolds(PyObject* tensor, const Look& look) {
   return at >= first && at - first + reach * ElementSize(look.dtype) <= size;
 }
 
+// What the configuration wants of it.
+void TakePart(Look* look, int64_t* count) {
+  std::copy(look->shape, look->shape + look->ndim, look->part);
+  int64_t strides[kMaxDims];
+  for (int64_t d = look->ndim - 1, step = 1; look->strides == nullptr && d >= 0; --d) {
+    strides[d] = step;
+    step *= look->shape[d];
+  }
+  const int64_t moved =
+      ApplySlices(rt().slices, look->ndim, look->strides != nullptr ? look->strides : strides, look->part);
+  if (look->strides == nullptr) {
+    std::copy(strides, strides + look->ndim, look->own);
+    look->strides = look->own;
+  }
+  look->data += moved * static_cast<int64_t>(ElementSize(look->dtype));
+  look->shape = look->part;
+  *count = 1;
+  for (int i = 0; i < look->ndim; ++i) *count *= look->shape[i];
+}
+
+// The same as a tensor of its own, for memory that only the framework reads.
+Ref PartOf(PyObject* tensor, const Look& look) {
+  Ref part(PyObject_CallMethodNoArgs(tensor, names.detach));
+  Ref shape(PyObject_GetAttr(tensor, names.shape));
+  int64_t whole[kMaxDims], begin = 0;
+  int ndim = 0;
+  if (!part || !shape || !Integers(shape.get(), whole, &ndim)) return PyErr_Clear(), Ref();
+  for (int d = 0; d < ndim && part; ++d) {
+    if (whole[d] == look.shape[d]) continue;
+    begin = SliceBegin(rt().slices, d, whole[d]);
+    part = Ref(PyObject_CallMethod(part.get(), "narrow", "iLL", d, static_cast<long long>(begin),
+                                   static_cast<long long>(look.shape[d])));
+  }
+  if (!part) PyErr_Clear();
+  return part;
+}
+
 // A plain tensor, on any device. `again`: it is sure that nothing else is odd, so that devices which the table does not
 // know are looked at by attributes.
 bool LookAtAny(PyObject* tensor, bool again, Look* look, int64_t* count) {
@@ -181,6 +220,7 @@ bool SameStats(const Stats& a, const Stats& b) {
 // Whether `view` still is what the record says.
 bool Unchanged(const TensorRecord& t, const std::vector<int64_t>& dims, const TensorView& view) {
   if (view.dtype != t.dtype || view.ndim != t.ndim || !std::equal(dims.begin(), dims.end(), view.shape)) return false;
+  if (t.xor_only) return !t.has_stats || ComputeXor(view) == t.xor_digest;
   Stats now;
   return !t.has_stats || (ComputeStats(view, &now) && SameStats(t.stats, now));
 }
@@ -197,6 +237,7 @@ void SaveHeldTensor(Record* record, const HeldValue& value, const std::string& n
     Look look;
     int64_t count = 0;
     bool unchanged = LookAt(static_cast<PyObject*>(value.object.get()), &look, &count);
+    if (unchanged && !rt().slices.empty()) TakePart(&look, &count);
     WithoutGil(count >= kReleaseGilElements, [&] {
       unchanged = unchanged && Unchanged(t, dims, ViewOf(look));
       if (unchanged) saved = rt().files->Save(file, ViewOf(look));
@@ -221,6 +262,7 @@ void SaveHeldByPython(Record* record, const HeldValue& value, const std::string&
 
 void Append(Record* record, TensorRecord t, const Look& look, const TensorLabel* label) {
   t.ndim = static_cast<uint8_t>(look.ndim);
+  t.xor_only = rt().options.xor_digests;
   const int64_t* shape = look.shape;
   int64_t dims[kMaxDims];
   if (label != nullptr) {
@@ -252,16 +294,14 @@ bool RecordFromHost(Record* record, PyObject* tensor) {
   return RecordPlainTensor(record, host.get(), &label);
 }
 
-PyObject* Extreme(const TensorRecord& t, double f, int64_t i, uint64_t u) {
-  if (t.dtype == DType::kBool) return PyBool_FromLong(f != 0);
-  if (!IsInteger(t.dtype)) return PyFloat_FromDouble(f);
-  return t.dtype >= DType::kUInt8 && t.dtype <= DType::kUInt64 ? PyLong_FromUnsignedLongLong(u)
-                                                               : PyLong_FromLongLong(i);
-}
-
 }  // namespace
 
 void ComputeValues(const TensorView& view, bool checksums, TensorRecord* t) {
+  if (rt().options.xor_digests) {
+    t->has_stats = std::find(view.shape, view.shape + view.ndim, 0) == view.shape + view.ndim;
+    t->xor_digest = ComputeXor(view);
+    return;
+  }
   const bool read = checksums ? ComputeStatsAndCrc32(view, &t->stats, &t->crc) : ComputeStats(view, &t->stats);
   t->has_stats = read && t->stats.count > 0;
   t->has_crc = checksums;
@@ -275,15 +315,22 @@ bool RecordPlainTensor(Record* record, PyObject* tensor, const TensorLabel* labe
   const bool own = label == nullptr || label->shape == nullptr;
   const bool later = own && record->save == SaveMode::kDeferred;
   if (!look.on_host && (later || count == 0)) return RecordFromHost(record, tensor);
+  const bool deferred = !look.on_host || (rt().defer_all && count > 0 && !later);
+  Ref part;
+  if (own && !rt().slices.empty()) {
+    TakePart(&look, &count);
+    if (deferred) part = PartOf(tensor, look);
+    if (deferred && !part) return false;
+  }
   TensorRecord t;  // appended at once: other threads may run meanwhile
   t.dtype = look.dtype;
   t.requires_grad = label != nullptr ? label->requires_grad : AttrIsTrue(tensor, names.requires_grad);
   const TensorView view = ViewOf(look);
-  const bool checksums = rt().options.checksums;
+  const bool checksums = rt().options.checksums || rt().options.xor_digests;
   const bool save = own && record->save == SaveMode::kNow && rt().files->working();
   const std::string file = save ? TensorFileName(record->path.NameAt(*record, record->nodes.size()), ".pt") : "";
-  if (!look.on_host || (rt().defer_all && count > 0 && !later)) {
-    t.slot = DeferTensor(tensor, view, count, checksums, file);
+  if (deferred) {
+    t.slot = DeferTensor(part ? part.get() : tensor, view, count, checksums, file);
   } else {
     bool saved = false;
     WithoutGil(count >= kReleaseGilElements, [&] {
@@ -341,24 +388,5 @@ bool SavePlainTensor(PyObject* tensor, const std::string& file) {
 }
 
 void DropPending(Record* record) { record->held.clear(); }
-
-PyObject* StatisticsOf(PyObject* tensor) {
-  Record record;
-  if (!IsPlainTensor(tensor) || !RecordPlainTensor(&record, tensor)) {
-    return PyErr_Format(PyExc_TypeError, "the memory of this tensor cannot be read directly");
-  }
-  const TensorRecord& t = record.tensors[0];
-  char hex[16] = "";
-  std::snprintf(hex, sizeof hex, "%08x", t.crc);
-  Ref crc(t.has_crc ? PyUnicode_FromString(hex) : Ref::Borrow(Py_None).release());
-  if (!t.has_stats) return Py_BuildValue("OOOOO", Py_None, Py_None, Py_None, Py_None, crc.get());
-  const Stats& s = t.stats;
-  Ref max(Extreme(t, s.max, s.int_max, s.uint_max)), min(Extreme(t, s.min, s.int_min, s.uint_min));
-  if (t.dtype == DType::kBool) return Py_BuildValue("OOOOO", max.get(), min.get(), Py_None, Py_None, crc.get());
-  if (t.ndim == 0 && !IsComplex(t.dtype)) {
-    return Py_BuildValue("OOOOO", max.get(), min.get(), max.get(), max.get(), crc.get());
-  }
-  return Py_BuildValue("OOddO", max.get(), min.get(), s.mean, s.norm, crc.get());
-}
 
 }  // namespace msprobe

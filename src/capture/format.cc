@@ -69,7 +69,7 @@ class Formatter {
     out_->BeginArray();
     for (int d = 0; d < t.ndim; ++d) out_->Int(r_.dims[t.dims + static_cast<size_t>(d)]);
     out_->EndArray();
-    Statistics(t);
+    t.xor_only ? Digest(t) : Statistics(t);
     out_->Key("requires_grad");
     out_->Bool(t.requires_grad);
     Extra(t);
@@ -97,7 +97,7 @@ class Formatter {
   // Only where there is something to say: healthy dumps stay as they are, and readers that know no such keys pass over
   // them.
   void Findings(const TensorRecord& t) {
-    if (!t.has_stats) return;
+    if (!t.has_stats || t.xor_only) return;
     if (t.stats.nan_count > 0) out_->Key("nan_count"), out_->Int(t.stats.nan_count);
     if (t.stats.inf_count > 0) out_->Key("inf_count"), out_->Int(t.stats.inf_count);
     const double margin = OverflowMargin(t.dtype, t.stats);
@@ -111,6 +111,14 @@ class Formatter {
     if (!IsInteger(t.dtype)) return out_->Number(f);
     const bool is_unsigned = t.dtype >= DType::kUInt8 && t.dtype <= DType::kUInt64;
     is_unsigned ? out_->UInt(u) : out_->Int(i);
+  }
+
+  void Digest(const TensorRecord& t) {
+    out_->Key("md5");
+    if (!t.has_stats) return out_->Null();
+    char hex[32];
+    std::snprintf(hex, sizeof hex, "0x%016llx", static_cast<unsigned long long>(t.xor_digest));
+    out_->String(hex);
   }
 
   void Statistics(const TensorRecord& t) {

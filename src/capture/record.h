@@ -51,6 +51,7 @@ struct TensorRecord {
   bool requires_grad = false;
   bool has_stats = false;  // false: the four statistics are null
   bool has_crc = false;
+  bool xor_only = false;  // summary_mode xor: the digest is all there is
   uint32_t crc = 0;
   uint32_t dims = 0;  // first of its dims in Record::dims
   int32_t slot = -1;  // of a value that comes later from a device; the record waits for it
@@ -58,6 +59,7 @@ struct TensorRecord {
   uint64_t extra = 0;                // in Record::text: members of its own, `"key": value, ...`
   const char* type = nullptr;        // as dumps name the class; null: torch.Tensor. Of static storage, as the next.
   const char* dtype_name = nullptr;  // "torch.qint8": where `dtype` is not what the tensor says it has
+  uint64_t xor_digest = 0;           // with has_stats
   Stats stats;
   uint32_t file_length = 0;  // 0: no file
   uint64_t file = 0;         // offset of the file's name in Record::text

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/file.h"
 #include "tensor/layout.h"
@@ -97,6 +98,7 @@ Status TensorFiles::Open(const std::string& dir) {
   known_order_.clear();
   counts_ = {};
   error_ = OkStatus();
+  told_ = false;
   failed_ = false;
   open_ = true;
   if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
@@ -266,6 +268,11 @@ Status TensorFiles::Close() {
 Status TensorFiles::status() const {
   std::lock_guard<std::mutex> lock(mutex_);
   return error_;
+}
+
+Status TensorFiles::TakeStatus() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(told_, !error_.ok()) ? OkStatus() : error_;
 }
 
 TensorFileCounts TensorFiles::counts() const {

@@ -76,6 +76,8 @@ class TensorFiles {
   /// Finish, and forget the directory.
   Status Close();
   Status status() const;
+  /// What has not been told yet: an error comes once.
+  Status TakeStatus();
   TensorFileCounts counts() const;
 
  private:
@@ -117,6 +119,7 @@ class TensorFiles {
   std::deque<Content> known_order_;
   TensorFileCounts counts_;
   Status error_;
+  bool told_ = false;
 };
 
 }  // namespace msprobe

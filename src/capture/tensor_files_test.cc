@@ -126,6 +126,8 @@ TEST_F(TensorFilesTest, AnErrorTurnsSavingOffUntilTheNextStep) {
   EXPECT_FALSE(files.working());
   EXPECT_FALSE(Save(&files, "c.pt", {3}));
   EXPECT_NE(files.status().message().find("b.pt could not be written"), std::string::npos);
+  EXPECT_FALSE(files.TakeStatus().ok());
+  EXPECT_TRUE(files.TakeStatus().ok());
   EXPECT_EQ(files.counts().dropped, 2u);
   EXPECT_EQ(files.counts().saved, 1u);
   ASSERT_FALSE(files.Close().ok());

@@ -6,11 +6,14 @@ import pytest
 from conftest import HERE, run_python
 
 VARIANTS = [
-    ("statistics", "L0"),
-    ("statistics", "L1"),
-    ("statistics", "mix"),
-    ("structure", "L0"),
-    ("structure", "mix"),
+    ("statistics", "L0", ""),
+    ("statistics", "L1", ""),
+    ("statistics", "mix", ""),
+    ("statistics", "mix", "--summary xor --asynchronous"),
+    ("structure", "L0", ""),
+    ("structure", "mix", ""),
+    ("tensor", "mix", "--summary md5"),
+    ("tensor", "mix", "--asynchronous"),
 ]
 # Entries a step must have at the least, so that a tool that records nothing does not pass.
 MIN_ENTRIES = {
@@ -37,11 +40,11 @@ def without_tool(tmp_path_factory):
     return result
 
 
-@pytest.mark.parametrize("task, level", VARIANTS)
+@pytest.mark.parametrize("task, level, options", VARIANTS)
 @pytest.mark.parametrize("model", ["llama", "conv", "nested"])
-def test_training_computes_the_same_bits(model, task, level, without_tool, tmp_path):
+def test_training_computes_the_same_bits(model, task, level, options, without_tool, tmp_path):
     out = tmp_path / "dump"
-    with_tool = train(model, "--task", task, "--level", level, "--out", out, cwd=tmp_path)
+    with_tool = train(model, "--task", task, "--level", level, "--out", out, *options.split(), cwd=tmp_path)
     expected = without_tool(model)
     for number, (ours, plain) in enumerate(zip(with_tool["steps"], expected["steps"])):
         for what in plain:
@@ -58,6 +61,8 @@ def test_training_computes_the_same_bits(model, task, level, without_tool, tmp_p
         else:
             assert len(data) >= MIN_ENTRIES[model][level]
         assert not (directory / "dump_error_info.log").exists()
+        if task == "tensor":
+            assert len(list((directory / "dump_tensor_data").iterdir())) >= MIN_ENTRIES[model][level]
 
 
 def test_the_scenario_itself_is_repeatable(without_tool, tmp_path):

@@ -180,6 +180,8 @@ def main():
     parser.add_argument("model", choices=sorted(MODELS))
     parser.add_argument("--level")
     parser.add_argument("--task", default="statistics")
+    parser.add_argument("--summary", choices=("statistics", "md5", "xor"), default="statistics")
+    parser.add_argument("--asynchronous", action="store_true", help="async_dump, with a list that names every op")
     parser.add_argument("--out")
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--problem", action="store_true", help="one weight is scaled, as a run that has gone wrong")
@@ -200,7 +202,8 @@ def main():
             "step": [],
         }
         with open(path, "w", encoding="utf-8") as file:
-            json.dump({**config, args.task: {"scope": [], "list": []}}, file)
+            section = {"scope": [], "list": ["."] if args.asynchronous else [], "summary_mode": args.summary}
+            json.dump({**config, "async_dump": args.asynchronous, args.task: section}, file)
         debugger = PrecisionDebugger(config_path=path)
     random.seed(1)
     numpy.random.seed(1)

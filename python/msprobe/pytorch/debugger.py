@@ -10,7 +10,7 @@ from typing import Any, Optional
 import torch
 
 from .. import _core
-from . import dataloader, error_log, hooks, tasks
+from . import dataloader, error_log, hooks, slices, tasks
 from .arguments import check_model, check_start, fifth_argument, is_index, rank_of_process, refuse
 from .config import Config, MsprobeException, load_config
 from .grad_probe import GradProbe
@@ -24,7 +24,7 @@ from .seed import seed_all
 _SUPPORTED = {
     "task": ("statistics", "tensor", "structure", "overflow_check", "diff_check", "exception_dump", "grad_probe"),
     "level": ("L0", "L1", "mix", "debug"),
-    "summary_mode": ("statistics", "md5"),
+    "summary_mode": ("statistics", "md5", "xor"),
 }
 
 
@@ -192,6 +192,9 @@ class PrecisionDebugger:
             self._end_service()
             return
         if not self._is_wanted_step():
+            _core.pause()
+            return
+        if not slices.choose_request(self.config, scheduled_tokens):
             _core.pause()
             return
         if self._first_start or self._rank is None:
@@ -452,10 +455,6 @@ def _check_supported(config: Config) -> None:
         value = getattr(config, name)
         if value not in allowed and not (name == "task" and tasks.decides(config)):
             refuse(f"{name} '{value}' is not recorded by this release; use one of {', '.join(allowed)}")
-    unsupported = {"slice": config.slice_, "request_id": config.request_id}
-    for name, given in unsupported.items():
-        if given:
-            refuse(f"{name} is not supported by this release; remove it from the configuration")
 
 
 def _about_files(tensors: dict) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Optional
 import torch
 
 from .. import _core
-from . import device_stats, odd_values, tasks
+from . import device_stats, odd_values, slices, tasks
 from .apis import Api, hooked_apis, missing_extra, risk_of
 from .config import Config
 from .custom_ops import NamespaceWatch, is_packet
@@ -51,7 +51,7 @@ def set_up(config: Config) -> None:
     _core.configure(
         level=config.level,
         structure=config.task == "structure",
-        checksums=config.summary_mode == "md5",
+        summary=config.summary_mode,
         extra_info=config.extra_info,
         data_mode=list(config.data_mode),
         scope=list(config.scope),
@@ -63,6 +63,7 @@ def set_up(config: Config) -> None:
     else:
         _core.configure_saving("now" if config.task == "tensor" else "no", list(config.tensor_list))
     tasks.set_up(config)
+    slices.set_rules(list(config.slice_))
     if config.level in ("L1", "mix"):
         _add_apis(config)
 

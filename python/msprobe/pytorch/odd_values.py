@@ -16,7 +16,7 @@ from typing import Any, Optional
 
 import torch
 
-from . import odd_files
+from . import odd_files, slices
 
 try:
     from torch.utils._python_dispatch import _disable_current_modes
@@ -53,6 +53,8 @@ def describe(value: Any, key: Any = None, file: Optional[str] = None) -> Any:
 def _tensor(tensor: torch.Tensor, file: Optional[str]) -> tuple:
     kind = _kind_of(tensor)
     local = _unwrapped(tensor, kind)
+    if local.layout is torch.strided and kind not in (_FAKE, _ASYNC, _MASKED):
+        local = slices.part_of(local)
     shape = tensor.shape if _is_sparse(local) or kind == _MASKED else local.shape
     extra = ""
     if kind == _DTENSOR:

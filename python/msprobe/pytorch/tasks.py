@@ -44,6 +44,9 @@ def check(config: Config) -> None:
     kind = decides(config)
     if kind and config.level not in _LEVELS:
         _refuse(f"level is {config.level}; allowed with task {config.task}: L0, L1, mix ({config.place('level')})")
+    if kind == "overflow" and config.summary_mode == "xor":
+        allowed = "statistics, md5, because overflow_check looks at these"
+        _refuse(f"summary_mode is xor; allowed: {allowed} ({config.place('summary_mode')})")
     if kind == "difference":
         if not config.bench_path:
             _refuse(

@@ -1,0 +1,62 @@
+"""Which part of each tensor is recorded: the slices of the configuration and the tokens of one request."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from .. import _core
+from .config import Config, Slice
+from .log import logger
+
+_rules: list = []  # of the last set_rules(); the last one that applies to a dimension counts
+
+
+def set_rules(rules: list) -> None:
+    global _rules
+    _rules = rules
+    _core.configure_slices([tuple(rule) for rule in rules])
+
+
+def choose_request(config: Config, scheduled_tokens: Any) -> bool:
+    """Before a step: `scheduled_tokens` names each request and how many tokens it has, in the order in which they stand
+    in dimension 0. False when the wanted request is not among them, and the step is not recorded."""
+    set_rules(list(config.slice_))
+    if config.request_id is None or not scheduled_tokens:
+        return True
+    problem = _problem(scheduled_tokens)
+    if problem:
+        logger.warning("scheduled_tokens %s: request_id has no effect in this step.", problem)
+        return True
+    if config.request_id not in scheduled_tokens:
+        logger.warning("request %s is not among scheduled_tokens: the step is not recorded.", config.request_id)
+        return False
+    begin = 0
+    for request, tokens in scheduled_tokens.items():
+        if request == config.request_id:
+            break
+        begin += tokens
+    # In tensors of other lengths dimension 0 does not count tokens.
+    rule = Slice(0, sum(scheduled_tokens.values()), begin, begin + scheduled_tokens[config.request_id])
+    set_rules([*config.slice_, rule])
+    return True
+
+
+def part_of(tensor: torch.Tensor) -> torch.Tensor:
+    """What is recorded of a strided tensor that the recorder cannot read by itself."""
+    index = [slice(None)] * tensor.ndim
+    for rule in _rules:
+        if rule.dim < tensor.ndim and rule.size in (None, tensor.shape[rule.dim]):
+            index[rule.dim] = slice(rule.begin, rule.end)
+    return tensor[tuple(index)] if any(part != slice(None) for part in index) else tensor
+
+
+def _problem(scheduled_tokens: Any) -> str:
+    if not isinstance(scheduled_tokens, Mapping):
+        return f"is a {type(scheduled_tokens).__name__}, not a dict"
+    for request, tokens in scheduled_tokens.items():
+        if not isinstance(request, str):
+            return f"has the key {request!r}, which is no text"
+        if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens <= 0:
+            return f"gives request {request!r} {tokens!r} tokens"
+    return ""
