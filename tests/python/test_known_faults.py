@@ -167,17 +167,20 @@ def test_linear_is_a_core_function(tmp_path, old_python):
 
 def test_the_training_goes_on_after_the_last_step(tmp_path):
     """`Exception: msprobe: exit after iteration N` ended trainings that follow the batches of a loader; unknown keys were
-    ignored; a dump named its tensors relative to the directory of the run."""
+    ignored; a dump named its tensors relative to the directory of the run; earlier dumps were replaced without a word."""
     body = """
 for batch in torch.utils.data.DataLoader(torch.arange(3.0), batch_size=1):
     torch.exp(batch)
 print("ALL BATCHES")
 """
     keys = {"enable_dataloader": True, "exit_after_range": False, "step": [0], "dump_pth": "x", "dump_path": "dump"}
+    (tmp_path / "dump" / "step0" / "rank").mkdir(parents=True)
+    (tmp_path / "dump" / "step0" / "rank" / "dump.json").write_text("{}")
     dump = capture(tmp_path, body, task="tensor", **keys)
     assert "ALL BATCHES" in dump.script.stdout
     said = dump.script.stdout + dump.script.stderr
     assert "msprobe ends successfully" in said
+    assert "dump_path holds an earlier dump" in said
     assert 'key "dump_pth" is unknown and has no effect; did you mean "dump_path"?' in said
     assert [path.name for path in dump.root.iterdir()] == ["step0"]
     assert dump.json("dump.json")["dump_data_dir"] == str(dump.directory() / "dump_tensor_data")

@@ -302,6 +302,8 @@ class PrecisionDebugger:
     def _open(self) -> bool:
         name = "rank" if self._rank is None else f"rank{self._rank}"
         directory = os.path.join(self.config.dump_path, f"step{self._current_step}", name)
+        if self._first_start and not self._active and os.path.isfile(os.path.join(directory, "dump.json")):
+            logger.warning("dump_path holds an earlier dump, steps recorded now replace its steps: %s", directory)
         try:
             _core.start(directory, self.config.task, self.config.level)
         except ValueError as error:  # no permission, disk full: the training goes on without us

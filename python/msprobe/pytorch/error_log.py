@@ -15,6 +15,7 @@ def write(directory: str, counts: Mapping[str, int], examples: Mapping[str, str]
     now = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
     lines = [f"[{now}] {kind}: {count} times, first {examples.get(kind, '')}\n" for kind, count in counts.items()]
     try:
+        os.makedirs(directory, mode=0o750, exist_ok=True)  # of a step of which nothing was kept
         descriptor = os.open(os.path.join(directory, NAME), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.writelines(lines)

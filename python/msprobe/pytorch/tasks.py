@@ -13,7 +13,7 @@ from .log import logger
 
 _LEVELS = ("L0", "L1", "mix")
 _KINDS = {"overflow_check": "overflow", "diff_check": "difference", "exception_dump": "exception"}
-_FILES = ("dump.json", "stack.json", "construct.json")
+_FILES = ("dump.json", "stack.json", "construct.json", "dump_summary.json")
 
 # What a task or level needs that is not here, and what to use instead.
 _UNAVAILABLE = {
