@@ -367,5 +367,10 @@ NB_MODULE(_core, m) {
         return Crc32(reinterpret_cast<const void*>(address), bytes, seed);
       },
       nb::arg("address"), nb::arg("bytes"), nb::arg("seed") = 0, "Of memory that the caller keeps.");
+  m.def("statistics_of", [](nb::handle tensor) {
+    PyObject* result = StatisticsOf(tensor.ptr());
+    if (result == nullptr) throw nb::python_error();
+    return nb::steal(result);
+  });
   m.def("crc32_of", [](nb::bytes data) { return Crc32(data.c_str(), data.size()); });
 }

@@ -389,4 +389,27 @@ bool SavePlainTensor(PyObject* tensor, const std::string& file) {
 
 void DropPending(Record* record) { record->held.clear(); }
 
+PyObject* StatisticsOf(PyObject* tensor) {
+  Look look;
+  int64_t count = 0;
+  if (!IsPlainTensor(tensor) || !LookAt(tensor, &look, &count)) {
+    return PyErr_Format(PyExc_TypeError, "the memory of this tensor cannot be read directly");
+  }
+  Stats s;
+  uint32_t crc = 0;
+  bool read = false;
+  WithoutGil(count >= kReleaseGilElements, [&] { read = ComputeStatsAndCrc32(ViewOf(look), &s, &crc); });
+  char hex[16];
+  std::snprintf(hex, sizeof hex, "%08x", crc);
+  if (!read || count == 0) return Py_BuildValue("OOOOs", Py_None, Py_None, Py_None, Py_None, hex);
+  const bool is_unsigned = look.dtype >= DType::kUInt8 && look.dtype <= DType::kUInt64;
+  const auto extreme = [&](double f, int64_t i, uint64_t u) {
+    if (look.dtype == DType::kBool) return PyBool_FromLong(f != 0);
+    if (!IsInteger(look.dtype)) return PyFloat_FromDouble(f);
+    return is_unsigned ? PyLong_FromUnsignedLongLong(u) : PyLong_FromLongLong(i);
+  };
+  const Ref max(extreme(s.max, s.int_max, s.uint_max)), min(extreme(s.min, s.int_min, s.uint_min));
+  return max && min ? Py_BuildValue("OOdds", max.get(), min.get(), s.mean, s.norm, hex) : nullptr;
+}
+
 }  // namespace msprobe

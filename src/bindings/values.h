@@ -53,4 +53,7 @@ Ref FileForPython(Record* record, PyObject* value);
 /// A tensor that Python made of an unusual one; `file` with ending. False: it is not saved.
 bool SavePlainTensor(PyObject* tensor, const std::string& file);
 
+/// (Max, Min, Mean, Norm, CRC-32 text) of a plain tensor, or null with a Python error. New reference.
+PyObject* StatisticsOf(PyObject* tensor);
+
 }  // namespace msprobe
