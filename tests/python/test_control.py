@@ -232,6 +232,8 @@ def test_token_range_records_these_forwards_once(tmp_path):
         NET
         + """
 debugger.start(model=net, token_range=[1, 2])
+import copy, pickle
+for twin in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))): twin(x)
 for _ in range(5): net(x)
 debugger.stop(); debugger.step()
 debugger.start(model=net, token_range=[1, 2])

@@ -97,6 +97,10 @@ with torch.no_grad(): debugger.save(x, "leaf")
 unused = torch.ones(1, requires_grad=True)
 debugger.save(unused, "unused")
 debugger.start(); F.relu(x); debugger.stop()  # no effect at this level
+import io, warnings
+with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    torch.save(x, io.BytesIO())
 before = torch.random.get_rng_state()
 debugger.save(x, "x")
 assert torch.equal(before, torch.random.get_rng_state())

@@ -179,20 +179,31 @@ def mark_phases() -> None:
 def count_tokens(model: Any, token_range: Any) -> None:
     """Inference: records the forwards of the root model numbered first to last, counted from 0, once."""
     root = model[0] if isinstance(model, (list, tuple)) else model
-    first, last = token_range
-    token = 0
     _core.pause()
+    counter = _TokenCounter(*token_range)
+    counter.handle = root.register_forward_pre_hook(counter, prepend=True)
 
-    def before_forward(module: Any, args: Any) -> None:
-        nonlocal token
-        if token == first:
+
+class _TokenCounter:
+    """A hook that a copy of the model may have, too: there it does nothing."""
+
+    def __init__(self, first: int = -1, last: int = -1):
+        self._first, self._last = first, last
+        self._token = 0
+        self.handle: Any = None
+
+    def __call__(self, module: Any, args: Any) -> None:
+        if self.handle is None:
+            return
+        if self._token == self._first:
             _core.resume()
-        elif token == last + 1:
+        elif self._token == self._last + 1:
             _core.pause()
-            handle.remove()
-        token += 1
+            self.handle.remove()
+        self._token += 1
 
-    handle = root.register_forward_pre_hook(before_forward, prepend=True)
+    def __reduce__(self) -> tuple:
+        return _TokenCounter, ()
 
 
 _single_modules: list = []

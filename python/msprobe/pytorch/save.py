@@ -64,7 +64,8 @@ class Saver:
             if step == self._step:
                 gradient.text = _core.value_json(place, value)
 
-        self._handles.append(tensor.register_hook(arrived))
+        # Saving the tensor in a checkpoint does not warn of this hook.
+        self._handles.append(tensor.register_hook(torch.utils.hooks.unserializable_hook(arrived)))
         return gradient
 
 
