@@ -248,6 +248,7 @@ def test_a_bench_of_the_earlier_tool(tmp_path, old_python):
         ({"task": "overflow_check", "level": "debug"}, ["level is debug", "L0, L1, mix"]),
         ({"task": "overflow_check", "overflow_check": {"overflow_nums": 0}}, ["overflow_nums is 0", "-1", "line 5"]),
         ({"task": "overflow_check", "overflow_check": {"check_mode": "some"}}, ['check_mode is "some"', "aicore"]),
+        ({"task": "overflow_check", "overflow_check": {"summary_mode": "xor"}}, ["summary_mode is xor", "md5"]),
         ({"task": "exception_dump", "exception_dump": {"last_ops": -1}}, ["last_ops is -1", "0 to"]),
         ({"task": "diff_check"}, ["bench_path is missing"]),
         ({"task": "tensor", "tensor": {"bench_path": "/tmp"}}, ["summary_mode is statistics", "md5"]),

@@ -47,6 +47,9 @@ def check(config: Config) -> None:
     if kind == "overflow" and config.summary_mode == "xor":
         allowed = "statistics, md5, because overflow_check looks at these"
         _refuse(f"summary_mode is xor; allowed: {allowed} ({config.place('summary_mode')})")
+    if kind == "overflow" and config.summary_mode == "xor":
+        allowed = "statistics, md5, because Max and Min decide"
+        _refuse(f"summary_mode is xor; allowed: {allowed} ({config.place('summary_mode')})")
     if kind == "difference":
         if not config.bench_path:
             _refuse(
