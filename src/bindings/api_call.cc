@@ -7,6 +7,7 @@
 #include "bindings/frames.h"
 #include "bindings/kept.h"
 #include "bindings/values.h"
+#include "bindings/works.h"
 
 namespace msprobe {
 namespace {
@@ -20,7 +21,7 @@ void EachPositional(const CallArgs& a, Visit visit) {
   Py_ssize_t i = 0;
   if (a.self != nullptr) visit(i++, a.self);
   if (a.tuple != nullptr) {
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(a.tuple); ++k) visit(i++, PyTuple_GET_ITEM(a.tuple, k));
+    for (Py_ssize_t k = a.skip; k < PyTuple_GET_SIZE(a.tuple); ++k) visit(i++, PyTuple_GET_ITEM(a.tuple, k));
   } else {
     for (Py_ssize_t k = 0; k < a.count; ++k) visit(i++, a.vector[k]);
   }
@@ -59,27 +60,6 @@ void RecordInputs(const ApiSpec& spec, const CallArgs& args, Record* record) {
   record->EndDict();
 }
 
-void RecordOutput(const ApiSpec& spec, const CallArgs& args, PyObject* result, Record* record) {
-  record->KeyLiteral("output");
-  if (spec.distributed) {
-    // Collectives write into their arguments.
-    record->BeginList();
-    EachPositional(args, [&](Py_ssize_t i, PyObject* value) {
-      Has(spec.ignored_outputs, i) ? record->Null() : RecordValue(record, value, nullptr, 1);
-    });
-    EachKeyword(args, [&](PyObject*, PyObject* value) { RecordValue(record, value, nullptr, 1); });
-    record->EndList();
-  } else if (!spec.ignored_outputs.empty() && PyTuple_CheckExact(result)) {
-    record->BeginList();
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); ++i) {
-      Has(spec.ignored_outputs, i) ? record->Null() : RecordValue(record, PyTuple_GET_ITEM(result, i), nullptr, 1);
-    }
-    record->EndList();
-  } else {
-    RecordAsList(record, result);
-  }
-}
-
 // `inplace=True` or `out=tensor`.
 bool AsksForInPlace(const CallArgs& args) {
   bool asks = false;
@@ -105,13 +85,51 @@ bool DropsNothing(const CallArgs& args) {
   return value == 0;
 }
 
+PyObject* FirstArgument(const CallArgs& a) {
+  if (a.self != nullptr) return a.self;
+  if (a.tuple != nullptr) return PyTuple_GET_SIZE(a.tuple) > 0 ? PyTuple_GET_ITEM(a.tuple, 0) : nullptr;
+  return a.count > 0 ? a.vector[0] : nullptr;
+}
+
+// The name of what a function that runs many ops is about to run; null: none.
+const std::string* Resolve(const ApiSite* site, const CallArgs& args) {
+  PyObject* first = FirstArgument(args);
+  if (first == nullptr) first = Py_None;
+  InTool guard;
+  Ref name(PyObject_CallOneArg(site->spec.resolve.get(), first));
+  const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  if (text == nullptr) return PyErr_Clear(), nullptr;
+  return InternName(text);
+}
+
 }  // namespace
 
-void SetPhase(const char* phase) {
+void RecordOutput(const ApiSpec& spec, const CallArgs& args, PyObject* result, Record* record) {
+  record->KeyLiteral("output");
+  if (spec.distributed) {
+    // Collectives write into their arguments.
+    record->BeginList();
+    EachPositional(args, [&](Py_ssize_t i, PyObject* value) {
+      Has(spec.ignored_outputs, i) ? record->Null() : RecordValue(record, value, nullptr, 1);
+    });
+    EachKeyword(args, [&](PyObject*, PyObject* value) { RecordValue(record, value, nullptr, 1); });
+    record->EndList();
+  } else if (!spec.ignored_outputs.empty() && PyTuple_CheckExact(result)) {
+    record->BeginList();
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); ++i) {
+      Has(spec.ignored_outputs, i) ? record->Null() : RecordValue(record, PyTuple_GET_ITEM(result, i), nullptr, 1);
+    }
+    record->EndList();
+  } else {
+    RecordAsList(record, result);
+  }
+}
+
+const std::string* SetPhase(const std::string* phase) {
   Runtime& r = rt();
-  if (!r.step_open) return;
+  if (!r.step_open) return nullptr;
   auto lock = r.recorder->lock();
-  r.recorder->construct().SetPhase(phase != nullptr ? InternName(phase) : nullptr);
+  return r.recorder->construct().SetPhase(phase);
 }
 
 bool IsBeingCompiled(const ApiSite* site) {
@@ -120,27 +138,36 @@ bool IsBeingCompiled(const ApiSite* site) {
   return true;
 }
 
-void BeginApi(ApiEvent* event, const CallArgs& args) {
+void NoteLeftAlone(const ApiSite* site, const CallArgs& args) {
+  const std::string* name = site->spec.resolve ? Resolve(site, args) : site->base;
+  if (name != nullptr) NoteSkip(*name, *name);
+}
+
+bool BeginApi(ApiEvent* event, const CallArgs& args) {
   Runtime& r = rt();
   ApiSite* site = event->site;
+  const std::string* base = site->base;
+  if (site->spec.resolve && (base = Resolve(site, args)) == nullptr) return false;
   BackwardOrder::Get().OnForward();
   if (site->generation != r.generation) {
     site->generation = r.generation;
     site->count = 0;
   }
   event->generation = r.generation;
-  event->name = {site->base, site->count++, NameForm::kApiForward};
+  const int32_t number = site->spec.resolve ? CountsOf(base)->forwards.Next() : site->count++;
+  event->name = {base, number, NameForm::kApiForward};
   event->collect = ShouldCollect(event->name, site->spec.risk);
-  if (!event->collect) return;
+  if (!event->collect) return true;
   InTool guard;
   const bool record = !r.options.structure && r.options.forward;
   if (record) event->record = r.recorder->Acquire(event->name);
   RecordStack(event->name, event->record);
-  if (!record) return;
+  if (!record) return true;
   if (!r.trigger.active()) r.recorder->Reserve(event->record);
   event->record->copy_held = site->changes_arguments || (r.trigger.active() && AsksForInPlace(args));
   if (r.options.input) RecordInputs(site->spec, args, event->record);
   event->record->copy_held = false;
+  return true;
 }
 
 void EndApi(ApiEvent* event, const CallArgs& args, PyObject* result) {
@@ -159,7 +186,10 @@ void EndApi(ApiEvent* event, const CallArgs& args, PyObject* result) {
   }
   AddParent(event->name);
   if (event->record == nullptr) return;
-  if (r.options.output) RecordOutput(spec, args, result, event->record);
+  if (r.options.output) {
+    if (spec.distributed && KeepUntilDone(*event, args, result)) return;
+    RecordOutput(spec, args, result, event->record);
+  }
   FinishRecord(event->record);
 }
 

@@ -16,6 +16,7 @@ struct ApiSite {
   Ref owner, attr, function;
   const std::string* base = nullptr;
   ApiSpec spec;
+  bool on = false;
   int32_t count = 0;
   uint64_t generation = 0;
   bool changes_arguments = false;  // `add_`, `__iadd__`, collectives
@@ -36,6 +37,7 @@ struct ApiSite {
 struct CallArgs {
   PyObject* self = nullptr;
   PyObject* tuple = nullptr;          // positional
+  Py_ssize_t skip = 0;                // so many of them are not arguments of the op
   PyObject* const* vector = nullptr;  // or these
   Py_ssize_t count = 0;
   PyObject* kwargs = nullptr;  // dict
@@ -50,25 +52,55 @@ struct ApiEvent {
   Record* record = nullptr;
 };
 
-void BeginApi(ApiEvent* event, const CallArgs& args);
+/// False: not an op (of a function that runs many).
+bool BeginApi(ApiEvent* event, const CallArgs& args);
 void EndApi(ApiEvent* event, const CallArgs& args, PyObject* result);
-void SetPhase(const char* phase);
+void RecordOutput(const ApiSpec& spec, const CallArgs& args, PyObject* result, Record* record);
+/// Returns the phase that this one interrupts.
+const std::string* SetPhase(const std::string* phase);
+void NoteLeftAlone(const ApiSite* site, const CallArgs& args);
 /// torch.compile or the like traces it: counted, and left alone.
 bool IsBeingCompiled(const ApiSite* site);
+
+/// What is no op.
+template <typename Call>
+PyObject* RunSpecial(ApiSite* site, const CallArgs& args, Call call) {
+  PyObject* result = nullptr;
+  switch (site->spec.role) {
+    case ApiRole::kPhase: {
+      const std::string* before = SetPhase(site->spec.phase);
+      result = call();
+      SetPhase(before);
+      break;
+    }
+    case ApiRole::kMute:
+      ++t_flags.api_depth;
+      result = call();
+      --t_flags.api_depth;
+      break;
+    case ApiRole::kLeave:
+      NoteLeftAlone(site, args);
+      result = call();
+      break;
+    default: result = call();
+  }
+  return result;
+}
 
 /// Only the outermost hooked call of a thread is recorded.
 template <typename Call>
 PyObject* RunHooked(ApiSite* site, const CallArgs& args, Call call) {
-  if (!rt().running || t_flags.api_depth > 0 || t_flags.in_tool || IsBeingCompiled(site)) return call();
-  if (site->spec.phase != nullptr) {
-    SetPhase(site->spec.phase);
+  if (site->spec.watch != nullptr) {
+    if (site->spec.before != nullptr) site->spec.before(args);
     PyObject* result = call();
-    SetPhase(nullptr);
+    site->spec.watch(args, result);
     return result;
   }
+  if (!rt().running || t_flags.api_depth > 0 || t_flags.in_tool || IsBeingCompiled(site)) return call();
+  if (site->spec.role != ApiRole::kRecord) return RunSpecial(site, args, call);
   ApiEvent event;
   event.site = site;
-  BeginApi(&event, args);
+  if (!BeginApi(&event, args)) return call();
   ++t_flags.api_depth;
   PyObject* result = call();
   --t_flags.api_depth;

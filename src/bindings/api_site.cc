@@ -8,6 +8,7 @@
 #include "bindings/api_call.h"
 #include "bindings/frames.h"
 #include "bindings/thunks.h"
+#include "bindings/works.h"
 
 namespace msprobe {
 namespace {
@@ -17,6 +18,7 @@ std::vector<std::unique_ptr<ApiSite>>& Sites() {
   return *sites;
 }
 bool installed = false;
+HiddenApis hidden = HiddenApis::kNone;
 
 // What stands in for a Python function's body (PyFunctionHook) or for an attribute of a class (ApiAttribute).
 struct SiteObject {
@@ -195,6 +197,7 @@ int SwitchPython(ApiSite* site, bool on) {
 }
 
 void Switch(ApiSite* site, bool on) {
+  if (std::exchange(site->on, on) == on) return;
   int failed = 0;
   switch (site->kind) {
     case SiteKind::kBuiltin: SwitchBuiltin(site, on); break;
@@ -215,10 +218,29 @@ void Switch(ApiSite* site, bool on) {
   if (failed != 0) NoteSkip("a function could not be hooked", *site->base + ": " + TakeError());
 }
 
+bool IsWanted(const ApiSite& site) {
+  if (site.spec.watch == AfterWait && AnyOpenWork()) return true;
+  if (!installed) return false;
+  if (site.spec.role == ApiRole::kWatch) return true;
+  if (hidden == HiddenApis::kAll || (site.spec.role == ApiRole::kRecord && !rt().options.apis)) return false;
+  return hidden == HiddenApis::kNone || site.kind == SiteKind::kBuiltin || site.kind == SiteKind::kMethod;
+}
+
+// In reverse when they are taken away, for one may stand on another.
+void SwitchAll() {
+  for (auto& site : Sites()) {
+    if (IsWanted(*site)) Switch(site.get(), true);
+  }
+  for (auto it = Sites().rbegin(); it != Sites().rend(); ++it) {
+    if (!IsWanted(**it)) Switch(it->get(), false);
+  }
+}
+
 PyObject* CallBody(PyObject* self, PyObject* args, PyObject* kwargs) {
   ApiSite* site = reinterpret_cast<SiteObject*>(self)->site;
   CallArgs call;
   call.tuple = args;
+  call.skip = site->spec.skip_self ? 1 : 0;
   call.kwargs = kwargs;
   return RunHooked(site, call, [&] { return PyObject_Call(site->twin.get(), args, kwargs); });
 }
@@ -304,19 +326,19 @@ bool AddApi(PyObject* owner, PyObject* attr, const ApiSpec& spec, std::string* w
     *why = PyErr_Occurred() ? TakeError() : "not a function that can be hooked";
     return false;
   }
-  if (installed) Switch(site.get(), true);
+  if (IsWanted(*site)) Switch(site.get(), true);
   Sites().push_back(std::move(site));
   return true;
 }
 
 void InstallApis() {
-  if (std::exchange(installed, true)) return;
-  for (auto& site : Sites()) Switch(site.get(), true);
+  installed = true;
+  SwitchAll();
 }
 
 void RemoveApis() {
-  if (!std::exchange(installed, false)) return;
-  for (auto it = Sites().rbegin(); it != Sites().rend(); ++it) Switch(it->get(), false);
+  installed = false;
+  SwitchAll();
 }
 
 bool RemoveApi(PyObject* owner, PyObject* attr) {
@@ -332,6 +354,12 @@ bool RemoveApi(PyObject* owner, PyObject* attr) {
   sites.erase(std::prev(found.base()));
   return true;
 }
+
+void HideApis(HiddenApis which) {
+  if (std::exchange(hidden, which) != which) SwitchAll();
+}
+
+bool ApisInstalled() { return installed; }
 
 size_t ApiCount() { return Sites().size(); }
 

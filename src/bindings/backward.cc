@@ -223,7 +223,9 @@ void ParamGrads::Add(PyObject* parameter, const char* name) {
   // Read first, for another thread may bring the gradient of another parameter meanwhile.
   Record part;
   if (wanted) {
-    Ref grad(PyObject_GetAttr(parameter, names.grad));
+    // Where parameters are views of a flat one (FSDP1) they have no gradient of their own, and asking for it warns.
+    Ref producer(PyObject_GetAttr(parameter, names.grad_fn));
+    Ref grad(producer.get() == Py_None ? PyObject_GetAttr(parameter, names.grad) : nullptr);
     if (!grad) PyErr_Clear();
     if (r.recorder->save_policy().saves()) part.save = SaveMode::kDeferred;  // its name is known below
     part.Key(name);

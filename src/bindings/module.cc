@@ -18,9 +18,11 @@
 #include "bindings/frames.h"
 #include "bindings/kept.h"
 #include "bindings/modules.h"
+#include "bindings/regions.h"
 #include "bindings/runtime.h"
 #include "bindings/tasks.h"
 #include "bindings/values.h"
+#include "bindings/works.h"
 #include "capture/format.h"
 
 namespace nb = nanobind;
@@ -84,6 +86,8 @@ void Init(nb::handle torch, nb::object describe, nb::object describe_tensor, con
   r.mode_depth = Attribute(torch, "_C._len_torch_function_stack");
   r.disable_modes = Attribute(torch, "_C.DisableTorchFunction");
   if (r.disable_modes == nullptr) r.mode_depth = nullptr;
+  r.work = reinterpret_cast<PyTypeObject*>(Attribute(torch, "_C._distributed_c10d.Work"));
+  r.open_blocks = Attribute(torch, "distributed.distributed_c10d._world.pg_coalesce_state");
   r.next_sequence = Attribute(torch, "_C._autograd._get_sequence_nr");
   r.current_node = Attribute(torch, "_C._current_autograd_node");
   r.current_pass = Attribute(torch, "_C._current_graph_task_id");
@@ -156,7 +160,19 @@ std::string AddApiFrom(nb::handle owner, const std::string& attr, const std::str
   if (details.contains("ignored_outputs"))
     spec.ignored_outputs = nb::cast<std::vector<int>>(details["ignored_outputs"]);
   if (details.contains("ignored_keyword")) spec.ignored_keyword = nb::cast<std::string>(details["ignored_keyword"]);
-  if (details.contains("phase")) spec.phase = InternName(nb::cast<std::string>(details["phase"]))->c_str();
+  if (details.contains("outputs_are_arguments")) spec.distributed = nb::cast<bool>(details["outputs_are_arguments"]);
+  if (details.contains("skip_self")) spec.skip_self = nb::cast<bool>(details["skip_self"]);
+  if (details.contains("resolve")) spec.resolve = Ref::Borrow(nb::handle(details["resolve"]).ptr());
+  if (details.contains("role")) {
+    const std::string role = nb::cast<std::string>(details["role"]);
+    spec.role = role == "mute" ? ApiRole::kMute : role == "leave" ? ApiRole::kLeave : ApiRole::kWatch;
+    if (role == "wait") spec.watch = AfterWait;
+    if (role == "set_eval_frame") spec.before = BeforeSetEvalFrame, spec.watch = AfterSetEvalFrame;
+  }
+  if (details.contains("phase")) {
+    spec.role = ApiRole::kPhase;
+    spec.phase = InternName(nb::cast<std::string>(details["phase"]));
+  }
   std::string why;
   Ref key(PyUnicode_InternFromString(attr.c_str()));
   return AddApi(owner.ptr(), key.get(), spec, &why) ? std::string() : why;
@@ -178,7 +194,8 @@ void Start(const std::string& dir, const std::string& task, const std::string& l
       status = r.recorder->Open({dir, task, level, "pytorch", r.options.extra_info && level != "debug", tensor_dir});
   }
   Throw(status);
-  if (r.options.apis) InstallApis();
+  ForgetRegions();
+  InstallApis();  // at L0 those that are no ops: regions that are left alone
   if (r.options.modules) InstallModuleHooks();
   r.step_open = true;
   r.running = !r.trigger.exhausted();
@@ -196,6 +213,8 @@ void StopRecording() {
 std::string Stop() {
   Runtime& r = rt();
   StopRecording();
+  CollectDone();
+  ForgetRegions();
   RemoveApis();
   RemoveModuleHooks();
   if (!r.step_open) return {};
@@ -215,8 +234,10 @@ std::string Stop() {
 std::string EndStep() {
   Runtime& r = rt();
   if (!r.step_open) return {};
-  r.step_open = false;
   StopRecording();
+  GiveUpOpenWorks();
+  r.step_open = false;
+  if (!ApisInstalled()) RemoveApis();  // those that waited for works
   FinishParamGrads();
   EndKeeping();
   ResolveStacks();
@@ -335,13 +356,16 @@ NB_MODULE(_core, m) {
   m.def("is_running", [] { return rt().running; });
   m.def("stop", &Stop, "Text of an error, or empty.");
   m.def("end_step", &EndStep, "Text of an error, or empty.");
-  m.def("set_phase", [](const std::string& phase) { SetPhase(phase.empty() ? nullptr : InternName(phase)->c_str()); });
+  m.def("set_phase", [](const std::string& phase) { SetPhase(phase.empty() ? nullptr : InternName(phase)); });
   m.def("save", &Save, nb::arg("name"), nb::arg("value").none(), "One value, at level debug.");
   m.def("save_json", &SaveJson, nb::arg("name"), nb::arg("json"));
   m.def("value_json", &ValueJson, nb::arg("name"), nb::arg("value").none());
   m.def("run_unseen", &RunUnseen, "Calls a function whose calls are not recorded.");
   BindTasks(m);
   m.def("take_summary", &TakeSummary);
+  m.def("hide_from_compiler", &HideFromCompiler);
+  m.def("set_region_callbacks",
+        [](nb::handle enter, nb::handle pause) { SetRegionCallbacks(enter.ptr(), pause.ptr()); });
   m.def("note_skip", &NoteSkip, nb::arg("kind"), nb::arg("text"));
   m.def(
       "set_deferral",

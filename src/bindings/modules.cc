@@ -3,6 +3,7 @@
 #include <structmember.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -31,12 +32,19 @@ struct ModuleEntry {
   Ref reference;  // weak: a model that nobody needs any more is not kept
   Ref pre, post, pre_id, post_id;
   std::shared_ptr<ModuleSite> site;
+  bool crowded = false;  // it has hooks of the user, too
+  bool hidden = false;
+  std::array<Ref, 5> own_hooks;  // the module's own dicts while it has copies without our hooks
 };
 std::vector<ModuleEntry>& Modules() {
   static auto* modules = new std::vector<ModuleEntry>;
   return *modules;
 }
 bool installed = false;
+HiddenHooks hidden = HiddenHooks::kNone;
+// The first two hold hooks that run before the forward.
+constexpr std::array kHookDicts = {"_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks",
+                                   "_forward_hooks_with_kwargs", "_forward_hooks_always_called"};
 
 // What a weak reference refers to.
 Ref Alive(PyObject* reference) {
@@ -371,7 +379,15 @@ void EachModule(Visit visit) {
   }
 }
 
-void InstallOne(const ModuleEntry& e, PyObject* m) {
+bool HasHooks(PyObject* module, const char* dict) {
+  Ref hooks(PyObject_GetAttrString(module, dict));
+  const bool found = hooks && PyObject_Size(hooks.get()) > 0;
+  PyErr_Clear();
+  return found;
+}
+
+void InstallOne(ModuleEntry& e, PyObject* m) {
+  e.crowded = HasHooks(m, "_forward_pre_hooks") || HasHooks(m, "_forward_hooks");
   const bool done = SetIn(m, "_forward_pre_hooks_with_kwargs", e.pre_id.get(), Py_True) &&
                     SetIn(m, "_forward_pre_hooks", e.pre_id.get(), e.pre.get()) &&
                     SetIn(m, "_forward_hooks_with_kwargs", e.post_id.get(), Py_True) &&
@@ -450,6 +466,42 @@ void RemoveModuleHooks() {
     for (const char* dict : {"_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"}) {
       DropFrom(module, dict, e.post_id.get());
     }
+  });
+}
+
+// Past __setattr__, which a module or the compiler may watch.
+bool SetDict(PyObject* module, PyObject* name, PyObject* hooks) {
+  Ref attributes(PyObject_GetAttrString(module, "__dict__"));
+  return attributes && PyObject_SetItem(attributes.get(), name, hooks) == 0;
+}
+
+// Gives the module copies of its dicts of hooks, without ours.
+void HideOne(ModuleEntry* e, PyObject* module) {
+  for (size_t i = 0; i < kHookDicts.size(); ++i) {
+    Ref name(PyUnicode_InternFromString(kHookDicts[i])), own(PyObject_GetAttr(module, name.get()));
+    Ref others(own ? PyObject_CallMethod(own.get(), "copy", nullptr) : nullptr);
+    PyObject* id = (i < 2 ? e->pre_id : e->post_id).get();
+    if (others && PyObject_DelItem(others.get(), id) == 0 && SetDict(module, name.get(), others.get())) {
+      e->own_hooks[i] = std::move(own);
+    }
+    PyErr_Clear();  // not hooked
+  }
+}
+
+void ShowOne(ModuleEntry* e, PyObject* module) {
+  for (size_t i = 0; i < kHookDicts.size(); ++i) {
+    if (!e->own_hooks[i]) continue;
+    Ref name(PyUnicode_InternFromString(kHookDicts[i]));
+    if (!SetDict(module, name.get(), e->own_hooks[i].get())) PyErr_Clear();
+    e->own_hooks[i] = Ref();
+  }
+}
+
+void HideModuleHooks(HiddenHooks which) {
+  if (std::exchange(hidden, which) == which) return;
+  EachModule([&](ModuleEntry& e, PyObject* module) {
+    const bool hide = installed && (which == HiddenHooks::kAll || (which == HiddenHooks::kCrowded && e.crowded));
+    if (std::exchange(e.hidden, hide) != hide) hide ? HideOne(&e, module) : ShowOne(&e, module);
   });
 }
 

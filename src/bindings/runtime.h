@@ -51,6 +51,8 @@ struct Runtime {
 
   PyTypeObject *tensor = nullptr, *parameter = nullptr;
   PyTypeObject* user_dict = nullptr;  // collections.UserDict
+  PyTypeObject* work = nullptr;       // torch.distributed.Work
+  PyObject* open_blocks = nullptr;    // dict of torch.distributed: the blocks of communications that have not ended
   PyTypeObject *torch_size = nullptr, *torch_dtype = nullptr, *torch_device = nullptr;
   const DlpackExchangeApi* dlpack = nullptr;
   PyObject *is_grad_enabled = nullptr, *tracing_state = nullptr, *mode_depth = nullptr, *disable_modes = nullptr;

@@ -78,7 +78,8 @@ void ConstructTracker::EndModule(const OpName& name) {
 }
 
 void ConstructTracker::AddOp(const OpName& name, bool with_apis) {
-  if (phase_ != nullptr) {
+  // A closure runs the model within the optimizer.
+  if (phase_ != nullptr && !name.IsModule() && Here().stack.empty()) {
     List(name, {phase_, 0, NameForm::kPlain});
   } else if (on_demand_) {
     if (with_apis || name.IsModule()) ListWithModulesAbove(name);
@@ -90,7 +91,7 @@ void ConstructTracker::AddOp(const OpName& name, bool with_apis) {
 }
 
 OpName ConstructTracker::ParentOf(const OpName& name) {
-  if (phase_ != nullptr) return {phase_, 0, NameForm::kPlain};
+  if (phase_ != nullptr && !name.IsModule() && Here().stack.empty()) return {phase_, 0, NameForm::kPlain};
   if (const auto it = where_.find(name); it != where_.end()) return it->second.parent;
   return name.IsModule() ? OpName() : Here().Parent();
 }

@@ -35,8 +35,9 @@ class ConstructTracker {
   void set_on_demand(bool on) { on_demand_ = on; }
   /// Lists an op of which this is known from earlier.
   void List(const OpName& name, const OpName& parent);
-  /// A phase such as "optimizer" is the parent of everything recorded in it; null ends it.
-  void SetPhase(const std::string* phase) { phase_ = phase; }
+  /// A phase such as "optimizer" is the parent of what is recorded in it and in no module; null ends it. Returns the
+  /// one that this one interrupts.
+  const std::string* SetPhase(const std::string* phase) { return std::exchange(phase_, phase); }
   /// The parents found since the last call.
   std::vector<ParentPair> Take();
   size_t size() const { return out_.size(); }

@@ -116,6 +116,10 @@ _DISTRIBUTED_PLAIN = _words("broadcast gather irecv isend recv scatter send")
 _DISTRIBUTED_SUFFIXES_OUT = ("_object", "_coalesced", "_single", "_multigpu")
 _DISTRIBUTED_KEPT = _words("all_to_all_single")
 
+# ---- torch_npu ----------------------------------------------------------------------------------------------------------
+
+_NPU_OTHERS = _words("fast_gelu gather_pa_kv_cache matmul_checksum one_ scatter_update scatter_update_")
+
 # ---- risk ---------------------------------------------------------------------------------------------------------------
 
 _CORE_STEMS = ("conv1d", "conv2d", "conv3d", "conv_", "convolution", "_convolution", "batch_norm_")
@@ -209,6 +213,33 @@ def _derived(torch: Any) -> Iterable[tuple[str, str, Any, str]]:
     distributed = torch.distributed
     if distributed.is_available():
         yield from (("Distributed", n, distributed, n) for n in _distributed_names(distributed))
+
+
+def extension_apis(torch: Any) -> Iterable[tuple[str, str, Any, str]]:
+    """Functions of torch_npu and of mindspeed.ops, as far as these have been imported."""
+    npu = sys.modules.get("torch_npu")
+    for space in (npu, getattr(npu, "atb", None)):
+        for name, value in list(vars(space).items()) if space is not None and hasattr(space, "__dict__") else ():
+            if callable(value) and not isinstance(value, type) and _is_npu_name(name):
+                yield ("NPU", name, *_place(torch, space, name, value))
+    distributed = sys.modules.get("torch_npu.distributed")
+    for name in ("isend", "irecv"):
+        if type(getattr(distributed, name, None)) is types.FunctionType:
+            yield "Distributed", name, distributed, name
+    for path in [path for path in sys.modules if path.startswith("mindspeed.ops.")]:
+        for name, value in list(vars(sys.modules[path]).items()):
+            if type(value) is types.FunctionType and name.startswith("npu_") and value.__module__ == path:
+                yield "MindSpeed", name, sys.modules[path], name
+
+
+def _is_npu_name(name: str) -> bool:
+    return name.startswith(("npu_", "_npu_")) or name in _NPU_OTHERS
+
+
+def _place(torch: Any, owner: Any, name: str, value: Any) -> tuple[Any, str]:
+    """Newer extensions show operators of torch.ops: the object stays, the function it calls is its attribute."""
+    packet = getattr(getattr(torch, "_ops", None), "OpOverloadPacket", None)
+    return (value, "_op") if packet is not None and isinstance(value, packet) else (owner, name)
 
 
 def _functional_names(functional: Any) -> Iterable[str]:

@@ -258,6 +258,21 @@ class PrecisionDebugger:
     def _is_past_last_step(self) -> bool:
         return bool(self.config.step) and self._current_step > max(self.config.step)
 
+    @property
+    def _model(self) -> Any:
+        """That of the last start(), or of the constructor; not kept alive."""
+        models = [model() for model in self._model_references]
+        if not models or any(model is None for model in models):
+            return None
+        return models if self._several_models else models[0]
+
+    @_model.setter
+    def _model(self, model: Any) -> None:
+        self._several_models = isinstance(model, (list, tuple))
+        models = model if self._several_models else [] if model is None else [model]
+        # What is no module is refused later, and named then.
+        self._model_references = [weakref.ref(m) if isinstance(m, torch.nn.Module) else functools.partial(_same, m) for m in models]
+
     def _take_model(self, model: Any, token_range: Any) -> None:
         if model is not None:
             self._model = model
@@ -275,8 +290,6 @@ class PrecisionDebugger:
             return
         if self._loader is not None:
             self._loader.add_modules(hooks.named_modules(self._model))
-        if self.config.level != "L1":
-            hooks.add_model(self._model)
         self._hooked = [known for known in self._hooked if all(model() is not None for model in known)]
         self._hooked.append(tuple(weakref.ref(model) for model in models))
 
@@ -285,6 +298,8 @@ class PrecisionDebugger:
             self._info(f"Module inputs are replaced by those of {self.config.load.path}.")
         if self.config.only_loads:
             return False
+        if self.config.level in ("L0", "mix"):
+            hooks.add_model(self._model)  # each time, for modules may have been exchanged
         if self.config.level == "mix" and not self._phases_hooked:
             hooks.mark_phases()
             self._phases_hooked = True
@@ -449,6 +464,10 @@ def module_dump(module: torch.nn.Module, dump_name: str) -> None:
 def module_dump_end() -> None:
     PrecisionDebugger._get()
     hooks.end_module_dump()
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _check_supported(config: Config) -> None:

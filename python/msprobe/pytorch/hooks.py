@@ -1,7 +1,10 @@
 """Tells the recorder which functions, modules and phases there are."""
 
+import functools
 import importlib
 import os
+import sys
+import types
 import weakref
 from collections.abc import Iterable
 from typing import Any, Optional
@@ -9,8 +12,8 @@ from typing import Any, Optional
 import torch
 
 from .. import _core
-from . import device_stats, odd_values, slices, tasks
-from .apis import Api, hooked_apis, missing_extra, risk_of
+from . import device_stats, odd_values, regions, slices, tasks
+from .apis import Api, extension_apis, hooked_apis, missing_extra, risk_of
 from .config import Config
 from .custom_ops import NamespaceWatch, is_packet
 from .log import logger
@@ -64,8 +67,17 @@ def set_up(config: Config) -> None:
         _core.configure_saving("now" if config.task == "tensor" else "no", list(config.tensor_list))
     tasks.set_up(config)
     slices.set_rules(list(config.slice_))
+    _watch()
     if config.level in ("L1", "mix"):
         _add_apis(config)
+
+
+@functools.cache
+def _watch() -> None:
+    regions.watch()
+    # What arrives asynchronously is recorded after Work.wait().
+    if torch.distributed.is_available() and hasattr(torch.distributed, "Work"):
+        _core.add_api(torch.distributed.Work, "wait", "Work", "wait", "CORE", True, {"role": "wait"})
 
 
 _namespaces = NamespaceWatch()
@@ -84,21 +96,68 @@ def _add_apis(config: Config) -> None:
         why = _add(api)
         if why:
             logger.warning("%s.%s cannot be recorded: %s", api.prefix, api.name, why)
+    _add_extensions()
     _add_ops(_namespaces.all_ops(config.custom_op_namespaces))
 
 
 def add_new_ops(config: Config) -> None:
-    """Operators that were registered since the last look."""
+    """Operators that were registered, and extensions that were imported, since the last look."""
     if config.level in ("L1", "mix"):
+        _add_extensions()
         _add_ops(_namespaces.used_ops(config.custom_op_namespaces))
 
 
 def _add_ops(found: Iterable[tuple[str, str, Any]]) -> None:
     for namespace, name, packet in found:
-        # The packet stays what it is; the function it calls is its attribute.
-        why = _core.add_api(packet, "_op", namespace, name, risk_of(namespace, name), False)
-        if why:
-            logger.warning("%s.%s cannot be recorded: %s", namespace, name, why)
+        # The packet stays what it is; the function it calls is its attribute. Objects of torch.library.custom_op call one
+        # of its overloads. They share one counter.
+        details = {"resolve": functools.partial(_constant, f"{namespace}.{name}")}
+        for owner in (packet, *(getattr(packet, overload) for overload in packet.overloads())):
+            why = _core.add_api(owner, "_op", namespace, name, risk_of(namespace, name), False, details)
+            if why:
+                logger.warning("%s.%s cannot be recorded: %s", namespace, name, why)
+
+
+_extensions: dict = {"modules": 0, "known": set()}
+
+
+def _add_extensions() -> None:
+    if _extensions["modules"] == len(sys.modules):
+        return
+    _extensions["modules"] = len(sys.modules)
+    known = _extensions["known"]
+    for prefix, name, owner, attr in extension_apis(torch):
+        function = getattr(owner, attr)
+        if id(function) not in known:
+            known.add(id(function))
+            _add(Api(prefix, name, owner, attr, risk_of(prefix, name)))
+    for path, name in _TRITON:
+        kernel = getattr(sys.modules.get(path), name, None)
+        if isinstance(getattr(kernel, "run", None), types.FunctionType) and kernel not in known:
+            known.add(kernel)
+            details = {"resolve": _kernel_name, "skip_self": True, "outputs_are_arguments": True}
+            _core.add_api(kernel, "run", "Triton", name, "FOCUS", True, details)
+
+
+# Kernels work on their arguments. What the first two run is of the third kind, and makes no entry of its own.
+_TRITON = (
+    ("triton.runtime.autotuner", "Autotuner"),
+    ("triton.runtime.autotuner", "Heuristics"),
+    ("triton.runtime.jit", "JITFunction"),
+)
+
+
+def _kernel_name(kernel: Any) -> str:
+    for _ in range(8):
+        name = getattr(kernel, "__name__", None)
+        if isinstance(name, str):
+            break
+        kernel = getattr(kernel, "fn", None)
+    return f"Triton.{name if isinstance(name, str) else type(kernel).__name__}"
+
+
+def _constant(name: str, first_argument: Any) -> str:
+    return name
 
 
 def _add(api: Api) -> str:
@@ -137,14 +196,20 @@ def _walk(model: Any, number: Optional[int] = None) -> Iterable[tuple[str, torch
     for index, root in enumerate(model if several else [model], number or 0):
         prefix = f"{index}." if several or number is not None else ""
         for name, module in root.named_modules():
-            if module is not root:
-                yield prefix + name, module
+            # A compiled module stands for the one it was made of, so names are those of the run without the compiler.
+            parts = [part for part in name.split(".") if part != "_orig_mod"]
+            if module is not root and parts and not name.endswith("_orig_mod"):
+                yield prefix + ".".join(parts), module
+
+
+def _class_of(module: torch.nn.Module) -> str:
+    return type(getattr(module, "_orig_mod", module)).__name__
 
 
 def named_modules(model: Any) -> Iterable[tuple[str, torch.nn.Module]]:
     """Every module below the roots with the beginning of its names in dumps."""
     for path, module in _walk(model):
-        yield f"Module.{path}.{type(module).__name__}", module
+        yield f"Module.{path}.{_class_of(module)}", module
 
 
 _known_modules: weakref.WeakSet = weakref.WeakSet()
@@ -153,15 +218,15 @@ _known_modules: weakref.WeakSet = weakref.WeakSet()
 def add_model(model: Any, number: Optional[int] = None) -> None:
     """number: of one that joins others."""
     for path, module in _walk(model, number):
-        name = type(module).__name__
+        if module in _known_modules:  # of another model, too: it keeps its first name
+            continue
+        _known_modules.add(module)
+        name = _class_of(module)
         if name == "FullyShardedDataParallel":
             continue
         if isinstance(module, torch.jit.ScriptModule):
             logger.warning("Module.%s is a %s, which runs no hooks; it is left out.", path, name)
             continue
-        if module in _known_modules:  # of another model, too: it keeps its first name
-            continue
-        _known_modules.add(module)
         _core.add_module(module, f"Module.{path}.{name}")
 
 

@@ -1,0 +1,103 @@
+"""Regions of a training that are left alone because their Python does not run: compiled graphs, TorchScript.
+
+They compute what they compute without the tool, and the summary of a step names each with the number of its calls.
+"""
+
+import sys
+from typing import Any, Optional
+
+import torch
+
+from .. import _core
+
+_COMPILED = "a compiled region was left alone: {}"
+_SCRIPT = "TorchScript was left alone: {}"
+
+
+def watch() -> None:
+    dynamo = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
+    if callable(getattr(dynamo, "set_eval_frame", None)):
+        _core.set_region_callbacks(_enter, _is_compilers_own)
+        _core.add_api(dynamo, "set_eval_frame", "region", "compiled", "FOCUS", True, {"role": "set_eval_frame"})
+    for name in ("ScriptMethod", "ScriptFunction"):
+        if hasattr(torch._C, name):
+            details = {"role": "leave", "resolve": _script_name}
+            _core.add_api(getattr(torch._C, name), "__call__", "region", name, "FOCUS", True, details)
+
+
+def _script_name(function: Any) -> Optional[str]:
+    owner = getattr(function, "owner", None)
+    kind = getattr(owner() if callable(owner) else owner, "_type", None)
+    name = getattr(kind() if callable(kind) else kind, "name", None)
+    where = f"{(name() if callable(name) else name)}." if name else ""
+    return _SCRIPT.format(where + str(getattr(function, "name", "function")))
+
+
+# ---- torch.compile ------------------------------------------------------------------------------------------------------
+
+_muted: set = set()
+
+
+def _enter(callback: Any) -> Optional[str]:
+    """The name of the compiled region that begins; None when one goes on after an interruption."""
+    frame = sys._getframe(1)
+    _hide_from_compiler()
+    variables = frame.f_locals
+    if variables.get("prior") is callback:
+        return None
+    return _COMPILED.format(_name_of(variables.get("fn")))
+
+
+def _name_of(function: Any) -> str:
+    for _ in range(32):
+        if isinstance(function, torch.nn.Module):
+            return type(function).__qualname__
+        inner = getattr(function, "_torchdynamo_orig_callable", None) or getattr(function, "__wrapped__", None)
+        if inner is None:
+            break
+        function = inner
+    owner = getattr(function, "__self__", None)
+    if owner is not None:
+        return type(owner).__qualname__
+    return getattr(function, "__qualname__", None) or "without a name"
+
+
+def _is_compilers_own() -> bool:
+    """Whether what runs now, in the middle of a region, is the code that the compiler has made.
+
+    Otherwise it is a function that the compiler was told to leave alone, and is recorded as usual.
+    """
+    frame = sys._getframe(1)
+    if frame.f_code.co_name != "_fn":
+        return False
+    variables = frame.f_locals
+    reason = getattr(variables.get("self"), "msg", None)
+    if isinstance(reason, str) and "compiled graph" in reason:
+        return True
+    function = variables.get("fn")
+    module = getattr(function, "__module__", None) or type(function).__module__
+    return isinstance(module, str) and module.startswith(
+        ("torch._functorch", "torch._inductor", "torch.fx", "<eval_with")
+    )
+
+
+def _hide_from_compiler() -> None:
+    """While a function is traced the compiler finds none of our hooks; torch._dynamo.reset() forgets these."""
+    callbacks = sys.modules.get("torch._dynamo.callback")
+    handler = getattr(callbacks, "callback_handler", None)
+    if handler is not None and _begin not in handler.start_callbacks:
+        handler.register_start_callback(_begin)
+        handler.register_end_callback(_end)
+    inductor = sys.modules.get("torch._inductor.output_code")
+    compiled = getattr(inductor, "CompiledFxGraph", None)
+    if compiled is not None and compiled not in _muted:  # its kernels call functions that are recorded elsewhere
+        _muted.add(compiled)
+        _core.add_api(compiled, "__call__", "region", "inductor", "FOCUS", True, {"role": "mute"})
+
+
+def _begin(*args: Any) -> None:
+    _core.hide_from_compiler(True)
+
+
+def _end(*args: Any) -> None:
+    _core.hide_from_compiler(False)
