@@ -271,7 +271,9 @@ class PrecisionDebugger:
         self._several_models = isinstance(model, (list, tuple))
         models = model if self._several_models else [] if model is None else [model]
         # What is no module is refused later, and named then.
-        self._model_references = [weakref.ref(m) if isinstance(m, torch.nn.Module) else functools.partial(_same, m) for m in models]
+        self._model_references = [
+            weakref.ref(m) if isinstance(m, torch.nn.Module) else functools.partial(_same, m) for m in models
+        ]
 
     def _take_model(self, model: Any, token_range: Any) -> None:
         if model is not None:
