@@ -37,7 +37,7 @@ def shape_of(value):
 
 CONFIGS = [
     {"level": "debug", "section": {"summary_mode": mode}, "step": step}
-    for mode, step in (("statistics", []), ("md5", [1]))
+    for mode, step in (("statistics", []), ("md5", [1]), ("xor", [1]))
 ]
 
 
@@ -69,8 +69,14 @@ def test_md5_is_that_of_the_old_tool(dumps):
         assert mine[name]["md5"] == theirs[name]["md5"]
 
 
+def test_xor_is_that_of_the_old_tool(dumps):
+    mine, theirs = (debug_json(dump, 1)["data"] for dump in dumps[2])
+    for name in ("x.0.debug", "x_grad.1.debug", "only_forward.0.debug"):
+        assert mine[name] == theirs[name]
+
+
 def test_steps_that_are_not_asked_for_and_files_of_other_levels(dumps):
-    for dump, _ in dumps:
+    for dump, _ in dumps[:2]:
         assert not list(dump.root.glob("*/*/dump.json")) and not list(dump.root.glob("*/*/construct.json"))
     assert sorted(p.name for p in dumps[1][0].root.iterdir()) == ["step1"]
     assert dumps[0][0].script.stderr.count("step 0: captured 4 values.") == 1
