@@ -231,9 +231,16 @@ def exchange(directory, python, ours):
     return json.loads(line.split("RESULT")[1]), data
 
 
-def test_waiting_answers(tmp_path, old_python):
-    """Work.wait() answered None."""
-    result, _ = exchange(tmp_path / "ours", sys.executable, ours=True)
-    old_result, _ = exchange(tmp_path / "old", old_python, ours=False)
+def test_waiting_answers_and_what_was_received_is_recorded(tmp_path, old_python):
+    """Work.wait() answered None, and what batch_isend_irecv received was recorded as it was before: zeros."""
+    result, data = exchange(tmp_path / "ours", sys.executable, ours=True)
+    old_result, old_data = exchange(tmp_path / "old", old_python, ours=False)
     assert old_result["wait"] is None
     assert result == {"wait": True, "sum": [2.0, 2.0], "received": [6.0, 6.0, 6.0]}
+
+    def received(entries):
+        return entries["Distributed.batch_isend_irecv.0.forward"]["output"][0][1]["tensor"]["Max"]
+
+    assert received(old_data) == 0.0
+    assert received(data) == 6.0
+    assert data["Distributed.all_reduce.0.forward"]["output"][0]["Max"] == 2.0
