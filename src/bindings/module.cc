@@ -279,6 +279,7 @@ std::string ValueJson(const std::string& name, nb::handle value) {
   record.bare = true;
   record.save = rt().recorder->save_policy().For(record.name);
   RecordValue(&record, value.ptr());
+  ResolveNow(&record);
   std::string json;
   JsonStream stream(&json);
   FormatValue(record, &stream);
@@ -384,6 +385,11 @@ NB_MODULE(_core, m) {
   m.def("deliver_bytes", [](int32_t slot, uintptr_t data) { DeliverBytes(slot, reinterpret_cast<const void*>(data)); });
   m.def("deliver_nothing", &DeliverNothing);
   m.def("resolve_deferred", &ResolveDeferred);
+  m.def("statistics_of", [](nb::handle tensor) {
+    PyObject* result = StatisticsOf(tensor.ptr());
+    if (result == nullptr) throw nb::python_error();
+    return nb::steal(result);
+  });
   m.def(
       "crc32",
       [](uintptr_t address, size_t bytes, uint32_t seed) {

@@ -47,7 +47,7 @@ class JsonDoc : private JsonPool, public rapidjson::Document {
 /// times the memory of their text). Numbers are read exactly; beyond double they are 0 or infinite, as in Python. Bytes
 /// of strings that are not UTF-8 become U+FFFD. `what` names the text in errors; `base` is where `text` starts in its
 /// file, so that the byte in the error is the file's. A byte order mark is skipped.
-inline constexpr int kMaxJsonDepth = 400;
+inline constexpr int kMaxJsonDepth = 410;  // values nested 400 deep, in an op
 inline constexpr uint64_t kMaxJsonBytes = uint64_t{128} << 20;
 Status ParseJson(std::string_view text, std::string_view what, JsonDoc* doc, uint64_t base = 0);
 

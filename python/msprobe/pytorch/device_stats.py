@@ -5,9 +5,9 @@ on the device. Full buffers are copied to pinned host memory as one piece, on th
 are read when the copy has come, which is asked and not waited for. With checksums the elements themselves are copied,
 into a ring of pinned memory, and everything is computed on the host.
 
-Memory of a device and stream: cells of at most _SEGMENTS * 128 KiB, and while the kernels of a tensor run up to three
-copies in double precision of _CHUNK of its elements; on the host the same cells and a ring of _RING bytes. When all of it
-is in use the oldest piece is waited for.
+Memory of a device and stream: cells of at most _SEGMENTS * 128 KiB, and while the kernels of a tensor run two copies
+(three of complex ones) in double precision of _CHUNK of its elements; on the host the same cells and a ring of _RING
+bytes. When all of it is in use the oldest piece is waited for.
 """
 
 import os
@@ -216,9 +216,10 @@ class _Segment:
 
     def __init__(self, device: torch.device, backend: Any, accumulate: torch.dtype) -> None:
         width = 8 if accumulate is torch.float64 else 16
-        self.cells = torch.zeros(_CELLS, width, dtype=accumulate, device=device)
+        with torch.inference_mode(False):  # memory of an inference could not be written later
+            self.cells = torch.zeros(_CELLS, width, dtype=accumulate, device=device)
         self.integers = self.cells.view(torch.int64)
-        self.host = torch.zeros(_CELLS, width, dtype=accumulate, pin_memory=backend is not None)
+        self.host = _host_memory((_CELLS, width), accumulate, backend)
         self.backend = backend
         self.event = None
         self.clear()
@@ -239,6 +240,11 @@ class _Segment:
             self.event.synchronize()
 
 
+def _host_memory(shape: tuple, dtype: torch.dtype, backend: Any) -> torch.Tensor:
+    with torch.inference_mode(False):  # pinned, so that copies do not block
+        return torch.empty(shape, dtype=dtype, device="cpu", pin_memory=backend is not None)
+
+
 def _event(backend: Any, stream: Any) -> Any:
     if backend is None:
         return None
@@ -252,14 +258,15 @@ class _Ring:
 
     def __init__(self, device: torch.device, backend: Any, stream: Any) -> None:
         self.device, self.backend, self.stream = device, backend, stream
-        self.memory = torch.empty(_RING, dtype=torch.uint8, pin_memory=backend is not None)
+        self.memory = _host_memory((_RING,), torch.uint8, backend)
         self.head = 0  # next byte to write
         self.held: deque[tuple] = deque()  # (slot, first byte, bytes) that are under way or have come
         self.events: deque[tuple] = deque()  # (event, number of entries of `held` it stands for)
         self.open_entries = self.open_bytes = 0
 
     def copy(self, tensor: torch.Tensor, slot: int) -> None:
-        elements = tensor.contiguous().view(-1).view(torch.uint8)
+        # A single element is contiguous with any stride, and view() refuses it.
+        elements = tensor.contiguous().as_strided((tensor.numel(),), (1,)).view(torch.uint8)
         size = (elements.numel() + 63) // 64 * 64
         if size > _RING:  # by itself; it is waited for
             self.finish()
