@@ -90,7 +90,8 @@ class Backend:
     @staticmethod
     def is_current_stream_capturing(): return Backend.capturing
 device_stats._backend = lambda device: Backend
-device_stats._host_memory = lambda shape, dtype, backend: torch.empty(shape, dtype=dtype)
+pageable = device_stats._host_memory
+device_stats._host_memory = lambda shape, dtype, backend: pageable(shape, dtype, None)
 """
 
 

@@ -155,10 +155,17 @@ class _Stream:
         return _Segment(self.device, self.backend, self.accumulate)
 
     def _send(self) -> None:
-        if self.segment is not None and self.segment.used:
-            self.segment.send(self.stream)
-            self.sent.append(self.segment)
-            self.segment = None
+        segment, self.segment = self.segment, None
+        if segment is None or not segment.used:
+            return
+        try:
+            segment.send(self.stream)
+        except RuntimeError:  # the device is out of memory, or lost
+            for slot, _, _ in segment.slots:
+                _core.deliver_nothing(slot)
+            _core.resolve_deferred()
+            raise
+        self.sent.append(segment)
 
     def _poll(self) -> None:
         while self.sent and self.sent[0].has_come():
