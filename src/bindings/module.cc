@@ -385,11 +385,6 @@ NB_MODULE(_core, m) {
   m.def("deliver_bytes", [](int32_t slot, uintptr_t data) { DeliverBytes(slot, reinterpret_cast<const void*>(data)); });
   m.def("deliver_nothing", &DeliverNothing);
   m.def("resolve_deferred", &ResolveDeferred);
-  m.def("statistics_of", [](nb::handle tensor) {
-    PyObject* result = StatisticsOf(tensor.ptr());
-    if (result == nullptr) throw nb::python_error();
-    return nb::steal(result);
-  });
   m.def(
       "crc32",
       [](uintptr_t address, size_t bytes, uint32_t seed) {
