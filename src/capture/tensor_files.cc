@@ -95,6 +95,7 @@ Status TensorFiles::Open(const std::string& dir) {
   std::lock_guard<std::mutex> lock(mutex_);
   dir_ = dir;
   known_.clear();
+  sources_.clear();
   known_order_.clear();
   counts_ = {};
   error_ = OkStatus();
@@ -131,10 +132,29 @@ void TensorFiles::Recycle(std::unique_ptr<TensorCopy> copy) {
 // Under the lock.
 void TensorFiles::Remember(Content content, const std::string& file) {
   if (!known_.try_emplace(content, file).second) return;
+  sources_.emplace(file, content);
   known_order_.push_back(std::move(content));
   if (known_order_.size() <= options_.known_contents) return;
-  known_.erase(known_order_.front());
+  if (const auto oldest = known_.find(known_order_.front()); oldest != known_.end()) {
+    sources_.erase(oldest->second);
+    known_.erase(oldest);
+  }
   known_order_.pop_front();
+}
+
+// Under the lock. A second backward writes the names of the first again: what they held is no longer there to link to.
+bool TensorFiles::Forget(const std::string& file) {
+  const auto source = sources_.find(file);
+  if (source == sources_.end()) return queued_names_.contains(file);
+  known_.erase(source->second);
+  sources_.erase(source);
+  return true;
+}
+
+// Under the lock.
+void TensorFiles::Enqueue(Job job) {
+  queued_names_.insert(job.file);
+  queue_.push_back(std::move(job));
 }
 
 bool TensorFiles::Save(const std::string& file, const TensorView& tensor) {
@@ -145,19 +165,21 @@ bool TensorFiles::Save(const std::string& file, const TensorView& tensor) {
   }
   const size_t bytes = static_cast<size_t>(layout.count) * layout.element;
   Content content{HashContent(tensor), tensor.dtype, {tensor.shape, tensor.shape + tensor.ndim}};
+  bool again = false;
   {
     std::unique_lock<std::mutex> lock(mutex_);
-    if (const auto known = known_.find(content); known != known_.end() && known->second != file) {
+    again = Forget(file);
+    if (const auto known = known_.find(content); known != known_.end()) {
       const std::string source = known->second;
       idle_.wait(lock, [this] { return queue_.size() < kMostJobs; });
-      queue_.push_back({file, source, nullptr});
+      Enqueue({file, source, nullptr});
       lock.unlock();
       changed_.notify_one();
       return true;
     }
     if (queued_bytes_ + bytes > options_.queue_bytes || queue_.size() >= kMostJobs) {
       lock.unlock();
-      return SaveHere(std::move(content), file, tensor);
+      return SaveHere(std::move(content), file, tensor, again);
     }
     queued_bytes_ += bytes;
     for (; !free_.empty() && queued_bytes_ + free_bytes_ > options_.queue_bytes; free_.erase(free_.begin())) {
@@ -169,17 +191,19 @@ bool TensorFiles::Save(const std::string& file, const TensorView& tensor) {
   if (copy == nullptr) {
     queued_bytes_ -= bytes;
     lock.unlock();
-    return SaveHere(std::move(content), file, tensor);
+    return SaveHere(std::move(content), file, tensor, again);
   }
-  queue_.push_back({file, {}, std::move(copy)});
+  Enqueue({file, {}, std::move(copy)});
   Remember(std::move(content), file);  // links to it stand behind it in the queue
   lock.unlock();
   changed_.notify_one();
   return true;
 }
 
-// The queue is full: the thread that brings a tensor writes it, beside the one that empties the queue.
-bool TensorFiles::SaveHere(Content content, const std::string& file, const TensorView& tensor) {
+// The queue is full: the thread that brings a tensor writes it, beside the one that empties the queue. A name that
+// stands in the queue, or that links in it refer to, has to wait for its turn.
+bool TensorFiles::SaveHere(Content content, const std::string& file, const TensorView& tensor, bool again) {
+  if (again) (void)Finish();
   uint64_t written = 0;
   const Status status = WritePtFile(JoinPath(dir_, file), tensor, &written);
   Note(status, written, false);
@@ -239,6 +263,7 @@ void TensorFiles::Loop() {
     lock.unlock();
     Run(job);
     lock.lock();
+    queued_names_.erase(queued_names_.find(job.file));
     if (job.copy != nullptr) {
       queued_bytes_ -= job.copy->bytes;
       Recycle(std::move(job.copy));
@@ -259,6 +284,7 @@ Status TensorFiles::Close() {
   std::lock_guard<std::mutex> lock(mutex_);
   open_ = false;
   known_.clear();
+  sources_.clear();
   known_order_.clear();
   free_.clear();
   free_bytes_ = 0;

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/status.h"
@@ -98,7 +99,9 @@ class TensorFiles {
   std::unique_ptr<TensorCopy> TakeCopy(const TensorView& tensor, size_t bytes);
   void Recycle(std::unique_ptr<TensorCopy> copy);
   void Remember(Content content, const std::string& file);
-  bool SaveHere(Content content, const std::string& file, const TensorView& tensor);
+  bool Forget(const std::string& file);
+  void Enqueue(Job job);
+  bool SaveHere(Content content, const std::string& file, const TensorView& tensor, bool again);
   void Run(const Job& job);
   Status Link(const std::string& source, const std::string& file, uint64_t* bytes);
   void Note(const Status& status, uint64_t bytes, bool linked);
@@ -111,11 +114,13 @@ class TensorFiles {
   mutable std::mutex mutex_;
   std::condition_variable changed_, idle_;
   std::deque<Job> queue_;
+  std::unordered_multiset<std::string> queued_names_;
   size_t queued_bytes_ = 0, free_bytes_ = 0;
   std::multimap<size_t, std::unique_ptr<char[]>> free_;  // by capacity
   bool busy_ = false, quit_ = false;
   std::thread thread_;
   std::unordered_map<Content, std::string, ContentKey> known_;
+  std::unordered_map<std::string, Content> sources_;  // known_ the other way round
   std::deque<Content> known_order_;
   TensorFileCounts counts_;
   Status error_;

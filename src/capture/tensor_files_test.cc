@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "tensor/pt_reader.h"
 #include "tensor/pt_writer.h"
 
 namespace msprobe {
@@ -39,6 +40,32 @@ class TensorFilesTest : public ::testing::Test {
   }
   std::string root_, dir_;
 };
+
+class TensorFilesAgain : public TensorFilesTest, public testing::WithParamInterface<size_t> {};
+INSTANTIATE_TEST_SUITE_P(QueueBytes, TensorFilesAgain, testing::Values(0, 12, 1 << 20));
+
+TEST_P(TensorFilesAgain, ANameWrittenAgainIsNoSourceOfLinks) {
+  TensorFiles::Options options;
+  options.queue_bytes = GetParam();
+  TensorFiles files(options);
+  ASSERT_TRUE(files.Open(dir_).ok());
+  EXPECT_TRUE(Save(&files, "a.pt", {1, 2}));
+  EXPECT_TRUE(Save(&files, "b.pt", {3, 4}));
+  EXPECT_TRUE(Save(&files, "a.pt", {3, 4}));  // a link to b
+  EXPECT_TRUE(Save(&files, "c.pt", {1, 2}));
+  EXPECT_TRUE(Save(&files, "b.pt", {5, 6}));
+  EXPECT_TRUE(Save(&files, "d.pt", {3, 4}));
+  EXPECT_TRUE(Save(&files, "d.pt", {3, 4}));
+  ASSERT_TRUE(files.Close().ok());
+  const auto first = [&](const std::string& name) {
+    const auto file = PtFile::Open(dir_ + "/" + name);
+    return file.ok() && file->tensor() != nullptr ? *static_cast<const float*>(file->tensor()->data) : -1.0f;
+  };
+  EXPECT_EQ(first("a.pt"), 3);
+  EXPECT_EQ(first("b.pt"), 5);
+  EXPECT_EQ(first("c.pt"), 1);
+  EXPECT_EQ(first("d.pt"), 3);
+}
 
 TEST_F(TensorFilesTest, EqualContentBecomesALink) {
   TensorFiles files;
