@@ -345,6 +345,14 @@ NB_MODULE(_core, m) {
       "tensor_dir", [] { return rt().files->working() ? rt().files->dir() : std::string(); }, "Empty: save nothing.");
   m.def("count_tensor_file", [](uint64_t bytes, bool saved) { rt().files->Count(bytes, saved); });
   m.def("stop_saving", [](const std::string& why) { rt().files->Stop(InternalError(why)); });
+  m.def(
+      "limit_writing",
+      [](uint64_t tensors, uint64_t ops, const std::string& reason) {
+        rt().files->Limit(tensors, reason);
+        rt().recorder->Limit(ops, reason);
+      },
+      nb::arg("tensors"), nb::arg("ops"), nb::arg("reason"), "Bytes of the step that has begun.");
+  m.def("was_limited", [] { return rt().files->limited() || rt().recorder->limited(); });
   m.def("api_count", &ApiCount);
   m.def("install_apis", &InstallApis, "For measurements; start() does it.");
   m.def("remove_apis", &RemoveApis);

@@ -64,8 +64,12 @@ Status Recorder::Open(const StepFiles& files) {
   construct_.Reset();
   stacks_.ResetUses();
   next_stack_write_ = kFirstStackWrite;
-  committed_ = 0;
-  MSP_ASSIGN_OR_RETURN(dump_, GrowingJsonFile::Create(JoinPath(files.dir, files.level == "debug" ? "debug.json" : "dump.json"), DumpHead(files), "\n }\n}"));
+  committed_ = written_ = 0;
+  limit_ = UINT64_MAX;
+  limited_ = false;
+  MSP_ASSIGN_OR_RETURN(dump_,
+                       GrowingJsonFile::Create(JoinPath(files.dir, files.level == "debug" ? "debug.json" : "dump.json"),
+                                               DumpHead(files), "\n }\n}"));
   MSP_RETURN_IF_ERROR(dump_->Flush());
   if (files.extra_info) {
     MSP_ASSIGN_OR_RETURN(construct_file_, GrowingJsonFile::Create(JoinPath(files.dir, "construct.json"), "{", "\n}"));
@@ -202,6 +206,11 @@ Status Recorder::Write(const Batch& batch) {
   text_.clear();
   JsonStream json(&text_, 2);
   for (const Record* record : batch.records) FormatRecord(*record, &json);
+  written_ += text_.size();
+  if (written_ > limit_) {
+    limited_ = true;
+    return InternalError(limit_reason_);
+  }
   if (!text_.empty()) MSP_RETURN_IF_ERROR(dump_->Append(text_));
   unflushed_ops_ += batch.records.size();
   unflushed_bytes_ += text_.size();
@@ -212,12 +221,19 @@ Status Recorder::Write(const Batch& batch) {
       parents.Key(name.str());
       parent.empty() ? parents.Null() : parents.String(parent.str());
     }
+    written_ += text_.size();
     MSP_RETURN_IF_ERROR(construct_file_->Append(text_));
   }
   if (!batch.flush && unflushed_ops_ < kFlushOps && unflushed_bytes_ < kFlushBytes) return OkStatus();
   unflushed_ops_ = unflushed_bytes_ = 0;
   MSP_RETURN_IF_ERROR(dump_->Flush());
   return construct_file_ != nullptr ? construct_file_->Flush() : OkStatus();
+}
+
+void Recorder::Limit(uint64_t bytes, const std::string& reason) {
+  auto held = lock();
+  limit_reason_ = reason;
+  limit_ = bytes;
 }
 
 Status Recorder::WriteStacks() { return WriteWhole(JoinPath(files_.dir, "stack.json"), stacks_.Json()); }

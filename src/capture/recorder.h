@@ -1,6 +1,7 @@
 // Takes the records of one step and writes dump.json, stack.json and construct.json while the step runs.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -51,6 +52,10 @@ class Recorder {
   Status Flush();
   /// Flush, with what is unfinished, and forget the step.
   Status Close();
+  /// dump.json and construct.json of the open step have at most so many bytes; then records are dropped with this
+  /// reason.
+  void Limit(uint64_t bytes, const std::string& reason);
+  bool limited() const { return limited_; }
   uint64_t committed() const { return committed_; }
 
   /// Committed records with has_slots keep their places in the file until their values have come. Offers each of them
@@ -107,7 +112,10 @@ class Recorder {
 
   // The writer thread's, and Open()'s and Close()'s while it is idle.
   std::unique_ptr<GrowingJsonFile> dump_, construct_file_;
-  std::string text_;
+  std::atomic<uint64_t> limit_{UINT64_MAX};
+  std::atomic<bool> limited_{false};
+  uint64_t written_ = 0;
+  std::string limit_reason_, text_;
   size_t unflushed_ops_ = 0, unflushed_bytes_ = 0;
 };
 

@@ -100,7 +100,9 @@ Status TensorFiles::Open(const std::string& dir) {
   counts_ = {};
   error_ = OkStatus();
   told_ = false;
-  failed_ = false;
+  limit_ = UINT64_MAX;
+  planned_ = 0;
+  failed_ = limited_ = false;
   open_ = true;
   if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
   return OkStatus();
@@ -177,6 +179,11 @@ bool TensorFiles::Save(const std::string& file, const TensorView& tensor) {
       changed_.notify_one();
       return true;
     }
+    if (!TakeOfLimit(bytes)) {
+      lock.unlock();
+      Count(0, false);
+      return false;
+    }
     if (queued_bytes_ + bytes > options_.queue_bytes || queue_.size() >= kMostJobs) {
       lock.unlock();
       return SaveHere(std::move(content), file, tensor, again);
@@ -223,6 +230,23 @@ void TensorFiles::Stop(const Status& why) {
   std::lock_guard<std::mutex> lock(mutex_);
   failed_ = true;
   if (error_.ok()) error_ = why;
+}
+
+void TensorFiles::Limit(uint64_t bytes, const std::string& reason) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  limit_ = bytes;
+  limited_ = false;
+  limit_reason_ = reason;
+}
+
+// Under the lock.
+bool TensorFiles::TakeOfLimit(uint64_t bytes) {
+  constexpr uint64_t kFrame = 2048;  // of a file: the least that surely holds what is not elements
+  planned_ += bytes + kFrame;
+  if (planned_ <= limit_) return true;
+  failed_ = limited_ = true;
+  if (error_.ok()) error_ = InternalError(limit_reason_);
+  return false;
 }
 
 void TensorFiles::Note(const Status& status, uint64_t bytes, bool linked) {

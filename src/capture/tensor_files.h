@@ -71,6 +71,9 @@ class TensorFiles {
   void Count(uint64_t bytes, bool saved);
   /// Turns saving off for this step, as an error does.
   void Stop(const Status& why);
+  /// The files of this step have at most so many bytes: the first one beyond is not written, and none after it.
+  void Limit(uint64_t bytes, const std::string& reason);
+  bool limited() const { return limited_; }
 
   /// Everything asked for so far is in place. The first error of the step.
   Status Finish();
@@ -98,6 +101,7 @@ class TensorFiles {
   };
   std::unique_ptr<TensorCopy> TakeCopy(const TensorView& tensor, size_t bytes);
   void Recycle(std::unique_ptr<TensorCopy> copy);
+  bool TakeOfLimit(uint64_t bytes);
   void Remember(Content content, const std::string& file);
   bool Forget(const std::string& file);
   void Enqueue(Job job);
@@ -109,7 +113,7 @@ class TensorFiles {
 
   Options options_;
   std::string dir_;
-  std::atomic<bool> open_{false}, failed_{false};
+  std::atomic<bool> open_{false}, failed_{false}, limited_{false};
 
   mutable std::mutex mutex_;
   std::condition_variable changed_, idle_;
@@ -125,6 +129,8 @@ class TensorFiles {
   TensorFileCounts counts_;
   Status error_;
   bool told_ = false;
+  uint64_t limit_ = UINT64_MAX, planned_ = 0;  // bytes of the step, those included that wait
+  std::string limit_reason_;
 };
 
 }  // namespace msprobe

@@ -28,6 +28,7 @@ from .config_keys import (
     TASKS,
     TOP_KEYS,
 )
+from .sizes import read_budget
 
 DEFAULT_CONFIG_PATH = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "config.json")
 
@@ -111,6 +112,7 @@ class Config:
     # after the last step: True raises an exception, False lets the run go on, None means True with enable_dataloader
     exit_after_range: Optional[bool] = None
     load: Optional[Load] = None
+    budget: dict = field(default_factory=dict)  # {"disk": bytes, "slowdown": factor}, each where it is given
     # the section of the task as it stands in the file, for what the fields above do not hold
     section: dict = field(default_factory=dict)
     config_path: str = ""
@@ -304,6 +306,7 @@ class _Loader:
         empty = self._file.data.get("risk_level", "FOCUS") in (None, "") and "risk_level" not in self._overrides
         config.risk_level = "ALL" if empty else self._one_of("risk_level", RISK_LEVELS, "FOCUS")
         config.custom_op_namespaces = self._strings("custom_op_namespaces", ["_C_ascend"])
+        config.budget = read_budget(self._get("budget", {}), self._wrong)
         config.seed = self._get("seed", None)
         if config.seed is not None and (type(config.seed) is not int or not 0 <= config.seed <= MAX_SEED):
             raise self._wrong("seed", config.seed, f"an integer from 0 to {MAX_SEED}")

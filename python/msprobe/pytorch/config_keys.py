@@ -34,7 +34,7 @@ RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?")
 
 TOP_KEYS = frozenset(
     "task dump_path rank step level dump_enable extra_info async_dump precision risk_level custom_op_namespaces load "
-    "enable_dataloader seed is_deterministic custom_apis exclude_apis exit_after_range".split()
+    "enable_dataloader budget seed is_deterministic custom_apis exclude_apis exit_after_range".split()
 )
 FILTER_KEYS = "scope list data_mode summary_mode slice request_id "
 SECTION_KEYS = {

@@ -12,6 +12,7 @@ import torch
 from .. import _core
 from . import dataloader, error_log, hooks, slices, tasks
 from .arguments import check_model, check_start, fifth_argument, is_index, rank_of_process, refuse
+from .budget import Budget
 from .config import Config, MsprobeException, load_config
 from .grad_probe import GradProbe
 from .load_inputs import InputLoader
@@ -88,6 +89,7 @@ class PrecisionDebugger:
         self._changed: Optional[Config] = None  # waits for the end of the step
         self._loader = InputLoader(config.load) if config.load is not None else None
         self._saver = Saver()
+        self._budget = Budget(config) if config.budget else None
         self._grad_probe = GradProbe(config) if config.task == "grad_probe" else None
         if config.seed is not None and not PrecisionDebugger._seeded:
             seed_all(config.seed, config.is_deterministic)
@@ -191,7 +193,9 @@ class PrecisionDebugger:
         if self._is_past_last_step():
             self._end_service()
             return
-        if not self._is_wanted_step():
+        if self._budget is not None:
+            self._budget.begin(self._current_step)
+        if not self._is_wanted_step() or not (self._active or self._is_within_budget()):
             _core.pause()
             return
         if not slices.choose_request(self.config, scheduled_tokens):
@@ -204,6 +208,8 @@ class PrecisionDebugger:
             return
         if self._begin():
             self._first_start = False
+            if self._budget is not None:
+                self._budget.limit()
             if token_range is not None and not self._tokens_counted:
                 self._tokens_counted = True
                 hooks.count_tokens(self._model, token_range)
@@ -312,6 +318,14 @@ class PrecisionDebugger:
         self._info(f"Dump data will be saved in {os.path.dirname(self._directory)}.")
         return True
 
+    def _is_within_budget(self) -> bool:
+        if self._budget is None:
+            return True
+        config = self._budget.choose(self._current_step)
+        if config is not None:
+            self._apply(config, by_budget=True)
+        return config is not None
+
     def _begin_saving(self) -> bool:
         self._rank = rank_of_process()
         return self._open()
@@ -335,8 +349,12 @@ class PrecisionDebugger:
             return
         self._active = False
         self._saver.end_step()
+        if self._budget is not None and self._budget.leaves_out:
+            _core.note_skip(self._budget.leaves_out, f"in step {self._current_step}")
         self._report(_core.end_step())
         summary = _core.take_summary()
+        if self._budget is not None:
+            self._budget.account(self._directory)
         error_log.write(self._directory, summary["skipped"], summary["examples"])
         tasks.end_step(self.config, self._directory, summary["recorded"])
         skipped = sum(summary["skipped"].values())
@@ -394,8 +412,10 @@ class PrecisionDebugger:
         if self._changed is not None and (at_start or not self._active):
             self._apply(self._changed)
 
-    def _apply(self, config: Config) -> None:
-        self._changed = None
+    def _apply(self, config: Config, by_budget: bool = False) -> None:
+        if not by_budget:
+            self._changed = None
+            self._budget = Budget(config) if config.budget else None
         same = all(getattr(self.config, name) == getattr(config, name) for name in _RELOADED)
         self.config.dump_enable = config.dump_enable
         if same:
@@ -408,7 +428,8 @@ class PrecisionDebugger:
         self.config, self._ended, self._first_start = config, False, True
         self._hooked = []  # hooks.add_model() knows which modules it has
         hooks.set_up(config)
-        self._info("the configuration has changed and is in use from now on.")
+        if not by_budget:
+            self._info("the configuration has changed and is in use from now on.")
 
     # ---- enable_dataloader ----------------------------------------------------------------------------------------------
 
