@@ -31,6 +31,7 @@ def configuration(level, task="statistics", summary_mode="statistics", only=(), 
 COMPARED = {
     **{level: configuration(level) for level in LEVELS},
     "mix-md5": configuration("mix", summary_mode="md5"),
+    "mix-xor": configuration("mix", summary_mode="xor"),
     "mix-tensor": configuration("mix", task="tensor"),
 }
 # Only held against a training without any tool.
