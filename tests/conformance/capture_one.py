@@ -176,7 +176,10 @@ def main():
 
     if tool == "theirs":
         prepare_theirs()
+    parent = os.getppid()
     for model, configurations in plan.items():
+        if os.getppid() != parent:
+            return  # the tests were killed
         results = out / model / tool
         results.mkdir(parents=True)
         os.waitpid(fork(run_all, model, configurations, results), 0)

@@ -17,6 +17,7 @@ class Rule(NamedTuple):
 
 STATISTICS = "Mean, Norm"
 MORE = "items of tensors with NaN, infinities, or values near the greatest of their type"
+XOR = "`xor` of tensors with no dimension, of conjugated and negated tensors"
 OTHER_NAMES = "functions that the framework reaches by another name (`torch._VF.lstm` in nn.LSTM)"
 IN_PLACE = "backward of functions that work in place on a module's output, and of that module"
 UNUSED = "several outputs of a module, one unused"
@@ -38,6 +39,7 @@ FUNCTIONS = r"(?!Module\.).*\.forward|optimizer|clip_grad"
 ALL_RULES = (
     Rule(STATISTICS, "any", "value", "any", "Mean|Norm"),
     Rule(MORE, "any", "keys", "any", "nan_count|inf_count|overflow_margin"),
+    Rule(XOR, "any", "value", "any", "xor of a number"),
     Rule(OTHER_NAMES, "rnn", "only ours in names", RECURRENT),
     Rule(OTHER_NAMES, "rnn", "only ours in construct", RECURRENT),
     Rule(IN_PLACE, "conv", "only ours in names", IN_PLACE_MODULES),
