@@ -15,6 +15,8 @@
 #include <ctime>
 #include <mutex>
 
+#include "base/file_limit.h"
+
 namespace msprobe {
 namespace {
 
@@ -174,6 +176,7 @@ OutputFile::~OutputFile() {
 }
 
 Status OutputFile::Flush() {
+  const FileLimitGuard guard;
   size_t done = 0;
   while (done < buffer_.size()) {
     const ssize_t k = write(fd_, buffer_.data() + done, buffer_.size() - done);

@@ -100,11 +100,15 @@ PyObject* RunHooked(ApiSite* site, const CallArgs& args, Call call) {
   if (site->spec.role != ApiRole::kRecord) return RunSpecial(site, args, call);
   ApiEvent event;
   event.site = site;
-  if (!BeginApi(&event, args)) return call();
+  bool begun = false;
+  if (!Shielded([&] { begun = BeginApi(&event, args); }) && event.record != nullptr) {
+    rt().recorder->Discard(event.record);
+  }
+  if (!begun) return call();
   ++t_flags.api_depth;
   PyObject* result = call();
   --t_flags.api_depth;
-  EndApi(&event, args, result);
+  Shielded([&] { EndApi(&event, args, result); });
   return result;
 }
 

@@ -82,7 +82,7 @@ void EachModule(const HookState& s, Visit visit) {
 }
 
 // The arguments are those of autograd: before a node its grad_outputs, after it grad_inputs and grad_outputs.
-PyObject* CallHook(PyObject* self, PyObject* const* args, size_t nargsf, PyObject*) {
+PyObject* RunHook(PyObject* self, PyObject* const* args, size_t nargsf) {
   HookState* s = reinterpret_cast<HookObject*>(self)->state;
   const Py_ssize_t n = PyVectorcall_NARGS(nargsf);
   if (s->kind == Kind::kEndOfPass) BackwardOrder::Get().EndPass(s->pass);
@@ -115,6 +115,11 @@ PyObject* CallHook(PyObject* self, PyObject* const* args, size_t nargsf, PyObjec
       break;
     case Kind::kEndOfPass: break;
   }
+  Py_RETURN_NONE;
+}
+
+PyObject* CallHook(PyObject* self, PyObject* const* args, size_t nargsf, PyObject*) {
+  Shielded([&] { Py_XDECREF(RunHook(self, args, nargsf)); });  // None
   Py_RETURN_NONE;
 }
 

@@ -62,6 +62,28 @@ std::string LineOf(const Frame& frame) {
   return "File " + file + ", line " + std::to_string(line) + ", in " + Utf8(code->co_name) + ", \n " + text;
 }
 
+// At once, so that the text is in the files when the process dies. Looking up a line may run other threads.
+void ResolveStack(uint32_t id) {
+  static auto* lines = new std::unordered_map<Frame, std::string, FrameHash>;
+  InTool guard;
+  StackTable& stacks = rt().recorder->stacks();
+  auto lock = rt().recorder->lock();
+  const auto span = stacks.Frames(id);
+  const std::vector<Frame> frames(span.begin(), span.end());
+  lock.unlock();
+  StackLines text;
+  for (const Frame& frame : frames) {
+    auto it = lines->find(frame);
+    if (it == lines->end()) {
+      std::string line = LineOf(frame);
+      it = lines->emplace(frame, std::move(line)).first;
+    }
+    if (!it->second.empty()) text.push_back(it->second);
+  }
+  lock.lock();
+  stacks.SetText(id, std::move(text));
+}
+
 }  // namespace
 
 void MarkTrampoline(PyObject* code) { Trampolines().insert(code); }
@@ -83,37 +105,17 @@ void RecordStack(const OpName& name, Record* record) {
   auto lock = rt().recorder->lock();
   StackTable& stacks = rt().recorder->stacks();
   const uint32_t id = stacks.Intern(frames, &is_new);
-  if (is_new) {
-    // Code objects are kept for good, so that an address means one of them; frames are not, they would keep activations
-    // alive.
-    for (const Frame& f : frames) Py_INCREF(static_cast<PyObject*>(const_cast<void*>(f.code)));
-  }
   if (record != nullptr && rt().trigger.active()) {
     record->stack = id;
   } else {
     stacks.AddUse(id, name);
   }
-}
-
-void ResolveStacks() {
-  static auto* lines = new std::unordered_map<Frame, std::string, FrameHash>;
-  static uint32_t done = 0;
-  InTool guard;
-  StackTable& stacks = rt().recorder->stacks();
-  auto lock = rt().recorder->lock();
-  for (; done < stacks.size(); ++done) {
-    const auto span = stacks.Frames(done);
-    const std::vector<Frame> frames(span.begin(), span.end());
-    lock.unlock();  // looking up a line may run code that is recorded by another thread
-    std::vector<std::string> text;
-    for (const Frame& frame : frames) {
-      auto it = lines->find(frame);
-      if (it == lines->end()) it = lines->emplace(frame, LineOf(frame)).first;
-      if (!it->second.empty()) text.push_back(it->second);
-    }
-    lock.lock();
-    stacks.SetText(done, std::move(text));
-  }
+  if (!is_new) return;
+  lock.unlock();
+  // Code objects are kept for good, so that an address means one of them; frames are not, they would keep activations
+  // alive.
+  for (const Frame& f : frames) Py_INCREF(static_cast<PyObject*>(const_cast<void*>(f.code)));
+  ResolveStack(id);
 }
 
 }  // namespace msprobe

@@ -10,9 +10,6 @@ namespace msprobe {
 /// Notes that `name` was called from here; for a record that may be dropped, when it is kept.
 void RecordStack(const OpName& name, Record* record = nullptr);
 
-/// Text for stacks seen since the last call; needs the GIL.
-void ResolveStacks();
-
 /// Code that stands in for a hooked function: its frame is left out of stacks.
 void MarkTrampoline(PyObject* code);
 

@@ -194,6 +194,9 @@ void Start(const std::string& dir, const std::string& task, const std::string& l
       status = r.recorder->Open({dir, task, level, "pytorch", r.options.extra_info && level != "debug", tensor_dir});
   }
   Throw(status);
+  if (OutputGate& gate = r.recorder->gate(); r.files->is_open() && !gate.open(OutputGate::Part::kTensors)) {
+    r.files->Stop(InternalError(gate.step(OutputGate::Part::kTensors).reason));
+  }
   ForgetRegions();
   InstallApis();  // at L0 those that are no ops: regions that are left alone
   if (r.options.modules) InstallModuleHooks();
@@ -210,6 +213,39 @@ void StopRecording() {
   t_flags.finishing = false;
 }
 
+// Tensors before the ops that name them: what is reported flushed is there with its files.
+Status FlushStep() {
+  Runtime& r = rt();
+  try {
+    (void)r.files->Finish();
+    const Status ops = r.recorder->Flush();
+    return ops.ok() ? r.files->TakeStatus() : ops;
+  } catch (const std::bad_alloc&) {
+    return InternalError("there was not enough memory to write what was recorded");
+  }
+}
+
+Status CloseStep() {
+  using Part = OutputGate::Part;
+  Runtime& r = rt();
+  OutputGate& gate = r.recorder->gate();
+  try {
+    const bool saved = r.files->is_open(), stopped = !gate.open(Part::kTensors);
+    const Status tensors = r.files->Close();
+    if (saved) {
+      const TensorFileCounts counts = r.files->counts();
+      gate.AddWritten(Part::kTensors, counts.bytes, counts.saved);
+      gate.AddSkipped(Part::kTensors, counts.dropped);
+      if (!tensors.ok()) gate.Stop(Part::kTensors, OutputGate::Until::kEndOfStep, tensors.message());
+    }
+    const Status ops = r.recorder->Close(r.skipped);
+    const Status untold = r.files->TakeStatus();
+    return ops.ok() && !stopped ? untold : ops;
+  } catch (const std::bad_alloc&) {
+    return InternalError("there was not enough memory to write what was recorded");
+  }
+}
+
 std::string Stop() {
   Runtime& r = rt();
   StopRecording();
@@ -219,14 +255,11 @@ std::string Stop() {
   RemoveModuleHooks();
   if (!r.step_open) return {};
   FinishParamGrads();
-  ResolveStacks();
   FetchDeferred();
   Status status;
   {
     nb::gil_scoped_release release;
-    status = r.recorder->Flush();
-    (void)r.files->Finish();
-    if (status.ok()) status = r.files->TakeStatus();
+    status = FlushStep();
   }
   return status.message();
 }
@@ -240,16 +273,13 @@ std::string EndStep() {
   if (!ApisInstalled()) RemoveApis();  // those that waited for works
   FinishParamGrads();
   EndKeeping();
-  ResolveStacks();
   ++r.generation;         // calls that are still running find their records stale ...
   WaitForOtherThreads();  // ... or have finished them
   FetchDeferred();
   Status status;
   {
     nb::gil_scoped_release release;
-    status = r.recorder->Close();
-    (void)r.files->Close();
-    if (status.ok()) status = r.files->TakeStatus();
+    status = CloseStep();
   }
   EndDeferred();
   r.filter.Reset();
@@ -295,6 +325,18 @@ bool SaveTensor(const std::string& file, nb::handle tensor) {
   return IsPlainTensor(tensor.ptr()) && SavePlainTensor(tensor.ptr(), file);
 }
 
+void StopWriting(const std::string& what, const std::string& reason) {
+  using Part = OutputGate::Part;
+  if (what != "tensors" && what != "ops") throw nb::value_error("what must be 'tensors' or 'ops'");
+  rt().recorder->gate().Stop(what == "ops" ? Part::kOps : Part::kTensors, OutputGate::Until::kEndOfRun, reason);
+  if (rt().files->is_open()) rt().files->Stop(InternalError(reason));
+}
+
+uint64_t BytesWritten() {
+  const Runtime& r = rt();
+  return r.recorder->gate().bytes_of_run() + (r.files->is_open() ? r.files->counts().bytes : 0);
+}
+
 nb::dict TakeSummary() {
   Runtime& r = rt();
   nb::dict out, skipped, examples;
@@ -310,6 +352,13 @@ nb::dict TakeSummary() {
   out["recorded"] = r.recorded;
   out["skipped"] = skipped;
   out["examples"] = examples;
+  const StepSummary& step = r.recorder->summary();
+  out["written"] = step.ops;
+  out["not_written"] = step.ops_not_written;
+  out["tensors_not_written"] = step.tensors_not_written;
+  out["bytes"] = step.bytes + step.tensor_bytes;
+  out["ops_stopped"] = step.ops_stopped;
+  out["tensors_stopped"] = step.tensors_stopped;
   r.recorded = 0;
   r.skipped.clear();
   r.skip_examples.clear();
@@ -375,6 +424,9 @@ NB_MODULE(_core, m) {
   m.def("hide_from_compiler", &HideFromCompiler);
   m.def("set_region_callbacks",
         [](nb::handle enter, nb::handle pause) { SetRegionCallbacks(enter.ptr(), pause.ptr()); });
+  m.def("bytes_written", &BytesWritten, "By this process, all steps.");
+  m.def("stop_writing", &StopWriting, nb::arg("what"), nb::arg("reason"),
+        "No more 'tensors', or nothing more ('ops'), until the process ends; the reason is for the summary.");
   m.def("note_skip", &NoteSkip, nb::arg("kind"), nb::arg("text"));
   m.def(
       "set_deferral",

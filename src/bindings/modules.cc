@@ -328,14 +328,18 @@ PyObject* EndCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyO
 PyObject* CallPre(PyObject* self, PyObject* const* a, size_t nargsf, PyObject*) {
   auto* hook = reinterpret_cast<HookObject*>(self);
   if (!rt().running || t_flags.in_tool || hook->site == nullptr || PyVectorcall_NARGS(nargsf) < 3) Py_RETURN_NONE;
-  return BeginCall(*hook->site, a[0], a[1], a[2]);
+  Shielded([&] { Py_XDECREF(BeginCall(*hook->site, a[0], a[1], a[2])); });  // None
+  Py_RETURN_NONE;
 }
 
 // module, args, kwargs, output; output is None when the module raised an exception
 PyObject* CallPost(PyObject* self, PyObject* const* a, size_t nargsf, PyObject*) {
   auto* hook = reinterpret_cast<HookObject*>(self);
   if (t_flags.in_tool || hook->site == nullptr || PyVectorcall_NARGS(nargsf) < 4) Py_RETURN_NONE;
-  return EndCall(*hook->site, a[0], a[3]);
+  PyObject* result = nullptr;
+  Shielded([&] { result = EndCall(*hook->site, a[0], a[3]); });
+  if (result == nullptr && !PyErr_Occurred()) Py_RETURN_NONE;
+  return result;
 }
 
 void DeallocHook(PyObject* self) {

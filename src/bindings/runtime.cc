@@ -104,6 +104,14 @@ void NoteSkip(const std::string& kind, const std::string& text) {
   rt().skip_examples.try_emplace(kind, text);
 }
 
+void NoteNoMemory() noexcept {
+  rt().recorder->SetMemoryRanOut();
+  try {
+    NoteSkip("there was not enough memory", "a value, a name or a call stack");
+  } catch (const std::bad_alloc&) {  // the recorder counts its part
+  }
+}
+
 InTool::InTool() : outer_(t_flags.tool) {
   Runtime& r = rt();
   if (outer_ == nullptr) ++r.threads_in_tool;

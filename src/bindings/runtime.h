@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <new>
 #include <string>
 
 #include "bindings/dlpack_abi.h"
@@ -82,6 +83,22 @@ Runtime& rt();
 
 /// Counts something that could not be recorded; the first text of a kind goes to the error log.
 void NoteSkip(const std::string& kind, const std::string& text);
+
+/// Counts that memory was missing for something that should have been recorded.
+void NoteNoMemory() noexcept;
+
+/// Runs our code where no exception may go on, through the C frames of the interpreter into the training. False when
+/// there was not enough memory: what was recorded half is dropped by the recorder.
+template <typename Run>
+bool Shielded(Run run) noexcept {
+  try {
+    run();
+    return true;
+  } catch (const std::bad_alloc&) {
+    NoteNoMemory();
+    return false;
+  }
+}
 
 /// Returns when no other thread is in our own code. Whoever is there may hold records though it gave the GIL away.
 void WaitForOtherThreads();

@@ -1,6 +1,12 @@
 #include "capture/recorder.h"
 
+#include <pthread.h>
+#include <signal.h>
+
 #include <algorithm>
+#include <chrono>
+#include <system_error>
+#include <utility>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -9,12 +15,18 @@
 namespace msprobe {
 namespace {
 
+using Part = OutputGate::Part;
+using Until = OutputGate::Until;
+
 constexpr size_t kBatchRecords = 128;       // handed to the writer thread at a time
-constexpr size_t kMaxQueuedRecords = 8192;  // then the recording thread waits
+constexpr size_t kMaxQueuedRecords = 8192;  // then the recording thread waits ...
+constexpr size_t kMaxQueuedBytes = size_t{48} << 20;
+constexpr size_t kMostWaiting = 8192;  // behind a record that is not finished, then it loses its place
 constexpr size_t kFlushOps = 1000;
 constexpr size_t kFlushBytes = size_t{1} << 20;
-constexpr size_t kPoolRecords = 4096;
-constexpr size_t kFirstStackWrite = 4096;
+constexpr auto kFlushPause = std::chrono::seconds(1);  // nothing new for so long: what there is is flushed
+constexpr size_t kPoolRecords = 2048;
+constexpr size_t kMostPooledBytes = size_t{16} << 10;
 
 std::string DumpHead(const StepFiles& files) {
   std::string head;
@@ -30,13 +42,29 @@ std::string DumpHead(const StepFiles& files) {
   return head;
 }
 
-Status WriteWhole(const std::string& path, std::string_view text) {
-  MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
-  MSP_RETURN_IF_ERROR(file.Write(text));
-  return file.Commit();
+size_t MemoryOf(const Record& r) {
+  return sizeof r + r.nodes.capacity() * sizeof(Node) + r.tensors.capacity() * sizeof(TensorRecord) +
+         r.dims.capacity() * sizeof(int64_t) + r.text.capacity();
+}
+
+/// Whether each list and each object that begins in the record ends there.
+bool IsWhole(const Record& r) {
+  int depth = 0;
+  for (const Node& node : r.nodes) {
+    depth += node.type == NodeType::kListBegin || node.type == NodeType::kDictBegin;
+    depth -= node.type == NodeType::kListEnd || node.type == NodeType::kDictEnd;
+  }
+  return depth == 0 &&
+         (r.nodes.empty() || (r.nodes.back().type != NodeType::kKey && r.nodes.back().type != NodeType::kKeyLiteral));
+}
+
+Status NoMemory(const std::string& dir) {
+  return InternalError(dir + " could not be written (not enough memory): the ops since the last flush are lost");
 }
 
 }  // namespace
+
+Recorder::Recorder() { pool_.reserve(kPoolRecords); }
 
 Recorder::~Recorder() {
   {
@@ -63,21 +91,51 @@ Status Recorder::Open(const StepFiles& files) {
   }
   construct_.Reset();
   stacks_.ResetUses();
-  next_stack_write_ = kFirstStackWrite;
-  committed_ = written_ = 0;
+  gate_.BeginStep();
+  written_ = 0;
   limit_ = UINT64_MAX;
   limited_ = false;
-  MSP_ASSIGN_OR_RETURN(dump_,
-                       GrowingJsonFile::Create(JoinPath(files.dir, files.level == "debug" ? "debug.json" : "dump.json"),
-                                               DumpHead(files), "\n }\n}"));
-  MSP_RETURN_IF_ERROR(dump_->Flush());
-  if (files.extra_info) {
-    MSP_ASSIGN_OR_RETURN(construct_file_, GrowingJsonFile::Create(JoinPath(files.dir, "construct.json"), "{", "\n}"));
-    MSP_RETURN_IF_ERROR(construct_file_->Flush());
-    MSP_RETURN_IF_ERROR(WriteStacks());
+  committed_ = next_stack_ = stack_flushes_ = counted_bytes_ = 0;
+  unflushed_ops_ = unflushed_bytes_ = 0;
+  const Status status = OpenFiles();
+  if (!status.ok()) {
+    dump_.reset(), construct_file_.reset(), stack_file_.reset(), summary_file_.reset();
+    return status;
   }
-  if (!writer_.joinable()) writer_ = std::thread([this] { WriterLoop(); });
+  StartThread();
+  std::lock_guard<std::mutex> queue(queue_mutex_);
+  step_open_ = true;
+  queue_changed_.notify_one();  // from now on it looks once a second
   return OkStatus();
+}
+
+Status Recorder::OpenFiles() {
+  const auto grow = [&](const char* name, std::string head, const char* tail, std::unique_ptr<GrowingJsonFile>* file) {
+    auto created = GrowingJsonFile::Create(JoinPath(files_.dir, name), std::move(head), tail);
+    if (created.ok()) *file = *std::move(created);
+    return created.status();
+  };
+  summary_ = StepSummary();
+  SetWriter(&summary_);
+  MSP_ASSIGN_OR_RETURN(summary_file_, SummaryFile::Create(JoinPath(files_.dir, kSummaryName), summary_));
+  const char* name = files_.level == "debug" ? "debug.json" : "dump.json";
+  MSP_RETURN_IF_ERROR(grow(name, DumpHead(files_), "\n }\n}", &dump_));
+  if (!files_.extra_info) return OkStatus();
+  MSP_RETURN_IF_ERROR(grow("construct.json", "{", "\n}", &construct_file_));
+  return grow("stack.json", "{", "\n}", &stack_file_);
+}
+
+void Recorder::StartThread() {
+  if (writer_.joinable() || no_thread_) return;
+  // Signals are the user's: none is delivered to this thread, which would run the user's handler or die of SIGXFSZ.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    writer_ = std::thread([this] { WriterLoop(); });
+  } catch (const std::system_error&) {  // no threads left: the recording thread writes
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Record* Recorder::FromPool() {
@@ -91,7 +149,7 @@ Record* Recorder::FromPool() {
 void Recorder::Recycle(Record* record) {
   record->Clear();
   std::lock_guard<std::mutex> lock(pool_mutex_);
-  if (pool_.size() < kPoolRecords && record->text.capacity() < (size_t{1} << 16)) {
+  if (pool_.size() < kPoolRecords && MemoryOf(*record) < kMostPooledBytes) {
     pool_.push_back(record);
   } else {
     delete record;
@@ -104,7 +162,13 @@ Record* Recorder::Acquire(const OpName& name) {
   record->save = save_policy_.For(name);
   auto held = lock();
   record->open_index = static_cast<uint32_t>(open_.size());
-  open_.push_back(record);
+  try {
+    open_.push_back(record);
+  } catch (const std::bad_alloc&) {
+    held.unlock();
+    Recycle(record);
+    throw;
+  }
   return record;
 }
 
@@ -116,23 +180,69 @@ void Recorder::RemoveOpen(Record* record) {
 }
 
 void Recorder::Reserve(Record* record) {
+  if (!gate_.open(Part::kOps)) return;
   auto held = lock();
-  record->queued = true;
-  order_.push_back(record);
+  try {
+    order_.push_back(record);
+    record->queued = true;
+  } catch (const std::bad_alloc&) {  // it stands where it is committed
+  }
 }
 
 void Recorder::Commit(Record* record) {
   record->held.clear();  // here, where the framework's objects may be let go
   auto held = lock();
   RemoveOpen(record);
-  if (!std::exchange(record->queued, true)) order_.push_back(record);
   ++committed_;
-  record->has_slots ? waiting_.push_back(record) : Finish(record);
+  if (memory_ran_out_ && !IsWhole(*record)) {
+    if (record->queued) order_.erase(std::find(order_.begin(), order_.end(), record));
+    held.unlock();
+    Recycle(record);
+  } else if (!record->queued && !gate_.open(Part::kOps)) {
+    Drop(record, &held);
+  } else if (!record->has_slots) {
+    Finish(record);
+  } else {
+    bool waits = false;
+    try {
+      waiting_.push_back(record);
+      waits = true;
+      if (!record->queued) order_.push_back(record);
+      record->queued = true;
+    } catch (const std::bad_alloc&) {
+    }
+    if (!waits) Finish(record);  // without its values
+  }
 }
 
+// Goes to the writer at its place, or here.
 void Recorder::Finish(Record* record) {
   record->done = true;
-  if (++ready_ >= kBatchRecords && order_.front()->done) HandOver(false);
+  if (!record->queued) {
+    try {
+      order_.push_back(record);
+    } catch (const std::bad_alloc&) {
+      Recycle(record);
+      return;
+    }
+  }
+  if (++ready_ < kBatchRecords) return;
+  if (!order_.front()->done) {
+    if (order_.size() < kMostWaiting) return;
+    BoundOrder();
+  }
+  HandOver(false);
+}
+
+void Recorder::Drop(Record* record, std::unique_lock<std::mutex>* held) {
+  if (order_.empty()) {
+    construct_.Take();
+    stacks_.DropNewUses();
+  } else if (order_.front()->done) {
+    HandOver(false);
+  }
+  held->unlock();
+  Recycle(record);
 }
 
 void Recorder::Resolve(const std::function<bool(Record*)>& fill) {
@@ -147,6 +257,14 @@ void Recorder::Resolve(const std::function<bool(Record*)>& fill) {
   waiting_ = std::move(waiting);
 }
 
+// The head is not finished and thousands wait behind it.
+void Recorder::BoundOrder() {
+  while (!order_.empty() && !order_.front()->done) {
+    order_.front()->queued = false;
+    order_.pop_front();
+  }
+}
+
 void Recorder::Discard(Record* record) {
   record->held.clear();
   auto held = lock();
@@ -156,50 +274,111 @@ void Recorder::Discard(Record* record) {
   Recycle(record);
 }
 
-// Moves the finished head of the order to the writer's queue. Formatting waits for nobody; this waits when the queue is
-// long.
+// The finished head of the order, and what else there is to write.
+void Recorder::TakeBatch(Batch* batch) {
+  size_t count = 0;
+  while (count < order_.size() && order_[count]->done) ++count;
+  batch->records.reserve(count);
+  batch->stacks = stacks_.TakeUses();
+  batch->parents = construct_.Take();
+  for (size_t i = 0; i < count; ++i) {
+    batch->records.push_back(order_.front());
+    batch->bytes += MemoryOf(*order_.front());
+    order_.pop_front();
+  }
+  ready_ -= count;
+}
+
+// To the writer's queue. Formatting waits for nobody; this waits when the queue is long.
 void Recorder::HandOver(bool flush) {
   Batch batch;
   batch.flush = flush;
-  while (!order_.empty() && order_.front()->done) {
-    batch.records.push_back(order_.front());
-    order_.pop_front();
+  try {
+    TakeBatch(&batch);
+    std::unique_lock<std::mutex> queue(queue_mutex_);
+    if (!writer_.joinable()) {
+      queue.unlock();
+      Process(&batch);
+      return;
+    }
+    idle_.wait(queue, [this] { return queued_records_ < kMaxQueuedRecords && queued_bytes_ < kMaxQueuedBytes; });
+    queue_.push_back(std::move(batch));
+    queued_records_ += queue_.back().records.size();
+    queued_bytes_ += queue_.back().bytes;
+    queue.unlock();
+    queue_changed_.notify_one();
+  } catch (const std::bad_alloc&) {
+    for (Record* record : batch.records) Recycle(record);
+    std::lock_guard<std::mutex> queue(queue_mutex_);
+    if (error_.ok()) error_ = NoMemory(files_.dir);
   }
-  ready_ -= batch.records.size();
-  batch.parents = construct_.Take();
-  Status stacks;
-  if (files_.extra_info && stacks_.uses() >= next_stack_write_) {
-    // Written whole each time the number of uses doubles: after a crash most of it is there, at a constant cost per op.
-    next_stack_write_ = 2 * stacks_.uses();
-    stacks = WriteStacks();
-  }
-  std::unique_lock<std::mutex> queue(queue_mutex_);
-  if (!stacks.ok() && error_.ok()) error_ = stacks;
-  idle_.wait(queue, [this] { return queued_records_ < kMaxQueuedRecords; });
-  queued_records_ += batch.records.size();
+}
+
+// Recording pauses (or hangs, and the run will be killed): what is finished goes to the files.
+void Recorder::TakeFinished() {
+  std::unique_lock<std::mutex> held(mutex_, std::try_to_lock);
+  if (!held.owns_lock() || dump_ == nullptr) return;
+  Batch batch;
+  batch.flush = true;
+  TakeBatch(&batch);
+  if (batch.records.empty() && batch.parents.empty() && batch.stacks.empty() && unflushed_bytes_ == 0) return;
+  std::lock_guard<std::mutex> queue(queue_mutex_);
   queue_.push_back(std::move(batch));
-  queue.unlock();
-  queue_changed_.notify_one();
+  queued_records_ += queue_.back().records.size();
+  queued_bytes_ += queue_.back().bytes;
 }
 
 void Recorder::WriterLoop() {
   std::unique_lock<std::mutex> queue(queue_mutex_);
+  const auto wanted = [this] { return quit_ || !queue_.empty(); };
   while (true) {
-    queue_changed_.wait(queue, [this] { return quit_ || !queue_.empty(); });
-    if (queue_.empty()) return;
+    if (!step_open_) {
+      queue_changed_.wait(queue, [&] { return wanted() || step_open_; });
+    } else if (!queue_changed_.wait_for(queue, kFlushPause, wanted)) {
+      queue.unlock();
+      try {
+        TakeFinished();
+      } catch (const std::bad_alloc&) {  // the next batch tells
+      }
+      queue.lock();
+    }
+    if (queue_.empty()) {
+      if (quit_) return;
+      continue;
+    }
     Batch batch = std::move(queue_.front());
     queue_.pop_front();
     busy_ = true;
-    const bool broken = !error_.ok();
     queue.unlock();
-    Status status = broken ? OkStatus() : Write(batch);
-    for (Record* record : batch.records) Recycle(record);
+    Process(&batch);
     queue.lock();
-    if (!status.ok()) error_ = status;
     queued_records_ -= batch.records.size();
+    queued_bytes_ -= batch.bytes;
     busy_ = false;
     idle_.notify_all();
   }
+}
+
+// After an error the rest of the step is dropped; Close() tries once more to write what was formatted before.
+void Recorder::Process(Batch* batch) {
+  Status status;
+  {
+    std::lock_guard<std::mutex> queue(queue_mutex_);
+    status = error_;
+  }
+  if (status.ok()) {
+    try {
+      status = Write(*batch);
+    } catch (const std::bad_alloc&) {
+      status = NoMemory(files_.dir);
+    }
+    if (!status.ok()) {
+      gate_.Stop(Part::kOps, Until::kEndOfStep, status.message());
+      std::lock_guard<std::mutex> queue(queue_mutex_);
+      error_ = status;
+    }
+  }
+  for (Record* record : batch->records) Recycle(record);
 }
 
 Status Recorder::Write(const Batch& batch) {
@@ -211,9 +390,9 @@ Status Recorder::Write(const Batch& batch) {
     limited_ = true;
     return InternalError(limit_reason_);
   }
-  if (!text_.empty()) MSP_RETURN_IF_ERROR(dump_->Append(text_));
   unflushed_ops_ += batch.records.size();
   unflushed_bytes_ += text_.size();
+  if (!text_.empty()) MSP_RETURN_IF_ERROR(dump_->Append(text_, batch.records.size()));
   if (construct_file_ != nullptr && !batch.parents.empty()) {
     text_.clear();
     JsonStream parents(&text_, 1);
@@ -222,12 +401,12 @@ Status Recorder::Write(const Batch& batch) {
       parent.empty() ? parents.Null() : parents.String(parent.str());
     }
     written_ += text_.size();
-    MSP_RETURN_IF_ERROR(construct_file_->Append(text_));
+    unflushed_bytes_ += text_.size();
+    MSP_RETURN_IF_ERROR(construct_file_->Append(text_, batch.parents.size()));
   }
+  if (stack_file_ != nullptr) stack_uses_.insert(stack_uses_.end(), batch.stacks.begin(), batch.stacks.end());
   if (!batch.flush && unflushed_ops_ < kFlushOps && unflushed_bytes_ < kFlushBytes) return OkStatus();
-  unflushed_ops_ = unflushed_bytes_ = 0;
-  MSP_RETURN_IF_ERROR(dump_->Flush());
-  return construct_file_ != nullptr ? construct_file_->Flush() : OkStatus();
+  return FlushFiles();
 }
 
 void Recorder::Limit(uint64_t bytes, const std::string& reason) {
@@ -236,7 +415,38 @@ void Recorder::Limit(uint64_t bytes, const std::string& reason) {
   limit_ = bytes;
 }
 
-Status Recorder::WriteStacks() { return WriteWhole(JoinPath(files_.dir, "stack.json"), stacks_.Json()); }
+// dump.json and the count come last: what is counted has its stack and its parent.
+Status Recorder::FlushFiles() {
+  unflushed_ops_ = unflushed_bytes_ = 0;
+  Status status;
+  const auto first_error = [&](Status s) {
+    if (status.ok()) status = std::move(s);
+  };
+  if (stack_file_ != nullptr) first_error(FlushStacks());
+  if (construct_file_ != nullptr) first_error(construct_file_->Flush());
+  first_error(dump_->Flush());
+  summary_.ops = dump_->entries();
+  const uint64_t bytes = FileBytes();
+  if (bytes > counted_bytes_) gate_.AddWritten(Part::kOps, bytes - std::exchange(counted_bytes_, bytes));
+  summary_.bytes = bytes;
+  first_error(summary_file_->Update(summary_));
+  return status;
+}
+
+// A stack that was used before the last flush, too, is listed once more; Close() writes each once.
+Status Recorder::FlushStacks() {
+  if (stack_uses_.empty()) return stack_file_->Flush();
+  text_.clear();
+  AppendStackGroups(stack_uses_, &next_stack_, &text_);
+  stack_uses_.clear();
+  ++stack_flushes_;
+  MSP_RETURN_IF_ERROR(stack_file_->Append(text_));
+  return stack_file_->Flush();
+}
+
+uint64_t Recorder::FileBytes() const {
+  return dump_->bytes() + (construct_file_ ? construct_file_->bytes() : 0) + (stack_file_ ? stack_file_->bytes() : 0);
+}
 
 Status Recorder::WaitIdle() {
   std::unique_lock<std::mutex> queue(queue_mutex_);
@@ -246,49 +456,97 @@ Status Recorder::WaitIdle() {
 
 Status Recorder::Flush() {
   auto held = lock();
-  if (dump_ == nullptr) return OkStatus();
-  HandOver(true);
-  Status stacks = files_.extra_info ? WriteStacks() : OkStatus();
-  Status written = WaitIdle();
-  return written.ok() ? stacks : written;
+  return FlushLocked();
 }
 
-Status Recorder::Close() {
+Status Recorder::FlushLocked() {
+  if (dump_ == nullptr) return OkStatus();
+  HandOver(true);
+  return WaitIdle();
+}
+
+// What waits for values is written without them, and of what is not finished that which has a place.
+void Recorder::TakeUnfinished(std::vector<HeldValue>* undecided) {
+  for (Record* record : std::exchange(waiting_, {})) {
+    record->done = true;
+    if (!record->queued) order_.push_back(record);
+    ++ready_;
+  }
+  for (Record* record : std::exchange(open_, {})) {
+    undecided->insert(undecided->end(), record->held.begin(), record->held.end());
+    record->held.clear();
+    record->done = true;
+    const bool wanted = record->queued || record->keep_unfinished;
+    committed_ += wanted;
+    if (wanted && IsWhole(*record)) {
+      if (!record->queued) order_.push_back(record);
+      ++ready_;
+    } else {
+      if (record->queued) order_.erase(std::find(order_.begin(), order_.end(), record));
+      Recycle(record);
+    }
+  }
+}
+
+Status Recorder::Close(const std::map<std::string, uint64_t>& skipped) {
   std::vector<HeldValue> undecided;  // let go without the lock: that may wait for other threads
   {
     auto held = lock();
     if (dump_ == nullptr) return OkStatus();
-    for (Record* record : std::exchange(waiting_, {})) {
-      record->done = true;
-      ++ready_;
-    }
-    std::vector<Record*> unfinished = std::exchange(open_, {});
-    for (Record* record : unfinished) {
-      undecided.insert(undecided.end(), record->held.begin(), record->held.end());
-      record->held.clear();
-      record->done = true;
-      if (record->queued) {
-        ++ready_;
-      } else if (record->keep_unfinished) {
-        order_.push_back(record);
-        ++ready_;
-      } else {
-        Recycle(record);
-      }
-    }
+    TakeUnfinished(&undecided);
   }
   undecided.clear();
-  Status status = Flush();
   auto held = lock();
-  Status dump = dump_->Close(), parents = construct_file_ != nullptr ? construct_file_->Close() : OkStatus();
-  dump_.reset();
-  construct_file_.reset();
+  const Status flushed = FlushLocked();
+  {
+    std::lock_guard<std::mutex> queue(queue_mutex_);
+    step_open_ = false;
+  }
+  const Status closed = CloseFiles(flushed, skipped);
+  dump_.reset(), construct_file_.reset(), stack_file_.reset(), summary_file_.reset();
+  stack_uses_.clear();
   construct_.Reset();
   stacks_.ResetUses();
-  for (const Status* s : {&status, &dump, &parents}) {
-    if (!s->ok()) return *s;
-  }
-  return OkStatus();
+  return closed;
+}
+
+Status Recorder::CloseFiles(const Status& flushed, const std::map<std::string, uint64_t>& skipped) {
+  Status status = flushed;
+  const auto first_error = [&](Status s) {
+    if (status.ok()) status = std::move(s);
+  };
+  // Each is tried once more where it failed before: space may have come back.
+  if (stack_file_ != nullptr) first_error(stack_file_->Close());
+  if (construct_file_ != nullptr) first_error(construct_file_->Close());
+  first_error(dump_->Close());
+  if (status.ok() && stack_flushes_ > 1) first_error(WriteStacksOnce());
+  const uint64_t bytes = FileBytes();
+  if (bytes > counted_bytes_) gate_.AddWritten(Part::kOps, bytes - counted_bytes_);
+  Count(&summary_);
+  summary_.skipped = skipped;
+  const bool whole = status.ok() && summary_.ops_not_written == 0 && summary_.tensors_not_written == 0 &&
+                     summary_.ops_stopped.empty() && summary_.tensors_stopped.empty();
+  summary_.state = whole ? "complete" : "incomplete";
+  first_error(summary_file_->Update(summary_));
+  return status;
+}
+
+void Recorder::Count(StepSummary* summary) const {
+  summary->ops = dump_->entries();
+  summary->ops_not_written = committed_ - std::min(committed_, summary->ops);
+  summary->bytes = FileBytes();
+  const OutputGate::Totals ops = gate_.step(Part::kOps), tensors = gate_.step(Part::kTensors);
+  summary->ops_stopped = ops.reason;
+  summary->tensors_stopped = tensors.reason;
+  summary->tensor_files = tensors.files;
+  summary->tensor_bytes = tensors.bytes;
+  summary->tensors_not_written = tensors.skipped;
+}
+
+Status Recorder::WriteStacksOnce() {
+  MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(JoinPath(files_.dir, "stack.json")));
+  MSP_RETURN_IF_ERROR(stacks_.WriteAll([&](std::string_view piece) { return file.Write(piece); }));
+  return file.Commit();
 }
 
 }  // namespace msprobe

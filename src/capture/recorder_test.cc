@@ -1,8 +1,12 @@
 #include "capture/recorder.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -104,6 +108,182 @@ TEST_F(RecorderTest, OneStepAfterTheOther) {
     ASSERT_TRUE(dump.ok());
     EXPECT_EQ(dump->ops().size(), static_cast<size_t>(step) + 1);
   }
+}
+
+// A record that is not finished for long keeps its place only as long as memory is bounded.
+TEST_F(RecorderTest, AnUnfinishedRecordHoldsUpOnlySoMany) {
+  constexpr int kOps = 20'000;
+  Recorder recorder;
+  ASSERT_TRUE(recorder.Open({dir_.string(), "statistics", "L1"}).ok());
+  Record* first = recorder.Acquire(Name("Tensor.waits", 0));
+  recorder.Reserve(first);
+  for (int i = 0; i < kOps; ++i) RecordOne(&recorder, Name("Tensor.add", i));
+  ASSERT_GT(Names().size(), size_t{5000});  // before it is finished
+  recorder.Commit(first);
+  EXPECT_TRUE(recorder.Close().ok());
+  const auto names = Names();
+  ASSERT_EQ(names.size(), size_t{kOps} + 1);
+  EXPECT_EQ(names.back(), "Tensor.waits.0.forward");
+}
+
+TEST_F(RecorderTest, WithoutAThreadTheCallerWrites) {
+  Recorder recorder;
+  recorder.set_no_thread();
+  ASSERT_TRUE(recorder.Open({dir_.string(), "statistics", "mix"}).ok());
+  for (int i = 0; i < 3000; ++i) RecordOne(&recorder, Name("Tensor.add", i));
+  EXPECT_GE(Names().size(), size_t{2000});
+  EXPECT_TRUE(recorder.Close().ok());
+  EXPECT_EQ(Names().size(), size_t{3000});
+  EXPECT_EQ(recorder.summary().state, "complete");
+}
+
+TEST_F(RecorderTest, APauseFlushes) {
+  Recorder recorder;
+  ASSERT_TRUE(recorder.Open({dir_.string(), "statistics", "mix"}).ok());
+  RecordOne(&recorder, Name("Tensor.add", 0));
+  const std::string path = (dir_ / kSummaryName).string();
+  uint64_t flushed = 0;
+  for (int i = 0; i < 600 && flushed == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    flushed = StepSummary::Read(path)->ops;
+  }
+  EXPECT_EQ(flushed, 1u);
+  EXPECT_EQ(Names().size(), size_t{1});
+  EXPECT_EQ(StepSummary::Read(path)->state, "recording");
+  EXPECT_TRUE(recorder.Close().ok());
+  EXPECT_EQ(StepSummary::Read(path)->state, "complete");
+}
+
+TEST_F(RecorderTest, TheGateEndsTheRecordingOfARun) {
+  Recorder recorder;
+  for (int step = 0; step < 2; ++step) {
+    const auto dir = dir_ / std::to_string(step);
+    ASSERT_TRUE(MakeOutputDir(dir.string()).ok());
+    ASSERT_TRUE(recorder.Open({dir.string(), "statistics", "L1"}).ok());
+    for (int i = 0; i < 10; ++i) {
+      if (i == 4) {
+        recorder.gate().Stop(OutputGate::Part::kOps, OutputGate::Until::kEndOfRun, "the budget is used up");
+        EXPECT_FALSE(recorder.gate().open(OutputGate::Part::kTensors));
+      }
+      RecordOne(&recorder, Name("Tensor.add", i));
+    }
+    EXPECT_TRUE(recorder.Close({{"a kind", 3}}).ok());
+    const auto summary = StepSummary::Read((dir / kSummaryName).string());
+    ASSERT_TRUE(summary.ok());
+    EXPECT_EQ(summary->ops, step == 0 ? 4u : 0u);
+    EXPECT_EQ(summary->ops_not_written, step == 0 ? 6u : 10u);
+    EXPECT_EQ(summary->ops_stopped, "the budget is used up");
+    EXPECT_EQ(summary->state, "incomplete");
+    EXPECT_EQ(summary->skipped.at("a kind"), 3u);
+    EXPECT_GT(recorder.gate().bytes_of_run(), 0u);
+  }
+}
+
+// The limit on file sizes stands in for the full disk: the files stay complete JSON, and SIGXFSZ kills nobody.
+TEST_F(RecorderTest, AFullDiskEndsTheStepAndNotTheProcess) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_DFL);
+    Recorder recorder;
+    bool good = recorder.Open({dir_.string(), "statistics", "mix"}).ok();
+    const rlimit limit{100'000, 200'000};
+    good = good && setrlimit(RLIMIT_FSIZE, &limit) == 0;
+    for (int i = 0; i < 5000; ++i) RecordOne(&recorder, Name("Tensor.add", i));
+    const Status full = recorder.Close();
+    _exit(good && full.code() == Code::kInternal && recorder.summary().ops_not_written > 0 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  const auto dump = DumpFile::Open((dir_ / "dump.json").string());
+  ASSERT_TRUE(dump.ok());
+  EXPECT_EQ(dump->truncated(), "");
+  const auto summary = StepSummary::Read((dir_ / kSummaryName).string());
+  ASSERT_TRUE(summary.ok());
+  EXPECT_EQ(summary->state, "incomplete");
+  EXPECT_EQ(summary->ops, dump->ops().size());
+  EXPECT_EQ(summary->ops + summary->ops_not_written, 5000u);
+}
+
+TEST_F(RecorderTest, ADeletedDirectoryIsTold) {
+  Recorder recorder;
+  ASSERT_TRUE(recorder.Open({dir_.string(), "statistics", "mix"}).ok());
+  std::filesystem::remove_all(dir_);
+  for (int i = 0; i < 3000; ++i) RecordOne(&recorder, Name("Tensor.add", i));
+  const Status gone = recorder.Close();
+  EXPECT_NE(gone.message().find("was deleted while it was written"), std::string::npos) << gone.message();
+  EXPECT_EQ(recorder.summary().ops, 0u);
+  std::filesystem::create_directories(dir_);
+  ASSERT_TRUE(recorder.Open({dir_.string(), "statistics", "mix"}).ok());
+  RecordOne(&recorder, Name("Tensor.add", 0));
+  EXPECT_TRUE(recorder.Close().ok());
+}
+
+TEST_F(RecorderTest, WhatMemoryEndedHalfWayIsDropped) {
+  Recorder recorder;
+  ASSERT_TRUE(recorder.Open({dir_.string(), "statistics", "L1"}).ok());
+  RecordOne(&recorder, Name("Tensor.add", 0));
+  for (const bool reserved : {true, false}) {
+    Record* half = recorder.Acquire(Name("Tensor.half", reserved));
+    if (reserved) recorder.Reserve(half);
+    half->KeyLiteral("input_args");
+    half->BeginList();
+    recorder.SetMemoryRanOut();
+    recorder.Commit(half);
+  }
+  Record* open = recorder.Acquire(Name("Tensor.half", 2));
+  recorder.Reserve(open);
+  open->KeyLiteral("output");
+  RecordOne(&recorder, Name("Tensor.add", 1));
+  EXPECT_TRUE(recorder.Close().ok());
+  EXPECT_EQ(Names(), (std::vector<std::string>{"Tensor.add.0.forward", "Tensor.add.1.forward"}));
+  EXPECT_EQ(recorder.summary().ops_not_written, 3u);
+  EXPECT_TRUE(DumpFile::Open((dir_ / "dump.json").string())->truncated().empty());
+}
+
+TEST_F(RecorderTest, StacksOfAllFlushesAreListedOnceInTheEnd) {
+  Recorder recorder;
+  ASSERT_TRUE(recorder.Open({dir_.string(), "statistics", "mix"}).ok());
+  bool is_new = false;
+  const Frame frames[] = {{nullptr, 1}, {nullptr, 2}};
+  const uint32_t first = recorder.stacks().Intern({&frames[0], 1}, &is_new);
+  const uint32_t second = recorder.stacks().Intern({&frames[1], 1}, &is_new);
+  recorder.stacks().SetText(first, {"File a.py"});
+  recorder.stacks().SetText(second, {"File b.py"});
+  const std::string path = (dir_ / "stack.json").string();
+  for (int i = 0; i < 3; ++i) {
+    recorder.stacks().AddUse(first, Name("Tensor.add", i));
+    recorder.stacks().AddUse(second, Name("Tensor.mul", i));
+    ASSERT_TRUE(recorder.Flush().ok());
+    const auto stacks = StackFile::Open(path);
+    ASSERT_TRUE(stacks.ok()) << stacks.status().message();
+    EXPECT_EQ(stacks->Frames(*stacks->StackOf(Name("Tensor.mul", i).str())), StackLines{"File b.py"});
+  }
+  ASSERT_TRUE(recorder.Close().ok());
+  const std::string wanted = R"({
+ "0": [
+  [
+   "Tensor.add.0.forward",
+   "Tensor.add.1.forward",
+   "Tensor.add.2.forward"
+  ],
+  [
+   "File a.py"
+  ]
+ ],
+ "1": [
+  [
+   "Tensor.mul.0.forward",
+   "Tensor.mul.1.forward",
+   "Tensor.mul.2.forward"
+  ],
+  [
+   "File b.py"
+  ]
+ ]
+})";
+  EXPECT_EQ(MappedFile::Open(path)->text(), wanted);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ std::span<const Frame> StackTable::Frames(uint32_t id) const {
   return {frames_.data() + begin_[id].first, begin_[id].second};
 }
 
-void StackTable::SetText(uint32_t id, std::vector<std::string> lines) {
+void StackTable::SetText(uint32_t id, StackLines lines) {
   std::string all;
   for (const std::string& line : lines) all.append(line).push_back('\0');
   auto [it, fresh] = text_index_.emplace(std::move(all), static_cast<int32_t>(texts_.size()));
@@ -47,36 +47,81 @@ void StackTable::SetText(uint32_t id, std::vector<std::string> lines) {
   text_of_[id] = it->second;
 }
 
-std::string StackTable::Json() const {
-  std::vector<int32_t> order;  // texts by first use
-  std::vector<std::vector<const OpName*>> names(texts_.size());
-  for (const Use& use : uses_) {
-    if (!HasText(use.id)) continue;
-    const int32_t text = text_of_[use.id];
-    if (names[static_cast<size_t>(text)].empty()) order.push_back(text);
-    names[static_cast<size_t>(text)].push_back(&use.name);
+void StackTable::ResetUses() {
+  std::deque<Use>().swap(uses_);
+  taken_ = 0;
+}
+
+std::vector<StackUse> StackTable::TakeUses() {
+  std::vector<StackUse> out;
+  out.reserve(uses_.size() - taken_);
+  for (; taken_ < uses_.size() && HasText(uses_[taken_].id); ++taken_) {
+    const Use& use = uses_[taken_];
+    out.push_back({&texts_[static_cast<size_t>(text_of_[use.id])], use.name});
   }
-  std::string out, scratch;
-  JsonStream json(&out);
+  return out;
+}
+
+Status StackTable::WriteAll(const std::function<Status(std::string_view)>& write) const {
+  constexpr size_t kPiece = size_t{1} << 20;
+  std::vector<size_t> order;  // texts by first use
+  std::vector<std::vector<uint32_t>> of_text(texts_.size());
+  for (size_t i = 0; i < uses_.size(); ++i) {
+    if (!HasText(uses_[i].id)) continue;
+    const auto text = static_cast<size_t>(text_of_[uses_[i].id]);
+    if (of_text[text].empty()) order.push_back(text);
+    of_text[text].push_back(static_cast<uint32_t>(i));
+  }
+  std::string piece, scratch;
+  JsonStream json(&piece);
   json.BeginObject();
-  for (size_t i = 0; i < order.size(); ++i) {
-    const auto text = static_cast<size_t>(order[i]);
-    json.Key(std::to_string(i));
+  for (size_t k = 0; k < order.size(); ++k) {
+    json.Key(std::to_string(k));
     json.BeginArray();
     json.BeginArray();
-    for (const OpName* name : names[text]) {
+    for (const uint32_t use : of_text[order[k]]) {
+      scratch.clear();
+      uses_[use].name.AppendTo(&scratch);
+      json.String(scratch);
+      if (piece.size() < kPiece) continue;
+      MSP_RETURN_IF_ERROR(write(piece));
+      piece.clear();
+    }
+    json.EndArray();
+    json.BeginArray();
+    for (const std::string& line : texts_[order[k]]) json.String(line);
+    json.EndArray();
+    json.EndArray();
+  }
+  json.EndObject();
+  return write(piece);
+}
+
+void AppendStackGroups(std::span<const StackUse> uses, uint64_t* next_key, std::string* out) {
+  std::vector<const StackLines*> order;
+  std::unordered_map<const StackLines*, std::vector<const OpName*>> names;
+  for (const StackUse& use : uses) {
+    auto& of_stack = names[use.lines];
+    if (of_stack.empty()) order.push_back(use.lines);
+    of_stack.push_back(&use.name);
+  }
+  std::string scratch;
+  JsonStream json(out, 1);
+  for (const StackLines* lines : order) {
+    json.Key(std::to_string((*next_key)++));
+    json.BeginArray();
+    json.BeginArray();
+    for (const OpName* name : names[lines]) {
       scratch.clear();
       name->AppendTo(&scratch);
       json.String(scratch);
     }
     json.EndArray();
     json.BeginArray();
-    for (const std::string& line : texts_[text]) json.String(line);
+    for (const std::string& line : *lines) json.String(line);
     json.EndArray();
     json.EndArray();
   }
-  json.EndObject();
-  return out;
 }
 
 }  // namespace msprobe

@@ -42,8 +42,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kShort{{
 // The names that earlier releases gave to the same commands.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 1> kOldNames{{{"graph", "graph_visualize"}}};
 
-constexpr std::array<std::string_view, 6> kCommands{"compare", "graph_visualize", "serve",
-                                                    "run",     "estimate",        "certify"};
+constexpr std::array<std::string_view, 8> kCommands{"compare",  "graph_visualize", "serve",   "run",
+                                                    "estimate", "certify",         "recover", "verify-dump"};
 // Those that run the user's program.
 constexpr std::array<std::string_view, 3> kRunners{"run", "estimate", "certify"};
 
@@ -148,6 +148,8 @@ int RunCommand(std::vector<std::string> args) {
   RegisterRun(app, &context);
   RegisterEstimate(app, &context);
   RegisterCertify(app, &context);
+  RegisterRecover(app, &context);
+  RegisterVerifyDump(app, &context);
 
   bool becomes_program = false;
   args = ExpandShortOptions(std::move(args));

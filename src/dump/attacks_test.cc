@@ -50,7 +50,7 @@ TEST(Attacks, EveryFileEndsInAValueOrARefusal) {
       {"huge_numbers.json", {4, 4}},          {"unterminated_string.json", {0, 0}}, {"unterminated_name.json", {0, 0}},
       {"backslash_at_the_end.json", {1, 1}},  {"duplicate_keys.json", {1, 1}},      {"invalid_utf8.json", {1, 1}},
       {"overlong_utf8.json", {1, 1}},         {"control_characters.json", {1, 0}},  {"lone_surrogate.json", {1, 1}},
-      {"header_of_wrong_types.json", {0, 0}}, {"leaf_lookalikes.json", {4, 4}},
+      {"header_of_wrong_types.json", {0, 0}}, {"leaf_lookalikes.json", {4, 4}},     {"bench_places_twice.json", {2, 2}},
   };
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(AttackDir())) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/status.h"
 
 namespace msprobe {
@@ -68,5 +69,33 @@ std::string Shown(std::string_view name);
 /// A byte as it may stand in a message: 'x' or byte 0x80.
 std::string ShownByte(char c);
 StatusOr<std::string> UnescapeKey(const MappedFile& file, std::string_view key);
+
+/// Calls take(name, value text, offset) for each member of the object in `file`; a cut end is told in `truncated`.
+template <typename Take>
+Status ForEachMember(const MappedFile& file, std::string_view what, std::string* truncated, const Take& take) {
+  MSP_ASSIGN_OR_RETURN(const JsonText json, OpenObject(file, what));
+  MemberScanner scanner(json.text, json.begin);
+  Member m;
+  std::string name;
+  constexpr size_t kBetweenLooks = 4096;  // members between two looks at Ctrl-C
+  for (size_t n = 1;; ++n) {
+    if (n % kBetweenLooks == 0 && InterruptRequested()) return Interrupted();
+    switch (scanner.Next(&m)) {
+      case MemberScanner::Step::kMember: break;
+      case MemberScanner::Step::kEnd: return CheckEnd(file, json.text, scanner.position());
+      case MemberScanner::Step::kBad: return BadByte(file, json.text, scanner.position(), scanner.expected());
+      case MemberScanner::Step::kTruncated:
+        *truncated = file.path() + " ends at byte " + std::to_string(json.text.size()) +
+                     " without its closing braces: the run was probably killed; the entries before were read";
+        return OkStatus();
+    }
+    std::string_view key = m.key;
+    if (m.escaped) {
+      MSP_ASSIGN_OR_RETURN(name, UnescapeKey(file, m.key));
+      key = name;
+    }
+    MSP_RETURN_IF_ERROR(take(key, json.text.substr(m.begin, m.end - m.begin), m.begin));
+  }
+}
 
 }  // namespace msprobe

@@ -2,7 +2,6 @@
 #include <charconv>
 #include <limits>
 
-#include "base/interrupt.h"
 #include "base/text.h"
 #include "dump/members.h"
 #include "dump/reader.h"
@@ -10,36 +9,6 @@
 
 namespace msprobe {
 namespace {
-
-using Step = MemberScanner::Step;
-
-/// Calls take(name, value text, offset) for each member of the object in `file`; a cut end is told in `truncated`.
-template <typename Take>
-Status ForEachMember(const MappedFile& file, std::string_view what, std::string* truncated, const Take& take) {
-  MSP_ASSIGN_OR_RETURN(const JsonText json, OpenObject(file, what));
-  MemberScanner scanner(json.text, json.begin);
-  Member m;
-  std::string name;
-  constexpr size_t kBetweenLooks = 4096;  // members between two looks at Ctrl-C
-  for (size_t n = 1;; ++n) {
-    if (n % kBetweenLooks == 0 && InterruptRequested()) return Interrupted();
-    switch (scanner.Next(&m)) {
-      case Step::kMember: break;
-      case Step::kEnd: return CheckEnd(file, json.text, scanner.position());
-      case Step::kBad: return BadByte(file, json.text, scanner.position(), scanner.expected());
-      case Step::kTruncated:
-        *truncated = file.path() + " ends at byte " + std::to_string(json.text.size()) +
-                     " without its closing braces: the run was probably killed; the entries before were read";
-        return OkStatus();
-    }
-    std::string_view key = m.key;
-    if (m.escaped) {
-      MSP_ASSIGN_OR_RETURN(name, UnescapeKey(file, m.key));
-      key = name;
-    }
-    MSP_RETURN_IF_ERROR(take(key, json.text.substr(m.begin, m.end - m.begin), m.begin));
-  }
-}
 
 Status WrongEntry(const MappedFile& file, std::string_view key, size_t at, std::string_view expected) {
   return BadInput(file.path() + " has an entry " + Shown(key) + " at byte " + std::to_string(at) + " that is not " +

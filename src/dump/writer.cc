@@ -7,8 +7,10 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <utility>
 
 #include "base/file.h"
+#include "base/file_limit.h"
 #include "base/text.h"
 
 namespace msprobe {
@@ -120,40 +122,56 @@ StatusOr<std::unique_ptr<GrowingJsonFile>> GrowingJsonFile::Create(const std::st
     return BadInput(path + " cannot be written (" + std::strerror(errno) + "): choose another dump_path");
   }
   // An object without entries closes on the line of its opening brace.
-  const size_t brace = file->tail_.find_first_not_of(" \n");
-  const std::string_view close =
-      brace == std::string::npos ? std::string_view() : std::string_view(file->tail_).substr(brace);
+  if (const size_t brace = file->tail_.find_first_not_of(" \n"); brace != std::string::npos) {
+    file->empty_tail_ = file->tail_.substr(brace);
+  }
   file->offset_ = head.size();
-  MSP_RETURN_IF_ERROR(file->WriteAt(head.append(close), 0));
+  MSP_RETURN_IF_ERROR(file->WriteAt(head.append(file->empty_tail_), 0));
   MSP_RETURN_IF_ERROR(temp.Commit());
   return file;
 }
 
 GrowingJsonFile::~GrowingJsonFile() { (void)Close(); }
 
-Status GrowingJsonFile::Append(std::string_view entries) {
+Status GrowingJsonFile::Append(std::string_view entries, uint64_t count) {
   if (entries.empty()) return OkStatus();
   if (any_ || !pending_.empty()) pending_.push_back(',');
   pending_.append(entries);
+  pending_entries_ += count;
   return pending_.size() >= kMostPending ? Flush() : OkStatus();
 }
 
 Status GrowingJsonFile::Flush() {
   if (pending_.empty()) return OkStatus();
   if (fd_ < 0) return InternalError(path_ + " is closed: open a new file for more entries");
-  const size_t entries = pending_.size();
+  const size_t size = pending_.size();
   pending_.append(tail_);
   const Status status = WriteAt(pending_, offset_);
-  pending_.resize(entries);
+  pending_.resize(size);
+  if (struct stat st{}; fstat(fd_, &st) == 0 && st.st_nlink == 0) {
+    pending_.clear();
+    entries_ = pending_entries_ = 0;
+    return InternalError(path_ + " was deleted while it was written: what this step recorded is lost");
+  }
   if (status.ok()) {
-    offset_ += entries;
+    offset_ += size;
     any_ = true;
     pending_.clear();
+    entries_ += std::exchange(pending_entries_, 0);
     return status;
   }
-  if (entries <= kMostKept) return status;
+  PutTailBack();
+  if (size <= kMostKept) return status;
   pending_.clear();
-  return InternalError(status.message() + "; " + std::to_string(entries) + " bytes of entries were dropped");
+  pending_entries_ = 0;
+  return InternalError(status.message() + "; " + std::to_string(size) + " bytes of entries were dropped");
+}
+
+// The new entries overwrote the closing braces before the disk refused the rest. The blocks at their place are
+// allocated, so they can be written also when the disk is full.
+void GrowingJsonFile::PutTailBack() {
+  const std::string& tail = any_ ? tail_ : empty_tail_;
+  if (WriteAt(tail, offset_).ok()) (void)!ftruncate(fd_, static_cast<off_t>(offset_ + tail.size()));
 }
 
 Status GrowingJsonFile::Close() {
@@ -168,6 +186,7 @@ Status GrowingJsonFile::Close() {
 }
 
 Status GrowingJsonFile::WriteAt(std::string_view text, uint64_t offset) {
+  const FileLimitGuard guard;
   while (!text.empty()) {
     const ssize_t n = pwrite(fd_, text.data(), text.size(), static_cast<off_t>(offset));
     if (n < 0) {

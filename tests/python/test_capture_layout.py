@@ -230,7 +230,7 @@ def test_ranks_that_are_not_asked_for_are_not_written(tmp_path):
 
 def test_without_extra_info_there_is_only_the_data(tmp_path):
     dump = capture(tmp_path, NET + NET_STEP, level="mix", extra_info=False)
-    assert [path.name for path in dump.directory().iterdir()] == ["dump.json"]
+    assert sorted(path.name for path in dump.directory().iterdir()) == ["dump.json", "dump_summary.json"]
     assert dump.names() == NET_NAMES
 
 

@@ -257,4 +257,5 @@ def test_permissions(zoo):
     assert zoo.directory().stat().st_mode & 0o777 == 0o750
     for name in ("dump.json", "stack.json", "construct.json"):
         assert (zoo.directory() / name).stat().st_mode & 0o777 == 0o640
-    assert sorted(path.name for path in zoo.directory().iterdir()) == ["construct.json", "dump.json", "stack.json"]
+    names = ["construct.json", "dump.json", "dump_summary.json", "stack.json"]
+    assert sorted(path.name for path in zoo.directory().iterdir()) == names

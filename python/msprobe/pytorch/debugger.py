@@ -10,7 +10,7 @@ from typing import Any, Optional
 import torch
 
 from .. import _core
-from . import dataloader, error_log, hooks, slices, tasks
+from . import dataloader, hooks, slices, tasks
 from .arguments import check_model, check_start, fifth_argument, is_index, rank_of_process, refuse
 from .budget import Budget
 from .config import Config, MsprobeException, load_config
@@ -21,6 +21,7 @@ from .recording import Recording
 from .reload import ConfigWatch
 from .save import Saver
 from .seed import seed_all
+from .step_report import StepReporter
 
 _SUPPORTED = {
     "task": ("statistics", "tensor", "structure", "overflow_check", "diff_check", "exception_dump", "grad_probe"),
@@ -91,6 +92,7 @@ class PrecisionDebugger:
         self._saver = Saver()
         self._budget = Budget(config) if config.budget else None
         self._grad_probe = GradProbe(config) if config.task == "grad_probe" else None
+        self._reporter = StepReporter()
         if config.seed is not None and not PrecisionDebugger._seeded:
             seed_all(config.seed, config.is_deterministic)
         hooks.set_up(config)
@@ -338,7 +340,7 @@ class PrecisionDebugger:
         try:
             _core.start(directory, self.config.task, self.config.level)
         except ValueError as error:  # no permission, disk full: the training goes on without us
-            logger.error("nothing is recorded in step %d: %s", self._current_step, error)
+            self._reporter.warn_once("nothing", "nothing is recorded in step %d: %s", self._current_step, error)
             return False
         self._directory, self._active = directory, True
         tasks.begin_step(self.config, self._current_step, self._rank)
@@ -355,18 +357,10 @@ class PrecisionDebugger:
         summary = _core.take_summary()
         if self._budget is not None:
             self._budget.account(self._directory)
-        error_log.write(self._directory, summary["skipped"], summary["examples"])
-        tasks.end_step(self.config, self._directory, summary["recorded"])
-        skipped = sum(summary["skipped"].values())
         what = "values" if self.config.level == "debug" else "ops"
-        text = f"step {self._current_step}: captured {summary['recorded']} {what}{_about_files(summary['tensors'])}"
-        if skipped:
-            reasons = "; ".join(f"{kind} ({count})" for kind, count in summary["skipped"].items())
-            logger.warning(
-                "%s; skipped %d because %s. Details: dump_error_info.log beside dump.json.", text, skipped, reasons
-            )
-        else:
-            self._info(text + ".")
+        talks = self._rank in (None, 0)
+        self._reporter.at_end_of_step(self._current_step, self._directory, summary, what, talks)
+        tasks.end_step(self.config, self._directory, summary["recorded"])
 
     def _end_service(self) -> None:
         self._close_step()
@@ -389,7 +383,7 @@ class PrecisionDebugger:
 
     def _report(self, error: str) -> None:
         if error:
-            logger.error("the dump of step %d is incomplete: %s", self._current_step, error)
+            self._reporter.warn_once("incomplete", "the dump of step %d is incomplete: %s", self._current_step, error)
 
     def _info(self, text: str) -> None:
         if self._rank in (None, 0):
@@ -499,10 +493,3 @@ def _check_supported(config: Config) -> None:
         value = getattr(config, name)
         if value not in allowed and not (name == "task" and tasks.decides(config)):
             refuse(f"{name} '{value}' is not recorded by this release; use one of {', '.join(allowed)}")
-
-
-def _about_files(tensors: dict) -> str:
-    if not tensors["saved"] and not tensors["dropped"]:
-        return ""
-    text = f" and {tensors['saved']} tensor files ({tensors['bytes'] / 1e6:.1f} MB; {tensors['linked']} hard links)"
-    return text + (f", {tensors['dropped']} tensors not saved" if tensors["dropped"] else "")

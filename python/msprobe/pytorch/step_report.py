@@ -1,0 +1,52 @@
+"""What is said at the end of a step: how many ops were captured, what was not and why, how much was written, and where."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from . import error_log
+from .log import logger
+
+_UNITS = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
+
+
+class StepReporter:
+    """Warns once of each kind in a run; what repeats is an ordinary line of the summary."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def warn_once(self, kind: str, text: str, *args: Any) -> None:
+        if kind in self._told:
+            logger.info(text, *args)
+            return
+        self._told.add(kind)
+        logger.warning(text, *args)
+
+    def at_end_of_step(self, step: int, directory: str, summary: Mapping[str, Any], what: str, talks: bool) -> None:
+        """`what` is ops or values; `talks`: this process says for all ranks what is the same for all."""
+        skipped, lost = summary["skipped"], summary["not_written"]
+        error_log.write(directory, skipped, summary["examples"])
+        of_all = f" of {summary['written'] + lost}" if lost else ""
+        text = f"step {step}: captured {summary['written']}{of_all} {what}"
+        tensors = summary["tensors"]
+        if tensors["saved"]:
+            text += f" and {tensors['saved']} tensor files ({tensors['linked']} hard links)"
+        text += f", {_size(summary['bytes'])} in {directory}"
+        for part in ("ops", "tensors"):
+            reason = summary[part + "_stopped"]
+            if reason:
+                count = lost if part == "ops" else summary["tensors_not_written"]
+                self.warn_once(reason, "step %d: %d %s were not written because %s.", step, count, part, reason)
+        if skipped:
+            reasons = "; ".join(f"{kind} ({count})" for kind, count in skipped.items())
+            text += f"; skipped {sum(skipped.values())} because {reasons}. Details: {error_log.NAME} beside dump.json"
+            self.warn_once(" ".join(sorted(skipped)), "%s.", text)
+        elif talks:
+            logger.info("%s.", text)
+
+
+def _size(count: int) -> str:
+    for unit, name in _UNITS:
+        if count >= unit:
+            return f"{count / unit:.1f} {name}"
+    return f"{count} bytes"

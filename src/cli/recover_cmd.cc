@@ -1,0 +1,37 @@
+// msprobe recover DIR: finishes the files of a run that was killed.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "cli/commands.h"
+#include "dump/recover.h"
+
+namespace msprobe {
+namespace {
+
+Status Run(const RecoverSettings& settings, bool as_json) {
+  MSP_ASSIGN_OR_RETURN(const std::vector<RankRecovery> ranks, RecoverDump(settings));
+  const std::string text = as_json ? RecoveryJson(ranks) + "\n" : RecoveryText(ranks);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  const auto bad = std::count_if(ranks.begin(), ranks.end(), [](const RankRecovery& r) { return !r.complete(); });
+  if (bad == 0) return OkStatus();
+  return {Code::kBadInput, std::to_string(bad) + " of " + std::to_string(ranks.size()) +
+                               " directories could not be finished: see above"};
+}
+
+}  // namespace
+
+void RegisterRecover(CLI::App& app, CommandContext* context) {
+  auto settings = std::make_shared<RecoverSettings>();
+  CLI::App* cmd =
+      app.add_subcommand("recover", "Finish the files of a run that was killed, so that every tool reads them");
+  cmd->add_option("directory", settings->path, "a dump, or one of its steps or ranks")->required();
+  cmd->add_option("-o,--output_path", settings->output,
+                  "write finished copies there and leave the originals as they are");
+  cmd->add_flag("--force", settings->force, "also where a process on another host wrote a moment ago");
+  cmd->add_flag("--json", context->json, "print what was done as one JSON object");
+  cmd->callback([settings, context] { context->status = Run(*settings, context->json); });
+}
+
+}  // namespace msprobe

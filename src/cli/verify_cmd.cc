@@ -1,0 +1,34 @@
+// msprobe verify-dump DIR: whether a dump is whole.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "cli/commands.h"
+#include "dump/verify.h"
+
+namespace msprobe {
+namespace {
+
+Status Run(const std::string& path, bool as_json) {
+  MSP_ASSIGN_OR_RETURN(const DumpCheck check, VerifyDump(path));
+  const std::string text = as_json ? CheckJson(check) + "\n" : CheckText(check);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (!check.readable()) return BadInput("not every dump below " + path + " can be read: see above");
+  const uint64_t count = check.count();
+  if (count == 0) return OkStatus();
+  return {Code::kFindings, std::to_string(count) + (count == 1 ? " finding" : " findings")};
+}
+
+}  // namespace
+
+void RegisterVerifyDump(CLI::App& app, CommandContext* context) {
+  auto path = std::make_shared<std::string>();
+  CLI::App* cmd =
+      app.add_subcommand("verify-dump", "Check that a dump is whole: counts, gaps, cut files, missing tensors");
+  cmd->add_option("directory", *path, "a dump, or one of its steps or ranks")->required();
+  cmd->add_flag("--json", context->json, "print the result as one JSON object");
+  cmd->callback([path, context] { context->status = Run(*path, context->json); });
+}
+
+}  // namespace msprobe

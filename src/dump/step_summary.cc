@@ -1,0 +1,202 @@
+#include "dump/step_summary.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/file.h"
+#include "base/file_limit.h"
+#include "base/text.h"
+#include "dump/json.h"
+#include "dump/writer.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kMostText = 250;  // bytes of a reason
+constexpr size_t kMostKinds = 12;  // of skipped things
+constexpr size_t kMostKindText = 60;
+
+std::string Cut(const std::string& text, size_t most) {
+  if (text.size() <= most) return text;
+  size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // not inside a character
+  return text.substr(0, end) + "...";
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : std::string();
+}
+
+/// Field 22 of /proc/PID/stat; the name in field 2 may hold spaces and brackets.
+uint64_t StartOf(int64_t pid) {
+  const int fd = open(("/proc/" + std::to_string(pid) + "/stat").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  std::array<char, 1024> text{};
+  const ssize_t n = read(fd, text.data(), text.size() - 1);
+  close(fd);
+  std::string_view rest(text.data(), n > 0 ? static_cast<size_t>(n) : 0);
+  const size_t name_end = rest.rfind(')');
+  if (name_end == std::string_view::npos) return 0;
+  rest.remove_prefix(name_end + 1);
+  for (int field = 2; field < 22; ++field) {
+    const size_t space = rest.find(' ');
+    if (space == std::string_view::npos) return 0;
+    rest.remove_prefix(space + 1);
+  }
+  uint64_t start = 0;
+  for (const char c : rest) {
+    if (c < '0' || c > '9') break;
+    start = start * 10 + static_cast<uint64_t>(c - '0');
+  }
+  return start;
+}
+
+void Count(JsonStream* json, const char* key, uint64_t value) {
+  json->Key(key);
+  json->UInt(value);
+}
+
+uint64_t CountOf(const JsonValue& v, std::string_view key) {
+  const JsonValue* member = Find(v, key);
+  return member != nullptr && member->IsUint64() ? member->GetUint64() : 0;
+}
+
+std::string TextOf(const JsonValue& v, std::string_view key) {
+  const JsonValue* member = Find(v, key);
+  return member != nullptr && member->IsString() ? std::string(Text(*member)) : std::string();
+}
+
+}  // namespace
+
+std::string StepSummary::Json() const {
+  std::string out;
+  JsonStream json(&out);
+  json.BeginObject();
+  json.Key("state");
+  json.String(state);
+  Count(&json, "ops", ops);
+  Count(&json, "ops_not_written", ops_not_written);
+  Count(&json, "bytes", bytes);
+  Count(&json, "tensor_files", tensor_files);
+  Count(&json, "tensor_bytes", tensor_bytes);
+  Count(&json, "tensors_not_written", tensors_not_written);
+  json.Key("stopped");
+  json.BeginObject();
+  if (!ops_stopped.empty()) json.Key("ops"), json.String(Cut(ops_stopped, kMostText));
+  if (!tensors_stopped.empty()) json.Key("tensors"), json.String(Cut(tensors_stopped, kMostText));
+  json.EndObject();
+  json.Key("skipped");
+  json.BeginObject();
+  uint64_t others = 0;
+  size_t kinds = 0;
+  for (const auto& [kind, count] : skipped) {
+    if (++kinds > kMostKinds) {
+      others += count;
+    } else {
+      Count(&json, Cut(kind, kMostKindText).c_str(), count);
+    }
+  }
+  if (others > 0) Count(&json, "others", others);
+  json.EndObject();
+  json.Key("writer");
+  json.BeginObject();
+  json.Key("host");
+  json.String(Cut(host, kMostKindText));
+  json.Key("pid");
+  json.Int(pid);
+  Count(&json, "start", process_start);
+  json.EndObject();
+  json.EndObject();
+  if (out.size() <= kMostBytes) return out;
+  StepSummary counts = *this;  // texts full of escapes
+  counts.skipped.clear();
+  counts.ops_stopped = counts.tensors_stopped = counts.host = {};
+  return counts.Json();
+}
+
+StatusOr<StepSummary> StepSummary::Read(const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  JsonDoc doc;
+  MSP_RETURN_IF_ERROR(ParseJson(file.text().substr(0, 2 * kMostBytes), path, &doc));
+  if (!doc.IsObject() || TextOf(doc, "state").empty()) {
+    return BadInput(path + " is no summary of a step (it has no \"state\"): remove it");
+  }
+  StepSummary s;
+  s.state = TextOf(doc, "state");
+  s.ops = CountOf(doc, "ops");
+  s.ops_not_written = CountOf(doc, "ops_not_written");
+  s.bytes = CountOf(doc, "bytes");
+  s.tensor_files = CountOf(doc, "tensor_files");
+  s.tensor_bytes = CountOf(doc, "tensor_bytes");
+  s.tensors_not_written = CountOf(doc, "tensors_not_written");
+  if (const JsonValue* stopped = Find(doc, "stopped")) {
+    s.ops_stopped = TextOf(*stopped, "ops");
+    s.tensors_stopped = TextOf(*stopped, "tensors");
+  }
+  if (const JsonValue* skipped = Find(doc, "skipped"); skipped != nullptr && skipped->IsObject()) {
+    for (const auto& kind : skipped->GetObject()) {
+      if (kind.value.IsUint64()) s.skipped[std::string(Text(kind.name))] += kind.value.GetUint64();
+    }
+  }
+  if (const JsonValue* writer = Find(doc, "writer")) {
+    s.host = TextOf(*writer, "host");
+    s.pid = static_cast<int64_t>(CountOf(*writer, "pid"));
+    s.process_start = CountOf(*writer, "start");
+  }
+  return s;
+}
+
+void SetWriter(StepSummary* summary) {
+  summary->host = HostName();
+  summary->pid = getpid();
+  summary->process_start = StartOf(summary->pid);
+}
+
+Writer WriterOf(const StepSummary& summary) {
+  if (summary.state != "recording" || summary.pid <= 0 || summary.pid > INT32_MAX) return Writer::kGone;
+  if (summary.host != Cut(HostName(), kMostKindText)) return Writer::kElsewhere;
+  if (kill(static_cast<pid_t>(summary.pid), 0) != 0 && errno == ESRCH) return Writer::kGone;
+  // The number may have been given to another process meanwhile.
+  const uint64_t start = StartOf(summary.pid);
+  return start != 0 && summary.process_start != 0 && start != summary.process_start ? Writer::kGone : Writer::kAlive;
+}
+
+StatusOr<std::unique_ptr<SummaryFile>> SummaryFile::Create(const std::string& path, const StepSummary& summary) {
+  std::unique_ptr<SummaryFile> file(new SummaryFile);
+  file->path_ = path;
+  TempPath temp(path);
+  file->fd_ = open(temp.path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode);
+  if (file->fd_ < 0) {
+    return BadInput(path + " cannot be written (" + std::strerror(errno) + "): choose another dump_path");
+  }
+  MSP_RETURN_IF_ERROR(file->Update(summary));
+  MSP_RETURN_IF_ERROR(temp.Commit());
+  return file;
+}
+
+SummaryFile::~SummaryFile() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Status SummaryFile::Update(const StepSummary& summary) {
+  std::string text = summary.Json();
+  // Always the same length: what was there before is gone, and the last text needs no more space than the first.
+  text.resize(StepSummary::kMostBytes, ' ');
+  text.push_back('\n');
+  const FileLimitGuard guard;
+  ssize_t n = 0;
+  do {
+    n = pwrite(fd_, text.data(), text.size(), 0);
+  } while (n < 0 && errno == EINTR);
+  if (n == static_cast<ssize_t>(text.size())) return OkStatus();
+  return InternalError(path_ + " could not be written (" + (n < 0 ? std::strerror(errno) : "no space left") +
+                       "): free some space or choose another dump_path");
+}
+
+}  // namespace msprobe

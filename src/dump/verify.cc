@@ -1,0 +1,362 @@
+#include "dump/verify.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "dump/flatten.h"
+#include "dump/members.h"
+#include "dump/reader.h"
+#include "dump/step_summary.h"
+#include "dump/temp_names.h"
+#include "dump/tensor_check.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kMostNames = 3;  // shown of each kind
+
+/// Counts one kind of trouble and keeps the first names.
+class Tally {
+ public:
+  void Add(std::string_view name) {
+    if (count_++ < kMostNames) names_ += (names_.empty() ? "" : ", ") + Shown(name);
+  }
+  uint64_t count() const { return count_; }
+  void Report(const char* kind, std::string_view what, bool note, std::vector<Finding>* out) const {
+    if (count_ == 0) return;
+    std::string text = std::to_string(count_) + " " + std::string(what) + ": " + names_;
+    if (count_ > kMostNames) text += ", ...";
+    out->push_back({kind, count_, std::move(text), note});
+  }
+
+ private:
+  uint64_t count_ = 0;
+  std::string names_;
+};
+
+/// base.N.forward, base.forward.N, base.parameters_grad.N: "base|kind" and N.
+bool SplitNumber(std::string_view name, std::string* series, uint64_t* number) {
+  const size_t last = name.rfind('.');
+  if (last == std::string_view::npos || last == 0) return false;
+  const size_t before = name.rfind('.', last - 1);
+  if (before == std::string_view::npos) return false;
+  std::string_view a = name.substr(before + 1, last - before - 1), b = name.substr(last + 1);
+  if (IsDigits(a) && b == "forward") {
+    std::swap(a, b);  // now a is the kind, b the number
+  } else if (!IsDigits(b) || a != "forward") {
+    return false;  // gradients of some calls only are usual
+  }
+  if (b.empty() || b.size() > 9) return false;
+  *series = std::string(name.substr(0, before)) + "|" + std::string(a);
+  *number = std::stoull(std::string(b));
+  return true;
+}
+
+class RankVerifier {
+ public:
+  explicit RankVerifier(RankCheck* check) : check_(check) {}
+
+  Status Run() {
+    MSP_RETURN_IF_ERROR(ListFiles());
+    ReadSummary();
+    const std::string path = JoinPath(check_->path, debug_ ? "debug.json" : "dump.json");
+    auto dump = DumpFile::Open(path);
+    if (!dump.ok()) return Unreadable(dump.status());
+    check_->readable = true;
+    dump_.emplace(*std::move(dump));
+    check_->bytes += dump_->file().text().size();
+    if (!dump_->truncated().empty()) AddFinding("truncated", dump_->truncated());
+    MSP_RETURN_IF_ERROR(CheckOps());
+    MSP_RETURN_IF_ERROR(CheckConstruct());
+    MSP_RETURN_IF_ERROR(CheckStacks());
+    CheckSummary();
+    return OkStatus();
+  }
+
+ private:
+  void AddFinding(const char* kind, std::string text, uint64_t count = 1, bool note = false) {
+    check_->findings.push_back({kind, count, std::move(text), note});
+  }
+
+  /// A file of the user that cannot be read is a finding; what is wrong with this machine ends the command.
+  Status Unreadable(const Status& status) {
+    if (status.code() != Code::kBadInput) return status;
+    AddFinding("unreadable", status.message());
+    return OkStatus();
+  }
+
+  Status ListFiles() {
+    MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(check_->path));
+    Tally temps;
+    for (const std::string& name : names) {
+      if (IsTempName(name)) temps.Add(name);
+      if (name == "dump.json") debug_ = false;
+      if (name == "stack.json") has_stacks_ = true;
+      if (name == "construct.json") has_construct_ = true;
+    }
+    temps.Report("temporary_file", "temporary files of a process that was killed", false, &check_->findings);
+    return OkStatus();
+  }
+
+  void ReadSummary() {
+    check_->state = "unknown";
+    const std::string path = JoinPath(check_->path, kSummaryName);
+    if (!IsRegularFile(path)) return;
+    auto summary = StepSummary::Read(path);
+    if (!summary.ok()) {
+      AddFinding("unreadable", summary.status().message());
+      return;
+    }
+    summary_ = *std::move(summary);
+    check_->state = summary_->state;
+  }
+
+  Status CheckOps() {
+    TensorCheck tensors(check_->path, dump_->dump_data_dir());
+    std::unordered_map<std::string, Series> series;
+    Tally broken;
+    JsonDoc doc;
+    std::vector<Item> items;
+    std::string key;
+    uint64_t number = 0;
+    const auto& ops = dump_->ops();
+    size_t released = 0;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      if (i % 4096 == 0) {
+        if (InterruptRequested()) return Interrupted();
+        dump_->file().Release(released, ops[i].offset);
+        released = ops[i].offset;
+      }
+      if (SplitNumber(ops[i].name, &key, &number)) series[key].Add(number);
+      if (!dump_->ParseOp(i, &doc).ok()) {
+        broken.Add(ops[i].name);
+        continue;
+      }
+      items.clear();
+      FlattenOp(ops[i].name, doc, &items);
+      check_->items += items.size();
+      for (const Item& item : items) {
+        const JsonValue* leaf = item.leaf;
+        if (const JsonValue* tensor = Find(*leaf, "tensor")) leaf = tensor;
+        if (Find(*leaf, "shape") == nullptr) continue;
+        ++check_->tensors;
+        tensors.Check(*leaf);
+      }
+    }
+    check_->ops = ops.size();
+    broken.Report("broken_op", "ops that cannot be parsed", false, &check_->findings);
+    tensors.Report(&check_->findings);
+    check_->tensor_files = tensors.good();
+    check_->bytes += tensors.bytes();
+    ReportGaps(series);
+    return OkStatus();
+  }
+
+  struct Series {
+    uint64_t count = 0, last = 0;
+    void Add(uint64_t number) {
+      ++count;
+      last = std::max(last, number);
+    }
+  };
+
+  void ReportGaps(const std::unordered_map<std::string, Series>& series) {
+    std::map<std::string, uint64_t> gaps;  // in order, so that the output is always the same
+    uint64_t missing = 0;
+    for (const auto& [key, s] : series) {
+      if (s.last + 1 > s.count) missing += gaps[key] = s.last + 1 - s.count;
+    }
+    if (gaps.empty()) return;
+    std::string names;
+    size_t shown = 0;
+    for (const auto& [key, count] : gaps) {
+      if (++shown > kMostNames) break;
+      names += (names.empty() ? "" : ", ") + Shown(key.substr(0, key.find('|'))) + " (" + std::to_string(count) + ")";
+    }
+    if (gaps.size() > kMostNames) names += ", ...";
+    AddFinding("gap", std::to_string(missing) + " call numbers are missing (filtered, or lost): " + names, missing,
+               true);
+  }
+
+  Status CheckConstruct() {
+    if (!has_construct_) return OkStatus();
+    const auto file = MappedFile::Open(JoinPath(check_->path, "construct.json"));
+    if (!file.ok()) return Unreadable(file.status());
+    check_->bytes += file->text().size();
+    std::vector<bool> listed(dump_->ops().size());
+    uint64_t entries = 0;
+    Tally extra;
+    std::string truncated;
+    const auto take = [&](std::string_view key, std::string_view, size_t) -> Status {
+      ++entries;
+      if (const auto op = dump_->FindOp(key)) {
+        listed[*op] = true;
+      } else {
+        only_construct_.insert(std::hash<std::string_view>()(key));
+        extra.Add(key);
+      }
+      return OkStatus();
+    };
+    const Status read = ForEachMember(*file, "a construct.json", &truncated, take);
+    if (!read.ok()) return Unreadable(read);
+    if (!truncated.empty()) AddFinding("truncated", truncated);
+    if (entries == 0 || dump_->task() == "structure") return OkStatus();  // level L1 lists none
+    extra.Report("construct_without_op", "entries of construct.json are not in dump.json (filtered, or not finished)",
+                 true, &check_->findings);
+    Tally unlisted, unlisted_backward;
+    for (size_t i = 0; i < listed.size(); ++i) {
+      const std::string_view name = dump_->ops()[i].name;
+      if (listed[i] || Contains(name, ".parameters_grad")) continue;
+      (Contains(name, ".backward") ? unlisted_backward : unlisted).Add(name);
+    }
+    unlisted.Report("op_without_parent", "ops are not in construct.json", false, &check_->findings);
+    unlisted_backward.Report("op_without_parent", "backward ops are not in construct.json", true, &check_->findings);
+    return OkStatus();
+  }
+
+  Status CheckStacks() {
+    if (!has_stacks_) return OkStatus();
+    const auto file = MappedFile::Open(JoinPath(check_->path, "stack.json"));
+    if (!file.ok()) return Unreadable(file.status());
+    check_->bytes += file->text().size();
+    std::vector<bool> used(dump_->ops().size());
+    Tally unknown;
+    const auto name_op = [&](std::string_view name) {
+      if (const auto op = dump_->FindOp(name)) {
+        used[*op] = true;
+      } else if (!only_construct_.contains(std::hash<std::string_view>()(name))) {
+        unknown.Add(name);
+      }
+    };
+    std::string truncated;
+    JsonDoc doc;
+    const auto take = [&](std::string_view key, std::string_view text, size_t at) -> Status {
+      MSP_RETURN_IF_ERROR(ParseJson(text, file->path(), &doc, at));
+      const bool grouped = doc.IsArray() && doc.Size() == 2 && doc[0].IsArray() && doc[1].IsArray();
+      if (!grouped) {
+        name_op(key);
+        return OkStatus();
+      }
+      for (const JsonValue& name : doc[0].GetArray()) {
+        if (name.IsString()) name_op(Text(name));
+      }
+      return OkStatus();
+    };
+    const Status read = ForEachMember(*file, "a stack.json", &truncated, take);
+    if (!read.ok()) return Unreadable(read);
+    if (!truncated.empty()) AddFinding("truncated", truncated);
+    if (dump_->task() == "structure" && !has_construct_) return OkStatus();
+    const bool ended_early = check_->state != "complete" && check_->state != "unknown";
+    unknown.Report("stack_of_unknown_op",
+                   ended_early ? "calls had begun when writing ended and are only in stack.json"
+                               : "names in stack.json are neither in dump.json nor in construct.json",
+                   ended_early || dump_->task() == "structure", &check_->findings);
+    Tally without;
+    for (size_t i = 0; i < used.size(); ++i) {
+      const std::string_view name = dump_->ops()[i].name;
+      const bool forward = EndsWith(name, ".forward") || Contains(name, ".forward.");
+      if (!used[i] && forward) without.Add(name);
+    }
+    without.Report("op_without_stack", "forward ops are not in stack.json", false, &check_->findings);
+    return OkStatus();
+  }
+
+  void CheckSummary() {
+    if (!summary_) return;
+    const StepSummary& s = *summary_;
+    if (s.state == "recording") {
+      const bool gone = WriterOf(s) == Writer::kGone;
+      AddFinding("unfinished", gone ? "the run ended inside this step, " + std::to_string(s.ops) +
+                                          " ops were reported flushed: run 'msprobe recover'"
+                                    : "the step is still being recorded (process " + std::to_string(s.pid) + " on " +
+                                          s.host + "), " + std::to_string(s.ops) + " ops are flushed");
+    }
+    if (s.state == "recovered") AddFinding("unfinished", "the run ended inside this step; its files were recovered");
+    if (s.ops > check_->ops) {
+      AddFinding("ops_missing",
+                 std::to_string(s.ops - check_->ops) + " of " + std::to_string(s.ops) +
+                     " ops that were reported written are not there",
+                 s.ops - check_->ops);
+    }
+    if (s.state == "complete" && s.ops < check_->ops) {
+      AddFinding("ops_unexpected", "dump.json holds " + std::to_string(check_->ops) + " ops, and " +
+                                       std::to_string(s.ops) + " were written: the files are not of one run");
+    }
+    const auto lost = [&](const char* kind, uint64_t count, const char* what, const std::string& why) {
+      if (count == 0 && why.empty()) return;
+      std::string text = std::to_string(count) + " " + what + " were not written";
+      if (!why.empty()) text += " because " + why;
+      AddFinding(kind, text, std::max<uint64_t>(count, 1));
+    };
+    lost("ops_not_written", s.ops_not_written, "ops", s.ops_stopped);
+    lost("tensors_not_written", s.tensors_not_written, "tensors", s.tensors_stopped);
+    for (const auto& [kind, count] : s.skipped)
+      AddFinding("skipped", kind + " (" + std::to_string(count) + ")", count, true);
+  }
+
+  RankCheck* check_;
+  bool debug_ = true;  // no dump.json
+  bool has_stacks_ = false, has_construct_ = false;
+  std::optional<StepSummary> summary_;
+  std::optional<DumpFile> dump_;
+  std::unordered_set<size_t> only_construct_;  // hashes of names
+};
+
+/// Steps that some rank has and another has not.
+void CompareRanks(const DumpPath& dump, std::vector<Finding>* out) {
+  std::map<std::string, size_t> steps_of;
+  for (const StepDir& step : dump.steps) {
+    for (const RankDir& rank : step.ranks) ++steps_of[rank.name];
+  }
+  for (const StepDir& step : dump.steps) {
+    std::string missing;
+    for (const auto& [rank, steps] : steps_of) {
+      const bool has =
+          std::any_of(step.ranks.begin(), step.ranks.end(), [&](const RankDir& r) { return r.name == rank; });
+      if (!has) missing += (missing.empty() ? "" : ", ") + rank;
+    }
+    if (!missing.empty()) out->push_back({"ranks_differ", 1, step.name + " has no " + missing, false});
+  }
+}
+
+}  // namespace
+
+bool DumpCheck::readable() const {
+  return std::all_of(ranks.begin(), ranks.end(), [](const RankCheck& r) { return r.readable; });
+}
+
+uint64_t DumpCheck::count() const {
+  uint64_t n = 0;
+  const auto add = [&](const std::vector<Finding>& all) {
+    for (const Finding& f : all) n += f.note ? 0 : 1;
+  };
+  add(findings);
+  for (const RankCheck& rank : ranks) add(rank.findings);
+  return n;
+}
+
+StatusOr<DumpCheck> VerifyDump(const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(const DumpPath dump, ResolveDumpPath(path));
+  if (dump.kind == PathKind::kFile) {
+    return BadInput(path + " is a file: give the directory it is in, a dump is judged with all its files");
+  }
+  DumpCheck check;
+  for (const StepDir& step : dump.steps) {
+    for (const RankDir& dir : step.ranks) {
+      RankCheck& rank = check.ranks.emplace_back();
+      rank.path = dir.path;
+      rank.step = step.step;
+      rank.rank = dir.name;
+      MSP_RETURN_IF_ERROR(RankVerifier(&rank).Run());
+    }
+  }
+  CompareRanks(dump, &check.findings);
+  return check;
+}
+
+}  // namespace msprobe
