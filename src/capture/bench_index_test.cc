@@ -37,7 +37,7 @@ class BenchIndexTest : public testing::Test {
   }
   static OpSums Parsed(const std::string& in, const std::string& out) {
     JsonDoc doc;
-    EXPECT_TRUE(ParseJson("{" + Op("x", in, out) + "}", "op", &doc).ok());
+    EXPECT_TRUE(ParseJson(std::string("{") + Op("x", in, out) + "}", "op", &doc).ok());
     OpSums sums;
     SumsOf("x", *Find(doc, "x"), &sums);
     return sums;
@@ -76,7 +76,7 @@ TEST_F(BenchIndexTest, RefusesWhatHasNoChecksums) {
 
 TEST_F(BenchIndexTest, ChecksumsOfOtherKindsAreNone) {
   const auto index = BenchIndex::Read(Write("dump.json", Op("Tensor.add.0.forward", "0x7e22e0c77ff218ab", "zzzz") +
-                                                             "," + Op("Tensor.mul.0.forward", "1", "2")));
+                                                             std::string(",") + Op("Tensor.mul.0.forward", "1", "2")));
   ASSERT_TRUE(index.ok());
   EXPECT_FALSE(index->OnlyOutputsDiffer("Tensor.add.0.forward", Parsed("00000001", "00000003")));
 }
