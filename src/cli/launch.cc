@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <csignal>
 #include <cstdlib>
@@ -96,7 +97,9 @@ std::string RequestJson(const AttachRequest& request) {
   Member(&json, "role", request.role);
   Member(&json, "out", request.out);
   if (!request.step.empty()) json += ", \"step\": [" + StepList(request.step) + "]";
-  json += fmt::format(", \"steps\": {}}}", request.steps);
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  json +=
+      fmt::format(", \"steps\": {}, \"began\": {:.3f}}}", request.steps, std::chrono::duration<double>(now).count());
   return json;
 }
 

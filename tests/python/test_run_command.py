@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -376,28 +375,3 @@ def test_arguments_of_the_command(tmp_path):
         done = run(program, *options, cwd=tmp_path)
         assert done.returncode == code and done.stderr.count("\n") == 1 and word in done.stderr, done.stderr
     assert run(["echo", "-I", "--", "$HOME"], "-c", "config.json", cwd=tmp_path).stdout == "-I -- $HOME\n"
-
-
-def test_every_rank_attaches(tmp_path):
-    write_config(tmp_path, level="L0", seed=3)
-    (tmp_path / "ddp.py").write_text("""
-import torch
-import torch.distributed as dist
-dist.init_process_group("gloo")
-model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(4, 4)))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(2):
-    model(torch.ones(2, 4)).sum().backward()
-    optimizer.step()
-dist.destroy_process_group()
-""")
-    both = "for RANK in 0 1; do export RANK WORLD_SIZE=2; $0 ddp.py & done; wait %1 && wait %2"
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        meet = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(probe.getsockname()[1]), "GLOO_SOCKET_IFNAME": "lo"}
-    program = ["bash", "-c", both, sys.executable]
-    done = run(program, "-c", "config.json", "--step", "1", cwd=tmp_path, env=meet)
-    assert done.returncode == 0, done.stderr
-    assert [path.name for path in (tmp_path / "dump").iterdir()] == ["step1"]
-    ranks = [entries(tmp_path / "dump" / "step1" / rank) for rank in ("rank0", "rank1")]
-    assert list(ranks[0]) == list(ranks[1]) and "Module.module.0.Linear.forward.0" in ranks[0]

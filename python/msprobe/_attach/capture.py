@@ -7,6 +7,7 @@ import torch
 from ..pytorch import hooks
 from ..pytorch.debugger import PrecisionDebugger
 from ..pytorch.log import logger
+from .directory import OwnDirectory
 from .request import Request
 from .step_watch import Client
 
@@ -49,6 +50,7 @@ class Capture(Client):
             return
         self._debugger = PrecisionDebugger(self._request.config, **self._request.overrides())
         PrecisionDebugger._on_second = self._stand_back
+        PrecisionDebugger._name_unranked = OwnDirectory(self._request.began)
         if self._debugger._forget_dataloader is not None:  # the steps are ours to begin and end
             self._debugger._forget_dataloader()
             self._debugger._forget_dataloader = None

@@ -17,6 +17,7 @@ class Request(NamedTuple):
     step_by: str = "auto"
     steps: int = 0  # estimate, certify: steps until the script is stopped; 0: never
     role: str = ""  # certify: bare, captured
+    began: float = 0.0  # when the command was given, in seconds since 1970
     out: str = ""  # estimate, certify: directory of what each process found
 
     def overrides(self) -> dict:

@@ -49,6 +49,7 @@ class PrecisionDebugger:
     _lock = threading.RLock()
     _seeded = False  # by whoever attached us, before the model was made
     _on_second: Any = None  # told when the script constructs one beside the attached one
+    _name_unranked: Any = staticmethod(lambda dump_path: "rank")  # the directory of a process without a rank
 
     def __new__(cls, *args: Any, **kwargs: Any) -> "PrecisionDebugger":
         if cls._instance is None:
@@ -333,7 +334,9 @@ class PrecisionDebugger:
         return self._open()
 
     def _open(self) -> bool:
-        name = "rank" if self._rank is None else f"rank{self._rank}"
+        name = (
+            f"rank{self._rank}" if self._rank is not None else PrecisionDebugger._name_unranked(self.config.dump_path)
+        )
         directory = os.path.join(self.config.dump_path, f"step{self._current_step}", name)
         if self._first_start and not self._active and os.path.isfile(os.path.join(directory, "dump.json")):
             logger.warning("dump_path holds an earlier dump, steps recorded now replace its steps: %s", directory)
