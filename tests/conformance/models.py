@@ -534,6 +534,8 @@ def tp2(rank, world):
         result = F.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
         gathered = [torch.empty_like(result) for _ in range(world)]
         torch.distributed.all_gather(gathered, result.detach())
+        work = torch.distributed.all_reduce(gathered[0], async_op=True)
+        work.wait()
         return result
 
     return plain(model, loss, clip=None)
