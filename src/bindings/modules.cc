@@ -308,7 +308,8 @@ PyObject* EndCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyO
     if (call.record == nullptr && collect && r.filter.has_names() && r.options.forward && !r.options.structure) {
       call.record = r.recorder->Acquire(call.name);
     }
-    if (call.record != nullptr && collect && !raised) {
+    // A module that raised has null as output, as the last ones that activation checkpointing recomputes.
+    if (call.record != nullptr && collect && !(raised && r.trigger.active())) {
       call.record->KeyLiteral("output");
       RecordAsList(call.record, output);
     }
