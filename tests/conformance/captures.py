@@ -52,6 +52,7 @@ class Row(NamedTuple):
     entries: int
     tensors: int
     precision: str
+    differences: int  # of all steps and ranks
     allowed: int
 
 
@@ -107,7 +108,7 @@ class Captures:
     def compare(self, model, config):
         bare, theirs = self.bits(model, "ours", BARE), self.bits(model, "theirs", config)
         self.bits(model, "ours", config)
-        found = []
+        found, first = [], None
         for step in range(len(bare[0])):
             if bare == theirs:
                 precision = BITS
@@ -119,9 +120,9 @@ class Captures:
                 result = Comparison(ours, other, rules_of(model), precision)
                 found += [f"step {step}, {ours.directory.name}: {line}" for line in result.found]
                 self.used.update(result.allowed)
-                if step == 0 and ours.directory.name in ("rank", "rank0"):
-                    allowed = sum(result.allowed.values())
-                    self.rows.append(Row(model, config, len(ours.data), ours.tensors, precision, allowed))
+                first = first or (len(ours.data), ours.tensors, precision, sum(result.allowed.values()))
+        entries, tensors, precision, allowed = first
+        self.rows.append(Row(model, config, entries, tensors, precision, len(found), allowed))
         return found
 
 
@@ -144,7 +145,7 @@ def write_report(captures, path):
         "|---|---|---|---|---|---|---|",
     ]
     lines += [
-        f"| {r.model} | {r.config} | {r.entries} | {r.tensors} | {r.precision} | 0 | {r.allowed} |"
+        f"| {r.model} | {r.config} | {r.entries} | {r.tensors} | {r.precision} | {r.differences} | {r.allowed} |"
         for r in captures.rows
     ]
     path.parent.mkdir(exist_ok=True)
