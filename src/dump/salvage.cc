@@ -90,7 +90,8 @@ class Salvager {
     *end = scanner.position();
     if (*last == Step::kTruncated) Trouble("ends without its closing braces at byte ", text_.size());
     if (*last == Step::kBad) Trouble("is damaged at byte ", *end);
-    return Emit(any ? "\n" + std::string(static_cast<size_t>(depth - 1), ' ') + "}" : "}");
+    if (any) MSP_RETURN_IF_ERROR(Emit(std::string("\n").append(static_cast<size_t>(depth - 1), ' ')));
+    return Emit("}");
   }
 
   Status Take(const Member& m, int depth, bool entry, bool* any) {
