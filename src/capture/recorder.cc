@@ -92,12 +92,13 @@ Status Recorder::Open(const StepFiles& files) {
   construct_.Reset();
   stacks_.ResetUses();
   gate_.BeginStep();
-  written_ = 0;
+  stack_bytes_.Restart();
   limit_ = UINT64_MAX;
   limited_ = false;
   committed_ = next_stack_ = stack_flushes_ = counted_bytes_ = 0;
   unflushed_ops_ = unflushed_bytes_ = 0;
   const Status status = OpenFiles();
+  written_ = status.ok() ? FileBytes() + 64 : 0;  // 64: what ends the files
   if (!status.ok()) {
     dump_.reset(), construct_file_.reset(), stack_file_.reset(), summary_file_.reset();
     return status;
@@ -381,28 +382,34 @@ void Recorder::Process(Batch* batch) {
   for (Record* record : batch->records) Recycle(record);
 }
 
+void Recorder::FormatParents(const std::vector<ParentPair>& pairs) {
+  parents_text_.clear();
+  if (construct_file_ == nullptr) return;
+  JsonStream parents(&parents_text_, 1);
+  for (const auto& [name, parent] : pairs) {
+    parents.Key(name.str());
+    parent.empty() ? parents.Null() : parents.String(parent.str());
+  }
+}
+
 Status Recorder::Write(const Batch& batch) {
   text_.clear();
   JsonStream json(&text_, 2);
   for (const Record* record : batch.records) FormatRecord(*record, &json);
-  written_ += text_.size();
-  if (written_ > limit_) {
-    limited_ = true;
-    return InternalError(limit_reason_);
+  FormatParents(batch.parents);
+  if (limit_ != UINT64_MAX) {
+    written_ += text_.size() + parents_text_.size() + (stack_file_ != nullptr ? stack_bytes_.Add(batch.stacks) : 0);
+    if (written_ > limit_) {
+      limited_ = true;
+      return InternalError(limit_reason_);
+    }
   }
   unflushed_ops_ += batch.records.size();
   unflushed_bytes_ += text_.size();
   if (!text_.empty()) MSP_RETURN_IF_ERROR(dump_->Append(text_, batch.records.size()));
-  if (construct_file_ != nullptr && !batch.parents.empty()) {
-    text_.clear();
-    JsonStream parents(&text_, 1);
-    for (const auto& [name, parent] : batch.parents) {
-      parents.Key(name.str());
-      parent.empty() ? parents.Null() : parents.String(parent.str());
-    }
-    written_ += text_.size();
-    unflushed_bytes_ += text_.size();
-    MSP_RETURN_IF_ERROR(construct_file_->Append(text_, batch.parents.size()));
+  if (!parents_text_.empty()) {
+    unflushed_bytes_ += parents_text_.size();
+    MSP_RETURN_IF_ERROR(construct_file_->Append(parents_text_, batch.parents.size()));
   }
   if (stack_file_ != nullptr) stack_uses_.insert(stack_uses_.end(), batch.stacks.begin(), batch.stacks.end());
   if (!batch.flush && unflushed_ops_ < kFlushOps && unflushed_bytes_ < kFlushBytes) return OkStatus();
@@ -439,6 +446,7 @@ Status Recorder::FlushStacks() {
   text_.clear();
   AppendStackGroups(stack_uses_, &next_stack_, &text_);
   stack_uses_.clear();
+  stack_bytes_.Restart();
   ++stack_flushes_;
   MSP_RETURN_IF_ERROR(stack_file_->Append(text_));
   return stack_file_->Flush();

@@ -64,8 +64,8 @@ class Recorder {
   /// Flush, with what is unfinished, write the summary of the step, and forget it. `skipped` is what could not be
   /// recorded, for the summary.
   Status Close(const std::map<std::string, uint64_t>& skipped = {});
-  /// dump.json and construct.json of the open step have at most so many bytes; then records are dropped with this
-  /// reason.
+  /// dump.json, construct.json and stack.json of the open step have at most so many bytes together; then records are
+  /// dropped with this reason.
   void Limit(uint64_t bytes, const std::string& reason);
   bool limited() const { return limited_; }
   /// Records committed in this step, those included that could not be written.
@@ -114,6 +114,7 @@ class Recorder {
   void TakeFinished();
   void WriterLoop();
   void Process(Batch* batch);
+  void FormatParents(const std::vector<ParentPair>& pairs);
   Status Write(const Batch& batch);
   Status FlushFiles();
   Status FlushStacks();
@@ -157,8 +158,9 @@ class Recorder {
   std::atomic<uint64_t> limit_{UINT64_MAX};
   std::atomic<bool> limited_{false};
   uint64_t written_ = 0;
-  std::string limit_reason_, text_;
+  std::string limit_reason_, text_, parents_text_;
   std::vector<StackUse> stack_uses_;
+  StackGroupBytes stack_bytes_;
   uint64_t next_stack_ = 0;
   size_t stack_flushes_ = 0;
   uint64_t counted_bytes_ = 0;

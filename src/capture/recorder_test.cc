@@ -286,5 +286,39 @@ TEST_F(RecorderTest, StacksOfAllFlushesAreListedOnceInTheEnd) {
   EXPECT_EQ(MappedFile::Open(path)->text(), wanted);
 }
 
+TEST_F(RecorderTest, TheLimitHoldsAllFilesOfAStepTogether) {
+  for (const bool long_stacks : {false, true}) {
+    for (const uint64_t limit : {4000u, 200000u}) {
+      Recorder recorder;
+      ASSERT_TRUE(recorder.Open({.dir = dir_.string(), .task = "statistics", .level = "mix"}).ok());
+      recorder.Limit(limit, "enough");
+      for (int i = 0; i < 2000; ++i) {
+        const Frame frame{this, 4 * i};
+        bool is_new = false;
+        const uint32_t stack = recorder.stacks().Intern({&frame, 1}, &is_new);
+        recorder.stacks().SetText(
+            stack, {std::string(long_stacks ? 500 : 20, 'f') + "\"" + std::to_string(i / (long_stacks ? 1 : 50))});
+        {
+          auto lock = recorder.lock();
+          recorder.stacks().AddUse(stack, Name("Tensor.add", i));
+        }
+        RecordOne(&recorder, Name("Tensor.add", i));
+        if (i % 100 == 0) (void)recorder.Flush();
+      }
+      EXPECT_FALSE(recorder.Close().ok());
+      EXPECT_TRUE(recorder.limited());
+      uint64_t bytes = 0;
+      for (const char* name : {"dump.json", "construct.json", "stack.json"}) {
+        bytes += std::filesystem::file_size(dir_ / name);
+      }
+      EXPECT_LE(bytes, limit) << long_stacks;
+      // What is counted is not far from what is written.
+      EXPECT_GT(bytes, limit == 200000 ? limit / 3 : 0) << long_stacks;
+      for (const std::string& name : Names())
+        EXPECT_TRUE(StackFile::Open((dir_ / "stack.json").string())->StackOf(name));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace msprobe

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "dump/writer.h"
 
 namespace msprobe {
@@ -122,6 +123,23 @@ void AppendStackGroups(std::span<const StackUse> uses, uint64_t* next_key, std::
     json.EndArray();
     json.EndArray();
   }
+}
+
+uint64_t StackGroupBytes::Add(std::span<const StackUse> uses) {
+  constexpr uint64_t kBetween = 2, kGroup = 24;  // comma and space; a number of eight digits, brackets, a new line
+  uint64_t bytes = 0;
+  std::string text, scratch;
+  for (const StackUse& use : uses) {
+    text.clear(), scratch.clear();
+    use.name.AppendTo(&scratch);
+    AppendJsonString(text, scratch);
+    bytes += text.size() + kBetween;
+    if (!seen_.insert(use.lines).second) continue;
+    text.clear();
+    for (const std::string& line : *use.lines) AppendJsonString(text, line);
+    bytes += text.size() + use.lines->size() * kBetween + kGroup;
+  }
+  return bytes;
 }
 
 }  // namespace msprobe

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/status.h"
@@ -33,6 +34,17 @@ struct StackUse {
 /// `"key": [[names], [lines]]` for each distinct stack of `uses` in order of first use, as stack.json lists them;
 /// *next_key counts on. Entries of a JsonStream of depth 1.
 void AppendStackGroups(std::span<const StackUse> uses, uint64_t* next_key, std::string* out);
+
+/// How long the text of AppendStackGroups will be, while its uses come in parts.
+class StackGroupBytes {
+ public:
+  uint64_t Add(std::span<const StackUse> uses);
+  /// The text has been written: every stack is listed anew.
+  void Restart() { seen_.clear(); }
+
+ private:
+  std::unordered_set<const StackLines*> seen_;
+};
 
 class StackTable {
  public:

@@ -16,6 +16,8 @@ import statistics
 import time
 from typing import Any, Optional
 
+import torch
+
 from .. import _core
 from .log import logger
 
@@ -54,6 +56,7 @@ class Budget:
         self._used = 0
         self._step: Optional[int] = None  # that runs
         self._limited: Optional[int] = None  # the step that has its share
+        self._foreseen = False
         self._began = 0.0
         self._recorded = False
         self._seen = 0
@@ -82,8 +85,11 @@ class Budget:
         self._step, self._began, self._recorded = step, now, False
         self._seen += 1
 
-    def choose(self, step: int) -> Any:
+    def choose(self, step: int, model: Any) -> Any:
         """The configuration to record this step with; None for not at all."""
+        if self._disk is not None and not self._foreseen:
+            self._foreseen = True
+            self._foresee(_modules(model))
         if self._config is not None and self._is_probe():
             logger.info("budget: step %d is not recorded, to measure how long a step takes.", step)
             return None
@@ -95,15 +101,7 @@ class Budget:
         if self._disk is None or self._limited == self._step:
             return
         self._limited = self._step
-        left = max(self._disk - self._used, 0)
-        rest = self._rest()
-        if rest is not None:
-            share = left // (rest + 1)
-            tensors = share - share // 10
-        else:  # a tenth of the whole is kept for statistics
-            share, tensors = left, max(left - self._disk // 10, 0)
-        if not self._saves():
-            tensors = 0
+        share, tensors = self._share()
         _core.limit_writing(tensors, share - tensors, "the budget for the disk is used up")
 
     def account(self, directory: str) -> None:
@@ -121,8 +119,27 @@ class Budget:
 
     # ---- parts
 
+    def _foresee(self, modules: list) -> None:
+        """Before the first recorded step: a rung whose tensors cannot fit is not tried."""
+        while self._saves():
+            least = _least_tensor_bytes(self._config, modules)
+            if least <= self._share()[1]:
+                return
+            self._descend(f"the tensors of a step have at least {least} bytes", "from")
+
+    def _share(self) -> tuple:
+        """Bytes that the step may write, and how many of them are for tensors."""
+        left = max(self._disk - self._used, 0)
+        rest = self._rest()
+        if rest is not None:
+            share = left // (rest + 1)
+            tensors = share - share // 10
+        else:  # a tenth of the whole is kept for statistics
+            share, tensors = left, max(left - self._disk // 10, 0)
+        return share, tensors if self._saves() else 0
+
     def _saves(self) -> bool:
-        return self._config.task == "tensor" or bool(self._config.tensor_list)
+        return self._config is not None and (self._config.task == "tensor" or bool(self._config.tensor_list))
 
     def _rest(self) -> Optional[int]:
         """How many steps are to be recorded after this one; None when nobody knows."""
@@ -141,10 +158,28 @@ class Budget:
         if slowdown > self._slowdown:
             self._descend(f"recorded steps take {slowdown:.2f} times as long, allowed are {self._slowdown:g}")
 
-    def _descend(self, why: str) -> None:
+    def _descend(self, why: str, when: str = "after") -> None:
         self._rung += 1
         self._captured = []
-        logger.warning("budget: after step %d only %s: %s.", self._step, self._ladder[self._rung][0], why)
+        logger.warning("budget: %s step %d only %s: %s.", when, self._step, self._ladder[self._rung][0], why)
+
+
+def _modules(model: Any) -> list:
+    models = model if isinstance(model, (list, tuple)) else [model]
+    return [m for m in models if isinstance(m, torch.nn.Module)]
+
+
+def _least_tensor_bytes(config: Any, modules: list) -> int:
+    """Of one step, as far as the configuration and the model tell: the weights, which functions take as inputs, and their
+    gradients, which are recorded with the modules. 0 where a filter decides what is saved."""
+    whole = config.task == "tensor" and config.data_mode == ["all"]
+    if not whole or config.scope or config.list_ or config.tensor_list or config.slice_:
+        return 0
+    parameters = {id(p): p for module in modules for p in module.parameters()}.values()
+    weights = sum(p.numel() * p.element_size() for p in parameters)
+    gradients = sum(p.numel() * p.element_size() for p in parameters if p.requires_grad)
+    with_functions, with_modules = config.level in ("L1", "mix"), config.level in ("L0", "mix")
+    return weights * with_functions + gradients * (with_modules and torch.is_grad_enabled())
 
 
 def _bytes_in(directory: str) -> int:

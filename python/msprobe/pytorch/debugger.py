@@ -324,7 +324,7 @@ class PrecisionDebugger:
     def _is_within_budget(self) -> bool:
         if self._budget is None:
             return True
-        config = self._budget.choose(self._current_step)
+        config = self._budget.choose(self._current_step, self._model)
         if config is not None:
             self._apply(config, by_budget=True)
         return config is not None
