@@ -52,7 +52,4 @@ struct Certificate {
 /// Counts what was compared, and the peaks of memory.
 RankCertificate DescribeRank(const std::string& rank, const JsonValue& bare, const JsonValue& captured);
 
-/// Beside the steps of a dump; readers of dumps do not look at it.
-inline constexpr char kCertificateName[] = "msprobe_certificate.json";
-
 }  // namespace msprobe

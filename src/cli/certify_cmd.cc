@@ -11,6 +11,7 @@
 #include "cli/certificate.h"
 #include "cli/commands.h"
 #include "cli/launch.h"
+#include "dump/certificate_check.h"
 #include "dump/reader.h"
 #include "tensor/stats.h"
 

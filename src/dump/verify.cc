@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "dump/certificate_check.h"
 #include "dump/flatten.h"
 #include "dump/members.h"
 #include "dump/reader.h"
@@ -356,6 +357,7 @@ StatusOr<DumpCheck> VerifyDump(const std::string& path) {
     }
   }
   CompareRanks(dump, &check.findings);
+  CheckCertificate(path, &check.findings);
   return check;
 }
 

@@ -134,6 +134,33 @@ TEST(VerifyDump, FilesThatDoNotBelongTogether) {
   EXPECT_EQ(notes, (Counts{{"gap", 3}, {"construct_without_op", 1}, {"stack_of_unknown_op", 1}})) << CheckText(*check);
 }
 
+TEST(VerifyDump, TheStampOfACertificate) {
+  const TempDir dir;
+  const std::string dump = Dump(Op("Tensor.add.0.forward"));
+  dir.Write("step0/rank0/dump.json", dump);
+  const auto stamp = [&](const std::string& name, uint32_t crc) {
+    char hex[16];
+    std::snprintf(hex, sizeof hex, "%08x", crc);
+    dir.Write("msprobe_certificate.json",
+              R"({"verdict": "certified: same bits", "files": {")" + name + R"(": ")" + hex + "\"}}");
+    const auto check = VerifyDump(dir.path());
+    EXPECT_TRUE(check.ok());
+    return check->findings;
+  };
+  const uint32_t crc = Crc32(dump.data(), dump.size());
+  auto findings = stamp("step0/rank0/dump.json", crc);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_TRUE(findings[0].note);
+  EXPECT_EQ(findings[0].text, "certify: certified: same bits");
+  for (const auto& other : {stamp("step0/rank0/dump.json", crc + 1), stamp("step0/../step0/rank0/dump.json", crc),
+                            stamp("step1/rank0/dump.json", crc)}) {
+    ASSERT_EQ(other.size(), 2u);
+    EXPECT_EQ(other[1].kind, "certificate_of_other_files");
+  }
+  dir.Write("msprobe_certificate.json", "{");
+  EXPECT_EQ(VerifyDump(dir.path())->findings.at(0).kind, "certificate_unreadable");
+}
+
 TEST(VerifyDump, StepsThatARankLacksAndDumpsThatCannotBeRead) {
   const TempDir dir;
   for (const char* rank : {"step0/rank0", "step0/rank1", "step1/rank0"}) {
