@@ -151,7 +151,7 @@ TEST(VerifyDump, TheStampOfACertificate) {
   auto findings = stamp("step0/rank0/dump.json", crc);
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_TRUE(findings[0].note);
-  EXPECT_EQ(findings[0].text, "certify: certified: same bits");
+  EXPECT_EQ(findings[0].text, R"(certify: "certified: same bits")");
   for (const auto& other : {stamp("step0/rank0/dump.json", crc + 1), stamp("step0/../step0/rank0/dump.json", crc),
                             stamp("step1/rank0/dump.json", crc)}) {
     ASSERT_EQ(other.size(), 2u);
