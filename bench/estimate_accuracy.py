@@ -141,7 +141,8 @@ def write(rows, args):
         "## Estimate and measurement",
         "",
         f"`bench/estimate_accuracy.py --steps {args.steps} --rounds {args.rounds} --write`: what `msprobe estimate` foretells",
-        f"over what `msprobe run` costs then, medians. {os.cpu_count()} cores, {platform.machine()}, one torch thread; dumps in memory.",
+        f"over what `msprobe run` costs then, medians. {os.cpu_count()} cores, {platform.machine()}, one torch thread, load average "
+        f"{os.getloadavg()[1]:.1f}; dumps in memory.",
         "",
         "| model | content | level | bytes | estimate / real | s per step | estimate / real | slowdown | estimate / real |",
         "|---|---|---|--:|--:|--:|--:|--:|--:|",

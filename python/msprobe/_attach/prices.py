@@ -1,7 +1,7 @@
 """`msprobe estimate`: how long the steps of a script take without capture and with each kind of it, and what one of them holds.
 
 Kinds take turns, one step each and bare ones between, so that a machine that slows down slows all of them. What they write is
-removed at once, except for the one step from which the command computes the bytes of every kind.
+removed in the end, as long as there is space: memory and blocks of files just removed are faster to write than those a real run gets.
 """
 
 import dataclasses
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Optional
 import torch
 
 from ..pytorch import hooks
+from ..pytorch.budget import bytes_in
 from ..pytorch.config import Config
 from ..pytorch.debugger import PrecisionDebugger
 from ..pytorch.log import logger
@@ -25,6 +26,7 @@ ALL = "all"
 _TASKS = ("structure", "statistics", "md5", "tensor")
 _LEVELS = ("L0", "L1", "mix")
 _DEFAULT_ROUNDS = 3
+_SHARE = 0.1
 
 
 class Kind(NamedTuple):
@@ -63,6 +65,7 @@ class Prices(Client):
         self._at = -1
         self._seconds: dict = {}
         self._memory: dict = {}
+        self._kept: list = []  # (directory, bytes)
         self._began = 0.0
         self._debugger: Any = None
         self._extra: list = []
@@ -138,7 +141,13 @@ class Prices(Client):
             self._seconds.setdefault(self._kind, []).append(now - self._began)
             self._memory.setdefault(self._kind, []).append(_peak())
             if self._kind is not None:
-                shutil.rmtree(self._step_directory(self._kind, self._at), ignore_errors=True)
+                self._keep(self._step_directory(self._kind, self._at))
+
+    def _keep(self, directory: str) -> None:
+        """Of what has been written the last, up to a share of the free space."""
+        self._kept.append((directory, bytes_in(directory)))
+        while sum(size for _, size in self._kept) > _SHARE * shutil.disk_usage(self._work).free:
+            shutil.rmtree(self._kept.pop(0)[0], ignore_errors=True)
 
     def _step_directory(self, kind: Kind, step: int) -> str:
         # PrecisionDebugger counts the steps it was told of; those between were bare.

@@ -108,7 +108,7 @@ class Budget:
         """At the end of a recorded step: whether those to come fit."""
         if self._disk is None or self._config is None:
             return
-        written = _bytes_in(directory)
+        written = bytes_in(directory)
         self._used += written
         left = self._disk - self._used
         rest = self._rest()
@@ -182,7 +182,7 @@ def _least_tensor_bytes(config: Any, modules: list) -> int:
     return weights * with_functions + gradients * (with_modules and torch.is_grad_enabled())
 
 
-def _bytes_in(directory: str) -> int:
+def bytes_in(directory: str) -> int:
     """Files with several names count once."""
     sizes = {}
     for place, _, names in os.walk(directory):
