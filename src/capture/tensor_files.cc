@@ -244,7 +244,7 @@ bool TensorFiles::TakeOfLimit(uint64_t bytes) {
   constexpr uint64_t kFrame = 2048;  // of a file: the least that surely holds what is not elements
   planned_ += bytes + kFrame;
   if (planned_ <= limit_) return true;
-  failed_ = limited_ = true;
+  limited_ = true;  // what waits in the queue has its place and is written
   if (error_.ok()) error_ = InternalError(limit_reason_);
   return false;
 }

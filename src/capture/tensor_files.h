@@ -64,7 +64,7 @@ class TensorFiles {
   const std::string& dir() const { return dir_; }
 
   /// Whether Save() has a chance.
-  bool working() const { return open_ && !failed_; }
+  bool working() const { return open_ && !failed_ && !limited_; }
   /// Elements are taken before it returns. `file` comes from TensorFileName(). False: it will not be there.
   bool Save(const std::string& file, const TensorView& tensor);
   /// A file that somebody else wrote into the directory, or failed to.
