@@ -17,14 +17,14 @@ part() {
 configure_build() { cmake --preset "$1" ${2:-} >"build/$1.log" 2>&1 && cmake --build --preset "$1" >>"build/$1.log" 2>&1 || { tail -n 30 "build/$1.log"; return 1; }; }
 unit() { configure_build release -DMSPROBE_WEB=OFF && ctest --preset release -j 2; }
 asan() { configure_build asan && ctest --preset asan -j 2; }
-tsan() { configure_build tsan && ctest --preset tsan -j 2 -R 'Parallel|Stats|Recorder|Server|Ordered|Thread'; }
+tsan() { configure_build tsan && ctest --preset tsan -j 2 -R 'Parallel|Stats|Recorder|Server|Ordered|Thread|TensorFiles'; }
 web() { npm --prefix web test --silent; }
 demo() { python examples/quickstart/demo.py --out out/demo --no-serve; }
 
 part "unit tests" unit
 part "lint" tools/lint.sh
 part "demo" demo
-part "Python and golden tests" python -m pytest tests/python tests/golden -q
+part "Python and golden tests" python -m pytest tests/python tests/golden -q -n 2 --dist loadfile
 part "dumps against the earlier tool's" python -m pytest tests/conformance -q
 part "page unit tests" web
 part "page in the browser" node --test tests/e2e/*.test.mjs

@@ -63,7 +63,7 @@ venv() {
   touch "$stamps/$dir.$key"
 }
 
-common=(numpy transformers nanobind scikit-build-core pytest pytest-timeout hypothesis ruff openpyxl)
+common=(numpy transformers nanobind scikit-build-core pytest pytest-timeout pytest-xdist hypothesis ruff openpyxl)
 venv .venv torch==2.13.0 "${common[@]}" accelerate
 if [ "$want" = test ]; then
   venv .venv-old torch==2.13.0 transformers mindstudio-probe==26.2.0
