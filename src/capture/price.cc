@@ -74,7 +74,7 @@ class Pricer {
       Price& tensor = list_.prices[At(PriceTask::kTensor)][l];
       tensor.bytes += tensor.tensor_bytes + path.size();  // dump_data_dir
     }
-    return std::move(list_);
+    return list_;
   }
 
  private:

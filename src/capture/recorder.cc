@@ -111,10 +111,10 @@ Status Recorder::Open(const StepFiles& files) {
 }
 
 Status Recorder::OpenFiles() {
-  const auto grow = [&](const char* name, std::string head, const char* tail, std::unique_ptr<GrowingJsonFile>* file) {
-    auto created = GrowingJsonFile::Create(JoinPath(files_.dir, name), std::move(head), tail);
-    if (created.ok()) *file = *std::move(created);
-    return created.status();
+  const auto grow = [&](const char* name, std::string head, const char* tail,
+                        std::unique_ptr<GrowingJsonFile>* file) -> Status {
+    MSP_ASSIGN_OR_RETURN(*file, GrowingJsonFile::Create(JoinPath(files_.dir, name), std::move(head), tail));
+    return OkStatus();
   };
   summary_ = StepSummary();
   SetWriter(&summary_);

@@ -316,7 +316,8 @@ void CompareRanks(const DumpPath& dump, std::vector<Finding>* out) {
   }
   for (const StepDir& step : dump.steps) {
     std::string missing;
-    for (const auto& [rank, steps] : steps_of) {
+    for (const auto& entry : steps_of) {
+      const std::string& rank = entry.first;
       const bool has =
           std::any_of(step.ranks.begin(), step.ranks.end(), [&](const RankDir& r) { return r.name == rank; });
       if (!has) missing += (missing.empty() ? "" : ", ") + rank;
