@@ -170,7 +170,9 @@ def end_exit(): sys.exit(7)
 def end__exit(): os._exit(8)
 def end_abort(): os.abort()
 def end_terminate(): os.kill(os.getpid(), signal.SIGTERM)
-def end_interrupt(): signal.raise_signal(signal.SIGINT)
+def end_interrupt():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background has it ignored
+    signal.raise_signal(signal.SIGINT)
 
 def end_handler():
     seen = []

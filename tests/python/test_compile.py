@@ -82,7 +82,7 @@ recorded(model, model, "eager")
     # Without the compiler everything is recorded as ever.
     assert "Module.1.Block.backward.0" in dump.names(step=4)
     assert "Functional.softmax.1.forward" in dump.names(step=4)
-    assert "compiled" not in summaries(dump)[4]
+    assert "compiled region" not in summaries(dump)[4]
 
 
 def test_compiled_parts_of_a_model_keep_their_names(tmp_path):

@@ -526,11 +526,11 @@ def test_common_keys_have_their_effect(by_keys):
     def seen(number):
         return json.loads((by_keys[number].root.parent / "seen.json").read_text())
 
-    everything = ["construct.json", "dump.json", "stack.json"]
+    everything = ["construct.json", "dump.json", "dump_summary.json", "stack.json"]
     assert files(0) == [f"step{n}/rank5/{name}" for n in range(4) for name in everything]
     assert files(1) == [f"step{n}/rank5/{name}" for n in (1, 2) for name in everything]
     assert files(2) == [] and files(10) == []
-    assert files(3) == [f"step{n}/rank5/dump.json" for n in range(4)]
+    assert files(3) == [f"step{n}/rank5/{name}" for n in range(4) for name in ("dump.json", "dump_summary.json")]
     assert seen(4)["drawn"] == seen(5)["drawn"] and seen(4)["hash"] == seen(5)["hash"] == "7"
     assert (seen(4)["deterministic"], seen(5)["deterministic"]) == (True, False)
     assert all(name.startswith("Module.") for name in ops(6)) and ops(6)

@@ -241,6 +241,7 @@ def test_waiting_answers_and_what_was_received_is_recorded(tmp_path, old_python)
     def received(entries):
         return entries["Distributed.batch_isend_irecv.0.forward"]["output"][0][1]["tensor"]["Max"]
 
-    assert received(old_data) == 0.0
+    # Its own wait comes first, and what stands in the buffer by then is a race; the answer above is not.
+    assert received(old_data) in (0.0, 6.0)
     assert received(data) == 6.0
     assert data["Distributed.all_reduce.0.forward"]["output"][0]["Max"] == 2.0

@@ -79,7 +79,7 @@ def test_steps_that_are_not_asked_for_and_files_of_other_levels(dumps):
     for dump, _ in dumps[:2]:
         assert not list(dump.root.glob("*/*/dump.json")) and not list(dump.root.glob("*/*/construct.json"))
     assert sorted(p.name for p in dumps[1][0].root.iterdir()) == ["step1"]
-    assert dumps[0][0].script.stderr.count("step 0: captured 4 values, ") == 1
+    assert dumps[0][0].script.stderr.count("step 0: captured 7 values, ") == 1
 
 
 ODD = """

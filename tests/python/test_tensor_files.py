@@ -266,8 +266,9 @@ def test_a_full_disk_leaves_statistics_and_the_training(tmp_path, small_disk):
     assert relus[-1]["output"][0]["Max"] == 39.0
     assert "data_name" not in relus[-1]["output"][0]
     output = dump.script.stdout + dump.script.stderr
-    assert output.count("No space left on device") == 1
-    assert "tensors not saved" in output
+    # One warning when it happened, one line in the summary.
+    assert output.count("is incomplete: ") == output.count("tensors were not written because ") == 1
+    assert output.count("No space left on device") == 2
     for file in small_disk.iterdir():
         assert file.suffix == ".pt"
         torch.load(file, weights_only=True)
