@@ -244,13 +244,15 @@ def test_xor_digests(tmp_path):
 
 
 FULL = """
-import os
+import os, time
 os.makedirs("dump/step0/rank")
 os.symlink("DISK", "dump/step0/rank/dump_tensor_data")
 debugger.start()
 kept = torch.ones(4)
 for i in range(40):
     kept = kept + torch.full((20000,), float(i))[:4].sum()
+    if i == 39:
+        time.sleep(1)  # by now the writing thread has met the end of the disk
     F.relu(torch.full((20000,), float(i)))
 debugger.stop(); debugger.step()
 print("KEPT", kept.tolist())
