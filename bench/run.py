@@ -154,7 +154,11 @@ def report(results, args):
         ]
         for row in results["step"]:
             ours, old = row["ours"], row["old"]
-            content = row["summary"] if row["task"] == "statistics" else f"tensor files in {row['where']}"
+            content = (
+                row["summary"]
+                if row["task"] == "statistics"
+                else f"tensor files {'on' if row['where'] == 'disk' else 'in'} {row['where']}"
+            )
             lines.append(
                 f"| {row['model']} | {row['level']} | {content} | **{ours['wall_ratio']:.2f}** | {old['wall_ratio']:.2f} | "
                 f"{ours['cpu_ratio']:.2f} | {ours['idle_ratio']:.3f} | {ours['entries']} | {ours['bytes_per_step'] / 1e6:.1f} |"
