@@ -342,7 +342,7 @@ nb::dict TakeSummary() {
   nb::dict out, skipped, examples;
   for (const auto& [kind, count] : r.skipped) skipped[kind.c_str()] = count;
   for (const auto& [kind, text] : r.skip_examples) examples[kind.c_str()] = text;
-  const TensorFileCounts files = r.files->counts();
+  const TensorFileCounts files = r.files->TakeCounts();
   nb::dict tensors;
   tensors["saved"] = files.saved;
   tensors["linked"] = files.linked;

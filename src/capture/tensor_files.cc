@@ -330,4 +330,9 @@ TensorFileCounts TensorFiles::counts() const {
   return counts_;
 }
 
+TensorFileCounts TensorFiles::TakeCounts() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(counts_, {});
+}
+
 }  // namespace msprobe

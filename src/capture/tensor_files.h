@@ -83,6 +83,8 @@ class TensorFiles {
   /// What has not been told yet: an error comes once.
   Status TakeStatus();
   TensorFileCounts counts() const;
+  /// The counts of the step that was closed, once: a step that saves no tensors has none.
+  TensorFileCounts TakeCounts();
 
  private:
   struct Content {
