@@ -107,8 +107,10 @@ class Salvager {
     }
     if (entry) ++found_->entries;
     MSP_RETURN_IF_ERROR(Separate(depth, any));
-    const char* quote = m.key.data() - 1;
-    return Emit({quote, static_cast<size_t>(text_.data() + m.end - quote)});
+    // Not what stands between the two: damage may have put anything there.
+    MSP_RETURN_IF_ERROR(Emit({m.key.data() - 1, m.key.size() + 2}));
+    MSP_RETURN_IF_ERROR(Emit(": "));
+    return Emit(text_.substr(m.begin, m.end - m.begin));
   }
 
   Status Separate(int depth, bool* any) {
