@@ -61,7 +61,9 @@ class Salvager {
     if (!IsPlainText(m.key)) return false;
     if (m.escaped && !UnescapeKey(file_, m.key).ok()) return false;
     const std::string_view value = text_.substr(m.begin, m.end - m.begin);
-    return IsUtf8(value) && ParseJson(value, file_.path(), &doc_, m.begin).ok();
+    // A byte order mark is passed over at the begin of a text, and is none here.
+    return static_cast<unsigned char>(value.front()) < 0x80 && IsUtf8(value) &&
+           ParseJson(value, file_.path(), &doc_, m.begin).ok();
   }
 
   /// The members of the object behind whose '{' `pos` is. *end is where it ended, *last how.
