@@ -1,0 +1,176 @@
+#include "base/yaml.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <istream>
+#include <streambuf>
+#include <unordered_map>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace msprobe {
+namespace {
+
+/// Ends the parser from inside an event; caught where it was started.
+struct Refusal {
+  int line;
+  std::string why;
+};
+
+/// Builds the tree and stops at the first thing that has no place in it.
+class Builder : public YAML::EventHandler {
+ public:
+  YamlNode TakeRoot() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { Add(mark, YamlNode::Kind::kNull, ""); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    throw Refusal{mark.line + 1, "an alias (*name) is not read here: write the value out"};
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t, const std::string& value) override {
+    CheckTag(mark, tag);
+    // A plain "~" or "null" is a value that is not there; in quotes (tag "!") it is a text.
+    const bool null = tag == "?" && (value.empty() || value == "~" || value == "null" || value == "Null");
+    if (!stack_.empty() && stack_.back().node.IsMap() && !stack_.back().has_key) return SetKey(value);
+    Add(mark, null ? YamlNode::Kind::kNull : YamlNode::Kind::kText, value);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    Open(mark, tag, YamlNode::Kind::kList);
+  }
+  void OnSequenceEnd() override { Close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t, YAML::EmitterStyle::value) override {
+    Open(mark, tag, YamlNode::Kind::kMap);
+  }
+  void OnMapEnd() override { Close(); }
+
+ private:
+  struct Level {
+    YamlNode node;
+    bool has_key = false;
+    std::string key;
+    std::unordered_map<std::string, size_t> at;  // members by key
+  };
+
+  static void CheckTag(const YAML::Mark& mark, const std::string& tag) {
+    if (tag.empty() || tag == "?" || tag == "!" || StartsWith(tag, "tag:yaml.org,2002:str")) return;
+    throw Refusal{mark.line + 1, "a value of the type " + OneLine(tag.substr(0, 60)) + " is not read here"};
+  }
+
+  void Count(const YAML::Mark& mark) {
+    if (++nodes_ > kMaxYamlNodes) {
+      throw Refusal{mark.line + 1, "more than " + std::to_string(kMaxYamlNodes) + " values"};
+    }
+  }
+
+  void SetKey(const std::string& key) {
+    stack_.back().key = key;
+    stack_.back().has_key = true;
+  }
+
+  void Open(const YAML::Mark& mark, const std::string& tag, YamlNode::Kind kind) {
+    CheckTag(mark, tag);
+    Count(mark);
+    if (!stack_.empty() && stack_.back().node.IsMap() && !stack_.back().has_key) {
+      throw Refusal{mark.line + 1, "a key must be a text"};
+    }
+    if (stack_.size() == static_cast<size_t>(kMaxYamlDepth)) {
+      throw Refusal{mark.line + 1, "nested deeper than " + std::to_string(kMaxYamlDepth) + " levels"};
+    }
+    Level level;
+    level.node.kind = kind;
+    level.node.line = mark.line + 1;
+    stack_.push_back(std::move(level));
+  }
+
+  void Close() {
+    YamlNode done = std::move(stack_.back().node);
+    stack_.pop_back();
+    Put(std::move(done));
+  }
+
+  void Add(const YAML::Mark& mark, YamlNode::Kind kind, const std::string& text) {
+    Count(mark);
+    if (!stack_.empty() && stack_.back().node.IsMap() && !stack_.back().has_key) return SetKey(text);
+    YamlNode node;
+    node.kind = kind;
+    node.line = mark.line + 1;
+    if (kind == YamlNode::Kind::kText) node.text = text;
+    Put(std::move(node));
+  }
+
+  void Put(YamlNode&& node) {
+    if (stack_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Level& level = stack_.back();
+    if (level.node.IsList()) {
+      level.node.items.push_back(std::move(node));
+      return;
+    }
+    const auto [it, fresh] = level.at.emplace(level.key, level.node.members.size());
+    if (fresh) {
+      level.node.members.emplace_back(std::move(level.key), std::move(node));
+    } else {
+      level.node.members[it->second].second = std::move(node);
+    }
+    level.has_key = false;
+  }
+
+  YamlNode root_;
+  std::vector<Level> stack_;
+  size_t nodes_ = 0;
+};
+
+/// The bytes as a stream, without a copy.
+class ViewBuffer : public std::streambuf {
+ public:
+  explicit ViewBuffer(std::string_view text) {
+    char* begin = const_cast<char*>(text.data());
+    setg(begin, begin, begin + text.size());
+  }
+};
+
+}  // namespace
+
+const YamlNode* YamlNode::Find(std::string_view key) const {
+  for (const auto& [name, value] : members) {
+    if (name == key) return &value;
+  }
+  return nullptr;
+}
+
+StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& path) {
+  if (text.size() > kMaxYamlBytes) {
+    return BadInput(path + " has " + std::to_string(text.size()) + " bytes, more than the " +
+                    std::to_string(kMaxYamlBytes >> 20) + " MiB that are read of a YAML file");
+  }
+  if (!IsUtf8(text)) return BadInput(path + " is not UTF-8 text: save it as UTF-8");
+  const auto refuse = [&](int line, const std::string& why) {
+    return BadInput(path + ", line " + std::to_string(line) + ": " + why);
+  };
+  try {
+    ViewBuffer buffer(text);
+    std::istream stream(&buffer);
+    YAML::Parser parser(stream);
+    Builder builder;
+    parser.HandleNextDocument(builder);
+    return builder.TakeRoot();
+  } catch (const Refusal& refusal) {
+    return refuse(refusal.line, refusal.why);
+  } catch (const YAML::Exception& error) {
+    return refuse(error.mark.line + 1, "not YAML: " + OneLine(error.msg));
+  }
+}
+
+StatusOr<YamlNode> ReadYamlFile(const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  return ParseYaml(file.text(), path);
+}
+
+}  // namespace msprobe

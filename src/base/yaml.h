@@ -1,0 +1,39 @@
+// YAML files that users write: mappings, thresholds. A tree of texts, lists and maps; everything else is refused.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+
+namespace msprobe {
+
+struct YamlNode {
+  enum class Kind : uint8_t { kNull, kText, kList, kMap };
+  Kind kind = Kind::kNull;
+  int line = 0;                                           // where it starts, from 1
+  std::string text;                                       // of kText; numbers and booleans as they are written
+  std::vector<YamlNode> items;                            // of kList
+  std::vector<std::pair<std::string, YamlNode>> members;  // of kMap, in the order of the file, keys once
+
+  bool IsNull() const { return kind == Kind::kNull; }
+  bool IsText() const { return kind == Kind::kText; }
+  bool IsList() const { return kind == Kind::kList; }
+  bool IsMap() const { return kind == Kind::kMap; }
+  /// Member of a map; null when there is none.
+  const YamlNode* Find(std::string_view key) const;
+};
+
+inline constexpr size_t kMaxYamlBytes = 16 << 20;
+inline constexpr size_t kMaxYamlNodes = 1 << 20;
+inline constexpr int kMaxYamlDepth = 64;
+
+/// One document. Of a key that stands twice the last value counts, as for Python's reader. kBadInput with path and line
+/// for what is no YAML, and for aliases (a file of a few lines can stand for billions of nodes), tags of other types,
+/// keys that are no plain text, and files beyond the limits above.
+StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& path);
+StatusOr<YamlNode> ReadYamlFile(const std::string& path);
+
+}  // namespace msprobe
