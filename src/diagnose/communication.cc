@@ -9,27 +9,6 @@
 namespace msprobe {
 namespace {
 
-using RankTransfers = std::vector<std::vector<CommTransfer>>;  // for each call of a rank
-
-StatusOr<RankTransfers> ReadRank(const RankDump& dump, CommRank* out) {
-  out->rank = dump.rank;
-  const std::vector<OpSpan>& ops = dump.dump->ops();
-  out->ops = ops.size();
-  RankTransfers transfers;
-  JsonDoc doc;
-  for (size_t i = 0; i < ops.size(); ++i) {
-    const std::string_view api = CommApi(ops[i].name);
-    if (api.empty()) continue;
-    MSP_RETURN_IF_ERROR(dump.dump->ParseOp(i, &doc));
-    CommCall call;
-    call.op = i;
-    call.api = api;
-    transfers.push_back(ReadTransfers(api, doc, dump.rank));
-    out->calls.push_back(std::move(call));
-  }
-  return transfers;
-}
-
 /// Joins the calls of all ranks to events.
 class Joiner {
  public:
@@ -37,7 +16,7 @@ class Joiner {
     for (const CommRank& r : graph->ranks) world_.push_back(r.rank);
   }
 
-  void Add(uint32_t rank, const RankTransfers& transfers) {
+  void Add(uint32_t rank, const std::vector<std::vector<CommTransfer>>& transfers) {
     // How many of its kind on this rank.
     std::map<PairKey, uint32_t> pairs;
     std::map<GroupKey, uint32_t> groups;
@@ -64,7 +43,7 @@ class Joiner {
  private:
   // from, to, tag, objects, how many of these came before
   using PairKey = std::tuple<int, int, int, bool, uint32_t>;
-  using GroupKey = std::tuple<std::vector<int>, std::string_view, uint32_t>;
+  using GroupKey = std::tuple<std::vector<int>, std::string, uint32_t>;
 
   int NumberOf(uint32_t rank) const { return graph_->ranks[rank].rank; }
   CommCall& CallOf(const CommMember& m) { return graph_->ranks[m.rank].calls[m.call]; }
@@ -288,20 +267,44 @@ std::vector<CommMember> CommGraph::TakersOf(size_t rank, size_t call) const {
   return Partners(*this, rank, call, false);
 }
 
-StatusOr<CommGraph> ReadCommunication(std::vector<RankDump> dumps) {
-  std::sort(dumps.begin(), dumps.end(), [](const RankDump& a, const RankDump& b) { return a.rank < b.rank; });
+StatusOr<RankCalls> ReadCalls(int rank, const DumpFile& dump) {
+  RankCalls out;
+  out.rank.rank = rank;
+  const std::vector<OpSpan>& ops = dump.ops();
+  out.rank.ops = ops.size();
+  JsonDoc doc;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const std::string_view api = CommApi(ops[i].name);
+    if (api.empty()) continue;
+    MSP_RETURN_IF_ERROR(dump.ParseOp(i, &doc));
+    CommCall call;
+    call.op = i;
+    call.api = api;
+    out.transfers.push_back(ReadTransfers(api, doc, rank));
+    out.rank.calls.push_back(std::move(call));
+  }
+  return out;
+}
+
+CommGraph JoinCalls(std::vector<RankCalls> ranks) {
+  std::sort(ranks.begin(), ranks.end(),
+            [](const RankCalls& a, const RankCalls& b) { return a.rank.rank < b.rank.rank; });
   CommGraph graph;
-  graph.ranks.resize(dumps.size());
-  std::vector<RankTransfers> transfers(dumps.size());
-  MSP_RETURN_IF_ERROR(ParallelFor(dumps.size(), [&](size_t i) -> Status {
-    MSP_ASSIGN_OR_RETURN(transfers[i], ReadRank(dumps[i], &graph.ranks[i]));
-    return OkStatus();
-  }));
+  for (RankCalls& r : ranks) graph.ranks.push_back(std::move(r.rank));
   Joiner joiner(&graph);
-  for (uint32_t r = 0; r < dumps.size(); ++r) joiner.Add(r, transfers[r]);
+  for (uint32_t r = 0; r < ranks.size(); ++r) joiner.Add(r, ranks[r].transfers);
   joiner.FindMissing();
   LayerNumbers(&graph).Run();
   return graph;
+}
+
+StatusOr<CommGraph> ReadCommunication(std::vector<RankDump> dumps) {
+  std::vector<RankCalls> ranks(dumps.size());
+  MSP_RETURN_IF_ERROR(ParallelFor(dumps.size(), [&](size_t i) -> Status {
+    MSP_ASSIGN_OR_RETURN(ranks[i], ReadCalls(dumps[i].rank, *dumps[i].dump));
+    return OkStatus();
+  }));
+  return JoinCalls(std::move(ranks));
 }
 
 }  // namespace msprobe

@@ -38,7 +38,7 @@ struct CommPart {
 
 struct CommCall {
   size_t op = 0;                // index in the rank's dump
-  std::string_view api;         // "all_reduce"; points into the dump
+  std::string api;              // "all_reduce"
   std::vector<CommPart> parts;  // one; several for a batch_isend_irecv; none if the partner is not known
   /// Logical time: larger than that of every call that this one may depend on; equal for calls that depend on each
   /// other (all_reduce). The first calls have 1.
@@ -61,6 +61,12 @@ struct CommTime {
   auto operator<=>(const CommTime&) const = default;
 };
 
+/// The calls of one rank, before they are joined with those of others.
+struct RankCalls {
+  CommRank rank;
+  std::vector<std::vector<CommTransfer>> transfers;  // for each call
+};
+
 struct CommGraph {
   std::vector<CommRank> ranks;  // by rank number
   std::vector<CommEvent> events;
@@ -78,8 +84,13 @@ struct CommGraph {
   std::vector<CommMember> TakersOf(size_t rank, size_t call) const;
 };
 
-/// Reads the communication calls of every rank and joins them: the n-th send of a rank to another with the n-th receive
-/// there, the n-th call of a collective in a group on all its ranks. Does not depend on the order of `dumps`.
+StatusOr<RankCalls> ReadCalls(int rank, const DumpFile& dump);
+
+/// Joins the calls of all ranks: the n-th send of a rank to another with the n-th receive
+/// there, the n-th call of a collective in a group on all its ranks. Does not depend on the order of `ranks`.
+CommGraph JoinCalls(std::vector<RankCalls> ranks);
+
+/// Both for all ranks of a step.
 StatusOr<CommGraph> ReadCommunication(std::vector<RankDump> dumps);
 
 }  // namespace msprobe
