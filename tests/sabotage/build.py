@@ -1,0 +1,146 @@
+"""Trains both sides of cases and leaves their dumps: `build.py OUT [--only NAME ...] [--set bugs|held_out|clean] [--seed N]`.
+
+OUT/CASE/{target,golden}/step0/rank*/dump.json and, for planted bugs, OUT/CASE/truth.json. Each side runs in a child, forked after
+the imports, which take longer than the training; those of several processes meet over gloo.
+"""
+
+import argparse
+import atexit
+import contextlib
+import json
+import os
+import random
+import shutil
+import sys
+import traceback
+from pathlib import Path
+
+import torch
+import torch.nn  # noqa: F401
+from case import write_truth
+
+JOBS = 2
+
+
+def seed_all(seed):
+    random.seed(seed)
+    torch.manual_seed(seed)
+
+
+def configuration(case, dump):
+    section = {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": case.summary}
+    return {"task": case.task, "level": case.level, "rank": [], "step": [], "dump_path": str(dump), case.task: section}
+
+
+def train(case, change, make, out, rank, seed):
+    if case.world > 1:
+        store = torch.distributed.FileStore(str(out / "store"), case.world)
+        torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=case.world)
+    from msprobe.pytorch import PrecisionDebugger
+
+    config = out / f"config{rank}.json"
+    config.write_text(json.dumps(configuration(case, out)))
+    debugger = PrecisionDebugger(config_path=str(config))
+    seed_all(seed)
+    work = make() if case.world == 1 else make(rank, case.world)
+    if change:
+        change(*([work] if case.world == 1 else [work, rank]))
+    seed_all(seed)
+    work.before()
+    debugger.start(model=work.model)
+    work.step()
+    debugger.stop()
+    debugger.step()
+    if case.world > 1:
+        torch.distributed.destroy_process_group()
+
+
+def child(function, log, *args):
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(handle, 1)
+        os.dup2(handle, 2)
+        function(*args)
+        code = 0
+    except BaseException:  # noqa: BLE001 - whatever it was, it goes to the log and the child ends here
+        traceback.print_exc()
+    finally:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def build(cases, root, seed):
+    """Both sides of all cases, some at a time. Returns the logs of those that failed."""
+    waiting = []
+    for case in cases:
+        shutil.rmtree(root / case.name, ignore_errors=True)
+        for side in ("target", "golden"):
+            (root / case.name / side).mkdir(parents=True)
+            waiting.append((case, side))
+    running, failed = {}, []
+    while waiting or running:
+        while waiting and len(running) < JOBS:
+            case, side = waiting.pop(0)
+            out = root / case.name / side
+            change, make = case.side(side)
+            for rank in range(case.world):
+                log = out / f"log{rank}.txt"
+                running[child(train, log, case, change, make, out, rank, seed)] = log
+        pid, status = os.wait()
+        log = running.pop(pid)
+        if status:
+            failed.append(log)
+    return failed
+
+
+def imports():
+    """Ahead of the children."""
+    import torch.distributed  # noqa: F401
+    import transformers.models.bert.modeling_bert
+    import transformers.models.gpt2.modeling_gpt2
+    import transformers.models.llama.modeling_llama
+    import transformers.models.t5.modeling_t5
+    import transformers.models.vit.modeling_vit  # noqa: F401
+
+    import msprobe.pytorch  # noqa: F401
+
+
+def cases_of(name):
+    if name == "bugs":
+        from bugs import BUGS as found
+    elif name == "held_out":
+        from held_out import HELD_OUT as found
+    else:
+        from clean import CLEAN as found
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--set", default="bugs", choices=("bugs", "held_out", "clean"))
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    imports()
+    cases = [case for case in cases_of(args.set) if not args.only or case.name in args.only]
+    failed = build(cases, args.out.resolve(), args.seed)
+    for log in failed:
+        print(f"{log}:\n{log.read_text()[-1500:]}", file=sys.stderr)
+    if not failed and args.set != "clean":
+        for case in cases:
+            write_truth(case, args.out / case.name)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        sys.exit(main())
