@@ -1,0 +1,250 @@
+#include "tensor/metrics.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/parallel.h"
+#include "tensor/metrics_kernels.h"
+#include "tensor/metrics_sources.h"
+
+namespace msprobe {
+namespace {
+
+using metrics::kRun;
+using metrics::PairPartial;
+using metrics::PairReader;
+using metrics::PairTable;
+using metrics::Run;
+using metrics::Work;
+
+// Elements of a part: parts are summed apart and folded in order, so the result does not depend on the threads.
+constexpr int64_t kPart = int64_t{1} << 18;
+// Below this many elements a second thread costs more than it brings.
+constexpr int64_t kThreadsFrom = int64_t{1} << 20;
+// Norms up to this are zero for a cosine.
+constexpr double kZeroNorm = 0x1p-52;
+
+std::atomic<const PairTable*>& ActiveTable() {
+  static std::atomic<const PairTable*> table{metrics::BestPairs()};
+  return table;
+}
+
+struct Part {
+  PairPartial sums;
+  bool identical = true;
+};
+
+void AddCounts(const NonFinite& from, NonFinite* to) {
+  to->nan += from.nan;
+  to->plus_inf += from.plus_inf;
+  to->minus_inf += from.minus_inf;
+}
+
+void Fold(const Part& from, Part* to) {
+  PairPartial& t = to->sums;
+  const PairPartial& f = from.sums;
+  t.target_squares += f.target_squares;
+  t.golden_squares += f.golden_squares;
+  t.products += f.products;
+  t.diff_squares += f.diff_squares;
+  t.max_abs = std::max(t.max_abs, f.max_abs);
+  t.max_relative = std::max(t.max_relative, f.max_relative);
+  t.below1 += f.below1;
+  t.below5 += f.below5;
+  t.equal += f.equal;
+  t.differ += f.differ;
+  AddCounts(f.target, &t.target);
+  AddCounts(f.golden, &t.golden);
+  to->identical &= from.identical;
+}
+
+void RunKernel(const PairTable& table, const PairReader& pair, const Run& run, PairPartial* acc) {
+  switch (pair.work()) {
+    case Work::kFloats:
+      if (run.same) return table.same_floats[pair.target().floats](run.target, run.elements, acc);
+      return table.floats[pair.target().floats][pair.golden().floats](run.target, run.golden, run.elements, acc);
+    case Work::kDoubles:
+      if (run.same) return table.same_doubles(run.target, run.elements, acc);
+      return table.doubles(run.target, run.golden, run.elements, acc);
+    case Work::kInts: return metrics::CompareInts(pair, run, acc);
+    case Work::kComplex:
+      return metrics::ComparePairsOfComplex(static_cast<const double*>(run.target),
+                                            static_cast<const double*>(run.golden), run.elements, acc);
+  }
+}
+
+Part ComparePart(const PairTable& table, const PairReader& pair, int64_t begin, int64_t end) {
+  Part part;
+  pair.ForEachRun(begin, end, [&](const Run& run) {
+    part.identical &= run.same;
+    RunKernel(table, pair, run, &part.sums);
+  });
+  return part;
+}
+
+/// All parts, in order.
+std::vector<Part> CompareParts(const PairReader& pair, const MetricsOptions& options) {
+  const PairTable& table = *ActiveTable().load(std::memory_order_relaxed);
+  const int64_t count = pair.count();
+  std::vector<Part> parts(static_cast<size_t>((count + kPart - 1) / kPart));
+  std::vector<char> done(parts.size(), 0);
+  const auto make = [&](size_t i) {
+    const int64_t begin = static_cast<int64_t>(i) * kPart, end = std::min(begin + kPart, count);
+    parts[i] = ComparePart(table, pair, begin, end);
+    done[i] = 1;
+    if (options.release) pair.Release(begin, end, options.release);
+    return OkStatus();
+  };
+  // An interrupt stops the loop early; what it left is then done below, because a metric is all or nothing.
+  if (options.threads && count >= kThreadsFrom) (void)ParallelFor(parts.size(), make);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (!done[i]) (void)make(i);
+  }
+  return parts;
+}
+
+bool Before(const WorstElement& a, const WorstElement& b) {
+  return a.abs_err != b.abs_err ? a.abs_err > b.abs_err : a.index < b.index;
+}
+
+/// The worst elements are in the parts with the largest errors: as many parts as elements are wanted.
+std::vector<WorstElement> FindWorst(const PairReader& pair, const std::vector<Part>& parts, size_t wanted) {
+  struct Candidate {
+    double most;
+    size_t part;
+  };
+  std::vector<Candidate> candidates;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const PairPartial& p = parts[i].sums;
+    const double most = p.differ > 0 ? std::numeric_limits<double>::infinity() : p.max_abs;
+    if (most > 0) candidates.push_back({most, i});
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.most > b.most; });
+  if (candidates.size() > wanted) candidates.resize(wanted);
+  std::vector<WorstElement> worst;
+  for (const Candidate& c : candidates) {
+    int64_t at = static_cast<int64_t>(c.part) * kPart;
+    const int64_t end = std::min(at + kPart, pair.count());
+    pair.ForEachRun(at, end, [&](const Run& run) {
+      for (size_t i = 0; !run.same && i < run.elements; ++i) {
+        WorstElement e = metrics::ElementOf(pair, run, i);
+        if (!(e.abs_err > 0)) continue;
+        e.index = at + static_cast<int64_t>(i);
+        if (worst.size() == wanted && !Before(e, worst.back())) continue;
+        worst.insert(std::upper_bound(worst.begin(), worst.end(), e, Before), e);
+        if (worst.size() > wanted) worst.pop_back();
+      }
+      at += static_cast<int64_t>(run.elements);
+    });
+  }
+  for (WorstElement& e : worst) e.index = pair.LogicalIndex(e.index);
+  return worst;
+}
+
+struct Norms {
+  double target = 0, golden = 0, diff = 0, products = 0;
+};
+
+/// The roots of the sums. Where a sum left the range of double, the elements are summed again, scaled down.
+Norms NormsOf(const PairReader& pair, const PairPartial& p) {
+  constexpr int kScale = 700;  // no square of a double over 2^700 is summed beyond the range
+  if (std::isfinite(p.target_squares + p.golden_squares + p.diff_squares + std::fabs(p.products))) {
+    return {std::sqrt(p.target_squares), std::sqrt(p.golden_squares), std::sqrt(p.diff_squares), p.products};
+  }
+  PairPartial scaled;
+  const PairReader small = pair.Scaled(std::ldexp(1.0, -kScale));
+  small.ForEachRun(0, small.count(), [&](const Run& run) { RunKernel(*metrics::ScalarPairs(), small, run, &scaled); });
+  // The cosine is taken of the scaled sums; their norms fit into double again one by one.
+  const double t = std::sqrt(scaled.target_squares), g = std::sqrt(scaled.golden_squares);
+  Norms norms{std::ldexp(t, kScale), std::ldexp(g, kScale), std::ldexp(std::sqrt(scaled.diff_squares), kScale), 0};
+  norms.products = t > 0 && g > 0 ? scaled.products / t / g : 0;
+  norms.products *= norms.target * norms.golden;
+  return norms;
+}
+
+void SetCosine(const Norms& norms, TensorMetrics* out) {
+  const bool target = norms.target > kZeroNorm, golden = norms.golden > kZeroNorm;
+  out->cosine_state = CosineState::kNumber;
+  if (out->count == 1) {
+    out->cosine_state = CosineState::kLengthOne;
+  } else if (!target && !golden) {
+    out->cosine_state = CosineState::kBothZero;
+    out->cosine = 1;
+  } else if (!target || !golden) {
+    out->cosine_state = target ? CosineState::kGoldenZero : CosineState::kTargetZero;
+  } else {
+    out->cosine = norms.products / (norms.target * norms.golden);
+    if (std::isnan(out->cosine)) out->cosine_state = CosineState::kNan;
+  }
+}
+
+void Finish(const PairReader& pair, const Part& total, TensorMetrics* out) {
+  const PairPartial& p = total.sums;
+  const double n = static_cast<double>(out->count);
+  const Norms norms = NormsOf(pair, p);
+  out->identical = total.identical;
+  SetCosine(norms, out);
+  out->euc_dist = norms.diff;
+  out->max_abs_err = p.max_abs;
+  out->max_relative_err = p.max_relative;
+  out->below_thousandth = p.below1;
+  out->below_five_thousandths = p.below5;
+  out->equal = p.equal;
+  out->differ = p.differ;
+  out->target = p.target;
+  out->golden = p.golden;
+  out->rms_diff = norms.diff / std::sqrt(n);
+  out->rms_target = norms.target / std::sqrt(n);
+  out->rms_golden = norms.golden / std::sqrt(n);
+}
+
+bool SameShape(const TensorView& a, const TensorView& b) {
+  int i = 0, k = 0;
+  for (;; ++i, ++k) {
+    while (i < a.ndim && a.shape[i] == 1) ++i;
+    while (k < b.ndim && b.shape[k] == 1) ++k;
+    if (i >= a.ndim || k >= b.ndim) return i >= a.ndim && k >= b.ndim;
+    if (a.shape[i] != b.shape[k]) return false;
+  }
+}
+
+}  // namespace
+
+TensorMetrics CompareTensors(const TensorView& target, const TensorView& golden, const MetricsOptions& options) {
+  TensorMetrics out;
+  PairReader pair;
+  if (!pair.Init(target, golden)) return out;
+  out.count = pair.target().layout.count;
+  if (out.count == 0) {
+    out.state = PairState::kEmpty;
+    return out;
+  }
+  if (!SameShape(target, golden)) {
+    out.state = PairState::kOtherShape;
+    return out;
+  }
+  out.state = PairState::kCompared;
+  out.scalar = out.count == 1;
+  const std::vector<Part> parts = CompareParts(pair, options);
+  Part total;
+  for (const Part& part : parts) Fold(part, &total);
+  Finish(pair, total, &out);
+  if (out.scalar) out.max_abs_err = metrics::RoundedDifference(pair, out.max_abs_err);
+  const int wanted = std::clamp(options.worst, 0, kMostWorst);
+  if (wanted > 0 && !out.identical) out.worst = FindWorst(pair, parts, static_cast<size_t>(wanted));
+  return out;
+}
+
+const char* MetricsIsa() { return ActiveTable().load(std::memory_order_relaxed)->name; }
+
+bool SetMetricsIsa(const char* name) {
+  const PairTable* table = metrics::PairsByName(name);
+  if (table) ActiveTable().store(table, std::memory_order_relaxed);
+  return table != nullptr;
+}
+
+}  // namespace msprobe

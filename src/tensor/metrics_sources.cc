@@ -1,0 +1,334 @@
+#include "tensor/metrics_sources.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "tensor/stats_kernels.h"
+
+namespace msprobe::metrics {
+namespace {
+
+bool IsWide(DType t) { return t == DType::kInt64 || t == DType::kUInt64; }
+bool IsWhole(DType t) { return IsInteger(t) || t == DType::kBool; }
+bool IsShortFloat(DType t) { return IsFloating(t) && t != DType::kFloat64; }
+
+Work WorkOf(DType t, DType g) {
+  if (IsComplex(t) || IsComplex(g)) return Work::kComplex;
+  if (IsShortFloat(t) && IsShortFloat(g)) return Work::kFloats;
+  if (IsWhole(t) && IsWhole(g) && (IsWide(t) || IsWide(g))) return Work::kInts;
+  return Work::kDoubles;
+}
+
+template <typename From>
+From LoadAs(const void* from, size_t i) {
+  From v;
+  std::memcpy(&v, static_cast<const char*>(from) + i * sizeof v, sizeof v);
+  return v;
+}
+
+template <typename From, typename To>
+void Convert(const void* from, size_t n, void* to) {
+  To* out = static_cast<To*>(to);
+  for (size_t i = 0; i < n; ++i) out[i] = static_cast<To>(LoadAs<From>(from, i));
+}
+template <typename To>
+void ConvertBool(const void* from, size_t n, void* to) {
+  To* out = static_cast<To*>(to);
+  for (size_t i = 0; i < n; ++i) out[i] = LoadAs<uint8_t>(from, i) != 0;
+}
+template <float (*of)(uint16_t), typename To>
+void ConvertShort(const void* from, size_t n, void* to) {
+  To* out = static_cast<To*>(to);
+  for (size_t i = 0; i < n; ++i) out[i] = of(LoadAs<uint16_t>(from, i));
+}
+template <DType type, typename To>
+void ConvertByte(const void* from, size_t n, void* to) {
+  static const std::array<To, 256> values = [] {
+    std::array<To, 256> v;
+    for (size_t b = 0; b < v.size(); ++b) v[b] = stats::Float8ToFloat(type, static_cast<uint8_t>(b));
+    return v;
+  }();
+  To* out = static_cast<To*>(to);
+  for (size_t i = 0; i < n; ++i) out[i] = values[LoadAs<uint8_t>(from, i)];
+}
+
+template <typename To>
+Converter ConverterOf(DType t) {
+  switch (t) {
+    case DType::kFloat32: return Convert<float, To>;
+    case DType::kFloat64: return Convert<double, To>;
+    case DType::kFloat16: return ConvertShort<stats::HalfToFloat, To>;
+    case DType::kBFloat16: return ConvertShort<stats::BFloatToFloat, To>;
+    case DType::kFloat8E4M3FN: return ConvertByte<DType::kFloat8E4M3FN, To>;
+    case DType::kFloat8E5M2: return ConvertByte<DType::kFloat8E5M2, To>;
+    case DType::kFloat8E4M3FNUZ: return ConvertByte<DType::kFloat8E4M3FNUZ, To>;
+    case DType::kFloat8E5M2FNUZ: return ConvertByte<DType::kFloat8E5M2FNUZ, To>;
+    case DType::kFloat8E8M0FNU: return ConvertByte<DType::kFloat8E8M0FNU, To>;
+    case DType::kInt8: return Convert<int8_t, To>;
+    case DType::kInt16: return Convert<int16_t, To>;
+    case DType::kInt32: return Convert<int32_t, To>;
+    case DType::kInt64: return Convert<int64_t, To>;
+    case DType::kUInt8: return Convert<uint8_t, To>;
+    case DType::kUInt16: return Convert<uint16_t, To>;
+    case DType::kUInt32: return Convert<uint32_t, To>;
+    case DType::kUInt64: return Convert<uint64_t, To>;
+    case DType::kBool: return ConvertBool<To>;
+    default: return nullptr;
+  }
+}
+
+/// Parts of complex numbers as doubles; numbers that are not complex get a zero part.
+template <DType type>
+void ConvertToComplex(const void* from, size_t n, void* to) {
+  if constexpr (type == DType::kComplex32) {
+    ConvertShort<stats::HalfToFloat, double>(from, 2 * n, to);
+  } else if constexpr (type == DType::kComplex64) {
+    Convert<float, double>(from, 2 * n, to);
+  } else {
+    auto* out = static_cast<double*>(to);
+    ConverterOf<double>(type)(from, n, out);
+    for (size_t i = n; i-- > 0;) {
+      out[2 * i] = out[i];
+      out[2 * i + 1] = 0;
+    }
+  }
+}
+
+template <size_t... types>
+Converter ComplexConverterOf(DType t, std::index_sequence<types...>) {
+  static constexpr Converter kAll[] = {ConvertToComplex<static_cast<DType>(types)>...};
+  return t == DType::kComplex128 ? nullptr : kAll[static_cast<size_t>(t)];
+}
+
+void SetSource(Work work, Side* side) {
+  const DType t = side->dtype;
+  switch (work) {
+    case Work::kFloats:
+      side->floats = t == DType::kBFloat16 ? kBFloat : t == DType::kFloat16 ? kHalf : kFloat;
+      if (ElementSize(t) == 1) side->convert = ConverterOf<float>(t);
+      return;
+    case Work::kDoubles:
+      if (t != DType::kFloat64) side->convert = ConverterOf<double>(t);
+      return;
+    case Work::kInts:
+      side->is_unsigned = t == DType::kUInt64;
+      if (!IsWide(t)) side->convert = ConverterOf<int64_t>(t);
+      return;
+    case Work::kComplex:
+      side->convert = ComplexConverterOf(t, std::make_index_sequence<static_cast<size_t>(DType::kComplex128)>());
+  }
+}
+
+/// Strides of a tensor in C order.
+void ContiguousStrides(const TensorView& t, int64_t* strides) {
+  int64_t step = 1;
+  for (int d = t.ndim - 1; d >= 0; --d) {
+    strides[d] = step;
+    step *= t.shape[d];
+  }
+}
+
+float HalfRounded(float v) {
+  if (!std::isfinite(v) || v == 0) return v;
+  const int exponent = std::max(std::ilogb(v), -14);  // of the last bit: 10 below
+  const float step = std::ldexp(1.0f, exponent - 10);
+  const float rounded = std::nearbyint(v / step) * step;
+  return std::fabs(rounded) > 65504.0f ? std::copysign(std::numeric_limits<float>::infinity(), v) : rounded;
+}
+
+/// Bits of the float type in which numbers of this dtype are subtracted from floats.
+int FloatBits(DType t) {
+  if (t == DType::kFloat16) return 16;
+  if (t == DType::kFloat64) return 64;
+  if (IsFloating(t)) return 32;  // the short ones are read as float32
+  return static_cast<int>(ElementSize(t) >= 4 ? 64 : 16 * ElementSize(t));
+}
+
+template <typename T>
+T At(const void* elements, size_t i) {
+  return static_cast<const T*>(elements)[i];
+}
+
+float FloatAt(Floats kind, const void* elements, size_t i) {
+  switch (kind) {
+    case kBFloat: return stats::BFloatToFloat(LoadAs<uint16_t>(elements, i));
+    case kHalf: return stats::HalfToFloat(LoadAs<uint16_t>(elements, i));
+    default: return LoadAs<float>(elements, i);
+  }
+}
+
+template <typename T, typename G>
+WorstElement IntElement(T target, G golden) {
+  const ElementErrors e = ErrorsOfInts(target, golden);
+  return {0, e.diff, e.relative, static_cast<double>(target), static_cast<double>(golden)};
+}
+
+template <typename T>
+WorstElement FloatElement(T target, T golden) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  WorstElement out{0, 0, 0, target, golden};
+  if (std::isfinite(target) && std::isfinite(golden)) {
+    const ElementErrors e = ErrorsOfFloats(target, golden);
+    out.abs_err = e.diff;
+    out.relative = e.relative;
+  } else if (!(target == golden) && !(std::isnan(target) && std::isnan(golden))) {
+    out.abs_err = out.relative = kInfinity;
+  }
+  return out;
+}
+
+WorstElement ComplexElement(const double* target, const double* golden) {
+  WorstElement out{0, 0, 0, AbsoluteOf(target[0], target[1]), AbsoluteOf(golden[0], golden[1])};
+  PairPartial kinds;
+  ComparePairsOfComplex(target, golden, 1, &kinds);
+  out.abs_err = kinds.differ > 0 ? std::numeric_limits<double>::infinity() : kinds.max_abs;
+  out.relative = kinds.differ > 0 ? out.abs_err : kinds.max_relative;
+  return out;
+}
+
+}  // namespace
+
+bool PairReader::Init(const TensorView& target, const TensorView& golden) {
+  target_.dtype = target.dtype;
+  golden_.dtype = golden.dtype;
+  if (!MakeLayout(target, Order::kLogical, &target_.layout)) return false;
+  if (!MakeLayout(golden, Order::kLogical, &golden_.layout)) return false;
+  work_ = WorkOf(target.dtype, golden.dtype);
+  SetSource(work_, &target_);
+  SetSource(work_, &golden_);
+  if (count() > 0 && !(target_.layout.contiguous() && golden_.layout.contiguous())) UseMemoryOrder(target, golden);
+  return true;
+}
+
+/// Where both tensors fill their memory in the same order of dimensions, as most pairs of permuted tensors do, runs go
+/// through memory.
+void PairReader::UseMemoryOrder(const TensorView& target, const TensorView& golden) {
+  if (target.ndim != golden.ndim || !target.strides || !golden.strides) return;
+  int64_t logical[kMaxDims];
+  ContiguousStrides(target, logical);
+  int ndim = 0;
+  for (int d = 0; d < target.ndim; ++d) {
+    if (target.shape[d] != golden.shape[d]) return;
+    if (target.shape[d] == 1) continue;
+    if (target.strides[d] != golden.strides[d] || target.strides[d] == 0) return;
+    const int64_t step = target.strides[d];
+    dimensions_[ndim++] = {target.shape[d], step < 0 ? -step : step, logical[d], step < 0};
+  }
+  Layout t, g;
+  if (!MakeLayout(target, Order::kMemory, &t) || !MakeLayout(golden, Order::kMemory, &g)) return;
+  if (!t.contiguous() || !g.contiguous() || t.count != count() || g.count != count()) return;
+  target_.layout = t;
+  golden_.layout = g;
+  std::sort(dimensions_, dimensions_ + ndim, [](const Dimension& a, const Dimension& b) { return a.step > b.step; });
+  ndim_ = ndim;
+}
+
+int64_t PairReader::LogicalIndex(int64_t index) const {
+  if (ndim_ < 0) return index;
+  int64_t logical = 0;
+  for (int d = 0; d < ndim_; ++d) {
+    const Dimension& dim = dimensions_[d];
+    const int64_t at = index / dim.step;
+    index %= dim.step;
+    logical += (dim.backwards ? dim.length - 1 - at : at) * dim.logical;
+  }
+  return logical;
+}
+
+PairReader PairReader::Scaled(double scale) const {
+  PairReader scaled = *this;
+  scaled.scale_ = scale;
+  return scaled;
+}
+
+const void* PairReader::Read(const Side& side, int64_t begin, size_t n, Buffers* buffers, const void** raw) const {
+  const size_t element = side.layout.element;
+  if (side.layout.contiguous()) {
+    *raw = side.layout.data + static_cast<size_t>(begin) * element;
+  } else {
+    char* to = buffers->gathered;
+    LayoutWalker(side.layout).Walk(begin, begin + static_cast<int64_t>(n), [&](const char* p, size_t elements) {
+      std::memcpy(to, p, elements * element);
+      to += elements * element;
+    });
+    *raw = buffers->gathered;
+  }
+  const void* elements = *raw;
+  if (side.convert) {
+    side.convert(elements, n, buffers->converted);
+    elements = buffers->converted;
+  } else if (reinterpret_cast<uintptr_t>(elements) % 8 != 0 && work_ != Work::kFloats) {
+    // Members of files need not be aligned; the kernels of floats load as bytes.
+    std::memcpy(buffers->converted, elements, n * element);
+    elements = buffers->converted;
+  }
+  if (scale_ != 1) Scale(n, buffers, &elements);
+  return elements;
+}
+
+void PairReader::Scale(size_t n, Buffers* buffers, const void** elements) const {
+  if (work_ == Work::kComplex) n *= 2;
+  auto* out = reinterpret_cast<double*>(buffers->converted);
+  const auto* from = static_cast<const double*>(*elements);
+  for (size_t i = 0; i < n; ++i) out[i] = from[i] * scale_;
+  *elements = out;
+}
+
+void PairReader::Release(int64_t begin, int64_t end, const std::function<void(const void*, size_t)>& release) const {
+  for (const Side* side : {&target_, &golden_}) {
+    if (!side->layout.contiguous()) continue;
+    const size_t element = side->layout.element;
+    release(side->layout.data + static_cast<size_t>(begin) * element, static_cast<size_t>(end - begin) * element);
+  }
+}
+
+void CompareInts(const PairReader& pair, const Run& run, PairPartial* acc) {
+  const auto *ti = static_cast<const int64_t*>(run.target), *gi = static_cast<const int64_t*>(run.golden);
+  const auto *tu = static_cast<const uint64_t*>(run.target), *gu = static_cast<const uint64_t*>(run.golden);
+  if (pair.target().is_unsigned) {
+    return pair.golden().is_unsigned ? ComparePairsOfInts(tu, gu, run.elements, acc)
+                                     : ComparePairsOfInts(tu, gi, run.elements, acc);
+  }
+  return pair.golden().is_unsigned ? ComparePairsOfInts(ti, gu, run.elements, acc)
+                                   : ComparePairsOfInts(ti, gi, run.elements, acc);
+}
+
+WorstElement ElementOf(const PairReader& pair, const Run& run, size_t i) {
+  switch (pair.work()) {
+    case Work::kFloats:
+      return FloatElement(FloatAt(pair.target().floats, run.target, i), FloatAt(pair.golden().floats, run.golden, i));
+    case Work::kDoubles: return FloatElement(At<double>(run.target, i), At<double>(run.golden, i));
+    case Work::kComplex:
+      return ComplexElement(static_cast<const double*>(run.target) + 2 * i,
+                            static_cast<const double*>(run.golden) + 2 * i);
+    case Work::kInts: break;
+  }
+  const auto element = [&](auto target) {
+    return pair.golden().is_unsigned ? IntElement(target, At<uint64_t>(run.golden, i))
+                                     : IntElement(target, At<int64_t>(run.golden, i));
+  };
+  return pair.target().is_unsigned ? element(At<uint64_t>(run.target, i)) : element(At<int64_t>(run.target, i));
+}
+
+double RoundedDifference(const PairReader& pair, double difference) {
+  const DType t = pair.target().dtype, g = pair.golden().dtype;
+  if (IsComplex(t) || IsComplex(g) || (IsWhole(t) && IsWhole(g)) || t == DType::kBool) return difference;
+  const int bits = std::max(FloatBits(t), FloatBits(g));
+  if (bits == 64) return difference;
+  const float rounded = static_cast<float>(difference);
+  return bits == 32 ? rounded : HalfRounded(rounded);
+}
+
+const PairTable* BestPairs() { return ScalarPairs(); }
+
+const PairTable* PairsByName(const char* name) {
+  for (const PairTable* table : {ScalarPairs()}) {
+    if (table && std::strcmp(table->name, name) == 0) return table;
+  }
+  return nullptr;
+}
+
+}  // namespace msprobe::metrics
