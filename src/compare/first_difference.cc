@@ -174,6 +174,23 @@ ConstructFile OpenConstruct(const DumpPair& pair, std::string* warning) {
 
 }  // namespace
 
+std::string_view DifferenceKindText(FirstDifference::Kind kind) {
+  switch (kind) {
+    case FirstDifference::Kind::kNone: return "none";
+    case FirstDifference::Kind::kOp: return "op";
+    case FirstDifference::Kind::kCommunication: return "communication";
+    case FirstDifference::Kind::kInput: return "input";
+    case FirstDifference::Kind::kParameter: return "parameter";
+    case FirstDifference::Kind::kArgument: return "argument";
+    case FirstDifference::Kind::kShape: return "shape";
+    case FirstDifference::Kind::kMissingOp: return "missing_op";
+    case FirstDifference::Kind::kExtraOp: return "extra_op";
+    case FirstDifference::Kind::kDType: return "dtype";
+    case FirstDifference::Kind::kGrows: return "grows";
+  }
+  return "";
+}
+
 Status DiffOpAt(const DumpPair& pair, size_t index, JsonDoc* target, JsonDoc* golden, OpDiff* out) {
   MSP_RETURN_IF_ERROR(pair.target->ParseOp(index, target));
   const uint32_t partner = pair.plan.golden_of[index];

@@ -65,38 +65,10 @@ struct DiffOptions {
 void DiffOps(std::string_view target_name, const JsonValue& target, std::string_view golden_name,
              const JsonValue* golden, const DiffOptions& options, OpDiff* out);
 
-/// Largest relative error of a row's statistics: of Norm against the norm, of the others against the amplitude.
-/// Infinity is a difference in kind (NaN, text, shape, checksum); 0 for rows without a partner.
-double RowError(const OpDiff& op, size_t row, CompareMode mode);
-
-/// Relative error that round-off explains in this op: the largest of its tensors' dtypes, as outputs carry the
-/// round-off of their inputs. 1e-5 for float32 and float64, 2e-3 for float16, 1.6e-2 for bfloat16, 0.25 for float8; 0
-/// without floating tensors.
-double OpTolerance(const OpDiff& op);
-
-/// How far a row is apart in units of `tolerance`, which is that of its op; parameters are judged by their own dtype,
-/// integers and texts are equal or infinitely far apart. At most 1 is agreement.
-double RowDistance(const OpDiff& op, size_t row, CompareMode mode, double tolerance);
-
-/// Outputs, gradients of parameters and saved values: what an op leaves behind. The rest is what it starts from.
-bool IsResult(ItemState state);
-
-/// Largest RowDistance over what the op starts from, and over its results.
-struct OpDistance {
-  float input = 0, output = 0;
-  float tolerance = 0;  // OpTolerance
-  bool dtypes = false;  // two tensors of one shape have different dtypes
-  bool blind = false;   // an input's xor checksum is 0 on both sides, which equal elements in pairs give, too
-};
-OpDistance DistanceOf(const OpDiff& op, CompareMode mode);
-
 /// True for ops whose results are meant to be arbitrary (empty, ...): no rule applies to them.
 bool IsIgnoredApi(std::string_view op_name);
 
 /// True when values of these dtypes may be compared: equal, or both floating.
 bool DTypesMatch(std::string_view a, std::string_view b);
-
-/// True when row `i` is of two tensors that have the same shape and different dtypes.
-bool DTypeChanges(const OpDiff& op, size_t i);
 
 }  // namespace msprobe

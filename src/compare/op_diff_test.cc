@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "compare/ruler.h"
 
 namespace msprobe {
 namespace {

@@ -7,18 +7,6 @@
 namespace msprobe {
 namespace {
 
-std::string_view KindText(FirstDifference::Kind kind) {
-  switch (kind) {
-    case FirstDifference::Kind::kNone: return "none";
-    case FirstDifference::Kind::kOp: return "op";
-    case FirstDifference::Kind::kCommunication: return "communication";
-    case FirstDifference::Kind::kInput: return "input";
-    case FirstDifference::Kind::kDType: return "dtype";
-    case FirstDifference::Kind::kGrows: return "grows";
-  }
-  return "";
-}
-
 std::string Names(const std::vector<std::string>& names, uint64_t total) {
   std::string out;
   for (const std::string& name : names) out += (out.empty() ? "" : ", ") + OneLine(name);
@@ -117,7 +105,7 @@ class JsonObject {
 std::string DifferenceJson(const FirstDifference& d) {
   if (d.kind == FirstDifference::Kind::kNone) return "null";
   JsonObject out;
-  out.String("kind", KindText(d.kind));
+  out.String("kind", DifferenceKindText(d.kind));
   out.String("op", d.name);
   out.String("module", d.module);
   out.String("item", d.item);
