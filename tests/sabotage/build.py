@@ -16,7 +16,7 @@ import traceback
 from pathlib import Path
 
 import torch
-import torch.nn  # noqa: F401
+import torch.nn
 from case import write_truth
 
 JOBS = 2
@@ -102,14 +102,13 @@ def build(cases, root, seed):
 
 def imports():
     """Ahead of the children."""
+    import msprobe.pytorch  # noqa: F401
     import torch.distributed  # noqa: F401
     import transformers.models.bert.modeling_bert
     import transformers.models.gpt2.modeling_gpt2
     import transformers.models.llama.modeling_llama
     import transformers.models.t5.modeling_t5
     import transformers.models.vit.modeling_vit  # noqa: F401
-
-    import msprobe.pytorch  # noqa: F401
 
 
 def cases_of(name):

@@ -80,18 +80,16 @@ def rank_directories(side):
 
 
 def accepted(case, root):
-    """{rank: {"target": the names that are right, "golden": those that only the golden run has}}."""
+    """{rank: {"target": the names that are right, "golden": the same where the golden run has the op and the target not}}."""
     places = [Place.parse(text) for text in case.where]
     found = {}
-    for rank, directory in rank_directories(root / "target").items():
+    for rank in rank_directories(root / "target"):
         if case.ranks is not None and rank not in case.ranks:
             continue
-        right, names = {}, {}
+        found[rank] = {}
         for side in ("target", "golden"):
-            names[side], parents = read_dump(rank_directories(root / side)[rank])
-            right[side] = [name for name in names[side] if any(place.holds(name, parents) for place in places)]
-        right["golden"] = sorted(set(right["golden"]) - set(names["target"]))
-        found[rank] = right
+            names, parents = read_dump(rank_directories(root / side)[rank])
+            found[rank][side] = [name for name in names if any(place.holds(name, parents) for place in places)]
     return found
 
 

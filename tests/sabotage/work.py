@@ -71,8 +71,8 @@ def llama(**changes):
 
     shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4}
     shape.update(num_key_value_heads=2, vocab_size=VOCABULARY, max_position_embeddings=64, use_cache=False)
-    shape.update(attn_implementation="eager", **changes)
-    model = LlamaForCausalLM(LlamaConfig(**shape))
+    shape["attn_implementation"] = "eager"
+    model = LlamaForCausalLM(LlamaConfig(**{**shape, **changes}))
     tokens = tokens_of(2, 12)
     return Work(model, {"input_ids": tokens, "labels": tokens}, causal_loss)
 
@@ -81,8 +81,8 @@ def gpt2(dropout=0.0, **changes):
     from transformers import GPT2Config, GPT2LMHeadModel
 
     shape = {"vocab_size": VOCABULARY, "n_positions": 32, "n_embd": 32, "n_layer": 3, "n_head": 4, "use_cache": False}
-    shape.update(resid_pdrop=dropout, embd_pdrop=dropout, attn_pdrop=dropout, attn_implementation="eager", **changes)
-    model = GPT2LMHeadModel(GPT2Config(**shape))
+    shape.update(resid_pdrop=dropout, embd_pdrop=dropout, attn_pdrop=dropout, attn_implementation="eager")
+    model = GPT2LMHeadModel(GPT2Config(**{**shape, **changes}))
     tokens = tokens_of(2, 10)
     return Work(model, {"input_ids": tokens, "labels": tokens}, causal_loss)
 
@@ -92,8 +92,8 @@ def bert(dropout=0.0, **changes):
 
     shape = {"vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4}
     shape.update(intermediate_size=64, max_position_embeddings=32, num_labels=3, attn_implementation="eager")
-    shape.update(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout, **changes)
-    model = BertForSequenceClassification(BertConfig(**shape))
+    shape.update(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
+    model = BertForSequenceClassification(BertConfig(**{**shape, **changes}))
     tokens = tokens_of(4, 10)
     mask = torch.ones_like(tokens)
     mask[1, 7:] = 0
@@ -106,8 +106,8 @@ def t5(**changes):
     from transformers import T5Config, T5ForConditionalGeneration
 
     shape = {"vocab_size": VOCABULARY, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4}
-    shape.update(decoder_start_token_id=0, use_cache=False, dropout_rate=0.0, attn_implementation="eager", **changes)
-    model = T5ForConditionalGeneration(T5Config(**shape))
+    shape.update(decoder_start_token_id=0, use_cache=False, dropout_rate=0.0, attn_implementation="eager")
+    model = T5ForConditionalGeneration(T5Config(**{**shape, **changes}))
     source, target = tokens_of(3, 9), tokens_of(3, 6)
     mask = torch.ones_like(source)
     mask[0, 6:] = 0
@@ -119,8 +119,8 @@ def vit(**changes):
     from transformers import ViTConfig, ViTForImageClassification
 
     shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
-    shape.update(image_size=16, patch_size=4, num_labels=4, attn_implementation="eager", **changes)
-    model = ViTForImageClassification(ViTConfig(**shape))
+    shape.update(image_size=16, patch_size=4, num_labels=4, attn_implementation="eager")
+    model = ViTForImageClassification(ViTConfig(**{**shape, **changes}))
     batch = {"pixel_values": torch.randn(2, 3, 16, 16), "labels": torch.tensor([1, 3])}
     return Work(model, batch, causal_loss)
 
@@ -242,7 +242,7 @@ class ConvNet(nn.Module):
         self.head = nn.Linear(16, 10)
 
     def normalise(self, images):
-        mean, std = torch.tensor([0.5, 0.4, 0.3]), torch.tensor([0.2, 0.3, 0.25])
+        mean, std = images.new_tensor([0.5, 0.4, 0.3]), images.new_tensor([0.2, 0.3, 0.25])
         return (images - mean[:, None, None]) / std[:, None, None]
 
     def forward(self, images):
@@ -267,7 +267,7 @@ class Recurrent(nn.Module):
         self.head = nn.Linear(width, VOCABULARY)
 
     def first_state(self, x):
-        return torch.zeros(x.shape[0], x.shape[2])
+        return x.new_zeros(x.shape[0], x.shape[2])
 
     def forward(self, tokens):
         y, _ = self.lstm(self.embed(tokens))
