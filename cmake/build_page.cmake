@@ -1,4 +1,4 @@
-# Run in web/: installs what the lock file names when that was never done, then builds dist/index.html.
+# Run in web/: installs what the lock file names when that was never done, then builds dist/index.html and dist/report.html.
 if(NOT EXISTS node_modules)
   execute_process(COMMAND ${NPM} ci --no-audit --no-fund --loglevel=error RESULT_VARIABLE failed)
   if(failed)
@@ -7,7 +7,7 @@ if(NOT EXISTS node_modules)
 endif()
 execute_process(COMMAND ${NPM} run --silent build RESULT_VARIABLE failed OUTPUT_VARIABLE log ERROR_VARIABLE log)
 if(failed)
-  message(FATAL_ERROR "the page did not build (npm run build in web/):\n${log}")
+  message(FATAL_ERROR "the pages did not build (npm run build in web/):\n${log}")
 endif()
 # The build tool leaves an unchanged file alone; the time says that it is as new as its sources.
-file(TOUCH dist/index.html)
+file(TOUCH dist/index.html dist/report.html)

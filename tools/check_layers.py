@@ -89,6 +89,17 @@ def check_python():
             yield f"{path.relative_to(ROOT)}:{number}: {package} may not import {target}"
 
 
+def check_report_page():
+    """The page of the HTML report shares the colours of the other page and nothing else."""
+    base = ROOT / "web" / "report" / "src"
+    for path in sorted([*base.rglob("*.ts"), *base.rglob("*.tsx")]):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = re.search(r"""from ["'](\.[^"']*)["']""", line)
+            target = (path.parent / match.group(1)).resolve() if match else base
+            if not target.is_relative_to(base) and not target.is_relative_to(ROOT / "web" / "src" / "theme"):
+                yield f"{path.relative_to(ROOT)}:{number}: web/report may only import web/src/theme"
+
+
 def check_typescript():
     base = ROOT / "web" / "src"
     for path in sorted([*base.rglob("*.ts"), *base.rglob("*.tsx")]):
@@ -113,7 +124,7 @@ def check_typescript():
 
 
 def main():
-    faults = [*check_cpp(), *check_python(), *check_typescript()]
+    faults = [*check_cpp(), *check_python(), *check_typescript(), *check_report_page()]
     for fault in faults:
         print(fault)
     print(f"layers: {len(faults)} faults")

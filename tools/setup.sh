@@ -89,15 +89,15 @@ if [ -f web/package.json ]; then
     (cd web && npm ci --loglevel=error >"../$stamps/npm.log" 2>&1) || { tail -n 20 "$stamps/npm.log" >&2; die "npm ci failed in web/ (see $stamps/npm.log)"; }
     touch "$stamps/npm.$key"
   fi
-  # The page is rebuilt when a source is newer than the last build.
-  if [ ! -f web/dist/index.html ] || [ -n "$(find web/src web/index.html web/package-lock.json web/*.ts -newer web/dist/index.html -print -quit 2>/dev/null)" ]; then
-    say "building the page"
-    (cd web && npm run --silent build >"../$stamps/web.log" 2>&1) || { tail -n 30 "$stamps/web.log" >&2; die "the page did not build"; }
+  # The pages are rebuilt when a source is newer than the last build.
+  if [ ! -f web/dist/report.html ] || [ -n "$(find web/src web/report web/index.html web/package-lock.json web/*.ts -newer web/dist/report.html -print -quit 2>/dev/null)" ]; then
+    say "building the pages"
+    (cd web && npm run --silent build >"../$stamps/web.log" 2>&1) || { tail -n 30 "$stamps/web.log" >&2; die "the pages did not build"; }
   fi
 fi
 
 # ---- the product -----------------------------------------------------------------------------------------------------
-sources() { git ls-files -co --exclude-standard CMakeLists.txt cmake src include python pyproject.toml; echo web/dist/index.html; }
+sources() { git ls-files -co --exclude-standard CMakeLists.txt cmake src include python pyproject.toml; printf "%s\n" web/dist/index.html web/dist/report.html; }
 key=$( (sources | xargs -r sha256sum 2>/dev/null; .venv/bin/python --version) | sha256sum | cut -c1-16)
 if [ ! -f "$stamps/product.$key" ] || [ ! -x .venv/bin/msprobe ]; then
   say "building and installing msprobe into .venv"

@@ -17,6 +17,8 @@ struct CompareSettings {
   std::string output = "./output";  // directory of the results
   bool xlsx = false;                // a workbook instead of csv
   bool fuzzy = false;               // match ops in order, whatever their call numbers
+  bool html = false;                // also one HTML report, which needs nothing else to be looked at
+  bool advisor = false;             // also advisor_*.txt, as the older command form writes
   std::function<void(const std::string& pair, double share)> progress;  // may be empty
 };
 
@@ -30,6 +32,7 @@ struct ComparedPair {
 struct Comparison {
   std::vector<ComparedPair> pairs;
   std::vector<std::pair<std::string, Status>> failures;  // pairs that could not be compared
+  std::string html;                                      // path of the HTML report; ""
   std::string text;                                      // the summary for people, with the first difference
   std::string json;                                      // the same for programs, as `msprobe compare --json` prints it
 };

@@ -13,6 +13,7 @@ StatusOr<Comparison> CompareDumps(const CompareSettings& settings) {
         {pair.files.target, pair.files.golden, pair.paths, n.rows, n.pass, n.warning, n.error, n.ops, n.matched_ops});
   }
   out.failures = report.failures;
+  out.html = report.html;
   out.text = SummaryText(report);
   out.json = SummaryJson(report);
   return out;

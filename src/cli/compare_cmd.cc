@@ -21,7 +21,8 @@ struct CompareArguments {
   std::string mode = "auto";
   std::string compare_json;
   bool plan = false;
-  bool ignored = false;  // options of older releases that ask for what is always done
+  bool compare_only = false;  // the older command form without its advisor
+  bool ignored = false;       // options of older releases that ask for what is always done
 };
 
 /// An option of the old tool whose work this version does not do: known, so that the error can say so.
@@ -99,7 +100,10 @@ Status CheckArguments(CompareArguments* args, bool input_json) {
     return UsageError("-m " + args->mode +
                       " needs the vendor's toolkit and is not available: leave -m out to compare dumps");
   }
-  if (input_json) MSP_RETURN_IF_ERROR(ReadCompareJson(args->compare_json, &args->request));
+  if (input_json) {
+    MSP_RETURN_IF_ERROR(ReadCompareJson(args->compare_json, &args->request));
+    args->request.advisor = !args->compare_only;
+  }
   if (args->request.target.empty() || args->request.golden.empty()) {
     return UsageError("compare needs -tp TARGET and -gp GOLDEN (or -i compare.json): see 'msprobe compare --help'");
   }
@@ -166,6 +170,7 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
   command->add_option("--golden_path", request.golden, "-gp: the same of the run that is right");
   command->add_option("-o,--output_path", request.output, "directory of the results")->capture_default_str();
   command->add_flag("--xlsx", request.xlsx, "write a workbook instead of csv");
+  command->add_flag("--html", request.html, "also write one HTML report: opens from disk, to attach to an issue");
   command->add_flag("-f,--fuzzy_match", request.fuzzy, "-fm: match ops in order, whatever their call numbers");
   command->add_flag("--json", context->json, "print the summary as one JSON object");
   command->add_flag("--plan", args->plan, "print what would be compared with what, as JSON, and stop");
@@ -173,7 +178,8 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
       ->check(CLI::IsMember({"auto", "offline_data", "torchair", "offline_model", "atb"}));
   CLI::Option* input =
       command->add_option("-i,--input_path", args->compare_json, "compare.json of the older command form");
-  command->add_flag("-s,--stack_mode,-c,--compare_only,--is_print_compare_log", args->ignored)->group("");
+  command->add_flag("-c,--compare_only", args->compare_only)->group("");
+  command->add_flag("-s,--stack_mode,--is_print_compare_log", args->ignored)->group("");
   auto refused = std::make_shared<std::vector<std::pair<CLI::Option*, const char*>>>();
   for (const Refused& r : kRefused) {
     CLI::Option* option =

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,10 +13,16 @@
 
 namespace msprobe {
 
+/// What a second reader of the rows keeps of a block, on its way to where blocks are in order.
+struct BlockNotes {
+  virtual ~BlockNotes() = default;
+};
+
 /// The formatted rows of a block of ops.
 struct RowBlock {
   std::string bytes;
   std::vector<uint64_t> row_ends;  // byte behind each row
+  std::unique_ptr<BlockNotes> notes;
 };
 
 /// Formats rows; called by several threads at once.

@@ -233,6 +233,8 @@ std::string StackCell(const std::vector<std::string>& frames) {
   return out + "]";
 }
 
+std::unique_ptr<RowFormat> CreateCsvFormat(const TableSpec& spec) { return std::make_unique<CsvFormat>(spec); }
+
 StatusOr<std::unique_ptr<ResultTable>> CreateCsvTable(const TableSpec& spec, uint64_t rows_per_file) {
   auto table = std::make_unique<CsvTable>(spec, rows_per_file);
   MSP_RETURN_IF_ERROR(table->Open());

@@ -3,6 +3,8 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/text.h"
+#include "report/html_report.h"
+#include "report/row_watch.h"
 #include "report/table.h"
 
 namespace msprobe {
@@ -14,12 +16,16 @@ std::string ResultPath(const CompareSettings& request, const PathPlan& plan, con
   return JoinPath(request.output, name + (request.xlsx ? ".xlsx" : ".csv"));
 }
 
-StatusOr<std::unique_ptr<ResultTable>> OpenTable(const CompareSettings& request, const DumpPair& pair,
-                                                 std::string path) {
+TableSpec SpecOf(const DumpPair& pair, std::string path) {
   TableSpec spec;
   spec.mode = pair.options.mode;
   spec.stacks = pair.stacks ? &*pair.stacks : nullptr;
   spec.path = std::move(path);
+  return spec;
+}
+
+StatusOr<std::unique_ptr<ResultTable>> OpenTable(const CompareSettings& request, const DumpPair& pair,
+                                                 const TableSpec& spec) {
   if (!request.xlsx) return CreateCsvTable(spec);
   MSP_ASSIGN_OR_RETURN(const uint64_t rows, CountRows(*pair.target));
   return CreateXlsxTable(spec, rows);
@@ -39,14 +45,23 @@ void NoteUnmatched(const DumpPair& pair, PairReport* report) {
 StatusOr<PairReport> CompareFiles(const CompareSettings& request, const PathPlan& plan, const FilePair& files,
                                   const std::string& time) {
   MSP_ASSIGN_OR_RETURN(const DumpPair pair, OpenDumpPair(files, request.fuzzy));
-  MSP_ASSIGN_OR_RETURN(const std::unique_ptr<ResultTable> table,
-                       OpenTable(request, pair, ResultPath(request, plan, files, time)));
+  const TableSpec spec = SpecOf(pair, ResultPath(request, plan, files, time));
+  MSP_ASSIGN_OR_RETURN(const std::unique_ptr<ResultTable> table, OpenTable(request, pair, spec));
+  std::unique_ptr<RowWatch> watch;
+  if (request.html || request.advisor) {
+    WatchOptions options;
+    options.page = request.html;
+    options.rows = RowsOfPage(plan.pairs.size());
+    MSP_ASSIGN_OR_RETURN(watch, RowWatch::Create(pair, spec, table->format(), options));
+  }
+  const auto take = [&](RowBlock&& block) {
+    if (watch) watch->Take(block);
+    return table->Take(std::move(block));
+  };
   Progress progress;
   if (request.progress) progress = [&](double share) { request.progress(files.label, share); };
-  MSP_ASSIGN_OR_RETURN(
-      const CompareOutcome outcome,
-      ComparePair(
-          pair, table->format(), [&](RowBlock&& block) { return table->Take(std::move(block)); }, progress));
+  MSP_ASSIGN_OR_RETURN(const CompareOutcome outcome,
+                       ComparePair(pair, watch ? *watch : table->format(), take, progress));
   PairReport report;
   MSP_ASSIGN_OR_RETURN(report.differences, FindDifferences(pair, outcome.distances));
   if (InterruptRequested()) return Interrupted();
@@ -59,6 +74,12 @@ StatusOr<PairReport> CompareFiles(const CompareSettings& request, const PathPlan
   report.warnings = pair.warnings;
   if (!report.differences.warning.empty()) report.warnings.push_back(report.differences.warning);
   NoteUnmatched(pair, &report);
+  if (request.html) report.page = watch->PageJson();
+  if (request.advisor) {
+    MSP_ASSIGN_OR_RETURN(
+        report.advisor,
+        WriteAdvisor(JoinPath(request.output, "advisor" + files.suffix + "_" + time + ".txt"), watch->advice()));
+  }
   return report;
 }
 
@@ -75,6 +96,7 @@ Status Stopped(const Status& status, const CompareReport& report, const PathPlan
 
 StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   MSP_ASSIGN_OR_RETURN(const PathPlan plan, PlanPaths(request.target, request.golden));
+  if (request.html) MSP_RETURN_IF_ERROR(CheckHtmlReport());
   MSP_RETURN_IF_ERROR(MakeOutputDir(request.output));
   const std::string time = TimestampNow();
   CompareReport report;
@@ -92,6 +114,11 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
     report.failures.emplace_back(files.label, pair.status());
   }
   if (report.pairs.empty()) return report.failures.front().second;
+  if (request.html) {
+    const std::string suffix = plan.pairs.size() == 1 ? plan.pairs[0].suffix : "";
+    const std::string name = std::string(plan.debug ? "debug_" : "") + "compare_result" + suffix + "_" + time + ".html";
+    MSP_RETURN_IF_ERROR(WriteHtmlReport(JoinPath(request.output, name), &report));
+  }
   return report;
 }
 

@@ -138,6 +138,7 @@ std::string PairJson(const PairReport& pair) {
   out.Raw("other_dtype", DifferenceJson(pair.differences.dtype));
   out.Number("other_dtype_ops", pair.differences.dtype_ops);
   out.Strings("warnings", pair.warnings);
+  out.String("advisor", pair.advisor);
   return out.Done();
 }
 
@@ -160,6 +161,7 @@ std::string SummaryText(const CompareReport& report) {
     out += pair.mode == CompareMode::kChecksum ? " (md5" : " (statistics";
     out += pair.fuzzy ? ", fuzzy match: call numbers are ignored)\n" : ")\n";
     for (const std::string& path : pair.paths) out += "  result: " + OneLine(path) + "\n";
+    if (!pair.advisor.empty()) out += "  advice: " + OneLine(pair.advisor) + "\n";
     out += fmt::format("  rows: {} ({} pass, {} warning, {} error)\n", pair.counts.rows, pair.counts.pass,
                        pair.counts.warning, pair.counts.error);
     AppendUnmatched(pair, &out);
@@ -169,6 +171,7 @@ std::string SummaryText(const CompareReport& report) {
     out += OneLine(label) + "\n  not compared: " + OneLine(status.message()) + "\n";
   for (const std::string& dir : report.target_only_dirs) out += "no partner in the golden run: " + OneLine(dir) + "\n";
   for (const std::string& dir : report.golden_only_dirs) out += "no partner in the target run: " + OneLine(dir) + "\n";
+  if (!report.html.empty()) out += "report: " + OneLine(report.html) + "\n";
   return out;
 }
 
@@ -187,6 +190,7 @@ std::string SummaryJson(const CompareReport& report) {
     failures += (failures.size() > 1 ? ", " : "") + failure.Done();
   }
   out.Raw("failures", failures + "]");
+  out.String("html", report.html);
   return out.Done();
 }
 

@@ -19,12 +19,15 @@ struct PairReport {
   std::vector<std::string> target_only, golden_only;  // the first few names
   Differences differences;
   std::vector<std::string> warnings;
+  std::string page;     // data of the HTML report, when one was asked for
+  std::string advisor;  // path of the advisor's file; ""
 };
 
 struct CompareReport {
   std::vector<PairReport> pairs;
   std::vector<std::string> target_only_dirs, golden_only_dirs;  // ranks and steps without a partner
   std::vector<std::pair<std::string, Status>> failures;         // pairs that could not be compared, by label
+  std::string html;                                             // path of the HTML report; ""
 };
 
 /// Names kept in a PairReport for each side.

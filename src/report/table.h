@@ -30,6 +30,9 @@ struct TableSpec {
 inline constexpr uint64_t kCsvRowsPerFile = 1'000'000;
 StatusOr<std::unique_ptr<ResultTable>> CreateCsvTable(const TableSpec& spec, uint64_t rows_per_file = kCsvRowsPerFile);
 
+/// The rows as in such a file, without a table around them.
+std::unique_ptr<RowFormat> CreateCsvFormat(const TableSpec& spec);
+
 /// A workbook; from `rows_per_sheet` rows on, sheets of equal length ("part_0", "part_1", ...). `total_rows` must be
 /// known before, because a sheet is written once and in order.
 inline constexpr uint64_t kXlsxRowsPerSheet = 1'048'500;

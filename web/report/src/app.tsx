@@ -1,0 +1,87 @@
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { applyPalette, makePalette, type ThemeName } from '../../src/theme/palette';
+import { LookContext } from './context';
+import { Curves } from './curves';
+import type { Report } from './data';
+import { formatTime } from './format';
+import { translator, type Language } from './i18n';
+import { WorstOps } from './ops';
+import { Story } from './story';
+import { Pairs, Summary } from './summary';
+import { Rows } from './table';
+
+function preferredLanguage(): Language {
+  return navigator.language.startsWith('zh') ? 'zh' : 'en';
+}
+function preferredTheme(): ThemeName {
+  return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
+}
+
+function Pair({ report, at }: { report: Report; at: number }) {
+  const pair = report.summary.pairs[at]!;
+  const page = report.pages[at]!;
+  const [search, setSearch] = useState('');
+  const showOp = (op: string) => {
+    setSearch(op);
+    document.getElementById('rows')?.scrollIntoView({ behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'auto' : 'smooth' });
+  };
+  return (
+    <>
+      <div class="two">
+        <Story pair={pair} page={page} onOp={showOp} />
+        <Summary pair={pair} page={page} />
+      </div>
+      <Curves page={page} onOp={showOp} />
+      <WorstOps page={page} onOp={showOp} />
+      <Rows pair={pair} page={page} search={search} setSearch={setSearch} />
+    </>
+  );
+}
+
+export function App({ report }: { report: Report | null }) {
+  const [language, setLanguage] = useState<Language>(preferredLanguage);
+  const [theme, setTheme] = useState<ThemeName>(preferredTheme);
+  const [pair, setPair] = useState(0);
+  const look = useMemo(() => ({ t: translator(language), language, palette: makePalette(theme) }), [language, theme]);
+  const { t } = look;
+  useEffect(() => {
+    applyPalette(look.palette, document.documentElement);
+    document.documentElement.lang = language === 'zh' ? 'zh-CN' : 'en';
+    document.title = `msprobe · ${t('title')}`;
+  }, [look]);
+  const warnings = report?.summary.pairs[pair]?.warnings ?? [];
+  return (
+    <LookContext.Provider value={look}>
+      <a class="skip" href="#story">{t('skip')}</a>
+      <header>
+        <svg class="logo" viewBox="0 0 24 24" aria-hidden="true">
+          <path class="logo-a" d="M3 17V9l4.5 5L12 9v8" />
+          <path class="logo-b" d="M12 13.5h4" />
+          <path class="logo-c" d="M16 13.5 21 8M16 13.5 21 19" />
+        </svg>
+        <h1>msprobe <span>{t('title')}</span></h1>
+        <span class="spacer" />
+        {report && <span class="muted made">{t('made', { time: formatTime(report.time), tool: report.tool })}</span>}
+        <button type="button" class="text-button" onClick={() => print()}>{t('print')}</button>
+        <button type="button" class="text-button" onClick={() => setTheme(theme === 'dark' ? 'light' : 'dark')}>{t(theme === 'dark' ? 'switch.light' : 'switch.dark')}</button>
+        <button type="button" class="text-button" lang={language === 'zh' ? 'en' : 'zh-CN'} aria-label={t('switch.languageLabel')} onClick={() => setLanguage(language === 'zh' ? 'en' : 'zh')}>{t('switch.language')}</button>
+      </header>
+      <main>
+        {report === null ? (
+          <p class="card broken" role="alert">{t('broken')}</p>
+        ) : (
+          <>
+            <Pairs report={report} chosen={pair} choose={setPair} />
+            {report.pages.length > 0 && <Pair key={pair} report={report} at={pair} />}
+            {warnings.length > 0 && (
+              <section class="card">
+                <h2>{t('notes.title')}</h2>
+                <ul>{warnings.map((text) => <li key={text}>{text}</li>)}</ul>
+              </section>
+            )}
+          </>
+        )}
+      </main>
+    </LookContext.Provider>
+  );
+}

@@ -1,0 +1,80 @@
+// What the command put into the page. Names come from dumps: they are only ever shown as text.
+
+export interface Difference {
+  kind: 'op' | 'communication' | 'input' | 'dtype' | 'grows';
+  op: string;
+  module: string;
+  item: string;
+  detail: string;
+  inputs: string;
+  frame: string;
+  function: string;
+}
+
+export interface PairSummary {
+  label: string;
+  target: string;
+  golden: string;
+  mode: string;
+  fuzzy: boolean;
+  files: string[];
+  rows: number;
+  pass: number;
+  warning: number;
+  error: number;
+  matched_ops: number;
+  target_only_ops: number;
+  golden_only_ops: number;
+  first_difference: Difference | null;
+  earlier_input_difference: Difference | null;
+  other_dtype: Difference | null;
+  other_dtype_ops: number;
+  warnings: string[];
+}
+
+/** Finite numbers; -1: there is none; null: infinite or not a number. */
+export type Measure = number | null;
+
+/** rows, warnings, errors, op with the largest first measure, then the measures. */
+type Point = [number, number, number, string, ...Measure[]];
+export type Cell = [stack: number, direction: number, layer: number, part: number, ...Point];
+export type Bin = [direction: number, index: number, ...Point];
+export type OpEntry = [name: string, verdict: string, input: Measure, output: Measure, index: number, firstRow: number, rows: number, frame: string];
+export type RowEntry = [index: number, error: Measure, stack: number, cells: string[]];
+
+export interface PairPage {
+  measures: string[];
+  roundoff: number;
+  worst: OpEntry[];
+  added: OpEntry[];
+  curves: { stacks: string[]; parts: string[]; cells: Cell[]; run: Bin[]; bins: number };
+  table: { columns: string[]; total: number; rows: RowEntry[]; stacks: string[][] };
+  advice: { kind: string; op: string; row: number }; // of the first row that did not pass
+  target_only: string[];
+  golden_only: string[];
+}
+
+export interface Report {
+  format: number;
+  tool: string;
+  time: string;
+  summary: {
+    pairs: PairSummary[];
+    target_only_dirs: string[];
+    golden_only_dirs: string[];
+    failures: { label: string; error: string }[];
+  };
+  pages: PairPage[];
+}
+
+export const DIRECTIONS = ['other', 'forward', 'backward', 'gradient'] as const; // by the numbers in cells and bins
+export type Direction = (typeof DIRECTIONS)[number];
+
+/** Base64 of gzip of JSON. */
+export async function unpack(text: string): Promise<Report> {
+  const binary = atob(text.trim());
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return (await new Response(stream).json()) as Report;
+}

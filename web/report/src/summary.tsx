@@ -1,0 +1,94 @@
+import { useLook } from './context';
+import type { PairPage, PairSummary, Report } from './data';
+import { formatCount } from './format';
+
+export const fileNames = (pair: PairSummary) => pair.files.map((path) => path.slice(path.lastIndexOf('/') + 1)).join(', ');
+
+export function VerdictBar({ pair }: { pair: PairSummary }) {
+  const { t } = useLook();
+  const counts = { pass: pair.pass, warning: pair.warning, error: pair.error };
+  return (
+    <div class="bar" role="img" aria-label={t('summary.bar', counts)}>
+      {(['error', 'warning', 'pass'] as const).map((verdict) => counts[verdict] > 0 && <i key={verdict} class={verdict} style={{ flexGrow: counts[verdict], minWidth: '6px' }} />)}
+    </div>
+  );
+}
+
+function Names({ title, names, total }: { title: string; names: string[]; total: number }) {
+  const { t } = useLook();
+  if (total === 0) return <li>{title}</li>;
+  return (
+    <li>
+      <details>
+        <summary>{title}</summary>
+        <ul class="names code">{names.map((name) => <li key={name}>{name}</li>)}</ul>
+        {total > names.length && <p class="muted">{t('summary.cut', { count: formatCount(names.length) })}</p>}
+      </details>
+    </li>
+  );
+}
+
+export function Summary({ pair, page }: { pair: PairSummary; page: PairPage }) {
+  const { t } = useLook();
+  const mode = t(`mode.${pair.mode}` as 'mode.statistics');
+  return (
+    <section class="card" aria-labelledby="summary-title">
+      <h2 id="summary-title">{t('summary.title')}</h2>
+      <dl class="sides">
+        <div><dt>{t('side.target')}</dt><dd class="code">{pair.target}</dd></div>
+        <div><dt>{t('side.golden')}</dt><dd class="code">{pair.golden}</dd></div>
+      </dl>
+      <p class="muted">{pair.label && `${pair.label} · `}{mode}{pair.fuzzy && ` · ${t('mode.fuzzy')}`}</p>
+      <VerdictBar pair={pair} />
+      <ul class="counts">
+        <li class="error"><b>{formatCount(pair.error)}</b> {t('verdict.error')}</li>
+        <li class="warning"><b>{formatCount(pair.warning)}</b> {t('verdict.warning')}</li>
+        <li class="pass"><b>{formatCount(pair.pass)}</b> {t('verdict.pass')}</li>
+        <li class="muted">{t('summary.rows', { count: formatCount(pair.rows) })}</li>
+      </ul>
+      <ul class="ops-counts">
+        <li>{t('summary.matched', { count: formatCount(pair.matched_ops) })}</li>
+        <Names title={t('summary.targetOnly', { count: formatCount(pair.target_only_ops) })} names={page.target_only} total={pair.target_only_ops} />
+        <Names title={t('summary.goldenOnly', { count: formatCount(pair.golden_only_ops) })} names={page.golden_only} total={pair.golden_only_ops} />
+      </ul>
+      <p class="muted">{t('summary.files', { files: fileNames(pair) })}</p>
+    </section>
+  );
+}
+
+/** All pairs, when there are several, and what could not be compared. */
+export function Pairs({ report, chosen, choose }: { report: Report; chosen: number; choose: (pair: number) => void }) {
+  const { t } = useLook();
+  const { pairs, failures, target_only_dirs: mine, golden_only_dirs: theirs } = report.summary;
+  if (pairs.length < 2 && !failures.length && !mine.length && !theirs.length) return null;
+  return (
+    <section class="card" aria-labelledby="pairs-title">
+      <h2 id="pairs-title">{t('pairs.title')}</h2>
+      <p class="muted">{t('pairs.hint')}</p>
+      <div class="scroll" tabIndex={0} role="region" aria-labelledby="pairs-title">
+        <table class="pairs">
+          <thead>
+            <tr><th>{t('pairs.pair')}</th><th class="number">{t('verdict.error')}</th><th class="number">{t('verdict.warning')}</th><th class="number">{t('verdict.pass')}</th><th>{t('pairs.first')}</th></tr>
+          </thead>
+          <tbody>
+            {pairs.map((pair, i) => {
+              const first = pair.first_difference ?? pair.earlier_input_difference;
+              return (
+                <tr key={pair.label} class={i === chosen ? 'chosen' : ''}>
+                  <td><button type="button" class="text-link" aria-current={i === chosen} onClick={() => choose(i)}>{pair.label || pair.target}</button></td>
+                  <td class="number">{formatCount(pair.error)}</td>
+                  <td class="number">{formatCount(pair.warning)}</td>
+                  <td class="number">{formatCount(pair.pass)}</td>
+                  <td class="code">{first ? first.op : t('pairs.none')}</td>
+                </tr>
+              );
+            })}
+            {failures.map(({ label, error }) => <tr key={label}><td>{label}</td><td colSpan={4}>{t('pairs.notCompared', { error })}</td></tr>)}
+            {mine.map((dir) => <tr key={dir}><td class="code">{dir}</td><td colSpan={4}>{t('pairs.noGolden')}</td></tr>)}
+            {theirs.map((dir) => <tr key={dir}><td class="code">{dir}</td><td colSpan={4}>{t('pairs.noTarget')}</td></tr>)}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
