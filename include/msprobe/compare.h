@@ -6,19 +6,30 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace msprobe {
 
+/// Which op stands against which where names alone do not say it. A mapping without a file is "": the default of its
+/// kind.
+struct MappingSettings {
+  bool fuzzy = false;                           // match ops in order, whatever their call numbers
+  std::optional<std::string> cell, api, layer;  // files of the mapping, or ""
+  std::optional<std::string> data;              // file: full item name of the target: of the golden run
+  bool consistent_check = false;                // training against inference
+  std::string backend;                          // of the training: "fsdp" or "megatron"
+};
+
 struct CompareSettings {
   std::string target, golden;       // dump.json, or a rank, step or dump directory; both of one kind
   std::string output = "./output";  // directory of the results
   bool xlsx = false;                // a workbook instead of csv
-  bool fuzzy = false;               // match ops in order, whatever their call numbers
   bool html = false;                // also one HTML report, which needs nothing else to be looked at
   bool advisor = false;             // also advisor_*.txt, as the older command form writes
+  MappingSettings mapping;
   std::function<void(const std::string& pair, double share)> progress;  // may be empty
 };
 

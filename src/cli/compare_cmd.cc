@@ -32,19 +32,9 @@ struct Refused {
   const char* text;
 };
 constexpr std::array kRefused{
-    Refused{"--cell_mapping", 0, 1,
-            "-cm/--cell_mapping is not supported by this version: rename the modules in one run, or compare by -fm"},
-    Refused{"--api_mapping", 0, 1,
-            "-am/--api_mapping pairs MindSpore with PyTorch dumps, which this version does not compare"},
-    Refused{"--data_mapping", 1, 1,
-            "-dm/--data_mapping is not supported by this version: compare without it, or by -fm"},
-    Refused{"--layer_mapping", 0, 1, "-lm/--layer_mapping is not supported by this version: compare without it"},
     Refused{"--diff_analyze", 0, 0,
             "-da/--diff_analyze and its files are not supported by this version: leave it out, every comparison prints "
             "the first difference (--json for programs)"},
-    Refused{"--consistent_check", 0, 0,
-            "--consistent_check (training against inference) is not supported by this version"},
-    Refused{"--backend", 1, 1, "--backend belongs to --consistent_check, which this version does not support"},
     Refused{"--config", 1, 1, "--config post-processes tensor files, which compare does not read in this version"},
     Refused{
         "--rank", 1, 1,
@@ -67,6 +57,16 @@ constexpr std::array kRefused{
             "-ofs/--onnx_fusion_switch belongs to -m offline_model, which needs the vendor's toolkit"},
     Refused{"--highlight", 0, 0, "-hl/--highlight is not supported by this version: filter the Result column instead"},
 };
+
+/// An option whose file may be left out when `least` is 0.
+void AddMapping(CLI::App* command, const std::string& name, const std::string& help, std::optional<std::string>* to,
+                int least) {
+  command
+      ->add_option_function<std::vector<std::string>>(
+          name, [to](const std::vector<std::string>& files) { *to = files.empty() ? "" : files.front(); }, help)
+      ->expected(least, 1)
+      ->option_text("FILE");
+}
 
 /// One text member of compare.json; "" when absent.
 StatusOr<std::string> TextMember(const JsonValue& doc, const std::string& path, std::string_view key) {
@@ -171,11 +171,23 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
   command->add_option("-o,--output_path", request.output, "directory of the results")->capture_default_str();
   command->add_flag("--xlsx", request.xlsx, "write a workbook instead of csv");
   command->add_flag("--html", request.html, "also write one HTML report: opens from disk, to attach to an issue");
-  command->add_flag("-f,--fuzzy_match", request.fuzzy, "-fm: match ops in order, whatever their call numbers");
+  command->add_flag("-f,--fuzzy_match", request.mapping.fuzzy, "-fm: match ops in order, whatever their call numbers");
   command->add_flag("--json", context->json, "print the summary as one JSON object");
   command->add_flag("--plan", args->plan, "print what would be compared with what, as JSON, and stop");
   command->add_option("-m,--mode", args->mode, "auto")
       ->check(CLI::IsMember({"auto", "offline_data", "torchair", "offline_model", "atb"}));
+  AddMapping(command, "--cell_mapping", "-cm: YAML, module of the target: module of the golden run; may be left out",
+             &request.mapping.cell, 0);
+  AddMapping(command, "--api_mapping", "-am: YAML, functions of MindSpore and PyTorch beyond those known",
+             &request.mapping.api, 0);
+  AddMapping(command, "--data_mapping", "-dm: YAML, item of the target: item of the golden run", &request.mapping.data,
+             1);
+  AddMapping(command, "--layer_mapping", "-lm: YAML, class: {child of the target: child of the golden run}",
+             &request.mapping.layer, 0);
+  command->add_flag("--consistent_check", request.mapping.consistent_check,
+                    "training (target) against inference (golden run), with --backend");
+  command->add_option("--backend", request.mapping.backend, "what trained the target: fsdp or megatron")
+      ->check(CLI::IsMember({"fsdp", "megatron"}));
   CLI::Option* input =
       command->add_option("-i,--input_path", args->compare_json, "compare.json of the older command form");
   command->add_flag("-c,--compare_only", args->compare_only)->group("");

@@ -40,7 +40,7 @@ class ComparePairTest : public testing::Test {
     FilePair files;
     files.target = a;
     files.golden = b;
-    return OpenDumpPair(files, false);
+    return OpenDumpPair(files, Mapping());
   }
   static constexpr const char* kStatistics = R"("task": "statistics", "level": "L1", "framework": "pytorch")";
   static constexpr const char* kLeaf =
@@ -105,7 +105,7 @@ TEST_F(ComparePairTest, DifferentKindsAreRefused) {
   const std::string stat = Dump("s.json", kStatistics, 1, kLeaf), md5 = Dump("m.json", kStatistics, 1, kHashed);
   const std::string tensor = Dump("t.json", R"("task": "tensor", "framework": "pytorch")", 1, kLeaf);
   const std::string shape = Dump("u.json", R"("task": "structure", "framework": "pytorch")", 1, kLeaf);
-  const std::string other = Dump("o.json", R"("task": "statistics", "framework": "mindspore")", 1, kLeaf);
+  const std::string other = Dump("o.json", R"("task": "statistics", "framework": "jax")", 1, kLeaf);
   const std::string debug =
       Dump("d.json", R"("task": "statistics", "level": "debug", "framework": "pytorch")", 1, kLeaf);
   const std::string empty = Dump("e.json", kStatistics, 0, kLeaf);

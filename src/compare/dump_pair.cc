@@ -37,13 +37,6 @@ StatusOr<CompareMode> ModeOf(const DumpFile& target, const DumpFile& golden) {
                   " does not: dump both runs with the same summary_mode");
 }
 
-Status CheckFrameworks(const DumpFile& target, const DumpFile& golden) {
-  const auto name = [](const DumpFile& dump) { return dump.framework().empty() ? "pytorch" : dump.framework(); };
-  if (name(target) == name(golden)) return OkStatus();
-  return BadInput(target.path() + " comes from " + std::string(name(target)) + " and " + golden.path() + " from " +
-                  std::string(name(golden)) + ": dumps of different frameworks are not compared by this version");
-}
-
 /// Modules (L0) and APIs (L1) have no names in common; mix has both.
 Status CheckLevels(const DumpPair& pair) {
   const DumpFile &a = *pair.target, &b = *pair.golden;
@@ -69,14 +62,7 @@ Status OpenStacks(const std::string& dump_path, DumpPair* pair) {
 
 }  // namespace
 
-std::vector<std::string_view> OpNames(const DumpFile& dump) {
-  std::vector<std::string_view> names;
-  names.reserve(dump.ops().size());
-  for (const OpSpan& op : dump.ops()) names.push_back(op.name);
-  return names;
-}
-
-StatusOr<DumpPair> OpenDumpPair(const FilePair& files, bool fuzzy) {
+StatusOr<DumpPair> OpenDumpPair(const FilePair& files, const Mapping& mapping) {
   DumpPair pair;
   const auto open = [&](size_t i) -> Status {
     if (i == 2) return OpenStacks(files.target, &pair);
@@ -96,16 +82,14 @@ StatusOr<DumpPair> OpenDumpPair(const FilePair& files, bool fuzzy) {
   MSP_RETURN_IF_ERROR(CheckTasks(*pair.target, *pair.golden));
   MSP_RETURN_IF_ERROR(CheckNotEmpty(*pair.target));
   MSP_RETURN_IF_ERROR(CheckNotEmpty(*pair.golden));
-  MSP_RETURN_IF_ERROR(CheckFrameworks(*pair.target, *pair.golden));
   MSP_ASSIGN_OR_RETURN(pair.options.mode, ModeOf(*pair.target, *pair.golden));
-  MatchOptions match;
-  match.fuzzy = fuzzy && !debug;
-  match.exact = debug;
   // Indexing read both files once; the comparison goes through them again from the start, so their pages can go
   // meanwhile.
   for (const DumpFile* dump : {pair.target.get(), pair.golden.get()})
     dump->file().Release(0, dump->file().text().size());
-  pair.plan = MatchOps(OpNames(*pair.target), OpNames(*pair.golden), match);
+  MSP_ASSIGN_OR_RETURN(pair.plan, MatchDumps(*pair.target, *pair.golden, mapping));
+  pair.warnings.insert(pair.warnings.end(), pair.plan.warnings.begin(), pair.plan.warnings.end());
+  pair.options.check_dtype = !mapping.data && !mapping.layer;
   MSP_RETURN_IF_ERROR(CheckLevels(pair));
   return pair;
 }

@@ -8,7 +8,7 @@
 
 #include "compare/op_diff.h"
 #include "dump/reader.h"
-#include "match/match_plan.h"
+#include "match/match_dumps.h"
 #include "match/path_plan.h"
 
 namespace msprobe {
@@ -23,8 +23,6 @@ struct DumpPair {
 
 /// Opens and matches; kBadInput when the two cannot be compared (task, checksums on one side only, frameworks, levels
 /// that share no op), kUsage for tasks that `compare` does not read.
-StatusOr<DumpPair> OpenDumpPair(const FilePair& files, bool fuzzy);
-
-std::vector<std::string_view> OpNames(const DumpFile& dump);
+StatusOr<DumpPair> OpenDumpPair(const FilePair& files, const Mapping& mapping);
 
 }  // namespace msprobe

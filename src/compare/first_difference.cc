@@ -191,16 +191,6 @@ std::string_view DifferenceKindText(FirstDifference::Kind kind) {
   return "";
 }
 
-Status DiffOpAt(const DumpPair& pair, size_t index, JsonDoc* target, JsonDoc* golden, OpDiff* out) {
-  MSP_RETURN_IF_ERROR(pair.target->ParseOp(index, target));
-  const uint32_t partner = pair.plan.golden_of[index];
-  if (partner != kNoOp) MSP_RETURN_IF_ERROR(pair.golden->ParseOp(partner, golden));
-  DiffOps(pair.target->ops()[index].name, *target,
-          partner == kNoOp ? std::string_view() : pair.golden->ops()[partner].name, partner == kNoOp ? nullptr : golden,
-          pair.options, out);
-  return OkStatus();
-}
-
 StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distances) {
   using Kind = FirstDifference::Kind;
   Differences out;

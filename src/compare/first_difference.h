@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compare/dump_pair.h"
+#include "compare/op_at.h"
 #include "compare/ruler.h"
 
 namespace msprobe {
@@ -51,9 +52,6 @@ struct InfectedModule {
   std::string module;  // "" for ops outside all modules
   uint64_t ops = 0;
 };
-
-/// Compares op `index` of the target with its partner.
-Status DiffOpAt(const DumpPair& pair, size_t index, JsonDoc* target, JsonDoc* golden, OpDiff* out);
 
 struct Differences {
   /// The one answer: what made the first difference. kNone when all agrees.

@@ -38,7 +38,7 @@ class FirstDifferenceTest : public testing::Test {
     FilePair files;
     files.target = dir_.path() + "/t/dump.json";
     files.golden = dir_.path() + "/g/dump.json";
-    auto pair = OpenDumpPair(files, false);
+    auto pair = OpenDumpPair(files, Mapping());
     EXPECT_TRUE(pair.ok()) << pair.status().message();
     const auto outcome = ComparePair(
         *pair, NoFormat(), [](RowBlock&&) { return OkStatus(); }, nullptr);

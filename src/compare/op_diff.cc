@@ -80,6 +80,10 @@ void DiffOps(std::string_view target_name, const JsonValue& target, std::string_
   DescribeOp(target_name, target, options.mode, &out->scratch, &out->target, &out->rows_used);
   out->golden_used = 0;
   if (golden) DescribeOp(golden_name, *golden, options.mode, &out->scratch, &out->golden, &out->golden_used);
+  DiffItems(options, out);
+}
+
+void DiffItems(const DiffOptions& options, OpDiff* out) {
   if (out->rows.size() < out->rows_used) out->rows.resize(out->rows_used);
   Partners partners(out);
   for (size_t i = 0; i < out->rows_used; ++i) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,7 @@ struct OpDiff {
   std::vector<DiffRow> rows;  // one for each target item
 
   std::vector<Item> scratch;
+  std::vector<std::unique_ptr<JsonDoc>> docs;  // of ops beyond the first, where items come from several
   std::vector<bool> golden_taken;
 };
 
@@ -64,6 +66,10 @@ struct DiffOptions {
 /// them.
 void DiffOps(std::string_view target_name, const JsonValue& target, std::string_view golden_name,
              const JsonValue* golden, const DiffOptions& options, OpDiff* out);
+
+/// The second half of DiffOps: items stand in `out` (target and golden, with their numbers), and those with one suffix
+/// become partners.
+void DiffItems(const DiffOptions& options, OpDiff* out);
 
 /// True for ops whose results are meant to be arbitrary (empty, ...): no rule applies to them.
 bool IsIgnoredApi(std::string_view op_name);

@@ -182,21 +182,63 @@ MatchPlan MatchOps(const std::vector<std::string_view>& target, const std::vecto
   plan.golden_of.assign(target.size(), kNoOp);
   const std::vector<OpKey> a = KeysOf(target, options), b = KeysOf(golden, options);
   options.fuzzy ? MatchBySequence(a, b, &plan) : MatchByKey(a, b, &plan);
-  std::vector<bool> used(golden.size(), false);
-  for (const uint32_t g : plan.golden_of) {
-    if (g == kNoOp) continue;
-    used[g] = true;
-    ++plan.matched;
-  }
-  for (uint32_t i = 0; i < golden.size(); ++i) {
-    if (!used[i]) plan.golden_only.push_back(i);
-  }
+  if (options.fuzzy) plan.how = "fuzzy";
+  CountMatches(golden.size(), &plan);
   return plan;
 }
 
+void CountMatches(size_t golden_ops, MatchPlan* plan) {
+  std::vector<bool> used(golden_ops, false);
+  plan->matched = 0;
+  plan->golden_only.clear();
+  for (const uint32_t g : plan->golden_of) {
+    if (g == kNoOp) continue;
+    used[g] = true;
+    ++plan->matched;
+  }
+  for (const auto& [op, links] : plan->links) {
+    for (const ItemLink& link : links.links) {
+      if (link.golden_op != kNoOp) used[link.golden_op] = true;
+    }
+    if (links.others != kNoOp) used[links.others] = true;
+  }
+  for (uint32_t i = 0; i < golden_ops; ++i) {
+    if (!used[i]) plan->golden_only.push_back(i);
+  }
+}
+
+namespace {
+
+/// The members of "items".
+void AppendLinks(const MatchPlan& plan, const std::vector<std::string_view>& target,
+                 const std::vector<std::string_view>& golden, std::string* out) {
+  const char* separator = "";
+  for (uint32_t i = 0; i < target.size(); ++i) {
+    const auto it = plan.links.find(i);
+    if (it == plan.links.end()) continue;
+    for (const ItemLink& link : it->second.links) {
+      *out += separator;
+      *out += '[';
+      separator = ", ";
+      AppendJsonString(*out, std::string(target[i]) + link.target);
+      *out += ", ";
+      if (link.golden_op == kNoOp) {
+        *out += "null]";
+        continue;
+      }
+      AppendJsonString(*out, std::string(golden[link.golden_op]) + link.golden);
+      *out += ']';
+    }
+  }
+}
+
+}  // namespace
+
 std::string MatchPlanJson(const MatchPlan& plan, const std::vector<std::string_view>& target,
                           const std::vector<std::string_view>& golden) {
-  std::string out = plan.options.fuzzy ? "{\"fuzzy\": true" : "{\"fuzzy\": false";
+  std::string out = "{\"how\": ";
+  AppendJsonString(out, plan.how);
+  out += plan.options.fuzzy ? ", \"fuzzy\": true" : ", \"fuzzy\": false";
   out += ", \"matched\": ";
   AppendInt(out, static_cast<int64_t>(plan.matched));
   const char* separator = "";
@@ -223,6 +265,10 @@ std::string MatchPlanJson(const MatchPlan& plan, const std::vector<std::string_v
   separator = "";
   out += "], \"golden_only\": [";
   for (const uint32_t i : plan.golden_only) name(golden[i]);
+  if (!plan.links.empty()) {
+    out += "], \"items\": [";
+    AppendLinks(plan, target, golden, &out);
+  }
   return out + "]}";
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace msprobe {
@@ -15,11 +16,26 @@ struct MatchOptions {
   bool exact = false;  // names must be equal as they stand (debug.json)
 };
 
+/// The partner of one item, by its position in the op (".input.0").
+struct ItemLink {
+  std::string target, golden;
+  uint32_t golden_op = kNoOp;  // kNoOp: the item stands alone
+};
+
+/// An op whose items do not simply stand against those of one golden op at the same positions.
+struct OpLinks {
+  std::vector<ItemLink> links;
+  uint32_t others = kNoOp;  // golden op whose items stand against those that `links` does not name
+};
+
 /// A plain result that prints as JSON; comparing follows it.
 struct MatchPlan {
   MatchOptions options;
-  std::vector<uint32_t> golden_of;    // for each target op the golden op's index, or kNoOp
-  std::vector<uint32_t> golden_only;  // golden ops without a partner, in their order
+  std::string how = "exact";                    // "exact", "fuzzy", "cell mapping", ...
+  std::vector<uint32_t> golden_of;              // for each target op the golden op's index, or kNoOp
+  std::vector<uint32_t> golden_only;            // golden ops without a partner, in their order
+  std::unordered_map<uint32_t, OpLinks> links;  // by target op; golden_of is then one of its golden ops
+  std::vector<std::string> warnings;            // of the mapping: what it names and the dumps do not have
   size_t matched = 0;
   size_t target_only() const { return golden_of.size() - matched; }
 };
@@ -30,7 +46,12 @@ struct MatchPlan {
 MatchPlan MatchOps(const std::vector<std::string_view>& target, const std::vector<std::string_view>& golden,
                    const MatchOptions& options);
 
-/// {"fuzzy": .., "matched": .., "pairs": [["a", "b"], ...], "target_only": [...], "golden_only": [...]}
+/// Sets `matched` and `golden_only` from the rest of the plan.
+void CountMatches(size_t golden_ops, MatchPlan* plan);
+
+/// {"how": "exact", "fuzzy": .., "matched": .., "pairs": [["a", "b"], ...], "target_only": [...], "golden_only":
+/// [...]}, and where items stand against those of other positions or several ops, "items": [[target item, golden item
+/// or null], ...].
 std::string MatchPlanJson(const MatchPlan& plan, const std::vector<std::string_view>& target,
                           const std::vector<std::string_view>& golden);
 

@@ -80,7 +80,7 @@ TEST(MatchOpsTest, PrintsAsJson) {
   const Names a = {"a\"b", "c"}, b = {"a\"b", "d"};
   EXPECT_EQ(
       MatchPlanJson(Match(a, b), a, b),
-      R"({"fuzzy": false, "matched": 1, "pairs": [["a\"b", "a\"b"]], "target_only": ["c"], "golden_only": ["d"]})");
+      R"({"how": "exact", "fuzzy": false, "matched": 1, "pairs": [["a\"b", "a\"b"]], "target_only": ["c"], "golden_only": ["d"]})");
 }
 
 /// Length of the longest common subsequence, by the textbook table.

@@ -42,9 +42,9 @@ void NoteUnmatched(const DumpPair& pair, PairReport* report) {
   report->golden_only_ops = pair.plan.golden_only.size();
 }
 
-StatusOr<PairReport> CompareFiles(const CompareSettings& request, const PathPlan& plan, const FilePair& files,
-                                  const std::string& time) {
-  MSP_ASSIGN_OR_RETURN(const DumpPair pair, OpenDumpPair(files, request.fuzzy));
+StatusOr<PairReport> CompareFiles(const CompareSettings& request, const Mapping& mapping, const PathPlan& plan,
+                                  const FilePair& files, const std::string& time) {
+  MSP_ASSIGN_OR_RETURN(const DumpPair pair, OpenDumpPair(files, mapping));
   const TableSpec spec = SpecOf(pair, ResultPath(request, plan, files, time));
   MSP_ASSIGN_OR_RETURN(const std::unique_ptr<ResultTable> table, OpenTable(request, pair, spec));
   std::unique_ptr<RowWatch> watch;
@@ -95,6 +95,7 @@ Status Stopped(const Status& status, const CompareReport& report, const PathPlan
 }  // namespace
 
 StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
+  MSP_ASSIGN_OR_RETURN(const Mapping mapping, LoadMapping(request.mapping));
   MSP_ASSIGN_OR_RETURN(const PathPlan plan, PlanPaths(request.target, request.golden));
   if (request.html) MSP_RETURN_IF_ERROR(CheckHtmlReport());
   MSP_RETURN_IF_ERROR(MakeOutputDir(request.output));
@@ -103,7 +104,7 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   report.target_only_dirs = plan.target_only;
   report.golden_only_dirs = plan.golden_only;
   for (const FilePair& files : plan.pairs) {
-    StatusOr<PairReport> pair = CompareFiles(request, plan, files, time);
+    StatusOr<PairReport> pair = CompareFiles(request, mapping, plan, files, time);
     if (pair.ok()) {
       report.pairs.push_back(std::move(*pair));
       continue;
@@ -123,10 +124,11 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
 }
 
 StatusOr<std::string> PlanCompare(const CompareSettings& request) {
+  MSP_ASSIGN_OR_RETURN(const Mapping mapping, LoadMapping(request.mapping));
   MSP_ASSIGN_OR_RETURN(const PathPlan plan, PlanPaths(request.target, request.golden));
   std::string out = "{\"paths\": " + PathPlanJson(plan) + ", \"matches\": [";
   for (size_t i = 0; i < plan.pairs.size(); ++i) {
-    MSP_ASSIGN_OR_RETURN(const DumpPair pair, OpenDumpPair(plan.pairs[i], request.fuzzy));
+    MSP_ASSIGN_OR_RETURN(const DumpPair pair, OpenDumpPair(plan.pairs[i], mapping));
     if (i) out += ", ";
     out += MatchPlanJson(pair.plan, OpNames(*pair.target), OpNames(*pair.golden));
   }

@@ -16,32 +16,30 @@ AGREE = """compare_L0_md5_weight compare_L0_stat_weight compare_L1_md5_weight co
  compare_m2_weight compare_m3_scale compare_m3_vs_m1 compare_mismatch_level compare_mix_md5_weight compare_mix_md5_weight_xlsx
  compare_mix_stat_bench compare_mix_stat_bf16 compare_mix_stat_ckpt compare_mix_stat_ckpt2 compare_mix_stat_extra compare_mix_stat_nan
  compare_mix_stat_rope compare_mix_stat_weight compare_mix_stat_weight_step1 compare_mix_stat_weight_stepdir
- compare_mix_stat_weight_xlsx compare_mix_xor_weight compare_proc compare_proc_dir compare_ren_none compare_tp_bwdnan compare_tp_commnan
- compare_tp_md5 compare_tp_nan compare_tp_weight compare_tp_weight_xlsx""".split()
+ compare_mix_stat_weight_xlsx compare_mix_xor_weight compare_proc compare_proc_dir compare_renL0_cm compare_ren_none compare_tp_bwdnan
+ compare_tp_commnan compare_tp_md5 compare_tp_nan compare_tp_weight compare_tp_weight_xlsx""".split()
 # Both tools refuse: (case, our exit code, word of the error). The old tool ends with a traceback, or with exit code 0.
 WRONG_INPUT = [
     ("compare_file_vs_dir", 3, "same kind"),
     ("compare_mismatch_task", 3, "same summary_mode"),
     ("compare_missing_file", 3, "does not exist"),
     ("compare_mix_struct", 3, "structure"),
+    ("compare_verl_nobackend", 2, "--backend"),
 ]
 # The old tool fails or answers wrongly; a test below says what is right. docs/compatibility.md gives the reasons.
 DIFFERENT = """compare_mix_md5_weight_fm compare_mix_stat_weight_fm compare_mix_stat_extra_fm compare_mix_stat_ckpt_fm
- compare_mix_stat_weight_rootdir""".split()
+ compare_mix_stat_weight_rootdir compare_L1_dm compare_ren_lm""".split()
 # What this version does not do, and says: by word of the error.
 UNSUPPORTED = {
     (3, "tensor"): """compare_L0_tensor_weight compare_L1_tensor_weight compare_debug_tensor compare_m2_L0_tensor
  compare_mix_tensor_bench compare_mix_tensor_bf16 compare_mix_tensor_nan compare_mix_tensor_weight compare_mix_tensor_weight_fm
- compare_mix_tensor_weight_log compare_mix_tensor_weight_xlsx compare_tp_tensor compare_tp_tensor_xlsx""",
-    (2, "--data_mapping"): "compare_L1_dm",
-    (2, "--cell_mapping"): "compare_renL0_cm",
-    (2, "--layer_mapping"): "compare_ren_lm",
+ compare_mix_tensor_weight_log compare_mix_tensor_weight_xlsx compare_tp_tensor compare_tp_tensor_xlsx compare_verl_fsdp
+ compare_verl_fsdp_xlsx""",
     (
         2,
         "--diff_analyze",
     ): """compare_mix_md5_weight_da compare_mix_stat_weight_da compare_mix_stat_weight_da_dir compare_tp_md5_da
  compare_tp_weight_da""",
-    (2, "--consistent_check"): "compare_verl_fsdp compare_verl_fsdp_xlsx compare_verl_nobackend",
     (2, "-m atb"): "compare_atb",
 }
 REFUSED = WRONG_INPUT + [(case, *key) for key, cases in UNSUPPORTED.items() for case in cases.split()]
@@ -161,3 +159,25 @@ def test_the_perturbed_weight_is_named(variant, expected, tmp_path):
     found = json.loads(done.stdout)["pairs"][0]["earlier_input_difference"]
     assert (found["op"], found["item"]) == expected
     assert found["frame"].startswith("modeling_llama.py:")
+
+
+def test_data_mapping_leaves_other_items_to_their_names(tmp_path):
+    """The listed items are as the old tool has them. It counts the backward calls of one side anew, so that those stand against the wrong ones."""
+    root, _ = run_case("compare_L1_dm", tmp_path)
+    (got,) = tables(tmp_path).values()
+    (old,) = tables(root / "expected" / "compare_L1_dm" / "out").values()
+    (plain,) = tables(root / "expected" / "compare_L1_stat_weight" / "out").values()
+    listed = set(re.findall(r"^([^\s:]+):", (root / "data" / "maps" / "data_mapping.yaml").read_text(), re.M))
+    assert len(listed) > 20
+    for want, row, number in zip(old, got, plain):
+        assert row == (number if ".backward." in row[0] else want)
+        assert (row[0] != row[1]) == (row[0] in listed or number[0] != number[1]) or row[0] == "NPU Name"
+
+
+def test_layer_mapping_works_for_pytorch(tmp_path):
+    """The old tool ignores it: 440 ops, of which it compares those whose names happen to be equal."""
+    root, done = run_case("compare_ren_lm", tmp_path)
+    assert "ops: 440, all matched" in done.stdout
+    (got,) = tables(tmp_path).values()
+    (plain,) = tables(root / "expected" / "compare_mix_stat_weight" / "out").values()
+    assert [row[1:22] for row in got[1:]] == [row[1:22] for row in plain[1:]], "as if the modules had equal names"

@@ -1,0 +1,258 @@
+#include "match/layer_match.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <unordered_map>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "match/match_dumps.h"
+#include "match/name_mapping.h"
+#include "match/op_name.h"
+
+namespace msprobe {
+namespace {
+
+using Path = std::vector<std::string_view>;
+
+Path SplitDots(std::string_view text) {
+  Path out;
+  while (!text.empty()) {
+    const size_t dot = text.find('.');
+    out.push_back(text.substr(0, dot));
+    text = dot == std::string_view::npos ? std::string_view() : text.substr(dot + 1);
+  }
+  return out;
+}
+
+/// A module, and the ops of one run that are in it.
+struct Layer {
+  std::string_view type;  // class of the module; "" while only its children were seen
+  std::map<std::string, std::unique_ptr<Layer>, std::less<>> children;
+  /// Ops by direction and, of functions, name: "forward", "backward linear".
+  std::unordered_map<std::string, std::vector<uint32_t>> ops;
+
+  Layer* MakeChild(std::string_view name) {
+    const auto it = children.find(name);
+    if (it != children.end()) return it->second.get();
+    return children.emplace(std::string(name), std::make_unique<Layer>()).first->second.get();
+  }
+  const Layer* Child(std::string_view name) const {
+    const auto it = children.find(name);
+    return it == children.end() ? nullptr : it->second.get();
+  }
+};
+
+/// Where an op is: the path of its module, and its key among the ops there.
+struct Place {
+  Path path;
+  std::string_view function;  // "" of modules
+  std::string_view type;      // class of a module's op
+  std::string_view direction;
+  uint32_t order = 0;  // of the ops with one key in one place
+};
+
+std::string KeyOf(std::string_view direction, std::string_view function) {
+  std::string key(direction);
+  if (!function.empty()) key.append(" ").append(function);
+  return key;
+}
+
+std::string_view DirectionText(OpDirection direction) {
+  switch (direction) {
+    case OpDirection::kForward: return "forward";
+    case OpDirection::kBackward: return "backward";
+    case OpDirection::kParameterGrad: return "parameters_grad";
+    case OpDirection::kNone: break;
+  }
+  return "";
+}
+
+bool IsModuleName(std::string_view name) { return StartsWith(name, "Module.") || StartsWith(name, "Cell."); }
+
+/// Path and class of a module op's base: "Module.a.b.Linear".
+void SetModule(std::string_view base, Place* out) {
+  out->path = SplitDots(base);
+  out->path.erase(out->path.begin());
+  if (out->path.empty()) return;
+  out->type = out->path.back();
+  out->path.pop_back();
+}
+
+/// One run's ops by place.
+class LayerTree {
+ public:
+  static StatusOr<LayerTree> Make(const DumpFile& dump, std::vector<std::string>* warnings) {
+    LayerTree tree;
+    const std::string path = JoinPath(DirName(dump.path()), "construct.json");
+    if (IsRegularFile(path)) {
+      MSP_ASSIGN_OR_RETURN(*tree.construct_, ConstructFile::Open(path));
+    } else {
+      warnings->push_back("there is no " + path + ": functions count as outside of all modules");
+    }
+    for (const ConstructEntry& entry : tree.construct_->entries) tree.parents_.emplace(entry.name, entry.parent);
+    for (const OpSpan& op : dump.ops()) tree.places_.push_back(tree.PlaceOf(op.name));
+    tree.Renumber();
+    for (uint32_t i = 0; i < tree.places_.size(); ++i) tree.Insert(i);
+    return tree;
+  }
+
+  const std::vector<Place>& places() const { return places_; }
+  const Layer* root() const { return root_.get(); }
+
+ private:
+  Place PlaceOf(std::string_view name) {
+    const OpName parts = ParseOpName(name);
+    Place out;
+    out.direction = DirectionText(parts.direction);
+    if (IsModuleName(name) || parts.direction == OpDirection::kParameterGrad) {
+      SetModule(parts.base, &out);
+      return out;
+    }
+    const std::string_view api = ApiOfOp(parts.base);
+    out.function = api.substr(std::min(api.size(), api.find('.') + 1));
+    // A gradient is computed where the forward is.
+    auto parent = parents_.end();
+    if (parts.direction == OpDirection::kBackward) {
+      const std::string forward = std::string(parts.base) + "." + std::string(parts.number) + ".forward";
+      parent = parents_.find(forward);
+    }
+    if (parent == parents_.end()) parent = parents_.find(name);
+    if (parent == parents_.end() || !IsModuleName(parent->second)) return out;
+    Place module;
+    SetModule(ParseOpName(parent->second).base, &module);
+    out.path = std::move(module.path);
+    return out;
+  }
+
+  /// With pipeline parallelism MindSpore counts the layers of a ParallelTransformer through all stages, PyTorch anew in
+  /// each: both count from the first that is there.
+  void Renumber() {
+    std::map<Path, uint64_t> first;  // lowest number below "<path>.layers"
+    for (const Place& place : places_) {
+      if (place.function.empty() && place.type == "ParallelTransformer") first.emplace(place.path, UINT64_MAX);
+    }
+    if (first.empty()) return;
+    const auto visit = [&](Place& place, auto&& act) {
+      for (size_t n = 0; n + 1 < place.path.size(); ++n) {
+        if (place.path[n] != "layers" || !IsDigits(place.path[n + 1]) || place.path[n + 1].size() > 9) continue;
+        const auto it = first.find(Path(place.path.begin(), place.path.begin() + static_cast<std::ptrdiff_t>(n)));
+        if (it != first.end()) return act(it->second, place.path[n + 1]);
+      }
+    };
+    for (Place& place : places_) {
+      visit(place,
+            [](uint64_t& low, std::string_view n) { low = std::min<uint64_t>(low, std::stoul(std::string(n))); });
+    }
+    for (Place& place : places_) {
+      visit(place, [this](uint64_t low, std::string_view& n) {
+        if (low == 0) return;
+        n = *numbers_.emplace_back(std::make_unique<std::string>(std::to_string(std::stoul(std::string(n)) - low)));
+      });
+    }
+  }
+
+  void Insert(uint32_t op) {
+    Place& place = places_[op];
+    Layer* layer = root_.get();
+    for (const std::string_view name : place.path) layer = layer->MakeChild(name);
+    if (!place.type.empty()) layer->type = place.type;
+    std::vector<uint32_t>& ops = layer->ops[KeyOf(place.direction, place.function)];
+    place.order = static_cast<uint32_t>(ops.size());
+    ops.push_back(op);
+  }
+
+  std::unique_ptr<ConstructFile> construct_ = std::make_unique<ConstructFile>();  // views point into its texts
+  std::unordered_map<std::string_view, std::string_view> parents_;
+  std::vector<Place> places_;
+  std::vector<std::unique_ptr<std::string>> numbers_;  // made by Renumber()
+  std::unique_ptr<Layer> root_ = std::make_unique<Layer>();
+};
+
+/// The rules of one class, longest first.
+struct Rename {
+  Path from, to;
+};
+using Renames = std::unordered_map<std::string_view, std::vector<Rename>>;
+
+Renames ReadRules(const std::vector<LayerRule>& rules) {
+  Renames out;
+  for (const LayerRule& rule : rules) {
+    std::vector<Rename>& list = out[rule.type];
+    for (const auto& [mine, theirs] : rule.children) list.push_back({SplitDots(mine), SplitDots(theirs)});
+    std::stable_sort(list.begin(), list.end(),
+                     [](const Rename& a, const Rename& b) { return a.from.size() > b.from.size(); });
+  }
+  return out;
+}
+
+const Rename* FindRule(const Renames& rules, const Layer* at, bool top, const Path& path, size_t from) {
+  const auto list = rules.find(top ? std::string_view("TopLayer") : at ? at->type : std::string_view());
+  if (list == rules.end()) return nullptr;
+  for (const Rename& r : list->second) {
+    const auto begin = path.begin() + static_cast<std::ptrdiff_t>(from);
+    if (r.from.size() > 0 && r.from.size() <= path.size() - from && std::equal(r.from.begin(), r.from.end(), begin)) {
+      return &r;
+    }
+  }
+  return nullptr;
+}
+
+/// Where the golden run has what is at `place` in the target; a function is the last name of the path.
+Path MapPath(const Place& place, const LayerTree& target, const Renames& rules) {
+  Path path = place.path, mapped;
+  if (!place.function.empty()) path.push_back(place.function);
+  const Layer* at = target.root();
+  for (size_t i = 0; i < path.size();) {
+    const Rename* rule = FindRule(rules, at, at == target.root(), path, i);
+    const size_t steps = rule ? rule->from.size() : 1;
+    if (rule) {
+      mapped.insert(mapped.end(), rule->to.begin(), rule->to.end());
+    } else {
+      mapped.push_back(path[i]);
+    }
+    for (const size_t end = i + steps; i < end; ++i) at = at && i < place.path.size() ? at->Child(path[i]) : nullptr;
+  }
+  return mapped;
+}
+
+uint32_t OpAt(const Layer& layer, const Place& place, std::string_view function) {
+  const auto it = layer.ops.find(KeyOf(place.direction, function));
+  return it == layer.ops.end() || place.order >= it->second.size() ? kNoOp : it->second[place.order];
+}
+
+uint32_t FindPartner(const Place& place, const LayerTree& target, const LayerTree& golden, const Renames& rules) {
+  Path path = MapPath(place, target, rules);
+  std::string_view function;
+  if (!place.function.empty()) {
+    if (path.empty()) return kNoOp;
+    function = path.back();
+    path.pop_back();
+  }
+  const Layer* layer = golden.root();
+  for (size_t i = 0; i < path.size() && layer; ++i) layer = layer->Child(path[i]);
+  if (!layer) return kNoOp;
+  uint32_t op = OpAt(*layer, place, function);
+  if (op != kNoOp || function.empty()) return op;
+  for (const std::string_view alias : FunctionAliases(function)) {
+    if (op == kNoOp) op = OpAt(*layer, place, alias);
+  }
+  return op;
+}
+
+}  // namespace
+
+StatusOr<MatchPlan> MatchLayers(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules) {
+  MatchPlan plan;
+  plan.how = "layer mapping";
+  MSP_ASSIGN_OR_RETURN(const LayerTree mine, LayerTree::Make(target, &plan.warnings));
+  MSP_ASSIGN_OR_RETURN(const LayerTree theirs, LayerTree::Make(golden, &plan.warnings));
+  const Renames renames = ReadRules(rules);
+  plan.golden_of.reserve(target.ops().size());
+  for (const Place& place : mine.places()) plan.golden_of.push_back(FindPartner(place, mine, theirs, renames));
+  CountMatches(golden.ops().size(), &plan);
+  return plan;
+}
+
+}  // namespace msprobe

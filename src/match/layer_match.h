@@ -1,0 +1,17 @@
+// Layer mapping: ops stand against each other by where they are in the model.
+#pragma once
+
+#include <vector>
+
+#include "dump/reader.h"
+#include "match/mapping.h"
+#include "match/match_plan.h"
+
+namespace msprobe {
+
+/// A module is where its name says, a function where its module in construct.json is. On the way down from the top, the
+/// class of each module of the target selects the rules that give its children the golden run's names, longest first.
+/// The n-th call of a module or function in one place and direction stands against the n-th of the golden run there.
+StatusOr<MatchPlan> MatchLayers(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules);
+
+}  // namespace msprobe

@@ -1,0 +1,158 @@
+#include "match/mapping.h"
+
+#include "base/text.h"
+#include "base/yaml.h"
+
+namespace msprobe {
+namespace {
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+std::string Quoted(std::string_view text) { return std::string("\"").append(text).append("\""); }
+
+Status BadEntry(const std::string& path, const YamlNode& node, const std::string& why) {
+  return BadInput(path + ", line " + std::to_string(node.line) + ": " + why);
+}
+
+/// {target: golden} of texts.
+StatusOr<Pairs> ReadPairs(const std::string& path, const YamlNode& map, const std::string& what) {
+  if (map.IsNull()) return Pairs();
+  if (!map.IsMap()) return BadEntry(path, map, "expected lines \"" + what + "\"");
+  Pairs out;
+  out.reserve(map.members.size());
+  for (const auto& [key, value] : map.members) {
+    if (!value.IsText() || key.empty()) {
+      return BadEntry(path, value, Quoted(OneLine(key)) + " must have one text as its value: " + what);
+    }
+    out.emplace_back(key, value.text);
+  }
+  return out;
+}
+
+/// A list of texts, or one text.
+StatusOr<std::vector<std::string>> ReadTexts(const std::string& path, const YamlNode& entry, std::string_view key) {
+  std::vector<std::string> out;
+  const YamlNode* list = entry.Find(key);
+  // The plural is documented, the singular is what releases up to 26.2 read.
+  if (!list && EndsWith(key, "s")) list = entry.Find(key.substr(0, key.size() - 1));
+  if (!list || list->IsNull()) return out;
+  if (list->IsText()) return std::vector<std::string>{list->text};
+  if (!list->IsList()) return BadEntry(path, *list, Quoted(key) + " must be a list of positions");
+  for (const YamlNode& item : list->items) {
+    if (!item.IsText()) return BadEntry(path, item, Quoted(key) + " must hold numbers and names");
+    out.push_back(item.text);
+  }
+  return out;
+}
+
+StatusOr<ApiRule> ReadApiRule(const std::string& path, const YamlNode& entry) {
+  if (!entry.IsMap()) return BadEntry(path, entry, "each entry must be a map with ms_api and pt_api");
+  ApiRule rule;
+  const auto name = [&](const char* key, std::string* out) -> Status {
+    const YamlNode* node = entry.Find(key);
+    if (!node || !node->IsText()) {
+      return BadEntry(path, entry,
+                      std::string("an entry has no \"") + key + "\": the name of the API, as dumps have it");
+    }
+    *out = node->text;
+    return OkStatus();
+  };
+  MSP_RETURN_IF_ERROR(name("ms_api", &rule.target));
+  MSP_RETURN_IF_ERROR(name("pt_api", &rule.golden));
+  const auto lists = [&](const std::string& key, Pairs* out) -> Status {
+    MSP_ASSIGN_OR_RETURN(const std::vector<std::string> mine, ReadTexts(path, entry, "ms_" + key));
+    MSP_ASSIGN_OR_RETURN(const std::vector<std::string> theirs, ReadTexts(path, entry, "pt_" + key));
+    if (mine.size() != theirs.size()) {
+      return BadEntry(path, entry,
+                      OneLine(rule.target) + ": ms_" + key + " has " + std::to_string(mine.size()) +
+                          " entries and pt_" + key + " " + std::to_string(theirs.size()) +
+                          ": list each with its partner");
+    }
+    for (size_t i = 0; i < mine.size(); ++i) out->emplace_back(mine[i], theirs[i]);
+    return OkStatus();
+  };
+  MSP_RETURN_IF_ERROR(lists("args", &rule.inputs));
+  MSP_RETURN_IF_ERROR(lists("outputs", &rule.outputs));
+  MSP_RETURN_IF_ERROR(lists("parameters", &rule.parameters));
+  MSP_RETURN_IF_ERROR(lists("parameters_grad", &rule.gradients));
+  return rule;
+}
+
+Status ReadApis(const std::string& path, Mapping* out) {
+  MSP_ASSIGN_OR_RETURN(const YamlNode root, ReadYamlFile(path));
+  if (root.IsNull()) return OkStatus();
+  if (!root.IsList()) return BadEntry(path, root, "an api mapping is a list of entries with ms_api and pt_api");
+  for (const YamlNode& entry : root.items) {
+    MSP_ASSIGN_OR_RETURN(ApiRule rule, ReadApiRule(path, entry));
+    out->apis.push_back(std::move(rule));
+  }
+  return OkStatus();
+}
+
+Status ReadLayers(const std::string& path, Mapping* out) {
+  MSP_ASSIGN_OR_RETURN(const YamlNode root, ReadYamlFile(path));
+  if (root.IsNull()) return OkStatus();
+  if (!root.IsMap()) return BadEntry(path, root, "a layer mapping is a map from classes to maps of their children");
+  for (const auto& [type, children] : root.members) {
+    LayerRule rule;
+    rule.type = type == "Cell" ? "TopLayer" : type;  // the name that older files use
+    MSP_ASSIGN_OR_RETURN(rule.children, ReadPairs(path, children, "child of the target: child of the golden run"));
+    for (auto& [mine, theirs] : rule.children) theirs = theirs.substr(0, theirs.find('('));
+    out->layers.push_back(std::move(rule));
+  }
+  return OkStatus();
+}
+
+Status CheckSettings(const MappingSettings& s) {
+  std::string first;
+  const std::pair<bool, const char*> options[] = {{s.cell.has_value(), "-cm/--cell_mapping"},
+                                                  {s.api.has_value(), "-am/--api_mapping"},
+                                                  {s.data.has_value(), "-dm/--data_mapping"},
+                                                  {s.layer.has_value(), "-lm/--layer_mapping"},
+                                                  {s.consistent_check, "--consistent_check"}};
+  for (const auto& [given, name] : options) {
+    if (!given) continue;
+    if (!first.empty()) return UsageError(first + " and " + name + " exclude each other: give one of them");
+    first = name;
+  }
+  if (s.fuzzy && (s.data || s.layer || s.consistent_check)) {
+    return UsageError(first + " says which op stands against which, -fm/--fuzzy_match goes by order: give one of them");
+  }
+  if (s.data && s.data->empty()) return UsageError("-dm/--data_mapping needs its YAML file");
+  if (!s.consistent_check && !s.backend.empty()) {
+    return UsageError("--backend says what trained the target of --consistent_check: give both or neither");
+  }
+  if (s.consistent_check && s.backend != "fsdp" && s.backend != "megatron") {
+    return UsageError(
+        "--consistent_check needs to know what trained the target: add --backend fsdp or --backend megatron");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<Mapping> LoadMapping(const MappingSettings& settings) {
+  MSP_RETURN_IF_ERROR(CheckSettings(settings));
+  Mapping out;
+  out.fuzzy = settings.fuzzy;
+  out.cell = settings.cell.has_value();
+  out.api = settings.api.has_value();
+  out.data = settings.data.has_value();
+  out.layer = settings.layer.has_value();
+  if (settings.consistent_check)
+    out.fused = settings.backend == "fsdp" ? Mapping::Fused::kFsdp : Mapping::Fused::kMegatron;
+  const auto pairs = [](const std::string& path, const std::string& what, Pairs* to) -> Status {
+    MSP_ASSIGN_OR_RETURN(const YamlNode root, ReadYamlFile(path));
+    MSP_ASSIGN_OR_RETURN(*to, ReadPairs(path, root, what));
+    return OkStatus();
+  };
+  if (out.cell && !settings.cell->empty()) {
+    MSP_RETURN_IF_ERROR(pairs(*settings.cell, "module of the target: module of the golden run", &out.cells));
+  }
+  if (out.data) MSP_RETURN_IF_ERROR(pairs(*settings.data, "item of the target: item of the golden run", &out.items));
+  if (out.api && !settings.api->empty()) MSP_RETURN_IF_ERROR(ReadApis(*settings.api, &out));
+  if (out.layer && !settings.layer->empty()) MSP_RETURN_IF_ERROR(ReadLayers(*settings.layer, &out));
+  return out;
+}
+
+}  // namespace msprobe

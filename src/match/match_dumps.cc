@@ -1,0 +1,136 @@
+#include "match/match_dumps.h"
+
+#include "base/text.h"
+#include "match/layer_match.h"
+#include "match/name_mapping.h"
+
+namespace msprobe {
+namespace {
+
+std::vector<std::string_view> Views(const std::vector<std::string>& names) { return {names.begin(), names.end()}; }
+
+/// Op and position of a full item name: the longest prefix that is an op of `dump`. Files of tensors call the place of
+/// keyword arguments "kwargs".
+bool SplitItem(const DumpFile& dump, const std::string& item, uint32_t* op, std::string* suffix) {
+  for (size_t dot = item.size(); dot != std::string::npos && dot > 0; dot = item.rfind('.', dot - 1)) {
+    const auto found = dump.FindOp(std::string_view(item).substr(0, dot));
+    if (!found) continue;
+    *op = static_cast<uint32_t>(*found);
+    *suffix = item.substr(dot);
+    constexpr std::string_view kKwargs = ".kwargs.";
+    if (StartsWith(*suffix, kKwargs)) *suffix = ".input." + suffix->substr(kKwargs.size());
+    return true;
+  }
+  return false;
+}
+
+Status LinkItems(const DumpFile& target, const DumpFile& golden,
+                 const std::vector<std::pair<std::string, std::string>>& items, MatchPlan* plan) {
+  size_t unknown = 0, lost = 0;
+  const std::string *first_unknown = nullptr, *first_lost = nullptr;
+  for (const auto& [mine, theirs] : items) {
+    uint32_t op = 0;
+    ItemLink link;
+    if (!SplitItem(target, mine, &op, &link.target)) {
+      if (unknown++ == 0) first_unknown = &mine;
+      continue;
+    }
+    if (!SplitItem(golden, theirs, &link.golden_op, &link.golden)) {
+      link.golden_op = kNoOp;
+      if (lost++ == 0) first_lost = &theirs;
+    }
+    const auto [it, fresh] = plan->links.try_emplace(op);
+    if (fresh) it->second.others = plan->golden_of[op];
+    if (link.golden_op != kNoOp && (it->second.links.empty() || plan->golden_of[op] == kNoOp)) {
+      plan->golden_of[op] = link.golden_op;
+    }
+    it->second.links.push_back(std::move(link));
+  }
+  if (unknown == items.size() && !items.empty()) {
+    return BadInput("the data mapping names no item of " + target.path() + ", its first is " + OneLine(*first_unknown) +
+                    ": lines are \"item of the target: item of the golden run\", with full names");
+  }
+  const auto warn = [&](size_t n, const std::string* first, const std::string& whose) {
+    if (n == 0) return;
+    plan->warnings.push_back("the data mapping names " + std::to_string(n) + " items that " + whose +
+                             " does not have, the first is " + OneLine(*first));
+  };
+  warn(unknown, first_unknown, target.path());
+  warn(lost, first_lost, golden.path());
+  CountMatches(golden.ops().size(), plan);
+  return OkStatus();
+}
+
+/// Plans in which the target's ops match under other names.
+StatusOr<MatchPlan> MatchRenamed(const DumpFile& target, const DumpFile& golden, const Mapping& mapping,
+                                 const MatchOptions& options) {
+  MSP_ASSIGN_OR_RETURN(const Framework mine, FrameworkOf(target));
+  MSP_ASSIGN_OR_RETURN(const Framework theirs, FrameworkOf(golden));
+  const bool cross = mine != theirs;
+  if (mapping.api && !(mine == Framework::kMindSpore && theirs == Framework::kPyTorch)) {
+    return UsageError("-am/--api_mapping gives MindSpore's functions the names of PyTorch's, but " + target.path() +
+                      " is of " + std::string(FrameworkName(mine)) + " and " + golden.path() + " of " +
+                      std::string(FrameworkName(theirs)) + ": leave it out" +
+                      (cross ? ", or exchange -tp and -gp" : ", or map items by -dm"));
+  }
+  const std::vector<std::string_view> theirs_names = OpNames(golden);
+  std::vector<std::string> names = MapCells(OpNames(target), mapping.cells);
+  if (cross) names = MapModules(Views(names), theirs_names, theirs == Framework::kPyTorch ? "Module" : "Cell");
+  if (cross && mine == Framework::kMindSpore) names = MapApis(Views(names), theirs_names, mapping.apis);
+  MatchPlan plan = MatchOps(Views(names), theirs_names, options);
+  LinkApiItems(OpNames(target), mapping.apis, &plan);
+  plan.how = mapping.cell  ? "cell mapping"
+             : mapping.api ? "api mapping"
+             : cross       ? "names of both frameworks"
+                           : plan.how;
+  if (options.fuzzy && plan.how != "fuzzy") plan.how += ", fuzzy";
+  return plan;
+}
+
+}  // namespace
+
+std::string_view FrameworkName(Framework framework) {
+  return framework == Framework::kPyTorch ? "PyTorch" : "MindSpore";
+}
+
+StatusOr<Framework> FrameworkOf(const DumpFile& dump) {
+  const std::string_view name = dump.framework();
+  if (name == "pytorch") return Framework::kPyTorch;
+  if (name == "mindspore" || name == "mindtorch") return Framework::kMindSpore;
+  if (!name.empty()) {
+    return BadInput(dump.path() + " is of the framework \"" + OneLine(name) +
+                    "\": dumps of pytorch, mindspore and mindtorch are compared");
+  }
+  constexpr size_t kLookedAt = 64;
+  const std::string_view text = dump.file().text();
+  for (size_t i = 0; i < std::min(kLookedAt, dump.ops().size()); ++i) {
+    const OpSpan& op = dump.ops()[i];
+    if (StartsWith(op.name, "Cell.") || StartsWith(op.name, "Mint")) return Framework::kMindSpore;
+    if (Contains(text.substr(op.offset, op.length), "\"mindspore.Tensor\"")) return Framework::kMindSpore;
+  }
+  return Framework::kPyTorch;
+}
+
+std::vector<std::string_view> OpNames(const DumpFile& dump) {
+  std::vector<std::string_view> names;
+  names.reserve(dump.ops().size());
+  for (const OpSpan& op : dump.ops()) names.push_back(op.name);
+  return names;
+}
+
+StatusOr<MatchPlan> MatchDumps(const DumpFile& target, const DumpFile& golden, const Mapping& mapping) {
+  MatchOptions options;
+  options.exact = target.level() == "debug";
+  options.fuzzy = mapping.fuzzy && !options.exact;
+  if (mapping.fused != Mapping::Fused::kNone) {
+    return UsageError("--consistent_check (training against inference) is not supported by this version");
+  }
+  if (mapping.layer) return MatchLayers(target, golden, mapping.layers);
+  MSP_ASSIGN_OR_RETURN(MatchPlan plan, MatchRenamed(target, golden, mapping, options));
+  if (!mapping.data) return plan;
+  plan.how = "data mapping";
+  MSP_RETURN_IF_ERROR(LinkItems(target, golden, mapping.items, &plan));
+  return plan;
+}
+
+}  // namespace msprobe

@@ -1,0 +1,258 @@
+#include "match/name_mapping.h"
+
+#include <array>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/text.h"
+#include "match/op_name.h"
+
+namespace msprobe {
+namespace {
+
+/// Byte where the direction of a name starts (its dot included), or npos: ".forward.", ".backward.",
+/// ".parameters_grad.", also without the last dot at the end of the name.
+size_t DirectionAt(std::string_view name) {
+  size_t best = std::string_view::npos;
+  for (const std::string_view word : {".forward", ".backward", ".parameters_grad"}) {
+    for (size_t at = name.find(word); at != std::string_view::npos; at = name.find(word, at + 1)) {
+      const size_t end = at + word.size();
+      if (end == name.size() || name[end] == '.') {
+        best = std::min(best, at);
+        break;
+      }
+    }
+  }
+  return best;
+}
+
+std::string MappedCell(std::string_view cell, const std::vector<std::pair<std::string, std::string>>& cells,
+                       const std::unordered_map<std::string_view, std::string_view>& exact) {
+  if (const auto it = exact.find(cell); it != exact.end()) return std::string(it->second);
+  std::string out(cell);
+  for (const auto& [mine, theirs] : cells) {
+    if (const size_t at = out.find(mine); at != std::string::npos) out.replace(at, mine.size(), theirs);
+  }
+  return out;
+}
+
+/// A function under another name: MindSpore's, PyTorch's. From the two public API references; a name is looked up only
+/// when PyTorch's run called nothing of MindSpore's own name.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 34> kAliases{{
+    {"adaptive_avg_pool2d_ext", "adaptive_avg_pool2d"},
+    {"asnumpy", "numpy"},
+    {"astype", "to"},
+    {"batch_matmul", "bmm"},
+    {"bidense", "bilinear"},
+    {"broadcast_to", "expand"},
+    {"cast", "to"},
+    {"cauchy", "cauchy_"},
+    {"concat", "cat"},
+    {"copy", "clone"},
+    {"cosine_embedding_loss", "cosine_embedding_loss"},
+    {"dense", "linear"},
+    {"div", "true_divide"},
+    {"equal", "eq"},
+    {"expand_dims", "unsqueeze"},
+    {"fill_diagonal", "fill_diagonal_"},
+    {"gather", "index_select"},
+    {"gather_d", "gather"},
+    {"gather_elements", "gather"},
+    {"greater", "gt"},
+    {"greater_equal", "ge"},
+    {"less", "lt"},
+    {"less_equal", "le"},
+    {"masked_fill", "masked_fill_"},
+    {"not_equal", "ne"},
+    {"reduce_max", "amax"},
+    {"reduce_mean", "mean"},
+    {"reduce_min", "amin"},
+    {"reduce_sum", "sum"},
+    {"select", "where"},
+    {"swapaxes", "transpose"},
+    {"swapdims", "transpose"},
+    {"tensor_scatter_elements", "scatter"},
+    {"zeros_like_ext", "zeros_like"},
+}};
+
+/// Where PyTorch may have what MindSpore has under a prefix, the likeliest first.
+std::vector<std::string_view> PrefixesFor(std::string_view prefix) {
+  if (prefix == "Functional" || prefix == "Mint") return {"Torch", "Functional", "Tensor"};
+  if (prefix == "MintFunctional") return {"Functional", "Torch", "Tensor"};
+  if (prefix == "Tensor") return {"Tensor", "Torch", "Functional"};
+  if (prefix == "Distributed" || prefix == "MintDistributed") return {"Distributed"};
+  return {};
+}
+
+/// How often each API was called forward.
+std::unordered_map<std::string_view, uint32_t> CountCalls(const std::vector<std::string_view>& names) {
+  std::unordered_map<std::string_view, uint32_t> out;
+  for (const std::string_view name : names) {
+    uint32_t& calls = out[ApiOfOp(name)];
+    calls += EndsWith(name, ".forward");
+  }
+  return out;
+}
+
+/// Gives each API of the target one of the golden run; no two get the same.
+class ApiChoice {
+ public:
+  ApiChoice(const std::vector<std::string_view>& target, const std::vector<std::string_view>& golden)
+      : calls_(CountCalls(target)), golden_calls_(CountCalls(golden)) {
+    std::vector<std::string_view> apis;
+    std::unordered_set<std::string_view> seen;
+    for (const std::string_view name : target) {
+      if (seen.insert(ApiOfOp(name)).second) apis.push_back(ApiOfOp(name));
+    }
+    // As often called and in the likeliest place first: what is left then takes what is left.
+    for (int pass = 0; pass < 3; ++pass) {
+      for (const std::string_view api : apis) {
+        if (!chosen_.count(api)) Choose(api, pass);
+      }
+    }
+  }
+
+  std::string_view Of(std::string_view api) const {
+    const auto it = chosen_.find(api);
+    return it == chosen_.end() ? api : std::string_view(it->second);
+  }
+
+ private:
+  void Choose(std::string_view api, int pass) {
+    const size_t dot = api.find('.');
+    if (dot == std::string_view::npos) return;
+    const std::string_view function = api.substr(dot + 1);
+    std::vector<std::string_view> names = {function};
+    for (const auto& [mine, theirs] : kAliases) {
+      if (mine == function) names.push_back(theirs);
+    }
+    const std::vector<std::string_view> prefixes = PrefixesFor(api.substr(0, dot));
+    for (const std::string_view name : names) {
+      for (const std::string_view prefix : prefixes) {
+        std::string candidate = std::string(prefix) + "." + std::string(name);
+        const auto it = golden_calls_.find(candidate);
+        if (it == golden_calls_.end() || taken_.count(candidate)) continue;
+        if (pass == 0 && it->second != calls_.at(api)) continue;
+        if (pass == 1 && prefix != prefixes.front()) continue;
+        taken_.insert(candidate);
+        chosen_.emplace(api, std::move(candidate));
+        return;
+      }
+    }
+  }
+
+  const std::unordered_map<std::string_view, uint32_t> calls_, golden_calls_;
+  std::unordered_map<std::string_view, std::string> chosen_;
+  std::unordered_set<std::string> taken_;
+};
+
+/// Path and class of a module op: "Module.a.b.Linear.forward.0" -> "Module.a.b", "Linear". False for other ops.
+bool SplitModule(std::string_view name, std::string_view* path, std::string_view* type) {
+  if (!StartsWith(name, "Module.") && !StartsWith(name, "Cell.")) return false;
+  const size_t end = DirectionAt(name);
+  if (end == std::string_view::npos) return false;
+  const std::string_view base = name.substr(0, end);
+  const size_t dot = base.rfind('.');
+  if (dot == std::string_view::npos) return false;
+  *path = base.substr(0, dot);
+  *type = base.substr(dot + 1);
+  return true;
+}
+
+}  // namespace
+
+std::string_view ApiOfOp(std::string_view op) {
+  const size_t first = op.find('.');
+  if (first == std::string_view::npos) return op;
+  return op.substr(0, op.find('.', first + 1));
+}
+
+std::vector<std::string_view> FunctionAliases(std::string_view function) {
+  std::vector<std::string_view> out;
+  for (const auto& [mine, theirs] : kAliases) {
+    if (mine == function) out.push_back(theirs);
+  }
+  return out;
+}
+
+std::vector<std::string> MapCells(const std::vector<std::string_view>& target,
+                                  const std::vector<std::pair<std::string, std::string>>& cells) {
+  std::unordered_map<std::string_view, std::string_view> exact;
+  for (const auto& [mine, theirs] : cells) exact.emplace(mine, theirs);
+  std::vector<std::string> out;
+  out.reserve(target.size());
+  for (const std::string_view name : target) {
+    const size_t from = name.find('.'), to = DirectionAt(name);
+    if (cells.empty() || from == std::string_view::npos || to == std::string_view::npos || to <= from) {
+      out.emplace_back(name);
+      continue;
+    }
+    std::string mapped(name.substr(0, from + 1));
+    mapped += MappedCell(name.substr(from + 1, to - from - 1), cells, exact);
+    mapped += name.substr(to);
+    out.push_back(std::move(mapped));
+  }
+  return out;
+}
+
+std::vector<std::string> MapModules(const std::vector<std::string_view>& target,
+                                    const std::vector<std::string_view>& golden, std::string_view golden_prefix) {
+  std::unordered_map<std::string_view, std::string_view> types;  // class of a path; "" where there are several
+  std::string_view path, type;
+  for (const std::string_view name : golden) {
+    if (!SplitModule(name, &path, &type)) continue;
+    const auto [it, fresh] = types.emplace(path, type);
+    if (!fresh && it->second != type) it->second = std::string_view();
+  }
+  std::vector<std::string> out;
+  out.reserve(target.size());
+  for (const std::string_view name : target) {
+    if (!SplitModule(name, &path, &type)) {
+      out.emplace_back(name);
+      continue;
+    }
+    std::string mapped = std::string(golden_prefix) + std::string(path.substr(path.find('.')));
+    const auto it = types.find(mapped);
+    mapped += '.';
+    mapped += it == types.end() || it->second.empty() ? type : it->second;
+    mapped += name.substr(path.size() + 1 + type.size());
+    out.push_back(std::move(mapped));
+  }
+  return out;
+}
+
+std::vector<std::string> MapApis(const std::vector<std::string_view>& target,
+                                 const std::vector<std::string_view>& golden, const std::vector<ApiRule>& rules) {
+  std::unordered_map<std::string_view, std::string_view> by_rule;
+  for (const ApiRule& rule : rules) by_rule.emplace(rule.target, rule.golden);
+  const ApiChoice choice(target, golden);
+  std::vector<std::string> out;
+  out.reserve(target.size());
+  for (const std::string_view name : target) {
+    const std::string_view api = ApiOfOp(name);
+    const auto it = by_rule.find(api);
+    out.push_back(std::string(it == by_rule.end() ? choice.Of(api) : it->second) +
+                  std::string(name.substr(api.size())));
+  }
+  return out;
+}
+
+void LinkApiItems(const std::vector<std::string_view>& target, const std::vector<ApiRule>& rules, MatchPlan* plan) {
+  std::unordered_map<std::string_view, const ApiRule*> by_api;
+  for (const ApiRule& rule : rules) by_api.emplace(rule.target, &rule);
+  for (uint32_t i = 0; i < target.size(); ++i) {
+    const auto it = by_api.find(ApiOfOp(target[i]));
+    if (it == by_api.end() || plan->golden_of[i] == kNoOp) continue;
+    OpLinks& links = plan->links[i];
+    const auto add = [&](const std::string& place, const std::vector<std::pair<std::string, std::string>>& pairs) {
+      for (const auto& [mine, theirs] : pairs)
+        links.links.push_back({place + mine, place + theirs, plan->golden_of[i]});
+    };
+    add(".input.", it->second->inputs);
+    add(".output.", it->second->outputs);
+    add(".parameters.", it->second->parameters);
+    add(".", it->second->gradients);
+  }
+}
+
+}  // namespace msprobe
