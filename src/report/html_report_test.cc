@@ -81,7 +81,7 @@ class RowWatchTest : public testing::Test {
     FilePair files;
     files.target = target_;
     files.golden = golden_;
-    auto pair = OpenDumpPair(files, false);
+    auto pair = OpenDumpPair(files, Mapping());
     EXPECT_TRUE(pair.ok()) << pair.status().message();
     TableSpec spec;
     spec.mode = pair->options.mode;
