@@ -40,10 +40,11 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kShort{{
 }};
 
 // The names that earlier releases gave to the same commands.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 1> kOldNames{{{"graph", "graph_visualize"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOldNames{
+    {{"graph", "graph_visualize"}, {"nan_analyze", "overflow_check"}}};
 
-constexpr std::array<std::string_view, 8> kCommands{"compare",  "graph_visualize", "serve",   "run",
-                                                    "estimate", "certify",         "recover", "verify-dump"};
+constexpr std::array<std::string_view, 9> kCommands{
+    "compare", "graph_visualize", "serve", "run", "estimate", "certify", "recover", "verify-dump", "overflow_check"};
 // Those that run the user's program.
 constexpr std::array<std::string_view, 3> kRunners{"run", "estimate", "certify"};
 
@@ -150,6 +151,7 @@ int RunCommand(std::vector<std::string> args) {
   RegisterCertify(app, &context);
   RegisterRecover(app, &context);
   RegisterVerifyDump(app, &context);
+  RegisterOverflowCheck(app, &context);
 
   bool becomes_program = false;
   args = ExpandShortOptions(std::move(args));

@@ -1,0 +1,42 @@
+// `msprobe overflow_check`, once `nan_analyze`.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "cli/commands.h"
+#include "diagnose/overflow.h"
+
+namespace msprobe {
+namespace {
+
+struct OverflowArguments {
+  std::string input, output = "./output";
+  bool exit_code = false;
+};
+
+Status Run(const OverflowArguments& args, const CommandContext& context) {
+  MSP_ASSIGN_OR_RETURN(const OverflowReport report, FindOverflow(args.input));
+  std::string file;
+  if (!report.nodes.empty()) MSP_RETURN_IF_ERROR(WriteOverflowNodes(args.output, report.nodes, &file));
+  for (const std::string& warning : report.warnings) PrintWarning(warning);
+  const std::string text = context.json ? OverflowJson(report, file) : OverflowText(report, file);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (!args.exit_code || report.first.empty()) return OkStatus();
+  const OverflowOp& op = report.first[0].ops[0];
+  return {Code::kFindings, "NaN or infinities begin at " + op.name + " on rank " + std::to_string(op.rank)};
+}
+
+}  // namespace
+
+void RegisterOverflowCheck(CLI::App& app, CommandContext* context) {
+  CLI::App* command =
+      app.add_subcommand("overflow_check", "find the op that is the first to give NaN or an infinity, over all ranks");
+  auto args = std::make_shared<OverflowArguments>();
+  command->add_option("-i,--input_path", args->input, "step, rank or dump directory, or a dump.json")->required();
+  command->add_option("-o,--output_path", args->output, "directory of the result")->capture_default_str();
+  command->add_flag("--json", context->json, "print the report as one JSON object");
+  command->add_flag("--exit_code", args->exit_code, "exit with 1 when something was found");
+  command->callback([args, context] { context->status = Run(*args, *context); });
+}
+
+}  // namespace msprobe

@@ -1,0 +1,230 @@
+#include "diagnose/overflow.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "base/parallel.h"
+#include "base/text.h"
+#include "diagnose/overflow_describe.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kShownAbsorbed = 3;
+
+/// The dumps of a step and what was found in them.
+struct Step {
+  std::string name;
+  std::vector<std::unique_ptr<DumpFile>> dumps;
+  std::vector<OverflowRank> ranks;  // in the order of graph.ranks
+  CommGraph graph;
+  std::vector<OverflowSource> sources;
+  std::vector<size_t> first;
+  std::vector<RankFiles> files;
+};
+
+bool HasStatistics(const DumpFile& dump) {
+  const std::string_view text = dump.file().text();
+  for (const OpSpan& op : dump.ops()) {
+    for (const std::string_view key : {"\"Max\"", "\"Min\"", "\"Mean\"", "\"Norm\""}) {
+      if (memmem(text.data() + op.offset, op.length, key.data(), key.size())) return true;
+    }
+  }
+  return false;
+}
+
+Status CheckDump(const DumpFile& dump) {
+  if (dump.task() == "structure") {
+    return BadInput(dump.path() + " is of task structure, which holds no values: dump with task statistics or tensor");
+  }
+  if (dump.ops().empty() || HasStatistics(dump)) return OkStatus();
+  return BadInput(dump.path() +
+                  " holds no statistics, only checksums: dump with summary_mode statistics or md5, or task tensor");
+}
+
+/// Numbers of the ranks: those of the directories; without one the position.
+std::vector<int> RankNumbers(const StepDir& dir) {
+  std::vector<int> out;
+  for (size_t i = 0; i < dir.ranks.size(); ++i) out.push_back(dir.ranks[i].rank.value_or(static_cast<int>(i)));
+  return out;
+}
+
+StatusOr<Step> OpenStep(const StepDir& dir, std::vector<std::string>* warnings) {
+  Step step;
+  step.name = dir.name;
+  const size_t n = dir.ranks.size();
+  const std::vector<int> numbers = RankNumbers(dir);
+  step.dumps.resize(n);
+  step.ranks.resize(n);
+  const bool many = n >= static_cast<size_t>(ThreadCount());
+  const auto open = [&](size_t i, bool parallel) -> Status {
+    const std::string path =
+        IsRegularFile(dir.ranks[i].path) ? dir.ranks[i].path : JoinPath(dir.ranks[i].path, "dump.json");
+    MSP_ASSIGN_OR_RETURN(DumpFile file, DumpFile::Open(path));
+    step.dumps[i] = std::make_unique<DumpFile>(std::move(file));
+    MSP_RETURN_IF_ERROR(CheckDump(*step.dumps[i]));
+    step.ranks[i].dump = step.dumps[i].get();
+    MSP_ASSIGN_OR_RETURN(step.ranks[i].scan, ScanForOverflow(*step.dumps[i], parallel));
+    return OkStatus();
+  };
+  if (many) {
+    MSP_RETURN_IF_ERROR(ParallelFor(n, [&](size_t i) { return open(i, false); }));
+  } else {
+    for (size_t i = 0; i < n; ++i) MSP_RETURN_IF_ERROR(open(i, true));
+  }
+  std::vector<RankDump> dumps;
+  for (size_t i = 0; i < n; ++i) {
+    dumps.push_back({numbers[i], step.dumps[i].get()});
+    step.files.emplace_back(numbers[i], step.dumps[i].get());
+    if (!step.dumps[i]->truncated().empty()) warnings->push_back(step.dumps[i]->truncated());
+    if (step.dumps[i]->ops().empty()) warnings->push_back(step.dumps[i]->path() + " holds no ops");
+  }
+  MSP_ASSIGN_OR_RETURN(step.graph, ReadCommunication(std::move(dumps)));
+  return step;
+}
+
+StatusOr<Step> AnalyseStep(const StepDir& dir, std::vector<std::string>* warnings) {
+  MSP_ASSIGN_OR_RETURN(Step step, OpenStep(dir, warnings));
+  step.sources = FollowOverflow(step.ranks, step.graph);
+  step.first = FirstSources(step.sources, step.graph);
+  return step;
+}
+
+OverflowReport::Phase PhaseOf(const Step& step) {
+  const OverflowSource& s = step.sources[step.first[0]];
+  const CommRank& rank = step.graph.ranks[s.reader.rank];
+  if (s.time.layer == 0) return OverflowReport::Phase::kBefore;
+  const bool after = rank.CallFrom(s.reader.op) == rank.calls.size();
+  return after ? OverflowReport::Phase::kAfter : OverflowReport::Phase::kDuring;
+}
+
+/// What an earlier step says about a parameter that is bad in this one.
+Status AddHistory(const Step& step, const StepDir* before, const OverflowOp& op, std::string_view item,
+                  OverflowFinding* finding) {
+  if (!before) {
+    finding->history = "it was bad already when " + (step.name.empty() ? "the step" : step.name) + " began";
+    return OkStatus();
+  }
+  finding->history = "it became bad behind " + before->name;
+  for (const RankDir& rank : before->ranks) {
+    if (rank.rank.value_or(0) != op.rank || !IsRegularFile(JoinPath(rank.path, "dump.json"))) continue;
+    MSP_ASSIGN_OR_RETURN(const DumpFile dump, DumpFile::Open(JoinPath(rank.path, "dump.json")));
+    const auto index = dump.FindOp(op.name);
+    if (!index) continue;
+    JsonDoc doc;
+    MSP_RETURN_IF_ERROR(dump.ParseOp(*index, &doc));
+    std::vector<Item> items;
+    FlattenOp(op.name, doc, &items);
+    for (const Item& i : items) {
+      const JsonValue* tensor = i.suffix == item ? TensorOf(i.leaf) : nullptr;
+      if (!tensor) continue;
+      finding->history = fmt::format("in {} it was {} ({}): the optimizer's step between made it bad", before->name,
+                                     BadKindsOf(*tensor) ? "bad too" : "clean", ItemText(*tensor));
+    }
+  }
+  return OkStatus();
+}
+
+Status Describe(Step* step, const StepDir* before, OverflowReport* report) {
+  const OverflowStepView view{&step->ranks, &step->files, &step->sources};
+  std::vector<const OverflowSource*> named;
+  for (const size_t i : step->first) {
+    named.push_back(&step->sources[i]);
+    MSP_ASSIGN_OR_RETURN(OverflowFinding finding, DescribeSource(view, step->sources[i]));
+    if (finding.kind == OverflowSource::Kind::kParameter)
+      MSP_RETURN_IF_ERROR(AddHistory(*step, before, finding.ops[0], finding.item, &finding));
+    report->first.push_back(std::move(finding));
+  }
+  for (size_t i = 0; i < step->sources.size(); ++i) {
+    const OverflowSource& s = step->sources[i];
+    report->masks += s.kind == OverflowSource::Kind::kMask;
+    const bool named_already = std::find(step->first.begin(), step->first.end(), i) != step->first.end();
+    if (named_already || !s.absorbed() || s.kind != OverflowSource::Kind::kOp) continue;
+    if (report->absorbed.size() >= kShownAbsorbed) continue;
+    MSP_ASSIGN_OR_RETURN(OverflowFinding finding, DescribeSource(view, s));
+    report->absorbed.push_back(std::move(finding));
+  }
+  if (!named.empty()) {
+    MSP_ASSIGN_OR_RETURN(report->nodes, OverflowNodes(view, named));
+    report->phase = PhaseOf(*step);
+  } else {
+    for (uint32_t r = 0; r < step->ranks.size(); ++r) {
+      if (step->ranks[r].scan.near.empty()) continue;
+      MSP_ASSIGN_OR_RETURN(auto near, NearestTo(view, r, step->ranks[r].scan.near.back().op + 1));
+      report->near.insert(report->near.end(), near.begin(), near.end());
+    }
+  }
+  for (RankFiles& files : step->files) {
+    report->warnings.insert(report->warnings.end(), files.warnings()->begin(), files.warnings()->end());
+  }
+  return OkStatus();
+}
+
+/// A path as steps; a file is a rank of its own.
+StatusOr<std::vector<StepDir>> StepsOf(const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(DumpPath resolved, ResolveDumpPath(path));
+  if (resolved.kind != PathKind::kFile) return std::move(resolved.steps);
+  if (BaseName(path) == "debug.json") {
+    return BadInput(path + " is a debug.json, which has no ops: give the dump.json, rank, step or dump directory");
+  }
+  StepDir step;
+  RankDir rank;
+  const std::string directory(DirName(path));
+  if (StatusOr<DumpPath> around = ResolveDumpPath(directory.empty() ? "." : directory);
+      around.ok() && around->kind == PathKind::kRank) {
+    step = around->steps[0];
+    rank = step.ranks[0];
+  }
+  rank.path = path;
+  step.ranks = {rank};
+  return std::vector<StepDir>{step};
+}
+
+/// The step before one that was given alone, where the dump around it is there.
+std::optional<StepDir> StepBefore(const StepDir& step) {
+  if (step.name.empty()) return std::nullopt;
+  const StatusOr<DumpPath> around = ResolveDumpPath(JoinPath(step.path, ".."));
+  if (!around.ok() || around->kind != PathKind::kDump) return std::nullopt;
+  std::optional<StepDir> before;
+  for (const StepDir& s : around->steps) {
+    if (s.step < step.step) before = s;
+  }
+  return before;
+}
+
+}  // namespace
+
+StatusOr<OverflowReport> FindOverflow(const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(const std::vector<StepDir> steps, StepsOf(path));
+  const std::optional<StepDir> outside = StepBefore(steps[0]);
+  const auto before = [&](size_t i) { return i > 0 ? &steps[i - 1] : outside ? &*outside : nullptr; };
+  OverflowReport report;
+  report.input = path;
+  size_t absorbed_only = steps.size();  // the first step with something to name, although nothing of it lasts
+  for (size_t i = 0; i < steps.size(); ++i) {
+    std::vector<std::string> warnings;
+    MSP_ASSIGN_OR_RETURN(Step step, AnalyseStep(steps[i], &warnings));
+    ++report.steps;
+    report.ranks = std::max(report.ranks, step.ranks.size());
+    report.warnings.insert(report.warnings.end(), warnings.begin(), warnings.end());
+    const bool lasts = !step.first.empty() && !step.sources[step.first[0]].absorbed();
+    if (!step.first.empty()) absorbed_only = std::min(absorbed_only, i);
+    const bool last = i + 1 == steps.size();
+    if (!lasts && !(last && absorbed_only == steps.size()) && !(last && absorbed_only == i)) continue;
+    report.step = step.name;
+    MSP_RETURN_IF_ERROR(Describe(&step, before(i), &report));
+    return report;
+  }
+  if (absorbed_only == steps.size()) return report;
+  std::vector<std::string> warnings;
+  MSP_ASSIGN_OR_RETURN(Step step, AnalyseStep(steps[absorbed_only], &warnings));
+  report.step = step.name;
+  MSP_RETURN_IF_ERROR(Describe(&step, before(absorbed_only), &report));
+  return report;
+}
+
+}  // namespace msprobe

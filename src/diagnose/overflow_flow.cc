@@ -1,0 +1,462 @@
+#include "diagnose/overflow_flow.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <unordered_map>
+
+#include "base/text.h"
+#include "match/op_name.h"
+
+namespace msprobe {
+namespace {
+
+using Kind = OverflowSource::Kind;
+constexpr int kNoSource = -1;
+constexpr uint32_t kNoItem = UINT32_MAX;
+constexpr size_t kShownAbsorbers = 8;
+
+constexpr std::array<std::string_view, 8> kUninitialised{"empty",           "empty_like",        "empty_strided",
+                                                         "new_empty",       "new_empty_strided", "empty_permuted",
+                                                         "empty_quantized", "empty_with_format"};
+/// Ops that put a value where they are told to.
+constexpr std::array<std::string_view, 18> kFill{
+    "masked_fill", "masked_fill_", "where",       "full",    "full_like",      "new_full",
+    "fill",        "fill_",        "triu",        "triu_",   "scatter",        "scatter_",
+    "index_fill",  "index_fill_",  "__setitem__", "setitem", "masked_scatter", "fill_diagonal_"};
+/// Those of them that are no way to make a mask of values that are there already.
+constexpr std::array<std::string_view, 5> kOverwrite{"fill_", "__setitem__", "setitem", "index_fill_", "scatter_"};
+/// Ops for which -inf is an input like any other.
+constexpr std::array<std::string_view, 10> kTakesMask{
+    "softmax", "softmax_", "log_softmax", "logsumexp",           "cross_entropy", "scaled_dot_product_attention",
+    "sigmoid", "exp",      "nll_loss",    "npu_fusion_attention"};
+
+template <size_t N>
+bool In(const std::array<std::string_view, N>& list, std::string_view name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+bool IsModule(std::string_view name) { return StartsWith(name, "Module.") || StartsWith(name, "Cell."); }
+bool IsOutput(const BadItem& item) {
+  return item.state == ItemState::kOutput || item.state == ItemState::kParameterGrad;
+}
+
+/// What is known about the bad items of one rank while time goes on.
+struct RankState {
+  std::vector<int> source;                                  // of each item
+  std::vector<bool> consumed;                               // outputs that somebody read
+  std::unordered_map<uint64_t, uint32_t> by_key, by_loose;  // the latest item with these values
+  std::unordered_map<uint64_t, uint32_t> parameters;        // values -> position in scan.ops of the module
+  std::unordered_map<std::string_view, uint32_t> forwards;  // forward ops with findings so far
+  std::vector<uint32_t> open;                               // outputs that last and were not read so far, in order
+};
+
+class Follower {
+ public:
+  Follower(const std::vector<OverflowRank>& ranks, const CommGraph& graph)
+      : ranks_(ranks), graph_(graph), state_(ranks.size()) {}
+
+  std::vector<OverflowSource> Run() {
+    std::vector<Step> steps = Order();
+    for (size_t i = 0; i < steps.size();) {
+      // Calls of one layer may depend on each other: what they put in comes before what they got.
+      size_t end = i + 1;
+      while (end < steps.size() && steps[i].time.sub == 0 && steps[end].time == steps[i].time) ++end;
+      for (size_t k = i; k < end; ++k) TakeInputs(steps[k]);
+      for (size_t k = i; k < end; ++k) GiveOutputs(steps[k]);
+      i = end;
+    }
+    Finish();
+    return std::move(sources_);
+  }
+
+ private:
+  struct Step {
+    CommTime time;
+    uint32_t rank = 0, position = 0;  // in scan.ops
+    int from = kNoSource;             // of its inputs
+    uint8_t kinds = 0;                // of its inputs
+    bool takes = false;               // some input is bad
+  };
+  struct Source {
+    int id = kNoSource;
+    uint32_t item = 0;
+  };
+
+  const BadOp& OpOf(const Step& s) const { return ranks_[s.rank].scan.ops[s.position]; }
+  std::string_view NameOf(const Step& s) const { return ranks_[s.rank].dump->ops()[OpOf(s).op].name; }
+  const std::vector<BadItem>& ItemsOf(const Step& s) const { return ranks_[s.rank].scan.items; }
+  OpPlace PlaceOf(const Step& s) const { return {s.rank, OpOf(s).op}; }
+
+  std::vector<Step> Order() {
+    std::vector<Step> steps;
+    for (uint32_t r = 0; r < ranks_.size(); ++r) {
+      const OverflowScan& scan = ranks_[r].scan;
+      RankState& state = state_[r];
+      state.source.assign(scan.items.size(), kNoSource);
+      state.consumed.assign(scan.items.size(), false);
+      for (uint32_t p = 0; p < scan.ops.size(); ++p) {
+        Step step;
+        step.rank = r;
+        step.position = p;
+        step.time = graph_.TimeOf(r, scan.ops[p].op);
+        steps.push_back(step);
+        for (uint32_t i = scan.ops[p].begin; i < scan.ops[p].end; ++i) {
+          if (scan.items[i].state == ItemState::kParameter) state.parameters.emplace(scan.items[i].key, p);
+        }
+      }
+    }
+    std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.time < b.time; });
+    return steps;
+  }
+
+  int NewSource(Kind kind, const Step& step, OpPlace place, uint8_t kinds, uint32_t item) {
+    OverflowSource s;
+    s.kind = kind;
+    s.places.push_back(place);
+    s.reader = PlaceOf(step);
+    s.time = step.time;
+    s.kinds = kinds;
+    s.item = item;
+    s.constant = OpOf(step).constants != 0;
+    sources_.push_back(std::move(s));
+    return static_cast<int>(sources_.size()) - 1;
+  }
+
+  /// -inf as masks have it, which softmax and its kind take without harm.
+  bool IsQuiet(int source) const {
+    const OverflowSource& s = sources_[static_cast<size_t>(source)];
+    return s.kind == Kind::kMask || (s.kind == Kind::kInput && s.kinds == kBadNegInf);
+  }
+
+  void Consume(RankState* state, uint32_t item) { state->consumed[item] = true; }
+
+  /// The latest lasting output that nobody has read, which an op that is not in the dump may have read.
+  int LatestOpen(RankState* state) {
+    while (!state->open.empty() && state->consumed[state->open.back()]) state->open.pop_back();
+    return state->open.empty() ? kNoSource : state->source[state->open.back()];
+  }
+
+  /// The earlier output that this item is, by its values; kNoItem without one.
+  uint32_t Earlier(RankState* state, const BadItem& item, bool distinctive_only) {
+    if (const auto it = state->by_key.find(item.key); it != state->by_key.end()) {
+      if (item.distinctive || !distinctive_only) return it->second;
+    }
+    if (!item.distinctive) return kNoItem;
+    const auto it = state->by_loose.find(item.loose);
+    return it == state->by_loose.end() ? kNoItem : it->second;
+  }
+
+  bool IsUninitialised(int source) const { return sources_[static_cast<size_t>(source)].kind == Kind::kUninitialised; }
+
+  void Count(int source, const BadItem& item, bool same_key) {
+    OverflowSource& s = sources_[static_cast<size_t>(source)];
+    ++(item.distinctive ? (same_key ? s.by_identity : s.by_statistics) : s.by_shape);
+  }
+
+  /// Source of an input; makes one when it comes from outside.
+  int SourceOfInput(const Step& step, uint32_t index) {
+    RankState& state = state_[step.rank];
+    const BadItem& item = ItemsOf(step)[index];
+    uint32_t earlier = Earlier(&state, item, true);
+    if (earlier == kNoItem) {
+      if (const auto it = state.parameters.find(item.key); it != state.parameters.end())
+        return ParameterSource(step, it->second, item);
+      earlier = Earlier(&state, item, false);
+      // All NaN says too little to blame memory that nobody may have read.
+      if (earlier != kNoItem && IsUninitialised(state.source[earlier])) earlier = kNoItem;
+    }
+    if (earlier != kNoItem) {
+      if (OpOf(step).has_float_output) Consume(&state, earlier);
+      const int source = state.source[earlier];
+      Count(source, item, ranks_[step.rank].scan.items[earlier].key == item.key);
+      return source;
+    }
+    // A constant that was made a tensor.
+    if (item.scalar && (item.kinds & kBadNaN) == 0 && In(kFill, ApiOf(NameOf(step)))) {
+      return Remember(step, index, NewSource(Kind::kMask, step, PlaceOf(step), item.kinds, item.index));
+    }
+    if (const int open = LatestOpen(&state); open != kNoSource) {
+      ++sources_[static_cast<size_t>(open)].by_order;
+      return open;
+    }
+    const int source = NewSource(Kind::kInput, step, PlaceOf(step), item.kinds, item.index);
+    sources_[static_cast<size_t>(source)].weak = true;
+    return Remember(step, index, source);
+  }
+
+  /// So that others who read the same tensor find this source.
+  int Remember(const Step& step, uint32_t index, int source) {
+    RankState& state = state_[step.rank];
+    const BadItem& item = ItemsOf(step)[index];
+    state.source[index] = source;
+    state.consumed[index] = true;
+    state.by_key[item.key] = index;
+    if (item.distinctive) state.by_loose[item.loose] = index;
+    return source;
+  }
+
+  int ParameterSource(const Step& step, uint32_t module, const BadItem& item) {
+    const OverflowScan& scan = ranks_[step.rank].scan;
+    const BadOp& op = scan.ops[module];
+    for (uint32_t i = op.begin; i < op.end; ++i) {
+      const BadItem& p = scan.items[i];
+      if (p.state != ItemState::kParameter || p.key != item.key) continue;
+      const int source = NewSource(Kind::kParameter, step, {step.rank, op.op}, item.kinds, p.index);
+      sources_[static_cast<size_t>(source)].weak = true;
+      return Remember(step, i, source);
+    }
+    return kNoSource;
+  }
+
+  void TakeInputs(Step& step) {
+    const BadOp& op = OpOf(step);
+    if (!Reads(step)) return;
+    int quiet = kNoSource;
+    for (uint32_t i = op.begin; i < op.end; ++i) {
+      const BadItem& item = ItemsOf(step)[i];
+      if (IsOutput(item)) continue;
+      const int source = SourceOfInput(step, i);
+      state_[step.rank].source[i] = source;
+      step.takes = true;
+      step.kinds |= item.kinds;
+      int* best = IsQuiet(source) ? &quiet : &step.from;
+      if (*best == kNoSource || source < *best) *best = source;
+    }
+    if (step.from == kNoSource) step.from = quiet;
+    if (step.takes && !CommApi(NameOf(step)).empty()) pending_[PlaceOf(step)] = step.from;
+  }
+
+  /// False for calls that fill their arguments and give nothing to others.
+  bool Reads(const Step& step) const {
+    const CommCall* call = CallOf(step);
+    if (!call || call->parts.empty()) return true;
+    return std::any_of(call->parts.begin(), call->parts.end(), [](const CommPart& p) { return p.gives; });
+  }
+
+  const CommCall* CallOf(const Step& step) const {
+    const CommRank& rank = graph_.ranks[step.rank];
+    const size_t call = rank.CallFrom(OpOf(step).op);
+    return call < rank.calls.size() && rank.calls[call].op == OpOf(step).op ? &rank.calls[call] : nullptr;
+  }
+
+  void GiveOutputs(Step& step) {
+    const BadOp& op = OpOf(step);
+    RankState& state = state_[step.rank];
+    uint8_t kinds = 0;
+    uint32_t first = kNoItem;
+    for (uint32_t i = op.begin; i < op.end; ++i) {
+      if (!IsOutput(ItemsOf(step)[i])) continue;
+      kinds |= ItemsOf(step)[i].kinds;
+      if (first == kNoItem) first = i;
+    }
+    if (first == kNoItem) {
+      if (step.takes) Absorb(step);
+      return;
+    }
+    const int source = SourceOfOutput(step, kinds, first);
+    if (step.takes) ++sources_[static_cast<size_t>(source)].carriers;
+    for (uint32_t i = op.begin; i < op.end; ++i) {
+      const BadItem& item = ItemsOf(step)[i];
+      if (!IsOutput(item)) continue;
+      // A module gives what one of its ops gave: the same tensor, not another one.
+      if (const uint32_t earlier = Earlier(&state, item, false); earlier != kNoItem) Consume(&state, earlier);
+      state.source[i] = source;
+      state.by_key[item.key] = i;
+      if (item.distinctive) state.by_loose[item.loose] = i;
+      if (!IsQuiet(source) && sources_[static_cast<size_t>(source)].kind != Kind::kUninitialised)
+        state.open.push_back(i);
+    }
+    if (ParseOpName(NameOf(step)).direction == OpDirection::kForward)
+      state.forwards.emplace(NameOf(step), step.position);
+  }
+
+  void Absorb(const Step& step) {
+    if (!OpOf(step).has_float_output) return;
+    OverflowSource& s = sources_[static_cast<size_t>(step.from)];
+    ++s.absorbers;
+    if (s.absorbed_at.size() < kShownAbsorbers) s.absorbed_at.push_back(PlaceOf(step));
+    RankState& state = state_[step.rank];
+    if (ParseOpName(NameOf(step)).direction == OpDirection::kForward)
+      state.forwards.emplace(NameOf(step), step.position);
+  }
+
+  int SourceOfOutput(Step& step, uint8_t kinds, uint32_t first) {
+    const BadItem& item = ItemsOf(step)[first];
+    const std::string_view name = NameOf(step);
+    const std::string_view api = ApiOf(name);
+    if (In(kUninitialised, api)) return NewSource(Kind::kUninitialised, step, PlaceOf(step), kinds, item.index);
+    if (step.takes) return Carried(step, kinds, item);
+    if (!CommApi(name).empty()) {
+      if (const int source = Received(step, kinds, item); source != kNoSource) return source;
+    }
+    RankState& state = state_[step.rank];
+    const bool module = IsModule(name);
+    if (const uint32_t earlier = Earlier(&state, item, !module); earlier != kNoItem) {
+      ++sources_[static_cast<size_t>(state.source[earlier])].carriers;
+      return state.source[earlier];
+    }
+    if (const int source = FromForward(&state, name); source != kNoSource) {
+      ++sources_[static_cast<size_t>(source)].carriers;
+      return source;
+    }
+    const bool gradient = item.state == ItemState::kParameterGrad;
+    if (module || gradient) {
+      if (const int open = LatestOpen(&state); open != kNoSource) {
+        ++sources_[static_cast<size_t>(open)].by_order;
+        return open;
+      }
+    }
+    const bool mask = kinds == kBadNegInf && (In(kFill, api) || (OpOf(step).constants & kBadNegInf));
+    const int source = NewSource(mask ? Kind::kMask : Kind::kOp, step, PlaceOf(step), kinds, item.index);
+    sources_[static_cast<size_t>(source)].weak = gradient;
+    return source;
+  }
+
+  /// Of an op with bad inputs. NaN made of a mask's -inf is a beginning: the mask alone does no harm.
+  int Carried(const Step& step, uint8_t kinds, const BadItem& item) {
+    OverflowSource& from = sources_[static_cast<size_t>(step.from)];
+    if (from.kind == Kind::kUninitialised && from.carriers == 0) {
+      from.reader = PlaceOf(step);
+      from.time = step.time;
+    }
+    if (!IsQuiet(step.from)) return step.from;
+    const std::string_view api = ApiOf(NameOf(step));
+    const bool makes_nan = (kinds & kBadNaN) && !(step.kinds & kBadNaN);
+    const bool makes_inf = (kinds & kBadPosInf) && !(step.kinds & kBadPosInf) && In(kTakesMask, api);
+    if (!makes_nan && !makes_inf) return step.from;
+    const std::string_view origin = ranks_[from.reader.rank].dump->ops()[from.reader.op].name;
+    if (!In(kTakesMask, api) && from.kind == Kind::kMask && In(kOverwrite, ApiOf(origin))) {
+      from.kind = Kind::kOp;  // no mask, as it turns out
+      return step.from;
+    }
+    const int mask = step.from;
+    const int source = NewSource(Kind::kOp, step, PlaceOf(step), kinds, item.index);
+    sources_[static_cast<size_t>(source)].mask = mask;
+    return source;
+  }
+
+  /// The forward op of a backward op keeps its inputs and outputs for it.
+  int FromForward(RankState* state, std::string_view name) {
+    const OpName parsed = ParseOpName(name);
+    if (parsed.direction != OpDirection::kBackward) return kNoSource;
+    std::string forward(parsed.base);
+    forward.append(parsed.number_last ? ".forward." : ".").append(parsed.number);
+    if (!parsed.number_last) forward.append(".forward");
+    const auto it = state->forwards.find(forward);
+    if (it == state->forwards.end()) return kNoSource;
+    const OverflowScan& scan = ranks_[static_cast<size_t>(state - state_.data())].scan;
+    int best = kNoSource;
+    for (uint32_t i = scan.ops[it->second].begin; i < scan.ops[it->second].end; ++i) {
+      const int source = state->source[i];
+      if (source == kNoSource || IsQuiet(source)) continue;
+      if (best == kNoSource || source < best) best = source;
+    }
+    return best;
+  }
+
+  /// What a call brought from others; kNoSource for calls that only give.
+  int Received(const Step& step, uint8_t kinds, const BadItem& item) {
+    const CommCall* call = CallOf(step);
+    if (!call) return kNoSource;
+    int best = kNoSource;
+    const auto position = static_cast<size_t>(call - graph_.ranks[step.rank].calls.data());
+    for (const CommMember& m : graph_.GiversOf(step.rank, position)) {
+      const OpPlace giver{m.rank, static_cast<uint32_t>(graph_.ranks[m.rank].calls[m.call].op)};
+      const auto it = pending_.find(giver);
+      if (it != pending_.end() && (best == kNoSource || it->second < best)) best = it->second;
+    }
+    if (best != kNoSource) {
+      OverflowSource& s = sources_[static_cast<size_t>(best)];
+      ++s.carriers;
+      if (s.places[0].rank != step.rank) s.reached.emplace(step.rank, PlaceOf(step));
+      return best;
+    }
+    bool takes = false, missing = call->parts.empty();
+    for (const CommPart& part : call->parts) {
+      if (!part.takes) continue;
+      takes = true;
+      missing = missing || !graph_.events[part.event].missing.empty();
+      if (const auto it = overflown_.find(part.event); it != overflown_.end()) {
+        sources_[static_cast<size_t>(it->second)].places.push_back(PlaceOf(step));
+        return it->second;
+      }
+    }
+    if (!takes && !missing) return kNoSource;
+    const int source =
+        NewSource(missing ? Kind::kMissingRank : Kind::kCommunication, step, PlaceOf(step), kinds, item.index);
+    for (const CommPart& part : call->parts) {
+      if (part.takes) overflown_.emplace(part.event, source);
+    }
+    return source;
+  }
+
+  void Finish() {
+    for (const RankState& state : state_) {
+      const OverflowScan& scan = ranks_[static_cast<size_t>(&state - state_.data())].scan;
+      for (uint32_t i = 0; i < scan.items.size(); ++i) {
+        if (IsOutput(scan.items[i]) && state.source[i] != kNoSource && !state.consumed[i])
+          ++sources_[static_cast<size_t>(state.source[i])].open;
+      }
+    }
+  }
+
+  const std::vector<OverflowRank>& ranks_;
+  const CommGraph& graph_;
+  std::vector<RankState> state_;
+  std::vector<OverflowSource> sources_;
+  std::map<OpPlace, int> pending_;     // what calls and ops put in
+  std::map<uint32_t, int> overflown_;  // event -> source
+};
+
+/// Named at all: not what is there on purpose or what nobody used.
+bool Counts(const OverflowSource& s) {
+  switch (s.kind) {
+    case Kind::kMask: return false;
+    case Kind::kUninitialised: return s.carriers > 0 && !s.absorbed();
+    case Kind::kInput: return s.kinds != kBadNegInf || !s.absorbed();
+    default: return true;
+  }
+}
+
+}  // namespace
+
+std::vector<OverflowSource> FollowOverflow(const std::vector<OverflowRank>& ranks, const CommGraph& graph) {
+  return Follower(ranks, graph).Run();
+}
+
+std::vector<size_t> FirstSources(const std::vector<OverflowSource>& sources, const CommGraph& graph) {
+  std::vector<size_t> lasting, absorbed;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (Counts(sources[i])) (sources[i].absorbed() ? absorbed : lasting).push_back(i);
+  }
+  std::vector<size_t>& all = lasting.empty() ? absorbed : lasting;
+  std::stable_sort(all.begin(), all.end(), [&](size_t a, size_t b) {
+    return std::tie(sources[a].time, sources[a].reader) < std::tie(sources[b].time, sources[b].reader);
+  });
+  std::vector<size_t> out;
+  std::vector<size_t> reached;  // rank -> the first op that a source named so far may have caused
+  for (const CommRank& r : graph.ranks) reached.push_back(r.ops);
+  for (const size_t i : all) {
+    const OverflowSource& s = sources[i];
+    const auto caused = [&](const OpPlace& p) { return reached[p.rank] <= p.op; };
+    if (caused(s.reader)) continue;
+    // Gradients and parameters also travel by exchanges that no dump shows (those inside DistributedDataParallel).
+    if (s.weak && !out.empty() && sources[out[0]].time < s.time) continue;
+    out.push_back(i);
+    for (const OpPlace& p : s.places) {
+      const OpPlace from = s.places.size() == 1 ? s.reader : p;
+      const std::vector<size_t> more = graph.ReachedFrom(from.rank, from.op);
+      for (size_t r = 0; r < reached.size(); ++r) reached[r] = std::min(reached[r], more[r]);
+    }
+  }
+  return out;
+}
+
+std::string_view ApiOf(std::string_view op_name) {
+  const std::string_view base = ParseOpName(op_name).base;
+  const size_t dot = base.rfind('.');
+  return dot == std::string_view::npos ? base : base.substr(dot + 1);
+}
+
+}  // namespace msprobe
