@@ -279,6 +279,7 @@ StatusOr<RankCalls> ReadCalls(int rank, const DumpFile& dump) {
     MSP_RETURN_IF_ERROR(dump.ParseOp(i, &doc));
     CommCall call;
     call.op = i;
+    call.name = ops[i].name;
     call.api = api;
     out.transfers.push_back(ReadTransfers(api, doc, rank));
     out.rank.calls.push_back(std::move(call));

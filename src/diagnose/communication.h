@@ -38,6 +38,7 @@ struct CommPart {
 
 struct CommCall {
   size_t op = 0;                // index in the rank's dump
+  std::string name;             // "Distributed.all_reduce.3.forward"
   std::string api;              // "all_reduce"
   std::vector<CommPart> parts;  // one; several for a batch_isend_irecv; none if the partner is not known
   /// Logical time: larger than that of every call that this one may depend on; equal for calls that depend on each

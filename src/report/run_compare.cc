@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/text.h"
+#include "report/divergence_file.h"
 #include "report/html_report.h"
 #include "report/row_watch.h"
 #include "report/table.h"
@@ -42,8 +43,14 @@ void NoteUnmatched(const DumpPair& pair, PairReport* report) {
   report->golden_only_ops = pair.plan.golden_only.size();
 }
 
-StatusOr<PairReport> CompareFiles(const CompareSettings& request, const Mapping& mapping, const PathPlan& plan,
-                                  const FilePair& files, const std::string& time) {
+/// What one pair gives: its part of the report, and what it says about who diverged first.
+struct PairOutcome {
+  PairReport report;
+  RankFindings findings;
+};
+
+StatusOr<PairOutcome> CompareFiles(const CompareSettings& request, const Mapping& mapping, const PathPlan& plan,
+                                   const FilePair& files, const std::string& time) {
   MSP_ASSIGN_OR_RETURN(const DumpPair pair, OpenDumpPair(files, mapping));
   const TableSpec spec = SpecOf(pair, ResultPath(request, plan, files, time));
   MSP_ASSIGN_OR_RETURN(const std::unique_ptr<ResultTable> table, OpenTable(request, pair, spec));
@@ -62,8 +69,10 @@ StatusOr<PairReport> CompareFiles(const CompareSettings& request, const Mapping&
   if (request.progress) progress = [&](double share) { request.progress(files.label, share); };
   MSP_ASSIGN_OR_RETURN(const CompareOutcome outcome,
                        ComparePair(pair, watch ? *watch : table->format(), take, progress));
-  PairReport report;
-  MSP_ASSIGN_OR_RETURN(report.differences, FindDifferences(pair, outcome.distances));
+  PairOutcome out;
+  MSP_ASSIGN_OR_RETURN(out.findings, FindOnRank(pair, files, outcome.distances));
+  PairReport& report = out.report;
+  report.differences = out.findings.differences;
   if (InterruptRequested()) return Interrupted();
   MSP_RETURN_IF_ERROR(table->Commit());
   report.files = files;
@@ -80,8 +89,32 @@ StatusOr<PairReport> CompareFiles(const CompareSettings& request, const Mapping&
         report.advisor,
         WriteAdvisor(JoinPath(request.output, "advisor" + files.suffix + "_" + time + ".txt"), watch->advice()));
   }
-  return report;
+  return out;
 }
+
+/// The findings of the step that is being compared, and the first step that differs.
+class StepWatch {
+ public:
+  explicit StepWatch(CompareReport* report) : report_(report) {}
+  Status Add(RankFindings findings) {
+    if (!findings_.empty() && findings.files.step != findings_.front().files.step) MSP_RETURN_IF_ERROR(EndStep());
+    findings_.push_back(std::move(findings));
+    return OkStatus();
+  }
+  Status EndStep() {
+    std::vector<RankFindings> ranks;
+    ranks.swap(findings_);
+    // What starts in one step goes on in those behind it.
+    if (ranks.empty() || report_->divergence.found) return OkStatus();
+    const int step = ranks.front().files.step;
+    MSP_ASSIGN_OR_RETURN(report_->divergence, FindDivergence(step, std::move(ranks)));
+    return OkStatus();
+  }
+
+ private:
+  CompareReport* report_;
+  std::vector<RankFindings> findings_;
+};
 
 /// `status`, and what is complete nevertheless.
 Status Stopped(const Status& status, const CompareReport& report, const PathPlan& plan) {
@@ -103,10 +136,12 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   CompareReport report;
   report.target_only_dirs = plan.target_only;
   report.golden_only_dirs = plan.golden_only;
+  StepWatch steps(&report);
   for (const FilePair& files : plan.pairs) {
-    StatusOr<PairReport> pair = CompareFiles(request, mapping, plan, files, time);
+    StatusOr<PairOutcome> pair = CompareFiles(request, mapping, plan, files, time);
     if (pair.ok()) {
-      report.pairs.push_back(std::move(*pair));
+      report.pairs.push_back(std::move(pair->report));
+      MSP_RETURN_IF_ERROR(steps.Add(std::move(pair->findings)));
       continue;
     }
     // A bad rank does not hide the others; a full disk or Ctrl-C ends it all.
@@ -115,6 +150,8 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
     report.failures.emplace_back(files.label, pair.status());
   }
   if (report.pairs.empty()) return report.failures.front().second;
+  MSP_RETURN_IF_ERROR(steps.EndStep());
+  MSP_ASSIGN_OR_RETURN(report.divergence_path, WriteDivergence(request, report));
   if (request.html) {
     const std::string suffix = plan.pairs.size() == 1 ? plan.pairs[0].suffix : "";
     const std::string name = std::string(plan.debug ? "debug_" : "") + "compare_result" + suffix + "_" + time + ".html";

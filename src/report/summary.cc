@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "base/json_object.h"
 #include "base/text.h"
 
 namespace msprobe {
@@ -63,44 +64,6 @@ void AppendDifferences(const PairReport& pair, std::string* out) {
                                         : "  first difference: unknown, no op of the target has a partner; try -fm\n";
   }
 }
-
-class JsonObject {
- public:
-  void Key(std::string_view key) {
-    text_ += text_.size() > 1 ? ", " : "";
-    AppendJsonString(text_, key);
-    text_ += ": ";
-  }
-  void String(std::string_view key, std::string_view value) {
-    Key(key);
-    AppendJsonString(text_, value);
-  }
-  void Number(std::string_view key, uint64_t value) {
-    Key(key);
-    text_ += std::to_string(value);
-  }
-  void Bool(std::string_view key, bool value) {
-    Key(key);
-    text_ += value ? "true" : "false";
-  }
-  void Strings(std::string_view key, const std::vector<std::string>& values) {
-    Key(key);
-    text_ += '[';
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (i) text_ += ", ";
-      AppendJsonString(text_, values[i]);
-    }
-    text_ += ']';
-  }
-  void Raw(std::string_view key, std::string_view json) {
-    Key(key);
-    text_ += json;
-  }
-  std::string Done() { return text_ + "}"; }
-
- private:
-  std::string text_ = "{";
-};
 
 std::string DifferenceJson(const FirstDifference& d) {
   if (d.kind == FirstDifference::Kind::kNone) return "null";
@@ -167,6 +130,10 @@ std::string SummaryText(const CompareReport& report) {
     AppendUnmatched(pair, &out);
     AppendDifferences(pair, &out);
   }
+  if (report.divergence.found) {
+    out += DivergenceText(report.divergence);
+    if (!report.divergence_path.empty()) out += "  details: " + OneLine(report.divergence_path) + "\n";
+  }
   for (const auto& [label, status] : report.failures)
     out += OneLine(label) + "\n  not compared: " + OneLine(status.message()) + "\n";
   for (const std::string& dir : report.target_only_dirs) out += "no partner in the golden run: " + OneLine(dir) + "\n";
@@ -191,6 +158,8 @@ std::string SummaryJson(const CompareReport& report) {
   }
   out.Raw("failures", failures + "]");
   out.String("html", report.html);
+  out.Raw("first_divergence", DivergenceJson(report.divergence));
+  out.String("first_divergence_file", report.divergence_path);
   return out.Done();
 }
 

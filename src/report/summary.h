@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compare/compare.h"
+#include "diagnose/divergence.h"
 
 namespace msprobe {
 
@@ -28,6 +29,8 @@ struct CompareReport {
   std::vector<std::string> target_only_dirs, golden_only_dirs;  // ranks and steps without a partner
   std::vector<std::pair<std::string, Status>> failures;         // pairs that could not be compared, by label
   std::string html;                                             // path of the HTML report; ""
+  Divergence divergence;                                        // of the first step that differs
+  std::string divergence_path;                                  // first_divergence.json
 };
 
 /// Names kept in a PairReport for each side.

@@ -1,0 +1,80 @@
+#include "diagnose/communication_sides.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+
+#include "base/text.h"
+
+namespace msprobe {
+namespace {
+
+/// Arguments that results are written to, by name.
+constexpr std::array<std::string_view, 7> kBuffers{"gather_list",   "tensor_list",        "output",
+                                                   "output_tensor", "output_tensor_list", "output_tensor_lists",
+                                                   "output_list"};
+
+/// Whether this tensor is written by the call before anyone reads it.
+bool IsBuffer(std::string_view suffix) {
+  constexpr std::string_view kInput = ".input.";
+  if (!StartsWith(suffix, kInput)) return false;
+  std::string_view name = suffix.substr(kInput.size());
+  name = name.substr(0, name.find('.'));
+  return std::find(kBuffers.begin(), kBuffers.end(), name) != kBuffers.end();
+}
+
+bool IsTensor(const ItemView& item) {
+  return !StartsWith(item.dtype, "<class") && item.dtype != "N/A" && item.shape != "N/A" &&
+         StartsWith(item.shape, "[") && item.dtype.find("ProcessGroup") == std::string_view::npos;
+}
+
+/// The last number of ".input.0.3".
+size_t LastIndex(std::string_view suffix) {
+  size_t out = 0;
+  const std::string_view last = suffix.substr(suffix.rfind('.') + 1);
+  const auto r = std::from_chars(last.data(), last.data() + last.size(), out);
+  return r.ec == std::errc() ? out : std::numeric_limits<size_t>::max();
+}
+
+/// Whether a row holds a value that the call gives (input side) or takes (output side).
+bool Counts(const ItemView& item, const std::vector<CommTransfer>& transfers) {
+  if (!IsTensor(item)) return !IsResult(item.state);  // arguments as they come back say nothing new
+  const auto fits = [&](const CommTransfer& t) { return IsResult(item.state) ? t.takes : t.gives; };
+  if (transfers.size() > 1) {  // a batch
+    const size_t i = LastIndex(item.suffix);
+    return i < transfers.size() && fits(transfers[i]);
+  }
+  if (transfers.empty()) return true;
+  return fits(transfers[0]) && !IsBuffer(item.suffix);
+}
+
+OpDistance Judge(const OpDiff& diff, CompareMode mode, const std::vector<CommTransfer>& transfers, OpDistance whole) {
+  whole.input = whole.output = 0;
+  const double tolerance = OpTolerance(diff);
+  for (size_t i = 0; i < diff.rows_used; ++i) {
+    if (!Counts(diff.target[i], transfers)) continue;
+    const double distance = RowDistance(diff, i, mode, tolerance);
+    float& side = IsResult(diff.target[i].state) ? whole.output : whole.input;
+    constexpr double kMost = std::numeric_limits<float>::max();
+    side = std::max(side, distance > kMost ? std::numeric_limits<float>::infinity() : static_cast<float>(distance));
+  }
+  return whole;
+}
+
+}  // namespace
+
+Status JudgeCalls(const DumpPair& pair, const RankCalls& calls, OpDistances* distances) {
+  JsonDoc target, golden;
+  OpDiff diff;
+  for (size_t c = 0; c < calls.rank.calls.size(); ++c) {
+    const size_t op = calls.rank.calls[c].op;
+    OpDistance& distance = (*distances)[op];
+    if (distance.input == 0 && distance.output == 0) continue;
+    MSP_RETURN_IF_ERROR(DiffOpAt(pair, op, &target, &golden, &diff));
+    distance = Judge(diff, pair.options.mode, calls.transfers[c], distance);
+  }
+  return OkStatus();
+}
+
+}  // namespace msprobe

@@ -1,0 +1,273 @@
+#include "diagnose/divergence.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/text.h"
+
+namespace msprobe {
+namespace {
+
+using Kind = FirstDifference::Kind;
+
+/// The one answer of a rank.
+const FirstDifference& AnswerOf(const Differences& d) { return d.source.kind == Kind::kNone ? d.first : d.source; }
+
+std::string RanksText(const std::vector<int>& ranks) {
+  constexpr size_t kShown = 8;
+  std::string out = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size() && i < kShown; ++i) out += (i ? ", " : "") + std::to_string(ranks[i]);
+  if (ranks.size() > kShown) out += fmt::format(", ... ({} in all)", ranks.size());
+  return out;
+}
+
+class Finder {
+ public:
+  Finder(int step, std::vector<RankFindings> ranks) : ranks_(std::move(ranks)) {
+    out_.step = step;
+    // Ranks without a number (proc directories) are told apart by their position.
+    for (size_t i = 0; ranks_.size() > 1 && i < ranks_.size(); ++i) {
+      if (ranks_[i].rank < 0) ranks_[i].rank = ranks_[i].calls.rank.rank = static_cast<int>(i);
+    }
+    std::sort(ranks_.begin(), ranks_.end(),
+              [](const RankFindings& a, const RankFindings& b) { return a.rank < b.rank; });
+    std::vector<RankCalls> calls;
+    for (RankFindings& r : ranks_) {
+      calls.push_back(std::move(r.calls));
+      for (InfectedGroup& g : r.infected) g.rank = r.rank;
+    }
+    graph_ = JoinCalls(std::move(calls));
+  }
+
+  Divergence Run() {
+    FindRoots();
+    if (roots_.empty()) return std::move(out_);
+    out_.found = true;
+    const Root main = roots_.front();
+    out_.creator = OriginOf(main);
+    const std::vector<size_t> reached = graph_.ReachedFrom(main.rank, main.op);
+    JoinSame(main, reached);
+    AddOthers(main, reached);
+    AddHandovers();
+    AddInfection(main);
+    AddEvidence(main, reached);
+    return std::move(out_);
+  }
+
+ private:
+  struct Root {
+    size_t rank = 0;  // position
+    size_t op = 0;
+    int grade = 0;  // 0: a difference that stands out; 1: differences that add up; 2: dtypes only
+    bool collective = false;
+    CommTime time;
+    const FirstDifference* difference = nullptr;
+  };
+
+  /// Position of the call at `op`, or calls.size().
+  size_t CallAt(size_t rank, size_t op) const {
+    const CommRank& r = graph_.ranks[rank];
+    const size_t c = r.CallFrom(op);
+    return c < r.calls.size() && r.calls[c].op == op ? c : r.calls.size();
+  }
+  bool IsCall(size_t rank, size_t call) const { return call < graph_.ranks[rank].calls.size(); }
+  uint8_t MarkOf(const CommMember& m) const {
+    const size_t op = graph_.ranks[m.rank].calls[m.call].op;
+    return op < ranks_[m.rank].marks.size() ? ranks_[m.rank].marks[op] : 0;
+  }
+  /// Ranks that give something else to this call than in the golden run.
+  std::vector<int> GuiltyGivers(size_t rank, size_t call) const {
+    std::vector<int> out;
+    for (const CommMember& m : graph_.GiversOf(rank, call)) {
+      if (MarkOf(m) & RankFindings::kStartsApart) out.push_back(graph_.ranks[m.rank].rank);
+    }
+    std::sort(out.begin(), out.end());
+    out.erase(std::unique(out.begin(), out.end()), out.end());
+    return out;
+  }
+
+  void FindRoots() {
+    std::vector<Root> inherited;
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      const Differences& d = ranks_[r].differences;
+      Root root;
+      root.rank = r;
+      root.difference = &AnswerOf(d);
+      if (root.difference->kind == Kind::kGrows) root.grade = 1;
+      if (root.difference->kind == Kind::kNone) {
+        root.difference = &d.dtype;
+        root.grade = 2;
+      }
+      if (root.difference->kind == Kind::kNone) continue;
+      root.op = root.difference->op;
+      root.time = graph_.TimeOf(r, root.op);
+      bool from_others = false;
+      if (root.difference->kind == Kind::kCommunication) {
+        const size_t call = CallAt(r, root.op);
+        from_others = IsCall(r, call) && !GuiltyGivers(r, call).empty();
+        root.collective = IsCall(r, call) && !from_others;
+      }
+      (from_others ? inherited : roots_).push_back(root);
+    }
+    if (roots_.empty()) roots_.swap(inherited);  // each points to the other: the earliest is the best answer
+    std::stable_sort(roots_.begin(), roots_.end(), [](const Root& a, const Root& b) {
+      return std::tuple(a.grade, a.time, a.rank) < std::tuple(b.grade, b.time, b.rank);
+    });
+  }
+
+  Origin OriginOf(const Root& root) const {
+    Origin out;
+    out.rank = ranks_[root.rank].rank;
+    out.ranks = {out.rank};
+    out.collective = root.collective;
+    out.difference = *root.difference;
+    out.target_dump = ranks_[root.rank].files.target;
+    out.golden_dump = ranks_[root.rank].files.golden;
+    return out;
+  }
+
+  /// The same op on other ranks, at the same time: one fault in a program that all ranks run.
+  bool IsSame(const Root& a, const Root& b, const std::vector<size_t>& reached) const {
+    if (a.difference->kind != b.difference->kind) return false;
+    if (a.collective && b.collective && MeetIn(a, b)) return true;
+    return a.difference->name == b.difference->name && b.op <= reached[b.rank];
+  }
+
+  /// One call of several ranks.
+  bool MeetIn(const Root& a, const Root& b) const {
+    for (const CommPart& p : graph_.ranks[a.rank].calls[CallAt(a.rank, a.op)].parts) {
+      for (const CommPart& q : graph_.ranks[b.rank].calls[CallAt(b.rank, b.op)].parts) {
+        if (p.event == q.event) return true;
+      }
+    }
+    return false;
+  }
+
+  void JoinSame(const Root& main, const std::vector<size_t>& reached) {
+    for (const Root& r : roots_) {
+      if (r.rank != main.rank && IsSame(main, r, reached)) out_.creator.ranks.push_back(ranks_[r.rank].rank);
+    }
+    std::sort(out_.creator.ranks.begin(), out_.creator.ranks.end());
+  }
+
+  void AddOthers(const Root& main, const std::vector<size_t>& reached) {
+    std::vector<Root> kept;
+    for (const Root& r : roots_) {
+      if (r.rank == main.rank || IsSame(main, r, reached) || r.grade > main.grade) continue;
+      // What the creator may have reached before is no origin of its own; values that statistics hide travel, too.
+      if (r.op >= reached[r.rank]) continue;
+      const auto like = std::find_if(kept.begin(), kept.end(), [&](const Root& k) { return IsLike(k, r); });
+      if (like != kept.end()) {
+        out_.others[static_cast<size_t>(like - kept.begin())].ranks.push_back(ranks_[r.rank].rank);
+        continue;
+      }
+      kept.push_back(r);
+      out_.others.push_back(OriginOf(r));
+    }
+  }
+  static bool IsLike(const Root& a, const Root& b) {
+    return a.difference->kind == b.difference->kind && a.difference->name == b.difference->name;
+  }
+
+  bool IsOrigin(int rank) const {
+    const auto holds = [&](const Origin& o) {
+      return std::find(o.ranks.begin(), o.ranks.end(), rank) != o.ranks.end();
+    };
+    return holds(out_.creator) || std::any_of(out_.others.begin(), out_.others.end(), holds);
+  }
+
+  void AddHandovers() {
+    std::vector<std::pair<CommTime, Handover>> found;
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      const std::vector<uint8_t>& marks = ranks_[r].marks;
+      const size_t first = static_cast<size_t>(
+          std::find_if(marks.begin(), marks.end(), [](uint8_t m) { return m != 0; }) - marks.begin());
+      if (first == marks.size() || IsOrigin(ranks_[r].rank)) continue;
+      Handover h;
+      h.rank = ranks_[r].rank;
+      CommTime time = graph_.TimeOf(r, first);
+      // The first call that brought something else than in the golden run.
+      for (size_t c = graph_.ranks[r].CallFrom(first); IsCall(r, c); ++c) {
+        h.from = GuiltyGivers(r, c);
+        if (h.from.empty()) continue;
+        h.op = graph_.ranks[r].calls[c].name;
+        time = graph_.TimeOf(r, graph_.ranks[r].calls[c].op);
+        break;
+      }
+      found.emplace_back(time, std::move(h));
+    }
+    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+      return std::tuple(a.first, a.second.rank) < std::tuple(b.first, b.second.rank);
+    });
+    for (auto& [time, h] : found) out_.handovers.push_back(std::move(h));
+  }
+
+  void AddInfection(const Root& main) {
+    std::vector<std::pair<CommTime, InfectedGroup>> all;
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      uint64_t ops = 0;
+      for (InfectedGroup& g : ranks_[r].infected) {
+        // The creator is no victim of its own.
+        if (r == main.rank && g.first_op == main.op && --g.ops == 0) continue;
+        ops += g.ops;
+        (g.backward ? out_.infected_backward : out_.infected_forward) += g.ops;
+        all.emplace_back(graph_.TimeOf(r, g.first_op), std::move(g));
+      }
+      if (ops > 0) out_.infected_by_rank.emplace_back(ranks_[r].rank, ops);
+    }
+    out_.infected_ops = out_.infected_forward + out_.infected_backward;
+    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+      return std::tuple(a.first, a.second.rank) < std::tuple(b.first, b.second.rank);
+    });
+    for (auto& [time, g] : all) out_.infected.push_back(std::move(g));
+  }
+
+  void AddEvidence(const Root& main, const std::vector<size_t>& reached) {
+    const size_t call = CallAt(main.rank, main.op);
+    if (main.collective && IsCall(main.rank, call)) {
+      std::vector<int> givers{ranks_[main.rank].rank}, apart, missing;
+      for (const CommPart& part : graph_.ranks[main.rank].calls[call].parts) {
+        const CommEvent& event = graph_.events[part.event];
+        missing.insert(missing.end(), event.missing.begin(), event.missing.end());
+        for (const CommMember& m : event.members) {
+          if (m.gives && m.rank != main.rank) givers.push_back(ranks_[m.rank].rank);
+          if (m.takes && (MarkOf(m) & RankFindings::kEndsApart)) apart.push_back(ranks_[m.rank].rank);
+        }
+      }
+      std::sort(givers.begin(), givers.end());
+      givers.erase(std::unique(givers.begin(), givers.end()), givers.end());
+      if (missing.empty()) {
+        out_.evidence.push_back("what " + RanksText(givers) + " put into the call agrees with the golden run");
+      } else {
+        out_.evidence.push_back("no dump of " + RanksText(missing) + ", which may have given something else");
+      }
+      if (!apart.empty()) out_.evidence.push_back("what comes out differs on " + RanksText(apart));
+    }
+    if (ranks_.size() == 1) return;
+    size_t reached_ranks = 0, clean = 0;
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      const bool differs = std::any_of(ranks_[r].marks.begin(), ranks_[r].marks.end(), [](uint8_t m) { return m; });
+      clean += !differs;
+      reached_ranks += r != main.rank && reached[r] < graph_.ranks[r].ops;
+    }
+    out_.evidence.push_back(
+        fmt::format("its values reach {} of {} other ranks through communication", reached_ranks, ranks_.size() - 1));
+    if (clean > 0) out_.evidence.push_back(fmt::format("{} of {} ranks agree throughout", clean, ranks_.size()));
+  }
+
+  std::vector<RankFindings> ranks_;
+  CommGraph graph_;
+  std::vector<Root> roots_;
+  Divergence out_;
+};
+
+}  // namespace
+
+StatusOr<Divergence> FindDivergence(int step, std::vector<RankFindings> ranks) {
+  return Finder(step, std::move(ranks)).Run();
+}
+
+}  // namespace msprobe

@@ -1,0 +1,106 @@
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "diagnose/communication_sides.h"
+#include "diagnose/divergence.h"
+#include "match/op_name.h"
+
+namespace msprobe {
+namespace {
+
+constexpr float kCoarsestTravels = 1.6e-2f;  // as for the first difference of one rank
+
+std::vector<uint8_t> Marks(const OpDistances& distances) {
+  std::vector<uint8_t> marks(distances.size());
+  float coarsest = 0;
+  for (size_t i = 0; i < distances.size(); ++i) {
+    OpDistance d = distances[i];
+    if (d.tolerance > 0) {
+      coarsest = std::max(coarsest, std::min(d.tolerance, kCoarsestTravels));
+      const float scale = d.tolerance / std::max(coarsest, d.tolerance);
+      d.input *= scale;
+      d.output *= scale;
+    }
+    marks[i] = static_cast<uint8_t>((d.input > 1 ? RankFindings::kStartsApart : 0) |
+                                    (d.output > 1 ? RankFindings::kEndsApart : 0));
+  }
+  return marks;
+}
+
+bool IsModule(std::string_view name) { return StartsWith(name, "Module.") || StartsWith(name, "Cell."); }
+
+/// Counts the ops that differ by module and direction.
+class Infection {
+ public:
+  explicit Infection(const std::string& target_path) {
+    const std::string path = JoinPath(DirName(target_path), "construct.json");
+    if (!IsRegularFile(path)) return;
+    // Without the hierarchy ops are counted together; that the file is bad is said elsewhere.
+    StatusOr<ConstructFile> file = ConstructFile::Open(path);
+    if (!file.ok()) return;
+    construct_ = std::move(*file);
+    for (const ConstructEntry& e : construct_.entries) parent_.emplace(e.name, e.parent);
+  }
+
+  std::vector<InfectedGroup> Count(const DumpFile& dump, const std::vector<uint8_t>& marks, int rank) {
+    std::vector<InfectedGroup> groups;
+    std::map<std::pair<std::string, bool>, size_t> known;
+    for (size_t i = 0; i < marks.size(); ++i) {
+      if (marks[i] == 0) continue;
+      const std::string_view name = dump.ops()[i].name;
+      const bool backward = ParseOpName(name).direction == OpDirection::kBackward ||
+                            ParseOpName(name).direction == OpDirection::kParameterGrad;
+      const auto [it, fresh] = known.emplace(std::pair(std::string(ModuleOf(name)), backward), groups.size());
+      if (fresh) {
+        InfectedGroup& g = groups.emplace_back();
+        g.rank = rank;
+        g.module = it->first.first;
+        g.backward = backward;
+        g.first_op = i;
+        g.first = name;
+      }
+      ++groups[it->second].ops;
+    }
+    return groups;
+  }
+
+ private:
+  std::string_view ModuleOf(std::string_view name) const {
+    if (!IsModule(name)) {
+      const auto it = parent_.find(name);
+      if (it == parent_.end() || !IsModule(it->second)) return {};
+      name = it->second;
+    }
+    return ModulePath(name);
+  }
+
+  ConstructFile construct_;
+  std::unordered_map<std::string_view, std::string_view> parent_;
+};
+
+}  // namespace
+
+std::string_view ModulePath(std::string_view name) {
+  const OpName op = ParseOpName(name);
+  std::string_view path = op.base.substr(std::min(op.base.size(), op.base.find('.') + 1));
+  const size_t dot = path.rfind('.');  // the class
+  return dot == std::string_view::npos ? path : path.substr(0, dot);
+}
+
+StatusOr<RankFindings> FindOnRank(const DumpPair& pair, const FilePair& files, OpDistances distances) {
+  RankFindings out;
+  out.rank = files.rank;
+  out.files = files;
+  MSP_ASSIGN_OR_RETURN(out.calls, ReadCalls(files.rank, *pair.target));
+  MSP_RETURN_IF_ERROR(JudgeCalls(pair, out.calls, &distances));
+  out.marks = Marks(distances);
+  if (std::any_of(out.marks.begin(), out.marks.end(), [](uint8_t m) { return m != 0; }))
+    out.infected = Infection(pair.target->path()).Count(*pair.target, out.marks, files.rank);
+  MSP_ASSIGN_OR_RETURN(out.differences, FindDifferences(pair, std::move(distances)));
+  return out;
+}
+
+}  // namespace msprobe
