@@ -13,9 +13,6 @@ namespace {
 
 using Kind = FirstDifference::Kind;
 
-/// The one answer of a rank.
-const FirstDifference& AnswerOf(const Differences& d) { return d.source.kind == Kind::kNone ? d.first : d.source; }
-
 std::string RanksText(const std::vector<int>& ranks) {
   constexpr size_t kShown = 8;
   std::string out = ranks.size() == 1 ? "rank " : "ranks ";
@@ -95,7 +92,7 @@ class Finder {
       const Differences& d = ranks_[r].differences;
       Root root;
       root.rank = r;
-      root.difference = &AnswerOf(d);
+      root.difference = &d.Answer();
       if (root.difference->kind == Kind::kGrows) root.grade = 1;
       if (root.difference->kind == Kind::kNone) {
         root.difference = &d.dtype;

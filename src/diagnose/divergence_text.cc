@@ -1,6 +1,10 @@
 // The answer as text for people and as JSON for programs.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "base/json_object.h"
 #include "base/text.h"
 #include "diagnose/divergence.h"
@@ -15,16 +19,7 @@ constexpr size_t kHandoversShown = 8;
 constexpr size_t kGroupsKept = 2000;  // in the file
 
 std::string_view KindText(const Origin& o) {
-  if (o.collective) return "collective";
-  switch (o.difference.kind) {
-    case Kind::kNone: return "none";
-    case Kind::kOp: return "op";
-    case Kind::kCommunication: return "communication";
-    case Kind::kInput: return "input";
-    case Kind::kDType: return "dtype";
-    case Kind::kGrows: return "grows";
-  }
-  return "";
+  return o.collective ? "collective" : DifferenceKindText(o.difference.kind);
 }
 
 std::string Joined(const std::vector<int>& ranks) {
@@ -35,15 +30,28 @@ std::string Joined(const std::vector<int>& ranks) {
 }
 
 std::string_view WhatHappened(const Origin& o) {
-  if (o.collective) return "the call makes it: what its ranks put in agrees";
+  if (o.collective) return "the call itself makes it: what its ranks put in agrees";
   switch (o.difference.kind) {
     case Kind::kOp: return "this op makes it";
     case Kind::kCommunication: return "the ranks it talks to have no dump, or none that differs";
-    case Kind::kInput: return "it comes in here: a parameter, data, or code between the recorded ops";
+    case Kind::kInput: return "it comes in here, from data or code between the recorded ops";
+    case Kind::kParameter: return "the parameter is another one";
+    case Kind::kArgument: return "the op is called with another argument";
+    case Kind::kShape: return "the runs are split differently";
+    case Kind::kMissingOp: return "the target lacks this op";
+    case Kind::kExtraOp: return "the golden run has no such op";
     case Kind::kDType: return "only the dtype differs";
     case Kind::kGrows: return "it adds up from op to op, none stands out";
-    default: return "";
+    case Kind::kNone: break;
   }
+  return "";
+}
+
+/// "4.1e+05 times what rounding explains"
+std::string UnitsText(const FirstDifference& d) {
+  if (!(d.units > 1)) return {};
+  if (std::isinf(d.units)) return "far beyond rounding";
+  return fmt::format("{:.2g} times what rounding explains", d.units);
 }
 
 std::string OriginText(const Origin& o, bool ranks_known) {
@@ -66,11 +74,13 @@ void AppendCreator(const Divergence& d, bool ranks_known, std::string* out) {
   Line(out, "",
        "first divergence" + (d.step < 0 ? std::string() : fmt::format(" (step {})", d.step)) + ": " +
            OriginText(d.creator, ranks_known));
-  if (!f.module.empty()) Line(out, "  ", "in module " + f.module);
+  if (!f.module.empty()) Line(out, "  ", "in module " + std::string(ModulePath(f.module)));
   std::string what = f.item.empty() ? std::string() : f.item.substr(1) + " ";
   what += f.detail;
-  if (!f.inputs.empty()) what += "; inputs " + f.inputs;
-  Line(out, "  ", what + "; " + std::string(WhatHappened(d.creator)));
+  if (const std::string units = UnitsText(f); !units.empty()) what += (what.empty() ? "" : ", ") + units;
+  const bool output = f.kind == Kind::kOp || f.kind == Kind::kCommunication;
+  if (output && !f.inputs.empty()) what += "; inputs " + f.inputs;
+  Line(out, "  ", (what.empty() ? "" : what + "; ") + std::string(WhatHappened(d.creator)));
 }
 
 void AppendInfected(const Divergence& d, bool ranks_known, std::string* out) {
@@ -84,27 +94,48 @@ void AppendInfected(const Divergence& d, bool ranks_known, std::string* out) {
     if (d.infected_by_rank.size() > kHandoversShown) text += ", ...";
   }
   Line(out, "  ", text);
-  std::string modules;
-  size_t shown = 0;
-  for (size_t i = 0; i < d.infected.size() && shown < kModulesShown; ++i) {
-    const InfectedGroup& g = d.infected[i];
+  // The ranks of a group of modules mostly tell the same.
+  std::vector<std::pair<std::string, uint64_t>> modules;
+  for (const InfectedGroup& g : d.infected) {
     if (g.module.empty()) continue;
-    modules += fmt::format("{}{}{} {}{}", shown ? ", " : "", ranks_known ? fmt::format("rank {} ", g.rank) : "",
-                           g.module, g.ops, g.backward ? " backward" : "");
-    ++shown;
+    const std::string name = g.module + (g.backward ? " backward" : "");
+    const auto it = std::find_if(modules.begin(), modules.end(), [&](const auto& m) { return m.first == name; });
+    if (it != modules.end()) {
+      it->second += g.ops;
+    } else if (modules.size() <= kModulesShown) {
+      modules.emplace_back(name, g.ops);
+    }
   }
-  if (shown > 0) Line(out, "    ", "first in " + modules + (d.infected.size() > shown ? ", ..." : ""));
+  if (modules.empty()) return;
+  text = "first in ";
+  for (size_t i = 0; i < modules.size() && i < kModulesShown; ++i)
+    text += fmt::format("{}{} ({})", i ? ", " : "", modules[i].first, modules[i].second);
+  Line(out, "    ", text + (modules.size() > kModulesShown ? ", ..." : ""));
+}
+
+/// JSON has no infinity: it is a text; what is not known is null.
+void NumberOrNull(std::string_view key, double v, JsonObject* out) {
+  if (std::isnan(v)) return out->Null(key);
+  if (std::isinf(v)) return out->String(key, "inf");
+  std::string text;
+  AppendJsonNumber(text, v);
+  out->Raw(key, text);
 }
 
 std::string DifferenceMembers(const FirstDifference& f) {
   JsonObject out;
   out.String("op", f.name);
+  out.String("golden_op", f.golden_name);
   out.String("module", f.module);
   out.String("item", f.item.empty() ? f.item : f.item.substr(1));
   out.String("detail", f.detail);
   out.String("inputs", f.inputs);
   out.String("frame", f.frame);
   out.String("function", f.function);
+  NumberOrNull("input_error", f.input_error < 0 ? std::numeric_limits<double>::quiet_NaN() : f.input_error, &out);
+  NumberOrNull("output_error", f.output_error < 0 ? std::numeric_limits<double>::quiet_NaN() : f.output_error, &out);
+  NumberOrNull("units", f.units, &out);
+  out.String("verdict", RulerVerdictText(f.verdict));
   return out.Done();
 }
 

@@ -38,6 +38,20 @@ std::string_view Doubt(const PairReport& pair, const FirstDifference& d) {
   return unmatched && !pair.fuzzy && StartsWith(d.detail, "shape ") ? " (two different calls, probably: try -fm)" : "";
 }
 
+/// What follows the line of a difference that no op of the comparison made.
+std::string_view Cause(FirstDifference::Kind kind) {
+  switch (kind) {
+    case FirstDifference::Kind::kInput: return ", on entry: a parameter, data or an op without a partner brings it";
+    case FirstDifference::Kind::kParameter: return ", a parameter that is another one";
+    case FirstDifference::Kind::kArgument: return ", an argument of the call";
+    case FirstDifference::Kind::kShape: return ", the runs are split differently";
+    case FirstDifference::Kind::kMissingOp: return ", the target lacks this op";
+    case FirstDifference::Kind::kExtraOp: return ", the golden run has no such op";
+    case FirstDifference::Kind::kCommunication: return "; a communication passes on what other ranks send, look there";
+    default: return "";
+  }
+}
+
 void AppendDifferences(const PairReport& pair, std::string* out) {
   using Kind = FirstDifference::Kind;
   const FirstDifference &first = pair.differences.first, &source = pair.differences.source;
@@ -45,20 +59,16 @@ void AppendDifferences(const PairReport& pair, std::string* out) {
     *out += fmt::format("  other dtypes: {} ops, the first is {}\n", pair.differences.dtype_ops,
                         DifferenceLine(pair.differences.dtype));
   }
-  if (source.kind == Kind::kInput) {
-    *out += "  first difference: " + DifferenceLine(source) + std::string(Doubt(pair, source)) +
-            ", on entry: a parameter, data or an op without a partner brings it\n";
-  }
-  if (source.kind == Kind::kGrows)
+  const auto line = [&](std::string_view title, const FirstDifference& d) {
+    *out += std::string(title) + DifferenceLine(d) + std::string(Doubt(pair, d)) + std::string(Cause(d.kind)) + "\n";
+  };
+  if (source.kind == Kind::kGrows) {
     *out += "  differences add up slowly, no op stands out; they start at " + DifferenceLine(source) + "\n";
-  const std::string_view title =
-      source.kind == Kind::kNone ? "  first difference: " : "  first op that differs by itself: ";
-  if (first.kind == Kind::kOp)
-    *out += std::string(title) + DifferenceLine(first) + std::string(Doubt(pair, first)) + "\n";
-  if (first.kind == Kind::kCommunication) {
-    *out +=
-        std::string(title) + DifferenceLine(first) + "; a communication passes on what other ranks send, look there\n";
+  } else if (source.kind != Kind::kNone) {
+    line("  first difference: ", source);
   }
+  if (first.kind != Kind::kNone)
+    line(source.kind == Kind::kNone ? "  first difference: " : "  first op that differs by itself: ", first);
   if (first.kind == Kind::kNone && source.kind == Kind::kNone) {
     *out += pair.counts.matched_ops > 0 ? "  first difference: none, all matched ops agree\n"
                                         : "  first difference: unknown, no op of the target has a partner; try -fm\n";

@@ -1,0 +1,182 @@
+#include "diagnose/divergence.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "compare/compare.h"
+#include "dump/test_files.h"
+
+namespace msprobe {
+namespace {
+
+std::string Tensor(double v) {
+  const std::string s = std::to_string(v);
+  return R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": )" + s + R"(, "Min": )" + s +
+         R"(, "Mean": )" + s + R"(, "Norm": )" + s + "}";
+}
+std::string Entry(const std::string& name, const std::string& inputs, double out, const std::string& kwargs = "") {
+  return "\"" + name + R"(": {"input_args": [)" + inputs + R"(], "input_kwargs": {)" + kwargs + R"(}, "output": [)" +
+         Tensor(out) + "]}";
+}
+std::string Op(const std::string& name, double in, double out) { return Entry(name, Tensor(in), out); }
+std::string Peer(const std::string& key, int rank) {
+  return "\"" + key + R"(": {"type": "int", "value": )" + std::to_string(rank) + "}";
+}
+const std::string kReduce = "Distributed.all_reduce.0.forward";
+
+class NoFormat : public RowFormat {
+ public:
+  void AppendOp(const OpDiff&, int, RowBlock*) const override {}
+};
+
+class DivergenceTest : public testing::Test {
+ protected:
+  using Kind = FirstDifference::Kind;
+
+  void Rank(int rank, const std::vector<std::string>& target, const std::vector<std::string>& golden) {
+    FilePair files;
+    files.rank = rank;
+    files.step = 4;
+    files.target = Write("t", rank, target);
+    files.golden = Write("g", rank, golden);
+    files_.push_back(files);
+  }
+  std::string Write(const std::string& side, int rank, const std::vector<std::string>& ops) {
+    std::string data;
+    for (const std::string& op : ops) data += (data.empty() ? "" : ", ") + op;
+    return dir_.Write(side + "/rank" + std::to_string(rank) + "/dump.json",
+                      R"({"task": "statistics", "level": "mix", "framework": "pytorch", "data": {)" + data + "}}");
+  }
+  Divergence Find() {
+    std::vector<RankFindings> ranks;
+    for (const FilePair& files : files_) {
+      auto pair = OpenDumpPair(files, false);
+      EXPECT_TRUE(pair.ok()) << pair.status().message();
+      const auto outcome = ComparePair(
+          *pair, NoFormat(), [](RowBlock&&) { return OkStatus(); }, nullptr);
+      auto findings = FindOnRank(*pair, files, outcome->distances);
+      EXPECT_TRUE(findings.ok()) << findings.status().message();
+      ranks.push_back(std::move(*findings));
+    }
+    auto found = FindDivergence(4, std::move(ranks));
+    EXPECT_TRUE(found.ok());
+    return *found;
+  }
+  TempDir dir_;
+  std::vector<FilePair> files_;
+};
+
+TEST_F(DivergenceTest, NothingDiffers) {
+  for (int r = 0; r < 2; ++r) Rank(r, {Op("F.a.0.forward", 1, 2)}, {Op("F.a.0.forward", 1, 2)});
+  const Divergence d = Find();
+  EXPECT_FALSE(d.found);
+  EXPECT_EQ(DivergenceText(d), "");
+  EXPECT_NE(DivergenceJson(d).find("\"creator\": null"), std::string::npos);
+}
+
+TEST_F(DivergenceTest, ARankInheritsFromTheOneThatMadeIt) {
+  const std::vector<std::string> golden{Op("F.a.0.forward", 1, 2), Op(kReduce, 2, 4), Op("F.b.0.forward", 4, 5)};
+  Rank(0, {Op("F.a.0.forward", 1, 2), Op(kReduce, 2, 4.5), Op("F.b.0.forward", 4.5, 6)}, golden);
+  Rank(1, {Op("F.a.0.forward", 1, 2.5), Op(kReduce, 2.5, 4.5), Op("F.b.0.forward", 4.5, 6)}, golden);
+  for (int order = 0; order < 2; ++order) {
+    const Divergence d = Find();
+    ASSERT_TRUE(d.found);
+    EXPECT_EQ(d.step, 4);
+    EXPECT_EQ(d.creator.rank, 1);
+    EXPECT_EQ(d.creator.ranks, std::vector<int>{1});
+    EXPECT_EQ(d.creator.difference.name, "F.a.0.forward");
+    EXPECT_TRUE(d.others.empty());
+    ASSERT_EQ(d.handovers.size(), 1u);
+    EXPECT_EQ(d.handovers[0].rank, 0);
+    EXPECT_EQ(d.handovers[0].from, std::vector<int>{1});
+    EXPECT_EQ(d.handovers[0].op, kReduce);
+    EXPECT_EQ(d.infected_ops, 4u);
+    std::reverse(files_.begin(), files_.end());
+  }
+}
+
+TEST_F(DivergenceTest, ACollectiveWhoseInputsAgreeMakesItItself) {
+  for (int r = 0; r < 2; ++r) {
+    Rank(r, {Op("F.a.0.forward", 1, 2), Op(kReduce, 2, 8), Op("F.b.0.forward", 8, 9)},
+         {Op("F.a.0.forward", 1, 2), Op(kReduce, 2, 4), Op("F.b.0.forward", 4, 5)});
+  }
+  const Divergence d = Find();
+  EXPECT_TRUE(d.creator.collective);
+  EXPECT_EQ(d.creator.ranks, (std::vector<int>{0, 1}));
+  EXPECT_EQ(d.creator.difference.name, kReduce);
+  ASSERT_GE(d.evidence.size(), 2u);
+  EXPECT_EQ(d.evidence[0], "what ranks 0, 1 put into the call agrees with the golden run");
+  EXPECT_EQ(d.evidence[1], "what comes out differs on ranks 0, 1");
+}
+
+TEST_F(DivergenceTest, PipelinesAreFollowedByWhoWaitsForWhom) {
+  // Rank 0's fault comes after rank 1's in time, though its dump is shorter: it needs what rank 1 sent.
+  const std::string send = "Distributed.send.0.forward", recv = "Distributed.recv.0.forward";
+  const std::vector<std::string> r1{Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 2, 3), Op("F.c.0.forward", 3, 4)};
+  std::vector<std::string> t1 = r1, g1 = r1;
+  t1.push_back(Op("F.d.0.forward", 4, 6));
+  t1.push_back(Entry(send, Tensor(6), 6, Peer("dst", 0)));
+  g1.push_back(Op("F.d.0.forward", 4, 5));
+  g1.push_back(Entry(send, Tensor(5), 5, Peer("dst", 0)));
+  Rank(1, t1, g1);
+  Rank(0, {Entry(recv, "null", 6, Peer("src", 1)), Op("F.e.0.forward", 6, 9)},
+       {Entry(recv, "null", 5, Peer("src", 1)), Op("F.e.0.forward", 5, 7)});
+  const Divergence d = Find();
+  EXPECT_EQ(d.creator.rank, 1);
+  EXPECT_EQ(d.creator.difference.name, "F.d.0.forward");
+  ASSERT_EQ(d.handovers.size(), 1u);
+  EXPECT_EQ(d.handovers[0].op, recv);
+}
+
+TEST_F(DivergenceTest, TheSameFaultOnAllRanksIsOne) {
+  for (int r = 0; r < 3; ++r)
+    Rank(r, {Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 2, 9)},
+         {Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 2, 3)});
+  const Divergence d = Find();
+  EXPECT_EQ(d.creator.ranks, (std::vector<int>{0, 1, 2}));
+  EXPECT_TRUE(d.handovers.empty());
+  EXPECT_NE(DivergenceText(d).find("ranks 0, 1, 2 F.b.0.forward"), std::string::npos) << DivergenceText(d);
+}
+
+TEST_F(DivergenceTest, IndependentFaultsAreToldApart) {
+  Rank(0, {Op("F.a.0.forward", 1, 7), Op("F.b.0.forward", 7, 3)},
+       {Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 2, 3)});
+  Rank(1, {Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 2, 9)},
+       {Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 2, 3)});
+  const Divergence d = Find();
+  EXPECT_EQ(d.creator.rank, 0);
+  ASSERT_EQ(d.others.size(), 1u);
+  EXPECT_EQ(d.others[0].rank, 1);
+  EXPECT_EQ(d.others[0].difference.name, "F.b.0.forward");
+}
+
+TEST_F(DivergenceTest, MemoryThatACallWillFillIsNoDifference) {
+  // Before a broadcast every rank but the source holds what it likes, and gather_list is not written yet.
+  const std::string broadcast = "Distributed.broadcast.0.forward", gather = "Distributed.gather.0.forward";
+  const auto ops = [&](double garbage) {
+    return std::vector<std::string>{
+        Entry(broadcast, Tensor(garbage), 3, Peer("src", 0)),
+        Entry(gather, Tensor(1), 3, "\"gather_list\": [" + Tensor(garbage) + "], " + Peer("dst", 1))};
+  };
+  Rank(1, ops(17), ops(99));
+  EXPECT_FALSE(Find().found);
+}
+
+TEST_F(DivergenceTest, APartnerWithoutADumpIsNamed) {
+  Rank(0, {Entry("Distributed.recv.0.forward", "null", 6, Peer("src", 3)), Op("F.e.0.forward", 6, 9)},
+       {Entry("Distributed.recv.0.forward", "null", 5, Peer("src", 3)), Op("F.e.0.forward", 5, 7)});
+  const Divergence d = Find();
+  ASSERT_TRUE(d.found);
+  ASSERT_FALSE(d.evidence.empty());
+  EXPECT_EQ(d.evidence[0], "no dump of rank 3, which may have given something else");
+}
+
+TEST(ModulePathTest, LeavesKindClassAndCallOut) {
+  EXPECT_EQ(ModulePath("Module.layers.1.mlp.Linear.forward.0"), "layers.1.mlp");
+  EXPECT_EQ(ModulePath("Module.fc.Linear.backward.3"), "fc");
+  EXPECT_EQ(ModulePath("Cell.a.b.Dense.forward.0"), "a.b");
+}
+
+}  // namespace
+}  // namespace msprobe
