@@ -60,7 +60,9 @@ def read_table(path):
 
 
 def tables(folder):
-    return {blank_time(p.name): read_table(p) for p in sorted(Path(folder).iterdir()) if p.name != "first_divergence.json"}
+    return {
+        blank_time(p.name): read_table(p) for p in sorted(Path(folder).iterdir()) if p.name != "first_divergence.json"
+    }
 
 
 def assert_same(want, got):
