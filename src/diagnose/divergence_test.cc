@@ -51,7 +51,7 @@ class DivergenceTest : public testing::Test {
   Divergence Find() {
     std::vector<RankFindings> ranks;
     for (const FilePair& files : files_) {
-      auto pair = OpenDumpPair(files, false);
+      auto pair = OpenDumpPair(files, Mapping());
       EXPECT_TRUE(pair.ok()) << pair.status().message();
       const auto outcome = ComparePair(
           *pair, NoFormat(), [](RowBlock&&) { return OkStatus(); }, nullptr);
