@@ -69,7 +69,7 @@ void RunKernel(const PairTable& table, const PairReader& pair, const Run& run, P
     case Work::kDoubles:
       if (run.same) return table.same_doubles(run.target, run.elements, acc);
       return table.doubles(run.target, run.golden, run.elements, acc);
-    case Work::kInts: return metrics::CompareInts(pair, run, acc);
+    case Work::kInts: return metrics::CompareInts(table, pair, run, acc);
     case Work::kComplex:
       return metrics::ComparePairsOfComplex(static_cast<const double*>(run.target),
                                             static_cast<const double*>(run.golden), run.elements, acc);
@@ -145,25 +145,40 @@ std::vector<WorstElement> FindWorst(const PairReader& pair, const std::vector<Pa
   return worst;
 }
 
+/// Roots of the sums of squares, and the cosine where there is one.
 struct Norms {
-  double target = 0, golden = 0, diff = 0, products = 0;
+  double target = 0, golden = 0, diff = 0, cosine = 0;
 };
 
-/// The roots of the sums. Where a sum left the range of double, the elements are summed again, scaled down.
+/// Where a sum left the range of double, the elements are summed again in a type that has room for them.
+Norms WideNorms(const PairReader& pair) {
+  const size_t parts = pair.work() == Work::kComplex ? 2 : 1;
+  long double target = 0, golden = 0, products = 0, diffs = 0;
+  pair.ForEachRun(0, pair.count(), [&](const Run& run) {
+    const auto *t = static_cast<const double*>(run.target), *g = static_cast<const double*>(run.golden);
+    for (size_t i = 0; i < run.elements * parts; i += parts) {
+      bool finite = true;
+      for (size_t k = i; k < i + parts; ++k) finite = finite && std::isfinite(t[k]) && std::isfinite(g[k]);
+      for (size_t k = i; finite && k < i + parts; ++k) {
+        const long double x = t[k], y = g[k];
+        target += x * x;
+        golden += y * y;
+        products += x * y;
+        diffs += (x - y) * (x - y);
+      }
+    }
+  });
+  const long double t = sqrtl(target), g = sqrtl(golden);
+  return {static_cast<double>(t), static_cast<double>(g), static_cast<double>(sqrtl(diffs)),
+          static_cast<double>(products / t / g)};
+}
+
 Norms NormsOf(const PairReader& pair, const PairPartial& p) {
-  constexpr int kScale = 700;  // no square of a double over 2^700 is summed beyond the range
-  if (std::isfinite(p.target_squares + p.golden_squares + p.diff_squares + std::fabs(p.products))) {
-    return {std::sqrt(p.target_squares), std::sqrt(p.golden_squares), std::sqrt(p.diff_squares), p.products};
-  }
-  PairPartial scaled;
-  const PairReader small = pair.Scaled(std::ldexp(1.0, -kScale));
-  small.ForEachRun(0, small.count(), [&](const Run& run) { RunKernel(*metrics::ScalarPairs(), small, run, &scaled); });
-  // The cosine is taken of the scaled sums; their norms fit into double again one by one.
-  const double t = std::sqrt(scaled.target_squares), g = std::sqrt(scaled.golden_squares);
-  Norms norms{std::ldexp(t, kScale), std::ldexp(g, kScale), std::ldexp(std::sqrt(scaled.diff_squares), kScale), 0};
-  norms.products = t > 0 && g > 0 ? scaled.products / t / g : 0;
-  norms.products *= norms.target * norms.golden;
-  return norms;
+  const bool doubles = pair.work() == Work::kDoubles || pair.work() == Work::kComplex;
+  const double total = p.target_squares + p.golden_squares + p.diff_squares + std::fabs(p.products);
+  if (doubles && !std::isfinite(total)) return WideNorms(pair);
+  const double t = std::sqrt(p.target_squares), g = std::sqrt(p.golden_squares);
+  return {t, g, std::sqrt(p.diff_squares), p.products / (t * g)};
 }
 
 void SetCosine(const Norms& norms, TensorMetrics* out) {
@@ -177,8 +192,8 @@ void SetCosine(const Norms& norms, TensorMetrics* out) {
   } else if (!target || !golden) {
     out->cosine_state = target ? CosineState::kGoldenZero : CosineState::kTargetZero;
   } else {
-    out->cosine = norms.products / (norms.target * norms.golden);
-    if (std::isnan(out->cosine)) out->cosine_state = CosineState::kNan;
+    out->cosine = norms.cosine;
+    if (std::isnan(norms.cosine)) out->cosine_state = CosineState::kNan;
   }
 }
 

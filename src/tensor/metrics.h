@@ -16,7 +16,7 @@ enum class CosineState : uint8_t {
   kTargetZero,  ///< all elements of the target are zero, those of the golden tensor are not
   kGoldenZero,
   kBothZero,  ///< `cosine` is 1
-  kNan,       ///< the sums left the range of double
+  kNan,       ///< the norms left the range of double
 };
 
 enum class PairState : uint8_t {
@@ -45,7 +45,7 @@ struct WorstElement {
 /// cosine is that of the vectors of their parts.
 struct TensorMetrics {
   PairState state = PairState::kNoNumbers;
-  CosineState cosine_state = CosineState::kNan;
+  CosineState cosine_state = CosineState::kNumber;
   bool identical = false;  // same dtype, and each element has the same bits
   bool scalar = false;     // one element: the frameworks know neither a cosine nor ratios of it
   int64_t count = 0;
@@ -58,7 +58,7 @@ struct TensorMetrics {
   int64_t differ = 0;  // elements where one side is NaN, +Inf or -Inf and the other is not the same
   NonFinite target, golden;
   double rms_diff = 0, rms_target = 0, rms_golden = 0;
-  std::vector<WorstElement> worst;  // largest absolute errors first, among equal ones the first in the tensor
+  std::vector<WorstElement> worst;  // largest absolute errors first, among equal ones the first in memory
 
   double share(int64_t elements) const { return count > 0 ? static_cast<double>(elements) / count : 0; }
 };

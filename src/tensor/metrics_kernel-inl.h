@@ -8,8 +8,6 @@ namespace {
 
 constexpr size_t kLanes = 8;   // of a D
 constexpr size_t kGroup = 16;  // elements of an F
-constexpr float kEpsilon = 1.1920928955078125e-07f;
-constexpr double kEpsilonD = 2.220446049250313e-16;
 
 inline double FoldLanes(double* lane) {
   for (size_t width = kLanes / 2; width > 0; width /= 2) {
@@ -26,7 +24,10 @@ inline double GreatestLane(const double* lane) {
 template <class V>
 struct Sums {
   using D = typename V::D;
-  D target = V::SetD(0), golden = V::SetD(0), products = V::SetD(0), diffs = V::SetD(0), most = V::SetD(0);
+  D target, golden, products, diffs, most;
+
+  // Written out, for what the compiler makes by itself is not made for the target.
+  Sums() { target = golden = products = diffs = most = V::Set(0.0); }
 
   void Add(D t, D g) {
     const D d = V::Sub(t, g);
@@ -76,106 +77,96 @@ __attribute__((noinline)) int64_t ReplaceNonFinite(T* target, T* golden, size_t 
   return unequal;
 }
 
-template <class V>
-struct FloatRun {
-  using F = typename V::F;
+/// What runs of floats and of doubles do alike. `T` is float or double. Without `kCheck` all elements are
+/// taken as finite; what that gives for others is thrown away.
+template <class V, typename T, bool kCheck>
+struct PairRun {
+  using X = decltype(V::Set(T(0)));
+  static constexpr size_t kWidth = sizeof(X) / sizeof(T);
+  static constexpr T kEpsilon = sizeof(T) == 4 ? static_cast<T>(0x1p-23) : static_cast<T>(0x1p-52);
+  using Counts = decltype(V::NoCounts(V::Set(T(0))));
   Sums<V> sums;
-  F most = V::Set(0);
-  int64_t below1 = 0, below5 = 0, equal = 0;
+  X most;
+  Counts below1, below5, equal;
+  int64_t unequal;  // among the pairs that were replaced
 
-  void Add(F t, F g, PairPartial* acc) {
-    if (!V::AllFinite(t, g)) {
-      alignas(64) float ts[kGroup], gs[kGroup];
-      V::Store(ts, t);
-      V::Store(gs, g);
-      equal -= ReplaceNonFinite(ts, gs, kGroup, acc);
-      t = V::LoadFloat(ts);
-      g = V::LoadFloat(gs);
-    }
-    sums.AddExact(V::Low(t), V::Low(g));
-    sums.AddExact(V::High(t), V::High(g));
-    equal += V::CountEqual(t, g);
-    F num, den;
-    V::AddWhereZero(t, g, kEpsilon, &num, &den);
-    const F relative = V::Abs(V::Div(V::Sub(num, den), den));
-    most = V::Max(relative, most);
-    below1 += V::CountBelow(relative, 0.001f);
-    below5 += V::CountBelow(relative, 0.005f);
+  PairRun() {
+    most = V::Set(T(0));
+    below1 = below5 = equal = V::NoCounts(most);
+    unequal = 0;
   }
+
+  void Add(X t, X g, PairPartial* acc) {
+    if constexpr (kCheck) {
+      if (!V::AllFinite(t, g)) {
+        alignas(64) T ts[kWidth], gs[kWidth];
+        V::Store(ts, t);
+        V::Store(gs, g);
+        unequal += ReplaceNonFinite(ts, gs, kWidth, acc);
+        t = V::Load(ts);
+        g = V::Load(gs);
+      }
+    }
+    if constexpr (sizeof(T) == 4) {
+      sums.AddExact(V::Low(t), V::Low(g));
+      sums.AddExact(V::High(t), V::High(g));
+    } else {
+      sums.Add(t, g);
+    }
+    equal = V::CountEqual(equal, t, g);
+    X num, den;
+    V::AddWhereZero(t, g, kEpsilon, &num, &den);
+    const X relative = V::Abs(V::Div(V::Sub(num, den), den));
+    most = V::Max(relative, most);
+    below1 = V::CountBelow(below1, relative, static_cast<T>(0.001));
+    below5 = V::CountBelow(below5, relative, static_cast<T>(0.005));
+  }
+  /// `padding`: how many of the pairs were zeros behind the end.
   void FoldInto(size_t padding, PairPartial* acc) const {
     sums.FoldInto(acc);
-    alignas(64) float lanes[kGroup];
+    alignas(64) T lanes[kWidth];
     V::Store(lanes, most);
-    for (size_t i = 0; i < kGroup; ++i) acc->max_relative = lanes[i] > acc->max_relative ? lanes[i] : acc->max_relative;
-    acc->below1 += below1 - static_cast<int64_t>(padding);
-    acc->below5 += below5 - static_cast<int64_t>(padding);
-    acc->equal += equal - static_cast<int64_t>(padding);
+    for (size_t i = 0; i < kWidth; ++i) acc->max_relative = lanes[i] > acc->max_relative ? lanes[i] : acc->max_relative;
+    const int64_t extra = static_cast<int64_t>(padding);
+    acc->below1 += V::Total(below1) - extra;
+    acc->below5 += V::Total(below5) - extra;
+    acc->equal += V::Total(equal) - unequal - extra;
   }
 };
 
-template <class V, class Target, class Golden>
-void FloatPairs(const void* target, const void* golden, size_t n, PairPartial* acc) {
-  FloatRun<V> run;
-  const size_t whole = n / kGroup * kGroup;
-  for (size_t i = 0; i < whole; i += kGroup) run.Add(Target::Load(target, i), Golden::Load(golden, i), acc);
-  if (whole == n) return run.FoldInto(0, acc);
-  // The rest beside zeros, which change no sum.
-  alignas(64) char t[kGroup * 4] = {}, g[kGroup * 4] = {};
-  __builtin_memcpy(t, static_cast<const char*>(target) + whole * Target::kSize, (n - whole) * Target::kSize);
-  __builtin_memcpy(g, static_cast<const char*>(golden) + whole * Golden::kSize, (n - whole) * Golden::kSize);
-  run.Add(Target::Load(t, 0), Golden::Load(g, 0), acc);
-  run.FoldInto(kGroup - (n - whole), acc);
+/// False, and nothing added, when an element is not finite and kCheck is not set.
+template <class V, class Target, class Golden, bool kCheck>
+__attribute__((noinline)) bool TryPairs(const void* target, const void* golden, size_t n, PairPartial* acc) {
+  using X = decltype(Target::Load(target, 0));
+  using T = typename Target::Type;
+  PairRun<V, T, kCheck> run;
+  constexpr size_t kWidth = sizeof(X) / sizeof(T);
+  const size_t whole = n / kWidth * kWidth;
+  for (size_t i = 0; i < whole; i += kWidth) run.Add(Target::Load(target, i), Golden::Load(golden, i), acc);
+  if (whole < n) {
+    // The rest beside zeros, which change no sum.
+    alignas(64) char t[sizeof(X)] = {}, g[sizeof(X)] = {};
+    __builtin_memcpy(t, static_cast<const char*>(target) + whole * Target::kSize, (n - whole) * Target::kSize);
+    __builtin_memcpy(g, static_cast<const char*>(golden) + whole * Golden::kSize, (n - whole) * Golden::kSize);
+    run.Add(Target::Load(t, 0), Golden::Load(g, 0), acc);
+  }
+  if constexpr (!kCheck) {
+    // Squares of floats stay far inside the range of double: a sum leaves it only by an element. A sum of doubles may
+    // do so by itself; then the look at each element costs time and changes nothing.
+    alignas(64) double lanes[kLanes];
+    V::Store(lanes, V::Add(run.sums.target, run.sums.golden));
+    const double total = FoldLanes(lanes);
+    if (!(total - total == 0)) return false;
+  }
+  run.FoldInto(whole < n ? kWidth - (n - whole) : 0, acc);
+  return true;
 }
 
-template <class V>
-struct DoubleRun {
-  using D = typename V::D;
-  Sums<V> sums;
-  D most = V::SetD(0);
-  int64_t below1 = 0, below5 = 0, equal = 0;
-
-  void Add(D t, D g, PairPartial* acc) {
-    if (!V::AllFinite(t, g)) {
-      alignas(64) double ts[kLanes], gs[kLanes];
-      V::Store(ts, t);
-      V::Store(gs, g);
-      equal -= ReplaceNonFinite(ts, gs, kLanes, acc);
-      t = V::LoadD(ts);
-      g = V::LoadD(gs);
-    }
-    sums.Add(t, g);
-    equal += V::CountEqual(t, g);
-    D num, den;
-    V::AddWhereZero(t, g, kEpsilonD, &num, &den);
-    const D relative = V::Abs(V::Div(V::Sub(num, den), den));
-    most = V::MaxAbs(relative, most);
-    below1 += V::CountBelow(relative, 0.001);
-    below5 += V::CountBelow(relative, 0.005);
+template <class V, class Target, class Golden>
+void ComparePairs(const void* target, const void* golden, size_t n, PairPartial* acc) {
+  if (!TryPairs<V, Target, Golden, false>(target, golden, n, acc)) {
+    (void)TryPairs<V, Target, Golden, true>(target, golden, n, acc);
   }
-};
-
-template <class V>
-void DoublePairs(const void* target, const void* golden, size_t n, PairPartial* acc) {
-  DoubleRun<V> run;
-  const size_t whole = n / kLanes * kLanes;
-  const auto *t = static_cast<const char*>(target), *g = static_cast<const char*>(golden);
-  for (size_t i = 0; i < whole; i += kLanes) run.Add(V::LoadD(t + i * 8), V::LoadD(g + i * 8), acc);
-  int64_t padding = 0;
-  if (whole < n) {
-    alignas(64) double ts[kLanes] = {}, gs[kLanes] = {};
-    __builtin_memcpy(ts, t + whole * 8, (n - whole) * 8);
-    __builtin_memcpy(gs, g + whole * 8, (n - whole) * 8);
-    run.Add(V::LoadD(ts), V::LoadD(gs), acc);
-    padding = static_cast<int64_t>(kLanes - (n - whole));
-  }
-  run.sums.FoldInto(acc);
-  alignas(64) double lanes[kLanes];
-  V::Store(lanes, run.most);
-  const double most = GreatestLane(lanes);
-  if (most > acc->max_relative) acc->max_relative = most;
-  acc->below1 += run.below1 - padding;
-  acc->below5 += run.below5 - padding;
-  acc->equal += run.equal - padding;
 }
 
 /// Runs that are the same on both sides: one sum in the place of three, the same to the bit.
@@ -189,25 +180,31 @@ inline void NoteSame(size_t n, double squares, PairPartial* acc) {
 }
 
 template <class V, class Source>
-void SameFloats(const void* both, size_t n, PairPartial* acc) {
-  using F = typename V::F;
-  typename V::D squares = V::SetD(0);
-  const auto add = [&](F v) {
+void ComparePairsThatAreSame(const void* both, size_t n, PairPartial* acc) {
+  using X = decltype(Source::Load(both, 0));
+  using T = typename Source::Type;
+  constexpr size_t kWidth = sizeof(X) / sizeof(T);
+  typename V::D squares = V::Set(0.0);
+  const auto add = [&](X v) {
     if (!V::AllFinite(v, v)) {
-      alignas(64) float t[kGroup], g[kGroup];
+      alignas(64) T t[kWidth], g[kWidth];
       V::Store(t, v);
       V::Store(g, v);
-      (void)ReplaceNonFinite(t, g, kGroup, acc);
-      v = V::LoadFloat(t);
+      (void)ReplaceNonFinite(t, g, kWidth, acc);
+      v = V::Load(t);
     }
-    const auto low = V::Low(v), high = V::High(v);
-    squares = V::Fma(low, low, squares);
-    squares = V::Fma(high, high, squares);
+    if constexpr (sizeof(T) == 4) {
+      const auto low = V::Low(v), high = V::High(v);
+      squares = V::Fma(low, low, squares);
+      squares = V::Fma(high, high, squares);
+    } else {
+      squares = V::Add(squares, V::Mul(v, v));
+    }
   };
-  const size_t whole = n / kGroup * kGroup;
-  for (size_t i = 0; i < whole; i += kGroup) add(Source::Load(both, i));
+  const size_t whole = n / kWidth * kWidth;
+  for (size_t i = 0; i < whole; i += kWidth) add(Source::Load(both, i));
   if (whole < n) {
-    alignas(64) char rest[kGroup * 4] = {};
+    alignas(64) char rest[sizeof(X)] = {};
     __builtin_memcpy(rest, static_cast<const char*>(both) + whole * Source::kSize, (n - whole) * Source::kSize);
     add(Source::Load(rest, 0));
   }
@@ -216,46 +213,30 @@ void SameFloats(const void* both, size_t n, PairPartial* acc) {
   NoteSame(n, FoldLanes(lanes), acc);
 }
 
-template <class V>
-void SameDoubles(const void* both, size_t n, PairPartial* acc) {
-  typename V::D squares = V::SetD(0);
-  const auto add = [&](typename V::D v) {
-    if (!V::AllFinite(v, v)) {
-      alignas(64) double t[kLanes], g[kLanes];
-      V::Store(t, v);
-      V::Store(g, v);
-      (void)ReplaceNonFinite(t, g, kLanes, acc);
-      v = V::LoadD(t);
-    }
-    squares = V::Add(squares, V::Mul(v, v));
-  };
-  const auto* p = static_cast<const char*>(both);
-  const size_t whole = n / kLanes * kLanes;
-  for (size_t i = 0; i < whole; i += kLanes) add(V::LoadD(p + i * 8));
-  if (whole < n) {
-    alignas(64) double rest[kLanes] = {};
-    __builtin_memcpy(rest, p + whole * 8, (n - whole) * 8);
-    add(V::LoadD(rest));
-  }
-  alignas(64) double lanes[kLanes];
-  V::Store(lanes, squares);
-  NoteSame(n, FoldLanes(lanes), acc);
-}
-
+// How elements are loaded: kSize bytes each, as what type.
 template <class V>
 struct FloatSource {
+  using Type = float;
   static constexpr size_t kSize = 4;
-  static typename V::F Load(const void* p, size_t i) { return V::LoadFloat(static_cast<const char*>(p) + i * 4); }
+  static typename V::F Load(const void* p, size_t i) { return V::LoadFloat(static_cast<const char*>(p) + i * kSize); }
 };
 template <class V>
 struct BFloatSource {
+  using Type = float;
   static constexpr size_t kSize = 2;
-  static typename V::F Load(const void* p, size_t i) { return V::LoadBFloat(static_cast<const char*>(p) + i * 2); }
+  static typename V::F Load(const void* p, size_t i) { return V::LoadBFloat(static_cast<const char*>(p) + i * kSize); }
 };
 template <class V>
 struct HalfSource {
+  using Type = float;
   static constexpr size_t kSize = 2;
-  static typename V::F Load(const void* p, size_t i) { return V::LoadHalf(static_cast<const char*>(p) + i * 2); }
+  static typename V::F Load(const void* p, size_t i) { return V::LoadHalf(static_cast<const char*>(p) + i * kSize); }
+};
+template <class V>
+struct DoubleSource {
+  using Type = double;
+  static constexpr size_t kSize = 8;
+  static typename V::D Load(const void* p, size_t i) { return V::LoadDouble(static_cast<const char*>(p) + i * kSize); }
 };
 
 template <class V>
@@ -263,13 +244,14 @@ PairTable MakePairTable(const char* name) {
   using F = FloatSource<V>;
   using B = BFloatSource<V>;
   using H = HalfSource<V>;
+  using D = DoubleSource<V>;
   return {name,
-          {{FloatPairs<V, F, F>, FloatPairs<V, F, B>, FloatPairs<V, F, H>},
-           {FloatPairs<V, B, F>, FloatPairs<V, B, B>, FloatPairs<V, B, H>},
-           {FloatPairs<V, H, F>, FloatPairs<V, H, B>, FloatPairs<V, H, H>}},
-          DoublePairs<V>,
-          {SameFloats<V, F>, SameFloats<V, B>, SameFloats<V, H>},
-          SameDoubles<V>};
+          {{ComparePairs<V, F, F>, ComparePairs<V, F, B>, ComparePairs<V, F, H>},
+           {ComparePairs<V, B, F>, ComparePairs<V, B, B>, ComparePairs<V, B, H>},
+           {ComparePairs<V, H, F>, ComparePairs<V, H, B>, ComparePairs<V, H, H>}},
+          ComparePairs<V, D, D>,
+          {ComparePairsThatAreSame<V, F>, ComparePairsThatAreSame<V, B>, ComparePairsThatAreSame<V, H>},
+          ComparePairsThatAreSame<V, D>};
 }
 
 }  // namespace

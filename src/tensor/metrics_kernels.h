@@ -38,6 +38,9 @@ struct PairTable {
 
 // Null when the compiler's target does not know the instruction set, or this machine cannot run it.
 const PairTable* ScalarPairs();
+const PairTable* Avx2Pairs();
+const PairTable* Avx512Pairs();
+const PairTable* NeonPairs();
 
 /// Runs of types that have no kernel of their own.
 void ComparePairsOfInts(const int64_t* target, const int64_t* golden, size_t n, PairPartial* acc);

@@ -29,7 +29,7 @@ struct Plain {
   static F Set(float v) {
     return Each<F>([&](size_t) { return v; });
   }
-  static D SetD(double v) {
+  static D Set(double v) {
     return Each<D>([&](size_t) { return v; });
   }
   static F LoadFloat(const void* p) {
@@ -37,7 +37,7 @@ struct Plain {
     std::memcpy(&r, p, sizeof r);
     return r;
   }
-  static D LoadD(const void* p) {
+  static D LoadDouble(const void* p) {
     D r;
     std::memcpy(&r, p, sizeof r);
     return r;
@@ -50,6 +50,8 @@ struct Plain {
   }
   static F LoadBFloat(const void* p) { return LoadShort<stats::BFloatToFloat>(p); }
   static F LoadHalf(const void* p) { return LoadShort<stats::HalfToFloat>(p); }
+  static F Load(const float* p) { return LoadFloat(p); }
+  static D Load(const double* p) { return LoadDouble(p); }
   static void Store(void* p, const F& v) { std::memcpy(p, &v, sizeof v); }
   static void Store(void* p, const D& v) { std::memcpy(p, &v, sizeof v); }
   static D Low(const F& v) {
@@ -79,8 +81,9 @@ struct Plain {
   static R Abs(const R& a) {
     return Each<R>([&](size_t i) { return a.v[i] < 0 ? -a.v[i] : a.v[i]; });
   }
-  static F Max(const F& a, const F& b) {
-    return Each<F>([&](size_t i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
+  template <class R>
+  static R Max(const R& a, const R& b) {
+    return Each<R>([&](size_t i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
   }
   static D MaxAbs(const D& a, const D& most) {
     const D absolute = Abs(a);
@@ -97,19 +100,22 @@ struct Plain {
     return all;
   }
   template <class R>
-  static int64_t CountEqual(const R& a, const R& b) {
-    int64_t n = 0;
+  static int64_t NoCounts(const R&) {
+    return 0;
+  }
+  template <class R>
+  static int64_t CountEqual(int64_t n, const R& a, const R& b) {
     for (size_t i = 0; i < sizeof a.v / sizeof a.v[0]; ++i) {
       n += a.v[i] == b.v[i] && __builtin_signbit(a.v[i]) == __builtin_signbit(b.v[i]);
     }
     return n;
   }
   template <class R, typename T>
-  static int64_t CountBelow(const R& a, T limit) {
-    int64_t n = 0;
+  static int64_t CountBelow(int64_t n, const R& a, T limit) {
     for (T v : a.v) n += v < limit;
     return n;
   }
+  static int64_t Total(int64_t n) { return n; }
   template <class R, typename T>
   static void AddWhereZero(const R& t, const R& g, T epsilon, R* num, R* den) {
     *num = Each<R>([&](size_t i) { return g.v[i] == 0 ? t.v[i] + epsilon : t.v[i]; });

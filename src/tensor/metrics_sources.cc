@@ -189,6 +189,18 @@ WorstElement ComplexElement(const double* target, const double* golden) {
   return out;
 }
 
+/// As doubles, which hold these numbers and their differences exactly; false where they do not.
+bool AsDoubles(bool is_unsigned, const void* from, size_t n, double* to) {
+  constexpr uint64_t kExact = uint64_t{1} << 52;
+  const auto* v = static_cast<const int64_t*>(from);
+  const uint64_t shift = is_unsigned ? 0 : kExact;  // of [-kExact, kExact) to numbers without sign
+  uint64_t bits = 0;
+  for (size_t i = 0; i < n; ++i) bits |= static_cast<uint64_t>(v[i]) + shift;
+  if (bits >= kExact + shift) return false;
+  for (size_t i = 0; i < n; ++i) to[i] = static_cast<double>(v[i]);
+  return true;
+}
+
 }  // namespace
 
 bool PairReader::Init(const TensorView& target, const TensorView& golden) {
@@ -238,12 +250,6 @@ int64_t PairReader::LogicalIndex(int64_t index) const {
   return logical;
 }
 
-PairReader PairReader::Scaled(double scale) const {
-  PairReader scaled = *this;
-  scaled.scale_ = scale;
-  return scaled;
-}
-
 const void* PairReader::Read(const Side& side, int64_t begin, size_t n, Buffers* buffers, const void** raw) const {
   const size_t element = side.layout.element;
   if (side.layout.contiguous()) {
@@ -265,16 +271,7 @@ const void* PairReader::Read(const Side& side, int64_t begin, size_t n, Buffers*
     std::memcpy(buffers->converted, elements, n * element);
     elements = buffers->converted;
   }
-  if (scale_ != 1) Scale(n, buffers, &elements);
   return elements;
-}
-
-void PairReader::Scale(size_t n, Buffers* buffers, const void** elements) const {
-  if (work_ == Work::kComplex) n *= 2;
-  auto* out = reinterpret_cast<double*>(buffers->converted);
-  const auto* from = static_cast<const double*>(*elements);
-  for (size_t i = 0; i < n; ++i) out[i] = from[i] * scale_;
-  *elements = out;
 }
 
 void PairReader::Release(int64_t begin, int64_t end, const std::function<void(const void*, size_t)>& release) const {
@@ -285,7 +282,12 @@ void PairReader::Release(int64_t begin, int64_t end, const std::function<void(co
   }
 }
 
-void CompareInts(const PairReader& pair, const Run& run, PairPartial* acc) {
+void CompareInts(const PairTable& table, const PairReader& pair, const Run& run, PairPartial* acc) {
+  alignas(64) double t[kRun], g[kRun];
+  if (AsDoubles(pair.target().is_unsigned, run.target, run.elements, t) &&
+      AsDoubles(pair.golden().is_unsigned, run.golden, run.elements, g)) {
+    return table.doubles(t, g, run.elements, acc);
+  }
   const auto *ti = static_cast<const int64_t*>(run.target), *gi = static_cast<const int64_t*>(run.golden);
   const auto *tu = static_cast<const uint64_t*>(run.target), *gu = static_cast<const uint64_t*>(run.golden);
   if (pair.target().is_unsigned) {
@@ -322,10 +324,15 @@ double RoundedDifference(const PairReader& pair, double difference) {
   return bits == 32 ? rounded : HalfRounded(rounded);
 }
 
-const PairTable* BestPairs() { return ScalarPairs(); }
+const PairTable* BestPairs() {
+  for (const PairTable* table : {Avx512Pairs(), Avx2Pairs(), NeonPairs()}) {
+    if (table) return table;
+  }
+  return ScalarPairs();
+}
 
 const PairTable* PairsByName(const char* name) {
-  for (const PairTable* table : {ScalarPairs()}) {
+  for (const PairTable* table : {Avx512Pairs(), Avx2Pairs(), NeonPairs(), ScalarPairs()}) {
     if (table && std::strcmp(table->name, name) == 0) return table;
   }
   return nullptr;

@@ -37,8 +37,6 @@ class PairReader {
  public:
   /// False when one of them has no numbers to compare.
   bool Init(const TensorView& target, const TensorView& golden);
-  /// The same elements times `scale`; of doubles and complex numbers.
-  PairReader Scaled(double scale) const;
 
   Work work() const { return work_; }
   int64_t count() const { return target_.layout.count; }
@@ -59,12 +57,10 @@ class PairReader {
     alignas(64) char converted[kRun * 16];
   };
   const void* Read(const Side& side, int64_t begin, size_t n, Buffers* buffers, const void** raw) const;
-  void Scale(size_t n, Buffers* buffers, const void** elements) const;
   void UseMemoryOrder(const TensorView& target, const TensorView& golden);
 
   Side target_, golden_;
   Work work_ = Work::kDoubles;
-  double scale_ = 1;
   // Of the dimensions in memory order: length, step in memory, step in C order, and whether it runs backwards.
   struct Dimension {
     int64_t length, step, logical;
@@ -90,7 +86,7 @@ void PairReader::ForEachRun(int64_t begin, int64_t end, const Take& take) const 
 }
 
 /// The kernel of 64-bit integers that fits the signs of the two sides.
-void CompareInts(const PairReader& pair, const Run& run, PairPartial* acc);
+void CompareInts(const PairTable& table, const PairReader& pair, const Run& run, PairPartial* acc);
 /// Element `i` of a run; its index is left to the caller. abs_err is infinite where one side is not finite and the
 /// other is not the same, and 0 where both are the same.
 WorstElement ElementOf(const PairReader& pair, const Run& run, size_t i);
