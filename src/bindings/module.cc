@@ -17,6 +17,7 @@
 #include "bindings/deferred.h"
 #include "bindings/frames.h"
 #include "bindings/kept.h"
+#include "bindings/leaf_memo.h"
 #include "bindings/modules.h"
 #include "bindings/regions.h"
 #include "bindings/runtime.h"
@@ -94,6 +95,11 @@ void Init(nb::handle torch, nb::object describe, nb::object describe_tensor, con
   if (r.current_pass != nullptr)
     r.at_end_of_pass = Attribute(torch, "autograd.Variable._execution_engine.queue_callback");
   r.compiler = Attribute(torch, "compiler.__dict__");
+  r.global_forward_hooks = Attribute(torch, "nn.modules.module._global_forward_hooks");
+  if (PyObject* file = Attribute(torch, "nn.modules.module.__file__"); file != nullptr) {
+    const std::string path = nb::cast<std::string>(nb::steal(file));
+    r.module_directory = PyUnicode_FromString(path.substr(0, path.rfind('/') + 1).c_str());
+  }
   r.dispatch_mode = Attribute(torch, "_C._get_dispatch_mode");
   r.functional_key = Attribute(torch, "_C._TorchDispatchModeKey.FUNCTIONAL");
   r.proxy_key = Attribute(torch, "_C._TorchDispatchModeKey.PROXY");
@@ -402,6 +408,7 @@ NB_MODULE(_core, m) {
       },
       nb::arg("tensors"), nb::arg("ops"), nb::arg("reason"), "Bytes of the step that has begun.");
   m.def("was_limited", [] { return rt().files->limited() || rt().recorder->limited(); });
+  m.def("leaf_memo_hits", &LeafMemoHits, "Values that were not read a second time.");
   m.def("api_count", &ApiCount);
   m.def("install_apis", &InstallApis, "For measurements; start() does it.");
   m.def("remove_apis", &RemoveApis);

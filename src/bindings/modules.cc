@@ -15,6 +15,7 @@
 #include "bindings/frames.h"
 #include "bindings/identity.h"
 #include "bindings/kept.h"
+#include "bindings/leaf_memo.h"
 #include "bindings/module_params.h"
 #include "bindings/values.h"
 
@@ -45,18 +46,6 @@ HiddenHooks hidden = HiddenHooks::kNone;
 // The first two hold hooks that run before the forward.
 constexpr std::array kHookDicts = {"_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks",
                                    "_forward_hooks_with_kwargs", "_forward_hooks_always_called"};
-
-// What a weak reference refers to.
-Ref Alive(PyObject* reference) {
-#if PY_VERSION_HEX >= 0x030d0000
-  PyObject* object = nullptr;
-  if (PyWeakref_GetRef(reference, &object) < 0) PyErr_Clear();
-  return Ref(object);
-#else
-  PyObject* object = PyWeakref_GetObject(reference);
-  return object == Py_None ? Ref() : Ref::Borrow(object);
-#endif
-}
 
 // The hooks at the single outputs of modules, by the sequence number of the node: modules that return the same tensor
 // share one, so that the outermost and the last come first.
@@ -139,6 +128,7 @@ void DropLastCall() {
   auto& calls = OpenCalls();
   const OpenCall call = std::move(calls.back());
   calls.pop_back();
+  LeafMemo::OfThread().End();
   if (call.generation == rt().generation) EndParent(call.name);
   if (calls.empty()) GraphWalk::OfThread().Forget();
 }
@@ -258,6 +248,7 @@ PyObject* BeginCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, P
     Py_RETURN_NONE;
   }
   BackwardOrder::Get().OnForward();
+  LeafMemo::OfThread().Begin(module);
   auto& calls = OpenCalls();
   const int depth = StackDepth();
   while (!calls.empty() && (calls.back().generation != r.generation || calls.back().depth >= depth)) DropLastCall();
@@ -320,6 +311,7 @@ PyObject* EndCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyO
     if (call.backward != nullptr) replaced = HookBackward(&call, output);
   }
   calls.pop_back();
+  LeafMemo::OfThread().End();
   if (calls.empty()) GraphWalk::OfThread().Forget();
   if (replaced == nullptr) Py_RETURN_NONE;
   return replaced;
@@ -378,9 +370,9 @@ void DropFrom(PyObject* module, const char* dict, PyObject* id) {
 // Of entries whose modules still live.
 template <typename Visit>
 void EachModule(Visit visit) {
-  std::erase_if(Modules(), [](const ModuleEntry& e) { return !Alive(e.reference.get()); });
+  std::erase_if(Modules(), [](const ModuleEntry& e) { return !WeakTarget(e.reference.get()); });
   for (ModuleEntry& e : Modules()) {
-    if (const Ref module = Alive(e.reference.get())) visit(e, module.get());
+    if (const Ref module = WeakTarget(e.reference.get())) visit(e, module.get());
   }
 }
 

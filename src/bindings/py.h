@@ -40,6 +40,18 @@ class Ref {
   PyObject* p_ = nullptr;
 };
 
+/// What a weak reference refers to.
+inline Ref WeakTarget(PyObject* reference) {
+#if PY_VERSION_HEX >= 0x030d0000
+  PyObject* object = nullptr;
+  if (PyWeakref_GetRef(reference, &object) < 0) PyErr_Clear();
+  return Ref(object);
+#else
+  PyObject* object = PyWeakref_GetObject(reference);
+  return object == Py_None ? Ref() : Ref::Borrow(object);
+#endif
+}
+
 /// Keeps a raised exception aside while our own code runs.
 class ErrorStash {
  public:

@@ -27,8 +27,12 @@ void InitNames() {
   MSP_NAME(is_conj), MSP_NAME(is_cpu), MSP_NAME(is_meta), MSP_NAME(data), MSP_NAME(untyped_storage), MSP_NAME(nbytes),
       MSP_NAME(next_functions);
   MSP_NAME(expand_as), MSP_NAME(output_nr), MSP_NAME(inplace), MSP_NAME(variable), MSP_NAME(numel), MSP_NAME(p);
-  MSP_NAME(detach), MSP_NAME(clone);
+  MSP_NAME(detach), MSP_NAME(clone), MSP_NAME(forward), MSP_NAME(co_filename);
 #undef MSP_NAME
+  names.version = PyUnicode_InternFromString("_version");
+  names.dict = PyUnicode_InternFromString("__dict__");
+  names.forward_pre_hooks = PyUnicode_InternFromString("_forward_pre_hooks");
+  names.modules = PyUnicode_InternFromString("_modules");
   names.sequence_nr = PyUnicode_InternFromString("_sequence_nr");
   names.is_compiling_flag = PyUnicode_InternFromString("_is_compiling_flag");
   names.code = PyUnicode_InternFromString("__code__");

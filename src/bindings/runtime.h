@@ -59,7 +59,9 @@ struct Runtime {
   PyObject *is_grad_enabled = nullptr, *tracing_state = nullptr, *mode_depth = nullptr, *disable_modes = nullptr;
   PyObject *next_sequence = nullptr, *current_node = nullptr;  // of autograd; null in older releases
   PyObject *current_pass = nullptr, *at_end_of_pass = nullptr;
-  PyObject* compiler = nullptr;  // dict of torch.compiler
+  PyObject* compiler = nullptr;              // dict of torch.compiler
+  PyObject* module_directory = nullptr;      // where the framework's own modules are written
+  PyObject* global_forward_hooks = nullptr;  // dict, of all modules
   PyObject *dispatch_depth = nullptr, *dispatch_mode = nullptr, *functional_key = nullptr, *proxy_key = nullptr;
   PyObject* any_leaf = nullptr;         // an empty tensor that requires grad
   PyObject* describe = nullptr;         // Python: value, key -> JSON text
@@ -123,7 +125,8 @@ struct Names {
   PyObject *requires_grad, *grad_fn, *grad, *register_hook, *register_prehook, *view_as, *data_ptr, *dtype, *shape,
       *stride, *is_neg, *is_conj, *is_cpu, *is_meta, *untyped_storage, *nbytes, *next_functions, *expand_as, *output_nr,
       *code, *inplace, *parameters, *enter, *exit, *fields, *dataclass_fields, *data, *base, *variable, *numel,
-      *is_full_backward_hook, *backward_hooks, *detach, *clone, *p, *signature, *sequence_nr, *is_compiling_flag;
+      *is_full_backward_hook, *backward_hooks, *detach, *clone, *p, *signature, *sequence_nr, *is_compiling_flag,
+      *version, *forward, *co_filename, *dict, *forward_pre_hooks, *modules;
 };
 extern Names names;
 void InitNames();

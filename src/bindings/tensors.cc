@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "bindings/deferred.h"
+#include "bindings/leaf_memo.h"
 #include "bindings/runtime.h"
 #include "bindings/values.h"
 #include "tensor/xor_digest.h"
@@ -333,10 +334,14 @@ bool RecordPlainTensor(Record* record, PyObject* tensor, const TensorLabel* labe
     t.slot = DeferTensor(part ? part.get() : tensor, view, count, checksums, file);
   } else {
     bool saved = false;
+    LeafMemo& memo = LeafMemo::OfThread();
+    const bool remember = memo.open() && label == nullptr && count >= LeafMemo::kMinElements;
+    const bool known = remember && memo.Find(tensor, view, &t);
     WithoutGil(count >= kReleaseGilElements, [&] {
-      ComputeValues(view, checksums, &t);
+      if (!known) ComputeValues(view, checksums, &t);
       if (save) saved = rt().files->Save(file, view);
     });
+    if (remember && !known) memo.Add(tensor, view, t);
     if (saved) record->SetFile(&t, file);
     if (later) Hold(record, tensor, look);
   }

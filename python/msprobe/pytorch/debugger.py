@@ -221,7 +221,7 @@ class PrecisionDebugger:
         if self._loader is not None:
             self._loader.end()
         if self._active and not self._ended and self.config.level != "debug":
-            self._report(_core.stop())
+            self._report(hooks.stop_recording())
             if _core.exhausted():
                 self._end_service()
                 return
@@ -345,6 +345,8 @@ class PrecisionDebugger:
         except ValueError as error:  # no permission, disk full: the training goes on without us
             self._reporter.warn_once("nothing", "nothing is recorded in step %d: %s", self._current_step, error)
             return False
+        if self.config.level == "mix":
+            hooks.mark_optimizers()
         self._directory, self._active = directory, True
         tasks.begin_step(self.config, self._current_step, self._rank)
         return True
@@ -367,7 +369,7 @@ class PrecisionDebugger:
 
     def _end_service(self) -> None:
         self._close_step()
-        _core.stop()
+        hooks.stop_recording()
         self._ended = True
         if self._forget_dataloader is not None:
             self._forget_dataloader()
@@ -380,7 +382,7 @@ class PrecisionDebugger:
 
     def _at_exit(self) -> None:
         if not self._is_child():
-            _core.stop()
+            hooks.stop_recording()
             self._close_step()
             self._ended = True
 
@@ -405,7 +407,7 @@ class PrecisionDebugger:
             except MsprobeException as error:
                 self._watch.disable(str(error))
         if was_enabled and not self._watch.enabled and self._active:
-            self._report(_core.stop())
+            self._report(hooks.stop_recording())
         if self._changed is not None and (at_start or not self._active):
             self._apply(self._changed)
 

@@ -231,14 +231,38 @@ def add_model(model: Any, number: Optional[int] = None) -> None:
 
 
 def mark_phases() -> None:
-    """What runs inside optimizers and clip_grad functions is listed under them in construct.json."""
-    optimizer = importlib.import_module("torch.optim.optimizer")
-    if hasattr(optimizer, "register_optimizer_step_pre_hook"):
-        optimizer.register_optimizer_step_pre_hook(lambda *args: _core.set_phase("optimizer"))
-        optimizer.register_optimizer_step_post_hook(lambda *args: _core.set_phase(""))
+    """What runs inside clip_grad functions is listed under them in construct.json."""
     for name in ("clip_grad_norm_", "clip_grad_norm", "clip_grad_value_"):
         if callable(getattr(torch.nn.utils, name, None)):
             _core.add_api(torch.nn.utils, name, "phase", name, "FOCUS", True, {"phase": "clip_grad"})
+
+
+_optimizer_hooks: list = []
+
+
+def mark_optimizers() -> None:
+    """The same for optimizers, while something is recorded."""
+    optimizer = importlib.import_module("torch.optim.optimizer")
+    if _optimizer_hooks or not hasattr(optimizer, "register_optimizer_step_pre_hook"):
+        return
+    _optimizer_hooks.append(optimizer.register_optimizer_step_pre_hook(lambda *args: _core.set_phase("optimizer")))
+    _optimizer_hooks.append(optimizer.register_optimizer_step_post_hook(lambda *args: _core.set_phase("")))
+
+
+def stop_recording() -> str:
+    """Text of an error, or empty."""
+    if not _is_inside(importlib.import_module("torch.optim.optimizer").__file__):
+        while _optimizer_hooks:
+            _optimizer_hooks.pop().remove()
+    return _core.stop()
+
+
+def _is_inside(file: str) -> bool:
+    """Who stops from a hook of an optimizer stands in the middle of the list that these hooks are in."""
+    frame: Any = sys._getframe()
+    while frame is not None and frame.f_code.co_filename != file:
+        frame = frame.f_back
+    return frame is not None
 
 
 def count_tokens(model: Any, token_range: Any) -> None:

@@ -1,0 +1,52 @@
+// Within one call of a module of the framework's own that calls no other, the same tensors are met several times: as
+// input of the module and of its function, as output of both, as parameter and as argument. Their values are read once.
+//
+// That is safe there and nowhere else. Between two reads only the framework's own forward runs, no code of the user,
+// and what that changes counts up the version of the tensor; elsewhere memory changes without a trace (`.data`, NumPy,
+// collectives, fused optimizers).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "bindings/py.h"
+#include "capture/record.h"
+#include "tensor/stats.h"
+
+namespace msprobe {
+
+class LeafMemo {
+ public:
+  /// Elements from which on a tensor is worth remembering.
+  static constexpr int64_t kMinElements = 8192;
+
+  static LeafMemo& OfThread();
+
+  /// A module is called: remembers from here on if it is of that kind, and nothing otherwise.
+  void Begin(PyObject* module);
+  /// Also forgets.
+  void End();
+
+  bool open() const { return open_; }
+  /// Copies what is known of the tensor, which `view` shows, into `t`.
+  bool Find(PyObject* tensor, const TensorView& view, TensorRecord* t) const;
+  /// Remembers the values that `t` holds.
+  void Add(PyObject* tensor, const TensorView& view, const TensorRecord& t);
+
+ private:
+  struct Entry {
+    Ref tensor;  // weak: nothing lives longer, and a new tensor at the address of an old one is another
+    int64_t version = 0;
+    TensorView view;
+    std::array<int64_t, 2 * kMaxDims> dims;
+    TensorRecord values;
+  };
+  bool open_ = false;
+  size_t used_ = 0;
+  std::array<Entry, 8> entries_;
+};
+
+/// Values that were taken from a memo, since the process began; for tests.
+uint64_t LeafMemoHits();
+
+}  // namespace msprobe
