@@ -113,8 +113,7 @@ _LINALG_UNRECORDED = _words("cholesky eig eigh eigvals eigvalsh ldl_solve lu_sol
 _VF_NAMES = ("lstm",)
 _DISTRIBUTED_STEMS = ("all_", "reduce", "_all_gather_base", "_reduce_scatter_base", "batch_isend_irecv")
 _DISTRIBUTED_PLAIN = _words("broadcast gather irecv isend recv scatter send")
-_DISTRIBUTED_SUFFIXES_OUT = ("_object", "_coalesced", "_single", "_multigpu")
-_DISTRIBUTED_KEPT = _words("all_to_all_single")
+_DISTRIBUTED_SUFFIXES_OUT = ("_object", "_coalesced", "_multigpu")
 
 # ---- torch_npu ----------------------------------------------------------------------------------------------------------
 
@@ -298,7 +297,7 @@ def _distributed_names(distributed: Any) -> Iterable[str]:
         if type(value) is not types.FunctionType:
             continue
         collective = name.startswith(_DISTRIBUTED_STEMS) and not name.endswith(_DISTRIBUTED_SUFFIXES_OUT)
-        if collective or name in _DISTRIBUTED_PLAIN or name in _DISTRIBUTED_KEPT:
+        if collective or name in _DISTRIBUTED_PLAIN:
             yield name
 
 
