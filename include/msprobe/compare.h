@@ -31,6 +31,8 @@ struct CompareSettings {
   bool advisor = false;             // also advisor_*.txt, as the older command form writes
   MappingSettings mapping;
   std::function<void(const std::string& pair, double share)> progress;  // may be empty
+  /// Called once for a long comparison, as soon as it is known where its pair differs first; may be empty.
+  std::function<void(const std::string& pair, const std::string& difference)> early;
 };
 
 struct ComparedPair {

@@ -121,8 +121,10 @@ class ProgressLine {
     std::fputs(line.c_str(), stderr);
     std::fflush(stderr);
   }
-  ~ProgressLine() {
+  ~ProgressLine() { Clear(); }
+  void Clear() {
     if (last_ >= 0) std::fputs("\r\033[K", stderr);
+    last_ = -1;
   }
 
  private:
@@ -130,9 +132,18 @@ class ProgressLine {
   int last_ = -1;
 };
 
-StatusOr<CompareReport> RunWithProgress(CompareSettings request) {
+StatusOr<CompareReport> RunWithProgress(CompareSettings request, bool early) {
   ProgressLine line;
   request.progress = [&](const std::string& label, double share) { line.Show(label, share); };
+  if (early) {
+    request.early = [&](const std::string& label, const std::string& difference) {
+      line.Clear();
+      const std::string text = fmt::format("differs first, as far as it is compared{}{}: {}\n",
+                                           label.empty() ? "" : ", ", OneLine(label), difference);
+      std::fputs(text.c_str(), stdout);
+      std::fflush(stdout);
+    };
+  }
   return RunCompare(request);
 }
 
@@ -144,7 +155,7 @@ Status Run(CompareArguments args, const CommandContext& context, bool input_json
     std::fputc('\n', stdout);
     return OkStatus();
   }
-  MSP_ASSIGN_OR_RETURN(const CompareReport report, RunWithProgress(args.request));
+  MSP_ASSIGN_OR_RETURN(const CompareReport report, RunWithProgress(args.request, !context.json));
   for (const PairReport& pair : report.pairs) {
     for (const std::string& warning : pair.warnings) PrintWarning(warning);
   }

@@ -118,7 +118,8 @@ class PageReleaser {
 }  // namespace
 
 StatusOr<CompareOutcome> ComparePair(const DumpPair& pair, const RowFormat& format,
-                                     const std::function<Status(RowBlock&&)>& take, const Progress& progress) {
+                                     const std::function<Status(RowBlock&&)>& take, const Progress& progress,
+                                     const SeenSoFar& seen) {
   CompareOutcome outcome;
   WorkspacePool pool;
   PageReleaser target_pages(pair.target->file()), golden_pages(pair.golden->file());
@@ -138,6 +139,7 @@ StatusOr<CompareOutcome> ComparePair(const DumpPair& pair, const RowFormat& form
         c.ops += block.counts.ops;
         c.matched_ops += block.counts.matched_ops;
         outcome.distances.insert(outcome.distances.end(), block.distances.begin(), block.distances.end());
+        if (seen) seen(outcome.distances);
         target_pages.PassedTo(block.target_end);
         golden_pages.PassedTo(block.golden_end);
         if (progress) progress(static_cast<double>(i + 1) / static_cast<double>(blocks));

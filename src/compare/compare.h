@@ -46,10 +46,14 @@ struct CompareOutcome {
 /// Called now and then with the share of the work that is done, 0 to 1, on the calling thread.
 using Progress = std::function<void(double)>;
 
+/// Called with the distances of the ops so far, in order, on the calling thread.
+using SeenSoFar = std::function<void(const OpDistances&)>;
+
 /// Compares `pair` and gives the blocks to `take` in the order of the target. Memory is bounded by a few blocks, each
 /// of some hundred ops or, where ops are long, about a megabyte of the dumps' text.
 StatusOr<CompareOutcome> ComparePair(const DumpPair& pair, const RowFormat& format,
-                                     const std::function<Status(RowBlock&&)>& take, const Progress& progress);
+                                     const std::function<Status(RowBlock&&)>& take, const Progress& progress,
+                                     const SeenSoFar& seen = {});
 
 /// Number of rows that a comparison of this target will have.
 StatusOr<uint64_t> CountRows(const DumpFile& target);

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/text.h"
+#include "diagnose/early_answer.h"
 #include "report/divergence_file.h"
 #include "report/html_report.h"
 #include "report/row_watch.h"
@@ -67,8 +68,11 @@ StatusOr<PairOutcome> CompareFiles(const CompareSettings& request, const Mapping
   };
   Progress progress;
   if (request.progress) progress = [&](double share) { request.progress(files.label, share); };
+  EarlyAnswer answer(pair, [&](const FirstDifference& d) { request.early(files.label, DifferenceLine(d)); });
+  SeenSoFar seen;
+  if (request.early) seen = [&](const OpDistances& so_far) { answer.Seen(so_far); };
   MSP_ASSIGN_OR_RETURN(const CompareOutcome outcome,
-                       ComparePair(pair, watch ? *watch : table->format(), take, progress));
+                       ComparePair(pair, watch ? *watch : table->format(), take, progress, seen));
   PairOutcome out;
   MSP_ASSIGN_OR_RETURN(out.findings, FindOnRank(pair, files, outcome.distances));
   PairReport& report = out.report;

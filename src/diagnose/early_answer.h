@@ -1,0 +1,28 @@
+// The first difference while the comparison still runs: on large dumps the answer is there long before the table.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "compare/first_difference.h"
+
+namespace msprobe {
+
+class EarlyAnswer {
+ public:
+  using Tell = std::function<void(const FirstDifference&)>;
+  EarlyAnswer(const DumpPair& pair, Tell tell) : pair_(pair), tell_(std::move(tell)) {}
+
+  /// `so_far`: the distances of the first ops of the target. Calls Tell once, when these ops already say what differs
+  /// first. Nothing is told for dumps that are done in a moment anyway.
+  void Seen(const OpDistances& so_far);
+
+ private:
+  const DumpPair& pair_;
+  Tell tell_;
+  size_t looked_at_ = 0;  // ops before this one agree
+  size_t next_try_ = 0;   // number of ops that must be there before the next attempt
+  bool told_ = false;
+};
+
+}  // namespace msprobe
