@@ -1,51 +1,61 @@
-"""Runs the compare command on the pairs and holds its first difference against the truth."""
+"""Runs the compare command on pairs and holds what it says against the truth: `score.py OUT/SET [NAME ...]`."""
 
 import json
-import os
+import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, Optional
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
+
+from graph_cases import find_command
 
 
 class Answer(NamedTuple):
-    op: str  # "" when the tool names none
+    op: str  # "" when nothing is named
     rank: Optional[int]
     kind: str
-    text: str = ""
+    detail: str = ""
+    verdict: str = ""
 
 
-def command():
-    binary = os.environ.get("MSPROBE_BIN")
-    return [binary] if binary else [sys.executable, "-m", "msprobe"]
+class Result(NamedTuple):
+    name: str
+    answer: Answer
+    bugs: int  # ops which the ruler calls a bug
+    truth: Optional[dict]  # None for clean pairs
+
+    @property
+    def right(self):
+        return is_right(self.truth, self.answer)
 
 
-def compare(root, out):
-    """The report of one case as --json gives it."""
-    arguments = ["compare", "-tp", root / "target" / "step0", "-gp", root / "golden" / "step0", "-o", out, "--json"]
-    done = subprocess.run([*command(), *map(str, arguments)], capture_output=True, text=True, check=False)
+def compare(root):
+    """The report of one pair as --json gives it."""
+    arguments = ["-tp", root / "target" / "step0", "-gp", root / "golden" / "step0", "-o", root / "compare", "--json"]
+    done = subprocess.run([find_command(), "compare", *map(str, arguments)], capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), f"{root}: exit code {done.returncode}\n{done.stdout[-1000:]}{done.stderr[-2000:]}"
     return json.loads(done.stdout)
-
-
-def rank_of(label):
-    digits = "".join(c for c in label if c.isdigit())
-    return int(digits) if digits else 0
 
 
 def answer_of(report):
     """What the command says comes first, over all ranks."""
     found = report.get("first_divergence")
     if found is not None:
-        creator = found.get("creator") or {"op": "", "rank": None, "kind": "none", "detail": ""}
-        return Answer(creator["op"], creator["rank"] or 0, creator["kind"], creator["detail"])
+        creator = found.get("creator")
+        if not creator:
+            return Answer("", None, "none")
+        return Answer(
+            creator["op"], creator["rank"] or 0, creator["kind"], creator["detail"], creator.get("verdict", "")
+        )
     for pair in report["pairs"]:
         for key in ("earlier_input_difference", "first_difference"):
             found = pair[key]
             if found:
-                return Answer(found["op"], rank_of(pair["label"]), found["kind"], found["detail"])
+                rank = int(re.sub(r"\D", "", pair["label"]) or 0)
+                return Answer(found["op"], rank, found["kind"], found["detail"], found.get("verdict", ""))
     return Answer("", None, "none")
 
 
@@ -54,30 +64,35 @@ def is_right(truth, answer):
     return bool(right) and answer.op in right["golden" if answer.kind == "missing_op" else "target"]
 
 
-def truth_of(root):
-    return json.loads((root / "truth.json").read_text())
+def result_of(root):
+    report = compare(root)
+    bugs = sum(pair.get("ruler", {}).get("bug", 0) for pair in report["pairs"])
+    truth = root / "truth.json"
+    return Result(root.name, answer_of(report), bugs, json.loads(truth.read_text()) if truth.exists() else None)
+
+
+def results_of(directory, names=()):
+    """{name: Result} of a set."""
+    roots = [path for path in sorted(Path(directory).iterdir()) if not names or path.name in names]
+    with ThreadPoolExecutor(2) as pool:
+        return {result.name: result for result in pool.map(result_of, roots)}
 
 
 def main():
-    root = Path(sys.argv[1])
-    wanted = sys.argv[2:]
-    good = total = 0
-    for path in sorted(root.glob("*/truth.json")):
-        if wanted and path.parent.name not in wanted:
+    results = results_of(sys.argv[1], sys.argv[2:])
+    good = 0
+    for result in results.values():
+        answer = result.answer
+        said = f"rank {answer.rank} {answer.op} [{answer.kind}, {answer.verdict}] {answer.detail}"
+        if result.truth is None:
+            good += answer.verdict != "bug"
+            print(f"{result.name:26} {said}; ops called a bug: {result.bugs}")
             continue
-        truth = truth_of(path.parent)
-        try:
-            answer = answer_of(compare(path.parent, path.parent / "compare"))
-        except AssertionError as error:
-            answer = Answer("", None, str(error).strip().splitlines()[-1])
-        right = is_right(truth, answer)
-        good, total = good + right, total + 1
-        print(
-            f"{'right' if right else 'WRONG':6} {truth['case']:26} {answer.rank} {answer.op}  [{answer.kind}] {answer.text}"
-        )
-        if not right:
-            print("       expected:", *(f"{r}: {a['target'][:4]}" for r, a in truth["accept"].items()))
-    print(f"{good} of {total}")
+        good += result.right
+        print(f"{'right' if result.right else 'WRONG':6} {result.name:26} {said}")
+        if not result.right:
+            print("       expected:", *(f"{r}: {a['target'][:4]}" for r, a in result.truth["accept"].items()))
+    print(f"{good} of {len(results)}")
 
 
 if __name__ == "__main__":

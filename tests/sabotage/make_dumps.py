@@ -1,12 +1,13 @@
-"""Trains both sides of cases and leaves their dumps: `build.py OUT [--only NAME ...] [--set bugs|held_out|clean] [--seed N]`.
+"""Trains both sides of cases and leaves their dumps: `make_dumps.py OUT [--sets bugs held_out clean] [--only NAME ...] [--seed N]`.
 
-OUT/CASE/{target,golden}/step0/rank*/dump.json and, for planted bugs, OUT/CASE/truth.json. Each side runs in a child, forked after
-the imports, which take longer than the training; those of several processes meet over gloo.
+OUT/SET/CASE/{target,golden}/step0/rank*/dump.json and, for planted bugs, OUT/SET/CASE/truth.json. Each side runs in a child, forked
+after the imports, which take longer than the training; those of several processes meet over gloo.
 """
 
 import argparse
 import atexit
 import contextlib
+import gc
 import json
 import os
 import random
@@ -76,19 +77,18 @@ def child(function, log, *args):
         os._exit(code)
 
 
-def build(cases, root, seed):
-    """Both sides of all cases, some at a time. Returns the logs of those that failed."""
+def build(cases, seed):
+    """Both sides of all cases, {directory: case}, some at a time. Returns the logs of those that failed."""
     waiting = []
-    for case in cases:
-        shutil.rmtree(root / case.name, ignore_errors=True)
+    for root, case in cases.items():
+        shutil.rmtree(root, ignore_errors=True)
         for side in ("target", "golden"):
-            (root / case.name / side).mkdir(parents=True)
-            waiting.append((case, side))
+            (root / side).mkdir(parents=True)
+            waiting.append((case, side, root / side))
     running, failed = {}, []
     while waiting or running:
         while waiting and len(running) < JOBS:
-            case, side = waiting.pop(0)
-            out = root / case.name / side
+            case, side, out = waiting.pop(0)
             change, make = case.side(side)
             for rank in range(case.world):
                 log = out / f"log{rank}.txt"
@@ -111,33 +111,38 @@ def imports():
     import transformers.models.vit.modeling_vit  # noqa: F401
 
 
-def cases_of(name):
-    if name == "bugs":
-        from bugs import BUGS as found
-    elif name == "held_out":
-        from held_out import HELD_OUT as found
-    else:
-        from clean import CLEAN as found
-    return found
+def sets():
+    from bugs import BUGS
+    from clean import CLEAN
+    from held_out import HELD_OUT
+
+    return {"bugs": BUGS, "held_out": HELD_OUT, "clean": CLEAN}
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("out", type=Path)
+    parser.add_argument("--sets", nargs="*", default=["bugs", "held_out", "clean"])
     parser.add_argument("--only", nargs="*", default=[])
-    parser.add_argument("--set", default="bugs", choices=("bugs", "held_out", "clean"))
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(1)
     imports()
-    cases = [case for case in cases_of(args.set) if not args.only or case.name in args.only]
-    failed = build(cases, args.out.resolve(), args.seed)
+    cases = {}
+    for name, members in sets().items():
+        for case in members:
+            if name in args.sets and (not args.only or case.name in args.only):
+                cases[args.out.resolve() / name / case.name] = case
+    gc.freeze()  # children share these pages as long as nobody counts in them
+    failed = build(cases, args.seed)
     for log in failed:
         print(f"{log}:\n{log.read_text()[-1500:]}", file=sys.stderr)
-    if not failed and args.set != "clean":
-        for case in cases:
-            write_truth(case, args.out / case.name)
-    return 1 if failed else 0
+    if failed:
+        return 1
+    for root, case in cases.items():
+        if hasattr(case, "where"):
+            write_truth(case, root)
+    return 0
 
 
 if __name__ == "__main__":
