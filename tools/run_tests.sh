@@ -28,6 +28,7 @@ part "lint" tools/lint.sh
 part "demo" demo
 part "Python and golden tests" python -m pytest tests/python tests/golden -q -n 2 --dist loadfile
 part "dumps against the earlier tool's" python -m pytest tests/conformance -q
+part "planted bugs" python -m pytest tests/sabotage -q
 part "page unit tests" web
 part "page in the browser" node --test tests/e2e/*.test.mjs
 part "unit tests under ASan and UBSan" asan

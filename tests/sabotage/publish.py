@@ -1,0 +1,215 @@
+"""Runs the suite with both tools and several seeds and prints the tables; with --write, docs/{en,zh}/compare/sabotage.md.
+
+.venv/bin/python tests/sabotage/publish.py --write
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from conftest import REPO, run_python
+from make_dumps import sets
+from score import Answer, is_right, results_of
+
+HERE = Path(__file__).resolve().parent
+SEEDS = (1, 2, 3)
+OLD_PYTHON = Path(os.environ.get("MSPROBE_OLD_PYTHON", REPO / ".venv-old" / "bin" / "python"))
+
+
+def dumps_of(seed, root):
+    environment = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
+    run_python([HERE / "make_dumps.py", root, "--seed", seed], env=environment, timeout=900)
+
+
+def old_answers(root):
+    """{case: [Answer]}, of the earlier tool."""
+    out = root.with_suffix(".json")
+    environment = {**os.environ, "PYTHONPATH": "", "OMP_NUM_THREADS": "1"}
+    subprocess.run([OLD_PYTHON, HERE / "old_answers.py", root, out], env=environment, check=True, capture_output=True)
+    found = {}
+    for name, said in json.loads(out.read_text()).items():
+        found[name] = [Answer(op, rank, "op") for rank, op in said.get("answers", [])]
+    return found
+
+
+def named(answer, ranks):
+    if not answer.op:
+        return "-"
+    return f"rank {answer.rank}: `{answer.op}`" if ranks > 1 else f"`{answer.op}`"
+
+
+def mark(right):
+    return "+" if right else "-"
+
+
+def bug_table(cases, results, old):
+    """(rows, right answers of ours, of the earlier tool)"""
+    rows, ours, theirs = [], 0, 0
+    for case in cases:
+        result = results[case.name]
+        said = old[case.name]
+        old_right = any(is_right(result.truth, answer) for answer in said)  # one right one of several is enough
+        ours, theirs = ours + result.right, theirs + old_right
+        place = f"`{case.where[0]}`" + (f", rank {case.ranks[0]}" if case.ranks else "")
+        task = case.summary if case.summary != "statistics" else case.task
+        rows.append(
+            f"| {case.name} | {case.about} | {case.level}, {task} | {place} "
+            f"| {named(result.answer, case.world)} | {mark(result.right)} "
+            f"| {'; '.join(named(a, case.world) for a in said[:2]) or '-'} | {mark(old_right)} |"
+        )
+    return rows, ours, theirs
+
+
+def clean_table(cases, results):
+    rows, false = [], 0
+    for case in cases:
+        answer = results[case.name].answer
+        false += answer.verdict == "bug"
+        says = "no difference" if not answer.op else f"{answer.kind}, {answer.verdict}: {named(answer, case.world)}"
+        rows.append(f"| {case.name} | {case.about} | {says} | {mark(answer.verdict != 'bug')} |")
+    return rows, false
+
+
+def measure(root):
+    """The numbers and rows that the pages show."""
+    cases, by_seed = sets(), {}
+    for seed in SEEDS:
+        dumps_of(seed, root / str(seed))
+        by_seed[seed] = {name: results_of(root / str(seed) / name) for name in cases}
+    first = by_seed[SEEDS[0]]
+    found = {"seeds": len(SEEDS)}
+    for name in ("bugs", "held_out"):
+        old = old_answers(root / str(SEEDS[0]) / name)
+        rows, ours, theirs = bug_table(cases[name], first[name], old)
+        found[name] = "\n".join(rows)
+        found.update({f"{name}_all": len(rows), f"{name}_ours": ours, f"{name}_old": theirs})
+        found[f"{name}_world"] = sum(case.world > 1 for case in cases[name])
+        found[f"{name}_seeds"] = ", ".join(str(sum(r.right for r in by_seed[s][name].values())) for s in SEEDS)
+    rows, false = clean_table(cases["clean"], first["clean"])
+    found.update(clean="\n".join(rows), clean_all=len(rows), clean_false=false)
+    found["clean_seeds"] = ", ".join(
+        str(sum(r.answer.verdict == "bug" for r in by_seed[s]["clean"].values())) for s in SEEDS
+    )
+    return found
+
+
+ENGLISH = """# Planted bugs: does the first difference name the place?
+
+Small models with random weights are trained for one step with and without one planted bug, both runs are captured, and
+`msprobe compare` says where they part. The answer is held against what was written down with the bug: the op that makes the
+first wrong number, or the module that calls it, in the right direction and on the right rank. Beside it, what `compare -da`
+of the earlier tool (mindstudio-probe 26.2.0) says of the same dumps, held against the same truth; where it names several
+ops, one right one is enough.
+
+Made by `.venv/bin/python tests/sabotage/publish.py --write`; `tests/sabotage` holds models, bugs and truth, and runs in
+`make test`.
+
+| | cases | several processes | msprobe | over {seeds} seeds | earlier tool |
+|---|---|---|---|---|---|
+| planted bugs | {bugs_all} | {bugs_world} | **{bugs_ours}** | {bugs_seeds} | {bugs_old} |
+| bugs held out, which no rule was tuned to | {held_out_all} | {held_out_world} | **{held_out_ours}** | {held_out_seeds} | {held_out_old} |
+
+| | pairs | called a bug | over {seeds} seeds |
+|---|---|---|---|
+| pairs without a bug | {clean_all} | **{clean_false}** | {clean_seeds} |
+
+## Planted bugs
+
+The place is the first of the accepted ones: `module/api` is an api that the module calls, `#3` its call number.
+
+| case | what is wrong | level, task | where | msprobe | right | earlier tool | right |
+|---|---|---|---|---|---|---|---|
+{bugs}
+
+## Held-out bugs
+
+| case | what is wrong | level, task | where | msprobe | right | earlier tool | right |
+|---|---|---|---|---|---|---|---|
+{held_out}
+
+## Pairs without a bug
+
+Two runs that differ by no more than rounding, or in how they compute the same. Right is every answer whose verdict is not
+*bug*: a difference may be named, and its kind says what it is.
+
+| pair | what differs | msprobe | right |
+|---|---|---|---|
+{clean}
+
+## What the truth leaves out
+
+Slices, views, casts and `arange` are not recorded, here as in the earlier tool. Where the bug is in one of them, or in an op
+that is not called at all, the op that takes the result first counts as right. Which ops count in each case is in
+`tests/sabotage/bugs.py` and `held_out.py`.
+"""
+
+CHINESE = """# 植入的错误:首个差异能否指出位置?
+
+随机权重的小模型训练一步,一次带有一个植入的错误,一次没有;两次都采集,由 `msprobe compare` 指出两者从哪里分开。答案与植入时写下的
+事实对照:产生第一个错误数值的算子,或调用它的模块,方向与 rank 都要正确。旁边是旧工具(mindstudio-probe 26.2.0)`compare -da`
+对同样数据的答案,用同样的事实判断;它给出多个算子时,有一个正确即可。
+
+由 `.venv/bin/python tests/sabotage/publish.py --write` 生成;模型、错误与事实在 `tests/sabotage`,并在 `make test` 中运行。
+
+| | 用例 | 多进程 | msprobe | {seeds} 个种子 | 旧工具 |
+|---|---|---|---|---|---|
+| 植入的错误 | {bugs_all} | {bugs_world} | **{bugs_ours}** | {bugs_seeds} | {bugs_old} |
+| 保留的错误,没有规则针对它们调整 | {held_out_all} | {held_out_world} | **{held_out_ours}** | {held_out_seeds} | {held_out_old} |
+
+| | 数据对 | 被称为错误 | {seeds} 个种子 |
+|---|---|---|---|
+| 没有错误的数据对 | {clean_all} | **{clean_false}** | {clean_seeds} |
+
+## 植入的错误
+
+位置是可接受位置中的第一个:`module/api` 是该模块调用的 api,`#3` 是调用序号。
+
+| 用例 | 错误 | 级别,任务 | 位置 | msprobe | 正确 | 旧工具 | 正确 |
+|---|---|---|---|---|---|---|---|
+{bugs}
+
+## 保留的错误
+
+| 用例 | 错误 | 级别,任务 | 位置 | msprobe | 正确 | 旧工具 | 正确 |
+|---|---|---|---|---|---|---|---|
+{held_out}
+
+## 没有错误的数据对
+
+两次运行的差异不超过舍入,或只是计算同一结果的方式不同。判定不是 *bug* 的答案都正确:可以指出差异,其种类说明它是什么。
+
+| 数据对 | 差异 | msprobe | 正确 |
+|---|---|---|---|
+{clean}
+
+## 事实不包含什么
+
+切片、视图、类型转换与 `arange` 不被采集,与旧工具相同。错误在其中,或在没有被调用的算子中时,最先使用其结果的算子算作正确。
+每个用例接受哪些算子,见 `tests/sabotage/bugs.py` 与 `held_out.py`。
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", action="store_true", help="write the two pages")
+    parser.add_argument("--keep", type=Path, help="leave the dumps here")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        found = measure(args.keep or Path(scratch))
+    print(ENGLISH.format(**found))
+    if args.write:
+        for language, text in (("en", ENGLISH), ("zh", CHINESE)):
+            page = REPO / "docs" / language / "compare" / "sabotage.md"
+            page.parent.mkdir(parents=True, exist_ok=True)
+            page.write_text(text.format(**found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
