@@ -315,7 +315,8 @@ def wrong_shard(work, rank):
     """Rank 1 loads the part of rank 0."""
     if rank == 1:
         torch.manual_seed(99)
-        work.model.blocks[1].up.weight.data = torch.randn(16, 16) * 0.2
+        weight = work.model.blocks[1].up.weight
+        weight.data = (torch.randn(16, 16) * 0.2).to(weight.dtype)
 
 
 def eps_on_one_rank(work, rank):

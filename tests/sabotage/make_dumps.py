@@ -1,4 +1,4 @@
-"""Trains both sides of cases and leaves their dumps: `make_dumps.py OUT [--sets bugs held_out clean] [--only NAME ...] [--seed N]`.
+"""Trains both sides of cases and leaves their dumps: `make_dumps.py OUT [--sets bugs ...] [--only NAME ...] [--seed N]`.
 
 OUT/SET/CASE/{target,golden}/step0/rank*/dump.json and, for planted bugs, OUT/SET/CASE/truth.json. Each side runs in a child, forked
 after the imports, which take longer than the training; those of several processes meet over gloo.
@@ -115,14 +115,15 @@ def sets():
     from bugs import BUGS
     from clean import CLEAN
     from held_out import HELD_OUT
+    from noisy import NOISY
 
-    return {"bugs": BUGS, "held_out": HELD_OUT, "clean": CLEAN}
+    return {"bugs": BUGS, "noisy": NOISY, "held_out": HELD_OUT, "clean": CLEAN}
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("out", type=Path)
-    parser.add_argument("--sets", nargs="*", default=["bugs", "held_out", "clean"])
+    parser.add_argument("--sets", nargs="*", default=["bugs", "noisy", "held_out", "clean"])
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()

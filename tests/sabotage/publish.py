@@ -85,7 +85,7 @@ def measure(root):
         by_seed[seed] = {name: results_of(root / str(seed) / name) for name in cases}
     first = by_seed[SEEDS[0]]
     found = {"seeds": len(SEEDS)}
-    for name in ("bugs", "held_out"):
+    for name in ("bugs", "noisy", "held_out"):
         old = old_answers(root / str(SEEDS[0]) / name)
         rows, ours, theirs = bug_table(cases[name], first[name], old)
         found[name] = "\n".join(rows)
@@ -114,6 +114,7 @@ Made by `.venv/bin/python tests/sabotage/publish.py --write`; `tests/sabotage` h
 | | cases | several processes | msprobe | over {seeds} seeds | earlier tool |
 |---|---|---|---|---|---|
 | planted bugs | {bugs_all} | {bugs_world} | **{bugs_ours}** | {bugs_seeds} | {bugs_old} |
+| bugs in bfloat16 against float32 | {noisy_all} | {noisy_world} | **{noisy_ours}** | {noisy_seeds} | {noisy_old} |
 | bugs held out, which no rule was tuned to | {held_out_all} | {held_out_world} | **{held_out_ours}** | {held_out_seeds} | {held_out_old} |
 
 | | pairs | called a bug | over {seeds} seeds |
@@ -127,6 +128,14 @@ The place is the first of the accepted ones: `module/api` is an api that the mod
 | case | what is wrong | level, task | where | msprobe | right | earlier tool | right |
 |---|---|---|---|---|---|---|---|
 {bugs}
+
+## Bugs in bfloat16, compared with float32
+
+Every op differs by rounding, one by more.
+
+| case | what is wrong | level, task | where | msprobe | right | earlier tool | right |
+|---|---|---|---|---|---|---|---|
+{noisy}
 
 ## Held-out bugs
 
@@ -161,6 +170,7 @@ CHINESE = """# 植入的错误:首个差异能否指出位置?
 | | 用例 | 多进程 | msprobe | {seeds} 个种子 | 旧工具 |
 |---|---|---|---|---|---|
 | 植入的错误 | {bugs_all} | {bugs_world} | **{bugs_ours}** | {bugs_seeds} | {bugs_old} |
+| bfloat16 对 float32 中的错误 | {noisy_all} | {noisy_world} | **{noisy_ours}** | {noisy_seeds} | {noisy_old} |
 | 保留的错误,没有规则针对它们调整 | {held_out_all} | {held_out_world} | **{held_out_ours}** | {held_out_seeds} | {held_out_old} |
 
 | | 数据对 | 被称为错误 | {seeds} 个种子 |
@@ -174,6 +184,14 @@ CHINESE = """# 植入的错误:首个差异能否指出位置?
 | 用例 | 错误 | 级别,任务 | 位置 | msprobe | 正确 | 旧工具 | 正确 |
 |---|---|---|---|---|---|---|---|
 {bugs}
+
+## bfloat16 与 float32 比较中的错误
+
+每个算子都因舍入而不同,其中一个的差异超出舍入。
+
+| 用例 | 错误 | 级别,任务 | 位置 | msprobe | 正确 | 旧工具 | 正确 |
+|---|---|---|---|---|---|---|---|
+{noisy}
 
 ## 保留的错误
 
