@@ -22,6 +22,8 @@ using metrics::Work;
 
 // Elements of a part: parts are summed apart and folded in order, so the result does not depend on the threads.
 constexpr int64_t kPart = int64_t{1} << 18;
+// So that the sums of parts take little memory, those of huge tensors are larger.
+constexpr int64_t kMostParts = int64_t{1} << 16;
 // Below this many elements a second thread costs more than it brings.
 constexpr int64_t kThreadsFrom = int64_t{1} << 20;
 // Norms up to this are zero for a cosine.
@@ -61,6 +63,16 @@ void Fold(const Part& from, Part* to) {
   to->identical &= from.identical;
 }
 
+void Repeat(int64_t times, PairPartial* p) {
+  if (times == 1) return;
+  for (double* sum : {&p->target_squares, &p->golden_squares, &p->products, &p->diff_squares})
+    *sum *= static_cast<double>(times);
+  for (int64_t* n : {&p->below1, &p->below5, &p->equal, &p->differ}) *n *= times;
+  for (NonFinite* side : {&p->target, &p->golden}) {
+    for (int64_t* n : {&side->nan, &side->plus_inf, &side->minus_inf}) *n *= times;
+  }
+}
+
 void RunKernel(const PairTable& table, const PairReader& pair, const Run& run, PairPartial* acc) {
   switch (pair.work()) {
     case Work::kFloats:
@@ -85,14 +97,20 @@ Part ComparePart(const PairTable& table, const PairReader& pair, int64_t begin, 
   return part;
 }
 
+int64_t PartOf(int64_t count) {
+  int64_t part = kPart;
+  while (count / part >= kMostParts) part *= 2;
+  return part;
+}
+
 /// All parts, in order.
-std::vector<Part> CompareParts(const PairReader& pair, const MetricsOptions& options) {
+std::vector<Part> CompareParts(const PairReader& pair, int64_t part, const MetricsOptions& options) {
   const PairTable& table = *ActiveTable().load(std::memory_order_relaxed);
   const int64_t count = pair.count();
-  std::vector<Part> parts(static_cast<size_t>((count + kPart - 1) / kPart));
+  std::vector<Part> parts(static_cast<size_t>((count + part - 1) / part));
   std::vector<char> done(parts.size(), 0);
   const auto make = [&](size_t i) {
-    const int64_t begin = static_cast<int64_t>(i) * kPart, end = std::min(begin + kPart, count);
+    const int64_t begin = static_cast<int64_t>(i) * part, end = std::min(begin + part, count);
     parts[i] = ComparePart(table, pair, begin, end);
     done[i] = 1;
     if (options.release) pair.Release(begin, end, options.release);
@@ -111,7 +129,8 @@ bool Before(const WorstElement& a, const WorstElement& b) {
 }
 
 /// The worst elements are in the parts with the largest errors: as many parts as elements are wanted.
-std::vector<WorstElement> FindWorst(const PairReader& pair, const std::vector<Part>& parts, size_t wanted) {
+std::vector<WorstElement> FindWorst(const PairReader& pair, int64_t part, const std::vector<Part>& parts,
+                                    size_t wanted) {
   struct Candidate {
     double most;
     size_t part;
@@ -127,8 +146,8 @@ std::vector<WorstElement> FindWorst(const PairReader& pair, const std::vector<Pa
   if (candidates.size() > wanted) candidates.resize(wanted);
   std::vector<WorstElement> worst;
   for (const Candidate& c : candidates) {
-    int64_t at = static_cast<int64_t>(c.part) * kPart;
-    const int64_t end = std::min(at + kPart, pair.count());
+    int64_t at = static_cast<int64_t>(c.part) * part;
+    const int64_t end = std::min(at + part, pair.count());
     pair.ForEachRun(at, end, [&](const Run& run) {
       for (size_t i = 0; !run.same && i < run.elements; ++i) {
         WorstElement e = metrics::ElementOf(pair, run, i);
@@ -168,8 +187,8 @@ Norms WideNorms(const PairReader& pair) {
       }
     }
   });
-  const long double t = sqrtl(target), g = sqrtl(golden);
-  return {static_cast<double>(t), static_cast<double>(g), static_cast<double>(sqrtl(diffs)),
+  const long double t = sqrtl(target), g = sqrtl(golden), times = sqrtl(static_cast<long double>(pair.repeats()));
+  return {static_cast<double>(t * times), static_cast<double>(g * times), static_cast<double>(sqrtl(diffs) * times),
           static_cast<double>(products / t / g)};
 }
 
@@ -217,40 +236,24 @@ void Finish(const PairReader& pair, const Part& total, TensorMetrics* out) {
   out->rms_golden = norms.golden / std::sqrt(n);
 }
 
-bool SameShape(const TensorView& a, const TensorView& b) {
-  int i = 0, k = 0;
-  for (;; ++i, ++k) {
-    while (i < a.ndim && a.shape[i] == 1) ++i;
-    while (k < b.ndim && b.shape[k] == 1) ++k;
-    if (i >= a.ndim || k >= b.ndim) return i >= a.ndim && k >= b.ndim;
-    if (a.shape[i] != b.shape[k]) return false;
-  }
-}
-
 }  // namespace
 
 TensorMetrics CompareTensors(const TensorView& target, const TensorView& golden, const MetricsOptions& options) {
   TensorMetrics out;
   PairReader pair;
-  if (!pair.Init(target, golden)) return out;
-  out.count = pair.target().layout.count;
-  if (out.count == 0) {
-    out.state = PairState::kEmpty;
-    return out;
-  }
-  if (!SameShape(target, golden)) {
-    out.state = PairState::kOtherShape;
-    return out;
-  }
-  out.state = PairState::kCompared;
+  out.state = pair.Init(target, golden);
+  if (out.state != PairState::kCompared) return out;
+  out.count = pair.count() * pair.repeats();
   out.scalar = out.count == 1;
-  const std::vector<Part> parts = CompareParts(pair, options);
+  const int64_t part = PartOf(pair.count());
+  const std::vector<Part> parts = CompareParts(pair, part, options);
   Part total;
-  for (const Part& part : parts) Fold(part, &total);
+  for (const Part& p : parts) Fold(p, &total);
+  Repeat(pair.repeats(), &total.sums);
   Finish(pair, total, &out);
   if (out.scalar) out.max_abs_err = metrics::RoundedDifference(pair, out.max_abs_err);
   const int wanted = std::clamp(options.worst, 0, kMostWorst);
-  if (wanted > 0 && !out.identical) out.worst = FindWorst(pair, parts, static_cast<size_t>(wanted));
+  if (wanted > 0 && !out.identical) out.worst = FindWorst(pair, part, parts, static_cast<size_t>(wanted));
   return out;
 }
 

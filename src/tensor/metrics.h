@@ -23,7 +23,7 @@ enum class PairState : uint8_t {
   kCompared,
   kEmpty,       ///< the target has no elements
   kOtherShape,  ///< the shapes differ, those of length 1 left aside
-  kNoNumbers,   ///< an unknown dtype, too many dimensions, or a shape that overflows
+  kNoNumbers,   ///< an unknown dtype, too many dimensions, or more elements than the bytes behind them can mean
 };
 
 struct NonFinite {
@@ -58,7 +58,9 @@ struct TensorMetrics {
   int64_t differ = 0;  // elements where one side is NaN, +Inf or -Inf and the other is not the same
   NonFinite target, golden;
   double rms_diff = 0, rms_target = 0, rms_golden = 0;
-  std::vector<WorstElement> worst;  // largest absolute errors first, among equal ones the first in memory
+  // Largest absolute errors first, among equal ones the first in memory; elements that are broadcast on both sides are
+  // named once.
+  std::vector<WorstElement> worst;
 
   double share(int64_t elements) const { return count > 0 ? static_cast<double>(elements) / count : 0; }
 };

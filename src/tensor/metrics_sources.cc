@@ -122,13 +122,36 @@ void SetSource(Work work, Side* side) {
   }
 }
 
-/// Strides of a tensor in C order.
-void ContiguousStrides(const TensorView& t, int64_t* strides) {
+/// Elements of the tensor; -1 when there is no counting or comparing them.
+int64_t CountOf(const TensorView& t) {
+  Layout layout;
+  return MakeLayout(t, Order::kLogical, &layout) ? layout.count : -1;
+}
+
+/// Dimensions that are not of length 1, with strides. `strides` has room for kMaxDims.
+int Squeeze(const TensorView& t, int64_t* shape, int64_t* strides) {
+  int ndim = 0;
   int64_t step = 1;
   for (int d = t.ndim - 1; d >= 0; --d) {
-    strides[d] = step;
+    if (t.shape[d] != 1) {
+      shape[ndim] = t.shape[d];
+      strides[ndim++] = t.strides ? t.strides[d] : step;
+    }
     step *= t.shape[d];
   }
+  std::reverse(shape, shape + ndim);
+  std::reverse(strides, strides + ndim);
+  return ndim;
+}
+
+/// Elements of memory that a tensor spans; what cannot be counted is far beyond any memory.
+int64_t SpanOf(int ndim, const int64_t* shape, const int64_t* strides) {
+  __int128 span = 1;
+  for (int d = 0; d < ndim; ++d) {
+    const __int128 reach = static_cast<__int128>(shape[d] - 1) * strides[d];
+    span += reach < 0 ? -reach : reach;
+  }
+  return span < INT64_MAX ? static_cast<int64_t>(span) : INT64_MAX;
 }
 
 float HalfRounded(float v) {
@@ -203,48 +226,75 @@ bool AsDoubles(bool is_unsigned, const void* from, size_t n, double* to) {
 
 }  // namespace
 
-bool PairReader::Init(const TensorView& target, const TensorView& golden) {
+PairState PairReader::Init(const TensorView& target, const TensorView& golden) {
+  const int64_t elements = CountOf(target), others = CountOf(golden);
+  if (elements < 0 || others < 0) return PairState::kNoNumbers;
+  if (elements == 0) return PairState::kEmpty;
+  int64_t shape[kMaxDims], shapes[kMaxDims], strides[kMaxDims], other_strides[kMaxDims];
+  const int ndim = Squeeze(target, shape, strides);
+  if (Squeeze(golden, shapes, other_strides) != ndim || !std::equal(shape, shape + ndim, shapes))
+    return PairState::kOtherShape;
+
+  // A file of a few bytes may hold a view of any size.
+  constexpr int64_t kMostViews = 1024, kManyElements = int64_t{1} << 30;
+  int64_t logical = 1;
+  for (int d = ndim - 1; d >= 0; --d) {
+    if (strides[d] == 0 && other_strides[d] == 0) {
+      repeats_ *= shape[d];
+    } else {
+      dimensions_[ndim_++] = {shape[d], strides[d], other_strides[d], logical, false};
+    }
+    logical *= shape[d];
+  }
+  std::reverse(dimensions_, dimensions_ + ndim_);
+  const int64_t span = std::max(SpanOf(ndim, shape, strides), SpanOf(ndim, shape, other_strides));
+  const int64_t once = elements / repeats_;
+  if (once > kManyElements && once / kMostViews > span) return PairState::kNoNumbers;
+  SortByMemory();
+
   target_.dtype = target.dtype;
   golden_.dtype = golden.dtype;
-  if (!MakeLayout(target, Order::kLogical, &target_.layout)) return false;
-  if (!MakeLayout(golden, Order::kLogical, &golden_.layout)) return false;
   work_ = WorkOf(target.dtype, golden.dtype);
   SetSource(work_, &target_);
   SetSource(work_, &golden_);
-  if (count() > 0 && !(target_.layout.contiguous() && golden_.layout.contiguous())) UseMemoryOrder(target, golden);
-  return true;
+  (void)MakeLayout(Ordered(target, &Dimension::target, shape, strides), Order::kLogical, &target_.layout);
+  (void)MakeLayout(Ordered(golden, &Dimension::golden, shape, strides), Order::kLogical, &golden_.layout);
+  return PairState::kCompared;
 }
 
-/// Where both tensors fill their memory in the same order of dimensions, as most pairs of permuted tensors do, runs go
-/// through memory.
-void PairReader::UseMemoryOrder(const TensorView& target, const TensorView& golden) {
-  if (target.ndim != golden.ndim || !target.strides || !golden.strides) return;
-  int64_t logical[kMaxDims];
-  ContiguousStrides(target, logical);
-  int ndim = 0;
-  for (int d = 0; d < target.ndim; ++d) {
-    if (target.shape[d] != golden.shape[d]) return;
-    if (target.shape[d] == 1) continue;
-    if (target.strides[d] != golden.strides[d] || target.strides[d] == 0) return;
-    const int64_t step = target.strides[d];
-    dimensions_[ndim++] = {target.shape[d], step < 0 ? -step : step, logical[d], step < 0};
+/// Where both tensors have the same strides, as most pairs of permuted tensors do, runs go through memory in its order.
+void PairReader::SortByMemory() {
+  for (int d = 0; d < ndim_; ++d) {
+    if (dimensions_[d].target != dimensions_[d].golden) return;
   }
-  Layout t, g;
-  if (!MakeLayout(target, Order::kMemory, &t) || !MakeLayout(golden, Order::kMemory, &g)) return;
-  if (!t.contiguous() || !g.contiguous() || t.count != count() || g.count != count()) return;
-  target_.layout = t;
-  golden_.layout = g;
-  std::sort(dimensions_, dimensions_ + ndim, [](const Dimension& a, const Dimension& b) { return a.step > b.step; });
-  ndim_ = ndim;
+  for (int d = 0; d < ndim_; ++d) {
+    Dimension& dim = dimensions_[d];
+    if (dim.target >= 0) continue;
+    dim.backwards = true;
+    dim.target = dim.golden = -dim.target;
+  }
+  std::stable_sort(dimensions_, dimensions_ + ndim_,
+                   [](const Dimension& a, const Dimension& b) { return a.target > b.target; });
+}
+
+TensorView PairReader::Ordered(const TensorView& t, int64_t Dimension::*stride, int64_t* shape,
+                               int64_t* strides) const {
+  const char* data = static_cast<const char*>(t.data);
+  for (int d = 0; d < ndim_; ++d) {
+    const Dimension& dim = dimensions_[d];
+    shape[d] = dim.length;
+    strides[d] = dim.*stride;
+    if (dim.backwards) data -= (dim.length - 1) * strides[d] * static_cast<int64_t>(ElementSize(t.dtype));
+  }
+  return {data, t.dtype, ndim_, shape, strides};
 }
 
 int64_t PairReader::LogicalIndex(int64_t index) const {
-  if (ndim_ < 0) return index;
   int64_t logical = 0;
-  for (int d = 0; d < ndim_; ++d) {
+  for (int d = ndim_ - 1; d >= 0; --d) {
     const Dimension& dim = dimensions_[d];
-    const int64_t at = index / dim.step;
-    index %= dim.step;
+    const int64_t at = index % dim.length;
+    index /= dim.length;
     logical += (dim.backwards ? dim.length - 1 - at : at) * dim.logical;
   }
   return logical;

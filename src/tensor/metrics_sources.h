@@ -35,11 +35,13 @@ struct Run {
 
 class PairReader {
  public:
-  /// False when one of them has no numbers to compare.
-  bool Init(const TensorView& target, const TensorView& golden);
+  /// To be used when the result is kCompared.
+  PairState Init(const TensorView& target, const TensorView& golden);
 
   Work work() const { return work_; }
   int64_t count() const { return target_.layout.count; }
+  /// How often each of them appears: dimensions that both tensors only repeat are read once.
+  int64_t repeats() const { return repeats_; }
   const Side& target() const { return target_; }
   const Side& golden() const { return golden_; }
 
@@ -57,17 +59,22 @@ class PairReader {
     alignas(64) char converted[kRun * 16];
   };
   const void* Read(const Side& side, int64_t begin, size_t n, Buffers* buffers, const void** raw) const;
-  void UseMemoryOrder(const TensorView& target, const TensorView& golden);
+  void SortByMemory();
+
+  struct Dimension {
+    int64_t length;
+    int64_t target, golden;  // strides
+    int64_t logical;         // step in C order
+    bool backwards;          // read from its last element on
+  };
+  /// The view with the dimensions in the order of runs; its shape and strides are put where the pointers say.
+  TensorView Ordered(const TensorView& t, int64_t Dimension::*stride, int64_t* shape, int64_t* strides) const;
 
   Side target_, golden_;
   Work work_ = Work::kDoubles;
-  // Of the dimensions in memory order: length, step in memory, step in C order, and whether it runs backwards.
-  struct Dimension {
-    int64_t length, step, logical;
-    bool backwards;
-  };
+  int64_t repeats_ = 1;
   Dimension dimensions_[kMaxDims];
-  int ndim_ = -1;  // -1: runs go in C order
+  int ndim_ = 0;
 };
 
 template <typename Take>

@@ -200,9 +200,9 @@ std::vector<std::string> Isas() {
 }
 
 /// Each instruction set gives the same bits, and what the plain loop says.
-void CheckPair(const TensorView& target, const TensorView& golden, const std::string& what) {
+void CheckPair(const TensorView& target, const TensorView& golden, const std::string& what, int worst = 4) {
   MetricsOptions options;
-  options.worst = 4;
+  options.worst = worst;
   const std::string before = MetricsIsa();
   ASSERT_TRUE(SetMetricsIsa("scalar"));
   const TensorMetrics want = CompareTensors(target, golden, options);
@@ -211,7 +211,7 @@ void CheckPair(const TensorView& target, const TensorView& golden, const std::st
     ExpectSameBits(CompareTensors(target, golden, options), want, what + " " + isa);
   }
   ASSERT_TRUE(SetMetricsIsa(before.c_str()));
-  ExpectPlain(want, plain::Compare(target, golden), 4, what);
+  ExpectPlain(want, plain::Compare(target, golden), static_cast<size_t>(worst), what);
 }
 
 TEST(MetricsKernels, EachPairOfTypes) {
@@ -246,13 +246,14 @@ TEST(MetricsKernels, Strides) {
   struct Case {
     std::vector<int64_t> shape, target, golden;
     int64_t target_begin, golden_begin;
+    int worst = 4;
   };
   const Case cases[] = {
       {{40, 50}, {50, 1}, {1, 40}, 0, 0},                  // one of them transposed
       {{40, 50}, {1, 40}, {1, 40}, 0, 0},                  // both: runs go through memory
       {{40, 50}, {-50, 1}, {-50, 1}, 39 * 50, 39 * 50},    // both flipped
       {{3, 1, 4, 5}, {1, 9, 15, 3}, {1, 7, 15, 3}, 0, 0},  // permuted, a stride that says nothing
-      {{40, 50}, {0, 1}, {0, 1}, 0, 0},                    // broadcast
+      {{40, 50}, {0, 1}, {0, 1}, 0, 0, 0},                 // broadcast
       {{40, 50}, {100, 2}, {50, 1}, 0, 0},                 // every other element
       {{6, 7}, {7, -1}, {7, 1}, 6, 0},
   };
@@ -264,7 +265,7 @@ TEST(MetricsKernels, Strides) {
       const int ndim = static_cast<int>(c.shape.size());
       CheckPair({target.data() + c.target_begin * size, t, ndim, c.shape.data(), c.target.data()},
                 {golden.data() + c.golden_begin * size, t, ndim, c.shape.data(), c.golden.data()},
-                std::string(DTypeName(t)) + " case " + std::to_string(&c - cases));
+                std::string(DTypeName(t)) + " case " + std::to_string(&c - cases), c.worst);
     }
   }
 }
@@ -379,6 +380,24 @@ TEST(MetricsValues, WhatIsDoneWithIsReleased) {
   (void)CompareTensors({target.data(), DType::kFloat32, 1, &n, nullptr},
                        {golden.data(), DType::kFloat32, 1, &n, nullptr}, options);
   EXPECT_EQ(bytes, 2 * 4 * n);
+}
+
+TEST(MetricsValues, LargeViewsOfFewBytes) {
+  const float v[4] = {1, 2, 3, 4}, w[4] = {1, 2, 3, 5};
+  const int64_t shape[3] = {int64_t{1} << 40, 2, 2}, repeated[3] = {0, 2, 1}, windows[3] = {0, 0, 1};
+  const auto compare = [&](const int64_t* a, const int64_t* b) {
+    return CompareTensors({v, DType::kFloat32, 3, shape, a}, {w, DType::kFloat32, 3, shape, b});
+  };
+  // Repeated on both sides: each element is read once.
+  const TensorMetrics m = compare(repeated, repeated);
+  EXPECT_EQ(m.count, int64_t{4} << 40);
+  EXPECT_EQ(m.equal, int64_t{3} << 40);
+  EXPECT_EQ(m.euc_dist, 0x1p20);
+  EXPECT_EQ(m.rms_diff, 0.5);
+  EXPECT_EQ(compare(repeated, windows).state, PairState::kCompared);
+  const int64_t square[2] = {int64_t{1} << 30, int64_t{1} << 30}, rows[2] = {0, 1}, columns[2] = {1, 0};
+  EXPECT_EQ(CompareTensors({v, DType::kFloat32, 2, square, rows}, {w, DType::kFloat32, 2, square, columns}).state,
+            PairState::kNoNumbers);
 }
 
 TEST(MetricsValues, WhatHoldsNoNumbers) {

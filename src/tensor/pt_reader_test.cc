@@ -166,6 +166,9 @@ TEST(PtReader, RefusesWhatAttacks) {
       {"pt_name_length.pt", "an entry is cut off"},
       {"pt_large_without_extra.pt", "a member is cut off"},
       {"pt_legacy.pt", "legacy format"},
+      {"pt_same_member.pt", "two members overlap"},
+      {"pt_members_overlap.pt", "two members overlap"},
+      {"pt_member_over_directory.pt", "a member overlaps the directory"},
   };
   const std::vector<std::string> accepted = {"pt_global_value.pt", "pt_broadcast_large.pt"};
   size_t seen = 0;

@@ -60,6 +60,20 @@ bool TakeLarge(std::string_view extra, uint64_t* size, uint64_t* packed, uint64_
   return true;
 }
 
+/// Where the header and the bytes of a member lie.
+struct Stretch {
+  uint64_t begin = 0, end = 0;
+};
+
+/// Members that share bytes are a trick: no archiver writes them.
+bool Overlap(std::vector<Stretch>* stretches) {
+  std::sort(stretches->begin(), stretches->end(), [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });
+  for (size_t i = 1; i < stretches->size(); ++i) {
+    if ((*stretches)[i].begin < (*stretches)[i - 1].end) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 StatusOr<std::vector<ZipMember>> ReadZip(std::string_view file, const std::string& path) {
@@ -73,6 +87,7 @@ StatusOr<std::vector<ZipMember>> ReadZip(std::string_view file, const std::strin
   if (directory.members > rest.size() / kEntry) return broken("its directory is too short");
   std::vector<ZipMember> members;
   members.reserve(directory.members);
+  std::vector<Stretch> stretches;
   for (uint64_t i = 0; i < directory.members; ++i) {
     if (rest.size() < kEntry || At<uint32_t>(rest, 0) != 0x02014b50u) return broken("an entry is damaged");
     const auto flags = At<uint16_t>(rest, 8), method = At<uint16_t>(rest, 10);
@@ -89,10 +104,13 @@ StatusOr<std::vector<ZipMember>> ReadZip(std::string_view file, const std::strin
     if (!Has(file, offset, kLocal) || At<uint32_t>(file, offset) != 0x04034b50u) return broken("a member is missing");
     const uint64_t begin = offset + kLocal + At<uint16_t>(file, offset + 26) + At<uint16_t>(file, offset + 28);
     if (!Has(file, begin, size)) return broken("a member is cut off");
+    if (begin + size > directory.offset) return broken("a member overlaps the directory");
     member.bytes = file.substr(begin, size);
+    stretches.push_back({offset, begin + size});
     members.push_back(member);
     rest.remove_prefix(kEntry + name + extra + comment);
   }
+  if (Overlap(&stretches)) return broken("two members overlap");
   return members;
 }
 
