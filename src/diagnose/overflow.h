@@ -27,6 +27,7 @@ struct OverflowFinding {
   std::vector<std::pair<std::string, std::string>> inputs, outputs;  // item, its description
   std::string mask;                                                  // the op whose -inf it made NaN of
   std::string history;                                               // of a parameter: since when it is bad
+  bool leaf_grad = false;                                            // it wants a gradient, as parameters do
   bool constant = false;                                             // NaN or an infinity is an argument
   size_t carriers = 0, absorbers = 0;
   bool absorbed = false;  // nothing of it is left

@@ -214,6 +214,7 @@ StatusOr<OverflowFinding> DescribeSource(const OverflowStepView& step, const Ove
   OverflowFinding out;
   out.kind = source.kind;
   out.constant = source.constant;
+  out.leaf_grad = source.leaf_grad;
   out.carriers = source.carriers;
   out.absorbers = source.absorbers;
   out.absorbed = source.absorbed();

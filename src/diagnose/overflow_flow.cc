@@ -182,6 +182,7 @@ class Follower {
     }
     const int source = NewSource(Kind::kInput, step, PlaceOf(step), item.kinds, item.index);
     sources_[static_cast<size_t>(source)].weak = true;
+    sources_[static_cast<size_t>(source)].leaf_grad = item.leaf_grad && item.state == ItemState::kInput;
     return Remember(step, index, source);
   }
 
@@ -234,6 +235,10 @@ class Follower {
     return std::any_of(call->parts.begin(), call->parts.end(), [](const CommPart& p) { return p.gives; });
   }
 
+  static bool Takes(const CommCall& call) {
+    return std::any_of(call.parts.begin(), call.parts.end(), [](const CommPart& p) { return p.takes; });
+  }
+
   const CommCall* CallOf(const Step& step) const {
     const CommRank& rank = graph_.ranks[step.rank];
     const size_t call = rank.CallFrom(OpOf(step).op);
@@ -254,6 +259,8 @@ class Follower {
       if (step.takes) Absorb(step);
       return;
     }
+    // What a reduction leaves in the buffers of those it is not for is nobody's value.
+    if (const CommCall* call = CallOf(step); call && !step.takes && !call->parts.empty() && !Takes(*call)) return;
     const int source = SourceOfOutput(step, kinds, first);
     if (step.takes) ++sources_[static_cast<size_t>(source)].carriers;
     for (uint32_t i = op.begin; i < op.end; ++i) {
@@ -307,10 +314,31 @@ class Follower {
         return open;
       }
     }
+    if (gradient) {
+      if (const int source = ArrivedAtBackward(step); source != kNoSource) return source;
+    }
     const bool mask = kinds == kBadNegInf && (In(kFill, api) || (OpOf(step).constants & kBadNegInf));
     const int source = NewSource(mask ? Kind::kMask : Kind::kOp, step, PlaceOf(step), kinds, item.index);
     sources_[static_cast<size_t>(source)].weak = gradient;
     return source;
+  }
+
+  /// Gradients of parameters stand before their module's backward op, which shows whether its own input was bad.
+  int ArrivedAtBackward(const Step& step) {
+    constexpr uint32_t kLookAhead = 16;
+    const OverflowScan& scan = ranks_[step.rank].scan;
+    const OpName own = ParseOpName(NameOf(step));
+    for (uint32_t p = step.position + 1; p < scan.ops.size() && p <= step.position + kLookAhead; ++p) {
+      const BadOp& op = scan.ops[p];
+      const OpName other = ParseOpName(ranks_[step.rank].dump->ops()[op.op].name);
+      if (other.base != own.base || other.direction != OpDirection::kBackward) continue;
+      uint32_t item = op.begin;
+      const int source = NewSource(IsOutput(scan.items[item]) ? Kind::kOp : Kind::kInput, step, {step.rank, op.op},
+                                   scan.items[item].kinds, scan.items[item].index);
+      sources_[static_cast<size_t>(source)].weak = true;
+      return source;
+    }
+    return kNoSource;
   }
 
   /// Of an op with bad inputs. NaN made of a mask's -inf is a beginning: the mask alone does no harm.
@@ -372,17 +400,15 @@ class Follower {
       if (s.places[0].rank != step.rank) s.reached.emplace(step.rank, PlaceOf(step));
       return best;
     }
-    bool takes = false, missing = call->parts.empty();
+    bool missing = call->parts.empty();
     for (const CommPart& part : call->parts) {
       if (!part.takes) continue;
-      takes = true;
       missing = missing || !graph_.events[part.event].missing.empty();
       if (const auto it = overflown_.find(part.event); it != overflown_.end()) {
         sources_[static_cast<size_t>(it->second)].places.push_back(PlaceOf(step));
         return it->second;
       }
     }
-    if (!takes && !missing) return kNoSource;
     const int source =
         NewSource(missing ? Kind::kMissingRank : Kind::kCommunication, step, PlaceOf(step), kinds, item.index);
     for (const CommPart& part : call->parts) {
@@ -419,6 +445,21 @@ bool Counts(const OverflowSource& s) {
   }
 }
 
+/// The best that there is: sources that others carried on, those that nobody was seen to read, absorbed ones.
+std::vector<size_t> Candidates(const std::vector<OverflowSource>& sources) {
+  std::vector<size_t> carried, unread, absorbed;
+  bool strong = false;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const OverflowSource& s = sources[i];
+    if (!Counts(s)) continue;
+    (s.absorbed() ? absorbed : s.carriers > 0 ? carried : unread).push_back(i);
+    strong = strong || (!s.absorbed() && s.carriers > 0 && !s.weak);
+  }
+  // What came from outside may have come from there by a way that no dump shows.
+  if (!strong) carried.insert(carried.end(), unread.begin(), unread.end());
+  return carried.empty() ? absorbed : carried;
+}
+
 }  // namespace
 
 std::vector<OverflowSource> FollowOverflow(const std::vector<OverflowRank>& ranks, const CommGraph& graph) {
@@ -426,11 +467,10 @@ std::vector<OverflowSource> FollowOverflow(const std::vector<OverflowRank>& rank
 }
 
 std::vector<size_t> FirstSources(const std::vector<OverflowSource>& sources, const CommGraph& graph) {
-  std::vector<size_t> lasting, absorbed;
-  for (size_t i = 0; i < sources.size(); ++i) {
-    if (Counts(sources[i])) (sources[i].absorbed() ? absorbed : lasting).push_back(i);
-  }
-  std::vector<size_t>& all = lasting.empty() ? absorbed : lasting;
+  // Without calls in the dumps (level L0) every exchange is hidden.
+  const bool hidden =
+      std::all_of(graph.ranks.begin(), graph.ranks.end(), [](const CommRank& r) { return r.calls.empty(); });
+  std::vector<size_t> all = Candidates(sources);
   std::stable_sort(all.begin(), all.end(), [&](size_t a, size_t b) {
     return std::tie(sources[a].time, sources[a].reader) < std::tie(sources[b].time, sources[b].reader);
   });
@@ -442,7 +482,7 @@ std::vector<size_t> FirstSources(const std::vector<OverflowSource>& sources, con
     const auto caused = [&](const OpPlace& p) { return reached[p.rank] <= p.op; };
     if (caused(s.reader)) continue;
     // Gradients and parameters also travel by exchanges that no dump shows (those inside DistributedDataParallel).
-    if (s.weak && !out.empty() && sources[out[0]].time < s.time) continue;
+    if ((s.weak || hidden) && !out.empty() && sources[out[0]].time < s.time) continue;
     out.push_back(i);
     for (const OpPlace& p : s.places) {
       const OpPlace from = s.places.size() == 1 ? s.reader : p;

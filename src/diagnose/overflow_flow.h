@@ -37,6 +37,7 @@ struct OverflowSource {
   uint32_t item = 0;            // of the reader's or the op's items (FlattenOp): the first that is bad
   int mask = -1;                // the source of -inf (kMask, or a mask from outside) that this one made NaN of
   bool constant = false;        // an argument of the op is NaN or infinite itself
+  bool leaf_grad = false;       // kInput: it wants a gradient, as parameters do
   bool weak = false;            // seen in gradients or from outside only: may have come through an unrecorded exchange
 
   size_t carriers = 0, absorbers = 0;                                     // ops

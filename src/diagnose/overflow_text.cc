@@ -32,12 +32,15 @@ std::string Why(const OverflowFinding& f) {
   switch (f.kind) {
     case Kind::kParameter: return fmt::format("{} is bad: {}", item, f.history);
     case Kind::kInput:
-      return fmt::format("{} is bad, and no op of the dump made it: the data, or an op that is not recorded", item);
+      return fmt::format("{} is bad, and no op of the dump made it: {}", item,
+                         f.leaf_grad ? "a parameter, as it wants a gradient"
+                                     : "the data, memory that was never written, or an op that is not recorded");
     case Kind::kUninitialised: return fmt::format("it reads memory of {} that was never written", f.reader);
     case Kind::kMissingRank: return "received from a rank whose dump is not here: add it";
     case Kind::kCommunication:
-      return f.ops.size() > 1 ? "what every rank puts in is clean, the result is not: the reduction itself overflows"
-                              : "what the sender gives is clean, what arrives is not";
+      return Contains(f.ops[0].name, "reduce")
+                 ? "what every rank puts in is clean, the result is not: the reduction itself overflows"
+                 : "what the sender gives is clean, what arrives is not";
     default: break;
   }
   if (!f.mask.empty()) return fmt::format("it makes NaN of the -inf of {}: is a whole row masked?", f.mask);
@@ -117,7 +120,7 @@ class Json {
 
 void OpJson(Json* j, const OverflowOp& op) {
   j->Begin('{');
-  j->Key("rank").Number(op.rank);
+  j->Key("rank").Int(static_cast<size_t>(op.rank));
   j->Key("op").Text(op.name);
   if (!op.module.empty()) j->Key("module").Text(op.module);
   if (!op.frame.empty()) j->Key("line").Text(op.frame);
@@ -141,7 +144,7 @@ void NearJson(Json* j, std::string_view key, const std::vector<OverflowFinding::
   j->Key(key).Begin('[');
   for (const auto& n : near) {
     j->Begin('{');
-    j->Key("rank").Number(n.op.rank);
+    j->Key("rank").Int(static_cast<size_t>(n.op.rank));
     j->Key("op").Text(n.op.name);
     j->Key("item").Text(n.item.substr(1));
     j->Key("margin").Number(n.margin);
