@@ -22,7 +22,8 @@ struct CompareArguments {
   std::string compare_json;
   bool plan = false;
   bool compare_only = false;  // the older command form without its advisor
-  bool ignored = false;       // options of older releases that ask for what is always done
+  bool log = false;
+  bool ignored = false;  // options of older releases that ask for what is always done
 };
 
 /// An option of the old tool whose work this version does not do: known, so that the error can say so.
@@ -77,7 +78,7 @@ StatusOr<std::string> TextMember(const JsonValue& doc, const std::string& path, 
 }
 
 /// {"npu_path": .., "bench_path": ..}, or the names that the Python function uses.
-Status ReadCompareJson(const std::string& path, CompareSettings* request) {
+Status ReadCompareJson(const std::string& path, CompareSettings* request, bool* log) {
   MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   JsonDoc doc;
   MSP_RETURN_IF_ERROR(ParseJson(file.text(), path, &doc));
@@ -91,6 +92,8 @@ Status ReadCompareJson(const std::string& path, CompareSettings* request) {
       MSP_ASSIGN_OR_RETURN(request->golden, TextMember(doc, path, key));
     }
   }
+  const JsonValue* print = Find(doc, "is_print_compare_log");
+  *log = *log || (print && print->IsTrue());
   if (!request->target.empty() && !request->golden.empty()) return OkStatus();
   return BadInput(path + " must hold \"npu_path\" and \"bench_path\": add the two paths");
 }
@@ -101,7 +104,7 @@ Status CheckArguments(CompareArguments* args, bool input_json) {
                       " needs the vendor's toolkit and is not available: leave -m out to compare dumps");
   }
   if (input_json) {
-    MSP_RETURN_IF_ERROR(ReadCompareJson(args->compare_json, &args->request));
+    MSP_RETURN_IF_ERROR(ReadCompareJson(args->compare_json, &args->request, &args->log));
     args->request.advisor = !args->compare_only;
   }
   if (args->request.target.empty() || args->request.golden.empty()) {
@@ -155,6 +158,10 @@ Status Run(CompareArguments args, const CommandContext& context, bool input_json
     std::fputc('\n', stdout);
     return OkStatus();
   }
+  if (args.log) {
+    FILE* to = context.json ? stderr : stdout;  // stdout holds the summary then, for programs
+    args.request.log = [to](const std::string& lines) { std::fwrite(lines.data(), 1, lines.size(), to); };
+  }
   MSP_ASSIGN_OR_RETURN(const CompareReport report, RunWithProgress(args.request, !context.json));
   for (const PairReport& pair : report.pairs) {
     for (const std::string& warning : pair.warnings) PrintWarning(warning);
@@ -201,8 +208,11 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
       ->check(CLI::IsMember({"fsdp", "megatron"}));
   CLI::Option* input =
       command->add_option("-i,--input_path", args->compare_json, "compare.json of the older command form");
+  command->add_option("--custom_metric", request.custom_metric,
+                      "Python file (or directory of alg_*.py) whose metric becomes a column of tensor tables");
+  command->add_flag("--is_print_compare_log", args->log, "-tensor_log: print a line for each row of tensor dumps");
   command->add_flag("-c,--compare_only", args->compare_only)->group("");
-  command->add_flag("-s,--stack_mode,--is_print_compare_log", args->ignored)->group("");
+  command->add_flag("-s,--stack_mode", args->ignored)->group("");
   auto refused = std::make_shared<std::vector<std::pair<CLI::Option*, const char*>>>();
   for (const Refused& r : kRefused) {
     CLI::Option* option =

@@ -6,6 +6,7 @@
 
 #include "base/interrupt.h"
 #include "base/parallel.h"
+#include "base/text.h"
 
 namespace msprobe {
 namespace {
@@ -13,6 +14,8 @@ namespace {
 constexpr size_t kOpsPerBlock = 256;
 constexpr uint64_t kBytesPerBlock = 1 << 20;  // of one dump's text
 constexpr size_t kBlocksAlive = 8;
+// Tensors take far longer than text, and one may be a thousand times longer than the next.
+constexpr size_t kOpsPerTensorBlock = 2, kTensorBlocksAlive = 64;
 constexpr uint64_t kReleaseBytes = 8 << 20;  // pages are given back in pieces of this size
 
 /// What a thread needs to compare an op; kept from block to block.
@@ -46,6 +49,8 @@ struct Block {
   CompareCounts counts;
   std::vector<OpDistance> distances;
   uint64_t target_end = 0, golden_end = 0;  // bytes of the files that were read
+  uint64_t unread = 0, custom_failed = 0;
+  std::string first_unread, first_custom_failed;
 };
 
 void Count(const OpDiff& diff, CompareCounts* counts) {
@@ -59,12 +64,13 @@ void Count(const OpDiff& diff, CompareCounts* counts) {
 }
 
 /// First op of each block, and the number of ops at the end.
-std::vector<size_t> PlanBlocks(const DumpFile& target, const DumpFile* golden, const MatchPlan* plan) {
+std::vector<size_t> PlanBlocks(const DumpFile& target, const DumpFile* golden, const MatchPlan* plan,
+                               size_t ops_per_block) {
   const std::vector<OpSpan>& ops = target.ops();
   std::vector<size_t> starts{0};
   uint64_t mine = 0, theirs = 0;
   for (size_t i = 0; i < ops.size(); ++i) {
-    const bool full = mine >= kBytesPerBlock || theirs >= kBytesPerBlock || i - starts.back() == kOpsPerBlock;
+    const bool full = mine >= kBytesPerBlock || theirs >= kBytesPerBlock || i - starts.back() == ops_per_block;
     if (full) {
       starts.push_back(i);
       mine = theirs = 0;
@@ -76,7 +82,19 @@ std::vector<size_t> PlanBlocks(const DumpFile& target, const DumpFile* golden, c
   return starts;
 }
 
-StatusOr<Block> MakeBlock(const DumpPair& pair, const RowFormat& format, size_t first, size_t end,
+void NoteTensors(const OpDiff& diff, bool log, Block* block) {
+  for (size_t i = 0; i < diff.rows_used; ++i) {
+    const TensorDiff& tensor = diff.tensors[i];
+    if (tensor.outcome == TensorOutcome::kUnreadable) {
+      if (block->unread++ == 0) block->first_unread = tensor.note;
+    }
+    if (!tensor.custom_error.empty() && block->custom_failed++ == 0) block->first_custom_failed = tensor.custom_error;
+    if (log)
+      block->rows.log += "[" + OneLine(diff.target[i].name) + "] Compare result: " + TensorLogText(tensor) + "\n";
+  }
+}
+
+StatusOr<Block> MakeBlock(const DumpPair& pair, const RowFormat& format, size_t first, size_t end, bool log,
                           WorkspacePool* pool) {
   Block block;
   std::unique_ptr<Workspace> space = pool->Get();
@@ -89,6 +107,7 @@ StatusOr<Block> MakeBlock(const DumpPair& pair, const RowFormat& format, size_t 
     }
     format.AppendOp(space->diff, stack, &block.rows);
     Count(space->diff, &block.counts);
+    if (pair.tensors) NoteTensors(space->diff, log, &block);
     block.distances.push_back(IsIgnoredApi(ops[i].name) ? OpDistance() : DistanceOf(space->diff, pair.options.mode));
     block.target_end = std::max(block.target_end, ops[i].offset + ops[i].length);
     if (const uint32_t g = pair.plan.golden_of[i]; g != kNoOp) {
@@ -119,16 +138,18 @@ class PageReleaser {
 
 StatusOr<CompareOutcome> ComparePair(const DumpPair& pair, const RowFormat& format,
                                      const std::function<Status(RowBlock&&)>& take, const Progress& progress,
-                                     const SeenSoFar& seen) {
+                                     const SeenSoFar& seen, bool log) {
   CompareOutcome outcome;
   WorkspacePool pool;
   PageReleaser target_pages(pair.target->file()), golden_pages(pair.golden->file());
   const size_t ops = pair.target->ops().size();
-  const std::vector<size_t> starts = PlanBlocks(*pair.target, pair.golden.get(), &pair.plan);
+  const std::vector<size_t> starts =
+      PlanBlocks(*pair.target, pair.golden.get(), &pair.plan, pair.tensors ? kOpsPerTensorBlock : kOpsPerBlock);
   const size_t blocks = starts.size() - 1;
   outcome.distances.reserve(ops);
   MSP_RETURN_IF_ERROR(ParallelOrdered<Block>(
-      blocks, kBlocksAlive, [&](size_t i) { return MakeBlock(pair, format, starts[i], starts[i + 1], &pool); },
+      blocks, pair.tensors ? kTensorBlocksAlive : kBlocksAlive,
+      [&](size_t i) { return MakeBlock(pair, format, starts[i], starts[i + 1], log, &pool); },
       [&](size_t i, Block&& block) -> Status {
         if (InterruptRequested()) return Interrupted();  // also when the last blocks are already made
         CompareCounts& c = outcome.counts;
@@ -138,6 +159,10 @@ StatusOr<CompareOutcome> ComparePair(const DumpPair& pair, const RowFormat& form
         c.error += block.counts.error;
         c.ops += block.counts.ops;
         c.matched_ops += block.counts.matched_ops;
+        if (outcome.unread == 0) outcome.first_unread = std::move(block.first_unread);
+        outcome.unread += block.unread;
+        if (outcome.custom_failed == 0) outcome.first_custom_failed = std::move(block.first_custom_failed);
+        outcome.custom_failed += block.custom_failed;
         outcome.distances.insert(outcome.distances.end(), block.distances.begin(), block.distances.end());
         if (seen) seen(outcome.distances);
         target_pages.PassedTo(block.target_end);
@@ -150,7 +175,7 @@ StatusOr<CompareOutcome> ComparePair(const DumpPair& pair, const RowFormat& form
 
 StatusOr<uint64_t> CountRows(const DumpFile& target) {
   std::atomic<uint64_t> rows = 0;
-  const std::vector<size_t> starts = PlanBlocks(target, nullptr, nullptr);
+  const std::vector<size_t> starts = PlanBlocks(target, nullptr, nullptr, kOpsPerBlock);
   const auto count = [&](size_t block) -> Status {
     JsonDoc doc;
     std::vector<Item> items;

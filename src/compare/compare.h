@@ -21,6 +21,7 @@ struct BlockNotes {
 /// The formatted rows of a block of ops.
 struct RowBlock {
   std::string bytes;
+  std::string log;                 // lines about the rows, when they were asked for
   std::vector<uint64_t> row_ends;  // byte behind each row
   std::unique_ptr<BlockNotes> notes;
 };
@@ -40,6 +41,10 @@ struct CompareCounts {
 
 struct CompareOutcome {
   CompareCounts counts;
+  uint64_t unread = 0;         // tensor mode: rows whose files are missing or damaged
+  std::string first_unread;    // and what is wrong with the first
+  uint64_t custom_failed = 0;  // rows where a metric of the user's failed
+  std::string first_custom_failed;
   OpDistances distances;
 };
 
@@ -50,10 +55,11 @@ using Progress = std::function<void(double)>;
 using SeenSoFar = std::function<void(const OpDistances&)>;
 
 /// Compares `pair` and gives the blocks to `take` in the order of the target. Memory is bounded by a few blocks, each
-/// of some hundred ops or, where ops are long, about a megabyte of the dumps' text.
+/// of some hundred ops or, where ops are long, about a megabyte of the dumps' text. With `log`, blocks of tensor mode
+/// also hold a line of text for each row.
 StatusOr<CompareOutcome> ComparePair(const DumpPair& pair, const RowFormat& format,
                                      const std::function<Status(RowBlock&&)>& take, const Progress& progress,
-                                     const SeenSoFar& seen = {});
+                                     const SeenSoFar& seen = {}, bool log = false);
 
 /// Number of rows that a comparison of this target will have.
 StatusOr<uint64_t> CountRows(const DumpFile& target);

@@ -14,22 +14,20 @@ Status CheckTasks(const DumpFile& target, const DumpFile& golden) {
     return BadInput(target.path() + " was dumped with task \"" + task + "\" but " + golden.path() + " with \"" +
                     std::string(golden.task()) + "\": dump both runs with the same task");
   }
-  if (task == "tensor") {
-    return BadInput("compare does not read tensor files in this version (" + target.path() +
-                    " has task \"tensor\"): dump both runs with task \"statistics\"");
-  }
   if (task == "structure") {
     return BadInput(target.path() +
                     " has task \"structure\" and holds no values to compare: use graph_visualize, or dump " +
                     "with task \"statistics\"");
   }
-  if (task != "statistics") {
-    return BadInput(target.path() + " has task \"" + task + "\": compare needs dumps with task \"statistics\"");
+  if (task != "statistics" && task != "tensor") {
+    return BadInput(target.path() + " has task \"" + task +
+                    "\": compare needs dumps with task \"statistics\" or \"tensor\"");
   }
   return OkStatus();
 }
 
 StatusOr<CompareMode> ModeOf(const DumpFile& target, const DumpFile& golden) {
+  if (target.task() == "tensor") return CompareMode::kTensor;
   MSP_ASSIGN_OR_RETURN(const bool a, target.HasChecksums());
   MSP_ASSIGN_OR_RETURN(const bool b, golden.HasChecksums());
   if (a == b) return a ? CompareMode::kChecksum : CompareMode::kStatistics;
@@ -62,7 +60,7 @@ Status OpenStacks(const std::string& dump_path, DumpPair* pair) {
 
 }  // namespace
 
-StatusOr<DumpPair> OpenDumpPair(const FilePair& files, const Mapping& mapping) {
+StatusOr<DumpPair> OpenDumpPair(const FilePair& files, const Mapping& mapping, CustomMetrics* custom) {
   DumpPair pair;
   const auto open = [&](size_t i) -> Status {
     if (i == 2) return OpenStacks(files.target, &pair);
@@ -83,6 +81,10 @@ StatusOr<DumpPair> OpenDumpPair(const FilePair& files, const Mapping& mapping) {
   MSP_RETURN_IF_ERROR(CheckNotEmpty(*pair.target));
   MSP_RETURN_IF_ERROR(CheckNotEmpty(*pair.golden));
   MSP_ASSIGN_OR_RETURN(pair.options.mode, ModeOf(*pair.target, *pair.golden));
+  if (pair.options.mode == CompareMode::kTensor) {
+    pair.tensors = std::make_unique<TensorPairs>(files.target, files.golden, custom);
+    pair.options.tensors = pair.tensors.get();
+  }
   // Indexing read both files once; the comparison goes through them again from the start, so their pages can go
   // meanwhile.
   for (const DumpFile* dump : {pair.target.get(), pair.golden.get()})

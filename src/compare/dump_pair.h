@@ -17,12 +17,14 @@ struct DumpPair {
   std::unique_ptr<DumpFile> target, golden;
   std::optional<StackFile> stacks;  // of the target, when there is a stack.json beside it
   DiffOptions options;
+  std::unique_ptr<TensorPairs> tensors;  // of tensor mode; options.tensors points to it
   MatchPlan plan;
   std::vector<std::string> warnings;  // truncated files
 };
 
 /// Opens and matches; kBadInput when the two cannot be compared (task, checksums on one side only, frameworks, levels
 /// that share no op), kUsage for tasks that `compare` does not read.
-StatusOr<DumpPair> OpenDumpPair(const FilePair& files, const Mapping& mapping);
+/// `custom`, the user's own metrics of tensor mode, may be null.
+StatusOr<DumpPair> OpenDumpPair(const FilePair& files, const Mapping& mapping, CustomMetrics* custom = nullptr);
 
 }  // namespace msprobe

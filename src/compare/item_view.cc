@@ -174,7 +174,7 @@ void SetNull(CompareMode mode, ItemView* out) {
   out->dtype = kNotAvailable;
   out->shape = kNotAvailable;
   out->requires_grad = ItemView::Grad::kNA;
-  if (mode == CompareMode::kStatistics) SetAllText(out, nullptr);
+  if (mode != CompareMode::kChecksum) SetAllText(out, nullptr);
   out->checksum = kNotAvailable;
 }
 
@@ -198,20 +198,23 @@ void DescribeItem(std::string_view op_name, Item&& item, CompareMode mode, ItemV
   out->suffix.swap(item.suffix);
   out->name.assign(op_name);
   out->name += out->suffix;
+  out->tensor = false;
+  out->data_name = kNoDataName;
   const JsonValue* leaf = item.leaf;
   // A P2POp of batch_isend_irecv wraps the tensor that it sends.
   if (const JsonValue* kind = Find(*leaf, "class_type"); kind && !Find(*leaf, "type")) leaf = Find(*leaf, "tensor");
   if (!leaf || !leaf->IsObject()) return SetNull(mode, out);
   const Fields f = FieldsOf(*leaf);
   if (f.data_name && f.data_name->IsString() && f.data_name->GetStringLength() > 0) {
-    const std::string_view file = Text(*f.data_name);
-    out->name = file.substr(0, file.rfind('.'));
+    out->data_name = Text(*f.data_name);
+    if (out->HasData()) out->name = out->data_name.substr(0, out->data_name.rfind('.'));
   }
   out->requires_grad = !f.requires_grad || !f.requires_grad->IsBool() ? ItemView::Grad::kNA
                        : f.requires_grad->GetBool()                   ? ItemView::Grad::kTrue
                                                                       : ItemView::Grad::kFalse;
   TextSum sum{f.value};
   if (f.dtype && f.dtype->IsString() && f.dtype->GetStringLength() > 0) {
+    out->tensor = true;
     SetTensor(f, out);
   } else {
     sum = SetValue(f, out);

@@ -10,7 +10,10 @@
 
 namespace msprobe {
 
-enum class CompareMode : uint8_t { kStatistics, kChecksum };
+enum class CompareMode : uint8_t { kStatistics, kChecksum, kTensor };
+
+/// Stands in the place of a file's name where there is no file.
+inline constexpr std::string_view kNoDataName = "-1";
 
 enum Stat : uint8_t { kMax, kMin, kMean, kNorm, kStatCount };
 
@@ -24,9 +27,12 @@ struct ItemView {
   std::string shape;       // "[2, 3]"; "N/A" for null
   Grad requires_grad = Grad::kNA;
   std::array<StatValue, kStatCount> stats;
-  std::string checksum;  // CRC-32 or xor; of values the CRC-32 of their text; "N/A" for null
+  bool tensor = false;         // has a dtype of its own
+  std::string_view data_name;  // file of the values; "-1" when there is none
+  std::string checksum;        // CRC-32 or xor; of values the CRC-32 of their text; "N/A" for null
 
   std::string_view GradText() const;
+  bool HasData() const { return data_name != kNoDataName; }
 };
 
 /// Describes `item` of the op `op_name`; views point into the item's JSON. `mode` says which fields are needed.

@@ -85,6 +85,7 @@ void DiffOps(std::string_view target_name, const JsonValue& target, std::string_
 
 void DiffItems(const DiffOptions& options, OpDiff* out) {
   if (out->rows.size() < out->rows_used) out->rows.resize(out->rows_used);
+  if (options.tensors && out->tensors.size() < out->rows_used) out->tensors.resize(out->rows_used);
   Partners partners(out);
   for (size_t i = 0; i < out->rows_used; ++i) {
     DiffRow& row = out->rows[i];
@@ -97,7 +98,8 @@ void DiffItems(const DiffOptions& options, OpDiff* out) {
     }
     const ItemView* theirs = row.golden == kNoItem ? nullptr : &out->golden[static_cast<size_t>(row.golden)];
     row.grad_consistent = mine.requires_grad == (theirs ? theirs->requires_grad : ItemView::Grad::kNA);
-    if (!theirs || options.mode != CompareMode::kStatistics) continue;
+    if (options.tensors) options.tensors->Diff(mine, theirs, &out->tensors[i]);
+    if (!theirs || options.mode == CompareMode::kChecksum) continue;
     for (size_t k = 0; k < kStatCount; ++k) row.diff[k] = DiffStats(mine.stats[k], theirs->stats[k]);
   }
   ApplyRules(options, out);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compare/item_view.h"
+#include "compare/tensor_diff.h"
 
 namespace msprobe {
 
@@ -20,17 +21,21 @@ std::string_view VerdictText(Verdict v);
 enum Finding : uint16_t {
   kNanInf = 1 << 0,
   kOutputRelativeError = 1 << 1,
-  kRequiresGrad = 1 << 2,
-  kScalarParameter = 1 << 3,
-  kDType = 1 << 4,
-  kShape = 1 << 5,
-  kRelativeErrorGrows = 1 << 6,
-  kChecksumDiffers = 1 << 7,
-  kChecksumUnmatched = 1 << 8,
+  kOneThousandth = 1 << 2,
+  kRequiresGrad = 1 << 3,
+  kScalarParameter = 1 << 4,
+  kDType = 1 << 5,
+  kShape = 1 << 6,
+  kRelativeErrorGrows = 1 << 7,
+  kCosineDrops = 1 << 8,
+  kChecksumDiffers = 1 << 9,
+  kChecksumUnmatched = 1 << 10,
+  kNotCompared = 1 << 11,  // the text is the note of the row's TensorDiff
 };
 
-/// JSON list of the messages of `findings`, as the column Err_message holds it: "[]" or ["error: ...", ...].
-std::string FindingsJson(uint16_t findings);
+/// JSON list of the messages of `findings`, as the column Err_message holds it: "[]" or ["error: ...", ...]. `note` is
+/// the text of kNotCompared.
+std::string FindingsJson(uint16_t findings, std::string_view note = {});
 
 inline constexpr int kNoItem = -1;
 
@@ -49,7 +54,8 @@ struct OpDiff {
   bool matched = false;  // the op has a partner (its rows may still have none)
   std::vector<ItemView> target, golden;
   size_t rows_used = 0, golden_used = 0;
-  std::vector<DiffRow> rows;  // one for each target item
+  std::vector<DiffRow> rows;        // one for each target item
+  std::vector<TensorDiff> tensors;  // tensor mode: one for each row
 
   std::vector<Item> scratch;
   std::vector<std::unique_ptr<JsonDoc>> docs;  // of ops beyond the first, where items come from several
@@ -60,6 +66,7 @@ struct DiffOptions {
   CompareMode mode = CompareMode::kStatistics;
   bool check_shape = true;  // false when the two sides are split differently (merged graphs)
   bool check_dtype = true;  // false when a mapping file names the pairs: any dtypes may stand against each other
+  const TensorPairs* tensors = nullptr;  // tensor mode: where the values lie
 };
 
 /// Fills `out` from the two JSON objects; `golden` is null for an op without a partner. The views in `out` point into

@@ -22,7 +22,8 @@ struct RulerCounts {
 };
 
 /// Largest relative error of a row's statistics: of Norm against the norm, of the others against the amplitude.
-/// Infinity is a difference in kind (NaN, text, shape, checksum); 0 for rows without a partner.
+/// Infinity is a difference in kind (NaN, text, shape, checksum); 0 for rows without a partner. In tensor mode that of
+/// the values (TensorDiff::error).
 double RowError(const OpDiff& op, size_t row, CompareMode mode);
 
 /// Relative error that round-off explains in this op: the largest of its tensors' dtypes, as outputs carry the

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "compare/tensor_rules.h"
 
 namespace msprobe {
 namespace {
@@ -123,17 +124,20 @@ struct Rules {
       if (b) CheckPair(i, *b);
     }
     if (options.mode == CompareMode::kStatistics && scope == Scope::kAll) CheckGrowth();
+    if (options.mode == CompareMode::kTensor) ApplyTensorRules(scope == Scope::kAll, &op);
   }
 };
 
 constexpr std::string_view kMessages[] = {
     "error: There is nan/inf/-inf in the maximum or minimum value of NPU.",
     "error: The NormRelativeErr of output is greater than 0.5.",
+    "error: The input/parameters of One Thousandth Err Ratio > 0.9 while the output < 0.6.",
     "error: The Required_Grad of NPU and Bench are inconsistent",
     "error: The scalar parameters of NPU and Bench are inconsistent.",
     "error: The dtype of NPU and Bench are inconsistent.",
     "error: The shape of NPU and Bench are inconsistent.",
     "warning: The norm relative error of output is 10 times that of input.",
+    "warning: The input/parameters of Cosine > 0.9, and input/parameters - output > 0.1",
     "error: The CRC-32 value of NPU differs from that of the bench.",
     "warning: The parameter of NPU does not match the bench.",
 };
@@ -148,7 +152,7 @@ bool IsIgnoredApi(std::string_view op_name) {
   return std::find(std::begin(kApis), std::end(kApis), ApiOf(op_name)) != std::end(kApis);
 }
 
-std::string FindingsJson(uint16_t findings) {
+std::string FindingsJson(uint16_t findings, std::string_view note) {
   std::string out = "[";
   for (size_t bit = 0; bit < std::size(kMessages); ++bit) {
     if (!(findings >> bit & 1)) continue;
@@ -156,6 +160,10 @@ std::string FindingsJson(uint16_t findings) {
     out += '"';
     out += kMessages[bit];
     out += '"';
+  }
+  if (findings & kNotCompared) {
+    if (out.size() > 1) out += ", ";
+    AppendJsonString(out, note);
   }
   return out + "]";
 }

@@ -1,6 +1,7 @@
 // The columns of the comparison tables.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -10,6 +11,11 @@ namespace msprobe {
 
 inline constexpr std::string_view kNotAvailableCell = "N/A";
 
-std::vector<std::string_view> TableColumns(CompareMode mode, bool with_stack);
+/// `custom` are the names of the user's own metrics, in tensor mode.
+std::vector<std::string_view> TableColumns(CompareMode mode, bool with_stack,
+                                           const std::vector<std::string>& custom = {});
+
+/// The two files of a row, as Python writes a list.
+std::string DataNameCell(std::string_view target, std::string_view golden);
 
 }  // namespace msprobe

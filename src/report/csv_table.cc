@@ -74,13 +74,14 @@ class CsvFormat : public RowFormat {
     if (mode_ == CompareMode::kChecksum) {
       pair(a.checksum, b ? b->checksum : std::string_view());
     } else {
-      AppendStats(a, b, row, out);
+      mode_ == CompareMode::kTensor ? AppendMetrics(op.tensors[i], out) : AppendDiffs(row, out);
+      AppendStats(a, b, out);
     }
     *out += row.grad_consistent ? "True," : "False,";
     *out += VerdictText(row.verdict);
     *out += ',';
     if (row.findings) {
-      AppendCsvField(out, FindingsJson(row.findings));
+      AppendCsvField(out, FindingsJson(row.findings, op.tensors.empty() ? std::string_view() : op.tensors[i].note));
     } else {
       *out += "[]";
     }
@@ -88,10 +89,23 @@ class CsvFormat : public RowFormat {
       *out += ',';
       *out += stack >= 0 ? std::string_view(stacks_[static_cast<size_t>(stack)]) : kNotAvailableCell;
     }
+    if (mode_ == CompareMode::kTensor) {
+      *out += ',';
+      AppendCsvField(out, DataNameCell(a.data_name, b ? b->data_name : kNotAvailableCell));
+    }
     *out += '\n';
   }
 
-  static void AppendStats(const ItemView& a, const ItemView* b, const DiffRow& row, std::string* out) {
+  static void AppendMetrics(const TensorDiff& diff, std::string* out) {
+    for (const MetricCell& cell : diff.cells) {
+      if (cell.IsNumber() && std::isinf(cell.value)) *out += ' ';  // as in AppendStat
+      cell.AppendText(out);
+      *out += ',';
+    }
+    for (const StatValue& value : diff.custom) AppendStat(value, out);
+  }
+
+  static void AppendDiffs(const DiffRow& row, std::string* out) {
     for (const StatDiff& d : row.diff) {
       d.AppendDiff(out);
       *out += ',';
@@ -100,6 +114,9 @@ class CsvFormat : public RowFormat {
       d.AppendRel(out);
       *out += ',';
     }
+  }
+
+  static void AppendStats(const ItemView& a, const ItemView* b, std::string* out) {
     for (const StatValue& v : a.stats) AppendStat(v, out);
     for (size_t k = 0; k < kStatCount; ++k) {
       if (b) {
@@ -129,9 +146,9 @@ class CsvFormat : public RowFormat {
 class CsvTable : public ResultTable {
  public:
   CsvTable(const TableSpec& spec, uint64_t rows_per_file) : spec_(spec), rows_per_file_(rows_per_file), format_(spec) {
-    for (const std::string_view column : TableColumns(spec.mode, spec.stacks != nullptr)) {
+    for (const std::string_view column : TableColumns(spec.mode, spec.stacks != nullptr, spec.custom)) {
       if (!header_.empty()) header_ += ',';
-      header_ += column;
+      AppendCsvField(&header_, column);
     }
     header_ += '\n';
   }

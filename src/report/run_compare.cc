@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/text.h"
+#include "compare/custom_metrics.h"
 #include "diagnose/early_answer.h"
 #include "report/divergence_file.h"
 #include "report/html_report.h"
@@ -18,11 +19,12 @@ std::string ResultPath(const CompareSettings& request, const PathPlan& plan, con
   return JoinPath(request.output, name + (request.xlsx ? ".xlsx" : ".csv"));
 }
 
-TableSpec SpecOf(const DumpPair& pair, std::string path) {
+TableSpec SpecOf(const DumpPair& pair, const CustomMetrics* custom, std::string path) {
   TableSpec spec;
   spec.mode = pair.options.mode;
   spec.stacks = pair.stacks ? &*pair.stacks : nullptr;
   spec.path = std::move(path);
+  if (custom && pair.tensors) spec.custom = custom->columns();
   return spec;
 }
 
@@ -51,9 +53,9 @@ struct PairOutcome {
 };
 
 StatusOr<PairOutcome> CompareFiles(const CompareSettings& request, const Mapping& mapping, const PathPlan& plan,
-                                   const FilePair& files, const std::string& time) {
-  MSP_ASSIGN_OR_RETURN(const DumpPair pair, OpenDumpPair(files, mapping));
-  const TableSpec spec = SpecOf(pair, ResultPath(request, plan, files, time));
+                                   const FilePair& files, const std::string& time, CustomMetrics* custom) {
+  MSP_ASSIGN_OR_RETURN(const DumpPair pair, OpenDumpPair(files, mapping, custom));
+  const TableSpec spec = SpecOf(pair, custom, ResultPath(request, plan, files, time));
   MSP_ASSIGN_OR_RETURN(const std::unique_ptr<ResultTable> table, OpenTable(request, pair, spec));
   std::unique_ptr<RowWatch> watch;
   if (request.html || request.advisor) {
@@ -63,6 +65,7 @@ StatusOr<PairOutcome> CompareFiles(const CompareSettings& request, const Mapping
     MSP_ASSIGN_OR_RETURN(watch, RowWatch::Create(pair, spec, table->format(), options));
   }
   const auto take = [&](RowBlock&& block) {
+    if (request.log && !block.log.empty()) request.log(block.log);
     if (watch) watch->Take(block);
     return table->Take(std::move(block));
   };
@@ -72,7 +75,8 @@ StatusOr<PairOutcome> CompareFiles(const CompareSettings& request, const Mapping
   SeenSoFar seen;
   if (request.early) seen = [&](const OpDistances& so_far) { answer.Seen(so_far); };
   MSP_ASSIGN_OR_RETURN(const CompareOutcome outcome,
-                       ComparePair(pair, watch ? *watch : table->format(), take, progress, seen));
+                       ComparePair(pair, watch ? *watch : table->format(), take, progress, seen,
+                                   request.log != nullptr));
   PairOutcome out;
   MSP_ASSIGN_OR_RETURN(out.findings, FindOnRank(pair, files, outcome.distances));
   PairReport& report = out.report;
@@ -85,6 +89,15 @@ StatusOr<PairOutcome> CompareFiles(const CompareSettings& request, const Mapping
   report.paths = table->paths();
   report.counts = outcome.counts;
   report.warnings = pair.warnings;
+  if (outcome.custom_failed > 0) {
+    report.warnings.push_back("a metric of --custom_metric failed in " + std::to_string(outcome.custom_failed) +
+                              " rows; the first: " + outcome.first_custom_failed);
+  }
+  if (outcome.unread > 0) {
+    report.warnings.push_back(
+        std::to_string(outcome.unread) +
+        " rows could not be compared because a tensor file could not be read; the first: " + outcome.first_unread);
+  }
   if (!report.differences.warning.empty()) report.warnings.push_back(report.differences.warning);
   NoteUnmatched(pair, &report);
   if (request.html) report.page = watch->PageJson();
@@ -136,13 +149,17 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   MSP_ASSIGN_OR_RETURN(const PathPlan plan, PlanPaths(request.target, request.golden));
   if (request.html) MSP_RETURN_IF_ERROR(CheckHtmlReport());
   MSP_RETURN_IF_ERROR(MakeOutputDir(request.output));
+  std::unique_ptr<CustomMetrics> custom;
+  if (!request.custom_metric.empty()) {
+    MSP_ASSIGN_OR_RETURN(custom, CustomMetrics::Start(request.custom_metric));
+  }
   const std::string time = TimestampNow();
   CompareReport report;
   report.target_only_dirs = plan.target_only;
   report.golden_only_dirs = plan.golden_only;
   StepWatch steps(&report);
   for (const FilePair& files : plan.pairs) {
-    StatusOr<PairOutcome> pair = CompareFiles(request, mapping, plan, files, time);
+    StatusOr<PairOutcome> pair = CompareFiles(request, mapping, plan, files, time, custom.get());
     if (pair.ok()) {
       report.pairs.push_back(std::move(pair->report));
       MSP_RETURN_IF_ERROR(steps.Add(std::move(pair->findings)));

@@ -65,8 +65,8 @@ TEST_F(RunCompareTest, ABadRankDoesNotHideTheOthers) {
 }
 
 TEST_F(RunCompareTest, FailsWhenNoPairCanBeCompared) {
-  Dump("t/rank0/dump.json", "1.0", "tensor");
-  Dump("g/rank0/dump.json", "1.0", "tensor");
+  Dump("t/rank0/dump.json", "1.0", "structure");
+  Dump("g/rank0/dump.json", "1.0", "structure");
   EXPECT_EQ(RunCompare(Request("t", "g")).status().code(), Code::kBadInput);
 }
 

@@ -89,12 +89,16 @@ std::string DifferenceJson(const FirstDifference& d) {
   return out.Done();
 }
 
+std::string_view ModeText(CompareMode mode) {
+  return mode == CompareMode::kChecksum ? "md5" : mode == CompareMode::kTensor ? "tensor" : "statistics";
+}
+
 std::string PairJson(const PairReport& pair) {
   JsonObject out;
   out.String("label", pair.files.label);
   out.String("target", pair.files.target);
   out.String("golden", pair.files.golden);
-  out.String("mode", pair.mode == CompareMode::kChecksum ? "md5" : "statistics");
+  out.String("mode", ModeText(pair.mode));
   out.Bool("fuzzy", pair.fuzzy);
   out.Strings("files", pair.paths);
   out.Number("rows", pair.counts.rows);
@@ -131,7 +135,7 @@ std::string SummaryText(const CompareReport& report) {
   std::string out;
   for (const PairReport& pair : report.pairs) {
     out += pair.files.label.empty() ? "compare" : OneLine(pair.files.label);
-    out += pair.mode == CompareMode::kChecksum ? " (md5" : " (statistics";
+    out += " (" + std::string(ModeText(pair.mode));
     out += pair.fuzzy ? ", fuzzy match: call numbers are ignored)\n" : ")\n";
     for (const std::string& path : pair.paths) out += "  result: " + OneLine(path) + "\n";
     if (!pair.advisor.empty()) out += "  advice: " + OneLine(pair.advisor) + "\n";

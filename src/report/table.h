@@ -24,6 +24,7 @@ struct TableSpec {
   CompareMode mode = CompareMode::kStatistics;
   const StackFile* stacks = nullptr;  // adds the stack column
   std::string path;                   // ends in .csv or .xlsx
+  std::vector<std::string> custom;    // columns of the user's own metrics
 };
 
 /// csv, quoted as Python's csv module does; a new file each `rows_per_file` rows ("_part_1", "_part_2", ...).

@@ -116,19 +116,38 @@ class CellFormat : public RowFormat {
     if (mode_ == CompareMode::kChecksum) {
       pair(a.checksum, b ? b->checksum : std::string_view());
     } else {
-      AppendStats(a, b, row, out);
+      mode_ == CompareMode::kTensor ? AppendMetrics(op.tensors[i], out) : AppendDiffs(row, out);
+      AppendStats(a, b, out);
     }
     *out += 'b';
     *out += static_cast<char>(row.grad_consistent);
     PutText(out, VerdictText(row.verdict));
-    PutText(out, FindingsJson(row.findings));
-    if (!with_stack_) return;
+    PutText(out, FindingsJson(row.findings, op.tensors.empty() ? std::string_view() : op.tensors[i].note));
+    if (with_stack_) AppendStack(stack, out);
+    if (mode_ == CompareMode::kTensor) PutText(out, DataNameCell(a.data_name, b ? b->data_name : kNotAvailableCell));
+  }
+
+  static void AppendStack(int stack, std::string* out) {
     if (stack < 0) return PutText(out, kNotAvailableCell);
     *out += 's';
     Raw(out, &stack, sizeof stack);
   }
 
-  static void AppendStats(const ItemView& a, const ItemView* b, const DiffRow& row, std::string* out) {
+  static void AppendMetrics(const TensorDiff& diff, std::string* out) {
+    for (const MetricCell& cell : diff.cells) {
+      if (cell.IsNumber() && std::isfinite(cell.value)) {
+        *out += 'n';
+        Raw(out, &cell.value, sizeof cell.value);
+        continue;
+      }
+      std::string text;
+      cell.AppendText(&text);
+      PutText(out, text);
+    }
+    for (const StatValue& value : diff.custom) PutStat(out, value);
+  }
+
+  static void AppendDiffs(const DiffRow& row, std::string* out) {
     std::string text;
     for (const StatDiff& d : row.diff) {
       text.clear();
@@ -140,6 +159,9 @@ class CellFormat : public RowFormat {
       d.AppendRel(&text);
       PutText(out, text);
     }
+  }
+
+  static void AppendStats(const ItemView& a, const ItemView* b, std::string* out) {
     for (const StatValue& v : a.stats) PutStat(out, v);
     for (size_t k = 0; k < kStatCount; ++k) b ? PutStat(out, b->stats[k]) : PutText(out, kNotAvailableCell);
   }
@@ -247,7 +269,7 @@ class XlsxTable : public ResultTable {
     if (!sheet_) return InternalError("cannot add the sheet " + name + " to " + final_path_ + ": out of memory?");
     rows_ = 0;
     lxw_col_t column = 0;
-    for (const std::string_view title : TableColumns(spec_.mode, spec_.stacks != nullptr)) {
+    for (const std::string_view title : TableColumns(spec_.mode, spec_.stacks != nullptr, spec_.custom)) {
       MSP_RETURN_IF_ERROR(WriteText(0, column++, std::string(title)));
     }
     return OkStatus();

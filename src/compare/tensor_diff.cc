@@ -1,0 +1,281 @@
+#include "compare/tensor_diff.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <utility>
+
+#include "base/text.h"
+#include "compare/custom_metrics.h"
+#include "tensor/tensor_file.h"
+
+namespace msprobe {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNearlyOne = 0.9999;  // cosines above it have six decimals
+constexpr int kDecimals = 12, kCosineDecimals = 6;
+constexpr size_t kSplitBytes = 256 << 20;  // tensors from this size on are worth threads of their own
+
+constexpr char kScalarNote[] =
+    "This is type of 0-d tensor, can not calculate 'Cosine', 'EucDist', 'One Thousandth Err Ratio' and 'Five "
+    "Thousandths Err Ratio'. ";
+
+void SetAll(MetricCell::Kind kind, TensorDiff* out) { out->cells.fill({kind, 0}); }
+
+void End(TensorOutcome outcome, std::string note, TensorDiff* out) {
+  out->outcome = outcome;
+  out->note = std::move(note);
+}
+
+/// As Python's float("{:.12f}".format(v)).
+double Rounded(double v, int decimals) {
+  if (!std::isfinite(v)) return v;
+  std::string text;
+  AppendFixed(text, v, decimals);
+  return std::strtod(text.c_str(), nullptr);
+}
+
+MetricCell Number(double v) {
+  if (std::isnan(v)) return {MetricCell::Kind::kNan, 0};
+  return {MetricCell::Kind::kNumber, v};
+}
+
+MetricCell CosineCell(const TensorMetrics& m) {
+  switch (m.cosine_state) {
+    case CosineState::kLengthOne: return {};
+    case CosineState::kBothZero: return Number(1);
+    case CosineState::kNumber: break;
+    default: return {MetricCell::Kind::kNan, 0};
+  }
+  const double v = Rounded(m.cosine, kDecimals);
+  return Number(v > kNearlyOne ? Rounded(v, kCosineDecimals) : v);
+}
+
+const char* CosineNote(const TensorMetrics& m) {
+  switch (m.cosine_state) {
+    case CosineState::kTargetZero: return "Cannot compare by Cosine Similarity, All the data is Zero in npu dump data.";
+    case CosineState::kGoldenZero:
+      return "Cannot compare by Cosine Similarity, All the data is Zero in Bench dump data.";
+    case CosineState::kNan: return "Cannot compare by Cosine Similarity, the dump data has NaN.";
+    default: return "";
+  }
+}
+
+/// A single element that may be NaN or infinite, as floating-point arithmetic has it.
+double OnlyElement(const NonFinite& kinds) {
+  if (kinds.nan) return std::numeric_limits<double>::quiet_NaN();
+  return kinds.plus_inf ? kInfinity : kinds.minus_inf ? -kInfinity : 1;
+}
+
+void SetScalar(const TensorMetrics& m, TensorDiff* out) {
+  double absolute = m.max_abs_err, relative = m.max_relative_err;
+  if (m.target.total() + m.golden.total() > 0) {
+    const double a = OnlyElement(m.target), b = OnlyElement(m.golden);
+    absolute = std::fabs(a - b);
+    relative = absolute / std::fabs(b);
+  }
+  out->cells[kMaxAbsErr] = Number(Rounded(absolute, kDecimals));
+  out->cells[kMaxRelativeErr] = Number(Rounded(relative, kDecimals));
+  out->note = kScalarNote;
+}
+
+void SetTensor(const TensorMetrics& m, TensorDiff* out) {
+  out->cells[kCosine] = CosineCell(m);
+  out->cells[kEucDist] = Number(m.euc_dist);
+  out->cells[kMaxAbsErr] = Number(Rounded(m.max_abs_err, kDecimals));
+  out->cells[kMaxRelativeErr] = Number(Rounded(m.max_relative_err, kDecimals));
+  out->cells[kOneThousandthRatio] = Number(Rounded(m.share(m.below_thousandth), kDecimals));
+  out->cells[kFiveThousandthsRatio] = Number(Rounded(m.share(m.below_five_thousandths), kDecimals));
+  out->note = CosineNote(m);
+}
+
+double Magnitude(const ItemView& item) {
+  double out = 0;
+  for (const Stat k : {kMax, kMin}) {
+    const StatValue& v = item.stats[k];
+    if (v.IsNumber() && std::isfinite(v.AsDouble())) out = std::max(out, std::fabs(v.AsDouble()));
+  }
+  return out;
+}
+
+/// The norm sums up the tensor; a single wrong element of many shows against the largest one.
+double ErrorOf(const ItemView& a, const ItemView& b, const TensorMetrics& m) {
+  if (m.max_abs_err == 0) return 0;
+  const double rms = std::max(m.rms_target, m.rms_golden);
+  const double largest = std::max(Magnitude(a), Magnitude(b));
+  double error = rms > 0 ? m.rms_diff / rms : kInfinity;
+  if (largest > 0) error = std::max(error, m.max_abs_err / largest);
+  return error;
+}
+
+const char* NonFiniteNote(const TensorMetrics& m) {
+  const bool sign =
+      m.target.nan == m.golden.nan && m.target.total() == m.golden.total() && m.target.plus_inf != m.golden.plus_inf;
+  return sign ? "The sign of inf in NPU and bench Tensor do not match."
+              : "The position of inf or nan in NPU and bench Tensor do not match.";
+}
+
+bool IsEmptyShape(const std::string& shape) {
+  return shape == "[0]" || Contains(shape, "[0,") || Contains(shape, " 0,") || Contains(shape, " 0]");
+}
+
+bool SameFile(const std::string& a, const std::string& b) {
+  struct stat x {
+  }, y{};
+  return stat(a.c_str(), &x) == 0 && stat(b.c_str(), &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+StatusOr<const FileTensor*> OnlyTensor(const TensorFile& file, const std::string& path) {
+  if (const FileTensor* tensor = file.tensor()) return tensor;
+  return BadInput(path + " holds " + std::to_string(file.tensors().size()) + " tensors, not one");
+}
+
+uint64_t BytesOf(const FileTensor& tensor) {
+  uint64_t count = ElementSize(tensor.dtype);
+  for (const int64_t n : tensor.shape) {
+    if (__builtin_mul_overflow(count, static_cast<uint64_t>(n), &count)) return UINT64_MAX;
+  }
+  return count;
+}
+
+/// What comparing a tensor with itself gives; nothing needs to be read.
+void SetSame(const FileTensor& tensor, TensorMetrics* out) {
+  const size_t element = ElementSize(tensor.dtype);
+  if (element == 0) return;  // not even the dtype is known
+  out->count = static_cast<int64_t>(BytesOf(tensor) / element);
+  out->state = out->count == 0 ? PairState::kEmpty : PairState::kCompared;
+  out->identical = true;
+  out->scalar = out->count == 1;
+  out->cosine_state = out->scalar ? CosineState::kLengthOne : CosineState::kNumber;
+  out->cosine = 1;
+  out->below_thousandth = out->below_five_thousandths = out->equal = out->count;
+}
+
+TensorMetrics MeasurePair(const TensorFile& target_file, const FileTensor& target, const TensorFile& golden_file,
+                          const FileTensor& golden) {
+  MetricsOptions options;
+  options.threads = BytesOf(target) >= kSplitBytes;
+  options.release = [&](const void* begin, size_t bytes) {
+    target_file.Release(begin, bytes);
+    golden_file.Release(begin, bytes);
+  };
+  return CompareTensors(target.view(), golden.view(), options);
+}
+
+/// Fills the cells from what was measured.
+void Conclude(const ItemView& a, const ItemView& b, TensorDiff* out) {
+  const TensorMetrics& m = out->metrics;
+  switch (m.state) {
+    case PairState::kEmpty: return End(TensorOutcome::kEmpty, "This is empty data, can not compare.", out);
+    case PairState::kOtherShape:
+      SetAll(MetricCell::Kind::kShapeUnmatched, out);
+      out->error = kInfinity;
+      return End(TensorOutcome::kShape, "Shape of NPU and bench tensor do not match. Skipped.", out);
+    case PairState::kNoNumbers:
+      return End(TensorOutcome::kUnreadable, "The values of this dtype can not be compared.", out);
+    case PairState::kCompared: break;
+  }
+  out->scalar = m.scalar;
+  out->outcome = m.differ > 0 ? TensorOutcome::kNanInf : TensorOutcome::kCompared;
+  out->error = m.differ > 0 ? kInfinity : ErrorOf(a, b, m);
+  if (m.scalar) {
+    SetScalar(m, out);
+  } else if (m.differ > 0) {
+    SetAll(MetricCell::Kind::kNA, out);
+  } else {
+    SetTensor(m, out);
+    if (out->note.empty() && a.dtype != b.dtype) out->note = "Dtype of NPU and bench tensor do not match.";
+  }
+  if (m.differ > 0) out->note = NonFiniteNote(m);
+}
+
+}  // namespace
+
+void MetricCell::AppendText(std::string* out) const {
+  switch (kind) {
+    case Kind::kUnsupported: *out += "unsupported"; return;
+    case Kind::kNan: *out += "Nan"; return;
+    case Kind::kNA: *out += "N/A"; return;
+    case Kind::kShapeUnmatched: *out += "shape unmatched"; return;
+    case Kind::kNumber: AppendPyRepr(*out, value); return;
+  }
+}
+
+TensorPairs::TensorPairs(const std::string& target_dump, const std::string& golden_dump, CustomMetrics* custom)
+    : target_(target_dump), golden_(golden_dump), custom_(custom) {}
+
+void TensorPairs::Diff(const ItemView& target, const ItemView* golden, TensorDiff* out) const {
+  *out = TensorDiff();
+  DiffValues(target, golden, out);
+  if (!custom_ || out->custom.size() == custom_->columns().size()) return;
+  // Without values they say what the other columns say.
+  StatValue cell;
+  cell.kind = StatValue::Kind::kText;
+  MetricCell unsupported;
+  (out->cells[kMaxAbsErr].IsNumber() ? unsupported : out->cells[kMaxAbsErr]).AppendText(&cell.text);
+  out->custom.assign(custom_->columns().size(), cell);
+}
+
+void TensorPairs::DiffValues(const ItemView& target, const ItemView* golden, TensorDiff* out) const {
+  if (golden && golden->shape == target.shape && target.tensor && IsEmptyShape(target.shape)) {
+    out->error = 0;
+    return End(TensorOutcome::kEmpty, "This is empty data, can not compare.", out);
+  }
+  if (!target.HasData()) return End(TensorOutcome::kNoData, "NPU does not have data file.", out);
+  if (golden && !golden->HasData()) return End(TensorOutcome::kNoGoldenData, "Bench does not have data file.", out);
+  if (!golden) return End(TensorOutcome::kUnmatched, "Bench api/module unmatched.", out);
+  const Status status = Measure(target, *golden, out);
+  if (!status.ok()) {
+    return End(TensorOutcome::kUnreadable, "Dump file not found or read failed: " + OneLine(status.message()), out);
+  }
+  Conclude(target, *golden, out);
+}
+
+Status TensorPairs::Measure(const ItemView& target, const ItemView& golden, TensorDiff* out) const {
+  MSP_ASSIGN_OR_RETURN(const std::string target_path, target_.Find(target.data_name));
+  MSP_ASSIGN_OR_RETURN(const std::string golden_path, golden_.Find(golden.data_name));
+  MSP_ASSIGN_OR_RETURN(const TensorFile target_file, TensorFile::Open(target_path, ParseDType(target.dtype)));
+  MSP_ASSIGN_OR_RETURN(const TensorFile golden_file, TensorFile::Open(golden_path, ParseDType(golden.dtype)));
+  MSP_ASSIGN_OR_RETURN(const FileTensor* a, OnlyTensor(target_file, target_path));
+  MSP_ASSIGN_OR_RETURN(const FileTensor* b, OnlyTensor(golden_file, golden_path));
+  if (SameFile(target_path, golden_path)) {
+    SetSame(*a, &out->metrics);
+  } else {
+    out->metrics = MeasurePair(target_file, *a, golden_file, *b);
+  }
+  const TensorMetrics& m = out->metrics;
+  if (!custom_ || m.state != PairState::kCompared || (m.differ > 0 && !m.scalar)) return OkStatus();
+  const Status status = custom_->Measure(a->view(), b->view(), &out->custom, &out->custom_error);
+  if (!status.ok()) out->custom_error = status.message();
+  return OkStatus();
+}
+
+bool IsTensorModeColumn(std::string_view name) {
+  static constexpr std::string_view kColumns[] = {
+      "NPU Name",    "Bench Name",     "NPU Dtype",  "Bench Dtype",  "NPU Tensor Shape",         "Bench Tensor Shape",
+      "NPU max",     "NPU min",        "NPU mean",   "NPU l2norm",   "NPU Requires_grad",        "Bench Requires_grad",
+      "Bench max",   "Bench min",      "Bench mean", "Bench l2norm", "Requires_grad Consistent", "Result",
+      "Err_message", "NPU_Stack_Info", "Data_name"};
+  const auto is_name = [&](const auto& names) {
+    return std::find(std::begin(names), std::end(names), name) != std::end(names);
+  };
+  return is_name(kColumns) || is_name(kMetricNames);
+}
+
+std::string TensorLogText(const TensorDiff& diff) {
+  if (diff.outcome <= TensorOutcome::kUnmatched) return diff.note + " ";
+  std::string out;
+  for (size_t k = 0; k < kMetricCount; ++k) {
+    out += kMetricNames[k];
+    out += ' ';
+    diff.cells[k].AppendText(&out);
+    out += ", ";
+  }
+  return out + diff.note;
+}
+
+}  // namespace msprobe
