@@ -83,7 +83,7 @@ StatusOr<std::unique_ptr<RowWatch>> RowWatch::Create(const DumpPair& pair, const
   TableSpec plain = spec;
   plain.stacks = nullptr;
   out->csv_ = CreateCsvFormat(plain);
-  out->columns_ = TableColumns(plain.mode, false);
+  out->columns_ = TableColumns(plain.mode, false, spec.custom);
   out->measures_ = {"error"};
   for (size_t i = 0; i < out->columns_.size(); ++i) {
     for (const auto& [column, similarity] : kMeasured) {
