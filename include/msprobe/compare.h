@@ -30,7 +30,7 @@ struct CompareSettings {
   bool html = false;                // also one HTML report, which needs nothing else to be looked at
   bool advisor = false;             // also advisor_*.txt, as the older command form writes
   MappingSettings mapping;
-  std::string custom_metric;        // tensor dumps: a Python file, or a directory of them, whose metrics become columns
+  std::string custom_metric;  // tensor dumps: a Python file, or a directory of them, whose metrics become columns
   std::function<void(const std::string& pair, double share)> progress;  // may be empty
   /// Called once for a long comparison, as soon as it is known where its pair differs first; may be empty.
   std::function<void(const std::string& pair, const std::string& difference)> early;

@@ -36,7 +36,7 @@ DIFFERENT = """compare_mix_md5_weight_fm compare_mix_stat_weight_fm compare_mix_
  compare_mix_stat_weight_rootdir compare_L1_dm compare_ren_lm""".split()
 # What this version does not do, and says: by word of the error.
 UNSUPPORTED = {
-    (3, "--consistent_check"): "compare_verl_fsdp compare_verl_fsdp_xlsx",
+    (2, "--consistent_check"): "compare_verl_fsdp compare_verl_fsdp_xlsx",
     (
         2,
         "--diff_analyze",
