@@ -74,9 +74,8 @@ StatusOr<PairOutcome> CompareFiles(const CompareSettings& request, const Mapping
   EarlyAnswer answer(pair, [&](const FirstDifference& d) { request.early(files.label, DifferenceLine(d)); });
   SeenSoFar seen;
   if (request.early) seen = [&](const OpDistances& so_far) { answer.Seen(so_far); };
-  MSP_ASSIGN_OR_RETURN(const CompareOutcome outcome,
-                       ComparePair(pair, watch ? *watch : table->format(), take, progress, seen,
-                                   request.log != nullptr));
+  MSP_ASSIGN_OR_RETURN(const CompareOutcome outcome, ComparePair(pair, watch ? *watch : table->format(), take, progress,
+                                                                 seen, request.log != nullptr));
   PairOutcome out;
   MSP_ASSIGN_OR_RETURN(out.findings, FindOnRank(pair, files, outcome.distances));
   PairReport& report = out.report;
