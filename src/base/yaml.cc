@@ -115,7 +115,7 @@ class Builder : public YAML::EventHandler {
     }
     const auto [it, fresh] = level.at.emplace(level.key, level.node.members.size());
     if (fresh) {
-      level.node.members.emplace_back(std::move(level.key), std::move(node));
+      level.node.members.push_back({std::move(level.key), std::move(node)});
     } else {
       level.node.members[it->second].second = std::move(node);
     }

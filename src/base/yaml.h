@@ -10,13 +10,15 @@
 
 namespace msprobe {
 
+struct YamlMember;
+
 struct YamlNode {
   enum class Kind : uint8_t { kNull, kText, kList, kMap };
   Kind kind = Kind::kNull;
-  int line = 0;                                           // where it starts, from 1
-  std::string text;                                       // of kText; numbers and booleans as they are written
-  std::vector<YamlNode> items;                            // of kList
-  std::vector<std::pair<std::string, YamlNode>> members;  // of kMap, in the order of the file, keys once
+  int line = 0;                     // where it starts, from 1
+  std::string text;                 // of kText; numbers and booleans as they are written
+  std::vector<YamlNode> items;      // of kList
+  std::vector<YamlMember> members;  // of kMap, in the order of the file, keys once
 
   bool IsNull() const { return kind == Kind::kNull; }
   bool IsText() const { return kind == Kind::kText; }
@@ -24,6 +26,12 @@ struct YamlNode {
   bool IsMap() const { return kind == Kind::kMap; }
   /// Member of a map; null when there is none.
   const YamlNode* Find(std::string_view key) const;
+};
+
+/// Not a pair: not every compiler takes one of a type that is not whole yet.
+struct YamlMember {
+  std::string first;
+  YamlNode second;
 };
 
 inline constexpr size_t kMaxYamlBytes = 16 << 20;
