@@ -13,7 +13,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Python: module of ours -> modules of ours it may import. "_core" is the compiled recorder.
 PYTHON = {
     "msprobe": {"msprobe._core"},
-    "msprobe.pytorch": {"msprobe", "msprobe._core"},
+    "msprobe.pytorch": {"msprobe", "msprobe._core", "msprobe._compare"},
+    "msprobe.mindspore": {"msprobe._compare"},
     "msprobe._attach": {"msprobe", "msprobe._core", "msprobe.pytorch"},
     "msprobe._attach.site": {"msprobe._attach"},  # by the interpreters of others, with the standard library only
     "msprobe.core": {"msprobe.core.single_save.single_comparator", "msprobe.core.single_save.single_saver"},

@@ -29,6 +29,8 @@ struct CompareSettings {
   bool xlsx = false;                // a workbook instead of csv
   bool html = false;                // also one HTML report, which needs nothing else to be looked at
   bool advisor = false;             // also advisor_*.txt, as the older command form writes
+  bool stacks = true;               // the column of call stacks, where there is a stack.json
+  std::string stack_file;           // of two files: another stack.json than that beside the target
   MappingSettings mapping;
   std::string custom_metric;  // tensor dumps: a Python file, or a directory of them, whose metrics become columns
   std::function<void(const std::string& pair, double share)> progress;  // may be empty

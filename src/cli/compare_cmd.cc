@@ -23,7 +23,7 @@ struct CompareArguments {
   bool plan = false;
   bool compare_only = false;  // the older command form without its advisor
   bool log = false;
-  bool ignored = false;  // options of older releases that ask for what is always done
+  bool stack_mode = false;  // of the older form, which has no column of stacks without it
 };
 
 /// An option of the old tool whose work this version does not do: known, so that the error can say so.
@@ -43,19 +43,16 @@ constexpr std::array kRefused{
     Refused{
         "--step", 1, 1,
         "--step is for kernel dumps, which this version does not compare: give the step's directory as -tp and -gp"},
-    Refused{"--fusion_rule_file", 1, 1,
-            "-fr/--fusion_rule_file belongs to -m offline_data, which needs the vendor's toolkit"},
+    Refused{"--fusion_rule_file", 1, 1, "-fr/--fusion_rule_file belongs to -m offline_data, which needs CANN"},
     Refused{"--quant_fusion_rule_file", 1, 1,
-            "-qfr/--quant_fusion_rule_file belongs to -m offline_data, which needs the vendor's toolkit"},
+            "-qfr/--quant_fusion_rule_file belongs to -m offline_data, which needs CANN"},
     Refused{"--close_fusion_rule_file", 1, 1,
-            "-cfr/--close_fusion_rule_file belongs to -m offline_data, which needs the vendor's toolkit"},
-    Refused{"--input_data", 1, 1, "--input_data belongs to -m offline_model, which needs the vendor's toolkit"},
-    Refused{"--input_shape", 1, 1, "--input_shape belongs to -m offline_model, which needs the vendor's toolkit"},
-    Refused{"--output_size", 1, 1, "--output_size belongs to -m offline_model, which needs the vendor's toolkit"},
-    Refused{"--dym_shape_range", 1, 1,
-            "--dym_shape_range belongs to -m offline_model, which needs the vendor's toolkit"},
-    Refused{"--onnx_fusion_switch", 1, 1,
-            "-ofs/--onnx_fusion_switch belongs to -m offline_model, which needs the vendor's toolkit"},
+            "-cfr/--close_fusion_rule_file belongs to -m offline_data, which needs CANN"},
+    Refused{"--input_data", 1, 1, "--input_data belongs to -m offline_model, which needs CANN"},
+    Refused{"--input_shape", 1, 1, "--input_shape belongs to -m offline_model, which needs CANN"},
+    Refused{"--output_size", 1, 1, "--output_size belongs to -m offline_model, which needs CANN"},
+    Refused{"--dym_shape_range", 1, 1, "--dym_shape_range belongs to -m offline_model, which needs CANN"},
+    Refused{"--onnx_fusion_switch", 1, 1, "-ofs/--onnx_fusion_switch belongs to -m offline_model, which needs CANN"},
     Refused{"--highlight", 0, 0, "-hl/--highlight is not supported by this version: filter the Result column instead"},
 };
 
@@ -92,6 +89,11 @@ Status ReadCompareJson(const std::string& path, CompareSettings* request, bool* 
       MSP_ASSIGN_OR_RETURN(request->golden, TextMember(doc, path, key));
     }
   }
+  for (const char* key : {"stack_path", "stack_json_path"}) {
+    if (request->stack_file.empty()) {
+      MSP_ASSIGN_OR_RETURN(request->stack_file, TextMember(doc, path, key));
+    }
+  }
   const JsonValue* print = Find(doc, "is_print_compare_log");
   *log = *log || (print && print->IsTrue());
   if (!request->target.empty() && !request->golden.empty()) return OkStatus();
@@ -101,11 +103,15 @@ Status ReadCompareJson(const std::string& path, CompareSettings* request, bool* 
 Status CheckArguments(CompareArguments* args, bool input_json) {
   if (args->mode != "auto") {
     return UsageError("-m " + args->mode +
-                      " needs the vendor's toolkit and is not available: leave -m out to compare dumps");
+                      " needs CANN (Ascend's toolkit) and is not available: leave -m out to compare dumps");
   }
   if (input_json) {
     MSP_RETURN_IF_ERROR(ReadCompareJson(args->compare_json, &args->request, &args->log));
     args->request.advisor = !args->compare_only;
+    // The older form writes workbooks only.
+    args->request.xlsx = true;
+    args->request.stacks = args->stack_mode;
+    if (!args->stack_mode) args->request.stack_file.clear();
   }
   if (args->request.target.empty() || args->request.golden.empty()) {
     return UsageError("compare needs -tp TARGET and -gp GOLDEN (or -i compare.json): see 'msprobe compare --help'");
@@ -212,7 +218,7 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
                       "Python file (or directory of alg_*.py) whose metric becomes a column of tensor tables");
   command->add_flag("--is_print_compare_log", args->log, "-tensor_log: print a line for each row of tensor dumps");
   command->add_flag("-c,--compare_only", args->compare_only)->group("");
-  command->add_flag("-s,--stack_mode", args->ignored)->group("");
+  command->add_flag("-s,--stack_mode", args->stack_mode, "with -i: the column of call stacks");
   auto refused = std::make_shared<std::vector<std::pair<CLI::Option*, const char*>>>();
   for (const Refused& r : kRefused) {
     CLI::Option* option =

@@ -49,9 +49,9 @@ Status CheckNotEmpty(const DumpFile& dump) {
                   " holds no ops: check that the run reached debugger.stop() and that the filters let ops through");
 }
 
-Status OpenStacks(const std::string& dump_path, DumpPair* pair) {
-  const std::string path = JoinPath(DirName(dump_path), "stack.json");
-  if (!IsRegularFile(path)) return OkStatus();
+Status OpenStacks(const FilePair& files, DumpPair* pair) {
+  const std::string path = files.stack.empty() ? JoinPath(DirName(files.target), "stack.json") : files.stack;
+  if (files.stack.empty() && !IsRegularFile(path)) return OkStatus();
   MSP_ASSIGN_OR_RETURN(StackFile stacks, StackFile::Open(path));
   if (!stacks.truncated().empty()) pair->warnings.push_back(stacks.truncated());
   pair->stacks.emplace(std::move(stacks));
@@ -63,7 +63,7 @@ Status OpenStacks(const std::string& dump_path, DumpPair* pair) {
 StatusOr<DumpPair> OpenDumpPair(const FilePair& files, const Mapping& mapping, CustomMetrics* custom) {
   DumpPair pair;
   const auto open = [&](size_t i) -> Status {
-    if (i == 2) return OpenStacks(files.target, &pair);
+    if (i == 2) return OpenStacks(files, &pair);
     MSP_ASSIGN_OR_RETURN(DumpFile dump, DumpFile::Open(i == 0 ? files.target : files.golden));
     (i == 0 ? pair.target : pair.golden) = std::make_unique<DumpFile>(std::move(dump));
     return OkStatus();
@@ -91,6 +91,7 @@ StatusOr<DumpPair> OpenDumpPair(const FilePair& files, const Mapping& mapping, C
     dump->file().Release(0, dump->file().text().size());
   MSP_ASSIGN_OR_RETURN(pair.plan, MatchDumps(*pair.target, *pair.golden, mapping));
   pair.warnings.insert(pair.warnings.end(), pair.plan.warnings.begin(), pair.plan.warnings.end());
+  pair.options.cross = pair.plan.cross;
   pair.options.check_dtype = !mapping.data && !mapping.layer;
   MSP_RETURN_IF_ERROR(CheckLevels(pair));
   return pair;

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "compare/rules.h"
+#include "tensor/dtype.h"
 
 namespace msprobe {
 namespace {
@@ -54,6 +55,10 @@ class Partners {
 
 bool IsFloatName(std::string_view s) { return s == "float16" || s == "float32" || s == "float64" || s == "bfloat16"; }
 
+bool GradUnknown(const ItemView& a, const ItemView& b) {
+  return a.requires_grad == ItemView::Grad::kNA || b.requires_grad == ItemView::Grad::kNA;
+}
+
 bool IsMindSporeFloat(std::string_view s) {
   return s == "Float16" || s == "Float32" || s == "Float64" || s == "BFloat16";
 }
@@ -64,13 +69,24 @@ std::string_view VerdictText(Verdict v) {
   return v == Verdict::kError ? "error" : v == Verdict::kWarning ? "warning" : "pass";
 }
 
+bool SameDType(std::string_view a, std::string_view b) {
+  if (a == b) return true;
+  const DType known = ParseDType(a);
+  return known != DType::kUnknown && known == ParseDType(b);
+}
+
 bool DTypesMatch(std::string_view a, std::string_view b) {
   if (a == b) return true;
   constexpr std::string_view kTorch = "torch.";
   if (StartsWith(a, kTorch) && StartsWith(b, kTorch)) {
     return IsFloatName(a.substr(kTorch.size())) && IsFloatName(b.substr(kTorch.size()));
   }
-  return IsMindSporeFloat(a) && IsMindSporeFloat(b);
+  if (IsMindSporeFloat(a) && IsMindSporeFloat(b)) return true;
+  // Two frameworks have their own names, and their own default integers.
+  if (StartsWith(a, kTorch) == StartsWith(b, kTorch)) return false;
+  const DType x = ParseDType(a), y = ParseDType(b);
+  if (x == DType::kUnknown || y == DType::kUnknown) return false;
+  return x == y || (IsFloating(x) && IsFloating(y)) || (IsInteger(x) && IsInteger(y)) || (IsComplex(x) && IsComplex(y));
 }
 
 void DiffOps(std::string_view target_name, const JsonValue& target, std::string_view golden_name,
@@ -97,7 +113,8 @@ void DiffItems(const DiffOptions& options, OpDiff* out) {
       row.golden = kNoItem;
     }
     const ItemView* theirs = row.golden == kNoItem ? nullptr : &out->golden[static_cast<size_t>(row.golden)];
-    row.grad_consistent = mine.requires_grad == (theirs ? theirs->requires_grad : ItemView::Grad::kNA);
+    row.grad_consistent = mine.requires_grad == (theirs ? theirs->requires_grad : ItemView::Grad::kNA) ||
+                          (theirs && options.cross && GradUnknown(mine, *theirs));
     if (options.tensors) options.tensors->Diff(mine, theirs, &out->tensors[i]);
     if (!theirs || options.mode == CompareMode::kChecksum) continue;
     for (size_t k = 0; k < kStatCount; ++k) row.diff[k] = DiffStats(mine.stats[k], theirs->stats[k]);

@@ -66,6 +66,7 @@ struct DiffOptions {
   CompareMode mode = CompareMode::kStatistics;
   bool check_shape = true;  // false when the two sides are split differently (merged graphs)
   bool check_dtype = true;  // false when a mapping file names the pairs: any dtypes may stand against each other
+  bool cross = false;       // of two frameworks: MindSpore does not record requires_grad
   const TensorPairs* tensors = nullptr;  // tensor mode: where the values lie
 };
 
@@ -83,5 +84,8 @@ bool IsIgnoredApi(std::string_view op_name);
 
 /// True when values of these dtypes may be compared: equal, or both floating.
 bool DTypesMatch(std::string_view a, std::string_view b);
+
+/// True for two names of one dtype: "torch.float32" and MindSpore's "Float32".
+bool SameDType(std::string_view a, std::string_view b);
 
 }  // namespace msprobe

@@ -220,7 +220,14 @@ TEST(DTypesMatchTest, FloatsMatchWithinAFramework) {
   EXPECT_TRUE(DTypesMatch("Float16", "BFloat16"));
   EXPECT_TRUE(DTypesMatch("torch.int64", "torch.int64"));
   EXPECT_FALSE(DTypesMatch("torch.int64", "torch.int32"));
-  EXPECT_FALSE(DTypesMatch("torch.float32", "Float32"));
+  EXPECT_TRUE(DTypesMatch("torch.float32", "Float32")) << "two frameworks";
+  EXPECT_TRUE(DTypesMatch("Float16", "torch.bfloat16"));
+  EXPECT_TRUE(DTypesMatch("Int32", "torch.int64")) << "their default integers differ";
+  EXPECT_FALSE(DTypesMatch("Int64", "torch.float32"));
+  EXPECT_FALSE(DTypesMatch("Int64", "Int32"));
+  EXPECT_TRUE(SameDType("BFloat16", "torch.bfloat16"));
+  EXPECT_FALSE(SameDType("Float16", "torch.bfloat16"));
+  EXPECT_FALSE(SameDType("<class 'int'>", "torch.int64"));
   EXPECT_FALSE(DTypesMatch("N/A", "torch.float32"));
 }
 

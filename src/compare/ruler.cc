@@ -112,7 +112,7 @@ bool IsResult(ItemState state) {
 bool DTypeChanges(const OpDiff& op, size_t i) {
   if (op.rows[i].golden == kNoItem) return false;
   const ItemView &a = op.target[i], &b = op.golden[static_cast<size_t>(op.rows[i].golden)];
-  return a.dtype != b.dtype && a.shape == b.shape && StartsWith(a.shape, "[") && !StartsWith(a.dtype, "<class") &&
+  return !SameDType(a.dtype, b.dtype) && a.shape == b.shape && StartsWith(a.shape, "[") && !StartsWith(a.dtype, "<class") &&
          !StartsWith(b.dtype, "<class");
 }
 

@@ -59,11 +59,11 @@ struct Rules {
   void CheckPair(size_t i, const ItemView& b) {
     const ItemView& a = op.target[i];
     DiffRow* row = &op.rows[i];
-    if (a.requires_grad != b.requires_grad) Set(row, kRequiresGrad, Verdict::kError);
+    if (!row->grad_consistent) Set(row, kRequiresGrad, Verdict::kError);
     if (scope == Scope::kAll && !IsOutput(i)) CheckScalar(a, b, row);
     // Projections that an engine fuses (qkv, gate_up) are put together from several tensors: their dtype is not judged.
     const bool fused = Contains(b.name, "qkv") || Contains(b.name, "gate_up");
-    if (!fused && a.dtype != b.dtype) Set(row, kDType, Verdict::kError);
+    if (!fused && !SameDType(a.dtype, b.dtype)) Set(row, kDType, Verdict::kError);
     if (options.check_shape && a.shape != b.shape) Set(row, kShape, Verdict::kError);
   }
 

@@ -78,6 +78,7 @@ StatusOr<MatchPlan> MatchRenamed(const DumpFile& target, const DumpFile& golden,
   if (cross) names = MapModules(Views(names), theirs_names, theirs == Framework::kPyTorch ? "Module" : "Cell");
   if (cross && mine == Framework::kMindSpore) names = MapApis(Views(names), theirs_names, mapping.apis);
   MatchPlan plan = MatchOps(Views(names), theirs_names, options);
+  plan.cross = cross;
   LinkApiItems(OpNames(target), mapping.apis, &plan);
   plan.how = mapping.cell  ? "cell mapping"
              : mapping.api ? "api mapping"
@@ -125,7 +126,13 @@ StatusOr<MatchPlan> MatchDumps(const DumpFile& target, const DumpFile& golden, c
   if (mapping.fused != Mapping::Fused::kNone) {
     return UsageError("--consistent_check (training against inference) is not supported by this version");
   }
-  if (mapping.layer) return MatchLayers(target, golden, mapping.layers);
+  if (mapping.layer) {
+    MSP_ASSIGN_OR_RETURN(const Framework mine, FrameworkOf(target));
+    MSP_ASSIGN_OR_RETURN(const Framework theirs, FrameworkOf(golden));
+    MSP_ASSIGN_OR_RETURN(MatchPlan plan, MatchLayers(target, golden, mapping.layers));
+    plan.cross = mine != theirs;
+    return plan;
+  }
   MSP_ASSIGN_OR_RETURN(MatchPlan plan, MatchRenamed(target, golden, mapping, options));
   if (!mapping.data) return plan;
   plan.how = "data mapping";

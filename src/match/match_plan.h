@@ -35,6 +35,7 @@ struct MatchPlan {
   std::vector<uint32_t> golden_of;              // for each target op the golden op's index, or kNoOp
   std::vector<uint32_t> golden_only;            // golden ops without a partner, in their order
   std::unordered_map<uint32_t, OpLinks> links;  // by target op; golden_of is then one of its golden ops
+  bool cross = false;                           // the two runs are of different frameworks
   std::vector<std::string> warnings;            // of the mapping: what it names and the dumps do not have
   size_t matched = 0;
   size_t target_only() const { return golden_of.size() - matched; }

@@ -1,5 +1,6 @@
 #include "match/path_plan.h"
 
+#include <algorithm>
 #include <map>
 
 #include "base/file.h"
@@ -105,7 +106,52 @@ void AppendStrings(std::string* out, const std::vector<std::string>& list) {
 
 }  // namespace
 
+namespace {
+
+/// Directories of a dump that holds both of MindSpore's modes; of the others there is nothing in the name.
+constexpr std::string_view kModes[] = {"graph", "pynative"};
+
+bool HasModes(const std::string& path) {
+  return std::any_of(std::begin(kModes), std::end(kModes),
+                     [&](std::string_view mode) { return IsDirectory(JoinPath(path, mode)); });
+}
+
+StatusOr<PathPlan> PlanModes(const std::string& target, const std::string& golden) {
+  PathPlan plan;
+  for (const std::string_view mode : kModes) {
+    const std::string t = JoinPath(target, mode), g = JoinPath(golden, mode);
+    if (IsDirectory(t) && IsDirectory(g)) {
+      MSP_ASSIGN_OR_RETURN(PathPlan part, PlanPaths(t, g));
+      if (!plan.pairs.empty() && part.debug != plan.debug) {
+        return BadInput(t + " and the dumps beside it differ in kind: compare the two directories one by one");
+      }
+      plan.debug = part.debug;
+      for (FilePair& pair : part.pairs) {
+        pair.label = std::string(mode) + (pair.label.empty() ? "" : " ") + pair.label;
+        pair.folder = mode;
+        // The older tool has a directory for each step here, and no step in the names.
+        if (const std::string step = "_step" + std::to_string(pair.step); StartsWith(pair.suffix, step)) {
+          pair.folder += "/" + step.substr(1);
+          pair.suffix.erase(0, step.size());
+        }
+        plan.pairs.push_back(std::move(pair));
+      }
+      plan.target_only.insert(plan.target_only.end(), part.target_only.begin(), part.target_only.end());
+      plan.golden_only.insert(plan.golden_only.end(), part.golden_only.begin(), part.golden_only.end());
+    } else if (IsDirectory(t)) {
+      plan.target_only.push_back(t);
+    } else if (IsDirectory(g)) {
+      plan.golden_only.push_back(g);
+    }
+  }
+  if (!plan.pairs.empty()) return plan;
+  return BadInput(target + " and " + golden + " have no mode in common: compare a directory below them with one below");
+}
+
+}  // namespace
+
 StatusOr<PathPlan> PlanPaths(const std::string& target, const std::string& golden) {
+  if (HasModes(target) && HasModes(golden)) return PlanModes(target, golden);
   MSP_ASSIGN_OR_RETURN(const DumpPath t, ResolveDumpPath(target));
   MSP_ASSIGN_OR_RETURN(const DumpPath g, ResolveDumpPath(golden));
   if (t.kind != g.kind) {

@@ -13,6 +13,8 @@ struct FilePair {
   std::string label;           // "step0 rank1", "rank1", "proc42"; "" for two files
   std::string suffix;          // of result files: "_step0_rank1", "_rank1", "_proc42"; ""
   int step = -1, rank = -1;    // -1: not known
+  std::string folder;          // of the results, below the output directory: "graph/step0"; ""
+  std::string stack;           // stack.json of the target when it is not beside it; ""
 };
 
 /// A plain result that prints as JSON; comparing follows it.
@@ -22,7 +24,8 @@ struct PathPlan {
   bool debug = false;                                 // debug.json instead of dump.json
 };
 
-/// Two files; two rank, step or dump directories. kBadInput when the kinds differ or nothing pairs up.
+/// Two files; two rank, step or dump directories; two directories with dumps of MindSpore's modes ("graph",
+/// "pynative"). kBadInput when the kinds differ or nothing pairs up.
 StatusOr<PathPlan> PlanPaths(const std::string& target, const std::string& golden);
 
 std::string PathPlanJson(const PathPlan& plan);

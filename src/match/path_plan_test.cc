@@ -95,6 +95,23 @@ TEST_F(PathPlanTest, DifferentKindsAreRefused) {
   }
 }
 
+TEST_F(PathPlanTest, ModesOfMindSporeAreEntered) {
+  for (const char* name : {"t/graph/step0/rank0", "t/pynative/step0/rank0", "g/pynative/step0/rank0",
+                           "t/pynative/step1/rank0", "g/pynative/step1/rank0", "g/pynative/step2/rank0"})
+    Dump(std::string(name) + "/dump.json");
+  const auto plan = Plan("t", "g");
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  ASSERT_EQ(plan->pairs.size(), 2u);
+  EXPECT_EQ(plan->pairs[1].folder, "pynative/step1");
+  EXPECT_EQ(plan->pairs[1].suffix, "_rank0");
+  EXPECT_EQ(plan->pairs[1].label, "pynative step1 rank0");
+  ASSERT_EQ(plan->target_only.size(), 1u);
+  EXPECT_TRUE(EndsWith(plan->target_only[0], "t/graph"));
+  ASSERT_EQ(plan->golden_only.size(), 1u);
+  Dump("only/graph/step0/rank0/dump.json");
+  EXPECT_EQ(Plan("only", "g").status().code(), Code::kBadInput);
+}
+
 TEST_F(PathPlanTest, NothingInCommonIsAnError) {
   for (const char* name : {"t/rank0", "t/rank1", "g/rank2", "g/rank3"}) Dump(std::string(name) + "/dump.json");
   EXPECT_EQ(Plan("t", "g").status().code(), Code::kBadInput);

@@ -16,13 +16,13 @@ namespace {
 std::string ResultPath(const CompareSettings& request, const PathPlan& plan, const FilePair& files,
                        const std::string& time) {
   const std::string name = (plan.debug ? "debug_compare_result" : "compare_result") + files.suffix + "_" + time;
-  return JoinPath(request.output, name + (request.xlsx ? ".xlsx" : ".csv"));
+  return JoinPath(JoinPath(request.output, files.folder), name + (request.xlsx ? ".xlsx" : ".csv"));
 }
 
-TableSpec SpecOf(const DumpPair& pair, const CustomMetrics* custom, std::string path) {
+TableSpec SpecOf(const CompareSettings& request, const DumpPair& pair, const CustomMetrics* custom, std::string path) {
   TableSpec spec;
   spec.mode = pair.options.mode;
-  spec.stacks = pair.stacks ? &*pair.stacks : nullptr;
+  spec.stacks = request.stacks && pair.stacks ? &*pair.stacks : nullptr;
   spec.path = std::move(path);
   if (custom && pair.tensors) spec.custom = custom->columns();
   return spec;
@@ -55,7 +55,7 @@ struct PairOutcome {
 StatusOr<PairOutcome> CompareFiles(const CompareSettings& request, const Mapping& mapping, const PathPlan& plan,
                                    const FilePair& files, const std::string& time, CustomMetrics* custom) {
   MSP_ASSIGN_OR_RETURN(const DumpPair pair, OpenDumpPair(files, mapping, custom));
-  const TableSpec spec = SpecOf(pair, custom, ResultPath(request, plan, files, time));
+  const TableSpec spec = SpecOf(request, pair, custom, ResultPath(request, plan, files, time));
   MSP_ASSIGN_OR_RETURN(const std::unique_ptr<ResultTable> table, OpenTable(request, pair, spec));
   std::unique_ptr<RowWatch> watch;
   if (request.html || request.advisor) {
@@ -145,9 +145,13 @@ Status Stopped(const Status& status, const CompareReport& report, const PathPlan
 
 StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   MSP_ASSIGN_OR_RETURN(const Mapping mapping, LoadMapping(request.mapping));
-  MSP_ASSIGN_OR_RETURN(const PathPlan plan, PlanPaths(request.target, request.golden));
+  MSP_ASSIGN_OR_RETURN(PathPlan plan, PlanPaths(request.target, request.golden));
+  if (!request.stack_file.empty() && plan.pairs.size() == 1) plan.pairs[0].stack = request.stack_file;
   if (request.html) MSP_RETURN_IF_ERROR(CheckHtmlReport());
   MSP_RETURN_IF_ERROR(MakeOutputDir(request.output));
+  for (const FilePair& files : plan.pairs) {
+    if (!files.folder.empty()) MSP_RETURN_IF_ERROR(MakeOutputDir(JoinPath(request.output, files.folder)));
+  }
   std::unique_ptr<CustomMetrics> custom;
   if (!request.custom_metric.empty()) {
     MSP_ASSIGN_OR_RETURN(custom, CustomMetrics::Start(request.custom_metric));

@@ -15,6 +15,8 @@ except ModuleNotFoundError as error:
 if not hasattr(torch.nn.Module(), "_forward_pre_hooks_with_kwargs"):
     raise ImportError(f"msprobe.pytorch needs PyTorch 2.0 or newer, {sys.executable} has {torch.__version__}")
 
+from msprobe._compare import CompareException, compare, compare_distributed
+
 from .config import MsprobeException
 from .debugger import PrecisionDebugger, module_dump, module_dump_end
 from .random_calls import random_save
@@ -25,12 +27,15 @@ from .unavailable import AclGraphDumper, TrainerMon, acl_save, set_fx_dump_confi
 
 __all__ = [
     "AclGraphDumper",
+    "CompareException",
     "MsprobeException",
     "PrecisionDebugger",
     "SingleComparator",
     "SingleSave",
     "TrainerMon",
     "acl_save",
+    "compare",
+    "compare_distributed",
     "module_dump",
     "module_dump_end",
     "random_save",
