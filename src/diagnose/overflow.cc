@@ -106,7 +106,7 @@ OverflowReport::Phase PhaseOf(const Step& step) {
 Status AddHistory(const Step& step, const StepDir* before, const OverflowOp& op, std::string_view item,
                   OverflowFinding* finding) {
   if (!before) {
-    finding->history = "it was bad already when " + (step.name.empty() ? "the step" : step.name) + " began";
+    finding->history = fmt::format("it was bad already when {} began", step.name.empty() ? "the step" : step.name);
     return OkStatus();
   }
   finding->history = "it became bad behind " + before->name;

@@ -18,17 +18,21 @@ std::string_view KindName(Kind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
+/// Without the dot in front.
+std::string Bare(const std::string& item) { return item.empty() ? item : item.substr(1); }
+
 std::string Plural(size_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
 
 std::string RanksText(const std::vector<OverflowOp>& ops) {
   std::string out = ops.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ops.size() && i < kShownRanks; ++i) out += (i ? ", " : "") + std::to_string(ops[i].rank);
+  for (size_t i = 0; i < ops.size() && i < kShownRanks; ++i)
+    out.append(i ? ", " : "").append(std::to_string(ops[i].rank));
   return ops.size() > kShownRanks ? out + ", ..." : out;
 }
 
 /// One sentence: what happened at the op.
 std::string Why(const OverflowFinding& f) {
-  const std::string item = f.item.empty() ? std::string() : f.item.substr(1);
+  const std::string item = Bare(f.item);
   switch (f.kind) {
     case Kind::kParameter: return fmt::format("{} is bad: {}", item, f.history);
     case Kind::kInput:
@@ -81,11 +85,11 @@ void FindingText(std::string* out, const OverflowFinding& f) {
   Line(out, "why", Why(f));
   if (!op.module.empty()) Line(out, "inside", op.module);
   if (!op.frame.empty()) Line(out, "at", PlaceText(op));
-  if (f.kind == Kind::kParameter) Line(out, f.item.substr(1 + f.item.rfind('.')), f.item_text);
+  if (f.kind == Kind::kParameter) Line(out, f.item.substr(f.item.find_last_of('.') + 1), f.item_text);
   for (const auto& [item, text] : f.inputs) {
-    if (f.kind != Kind::kParameter || item != f.item) Line(out, item.substr(1), text);
+    if (f.kind != Kind::kParameter || item != f.item) Line(out, Bare(item), text);
   }
-  for (const auto& [item, text] : f.outputs) Line(out, item.substr(1), text);
+  for (const auto& [item, text] : f.outputs) Line(out, Bare(item), text);
   Near(out, f.near);
   Consequences(out, f);
 }
@@ -136,7 +140,7 @@ void OpsJson(Json* j, std::string_view key, const std::vector<OverflowOp>& ops) 
 
 void ItemsJson(Json* j, std::string_view key, const std::vector<std::pair<std::string, std::string>>& items) {
   j->Key(key).Begin('{');
-  for (const auto& [item, text] : items) j->Key(item.substr(1)).Text(text);
+  for (const auto& [item, text] : items) j->Key(Bare(item)).Text(text);
   j->End('}');
 }
 
@@ -146,7 +150,7 @@ void NearJson(Json* j, std::string_view key, const std::vector<OverflowFinding::
     j->Begin('{');
     j->Key("rank").Int(static_cast<size_t>(n.op.rank));
     j->Key("op").Text(n.op.name);
-    j->Key("item").Text(n.item.substr(1));
+    j->Key("item").Text(Bare(n.item));
     j->Key("margin").Number(n.margin);
     j->End('}');
   }
@@ -159,7 +163,7 @@ void FindingJson(Json* j, const OverflowFinding& f) {
   OpsJson(j, "ops", f.ops);
   j->Key("why").Text(Why(f));
   if (!f.reader.empty()) j->Key("other_op").Text(f.reader);
-  if (!f.item.empty()) j->Key("item").Text(f.item.substr(1));
+  if (!f.item.empty()) j->Key("item").Text(Bare(f.item));
   if (!f.item_text.empty()) j->Key("value").Text(f.item_text);
   if (!f.mask.empty()) j->Key("mask").Text(f.mask);
   ItemsJson(j, "inputs", f.inputs);
