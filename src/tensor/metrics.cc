@@ -257,6 +257,16 @@ TensorMetrics CompareTensors(const TensorView& target, const TensorView& golden,
   return out;
 }
 
+std::vector<int64_t> MultiIndex(const TensorView& t, int64_t index) {
+  std::vector<int64_t> place(static_cast<size_t>(std::max(t.ndim, 0)));
+  for (size_t d = place.size(); d-- > 0;) {
+    const int64_t length = std::max<int64_t>(t.shape[d], 1);
+    place[d] = index % length;
+    index /= length;
+  }
+  return place;
+}
+
 const char* MetricsIsa() { return ActiveTable().load(std::memory_order_relaxed)->name; }
 
 bool SetMetricsIsa(const char* name) {

@@ -77,6 +77,9 @@ inline constexpr int kMostWorst = 10;
 /// instruction set or on the number of threads.
 TensorMetrics CompareTensors(const TensorView& target, const TensorView& golden, const MetricsOptions& options = {});
 
+/// The place of an element in each dimension, from its index in C order.
+std::vector<int64_t> MultiIndex(const TensorView& t, int64_t index);
+
 /// Instruction set of the kernels, as StatsIsa().
 const char* MetricsIsa();
 /// For tests and benchmarks; false when this machine cannot run it.

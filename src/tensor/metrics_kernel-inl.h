@@ -62,19 +62,55 @@ struct Sums {
   }
 };
 
-/// Puts zeros in place of pairs with an element that is not finite. Returns how many of these pairs are not equal, for
-/// the zeros will be counted as equal.
+/// The bits of a float or a double, and those of infinity.
 template <typename T>
-__attribute__((noinline)) int64_t ReplaceNonFinite(T* target, T* golden, size_t n, PairPartial* acc) {
-  int64_t unequal = 0;
-  for (size_t i = 0; i < n; ++i) {
-    if (target[i] - target[i] == 0 && golden[i] - golden[i] == 0) continue;
-    const int64_t before = acc->differ;
-    NoteNonFinite(target[i], golden[i], acc);
-    unequal += acc->differ - before;
-    target[i] = golden[i] = 0;
+struct BitsOf;
+template <>
+struct BitsOf<float> {
+  using Type = uint32_t;
+  static constexpr Type kSign = Type{1} << 31, kInfinity = 0x7F800000;
+};
+template <>
+struct BitsOf<double> {
+  using Type = uint64_t;
+  static constexpr Type kSign = Type{1} << 63, kInfinity = 0x7FF0000000000000;
+};
+
+/// Puts zeros in place of pairs with an element that is not finite. Returns how many of these pairs are not equal, for
+/// the zeros will be counted as equal. Bits in place of numbers and no branches, so that compilers make vectors of it.
+template <typename T, size_t kWidth>
+__attribute__((noinline)) int64_t ReplaceNonFinite(T* target, T* golden, PairPartial* acc) {
+  using Bits = typename BitsOf<T>::Type;
+  constexpr Bits kInfinity = BitsOf<T>::kInfinity, kSign = BitsOf<T>::kSign;
+  Bits t[kWidth], g[kWidth];
+  __builtin_memcpy(t, target, sizeof t);
+  __builtin_memcpy(g, golden, sizeof g);
+  Bits nan_t = 0, nan_g = 0, plus_t = 0, plus_g = 0, minus_t = 0, minus_g = 0, differ = 0;
+  for (size_t i = 0; i < kWidth; ++i) {
+    const Bits length_t = t[i] & ~kSign, length_g = g[i] & ~kSign;
+    const Bits is_nan_t = length_t > kInfinity, is_nan_g = length_g > kInfinity;
+    const Bits finite = (length_t < kInfinity) & (length_g < kInfinity);
+    nan_t += is_nan_t;
+    nan_g += is_nan_g;
+    plus_t += t[i] == kInfinity;
+    plus_g += g[i] == kInfinity;
+    minus_t += t[i] == (kInfinity | kSign);
+    minus_g += g[i] == (kInfinity | kSign);
+    const Bits same = (is_nan_t & is_nan_g) | (t[i] == g[i]);
+    differ += (finite ^ 1) & (same ^ 1);
+    t[i] &= Bits{0} - finite;
+    g[i] &= Bits{0} - finite;
   }
-  return unequal;
+  __builtin_memcpy(target, t, sizeof t);
+  __builtin_memcpy(golden, g, sizeof g);
+  acc->target.nan += static_cast<int64_t>(nan_t);
+  acc->golden.nan += static_cast<int64_t>(nan_g);
+  acc->target.plus_inf += static_cast<int64_t>(plus_t);
+  acc->golden.plus_inf += static_cast<int64_t>(plus_g);
+  acc->target.minus_inf += static_cast<int64_t>(minus_t);
+  acc->golden.minus_inf += static_cast<int64_t>(minus_g);
+  acc->differ += static_cast<int64_t>(differ);
+  return static_cast<int64_t>(differ);
 }
 
 /// What runs of floats and of doubles do alike. `T` is float or double. Without `kCheck` all elements are
@@ -102,7 +138,7 @@ struct PairRun {
         alignas(64) T ts[kWidth], gs[kWidth];
         V::Store(ts, t);
         V::Store(gs, g);
-        unequal += ReplaceNonFinite(ts, gs, kWidth, acc);
+        unequal += ReplaceNonFinite<T, kWidth>(ts, gs, acc);
         t = V::Load(ts);
         g = V::Load(gs);
       }
@@ -190,7 +226,7 @@ void ComparePairsThatAreSame(const void* both, size_t n, PairPartial* acc) {
       alignas(64) T t[kWidth], g[kWidth];
       V::Store(t, v);
       V::Store(g, v);
-      (void)ReplaceNonFinite(t, g, kWidth, acc);
+      (void)ReplaceNonFinite<T, kWidth>(t, g, acc);
       v = V::Load(t);
     }
     if constexpr (sizeof(T) == 4) {

@@ -352,6 +352,15 @@ TEST(MetricsValues, WorstElements) {
   EXPECT_EQ(m.worst[3].relative, 0.2f);
 }
 
+TEST(MetricsValues, PlacesOfElements) {
+  const int64_t shape[3] = {2, 3, 4};
+  const TensorView t{nullptr, DType::kFloat32, 3, shape, nullptr};
+  EXPECT_EQ(MultiIndex(t, 0), (std::vector<int64_t>{0, 0, 0}));
+  EXPECT_EQ(MultiIndex(t, 23), (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(MultiIndex(t, 6), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_TRUE(MultiIndex({nullptr, DType::kFloat32, 0, nullptr, nullptr}, 0).empty());
+}
+
 TEST(MetricsValues, RootMeanSquares) {
   const TensorMetrics m = Compare(Floats({3, 4, 0, 0}), Floats({0, 0, 0, 0}));
   EXPECT_EQ(m.rms_diff, 2.5);

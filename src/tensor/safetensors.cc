@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kLength = 8;
 constexpr uint64_t kMostHeader = 100'000'000;
+constexpr size_t kMostNames = size_t{1} << 19;
 
 struct NamedType {
   std::string_view name;
@@ -86,6 +87,7 @@ class HeaderJson {
     do {
       std::string key;
       if (!Text(&key) || !Take(':')) return false;
+      if (keys.size() >= kMostNames) return Fail("it holds too many tensors");
       if (!keys.insert(key).second) return Fail("the name " + OneLine(key.substr(0, 100)) + " comes twice");
       if (!value(key)) return false;
     } while (Take(','));
