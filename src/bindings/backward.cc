@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bindings/kept.h"
+#include "bindings/leaf_memo.h"
 #include "bindings/values.h"
 
 namespace msprobe {
@@ -34,6 +35,7 @@ struct HookState {
   ParamGradsPtr grads;
   Ref parameter;
   std::string parameter_name;
+  Ref dict;  // weak: of the hooks that autograd runs together with this one
 };
 
 struct HookObject {
@@ -81,12 +83,24 @@ void EachModule(const HookState& s, Visit visit) {
   }
 }
 
+LeafMemo::At AtOf(Kind kind) {
+  switch (kind) {
+    case Kind::kOutput: return LeafMemo::At::kBeforeNode;
+    case Kind::kApi: return LeafMemo::At::kFunction;
+    case Kind::kEdges: return LeafMemo::At::kModules;
+    default: return LeafMemo::At::kNowhere;
+  }
+}
+
 // The arguments are those of autograd: before a node its grad_outputs, after it grad_inputs and grad_outputs.
 PyObject* RunHook(PyObject* self, PyObject* const* args, size_t nargsf) {
   HookState* s = reinterpret_cast<HookObject*>(self)->state;
   const Py_ssize_t n = PyVectorcall_NARGS(nargsf);
   if (s->kind == Kind::kEndOfPass) BackwardOrder::Get().EndPass(s->pass);
   if (t_flags.in_tool || n < 1) Py_RETURN_NONE;
+  LeafMemo& memo = LeafMemo::OfThread();
+  const LeafMemo::At at = AtOf(s->kind);
+  at == LeafMemo::At::kNowhere ? memo.End() : memo.AtNode(at, s->sequence, s->dict.get());
   switch (s->kind) {
     case Kind::kApi:
       BackwardOrder::Get().Reach(s->sequence);
@@ -177,7 +191,8 @@ void HookApiBackward(PyObject* output, const OpName& name, Risk risk) {
   if (rt().options.modules) hook->state->sequence = SequenceOf(node.get());
   Ref owned(reinterpret_cast<PyObject*>(hook));
   Ref handle(PyObject_CallMethodOneArg(node.get(), names.register_hook, owned.get()));
-  if (!handle) NoteSkip("a backward could not be hooked", name.str() + ": " + TakeError());
+  if (!handle) return NoteSkip("a backward could not be hooked", name.str() + ": " + TakeError());
+  SetHandle(owned.get(), handle.get());
 }
 
 PyObject* NewOutputHook(ModuleBackwardPtr backward, Py_ssize_t number, uint64_t sequence) {
@@ -287,6 +302,14 @@ void FinishParamGrads() {
   for (const auto& weak : open) {
     if (auto grads = weak.lock()) grads->Finish();
   }
+}
+
+bool IsBackwardHook(PyObject* hook) { return Py_TYPE(hook) == hook_type; }
+
+void SetHandle(PyObject* hook, PyObject* handle) {
+  Ref dict(PyObject_GetAttr(handle, names.hooks_dict_ref));
+  if (!dict) return PyErr_Clear();
+  reinterpret_cast<HookObject*>(hook)->state->dict = std::move(dict);
 }
 
 bool InitBackwardTypes() {

@@ -64,6 +64,11 @@ void SetParamHookSequence(PyObject* hook, uint64_t sequence);
 /// At stop(): entries whose other parameters got no gradient.
 void FinishParamGrads();
 
+/// Whether autograd would call one of ours.
+bool IsBackwardHook(PyObject* hook);
+/// Tells a hook in which dict it is, by the handle of its registration.
+void SetHandle(PyObject* hook, PyObject* handle);
+
 bool InitBackwardTypes();
 
 }  // namespace msprobe

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "bindings/autograd_graph.h"
+#include "bindings/backward.h"
 #include "bindings/runtime.h"
 
 namespace msprobe {
@@ -54,6 +56,18 @@ bool IsLeaf(PyObject* module) {
   return HasOwnForward(module);
 }
 
+bool HasOnlyOurHooks(PyObject* weak_dict) {
+  if (weak_dict == nullptr) return false;
+  const Ref dict = WeakTarget(weak_dict);
+  if (!dict || !PyDict_Check(dict.get())) return false;
+  PyObject *key, *hook;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(dict.get(), &position, &key, &hook)) {
+    if (!IsBackwardHook(hook)) return false;
+  }
+  return true;
+}
+
 bool Same(const TensorView& a, const TensorView& b) {
   if (a.data != b.data || a.dtype != b.dtype || a.ndim != b.ndim) return false;
   if (!std::equal(a.shape, a.shape + a.ndim, b.shape)) return false;
@@ -70,8 +84,24 @@ void LeafMemo::Begin(PyObject* module) {
   open_ = IsLeaf(module);
 }
 
+void LeafMemo::AtNode(At at, uint64_t sequence, PyObject* hooks) {
+  const bool goes_on = at_ != At::kNowhere && at_ < at && sequence == sequence_ && sequence != kNoSequence;
+  if (!goes_on) {
+    End();
+    open_ = true;
+  }
+  at_ = at;
+  sequence_ = sequence;
+  const Runtime& r = rt();
+  if (sequence == kNoSequence || !r.options.apis || !r.options.modules || !HasOnlyOurHooks(hooks)) {
+    End();
+    at_ = At::kNowhere;
+  }
+}
+
 void LeafMemo::End() {
   open_ = false;
+  at_ = At::kNowhere;
   for (size_t i = 0; i < used_; ++i) entries_[i].tensor = Ref();
   used_ = 0;
 }

@@ -56,6 +56,7 @@ void ModuleBackward::HookInputEdges(const std::vector<GradEdge>& outputs) {
         NoteSkip("the backward of a module could not be hooked", name_.str() + ": " + TakeError());
         continue;
       }
+      SetHandle(hook.get(), handle.get());
       *edge.hook = std::move(hook);
     }
     AddInputEdge(edge.hook->get(), shared_from_this(), edge.slot, edge.input);

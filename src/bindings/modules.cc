@@ -167,6 +167,7 @@ void HookSingleOutput(OpenCall* call, const GradEdge& edge) {
       NoteSkip("the backward of a module could not be hooked", call->name.str() + ": " + TakeError());
       return;
     }
+    SetHandle(hook.get(), handle.get());
   }
   siblings.emplace_back(sequence, std::move(hook));
 }

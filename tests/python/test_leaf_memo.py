@@ -18,6 +18,18 @@ def triples(module, inputs):
 def adds(module, inputs, output):
     output.data.add_(1)
 
+def before_node(grads):
+    grads[0].data.mul_(3)
+
+def after_node(grad_inputs, grad_outputs):
+    for grad in (*grad_inputs, *grad_outputs):
+        if grad is not None:
+            grad.data.add_(1)
+
+def hooks_nodes(module, inputs, output):
+    output.grad_fn.register_prehook(before_node)
+    output.grad_fn.register_hook(after_node)
+
 model = nn.Sequential(
     nn.Conv2d(4, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(inplace=True), nn.Conv2d(16, 16, 3, padding=1), nn.GELU(),
     nn.Flatten(2), nn.Linear(1024, 128), nn.LayerNorm(128), Doubles(128, 128), nn.Dropout(0.5, inplace=True), nn.Linear(128, 128),
@@ -31,10 +43,14 @@ def forward(x):
     return plain(x)
 replaced.forward = forward
 after.register_forward_hook(adds)
+model[6].register_forward_hook(hooks_nodes)
+model[3].register_forward_hook(hooks_nodes)
 x = torch.randn(8, 4, 32, 32)
 debugger.start(model=model)
 late.register_forward_pre_hook(triples)
-model(x).pow(2).sum().backward()
+loss = model(x).pow(2).sum()
+loss.backward(retain_graph=True)
+loss.backward(torch.tensor(2.0))
 debugger.stop()
 debugger.step()
 print("HITS", _core.leaf_memo_hits())
@@ -53,8 +69,9 @@ def test_values_are_those_of_every_read(tmp_path, content):
     modules = capture(tmp_path / "L0", BODY, level="L0", section=section)
     functions = capture(tmp_path / "L1", BODY, level="L1", section=section)
     hits = [int(d.script.stdout.split("HITS")[1]) for d in (mix, modules, functions)]
-    # Input, output and weight of five modules, input and output of five; the others have code of the user in them.
-    assert hits[0] >= 12 and hits[1:] == [0, 0]
+    # Forward: input, output and weight of five modules, input and output of five; the others have code of the user in them.
+    # Backward, twice: gradients of output and input of those without hooks of the user at their nodes.
+    assert hits[0] >= 30 and hits[1:] == [0, 0]
     assert values(mix, True) == values(modules, True)
     assert values(mix, False) == values(functions, False)
     assert len(values(mix, True)) > 30 and len(values(mix, False)) > 25
@@ -63,4 +80,6 @@ def test_values_are_those_of_every_read(tmp_path, content):
 def test_hooks_of_all_modules_close_it(tmp_path):
     body = "handle = nn.modules.module.register_module_forward_hook(lambda m, i, o: None)\n" + BODY
     dump = capture(tmp_path, body, level="mix")
-    assert dump.script.stdout.split("HITS")[1].strip() == "0"
+    everywhere = capture(tmp_path / "without", BODY, level="mix")
+    hits = [int(d.script.stdout.split("HITS")[1]) for d in (dump, everywhere)]
+    assert 0 < hits[0] < hits[1] - 10  # those of backward
