@@ -26,9 +26,10 @@ struct OverflowFinding {
   std::string item_text;        // "float32 [2, 32], max inf, min -3.1, mean nan"
   std::vector<std::pair<std::string, std::string>> inputs, outputs;  // item, its description
   std::string mask;                                                  // the op whose -inf it made NaN of
-  std::string history;                                               // of a parameter: since when it is bad
-  bool leaf_grad = false;                                            // it wants a gradient, as parameters do
-  bool constant = false;                                             // NaN or an infinity is an argument
+  std::string before;      // kInput: the last op before it that gives a tensor of that shape
+  std::string history;     // of a parameter: since when it is bad
+  bool leaf_grad = false;  // it wants a gradient, as parameters do
+  bool constant = false;   // NaN or an infinity is an argument
   size_t carriers = 0, absorbers = 0;
   bool absorbed = false;  // nothing of it is left
   std::vector<OverflowOp> absorbed_at;

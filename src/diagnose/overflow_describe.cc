@@ -84,6 +84,27 @@ Status DescribeItem(const DumpFile& dump, uint32_t op, uint32_t index, OverflowF
   return OkStatus();
 }
 
+/// The last op before `reader` that gives a tensor of the shape of the reader's item; "" without one.
+StatusOr<std::string> LastOfShape(const DumpFile& dump, uint32_t reader, uint32_t index) {
+  JsonDoc doc;
+  std::vector<Item> items;
+  MSP_RETURN_IF_ERROR(dump.ParseOp(reader, &doc));
+  FlattenOp(dump.ops()[reader].name, doc, &items);
+  const JsonValue* tensor = index < items.size() ? TensorOf(items[index].leaf) : nullptr;
+  if (!tensor) return std::string();
+  const std::string shape = ShapeText(*tensor);
+  for (uint32_t op = reader; op-- > 0 && reader - op <= kLookBack;) {
+    MSP_RETURN_IF_ERROR(dump.ParseOp(op, &doc));
+    items.clear();
+    if (doc.IsObject()) FlattenOp(dump.ops()[op].name, doc, &items);
+    for (const Item& item : items) {
+      const JsonValue* output = item.state == ItemState::kOutput ? TensorOf(item.leaf) : nullptr;
+      if (output && ShapeText(*output) == shape) return std::string(dump.ops()[op].name);
+    }
+  }
+  return std::string();
+}
+
 OverflowOp At(const OverflowStepView& step, OpPlace place) {
   RankFiles& files = (*step.files)[place.rank];
   return files.Describe(files.dump().ops()[place.op].name);
@@ -237,6 +258,9 @@ StatusOr<OverflowFinding> DescribeSource(const OverflowStepView& step, const Ove
   if (source.mask >= 0) {
     const OpPlace mask = (*step.sources)[static_cast<size_t>(source.mask)].places[0];
     out.mask = (*step.ranks)[mask.rank].dump->ops()[mask.op].name;
+  }
+  if (source.kind == OverflowSource::Kind::kInput) {
+    MSP_ASSIGN_OR_RETURN(out.before, LastOfShape(dump, source.reader.op, source.item));
   }
   MSP_ASSIGN_OR_RETURN(out.near, NearestTo(step, source.reader.rank, source.reader.op));
   return out;

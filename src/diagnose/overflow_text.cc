@@ -35,10 +35,14 @@ std::string Why(const OverflowFinding& f) {
   const std::string item = Bare(f.item);
   switch (f.kind) {
     case Kind::kParameter: return fmt::format("{} is bad: {}", item, f.history);
-    case Kind::kInput:
-      return fmt::format("{} is bad, and no op of the dump made it: {}", item,
-                         f.leaf_grad ? "a parameter, as it wants a gradient"
-                                     : "the data, memory that was never written, or an op that is not recorded");
+    case Kind::kInput: {
+      std::string why =
+          fmt::format("{} is bad, and no op of the dump made it: {}", item,
+                      f.leaf_grad ? "a parameter, or an op that is not recorded"
+                                  : "the data, memory that was never written, or an op that is not recorded");
+      if (!f.before.empty()) why += fmt::format(" (the last one before it of that shape is {})", f.before);
+      return why;
+    }
     case Kind::kUninitialised: return fmt::format("it reads memory of {} that was never written", f.reader);
     case Kind::kMissingRank: return "received from a rank whose dump is not here: add it";
     case Kind::kCommunication:
@@ -166,6 +170,7 @@ void FindingJson(Json* j, const OverflowFinding& f) {
   if (!f.item.empty()) j->Key("item").Text(Bare(f.item));
   if (!f.item_text.empty()) j->Key("value").Text(f.item_text);
   if (!f.mask.empty()) j->Key("mask").Text(f.mask);
+  if (!f.before.empty()) j->Key("last_of_that_shape").Text(f.before);
   ItemsJson(j, "inputs", f.inputs);
   ItemsJson(j, "outputs", f.outputs);
   NearJson(j, "near_overflow", f.near);
