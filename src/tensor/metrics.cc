@@ -169,7 +169,7 @@ struct Norms {
   double target = 0, golden = 0, diff = 0, cosine = 0;
 };
 
-/// Where a sum left the range of double, the elements are summed again in a type that has room for them.
+/// Where sums left the range of double, the elements are summed again in a type that has room for them.
 Norms WideNorms(const PairReader& pair) {
   const size_t parts = pair.work() == Work::kComplex ? 2 : 1;
   long double target = 0, golden = 0, products = 0, diffs = 0;
@@ -195,7 +195,9 @@ Norms WideNorms(const PairReader& pair) {
 Norms NormsOf(const PairReader& pair, const PairPartial& p) {
   const bool doubles = pair.work() == Work::kDoubles || pair.work() == Work::kComplex;
   const double total = p.target_squares + p.golden_squares + p.diff_squares + std::fabs(p.products);
-  if (doubles && !std::isfinite(total)) return WideNorms(pair);
+  constexpr double kLeastSquares = 1e-280;  // below, squares may have become zero
+  const bool lost = !std::isfinite(total) || (p.max_abs > 0 && p.diff_squares < kLeastSquares);
+  if (doubles && lost) return WideNorms(pair);
   const double t = std::sqrt(p.target_squares), g = std::sqrt(p.golden_squares);
   return {t, g, std::sqrt(p.diff_squares), p.products / (t * g)};
 }

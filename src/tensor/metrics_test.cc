@@ -328,6 +328,8 @@ TEST(MetricsValues, SumsBeyondTheRangeOfDouble) {
   ExpectNear(m.cosine, -0.6);
   ExpectNear(m.euc_dist / 1e200, 4);
   ExpectNear(m.rms_golden / 1e200, std::sqrt(5.0 / 3));
+  const Vector<double> c{{3e-200, 1}, DType::kFloat64}, d{{0, 1}, DType::kFloat64};
+  ExpectNear(Compare(c, d).euc_dist / 3e-200, 1);
 }
 
 TEST(MetricsValues, OneElementIsSubtractedInItsType) {
