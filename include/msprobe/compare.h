@@ -31,6 +31,7 @@ struct CompareSettings {
   bool advisor = false;             // also advisor_*.txt, as the older command form writes
   bool stacks = true;               // the column of call stacks, where there is a stack.json
   std::string stack_file;           // of two files: another stack.json than that beside the target
+  bool diff_analyze = false;        // -da: ops as JSON instead of a table, and the first that differ by thresholds
   MappingSettings mapping;
   std::string custom_metric;  // tensor dumps: a Python file, or a directory of them, whose metrics become columns
   std::function<void(const std::string& pair, double share)> progress;  // may be empty

@@ -33,9 +33,6 @@ struct Refused {
   const char* text;
 };
 constexpr std::array kRefused{
-    Refused{"--diff_analyze", 0, 0,
-            "-da/--diff_analyze and its files are not supported by this version: leave it out, every comparison prints "
-            "the first difference (--json for programs)"},
     Refused{"--config", 1, 1, "--config post-processes tensor files, which compare does not read in this version"},
     Refused{
         "--rank", 1, 1,
@@ -196,6 +193,8 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
   command->add_flag("--xlsx", request.xlsx, "write a workbook instead of csv");
   command->add_flag("--html", request.html, "also write one HTML report: opens from disk, to attach to an issue");
   command->add_flag("-f,--fuzzy_match", request.mapping.fuzzy, "-fm: match ops in order, whatever their call numbers");
+  command->add_flag("--diff_analyze", request.diff_analyze,
+                    "-da: ops as JSON instead of a table, and the first that differ by the older tool's thresholds");
   command->add_flag("--json", context->json, "print the summary as one JSON object");
   command->add_flag("--plan", args->plan, "print what would be compared with what, as JSON, and stop");
   command->add_option("-m,--mode", args->mode, "auto")

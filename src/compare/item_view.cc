@@ -170,6 +170,13 @@ void SetChecksum(const Fields& f, const TextSum& sum, ItemView* out) {
   for (int shift = 28; shift >= 0; shift -= 4) out->checksum += "0123456789abcdef"[(crc >> shift) & 15];
 }
 
+/// Whom an entry of a batch_isend_irecv talks to.
+void SetPeer(const JsonValue& entry, ItemView* out) {
+  if (const JsonValue* op = Find(entry, "op"); op && op->IsString()) out->p2p_op = Text(*op);
+  out->p2p_peer.clear();
+  if (const JsonValue* peer = Find(entry, "peer")) AppendPyValue(&out->p2p_peer, *peer);
+}
+
 void SetNull(CompareMode mode, ItemView* out) {
   out->dtype = kNotAvailable;
   out->shape = kNotAvailable;
@@ -202,7 +209,11 @@ void DescribeItem(std::string_view op_name, Item&& item, CompareMode mode, ItemV
   out->data_name = kNoDataName;
   const JsonValue* leaf = item.leaf;
   // A P2POp of batch_isend_irecv wraps the tensor that it sends.
-  if (const JsonValue* kind = Find(*leaf, "class_type"); kind && !Find(*leaf, "type")) leaf = Find(*leaf, "tensor");
+  out->p2p_op = "None";
+  if (const JsonValue* kind = Find(*leaf, "class_type"); kind && !Find(*leaf, "type")) {
+    SetPeer(*leaf, out);
+    leaf = Find(*leaf, "tensor");
+  }
   if (!leaf || !leaf->IsObject()) return SetNull(mode, out);
   const Fields f = FieldsOf(*leaf);
   if (f.data_name && f.data_name->IsString() && f.data_name->GetStringLength() > 0) {

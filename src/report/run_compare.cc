@@ -8,6 +8,7 @@
 #include "report/divergence_file.h"
 #include "report/html_report.h"
 #include "report/row_watch.h"
+#include "report/step_watch.h"
 #include "report/table.h"
 
 namespace msprobe {
@@ -16,7 +17,8 @@ namespace {
 std::string ResultPath(const CompareSettings& request, const PathPlan& plan, const FilePair& files,
                        const std::string& time) {
   const std::string name = (plan.debug ? "debug_compare_result" : "compare_result") + files.suffix + "_" + time;
-  return JoinPath(JoinPath(request.output, files.folder), name + (request.xlsx ? ".xlsx" : ".csv"));
+  const std::string_view kind = request.diff_analyze ? ".json" : request.xlsx ? ".xlsx" : ".csv";
+  return JoinPath(JoinPath(request.output, files.folder), name + std::string(kind));
 }
 
 TableSpec SpecOf(const CompareSettings& request, const DumpPair& pair, const CustomMetrics* custom, std::string path) {
@@ -49,14 +51,23 @@ void NoteUnmatched(const DumpPair& pair, PairReport* report) {
 /// What one pair gives: its part of the report, and what it says about who diverged first.
 struct PairOutcome {
   PairReport report;
-  RankFindings findings;
+  PairFindings findings;
 };
 
 StatusOr<PairOutcome> CompareFiles(const CompareSettings& request, const Mapping& mapping, const PathPlan& plan,
                                    const FilePair& files, const std::string& time, CustomMetrics* custom) {
-  MSP_ASSIGN_OR_RETURN(const DumpPair pair, OpenDumpPair(files, mapping, custom));
+  MSP_ASSIGN_OR_RETURN(DumpPair pair, OpenDumpPair(files, mapping, custom));
+  if (request.diff_analyze) UseStatistics(&pair);
   const TableSpec spec = SpecOf(request, pair, custom, ResultPath(request, plan, files, time));
-  MSP_ASSIGN_OR_RETURN(const std::unique_ptr<ResultTable> table, OpenTable(request, pair, spec));
+  std::unique_ptr<ResultTable> table;
+  const OpsJson* ops = nullptr;
+  if (request.diff_analyze) {
+    MSP_ASSIGN_OR_RETURN(std::unique_ptr<OpsJson> json, OpsJson::Create(spec));
+    ops = json.get();
+    table = std::move(json);
+  } else {
+    MSP_ASSIGN_OR_RETURN(table, OpenTable(request, pair, spec));
+  }
   std::unique_ptr<RowWatch> watch;
   if (request.html || request.advisor) {
     WatchOptions options;
@@ -77,9 +88,12 @@ StatusOr<PairOutcome> CompareFiles(const CompareSettings& request, const Mapping
   MSP_ASSIGN_OR_RETURN(const CompareOutcome outcome, ComparePair(pair, watch ? *watch : table->format(), take, progress,
                                                                  seen, request.log != nullptr));
   PairOutcome out;
-  MSP_ASSIGN_OR_RETURN(out.findings, FindOnRank(pair, files, outcome.distances));
+  MSP_ASSIGN_OR_RETURN(out.findings.divergence, FindOnRank(pair, files, outcome.distances));
+  if (ops) {
+    MSP_ASSIGN_OR_RETURN(out.findings.suspects, SuspectsOf(*pair.target, files, ops->same()));
+  }
   PairReport& report = out.report;
-  report.differences = out.findings.differences;
+  report.differences = out.findings.divergence.differences;
   if (InterruptRequested()) return Interrupted();
   MSP_RETURN_IF_ERROR(table->Commit());
   report.files = files;
@@ -107,30 +121,6 @@ StatusOr<PairOutcome> CompareFiles(const CompareSettings& request, const Mapping
   }
   return out;
 }
-
-/// The findings of the step that is being compared, and the first step that differs.
-class StepWatch {
- public:
-  explicit StepWatch(CompareReport* report) : report_(report) {}
-  Status Add(RankFindings findings) {
-    if (!findings_.empty() && findings.files.step != findings_.front().files.step) MSP_RETURN_IF_ERROR(EndStep());
-    findings_.push_back(std::move(findings));
-    return OkStatus();
-  }
-  Status EndStep() {
-    std::vector<RankFindings> ranks;
-    ranks.swap(findings_);
-    // What starts in one step goes on in those behind it.
-    if (ranks.empty() || report_->divergence.found) return OkStatus();
-    const int step = ranks.front().files.step;
-    MSP_ASSIGN_OR_RETURN(report_->divergence, FindDivergence(step, std::move(ranks)));
-    return OkStatus();
-  }
-
- private:
-  CompareReport* report_;
-  std::vector<RankFindings> findings_;
-};
 
 /// `status`, and what is complete nevertheless.
 Status Stopped(const Status& status, const CompareReport& report, const PathPlan& plan) {
@@ -160,7 +150,7 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   CompareReport report;
   report.target_only_dirs = plan.target_only;
   report.golden_only_dirs = plan.golden_only;
-  StepWatch steps(&report);
+  StepWatch steps(request, mapping, &report);
   for (const FilePair& files : plan.pairs) {
     StatusOr<PairOutcome> pair = CompareFiles(request, mapping, plan, files, time, custom.get());
     if (pair.ok()) {

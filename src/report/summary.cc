@@ -144,6 +144,7 @@ std::string SummaryText(const CompareReport& report) {
     AppendUnmatched(pair, &out);
     AppendDifferences(pair, &out);
   }
+  for (const std::string& path : report.diff_analyze) out += "first ops beyond the thresholds: " + OneLine(path) + "\n";
   if (report.divergence.found) {
     out += DivergenceText(report.divergence);
     if (!report.divergence_path.empty()) out += "  details: " + OneLine(report.divergence_path) + "\n";
@@ -173,6 +174,7 @@ std::string SummaryJson(const CompareReport& report) {
   out.Raw("failures", failures + "]");
   out.String("html", report.html);
   out.Raw("first_divergence", DivergenceJson(report.divergence));
+  out.Strings("diff_analyze", report.diff_analyze);
   out.String("first_divergence_file", report.divergence_path);
   return out.Done();
 }

@@ -30,6 +30,7 @@ struct CompareReport {
   std::vector<std::pair<std::string, Status>> failures;         // pairs that could not be compared, by label
   std::string html;                                             // path of the HTML report; ""
   Divergence divergence;                                        // of the first step that differs
+  std::vector<std::string> diff_analyze;                        // files of -da
   std::string divergence_path;                                  // first_divergence.json
 };
 

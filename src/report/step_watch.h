@@ -1,0 +1,35 @@
+// What is known of a step when all of its ranks are compared: who diverged first, and the analysis of -da.
+#pragma once
+
+#include <msprobe/compare.h>
+
+#include "report/ops_json.h"
+#include "report/summary.h"
+
+namespace msprobe {
+
+/// What one pair says about its step.
+struct PairFindings {
+  RankFindings divergence;
+  RankSuspects suspects;  // with -da
+};
+
+/// Takes the pairs in their order: steps one after another.
+class StepWatch {
+ public:
+  StepWatch(const CompareSettings& settings, const Mapping& mapping, CompareReport* report)
+      : settings_(settings), mapping_(mapping), report_(report) {}
+  Status Add(PairFindings findings);
+  /// After the last pair.
+  Status EndStep();
+
+ private:
+  Status Analyze();
+  const CompareSettings& settings_;
+  const Mapping& mapping_;
+  CompareReport* report_;
+  std::vector<RankFindings> ranks_;
+  std::vector<RankSuspects> suspects_;
+};
+
+}  // namespace msprobe
