@@ -93,6 +93,17 @@ std::string_view ModeText(CompareMode mode) {
   return mode == CompareMode::kChecksum ? "md5" : mode == CompareMode::kTensor ? "tensor" : "statistics";
 }
 
+std::string RulerJson(const RulerCounts& ruler) {
+  JsonObject out;
+  out.Number("none", ruler.none);
+  out.Number("bit_equal", ruler.bit_equal);
+  out.Number("round_off", ruler.round_off);
+  out.Number("inherited", ruler.inherited);
+  out.Number("suspicious", ruler.suspicious);
+  out.Number("bug", ruler.bug);
+  return out.Done();
+}
+
 std::string PairJson(const PairReport& pair) {
   JsonObject out;
   out.String("label", pair.files.label);
@@ -114,6 +125,7 @@ std::string PairJson(const PairReport& pair) {
   out.Raw("earlier_input_difference", DifferenceJson(pair.differences.source));
   out.Raw("other_dtype", DifferenceJson(pair.differences.dtype));
   out.Number("other_dtype_ops", pair.differences.dtype_ops);
+  out.Raw("ruler", RulerJson(pair.differences.ruler));
   out.Strings("warnings", pair.warnings);
   out.String("advisor", pair.advisor);
   return out.Done();

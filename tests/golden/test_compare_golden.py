@@ -15,6 +15,7 @@ SMALL = sorted(p.parent for p in (Path(__file__).parent / "compare").glob("*/opt
 # Every case of the large set stands in exactly one of the following lists.
 AGREE = """compare_L0_md5_weight compare_L0_stat_weight compare_L1_md5_weight compare_L1_stat_weight compare_debug_stat compare_m2_f16
  compare_m2_weight compare_m3_scale compare_m3_vs_m1 compare_mismatch_level compare_mix_md5_weight compare_mix_md5_weight_xlsx
+ compare_mix_stat_weight_da_dir compare_tp_md5_da compare_tp_weight_da
  compare_mix_stat_bench compare_mix_stat_bf16 compare_mix_stat_ckpt compare_mix_stat_ckpt2 compare_mix_stat_extra compare_mix_stat_nan
  compare_mix_stat_rope compare_mix_stat_weight compare_mix_stat_weight_step1 compare_mix_stat_weight_stepdir
  compare_mix_stat_weight_xlsx compare_mix_xor_weight compare_proc compare_proc_dir compare_renL0_cm compare_ren_none compare_tp_bwdnan
@@ -33,15 +34,10 @@ WRONG_INPUT = [
 ]
 # The old tool fails or answers wrongly; a test below says what is right. docs/compatibility.md gives the reasons.
 DIFFERENT = """compare_mix_md5_weight_fm compare_mix_stat_weight_fm compare_mix_stat_extra_fm compare_mix_stat_ckpt_fm
- compare_mix_stat_weight_rootdir compare_L1_dm compare_ren_lm""".split()
+ compare_mix_stat_weight_rootdir compare_L1_dm compare_ren_lm compare_mix_md5_weight_da compare_mix_stat_weight_da""".split()
 # What this version does not do, and says: by word of the error.
 UNSUPPORTED = {
     (2, "--consistent_check"): "compare_verl_fsdp compare_verl_fsdp_xlsx",
-    (
-        2,
-        "--diff_analyze",
-    ): """compare_mix_md5_weight_da compare_mix_stat_weight_da compare_mix_stat_weight_da_dir compare_tp_md5_da
- compare_tp_weight_da""",
     (2, "-m atb"): "compare_atb",
 }
 REFUSED = WRONG_INPUT + [(case, *key) for key, cases in UNSUPPORTED.items() for case in cases.split()]
@@ -49,7 +45,7 @@ csv.field_size_limit(1 << 30)
 
 
 def blank_time(name):
-    return re.sub(r"_20\d{12}", "_TIME", name)
+    return re.sub(r"diff_analyze_\d+", "diff_analyze_TIME", re.sub(r"_20\d{12}", "_TIME", name))
 
 
 def read_table(path):
@@ -58,6 +54,8 @@ def read_table(path):
         book = openpyxl.load_workbook(path, read_only=True)
         return [[name] for name in book.sheetnames] + [[repr(v) for v in row] for sheet in book for row in sheet.values]
     with open(path, encoding="utf-8", newline="") as f:
+        if path.suffix == ".json":
+            return sorted(json.load(f, parse_constant=str).items())
         return list(csv.reader(f))
 
 
@@ -195,6 +193,44 @@ def test_fuzzy_match_of_recomputed_forwards(tmp_path):
     run_case("compare_mix_stat_ckpt_fm", tmp_path)
     root = golden_set()
     assert_same(tables(root / "expected" / "compare_mix_stat_ckpt" / "out"), tables(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "mode,first", [("stat", "Functional.linear.13.forward"), ("md5", "Functional.linear.13.forward")]
+)
+def test_diff_analyze_of_two_files(mode, first, tmp_path):
+    """The old tool ignores -da there, and its documentation promises what the directory form does."""
+    run_case(f"compare_mix_{mode}_weight_da", tmp_path)
+    files = tables(tmp_path)
+    assert set(files) == {"compare_result_TIME.json", "diff_analyze_TIME.json"}
+    ((rank, ops),) = files["diff_analyze_TIME.json"]
+    assert rank == "rank_0" and [op["op_name"] for op in ops] == [first]
+    assert dict(files["compare_result_TIME.json"])[first]["is_same"] is False
+
+
+# Which ranks and ops were changed: tests/golden/make_compare_cases.py and the notes of the set.
+DIVERGENCES = [
+    ("tp_nan", "parameter", [1], "Functional.linear.10.forward", {0: "Distributed.all_reduce.6.forward"}),
+    ("tp_weight", "parameter", [0, 1], "Functional.linear.10.forward", {}),
+    ("tp_bwdnan", "op", [1], None, {0: "Distributed.all_reduce.21.forward"}),
+    ("tp_md5", "parameter", [0, 1], "Functional.linear.6.forward", {}),
+]
+
+
+@pytest.mark.parametrize("case,kind,ranks,op,handovers", DIVERGENCES, ids=[d[0] for d in DIVERGENCES])
+def test_first_divergence_of_ranks(case, kind, ranks, op, handovers, tmp_path):
+    _, done = run_case(f"compare_{case}", tmp_path)
+    found = json.loads((tmp_path / "first_divergence.json").read_text())
+    assert found["version"] == 1 and found["step"] == 0
+    creator = found["creator"]
+    assert creator["ranks"] == ranks
+    assert creator["kind"] in (kind, "input")
+    assert op is None or creator["op"] == op
+    assert {h["rank"]: h["through"] for h in found["inherited_by"]} == handovers
+    assert (
+        f"first divergence (step 0): rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))} " in done.stdout
+    )
+    assert found["infected"]["ops"] == sum(group["ops"] for group in found["inherited"])
 
 
 def test_a_dump_directory_compares_every_step(tmp_path):
