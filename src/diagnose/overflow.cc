@@ -53,36 +53,53 @@ std::vector<int> RankNumbers(const StepDir& dir) {
   return out;
 }
 
+struct OpenRank {
+  std::unique_ptr<DumpFile> dump;
+  OverflowScan scan;
+};
+
+StatusOr<OpenRank> Open(const RankDir& dir, bool parallel) {
+  const std::string path = IsRegularFile(dir.path) ? dir.path : JoinPath(dir.path, "dump.json");
+  OpenRank rank;
+  MSP_ASSIGN_OR_RETURN(DumpFile file, DumpFile::Open(path));
+  rank.dump = std::make_unique<DumpFile>(std::move(file));
+  MSP_RETURN_IF_ERROR(CheckDump(*rank.dump));
+  MSP_ASSIGN_OR_RETURN(rank.scan, ScanForOverflow(*rank.dump, parallel));
+  return rank;
+}
+
+/// A rank that cannot be read is left out with a warning, as long as there is another one.
 StatusOr<Step> OpenStep(const StepDir& dir, std::vector<std::string>* warnings) {
+  const size_t n = dir.ranks.size();
+  std::vector<std::optional<StatusOr<OpenRank>>> opened(n);
+  if (n >= static_cast<size_t>(ThreadCount())) {
+    MSP_RETURN_IF_ERROR(ParallelFor(n, [&](size_t i) {
+      opened[i].emplace(Open(dir.ranks[i], false));
+      return OkStatus();
+    }));
+  } else {
+    for (size_t i = 0; i < n; ++i) opened[i].emplace(Open(dir.ranks[i], true));
+  }
   Step step;
   step.name = dir.name;
-  const size_t n = dir.ranks.size();
   const std::vector<int> numbers = RankNumbers(dir);
-  step.dumps.resize(n);
-  step.ranks.resize(n);
-  const bool many = n >= static_cast<size_t>(ThreadCount());
-  const auto open = [&](size_t i, bool parallel) -> Status {
-    const std::string path =
-        IsRegularFile(dir.ranks[i].path) ? dir.ranks[i].path : JoinPath(dir.ranks[i].path, "dump.json");
-    MSP_ASSIGN_OR_RETURN(DumpFile file, DumpFile::Open(path));
-    step.dumps[i] = std::make_unique<DumpFile>(std::move(file));
-    MSP_RETURN_IF_ERROR(CheckDump(*step.dumps[i]));
-    step.ranks[i].dump = step.dumps[i].get();
-    MSP_ASSIGN_OR_RETURN(step.ranks[i].scan, ScanForOverflow(*step.dumps[i], parallel));
-    return OkStatus();
-  };
-  if (many) {
-    MSP_RETURN_IF_ERROR(ParallelFor(n, [&](size_t i) { return open(i, false); }));
-  } else {
-    for (size_t i = 0; i < n; ++i) MSP_RETURN_IF_ERROR(open(i, true));
-  }
   std::vector<RankDump> dumps;
   for (size_t i = 0; i < n; ++i) {
-    dumps.push_back({numbers[i], step.dumps[i].get()});
-    step.files.emplace_back(numbers[i], step.dumps[i].get());
-    if (!step.dumps[i]->truncated().empty()) warnings->push_back(step.dumps[i]->truncated());
-    if (step.dumps[i]->ops().empty()) warnings->push_back(step.dumps[i]->path() + " holds no ops");
+    const Status& status = opened[i]->status();
+    if (!status.ok()) {
+      if (status.code() != Code::kBadInput || n == 1) return status;
+      warnings->push_back(dir.ranks[i].name + " is left out: " + status.message());
+      continue;
+    }
+    OpenRank& rank = **opened[i];
+    if (!rank.dump->truncated().empty()) warnings->push_back(rank.dump->truncated());
+    if (rank.dump->ops().empty()) warnings->push_back(rank.dump->path() + " holds no ops");
+    dumps.push_back({numbers[i], rank.dump.get()});
+    step.files.emplace_back(numbers[i], rank.dump.get());
+    step.ranks.push_back({rank.dump.get(), std::move(rank.scan)});
+    step.dumps.push_back(std::move(rank.dump));
   }
+  if (step.dumps.empty()) return opened[0]->status();
   MSP_ASSIGN_OR_RETURN(step.graph, ReadCommunication(std::move(dumps)));
   return step;
 }

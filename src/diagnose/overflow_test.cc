@@ -241,6 +241,17 @@ TEST_F(OverflowTest, SameReportForAnyNumberOfThreads) {
   EXPECT_TRUE(first.find("Torch.exp.0.forward") != std::string::npos);
 }
 
+TEST_F(OverflowTest, ARankThatCannotBeReadIsLeftOut) {
+  dir_.Write("step0/rank0/dump.json", "no dump");
+  dir_.Dir("step0/rank2");
+  Rank(1, {Op("Torch.exp.0.forward", kClean, kInf)});
+  EXPECT_EQ(Named(), Names{"1: Torch.exp.0.forward"});
+  const OverflowReport report = Find();
+  ASSERT_EQ(report.warnings.size(), 4u) << "with those for construct.json and stack.json";
+  EXPECT_EQ(report.warnings[0].substr(0, 18), "rank0 is left out:");
+  EXPECT_EQ(report.warnings[1].substr(0, 18), "rank2 is left out:");
+}
+
 TEST_F(OverflowTest, DumpsThatCannotBeJudged) {
   dir_.Write("step0/rank0/dump.json", R"({"task": "structure", "data": {}})");
   EXPECT_EQ(FindOverflow(dir_.path()).status().code(), Code::kBadInput);
