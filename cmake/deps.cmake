@@ -17,6 +17,8 @@ target_link_libraries(msprobe_common INTERFACE Threads::Threads)
 target_compile_definitions(msprobe_common INTERFACE FMT_HEADER_ONLY=1 MSPROBE_VERSION="${PROJECT_VERSION}")
 msprobe_static(msprobe_deflate deflate)
 msprobe_static(msprobe_yaml yaml-cpp)
+msprobe_static(msprobe_inflate z)
+msprobe_static(msprobe_expat expat)
 # libxlsxwriter has no static archive in the distribution: src/report loads it when a sheet is asked for.
 add_library(msprobe_xlsx INTERFACE)
 target_link_libraries(msprobe_xlsx INTERFACE ${CMAKE_DL_LIBS})

@@ -15,7 +15,7 @@ die() { printf '[setup] error: %s\n' "$*" >&2; exit 1; }
 boost=libboost-dev clang_rt=libclang-rt-dev
 if grep -qx 'VERSION_CODENAME=bookworm' /etc/os-release 2>/dev/null; then boost=libboost1.81-dev clang_rt=libclang-rt-14-dev; fi
 build_packages=(g++ cmake ninja-build make git ccache python3 python3-venv python3-dev
-  rapidjson-dev libsqlite3-dev libxlsxwriter-dev libcli11-dev libfmt-dev libdeflate-dev libyaml-cpp-dev "$boost")
+  rapidjson-dev libsqlite3-dev libxlsxwriter-dev libcli11-dev libfmt-dev libdeflate-dev libyaml-cpp-dev zlib1g-dev libexpat1-dev "$boost")
 test_packages=(libgtest-dev libbenchmark-dev clang clang-format clang-tidy "$clang_rt" chromium fonts-noto-cjk)
 
 # ---- distribution packages -------------------------------------------------------------------------------------------

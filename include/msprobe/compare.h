@@ -27,6 +27,7 @@ struct CompareSettings {
   std::string target, golden;       // dump.json, or a rank, step or dump directory; both of one kind
   std::string output = "./output";  // directory of the results
   bool xlsx = false;                // a workbook instead of csv
+  bool highlight = false;           // of a workbook: rows in colour and the reasons, as -hl of older releases
   bool html = false;                // also one HTML report, which needs nothing else to be looked at
   bool advisor = false;             // also advisor_*.txt, as the older command form writes
   bool stacks = true;               // the column of call stacks, where there is a stack.json

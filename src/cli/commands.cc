@@ -20,8 +20,9 @@ namespace msprobe {
 namespace {
 
 // CLI11 reads "-tp" as "-t p"; the command line we are compatible with has many such options.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kShort{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kShort{{
     {"-tp", "--target_path"},
+    {"-config", "--config-path"},
     {"-gp", "--golden_path"},
     {"-fm", "--fuzzy_match"},
     {"-cm", "--cell_mapping"},
@@ -43,8 +44,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kShort{{
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOldNames{
     {{"graph", "graph_visualize"}, {"nan_analyze", "overflow_check"}}};
 
-constexpr std::array<std::string_view, 9> kCommands{
-    "compare", "graph_visualize", "serve", "run", "estimate", "certify", "recover", "verify-dump", "overflow_check"};
+constexpr std::array<std::string_view, 10> kCommands{"compare",        "graph_visualize", "serve",   "run",
+                                                     "estimate",       "certify",         "recover", "verify-dump",
+                                                     "overflow_check", "merge_result"};
 // Those that run the user's program.
 constexpr std::array<std::string_view, 3> kRunners{"run", "estimate", "certify"};
 
@@ -145,6 +147,7 @@ int RunCommand(std::vector<std::string> args) {
   app.footer("Run 'msprobe COMMAND --help' for the options of a command.");
   RegisterCompare(app, &context);
   RegisterGraphVisualize(app, &context);
+  RegisterMergeResult(app, &context);
   RegisterServe(app, &context);
   RegisterRun(app, &context);
   RegisterEstimate(app, &context);

@@ -50,7 +50,6 @@ constexpr std::array kRefused{
     Refused{"--output_size", 1, 1, "--output_size belongs to -m offline_model, which needs CANN"},
     Refused{"--dym_shape_range", 1, 1, "--dym_shape_range belongs to -m offline_model, which needs CANN"},
     Refused{"--onnx_fusion_switch", 1, 1, "-ofs/--onnx_fusion_switch belongs to -m offline_model, which needs CANN"},
-    Refused{"--highlight", 0, 0, "-hl/--highlight is not supported by this version: filter the Result column instead"},
 };
 
 /// An option whose file may be left out when `least` is 0.
@@ -110,6 +109,7 @@ Status CheckArguments(CompareArguments* args, bool input_json) {
     args->request.stacks = args->stack_mode;
     if (!args->stack_mode) args->request.stack_file.clear();
   }
+  args->request.xlsx = args->request.xlsx || args->request.highlight;
   if (args->request.target.empty() || args->request.golden.empty()) {
     return UsageError("compare needs -tp TARGET and -gp GOLDEN (or -i compare.json): see 'msprobe compare --help'");
   }
@@ -191,6 +191,7 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
   command->add_option("--golden_path", request.golden, "-gp: the same of the run that is right");
   command->add_option("-o,--output_path", request.output, "directory of the results")->capture_default_str();
   command->add_flag("--xlsx", request.xlsx, "write a workbook instead of csv");
+  command->add_flag("--highlight", request.highlight, "-hl: a workbook with rows in red and yellow, and why");
   command->add_flag("--html", request.html, "also write one HTML report: opens from disk, to attach to an issue");
   command->add_flag("-f,--fuzzy_match", request.mapping.fuzzy, "-fm: match ops in order, whatever their call numbers");
   command->add_flag("--diff_analyze", request.diff_analyze,

@@ -25,6 +25,7 @@ TableSpec SpecOf(const CompareSettings& request, const DumpPair& pair, const Cus
   TableSpec spec;
   spec.mode = pair.options.mode;
   spec.stacks = request.stacks && pair.stacks ? &*pair.stacks : nullptr;
+  spec.highlight = request.highlight;
   spec.path = std::move(path);
   if (custom && pair.tensors) spec.custom = custom->columns();
   return spec;
@@ -70,9 +71,7 @@ StatusOr<PairOutcome> CompareFiles(const CompareSettings& request, const Mapping
   }
   std::unique_ptr<RowWatch> watch;
   if (request.html || request.advisor) {
-    WatchOptions options;
-    options.page = request.html;
-    options.rows = RowsOfPage(plan.pairs.size());
+    const WatchOptions options = request.html ? PageOptions(plan.pairs.size()) : WatchOptions();
     MSP_ASSIGN_OR_RETURN(watch, RowWatch::Create(pair, spec, table->format(), options));
   }
   const auto take = [&](RowBlock&& block) {

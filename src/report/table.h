@@ -24,6 +24,7 @@ struct TableSpec {
   CompareMode mode = CompareMode::kStatistics;
   const StackFile* stacks = nullptr;  // adds the stack column
   std::string path;                   // ends in .csv or .xlsx
+  bool highlight = false;             // of workbooks: rows in colour, as -hl of older releases
   std::vector<std::string> custom;    // columns of the user's own metrics
 };
 

@@ -1,6 +1,4 @@
-#include <dlfcn.h>
 #include <sys/statvfs.h>
-#include <xlsxwriter.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,66 +10,28 @@
 #include "base/interrupt.h"
 #include "base/text.h"
 #include "report/columns.h"
+#include "report/highlight.h"
 #include "report/table.h"
 #include "report/workbook_check.h"
+#include "report/xlsx_library.h"
 
 namespace msprobe {
 namespace {
 
 constexpr size_t kMaxCellChars = 32767;  // a limit of the file format
 
-/// libxlsxwriter, loaded when the first workbook is asked for: the command starts and runs without it.
-struct XlsxLibrary {
-  decltype(&workbook_new_opt) new_workbook = nullptr;
-  decltype(&workbook_add_worksheet) add_sheet = nullptr;
-  decltype(&worksheet_write_string) write_string = nullptr;
-  decltype(&worksheet_write_number) write_number = nullptr;
-  decltype(&worksheet_write_boolean) write_bool = nullptr;
-  decltype(&workbook_close) close = nullptr;
-  decltype(&lxw_workbook_free) free = nullptr;
-  decltype(&lxw_strerror) error_text = nullptr;
-  bool same_version = false;  // as the header: the fields of a sheet are where it says
-
-  static StatusOr<const XlsxLibrary*> Get() {
-    static const XlsxLibrary library = Load();
-    if (library.error_text) return &library;
-    return InternalError(
-        "--xlsx needs libxlsxwriter, which is not installed: install it (Debian: libxlsxwriter4) or leave out "
-        "--xlsx to get csv");
-  }
-
- private:
-  static XlsxLibrary Load() {
-    XlsxLibrary out;
-    void* handle = nullptr;
-    for (const char* name : {"libxlsxwriter.so.4", "libxlsxwriter.so", "libxlsxwriter.so.5", "libxlsxwriter.so.9"}) {
-      if ((handle = dlopen(name, RTLD_NOW | RTLD_LOCAL))) break;
-    }
-    if (!handle) return out;
-    const auto load = [&](auto* function, const char* name) {
-      *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(dlsym(handle, name));
-      return *function != nullptr;
-    };
-    const bool all = load(&out.new_workbook, "workbook_new_opt") && load(&out.add_sheet, "workbook_add_worksheet") &&
-                     load(&out.write_string, "worksheet_write_string") &&
-                     load(&out.write_number, "worksheet_write_number") &&
-                     load(&out.write_bool, "worksheet_write_boolean") && load(&out.close, "workbook_close") &&
-                     load(&out.free, "lxw_workbook_free") && load(&out.error_text, "lxw_strerror");
-    if (!all) out.error_text = nullptr;
-    decltype(&lxw_version_id) version = nullptr;
-    out.same_version = load(&version, "lxw_version_id") && version() == LXW_VERSION_ID;
-    return out;
-  }
-};
-
 /// Rows on their way to the sheet: a tag, then the cell. 't' length text | 'n' double | 'b' byte | 's' id of a stack.
+/// In front of a coloured cell: 'c' and 'r' or 'y', of a coloured row 'R' and the same.
 class CellFormat : public RowFormat {
  public:
-  explicit CellFormat(const TableSpec& spec) : mode_(spec.mode), with_stack_(spec.stacks != nullptr) {}
+  explicit CellFormat(const TableSpec& spec)
+      : mode_(spec.mode), with_stack_(spec.stacks != nullptr), highlight_(spec.highlight) {}
 
   void AppendOp(const OpDiff& op, int stack, RowBlock* block) const override {
+    std::vector<Highlight> highlights;
+    if (highlight_) highlights = HighlightOp(op, mode_);
     for (size_t i = 0; i < op.rows_used; ++i) {
-      AppendRow(op, i, i == 0 ? stack : -1, &block->bytes);
+      AppendRow(op, i, i == 0 ? stack : -1, highlight_ ? highlights[i] : Highlight(), &block->bytes);
       block->row_ends.push_back(block->bytes.size());
     }
   }
@@ -101,10 +61,11 @@ class CellFormat : public RowFormat {
     }
   }
 
-  void AppendRow(const OpDiff& op, size_t i, int stack, std::string* out) const {
+  void AppendRow(const OpDiff& op, size_t i, int stack, const Highlight& highlight, std::string* out) const {
     const ItemView& a = op.target[i];
     const DiffRow& row = op.rows[i];
     const ItemView* b = row.golden == kNoItem ? nullptr : &op.golden[static_cast<size_t>(row.golden)];
+    if (highlight.color != Highlight::Color::kNone) *out += highlight.color == Highlight::Color::kRed ? "Rr" : "Ry";
     const auto pair = [&](std::string_view x, std::string_view y) {
       PutText(out, x);
       PutText(out, b ? y : kNotAvailableCell);
@@ -121,8 +82,10 @@ class CellFormat : public RowFormat {
     }
     *out += 'b';
     *out += static_cast<char>(row.grad_consistent);
+    if (row.verdict != Verdict::kPass) *out += row.verdict == Verdict::kError ? "cr" : "cy";
     PutText(out, VerdictText(row.verdict));
-    PutText(out, FindingsJson(row.findings, op.tensors.empty() ? std::string_view() : op.tensors[i].note));
+    PutText(out, WithReasons(FindingsJson(row.findings, op.tensors.empty() ? std::string_view() : op.tensors[i].note),
+                             highlight));
     if (with_stack_) AppendStack(stack, out);
     if (mode_ == CompareMode::kTensor) PutText(out, DataNameCell(a.data_name, b ? b->data_name : kNotAvailableCell));
   }
@@ -168,12 +131,18 @@ class CellFormat : public RowFormat {
 
   const CompareMode mode_;
   const bool with_stack_;
+  const bool highlight_;
 };
 
 class XlsxTable : public ResultTable {
  public:
   XlsxTable(const TableSpec& spec, const XlsxLibrary& library, uint64_t total_rows, uint64_t rows_per_sheet)
-      : spec_(spec), library_(library), format_(spec), temp_(spec.path), final_path_(spec.path) {
+      : spec_(spec),
+        library_(library),
+        format_(spec),
+        temp_(spec.path),
+        final_path_(spec.path),
+        total_rows_(total_rows) {
     if (total_rows < rows_per_sheet) {
       slice_ = UINT64_MAX;
     } else {
@@ -197,6 +166,7 @@ class XlsxTable : public ResultTable {
     MSP_ASSIGN_OR_RETURN(const OutputFile probe, OutputFile::Create(temp_.path()));
     book_ = library_.new_workbook(temp_.path().c_str(), &options);
     if (!book_) return InternalError("cannot start the workbook " + final_path_ + ": out of memory?");
+    styles_ = library_.AddStyles(book_);
     return AddSheet();
   }
 
@@ -269,20 +239,22 @@ class XlsxTable : public ResultTable {
     if (!sheet_) return InternalError("cannot add the sheet " + name + " to " + final_path_ + ": out of memory?");
     rows_ = 0;
     lxw_col_t column = 0;
-    for (const std::string_view title : TableColumns(spec_.mode, spec_.stacks != nullptr, spec_.custom)) {
-      MSP_RETURN_IF_ERROR(WriteText(0, column++, std::string(title)));
+    const auto titles = TableColumns(spec_.mode, spec_.stacks != nullptr, spec_.custom);
+    library_.SetUpSheet(sheet_, std::min(slice_, total_rows_), titles.size());
+    for (const std::string_view title : titles) {
+      MSP_RETURN_IF_ERROR(WriteText(0, column++, std::string(title), styles_.header));
     }
     return OkStatus();
   }
 
-  Status WriteText(lxw_row_t row, lxw_col_t column, std::string text) {
+  Status WriteText(lxw_row_t row, lxw_col_t column, std::string text, lxw_format* style) {
     // The limit counts characters; fewer bytes than that are safe, longer text is cut between two of them.
     if (text.size() > kMaxCellChars) {
       size_t cut = kMaxCellChars;
       while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) --cut;
       text.resize(cut);
     }
-    const lxw_error error = library_.write_string(sheet_, row, column, text.c_str(), nullptr);
+    const lxw_error error = library_.write_string(sheet_, row, column, text.c_str(), style);
     return error == LXW_NO_ERROR ? OkStatus() : Failed(error);
   }
 
@@ -293,26 +265,38 @@ class XlsxTable : public ResultTable {
       std::memcpy(to, cells.data(), size);
       cells.remove_prefix(size);
     };
+    lxw_format* row_style = nullptr;
     for (; !cells.empty(); ++column) {
       char tag = 0;
       read(&tag, 1);
       lxw_error error = LXW_NO_ERROR;
+      if (tag == 'R') {
+        read(&tag, 1);
+        row_style = tag == 'r' ? styles_.red : styles_.yellow;
+        read(&tag, 1);
+      }
+      lxw_format* style = row_style;
+      if (tag == 'c') {
+        read(&tag, 1);
+        style = tag == 'r' ? styles_.red : styles_.yellow;
+        read(&tag, 1);
+      }
       if (tag == 'n') {
         double v = 0;
         read(&v, sizeof v);
-        error = library_.write_number(sheet_, row, column, v, nullptr);
+        error = library_.write_number(sheet_, row, column, v, style);
       } else if (tag == 'b') {
         char v = 0;
         read(&v, 1);
-        error = library_.write_bool(sheet_, row, column, v, nullptr);
+        error = library_.write_bool(sheet_, row, column, v, style);
       } else if (tag == 's') {
         int id = 0;
         read(&id, sizeof id);
-        MSP_RETURN_IF_ERROR(WriteText(row, column, StackCell(spec_.stacks->Frames(static_cast<uint32_t>(id)))));
+        MSP_RETURN_IF_ERROR(WriteText(row, column, StackCell(spec_.stacks->Frames(static_cast<uint32_t>(id))), style));
       } else {
         uint32_t size = 0;
         read(&size, sizeof size);
-        MSP_RETURN_IF_ERROR(WriteText(row, column, std::string(cells.substr(0, size))));
+        MSP_RETURN_IF_ERROR(WriteText(row, column, std::string(cells.substr(0, size)), style));
         cells.remove_prefix(size);
       }
       if (error != LXW_NO_ERROR) return Failed(error);
@@ -327,6 +311,8 @@ class XlsxTable : public ResultTable {
   const std::string final_path_;
   std::string directory_{DirName(final_path_)};
   std::vector<uint64_t> sheet_bytes_;  // of the rows of each ended sheet
+  const uint64_t total_rows_;
+  XlsxStyles styles_;
   uint64_t slice_ = 0, rows_ = 0;
   int sheets_ = 0;
   lxw_workbook* book_ = nullptr;

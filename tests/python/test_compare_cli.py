@@ -195,7 +195,6 @@ def test_mindspore_against_pytorch(tmp_path):
     "options",
     [
         ["-am"],
-        ["-hl"],
         ["--consistent_check"],
         ["--backend", "fsdp"],
         ["--config", "x"],

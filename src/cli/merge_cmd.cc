@@ -1,0 +1,54 @@
+// msprobe merge_result: the results of several ranks side by side.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "report/merge_result.h"
+
+namespace msprobe {
+namespace {
+
+std::string Json(const MergeReport& report) {
+  const auto texts = [](const std::vector<std::string>& list) {
+    std::string out = "[";
+    for (const std::string& s : list) AppendJsonString(out += out.size() > 1 ? ", " : "", s);
+    return out + "]";
+  };
+  std::string out = "{\"file\": ";
+  AppendJsonString(out, report.path);
+  out += fmt::format(", \"ranks\": [{}], \"rows\": {}, \"metrics\": ", fmt::join(report.ranks, ", "), report.rows);
+  return out + texts(report.metrics) + ", \"warnings\": " + texts(report.warnings) + "}\n";
+}
+
+Status Run(const MergeSettings& settings, bool as_json) {
+  MSP_ASSIGN_OR_RETURN(const MergeReport report, MergeResults(settings));
+  for (const std::string& warning : report.warnings) PrintWarning(warning);
+  const std::string text = as_json ? Json(report)
+                                   : fmt::format("{} rows of {} ranks, {} metrics\n  result: {}\n", report.rows,
+                                                 report.ranks.size(), report.metrics.size(), OneLine(report.path));
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return OkStatus();
+}
+
+}  // namespace
+
+void RegisterMergeResult(CLI::App& app, CommandContext* context) {
+  auto settings = std::make_shared<MergeSettings>();
+  CLI::App* command =
+      app.add_subcommand("merge_result", "put the comparison results of several ranks side by side in one workbook");
+  command->add_option("-i,--input_dir", settings->input, "directory with compare_result_rank*.csv or .xlsx")
+      ->required();
+  command->add_option("-o,--output_dir", settings->output, "directory of the merged workbook")->required();
+  command
+      ->add_option("--config-path", settings->config,
+                   "-config: YAML with 'api', the APIs to merge, and 'compare_index', their metrics (default: all)")
+      ->required();
+  command->add_flag("--json", context->json, "print the summary as one JSON object");
+  command->callback([settings, context] { context->status = Run(*settings, context->json); });
+}
+
+}  // namespace msprobe

@@ -1,0 +1,28 @@
+// The comparison results of several ranks side by side: a sheet for each metric, a row for each item, a column for each
+// rank.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace msprobe {
+
+struct MergeSettings {
+  std::string input;   // directory with compare_result_rank{N}_{time}.csv or .xlsx
+  std::string output;  // directory
+  std::string config;  // YAML: api, compare_index
+};
+
+struct MergeReport {
+  std::string path;
+  std::vector<int> ranks;
+  std::vector<std::string> metrics;
+  uint64_t rows = 0;
+  std::vector<std::string> warnings;
+};
+
+StatusOr<MergeReport> MergeResults(const MergeSettings& settings);
+
+}  // namespace msprobe

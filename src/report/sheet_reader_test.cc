@@ -1,0 +1,108 @@
+#include "report/sheet_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "dump/test_files.h"
+#include "report/table.h"
+
+namespace msprobe {
+namespace {
+
+namespace fs = std::filesystem;
+using Rows = std::vector<std::vector<std::string>>;
+
+/// Texts of all rows; "|" stands in front of the first row of a sheet.
+template <typename Read>
+Status Collect(const Read& read, const std::string& input, Rows* out) {
+  return read(input, [&](const std::vector<SheetCell>& cells, bool first) {
+    std::vector<std::string> row;
+    for (const SheetCell& cell : cells) row.push_back((first && row.empty() ? "|" : "") + cell.text);
+    out->push_back(row);
+    return OkStatus();
+  });
+}
+
+Status Csv(const std::string& text, Rows* out) {
+  return Collect([](const std::string& s, const TakeRow& take) { return ReadCsvText(s, "a.csv", take); }, text, out);
+}
+
+TEST(SheetReaderTest, CsvAsPythonWritesIt) {
+  Rows rows;
+  ASSERT_TRUE(Csv("\xEF\xBB\xBFname,\"a \"\"b\"\", c\",\n1,\"x\ny\",z\r\n\n=1+1,,\n", &rows).ok());
+  EXPECT_EQ(rows, (Rows{{"|name", "a \"b\", c", ""}, {"1", "x\ny", "z"}, {"=1+1", "", ""}}));
+  rows.clear();
+  ASSERT_TRUE(Csv("\n\na\nb", &rows).ok());
+  EXPECT_EQ(rows, (Rows{{"|a"}, {"b"}})) << "empty lines are none";
+  rows.clear();
+  ASSERT_TRUE(Csv("", &rows).ok());
+  EXPECT_TRUE(rows.empty());
+  EXPECT_FALSE(Csv("a,\"b", &rows).ok());
+}
+
+TEST(SheetReaderTest, WhatWeWriteReadsBack) {
+  TempDir dir;
+  dir.Write("t/dump.json",
+            R"({"task": "statistics", "level": "L1", "data": {"F.<x> & \"y\".0.forward": {"input_args": [
+              {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [1], "Max": 1.5, "Min": 1, "Mean": 1, "Norm": 1,
+               "requires_grad": true}], "output": [null]}}})");
+  FilePair files;
+  files.target = files.golden = dir.path() + "/t/dump.json";
+  const auto pair = OpenDumpPair(files, Mapping());
+  ASSERT_TRUE(pair.ok()) << pair.status().message();
+  Rows read[2];
+  for (const char* suffix : {"csv", "xlsx"}) {
+    TableSpec spec;
+    spec.mode = pair->options.mode;
+    spec.path = dir.path() + "/x." + suffix;
+    const bool csv = spec.path.back() == 'v';
+    auto table = csv ? CreateCsvTable(spec) : CreateXlsxTable(spec, 2);
+    if (!table.ok()) GTEST_SKIP() << table.status().message();  // libxlsxwriter is not installed
+    const auto take = [&](RowBlock&& block) { return (*table)->Take(std::move(block)); };
+    ASSERT_TRUE(ComparePair(*pair, (*table)->format(), take, nullptr).ok());
+    ASSERT_TRUE((*table)->Commit().ok());
+    const Status status = Collect(csv ? ReadCsv : ReadXlsx, (*table)->paths()[0], &read[csv]);
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+  ASSERT_EQ(read[0].size(), 3u);
+  EXPECT_EQ(read[0][1][0], "F.<x> & \"y\".0.forward.input.0");
+  for (size_t i = 0; i < 3; ++i) {
+    ASSERT_EQ(read[0][i].size(), read[1][i].size());
+    for (size_t k = 0; k < read[0][i].size(); ++k) {
+      const std::string &x = read[0][i][k], &c = read[1][i][k];
+      EXPECT_TRUE(x == c || c == (x == "1" ? "True" : "False") || std::stod(x) == std::stod(c)) << x << " " << c;
+    }
+  }
+}
+
+TEST(SheetReaderTest, AttacksAreRefused) {
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(std::string(MSPROBE_SOURCE_DIR) + "/tests/attacks")) {
+    const std::string path = entry.path().string(), name = entry.path().filename().string();
+    const bool workbook = StartsWith(name, "xlsx_");
+    if (!workbook && !StartsWith(name, "csv_")) continue;
+    ++files;
+    Rows rows;
+    const Status status = Collect(workbook ? ReadXlsx : ReadCsv, path, &rows);
+    EXPECT_EQ(status.code(), Code::kBadInput) << name;
+    EXPECT_EQ(OneLine(status.message()), status.message()) << name;
+    EXPECT_LT(rows.size(), 100u) << name;
+  }
+  EXPECT_GE(files, 23);
+}
+
+TEST(SheetReaderTest, SharedTextsAndPrefixesAreRead) {
+  for (const char* name : {"stored.xlsx", "deflated.xlsx"}) {
+    Rows rows;
+    const Status status =
+        Collect(ReadXlsx, std::string(MSPROBE_SOURCE_DIR) + "/tests/fuzz/corpus/sheet/" + name, &rows);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(rows, (Rows{{"|NPU Name", "", "NPU max", "1.5", "1"}})) << name;
+  }
+}
+
+}  // namespace
+}  // namespace msprobe
