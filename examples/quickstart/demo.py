@@ -47,7 +47,7 @@ def main() -> None:
     run("a run that is right", sys.executable, train, "--dump", golden)
     run("the same run, silently wrong", sys.executable, train, "--dump", problem, "--sabotage", args.sabotage)
     run(
-        "the tables",
+        "the table and the report",
         msprobe,
         "compare",
         "-tp",
@@ -56,11 +56,13 @@ def main() -> None:
         f"{golden}/step0",
         "-o",
         str(out / "compare"),
+        "--html",
     )
     run("the graph", msprobe, "graph_visualize", "-tp", problem, "-gp", golden, "-o", str(out / "graph"))
 
     table = sorted((out / "compare").glob("*.csv"))[-1]
-    print(f"\nTable: {table}\nGraph: {out / 'graph'}")
+    report = sorted((out / "compare").glob("*.html"))[-1]
+    print(f"\nTable: {table}\nReport: {report}\nGraph: {out / 'graph'}")
     if args.no_serve:
         print(f"To look at it: {msprobe} serve {out / 'graph'} --open")
         return

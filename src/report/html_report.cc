@@ -2,7 +2,6 @@
 
 #include <libdeflate.h>
 
-#include <algorithm>
 #include <memory>
 
 #include "base/file.h"
@@ -10,8 +9,6 @@
 
 namespace msprobe {
 namespace {
-
-constexpr size_t kRowsOfAll = 20'000, kMostRows = 10'000, kLeastRows = 200;
 
 std::string Base64(std::string_view bytes) {
   static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -55,8 +52,6 @@ Status CheckHtmlReport() {
       "--html: this msprobe was built without its pages; build it with Node.js installed (tools/setup.sh) and "
       "-DMSPROBE_WEB=ON, or leave --html out");
 }
-
-size_t RowsOfPage(size_t pairs) { return std::clamp(kRowsOfAll / std::max<size_t>(pairs, 1), kLeastRows, kMostRows); }
 
 StatusOr<std::string> FillPage(std::string_view page, std::string_view json) {
   const size_t at = page.find(kDataMark);

@@ -10,9 +10,6 @@ namespace msprobe {
 /// kUsage when this msprobe was built without the page.
 Status CheckHtmlReport();
 
-/// Worst rows to keep for each of `pairs`, so that the file stays small enough to be attached.
-size_t RowsOfPage(size_t pairs);
-
 /// Writes the file and notes its path in `report`.
 Status WriteHtmlReport(const std::string& path, CompareReport* report);
 

@@ -54,9 +54,11 @@ TEST(HtmlReportTest, ABuildWithoutThePageSaysSo) {
 }
 
 TEST(HtmlReportTest, ManyPairsShareTheRows) {
-  EXPECT_EQ(RowsOfPage(1), 10'000u);
-  EXPECT_EQ(RowsOfPage(8), 2'500u);
-  EXPECT_EQ(RowsOfPage(100'000), 200u);
+  EXPECT_EQ(PageOptions(1).rows, 10'000u);
+  EXPECT_EQ(PageOptions(8).rows, 2'500u);
+  EXPECT_EQ(PageOptions(100'000).rows, 50u);
+  EXPECT_EQ(PageOptions(0).cells, WatchOptions().cells);
+  EXPECT_EQ(PageOptions(64).bins, 100u);
 }
 
 class RowWatchTest : public testing::Test {

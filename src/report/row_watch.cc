@@ -69,6 +69,20 @@ void Keep(std::vector<T>* heap, size_t most, T&& entry, const Before& before) {
 
 }  // namespace
 
+WatchOptions PageOptions(size_t pairs) {
+  const auto share = [&](size_t of_all, size_t least, size_t most) {
+    return std::clamp(of_all / std::max<size_t>(pairs, 1), least, most);
+  };
+  WatchOptions out;
+  out.page = true;
+  out.rows = share(20'000, 50, out.rows);
+  out.ops = share(3'200, 20, out.ops);
+  out.names = share(8'000, 20, out.names);
+  out.cells = share(120'000, 1'000, out.cells);
+  out.bins = share(6'400, 50, out.bins);
+  return out;
+}
+
 struct RowWatch::Notes : BlockNotes {
   RowBlock text;
   std::vector<OpNote> ops;

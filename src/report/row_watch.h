@@ -25,6 +25,9 @@ struct WatchOptions {
   size_t bins = 400;      // points of the curves over the whole run
 };
 
+/// For an HTML report that holds so many pairs: together they stay small enough to be attached, and to fit memory.
+WatchOptions PageOptions(size_t pairs);
+
 /// Numbers of a row that curves are drawn of, the first is our own: the relative error as RowError says.
 inline constexpr size_t kMostMeasures = 8;
 

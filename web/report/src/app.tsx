@@ -28,7 +28,7 @@ function Pair({ report, at }: { report: Report; at: number }) {
   return (
     <>
       <div class="two">
-        <Story pair={pair} page={page} onOp={showOp} />
+        <Story pair={pair} page={page} pairs={report.summary.pairs.length} divergence={report.summary.first_divergence} onOp={showOp} />
         <Summary pair={pair} page={page} />
       </div>
       <Curves page={page} onOp={showOp} />

@@ -1,7 +1,9 @@
 // What the command put into the page. Names come from dumps: they are only ever shown as text.
 
+export const KINDS = ['op', 'communication', 'collective', 'input', 'parameter', 'argument', 'shape', 'missing_op', 'extra_op', 'dtype', 'grows'] as const;
+
 export interface Difference {
-  kind: 'op' | 'communication' | 'input' | 'dtype' | 'grows';
+  kind: (typeof KINDS)[number];
   op: string;
   module: string;
   item: string;
@@ -30,6 +32,21 @@ export interface PairSummary {
   other_dtype: Difference | null;
   other_dtype_ops: number;
   warnings: string[];
+}
+
+/** Where a difference starts, over all ranks. */
+export interface Origin extends Difference {
+  rank: number | null;
+  ranks: number[];
+  units: number | 'inf' | null; // of what rounding explains
+}
+export interface Divergence {
+  step: number | null;
+  creator: Origin | null;
+  others: Origin[];
+  inherited_by: { rank: number; from: number[]; through: string }[];
+  infected: { ops: number; forward: number; backward: number };
+  inherited: { rank: number | null; module: string; direction: string; ops: number; first_op: string }[];
 }
 
 /** Finite numbers; -1: there is none; null: infinite or not a number. */
@@ -63,6 +80,7 @@ export interface Report {
     target_only_dirs: string[];
     golden_only_dirs: string[];
     failures: { label: string; error: string }[];
+    first_divergence?: Divergence;
   };
   pages: PairPage[];
 }

@@ -15,7 +15,7 @@ export function Heat({ page, stack, direction, measure, onOp }: { page: PairPage
   const [box, width] = useWidth();
   const [near, setNear] = useState<{ text: string; op: string; value: Measure } | null>(null);
   const { rows, layers, total } = heatRows(page, stack, direction, measure, MOST);
-  const scale = logScale(rows.flatMap((row) => [...row.values.values()].map(({ value }) => value)));
+  const scale = logScale(rows.flatMap((row) => [...row.values.values()].map(({ value }) => value)), measure === 0 && page.roundoff > 0 ? [page.roundoff] : []);
   const [calm, hot] = palette.name === 'dark' ? [palette.raised, '#FF7A59'] : ['#EDF1F6', '#B3260A'];
   const color = (value: Measure) => (value === null ? palette.ink : mix(hot, calm, value <= 0 ? 0 : 0.08 + 0.92 * scale.place(value)));
   const label = Math.min(220, Math.floor(width * 0.36));
@@ -51,6 +51,7 @@ export function Heat({ page, stack, direction, measure, onOp }: { page: PairPage
       <div class="heat-foot">
         <span class="ramp" aria-hidden="true">
           {t('heat.small')} {[0, 0.25, 0.5, 0.75, 1].map((share) => <i key={share} style={{ background: mix(hot, calm, share) }} />)} {t('heat.large')}
+          {worst.some(({ value }) => value === null) && <><i style={{ background: palette.ink }} /> {formatMeasure(null)}</>}
         </span>
         {total > rows.length && <span class="muted">{t('heat.cut', { shown: rows.length, total })}</span>}
         <span class="near">{near ? <><b>{near.text}: {formatMeasure(near.value)}</b> <span class="code">{near.op}</span></> : null}</span>

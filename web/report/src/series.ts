@@ -120,7 +120,7 @@ export function logScale(values: Measure[], also: number[] = []): Scale {
   const positive = [...values, ...also].filter((v): v is number => v !== null && v > 0);
   let low = positive.length ? Math.floor(Math.log10(Math.min(...positive))) : -1;
   let high = positive.length ? Math.ceil(Math.log10(Math.max(...positive))) : 0;
-  if (high === low) high += 1;
+  if (high === low) low -= 1; // a single value is the largest
   low = Math.max(low, high - 16);
   const step = Math.ceil((high - low) / 8);
   const decades: number[] = [];

@@ -1,23 +1,37 @@
-import type { ComponentChildren } from 'preact';
+import { Fragment, type ComponentChildren } from 'preact';
 import { useLook } from './context';
-import type { Difference, PairPage, PairSummary } from './data';
+import { KINDS, type Difference, type Divergence, type Origin, type PairPage, type PairSummary } from './data';
 import { formatCount } from './format';
-import { translateDetail } from './i18n';
+import { translateDetail, type Translate } from './i18n';
 
-const named = (d: Difference) => (d.item.startsWith('.') ? d.item.slice(1) : d.item);
+type OnOp = (op: string) => void;
+const CHIPS = 8;
+const LINES = 8;
 
+const makes = (d: Difference) => d.kind === 'op' || d.kind === 'communication' || d.kind === 'collective';
+const kindText = (t: Translate, d: Difference) => (KINDS.includes(d.kind) ? t(`kind.${d.kind}`) : '');
+
+/** A line of advice by what is known of the difference. */
 function adviceFor(d: Difference): string {
   const side = /\.(backward|parameters_grad)(\.|$)/.test(d.op) ? 'backward' : 'forward';
-  return `${side}_${d.kind === 'op' || d.kind === 'communication' ? 'output' : 'input'}`;
+  return `${side}_${makes(d) ? 'output' : 'input'}`;
+}
+
+function unitsText(t: Translate, d: Difference): string {
+  const { units } = d as Partial<Origin>;
+  if (units === 'inf') return t('story.beyond');
+  if (typeof units !== 'number' || units <= 1) return '';
+  return t('story.units', { units: units < 1000 ? units.toPrecision(2) : units.toExponential(1) });
 }
 
 function Facts({ of }: { of: Difference }) {
   const { t } = useLook();
   const line = of.frame && (of.function ? `${of.frame} (${of.function})` : of.frame);
+  const units = unitsText(t, of);
   const facts: [string, ComponentChildren][] = [
-    [t('story.detail'), <b>{translateDetail(t, of.detail)}</b>],
-    [t('story.item'), <span class="code">{named(of)}</span>],
-    [t('story.inputs'), (of.kind === 'op' || of.kind === 'communication') && of.inputs && translateDetail(t, of.inputs)],
+    [t('story.detail'), of.detail && <><b>{translateDetail(t, of.detail)}</b>{units && <span class="muted"> · {units}</span>}</>],
+    [t('story.item'), of.item && <span class="code">{of.item.replace(/^\./, '')}</span>],
+    [t('story.inputs'), makes(of) && of.inputs && translateDetail(t, of.inputs)],
     [t('story.line'), line && <span class="code">{line}</span>],
     [t('story.module'), of.module && <span class="code">{of.module}</span>],
   ];
@@ -28,35 +42,74 @@ function Facts({ of }: { of: Difference }) {
   );
 }
 
-function Part({ of, text, bad, onOp }: { of: Difference; text: string; bad?: boolean; onOp: (op: string) => void }) {
+function Part({ of, bad, onOp, where = '' }: { of: Difference; bad?: boolean; onOp: OnOp; where?: string }) {
+  const { t } = useLook();
   return (
     <div class={bad ? 'story-part bad' : 'story-part'}>
-      <p class="story-line"><button type="button" class="op-link code" onClick={() => onOp(of.op)}>{of.op}</button> <span>{text}</span></p>
+      <p class="story-line">{where && <b>{where} </b>}<button type="button" class="op-link code" onClick={() => onOp(of.op)}>{of.op}</button> <span>{kindText(t, of)}</span></p>
       <Facts of={of} />
     </div>
   );
 }
 
-export function Story({ pair, page, onOp }: { pair: PairSummary; page: PairPage; onOp: (op: string) => void }) {
+/** Over all ranks: who made it, and how it went on. */
+function Whole({ of, onOp }: { of: Divergence & { creator: Origin }; onOp: OnOp }) {
+  const { t } = useLook();
+  const rank = (o: Origin) => (o.ranks.length ? t('story.rank', { ranks: o.ranks.slice(0, LINES).join(', ') }) : '');
+  const where = [of.step === null ? '' : t('story.step', { step: of.step }), rank(of.creator)].filter(Boolean).join(', ');
+  const modules = new Map<string, { ops: number; first: string }>();
+  for (const { module, direction, ops, first_op } of of.inherited) {
+    const name = `${module || first_op}${direction === 'backward' ? ` · ${t('direction.backward')}` : ''}`;
+    const known = modules.get(name);
+    if (known) known.ops += ops;
+    else if (modules.size < CHIPS) modules.set(name, { ops, first: first_op });
+  }
+  return (
+    <>
+      <Part of={of.creator} bad onOp={onOp} where={where && `${where}:`} />
+      {of.others.slice(0, LINES).map((other) => (
+        <div key={`${other.rank}${other.op}`} class="apart"><p class="then">{t('story.apart')}</p><Part of={other} onOp={onOp} where={rank(other)} /></div>
+      ))}
+      {(of.infected.ops > 0 || of.inherited_by.length > 0) && (
+        <div class="inherited">
+          <h3>{t('story.inherited')}</h3>
+          <ul>
+            {of.inherited_by.slice(0, LINES).map(({ rank: to, from, through }) => (
+              <li key={to}>{through ? <>{t('story.handover', { rank: to, from: from.join(', ') })} <button type="button" class="op-link code" onClick={() => onOp(through)}>{through}</button></> : t('story.noCall', { rank: to })}</li>
+            ))}
+          </ul>
+          {of.infected.ops > 0 && <p>{t('story.infected', { ops: formatCount(of.infected.ops), forward: formatCount(of.infected.forward), backward: formatCount(of.infected.backward) })}</p>}
+          <p class="chips">
+            {[...modules].map(([name, { ops, first }]) => <button key={name} type="button" class="chip" onClick={() => onOp(first)}>{name} <b>{formatCount(ops)}</b></button>)}
+          </p>
+        </div>
+      )}
+    </>
+  );
+}
+
+export function Story({ pair, page, pairs, divergence, onOp }: { pair: PairSummary; page: PairPage; pairs: number; divergence: Divergence | undefined; onOp: OnOp }) {
   const { t } = useLook();
   const { first_difference: first, earlier_input_difference: source, other_dtype: dtype } = pair;
-  const lead = first ?? source;
+  const creator = divergence?.creator;
+  const alone = creator && pairs === 1;
+  // Of this pair, where it is another one than that of all ranks.
+  const own = [source, first].filter((d): d is Difference => d !== null && !alone && d.op !== creator?.op);
+  const lead = (alone ? creator : null) ?? first ?? source;
   // What is known of the first difference says more than the first row that did not pass.
   const advice = !lead || lead.op === page.advice.op ? page.advice.kind : adviceFor(lead);
-  const own = first && (first.kind === 'op' || first.kind === 'communication') ? first : null;
   return (
     <section id="story" class="card" aria-labelledby="story-title">
       <h2 id="story-title">{t('story.title')}</h2>
-      {source?.kind === 'input' && <Part of={source} text={t('story.input')} bad={!own} onOp={onOp} />}
-      {source?.kind === 'grows' && (
-        <>
-          <p>{t('story.grows')}</p>
-          <Part of={source} text="" onOp={onOp} />
-        </>
-      )}
-      {own && source && <p class="then">{t('story.later')}</p>}
-      {own && <Part of={own} text={t(own.kind === 'op' ? 'story.creates' : 'story.communication')} bad onOp={onOp} />}
-      {!own && !source && <p class={pair.matched_ops > 0 ? 'verdict good' : 'verdict'}>{t(pair.matched_ops > 0 ? 'story.none' : 'story.unknown')}</p>}
+      {creator && <Whole of={{ ...divergence, creator }} onOp={onOp} />}
+      {creator && own.length > 0 && <h3>{t('story.pair', { label: pair.label })}</h3>}
+      {own.map((one, i) => (
+        <Fragment key={one.op}>
+          {i > 0 && <p class="then">{t('story.later')}</p>}
+          <Part of={one} bad={!creator} onOp={onOp} />
+        </Fragment>
+      ))}
+      {!alone && !first && !source && <p class={pair.matched_ops > 0 ? 'verdict good' : 'verdict'}>{t(pair.matched_ops > 0 ? 'story.none' : 'story.unknown')}</p>}
       {dtype && <p class="note">{t('story.dtype', { count: formatCount(pair.other_dtype_ops), op: dtype.op, detail: translateDetail(t, dtype.detail) })}</p>}
       {advice !== 'none' && (
         <div class="advice">

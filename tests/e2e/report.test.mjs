@@ -1,0 +1,201 @@
+// The HTML report of `msprobe compare --html`, opened from disk: themes, languages, keyboard, contrast, hostile names.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { after, before, test } from 'node:test';
+import { browser, DEMO, findCommand, openPage, OUT } from './support.mjs';
+
+const HOSTILE = 'Functional.</script><img src=x onerror=alert(1)>.0.forward';
+let directory;
+let chrome;
+let demo; // the report of the demo's runs
+let hostile;
+
+function report(target, golden, out) {
+  execFileSync(findCommand(), ['compare', '-tp', target, '-gp', golden, '-o', join(directory, out), '--html'], { stdio: 'ignore' });
+  return join(directory, out, readdirSync(join(directory, out)).find((file) => file.endsWith('.html')));
+}
+
+function dump(side, rank, norm) {
+  const tensor = (n) => ({ type: 'torch.Tensor', dtype: 'torch.float32', shape: [2], Max: n, Min: 0, Mean: 0.5, Norm: n, requires_grad: false });
+  const op = (n) => ({ input_args: [tensor(1)], input_kwargs: {}, output: [tensor(n)] });
+  const folder = join(directory, side, `rank${rank}`);
+  mkdirSync(folder, { recursive: true });
+  const data = { 'Module.m.layers.0.fc.Linear.forward.0': op(1), [HOSTILE]: op(norm), 'Module.m.layers.1.fc.Linear.forward.0': op(norm === 1 ? 1 : 1e300) };
+  writeFileSync(join(folder, 'dump.json'), JSON.stringify({ task: 'statistics', level: 'mix', framework: 'pytorch', data }));
+}
+
+before(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'msprobe-report-'));
+  const runs = join(DEMO, '..');
+  demo = report(join(runs, 'problem/step0'), join(runs, 'golden/step0'), 'demo');
+  for (const rank of [0, 1]) {
+    dump('target', rank, rank ? 1 : 7);
+    dump('golden', rank, 1);
+  }
+  hostile = report(join(directory, 'target'), join(directory, 'golden'), 'hostile');
+  chrome = await browser();
+});
+after(async () => {
+  await chrome?.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+async function visit(file, options = {}) {
+  const opened = await openPage(chrome, { viewport: { width: 1280, height: 900 }, ...options });
+  await opened.page.goto(pathToFileURL(file).href);
+  await opened.page.locator('#story').waitFor();
+  const leave = async (name) => {
+    if (name) await opened.page.screenshot({ path: join(OUT, `${name}.png`), fullPage: true });
+    await opened.page.context().close();
+    assert.deepEqual(opened.faults, []);
+  };
+  return { ...opened, leave };
+}
+
+/** Texts whose colour is too close to what is behind them (WCAG AA: 4.5, large ones 3). */
+const faintTexts = () => {
+  const parse = (text) => (text.match(/[\d.]+/g) ?? []).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4)).reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = (node) => {
+    for (let at = node; at; at = at.parentElement) {
+      const color = parse(getComputedStyle(at).backgroundColor);
+      if (color.length === 3 || color[3] === 1) return color;
+    }
+    return [255, 255, 255];
+  };
+  const out = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+    const owner = node.parentElement;
+    if (!node.textContent.trim() || !owner.checkVisibility() || ['SCRIPT', 'NOSCRIPT'].includes(owner.tagName)) continue;
+    const style = getComputedStyle(owner);
+    const ink = parse(owner instanceof SVGElement ? style.fill : style.color);
+    const [low, high] = [light(ink), light(ground(owner))].sort((a, b) => a - b);
+    const needed = parseFloat(style.fontSize) >= 24 ? 3 : 4.5;
+    if ((high + 0.05) / (low + 0.05) < needed) out.push(`${node.textContent.trim().slice(0, 40)}: ${style.color} on ${ground(owner)}`);
+  }
+  return [...new Set(out)];
+};
+
+for (const [name, options] of [
+  ['report_light_en', {}],
+  ['report_dark_zh', { locale: 'zh-CN', colorScheme: 'dark' }],
+  ['report_narrow', { viewport: { width: 420, height: 900 }, colorScheme: 'dark' }],
+]) {
+  test(`${name}: the answer, plots, tables; every text can be read, nothing sticks out`, async () => {
+    const { page, leave } = await visit(demo, options);
+    const zh = options.locale === 'zh-CN';
+    assert.match(await page.locator('#story').innerText(), zh ? /首个差异[\s\S]*相差/ : /First divergence[\s\S]*differs by/);
+    assert.equal(await page.locator('html').getAttribute('lang'), zh ? 'zh-CN' : 'en');
+    assert.ok((await page.locator('svg.plot').count()) >= 3, 'curves by layer, map of parts, curve over the run');
+    assert.ok((await page.locator('svg.plot path.line.forward').first().getAttribute('d')).includes('L'), 'a curve over several layers');
+    assert.ok((await page.locator('table.rows tbody tr').count()) >= 20);
+    assert.deepEqual(await page.evaluate(faintTexts), []);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'no sideways scrolling of the page');
+    await leave(name);
+  });
+}
+
+test('theme and language are switched by the keyboard', async () => {
+  const { page, leave } = await visit(demo);
+  await page.getByRole('button', { name: 'Dark theme' }).focus();
+  await page.keyboard.press('Enter');
+  assert.equal(await page.locator('html').getAttribute('data-theme'), 'dark');
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Space');
+  assert.match(await page.locator('h1').innerText(), /比对报告/);
+  assert.equal(await page.evaluate(() => document.activeElement.innerText), 'English', 'the focus stays');
+  assert.deepEqual(await page.evaluate(faintTexts), []);
+  await leave();
+});
+
+test('rows are filtered, sorted, opened and turned over', async () => {
+  const { page, leave } = await visit(demo);
+  const rows = page.locator('table.rows tbody tr');
+  const first = () => rows.first().locator('td').nth(1).innerText();
+  const worst = await first();
+  await page.getByRole('button', { name: 'Sort by Row', exact: true }).click();
+  assert.notEqual(await first(), worst);
+  assert.equal(await page.locator('table.rows th').first().getAttribute('aria-sort'), 'ascending');
+  await page.getByRole('button', { name: 'Next' }).click();
+  assert.match(await page.locator('.pager').innerText(), /Rows 51 to 100/);
+  await page.getByRole('searchbox').fill('gate_proj parameters_grad');
+  const names = await page.locator('table.rows tbody tr td:nth-child(2)').allInnerTexts();
+  assert.ok(names.length > 0 && names.every((name) => name.includes('gate_proj') && name.includes('parameters_grad')), names.join());
+  await rows.first().getByRole('button').press('Enter');
+  assert.match(await page.locator('tr.whole').innerText(), /Bench l2norm/);
+  await page.getByRole('searchbox').fill('nothing of this name');
+  assert.match(await page.locator('#rows').innerText(), /No row matches/);
+  await page.getByRole('searchbox').fill('');
+  await page.locator('.ops .op-link').first().click();
+  assert.equal(await page.getByRole('searchbox').inputValue(), await page.locator('.ops .op-link').first().innerText());
+  await leave();
+});
+
+test('measures, parts and directions change the plots', async () => {
+  const { page, leave } = await visit(demo);
+  const curve = () => page.locator('svg.plot path.line.forward').first().getAttribute('d');
+  const before = await curve();
+  await page.locator('label.chooser', { hasText: /^Part/ }).locator('select').selectOption({ label: 'mlp.down_proj' });
+  assert.notEqual(await curve(), before);
+  await page.getByLabel('Measure').selectOption({ label: 'Mean, relative error' });
+  assert.equal(await page.locator('path.roundoff').count(), 0, 'round-off is in units of the first measure');
+  await page.locator('.legend').first().getByRole('button', { name: 'Forward' }).click();
+  assert.equal(await page.locator('.chart').first().locator('svg.plot path.line.forward').count(), 0);
+  await page.locator('section').filter({ hasText: 'Error through depth' }).getByRole('button', { name: 'Backward' }).nth(1).click();
+  assert.ok((await page.locator('rect.spot').count()) > 4);
+  await leave();
+});
+
+test('names of the dumps are text; the file asks for nothing and runs nothing else', async () => {
+  const html = readFileSync(hostile, 'utf8');
+  assert.ok(!html.includes('onerror'), 'the data is packed');
+  assert.match(html, /default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; img-src data:;/);
+  const { page, leave } = await visit(hostile);
+  let asked = false;
+  page.on('dialog', (dialog) => ((asked = true), dialog.dismiss()));
+  assert.match(await page.locator('#story').innerText(), /onerror=alert/);
+  assert.equal(await page.locator('img').count(), 0);
+  assert.equal(await page.locator('.pairs tbody tr').count(), 2);
+  await page.locator('.pairs').getByRole('button', { name: 'rank1' }).click();
+  assert.match(await page.locator('#story').innerText(), /No difference beyond round-off/);
+  const blocked = await page.evaluate(() => {
+    const script = document.createElement('script');
+    try {
+      script.textContent = 'window.ran = true';
+    } catch {
+      return true; // trusted types
+    }
+    document.body.append(script);
+    return window.ran === undefined;
+  });
+  assert.ok(blocked && !asked);
+  await page.context().close();
+  await (await visit(hostile)).leave('report_ranks');
+});
+
+test('a report that was cut short says so', async () => {
+  const html = readFileSync(demo, 'utf8');
+  const at = html.indexOf('id="data">') + 2000;
+  const cut = join(directory, 'cut.html');
+  writeFileSync(cut, html.slice(0, at) + html.slice(html.indexOf('</script>', at)));
+  const { page } = await openPage(chrome);
+  await page.goto(pathToFileURL(cut).href);
+  await page.getByRole('alert').waitFor();
+  assert.match(await page.getByRole('alert').innerText(), /cut short/);
+  await page.context().close();
+});
+
+test('it prints with all its sections', async () => {
+  const { page, leave } = await visit(demo, { colorScheme: 'light' });
+  await page.emulateMedia({ media: 'print' });
+  assert.equal(await page.locator('.tools').isVisible(), false);
+  const pdf = await page.pdf({ format: 'A4', printBackground: true });
+  assert.ok(pdf.length > 20_000);
+  writeFileSync(join(OUT, 'report.pdf'), pdf);
+  await leave();
+});
