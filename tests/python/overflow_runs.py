@@ -526,6 +526,116 @@ def grid_sum_overflows(rank, world, start):
     average(model, replicas)
 
 
+@planted([3], "Torch.exp.0.forward", worlds=(4,))
+def expert_of_one_rank(rank, world, start):
+    """Tokens go to experts and come back by all_to_all."""
+    torch.manual_seed(rank)
+    router, expert = nn.Linear(8, 8), Mlp()
+    start(nn.Sequential(router, expert))
+    got, back = torch.zeros(8, 8), torch.zeros(8, 8)
+    dist.all_to_all_single(got, router(data(rank, 8, 8)).detach())
+    y = torch.exp(expert(got.requires_grad_()) * (1e3 if rank == 3 else 1e-3))
+    dist.all_to_all_single(back, y.detach())
+    back.sum()
+    y.mean().backward()
+
+
+@planted([0, 2], "Torch.exp.0.forward", worlds=(4,))
+def two_at_once(rank, world, start):
+    """Neither can have caused the other."""
+    model = stack()
+    start(model)
+    torch.exp(model(data(rank)) + (1000 if rank in (0, 2) else 0)).mean().backward()
+    average(model)
+
+
+@planted([1], "Torch.exp.0.forward", worlds=(4,))
+def one_leads_to_others(rank, world, start):
+    """On the other ranks an op with clean inputs fails because of what rank 1 did before."""
+    model = stack()
+    start(model)
+    total = torch.exp(model(data(0)) + (1000 if rank == 1 else 0)).sum().detach()
+    dist.all_reduce(total)
+    torch.sqrt(model(data(rank)).sum() * total * 0).backward()
+
+
+@planted([2], "Tensor.__truediv__.0.forward", worlds=(4,))
+def one_forward_one_backward(rank, world, start):
+    """A pipeline in which forwards and backwards of micro-batches alternate; messages are asynchronous."""
+    torch.manual_seed(rank)
+    stage, works, batches = Mlp(), [], []
+    start(stage)
+
+    def forward(i):
+        x = data(i)
+        if rank > 0:
+            dist.recv(x, rank - 1)
+            x.requires_grad_()
+        y = stage(x)
+        if rank == 2 and i == 2:
+            y = y / torch.zeros(8)
+        if rank < world - 1:
+            works.append(dist.isend(y.detach(), rank + 1))
+        batches.append((x, y))
+
+    def backward(i):
+        x, y = batches[i]
+        if rank < world - 1:
+            grad = torch.zeros_like(y)
+            dist.recv(grad, rank + 1)
+            y.backward(grad)
+        else:
+            y.sum().backward()
+        if rank > 0:
+            works.append(dist.isend(x.grad, rank - 1))
+
+    ahead = min(3, world - 1 - rank)
+    for i in range(3 + ahead):
+        if i < 3:
+            forward(i)
+        if i >= ahead:
+            backward(i - ahead)
+    for work in works:
+        work.wait()
+
+
+@planted([2], "Torch.log.0.forward", worlds=(4,))
+def loss_of_one_replica(rank, world, start):
+    tensor, replicas = grid(rank)
+    model = parallel_stack(rank % 2, tensor)
+    start(model)
+    torch.log(model(data(rank // 2)).abs().sum() * (0.0 if rank == 2 else 1.0)).backward()
+    average(model, replicas)
+
+
+@planted([0], "Torch.exp.0.forward", worlds=(4,))
+def through_two_hops(rank, world, start):
+    """To ranks 1 and 2 by a broadcast in their group, from there to rank 3 by a message."""
+    group = dist.new_group([0, 1, 2])
+    model = stack(1)
+    start(model)
+    x = torch.exp(data(rank) + 1000) if rank == 0 else torch.zeros(4, 8)
+    if rank < 3:
+        dist.broadcast(x, 0, group=group)
+    if rank == 2:
+        dist.send(x, 3)
+    if rank == 3:
+        dist.recv(x, 2)
+    model(x).sum().backward()
+
+
+@planted([1], "Torch.exp.0.forward", worlds=(4,))
+def gathered_and_scattered(rank, world, start):
+    model = stack(1)
+    start(model)
+    y = torch.exp(model(data(rank)).detach() + (1000 if rank == 1 else 0))
+    parts = [torch.zeros(4, 8) for _ in range(world)] if rank == 0 else None
+    dist.gather(y, parts, dst=0)
+    mine = torch.zeros(4, 8)
+    dist.scatter(mine, [part * 1.0 for part in parts] if rank == 0 else None, src=0)
+    model(mine).sum().backward()
+
+
 # ---- absorbed, hidden -------------------------------------------------------------------------------------
 
 
