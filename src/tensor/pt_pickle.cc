@@ -54,6 +54,9 @@ constexpr std::string_view kNames[] = {
     "torch._utils _rebuild_parameter",
     "torch._utils _rebuild_parameter_with_state",
     "torch._tensor _rebuild_from_type_v2",
+    "torch._utils _rebuild_device_tensor_from_cpu_tensor",
+    "torch_npu.utils.storage _rebuild_npu_tensor",
+    "torch_npu.npu._format Format",
     "torch per_tensor_affine",
     "torch per_channel_affine",
 };
@@ -391,6 +394,15 @@ bool Machine::Call(std::string_view function, Id function_id, std::vector<Id> ar
   if (function == "collections OrderedDict" && args.empty()) return Make(Node::kDict), true;
   if (function == "torch Size" && args.size() == 1) return stack_.push_back(args[0]), true;
   if (function.starts_with("torch._utils _rebuild_tensor")) return Tensor(args, function.ends_with("_v3"));
+  // As a tensor, with the layout it had on the device behind the rest: what is stored has the plain one.
+  if (function == "torch_npu.utils.storage _rebuild_npu_tensor") return Tensor(args, false);
+  if (function == "torch_npu.npu._format Format" && args.size() == 1) return stack_.push_back(args[0]), true;
+  // (tensor, dtype, device, requires_grad)
+  if (function == "torch._utils _rebuild_device_tensor_from_cpu_tensor" && args.size() == 4) {
+    if (nodes_[args[0]].kind != Node::kTensor) return Fail("a tensor is described in another way");
+    tensors_[static_cast<size_t>(nodes_[args[0]].i)].requires_grad = nodes_[args[3]].i != 0;
+    return stack_.push_back(args[0]), true;
+  }
   if (function.starts_with("torch._utils _rebuild_parameter") && args.size() >= 2) {
     if (nodes_[args[0]].kind != Node::kTensor) return Fail("a parameter is no tensor");
     tensors_[static_cast<size_t>(nodes_[args[0]].i)].requires_grad = nodes_[args[1]].i != 0;

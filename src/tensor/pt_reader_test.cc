@@ -124,6 +124,22 @@ TEST(PtReader, ReadsFilesOfTorch) {
   EXPECT_EQ(sparse->value().text, "_rebuild_sparse_tensor");
 }
 
+TEST(PtReader, ReadsTensorsThatWereSavedOnDevices) {
+  const std::string corpus = std::string(MSPROBE_SOURCE_DIR) + "/tests/fuzz/corpus/pt/";
+  for (const char* name : {"npu.pt", "npu_format.pt", "device.pt"}) {
+    const auto file = PtFile::Open(corpus + name);
+    ASSERT_TRUE(file.ok()) << file.status().message();
+    ASSERT_NE(file->tensor(), nullptr) << name;
+    const PtTensor& t = *file->tensor();
+    EXPECT_EQ(t.dtype, DType::kBFloat16);
+    EXPECT_EQ(t.shape, (std::vector<int64_t>{2, 3}));
+    EXPECT_TRUE(t.requires_grad) << name;
+    Stats stats;
+    ASSERT_TRUE(ComputeStats(t.view(), &stats));
+    EXPECT_EQ(stats.max, 5);
+  }
+}
+
 TEST(PtReader, RefusesWhatAttacks) {
   // What the refusal says, of the files that must not be read.
   const std::map<std::string, std::string> refused = {
