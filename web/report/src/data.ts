@@ -31,8 +31,11 @@ export interface PairSummary {
   earlier_input_difference: Difference | null;
   other_dtype: Difference | null;
   other_dtype_ops: number;
+  ruler?: Record<(typeof RULER)[number], number>; // ops by verdict
   warnings: string[];
 }
+
+export const RULER = ['bug', 'suspicious', 'inherited', 'round_off', 'bit_equal'] as const;
 
 /** Where a difference starts, over all ranks. */
 export interface Origin extends Difference {

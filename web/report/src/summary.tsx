@@ -1,5 +1,5 @@
 import { useLook } from './context';
-import type { PairPage, PairSummary, Report } from './data';
+import { RULER, type PairPage, type PairSummary, type Report } from './data';
 import { formatCount } from './format';
 
 export const fileNames = (pair: PairSummary) => pair.files.map((path) => path.slice(path.lastIndexOf('/') + 1)).join(', ');
@@ -51,6 +51,16 @@ export function Summary({ pair, page }: { pair: PairSummary; page: PairPage }) {
         <Names title={t('summary.targetOnly', { count: formatCount(pair.target_only_ops) })} names={page.target_only} total={pair.target_only_ops} />
         <Names title={t('summary.goldenOnly', { count: formatCount(pair.golden_only_ops) })} names={page.golden_only} total={pair.golden_only_ops} />
       </ul>
+      {pair.ruler && RULER.some((verdict) => pair.ruler![verdict] > 0) && (
+        <div>
+          <h3>{t('ruler.title')}</h3>
+          <dl class="ruler">
+            {RULER.filter((verdict) => pair.ruler![verdict] > 0).map((verdict) => (
+              <div key={verdict} class={verdict}><dt>{t(`ruler.${verdict}`)}</dt><dd>{formatCount(pair.ruler![verdict])}</dd></div>
+            ))}
+          </dl>
+        </div>
+      )}
       <p class="muted">{t('summary.files', { files: fileNames(pair) })}</p>
     </section>
   );
