@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/interrupt.h"
 #include "base/parallel.h"
 #include "tensor/metrics_kernels.h"
 #include "tensor/metrics_sources.h"
@@ -103,7 +104,7 @@ int64_t PartOf(int64_t count) {
   return part;
 }
 
-/// All parts, in order.
+/// All parts, in order; none after an interrupt.
 std::vector<Part> CompareParts(const PairReader& pair, int64_t part, const MetricsOptions& options) {
   const PairTable& table = *ActiveTable().load(std::memory_order_relaxed);
   const int64_t count = pair.count();
@@ -116,9 +117,10 @@ std::vector<Part> CompareParts(const PairReader& pair, int64_t part, const Metri
     if (options.release) pair.Release(begin, end, options.release);
     return OkStatus();
   };
-  // An interrupt stops the loop early; what it left is then done below, because a metric is all or nothing.
+  // Whatever stops the loop early but an interrupt, what it left is done below: a metric is all or nothing.
   if (options.threads && count >= kThreadsFrom) (void)ParallelFor(parts.size(), make);
   for (size_t i = 0; i < parts.size(); ++i) {
+    if (InterruptRequested()) return {};
     if (!done[i]) (void)make(i);
   }
   return parts;
@@ -213,8 +215,8 @@ void SetCosine(const Norms& norms, TensorMetrics* out) {
   } else if (!target || !golden) {
     out->cosine_state = target ? CosineState::kGoldenZero : CosineState::kTargetZero;
   } else {
-    out->cosine = norms.cosine;
-    if (std::isnan(norms.cosine)) out->cosine_state = CosineState::kNan;
+    out->cosine = out->identical ? 1 : norms.cosine;
+    if (std::isnan(out->cosine)) out->cosine_state = CosineState::kNan;
   }
 }
 
@@ -249,6 +251,10 @@ TensorMetrics CompareTensors(const TensorView& target, const TensorView& golden,
   out.scalar = out.count == 1;
   const int64_t part = PartOf(pair.count());
   const std::vector<Part> parts = CompareParts(pair, part, options);
+  if (parts.empty()) {
+    out.state = PairState::kNoNumbers;
+    return out;
+  }
   Part total;
   for (const Part& p : parts) Fold(p, &total);
   Repeat(pair.repeats(), &total.sums);

@@ -74,7 +74,7 @@ struct MetricsOptions {
 inline constexpr int kMostWorst = 10;
 
 /// Both tensors may have any strides and any dtype, also two different ones. The result does not depend on the
-/// instruction set or on the number of threads.
+/// instruction set or on the number of threads. After an interrupt there is none: kNoNumbers.
 TensorMetrics CompareTensors(const TensorView& target, const TensorView& golden, const MetricsOptions& options = {});
 
 /// The place of an element in each dimension, from its index in C order.

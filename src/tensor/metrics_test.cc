@@ -12,6 +12,7 @@
 #include <random>
 #include <string>
 
+#include "base/interrupt.h"
 #include "base/parallel.h"
 #include "tensor/metrics_plain.h"
 
@@ -409,6 +410,20 @@ TEST(MetricsValues, LargeViewsOfFewBytes) {
   const int64_t square[2] = {int64_t{1} << 30, int64_t{1} << 30}, rows[2] = {0, 1}, columns[2] = {1, 0};
   EXPECT_EQ(CompareTensors({v, DType::kFloat32, 2, square, rows}, {w, DType::kFloat32, 2, square, columns}).state,
             PairState::kNoNumbers);
+}
+
+TEST(MetricsValues, AnInterruptLeavesNoHalfResult) {
+  SetInterruptRequested(true);
+  const TensorMetrics m = Compare(Floats({1, 2}), Floats({1, 3}));
+  SetInterruptRequested(false);
+  EXPECT_EQ(m.state, PairState::kNoNumbers);
+  EXPECT_EQ(Compare(Floats({1, 2}), Floats({1, 3})).state, PairState::kCompared);
+}
+
+TEST(MetricsValues, IdenticalTensorsHaveTheCosineOne) {
+  const TensorMetrics m = Compare(Floats({0.1f, 0.7f, 3e-3f}), Floats({0.1f, 0.7f, 3e-3f}));
+  EXPECT_TRUE(m.identical);
+  EXPECT_EQ(m.cosine, 1);
 }
 
 TEST(MetricsValues, WhatHoldsNoNumbers) {
