@@ -13,6 +13,8 @@ const kindText = (t: Translate, d: Difference) => (KINDS.includes(d.kind) ? t(`k
 
 /** A line of advice by what is known of the difference. */
 function adviceFor(d: Difference): string {
+  if (d.kind === 'argument' || d.kind === 'grows' || d.kind === 'shape') return d.kind;
+  if (d.kind === 'missing_op' || d.kind === 'extra_op') return 'ops';
   const side = /\.(backward|parameters_grad)(\.|$)/.test(d.op) ? 'backward' : 'forward';
   return `${side}_${makes(d) ? 'output' : 'input'}`;
 }
@@ -97,7 +99,7 @@ export function Story({ pair, page, pairs, divergence, onOp }: { pair: PairSumma
   const own = [source, first].filter((d): d is Difference => d !== null && !alone && d.op !== creator?.op);
   const lead = (alone ? creator : null) ?? first ?? source;
   // What is known of the first difference says more than the first row that did not pass.
-  const advice = !lead || lead.op === page.advice.op ? page.advice.kind : adviceFor(lead);
+  const advice = !lead || (makes(lead) && lead.op === page.advice.op) ? page.advice.kind : adviceFor(lead);
   return (
     <section id="story" class="card" aria-labelledby="story-title">
       <h2 id="story-title">{t('story.title')}</h2>
