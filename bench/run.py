@@ -81,24 +81,26 @@ def bench_step(args):
     return rows
 
 
-def make_large(work, nodes):
-    target = work / f"mega{nodes}"
+def make_large(work, nodes, ranks=1):
+    target = work / (f"mega{nodes}" if ranks == 1 else f"mega{nodes}_{ranks}")
     if not target.exists():
         generator = GOLDEN / "gen" / "make_mega.py"
-        subprocess.run(
-            [sys.executable, str(generator), str(target), "--nodes", str(nodes)], check=True, stdout=subprocess.DEVNULL
-        )
+        command = [sys.executable, str(generator), str(target), "--nodes", str(nodes), "--ranks", str(ranks)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return target
 
 
 def bench_files(args, work, which):
-    data = make_large(work, args.nodes)
+    data = make_large(work, *((20000, 8) if which == "overflow" else (args.nodes,)))
     problem, golden = data / "problem" / "step0" / "rank0", data / "bench" / "step0" / "rank0"
-    if which == "compare":
+    if which == "overflow":
+        arguments = ["overflow_check", "-i", str(problem.parent)]
+    elif which == "compare":
         arguments = ["compare", "-tp", str(problem / "dump.json"), "-gp", str(golden / "dump.json")]
     else:
         arguments = ["graph_visualize", "-tp", str(problem), "-gp", str(golden)]
-    result = {"nodes": args.nodes}
+    nodes = "8 ranks of 10,784" if which == "overflow" else args.nodes
+    result = {"nodes": nodes}
     for name, env, runs in (("ours", OURS, 3), ("old", OLD, 1)):
         times, peaks = [], []
         for _ in range(runs):
@@ -113,7 +115,7 @@ def bench_files(args, work, which):
     result["speedup"] = old["seconds"] / ours["seconds"]
     result["memory"] = ours["peak_mb"] / old["peak_mb"]
     print(
-        f"{which} at {args.nodes} nodes: ours {ours['seconds']:.2f} s, {ours['peak_mb']:.0f} MB; old tool {old['seconds']:.1f} s, "
+        f"{which} at {nodes} nodes: ours {ours['seconds']:.2f} s, {ours['peak_mb']:.0f} MB; old tool {old['seconds']:.1f} s, "
         f"{old['peak_mb']:.0f} MB: {result['speedup']:.0f} times faster with {result['memory']:.0%} of the memory",
         flush=True,
     )
@@ -173,16 +175,21 @@ def report(results, args):
                     f"{ours['bytes_per_step'] / 1e6:.0f} MB, because equal contents are links.",
                 ]
         lines.append("")
-    if "compare" in results or "graph" in results:
+    if {"compare", "graph", "overflow"} & set(results):
         lines += [
             "## Large files",
             "",
-            f"Two dumps of {args.nodes:,} nodes (about 80 MB of dump.json each), statistics.",
+            f"Two dumps of {args.nodes:,} nodes (about 80 MB of dump.json each), statistics; `overflow_check`: 8 ranks of 10,784 nodes.",
             "",
             "| command | ours | old tool | faster | peak memory, ours | old tool |",
             "|---|--:|--:|--:|--:|--:|",
         ]
-        for which, label in (("compare", "`compare` to csv"), ("graph", "`graph_visualize`, two sides")):
+        labels = (
+            ("compare", "`compare` to csv"),
+            ("graph", "`graph_visualize`, two sides"),
+            ("overflow", "`overflow_check`, 8 ranks"),
+        )
+        for which, label in labels:
             if which in results:
                 r = results[which]
                 lines.append(
@@ -205,17 +212,17 @@ def report(results, args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("step", "compare", "graph", "start"), action="append")
+    parser.add_argument("--only", choices=("step", "compare", "graph", "overflow", "start"), action="append")
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--nodes", type=int, default=100000)
     parser.add_argument("--disk", default=str(ROOT / "out"), help="a directory on a disk, for tensor files")
     parser.add_argument("--write", action="store_true", help="write docs/performance.md")
     parser.add_argument("--keep", help="directory for the large dumps, kept between runs")
     args = parser.parse_args()
-    parts = args.only or ["start", "step", "compare", "graph"]
-    if not (GOLDEN / "gen").is_dir() and {"compare", "graph"} & set(parts):
-        print(f"left out: compare and graph ({GOLDEN}/gen, the generator of large dumps, is not here)")
-        parts = [p for p in parts if p not in ("compare", "graph")]
+    parts = args.only or ["start", "step", "compare", "graph", "overflow"]
+    if not (GOLDEN / "gen").is_dir() and {"compare", "graph", "overflow"} & set(parts):
+        print(f"left out: compare, graph and overflow ({GOLDEN}/gen, the generator of large dumps, is not here)")
+        parts = [p for p in parts if p not in ("compare", "graph", "overflow")]
 
     pathlib.Path(args.disk).mkdir(parents=True, exist_ok=True)
     work = pathlib.Path(args.keep or tempfile.mkdtemp(prefix="msprobe_bench_"))

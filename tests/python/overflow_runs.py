@@ -500,7 +500,7 @@ def grid(rank):
     """Tensor parallel in pairs, data parallel across them."""
     tensor = [dist.new_group([0, 1]), dist.new_group([2, 3])][rank // 2]
     replicas = [dist.new_group([0, 2]), dist.new_group([1, 3])]
-    return [dist.new_group([0, 1]), dist.new_group([2, 3])][rank // 2] if tensor is None else tensor, replicas[rank % 2]
+    return tensor, replicas[rank % 2]
 
 
 @planted([2], "Module.1.down.Linear.forward.0", "parameter", worlds=(4,))
