@@ -30,7 +30,7 @@ enum Finding : uint16_t {
   kCosineDrops = 1 << 8,
   kChecksumDiffers = 1 << 9,
   kChecksumUnmatched = 1 << 10,
-  kNotCompared = 1 << 11,  // the text is the note of the row's TensorDiff
+  kNotCompared = 1 << 11,  // the text is in the row's TensorDiff
 };
 
 /// JSON list of the messages of `findings`, as the column Err_message holds it: "[]" or ["error: ...", ...]. `note` is

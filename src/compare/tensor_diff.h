@@ -54,6 +54,7 @@ struct TensorDiff {
   bool scalar = false;  // one element: no cosine, no distance
   std::array<MetricCell, kMetricCount> cells;
   std::vector<StatValue> custom;  // cells of the user's own metrics
+  std::string finding;            // the text of kNotCompared
   std::string custom_error;       // what the first of them that failed says
   std::string note;               // why there are no metrics, or what is special about them; else empty
   TensorMetrics metrics;          // of kCompared and kNanInf; of one and the same file only `identical` and `count`

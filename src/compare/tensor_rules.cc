@@ -35,7 +35,7 @@ void NoteNotCompared(const ItemView& item, TensorDiff* tensor, DiffRow* row) {
                             outcome == TensorOutcome::kShape || (no_file && !item.tensor);
   if (says_nothing && row->golden != kNoItem) return;
   const Verdict verdict = outcome == TensorOutcome::kNanInf ? Verdict::kError : Verdict::kWarning;
-  tensor->note = std::string(VerdictText(verdict)) + ": " +
+  tensor->finding = std::string(VerdictText(verdict)) + ": " +
                  (row->golden == kNoItem ? "Bench api/module unmatched." : tensor->note);
   Set(row, kNotCompared, verdict);
 }

@@ -81,7 +81,7 @@ class CsvFormat : public RowFormat {
     *out += VerdictText(row.verdict);
     *out += ',';
     if (row.findings) {
-      AppendCsvField(out, FindingsJson(row.findings, op.tensors.empty() ? std::string_view() : op.tensors[i].note));
+      AppendCsvField(out, FindingsJson(row.findings, op.tensors.empty() ? std::string_view() : op.tensors[i].finding));
     } else {
       *out += "[]";
     }

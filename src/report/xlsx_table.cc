@@ -84,8 +84,8 @@ class CellFormat : public RowFormat {
     *out += static_cast<char>(row.grad_consistent);
     if (row.verdict != Verdict::kPass) *out += row.verdict == Verdict::kError ? "cr" : "cy";
     PutText(out, VerdictText(row.verdict));
-    PutText(out, WithReasons(FindingsJson(row.findings, op.tensors.empty() ? std::string_view() : op.tensors[i].note),
-                             highlight));
+    const std::string_view text = op.tensors.empty() ? std::string_view() : op.tensors[i].finding;
+    PutText(out, WithReasons(FindingsJson(row.findings, text), highlight));
     if (with_stack_) AppendStack(stack, out);
     if (mode_ == CompareMode::kTensor) PutText(out, DataNameCell(a.data_name, b ? b->data_name : kNotAvailableCell));
   }

@@ -2,7 +2,7 @@
 
 usage: make_compare_cases.py OLD_MSPROBE [CASE...]      (the old tool's command, e.g. old/bin/msprobe)
 
-Each case is a folder with target/, golden/ and expected/; the dumps are written here, expected/ by the old tool.
+Run it with a Python that has torch. Each case is a folder with target/, golden/ and expected/; the dumps are written here, expected/ by the old tool.
 """
 
 import json
@@ -243,6 +243,106 @@ def ranks(n):
         )
 
 
+def tensor_vectors(n):
+    """The rules of tensor mode, mostly one output each: {op: [(item, values)]}, where values None is an item without a file."""
+    import torch
+
+    def pair(target, golden, dtype=torch.float32):
+        return torch.tensor(golden if n else target, dtype=dtype)
+
+    one, ramp = torch.ones(2, 3), torch.arange(1.0, 1001.0)
+    wrong = torch.where(torch.arange(1000) < 500, ramp * 1.1, ramp)
+    single = {
+        "same": torch.tensor([1.0, 2.0, 3.0]),
+        "off": pair([1, 2, 3], [0, 2, 3]),
+        "zero_target": pair([0, 0, 0], [1, 2, 3]),
+        "zero_golden": pair([1, 2, 3], [0, 0, 0]),
+        "both_zero": torch.zeros(3),
+        "nan_only_target": pair([NAN, 2, 3], [1, 2, 3]),
+        "nan_only_golden": pair([1, 2, 3], [NAN, 2, 3]),
+        "nan_moved": pair([NAN, 2, 3], [1, NAN, 3]),
+        "nan_and_inf_same": pair([NAN, 2, INF], [NAN, 2.5, INF]),
+        "inf_sign": pair([INF, 2, 1], [-INF, 2, 1]),
+        "other_shape": torch.ones(2 + (n == 0)),
+        "squeezed": torch.ones((3,) if n else (1, 3)),
+        "half": torch.ones(4, dtype=torch.float16) if n == 0 else torch.full((4,), 1.001),
+        "bfloat_same": torch.tensor([1.5, -2.25, 3.0], dtype=torch.bfloat16),
+        "bfloat_float": torch.tensor([1.1, -2.2, 3.3], dtype=torch.float32 if n else torch.bfloat16),
+        "float8": torch.tensor([1.5, 2.0, 448.0 if n else 416.0]).to(torch.float8_e4m3fn),
+        "double": pair([1.0000001, 2, 3], [1, 2, 3], torch.float64),
+        "zero_dim": pair(2.0, 3.0),
+        "zero_dim_nan": pair(NAN, 3.0),
+        "zero_dim_inf": pair(INF, 3.0),
+        "zero_dim_int": pair(5, 8, torch.int64),
+        "zero_dim_bool": pair(True, False, torch.bool),
+        "length_one": pair([2.0], [3.0]),
+        "bools": pair([True, False, True], [True, True, True], torch.bool),
+        "ints": pair([1, 2, 3], [1, 2, 4], torch.int64),
+        "large_ints": pair([2**62 + 1, 2, 3], [2**62, 2, 3], torch.int64),
+        "bytes": pair([1, 255, 3], [1, 254, 3], torch.uint8),
+        "empty": torch.ones(0, 4),
+        "complex_same": torch.tensor([1 + 2j, 3 - 1j]),
+        "complex_imaginary": pair([1 + 2j, 3 - 1j], [1 + 5j, 3 + 1j], torch.complex64),
+        "large": pair([1e30, 1e30, 3], [1e30, -1e30, 3], torch.float64),
+        "large_float": pair([1e30, 1e30, 3], [1e30, -1e30, 3]),
+        "many": ramp if n else wrong,
+        "nearly": ramp if n else ramp * 1.0005,
+        "transposed": torch.arange(6.0).reshape(2, 3).t() + n,
+        "missing_file": torch.ones(3),
+        "missing_null": None if n == 0 else torch.ones(3),
+        "no_file": torch.ones(3),
+    }
+    ops = {f"Functional.{name}.0.forward": {"output": [value]} for name, value in single.items()}
+    ops["Functional.worse_output.0.forward"] = {
+        "input": [one, ramp if n else ramp * 1.00001, 3 + n],
+        "kwargs": {"mask": pair([True, False], [True, True], torch.bool), "scale": 0.5},
+        "output": [one, ramp if n else wrong, None],
+    }
+    ops["Functional.cosine_drops.0.forward"] = {"input": [one], "output": [pair([1, 1, -2], [1, 2, 3]), one]}
+    ops["Functional.bad_input.0.forward"] = {"input": [pair([9, 9], [1, -1])], "output": [pair([9, 9], [1, -1])]}
+    ops["Tensor.to.0.forward"] = {"input": [one], "output": [pair([NAN, 1], [1, 1])]}
+    ops["Distributed._all_gather_base.0.forward"] = {"input": [pair([NAN, 1], [1, 1]), one], "output": [pair([9, 9], [1, 1])]}
+    if n == 0:
+        ops["Functional.only_here.0.forward"] = {"input": [one, 1], "output": [one]}
+    return ops
+
+
+def tensor_item(value, name, folder):
+    """The item of dump.json; the values go into a file."""
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return None if value is None else scalar(value)
+    numbers = value.detach()
+    stats = dict.fromkeys(("Max", "Min", "Mean", "Norm"))
+    if numbers.numel() and not numbers.is_complex():
+        wide = numbers.to(torch.float64) if numbers.is_floating_point() else numbers.to(torch.int64)
+        stats["Max"], stats["Min"] = wide.max().item(), wide.min().item()
+        if numbers.is_floating_point():
+            stats["Mean"], stats["Norm"] = wide.mean().item(), wide.norm().item()
+        if numbers.dtype == torch.bool:
+            stats["Max"], stats["Min"] = bool(stats["Max"]), bool(stats["Min"])
+    item = {"type": "torch.Tensor", "dtype": str(value.dtype), "shape": list(value.shape), **stats, "requires_grad": False}
+    if ".no_file." in name:
+        return item
+    if ".missing_file." not in name:
+        torch.save(value, folder / f"{name}.pt")
+    return {**item, "data_name": f"{name}.pt"}
+
+
+def write_tensor_dump(path, made):
+    """As the old tool lays a tensor dump out: arguments by keyword have another name in their files than in dump.json."""
+    folder = path / "dump_tensor_data"
+    folder.mkdir(parents=True)
+    data = {}
+    for name, items in made.items():
+        parts = {"input": items.get("input", []), "output": items["output"]}
+        lists = {k: [tensor_item(v, f"{name}.{k}.{i}", folder) for i, v in enumerate(values)] for k, values in parts.items()}
+        kwargs = {k: tensor_item(v, f"{name}.kwargs.{k}", folder) for k, v in items.get("kwargs", {}).items()}
+        data[name] = op(lists["input"], kwargs, lists["output"])
+    (path / "dump.json").write_text(json.dumps(dump(data, "L1", "tensor"), indent=1), encoding="utf-8")
+
+
 STACKS = {
     "0": [
         ["Functional.same.0.forward", "Functional.scalar_arg.0.forward"],
@@ -265,6 +365,7 @@ CASES = {
     "recomputed": (recomputed, "dump.json", "mix", None, []),
     "debug": (debug, "debug.json", "debug", None, []),
     "older_layout": (lambda n: [("rank", older(n))], "step0", "mix", OLDER_STACKS, []),
+    "tensor_vectors": (tensor_vectors, "dump.json", "tensor", None, []),
     "ranks_checksums": (ranks, "step0", "mix", None, []),
 }
 
@@ -281,6 +382,8 @@ def write_dump(folder, data, name, level, stacks):
 
 def write_side(folder, made, name, level, stacks):
     """One file, or the ranks of a step."""
+    if level == "tensor":
+        return write_tensor_dump(folder, made)
     if name.endswith(".json"):
         return write_dump(folder, made, name, level, stacks)
     for rank, data in made:

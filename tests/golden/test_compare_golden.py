@@ -10,7 +10,7 @@ import openpyxl
 import pytest
 from graph_cases import assert_refused, case_names, golden_set, run, run_case
 
-SMALL = sorted(p.parent for p in (Path(__file__).parent / "compare").glob("*/options.json"))
+SMALL = sorted(p.parent for p in (Path(__file__).parent / "compare").glob("*/options.json") if p.parent.name != "tensor_vectors")
 
 # Every case of the large set stands in exactly one of the following lists.
 AGREE = """compare_L0_md5_weight compare_L0_stat_weight compare_L1_md5_weight compare_L1_stat_weight compare_debug_stat compare_m2_f16
@@ -162,6 +162,64 @@ def test_golden_set_of_tensors(case, tmp_path):
     root, _ = run_case(case, tmp_path)
     stricter = assert_same_tensors(tables(root / "expected" / case / "out"), tables(tmp_path))
     assert stricter <= 20
+
+
+POSITION = "error: The position of inf or nan in NPU and bench Tensor do not match."
+SIGN = "error: The sign of inf in NPU and bench Tensor do not match."
+COSINE = "warning: The input/parameters of Cosine > 0.9, and input/parameters - output > 0.1"
+UNMATCHED = "warning: Bench api/module unmatched."
+# Rows of tensor_vectors where ours differs on purpose: Result, Err_message, and metrics in the order of METRICS (None: as there).
+TENSOR_DIFFERENT = {
+    "nan_only_golden.0.forward.output.0": ("error", [POSITION], None),
+    "nan_moved.0.forward.output.0": ("error", [POSITION], None),
+    "inf_sign.0.forward.output.0": ("error", [SIGN], ["N/A"] * 6),
+    "bfloat_float.0.forward.output.0": (
+        "error",
+        [THOUSANDTH, "error: The dtype of NPU and Bench are inconsistent."],
+        None,
+    ),
+    "large_ints.0.forward.output.0": ("pass", [], [1.0, 1.0, 1.0, None, 1.0, 1.0]),
+    "complex_imaginary.0.forward.output.0": (
+        "error",
+        [THOUSANDTH, COSINE],
+        [0.817629817533, 13**0.5, 3.0, 0.4**0.5, 0.0, 0.0],
+    ),
+    "many.0.forward.output.0": ("error", [THOUSANDTH], None),
+    "missing_file.0.forward.output.0": ("warning", ["warning: Dump file not found or read failed: "], None),
+    "missing_null.0.forward.output.0": ("warning", [UNMATCHED], None),
+    "no_file.0.forward.output.0": ("warning", ["warning: NPU does not have data file."], None),
+    "cosine_drops.0.forward.output.0": ("error", [THOUSANDTH, COSINE], None),
+    "only_here.0.forward.input.0": ("warning", [UNMATCHED], None),
+    "only_here.0.forward.input.1": ("warning", [UNMATCHED], None),
+    "only_here.0.forward.output.0": ("warning", [UNMATCHED], None),
+}
+
+
+def test_tensor_vectors(tmp_path):
+    """Every rule of tensor mode on files of its own."""
+    case = Path(__file__).parent / "compare" / "tensor_vectors"
+    run(["compare", "-tp", case / "target" / "dump.json", "-gp", case / "golden" / "dump.json", "-o", tmp_path])
+    (want,), (got,) = tables(case / "expected").values(), tables(tmp_path).values()
+    columns, seen = want[0], set()
+    assert columns == got[0] and len(want) == len(got)
+    result, message = columns.index("Result"), columns.index("Err_message")
+    metrics = [columns.index(name) for name in METRICS]
+    for a, b in zip(want[1:], got[1:]):
+        name = a[0].removeprefix("Functional.")
+        expected = {i: a[i] for i in range(len(columns))}
+        if name in TENSOR_DIFFERENT:
+            seen.add(name)
+            verdict, texts, cells = TENSOR_DIFFERENT[name]
+            expected[result] = verdict
+            assert len(json.loads(b[message])) == len(texts), name
+            assert all(x.startswith(y) for x, y in zip(json.loads(b[message]), texts)), f"{name}: {b[message]}"
+            expected.pop(message)
+            expected.update({i: str(cell) for i, cell in zip(metrics, cells or []) if cell is not None})
+            assert {i: b[i] for i in expected} != {i: a[i] for i in expected} or b[message] != a[message]
+        for i, cell in expected.items():
+            same = same_metric(cell, b[i]) if i in metrics else cell == b[i]
+            assert same, f"{name}, {columns[i]}: {cell} and {b[i]}"
+    assert seen == set(TENSOR_DIFFERENT)
 
 
 @pytest.mark.parametrize("case,code,word", REFUSED, ids=lambda v: str(v))
