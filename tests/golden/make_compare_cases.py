@@ -301,7 +301,10 @@ def tensor_vectors(n):
     ops["Functional.cosine_drops.0.forward"] = {"input": [one], "output": [pair([1, 1, -2], [1, 2, 3]), one]}
     ops["Functional.bad_input.0.forward"] = {"input": [pair([9, 9], [1, -1])], "output": [pair([9, 9], [1, -1])]}
     ops["Tensor.to.0.forward"] = {"input": [one], "output": [pair([NAN, 1], [1, 1])]}
-    ops["Distributed._all_gather_base.0.forward"] = {"input": [pair([NAN, 1], [1, 1]), one], "output": [pair([9, 9], [1, 1])]}
+    ops["Distributed._all_gather_base.0.forward"] = {
+        "input": [pair([NAN, 1], [1, 1]), one],
+        "output": [pair([9, 9], [1, 1])],
+    }
     if n == 0:
         ops["Functional.only_here.0.forward"] = {"input": [one, 1], "output": [one]}
     return ops
@@ -322,7 +325,13 @@ def tensor_item(value, name, folder):
             stats["Mean"], stats["Norm"] = wide.mean().item(), wide.norm().item()
         if numbers.dtype == torch.bool:
             stats["Max"], stats["Min"] = bool(stats["Max"]), bool(stats["Min"])
-    item = {"type": "torch.Tensor", "dtype": str(value.dtype), "shape": list(value.shape), **stats, "requires_grad": False}
+    item = {
+        "type": "torch.Tensor",
+        "dtype": str(value.dtype),
+        "shape": list(value.shape),
+        **stats,
+        "requires_grad": False,
+    }
     if ".no_file." in name:
         return item
     if ".missing_file." not in name:
@@ -337,7 +346,9 @@ def write_tensor_dump(path, made):
     data = {}
     for name, items in made.items():
         parts = {"input": items.get("input", []), "output": items["output"]}
-        lists = {k: [tensor_item(v, f"{name}.{k}.{i}", folder) for i, v in enumerate(values)] for k, values in parts.items()}
+        lists = {
+            k: [tensor_item(v, f"{name}.{k}.{i}", folder) for i, v in enumerate(values)] for k, values in parts.items()
+        }
         kwargs = {k: tensor_item(v, f"{name}.kwargs.{k}", folder) for k, v in items.get("kwargs", {}).items()}
         data[name] = op(lists["input"], kwargs, lists["output"])
     (path / "dump.json").write_text(json.dumps(dump(data, "L1", "tensor"), indent=1), encoding="utf-8")

@@ -10,7 +10,9 @@ import openpyxl
 import pytest
 from graph_cases import assert_refused, case_names, golden_set, run, run_case
 
-SMALL = sorted(p.parent for p in (Path(__file__).parent / "compare").glob("*/options.json") if p.parent.name != "tensor_vectors")
+SMALL = sorted(
+    p.parent for p in (Path(__file__).parent / "compare").glob("*/options.json") if p.parent.name != "tensor_vectors"
+)
 
 # Every case of the large set stands in exactly one of the following lists.
 AGREE = """compare_L0_md5_weight compare_L0_stat_weight compare_L1_md5_weight compare_L1_stat_weight compare_debug_stat compare_m2_f16
