@@ -16,6 +16,7 @@ def main() -> int:
         print(f"[msprobe] error: {problem}", file=sys.stderr)
         return 4
     os.environ["MSPROBE_PACKAGE"] = os.path.dirname(os.path.abspath(__file__))
+    os.environ.setdefault("MSPROBE_PYTHON", sys.executable)  # runs what users wrote in Python (compare --custom_metric)
     os.execv(command, ["msprobe", *sys.argv[1:]])
 
 

@@ -50,7 +50,7 @@ def compare(
     input_param: {"npu_json_path": ..., "bench_json_path": ..., "stack_json_path": ..., "is_print_compare_log": ...}, also
     with the names of compare.json ("npu_path", "bench_path", "stack_path"); dump.json files or directories.
     options: cell_mapping, api_mapping, data_mapping, layer_mapping (a path, a dict, or True for the default of its kind),
-    highlight, html, consistent_check, backend, suffix.
+    highlight, html, consistent_check, backend, suffix, custom_metric (a file or a directory, see docs/en/compare/custom_metrics.md).
     """
     if not isinstance(input_param, dict):
         raise CompareException("compare: input_param must be a dict with npu_json_path and bench_json_path")
@@ -95,6 +95,8 @@ def _arguments(options: dict, folder: str) -> list:
                 arguments.append(path)
             elif value is not True:
                 arguments.append(os.fspath(value))
+        elif name == "custom_metric":
+            arguments += ["--custom_metric", os.fspath(value)] if value else []
         elif name == "backend":
             arguments += ["--backend", str(value)] if value else []
         elif name in ("suffix", "xlsx", "config"):
@@ -102,7 +104,7 @@ def _arguments(options: dict, folder: str) -> list:
                 raise CompareException(f"compare: {name} is not supported: leave it out")
         else:
             raise CompareException(
-                f"compare: unknown option {name!r}: known are {', '.join([*_FLAGS, *_MAPPINGS, 'backend'])}"
+                f"compare: unknown option {name!r}: known are {', '.join([*_FLAGS, *_MAPPINGS, 'backend', 'custom_metric'])}"
             )
     return arguments
 
