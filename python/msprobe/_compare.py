@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 import tempfile
 from typing import Optional
 
@@ -129,6 +130,7 @@ def _run(paths: dict, output_path: str, options: dict) -> dict:
             capture_output=True,
             text=True,
             check=False,
+            env={"MSPROBE_PYTHON": sys.executable, **os.environ},  # runs custom metrics
         )
     problems = [line for line in done.stderr.splitlines() if line.startswith("[msprobe] error: ")]
     if done.returncode != 0:

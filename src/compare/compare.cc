@@ -7,6 +7,7 @@
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "compare/read_ahead.h"
 
 namespace msprobe {
 namespace {
@@ -141,6 +142,7 @@ StatusOr<CompareOutcome> ComparePair(const DumpPair& pair, const RowFormat& form
                                      const SeenSoFar& seen, bool log) {
   CompareOutcome outcome;
   WorkspacePool pool;
+  ReadAhead read_ahead(pair);
   PageReleaser target_pages(pair.target->file()), golden_pages(pair.golden->file());
   const size_t ops = pair.target->ops().size();
   const std::vector<size_t> starts =
@@ -165,6 +167,7 @@ StatusOr<CompareOutcome> ComparePair(const DumpPair& pair, const RowFormat& form
         outcome.custom_failed += block.custom_failed;
         outcome.distances.insert(outcome.distances.end(), block.distances.begin(), block.distances.end());
         if (seen) seen(outcome.distances);
+        read_ahead.Passed(starts[i + 1]);
         target_pages.PassedTo(block.target_end);
         golden_pages.PassedTo(block.golden_end);
         if (progress) progress(static_cast<double>(i + 1) / static_cast<double>(blocks));

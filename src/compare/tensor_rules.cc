@@ -36,7 +36,7 @@ void NoteNotCompared(const ItemView& item, TensorDiff* tensor, DiffRow* row) {
   if (says_nothing && row->golden != kNoItem) return;
   const Verdict verdict = outcome == TensorOutcome::kNanInf ? Verdict::kError : Verdict::kWarning;
   tensor->finding = std::string(VerdictText(verdict)) + ": " +
-                 (row->golden == kNoItem ? "Bench api/module unmatched." : tensor->note);
+                    (row->golden == kNoItem ? "Bench api/module unmatched." : tensor->note);
   Set(row, kNotCompared, verdict);
 }
 

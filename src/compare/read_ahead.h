@@ -1,0 +1,43 @@
+// Asks the kernel for the files of tensors before the comparison gets to them, so that a disk is never idle.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "compare/dump_pair.h"
+
+namespace msprobe {
+
+/// A thread of its own that walks through the ops of `pair`, which outlives it, some files ahead. Files that are in
+/// memory already cost next to nothing.
+class ReadAhead {
+ public:
+  explicit ReadAhead(const DumpPair& pair);
+  ReadAhead(const ReadAhead&) = delete;
+  ReadAhead& operator=(const ReadAhead&) = delete;
+  ~ReadAhead();
+
+  /// The comparison is done with the ops before this one.
+  void Passed(size_t op);
+
+ private:
+  struct Reader;
+  void Run();
+  /// False when it is time to stop.
+  bool WaitForRoom(size_t op);
+  void Note(size_t op, uint64_t bytes);
+
+  const DumpPair& pair_;
+  std::mutex mutex_;
+  std::condition_variable room_;
+  bool stop_ = false;
+  size_t passed_ = 0;                // ops
+  uint64_t ahead_ = 0;               // bytes that were asked for and are not passed
+  std::vector<uint64_t> asked_for_;  // bytes of each op
+  std::thread thread_;
+};
+
+}  // namespace msprobe
