@@ -1,6 +1,8 @@
 // A JSON object written member by member.
 #pragma once
 
+#include <cmath>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +29,12 @@ class JsonObject {
   void Int(std::string_view key, int64_t value) {
     Key(key);
     AppendInt(text_, value);
+  }
+  /// null for a number that is not known (negative, NaN); JSON has no infinity, so that is the text "inf".
+  void Figure(std::string_view key, double value) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.6g", value);
+    Raw(key, value < 0 || std::isnan(value) ? "null" : std::isinf(value) ? "\"inf\"" : text);
   }
   void Bool(std::string_view key, bool value) {
     Key(key);

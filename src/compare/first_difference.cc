@@ -4,91 +4,25 @@
 
 #include <cmath>
 #include <unordered_map>
-#include <unordered_set>
 
+#include "base/file.h"
+#include "base/parallel.h"
 #include "base/text.h"
+#include "compare/difference_walk.h"
+#include "compare/op_at.h"
+#include "compare/op_place.h"
 #include "match/op_name.h"
 
 namespace msprobe {
 namespace {
 
-constexpr float kStandsOut = 10;  // an op is to blame only when its output is this much further apart than its inputs
-constexpr float kStandsOutLater = 1000;      // and, behind a difference from outside, this much further than round-off
-constexpr float kCoarsestTravels = 1.6e-2f;  // tolerance of bfloat16; that of float8 would hide too much
-
-bool Differs(float distance) { return distance > 1; }
-
-/// Names of everything that contains an op which differs: these pass a difference on.
-class Containers {
- public:
-  /// Without entries modules are known by their paths.
-  explicit Containers(const ConstructFile* construct) {
-    if (!construct) return;
-    for (const ConstructEntry& e : construct->entries) parents_.emplace(e.name, e.parent);
-  }
-
-  void AddAncestorsOf(const OpName& op) {
-    std::string_view name = op.full;
-    for (auto it = parents_.find(name); it != parents_.end() && !it->second.empty(); it = parents_.find(name)) {
-      name = it->second;
-      if (!names_.emplace(name).second) break;
-    }
-    // Module.a.b.Linear: the path is all but the class, and "a" contains "a.b".
-    if (!StartsWith(op.full, "Module.") && !StartsWith(op.full, "Cell.")) return;
-    for (std::string_view path = Parent(op.base); path.find('.') != std::string_view::npos;) {
-      path = Parent(path);
-      if (!paths_[static_cast<size_t>(op.direction)].emplace(path).second) break;
-    }
-  }
-
-  /// The module that calls the API `name`; "" if not known.
-  std::string_view ModuleAround(std::string_view name) const {
-    const auto it = parents_.find(name);
-    return it == parents_.end() || StartsWith(name, "Module.") || StartsWith(name, "Cell.") ? std::string_view()
-                                                                                            : it->second;
-  }
-
-  bool Contains(const OpName& op) const {
-    if (names_.count(op.full)) return true;
-    if (!StartsWith(op.full, "Module.") && !StartsWith(op.full, "Cell.")) return false;
-    return paths_[static_cast<size_t>(op.direction)].count(Parent(op.base)) > 0;
-  }
-
- private:
-  static std::string_view Parent(std::string_view s) {
-    return s.substr(0, s.rfind('.') == std::string_view::npos ? 0 : s.rfind('.'));
-  }
-  std::unordered_map<std::string_view, std::string_view> parents_;
-  std::unordered_set<std::string_view> names_;
-  std::unordered_set<std::string_view> paths_[4];
-};
-
-std::string ForwardNameOf(const OpName& op) {
-  std::string out(op.base);
-  if (op.number_last) return out + ".forward." + std::string(op.number);
-  return out + "." + std::string(op.number) + ".forward";
-}
-
-/// A backward op can only be judged when the values that its forward kept are known to agree. What has no inputs in the
-/// dump (gradients of parameters, saved values) can only be the first difference of all.
-bool ForwardAgrees(const DumpPair& pair, const OpDistances& distances, const OpName& op, bool anything_before) {
-  if (op.direction == OpDirection::kForward) return true;
-  if (op.direction != OpDirection::kBackward) return !anything_before;
-  const auto forward = pair.target->FindOp(ForwardNameOf(op));
-  if (!forward) return !anything_before;
-  return !Differs(distances[*forward].input) && !Differs(distances[*forward].output);
-}
-
-/// Puts all distances in units of the coarsest round-off up to their op.
-void LetRoundOffTravel(OpDistances* distances) {
-  float coarsest = 0;
-  for (OpDistance& d : *distances) {
-    if (d.tolerance == 0) continue;
-    coarsest = std::max(coarsest, std::min(d.tolerance, kCoarsestTravels));
-    const float scale = d.tolerance / std::max(coarsest, d.tolerance);
-    d.input *= scale;
-    d.output *= scale;
-  }
+/// Compares op `index` with `partner`, which need not be the plan's.
+Status DiffOpWith(const DumpPair& pair, size_t index, uint32_t partner, JsonDoc* target, JsonDoc* golden, OpDiff* out) {
+  if (partner == kNoOp || partner == pair.plan.golden_of[index]) return DiffOpAt(pair, index, target, golden, out);
+  MSP_RETURN_IF_ERROR(pair.target->ParseOp(index, target));
+  MSP_RETURN_IF_ERROR(pair.golden->ParseOp(partner, golden));
+  DiffOps(pair.target->ops()[index].name, *target, pair.golden->ops()[partner].name, golden, pair.options, out);
+  return OkStatus();
 }
 
 std::string Percent(double v) { return fmt::format("{:.3g} %", v); }
@@ -128,48 +62,201 @@ std::string InputsOf(const OpDiff& op, CompareMode mode) {
   return worst == 0 ? "are equal" : fmt::format("agree to {:.2g}", worst);
 }
 
-/// Fills the texts; `outputs` says on which side of the op the difference is.
-Status Describe(const DumpPair& pair, const Containers& containers, bool outputs, FirstDifference* out) {
-  JsonDoc a, b;
-  OpDiff diff;
-  MSP_RETURN_IF_ERROR(DiffOpAt(pair, out->op, &a, &b, &diff));
-  out->name = pair.target->ops()[out->op].name;
-  const double tolerance = OpTolerance(diff);
-  double worst = -1;
-  for (size_t i = 0; i < diff.rows_used; ++i) {
-    if (IsResult(diff.target[i].state) != outputs || diff.rows[i].golden == kNoItem) continue;
-    const double distance = RowDistance(diff, i, pair.options.mode, tolerance);
-    if (distance <= worst) continue;
-    worst = distance;
-    out->item = diff.target[i].suffix;
-    out->detail = DetailOf(diff, i, pair.options.mode);
-  }
-  if (out->kind == FirstDifference::Kind::kDType) {
-    for (size_t i = diff.rows_used; i-- > 0;) {
-      if (!DTypeChanges(diff, i)) continue;
-      out->item = diff.target[i].suffix;
-      out->detail = "is of " + std::string(diff.target[i].dtype) + " against " +
-                    std::string(diff.golden[static_cast<size_t>(diff.rows[i].golden)].dtype);
-    }
-  } else {
-    out->inputs = InputsOf(diff, pair.options.mode);
-  }
-  out->module = containers.ModuleAround(out->name);
-  if (!pair.stacks) return OkStatus();
-  const OpName name = ParseOpName(out->name);
-  auto stack = pair.stacks->StackOf(out->name);
-  if (!stack && name.direction == OpDirection::kBackward) stack = pair.stacks->StackOf(ForwardNameOf(name));
-  if (stack) UserFrame(pair.stacks->Frames(*stack), &out->frame, &out->function);
-  return OkStatus();
+/// The value of an argument, or what stands for it.
+std::string ArgumentText(const ItemView& item) {
+  std::string out;
+  if (item.stats[kMax].text == "None" && item.shape != "[]" && item.shape != "N/A") return item.shape;
+  item.stats[kMax].AppendText(&out);
+  return out;
 }
 
-/// The table does not need construct.json, so a bad one is no reason to lose it.
-ConstructFile OpenConstruct(const DumpPair& pair, std::string* warning) {
-  const std::string path = JoinPath(DirName(pair.target->path()), "construct.json");
-  if (!IsRegularFile(path)) return {};
-  StatusOr<ConstructFile> file = ConstructFile::Open(path);
-  *warning = file.ok() ? file->truncated : file.status().message() + " (modules are told apart by their names instead)";
-  return file.ok() ? std::move(*file) : ConstructFile();
+/// The argument that differs first.
+void DescribeArgument(const OpDiff& diff, CompareMode mode, FirstDifference* out) {
+  for (size_t i = 0; i < diff.rows_used; ++i) {
+    if (!ArgumentDiffers(diff, i, mode)) continue;
+    const int g = diff.rows[i].golden;
+    out->item = diff.target[i].suffix;
+    out->detail = g == kNoItem ? "has no partner of its kind in the golden run"
+                               : "is " + ArgumentText(diff.target[i]) + " against " +
+                                     ArgumentText(diff.golden[static_cast<size_t>(g)]);
+    return;
+  }
+  for (size_t g = 0; g < diff.golden_used; ++g) {
+    if (diff.golden_taken[g] || IsResult(diff.golden[g].state) || diff.golden[g].dtype == "N/A") continue;
+    out->item = diff.golden[g].suffix;
+    out->detail = "is there in the golden run only";
+    return;
+  }
+}
+
+void DescribeDType(const OpDiff& diff, FirstDifference* out) {
+  for (size_t i = diff.rows_used; i-- > 0;) {
+    if (!DTypeChanges(diff, i)) continue;
+    out->item = diff.target[i].suffix;
+    out->detail = "is of " + std::string(diff.target[i].dtype) + " against " +
+                  std::string(diff.golden[static_cast<size_t>(diff.rows[i].golden)].dtype);
+  }
+}
+
+class Describer {
+ public:
+  Describer(const DumpPair& pair, const MatchPlan& plan, const OpDistances& distances, const ModuleTree& target,
+            const ModuleTree& golden)
+      : pair_(pair), plan_(plan), distances_(distances), target_(target), golden_(golden) {}
+
+  /// Fills the texts of what the walk found.
+  Status Fill(FirstDifference* out) const {
+    using Kind = FirstDifference::Kind;
+    if (out->kind == Kind::kNone) return OkStatus();
+    if (out->kind == Kind::kMissingOp) return FillMissing(out);
+    out->name = pair_.target->ops()[out->op].name;
+    out->golden_op = plan_.golden_of[out->op];
+    if (out->golden_op != kNoOp) out->golden_name = pair_.golden->ops()[out->golden_op].name;
+    out->module = IsModuleName(out->name) ? std::string_view() : target_.ParentOf(out->name);
+    if (out->kind == Kind::kExtraOp) {
+      out->detail = "is not in the golden run";
+    } else {
+      MSP_RETURN_IF_ERROR(FillValues(out));
+    }
+    return FillFrame(pair_.stacks ? &*pair_.stacks : nullptr, out);
+  }
+
+ private:
+  Status FillMissing(FirstDifference* out) const {
+    out->name = out->golden_name = pair_.golden->ops()[out->golden_op].name;
+    out->module = golden_.ParentOf(out->name);
+    out->detail = "is missing in the target";
+    const std::string path = JoinPath(DirName(pair_.golden->path()), "stack.json");
+    if (!IsRegularFile(path)) return OkStatus();
+    const StatusOr<StackFile> stacks = StackFile::Open(path);
+    return stacks.ok() ? FillFrame(&*stacks, out) : OkStatus();  // a place in the source is a help, no more
+  }
+
+  Status FillValues(FirstDifference* out) const {
+    using Kind = FirstDifference::Kind;
+    JsonDoc a, b;
+    OpDiff diff;
+    MSP_RETURN_IF_ERROR(DiffOpWith(pair_, out->op, out->golden_op, &a, &b, &diff));
+    const CompareMode mode = pair_.options.mode;
+    if (out->kind == Kind::kArgument) {
+      DescribeArgument(diff, mode, out);
+    } else if (out->kind == Kind::kDType) {
+      DescribeDType(diff, out);
+    } else {
+      const bool outputs = out->kind != Kind::kInput && out->kind != Kind::kShape;
+      const size_t row = WorstRow(diff, outputs);
+      if (row < diff.rows_used) {
+        out->item = diff.target[row].suffix;
+        out->detail = DetailOf(diff, row, mode);
+        if (!outputs) FillSource(diff.target[row], out);
+      }
+    }
+    if (out->kind != Kind::kDType) out->inputs = InputsOf(diff, mode);
+    return OkStatus();
+  }
+
+  size_t WorstRow(const OpDiff& diff, bool outputs) const {
+    const double tolerance = OpTolerance(diff);
+    double worst = -1;
+    size_t found = diff.rows_used;
+    for (size_t i = 0; i < diff.rows_used; ++i) {
+      if (IsResult(diff.target[i].state) != outputs || diff.rows[i].golden == kNoItem) continue;
+      const double distance = RowDistance(diff, i, pair_.options.mode, tolerance);
+      if (distance <= worst) continue;
+      worst = distance;
+      found = i;
+    }
+    return found;
+  }
+
+  /// Where an input that no recorded op made comes from: it is a parameter, or code in the innermost module whose own
+  /// inputs agree made it.
+  void FillSource(const ItemView& item, FirstDifference* out) const {
+    if (item.state == ItemState::kParameter) {
+      out->kind = FirstDifference::Kind::kParameter;
+      return;
+    }
+    for (std::string_view name = target_.ParentOf(out->name); !name.empty(); name = target_.ParentOf(name)) {
+      const auto at = pair_.target->FindOp(name);
+      if (!at || !distances_[*at].matched) continue;
+      const OpDistance& d = distances_[*at];
+      if (d.input > 1 || d.argument || d.shapes || !d.has_input) continue;
+      out->inside = name;
+      out->after = LastAgreeingIn(name, out->op);
+      return;
+    }
+  }
+
+  /// The last op in front of `end` that `module` calls and that agrees.
+  std::string LastAgreeingIn(std::string_view module, size_t end) const {
+    constexpr size_t kFar = 4096;
+    for (size_t i = end; i-- > 0 && end - i < kFar;) {
+      const OpDistance& d = distances_[i];
+      const std::string_view name = pair_.target->ops()[i].name;
+      if (d.matched && d.output <= 1 && target_.ParentOf(name) == module) return std::string(name);
+    }
+    return {};
+  }
+
+  static Status FillFrame(const StackFile* stacks, FirstDifference* out) {
+    if (!stacks) return OkStatus();
+    const OpName name = ParseOpName(out->name);
+    auto stack = stacks->StackOf(out->name);
+    if (!stack && name.direction == OpDirection::kBackward) stack = stacks->StackOf(ForwardNameOf(name));
+    if (stack) UserFrame(stacks->Frames(*stack), &out->frame, &out->function);
+    return OkStatus();
+  }
+
+  const DumpPair& pair_;
+  const MatchPlan& plan_;
+  const OpDistances& distances_;
+  const ModuleTree &target_, &golden_;
+};
+
+/// Measures ops again that another plan pairs differently.
+Status Remeasure(const DumpPair& pair, const MatchPlan& plan, OpDistances* distances) {
+  constexpr size_t kOpsPerTask = 256;
+  const auto measure = [&](size_t task) -> Status {
+    JsonDoc a, b;
+    OpDiff diff;
+    for (size_t i = task * kOpsPerTask; i < std::min(distances->size(), (task + 1) * kOpsPerTask); ++i) {
+      const std::string_view name = pair.target->ops()[i].name;
+      if (plan.golden_of[i] == pair.plan.golden_of[i] || IsIgnoredApi(name)) continue;
+      MSP_RETURN_IF_ERROR(DiffOpWith(pair, i, plan.golden_of[i], &a, &b, &diff));
+      (*distances)[i] = DistanceOf(diff, pair.options.mode);
+    }
+    return OkStatus();
+  };
+  return ParallelFor((distances->size() + kOpsPerTask - 1) / kOpsPerTask, measure);
+}
+
+/// Ops behind the answer that differ by more than round-off, by module.
+void CountInfected(const DumpPair& pair, const ModuleTree& tree, const WalkResult& walk, Differences* out) {
+  constexpr size_t kMostModules = 1000;
+  std::unordered_map<std::string_view, size_t> at;
+  const std::vector<OpSpan>& ops = pair.target->ops();
+  for (size_t i = walk.answer_at; i < ops.size(); ++i) {
+    if (walk.verdicts[i] != RulerVerdict::kInherited || i == out->Answer().op) continue;
+    ++out->infected_ops;
+    const std::string_view module = IsModuleName(ops[i].name) ? ops[i].name : tree.ParentOf(ops[i].name);
+    const auto [it, added] = at.try_emplace(module, out->infected.size());
+    if (added && out->infected.size() < kMostModules) out->infected.push_back({std::string(module), 0});
+    if (it->second < out->infected.size()) ++out->infected[it->second].ops;
+  }
+}
+
+/// The first op with other dtypes, and how many; true when they are so many that the runs are of other precision.
+bool CountDTypes(const OpDistances& distances, Differences* out) {
+  constexpr double kEverywhere = 0.2;
+  size_t values = 0;
+  for (size_t i = distances.size(); i-- > 0;) {
+    values += distances[i].matched && distances[i].tolerance > 0;
+    if (!distances[i].dtypes) continue;
+    out->dtype.kind = FirstDifference::Kind::kDType;
+    out->dtype.op = i;
+    ++out->dtype_ops;
+  }
+  return static_cast<double>(out->dtype_ops) > kEverywhere * static_cast<double>(values);
 }
 
 }  // namespace
@@ -191,44 +278,29 @@ std::string_view DifferenceKindText(FirstDifference::Kind kind) {
   return "";
 }
 
-StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distances) {
-  using Kind = FirstDifference::Kind;
+StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distances,
+                                      const std::vector<float>* calibrated) {
   Differences out;
-  const std::vector<OpSpan>& ops = pair.target->ops();
-  for (size_t i = ops.size(); i-- > 0;) {
-    if (!distances[i].dtypes) continue;
-    out.dtype.kind = Kind::kDType;
-    out.dtype.op = i;
-    ++out.dtype_ops;
-  }
-  LetRoundOffTravel(&distances);
-  size_t i = 0;
-  while (i < ops.size() && !Differs(distances[i].input) && !Differs(distances[i].output)) ++i;
-  if (i == ops.size() && out.dtype_ops == 0) return out;
-  const ConstructFile construct = OpenConstruct(pair, &out.warning);
-  Containers containers(&construct);
-  if (out.dtype_ops > 0) MSP_RETURN_IF_ERROR(Describe(pair, containers, false, &out.dtype));
-  if (i == ops.size()) return out;
-  const size_t earliest = i;
-  const bool from_outside = Differs(distances[earliest].input);
-  for (; i < ops.size() && out.first.kind == Kind::kNone; ++i) {
-    const OpDistance d = distances[i];
-    if (!Differs(d.input) && !Differs(d.output)) continue;
-    const OpName name = ParseOpName(ops[i].name);
-    const bool jumps = Differs(d.output) && !Differs(d.input) && !d.blind && d.output >= kStandsOut * d.input &&
-                       (!from_outside || d.output >= kStandsOutLater);
-    if (jumps && !containers.Contains(name) && ForwardAgrees(pair, distances, name, i > earliest)) {
-      out.first.kind = StartsWith(name.full, "Distributed.") ? Kind::kCommunication : Kind::kOp;
-      out.first.op = i;
-    }
-    containers.AddAncestorsOf(name);
-  }
-  if (out.first.kind == Kind::kNone || (from_outside && out.first.op != earliest)) {
-    out.source.kind = from_outside ? Kind::kInput : Kind::kGrows;
-    out.source.op = earliest;
-    MSP_RETURN_IF_ERROR(Describe(pair, containers, !from_outside, &out.source));
-  }
-  if (out.first.kind != Kind::kNone) MSP_RETURN_IF_ERROR(Describe(pair, containers, true, &out.first));
+  const bool everywhere = CountDTypes(distances, &out);
+  std::string golden_warning;
+  const ModuleTree target_tree = ModuleTree::Open(*pair.target, &out.warning);
+  const ModuleTree golden_tree = ModuleTree::Open(*pair.golden, &golden_warning);
+  MSP_ASSIGN_OR_RETURN(MatchPlan aligned, AlignByOrder(pair, target_tree, golden_tree));
+  const bool realigned = !aligned.golden_of.empty();
+  if (realigned) MSP_RETURN_IF_ERROR(Remeasure(pair, aligned, &distances));
+  const MatchPlan& plan = realigned ? aligned : pair.plan;
+  WalkInput input{pair, plan, distances, target_tree, golden_tree};
+  input.calibrated = calibrated;
+  input.everywhere_other_dtype = everywhere;
+  WalkResult walk = WalkOps(input);
+  const Describer describer(pair, plan, distances, target_tree, golden_tree);
+  out.first = std::move(walk.first);
+  out.source = std::move(walk.source);
+  for (FirstDifference* d : {&out.first, &out.source, &out.dtype}) MSP_RETURN_IF_ERROR(describer.Fill(d));
+  for (const RulerVerdict v : walk.verdicts) out.ruler.Add(v);
+  CountInfected(pair, target_tree, walk, &out);
+  out.verdicts = std::move(walk.verdicts);
+  out.contexts = std::move(walk.contexts);
   return out;
 }
 

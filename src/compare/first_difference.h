@@ -35,9 +35,12 @@ struct FirstDifference {
   std::string frame;           // "modeling_llama.py:112", the user's innermost line; "" if not known
   std::string function;        // of that line
   std::string module;          // "Module.model.layers.1.mlp.down_proj.Linear.forward.0", around an API; "" if not known
-  std::string item;            // ".output.0": the item that is furthest apart
-  std::string detail;          // "Norm differs by 12.3 %", "CRC-32 differs"
-  std::string inputs;          // "are equal", "agree to 3.1e-07"; "" for ops without inputs
+  /// Of kInput: the innermost module whose own inputs agree, so its code made the difference, and the last op in it
+  /// that agrees; "" if there is none.
+  std::string inside, after;
+  std::string item;                            // ".output.0": the item that is furthest apart
+  std::string detail;                          // "Norm differs by 12.3 %", "CRC-32 differs"
+  std::string inputs;                          // "are equal", "agree to 3.1e-07"; "" for ops without inputs
   double input_error = -1, output_error = -1;  // largest relative error of the inputs and of the results; -1: unknown
   double units = 0;                            // output_error in units of what rounding explains here; may be infinite
   RulerVerdict verdict = RulerVerdict::kNone;
@@ -61,19 +64,26 @@ struct Differences {
   FirstDifference source;                // kInput: an earlier difference that came in from outside; kNone otherwise
   FirstDifference dtype;                 // the first op with a tensor of another dtype; kNone if there is none
   size_t dtype_ops = 0;                  // ops with such tensors
+  std::vector<RulerVerdict> verdicts;    // of each target op
+  std::vector<RulerContext> contexts;    // with which its rows are measured
   RulerCounts ruler;                     // of the target's ops
   uint64_t infected_ops = 0;             // ops that differ behind the answer
   std::vector<InfectedModule> infected;  // of them, in the order in which they first differ
   std::string warning;                   // construct.json could not be used; the paths of modules were, instead
 };
 
-/// The rule: an op is to blame when its output is further apart than round-off (RowDistance > 1), its inputs are not,
+/// As long as everything before is bit-equal, an op is to blame when its inputs are bit-equal and its outputs are
+/// further apart than its own rounding explains (RoundOff). Where both runs have rounded before, an op is to blame when
+/// its output is further apart than round-off (RowDistance > 1, enlarged by the op's condition), its inputs are not,
 /// and the output is at least 10 times further apart than they. Behind a difference that came in from outside it must
 /// be 1000 times round-off, because statistics of inputs may hide that difference (a rotation keeps every norm).
 /// Round-off travels: it is that of the coarsest dtype so far, bfloat16 at most. Ops around an earlier difference (a
 /// module whose child differs) and backward ops whose forward differs, or that have none and follow a difference, only
-/// pass it on. A change of dtype is no difference as long as values agree within the coarser one; it is told apart.
-StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distances);
+/// pass it on. Arguments that are no tensors, ops that one run has more, and a dtype that only some ops have, are to
+/// blame when the difference starts there. Where names cannot pair the ops because one run has more, their order does.
+/// `calibrated` holds, for each golden op, its relative error between two golden runs.
+StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distances,
+                                      const std::vector<float>* calibrated = nullptr);
 
 /// "modeling_llama.py:112" and the function, from the innermost frame that is not the framework's own.
 bool UserFrame(const std::vector<std::string>& frames, std::string* place, std::string* function);

@@ -1,5 +1,6 @@
 #include "compare/first_difference.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "compare/compare.h"
@@ -9,7 +10,7 @@ namespace msprobe {
 namespace {
 
 std::string Tensor(double v, const std::string& dtype = "torch.float32") {
-  const std::string s = std::to_string(v);
+  const std::string s = fmt::format("{}", v);
   return R"({"type": "torch.Tensor", "dtype": ")" + dtype + R"(", "shape": [2], "Max": )" + s + R"(, "Min": )" + s +
          R"(, "Mean": )" + s + R"(, "Norm": )" + s + "}";
 }
@@ -76,11 +77,11 @@ TEST_F(FirstDifferenceTest, TheOpWhoseOutputDiffersWithItsFrame) {
 }
 
 TEST_F(FirstDifferenceTest, RoundOffIsNoDifference) {
-  Write("t", {Op("F.a.0.forward", 1, 2.000004), Op("F.b.0.forward", 2.000004, 5)});
+  Write("t", {Op("F.a.0.forward", 1, 2.0000004), Op("F.b.0.forward", 2.0000004, 5)});
   Write("g", {Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 2, 3)});
   const Differences d = Find();
   EXPECT_EQ(d.first.name, "F.b.0.forward");
-  EXPECT_EQ(d.first.inputs, "agree to 2e-06");
+  EXPECT_EQ(d.first.inputs, "agree to 2e-07");
 }
 
 TEST_F(FirstDifferenceTest, ADifferentParameterIsToldApart) {

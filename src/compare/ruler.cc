@@ -10,6 +10,8 @@
 namespace msprobe {
 namespace {
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 /// Relative error that round-off explains: a few units in the last place of the narrower dtype.
 double Tolerance(std::string_view dtype) {
   switch (ParseDType(dtype)) {
@@ -30,29 +32,78 @@ double Tolerance(std::string_view dtype) {
 
 double Magnitude(const StatValue& v) { return v.IsNumber() ? std::fabs(v.AsDouble()) : 0; }
 
+double Amplitude(const ItemView& v) { return std::max(Magnitude(v.stats[kMax]), Magnitude(v.stats[kMin])); }
+
+/// Masks are filled with the least number of their dtype, which says "minus infinity" in each.
+bool IsDTypeLimit(double magnitude) {
+  for (const double limit : {65504.0, 3.3895313892515355e38, 3.4028234663852886e38, 1.7976931348623157e308}) {
+    if (std::fabs(magnitude - limit) <= 1e-6 * limit) return true;
+  }
+  return false;
+}
+
 /// Relative error of one statistic; infinity for a difference in kind.
-double StatError(const ItemView& a, const ItemView& b, const StatDiff& diff, int k) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+double StatError(const ItemView& a, const ItemView& b, size_t k, double scale) {
+  const StatValue &x = a.stats[k], &y = b.stats[k];
+  if (x.IsNumber() && y.IsNumber()) {
+    const double p = x.AsDouble(), q = y.AsDouble();
+    if (p == q) {
+      // Integers beyond 2^53 differ although their doubles do not.
+      const bool differ = (x.kind == StatValue::Kind::kInt && y.kind == x.kind && x.i != y.i) ||
+                          (x.kind == StatValue::Kind::kUInt && y.kind == x.kind && x.u != y.u);
+      return differ ? std::numeric_limits<double>::epsilon() : 0;
+    }
+    if (std::isfinite(p) && std::isfinite(q)) return scale == 0 ? kInfinity : std::fabs(p - q) / scale;
+    return std::isnan(p) && std::isnan(q) ? 0 : kInfinity;
+  }
+  const StatDiff diff = DiffStats(x, y);
   switch (diff.diff_cell) {
     case StatDiff::Cell::kZero:
     case StatDiff::Cell::kNA: return 0;
-    case StatDiff::Cell::kNumber: break;
-    case StatDiff::Cell::kDiff:
-      // One tool version writes a statistic where another leaves it out.
-      return a.stats[static_cast<size_t>(k)].text == "None" || b.stats[static_cast<size_t>(k)].text == "None"
-                 ? 0
-                 : kInfinity;
-    default: return kInfinity;
+    // One tool version writes a statistic where another leaves it out.
+    case StatDiff::Cell::kDiff: return x.text == "None" || y.text == "None" ? 0 : kInfinity;
+    default: return x.IsNanOrInf() && y.IsNanOrInf() && x.text == y.text ? 0 : kInfinity;
   }
-  // Max, Min and Mean are judged against the amplitude: a mean near 0 has no meaningful relative error of its own.
-  double scale = 0;
-  if (k == kNorm) {
-    scale = std::max(Magnitude(a.stats[kNorm]), Magnitude(b.stats[kNorm]));
-  } else {
-    for (const ItemView* side : {&a, &b})
-      scale = std::max({scale, Magnitude(side->stats[kMax]), Magnitude(side->stats[kMin])});
+}
+
+double StatisticsError(const ItemView& a, const ItemView& b) {
+  const double amplitude = std::max(Amplitude(a), Amplitude(b));
+  const bool limits = !SameDType(a.dtype, b.dtype) && IsDTypeLimit(Amplitude(a)) && IsDTypeLimit(Amplitude(b));
+  double worst = 0;
+  for (size_t k = kMax; k < kStatCount; ++k) {
+    if (limits && (k >= kMean || IsDTypeLimit(Magnitude(a.stats[k])))) continue;
+    // Max, Min and Mean are judged against the amplitude: a mean near 0 has no meaningful relative error of its own.
+    const double scale = k == kNorm ? std::max(Magnitude(a.stats[k]), Magnitude(b.stats[k])) : amplitude;
+    worst = std::max(worst, StatError(a, b, k, scale));
   }
-  return scale == 0 ? kInfinity : std::fabs(diff.diff) / scale;
+  return worst;
+}
+
+bool IsTensor(const ItemView& v) { return StartsWith(v.shape, "[") && ParseDType(v.dtype) != DType::kUnknown; }
+bool IsNull(const ItemView& v) { return v.dtype == "N/A" || v.dtype == "<class 'NoneType'>"; }
+bool IsDTypeText(const StatValue& v) {
+  return v.kind == StatValue::Kind::kText && (StartsWith(v.text, "torch.") || StartsWith(v.text, "mindspore."));
+}
+
+const ItemView* PartnerOf(const OpDiff& op, size_t i) {
+  const int g = op.rows[i].golden;
+  return g == kNoItem ? nullptr : &op.golden[static_cast<size_t>(g)];
+}
+
+float Single(double v) {
+  return v > std::numeric_limits<float>::max() ? std::numeric_limits<float>::infinity() : static_cast<float>(v);
+}
+
+void Raise(float* to, double v) { *to = std::max(*to, Single(v)); }
+
+double Over(double error, double unit) { return error == 0 ? 0 : unit == 0 ? kInfinity : error / unit; }
+
+void MeasureResult(const OpDiff& op, size_t row, double error, double distance, OpDistance* out) {
+  if (Tolerance(op.target[row].dtype) == 0) out->choices = true;
+  const RoundOff round_off = RoundOffOf(op, row);
+  Raise(&out->expected, Over(error, round_off.expected));
+  Raise(&out->worst, Over(error, round_off.worst));
+  Raise(&out->conditioned, distance / round_off.condition);
 }
 
 }  // namespace
@@ -69,21 +120,24 @@ std::string_view RulerVerdictText(RulerVerdict v) {
   return "";
 }
 
+void RulerCounts::Add(RulerVerdict v) {
+  uint64_t* const counts[] = {&none, &bit_equal, &round_off, &inherited, &suspicious, &bug};
+  ++*counts[static_cast<size_t>(v)];
+}
+
 double RowError(const OpDiff& op, size_t row, CompareMode mode) {
-  const DiffRow& r = op.rows[row];
-  if (r.golden == kNoItem) return 0;
-  const ItemView &a = op.target[row], &b = op.golden[static_cast<size_t>(r.golden)];
-  if (a.shape != b.shape) return std::numeric_limits<double>::infinity();
+  const ItemView* partner = PartnerOf(op, row);
+  if (!partner) return 0;
+  const ItemView &a = op.target[row], &b = *partner;
+  if (a.shape != b.shape) return kInfinity;
   if (mode == CompareMode::kChecksum) {
     // Zeros of either sign are no difference, as far as the dump shows that there is nothing else.
     const auto zero = [](const ItemView& v) { return v.stats[kNorm].IsNumber() && v.stats[kNorm].AsDouble() == 0; };
-    return a.checksum == b.checksum || (zero(a) && zero(b)) ? 0 : std::numeric_limits<double>::infinity();
+    return a.checksum == b.checksum || (zero(a) && zero(b)) ? 0 : kInfinity;
   }
   // Values say more than their statistics, which stand for tensors that could not be read.
   if (mode == CompareMode::kTensor && op.tensors[row].error >= 0) return op.tensors[row].error;
-  double worst = 0;
-  for (int k = kMax; k < kStatCount; ++k) worst = std::max(worst, StatError(a, b, r.diff[static_cast<size_t>(k)], k));
-  return worst;
+  return StatisticsError(a, b);
 }
 
 double OpTolerance(const OpDiff& op) {
@@ -96,13 +150,13 @@ double OpTolerance(const OpDiff& op) {
 double RowDistance(const OpDiff& op, size_t row, CompareMode mode, double tolerance) {
   const double error = RowError(op, row, mode);
   if (error == 0) return 0;
-  const ItemView &a = op.target[row], &b = op.golden[static_cast<size_t>(op.rows[row].golden)];
+  const ItemView &a = op.target[row], &b = *PartnerOf(op, row);
   const double own = std::max(Tolerance(a.dtype), Tolerance(b.dtype));
   // Limits of a dtype travel as Python's floats.
   const bool scalar = a.dtype == "<class 'float'>" && b.dtype == a.dtype;
   if (own == 0 && !scalar) tolerance = 0;
   if (own > 0 && a.state == ItemState::kParameter) tolerance = own;
-  return tolerance == 0 ? std::numeric_limits<double>::infinity() : error / tolerance;
+  return Over(error, tolerance);
 }
 
 bool IsResult(ItemState state) {
@@ -110,26 +164,108 @@ bool IsResult(ItemState state) {
 }
 
 bool DTypeChanges(const OpDiff& op, size_t i) {
-  if (op.rows[i].golden == kNoItem) return false;
-  const ItemView &a = op.target[i], &b = op.golden[static_cast<size_t>(op.rows[i].golden)];
-  return !SameDType(a.dtype, b.dtype) && a.shape == b.shape && StartsWith(a.shape, "[") && !StartsWith(a.dtype, "<class") &&
-         !StartsWith(b.dtype, "<class");
+  const ItemView* b = PartnerOf(op, i);
+  if (!b) return false;
+  const ItemView& a = op.target[i];
+  return !SameDType(a.dtype, b->dtype) && a.shape == b->shape && StartsWith(a.shape, "[") &&
+         !StartsWith(a.dtype, "<class") && !StartsWith(b->dtype, "<class");
 }
 
-OpDistance DistanceOf(const OpDiff& op, CompareMode mode) {
-  constexpr double kMost = std::numeric_limits<float>::max();
+bool ArgumentDiffers(const OpDiff& op, size_t i, CompareMode mode) {
+  const ItemView& a = op.target[i];
+  if (a.state != ItemState::kInput && a.state != ItemState::kKwarg) return false;
+  const ItemView* b = PartnerOf(op, i);
+  if (!b) return op.matched && !IsNull(a);
+  if (IsTensor(a) || IsTensor(*b)) return false;
+  if (mode == CompareMode::kChecksum) return a.checksum != b->checksum;
+  if (a.shape != b->shape) return true;
+  const StatValue &x = a.stats[kMax], &y = b->stats[kMax];
+  if (IsDTypeText(x) && IsDTypeText(y)) return false;
+  if (!x.IsNumber() || !y.IsNumber()) {
+    const auto cell = DiffStats(x, y).diff_cell;
+    return cell != StatDiff::Cell::kZero && cell != StatDiff::Cell::kNA;
+  }
+  const double p = x.AsDouble(), q = y.AsDouble();
+  if (p == q || (std::isnan(p) && std::isnan(q))) return false;
+  if (IsDTypeLimit(std::fabs(p)) && IsDTypeLimit(std::fabs(q)) && std::signbit(p) == std::signbit(q)) return false;
+  const bool computed =
+      a.dtype == "<class 'float'>" && b->dtype == a.dtype;  // numbers from tensors carry their rounding
+  return !computed || std::fabs(p - q) > OpTolerance(op) * std::max(std::fabs(p), std::fabs(q));
+}
+
+OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bool(size_t row)>& counts) {
   OpDistance out;
   const double tolerance = OpTolerance(op);
-  out.tolerance = static_cast<float>(tolerance);
+  out.tolerance = Single(tolerance);
+  out.matched = op.matched;
   for (size_t i = 0; i < op.rows_used; ++i) {
-    const bool result = IsResult(op.target[i].state);
+    if (counts && !counts(i)) continue;
+    const ItemView& item = op.target[i];
+    const bool result = IsResult(item.state);
     out.dtypes = out.dtypes || DTypeChanges(op, i);
-    float& side = result ? out.output : out.input;
-    const double distance = RowDistance(op, i, mode, tolerance);
-    side = std::max(side, distance > kMost ? std::numeric_limits<float>::infinity() : static_cast<float>(distance));
-    if (mode == CompareMode::kChecksum && !result && op.rows[i].golden != kNoItem) {
-      out.blind = out.blind || op.target[i].checksum == "0x0000000000000000";
+    if (!result && ArgumentDiffers(op, i, mode)) {
+      out.argument = true;
+      out.input = Single(kInfinity);
+      continue;
     }
+    const ItemView* partner = PartnerOf(op, i);
+    if (!partner) continue;
+    const bool tensor = IsTensor(item);
+    out.values = out.values || (tensor && item.stats[kMax].IsNumber());
+    (result ? out.has_output : out.has_input) |= tensor;
+    const double error = RowError(op, i, mode);
+    if (tensor) Raise(result ? &out.output_error : &out.input_error, error);
+    if (tensor && !result && item.shape != partner->shape) out.shapes = true;
+    const double distance = RowDistance(op, i, mode, tolerance);
+    Raise(result ? &out.output : &out.input, distance);
+    const bool choice = tensor && mode != CompareMode::kChecksum && Tolerance(item.dtype) == 0;
+    if (!result && choice && error > 0) out.chosen = true;
+    if (!result && !choice) Raise(&out.rounded, distance);
+    if (result && error > 0) MeasureResult(op, i, error, distance, &out);
+    if (mode == CompareMode::kChecksum && !result) out.blind = out.blind || item.checksum == "0x0000000000000000";
+  }
+  if (op.matched && op.rows_used > 0 && mode != CompareMode::kChecksum) {
+    for (size_t g = 0; g < op.golden_used; ++g) {
+      const ItemView& item = op.golden[g];
+      const bool argument = item.state == ItemState::kInput || item.state == ItemState::kKwarg;
+      if (argument && !op.golden_taken[g] && !IsNull(item)) {
+        out.argument = true;
+        out.input = Single(kInfinity);
+      }
+    }
+  }
+  return out;
+}
+
+RowRuler MeasureRow(const OpDiff& op, size_t row, CompareMode mode, const OpDistance& distance,
+                    const RulerContext& context) {
+  RowRuler out;
+  const ItemView& item = op.target[row];
+  const ItemView* partner = PartnerOf(op, row);
+  if (!partner || (!IsTensor(item) && !ArgumentDiffers(op, row, mode))) return out;
+  out.error = RowError(op, row, mode);
+  const double dtype = std::max(Tolerance(item.dtype), Tolerance(partner->dtype));
+  const bool result = IsResult(item.state);
+  if (out.error == 0 && !ArgumentDiffers(op, row, mode)) {
+    out.verdict = RulerVerdict::kBitEqual;
+    return out;
+  }
+  const RoundOff round_off = result ? RoundOffOf(op, row) : RoundOff();
+  const bool exact = result && distance.input_error == 0 && !distance.argument && context.travelled == 0;
+  // What reached the op is rounded, and the op enlarges that.
+  const double travelled = std::max({static_cast<double>(context.travelled), dtype,
+                                     10.0 * (std::isfinite(distance.input_error) ? distance.input_error : 0.0)});
+  double unit = exact ? round_off.expected : dtype == 0 ? 0 : travelled * (result ? round_off.condition : 1);
+  double worst = exact ? round_off.worst : 10 * unit;
+  unit = std::max(unit, 2.0 * static_cast<double>(context.calibrated));
+  worst = std::max(worst, unit);
+  out.units = Over(out.error, unit);
+  if (out.units <= 1) {
+    out.verdict = distance.input > 1 && result ? RulerVerdict::kInherited : RulerVerdict::kRoundOff;
+  } else if (context.inherits) {
+    out.verdict = RulerVerdict::kInherited;
+  } else {
+    out.verdict = out.error <= worst ? RulerVerdict::kSuspicious : RulerVerdict::kBug;
   }
   return out;
 }

@@ -1,13 +1,14 @@
-// How far values are apart, in units of what rounding alone explains.
+// How far values are apart, in units of what rounding alone explains. docs/en/compare/ruler.md has the formulas.
 #pragma once
+
+#include <functional>
 
 #include "compare/op_diff.h"
 
 namespace msprobe {
 
-/// What a difference is: see docs/en/compare/ruler.md.
 enum class RulerVerdict : uint8_t {
-  kNone,        // nothing to measure: no partner, or no difference in kind that a number could tell
+  kNone,        // nothing to measure: no partner, or no values
   kBitEqual,    // nothing differs
   kRoundOff,    // rounding of this op, and of what came before it, explains the difference
   kInherited,   // more than rounding, but no more than the op's inputs brought with them
@@ -19,6 +20,7 @@ std::string_view RulerVerdictText(RulerVerdict v);
 /// Ops of a comparison by verdict; `none` are those without a partner or without values.
 struct RulerCounts {
   uint64_t none = 0, bit_equal = 0, round_off = 0, inherited = 0, suspicious = 0, bug = 0;
+  void Add(RulerVerdict v);
 };
 
 /// Largest relative error of a row's statistics: of Norm against the norm, of the others against the amplitude.
@@ -26,9 +28,9 @@ struct RulerCounts {
 /// the values (TensorDiff::error).
 double RowError(const OpDiff& op, size_t row, CompareMode mode);
 
-/// Relative error that round-off explains in this op: the largest of its tensors' dtypes, as outputs carry the
-/// round-off of their inputs. 1e-5 for float32 and float64, 2e-3 for float16, 1.6e-2 for bfloat16, 0.25 for float8; 0
-/// without floating tensors.
+/// Relative error between two runs that have rounded everywhere before: the largest of the op's tensors' dtypes, as
+/// outputs carry the round-off of their inputs. 1e-5 for float32 and float64, 2e-3 for float16, 1.6e-2 for bfloat16,
+/// 0.25 for float8; 0 without floating tensors.
 double OpTolerance(const OpDiff& op);
 
 /// How far a row is apart in units of `tolerance`, which is that of its op; parameters are judged by their own dtype,
@@ -38,16 +40,57 @@ double RowDistance(const OpDiff& op, size_t row, CompareMode mode, double tolera
 /// Outputs, gradients of parameters and saved values: what an op leaves behind. The rest is what it starts from.
 bool IsResult(ItemState state);
 
-/// Largest RowDistance over what the op starts from, and over its results.
-struct OpDistance {
-  float input = 0, output = 0;
-  float tolerance = 0;  // OpTolerance
-  bool dtypes = false;  // two tensors of one shape have different dtypes
-  bool blind = false;   // an input's xor checksum is 0 on both sides, which equal elements in pairs give, too
+/// What rounding in one op can do to the result in `row`, as relative errors: `expected` with independent rounding
+/// errors, which grow as the square root of the number of terms, `worst` when all errors point the same way.
+/// `condition` is how much the op enlarges relative errors of its inputs. From the statistics of the golden side.
+struct RoundOff {
+  double expected = 0, worst = 0, condition = 1;
 };
-OpDistance DistanceOf(const OpDiff& op, CompareMode mode);
+RoundOff RoundOffOf(const OpDiff& op, size_t row);
+
+/// An op's agreement in a few numbers, for the walk over all ops that looks for the first difference.
+struct OpDistance {
+  float input = 0, output = 0;              // largest RowDistance over what the op starts from, and over its results
+  float rounded = 0;                        // `input`, of floating tensors only
+  float tolerance = 0;                      // OpTolerance
+  float input_error = 0, output_error = 0;  // largest RowError of tensors
+  float expected = 0, worst = 0;            // results in units of RoundOff::expected and ::worst
+  float conditioned = 0;                    // output, where each row is divided by RoundOff::condition
+  bool matched = false;
+  bool has_input = false, has_output = false;  // tensors on both sides
+  bool dtypes = false;                         // two tensors of one shape have different dtypes
+  bool blind = false;     // an input's xor checksum is 0 on both sides, which equal elements in pairs give, too
+  bool argument = false;  // an argument that is no tensor differs, or is there on one side only
+  bool shapes = false;    // a tensor that the op starts from has another shape
+  bool chosen = false;    // a tensor of integers or booleans that the op starts from differs
+  bool choices = false;   // a result that holds integers or booleans differs: an index, a mask
+  bool values = false;    // statistics of values are there: differences have a size
+};
+/// Over the rows that `counts` lets through; all without it.
+OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bool(size_t row)>& counts = nullptr);
+
+/// What the walk knows of an op beyond its own rows.
+struct RulerContext {
+  bool inherits = false;  // something before it differs by more than rounding, and reaches it or may do so
+  float travelled = 0;    // tolerance of the coarsest dtype so far, when anything before it differs; else 0
+  float calibrated = 0;   // relative error of this op between two golden runs
+};
+
+/// A row in units of what explains its difference: below 1 is round-off.
+struct RowRuler {
+  double error = 0;  // RowError
+  double units = 0;  // may be infinite
+  RulerVerdict verdict = RulerVerdict::kNone;
+};
+/// `distance` is DistanceOf the op.
+RowRuler MeasureRow(const OpDiff& op, size_t row, CompareMode mode, const OpDistance& distance,
+                    const RulerContext& context);
 
 /// True when row `i` is of two tensors that have the same shape and different dtypes.
 bool DTypeChanges(const OpDiff& op, size_t i);
+
+/// True when row `i` is of an argument that is no tensor and differs; the sizes that come with a dtype ("float32",
+/// the smallest finite number of a dtype) do not count.
+bool ArgumentDiffers(const OpDiff& op, size_t i, CompareMode mode);
 
 }  // namespace msprobe

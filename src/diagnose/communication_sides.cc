@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <limits>
 
 #include "base/text.h"
 
@@ -49,19 +48,6 @@ bool Counts(const ItemView& item, const std::vector<CommTransfer>& transfers) {
   return fits(transfers[0]) && !IsBuffer(item.suffix);
 }
 
-OpDistance Judge(const OpDiff& diff, CompareMode mode, const std::vector<CommTransfer>& transfers, OpDistance whole) {
-  whole.input = whole.output = 0;
-  const double tolerance = OpTolerance(diff);
-  for (size_t i = 0; i < diff.rows_used; ++i) {
-    if (!Counts(diff.target[i], transfers)) continue;
-    const double distance = RowDistance(diff, i, mode, tolerance);
-    float& side = IsResult(diff.target[i].state) ? whole.output : whole.input;
-    constexpr double kMost = std::numeric_limits<float>::max();
-    side = std::max(side, distance > kMost ? std::numeric_limits<float>::infinity() : static_cast<float>(distance));
-  }
-  return whole;
-}
-
 }  // namespace
 
 Status JudgeCalls(const DumpPair& pair, const RankCalls& calls, OpDistances* distances) {
@@ -72,7 +58,8 @@ Status JudgeCalls(const DumpPair& pair, const RankCalls& calls, OpDistances* dis
     OpDistance& distance = (*distances)[op];
     if (distance.input == 0 && distance.output == 0) continue;
     MSP_RETURN_IF_ERROR(DiffOpAt(pair, op, &target, &golden, &diff));
-    distance = Judge(diff, pair.options.mode, calls.transfers[c], distance);
+    const auto counts = [&](size_t row) { return Counts(diff.target[row], calls.transfers[c]); };
+    distance = DistanceOf(diff, pair.options.mode, counts);
   }
   return OkStatus();
 }

@@ -86,6 +86,34 @@ std::string DifferenceJson(const FirstDifference& d) {
   out.String("inputs", d.inputs);
   out.String("frame", d.frame);
   out.String("function", d.function);
+  out.String("golden_op", d.golden_name);
+  out.String("inside", d.inside);
+  out.String("after", d.after);
+  out.String("verdict", RulerVerdictText(d.verdict));
+  out.Figure("units", d.units);
+  out.Figure("input_error", d.input_error);
+  out.Figure("output_error", d.output_error);
+  return out.Done();
+}
+
+/// Ops by verdict, and what the first difference infected.
+std::string RulerJson(const Differences& d) {
+  JsonObject out;
+  out.Number("bit_equal", d.ruler.bit_equal);
+  out.Number("round_off", d.ruler.round_off);
+  out.Number("inherited", d.ruler.inherited);
+  out.Number("suspicious", d.ruler.suspicious);
+  out.Number("bug", d.ruler.bug);
+  out.Number("not_measured", d.ruler.none);
+  out.Number("infected_ops", d.infected_ops);
+  std::string modules = "[";
+  for (const InfectedModule& m : d.infected) {
+    JsonObject module;
+    module.String("module", m.module);
+    module.Number("ops", m.ops);
+    modules += (modules.size() > 1 ? ", " : "") + module.Done();
+  }
+  out.Raw("infected_modules", modules + "]");
   return out.Done();
 }
 
@@ -123,6 +151,7 @@ std::string PairJson(const PairReport& pair) {
   out.Strings("golden_only", pair.golden_only);
   out.Raw("first_difference", DifferenceJson(pair.differences.first));
   out.Raw("earlier_input_difference", DifferenceJson(pair.differences.source));
+  out.Raw("ruler", RulerJson(pair.differences));
   out.Raw("other_dtype", DifferenceJson(pair.differences.dtype));
   out.Number("other_dtype_ops", pair.differences.dtype_ops);
   out.Raw("ruler", RulerJson(pair.differences.ruler));

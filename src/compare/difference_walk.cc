@@ -1,0 +1,339 @@
+#include "compare/difference_walk.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/text.h"
+#include "compare/arithmetic.h"
+
+namespace msprobe {
+namespace {
+
+using Kind = FirstDifference::Kind;
+
+constexpr float kStandsOut = 10;  // an op is to blame only when its output is this much further apart than its inputs
+constexpr float kStandsOutLater = 1000;      // and, behind a difference from outside, this much further than round-off
+constexpr float kSureOfBug = 100;            // between runs that round differently everywhere
+constexpr float kCoarsestTravels = 1.6e-2f;  // tolerance of bfloat16; that of float8 would hide too much
+constexpr float kLouder = 4;  // an input stands out that differs by more than anything that was found to add up
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr size_t kFew = 16;  // ops behind an argument whose change shows only amid rounding
+constexpr size_t kNear = 2;  // matched ops that may stand between a lone op and what it changes
+
+bool Differs(float distance) { return distance > 1; }
+
+/// An op that one run has more, at its place among the target's ops.
+struct Lone {
+  bool golden = false;
+  uint32_t op = 0;
+  size_t before = 0;  // target ops in front of it
+  bool moves = false;
+  std::string_view parent;
+};
+
+class Walk {
+ public:
+  explicit Walk(const WalkInput& in)
+      : in_(in), ops_(in.pair.target->ops()), containers_(in.target_tree), answer_at_(ops_.size()) {
+    out_.verdicts.assign(ops_.size(), RulerVerdict::kNone);
+    out_.contexts.resize(ops_.size());
+  }
+
+  WalkResult Run() {
+    size_t golden_only = 0;
+    for (size_t i = 0; i < ops_.size(); ++i) {
+      const uint32_t g = in_.plan.golden_of[i];
+      for (; g != kNoOp && golden_only < in_.plan.golden_only.size() && in_.plan.golden_only[golden_only] < g;
+           ++golden_only)
+        AddLone(true, in_.plan.golden_only[golden_only], i);
+      if (g == kNoOp) {
+        AddLone(false, static_cast<uint32_t>(i), i);
+      } else if (in_.distances[i].matched) {
+        Visit(i);
+      }
+    }
+    for (; golden_only < in_.plan.golden_only.size(); ++golden_only)
+      AddLone(true, in_.plan.golden_only[golden_only], ops_.size());
+    Finish();
+    out_.answer_at = answer_at_;
+    return std::move(out_);
+  }
+
+ private:
+  void AddLone(bool golden, uint32_t op, size_t before) {
+    Lone lone;
+    lone.golden = golden;
+    lone.op = op;
+    lone.before = before;
+    const std::string_view name = (golden ? *in_.pair.golden : *in_.pair.target).ops()[op].name;
+    lone.moves = OnlyMovesOrCasts(name);
+    lone.parent = (golden ? in_.golden_tree : in_.target_tree).ParentOf(name);
+    lone_.push_back(lone);
+  }
+
+  /// A backward op can only be judged when the values that its forward kept are known to agree. What has no inputs in
+  /// the dump (gradients of parameters, saved values) can only be the first difference of all.
+  bool ForwardAgrees(const OpName& op) const {
+    if (op.direction == OpDirection::kForward) return true;
+    if (op.direction != OpDirection::kBackward) return !anything_;
+    const auto forward = in_.pair.target->FindOp(ForwardNameOf(op));
+    if (!forward) return !anything_;
+    return !Differs(Scaled(*forward, in_.distances[*forward].input)) &&
+           !Differs(Scaled(*forward, in_.distances[*forward].output));
+  }
+
+  /// In units of the coarsest round-off up to the op.
+  float Scaled(size_t i, float distance) const {
+    const float own = in_.distances[i].tolerance;
+    return own == 0 ? distance : distance * own / std::max(coarsest_, own);
+  }
+
+  void Visit(size_t i) {
+    const OpDistance& d = in_.distances[i];
+    coarsest_ = std::max(coarsest_, std::min(d.tolerance, kCoarsestTravels));
+    RulerContext& context = out_.contexts[i];
+    context.inherits = anything_;
+    context.travelled = inexact_ ? coarsest_ : 0;
+    if (in_.calibrated) context.calibrated = (*in_.calibrated)[in_.plan.golden_of[i]];
+    if (!anything_ && d.has_output && !Differs(Scaled(i, d.conditioned))) last_agreeing_ = i + 1;
+    const bool equal_inputs = d.rounded == 0 && d.input_error == 0 && !d.chosen && !d.argument && !d.shapes;
+    if (equal_inputs && d.output == 0 && d.output_error == 0) {
+      out_.verdicts[i] = d.has_input || d.has_output ? RulerVerdict::kBitEqual : RulerVerdict::kNone;
+      return;
+    }
+    if (d.dtypes && !inexact_ && !anything_ && !in_.everywhere_other_dtype) {
+      out_.verdicts[i] = Blame(Kind::kDType, i, RulerVerdict::kSuspicious, d.output);
+      inexact_ = true;
+      containers_.AddAncestorsOf(ParseOpName(ops_[i].name));
+      return;
+    }
+    out_.verdicts[i] = equal_inputs && !inexact_ ? VisitExact(i, d) : VisitRounded(i, d);
+    const bool idle = d.argument && i == idle_argument_;
+    if (!idle && (Differs(Scaled(i, d.input)) || Differs(Scaled(i, d.output)) || d.shapes))
+      containers_.AddAncestorsOf(ParseOpName(ops_[i].name));
+    inexact_ = inexact_ || d.chosen || d.input_error > 0 || d.output_error > 0 || d.output > 0;
+  }
+
+  /// Everything before is bit-equal, the inputs too: only this op's own rounding is between the outputs.
+  RulerVerdict VisitExact(size_t i, const OpDistance& d) {
+    const OpName name = ParseOpName(ops_[i].name);
+    const bool checksums = !d.values;
+    if (d.blind || containers_.Contains(name)) return Inherit(i);
+    if (!ForwardAgrees(name)) return Inherit(i);
+    const float calibrated = 2 * out_.contexts[i].calibrated;
+    if (d.expected <= 1 || (calibrated > 0 && d.output_error <= calibrated)) return RulerVerdict::kRoundOff;
+    const bool bug = !checksums && d.worst > 1;
+    const RulerVerdict verdict = bug ? RulerVerdict::kBug : RulerVerdict::kSuspicious;
+    return Blame(Kind::kOp, i, verdict, d.expected);
+  }
+
+  /// Both runs round before this op, or its inputs differ.
+  RulerVerdict VisitRounded(size_t i, const OpDistance& d) {
+    const OpName name = ParseOpName(ops_[i].name);
+    const float input = Scaled(i, d.rounded);
+    // An op enlarges the relative error of its inputs by its condition; by rounding an index or a mask may flip.
+    const bool flips = d.choices && (flipped_ || (inexact_ && d.input_error > 0));
+    float output = flips || name.direction == OpDirection::kParameterGrad ? 0 : Scaled(i, d.conditioned);
+    flipped_ = flipped_ || flips;
+    const float calibrated = 2 * out_.contexts[i].calibrated;
+    if (calibrated > 0 && d.output_error <= calibrated) output = std::min(output, 1.0f);
+    if (!anything_ || from_outside_) {
+      if (!anything_ && d.shapes && !flipped_) return Blame(Kind::kShape, i, RulerVerdict::kNone, d.input);
+      if (!anything_ && d.shapes) return Added(i, d);
+      if (!anything_ && d.argument) {
+        if (!d.has_output || d.expected > 1 || Differs(Scaled(i, d.output)))
+          return Blame(Kind::kArgument, i, ArgumentVerdict(), d.expected);
+        if (!IsModuleName(name.full)) idle_argument_ = i;
+        return RulerVerdict::kRoundOff;
+      }
+      if (!anything_ && d.chosen && !flipped_) return Blame(Kind::kInput, i, OnEntry(d, kInfinity), kInfinity);
+      if (!anything_ && input > (inexact_ ? std::max(kStandsOut, kLouder * loudest_) : 1))
+        return Blame(Kind::kInput, i, OnEntry(d, input), input);
+      const float limit = from_outside_ ? kStandsOutLater : inexact_ ? kStandsOut : 1;
+      const bool jumps = output > limit && !Differs(input) && !d.blind && output >= kStandsOut * input;
+      // A module passes on what is in it, but no more than that.
+      const bool passes_on = containers_.Contains(name) && (from_outside_ || Scaled(i, d.output) <= kLouder * loudest_);
+      if (jumps && out_.first.kind == Kind::kNone && !passes_on && ForwardAgrees(name)) {
+        const bool bug = !from_outside_ && output > kSureOfBug && d.output_error > 0.5f && d.worst > 1;
+        return Blame(Kind::kOp, i, bug ? RulerVerdict::kBug : RulerVerdict::kSuspicious, output);
+      }
+    }
+    if (!Differs(input) && !Differs(output) && !d.argument && !d.shapes && !d.chosen) {
+      if (!anything_) loudest_ = std::max(loudest_, Scaled(i, d.output));
+      return RulerVerdict::kRoundOff;
+    }
+    return Added(i, d);
+  }
+
+  /// More than round-off, but nothing that stands out from what was before.
+  RulerVerdict Added(size_t i, const OpDistance& d) {
+    grows_ = std::min(grows_, i);
+    if (!anything_ && std::isfinite(d.output)) loudest_ = std::max(loudest_, Scaled(i, d.output));
+    return Inherit(i);
+  }
+
+  RulerVerdict Inherit(size_t i) {
+    out_.contexts[i].inherits = true;
+    return RulerVerdict::kInherited;
+  }
+
+  RulerVerdict ArgumentVerdict() const { return inexact_ ? RulerVerdict::kSuspicious : RulerVerdict::kBug; }
+
+  RulerVerdict OnEntry(const OpDistance& d, float input) const {
+    if (!d.values) return RulerVerdict::kSuspicious;
+    return input > kSureOfBug && (!inexact_ || d.input_error > 0.5f) ? RulerVerdict::kBug : RulerVerdict::kSuspicious;
+  }
+
+  /// The first difference is at op `i`; what made it may be an op in front of it that only one run has.
+  RulerVerdict Blame(Kind kind, size_t i, RulerVerdict verdict, float units) {
+    const bool later = anything_;  // behind a difference from outside
+    FirstDifference found;
+    found.kind = kind == Kind::kOp && StartsWith(ops_[i].name, "Distributed.") ? Kind::kCommunication : kind;
+    found.op = i;
+    found.golden_op = in_.plan.golden_of[i];
+    found.verdict = verdict;
+    found.units = units;
+    const OpDistance& d = in_.distances[i];
+    if (d.has_input) found.input_error = d.input_error;
+    if (d.has_output) found.output_error = d.output_error;
+    anything_ = true;
+    if (!later) {
+      answer_at_ = i;
+      if (const Lone* lone = LoneBefore(kind, i)) {
+        SetLone(*lone, &found);
+      } else if (idle_argument_ != SIZE_MAX && (kind == Kind::kInput || (inexact_ && i - idle_argument_ <= kFew))) {
+        SetIdleArgument(&found);
+      }
+    }
+    if (kind == Kind::kInput && found.kind == Kind::kInput) {
+      from_outside_ = true;
+      out_.source = std::move(found);
+    } else {
+      out_.first = std::move(found);
+      from_outside_ = false;
+    }
+    return verdict;
+  }
+
+  /// An argument whose change did not show in its own op, as that of an op that may write to its input.
+  void SetIdleArgument(FirstDifference* found) const {
+    found->kind = Kind::kArgument;
+    found->op = idle_argument_;
+    found->golden_op = in_.plan.golden_of[idle_argument_];
+  }
+
+  /// The outermost module around `op` that one run has more, or the op itself.
+  uint32_t Outermost(const Lone& lone) const {
+    const DumpFile& dump = lone.golden ? *in_.pair.golden : *in_.pair.target;
+    const ModuleTree& tree = lone.golden ? in_.golden_tree : in_.target_tree;
+    const auto is_lone = [&](size_t op) {
+      return lone.golden ? std::binary_search(in_.plan.golden_only.begin(), in_.plan.golden_only.end(), op)
+                         : in_.plan.golden_of[op] == kNoOp;
+    };
+    uint32_t out = lone.op;
+    for (std::string_view name = lone.parent; !name.empty(); name = tree.ParentOf(name)) {
+      const auto at = dump.FindOp(name);
+      if (!at || !is_lone(*at)) break;
+      out = static_cast<uint32_t>(*at);
+    }
+    return out;
+  }
+
+  void SetLone(const Lone& lone, FirstDifference* found) const {
+    const uint32_t op = Outermost(lone);
+    found->kind = lone.golden ? Kind::kMissingOp : Kind::kExtraOp;
+    if (lone.golden) {
+      found->golden_op = op;
+    } else {
+      found->op = op;
+      found->golden_op = kNoOp;
+    }
+  }
+
+  /// The op that only one run has and that explains the difference at `i`: it stands right in front of it, or in the
+  /// module that differs.
+  const Lone* LoneBefore(Kind kind, size_t i) const {
+    const bool module = IsModuleName(ops_[i].name);
+    if (kind == Kind::kArgument || (kind == Kind::kOp && !module)) return nullptr;
+    const std::string_view parent = module ? std::string_view() : in_.target_tree.ParentOf(ops_[i].name);
+    for (size_t k = lone_.size(); k-- > 0;) {
+      const Lone& lone = lone_[k];
+      const bool inside = module && !lone.parent.empty() && lone.parent == ops_[i].name;
+      const bool beside = !parent.empty() && lone.parent == parent;
+      const bool near = kind != Kind::kOp && i - lone.before <= kNear;
+      if (inside || beside || near) return FirstOfGroup(k);
+    }
+    return nullptr;
+  }
+
+  /// The first of the lone ops that stand together with lone_[k], of those that change values if there are any.
+  const Lone* FirstOfGroup(size_t k) const {
+    const auto together = [](const Lone& a, const Lone& b) { return b.before - a.before <= 1 + kNear; };
+    size_t first = k;
+    while (first > 0 && together(lone_[first - 1], lone_[first])) --first;
+    for (size_t j = first; j <= k; ++j) {
+      if (!lone_[j].moves) return &lone_[j];
+    }
+    return &lone_[first];
+  }
+
+  /// False for the first part of a comparison that still runs.
+  bool IsComplete() const {
+    for (size_t i = ops_.size(); i-- > 0;) {
+      if (in_.plan.golden_of[i] != kNoOp && !IsIgnoredApi(ops_[i].name)) return in_.distances[i].matched;
+    }
+    return true;
+  }
+
+  void Finish() {
+    if (anything_ || !IsComplete()) return;
+    if (idle_argument_ != SIZE_MAX) {
+      SetIdleArgument(&out_.first);
+      out_.first.verdict = RulerVerdict::kSuspicious;
+      answer_at_ = idle_argument_;
+      return;
+    }
+    // Nothing behind it was recorded: the op alone is the difference.
+    for (const Lone& lone : lone_) {
+      // Where values behind it agree, the runs only compute them by other ops.
+      const std::string_view name = (lone.golden ? *in_.pair.golden : *in_.pair.target).ops()[lone.op].name;
+      if (lone.moves || in_.plan.matched == 0) continue;
+      if (lone.before < last_agreeing_ && !StartsWith(name, "Distributed.")) continue;
+      FirstDifference found;
+      found.op = std::min(lone.before, ops_.size() - 1);
+      SetLone(lone, &found);
+      found.verdict = RulerVerdict::kSuspicious;
+      out_.first = std::move(found);
+      answer_at_ = lone.before;
+      return;
+    }
+    if (grows_ == SIZE_MAX) return;
+    out_.source.kind = Kind::kGrows;
+    out_.source.op = answer_at_ = grows_;
+    out_.source.golden_op = in_.plan.golden_of[grows_];
+    out_.source.verdict = RulerVerdict::kInherited;
+  }
+
+  const WalkInput& in_;
+  const std::vector<OpSpan>& ops_;
+  Containers containers_;
+  WalkResult out_;
+  std::vector<Lone> lone_;
+  float coarsest_ = 0;
+  float loudest_ = 0;  // largest difference so far that only added up
+  size_t idle_argument_ = SIZE_MAX;
+  size_t last_agreeing_ = 0;   // behind the last op whose values are there and agree
+  bool inexact_ = false;       // some value before is not bit-equal
+  bool flipped_ = false;       // rounding turned an index or a mask
+  bool anything_ = false;      // some difference before is larger than round-off
+  bool from_outside_ = false;  // and no recorded op made it
+  size_t grows_ = SIZE_MAX;
+  size_t answer_at_;
+};
+
+}  // namespace
+
+WalkResult WalkOps(const WalkInput& in) { return Walk(in).Run(); }
+
+}  // namespace msprobe

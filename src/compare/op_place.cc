@@ -1,0 +1,178 @@
+#include "compare/op_place.h"
+
+#include <algorithm>
+
+#include "base/parallel.h"
+#include "base/text.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kOpsPerTask = 512;
+
+std::string_view WithoutLast(std::string_view s) {
+  return s.substr(0, s.rfind('.') == std::string_view::npos ? 0 : s.rfind('.'));
+}
+
+uint64_t Mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15ull;
+  return hash ^ (hash >> 29);
+}
+
+/// The shapes of an op's tensors, and how many items it has.
+uint64_t ShapesHash(std::string_view name, const JsonValue& op, std::vector<Item>* scratch) {
+  scratch->clear();
+  FlattenOp(name, op, scratch);
+  uint64_t hash = scratch->size();
+  for (const Item& item : *scratch) {
+    const JsonValue* shape = item.leaf ? Find(*item.leaf, "shape") : nullptr;
+    hash = Mix(hash, shape && shape->IsArray() ? shape->Size() : 99);
+    if (!shape || !shape->IsArray()) continue;
+    for (const JsonValue& n : shape->GetArray()) hash = Mix(hash, n.IsUint64() ? n.GetUint64() : 0);
+  }
+  return hash;
+}
+
+/// What ops at the same place have in common.
+StatusOr<std::vector<uint64_t>> Keys(const DumpFile& dump, const ModuleTree& tree, bool shapes) {
+  const std::vector<OpSpan>& ops = dump.ops();
+  std::vector<uint64_t> keys(ops.size());
+  const auto fill = [&](size_t task) -> Status {
+    JsonDoc doc;
+    std::vector<Item> scratch;
+    for (size_t i = task * kOpsPerTask; i < std::min(ops.size(), (task + 1) * kOpsPerTask); ++i) {
+      const OpName name = ParseOpName(ops[i].name);
+      uint64_t key = Mix(std::hash<std::string_view>()(name.base), static_cast<uint64_t>(name.direction));
+      key = Mix(key, std::hash<std::string_view>()(tree.ParentOf(name.full)));
+      if (shapes && !IsModuleName(name.full)) {
+        MSP_RETURN_IF_ERROR(dump.ParseOp(i, &doc));
+        key = Mix(key, ShapesHash(name.full, doc, &scratch));
+      }
+      keys[i] = key;
+    }
+    return OkStatus();
+  };
+  MSP_RETURN_IF_ERROR(ParallelFor((ops.size() + kOpsPerTask - 1) / kOpsPerTask, fill));
+  return keys;
+}
+
+MatchPlan PlanOf(const DumpPair& pair, const std::vector<uint64_t>& target, const std::vector<uint64_t>& golden) {
+  std::unordered_map<uint64_t, uint32_t> ids;
+  const auto intern = [&](const std::vector<uint64_t>& keys) {
+    std::vector<uint32_t> out;
+    out.reserve(keys.size());
+    for (const uint64_t key : keys)
+      out.push_back(ids.try_emplace(key, static_cast<uint32_t>(ids.size())).first->second);
+    return out;
+  };
+  const std::vector<uint32_t> a = intern(target), b = intern(golden);
+  MatchPlan plan;
+  plan.options = pair.plan.options;
+  plan.golden_of.assign(a.size(), kNoOp);
+  std::vector<bool> taken(b.size(), false);
+  for (const auto& [i, j] : AlignSequences(a, b)) {
+    plan.golden_of[i] = j;
+    taken[j] = true;
+    ++plan.matched;
+  }
+  for (uint32_t j = 0; j < b.size(); ++j) {
+    if (!taken[j]) plan.golden_only.push_back(j);
+  }
+  return plan;
+}
+
+/// Pairs ops of equal keys that stand between the same paired ops: an op whose shapes differ is still that op.
+void FillGaps(const std::vector<uint64_t>& target, const std::vector<uint64_t>& golden, MatchPlan* plan) {
+  std::vector<bool> taken(golden.size(), true);
+  for (const uint32_t j : plan->golden_only) taken[j] = false;
+  uint32_t next = 0;
+  for (size_t i = 0; i < target.size(); ++i) {
+    if (plan->golden_of[i] != kNoOp) {
+      next = std::max(next, plan->golden_of[i] + 1);
+      continue;
+    }
+    uint32_t j = next;
+    while (j < golden.size() && !taken[j] && golden[j] != target[i]) ++j;
+    if (j >= golden.size() || taken[j]) continue;
+    plan->golden_of[i] = j;
+    taken[j] = true;
+    ++plan->matched;
+    next = j + 1;
+  }
+  std::erase_if(plan->golden_only, [&](uint32_t j) { return taken[j]; });
+}
+
+/// True when some pair has different bases: a mapping file says what belongs together.
+bool IsMapped(const DumpPair& pair) {
+  for (size_t i = 0; i < pair.plan.golden_of.size(); ++i) {
+    const uint32_t g = pair.plan.golden_of[i];
+    if (g == kNoOp) continue;
+    if (ParseOpName(pair.target->ops()[i].name).base != ParseOpName(pair.golden->ops()[g].name).base) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string ForwardNameOf(const OpName& op) {
+  std::string out(op.base);
+  if (op.number_last) return out + ".forward." + std::string(op.number);
+  return out + "." + std::string(op.number) + ".forward";
+}
+
+bool IsModuleName(std::string_view op_name) { return StartsWith(op_name, "Module.") || StartsWith(op_name, "Cell."); }
+
+ModuleTree ModuleTree::Open(const DumpFile& dump, std::string* warning) {
+  ModuleTree tree;
+  const std::string path = JoinPath(DirName(dump.path()), "construct.json");
+  if (!IsRegularFile(path)) return tree;
+  StatusOr<ConstructFile> file = ConstructFile::Open(path);
+  *warning = file.ok() ? file->truncated : file.status().message() + " (modules are told apart by their names instead)";
+  if (!file.ok()) return tree;
+  tree.file_ = std::move(*file);
+  for (const ConstructEntry& e : tree.file_.entries) tree.parents_.emplace(e.name, e.parent);
+  return tree;
+}
+
+std::string_view ModuleTree::ParentOf(std::string_view name) const {
+  const auto it = parents_.find(name);
+  return it == parents_.end() ? std::string_view() : it->second;
+}
+
+void Containers::AddAncestorsOf(const OpName& op) {
+  for (std::string_view name = tree_.ParentOf(op.full); !name.empty(); name = tree_.ParentOf(name)) {
+    if (!names_.emplace(name).second) break;
+  }
+  // Module.a.b.Linear: the path is all but the class, and "a" contains "a.b".
+  if (!IsModuleName(op.full)) return;
+  for (std::string_view path = WithoutLast(op.base); path.find('.') != std::string_view::npos;) {
+    path = WithoutLast(path);
+    if (!paths_[static_cast<size_t>(op.direction)].emplace(path).second) break;
+  }
+}
+
+bool Containers::Contains(const OpName& op) const {
+  if (names_.count(op.full)) return true;
+  if (!IsModuleName(op.full)) return false;
+  return paths_[static_cast<size_t>(op.direction)].count(WithoutLast(op.base)) > 0;
+}
+
+StatusOr<MatchPlan> AlignByOrder(const DumpPair& pair, const ModuleTree& target, const ModuleTree& golden) {
+  const size_t unmatched = pair.plan.target_only() + pair.plan.golden_only.size();
+  if (unmatched == 0 || pair.plan.options.exact || !pair.options.check_dtype || IsMapped(pair)) return MatchPlan();
+  for (const bool shapes : {true, false}) {
+    MSP_ASSIGN_OR_RETURN(const std::vector<uint64_t> a, Keys(*pair.target, target, shapes));
+    MSP_ASSIGN_OR_RETURN(const std::vector<uint64_t> b, Keys(*pair.golden, golden, shapes));
+    MatchPlan plan = PlanOf(pair, a, b);
+    // Runs that are split differently share no shapes.
+    if (shapes && plan.matched * 2 < pair.plan.matched) continue;
+    if (!shapes) return plan;
+    MSP_ASSIGN_OR_RETURN(const std::vector<uint64_t> plain_a, Keys(*pair.target, target, false));
+    MSP_ASSIGN_OR_RETURN(const std::vector<uint64_t> plain_b, Keys(*pair.golden, golden, false));
+    FillGaps(plain_a, plain_b, &plan);
+    return plan;
+  }
+  return MatchPlan();
+}
+
+}  // namespace msprobe

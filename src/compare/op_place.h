@@ -1,0 +1,53 @@
+// Where an op stands: the modules around it, and the op of the other run at the same place in the order of execution.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "compare/dump_pair.h"
+#include "match/op_name.h"
+
+namespace msprobe {
+
+/// "Functional.linear.3.forward" for "Functional.linear.3.backward".
+std::string ForwardNameOf(const OpName& op);
+
+bool IsModuleName(std::string_view op_name);
+
+/// The hierarchy of a run: construct.json, or the paths in the names of modules where there is none.
+class ModuleTree {
+ public:
+  /// A construct.json that cannot be used is a warning: the table does not need it.
+  static ModuleTree Open(const DumpFile& dump, std::string* warning);
+
+  /// The module that calls `name`; "" if not known.
+  std::string_view ParentOf(std::string_view name) const;
+  bool empty() const { return parents_.empty(); }
+
+ private:
+  ConstructFile file_;
+  std::unordered_map<std::string_view, std::string_view> parents_;
+};
+
+/// Names of everything that contains an op which differs: these pass a difference on.
+class Containers {
+ public:
+  explicit Containers(const ModuleTree& tree) : tree_(tree) {}
+  void AddAncestorsOf(const OpName& op);
+  bool Contains(const OpName& op) const;
+
+ private:
+  const ModuleTree& tree_;
+  std::unordered_set<std::string_view> names_;
+  std::unordered_set<std::string_view> paths_[4];
+};
+
+/// Where one run has more ops than the other, the call numbers behind it shift, and names pair unequal calls. This
+/// pairs ops by their order instead, within the same module and with tensors of the same shapes. Empty when names
+/// do as well, or when a mapping chose the pairs.
+StatusOr<MatchPlan> AlignByOrder(const DumpPair& pair, const ModuleTree& target, const ModuleTree& golden);
+
+}  // namespace msprobe
