@@ -21,6 +21,7 @@ import torch.nn
 from case import write_truth
 
 JOBS = 2
+SETS = ("bugs", "noisy", "modules", "held_out", "clean")
 
 
 def seed_all(seed):
@@ -115,15 +116,15 @@ def sets():
     from bugs import BUGS
     from clean import CLEAN
     from held_out import HELD_OUT
-    from noisy import NOISY
+    from variants import MODULES, NOISY
 
-    return {"bugs": BUGS, "noisy": NOISY, "held_out": HELD_OUT, "clean": CLEAN}
+    return {"bugs": BUGS, "noisy": NOISY, "modules": MODULES, "held_out": HELD_OUT, "clean": CLEAN}
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("out", type=Path)
-    parser.add_argument("--sets", nargs="*", default=["bugs", "noisy", "held_out", "clean"])
+    parser.add_argument("--sets", nargs="*", default=list(SETS))
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from conftest import REPO, run_python
-from make_dumps import sets
+from make_dumps import SETS, sets
 from score import Answer, is_right, results_of
 
 HERE = Path(__file__).resolve().parent
@@ -24,6 +24,8 @@ OLD_PYTHON = Path(os.environ.get("MSPROBE_OLD_PYTHON", REPO / ".venv-old" / "bin
 
 
 def dumps_of(seed, root):
+    if root.exists():
+        return
     environment = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
     run_python([HERE / "make_dumps.py", root, "--seed", seed], env=environment, timeout=900)
 
@@ -31,8 +33,14 @@ def dumps_of(seed, root):
 def old_answers(root):
     """{case: [Answer]}, of the earlier tool."""
     out = root.with_suffix(".json")
+    if out.exists():
+        return read_old(out)
     environment = {**os.environ, "PYTHONPATH": "", "OMP_NUM_THREADS": "1"}
     subprocess.run([OLD_PYTHON, HERE / "old_answers.py", root, out], env=environment, check=True, capture_output=True)
+    return read_old(out)
+
+
+def read_old(out):
     found = {}
     for name, said in json.loads(out.read_text()).items():
         found[name] = [Answer(op, rank, "op") for rank, op in said.get("answers", [])]
@@ -42,7 +50,8 @@ def old_answers(root):
 def named(answer, ranks):
     if not answer.op:
         return "-"
-    return f"rank {answer.rank}: `{answer.op}`" if ranks > 1 else f"`{answer.op}`"
+    op = f"`{answer.op}`" + (f", inside `{answer.inside}`" if answer.inside else "")
+    return f"rank {answer.rank}: {op}" if ranks > 1 else op
 
 
 def mark(right):
@@ -85,7 +94,7 @@ def measure(root):
         by_seed[seed] = {name: results_of(root / str(seed) / name) for name in cases}
     first = by_seed[SEEDS[0]]
     found = {"seeds": len(SEEDS)}
-    for name in ("bugs", "noisy", "held_out"):
+    for name in SETS[:-1]:
         old = old_answers(root / str(SEEDS[0]) / name)
         rows, ours, theirs = bug_table(cases[name], first[name], old)
         found[name] = "\n".join(rows)
@@ -115,6 +124,7 @@ Made by `.venv/bin/python tests/sabotage/publish.py --write`; `tests/sabotage` h
 |---|---|---|---|---|---|
 | planted bugs | {bugs_all} | {bugs_world} | **{bugs_ours}** | {bugs_seeds} | {bugs_old} |
 | bugs in bfloat16 against float32 | {noisy_all} | {noisy_world} | **{noisy_ours}** | {noisy_seeds} | {noisy_old} |
+| bugs in dumps of modules only | {modules_all} | {modules_world} | **{modules_ours}** | {modules_seeds} | {modules_old} |
 | bugs held out, which no rule was tuned to | {held_out_all} | {held_out_world} | **{held_out_ours}** | {held_out_seeds} | {held_out_old} |
 
 | | pairs | called a bug | over {seeds} seeds |
@@ -136,6 +146,15 @@ Every op differs by rounding, one by more.
 | case | what is wrong | level, task | where | msprobe | right | earlier tool | right |
 |---|---|---|---|---|---|---|---|
 {noisy}
+
+## Bugs in dumps of modules only
+
+Where the wrong code stands between two modules, the second one receives the difference; the answer names the module around
+both, too, and that is what counts.
+
+| case | what is wrong | level, task | where | msprobe | right | earlier tool | right |
+|---|---|---|---|---|---|---|---|
+{modules}
 
 ## Held-out bugs
 
@@ -171,6 +190,7 @@ CHINESE = """# 植入的错误:首个差异能否指出位置?
 |---|---|---|---|---|---|
 | 植入的错误 | {bugs_all} | {bugs_world} | **{bugs_ours}** | {bugs_seeds} | {bugs_old} |
 | bfloat16 对 float32 中的错误 | {noisy_all} | {noisy_world} | **{noisy_ours}** | {noisy_seeds} | {noisy_old} |
+| 只有模块的数据中的错误 | {modules_all} | {modules_world} | **{modules_ours}** | {modules_seeds} | {modules_old} |
 | 保留的错误,没有规则针对它们调整 | {held_out_all} | {held_out_world} | **{held_out_ours}** | {held_out_seeds} | {held_out_old} |
 
 | | 数据对 | 被称为错误 | {seeds} 个种子 |
@@ -192,6 +212,14 @@ CHINESE = """# 植入的错误:首个差异能否指出位置?
 | 用例 | 错误 | 级别,任务 | 位置 | msprobe | 正确 | 旧工具 | 正确 |
 |---|---|---|---|---|---|---|---|
 {noisy}
+
+## 只有模块的数据中的错误
+
+错误代码在两个模块之间时,后一个模块收到差异;答案同时指出包含两者的模块,以此为准。
+
+| 用例 | 错误 | 级别,任务 | 位置 | msprobe | 正确 | 旧工具 | 正确 |
+|---|---|---|---|---|---|---|---|
+{modules}
 
 ## 保留的错误
 
@@ -217,7 +245,7 @@ CHINESE = """# 植入的错误:首个差异能否指出位置?
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--write", action="store_true", help="write the two pages")
-    parser.add_argument("--keep", type=Path, help="leave the dumps here")
+    parser.add_argument("--keep", type=Path, help="leave the dumps here; those of an earlier run are taken as they are")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         found = measure(args.keep or Path(scratch))

@@ -8,14 +8,17 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from conftest import run_python
+from conftest import REPO, run_python
 from make_dumps import sets
 from score import results_of
 
 HERE = Path(__file__).resolve().parent
 SETS = sets()
 # Cases whose answer is not right, and why.
-KNOWN_MISSES = {}
+KNOWN_MISSES = {
+    "layer_skipped_bf16": "the layer's output passes a LayerNorm, which leaves statistics within the rounding of bfloat16",
+    "mask_off_by_one_bf16": "statistics of scores that are masked with -inf are the same; the softmax behind them is named",
+}
 HELD_OUT_MISSES = 0
 
 
@@ -28,7 +31,7 @@ def results(tmp_path_factory):
     return {name: results_of(root / name) for name in SETS}
 
 
-PLANTED = {case.name: kind for kind in ("bugs", "noisy") for case in SETS[kind]}
+PLANTED = {case.name: kind for kind in ("bugs", "noisy", "modules") for case in SETS[kind]}
 
 
 @pytest.mark.parametrize("name", [name for name in PLANTED if name not in KNOWN_MISSES])
@@ -46,6 +49,12 @@ def test_held_out_bugs_are_found(results):
     """Nobody tuned the rules to these, so their number is the honest one; it must not fall."""
     wrong = [f"{r.name}: {r.answer}" for r in results["held_out"].values() if not r.right]
     assert len(wrong) <= HELD_OUT_MISSES, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_page_is_about_these_cases(language):
+    text = (REPO / "docs" / language / "compare" / "sabotage.md").read_text()
+    assert [case.name for cases in SETS.values() for case in cases if f"\n| {case.name} |" not in text] == []
 
 
 def test_clean_pairs_have_no_bug(results):
