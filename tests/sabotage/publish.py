@@ -54,6 +54,11 @@ def named(answer, ranks):
     return f"rank {answer.rank}: {op}" if ranks > 1 else op
 
 
+def kind(answer):
+    verdict = answer.verdict if answer.verdict not in ("", "N/A") else ""
+    return ", ".join(filter(None, (answer.kind, verdict))) + ": " if answer.op else ""
+
+
 def mark(right):
     return "+" if right else "-"
 
@@ -70,7 +75,7 @@ def bug_table(cases, results, old):
         task = case.summary if case.summary != "statistics" else case.task
         rows.append(
             f"| {case.name} | {case.about} | {case.level}, {task} | {place} "
-            f"| {named(result.answer, case.world)} | {mark(result.right)} "
+            f"| {kind(result.answer)}{named(result.answer, case.world)} | {mark(result.right)} "
             f"| {'; '.join(named(a, case.world) for a in said[:2]) or '-'} | {mark(old_right)} |"
         )
     return rows, ours, theirs
@@ -81,7 +86,7 @@ def clean_table(cases, results):
     for case in cases:
         answer = results[case.name].answer
         false += answer.verdict == "bug"
-        says = "no difference" if not answer.op else f"{answer.kind}, {answer.verdict}: {named(answer, case.world)}"
+        says = kind(answer) + named(answer, case.world) if answer.op else "no difference"
         rows.append(f"| {case.name} | {case.about} | {says} | {mark(answer.verdict != 'bug')} |")
     return rows, false
 

@@ -57,6 +57,12 @@ def test_the_page_is_about_these_cases(language):
     assert [case.name for cases in SETS.values() for case in cases if f"\n| {case.name} |" not in text] == []
 
 
+def test_planted_bugs_are_called_bugs(results):
+    """Otherwise the next test would mean nothing. Amid the rounding of bfloat16 "suspicious" is all that can be said."""
+    doubted = [f"{r.name}: {r.answer}" for r in results["bugs"].values() if r.answer.verdict != "bug"]
+    assert len(doubted) <= 2, "\n".join(doubted)
+
+
 def test_clean_pairs_have_no_bug(results):
-    false = [f"{r.name}: {r.answer}" for r in results["clean"].values() if r.answer.verdict == "bug"]
+    false = [f"{r.name}: {r.answer}" for r in results["clean"].values() if r.answer.verdict == "bug" or r.bugs]
     assert len(false) <= 1, "\n".join(false)
