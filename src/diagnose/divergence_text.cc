@@ -80,7 +80,12 @@ void AppendCreator(const Divergence& d, bool ranks_known, std::string* out) {
   if (const std::string units = UnitsText(f); !units.empty()) what += (what.empty() ? "" : ", ") + units;
   const bool output = f.kind == Kind::kOp || f.kind == Kind::kCommunication;
   if (output && !f.inputs.empty()) what += "; inputs " + f.inputs;
-  Line(out, "  ", (what.empty() ? "" : what + "; ") + std::string(WhatHappened(d.creator)));
+  std::string happened(WhatHappened(d.creator));
+  if (!f.inside.empty()) {
+    happened = "code of " + std::string(ModulePath(f.inside)) + " between its recorded ops makes it";
+    if (!f.after.empty()) happened += ", after " + f.after;
+  }
+  Line(out, "  ", (what.empty() ? "" : what + "; ") + happened);
 }
 
 void AppendInfected(const Divergence& d, bool ranks_known, std::string* out) {
@@ -127,6 +132,8 @@ std::string DifferenceMembers(const FirstDifference& f) {
   out.String("op", f.name);
   out.String("golden_op", f.golden_name);
   out.String("module", f.module);
+  out.String("inside", f.inside);
+  out.String("after", f.after);
   out.String("item", f.item.empty() ? f.item : f.item.substr(1));
   out.String("detail", f.detail);
   out.String("inputs", f.inputs);
