@@ -1,5 +1,6 @@
 """Planted bugs: the first difference that compare names is where the bug is. Clean pairs: no difference is called a bug."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from conftest import REPO, run_python
+from graph_cases import find_command
 from make_dumps import sets
 from score import results_of
 
@@ -23,12 +25,17 @@ HELD_OUT_MISSES = 0
 
 
 @pytest.fixture(scope="session")
-def results(tmp_path_factory):
-    """Of the sets whose tests were asked for."""
+def dumps(tmp_path_factory):
+    """The directory of all sets."""
     root = tmp_path_factory.mktemp("sabotage")
     environment = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
     run_python([HERE / "make_dumps.py", root], cwd=root, env=environment)
-    return {name: results_of(root / name) for name in SETS}
+    return root
+
+
+@pytest.fixture(scope="session")
+def results(dumps):
+    return {name: results_of(dumps / name) for name in SETS}
 
 
 PLANTED = {case.name: kind for kind in ("bugs", "noisy", "modules") for case in SETS[kind]}
@@ -55,6 +62,22 @@ def test_held_out_bugs_are_found(results):
 def test_the_page_is_about_these_cases(language):
     text = (REPO / "docs" / language / "compare" / "sabotage.md").read_text()
     assert [case.name for cases in SETS.values() for case in cases if f"\n| {case.name} |" not in text] == []
+
+
+def test_the_text_names_the_module_whose_code_is_wrong(dumps, tmp_path):
+    case = dumps / "modules" / "attention_scale_L0"
+    command = [
+        find_command(),
+        "compare",
+        "-tp",
+        case / "target" / "step0",
+        "-gp",
+        case / "golden" / "step0",
+        "-o",
+        tmp_path,
+    ]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "code of model.layers.0.self_attn between its recorded ops makes it" in text
 
 
 def test_planted_bugs_are_called_bugs(results):
