@@ -180,7 +180,11 @@ Two runs that differ by no more than rounding, or in how they compute the same. 
 
 Slices, views, casts and `arange` are not recorded, here as in the earlier tool. Where the bug is in one of them, or in an op
 that is not called at all, the op that takes the result first counts as right. Which ops count in each case is in
-`tests/sabotage/bugs.py` and `held_out.py`.
+`tests/sabotage/bugs.py` and `held_out.py`. One truth was completed after its first run: that of `gradient_in_half` had left
+out the multiplications of the planted code itself.
+
+The two misses: `layer_skipped_bf16`, as LayerNorm brings the statistics of whatever is put in within the rounding of
+bfloat16, and `mask_off_by_one_bf16`, as statistics do not show which scores are -inf, so the softmax behind is named.
 """
 
 CHINESE = """# 植入的错误:首个差异能否指出位置?
