@@ -33,6 +33,7 @@ struct CompareSettings {
   bool stacks = true;               // the column of call stacks, where there is a stack.json
   std::string stack_file;           // of two files: another stack.json than that beside the target
   bool diff_analyze = false;        // -da: ops as JSON instead of a table, and the first that differ by thresholds
+  std::string repro;                // directory for a script that replays the op of the first difference; ""
   MappingSettings mapping;
   std::string custom_metric;  // tensor dumps: a Python file, or a directory of them, whose metrics become columns
   std::function<void(const std::string& pair, double share)> progress;  // may be empty

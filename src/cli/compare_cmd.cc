@@ -194,6 +194,8 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
   command->add_flag("--highlight", request.highlight, "-hl: a workbook with rows in red and yellow, and why");
   command->add_flag("--html", request.html, "also write one HTML report: opens from disk, to attach to an issue");
   command->add_flag("-f,--fuzzy_match", request.mapping.fuzzy, "-fm: match ops in order, whatever their call numbers");
+  command->add_option("--repro", request.repro,
+                      "directory for a script that replays the op of the first difference with plain torch");
   command->add_flag("--diff_analyze", request.diff_analyze,
                     "-da: ops as JSON instead of a table, and the first that differ by the older tool's thresholds");
   command->add_flag("--json", context->json, "print the summary as one JSON object");

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "compare/custom_metrics.h"
 #include "diagnose/early_answer.h"
+#include "diagnose/repro.h"
 #include "report/divergence_file.h"
 #include "report/html_report.h"
 #include "report/row_watch.h"
@@ -121,6 +122,16 @@ StatusOr<PairOutcome> CompareFiles(const CompareSettings& request, const Mapping
   return out;
 }
 
+/// Not every op can be called again; the comparison is complete without.
+Status MakeRepro(const CompareSettings& request, const Mapping& mapping, CompareReport* report) {
+  if (!report->divergence.found) return OkStatus();
+  const StatusOr<Repro> repro = WriteRepro(report->divergence.creator, mapping, request.repro);
+  if (!repro.ok() && repro.status().code() != Code::kBadInput) return repro.status();
+  report->repro = repro.ok() ? repro->script + (repro->made_up ? " (inputs are made up: the dumps hold no values)" : "")
+                             : repro.status().message();
+  return OkStatus();
+}
+
 /// `status`, and what is complete nevertheless.
 Status Stopped(const Status& status, const CompareReport& report, const PathPlan& plan) {
   if (report.pairs.empty()) return status;
@@ -165,6 +176,7 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   if (report.pairs.empty()) return report.failures.front().second;
   MSP_RETURN_IF_ERROR(steps.EndStep());
   MSP_ASSIGN_OR_RETURN(report.divergence_path, WriteDivergence(request, report));
+  if (!request.repro.empty()) MSP_RETURN_IF_ERROR(MakeRepro(request, mapping, &report));
   if (request.html) {
     const std::string suffix = plan.pairs.size() == 1 ? plan.pairs[0].suffix : "";
     const std::string name = std::string(plan.debug ? "debug_" : "") + "compare_result" + suffix + "_" + time + ".html";

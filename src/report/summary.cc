@@ -189,6 +189,7 @@ std::string SummaryText(const CompareReport& report) {
   if (report.divergence.found) {
     out += DivergenceText(report.divergence);
     if (!report.divergence_path.empty()) out += "  details: " + OneLine(report.divergence_path) + "\n";
+    if (!report.repro.empty()) out += "  repro: " + OneLine(report.repro) + "\n";
   }
   for (const auto& [label, status] : report.failures)
     out += OneLine(label) + "\n  not compared: " + OneLine(status.message()) + "\n";
@@ -215,6 +216,7 @@ std::string SummaryJson(const CompareReport& report) {
   out.Raw("failures", failures + "]");
   out.String("html", report.html);
   out.Raw("first_divergence", DivergenceJson(report.divergence));
+  out.String("repro", report.repro);
   out.Strings("diff_analyze", report.diff_analyze);
   out.String("first_divergence_file", report.divergence_path);
   return out.Done();

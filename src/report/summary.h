@@ -31,6 +31,7 @@ struct CompareReport {
   std::string html;                                             // path of the HTML report; ""
   Divergence divergence;                                        // of the first step that differs
   std::vector<std::string> diff_analyze;                        // files of -da
+  std::string repro;                                            // the script of --repro, or why there is none
   std::string divergence_path;                                  // first_divergence.json
 };
 
