@@ -189,6 +189,7 @@ void CollectTensors(const JsonValue& value, const std::string& key, CallTensors*
 }
 
 StatusOr<ReproCall> CallOf(std::string_view name, const JsonValue& op) {
+  if (StartsWith(name, "Distributed.")) return NoSuchCall(name, "a communication needs its ranks");
   ReproCall call;
   ArgumentText text(&call.tensors);
   std::vector<std::string> args = ArgumentsOf(op, &text);
@@ -211,8 +212,6 @@ StatusOr<ReproCall> CallOf(std::string_view name, const JsonValue& op) {
     call.expression = args[0] + "." + api + "(" + Joined(args, 1) + ")";
   } else if (kind == "VF") {
     call.expression = "torch._VF." + api + "(" + Joined(args, 0) + ")";
-  } else if (kind == "Distributed") {
-    return NoSuchCall(name, "a communication needs its ranks");
   } else {
     return NoSuchCall(name, "plain torch has no functions of kind " + Shown(kind));
   }
