@@ -146,11 +146,27 @@ Status AddHistory(const Step& step, const StepDir* before, const OverflowOp& op,
   return OkStatus();
 }
 
+/// The same op on several ranks is one finding: replicas fail alike.
+bool AddToTwin(const OverflowStepView& view, const OverflowSource& source, std::vector<OverflowFinding>* findings) {
+  if (source.places.size() != 1 || source.kind == OverflowSource::Kind::kUninitialised) return false;
+  const OpPlace place = source.places[0];
+  const std::string_view name = (*view.ranks)[place.rank].dump->ops()[place.op].name;
+  for (OverflowFinding& f : *findings) {
+    if (f.kind != source.kind || f.ops[0].name != name || f.absorbed != source.absorbed()) continue;
+    f.ops.push_back((*view.files)[place.rank].Describe(name));
+    f.carriers += source.carriers;
+    f.absorbers += source.absorbers;
+    return true;
+  }
+  return false;
+}
+
 Status Describe(Step* step, const StepDir* before, OverflowReport* report) {
   const OverflowStepView view{&step->ranks, &step->files, &step->sources};
   std::vector<const OverflowSource*> named;
   for (const size_t i : step->first) {
     named.push_back(&step->sources[i]);
+    if (AddToTwin(view, step->sources[i], &report->first)) continue;
     MSP_ASSIGN_OR_RETURN(OverflowFinding finding, DescribeSource(view, step->sources[i]));
     if (finding.kind == OverflowSource::Kind::kParameter)
       MSP_RETURN_IF_ERROR(AddHistory(*step, before, finding.ops[0], finding.item, &finding));

@@ -241,6 +241,25 @@ TEST_F(OverflowTest, SameReportForAnyNumberOfThreads) {
   EXPECT_TRUE(first.find("Torch.exp.0.forward") != std::string::npos);
 }
 
+TEST_F(OverflowTest, ReplicasThatFailAlikeAreOneFinding) {
+  for (const int rank : {0, 1, 2}) Rank(rank, {Op("Torch.exp.0.forward", kClean, rank == 1 ? kClean : kInf)});
+  EXPECT_EQ(Named(), (Names{"0: Torch.exp.0.forward", "2: Torch.exp.0.forward"}));
+  EXPECT_EQ(Find().first.size(), 1u);
+}
+
+TEST_F(OverflowTest, CleanDumpsTellWhatIsNearOverflow) {
+  const std::string near =
+      R"({"type": "torch.Tensor", "dtype": "torch.float16", "shape": [2], "Max": 30000, "Min": 0, "overflow_margin": 2.18})";
+  Rank(0, {Op("Torch.mul.0.forward", kClean, kClean), Op("Functional.linear.0.forward", kClean, near)});
+  const OverflowReport report = Find();
+  EXPECT_TRUE(report.first.empty());
+  ASSERT_EQ(report.near.size(), 1u);
+  EXPECT_EQ(report.near[0].op.name, "Functional.linear.0.forward");
+  EXPECT_EQ(report.near[0].margin, 2.18);
+  EXPECT_NE(OverflowText(report, "").find("Functional.linear.0.forward.output.0 on rank 0 is within a factor 2.18"),
+            std::string::npos);
+}
+
 TEST_F(OverflowTest, ARankThatCannotBeReadIsLeftOut) {
   dir_.Write("step0/rank0/dump.json", "no dump");
   dir_.Dir("step0/rank2");
