@@ -3,13 +3,15 @@
 namespace msprobe {
 namespace {
 
-constexpr size_t kFewOps = 4096;  // a dump of so many ops is compared in less time than it takes to read a line
+// A dump of so few ops is compared in less time than it takes to read a line; values take longer than statistics.
+constexpr size_t kFewOps = 4096, kFewOpsOfTensors = 256;
 
 }  // namespace
 
 void EarlyAnswer::Seen(const OpDistances& so_far) {
   const size_t ops = pair_.target->ops().size();
-  if (told_ || ops < kFewOps || so_far.size() >= ops || so_far.size() < next_try_) return;
+  if (told_ || ops < (pair_.tensors ? kFewOpsOfTensors : kFewOps) || so_far.size() >= ops || so_far.size() < next_try_)
+    return;
   while (looked_at_ < so_far.size() && !(so_far[looked_at_].input > 1) && !(so_far[looked_at_].output > 1))
     ++looked_at_;
   if (looked_at_ == so_far.size()) return;
