@@ -55,6 +55,7 @@ struct Block {
 };
 
 void Count(const OpDiff& diff, CompareCounts* counts) {
+  if (diff.skipped) return;
   counts->ops += 1;
   counts->matched_ops += diff.matched;
   counts->rows += diff.rows_used;

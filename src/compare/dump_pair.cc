@@ -92,7 +92,9 @@ StatusOr<DumpPair> OpenDumpPair(const FilePair& files, const Mapping& mapping, C
   MSP_ASSIGN_OR_RETURN(pair.plan, MatchDumps(*pair.target, *pair.golden, mapping));
   pair.warnings.insert(pair.warnings.end(), pair.plan.warnings.begin(), pair.plan.warnings.end());
   pair.options.cross = pair.plan.cross;
-  pair.options.check_dtype = !mapping.data && !mapping.layer;
+  pair.options.fused = pair.plan.fused.has_value();
+  pair.options.join_targets = pair.options.fused && pair.plan.fused->join_targets;
+  pair.options.check_dtype = !mapping.data && !mapping.layer && !pair.options.fused;
   MSP_RETURN_IF_ERROR(CheckLevels(pair));
   return pair;
 }

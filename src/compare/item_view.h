@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "compare/joined_tensor.h"
 #include "compare/stat_value.h"
 #include "dump/flatten.h"
 
@@ -27,11 +28,14 @@ struct ItemView {
   std::string shape;       // "[2, 3]"; "N/A" for null
   Grad requires_grad = Grad::kNA;
   std::array<StatValue, kStatCount> stats;
-  bool tensor = false;               // has a dtype of its own
-  std::string_view data_name;        // file of the values; "-1" when there is none
-  std::string_view p2p_op = "None";  // of an entry of a batch_isend_irecv: "isend"
-  std::string p2p_peer = "None";     // and the rank it talks to
-  std::string checksum;              // CRC-32 or xor; of values the CRC-32 of their text; "N/A" for null
+  bool tensor = false;                  // has a dtype of its own
+  std::string_view data_name;           // file of the values; "-1" when there is none
+  std::string_view p2p_op = "None";     // of an entry of a batch_isend_irecv: "isend"
+  std::string p2p_peer = "None";        // and the rank it talks to
+  bool joined = false;                  // stands for several items
+  std::vector<std::string_view> parts;  // their files
+  JoinAxis join = JoinAxis::kFirstOnly;
+  std::string checksum;  // CRC-32 or xor; of values the CRC-32 of their text; "N/A" for null
 
   std::string_view GradText() const;
   bool HasData() const { return data_name != kNoDataName; }

@@ -3,6 +3,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "compare/fused_op.h"
+
 namespace msprobe {
 namespace {
 
@@ -68,6 +70,7 @@ Status GatherPartners(const DumpPair& pair, const OpLinks& links, OpDiff* out) {
 }  // namespace
 
 Status DiffOpAt(const DumpPair& pair, size_t index, JsonDoc* target, JsonDoc* golden, OpDiff* out) {
+  if (pair.plan.fused) return DiffFusedOp(pair, index, out);
   MSP_RETURN_IF_ERROR(pair.target->ParseOp(index, target));
   const std::string_view name = pair.target->ops()[index].name;
   const auto links = pair.plan.links.find(static_cast<uint32_t>(index));

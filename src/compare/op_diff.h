@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -43,6 +44,8 @@ struct DiffRow {
   int golden = kNoItem;  // index of the partner; the row's own item has the row's index
   std::array<StatDiff, kStatCount> diff;
   bool grad_consistent = false;
+  bool shapes_fit = false;   // although they differ as texts: training against inference
+  bool golden_only = false;  // of the golden item alone; the row's own item is not there
   Verdict verdict = Verdict::kPass;
   uint16_t findings = 0;
 };
@@ -52,6 +55,7 @@ struct DiffRow {
 struct OpDiff {
   std::string_view op;
   bool matched = false;  // the op has a partner (its rows may still have none)
+  bool skipped = false;  // no part of the comparison
   std::vector<ItemView> target, golden;
   size_t rows_used = 0, golden_used = 0;
   std::vector<DiffRow> rows;        // one for each target item
@@ -59,6 +63,7 @@ struct OpDiff {
 
   std::vector<Item> scratch;
   std::vector<std::unique_ptr<JsonDoc>> docs;  // of ops beyond the first, where items come from several
+  std::deque<std::string> texts;               // that views of joined items point into
   std::vector<bool> golden_taken;
 };
 
@@ -66,7 +71,9 @@ struct DiffOptions {
   CompareMode mode = CompareMode::kStatistics;
   bool check_shape = true;  // false when the two sides are split differently (merged graphs)
   bool check_dtype = true;  // false when a mapping file names the pairs: any dtypes may stand against each other
-  bool cross = false;       // of two frameworks: MindSpore does not record requires_grad
+  bool fused = false;  // training against inference: items of several ops are joined, shapes differ by dimensions of 1
+  bool join_targets = false;             // of fused: those of the target (FSDP), not the golden ones (Megatron)
+  bool cross = false;                    // of two frameworks: MindSpore does not record requires_grad
   const TensorPairs* tensors = nullptr;  // tensor mode: where the values lie
 };
 
@@ -74,6 +81,13 @@ struct DiffOptions {
 /// them.
 void DiffOps(std::string_view target_name, const JsonValue& target, std::string_view golden_name,
              const JsonValue* golden, const DiffOptions& options, OpDiff* out);
+
+/// The row that shows the op's call stack: the first with an item of the target.
+inline size_t StackRow(const OpDiff& op) {
+  size_t row = 0;
+  while (row < op.rows_used && op.rows[row].golden_only) ++row;
+  return row;
+}
 
 /// The second half of DiffOps: items stand in `out` (target and golden, with their numbers), and those with one suffix
 /// become partners.

@@ -70,7 +70,8 @@ double StatisticsError(const ItemView& a, const ItemView& b) {
   const double amplitude = std::max(Amplitude(a), Amplitude(b));
   const bool limits = !SameDType(a.dtype, b.dtype) && IsDTypeLimit(Amplitude(a)) && IsDTypeLimit(Amplitude(b));
   double worst = 0;
-  for (size_t k = kMax; k < kStatCount; ++k) {
+  const size_t end = a.joined || b.joined ? kMean : static_cast<size_t>(kStatCount);  // the others are several numbers
+  for (size_t k = kMax; k < end; ++k) {
     if (limits && (k >= kMean || IsDTypeLimit(Magnitude(a.stats[k])))) continue;
     // Max, Min and Mean are judged against the amplitude: a mean near 0 has no meaningful relative error of its own.
     const double scale = k == kNorm ? std::max(Magnitude(a.stats[k]), Magnitude(b.stats[k])) : amplitude;
@@ -87,7 +88,7 @@ bool IsDTypeText(const StatValue& v) {
 
 const ItemView* PartnerOf(const OpDiff& op, size_t i) {
   const int g = op.rows[i].golden;
-  return g == kNoItem ? nullptr : &op.golden[static_cast<size_t>(g)];
+  return g == kNoItem || op.rows[i].golden_only ? nullptr : &op.golden[static_cast<size_t>(g)];
 }
 
 float Single(double v) {
@@ -129,7 +130,7 @@ double RowError(const OpDiff& op, size_t row, CompareMode mode) {
   const ItemView* partner = PartnerOf(op, row);
   if (!partner) return 0;
   const ItemView &a = op.target[row], &b = *partner;
-  if (a.shape != b.shape) return kInfinity;
+  if (a.shape != b.shape && !op.rows[row].shapes_fit) return kInfinity;
   if (mode == CompareMode::kChecksum) {
     // Zeros of either sign are no difference, as far as the dump shows that there is nothing else.
     const auto zero = [](const ItemView& v) { return v.stats[kNorm].IsNumber() && v.stats[kNorm].AsDouble() == 0; };
@@ -215,7 +216,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
     (result ? out.has_output : out.has_input) |= tensor;
     const double error = RowError(op, i, mode);
     if (tensor) Raise(result ? &out.output_error : &out.input_error, error);
-    if (tensor && !result && item.shape != partner->shape) out.shapes = true;
+    if (tensor && !result && item.shape != partner->shape && !op.rows[i].shapes_fit) out.shapes = true;
     const double distance = RowDistance(op, i, mode, tolerance);
     Raise(result ? &out.output : &out.input, distance);
     const bool choice = tensor && mode != CompareMode::kChecksum && Tolerance(item.dtype) == 0;

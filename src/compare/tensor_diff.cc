@@ -236,6 +236,7 @@ void TensorPairs::DiffValues(const ItemView& target, const ItemView* golden, Ten
 }
 
 Status TensorPairs::Measure(const ItemView& target, const ItemView& golden, TensorDiff* out) const {
+  if (!target.parts.empty() || !golden.parts.empty()) return MeasureJoined(target, golden, out);
   MSP_ASSIGN_OR_RETURN(const std::string target_path, target_.Find(target.data_name));
   MSP_ASSIGN_OR_RETURN(const std::string golden_path, golden_.Find(golden.data_name));
   MSP_ASSIGN_OR_RETURN(const TensorFile target_file, TensorFile::Open(target_path, ParseDType(target.dtype)));
@@ -251,6 +252,19 @@ Status TensorPairs::Measure(const ItemView& target, const ItemView& golden, Tens
   if (!custom_ || m.state != PairState::kCompared || (m.differ > 0 && !m.scalar)) return OkStatus();
   const Status status = custom_->Measure(a->view(), b->view(), &out->custom, &out->custom_error);
   if (!status.ok()) out->custom_error = status.message();
+  return OkStatus();
+}
+
+Status TensorPairs::MeasureJoined(const ItemView& target, const ItemView& golden, TensorDiff* out) const {
+  const auto open = [](const TensorFolder& folder, const ItemView& item) {
+    const std::vector<std::string_view> names = item.parts.empty() ? std::vector{item.data_name} : item.parts;
+    return JoinedTensor::Open(folder, names, item.join, ParseDType(item.dtype.substr(0, item.dtype.find(';'))));
+  };
+  MSP_ASSIGN_OR_RETURN(const JoinedTensor a, open(target_, target));
+  MSP_ASSIGN_OR_RETURN(const JoinedTensor b, open(golden_, golden));
+  MetricsOptions options;
+  options.threads = BytesOf(a.tensor()) >= kSplitBytes;
+  out->metrics = CompareTensors(a.tensor().view(), b.tensor().view(), options);
   return OkStatus();
 }
 

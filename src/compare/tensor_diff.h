@@ -77,6 +77,7 @@ class TensorPairs {
  private:
   void DiffValues(const ItemView& target, const ItemView* golden, TensorDiff* out) const;
   Status Measure(const ItemView& target, const ItemView& golden, TensorDiff* out) const;
+  Status MeasureJoined(const ItemView& target, const ItemView& golden, TensorDiff* out) const;
 
   TensorFolder target_, golden_;
   CustomMetrics* custom_;

@@ -35,6 +35,7 @@ struct Mapping {
   std::vector<std::pair<std::string, std::string>> items;  // full item names: target, golden
   std::vector<LayerRule> layers;
   Fused fused = Fused::kNone;  // training against inference: projections that the inference engine fuses
+  bool name_a_line = false;    // names of fused items on a line each, as workbooks have them
 };
 
 /// kUsage for options that exclude each other; kBadInput with path and line for files that are no mapping of the kind.

@@ -88,6 +88,21 @@ StatusOr<MatchPlan> MatchRenamed(const DumpFile& target, const DumpFile& golden,
   return plan;
 }
 
+StatusOr<MatchPlan> MatchFused(const DumpFile& target, const DumpFile& golden, const Mapping& mapping) {
+  MatchPlan plan;
+  plan.how = "training against inference";
+  plan.fused = PlanFused(OpNames(target), OpNames(golden), mapping.fused);
+  if (mapping.name_a_line) plan.fused->joint = ";\n";
+  plan.golden_of.assign(target.ops().size(), kNoOp);
+  for (const FusedGroup& group : plan.fused->groups) {
+    for (const uint32_t t : group.targets) plan.golden_of[t] = group.goldens.front();
+  }
+  CountMatches(golden.ops().size(), &plan);
+  if (plan.matched > 0) return plan;
+  return BadInput("no module of " + target.path() + " has a partner in " + golden.path() +
+                  ": --consistent_check compares L0 dumps of a training (-tp) and of an inference engine (-gp)");
+}
+
 }  // namespace
 
 std::string_view FrameworkName(Framework framework) {
@@ -123,9 +138,7 @@ StatusOr<MatchPlan> MatchDumps(const DumpFile& target, const DumpFile& golden, c
   MatchOptions options;
   options.exact = target.level() == "debug";
   options.fuzzy = mapping.fuzzy && !options.exact;
-  if (mapping.fused != Mapping::Fused::kNone) {
-    return UsageError("--consistent_check (training against inference) is not supported by this version");
-  }
+  if (mapping.fused != Mapping::Fused::kNone) return MatchFused(target, golden, mapping);
   if (mapping.layer) {
     MSP_ASSIGN_OR_RETURN(const Framework mine, FrameworkOf(target));
     MSP_ASSIGN_OR_RETURN(const Framework theirs, FrameworkOf(golden));

@@ -196,6 +196,12 @@ void CountMatches(size_t golden_ops, MatchPlan* plan) {
     used[g] = true;
     ++plan->matched;
   }
+  if (plan->fused) {
+    for (const FusedGroup& group : plan->fused->groups) {
+      for (const uint32_t g : group.goldens) used[g] = true;
+    }
+    plan->skipped = static_cast<size_t>(std::count(plan->fused->skipped.begin(), plan->fused->skipped.end(), true));
+  }
   for (const auto& [op, links] : plan->links) {
     for (const ItemLink& link : links.links) {
       if (link.golden_op != kNoOp) used[link.golden_op] = true;
@@ -260,7 +266,7 @@ std::string MatchPlanJson(const MatchPlan& plan, const std::vector<std::string_v
   separator = "";
   out += "], \"target_only\": [";
   for (size_t i = 0; i < target.size(); ++i) {
-    if (plan.golden_of[i] == kNoOp) name(target[i]);
+    if (plan.golden_of[i] == kNoOp && !plan.Skips(i)) name(target[i]);
   }
   separator = "";
   out += "], \"golden_only\": [";

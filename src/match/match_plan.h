@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "match/fused_plan.h"
 
 namespace msprobe {
 
@@ -35,10 +38,13 @@ struct MatchPlan {
   std::vector<uint32_t> golden_of;              // for each target op the golden op's index, or kNoOp
   std::vector<uint32_t> golden_only;            // golden ops without a partner, in their order
   std::unordered_map<uint32_t, OpLinks> links;  // by target op; golden_of is then one of its golden ops
+  std::optional<FusedPlan> fused;               // --consistent_check; golden_of is then the first of each op's group
   bool cross = false;                           // the two runs are of different frameworks
   std::vector<std::string> warnings;            // of the mapping: what it names and the dumps do not have
   size_t matched = 0;
-  size_t target_only() const { return golden_of.size() - matched; }
+  size_t skipped = 0;  // target ops that are not part of the comparison
+  size_t target_only() const { return golden_of.size() - matched - skipped; }
+  bool Skips(size_t op) const { return fused && fused->skipped[op]; }
 };
 
 /// Names are in dump order. Normally ops match by name, where the call number of backward ops is counted anew per op in

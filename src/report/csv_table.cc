@@ -29,6 +29,20 @@ bool StartsFormula(std::string_view s) {
   return false;
 }
 
+/// "-0.5;1.5": the statistics of items that were joined.
+bool IsNumberList(std::string_view s) {
+  const std::string copy(s);
+  const char* at = copy.c_str();
+  for (;;) {
+    char* end = nullptr;
+    std::strtod(at, &end);
+    if (end == at) return false;
+    if (*end == '\0') return end == copy.c_str() + copy.size();
+    if (*end != ';') return false;
+    at = end + 1;
+  }
+}
+
 void AppendQuoted(std::string* out, std::string_view s) {
   *out += '"';
   for (size_t i = 0; i < s.size(); ++i) {
@@ -51,7 +65,7 @@ class CsvFormat : public RowFormat {
 
   void AppendOp(const OpDiff& op, int stack, RowBlock* block) const override {
     for (size_t i = 0; i < op.rows_used; ++i) {
-      AppendRow(op, i, i == 0 ? stack : -1, &block->bytes);
+      AppendRow(op, i, i == StackRow(op) ? stack : -1, &block->bytes);
       block->row_ends.push_back(block->bytes.size());
     }
   }
@@ -219,18 +233,14 @@ void AppendCsvField(std::string* out, std::string_view text) {
   }
   // Numbers may start with a sign; other text with one is made harmless.
   std::string guarded;
-  if (StartsFormula(text)) {
-    char* end = nullptr;
-    const std::string copy(text);
-    std::strtod(copy.c_str(), &end);
-    if (end == copy.c_str() || *end != '\0') {
-      guarded.reserve(copy.size() + 1);
-      guarded += '\'';
-      guarded += copy;
-      text = guarded;
-    }
+  const bool numbers = (special || StartsFormula(text)) && IsNumberList(text);
+  if (!numbers && StartsFormula(text)) {
+    guarded.reserve(text.size() + 1);
+    guarded += '\'';
+    guarded += text;
+    text = guarded;
   }
-  if (!special) {
+  if (!special || numbers) {
     *out += text;
     return;
   }

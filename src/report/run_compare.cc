@@ -41,7 +41,8 @@ StatusOr<std::unique_ptr<ResultTable>> OpenTable(const CompareSettings& request,
 
 void NoteUnmatched(const DumpPair& pair, PairReport* report) {
   for (size_t i = 0; i < pair.plan.golden_of.size() && report->target_only.size() < kNamesShown; ++i) {
-    if (pair.plan.golden_of[i] == kNoOp) report->target_only.emplace_back(pair.target->ops()[i].name);
+    if (pair.plan.golden_of[i] == kNoOp && !pair.plan.Skips(i))
+      report->target_only.emplace_back(pair.target->ops()[i].name);
   }
   for (const uint32_t g : pair.plan.golden_only) {
     if (report->golden_only.size() == kNamesShown) break;
@@ -99,6 +100,7 @@ StatusOr<PairOutcome> CompareFiles(const CompareSettings& request, const Mapping
   report.files = files;
   report.mode = pair.options.mode;
   report.fuzzy = pair.plan.options.fuzzy;
+  report.matching = pair.plan.how;
   report.paths = table->paths();
   report.counts = outcome.counts;
   report.warnings = pair.warnings;
@@ -144,7 +146,8 @@ Status Stopped(const Status& status, const CompareReport& report, const PathPlan
 }  // namespace
 
 StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
-  MSP_ASSIGN_OR_RETURN(const Mapping mapping, LoadMapping(request.mapping));
+  MSP_ASSIGN_OR_RETURN(Mapping mapping, LoadMapping(request.mapping));
+  mapping.name_a_line = request.xlsx;
   MSP_ASSIGN_OR_RETURN(PathPlan plan, PlanPaths(request.target, request.golden));
   if (!request.stack_file.empty() && plan.pairs.size() == 1) plan.pairs[0].stack = request.stack_file;
   if (request.html) MSP_RETURN_IF_ERROR(CheckHtmlReport());

@@ -26,7 +26,7 @@ void AppendUnmatched(const PairReport& pair, std::string* out) {
   if (target_only > 0) *out += fmt::format("    target only: {}\n", Names(pair.target_only, target_only));
   if (pair.golden_only_ops > 0)
     *out += fmt::format("    golden only: {}\n", Names(pair.golden_only, pair.golden_only_ops));
-  if (!pair.fuzzy)
+  if (pair.matching == "exact")
     *out +=
         "    an op that one run has more shifts the call numbers of backward ops behind it: -fm matches by order "
         "instead\n";
@@ -35,7 +35,7 @@ void AppendUnmatched(const PairReport& pair, std::string* out) {
 /// Where one run has more ops, a different shape mostly means that two different calls stand against each other.
 std::string_view Doubt(const PairReport& pair, const FirstDifference& d) {
   const bool unmatched = pair.counts.ops > pair.counts.matched_ops || pair.golden_only_ops > 0;
-  return unmatched && !pair.fuzzy && StartsWith(d.detail, "shape ") ? " (two different calls, probably: try -fm)" : "";
+  return unmatched && pair.matching == "exact" && StartsWith(d.detail, "shape ") ? " (two different calls, probably: try -fm)" : "";
 }
 
 /// What follows the line of a difference that no op of the comparison made.
@@ -139,6 +139,7 @@ std::string PairJson(const PairReport& pair) {
   out.String("golden", pair.files.golden);
   out.String("mode", ModeText(pair.mode));
   out.Bool("fuzzy", pair.fuzzy);
+  out.String("matching", pair.matching);
   out.Strings("files", pair.paths);
   out.Number("rows", pair.counts.rows);
   out.Number("pass", pair.counts.pass);

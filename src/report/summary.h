@@ -14,6 +14,7 @@ struct PairReport {
   FilePair files;
   CompareMode mode = CompareMode::kStatistics;
   bool fuzzy = false;
+  std::string matching = "exact";  // how ops were matched: MatchPlan::how
   std::vector<std::string> paths;  // result files
   CompareCounts counts;
   uint64_t golden_only_ops = 0;

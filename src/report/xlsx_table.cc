@@ -31,7 +31,7 @@ class CellFormat : public RowFormat {
     std::vector<Highlight> highlights;
     if (highlight_) highlights = HighlightOp(op, mode_);
     for (size_t i = 0; i < op.rows_used; ++i) {
-      AppendRow(op, i, i == 0 ? stack : -1, highlight_ ? highlights[i] : Highlight(), &block->bytes);
+      AppendRow(op, i, i == StackRow(op) ? stack : -1, highlight_ ? highlights[i] : Highlight(), &block->bytes);
       block->row_ends.push_back(block->bytes.size());
     }
   }
