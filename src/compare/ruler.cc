@@ -70,7 +70,8 @@ double StatisticsError(const ItemView& a, const ItemView& b) {
   const double amplitude = std::max(Amplitude(a), Amplitude(b));
   const bool limits = !SameDType(a.dtype, b.dtype) && IsDTypeLimit(Amplitude(a)) && IsDTypeLimit(Amplitude(b));
   double worst = 0;
-  const size_t end = a.joined || b.joined ? kMean : static_cast<size_t>(kStatCount);  // the others are several numbers
+  const size_t end = a.joined || b.joined ? static_cast<size_t>(kMean)
+                                          : static_cast<size_t>(kStatCount);  // the others are several numbers
   for (size_t k = kMax; k < end; ++k) {
     if (limits && (k >= kMean || IsDTypeLimit(Magnitude(a.stats[k])))) continue;
     // Max, Min and Mean are judged against the amplitude: a mean near 0 has no meaningful relative error of its own.

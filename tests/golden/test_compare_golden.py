@@ -36,7 +36,8 @@ WRONG_INPUT = [
 ]
 # The old tool fails or answers wrongly; a test below says what is right. docs/compatibility.md gives the reasons.
 DIFFERENT = """compare_mix_md5_weight_fm compare_mix_stat_weight_fm compare_mix_stat_extra_fm compare_mix_stat_ckpt_fm
- compare_mix_stat_weight_rootdir compare_L1_dm compare_ren_lm compare_mix_md5_weight_da compare_mix_stat_weight_da""".split()
+ compare_mix_stat_weight_rootdir compare_L1_dm compare_ren_lm compare_verl_fsdp
+ compare_verl_fsdp_xlsx compare_mix_md5_weight_da compare_mix_stat_weight_da""".split()
 # What this version does not do, and says: by word of the error.
 UNSUPPORTED = {
     (2, "-m atb"): "compare_atb",
