@@ -36,10 +36,10 @@ WRONG_INPUT = [
 ]
 # The old tool fails or answers wrongly; a test below says what is right. docs/compatibility.md gives the reasons.
 DIFFERENT = """compare_mix_md5_weight_fm compare_mix_stat_weight_fm compare_mix_stat_extra_fm compare_mix_stat_ckpt_fm
- compare_mix_stat_weight_rootdir compare_L1_dm compare_ren_lm compare_mix_md5_weight_da compare_mix_stat_weight_da""".split()
+ compare_mix_stat_weight_rootdir compare_L1_dm compare_ren_lm compare_verl_fsdp
+ compare_verl_fsdp_xlsx compare_mix_md5_weight_da compare_mix_stat_weight_da""".split()
 # What this version does not do, and says: by word of the error.
 UNSUPPORTED = {
-    (2, "--consistent_check"): "compare_verl_fsdp compare_verl_fsdp_xlsx",
     (2, "-m atb"): "compare_atb",
 }
 REFUSED = WRONG_INPUT + [(case, *key) for key, cases in UNSUPPORTED.items() for case in cases.split()]
@@ -343,3 +343,24 @@ def test_layer_mapping_works_for_pytorch(tmp_path):
     (got,) = tables(tmp_path).values()
     (plain,) = tables(root / "expected" / "compare_mix_stat_weight" / "out").values()
     assert [row[1:22] for row in got[1:]] == [row[1:22] for row in plain[1:]], "as if the modules had equal names"
+
+
+@pytest.mark.parametrize("case", ["compare_verl_fsdp", "compare_verl_fsdp_xlsx"])
+def test_training_against_inference(case, tmp_path):
+    """As the old tool has it, but that a row without a partner says so."""
+    root, _ = run_case(case, tmp_path)
+    ((_, got),) = tables(tmp_path).items()
+    ((_, want),) = tables(root / "expected" / case / "out").items()
+    assert len(got) == len(want)
+    header = next(i for i, row in enumerate(want) if len(row) > 1)
+    columns = [c.strip("'") for c in want[header]]
+    result, message, golden = (columns.index(c) for c in ("Result", "Err_message", "Bench Name"))
+    alone = 0
+    for row, old in zip(got[header + 1 :], want[header + 1 :]):
+        if old[golden].strip("'") == "N/A":
+            alone += 1
+            assert "unmatched" in row[message] and row[result].strip("'") == "warning"
+            row[message], row[result] = old[message], old[result]
+        for name, mine, theirs in zip(columns, row, old):
+            assert same_metric(mine, theirs) if name in METRICS else mine == theirs, (row[0], name)
+    assert alone == 9
