@@ -94,9 +94,8 @@ StatusOr<std::string> LastOfShape(const DumpFile& dump, uint32_t reader, uint32_
   if (!tensor) return std::string();
   const std::string shape = ShapeText(*tensor);
   for (uint32_t op = reader; op-- > 0 && reader - op <= kLookBack;) {
-    MSP_RETURN_IF_ERROR(dump.ParseOp(op, &doc));
     items.clear();
-    if (doc.IsObject()) FlattenOp(dump.ops()[op].name, doc, &items);
+    if (dump.ParseOp(op, &doc).ok() && doc.IsObject()) FlattenOp(dump.ops()[op].name, doc, &items);
     for (const Item& item : items) {
       const JsonValue* output = item.state == ItemState::kOutput ? TensorOf(item.leaf) : nullptr;
       if (output && ShapeText(*output) == shape) return std::string(dump.ops()[op].name);
@@ -207,8 +206,7 @@ StatusOr<std::vector<OverflowFinding::Near>> NearestTo(const OverflowStepView& s
   JsonDoc doc;
   std::vector<Item> items;
   for (const uint32_t op : ops) {
-    MSP_RETURN_IF_ERROR(r.dump->ParseOp(op, &doc));
-    if (!doc.IsObject()) continue;
+    if (!r.dump->ParseOp(op, &doc).ok() || !doc.IsObject()) continue;
     items.clear();
     FlattenOp(r.dump->ops()[op].name, doc, &items);
     for (const Item& item : items) {
