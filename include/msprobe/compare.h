@@ -35,6 +35,9 @@ struct CompareSettings {
   bool diff_analyze = false;        // -da: ops as JSON instead of a table, and the first that differ by thresholds
   std::string repro;                // directory for a script that replays the op of the first difference; ""
   MappingSettings mapping;
+  std::string thresholds;     // YAML file of the numbers by which rows are judged; "" for the default
+  bool ruler = false;         // columns at the end of each row: its difference in units of what rounding explains
+  std::string calibrate;      // dump of a second golden run, of the same kind of path as `golden`; ""
   std::string custom_metric;  // tensor dumps: a Python file, or a directory of them, whose metrics become columns
   std::function<void(const std::string& pair, double share)> progress;  // may be empty
   /// Called once for a long comparison, as soon as it is known where its pair differs first; may be empty.

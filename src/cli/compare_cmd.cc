@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "compare/thresholds.h"
 #include "dump/json.h"
 #include "report/run_compare.h"
 
@@ -21,6 +22,7 @@ struct CompareArguments {
   std::string mode = "auto";
   std::string compare_json;
   bool plan = false;
+  bool print_thresholds = false;
   bool compare_only = false;  // the older command form without its advisor
   bool log = false;
   bool stack_mode = false;  // of the older form, which has no column of stacks without it
@@ -154,6 +156,11 @@ StatusOr<CompareReport> RunWithProgress(CompareSettings request, bool early) {
 }
 
 Status Run(CompareArguments args, const CommandContext& context, bool input_json) {
+  if (args.print_thresholds) {
+    const std::string yaml = ThresholdsYaml(DefaultThresholds());
+    std::fwrite(yaml.data(), 1, yaml.size(), stdout);
+    return OkStatus();
+  }
   MSP_RETURN_IF_ERROR(CheckArguments(&args, input_json));
   if (args.plan) {
     MSP_ASSIGN_OR_RETURN(const std::string plan, PlanCompare(args.request));
@@ -216,6 +223,13 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
       ->check(CLI::IsMember({"fsdp", "megatron"}));
   CLI::Option* input =
       command->add_option("-i,--input_path", args->compare_json, "compare.json of the older command form");
+  command->add_option("--thresholds", request.thresholds, "YAML file of the numbers by which rows are judged");
+  command->add_flag("--print_thresholds", args->print_thresholds,
+                    "print such a file with the default numbers and stop");
+  command->add_flag("--ruler", request.ruler,
+                    "columns at the end of each row: its difference in units of what rounding explains, and a verdict");
+  command->add_option("--calibrate", request.calibrate,
+                      "dump of a second golden run: what the two golden runs differ by is no difference");
   command->add_option("--custom_metric", request.custom_metric,
                       "Python file (or directory of alg_*.py) whose metric becomes a column of tensor tables");
   command->add_flag("--is_print_compare_log", args->log, "-tensor_log: print a line for each row of tensor dumps");

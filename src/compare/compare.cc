@@ -107,10 +107,13 @@ StatusOr<Block> MakeBlock(const DumpPair& pair, const RowFormat& format, size_t 
     if (pair.stacks) {
       if (const auto id = pair.stacks->StackOf(ops[i].name)) stack = static_cast<int>(*id);
     }
+    const bool ignored = IsIgnoredApi(ops[i].name);
+    const OpDistance distance = ignored ? OpDistance() : DistanceOf(space->diff, pair.options.mode);
+    if (pair.options.contexts) MeasureRows(pair.options.mode, distance, (*pair.options.contexts)[i], &space->diff);
     format.AppendOp(space->diff, stack, &block.rows);
     Count(space->diff, &block.counts);
     if (pair.tensors) NoteTensors(space->diff, log, &block);
-    block.distances.push_back(IsIgnoredApi(ops[i].name) ? OpDistance() : DistanceOf(space->diff, pair.options.mode));
+    block.distances.push_back(distance);
     block.target_end = std::max(block.target_end, ops[i].offset + ops[i].length);
     if (const uint32_t g = pair.plan.golden_of[i]; g != kNoOp) {
       block.golden_end = std::max(block.golden_end, pair.golden->ops()[g].offset + pair.golden->ops()[g].length);

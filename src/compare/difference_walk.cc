@@ -12,9 +12,7 @@ namespace {
 
 using Kind = FirstDifference::Kind;
 
-constexpr float kStandsOut = 10;  // an op is to blame only when its output is this much further apart than its inputs
 constexpr float kStandsOutLater = 1000;      // and, behind a difference from outside, this much further than round-off
-constexpr float kSureOfBug = 100;            // between runs that round differently everywhere
 constexpr float kCoarsestTravels = 1.6e-2f;  // tolerance of bfloat16; that of float8 would hide too much
 constexpr float kLouder = 4;  // an input stands out that differs by more than anything that was found to add up
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -56,6 +54,7 @@ class Walk {
     for (; golden_only < in_.plan.golden_only.size(); ++golden_only)
       AddLone(true, in_.plan.golden_only[golden_only], ops_.size());
     Finish();
+    for (size_t i = 0; i < ops_.size(); ++i) out_.contexts[i].verdict = out_.verdicts[i];
     out_.answer_at = answer_at_;
     return std::move(out_);
   }
@@ -148,14 +147,14 @@ class Walk {
         return RulerVerdict::kRoundOff;
       }
       if (!anything_ && d.chosen && !flipped_) return Blame(Kind::kInput, i, OnEntry(d, kInfinity), kInfinity);
-      if (!anything_ && input > (inexact_ ? std::max(kStandsOut, kLouder * loudest_) : 1))
+      if (!anything_ && input > (inexact_ ? std::max(stands_out_, kLouder * loudest_) : 1))
         return Blame(Kind::kInput, i, OnEntry(d, input), input);
-      const float limit = from_outside_ ? kStandsOutLater : inexact_ ? kStandsOut : 1;
-      const bool jumps = output > limit && !Differs(input) && !d.blind && output >= kStandsOut * input;
+      const float limit = from_outside_ ? kStandsOutLater : inexact_ ? stands_out_ : 1;
+      const bool jumps = output > limit && !Differs(input) && !d.blind && output >= stands_out_ * input;
       // A module passes on what is in it, but no more than that.
       const bool passes_on = containers_.Contains(name) && (from_outside_ || Scaled(i, d.output) <= kLouder * loudest_);
       if (jumps && out_.first.kind == Kind::kNone && !passes_on && ForwardAgrees(name)) {
-        const bool bug = !from_outside_ && output > kSureOfBug && d.output_error > 0.5f && d.worst > 1;
+        const bool bug = !from_outside_ && output > sure_of_bug_ && d.output_error > 0.5f && d.worst > 1;
         return Blame(Kind::kOp, i, bug ? RulerVerdict::kBug : RulerVerdict::kSuspicious, output);
       }
     }
@@ -182,7 +181,7 @@ class Walk {
 
   RulerVerdict OnEntry(const OpDistance& d, float input) const {
     if (!d.values) return RulerVerdict::kSuspicious;
-    return input > kSureOfBug && (!inexact_ || d.input_error > 0.5f) ? RulerVerdict::kBug : RulerVerdict::kSuspicious;
+    return input > sure_of_bug_ && (!inexact_ || d.input_error > 0.5f) ? RulerVerdict::kBug : RulerVerdict::kSuspicious;
   }
 
   /// The first difference is at op `i`; what made it may be an op in front of it that only one run has.
@@ -328,6 +327,8 @@ class Walk {
   bool flipped_ = false;       // rounding turned an index or a mask
   bool anything_ = false;      // some difference before is larger than round-off
   bool from_outside_ = false;  // and no recorded op made it
+  const float stands_out_ = static_cast<float>(in_.pair.options.thresholds->stands_out);
+  const float sure_of_bug_ = static_cast<float>(in_.pair.options.thresholds->bug);
   size_t grows_ = SIZE_MAX;
   size_t answer_at_;
 };

@@ -33,6 +33,8 @@ std::string DetailOf(const OpDiff& op, size_t row, CompareMode mode) {
   const ItemView &a = op.target[row], &b = op.golden[static_cast<size_t>(r.golden)];
   if (a.shape != b.shape) return "shape " + a.shape + " against " + b.shape;
   if (mode == CompareMode::kChecksum) return "checksum " + a.checksum + " against " + b.checksum;
+  if (mode == CompareMode::kTensor && op.tensors[row].error > 0 && std::isfinite(op.tensors[row].error))
+    return "values differ by " + Percent(100 * op.tensors[row].error);
   static constexpr const char* kNames[] = {"Max", "Min", "Mean", "Norm"};
   // Norm first: it sums up the tensor.
   for (const size_t k : {size_t{kNorm}, size_t{kMax}, size_t{kMin}, size_t{kMean}}) {

@@ -35,7 +35,7 @@ class FirstDifferenceTest : public testing::Test {
     dir_.Write(side + "/dump.json",
                R"({"task": "statistics", "level": "mix", "framework": "pytorch", "data": {)" + data + "}}");
   }
-  Differences Find() {
+  Differences Find(const std::vector<float>* calibrated = nullptr) {
     FilePair files;
     files.target = dir_.path() + "/t/dump.json";
     files.golden = dir_.path() + "/g/dump.json";
@@ -44,7 +44,7 @@ class FirstDifferenceTest : public testing::Test {
     const auto outcome = ComparePair(
         *pair, NoFormat(), [](RowBlock&&) { return OkStatus(); }, nullptr);
     EXPECT_TRUE(outcome.ok());
-    auto found = FindDifferences(*pair, outcome->distances);
+    auto found = FindDifferences(*pair, outcome->distances, calibrated);
     EXPECT_TRUE(found.ok());
     return *found;
   }
@@ -145,6 +145,126 @@ TEST_F(FirstDifferenceTest, UnwrittenMemoryIsNoDifference) {
   Write("t", {Op("Torch.empty.0.forward", 1, 3)});
   Write("g", {Op("Torch.empty.0.forward", 1, 2)});
   EXPECT_EQ(Find().first.kind, Kind::kNone);
+}
+
+/// An op with arguments behind its input, and any number of output elements.
+std::string OpWith(const std::string& name, double in, const std::string& arguments, double out,
+                   const std::string& dtype = "torch.float32") {
+  return "\"" + name + R"(": {"input_args": [)" + Tensor(in, dtype) + arguments + R"(], "output": [)" +
+         Tensor(out, dtype) + "]}";
+}
+
+std::string Float(double v) { return R"(, {"type": "float", "value": )" + fmt::format("{}", v) + "}"; }
+
+TEST_F(FirstDifferenceTest, LessThanTheToleranceStandsOutWhereAllBeforeIsBitEqual) {
+  // 5e-6 is round-off between runs that round everywhere, but not what one sum of two terms can give.
+  Write("t", {Op("Torch.add.0.forward", 1, 2), Op("Torch.mul.0.forward", 2, 3.000015)});
+  Write("g", {Op("Torch.add.0.forward", 1, 2), Op("Torch.mul.0.forward", 2, 3)});
+  const Differences d = Find();
+  EXPECT_EQ(d.first.name, "Torch.mul.0.forward");
+  EXPECT_EQ(d.first.verdict, RulerVerdict::kBug);
+  EXPECT_GT(d.first.units, 1);
+  EXPECT_EQ(d.ruler.bit_equal, 1u);
+  EXPECT_EQ(d.ruler.bug, 1u);
+}
+
+TEST_F(FirstDifferenceTest, OneUnitInTheLastPlaceIsRoundOff) {
+  Write("t", {Op("Torch.add.0.forward", 1, 2.0000002), Op("Torch.mul.0.forward", 2.0000002, 3)});
+  Write("g", {Op("Torch.add.0.forward", 1, 2), Op("Torch.mul.0.forward", 2, 3)});
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kNone);
+  EXPECT_EQ(d.ruler.round_off, 2u);
+}
+
+TEST_F(FirstDifferenceTest, AnotherArgumentIsTheAnswerAndItsValueIsTold) {
+  Write("t", {OpWith("Functional.layer_norm.0.forward", 1, Float(1e-3), 2), Op("F.b.0.forward", 2, 3)});
+  Write("g", {OpWith("Functional.layer_norm.0.forward", 1, Float(1e-5), 2.5), Op("F.b.0.forward", 2.5, 4)});
+  const Differences d = Find();
+  EXPECT_EQ(d.first.kind, Kind::kArgument);
+  EXPECT_EQ(d.first.name, "Functional.layer_norm.0.forward");
+  EXPECT_EQ(d.first.item, ".input.1");
+  EXPECT_EQ(d.first.detail, "is 0.001 against 1e-05");
+  EXPECT_EQ(d.infected_ops, 1u);
+}
+
+TEST_F(FirstDifferenceTest, AnArgumentWithoutEffectIsToldOnlyWhenNothingElseDiffers) {
+  Write("t", {OpWith("F.a.0.forward", 1, Float(3), 2), Op("F.b.0.forward", 2, 3)});
+  Write("g", {OpWith("F.a.0.forward", 1, Float(4), 2), Op("F.b.0.forward", 2, 5)});
+  EXPECT_EQ(Find().first.name, "F.b.0.forward");
+  Write("g", {OpWith("F.a.0.forward", 1, Float(4), 2), Op("F.b.0.forward", 2, 3)});
+  EXPECT_EQ(Find().first.kind, Kind::kArgument);
+}
+
+TEST_F(FirstDifferenceTest, AMissingOpIsNamedThoughCallNumbersShift) {
+  // Without mul.0 the later call takes its number.
+  Write("t", {Op("F.a.0.forward", 1, 2), Op("F.c.0.forward", 2, 5), Op("T.mul.0.forward", 5, 6)});
+  Write("g", {Op("F.a.0.forward", 1, 2), Op("T.mul.0.forward", 2, 3), Op("F.c.0.forward", 3, 7),
+              Op("T.mul.1.forward", 7, 8)});
+  const Differences d = Find();
+  EXPECT_EQ(d.first.kind, Kind::kMissingOp);
+  EXPECT_EQ(d.first.name, "T.mul.0.forward");
+}
+
+TEST_F(FirstDifferenceTest, AnExtraOpIsNamed) {
+  Write("t", {Op("F.a.0.forward", 1, 2), Op("F.drop.0.forward", 2, 3), Op("F.c.0.forward", 3, 5)});
+  Write("g", {Op("F.a.0.forward", 1, 2), Op("F.c.0.forward", 2, 7)});
+  const Differences d = Find();
+  EXPECT_EQ(d.first.kind, Kind::kExtraOp);
+  EXPECT_EQ(d.first.name, "F.drop.0.forward");
+}
+
+TEST_F(FirstDifferenceTest, OtherOpsForTheSameValuesAreNoDifference) {
+  Write("t", {Op("F.a.0.forward", 1, 2), Op("F.x.0.forward", 2, 3), Op("F.c.0.forward", 3, 5)});
+  Write("g", {Op("F.a.0.forward", 1, 2), Op("F.y.0.forward", 2, 3), Op("F.c.0.forward", 3, 5)});
+  EXPECT_EQ(Find().Answer().kind, Kind::kNone);
+}
+
+TEST_F(FirstDifferenceTest, DataOfAnotherShapeIsNoBug) {
+  const std::string wide = R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [4], "Max": 1, "Min": 1,
+                              "Mean": 1, "Norm": 1})";
+  Write("t", {"\"F.a.0.forward\": {\"input_args\": [" + wide + "], \"output\": [" + wide + "]}"});
+  Write("g", {Op("F.a.0.forward", 1, 1)});
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kShape);
+  EXPECT_EQ(d.Answer().verdict, RulerVerdict::kNone);
+  EXPECT_EQ(d.ruler.bug, 0u);
+}
+
+TEST_F(FirstDifferenceTest, ACastInOnePlaceIsTheAnswer) {
+  std::vector<std::string> target, golden;
+  for (int i = 0; i < 12; ++i) {
+    const std::string name = "F.a." + std::to_string(i) + ".forward";
+    const bool cast = i == 7;
+    target.push_back(OpWith(name, 1, "", cast ? 1.0003 : 1, cast ? "torch.float16" : "torch.float32"));
+    golden.push_back(OpWith(name, 1, "", 1));
+  }
+  Write("t", target);
+  Write("g", golden);
+  const Differences d = Find();
+  EXPECT_EQ(d.first.kind, Kind::kDType);
+  EXPECT_EQ(d.first.name, "F.a.7.forward");
+}
+
+TEST_F(FirstDifferenceTest, CodeBetweenTheOpsOfAModuleIsPlacedInIt) {
+  const std::string q = "Module.m.attn.q.Linear.forward.0", o = "Module.m.attn.o.Linear.forward.0";
+  const std::string module = "Module.m.attn.Attention.forward.0";
+  Write("t", {Op(q, 1, 2), Op(o, 3, 4), Op(module, 1, 4)});
+  Write("g", {Op(q, 1, 2), Op(o, 3.5, 5), Op(module, 1, 5)});
+  dir_.Write("t/construct.json",
+             "{\"" + q + "\": \"" + module + "\", \"" + o + "\": \"" + module + "\", \"" + module + "\": null}");
+  const Differences d = Find();
+  EXPECT_EQ(d.source.kind, Kind::kInput);
+  EXPECT_EQ(d.source.name, o);
+  EXPECT_EQ(d.source.inside, module);
+  EXPECT_EQ(d.source.after, q);
+}
+
+TEST_F(FirstDifferenceTest, ASecondGoldenRunExplainsWhatItDiffersBy) {
+  Write("t", {Op("Torch.mul.0.forward", 2, 3.0003)});
+  Write("g", {Op("Torch.mul.0.forward", 2, 3)});
+  EXPECT_EQ(Find().first.kind, Kind::kOp);
+  const std::vector<float> second_run = {1e-3f};
+  EXPECT_EQ(Find(&second_run).Answer().kind, Kind::kNone);
 }
 
 TEST(UserFrameTest, SkipsTheFrameworkAndBrokenFrames) {

@@ -100,6 +100,8 @@ void DiffOps(std::string_view target_name, const JsonValue& target, std::string_
 }
 
 void DiffItems(const DiffOptions& options, OpDiff* out) {
+  out->thresholds = options.thresholds;
+  out->ruler.clear();
   if (out->rows.size() < out->rows_used) out->rows.resize(out->rows_used);
   if (options.tensors && out->tensors.size() < out->rows_used) out->tensors.resize(out->rows_used);
   Partners partners(out);

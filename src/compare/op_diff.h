@@ -12,6 +12,7 @@
 
 #include "compare/item_view.h"
 #include "compare/tensor_diff.h"
+#include "compare/thresholds.h"
 
 namespace msprobe {
 
@@ -50,6 +51,14 @@ struct DiffRow {
   uint16_t findings = 0;
 };
 
+/// What the ruler says of a row: its relative error, that in units of what explains it, and the verdict.
+struct RulerCell {
+  double error = 0, units = 0;
+  std::string_view verdict;
+};
+
+struct RulerContext;
+
 /// All of one op. Reused from op to op, so that a long comparison does not allocate; vectors keep their size, counts
 /// tell what is valid.
 struct OpDiff {
@@ -60,6 +69,8 @@ struct OpDiff {
   size_t rows_used = 0, golden_used = 0;
   std::vector<DiffRow> rows;        // one for each target item
   std::vector<TensorDiff> tensors;  // tensor mode: one for each row
+  std::vector<RulerCell> ruler;     // when asked for: one for each row
+  const Thresholds* thresholds = &DefaultThresholds();
 
   std::vector<Item> scratch;
   std::vector<std::unique_ptr<JsonDoc>> docs;  // of ops beyond the first, where items come from several
@@ -75,6 +86,8 @@ struct DiffOptions {
   bool join_targets = false;             // of fused: those of the target (FSDP), not the golden ones (Megatron)
   bool cross = false;                    // of two frameworks: MindSpore does not record requires_grad
   const TensorPairs* tensors = nullptr;  // tensor mode: where the values lie
+  const Thresholds* thresholds = &DefaultThresholds();
+  const std::vector<RulerContext>* contexts = nullptr;  // of each op of the target: rows are measured by the ruler
 };
 
 /// Fills `out` from the two JSON objects; `golden` is null for an op without a partner. The views in `out` point into

@@ -13,19 +13,19 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Relative error that round-off explains: a few units in the last place of the narrower dtype.
-double Tolerance(std::string_view dtype) {
+double Tolerance(const Thresholds& t, std::string_view dtype) {
   switch (ParseDType(dtype)) {
-    case DType::kBFloat16: return 1.6e-2;
-    case DType::kFloat16: return 2e-3;
+    case DType::kBFloat16: return t.tolerance_bfloat16;
+    case DType::kFloat16: return t.tolerance_float16;
     case DType::kFloat8E4M3FN:
     case DType::kFloat8E5M2:
     case DType::kFloat8E4M3FNUZ:
     case DType::kFloat8E5M2FNUZ:
-    case DType::kFloat8E8M0FNU: return 0.25;
+    case DType::kFloat8E8M0FNU: return t.tolerance_float8;
     case DType::kFloat32:
     case DType::kFloat64:
     case DType::kComplex64:
-    case DType::kComplex128: return 1e-5;
+    case DType::kComplex128: return t.tolerance_float32;
     default: return 0;  // integers and scalars are equal or not
   }
 }
@@ -101,7 +101,7 @@ void Raise(float* to, double v) { *to = std::max(*to, Single(v)); }
 double Over(double error, double unit) { return error == 0 ? 0 : unit == 0 ? kInfinity : error / unit; }
 
 void MeasureResult(const OpDiff& op, size_t row, double error, double distance, OpDistance* out) {
-  if (Tolerance(op.target[row].dtype) == 0) out->choices = true;
+  if (Tolerance(*op.thresholds, op.target[row].dtype) == 0) out->choices = true;
   const RoundOff round_off = RoundOffOf(op, row);
   Raise(&out->expected, Over(error, round_off.expected));
   Raise(&out->worst, Over(error, round_off.worst));
@@ -144,8 +144,8 @@ double RowError(const OpDiff& op, size_t row, CompareMode mode) {
 
 double OpTolerance(const OpDiff& op) {
   double out = 0;
-  for (size_t i = 0; i < op.rows_used; ++i) out = std::max(out, Tolerance(op.target[i].dtype));
-  for (size_t i = 0; i < op.golden_used; ++i) out = std::max(out, Tolerance(op.golden[i].dtype));
+  for (size_t i = 0; i < op.rows_used; ++i) out = std::max(out, Tolerance(*op.thresholds, op.target[i].dtype));
+  for (size_t i = 0; i < op.golden_used; ++i) out = std::max(out, Tolerance(*op.thresholds, op.golden[i].dtype));
   return out;
 }
 
@@ -153,7 +153,7 @@ double RowDistance(const OpDiff& op, size_t row, CompareMode mode, double tolera
   const double error = RowError(op, row, mode);
   if (error == 0) return 0;
   const ItemView &a = op.target[row], &b = *PartnerOf(op, row);
-  const double own = std::max(Tolerance(a.dtype), Tolerance(b.dtype));
+  const double own = std::max(Tolerance(*op.thresholds, a.dtype), Tolerance(*op.thresholds, b.dtype));
   // Limits of a dtype travel as Python's floats.
   const bool scalar = a.dtype == "<class 'float'>" && b.dtype == a.dtype;
   if (own == 0 && !scalar) tolerance = 0;
@@ -220,7 +220,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
     if (tensor && !result && item.shape != partner->shape && !op.rows[i].shapes_fit) out.shapes = true;
     const double distance = RowDistance(op, i, mode, tolerance);
     Raise(result ? &out.output : &out.input, distance);
-    const bool choice = tensor && mode != CompareMode::kChecksum && Tolerance(item.dtype) == 0;
+    const bool choice = tensor && mode != CompareMode::kChecksum && Tolerance(*op.thresholds, item.dtype) == 0;
     if (!result && choice && error > 0) out.chosen = true;
     if (!result && !choice) Raise(&out.rounded, distance);
     if (result && error > 0) MeasureResult(op, i, error, distance, &out);
@@ -246,7 +246,7 @@ RowRuler MeasureRow(const OpDiff& op, size_t row, CompareMode mode, const OpDist
   const ItemView* partner = PartnerOf(op, row);
   if (!partner || (!IsTensor(item) && !ArgumentDiffers(op, row, mode))) return out;
   out.error = RowError(op, row, mode);
-  const double dtype = std::max(Tolerance(item.dtype), Tolerance(partner->dtype));
+  const double dtype = std::max(Tolerance(*op.thresholds, item.dtype), Tolerance(*op.thresholds, partner->dtype));
   const bool result = IsResult(item.state);
   if (out.error == 0 && !ArgumentDiffers(op, row, mode)) {
     out.verdict = RulerVerdict::kBitEqual;
@@ -258,18 +258,29 @@ RowRuler MeasureRow(const OpDiff& op, size_t row, CompareMode mode, const OpDist
   const double travelled = std::max({static_cast<double>(context.travelled), dtype,
                                      10.0 * (std::isfinite(distance.input_error) ? distance.input_error : 0.0)});
   double unit = exact ? round_off.expected : dtype == 0 ? 0 : travelled * (result ? round_off.condition : 1);
-  double worst = exact ? round_off.worst : 10 * unit;
   unit = std::max(unit, 2.0 * static_cast<double>(context.calibrated));
-  worst = std::max(worst, unit);
   out.units = Over(out.error, unit);
   if (out.units <= 1) {
     out.verdict = distance.input > 1 && result ? RulerVerdict::kInherited : RulerVerdict::kRoundOff;
-  } else if (context.inherits) {
+  } else if (context.verdict == RulerVerdict::kBug || context.verdict == RulerVerdict::kSuspicious) {
+    // The op is to blame, but for a value that it was given its results are not.
+    const bool own = !result || distance.rounded <= 1;
+    out.verdict = own ? context.verdict : RulerVerdict::kInherited;
+  } else if (context.verdict == RulerVerdict::kRoundOff || context.verdict == RulerVerdict::kInherited) {
     out.verdict = RulerVerdict::kInherited;
   } else {
-    out.verdict = out.error <= worst ? RulerVerdict::kSuspicious : RulerVerdict::kBug;
+    out.verdict = RulerVerdict::kNone;  // by their order the ops pair otherwise: this row stands against another op's
   }
   return out;
+}
+
+void MeasureRows(CompareMode mode, const OpDistance& distance, const RulerContext& context, OpDiff* op) {
+  op->ruler.resize(op->rows_used);
+  for (size_t i = 0; i < op->rows_used; ++i) {
+    RowRuler row;
+    if (!IsIgnoredApi(op->op)) row = MeasureRow(*op, i, mode, distance, context);
+    op->ruler[i] = {row.error, row.units, RulerVerdictText(row.verdict)};
+  }
 }
 
 }  // namespace msprobe

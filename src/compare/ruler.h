@@ -73,7 +73,8 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
 struct RulerContext {
   bool inherits = false;  // something before it differs by more than rounding, and reaches it or may do so
   float travelled = 0;    // tolerance of the coarsest dtype so far, when anything before it differs; else 0
-  float calibrated = 0;   // relative error of this op between two golden runs
+  RulerVerdict verdict = RulerVerdict::kNone;  // of the op
+  float calibrated = 0;                        // relative error of this op between two golden runs
 };
 
 /// A row in units of what explains its difference: below 1 is round-off.
@@ -85,6 +86,9 @@ struct RowRuler {
 /// `distance` is DistanceOf the op.
 RowRuler MeasureRow(const OpDiff& op, size_t row, CompareMode mode, const OpDistance& distance,
                     const RulerContext& context);
+
+/// Measures all rows into `op->ruler`.
+void MeasureRows(CompareMode mode, const OpDistance& distance, const RulerContext& context, OpDiff* op);
 
 /// True when row `i` is of two tensors that have the same shape and different dtypes.
 bool DTypeChanges(const OpDiff& op, size_t i);

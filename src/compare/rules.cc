@@ -10,11 +10,6 @@
 namespace msprobe {
 namespace {
 
-constexpr double kAgreeingInput = 0.1;   // NormRelativeErr below which inputs count as agreeing
-constexpr double kWrongOutput = 0.5;     // and above which an output is then wrong
-constexpr double kGrowth = 10;           // outputs may be this many times as far apart as inputs
-constexpr double kGrowthFromZero = 0.1;  // or this far when inputs are equal
-
 /// To what part of an op the rules apply, by its API.
 enum class Scope : uint8_t { kAll, kOutputsOnly, kNothing };
 
@@ -123,8 +118,8 @@ struct Rules {
     return worst;
   }
 
-  static bool WrongNorm(const StatDiff& d) {
-    if (d.rel_cell == StatDiff::Cell::kNumber) return d.rel / 100 > kWrongOutput;
+  bool WrongNorm(const StatDiff& d) const {
+    if (d.rel_cell == StatDiff::Cell::kNumber) return d.rel / 100 > options.thresholds->output_wrong;
     return d.rel_cell == StatDiff::Cell::kInf || d.rel_cell == StatDiff::Cell::kNegInf;
   }
 
@@ -134,10 +129,10 @@ struct Rules {
     for (size_t i = 0; i < op.rows_used; ++i) {
       if (!IsOutput(i)) continue;
       if (!first_output) first_output = &op.rows[i];
-      if (in < kAgreeingInput && WrongNorm(op.rows[i].diff[kNorm]))
+      if (in < options.thresholds->input_agrees && WrongNorm(op.rows[i].diff[kNorm]))
         Set(&op.rows[i], kOutputRelativeError, Verdict::kError);
     }
-    const bool grows = in == 0 ? out > kGrowthFromZero : out / in > kGrowth;
+    const bool grows = in == 0 ? out > options.thresholds->growth_from_zero : out / in > options.thresholds->growth;
     if (first_output && grows) Set(first_output, kRelativeErrorGrows, Verdict::kWarning);
   }
 

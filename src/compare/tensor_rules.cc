@@ -5,10 +5,6 @@
 namespace msprobe {
 namespace {
 
-constexpr double kAgreeingInput = 0.9;  // share of elements within 1/1000, or cosine, above which inputs count as equal
-constexpr double kWrongRatio = 0.6;     // share of elements within 1/1000 below which outputs are then wrong
-constexpr double kCosineDrop = 0.1;     // and by how much their cosine may be below that of the inputs
-
 bool IsOutput(const OpDiff& op, size_t i) { return op.target[i].state == ItemState::kOutput; }
 
 void Set(DiffRow* row, Finding finding, Verdict verdict) {
@@ -43,16 +39,17 @@ void NoteNotCompared(const ItemView& item, TensorDiff* tensor, DiffRow* row) {
 }  // namespace
 
 void ApplyTensorRules(bool inputs_count, OpDiff* op) {
+  const Thresholds& t = *op->thresholds;
   size_t first_output = 0;
   while (first_output < op->rows_used && !IsOutput(*op, first_output)) ++first_output;
   if (inputs_count && first_output < op->rows_used) {
     DiffRow* row = &op->rows[first_output];
-    if (Smallest(*op, kOneThousandthRatio, false) > kAgreeingInput &&
-        Smallest(*op, kOneThousandthRatio, true) < kWrongRatio) {
+    if (Smallest(*op, kOneThousandthRatio, false) > t.ratio_agrees &&
+        Smallest(*op, kOneThousandthRatio, true) < t.ratio_wrong) {
       Set(row, kOneThousandth, Verdict::kError);
     }
     const double input = Smallest(*op, kCosine, false);
-    if (input > kAgreeingInput && input - Smallest(*op, kCosine, true) > kCosineDrop) {
+    if (input > t.cosine_agrees && input - Smallest(*op, kCosine, true) > t.cosine_drop) {
       Set(row, kCosineDrops, Verdict::kWarning);
     }
   }

@@ -8,8 +8,7 @@
 namespace msprobe {
 namespace {
 
-constexpr double kMostRelative = 50;  // percent, of every statistic
-constexpr size_t kNameParts = 4;      // of an op that the analysis reads
+constexpr size_t kNameParts = 4;  // of an op that the analysis reads
 
 /// Results that are not written in every case: which outputs of which function.
 bool IsIgnoredOutput(std::string_view op, size_t output) {
@@ -34,7 +33,7 @@ bool IsSameByThresholds(const OpDiff& op, CompareMode mode) {
       continue;
     }
     for (const StatDiff& d : row.diff) {
-      if (d.rel_cell == StatDiff::Cell::kNumber && d.rel > kMostRelative) return false;
+      if (d.rel_cell == StatDiff::Cell::kNumber && d.rel > 100 * op.thresholds->most_relative) return false;
     }
   }
   return true;

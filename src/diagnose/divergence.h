@@ -37,8 +37,9 @@ struct RankFindings {
 /// "layers.1.mlp.down_proj" of "Module.layers.1.mlp.down_proj.Linear.forward.0".
 std::string_view ModulePath(std::string_view name);
 
-/// The findings of one pair, from what its comparison measured.
-StatusOr<RankFindings> FindOnRank(const DumpPair& pair, const FilePair& files, OpDistances distances);
+/// The findings of one pair, from what its comparison measured; `calibrated` as for FindDifferences.
+StatusOr<RankFindings> FindOnRank(const DumpPair& pair, const FilePair& files, OpDistances distances,
+                                  const std::vector<float>* calibrated = nullptr);
 
 /// A rank at which a difference starts.
 struct Origin {

@@ -90,7 +90,8 @@ std::string_view ModulePath(std::string_view name) {
   return dot == std::string_view::npos ? path : path.substr(0, dot);
 }
 
-StatusOr<RankFindings> FindOnRank(const DumpPair& pair, const FilePair& files, OpDistances distances) {
+StatusOr<RankFindings> FindOnRank(const DumpPair& pair, const FilePair& files, OpDistances distances,
+                                  const std::vector<float>* calibrated) {
   RankFindings out;
   out.rank = files.rank;
   out.files = files;
@@ -99,7 +100,7 @@ StatusOr<RankFindings> FindOnRank(const DumpPair& pair, const FilePair& files, O
   out.marks = Marks(distances);
   if (std::any_of(out.marks.begin(), out.marks.end(), [](uint8_t m) { return m != 0; }))
     out.infected = Infection(pair.target->path()).Count(*pair.target, out.marks, files.rank);
-  MSP_ASSIGN_OR_RETURN(out.differences, FindDifferences(pair, std::move(distances)));
+  MSP_ASSIGN_OR_RETURN(out.differences, FindDifferences(pair, std::move(distances), calibrated));
   return out;
 }
 

@@ -1,11 +1,17 @@
 #include "report/columns.h"
 
+#include <fmt/core.h>
+
+#include <cmath>
+
 #include "base/text.h"
+#include "compare/ruler.h"
 #include "compare/tensor_diff.h"
 
 namespace msprobe {
 
-std::vector<std::string_view> TableColumns(CompareMode mode, bool with_stack, const std::vector<std::string>& custom) {
+std::vector<std::string_view> TableColumns(CompareMode mode, bool with_stack, const std::vector<std::string>& custom,
+                                           bool ruler) {
   std::vector<std::string_view> out = {"NPU Name",          "Bench Name",         "NPU Dtype",
                                        "Bench Dtype",       "NPU Tensor Shape",   "Bench Tensor Shape",
                                        "NPU Requires_grad", "Bench Requires_grad"};
@@ -26,7 +32,13 @@ std::vector<std::string_view> TableColumns(CompareMode mode, bool with_stack, co
   add({"Requires_grad Consistent", "Result", "Err_message"});
   if (with_stack) add({"NPU_Stack_Info"});
   if (mode == CompareMode::kTensor) add({"Data_name"});
+  if (ruler) add({"Ruler Error", "Ruler Units", "Ruler Verdict"});
   return out;
+}
+
+std::string RulerText(double value, const RulerCell& cell) {
+  if (cell.verdict == RulerVerdictText(RulerVerdict::kNone)) return std::string(kNotAvailableCell);
+  return std::isinf(value) ? " inf" : fmt::format("{:.3g}", value);
 }
 
 std::string DataNameCell(std::string_view target, std::string_view golden) {

@@ -56,7 +56,8 @@ void AppendQuoted(std::string* out, std::string_view s) {
 
 class CsvFormat : public RowFormat {
  public:
-  explicit CsvFormat(const TableSpec& spec) : mode_(spec.mode), with_stack_(spec.stacks != nullptr) {
+  explicit CsvFormat(const TableSpec& spec)
+      : mode_(spec.mode), with_stack_(spec.stacks != nullptr), ruler_(spec.ruler) {
     if (!spec.stacks) return;
     for (size_t i = 0; i < spec.stacks->size(); ++i) {
       AppendCsvField(&stacks_.emplace_back(), StackCell(spec.stacks->Frames(static_cast<uint32_t>(i))));
@@ -107,6 +108,11 @@ class CsvFormat : public RowFormat {
       *out += ',';
       AppendCsvField(out, DataNameCell(a.data_name, b ? b->data_name : kNotAvailableCell));
     }
+    if (ruler_) {
+      const RulerCell& cell = op.ruler[i];
+      *out += "," + RulerText(cell.error, cell) + "," + RulerText(cell.units, cell) + ",";
+      *out += cell.verdict;
+    }
     *out += '\n';
   }
 
@@ -153,14 +159,14 @@ class CsvFormat : public RowFormat {
   }
 
   const CompareMode mode_;
-  const bool with_stack_;
+  const bool with_stack_, ruler_;
   std::vector<std::string> stacks_;  // as csv fields
 };
 
 class CsvTable : public ResultTable {
  public:
   CsvTable(const TableSpec& spec, uint64_t rows_per_file) : spec_(spec), rows_per_file_(rows_per_file), format_(spec) {
-    for (const std::string_view column : TableColumns(spec.mode, spec.stacks != nullptr, spec.custom)) {
+    for (const std::string_view column : TableColumns(spec.mode, spec.stacks != nullptr, spec.custom, spec.ruler)) {
       if (!header_.empty()) header_ += ',';
       AppendCsvField(&header_, column);
     }

@@ -96,6 +96,7 @@ StatusOr<std::unique_ptr<RowWatch>> RowWatch::Create(const DumpPair& pair, const
   if (!options.page) return out;
   TableSpec plain = spec;
   plain.stacks = nullptr;
+  plain.ruler = false;
   out->csv_ = CreateCsvFormat(plain);
   out->columns_ = TableColumns(plain.mode, false, spec.custom);
   out->measures_ = {"error"};

@@ -4,6 +4,7 @@
 #include "base/interrupt.h"
 #include "base/text.h"
 #include "compare/custom_metrics.h"
+#include "compare/ruler_pass.h"
 #include "diagnose/early_answer.h"
 #include "diagnose/repro.h"
 #include "report/divergence_file.h"
@@ -28,6 +29,7 @@ TableSpec SpecOf(const CompareSettings& request, const DumpPair& pair, const Cus
   spec.stacks = request.stacks && pair.stacks ? &*pair.stacks : nullptr;
   spec.highlight = request.highlight;
   spec.path = std::move(path);
+  spec.ruler = request.ruler && !request.diff_analyze;
   if (custom && pair.tensors) spec.custom = custom->columns();
   return spec;
 }
@@ -51,6 +53,41 @@ void NoteUnmatched(const DumpPair& pair, PairReport* report) {
   report->golden_only_ops = pair.plan.golden_only.size();
 }
 
+/// By what rows are judged beside the two runs.
+struct Judging {
+  Thresholds thresholds;
+  std::vector<FilePair> golden_pairs;  // the golden run against a second one
+};
+
+StatusOr<Judging> LoadJudging(const CompareSettings& request) {
+  Judging out;
+  if (!request.thresholds.empty()) {
+    MSP_ASSIGN_OR_RETURN(out.thresholds, ReadThresholds(request.thresholds));
+  }
+  if (!request.calibrate.empty()) {
+    MSP_ASSIGN_OR_RETURN(PathPlan plan, PlanPaths(request.golden, request.calibrate));
+    out.golden_pairs = std::move(plan.pairs);
+  }
+  return out;
+}
+
+/// Measures what the ruler needs to know of a pair before its rows are written.
+Status PrepareRuler(const CompareSettings& request, const Mapping& mapping, const FilePair& files,
+                    const Judging& judging, std::vector<float>* calibrated, std::vector<RulerContext>* contexts) {
+  for (const FilePair& golden : judging.golden_pairs) {
+    if (golden.target != files.golden) continue;
+    MSP_ASSIGN_OR_RETURN(*calibrated, Calibrate(golden, Mapping()));
+  }
+  if (calibrated->empty() && !request.calibrate.empty()) {
+    return BadInput(request.calibrate + " has no partner of " + files.golden +
+                    ": --calibrate takes the same steps and ranks as -gp");
+  }
+  if (!request.ruler) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(*contexts,
+                       RulerContexts(files, mapping, judging.thresholds, calibrated->empty() ? nullptr : calibrated));
+  return OkStatus();
+}
+
 /// What one pair gives: its part of the report, and what it says about who diverged first.
 struct PairOutcome {
   PairReport report;
@@ -58,9 +95,16 @@ struct PairOutcome {
 };
 
 StatusOr<PairOutcome> CompareFiles(const CompareSettings& request, const Mapping& mapping, const PathPlan& plan,
-                                   const FilePair& files, const std::string& time, CustomMetrics* custom) {
+                                   const FilePair& files, const std::string& time, CustomMetrics* custom,
+                                   const Judging* judging) {
   MSP_ASSIGN_OR_RETURN(DumpPair pair, OpenDumpPair(files, mapping, custom));
   if (request.diff_analyze) UseStatistics(&pair);
+  std::vector<float> calibrated;
+  std::vector<RulerContext> contexts;
+  MSP_RETURN_IF_ERROR(PrepareRuler(request, mapping, files, *judging, &calibrated, &contexts));
+  const std::vector<float>* second_golden = calibrated.empty() ? nullptr : &calibrated;
+  pair.options.thresholds = &judging->thresholds;
+  if (!contexts.empty()) pair.options.contexts = &contexts;
   const TableSpec spec = SpecOf(request, pair, custom, ResultPath(request, plan, files, time));
   std::unique_ptr<ResultTable> table;
   const OpsJson* ops = nullptr;
@@ -89,7 +133,7 @@ StatusOr<PairOutcome> CompareFiles(const CompareSettings& request, const Mapping
   MSP_ASSIGN_OR_RETURN(const CompareOutcome outcome, ComparePair(pair, watch ? *watch : table->format(), take, progress,
                                                                  seen, request.log != nullptr));
   PairOutcome out;
-  MSP_ASSIGN_OR_RETURN(out.findings.divergence, FindOnRank(pair, files, outcome.distances));
+  MSP_ASSIGN_OR_RETURN(out.findings.divergence, FindOnRank(pair, files, outcome.distances, second_golden));
   if (ops) {
     MSP_ASSIGN_OR_RETURN(out.findings.suspects, SuspectsOf(*pair.target, files, ops->same()));
   }
@@ -155,6 +199,7 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   for (const FilePair& files : plan.pairs) {
     if (!files.folder.empty()) MSP_RETURN_IF_ERROR(MakeOutputDir(JoinPath(request.output, files.folder)));
   }
+  MSP_ASSIGN_OR_RETURN(const Judging judging, LoadJudging(request));
   std::unique_ptr<CustomMetrics> custom;
   if (!request.custom_metric.empty()) {
     MSP_ASSIGN_OR_RETURN(custom, CustomMetrics::Start(request.custom_metric));
@@ -165,7 +210,7 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   report.golden_only_dirs = plan.golden_only;
   StepWatch steps(request, mapping, &report);
   for (const FilePair& files : plan.pairs) {
-    StatusOr<PairOutcome> pair = CompareFiles(request, mapping, plan, files, time, custom.get());
+    StatusOr<PairOutcome> pair = CompareFiles(request, mapping, plan, files, time, custom.get(), &judging);
     if (pair.ok()) {
       report.pairs.push_back(std::move(pair->report));
       MSP_RETURN_IF_ERROR(steps.Add(std::move(pair->findings)));

@@ -75,6 +75,19 @@ void AppendDifferences(const PairReport& pair, std::string* out) {
   }
 }
 
+std::string RulerLine(const RulerCounts& n) {
+  std::string out;
+  const auto add = [&](uint64_t count, RulerVerdict verdict) {
+    if (count > 0) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", count, RulerVerdictText(verdict));
+  };
+  add(n.bit_equal, RulerVerdict::kBitEqual);
+  add(n.round_off, RulerVerdict::kRoundOff);
+  add(n.inherited, RulerVerdict::kInherited);
+  add(n.suspicious, RulerVerdict::kSuspicious);
+  add(n.bug, RulerVerdict::kBug);
+  return out.empty() ? out : "  ruler: " + out + " (ops)\n";
+}
+
 std::string DifferenceJson(const FirstDifference& d) {
   if (d.kind == FirstDifference::Kind::kNone) return "null";
   JsonObject out;
@@ -184,6 +197,7 @@ std::string SummaryText(const CompareReport& report) {
     out += fmt::format("  rows: {} ({} pass, {} warning, {} error)\n", pair.counts.rows, pair.counts.pass,
                        pair.counts.warning, pair.counts.error);
     AppendUnmatched(pair, &out);
+    out += RulerLine(pair.differences.ruler);
     AppendDifferences(pair, &out);
   }
   for (const std::string& path : report.diff_analyze) out += "first ops beyond the thresholds: " + OneLine(path) + "\n";

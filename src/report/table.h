@@ -26,6 +26,7 @@ struct TableSpec {
   std::string path;                   // ends in .csv or .xlsx
   bool highlight = false;             // of workbooks: rows in colour, as -hl of older releases
   std::vector<std::string> custom;    // columns of the user's own metrics
+  bool ruler = false;                 // adds what the ruler says
 };
 
 /// csv, quoted as Python's csv module does; a new file each `rows_per_file` rows ("_part_1", "_part_2", ...).

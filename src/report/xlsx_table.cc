@@ -25,7 +25,7 @@ constexpr size_t kMaxCellChars = 32767;  // a limit of the file format
 class CellFormat : public RowFormat {
  public:
   explicit CellFormat(const TableSpec& spec)
-      : mode_(spec.mode), with_stack_(spec.stacks != nullptr), highlight_(spec.highlight) {}
+      : mode_(spec.mode), with_stack_(spec.stacks != nullptr), highlight_(spec.highlight), ruler_(spec.ruler) {}
 
   void AppendOp(const OpDiff& op, int stack, RowBlock* block) const override {
     std::vector<Highlight> highlights;
@@ -88,6 +88,18 @@ class CellFormat : public RowFormat {
     PutText(out, WithReasons(FindingsJson(row.findings, text), highlight));
     if (with_stack_) AppendStack(stack, out);
     if (mode_ == CompareMode::kTensor) PutText(out, DataNameCell(a.data_name, b ? b->data_name : kNotAvailableCell));
+    if (!ruler_) return;
+    const RulerCell& cell = op.ruler[i];
+    PutRuler(cell.error, cell, out);
+    PutRuler(cell.units, cell, out);
+    PutText(out, cell.verdict);
+  }
+
+  static void PutRuler(double value, const RulerCell& cell, std::string* out) {
+    const std::string text = RulerText(value, cell);
+    if (text == kNotAvailableCell || !std::isfinite(value)) return PutText(out, text);
+    *out += 'n';
+    Raw(out, &value, sizeof value);
   }
 
   static void AppendStack(int stack, std::string* out) {
@@ -132,6 +144,7 @@ class CellFormat : public RowFormat {
   const CompareMode mode_;
   const bool with_stack_;
   const bool highlight_;
+  const bool ruler_;
 };
 
 class XlsxTable : public ResultTable {
@@ -239,7 +252,7 @@ class XlsxTable : public ResultTable {
     if (!sheet_) return InternalError("cannot add the sheet " + name + " to " + final_path_ + ": out of memory?");
     rows_ = 0;
     lxw_col_t column = 0;
-    const auto titles = TableColumns(spec_.mode, spec_.stacks != nullptr, spec_.custom);
+    const auto titles = TableColumns(spec_.mode, spec_.stacks != nullptr, spec_.custom, spec_.ruler);
     library_.SetUpSheet(sheet_, std::min(slice_, total_rows_), titles.size());
     for (const std::string_view title : titles) {
       MSP_RETURN_IF_ERROR(WriteText(0, column++, std::string(title), styles_.header));

@@ -1,0 +1,42 @@
+// The numbers by which a comparison judges; a YAML file can set others.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+
+namespace msprobe {
+
+struct Thresholds {
+  // statistics
+  double input_agrees = 0.1;      // NormRelativeErr below which inputs count as agreeing
+  double output_wrong = 0.5;      // and above which an output is then wrong
+  double growth = 10;             // outputs may be this many times as far apart as inputs
+  double growth_from_zero = 0.1;  // or this far when inputs are equal
+  // tensor
+  double ratio_agrees = 0.9;   // One Thousandth Err Ratio above which inputs count as agreeing
+  double ratio_wrong = 0.6;    // and below which an output is then wrong
+  double cosine_agrees = 0.9;  // Cosine above which inputs count as agreeing
+  double cosine_drop = 0.1;    // and by how much that of the output may be lower
+  // diff_analyze
+  double most_relative = 0.5;  // relative error of a statistic of an output beyond which an op is different
+  // ruler
+  double tolerance_float32 = 1e-5;  // relative error of values that both runs have rounded before
+  double tolerance_float16 = 2e-3;
+  double tolerance_bfloat16 = 1.6e-2;
+  double tolerance_float8 = 0.25;
+  double stands_out = 10;  // an output is to blame when it is this many times further apart than the inputs
+  double bug = 100;        // and is called a bug, amid rounding, this many times beyond round-off
+};
+
+const Thresholds& DefaultThresholds();
+
+/// Of a YAML file: sections of keys, each of which may be left out. "rules: code" above them takes the numbers that the
+/// older tool's code holds where its documentation says otherwise. kBadInput with key, value, what is allowed, and
+/// line.
+StatusOr<Thresholds> ReadThresholds(const std::string& path);
+
+/// The file that ReadThresholds reads, with all keys and what they mean.
+std::string ThresholdsYaml(const Thresholds& thresholds);
+
+}  // namespace msprobe
