@@ -1,6 +1,7 @@
 // Where two runs part ways: the first op whose output differs although its inputs agree.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,8 @@
 #include "compare/ruler.h"
 
 namespace msprobe {
+
+class ModuleTree;
 
 /// One entry for each op of the target, in dump order.
 using OpDistances = std::vector<OpDistance>;
@@ -60,16 +63,17 @@ struct Differences {
   /// The one answer: what made the first difference. kNone when all agrees.
   const FirstDifference& Answer() const { return source.kind == FirstDifference::Kind::kNone ? first : source; }
 
-  FirstDifference first;                 // the first op whose own output differs, or why there is none
-  FirstDifference source;                // kInput: an earlier difference that came in from outside; kNone otherwise
-  FirstDifference dtype;                 // the first op with a tensor of another dtype; kNone if there is none
-  size_t dtype_ops = 0;                  // ops with such tensors
-  std::vector<RulerVerdict> verdicts;    // of each target op
-  std::vector<RulerContext> contexts;    // with which its rows are measured
-  RulerCounts ruler;                     // of the target's ops
-  uint64_t infected_ops = 0;             // ops that differ behind the answer
-  std::vector<InfectedModule> infected;  // of them, in the order in which they first differ
-  std::string warning;                   // construct.json could not be used; the paths of modules were, instead
+  FirstDifference first;                   // the first op whose own output differs, or why there is none
+  FirstDifference source;                  // kInput: an earlier difference that came in from outside; kNone otherwise
+  FirstDifference dtype;                   // the first op with a tensor of another dtype; kNone if there is none
+  size_t dtype_ops = 0;                    // ops with such tensors
+  std::vector<RulerVerdict> verdicts;      // of each target op
+  std::vector<RulerContext> contexts;      // with which its rows are measured
+  RulerCounts ruler;                       // of the target's ops
+  uint64_t infected_ops = 0;               // ops that differ behind the answer
+  std::vector<InfectedModule> infected;    // of them, in the order in which they first differ
+  std::shared_ptr<const ModuleTree> tree;  // of the target
+  std::string warning;                     // construct.json could not be used; the paths of modules were, instead
 };
 
 /// As long as everything before is bit-equal, an op is to blame when its inputs are bit-equal and its outputs are

@@ -126,17 +126,11 @@ ModuleTree ModuleTree::Open(const DumpFile& dump, std::string* warning) {
   ModuleTree tree;
   const std::string path = JoinPath(DirName(dump.path()), "construct.json");
   if (!IsRegularFile(path)) return tree;
-  StatusOr<ConstructFile> file = ConstructFile::Open(path);
-  *warning = file.ok() ? file->truncated : file.status().message() + " (modules are told apart by their names instead)";
-  if (!file.ok()) return tree;
-  tree.file_ = std::move(*file);
-  for (const ConstructEntry& e : tree.file_.entries) tree.parents_.emplace(e.name, e.parent);
+  StatusOr<ParentIndex> index = ParentIndex::Open(path);
+  *warning =
+      index.ok() ? index->truncated() : index.status().message() + " (modules are told apart by their names instead)";
+  if (index.ok()) tree.index_ = std::move(*index);
   return tree;
-}
-
-std::string_view ModuleTree::ParentOf(std::string_view name) const {
-  const auto it = parents_.find(name);
-  return it == parents_.end() ? std::string_view() : it->second;
 }
 
 void Containers::AddAncestorsOf(const OpName& op) {

@@ -24,12 +24,11 @@ class ModuleTree {
   static ModuleTree Open(const DumpFile& dump, std::string* warning);
 
   /// The module that calls `name`; "" if not known.
-  std::string_view ParentOf(std::string_view name) const;
-  bool empty() const { return parents_.empty(); }
+  std::string_view ParentOf(std::string_view name) const { return index_.ParentOf(name); }
+  bool empty() const { return index_.empty(); }
 
  private:
-  ConstructFile file_;
-  std::unordered_map<std::string_view, std::string_view> parents_;
+  ParentIndex index_;
 };
 
 /// Names of everything that contains an op which differs: these pass a difference on.

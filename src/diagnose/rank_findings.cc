@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <map>
-#include <unordered_map>
 
-#include "base/file.h"
 #include "base/text.h"
+#include "compare/op_place.h"
 #include "diagnose/communication_sides.h"
 #include "diagnose/divergence.h"
 #include "match/op_name.h"
@@ -35,15 +34,7 @@ bool IsModule(std::string_view name) { return StartsWith(name, "Module.") || Sta
 /// Counts the ops that differ by module and direction.
 class Infection {
  public:
-  explicit Infection(const std::string& target_path) {
-    const std::string path = JoinPath(DirName(target_path), "construct.json");
-    if (!IsRegularFile(path)) return;
-    // Without the hierarchy ops are counted together; that the file is bad is said elsewhere.
-    StatusOr<ConstructFile> file = ConstructFile::Open(path);
-    if (!file.ok()) return;
-    construct_ = std::move(*file);
-    for (const ConstructEntry& e : construct_.entries) parent_.emplace(e.name, e.parent);
-  }
+  explicit Infection(const ModuleTree& tree) : tree_(tree) {}
 
   std::vector<InfectedGroup> Count(const DumpFile& dump, const std::vector<uint8_t>& marks, int rank) {
     std::vector<InfectedGroup> groups;
@@ -70,15 +61,13 @@ class Infection {
  private:
   std::string_view ModuleOf(std::string_view name) const {
     if (!IsModule(name)) {
-      const auto it = parent_.find(name);
-      if (it == parent_.end() || !IsModule(it->second)) return {};
-      name = it->second;
+      name = tree_.ParentOf(name);
+      if (!IsModule(name)) return {};
     }
     return ModulePath(name);
   }
 
-  ConstructFile construct_;
-  std::unordered_map<std::string_view, std::string_view> parent_;
+  const ModuleTree& tree_;
 };
 
 }  // namespace
@@ -98,9 +87,8 @@ StatusOr<RankFindings> FindOnRank(const DumpPair& pair, const FilePair& files, O
   MSP_ASSIGN_OR_RETURN(out.calls, ReadCalls(files.rank, *pair.target));
   MSP_RETURN_IF_ERROR(JudgeCalls(pair, out.calls, &distances));
   out.marks = Marks(distances);
-  if (std::any_of(out.marks.begin(), out.marks.end(), [](uint8_t m) { return m != 0; }))
-    out.infected = Infection(pair.target->path()).Count(*pair.target, out.marks, files.rank);
   MSP_ASSIGN_OR_RETURN(out.differences, FindDifferences(pair, std::move(distances), calibrated));
+  out.infected = Infection(*out.differences.tree).Count(*pair.target, out.marks, files.rank);
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -90,6 +91,27 @@ struct ConstructFile {
   std::vector<ConstructEntry> entries;      // duplicates removed, first position and last value as in a Python dict
   std::optional<int> megatron_micro_steps;  // value of "megatron_micro_step_number"
   std::string truncated;                    // as DumpFile::truncated()
+};
+
+/// construct.json as a table to look up parents in: views into the file, which stays mapped. A fraction of the time and
+/// the memory of ConstructFile.
+class ParentIndex {
+ public:
+  static StatusOr<ParentIndex> Open(const std::string& path);
+  /// "" for a node without parent, or one that is not there.
+  std::string_view ParentOf(std::string_view name) const {
+    const auto it = parents_.find(name);
+    return it == parents_.end() ? std::string_view() : it->second;
+  }
+  bool empty() const { return parents_.empty(); }
+  /// As DumpFile::truncated().
+  const std::string& truncated() const { return truncated_; }
+
+ private:
+  std::unique_ptr<MappedFile> file_;
+  std::deque<std::string> unescaped_;  // names that are not in the file as they are meant
+  std::unordered_map<std::string_view, std::string_view> parents_;
+  std::string truncated_;
 };
 
 /// One step's rank directories, as dumps lay them out.

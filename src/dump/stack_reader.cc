@@ -96,6 +96,36 @@ Status ReadParent(const MappedFile& file, std::string_view key, std::string_view
 
 }  // namespace
 
+StatusOr<ParentIndex> ParentIndex::Open(const std::string& path) {
+  constexpr size_t kBytesPerEntry = 80;
+  ParentIndex index;
+  MSP_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::Open(path));
+  index.file_ = std::make_unique<MappedFile>(std::move(mapped));
+  const MappedFile& file = *index.file_;
+  const std::string_view whole = file.text();
+  index.parents_.reserve(whole.size() / kBytesPerEntry);
+  const auto keep = [&](std::string_view text) -> std::string_view {
+    const bool in_file = text.data() >= whole.data() && text.data() + text.size() <= whole.data() + whole.size();
+    return in_file ? text : index.unescaped_.emplace_back(text);
+  };
+  JsonDoc doc;
+  const auto take = [&](std::string_view key, std::string_view text, size_t at) -> Status {
+    if (key == "megatron_micro_step_number") return OkStatus();
+    std::string_view parent;
+    if (text.size() >= 2 && text[0] == '"' && text.find('\\') == std::string_view::npos && IsUtf8(text)) {
+      parent = text.substr(1, text.size() - 2);
+    } else if (text != "null") {
+      ConstructEntry entry;
+      MSP_RETURN_IF_ERROR(ReadParent(file, key, text, at, &doc, &entry));
+      parent = keep(entry.parent);
+    }
+    index.parents_.insert_or_assign(keep(key), parent);
+    return OkStatus();
+  };
+  MSP_RETURN_IF_ERROR(ForEachMember(file, "a construct.json", &index.truncated_, take));
+  return index;
+}
+
 StatusOr<ConstructFile> ConstructFile::Open(const std::string& path) {
   MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   ConstructFile construct;
