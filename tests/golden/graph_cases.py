@@ -67,8 +67,10 @@ def unpack(archive):
         part.mkdir(parents=True)
         with tarfile.open(archive) as tar:
             tar.extractall(part)
-        shutil.rmtree(out, ignore_errors=True)
-        part.rename(out)
+        try:
+            part.rename(out)
+        except OSError:  # another process was quicker
+            shutil.rmtree(part)
     return out / "public"
 
 
