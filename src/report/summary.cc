@@ -35,7 +35,9 @@ void AppendUnmatched(const PairReport& pair, std::string* out) {
 /// Where one run has more ops, a different shape mostly means that two different calls stand against each other.
 std::string_view Doubt(const PairReport& pair, const FirstDifference& d) {
   const bool unmatched = pair.counts.ops > pair.counts.matched_ops || pair.golden_only_ops > 0;
-  return unmatched && pair.matching == "exact" && StartsWith(d.detail, "shape ") ? " (two different calls, probably: try -fm)" : "";
+  return unmatched && pair.matching == "exact" && StartsWith(d.detail, "shape ")
+             ? " (two different calls, probably: try -fm)"
+             : "";
 }
 
 /// What follows the line of a difference that no op of the comparison made.
