@@ -16,7 +16,10 @@ add_library(msprobe_common INTERFACE)
 target_link_libraries(msprobe_common INTERFACE Threads::Threads)
 target_compile_definitions(msprobe_common INTERFACE FMT_HEADER_ONLY=1 MSPROBE_VERSION="${PROJECT_VERSION}")
 msprobe_static(msprobe_deflate deflate)
-msprobe_static(msprobe_yaml yaml-cpp)
+# Its archive is not position independent enough for libmsprobe.so, which takes the shared library.
+add_library(msprobe_yaml INTERFACE)
+target_link_libraries(msprobe_yaml INTERFACE
+  $<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>,-lyaml-cpp,-l:libyaml-cpp.a>)
 msprobe_static(msprobe_inflate z)
 msprobe_static(msprobe_expat expat)
 # libxlsxwriter has no static archive in the distribution: src/report loads it when a sheet is asked for.

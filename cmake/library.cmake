@@ -1,5 +1,5 @@
 # libmsprobe for C++ programs: the public headers of include/msprobe in front of the rooms, in one shared library that
-# shows nothing else and needs no other library. find_package(msprobe), then link msprobe::msprobe.
+# shows nothing else and needs no other library but yaml-cpp. find_package(msprobe), then link msprobe::msprobe.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <unordered_map>
 
@@ -150,7 +151,7 @@ class Describer {
       if (row < diff.rows_used) {
         out->item = diff.target[row].suffix;
         out->detail = DetailOf(diff, row, mode);
-        if (!outputs) FillSource(diff.target[row], out);
+        if (!outputs) MSP_RETURN_IF_ERROR(FillSource(diff.target[row], out));
       }
     }
     if (out->kind != Kind::kDType) out->inputs = InputsOf(diff, mode);
@@ -173,10 +174,11 @@ class Describer {
 
   /// Where an input that no recorded op made comes from: it is a parameter, or code in the innermost module whose own
   /// inputs agree made it.
-  void FillSource(const ItemView& item, FirstDifference* out) const {
-    if (item.state == ItemState::kParameter) {
+  Status FillSource(const ItemView& item, FirstDifference* out) const {
+    MSP_ASSIGN_OR_RETURN(const bool parameter, IsParameter(item, target_.ParentOf(out->name)));
+    if (parameter) {
       out->kind = FirstDifference::Kind::kParameter;
-      return;
+      return OkStatus();
     }
     for (std::string_view name = target_.ParentOf(out->name); !name.empty(); name = target_.ParentOf(name)) {
       const auto at = pair_.target->FindOp(name);
@@ -185,8 +187,38 @@ class Describer {
       if (d.input > 1 || d.argument || d.shapes || !d.has_input) continue;
       out->inside = name;
       out->after = LastAgreeingIn(name, out->op);
-      return;
+      break;
     }
+    return OkStatus();
+  }
+
+  /// A function is given the parameters of the module that calls it among its other arguments: it is the one of them
+  /// that has the same values.
+  StatusOr<bool> IsParameter(const ItemView& item, std::string_view module) const {
+    if (item.state == ItemState::kParameter) return true;
+    const auto at = pair_.target->FindOp(module);
+    if (!at || item.shape == "[]") return false;
+    JsonDoc doc;
+    MSP_RETURN_IF_ERROR(pair_.target->ParseOp(*at, &doc));
+    std::vector<Item> scratch;
+    std::vector<ItemView> items;
+    size_t count = 0;
+    DescribeOp(module, doc, pair_.options.mode, &scratch, &items, &count);
+    return std::any_of(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(count), [&](const ItemView& other) {
+      return other.state == ItemState::kParameter && other.shape == item.shape && other.dtype == item.dtype &&
+             SameValues(other, item);
+    });
+  }
+
+  bool SameValues(const ItemView& a, const ItemView& b) const {
+    if (pair_.options.mode == CompareMode::kChecksum) return a.checksum == b.checksum;
+    for (const Stat k : {kMax, kMin, kMean, kNorm}) {
+      std::string x, y;
+      a.stats[k].AppendText(&x);
+      b.stats[k].AppendText(&y);
+      if (x != y) return false;
+    }
+    return true;
   }
 
   /// The last op in front of `end` that `module` calls and that agrees.

@@ -101,7 +101,9 @@ Status ReadSection(const std::string& path, const std::string& section, const Ya
   if (node.IsNull()) return OkStatus();
   if (!node.IsMap())
     return BadInput(fmt::format("{} line {}: {} must hold \"key: number\" lines", path, node.line, section));
-  for (const auto& [name, value] : node.members) {
+  for (const auto& member : node.members) {
+    const std::string& name = member.first;
+    const YamlNode& value = member.second;
     const auto key = std::find_if(std::begin(kKeys), std::end(kKeys),
                                   [&](const Key& k) { return section == k.section && name == k.name; });
     if (key == std::end(kKeys)) return Unknown(path, value.line, "threshold of " + section, name, known);
@@ -132,7 +134,9 @@ StatusOr<Thresholds> ReadThresholds(const std::string& path) {
   if (!root.IsMap()) return BadInput(path + " holds no thresholds: msprobe compare --print_thresholds shows the form");
   Thresholds out;
   if (const YamlNode* rules = root.Find("rules")) MSP_RETURN_IF_ERROR(ReadRules(path, *rules, &out));
-  for (const auto& [section, node] : root.members) {
+  for (const auto& member : root.members) {
+    const std::string& section = member.first;
+    const YamlNode& node = member.second;
     if (section == "rules") continue;
     const bool known =
         std::any_of(std::begin(kKeys), std::end(kKeys), [&](const Key& k) { return section == k.section; });

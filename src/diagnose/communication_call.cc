@@ -95,7 +95,7 @@ class Arguments {
   static std::vector<int> RanksOf(const JsonValue& v) {
     std::vector<int> out;
     const JsonValue* ranks = Find(v, "group_ranks");
-    if (!ranks || !ranks->IsArray() || ranks->Size() > kMostRanks) return out;
+    if (!ranks || !ranks->IsArray() || ranks->Empty() || ranks->Size() > kMostRanks) return out;
     for (const JsonValue& r : ranks->GetArray()) {
       int rank = 0;
       if (AsRank(&r, &rank)) out.push_back(rank);

@@ -46,7 +46,7 @@ Status LinkItems(const DumpFile& target, const DumpFile& golden,
     }
     it->second.links.push_back(std::move(link));
   }
-  if (unknown == items.size() && !items.empty()) {
+  if (first_unknown != nullptr && unknown == items.size()) {
     return BadInput("the data mapping names no item of " + target.path() + ", its first is " + OneLine(*first_unknown) +
                     ": lines are \"item of the target: item of the golden run\", with full names");
   }

@@ -240,7 +240,7 @@ void RowWatch::KeepOp(const OpNote& op, const RowNote* rows, size_t count, float
   // What it adds: differences below the round-off of half precision say little about where they come from.
   constexpr float kFloor = 1e-6f;
   kept.score = output == kInfinity && input == kInfinity ? 0 : output / std::max(input, kFloor);
-  if (input >= 0 && kept.score > 1) Keep(&added_, options_.ops, std::move(kept), before);
+  if (input >= 0 && kept.score > 1) Keep(&added_, options_.ops, KeptOp(kept), before);
 }
 
 uint32_t RowWatch::IdOf(std::string_view name, std::vector<std::string_view>* names,

@@ -14,7 +14,6 @@
 namespace msprobe {
 namespace {
 
-using metrics::kRun;
 using metrics::PairPartial;
 using metrics::PairReader;
 using metrics::PairTable;
