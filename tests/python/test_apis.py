@@ -183,7 +183,8 @@ def test_the_same_functions_as_the_earlier_tool(old_python, tmp_path):
     output = run_python([script, source], python=old_python, ours=False, cwd=tmp_path).stdout
     old, new, aliases = json.loads(output.split("RESULT")[1])
     assert len(old) > 1000
-    assert set(new) - set(old) == set()
+    # Those of newer releases, which its list does not know.
+    assert set(new) - set(old) <= {"Distributed.all_gather_single", "Distributed.reduce_scatter_single"}
     # One object under two names keeps the first; the two operators are one object with an unrecorded one.
     missing = set(old) - set(new)
     assert missing - set(aliases) == {"Tensor.__rdiv__", "Tensor.__idiv__"}
@@ -192,7 +193,7 @@ def test_the_same_functions_as_the_earlier_tool(old_python, tmp_path):
         "conv_transpose2d conv_transpose3d cosine_similarity hardshrink lstm pairwise_distance pdist pixel_shuffle "
         "pixel_unshuffle prelu relu_ rrelu_ selu_ threshold_".split()
     )
-    different = {name: (old[name], new[name]) for name in new if new[name] != old[name]}
+    different = {name: (old[name], new[name]) for name in new if name in old and new[name] != old[name]}
     # A missing comma in the earlier tool's list lost these two.
     corrected = {"Functional.linear": ("FOCUS", "CORE"), "Torch.chain_matmul": ("FOCUS", "CORE")}
     only_dotted = {name: ("FOCUS", "CORE") for name in ("Torch.linalg.multi_dot", "Torch.linalg.vecdot")}

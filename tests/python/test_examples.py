@@ -18,7 +18,15 @@ def run(tmp_path, name, launcher=(), **config):
         keys = json.loads((EXAMPLES / "config.json").read_text())
         (directory / "config.json").write_text(json.dumps({**keys, "step": step, **({} if step else config)}))
         # One process more or less must not matter for the order of sums.
-        done = run_python([*launcher, EXAMPLES / name, "config.json"], cwd=directory, env={"OMP_NUM_THREADS": "1"})
+        command, options = (
+            [*launcher, EXAMPLES / name, "config.json"],
+            {"cwd": directory, "env": {"OMP_NUM_THREADS": "1"}},
+        )
+        done = run_python(command, check=False, **options)
+        # Now and then a process of gloo ends so, also where the tool records nothing.
+        if place == "off" and "terminate called without an active exception" in done.stderr:
+            done = run_python(command, check=False, **options)
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
         printed.append([line for line in done.stdout.split("\n") if line.startswith(("loss", "["))])
     assert not (tmp_path / "off" / "dump").exists()
     dumps = {
