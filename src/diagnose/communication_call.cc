@@ -95,10 +95,10 @@ class Arguments {
   static std::vector<int> RanksOf(const JsonValue& v) {
     std::vector<int> out;
     const JsonValue* ranks = Find(v, "group_ranks");
-    if (!ranks || !ranks->IsArray() || ranks->Empty() || ranks->Size() > kMostRanks) return out;
-    for (const JsonValue& r : ranks->GetArray()) {
+    if (!ranks || !ranks->IsArray() || ranks->Size() > kMostRanks) return out;
+    for (unsigned i = 0; i < ranks->Size(); ++i) {
       int rank = 0;
-      if (AsRank(&r, &rank)) out.push_back(rank);
+      if (AsRank(&(*ranks)[i], &rank)) out.push_back(rank);
     }
     return out;
   }
