@@ -119,7 +119,7 @@ std::string RulerJson(const Differences& d) {
   out.Number("inherited", d.ruler.inherited);
   out.Number("suspicious", d.ruler.suspicious);
   out.Number("bug", d.ruler.bug);
-  out.Number("not_measured", d.ruler.none);
+  out.Number("none", d.ruler.none);
   out.Number("infected_ops", d.infected_ops);
   std::string modules = "[";
   for (const InfectedModule& m : d.infected) {
@@ -134,17 +134,6 @@ std::string RulerJson(const Differences& d) {
 
 std::string_view ModeText(CompareMode mode) {
   return mode == CompareMode::kChecksum ? "md5" : mode == CompareMode::kTensor ? "tensor" : "statistics";
-}
-
-std::string RulerJson(const RulerCounts& ruler) {
-  JsonObject out;
-  out.Number("none", ruler.none);
-  out.Number("bit_equal", ruler.bit_equal);
-  out.Number("round_off", ruler.round_off);
-  out.Number("inherited", ruler.inherited);
-  out.Number("suspicious", ruler.suspicious);
-  out.Number("bug", ruler.bug);
-  return out.Done();
 }
 
 std::string PairJson(const PairReport& pair) {
@@ -170,7 +159,6 @@ std::string PairJson(const PairReport& pair) {
   out.Raw("ruler", RulerJson(pair.differences));
   out.Raw("other_dtype", DifferenceJson(pair.differences.dtype));
   out.Number("other_dtype_ops", pair.differences.dtype_ops);
-  out.Raw("ruler", RulerJson(pair.differences.ruler));
   out.Strings("warnings", pair.warnings);
   out.String("advisor", pair.advisor);
   return out.Done();

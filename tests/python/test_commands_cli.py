@@ -578,6 +578,17 @@ def test_different_calls_against_each_other_are_not_the_answer(out, options):
     assert "first difference: Module.model.embed_tokens.Embedding.parameters_grad.0: weight Max differs" in text
 
 
+def test_no_key_of_the_summary_stands_twice(out):
+    def once(pairs):
+        assert len({key for key, _ in pairs}) == len(pairs), pairs
+        return dict(pairs)
+
+    path = golden_set() / "data" / "m1_mix_stat"
+    done = both("compare", path / "weight" / RANK, path / "bench" / RANK, out, "--json")
+    (pair,) = json.loads(done.stdout, object_pairs_hook=once)["pairs"]
+    assert pair["ruler"]["bug"] == 1 and pair["ruler"]["infected_ops"] > 100 and pair["ruler"]["none"] >= 0
+
+
 def test_names_cannot_steer_the_terminal(tmp_path, out):
     evil = "Torch.a\u001b[2J\nb.0.forward"
     a = make_rank(tmp_path / "a", data={evil: op(Norm=5.0), "Torch.c\u001b.0.forward": op()})
