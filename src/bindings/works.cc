@@ -1,7 +1,9 @@
 #include "bindings/works.h"
 
 #include <algorithm>
+#include <chrono>
 #include <list>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -104,6 +106,19 @@ bool IsDone(const OpenWork& open) {
   });
 }
 
+// Gloo fulfils the future of a work, and so lets a communication hook of DDP go on, a moment before the work itself
+// says that it is completed. Such a one is worth the wait at the end of a step.
+constexpr auto kFinishing = std::chrono::milliseconds(500);
+
+bool IsFinishing(const OpenWork& open) {
+  return !open.works.empty() && std::all_of(open.works.begin(), open.works.end(), [](const Ref& work) {
+    Ref future(PyObject_CallMethod(work.get(), "get_future", nullptr));
+    Ref done(future ? PyObject_CallMethod(future.get(), "done", nullptr) : nullptr);
+    if (!done) PyErr_Clear();  // a backend whose works have no future
+    return done.get() == Py_True;
+  });
+}
+
 void FinishDone(bool blocks_only) {
   std::vector<OpenWork> done;
   for (auto it = Open().begin(); it != Open().end();) {
@@ -175,6 +190,13 @@ void CollectDone() {
 
 void GiveUpOpenWorks() {
   CollectDone();
+  const auto until = std::chrono::steady_clock::now() + kFinishing;
+  while (std::any_of(Open().begin(), Open().end(), IsFinishing) && std::chrono::steady_clock::now() < until) {
+    Py_BEGIN_ALLOW_THREADS;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    Py_END_ALLOW_THREADS;
+    CollectDone();
+  }
   while (!Open().empty()) {
     InTool guard;
     OpenWork open = Take(Open().begin());

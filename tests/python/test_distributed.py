@@ -238,6 +238,16 @@ def test_ranks_that_are_not_wanted_leave_no_file(tmp_path):
     assert all(result["ddp"]["same"] for result in run.results)
 
 
+def test_a_future_that_is_fulfilled_before_its_work_is_completed(tmp_path):
+    config = {"task": "statistics", "level": "L1", "dump_path": str(tmp_path / "dump"), "statistics": {}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    run_python(["-W", "ignore", HERE / "late_work_scenario.py", tmp_path / "config.json"], cwd=tmp_path)
+    (rank,) = (tmp_path / "dump" / "step0").iterdir()
+    assert not (rank / "dump_error_info.log").exists()
+    item = json.loads((rank / "dump.json").read_text())["data"]["Distributed.all_reduce.0.forward"]
+    assert ends(item["output"][0]) == (2, 2)
+
+
 # ---- against the earlier tool -------------------------------------------------------------------------------------------
 
 
