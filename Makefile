@@ -24,7 +24,7 @@ test: setup-test  ## every test
 	@tools/run_tests.sh
 
 unit: setup-test  ## C++ unit tests of a release build
-	@cmake --preset release -DMSPROBE_WEB=OFF >build/release.log || (cat build/release.log; exit 1)
+	@CXX=$${CXX:-g++} cmake --preset release -DMSPROBE_WEB=OFF >build/release.log || (cat build/release.log; exit 1)
 	@cmake --build --preset release 2>&1 | tail -n 3
 	@ctest --preset release -j 2 --output-on-failure 2>&1 | tail -n 4
 
