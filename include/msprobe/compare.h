@@ -39,8 +39,10 @@ struct CompareSettings {
   bool ruler = false;         // columns at the end of each row: its difference in units of what rounding explains
   std::string calibrate;      // dump of a second golden run, of the same kind of path as `golden`; ""
   std::string custom_metric;  // tensor dumps: a Python file, or a directory of them, whose metrics become columns
-  std::function<void(const std::string& pair, double share)> progress;  // may be empty
-  /// Called once for a long comparison, as soon as it is known where its pair differs first; may be empty.
+  // The functions below may be empty. Pairs are compared side by side: calls come from any thread, one at a time.
+  /// Called with the share of the first pair that still runs.
+  std::function<void(const std::string& pair, double share)> progress;
+  /// Called once for a long comparison, as soon as it is known where its pair differs first.
   std::function<void(const std::string& pair, const std::string& difference)> early;
   std::function<void(const std::string& lines)>
       log;  // tensor dumps: a line for each row, as they are done; may be empty

@@ -12,6 +12,7 @@
 namespace msprobe {
 namespace {
 std::atomic<int> g_threads{0};
+thread_local const std::atomic<int>* t_share = nullptr;  // of the task that this thread works for
 
 int DefaultThreads() {
   if (const char* env = std::getenv("MSPROBE_THREADS")) {
@@ -37,10 +38,30 @@ Status Guarded(const std::function<Status(size_t)>& fn, size_t i) {
 }  // namespace
 
 int ThreadCount() {
+  if (t_share) return std::clamp(t_share->load(std::memory_order_relaxed), 1, kMostThreads);
   const int n = g_threads.load(std::memory_order_relaxed);
   return std::clamp(n > 0 ? n : DefaultThreads(), 1, kMostThreads);
 }
 void SetThreadCount(int n) { g_threads.store(n, std::memory_order_relaxed); }
+
+ThreadBudget::ThreadBudget(size_t tasks, size_t side_by_side)
+    : threads_(ThreadCount()), side_by_side_(std::max<size_t>(side_by_side, 1)), left_(tasks) {
+  Divide();
+}
+
+void ThreadBudget::Divide() {
+  const size_t threads = static_cast<size_t>(threads_);
+  const size_t running = std::clamp<size_t>(left_.load(), 1, std::min(side_by_side_, threads));
+  share_.store(static_cast<int>((threads + running - 1) / running), std::memory_order_relaxed);
+}
+
+ThreadBudget::Task::Task(ThreadBudget* budget) : budget_(budget), before_(t_share) { t_share = &budget->share_; }
+
+ThreadBudget::Task::~Task() {
+  t_share = before_;
+  --budget_->left_;
+  budget_->Divide();
+}
 
 Status StatusOfException() noexcept {
   try {
@@ -57,9 +78,13 @@ Status StatusOfException() noexcept {
 std::vector<std::thread> StartThreads(size_t count, const std::function<void()>& work) {
   std::vector<std::thread> threads;
   threads.reserve(count);
+  const auto body = [work, share = t_share] {
+    t_share = share;
+    work();
+  };
   // The limit of processes, or no memory. Nothing may escape: threads that run must be joined.
   try {
-    while (threads.size() < count) threads.emplace_back(work);
+    while (threads.size() < count) threads.emplace_back(body);
   } catch (const std::system_error&) {
   } catch (const std::bad_alloc&) {
   }

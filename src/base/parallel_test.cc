@@ -6,6 +6,7 @@
 #include <new>
 #include <numeric>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace msprobe {
@@ -52,6 +53,58 @@ TEST(ParallelOrdered, TakesInOrderWithinTheWindow) {
     ASSERT_EQ(order.size(), 500u);
     for (size_t i = 0; i < 500; ++i) EXPECT_EQ(order[i], i);
   }
+  SetThreadCount(0);
+}
+
+TEST(ThreadBudget, DividesTheThreadsAndGivesThemBack) {
+  SetThreadCount(6);
+  {
+    ThreadBudget budget(4, 3);
+    ThreadBudget::Task one(&budget);
+    EXPECT_EQ(ThreadCount(), 2);
+    std::vector<std::thread> threads = StartThreads(1, [] { EXPECT_EQ(ThreadCount(), 2); });
+    ASSERT_EQ(threads.size(), 1u);
+    threads[0].join();
+    { ThreadBudget::Task another(&budget); }
+    EXPECT_EQ(ThreadCount(), 2);
+    { ThreadBudget::Task another(&budget); }
+    EXPECT_EQ(ThreadCount(), 3);
+    { ThreadBudget::Task another(&budget); }
+    EXPECT_EQ(ThreadCount(), 6);
+  }
+  EXPECT_EQ(ThreadCount(), 6);
+  ThreadBudget many(100, 100);
+  ThreadBudget::Task one(&many);
+  EXPECT_EQ(ThreadCount(), 1);
+  SetThreadCount(0);
+}
+
+TEST(ThreadBudget, AnOrderedLoopTakesThreadsThatBecomeFree) {
+  SetThreadCount(2);
+  ThreadBudget budget(2, 2);
+  ThreadBudget::Task task(&budget);
+  const std::thread::id here = std::this_thread::get_id();
+  std::atomic<size_t> elsewhere{0};
+  size_t taken = 0;
+  const Status status = ParallelOrdered<size_t>(
+      200, 4,
+      [&](size_t i) -> StatusOr<size_t> {
+        elsewhere += std::this_thread::get_id() != here;
+        return i;
+      },
+      [&](size_t i, size_t&& v) {
+        EXPECT_EQ(i, v);
+        EXPECT_EQ(i, taken);
+        ++taken;
+        if (i < 50) {
+          EXPECT_EQ(elsewhere.load(), 0u);
+        }
+        if (i == 50) std::thread([&] { ThreadBudget::Task ended(&budget); }).join();
+        return OkStatus();
+      });
+  EXPECT_TRUE(status.ok());
+  EXPECT_EQ(taken, 200u);
+  EXPECT_EQ(elsewhere.load(), 149u);
   SetThreadCount(0);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
+#include "compare/op_place.h"
 
 namespace msprobe {
 namespace {
@@ -69,6 +70,7 @@ StatusOr<DumpPair> OpenDumpPair(const FilePair& files, const Mapping& mapping, C
     return OkStatus();
   };
   MSP_RETURN_IF_ERROR(ParallelFor(3, open));
+  pair.trees = std::make_shared<PairTrees>(*pair.target, *pair.golden);
   const bool debug = pair.target->level() == "debug";
   if (debug != (pair.golden->level() == "debug")) {
     return BadInput(files.target + " and " + files.golden +

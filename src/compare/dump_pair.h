@@ -13,8 +13,11 @@
 
 namespace msprobe {
 
+class PairTrees;
+
 struct DumpPair {
   std::unique_ptr<DumpFile> target, golden;
+  std::shared_ptr<PairTrees> trees;
   std::optional<StackFile> stacks;  // of the target, when there is a stack.json beside it
   DiffOptions options;
   std::unique_ptr<TensorPairs> tensors;  // of tensor mode; options.tensors points to it

@@ -317,11 +317,12 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   Differences out;
   const bool everywhere = CountDTypes(distances, &out);
   std::string golden_warning;
-  const auto tree = std::make_shared<const ModuleTree>(ModuleTree::Open(*pair.target, &out.warning));
+  const std::shared_ptr<const ModuleTree> tree = pair.trees->Target(&out.warning);
   const ModuleTree& target_tree = *tree;
   // Where every op has its partner nobody asks for the golden run's hierarchy.
   const bool all_paired = pair.plan.target_only() == 0 && pair.plan.golden_only.empty();
-  const ModuleTree golden_tree = all_paired ? ModuleTree() : ModuleTree::Open(*pair.golden, &golden_warning);
+  const auto golden = all_paired ? std::make_shared<const ModuleTree>() : pair.trees->Golden(&golden_warning);
+  const ModuleTree& golden_tree = *golden;
   MSP_ASSIGN_OR_RETURN(MatchPlan aligned, AlignByOrder(pair, target_tree, golden_tree));
   const bool realigned = !aligned.golden_of.empty();
   if (realigned) MSP_RETURN_IF_ERROR(Remeasure(pair, aligned, &distances));

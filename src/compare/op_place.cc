@@ -133,6 +133,16 @@ ModuleTree ModuleTree::Open(const DumpFile& dump, std::string* warning) {
   return tree;
 }
 
+std::shared_ptr<const ModuleTree> PairTrees::Side::Get(std::string* told) {
+  std::lock_guard lock(mutex);
+  if (!tree) tree = std::make_shared<const ModuleTree>(ModuleTree::Open(dump, &warning));
+  *told = warning;
+  return tree;
+}
+
+std::shared_ptr<const ModuleTree> PairTrees::Target(std::string* warning) { return target_.Get(warning); }
+std::shared_ptr<const ModuleTree> PairTrees::Golden(std::string* warning) { return golden_.Get(warning); }
+
 void Containers::AddAncestorsOf(const OpName& op) {
   for (std::string_view name = tree_.ParentOf(op.full); !name.empty(); name = tree_.ParentOf(name)) {
     if (!names_.emplace(name).second) break;

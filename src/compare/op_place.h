@@ -1,6 +1,8 @@
 // Where an op stands: the modules around it, and the op of the other run at the same place in the order of execution.
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -29,6 +31,27 @@ class ModuleTree {
 
  private:
   ParentIndex index_;
+};
+
+/// The hierarchies of both runs, each read when it is first asked for. Thread-safe.
+class PairTrees {
+ public:
+  /// Both outlive the object.
+  PairTrees(const DumpFile& target, const DumpFile& golden) : target_(target), golden_(golden) {}
+  /// `warning` as of ModuleTree::Open.
+  std::shared_ptr<const ModuleTree> Target(std::string* warning);
+  std::shared_ptr<const ModuleTree> Golden(std::string* warning);
+
+ private:
+  struct Side {
+    explicit Side(const DumpFile& file) : dump(file) {}
+    std::shared_ptr<const ModuleTree> Get(std::string* told);
+    const DumpFile& dump;
+    std::mutex mutex;
+    std::shared_ptr<const ModuleTree> tree;
+    std::string warning;
+  };
+  Side target_, golden_;
 };
 
 /// Names of everything that contains an op which differs: these pass a difference on.

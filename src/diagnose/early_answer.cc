@@ -1,5 +1,11 @@
 #include "diagnose/early_answer.h"
 
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "base/parallel.h"
+
 namespace msprobe {
 namespace {
 
@@ -8,23 +14,42 @@ constexpr size_t kFewOps = 4096, kFewOpsOfTensors = 256;
 
 }  // namespace
 
+void EarlyAnswer::Wait() {
+  if (attempt_.joinable()) attempt_.join();
+}
+
+void EarlyAnswer::Try(OpDistances known) {
+  const StatusOr<Differences> found = FindDifferences(pair_, std::move(known));
+  if (!found.ok()) return;
+  // Small differences may turn out to add up; an op that stands out later would then be the answer.
+  const FirstDifference& answer = found->Answer();
+  if (answer.kind == FirstDifference::Kind::kNone || answer.kind == FirstDifference::Kind::kGrows) return;
+  told_ = true;
+  tell_(answer);
+}
+
 void EarlyAnswer::Seen(const OpDistances& so_far) {
   const size_t ops = pair_.target->ops().size();
-  if (told_ || ops < (pair_.tensors ? kFewOpsOfTensors : kFewOps) || so_far.size() >= ops || so_far.size() < next_try_)
-    return;
+  if (ops < (pair_.tensors ? kFewOpsOfTensors : kFewOps) || so_far.size() >= ops || so_far.size() < next_try_) return;
   while (looked_at_ < so_far.size() && !(so_far[looked_at_].input > 1) && !(so_far[looked_at_].output > 1))
     ++looked_at_;
   if (looked_at_ == so_far.size()) return;
-  OpDistances known = so_far;
-  known.resize(ops);  // what is not known yet agrees
-  const StatusOr<Differences> found = FindDifferences(pair_, std::move(known));
-  // Small differences may turn out to add up; an op that stands out later would then be the answer.
-  const bool clear = found.ok() && found->Answer().kind != FirstDifference::Kind::kNone &&
-                     found->Answer().kind != FirstDifference::Kind::kGrows;
-  next_try_ = 2 * so_far.size();
-  if (!clear) return;
-  told_ = true;
-  tell_(found->Answer());
+  Wait();  // attempts are rare, and what is told shall not depend on how fast they are
+  next_try_ = told_ ? ops : 2 * so_far.size();
+  if (told_) return;
+  auto known = std::make_shared<OpDistances>(so_far);
+  known->resize(ops);  // what is not known yet agrees
+  const auto attempt = [this, known] {
+    try {
+      Try(std::move(*known));
+    } catch (const std::bad_alloc&) {
+      // The comparison itself will say so.
+    }
+  };
+  std::vector<std::thread> started;
+  if (ThreadCount() > 1) started = StartThreads(1, attempt);
+  if (started.empty()) return attempt();
+  attempt_ = std::move(started[0]);
 }
 
 }  // namespace msprobe

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <thread>
 
 #include "compare/first_difference.h"
 
@@ -12,17 +13,24 @@ class EarlyAnswer {
  public:
   using Tell = std::function<void(const FirstDifference&)>;
   EarlyAnswer(const DumpPair& pair, Tell tell) : pair_(pair), tell_(std::move(tell)) {}
+  EarlyAnswer(const EarlyAnswer&) = delete;
+  EarlyAnswer& operator=(const EarlyAnswer&) = delete;
+  ~EarlyAnswer() { Wait(); }
 
   /// `so_far`: the distances of the first ops of the target. Calls Tell once, when these ops already say what differs
-  /// first. Nothing is told for dumps that are done in a moment anyway.
+  /// first, on any thread. Nothing is told for dumps that are done in a moment anyway.
   void Seen(const OpDistances& so_far);
+  /// For the attempt that runs: it looks while the comparison goes on.
+  void Wait();
 
  private:
+  void Try(OpDistances known);
   const DumpPair& pair_;
   Tell tell_;
   size_t looked_at_ = 0;  // ops before this one agree
   size_t next_try_ = 0;   // number of ops that must be there before the next attempt
-  bool told_ = false;
+  bool told_ = false;     // read and written while no attempt runs
+  std::thread attempt_;
 };
 
 }  // namespace msprobe

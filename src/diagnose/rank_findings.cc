@@ -89,6 +89,10 @@ StatusOr<RankFindings> FindOnRank(const DumpPair& pair, const FilePair& files, O
   out.marks = Marks(distances);
   MSP_ASSIGN_OR_RETURN(out.differences, FindDifferences(pair, std::move(distances), calibrated));
   out.infected = Infection(*out.differences.tree).Count(*pair.target, out.marks, files.rank);
+  // What grows with the dump is not kept for every rank.
+  out.differences.tree = nullptr;
+  out.differences.verdicts = {};
+  out.differences.contexts = {};
   return out;
 }
 

@@ -28,7 +28,7 @@ struct OpKeyHash {
 std::vector<OpKey> KeysOf(const std::vector<std::string_view>& names, const MatchOptions& options) {
   std::vector<OpKey> keys;
   keys.reserve(names.size());
-  std::unordered_map<std::string_view, uint32_t> calls;
+  std::unordered_map<std::string_view, uint32_t> calls;  // of backward ops, by base
   for (const std::string_view name : names) {
     const OpName parts = options.exact ? OpName() : ParseOpName(name);
     if (options.fuzzy && parts.direction != OpDirection::kNone) {
@@ -44,11 +44,16 @@ std::vector<OpKey> KeysOf(const std::vector<std::string_view>& names, const Matc
   return keys;
 }
 
+/// No key is twice in the golden run. Runs are mostly equal, from the start on: only what follows is looked up.
 void MatchByKey(const std::vector<OpKey>& target, const std::vector<OpKey>& golden, MatchPlan* plan) {
+  uint32_t front = 0;
+  for (const size_t most = std::min(target.size(), golden.size()); front < most && target[front] == golden[front];
+       ++front)
+    plan->golden_of[front] = front;
   std::unordered_map<OpKey, uint32_t, OpKeyHash> at;
-  at.reserve(golden.size());
-  for (uint32_t i = 0; i < golden.size(); ++i) at.try_emplace(golden[i], i);
-  for (uint32_t i = 0; i < target.size(); ++i) {
+  at.reserve(golden.size() - front);
+  for (uint32_t i = front; i < golden.size(); ++i) at.try_emplace(golden[i], i);
+  for (uint32_t i = front; i < target.size(); ++i) {
     const auto it = at.find(target[i]);
     if (it == at.end() || it->second == kNoOp) continue;
     plan->golden_of[i] = it->second;

@@ -1,7 +1,11 @@
 #include "report/run_compare.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/parallel.h"
 #include "base/text.h"
 #include "compare/custom_metrics.h"
 #include "compare/ruler_pass.h"
@@ -9,12 +13,16 @@
 #include "diagnose/repro.h"
 #include "report/divergence_file.h"
 #include "report/html_report.h"
+#include "report/pair_voices.h"
 #include "report/row_watch.h"
 #include "report/step_watch.h"
 #include "report/table.h"
 
 namespace msprobe {
 namespace {
+
+// What a pair takes, at most, beside the size of its two dumps; and all that run side by side.
+constexpr uint64_t kMemoryOfOne = 24 << 20, kMemoryOfPairs = 400 << 20;
 
 std::string ResultPath(const CompareSettings& request, const PathPlan& plan, const FilePair& files,
                        const std::string& time) {
@@ -90,20 +98,32 @@ Status PrepareRuler(const CompareSettings& request, const Mapping& mapping, cons
 
 /// What one pair gives: its part of the report, and what it says about who diverged first.
 struct PairOutcome {
+  Status status;
   PairReport report;
   PairFindings findings;
 };
 
-StatusOr<PairOutcome> CompareFiles(const CompareSettings& request, const Mapping& mapping, const PathPlan& plan,
-                                   const FilePair& files, const std::string& time, CustomMetrics* custom,
-                                   const Judging* judging) {
+/// What all pairs share while they are compared.
+struct PairWork {
+  const CompareSettings& request;
+  const Mapping& mapping;
+  const PathPlan& plan;
+  const Judging& judging;
+  CustomMetrics* custom;
+  std::string time;
+  PairVoices voices;
+};
+
+StatusOr<PairOutcome> CompareFiles(size_t index, PairWork* work) {
+  const auto& [request, mapping, plan, judging, custom, time, voices] = *work;
+  const FilePair& files = plan.pairs[index];
   MSP_ASSIGN_OR_RETURN(DumpPair pair, OpenDumpPair(files, mapping, custom));
   if (request.diff_analyze) UseStatistics(&pair);
   std::vector<float> calibrated;
   std::vector<RulerContext> contexts;
-  MSP_RETURN_IF_ERROR(PrepareRuler(request, mapping, files, *judging, &calibrated, &contexts));
+  MSP_RETURN_IF_ERROR(PrepareRuler(request, mapping, files, judging, &calibrated, &contexts));
   const std::vector<float>* second_golden = calibrated.empty() ? nullptr : &calibrated;
-  pair.options.thresholds = &judging->thresholds;
+  pair.options.thresholds = &judging.thresholds;
   if (!contexts.empty()) pair.options.contexts = &contexts;
   const TableSpec spec = SpecOf(request, pair, custom, ResultPath(request, plan, files, time));
   std::unique_ptr<ResultTable> table;
@@ -126,12 +146,13 @@ StatusOr<PairOutcome> CompareFiles(const CompareSettings& request, const Mapping
     return table->Take(std::move(block));
   };
   Progress progress;
-  if (request.progress) progress = [&](double share) { request.progress(files.label, share); };
-  EarlyAnswer answer(pair, [&](const FirstDifference& d) { request.early(files.label, DifferenceLine(d)); });
+  if (request.progress) progress = [&](double share) { work->voices.Progress(index, share); };
+  EarlyAnswer answer(pair, [&](const FirstDifference& d) { work->voices.Early(index, DifferenceLine(d)); });
   SeenSoFar seen;
   if (request.early) seen = [&](const OpDistances& so_far) { answer.Seen(so_far); };
   MSP_ASSIGN_OR_RETURN(const CompareOutcome outcome, ComparePair(pair, watch ? *watch : table->format(), take, progress,
                                                                  seen, request.log != nullptr));
+  answer.Wait();
   PairOutcome out;
   MSP_ASSIGN_OR_RETURN(out.findings.divergence, FindOnRank(pair, files, outcome.distances, second_golden));
   if (ops) {
@@ -178,6 +199,20 @@ Status MakeRepro(const CompareSettings& request, const Mapping& mapping, Compare
   return OkStatus();
 }
 
+uint64_t FileSize(const std::string& path) {
+  std::error_code error;
+  const uint64_t size = std::filesystem::file_size(path, error);
+  return error ? 0 : size;
+}
+
+/// How many pairs are compared at a time.
+size_t SideBySide(const CompareSettings& request, const PathPlan& plan) {
+  if (request.log) return 1;  // rows are told as they are compared, in order
+  uint64_t largest = 0;
+  for (const FilePair& files : plan.pairs) largest = std::max(largest, FileSize(files.target) + FileSize(files.golden));
+  return std::max<size_t>(1, kMemoryOfPairs / (kMemoryOfOne + largest));
+}
+
 /// `status`, and what is complete nevertheless.
 Status Stopped(const Status& status, const CompareReport& report, const PathPlan& plan) {
   if (report.pairs.empty()) return status;
@@ -185,6 +220,39 @@ Status Stopped(const Status& status, const CompareReport& report, const PathPlan
   return {status.code(), what + "; the results of the first " + std::to_string(report.pairs.size()) + " of " +
                              std::to_string(plan.pairs.size()) + " pairs are complete in " +
                              std::string(DirName(report.pairs[0].paths[0]))};
+}
+
+/// Pairs side by side, as many as there are threads and memory for; the report takes them in their order.
+Status ComparePairs(PairWork* work, CompareReport* report) {
+  const PathPlan& plan = work->plan;
+  const size_t pairs = plan.pairs.size();
+  const size_t side_by_side = SideBySide(work->request, plan);
+  ThreadBudget budget(pairs, side_by_side);
+  StepWatch steps(work->request, work->mapping, report);
+  const auto compare = [&](size_t i) -> StatusOr<PairOutcome> {
+    const ThreadBudget::Task task(&budget);
+    StatusOr<PairOutcome> pair = CompareFiles(i, work);
+    work->voices.Ended(i);
+    if (pair.ok()) return pair;
+    PairOutcome failed;
+    failed.status = pair.status();
+    return failed;
+  };
+  const auto take = [&](size_t i, PairOutcome&& pair) -> Status {
+    if (pair.status.ok()) {
+      report->pairs.push_back(std::move(pair.report));
+      return steps.Add(std::move(pair.findings));
+    }
+    // A bad rank does not hide the others; a full disk or Ctrl-C ends it all.
+    const Code code = pair.status.code();
+    if (code != Code::kBadInput && code != Code::kUsage) return pair.status;
+    report->failures.emplace_back(plan.pairs[i].label, pair.status);
+    return OkStatus();
+  };
+  const size_t window = 4 * side_by_side;
+  const Status status = ParallelOrdered<PairOutcome>(pairs, window, compare, take, side_by_side);
+  if (!status.ok()) return Stopped(status, *report, plan);
+  return report->pairs.empty() ? OkStatus() : steps.EndStep();
 }
 
 }  // namespace
@@ -208,21 +276,9 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   CompareReport report;
   report.target_only_dirs = plan.target_only;
   report.golden_only_dirs = plan.golden_only;
-  StepWatch steps(request, mapping, &report);
-  for (const FilePair& files : plan.pairs) {
-    StatusOr<PairOutcome> pair = CompareFiles(request, mapping, plan, files, time, custom.get(), &judging);
-    if (pair.ok()) {
-      report.pairs.push_back(std::move(pair->report));
-      MSP_RETURN_IF_ERROR(steps.Add(std::move(pair->findings)));
-      continue;
-    }
-    // A bad rank does not hide the others; a full disk or Ctrl-C ends it all.
-    const Code code = pair.status().code();
-    if (code != Code::kBadInput && code != Code::kUsage) return Stopped(pair.status(), report, plan);
-    report.failures.emplace_back(files.label, pair.status());
-  }
+  PairWork work{request, mapping, plan, judging, custom.get(), time, PairVoices(request, plan.pairs)};
+  MSP_RETURN_IF_ERROR(ComparePairs(&work, &report));
   if (report.pairs.empty()) return report.failures.front().second;
-  MSP_RETURN_IF_ERROR(steps.EndStep());
   MSP_ASSIGN_OR_RETURN(report.divergence_path, WriteDivergence(request, report));
   if (!request.repro.empty()) MSP_RETURN_IF_ERROR(MakeRepro(request, mapping, &report));
   if (request.html) {

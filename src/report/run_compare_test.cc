@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/file.h"
+#include "base/parallel.h"
 #include "base/text.h"
 #include "dump/test_files.h"
 
@@ -62,6 +64,35 @@ TEST_F(RunCompareTest, ABadRankDoesNotHideTheOthers) {
   JsonDoc doc;
   ASSERT_TRUE(ParseJson(SummaryJson(*report), "summary", &doc).ok());
   EXPECT_EQ(Text(doc["failures"][0]["label"]), "rank1");
+}
+
+TEST_F(RunCompareTest, IsTheSameForAnyNumberOfThreads) {
+  for (int rank = 0; rank < 7; ++rank) {
+    const std::string name = "/rank" + std::to_string(rank) + "/dump.json";
+    Dump("t" + name, std::to_string(rank) + ".5");
+    Dump("g" + name, "1.0");
+  }
+  dir_.Write("t/rank2/dump.json", "not json");
+  std::string expected;
+  for (const int threads : {1, 2, 5, 16}) {
+    SetThreadCount(threads);
+    CompareSettings request = Request("t", "g");
+    request.output += std::to_string(threads);
+    const auto report = RunCompare(request);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    ASSERT_EQ(report->pairs.size(), 6u);
+    std::string all;
+    for (const PairReport& pair : report->pairs) {
+      const auto file = MappedFile::Open(pair.paths.at(0));
+      ASSERT_TRUE(file.ok());
+      all += pair.files.label + "\n" + std::string(file->text()) + DifferenceLine(pair.differences.first) + "\n";
+    }
+    all +=
+        report->failures.at(0).first + " " + report->failures[0].second.message() + DivergenceText(report->divergence);
+    if (expected.empty()) expected = all;
+    EXPECT_EQ(all, expected) << threads;
+  }
+  SetThreadCount(0);
 }
 
 TEST_F(RunCompareTest, FailsWhenNoPairCanBeCompared) {
