@@ -1,5 +1,6 @@
 #include "diagnose/early_answer.h"
 
+#include <algorithm>
 #include <memory>
 #include <new>
 #include <vector>
@@ -11,6 +12,7 @@ namespace {
 
 // A dump of so few ops is compared in less time than it takes to read a line; values take longer than statistics.
 constexpr size_t kFewOps = 4096, kFewOpsOfTensors = 256;
+constexpr size_t kFewTries = 8;  // the second attempt is not before this part of the ops
 
 }  // namespace
 
@@ -35,7 +37,7 @@ void EarlyAnswer::Seen(const OpDistances& so_far) {
     ++looked_at_;
   if (looked_at_ == so_far.size()) return;
   Wait();  // attempts are rare, and what is told shall not depend on how fast they are
-  next_try_ = told_ ? ops : 2 * so_far.size();
+  next_try_ = told_ ? ops : std::max(2 * so_far.size(), ops / kFewTries);
   if (told_) return;
   auto known = std::make_shared<OpDistances>(so_far);
   known->resize(ops);  // what is not known yet agrees
