@@ -19,6 +19,7 @@ struct MappingSettings {
   bool fuzzy = false;                           // match ops in order, whatever their call numbers
   std::optional<std::string> cell, api, layer;  // files of the mapping, or ""
   std::optional<std::string> data;              // file: full item name of the target: of the golden run
+  std::string layer_template;                   // a layer mapping that comes with the command, by its name; ""
   bool consistent_check = false;                // training against inference
   std::string backend;                          // of the training: "fsdp" or "megatron"
 };

@@ -7,18 +7,32 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace msprobe {
 
+/// How the ranks of a run share a model.
+struct ParallelLayout {
+  int rank_size = 0, tp = 1, pp = 1, vpp = 1;
+  std::string order = "tp-cp-ep-dp-pp";  // dimensions of the ranks, the fastest varying first
+};
+
 struct GraphSettings {
   std::string target;               // a rank, step or dump directory
   std::string golden;               // the same of the run that is right; empty: one run without a comparison
-  std::string output = "./output";  // directory of the .vis.db file
-  bool fuzzy = false;               // match nodes by shape where names differ
+  std::string output = "./output";  // directory of the results
+  bool fuzzy = false;               // match calls by name and order, whatever their call numbers
   bool overflow_check = false;
-  std::function<void(int percent)> progress;             // may be empty
-  std::function<void(const std::string& text)> warning;  // may be empty
+  /// Nodes are matched by where they are in the model: a YAML file with the children that have other names, or "".
+  std::optional<std::string> layer_mapping;
+  std::string layer_template;                                  // one of LayerTemplates() instead of a file; ""
+  std::optional<ParallelLayout> target_layout, golden_layout;  // given: the ranks are merged
+  bool json_files = false;                                     // of merged ranks: JSON files instead of a database
+  bool plain = false;                                          // only the tables that older viewers read
+  std::function<void(int percent)> progress;                   // may be empty
+  std::function<void(const std::string& text)> warning;        // may be empty
+  std::function<void(const std::string& lines)> log;           // tensor dumps: a line for each item; may be empty
 };
 
 struct GraphFile {

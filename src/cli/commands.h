@@ -36,6 +36,9 @@ int RunCommand(std::vector<std::string> args);
 /// One line on stderr, whatever `text` holds.
 void PrintWarning(const std::string& text);
 
+/// What `--template list` prints, or with a name the text of that layer mapping.
+Status PrintLayerTemplates(const std::string& name, bool json);
+
 /// Two-letter short options of the old command line ("-tp X", "-gp=X", "-fm") as the long ones that CLI11 knows. Values
 /// that follow stay as they are; "--" ends the rewriting.
 std::vector<std::string> ExpandShortOptions(std::vector<std::string> args);

@@ -20,7 +20,7 @@ namespace {
 struct CompareArguments {
   CompareSettings request;
   std::string mode = "auto";
-  std::string compare_json;
+  std::string compare_json, print_template;
   bool plan = false;
   bool print_thresholds = false;
   bool compare_only = false;  // the older command form without its advisor
@@ -156,6 +156,9 @@ StatusOr<CompareReport> RunWithProgress(CompareSettings request, bool early) {
 }
 
 Status Run(CompareArguments args, const CommandContext& context, bool input_json) {
+  if (args.request.mapping.layer_template == "list" || !args.print_template.empty()) {
+    return PrintLayerTemplates(args.print_template, context.json);
+  }
   if (args.print_thresholds) {
     const std::string yaml = ThresholdsYaml(DefaultThresholds());
     std::fwrite(yaml.data(), 1, yaml.size(), stdout);
@@ -217,6 +220,9 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
              1);
   AddMapping(command, "--layer_mapping", "-lm: YAML, class: {child of the target: child of the golden run}",
              &request.mapping.layer, 0);
+  command->add_option("--template", request.mapping.layer_template,
+                      "a layer mapping that comes with msprobe, by its name; \"list\" prints the names");
+  command->add_option("--print_template", args->print_template, "print a template as YAML, to start from, and stop");
   command->add_flag("--consistent_check", request.mapping.consistent_check,
                     "training (target) against inference (golden run), with --backend");
   command->add_option("--backend", request.mapping.backend, "what trained the target: fsdp or megatron")

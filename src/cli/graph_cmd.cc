@@ -16,10 +16,9 @@ namespace {
 struct GraphArguments {
   GraphSettings options;
   bool tensor_log = false, progress_log = false;
-  std::vector<std::string> layer_mapping, order;
+  std::vector<std::string> order;
   std::vector<int> rank_size, tp, pp, vpp;
-  std::string file_type = "db";
-  bool has_layer_mapping = false;
+  std::string file_type = "db", print_template;
 };
 
 // The line that the page reads while a conversion runs.
@@ -32,15 +31,39 @@ void PrintProgressLine(int percent, bool running, const std::string& error) {
   std::fflush(stdout);
 }
 
-Status CheckSupported(const GraphArguments& args) {
-  if (args.has_layer_mapping) {
-    return UsageError("--layer_mapping is not supported yet: leave -lm out, renamed layers then show as unmatched");
+/// Of the target (side 0) or the golden run (side 1); one value stands for both.
+ParallelLayout LayoutOf(const GraphArguments& args, size_t side) {
+  ParallelLayout out;
+  const auto set = [side](const auto& values, auto* to) {
+    if (!values.empty()) *to = values[std::min(side, values.size() - 1)];
+  };
+  set(args.rank_size, &out.rank_size);
+  set(args.tp, &out.tp);
+  set(args.pp, &out.pp);
+  set(args.vpp, &out.vpp);
+  set(args.order, &out.order);
+  return out;
+}
+
+/// From the command line to the settings; kUsage for what does not go together.
+Status ReadArguments(GraphArguments* args) {
+  GraphSettings& options = args->options;
+  if (options.target.empty() || options.output.empty()) {
+    return UsageError("graph_visualize needs -tp TARGET and -o DIRECTORY: see 'msprobe graph_visualize --help'");
   }
-  if (!args.rank_size.empty() || !args.tp.empty() || !args.pp.empty() || !args.vpp.empty() || !args.order.empty()) {
-    return UsageError("merging ranks is not supported yet: leave out --rank_size, --tp, --pp, --vpp and --order");
+  const bool compare = !options.golden.empty();
+  if (!compare && (options.layer_mapping || !options.layer_template.empty())) {
+    return UsageError("-lm/--layer_mapping and --template say how two runs are matched: add -gp GOLDEN");
   }
-  if (args.file_type != "db")
-    return UsageError("--file_type json needs merged ranks, which are not supported yet: leave it out");
+  options.json_files = args->file_type == "json";
+  if (args->rank_size.empty()) {
+    if (!args->tp.empty() || !args->pp.empty() || !args->vpp.empty() || !args->order.empty()) {
+      return UsageError("--tp, --pp, --vpp and --order say how ranks are merged: add --rank_size");
+    }
+    return OkStatus();
+  }
+  options.target_layout = LayoutOf(*args, 0);
+  if (compare) options.golden_layout = LayoutOf(*args, 1);
   return OkStatus();
 }
 
@@ -66,21 +89,32 @@ class ProgressPrinter {
 };
 
 Status RunGraph(GraphArguments* args, bool json) {
+  if (const auto& name = args->options.layer_template; name == "list" || !args->print_template.empty()) {
+    return PrintLayerTemplates(args->print_template, json);
+  }
   ProgressPrinter printer(args->progress_log);
   const auto run = [&]() -> Status {
-    MSP_RETURN_IF_ERROR(CheckSupported(*args));
+    MSP_RETURN_IF_ERROR(ReadArguments(args));
     GraphSettings& options = args->options;
     options.progress = [&](int percent) { printer.Show(percent); };
     options.warning = [&](const std::string& text) {
       printer.Clear();
       PrintWarning(text);
     };
+    if (args->tensor_log) {
+      FILE* to = json ? stderr : stdout;  // stdout holds the summary then, for programs
+      options.log = [&printer, to](const std::string& lines) {
+        printer.Clear();
+        std::fwrite(lines.data(), 1, lines.size(), to);
+      };
+    }
+    printer.Show(0);
     MSP_ASSIGN_OR_RETURN(const GraphSummary summary, VisualizeGraph(options));
     printer.Clear();
     const bool compare = !options.golden.empty();
     const std::string text = (json ? GraphSummaryJson : GraphSummaryText)(summary, compare, options.overflow_check);
     std::fwrite(text.data(), 1, text.size(), stdout);
-    return OkStatus();
+    return GraphSummaryStatus(summary);
   };
   Status status = run();
   if (!status.ok() && args->progress_log) PrintProgressLine(printer.shown(), false, status.message());
@@ -93,28 +127,37 @@ void RegisterGraphVisualize(CLI::App& app, CommandContext* context) {
   auto args = std::make_shared<GraphArguments>();
   CLI::App* cmd = app.add_subcommand("graph_visualize",
                                      "Build the graph of a dump, or of two dumps side by side, as a .vis.db file");
-  cmd->add_option("--target_path", args->options.target, "(-tp) dump to look at: a rank, step or whole dump directory")
-      ->required();
-  cmd->add_option("--golden_path", args->options.golden,
-                  "(-gp) dump to compare with; without it the graph is only built");
-  cmd->add_option("-o,--output_path", args->options.output, "directory for the result, made if absent")->required();
-  cmd->add_flag("--fuzzy_match", args->options.fuzzy, "(-fm) match calls by name and order, not by call number");
-  cmd->add_flag("--overflow_check", args->options.overflow_check, "(-oc) mark nodes where infinities and NaNs appear");
-  cmd->add_flag("--is_print_compare_log", args->tensor_log, "(-tensor_log) accepted; tensors are not compared here");
-  cmd->add_flag("--is_print_progress_log", args->progress_log, "(-progress_log) print PROGRESS lines for the page");
+  GraphSettings& options = args->options;
+  options.output.clear();
+  cmd->add_option("--target_path", options.target, "-tp: dump to look at: a rank, step or whole dump directory");
+  cmd->add_option("--golden_path", options.golden, "-gp: dump to compare with; without it the graph is only built");
+  cmd->add_option("-o,--output_path", options.output, "directory for the result, made if absent");
+  cmd->add_flag("--fuzzy_match", options.fuzzy, "-fm: match calls by name and order, not by call number");
+  cmd->add_flag("--overflow_check", options.overflow_check, "-oc: mark nodes where infinities and NaNs appear");
+  cmd->add_option_function<std::vector<std::string>>(
+         "--layer_mapping",
+         [args](const std::vector<std::string>& files) {
+           args->options.layer_mapping = files.empty() ? "" : files.front();
+         },
+         "-lm: match by place in the model; YAML, class: {child of the target: child of the golden run}")
+      ->expected(0, 1)
+      ->option_text("FILE");
+  cmd->add_option("--template", options.layer_template,
+                  "a layer mapping that comes with msprobe, by its name; \"list\" prints the names");
+  cmd->add_option("--print_template", args->print_template, "print a template as YAML, to start from, and stop");
+  cmd->add_flag("--is_print_compare_log", args->tensor_log, "-tensor_log: print a line for each item of tensor dumps");
+  cmd->add_flag("--is_print_progress_log", args->progress_log, "-progress_log: print PROGRESS lines for the page");
+  cmd->add_flag("--plain", options.plain, "write only the tables that older viewers read");
   cmd->add_flag("--json", context->json, "print the summary as JSON");
-  CLI::Option* mapping =
-      cmd->add_option("--layer_mapping", args->layer_mapping, "(-lm) not supported yet")->expected(0, 1);
-  cmd->add_option("--rank_size", args->rank_size, "not supported yet")->expected(1, 2);
-  cmd->add_option("--tp", args->tp, "not supported yet")->expected(1, 2);
-  cmd->add_option("--pp", args->pp, "not supported yet")->expected(1, 2);
-  cmd->add_option("--vpp", args->vpp, "not supported yet")->expected(1, 2);
-  cmd->add_option("--order", args->order, "not supported yet")->expected(1, 2);
-  cmd->add_option("--file_type", args->file_type, "db")->check(CLI::IsMember({"db", "json"}));
-  cmd->callback([args, context, mapping] {
-    args->has_layer_mapping = mapping->count() > 0;
-    context->status = RunGraph(args.get(), context->json);
-  });
+  cmd->add_option("--rank_size", args->rank_size, "merge the ranks: how many there are (target, golden)")
+      ->expected(1, 2);
+  cmd->add_option("--tp", args->tp, "of a merge: tensor parallel size")->expected(1, 2);
+  cmd->add_option("--pp", args->pp, "of a merge: pipeline parallel size")->expected(1, 2);
+  cmd->add_option("--vpp", args->vpp, "of a merge: model chunks of a pipeline stage")->expected(1, 2);
+  cmd->add_option("--order", args->order, "of a merge: dimensions of the ranks, as tp-cp-ep-dp-pp")->expected(1, 2);
+  cmd->add_option("--file_type", args->file_type, "of a merge without -gp: db, or json")
+      ->check(CLI::IsMember({"db", "json"}));
+  cmd->callback([args, context] { context->status = RunGraph(args.get(), context->json); });
 }
 
 }  // namespace msprobe

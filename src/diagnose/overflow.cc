@@ -24,7 +24,7 @@ struct Step {
   CommGraph graph;
   std::vector<OverflowSource> sources;
   std::vector<size_t> first;
-  std::vector<RankFiles> files;
+  std::vector<OverflowFiles> files;
 };
 
 bool HasStatistics(const DumpFile& dump) {
@@ -191,7 +191,7 @@ Status Describe(Step* step, const StepDir* before, OverflowReport* report) {
       report->near.insert(report->near.end(), near.begin(), near.end());
     }
   }
-  for (RankFiles& files : step->files) {
+  for (OverflowFiles& files : step->files) {
     report->warnings.insert(report->warnings.end(), files.warnings()->begin(), files.warnings()->end());
   }
   return OkStatus();

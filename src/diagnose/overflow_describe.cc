@@ -105,13 +105,13 @@ StatusOr<std::string> LastOfShape(const DumpFile& dump, uint32_t reader, uint32_
 }
 
 OverflowOp At(const OverflowStepView& step, OpPlace place) {
-  RankFiles& files = (*step.files)[place.rank];
+  OverflowFiles& files = (*step.files)[place.rank];
   return files.Describe(files.dump().ops()[place.op].name);
 }
 
 }  // namespace
 
-std::vector<std::string> RankFiles::ChainOf(std::string_view op) {
+std::vector<std::string> OverflowFiles::ChainOf(std::string_view op) {
   OpenConstruct();
   std::vector<std::string> chain{std::string(op)};
   std::unordered_set<std::string_view> seen{op};
@@ -123,14 +123,14 @@ std::vector<std::string> RankFiles::ChainOf(std::string_view op) {
   return chain;
 }
 
-const std::vector<std::string>* RankFiles::FramesOf(std::string_view op) {
+const std::vector<std::string>* OverflowFiles::FramesOf(std::string_view op) {
   OpenStacks();
   if (!stacks_) return nullptr;
   const auto id = stacks_->StackOf(op);
   return id ? &stacks_->Frames(*id) : nullptr;
 }
 
-OverflowOp RankFiles::Describe(std::string_view op) {
+OverflowOp OverflowFiles::Describe(std::string_view op) {
   OverflowOp out;
   out.rank = rank_;
   out.name = op;
@@ -145,7 +145,7 @@ OverflowOp RankFiles::Describe(std::string_view op) {
   return out;
 }
 
-void RankFiles::OpenConstruct() {
+void OverflowFiles::OpenConstruct() {
   if (construct_open_) return;
   construct_open_ = true;
   const std::string path = JoinPath(DirName(dump_->path()), "construct.json");
@@ -159,7 +159,7 @@ void RankFiles::OpenConstruct() {
   for (const ConstructEntry& e : construct_->entries) parents_.emplace(e.name, e.parent);
 }
 
-void RankFiles::OpenStacks() {
+void OverflowFiles::OpenStacks() {
   if (stacks_open_) return;
   stacks_open_ = true;
   StatusOr<StackFile> file = StackFile::Open(JoinPath(DirName(dump_->path()), "stack.json"));

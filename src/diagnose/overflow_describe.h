@@ -12,9 +12,9 @@
 namespace msprobe {
 
 /// The files beside a dump.json, opened when they are asked for; a missing or bad one is a warning.
-class RankFiles {
+class OverflowFiles {
  public:
-  RankFiles(int rank, const DumpFile* dump) : rank_(rank), dump_(dump) {}
+  OverflowFiles(int rank, const DumpFile* dump) : rank_(rank), dump_(dump) {}
   int rank() const { return rank_; }
   const DumpFile& dump() const { return *dump_; }
   /// The op and what it is part of, outermost first.
@@ -43,7 +43,7 @@ std::string ItemText(const JsonValue& leaf);
 /// A step with everything that was found in it.
 struct OverflowStepView {
   const std::vector<OverflowRank>* ranks = nullptr;
-  std::vector<RankFiles>* files = nullptr;
+  std::vector<OverflowFiles>* files = nullptr;
   const std::vector<OverflowSource>* sources = nullptr;
 };
 

@@ -66,7 +66,7 @@ void AppendStrings(std::string* out, const std::vector<std::string>& list, int d
   *out += ']';
 }
 
-Status AppendNode(RankFiles* files, uint32_t op, std::string* out) {
+Status AppendNode(OverflowFiles* files, uint32_t op, std::string* out) {
   constexpr int kDepth = 3;  // of the members
   const std::string_view name = files->dump().ops()[op].name;
   JsonDoc doc;
@@ -127,7 +127,7 @@ StatusOr<std::string> OverflowNodes(const OverflowStepView& step, const std::vec
   for (auto& [rank, list] : ops) {
     std::sort(list.begin(), list.end());
     list.erase(std::unique(list.begin(), list.end()), list.end());
-    RankFiles& files = (*step.files)[rank];
+    OverflowFiles& files = (*step.files)[rank];
     out += comma;
     comma = ",";
     Newline(&out, 1);

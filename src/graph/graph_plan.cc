@@ -106,8 +106,9 @@ StatusOr<GraphPlan> PlanGraph(const std::string& target, const std::string& gold
     plan.steps = plan.ranks = {0};
     plan.pairs.push_back({0, 0, RankPath(npu), plan.compare ? RankPath(bench) : std::string()});
   } else if (npu.kind == PathKind::kStep) {
-    plan.steps = {0};
-    MSP_RETURN_IF_ERROR(AddStep(npu.steps[0], plan.compare ? &bench.steps[0] : nullptr, 0, &plan));
+    const int step = std::max(npu.steps[0].step, 0);
+    plan.steps = {step};
+    MSP_RETURN_IF_ERROR(AddStep(npu.steps[0], plan.compare ? &bench.steps[0] : nullptr, step, &plan));
   } else {
     MSP_RETURN_IF_ERROR(AddSteps(npu, plan.compare ? &bench : nullptr, &plan));
   }

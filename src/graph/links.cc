@@ -70,13 +70,13 @@ std::string MemberText(const JsonValue& object, std::string_view key) {
 /// The link of one call, before it becomes JSON.
 struct Link {
   std::string_view type;
-  std::vector<std::pair<std::string, const CommCall*>> nodes;  // rank, partner
+  std::vector<std::pair<std::string, const LinkedCall*>> nodes;  // rank, partner
   bool empty() const { return nodes.empty(); }
 };
 
 class Linker {
  public:
-  explicit Linker(const std::vector<RankCalls>& ranks) : ranks_(ranks) {
+  explicit Linker(const std::vector<LinkedRank>& ranks) : ranks_(ranks) {
     for (size_t r = 0; r < ranks.size(); ++r) {
       by_rank_.emplace(std::to_string(ranks[r].rank), r);
       links_.emplace_back(ranks[r].calls.size());
@@ -88,7 +88,7 @@ class Linker {
     for (size_t r = 0; r < ranks_.size(); ++r) {
       for (size_t c = 0; c < ranks_[r].calls.size(); ++c) {
         if (!links_[r][c].empty()) continue;
-        const CommCall& call = ranks_[r].calls[c];
+        const LinkedCall& call = ranks_[r].calls[c];
         const Rule* rule = RuleOf(call.api);
         if (call.api == kBatch) {
           LinkBatch(r, c);
@@ -129,7 +129,7 @@ class Linker {
       names.counts[c].push_back(k);
     };
     for (size_t c = 0; c < ranks_[r].calls.size(); ++c) {
-      const CommCall& call = ranks_[r].calls[c];
+      const LinkedCall& call = ranks_[r].calls[c];
       const Rule* rule = RuleOf(call.api);
       if (call.api == kBatch) {
         for (const P2pOp& op : call.batch) add(c, BatchKey(op.op, op.peer, op.group_id));
@@ -160,19 +160,19 @@ class Linker {
   }
 
   void LinkPair(size_t r, size_t c, const Rule& rule) {
-    const CommCall& call = ranks_[r].calls[c];
+    const LinkedCall& call = ranks_[r].calls[c];
     if (names_[r].keys[c].empty()) return;
     const std::string key = PairKey(rule.partner, RankText(r)) + "_" + std::to_string(names_[r].counts[c][0]);
     size_t pr = 0, pc = 0;
     if (!FindCall(call.peer, key, &pr, &pc)) return;
-    const CommCall& partner = ranks_[pr].calls[pc];
+    const LinkedCall& partner = ranks_[pr].calls[pc];
     if (partner.peer != RankText(r)) return;
     links_[r][c] = {rule.type, {{call.peer, &partner}}};
     links_[pr][pc] = {Opposite(rule.type), {{RankText(r), &call}}};
   }
 
   void LinkGroup(size_t r, size_t c, const Rule* rule) {
-    const CommCall& call = ranks_[r].calls[c];
+    const LinkedCall& call = ranks_[r].calls[c];
     if (rule && (!call.has_peer || call.peer != RankText(r))) return;  // the root links for everybody
     if (names_[r].keys[c].empty()) return;
     Link link{rule ? rule->type : "send_receive", {}};
@@ -180,7 +180,7 @@ class Linker {
       if (target == ranks_[r].rank) continue;
       size_t pr = 0, pc = 0;
       if (!FindCall(std::to_string(target), names_[r].keys[c][0], &pr, &pc)) continue;
-      const CommCall& partner = ranks_[pr].calls[pc];
+      const LinkedCall& partner = ranks_[pr].calls[pc];
       if (partner.group_id != call.group_id || partner.group.empty()) continue;
       link.nodes.emplace_back(std::to_string(target), &partner);
       if (rule) links_[pr][pc] = {Opposite(rule->type), {{RankText(r), &call}}};
@@ -190,7 +190,7 @@ class Linker {
 
   // All partners of a batch in one link, as for a collective: one entry for each rank it talks to.
   void LinkBatch(size_t r, size_t c) {
-    const CommCall& call = ranks_[r].calls[c];
+    const LinkedCall& call = ranks_[r].calls[c];
     Link link;
     for (size_t i = 0; i < call.batch.size(); ++i) {
       const P2pOp& op = call.batch[i];
@@ -226,7 +226,7 @@ class Linker {
     return out + "}}";
   }
 
-  const std::vector<RankCalls>& ranks_;
+  const std::vector<LinkedRank>& ranks_;
   std::unordered_map<std::string, size_t> by_rank_;
   std::vector<Names> names_;
   std::vector<std::vector<Link>> links_;
@@ -234,8 +234,8 @@ class Linker {
 
 }  // namespace
 
-CommCall ReadCommCall(std::string_view node, const ParamList& params, const JsonValue& op) {
-  CommCall call;
+LinkedCall ReadLinkedCall(std::string_view node, const ParamList& params, const JsonValue& op) {
+  LinkedCall call;
   call.node = node;
   call.api = Segment(node, 1);
   const std::string input = std::string(node) + ".input.";
@@ -261,7 +261,7 @@ CommCall ReadCommCall(std::string_view node, const ParamList& params, const Json
   return call;
 }
 
-std::vector<std::pair<int64_t, std::string>> LinkCalls(const std::vector<RankCalls>& ranks) {
+std::vector<std::pair<int64_t, std::string>> LinkCalls(const std::vector<LinkedRank>& ranks) {
   return Linker(ranks).Run();
 }
 

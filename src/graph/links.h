@@ -15,7 +15,7 @@ struct P2pOp {
 };
 
 /// A Distributed.* node, reduced to what linking asks.
-struct CommCall {
+struct LinkedCall {
   std::string node;
   std::string api;
   std::string peer;  // value of src, dst or argument 1, where the call has one
@@ -27,15 +27,15 @@ struct CommCall {
   int64_t row_id = 0;
 };
 
-struct RankCalls {
+struct LinkedRank {
   int rank = 0;
-  std::vector<CommCall> calls;  // in the order of collection
+  std::vector<LinkedCall> calls;  // in the order of collection
 };
 
 /// Reads the call from its parameters and, for batches, from its entry in dump.json.
-CommCall ReadCommCall(std::string_view node, const ParamList& params, const JsonValue& op);
+LinkedCall ReadLinkedCall(std::string_view node, const ParamList& params, const JsonValue& op);
 
 /// Row ids with the JSON of column matched_distributed, for all calls that found a partner.
-std::vector<std::pair<int64_t, std::string>> LinkCalls(const std::vector<RankCalls>& ranks);
+std::vector<std::pair<int64_t, std::string>> LinkCalls(const std::vector<LinkedRank>& ranks);
 
 }  // namespace msprobe

@@ -7,8 +7,8 @@
 namespace msprobe {
 namespace {
 
-CommCall Call(int64_t row, const std::string& node, const std::string& api, const std::string& peer = "") {
-  CommCall c;
+LinkedCall Call(int64_t row, const std::string& node, const std::string& api, const std::string& peer = "") {
+  LinkedCall c;
   c.node = node;
   c.api = api;
   c.peer = peer;
@@ -17,15 +17,15 @@ CommCall Call(int64_t row, const std::string& node, const std::string& api, cons
   return c;
 }
 
-CommCall GroupCall(int64_t row, const std::string& node, const std::string& api, std::vector<int64_t> ranks,
-                   const std::string& peer = "") {
-  CommCall c = Call(row, node, api, peer);
+LinkedCall GroupCall(int64_t row, const std::string& node, const std::string& api, std::vector<int64_t> ranks,
+                     const std::string& peer = "") {
+  LinkedCall c = Call(row, node, api, peer);
   c.group = std::move(ranks);
   c.group_id = "g";
   return c;
 }
 
-std::map<int64_t, std::string> Link(const std::vector<RankCalls>& ranks) {
+std::map<int64_t, std::string> Link(const std::vector<LinkedRank>& ranks) {
   std::map<int64_t, std::string> out;
   for (auto& [row, json] : LinkCalls(ranks)) out[row] = json;
   return out;
@@ -60,8 +60,8 @@ TEST(Links, CollectivesLinkByOccurrence) {
 }
 
 TEST(Links, BatchesLinkLikeACollective) {
-  CommCall a = Call(1, "batch.0", "batch_isend_irecv"), b = Call(2, "batch.0", "batch_isend_irecv");
-  CommCall c = Call(3, "batch.0", "batch_isend_irecv");
+  LinkedCall a = Call(1, "batch.0", "batch_isend_irecv"), b = Call(2, "batch.0", "batch_isend_irecv");
+  LinkedCall c = Call(3, "batch.0", "batch_isend_irecv");
   a.batch = {{"isend", "1", "g"}, {"irecv", "2", "g"}};
   b.batch = {{"irecv", "0", "g"}};
   c.batch = {{"isend", "0", "g"}};
@@ -72,7 +72,7 @@ TEST(Links, BatchesLinkLikeACollective) {
   EXPECT_EQ(links.at(2), R"({"communications_type": "receive", "nodes_info": {"0": ["Nan", "batch.0"]}})");
 }
 
-TEST(ReadCommCall, TakesPeerGroupAndBatch) {
+TEST(ReadLinkedCall, TakesPeerGroupAndBatch) {
   JsonDoc doc;
   ASSERT_TRUE(ParseJson(R"({"input_args": [[]], "input_kwargs": {"dst": {"type": "int", "value": 1},
       "group": {"type": "torch.ProcessGroup", "group_ranks": [0, 1], "group_id": "g"}},
@@ -81,14 +81,14 @@ TEST(ReadCommCall, TakesPeerGroupAndBatch) {
                   .ok());
   ParamList params;
   params.Read("Distributed.isend.0.forward", doc);
-  const CommCall call = ReadCommCall("Distributed.isend.0.forward", params, doc);
+  const LinkedCall call = ReadLinkedCall("Distributed.isend.0.forward", params, doc);
   EXPECT_EQ(call.peer, "1");
   EXPECT_EQ(call.group, (std::vector<int64_t>{0, 1}));
   EXPECT_EQ(call.group_id, "g");
   EXPECT_TRUE(call.batch.empty());
   params.Clear();
   params.Read("Distributed.batch_isend_irecv.0.forward", doc);
-  const CommCall batch = ReadCommCall("Distributed.batch_isend_irecv.0.forward", params, doc);
+  const LinkedCall batch = ReadLinkedCall("Distributed.batch_isend_irecv.0.forward", params, doc);
   ASSERT_EQ(batch.batch.size(), 1u);
   EXPECT_EQ(batch.batch[0].peer, "1");
 }

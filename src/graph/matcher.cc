@@ -82,6 +82,39 @@ void MatchFuzzy(NodeGraph* npu, NodeGraph* bench) {
   });
 }
 
+void MatchByPlan(const MatchPlan& plan, NodeGraph* npu, NodeGraph* bench) {
+  std::unordered_map<uint32_t, uint32_t> node_of;  // golden op -> node
+  for (uint32_t b : bench->order) {
+    if (bench->nodes[b].op != kNoIndex) node_of.emplace(bench->nodes[b].op, b);
+  }
+  ForEachBreadthFirst(*npu, [&](uint32_t n) {
+    const uint32_t op = npu->nodes[n].op;
+    if (op == kNoIndex || op >= plan.golden_of.size()) {
+      const uint32_t b = bench->Find(npu->nodes[n].name);
+      if (b != kNoIndex && bench->nodes[b].op == kNoIndex) Pair(npu, n, bench, b);
+    } else if (const auto it = node_of.find(plan.golden_of[op]); it != node_of.end()) {
+      Pair(npu, n, bench, it->second);
+    }
+  });
+}
+
+void MatchCallsInside(NodeGraph* npu, NodeGraph* bench) {
+  const auto alone = [](const NodeGraph& graph, uint32_t node) {
+    auto calls = Calls(graph, node);
+    std::erase_if(calls, [&](const auto& call) { return graph.nodes[call.second].match != kNoIndex; });
+    return calls;
+  };
+  ForEachBreadthFirst(*npu, [&](uint32_t n) {
+    const uint32_t b = npu->nodes[n].match;
+    if (b == kNoIndex || npu->nodes[n].type == NodeType::kApi) return;
+    std::unordered_map<std::string, uint32_t> others;
+    for (auto& [key, id] : alone(*bench, b)) others.emplace(std::move(key), id);
+    for (const auto& [key, id] : alone(*npu, n)) {
+      if (const auto it = others.find(key); it != others.end()) Pair(npu, id, bench, it->second);
+    }
+  });
+}
+
 std::string NameWithoutCounts(std::string_view name) {
   std::string out;
   for (size_t i = 0; i < name.size();) {

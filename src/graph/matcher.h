@@ -5,6 +5,7 @@
 #include <string>
 
 #include "graph/node_graph.h"
+#include "match/match_plan.h"
 
 namespace msprobe {
 
@@ -13,6 +14,14 @@ void MatchByName(NodeGraph* npu, NodeGraph* bench);
 
 /// Modules by name alone; the calls directly inside a matched module by their name without the call number, in order.
 void MatchFuzzy(NodeGraph* npu, NodeGraph* bench);
+
+/// By a plan for the ops of the two dumps; nodes without an op by their name. Ancestors do not count, and several nodes
+/// of `npu` may stand against one of `bench`.
+void MatchByPlan(const MatchPlan& plan, NodeGraph* npu, NodeGraph* bench);
+
+/// For the pairs that are there: the calls inside a matched module that have no partner, by their name without the call
+/// number, in order.
+void MatchCallsInside(NodeGraph* npu, NodeGraph* bench);
 
 /// "Functional.linear.12.forward" -> "Functional.linear.forward": call numbers and "_rank<r>" removed.
 std::string NameWithoutCounts(std::string_view name);

@@ -233,7 +233,7 @@ class RowMaker {
   }
 
   void AddCall(const Node& node, const NodeRows::Row& row) {
-    CommCall call = ReadCommCall(node.name, s_.npu, s_.npu_doc);
+    LinkedCall call = ReadLinkedCall(node.name, s_.npu, s_.npu_doc);
     static constexpr std::string_view kIndex[] = {"0", "0.5", "1"};
     if (options_.overflow_check) {
       if (row.overflow != Overflow::kNone) call.index = OverflowName(row.overflow);

@@ -33,7 +33,7 @@ struct RowOptions {
 /// A block of rows with the communication calls among them; their row ids are positions in the block.
 struct NodeBlock {
   NodeRows rows;
-  std::vector<CommCall> calls;
+  std::vector<LinkedCall> calls;
 };
 
 /// Rows of order[begin, end) of `side`. With `bench` (the golden side) every matched node is compared.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/interrupt.h"
@@ -66,6 +67,8 @@ void VisDb::Close() {
     sqlite3_finalize(*s);
     *s = nullptr;
   }
+  for (const auto& table : tables_) sqlite3_finalize(table->insert_);
+  tables_.clear();
   sqlite3_close(db_);
   db_ = nullptr;
 }
@@ -160,6 +163,50 @@ Status VisDb::AddNode(const GraphKey& key, const NodeRows& batch, const NodeRows
   return OkStatus();
 }
 
+StatusOr<SideTable*> VisDb::MakeTable(std::string_view name, std::string_view columns, std::string_view index) {
+  MSP_RETURN_IF_ERROR(Exec(fmt::format("CREATE TABLE msprobe_{} ({})", name, columns).c_str()));
+  // A table constraint would have parentheses; columns are separated by plain commas.
+  const auto count = 1 + std::count(columns.begin(), columns.end(), ',');
+  std::string sql = fmt::format("INSERT INTO msprobe_{} VALUES (?", name);
+  for (auto i = count; i > 1; --i) sql += ",?";
+  sqlite3_stmt* insert = nullptr;
+  MSP_RETURN_IF_ERROR(Prepare((sql + ")").c_str(), &insert));
+  tables_.emplace_back(new SideTable(this, insert));
+  if (!index.empty()) {
+    const size_t open = index.find('(');
+    indexes_.push_back(
+        fmt::format("CREATE INDEX msprobe_{}ON msprobe_{} {}", index.substr(0, open), name, index.substr(open)));
+  }
+  return tables_.back().get();
+}
+
+SideTable& SideTable::Int(int64_t v) {
+  sqlite3_bind_int64(insert_, ++bound_, v);
+  return *this;
+}
+
+SideTable& SideTable::Real(double v) {
+  sqlite3_bind_double(insert_, ++bound_, v);
+  return *this;
+}
+
+SideTable& SideTable::Text(std::string_view text) {
+  db_->BindText(insert_, ++bound_, text);
+  return *this;
+}
+
+SideTable& SideTable::Null() {
+  sqlite3_bind_null(insert_, ++bound_);
+  return *this;
+}
+
+Status SideTable::Add() {
+  MSP_RETURN_IF_ERROR(db_->Step(insert_));
+  sqlite3_clear_bindings(insert_);
+  bound_ = 0;
+  return OkStatus();
+}
+
 Status VisDb::AddStack(const std::string& id, const std::string& frames_json) {
   BindText(stack_, 1, id);
   BindText(stack_, 2, frames_json);
@@ -198,6 +245,10 @@ Status VisDb::Finish() {
   for (const char* sql : kIndexes) {
     if (InterruptRequested()) return Interrupted();
     if (sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) return Error("building its indexes");
+  }
+  for (const std::string& sql : indexes_) {
+    if (InterruptRequested()) return Interrupted();
+    if (sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) return Error("building its indexes");
   }
   Close();
   MSP_RETURN_IF_ERROR(temp_.CommitResult());

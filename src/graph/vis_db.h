@@ -54,6 +54,25 @@ struct VisConfig {
   std::vector<int> ranks, steps;
 };
 
+/// One of our own tables in a graph file, beside those that older viewers read. Values are bound from left to right;
+/// texts must live until Add().
+class SideTable {
+ public:
+  SideTable& Int(int64_t v);
+  SideTable& Real(double v);  // NaN becomes NULL
+  SideTable& Text(std::string_view text);
+  SideTable& Null();
+  /// Writes the row; columns that were not bound are NULL.
+  Status Add();
+
+ private:
+  friend class VisDb;
+  SideTable(class VisDb* db, sqlite3_stmt* insert) : db_(db), insert_(insert) {}
+  class VisDb* db_;
+  sqlite3_stmt* insert_;
+  int bound_ = 0;
+};
+
 /// Writes one database; the file appears under its name at Finish() or not at all.
 class VisDb {
  public:
@@ -63,6 +82,10 @@ class VisDb {
   Status AddNode(const GraphKey& key, const NodeRows& batch, const NodeRows::Row& row);
   Status AddStack(const std::string& id, const std::string& frames_json);
   Status SetConfig(const VisConfig& config);
+  /// Makes the table msprobe_<name> with these column definitions ("node INTEGER PRIMARY KEY, error REAL");
+  /// docs/en/graph/database.md lists them all. Nodes are named by their row id in tb_nodes. The table belongs to the
+  /// database, and `index`, when given, is made at the end: "name (columns)".
+  StatusOr<SideTable*> MakeTable(std::string_view name, std::string_view columns, std::string_view index = {});
   Status SetCommunication(int64_t row_id, const std::string& json);
   Status Finish();
   int64_t rows() const { return rows_; }
@@ -70,6 +93,7 @@ class VisDb {
   const std::string& path() const { return path_; }
 
  private:
+  friend class SideTable;
   explicit VisDb(const std::string& path) : path_(path), temp_(path) {}
   Status Open();
   Status Exec(const char* sql);
@@ -83,6 +107,8 @@ class VisDb {
   TempPath temp_;
   sqlite3* db_ = nullptr;
   sqlite3_stmt *node_ = nullptr, *stack_ = nullptr, *link_ = nullptr;
+  std::vector<std::unique_ptr<SideTable>> tables_;
+  std::vector<std::string> indexes_;  // of them
   int64_t rows_ = 0;
   size_t unbound_ = 0;  // length of a text that was too long to bind
 };

@@ -14,10 +14,13 @@
 #include "graph/legend.h"
 #include "graph/matcher.h"
 #include "graph/node_rows.h"
+#include "match/mapping.h"
+#include "match/match_dumps.h"
 
 namespace msprobe {
 namespace {
 
+constexpr std::string_view kTablesFormat = "1";  // grows when a table loses a column or gives it another meaning
 constexpr size_t kBlockNodes = 64;
 constexpr size_t kBlocksInFlight = 32;
 
@@ -64,11 +67,25 @@ Status CheckFrameworks(const DumpFile& a, const DumpFile& b) {
                   a.path(), name(a), b.path(), name(b)));
 }
 
+Status CheckSettings(const GraphSettings& settings) {
+  if (settings.target_layout || settings.golden_layout) {
+    return UsageError("merging ranks is not supported yet: leave out --rank_size, --tp, --pp, --vpp and --order");
+  }
+  if (settings.json_files)
+    return UsageError("--file_type json needs merged ranks, which are not supported yet: leave it out");
+  return OkStatus();
+}
+
 class Visualizer {
  public:
   explicit Visualizer(const GraphSettings& options) : options_(options) {}
 
   StatusOr<GraphSummary> Run() {
+    MSP_RETURN_IF_ERROR(CheckSettings(options_));
+    MappingSettings mapping;
+    mapping.layer = options_.layer_mapping;
+    mapping.layer_template = options_.layer_template;
+    MSP_ASSIGN_OR_RETURN(mapping_, LoadMapping(mapping));
     MSP_ASSIGN_OR_RETURN(plan_, PlanGraph(options_.target, options_.golden));
     for (const std::string& w : plan_.warnings) Warn(w);
     MSP_RETURN_IF_ERROR(MakeOutputDir(options_.output));
@@ -76,28 +93,24 @@ class Visualizer {
     summary_.file = JoinPath(options_.output, name);
     for (done_ = 0; done_ < plan_.pairs.size(); ++done_) {
       const GraphPair& pair = plan_.pairs[done_];
-      MSP_ASSIGN_OR_RETURN(LoadedPair loaded, Load(pair));
-      if (db_ && plan_.compare && loaded.mode != first_mode_) {
-        return BadInput(
-            fmt::format("{} is a dump of another kind ({}) than the ranks before it ({}): dump all ranks the "
-                        "same way, or give a single rank",
-                        pair.npu_dir, ModeName(loaded.mode), ModeName(first_mode_)));
+      StatusOr<LoadedPair> loaded = Load(pair);
+      if (loaded.ok()) {
+        MSP_RETURN_IF_ERROR(WriteLoaded(pair, *loaded));
+      } else {
+        MSP_RETURN_IF_ERROR(LeaveOut(pair, loaded.status()));
       }
-      if (!db_) {  // not before the first input has proved good
-        first_mode_ = loaded.mode;
-        MSP_ASSIGN_OR_RETURN(db_, VisDb::Create(summary_.file));
-        MSP_RETURN_IF_ERROR(db_->SetConfig(Config(loaded)));
-      }
-      MSP_RETURN_IF_ERROR(Write(pair, loaded));
       if (done_ + 1 == plan_.pairs.size() || plan_.pairs[done_ + 1].step != pair.step)
         MSP_RETURN_IF_ERROR(WriteLinks());
+    }
+    if (!db_) return summary_.damaged.front().why;
+    for (const DamagedRank& d : summary_.damaged) {
+      if (d.left_out) Warn(fmt::format("rank {} of step {} is left out: {}", d.rank, d.step, d.why.message()));
     }
     Progress(98);
     MSP_RETURN_IF_ERROR(db_->Finish());
     summary_.file = db_->path();
     struct stat st {};
     if (stat(summary_.file.c_str(), &st) == 0) summary_.bytes = static_cast<uint64_t>(st.st_size);
-    summary_.graphs = plan_.pairs.size();
     Progress(100);
     return summary_;
   }
@@ -108,6 +121,43 @@ class Visualizer {
   }
   void Progress(int percent) const {
     if (options_.progress) options_.progress(percent);
+  }
+
+  Status WriteLoaded(const GraphPair& pair, const LoadedPair& loaded) {
+    if (db_ && plan_.compare && loaded.mode != first_mode_) {
+      return BadInput(
+          fmt::format("{} is a dump of another kind ({}) than the ranks before it ({}): dump all ranks the "
+                      "same way, or give a single rank",
+                      pair.npu_dir, ModeName(loaded.mode), ModeName(first_mode_)));
+    }
+    if (!db_) {  // not before the first input has proved good
+      first_mode_ = loaded.mode;
+      MSP_ASSIGN_OR_RETURN(db_, VisDb::Create(summary_.file));
+      MSP_RETURN_IF_ERROR(db_->SetConfig(Config(loaded)));
+      if (!options_.plain) MSP_RETURN_IF_ERROR(MakeTables());
+    }
+    for (const RankGraph* rank : {loaded.npu.get(), loaded.bench.get()}) {
+      if (!rank) continue;
+      for (const std::string& text :
+           {rank->files.dump.truncated(), rank->files.stack.truncated(), rank->files.construct.truncated}) {
+        if (!text.empty()) summary_.damaged.push_back({pair.step, pair.rank, false, BadInput(text)});
+      }
+    }
+    ++summary_.graphs;
+    return Write(pair, loaded);
+  }
+
+  /// Our own tables, as docs/en/graph/database.md lists them.
+  Status MakeTables() {
+    MSP_ASSIGN_OR_RETURN(SideTable * meta, db_->MakeTable("meta", "key TEXT PRIMARY KEY, value TEXT"));
+    return meta->Text("format").Text(kTablesFormat).Add();
+  }
+
+  /// A rank that cannot be read does not keep the others from being shown; the only one does.
+  Status LeaveOut(const GraphPair& pair, Status why) {
+    if (why.code() != Code::kBadInput || plan_.pairs.size() == 1) return why;
+    summary_.damaged.push_back({pair.step, pair.rank, true, std::move(why)});
+    return OkStatus();
   }
 
   StatusOr<LoadedPair> Load(const GraphPair& pair) {
@@ -133,12 +183,24 @@ class Visualizer {
     if (plan_.compare) {
       const DumpFile &a = out.npu->files.dump, &b = out.bench->files.dump;
       MSP_ASSIGN_OR_RETURN(out.mode, ModeOf(a, b));
-      MSP_RETURN_IF_ERROR(CheckFrameworks(a, b));
-      (options_.fuzzy ? MatchFuzzy : MatchByName)(&out.npu->graph, &out.bench->graph);
+      if (!mapping_.layer) MSP_RETURN_IF_ERROR(CheckFrameworks(a, b));
+      MSP_RETURN_IF_ERROR(Match(out.npu.get(), out.bench.get()));
     }
     out.micro_steps = NumberMicroSteps(out.npu->files.construct.megatron_micro_steps, &out.npu->graph,
                                        out.bench ? &out.bench->graph : nullptr);
     return out;
+  }
+
+  Status Match(RankGraph* npu, RankGraph* bench) const {
+    if (!mapping_.layer) {
+      (options_.fuzzy ? MatchFuzzy : MatchByName)(&npu->graph, &bench->graph);
+      return OkStatus();
+    }
+    MSP_ASSIGN_OR_RETURN(const MatchPlan plan, MatchDumps(npu->files.dump, bench->files.dump, mapping_));
+    for (const std::string& text : plan.warnings) Warn(text);
+    MatchByPlan(plan, &npu->graph, &bench->graph);
+    if (options_.fuzzy) MatchCallsInside(&npu->graph, &bench->graph);
+    return OkStatus();
   }
 
   VisConfig Config(const LoadedPair& loaded) {
@@ -176,7 +238,7 @@ class Visualizer {
     const RowOptions options{loaded.mode, plan_.compare, options_.overflow_check};
     const size_t blocks = (graph.order.size() + kBlockNodes - 1) / kBlockNodes;
     std::vector<Precision> precision(graph.nodes.size(), Precision::kNone);
-    RankCalls calls{side.key.rank, {}};
+    LinkedRank calls{side.key.rank, {}};
     const bool second = plan_.compare && !bench;
     const auto make = [&](size_t i) {
       return MakeRows(side, bench, options, i * kBlockNodes, std::min((i + 1) * kBlockNodes, graph.order.size()));
@@ -189,7 +251,7 @@ class Visualizer {
         Count(side, row);
         MSP_RETURN_IF_ERROR(db_->AddNode(side.key, block.rows, row));
       }
-      for (CommCall& call : block.calls) {
+      for (LinkedCall& call : block.calls) {
         call.row_id += first_row;
         calls.calls.push_back(std::move(call));
       }
@@ -239,7 +301,7 @@ class Visualizer {
   }
 
   Status WriteLinks() {
-    for (std::vector<RankCalls>& ranks : calls_) {
+    for (std::vector<LinkedRank>& ranks : calls_) {
       for (const auto& [row, json] : LinkCalls(ranks)) {
         MSP_RETURN_IF_ERROR(db_->SetCommunication(row, json));
         ++summary_.links;
@@ -250,11 +312,12 @@ class Visualizer {
   }
 
   const GraphSettings& options_;
+  Mapping mapping_;
   GraphPlan plan_;
   GraphSummary summary_;
   std::unique_ptr<VisDb> db_;
   GraphMode first_mode_ = GraphMode::kSummary;
-  std::array<std::vector<RankCalls>, 2> calls_;  // of the current step: NPU, Bench
+  std::array<std::vector<LinkedRank>, 2> calls_;  // of the current step: NPU, Bench
   size_t done_ = 0;
 };
 
@@ -275,12 +338,29 @@ std::string GraphSummaryText(const GraphSummary& s, bool compare, bool overflow_
   if (overflow_check) {
     out += fmt::format("overflow: {} critical, {} high, {} medium\n", s.overflows[3], s.overflows[2], s.overflows[1]);
   }
+  for (const DamagedRank& d : s.damaged) {
+    out += fmt::format("{}: rank {} of step {}: {}\n", d.left_out ? "left out" : "incomplete", d.rank, d.step,
+                       OneLine(d.why.message()));
+  }
   if (s.links > 0) out += fmt::format("communication: {} calls linked across ranks\n", s.links);
   if (s.first_error) {
     out += fmt::format("first error: {} (step {}, rank {})\n", OneLine(s.first_error->node), s.first_error->step,
                        s.first_error->rank);
   }
   return out;
+}
+
+Status GraphSummaryStatus(const GraphSummary& s) {
+  if (s.damaged.empty()) return OkStatus();
+  const DamagedRank& first = s.damaged.front();
+  size_t left_out = 0;
+  for (const DamagedRank& d : s.damaged) left_out += d.left_out ? 1 : 0;
+  // Of a single dump the warning says it all.
+  if (s.graphs + left_out < 2) return OkStatus();
+  return BadInput(
+      fmt::format("{} is written, but {} of {} graphs are missing and others may be incomplete, the first is rank "
+                  "{} of step {}: {}",
+                  s.file, left_out, s.graphs + left_out, first.rank, first.step, first.why.message()));
 }
 
 std::string GraphSummaryJson(const GraphSummary& s, bool compare, bool overflow_check) {
@@ -305,7 +385,15 @@ std::string GraphSummaryJson(const GraphSummary& s, bool compare, bool overflow_
     out += fmt::format(", \"overflow\": {{\"critical\": {}, \"high\": {}, \"medium\": {}}}", s.overflows[3],
                        s.overflows[2], s.overflows[1]);
   }
-  return out + fmt::format(", \"links\": {}}}\n", s.links);
+  out += ", \"damaged\": [";
+  for (size_t i = 0; i < s.damaged.size(); ++i) {
+    const DamagedRank& d = s.damaged[i];
+    out += fmt::format("{}{{\"step\": {}, \"rank\": {}, \"left_out\": {}, \"why\": ", i ? ", " : "", d.step, d.rank,
+                       d.left_out);
+    AppendJsonString(out, d.why.message());
+    out += '}';
+  }
+  return out + fmt::format("], \"links\": {}}}\n", s.links);
 }
 
 }  // namespace msprobe

@@ -20,6 +20,13 @@ struct FirstError {
   std::string node;
 };
 
+/// A rank that could not be shown, or only in part.
+struct DamagedRank {
+  int step = 0, rank = 0;
+  bool left_out = false;
+  Status why = OkStatus();
+};
+
 struct GraphSummary {
   std::string file;
   uint64_t bytes = 0;
@@ -32,11 +39,14 @@ struct GraphSummary {
   std::array<size_t, 4> overflows{};  // of the target: -, medium, high, critical
   size_t links = 0;
   std::optional<FirstError> first_error;
+  std::vector<DamagedRank> damaged;
 };
 
 StatusOr<GraphSummary> VisualizeGraph(const GraphSettings& options);
 
 std::string GraphSummaryText(const GraphSummary& summary, bool compare, bool overflow_check);
+/// kBadInput when ranks are missing from the result, or parts of them.
+Status GraphSummaryStatus(const GraphSummary& summary);
 std::string GraphSummaryJson(const GraphSummary& summary, bool compare, bool overflow_check);
 
 }  // namespace msprobe

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "base/yaml.h"
+#include "match/layer_templates.h"
 
 namespace msprobe {
 namespace {
@@ -89,8 +90,7 @@ Status ReadApis(const std::string& path, Mapping* out) {
   return OkStatus();
 }
 
-Status ReadLayers(const std::string& path, Mapping* out) {
-  MSP_ASSIGN_OR_RETURN(const YamlNode root, ReadYamlFile(path));
+Status ReadLayers(const YamlNode& root, const std::string& path, Mapping* out) {
   if (root.IsNull()) return OkStatus();
   if (!root.IsMap()) return BadEntry(path, root, "a layer mapping is a map from classes to maps of their children");
   for (const auto& [type, children] : root.members) {
@@ -109,13 +109,14 @@ Status CheckSettings(const MappingSettings& s) {
                                                   {s.api.has_value(), "-am/--api_mapping"},
                                                   {s.data.has_value(), "-dm/--data_mapping"},
                                                   {s.layer.has_value(), "-lm/--layer_mapping"},
+                                                  {!s.layer_template.empty(), "--template"},
                                                   {s.consistent_check, "--consistent_check"}};
   for (const auto& [given, name] : options) {
     if (!given) continue;
     if (!first.empty()) return UsageError(first + " and " + name + " exclude each other: give one of them");
     first = name;
   }
-  if (s.fuzzy && (s.data || s.layer || s.consistent_check)) {
+  if (s.fuzzy && (s.data || s.layer || !s.layer_template.empty() || s.consistent_check)) {
     return UsageError(first + " says which op stands against which, -fm/--fuzzy_match goes by order: give one of them");
   }
   if (s.data && s.data->empty()) return UsageError("-dm/--data_mapping needs its YAML file");
@@ -138,7 +139,7 @@ StatusOr<Mapping> LoadMapping(const MappingSettings& settings) {
   out.cell = settings.cell.has_value();
   out.api = settings.api.has_value();
   out.data = settings.data.has_value();
-  out.layer = settings.layer.has_value();
+  out.layer = settings.layer.has_value() || !settings.layer_template.empty();
   if (settings.consistent_check)
     out.fused = settings.backend == "fsdp" ? Mapping::Fused::kFsdp : Mapping::Fused::kMegatron;
   const auto pairs = [](const std::string& path, const std::string& what, Pairs* to) -> Status {
@@ -151,7 +152,15 @@ StatusOr<Mapping> LoadMapping(const MappingSettings& settings) {
   }
   if (out.data) MSP_RETURN_IF_ERROR(pairs(*settings.data, "item of the target: item of the golden run", &out.items));
   if (out.api && !settings.api->empty()) MSP_RETURN_IF_ERROR(ReadApis(*settings.api, &out));
-  if (out.layer && !settings.layer->empty()) MSP_RETURN_IF_ERROR(ReadLayers(*settings.layer, &out));
+  if (!settings.layer_template.empty()) {
+    MSP_ASSIGN_OR_RETURN(const LayerTemplate* found, FindLayerTemplate(settings.layer_template));
+    const std::string name = "template " + settings.layer_template;
+    MSP_ASSIGN_OR_RETURN(const YamlNode root, ParseYaml(found->yaml, name));
+    MSP_RETURN_IF_ERROR(ReadLayers(root, name, &out));
+  } else if (out.layer && !settings.layer->empty()) {
+    MSP_ASSIGN_OR_RETURN(const YamlNode root, ReadYamlFile(*settings.layer));
+    MSP_RETURN_IF_ERROR(ReadLayers(root, *settings.layer, &out));
+  }
   return out;
 }
 

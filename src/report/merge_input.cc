@@ -111,7 +111,7 @@ StatusOr<MergeConfig> ReadMergeConfig(const std::string& path) {
   return out;
 }
 
-StatusOr<std::vector<RankFiles>> FindRankFiles(const std::string& directory, std::vector<std::string>* warnings) {
+StatusOr<std::vector<RankResults>> FindRankFiles(const std::string& directory, std::vector<std::string>* warnings) {
   MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
   struct Found {
     ResultName name;
@@ -122,14 +122,14 @@ StatusOr<std::vector<RankFiles>> FindRankFiles(const std::string& directory, std
     ResultName name;
     if (ParseResultName(file, &name)) by_rank[name.rank].push_back({name, JoinPath(directory, file)});
   }
-  std::vector<RankFiles> out;
+  std::vector<RankResults> out;
   for (auto& [rank, found] : by_rank) {
     // Of one run: equal but for the number of the part.
     const auto run = [](const Found& f) { return std::tuple(f.name.time, f.name.again ? f.name.part : 0, f.name.csv); };
     std::stable_sort(found.begin(), found.end(), [&](const Found& a, const Found& b) {
       return run(a) != run(b) ? run(a) > run(b) : a.name.part < b.name.part;
     });
-    RankFiles files;
+    RankResults files;
     files.rank = rank;
     files.time = found[0].name.time;
     std::vector<std::string> others;
@@ -256,7 +256,7 @@ class RankRows::Reader {
   bool csv_ = false;
 };
 
-StatusOr<RankRows> RankRows::Read(const RankFiles& files, const MergeConfig& config) {
+StatusOr<RankRows> RankRows::Read(const RankResults& files, const MergeConfig& config) {
   RankRows out;
   Reader reader(config, &out);
   for (const std::string& path : files.paths) {

@@ -20,13 +20,13 @@ struct MergeConfig {
 StatusOr<MergeConfig> ReadMergeConfig(const std::string& path);
 
 /// The results of one rank: one file, or its parts in order.
-struct RankFiles {
+struct RankResults {
   int rank = 0;
   std::string time;  // as in the name
   std::vector<std::string> paths;
 };
 /// By rank. Of several results of a rank the newest counts; `warnings` names the others.
-StatusOr<std::vector<RankFiles>> FindRankFiles(const std::string& directory, std::vector<std::string>* warnings);
+StatusOr<std::vector<RankResults>> FindRankFiles(const std::string& directory, std::vector<std::string>* warnings);
 
 /// One metric of one row.
 struct MergedCell {
@@ -38,7 +38,7 @@ struct MergedCell {
 class RankRows {
  public:
   /// Reads `files`; kBadInput for results without metrics (md5) and files that are no results.
-  static StatusOr<RankRows> Read(const RankFiles& files, const MergeConfig& config);
+  static StatusOr<RankRows> Read(const RankResults& files, const MergeConfig& config);
 
   const std::vector<std::string>& metrics() const { return metrics_; }  // of the file, in its order
   const std::vector<std::string>& names() const { return names_; }      // of the rows, in their order

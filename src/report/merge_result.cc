@@ -42,7 +42,7 @@ class MergedBook {
     return OkStatus();
   }
 
-  Status AddSheet(const std::string& title, uint64_t rows, const std::vector<RankFiles>& ranks) {
+  Status AddSheet(const std::string& title, uint64_t rows, const std::vector<RankResults>& ranks) {
     sheet_ = library_.add_sheet(book_, UniqueTitle(title).c_str());
     if (!sheet_) return InternalError("cannot add the sheet " + OneLine(title) + " to " + temp_.final_path());
     library_.SetUpSheet(sheet_, rows, ranks.size() + 1);
@@ -113,7 +113,7 @@ class MergedBook {
 };
 
 /// All ranks read; their results have the same metrics.
-StatusOr<std::vector<RankRows>> ReadRanks(const std::vector<RankFiles>& files, const MergeConfig& config) {
+StatusOr<std::vector<RankRows>> ReadRanks(const std::vector<RankResults>& files, const MergeConfig& config) {
   std::vector<std::optional<RankRows>> read(files.size());
   MSP_RETURN_IF_ERROR(ParallelFor(files.size(), [&](size_t i) -> Status {
     MSP_ASSIGN_OR_RETURN(read[i], RankRows::Read(files[i], config));
@@ -156,7 +156,7 @@ std::vector<std::string_view> AllNames(const std::vector<RankRows>& ranks) {
   return out;
 }
 
-Status WriteMetric(size_t metric, const std::string& title, const std::vector<RankFiles>& files,
+Status WriteMetric(size_t metric, const std::string& title, const std::vector<RankResults>& files,
                    const std::vector<RankRows>& ranks, const std::vector<std::string_view>& names, MergedBook* book) {
   const uint64_t sheets = std::max<uint64_t>(1, (names.size() + kRowsPerSheet - 1) / kRowsPerSheet);
   const uint64_t slice = (names.size() + sheets - 1) / sheets;
@@ -177,7 +177,7 @@ Status WriteMetric(size_t metric, const std::string& title, const std::vector<Ra
   return OkStatus();
 }
 
-void NoteMissing(const MergeConfig& config, const std::vector<RankFiles>& files, const std::vector<RankRows>& ranks,
+void NoteMissing(const MergeConfig& config, const std::vector<RankResults>& files, const std::vector<RankRows>& ranks,
                  std::vector<std::string>* warnings) {
   for (size_t api = 0; api < config.apis.size(); ++api) {
     std::string missing;
@@ -198,7 +198,7 @@ void NoteMissing(const MergeConfig& config, const std::vector<RankFiles>& files,
 StatusOr<MergeReport> MergeResults(const MergeSettings& settings) {
   MSP_ASSIGN_OR_RETURN(const MergeConfig config, ReadMergeConfig(settings.config));
   MergeReport report;
-  MSP_ASSIGN_OR_RETURN(const std::vector<RankFiles> files, FindRankFiles(settings.input, &report.warnings));
+  MSP_ASSIGN_OR_RETURN(const std::vector<RankResults> files, FindRankFiles(settings.input, &report.warnings));
   if (files.size() < 2) {
     return BadInput(
         fmt::format("{} holds results of {} rank(s), merging needs two or more: files are named "
@@ -220,7 +220,7 @@ StatusOr<MergeReport> MergeResults(const MergeSettings& settings) {
     MSP_RETURN_IF_ERROR(WriteMetric(metric, report.metrics.back(), files, ranks, names, &book));
   }
   MSP_ASSIGN_OR_RETURN(report.path, book.Commit());
-  for (const RankFiles& rank : files) report.ranks.push_back(rank.rank);
+  for (const RankResults& rank : files) report.ranks.push_back(rank.rank);
   report.rows = names.size();
   return report;
 }

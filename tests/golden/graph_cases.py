@@ -125,10 +125,11 @@ def read_db(path):
 
 
 def schema(path):
+    """Of the tables that the old tool knows; ours are named msprobe_*."""
     db = sqlite3.connect(f"file:{path}?immutable=1", uri=True)
     try:
         rows = db.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")
-        return {name: " ".join(sql.split()) for name, sql in rows}
+        return {name: " ".join(sql.split()) for name, sql in rows if not name.startswith("msprobe_")}
     finally:
         db.close()
 

@@ -21,16 +21,15 @@ SMALL = sorted(p.parent for p in (Path(__file__).parent / "graph").glob("*/optio
 
 # Every case of the large set stands in exactly one of the following lists.
 AGREE = """vis_build vis_build_L0 vis_build_m2 vis_build_m3 vis_build_md5 vis_build_oc vis_build_step vis_build_steps vis_build_struct
- vis_cmp_L0 vis_cmp_bf16 vis_cmp_ckpt vis_cmp_ckpt_fm vis_cmp_extra vis_cmp_extra_fm vis_cmp_m2 vis_cmp_md5 vis_cmp_nan
+ vis_cmp_L0 vis_cmp_bf16 vis_cmp_ckpt vis_cmp_ckpt_fm vis_cmp_extra vis_cmp_extra_fm vis_cmp_lm_empty vis_cmp_m2 vis_cmp_md5 vis_cmp_nan
  vis_cmp_nan_oc vis_cmp_proc vis_cmp_ren vis_cmp_rope vis_cmp_steps vis_cmp_struct vis_cmp_weight vis_ranks_build vis_ranks_build_oc
  vis_ranks_cmp vis_ranks_cmp_steps""".split()
 # Ours differ on purpose, and exactly as the test of the case says.
-DIFFERENT = ["vis_build_tensor", "vis_ranks_p2p"]
+DIFFERENT = ["vis_build_tensor", "vis_cmp_ren_lm", "vis_ranks_p2p"]
 # Both tools refuse; the old tool with a traceback.
 WRONG_INPUT = [("vis_build_L1", 3, "L0 or mix")]
 # What this version does not do, and says: by exit code and word of the error.
 UNSUPPORTED = {
-    (2, "--layer_mapping"): "vis_cmp_lm_empty vis_cmp_ren_lm",
     (
         2,
         "merging ranks",
@@ -79,6 +78,18 @@ def test_golden_set_calls_of_a_batch_are_linked(tmp_path):
         link = json.loads(ours)
         assert list(link["nodes_info"]) == [str(1 - int(rank))]
         assert "Distributed.batch_isend_irecv." in link["nodes_info"][str(1 - int(rank))][1]
+
+
+def test_golden_set_gradients_of_renamed_layers_match(tmp_path):
+    """The old tool loses the gradients of parameters as soon as their layer has another name."""
+    _, found = golden_differences("vis_cmp_ren_lm", tmp_path)
+    rows = {row for _, row, *_ in found}
+    assert len(rows) == 16 and all(row.endswith(".parameters_grad.0") for row in rows)
+    links = {row: (theirs, json.loads(ours)) for _, row, column, theirs, ours in found if column == "matched_node_link"}
+    assert set(links) == rows and all(theirs == "[]" for theirs, _ in links.values())
+    name = "Module.model.layers.0.self_attention.linear_q.Linear.parameters_grad.0"
+    assert links[f"NPU_0_0_{name}"][1][-1] == "Module.model.layers.0.self_attn.q_proj.Linear.parameters_grad.0"
+    assert [ours for _, row, column, _, ours in found if column == "precision_index"] == [0] * 8
 
 
 def test_golden_set_tensors_are_where_the_dump_is_now(tmp_path):

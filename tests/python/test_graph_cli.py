@@ -91,9 +91,7 @@ def test_progress_lines(tmp_path):
     assert last["process_running"] is False and "does not exist" in last["error_msg"][0]
 
 
-@pytest.mark.parametrize(
-    "extra", [["-lm"], ["-lm", "map.yaml"], ["--rank_size", "2", "--tp", "2", "--pp", "1"], ["--file_type", "json"]]
-)
+@pytest.mark.parametrize("extra", [["--rank_size", "2", "--tp", "2", "--pp", "1"], ["--file_type", "json"]])
 def test_what_is_not_there_yet_is_said_in_one_line(tmp_path, extra):
     done = graph("-tp", make_rank(tmp_path / "a"), "-o", tmp_path / "out", *extra)
     assert_refused(done, 2, "supported yet")
