@@ -1,6 +1,9 @@
 #include "graph/node_rows.h"
 
+#include <cmath>
+
 #include "base/text.h"
+#include "graph/vis_schema.h"
 
 namespace msprobe {
 namespace {
@@ -26,67 +29,122 @@ class TextWriter {
   size_t begin_;
 };
 
-void AppendEntry(std::string& out, std::string_view key, const Value& v) {
-  out += ", ";
-  AppendJsonString(out, key);
-  out += ": ";
-  AppendField(out, v);
+void AppendKey(std::string& out, std::string_view key) {
+  if (const char code = PackedKey(key)) {
+    out += code;
+    return;
+  }
+  out += "\", \"";
+  AppendJsonBody(out, key);
+  out += "\": \"";
 }
 
-// Literal keys need no escaping.
-template <size_t N>
-void AppendLiteralKey(std::string& out, const char (&key)[N]) {
-  out.append(", \"", 3);
-  out.append(key, N - 1);
-  out.append("\": ", 3);
+/// Writes one parameter: `"NAME": {"KEY": "VALUE", ...}`, packed.
+class ParamWriter {
+ public:
+  ParamWriter(std::string* out, std::string_view node, bool plain_node, const Param& p) : out_(*out) {
+    std::string_view name = p.name;
+    out_ += '"';
+    if (plain_node && StartsWith(name, node)) {
+      out_ += kPackName;
+      name.remove_prefix(node.size());
+    }
+    AppendJsonBody(out_, name);
+  }
+  void Null() { out_ += kPackNull; }
+  void Field(std::string_view key, const Value& v) {
+    Key(key);
+    AppendField(out_, v);
+  }
+  void Field(std::string_view key, const Difference& d) {
+    Key(key);
+    if (d.wide.empty()) {
+      AppendField(out_, d.value);
+    } else {
+      out_ += d.wide;
+    }
+  }
+  void Text(std::string_view key, std::string_view text) {
+    Key(key);
+    AppendJsonBody(out_, text);
+  }
+  void Percent(std::string_view key, const Value& v) {
+    Key(key);
+    if (v.kind != Value::Kind::kDouble) return AppendField(out_, v);
+    std::string text = PyRepr(v.d);
+    text += '%';
+    RoundDecimalText(&text);
+    out_ += text;
+  }
+  /// All fields from here to the end are these.
+  void Tail(PackCode code) {
+    if (empty_) out_ += "\": {\"";
+    out_ += code;
+    closed_ = true;
+  }
+  void Piece(PackCode code) { out_ += code; }
+  /// The first two fields of a tensor, when they are the usual ones.
+  bool TensorHead(const std::vector<msprobe::Field>& fields) {
+    static constexpr std::string_view kPrefix = "torch.";
+    if (fields.size() < 2 || fields[0].key != "type" || fields[1].key != "dtype") return false;
+    const Value &type = fields[0].value, &dtype = fields[1].value;
+    if (!type.is_text() || type.text != "torch.Tensor" || !dtype.is_text() || !StartsWith(dtype.text, kPrefix))
+      return false;
+    out_ += kPackTensor;
+    empty_ = false;
+    AppendField(out_, Value::Of(dtype.text.substr(kPrefix.size())));
+    return true;
+  }
+  void Done() {
+    if (closed_) return;
+    out_ += empty_ ? "\": {}" : "\"}";
+  }
+
+ private:
+  void Key(std::string_view key) {
+    if (!empty_) return AppendKey(out_, key);
+    empty_ = false;
+    out_ += "\": {\"";
+    AppendJsonBody(out_, key);
+    out_ += "\": \"";
+  }
+
+  std::string& out_;
+  bool empty_ = true, closed_ = false;
+};
+
+bool IsZero(const Difference& d) {
+  return d.wide.empty() && d.value.kind == Value::Kind::kDouble && d.value.d == 0 && !std::signbit(d.value.d) &&
+         d.relative.kind == Value::Kind::kDouble && d.relative.d == 0;
 }
 
-void AppendPercent(std::string& out, const Value& v) {
-  if (v.kind != Value::Kind::kDouble) return AppendField(out, v);
-  std::string text = PyRepr(v.d);
-  text += '%';
-  RoundDecimalText(&text);
-  out += '"';
-  out += text;
-  out += '"';
+void AppendDifferences(const Row& row, ParamWriter* w) {
+  if (IsZero(row.max) && IsZero(row.min) && IsZero(row.mean) && IsZero(row.norm)) return w->Piece(kPackEqual);
+  w->Field("Max diff", row.max);
+  w->Field("Min diff", row.min);
+  w->Field("Mean diff", row.mean);
+  w->Field("L2norm diff", row.norm);
+  w->Percent("MaxRelativeErr", row.max.relative);
+  w->Percent("MinRelativeErr", row.min.relative);
+  w->Percent("MeanRelativeErr", row.mean.relative);
+  w->Percent("NormRelativeErr", row.norm.relative);
 }
 
-void AppendDiff(std::string& out, const Difference& d) {
-  if (d.wide.empty()) return AppendField(out, d.value);
-  out += '"';
-  out += d.wide;
-  out += '"';
-}
-
-void AppendVerdict(std::string& out, const Row& row, GraphMode mode) {
+void AppendVerdict(const Row& row, GraphMode mode, ParamWriter* w) {
   if (mode == GraphMode::kSummary) {
-    AppendLiteralKey(out, "Max diff"), AppendDiff(out, row.max);
-    AppendLiteralKey(out, "Min diff"), AppendDiff(out, row.min);
-    AppendLiteralKey(out, "Mean diff"), AppendDiff(out, row.mean);
-    AppendLiteralKey(out, "L2norm diff"), AppendDiff(out, row.norm);
-    AppendLiteralKey(out, "MaxRelativeErr"), AppendPercent(out, row.max.relative);
-    AppendLiteralKey(out, "MinRelativeErr"), AppendPercent(out, row.min.relative);
-    AppendLiteralKey(out, "MeanRelativeErr"), AppendPercent(out, row.mean.relative);
-    AppendLiteralKey(out, "NormRelativeErr"), AppendPercent(out, row.norm.relative);
+    AppendDifferences(row, w);
+    if (row.same_requires_grad && row.level == Level::kPass && row.messages.empty()) return w->Tail(kPackPass);
   }
-  if (mode == GraphMode::kMd5) {
-    AppendLiteralKey(out, "Result");
-    AppendField(out, Value::Of(LevelName(row.level)));
-  }
-  AppendLiteralKey(out, "Requires_grad Consistent");
-  out += row.same_requires_grad ? "\"True\"" : "\"False\"";
-  if (mode == GraphMode::kSummary) {
-    AppendLiteralKey(out, "Result");
-    AppendField(out, Value::Of(LevelName(row.level)));
-  }
-  AppendLiteralKey(out, "Err_message");
+  if (mode == GraphMode::kMd5) w->Text("Result", LevelName(row.level));
+  w->Text("Requires_grad Consistent", row.same_requires_grad ? "True" : "False");
+  if (mode == GraphMode::kSummary) w->Text("Result", LevelName(row.level));
   std::string list = "[";
   for (const char* message : row.messages) {
     if (list.size() > 1) list += ", ";
     AppendJsonString(list, message);
   }
   list += ']';
-  AppendJsonString(out, list);
+  w->Text("Err_message", list);
 }
 
 bool IsGroup(const Param& p) {
@@ -101,32 +159,21 @@ bool IsHidden(std::string_view key, bool is_batch) {
 }
 
 // A process group shows who is in it and nothing else.
-void AppendGroup(std::string& out, const Param& p, bool is_batch) {
-  const size_t begin = out.size();
-  for (const Field& f : p.fields) {
-    const bool shown = f.key == "type" || f.key == "group_ranks" || f.key == "group_id" || f.key == "data_name";
-    if (shown && !IsHidden(f.key, is_batch)) AppendEntry(out, f.key, f.value);
-  }
-  out.replace(begin, out.size() > begin ? 2 : 0, "{");
-  out += '}';
+bool IsShownOfGroup(std::string_view key) {
+  return key == "type" || key == "group_ranks" || key == "group_id" || key == "data_name";
 }
 
-void AppendParam(std::string& out, const Param& p, const Row* row, GraphMode mode, bool keep_md5, bool is_batch) {
-  AppendJsonString(out, p.name);
-  out += ": ";
-  if (IsGroup(p)) return AppendGroup(out, p, is_batch);
-  if (p.max.is_null() || (p.max.is_text() && FieldText(p.max) == "null")) {
-    out += "{\"value\": \"null\"}";
-    return;
+void AppendParam(const Param& p, const Row* row, GraphMode mode, bool keep_md5, bool is_batch, ParamWriter* w) {
+  const bool group = IsGroup(p);
+  if (!group && (p.max.is_null() || (p.max.is_text() && FieldText(p.max) == "null"))) return w->Null();
+  const size_t head = w->TensorHead(p.fields) ? 2 : 0;
+  for (size_t i = head; i < p.fields.size(); ++i) {
+    const Field& f = p.fields[i];
+    if (group ? !IsShownOfGroup(f.key) : f.key == "md5" && !keep_md5) continue;
+    if (!IsHidden(f.key, is_batch)) w->Field(f.key, f.value);
   }
-  const size_t begin = out.size();
-  for (const Field& f : p.fields) {
-    if ((f.key == "md5" && !keep_md5) || IsHidden(f.key, is_batch)) continue;
-    AppendEntry(out, f.key, f.value);
-  }
-  if (row) AppendVerdict(out, *row, mode);
-  out.replace(begin, out.size() > begin ? 2 : 0, "{");
-  out += '}';
+  if (row && !group) AppendVerdict(*row, mode, w);
+  w->Done();
 }
 
 class RowMaker {
@@ -135,53 +182,18 @@ class RowMaker {
       : side_(side), bench_(bench), options_(options), s_(*scratch), block_(*block), out_(block->rows.text) {}
 
   Status Add(uint32_t node_index, uint32_t order) {
-    const NodeGraph& graph = side_.rank->graph;
-    const Node& node = graph.nodes[node_index];
+    const Node& node = side_.rank->graph.nodes[node_index];
     NodeRows::Row row;
     row.node = node_index;
     row.order = order;
-    row.type = node.type;
-    row.micro_step = std::max(node.micro_step, 0);
+    row.stack = side_.stack_number[node_index];
     row.distributed = StartsWith(node.name, "Distributed");
-    row.id = Put(graph_id_ + "_", node.name);
-    row.name = Put("", node.name);
-    if (node.parent != kNoIndex) row.up_node = Put("", graph.nodes[node.parent].name);
-    row.sub_nodes = PutChildren(node);
-    row.link = PutLink(node);
-    row.stack_id = Put(graph_id_ + "_", std::to_string(side_.stack_number[node_index]));
-    MSP_RETURN_IF_ERROR(AddData(node, &row));
+    MSP_RETURN_IF_ERROR(AddData(node_index, &row));
     block_.rows.rows.push_back(row);
     return OkStatus();
   }
 
  private:
-  NodeRows::Span Put(std::string_view a, std::string_view b) {
-    TextWriter w(&out_);
-    out_ += a;
-    out_ += b;
-    return w.Done();
-  }
-
-  NodeRows::Span PutNames(const NodeGraph& graph, const std::vector<uint32_t>& nodes) {
-    TextWriter w(&out_);
-    out_ += '[';
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      if (i) out_ += ", ";
-      AppendJsonString(out_, graph.nodes[nodes[i]].name);
-    }
-    out_ += ']';
-    return w.Done();
-  }
-
-  NodeRows::Span PutChildren(const Node& node) {
-    return node.children.empty() ? NodeRows::Span() : PutNames(side_.rank->graph, node.children);
-  }
-
-  NodeRows::Span PutLink(const Node& node) {
-    if (node.match == kNoIndex || !side_.other) return Put("", "[]");
-    return PutNames(*side_.other, side_.other->PathTo(node.match));
-  }
-
   Status ReadParams(const RankGraph& rank, const Node& node, JsonDoc* doc, ParamList* params) {
     params->Clear();
     if (node.op == kNoIndex) {
@@ -193,42 +205,59 @@ class RowMaker {
     return OkStatus();
   }
 
-  Status AddData(const Node& node, NodeRows::Row* row) {
+  Status AddData(uint32_t index, NodeRows::Row* row) {
+    const Node& node = side_.rank->graph.nodes[index];
+    if (side_.done && (*side_.done)[index] && !row->distributed) return OkStatus();
     MSP_RETURN_IF_ERROR(ReadParams(*side_.rank, node, &s_.npu_doc, &s_.npu));
     s_.rows.clear();
     s_.row_of.assign(s_.npu.size(), nullptr);
-    if (bench_ && node.match != kNoIndex && s_.npu.size() > 0) {
-      const Node& partner = bench_->rank->graph.nodes[node.match];
-      MSP_RETURN_IF_ERROR(ReadParams(*bench_->rank, partner, &s_.bench_doc, &s_.bench));
-      CompareParams(options_.mode, s_.npu, s_.bench, &s_.rows);
-      if (!s_.rows.empty()) {
-        row->precision = static_cast<Precision>(JudgeNode(options_.mode, node.name, &s_.rows));
-        for (const Row& r : s_.rows) s_.row_of[static_cast<size_t>(r.npu - &s_.npu[0])] = &r;
-      }
+    if (bench_ && node.match != kNoIndex && s_.npu.size() > 0) MSP_RETURN_IF_ERROR(Compare(index, row));
+    row->overflow = OverflowOf(node, s_.npu_doc);
+    if (!side_.done || !(*side_.done)[index]) {
+      row->input = PutParams(node.name, s_.npu, false, options_.mode);
+      row->output = PutParams(node.name, s_.npu, true, options_.mode);
     }
-    if (options_.overflow_check && node.op != kNoIndex && node.type != NodeType::kCollection) {
-      row->overflow = ClassifyOverflow(node.name, s_.npu_doc);
-    }
-    row->input = PutParams(node, false);
-    row->output = PutParams(node, true);
     if (row->distributed) AddCall(node, *row);
     return OkStatus();
   }
 
-  NodeRows::Span PutParams(const Node& node, bool output) {
-    const bool keep_md5 = options_.compare && options_.mode == GraphMode::kMd5;
-    const bool is_batch = Contains(node.name, "batch_isend_irecv");
-    TextWriter w(&out_);
-    out_ += '{';
-    const char* comma = "";
-    for (size_t i = 0; i < s_.npu.size(); ++i) {
-      const Param& p = s_.npu[i];
-      if (p.is_output() != output) continue;
-      out_ += comma;
-      comma = ", ";
-      AppendParam(out_, p, s_.row_of[i], options_.mode, keep_md5, is_batch);
+  // The partner is at hand now, so its texts are written here and need no reading again.
+  Status Compare(uint32_t index, NodeRows::Row* row) {
+    const Node& node = side_.rank->graph.nodes[index];
+    const Node& partner = bench_->rank->graph.nodes[node.match];
+    MSP_RETURN_IF_ERROR(ReadParams(*bench_->rank, partner, &s_.bench_doc, &s_.bench));
+    row->has_partner = partner.match == index;
+    if (row->has_partner) {
+      row->partner_overflow = OverflowOf(partner, s_.bench_doc);
+      row->partner_input = PutParams(partner.name, s_.bench, false, options_.mode);
+      row->partner_output = PutParams(partner.name, s_.bench, true, options_.mode);
     }
-    out_ += '}';
+    CompareParams(options_.mode, s_.npu, s_.bench, &s_.rows);
+    if (s_.rows.empty()) return OkStatus();
+    row->precision = static_cast<Precision>(JudgeNode(options_.mode, node.name, &s_.rows));
+    for (const Row& r : s_.rows) s_.row_of[static_cast<size_t>(r.npu - &s_.npu[0])] = &r;
+    return OkStatus();
+  }
+
+  Overflow OverflowOf(const Node& node, const JsonDoc& op) const {
+    if (!options_.overflow_check || node.op == kNoIndex || node.type == NodeType::kCollection) return Overflow::kNone;
+    return ClassifyOverflow(node.name, op);
+  }
+
+  NodeRows::Span PutParams(std::string_view node, const ParamList& params, bool output, GraphMode mode) {
+    const bool keep_md5 = options_.compare && mode == GraphMode::kMd5;
+    const bool is_batch = Contains(node, "batch_isend_irecv");
+    const bool plain = IsPlainJson(node);
+    const bool verdicts = &params == &s_.npu;
+    TextWriter w(&out_);
+    for (size_t i = 0; i < params.size(); ++i) {
+      const Param& p = params[i];
+      if (p.is_output() != output) continue;
+      out_ += w.Done().size == 0 ? "{" : ", ";
+      ParamWriter param(&out_, node, plain, p);
+      AppendParam(p, verdicts ? s_.row_of[i] : nullptr, mode, keep_md5, is_batch, &param);
+    }
+    if (w.Done().size > 0) out_ += '}';
     return w.Done();
   }
 
@@ -250,7 +279,6 @@ class RowMaker {
   Scratch& s_;
   NodeBlock& block_;
   std::string& out_;
-  const std::string graph_id_ = side_.key.id();
 };
 
 }  // namespace

@@ -17,6 +17,8 @@ struct GraphSide {
   GraphKey key;
   std::vector<uint32_t> stack_number;  // of each node: position of its stack in tb_stack
   std::vector<uint32_t> stack_ids;     // Node::stack of each tb_stack row
+  /// Of each node: the texts and the overflow are known from the comparison. Null: of none.
+  const std::vector<bool>* done = nullptr;
 };
 
 /// Numbers the stacks in the order of their first use.

@@ -188,17 +188,29 @@ std::string FieldText(const Value& v) {
   return out;
 }
 
+bool IsPlainJson(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; });
+}
+
+void AppendJsonBody(std::string& out, std::string_view text) {
+  if (IsPlainJson(text)) {
+    out += text;
+    return;
+  }
+  const size_t begin = out.size();
+  AppendJsonString(out, text);
+  out.erase(begin, 1);
+  out.pop_back();
+}
+
 void AppendField(std::string& out, const Value& v) {
   switch (v.kind) {
-    case Value::Kind::kNull: out += "\"null\""; return;
+    case Value::Kind::kNull: out += "null"; return;
     case Value::Kind::kText:
-      if (IsPlain(v.text)) return AppendJsonString(out, v.text);
-      return AppendJsonString(out, FieldText(v));
-    case Value::Kind::kJson: return AppendJsonString(out, FieldText(v));
-    default:
-      out += '"';
-      AppendPyStr(out, v);
-      out += '"';
+      if (IsPlain(v.text)) return AppendJsonBody(out, v.text);
+      return AppendJsonBody(out, FieldText(v));
+    case Value::Kind::kJson: return AppendJsonBody(out, FieldText(v));
+    default: AppendPyStr(out, v);
   }
 }
 

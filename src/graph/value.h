@@ -45,8 +45,12 @@ void AppendPyRepr(std::string& out, const JsonValue& v);
 
 /// The text of a field: quotes dropped, None and null as "null", decimal texts rounded to six places.
 std::string FieldText(const Value& v);
-/// The same as a quoted JSON string.
+/// The same as the inside of a JSON string.
 void AppendField(std::string& out, const Value& v);
+/// `text` as the inside of a JSON string: what AppendJsonString writes between its quotes.
+void AppendJsonBody(std::string& out, std::string_view text);
+/// True when `text` is its own inside of a JSON string.
+bool IsPlainJson(std::string_view text);
 /// "12.3456789%" -> "12.345679%". Texts of another form stay as they are.
 void RoundDecimalText(std::string* text);
 

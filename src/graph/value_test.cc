@@ -10,9 +10,9 @@ namespace {
 std::string TextOf(std::string_view json) {
   JsonDoc doc;
   EXPECT_TRUE(ParseJson(json, "test", &doc).ok()) << json;
-  std::string out;
+  std::string out = "\"";
   AppendField(out, Value::Of(doc));
-  return out;
+  return out + '"';
 }
 
 TEST(Field, IsAlwaysText) {

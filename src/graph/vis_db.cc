@@ -8,39 +8,16 @@
 
 #include "base/interrupt.h"
 #include "base/text.h"
+#include "graph/vis_schema.h"
 
 namespace msprobe {
 namespace {
 
-// Rows of a compared graph are some kilobytes long. On large pages they need no overflow pages, so the seven scans that
-// build the indexes read the table in one go. 64 MiB of page cache bound the memory, also that of the sorter behind the
-// indexes.
+// 64 MiB of page cache bound the memory, also that of the sorter behind the indexes. Everything is appended, so what
+// leaves the cache is written once.
 constexpr char kSetup[] =
     "PRAGMA page_size=16384; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE;"
     "PRAGMA cache_size=-65536;";
-
-constexpr char kTables[] =
-    "CREATE TABLE tb_nodes (\n    id TEXT PRIMARY KEY,\n    graph_id TEXT NOT NULL,\n    node_order INTEGER NOT NULL,\n"
-    "    node_name TEXT NOT NULL,\n    node_type TEXT NOT NULL,\n    up_node TEXT,\n    sub_nodes TEXT,\n"
-    "    precision_index INTEGER,\n    overflow_level TEXT,\n    micro_step_id INTEGER NOT NULL,\n"
-    "    matched_node_link TEXT,\n    stack_id TEXT,\n    parallel_merge_info TEXT,\n    matched_distributed TEXT,\n"
-    "    modified INTEGER NOT NULL,\n    input_data TEXT,\n    output_data TEXT,\n    data_source TEXT,\n"
-    "    dump_data_dir TEXT,\n    step INTEGER NOT NULL,\n    rank INTEGER NOT NULL,\n    is_distributed INTEGER\n);"
-    "CREATE TABLE tb_stack (\n    id TEXT PRIMARY KEY,\n    stack_info TEXT\n);"
-    "CREATE TABLE tb_config (\n    id TEXT PRIMARY KEY,\n    graph_type TEXT NOT NULL,\n    task TEXT,\n    tool_tip "
-    "TEXT,\n"
-    "    micro_steps INTEGER,\n    overflow_check INTEGER,\n    node_colors TEXT NOT NULL,\n    rank_list TEXT NOT "
-    "NULL,\n"
-    "    step_list TEXT NOT NULL\n);";
-
-constexpr std::array<const char*, 7> kIndexes{
-    "CREATE INDEX index1 ON tb_nodes (step, rank, data_source, up_node, node_order)",
-    "CREATE INDEX index2 ON tb_nodes (step, rank, data_source, node_name)",
-    "CREATE INDEX index3 ON tb_nodes (step, rank, data_source, node_order)",
-    "CREATE INDEX index4 ON tb_nodes (step, rank, node_order)",
-    "CREATE INDEX index5 ON tb_nodes (step, rank, micro_step_id, node_order)",
-    "CREATE INDEX index6 ON tb_nodes (step, rank, modified, matched_node_link)",
-    "CREATE INDEX index7 ON tb_nodes (is_distributed)"};
 
 constexpr int kProgressOps = 100000;  // virtual machine steps between two looks at the interrupt flag
 
@@ -63,7 +40,7 @@ void VisDb::BindText(sqlite3_stmt* s, int column, std::string_view text) {
 }
 
 void VisDb::Close() {
-  for (sqlite3_stmt** s : {&node_, &stack_, &link_}) {
+  for (sqlite3_stmt** s : {&node_, &data_, &name_, &links_, &graph_, &stack_, &link_}) {
     sqlite3_finalize(*s);
     *s = nullptr;
   }
@@ -90,11 +67,16 @@ Status VisDb::Open() {
   sqlite3_progress_handler(
       db_, kProgressOps, [](void*) { return InterruptRequested() ? 1 : 0; }, nullptr);
   MSP_RETURN_IF_ERROR(Exec(kSetup));
-  MSP_RETURN_IF_ERROR(Exec(kTables));
+  MSP_RETURN_IF_ERROR(Exec(VisTablesSql().c_str()));
   MSP_RETURN_IF_ERROR(Exec("BEGIN"));
-  MSP_RETURN_IF_ERROR(Prepare("INSERT INTO tb_nodes VALUES (?,?,?,?,?,?,?,?,?,?,?,?,'',?,0,?,?,?,?,?,?,?)", &node_));
+  MSP_RETURN_IF_ERROR(Prepare("INSERT INTO msprobe_node VALUES (?,?,?,?,?,?,?,?,0,?,?,?,?,?,NULL,NULL,?)", &node_));
+  MSP_RETURN_IF_ERROR(Prepare("INSERT INTO msprobe_data VALUES (?,?,?)", &data_));
+  MSP_RETURN_IF_ERROR(Prepare("INSERT INTO msprobe_name VALUES (?,?)", &name_));
+  MSP_RETURN_IF_ERROR(Prepare("INSERT INTO msprobe_path VALUES (?,?)", &links_));
+  MSP_RETURN_IF_ERROR(Prepare("INSERT INTO msprobe_graph VALUES (?,?,?,?,?,?,?,?)", &graph_));
   MSP_RETURN_IF_ERROR(Prepare("INSERT INTO tb_stack VALUES (?,?)", &stack_));
-  return Prepare("UPDATE tb_nodes SET matched_distributed=? WHERE rowid=?", &link_);
+  MSP_RETURN_IF_ERROR(Prepare("UPDATE msprobe_node SET communication=? WHERE node=?", &link_));
+  return NameId("").status();  // the parent of the root is name 0
 }
 
 Status VisDb::Exec(const char* sql) {
@@ -120,44 +102,131 @@ Status VisDb::Step(sqlite3_stmt* statement) {
   return OkStatus();
 }
 
-Status VisDb::AddNode(const GraphKey& key, const NodeRows& batch, const NodeRows::Row& row) {
-  static constexpr std::array<std::string_view, 10> kTypes{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
-  const std::string graph_id = key.id();
-  const auto text = [&](int column, NodeRows::Span span) {
-    BindText(node_, column, std::string_view(batch.text).substr(span.begin, span.size));
-  };
-  text(1, row.id);
-  BindText(node_, 2, graph_id);
-  sqlite3_bind_int64(node_, 3, row.order);
-  text(4, row.name);
-  BindText(node_, 5, kTypes[static_cast<size_t>(row.type)]);
-  text(6, row.up_node);
-  text(7, row.sub_nodes);
-  if (row.precision == Precision::kNone) {
-    sqlite3_bind_null(node_, 8);
-  } else {
-    sqlite3_bind_double(node_, 8, static_cast<int>(row.precision) / 2.0);
+StatusOr<uint32_t> VisDb::NameId(std::string_view name) {
+  bool fresh = false;
+  const uint32_t id = names_.Add(name, &fresh);
+  if (fresh) {
+    sqlite3_bind_int64(name_, 1, id);
+    BindText(name_, 2, name);
+    MSP_RETURN_IF_ERROR(Step(name_));
   }
-  if (row.overflow == Overflow::kNone) {
+  return id;
+}
+
+StatusOr<uint32_t> VisDb::NameOf(uint32_t node) {
+  uint32_t& id = current_.names[node];
+  if (id == kNoIndex) {
+    MSP_ASSIGN_OR_RETURN(id, NameId(current_.graph->nodes[node].name));
+  }
+  return id;
+}
+
+StatusOr<uint32_t> VisDb::NameOfOther(uint32_t node) {
+  uint32_t& id = current_.other_names[node];
+  if (id == kNoIndex) {
+    MSP_ASSIGN_OR_RETURN(id, NameId(current_.other->nodes[node].name));
+  }
+  return id;
+}
+
+// The ancestors of a partner, root first, as the beginning of a JSON list. Brothers share it, and so do all ranks.
+StatusOr<uint32_t> VisDb::PathOf(uint32_t parent) {
+  const std::vector<uint32_t> chain = current_.other->PathTo(parent);
+  std::string text = "[";
+  uint64_t key = 0;
+  for (size_t i = 0;; ++i) {
+    const auto [it, fresh] = paths_.try_emplace(key, static_cast<uint32_t>(paths_.size()));
+    const uint32_t path = it->second;
+    if (fresh) {
+      sqlite3_bind_int64(links_, 1, path);
+      BindText(links_, 2, text);
+      MSP_RETURN_IF_ERROR(Step(links_));
+    }
+    if (i == chain.size()) return path;
+    MSP_ASSIGN_OR_RETURN(const uint32_t name, NameOfOther(chain[i]));
+    key = (uint64_t{path} + 1) << 32 | name;
+    AppendJsonString(text, current_.other->nodes[chain[i]].name);
+    text += ", ";
+  }
+}
+
+Status VisDb::BeginGraph(const GraphKey& key, const NodeGraph& graph, const NodeGraph* other) {
+  current_ = {key, &graph, other, rows_ + 1, {}, {}, {}};
+  current_.names.assign(graph.nodes.size(), kNoIndex);
+  if (!other) return OkStatus();
+  current_.other_names.assign(other->nodes.size(), kNoIndex);
+  current_.other_paths.assign(other->nodes.size(), kNoIndex);
+  return OkStatus();
+}
+
+Status VisDb::EndGraph() {
+  const std::string id = current_.key.id();
+  sqlite3_bind_int64(graph_, 1, ++graphs_);
+  BindText(graph_, 2, id);
+  BindText(graph_, 3, current_.key.source);
+  sqlite3_bind_int(graph_, 4, current_.key.step);
+  sqlite3_bind_int(graph_, 5, current_.key.rank);
+  if (current_.key.data_dir) {
+    BindText(graph_, 6, *current_.key.data_dir);
+  } else {
+    sqlite3_bind_null(graph_, 6);
+  }
+  sqlite3_bind_int64(graph_, 7, current_.first);
+  sqlite3_bind_int64(graph_, 8, rows_);
+  MSP_RETURN_IF_ERROR(Step(graph_));
+  current_ = {};
+  return OkStatus();
+}
+
+StatusOr<int64_t> VisDb::AddData(const NodeRows& batch, NodeRows::Span input, NodeRows::Span output) {
+  if (input.size == 0 && output.size == 0) return 0;
+  sqlite3_bind_int64(data_, 1, ++data_rows_);
+  BindSpan(data_, 2, batch, input);
+  BindSpan(data_, 3, batch, output);
+  MSP_RETURN_IF_ERROR(Step(data_));
+  return data_rows_;
+}
+
+void VisDb::BindSpan(sqlite3_stmt* statement, int column, const NodeRows& batch, NodeRows::Span span) {
+  if (span.size == 0) {
+    sqlite3_bind_null(statement, column);
+  } else {
+    BindText(statement, column, std::string_view(batch.text).substr(span.begin, span.size));
+  }
+}
+
+Status VisDb::AddNode(const NodeRows& batch, const NodeRows::Row& row, int64_t data) {
+  const Node& node = current_.graph->nodes[row.node];
+  MSP_ASSIGN_OR_RETURN(const uint32_t name, NameOf(row.node));
+  uint32_t up = 0;
+  if (node.parent != kNoIndex) {
+    MSP_ASSIGN_OR_RETURN(up, NameOf(node.parent));
+  }
+  sqlite3_bind_int64(node_, 1, rows_ + 1);
+  sqlite3_bind_int64(node_, 2, name);
+  sqlite3_bind_int64(node_, 3, up);
+  sqlite3_bind_int64(node_, 4, static_cast<int64_t>(node.children.size()));
+  sqlite3_bind_int(node_, 5, static_cast<int>(node.type));
+  sqlite3_bind_int(node_, 6, std::max(node.micro_step, 0));
+  sqlite3_bind_int64(node_, 7, row.stack);
+  sqlite3_bind_int(node_, 8, row.distributed ? 1 : 0);
+  if (row.precision == Precision::kNone) {
     sqlite3_bind_null(node_, 9);
   } else {
-    BindText(node_, 9, OverflowName(row.overflow));
+    sqlite3_bind_double(node_, 9, static_cast<int>(row.precision) / 2.0);
   }
-  sqlite3_bind_int(node_, 10, row.micro_step);
-  text(11, row.link);
-  text(12, row.stack_id);
-  BindText(node_, 13, "{}");
-  text(14, row.input);
-  text(15, row.output);
-  BindText(node_, 16, key.source);
-  if (key.data_dir) {
-    BindText(node_, 17, *key.data_dir);
+  if (row.overflow == Overflow::kNone) {
+    sqlite3_bind_null(node_, 10);
   } else {
-    sqlite3_bind_null(node_, 17);
+    BindText(node_, 10, OverflowName(row.overflow));
   }
-  sqlite3_bind_int(node_, 18, key.step);
-  sqlite3_bind_int(node_, 19, key.rank);
-  sqlite3_bind_int(node_, 20, row.distributed ? 1 : 0);
+  MSP_RETURN_IF_ERROR(BindPartner(node));
+  if (data == 0) {
+    sqlite3_bind_null(node_, 13);
+  } else {
+    sqlite3_bind_int64(node_, 13, data);
+  }
+  BindSpan(node_, 14, batch, row.merge_info);
   MSP_RETURN_IF_ERROR(Step(node_));
   ++rows_;
   return OkStatus();
@@ -207,6 +276,24 @@ Status SideTable::Add() {
   return OkStatus();
 }
 
+Status VisDb::BindPartner(const Node& node) {
+  if (node.match == kNoIndex || !current_.other) {
+    sqlite3_bind_null(node_, 11);
+    sqlite3_bind_null(node_, 12);
+    return OkStatus();
+  }
+  MSP_ASSIGN_OR_RETURN(const uint32_t partner, NameOfOther(node.match));
+  const uint32_t up = current_.other->nodes[node.match].parent;
+  uint32_t path = up == kNoIndex ? kNoIndex : current_.other_paths[up];
+  if (path == kNoIndex) {
+    MSP_ASSIGN_OR_RETURN(path, PathOf(up));
+    if (up != kNoIndex) current_.other_paths[up] = path;
+  }
+  sqlite3_bind_int64(node_, 11, partner);
+  sqlite3_bind_int64(node_, 12, path);
+  return OkStatus();
+}
+
 Status VisDb::AddStack(const std::string& id, const std::string& frames_json) {
   BindText(stack_, 1, id);
   BindText(stack_, 2, frames_json);
@@ -242,9 +329,9 @@ Status VisDb::SetConfig(const VisConfig& config) {
 
 Status VisDb::Finish() {
   MSP_RETURN_IF_ERROR(Exec("COMMIT"));
-  for (const char* sql : kIndexes) {
+  for (std::string_view sql : kVisIndexes) {
     if (InterruptRequested()) return Interrupted();
-    if (sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) return Error("building its indexes");
+    if (sqlite3_exec(db_, sql.data(), nullptr, nullptr, nullptr) != SQLITE_OK) return Error("building its indexes");
   }
   for (const std::string& sql : indexes_) {
     if (InterruptRequested()) return Interrupted();

@@ -5,10 +5,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/file.h"
 #include "base/status.h"
+#include "graph/name_table.h"
 #include "graph/node_graph.h"
 #include "graph/overflow.h"
 
@@ -28,19 +30,23 @@ struct GraphKey {
 /// precision_index of a node: NULL, 0, 0.5 or 1.
 enum class Precision : int8_t { kNone = -1, kPass = 0, kWarning = 1, kError = 2 };
 
-/// Rows of tb_nodes with their texts in one buffer.
+/// Rows of nodes with their texts, packed, in one buffer.
 struct NodeRows {
   struct Span {
     uint64_t begin = 0, size = 0;
   };
   struct Row {
     uint32_t node = 0, order = 0;
-    NodeType type = NodeType::kModule;
+    uint32_t stack = 0;  // number of its row in tb_stack
     Precision precision = Precision::kNone;
     Overflow overflow = Overflow::kNone;
-    int micro_step = 0;
     bool distributed = false;
-    Span id, name, up_node, sub_nodes, link, stack_id, input, output;
+    Span input, output;  // of size 0: no parameters
+    Span merge_info;     // JSON list; of size 0: not merged
+    /// What was found about the partner on the golden side while it was read for the comparison.
+    bool has_partner = false;
+    Overflow partner_overflow = Overflow::kNone;
+    Span partner_input, partner_output;
   };
   std::string text;
   std::vector<Row> rows;
@@ -78,8 +84,14 @@ class VisDb {
  public:
   static StatusOr<std::unique_ptr<VisDb>> Create(const std::string& path);
   ~VisDb();
-  /// Row ids count up from 1 in the order of adding.
-  Status AddNode(const GraphKey& key, const NodeRows& batch, const NodeRows::Row& row);
+  /// The rows that follow are nodes of `graph`, in the order of graph.order; `other` is what Node::match refers to.
+  /// Both must live until EndGraph().
+  Status BeginGraph(const GraphKey& key, const NodeGraph& graph, const NodeGraph* other);
+  /// Row ids count up from 1 in the order of adding. `data` is where AddData() put the texts, 0 for none.
+  Status AddNode(const NodeRows& batch, const NodeRows::Row& row, int64_t data);
+  /// Packed texts of a node, of this graph or the next. Returns their id, 0 when both are empty.
+  StatusOr<int64_t> AddData(const NodeRows& batch, NodeRows::Span input, NodeRows::Span output);
+  Status EndGraph();
   Status AddStack(const std::string& id, const std::string& frames_json);
   Status SetConfig(const VisConfig& config);
   /// Makes the table msprobe_<name> with these column definitions ("node INTEGER PRIMARY KEY, error REAL");
@@ -94,7 +106,21 @@ class VisDb {
 
  private:
   friend class SideTable;
+  /// The graph whose rows are being added.
+  struct Current {
+    GraphKey key;
+    const NodeGraph* graph = nullptr;
+    const NodeGraph* other = nullptr;
+    int64_t first = 0;
+    std::vector<uint32_t> names, other_names, other_paths;  // ids of nodes, kNoIndex until they are asked for
+  };
   explicit VisDb(const std::string& path) : path_(path), temp_(path) {}
+  StatusOr<uint32_t> NameId(std::string_view name);
+  StatusOr<uint32_t> NameOf(uint32_t node);
+  StatusOr<uint32_t> NameOfOther(uint32_t node);
+  StatusOr<uint32_t> PathOf(uint32_t parent);
+  Status BindPartner(const Node& node);
+  void BindSpan(sqlite3_stmt* statement, int column, const NodeRows& batch, NodeRows::Span span);
   Status Open();
   Status Exec(const char* sql);
   Status Prepare(const char* sql, sqlite3_stmt** statement);
@@ -106,11 +132,15 @@ class VisDb {
   std::string path_;
   TempPath temp_;
   sqlite3* db_ = nullptr;
-  sqlite3_stmt *node_ = nullptr, *stack_ = nullptr, *link_ = nullptr;
+  sqlite3_stmt *node_ = nullptr, *data_ = nullptr, *name_ = nullptr, *links_ = nullptr, *graph_ = nullptr;
+  sqlite3_stmt *stack_ = nullptr, *link_ = nullptr;
+  int64_t rows_ = 0, data_rows_ = 0, graphs_ = 0;
+  Current current_;
+  NameTable names_;
+  std::unordered_map<uint64_t, uint32_t> paths_;  // by the path above and the name
   std::vector<std::unique_ptr<SideTable>> tables_;
   std::vector<std::string> indexes_;  // of them
-  int64_t rows_ = 0;
-  size_t unbound_ = 0;  // length of a text that was too long to bind
+  size_t unbound_ = 0;                            // length of a text that was too long to bind
 };
 
 }  // namespace msprobe

@@ -221,19 +221,29 @@ class Visualizer {
 
   Status Write(const GraphPair& pair, const LoadedPair& loaded) {
     const NodeGraph* other = plan_.compare ? &loaded.bench->graph : nullptr;
-    GraphSide npu{loaded.npu.get(), other, {"NPU", pair.step, pair.rank, loaded.npu->files.data_dir}, {}, {}};
+    GraphSide npu{loaded.npu.get(), other, {"NPU", pair.step, pair.rank, loaded.npu->files.data_dir}, {}, {}, {}};
     NumberStacks(&npu);
     summary_.npu_nodes += loaded.npu->graph.order.size();
-    if (!plan_.compare) return WriteSide(npu, nullptr, loaded);
+    if (!plan_.compare) return WriteSide(npu, nullptr, loaded, nullptr);
     const GraphKey bench_key{"Bench", pair.step, pair.rank, loaded.bench->files.data_dir};
-    GraphSide bench{loaded.bench.get(), &loaded.npu->graph, bench_key, {}, {}};
+    GraphSide bench{loaded.bench.get(), &loaded.npu->graph, bench_key, {}, {}, {}};
     NumberStacks(&bench);
     summary_.bench_nodes += loaded.bench->graph.order.size();
-    MSP_RETURN_IF_ERROR(WriteSide(npu, &bench, loaded));
-    return WriteSide(bench, nullptr, loaded);
+    const size_t size = loaded.bench->graph.nodes.size();
+    PartnerData partners{std::vector<bool>(size), std::vector<int64_t>(size), std::vector<Overflow>(size)};
+    MSP_RETURN_IF_ERROR(WriteSide(npu, &bench, loaded, &partners));
+    bench.done = &partners.done;
+    return WriteSide(bench, nullptr, loaded, &partners);
   }
 
-  Status WriteSide(const GraphSide& side, const GraphSide* bench, const LoadedPair& loaded) {
+  /// What comparing the first side left about the nodes of the second.
+  struct PartnerData {
+    std::vector<bool> done;
+    std::vector<int64_t> data;  // where their texts are
+    std::vector<Overflow> overflow;
+  };
+
+  Status WriteSide(const GraphSide& side, const GraphSide* bench, const LoadedPair& loaded, PartnerData* partners) {
     const NodeGraph& graph = side.rank->graph;
     const RowOptions options{loaded.mode, plan_.compare, options_.overflow_check};
     const size_t blocks = (graph.order.size() + kBlockNodes - 1) / kBlockNodes;
@@ -246,10 +256,12 @@ class Visualizer {
     const auto take = [&](size_t i, NodeBlock&& block) -> Status {
       const int64_t first_row = db_->rows() + 1;
       for (NodeRows::Row& row : block.rows.rows) {
-        if (bench && row.type == NodeType::kCollection) row.precision = WorstOf(graph, row.node, precision);
+        if (bench && graph.nodes[row.node].type == NodeType::kCollection)
+          row.precision = WorstOf(graph, row.node, precision);
         precision[row.node] = row.precision;
+        if (second && partners->done[row.node]) row.overflow = partners->overflow[row.node];
         Count(side, row);
-        MSP_RETURN_IF_ERROR(db_->AddNode(side.key, block.rows, row));
+        MSP_RETURN_IF_ERROR(WriteRow(graph, block.rows, row, second, partners));
       }
       for (LinkedCall& call : block.calls) {
         call.row_id += first_row;
@@ -258,12 +270,31 @@ class Visualizer {
       ReportProgress(second, i, blocks);
       return OkStatus();
     };
+    MSP_RETURN_IF_ERROR(db_->BeginGraph(side.key, graph, side.other));
     MSP_RETURN_IF_ERROR(ParallelOrdered<NodeBlock>(blocks, kBlocksInFlight, make, take));
+    MSP_RETURN_IF_ERROR(db_->EndGraph());
     for (size_t i = 0; i < side.stack_ids.size(); ++i) {
       MSP_RETURN_IF_ERROR(
           db_->AddStack(fmt::format("{}_{}", side.key.id(), i), StackJson(*side.rank, side.stack_ids[i])));
     }
     calls_[second ? 1 : 0].push_back(std::move(calls));
+    return OkStatus();
+  }
+
+  Status WriteRow(const NodeGraph& graph, const NodeRows& rows, const NodeRows::Row& row, bool second,
+                  PartnerData* partners) {
+    int64_t data = 0;
+    if (second && partners->done[row.node]) {
+      data = partners->data[row.node];
+    } else {
+      MSP_ASSIGN_OR_RETURN(data, db_->AddData(rows, row.input, row.output));
+    }
+    MSP_RETURN_IF_ERROR(db_->AddNode(rows, row, data));
+    if (!row.has_partner) return OkStatus();
+    const uint32_t partner = graph.nodes[row.node].match;
+    MSP_ASSIGN_OR_RETURN(partners->data[partner], db_->AddData(rows, row.partner_input, row.partner_output));
+    partners->done[partner] = true;
+    partners->overflow[partner] = row.partner_overflow;
     return OkStatus();
   }
 
@@ -277,11 +308,11 @@ class Visualizer {
   void Count(const GraphSide& side, const NodeRows::Row& row) {
     const Node& node = side.rank->graph.nodes[row.node];
     if (side.key.source != "NPU") {
-      if (node.match == kNoIndex && row.type != NodeType::kCollection) ++summary_.bench_unmatched;
+      if (node.match == kNoIndex && node.type != NodeType::kCollection) ++summary_.bench_unmatched;
       return;
     }
     ++summary_.overflows[static_cast<size_t>(row.overflow)];
-    if (!plan_.compare || row.type == NodeType::kCollection) return;
+    if (!plan_.compare || node.type == NodeType::kCollection) return;
     if (node.match == kNoIndex) {
       ++summary_.unmatched;
     } else if (row.precision == Precision::kNone) {

@@ -88,7 +88,7 @@ TEST_F(VisualizeTest, WritesBothGraphsAndTheVerdicts) {
             "1|compare|summary|1|0|[0]|[0]");
   EXPECT_EQ(
       Query(summary->file, "SELECT name FROM sqlite_master WHERE type='index' AND sql IS NOT NULL ORDER BY 1").size(),
-      7u);
+      4u);
   EXPECT_EQ(Query(summary->file, "PRAGMA integrity_check")[0], "ok");
   struct stat st {};
   ASSERT_EQ(stat(summary->file.c_str(), &st), 0);
@@ -121,7 +121,7 @@ TEST_F(VisualizeTest, OutputDoesNotDependOnTheThreads) {
     SetThreadCount(threads);
     const auto summary = Run(a, b);
     ASSERT_TRUE(summary.ok());
-    rows[threads == 4] = Query(summary->file, "SELECT rowid, * FROM tb_nodes ORDER BY rowid");
+    rows[threads == 4] = Query(summary->file, "SELECT * FROM tb_nodes ORDER BY graph_id, node_order");
     std::filesystem::remove(summary->file);
   }
   SetThreadCount(0);
@@ -171,7 +171,7 @@ TEST_F(VisualizeTest, AllStepsAndRanksGoIntoOneFile) {
     dir_.Rank(std::string("b/") + rank, kConstruct, Data(9));
   const auto summary = Run(dir_.Path("a"), dir_.Path("b"));
   ASSERT_TRUE(summary.ok()) << summary.status().message();
-  EXPECT_EQ(Query(summary->file, "SELECT DISTINCT step, rank FROM tb_nodes ORDER BY rowid"),
+  EXPECT_EQ(Query(summary->file, "SELECT DISTINCT step, rank FROM tb_nodes ORDER BY step"),
             (std::vector<std::string>{"2|1", "10|1"}));
   EXPECT_EQ(Query(summary->file, "SELECT rank_list, step_list FROM tb_config")[0], "[1]|[2, 10]");
   EXPECT_FALSE(warnings_.empty());

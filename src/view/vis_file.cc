@@ -7,22 +7,42 @@
 #include <thread>
 #include <utility>
 
+#include "graph/vis_schema.h"
+
 namespace msprobe::view {
 namespace {
 
 constexpr size_t kIdleConnections = 4;
 constexpr size_t kMaxListed = 100000;
 
-// A view or virtual table of that name could run anything; only plain tables are read.
+// A view or virtual table of that name could run anything; only plain tables are read. In files of the compact layout
+// tb_nodes is a view, and what stands behind it is read with SQL of our own.
 constexpr std::string_view kTablesSql =
     "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('tb_nodes', 'tb_stack', 'tb_config') "
     "AND rootpage > 0";
+constexpr std::string_view kCompactTablesSql =
+    "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('msprobe_graph', 'msprobe_name', "
+    "'msprobe_path', 'msprobe_node', 'msprobe_data', 'tb_stack', 'tb_config') AND rootpage > 0";
+constexpr std::string_view kCompactGraphSql =
+    "SELECT n.node, n.node - g.first, s.name, n.type, u.name, n.precision_index, n.overflow_level, n.micro_step, "
+    "coalesce(n.link, '[' || json_quote((SELECT p.name FROM msprobe_name p WHERE p.name_id = n.match)) || ']') "
+    "FROM msprobe_graph g JOIN msprobe_node n ON n.node BETWEEN g.first AND g.last "
+    "JOIN msprobe_name s ON s.name_id = n.name_id JOIN msprobe_name u ON u.name_id = n.up "
+    "WHERE g.step = ?1 AND g.rank = ?2 AND g.data_source = ?3 ORDER BY n.node";
 constexpr std::string_view kGraphSql =
     "SELECT rowid, node_order, node_name, node_type, up_node, precision_index, overflow_level, micro_step_id, "
     "matched_node_link FROM tb_nodes WHERE step = ?1 AND rank = ?2 AND data_source = ?3 ORDER BY node_order, rowid";
 constexpr std::string_view kRecordSql =
     "SELECT n.input_data, n.output_data, s.stack_info, n.parallel_merge_info, n.matched_distributed "
     "FROM tb_nodes n LEFT JOIN tb_stack s ON s.id = n.stack_id WHERE n.rowid = ?1";
+std::string CompactRecordSql() {
+  return fmt::format(
+      "SELECT {}, {}, t.stack_info, n.merge_info, n.communication "
+      "FROM msprobe_node n JOIN msprobe_graph g ON n.node BETWEEN g.first AND g.last "
+      "JOIN msprobe_name s ON s.name_id = n.name_id LEFT JOIN tb_stack t ON t.id = g.graph_id || '_' || n.stack "
+      "WHERE n.node = ?1",
+      UnpackSql("input", "n.data", "s.name"), UnpackSql("output", "n.data", "s.name"));
+}
 constexpr std::string_view kConfigSql =
     "SELECT graph_type, task, tool_tip, micro_steps, overflow_check, node_colors, rank_list, step_list "
     "FROM tb_config ORDER BY id LIMIT 1";
@@ -47,9 +67,15 @@ void Tidy(std::vector<int64_t>* list) {
   if (list->size() > kMaxListed) list->resize(kMaxListed);
 }
 
-StatusOr<std::vector<int64_t>> Distinct(const SqliteDb& db, std::string_view column) {
+StatusOr<int64_t> Count(const SqliteDb& db, std::string_view sql) {
+  MSP_ASSIGN_OR_RETURN(SqliteStatement query, db.Prepare(sql));
+  MSP_ASSIGN_OR_RETURN(const bool row, query.Step());
+  return row ? query.Int(0) : 0;
+}
+
+StatusOr<std::vector<int64_t>> Distinct(const SqliteDb& db, std::string_view column, std::string_view table) {
   MSP_ASSIGN_OR_RETURN(SqliteStatement query,
-                       db.Prepare(fmt::format("SELECT DISTINCT {} FROM tb_nodes LIMIT {}", column, kMaxListed)));
+                       db.Prepare(fmt::format("SELECT DISTINCT {} FROM {} LIMIT {}", column, table, kMaxListed)));
   std::vector<int64_t> values;
   for (;;) {
     MSP_ASSIGN_OR_RETURN(const bool row, query.Step());
@@ -64,6 +90,7 @@ StatusOr<std::vector<int64_t>> Distinct(const SqliteDb& db, std::string_view col
 struct VisFile::Connection {
   SqliteDb db;
   SqliteStatement graph, record;
+  bool compact = false;
 };
 
 // A side with the names of the partners of its nodes, which are nodes once the other side is there.
@@ -116,19 +143,21 @@ StatusOr<std::unique_ptr<VisFile>> VisFile::Open(const std::string& path, std::s
 
 StatusOr<std::unique_ptr<VisFile::Connection>> VisFile::Connect() const {
   MSP_ASSIGN_OR_RETURN(SqliteDb db, SqliteDb::OpenImmutable(path_, shown_));
-  {
-    MSP_ASSIGN_OR_RETURN(SqliteStatement tables, db.Prepare(kTablesSql));
-    MSP_ASSIGN_OR_RETURN(const bool row, tables.Step());
-    if (!row || tables.Int(0) != 3) {
-      return BadInput(
-          fmt::format("{} is not a graph database (tb_nodes, tb_stack or tb_config is missing): graph_visualize of "
-                      "msprobe writes such files",
-                      shown_));
-    }
+  MSP_ASSIGN_OR_RETURN(const int64_t tables, Count(db, kTablesSql));
+  bool compact = false;
+  if (tables == 2) {
+    MSP_ASSIGN_OR_RETURN(const int64_t ours, Count(db, kCompactTablesSql));
+    compact = ours == 7;
   }
-  MSP_ASSIGN_OR_RETURN(SqliteStatement graph, db.Prepare(kGraphSql));
-  MSP_ASSIGN_OR_RETURN(SqliteStatement record, db.Prepare(kRecordSql));
-  return std::unique_ptr<Connection>(new Connection{std::move(db), std::move(graph), std::move(record)});
+  if (tables != 3 && !compact) {
+    return BadInput(
+        fmt::format("{} is not a graph database (tb_nodes, tb_stack or tb_config is missing): graph_visualize of "
+                    "msprobe writes such files",
+                    shown_));
+  }
+  MSP_ASSIGN_OR_RETURN(SqliteStatement graph, db.Prepare(compact ? kCompactGraphSql : kGraphSql));
+  MSP_ASSIGN_OR_RETURN(SqliteStatement record, db.Prepare(compact ? CompactRecordSql() : std::string(kRecordSql)));
+  return std::unique_ptr<Connection>(new Connection{std::move(db), std::move(graph), std::move(record), compact});
 }
 
 StatusOr<std::unique_ptr<VisFile::Connection>> VisFile::Borrow() const {
@@ -161,20 +190,21 @@ Status VisFile::ReadConfig(Connection* connection) {
   config_.colors_json = ObjectText(query.Text(5));
   config_.ranks = ParseInts(query.Text(6));
   config_.steps = ParseInts(query.Text(7));
+  const std::string_view table = connection->compact ? "msprobe_graph" : "tb_nodes";
   if (config_.ranks.empty()) {
-    MSP_ASSIGN_OR_RETURN(config_.ranks, Distinct(connection->db, "rank"));
+    MSP_ASSIGN_OR_RETURN(config_.ranks, Distinct(connection->db, "rank", table));
   }
   if (config_.steps.empty()) {
-    MSP_ASSIGN_OR_RETURN(config_.steps, Distinct(connection->db, "step"));
+    MSP_ASSIGN_OR_RETURN(config_.steps, Distinct(connection->db, "step", table));
   }
   Tidy(&config_.ranks);
   Tidy(&config_.steps);
   // Writers older than the is_distributed column stored 1 for equal checksums and 0 for different ones.
+  if (config_.task != "md5" || connection->compact) return OkStatus();
   MSP_ASSIGN_OR_RETURN(
-      SqliteStatement column,
-      connection->db.Prepare("SELECT count(*) FROM pragma_table_info('tb_nodes') WHERE name = 'is_distributed'"));
-  MSP_ASSIGN_OR_RETURN(const bool counted, column.Step());
-  md5_inverted_ = config_.task == "md5" && counted && column.Int(0) == 0;
+      const int64_t columns,
+      Count(connection->db, "SELECT count(*) FROM pragma_table_info('tb_nodes') WHERE name = 'is_distributed'"));
+  md5_inverted_ = columns == 0;
   return OkStatus();
 }
 

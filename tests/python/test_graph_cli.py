@@ -253,6 +253,6 @@ def test_one_thread_gives_the_same_rows(tmp_path):
         out = tmp_path / threads
         graph("-tp", a, "-gp", b, "-o", out, env={"MSPROBE_THREADS": threads})
         db = sqlite3.connect(only_db(out))
-        rows.append(db.execute("SELECT rowid, * FROM tb_nodes ORDER BY rowid").fetchall())
+        rows.append(db.execute("SELECT * FROM tb_nodes ORDER BY graph_id, node_order").fetchall())
         db.close()
     assert len(rows[0]) == 1004 and rows[0] == rows[1]

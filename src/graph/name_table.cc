@@ -1,0 +1,45 @@
+#include "graph/name_table.h"
+
+#include <functional>
+
+namespace msprobe {
+namespace {
+constexpr uint64_t kLow = 0xFFFFFFFF;
+}  // namespace
+
+NameTable::NameTable() : slots_(1024, 0) {}
+
+uint32_t NameTable::Add(std::string_view name, bool* fresh) {
+  const uint64_t hash = std::hash<std::string_view>()(name), high = hash & ~kLow;
+  const size_t mask = slots_.size() - 1;
+  for (size_t i = hash & mask;; i = (i + 1) & mask) {
+    const uint64_t slot = slots_[i];
+    if (slot == 0) {
+      const uint32_t number = static_cast<uint32_t>(ends_.size());
+      text_ += name;
+      ends_.push_back(text_.size());
+      slots_[i] = high | (number + 1);
+      if (ends_.size() * 2 > slots_.size()) Grow();
+      *fresh = true;
+      return number;
+    }
+    if ((slot & ~kLow) != high) continue;
+    const uint32_t number = static_cast<uint32_t>(slot & kLow) - 1;
+    if ((*this)[number] != name) continue;
+    *fresh = false;
+    return number;
+  }
+}
+
+void NameTable::Grow() {
+  slots_.assign(slots_.size() * 2, 0);
+  const size_t mask = slots_.size() - 1;
+  for (uint32_t number = 0; number < ends_.size(); ++number) {
+    const uint64_t hash = std::hash<std::string_view>()((*this)[number]);
+    size_t i = hash & mask;
+    while (slots_[i] != 0) i = (i + 1) & mask;
+    slots_[i] = (hash & ~kLow) | (number + 1);
+  }
+}
+
+}  // namespace msprobe
