@@ -39,7 +39,13 @@ class VisDbTest : public ::testing::Test {
       NodeRows::Row row;
       row.node = graph_.order[i];
       row.order = i;
-      rows.text = std::string("{\"") + kPackName + ".output.0" + kPackTensor + "float32" + PackedKey("Max") + "1.5\"}}";
+      rows.text = "{\"";
+      rows.text += kPackName;
+      rows.text += ".output.0";
+      rows.text += kPackTensor;
+      rows.text += "float32";
+      rows.text += PackedKey("Max");
+      rows.text += "1.5\"}}";
       if (i == 0) row.output = {0, rows.text.size()};
       auto data = db->AddData(rows, row.input, row.output);
       ASSERT_TRUE(data.ok());

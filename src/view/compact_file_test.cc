@@ -36,7 +36,7 @@ TEST(CompactFile, IsReadLikeAnyOther) {
   EXPECT_EQ(node->record.stack, std::vector<std::string>{"File a.py, line 1, in f"});
   ASSERT_EQ(node->record.outputs.size(), 1u);
   EXPECT_EQ(node->record.outputs[0].name, name + ".output.0");
-  EXPECT_EQ(node->record.outputs[0].values[6], (std::pair<std::string, std::string>{"Norm", "9.0"}));
+  EXPECT_EQ(node->record.outputs[0].values[6], (std::pair<std::string, std::string>{"Norm", "9"}));
   ASSERT_TRUE(node->partner.has_value());
   EXPECT_EQ(node->partner->record.inputs.size(), 1u);
 }

@@ -125,11 +125,10 @@ def read_db(path):
 
 
 def schema(path):
-    """Of the tables that the old tool knows; ours are named msprobe_*."""
+    """Columns of the tables that viewers read; in our files tb_nodes is a view."""
     db = sqlite3.connect(f"file:{path}?immutable=1", uri=True)
     try:
-        rows = db.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")
-        return {name: " ".join(sql.split()) for name, sql in rows if not name.startswith("msprobe_")}
+        return {table: [row[1] for row in db.execute(f"PRAGMA table_info({table})")] for table in TABLES}
     finally:
         db.close()
 

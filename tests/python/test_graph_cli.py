@@ -214,7 +214,7 @@ def run_limited(args, limit):
     return subprocess.run(command, capture_output=True, text=True, timeout=120, preexec_fn=prepare)
 
 
-@pytest.mark.parametrize("limit", [0, 100_000, 3_000_000])
+@pytest.mark.parametrize("limit", [0, 100_000, 1_000_000])
 def test_full_disk_leaves_nothing(tmp_path, limit):
     rank = make_rank(tmp_path / "a", calls=4000)
     done = run_limited(["-tp", rank, "-gp", rank, "-o", tmp_path / "out"], limit)
