@@ -1,5 +1,6 @@
 // stack.json and construct.json.
 #include <charconv>
+#include <functional>
 #include <limits>
 
 #include "base/text.h"
@@ -126,11 +127,43 @@ StatusOr<ParentIndex> ParentIndex::Open(const std::string& path) {
   return index;
 }
 
+namespace {
+
+/// Where an entry of that name is: a hash table of positions, which costs no copy of the names.
+class EntryIndex {
+ public:
+  explicit EntryIndex(const std::vector<ConstructEntry>* entries) : entries_(*entries), slots_(1024) {}
+  /// The position of `name`; when it is new, that of the entry to be added next.
+  size_t Find(std::string_view name) {
+    if (entries_.size() * 2 >= slots_.size()) Grow();
+    size_t i = std::hash<std::string_view>()(name);
+    for (;; ++i) {
+      uint32_t& slot = slots_[i & (slots_.size() - 1)];
+      if (slot == 0) slot = static_cast<uint32_t>(entries_.size() + 1);
+      if (slot > entries_.size() || entries_[slot - 1].name == name) return slot - 1;
+    }
+  }
+
+ private:
+  void Grow() {
+    slots_.assign(slots_.size() * 2, 0);
+    for (uint32_t at = 0; at < entries_.size(); ++at) {
+      size_t i = std::hash<std::string_view>()(entries_[at].name);
+      while (slots_[i & (slots_.size() - 1)] != 0) ++i;
+      slots_[i & (slots_.size() - 1)] = at + 1;
+    }
+  }
+  const std::vector<ConstructEntry>& entries_;
+  std::vector<uint32_t> slots_;  // position + 1
+};
+
+}  // namespace
+
 StatusOr<ConstructFile> ConstructFile::Open(const std::string& path) {
   MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   ConstructFile construct;
   JsonDoc doc;
-  std::unordered_map<std::string, size_t> index;
+  EntryIndex index(&construct.entries);
   const auto take = [&](std::string_view key, std::string_view text, size_t at) -> Status {
     if (key == "megatron_micro_step_number") {
       MSP_RETURN_IF_ERROR(ParseJson(text, file.path(), &doc, at));
@@ -145,11 +178,11 @@ StatusOr<ConstructFile> ConstructFile::Open(const std::string& path) {
     } else if (text != "null") {
       MSP_RETURN_IF_ERROR(ReadParent(file, key, text, at, &doc, &entry));
     }
-    const auto [it, fresh] = index.try_emplace(entry.name, construct.entries.size());
-    if (fresh) {
+    const size_t known = index.Find(entry.name);
+    if (known == construct.entries.size()) {
       construct.entries.push_back(std::move(entry));
     } else {
-      construct.entries[it->second] = std::move(entry);
+      construct.entries[known] = std::move(entry);
     }
     return OkStatus();
   };

@@ -17,24 +17,24 @@ namespace {
 class Construct {
  public:
   explicit Construct(const ConstructFile& file) : file_(file) {
-    index_.reserve(file.entries.size());
-    for (size_t i = 0; i < file.entries.size(); ++i) index_.emplace(file.entries[i].name, i);
+    index_.Reserve(file.entries.size());
+    for (size_t i = 0; i < file.entries.size(); ++i) index_.Add(file.entries[i].name, static_cast<uint32_t>(i));
   }
-  bool Has(std::string_view name) const { return index_.contains(name); }
+  bool Has(std::string_view name) const { return index_.Find(name) != NameIndex::kNone; }
   /// Parent as written; empty when there is none or no such entry.
   std::string_view ParentOf(std::string_view name) const {
-    const auto it = index_.find(name);
-    return it == index_.end() ? std::string_view() : file_.entries[it->second].parent;
+    const uint32_t i = index_.Find(name);
+    return i == NameIndex::kNone ? std::string_view() : file_.entries[i].parent;
   }
   /// The name as construct.json stores it (a stable string), or empty.
   std::string_view Stored(std::string_view name) const {
-    const auto it = index_.find(name);
-    return it == index_.end() ? std::string_view() : std::string_view(file_.entries[it->second].name);
+    const uint32_t i = index_.Find(name);
+    return i == NameIndex::kNone ? std::string_view() : std::string_view(file_.entries[i].name);
   }
 
  private:
   const ConstructFile& file_;
-  std::unordered_map<std::string_view, size_t> index_;
+  NameIndex index_;
 };
 
 std::string TurnCall(std::string_view name, std::string_view from, std::string_view to) {
@@ -173,7 +173,7 @@ void AddConstructNodes(const RankFiles& files, NodeGraph* graph, std::vector<uin
   const auto& entries = files.construct.entries;
   const Construct construct(files.construct);
   graph->nodes.reserve(entries.size() + entries.size() / 8 + 16);
-  graph->index.reserve(graph->nodes.capacity());
+  graph->index.Reserve(graph->nodes.capacity());
   line->assign(1, 0);
   const bool has_steps = files.construct.megatron_micro_steps.has_value();
   std::unordered_map<std::string_view, int> steps;

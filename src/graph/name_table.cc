@@ -1,5 +1,6 @@
 #include "graph/name_table.h"
 
+#include <bit>
 #include <functional>
 
 namespace msprobe {
@@ -40,6 +41,27 @@ void NameTable::Grow() {
     while (slots_[i] != 0) i = (i + 1) & mask;
     slots_[i] = (hash & ~kLow) | (number + 1);
   }
+}
+
+void NameIndex::Reserve(size_t names) {
+  if (names * 2 > slots_.size()) Resize(std::bit_ceil(names * 2));
+}
+
+void NameIndex::Resize(size_t slots) {
+  std::vector<Slot> old(slots);
+  old.swap(slots_);
+  for (const Slot& slot : old) {
+    if (slot.number == kNone) continue;
+    slots_[SlotOf({slot.name, slot.size}, slot.hash)] = slot;
+  }
+}
+
+void NameIndex::Add(std::string_view name, uint32_t number) {
+  const uint64_t hash = std::hash<std::string_view>()(name);
+  Slot& slot = slots_[SlotOf(name, hash)];
+  if (slot.number != kNone) return;
+  slot = {name.data(), static_cast<uint32_t>(name.size()), number, hash};
+  if (++count_ * 2 > slots_.size()) Resize(slots_.size() * 2);
 }
 
 }  // namespace msprobe

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,38 @@ class NameTable {
   std::string text_;
   std::vector<uint64_t> ends_;
   std::vector<uint64_t> slots_;  // hash in the upper half, number + 1 in the lower
+};
+
+/// Numbers for names that belong to someone else. The first number of a name stays.
+class NameIndex {
+ public:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  NameIndex() : slots_(64) {}
+  void Reserve(size_t names);
+  /// kNone when it is not there.
+  uint32_t Find(std::string_view name) const {
+    return slots_[SlotOf(name, std::hash<std::string_view>()(name))].number;
+  }
+  void Add(std::string_view name, uint32_t number);
+
+ private:
+  struct Slot {
+    const char* name = nullptr;
+    uint32_t size = 0, number = kNone;
+    uint64_t hash = 0;
+  };
+  size_t SlotOf(std::string_view name, uint64_t hash) const {
+    const size_t mask = slots_.size() - 1;
+    size_t i = hash & mask;
+    while (slots_[i].number != kNone &&
+           (slots_[i].hash != hash || std::string_view(slots_[i].name, slots_[i].size) != name)) {
+      i = (i + 1) & mask;
+    }
+    return i;
+  }
+  void Resize(size_t slots);
+  std::vector<Slot> slots_;  // a power of two, at most half of them taken
+  size_t count_ = 0;
 };
 
 }  // namespace msprobe

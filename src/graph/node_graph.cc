@@ -24,10 +24,7 @@ bool HasPrefixAndMore(std::string_view name, std::string_view prefix) {
 
 NodeGraph::NodeGraph() { Add(kRootName, NodeType::kModule); }
 
-uint32_t NodeGraph::Find(std::string_view name) const {
-  const auto it = index.find(name);
-  return it == index.end() ? kNoIndex : it->second;
-}
+uint32_t NodeGraph::Find(std::string_view name) const { return index.Find(name); }
 
 uint32_t NodeGraph::Add(std::string_view name, NodeType type) {
   const uint32_t id = static_cast<uint32_t>(nodes.size());
@@ -35,7 +32,7 @@ uint32_t NodeGraph::Add(std::string_view name, NodeType type) {
   node.name = name;
   node.type = type;
   nodes.push_back(std::move(node));
-  index.emplace(name, id);
+  index.Add(name, id);
   return id;
 }
 

@@ -5,8 +5,9 @@
 #include <deque>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
+
+#include "graph/name_table.h"
 
 namespace msprobe {
 
@@ -30,7 +31,7 @@ struct Node {
 /// Node 0 is the root.
 struct NodeGraph {
   std::vector<Node> nodes;
-  std::unordered_map<std::string_view, uint32_t> index;
+  NameIndex index;
   std::deque<std::string> own_names;
   std::vector<uint32_t> order;  // children before parents, root last: the order of collection
 

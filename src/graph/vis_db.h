@@ -140,7 +140,7 @@ class VisDb {
   std::unordered_map<uint64_t, uint32_t> paths_;  // by the path above and the name
   std::vector<std::unique_ptr<SideTable>> tables_;
   std::vector<std::string> indexes_;  // of them
-  size_t unbound_ = 0;                            // length of a text that was too long to bind
+  size_t unbound_ = 0;                // length of a text that was too long to bind
 };
 
 }  // namespace msprobe

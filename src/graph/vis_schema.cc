@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <vector>
 
 namespace msprobe {
 namespace {
@@ -120,8 +121,15 @@ std::string Triggers() {
 }  // namespace
 
 char PackedKey(std::string_view key) {
-  for (const Packed& p : kKeys) {
-    if (p.text.size() == key.size() && p.text == key) return p.code;
+  // Every field of every parameter passes here: few keys have the same length.
+  static const auto kBySize = [] {
+    std::array<std::vector<Packed>, 32> out;
+    for (const Packed& p : kKeys) out[p.text.size()].push_back(p);
+    return out;
+  }();
+  if (key.size() >= kBySize.size()) return 0;
+  for (const Packed& p : kBySize[key.size()]) {
+    if (p.text == key) return p.code;
   }
   return 0;
 }

@@ -23,6 +23,7 @@ namespace {
 constexpr std::string_view kTablesFormat = "1";  // grows when a table loses a column or gives it another meaning
 constexpr size_t kBlockNodes = 64;
 constexpr size_t kBlocksInFlight = 32;
+constexpr size_t kBlocksBetweenReleases = 256;  // some 10 MB of dump.json
 
 struct LoadedPair {
   std::unique_ptr<RankGraph> npu, bench;
@@ -91,6 +92,7 @@ class Visualizer {
     MSP_RETURN_IF_ERROR(MakeOutputDir(options_.output));
     const std::string name = fmt::format("{}_{}.vis.db", plan_.compare ? "compare" : "build", TimestampNow());
     summary_.file = JoinPath(options_.output, name);
+    LoadedPair last;
     for (done_ = 0; done_ < plan_.pairs.size(); ++done_) {
       const GraphPair& pair = plan_.pairs[done_];
       StatusOr<LoadedPair> loaded = Load(pair);
@@ -101,13 +103,18 @@ class Visualizer {
       }
       if (done_ + 1 == plan_.pairs.size() || plan_.pairs[done_ + 1].step != pair.step)
         MSP_RETURN_IF_ERROR(WriteLinks());
+      if (done_ + 1 == plan_.pairs.size() && loaded.ok()) last = std::move(*loaded);
     }
     if (!db_) return summary_.damaged.front().why;
     for (const DamagedRank& d : summary_.damaged) {
       if (d.left_out) Warn(fmt::format("rank {} of step {} is left out: {}", d.rank, d.step, d.why.message()));
     }
     Progress(98);
-    MSP_RETURN_IF_ERROR(db_->Finish());
+    // Freeing a large graph takes as long as building an index.
+    std::vector<std::thread> freeing = StartThreads(1, [&] { last = {}; });
+    const Status finished = db_->Finish();
+    for (std::thread& thread : freeing) thread.join();
+    MSP_RETURN_IF_ERROR(finished);
     summary_.file = db_->path();
     struct stat st {};
     if (stat(summary_.file.c_str(), &st) == 0) summary_.bytes = static_cast<uint64_t>(st.st_size);
@@ -236,6 +243,13 @@ class Visualizer {
     return WriteSide(bench, nullptr, loaded, &partners);
   }
 
+  /// Ops are read once, nearly in the order of the file: what is behind need not stay in memory.
+  static void ReleasePages(const LoadedPair& loaded) {
+    for (const RankGraph* rank : {loaded.npu.get(), loaded.bench.get()}) {
+      if (rank) rank->files.dump.file().Release(0, rank->files.dump.file().text().size());
+    }
+  }
+
   /// What comparing the first side left about the nodes of the second.
   struct PartnerData {
     std::vector<bool> done;
@@ -267,6 +281,7 @@ class Visualizer {
         call.row_id += first_row;
         calls.calls.push_back(std::move(call));
       }
+      if (i % kBlocksBetweenReleases == 0) ReleasePages(loaded);
       ReportProgress(second, i, blocks);
       return OkStatus();
     };
