@@ -37,6 +37,29 @@ TEST(MatchByName, NeedsTheSameAncestors) {
   EXPECT_EQ(Match(a, b, "Torch.y.0.forward"), "-");
 }
 
+TEST(MatchByPlan, FollowsTheOpsAndKeepsOtherNamesWhereThereIsNoOp) {
+  NodeGraph a = Make({{"Module.new.M.forward.0", ""},
+                      {"Torch.x.0.forward", "Module.new.M.forward.0"},
+                      {"Torch.y.3.forward", "Module.new.M.forward.0"},
+                      {"Torch.lost.0.forward", "Module.new.M.forward.0"}});
+  NodeGraph b = Make({{"Module.old.M.forward.0", ""},
+                      {"Torch.x.7.forward", "Module.old.M.forward.0"},
+                      {"Torch.y.0.forward", "Module.old.M.forward.0"},
+                      {"Torch.lost.0.forward", ""}});
+  for (uint32_t i = 1; i < 5; ++i) a.nodes[i].op = b.nodes[i].op = i - 1;
+  MatchPlan plan;
+  plan.golden_of = {0, 1, kNoOp, kNoOp};
+  MatchByPlan(plan, &a, &b);
+  EXPECT_EQ(Match(a, b, "DefaultModel"), "DefaultModel");
+  EXPECT_EQ(Match(a, b, "Module.new.M.forward.0"), "Module.old.M.forward.0");
+  EXPECT_EQ(Match(a, b, "Torch.x.0.forward"), "Torch.x.7.forward");
+  EXPECT_EQ(Match(a, b, "Torch.lost.0.forward"), "-") << "the plan says that it has no partner";
+  EXPECT_EQ(Match(a, b, "Torch.y.3.forward"), "-");
+  MatchCallsInside(&a, &b);
+  EXPECT_EQ(Match(a, b, "Torch.y.3.forward"), "Torch.y.0.forward") << "by order inside the pair of modules";
+  EXPECT_EQ(Match(a, b, "Torch.x.0.forward"), "Torch.x.7.forward");
+}
+
 TEST(MatchFuzzy, CountsCallsInsideTheirModule) {
   NodeGraph a = Make({{"Module.m.M.forward.0", ""},
                       {"Torch.x.5.forward", "Module.m.M.forward.0"},

@@ -16,6 +16,8 @@ struct Scratch {
   JsonDoc npu_doc, bench_doc;
   ParamList npu, bench;
   std::vector<Row> rows;
+  std::deque<TensorDiff> tensors;  // of the rows, in tensor mode
+  DistanceMeter meter;
   std::vector<const Row*> row_of;  // of each parameter
 };
 
@@ -130,14 +132,24 @@ void AppendDifferences(const Row& row, ParamWriter* w) {
   w->Percent("NormRelativeErr", row.norm.relative);
 }
 
+void AppendMetrics(const TensorDiff& diff, ParamWriter* w) {
+  std::string text;
+  for (size_t k = 0; k < kMetricCount; ++k) {
+    text.clear();
+    diff.cells[k].AppendText(&text);
+    w->Text(kMetricNames[k], text);
+  }
+}
+
 void AppendVerdict(const Row& row, GraphMode mode, ParamWriter* w) {
+  if (row.tensor) AppendMetrics(*row.tensor, w);
   if (mode == GraphMode::kSummary) {
     AppendDifferences(row, w);
     if (row.same_requires_grad && row.level == Level::kPass && row.messages.empty()) return w->Tail(kPackPass);
   }
   if (mode == GraphMode::kMd5) w->Text("Result", LevelName(row.level));
   w->Text("Requires_grad Consistent", row.same_requires_grad ? "True" : "False");
-  if (mode == GraphMode::kSummary) w->Text("Result", LevelName(row.level));
+  if (mode != GraphMode::kMd5) w->Text("Result", LevelName(row.level));
   std::string list = "[";
   for (const char* message : row.messages) {
     if (list.size() > 1) list += ", ";
@@ -221,6 +233,20 @@ class RowMaker {
     return OkStatus();
   }
 
+  Level Judge(std::string_view node) {
+    if (!options_.tensors) return JudgeNode(options_.mode, node, &s_.rows);
+    MeasureTensors(*options_.tensors, &s_.rows, &s_.tensors, options_.log ? &block_.log : nullptr);
+    const Level level = JudgeNode(options_.mode, node, &s_.rows);
+    return std::max(level, NoteNotMeasured(node, &s_.tensors, &s_.rows));
+  }
+
+  void AddDistance(const Node& node, const Node& partner) {
+    if (node.op == kNoIndex || partner.op == kNoIndex) return;
+    block_.distances.push_back(
+        s_.meter.Measure(options_.mode, node.op, node.name, s_.npu_doc, partner.name, s_.bench_doc, s_.rows));
+    block_.distances.back().row = static_cast<int64_t>(block_.rows.rows.size());
+  }
+
   // The partner is at hand now, so its texts are written here and need no reading again.
   Status Compare(uint32_t index, NodeRows::Row* row) {
     const Node& node = side_.rank->graph.nodes[index];
@@ -234,7 +260,8 @@ class RowMaker {
     }
     CompareParams(options_.mode, s_.npu, s_.bench, &s_.rows);
     if (s_.rows.empty()) return OkStatus();
-    row->precision = static_cast<Precision>(JudgeNode(options_.mode, node.name, &s_.rows));
+    row->precision = static_cast<Precision>(Judge(node.name));
+    if (options_.distances) AddDistance(node, partner);
     for (const Row& r : s_.rows) s_.row_of[static_cast<size_t>(r.npu - &s_.npu[0])] = &r;
     return OkStatus();
   }

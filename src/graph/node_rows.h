@@ -6,6 +6,8 @@
 #include "graph/builder.h"
 #include "graph/links.h"
 #include "graph/precision.h"
+#include "graph/ruler_table.h"
+#include "graph/tensor_rows.h"
 #include "graph/vis_db.h"
 
 namespace msprobe {
@@ -30,12 +32,17 @@ struct RowOptions {
   GraphMode mode = GraphMode::kSummary;
   bool compare = false;
   bool overflow_check = false;
+  const TensorPairs* tensors = nullptr;  // tensor mode: where the values lie
+  bool log = false;                      // tensor mode: a line for each item
+  bool distances = false;                // also NodeBlock::distances
 };
 
-/// A block of rows with the communication calls among them; their row ids are positions in the block.
+/// A block of rows with the communication calls and the distances among them; their row ids are positions in the block.
 struct NodeBlock {
   NodeRows rows;
   std::vector<LinkedCall> calls;
+  std::vector<NodeDistance> distances;  // of matched nodes
+  std::string log;
 };
 
 /// Rows of order[begin, end) of `side`. With `bench` (the golden side) every matched node is compared.

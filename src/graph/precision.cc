@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "base/text.h"
+#include "compare/tensor_diff.h"
+#include "compare/thresholds.h"
 #include "graph/node_graph.h"
 
 namespace msprobe {
@@ -23,6 +25,8 @@ constexpr char kScalars[] = "error: The scalar parameters of NPU and Bench are i
 constexpr char kDtype[] = "error: The dtype of NPU and Bench are inconsistent.";
 constexpr char kShape[] = "error: The shape of NPU and Bench are inconsistent.";
 constexpr char kRelativeWarning[] = "warning: The norm relative error of output is 10 times that of input.";
+constexpr char kThousandth[] = "error: The input/parameters of One Thousandth Err Ratio > 0.9 while the output < 0.6.";
+constexpr char kCosineDrops[] = "warning: The input/parameters of Cosine > 0.9, and input/parameters - output > 0.1";
 constexpr char kChecksum[] = "error: The CRC-32 value of NPU differs from that of the bench.";
 constexpr char kNoChecksum[] = "warning: The parameter of NPU does not match the bench.";
 
@@ -162,7 +166,36 @@ void CheckRelativeGrowth(const Sides& sides) {
   if (in == 0 ? out > kGrowthFromZero : out / in > kGrowth) Fail(sides.out[0], Level::kWarning, kRelativeWarning);
 }
 
+/// Smallest value among those that are numbers; 1 without any.
+double Smallest(const std::vector<Row*>& rows, Metric metric) {
+  double out = 1;
+  for (const Row* row : rows) {
+    if (!row->tensor) continue;
+    const MetricCell& cell = row->tensor->cells[metric];
+    if (cell.IsNumber()) out = std::min(out, cell.value);
+  }
+  return out;
+}
+
+void CheckThousandths(const Sides& sides) {
+  if (sides.out.empty()) return;
+  const Thresholds& t = DefaultThresholds();
+  const double in = Smallest(sides.in, kOneThousandthRatio), out = Smallest(sides.out, kOneThousandthRatio);
+  if (in > t.ratio_agrees && out < t.ratio_wrong) Fail(sides.out[0], Level::kError, kThousandth);
+}
+
+void CheckCosine(const Sides& sides) {
+  if (sides.out.empty()) return;
+  const Thresholds& t = DefaultThresholds();
+  const double in = Smallest(sides.in, kCosine);
+  if (in > t.cosine_agrees && in - Smallest(sides.out, kCosine) > t.cosine_drop)
+    Fail(sides.out[0], Level::kWarning, kCosineDrops);
+}
+
 }  // namespace
+
+bool IsIgnoredNode(std::string_view node) { return In(kIgnored, Segment(node, 1)); }
+bool HasPlaceholderInputs(std::string_view node) { return In(kPlaceholderInputs, Segment(node, 1)); }
 
 std::string_view ModeName(GraphMode mode) {
   static constexpr std::array<std::string_view, 4> kNames{"summary", "md5", "all", "structure"};
@@ -202,7 +235,7 @@ Difference Subtract(const Value& target, const Value& golden) {
 
 void CompareParams(GraphMode mode, const ParamList& npu, const ParamList& bench, std::vector<Row>* rows) {
   rows->clear();
-  if (mode != GraphMode::kSummary && mode != GraphMode::kMd5) return;
+  if (mode == GraphMode::kStructure) return;
   static const Value kBlank = Value::Of(std::string_view(" "));
   for (int group = 0; group < 4; ++group) {
     size_t next = 0;  // candidate on the golden side
@@ -229,9 +262,8 @@ void CompareParams(GraphMode mode, const ParamList& npu, const ParamList& bench,
 Level JudgeNode(GraphMode mode, std::string_view node, std::vector<Row>* rows) {
   Sides sides;
   for (Row& row : *rows) (row.npu->is_output() ? sides.out : sides.in).push_back(&row);
-  const std::string_view api = Segment(node, 1);
-  if (In(kIgnored, api)) return Level::kPass;
-  const bool outputs_only = In(kPlaceholderInputs, api);
+  if (IsIgnoredNode(node)) return Level::kPass;
+  const bool outputs_only = HasPlaceholderInputs(node), tensor = mode == GraphMode::kTensor;
   const auto each = [&](void (*check)(Row*)) {
     if (!outputs_only) std::for_each(sides.in.begin(), sides.in.end(), check);
     std::for_each(sides.out.begin(), sides.out.end(), check);
@@ -240,14 +272,14 @@ Level JudgeNode(GraphMode mode, std::string_view node, std::vector<Row>* rows) {
     each(CheckChecksum);
   } else {
     each(CheckInfNan);
-    if (!outputs_only) CheckRelativeError(sides);
+    if (!outputs_only) (tensor ? CheckThousandths : CheckRelativeError)(sides);
     each(CheckRequiresGrad);
     if (!outputs_only) std::for_each(sides.in.begin(), sides.in.end(), CheckScalar);
     each(CheckDtype);
     each(CheckShape);
-    if (!outputs_only) CheckRelativeGrowth(sides);
+    if (!outputs_only) (tensor ? CheckCosine : CheckRelativeGrowth)(sides);
   }
-  if (In(kUndefined, api)) return Level::kPass;
+  if (In(kUndefined, Segment(node, 1))) return Level::kPass;
   Level worst = Level::kPass;
   for (const Row& row : *rows) worst = std::max(worst, row.level);
   return worst;

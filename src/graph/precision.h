@@ -25,6 +25,8 @@ struct Difference {
 /// target - golden. Integers stay integers.
 Difference Subtract(const Value& target, const Value& golden);
 
+struct TensorDiff;
+
 /// One parameter of the target against its partner, null when the golden side has fewer.
 struct Row {
   const Param* npu = nullptr;
@@ -33,13 +35,18 @@ struct Row {
   bool same_requires_grad = false;
   Level level = Level::kPass;
   std::vector<const char*> messages;
+  const TensorDiff* tensor = nullptr;  // tensor mode: what its values say
 };
 
-/// Rows in the order inputs, weights, outputs, gradients; partners are found by position within each of them. Only
-/// summary and md5 mode have rows.
+/// Rows in the order inputs, weights, outputs, gradients; partners are found by position within each of them. Structure
+/// mode has none.
 void CompareParams(GraphMode mode, const ParamList& npu, const ParamList& bench, std::vector<Row>* rows);
 
 /// The verdict of a node and of each of its rows. `node` decides about calls whose results are undefined.
 Level JudgeNode(GraphMode mode, std::string_view node, std::vector<Row>* rows);
+
+/// Calls that no rule applies to, and calls whose inputs are memory that nobody has written yet.
+bool IsIgnoredNode(std::string_view node);
+bool HasPlaceholderInputs(std::string_view node);
 
 }  // namespace msprobe

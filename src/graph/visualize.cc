@@ -27,6 +27,7 @@ constexpr size_t kBlocksBetweenReleases = 256;  // some 10 MB of dump.json
 
 struct LoadedPair {
   std::unique_ptr<RankGraph> npu, bench;
+  std::unique_ptr<TensorPairs> tensors;  // of a comparison of tensor dumps
   GraphMode mode = GraphMode::kSummary;
   int micro_steps = 1;
 };
@@ -36,16 +37,11 @@ StatusOr<GraphMode> ModeOf(const DumpFile& dump, const DumpFile& other) {
     return BadInput(fmt::format("{} was dumped with task {}, but {} with task {}: compare dumps of the same task",
                                 dump.path(), dump.task(), other.path(), other.task()));
   }
-  if (dump.task() == "tensor") {
-    return BadInput(
-        fmt::format("{} holds tensors: comparing graphs of tensor dumps is not supported yet, dump both runs with "
-                    "task statistics",
-                    dump.path()));
-  }
+  if (dump.task() == "tensor") return GraphMode::kTensor;
   if (dump.task() == "structure") return GraphMode::kStructure;
   if (dump.task() != "statistics") {
     return BadInput(
-        fmt::format("{} was dumped with task \"{}\": graphs are compared for tasks statistics and structure",
+        fmt::format("{} was dumped with task \"{}\": graphs are compared for tasks statistics, tensor and structure",
                     dump.path(), dump.task()));
   }
   MSP_ASSIGN_OR_RETURN(const bool sums, dump.HasChecksums());
@@ -130,7 +126,7 @@ class Visualizer {
     if (options_.progress) options_.progress(percent);
   }
 
-  Status WriteLoaded(const GraphPair& pair, const LoadedPair& loaded) {
+  Status WriteLoaded(const GraphPair& pair, LoadedPair& loaded) {
     if (db_ && plan_.compare && loaded.mode != first_mode_) {
       return BadInput(
           fmt::format("{} is a dump of another kind ({}) than the ranks before it ({}): dump all ranks the "
@@ -157,7 +153,10 @@ class Visualizer {
   /// Our own tables, as docs/en/graph/database.md lists them.
   Status MakeTables() {
     MSP_ASSIGN_OR_RETURN(SideTable * meta, db_->MakeTable("meta", "key TEXT PRIMARY KEY, value TEXT"));
-    return meta->Text("format").Text(kTablesFormat).Add();
+    MSP_RETURN_IF_ERROR(meta->Text("format").Text(kTablesFormat).Add());
+    if (!plan_.compare || first_mode_ == GraphMode::kStructure) return OkStatus();
+    MSP_ASSIGN_OR_RETURN(precision_, db_->MakeTable("precision", kPrecisionColumns));
+    return OkStatus();
   }
 
   /// A rank that cannot be read does not keep the others from being shown; the only one does.
@@ -190,6 +189,9 @@ class Visualizer {
     if (plan_.compare) {
       const DumpFile &a = out.npu->files.dump, &b = out.bench->files.dump;
       MSP_ASSIGN_OR_RETURN(out.mode, ModeOf(a, b));
+      if (out.mode == GraphMode::kTensor) {
+        out.tensors = std::make_unique<TensorPairs>(std::string(a.path()), std::string(b.path()), nullptr);
+      }
       if (!mapping_.layer) MSP_RETURN_IF_ERROR(CheckFrameworks(a, b));
       MSP_RETURN_IF_ERROR(Match(out.npu.get(), out.bench.get()));
     }
@@ -226,7 +228,7 @@ class Visualizer {
     return config;
   }
 
-  Status Write(const GraphPair& pair, const LoadedPair& loaded) {
+  Status Write(const GraphPair& pair, LoadedPair& loaded) {
     const NodeGraph* other = plan_.compare ? &loaded.bench->graph : nullptr;
     GraphSide npu{loaded.npu.get(), other, {"NPU", pair.step, pair.rank, loaded.npu->files.data_dir}, {}, {}, {}};
     NumberStacks(&npu);
@@ -237,10 +239,17 @@ class Visualizer {
     NumberStacks(&bench);
     summary_.bench_nodes += loaded.bench->graph.order.size();
     const size_t size = loaded.bench->graph.nodes.size();
-    PartnerData partners{std::vector<bool>(size), std::vector<int64_t>(size), std::vector<Overflow>(size)};
+    PartnerData partners{std::vector<bool>(size), std::vector<int64_t>(size), std::vector<Overflow>(size), {}};
     MSP_RETURN_IF_ERROR(WriteSide(npu, &bench, loaded, &partners));
     bench.done = &partners.done;
-    return WriteSide(bench, nullptr, loaded, &partners);
+    MSP_RETURN_IF_ERROR(WriteSide(bench, nullptr, loaded, &partners));
+    if (!precision_) return OkStatus();
+    MSP_ASSIGN_OR_RETURN(FirstDifference first, WriteRuler(loaded.mode, mapping_.layer, partners.distances,
+                                                           loaded.npu.get(), loaded.bench.get(), precision_));
+    if (!summary_.first_difference && first.kind != FirstDifference::Kind::kNone) {
+      summary_.first_difference = {pair.step, pair.rank, std::move(first)};
+    }
+    return OkStatus();
   }
 
   /// Ops are read once, nearly in the order of the file: what is behind need not stay in memory.
@@ -255,11 +264,15 @@ class Visualizer {
     std::vector<bool> done;
     std::vector<int64_t> data;  // where their texts are
     std::vector<Overflow> overflow;
+    std::vector<NodeDistance> distances;  // of the first side
   };
 
   Status WriteSide(const GraphSide& side, const GraphSide* bench, const LoadedPair& loaded, PartnerData* partners) {
     const NodeGraph& graph = side.rank->graph;
-    const RowOptions options{loaded.mode, plan_.compare, options_.overflow_check};
+    RowOptions options{loaded.mode, plan_.compare, options_.overflow_check};
+    options.tensors = loaded.tensors.get();
+    options.log = options_.log != nullptr;
+    options.distances = bench && precision_;
     const size_t blocks = (graph.order.size() + kBlockNodes - 1) / kBlockNodes;
     std::vector<Precision> precision(graph.nodes.size(), Precision::kNone);
     LinkedRank calls{side.key.rank, {}};
@@ -268,6 +281,7 @@ class Visualizer {
       return MakeRows(side, bench, options, i * kBlockNodes, std::min((i + 1) * kBlockNodes, graph.order.size()));
     };
     const auto take = [&](size_t i, NodeBlock&& block) -> Status {
+      if (!block.log.empty()) options_.log(block.log);
       const int64_t first_row = db_->rows() + 1;
       for (NodeRows::Row& row : block.rows.rows) {
         if (bench && graph.nodes[row.node].type == NodeType::kCollection)
@@ -276,6 +290,10 @@ class Visualizer {
         if (second && partners->done[row.node]) row.overflow = partners->overflow[row.node];
         Count(side, row);
         MSP_RETURN_IF_ERROR(WriteRow(graph, block.rows, row, second, partners));
+      }
+      for (NodeDistance& d : block.distances) {
+        d.row += first_row;
+        partners->distances.push_back(d);
       }
       for (LinkedCall& call : block.calls) {
         call.row_id += first_row;
@@ -362,6 +380,7 @@ class Visualizer {
   GraphPlan plan_;
   GraphSummary summary_;
   std::unique_ptr<VisDb> db_;
+  SideTable* precision_ = nullptr;  // of the database; null when it has no such table
   GraphMode first_mode_ = GraphMode::kSummary;
   std::array<std::vector<LinkedRank>, 2> calls_;  // of the current step: NPU, Bench
   size_t done_ = 0;
@@ -389,12 +408,29 @@ std::string GraphSummaryText(const GraphSummary& s, bool compare, bool overflow_
                        OneLine(d.why.message()));
   }
   if (s.links > 0) out += fmt::format("communication: {} calls linked across ranks\n", s.links);
+  if (s.first_difference) {
+    const RankDifference& d = *s.first_difference;
+    out += fmt::format("differs first: {} ({}, step {}, rank {})\n", OneLine(d.difference.name),
+                       DifferenceKindText(d.difference.kind), d.step, d.rank);
+  }
   if (s.first_error) {
     out += fmt::format("first error: {} (step {}, rank {})\n", OneLine(s.first_error->node), s.first_error->step,
                        s.first_error->rank);
   }
   return out;
 }
+
+namespace {
+
+std::string DifferenceJson(const RankDifference& d) {
+  std::string out =
+      fmt::format("{{\"step\": {}, \"rank\": {}, \"kind\": \"{}\", \"verdict\": \"{}\", \"node\": ", d.step, d.rank,
+                  DifferenceKindText(d.difference.kind), RulerVerdictText(d.difference.verdict));
+  AppendJsonString(out, d.difference.name);
+  return out + '}';
+}
+
+}  // namespace
 
 Status GraphSummaryStatus(const GraphSummary& s) {
   if (s.damaged.empty()) return OkStatus();
@@ -426,6 +462,8 @@ std::string GraphSummaryJson(const GraphSummary& s, bool compare, bool overflow_
     } else {
       out += "null";
     }
+    out += ", \"first_difference\": ";
+    out += s.first_difference ? DifferenceJson(*s.first_difference) : "null";
   }
   if (overflow_check) {
     out += fmt::format(", \"overflow\": {{\"critical\": {}, \"high\": {}, \"medium\": {}}}", s.overflows[3],

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "compare/first_difference.h"
 
 namespace msprobe {
 
@@ -18,6 +19,12 @@ struct FirstError {
   int step = 0, rank = 0;
   uint32_t order = 0;
   std::string node;
+};
+
+/// What made the first difference, as `compare` finds it.
+struct RankDifference {
+  int step = 0, rank = 0;
+  FirstDifference difference;
 };
 
 /// A rank that could not be shown, or only in part.
@@ -39,6 +46,7 @@ struct GraphSummary {
   std::array<size_t, 4> overflows{};  // of the target: -, medium, high, critical
   size_t links = 0;
   std::optional<FirstError> first_error;
+  std::optional<RankDifference> first_difference;
   std::vector<DamagedRank> damaged;
 };
 

@@ -150,7 +150,7 @@ TEST_F(VisualizeTest, RefusesWhatCannotBeCompared) {
     EXPECT_EQ(r.status().code(), Code::kBadInput);
     EXPECT_NE(r.status().message().find(part), std::string::npos) << r.status().message();
   }
-  EXPECT_EQ(Run(tensor, tensor).status().code(), Code::kBadInput);
+  EXPECT_TRUE(Run(tensor, tensor).ok());
   EXPECT_TRUE(Run(tensor, "").ok()) << "building needs no tensors";
   EXPECT_TRUE(Run(structure, structure).ok());
 }

@@ -1,0 +1,110 @@
+#include "graph/ruler_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "compare/op_place.h"
+#include "compare/tensor_diff.h"
+
+namespace msprobe {
+namespace {
+
+constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
+
+DiffOptions OptionsOf(GraphMode mode) {
+  DiffOptions out;
+  out.mode = mode == GraphMode::kMd5 ? CompareMode::kChecksum : CompareMode::kStatistics;
+  return out;
+}
+
+void Worse(const MetricCell& cell, bool low, float* worst) {
+  if (!cell.IsNumber()) return;
+  const float v = static_cast<float>(cell.value);
+  if (std::isnan(*worst) || (low ? v < *worst : v > *worst)) *worst = v;
+}
+
+/// Values say more than their statistics.
+void AddTensors(const std::vector<Row>& rows, NodeDistance* out) {
+  for (const Row& row : rows) {
+    if (!row.tensor) continue;
+    const TensorDiff& diff = *row.tensor;
+    const bool result = IsResult(row.npu->state);
+    float& error = result ? out->distance.output_error : out->distance.input_error;
+    if (diff.error > error) error = static_cast<float>(diff.error);
+    if (!result) continue;
+    Worse(diff.cells[kCosine], true, &out->cosine);
+    Worse(diff.cells[kMaxAbsErr], false, &out->max_abs_err);
+    Worse(diff.cells[kMaxRelativeErr], false, &out->max_relative_err);
+  }
+}
+
+/// The results in units of what explains their difference; the same as that of a row in a table of `compare`.
+double UnitsOf(const OpDistance& d, const RulerContext& context) {
+  if (d.output_error == 0) return 0;
+  if (d.input_error == 0 && !d.argument && context.travelled == 0) return d.expected;
+  if (d.tolerance == 0) return d.output;
+  const double inherited = std::isfinite(d.input_error) ? 10.0 * d.input_error : 0;
+  const double unit = std::max({double{context.travelled}, double{d.tolerance}, inherited});
+  return d.conditioned * d.tolerance / unit;
+}
+
+}  // namespace
+
+NodeDistance DistanceMeter::Measure(GraphMode mode, uint32_t op, std::string_view name, const JsonValue& target,
+                                    std::string_view golden_name, const JsonValue& golden,
+                                    const std::vector<Row>& rows) {
+  NodeDistance out;
+  out.op = op;
+  out.cosine = out.max_abs_err = out.max_relative_err = kUnknown;
+  if (IsIgnoredApi(name)) return out;
+  const DiffOptions options = OptionsOf(mode);
+  DiffOps(name, target, golden_name, &golden, options, &diff_);
+  out.distance = DistanceOf(diff_, options.mode);
+  AddTensors(rows, &out);
+  return out;
+}
+
+StatusOr<FirstDifference> WriteRuler(GraphMode mode, bool mapped, const std::vector<NodeDistance>& nodes,
+                                     RankGraph* npu, RankGraph* bench, SideTable* table) {
+  DumpPair pair;
+  pair.target = std::make_unique<DumpFile>(std::move(npu->files.dump));
+  pair.golden = std::make_unique<DumpFile>(std::move(bench->files.dump));
+  pair.trees = std::make_shared<PairTrees>(*pair.target, *pair.golden);
+  pair.options = OptionsOf(mode);
+  // Under a mapping any dtypes and names may stand against each other.
+  pair.options.check_dtype = !mapped;
+  pair.plan.how = mapped ? "layer mapping" : pair.plan.how;
+  pair.plan.golden_of.assign(pair.target->ops().size(), kNoOp);
+  for (const Node& node : npu->graph.nodes) {
+    if (node.op != kNoIndex && node.match != kNoIndex) pair.plan.golden_of[node.op] = bench->graph.nodes[node.match].op;
+  }
+  CountMatches(pair.golden->ops().size(), &pair.plan);
+  OpDistances distances(pair.target->ops().size());
+  for (const NodeDistance& node : nodes) distances[node.op] = node.distance;
+  MSP_ASSIGN_OR_RETURN(const Differences found, FindDifferences(pair, std::move(distances)));
+  for (const NodeDistance& node : nodes) {
+    const OpDistance& d = node.distance;
+    table->Int(node.row).Text(RulerVerdictText(found.verdicts[node.op]));
+    if (d.has_output) {
+      table->Real(d.output_error);
+    } else {
+      table->Null();
+    }
+    if (d.has_input) {
+      table->Real(d.input_error);
+    } else {
+      table->Null();
+    }
+    if (d.has_output) {
+      table->Real(UnitsOf(d, found.contexts[node.op]));
+    } else {
+      table->Null();
+    }
+    table->Real(node.cosine).Real(node.max_abs_err).Real(node.max_relative_err);
+    MSP_RETURN_IF_ERROR(table->Add());
+  }
+  return found.Answer();
+}
+
+}  // namespace msprobe
