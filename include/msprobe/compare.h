@@ -4,6 +4,7 @@
 #include <msprobe/export.h>
 #include <msprobe/status.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -35,6 +36,9 @@ struct CompareSettings {
   std::string stack_file;           // of two files: another stack.json than that beside the target
   bool diff_analyze = false;        // -da: ops as JSON instead of a table, and the first that differ by thresholds
   std::string repro;                // directory for a script that replays the op of the first difference; ""
+  /// Tensor dumps: so many ops at most (0: none) are called again in float64, to say which side is nearer to the truth.
+  /// Needs a Python with torch.
+  size_t replay = 0;
   MappingSettings mapping;
   std::string thresholds;     // YAML file of the numbers by which rows are judged; "" for the default
   bool ruler = false;         // columns at the end of each row: its difference in units of what rounding explains

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from typing import Optional
+from typing import Any, Optional
 
 from ._environment import find_command
 
@@ -51,7 +51,8 @@ def compare(
     input_param: {"npu_json_path": ..., "bench_json_path": ..., "stack_json_path": ..., "is_print_compare_log": ...}, also
     with the names of compare.json ("npu_path", "bench_path", "stack_path"); dump.json files or directories.
     options: cell_mapping, api_mapping, data_mapping, layer_mapping (a path, a dict, or True for the default of its kind),
-    highlight, html, consistent_check, backend, suffix, custom_metric (a file or a directory, see docs/en/compare/custom_metrics.md).
+    highlight, html, consistent_check, backend, suffix, custom_metric (a file or a directory, see docs/en/compare/custom_metrics.md),
+    replay (True or the number of ops, see docs/en/compare/replay.md).
     """
     if not isinstance(input_param, dict):
         raise CompareException("compare: input_param must be a dict with npu_json_path and bench_json_path")
@@ -98,6 +99,8 @@ def _arguments(options: dict, folder: str) -> list:
                 arguments.append(os.fspath(value))
         elif name == "custom_metric":
             arguments += ["--custom_metric", os.fspath(value)] if value else []
+        elif name == "replay":
+            arguments += _replay_arguments(value)
         elif name == "backend":
             arguments += ["--backend", str(value)] if value else []
         elif name in ("suffix", "xlsx", "config"):
@@ -105,9 +108,17 @@ def _arguments(options: dict, folder: str) -> list:
                 raise CompareException(f"compare: {name} is not supported: leave it out")
         else:
             raise CompareException(
-                f"compare: unknown option {name!r}: known are {', '.join([*_FLAGS, *_MAPPINGS, 'backend', 'custom_metric'])}"
+                f"compare: unknown option {name!r}: known are {', '.join([*_FLAGS, *_MAPPINGS, 'backend', 'custom_metric', 'replay'])}"
             )
     return arguments
+
+
+def _replay_arguments(value: Any) -> list:
+    if isinstance(value, bool):
+        return ["--replay"] if value else []
+    if not isinstance(value, int) or value < 1:
+        raise CompareException(f"compare: replay must be True or the number of ops, not {value!r}")
+    return ["--replay", str(value)]
 
 
 def _command() -> str:

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 
 #include "base/file.h"
@@ -16,6 +17,8 @@
 
 namespace msprobe {
 namespace {
+
+constexpr size_t kReplays = 50;  // of --replay without a number
 
 struct CompareArguments {
   CompareSettings request;
@@ -206,6 +209,16 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
   command->add_flag("-f,--fuzzy_match", request.mapping.fuzzy, "-fm: match ops in order, whatever their call numbers");
   command->add_option("--repro", request.repro,
                       "directory for a script that replays the op of the first difference with plain torch");
+  command
+      ->add_option_function<std::vector<std::string>>(
+          "--replay",
+          [&request](const std::vector<std::string>& n) {
+            request.replay = n.empty() || n.front().empty() ? kReplays : std::strtoul(n.front().c_str(), nullptr, 10);
+          },
+          "tensor dumps: call ops again in float64 and say which side is nearer to the truth; N at most (50)")
+      ->expected(0, 1)
+      ->check(CLI::Range(1, 100000))
+      ->option_text("[N]");
   command->add_flag("--diff_analyze", request.diff_analyze,
                     "-da: ops as JSON instead of a table, and the first that differ by the older tool's thresholds");
   command->add_flag("--json", context->json, "print the summary as one JSON object");

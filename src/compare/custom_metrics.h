@@ -2,14 +2,13 @@
 // tensors over a socket.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/python_process.h"
 #include "base/status.h"
 #include "compare/stat_value.h"
 #include "tensor/stats.h"
@@ -23,7 +22,6 @@ class CustomMetrics {
   static StatusOr<std::unique_ptr<CustomMetrics>> Start(const std::string& path);
   CustomMetrics(const CustomMetrics&) = delete;
   CustomMetrics& operator=(const CustomMetrics&) = delete;
-  ~CustomMetrics();
 
   const std::vector<std::string>& columns() const { return columns_; }
   /// A cell for each column; "unsupported" where the function failed, and `error` then says why. May be called by
@@ -32,18 +30,12 @@ class CustomMetrics {
 
  private:
   CustomMetrics() = default;
-  Status Spawn(const std::vector<std::string>& files);
   Status ReadColumns();
-  Status Send(const void* data, size_t bytes);
   Status SendTensor(const TensorView& tensor);
-  StatusOr<std::string> ReadLine();
-  Status Ended() const;
 
   std::mutex mutex_;  // one question at a time
   std::vector<std::string> columns_;
-  int socket_ = -1;
-  pid_t pid_ = -1;
-  std::string buffer_;  // bytes behind the last line
+  std::unique_ptr<PythonProcess> process_;
 };
 
 }  // namespace msprobe

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "compare/first_difference.h"
 #include "diagnose/communication.h"
+#include "diagnose/replay_result.h"
 
 namespace msprobe {
 
@@ -48,6 +50,7 @@ struct Origin {
   bool collective = false;  // the call itself makes it: what its ranks put in agrees
   FirstDifference difference;
   std::string golden_dump, target_dump;  // of `rank`
+  std::optional<ReplayedOp> replay;      // in float64, where that was asked for
 };
 
 /// How a rank came to a difference that another made.

@@ -86,6 +86,7 @@ void AppendCreator(const Divergence& d, bool ranks_known, std::string* out) {
     if (!f.after.empty()) happened += ", after " + f.after;
   }
   Line(out, "  ", (what.empty() ? "" : what + "; ") + happened);
+  if (d.creator.replay) Line(out, "  ", "replayed in float64: " + ReplayText(*d.creator.replay));
 }
 
 void AppendInfected(const Divergence& d, bool ranks_known, std::string* out) {
@@ -156,6 +157,7 @@ std::string OriginJson(const Origin& o) {
     out.Int("rank", o.rank);
   }
   out.Ints("ranks", o.rank < 0 ? std::vector<int>() : o.ranks);
+  if (o.replay) out.Raw("replay", ReplayJson(*o.replay));
   std::string members = DifferenceMembers(o.difference);
   std::string text = out.Done();
   text.back() = ',';

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "compare/tensor_folder.h"
 #include "diagnose/repro_call.h"
-#include "match/op_name.h"
+#include "dump/members.h"
 #include "tensor/safetensors.h"
 #include "tensor/tensor_file.h"
 
@@ -99,13 +99,9 @@ std::string Comment(std::string_view s) {
 }
 
 /// One side of the comparison.
-struct Side {
+struct Side : OpSide {
   std::string name;  // "target"
   const DumpFile* dump = nullptr;
-  JsonDoc doc, forward;  // the op; of a backward op also its forward
-  ReproCall call;
-  std::vector<std::string> given;  // backward: keys of the gradients that come in
-  CallTensors outputs;
 };
 
 class Writer {
@@ -116,16 +112,9 @@ class Writer {
     Side& side = sides_.emplace_back();
     side.name = name;
     side.dump = &dump;
-    MSP_RETURN_IF_ERROR(dump.ParseOp(op, &side.doc));
-    const std::string op_name(dump.ops()[op].name);
-    const OpName parsed = ParseOpName(op_name);
-    if (parsed.direction == OpDirection::kForward) {
-      MSP_ASSIGN_OR_RETURN(side.call, CallOf(op_name, side.doc));
-    } else {
-      MSP_RETURN_IF_ERROR(AddBackward(parsed, &side));
-    }
-    if (const JsonValue* v = Find(side.doc, "output")) CollectTensors(*v, "output", &side.outputs);
-    return OkStatus();
+    const Status loaded = LoadOpSide(dump, op, &side);
+    if (loaded.ok() || loaded.code() != Code::kBadInput) return loaded;
+    return BadInput("no script for " + Shown(dump.ops()[op].name) + ": " + loaded.message());
   }
 
   StatusOr<Repro> Write() {
@@ -146,32 +135,13 @@ class Writer {
   }
 
  private:
-  static std::string ForwardName(const OpName& op) {
-    const std::string base(op.base), number(op.number);
-    return op.number_last ? base + ".forward." + number : base + "." + number + ".forward";
-  }
-
-  Status AddBackward(const OpName& name, Side* side) {
-    const std::string forward = ForwardName(name);
-    const auto index = side->dump->FindOp(forward);
-    if (name.direction != OpDirection::kBackward || !index) {
-      return BadInput("no script for " + OneLine(name.full) + ": the dump has no " + OneLine(forward) +
-                      ", whose arguments it needs");
-    }
-    MSP_RETURN_IF_ERROR(side->dump->ParseOp(*index, &side->forward));
-    MSP_ASSIGN_OR_RETURN(side->call, CallOf(forward, side->forward));
-    CallTensors given;
-    if (const JsonValue* v = Find(side->doc, "input")) CollectTensors(*v, "gradient", &given);
-    for (const auto& [key, leaf] : given) side->given.push_back(key);
-    side->call.tensors.insert(given.begin(), given.end());
-    return OkStatus();
-  }
-
   bool HaveFiles() const {
     for (const Side& side : sides_) {
-      for (const auto& [key, leaf] : side.call.tensors) {
-        const JsonValue* name = Find(*leaf, "data_name");
-        if (!name || !name->IsString()) return false;
+      for (const CallTensors* all : {&side.call.tensors, &side.gradients}) {
+        for (const auto& [key, leaf] : *all) {
+          const JsonValue* name = Find(*leaf, "data_name");
+          if (!name || !name->IsString()) return false;
+        }
       }
     }
     return true;
@@ -182,7 +152,7 @@ class Writer {
     std::vector<NamedTensor> tensors;
     for (const Side& side : sides_) {
       const TensorFolder folder(side.dump->path());
-      for (const CallTensors* all : {&std::as_const(side.call.tensors), &side.outputs}) {
+      for (const CallTensors* all : {&side.call.tensors, &side.gradients, &side.outputs}) {
         for (const auto& [key, leaf] : *all) {
           const JsonValue* name = Find(*leaf, "data_name");
           if (!name || !name->IsString()) continue;  // of an output: it is not compared
@@ -241,7 +211,9 @@ class Writer {
     }
     std::string inputs, outputs;
     for (const Side& side : sides_) {
-      for (const auto& [key, leaf] : side.call.tensors) {
+      CallTensors tensors = side.call.tensors;
+      tensors.insert(tensors.end(), side.gradients.begin(), side.gradients.end());
+      for (const auto& [key, leaf] : tensors) {
         inputs += (inputs.empty() ? "" : ", ") + Repr(side.name + "." + key) + ": make(" + DTypeOf(*leaf) + ", " +
                   ShapeOf(*leaf) + ", " + StatsOf(*leaf) + ")";
       }
@@ -255,11 +227,11 @@ class Writer {
     std::string out, names;
     for (const Side& side : sides_) {
       out += "def " + side.name + "(t): return ";
-      if (side.given.empty()) {
-        out += side.call.expression;
+      if (side.gradients.empty()) {
+        out += PythonText(side.call);
       } else {
-        out += "gradients(lambda t: " + side.call.expression + ", t, [";
-        for (size_t i = 0; i < side.given.size(); ++i) out += (i ? ", " : "") + Repr(side.given[i]);
+        out += "gradients(lambda t: " + PythonText(side.call) + ", t, [";
+        for (size_t i = 0; i < side.gradients.size(); ++i) out += (i ? ", " : "") + Repr(side.gradients[i].first);
         out += "])";
       }
       out += '\n';

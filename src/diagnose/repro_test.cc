@@ -13,16 +13,16 @@ namespace {
 const std::string kTensor =
     R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": 1.0, "Min": -1.0, "Mean": 0.0, "Norm": 1.4})";
 
-StatusOr<ReproCall> Call(const std::string& name, const std::string& args, const std::string& kwargs = "",
-                         const std::string& parameters = "") {
+StatusOr<OpCall> Call(const std::string& name, const std::string& args, const std::string& kwargs = "",
+                      const std::string& parameters = "") {
   static JsonDoc doc;
   const std::string text =
       R"({"input_args": [)" + args + R"(], "input_kwargs": {)" + kwargs + R"(}, "parameters": {)" + parameters + "}}";
   EXPECT_TRUE(ParseJson(text, "test", &doc).ok()) << text;
   return CallOf(name, doc);
 }
-std::string Text(const StatusOr<ReproCall>& call) {
-  return call.ok() ? call->expression : "error: " + call.status().message();
+std::string Text(const StatusOr<OpCall>& call) {
+  return call.ok() ? PythonText(*call) : "error: " + call.status().message();
 }
 
 TEST(ReproCallTest, FunctionsMethodsAndModules) {

@@ -16,7 +16,12 @@ StatusOr<std::string> WriteDivergence(const CompareSettings& settings, const Com
   out.Number("pairs_failed", report.failures.size());
   std::string text = out.Done();
   text.back() = ',';
-  text += " " + DivergenceJson(report.divergence).substr(1) + "\n";
+  text += " " + DivergenceJson(report.divergence).substr(1);
+  if (report.replayed) {
+    text.back() = ',';
+    text += " \"replays\": " + ReplaysJson(report.replays) + "}";
+  }
+  text += "\n";
   MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(JoinPath(settings.output, kDivergenceFile)));
   MSP_RETURN_IF_ERROR(file.Write(text));
   MSP_RETURN_IF_ERROR(file.Commit());

@@ -10,6 +10,7 @@
 #include "compare/custom_metrics.h"
 #include "compare/ruler_pass.h"
 #include "diagnose/early_answer.h"
+#include "diagnose/replay.h"
 #include "diagnose/repro.h"
 #include "report/divergence_file.h"
 #include "report/html_report.h"
@@ -101,6 +102,7 @@ struct PairOutcome {
   Status status;
   PairReport report;
   PairFindings findings;
+  ReplayPlan replays;
 };
 
 /// What all pairs share while they are compared.
@@ -112,10 +114,11 @@ struct PairWork {
   CustomMetrics* custom;
   std::string time;
   PairVoices voices;
+  ReplayPlan replays;  // of the pairs that are taken
 };
 
 StatusOr<PairOutcome> CompareFiles(size_t index, PairWork* work) {
-  const auto& [request, mapping, plan, judging, custom, time, voices] = *work;
+  const auto& [request, mapping, plan, judging, custom, time, voices, replays] = *work;
   const FilePair& files = plan.pairs[index];
   MSP_ASSIGN_OR_RETURN(DumpPair pair, OpenDumpPair(files, mapping, custom));
   if (request.diff_analyze) UseStatistics(&pair);
@@ -155,6 +158,10 @@ StatusOr<PairOutcome> CompareFiles(size_t index, PairWork* work) {
   answer.Wait();
   PairOutcome out;
   MSP_ASSIGN_OR_RETURN(out.findings.divergence, FindOnRank(pair, files, outcome.distances, second_golden));
+  if (request.replay > 0) {
+    out.replays = ReplayPlan(request.replay);
+    out.replays.Add(pair, files, out.findings.divergence.differences, outcome.distances);
+  }
   if (ops) {
     MSP_ASSIGN_OR_RETURN(out.findings.suspects, SuspectsOf(*pair.target, files, ops->same()));
   }
@@ -196,6 +203,22 @@ Status MakeRepro(const CompareSettings& request, const Mapping& mapping, Compare
   if (!repro.ok() && repro.status().code() != Code::kBadInput) return repro.status();
   report->repro = repro.ok() ? repro->script + (repro->made_up ? " (inputs are made up: the dumps hold no values)" : "")
                              : repro.status().message();
+  return OkStatus();
+}
+
+/// Calls ops again in float64, the one that makes the first difference first of all.
+Status Replay(const CompareSettings& request, const Mapping& mapping, ReplayPlan* plan, Replayer* replayer,
+              CompareReport* report) {
+  plan->AddFirst(report->divergence);
+  ReplayProgress progress;
+  if (request.progress) progress = [&](double share) { request.progress("replay", share); };
+  MSP_ASSIGN_OR_RETURN(report->replays, ReplayOps(*plan, mapping, replayer, progress));
+  report->replayed = true;
+  Origin& creator = report->divergence.creator;
+  for (const ReplayedOp& op : report->replays) {
+    const bool same = op.target_dump == creator.target_dump && op.name == creator.difference.name;
+    if (report->divergence.found && same) creator.replay = op;
+  }
   return OkStatus();
 }
 
@@ -241,6 +264,7 @@ Status ComparePairs(PairWork* work, CompareReport* report) {
   const auto take = [&](size_t i, PairOutcome&& pair) -> Status {
     if (pair.status.ok()) {
       report->pairs.push_back(std::move(pair.report));
+      work->replays.Merge(pair.replays);
       return steps.Add(std::move(pair.findings));
     }
     // A bad rank does not hide the others; a full disk or Ctrl-C ends it all.
@@ -272,13 +296,19 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   if (!request.custom_metric.empty()) {
     MSP_ASSIGN_OR_RETURN(custom, CustomMetrics::Start(request.custom_metric));
   }
+  std::unique_ptr<Replayer> replayer;
+  if (request.replay > 0) {
+    MSP_ASSIGN_OR_RETURN(replayer, Replayer::Start());
+  }
   const std::string time = TimestampNow();
   CompareReport report;
   report.target_only_dirs = plan.target_only;
   report.golden_only_dirs = plan.golden_only;
-  PairWork work{request, mapping, plan, judging, custom.get(), time, PairVoices(request, plan.pairs)};
+  PairWork work{
+      request, mapping, plan, judging, custom.get(), time, PairVoices(request, plan.pairs), ReplayPlan(request.replay)};
   MSP_RETURN_IF_ERROR(ComparePairs(&work, &report));
   if (report.pairs.empty()) return report.failures.front().second;
+  if (replayer) MSP_RETURN_IF_ERROR(Replay(request, mapping, &work.replays, replayer.get(), &report));
   MSP_ASSIGN_OR_RETURN(report.divergence_path, WriteDivergence(request, report));
   if (!request.repro.empty()) MSP_RETURN_IF_ERROR(MakeRepro(request, mapping, &report));
   if (request.html) {

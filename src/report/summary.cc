@@ -132,6 +132,22 @@ std::string RulerJson(const Differences& d) {
   return out.Done();
 }
 
+/// How many ops were replayed with which result, and those of which there is more to say.
+void AppendReplays(const CompareReport& report, std::string* out) {
+  constexpr size_t kShown = 10;
+  if (!report.replayed) return;
+  *out += "replayed in float64: " + ReplayCountsText(report.replays) + "\n";
+  size_t shown = 0;
+  for (const ReplayedOp& op : report.replays) {
+    if (op.verdict == ReplayVerdict::kBothRoundOff) continue;
+    if (shown++ == kShown) {
+      *out += "  ... the others are in --json, first_divergence.json and the HTML report\n";
+      return;
+    }
+    *out += "  " + (op.label.empty() ? "" : OneLine(op.label) + " ") + OneLine(op.name) + ": " + ReplayText(op) + "\n";
+  }
+}
+
 std::string_view ModeText(CompareMode mode) {
   return mode == CompareMode::kChecksum ? "md5" : mode == CompareMode::kTensor ? "tensor" : "statistics";
 }
@@ -196,6 +212,7 @@ std::string SummaryText(const CompareReport& report) {
     if (!report.divergence_path.empty()) out += "  details: " + OneLine(report.divergence_path) + "\n";
     if (!report.repro.empty()) out += "  repro: " + OneLine(report.repro) + "\n";
   }
+  AppendReplays(report, &out);
   for (const auto& [label, status] : report.failures)
     out += OneLine(label) + "\n  not compared: " + OneLine(status.message()) + "\n";
   for (const std::string& dir : report.target_only_dirs) out += "no partner in the golden run: " + OneLine(dir) + "\n";
@@ -222,6 +239,7 @@ std::string SummaryJson(const CompareReport& report) {
   out.String("html", report.html);
   out.Raw("first_divergence", DivergenceJson(report.divergence));
   out.String("repro", report.repro);
+  if (report.replayed) out.Raw("replays", ReplaysJson(report.replays));
   out.Strings("diff_analyze", report.diff_analyze);
   out.String("first_divergence_file", report.divergence_path);
   return out.Done();

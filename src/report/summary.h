@@ -34,6 +34,8 @@ struct CompareReport {
   std::vector<std::string> diff_analyze;                        // files of -da
   std::string repro;                                            // the script of --repro, or why there is none
   std::string divergence_path;                                  // first_divergence.json
+  bool replayed = false;                                        // --replay was asked for
+  std::vector<ReplayedOp> replays;                              // by pair and op
 };
 
 /// Names kept in a PairReport for each side.

@@ -6,6 +6,7 @@ import type { Report } from './data';
 import { formatTime } from './format';
 import { translator, type Language } from './i18n';
 import { WorstOps } from './ops';
+import { Replays } from './replay';
 import { Story } from './story';
 import { Pairs, Summary } from './summary';
 import { Rows } from './table';
@@ -31,6 +32,7 @@ function Pair({ report, at }: { report: Report; at: number }) {
         <Story pair={pair} page={page} pairs={report.summary.pairs.length} divergence={report.summary.first_divergence} onOp={showOp} />
         <Summary pair={pair} page={page} />
       </div>
+      <Replays report={report} label={pair.label} onOp={showOp} />
       <Curves page={page} onOp={showOp} />
       <WorstOps page={page} onOp={showOp} />
       <Rows pair={pair} page={page} search={search} setSearch={setSearch} />

@@ -52,6 +52,21 @@ export interface Divergence {
   inherited: { rank: number | null; module: string; direction: string; ops: number; first_op: string }[];
 }
 
+/** A result against the float64 result of the same call. */
+export interface ReplayFigures {
+  dtype: string;
+  error: number | 'inf' | null;
+  ulp: number | 'inf';
+  round_off_ulp: number;
+}
+export interface Replay {
+  label: string; // of the pair
+  op: string;
+  verdict: 'both within round-off' | 'target nearer' | 'golden nearer' | 'both far' | 'cannot be replayed';
+  why: string; // of the last
+  items: { item: string; target: ReplayFigures; golden: ReplayFigures }[]; // the one that decides first
+}
+
 /** Finite numbers; -1: there is none; null: infinite or not a number. */
 export type Measure = number | null;
 
@@ -84,6 +99,7 @@ export interface Report {
     golden_only_dirs: string[];
     failures: { label: string; error: string }[];
     first_divergence?: Divergence;
+    replays?: Replay[]; // with --replay
   };
   pages: PairPage[];
 }

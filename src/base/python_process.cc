@@ -1,0 +1,130 @@
+#include "base/python_process.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/file.h"
+#include "base/interrupt.h"
+
+extern char** environ;
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kLongestLine = 1 << 20;
+
+std::string PythonCommand() {
+  if (const char* given = std::getenv("MSPROBE_PYTHON"); given && *given) return given;
+  char exe[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", exe, sizeof exe);
+  if (length > 0) {
+    const std::string beside = JoinPath(DirName(std::string_view(exe, static_cast<size_t>(length))), "python3");
+    if (access(beside.c_str(), X_OK) == 0) return beside;
+  }
+  return "python3";
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<PythonProcess>> PythonProcess::Start(std::string_view option, std::string_view program,
+                                                              const std::vector<std::string>& arguments) {
+  std::unique_ptr<PythonProcess> out(new PythonProcess(option));
+  MSP_RETURN_IF_ERROR(out->Spawn(program, arguments));
+  return out;
+}
+
+Status PythonProcess::Spawn(std::string_view program, const std::vector<std::string>& arguments) {
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+    return InternalError("cannot make a socket for " + option_ + ": " + std::strerror(errno));
+  }
+  socket_ = pair[0];
+  const std::string python = PythonCommand();
+  std::vector<std::string> words = {python, "-c", std::string(program)};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, pair[1], 0);
+  posix_spawn_file_actions_adddup2(&actions, 2, 1);
+  const int error = posix_spawnp(&pid_, python.c_str(), &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(pair[1]);
+  if (error == 0) return OkStatus();
+  pid_ = -1;
+  return UsageError(option_ + ": " + python + " does not start (" + std::strerror(error) +
+                    "): set MSPROBE_PYTHON to the Python that is to run it");
+}
+
+PythonProcess::~PythonProcess() {
+  if (socket_ >= 0) close(socket_);  // the process reads the end and leaves
+  if (pid_ < 0) return;
+  int state = 0;
+  // A function that hangs does not keep the command.
+  for (int i = 0; i < 100; ++i) {
+    if (waitpid(pid_, &state, WNOHANG) != 0) return;
+    usleep(20000);
+  }
+  Kill();
+}
+
+void PythonProcess::Kill() {
+  if (pid_ < 0) return;
+  int state = 0;
+  kill(pid_, SIGKILL);
+  while (waitpid(pid_, &state, 0) < 0 && errno == EINTR) continue;
+  pid_ = -1;
+}
+
+Status PythonProcess::Ended() const {
+  if (InterruptRequested()) return Interrupted();
+  return BadInput("the process of " + option_ + " ended: see what it wrote above, or compare without it");
+}
+
+Status PythonProcess::Send(const void* data, size_t bytes) {
+  const char* at = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t sent = send(socket_, at, bytes, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR && !InterruptRequested()) continue;
+    if (sent <= 0) return Ended();
+    at += sent;
+    bytes -= static_cast<size_t>(sent);
+  }
+  return OkStatus();
+}
+
+StatusOr<std::string> PythonProcess::ReadLine(int seconds) {
+  const auto end_of_time = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  for (;;) {
+    if (const size_t end = buffer_.find('\n'); end != std::string::npos) {
+      std::string line = buffer_.substr(0, end);
+      buffer_.erase(0, end + 1);
+      return line;
+    }
+    if (buffer_.size() > kLongestLine) return Ended();
+    if (InterruptRequested()) return Interrupted();
+    if (seconds > 0 && std::chrono::steady_clock::now() > end_of_time)
+      return BadInput("the process of " + option_ + " did not answer within " + std::to_string(seconds) + " s");
+    pollfd ready{socket_, POLLIN, 0};
+    if (poll(&ready, 1, 200) <= 0) continue;  // looks for Ctrl-C now and then
+    char piece[4096];
+    const ssize_t got = recv(socket_, piece, sizeof piece, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return Ended();
+    buffer_.append(piece, static_cast<size_t>(got));
+  }
+}
+
+}  // namespace msprobe

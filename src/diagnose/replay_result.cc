@@ -1,0 +1,127 @@
+#include "diagnose/replay_result.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "base/json_object.h"
+#include "base/text.h"
+
+namespace msprobe {
+namespace {
+
+// Errors that differ by less are the same finding on both sides.
+constexpr double kAlike = 2;
+
+double Excess(const ReplayFigures& f) {
+  return f.ulp == 0 ? 0 : f.limit > 0 ? f.ulp / f.limit : std::numeric_limits<double>::infinity();
+}
+double Excess(const ReplayedItem& item) { return std::max(Excess(item.target), Excess(item.golden)); }
+
+ReplayVerdict VerdictOf(const ReplayedItem& item) {
+  const ReplayFigures &t = item.target, &g = item.golden;
+  if (t.IsRoundOff() && g.IsRoundOff()) return ReplayVerdict::kBothRoundOff;
+  // As good as its dtype allows is nearer than anything that is not.
+  if (t.IsRoundOff()) return ReplayVerdict::kTargetNearer;
+  if (g.IsRoundOff()) return ReplayVerdict::kGoldenNearer;
+  if (t.error == g.error || std::max(t.error, g.error) < kAlike * std::min(t.error, g.error))
+    return ReplayVerdict::kBothFar;
+  return t.error < g.error ? ReplayVerdict::kTargetNearer : ReplayVerdict::kGoldenNearer;
+}
+
+std::string FiguresText(const ReplayFigures& f) {
+  if (f.ulp == 0) return "exact";
+  if (!(f.ulp < std::numeric_limits<double>::infinity())) return "another kind of value";
+  return fmt::format("{:.2g} ulp of {}", f.ulp, f.dtype);
+}
+
+std::string FiguresJson(const ReplayFigures& f) {
+  JsonObject out;
+  out.String("dtype", f.dtype);
+  out.Figure("error", f.error);
+  out.Figure("ulp", f.ulp);
+  out.Figure("round_off_ulp", f.limit);
+  return out.Done();
+}
+
+std::string ItemJson(const ReplayedItem& item) {
+  JsonObject out;
+  out.String("item", item.item);
+  out.String("verdict", ReplayVerdictText(item.verdict));
+  out.Raw("target", FiguresJson(item.target));
+  out.Raw("golden", FiguresJson(item.golden));
+  out.Figure("inputs", item.inputs);
+  return out.Done();
+}
+
+}  // namespace
+
+std::string_view ReplayVerdictText(ReplayVerdict v) {
+  switch (v) {
+    case ReplayVerdict::kNotReplayed: return "cannot be replayed";
+    case ReplayVerdict::kBothRoundOff: return "both within round-off";
+    case ReplayVerdict::kTargetNearer: return "target nearer";
+    case ReplayVerdict::kGoldenNearer: return "golden nearer";
+    case ReplayVerdict::kBothFar: return "both far";
+  }
+  return "";
+}
+
+void JudgeReplay(ReplayedOp* op) {
+  if (op->items.empty()) return;
+  for (ReplayedItem& item : op->items) item.verdict = VerdictOf(item);
+  const auto worst =
+      std::max_element(op->items.begin(), op->items.end(),
+                       [](const ReplayedItem& a, const ReplayedItem& b) { return Excess(a) < Excess(b); });
+  std::rotate(op->items.begin(), worst, worst + 1);
+  op->verdict = op->items.front().verdict;
+}
+
+std::string ReplayText(const ReplayedOp& op) {
+  std::string out(ReplayVerdictText(op.verdict));
+  if (op.items.empty()) return op.why.empty() ? out : out + ": " + OneLine(op.why);
+  const ReplayedItem& item = op.items.front();
+  out += fmt::format(" ({}: target {}, golden {})", OneLine(item.item), FiguresText(item.target),
+                     FiguresText(item.golden));
+  for (const std::string& note : op.notes) out += "; " + OneLine(note);
+  return out;
+}
+
+std::string ReplayJson(const ReplayedOp& op) {
+  JsonObject out;
+  out.String("label", op.label);
+  out.String("op", op.name);
+  out.String("golden_op", op.golden_name);
+  out.String("verdict", ReplayVerdictText(op.verdict));
+  out.String("why", op.why);
+  std::vector<std::string> items;
+  for (const ReplayedItem& item : op.items) items.push_back(ItemJson(item));
+  out.Raw("items", JsonList(items));
+  out.Strings("notes", op.notes);
+  return out.Done();
+}
+
+std::string ReplaysJson(const std::vector<ReplayedOp>& ops) {
+  std::vector<std::string> all;
+  for (const ReplayedOp& op : ops) all.push_back(ReplayJson(op));
+  return JsonList(all);
+}
+
+std::string ReplayCountsText(const std::vector<ReplayedOp>& ops) {
+  static constexpr std::array kOrder{ReplayVerdict::kBothRoundOff, ReplayVerdict::kTargetNearer,
+                                     ReplayVerdict::kGoldenNearer, ReplayVerdict::kBothFar,
+                                     ReplayVerdict::kNotReplayed};
+  std::string out = fmt::format("{} op{}", ops.size(), ops.size() == 1 ? "" : "s");
+  std::string_view before = ": ";
+  for (const ReplayVerdict v : kOrder) {
+    const auto n = std::count_if(ops.begin(), ops.end(), [&](const ReplayedOp& op) { return op.verdict == v; });
+    if (n == 0) continue;
+    out += fmt::format("{}{} {}", before, n, ReplayVerdictText(v));
+    before = ", ";
+  }
+  return out;
+}
+
+}  // namespace msprobe
