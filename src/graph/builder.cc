@@ -13,6 +13,9 @@
 namespace msprobe {
 namespace {
 
+// Looking up an op touches its name in dump.json. What is behind need not stay in memory.
+constexpr uint32_t kEntriesBetweenReleases = 16384;
+
 /// construct.json by name, with the questions that the parent repairs ask.
 class Construct {
  public:
@@ -195,6 +198,7 @@ void AddConstructNodes(const RankFiles& files, NodeGraph* graph, std::vector<uin
     return id;
   };
   for (uint32_t i = 0; i < entries.size(); ++i) {
+    if (i % kEntriesBetweenReleases == 0) files.dump.file().Release(0, files.dump.file().text().size());
     const std::string_view name = entries[i].name;
     std::string_view parent = entries[i].parent;
     parent = parent.empty() ? ParentOfLostBackward(construct, name) : ParentAfterInplace(construct, name, parent);
@@ -278,6 +282,7 @@ void AddParameterGrads(const RankFiles& files, NodeGraph* graph) {
   std::unordered_map<std::string_view, Module> modules;
   const auto& ops = files.dump.ops();
   for (uint32_t i = 0; i < ops.size(); ++i) {
+    if (i % kEntriesBetweenReleases == 0) files.dump.file().Release(0, files.dump.file().text().size());
     const size_t n = GradPrefix(ops[i].name);
     if (n == std::string_view::npos || graph->Find(ops[i].name) != kNoIndex) continue;
     const auto [it, fresh] = modules.try_emplace(ops[i].name.substr(0, n));
