@@ -47,10 +47,11 @@ STEPS = (
     ("small", "mix", "tensor", "statistics", "disk"),
     ("big", "mix", "statistics", "statistics", "memory"),
     ("conv", "mix", "statistics", "statistics", "memory"),
+    ("resnet18", "mix", "statistics", "statistics", "memory"),
     ("tiny", "mix", "statistics", "statistics", "memory"),
 )
 # A step of these takes seconds under the old tool.
-SLOW = {"big": 4, "conv": 4}
+SLOW = {"big": 4, "conv": 4, "resnet18": 4}
 
 
 def bench_step(args):
@@ -149,7 +150,8 @@ def report(results, args):
             "",
             "The ratio is the time from `start()` to the end of `step()`, all files written, over the same step without a tool (median; steps",
             "alternate), one torch thread, float32. `small`: LLaMA, hidden 256, 4 layers, batch 2, sequence 128; `big`: hidden 1024, 2 layers,",
-            "batch 1, sequence 512; `tiny`: hidden 64, 2 layers, batch 1, sequence 16; `conv`: residual blocks on 16 images of 64 x 64.",
+            "batch 1, sequence 512; `tiny`: hidden 64, 2 layers, batch 1, sequence 16; `conv`: residual blocks of 32 to 256",
+            "channels on 16 images of 64 x 64; `resnet18`: the usual widths, 64 to 512, on 4 images of 224 x 224.",
             "",
             "| model | level | content | ours | old tool | ours, CPU time | constructed but idle | entries | MB per step |",
             "|---|---|---|--:|--:|--:|--:|--:|--:|",

@@ -25,7 +25,7 @@ LLAMAS = {
     "big": (1024, 2, 512, 1, 1000),
     "tiny": (64, 2, 16, 1, 100),
 }
-MODELS = (*LLAMAS, "conv")
+MODELS = (*LLAMAS, "conv", "resnet18")
 
 
 class Residual(torch.nn.Module):
@@ -58,9 +58,25 @@ def build_conv():
     return model, lambda m: torch.nn.functional.cross_entropy(m(images), labels)
 
 
+def build_resnet18():
+    """The usual 18 layers of 64 to 512 channels on 4 images of 224 x 224."""
+    torch.manual_seed(0)
+    nn, inside = torch.nn, 64
+    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
+    for outside in (64, 128, 256, 512):
+        for block in range(2):
+            layers.append(Residual(inside, outside, 2 if outside > 64 and not block else 1))
+            if inside != outside:
+                layers[-1].short = nn.Sequential(layers[-1].short, nn.BatchNorm2d(outside))
+            inside = outside
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000))
+    images, labels = torch.randn(4, 3, 224, 224), torch.randint(0, 1000, (4,))
+    return model, lambda m: torch.nn.functional.cross_entropy(m(images), labels)
+
+
 def build(name):
-    if name == "conv":
-        return build_conv()
+    if name in ("conv", "resnet18"):
+        return build_conv() if name == "conv" else build_resnet18()
     from transformers import LlamaConfig, LlamaForCausalLM
 
     hidden, layers, length, batch, vocab = LLAMAS[name]

@@ -10,6 +10,9 @@ namespace msprobe {
 void ModuleParams::LetGo(KnownParam* k) {
   if (k->parameter) --grads->expected;
   const KnownParam gone = std::exchange(*k, {});
+  if (!gone.handle) return;
+  Ref removed(PyObject_CallMethodNoArgs(gone.handle.get(), names.remove));
+  if (!removed) PyErr_Clear();
 }
 
 KnownParam ModuleParams::HookOne(PyObject* name, PyObject* parameter) {
@@ -21,7 +24,7 @@ KnownParam ModuleParams::HookOne(PyObject* name, PyObject* parameter) {
     PyErr_Clear();  // a parameter that is no leaf
     return {};
   }
-  return {Ref::Borrow(parameter), std::move(accumulator), std::move(hook)};
+  return {Ref::Borrow(parameter), std::move(accumulator), std::move(hook), std::move(handle)};
 }
 
 void ModuleParams::HookAll(PyObject* params) {

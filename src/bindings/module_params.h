@@ -11,8 +11,9 @@ namespace msprobe {
 
 struct KnownParam {
   Ref parameter;
-  Ref accumulator;  // AccumulateGrad; its hook dies with it, and nobody else keeps it between two backwards
+  Ref accumulator;  // AccumulateGrad; nobody else keeps it between two backwards, but for FSDP2
   Ref hook;
+  Ref handle;  // that takes the hook away
 };
 
 /// The parameters of one module that are hooked, in the order of its dict.

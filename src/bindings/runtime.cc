@@ -27,7 +27,8 @@ void InitNames() {
   MSP_NAME(is_conj), MSP_NAME(is_cpu), MSP_NAME(is_meta), MSP_NAME(data), MSP_NAME(untyped_storage), MSP_NAME(nbytes),
       MSP_NAME(next_functions);
   MSP_NAME(expand_as), MSP_NAME(output_nr), MSP_NAME(inplace), MSP_NAME(variable), MSP_NAME(numel), MSP_NAME(p);
-  MSP_NAME(detach), MSP_NAME(clone), MSP_NAME(forward), MSP_NAME(co_filename), MSP_NAME(hooks_dict_ref);
+  MSP_NAME(detach), MSP_NAME(clone), MSP_NAME(forward), MSP_NAME(co_filename), MSP_NAME(hooks_dict_ref),
+      MSP_NAME(remove);
 #undef MSP_NAME
   names.version = PyUnicode_InternFromString("_version");
   names.dict = PyUnicode_InternFromString("__dict__");

@@ -126,7 +126,7 @@ struct Names {
       *stride, *is_neg, *is_conj, *is_cpu, *is_meta, *untyped_storage, *nbytes, *next_functions, *expand_as, *output_nr,
       *code, *inplace, *parameters, *enter, *exit, *fields, *dataclass_fields, *data, *base, *variable, *numel,
       *is_full_backward_hook, *backward_hooks, *detach, *clone, *p, *signature, *sequence_nr, *is_compiling_flag,
-      *version, *forward, *co_filename, *dict, *forward_pre_hooks, *modules, *hooks_dict_ref;
+      *version, *forward, *co_filename, *dict, *forward_pre_hooks, *modules, *hooks_dict_ref, *remove;
 };
 extern Names names;
 void InitNames();

@@ -108,7 +108,7 @@ bool IsDone(const OpenWork& open) {
 
 // Gloo fulfils the future of a work, and so lets a communication hook of DDP go on, a moment before the work itself
 // says that it is completed. Such a one is worth the wait at the end of a step.
-constexpr auto kFinishing = std::chrono::milliseconds(500);
+constexpr auto kFinishing = std::chrono::seconds(2);
 
 bool IsFinishing(const OpenWork& open) {
   return !open.works.empty() && std::all_of(open.works.begin(), open.works.end(), [](const Ref& work) {

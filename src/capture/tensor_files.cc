@@ -127,8 +127,9 @@ std::unique_ptr<TensorCopy> TensorFiles::TakeCopy(const TensorView& tensor, size
 // Under the lock.
 void TensorFiles::Recycle(std::unique_ptr<TensorCopy> copy) {
   if (copy->capacity + free_bytes_ + queued_bytes_ > options_.queue_bytes) return;
-  free_bytes_ += copy->capacity;
-  free_.emplace(copy->capacity, std::move(copy->data));
+  const size_t capacity = copy->capacity;
+  free_.emplace(capacity, std::move(copy->data));
+  free_bytes_ += capacity;
 }
 
 // Under the lock.
@@ -276,6 +277,19 @@ void TensorFiles::Run(const Job& job) {
   Note(status, bytes, bytes == 0);
 }
 
+// Where there is no memory, the rest of the step's tensors are not saved; the thread goes on.
+void TensorFiles::WithMemory(const std::function<void()>& work) noexcept {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    try {
+      Note(InternalError("there was not enough memory to write a tensor"), 0, false);
+    } catch (const std::bad_alloc&) {
+      failed_ = true;
+    }
+  }
+}
+
 void TensorFiles::Loop() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
@@ -285,12 +299,17 @@ void TensorFiles::Loop() {
     queue_.pop_front();
     busy_ = true;
     lock.unlock();
-    Run(job);
+    WithMemory([&] { Run(job); });
     lock.lock();
     queued_names_.erase(queued_names_.find(job.file));
     if (job.copy != nullptr) {
       queued_bytes_ -= job.copy->bytes;
-      Recycle(std::move(job.copy));
+      lock.unlock();
+      WithMemory([&] {
+        std::lock_guard<std::mutex> held(mutex_);
+        Recycle(std::move(job.copy));
+      });
+      lock.lock();
     }
     busy_ = false;
     idle_.notify_all();

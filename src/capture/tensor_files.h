@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -109,6 +110,7 @@ class TensorFiles {
   void Enqueue(Job job);
   bool SaveHere(Content content, const std::string& file, const TensorView& tensor, bool again);
   void Run(const Job& job);
+  void WithMemory(const std::function<void()>& work) noexcept;
   Status Link(const std::string& source, const std::string& file, uint64_t* bytes);
   void Note(const Status& status, uint64_t bytes, bool linked);
   void Loop();

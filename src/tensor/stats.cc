@@ -22,8 +22,8 @@ using stats::Partial;
 constexpr int64_t kPart = int64_t{1} << 18;
 // Elements that a kernel takes at a time, so that a checksum of the same run still finds it in the cache.
 constexpr int64_t kRun = int64_t{1} << 12;
-// Below this many elements a second thread costs more than it brings.
-constexpr int64_t kThreadsFrom = int64_t{1} << 20;
+// A thread that has fewer parts than this to read costs more than it brings: the training waits while it starts.
+constexpr int64_t kPartsOfThread = 8;
 
 const KernelTable* BestTable() {
   for (const KernelTable* table : {stats::Avx512Kernels(), stats::Avx2Kernels(), stats::NeonKernels()}) {
@@ -85,16 +85,19 @@ Part RunKernel(const Layout& layout, Kernel kernel, bool crc) {
     const int64_t elements = std::min(kPart, layout.count - i * kPart);
     if (crc) total.crc = CombineCrc32(total.crc, part.crc, static_cast<uint64_t>(elements) * layout.element);
   };
-  if (layout.count < kThreadsFrom || ThreadCount() == 1) {
+  if (count < 2 * kPartsOfThread || ThreadCount() == 1) {
     for (int64_t i = 0; i < count; ++i) fold(i, run(i));
     return total;
   }
   std::vector<Part> parts(static_cast<size_t>(count));
   std::vector<char> done(parts.size(), 0);
   // An interrupt stops the loop early; what it left is then done here, because a statistic is all or nothing.
-  (void)ParallelFor(parts.size(), [&](size_t i) {
-    parts[i] = run(static_cast<int64_t>(i));
-    done[i] = 1;
+  (void)ParallelFor(parts.size() / kPartsOfThread, [&](size_t group) {
+    const bool last = group + 1 == parts.size() / kPartsOfThread;
+    for (size_t i = group * kPartsOfThread; i < (last ? parts.size() : (group + 1) * kPartsOfThread); ++i) {
+      parts[i] = run(static_cast<int64_t>(i));
+      done[i] = 1;
+    }
     return OkStatus();
   });
   for (size_t i = 0; i < parts.size(); ++i) {

@@ -99,6 +99,7 @@ def run_all(model, configurations, out):
     else:  # cannot be made without the others; DTensor imports these when it is first used
         import torch._decomp.decompositions_for_rng
         import torch._dynamo
+        import torch.distributed.fsdp
         import torch.distributed.tensor.parallel  # noqa: F401
     for name, config in sorted(configurations.items(), key=lambda item: item[1] is not None):
         if config is not None:

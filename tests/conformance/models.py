@@ -560,11 +560,80 @@ def ddp2(rank, world):
     return plain(model, lambda: F.cross_entropy(model(images), labels))
 
 
+def sharded_net():
+    return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8), nn.LayerNorm(8))
+
+
+def fsdp1(rank, world):
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    model = FullyShardedDataParallel(sharded_net(), device_id=torch.device("cpu"), use_orig_params=True)
+    x = torch.randn(world, 4, 8)[rank]
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2, foreach=False)
+    return plain(model, lambda: model(x).pow(2).mean(), optimizer, clip=None)
+
+
+def fsdp2(rank, world):
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    model, mesh = sharded_net(), init_device_mesh("cpu", (world,))
+    fully_shard(model[2], mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    x = torch.randn(world, 4, 8)[rank]
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2, foreach=False)
+    return plain(model, lambda: model(x).pow(2).mean(), optimizer, clip=None)
+
+
+def pipeline(rank, world):
+    """Two stages, two micro batches, both forwards first; what is sent last goes by batch_isend_irecv."""
+    import torch.distributed as dist
+
+    stage = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8))
+    batches, other = torch.randn(2, 4, 8), 1 - rank
+    optimizer = torch.optim.SGD(stage.parameters(), lr=1e-2, foreach=False)
+
+    def received():
+        buffer = torch.zeros(4, 8)
+        dist.recv(buffer, other)
+        return buffer
+
+    def forward(x):
+        y = stage(x)
+        if rank == 0:
+            dist.send(y.detach(), other)
+        return y
+
+    def backward(x, y):
+        if rank == 0:
+            y.backward(received())
+        else:
+            y.backward()
+            dist.send(x.grad, other)
+
+    def losses(capture):
+        with capture():
+            inputs = [x if rank == 0 else received().requires_grad_() for x in batches]
+            outputs = [forward(x) for x in inputs]
+            if rank == 1:
+                outputs = [y.pow(2).mean() for y in outputs]
+            for x, y in zip(inputs, outputs):
+                backward(x, y)
+            optimizer.step()
+            norms = [torch.stack([p.grad.norm() for p in stage.parameters()]), torch.zeros(4)]
+            calls = [(dist.isend, norms[0]), (dist.irecv, norms[1])]
+            for work in dist.batch_isend_irecv([dist.P2POp(call, tensor, other) for call, tensor in calls]):
+                work.wait()
+        return [y.detach().sum() for y in outputs]
+
+    return Training(stage, [optimizer], losses)
+
+
 MODELS = {
     builder.__name__: builder
     for builder in (
         *(llama, qwen2_vl, mixtral, t5, bert, vit, gpt2, whisper, clip),
-        *(conv, unet, rnn, gan, nested, recomputed, tp2, dtensor, ddp2),
+        *(conv, unet, rnn, gan, nested, recomputed, tp2, dtensor, ddp2, fsdp1, fsdp2, pipeline),
     )
 }
-WORLD = {"tp2": 2, "dtensor": 2, "ddp2": 2}
+WORLD = {"tp2": 2, "dtensor": 2, "ddp2": 2, "fsdp1": 2, "fsdp2": 2, "pipeline": 2}

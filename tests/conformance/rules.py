@@ -25,6 +25,9 @@ NO_OPS = "backward of conversions that return their argument (`x.float()` of flo
 BLIND = "functions after activation checkpointing"
 NO_DATA = "checksum of a tensor without data"
 VIEWS = "`Tensor.stride` of DTensors at the borders of modules"
+NEW_NAMES = "`all_gather_single`, `reduce_scatter_single` (newer PyTorch; FSDP2 calls them)"
+WAIT = "`Work.wait()`"
+P2P_FILES = "names of the tensor files of `batch_isend_irecv`"
 
 RECURRENT = r"(VF\.lstm|Torch\.gru|Torch\.gru_cell)\.\d\.(forward|backward)"
 IN_PLACE_MODULES = r"Module\.([34]\.relu\.ReLU|[34]\.bn[12]\.BatchNorm2d|2\.ReLU|1\.BatchNorm2d)\.backward\.\d"
@@ -33,6 +36,7 @@ UNUSED_OPS = (
     r"|Tensor\.mean\.[13]\.backward"
 )
 CONVERSIONS = r"Tensor\.(to|float)\.\d+\.backward"
+SHARDING = r"Distributed\.(all_gather|reduce_scatter)_single\.\d+\.forward"
 CONVERTED = "llama qwen2_vl mixtral t5 gpt2"
 FUNCTIONS = r"(?!Module\.).*\.forward|optimizer|clip_grad"
 
@@ -62,6 +66,17 @@ ALL_RULES = (
     Rule(NO_OPS, "llama qwen2_vl", "order in construct", r"Module\.lm_head\.Linear\.backward\.0"),
     Rule(BLIND, "recomputed", "only ours in names, at the end", FUNCTIONS),
     Rule(BLIND, "recomputed", "only ours in construct, at the end", FUNCTIONS),
+    Rule(NEW_NAMES, "fsdp1 fsdp2", "only ours in names", SHARDING),
+    Rule(NEW_NAMES, "fsdp1 fsdp2", "only ours in construct", SHARDING),
+    # What has not arrived yet is zeros there.
+    Rule(WAIT, "pipeline", "value", r"Distributed\.batch_isend_irecv\.0\.forward", r"\.output\.0\.1\.tensor"),
+    Rule(
+        P2P_FILES,
+        "pipeline",
+        "value",
+        r"Distributed\.batch_isend_irecv\.0\.forward",
+        r"\.(input_args|output)\.0\.[01]\.tensor",
+    ),
     Rule(NO_DATA, "dtensor", "keys", r"Tensor\.pow\.0\.forward", r"\.input_args\.0"),
     Rule(VIEWS, "dtensor", "only theirs in construct", r"Tensor\.stride\.\d+\.forward"),
     Rule(VIEWS, "dtensor", "order in construct", r"Tensor\.stride\.\d+\.forward"),

@@ -148,9 +148,9 @@ def test_names_of_other_versions_are_skipped():
 def test_listing_takes_less_than_20_ms():
     times = []
     for _ in range(5):
-        begin = time.perf_counter()
+        begin = time.process_time()
         hooked_apis(torch)
-        times.append(time.perf_counter() - begin)
+        times.append(time.process_time() - begin)
     assert min(times) < 0.020
 
 

@@ -2,6 +2,7 @@
 reported flushed is there."""
 
 import json
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -37,7 +38,7 @@ def kinds(directory, code=1, notes=False):
 # ---- a killed run
 
 KILLED = """
-import os, signal
+import os, signal, time
 net = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
 x = torch.randn(2, 4)
 debugger.start(model=net, rank_id=0)
@@ -47,6 +48,9 @@ debugger.step()
 debugger.start(model=net)
 for _ in range(1200):
     net(x)
+until = time.monotonic() + 60
+while time.monotonic() < until and json.load(open("dump/step1/rank0/dump_summary.json"))["ops"] < 2000:
+    time.sleep(0.05)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -92,6 +96,12 @@ def test_a_killed_run_is_finished_by_recover(killed, old_python, tmp_path):
     run_python([old, "compare", *paths], python=old_python, ours=False, cwd=tmp_path)
     table = next((tmp_path / "theirs").glob("*.*"))
     assert table.stat().st_size > 1000
+    graph = [old, "graph_visualize", "-tp", cut, "-gp", cut, "-o", tmp_path / "graph"]
+    run_python(graph, python=old_python, ours=False, cwd=tmp_path)
+    (database,) = (tmp_path / "graph").glob("*.vis.db")
+    with sqlite3.connect(database) as opened:
+        nodes = {name for (name,) in opened.execute("SELECT node_name FROM tb_nodes")}
+    assert set(ops) <= nodes
 
 
 # ---- a full disk

@@ -278,6 +278,3 @@ def test_the_same_entries_as_the_earlier_tool(two, old_python, tmp_path):
                     if op.startswith(("Distributed.isend", "Distributed.irecv")):
                         continue  # its outputs are those of the inner call
                     assert shape_of(item) == shape_of(theirs[op]), f"{name}, rank {rank}: {op}"
-    step = ALL.index("point_to_point")
-    batch = old.data("point_to_point", 0)["Distributed.batch_isend_irecv.0.forward"]
-    assert step == 1 and batch["output"][0][1]["tensor"]["Max"] == 0.0  # ours: 21.0

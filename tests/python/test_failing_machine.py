@@ -102,6 +102,10 @@ import os, signal, time
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
+def flushed():
+    with open("dump/step0/rank1/dump_summary.json") as f:
+        return json.load(f)["ops"]
+
 def work(rank):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="%PORT%", RANK=str(rank), WORLD_SIZE="2")
     dist.init_process_group("gloo", rank=rank, world_size=2)
@@ -113,7 +117,9 @@ def work(rank):
         y = F.relu(model(torch.ones(8, 64)))
     dist.all_reduce(y)
     if rank == 1:
-        time.sleep(1)  # what was recorded is flushed
+        until = time.monotonic() + 60
+        while flushed() < 600 and time.monotonic() < until:
+            time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGKILL)
     debugger.stop()
     debugger.step()
