@@ -1,11 +1,16 @@
 """Both tools in one run on the same data; prints the ratios and, with --write, docs/performance.md.
 
     make bench                                  # or
-    .venv/bin/python bench/run.py --only step --steps 40
+    .venv/bin/python bench/run.py --only step --steps 40 --write
 
-Parts: `step` (a training step with the tool over one without), `compare` and `graph` (files of 100,000 nodes), `start` (time to --help).
-The old tool runs from .venv-old. The large dumps are made by the generator beside the golden data (MSPROBE_GOLDEN or ../shared/golden);
-without it the two parts that need them are left out, and the report says so.
+Parts: `start` (time to --help), `step` (a training step with the tool over one without), `statistics`, `tensor`, `xlsx`, `fuzzy`,
+`ranks` and `memory` (msprobe compare on large dumps; compare_bench.py), `graph` and `overflow` (files of 100,000 nodes). What a run
+measured is kept in out/bench.json, and --write puts the parts of all runs on this machine into the page, so that a long bench may be
+taken in pieces.
+
+The old tool runs from .venv-old, ours from .venv, or from the release build that MSPROBE_BIN names. The large dumps are made by the
+generators beside the golden data (MSPROBE_GOLDEN or ../shared/golden); without them the parts that need them are left out, and the
+report says so.
 """
 
 import argparse
@@ -18,23 +23,15 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-OURS = ROOT / ".venv"
-OLD = ROOT / ".venv-old"
+from compare_bench import CompareBench, save
+from compare_bench import section as compare_section
+from measure import OLD, OURS, ROOT, command_of, measured
+
 GOLDEN = pathlib.Path(os.environ.get("MSPROBE_GOLDEN", ROOT.parent / "shared" / "golden"))
-
-
-def measured(command, cwd=None):
-    """Runs a command; returns wall seconds and the peak resident memory in MB."""
-    start = time.perf_counter()
-    process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))} failed with exit code {process.returncode}")
-    return time.perf_counter() - start, usage.ru_maxrss / 1024
+COMPARE = ("statistics", "tensor", "xlsx", "ranks", "fuzzy", "memory")
+LARGE = (*COMPARE, "graph", "overflow")
+HEADINGS = ("A training step under capture", "Comparing", "Graphs", "Large files", "Start", "Memory of the recorder")
 
 
 # (model, level, task, summary_mode, where): what is measured of a training step.
@@ -82,34 +79,23 @@ def bench_step(args):
     return rows
 
 
-def make_large(work, nodes, ranks=1):
-    target = work / (f"mega{nodes}" if ranks == 1 else f"mega{nodes}_{ranks}")
-    if not target.exists():
-        generator = GOLDEN / "gen" / "make_mega.py"
-        command = [sys.executable, str(generator), str(target), "--nodes", str(nodes), "--ranks", str(ranks)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return target
-
-
-def bench_files(args, work, which):
-    data = make_large(work, *((20000, 8) if which == "overflow" else (args.nodes,)))
+def bench_files(large, args, work, which):
+    data = large.make_large(*((20000, 8) if which == "overflow" else (args.nodes,)))
     problem, golden = data / "problem" / "step0" / "rank0", data / "bench" / "step0" / "rank0"
     if which == "overflow":
         arguments = ["overflow_check", "-i", str(problem.parent)]
-    elif which == "compare":
-        arguments = ["compare", "-tp", str(problem / "dump.json"), "-gp", str(golden / "dump.json")]
     else:
         arguments = ["graph_visualize", "-tp", str(problem), "-gp", str(golden)]
     nodes = "8 ranks of 10,784" if which == "overflow" else args.nodes
     result = {"nodes": nodes}
-    for name, env, runs in (("ours", OURS, 3), ("old", OLD, 1)):
+    for name, runs in (("ours", 3), ("old", 1)):
         times, peaks = [], []
         for _ in range(runs):
             out = work / f"out_{name}"
             shutil.rmtree(out, ignore_errors=True)
-            seconds, peak = measured([str(env / "bin" / "msprobe"), *arguments, "-o", str(out)])
-            times.append(seconds)
-            peaks.append(peak)
+            run = measured([command_of(name), *arguments, "-o", out])
+            times.append(run["seconds"])
+            peaks.append(run["peak_mb"])
             shutil.rmtree(out, ignore_errors=True)
         result[name] = {"seconds": statistics.median(times), "peak_mb": max(peaks)}
     ours, old = result["ours"], result["old"]
@@ -125,8 +111,8 @@ def bench_files(args, work, which):
 
 def bench_start():
     result = {}
-    for name, env, runs in (("ours", OURS, 20), ("old", OLD, 3)):
-        result[name] = statistics.median(measured([str(env / "bin" / "msprobe"), "--help"])[0] for _ in range(runs))
+    for name, runs in (("ours", 20), ("old", 3)):
+        result[name] = statistics.median(measured([command_of(name), "--help"])["seconds"] for _ in range(runs))
     print(f"--help: ours {result['ours'] * 1e3:.1f} ms, old tool {result['old'] * 1e3:.0f} ms", flush=True)
     return result
 
@@ -138,7 +124,7 @@ def report(results, args):
         "Both tools run one after the other on the same data and the same machine by one command:",
         "",
         "```",
-        f"make bench        # .venv/bin/python bench/run.py --steps {args.steps} --nodes {args.nodes} --write",
+        f"make bench        # .venv/bin/python bench/run.py --nodes {args.nodes} --write",
         "```",
         "",
         f"Machine: {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}. The old tool is mindstudio-probe 26.2.0.",
@@ -177,7 +163,9 @@ def report(results, args):
                     f"{ours['bytes_per_step'] / 1e6:.0f} MB, because equal contents are links.",
                 ]
         lines.append("")
-    if {"compare", "graph", "overflow"} & set(results):
+    if set(COMPARE) & set(results):
+        lines += compare_section(results, args)
+    if {"graph", "overflow"} & set(results):
         lines += [
             "## Large files",
             "",
@@ -187,7 +175,6 @@ def report(results, args):
             "|---|--:|--:|--:|--:|--:|",
         ]
         labels = (
-            ("compare", "`compare` to csv"),
             ("graph", "`graph_visualize`, two sides"),
             ("overflow", "`overflow_check`, 8 ranks"),
         )
@@ -208,36 +195,59 @@ def report(results, args):
             "",
         ]
     path = ROOT / "docs" / "performance.md"
-    _, heading, rest = path.read_text().partition("## Memory of the recorder")  # from src/capture/recorder_bench.cc
-    path.write_text("\n".join(lines) + ("\n" + heading + rest if heading else ""))
+    path.write_text(merge(path.read_text(), "\n".join(lines)))
+
+
+def merge(before, measured_now):
+    """Sections that were measured take the place of those with the same heading; others stay as they are."""
+
+    def split(text):
+        head, *rest = ("\n" + text).split("\n## ")
+        return head.strip("\n"), {part.partition("\n")[0]: part.partition("\n")[2].strip("\n") for part in rest}
+
+    _, old = split(before)
+    head, new = split(measured_now)
+    sections = {**old, **new}
+    order = [h for h in HEADINGS if h in sections] + [h for h in sections if h not in HEADINGS]
+    return "\n\n".join([head, *(f"## {h}\n\n{sections[h]}" for h in order)]) + "\n"
 
 
 def main():
+    parts = ("start", "step", *LARGE)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("step", "compare", "graph", "overflow", "start"), action="append")
+    parser.add_argument("--only", choices=parts, action="append")
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--nodes", type=int, default=100000)
     parser.add_argument("--disk", default=str(ROOT / "out"), help="a directory on a disk, for tensor files")
     parser.add_argument("--write", action="store_true", help="write docs/performance.md")
     parser.add_argument("--keep", help="directory for the large dumps, kept between runs")
+    parser.add_argument("--tensors", help="what gen_bigtensor.sh made, when it is there already")
+    parser.add_argument(
+        "--slow", action="store_true", help="also what takes the old tool five minutes (-fm at 20,000 nodes)"
+    )
     args = parser.parse_args()
-    parts = args.only or ["start", "step", "compare", "graph", "overflow"]
-    if not (GOLDEN / "gen").is_dir() and {"compare", "graph", "overflow"} & set(parts):
-        print(f"left out: compare, graph and overflow ({GOLDEN}/gen, the generator of large dumps, is not here)")
-        parts = [p for p in parts if p not in ("compare", "graph", "overflow")]
+    wanted = args.only or list(parts)
+    if not (GOLDEN / "gen").is_dir() and set(LARGE) & set(wanted):
+        print(f"left out: {', '.join(LARGE)} ({GOLDEN}/gen, the generators of large dumps, is not here)")
+        wanted = [p for p in wanted if p not in LARGE]
 
     pathlib.Path(args.disk).mkdir(parents=True, exist_ok=True)
     work = pathlib.Path(args.keep or tempfile.mkdtemp(prefix="msprobe_bench_"))
     work.mkdir(parents=True, exist_ok=True)
-    results = {}
+    large = CompareBench(args, work, GOLDEN)
+    kept = ROOT / "out" / "bench.json"
+    results = json.loads(kept.read_text()) if kept.exists() else {}
     try:
-        for part in parts:
+        for part in wanted:
             if part == "step":
                 results[part] = bench_step(args)
             elif part == "start":
                 results[part] = bench_start()
+            elif part in COMPARE:
+                results[part] = getattr(large, part)()
             else:
-                results[part] = bench_files(args, work, part)
+                results[part] = bench_files(large, args, work, part)
+            save(kept, results)
     finally:
         if not args.keep:
             shutil.rmtree(work, ignore_errors=True)

@@ -23,6 +23,7 @@ namespace {
 std::string Reason() { return std::strerror(errno); }
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
+constexpr uint64_t kWriteAhead = 16 << 20;
 
 std::string TempName(const std::string& path) {
   static std::atomic<unsigned> counter{0};
@@ -189,6 +190,12 @@ Status OutputFile::Flush() {
   }
   written_ += done;
   buffer_.clear();
+#ifdef SYNC_FILE_RANGE_WRITE
+  // Results are on disk before they have their name: the disk starts now, and the wait at the end is short.
+  const uint64_t from = (written_ - done) / kWriteAhead * kWriteAhead, to = written_ / kWriteAhead * kWriteAhead;
+  if (to > from)
+    (void)sync_file_range(fd_, static_cast<off64_t>(from), static_cast<off64_t>(to - from), SYNC_FILE_RANGE_WRITE);
+#endif
   return OkStatus();
 }
 

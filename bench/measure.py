@@ -1,0 +1,86 @@
+"""Running a command of either tool: its time, its peak memory, and when its first line came."""
+
+import os
+import pathlib
+import selectors
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+OURS = ROOT / ".venv"
+OLD = ROOT / ".venv-old"
+
+
+def command_of(tool):
+    """A release build of ours may be named by MSPROBE_BIN."""
+    if tool == "ours":
+        return os.environ.get("MSPROBE_BIN") or str(OURS / "bin" / "msprobe")
+    return str(OLD / "bin" / "msprobe")
+
+
+def measured(command, env=None, first=False):
+    """Wall seconds, peak resident memory in MB and, when `first`, seconds to the first line on stdout."""
+    clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH" and not k.startswith(("MSPROBE_", "OMP_"))}
+    command = [str(c) for c in command]
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        command,
+        env={**clean, **(env or {})},
+        stdout=subprocess.PIPE if first else subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    line = None
+    if first:
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(process.stdout, selectors.EVENT_READ)
+            waiting.select()
+            line = time.perf_counter() - start
+        process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    seconds = time.perf_counter() - start
+    if process.returncode != 0:
+        sys.exit(f"{' '.join(command)} failed with exit code {process.returncode}")
+    return {"seconds": seconds, "peak_mb": usage.ru_maxrss / 1024, "first_s": line}
+
+
+def repeated(runs, run):
+    """Median time and the largest peak of several runs."""
+    results = [run() for _ in range(runs)]
+    out = {
+        "seconds": statistics.median(r["seconds"] for r in results),
+        "peak_mb": max(r["peak_mb"] for r in results),
+    }
+    lines = [r["first_s"] for r in results if r["first_s"] is not None]
+    if lines:
+        out["first_s"] = statistics.median(lines)
+    return out
+
+
+def evict(directory):
+    """Puts the files of a directory out of memory; returns their bytes."""
+    os.sync()
+    total = 0
+    for path in sorted(pathlib.Path(directory).rglob("*")):
+        if not path.is_file():
+            continue
+        fd = os.open(path, os.O_RDONLY)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(fd)
+        total += path.stat().st_size
+    return total
+
+
+def read_all(directories):
+    """Seconds to read every file once, in order, in large pieces: what the disk gives to one reader."""
+    buffer = bytearray(8 << 20)
+    start = time.perf_counter()
+    for directory in directories:
+        for path in sorted(pathlib.Path(directory).rglob("*")):
+            if path.is_file():
+                with open(path, "rb", buffering=0) as f:
+                    while f.readinto(buffer):
+                        pass
+    return time.perf_counter() - start
