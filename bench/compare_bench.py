@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+import statistics
 import subprocess
 import sys
 
@@ -80,13 +81,15 @@ class CompareBench:
         data = self.make_tensors()
         target, golden = (d / "dump.json" for d in dumps_of(data))
         row = self.pair("tensor files", target, golden)
-        row["read_s"], row["cold_s"] = [], []
+        cold, reading = [], {1: [], 4: [], 16: []}
         for _ in range(3):
-            row["bytes"] = evict(data)
-            row["read_s"].append(read_all([target.parent, golden.parent]))
+            for readers, seconds in reading.items():
+                row["bytes"] = evict(data)
+                seconds.append(read_all([target.parent, golden.parent], readers))
             evict(data)
-            row["cold_s"].append(compare("ours", target, golden, self.out)["seconds"])
-        row["read_s"], row["cold_s"] = sorted(row["read_s"])[1], sorted(row["cold_s"])[1]
+            cold.append(compare("ours", target, golden, self.out)["seconds"])
+        # The disk's best, with as many readers as it likes.
+        row["read_s"], row["cold_s"] = min(statistics.median(s) for s in reading.values()), statistics.median(cold)
         print(
             f"tensor files, not in memory: {row['cold_s']:.2f} s; reading alone takes {row['read_s']:.2f} s "
             f"({row['bytes'] / row['read_s'] / 1e9:.2f} GB/s): {row['read_s'] / row['cold_s']:.0%} of the disk",
@@ -186,9 +189,9 @@ def section(results, args):
     if "tensor" in results:
         r = results["tensor"]
         lines += [
-            f"Tensor files that are not in memory: {r['cold_s']:.2f} s; reading the {r['bytes'] / 1e9:.2f} GB and nothing else takes "
-            f"{r['read_s']:.2f} s ({r['bytes'] / r['read_s'] / 1e9:.2f} GB/s), so the comparison runs at "
-            f"**{r['read_s'] / r['cold_s']:.0%}** of the disk.",
+            f"Tensor files that are not in memory: {r['cold_s']:.2f} s; reading the {r['bytes'] / 1e9:.2f} GB and nothing else (with 1, 4",
+            f"or 16 readers, whichever is fastest) takes {r['read_s']:.2f} s ({r['bytes'] / r['read_s'] / 1e9:.2f} GB/s): the comparison",
+            f"runs at **{r['read_s'] / r['cold_s']:.0%}** of the disk.",
             "",
         ]
     first = []

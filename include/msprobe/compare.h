@@ -47,6 +47,8 @@ struct CompareSettings {
   // The functions below may be empty. Pairs are compared side by side: calls come from any thread, one at a time.
   /// Called with the share of the first pair that still runs.
   std::function<void(const std::string& pair, double share)> progress;
+  /// Called for the first pair, if it is large, before it is read: a line about its first ops.
+  std::function<void(const std::string& pair, const std::string& line)> glance;
   /// Called once for a long comparison, as soon as it is known where its pair differs first.
   std::function<void(const std::string& pair, const std::string& difference)> early;
   std::function<void(const std::string& lines)>

@@ -16,6 +16,7 @@
 #include <mutex>
 
 #include "base/file_limit.h"
+#include "base/page_trim.h"
 
 namespace msprobe {
 namespace {
@@ -95,6 +96,14 @@ void RemoveTempFiles() noexcept {
   }
 }
 
+namespace {
+void UnmapFile(const char* data, size_t size) {
+  if (!data) return;
+  if (size >= kTrimmedMapBytes) UnwatchMap(data);
+  munmap(const_cast<char*>(data), size);
+}
+}  // namespace
+
 StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   MappedFile file;
   file.path_ = path;
@@ -119,6 +128,7 @@ StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
       return InternalError(path + " cannot be mapped (" + why + ")");
     }
     file.data_ = static_cast<const char*>(p);
+    WatchMap(file.data_, file.size_);
   }
   close(fd);
   return file;
@@ -129,7 +139,7 @@ MappedFile::MappedFile(MappedFile&& o) noexcept
 
 MappedFile& MappedFile::operator=(MappedFile&& o) noexcept {
   if (this != &o) {
-    if (data_) munmap(const_cast<char*>(data_), size_);
+    UnmapFile(data_, size_);
     data_ = std::exchange(o.data_, nullptr);
     size_ = std::exchange(o.size_, 0);
     path_ = std::move(o.path_);
@@ -137,9 +147,7 @@ MappedFile& MappedFile::operator=(MappedFile&& o) noexcept {
   return *this;
 }
 
-MappedFile::~MappedFile() {
-  if (data_) munmap(const_cast<char*>(data_), size_);
-}
+MappedFile::~MappedFile() { UnmapFile(data_, size_); }
 
 void MappedFile::Release(size_t begin, size_t end) const {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));

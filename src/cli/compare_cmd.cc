@@ -147,6 +147,12 @@ StatusOr<CompareReport> RunWithProgress(CompareSettings request, bool early) {
   ProgressLine line;
   request.progress = [&](const std::string& label, double share) { line.Show(label, share); };
   if (early) {
+    request.glance = [&](const std::string& label, const std::string& text) {
+      line.Clear();
+      const std::string told = fmt::format("{}{}{}\n", OneLine(label), label.empty() ? "" : ": ", text);
+      std::fputs(told.c_str(), stdout);
+      std::fflush(stdout);
+    };
     request.early = [&](const std::string& label, const std::string& difference) {
       line.Clear();
       const std::string text = fmt::format("differs first, as far as it is compared{}{}: {}\n",

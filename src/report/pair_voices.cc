@@ -17,6 +17,11 @@ void PairVoices::Early(size_t pair, std::string difference) {
   Pass();
 }
 
+void PairVoices::Glance(size_t pair, const std::string& line) {
+  std::lock_guard lock(mutex_);
+  settings_.glance(pairs_[pair].label, line);
+}
+
 void PairVoices::Ended(size_t pair) {
   std::lock_guard lock(mutex_);
   voices_[pair].ended = true;

@@ -22,6 +22,7 @@ class PairVoices {
   void Progress(size_t pair, double share);
   /// Waits until every pair in front has said its own, or has ended.
   void Early(size_t pair, std::string difference);
+  void Glance(size_t pair, const std::string& line);
   void Ended(size_t pair);
 
  private:

@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "compare/custom_metrics.h"
+#include "compare/first_glance.h"
 #include "compare/ruler_pass.h"
 #include "diagnose/early_answer.h"
 #include "diagnose/replay.h"
@@ -105,6 +106,11 @@ struct PairOutcome {
   ReplayPlan replays;
 };
 
+/// Ops do not pair by their names as they stand.
+bool IsMapped(const MappingSettings& m) {
+  return m.fuzzy || m.cell || m.api || m.layer || m.data || m.consistent_check;
+}
+
 /// What all pairs share while they are compared.
 struct PairWork {
   const CompareSettings& request;
@@ -120,6 +126,10 @@ struct PairWork {
 StatusOr<PairOutcome> CompareFiles(size_t index, PairWork* work) {
   const auto& [request, mapping, plan, judging, custom, time, voices, replays] = *work;
   const FilePair& files = plan.pairs[index];
+  if (request.glance && index == 0 && !IsMapped(request.mapping)) {
+    const std::string line = FirstGlance(files);
+    if (!line.empty()) work->voices.Glance(index, line);
+  }
   MSP_ASSIGN_OR_RETURN(DumpPair pair, OpenDumpPair(files, mapping, custom));
   if (request.diff_analyze) UseStatistics(&pair);
   std::vector<float> calibrated;

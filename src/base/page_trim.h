@@ -1,0 +1,17 @@
+// Keeps large read-only maps from filling the memory of the process: their pages are the kernel's anyway.
+#pragma once
+
+#include <cstddef>
+
+namespace msprobe {
+
+/// Maps of this size and more are watched.
+inline constexpr size_t kTrimmedMapBytes = size_t{32} << 20;
+
+/// While a map is watched and the process holds more than a bound of pages of files, these are given back; whoever
+/// reads on takes them from the kernel's cache again.
+void WatchMap(const char* data, size_t size);
+/// Before the map goes.
+void UnwatchMap(const char* data);
+
+}  // namespace msprobe
