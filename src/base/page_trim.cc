@@ -14,7 +14,7 @@
 namespace msprobe {
 namespace {
 
-constexpr size_t kMostFilePages = size_t{128} << 20;
+constexpr size_t kMostFilePages = size_t{64} << 20;
 constexpr std::chrono::milliseconds kLook{10};
 
 /// Bytes of files that are mapped and in memory; 0 where it cannot be known.

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <unordered_map>
 #include <vector>
 
@@ -17,7 +18,9 @@ namespace msprobe {
 namespace {
 
 constexpr size_t kLargeBytes = size_t{32} << 20;  // of a dump that is worth a glance
+constexpr size_t kManyOps = 128;                  // of a dump of tensors, whose values take longer than its text
 constexpr size_t kGlanceBytes = size_t{1} << 20;  // that are looked at
+constexpr size_t kTaskBytes = 256;                // where the dump's task stands
 
 struct HeadOp {
   std::string_view name, text;
@@ -51,8 +54,9 @@ std::vector<HeadOp> HeadOf(const MappedFile& file) {
 std::string FirstGlance(const FilePair& files) {
   const StatusOr<MappedFile> target = MappedFile::Open(files.target), golden = MappedFile::Open(files.golden);
   // What is wrong with the files the comparison itself will say.
-  if (!target.ok() || !golden.ok() || target->text().size() < kLargeBytes || golden->text().size() < kLargeBytes)
-    return {};
+  if (!target.ok() || !golden.ok()) return {};
+  const bool large = std::min(target->text().size(), golden->text().size()) >= kLargeBytes;
+  if (!large && !Contains(target->text().substr(0, kTaskBytes), "\"tensor\"")) return {};
   std::unordered_map<std::string_view, std::string_view> partners;
   for (const HeadOp& op : HeadOf(*golden)) partners.emplace(op.name, op.text);
   DiffOptions options;
@@ -73,7 +77,7 @@ std::string FirstGlance(const FilePair& files) {
     agree += same;
     if (!same && first.empty()) first = OneLine(op.name);
   }
-  if (seen == 0) return {};
+  if (seen == 0 || (!large && seen < kManyOps)) return {};
   if (agree == seen) return fmt::format("the first {} ops agree", seen);
   return fmt::format("of the first {} ops {} agree, first to differ is {}", seen, agree, first);
 }

@@ -163,14 +163,15 @@ StatusOr<PairOutcome> CompareFiles(size_t index, PairWork* work) {
   EarlyAnswer answer(pair, [&](const FirstDifference& d) { work->voices.Early(index, DifferenceLine(d)); });
   SeenSoFar seen;
   if (request.early) seen = [&](const OpDistances& so_far) { answer.Seen(so_far); };
-  MSP_ASSIGN_OR_RETURN(const CompareOutcome outcome, ComparePair(pair, watch ? *watch : table->format(), take, progress,
-                                                                 seen, request.log != nullptr));
+  MSP_ASSIGN_OR_RETURN(CompareOutcome outcome, ComparePair(pair, watch ? *watch : table->format(), take, progress, seen,
+                                                           request.log != nullptr));
   answer.Wait();
   PairOutcome out;
-  MSP_ASSIGN_OR_RETURN(out.findings.divergence, FindOnRank(pair, files, outcome.distances, second_golden));
+  const OpDistances kept = request.replay > 0 ? outcome.distances : OpDistances();
+  MSP_ASSIGN_OR_RETURN(out.findings.divergence, FindOnRank(pair, files, std::move(outcome.distances), second_golden));
   if (request.replay > 0) {
     out.replays = ReplayPlan(request.replay);
-    out.replays.Add(pair, files, out.findings.divergence.differences, outcome.distances);
+    out.replays.Add(pair, files, out.findings.divergence.differences, kept);
   }
   if (ops) {
     MSP_ASSIGN_OR_RETURN(out.findings.suspects, SuspectsOf(*pair.target, files, ops->same()));
