@@ -52,15 +52,15 @@ void NameIndex::Resize(size_t slots) {
   old.swap(slots_);
   for (const Slot& slot : old) {
     if (slot.number == kNone) continue;
-    slots_[SlotOf({slot.name, slot.size}, slot.hash)] = slot;
+    const std::string_view name(slot.name, slot.size);
+    slots_[SlotOf(name, std::hash<std::string_view>()(name))] = slot;
   }
 }
 
 void NameIndex::Add(std::string_view name, uint32_t number) {
-  const uint64_t hash = std::hash<std::string_view>()(name);
-  Slot& slot = slots_[SlotOf(name, hash)];
+  Slot& slot = slots_[SlotOf(name, std::hash<std::string_view>()(name))];
   if (slot.number != kNone) return;
-  slot = {name.data(), static_cast<uint32_t>(name.size()), number, hash};
+  slot = {name.data(), static_cast<uint32_t>(name.size()), number};
   if (++count_ * 2 > slots_.size()) Resize(slots_.size() * 2);
 }
 

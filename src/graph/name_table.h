@@ -45,13 +45,12 @@ class NameIndex {
   struct Slot {
     const char* name = nullptr;
     uint32_t size = 0, number = kNone;
-    uint64_t hash = 0;
   };
   size_t SlotOf(std::string_view name, uint64_t hash) const {
     const size_t mask = slots_.size() - 1;
     size_t i = hash & mask;
     while (slots_[i].number != kNone &&
-           (slots_[i].hash != hash || std::string_view(slots_[i].name, slots_[i].size) != name)) {
+           (slots_[i].size != name.size() || std::string_view(slots_[i].name, slots_[i].size) != name)) {
       i = (i + 1) & mask;
     }
     return i;
