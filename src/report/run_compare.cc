@@ -124,7 +124,13 @@ struct PairWork {
 };
 
 StatusOr<PairOutcome> CompareFiles(size_t index, PairWork* work) {
-  const auto& [request, mapping, plan, judging, custom, time, voices, replays] = *work;
+  // By name: a lambda cannot capture structured bindings in C++20 (clang refuses).
+  const CompareSettings& request = work->request;
+  const Mapping& mapping = work->mapping;
+  const PathPlan& plan = work->plan;
+  const Judging& judging = work->judging;
+  CustomMetrics* custom = work->custom;
+  const std::string& time = work->time;
   const FilePair& files = plan.pairs[index];
   if (request.glance && index == 0 && !IsMapped(request.mapping)) {
     const std::string line = FirstGlance(files);
