@@ -17,7 +17,7 @@ void CheckJson(const std::string& text) {
 void Follow(const DumpFile& dump) {
   std::vector<OverflowRank> ranks(2);
   std::vector<RankDump> dumps;
-  std::vector<RankFiles> files;
+  std::vector<OverflowFiles> files;
   for (int r = 0; r < 2; ++r) {
     auto scan = ScanForOverflow(dump, r == 0);
     if (!scan.ok()) return CheckRefusal(scan.status());
