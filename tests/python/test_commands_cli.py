@@ -90,7 +90,7 @@ def test_a_path_cannot_break_the_line(command, good, out):
 
 def test_empty_target_path(command, good, out):
     done = both(command, "", good, out)
-    assert_refused(done, out, 2 if command == "compare" else 3, "-tp" if command == "compare" else "path")
+    assert_refused(done, out, 2, "-tp")
 
 
 def test_not_json(command, good, tmp_path, out):
