@@ -67,12 +67,12 @@ class Arguments {
     return v && AsRank(Find(*v, "value"), out);
   }
   /// The first integer without a name: the other rank or the root, in every call that has one.
-  bool FirstInteger(int* out) const {
-    if (!args_) return false;
-    for (const JsonValue& v : args_->GetArray()) {
-      if (TypeOf(v) == "int") return AsRank(Find(v, "value"), out);
-    }
-    return false;
+  bool FirstInteger(int* out) const { return Integer(0, out); }
+  /// The tag of a send or receive.
+  bool Tag(int* out) const {
+    int named = 0;
+    const bool rank_is_named = Named("src", &named) || Named("dst", &named);
+    return Named("tag", out) || Integer(rank_is_named ? 0 : 1, out);
   }
   /// Ranks of the process group, in its own order; empty for the default group.
   std::vector<int> Group() const {
@@ -92,6 +92,14 @@ class Arguments {
   const JsonValue* kwargs() const { return kwargs_; }
 
  private:
+  /// The integer without a name behind `skip` others.
+  bool Integer(int skip, int* out) const {
+    if (!args_) return false;
+    for (const JsonValue& v : args_->GetArray()) {
+      if (TypeOf(v) == "int" && skip-- == 0) return AsRank(Find(v, "value"), out);
+    }
+    return false;
+  }
   static std::vector<int> RanksOf(const JsonValue& v) {
     std::vector<int> out;
     const JsonValue* ranks = Find(v, "group_ranks");
@@ -157,6 +165,8 @@ std::string_view CommApi(std::string_view op_name) {
   return FlowOf(api) == Flow::kNone ? std::string_view() : api;
 }
 
+std::vector<int> ReadGroup(const JsonValue& op) { return Sorted(Arguments(op).Group()); }
+
 std::vector<CommTransfer> ReadTransfers(std::string_view api, const JsonValue& op, int own_rank) {
   const Arguments args(op);
   const Flow flow = FlowOf(api);
@@ -177,7 +187,7 @@ std::vector<CommTransfer> ReadTransfers(std::string_view api, const JsonValue& o
     t.gives = flow == Flow::kSend;
     t.takes = flow == Flow::kReceive;
     t.peer = RankArgument(args, t.gives ? "dst" : "src", group);
-    args.Named("tag", &t.tag);
+    args.Tag(&t.tag);
   } else if (flow == Flow::kAll) {
     t.gives = t.takes = true;
   } else {

@@ -34,4 +34,7 @@ std::string_view CommApi(std::string_view op_name);
 /// their names; ranks within a group (group_src, group_dst) become ranks of the run.
 std::vector<CommTransfer> ReadTransfers(std::string_view api, const JsonValue& op, int own_rank);
 
+/// Ranks of the group that a call names, in ascending order; empty for the default group.
+std::vector<int> ReadGroup(const JsonValue& op);
+
 }  // namespace msprobe

@@ -107,16 +107,6 @@ uint32_t StackOfNode(const RankFiles& files, const NodeGraph& graph, std::string
   return forward == kNoIndex ? kLostStack : graph.nodes[forward].stack;
 }
 
-// "x.parameters_grad" or "x.parameters_grad.3"; the length of "x", or npos.
-size_t GradPrefix(std::string_view name) {
-  static constexpr std::string_view kGrad = ".parameters_grad";
-  std::string_view head = name;
-  const size_t dot = name.rfind('.');
-  if (dot != std::string_view::npos && IsDigits(name.substr(dot + 1))) head = name.substr(0, dot);
-  if (EndsWith(head, kGrad)) return head.size() - kGrad.size();
-  return std::string_view::npos;
-}
-
 std::string RealPath(const std::string& path) {
   char buf[PATH_MAX];
   return realpath(path.c_str(), buf) ? std::string(buf) : path;
@@ -273,42 +263,6 @@ void CollectRootApis(NodeGraph* graph) {
   graph->nodes[0].children = std::move(after);
 }
 
-void AddParameterGrads(const RankFiles& files, NodeGraph* graph) {
-  struct Module {
-    std::vector<uint32_t> ops;
-    unsigned long last = 0;
-  };
-  std::vector<std::string_view> prefixes;
-  std::unordered_map<std::string_view, Module> modules;
-  const auto& ops = files.dump.ops();
-  for (uint32_t i = 0; i < ops.size(); ++i) {
-    if (i % kEntriesBetweenReleases == 0) files.dump.file().Release(0, files.dump.file().text().size());
-    const size_t n = GradPrefix(ops[i].name);
-    if (n == std::string_view::npos || graph->Find(ops[i].name) != kNoIndex) continue;
-    const auto [it, fresh] = modules.try_emplace(ops[i].name.substr(0, n));
-    if (fresh) prefixes.push_back(it->first);
-    it->second.ops.push_back(i);
-  }
-  if (modules.empty()) return;
-  for (const Node& node : graph->nodes) {
-    std::string_view prefix, number;
-    if (!SplitCall(node.name, "backward", &prefix, &number)) continue;
-    const auto it = modules.find(prefix);
-    if (it != modules.end())
-      it->second.last = std::max(it->second.last, std::strtoul(std::string(number).c_str(), nullptr, 10));
-  }
-  for (std::string_view prefix : prefixes) {
-    const Module& module = modules[prefix];
-    const uint32_t up = graph->Find(std::string(prefix) + ".backward." + std::to_string(module.last));
-    if (up == kNoIndex) continue;
-    for (uint32_t op : module.ops) {
-      const uint32_t id = graph->Add(ops[op].name, NodeType::kModule);
-      graph->nodes[id].op = op;
-      graph->SetParent(id, up);
-    }
-  }
-}
-
 namespace {
 
 /// Each row lists the ancestors of its partner, so the size of a result grows with the depth of the graph.
@@ -331,11 +285,10 @@ Status CheckDepth(const RankGraph& rank) {
 
 StatusOr<RankGraph> BuildRankGraph(const std::string& dir) {
   MSP_ASSIGN_OR_RETURN(RankFiles files, OpenRank(dir));
-  RankGraph out{std::move(files), NodeGraph(), 0};
-  std::vector<uint32_t> line;
-  AddConstructNodes(out.files, &out.graph, &line);
+  RankGraph out{std::move(files), NodeGraph(), {}, 0};
+  AddConstructNodes(out.files, &out.graph, &out.line);
   if (InterruptRequested()) return Interrupted();
-  out.orphans = AttachOrphans(line, &out.graph);
+  out.orphans = AttachOrphans(out.line, &out.graph);
   if (InterruptRequested()) return Interrupted();
   RepairRecompute(out.files, &out.graph);
   CollectRootApis(&out.graph);

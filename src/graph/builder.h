@@ -23,6 +23,8 @@ struct RankFiles {
 struct RankGraph {
   RankFiles files;
   NodeGraph graph;
+  /// Of each node its entry in construct.json, which lists nodes as they start; nodes behind its end have none.
+  std::vector<uint32_t> line;
   size_t orphans = 0;  // nodes whose parent has no line in construct.json; they hang under the root
 };
 
@@ -40,6 +42,7 @@ void AddConstructNodes(const RankFiles& files, NodeGraph* graph, std::vector<uin
 size_t AttachOrphans(const std::vector<uint32_t>& line, NodeGraph* graph);
 void RepairRecompute(const RankFiles& files, NodeGraph* graph);
 void CollectRootApis(NodeGraph* graph);
+/// The k-th gradient of a module's parameters goes to the call of the module that completed it.
 void AddParameterGrads(const RankFiles& files, NodeGraph* graph);
 
 /// True when the frames of a stack show that activation recomputation made the call.

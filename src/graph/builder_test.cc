@@ -91,14 +91,33 @@ TEST(Builder, CollectsRunsOfTopLevelCalls) {
   EXPECT_EQ(r.graph.nodes[r.graph.Find("Apis_Between_Modules.1")].type, NodeType::kCollection);
 }
 
-TEST(Builder, PutsParameterGradientsUnderTheLastBackward) {
+TEST(Builder, PutsParameterGradientsUnderTheCallThatCompletedThem) {
   const RankGraph r =
-      Build(R"("Module.a.A.backward.0": null, "Module.a.A.backward.10": null, "Module.a.A.backward.2": null)",
-            R"("Module.a.A.parameters_grad": {"weight": []}, "Module.a.A.parameters_grad.1": {"weight": []},
-                               "Module.gone.A.parameters_grad": {"weight": []})");
-  EXPECT_EQ(ParentOf(r.graph, "Module.a.A.parameters_grad"), "Module.a.A.backward.10");
-  EXPECT_EQ(ParentOf(r.graph, "Module.a.A.parameters_grad.1"), "Module.a.A.backward.10");
+      Build(R"("Module.a.A.backward.0": null, "Module.a.A.backward.10": null, "Module.a.A.backward.2": null,
+               "Module.b.B.backward.0": null, "Module.b.B.backward.1": null)",
+            R"("Module.a.A.parameters_grad": {"weight": []}, "Module.gone.A.parameters_grad": {"weight": []},
+               "Module.b.B.parameters_grad.0": {"weight": []}, "Module.b.B.parameters_grad.1": {"weight": []})");
+  EXPECT_EQ(ParentOf(r.graph, "Module.a.A.parameters_grad"), "Module.a.A.backward.10");  // one for three calls
+  EXPECT_EQ(ParentOf(r.graph, "Module.b.B.parameters_grad.0"), "Module.b.B.backward.0");
+  EXPECT_EQ(ParentOf(r.graph, "Module.b.B.parameters_grad.1"), "Module.b.B.backward.1");
   EXPECT_EQ(r.graph.Find("Module.gone.A.parameters_grad"), kNoIndex);
+}
+
+TEST(Builder, ParameterGradientsGoByTime) {
+  // The loss is the sum of two forward calls: the backward of the second runs first.
+  const RankGraph r = Build(R"("Module.a.A.backward.1": null, "Module.a.A.backward.0": null)",
+                            R"("Module.a.A.parameters_grad.0": {"weight": []}, "Module.a.A.backward.1": {},
+                               "Module.a.A.parameters_grad.1": {"weight": []}, "Module.a.A.backward.0": {})");
+  EXPECT_EQ(ParentOf(r.graph, "Module.a.A.parameters_grad.0"), "Module.a.A.backward.1");
+  EXPECT_EQ(ParentOf(r.graph, "Module.a.A.parameters_grad.1"), "Module.a.A.backward.0");
+}
+
+TEST(Builder, AModuleCalledTwiceForAGradientCompletesItWithTheSecondCall) {
+  const RankGraph r = Build(R"("Module.a.A.backward.0": null, "Module.a.A.backward.1": null,
+                               "Module.a.A.backward.2": null, "Module.a.A.backward.3": null)",
+                            R"("Module.a.A.parameters_grad.0": {"weight": []}, "Module.a.A.parameters_grad.1": {})");
+  EXPECT_EQ(ParentOf(r.graph, "Module.a.A.parameters_grad.0"), "Module.a.A.backward.1");
+  EXPECT_EQ(ParentOf(r.graph, "Module.a.A.parameters_grad.1"), "Module.a.A.backward.3");
 }
 
 TEST(Builder, BackwardNodesBorrowTheStackOfTheirForwardNode) {

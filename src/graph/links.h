@@ -6,36 +6,37 @@
 #include <utility>
 #include <vector>
 
-#include "graph/params.h"
+#include "diagnose/communication.h"
+#include "graph/comm_data.h"
 
 namespace msprobe {
 
-struct P2pOp {
-  std::string op, peer, group_id;  // "isend" or "irecv"
-};
-
-/// A Distributed.* node, reduced to what linking asks.
-struct LinkedCall {
+/// A Distributed.* node, reduced to what linking and the findings ask.
+struct NodeCall {
   std::string node;
   std::string api;
-  std::string peer;  // value of src, dst or argument 1, where the call has one
-  bool has_peer = false;
-  std::vector<int64_t> group;
-  std::string group_id;
-  std::vector<P2pOp> batch;   // of batch_isend_irecv
-  std::string index = "Nan";  // what a link to this node shows: its precision, or its overflow level
+  std::vector<CommTransfer> transfers;  // one; several for a batch
+  std::vector<CommData> data;           // of each transfer
+  std::string index = "Nan";            // what a link to this node shows: its precision, or its overflow level
+  uint32_t line = 0;                    // when it started, in units of its rank
   int64_t row_id = 0;
 };
 
-struct LinkedRank {
+struct RankNodeCalls {
   int rank = 0;
-  std::vector<LinkedCall> calls;  // in the order of collection
+  bool truncated = false;       // the dump of the rank ends early
+  std::vector<NodeCall> calls;  // by line after SortCalls
 };
 
-/// Reads the call from its parameters and, for batches, from its entry in dump.json.
-LinkedCall ReadLinkedCall(std::string_view node, const ParamList& params, const JsonValue& op);
+/// Reads the call from its entry in dump.json; no transfers when it moves nothing between ranks.
+NodeCall ReadNodeCall(std::string_view node, const JsonValue& op, int rank);
+
+void SortCalls(std::vector<RankNodeCalls>* ranks);
+
+/// The exchanges among all ranks. Ranks and calls of the result are those of `ranks`, which are sorted.
+CommGraph JoinNodeCalls(const std::vector<RankNodeCalls>& ranks);
 
 /// Row ids with the JSON of column matched_distributed, for all calls that found a partner.
-std::vector<std::pair<int64_t, std::string>> LinkCalls(const std::vector<LinkedRank>& ranks);
+std::vector<std::pair<int64_t, std::string>> LinkCalls(const std::vector<RankNodeCalls>& ranks, const CommGraph& graph);
 
 }  // namespace msprobe

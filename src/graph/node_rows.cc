@@ -289,7 +289,10 @@ class RowMaker {
   }
 
   void AddCall(const Node& node, const NodeRows::Row& row) {
-    LinkedCall call = ReadLinkedCall(node.name, s_.npu, s_.npu_doc);
+    NodeCall call = ReadNodeCall(node.name, s_.npu_doc, side_.key.rank);
+    if (call.transfers.empty()) return;
+    const std::vector<uint32_t>& line = side_.rank->line;
+    call.line = row.node < line.size() ? line[row.node] : static_cast<uint32_t>(line.size()) + row.order;
     static constexpr std::string_view kIndex[] = {"0", "0.5", "1"};
     if (options_.overflow_check) {
       if (row.overflow != Overflow::kNone) call.index = OverflowName(row.overflow);

@@ -40,7 +40,7 @@ struct RowOptions {
 /// A block of rows with the communication calls and the distances among them; their row ids are positions in the block.
 struct NodeBlock {
   NodeRows rows;
-  std::vector<LinkedCall> calls;
+  std::vector<NodeCall> calls;
   std::vector<NodeDistance> distances;  // of matched nodes
   std::string log;
 };

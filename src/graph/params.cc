@@ -124,6 +124,7 @@ Param* ParamList::Slot(std::string_view name, bool output) {
   }
   Param& p = params_[i];
   p.fields.clear();
+  p.has_md5 = false;
   p.max = p.min = p.mean = p.norm = p.dtype = p.shape = p.requires_grad = p.md5 = Value::Null();
   return &p;
 }
@@ -166,6 +167,7 @@ void ParamList::Fill(std::string_view full_name, const JsonValue& leaf, Param* p
     FillScalar(full_name, leaf, type && type->IsString() ? Text(*type) : std::string_view(), p);
   }
   const bool no_md5 = p->md5.is_null() || (p->md5.is_text() && p->md5.text.empty());
+  p->has_md5 = !no_md5 && p->dtype.is_text() && p->shape.kind == Value::Kind::kJson;
   if (no_md5) {
     const JsonValue* value = Find(leaf, "value");
     const std::string text = value ? PyStr(value) : std::string();

@@ -10,6 +10,7 @@
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "graph/comm_findings.h"
 #include "graph/graph_plan.h"
 #include "graph/legend.h"
 #include "graph/matcher.h"
@@ -275,7 +276,7 @@ class Visualizer {
     options.distances = bench && precision_;
     const size_t blocks = (graph.order.size() + kBlockNodes - 1) / kBlockNodes;
     std::vector<Precision> precision(graph.nodes.size(), Precision::kNone);
-    LinkedRank calls{side.key.rank, {}};
+    RankNodeCalls calls{side.key.rank, !side.rank->files.dump.truncated().empty(), {}};
     const bool second = plan_.compare && !bench;
     const auto make = [&](size_t i) {
       return MakeRows(side, bench, options, i * kBlockNodes, std::min((i + 1) * kBlockNodes, graph.order.size()));
@@ -295,7 +296,7 @@ class Visualizer {
         d.row += first_row;
         partners->distances.push_back(d);
       }
-      for (LinkedCall& call : block.calls) {
+      for (NodeCall& call : block.calls) {
         call.row_id += first_row;
         calls.calls.push_back(std::move(call));
       }
@@ -365,10 +366,18 @@ class Visualizer {
   }
 
   Status WriteLinks() {
-    for (std::vector<LinkedRank>& ranks : calls_) {
-      for (const auto& [row, json] : LinkCalls(ranks)) {
+    for (size_t side = 0; side < calls_.size(); ++side) {
+      std::vector<RankNodeCalls>& ranks = calls_[side];
+      SortCalls(&ranks);
+      const CommGraph graph = JoinNodeCalls(ranks);
+      for (const auto& [row, json] : LinkCalls(ranks, graph)) {
         MSP_RETURN_IF_ERROR(db_->SetCommunication(row, json));
         ++summary_.links;
+      }
+      for (Finding& f : CheckCommunication(ranks, graph)) {
+        f.step = plan_.pairs[done_].step;
+        f.source = side == 0 ? "NPU" : "Bench";
+        summary_.findings.push_back(std::move(f));
       }
       ranks.clear();
     }
@@ -382,7 +391,7 @@ class Visualizer {
   std::unique_ptr<VisDb> db_;
   SideTable* precision_ = nullptr;  // of the database; null when it has no such table
   GraphMode first_mode_ = GraphMode::kSummary;
-  std::array<std::vector<LinkedRank>, 2> calls_;  // of the current step: NPU, Bench
+  std::array<std::vector<RankNodeCalls>, 2> calls_;  // of the current step: NPU, Bench
   size_t done_ = 0;
 };
 
@@ -417,7 +426,7 @@ std::string GraphSummaryText(const GraphSummary& s, bool compare, bool overflow_
     out += fmt::format("first error: {} (step {}, rank {})\n", OneLine(s.first_error->node), s.first_error->step,
                        s.first_error->rank);
   }
-  return out;
+  return out + FindingsText(s.findings);
 }
 
 namespace {
@@ -477,7 +486,8 @@ std::string GraphSummaryJson(const GraphSummary& s, bool compare, bool overflow_
     AppendJsonString(out, d.why.message());
     out += '}';
   }
-  return out + fmt::format("], \"links\": {}}}\n", s.links);
+  out += ", \"findings\": " + FindingsJson(s.findings);
+  return out + fmt::format(", \"links\": {}}}\n", s.links);
 }
 
 }  // namespace msprobe

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "compare/first_difference.h"
+#include "graph/findings.h"
 
 namespace msprobe {
 
@@ -48,6 +49,7 @@ struct GraphSummary {
   std::optional<FirstError> first_error;
   std::optional<RankDifference> first_difference;
   std::vector<DamagedRank> damaged;
+  std::vector<Finding> findings;
 };
 
 StatusOr<GraphSummary> VisualizeGraph(const GraphSettings& options);

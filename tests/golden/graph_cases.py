@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -161,3 +162,51 @@ def write_rank(path, construct, data, stack=None, task="statistics", data_dir=No
     (path / "construct.json").write_text(json.dumps(construct, indent=1))
     (path / "stack.json").write_text(json.dumps(stack or {}, indent=1))
     return path
+
+
+GRAD = ".parameters_grad"
+
+
+def _without_grads(names):
+    return [name for name in names if GRAD not in name]
+
+
+def _module_of(grad):
+    return grad[: grad.rindex(GRAD)]
+
+
+def assert_only_gradients_and_links_differ(expected, got):
+    """Two read_db() results that agree except for two things: gradients of parameters hang under the backward call
+    that completed them, not all under the last one, and calls are linked that the old tool does not link. Returns the
+    links that it lacks: {row id: link}."""
+    columns_that_follow = {"node_order", "stack_id", "sub_nodes", "up_node", "matched_node_link", "matched_distributed"}
+    nodes, theirs = got["tb_nodes"], expected["tb_nodes"]
+    assert set(nodes) == set(theirs)
+    assert got["tb_config"] == expected["tb_config"]
+    links, parents = {}, {}
+    for key, row in nodes.items():
+        want, grad = theirs[key], GRAD in row["node_name"]
+        stacks = [t["tb_stack"][r["stack_id"]]["stack_info"] for t, r in ((got, row), (expected, want))]
+        assert stacks[0] == stacks[1], key
+        for column in set(row) - columns_that_follow - ({"micro_step_id"} if grad else set()):
+            assert row[column] == want[column], (key, column)
+        assert _without_grads(json.loads(row["sub_nodes"] or "[]")) == _without_grads(
+            json.loads(want["sub_nodes"] or "[]")
+        ), key
+        link, wanted = (json.loads(r["matched_node_link"]) for r in (row, want))
+        if grad:
+            assert re.fullmatch(re.escape(_module_of(row["node_name"])) + r"\.backward\.\d+", row["up_node"]), key
+            assert link[-1:] == wanted[-1:], key
+            parents.setdefault(f"{row['graph_id']}_{_module_of(row['node_name'])}", []).append(row["up_node"])
+        else:
+            assert (row["up_node"], link) == (want["up_node"], wanted), key
+        if row["matched_distributed"] != want["matched_distributed"]:
+            assert want["matched_distributed"] == "{}", key
+            links[key] = json.loads(row["matched_distributed"])
+    for module, calls in parents.items():
+        assert len(calls) == len(set(calls)), module
+    for table in (expected, got):
+        ordered = sorted(table["tb_nodes"].values(), key=lambda r: (r["graph_id"], r["node_order"]))
+        table["names"] = _without_grads([f"{r['graph_id']}_{r['node_name']}" for r in ordered])
+    assert got["names"] == expected["names"]
+    return links

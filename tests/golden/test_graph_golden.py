@@ -1,11 +1,11 @@
 """Graphs against what the old tool wrote, cell by cell; where ours differs on purpose, exactly that difference is expected."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 from graph_cases import (
+    assert_only_gradients_and_links_differ,
     assert_refused,
     case_names,
     differences,
@@ -22,12 +22,12 @@ SMALL = sorted(p.parent for p in (Path(__file__).parent / "graph").glob("*/optio
 # Every case of the large set stands in exactly one of the following lists.
 AGREE = """vis_build vis_build_L0 vis_build_m2 vis_build_m3 vis_build_md5 vis_build_oc vis_build_step vis_build_steps vis_build_struct
  vis_cmp_L0 vis_cmp_bf16 vis_cmp_ckpt vis_cmp_ckpt_fm vis_cmp_extra vis_cmp_extra_fm vis_cmp_lm_empty vis_cmp_m2 vis_cmp_md5 vis_cmp_nan
- vis_cmp_nan_oc vis_cmp_proc vis_cmp_ren vis_cmp_rope vis_cmp_steps vis_cmp_struct vis_cmp_weight vis_ranks_build vis_ranks_build_oc
- vis_ranks_cmp vis_ranks_cmp_steps""".split()
+ vis_cmp_nan_oc vis_cmp_proc vis_cmp_ren vis_cmp_rope vis_cmp_steps vis_cmp_struct vis_cmp_weight""".split()
 # Agree but for the directory of the tensors, and within 1e-9 in metrics: the old tool sums in the order of its library.
 AGREE_TENSORS = ["vis_cmp_tensor", "vis_cmp_tensor_bf16", "vis_ranks_cmp_tensor"]
 # Ours differ on purpose, and exactly as the test of the case says.
-DIFFERENT = ["vis_build_tensor", "vis_cmp_ren_lm", "vis_ranks_p2p"]
+MOVED_GRADS = "vis_ranks_build vis_ranks_build_oc vis_ranks_cmp vis_ranks_cmp_steps vis_ranks_p2p".split()
+DIFFERENT = ["vis_build_tensor", "vis_cmp_ren_lm", *MOVED_GRADS]
 # Both tools refuse; the old tool with a traceback.
 WRONG_INPUT = [("vis_build_L1", 3, "L0 or mix")]
 # What this version does not do, and says: by exit code and word of the error.
@@ -47,7 +47,11 @@ def test_small_case(case, tmp_path):
     run(["graph_visualize", "-tp", case / "target", "-gp", case / "golden", "-o", tmp_path, *options])
     stored = json.loads((case / "expected.json").read_text())
     expected = {t: {row[0]: dict(zip(v["columns"], row)) for row in v["rows"]} for t, v in stored.items()}
-    assert differences(expected, read_db(only_db(tmp_path))) == []
+    got = read_db(only_db(tmp_path))
+    if case.name.startswith("ranks"):
+        assert_only_gradients_and_links_differ(expected, got)
+    else:
+        assert differences(expected, got) == []
 
 
 def test_every_case_is_judged():
@@ -81,7 +85,7 @@ def test_golden_set_of_tensors(case, tmp_path):
     _, found = golden_differences(case, tmp_path)
     rules = []
     for _, row, column, theirs, ours in found:
-        if column == "dump_data_dir":
+        if column == "dump_data_dir" or (column == "matched_distributed" and theirs == "{}"):
             continue
         assert column in ("input_data", "output_data"), (row, column)
         for param, field, a, b in fields_that_differ(theirs, ours):
@@ -94,16 +98,26 @@ def test_golden_set_of_tensors(case, tmp_path):
     assert all(json.loads(b)[1:] == json.loads(a) and "output < 0.6" in b for _, a, b in rules)
 
 
-def test_golden_set_calls_of_a_batch_are_linked(tmp_path):
-    """The old tool links no call of batch_isend_irecv."""
-    _, found = golden_differences("vis_ranks_p2p", tmp_path)
-    assert len(found) == 8
-    for _, row, column, theirs, ours in found:
-        (rank,) = re.fullmatch(r"NPU_0_([01])_Distributed\.batch_isend_irecv\.\d+\.forward", row).groups()
-        assert (column, theirs) == ("matched_distributed", "{}")
-        link = json.loads(ours)
-        assert list(link["nodes_info"]) == [str(1 - int(rank))]
-        assert "Distributed.batch_isend_irecv." in link["nodes_info"][str(1 - int(rank))][1]
+@pytest.mark.parametrize("case", MOVED_GRADS)
+def test_golden_set_of_ranks(case, tmp_path):
+    """The old tool gives all gradients of a module to one of its calls, and links calls with keyword arguments only."""
+    root, _ = run_case(case, tmp_path)
+    want, got = only_db(root / "expected" / case / "out"), only_db(tmp_path)
+    assert schema(want) == schema(got)
+    tables = read_db(got)
+    links = assert_only_gradients_and_links_differ(read_db(want), tables)
+    for key, link in links.items():
+        row = tables["tb_nodes"][key]
+        for rank, (_, partner) in link["nodes_info"].items():
+            back = tables["tb_nodes"][f"{row['data_source']}_{row['step']}_{rank}_{partner}"]
+            assert json.loads(back["matched_distributed"])["nodes_info"][str(row["rank"])][1] == row["node_name"]
+    linked = {json.loads(r["matched_distributed"]) != {} for r in tables["tb_nodes"].values() if r["is_distributed"]}
+    assert linked == {True}
+    api = {tables["tb_nodes"][key]["node_name"].split(".")[1] for key in links}
+    if case == "vis_ranks_p2p":
+        assert api == {"batch_isend_irecv"} and len(links) == 8
+    else:
+        assert "all_gather_into_tensor" in api  # of the default group
 
 
 def test_golden_set_gradients_of_renamed_layers_match(tmp_path):

@@ -1,0 +1,15 @@
+// Communication that does not fit together: what makes a step hang, fail, or compute nonsense.
+#pragma once
+
+#include <vector>
+
+#include "graph/findings.h"
+#include "graph/links.h"
+
+namespace msprobe {
+
+/// Of one step and side; `ranks` are sorted and `graph` joins them. Ranks without a dump are no finding: partners there
+/// are not looked for.
+std::vector<Finding> CheckCommunication(const std::vector<RankNodeCalls>& ranks, const CommGraph& graph);
+
+}  // namespace msprobe
