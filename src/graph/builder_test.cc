@@ -144,6 +144,17 @@ TEST(Builder, MovesRecomputedModulesUnderTheBackwardOfTheOriginal) {
   EXPECT_EQ(r.graph.nodes[0].children.size(), 2u);
 }
 
+TEST(Recompute, IsMarkedWhereItCannotBeMoved) {
+  // The model has no name, so its layers are at the top level themselves.
+  const RankGraph r = Build(R"("Module.layers.0.B.forward.0": null, "Module.layers.0.B.forward.1": null,
+                               "Module.layers.0.B.backward.0": null)",
+                            "", R"("0": [["Module.layers.0.B.forward.0"], ["File /x/mine.py, line 1, in f, \n a"]],
+      "1": [["Module.layers.0.B.forward.1"], ["File /x/torch/utils/checkpoint.py, line 1, in recompute_fn, \n a"]])");
+  EXPECT_FALSE(r.graph.nodes[r.graph.Find("Module.layers.0.B.forward.0")].recomputed);
+  EXPECT_TRUE(r.graph.nodes[r.graph.Find("Module.layers.0.B.forward.1")].recomputed);
+  EXPECT_EQ(ParentOf(r.graph, "Module.layers.0.B.forward.1"), "DefaultModel");
+}
+
 TEST(Recompute, IsSeenInTheStack) {
   EXPECT_TRUE(StackShowsRecompute({"File /x/torch/utils/checkpoint.py, line 1, in recompute_fn, \n a"}));
   EXPECT_FALSE(StackShowsRecompute({"File /x/mine.py, line 1, in recompute_fn, \n a"}));

@@ -71,18 +71,26 @@ class Checker {
     }
   }
 
-  std::string_view ApiAt(uint32_t rank, const Sequence& s, size_t i) const {
-    return i < s.size() ? std::string_view(ranks_[rank].calls[s[i]].api) : std::string_view();
+  /// What call `i` of a sequence is, with what it moves when asked; "" behind the end.
+  std::string CallText(uint32_t rank, const Sequence& s, size_t i, bool with_data) const {
+    if (i >= s.size()) return {};
+    const NodeCall& call = ranks_[rank].calls[s[i]];
+    if (!with_data || call.data.empty() || call.data[0].elements < 0) return call.api;
+    return fmt::format("{} {} {}", call.api, call.data[0].elements, call.data[0].dtype);
   }
 
   /// The first place where the sequences of a group part.
   void CheckGroup(const std::vector<int>& group, const std::map<uint32_t, Sequence>& calls) {
     if (calls.size() < 2) return;
-    size_t longest = 0;
-    for (const auto& [rank, s] : calls) longest = std::max(longest, s.size());
+    size_t longest = 0, shortest = SIZE_MAX;
+    for (const auto& [rank, s] : calls) {
+      longest = std::max(longest, s.size());
+      shortest = std::min(shortest, s.size());
+    }
     for (size_t i = 0; i < longest; ++i) {
-      std::map<std::string_view, std::vector<uint32_t>> by_api;  // "" for those at their end
-      for (const auto& [rank, s] : calls) by_api[ApiAt(rank, s, i)].push_back(rank);
+      std::map<std::string, std::vector<uint32_t>> by_api;  // "" for those at their end
+      // Where a call is missing, those behind it are of one kind for a while, but move other data.
+      for (const auto& [rank, s] : calls) by_api[CallText(rank, s, i, longest != shortest)].push_back(rank);
       if (by_api.size() == 1) continue;
       // Most ranks are right; of equals, those that still make calls, then the first.
       auto most = by_api.end();
@@ -94,6 +102,7 @@ class Checker {
         };
         if (most == by_api.end() || better()) most = it;
       }
+      uneven_.insert(group);
       for (const auto& [api, members] : by_api) {
         if (api != most->first) Explain(group, calls, i, most->second, members);
       }
@@ -179,6 +188,7 @@ class Checker {
         receives += taken;
       }
       if (ends.sends.size() == receives) continue;
+      uneven_pairs_.insert({from, to});
       const bool lost = ends.sends.size() > receives;
       const Place place = lost ? ends.sends[receives] : ends.receives[ends.sends.size()];
       Add("no_partner", place,
@@ -192,6 +202,14 @@ class Checker {
     const CommTransfer* transfer = nullptr;
     const CommData* data = nullptr;
   };
+
+  /// Whose partners are not what they seem, since a call before is missing.
+  bool IsShifted(const Member& m) const {
+    const CommTransfer& t = *m.transfer;
+    const int own = ranks_[m.place.rank].rank;
+    if (t.kind == CommTransfer::Kind::kGroup) return uneven_.contains(t.group.empty() ? world_ : t.group);
+    return uneven_pairs_.contains({t.gives ? own : t.peer, t.gives ? t.peer : own});
+  }
 
   std::vector<Member> MembersOf(uint32_t event) const {
     std::vector<Member> out;
@@ -211,7 +229,7 @@ class Checker {
     std::set<std::tuple<std::string, std::string, std::vector<int>>> told;  // one of a kind, call and group
     for (uint32_t e = 0; e < graph_.events.size(); ++e) {
       const std::vector<Member> members = MembersOf(e);
-      if (members.size() < 2) continue;
+      if (members.size() < 2 || IsShifted(members[0])) continue;
       for (size_t i = 1; i < members.size(); ++i) {
         const std::optional<std::pair<std::string, std::string>> fault = Fault(members[0], members[i]);
         if (!fault) continue;
@@ -246,6 +264,8 @@ class Checker {
   const std::vector<RankNodeCalls>& ranks_;
   const CommGraph& graph_;
   std::vector<int> world_;
+  std::set<std::vector<int>> uneven_;  // groups whose sequences part
+  std::set<std::pair<int, int>> uneven_pairs_;
   std::vector<Finding> findings_;
 };
 

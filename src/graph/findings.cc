@@ -14,6 +14,7 @@ std::string FindingsText(const std::vector<Finding>& findings) {
   std::string out;
   std::map<std::string_view, size_t> shown;
   for (const Finding& f : findings) {
+    if (f.kind == "first_error") continue;  // has a line of its own
     if (++shown[f.kind] > kShown) continue;
     out += fmt::format("finding: {}{} (step {}, rank {})\n", f.source == "Bench" ? "golden side: " : "",
                        OneLine(f.text), f.step, f.rank);

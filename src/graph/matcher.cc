@@ -149,7 +149,9 @@ int NumberMicroSteps(std::optional<int> recorded, NodeGraph* npu, NodeGraph* ben
   for (uint32_t id : npu->nodes[0].children) {
     Node& node = npu->nodes[id];
     if (node.type == NodeType::kModule) {
-      if (!Contains(node.name, ".forward.")) {
+      if (node.recomputed) {
+        // Part of the backward pass that it runs in.
+      } else if (!Contains(node.name, ".forward.")) {
         backward_seen = true;
       } else if (backward_seen) {
         ++step;

@@ -113,6 +113,24 @@ TEST(MicroSteps, BeginWhenAForwardFollowsABackward) {
   EXPECT_EQ(step(b, "Torch.q.0.forward"), 0);
 }
 
+TEST(MicroSteps, AModelWithoutANameOfItsOwnIsOneForEachBatch) {
+  NodeGraph a = Make({{"Module.embed.E.forward.0", ""},
+                      {"Module.layers.0.B.forward.0", ""},
+                      {"Module.layers.1.B.forward.0", ""},
+                      {"Module.layers.1.B.backward.0", ""},
+                      {"Module.layers.0.B.forward.1", ""},  // recomputed
+                      {"Module.layers.0.B.backward.0", ""},
+                      {"Module.embed.E.backward.0", ""},
+                      {"Module.embed.E.forward.1", ""},
+                      {"Module.layers.0.B.forward.2", ""}});
+  a.nodes[a.Find("Module.layers.0.B.forward.1")].recomputed = true;
+  EXPECT_EQ(NumberMicroSteps(std::nullopt, &a, nullptr), 2);
+  const auto step = [&](const char* name) { return a.nodes[a.Find(name)].micro_step; };
+  EXPECT_EQ(step("Module.layers.0.B.forward.1"), 0);
+  EXPECT_EQ(step("Module.layers.0.B.backward.0"), 0);
+  EXPECT_EQ(step("Module.layers.0.B.forward.2"), 1);
+}
+
 TEST(MicroSteps, KeepsRecordedNumbers) {
   NodeGraph a = Make({{"Module.m.M.forward.0", ""}});
   a.nodes[1].micro_step = 3;

@@ -20,6 +20,7 @@ inline constexpr uint32_t kLostStack = UINT32_MAX - 1;  ///< a backward node who
 struct Node {
   std::string_view name;  // points into construct.json, dump.json or NodeGraph::own_names
   NodeType type = NodeType::kModule;
+  bool recomputed = false;  // at the top level: a module that runs again during the backward pass
   uint32_t parent = kNoIndex;
   uint32_t op = kNoIndex;     // index of its entry in dump.json
   uint32_t stack = kNoIndex;  // id in stack.json, kLostStack, or kNoIndex for none

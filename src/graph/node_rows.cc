@@ -1,8 +1,11 @@
 #include "graph/node_rows.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "base/text.h"
+#include "graph/name_index.h"
 #include "graph/vis_schema.h"
 
 namespace msprobe {
@@ -201,6 +204,13 @@ class RowMaker {
     row.stack = side_.stack_number[node_index];
     row.distributed = StartsWith(node.name, "Distributed");
     MSP_RETURN_IF_ERROR(AddData(node_index, &row));
+    // The golden side's rows are read together with their partners; what follows is about the target.
+    if (side_.key.source == "NPU") {
+      ReadFlowItems(s_.npu, &block_.items);
+      if (options_.overflow_check) AddBadParameter();
+    }
+    block_.item_end.push_back(block_.items.size());
+    block_.patterns.push_back(NamePatternHash(node.name));
     block_.rows.rows.push_back(row);
     return OkStatus();
   }
@@ -286,6 +296,24 @@ class RowMaker {
     }
     if (w.Done().size > 0) out_ += '}';
     return w.Done();
+  }
+
+  /// The first one; the others of the module are mostly bad as well.
+  void AddBadParameter() {
+    for (size_t i = 0; i < s_.npu.size(); ++i) {
+      const Param& p = s_.npu[i];
+      if (p.state != ItemState::kParameter && p.state != ItemState::kParameterGrad) continue;
+      for (const auto& [key, value] :
+           {std::pair{"Max", &p.max}, std::pair{"Min", &p.min}, std::pair{"Mean", &p.mean}}) {
+        if (!value->IsInfOrNan()) continue;
+        const bool gradient = p.state == ItemState::kParameterGrad;
+        const size_t at = gradient ? std::string::npos : p.name.rfind(".parameters.");
+        std::string name = at == std::string::npos ? p.name : p.name.substr(at + 1);
+        block_.bad.push_back(
+            {block_.rows.rows.size(), gradient, std::move(name), fmt::format("{} {}", key, FieldText(*value))});
+        return;
+      }
+    }
   }
 
   void AddCall(const Node& node, const NodeRows::Row& row) {

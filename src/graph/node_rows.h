@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "graph/builder.h"
+#include "graph/flow.h"
 #include "graph/links.h"
 #include "graph/precision.h"
 #include "graph/ruler_table.h"
@@ -37,12 +38,23 @@ struct RowOptions {
   bool distances = false;                // also NodeBlock::distances
 };
 
+/// A weight or a gradient of one that is infinite or NaN.
+struct BadParameter {
+  size_t row = 0;  // of the block
+  bool gradient = false;
+  std::string name, value;  // "parameters.weight", "Max inf"
+};
+
 /// A block of rows with the communication calls and the distances among them; their row ids are positions in the block.
 struct NodeBlock {
   NodeRows rows;
   std::vector<NodeCall> calls;
   std::vector<NodeDistance> distances;  // of matched nodes
   std::string log;
+  std::vector<FlowItem> items;     // of all rows
+  std::vector<size_t> item_end;    // of each row
+  std::vector<uint64_t> patterns;  // of each row: NamePatternHash
+  std::vector<BadParameter> bad;
 };
 
 /// Rows of order[begin, end) of `side`. With `bench` (the golden side) every matched node is compared.

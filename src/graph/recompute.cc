@@ -52,6 +52,17 @@ class RecomputeFinder {
  public:
   RecomputeFinder(const RankFiles& files, const NodeGraph& graph) : files_(files), graph_(graph) {}
 
+  /// Marks the modules at the top level that the stack shows to be recomputed.
+  static void Mark(const RankFiles& files, NodeGraph* graph) {
+    const std::string_view framework = files.dump.framework();
+    if (!framework.empty() && framework != "pytorch") return;
+    RecomputeFinder finder(files, *graph);
+    for (uint32_t id : graph->nodes[0].children) {
+      Node& node = graph->nodes[id];
+      if (node.type == NodeType::kModule) node.recomputed = finder.StackFits(node.name);
+    }
+  }
+
   /// Positions in the root's children of modules that are recomputed ones.
   std::vector<size_t> Find() {
     const auto& top = graph_.nodes[0].children;
@@ -129,6 +140,7 @@ bool StackShowsRecompute(const std::vector<std::string>& frames) {
 }
 
 void RepairRecompute(const RankFiles& files, NodeGraph* graph) {
+  RecomputeFinder::Mark(files, graph);
   const std::vector<size_t> found = RecomputeFinder(files, *graph).Find();
   if (found.empty()) return;
   std::unordered_map<std::string_view, std::vector<uint32_t>> originals;  // by call prefix, in order of execution

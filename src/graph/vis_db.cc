@@ -264,6 +264,11 @@ SideTable& SideTable::Text(std::string_view text) {
   return *this;
 }
 
+SideTable& SideTable::Blob(std::string_view bytes) {
+  sqlite3_bind_blob64(insert_, ++bound_, bytes.empty() ? "" : bytes.data(), bytes.size(), SQLITE_STATIC);
+  return *this;
+}
+
 SideTable& SideTable::Null() {
   sqlite3_bind_null(insert_, ++bound_);
   return *this;

@@ -67,6 +67,7 @@ class SideTable {
   SideTable& Int(int64_t v);
   SideTable& Real(double v);  // NaN becomes NULL
   SideTable& Text(std::string_view text);
+  SideTable& Blob(std::string_view bytes);
   SideTable& Null();
   /// Writes the row; columns that were not bound are NULL.
   Status Add();

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "graph/comm_findings.h"
 #include "graph/graph_plan.h"
+#include "graph/graph_watch.h"
 #include "graph/legend.h"
 #include "graph/matcher.h"
 #include "graph/node_rows.h"
@@ -107,6 +108,7 @@ class Visualizer {
       if (d.left_out) Warn(fmt::format("rank {} of step {} is left out: {}", d.rank, d.step, d.why.message()));
     }
     Progress(98);
+    MSP_RETURN_IF_ERROR(watch_->AddFindings(summary_.findings));
     // Freeing a large graph takes as long as building an index.
     std::vector<std::thread> freeing = StartThreads(1, [&] { last = {}; });
     const Status finished = db_->Finish();
@@ -139,6 +141,8 @@ class Visualizer {
       MSP_ASSIGN_OR_RETURN(db_, VisDb::Create(summary_.file));
       MSP_RETURN_IF_ERROR(db_->SetConfig(Config(loaded)));
       if (!options_.plain) MSP_RETURN_IF_ERROR(MakeTables());
+      watch_.emplace(options_.plain ? nullptr : db_.get(), plan_.compare);
+      MSP_RETURN_IF_ERROR(watch_->MakeTables());
     }
     for (const RankGraph* rank : {loaded.npu.get(), loaded.bench.get()}) {
       if (!rank) continue;
@@ -278,6 +282,7 @@ class Visualizer {
     std::vector<Precision> precision(graph.nodes.size(), Precision::kNone);
     RankNodeCalls calls{side.key.rank, !side.rank->files.dump.truncated().empty(), {}};
     const bool second = plan_.compare && !bench;
+    watch_->Begin(side, db_->rows() + 1);
     const auto make = [&](size_t i) {
       return MakeRows(side, bench, options, i * kBlockNodes, std::min((i + 1) * kBlockNodes, graph.order.size()));
     };
@@ -296,6 +301,7 @@ class Visualizer {
         d.row += first_row;
         partners->distances.push_back(d);
       }
+      MSP_RETURN_IF_ERROR(watch_->Add(block));
       for (NodeCall& call : block.calls) {
         call.row_id += first_row;
         calls.calls.push_back(std::move(call));
@@ -312,7 +318,7 @@ class Visualizer {
           db_->AddStack(fmt::format("{}_{}", side.key.id(), i), StackJson(*side.rank, side.stack_ids[i])));
     }
     calls_[second ? 1 : 0].push_back(std::move(calls));
-    return OkStatus();
+    return watch_->End(&summary_.findings);
   }
 
   Status WriteRow(const NodeGraph& graph, const NodeRows& rows, const NodeRows::Row& row, bool second,
@@ -370,6 +376,7 @@ class Visualizer {
       std::vector<RankNodeCalls>& ranks = calls_[side];
       SortCalls(&ranks);
       const CommGraph graph = JoinNodeCalls(ranks);
+      if (watch_) MSP_RETURN_IF_ERROR(watch_->AddExchanges(ranks, graph));
       for (const auto& [row, json] : LinkCalls(ranks, graph)) {
         MSP_RETURN_IF_ERROR(db_->SetCommunication(row, json));
         ++summary_.links;
@@ -390,6 +397,7 @@ class Visualizer {
   GraphSummary summary_;
   std::unique_ptr<VisDb> db_;
   SideTable* precision_ = nullptr;  // of the database; null when it has no such table
+  std::optional<GraphWatch> watch_;
   GraphMode first_mode_ = GraphMode::kSummary;
   std::array<std::vector<RankNodeCalls>, 2> calls_;  // of the current step: NPU, Bench
   size_t done_ = 0;
@@ -486,7 +494,7 @@ std::string GraphSummaryJson(const GraphSummary& s, bool compare, bool overflow_
     AppendJsonString(out, d.why.message());
     out += '}';
   }
-  out += ", \"findings\": " + FindingsJson(s.findings);
+  out += "], \"findings\": " + FindingsJson(s.findings);
   return out + fmt::format(", \"links\": {}}}\n", s.links);
 }
 
