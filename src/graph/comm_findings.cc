@@ -27,7 +27,7 @@ class Checker {
     for (const RankNodeCalls& r : ranks) world_.push_back(r.rank);
   }
 
-  std::vector<Finding> Run() {
+  std::vector<GraphFinding> Run() {
     CheckSequences();
     CheckPairs();
     CheckData();
@@ -44,7 +44,7 @@ class Checker {
   std::string Named(Place p) const { return fmt::format("{} of rank {}", CallAt(p).node, ranks_[p.rank].rank); }
 
   void Add(std::string kind, Place at, std::string text) {
-    Finding f;
+    GraphFinding f;
     f.kind = std::move(kind);
     f.rank = ranks_[at.rank].rank;
     f.row_id = CallAt(at).row_id;
@@ -266,12 +266,12 @@ class Checker {
   std::vector<int> world_;
   std::set<std::vector<int>> uneven_;  // groups whose sequences part
   std::set<std::pair<int, int>> uneven_pairs_;
-  std::vector<Finding> findings_;
+  std::vector<GraphFinding> findings_;
 };
 
 }  // namespace
 
-std::vector<Finding> CheckCommunication(const std::vector<RankNodeCalls>& ranks, const CommGraph& graph) {
+std::vector<GraphFinding> CheckCommunication(const std::vector<RankNodeCalls>& ranks, const CommGraph& graph) {
   return Checker(ranks, graph).Run();
 }
 

@@ -10,6 +10,6 @@ namespace msprobe {
 
 /// Of one step and side; `ranks` are sorted and `graph` joins them. Ranks without a dump are no finding: partners there
 /// are not looked for.
-std::vector<Finding> CheckCommunication(const std::vector<RankNodeCalls>& ranks, const CommGraph& graph);
+std::vector<GraphFinding> CheckCommunication(const std::vector<RankNodeCalls>& ranks, const CommGraph& graph);
 
 }  // namespace msprobe

@@ -9,11 +9,11 @@
 
 namespace msprobe {
 
-std::string FindingsText(const std::vector<Finding>& findings) {
+std::string FindingsText(const std::vector<GraphFinding>& findings) {
   static constexpr size_t kShown = 5;
   std::string out;
   std::map<std::string_view, size_t> shown;
-  for (const Finding& f : findings) {
+  for (const GraphFinding& f : findings) {
     if (f.kind == "first_error") continue;  // has a line of its own
     if (++shown[f.kind] > kShown) continue;
     out += fmt::format("finding: {}{} (step {}, rank {})\n", f.source == "Bench" ? "golden side: " : "",
@@ -26,9 +26,9 @@ std::string FindingsText(const std::vector<Finding>& findings) {
   return out;
 }
 
-std::string FindingsJson(const std::vector<Finding>& findings) {
+std::string FindingsJson(const std::vector<GraphFinding>& findings) {
   std::string out = "[";
-  for (const Finding& f : findings) {
+  for (const GraphFinding& f : findings) {
     if (out.size() > 1) out += ", ";
     out += fmt::format(R"({{"kind": "{}", "side": "{}", "step": {}, "rank": {}, "node": )", f.kind, f.source, f.step,
                        f.rank);

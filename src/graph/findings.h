@@ -7,7 +7,7 @@
 
 namespace msprobe {
 
-struct Finding {
+struct GraphFinding {
   /// "first_error", "bad_module", "first_overflow", "bad_parameter", "bad_gradient", "missing_call", "call_order",
   /// "no_partner", "call_data", "call_root".
   std::string kind;
@@ -23,8 +23,8 @@ struct Finding {
 };
 
 /// A line for each finding, at most some of a kind; "" without findings.
-std::string FindingsText(const std::vector<Finding>& findings);
+std::string FindingsText(const std::vector<GraphFinding>& findings);
 /// A JSON list.
-std::string FindingsJson(const std::vector<Finding>& findings);
+std::string FindingsJson(const std::vector<GraphFinding>& findings);
 
 }  // namespace msprobe

@@ -107,8 +107,8 @@ GraphWatch::Subtree GraphWatch::Count(const NodeRows::Row& row) {
   return tree;
 }
 
-Finding GraphWatch::Make(std::string kind, uint32_t node, std::string text) const {
-  Finding f;
+GraphFinding GraphWatch::Make(std::string kind, uint32_t node, std::string text) const {
+  GraphFinding f;
   f.kind = std::move(kind);
   f.source = side_->key.source;
   f.step = side_->key.step;
@@ -226,7 +226,7 @@ Status GraphWatch::WriteNames() {
   return OkStatus();
 }
 
-Status GraphWatch::End(std::vector<Finding>* findings) {
+Status GraphWatch::End(std::vector<GraphFinding>* findings) {
   if (error_.node != kNoIndex) {
     findings->push_back(Make(
         "first_error", error_.node,
@@ -268,9 +268,9 @@ Status GraphWatch::AddExchanges(const std::vector<RankNodeCalls>& ranks, const C
   return OkStatus();
 }
 
-Status GraphWatch::AddFindings(const std::vector<Finding>& findings) {
+Status GraphWatch::AddFindings(const std::vector<GraphFinding>& findings) {
   if (!db_) return OkStatus();
-  for (const Finding& f : findings) {
+  for (const GraphFinding& f : findings) {
     findings_->Text(f.kind).Text(f.source).Int(f.step).Int(f.rank);
     if (f.row_id > 0) {
       findings_->Int(f.row_id);

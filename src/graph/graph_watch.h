@@ -23,9 +23,9 @@ class GraphWatch {
   void Begin(const GraphSide& side, int64_t first_row);
   /// Blocks in their order, with the final precision of each row.
   Status Add(const NodeBlock& block);
-  Status End(std::vector<Finding>* findings);
+  Status End(std::vector<GraphFinding>* findings);
   Status AddExchanges(const std::vector<RankNodeCalls>& ranks, const CommGraph& graph);
-  Status AddFindings(const std::vector<Finding>& findings);
+  Status AddFindings(const std::vector<GraphFinding>& findings);
 
  private:
   /// Of a node with everything below it.
@@ -47,7 +47,7 @@ class GraphWatch {
   Status WriteExecution();
   Status WriteNames();
   void NoteBadParameter(const BadParameter& bad, const NodeRows::Row& row);
-  Finding Make(std::string kind, uint32_t node, std::string text) const;
+  GraphFinding Make(std::string kind, uint32_t node, std::string text) const;
   std::string In(uint32_t node) const;
   const Node& NodeAt(uint32_t place) const;
 
@@ -70,7 +70,7 @@ class GraphWatch {
   Seen error_, bad_, critical_, gradient_;
   size_t bad_gradients_ = 0;
   std::string gradient_text_;
-  std::vector<Finding> found_;
+  std::vector<GraphFinding> found_;
   size_t bad_modules_ = 0;
   std::unordered_set<std::string> bad_parameters_;
 };

@@ -47,7 +47,8 @@ class LinksTest : public testing::Test {
   std::vector<std::string> Findings() {
     SortCalls(&ranks_);
     std::vector<std::string> out;
-    for (const Finding& f : CheckCommunication(ranks_, JoinNodeCalls(ranks_))) out.push_back(f.kind + ": " + f.text);
+    for (const GraphFinding& f : CheckCommunication(ranks_, JoinNodeCalls(ranks_)))
+      out.push_back(f.kind + ": " + f.text);
     return out;
   }
   std::vector<RankNodeCalls> ranks_;

@@ -381,7 +381,7 @@ class Visualizer {
         MSP_RETURN_IF_ERROR(db_->SetCommunication(row, json));
         ++summary_.links;
       }
-      for (Finding& f : CheckCommunication(ranks, graph)) {
+      for (GraphFinding& f : CheckCommunication(ranks, graph)) {
         f.step = plan_.pairs[done_].step;
         f.source = side == 0 ? "NPU" : "Bench";
         summary_.findings.push_back(std::move(f));

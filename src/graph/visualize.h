@@ -49,7 +49,7 @@ struct GraphSummary {
   std::optional<FirstError> first_error;
   std::optional<RankDifference> first_difference;
   std::vector<DamagedRank> damaged;
-  std::vector<Finding> findings;
+  std::vector<GraphFinding> findings;
 };
 
 StatusOr<GraphSummary> VisualizeGraph(const GraphSettings& options);
