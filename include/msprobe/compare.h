@@ -40,10 +40,13 @@ struct CompareSettings {
   /// Needs a Python with torch.
   size_t replay = 0;
   MappingSettings mapping;
-  std::string thresholds;     // YAML file of the numbers by which rows are judged; "" for the default
-  bool ruler = false;         // columns at the end of each row: its difference in units of what rounding explains
-  std::string calibrate;      // dump of a second golden run, of the same kind of path as `golden`; ""
-  std::string custom_metric;  // tensor dumps: a Python file, or a directory of them, whose metrics become columns
+  std::string thresholds;       // YAML file of the numbers by which rows are judged; "" for the default
+  bool ruler = false;           // columns at the end of each row: its difference in units of what rounding explains
+  std::string calibrate;        // dump of a second golden run, of the same kind of path as `golden`; ""
+  bool structure = false;       // the models instead of the values; dumps of task "structure" are compared so anyway
+  std::string suggest_mapping;  // file for a layer mapping of modules that only their names tell apart; ""
+  bool unmatched = false;       // also a table of all ops without a partner
+  std::string custom_metric;    // tensor dumps: a Python file, or a directory of them, whose metrics become columns
   // The functions below may be empty. Pairs are compared side by side: calls come from any thread, one at a time.
   /// Called with the share of the first pair that still runs.
   std::function<void(const std::string& pair, double share)> progress;

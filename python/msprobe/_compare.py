@@ -20,6 +20,8 @@ _FLAGS = {
     "is_print_compare_log": "--is_print_compare_log",
     "consistent_check": "--consistent_check",
     "html": "--html",
+    "structure": "--structure",
+    "unmatched": "--unmatched",
 }
 _MAPPINGS = {
     "cell_mapping": "--cell_mapping",
@@ -66,6 +68,8 @@ def compare(
     if "npu_path" not in paths or "bench_path" not in paths:
         raise CompareException("compare: input_param needs npu_json_path and bench_json_path")
     options = {**options, "stack_mode": stack_mode, "auto_analyze": auto_analyze, "fuzzy_match": fuzzy_match}
+    if input_param.get("is_print_compare_log") is True:
+        options["is_print_compare_log"] = True
     return _run(paths, output_path, options)
 
 
@@ -101,6 +105,8 @@ def _arguments(options: dict, folder: str) -> list:
             arguments += ["--custom_metric", os.fspath(value)] if value else []
         elif name == "replay":
             arguments += _replay_arguments(value)
+        elif name == "suggest_mapping":
+            arguments += ["--suggest_mapping", os.fspath(value)] if value else []
         elif name == "backend":
             arguments += ["--backend", str(value)] if value else []
         elif name in ("suffix", "xlsx", "config"):
@@ -108,7 +114,7 @@ def _arguments(options: dict, folder: str) -> list:
                 raise CompareException(f"compare: {name} is not supported: leave it out")
         else:
             raise CompareException(
-                f"compare: unknown option {name!r}: known are {', '.join([*_FLAGS, *_MAPPINGS, 'backend', 'custom_metric', 'replay'])}"
+                f"compare: unknown option {name!r}: known are {', '.join([*_FLAGS, *_MAPPINGS, 'backend', 'custom_metric', 'replay', 'suggest_mapping'])}"
             )
     return arguments
 
@@ -143,6 +149,10 @@ def _run(paths: dict, output_path: str, options: dict) -> dict:
             check=False,
             env={"MSPROBE_PYTHON": sys.executable, **os.environ},  # runs custom metrics
         )
+    if options.get("is_print_compare_log"):
+        for line in done.stderr.splitlines():
+            if not line.startswith("[msprobe] "):
+                print(line)  # where scripts look for them
     problems = [line for line in done.stderr.splitlines() if line.startswith("[msprobe] error: ")]
     if done.returncode != 0:
         text = problems[-1][len("[msprobe] error: ") :] if problems else done.stderr.strip() or "compare failed"

@@ -229,6 +229,14 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
                     "-da: ops as JSON instead of a table, and the first that differ by the older tool's thresholds");
   command->add_flag("--json", context->json, "print the summary as one JSON object");
   command->add_flag("--plan", args->plan, "print what would be compared with what, as JSON, and stop");
+  command->add_flag(
+      "--structure", request.structure,
+      "compare the models, not the values: calls on one side only, moved, renamed (task structure: always)");
+  command
+      ->add_option("--suggest_mapping,--suggest-mapping", request.suggest_mapping,
+                   "write a layer mapping (-lm) for modules that have other names in the golden run, to be confirmed")
+      ->option_text("FILE");
+  command->add_flag("--unmatched", request.unmatched, "also a table of all ops without a partner, of both runs");
   command->add_option("-m,--mode", args->mode, "auto")
       ->check(CLI::IsMember({"auto", "offline_data", "torchair", "offline_model", "atb"}));
   AddMapping(command, "--cell_mapping", "-cm: YAML, module of the target: module of the golden run; may be left out",

@@ -12,9 +12,7 @@ namespace {
 
 using Kind = FirstDifference::Kind;
 
-constexpr float kStandsOutLater = 1000;      // and, behind a difference from outside, this much further than round-off
 constexpr float kCoarsestTravels = 1.6e-2f;  // tolerance of bfloat16; that of float8 would hide too much
-constexpr float kLouder = 4;  // an input stands out that differs by more than anything that was found to add up
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr size_t kFew = 16;  // ops behind an argument whose change shows only amid rounding
 constexpr size_t kNear = 2;  // matched ops that may stand between a lone op and what it changes
@@ -147,12 +145,12 @@ class Walk {
         return RulerVerdict::kRoundOff;
       }
       if (!anything_ && d.chosen && !flipped_) return Blame(Kind::kInput, i, OnEntry(d, kInfinity), kInfinity);
-      if (!anything_ && input > (inexact_ ? std::max(stands_out_, kLouder * loudest_) : 1))
+      if (!anything_ && input > (inexact_ ? std::max(stands_out_, louder_ * loudest_) : 1))
         return Blame(Kind::kInput, i, OnEntry(d, input), input);
-      const float limit = from_outside_ ? kStandsOutLater : inexact_ ? stands_out_ : 1;
+      const float limit = from_outside_ ? stands_out_later_ : inexact_ ? stands_out_ : 1;
       const bool jumps = output > limit && !Differs(input) && !d.blind && output >= stands_out_ * input;
       // A module passes on what is in it, but no more than that.
-      const bool passes_on = containers_.Contains(name) && (from_outside_ || Scaled(i, d.output) <= kLouder * loudest_);
+      const bool passes_on = containers_.Contains(name) && (from_outside_ || Scaled(i, d.output) <= louder_ * loudest_);
       if (jumps && out_.first.kind == Kind::kNone && !passes_on && ForwardAgrees(name)) {
         const bool bug = !from_outside_ && output > sure_of_bug_ && d.output_error > 0.5f && d.worst > 1;
         return Blame(Kind::kOp, i, bug ? RulerVerdict::kBug : RulerVerdict::kSuspicious, output);
@@ -328,6 +326,8 @@ class Walk {
   bool anything_ = false;      // some difference before is larger than round-off
   bool from_outside_ = false;  // and no recorded op made it
   const float stands_out_ = static_cast<float>(in_.pair.options.thresholds->stands_out);
+  const float stands_out_later_ = static_cast<float>(in_.pair.options.thresholds->stands_out_later);
+  const float louder_ = static_cast<float>(in_.pair.options.thresholds->louder);
   const float sure_of_bug_ = static_cast<float>(in_.pair.options.thresholds->bug);
   size_t grows_ = SIZE_MAX;
   size_t answer_at_;

@@ -13,12 +13,13 @@ Status CheckTasks(const DumpFile& target, const DumpFile& golden) {
   const std::string task(target.task());
   if (task != golden.task()) {
     return BadInput(target.path() + " was dumped with task \"" + task + "\" but " + golden.path() + " with \"" +
-                    std::string(golden.task()) + "\": dump both runs with the same task");
+                    std::string(golden.task()) +
+                    "\": dump both runs with the same task, or compare their models with --structure");
   }
   if (task == "structure") {
     return BadInput(target.path() +
-                    " has task \"structure\" and holds no values to compare: use graph_visualize, or dump " +
-                    "with task \"statistics\"");
+                    " has task \"structure\" and holds no values: what this option asks for needs task \"statistics\" "
+                    "or \"tensor\"");
   }
   if (task != "statistics" && task != "tensor") {
     return BadInput(target.path() + " has task \"" + task +
@@ -61,7 +62,7 @@ Status OpenStacks(const FilePair& files, DumpPair* pair) {
 
 }  // namespace
 
-StatusOr<DumpPair> OpenDumpPair(const FilePair& files, const Mapping& mapping, CustomMetrics* custom) {
+StatusOr<DumpPair> OpenPairFiles(const FilePair& files) {
   DumpPair pair;
   const auto open = [&](size_t i) -> Status {
     if (i == 2) return OpenStacks(files, &pair);
@@ -79,25 +80,39 @@ StatusOr<DumpPair> OpenDumpPair(const FilePair& files, const Mapping& mapping, C
   for (const DumpFile* dump : {pair.target.get(), pair.golden.get()}) {
     if (!dump->truncated().empty()) pair.warnings.push_back(dump->truncated());
   }
-  MSP_RETURN_IF_ERROR(CheckTasks(*pair.target, *pair.golden));
-  MSP_RETURN_IF_ERROR(CheckNotEmpty(*pair.target));
-  MSP_RETURN_IF_ERROR(CheckNotEmpty(*pair.golden));
-  MSP_ASSIGN_OR_RETURN(pair.options.mode, ModeOf(*pair.target, *pair.golden));
-  if (pair.options.mode == CompareMode::kTensor) {
-    pair.tensors = std::make_unique<TensorPairs>(files.target, files.golden, custom);
-    pair.options.tensors = pair.tensors.get();
+  return pair;
+}
+
+bool BothAreStructures(const DumpPair& pair) {
+  return pair.target->task() == "structure" && pair.golden->task() == "structure";
+}
+
+Status MatchDumpPair(const FilePair& files, const Mapping& mapping, CustomMetrics* custom, DumpPair* pair) {
+  MSP_RETURN_IF_ERROR(CheckTasks(*pair->target, *pair->golden));
+  MSP_RETURN_IF_ERROR(CheckNotEmpty(*pair->target));
+  MSP_RETURN_IF_ERROR(CheckNotEmpty(*pair->golden));
+  MSP_ASSIGN_OR_RETURN(pair->options.mode, ModeOf(*pair->target, *pair->golden));
+  if (pair->options.mode == CompareMode::kTensor) {
+    pair->tensors = std::make_unique<TensorPairs>(files.target, files.golden, custom);
+    pair->options.tensors = pair->tensors.get();
   }
   // Indexing read both files once; the comparison goes through them again from the start, so their pages can go
   // meanwhile.
-  for (const DumpFile* dump : {pair.target.get(), pair.golden.get()})
+  for (const DumpFile* dump : {pair->target.get(), pair->golden.get()})
     dump->file().Release(0, dump->file().text().size());
-  MSP_ASSIGN_OR_RETURN(pair.plan, MatchDumps(*pair.target, *pair.golden, mapping));
-  pair.warnings.insert(pair.warnings.end(), pair.plan.warnings.begin(), pair.plan.warnings.end());
-  pair.options.cross = pair.plan.cross;
-  pair.options.fused = pair.plan.fused.has_value();
-  pair.options.join_targets = pair.options.fused && pair.plan.fused->join_targets;
-  pair.options.check_dtype = !mapping.data && !mapping.layer && !pair.options.fused;
-  MSP_RETURN_IF_ERROR(CheckLevels(pair));
+  MSP_ASSIGN_OR_RETURN(pair->plan, MatchDumps(*pair->target, *pair->golden, mapping));
+  pair->warnings.insert(pair->warnings.end(), pair->plan.warnings.begin(), pair->plan.warnings.end());
+  pair->options.cross = pair->plan.cross;
+  pair->options.fused = pair->plan.fused.has_value();
+  pair->options.join_targets = pair->options.fused && pair->plan.fused->join_targets;
+  pair->options.check_dtype = !mapping.data && !mapping.layer && !pair->options.fused;
+  MSP_RETURN_IF_ERROR(CheckLevels(*pair));
+  return OkStatus();
+}
+
+StatusOr<DumpPair> OpenDumpPair(const FilePair& files, const Mapping& mapping, CustomMetrics* custom) {
+  MSP_ASSIGN_OR_RETURN(DumpPair pair, OpenPairFiles(files));
+  MSP_RETURN_IF_ERROR(MatchDumpPair(files, mapping, custom, &pair));
   return pair;
 }
 

@@ -25,6 +25,13 @@ struct DumpPair {
   std::vector<std::string> warnings;  // truncated files
 };
 
+/// The files only: neither their tasks are compared nor are ops matched.
+StatusOr<DumpPair> OpenPairFiles(const FilePair& files);
+/// True when both were dumped with task "structure": they hold no values.
+bool BothAreStructures(const DumpPair& pair);
+/// The second half of OpenDumpPair().
+Status MatchDumpPair(const FilePair& files, const Mapping& mapping, CustomMetrics* custom, DumpPair* pair);
+
 /// Opens and matches; kBadInput when the two cannot be compared (task, checksums on one side only, frameworks, levels
 /// that share no op), kUsage for tasks that `compare` does not read.
 /// `custom`, the user's own metrics of tensor mode, may be null.

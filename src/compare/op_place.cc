@@ -124,12 +124,13 @@ bool IsModuleName(std::string_view op_name) { return StartsWith(op_name, "Module
 
 ModuleTree ModuleTree::Open(const DumpFile& dump, std::string* warning) {
   ModuleTree tree;
-  const std::string path = JoinPath(DirName(dump.path()), "construct.json");
-  if (!IsRegularFile(path)) return tree;
-  StatusOr<ParentIndex> index = ParentIndex::Open(path);
-  *warning =
-      index.ok() ? index->truncated() : index.status().message() + " (modules are told apart by their names instead)";
-  if (index.ok()) tree.index_ = std::move(*index);
+  StatusOr<std::shared_ptr<const ParentIndex>> index = dump.Parents();
+  if (!index.ok()) {
+    *warning = index.status().message() + " (modules are told apart by their names instead)";
+  } else if (*index) {
+    *warning = (*index)->truncated();
+    tree.index_ = std::move(*index);
+  }
   return tree;
 }
 

@@ -26,11 +26,13 @@ class ModuleTree {
   static ModuleTree Open(const DumpFile& dump, std::string* warning);
 
   /// The module that calls `name`; "" if not known.
-  std::string_view ParentOf(std::string_view name) const { return index_.ParentOf(name); }
-  bool empty() const { return index_.empty(); }
+  std::string_view ParentOf(std::string_view name) const {
+    return index_ ? index_->ParentOf(name) : std::string_view();
+  }
+  bool empty() const { return !index_ || index_->empty(); }
 
  private:
-  ParentIndex index_;
+  std::shared_ptr<const ParentIndex> index_;
 };
 
 /// The hierarchies of both runs, each read when it is first asked for. Thread-safe.

@@ -38,6 +38,22 @@ constexpr Key kKeys[] = {
     {"tensor", "cosine_agrees", &Thresholds::cosine_agrees, -1, 1, "inputs agree when their Cosine is above this"},
     {"tensor", "cosine_drop", &Thresholds::cosine_drop, 0, 2,
      "warning: inputs agree and the Cosine of an output is lower by more than this"},
+    {"highlight", "huge", &Thresholds::huge, 0, kLarge, "red: Max diff or MaxAbsErr is above this"},
+    {"highlight", "red_ratio_agrees", &Thresholds::red_ratio_agrees, 0, 1,
+     "red: the One Thousandth Err Ratio of the inputs is above this"},
+    {"highlight", "red_ratio_wrong", &Thresholds::red_ratio_wrong, 0, 1, "and that of the output below this"},
+    {"highlight", "red_relative", &Thresholds::red_relative, 0, kLarge,
+     "red: the MaxRelativeErr of an output is above this"},
+    {"highlight", "yellow_growth", &Thresholds::yellow_growth, 1, kLarge,
+     "yellow: Max diff or MaxAbsErr of an output is so many times that of the inputs"},
+    {"highlight", "yellow_growth_above", &Thresholds::yellow_growth_above, 0, kLarge, "where both are above this"},
+    {"highlight", "yellow_ratio_drop", &Thresholds::yellow_ratio_drop, 0, 1,
+     "yellow: the One Thousandth Err Ratio of an output is lower by more than this"},
+    {"highlight", "yellow_relative_agrees", &Thresholds::yellow_relative_agrees, 0, kLarge,
+     "yellow: the MaxRelativeErr of the inputs is below this"},
+    {"highlight", "yellow_relative", &Thresholds::yellow_relative, 0, kLarge, "and that of the output above this"},
+    {"highlight", "yellow_cosine_drop", &Thresholds::yellow_cosine_drop, 0, 2,
+     "yellow: the Cosine of an output is lower by more than this"},
     {"diff_analyze", "most_relative", &Thresholds::most_relative, 0, kLarge,
      "-da: an op is different when the relative error of a statistic of an output is above this"},
     {"ruler", "tolerance_float32", &Thresholds::tolerance_float32, 0, 1,
@@ -49,6 +65,10 @@ constexpr Key kKeys[] = {
      "an op is to blame when its output is so many times further apart than its inputs"},
     {"ruler", "bug", &Thresholds::bug, 1, kLarge,
      "amid rounding, a difference is called a bug so many times beyond round-off"},
+    {"ruler", "stands_out_later", &Thresholds::stands_out_later, 1, kLarge,
+     "behind a difference that comes from outside, an op is to blame so many times beyond round-off"},
+    {"ruler", "louder", &Thresholds::louder, 1, kLarge,
+     "an input stands out when it differs so many times as much as all that adds up before"},
 };
 
 /// Number of edits between two words.
@@ -141,7 +161,8 @@ StatusOr<Thresholds> ReadThresholds(const std::string& path) {
     const bool known =
         std::any_of(std::begin(kKeys), std::end(kKeys), [&](const Key& k) { return section == k.section; });
     if (!known)
-      return Unknown(path, node.line, "section", section, {"rules", "statistics", "tensor", "diff_analyze", "ruler"});
+      return Unknown(path, node.line, "section", section,
+                     {"rules", "statistics", "tensor", "highlight", "diff_analyze", "ruler"});
     MSP_RETURN_IF_ERROR(ReadSection(path, section, node, &out));
   }
   return out;

@@ -18,6 +18,17 @@ struct Thresholds {
   double ratio_wrong = 0.6;    // and below which an output is then wrong
   double cosine_agrees = 0.9;  // Cosine above which inputs count as agreeing
   double cosine_drop = 0.1;    // and by how much that of the output may be lower
+  // highlight: the colours of -hl
+  double huge = 1e10;              // red: a difference beyond it
+  double red_ratio_agrees = 0.9;   // red: inputs above it in One Thousandth Err Ratio,
+  double red_ratio_wrong = 0.6;    // the output below this
+  double red_relative = 0.5;       // red: MaxRelativeErr of an output above this
+  double yellow_growth = 10;       // yellow: the difference of an output so many times that of the inputs,
+  double yellow_growth_above = 1;  // where both are above this
+  double yellow_ratio_drop = 0.1;
+  double yellow_relative_agrees = 0.01;  // yellow: MaxRelativeErr of the inputs below this,
+  double yellow_relative = 0.1;          // of the output above this
+  double yellow_cosine_drop = 0.1;
   // diff_analyze
   double most_relative = 0.5;  // relative error of a statistic of an output beyond which an op is different
   // ruler
@@ -25,8 +36,10 @@ struct Thresholds {
   double tolerance_float16 = 2e-3;
   double tolerance_bfloat16 = 1.6e-2;
   double tolerance_float8 = 0.25;
-  double stands_out = 10;  // an output is to blame when it is this many times further apart than the inputs
-  double bug = 100;        // and is called a bug, amid rounding, this many times beyond round-off
+  double stands_out = 10;          // an output is to blame when it is this many times further apart than the inputs
+  double bug = 100;                // and is called a bug, amid rounding, this many times beyond round-off
+  double stands_out_later = 1000;  // behind a difference from outside: this much further than round-off
+  double louder = 4;               // an input stands out that differs so many times as much as what adds up
 };
 
 const Thresholds& DefaultThresholds();

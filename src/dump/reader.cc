@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <mutex>
+#include <utility>
 
 #include "base/interrupt.h"
 #include "dump/flatten.h"
@@ -39,6 +41,26 @@ uint32_t HashName(std::string_view s) {
 }
 
 }  // namespace
+
+struct DumpFile::SharedParents {
+  std::mutex mutex;
+  std::optional<StatusOr<std::shared_ptr<const ParentIndex>>> opened;
+};
+
+DumpFile::DumpFile(MappedFile file) : file_(std::move(file)), parents_(std::make_shared<SharedParents>()) {}
+
+StatusOr<std::shared_ptr<const ParentIndex>> DumpFile::Parents() const {
+  std::lock_guard lock(parents_->mutex);
+  if (parents_->opened) return *parents_->opened;
+  const auto open = [&]() -> StatusOr<std::shared_ptr<const ParentIndex>> {
+    const std::string path = JoinPath(DirName(file_.path()), "construct.json");
+    if (!IsRegularFile(path)) return std::shared_ptr<const ParentIndex>();
+    MSP_ASSIGN_OR_RETURN(ParentIndex index, ParentIndex::Open(path));
+    return std::shared_ptr<const ParentIndex>(std::make_shared<const ParentIndex>(std::move(index)));
+  };
+  parents_->opened.emplace(open());
+  return *parents_->opened;
+}
 
 /// Builds the index of a DumpFile.
 class DumpIndexer {

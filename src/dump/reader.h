@@ -23,6 +23,8 @@ struct OpSpan {
   uint64_t length = 0;  // up to and with its '}'
 };
 
+class ParentIndex;
+
 /// dump.json or debug.json. Thread-safe after Open().
 class DumpFile {
  public:
@@ -45,10 +47,15 @@ class DumpFile {
   /// True when some tensor of the dump carries an "md5" field (CRC-32 or xor); looks at ops until it knows.
   StatusOr<bool> HasChecksums() const;
   const MappedFile& file() const { return file_; }
+  /// construct.json beside the file, opened when it is first asked for and then shared by all who ask; null when there
+  /// is none.
+  StatusOr<std::shared_ptr<const ParentIndex>> Parents() const;
 
  private:
-  explicit DumpFile(MappedFile file) : file_(std::move(file)) {}
+  struct SharedParents;
+  explicit DumpFile(MappedFile file);
   MappedFile file_;
+  std::shared_ptr<SharedParents> parents_;
   std::string task_, level_, framework_, dump_data_dir_, truncated_;
   friend class DumpIndexer;
   /// Slot of the op in slots_, or the free one where it belongs.
@@ -104,6 +111,9 @@ class ParentIndex {
     return it == parents_.end() ? std::string_view() : it->second;
   }
   bool empty() const { return parents_.empty(); }
+  bool Has(std::string_view name) const { return parents_.count(name) > 0; }
+  /// All nodes, in the order of the file.
+  const std::vector<std::string_view>& names() const { return names_; }
   /// As DumpFile::truncated().
   const std::string& truncated() const { return truncated_; }
 
@@ -111,6 +121,7 @@ class ParentIndex {
   std::unique_ptr<MappedFile> file_;
   std::deque<std::string> unescaped_;  // names that are not in the file as they are meant
   std::unordered_map<std::string_view, std::string_view> parents_;
+  std::vector<std::string_view> names_;
   std::string truncated_;
 };
 

@@ -105,6 +105,7 @@ StatusOr<ParentIndex> ParentIndex::Open(const std::string& path) {
   const MappedFile& file = *index.file_;
   const std::string_view whole = file.text();
   index.parents_.reserve(whole.size() / kBytesPerEntry);
+  index.names_.reserve(whole.size() / kBytesPerEntry);
   const auto keep = [&](std::string_view text) -> std::string_view {
     const bool in_file = text.data() >= whole.data() && text.data() + text.size() <= whole.data() + whole.size();
     return in_file ? text : index.unescaped_.emplace_back(text);
@@ -120,7 +121,8 @@ StatusOr<ParentIndex> ParentIndex::Open(const std::string& path) {
       MSP_RETURN_IF_ERROR(ReadParent(file, key, text, at, &doc, &entry));
       parent = keep(entry.parent);
     }
-    index.parents_.insert_or_assign(keep(key), parent);
+    const std::string_view name = keep(key);
+    if (index.parents_.insert_or_assign(name, parent).second) index.names_.push_back(name);
     return OkStatus();
   };
   MSP_RETURN_IF_ERROR(ForEachMember(file, "a construct.json", &index.truncated_, take));

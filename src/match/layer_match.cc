@@ -83,19 +83,11 @@ void SetModule(std::string_view base, Place* out) {
 /// One run's ops by place.
 class LayerTree {
  public:
-  static StatusOr<LayerTree> Make(const DumpFile& dump, std::vector<std::string>* warnings) {
-    LayerTree tree;
-    const std::string path = JoinPath(DirName(dump.path()), "construct.json");
-    if (IsRegularFile(path)) {
-      MSP_ASSIGN_OR_RETURN(*tree.construct_, ConstructFile::Open(path));
-    } else {
-      warnings->push_back("there is no " + path + ": functions count as outside of all modules");
-    }
-    for (const ConstructEntry& entry : tree.construct_->entries) tree.parents_.emplace(entry.name, entry.parent);
-    for (const OpSpan& op : dump.ops()) tree.places_.push_back(tree.PlaceOf(op.name));
-    tree.Renumber();
-    for (uint32_t i = 0; i < tree.places_.size(); ++i) tree.Insert(i);
-    return tree;
+  LayerTree(const std::vector<std::string_view>& names, std::shared_ptr<const ParentIndex> parents)
+      : parents_(std::move(parents)) {
+    for (const std::string_view name : names) places_.push_back(PlaceOf(name));
+    Renumber();
+    for (uint32_t i = 0; i < places_.size(); ++i) Insert(i);
   }
 
   const std::vector<Place>& places() const { return places_; }
@@ -113,15 +105,15 @@ class LayerTree {
     const std::string_view api = ApiOfOp(parts.base);
     out.function = api.substr(std::min(api.size(), api.find('.') + 1));
     // A gradient is computed where the forward is.
-    auto parent = parents_.end();
+    if (!parents_) return out;
+    std::string forward;
     if (parts.direction == OpDirection::kBackward) {
-      const std::string forward = std::string(parts.base) + "." + std::string(parts.number) + ".forward";
-      parent = parents_.find(forward);
+      forward = std::string(parts.base) + "." + std::string(parts.number) + ".forward";
     }
-    if (parent == parents_.end()) parent = parents_.find(name);
-    if (parent == parents_.end() || !IsModuleName(parent->second)) return out;
+    const std::string_view parent = parents_->ParentOf(!forward.empty() && parents_->Has(forward) ? forward : name);
+    if (!IsModuleName(parent)) return out;
     Place module;
-    SetModule(ParseOpName(parent->second).base, &module);
+    SetModule(ParseOpName(parent).base, &module);
     out.path = std::move(module.path);
     return out;
   }
@@ -163,8 +155,7 @@ class LayerTree {
     ops.push_back(op);
   }
 
-  std::unique_ptr<ConstructFile> construct_ = std::make_unique<ConstructFile>();  // views point into its texts
-  std::unordered_map<std::string_view, std::string_view> parents_;
+  const std::shared_ptr<const ParentIndex> parents_;  // views point into its texts; may be null
   std::vector<Place> places_;
   std::vector<std::unique_ptr<std::string>> numbers_;  // made by Renumber()
   std::unique_ptr<Layer> root_ = std::make_unique<Layer>();
@@ -243,15 +234,31 @@ uint32_t FindPartner(const Place& place, const LayerTree& target, const LayerTre
 
 }  // namespace
 
-StatusOr<MatchPlan> MatchLayers(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules) {
+MatchPlan MatchLayers(const LayerSide& target, const LayerSide& golden, const std::vector<LayerRule>& rules) {
   MatchPlan plan;
   plan.how = "layer mapping";
-  MSP_ASSIGN_OR_RETURN(const LayerTree mine, LayerTree::Make(target, &plan.warnings));
-  MSP_ASSIGN_OR_RETURN(const LayerTree theirs, LayerTree::Make(golden, &plan.warnings));
+  const LayerTree mine(target.ops, target.parents), theirs(golden.ops, golden.parents);
   const Renames renames = ReadRules(rules);
-  plan.golden_of.reserve(target.ops().size());
+  plan.golden_of.reserve(target.ops.size());
   for (const Place& place : mine.places()) plan.golden_of.push_back(FindPartner(place, mine, theirs, renames));
-  CountMatches(golden.ops().size(), &plan);
+  CountMatches(golden.ops.size(), &plan);
+  return plan;
+}
+
+StatusOr<MatchPlan> MatchLayers(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules) {
+  std::vector<std::string> warnings;
+  LayerSide sides[2];
+  for (const bool mine : {true, false}) {
+    const DumpFile& dump = mine ? target : golden;
+    LayerSide& side = sides[mine ? 0 : 1];
+    side.ops = OpNames(dump);
+    MSP_ASSIGN_OR_RETURN(side.parents, dump.Parents());
+    if (side.parents) continue;
+    warnings.push_back("there is no " + JoinPath(DirName(dump.path()), "construct.json") +
+                       ": functions count as outside of all modules");
+  }
+  MatchPlan plan = MatchLayers(sides[0], sides[1], rules);
+  plan.warnings = std::move(warnings);
   return plan;
 }
 

@@ -1,6 +1,8 @@
 // Layer mapping: ops stand against each other by where they are in the model.
 #pragma once
 
+#include <memory>
+#include <string_view>
 #include <vector>
 
 #include "dump/reader.h"
@@ -9,9 +11,16 @@
 
 namespace msprobe {
 
+/// The ops of one run, and what contains them; `parents` may be null.
+struct LayerSide {
+  std::vector<std::string_view> ops;
+  std::shared_ptr<const ParentIndex> parents;
+};
+
 /// A module is where its name says, a function where its module in construct.json is. On the way down from the top, the
 /// class of each module of the target selects the rules that give its children the golden run's names, longest first.
 /// The n-th call of a module or function in one place and direction stands against the n-th of the golden run there.
 StatusOr<MatchPlan> MatchLayers(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules);
+MatchPlan MatchLayers(const LayerSide& target, const LayerSide& golden, const std::vector<LayerRule>& rules);
 
 }  // namespace msprobe

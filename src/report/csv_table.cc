@@ -166,7 +166,7 @@ class CsvFormat : public RowFormat {
 class CsvTable : public ResultTable {
  public:
   CsvTable(const TableSpec& spec, uint64_t rows_per_file) : spec_(spec), rows_per_file_(rows_per_file), format_(spec) {
-    for (const std::string_view column : TableColumns(spec.mode, spec.stacks != nullptr, spec.custom, spec.ruler)) {
+    for (const std::string_view column : ColumnsOf(spec)) {
       if (!header_.empty()) header_ += ',';
       AppendCsvField(&header_, column);
     }
@@ -264,6 +264,24 @@ std::string StackCell(const std::vector<std::string>& frames) {
     AppendPyStrRepr(out, frame);
   }
   return out + "]";
+}
+
+std::vector<std::string_view> ColumnsOf(const TableSpec& spec) {
+  if (!spec.columns.empty()) return {spec.columns.begin(), spec.columns.end()};
+  return TableColumns(spec.mode, spec.stacks != nullptr, spec.custom, spec.ruler);
+}
+
+void AppendTextRow(const TableSpec& spec, const std::vector<std::string_view>& cells, RowBlock* block) {
+  if (EndsWith(spec.path, ".xlsx")) {
+    AppendTextCells(cells, &block->bytes);
+  } else {
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (i) block->bytes += ',';
+      AppendCsvField(&block->bytes, cells[i]);
+    }
+    block->bytes += '\n';
+  }
+  block->row_ends.push_back(block->bytes.size());
 }
 
 std::unique_ptr<RowFormat> CreateCsvFormat(const TableSpec& spec) { return std::make_unique<CsvFormat>(spec); }

@@ -1,8 +1,11 @@
 #include "report/highlight.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/text.h"
 #include "compare/ruler.h"
@@ -12,7 +15,6 @@ namespace {
 
 using Color = Highlight::Color;
 
-constexpr double kHuge = 1e10;  // of a difference
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 /// The numbers of a row that the rules look at; NaN where there is none.
@@ -41,9 +43,9 @@ Figures FiguresOf(const OpDiff& op, size_t row, CompareMode mode) {
   return out;
 }
 
-void Mark(Highlight* row, Color color, std::string_view reason) {
+void Mark(Highlight* row, Color color, std::string reason) {
   row->color = std::max(row->color, color);
-  row->reasons.push_back(reason);
+  row->reasons.push_back(std::move(reason));
 }
 
 /// The worst of the inputs: the largest errors, the smallest likenesses.
@@ -58,17 +60,31 @@ struct Inputs {
 };
 
 // Comparisons with NaN are false, so that rules without their numbers do not apply.
-void JudgeOutput(const Inputs& in, const Figures& out, Highlight* row) {
-  if (in.ratio > 0.9 && out.ratio < 0.6)
-    Mark(row, Color::kRed, "red: 0.9 of an input is within one thousandth, less than 0.6 of the output");
-  if (out.relative > 0.5) Mark(row, Color::kRed, "red: the Max of the output is off by more than half");
-  if (in.difference > 1 && out.difference > 1 && out.difference >= 10 * in.difference)
-    Mark(row, Color::kYellow, "yellow: the largest difference grows tenfold from input to output");
-  if (in.ratio - out.ratio > 0.1)
-    Mark(row, Color::kYellow, "yellow: the share within one thousandth falls by more than 0.1");
-  if (in.relative < 0.01 && out.relative > 0.1)
-    Mark(row, Color::kYellow, "yellow: the Max of the inputs agrees to 1 %, that of the output not to 10 %");
-  if (in.cosine - out.cosine > 0.1) Mark(row, Color::kYellow, "yellow: the cosine falls by more than 0.1");
+void JudgeOutput(const Thresholds& t, const Inputs& in, const Figures& out, Highlight* row) {
+  if (in.ratio > t.red_ratio_agrees && out.ratio < t.red_ratio_wrong) {
+    Mark(row, Color::kRed,
+         fmt::format("red: {} of an input is within one thousandth, less than {} of the output", t.red_ratio_agrees,
+                     t.red_ratio_wrong));
+  }
+  if (out.relative > t.red_relative) {
+    Mark(row, Color::kRed, fmt::format("red: the Max of the output is off by more than {} %", 100 * t.red_relative));
+  }
+  const double least = t.yellow_growth_above;
+  if (in.difference > least && out.difference > least && out.difference >= t.yellow_growth * in.difference) {
+    Mark(row, Color::kYellow,
+         fmt::format("yellow: the largest difference is {} times that of the inputs, or more", t.yellow_growth));
+  }
+  if (in.ratio - out.ratio > t.yellow_ratio_drop) {
+    Mark(row, Color::kYellow,
+         fmt::format("yellow: the share within one thousandth falls by more than {}", t.yellow_ratio_drop));
+  }
+  if (in.relative < t.yellow_relative_agrees && out.relative > t.yellow_relative) {
+    Mark(row, Color::kYellow,
+         fmt::format("yellow: the Max of the inputs agrees to {} %, that of the output not to {} %",
+                     100 * t.yellow_relative_agrees, 100 * t.yellow_relative));
+  }
+  if (in.cosine - out.cosine > t.yellow_cosine_drop)
+    Mark(row, Color::kYellow, fmt::format("yellow: the cosine falls by more than {}", t.yellow_cosine_drop));
 }
 
 }  // namespace
@@ -76,6 +92,7 @@ void JudgeOutput(const Inputs& in, const Figures& out, Highlight* row) {
 std::vector<Highlight> HighlightOp(const OpDiff& op, CompareMode mode) {
   std::vector<Highlight> out(op.rows_used);
   if (mode == CompareMode::kChecksum || IsIgnoredApi(op.op)) return out;
+  const Thresholds& t = *op.thresholds;
   Inputs inputs;
   for (size_t i = 0; i < op.rows_used; ++i) {
     if (!IsResult(op.target[i].state)) inputs.Add(FiguresOf(op, i, mode));
@@ -85,8 +102,9 @@ std::vector<Highlight> HighlightOp(const OpDiff& op, CompareMode mode) {
     const Figures figures = FiguresOf(op, i, mode);
     if (item.stats[kMax].IsNanOrInf() || item.stats[kMin].IsNanOrInf())
       Mark(&out[i], Color::kRed, "red: the target holds NaN or infinity");
-    if (figures.difference > kHuge) Mark(&out[i], Color::kRed, "red: the largest difference is beyond 1e10");
-    if (IsResult(item.state)) JudgeOutput(inputs, figures, &out[i]);
+    if (figures.difference > t.huge)
+      Mark(&out[i], Color::kRed, fmt::format("red: the largest difference is beyond {}", t.huge));
+    if (IsResult(item.state)) JudgeOutput(t, inputs, figures, &out[i]);
     if (!op.rows[i].grad_consistent && op.rows[i].golden != kNoItem)
       Mark(&out[i], Color::kYellow, "yellow: requires_grad differs");
   }
@@ -94,7 +112,7 @@ std::vector<Highlight> HighlightOp(const OpDiff& op, CompareMode mode) {
 }
 
 std::string WithReasons(std::string findings, const Highlight& highlight) {
-  for (const std::string_view reason : highlight.reasons) {
+  for (const std::string& reason : highlight.reasons) {
     findings.pop_back();
     if (findings.size() > 1) findings += ", ";
     AppendJsonString(findings, reason);

@@ -11,7 +11,7 @@ namespace msprobe {
 struct Highlight {
   enum class Color : uint8_t { kNone, kYellow, kRed };
   Color color = Color::kNone;
-  std::vector<std::string_view> reasons;
+  std::vector<std::string> reasons;
 };
 
 /// One for each row of `op`. Red beats yellow.

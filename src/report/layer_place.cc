@@ -43,16 +43,12 @@ LayerPlace PlaceOfModule(std::string_view op_name) {
   return found;
 }
 
-LayerPlaces::LayerPlaces(const ConstructFile& construct) {
-  for (const ConstructEntry& e : construct.entries) parents_.emplace(e.name, e.parent);
-}
-
 LayerPlace LayerPlaces::Of(std::string_view op_name) const {
   for (int step = 0; step < kMostSteps; ++step) {
     if (const LayerPlace place = PlaceOfModule(op_name); place.layer >= 0) return place;
-    const auto parent = parents_.find(op_name);
-    if (parent == parents_.end() || parent->second.empty()) break;
-    op_name = parent->second;
+    const std::string_view parent = parents_ ? parents_->ParentOf(op_name) : std::string_view();
+    if (parent.empty()) break;
+    op_name = parent;
   }
   return {};
 }

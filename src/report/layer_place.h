@@ -1,8 +1,9 @@
 // Where in a stack of like layers an op stands: the depth of the error curves.
 #pragma once
 
+#include <memory>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 
 #include "dump/reader.h"
 
@@ -21,12 +22,12 @@ LayerPlace PlaceOfModule(std::string_view op_name);
 /// Places of APIs, too: that of the module which calls them.
 class LayerPlaces {
  public:
-  /// Points into `construct`.
-  explicit LayerPlaces(const ConstructFile& construct);
+  /// `parents` may be null: then only modules have places.
+  explicit LayerPlaces(std::shared_ptr<const ParentIndex> parents) : parents_(std::move(parents)) {}
   LayerPlace Of(std::string_view op_name) const;
 
  private:
-  std::unordered_map<std::string_view, std::string_view> parents_;
+  std::shared_ptr<const ParentIndex> parents_;
 };
 
 }  // namespace msprobe

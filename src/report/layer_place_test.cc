@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "dump/test_files.h"
+
 namespace msprobe {
 namespace {
 
@@ -26,11 +28,13 @@ TEST(LayerPlaceTest, OtherNumbersCountWhereNoneOfThemIs) {
 }
 
 TEST(LayerPlaceTest, AnApiStandsWhereItsModuleStands) {
-  ConstructFile construct;
-  construct.entries = {{"Functional.linear.0.forward", "Module.m.h.4.fc.Linear.forward.0", 0},
-                       {"Torch.a.0.forward", "Torch.b.0.forward", 0},
-                       {"Torch.b.0.forward", "Torch.a.0.forward", 0}};
-  const LayerPlaces places(construct);
+  const TempDir dir;
+  const std::string path =
+      dir.Write("construct.json", R"({"Functional.linear.0.forward": "Module.m.h.4.fc.Linear.forward.0",
+                               "Torch.a.0.forward": "Torch.b.0.forward", "Torch.b.0.forward": "Torch.a.0.forward"})");
+  StatusOr<ParentIndex> parents = ParentIndex::Open(path);
+  ASSERT_TRUE(parents.ok());
+  const LayerPlaces places(std::make_shared<const ParentIndex>(std::move(*parents)));
   EXPECT_EQ(places.Of("Functional.linear.0.forward").layer, 4);
   EXPECT_EQ(places.Of("Functional.linear.0.forward").part, "fc");
   EXPECT_EQ(places.Of("Torch.a.0.forward").layer, -1) << "a loop";

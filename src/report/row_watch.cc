@@ -108,12 +108,8 @@ StatusOr<std::unique_ptr<RowWatch>> RowWatch::Create(const DumpPair& pair, const
     }
   }
   // Without construct.json APIs are in no layer; the comparison itself says what is wrong with a bad one.
-  out->construct_ = std::make_unique<ConstructFile>();
-  const std::string path = JoinPath(DirName(pair.target->path()), "construct.json");
-  if (IsRegularFile(path)) {
-    if (auto file = ConstructFile::Open(path); file.ok()) *out->construct_ = std::move(*file);
-  }
-  out->places_ = std::make_unique<LayerPlaces>(*out->construct_);
+  StatusOr<std::shared_ptr<const ParentIndex>> parents = pair.target->Parents();
+  out->places_ = std::make_unique<LayerPlaces>(parents.ok() ? std::move(*parents) : nullptr);
   for (auto& points : out->run_) points.resize(options.bins);
   return out;
 }

@@ -122,7 +122,6 @@ class RowWatch : public RowFormat {
   const RowFormat& table_;
   const WatchOptions options_;
   std::unique_ptr<RowFormat> csv_;  // for the page
-  std::unique_ptr<ConstructFile> construct_;
   std::unique_ptr<LayerPlaces> places_;
   std::vector<std::string_view> columns_;  // of the csv
   struct Column {

@@ -18,7 +18,9 @@
 #include "report/pair_voices.h"
 #include "report/row_watch.h"
 #include "report/step_watch.h"
+#include "report/structure_compare.h"
 #include "report/table.h"
+#include "report/unmatched_table.h"
 
 namespace msprobe {
 namespace {
@@ -31,6 +33,11 @@ std::string ResultPath(const CompareSettings& request, const PathPlan& plan, con
   const std::string name = (plan.debug ? "debug_compare_result" : "compare_result") + files.suffix + "_" + time;
   const std::string_view kind = request.diff_analyze ? ".json" : request.xlsx ? ".xlsx" : ".csv";
   return JoinPath(JoinPath(request.output, files.folder), name + std::string(kind));
+}
+
+std::string UnmatchedPath(const CompareSettings& request, const FilePair& files, const std::string& time) {
+  const std::string name = "unmatched_ops" + files.suffix + "_" + time + (request.xlsx ? ".xlsx" : ".csv");
+  return JoinPath(JoinPath(request.output, files.folder), name);
 }
 
 TableSpec SpecOf(const CompareSettings& request, const DumpPair& pair, const CustomMetrics* custom, std::string path) {
@@ -104,6 +111,7 @@ struct PairOutcome {
   PairReport report;
   PairFindings findings;
   ReplayPlan replays;
+  SuggestedMapping suggested;  // when it was asked for
 };
 
 /// Ops do not pair by their names as they stand.
@@ -121,7 +129,64 @@ struct PairWork {
   std::string time;
   PairVoices voices;
   ReplayPlan replays;  // of the pairs that are taken
+  MappingSuggestion suggestion;
 };
+
+/// What a comparison of models cannot do, or does anyway.
+Status CheckStructureOptions(const CompareSettings& r) {
+  const std::pair<bool, const char*> values[] = {{r.html, "--html"},
+                                                 {r.ruler, "--ruler"},
+                                                 {!r.calibrate.empty(), "--calibrate"},
+                                                 {r.highlight, "-hl"},
+                                                 {r.diff_analyze, "-da"},
+                                                 {!r.custom_metric.empty(), "--custom_metric"},
+                                                 {!r.repro.empty(), "--repro"},
+                                                 {r.replay > 0, "--replay"},
+                                                 {r.unmatched, "--unmatched"}};
+  for (const auto& [given, name] : values) {
+    if (given) return UsageError(std::string(name) + " is about values, but models are compared here: leave it out");
+  }
+  const MappingSettings& m = r.mapping;
+  if (!m.cell && !m.api && !m.data && !m.consistent_check) return OkStatus();
+  return UsageError(
+      "models are compared by place: of the mappings only -lm/--layer_mapping helps, leave the other out");
+}
+
+StatusOr<PairOutcome> CompareModels(size_t index, const DumpPair& pair, const TableSpec& spec, PairWork* work) {
+  const CompareSettings& request = work->request;
+  const Mapping& mapping = work->mapping;
+  MSP_RETURN_IF_ERROR(CheckStructureOptions(request));
+  MSP_ASSIGN_OR_RETURN(const Structure target, Structure::Read(*pair.target));
+  MSP_ASSIGN_OR_RETURN(const Structure golden, Structure::Read(*pair.golden));
+  Progress progress;
+  if (request.progress) progress = [&](double share) { work->voices.Progress(index, share); };
+  MSP_ASSIGN_OR_RETURN(StructureResult result, CompareStructures(pair, target, golden, mapping.layers, spec, progress));
+  PairOutcome out;
+  if (!request.suggest_mapping.empty()) {
+    out.suggested = SuggestMapping(target, golden, result.summary.diff, mapping.layers);
+  }
+  out.report.files = work->plan.pairs[index];
+  out.report.matching = "place in the model";
+  out.report.warnings = pair.warnings;
+  out.report.paths = std::move(result.paths);
+  out.report.counts = result.counts;
+  out.report.golden_only_ops = result.golden_only_calls;
+  const auto name = [](const std::string& text, std::vector<std::string>* to) {
+    if (!text.empty() && to->size() < kNamesShown) to->push_back(text);
+  };
+  for (const StructureChange& change : result.summary.diff.changes) {
+    if (change.kind == StructureKind::kTargetOnly) name(change.target, &out.report.target_only);
+    if (change.kind == StructureKind::kGoldenOnly) name(change.golden, &out.report.golden_only);
+  }
+  out.report.structure = std::move(result.summary);
+  return out;
+}
+
+StatusOr<SuggestedMapping> SuggestFrom(const DumpPair& pair, const Mapping& mapping) {
+  MSP_ASSIGN_OR_RETURN(const Structure target, Structure::Read(*pair.target));
+  MSP_ASSIGN_OR_RETURN(const Structure golden, Structure::Read(*pair.golden));
+  return SuggestMapping(target, golden, DiffStructures(target, golden, mapping.layers), mapping.layers);
+}
 
 StatusOr<PairOutcome> CompareFiles(size_t index, PairWork* work) {
   // By name: a lambda cannot capture structured bindings in C++20 (clang refuses).
@@ -132,11 +197,15 @@ StatusOr<PairOutcome> CompareFiles(size_t index, PairWork* work) {
   CustomMetrics* custom = work->custom;
   const std::string& time = work->time;
   const FilePair& files = plan.pairs[index];
-  if (request.glance && index == 0 && !IsMapped(request.mapping)) {
+  if (request.glance && !request.structure && index == 0 && !IsMapped(request.mapping)) {
     const std::string line = FirstGlance(files);
     if (!line.empty()) work->voices.Glance(index, line);
   }
-  MSP_ASSIGN_OR_RETURN(DumpPair pair, OpenDumpPair(files, mapping, custom));
+  MSP_ASSIGN_OR_RETURN(DumpPair pair, OpenPairFiles(files));
+  if (request.structure || BothAreStructures(pair)) {
+    return CompareModels(index, pair, SpecOf(request, pair, custom, ResultPath(request, plan, files, time)), work);
+  }
+  MSP_RETURN_IF_ERROR(MatchDumpPair(files, mapping, custom, &pair));
   if (request.diff_analyze) UseStatistics(&pair);
   std::vector<float> calibrated;
   std::vector<RulerContext> contexts;
@@ -204,6 +273,12 @@ StatusOr<PairOutcome> CompareFiles(size_t index, PairWork* work) {
   }
   if (!report.differences.warning.empty()) report.warnings.push_back(report.differences.warning);
   NoteUnmatched(pair, &report);
+  if (request.unmatched) {
+    MSP_ASSIGN_OR_RETURN(report.unmatched, WriteUnmatched(pair, UnmatchedPath(request, files, time)));
+  }
+  if (!request.suggest_mapping.empty()) {
+    MSP_ASSIGN_OR_RETURN(out.suggested, SuggestFrom(pair, mapping));
+  }
   if (request.html) report.page = watch->PageJson();
   if (request.advisor) {
     MSP_ASSIGN_OR_RETURN(
@@ -282,6 +357,7 @@ Status ComparePairs(PairWork* work, CompareReport* report) {
     if (pair.status.ok()) {
       report->pairs.push_back(std::move(pair.report));
       work->replays.Merge(pair.replays);
+      work->suggestion.Add(pair.suggested);
       return steps.Add(std::move(pair.findings));
     }
     // A bad rank does not hide the others; a full disk or Ctrl-C ends it all.
@@ -322,9 +398,16 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   report.target_only_dirs = plan.target_only;
   report.golden_only_dirs = plan.golden_only;
   PairWork work{
-      request, mapping, plan, judging, custom.get(), time, PairVoices(request, plan.pairs), ReplayPlan(request.replay)};
+      request, mapping, plan, judging, custom.get(), time, PairVoices(request, plan.pairs), ReplayPlan(request.replay),
+      {}};
   MSP_RETURN_IF_ERROR(ComparePairs(&work, &report));
   if (report.pairs.empty()) return report.failures.front().second;
+  if (!request.suggest_mapping.empty()) {
+    MSP_RETURN_IF_ERROR(work.suggestion.Write(request.suggest_mapping, request.target, request.golden));
+    report.mapping_path = request.suggest_mapping;
+    report.suggested = work.suggestion.sum();
+  }
+  if (report.pairs.front().structure) return report;
   if (replayer) MSP_RETURN_IF_ERROR(Replay(request, mapping, &work.replays, replayer.get(), &report));
   MSP_ASSIGN_OR_RETURN(report.divergence_path, WriteDivergence(request, report));
   if (!request.repro.empty()) MSP_RETURN_IF_ERROR(MakeRepro(request, mapping, &report));
@@ -341,8 +424,15 @@ StatusOr<std::string> PlanCompare(const CompareSettings& request) {
   MSP_ASSIGN_OR_RETURN(const PathPlan plan, PlanPaths(request.target, request.golden));
   std::string out = "{\"paths\": " + PathPlanJson(plan) + ", \"matches\": [";
   for (size_t i = 0; i < plan.pairs.size(); ++i) {
-    MSP_ASSIGN_OR_RETURN(const DumpPair pair, OpenDumpPair(plan.pairs[i], mapping));
+    MSP_ASSIGN_OR_RETURN(DumpPair pair, OpenPairFiles(plan.pairs[i]));
     if (i) out += ", ";
+    if (request.structure || BothAreStructures(pair)) {
+      MSP_ASSIGN_OR_RETURN(const Structure target, Structure::Read(*pair.target));
+      MSP_ASSIGN_OR_RETURN(const Structure golden, Structure::Read(*pair.golden));
+      out += StructureDiffJson(DiffStructures(target, golden, mapping.layers));
+      continue;
+    }
+    MSP_RETURN_IF_ERROR(MatchDumpPair(plan.pairs[i], mapping, nullptr, &pair));
     out += MatchPlanJson(pair.plan, OpNames(*pair.target), OpNames(*pair.golden));
   }
   return out + "]}";

@@ -26,7 +26,7 @@ void AppendUnmatched(const PairReport& pair, std::string* out) {
   if (target_only > 0) *out += fmt::format("    target only: {}\n", Names(pair.target_only, target_only));
   if (pair.golden_only_ops > 0)
     *out += fmt::format("    golden only: {}\n", Names(pair.golden_only, pair.golden_only_ops));
-  if (pair.matching == "exact")
+  if (pair.matching == "exact" && !pair.structure)
     *out +=
         "    an op that one run has more shifts the call numbers of backward ops behind it: -fm matches by order "
         "instead\n";
@@ -152,12 +152,14 @@ std::string_view ModeText(CompareMode mode) {
   return mode == CompareMode::kChecksum ? "md5" : mode == CompareMode::kTensor ? "tensor" : "statistics";
 }
 
+std::string_view ModeText(const PairReport& pair) { return pair.structure ? "structure" : ModeText(pair.mode); }
+
 std::string PairJson(const PairReport& pair) {
   JsonObject out;
   out.String("label", pair.files.label);
   out.String("target", pair.files.target);
   out.String("golden", pair.files.golden);
-  out.String("mode", ModeText(pair.mode));
+  out.String("mode", ModeText(pair));
   out.Bool("fuzzy", pair.fuzzy);
   out.String("matching", pair.matching);
   out.Strings("files", pair.paths);
@@ -177,6 +179,8 @@ std::string PairJson(const PairReport& pair) {
   out.Number("other_dtype_ops", pair.differences.dtype_ops);
   out.Strings("warnings", pair.warnings);
   out.String("advisor", pair.advisor);
+  out.Strings("unmatched_files", pair.unmatched);
+  out.Raw("structure", pair.structure ? StructureJson(*pair.structure) : "null");
   return out.Done();
 }
 
@@ -196,17 +200,28 @@ std::string SummaryText(const CompareReport& report) {
   std::string out;
   for (const PairReport& pair : report.pairs) {
     out += pair.files.label.empty() ? "compare" : OneLine(pair.files.label);
-    out += " (" + std::string(ModeText(pair.mode));
+    out += " (" + std::string(ModeText(pair));
     out += pair.fuzzy ? ", fuzzy match: call numbers are ignored)\n" : ")\n";
     for (const std::string& path : pair.paths) out += "  result: " + OneLine(path) + "\n";
     if (!pair.advisor.empty()) out += "  advice: " + OneLine(pair.advisor) + "\n";
     out += fmt::format("  rows: {} ({} pass, {} warning, {} error)\n", pair.counts.rows, pair.counts.pass,
                        pair.counts.warning, pair.counts.error);
     AppendUnmatched(pair, &out);
+    for (const std::string& path : pair.unmatched) out += "    all of them: " + OneLine(path) + "\n";
+    if (pair.structure) {
+      out += StructureText(*pair.structure);
+      continue;
+    }
     out += RulerLine(pair.differences.ruler);
     AppendDifferences(pair, &out);
   }
   for (const std::string& path : report.diff_analyze) out += "first ops beyond the thresholds: " + OneLine(path) + "\n";
+  if (!report.mapping_path.empty()) {
+    const SuggestedMapping& s = report.suggested;
+    out += fmt::format(
+        "suggested layer mapping: {}\n  partners by it: {} of {} calls, without it {}; check it, then give it as -lm\n",
+        OneLine(report.mapping_path), s.matched_with, s.calls, s.matched_without);
+  }
   if (report.divergence.found) {
     out += DivergenceText(report.divergence);
     if (!report.divergence_path.empty()) out += "  details: " + OneLine(report.divergence_path) + "\n";
@@ -242,6 +257,7 @@ std::string SummaryJson(const CompareReport& report) {
   if (report.replayed) out.Raw("replays", ReplaysJson(report.replays));
   out.Strings("diff_analyze", report.diff_analyze);
   out.String("first_divergence_file", report.divergence_path);
+  out.String("suggested_mapping", report.mapping_path);
   return out.Done();
 }
 

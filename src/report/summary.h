@@ -1,11 +1,13 @@
 // What the command says at the end, for people and for programs.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "compare/compare.h"
 #include "diagnose/divergence.h"
+#include "report/structure_compare.h"
 
 namespace msprobe {
 
@@ -21,8 +23,10 @@ struct PairReport {
   std::vector<std::string> target_only, golden_only;  // the first few names
   Differences differences;
   std::vector<std::string> warnings;
-  std::string page;     // data of the HTML report, when one was asked for
-  std::string advisor;  // path of the advisor's file; ""
+  std::string page;                           // data of the HTML report, when one was asked for
+  std::string advisor;                        // path of the advisor's file; ""
+  std::vector<std::string> unmatched;         // the table of ops without a partner, when it was asked for
+  std::optional<StructureSummary> structure;  // of a comparison of models; mode and differences say nothing then
 };
 
 struct CompareReport {
@@ -36,6 +40,8 @@ struct CompareReport {
   std::string divergence_path;                                  // first_divergence.json
   bool replayed = false;                                        // --replay was asked for
   std::vector<ReplayedOp> replays;                              // by pair and op
+  std::string mapping_path;                                     // of the suggested layer mapping; ""
+  SuggestedMapping suggested;                                   // when there is one
 };
 
 /// Names kept in a PairReport for each side.

@@ -27,7 +27,14 @@ struct TableSpec {
   bool highlight = false;             // of workbooks: rows in colour, as -hl of older releases
   std::vector<std::string> custom;    // columns of the user's own metrics
   bool ruler = false;                 // adds what the ruler says
+  std::vector<std::string> columns;   // of a table of texts, which AppendTextRow fills; the above say nothing then
 };
+
+/// The titles of the columns.
+std::vector<std::string_view> ColumnsOf(const TableSpec& spec);
+
+/// A row of such a table. In a workbook the cells "error" and "warning" are coloured.
+void AppendTextRow(const TableSpec& spec, const std::vector<std::string_view>& cells, RowBlock* block);
 
 /// csv, quoted as Python's csv module does; a new file each `rows_per_file` rows ("_part_1", "_part_2", ...).
 inline constexpr uint64_t kCsvRowsPerFile = 1'000'000;
@@ -41,6 +48,9 @@ std::unique_ptr<RowFormat> CreateCsvFormat(const TableSpec& spec);
 inline constexpr uint64_t kXlsxRowsPerSheet = 1'048'500;
 StatusOr<std::unique_ptr<ResultTable>> CreateXlsxTable(const TableSpec& spec, uint64_t total_rows,
                                                        uint64_t rows_per_sheet = kXlsxRowsPerSheet);
+
+/// Cells on their way to a workbook.
+void AppendTextCells(const std::vector<std::string_view>& cells, std::string* out);
 
 /// Appends `text` as a csv field. Text that a spreadsheet would run as a formula gets an apostrophe in front of it.
 void AppendCsvField(std::string* out, std::string_view text);

@@ -20,6 +20,13 @@ namespace {
 
 constexpr size_t kMaxCellChars = 32767;  // a limit of the file format
 
+void PutText(std::string* out, std::string_view s) {
+  const uint32_t size = static_cast<uint32_t>(s.size());
+  *out += 't';
+  out->append(reinterpret_cast<const char*>(&size), sizeof size);
+  *out += s;
+}
+
 /// Rows on their way to the sheet: a tag, then the cell. 't' length text | 'n' double | 'b' byte | 's' id of a stack.
 /// In front of a coloured cell: 'c' and 'r' or 'y', of a coloured row 'R' and the same.
 class CellFormat : public RowFormat {
@@ -39,12 +46,6 @@ class CellFormat : public RowFormat {
  private:
   static void Raw(std::string* out, const void* data, size_t size) {
     out->append(static_cast<const char*>(data), size);
-  }
-  static void PutText(std::string* out, std::string_view s) {
-    const uint32_t size = static_cast<uint32_t>(s.size());
-    *out += 't';
-    Raw(out, &size, sizeof size);
-    *out += s;
   }
   static void PutStat(std::string* out, const StatValue& v) {
     if (v.kind == StatValue::Kind::kBool) {
@@ -252,7 +253,7 @@ class XlsxTable : public ResultTable {
     if (!sheet_) return InternalError("cannot add the sheet " + name + " to " + final_path_ + ": out of memory?");
     rows_ = 0;
     lxw_col_t column = 0;
-    const auto titles = TableColumns(spec_.mode, spec_.stacks != nullptr, spec_.custom, spec_.ruler);
+    const auto titles = ColumnsOf(spec_);
     library_.SetUpSheet(sheet_, std::min(slice_, total_rows_), titles.size());
     for (const std::string_view title : titles) {
       MSP_RETURN_IF_ERROR(WriteText(0, column++, std::string(title), styles_.header));
@@ -334,6 +335,14 @@ class XlsxTable : public ResultTable {
 };
 
 }  // namespace
+
+void AppendTextCells(const std::vector<std::string_view>& cells, std::string* out) {
+  for (const std::string_view cell : cells) {
+    if (cell == VerdictText(Verdict::kError)) *out += "cr";
+    if (cell == VerdictText(Verdict::kWarning)) *out += "cy";
+    PutText(out, cell);
+  }
+}
 
 StatusOr<std::unique_ptr<ResultTable>> CreateXlsxTable(const TableSpec& spec, uint64_t total_rows,
                                                        uint64_t rows_per_sheet) {

@@ -31,13 +31,13 @@ WRONG_INPUT = [
     ("compare_file_vs_dir", 3, "same kind"),
     ("compare_mismatch_task", 3, "same summary_mode"),
     ("compare_missing_file", 3, "does not exist"),
-    ("compare_mix_struct", 3, "structure"),
     ("compare_verl_nobackend", 2, "--backend"),
 ]
 # The old tool fails or answers wrongly; a test below says what is right. docs/compatibility.md gives the reasons.
 DIFFERENT = """compare_mix_md5_weight_fm compare_mix_stat_weight_fm compare_mix_stat_extra_fm compare_mix_stat_ckpt_fm
  compare_mix_stat_weight_rootdir compare_L1_dm compare_ren_lm compare_verl_fsdp
- compare_verl_fsdp_xlsx compare_mix_md5_weight_da compare_mix_stat_weight_da""".split()
+ compare_verl_fsdp_xlsx compare_mix_md5_weight_da compare_mix_stat_weight_da
+ compare_mix_struct""".split()
 # What this version does not do, and says: by word of the error.
 UNSUPPORTED = {
     (2, "-m atb"): "compare_atb",
@@ -227,6 +227,17 @@ def test_tensor_vectors(tmp_path):
 @pytest.mark.parametrize("case,code,word", REFUSED, ids=lambda v: str(v))
 def test_refused_with_one_line(case, code, word, tmp_path):
     assert_refused(case, code, word, tmp_path / "out")
+
+
+def test_structures_are_compared(tmp_path):
+    """The old tool refuses. The run with the changed weight calls four functions more (test_compare_structure.py has others)."""
+    _, done = run_case("compare_mix_struct", tmp_path)
+    assert "compare (structure)" in done.stdout and "structure: 8 target only" in done.stdout
+    table = next(rows for name, rows in tables(tmp_path).items() if name.endswith(".csv"))
+    at = table[0].index("Difference")
+    extra = [row[0] for row in table[1:] if row[at] != "same"]
+    forward = ["Torch.abs.0", "Torch.sum.0", "Tensor.__mul__.25", "Tensor.__add__.18"]
+    assert extra == [f"{op}.forward" for op in forward] + [f"{op}.backward" for op in reversed(forward)]
 
 
 @pytest.mark.parametrize("mode", ["stat", "md5"])

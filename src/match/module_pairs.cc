@@ -1,0 +1,239 @@
+#include "match/module_pairs.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+
+#include "base/text.h"
+
+namespace msprobe {
+namespace {
+
+// What speaks for two modules being one; together they are called that from kEnough on.
+constexpr double kSameClass = 3, kSameContents = 3, kBothLeaves = 1, kSameParameters = 2, kOtherParameters = -1,
+                 kAlikeName = 1.5, kSamePlace = 1, kEnough = 4.5;
+constexpr size_t kMostScored = 64;  // left-over children on each side; more are paired by class and contents only
+constexpr size_t kNameLength = 48;  // of a name that is compared letter by letter
+
+uint64_t Mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15ull;
+  return hash ^ (hash >> 29);
+}
+
+uint64_t HashOf(std::string_view text) { return std::hash<std::string_view>()(text); }
+
+/// Share of letters in a longest common subsequence.
+double Likeness(std::string_view a, std::string_view b) {
+  a = a.substr(0, kNameLength), b = b.substr(0, kNameLength);
+  if (a.empty() || b.empty()) return 0;
+  size_t row[kNameLength + 1] = {};
+  for (const char c : a) {
+    size_t diagonal = 0;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = b[j - 1] == c ? diagonal + 1 : std::max(row[j], row[j - 1]);
+      diagonal = above;
+    }
+  }
+  return 2.0 * static_cast<double>(row[b.size()]) / static_cast<double>(a.size() + b.size());
+}
+
+class Pairing {
+ public:
+  Pairing(const Structure& target, const Structure& golden, const std::vector<LayerRule>& rules)
+      : target_(target), golden_(golden), rules_(rules) {
+    out_.golden_of.assign(target.modules().size(), kNoModule);
+    out_.target_of.assign(golden.modules().size(), kNoModule);
+  }
+
+  ModulePairs Run() {
+    Pair(0, 0);
+    DescendAll();
+    // Elsewhere: close to where it was before anywhere, and what surely is the same before what may be.
+    for (const bool close : {true, false}) {
+      for (const bool named : {true, false}) {
+        FindMoved(close, named);
+        DescendAll();
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  const ModuleNode& T(uint32_t m) const { return target_.modules()[m]; }
+  const ModuleNode& G(uint32_t m) const { return golden_.modules()[m]; }
+  bool FreeT(uint32_t m) const { return out_.golden_of[m] == kNoModule; }
+  bool FreeG(uint32_t m) const { return out_.target_of[m] == kNoModule; }
+
+  void Pair(uint32_t t, uint32_t g) {
+    out_.golden_of[t] = g;
+    out_.target_of[g] = t;
+    open_.emplace_back(t, g);
+  }
+
+  void DescendAll() {
+    while (!open_.empty()) {
+      const auto [t, g] = open_.back();
+      open_.pop_back();
+      ByRules(t, g);
+      ByName(t, g);
+      ByScore(t, g);
+    }
+  }
+
+  uint32_t Below(const Structure& side, uint32_t module, std::string_view path) const {
+    while (!path.empty() && module != kNoModule) {
+      const size_t end = std::min(path.find('.'), path.size());
+      const auto& children = side.modules()[module].children;
+      const auto it = std::find_if(children.begin(), children.end(),
+                                   [&](uint32_t c) { return side.modules()[c].name == path.substr(0, end); });
+      module = it == children.end() ? kNoModule : *it;
+      path.remove_prefix(std::min(end + 1, path.size()));
+    }
+    return module;
+  }
+
+  void ByRules(uint32_t t, uint32_t g) {
+    for (const LayerRule& rule : rules_) {
+      if (rule.type != (t == 0 ? std::string_view("TopLayer") : T(t).type)) continue;
+      for (const auto& [mine, theirs] : rule.children) {
+        const uint32_t x = Below(target_, t, mine), y = Below(golden_, g, theirs);
+        if (x != kNoModule && y != kNoModule && FreeT(x) && FreeG(y)) Pair(x, y);
+      }
+    }
+  }
+
+  void ByName(uint32_t t, uint32_t g) {
+    std::unordered_map<std::string_view, uint32_t> names;
+    for (const uint32_t y : G(g).children) {
+      if (FreeG(y)) names.emplace(G(y).name, y);
+    }
+    for (const uint32_t x : T(t).children) {
+      const auto it = names.find(T(x).name);
+      if (it != names.end() && FreeT(x)) Pair(x, it->second);
+    }
+  }
+
+  double Score(uint32_t x, uint32_t y, double place) const {
+    const ModuleNode &a = T(x), &b = G(y);
+    double out = kAlikeName * Likeness(a.name, b.name) + kSamePlace * place;
+    const bool containers = a.type.empty() && b.type.empty();
+    if (a.type.empty() == b.type.empty()) {
+      out += a.type == b.type ? kSameClass * (containers ? 0.5 : 1) : kSameClass * 0.6 * Likeness(a.type, b.type);
+    }
+    const auto bigger = static_cast<double>(std::max(a.size, b.size)),
+               smaller = static_cast<double>(std::min(a.size, b.size));
+    if (a.contents == b.contents) {
+      out += a.size == 1 && a.functions.empty() ? kBothLeaves : kSameContents;
+    } else if (bigger > 1) {
+      out += kSameContents * 0.5 * smaller / bigger;
+    }
+    if (!a.parameters.empty() && !b.parameters.empty()) {
+      out += a.parameters == b.parameters ? kSameParameters : kOtherParameters;
+    }
+    return out;
+  }
+
+  void ByScore(uint32_t t, uint32_t g) {
+    std::vector<uint32_t> mine, theirs;
+    for (const uint32_t x : T(t).children) {
+      if (FreeT(x)) mine.push_back(x);
+    }
+    for (const uint32_t y : G(g).children) {
+      if (FreeG(y)) theirs.push_back(y);
+    }
+    if (mine.empty() || theirs.empty()) return;
+    if (mine.size() > kMostScored || theirs.size() > kMostScored) return InOrder(mine, theirs);
+    std::vector<std::tuple<double, size_t, size_t>> scores;
+    for (size_t i = 0; i < mine.size(); ++i) {
+      for (size_t j = 0; j < theirs.size(); ++j) {
+        const double apart = static_cast<double>(i > j ? i - j : j - i);
+        const double score =
+            Score(mine[i], theirs[j], 1 - apart / static_cast<double>(std::max(mine.size(), theirs.size())));
+        if (score >= kEnough) scores.emplace_back(-score, i, j);
+      }
+    }
+    std::sort(scores.begin(), scores.end());
+    for (const auto& [score, i, j] : scores) {
+      if (FreeT(mine[i]) && FreeG(theirs[j])) Pair(mine[i], theirs[j]);
+    }
+  }
+
+  /// The n-th of a class and contents with the n-th.
+  void InOrder(const std::vector<uint32_t>& mine, const std::vector<uint32_t>& theirs) {
+    const auto key = [](const ModuleNode& m) { return Mix(HashOf(m.type), m.contents); };
+    std::unordered_map<uint64_t, std::pair<std::vector<uint32_t>, size_t>> queues;
+    for (const uint32_t y : theirs) queues[key(G(y))].first.push_back(y);
+    for (const uint32_t x : mine) {
+      const auto it = queues.find(key(T(x)));
+      if (it == queues.end() || it->second.second == it->second.first.size()) continue;
+      Pair(x, it->second.first[it->second.second++]);
+    }
+  }
+
+  /// Left-over modules, those with much inside first, so that what they contain goes with them.
+  static std::vector<uint32_t> Left(const Structure& side, const std::vector<uint32_t>& partner) {
+    std::vector<uint32_t> out;
+    for (uint32_t m = 1; m < partner.size(); ++m) {
+      if (partner[m] == kNoModule) out.push_back(m);
+    }
+    std::stable_sort(out.begin(), out.end(),
+                     [&](uint32_t a, uint32_t b) { return side.modules()[a].size > side.modules()[b].size; });
+    return out;
+  }
+
+  /// The nearest module above that has a partner, as the target's id.
+  uint32_t Around(const Structure& side, const std::vector<uint32_t>& partner, bool target, uint32_t m) const {
+    do m = side.modules()[m].parent;
+    while (partner[m] == kNoModule);
+    return target ? m : partner[m];
+  }
+
+  void FindMoved(bool close, bool named) {
+    const auto key = [&](const Structure& side, const std::vector<uint32_t>& partner, bool target, uint32_t m) {
+      const ModuleNode& node = side.modules()[m];
+      uint64_t hash = Mix(HashOf(node.type), named ? HashOf(node.name) : node.contents);
+      if (close) hash = Mix(hash, Around(side, partner, target, m));
+      return named ? hash : Mix(hash, node.size);
+    };
+    // What has no class is a container: it moves with what it contains.
+    std::unordered_map<uint64_t, std::pair<std::vector<uint32_t>, size_t>> queues;
+    std::unordered_map<uint64_t, size_t> mine;
+    const std::vector<uint32_t> left = Left(target_, out_.golden_of);
+    for (const uint32_t y : Left(golden_, out_.target_of)) {
+      if (!G(y).type.empty()) queues[key(golden_, out_.target_of, false, y)].first.push_back(y);
+    }
+    std::vector<uint64_t> keys(left.size());
+    for (size_t i = 0; i < left.size(); ++i) {
+      if (T(left[i]).type.empty()) continue;
+      keys[i] = key(target_, out_.golden_of, true, left[i]);
+      ++mine[keys[i]];
+    }
+    for (size_t i = 0; i < left.size(); ++i) {
+      const auto it = queues.find(keys[i]);
+      if (T(left[i]).type.empty() || it == queues.end()) continue;
+      auto& [list, next] = it->second;
+      // Without a name or a place in common, only what can be told apart is paired.
+      if (!(named && close) && (list.size() != mine[keys[i]] || (!named && list.size() > 1 && !close))) continue;
+      while (next < list.size() && !FreeG(list[next])) ++next;
+      if (next < list.size() && FreeT(left[i])) {
+        Pair(left[i], list[next++]);
+        DescendAll();
+      }
+    }
+  }
+
+  const Structure &target_, &golden_;
+  const std::vector<LayerRule>& rules_;
+  ModulePairs out_;
+  std::vector<std::pair<uint32_t, uint32_t>> open_;
+};
+
+}  // namespace
+
+ModulePairs PairModules(const Structure& target, const Structure& golden, const std::vector<LayerRule>& rules) {
+  return Pairing(target, golden, rules).Run();
+}
+
+}  // namespace msprobe

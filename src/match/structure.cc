@@ -1,0 +1,204 @@
+#include "match/structure.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/parallel.h"
+#include "base/text.h"
+#include "dump/flatten.h"
+#include "match/name_mapping.h"
+
+namespace msprobe {
+namespace {
+
+constexpr uint32_t kMostDepth = 400;
+constexpr size_t kModulesPerTask = 256;
+
+uint64_t Mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15ull;
+  return hash ^ (hash >> 29);
+}
+
+uint64_t HashOf(std::string_view text) { return std::hash<std::string_view>()(text); }
+
+bool IsModule(std::string_view name) { return StartsWith(name, "Module.") || StartsWith(name, "Cell."); }
+
+/// "[8, 8]"
+std::string ShapeText(const JsonValue& shape) {
+  std::string out = "[";
+  for (const JsonValue& n : shape.GetArray()) {
+    if (out.size() > 1) out += ", ";
+    if (n.IsInt64()) AppendInt(out, n.GetInt64());
+  }
+  return out + "]";
+}
+
+std::string ParametersOf(std::string_view name, const JsonValue& op, std::vector<Item>* scratch) {
+  scratch->clear();
+  FlattenOp(name, op, scratch);
+  std::string out;
+  for (const Item& item : *scratch) {
+    if (item.state != ItemState::kParameter || !item.leaf) continue;
+    const JsonValue* shape = Find(*item.leaf, "shape");
+    if (!shape || !shape->IsArray()) continue;
+    if (!out.empty()) out += ", ";
+    out += item.suffix.substr(item.suffix.rfind('.') + 1) + " " + ShapeText(*shape);
+  }
+  return out;
+}
+
+}  // namespace
+
+StatusOr<Structure> Structure::Read(const DumpFile& dump) {
+  Structure out;
+  MSP_ASSIGN_OR_RETURN(out.parents_, dump.Parents());
+  const size_t listed = out.parents_ ? out.parents_->names().size() : 0;
+  out.calls_.reserve(std::max(listed, dump.ops().size()));
+  if (out.parents_) {
+    for (const std::string_view name : out.parents_->names()) {
+      const std::optional<size_t> op = dump.FindOp(name);
+      out.AddCall(name, op ? static_cast<uint32_t>(*op) : UINT32_MAX);
+    }
+  }
+  for (uint32_t op = 0; op < dump.ops().size(); ++op) {
+    const std::string_view name = dump.ops()[op].name;
+    if (!out.parents_ || !out.parents_->Has(name)) out.AddCall(name, op);
+  }
+  if (out.calls_.empty()) {
+    return BadInput(dump.path() + " has no construct.json that lists modules or calls: dump with level L0 or mix");
+  }
+  if (out.too_deep_) {
+    return BadInput(dump.path() + " nests modules more than " + std::to_string(kMostDepth) +
+                    " deep: its names are damaged");
+  }
+  MSP_RETURN_IF_ERROR(out.ReadParameters(dump));
+  out.Summarize();
+  return out;
+}
+
+uint32_t Structure::Child(uint32_t parent, std::string_view name) {
+  const auto [it, fresh] = child_of_.try_emplace(ChildKey{parent, name}, static_cast<uint32_t>(modules_.size()));
+  if (!fresh) return it->second;
+  ModuleNode node;
+  node.name = name;
+  node.parent = parent;
+  node.depth = modules_[parent].depth + 1;
+  too_deep_ = too_deep_ || node.depth > kMostDepth;
+  modules_[parent].children.push_back(it->second);
+  modules_.push_back(std::move(node));
+  return it->second;
+}
+
+/// Of "Module.a.b.Linear"; `called` says that the class is known by a call.
+uint32_t Structure::ModuleOf(std::string_view base, bool called) {
+  const size_t dot = base.find('.'), last = base.rfind('.');
+  const std::string_view type = base.substr(last + 1);
+  // A root module without a name has its class only.
+  std::string_view path = last > dot ? base.substr(dot + 1, last - dot - 1) : std::string_view();
+  const auto [it, fresh] = by_path_.try_emplace(path, 0);
+  if (fresh) {
+    uint32_t module = 0;
+    for (std::string_view rest = path; !rest.empty() && !too_deep_;) {
+      const size_t end = std::min(rest.find('.'), rest.size());
+      module = Child(module, rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    it->second = module;
+  }
+  if (called && it->second != 0) modules_[it->second].type = type;
+  return it->second;
+}
+
+void Structure::AddCall(std::string_view name, uint32_t op) {
+  const OpName parts = ParseOpName(name);
+  StructureCall call;
+  call.name = name;
+  call.direction = parts.direction;
+  call.op = op;
+  if (parents_) call.caller = parents_->ParentOf(name);
+  const auto id = static_cast<uint32_t>(calls_.size());
+  if (IsModule(name) || parts.direction == OpDirection::kParameterGrad) {
+    call.module = ModuleOf(parts.base, parts.direction != OpDirection::kParameterGrad);
+    modules_[call.module].calls.push_back(id);
+  } else {
+    const std::string_view api = ApiOfOp(parts.base);
+    call.function = api.substr(std::min(api.size(), api.find('.') + 1));
+    // A gradient is computed where the forward is.
+    std::string_view inside = call.caller;
+    if (parents_ && parts.direction == OpDirection::kBackward) {
+      const std::string forward = std::string(parts.base) + "." + std::string(parts.number) + ".forward";
+      if (parents_->Has(forward)) inside = parents_->ParentOf(forward);
+    }
+    if (IsModule(inside)) call.module = ModuleOf(ParseOpName(inside).base, true);
+    modules_[call.module].functions.push_back(id);
+  }
+  calls_.push_back(call);
+}
+
+/// Children stand behind their parents, so one pass from the end sees what is below before what is above.
+void Structure::Summarize() {
+  for (uint32_t m = static_cast<uint32_t>(modules_.size()); m-- > 0;) {
+    ModuleNode& node = modules_[m];
+    node.size = 1;
+    node.below = node.calls.size() + node.functions.size();
+    uint64_t hash = 0;
+    std::string_view first_call;
+    for (const uint32_t f : node.functions) {
+      const StructureCall& call = calls_[f];
+      if (call.direction != OpDirection::kForward) continue;
+      if (first_call.empty()) first_call = call.caller;
+      if (call.caller == first_call) hash = Mix(hash, HashOf(call.function));
+    }
+    for (const uint32_t child : node.children) {
+      hash = Mix(hash, modules_[child].contents);
+      node.size += modules_[child].size;
+      node.below += modules_[child].below;
+    }
+    node.contents = Mix(hash, node.children.size());
+  }
+}
+
+Status Structure::ReadParameters(const DumpFile& dump) {
+  if (dump.ops().empty()) return OkStatus();
+  const size_t tasks = (modules_.size() + kModulesPerTask - 1) / kModulesPerTask;
+  return ParallelFor(tasks, [&](size_t task) -> Status {
+    JsonDoc doc;
+    std::vector<Item> scratch;
+    const size_t end = std::min(modules_.size(), (task + 1) * kModulesPerTask);
+    for (size_t m = task * kModulesPerTask; m < end; ++m) {
+      for (const uint32_t id : modules_[m].calls) {
+        const StructureCall& call = calls_[id];
+        if (call.direction != OpDirection::kForward || call.op == UINT32_MAX) continue;
+        MSP_RETURN_IF_ERROR(dump.ParseOp(call.op, &doc));
+        modules_[m].parameters = ParametersOf(call.name, doc, &scratch);
+        break;
+      }
+    }
+    return OkStatus();
+  });
+}
+
+std::string Structure::PathBelow(uint32_t module, uint32_t above) const {
+  std::vector<std::string_view> names;
+  for (; module != above && module != 0 && module != kNoModule; module = modules_[module].parent) {
+    names.push_back(modules_[module].name);
+  }
+  std::string out;
+  for (size_t i = names.size(); i-- > 0;) out.append(out.empty() ? "" : ".").append(names[i]);
+  return out;
+}
+
+bool Structure::IsIn(uint32_t module, uint32_t above) const {
+  while (module != above && module != 0) module = modules_[module].parent;
+  return module == above;
+}
+
+LayerSide Structure::Side() const {
+  LayerSide out;
+  out.parents = parents_;
+  out.ops.reserve(calls_.size());
+  for (const StructureCall& call : calls_) out.ops.push_back(call.name);
+  return out;
+}
+
+}  // namespace msprobe

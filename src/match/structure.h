@@ -1,0 +1,86 @@
+// The structure of a model as one run saw it: its modules, and the calls in them in order of execution. Of a dump of
+// any task: construct.json says who contains whom, dump.json adds ops that it does not list and the shapes of
+// parameters.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "dump/reader.h"
+#include "match/layer_match.h"
+#include "match/op_name.h"
+
+namespace msprobe {
+
+inline constexpr uint32_t kNoModule = UINT32_MAX;
+inline constexpr uint32_t kNoCall = UINT32_MAX;
+
+/// A place in the model: module 0 is the top, whose name is empty.
+struct ModuleNode {
+  std::string_view name;  // last part of its path
+  std::string_view type;  // its class; "" of what only contains others (ModuleList), and of the top
+  uint32_t parent = kNoModule;
+  uint32_t depth = 0;
+  std::vector<uint32_t> children;   // in the order in which they ran first
+  std::vector<uint32_t> calls;      // of the module itself
+  std::vector<uint32_t> functions;  // calls of functions in it
+  uint64_t contents = 0;            // alike for two modules with the same inside, whatever the names in it
+  uint64_t size = 0;                // modules in it and below
+  uint64_t below = 0;               // calls in it and below
+  std::string parameters;           // "weight [8, 8], bias [8]"; "" where the dump does not say
+};
+
+struct StructureCall {
+  std::string_view name;      // as dumps have it
+  std::string_view function;  // "linear" of Functional.linear.0.forward; "" of modules
+  std::string_view caller;    // the entry of construct.json that contains it; ""
+  uint32_t module = 0;        // the module that is called, or in which the function runs
+  OpDirection direction = OpDirection::kNone;
+  uint32_t op = UINT32_MAX;  // in dump.json
+};
+
+class Structure {
+ public:
+  /// kBadInput when neither construct.json nor dump.json holds a call, or modules nest too deep.
+  static StatusOr<Structure> Read(const DumpFile& dump);
+
+  const std::vector<ModuleNode>& modules() const { return modules_; }
+  const std::vector<StructureCall>& calls() const { return calls_; }
+  /// "model.layers.0.mlp"; "" for the top.
+  std::string PathOf(uint32_t module) const { return PathBelow(module, 0); }
+  /// Of `module` seen from `above`, which contains it: "0.mlp".
+  std::string PathBelow(uint32_t module, uint32_t above) const;
+  /// True when `above` is `module` or contains it.
+  bool IsIn(uint32_t module, uint32_t above) const;
+  /// What layer mappings work with.
+  LayerSide Side() const;
+
+ private:
+  struct ChildKey {
+    uint32_t parent;
+    std::string_view name;
+    bool operator==(const ChildKey&) const = default;
+  };
+  struct ChildHash {
+    size_t operator()(const ChildKey& key) const {
+      return std::hash<std::string_view>()(key.name) ^ (key.parent + size_t{1}) * 0x9E3779B97F4A7C15ull;
+    }
+  };
+  uint32_t Child(uint32_t parent, std::string_view name);
+  uint32_t ModuleOf(std::string_view base, bool called);
+  void AddCall(std::string_view name, uint32_t op);
+  void Summarize();
+  Status ReadParameters(const DumpFile& dump);
+
+  std::shared_ptr<const ParentIndex> parents_;
+  std::vector<ModuleNode> modules_{1};
+  std::vector<StructureCall> calls_;
+  std::unordered_map<std::string_view, uint32_t> by_path_;  // "Module.a.b" without the class
+  std::unordered_map<ChildKey, uint32_t, ChildHash> child_of_;
+  bool too_deep_ = false;
+};
+
+}  // namespace msprobe

@@ -1,0 +1,335 @@
+#include "report/structure_compare.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include "base/file.h"
+#include "base/interrupt.h"
+#include "base/json_object.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "report/columns.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kRowsPerBlock = 256, kBlocksAlive = 8;
+constexpr size_t kChangesShown = 5;  // of each kind, on the terminal
+
+/// What stands against each other in a row, or in the rows of one call.
+struct CallPair {
+  uint32_t target = kNoCall, golden = kNoCall;
+};
+
+/// Calls of the target in their order; those of the golden run alone stand behind the one that they followed there.
+std::vector<CallPair> OrderRows(const StructureDiff& diff, size_t golden_calls) {
+  std::vector<uint32_t> target_of(golden_calls, kNoCall);
+  for (uint32_t t = 0; t < diff.golden_call.size(); ++t) {
+    if (diff.golden_call[t] != kNoCall) target_of[diff.golden_call[t]] = t;
+  }
+  // By the number of target rows in front of it.
+  std::vector<std::pair<uint32_t, uint32_t>> lone;
+  uint32_t before = 0, next = 0;
+  for (uint32_t g = 0; g < golden_calls && next < diff.golden_only.size(); ++g) {
+    if (target_of[g] != kNoCall) before = target_of[g] + 1;
+    if (diff.golden_only[next] == g) lone.emplace_back(before, diff.golden_only[next++]);
+  }
+  std::stable_sort(lone.begin(), lone.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<CallPair> out;
+  out.reserve(diff.golden_call.size() + lone.size());
+  size_t at = 0;
+  for (uint32_t t = 0; t <= diff.golden_call.size(); ++t) {
+    while (at < lone.size() && lone[at].first == t) out.push_back({kNoCall, lone[at++].second});
+    if (t < diff.golden_call.size()) out.push_back({t, diff.golden_call[t]});
+  }
+  return out;
+}
+
+/// The items of one side's call.
+struct Side {
+  JsonDoc doc;
+  std::vector<Item> scratch;
+  std::vector<ItemView> items;
+  size_t used = 0;
+
+  Status Read(const DumpFile& dump, const StructureCall* call) {
+    used = 0;
+    if (!call || call->op == UINT32_MAX) return OkStatus();
+    MSP_RETURN_IF_ERROR(dump.ParseOp(call->op, &doc));
+    DescribeOp(call->name, doc, CompareMode::kStatistics, &scratch, &items, &used);
+    return OkStatus();
+  }
+};
+
+struct Block {
+  RowBlock rows;
+  CompareCounts counts;
+};
+
+class RowMaker {
+ public:
+  RowMaker(const DumpPair& pair, const Structure& target, const Structure& golden, const StructureDiff& diff,
+           const TableSpec& spec, bool cross)
+      : pair_(pair), target_(target), golden_(golden), diff_(diff), spec_(spec), cross_(cross) {}
+
+  Status Append(const CallPair& calls, Side* mine, Side* theirs, Block* block) const {
+    const StructureCall* a = calls.target == kNoCall ? nullptr : &target_.calls()[calls.target];
+    const StructureCall* b = calls.golden == kNoCall ? nullptr : &golden_.calls()[calls.golden];
+    MSP_RETURN_IF_ERROR(mine->Read(*pair_.target, a));
+    MSP_RETURN_IF_ERROR(theirs->Read(*pair_.golden, b));
+    block->counts.ops += a != nullptr;
+    block->counts.matched_ops += a && b;
+    const StructureKind kind = a ? diff_.call_kind[calls.target] : StructureKind::kGoldenOnly;
+    const Row row{a, b, kind};
+    if (mine->used == 0 && theirs->used == 0) {
+      Add(row, nullptr, nullptr, true, block);
+      return OkStatus();
+    }
+    std::unordered_map<std::string_view, size_t> places;
+    for (size_t i = 0; i < theirs->used; ++i) places.emplace(theirs->items[i].suffix, i);
+    std::vector<bool> taken(theirs->used, false);
+    bool first = true;
+    for (size_t i = 0; i < mine->used; ++i, first = false) {
+      const auto it = places.find(mine->items[i].suffix);
+      const bool found = it != places.end() && !taken[it->second];
+      if (found) taken[it->second] = true;
+      Add(row, &mine->items[i], found ? &theirs->items[it->second] : nullptr, first, block);
+    }
+    for (size_t i = 0; i < theirs->used; ++i) {
+      if (taken[i]) continue;
+      Add(row, nullptr, &theirs->items[i], first, block);
+      first = false;
+    }
+    return OkStatus();
+  }
+
+ private:
+  struct Row {
+    const StructureCall *target, *golden;
+    StructureKind kind;
+  };
+
+  /// The class of a module, or what a function is called.
+  static std::string_view TypeOf(const StructureCall* call) {
+    if (!call) return kNotAvailableCell;
+    const std::string_view base = ParseOpName(call->name).base;
+    return call->function.empty() ? base.substr(base.rfind('.') + 1) : base;
+  }
+
+  void Add(const Row& row, const ItemView* a, const ItemView* b, bool first, Block* block) const {
+    std::vector<std::string> findings;
+    Verdict verdict = Verdict::kPass;
+    const auto find = [&](Verdict how, std::string_view text) {
+      verdict = std::max(verdict, how);
+      findings.push_back(std::string(VerdictText(how)) + ": " + std::string(text));
+    };
+    if (!row.golden) {
+      find(Verdict::kError, "only in NPU.");
+    } else if (!row.target) {
+      find(Verdict::kError, "only in Bench.");
+    } else if (row.kind == StructureKind::kRenamed) {
+      find(Verdict::kWarning, "the name differs.");
+    } else if (row.kind == StructureKind::kMoved) {
+      find(Verdict::kWarning, "at another place.");
+    } else if (row.kind == StructureKind::kClass) {
+      find(Verdict::kWarning, "the class differs.");
+    }
+    if (row.target && row.golden && (a || b)) CompareItems(a, b, find);
+    std::string message = "[";
+    for (const std::string& text : findings) {
+      if (message.size() > 1) message += ", ";
+      AppendJsonString(message, text);
+    }
+    message += "]";
+    const auto name = [](const StructureCall* call, const ItemView* item) {
+      return item ? std::string_view(item->name) : call ? call->name : kNotAvailableCell;
+    };
+    const bool items = a || b;
+    const auto cell = [](const ItemView* item, auto&& get) { return item ? get(*item) : kNotAvailableCell; };
+    const auto dtype = [](const ItemView& i) { return i.dtype; };
+    const auto shape = [](const ItemView& i) { return std::string_view(i.shape); };
+    const auto grad = [](const ItemView& i) { return i.GradText(); };
+    std::vector<std::string_view> cells{items && !a ? kNotAvailableCell : name(row.target, a),
+                                        items && !b ? kNotAvailableCell : name(row.golden, b),
+                                        TypeOf(row.target),
+                                        TypeOf(row.golden),
+                                        cell(a, dtype),
+                                        cell(b, dtype),
+                                        cell(a, shape),
+                                        cell(b, shape),
+                                        cell(a, grad),
+                                        cell(b, grad),
+                                        StructureKindText(row.kind),
+                                        VerdictText(verdict),
+                                        message};
+    std::string stack;
+    if (pair_.stacks) {
+      const auto id = first && row.target ? pair_.stacks->StackOf(row.target->name) : std::nullopt;
+      stack = id ? StackCell(pair_.stacks->Frames(*id)) : std::string(kNotAvailableCell);
+      cells.push_back(stack);
+    }
+    AppendTextRow(spec_, cells, &block->rows);
+    CompareCounts& n = block->counts;
+    ++n.rows;
+    ++(verdict == Verdict::kError ? n.error : verdict == Verdict::kWarning ? n.warning : n.pass);
+  }
+
+  template <typename Find>
+  void CompareItems(const ItemView* a, const ItemView* b, const Find& find) const {
+    if (!a || !b) return find(Verdict::kError, a ? "the item is only in NPU." : "the item is only in Bench.");
+    if (!(cross_ ? SameDType(a->dtype, b->dtype) : a->dtype == b->dtype)) find(Verdict::kError, "the dtype differs.");
+    if (a->shape != b->shape) find(Verdict::kError, "the shape differs.");
+    if (!cross_ && a->requires_grad != b->requires_grad) find(Verdict::kError, "requires_grad differs.");
+  }
+
+  const DumpPair& pair_;
+  const Structure &target_, &golden_;
+  const StructureDiff& diff_;
+  const TableSpec& spec_;
+  const bool cross_;
+};
+
+StatusOr<Block> MakeBlock(const RowMaker& maker, const std::vector<CallPair>& rows, size_t block) {
+  Block out;
+  Side mine, theirs;
+  const size_t end = std::min(rows.size(), (block + 1) * kRowsPerBlock);
+  for (size_t i = block * kRowsPerBlock; i < end; ++i) {
+    MSP_RETURN_IF_ERROR(maker.Append(rows[i], &mine, &theirs, &out));
+  }
+  return out;
+}
+
+/// Rows of a workbook must be counted before.
+StatusOr<std::unique_ptr<ResultTable>> OpenTable(const RowMaker& maker, const std::vector<CallPair>& rows,
+                                                 const TableSpec& spec, bool has_items) {
+  if (!EndsWith(spec.path, ".xlsx")) return CreateCsvTable(spec);
+  uint64_t count = rows.size();
+  if (has_items) {
+    count = 0;
+    MSP_RETURN_IF_ERROR(ParallelOrdered<Block>((rows.size() + kRowsPerBlock - 1) / kRowsPerBlock, kBlocksAlive,
+                                               [&](size_t i) { return MakeBlock(maker, rows, i); },
+                                               [&](size_t, Block&& block) -> Status {
+                                                 count += block.counts.rows;
+                                                 return OkStatus();
+                                               }));
+  }
+  return CreateXlsxTable(spec, count);
+}
+
+std::string ListPath(const std::string& table) {
+  const size_t dot = table.rfind('.');
+  return table.substr(0, dot) + "_structure.json";
+}
+
+}  // namespace
+
+StatusOr<StructureResult> CompareStructures(const DumpPair& pair, const Structure& target, const Structure& golden,
+                                            const std::vector<LayerRule>& rules, TableSpec spec,
+                                            const Progress& progress) {
+  MSP_ASSIGN_OR_RETURN(const Framework mine, FrameworkOf(*pair.target));
+  MSP_ASSIGN_OR_RETURN(const Framework theirs, FrameworkOf(*pair.golden));
+  spec.columns = {"NPU Name",    "Bench Name",       "NPU Type",           "Bench Type",        "NPU Dtype",
+                  "Bench Dtype", "NPU Tensor Shape", "Bench Tensor Shape", "NPU Requires_grad", "Bench Requires_grad",
+                  "Difference",  "Result",           "Err_message"};
+  if (pair.stacks) spec.columns.emplace_back("NPU_Stack_Info");
+  StructureResult out;
+  StructureDiff& diff = out.summary.diff;
+  diff = DiffStructures(target, golden, rules);
+  const RowMaker maker(pair, target, golden, diff, spec, mine != theirs);
+  const std::vector<CallPair> rows = OrderRows(diff, golden.calls().size());
+  const bool has_items = !pair.target->ops().empty() || !pair.golden->ops().empty();
+  MSP_ASSIGN_OR_RETURN(const std::unique_ptr<ResultTable> table, OpenTable(maker, rows, spec, has_items));
+  const size_t blocks = (rows.size() + kRowsPerBlock - 1) / kRowsPerBlock;
+  MSP_RETURN_IF_ERROR(ParallelOrdered<Block>(
+      blocks, kBlocksAlive, [&](size_t i) { return MakeBlock(maker, rows, i); },
+      [&](size_t i, Block&& block) -> Status {
+        if (InterruptRequested()) return Interrupted();
+        out.counts.rows += block.counts.rows;
+        out.counts.pass += block.counts.pass;
+        out.counts.warning += block.counts.warning;
+        out.counts.error += block.counts.error;
+        out.counts.ops += block.counts.ops;
+        out.counts.matched_ops += block.counts.matched_ops;
+        if (progress) progress(static_cast<double>(i + 1) / static_cast<double>(blocks));
+        return table->Take(std::move(block.rows));
+      }));
+  MSP_ASSIGN_OR_RETURN(OutputFile list, OutputFile::Create(ListPath(spec.path)));
+  MSP_RETURN_IF_ERROR(list.Write(StructureDiffJson(diff) + "\n"));
+  MSP_RETURN_IF_ERROR(table->Commit());
+  MSP_RETURN_IF_ERROR(list.CommitResult());
+  out.paths = table->paths();
+  out.summary.list_path = list.path();
+  out.golden_only_calls = diff.golden_only.size();
+  return out;
+}
+
+void MappingSuggestion::Add(const SuggestedMapping& one) {
+  for (const LayerRule& rule : one.rules) {
+    auto mine =
+        std::find_if(sum_.rules.begin(), sum_.rules.end(), [&](const LayerRule& r) { return r.type == rule.type; });
+    if (mine == sum_.rules.end()) mine = sum_.rules.insert(mine, LayerRule{rule.type, {}});
+    for (const auto& child : rule.children) {
+      const auto same = std::find_if(mine->children.begin(), mine->children.end(),
+                                     [&](const auto& c) { return c.first == child.first; });
+      if (same == mine->children.end()) {
+        mine->children.push_back(child);
+      } else if (same->second != child.second) {
+        sum_.left_out.push_back(rule.type + ": {" + child.first + ": " + child.second +
+                                "}, for another rank or step has " + same->second);
+      }
+    }
+  }
+  sum_.left_out.insert(sum_.left_out.end(), one.left_out.begin(), one.left_out.end());
+  sum_.calls += one.calls;
+  sum_.matched_with += one.matched_with;
+  sum_.matched_without += one.matched_without;
+}
+
+Status MappingSuggestion::Write(const std::string& path, std::string_view target, std::string_view golden) const {
+  MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  MSP_RETURN_IF_ERROR(file.Write(SuggestedMappingYaml(sum_, target, golden)));
+  return file.Commit();
+}
+
+std::string StructureText(const StructureSummary& summary) {
+  std::string out = "  structure:";
+  bool any = false;
+  for (size_t k = 1; k < kStructureKinds; ++k) {
+    if (summary.diff.counts[k] == 0) continue;
+    out += (any ? ", " : " ") + std::to_string(summary.diff.counts[k]) + " " +
+           std::string(StructureKindText(static_cast<StructureKind>(k)));
+    any = true;
+  }
+  out += any ? " (" + OneLine(summary.list_path) + ")\n" : " no difference\n";
+  for (size_t k = 1; k < kStructureKinds; ++k) {
+    size_t shown = 0;
+    for (const StructureChange& change : summary.diff.changes) {
+      if (static_cast<size_t>(change.kind) != k) continue;
+      if (shown++ == kChangesShown) {
+        out += "    ...\n";
+        break;
+      }
+      out += "    " + std::string(StructureKindText(change.kind)) + ": " + OneLine(change.target);
+      if (!change.golden.empty()) out += (change.target.empty() ? "" : " -> ") + OneLine(change.golden);
+      if (change.kind == StructureKind::kClass)
+        out += ": " + OneLine(change.target_class) + " -> " + OneLine(change.golden_class);
+      if (!change.detail.empty()) out += ", " + OneLine(change.detail);
+      out += "\n";
+    }
+  }
+  return out;
+}
+
+std::string StructureJson(const StructureSummary& summary) {
+  JsonObject out;
+  for (size_t k = 1; k < kStructureKinds; ++k) {
+    std::string key(StructureKindText(static_cast<StructureKind>(k)));
+    std::replace(key.begin(), key.end(), ' ', '_');
+    out.Number(key, summary.diff.counts[k]);
+  }
+  out.String("list", summary.list_path);
+  return out.Done();
+}
+
+}  // namespace msprobe
