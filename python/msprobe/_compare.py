@@ -113,9 +113,8 @@ def _arguments(options: dict, folder: str) -> list:
             if value and name != "xlsx":
                 raise CompareException(f"compare: {name} is not supported: leave it out")
         else:
-            raise CompareException(
-                f"compare: unknown option {name!r}: known are {', '.join([*_FLAGS, *_MAPPINGS, 'backend', 'custom_metric', 'replay', 'suggest_mapping'])}"
-            )
+            known = [*_FLAGS, *_MAPPINGS, "backend", "custom_metric", "replay", "suggest_mapping"]
+            raise CompareException(f"compare: unknown option {name!r}: known are {', '.join(known)}")
     return arguments
 
 
