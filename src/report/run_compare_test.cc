@@ -97,7 +97,7 @@ TEST_F(RunCompareTest, IsTheSameForAnyNumberOfThreads) {
 
 TEST_F(RunCompareTest, FailsWhenNoPairCanBeCompared) {
   Dump("t/rank0/dump.json", "1.0", "structure");
-  Dump("g/rank0/dump.json", "1.0", "structure");
+  Dump("g/rank0/dump.json", "1.0");
   EXPECT_EQ(RunCompare(Request("t", "g")).status().code(), Code::kBadInput);
 }
 
