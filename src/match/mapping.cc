@@ -105,12 +105,10 @@ Status ReadLayers(const YamlNode& root, const std::string& path, Mapping* out) {
 
 Status CheckSettings(const MappingSettings& s) {
   std::string first;
-  const std::pair<bool, const char*> options[] = {{s.cell.has_value(), "-cm/--cell_mapping"},
-                                                  {s.api.has_value(), "-am/--api_mapping"},
-                                                  {s.data.has_value(), "-dm/--data_mapping"},
-                                                  {s.layer.has_value(), "-lm/--layer_mapping"},
-                                                  {!s.layer_template.empty(), "--template"},
-                                                  {s.consistent_check, "--consistent_check"}};
+  const std::pair<bool, const char*> options[] = {
+      {s.cell.has_value(), "-cm/--cell_mapping"}, {s.api.has_value(), "-am/--api_mapping"},
+      {s.data.has_value(), "-dm/--data_mapping"}, {s.layer.has_value(), "-lm/--layer_mapping"},
+      {!s.layer_template.empty(), "--template"},  {s.consistent_check, "--consistent_check"}};
   for (const auto& [given, name] : options) {
     if (!given) continue;
     if (!first.empty()) return UsageError(first + " and " + name + " exclude each other: give one of them");
