@@ -378,7 +378,7 @@ void SavePending(Record* record) {
   std::vector<std::string> names_of;
   for (const HeldValue& value : held) names_of.push_back(path.NameAt(*record, value.node));
   for (size_t i = 0; i < held.size(); ++i) {
-    if (record->nodes[held[i].node].type != NodeType::kTensor) continue;
+    if (record->nodes[held[i].node].type != RecordNodeType::kTensor) continue;
     held[i].described ? SaveHeldByPython(record, held[i], names_of[i]) : SaveHeldTensor(record, held[i], names_of[i]);
   }
 }

@@ -24,30 +24,30 @@ class Formatter {
   }
 
  private:
-  std::string_view Text(const Node& n) const { return std::string_view(r_.text).substr(n.offset, n.length); }
+  std::string_view Text(const RecordNode& n) const { return std::string_view(r_.text).substr(n.offset, n.length); }
 
   void Write(size_t* i) {
-    const Node& n = r_.nodes[*i];
+    const RecordNode& n = r_.nodes[*i];
     switch (n.type) {
-      case NodeType::kNull: out_->Null(); break;
-      case NodeType::kBool: Head("bool"), out_->Bool(n.i != 0), out_->EndObject(); break;
-      case NodeType::kInt: Head("int"), out_->Int(n.i), out_->EndObject(); break;
-      case NodeType::kFloat: Head("float"), out_->Number(n.d), out_->EndObject(); break;
-      case NodeType::kString: Head("str"), out_->String(Text(n)), out_->EndObject(); break;
-      case NodeType::kTyped: Head(n.literal), out_->String(Text(r_.nodes[++*i])), out_->EndObject(); break;
-      case NodeType::kEmptyDict: out_->BeginObject(), out_->EndObject(); break;
-      case NodeType::kJson:
+      case RecordNodeType::kNull: out_->Null(); break;
+      case RecordNodeType::kBool: Head("bool"), out_->Bool(n.i != 0), out_->EndObject(); break;
+      case RecordNodeType::kInt: Head("int"), out_->Int(n.i), out_->EndObject(); break;
+      case RecordNodeType::kFloat: Head("float"), out_->Number(n.d), out_->EndObject(); break;
+      case RecordNodeType::kString: Head("str"), out_->String(Text(n)), out_->EndObject(); break;
+      case RecordNodeType::kTyped: Head(n.literal), out_->String(Text(r_.nodes[++*i])), out_->EndObject(); break;
+      case RecordNodeType::kEmptyDict: out_->BeginObject(), out_->EndObject(); break;
+      case RecordNodeType::kJson:
         scratch_.clear();
         AppendIndented(&scratch_, Text(n), depth_);
         out_->Raw(scratch_);
         break;
-      case NodeType::kTensor: Tensor(r_.tensors[static_cast<size_t>(n.i)]); break;
-      case NodeType::kKey: out_->Key(Text(n)); break;
-      case NodeType::kKeyLiteral: out_->Key(n.literal); break;
-      case NodeType::kListBegin: out_->BeginArray(), ++depth_; break;
-      case NodeType::kListEnd: out_->EndArray(), --depth_; break;
-      case NodeType::kDictBegin: out_->BeginObject(), ++depth_; break;
-      case NodeType::kDictEnd: out_->EndObject(), --depth_; break;
+      case RecordNodeType::kTensor: Tensor(r_.tensors[static_cast<size_t>(n.i)]); break;
+      case RecordNodeType::kKey: out_->Key(Text(n)); break;
+      case RecordNodeType::kKeyLiteral: out_->Key(n.literal); break;
+      case RecordNodeType::kListBegin: out_->BeginArray(), ++depth_; break;
+      case RecordNodeType::kListEnd: out_->EndArray(), --depth_; break;
+      case RecordNodeType::kDictBegin: out_->BeginObject(), ++depth_; break;
+      case RecordNodeType::kDictEnd: out_->EndObject(), --depth_; break;
     }
   }
 

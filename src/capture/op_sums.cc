@@ -52,20 +52,20 @@ class RecordWalk {
 
   void Run() {
     for (size_t i = 0; i < r_.nodes.size(); ++i) {
-      const Node& n = r_.nodes[i];
+      const RecordNode& n = r_.nodes[i];
       switch (n.type) {
-        case NodeType::kTyped:  // its text is a node of its own
+        case RecordNodeType::kTyped:  // its text is a node of its own
           Step();
           ++i;
           break;
-        case NodeType::kKey: Key(std::string_view(r_.text).substr(n.offset, n.length)); break;
-        case NodeType::kKeyLiteral: Key(n.literal); break;
-        case NodeType::kListBegin:
-        case NodeType::kDictBegin: Begin(n.type == NodeType::kListBegin); break;
-        case NodeType::kListEnd:
-        case NodeType::kDictEnd: End(); break;
-        case NodeType::kTensor: Tensor(r_.tensors[static_cast<size_t>(n.i)]); break;
-        case NodeType::kJson: Json(std::string_view(r_.text).substr(n.offset, n.length)); break;
+        case RecordNodeType::kKey: Key(std::string_view(r_.text).substr(n.offset, n.length)); break;
+        case RecordNodeType::kKeyLiteral: Key(n.literal); break;
+        case RecordNodeType::kListBegin:
+        case RecordNodeType::kDictBegin: Begin(n.type == RecordNodeType::kListBegin); break;
+        case RecordNodeType::kListEnd:
+        case RecordNodeType::kDictEnd: End(); break;
+        case RecordNodeType::kTensor: Tensor(r_.tensors[static_cast<size_t>(n.i)]); break;
+        case RecordNodeType::kJson: Json(std::string_view(r_.text).substr(n.offset, n.length)); break;
         default: Step(); break;
       }
     }

@@ -15,15 +15,15 @@ void Record::Clear() {
   stack = -1;
 }
 
-Node& Record::Push(NodeType type) {
-  Node node;
+RecordNode& Record::Push(RecordNodeType type) {
+  RecordNode node;
   node.type = type;
   node.i = 0;
   return nodes.emplace_back(node);
 }
 
-void Record::PushText(NodeType type, std::string_view s) {
-  Node& node = Push(type);
+void Record::PushText(RecordNodeType type, std::string_view s) {
+  RecordNode& node = Push(type);
   node.length = static_cast<uint32_t>(s.size());
   node.offset = text.size();
   text.append(s);
@@ -31,12 +31,12 @@ void Record::PushText(NodeType type, std::string_view s) {
 
 void Record::Typed(const char* type, std::string_view value) {
   // Two nodes: the literal of the type, then the text of the value.
-  Push(NodeType::kTyped).literal = type;
-  PushText(NodeType::kString, value);
+  Push(RecordNodeType::kTyped).literal = type;
+  PushText(RecordNodeType::kString, value);
 }
 
 TensorRecord& Record::Tensor() {
-  Push(NodeType::kTensor).i = static_cast<int64_t>(tensors.size());
+  Push(RecordNodeType::kTensor).i = static_cast<int64_t>(tensors.size());
   return tensors.emplace_back();
 }
 
@@ -58,12 +58,12 @@ void Record::Append(const Record& other) {
     value.node += static_cast<uint32_t>(nodes.size());
     held.push_back(std::move(value));
   }
-  for (Node node : other.nodes) {
+  for (RecordNode node : other.nodes) {
     switch (node.type) {
-      case NodeType::kString:
-      case NodeType::kJson:
-      case NodeType::kKey: node.offset += text.size(); break;
-      case NodeType::kTensor: node.i += static_cast<int64_t>(tensors.size()); break;
+      case RecordNodeType::kString:
+      case RecordNodeType::kJson:
+      case RecordNodeType::kKey: node.offset += text.size(); break;
+      case RecordNodeType::kTensor: node.i += static_cast<int64_t>(tensors.size()); break;
       default: break;
     }
     nodes.push_back(node);

@@ -15,7 +15,7 @@
 
 namespace msprobe {
 
-enum class NodeType : uint8_t {
+enum class RecordNodeType : uint8_t {
   kNull,
   kBool,        // i
   kInt,         // i
@@ -33,8 +33,8 @@ enum class NodeType : uint8_t {
   kDictEnd,
 };
 
-struct Node {
-  NodeType type = NodeType::kNull;
+struct RecordNode {
+  RecordNodeType type = RecordNodeType::kNull;
   uint32_t length = 0;  // of the text
   union {
     int64_t i;
@@ -78,7 +78,7 @@ struct HeldValue {
 /// The members of one op's JSON object, in order: keys and values.
 struct Record {
   OpName name;
-  std::vector<Node> nodes;
+  std::vector<RecordNode> nodes;
   std::vector<TensorRecord> tensors;
   std::vector<int64_t> dims;
   std::string text;
@@ -95,19 +95,19 @@ struct Record {
   RecordPath path;
 
   void Clear();
-  void Null() { Push(NodeType::kNull); }
-  void Bool(bool v) { Push(NodeType::kBool).i = v; }
-  void Int(int64_t v) { Push(NodeType::kInt).i = v; }
-  void Float(double v) { Push(NodeType::kFloat).d = v; }
-  void EmptyDict() { Push(NodeType::kEmptyDict); }
-  void String(std::string_view s) { PushText(NodeType::kString, s); }
-  void Json(std::string_view s) { PushText(NodeType::kJson, s); }
-  void Key(std::string_view s) { PushText(NodeType::kKey, s); }
-  void KeyLiteral(const char* s) { Push(NodeType::kKeyLiteral).literal = s; }
-  void BeginList() { Push(NodeType::kListBegin); }
-  void EndList() { Push(NodeType::kListEnd); }
-  void BeginDict() { Push(NodeType::kDictBegin); }
-  void EndDict() { Push(NodeType::kDictEnd); }
+  void Null() { Push(RecordNodeType::kNull); }
+  void Bool(bool v) { Push(RecordNodeType::kBool).i = v; }
+  void Int(int64_t v) { Push(RecordNodeType::kInt).i = v; }
+  void Float(double v) { Push(RecordNodeType::kFloat).d = v; }
+  void EmptyDict() { Push(RecordNodeType::kEmptyDict); }
+  void String(std::string_view s) { PushText(RecordNodeType::kString, s); }
+  void Json(std::string_view s) { PushText(RecordNodeType::kJson, s); }
+  void Key(std::string_view s) { PushText(RecordNodeType::kKey, s); }
+  void KeyLiteral(const char* s) { Push(RecordNodeType::kKeyLiteral).literal = s; }
+  void BeginList() { Push(RecordNodeType::kListBegin); }
+  void EndList() { Push(RecordNodeType::kListEnd); }
+  void BeginDict() { Push(RecordNodeType::kDictBegin); }
+  void EndDict() { Push(RecordNodeType::kDictEnd); }
   /// {"type": type, "value": value}; `type` is of static storage.
   void Typed(const char* type, std::string_view value);
   TensorRecord& Tensor();
@@ -122,8 +122,8 @@ struct Record {
   void Rewind(size_t mark) { nodes.resize(mark); }
 
  private:
-  Node& Push(NodeType type);
-  void PushText(NodeType type, std::string_view s);
+  RecordNode& Push(RecordNodeType type);
+  void PushText(RecordNodeType type, std::string_view s);
 };
 
 }  // namespace msprobe

@@ -14,24 +14,24 @@ std::string_view Section(std::string_view key) {
 }  // namespace
 
 void RecordPath::Take(const Record& record, size_t number) {
-  const Node& node = record.nodes[number];
+  const RecordNode& node = record.nodes[number];
   switch (node.type) {
-    case NodeType::kKey:
+    case RecordNodeType::kKey:
       levels_.back().literal = false;
       levels_.back().key = node.offset;
       levels_.back().length = node.length;
       return;
-    case NodeType::kKeyLiteral:
+    case RecordNodeType::kKeyLiteral:
       levels_.back().literal = true;
       levels_.back().text = node.literal;
       return;
-    case NodeType::kListBegin:
-    case NodeType::kDictBegin: levels_.push_back({node.type == NodeType::kListBegin}); return;
-    case NodeType::kListEnd:
-    case NodeType::kDictEnd:
+    case RecordNodeType::kListBegin:
+    case RecordNodeType::kDictBegin: levels_.push_back({node.type == RecordNodeType::kListBegin}); return;
+    case RecordNodeType::kListEnd:
+    case RecordNodeType::kDictEnd:
       if (levels_.size() > 1) levels_.pop_back();
       break;
-    case NodeType::kTyped: return;  // its text follows
+    case RecordNodeType::kTyped: return;  // its text follows
     default: break;
   }
   ++levels_.back().index;

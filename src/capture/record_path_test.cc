@@ -103,7 +103,7 @@ TEST(Record, AppendMovesFilesAndWhatIsUndecided) {
   whole.Null();
   whole.Append(part);
   EXPECT_EQ(whole.held.at(0).node, 4u);
-  EXPECT_EQ(whole.nodes[4].type, NodeType::kTensor);
+  EXPECT_EQ(whole.nodes[4].type, RecordNodeType::kTensor);
   EXPECT_EQ(whole.text.substr(whole.tensors[0].file, whole.tensors[0].file_length), "f.pt");
 }
 

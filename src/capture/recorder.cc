@@ -43,19 +43,19 @@ std::string DumpHead(const StepFiles& files) {
 }
 
 size_t MemoryOf(const Record& r) {
-  return sizeof r + r.nodes.capacity() * sizeof(Node) + r.tensors.capacity() * sizeof(TensorRecord) +
+  return sizeof r + r.nodes.capacity() * sizeof(RecordNode) + r.tensors.capacity() * sizeof(TensorRecord) +
          r.dims.capacity() * sizeof(int64_t) + r.text.capacity();
 }
 
 /// Whether each list and each object that begins in the record ends there.
 bool IsWhole(const Record& r) {
   int depth = 0;
-  for (const Node& node : r.nodes) {
-    depth += node.type == NodeType::kListBegin || node.type == NodeType::kDictBegin;
-    depth -= node.type == NodeType::kListEnd || node.type == NodeType::kDictEnd;
+  for (const RecordNode& node : r.nodes) {
+    depth += node.type == RecordNodeType::kListBegin || node.type == RecordNodeType::kDictBegin;
+    depth -= node.type == RecordNodeType::kListEnd || node.type == RecordNodeType::kDictEnd;
   }
-  return depth == 0 &&
-         (r.nodes.empty() || (r.nodes.back().type != NodeType::kKey && r.nodes.back().type != NodeType::kKeyLiteral));
+  return depth == 0 && (r.nodes.empty() || (r.nodes.back().type != RecordNodeType::kKey &&
+                                            r.nodes.back().type != RecordNodeType::kKeyLiteral));
 }
 
 Status NoMemory(const std::string& dir) {

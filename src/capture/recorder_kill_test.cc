@@ -107,7 +107,7 @@ TEST(KilledRecorder, LosesNothingThatWasReportedFlushed) {
     EXPECT_FALSE((*again)[0].changed()) << RecoveryText(*again);
     const auto check = VerifyDump(dir.path());
     ASSERT_TRUE(check.ok());
-    for (const Finding& f : check->ranks[0].findings) {
+    for (const VerifyFinding& f : check->ranks[0].findings) {
       EXPECT_TRUE(f.note || f.kind == "unfinished" || f.kind == "temporary_file") << f.text;
     }
   }

@@ -33,12 +33,12 @@ void DropMembers(Record* op, std::initializer_list<std::string_view> keys) {
   int depth = 0;
   bool drop = false;
   for (size_t i = 0; i < op->nodes.size(); ++i) {
-    const Node n = op->nodes[i];
-    if (depth == 0 && n.type == NodeType::kKeyLiteral) {
+    const RecordNode n = op->nodes[i];
+    if (depth == 0 && n.type == RecordNodeType::kKeyLiteral) {
       drop = std::find(keys.begin(), keys.end(), std::string_view(n.literal)) != keys.end();
     }
-    depth += n.type == NodeType::kListBegin || n.type == NodeType::kDictBegin ? 1 : 0;
-    depth -= n.type == NodeType::kListEnd || n.type == NodeType::kDictEnd ? 1 : 0;
+    depth += n.type == RecordNodeType::kListBegin || n.type == RecordNodeType::kDictBegin ? 1 : 0;
+    depth -= n.type == RecordNodeType::kListEnd || n.type == RecordNodeType::kDictEnd ? 1 : 0;
     for (; held < op->held.size() && op->held[held].node == i; ++held) {
       if (drop) continue;
       op->held[held].node = static_cast<uint32_t>(end);
@@ -60,19 +60,19 @@ bool OutputOverflows(const Record& op) {
   const bool all = op.name.form == NameForm::kParamGrad;
   bool output = all;
   int depth = 0;
-  for (const Node& n : op.nodes) {
+  for (const RecordNode& n : op.nodes) {
     switch (n.type) {
-      case NodeType::kListBegin:
-      case NodeType::kDictBegin: ++depth; break;
-      case NodeType::kListEnd:
-      case NodeType::kDictEnd: --depth; break;
-      case NodeType::kKeyLiteral:
+      case RecordNodeType::kListBegin:
+      case RecordNodeType::kDictBegin: ++depth; break;
+      case RecordNodeType::kListEnd:
+      case RecordNodeType::kDictEnd: --depth; break;
+      case RecordNodeType::kKeyLiteral:
         if (depth == 0) output = all || std::string_view(n.literal) == "output";
         break;
-      case NodeType::kTensor:
+      case RecordNodeType::kTensor:
         if (output && Overflows(op.tensors[static_cast<size_t>(n.i)])) return true;
         break;
-      case NodeType::kJson:
+      case RecordNodeType::kJson:
         if (output && JsonOverflows(std::string_view(op.text).substr(n.offset, n.length))) return true;
         break;
       default: break;

@@ -83,7 +83,8 @@ TEST(Trigger, TensorsThatPythonDescribed) {
 
 TEST(Trigger, SidesAreTakenOut) {
   auto tensors = [](const Record& r) {
-    return std::count_if(r.nodes.begin(), r.nodes.end(), [](const Node& n) { return n.type == NodeType::kTensor; });
+    return std::count_if(r.nodes.begin(), r.nodes.end(),
+                         [](const RecordNode& n) { return n.type == RecordNodeType::kTensor; });
   };
   Record op = Op(1, kInf);
   ASSERT_EQ(tensors(op), 3);

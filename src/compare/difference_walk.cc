@@ -71,7 +71,7 @@ class Walk {
 
   /// A backward op can only be judged when the values that its forward kept are known to agree. What has no inputs in
   /// the dump (gradients of parameters, saved values) can only be the first difference of all.
-  bool ForwardAgrees(const OpName& op) const {
+  bool ForwardAgrees(const NameParts& op) const {
     if (op.direction == OpDirection::kForward) return true;
     if (op.direction != OpDirection::kBackward) return !anything_;
     const auto forward = in_.pair.target->FindOp(ForwardNameOf(op));
@@ -114,7 +114,7 @@ class Walk {
 
   /// Everything before is bit-equal, the inputs too: only this op's own rounding is between the outputs.
   RulerVerdict VisitExact(size_t i, const OpDistance& d) {
-    const OpName name = ParseOpName(ops_[i].name);
+    const NameParts name = ParseOpName(ops_[i].name);
     const bool checksums = !d.values;
     if (d.blind || containers_.Contains(name)) return Inherit(i);
     if (!ForwardAgrees(name)) return Inherit(i);
@@ -127,7 +127,7 @@ class Walk {
 
   /// Both runs round before this op, or its inputs differ.
   RulerVerdict VisitRounded(size_t i, const OpDistance& d) {
-    const OpName name = ParseOpName(ops_[i].name);
+    const NameParts name = ParseOpName(ops_[i].name);
     const float input = Scaled(i, d.rounded);
     // An op enlarges the relative error of its inputs by its condition; by rounding an index or a mask may flip.
     const bool flips = d.choices && (flipped_ || (inexact_ && d.input_error > 0));

@@ -234,7 +234,7 @@ class Describer {
 
   static Status FillFrame(const StackFile* stacks, FirstDifference* out) {
     if (!stacks) return OkStatus();
-    const OpName name = ParseOpName(out->name);
+    const NameParts name = ParseOpName(out->name);
     auto stack = stacks->StackOf(out->name);
     if (!stack && name.direction == OpDirection::kBackward) stack = stacks->StackOf(ForwardNameOf(name));
     if (stack) UserFrame(stacks->Frames(*stack), &out->frame, &out->function);

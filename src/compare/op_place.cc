@@ -41,7 +41,7 @@ StatusOr<std::vector<uint64_t>> Keys(const DumpFile& dump, const ModuleTree& tre
     JsonDoc doc;
     std::vector<Item> scratch;
     for (size_t i = task * kOpsPerTask; i < std::min(ops.size(), (task + 1) * kOpsPerTask); ++i) {
-      const OpName name = ParseOpName(ops[i].name);
+      const NameParts name = ParseOpName(ops[i].name);
       uint64_t key = Mix(std::hash<std::string_view>()(name.base), static_cast<uint64_t>(name.direction));
       key = Mix(key, std::hash<std::string_view>()(tree.ParentOf(name.full)));
       if (shapes && !IsModuleName(name.full)) {
@@ -114,7 +114,7 @@ bool IsMapped(const DumpPair& pair) {
 
 }  // namespace
 
-std::string ForwardNameOf(const OpName& op) {
+std::string ForwardNameOf(const NameParts& op) {
   std::string out(op.base);
   if (op.number_last) return out + ".forward." + std::string(op.number);
   return out + "." + std::string(op.number) + ".forward";
@@ -144,7 +144,7 @@ std::shared_ptr<const ModuleTree> PairTrees::Side::Get(std::string* told) {
 std::shared_ptr<const ModuleTree> PairTrees::Target(std::string* warning) { return target_.Get(warning); }
 std::shared_ptr<const ModuleTree> PairTrees::Golden(std::string* warning) { return golden_.Get(warning); }
 
-void Containers::AddAncestorsOf(const OpName& op) {
+void Containers::AddAncestorsOf(const NameParts& op) {
   for (std::string_view name = tree_.ParentOf(op.full); !name.empty(); name = tree_.ParentOf(name)) {
     if (!names_.emplace(name).second) break;
   }
@@ -156,7 +156,7 @@ void Containers::AddAncestorsOf(const OpName& op) {
   }
 }
 
-bool Containers::Contains(const OpName& op) const {
+bool Containers::Contains(const NameParts& op) const {
   if (names_.count(op.full)) return true;
   if (!IsModuleName(op.full)) return false;
   return paths_[static_cast<size_t>(op.direction)].count(WithoutLast(op.base)) > 0;

@@ -15,7 +15,7 @@
 namespace msprobe {
 
 /// "Functional.linear.3.forward" for "Functional.linear.3.backward".
-std::string ForwardNameOf(const OpName& op);
+std::string ForwardNameOf(const NameParts& op);
 
 bool IsModuleName(std::string_view op_name);
 
@@ -60,8 +60,8 @@ class PairTrees {
 class Containers {
  public:
   explicit Containers(const ModuleTree& tree) : tree_(tree) {}
-  void AddAncestorsOf(const OpName& op);
-  bool Contains(const OpName& op) const;
+  void AddAncestorsOf(const NameParts& op);
+  bool Contains(const NameParts& op) const;
 
  private:
   const ModuleTree& tree_;

@@ -155,7 +155,7 @@ void ReadBatch(const JsonValue& list, std::vector<CommTransfer>* out) {
 }  // namespace
 
 std::string_view CommApi(std::string_view op_name) {
-  const OpName name = ParseOpName(op_name);
+  const NameParts name = ParseOpName(op_name);
   if (name.direction != OpDirection::kForward) return {};
   if (!StartsWith(op_name, "Distributed.") && !StartsWith(op_name, "MintDistributed.") &&
       !StartsWith(op_name, "communication.comm_func.")) {

@@ -195,7 +195,7 @@ class ModuleCall {
   OpCall* call_;
 };
 
-std::string ForwardName(const OpName& op) {
+std::string ForwardName(const NameParts& op) {
   const std::string base(op.base), number(op.number);
   return op.number_last ? base + ".forward." + number : base + "." + number + ".forward";
 }
@@ -256,7 +256,7 @@ StatusOr<OpCall> CallOf(std::string_view name, const JsonValue& op) {
 Status LoadOpSide(const DumpFile& dump, size_t op, OpSide* out) {
   MSP_RETURN_IF_ERROR(dump.ParseOp(op, &out->doc));
   const std::string_view name = dump.ops()[op].name;
-  const OpName parsed = ParseOpName(name);
+  const NameParts parsed = ParseOpName(name);
   if (const JsonValue* v = Find(out->doc, "output")) CollectTensors(*v, "output", &out->outputs);
   if (parsed.direction == OpDirection::kForward) {
     MSP_ASSIGN_OR_RETURN(out->call, CallOf(name, out->doc));

@@ -45,7 +45,7 @@ std::string ShapeText(const JsonValue& leaf) {
 
 /// The op whose backward this is, else the op itself.
 std::string ForwardOf(std::string_view name) {
-  const OpName parsed = ParseOpName(name);
+  const NameParts parsed = ParseOpName(name);
   if (parsed.direction != OpDirection::kBackward) return std::string(name);
   std::string out(parsed.base);
   out.append(parsed.number_last ? ".forward." : ".").append(parsed.number);

@@ -326,10 +326,10 @@ class Follower {
   int ArrivedAtBackward(const Step& step) {
     constexpr uint32_t kLookAhead = 16;
     const OverflowScan& scan = ranks_[step.rank].scan;
-    const OpName own = ParseOpName(NameOf(step));
+    const NameParts own = ParseOpName(NameOf(step));
     for (uint32_t p = step.position + 1; p < scan.ops.size() && p <= step.position + kLookAhead; ++p) {
       const BadOp& op = scan.ops[p];
-      const OpName other = ParseOpName(ranks_[step.rank].dump->ops()[op.op].name);
+      const NameParts other = ParseOpName(ranks_[step.rank].dump->ops()[op.op].name);
       if (other.base != own.base || other.direction != OpDirection::kBackward) continue;
       uint32_t item = op.begin;
       const int source = NewSource(IsOutput(scan.items[item]) ? Kind::kOp : Kind::kInput, step, {step.rank, op.op},
@@ -365,7 +365,7 @@ class Follower {
 
   /// The forward op of a backward op keeps its inputs and outputs for it.
   int FromForward(RankState* state, std::string_view name) {
-    const OpName parsed = ParseOpName(name);
+    const NameParts parsed = ParseOpName(name);
     if (parsed.direction != OpDirection::kBackward) return kNoSource;
     std::string forward(parsed.base);
     forward.append(parsed.number_last ? ".forward." : ".").append(parsed.number);

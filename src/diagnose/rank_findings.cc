@@ -73,7 +73,7 @@ class Infection {
 }  // namespace
 
 std::string_view ModulePath(std::string_view name) {
-  const OpName op = ParseOpName(name);
+  const NameParts op = ParseOpName(name);
   std::string_view path = op.base.substr(std::min(op.base.size(), op.base.find('.') + 1));
   const size_t dot = path.rfind('.');  // the class
   return dot == std::string_view::npos ? path : path.substr(0, dot);

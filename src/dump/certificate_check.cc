@@ -23,7 +23,7 @@ bool IsAsCertified(const std::string& dump, std::string_view name, std::string_v
 
 }  // namespace
 
-void CheckCertificate(const std::string& dump, std::vector<Finding>* findings) {
+void CheckCertificate(const std::string& dump, std::vector<VerifyFinding>* findings) {
   const std::string path = JoinPath(dump, kCertificateName);
   if (access(path.c_str(), F_OK) != 0) return;
   const auto damaged = [&](const std::string& why) {

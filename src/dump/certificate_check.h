@@ -13,6 +13,6 @@ inline constexpr char kCertificateName[] = "msprobe_certificate.json";
 
 /// Adds a note with its verdict, and a finding for files that are not, or no longer, what was certified. Nothing
 /// without a stamp.
-void CheckCertificate(const std::string& dump, std::vector<Finding>* findings);
+void CheckCertificate(const std::string& dump, std::vector<VerifyFinding>* findings);
 
 }  // namespace msprobe

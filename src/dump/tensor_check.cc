@@ -135,7 +135,7 @@ bool TensorCheck::CheckContent(const std::string& name, const JsonValue& tensor)
   return difference.empty();
 }
 
-void TensorCheck::Report(std::vector<Finding>* out) {
+void TensorCheck::Report(std::vector<VerifyFinding>* out) {
   State& s = *state_;
   s.Open();
   if (DIR* dir = s.fd < 0 ? nullptr : opendir(s.dir.c_str())) {

@@ -19,7 +19,7 @@ class TensorCheck {
   ~TensorCheck();
   /// A tensor's object in dump.json; one without "data_name" has no file.
   void Check(const JsonValue& tensor);
-  void Report(std::vector<Finding>* out);
+  void Report(std::vector<VerifyFinding>* out);
   uint64_t good() const { return good_; }
   uint64_t bytes() const { return bytes_; }
 

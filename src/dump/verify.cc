@@ -28,7 +28,7 @@ class Tally {
     if (count_++ < kMostNames) names_ += (names_.empty() ? "" : ", ") + Shown(name);
   }
   uint64_t count() const { return count_; }
-  void Report(const char* kind, std::string_view what, bool note, std::vector<Finding>* out) const {
+  void Report(const char* kind, std::string_view what, bool note, std::vector<VerifyFinding>* out) const {
     if (count_ == 0) return;
     std::string text = std::to_string(count_) + " " + std::string(what) + ": " + names_;
     if (count_ > kMostNames) text += ", ...";
@@ -309,7 +309,7 @@ class RankVerifier {
 };
 
 /// Steps that some rank has and another has not.
-void CompareRanks(const DumpPath& dump, std::vector<Finding>* out) {
+void CompareRanks(const DumpPath& dump, std::vector<VerifyFinding>* out) {
   std::map<std::string, size_t> steps_of;
   for (const StepDir& step : dump.steps) {
     for (const RankDir& rank : step.ranks) ++steps_of[rank.name];
@@ -334,8 +334,8 @@ bool DumpCheck::readable() const {
 
 uint64_t DumpCheck::count() const {
   uint64_t n = 0;
-  const auto add = [&](const std::vector<Finding>& all) {
-    for (const Finding& f : all) n += f.note ? 0 : 1;
+  const auto add = [&](const std::vector<VerifyFinding>& all) {
+    for (const VerifyFinding& f : all) n += f.note ? 0 : 1;
   };
   add(findings);
   for (const RankCheck& rank : ranks) add(rank.findings);

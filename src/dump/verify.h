@@ -11,7 +11,7 @@ namespace msprobe {
 
 /// One kind of trouble at one place. A note is worth knowing and may be meant so (a gap in the numbers where the run
 /// filtered by name); it does not count as a finding.
-struct Finding {
+struct VerifyFinding {
   std::string kind;  // "truncated", "tensor_missing", ...
   uint64_t count = 1;
   std::string text;  // one line: what, and the first names
@@ -27,14 +27,14 @@ struct RankCheck {
   uint64_t ops = 0, items = 0, tensors = 0;
   uint64_t tensor_files = 0;  // named by the dump and in order
   uint64_t bytes = 0;         // of the JSON files and these
-  std::vector<Finding> findings;
+  std::vector<VerifyFinding> findings;
 };
 
 struct DumpCheck {
   std::vector<RankCheck> ranks;
-  std::vector<Finding> findings;  // of the dump as a whole
-  bool readable() const;          // every rank's dump could be read
-  uint64_t count() const;         // findings, notes not counted
+  std::vector<VerifyFinding> findings;  // of the dump as a whole
+  bool readable() const;                // every rank's dump could be read
+  uint64_t count() const;               // findings, notes not counted
 };
 
 /// Reads every op of every rank once. Memory: the index of one dump.json (some 60 bytes an op), never its text.

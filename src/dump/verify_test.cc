@@ -39,9 +39,9 @@ std::string Pt(const TempDir& dir, int64_t rows, DType dtype = DType::kFloat32) 
   return text;
 }
 
-std::map<std::string, uint64_t> Kinds(const std::vector<Finding>& findings, bool notes) {
+std::map<std::string, uint64_t> Kinds(const std::vector<VerifyFinding>& findings, bool notes) {
   std::map<std::string, uint64_t> kinds;
-  for (const Finding& f : findings) {
+  for (const VerifyFinding& f : findings) {
     if (f.note == notes) kinds[f.kind] += f.count;
   }
   return kinds;

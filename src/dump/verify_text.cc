@@ -15,17 +15,17 @@ std::string Padded(std::string text, size_t width, bool right) {
 
 uint64_t FindingsOf(const RankCheck& rank) {
   return static_cast<uint64_t>(
-      std::count_if(rank.findings.begin(), rank.findings.end(), [](const Finding& f) { return !f.note; }));
+      std::count_if(rank.findings.begin(), rank.findings.end(), [](const VerifyFinding& f) { return !f.note; }));
 }
 
-void Lines(const std::vector<Finding>& findings, const std::string& where, std::string* out) {
-  for (const Finding& f : findings) *out += where + (f.note ? "note: " : "") + f.text + "\n";
+void Lines(const std::vector<VerifyFinding>& findings, const std::string& where, std::string* out) {
+  for (const VerifyFinding& f : findings) *out += where + (f.note ? "note: " : "") + f.text + "\n";
 }
 
-void Write(const std::vector<Finding>& findings, JsonStream* json) {
+void Write(const std::vector<VerifyFinding>& findings, JsonStream* json) {
   json->Key("findings");
   json->BeginArray();
-  for (const Finding& f : findings) {
+  for (const VerifyFinding& f : findings) {
     json->BeginObject();
     json->Key("kind"), json->String(f.kind);
     json->Key("count"), json->UInt(f.count);

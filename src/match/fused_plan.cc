@@ -84,7 +84,7 @@ std::string_view LastNames(std::string_view module) {
   return dot == std::string_view::npos ? module : module.substr(dot + 1);
 }
 
-std::string Key(const OpName& op, std::string_view number, std::string_view module) {
+std::string Key(const NameParts& op, std::string_view number, std::string_view module) {
   std::string key = op.direction == OpDirection::kForward    ? "forward."
                     : op.direction == OpDirection::kBackward ? "backward."
                                                              : "parameters_grad.";
@@ -115,7 +115,7 @@ std::vector<bool> SkipBackward(const std::vector<std::string_view>& target, Mapp
   std::vector<bool> out(target.size(), false);
   bool skip = false;
   for (size_t i = 0; i < target.size(); ++i) {
-    const OpName op = ParseOpName(target[i]);
+    const NameParts op = ParseOpName(target[i]);
     const std::string_view type = BehindLast(op.base, ".");
     if (op.direction == OpDirection::kBackward) {
       const bool model =
@@ -152,12 +152,12 @@ void PlaceGoldenOnly(size_t goldens, FusedPlan* plan) {
 }  // namespace
 
 std::string TrainingKey(std::string_view op, Mapping::Fused backend) {
-  const OpName parts = ParseOpName(op);
+  const NameParts parts = ParseOpName(op);
   return Key(parts, parts.number, TrainingModule(parts.base, backend));
 }
 
 std::string InferenceKey(std::string_view op, Mapping::Fused backend) {
-  const OpName parts = ParseOpName(op);
+  const NameParts parts = ParseOpName(op);
   return Key(parts, parts.number, InferenceModule(parts.base, backend));
 }
 
@@ -174,7 +174,7 @@ FusedPlan PlanFused(const std::vector<std::string_view>& target, const std::vect
   for (uint32_t i = 0; i < target.size(); ++i) {
     if (plan.skipped[i]) continue;
     // Forward calls are counted anew: training also calls modules that inference does not.
-    const OpName op = ParseOpName(target[i]);
+    const NameParts op = ParseOpName(target[i]);
     std::string number(op.number);
     if (op.direction == OpDirection::kForward && !number.empty()) number = std::to_string(calls[op.base]++);
     const std::string key = Key(op, number, TrainingModule(op.base, backend));

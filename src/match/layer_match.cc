@@ -95,7 +95,7 @@ class LayerTree {
 
  private:
   Place PlaceOf(std::string_view name) {
-    const OpName parts = ParseOpName(name);
+    const NameParts parts = ParseOpName(name);
     Place out;
     out.direction = DirectionText(parts.direction);
     if (IsModuleName(name) || parts.direction == OpDirection::kParameterGrad) {

@@ -30,7 +30,7 @@ std::vector<OpKey> KeysOf(const std::vector<std::string_view>& names, const Matc
   keys.reserve(names.size());
   std::unordered_map<std::string_view, uint32_t> calls;  // of backward ops, by base
   for (const std::string_view name : names) {
-    const OpName parts = options.exact ? OpName() : ParseOpName(name);
+    const NameParts parts = options.exact ? NameParts() : ParseOpName(name);
     if (options.fuzzy && parts.direction != OpDirection::kNone) {
       keys.push_back({parts.base, 0, static_cast<uint8_t>(parts.direction)});
     } else if (!options.fuzzy && parts.direction == OpDirection::kBackward) {

@@ -21,8 +21,8 @@ std::string_view CutLast(std::string_view* s) {
 
 }  // namespace
 
-OpName ParseOpName(std::string_view name) {
-  OpName out;
+NameParts ParseOpName(std::string_view name) {
+  NameParts out;
   out.full = out.base = name;
   std::string_view rest = name;
   const std::string_view last = CutLast(&rest);

@@ -10,7 +10,7 @@ enum class OpDirection : uint8_t { kNone, kForward, kBackward, kParameterGrad };
 
 /// "Functional.linear.3.backward" or "Module.fc.Linear.backward.3" -> base "Functional.linear" / "Module.fc.Linear",
 /// backward, call number 3. `number` is empty when the name carries none. All parts point into the name.
-struct OpName {
+struct NameParts {
   std::string_view full;
   std::string_view base;  // the whole name when the direction is kNone
   std::string_view number;
@@ -18,6 +18,6 @@ struct OpName {
   bool number_last = false;  // modules: "backward.3"; APIs: "3.backward"
 };
 
-OpName ParseOpName(std::string_view name);
+NameParts ParseOpName(std::string_view name);
 
 }  // namespace msprobe

@@ -16,7 +16,7 @@ struct Case {
 class OpNameTest : public testing::TestWithParam<Case> {};
 
 TEST_P(OpNameTest, SplitsIntoParts) {
-  const OpName got = ParseOpName(GetParam().name);
+  const NameParts got = ParseOpName(GetParam().name);
   EXPECT_EQ(got.full, GetParam().name);
   EXPECT_EQ(got.base, GetParam().base);
   EXPECT_EQ(got.number, GetParam().number);

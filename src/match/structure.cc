@@ -110,7 +110,7 @@ uint32_t Structure::ModuleOf(std::string_view base, bool called) {
 }
 
 void Structure::AddCall(std::string_view name, uint32_t op) {
-  const OpName parts = ParseOpName(name);
+  const NameParts parts = ParseOpName(name);
   StructureCall call;
   call.name = name;
   call.direction = parts.direction;

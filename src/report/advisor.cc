@@ -63,7 +63,7 @@ std::string_view Words(AdviceKind kind) {
 }  // namespace
 
 Advice Advise(std::string_view op, bool result, uint64_t row) {
-  const OpName name = ParseOpName(op);
+  const NameParts name = ParseOpName(op);
   const bool backward = name.direction == OpDirection::kBackward || name.direction == OpDirection::kParameterGrad;
   Advice out{result ? AdviceKind::kForwardOutput : AdviceKind::kForwardInput, op, row};
   if (backward) out.kind = result ? AdviceKind::kBackwardOutput : AdviceKind::kBackwardInput;

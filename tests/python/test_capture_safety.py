@@ -252,7 +252,8 @@ def ends(tmp_path_factory):
     config = {"task": "statistics", "level": "L1", "dump_path": str(directory / "dump")}
     (directory / "config.json").write_text(json.dumps(config))
     (directory / "script.py").write_text(PRELUDE + ENDS)
-    done = run_python([directory / "script.py"], cwd=directory)
+    # With buffers, as a training has them: what stays in one is written again when the interpreter ends.
+    done = run_python([directory / "script.py"], cwd=directory, env={"PYTHONUNBUFFERED": ""})
     codes = dict(line.split() for line in done.stdout.splitlines())
     return directory, {name: int(code) for name, code in codes.items()}
 

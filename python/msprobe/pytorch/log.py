@@ -7,10 +7,29 @@ import sys
 logger = logging.getLogger("msprobe")
 
 
+class _Handler(logging.StreamHandler):
+    """Leaves nothing of ours in the buffer of stderr: what a full disk refuses would be refused again when the
+    interpreter ends, and turn the exit code of the training into 120."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            descriptor = self.stream.fileno()
+        except (AttributeError, OSError, ValueError):  # not a file: a notebook, a test
+            super().emit(record)
+            return
+        try:
+            self.flush()
+            text = memoryview((self.format(record) + self.terminator).encode("utf-8", "backslashreplace"))
+            while text:
+                text = text[os.write(descriptor, text) :]
+        except OSError:
+            return
+
+
 def _set_up() -> None:
     if logger.handlers:
         return
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Handler(sys.stderr)
     handler.setFormatter(
         logging.Formatter("%(asctime)s (%(process)d) [%(levelname)s] [msprobe] %(message)s", "%Y-%m-%d %H:%M:%S")
     )
