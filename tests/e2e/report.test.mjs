@@ -104,10 +104,10 @@ test('theme and language are switched by the keyboard', async () => {
   const { page, leave } = await visit(demo);
   await page.getByRole('button', { name: 'Dark theme' }).focus();
   await page.keyboard.press('Enter');
-  assert.equal(await page.locator('html').getAttribute('data-theme'), 'dark');
+  await page.locator('html[data-theme=dark]').waitFor(); // what a key changes is drawn a moment later
   await page.keyboard.press('Tab');
   await page.keyboard.press('Space');
-  assert.match(await page.locator('h1').innerText(), /比对报告/);
+  await page.getByRole('heading', { level: 1, name: /比对报告/ }).waitFor();
   assert.equal(await page.evaluate(() => document.activeElement.innerText), 'English', 'the focus stays');
   assert.deepEqual(await page.evaluate(faintTexts), []);
   await leave();
