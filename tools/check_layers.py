@@ -2,11 +2,14 @@
 """Holds every import to the allow-list of rooms: C++ includes, Python imports, TypeScript imports.
 
 A room may use itself, the rooms named here, and nothing else of ours. The C++ list is the one of CMakeLists.txt.
+No two C++ files may define a type of one name, wherever they stand.
 """
 
 import pathlib
 import re
 import sys
+
+import cpp_types
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -71,6 +74,13 @@ def check_cpp():
                 yield f"{path.relative_to(ROOT)}:{number}: only src/bindings may include {line.strip()}"
 
 
+def check_type_names():
+    """Two types of one name with different members: the linker keeps the functions of one of them, for both."""
+    paths = sorted(p for p in (ROOT / "src").rglob("*") if p.suffix in {".h", ".cc"})
+    for name, places in cpp_types.shared_names({str(p.relative_to(ROOT)): p.read_text() for p in paths}):
+        yield f"{places[0]}: {name} is also defined at {', '.join(places[1:])}; rename one or use an unnamed namespace"
+
+
 def check_python():
     base = ROOT / "python"
     for path in sorted((base / "msprobe").rglob("*.py")):
@@ -125,7 +135,7 @@ def check_typescript():
 
 
 def main():
-    faults = [*check_cpp(), *check_python(), *check_typescript(), *check_report_page()]
+    faults = [*check_cpp(), *check_type_names(), *check_python(), *check_typescript(), *check_report_page()]
     for fault in faults:
         print(fault)
     print(f"layers: {len(faults)} faults")
