@@ -29,7 +29,7 @@ struct GraphSettings {
   std::string layer_template;                                  // one of LayerTemplates() instead of a file; ""
   std::optional<ParallelLayout> target_layout, golden_layout;  // given: the ranks are merged
   bool json_files = false;                                     // of merged ranks: JSON files instead of a database
-  bool plain = false;                                          // only the tables that older viewers read
+  bool plain = false;                                          // the tables of mindstudio-probe and no others
   std::function<void(int percent)> progress;                   // may be empty
   std::function<void(const std::string& text)> warning;        // may be empty
   std::function<void(const std::string& lines)> log;           // tensor dumps: a line for each item; may be empty

@@ -8,6 +8,7 @@
 
 #include "base/interrupt.h"
 #include "base/text.h"
+#include "graph/vis_plain.h"
 #include "graph/vis_schema.h"
 
 namespace msprobe {
@@ -25,8 +26,8 @@ std::string List(const std::vector<int>& v) { return fmt::format("[{}]", fmt::jo
 
 }  // namespace
 
-StatusOr<std::unique_ptr<VisDb>> VisDb::Create(const std::string& path) {
-  std::unique_ptr<VisDb> db(new VisDb(path));
+StatusOr<std::unique_ptr<VisDb>> VisDb::Create(const std::string& path, VisLayout layout) {
+  std::unique_ptr<VisDb> db(new VisDb(path, layout));
   MSP_RETURN_IF_ERROR(db->Open());
   return db;
 }
@@ -61,12 +62,16 @@ Status VisDb::Error(const char* what) {
       "{} could not be written while {} ({}): free some space or choose another directory with -o", path_, what, why));
 }
 
-Status VisDb::Open() {
+Status VisDb::OpenFile(const TempPath& file) {
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-  if (sqlite3_open_v2(temp_.path().c_str(), &db_, flags, nullptr) != SQLITE_OK) return Error("opening it");
+  if (sqlite3_open_v2(file.path().c_str(), &db_, flags, nullptr) != SQLITE_OK) return Error("opening it");
   sqlite3_progress_handler(
       db_, kProgressOps, [](void*) { return InterruptRequested() ? 1 : 0; }, nullptr);
-  MSP_RETURN_IF_ERROR(Exec(kSetup));
+  return Exec(kSetup);
+}
+
+Status VisDb::Open() {
+  MSP_RETURN_IF_ERROR(OpenFile(temp_));
   MSP_RETURN_IF_ERROR(Exec(VisTablesSql().c_str()));
   MSP_RETURN_IF_ERROR(Exec("BEGIN"));
   MSP_RETURN_IF_ERROR(Prepare("INSERT INTO msprobe_node VALUES (?,?,?,?,?,?,?,?,0,?,?,?,?,?,NULL,NULL,?)", &node_));
@@ -332,19 +337,41 @@ Status VisDb::SetConfig(const VisConfig& config) {
   return status;
 }
 
-Status VisDb::Finish() {
-  MSP_RETURN_IF_ERROR(Exec("COMMIT"));
-  for (std::string_view sql : kVisIndexes) {
-    if (InterruptRequested()) return Interrupted();
-    if (sqlite3_exec(db_, sql.data(), nullptr, nullptr, nullptr) != SQLITE_OK) return Error("building its indexes");
-  }
-  for (const std::string& sql : indexes_) {
+Status VisDb::MakeIndexes() {
+  std::vector<std::string> all(std::begin(kVisIndexes), std::end(kVisIndexes));
+  if (layout_ == VisLayout::kPlain) all = {std::string(kVisChildIndex)};
+  all.insert(all.end(), indexes_.begin(), indexes_.end());
+  for (const std::string& sql : all) {
     if (InterruptRequested()) return Interrupted();
     if (sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) return Error("building its indexes");
   }
+  return OkStatus();
+}
+
+Status VisDb::WritePlain(const TempPath& file) {
+  MSP_RETURN_IF_ERROR(OpenFile(file));
+  sqlite3_stmt* attach = nullptr;
+  MSP_RETURN_IF_ERROR(Prepare("ATTACH ? AS compact", &attach));
+  BindText(attach, 1, temp_.path());
+  const Status attached = Step(attach);
+  sqlite3_finalize(attach);
+  MSP_RETURN_IF_ERROR(attached);
+  return Exec(VisPlainSql().c_str());
+}
+
+Status VisDb::Finish() {
+  MSP_RETURN_IF_ERROR(Exec("COMMIT"));
+  MSP_RETURN_IF_ERROR(MakeIndexes());
   Close();
-  MSP_RETURN_IF_ERROR(temp_.CommitResult());
-  path_ = temp_.final_path();
+  TempPath plain(path_);
+  TempPath& result = layout_ == VisLayout::kPlain ? plain : temp_;
+  if (layout_ == VisLayout::kPlain) {
+    const Status written = WritePlain(plain);
+    Close();
+    MSP_RETURN_IF_ERROR(written);
+  }
+  MSP_RETURN_IF_ERROR(result.CommitResult());
+  path_ = result.final_path();
   return OkStatus();
 }
 

@@ -80,10 +80,15 @@ class SideTable {
   int bound_ = 0;
 };
 
+enum class VisLayout : uint8_t {
+  kCompact,  // tb_nodes is a view of our tables
+  kPlain,    // nothing but the three tables of earlier tools
+};
+
 /// Writes one database; the file appears under its name at Finish() or not at all.
 class VisDb {
  public:
-  static StatusOr<std::unique_ptr<VisDb>> Create(const std::string& path);
+  static StatusOr<std::unique_ptr<VisDb>> Create(const std::string& path, VisLayout layout = VisLayout::kCompact);
   ~VisDb();
   /// The rows that follow are nodes of `graph`, in the order of graph.order; `other` is what Node::match refers to.
   /// Both must live until EndGraph().
@@ -115,7 +120,7 @@ class VisDb {
     int64_t first = 0;
     std::vector<uint32_t> names, other_names, other_paths;  // ids of nodes, kNoIndex until they are asked for
   };
-  explicit VisDb(const std::string& path) : path_(path), temp_(path) {}
+  VisDb(const std::string& path, VisLayout layout) : path_(path), layout_(layout), temp_(path) {}
   StatusOr<uint32_t> NameId(std::string_view name);
   StatusOr<uint32_t> NameOf(uint32_t node);
   StatusOr<uint32_t> NameOfOther(uint32_t node);
@@ -123,6 +128,9 @@ class VisDb {
   Status BindPartner(const Node& node);
   void BindSpan(sqlite3_stmt* statement, int column, const NodeRows& batch, NodeRows::Span span);
   Status Open();
+  Status OpenFile(const TempPath& file);
+  Status MakeIndexes();
+  Status WritePlain(const TempPath& file);
   Status Exec(const char* sql);
   Status Prepare(const char* sql, sqlite3_stmt** statement);
   void BindText(sqlite3_stmt* statement, int column, std::string_view text);
@@ -131,6 +139,7 @@ class VisDb {
   void Close();
 
   std::string path_;
+  VisLayout layout_;
   TempPath temp_;
   sqlite3* db_ = nullptr;
   sqlite3_stmt *node_ = nullptr, *data_ = nullptr, *name_ = nullptr, *links_ = nullptr, *graph_ = nullptr;

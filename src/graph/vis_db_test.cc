@@ -21,16 +21,20 @@ class VisDbTest : public ::testing::Test {
     graph_.nodes[module].match = module;
     graph_.nodes[call].match = call;
     graph_.Sort();
-    auto db = VisDb::Create(dir_.Path("g.vis.db"));
+    Make("g.vis.db", VisLayout::kCompact);
+    ASSERT_EQ(sqlite3_open(dir_.Path("g.vis.db").c_str(), &db_), SQLITE_OK);
+  }
+  void TearDown() override { sqlite3_close(db_); }
+
+  void Make(const std::string& name, VisLayout layout) {
+    auto db = VisDb::Create(dir_.Path(name), layout);
     ASSERT_TRUE(db.ok());
     VisConfig config;
     config.node_colors = "null";
     ASSERT_TRUE((*db)->SetConfig(config).ok());
     for (const char* source : {"NPU", "Bench"}) Write(db->get(), source);
     ASSERT_TRUE((*db)->Finish().ok());
-    ASSERT_EQ(sqlite3_open(dir_.Path("g.vis.db").c_str(), &db_), SQLITE_OK);
   }
-  void TearDown() override { sqlite3_close(db_); }
 
   void Write(VisDb* db, const std::string& source) {
     ASSERT_TRUE(db->BeginGraph({source, 2, 7, std::nullopt}, graph_, &graph_).ok());
@@ -117,6 +121,21 @@ TEST_F(VisDbTest, ViewersCanChangeAMatch) {
   EXPECT_EQ(Query("SELECT input_data, output_data FROM tb_nodes WHERE up_node=''"),
             (Texts{R"({"root": 2}|{})", R"({"root": 2}|{})"}));
   EXPECT_EQ(Query("PRAGMA integrity_check"), (Texts{"ok"}));
+}
+
+TEST_F(VisDbTest, ThePlainLayoutHasTheSameRowsAndNothingElse) {
+  const Texts compact = Query("SELECT * FROM tb_nodes");
+  ASSERT_EQ(compact.size(), 6u);
+  sqlite3_close(db_);
+  Make("p.vis.db", VisLayout::kPlain);
+  ASSERT_EQ(sqlite3_open(dir_.Path("p.vis.db").c_str(), &db_), SQLITE_OK);
+  EXPECT_EQ(Query("SELECT * FROM tb_nodes ORDER BY rowid"), compact);
+  EXPECT_EQ(Query("SELECT type, group_concat(name) FROM sqlite_master WHERE sql IS NOT NULL GROUP BY type"),
+            (Texts{"index|index1,index2,index3,index4,index5,index6,index7", "table|tb_nodes,tb_stack,tb_config"}));
+  EXPECT_EQ(Query("PRAGMA integrity_check"), (Texts{"ok"}));
+  const auto left = ListDirectory(dir_.Path(""));
+  ASSERT_TRUE(left.ok());
+  EXPECT_EQ(left->size(), 2u) << "temporary files are gone";
 }
 
 }  // namespace

@@ -62,13 +62,7 @@ constexpr char kTables[] =
     "children INTEGER NOT NULL, type INTEGER NOT NULL, micro_step INTEGER NOT NULL, stack INTEGER NOT NULL, "
     "is_distributed INTEGER NOT NULL, modified INTEGER NOT NULL, precision_index INTEGER, overflow_level TEXT, "
     "match INTEGER, path INTEGER, data INTEGER, link TEXT, communication TEXT, merge_info TEXT);"
-    "CREATE TABLE msprobe_data (data INTEGER PRIMARY KEY, input TEXT, output TEXT);"
-    "CREATE TABLE tb_stack (\n    id TEXT PRIMARY KEY,\n    stack_info TEXT\n);"
-    "CREATE TABLE tb_config (\n    id TEXT PRIMARY KEY,\n    graph_type TEXT NOT NULL,\n    task TEXT,\n    tool_tip "
-    "TEXT,\n"
-    "    micro_steps INTEGER,\n    overflow_check INTEGER,\n    node_colors TEXT NOT NULL,\n    rank_list TEXT NOT "
-    "NULL,\n"
-    "    step_list TEXT NOT NULL\n);";
+    "CREATE TABLE msprobe_data (data INTEGER PRIMARY KEY, input TEXT, output TEXT);";
 
 constexpr std::string_view kView =
     "CREATE VIEW tb_nodes AS SELECT g.graph_id || '_' || s.name AS id, g.graph_id AS graph_id, "
@@ -152,7 +146,8 @@ std::string UnpackSql(std::string_view column, std::string_view data, std::strin
 }
 
 std::string VisTablesSql() {
-  return kTables + fmt::format(kView, UnpackSql("input", "n.data", "s.name"), UnpackSql("output", "n.data", "s.name")) +
+  return std::string(kTables) + kVisTextTables +
+         fmt::format(kView, UnpackSql("input", "n.data", "s.name"), UnpackSql("output", "n.data", "s.name")) +
          Triggers();
 }
 

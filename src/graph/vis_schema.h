@@ -8,11 +8,18 @@ namespace msprobe {
 
 /// Tables, the view tb_nodes and the triggers that let it be updated.
 std::string VisTablesSql();
-/// Indexes, made when the rows are in.
+/// Tables that earlier tools have as well, for any layout.
+inline constexpr char kVisTextTables[] =
+    "CREATE TABLE tb_stack (\n    id TEXT PRIMARY KEY,\n    stack_info TEXT\n);"
+    "CREATE TABLE tb_config (\n    id TEXT PRIMARY KEY,\n    graph_type TEXT NOT NULL,\n    task TEXT,\n"
+    "    tool_tip TEXT,\n    micro_steps INTEGER,\n    overflow_check INTEGER,\n    node_colors TEXT NOT NULL,\n"
+    "    rank_list TEXT NOT NULL,\n    step_list TEXT NOT NULL\n);";
+/// Indexes, made when the rows are in; this one finds the children of a node.
+inline constexpr std::string_view kVisChildIndex = "CREATE INDEX msprobe_node2 ON msprobe_node (up)";
 inline constexpr std::string_view kVisIndexes[] = {
     "CREATE UNIQUE INDEX msprobe_name1 ON msprobe_name (name)",
     "CREATE INDEX msprobe_node1 ON msprobe_node (name_id)",
-    "CREATE INDEX msprobe_node2 ON msprobe_node (up)",
+    kVisChildIndex,
     "CREATE INDEX msprobe_node3 ON msprobe_node (modified) WHERE modified = 1",
 };
 

@@ -138,7 +138,7 @@ class Visualizer {
     }
     if (!db_) {  // not before the first input has proved good
       first_mode_ = loaded.mode;
-      MSP_ASSIGN_OR_RETURN(db_, VisDb::Create(summary_.file));
+      MSP_ASSIGN_OR_RETURN(db_, VisDb::Create(summary_.file, options_.plain ? VisLayout::kPlain : VisLayout::kCompact));
       MSP_RETURN_IF_ERROR(db_->SetConfig(Config(loaded)));
       if (!options_.plain) MSP_RETURN_IF_ERROR(MakeTables());
       watch_.emplace(options_.plain ? nullptr : db_.get(), plan_.compare);

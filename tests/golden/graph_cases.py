@@ -80,11 +80,11 @@ def case_names(prefix):
     return {p.parent.name for p in (golden_set() / "expected").glob(f"{prefix}*/case.json")}
 
 
-def run_case(name, out, check=True):
+def run_case(name, out, check=True, env=None):
     """A case's command line with the results in `out`: the root of the set, and what became of the command."""
     root = golden_set()
     info = json.loads((root / "expected" / name / "case.json").read_text())
-    return root, run([a.replace("@OUT", str(out)) for a in info["argv"][1:]], cwd=root, check=check)
+    return root, run([a.replace("@OUT", str(out)) for a in info["argv"][1:]], cwd=root, check=check, env=env)
 
 
 def assert_refused(name, code, word, out):
@@ -130,6 +130,15 @@ def schema(path):
     db = sqlite3.connect(f"file:{path}?immutable=1", uri=True)
     try:
         return {table: [row[1] for row in db.execute(f"PRAGMA table_info({table})")] for table in TABLES}
+    finally:
+        db.close()
+
+
+def layout(path):
+    """Everything that a file holds besides rows: [(type, name, table, text)]."""
+    db = sqlite3.connect(f"file:{path}?immutable=1", uri=True)
+    try:
+        return db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid").fetchall()
     finally:
         db.close()
 

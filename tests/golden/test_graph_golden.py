@@ -9,6 +9,8 @@ from graph_cases import (
     assert_refused,
     case_names,
     differences,
+    golden_set,
+    layout,
     only_db,
     read_db,
     run,
@@ -60,17 +62,26 @@ def test_every_case_is_judged():
     assert set(judged) == case_names("vis_")
 
 
-def golden_differences(case, out):
-    """What our database of a case has otherwise than the old tool's, and the root of the set."""
-    root, _ = run_case(case, out)
-    want, got = only_db(root / "expected" / case / "out"), only_db(out)
+def both_layouts(case, out):
+    """The database of a case as the old tool wrote it, and ours, read through the view; the plain one is the same."""
+    root, _ = run_case(case, out / "compact")
+    run_case(case, out / "plain", env={"MSPROBE_GRAPH_PLAIN": "1"})
+    want, got, plain = (only_db(d) for d in (root / "expected" / case / "out", out / "compact", out / "plain"))
     assert schema(want) == schema(got)
-    return root, differences(read_db(want), read_db(got))
+    assert layout(want) == layout(plain)
+    rows = read_db(got)
+    assert differences(rows, read_db(plain)) == []
+    return read_db(want), rows
+
+
+def golden_differences(case, out):
+    """What our databases of a case have otherwise than the old tool's."""
+    return differences(*both_layouts(case, out))
 
 
 @pytest.mark.parametrize("case", AGREE)
 def test_golden_set(case, tmp_path):
-    assert golden_differences(case, tmp_path)[1] == []
+    assert golden_differences(case, tmp_path) == []
 
 
 def fields_that_differ(theirs, ours):
@@ -82,7 +93,7 @@ def fields_that_differ(theirs, ours):
 
 @pytest.mark.parametrize("case", AGREE_TENSORS)
 def test_golden_set_of_tensors(case, tmp_path):
-    _, found = golden_differences(case, tmp_path)
+    found = golden_differences(case, tmp_path)
     rules = []
     for _, row, column, theirs, ours in found:
         if column == "dump_data_dir" or (column == "matched_distributed" and theirs == "{}"):
@@ -101,11 +112,8 @@ def test_golden_set_of_tensors(case, tmp_path):
 @pytest.mark.parametrize("case", MOVED_GRADS)
 def test_golden_set_of_ranks(case, tmp_path):
     """The old tool gives all gradients of a module to one of its calls, and links calls with keyword arguments only."""
-    root, _ = run_case(case, tmp_path)
-    want, got = only_db(root / "expected" / case / "out"), only_db(tmp_path)
-    assert schema(want) == schema(got)
-    tables = read_db(got)
-    links = assert_only_gradients_and_links_differ(read_db(want), tables)
+    want, tables = both_layouts(case, tmp_path)
+    links = assert_only_gradients_and_links_differ(want, tables)
     for key, link in links.items():
         row = tables["tb_nodes"][key]
         for rank, (_, partner) in link["nodes_info"].items():
@@ -122,7 +130,7 @@ def test_golden_set_of_ranks(case, tmp_path):
 
 def test_golden_set_gradients_of_renamed_layers_match(tmp_path):
     """The old tool loses the gradients of parameters as soon as their layer has another name."""
-    _, found = golden_differences("vis_cmp_ren_lm", tmp_path)
+    found = golden_differences("vis_cmp_ren_lm", tmp_path)
     rows = {row for _, row, *_ in found}
     assert len(rows) == 16 and all(row.endswith(".parameters_grad.0") for row in rows)
     links = {row: (theirs, json.loads(ours)) for _, row, column, theirs, ours in found if column == "matched_node_link"}
@@ -134,8 +142,8 @@ def test_golden_set_gradients_of_renamed_layers_match(tmp_path):
 
 def test_golden_set_tensors_are_where_the_dump_is_now(tmp_path):
     """Both tools look beside the dump when the directory that it names is gone; the set was made elsewhere."""
-    root, found = golden_differences("vis_build_tensor", tmp_path)
-    here = root.resolve() / "data" / "m1_mix_tensor" / "bench" / "step0" / "rank0" / "dump_tensor_data"
+    found = golden_differences("vis_build_tensor", tmp_path)
+    here = golden_set().resolve() / "data" / "m1_mix_tensor" / "bench" / "step0" / "rank0" / "dump_tensor_data"
     assert {(d[2], d[4]) for d in found} <= {("dump_data_dir", str(here))}
 
 
