@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/graph_structure.h"
 #include "graph/visualize.h"
 
 namespace msprobe {
@@ -19,6 +20,7 @@ struct GraphArguments {
   std::vector<std::string> order;
   std::vector<int> rank_size, tp, pp, vpp;
   std::string file_type = "db", print_template;
+  GraphStructureOptions structure;
 };
 
 // The line that the page reads while a conversion runs.
@@ -54,6 +56,10 @@ Status ReadArguments(GraphArguments* args) {
   const bool compare = !options.golden.empty();
   if (!compare && (options.layer_mapping || !options.layer_template.empty())) {
     return UsageError("-lm/--layer_mapping and --template say how two runs are matched: add -gp GOLDEN");
+  }
+  const bool structures = args->structure.always || !args->structure.suggest_mapping.empty();
+  if (structures && (!compare || !args->rank_size.empty())) {
+    return UsageError("--structure and --suggest_mapping compare rank with rank: add -gp GOLDEN, without --rank_size");
   }
   options.json_files = args->file_type == "json";
   if (args->rank_size.empty()) {
@@ -112,7 +118,16 @@ Status RunGraph(GraphArguments* args, bool json) {
     MSP_ASSIGN_OR_RETURN(const GraphSummary summary, VisualizeGraph(options));
     printer.Clear();
     const bool compare = !options.golden.empty();
-    const std::string text = (json ? GraphSummaryJson : GraphSummaryText)(summary, compare, options.overflow_check);
+    GraphStructures structures;
+    if (compare && args->rank_size.empty()) {
+      MSP_ASSIGN_OR_RETURN(structures, CompareGraphStructures(options, args->structure, summary.file));
+    }
+    std::string text = (json ? GraphSummaryJson : GraphSummaryText)(summary, compare, options.overflow_check);
+    if (!json) {
+      text += structures.text;
+    } else if (!structures.json.empty()) {
+      text.replace(text.rfind('}'), 1, ", \"structure\": " + structures.json + "}");
+    }
     std::fwrite(text.data(), 1, text.size(), stdout);
     return GraphSummaryStatus(summary);
   };
@@ -145,6 +160,11 @@ void RegisterGraphVisualize(CLI::App& app, CommandContext* context) {
   cmd->add_option("--template", options.layer_template,
                   "a layer mapping that comes with msprobe, by its name; \"list\" prints the names");
   cmd->add_option("--print_template", args->print_template, "print a template as YAML, to start from, and stop");
+  cmd->add_flag("--structure", args->structure.always,
+                "also list what the models have on one side only, moved or renamed (task structure: always)");
+  cmd->add_option("--suggest_mapping,--suggest-mapping", args->structure.suggest_mapping,
+                  "write a layer mapping (-lm) for modules that have other names in the golden run, to be confirmed")
+      ->option_text("FILE");
   cmd->add_flag("--is_print_compare_log", args->tensor_log, "-tensor_log: print a line for each item of tensor dumps");
   cmd->add_flag("--is_print_progress_log", args->progress_log, "-progress_log: print PROGRESS lines for the page");
   cmd->add_flag("--plain", options.plain, "write the tables of mindstudio-probe and nothing else; files are larger")

@@ -5,8 +5,8 @@
 
 namespace msprobe {
 
-/// SQL that fills an empty database with the three tables of a compact one, attached as `compact`, whose children can be
-/// looked up by an index (kVisChildIndex). Rows keep their order; the indexes come last.
+/// SQL that fills an empty database with the three tables of a compact one, attached as `compact`, whose children can
+/// be looked up by an index (kVisChildIndex). Rows keep their order; the indexes come last.
 std::string VisPlainSql();
 
 }  // namespace msprobe

@@ -157,8 +157,8 @@ def differences(expected, got):
 
 
 def only_db(directory):
-    """The result of a run; nothing else may lie beside it."""
-    files = [f for f in Path(directory).iterdir() if not f.name.endswith(("-wal", "-shm"))]
+    """The database of a run; nothing but the list of a structure comparison may lie beside it."""
+    files = [f for f in Path(directory).iterdir() if not f.name.endswith(("-wal", "-shm", "_structure.json"))]
     assert [f.suffix for f in files] == [".db"], files
     return files[0]
 

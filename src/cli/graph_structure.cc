@@ -1,0 +1,125 @@
+#include "cli/graph_structure.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "base/file.h"
+#include "base/interrupt.h"
+#include "base/text.h"
+#include "graph/graph_plan.h"
+#include "match/mapping.h"
+#include "report/structure_compare.h"
+
+namespace msprobe {
+namespace {
+
+std::string ListPath(const std::string& graph) {
+  static constexpr std::string_view kEnd = ".vis.db";
+  return graph.substr(0, graph.size() - (EndsWith(graph, kEnd) ? kEnd.size() : 0)) + "_structure.json";
+}
+
+class StructureList {
+ public:
+  StructureList(const GraphSettings& settings, const GraphStructureOptions& options, const std::string& file)
+      : settings_(settings), options_(options), path_(ListPath(file)) {}
+
+  StatusOr<GraphStructures> Run() {
+    MappingSettings named;
+    named.layer = settings_.layer_mapping;
+    named.layer_template = settings_.layer_template;
+    MSP_ASSIGN_OR_RETURN(mapping_, LoadMapping(named));
+    MSP_ASSIGN_OR_RETURN(const GraphPlan plan, PlanGraph(settings_.target, settings_.golden));
+    for (const GraphPair& pair : plan.pairs) {
+      if (InterruptRequested()) return Interrupted();
+      MSP_RETURN_IF_ERROR(Add(pair));
+    }
+    if (pairs_ == 0) return GraphStructures();
+    MSP_RETURN_IF_ERROR(WriteFiles());
+    return GraphStructures{Text(), "[" + objects_ + "]"};
+  }
+
+ private:
+  Status Add(const GraphPair& pair) {
+    StatusOr<DumpFile> target = DumpFile::Open(JoinPath(pair.npu_dir, "dump.json"));
+    StatusOr<DumpFile> golden = DumpFile::Open(JoinPath(pair.bench_dir, "dump.json"));
+    if (!target.ok() || !golden.ok()) return OkStatus();
+    const bool wanted = options_.always || !options_.suggest_mapping.empty();
+    if (!wanted && (target->task() != "structure" || golden->task() != "structure")) return OkStatus();
+    MSP_ASSIGN_OR_RETURN(const Structure mine, Structure::Read(*target));
+    MSP_ASSIGN_OR_RETURN(const Structure theirs, Structure::Read(*golden));
+    StructureSummary summary;
+    summary.diff = DiffStructures(mine, theirs, mapping_.layers);
+    if (!options_.suggest_mapping.empty()) {
+      suggestion_.Add(SuggestMapping(mine, theirs, summary.diff, mapping_.layers));
+    }
+    ++pairs_;
+    // The layout of earlier tools has no file beside the graph.
+    const bool listed = !summary.diff.changes.empty() && (options_.always || !settings_.plain);
+    if (listed) summary.list_path = path_;
+    const std::string where = fmt::format("\"step\": {}, \"rank\": {}", pair.step, pair.rank);
+    objects_ += fmt::format("{}{{{}, \"structure\": {}}}", pairs_ > 1 ? ", " : "", where, StructureJson(summary));
+    if (summary.diff.changes.empty()) return OkStatus();
+    ++differing_;
+    if (differing_ == 1) {
+      first_ = std::move(summary);
+      first_at_ = fmt::format("step {}, rank {}", pair.step, pair.rank);
+      for (const StructureChange& change : first_.diff.changes) renamed_ |= change.kind == StructureKind::kRenamed;
+      if (!listed) return OkStatus();
+      MSP_ASSIGN_OR_RETURN(OutputFile list, OutputFile::Create(path_));
+      list_.emplace(std::move(list));
+    }
+    if (!list_) return OkStatus();
+    const StructureDiff& diff = differing_ == 1 ? first_.diff : summary.diff;
+    MSP_RETURN_IF_ERROR(list_->Write(differing_ == 1 ? "[\n" : ",\n"));
+    return list_->Write(fmt::format("{{{}, \"structure\": {}}}", where, StructureDiffJson(diff)));
+  }
+
+  Status WriteFiles() {
+    if (list_) {
+      MSP_RETURN_IF_ERROR(list_->Write("\n]\n"));
+      MSP_RETURN_IF_ERROR(list_->CommitResult());
+      first_.list_path = list_->path();
+    }
+    if (options_.suggest_mapping.empty()) return OkStatus();
+    return suggestion_.Write(options_.suggest_mapping, settings_.target, settings_.golden);
+  }
+
+  std::string Text() const {
+    std::string out = differing_ == 0 ? "structure: no difference\n" : StructureText(first_).substr(2);
+    if (differing_ > 0 && !list_) out.replace(out.find(" ()"), 3, "");
+    if (pairs_ > 1 && differing_ > 0) {
+      out += fmt::format("  ({}; {} of {} graphs differ in structure)\n", first_at_, differing_, pairs_);
+    }
+    if (!options_.suggest_mapping.empty()) {
+      const SuggestedMapping& s = suggestion_.sum();
+      out += fmt::format(
+          "suggested layer mapping: {}\n  partners by it: {} of {} calls, without it {}; check it, then give it as "
+          "-lm\n",
+          OneLine(options_.suggest_mapping), s.matched_with, s.calls, s.matched_without);
+    } else if (renamed_) {
+      out += "  modules have other names: --suggest_mapping FILE writes a layer mapping (-lm) to confirm\n";
+    }
+    return out;
+  }
+
+  const GraphSettings& settings_;
+  const GraphStructureOptions& options_;
+  const std::string path_;
+  Mapping mapping_;
+  MappingSuggestion suggestion_;
+  std::optional<OutputFile> list_;
+  StructureSummary first_;  // of the first pair that differs
+  std::string first_at_, objects_;
+  size_t pairs_ = 0, differing_ = 0;
+  bool renamed_ = false;
+};
+
+}  // namespace
+
+StatusOr<GraphStructures> CompareGraphStructures(const GraphSettings& settings, const GraphStructureOptions& options,
+                                                 const std::string& file) {
+  return StructureList(settings, options, file).Run();
+}
+
+}  // namespace msprobe
