@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include "cli/commands.h"
 #include "compare/thresholds.h"
 #include "dump/json.h"
+#include "report/atb_compare.h"
 #include "report/run_compare.h"
 
 namespace msprobe {
@@ -104,7 +106,8 @@ Status ReadCompareJson(const std::string& path, CompareSettings* request, bool* 
 Status CheckArguments(CompareArguments* args, bool input_json) {
   if (args->mode != "auto") {
     return UsageError("-m " + args->mode +
-                      " needs CANN (Ascend's toolkit) and is not available: leave -m out to compare dumps");
+                      " runs tools of CANN (Ascend's toolkit) and is not available: leave -m out to compare dumps of "
+                      "msprobe, or -m atb for those of ATB");
   }
   if (input_json) {
     MSP_RETURN_IF_ERROR(ReadCompareJson(args->compare_json, &args->request, &args->log));
@@ -197,6 +200,39 @@ Status Run(CompareArguments args, const CommandContext& context, bool input_json
                       report.failures.size() + report.pairs.size(), label, status.message())};
 }
 
+/// Options that `-m atb` does not take are named, as they would have no effect.
+Status CheckAtbOptions(const CLI::App& command) {
+  constexpr std::string_view kTaken[] = {"--mode", "--target_path", "--golden_path", "--output_path", "--json"};
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name(false, false);
+    if (option->count() == 0 || std::find(std::begin(kTaken), std::end(kTaken), name) != std::end(kTaken)) continue;
+    return UsageError(name + " has no meaning with -m atb, which takes -tp, -gp and -o: leave it out");
+  }
+  return OkStatus();
+}
+
+Status RunAtb(const CompareSettings& request, bool json) {
+  if (request.target.empty() || request.golden.empty()) {
+    return UsageError("compare -m atb needs -tp TARGET and -gp GOLDEN, two directories that hold statistic.csv");
+  }
+  MSP_ASSIGN_OR_RETURN(const AtbReport report, CompareAtb(request.target, request.golden, request.output));
+  for (const std::string& warning : report.warnings) PrintWarning(warning);
+  std::string text;
+  if (json) {
+    AppendJsonString(text = "{\"file\": ", report.path);
+    text += fmt::format(
+        ", \"mode\": \"atb_{}\", \"rows\": {}, \"target_only\": {}, \"golden_only\": {}, \"unread\": {}}}\n",
+        report.tensors ? "tensor" : "stats", report.rows, report.target_only, report.golden_only, report.unread);
+  } else {
+    text =
+        fmt::format("compare (atb, {}): {} tensors; {} only in the target, {} only in the golden run\n  result: {}\n",
+                    report.tensors ? "tensor" : "statistics", report.rows, report.target_only, report.golden_only,
+                    OneLine(report.path));
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return OkStatus();
+}
+
 }  // namespace
 
 void RegisterCompare(CLI::App& app, CommandContext* context) {
@@ -275,7 +311,12 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
     option->group("");
     refused->emplace_back(option, r.text);
   }
-  command->callback([args, context, input, refused] {
+  command->callback([args, context, command, input, refused] {
+    if (args->mode == "atb") {
+      context->status = CheckAtbOptions(*command);
+      if (context->status.ok()) context->status = RunAtb(args->request, context->json);
+      return;
+    }
     for (const auto& [option, text] : *refused) {
       if (option->count() > 0) {
         context->status = UsageError(text);

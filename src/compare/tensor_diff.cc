@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "compare/custom_metrics.h"
+#include "compare/two_tensors.h"
 #include "tensor/tensor_file.h"
 
 namespace msprobe {
@@ -266,6 +267,13 @@ Status TensorPairs::MeasureJoined(const ItemView& target, const ItemView& golden
   options.threads = BytesOf(a.tensor()) >= kSplitBytes;
   out->metrics = CompareTensors(a.tensor().view(), b.tensor().view(), options);
   return OkStatus();
+}
+
+TensorDiff DiffTwoTensors(const FileTensor& target, const FileTensor& golden) {
+  TensorDiff out;
+  out.metrics = CompareTensors(target.view(), golden.view());
+  Conclude(ItemView(), ItemView(), &out);
+  return out;
 }
 
 bool IsTensorModeColumn(std::string_view name) {

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "compare/two_tensors.h"
 
 namespace msprobe {
 namespace {
@@ -36,6 +37,26 @@ const char* WrongName(std::string_view name) {
   return nullptr;
 }
 
+/// `inside`: the folder itself is no link out of `root`.
+StatusOr<std::string> FindIn(const std::string& folder, bool inside, const std::string& root,
+                             std::string_view data_name) {
+  const std::string name = OneLine(data_name);
+  if (const char* wrong = WrongName(data_name)) return BadInput("data_name \"" + name + "\" " + wrong);
+  std::string path = JoinPath(folder, data_name);
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0) {
+    return BadInput(OneLine(path) + (errno == ENOENT ? " does not exist" : std::string(": ") + std::strerror(errno)));
+  }
+  const bool plain = S_ISREG(info.st_mode) && data_name.find('/') == std::string_view::npos;
+  if (!(plain && inside) && !IsInside(RealPath(path), root)) {
+    return BadInput(OneLine(path) + " is a link that leads out of the dump's directory");
+  }
+  if (!S_ISREG(info.st_mode) && (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode))) {
+    return BadInput(OneLine(path) + " is no regular file");
+  }
+  return path;
+}
+
 }  // namespace
 
 TensorFolder::TensorFolder(const std::string& dump_path) {
@@ -46,21 +67,12 @@ TensorFolder::TensorFolder(const std::string& dump_path) {
 }
 
 StatusOr<std::string> TensorFolder::Find(std::string_view data_name) const {
-  const std::string name = OneLine(data_name);
-  if (const char* wrong = WrongName(data_name)) return BadInput("data_name \"" + name + "\" " + wrong);
-  std::string path = JoinPath(folder_, data_name);
-  struct stat info {};
-  if (lstat(path.c_str(), &info) != 0) {
-    return BadInput(OneLine(path) + (errno == ENOENT ? " does not exist" : std::string(": ") + std::strerror(errno)));
-  }
-  const bool plain = S_ISREG(info.st_mode) && data_name.find('/') == std::string_view::npos;
-  if (!(plain && folder_inside_) && !IsInside(RealPath(path), root_)) {
-    return BadInput(OneLine(path) + " is a link that leads out of the dump's directory");
-  }
-  if (!S_ISREG(info.st_mode) && (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode))) {
-    return BadInput(OneLine(path) + " is no regular file");
-  }
-  return path;
+  return FindIn(folder_, folder_inside_, root_, data_name);
+}
+
+StatusOr<std::string> FindBelow(const std::string& directory, std::string_view name) {
+  const std::string root = RealPath(directory);
+  return FindIn(directory, !root.empty(), root, name);
 }
 
 }  // namespace msprobe

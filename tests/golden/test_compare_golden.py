@@ -26,6 +26,8 @@ AGREE = """compare_L0_md5_weight compare_L0_stat_weight compare_L1_md5_weight co
 AGREE_TENSOR = """compare_L0_tensor_weight compare_L1_tensor_weight compare_debug_tensor compare_m2_L0_tensor compare_mix_tensor_bench
  compare_mix_tensor_bf16 compare_mix_tensor_nan compare_mix_tensor_weight compare_mix_tensor_weight_fm compare_mix_tensor_weight_log
  compare_mix_tensor_weight_xlsx compare_tp_tensor compare_tp_tensor_xlsx""".split()
+# As above, for ATB: metrics within 1e-9; means and norms, which the old tool sums in float32, to that precision.
+AGREE_ATB = ["compare_atb"]
 # Both tools refuse: (case, our exit code, word of the error). The old tool ends with a traceback, or with exit code 0.
 WRONG_INPUT = [
     ("compare_file_vs_dir", 3, "same kind"),
@@ -38,11 +40,6 @@ DIFFERENT = """compare_mix_md5_weight_fm compare_mix_stat_weight_fm compare_mix_
  compare_mix_stat_weight_rootdir compare_L1_dm compare_ren_lm compare_verl_fsdp
  compare_verl_fsdp_xlsx compare_mix_md5_weight_da compare_mix_stat_weight_da
  compare_mix_struct""".split()
-# What this version does not do, and says: by word of the error.
-UNSUPPORTED = {
-    (2, "-m atb"): "compare_atb",
-}
-REFUSED = WRONG_INPUT + [(case, *key) for key, cases in UNSUPPORTED.items() for case in cases.split()]
 csv.field_size_limit(1 << 30)
 
 
@@ -148,7 +145,7 @@ def test_small_case(case, tmp_path):
 
 
 def test_every_case_is_judged():
-    judged = AGREE + AGREE_TENSOR + DIFFERENT + [case for case, _, _ in REFUSED]
+    judged = AGREE + AGREE_TENSOR + AGREE_ATB + DIFFERENT + [case for case, _, _ in WRONG_INPUT]
     assert len(judged) == len(set(judged))
     assert set(judged) == case_names("compare_")
 
@@ -164,6 +161,23 @@ def test_golden_set_of_tensors(case, tmp_path):
     root, _ = run_case(case, tmp_path)
     stricter = assert_same_tensors(tables(root / "expected" / case / "out"), tables(tmp_path))
     assert stricter <= 20
+
+
+@pytest.mark.parametrize("case", AGREE_ATB)
+def test_golden_set_of_atb(case, tmp_path):
+    root, _ = run_case(case, tmp_path)
+    ((name, want),) = tables(root / "expected" / case / "out").items()
+    got = tables(tmp_path)[name]
+    columns = [ast.literal_eval(title) for title in want[1]]
+    assert want[:2] == got[:2] and len(want) == len(got) > 20
+    sums = {columns.index(f"{side} {stat}") for side in ("Target", "Golden") for stat in ("Mean", "Norm")}
+    for row, mine in zip(want[2:], got[2:]):
+        norm = max(as_number(row[columns.index(f"{side} Norm")].strip("'")) or 0 for side in ("Target", "Golden"))
+        for i, (a, b) in enumerate(zip(row, mine)):
+            if i in sums and a != b:
+                assert abs(float(a.strip("'")) - float(b.strip("'"))) <= 1e-6 * norm, (row[0], columns[i])
+            else:
+                assert same_metric(a.strip("'"), b.strip("'")), (row[0], columns[i])
 
 
 POSITION = "error: The position of inf or nan in NPU and bench Tensor do not match."
@@ -224,7 +238,7 @@ def test_tensor_vectors(tmp_path):
     assert seen == set(TENSOR_DIFFERENT)
 
 
-@pytest.mark.parametrize("case,code,word", REFUSED, ids=lambda v: str(v))
+@pytest.mark.parametrize("case,code,word", WRONG_INPUT, ids=lambda v: str(v))
 def test_refused_with_one_line(case, code, word, tmp_path):
     assert_refused(case, code, word, tmp_path / "out")
 

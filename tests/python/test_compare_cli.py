@@ -209,7 +209,8 @@ def test_mindspore_against_pytorch(tmp_path):
         ["--dym_shape_range", "x"],
         ["-ofs", "True"],
         ["-m", "offline_data"],
-        ["-m", "atb"],
+        ["-m", "torchair"],
+        ["-m", "offline_model"],
     ],
     ids=" ".join,
 )
