@@ -71,7 +71,11 @@ def test_megatron_against_inference(old_python, dumps, task, tmp_path):
         elif task == "tensor":
             assert (row["Result"], row["Err_message"]) == (old["Result"], old["Err_message"])
         else:  # there, every row is an error: inference has no gradients and no dimension of the batch
-            assert (row["Result"], row["Err_message"]) == ("pass", "[]")
+            assert json.loads(row["Err_message"]) == [
+                text
+                for text in json.loads(old["Err_message"])
+                if "Required_Grad" not in text and "shape of" not in text
+            ]
     assert alone == 20
     if task == "statistics":
         assert any("Required_Grad" in old["Err_message"] for old in theirs)
