@@ -68,9 +68,10 @@ PyObject* RunSpecial(ApiSite* site, const CallArgs& args, Call call) {
   PyObject* result = nullptr;
   switch (site->spec.role) {
     case ApiRole::kPhase: {
-      const std::string* before = SetPhase(site->spec.phase);
+      const std::string* before = nullptr;
+      Shielded([&] { before = SetPhase(site->spec.phase); });
       result = call();
-      SetPhase(before);
+      Shielded([&] { SetPhase(before); });
       break;
     }
     case ApiRole::kMute:
@@ -79,7 +80,7 @@ PyObject* RunSpecial(ApiSite* site, const CallArgs& args, Call call) {
       --t_flags.api_depth;
       break;
     case ApiRole::kLeave:
-      NoteLeftAlone(site, args);
+      Shielded([&] { NoteLeftAlone(site, args); });
       result = call();
       break;
     default: result = call();
@@ -91,9 +92,9 @@ PyObject* RunSpecial(ApiSite* site, const CallArgs& args, Call call) {
 template <typename Call>
 PyObject* RunHooked(ApiSite* site, const CallArgs& args, Call call) {
   if (site->spec.watch != nullptr) {
-    if (site->spec.before != nullptr) site->spec.before(args);
+    if (site->spec.before != nullptr) Shielded([&] { site->spec.before(args); });
     PyObject* result = call();
-    site->spec.watch(args, result);
+    Shielded([&] { site->spec.watch(args, result); });
     return result;
   }
   if (!rt().running || t_flags.api_depth > 0 || t_flags.in_tool || IsBeingCompiled(site)) return call();

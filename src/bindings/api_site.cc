@@ -49,6 +49,7 @@ PyObject* CallOriginalBuiltin(ApiSite* site, PyObject* callable, PyObject* const
     PyTuple_SET_ITEM(tuple.get(), i, args[i]);
   }
   Ref kwargs(kwnames != nullptr && PyTuple_GET_SIZE(kwnames) > 0 ? PyDict_New() : nullptr);
+  if (!kwargs && PyErr_Occurred() != nullptr) return nullptr;
   for (Py_ssize_t i = 0; kwargs && i < PyTuple_GET_SIZE(kwnames); ++i) {
     if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(kwnames, i), args[n + i]) != 0) return nullptr;
   }

@@ -74,13 +74,11 @@ void GraphWalk::Forget() {
 }
 
 GraphWalk::Node* GraphWalk::Get(PyObject* object) {
-  auto& place = nodes_[object];
-  if (place == nullptr) {
-    place = std::make_unique<Node>();
-    place->object = Ref::Borrow(object);
-    place->sequence = SequenceOf(object);
-  }
-  return place.get();
+  if (const auto known = nodes_.find(object); known != nodes_.end()) return known->second.get();
+  auto node = std::make_unique<Node>();
+  node->object = Ref::Borrow(object);
+  node->sequence = SequenceOf(object);
+  return nodes_.emplace(object, std::move(node)).first->second.get();
 }
 
 void GraphWalk::Expand(Node* node) {
@@ -107,6 +105,7 @@ uint64_t GraphWalk::LastUser(PyObject* accumulator) const {
 void GraphWalk::FindEdges(const std::vector<GradEdge>& outputs, uint64_t since, const std::vector<GradEdge>& inputs,
                           std::vector<InputEdge>* found) {
   ++visit_;
+  todo_.clear();  // left by a search that found no memory
   auto reach = [&](Node* node) {
     // An accumulator leads nowhere; what is older was there before the call.
     if (node->visit == visit_ || node->sequence < since || node->sequence == kNoSequence) return;

@@ -146,10 +146,11 @@ void DeliverBytes(int32_t slot, const void* data) {
   if (found == Values().end()) return;
   Value value = found->second;
   const TensorView view{data, value.tensor.dtype, static_cast<int>(value.shape.size()), value.shape.data(), nullptr};
-  Py_BEGIN_ALLOW_THREADS;
-  ComputeValues(view, value.checksums, &value.tensor);
-  value.saved = !value.file.empty() && rt().files->Save(value.file, view);
-  Py_END_ALLOW_THREADS;
+  {
+    const GilReleased released;
+    ComputeValues(view, value.checksums, &value.tensor);
+    value.saved = !value.file.empty() && rt().files->Save(value.file, view);
+  }
   value.arrived = true;
   const auto again = Values().find(slot);
   if (again != Values().end()) again->second = std::move(value);

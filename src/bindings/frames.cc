@@ -115,7 +115,9 @@ void RecordStack(const OpName& name, Record* record) {
   // Code objects are kept for good, so that an address means one of them; frames are not, they would keep activations
   // alive.
   for (const Frame& f : frames) Py_INCREF(static_cast<PyObject*>(const_cast<void*>(f.code)));
-  ResolveStack(id);
+  if (Shielded([&] { ResolveStack(id); })) return;
+  lock.lock();
+  stacks.GiveUpText(id);
 }
 
 }  // namespace msprobe

@@ -1,6 +1,5 @@
 // msprobe._core: what Python sees of the recorder. Converts and forwards; decides nothing.
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -10,6 +9,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <tuple>
 
 #include "base/file.h"
 #include "bindings/api_call.h"
@@ -30,6 +31,14 @@ namespace nb = nanobind;
 
 namespace msprobe {
 namespace {
+
+// The conversion to std::string may not throw, so it would end the process where there is no memory.
+std::string Utf8(const nb::str& text) {
+  Py_ssize_t size = 0;
+  const char* utf8 = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+  if (utf8 == nullptr) throw nb::python_error();
+  return {utf8, static_cast<size_t>(size)};
+}
 
 void Throw(const Status& status) {
   if (!status.ok()) throw nb::value_error(status.message().c_str());
@@ -63,8 +72,13 @@ const DlpackExchangeApi* FindDlpack(nb::handle tensor_type) {
 void AfterForkInChild() {
   rt().running = rt().step_open = false;
   rt().threads_in_tool = 0;
-  rt().recorder = new Recorder;
-  rt().files = new TensorFiles;
+  try {
+    auto recorder = std::make_unique<Recorder>();
+    auto files = std::make_unique<TensorFiles>();
+    rt().recorder = recorder.release();
+    rt().files = files.release();
+  } catch (const std::bad_alloc&) {  // nothing will be recorded here anyway
+  }
 }
 
 void Init(nb::handle torch, nb::object describe, nb::object describe_tensor, const std::string& own_directory) {
@@ -154,10 +168,11 @@ void ConfigureSlices(const std::vector<SliceNumbers>& rules) {
   for (const auto& [dim, size, begin, end] : rules) rt().slices.push_back({dim, size, begin, end});
 }
 
-std::string AddApiFrom(nb::handle owner, const std::string& attr, const std::string& prefix, const std::string& name,
-                       const std::string& risk, bool in_place, nb::dict details) {
+std::string AddApiFrom(nb::handle owner, nb::str attr, nb::str prefix_text, nb::str name, nb::str risk_text,
+                       bool in_place, nb::dict details) {
   ApiSpec spec;
-  spec.base = prefix + "." + name;
+  const std::string prefix = Utf8(prefix_text), risk = Utf8(risk_text);
+  spec.base = prefix + "." + Utf8(name);
   spec.risk = risk == "CORE" ? Risk::kCore : risk == "LOW" ? Risk::kLow : Risk::kFocus;
   spec.in_place = in_place;
   spec.distributed = prefix == "Distributed";
@@ -170,25 +185,29 @@ std::string AddApiFrom(nb::handle owner, const std::string& attr, const std::str
   if (details.contains("skip_self")) spec.skip_self = nb::cast<bool>(details["skip_self"]);
   if (details.contains("resolve")) spec.resolve = Ref::Borrow(nb::handle(details["resolve"]).ptr());
   if (details.contains("role")) {
-    const std::string role = nb::cast<std::string>(details["role"]);
+    const std::string role = Utf8(nb::cast<nb::str>(details["role"]));
     spec.role = role == "mute" ? ApiRole::kMute : role == "leave" ? ApiRole::kLeave : ApiRole::kWatch;
     if (role == "wait") spec.watch = AfterWait;
     if (role == "set_eval_frame") spec.before = BeforeSetEvalFrame, spec.watch = AfterSetEvalFrame;
   }
   if (details.contains("phase")) {
     spec.role = ApiRole::kPhase;
-    spec.phase = InternName(nb::cast<std::string>(details["phase"]));
+    spec.phase = InternName(Utf8(nb::cast<nb::str>(details["phase"])));
   }
   std::string why;
-  Ref key(PyUnicode_InternFromString(attr.c_str()));
+  Ref key = Ref::Borrow(attr.ptr());
+  PyObject* interned = key.release();
+  PyUnicode_InternInPlace(&interned);
+  key = Ref(interned);
   return AddApi(owner.ptr(), key.get(), spec, &why) ? std::string() : why;
 }
 
-void Start(const std::string& dir, const std::string& task, const std::string& level) {
+Status CloseStep();
+
+Status OpenStep(const std::string& dir, const std::string& task, const std::string& level) {
   Runtime& r = rt();
   Status status;
-  {
-    nb::gil_scoped_release release;
+  try {
     status = MakeOutputDir(dir);
     std::string tensor_dir;
     if (status.ok() && r.recorder->save_policy().saves()) {
@@ -198,14 +217,29 @@ void Start(const std::string& dir, const std::string& task, const std::string& l
     }
     if (status.ok())
       status = r.recorder->Open({dir, task, level, "pytorch", r.options.extra_info && level != "debug", tensor_dir});
+  } catch (const std::bad_alloc&) {
+    status = NoMemory();
   }
-  Throw(status);
+  return status;
+}
+
+void Start(nb::str dir, nb::str task, nb::str level) {
+  Runtime& r = rt();
+  {
+    const std::string own_dir = Utf8(dir), own_task = Utf8(task), own_level = Utf8(level);
+    Status status;
+    {
+      const GilReleased released;
+      status = OpenStep(own_dir, own_task, own_level);
+    }
+    Throw(status);
+  }
   if (OutputGate& gate = r.recorder->gate(); r.files->is_open() && !gate.open(OutputGate::Part::kTensors)) {
     r.files->Stop(InternalError(gate.step(OutputGate::Part::kTensors).reason));
   }
-  ForgetRegions();
-  InstallApis();  // at L0 those that are no ops: regions that are left alone
-  if (r.options.modules) InstallModuleHooks();
+  Shielded(ForgetRegions);
+  Shielded(InstallApis);  // at L0 those that are no ops: regions that are left alone
+  if (r.options.modules) Shielded(InstallModuleHooks);
   r.step_open = true;
   r.running = !r.trigger.exhausted();
 }
@@ -215,7 +249,7 @@ void StopRecording() {
   Runtime& r = rt();
   t_flags.finishing = std::exchange(r.running, false);
   WaitForOtherThreads();
-  BackwardOrder::Get().Finish();
+  Shielded([] { BackwardOrder::Get().Finish(); });
   t_flags.finishing = false;
 }
 
@@ -227,7 +261,7 @@ Status FlushStep() {
     const Status ops = r.recorder->Flush();
     return ops.ok() ? r.files->TakeStatus() : ops;
   } catch (const std::bad_alloc&) {
-    return InternalError("there was not enough memory to write what was recorded");
+    return NoMemory();
   }
 }
 
@@ -244,82 +278,104 @@ Status CloseStep() {
       gate.AddSkipped(Part::kTensors, counts.dropped);
       if (!tensors.ok()) gate.Stop(Part::kTensors, OutputGate::Until::kEndOfStep, tensors.message());
     }
+    CountNoMemory();
     const Status ops = r.recorder->Close(r.skipped);
     const Status untold = r.files->TakeStatus();
     return ops.ok() && !stopped ? untold : ops;
   } catch (const std::bad_alloc&) {
-    return InternalError("there was not enough memory to write what was recorded");
+    try {
+      (void)r.recorder->Close({});  // nothing where it is closed already
+    } catch (const std::bad_alloc&) {
+    }
+    return NoMemory();
+  }
+}
+
+std::string Text(const Status& status) {
+  try {
+    return status.message();
+  } catch (const std::bad_alloc&) {
+    return "out of memory";  // short enough to need none
   }
 }
 
 std::string Stop() {
   Runtime& r = rt();
   StopRecording();
-  CollectDone();
-  ForgetRegions();
-  RemoveApis();
-  RemoveModuleHooks();
+  Shielded(CollectDone);
+  Shielded(ForgetRegions);
+  Shielded(RemoveApis);
+  Shielded(RemoveModuleHooks);
   if (!r.step_open) return {};
-  FinishParamGrads();
-  FetchDeferred();
+  Shielded(FinishParamGrads);
+  Shielded(FetchDeferred);
   Status status;
   {
-    nb::gil_scoped_release release;
+    const GilReleased released;
     status = FlushStep();
   }
-  return status.message();
+  return Text(status);
 }
 
 std::string EndStep() {
   Runtime& r = rt();
   if (!r.step_open) return {};
   StopRecording();
-  GiveUpOpenWorks();
+  Shielded(GiveUpOpenWorks);
   r.step_open = false;
-  if (!ApisInstalled()) RemoveApis();  // those that waited for works
-  FinishParamGrads();
-  EndKeeping();
+  if (!ApisInstalled()) Shielded(RemoveApis);  // those that waited for works
+  Shielded(FinishParamGrads);
+  Shielded(EndKeeping);
   ++r.generation;         // calls that are still running find their records stale ...
   WaitForOtherThreads();  // ... or have finished them
-  FetchDeferred();
+  Shielded(FetchDeferred);
   Status status;
   {
-    nb::gil_scoped_release release;
+    const GilReleased released;
     status = CloseStep();
   }
   EndDeferred();
   r.filter.Reset();
-  return status.message();
+  return Text(status);
 }
 
-void Save(const std::string& name, nb::handle value) {
-  InTool guard;
-  Record* record = rt().recorder->Acquire({InternName(name), 0, NameForm::kPlain});
-  record->bare = true;
-  RecordValue(record, value.ptr());
-  ++rt().recorded;
-  rt().recorder->Commit(record);
+// value(record) into a record of this name; without memory there is none. True: it was recorded.
+template <typename Value>
+bool SaveRecord(const nb::str& name, Value value) {
+  Record* record = nullptr;
+  const bool whole = Shielded([&] {
+    InTool guard;
+    record = rt().recorder->Acquire({InternName(Utf8(name)), 0, NameForm::kPlain});
+    record->bare = true;
+    value(record);
+  });
+  if (record == nullptr) return false;
+  if (!whole) return rt().recorder->Discard(record), false;
+  return Shielded([&] { rt().recorder->Commit(record); });
 }
 
-void SaveJson(const std::string& name, const std::string& json) {
-  Record* record = rt().recorder->Acquire({InternName(name), 0, NameForm::kPlain});
-  record->bare = true;
-  record->Json(json);
-  rt().recorder->Commit(record);
+void Save(nb::str name, nb::handle value) {
+  if (SaveRecord(name, [&](Record* record) { RecordValue(record, value.ptr()); })) ++rt().recorded;
 }
 
-std::string ValueJson(const std::string& name, nb::handle value) {
-  InTool guard;
-  Record record;
-  record.name = {InternName(name), 0, NameForm::kPlain};
-  record.bare = true;
-  record.save = rt().recorder->save_policy().For(record.name);
-  RecordValue(&record, value.ptr());
-  ResolveNow(&record);
+void SaveJson(nb::str name, nb::str json) {
+  (void)SaveRecord(name, [&](Record* record) { record->Json(Utf8(json)); });
+}
+
+std::string ValueJson(nb::str name, nb::handle value) {
   std::string json;
-  JsonStream stream(&json);
-  FormatValue(record, &stream);
-  return json;
+  const bool whole = Shielded([&] {
+    InTool guard;
+    Record record;
+    record.name = {InternName(Utf8(name)), 0, NameForm::kPlain};
+    record.bare = true;
+    record.save = rt().recorder->save_policy().For(record.name);
+    RecordValue(&record, value.ptr());
+    ResolveNow(&record);
+    JsonStream stream(&json);
+    FormatValue(record, &stream);
+  });
+  return whole ? json : "null";
 }
 
 nb::object RunUnseen(nb::callable function) {
@@ -327,12 +383,13 @@ nb::object RunUnseen(nb::callable function) {
   return function();
 }
 
-bool SaveTensor(const std::string& file, nb::handle tensor) {
-  return IsPlainTensor(tensor.ptr()) && SavePlainTensor(tensor.ptr(), file);
+bool SaveTensor(nb::str file, nb::handle tensor) {
+  return IsPlainTensor(tensor.ptr()) && SavePlainTensor(tensor.ptr(), Utf8(file));
 }
 
-void StopWriting(const std::string& what, const std::string& reason) {
+void StopWriting(nb::str part, nb::str why) {
   using Part = OutputGate::Part;
+  const std::string what = Utf8(part), reason = Utf8(why);
   if (what != "tensors" && what != "ops") throw nb::value_error("what must be 'tensors' or 'ops'");
   rt().recorder->gate().Stop(what == "ops" ? Part::kOps : Part::kTensors, OutputGate::Until::kEndOfRun, reason);
   if (rt().files->is_open()) rt().files->Stop(InternalError(reason));
@@ -345,6 +402,7 @@ uint64_t BytesWritten() {
 
 nb::dict TakeSummary() {
   Runtime& r = rt();
+  Shielded(CountNoMemory);  // or told with the next step
   nb::dict out, skipped, examples;
   for (const auto& [kind, count] : r.skipped) skipped[kind.c_str()] = count;
   for (const auto& [kind, text] : r.skip_examples) examples[kind.c_str()] = text;
@@ -385,13 +443,10 @@ NB_MODULE(_core, m) {
         nb::arg("data_mode"), nb::arg("scope"), nb::arg("list"), nb::arg("risk_level"));
   m.def("add_api", &AddApiFrom, nb::arg("owner"), nb::arg("attr"), nb::arg("prefix"), nb::arg("name"), nb::arg("risk"),
         nb::arg("in_place") = true, nb::arg("details") = nb::dict(), "Empty text, or why it cannot be hooked.");
-  m.def("add_module", [](nb::handle module, const std::string& base) {
-    if (!AddModule(module.ptr(), base.c_str())) throw nb::python_error();
+  m.def("add_module", [](nb::handle module, nb::str base) {
+    if (!AddModule(module.ptr(), Utf8(base).c_str())) throw nb::python_error();
   });
-  m.def("remove_api", [](nb::handle owner, const std::string& attr) {
-    Ref key(PyUnicode_InternFromString(attr.c_str()));
-    return RemoveApi(owner.ptr(), key.get());
-  });
+  m.def("remove_api", [](nb::handle owner, nb::str attr) { return RemoveApi(owner.ptr(), attr.ptr()); });
   m.def("configure_saving", &ConfigureSaving, nb::arg("when"), nb::arg("tensor_list"),
         "when: \"no\", \"now\" or \"deferred\".");
   m.def("configure_slices", &ConfigureSlices, nb::arg("rules"), "(dim, size or None, begin, end or None) each.");
@@ -399,10 +454,11 @@ NB_MODULE(_core, m) {
   m.def(
       "tensor_dir", [] { return rt().files->working() ? rt().files->dir() : std::string(); }, "Empty: save nothing.");
   m.def("count_tensor_file", [](uint64_t bytes, bool saved) { rt().files->Count(bytes, saved); });
-  m.def("stop_saving", [](const std::string& why) { rt().files->Stop(InternalError(why)); });
+  m.def("stop_saving", [](nb::str why) { rt().files->Stop(InternalError(Utf8(why))); });
   m.def(
       "limit_writing",
-      [](uint64_t tensors, uint64_t ops, const std::string& reason) {
+      [](uint64_t tensors, uint64_t ops, nb::str why) {
+        const std::string reason = Utf8(why);
         rt().files->Limit(tensors, reason);
         rt().recorder->Limit(ops, reason);
       },
@@ -421,7 +477,12 @@ NB_MODULE(_core, m) {
   m.def("is_running", [] { return rt().running; });
   m.def("stop", &Stop, "Text of an error, or empty.");
   m.def("end_step", &EndStep, "Text of an error, or empty.");
-  m.def("set_phase", [](const std::string& phase) { SetPhase(phase.empty() ? nullptr : InternName(phase)); });
+  m.def("set_phase", [](nb::str name) {
+    Shielded([&] {
+      const std::string phase = Utf8(name);
+      SetPhase(phase.empty() ? nullptr : InternName(phase));
+    });
+  });
   m.def("save", &Save, nb::arg("name"), nb::arg("value").none(), "One value, at level debug.");
   m.def("save_json", &SaveJson, nb::arg("name"), nb::arg("json"));
   m.def("value_json", &ValueJson, nb::arg("name"), nb::arg("value").none());
@@ -434,7 +495,9 @@ NB_MODULE(_core, m) {
   m.def("bytes_written", &BytesWritten, "By this process, all steps.");
   m.def("stop_writing", &StopWriting, nb::arg("what"), nb::arg("reason"),
         "No more 'tensors', or nothing more ('ops'), until the process ends; the reason is for the summary.");
-  m.def("note_skip", &NoteSkip, nb::arg("kind"), nb::arg("text"));
+  m.def(
+      "note_skip", [](nb::str kind, nb::str text) { Shielded([&] { NoteSkip(Utf8(kind), Utf8(text)); }); },
+      nb::arg("kind"), nb::arg("text"));
   m.def(
       "set_deferral",
       [](nb::object defer, nb::object fetch, bool all) {
@@ -443,8 +506,9 @@ NB_MODULE(_core, m) {
         rt().defer_all = all;
       },
       nb::arg("defer"), nb::arg("fetch"), nb::arg("all"), "Functions of device_stats.py; `all`: of host memory, too.");
-  m.def("deliver_cells", [](uintptr_t first, bool wide, const std::vector<std::array<int64_t, 3>>& slots) {
-    for (const auto& [slot, cell, parts] : slots) {
+  m.def("deliver_cells", [](uintptr_t first, bool wide, nb::list slots) {
+    for (nb::handle place : slots) {
+      const auto [slot, cell, parts] = nb::cast<std::tuple<int64_t, int64_t, int64_t>>(place);
       DeliverCells(static_cast<int32_t>(slot), {reinterpret_cast<const char*>(first) + cell * kCellBytes, parts, wide});
     }
     ResolveDeferred();

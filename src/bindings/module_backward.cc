@@ -247,7 +247,14 @@ void BackwardOrder::EndPass(int64_t pass) {
 }
 
 void BackwardOrder::Finish() {
-  while (!turns_.empty()) RunLast(turns_.begin()->first, [](const Turn&) { return true; });
+  while (!turns_.empty()) {
+    const auto first = turns_.begin();
+    if (first->second.empty()) {
+      turns_.erase(first);
+    } else {
+      Shielded([&] { RunLast(first->first, [](const Turn&) { return true; }); });
+    }
+  }
   passes_.clear();
 }
 

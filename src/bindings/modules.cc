@@ -332,7 +332,7 @@ PyObject* CallPost(PyObject* self, PyObject* const* a, size_t nargsf, PyObject*)
   if (t_flags.in_tool || hook->site == nullptr || PyVectorcall_NARGS(nargsf) < 4) Py_RETURN_NONE;
   PyObject* result = nullptr;
   Shielded([&] { result = EndCall(*hook->site, a[0], a[3]); });
-  if (result == nullptr && !PyErr_Occurred()) Py_RETURN_NONE;
+  if (result == nullptr) Py_RETURN_NONE;
   return result;
 }
 
@@ -442,17 +442,18 @@ void InstallModuleHooks() {
     const PyGILState_STATE state = PyGILState_Ensure();
     {
       InTool guard;
-      EachModule([](ModuleEntry& e, PyObject* module) { e.site->params.Hook(module); });
+      EachModule([](ModuleEntry& e, PyObject* module) { Shielded([&] { e.site->params.Hook(module); }); });
     }
     PyGILState_Release(state);
   };
-  Py_BEGIN_ALLOW_THREADS;
+  const GilReleased released;
+  std::thread other;
   try {
-    std::thread(hook_all).join();
-  } catch (const std::system_error&) {
-    hook_all();  // no thread to be had
+    other = std::thread(hook_all);
+  } catch (const std::exception&) {
+    return hook_all();  // no thread to be had, or no memory for one
   }
-  Py_END_ALLOW_THREADS;
+  other.join();
 }
 
 void RemoveModuleHooks() {

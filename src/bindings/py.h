@@ -5,6 +5,7 @@
 #include <Python.h>
 
 #include <atomic>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,6 +65,18 @@ class ErrorStash {
   PyObject *type_, *value_, *trace_;
 };
 
+/// Without the GIL while it lives, also when an exception ends that.
+class GilReleased {
+ public:
+  GilReleased() : state_(PyEval_SaveThread()) {}
+  ~GilReleased() { PyEval_RestoreThread(state_); }
+  GilReleased(const GilReleased&) = delete;
+  GilReleased& operator=(const GilReleased&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
 /// The T of this thread. T may hold Python objects: a thread may end without the GIL, so what it leaves is freed later.
 template <typename T>
 T& PerThread() {
@@ -80,9 +93,12 @@ T& PerThread() {
   static auto* all = new std::vector<Entry*>;
   thread_local Holder holder;
   if (holder.entry == nullptr) {
+    auto fresh = std::make_unique<Entry>();
     std::vector<Entry*> ended;
+    ended.reserve(all->size());
+    all->reserve(all->size() + 1);  // nothing fails for lack of memory from here on
     std::erase_if(*all, [&](Entry* e) { return e->ended && (ended.push_back(e), true); });
-    all->push_back(holder.entry = new Entry);
+    all->push_back(holder.entry = fresh.release());
     for (Entry* e : ended) delete e;
   }
   return holder.entry->value;

@@ -54,6 +54,7 @@ std::string TakeError() {
   if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) PyErr_SetInterrupt();
   PyErr_Fetch(&type, &value, &trace);
   if (type == nullptr) return "unknown error";
+  const Ref held_type(type), held(value), held_trace(trace);
   std::string text = reinterpret_cast<PyTypeObject*>(type)->tp_name;
   if (value != nullptr) {
     Ref str(PyObject_Str(value));
@@ -61,9 +62,6 @@ std::string TakeError() {
     if (utf8 != nullptr) text.append(": ").append(utf8);
     PyErr_Clear();
   }
-  Py_XDECREF(type);
-  Py_XDECREF(value);
-  Py_XDECREF(trace);
   return text;
 }
 
@@ -110,12 +108,43 @@ void NoteSkip(const std::string& kind, const std::string& text) {
 }
 
 void NoteNoMemory() noexcept {
-  rt().recorder->SetMemoryRanOut();
+  if (rt().recorder != nullptr) rt().recorder->SetMemoryRanOut();
+  ++rt().without_memory;
+}
+
+void CountNoMemory() {
+  Runtime& r = rt();
+  if (r.without_memory == 0) return;
+  const std::string kind = "there was not enough memory";
+  r.skipped[kind] += r.without_memory;
+  r.without_memory = 0;
+  r.skip_examples.try_emplace(kind, "a value, a name or a call stack");
+}
+
+void NoteFault(const char* what) noexcept {
+  if (rt().recorder != nullptr) rt().recorder->SetMemoryRanOut();  // records may be half, here too
   try {
-    NoteSkip("there was not enough memory", "a value, a name or a call stack");
-  } catch (const std::bad_alloc&) {  // the recorder counts its part
+    NoteSkip("something could not be recorded", what);
+  } catch (const std::bad_alloc&) {
+    NoteNoMemory();
   }
 }
+
+void NotePythonError() noexcept {
+  if (PyErr_ExceptionMatches(PyExc_MemoryError)) {
+    PyErr_Clear();
+    return NoteNoMemory();
+  }
+  try {
+    const std::string text = TakeError();
+    NoteFault(text.c_str());
+  } catch (const std::bad_alloc&) {
+    PyErr_Clear();
+    NoteNoMemory();
+  }
+}
+
+Status NoMemory() noexcept { return InternalError("out of memory"); }
 
 InTool::InTool() : outer_(t_flags.tool) {
   Runtime& r = rt();

@@ -1,6 +1,7 @@
 // What the hooks of this process share: whether they record, for which step, and the objects of PyTorch they need.
 #pragma once
 
+#include <exception>
 #include <map>
 #include <new>
 #include <string>
@@ -76,6 +77,7 @@ struct Runtime {
   uint64_t recorded = 0;
   std::map<std::string, uint64_t> skipped;
   std::map<std::string, std::string> skip_examples;
+  uint64_t without_memory = 0;  // for lack of memory; a number needs none
 
   bool Grad() const;  // torch.is_grad_enabled()
   /// torch.compile, export or make_fx look at the code: the tensors are none, and what is seen here never runs again.
@@ -88,19 +90,34 @@ void NoteSkip(const std::string& kind, const std::string& text);
 
 /// Counts that memory was missing for something that should have been recorded.
 void NoteNoMemory() noexcept;
+/// Puts that into `skipped`.
+void CountNoMemory();
+/// Counts what a fault of ours kept from being recorded.
+void NoteFault(const char* what) noexcept;
+/// The same for the raised Python error, which is cleared.
+void NotePythonError() noexcept;
 
-/// Runs our code where no exception may go on, through the C frames of the interpreter into the training. False when
-/// there was not enough memory: what was recorded half is dropped by the recorder.
+/// The edge to the training: runs our code where nothing of it may go on, through the C frames of the interpreter, into
+/// the user's call: no exception, and no Python error but one that was raised before. False when it did not come to its
+/// end: what was recorded half is dropped by the recorder.
 template <typename Run>
 bool Shielded(Run run) noexcept {
+  const bool raised = PyErr_Occurred() != nullptr;
+  bool done = false;
   try {
     run();
-    return true;
+    done = true;
   } catch (const std::bad_alloc&) {
     NoteNoMemory();
-    return false;
+  } catch (const std::exception& e) {
+    NoteFault(e.what());
   }
+  if (!raised && PyErr_Occurred() != nullptr) NotePythonError();
+  return done;
 }
+
+/// Of a file that could not be written for lack of memory; short enough to need none.
+Status NoMemory() noexcept;
 
 /// Returns when no other thread is in our own code. Whoever is there may hold records though it gave the GIL away.
 void WaitForOtherThreads();

@@ -182,9 +182,8 @@ TensorView ViewOf(const Look& look) { return {look.data, look.dtype, look.ndim, 
 template <typename Work>
 void WithoutGil(bool large, const Work& work) {
   if (!large) return work();
-  Py_BEGIN_ALLOW_THREADS;
+  const GilReleased released;
   work();
-  Py_END_ALLOW_THREADS;
 }
 
 // Freed on whichever thread lets go last.

@@ -1,13 +1,23 @@
 #include "capture/output_gate.h"
 
+#include <new>
+
 namespace msprobe {
 
 void OutputGate::Stop(Part part, Until until, std::string_view reason) {
   const size_t i = Index(part);
   const bool run = until == Until::kEndOfRun;
   std::lock_guard<std::mutex> lock(mutex_);
-  if (step_[i].reason.empty()) step_[i].reason = reason;
-  if (run && run_reason_[i].empty()) run_reason_[i] = reason;
+  const auto set = [&](std::string* text) {
+    if (!text->empty()) return;
+    try {
+      *text = reason;
+    } catch (const std::bad_alloc&) {
+      *text = "out of memory";  // short enough to need none
+    }
+  };
+  set(&step_[i].reason);
+  if (run) set(&run_reason_[i]);
   closed_.fetch_or(static_cast<uint8_t>((run ? 4u : 1u) << i), std::memory_order_relaxed);
 }
 

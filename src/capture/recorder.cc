@@ -25,6 +25,7 @@ constexpr size_t kMostWaiting = 8192;  // behind a record that is not finished, 
 constexpr size_t kFlushOps = 1000;
 constexpr size_t kFlushBytes = size_t{1} << 20;
 constexpr auto kFlushPause = std::chrono::seconds(1);  // nothing new for so long: what there is is flushed
+constexpr int kMostTries = 8;                          // for the memory of what is left at the end
 constexpr size_t kPoolRecords = 2048;
 constexpr size_t kMostPooledBytes = size_t{16} << 10;
 
@@ -58,8 +59,12 @@ bool IsWhole(const Record& r) {
                                             r.nodes.back().type != RecordNodeType::kKeyLiteral));
 }
 
-Status NoMemory(const std::string& dir) {
-  return InternalError(dir + " could not be written (not enough memory): the ops since the last flush are lost");
+Status NoMemory(const std::string& dir) noexcept {
+  try {
+    return InternalError(dir + " could not be written (not enough memory): the ops since the last flush are lost");
+  } catch (const std::bad_alloc&) {
+    return InternalError("out of memory");  // short enough to need none
+  }
 }
 
 }  // namespace
@@ -218,16 +223,7 @@ void Recorder::Commit(Record* record) {
 
 // Goes to the writer at its place, or here.
 void Recorder::Finish(Record* record) {
-  record->done = true;
-  if (!record->queued) {
-    try {
-      order_.push_back(record);
-    } catch (const std::bad_alloc&) {
-      Recycle(record);
-      return;
-    }
-  }
-  if (++ready_ < kBatchRecords) return;
+  if (!Order(record) || ++ready_ < kBatchRecords) return;
   if (!order_.front()->done) {
     if (order_.size() < kMostWaiting) return;
     BoundOrder();
@@ -275,12 +271,18 @@ void Recorder::Discard(Record* record) {
   Recycle(record);
 }
 
-// The finished head of the order, and what else there is to write.
-void Recorder::TakeBatch(Batch* batch) {
+// The finished head of the order, and what else there is to write. False: there is no memory, and nothing was taken.
+bool Recorder::TakeBatch(std::list<Batch>* one, bool flush) noexcept {
   size_t count = 0;
   while (count < order_.size() && order_[count]->done) ++count;
-  batch->records.reserve(count);
-  batch->stacks = stacks_.TakeUses();
+  try {
+    one->emplace_back().records.reserve(count);
+    one->back().stacks = stacks_.TakeUses();
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  Batch* batch = &one->back();
+  batch->flush = flush;
   batch->parents = construct_.Take();
   for (size_t i = 0; i < count; ++i) {
     batch->records.push_back(order_.front());
@@ -288,45 +290,50 @@ void Recorder::TakeBatch(Batch* batch) {
     order_.pop_front();
   }
   ready_ -= count;
+  return true;
+}
+
+// Under the lock of the queue.
+void Recorder::Enqueue(std::list<Batch>* one) noexcept {
+  queued_records_ += one->back().records.size();
+  queued_bytes_ += one->back().bytes;
+  queue_.splice(queue_.end(), *one);
 }
 
 // To the writer's queue. Formatting waits for nobody; this waits when the queue is long.
 void Recorder::HandOver(bool flush) {
-  Batch batch;
-  batch.flush = flush;
-  try {
-    TakeBatch(&batch);
-    std::unique_lock<std::mutex> queue(queue_mutex_);
-    if (!writer_.joinable()) {
-      queue.unlock();
-      Process(&batch);
-      return;
-    }
-    idle_.wait(queue, [this] { return queued_records_ < kMaxQueuedRecords && queued_bytes_ < kMaxQueuedBytes; });
-    queue_.push_back(std::move(batch));
-    queued_records_ += queue_.back().records.size();
-    queued_bytes_ += queue_.back().bytes;
-    queue.unlock();
-    queue_changed_.notify_one();
-  } catch (const std::bad_alloc&) {
-    for (Record* record : batch.records) Recycle(record);
-    std::lock_guard<std::mutex> queue(queue_mutex_);
-    if (error_.ok()) error_ = NoMemory(files_.dir);
+  std::list<Batch> one;
+  bool taken = TakeBatch(&one, flush);
+  // Otherwise the next op tries again; at the end there is none.
+  for (int i = 0; !taken && flush && i < kMostTries; ++i) one.clear(), taken = TakeBatch(&one, flush);
+  std::unique_lock<std::mutex> queue(queue_mutex_);
+  if (!taken) {
+    if (!flush || !error_.ok()) return;
+    error_ = NoMemory(files_.dir);
+    gate_.Stop(Part::kOps, Until::kEndOfStep, error_.message());
+    return;
   }
+  if (!writer_.joinable()) {
+    queue.unlock();
+    Process(&one.back());
+    return;
+  }
+  idle_.wait(queue, [this] { return queued_records_ < kMaxQueuedRecords && queued_bytes_ < kMaxQueuedBytes; });
+  Enqueue(&one);
+  queue.unlock();
+  queue_changed_.notify_one();
 }
 
 // Recording pauses (or hangs, and the run will be killed): what is finished goes to the files.
 void Recorder::TakeFinished() {
   std::unique_lock<std::mutex> held(mutex_, std::try_to_lock);
   if (!held.owns_lock() || dump_ == nullptr) return;
-  Batch batch;
-  batch.flush = true;
-  TakeBatch(&batch);
+  std::list<Batch> one;
+  if (!TakeBatch(&one, true)) return;  // the next look tries again
+  const Batch& batch = one.back();
   if (batch.records.empty() && batch.parents.empty() && batch.stacks.empty() && unflushed_bytes_ == 0) return;
   std::lock_guard<std::mutex> queue(queue_mutex_);
-  queue_.push_back(std::move(batch));
-  queued_records_ += queue_.back().records.size();
-  queued_bytes_ += queue_.back().bytes;
+  Enqueue(&one);
 }
 
 void Recorder::WriterLoop() {
@@ -337,24 +344,21 @@ void Recorder::WriterLoop() {
       queue_changed_.wait(queue, [&] { return wanted() || step_open_; });
     } else if (!queue_changed_.wait_for(queue, kFlushPause, wanted)) {
       queue.unlock();
-      try {
-        TakeFinished();
-      } catch (const std::bad_alloc&) {  // the next batch tells
-      }
+      TakeFinished();
       queue.lock();
     }
     if (queue_.empty()) {
       if (quit_) return;
       continue;
     }
-    Batch batch = std::move(queue_.front());
-    queue_.pop_front();
+    std::list<Batch> one;
+    one.splice(one.end(), queue_, queue_.begin());
     busy_ = true;
     queue.unlock();
-    Process(&batch);
+    Process(&one.back());
     queue.lock();
-    queued_records_ -= batch.records.size();
-    queued_bytes_ -= batch.bytes;
+    queued_records_ -= one.back().records.size();
+    queued_bytes_ -= one.back().bytes;
     busy_ = false;
     idle_.notify_all();
   }
@@ -362,12 +366,13 @@ void Recorder::WriterLoop() {
 
 // After an error the rest of the step is dropped; Close() tries once more to write what was formatted before.
 void Recorder::Process(Batch* batch) {
-  Status status;
+  bool failed = false;
   {
     std::lock_guard<std::mutex> queue(queue_mutex_);
-    status = error_;
+    failed = !error_.ok();
   }
-  if (status.ok()) {
+  if (!failed) {
+    Status status;
     try {
       status = Write(*batch);
     } catch (const std::bad_alloc&) {
@@ -376,7 +381,7 @@ void Recorder::Process(Batch* batch) {
     if (!status.ok()) {
       gate_.Stop(Part::kOps, Until::kEndOfStep, status.message());
       std::lock_guard<std::mutex> queue(queue_mutex_);
-      error_ = status;
+      error_ = std::move(status);
     }
   }
   for (Record* record : batch->records) Recycle(record);
@@ -392,11 +397,24 @@ void Recorder::FormatParents(const std::vector<ParentPair>& pairs) {
   }
 }
 
+// What is formatted keeps its memory, so the next try gets further.
+void Recorder::Format(const Batch& batch) {
+  for (int i = 1;; ++i) {
+    try {
+      text_.clear();
+      JsonStream json(&text_, 2);
+      for (const Record* record : batch.records) FormatRecord(*record, &json);
+      FormatParents(batch.parents);
+      if (stack_file_ != nullptr) stack_uses_.reserve(stack_uses_.size() + batch.stacks.size());
+      return;
+    } catch (const std::bad_alloc&) {
+      if (i == kMostTries) throw;
+    }
+  }
+}
+
 Status Recorder::Write(const Batch& batch) {
-  text_.clear();
-  JsonStream json(&text_, 2);
-  for (const Record* record : batch.records) FormatRecord(*record, &json);
-  FormatParents(batch.parents);
+  Format(batch);
   if (limit_ != UINT64_MAX) {
     written_ += text_.size() + parents_text_.size() + (stack_file_ != nullptr ? stack_bytes_.Add(batch.stacks) : 0);
     if (written_ > limit_) {
@@ -464,7 +482,11 @@ Status Recorder::WaitIdle() {
 
 Status Recorder::Flush() {
   auto held = lock();
-  return FlushLocked();
+  try {
+    return FlushLocked();
+  } catch (const std::bad_alloc&) {  // for the text of the error
+    return NoMemory(files_.dir);
+  }
 }
 
 Status Recorder::FlushLocked() {
@@ -476,23 +498,35 @@ Status Recorder::FlushLocked() {
 // What waits for values is written without them, and of what is not finished that which has a place.
 void Recorder::TakeUnfinished(std::vector<HeldValue>* undecided) {
   for (Record* record : std::exchange(waiting_, {})) {
-    record->done = true;
-    if (!record->queued) order_.push_back(record);
-    ++ready_;
+    if (Order(record)) ++ready_;
   }
   for (Record* record : std::exchange(open_, {})) {
-    undecided->insert(undecided->end(), record->held.begin(), record->held.end());
+    try {
+      undecided->insert(undecided->end(), record->held.begin(), record->held.end());
+    } catch (const std::bad_alloc&) {  // then they go here
+    }
     record->held.clear();
-    record->done = true;
     const bool wanted = record->queued || record->keep_unfinished;
     committed_ += wanted;
     if (wanted && IsWhole(*record)) {
-      if (!record->queued) order_.push_back(record);
-      ++ready_;
+      if (Order(record)) ++ready_;
     } else {
       if (record->queued) order_.erase(std::find(order_.begin(), order_.end(), record));
       Recycle(record);
     }
+  }
+}
+
+// Done, and at its place among the others. False: without memory it is gone.
+bool Recorder::Order(Record* record) noexcept {
+  record->done = true;
+  if (record->queued) return true;
+  try {
+    order_.push_back(record);
+    return true;
+  } catch (const std::bad_alloc&) {
+    Recycle(record);
+    return false;
   }
 }
 
@@ -505,12 +539,22 @@ Status Recorder::Close(const std::map<std::string, uint64_t>& skipped) {
   }
   undecided.clear();
   auto held = lock();
-  const Status flushed = FlushLocked();
+  Status flushed;
+  try {
+    flushed = FlushLocked();
+  } catch (const std::bad_alloc&) {  // for the text of the error
+    flushed = NoMemory(files_.dir);
+  }
   {
     std::lock_guard<std::mutex> queue(queue_mutex_);
     step_open_ = false;
   }
-  const Status closed = CloseFiles(flushed, skipped);
+  Status closed;
+  try {
+    closed = CloseFiles(flushed, skipped);
+  } catch (const std::bad_alloc&) {
+    closed = NoMemory(files_.dir);
+  }
   dump_.reset(), construct_file_.reset(), stack_file_.reset(), summary_file_.reset();
   stack_uses_.clear();
   construct_.Reset();

@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -108,13 +109,16 @@ class Recorder {
   Status OpenFiles();
   void StartThread();
   void BoundOrder();
-  void TakeBatch(Batch* batch);
+  bool TakeBatch(std::list<Batch>* one, bool flush) noexcept;
+  void Enqueue(std::list<Batch>* one) noexcept;
+  bool Order(Record* record) noexcept;
   void Drop(Record* record, std::unique_lock<std::mutex>* held);
   void HandOver(bool flush);
   void TakeFinished();
   void WriterLoop();
   void Process(Batch* batch);
   void FormatParents(const std::vector<ParentPair>& pairs);
+  void Format(const Batch& batch);
   Status Write(const Batch& batch);
   Status FlushFiles();
   Status FlushStacks();
@@ -143,7 +147,7 @@ class Recorder {
 
   std::mutex queue_mutex_;
   std::condition_variable queue_changed_, idle_;
-  std::deque<Batch> queue_;
+  std::list<Batch> queue_;
   size_t queued_records_ = 0, queued_bytes_ = 0;
   bool busy_ = false, quit_ = false, step_open_ = false;
   Status error_;

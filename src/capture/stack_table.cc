@@ -29,6 +29,7 @@ uint32_t StackTable::Intern(std::span<const Frame> frames, bool* is_new) {
   }
   *is_new = true;
   const auto id = static_cast<uint32_t>(begin_.size());
+  if (text_of_.size() <= id) text_of_.resize(std::max<size_t>(2 * id, 64), kNoText);
   begin_.emplace_back(static_cast<uint32_t>(frames_.size()), static_cast<uint32_t>(frames.size()));
   frames_.insert(frames_.end(), frames.begin(), frames.end());
   by_hash_.emplace(hash, id);
@@ -42,10 +43,15 @@ std::span<const Frame> StackTable::Frames(uint32_t id) const {
 void StackTable::SetText(uint32_t id, StackLines lines) {
   std::string all;
   for (const std::string& line : lines) all.append(line).push_back('\0');
-  auto [it, fresh] = text_index_.emplace(std::move(all), static_cast<int32_t>(texts_.size()));
-  if (fresh) texts_.push_back(std::move(lines));
-  if (text_of_.size() <= id) text_of_.resize(id + 1, -1);
-  text_of_[id] = it->second;
+  const auto known = text_index_.find(all);
+  if (known != text_index_.end()) {
+    text_of_[id] = known->second;
+    return;
+  }
+  texts_.push_back(std::move(lines));  // an index never points beyond them, even where memory ends here
+  const auto number = static_cast<int32_t>(texts_.size() - 1);
+  text_index_.emplace(std::move(all), number);
+  text_of_[id] = number;
 }
 
 void StackTable::ResetUses() {
@@ -56,9 +62,9 @@ void StackTable::ResetUses() {
 std::vector<StackUse> StackTable::TakeUses() {
   std::vector<StackUse> out;
   out.reserve(uses_.size() - taken_);
-  for (; taken_ < uses_.size() && HasText(uses_[taken_].id); ++taken_) {
+  for (; taken_ < uses_.size() && text_of_[uses_[taken_].id] != kNoText; ++taken_) {
     const Use& use = uses_[taken_];
-    out.push_back({&texts_[static_cast<size_t>(text_of_[use.id])], use.name});
+    if (HasText(use.id)) out.push_back({&texts_[static_cast<size_t>(text_of_[use.id])], use.name});
   }
   return out;
 }

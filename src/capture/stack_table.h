@@ -54,7 +54,9 @@ class StackTable {
   size_t size() const { return begin_.size(); }
   /// Lines of a stack; equal texts share one number in the file.
   void SetText(uint32_t id, StackLines lines);
-  bool HasText(uint32_t id) const { return id < text_of_.size() && text_of_[id] >= 0; }
+  bool HasText(uint32_t id) const { return text_of_[id] >= 0; }
+  /// It will never have one: its uses are left out.
+  void GiveUpText(uint32_t id) { text_of_[id] = kLostText; }
 
   void AddUse(uint32_t id, const OpName& name) { uses_.push_back({id, name}); }
   size_t uses() const { return uses_.size(); }
@@ -68,6 +70,7 @@ class StackTable {
   Status WriteAll(const std::function<Status(std::string_view)>& write) const;
 
  private:
+  static constexpr int32_t kNoText = -1, kLostText = -2;
   struct Use {
     uint32_t id = 0;
     OpName name;

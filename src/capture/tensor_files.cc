@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include "base/file.h"
@@ -103,8 +104,12 @@ Status TensorFiles::Open(const std::string& dir) {
   limit_ = UINT64_MAX;
   planned_ = 0;
   failed_ = limited_ = false;
+  try {
+    if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
+  } catch (const std::system_error&) {
+    return InternalError("no thread to write tensors could be started: the limit of processes (ulimit -u) is reached");
+  }
   open_ = true;
-  if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
   return OkStatus();
 }
 
@@ -135,8 +140,14 @@ void TensorFiles::Recycle(std::unique_ptr<TensorCopy> copy) {
 // Under the lock.
 void TensorFiles::Remember(Content content, const std::string& file) {
   if (!known_.try_emplace(content, file).second) return;
-  sources_.emplace(file, content);
-  known_order_.push_back(std::move(content));
+  try {
+    sources_.emplace(file, content);
+    known_order_.push_back(content);
+  } catch (const std::bad_alloc&) {
+    sources_.erase(file);
+    known_.erase(content);
+    throw;
+  }
   if (known_order_.size() <= options_.known_contents) return;
   if (const auto oldest = known_.find(known_order_.front()); oldest != known_.end()) {
     sources_.erase(oldest->second);
@@ -156,8 +167,13 @@ bool TensorFiles::Forget(const std::string& file) {
 
 // Under the lock.
 void TensorFiles::Enqueue(Job job) {
-  queued_names_.insert(job.file);
-  queue_.push_back(std::move(job));
+  const auto name = queued_names_.insert(job.file);
+  try {
+    queue_.push_back(std::move(job));
+  } catch (const std::bad_alloc&) {
+    queued_names_.erase(name);
+    throw;
+  }
 }
 
 bool TensorFiles::Save(const std::string& file, const TensorView& tensor) {
@@ -194,14 +210,24 @@ bool TensorFiles::Save(const std::string& file, const TensorView& tensor) {
       free_bytes_ -= free_.begin()->first;
     }
   }
-  auto copy = TakeCopy(tensor, bytes);
+  std::unique_ptr<TensorCopy> copy;
+  try {
+    copy = TakeCopy(tensor, bytes);
+  } catch (const std::bad_alloc&) {  // as where there is none for the elements
+  }
   std::unique_lock<std::mutex> lock(mutex_);
   if (copy == nullptr) {
     queued_bytes_ -= bytes;
     lock.unlock();
     return SaveHere(std::move(content), file, tensor, again);
   }
-  Enqueue({file, {}, std::move(copy)});
+  try {
+    Enqueue({file, {}, std::move(copy)});
+  } catch (const std::bad_alloc&) {
+    queued_bytes_ -= bytes;
+    ++counts_.dropped;
+    throw;
+  }
   Remember(std::move(content), file);  // links to it stand behind it in the queue
   lock.unlock();
   changed_.notify_one();
@@ -230,7 +256,12 @@ void TensorFiles::Count(uint64_t bytes, bool saved) {
 void TensorFiles::Stop(const Status& why) {
   std::lock_guard<std::mutex> lock(mutex_);
   failed_ = true;
-  if (error_.ok()) error_ = why;
+  if (!error_.ok()) return;
+  try {
+    error_ = why;
+  } catch (const std::bad_alloc&) {
+    error_ = InternalError("out of memory");  // short enough to need none
+  }
 }
 
 void TensorFiles::Limit(uint64_t bytes, const std::string& reason) {
@@ -282,11 +313,7 @@ void TensorFiles::WithMemory(const std::function<void()>& work) noexcept {
   try {
     work();
   } catch (const std::bad_alloc&) {
-    try {
-      Note(InternalError("there was not enough memory to write a tensor"), 0, false);
-    } catch (const std::bad_alloc&) {
-      failed_ = true;
-    }
+    Note(InternalError("out of memory"), 0, false);  // a text that needs none
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/file.h"
@@ -131,10 +132,16 @@ StatusOr<std::unique_ptr<GrowingJsonFile>> GrowingJsonFile::Create(const std::st
   return file;
 }
 
-GrowingJsonFile::~GrowingJsonFile() { (void)Close(); }
+GrowingJsonFile::~GrowingJsonFile() {
+  try {
+    (void)Close();
+  } catch (const std::bad_alloc&) {  // for the text of an error
+  }
+}
 
 Status GrowingJsonFile::Append(std::string_view entries, uint64_t count) {
   if (entries.empty()) return OkStatus();
+  pending_.reserve(pending_.size() + 1 + entries.size() + tail_.size());  // now or never: no comma without its entry
   if (any_ || !pending_.empty()) pending_.push_back(',');
   pending_.append(entries);
   pending_entries_ += count;

@@ -39,6 +39,19 @@ def _locked(method: Any) -> Any:
     return call
 
 
+def _without_memory(method: Any) -> Any:
+    """The training goes on without a record where there is no memory for one."""
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        except MemoryError:
+            self._lose_step(method.__name__.strip("_"))
+
+    return call
+
+
 class PrecisionDebugger:
     """Records what the training script computes between start() and stop(); step() begins the next step's directory.
 
@@ -157,7 +170,10 @@ class PrecisionDebugger:
         if self._is_child() or self._ended or self.config.level != "debug" or not self._is_enabled():
             return
         if self._is_wanted_step() and (self._active or self._begin_saving()):
-            self._saver.save(variable, name, save_backward)
+            try:
+                self._saver.save(variable, name, save_backward)
+            except MemoryError:
+                self._reporter.warn_once("save", "there was not enough memory to save %s.", name)
 
     @classmethod
     @_locked
@@ -185,6 +201,7 @@ class PrecisionDebugger:
 
     # ---- one step -------------------------------------------------------------------------------------------------------
 
+    @_without_memory
     def _start(self, model: Any, token_range: Any, rank_id: Any, scheduled_tokens: Any = None) -> None:
         if self._watch is not None:
             self._take_changes(at_start=True)
@@ -217,6 +234,7 @@ class PrecisionDebugger:
                 self._tokens_counted = True
                 hooks.count_tokens(self._model, token_range)
 
+    @_without_memory
     def _stop(self) -> None:
         if self._loader is not None:
             self._loader.end()
@@ -233,13 +251,16 @@ class PrecisionDebugger:
         if self._watch is not None:
             self._take_changes(at_start=False)
 
+    @_without_memory
     def _step(self) -> None:
         if self._ended:
             return
-        if self._loader is not None:
-            self._loader.end_step()
-        self._close_step()
-        self._loop += 1
+        try:
+            if self._loader is not None:
+                self._loader.end_step()
+            self._close_step()
+        finally:
+            self._loop += 1
         if self._watch is not None:
             self._take_changes(at_start=False)
 
@@ -367,6 +388,15 @@ class PrecisionDebugger:
         self._reporter.at_end_of_step(self._current_step, self._directory, summary, what, talks)
         tasks.end_step(self.config, self._directory, summary["recorded"])
 
+    def _lose_step(self, method: str) -> None:
+        for end in (hooks.stop_recording, self._close_step):  # the state is that of a step that is over
+            try:
+                end()
+            except MemoryError:
+                pass
+        text = "step %d: there was not enough memory for %s() of the debugger, so the record of the step is not whole."
+        self._reporter.warn_once("memory", text, self._current_step, method)
+
     def _end_service(self) -> None:
         self._close_step()
         hooks.stop_recording()
@@ -380,6 +410,7 @@ class PrecisionDebugger:
         if self.config.exits_after_range and self._is_past_last_step():
             raise Exception(f"msprobe: exit after iteration {max(self.config.step)}")
 
+    @_without_memory
     def _at_exit(self) -> None:
         if not self._is_child():
             hooks.stop_recording()

@@ -58,7 +58,7 @@ class GradProbe:
             return
         try:
             _core.run_unseen(lambda: self._write(own, step, os.path.join(config.dump_path, f"rank{rank}")))
-        except (OSError, RuntimeError, TypeError) as error:  # the training goes on
+        except (OSError, RuntimeError, TypeError, MemoryError) as error:  # the training goes on
             logger.error("grad_probe: step %d is not recorded: %s", step, error)
 
     def _ended(self) -> bool:
