@@ -22,6 +22,9 @@ namespace msprobe {
 namespace {
 
 constexpr size_t kLongestLine = 1 << 20;
+// With -c Python looks for modules in the current directory first, which may be a dump of somebody else, or the sources
+// of torch.
+constexpr char kNotFromHere[] = "import sys\nif sys.path[:1] == ['']: del sys.path[0]\n";
 
 std::string PythonCommand() {
   if (const char* given = std::getenv("MSPROBE_PYTHON"); given && *given) return given;
@@ -50,7 +53,7 @@ Status PythonProcess::Spawn(std::string_view program, const std::vector<std::str
   }
   socket_ = pair[0];
   const std::string python = PythonCommand();
-  std::vector<std::string> words = {python, "-c", std::string(program)};
+  std::vector<std::string> words = {python, "-c", kNotFromHere + std::string(program)};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());

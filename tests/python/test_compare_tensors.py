@@ -294,6 +294,19 @@ def test_custom_metric_that_cannot_be_used(sides, tmp_path, text, word):
     assert not list(sides[2].glob("*.csv"))
 
 
+def test_nothing_is_imported_from_the_current_directory(sides, tmp_path, monkeypatch):
+    here = tmp_path / "somebody_elses"
+    here.mkdir()
+    for name in ("json", "torch", "socket", "inspect"):
+        (here / f"{name}.py").write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')")
+    monkeypatch.chdir(here)
+    more = with_python(tmp_path / "m", alg_x="def column_name(): return 'a'\ndef compare(n, b): return n.sum()")
+    compare(*sides, "--custom_metric", tmp_path / "m", **more)
+    (row,) = table(sides[2])
+    assert row["a"] not in ("", "unsupported")
+    assert not (tmp_path / "was_run").exists()
+
+
 def test_custom_metric_whose_process_ends(sides, tmp_path):
     text = "import os\ndef column_name(): return 'a'\ndef compare(n, b): os._exit(3)"
     more = with_python(tmp_path / "m", alg_x=text)
