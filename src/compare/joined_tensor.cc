@@ -96,9 +96,12 @@ StatusOr<JoinedTensor> JoinedTensor::Open(const TensorFolder& folder, const std:
       if (d != along && part.shape[d] != first.shape[d]) return BadInput("the shapes of the parts do not fit");
     }
     if (!fits) return BadInput("the parts differ in dtype or in their number of dimensions");
-    if (!out.tensor_.shape.empty()) out.tensor_.shape[along] += dims > 0 ? part.shape[along] : 1;
+    if (out.tensor_.shape.empty()) continue;
+    int64_t& length = out.tensor_.shape[along];
+    if (__builtin_add_overflow(length, dims > 0 ? part.shape[along] : 1, &length))
+      return BadInput("the parts do not make one tensor");
   }
-  uint64_t rows = 1;
+  uint64_t rows = total > 0 ? 1 : 0;  // an empty tensor may have any number of empty rows
   for (size_t d = 0; d < along; ++d) rows *= static_cast<uint64_t>(first.shape[d]);
   out.bytes_.reserve(total);
   for (uint64_t r = 0; r < rows; ++r) {
