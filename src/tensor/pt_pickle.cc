@@ -1,80 +1,18 @@
 #include "tensor/pt_pickle.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <unordered_map>
 #include <utility>
 
 #include "base/text.h"
+#include "tensor/pt_names.h"
 
 namespace msprobe {
 namespace {
 
 constexpr size_t kMostNodes = size_t{1} << 21, kMostItems = size_t{1} << 22, kMostValues = size_t{1} << 20;
 constexpr int kMostDepth = 100;
-
-struct Storage {
-  std::string_view name;
-  DType dtype;
-};
-constexpr Storage kStorages[] = {
-    {"torch FloatStorage", DType::kFloat32},
-    {"torch DoubleStorage", DType::kFloat64},
-    {"torch HalfStorage", DType::kFloat16},
-    {"torch BFloat16Storage", DType::kBFloat16},
-    {"torch CharStorage", DType::kInt8},
-    {"torch ShortStorage", DType::kInt16},
-    {"torch IntStorage", DType::kInt32},
-    {"torch LongStorage", DType::kInt64},
-    {"torch ByteStorage", DType::kUInt8},
-    {"torch BoolStorage", DType::kBool},
-    {"torch ComplexFloatStorage", DType::kComplex64},
-    {"torch ComplexDoubleStorage", DType::kComplex128},
-    {"torch QInt8Storage", DType::kInt8},
-    {"torch QUInt8Storage", DType::kUInt8},
-    {"torch QInt32Storage", DType::kInt32},
-    {"torch.storage UntypedStorage", DType::kUnknown},
-};
-
-// Functions whose results are shown as what they are made of.
-constexpr std::string_view kOpaque[] = {
-    "torch._utils _rebuild_sparse_tensor",          "torch._utils _rebuild_sparse_csr_tensor",
-    "torch._utils _rebuild_nested_tensor",          "torch._utils _rebuild_qtensor",
-    "torch._utils _rebuild_meta_tensor_no_storage", "torch.serialization _get_layout",
-};
-constexpr std::string_view kNames[] = {
-    "collections OrderedDict",
-    "torch Size",
-    "torch Tensor",
-    "torch.nn.parameter Parameter",
-    "torch._utils _rebuild_tensor",
-    "torch._utils _rebuild_tensor_v2",
-    "torch._utils _rebuild_tensor_v3",
-    "torch._utils _rebuild_parameter",
-    "torch._utils _rebuild_parameter_with_state",
-    "torch._tensor _rebuild_from_type_v2",
-    "torch._utils _rebuild_device_tensor_from_cpu_tensor",
-    "torch_npu.utils.storage _rebuild_npu_tensor",
-    "torch_npu.npu._format Format",
-    "torch per_tensor_affine",
-    "torch per_channel_affine",
-};
-
-const Storage* StorageOf(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kStorages), std::end(kStorages), [&](auto& s) { return s.name == name; });
-  return found == std::end(kStorages) ? nullptr : found;
-}
-
-DType DTypeOf(std::string_view name) {
-  constexpr std::string_view kTorch = "torch ";
-  return name.starts_with(kTorch) ? ParseDType(name.substr(kTorch.size())) : DType::kUnknown;
-}
-
-template <typename List>
-bool In(const List& list, std::string_view name) {
-  return std::find(std::begin(list), std::end(list), name) != std::end(list);
-}
 
 using Id = uint32_t;
 
@@ -98,7 +36,8 @@ class Machine {
     while (!done_) {
       uint8_t op = 0;
       if (!Take(&op)) return Fail("it ends in the middle");
-      if (nodes_.size() > kMostNodes || items_ > kMostItems) return Fail("it holds too many values");
+      if (nodes_.size() > kMostNodes || items_ > kMostItems || marks_.size() > kMostNodes)
+        return Fail("it holds too many values");
       if (!Step(op)) return false;
     }
     if (stack_.size() != 1 || !marks_.empty()) return Fail("it leaves no single value");
@@ -351,10 +290,8 @@ bool Machine::Global(std::string_view module, std::string_view name) {
   // The text lives in the tables, or is that of a dtype and is kept as one.
   Node node;
   node.kind = Node::kGlobal;
-  if (const Storage* storage = StorageOf(full)) node.text = storage->name;
-  for (const auto known : kNames) node.text = known == full ? known : node.text;
-  for (const auto known : kOpaque) node.text = known == full ? known : node.text;
-  node.dtype = DTypeOf(full);
+  node.text = KnownPtName(full);
+  node.dtype = PtDType(full);
   if (node.text.empty() && node.dtype == DType::kUnknown) {
     return Fail("it names " + OneLine(module.substr(0, 100)) + "." + OneLine(name.substr(0, 100)) +
                 ", which is not read from files");
@@ -371,7 +308,7 @@ bool Machine::Persistent() {
   const Node& tuple = nodes_[id[0]];
   if (tuple.kind != Node::kTuple || tuple.items.size() != 5) return Fail("a storage is described in another way");
   const Node &type = nodes_[tuple.items[1]], &key = nodes_[tuple.items[2]];
-  const Storage* storage = type.kind == Node::kGlobal ? StorageOf(type.text) : nullptr;
+  const PtStorage* storage = type.kind == Node::kGlobal ? FindPtStorage(type.text) : nullptr;
   if (storage == nullptr || key.kind != Node::kText) return Fail("a storage is described in another way");
   const std::string_view* bytes = storages_(key.text);
   if (bytes == nullptr) return Fail("the member of a storage is missing");
@@ -416,7 +353,8 @@ bool Machine::Call(std::string_view function, Id function_id, std::vector<Id> ar
     }
     return Call(inner.text, args[0], inner_args.items);
   }
-  if (!In(kOpaque, function)) return Fail("it calls " + std::string(function) + " in another way than torch.save()");
+  if (!IsOpaquePtFunction(function))
+    return Fail("it calls " + std::string(function) + " in another way than torch.save()");
   items_ += args.size();
   Node& made = Make(Node::kOther);
   made.text = function.substr(function.find(' ') + 1);

@@ -12,6 +12,7 @@
 #include <map>
 #include <vector>
 
+#include "tensor/pt_pickle.h"
 #include "tensor/pt_writer.h"
 
 namespace msprobe {
@@ -208,6 +209,13 @@ TEST(PtReader, RefusesWhatAttacks) {
     EXPECT_NE(message.find(refused.at(name)), std::string::npos) << name << ": " << message;
   }
   EXPECT_EQ(seen, refused.size() + accepted.size());
+}
+
+TEST(PtReader, MarksAreCounted) {
+  const auto none = [](std::string_view) -> const std::string_view* { return nullptr; };
+  const auto value = ReadPtPickle(std::string(size_t{3} << 20, '('), none, "x.pt");
+  ASSERT_FALSE(value.ok());
+  EXPECT_NE(value.status().message().find("too many values"), std::string::npos) << value.status().message();
 }
 
 }  // namespace
