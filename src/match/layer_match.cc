@@ -1,6 +1,7 @@
 #include "match/layer_match.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <memory>
 #include <unordered_map>
@@ -26,21 +27,16 @@ Path SplitDots(std::string_view text) {
   return out;
 }
 
-/// A module, and the ops of one run that are in it.
+/// A module, and the ops of one run that are in it. The tree owns all layers: a name may nest them by the thousand.
 struct Layer {
   std::string_view type;  // class of the module; "" while only its children were seen
-  std::map<std::string, std::unique_ptr<Layer>, std::less<>> children;
+  std::map<std::string, Layer*, std::less<>> children;
   /// Ops by direction and, of functions, name: "forward", "backward linear".
   std::unordered_map<std::string, std::vector<uint32_t>> ops;
 
-  Layer* MakeChild(std::string_view name) {
-    const auto it = children.find(name);
-    if (it != children.end()) return it->second.get();
-    return children.emplace(std::string(name), std::make_unique<Layer>()).first->second.get();
-  }
   const Layer* Child(std::string_view name) const {
     const auto it = children.find(name);
-    return it == children.end() ? nullptr : it->second.get();
+    return it == children.end() ? nullptr : it->second;
   }
 };
 
@@ -91,7 +87,7 @@ class LayerTree {
   }
 
   const std::vector<Place>& places() const { return places_; }
-  const Layer* root() const { return root_.get(); }
+  const Layer* root() const { return &layers_.front(); }
 
  private:
   Place PlaceOf(std::string_view name) {
@@ -145,10 +141,16 @@ class LayerTree {
     }
   }
 
+  Layer* MakeChild(Layer* parent, std::string_view name) {
+    const auto it = parent->children.find(name);
+    if (it != parent->children.end()) return it->second;
+    return parent->children.emplace(std::string(name), &layers_.emplace_back()).first->second;
+  }
+
   void Insert(uint32_t op) {
     Place& place = places_[op];
-    Layer* layer = root_.get();
-    for (const std::string_view name : place.path) layer = layer->MakeChild(name);
+    Layer* layer = &layers_.front();
+    for (const std::string_view name : place.path) layer = MakeChild(layer, name);
     if (!place.type.empty()) layer->type = place.type;
     std::vector<uint32_t>& ops = layer->ops[KeyOf(place.direction, place.function)];
     place.order = static_cast<uint32_t>(ops.size());
@@ -158,7 +160,7 @@ class LayerTree {
   const std::shared_ptr<const ParentIndex> parents_;  // views point into its texts; may be null
   std::vector<Place> places_;
   std::vector<std::unique_ptr<std::string>> numbers_;  // made by Renumber()
-  std::unique_ptr<Layer> root_ = std::make_unique<Layer>();
+  std::deque<Layer> layers_{1};                        // the first is the root
 };
 
 /// The rules of one class, longest first.
