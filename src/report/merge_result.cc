@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "report/merge_input.h"
+#include "report/workbook_check.h"
 #include "report/xlsx_library.h"
 
 namespace msprobe {
@@ -25,7 +27,7 @@ constexpr size_t kMaxRanks = 16'000;                      // columns of a sheet
 class MergedBook {
  public:
   MergedBook(const XlsxLibrary& library, const std::string& path)
-      : library_(library), temp_(path), directory_(DirName(path)) {}
+      : library_(library), temp_(path), directory_(DirName(path)), check_(library, path) {}
   ~MergedBook() {
     if (book_) library_.free(book_);
   }
@@ -43,6 +45,7 @@ class MergedBook {
   }
 
   Status AddSheet(const std::string& title, uint64_t rows, const std::vector<RankResults>& ranks) {
+    MSP_RETURN_IF_ERROR(check_.EndSheet(sheet_));
     sheet_ = library_.add_sheet(book_, UniqueTitle(title).c_str());
     if (!sheet_) return InternalError("cannot add the sheet " + OneLine(title) + " to " + temp_.final_path());
     library_.SetUpSheet(sheet_, rows, ranks.size() + 1);
@@ -60,14 +63,15 @@ class MergedBook {
     const auto at = static_cast<lxw_col_t>(column);
     lxw_error error = LXW_NO_ERROR;
     if (cell.kind == SheetCell::Kind::kEmpty) return OkStatus();
+    double value = 0;
+    if (cell.kind == SheetCell::Kind::kNumber)
+      (void)std::from_chars(cell.text.data(), cell.text.data() + cell.text.size(), value);
     if (cell.kind == SheetCell::Kind::kBool) {
       error = library_.write_bool(sheet_, row_, at, cell.text == "1", style);
-    } else if (cell.kind == SheetCell::Kind::kNumber) {
-      double value = 0;
-      (void)std::from_chars(cell.text.data(), cell.text.data() + cell.text.size(), value);
+    } else if (cell.kind == SheetCell::Kind::kNumber && std::isfinite(value)) {
       error = library_.write_number(sheet_, row_, at, value, style);
     } else {
-      // A text, never a formula.
+      // A text, never a formula; the file format has no NaN and no infinity either.
       std::string text = ToUtf8(cell.text);
       size_t cut = std::min(text.size(), kMaxCellChars);
       while (cut > 0 && cut < text.size() && (static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) --cut;
@@ -76,11 +80,17 @@ class MergedBook {
     }
     return error == LXW_NO_ERROR ? OkStatus() : Failed(error);
   }
-  void NextRow() { ++row_; }
+  Status NextRow() {
+    ++row_;
+    return row_ % 4096 == 0 ? check_.Look(sheet_) : OkStatus();
+  }
 
   StatusOr<std::string> Commit() {
+    MSP_RETURN_IF_ERROR(check_.EndSheet(sheet_));
+    MSP_RETURN_IF_ERROR(check_.BeforeClose());
     const lxw_error error = library_.close(std::exchange(book_, nullptr));
     if (error != LXW_NO_ERROR) return Failed(error);
+    MSP_RETURN_IF_ERROR(check_.AfterClose(temp_.path()));
     if (InterruptRequested()) return Interrupted();
     MSP_RETURN_IF_ERROR(temp_.CommitResult());
     return temp_.final_path();
@@ -105,6 +115,7 @@ class MergedBook {
   const XlsxLibrary& library_;
   TempPath temp_;
   std::string directory_;
+  WorkbookCheck check_;
   XlsxStyles styles_;
   std::set<std::string> titles_;
   lxw_workbook* book_ = nullptr;
@@ -171,7 +182,7 @@ Status WriteMetric(size_t metric, const std::string& title, const std::vector<Ra
         const int64_t row = ranks[r].Find(names[i]);
         if (row >= 0) MSP_RETURN_IF_ERROR(book->Write(r + 1, ranks[r].Row(row)[metric]));
       }
-      book->NextRow();
+      MSP_RETURN_IF_ERROR(book->NextRow());
     }
   }
   return OkStatus();

@@ -1,6 +1,9 @@
 #include "report/workbook_check.h"
 
+#include <sys/statvfs.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <string_view>
 
@@ -52,6 +55,44 @@ StatusOr<std::vector<uint64_t>> SheetSizes(const std::string& path) {
     at += 46 + name_size + extra_size + At<uint16_t>(zip, at + 32);
   }
   return sizes;
+}
+
+WorkbookCheck::WorkbookCheck(const XlsxLibrary& library, const std::string& path)
+    : library_(library), path_(path), directory_(DirName(path)) {}
+
+Status WorkbookCheck::NoSpace() const {
+  return InternalError(path_ +
+                       " could not be written (the disk is full): free some space or choose another directory with -o");
+}
+
+Status WorkbookCheck::Look(const lxw_worksheet* sheet) const {
+  const FILE* rows = sheet && library_.same_version ? sheet->optimize_tmpfile : nullptr;
+  return rows && std::ferror(const_cast<FILE*>(rows)) ? NoSpace() : OkStatus();
+}
+
+Status WorkbookCheck::EndSheet(lxw_worksheet* sheet) {
+  FILE* rows = sheet && library_.same_version ? sheet->optimize_tmpfile : nullptr;
+  if (!rows) return OkStatus();
+  if (std::fflush(rows) != 0 || std::ferror(rows)) return NoSpace();
+  sheet_bytes_.push_back(static_cast<uint64_t>(std::max<off_t>(ftello(rows), 0)));
+  return OkStatus();
+}
+
+// Each sheet is copied once before it is packed.
+Status WorkbookCheck::BeforeClose() const {
+  struct statvfs fs {};
+  if (sheet_bytes_.empty() || statvfs(directory_.empty() ? "." : directory_.c_str(), &fs) != 0) return OkStatus();
+  const uint64_t largest = *std::max_element(sheet_bytes_.begin(), sheet_bytes_.end());
+  return uint64_t{fs.f_bavail} * fs.f_frsize < largest + largest / 8 ? NoSpace() : OkStatus();
+}
+
+Status WorkbookCheck::AfterClose(const std::string& file) const {
+  if (!library_.same_version) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(const std::vector<uint64_t> sizes, SheetSizes(file));
+  for (size_t i = 0; i < sheet_bytes_.size(); ++i) {
+    if (i >= sizes.size() || sizes[i] <= sheet_bytes_[i]) return NoSpace();
+  }
+  return OkStatus();
 }
 
 }  // namespace msprobe

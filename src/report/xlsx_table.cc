@@ -1,5 +1,3 @@
-#include <sys/statvfs.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -156,6 +154,7 @@ class XlsxTable : public ResultTable {
         format_(spec),
         temp_(spec.path),
         final_path_(spec.path),
+        check_(library, spec.path),
         total_rows_(total_rows) {
     if (total_rows < rows_per_sheet) {
       slice_ = UINT64_MAX;
@@ -185,7 +184,7 @@ class XlsxTable : public ResultTable {
   }
 
   Status Take(RowBlock&& block) override {
-    if (library_.same_version && sheet_->optimize_tmpfile && std::ferror(sheet_->optimize_tmpfile)) return NoSpace();
+    MSP_RETURN_IF_ERROR(check_.Look(sheet_));
     size_t at = 0;
     for (const uint64_t end : block.row_ends) {
       if (rows_ == slice_) MSP_RETURN_IF_ERROR(AddSheet());
@@ -197,11 +196,11 @@ class XlsxTable : public ResultTable {
   }
 
   Status Commit() override {
-    MSP_RETURN_IF_ERROR(EndSheet());
-    MSP_RETURN_IF_ERROR(CheckSpace());
+    MSP_RETURN_IF_ERROR(check_.EndSheet(sheet_));
+    MSP_RETURN_IF_ERROR(check_.BeforeClose());
     const lxw_error error = library_.close(std::exchange(book_, nullptr));
     if (error != LXW_NO_ERROR) return Failed(error);
-    MSP_RETURN_IF_ERROR(CheckSheets());
+    MSP_RETURN_IF_ERROR(check_.AfterClose(temp_.path()));
     if (InterruptRequested()) return Interrupted();  // packing a large workbook takes seconds
     MSP_RETURN_IF_ERROR(temp_.CommitResult());
     paths_.push_back(temp_.final_path());
@@ -214,39 +213,8 @@ class XlsxTable : public ResultTable {
                          "; free space or choose another -o");
   }
 
-  Status NoSpace() const {
-    return InternalError(final_path_ +
-                         " could not be written (the disk is full): free some space or choose another "
-                         "directory with -o");
-  }
-
-  /// The rows of a sheet wait in a temporary file; the library neither sees that it could not be written nor that the
-  /// workbook made from it is too short.
-  Status EndSheet() {
-    FILE* rows = sheet_ && library_.same_version ? sheet_->optimize_tmpfile : nullptr;
-    if (!rows) return OkStatus();
-    if (std::fflush(rows) != 0 || std::ferror(rows)) return NoSpace();
-    sheet_bytes_.push_back(static_cast<uint64_t>(std::max<off_t>(ftello(rows), 0)));
-    return OkStatus();
-  }
-  /// Each sheet is copied once before it is packed. The library would say so itself, in lines of its own.
-  Status CheckSpace() const {
-    struct statvfs fs {};
-    if (sheet_bytes_.empty() || statvfs(directory_.c_str(), &fs) != 0) return OkStatus();
-    const uint64_t largest = *std::max_element(sheet_bytes_.begin(), sheet_bytes_.end());
-    return uint64_t{fs.f_bavail} * fs.f_frsize < largest + largest / 8 ? NoSpace() : OkStatus();
-  }
-  Status CheckSheets() const {
-    if (!library_.same_version) return OkStatus();
-    MSP_ASSIGN_OR_RETURN(const std::vector<uint64_t> sizes, SheetSizes(temp_.path()));
-    for (size_t i = 0; i < sheet_bytes_.size(); ++i) {
-      if (i >= sizes.size() || sizes[i] <= sheet_bytes_[i]) return NoSpace();
-    }
-    return OkStatus();
-  }
-
   Status AddSheet() {
-    MSP_RETURN_IF_ERROR(EndSheet());
+    MSP_RETURN_IF_ERROR(check_.EndSheet(sheet_));
     const std::string name = slice_ == UINT64_MAX ? "Sheet1" : "part_" + std::to_string(sheets_);
     ++sheets_;
     sheet_ = library_.add_sheet(book_, name.c_str());
@@ -324,7 +292,7 @@ class XlsxTable : public ResultTable {
   TempPath temp_;
   const std::string final_path_;
   std::string directory_{DirName(final_path_)};
-  std::vector<uint64_t> sheet_bytes_;  // of the rows of each ended sheet
+  WorkbookCheck check_;
   const uint64_t total_rows_;
   XlsxStyles styles_;
   uint64_t slice_ = 0, rows_ = 0;

@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import openpyxl
@@ -271,6 +272,36 @@ def test_full_disk_behind_a_workbook(tmp_path, small_disk):
     rank = make_rank(tmp_path / "a", calls=20000)
     done = both("compare", rank, rank, small_disk / "out", "--xlsx")
     assert_refused(done, small_disk / "out", 4, "could not be written", "-o")
+
+
+def rank_results(directory, rows):
+    """Results of two ranks, small ones, for merge_result; the configuration that merges them."""
+    directory.mkdir(parents=True)
+    for rank in range(2):
+        lines = [f"Torch.add.{i}.forward.output.0,{value},1,1" for i, value in enumerate(rows)]
+        text = "\n".join(["NPU Name,Max diff,NPU max,Bench max", *lines, ""])
+        (directory / f"compare_result_rank{rank}_20260101120000.csv").write_text(text)
+    config = directory.parent / "merge.yaml"
+    config.write_text("api:\n- Torch.add\n")
+    return ["merge_result", "-i", directory, "-config", config]
+
+
+def test_full_disk_behind_a_merged_workbook(tmp_path, small_disk):
+    merge = rank_results(tmp_path / "ranks", [f"0.{i}" for i in range(20000)])
+    assert run([*merge, "-o", tmp_path / "out"]).returncode == 0
+    done = run([*merge, "-o", small_disk / "out"], check=False)
+    assert_refused(done, small_disk / "out", 4, "could not be written", "-o")
+
+
+def test_a_merged_workbook_has_no_numbers_that_are_none(tmp_path):
+    merge = rank_results(tmp_path / "ranks", ["nan", "inf", "1.5"])
+    run([*merge, "-o", tmp_path / "out"])
+    (book,) = (tmp_path / "out" / name for name in files_in(tmp_path / "out"))
+    with zipfile.ZipFile(book) as members:
+        sheet = members.read("xl/worksheets/sheet1.xml")
+    assert b"<v>nan</v>" not in sheet and b"<v>inf</v>" not in sheet
+    rows = list(openpyxl.load_workbook(book).active.values)
+    assert [row[1:] for row in rows[1:]] == [("nan", "nan"), ("inf", "inf"), (1.5, 1.5)]
 
 
 def test_workbook_without_room_for_temporary_files_elsewhere(tmp_path, small_disk, out):
