@@ -144,7 +144,6 @@ int RunCommand(std::vector<std::string> args) {
                  "framework of the dumps (older command form; found by itself otherwise)")
       ->check(CLI::IsMember({"pytorch", "mindspore"}));
   app.require_subcommand(1);
-  app.footer("Run 'msprobe COMMAND --help' for the options of a command.");
   RegisterCompare(app, &context);
   RegisterGraphVisualize(app, &context);
   RegisterMergeResult(app, &context);
@@ -155,6 +154,7 @@ int RunCommand(std::vector<std::string> args) {
   RegisterRecover(app, &context);
   RegisterVerifyDump(app, &context);
   RegisterOverflowCheck(app, &context);
+  app.footer("Run 'msprobe COMMAND --help' for the options of a command.");  // behind them: they would take it over
 
   bool becomes_program = false;
   args = ExpandShortOptions(std::move(args));

@@ -273,7 +273,7 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
                    "write a layer mapping (-lm) for modules that have other names in the golden run, to be confirmed")
       ->option_text("FILE");
   command->add_flag("--unmatched", request.unmatched, "also a table of all ops without a partner, of both runs");
-  command->add_option("-m,--mode", args->mode, "auto")
+  command->add_option("-m,--mode", args->mode, "auto: dumps of a framework; the others need CANN")
       ->check(CLI::IsMember({"auto", "offline_data", "torchair", "offline_model", "atb"}));
   AddMapping(command, "--cell_mapping", "-cm: YAML, module of the target: module of the golden run; may be left out",
              &request.mapping.cell, 0);

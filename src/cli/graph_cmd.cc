@@ -141,7 +141,7 @@ Status RunGraph(GraphArguments* args, bool json) {
 void RegisterGraphVisualize(CLI::App& app, CommandContext* context) {
   auto args = std::make_shared<GraphArguments>();
   CLI::App* cmd = app.add_subcommand("graph_visualize",
-                                     "Build the graph of a dump, or of two dumps side by side, as a .vis.db file");
+                                     "build the graph of a dump, or of two dumps side by side, as a .vis.db file");
   GraphSettings& options = args->options;
   options.output.clear();
   cmd->add_option("--target_path", options.target, "-tp: dump to look at: a rank, step or whole dump directory");

@@ -25,7 +25,7 @@ Status Run(const RecoverSettings& settings, bool as_json) {
 void RegisterRecover(CLI::App& app, CommandContext* context) {
   auto settings = std::make_shared<RecoverSettings>();
   CLI::App* cmd =
-      app.add_subcommand("recover", "Finish the files of a run that was killed, so that every tool reads them");
+      app.add_subcommand("recover", "finish the files of a run that was killed, so that every tool reads them");
   cmd->add_option("directory", settings->path, "a dump, or one of its steps or ranks")->required();
   cmd->add_option("-o,--output_path", settings->output,
                   "write finished copies there and leave the originals as they are");

@@ -79,7 +79,7 @@ Status RunServe(const ServeArgs& args, bool json) {
 
 void RegisterServe(CLI::App& app, CommandContext* context) {
   auto args = std::make_shared<ServeArgs>();
-  CLI::App* cmd = app.add_subcommand("serve", "Show the graphs (.vis.db files) below a directory in a browser");
+  CLI::App* cmd = app.add_subcommand("serve", "show the graphs (.vis.db files) below a directory in a browser");
   cmd->add_option("directory", args->directory, "directory with .vis.db files, or one such file")->required();
   cmd->add_option("--port", args->port,
                   "port on 127.0.0.1; 0 for a free one (default: 6006, or a free one when it is taken)")

@@ -25,7 +25,7 @@ Status Run(const std::string& path, bool as_json) {
 void RegisterVerifyDump(CLI::App& app, CommandContext* context) {
   auto path = std::make_shared<std::string>();
   CLI::App* cmd =
-      app.add_subcommand("verify-dump", "Check that a dump is whole: counts, gaps, cut files, missing tensors");
+      app.add_subcommand("verify-dump", "check that a dump is whole: counts, gaps, cut files, missing tensors");
   cmd->add_option("directory", *path, "a dump, or one of its steps or ranks")->required();
   cmd->add_flag("--json", context->json, "print the result as one JSON object");
   cmd->callback([path, context] { context->status = Run(*path, context->json); });
