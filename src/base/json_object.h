@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -69,6 +70,12 @@ class JsonObject {
  private:
   std::string text_ = "{";
 };
+
+inline std::string JsonString(std::string_view text) {
+  std::string out;
+  AppendJsonString(out, text);
+  return out;
+}
 
 /// "[a, b]" of JSON texts.
 inline std::string JsonList(const std::vector<std::string>& elements) {

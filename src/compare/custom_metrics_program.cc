@@ -1,22 +1,11 @@
 #include "compare/custom_metrics_program.h"
 
-// The assembler copies the file into the program as it is.
-asm(".section .rodata\n"
-    "msprobe_metrics_begin:\n"
-    ".incbin \"" MSPROBE_PROGRAM_FILE
-    "\"\n"
-    "msprobe_metrics_end:\n"
-    ".byte 0\n"
-    ".previous\n");
-extern "C" {
-__attribute__((visibility("hidden"))) extern const char msprobe_metrics_begin[];
-__attribute__((visibility("hidden"))) extern const char msprobe_metrics_end[];
-}
+#include "base/embed.h"
+
+MSPROBE_EMBED(metrics, MSPROBE_PROGRAM_FILE);
 
 namespace msprobe {
 
-std::string_view CustomMetricsProgram() {
-  return {msprobe_metrics_begin, static_cast<size_t>(msprobe_metrics_end - msprobe_metrics_begin)};
-}
+std::string_view CustomMetricsProgram() { return MSPROBE_EMBEDDED(metrics); }
 
 }  // namespace msprobe

@@ -10,12 +10,6 @@ namespace {
 
 using Kind = CallValue::Kind;
 
-std::string Quoted(std::string_view s) {
-  std::string out;
-  AppendJsonString(out, s);
-  return out;
-}
-
 std::string ValueJson(const CallValue& v);
 
 std::string ListJson(const std::vector<CallValue>& values) {
@@ -29,7 +23,7 @@ std::string Tagged(const char* tag, const std::string& json) { return std::strin
 std::string NumberJson(std::string_view text) {
   const size_t at = text.find("math.");
   if (at == std::string_view::npos) return std::string(text);
-  return Tagged("float", Quoted(std::string(text.substr(0, at)) + std::string(text.substr(at + 5))));
+  return Tagged("float", JsonString(std::string(text.substr(0, at)) + std::string(text.substr(at + 5))));
 }
 
 std::string ValueJson(const CallValue& v) {
@@ -37,17 +31,17 @@ std::string ValueJson(const CallValue& v) {
     case Kind::kNone: return "null";
     case Kind::kBool: return v.text == "True" ? "true" : "false";
     case Kind::kNumber: return NumberJson(v.text);
-    case Kind::kText: return Quoted(v.text);
+    case Kind::kText: return JsonString(v.text);
     case Kind::kList: return ListJson(v.items);
     case Kind::kTuple: return Tagged("tuple", ListJson(v.items));
     case Kind::kDict: {
       std::vector<std::string> pairs;
       for (size_t i = 0; i < v.items.size(); ++i)
-        pairs.push_back("[" + Quoted(v.keys[i]) + ", " + ValueJson(v.items[i]) + "]");
+        pairs.push_back("[" + JsonString(v.keys[i]) + ", " + ValueJson(v.items[i]) + "]");
       return Tagged("dict", JsonList(pairs));
     }
-    case Kind::kTensor: return Tagged("tensor", Quoted(v.text));
-    case Kind::kTorchName: return Tagged("torch", Quoted(v.text.substr(6)));
+    case Kind::kTensor: return Tagged("tensor", JsonString(v.text));
+    case Kind::kTorchName: return Tagged("torch", JsonString(v.text.substr(6)));
     case Kind::kSlice: return Tagged("slice", ListJson(v.items));
     case Kind::kSize: return Tagged("size", ListJson(v.items));
     case Kind::kEllipsis: return Tagged("ellipsis", "true");
@@ -80,7 +74,7 @@ StatusOr<std::string> TensorsJson(const TensorFolder& folder, const CallTensors&
     // Our own reader looks first: sizes that do not fit are found before anything is allocated.
     MSP_RETURN_IF_ERROR(TensorFile::Open(path, ParseDType(Text(*Find(*leaf, "dtype")))).status());
     const bool leaves = !grad || !grad->IsBool() || grad->GetBool();
-    entries.push_back("[" + Quoted(key) + ", " + Quoted(path) + ", " + (leaves ? "true" : "false") + "]");
+    entries.push_back("[" + JsonString(key) + ", " + JsonString(path) + ", " + (leaves ? "true" : "false") + "]");
   }
   return JsonList(entries);
 }

@@ -7,7 +7,7 @@ namespace {
 
 using Kind = CallValue::Kind;
 
-std::string Quoted(std::string_view s) {
+std::string Repr(std::string_view s) {
   std::string out;
   AppendPyStrRepr(out, s);
   return out;
@@ -27,16 +27,15 @@ std::string TextOf(const CallValue& v) {
     case Kind::kBool:
     case Kind::kNumber:
     case Kind::kTorchName: return v.text;
-    case Kind::kText: return Quoted(v.text);
+    case Kind::kText: return Repr(v.text);
     case Kind::kList: return "[" + Joined(v.items) + "]";
     case Kind::kTuple: return "tuple([" + Joined(v.items) + "])";
     case Kind::kDict: {
       std::string out = "{";
-      for (size_t i = 0; i < v.items.size(); ++i)
-        out += (i ? ", " : "") + Quoted(v.keys[i]) + ": " + TextOf(v.items[i]);
+      for (size_t i = 0; i < v.items.size(); ++i) out += (i ? ", " : "") + Repr(v.keys[i]) + ": " + TextOf(v.items[i]);
       return out + "}";
     }
-    case Kind::kTensor: return "t(" + Quoted(v.text) + ")";
+    case Kind::kTensor: return "t(" + Repr(v.text) + ")";
     case Kind::kSlice: return "slice(" + Joined(v.items) + ")";
     case Kind::kSize: return "torch.Size([" + Joined(v.items) + "])";
     case Kind::kEllipsis: return "...";

@@ -1,34 +1,16 @@
 // Small dumps for the tests of this room.
 #pragma once
 
-#include <gtest/gtest.h>
-#include <stdlib.h>
-
-#include <filesystem>
-#include <fstream>
 #include <string>
+
+#include "dump/test_files.h"
 
 namespace msprobe {
 
 /// A directory with rank directories, removed afterwards.
-class DumpDir {
+class DumpDir : public TempDir {
  public:
-  DumpDir() {
-    std::string name = (std::filesystem::temp_directory_path() / "msprobe_graph.XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~DumpDir() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-  std::string Path(const std::string& name) const { return path_ + "/" + name; }
-  std::string Write(const std::string& name, const std::string& text) const {
-    const std::filesystem::path file = std::filesystem::path(path_) / name;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file, std::ios::binary) << text;
-    return file.string();
-  }
+  std::string Path(const std::string& name) const { return path() + "/" + name; }
   /// A rank directory; `data` are the members of "data" in dump.json, `construct` those of construct.json.
   std::string Rank(const std::string& dir, const std::string& construct, const std::string& data,
                    const std::string& stack = "", const std::string& task = "statistics") const {
@@ -39,9 +21,6 @@ class DumpDir {
               "\", \"level\": \"mix\", \"framework\": \"pytorch\", \"dump_data_dir\": null, \"data\": {" + data + "}}");
     return Path(dir);
   }
-
- private:
-  std::string path_;
 };
 
 /// A tensor of a statistics dump.

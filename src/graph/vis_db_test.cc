@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include "graph/graph_test_files.h"
+#include "graph/test_query.h"
 #include "graph/vis_schema.h"
 
 namespace msprobe {
@@ -58,21 +59,7 @@ class VisDbTest : public ::testing::Test {
     ASSERT_TRUE(db->EndGraph().ok());
   }
 
-  Texts Query(const std::string& sql) {
-    Texts rows;
-    sqlite3_stmt* s = nullptr;
-    EXPECT_EQ(sqlite3_prepare_v2(db_, sql.c_str(), -1, &s, nullptr), SQLITE_OK) << sqlite3_errmsg(db_);
-    while (sqlite3_step(s) == SQLITE_ROW) {
-      std::string row;
-      for (int i = 0; i < sqlite3_column_count(s); ++i) {
-        const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(s, i));
-        row += (i ? "|" : "") + std::string(text ? text : "NULL");
-      }
-      rows.push_back(row);
-    }
-    EXPECT_EQ(sqlite3_finalize(s), SQLITE_OK) << sqlite3_errmsg(db_);
-    return rows;
-  }
+  Texts Query(const std::string& sql) { return msprobe::Query(db_, sql); }
 
   DumpDir dir_;
   NodeGraph graph_;

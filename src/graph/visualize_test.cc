@@ -1,35 +1,15 @@
 #include "graph/visualize.h"
 
-#include <sqlite3.h>
 #include <sys/stat.h>
 
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "graph/graph_plan.h"
 #include "graph/graph_test_files.h"
+#include "graph/test_query.h"
 
 namespace msprobe {
 namespace {
-
-/// All rows of a query, columns joined by '|'.
-std::vector<std::string> Query(const std::string& file, const std::string& sql) {
-  sqlite3* db = nullptr;
-  EXPECT_EQ(sqlite3_open_v2(file.c_str(), &db, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
-  std::vector<std::string> rows;
-  sqlite3_stmt* s = nullptr;
-  EXPECT_EQ(sqlite3_prepare_v2(db, sql.c_str(), -1, &s, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
-  while (sqlite3_step(s) == SQLITE_ROW) {
-    std::string row;
-    for (int i = 0; i < sqlite3_column_count(s); ++i) {
-      const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(s, i));
-      row += (i ? "|" : "") + std::string(text ? text : "NULL");
-    }
-    rows.push_back(row);
-  }
-  sqlite3_finalize(s);
-  sqlite3_close(db);
-  return rows;
-}
 
 size_t FileCount(const std::string& dir) {
   size_t n = 0;

@@ -2,47 +2,21 @@
 
 #include <algorithm>
 
+#include "base/embed.h"
 #include "base/text.h"
 
-// The assembler copies the files into the program as they are.
-#define MSPROBE_TEMPLATE(symbol, file)            \
-  asm(".section .rodata\n"                        \
-      "msprobe_" symbol                           \
-      "_begin:\n"                                 \
-      ".incbin \"" MSPROBE_TEMPLATES_DIR "/" file \
-      "\"\n"                                      \
-      "msprobe_" symbol                           \
-      "_end:\n"                                   \
-      ".byte 0\n"                                 \
-      ".previous\n")
-MSPROBE_TEMPLATE("vl_ms_lf", "qwen2.5-vl_mindspeed-llamafactory.yaml");
-MSPROBE_TEMPLATE("vl_lf_ms", "qwen2.5-vl_llamafactory-mindspeed.yaml");
-MSPROBE_TEMPLATE("ms_lf", "qwen2.5_mindspeed-llamafactory.yaml");
-MSPROBE_TEMPLATE("lf_ms", "qwen2.5_llamafactory-mindspeed.yaml");
-
-#define MSPROBE_BYTES(symbol)                                                         \
-  __attribute__((visibility("hidden"))) extern const char msprobe_##symbol##_begin[]; \
-  __attribute__((visibility("hidden"))) extern const char msprobe_##symbol##_end[]
-extern "C" {
-MSPROBE_BYTES(vl_ms_lf);
-MSPROBE_BYTES(vl_lf_ms);
-MSPROBE_BYTES(ms_lf);
-MSPROBE_BYTES(lf_ms);
-}
+MSPROBE_EMBED(vl_ms_lf, MSPROBE_TEMPLATES_DIR "/qwen2.5-vl_mindspeed-llamafactory.yaml");
+MSPROBE_EMBED(vl_lf_ms, MSPROBE_TEMPLATES_DIR "/qwen2.5-vl_llamafactory-mindspeed.yaml");
+MSPROBE_EMBED(ms_lf, MSPROBE_TEMPLATES_DIR "/qwen2.5_mindspeed-llamafactory.yaml");
+MSPROBE_EMBED(lf_ms, MSPROBE_TEMPLATES_DIR "/qwen2.5_llamafactory-mindspeed.yaml");
 
 namespace msprobe {
-namespace {
-
-std::string_view Bytes(const char* begin, const char* end) { return {begin, static_cast<size_t>(end - begin)}; }
-
-}  // namespace
 
 const std::vector<LayerTemplate>& LayerTemplates() {
-  static const std::vector<LayerTemplate> all{
-      {"qwen2.5-vl:mindspeed-llamafactory", Bytes(msprobe_vl_ms_lf_begin, msprobe_vl_ms_lf_end)},
-      {"qwen2.5-vl:llamafactory-mindspeed", Bytes(msprobe_vl_lf_ms_begin, msprobe_vl_lf_ms_end)},
-      {"qwen2.5:mindspeed-llamafactory", Bytes(msprobe_ms_lf_begin, msprobe_ms_lf_end)},
-      {"qwen2.5:llamafactory-mindspeed", Bytes(msprobe_lf_ms_begin, msprobe_lf_ms_end)}};
+  static const std::vector<LayerTemplate> all{{"qwen2.5-vl:mindspeed-llamafactory", MSPROBE_EMBEDDED(vl_ms_lf)},
+                                              {"qwen2.5-vl:llamafactory-mindspeed", MSPROBE_EMBEDDED(vl_lf_ms)},
+                                              {"qwen2.5:mindspeed-llamafactory", MSPROBE_EMBEDDED(ms_lf)},
+                                              {"qwen2.5:llamafactory-mindspeed", MSPROBE_EMBEDDED(lf_ms)}};
   return all;
 }
 

@@ -4,20 +4,10 @@
 
 #include <algorithm>
 
+#include "base/embed.h"
+
 #if MSPROBE_EMBED_PAGE
-// MSPROBE_PAGE_FILE is web/dist/index.html; the assembler copies it into the program as it is.
-asm(".section .rodata\n"
-    ".balign 16\n"
-    "msprobe_page_begin:\n"
-    ".incbin \"" MSPROBE_PAGE_FILE
-    "\"\n"
-    "msprobe_page_end:\n"
-    ".byte 0\n"
-    ".previous\n");
-extern "C" {
-__attribute__((visibility("hidden"))) extern const char msprobe_page_begin[];
-__attribute__((visibility("hidden"))) extern const char msprobe_page_end[];
-}
+MSPROBE_EMBED(page, MSPROBE_PAGE_FILE);  // web/dist/index.html
 #endif
 
 namespace msprobe::serve {
@@ -36,7 +26,7 @@ size_t FindNoCase(std::string_view text, std::string_view word, size_t from) {
 
 std::string_view PageHtml() {
 #if MSPROBE_EMBED_PAGE
-  return {msprobe_page_begin, static_cast<size_t>(msprobe_page_end - msprobe_page_begin)};
+  return MSPROBE_EMBEDDED(page);
 #else
   return "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>msprobe</title>"
          "<p>This msprobe was built without its page. Run <code>tools/setup.sh</code>, or build with Node.js installed "

@@ -88,24 +88,21 @@ def test_rounding_of_halves_is_no_fault_of_either_side(runs, pair):
     assert 1e-5 < item["inputs"] < 1e-1
 
 
-def test_a_wrong_kernel_of_the_target_is_named(runs):
-    where = label("wrong_bfloat16", "single")
+@pytest.mark.parametrize(
+    "target,golden,verdict,wrong,right,far,near",
+    [
+        ("wrong_bfloat16", "single", "golden nearer", "target", "golden", 3, 3),
+        ("bfloat16", "wrong_single", "target nearer", "golden", "target", 1e4, 0.5),
+    ],
+)
+def test_a_wrong_kernel_is_named(runs, target, golden, verdict, wrong, right, far, near):
+    where = label(target, golden)
     apart = {
         op: v for op, v in runs.verdicts(where).items() if v not in ("both within round-off", "cannot be replayed")
     }
-    assert apart == {"Functional.gelu.0.forward": "golden nearer"}
+    assert apart == {"Functional.gelu.0.forward": verdict}
     item = runs.of(where, "Functional.gelu.0.forward")["items"][0]
-    assert item["target"]["ulp"] > 3 and item["golden"]["ulp"] < 3
-
-
-def test_a_wrong_kernel_of_the_golden_run_is_named(runs):
-    where = label("bfloat16", "wrong_single")
-    apart = {
-        op: v for op, v in runs.verdicts(where).items() if v not in ("both within round-off", "cannot be replayed")
-    }
-    assert apart == {"Functional.gelu.0.forward": "target nearer"}
-    item = runs.of(where, "Functional.gelu.0.forward")["items"][0]
-    assert item["golden"]["ulp"] > 1e4 and item["target"]["ulp"] < 0.5
+    assert item[wrong]["ulp"] > far and item[right]["ulp"] < near
 
 
 def test_the_same_fault_on_both_sides_has_no_better_one(runs):
