@@ -144,7 +144,8 @@ def _run(paths: dict, output_path: str, options: dict) -> dict:
         done = subprocess.run(
             [_command(), "compare", "-i", pair, "-o", os.fspath(output_path), "--json", *arguments],
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             check=False,
             env={"MSPROBE_PYTHON": sys.executable, **os.environ},  # runs custom metrics
         )

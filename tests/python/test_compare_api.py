@@ -109,6 +109,22 @@ def test_errors_are_one_exception_with_the_text(pair, tmp_path):
         assert "\n" not in str(error.value) and "[msprobe]" not in str(error.value)
 
 
+def test_paths_beyond_the_locale(tmp_path):
+    """What the command says is UTF-8, whatever the script's locale can say."""
+    absent = str(tmp_path / "\u00fcber" / "dump.json")
+    source = f"""
+from msprobe._compare import CompareException, compare
+try:
+    compare({{"npu_json_path": {absent!a}, "bench_json_path": {absent!a}}}, "out")
+except CompareException as error:
+    print(ascii(str(error)))
+"""
+    plain = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False, env=plain)
+    assert done.returncode == 0, done.stderr
+    assert "\\xfcber" in done.stdout and "does not exist" in done.stdout
+
+
 def test_the_two_packages_have_it():
     pytest.importorskip("torch")
     import msprobe.pytorch
