@@ -229,11 +229,12 @@ class Walk {
                          : in_.plan.golden_of[op] == kNoOp;
     };
     uint32_t out = lone.op;
-    for (std::string_view name = lone.parent; !name.empty(); name = tree.ParentOf(name)) {
+    tree.ForEachAround(dump.ops()[lone.op].name, [&](std::string_view name) {
       const auto at = dump.FindOp(name);
-      if (!at || !is_lone(*at)) break;
+      if (!at || !is_lone(*at)) return false;
       out = static_cast<uint32_t>(*at);
-    }
+      return true;
+    });
     return out;
   }
 

@@ -180,15 +180,15 @@ class Describer {
       out->kind = FirstDifference::Kind::kParameter;
       return OkStatus();
     }
-    for (std::string_view name = target_.ParentOf(out->name); !name.empty(); name = target_.ParentOf(name)) {
+    target_.ForEachAround(out->name, [&](std::string_view name) {
       const auto at = pair_.target->FindOp(name);
-      if (!at || !distances_[*at].matched) continue;
+      if (!at || !distances_[*at].matched) return true;
       const OpDistance& d = distances_[*at];
-      if (d.input > 1 || d.argument || d.shapes || !d.has_input) continue;
+      if (d.input > 1 || d.argument || d.shapes || !d.has_input) return true;
       out->inside = name;
       out->after = LastAgreeingIn(name, out->op);
-      break;
-    }
+      return false;
+    });
     return OkStatus();
   }
 

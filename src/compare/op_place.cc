@@ -145,9 +145,7 @@ std::shared_ptr<const ModuleTree> PairTrees::Target(std::string* warning) { retu
 std::shared_ptr<const ModuleTree> PairTrees::Golden(std::string* warning) { return golden_.Get(warning); }
 
 void Containers::AddAncestorsOf(const NameParts& op) {
-  for (std::string_view name = tree_.ParentOf(op.full); !name.empty(); name = tree_.ParentOf(name)) {
-    if (!names_.emplace(name).second) break;
-  }
+  tree_.ForEachAround(op.full, [&](std::string_view name) { return names_.emplace(name).second; });
   // Module.a.b.Linear: the path is all but the class, and "a" contains "a.b".
   if (!IsModuleName(op.full)) return;
   for (std::string_view path = WithoutLast(op.base); path.find('.') != std::string_view::npos;) {

@@ -29,6 +29,16 @@ class ModuleTree {
   std::string_view ParentOf(std::string_view name) const {
     return index_ ? index_->ParentOf(name) : std::string_view();
   }
+  /// Calls `visit` with what is around `name`, innermost first, until it returns false. A construct.json may lead in a
+  /// circle: so many steps are no model's.
+  template <typename Visit>
+  void ForEachAround(std::string_view name, const Visit& visit) const {
+    constexpr int kMostSteps = 4096;
+    for (int step = 0; step < kMostSteps; ++step) {
+      name = ParentOf(name);
+      if (name.empty() || !visit(name)) return;
+    }
+  }
   bool empty() const { return !index_ || index_->empty(); }
 
  private:

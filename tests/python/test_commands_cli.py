@@ -627,3 +627,17 @@ def test_names_cannot_steer_the_terminal(tmp_path, out):
     done = both("compare", a, b, out)
     assert done.returncode == 0 and "\x1b" not in done.stdout
     assert "first difference: Torch.a\\x1b[2J\\nb.0.forward" in done.stdout
+
+
+@pytest.mark.parametrize("lone", [False, True])
+def test_modules_that_contain_each_other(command, tmp_path, lone):
+    """A construct.json that leads in a circle, around the first op that differs and around one that only one run has."""
+    a, b = "Module.a.A.forward.0", "Module.b.B.forward.0"
+    construct = {"Torch.x.0.forward": a, "Torch.y.0.forward": a, a: b, b: a}
+    last = {**op(Max=9.0), "input_args": [{**TENSOR, "Max": 9.0, "Norm": 9.0}]}
+    data = {**({"Torch.x.0.forward": op(), a: op(), b: op()} if lone else {}), "Torch.y.0.forward": last}
+    target = write_rank(tmp_path / "t", construct, data)
+    golden = write_rank(tmp_path / "g", construct, {"Torch.y.0.forward": op()})
+    args = [find_command(), command, "-tp", target, "-gp", golden, "-o", tmp_path / "out"]
+    done = subprocess.run(list(map(str, args)), capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode in (0, 3), done.stderr
