@@ -62,14 +62,14 @@ class CompareBench:
             text += f", first line after {row['ours']['first_s']:.2f} s"
         print(text, flush=True)
         if old:
-            row["old"] = compare("old", target, golden, self.out, *options)
-            row["speedup"] = row["old"]["seconds"] / row["ours"]["seconds"]
-            print(
-                f"{name}: old tool {row['old']['seconds']:.1f} s, {row['old']['peak_mb']:.0f} MB: "
-                f"{row['speedup']:.0f} times faster",
-                flush=True,
-            )
+            self.beside_old_tool(name, row, target, golden, *options)
         return row
+
+    def beside_old_tool(self, name, row, target, golden, *options):
+        row["old"] = compare("old", target, golden, self.out, *options)
+        row["speedup"] = row["old"]["seconds"] / row["ours"]["seconds"]
+        seconds, peak = row["old"]["seconds"], row["old"]["peak_mb"]
+        print(f"{name}: old tool {seconds:.1f} s, {peak:.0f} MB: {row['speedup']:.0f} times faster", flush=True)
 
     def statistics(self):
         target, golden = dumps_of(self.make_large(self.args.nodes))
@@ -120,9 +120,7 @@ class CompareBench:
             row["threads"][str(threads)] = result
             print(f"8 ranks, {threads} threads: {result['seconds']:.2f} s, {result['peak_mb']:.0f} MB", flush=True)
         row["ours"] = row["threads"][str(cores)]
-        row["old"] = compare("old", target, golden, self.out)
-        row["speedup"] = row["old"]["seconds"] / row["ours"]["seconds"]
-        print(f"8 ranks: old tool {row['old']['seconds']:.1f} s: {row['speedup']:.0f} times faster", flush=True)
+        self.beside_old_tool("8 ranks", row, target, golden)
         return row
 
     def memory(self):
