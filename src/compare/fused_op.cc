@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/text.h"
+#include "compare/described_op.h"
 
 namespace msprobe {
 namespace {
@@ -18,22 +19,11 @@ void ToFloats(ItemView* item) {
   }
 }
 
-/// An op of either side, described.
-struct Described {
-  std::vector<ItemView> items;
-  std::unordered_map<std::string_view, size_t> at;  // by suffix, the first of each
-
-  const ItemView* Find(std::string_view suffix) const {
-    const auto it = at.find(suffix);
-    return it == at.end() ? nullptr : &items[it->second];
-  }
-};
-
-StatusOr<Described> Describe(const DumpFile& dump, uint32_t index, CompareMode mode, OpDiff* out) {
+StatusOr<DescribedOp> Describe(const DumpFile& dump, uint32_t index, CompareMode mode, OpDiff* out) {
   out->docs.push_back(std::make_unique<JsonDoc>());
   JsonDoc* doc = out->docs.back().get();
   MSP_RETURN_IF_ERROR(dump.ParseOp(index, doc));
-  Described op;
+  DescribedOp op;
   size_t count = 0;
   DescribeOp(dump.ops()[index].name, *doc, mode, &out->scratch, &op.items, &count);
   op.items.resize(count);
@@ -44,12 +34,12 @@ StatusOr<Described> Describe(const DumpFile& dump, uint32_t index, CompareMode m
   return op;
 }
 
-StatusOr<std::vector<Described>> DescribeAll(const DumpFile& dump, const std::vector<uint32_t>& ops, CompareMode mode,
-                                             OpDiff* out) {
-  std::vector<Described> all;
+StatusOr<std::vector<DescribedOp>> DescribeAll(const DumpFile& dump, const std::vector<uint32_t>& ops, CompareMode mode,
+                                               OpDiff* out) {
+  std::vector<DescribedOp> all;
   all.reserve(ops.size());
   for (const uint32_t op : ops) {
-    MSP_ASSIGN_OR_RETURN(Described described, Describe(dump, op, mode, out));
+    MSP_ASSIGN_OR_RETURN(DescribedOp described, Describe(dump, op, mode, out));
     all.push_back(std::move(described));
   }
   return all;
@@ -104,9 +94,9 @@ ItemView Join(const std::vector<const ItemView*>& parts, const std::string& join
   return item;
 }
 
-std::vector<const ItemView*> WithSuffix(const std::vector<Described>& ops, std::string_view suffix) {
+std::vector<const ItemView*> WithSuffix(const std::vector<DescribedOp>& ops, std::string_view suffix) {
   std::vector<const ItemView*> out;
-  for (const Described& op : ops) {
+  for (const DescribedOp& op : ops) {
     if (const ItemView* item = op.Find(suffix)) out.push_back(item);
   }
   return out;
@@ -136,8 +126,8 @@ class FusedRows {
     FusedGroup alone{{index_}, {}};
     const FusedGroup& ops = group == kNoGroup ? alone : plan.groups[group];
     const CompareMode mode = pair_.options.mode;
-    MSP_ASSIGN_OR_RETURN(const std::vector<Described> targets, DescribeAll(*pair_.target, ops.targets, mode, out_));
-    MSP_ASSIGN_OR_RETURN(const std::vector<Described> goldens, DescribeAll(*pair_.golden, ops.goldens, mode, out_));
+    MSP_ASSIGN_OR_RETURN(const std::vector<DescribedOp> targets, DescribeAll(*pair_.target, ops.targets, mode, out_));
+    MSP_ASSIGN_OR_RETURN(const std::vector<DescribedOp> goldens, DescribeAll(*pair_.golden, ops.goldens, mode, out_));
     const size_t mine =
         static_cast<size_t>(std::find(ops.targets.begin(), ops.targets.end(), index_) - ops.targets.begin());
     for (const ItemView& item : targets[mine].items) AddItem(item, targets, goldens);
@@ -149,7 +139,7 @@ class FusedRows {
   std::vector<ItemView> TakeAlone() { return std::move(alone_); }
 
  private:
-  void AddItem(const ItemView& item, const std::vector<Described>& targets, const std::vector<Described>& goldens) {
+  void AddItem(const ItemView& item, const std::vector<DescribedOp>& targets, const std::vector<DescribedOp>& goldens) {
     const FusedPlan& plan = *pair_.plan.fused;
     const std::vector<const ItemView*> theirs = WithSuffix(goldens, item.suffix);
     if (theirs.empty()) return Push(&out_->target, &out_->rows_used, ItemView(item));
@@ -165,8 +155,8 @@ class FusedRows {
     }
   }
 
-  void CollectAlone(const std::vector<Described>& targets, const std::vector<Described>& goldens) {
-    for (const Described& op : goldens) {
+  void CollectAlone(const std::vector<DescribedOp>& targets, const std::vector<DescribedOp>& goldens) {
+    for (const DescribedOp& op : goldens) {
       for (const ItemView& item : op.items) {
         if (WithSuffix(targets, item.suffix).empty()) alone_.push_back(item);
       }
@@ -199,7 +189,7 @@ void AddAlone(const DumpPair& pair, ItemView&& item, OpDiff* out) {
 
 Status AddAlone(const DumpPair& pair, const std::vector<uint32_t>& ops, OpDiff* out) {
   for (const uint32_t op : ops) {
-    MSP_ASSIGN_OR_RETURN(Described described, Describe(*pair.golden, op, pair.options.mode, out));
+    MSP_ASSIGN_OR_RETURN(DescribedOp described, Describe(*pair.golden, op, pair.options.mode, out));
     for (ItemView& item : described.items) AddAlone(pair, std::move(item), out);
   }
   return OkStatus();

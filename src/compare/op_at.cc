@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "compare/described_op.h"
 #include "compare/fused_op.h"
 
 namespace msprobe {
@@ -13,20 +14,10 @@ class GoldenOps {
  public:
   GoldenOps(const DumpPair& pair, OpDiff* out) : pair_(pair), out_(out) {}
 
-  struct Described {
-    std::vector<ItemView> items;
-    std::unordered_map<std::string_view, size_t> at;  // by suffix, the first of each
-
-    const ItemView* Find(std::string_view suffix) const {
-      const auto it = at.find(suffix);
-      return it == at.end() ? nullptr : &items[it->second];
-    }
-  };
-
   /// The items of golden op `index`, in table order.
-  StatusOr<const Described*> Items(uint32_t index) {
+  StatusOr<const DescribedOp*> Items(uint32_t index) {
     const auto [it, fresh] = ops_.try_emplace(index);
-    Described* op = &it->second;
+    DescribedOp* op = &it->second;
     if (!fresh) return op;
     if (out_->docs.size() < ops_.size()) out_->docs.push_back(std::make_unique<JsonDoc>());
     JsonDoc* doc = out_->docs[ops_.size() - 1].get();
@@ -40,7 +31,7 @@ class GoldenOps {
  private:
   const DumpPair& pair_;
   OpDiff* out_;
-  std::unordered_map<uint32_t, Described> ops_;  // nodes stay where they are
+  std::unordered_map<uint32_t, DescribedOp> ops_;  // nodes stay where they are
 };
 
 /// Puts the partners that `links` names under the suffixes of the target's items.
@@ -51,14 +42,14 @@ Status GatherPartners(const DumpPair& pair, const OpLinks& links, OpDiff* out) {
   for (const ItemLink& link : links.links) {
     named.insert(link.target);
     if (link.golden_op == kNoOp) continue;
-    MSP_ASSIGN_OR_RETURN(const GoldenOps::Described* op, ops.Items(link.golden_op));
+    MSP_ASSIGN_OR_RETURN(const DescribedOp* op, ops.Items(link.golden_op));
     const ItemView* item = op->Find(link.golden);
     if (!item) continue;
     out->golden.push_back(*item);
     out->golden.back().suffix = link.target;
   }
   if (links.others != kNoOp) {
-    MSP_ASSIGN_OR_RETURN(const GoldenOps::Described* op, ops.Items(links.others));
+    MSP_ASSIGN_OR_RETURN(const DescribedOp* op, ops.Items(links.others));
     for (const ItemView& item : op->items) {
       if (!named.count(item.suffix)) out->golden.push_back(item);
     }
