@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "dump/construct_lines.h"
 #include "dump/members.h"
 #include "dump/reader.h"
 #include "dump/scan.h"
@@ -134,36 +135,48 @@ namespace {
 /// Where an entry of that name is: a hash table of positions, which costs no copy of the names.
 class EntryIndex {
  public:
-  explicit EntryIndex(const std::vector<ConstructEntry>* entries) : entries_(*entries), slots_(1024) {}
+  explicit EntryIndex(const std::vector<ConstructLine>* entries) : entries_(*entries), slots_(1024) {}
   /// The position of `name`; when it is new, that of the entry to be added next.
   size_t Find(std::string_view name) {
     if (entries_.size() * 2 >= slots_.size()) Grow();
-    size_t i = std::hash<std::string_view>()(name);
-    for (;; ++i) {
-      uint32_t& slot = slots_[i & (slots_.size() - 1)];
-      if (slot == 0) slot = static_cast<uint32_t>(entries_.size() + 1);
-      if (slot > entries_.size() || entries_[slot - 1].name == name) return slot - 1;
+    const uint64_t hash = std::hash<std::string_view>()(name), high = hash & ~kLow;
+    for (size_t i = hash;; ++i) {
+      uint64_t& slot = slots_[i & (slots_.size() - 1)];
+      if (slot == 0) slot = high | (entries_.size() + 1);
+      const size_t at = (slot & kLow) - 1;
+      if (at == entries_.size() || ((slot & ~kLow) == high && entries_[at].name == name)) return at;
     }
   }
 
  private:
+  static constexpr uint64_t kLow = 0xFFFFFFFF;
   void Grow() {
     slots_.assign(slots_.size() * 2, 0);
-    for (uint32_t at = 0; at < entries_.size(); ++at) {
-      size_t i = std::hash<std::string_view>()(entries_[at].name);
+    for (size_t at = 0; at < entries_.size(); ++at) {
+      const uint64_t hash = std::hash<std::string_view>()(entries_[at].name);
+      size_t i = hash;
       while (slots_[i & (slots_.size() - 1)] != 0) ++i;
-      slots_[i & (slots_.size() - 1)] = at + 1;
+      slots_[i & (slots_.size() - 1)] = (hash & ~kLow) | (at + 1);
     }
   }
-  const std::vector<ConstructEntry>& entries_;
-  std::vector<uint32_t> slots_;  // position + 1
+  const std::vector<ConstructLine>& entries_;
+  std::vector<uint64_t> slots_;  // hash in the upper half, position + 1 in the lower
 };
 
 }  // namespace
 
-StatusOr<ConstructFile> ConstructFile::Open(const std::string& path) {
-  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  ConstructFile construct;
+StatusOr<ConstructLines> ConstructLines::Open(const std::string& path) {
+  constexpr size_t kBytesPerEntry = 80;
+  ConstructLines construct;
+  MSP_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::Open(path));
+  construct.file = std::make_unique<MappedFile>(std::move(mapped));
+  const MappedFile& file = *construct.file;
+  const std::string_view whole = file.text();
+  construct.entries.reserve(whole.size() / kBytesPerEntry);
+  const auto keep = [&](std::string_view text) -> std::string_view {
+    const bool in_file = text.data() >= whole.data() && text.data() + text.size() <= whole.data() + whole.size();
+    return in_file ? text : construct.unescaped.emplace_back(text);
+  };
   JsonDoc doc;
   EntryIndex index(&construct.entries);
   const auto take = [&](std::string_view key, std::string_view text, size_t at) -> Status {
@@ -173,22 +186,41 @@ StatusOr<ConstructFile> ConstructFile::Open(const std::string& path) {
       construct.megatron_micro_steps = doc.GetInt();
       return OkStatus();
     }
-    ConstructEntry entry{std::string(key), {}, 0};
+    ConstructLine line;
     const bool plain = text.size() >= 2 && text[0] == '"' && text.find('\\') == std::string_view::npos && IsUtf8(text);
     if (plain) {
-      entry.parent = text.substr(1, text.size() - 2);
+      line.parent = text.substr(1, text.size() - 2);
     } else if (text != "null") {
+      ConstructEntry entry;
       MSP_RETURN_IF_ERROR(ReadParent(file, key, text, at, &doc, &entry));
+      const size_t in = text.find(entry.parent);
+      line.parent = in == std::string_view::npos ? construct.unescaped.emplace_back(std::move(entry.parent))
+                                                 : text.substr(in, entry.parent.size());
+      line.micro_step = entry.micro_step;
     }
-    const size_t known = index.Find(entry.name);
+    const size_t known = index.Find(key);
     if (known == construct.entries.size()) {
-      construct.entries.push_back(std::move(entry));
+      line.name = keep(key);
+      construct.entries.push_back(line);
     } else {
-      construct.entries[known] = std::move(entry);
+      line.name = construct.entries[known].name;
+      construct.entries[known] = line;
     }
     return OkStatus();
   };
   MSP_RETURN_IF_ERROR(ForEachMember(file, "a construct.json", &construct.truncated, take));
+  return construct;
+}
+
+StatusOr<ConstructFile> ConstructFile::Open(const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(ConstructLines lines, ConstructLines::Open(path));
+  ConstructFile construct;
+  construct.megatron_micro_steps = lines.megatron_micro_steps;
+  construct.truncated = std::move(lines.truncated);
+  construct.entries.reserve(lines.entries.size());
+  for (const ConstructLine& line : lines.entries) {
+    construct.entries.push_back({std::string(line.name), std::string(line.parent), line.micro_step});
+  }
   return construct;
 }
 

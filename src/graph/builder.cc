@@ -19,7 +19,7 @@ constexpr uint32_t kEntriesBetweenReleases = 16384;
 /// construct.json by name, with the questions that the parent repairs ask.
 class Construct {
  public:
-  explicit Construct(const ConstructFile& file) : file_(file) {
+  explicit Construct(const ConstructLines& file) : file_(file) {
     index_.Reserve(file.entries.size());
     for (size_t i = 0; i < file.entries.size(); ++i) index_.Add(file.entries[i].name, static_cast<uint32_t>(i));
   }
@@ -32,11 +32,11 @@ class Construct {
   /// The name as construct.json stores it (a stable string), or empty.
   std::string_view Stored(std::string_view name) const {
     const uint32_t i = index_.Find(name);
-    return i == NameIndex::kNone ? std::string_view() : std::string_view(file_.entries[i].name);
+    return i == NameIndex::kNone ? std::string_view() : file_.entries[i].name;
   }
 
  private:
-  const ConstructFile& file_;
+  const ConstructLines& file_;
   NameIndex index_;
 };
 
@@ -132,11 +132,11 @@ std::optional<std::string> DataDir(const std::string& dir, const DumpFile& dump)
 StatusOr<RankFiles> OpenRank(const std::string& dir) {
   std::optional<DumpFile> dump;
   std::optional<StackFile> stack;
-  std::optional<ConstructFile> construct;
+  std::optional<ConstructLines> construct;
   const std::string stack_path = JoinPath(dir, "stack.json");
   MSP_RETURN_IF_ERROR(ParallelFor(3, [&](size_t i) -> Status {
     if (i == 0) {
-      MSP_ASSIGN_OR_RETURN(auto file, ConstructFile::Open(JoinPath(dir, "construct.json")));
+      MSP_ASSIGN_OR_RETURN(auto file, ConstructLines::Open(JoinPath(dir, "construct.json")));
       construct.emplace(std::move(file));
     } else if (i == 1) {
       MSP_ASSIGN_OR_RETURN(auto file, DumpFile::Open(JoinPath(dir, "dump.json")));

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "dump/construct_lines.h"
 #include "dump/reader.h"
 #include "graph/node_graph.h"
 
@@ -14,7 +15,7 @@ struct RankFiles {
   std::string dir;
   DumpFile dump;
   StackFile stack;
-  ConstructFile construct;
+  ConstructLines construct;
   /// Where the tensors of the dump are; nothing when the dump says null.
   std::optional<std::string> data_dir;
   std::string warning;  // what the graph lacks because a file is absent

@@ -1,11 +1,13 @@
 #include "graph/name_table.h"
 
+#include <algorithm>
 #include <bit>
 #include <functional>
 
 namespace msprobe {
 namespace {
 constexpr uint64_t kLow = 0xFFFFFFFF;
+constexpr size_t kBlockBytes = size_t{1} << 20;
 }  // namespace
 
 NameTable::NameTable() : slots_(1024, 0) {}
@@ -16,11 +18,10 @@ uint32_t NameTable::Add(std::string_view name, bool* fresh) {
   for (size_t i = hash & mask;; i = (i + 1) & mask) {
     const uint64_t slot = slots_[i];
     if (slot == 0) {
-      const uint32_t number = static_cast<uint32_t>(ends_.size());
-      text_ += name;
-      ends_.push_back(text_.size());
+      const uint32_t number = static_cast<uint32_t>(names_.size());
+      names_.push_back(Keep(name));
       slots_[i] = high | (number + 1);
-      if (ends_.size() * 2 > slots_.size()) Grow();
+      if (names_.size() * 2 > slots_.size()) Grow();
       *fresh = true;
       return number;
     }
@@ -32,10 +33,23 @@ uint32_t NameTable::Add(std::string_view name, bool* fresh) {
   }
 }
 
+std::string_view NameTable::Keep(std::string_view name) {
+  if (name.size() > left_) {
+    left_ = std::max(kBlockBytes, name.size());
+    blocks_.emplace_back(new char[left_]);
+    next_ = blocks_.back().get();
+  }
+  char* const at = next_;
+  std::copy(name.begin(), name.end(), at);
+  next_ += name.size();
+  left_ -= name.size();
+  return {at, name.size()};
+}
+
 void NameTable::Grow() {
   slots_.assign(slots_.size() * 2, 0);
   const size_t mask = slots_.size() - 1;
-  for (uint32_t number = 0; number < ends_.size(); ++number) {
+  for (uint32_t number = 0; number < names_.size(); ++number) {
     const uint64_t hash = std::hash<std::string_view>()((*this)[number]);
     size_t i = hash & mask;
     while (slots_[i] != 0) i = (i + 1) & mask;

@@ -3,29 +3,30 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace msprobe {
 
-/// Numbers count up from 0 in the order of adding. One block of text and a table of 8 bytes a slot, so a million names
+/// Numbers count up from 0 in the order of adding. Blocks of text and a table of 8 bytes a slot, so a million names
 /// cost little more than their letters.
 class NameTable {
  public:
   NameTable();
   /// The number of `name`; `*fresh` says whether it is new.
   uint32_t Add(std::string_view name, bool* fresh);
-  size_t size() const { return ends_.size(); }
-  std::string_view operator[](uint32_t number) const {
-    const uint64_t begin = number == 0 ? 0 : ends_[number - 1];
-    return std::string_view(text_).substr(begin, ends_[number] - begin);
-  }
+  size_t size() const { return names_.size(); }
+  std::string_view operator[](uint32_t number) const { return names_[number]; }
 
  private:
+  std::string_view Keep(std::string_view name);
   void Grow();
-  std::string text_;
-  std::vector<uint64_t> ends_;
+  std::vector<std::unique_ptr<char[]>> blocks_;  // one that grows would be there twice while it does
+  char* next_ = nullptr;
+  size_t left_ = 0;  // behind next_
+  std::vector<std::string_view> names_;
   std::vector<uint64_t> slots_;  // hash in the upper half, number + 1 in the lower
 };
 

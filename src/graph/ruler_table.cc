@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/parallel.h"
 #include "compare/op_place.h"
 #include "compare/tensor_diff.h"
 
@@ -49,6 +50,35 @@ double UnitsOf(const OpDistance& d, const RulerContext& context) {
   return d.conditioned * d.tolerance / unit;
 }
 
+StatusOr<FirstDifference> WriteDistances(DumpPair& pair, const std::vector<NodeDistance>& nodes, SideTable* table) {
+  CountMatches(pair.golden->ops().size(), &pair.plan);
+  OpDistances distances(pair.target->ops().size());
+  for (const NodeDistance& node : nodes) distances[node.op] = node.distance;
+  MSP_ASSIGN_OR_RETURN(const Differences found, FindDifferences(pair, std::move(distances)));
+  for (const NodeDistance& node : nodes) {
+    const OpDistance& d = node.distance;
+    table->Int(node.row).Text(RulerVerdictText(found.verdicts[node.op]));
+    if (d.has_output) {
+      table->Real(d.output_error);
+    } else {
+      table->Null();
+    }
+    if (d.has_input) {
+      table->Real(d.input_error);
+    } else {
+      table->Null();
+    }
+    if (d.has_output) {
+      table->Real(UnitsOf(d, found.contexts[node.op]));
+    } else {
+      table->Null();
+    }
+    table->Real(node.cosine).Real(node.max_abs_err).Real(node.max_relative_err);
+    MSP_RETURN_IF_ERROR(table->Add());
+  }
+  return found.Answer();
+}
+
 }  // namespace
 
 NodeDistance DistanceMeter::Measure(GraphMode mode, uint32_t op, std::string_view name, const JsonValue& target,
@@ -79,32 +109,16 @@ StatusOr<FirstDifference> WriteRuler(GraphMode mode, bool mapped, const std::vec
   for (const Node& node : npu->graph.nodes) {
     if (node.op != kNoIndex && node.match != kNoIndex) pair.plan.golden_of[node.op] = bench->graph.nodes[node.match].op;
   }
-  CountMatches(pair.golden->ops().size(), &pair.plan);
-  OpDistances distances(pair.target->ops().size());
-  for (const NodeDistance& node : nodes) distances[node.op] = node.distance;
-  MSP_ASSIGN_OR_RETURN(const Differences found, FindDifferences(pair, std::move(distances)));
-  for (const NodeDistance& node : nodes) {
-    const OpDistance& d = node.distance;
-    table->Int(node.row).Text(RulerVerdictText(found.verdicts[node.op]));
-    if (d.has_output) {
-      table->Real(d.output_error);
-    } else {
-      table->Null();
+  // The walk opens construct.json itself, so the hierarchies would be there twice. Freeing takes a while.
+  std::vector<std::thread> freeing = StartThreads(1, [npu, bench] {
+    for (RankGraph* rank : {npu, bench}) {
+      rank->graph = NodeGraph();
+      rank->files.construct.entries = {};
     }
-    if (d.has_input) {
-      table->Real(d.input_error);
-    } else {
-      table->Null();
-    }
-    if (d.has_output) {
-      table->Real(UnitsOf(d, found.contexts[node.op]));
-    } else {
-      table->Null();
-    }
-    table->Real(node.cosine).Real(node.max_abs_err).Real(node.max_relative_err);
-    MSP_RETURN_IF_ERROR(table->Add());
-  }
-  return found.Answer();
+  });
+  StatusOr<FirstDifference> first = WriteDistances(pair, nodes, table);
+  for (std::thread& thread : freeing) thread.join();
+  return first;
 }
 
 }  // namespace msprobe

@@ -14,11 +14,13 @@
 namespace msprobe {
 namespace {
 
-// 64 MiB of page cache bound the memory, also that of the sorter behind the indexes. Everything is appended, so what
-// leaves the cache is written once.
+// Everything is appended, so what leaves the cache is written once: a small one costs nothing, and the file grows while
+// the rows are made instead of at the end.
 constexpr char kSetup[] =
     "PRAGMA page_size=16384; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE;"
-    "PRAGMA cache_size=-65536;";
+    "PRAGMA cache_size=-4096;";
+// Of the sorter behind the indexes, when nothing else needs memory.
+constexpr char kIndexCache[] = "PRAGMA cache_size=-65536;";
 
 constexpr int kProgressOps = 100000;  // virtual machine steps between two looks at the interrupt flag
 
@@ -338,6 +340,8 @@ Status VisDb::SetConfig(const VisConfig& config) {
 }
 
 Status VisDb::MakeIndexes() {
+  names_ = NameTable();
+  MSP_RETURN_IF_ERROR(Exec(kIndexCache));
   std::vector<std::string> all(std::begin(kVisIndexes), std::end(kVisIndexes));
   if (layout_ == VisLayout::kPlain) all = {std::string(kVisChildIndex)};
   all.insert(all.end(), indexes_.begin(), indexes_.end());
