@@ -4,9 +4,9 @@
     .venv/bin/python bench/run.py --only step --steps 40 --write
 
 Parts: `start` (time to --help), `step` (a training step with the tool over one without), `statistics`, `tensor`, `xlsx`, `fuzzy`,
-`ranks` and `memory` (msprobe compare on large dumps; compare_bench.py), `graph` and `overflow` (files of 100,000 nodes). What a run
-measured is kept in out/bench.json, and --write puts the parts of all runs on this machine into the page, so that a long bench may be
-taken in pieces.
+`ranks` and `memory` (msprobe compare on large dumps; compare_bench.py), `graph_scale` (graphs of up to 1,000,000 nodes;
+graph_scale.py) and `overflow`. What a run measured is kept in out/bench.json, and --write puts the parts of all runs on this machine
+into the page, so that a long bench may be taken in pieces.
 
 The old tool runs from .venv-old, ours from .venv, or from the release build that MSPROBE_BIN names. The large dumps are made by the
 generators beside the golden data (MSPROBE_GOLDEN or ../shared/golden); without them the parts that need them are left out, and the
@@ -26,11 +26,13 @@ import tempfile
 
 from compare_bench import CompareBench, save
 from compare_bench import section as compare_section
+from graph_scale import graph_scale
+from graph_scale import section as graph_section
 from measure import OLD, OURS, ROOT, command_of, measured
 
 GOLDEN = pathlib.Path(os.environ.get("MSPROBE_GOLDEN", ROOT.parent / "shared" / "golden"))
 COMPARE = ("statistics", "tensor", "xlsx", "ranks", "fuzzy", "memory")
-LARGE = (*COMPARE, "graph", "overflow")
+LARGE = (*COMPARE, "graph_scale", "overflow")
 HEADINGS = ("A training step under capture", "Comparing", "Graphs", "Large files", "Start", "Memory of the recorder")
 
 
@@ -79,15 +81,10 @@ def bench_step(args):
     return rows
 
 
-def bench_files(large, args, work, which):
-    data = large.make_large(*((20000, 8) if which == "overflow" else (args.nodes,)))
-    problem, golden = data / "problem" / "step0" / "rank0", data / "bench" / "step0" / "rank0"
-    if which == "overflow":
-        arguments = ["overflow_check", "-i", str(problem.parent)]
-    else:
-        arguments = ["graph_visualize", "-tp", str(problem), "-gp", str(golden)]
-    nodes = "8 ranks of 10,784" if which == "overflow" else args.nodes
-    result = {"nodes": nodes}
+def bench_overflow(large, work):
+    data = large.make_large(20000, 8)
+    arguments = ["overflow_check", "-i", str(data / "problem" / "step0")]
+    result = {"nodes": "8 ranks of 10,784"}
     for name, runs in (("ours", 3), ("old", 1)):
         times, peaks = [], []
         for _ in range(runs):
@@ -102,8 +99,9 @@ def bench_files(large, args, work, which):
     result["speedup"] = old["seconds"] / ours["seconds"]
     result["memory"] = ours["peak_mb"] / old["peak_mb"]
     print(
-        f"{which} at {nodes} nodes: ours {ours['seconds']:.2f} s, {ours['peak_mb']:.0f} MB; old tool {old['seconds']:.1f} s, "
-        f"{old['peak_mb']:.0f} MB: {result['speedup']:.0f} times faster with {result['memory']:.0%} of the memory",
+        f"overflow_check, {result['nodes']} nodes: ours {ours['seconds']:.2f} s, {ours['peak_mb']:.0f} MB; old tool "
+        f"{old['seconds']:.1f} s, {old['peak_mb']:.0f} MB: {result['speedup']:.0f} times faster with "
+        f"{result['memory']:.0%} of the memory",
         flush=True,
     )
     return result
@@ -165,27 +163,21 @@ def report(results, args):
         lines.append("")
     if set(COMPARE) & set(results):
         lines += compare_section(results, args)
-    if {"graph", "overflow"} & set(results):
+    if "graph_scale" in results:
+        lines += graph_section(results["graph_scale"])
+    if "overflow" in results:
+        r = results["overflow"]
         lines += [
             "## Large files",
             "",
-            f"Two dumps of {args.nodes:,} nodes (about 80 MB of dump.json each), statistics; `overflow_check`: 8 ranks of 10,784 nodes.",
+            "`overflow_check`: 8 ranks of 10,784 nodes, statistics.",
             "",
             "| command | ours | old tool | faster | peak memory, ours | old tool |",
             "|---|--:|--:|--:|--:|--:|",
+            f"| `overflow_check`, 8 ranks | {r['ours']['seconds']:.2f} s | {r['old']['seconds']:.1f} s | "
+            f"**{r['speedup']:.0f} times** | {r['ours']['peak_mb']:.0f} MB | {r['old']['peak_mb']:.0f} MB |",
+            "",
         ]
-        labels = (
-            ("graph", "`graph_visualize`, two sides"),
-            ("overflow", "`overflow_check`, 8 ranks"),
-        )
-        for which, label in labels:
-            if which in results:
-                r = results[which]
-                lines.append(
-                    f"| {label} | {r['ours']['seconds']:.2f} s | {r['old']['seconds']:.1f} s | **{r['speedup']:.0f} times** | "
-                    f"{r['ours']['peak_mb']:.0f} MB | {r['old']['peak_mb']:.0f} MB |"
-                )
-        lines.append("")
     if "start" in results:
         r = results["start"]
         lines += [
@@ -245,8 +237,10 @@ def main():
                 results[part] = bench_start()
             elif part in COMPARE:
                 results[part] = getattr(large, part)()
+            elif part == "graph_scale":
+                results[part] = graph_scale(large, args, work)
             else:
-                results[part] = bench_files(large, args, work, part)
+                results[part] = bench_overflow(large, work)
             save(kept, results)
     finally:
         if not args.keep:
