@@ -13,100 +13,6 @@
 namespace msprobe {
 namespace {
 
-// Looking up an op touches its name in dump.json. What is behind need not stay in memory.
-constexpr uint32_t kEntriesBetweenReleases = 16384;
-
-/// construct.json by name, with the questions that the parent repairs ask.
-class Construct {
- public:
-  explicit Construct(const ConstructLines& file) : file_(file) {
-    index_.Reserve(file.entries.size());
-    for (size_t i = 0; i < file.entries.size(); ++i) index_.Add(file.entries[i].name, static_cast<uint32_t>(i));
-  }
-  bool Has(std::string_view name) const { return index_.Find(name) != NameIndex::kNone; }
-  /// Parent as written; empty when there is none or no such entry.
-  std::string_view ParentOf(std::string_view name) const {
-    const uint32_t i = index_.Find(name);
-    return i == NameIndex::kNone ? std::string_view() : file_.entries[i].parent;
-  }
-  /// The name as construct.json stores it (a stable string), or empty.
-  std::string_view Stored(std::string_view name) const {
-    const uint32_t i = index_.Find(name);
-    return i == NameIndex::kNone ? std::string_view() : file_.entries[i].name;
-  }
-
- private:
-  const ConstructLines& file_;
-  NameIndex index_;
-};
-
-std::string TurnCall(std::string_view name, std::string_view from, std::string_view to) {
-  std::string_view prefix, number;
-  if (!SplitCall(name, from, &prefix, &number)) return std::string(name);
-  std::string out(prefix);
-  out += '.';
-  out += to;
-  out += '.';
-  out += number;
-  return out;
-}
-
-// A backward node without parent goes where its forward twin is, on the backward side.
-std::string_view ParentOfLostBackward(const Construct& construct, std::string_view name) {
-  std::string_view prefix, number;
-  if (SplitCall(name, "backward", &prefix, &number)) {
-    const std::string_view up = construct.ParentOf(TurnCall(name, "backward", "forward"));
-    return up.empty() ? up : construct.Stored(TurnCall(up, "forward", "backward"));
-  }
-  if (EndsWith(name, ".backward")) {
-    const std::string_view up = construct.ParentOf(ReplaceAll(name, "backward", "forward"));
-    return up.empty() ? up : construct.Stored(ReplaceAll(up, "forward", "backward"));
-  }
-  return {};
-}
-
-std::string_view DropSegments(std::string_view name, int n) {
-  for (; n > 0; --n) name = name.substr(0, name.rfind('.'));
-  return name;
-}
-
-// In-place operators swallow the backward hook of the layer around them, so what follows is recorded under the wrong
-// parent.
-std::string_view ParentAfterInplace(const Construct& construct, std::string_view name, std::string_view parent) {
-  std::string_view prefix, number;
-  if (!SplitCall(name, "backward", &prefix, &number)) return parent;
-  if (std::count(name.begin(), name.end(), '.') < 4 || std::count(parent.begin(), parent.end(), '.') < 3) return parent;
-  if (DropSegments(name, 4) == DropSegments(parent, 3)) return parent;
-  const std::string twin = TurnCall(name, "backward", "forward");
-  if (!construct.Has(twin)) return parent;
-  const std::string_view up = construct.ParentOf(twin);
-  if (up.empty()) return {};
-  const std::string_view moved = construct.Stored(TurnCall(up, "forward", "backward"));
-  return moved.empty() ? parent : moved;
-}
-
-uint32_t StackId(const StackFile& file, std::string_view name) {
-  const auto id = file.StackOf(name);
-  return id && !file.Frames(*id).empty() ? *id : kNoIndex;
-}
-
-// A backward node shows the stack of its forward node, as far as that one is known already.
-uint32_t StackOfNode(const RankFiles& files, const NodeGraph& graph, std::string_view name) {
-  const uint32_t own = StackId(files.stack, name);
-  if (own != kNoIndex) return own;
-  std::string twin;
-  std::string_view prefix, number;
-  if (SplitCall(name, "backward", &prefix, &number)) {
-    twin = std::string(prefix) + ".forward.0";
-  } else if (EndsWith(name, ".backward")) {
-    twin = ReplaceAll(name, "backward", "forward");
-  } else {
-    return kNoIndex;
-  }
-  const uint32_t forward = graph.Find(twin);
-  return forward == kNoIndex ? kLostStack : graph.nodes[forward].stack;
-}
-
 std::string RealPath(const std::string& path) {
   char buf[PATH_MAX];
   return realpath(path.c_str(), buf) ? std::string(buf) : path;
@@ -160,44 +66,6 @@ StatusOr<RankFiles> OpenRank(const std::string& dir) {
   }
   files.data_dir = DataDir(dir, files.dump);
   return files;
-}
-
-void AddConstructNodes(const RankFiles& files, NodeGraph* graph, std::vector<uint32_t>* line) {
-  const auto& entries = files.construct.entries;
-  const Construct construct(files.construct);
-  graph->nodes.reserve(entries.size() + entries.size() / 8 + 16);
-  graph->index.Reserve(graph->nodes.capacity());
-  line->assign(1, 0);
-  const bool has_steps = files.construct.megatron_micro_steps.has_value();
-  std::unordered_map<std::string_view, int> steps;
-  if (has_steps) {
-    for (const auto& e : entries) steps.emplace(e.name, e.micro_step);
-  }
-  const auto get_or_add = [&](std::string_view name, uint32_t at) {
-    if (const uint32_t known = graph->Find(name); known != kNoIndex) return known;
-    const uint32_t stack = StackOfNode(files, *graph, name);
-    const uint32_t id = graph->Add(name, TypeOfName(name));
-    Node& node = graph->nodes[id];
-    node.stack = stack;
-    if (const auto op = files.dump.FindOp(name)) node.op = static_cast<uint32_t>(*op);
-    if (has_steps) {
-      const auto it = steps.find(name);
-      node.micro_step = it == steps.end() ? 0 : it->second;
-    }
-    line->push_back(at);
-    return id;
-  };
-  for (uint32_t i = 0; i < entries.size(); ++i) {
-    if (i % kEntriesBetweenReleases == 0) files.dump.file().Release(0, files.dump.file().text().size());
-    const std::string_view name = entries[i].name;
-    std::string_view parent = entries[i].parent;
-    parent = parent.empty() ? ParentOfLostBackward(construct, name) : ParentAfterInplace(construct, name, parent);
-    const uint32_t up = parent.empty() ? 0 : get_or_add(parent, i);
-    const uint32_t id = get_or_add(name, i);
-    if (id == 0 || id == up || graph->nodes[id].parent != kNoIndex) continue;
-    graph->SetParent(id, up);
-    (*line)[id] = i;
-  }
 }
 
 size_t AttachOrphans(const std::vector<uint32_t>& line, NodeGraph* graph) {
@@ -286,7 +154,7 @@ Status CheckDepth(const RankGraph& rank) {
 StatusOr<RankGraph> BuildRankGraph(const std::string& dir) {
   MSP_ASSIGN_OR_RETURN(RankFiles files, OpenRank(dir));
   RankGraph out{std::move(files), NodeGraph(), {}, 0};
-  AddConstructNodes(out.files, &out.graph, &out.line);
+  MSP_RETURN_IF_ERROR(AddConstructNodes(out.files, &out.graph, &out.line));
   if (InterruptRequested()) return Interrupted();
   out.orphans = AttachOrphans(out.line, &out.graph);
   if (InterruptRequested()) return Interrupted();

@@ -39,7 +39,7 @@ StatusOr<RankGraph> BuildRankGraph(const std::string& dir);
 
 /// Steps of BuildRankGraph, for tests.
 /// `line` receives, for each node, the construct.json entry at which it got its parent or, without one, first appeared.
-void AddConstructNodes(const RankFiles& files, NodeGraph* graph, std::vector<uint32_t>* line);
+Status AddConstructNodes(const RankFiles& files, NodeGraph* graph, std::vector<uint32_t>* line);
 size_t AttachOrphans(const std::vector<uint32_t>& line, NodeGraph* graph);
 void RepairRecompute(const RankFiles& files, NodeGraph* graph);
 void CollectRootApis(NodeGraph* graph);

@@ -21,7 +21,7 @@ uint32_t NameTable::Add(std::string_view name, bool* fresh) {
       const uint32_t number = static_cast<uint32_t>(names_.size());
       names_.push_back(Keep(name));
       slots_[i] = high | (number + 1);
-      if (names_.size() * 2 > slots_.size()) Grow();
+      if (names_.size() * 2 > slots_.size()) Resize(slots_.size() * 2);
       *fresh = true;
       return number;
     }
@@ -46,8 +46,12 @@ std::string_view NameTable::Keep(std::string_view name) {
   return {at, name.size()};
 }
 
-void NameTable::Grow() {
-  slots_.assign(slots_.size() * 2, 0);
+void NameTable::Reserve(size_t names) {
+  if (names * 2 > slots_.size()) Resize(std::bit_ceil(names * 2));
+}
+
+void NameTable::Resize(size_t slots) {
+  slots_.assign(slots, 0);
   const size_t mask = slots_.size() - 1;
   for (uint32_t number = 0; number < names_.size(); ++number) {
     const uint64_t hash = std::hash<std::string_view>()((*this)[number]);

@@ -17,12 +17,14 @@ class NameTable {
   NameTable();
   /// The number of `name`; `*fresh` says whether it is new.
   uint32_t Add(std::string_view name, bool* fresh);
+  /// Room for so many names in all.
+  void Reserve(size_t names);
   size_t size() const { return names_.size(); }
   std::string_view operator[](uint32_t number) const { return names_[number]; }
 
  private:
   std::string_view Keep(std::string_view name);
-  void Grow();
+  void Resize(size_t slots);
   std::vector<std::unique_ptr<char[]>> blocks_;  // one that grows would be there twice while it does
   char* next_ = nullptr;
   size_t left_ = 0;  // behind next_

@@ -19,7 +19,7 @@ namespace {
 constexpr char kSetup[] =
     "PRAGMA page_size=16384; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE;"
     "PRAGMA cache_size=-4096;";
-// Of the sorter behind the indexes, when nothing else needs memory.
+// For indexes and their sorter, when nothing else needs memory.
 constexpr char kIndexCache[] = "PRAGMA cache_size=-65536;";
 
 constexpr int kProgressOps = 100000;  // virtual machine steps between two looks at the interrupt flag
@@ -160,6 +160,7 @@ StatusOr<uint32_t> VisDb::PathOf(uint32_t parent) {
 Status VisDb::BeginGraph(const GraphKey& key, const NodeGraph& graph, const NodeGraph* other) {
   current_ = {key, &graph, other, rows_ + 1, {}, {}, {}};
   current_.names.assign(graph.nodes.size(), kNoIndex);
+  names_.Reserve(graph.nodes.size());  // other graphs mostly have the same names
   if (!other) return OkStatus();
   current_.other_names.assign(other->nodes.size(), kNoIndex);
   current_.other_paths.assign(other->nodes.size(), kNoIndex);
@@ -354,6 +355,7 @@ Status VisDb::MakeIndexes() {
 
 Status VisDb::WritePlain(const TempPath& file) {
   MSP_RETURN_IF_ERROR(OpenFile(file));
+  MSP_RETURN_IF_ERROR(Exec(kIndexCache));
   sqlite3_stmt* attach = nullptr;
   MSP_RETURN_IF_ERROR(Prepare("ATTACH ? AS compact", &attach));
   BindText(attach, 1, temp_.path());
