@@ -68,6 +68,7 @@ venv .venv torch==2.13.0 "${common[@]}" accelerate
 if [ "$want" = test ]; then
   venv .venv-old torch==2.13.0 transformers mindstudio-probe==26.2.0
   venv .venv-tb "" tensorboard tb-graph-ascend==8.3.2
+  venv .venv-ray "" ray
 fi
 
 # ---- Node, for building the page -------------------------------------------------------------------------------------

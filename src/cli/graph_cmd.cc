@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/graph_structure.h"
+#include "cli/ray_engine.h"
 #include "graph/visualize.h"
 
 namespace msprobe {
@@ -21,6 +22,8 @@ struct GraphArguments {
   std::vector<int> rank_size, tp, pp, vpp;
   std::string file_type = "db", print_template;
   GraphStructureOptions structure;
+  std::string engine = "local";
+  std::optional<size_t> part;
 };
 
 // The line that the page reads while a conversion runs.
@@ -73,6 +76,36 @@ Status ReadArguments(GraphArguments* args) {
   return OkStatus();
 }
 
+/// The words that build one part of the same graph.
+std::vector<std::string> PartCommand(const GraphArguments& args) {
+  const GraphSettings& o = args.options;
+  std::vector<std::string> out = {"graph_visualize", "--target_path", o.target};
+  const auto add = [&out](bool given, std::initializer_list<std::string> words) {
+    if (given) out.insert(out.end(), words);
+  };
+  add(!o.golden.empty(), {"--golden_path", o.golden});
+  add(o.fuzzy, {"--fuzzy_match"});
+  add(o.overflow_check, {"--overflow_check"});
+  add(o.layer_mapping && !o.layer_mapping->empty(), {"--layer_mapping", o.layer_mapping.value_or("")});
+  add(o.layer_mapping && o.layer_mapping->empty(), {"--layer_mapping"});
+  add(!o.layer_template.empty(), {"--template", o.layer_template});
+  add(o.plain, {"--plain"});
+  return out;
+}
+
+StatusOr<GraphSummary> Build(const GraphArguments& args) {
+  if (args.engine == "ray") {
+    if (!args.rank_size.empty() || args.tensor_log) {
+      return UsageError("--engine ray builds ranks as they are: leave out --rank_size and -tensor_log");
+    }
+    RayEngine engine(PartCommand(args), args.options.output);
+    return VisualizeGraph(args.options, engine.Parts());
+  }
+  GraphParts parts;
+  parts.only = args.part;
+  return VisualizeGraph(args.options, parts);
+}
+
 class ProgressPrinter {
  public:
   explicit ProgressPrinter(bool log) : log_(log), bar_(!log && isatty(STDERR_FILENO)) {}
@@ -115,11 +148,11 @@ Status RunGraph(GraphArguments* args, bool json) {
       };
     }
     printer.Show(0);
-    MSP_ASSIGN_OR_RETURN(const GraphSummary summary, VisualizeGraph(options));
+    MSP_ASSIGN_OR_RETURN(const GraphSummary summary, Build(*args));
     printer.Clear();
     const bool compare = !options.golden.empty();
     GraphStructures structures;
-    if (compare && args->rank_size.empty()) {
+    if (compare && args->rank_size.empty() && !args->part) {
       MSP_ASSIGN_OR_RETURN(structures, CompareGraphStructures(options, args->structure, summary.file));
     }
     std::string text = (json ? GraphSummaryJson : GraphSummaryText)(summary, compare, options.overflow_check);
@@ -178,6 +211,10 @@ void RegisterGraphVisualize(CLI::App& app, CommandContext* context) {
   cmd->add_option("--order", args->order, "of a merge: dimensions of the ranks, as tp-cp-ep-dp-pp")->expected(1, 2);
   cmd->add_option("--file_type", args->file_type, "of a merge without -gp: db, or json")
       ->check(CLI::IsMember({"db", "json"}));
+  cmd->add_option("--engine", args->engine, "what builds the ranks: local, or tasks on a ray cluster (msprobe[ray])")
+      ->check(CLI::IsMember({"local", "ray"}))
+      ->capture_default_str();
+  cmd->add_option("--part", args->part, "build one graph, for another process to put together")->group("");
   cmd->callback([args, context] { context->status = RunGraph(args.get(), context->json); });
 }
 

@@ -341,6 +341,7 @@ Status VisDb::SetConfig(const VisConfig& config) {
 }
 
 Status VisDb::MakeIndexes() {
+  if (layout_ == VisLayout::kPart) return OkStatus();
   names_ = NameTable();
   MSP_RETURN_IF_ERROR(Exec(kIndexCache));
   std::vector<std::string> all(std::begin(kVisIndexes), std::end(kVisIndexes));

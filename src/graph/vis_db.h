@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -83,6 +84,7 @@ class SideTable {
 enum class VisLayout : uint8_t {
   kCompact,  // tb_nodes is a view of our tables
   kPlain,    // nothing but the three tables of earlier tools
+  kPart,     // compact, without indexes: to be appended to another
 };
 
 /// Writes one database; the file appears under its name at Finish() or not at all.
@@ -105,6 +107,9 @@ class VisDb {
   /// database, and `index`, when given, is made at the end: "name (columns)".
   StatusOr<SideTable*> MakeTable(std::string_view name, std::string_view columns, std::string_view index = {});
   Status SetCommunication(int64_t row_id, const std::string& json);
+  /// Puts the rows of a finished part behind those that are here, with the configuration of the first one: the result
+  /// is what adding them one by one makes. Tables that are not here are left out.
+  Status Append(const std::string& part);
   Status Finish();
   int64_t rows() const { return rows_; }
   /// Where the file is after Finish(): another name when a result with that one was there already.
@@ -127,6 +132,11 @@ class VisDb {
   StatusOr<uint32_t> PathOf(uint32_t parent);
   Status BindPartner(const Node& node);
   void BindSpan(sqlite3_stmt* statement, int column, const NodeRows& batch, NodeRows::Span span);
+  StatusOr<uint32_t> PathId(std::string_view links);
+  Status ReadPart(const char* sql, const std::function<StatusOr<uint32_t>(std::string_view)>& take,
+                  std::vector<uint32_t>* numbers);
+  Status CopyPart();
+  Status CountRows();
   Status Open();
   Status OpenFile(const TempPath& file);
   Status MakeIndexes();
@@ -147,7 +157,8 @@ class VisDb {
   int64_t rows_ = 0, data_rows_ = 0, graphs_ = 0;
   Current current_;
   NameTable names_;
-  std::unordered_map<uint64_t, uint32_t> paths_;  // by the path above and the name
+  std::unordered_map<uint64_t, uint32_t> paths_;          // by the path above and the name
+  std::unordered_map<std::string, uint32_t> part_paths_;  // of appended parts, by their text
   std::vector<std::unique_ptr<SideTable>> tables_;
   std::vector<std::string> indexes_;  // of them
   size_t unbound_ = 0;                // length of a text that was too long to bind

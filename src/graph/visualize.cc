@@ -11,6 +11,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "graph/comm_findings.h"
+#include "graph/graph_part.h"
 #include "graph/graph_plan.h"
 #include "graph/graph_watch.h"
 #include "graph/legend.h"
@@ -77,7 +78,7 @@ Status CheckSettings(const GraphSettings& settings) {
 
 class Visualizer {
  public:
-  explicit Visualizer(const GraphSettings& options) : options_(options) {}
+  Visualizer(const GraphSettings& options, const GraphParts& parts) : options_(options), parts_(parts) {}
 
   StatusOr<GraphSummary> Run() {
     MSP_RETURN_IF_ERROR(CheckSettings(options_));
@@ -86,21 +87,27 @@ class Visualizer {
     mapping.layer_template = options_.layer_template;
     MSP_ASSIGN_OR_RETURN(mapping_, LoadMapping(mapping));
     MSP_ASSIGN_OR_RETURN(plan_, PlanGraph(options_.target, options_.golden));
-    for (const std::string& w : plan_.warnings) Warn(w);
     MSP_RETURN_IF_ERROR(MakeOutputDir(options_.output));
+    if (parts_.only) return RunPart();
+    for (const std::string& w : plan_.warnings) Warn(w);
+    if (parts_.begin) MSP_RETURN_IF_ERROR(parts_.begin(plan_.pairs.size()));
     const std::string name = fmt::format("{}_{}.vis.db", plan_.compare ? "compare" : "build", TimestampNow());
     summary_.file = JoinPath(options_.output, name);
     LoadedPair last;
     for (done_ = 0; done_ < plan_.pairs.size(); ++done_) {
       const GraphPair& pair = plan_.pairs[done_];
+      if (parts_.file) {
+        MSP_RETURN_IF_ERROR(TakePart(pair));
+        if (EndsStep()) MSP_RETURN_IF_ERROR(WriteLinks());
+        continue;
+      }
       StatusOr<LoadedPair> loaded = Load(pair);
       if (loaded.ok()) {
         MSP_RETURN_IF_ERROR(WriteLoaded(pair, *loaded));
       } else {
         MSP_RETURN_IF_ERROR(LeaveOut(pair, loaded.status()));
       }
-      if (done_ + 1 == plan_.pairs.size() || plan_.pairs[done_ + 1].step != pair.step)
-        MSP_RETURN_IF_ERROR(WriteLinks());
+      if (EndsStep()) MSP_RETURN_IF_ERROR(WriteLinks());
       if (done_ + 1 == plan_.pairs.size() && loaded.ok()) last = std::move(*loaded);
     }
     if (!db_) return summary_.damaged.front().why;
@@ -129,21 +136,66 @@ class Visualizer {
     if (options_.progress) options_.progress(percent);
   }
 
-  Status WriteLoaded(const GraphPair& pair, LoadedPair& loaded) {
-    if (db_ && plan_.compare && loaded.mode != first_mode_) {
+  /// Whether the pair at hand is the last one of its step.
+  bool EndsStep() const {
+    return done_ + 1 == plan_.pairs.size() || plan_.pairs[done_ + 1].step != plan_.pairs[done_].step;
+  }
+
+  StatusOr<GraphSummary> RunPart() {
+    const size_t index = *parts_.only;
+    if (index >= plan_.pairs.size()) {
+      return UsageError(fmt::format("--part {}: there are only {} graphs", index, plan_.pairs.size()));
+    }
+    summary_.file = JoinPath(options_.output, fmt::format("part_{}.vis.db", index));
+    done_ = index;
+    MSP_ASSIGN_OR_RETURN(LoadedPair loaded, Load(plan_.pairs[index]));
+    MSP_RETURN_IF_ERROR(WriteLoaded(plan_.pairs[index], loaded));
+    GraphPart part{first_mode_, summary_, std::move(calls_)};
+    MSP_RETURN_IF_ERROR(WriteGraphPart(part, db_.get()));
+    MSP_RETURN_IF_ERROR(db_->Finish());
+    return summary_;
+  }
+
+  Status TakePart(const GraphPair& pair) {
+    const StatusOr<std::string> file = parts_.file(done_);
+    if (!file.ok()) return LeaveOut(pair, file.status());
+    MSP_ASSIGN_OR_RETURN(GraphPart part, ReadGraphPart(*file));
+    MSP_RETURN_IF_ERROR(OpenDb(pair, part.mode));
+    ShiftRows(db_->rows(), &part);
+    MSP_RETURN_IF_ERROR(db_->Append(*file));
+    AddSummary(std::move(part.summary), &summary_);
+    for (size_t side = 0; side < calls_.size(); ++side) {
+      std::move(part.calls[side].begin(), part.calls[side].end(), std::back_inserter(calls_[side]));
+    }
+    Progress(static_cast<int>(97 * (done_ + 1) / plan_.pairs.size()));
+    return OkStatus();
+  }
+
+  VisLayout Layout() const {
+    if (parts_.only) return VisLayout::kPart;
+    return options_.plain ? VisLayout::kPlain : VisLayout::kCompact;
+  }
+
+  /// With all tables, when the first pair has proved good.
+  Status OpenDb(const GraphPair& pair, GraphMode mode) {
+    if (db_ && plan_.compare && mode != first_mode_) {
       return BadInput(
           fmt::format("{} is a dump of another kind ({}) than the ranks before it ({}): dump all ranks the "
                       "same way, or give a single rank",
-                      pair.npu_dir, ModeName(loaded.mode), ModeName(first_mode_)));
+                      pair.npu_dir, ModeName(mode), ModeName(first_mode_)));
     }
-    if (!db_) {  // not before the first input has proved good
-      first_mode_ = loaded.mode;
-      MSP_ASSIGN_OR_RETURN(db_, VisDb::Create(summary_.file, options_.plain ? VisLayout::kPlain : VisLayout::kCompact));
-      MSP_RETURN_IF_ERROR(db_->SetConfig(Config(loaded)));
-      if (!options_.plain) MSP_RETURN_IF_ERROR(MakeTables());
-      watch_.emplace(options_.plain ? nullptr : db_.get(), plan_.compare);
-      MSP_RETURN_IF_ERROR(watch_->MakeTables());
-    }
+    if (db_) return OkStatus();
+    first_mode_ = mode;
+    MSP_ASSIGN_OR_RETURN(db_, VisDb::Create(summary_.file, Layout()));
+    if (!options_.plain) MSP_RETURN_IF_ERROR(MakeTables());
+    watch_.emplace(options_.plain ? nullptr : db_.get(), plan_.compare);
+    return watch_->MakeTables();
+  }
+
+  Status WriteLoaded(const GraphPair& pair, LoadedPair& loaded) {
+    const bool first = db_ == nullptr;
+    MSP_RETURN_IF_ERROR(OpenDb(pair, loaded.mode));
+    if (first) MSP_RETURN_IF_ERROR(db_->SetConfig(Config(loaded)));
     for (const RankGraph* rank : {loaded.npu.get(), loaded.bench.get()}) {
       if (!rank) continue;
       for (const std::string& text :
@@ -392,6 +444,7 @@ class Visualizer {
   }
 
   const GraphSettings& options_;
+  const GraphParts& parts_;
   Mapping mapping_;
   GraphPlan plan_;
   GraphSummary summary_;
@@ -405,7 +458,9 @@ class Visualizer {
 
 }  // namespace
 
-StatusOr<GraphSummary> VisualizeGraph(const GraphSettings& options) { return Visualizer(options).Run(); }
+StatusOr<GraphSummary> VisualizeGraph(const GraphSettings& options, const GraphParts& parts) {
+  return Visualizer(options, parts).Run();
+}
 
 std::string GraphSummaryText(const GraphSummary& s, bool compare, bool overflow_check) {
   std::string out = fmt::format("graph: {} ({:.1f} MB)\n", OneLine(s.file), static_cast<double>(s.bytes) / 1e6);

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,7 +53,17 @@ struct GraphSummary {
   std::vector<GraphFinding> findings;
 };
 
-StatusOr<GraphSummary> VisualizeGraph(const GraphSettings& options);
+/// How several processes share the graphs of a run.
+struct GraphParts {
+  /// Build only this pair of the plan, as part_<N>.vis.db in the output directory.
+  std::optional<size_t> only;
+  /// Given: parts are made elsewhere. `begin` is told how many there are, and `file` returns the next one, in order, or
+  /// why there is none.
+  std::function<Status(size_t pairs)> begin;
+  std::function<StatusOr<std::string>(size_t pair)> file;
+};
+
+StatusOr<GraphSummary> VisualizeGraph(const GraphSettings& options, const GraphParts& parts = {});
 
 std::string GraphSummaryText(const GraphSummary& summary, bool compare, bool overflow_check);
 /// kBadInput when ranks are missing from the result, or parts of them.

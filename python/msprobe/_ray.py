@@ -1,0 +1,76 @@
+"""The process in which `msprobe graph_visualize --engine ray` talks to a Ray cluster.
+
+Descriptor 0 is a socket to the command. A line comes in, {"command": [...], "directory": text, "cwd": text, "pairs": N}. For each pair a
+task runs the command with `--part I -o DIRECTORY`, and a line {"pair": I, "code": exit code, "why": text, "warning": text} goes
+out when it has ended; {"error": text} when nothing can be done at all.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+
+ERROR = "[msprobe] error: "
+
+
+def build(command, cwd, threads):
+    """Runs on a machine of the cluster: the exit code, the reason for it, and the warnings."""
+    env = {**os.environ, "MSPROBE_THREADS": str(threads)}
+    env.pop("MSPROBE_GRAPH_PLAIN", None)  # the command line says it
+    try:
+        done = subprocess.run(command, cwd=cwd, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    except OSError as error:
+        return 4, f"{command[0]} cannot be run on {socket.gethostname()}: {error}", ""
+    lines = done.stderr.splitlines()
+    why = [line[len(ERROR) :] for line in lines if line.startswith(ERROR)]
+    return done.returncode, why[-1] if why else "", "\n".join(line for line in lines if not line.startswith(ERROR))
+
+
+def start(request, ray):
+    """{task: pair}: as many tasks at a time as the cluster has cores, each with an equal share of them."""
+    if not ray.is_initialized():
+        # RAY_ADDRESS names a running cluster; without it one is started here and ends with this process.
+        own = {} if os.environ.get("RAY_ADDRESS") else {"include_dashboard": False}
+        ray.init(logging_level="ERROR", log_to_driver=False, **own)
+    cores = int(ray.cluster_resources().get("CPU", 1))
+    threads = max(1, cores // request["pairs"])
+    task = ray.remote(build).options(num_cpus=threads, max_retries=1)
+    command = [*request["command"], "-o", request["directory"]]
+    return {task.remote([*command, "--part", str(i)], request["cwd"], threads): i for i in range(request["pairs"])}
+
+
+def main():
+    channel = socket.socket(fileno=0)
+    with channel, channel.makefile("rw", encoding="utf-8") as stream:
+
+        def send(answer):
+            stream.write(json.dumps(answer) + "\n")
+            stream.flush()
+
+        request = json.loads(stream.readline() or "null")
+        if request is None:
+            return
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anyone
+        try:
+            import ray
+        except ImportError:
+            send({"error": f"{sys.executable} has no package ray: pip install 'msprobe[ray]'"})
+            return
+        try:
+            tasks = start(request, ray)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            send({"error": f"no Ray cluster: {error}"})
+            return
+        left = list(tasks)
+        while left:
+            [ready], left = ray.wait(left, num_returns=1)
+            try:
+                code, why, warning = ray.get(ready)
+            except ray.exceptions.RayError as error:  # the machine is gone
+                code, why, warning = 4, f"the task was lost: {type(error).__name__}", ""
+            send({"pair": tasks[ready], "code": code, "why": why, "warning": warning})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+#include "cli/ray_engine.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/interrupt.h"
+#include "base/json_object.h"
+#include "cli/ray_program.h"
+#include "dump/json.h"
+
+namespace msprobe {
+namespace {
+
+constexpr char kOption[] = "--engine ray";
+
+std::string PartPath(const std::string& directory, size_t pair) {
+  return JoinPath(directory, fmt::format("part_{}.vis.db", pair));
+}
+
+std::string TextOf(const JsonValue& answer, std::string_view key) {
+  const JsonValue* v = Find(answer, key);
+  return v && v->IsString() ? std::string(Text(*v)) : std::string();
+}
+
+}  // namespace
+
+RayEngine::~RayEngine() {
+  process_.reset();
+  std::error_code ignored;
+  if (!directory_.empty()) std::filesystem::remove_all(directory_, ignored);
+}
+
+GraphParts RayEngine::Parts() {
+  GraphParts out;
+  out.begin = [this](size_t pairs) { return Begin(pairs); };
+  out.file = [this](size_t pair) { return File(pair); };
+  return out;
+}
+
+Status RayEngine::Begin(size_t pairs) {
+  pairs_ = pairs;
+  std::error_code error;
+  const std::filesystem::path here = std::filesystem::current_path(error);
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return InternalError(std::string(kOption) + ": this command is not found: " + error.message());
+  const std::string directory = (here / output_ / fmt::format(".parts_{}", getpid())).string();
+  MSP_RETURN_IF_ERROR(MakeOutputDir(directory));
+  directory_ = directory;
+  MSP_ASSIGN_OR_RETURN(process_, PythonProcess::Start(kOption, RayProgram(), {}));
+  std::vector<std::string> command = {self.string()};
+  command.insert(command.end(), command_.begin(), command_.end());
+  JsonObject request;
+  request.Strings("command", command);
+  request.String("directory", directory_);
+  request.String("cwd", here.string());
+  request.Number("pairs", pairs);
+  const std::string line = request.Done() + "\n";
+  return process_->Send(line.data(), line.size());
+}
+
+Status RayEngine::ReadAnswer() {
+  MSP_ASSIGN_OR_RETURN(const std::string line, process_->ReadLine());
+  JsonDoc answer;
+  MSP_RETURN_IF_ERROR(ParseJson(line, kOption, &answer));
+  if (const std::string error = TextOf(answer, "error"); !error.empty()) {
+    return UsageError(std::string(kOption) + ": " + error);
+  }
+  if (const std::string warning = TextOf(answer, "warning"); !warning.empty()) {
+    std::fputs((warning + "\n").c_str(), stderr);
+  }
+  const JsonValue *pair = Find(answer, "pair"), *code = Find(answer, "code");
+  if (!pair || !pair->IsUint64() || pair->GetUint64() >= pairs_ || !code || !code->IsInt()) return process_->Ended();
+  const std::string why = TextOf(answer, "why");
+  Status& status = answers_.emplace(pair->GetUint64(), OkStatus()).first->second;
+  if (code->GetInt() == 3) {
+    status = BadInput(why);
+  } else if (code->GetInt() != 0) {
+    status = InternalError(why.empty() ? fmt::format("a task ended with exit code {}", code->GetInt()) : why);
+  }
+  return OkStatus();
+}
+
+StatusOr<std::string> RayEngine::File(size_t pair) {
+  while (answers_.find(pair) == answers_.end()) {
+    if (Status status = ReadAnswer(); !status.ok()) {
+      // Not the fault of one pair: the caller would go on with the next.
+      return status.code() == Code::kBadInput ? InternalError(status.message()) : status;
+    }
+  }
+  const Status& status = answers_.at(pair);
+  if (!status.ok()) return status;
+  return PartPath(directory_, pair);
+}
+
+}  // namespace msprobe

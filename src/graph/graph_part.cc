@@ -1,0 +1,230 @@
+#include "graph/graph_part.h"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <iterator>
+
+namespace msprobe {
+namespace {
+
+/// Numbers as 8 bytes and texts with their length. Reading is the same walk over the fields as writing.
+class Codec {
+ public:
+  explicit Codec(std::string* out) : out_(out) {}
+  explicit Codec(std::string_view in) : in_(in) {}
+  bool reading() const { return out_ == nullptr; }
+  bool bad() const { return bad_ || (reading() && !in_.empty()); }
+
+  template <typename T>
+  void Number(T& v) {
+    int64_t wide = static_cast<int64_t>(v);
+    if (out_) {
+      out_->append(reinterpret_cast<const char*>(&wide), sizeof wide);
+      return;
+    }
+    const std::string_view bytes = Take(sizeof wide);
+    if (bytes.empty()) return;
+    bytes.copy(reinterpret_cast<char*>(&wide), sizeof wide);
+    v = static_cast<T>(wide);
+  }
+  /// Of which `last` is the last one.
+  template <typename T>
+  void Kind(T& kind, T last) {
+    Number(kind);
+    if (kind > last) Fail();
+  }
+  void Text(std::string& text) {
+    size_t size = text.size();
+    Number(size);
+    if (out_) {
+      *out_ += text;
+    } else {
+      text = Take(size);
+    }
+  }
+  template <typename T, typename Field>
+  void List(std::vector<T>& list, const Field& field) {
+    size_t size = list.size();
+    Number(size);
+    if (reading()) {
+      if (bad_ || size > in_.size() / sizeof size) return Fail();  // an entry has a number at least
+      list.resize(size);
+    }
+    for (T& entry : list) {
+      field(entry);
+      if (bad_) return;
+    }
+  }
+  template <typename T, typename Field>
+  void Maybe(std::optional<T>& value, const Field& field) {
+    bool there = value.has_value();
+    Number(there);
+    if (!there || bad_) return;
+    if (!value) value.emplace();
+    field(*value);
+  }
+
+ private:
+  void Fail() { bad_ = true; }
+  std::string_view Take(size_t size) {
+    if (bad_ || size > in_.size()) {
+      Fail();
+      return {};
+    }
+    const std::string_view out = in_.substr(0, size);
+    in_.remove_prefix(size);
+    return out;
+  }
+
+  std::string* out_ = nullptr;
+  std::string_view in_;
+  bool bad_ = false;
+};
+
+void Walk(Codec& c, NodeCall& call) {
+  c.Text(call.node);
+  c.Text(call.api);
+  c.Text(call.index);
+  c.Number(call.line);
+  c.Number(call.row_id);
+  c.List(call.transfers, [&](CommTransfer& t) {
+    c.Kind(t.kind, CommTransfer::Kind::kGroup);
+    c.Number(t.gives);
+    c.Number(t.takes);
+    c.Number(t.peer);
+    c.Number(t.tag);
+    c.Number(t.root);
+    c.List(t.group, [&](int& rank) { c.Number(rank); });
+  });
+  c.List(call.data, [&](CommData& d) {
+    c.Text(d.dtype);
+    c.Text(d.shape);
+    c.Number(d.elements);
+    c.Text(d.reduction);
+  });
+}
+
+void Walk(Codec& c, GraphSummary& s) {
+  c.Text(s.task);
+  c.Number(s.graphs);
+  c.Number(s.npu_nodes);
+  c.Number(s.bench_nodes);
+  for (size_t& n : s.levels) c.Number(n);
+  c.Number(s.no_data);
+  c.Number(s.unmatched);
+  c.Number(s.bench_unmatched);
+  for (size_t& n : s.overflows) c.Number(n);
+  c.Maybe(s.first_error, [&](FirstError& e) {
+    c.Number(e.step);
+    c.Number(e.rank);
+    c.Number(e.order);
+    c.Text(e.node);
+  });
+  c.Maybe(s.first_difference, [&](RankDifference& d) {
+    c.Number(d.step);
+    c.Number(d.rank);
+    c.Kind(d.difference.kind, FirstDifference::Kind::kGrows);
+    c.Kind(d.difference.verdict, RulerVerdict::kBug);
+    c.Text(d.difference.name);
+  });
+  c.List(s.damaged, [&](DamagedRank& d) {
+    c.Number(d.step);
+    c.Number(d.rank);
+    std::string why = d.why.message();
+    c.Text(why);
+    if (c.reading()) d.why = BadInput(why);
+  });
+  c.List(s.findings, [&](GraphFinding& f) {
+    c.Text(f.kind);
+    c.Text(f.source);
+    c.Number(f.step);
+    c.Number(f.rank);
+    c.Number(f.row_id);
+    c.Text(f.node);
+    c.Text(f.text);
+  });
+}
+
+void Walk(Codec& c, GraphPart& part) {
+  c.Kind(part.mode, GraphMode::kStructure);
+  Walk(c, part.summary);
+  for (auto& side : part.calls) {
+    c.List(side, [&](RankNodeCalls& calls) {
+      c.Number(calls.rank);
+      c.Number(calls.truncated);
+      c.List(calls.calls, [&](NodeCall& call) { Walk(c, call); });
+    });
+  }
+}
+
+}  // namespace
+
+std::string PackGraphPart(const GraphPart& part) {
+  GraphPart copy = part;  // the walk is the same in both directions
+  std::string bytes;
+  Codec codec(&bytes);
+  Walk(codec, copy);
+  return bytes;
+}
+
+StatusOr<GraphPart> UnpackGraphPart(std::string_view bytes) {
+  GraphPart part;
+  Codec codec(bytes);
+  Walk(codec, part);
+  if (codec.bad()) return BadInput("it is no part of a graph, or not a whole one: build the graph again");
+  return part;
+}
+
+Status WriteGraphPart(const GraphPart& part, VisDb* db) {
+  const std::string bytes = PackGraphPart(part);
+  MSP_ASSIGN_OR_RETURN(SideTable * table, db->MakeTable("part", "content BLOB"));
+  return table->Blob(bytes).Add();
+}
+
+StatusOr<GraphPart> ReadGraphPart(const std::string& path) {
+  sqlite3* db = nullptr;
+  sqlite3_stmt* read = nullptr;
+  StatusOr<GraphPart> part = BadInput("it cannot be read: build the graph again");
+  const bool fine = sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READONLY, nullptr) == SQLITE_OK &&
+                    sqlite3_prepare_v2(db, "SELECT content FROM msprobe_part", -1, &read, nullptr) == SQLITE_OK &&
+                    sqlite3_step(read) == SQLITE_ROW;
+  if (fine) {
+    const auto* bytes = static_cast<const char*>(sqlite3_column_blob(read, 0));
+    const auto size = static_cast<size_t>(sqlite3_column_bytes(read, 0));
+    part = UnpackGraphPart({bytes ? bytes : "", bytes ? size : 0});
+  }
+  sqlite3_finalize(read);
+  sqlite3_close(db);
+  if (part.ok()) return part;
+  return BadInput(path + ": " + part.status().message());
+}
+
+void ShiftRows(int64_t rows, GraphPart* part) {
+  for (auto& side : part->calls) {
+    for (RankNodeCalls& rank : side) {
+      for (NodeCall& call : rank.calls) call.row_id += rows;
+    }
+  }
+  for (GraphFinding& f : part->summary.findings) {
+    if (f.row_id > 0) f.row_id += rows;
+  }
+}
+
+void AddSummary(GraphSummary more, GraphSummary* sum) {
+  if (sum->task.empty()) sum->task = more.task;
+  sum->graphs += more.graphs;
+  sum->npu_nodes += more.npu_nodes;
+  sum->bench_nodes += more.bench_nodes;
+  for (size_t i = 0; i < more.levels.size(); ++i) sum->levels[i] += more.levels[i];
+  sum->no_data += more.no_data;
+  sum->unmatched += more.unmatched;
+  sum->bench_unmatched += more.bench_unmatched;
+  for (size_t i = 0; i < more.overflows.size(); ++i) sum->overflows[i] += more.overflows[i];
+  if (!sum->first_error) sum->first_error = std::move(more.first_error);
+  if (!sum->first_difference) sum->first_difference = std::move(more.first_difference);
+  std::move(more.damaged.begin(), more.damaged.end(), std::back_inserter(sum->damaged));
+  std::move(more.findings.begin(), more.findings.end(), std::back_inserter(sum->findings));
+}
+
+}  // namespace msprobe

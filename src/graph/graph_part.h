@@ -1,0 +1,40 @@
+// Graphs built by several processes: each writes the graphs of one step and rank as a file of its own, a part, and one
+// process puts the parts together as if it had built them all.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "graph/links.h"
+#include "graph/precision.h"
+#include "graph/vis_db.h"
+#include "graph/visualize.h"
+
+namespace msprobe {
+
+/// What a part says beside its tables. Row ids are those of the part.
+struct GraphPart {
+  GraphMode mode = GraphMode::kSummary;
+  GraphSummary summary;
+  std::array<std::vector<RankNodeCalls>, 2> calls;  // NPU, Bench: they are linked when all ranks are there
+};
+
+/// As the bytes of msprobe_part, and back; kBadInput for what is no part.
+std::string PackGraphPart(const GraphPart& part);
+StatusOr<GraphPart> UnpackGraphPart(std::string_view bytes);
+/// As a further table of a part.
+Status WriteGraphPart(const GraphPart& part, VisDb* db);
+/// kBadInput for what is no part.
+StatusOr<GraphPart> ReadGraphPart(const std::string& path);
+/// Row ids as they are behind `rows` rows.
+void ShiftRows(int64_t rows, GraphPart* part);
+/// Counts, first findings and damage of `more` behind those of `sum`.
+void AddSummary(GraphSummary more, GraphSummary* sum);
+
+}  // namespace msprobe

@@ -1,0 +1,113 @@
+"""`--engine ray`: the same file as the local engine writes, from parts that tasks on a cluster have built."""
+
+import os
+import sqlite3
+import sys
+from pathlib import Path
+
+import pytest
+from graph_cases import REPO, golden_set, missing, only_db, run
+
+# A stand-in for the package: tasks in two threads, each of which runs its command as a process of its own.
+STAND_IN = """
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait as _wait
+from types import SimpleNamespace
+
+pool = ThreadPoolExecutor(2)
+exceptions = SimpleNamespace(RayError=KeyError)
+is_initialized = lambda: True
+cluster_resources = lambda: {"CPU": 2.0}
+get = lambda task: task.result()
+
+
+class remote:
+    def __init__(self, function):
+        self.function = function
+
+    def options(self, **_):
+        return self
+
+    def remote(self, *arguments):
+        return pool.submit(self.function, *arguments)
+
+
+def wait(tasks, num_returns):
+    ready = next(iter(_wait(tasks, return_when=FIRST_COMPLETED).done))
+    return [ready], [task for task in tasks if task is not ready]
+"""
+
+
+@pytest.fixture
+def stand_in(tmp_path):
+    folder = tmp_path / "packages" / "ray"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(STAND_IN)
+    paths = [str(folder.parent), os.environ.get("PYTHONPATH", "")]
+    return {"MSPROBE_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+@pytest.fixture
+def real_ray():
+    python = Path(os.environ.get("MSPROBE_RAY_PYTHON", REPO / ".venv-ray" / "bin" / "python"))
+    if not python.exists():
+        missing(f"Ray is not installed at {python}; set MSPROBE_RAY_PYTHON")
+    return {"MSPROBE_PYTHON": str(python)}
+
+
+def content(path):
+    db = sqlite3.connect(f"file:{path}?immutable=1", uri=True)
+    try:
+        layout = db.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name").fetchall()
+        tables = [name for kind, name, _ in layout if kind == "table"]
+        return layout, {name: sorted(db.execute(f"SELECT * FROM {name}"), key=repr) for name in tables}
+    finally:
+        db.close()
+
+
+def graph(out, *args, target="weight", data="tp_mix_stat", **how):
+    """The summary and the content of the file; `out` is new."""
+    side = golden_set() / "data" / data
+    done = run(["graph_visualize", "-tp", side / target, "-gp", side / "bench", "-o", out, "--json", *args], **how)
+    assert [f.suffix for f in out.iterdir()] == [".db"], "parts are gone"
+    return done.stdout.replace(str(only_db(out)), "FILE"), content(only_db(out))
+
+
+@pytest.mark.parametrize("args", [["-oc"], ["--plain"], ["-lm", "-fm"]], ids=" ".join)
+def test_parts_make_the_same_file(args, stand_in, tmp_path):
+    local = graph(tmp_path / "local", *args)
+    parts = graph(tmp_path / "ray", *args, "--engine", "ray", env=stand_in)
+    assert parts == local
+
+
+def test_ray_makes_the_same_file(real_ray, tmp_path):
+    assert graph(tmp_path / "ray", "--engine", "ray", env=real_ray) == graph(tmp_path / "local")
+
+
+def test_a_rank_that_cannot_be_read_is_left_out(stand_in, tmp_path):
+    dump = tmp_path / "dump"
+    for side in ("weight", "bench"):
+        for rank in ("rank0", "rank1"):
+            (dump / side / "step0").mkdir(parents=True, exist_ok=True)
+            source = golden_set() / "data" / "tp_mix_stat" / side / "step0" / rank
+            (dump / side / "step0" / rank).symlink_to(source.resolve())
+    broken = dump / "weight" / "step0" / "rank1"
+    broken.unlink()
+    broken.mkdir()
+    (broken / "dump.json").write_text("{}")
+    results = []
+    for engine in ("local", "ray"):
+        done = graph(tmp_path / engine, "--engine", engine, target=str(dump / "weight"), env=stand_in, check=False)
+        results.append(done)
+    assert results[0] == results[1]
+    assert '"left_out": true' in results[0][0]
+
+
+def test_without_ray_the_command_says_how_to_get_it(tmp_path):
+    side = golden_set() / "data" / "tp_mix_stat" / "bench"
+    broken = tmp_path / "packages" / "ray"
+    broken.mkdir(parents=True)
+    (broken / "__init__.py").write_text("raise ImportError('not here')")
+    env = {"MSPROBE_PYTHON": sys.executable, "PYTHONPATH": str(broken.parent)}
+    done = run(["graph_visualize", "-tp", side, "-o", tmp_path / "out", "--engine", "ray"], check=False, env=env)
+    assert done.returncode == 2 and "pip install 'msprobe[ray]'" in done.stderr
+    assert list((tmp_path / "out").iterdir()) == []
