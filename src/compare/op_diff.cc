@@ -55,6 +55,9 @@ class Partners {
 
 bool IsFloatName(std::string_view s) { return s == "float16" || s == "float32" || s == "float64" || s == "bfloat16"; }
 
+/// The dtype of a number given as `src` or `dst` is the bare name of its class.
+bool IsPythonClass(std::string_view s) { return s == "int" || s == "float" || s == "bool" || s == "complex"; }
+
 bool GradUnknown(const ItemView& a, const ItemView& b) {
   return a.requires_grad == ItemView::Grad::kNA || b.requires_grad == ItemView::Grad::kNA;
 }
@@ -83,7 +86,7 @@ bool DTypesMatch(std::string_view a, std::string_view b) {
   }
   if (IsMindSporeFloat(a) && IsMindSporeFloat(b)) return true;
   // Two frameworks have their own names, and their own default integers.
-  if (StartsWith(a, kTorch) == StartsWith(b, kTorch)) return false;
+  if (StartsWith(a, kTorch) == StartsWith(b, kTorch) || IsPythonClass(a) || IsPythonClass(b)) return false;
   const DType x = ParseDType(a), y = ParseDType(b);
   if (x == DType::kUnknown || y == DType::kUnknown) return false;
   return x == y || (IsFloating(x) && IsFloating(y)) || (IsInteger(x) && IsInteger(y)) || (IsComplex(x) && IsComplex(y));

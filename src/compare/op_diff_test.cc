@@ -229,6 +229,7 @@ TEST(DTypesMatchTest, FloatsMatchWithinAFramework) {
   EXPECT_FALSE(SameDType("Float16", "torch.bfloat16"));
   EXPECT_FALSE(SameDType("<class 'int'>", "torch.int64"));
   EXPECT_FALSE(DTypesMatch("N/A", "torch.float32"));
+  EXPECT_FALSE(DTypesMatch("float", "torch.float32")) << "a number is no tensor";
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
-"""Random dumps compared by the earlier tool and by ours: the same rows, cell by cell."""
+"""Random dumps compared by the earlier tool and by ours: the same rows, cell by cell.
+
+MSPROBE_EXAMPLES=5000 looks at so many dumps a test, other ones each time.
+"""
 
 import csv
 import json
@@ -9,11 +12,13 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from compare_strategies import pairs_of_dumps, pairs_of_tensor_dumps, renumbered, write_tensors
 from graph_cases import run
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from test_compare_golden import METRICS, THOUSANDTH, UNMATCHED, same_metric
 
 csv.field_size_limit(1 << 30)
+EXAMPLES = int(os.environ.get("MSPROBE_EXAMPLES", "0"))
 
 # One long-lived process, because importing the tool costs seconds. It reads a line with the arguments of a comparison and
 # answers with the folder's only file, or with the error.
@@ -26,9 +31,9 @@ from msprobe.pytorch.compare.pt_compare import pt_compare
 answer.write("ready\\n")
 answer.flush()
 for line in sys.stdin:
-    target, golden, out = json.loads(line)
+    target, golden, out, fuzzy = json.loads(line)
     try:
-        pt_compare({"npu_path": target, "bench_path": golden, "is_print_compare_log": False}, out)
+        pt_compare({"npu_path": target, "bench_path": golden, "is_print_compare_log": False}, out, fuzzy_match=fuzzy)
         names = [n for n in os.listdir(out) if n.endswith(".csv")]
         text = os.path.join(out, names[0]) if names else ""
     except Exception as error:
@@ -48,12 +53,19 @@ class OldTool:
             env={**os.environ, "PYTHONPATH": ""},
         )
         assert self.process.stdout.readline() == "ready\n"
-        self.compared = 0
+        self.compared = self.failed = 0
 
-    def compare(self, target, golden, out):
-        self.process.stdin.write(json.dumps([str(target), str(golden), str(out)]) + "\n")
+    def table(self, target, golden, out, fuzzy=False):
+        """The rows of its table, or None where it gives up."""
+        out.mkdir()
+        self.process.stdin.write(json.dumps([str(target), str(golden), str(out), fuzzy]) + "\n")
         self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
+        answer = json.loads(self.process.stdout.readline())
+        if not answer or answer.startswith("error"):
+            self.failed += 1
+            return None
+        self.compared += 1
+        return read(answer)
 
     def close(self):
         self.process.stdin.close()
@@ -65,76 +77,12 @@ def old_tool(old_python):
     tool = OldTool(old_python)
     yield tool
     tool.close()
-    assert tool.compared > 60, "the earlier tool made too few tables for these tests to mean something"
-
-
-# ---- dumps ----------------------------------------------------------------------------------------------------------
-# What the earlier tool gets wrong is not drawn: infinities beside text, values it calls malicious, one name twice.
-finite = st.floats(-1e6, 1e6, allow_nan=False).map(lambda v: float(f"{v:.6g}"))
-statistic = st.one_of(finite, st.sampled_from([0.0, 1.0, float("nan"), float("inf"), float("-inf")]))
-dtypes = st.sampled_from(["torch.float32", "torch.float16", "torch.bfloat16", "torch.float64"])
-shapes = st.sampled_from([[], [2], [2, 3], [1, 4]])
-
-
-@st.composite
-def tensors(draw, md5):
-    shape = draw(shapes)
-    item = {"type": "torch.Tensor", "dtype": draw(dtypes), "shape": shape}
-    item.update({key: draw(statistic) for key in ("Max", "Min", "Mean", "Norm")})
-    item["requires_grad"] = draw(st.booleans())
-    if md5:
-        item["md5"] = draw(st.sampled_from(["0a0b0c0d", "11111111", "ffeeddcc"]))
-    return item
-
-
-scalars = st.one_of(
-    st.integers(-5, 5).map(lambda v: {"type": "int", "value": v}),
-    finite.map(lambda v: {"type": "float", "value": v}),
-    st.booleans().map(lambda v: {"type": "bool", "value": v}),
-    st.sampled_from(["mean", "sum"]).map(lambda v: {"type": "str", "value": v}),
-    st.sampled_from([[0, 1, None], [1, 5, 2]]).map(lambda v: {"type": "slice", "value": v}),
-    st.sampled_from([[1, 2], [3]]).map(lambda v: {"type": "torch.Size", "value": v}),
-    st.none(),
-)
-
-
-def items(md5):
-    return st.one_of(tensors(md5), tensors(md5), scalars, st.lists(tensors(md5), min_size=1, max_size=2))
-
-
-@st.composite
-def ops(draw, md5):
-    op = {"input_args": draw(st.lists(items(md5), max_size=3)), "input_kwargs": {}}
-    op["input_kwargs"] = draw(st.dictionaries(st.sampled_from(["dim", "alpha"]), scalars, max_size=2))
-    op["output"] = draw(st.lists(tensors(md5), min_size=1, max_size=2))
-    return op
-
-
-@st.composite
-def pairs_of_dumps(draw, md5):
-    """Two dumps of one program: most ops in both, most items equal."""
-    target, golden = {}, {}
-    calls = {}
-    for api in draw(
-        st.lists(st.sampled_from(["Functional.linear", "Torch.add", "Tensor.mul"]), min_size=1, max_size=4)
-    ):
-        n = calls[api] = calls.get(api, -1) + 1
-        op = draw(ops(md5))
-        other = json.loads(json.dumps(op))
-        for kind in ("input_args", "output"):
-            for i in range(len(op[kind])):
-                if draw(st.integers(0, 3)) == 0:
-                    other[kind][i] = draw(tensors(md5) if kind == "output" else items(md5))
-        where = draw(st.integers(0, 9))
-        if where != 0:
-            target[f"{api}.{n}.forward"] = op
-        if where != 1:
-            golden[f"{api}.{n}.forward"] = other
-    return target, golden
+    told = f"the earlier tool made {tool.compared} tables and failed {tool.failed} times"
+    assert tool.compared > 2 * tool.failed and tool.compared > 40, told
 
 
 def write(folder, data):
-    envelope = {"task": "statistics", "level": "L1", "framework": "pytorch", "dump_data_dir": None, "data": data}
+    envelope = {"task": "statistics", "level": "mix", "framework": "pytorch", "dump_data_dir": None, "data": data}
     folder.mkdir()
     (folder / "dump.json").write_text(json.dumps(envelope))
     return folder / "dump.json"
@@ -143,6 +91,13 @@ def write(folder, data):
 def read(path):
     with open(path, encoding="utf-8", newline="") as file:
         return list(csv.reader(file))
+
+
+def our_table(target, golden, out, *options):
+    done = run(["compare", "-tp", target, "-gp", golden, "-o", out, *options], check=False)
+    assert done.returncode == 0, done.stderr
+    (path,) = out.glob("*.csv")
+    return read(path)
 
 
 def same(a, b):
@@ -155,46 +110,110 @@ def same(a, b):
         return False
 
 
-def check(old_tool, target, golden):
-    folder = Path(tempfile.mkdtemp(prefix="hypothesis_compare_"))
-    try:
-        a, b = write(folder / "t", target), write(folder / "g", golden)
-        (folder / "old").mkdir()
-        answer = old_tool.compare(a, b, folder / "old")
-        if not target or not golden:
-            return
-        done = run(["compare", "-tp", a, "-gp", b, "-o", folder / "ours"], check=False)
-        assert done.returncode == 0, done.stderr
-        if not answer or answer.startswith("error"):
-            return  # it gives up where nothing matches
-        old_tool.compared += 1
-        want = read(answer)
-        (path,) = (folder / "ours").glob("*.csv")
-        got = read(path)
-        assert want[0] == got[0]
-        assert [row[0] for row in want] == [row[0] for row in got]
-        for old, ours in zip(want[1:], got[1:]):
-            for column, x, y in zip(want[0], old, ours):
-                assert same(x, y), (ours[0], column, x, y)
-    finally:
-        shutil.rmtree(folder)
+def assert_same(want, got):
+    assert want[0] == got[0]
+    assert [row[0] for row in want] == [row[0] for row in got]
+    for old, ours in zip(want[1:], got[1:]):
+        for column, x, y in zip(want[0], old, ours):
+            assert same(x, y), (ours[0], column, x, y)
 
 
-QUIET = settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    derandomize=True,
-)
+def assert_same_tensors(want, got):
+    """As above; metrics within 1e-9, and ours has reasons where a row cannot be compared, and the documented threshold."""
+    assert want[0] == got[0]
+    assert [row[0] for row in want] == [row[0] for row in got]
+    for old, ours in zip(want[1:], got[1:]):
+        old, ours = dict(zip(want[0], old)), dict(zip(want[0], ours))
+        name = ours["NPU Name"]
+        for column in METRICS:
+            assert same_metric(old.pop(column), ours.pop(column)), (name, column)
+        mine, theirs = json.loads(ours.pop("Err_message")), json.loads(old.pop("Err_message"))
+        more = [text for text in mine if text not in theirs]
+        assert [text for text in mine if text not in more] == theirs, name
+        assert all(text in (THOUSANDTH, UNMATCHED) for text in more), (name, more)
+        verdicts = old.pop("Result"), ours.pop("Result")
+        assert verdicts[0] == verdicts[1] or more, name
+        for column, x in old.items():
+            assert same(x, ours[column]), (name, column, x, ours[column])
 
 
-@QUIET
-@given(pairs_of_dumps(False))
-def test_statistics(old_tool, pair):
-    check(old_tool, *pair)
+@pytest.fixture
+def scratch():
+    """A function that makes an empty directory; all are gone behind the test."""
+    root = Path(tempfile.mkdtemp(prefix="hypothesis_compare_"))
+    made = []
+
+    def fresh():
+        for path in made:
+            shutil.rmtree(path)
+        made[:] = [root / "run"]
+        made[0].mkdir()
+        return made[0]
+
+    yield fresh
+    shutil.rmtree(root)
 
 
-@QUIET
-@given(pairs_of_dumps(True))
-def test_checksums(old_tool, pair):
-    check(old_tool, *pair)
+def examples(count):
+    return settings(
+        max_examples=EXAMPLES or count,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        derandomize=not EXAMPLES,
+        database=None,
+    )
+
+
+def check(old_tool, folder, target, golden):
+    if not target or not golden:
+        return
+    a, b = write(folder / "t", target), write(folder / "g", golden)
+    want = old_tool.table(a, b, folder / "old")
+    if want is not None:
+        assert_same(want, our_table(a, b, folder / "ours"))
+
+
+@examples(40)
+@given(pair=pairs_of_dumps())
+def test_statistics(old_tool, scratch, pair):
+    check(old_tool, scratch(), *pair)
+
+
+@examples(40)
+@given(pair=pairs_of_dumps(md5=True))
+def test_checksums(old_tool, scratch, pair):
+    check(old_tool, scratch(), *pair)
+
+
+@examples(12)
+@given(pair=pairs_of_tensor_dumps())
+def test_tensors(old_tool, scratch, pair):
+    target, golden = pair
+    if not target or not golden:
+        return
+    folder = scratch()
+    a, b = write_tensors(folder / "t", target), write_tensors(folder / "g", golden)
+    want = old_tool.table(a, b, folder / "old")
+    if want is not None:
+        assert_same_tensors(want, our_table(a, b, folder / "ours"))
+
+
+@examples(15)
+@given(pair=pairs_of_dumps(one_sided=False))
+def test_fuzzy_matching_undoes_renumbering(old_tool, scratch, pair):
+    """Of statistics the earlier tool's own -fm compares nothing; without it, it says what runs of equal numbers give."""
+    target, golden = pair
+    if not target:
+        return
+    folder = scratch()
+    a, b = write(folder / "t", target), write(folder / "g", golden)
+    other = write(folder / "other", renumbered(golden, 7))
+    want = old_tool.table(a, b, folder / "old")
+    if want is None:
+        return
+    got = our_table(a, other, folder / "ours", "-fm")
+    assert [row[0] for row in want] == [row[0] for row in got]
+    for old, ours in zip(want[1:], got[1:]):
+        assert (old[1] == "N/A") == (ours[1] == "N/A"), (old, ours)
+        for column, x, y in list(zip(want[0], old, ours))[2:]:
+            assert same(x, y), (ours[0], column, x, y)
