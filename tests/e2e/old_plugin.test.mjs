@@ -1,15 +1,19 @@
-// Our graph file in the earlier tool's page: TensorBoard with tb-graph-ascend reads it through its own routes.
+// Our graph files, of both layouts, in the earlier tool's page: TensorBoard with tb-graph-ascend reads them through its
+// own routes.
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { basename, join } from 'node:path';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { browser, DEMO, openPage, OUT, ROOT, start } from './support.mjs';
+import { browser, DEMO, findCommand, openPage, OUT, ROOT, start } from './support.mjs';
 
 const TENSORBOARD = process.env.MSPROBE_TENSORBOARD ?? join(ROOT, '.venv-tb/bin/tensorboard');
 const NODE = process.env.MSPROBE_DEMO_NODE ?? 'Module.model.layers.2.mlp.down_proj.Linear.forward.0';
 const missing = existsSync(TENSORBOARD) || process.env.CI === 'true' ? false : 'TensorBoard with the earlier plugin is not installed';
-const RUN = basename(DEMO);
+const LAYOUTS = ['compact', 'plain'];
+const LOGS = mkdtempSync(join(tmpdir(), 'msprobe_logs_'));
 
 let base;
 let server;
@@ -25,21 +29,26 @@ async function freePort() {
 
 before(async () => {
   if (missing) return;
+  cpSync(DEMO, join(LOGS, 'compact'), { recursive: true });
+  const dumps = dirname(DEMO);
+  const paths = ['-tp', join(dumps, 'problem'), '-gp', join(dumps, 'golden'), '-o', join(LOGS, 'plain')];
+  execFileSync(findCommand(), ['graph_visualize', ...paths, '--plain'], { stdio: 'ignore' });
   const port = String(await freePort());
   const ready = (text) => (/TensorBoard .* at http/.test(text) ? true : undefined);
-  server = await start(TENSORBOARD, ['--logdir', DEMO, '--host', '127.0.0.1', '--port', port], ready, { seconds: 120 });
+  server = await start(TENSORBOARD, ['--logdir', LOGS, '--host', '127.0.0.1', '--port', port], ready, { seconds: 120 });
   base = `http://127.0.0.1:${port}`;
 });
 after(async () => {
   await chrome?.close();
   server?.stop();
+  rmSync(LOGS, { recursive: true, force: true });
 });
 
 const plugin = (route) => `${base}/data/plugin/graph_ascend/${route}`;
-const tag = () => readdirSync(DEMO).find((file) => file.endsWith('.vis.db')).replace(/\.vis\.db$/, '');
+const tag = (run) => readdirSync(join(LOGS, run)).find((file) => file.endsWith('.vis.db')).replace(/\.vis\.db$/, '');
 
-async function ask(route, more = {}) {
-  const metaData = { run: RUN, tag: tag(), type: 'db', lang: 'en', microStep: -1, step: 0, rank: 0 };
+async function ask(run, route, more = {}) {
+  const metaData = { run, tag: tag(run), type: 'db', lang: 'en', microStep: -1, step: 0, rank: 0 };
   const reply = await fetch(plugin(route), {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
@@ -51,24 +60,24 @@ async function ask(route, more = {}) {
   return data;
 }
 
-test('the plugin finds the file and opens it', { skip: missing }, async () => {
+for (const run of LAYOUTS) test(`the plugin finds the ${run} file and opens it`, { skip: missing }, async () => {
   const { data } = await (await fetch(plugin('load_meta_dir'))).json();
-  assert.ok(data[RUN]?.tags.includes(tag()), JSON.stringify(data));
-  const query = new URLSearchParams({ run: RUN, tag: tag(), type: 'db', lang: 'en' });
+  assert.ok(data[run]?.tags.includes(tag(run)), JSON.stringify(data));
+  const query = new URLSearchParams({ run, tag: tag(run), type: 'db', lang: 'en' });
   assert.equal((await fetch(plugin(`loadGraphData?${query}`))).status, 200);
-  const config = await ask('loadGraphConfigInfo');
+  const config = await ask(run, 'loadGraphConfigInfo');
   assert.equal(config.isSingleGraph, false);
   assert.equal(config.task, 'summary');
   assert.ok(config.ranks.includes(0) && config.steps.includes(0));
 });
 
-test('it returns our nodes, their partners and their differences', { skip: missing }, async () => {
-  const nodes = await ask('loadGraphAllNodeList');
+for (const run of LAYOUTS) test(`it returns our nodes, their partners and their differences from the ${run} file`, { skip: missing }, async () => {
+  const nodes = await ask(run, 'loadGraphAllNodeList');
   assert.equal(nodes.npuMatchNodes[NODE], NODE);
-  const tree = await ask('changeNodeExpandState', { nodeInfo: { nodeName: 'root', nodeType: 'NPU' } });
+  const tree = await ask(run, 'changeNodeExpandState', { nodeInfo: { nodeName: 'root', nodeType: 'NPU' } });
   assert.ok(tree.DefaultModel.expand);
   assert.ok(tree['Module.model.LlamaModel.forward.0'], Object.keys(tree).join(' '));
-  const { npu, bench } = await ask('getNodeInfo', { nodeInfo: { nodeName: NODE, nodeType: 'NPU' } });
+  const { npu, bench } = await ask(run, 'getNodeInfo', { nodeInfo: { nodeName: NODE, nodeType: 'NPU' } });
   const weight = `${NODE}.parameters.weight`;
   const ratio = Number(npu.input_data[weight].Norm) / Number(bench.input_data[weight].Norm);
   assert.ok(Math.abs(ratio - 1.25) < 1e-3, `the weight was scaled by 1.25, the plugin says ${ratio}`);
