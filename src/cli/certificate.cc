@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <utility>
 
 #include "base/text.h"
@@ -75,6 +76,20 @@ std::string DifferenceJson(const std::optional<RunDifference>& d) {
 std::string DifferenceText(const RunDifference& d, const std::string& rank) {
   return fmt::format("step {} of {}: {}{}{} is {} and {}", d.step, rank, d.what, d.name.empty() ? "" : " ", d.name,
                      d.left, d.right);
+}
+
+// The value for people beside the one with every bit.
+std::string LossText(const std::string& bits) {
+  char* end = nullptr;
+  const double value = std::strtod(bits.c_str(), &end);
+  return bits.empty() || *end != '\0' ? bits : fmt::format("{:.6g} ({})", value, bits);
+}
+
+// 20261122061248 -> 2026-11-22 06:12:48
+std::string DateText(const std::string& stamp) {
+  if (stamp.size() != 14) return stamp;
+  const auto part = [&](size_t at, size_t n) { return stamp.substr(at, n); };
+  return fmt::format("{}-{}-{} {}:{}:{}", part(0, 4), part(4, 2), part(6, 2), part(8, 2), part(10, 2), part(12, 2));
 }
 
 }  // namespace
@@ -209,7 +224,8 @@ std::string Certificate::Markdown() const {
   md += fmt::format(
       "| | |\n|---|---|\n| command | `{}` |\n| configuration | {} |\n| dump | {} |\n| when | {} |\n"
       "| versions | msprobe {}, Python {}, PyTorch {} |\n| devices | {} |\n\n",
-      command, config.empty() ? "the defaults" : config, dump_path, created, MSPROBE_VERSION, python, torch, devices);
+      command, config.empty() ? "the defaults" : config, dump_path, DateText(created), MSPROBE_VERSION, python, torch,
+      devices);
   md +=
       "The command ran twice without and once with capture. At the end of each step these were compared by CRC-32 of "
       "type, shape and every byte:\n\n| process | step | loss | losses | gradients | parameters | buffers | random "
@@ -221,8 +237,8 @@ std::string Certificate::Markdown() const {
       const char* equal = reaches(rank.between_bare)   ? "not even without"
                           : reaches(rank.with_capture) ? "**no**"
                                                        : "yes";
-      md += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", rank.rank, i, s.loss, s.losses, s.gradients,
-                        s.parameters, s.buffers, s.random, equal);
+      md += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", rank.rank, i, LossText(s.loss), s.losses,
+                        s.gradients, s.parameters, s.buffers, s.random, equal);
     }
   }
   md += "\n| process | peak memory of | without capture, bytes | with capture | ratio |\n|---|---|---|---|---|\n";

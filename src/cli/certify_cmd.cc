@@ -97,6 +97,7 @@ Status WriteWhole(const std::string& path, std::string_view text) {
 }
 
 Status Certify(AttachRequest request, const std::string& out, const CommandContext& context) {
+  if (request.config.empty() && request.dump_path.empty()) request.dump_path = JoinPath(out, "dump");
   MSP_RETURN_IF_ERROR(CheckLaunch(&request, context.program));
   MSP_RETURN_IF_ERROR(MakeOutputDir(out));
   MSP_ASSIGN_OR_RETURN(const auto work, WorkDir::Create(out));
@@ -131,14 +132,19 @@ void RegisterCertify(CLI::App& app, CommandContext* context) {
   args->request.mode = "certify";
   args->request.steps = 3;
   CLI::App* command = app.add_subcommand(
-      "certify", "prove that capture does not change a run: without and with it, every bit of every step is compared");
+      "certify", "Prove that capture does not change a run: without and with it, every bit of every step is compared");
   AddAttachOptions(command, &args->request);
   command->add_option("--steps", args->request.steps, "steps to compare; the command is stopped after them, 0: never")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
-  command->add_option("-o,--output_path", args->out, "directory of certificate.md and certificate.json")->required();
+  command
+      ->add_option("-o,--output_path", args->out,
+                   "directory of certificate.md and certificate.json, and of the dump where no other is named")
+      ->required();
   command->add_flag("--json", context->json, "print the certificate as JSON");
-  command->footer("Your command comes last: msprobe certify --config config.json -o DIR -- python train.py ARGUMENTS");
+  command->footer(
+      "Your command comes last: msprobe certify --config config.json -o DIR -- python train.py ARGUMENTS\n"
+      "Exit code: 0 certified, 1 not certified, 2 wrong options, 3 the command failed.");
   command->callback([args, context] { context->status = Certify(args->request, args->out, *context); });
 }
 

@@ -110,6 +110,9 @@ Status UsageOf(const CLI::App& app, const CLI::ParseError& error) {
     const std::vector<std::string> left = command->remaining();
     if (dynamic_cast<const CLI::ExtrasError*>(&error) && !left.empty()) {
       text = (StartsWith(left[0], "-") ? "unknown option " : "unexpected argument ") + left[0];
+      const std::string& name = command->get_name();
+      const bool runs = name == "run" || name == "estimate" || name == "certify";
+      if (runs && !StartsWith(left[0], "-")) text += " (your command comes behind '--')";
     }
   }
   return UsageError(fmt::format("{}: see '{} --help'", text, help));

@@ -202,7 +202,10 @@ Status Run(const EstimateArgs& args, const CommandContext& context) {
   if (!args.from.empty() && !context.program.empty()) {
     return UsageError("estimate takes --from DIR or a command after '--', not both");
   }
-  auto estimate = args.from.empty() ? FromRun(args, context.program) : FromDump(args.from);
+  EstimateArgs here = args;
+  // Nothing stays there; it is the disk that is measured.
+  if (here.request.config.empty() && here.request.dump_path.empty()) here.request.dump_path = ".";
+  auto estimate = args.from.empty() ? FromRun(here, context.program) : FromDump(args.from);
   if (!estimate.ok()) return estimate.status();
   if (!estimate->exact_links) PrintWarning("the dump has no checksums: which tensors are equal is told by statistics");
   for (const std::string& warning : estimate->warnings) PrintWarning(warning);
@@ -217,13 +220,14 @@ void RegisterEstimate(CLI::App& app, CommandContext* context) {
   auto args = std::make_shared<EstimateArgs>();
   args->request.mode = "estimate";
   CLI::App* command = app.add_subcommand(
-      "estimate", "tell what a capture will cost: files, bytes, seconds and memory of a step, by task and level");
+      "estimate", "Tell what a capture will cost: files, bytes, seconds and memory of a step, by task and level");
   AddAttachOptions(command, &args->request);
   command->get_option("--task")->description("task instead of the configuration's; all: every task");
   command->get_option("--level")->description("level instead of the configuration's; all: every level");
   command->add_option("--steps", args->request.steps, "steps to time of each kind (default: 3)")
       ->check(CLI::Range(1, 1000));
-  command->add_option("--from", args->from, "compute the bytes from a step of task statistics; runs nothing");
+  command->add_option("--from", args->from,
+                      "a dump of task statistics: compute the bytes from its first step and run nothing");
   command->add_flag("--json", context->json, "print the figures as one JSON object");
   command->footer("Your command comes last: msprobe estimate --config config.json -- python train.py ARGUMENTS");
   command->callback([args, context] { context->status = Run(*args, *context); });

@@ -182,7 +182,10 @@ Status CheckLaunch(AttachRequest* request, const std::vector<std::string>& progr
                     option));
   }
   if (request->config.empty() && request->dump_path.empty()) {
-    return UsageError(request->mode + " needs --config config.json, or --dump-path DIR for the defaults");
+    return UsageError(
+        fmt::format("{0} needs to know where to write: --config config.json, or --dump-path DIR and the "
+                    "defaults, such as msprobe {0} --dump-path dump -- python train.py",
+                    request->mode));
   }
   MSP_RETURN_IF_ERROR(CheckSteps(request->step));
   if (!request->config.empty()) {

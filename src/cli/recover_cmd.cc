@@ -17,7 +17,7 @@ Status Run(const RecoverSettings& settings, bool as_json) {
   const auto bad = std::count_if(ranks.begin(), ranks.end(), [](const RankRecovery& r) { return !r.complete(); });
   if (bad == 0) return OkStatus();
   return {Code::kBadInput, std::to_string(bad) + " of " + std::to_string(ranks.size()) +
-                               " directories could not be finished: see above"};
+                               " directories could not be finished, or lack what was reported written: see above"};
 }
 
 }  // namespace
@@ -31,6 +31,7 @@ void RegisterRecover(CLI::App& app, CommandContext* context) {
                   "write finished copies there and leave the originals as they are");
   cmd->add_flag("--force", settings->force, "also where a process on another host wrote a moment ago");
   cmd->add_flag("--json", context->json, "print what was done as one JSON object");
+  cmd->footer("Exit code: 0 nothing is missing, 2 wrong options, 3 something is missing or could not be finished.");
   cmd->callback([settings, context] { context->status = Run(*settings, context->json); });
 }
 

@@ -28,6 +28,7 @@ void RegisterVerifyDump(CLI::App& app, CommandContext* context) {
       app.add_subcommand("verify-dump", "check that a dump is whole: counts, gaps, cut files, missing tensors");
   cmd->add_option("directory", *path, "a dump, or one of its steps or ranks")->required();
   cmd->add_flag("--json", context->json, "print the result as one JSON object");
+  cmd->footer("Exit code: 0 whole, 1 findings, 2 wrong options, 3 not readable. 'msprobe recover' finishes cut files.");
   cmd->callback([path, context] { context->status = Run(*path, context->json); });
 }
 

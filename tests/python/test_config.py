@@ -124,6 +124,13 @@ def test_what_is_wrong_in_load_is_named_with_its_line(load, tmp_path, wrong, key
     assert f"{key} is " in message and "; allowed: " in message and message.endswith(f"line {number})")
 
 
+def test_what_is_missing_in_load_has_the_line_of_load(load, tmp_path):
+    message = message_of(load, {"load": LOAD})
+    lines = (tmp_path / "config.json").read_text().split("\n")
+    number = next(i for i, line in enumerate(lines, 1) if '"load"' in line)
+    assert "load.path is None" in message and message.endswith(f"line {number})")
+
+
 def test_load_needs_a_dump_path_only_to_record(load, tmp_path):
     section = {"path": str(tmp_path), **LOAD}
     config = load({"load": {**section, "modulse": []}})

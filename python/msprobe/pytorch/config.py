@@ -248,7 +248,8 @@ class _Loader:
         name = {"list": "list_", "slice": "slice_"}.get(key, key)
         if name in self._overrides:
             return f"argument {key}"
-        for path in (tuple(key.split(".")), (self._section_name, key), (key,)):
+        parts = tuple(key.split("."))
+        for path in (parts, (self._section_name, key), (key,), parts[:1]):
             if path in self._file.lines:
                 return f"{self._file.path}, line {self._file.lines[path]}"
         return self._file.path
