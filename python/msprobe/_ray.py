@@ -33,8 +33,9 @@ def start(request, ray):
         # RAY_ADDRESS names a running cluster; without it one is started here and ends with this process.
         own = {} if os.environ.get("RAY_ADDRESS") else {"include_dashboard": False}
         ray.init(logging_level="ERROR", log_to_driver=False, **own)
-    cores = int(ray.cluster_resources().get("CPU", 1))
-    threads = max(1, cores // request["pairs"])
+    cores = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
+    # A task that wants more than a machine has would wait for ever.
+    threads = max(1, min(sum(cores) // request["pairs"], min([n for n in cores if n > 0], default=1)))
     task = ray.remote(build).options(num_cpus=threads, max_retries=1)
     command = [*request["command"], "-o", request["directory"]]
     return {task.remote([*command, "--part", str(i)], request["cwd"], threads): i for i in range(request["pairs"])}
