@@ -8,8 +8,7 @@ import statistics
 from measure import command_of, measured
 
 HEADING = "Graphs"
-RANKS, NODES_OF_RANK = 8, 20000
-MILLION = 1000000
+RANKS = 8
 
 
 def visualized(tool, arguments, out, runs, threads=None):
@@ -49,13 +48,13 @@ def graph_scale(large, args, work):
     for what, arguments in commands_of(large.make_large(args.nodes), ("step0", "rank0")):
         ours = visualized("ours", arguments, out, 5)
         add(f"{what}, {args.nodes:,} nodes a side", ours, visualized("old", arguments, out, 1))
-    _, (_, arguments) = commands_of(large.make_large(NODES_OF_RANK, RANKS), ("step0",))
-    label = f"compare, {RANKS} ranks of {NODES_OF_RANK:,} nodes, "
+    _, (_, arguments) = commands_of(large.make_large(args.rank_nodes, RANKS), ("step0",))
+    label = f"compare, {RANKS} ranks of {args.rank_nodes:,} nodes, "
     add(label + "1 thread", visualized("ours", arguments, out, 3, threads=1))
     ours = visualized("ours", arguments, out, 3)
     add(f"{label}{os.cpu_count()} threads", ours, visualized("old", arguments, out, 1))
-    for what, arguments in commands_of(large.make_large(MILLION), ("step0", "rank0")):
-        add(f"{what}, {MILLION:,} nodes a side", visualized("ours", arguments, out, 1))
+    for what, arguments in commands_of(large.make_large(args.many_nodes), ("step0", "rank0")):
+        add(f"{what}, {args.many_nodes:,} nodes a side", visualized("ours", arguments, out, 1))
     return rows
 
 
