@@ -74,12 +74,14 @@ StatusOr<MatchPlan> MatchRenamed(const DumpFile& target, const DumpFile& golden,
                       (cross ? ", or exchange -tp and -gp" : ", or map items by -dm"));
   }
   const std::vector<std::string_view> theirs_names = OpNames(golden);
-  std::vector<std::string> names = MapCells(OpNames(target), mapping.cells);
-  if (cross) names = MapModules(Views(names), theirs_names, theirs == Framework::kPyTorch ? "Module" : "Cell");
-  if (cross && mine == Framework::kMindSpore) names = MapApis(Views(names), theirs_names, mapping.apis);
-  MatchPlan plan = MatchOps(Views(names), theirs_names, options);
+  const std::vector<std::string_view> mine_names = OpNames(target);
+  std::vector<std::string> renamed;  // names are copied only where some change: there may be millions
+  if (cross || !mapping.cells.empty()) renamed = MapCells(mine_names, mapping.cells);
+  if (cross) renamed = MapModules(Views(renamed), theirs_names, theirs == Framework::kPyTorch ? "Module" : "Cell");
+  if (cross && mine == Framework::kMindSpore) renamed = MapApis(Views(renamed), theirs_names, mapping.apis);
+  MatchPlan plan = MatchOps(renamed.empty() ? mine_names : Views(renamed), theirs_names, options);
   plan.cross = cross;
-  LinkApiItems(OpNames(target), mapping.apis, &plan);
+  LinkApiItems(mine_names, mapping.apis, &plan);
   plan.how = mapping.cell  ? "cell mapping"
              : mapping.api ? "api mapping"
              : cross       ? "names of both frameworks"

@@ -173,8 +173,9 @@ def check(old_tool, folder, target, golden):
         return
     a, b = write(folder / "t", target), write(folder / "g", golden)
     want = old_tool.table(a, b, folder / "old")
-    if want is not None:
-        assert_same(want, our_table(a, b, folder / "ours"))
+    if want is None or (has_checksums(target) and "NPU MD5" not in want[0]):
+        return  # where only keyword arguments have checksums, it compares statistics
+    assert_same(want, our_table(a, b, folder / "ours"))
 
 
 @examples(40)
