@@ -14,8 +14,9 @@ namespace msprobe {
 
 /// How the ranks of a run share a model.
 struct ParallelLayout {
-  int rank_size = 0, tp = 1, pp = 1, vpp = 1;
+  int rank_size = 0, tp = 1, pp = 1, vpp = 1, cp = 1, ep = 1;
   std::string order = "tp-cp-ep-dp-pp";  // dimensions of the ranks, the fastest varying first
+  std::string tensors;                   // YAML file that says how tensors are split; "": judged by their values
 };
 
 struct GraphSettings {

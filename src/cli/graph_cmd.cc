@@ -10,6 +10,8 @@
 #include "cli/commands.h"
 #include "cli/graph_structure.h"
 #include "cli/ray_engine.h"
+#include "dump/reader.h"
+#include "graph/merge.h"
 #include "graph/visualize.h"
 
 namespace msprobe {
@@ -18,8 +20,9 @@ namespace {
 struct GraphArguments {
   GraphSettings options;
   bool tensor_log = false, progress_log = false;
-  std::vector<std::string> order;
-  std::vector<int> rank_size, tp, pp, vpp;
+  std::vector<std::string> order, layout;
+  bool plan = false;
+  std::vector<int> rank_size, tp, pp, vpp, cp, ep;
   std::string file_type = "db", print_template;
   GraphStructureOptions structure;
   std::string engine = "local";
@@ -36,17 +39,25 @@ void PrintProgressLine(int percent, bool running, const std::string& error) {
   std::fflush(stdout);
 }
 
-/// Of the target (side 0) or the golden run (side 1); one value stands for both.
+/// Of the target (side 0) or the golden run (side 1).
 ParallelLayout LayoutOf(const GraphArguments& args, size_t side) {
   ParallelLayout out;
   const auto set = [side](const auto& values, auto* to) {
-    if (!values.empty()) *to = values[std::min(side, values.size() - 1)];
+    if (side < values.size()) *to = values[side];
+  };
+  // One value of these in a comparison is for neither side: only two say which side is meant.
+  const size_t sides = args.rank_size.size();
+  const auto set_all = [&](const auto& values, auto* to) {
+    if (values.size() == sides) set(values, to);
   };
   set(args.rank_size, &out.rank_size);
   set(args.tp, &out.tp);
   set(args.pp, &out.pp);
-  set(args.vpp, &out.vpp);
-  set(args.order, &out.order);
+  set(args.layout, &out.tensors);
+  set_all(args.vpp, &out.vpp);
+  set_all(args.cp, &out.cp);
+  set_all(args.ep, &out.ep);
+  set_all(args.order, &out.order);
   return out;
 }
 
@@ -66,9 +77,22 @@ Status ReadArguments(GraphArguments* args) {
   }
   options.json_files = args->file_type == "json";
   if (args->rank_size.empty()) {
-    if (!args->tp.empty() || !args->pp.empty() || !args->vpp.empty() || !args->order.empty()) {
-      return UsageError("--tp, --pp, --vpp and --order say how ranks are merged: add --rank_size");
+    if (!args->tp.empty() || !args->pp.empty() || !args->vpp.empty() || !args->cp.empty() || !args->ep.empty() ||
+        !args->order.empty() || !args->layout.empty() || args->plan) {
+      return UsageError("--tp, --pp, --vpp, --cp, --ep, --order, --layout and --plan are of a merge: add --rank_size");
     }
+    return OkStatus();
+  }
+  const size_t sides = compare ? 2 : 1;
+  if (args->rank_size.size() != sides || args->tp.size() != sides || args->pp.size() != sides) {
+    return UsageError(compare
+                          ? "merging ranks to compare needs two values for --rank_size, --tp and --pp: target, golden"
+                          : "merging ranks needs one value each for --rank_size, --tp and --pp");
+  }
+  // A rank by itself has nothing to merge.
+  MSP_ASSIGN_OR_RETURN(const DumpPath target, ResolveDumpPath(options.target));
+  if (target.kind == PathKind::kRank || target.kind == PathKind::kFile) {
+    if (options.json_files || args->plan) return BadInput(options.target + " is a single rank: nothing to merge");
     return OkStatus();
   }
   options.target_layout = LayoutOf(*args, 0);
@@ -148,6 +172,12 @@ Status RunGraph(GraphArguments* args, bool json) {
       };
     }
     printer.Show(0);
+    if (args->plan) {
+      MSP_ASSIGN_OR_RETURN(const std::string plan, MergePlanJson(options));
+      printer.Clear();
+      std::fwrite(plan.data(), 1, plan.size(), stdout);
+      return OkStatus();
+    }
     MSP_ASSIGN_OR_RETURN(const GraphSummary summary, Build(*args));
     printer.Clear();
     const bool compare = !options.golden.empty();
@@ -208,6 +238,10 @@ void RegisterGraphVisualize(CLI::App& app, CommandContext* context) {
   cmd->add_option("--tp", args->tp, "of a merge: tensor parallel size")->expected(1, 2);
   cmd->add_option("--pp", args->pp, "of a merge: pipeline parallel size")->expected(1, 2);
   cmd->add_option("--vpp", args->vpp, "of a merge: model chunks of a pipeline stage")->expected(1, 2);
+  cmd->add_option("--cp", args->cp, "of a merge: context parallel size")->expected(1, 2);
+  cmd->add_option("--ep", args->ep, "of a merge: expert parallel size")->expected(1, 2);
+  cmd->add_option("--layout", args->layout, "of a merge: YAML file that says how tensors are split")->expected(1, 2);
+  cmd->add_flag("--plan", args->plan, "of a merge: print what it would do and find, as JSON, and stop");
   cmd->add_option("--order", args->order, "of a merge: dimensions of the ranks, as tp-cp-ep-dp-pp")->expected(1, 2);
   cmd->add_option("--file_type", args->file_type, "of a merge without -gp: db, or json")
       ->check(CLI::IsMember({"db", "json"}));

@@ -1,6 +1,7 @@
 // From the three files of a rank to its graph.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -21,12 +22,15 @@ struct RankFiles {
   std::string warning;  // what the graph lacks because a file is absent
 };
 
+class MergedData;
+
 struct RankGraph {
   RankFiles files;
   NodeGraph graph;
   /// Of each node its entry in construct.json, which lists nodes as they start; nodes behind its end have none.
   std::vector<uint32_t> line;
   size_t orphans = 0;  // nodes whose parent has no line in construct.json; they hang under the root
+  std::shared_ptr<const MergedData> merged;  // of the graph of several ranks: where the data of its nodes is
 };
 
 /// Opens dump.json, construct.json and, when it is there, stack.json of a rank directory. kBadInput when one of the

@@ -1,6 +1,7 @@
 #include "graph/findings.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -35,6 +36,7 @@ std::string FindingsJson(const std::vector<GraphFinding>& findings) {
     AppendJsonString(out, f.node);
     out += ", \"text\": ";
     AppendJsonString(out, f.text);
+    if (!f.ranks.empty()) out += fmt::format(", \"ranks\": [{}]", fmt::join(f.ranks, ", "));
     out += '}';
   }
   return out + "]";

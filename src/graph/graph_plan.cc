@@ -50,7 +50,7 @@ Status AddStep(const StepDir& npu, const StepDir* bench, int step, GraphPlan* pl
         continue;
       }
     }
-    plan->pairs.push_back({step, RankNumber(n), n.path, partner ? partner->path : std::string()});
+    plan->pairs.push_back({step, RankNumber(n), n.path, partner ? partner->path : std::string(), {}, {}});
     ranks.push_back(RankNumber(n));
   }
   if (bench && ranks.empty()) {
@@ -104,7 +104,7 @@ StatusOr<GraphPlan> PlanGraph(const std::string& target, const std::string& gold
   }
   if (IsRank(npu.kind)) {
     plan.steps = plan.ranks = {0};
-    plan.pairs.push_back({0, 0, RankPath(npu), plan.compare ? RankPath(bench) : std::string()});
+    plan.pairs.push_back({0, 0, RankPath(npu), plan.compare ? RankPath(bench) : std::string(), {}, {}});
   } else if (npu.kind == PathKind::kStep) {
     const int step = std::max(npu.steps[0].step, 0);
     plan.steps = {step};

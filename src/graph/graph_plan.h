@@ -1,6 +1,7 @@
 // Which rank directories become graphs, and which one of the golden dump stands beside each.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -8,9 +9,12 @@
 
 namespace msprobe {
 
+struct MergeJob;
+
 struct GraphPair {
-  int step = 0, rank = 0;          // as the graph file numbers them
-  std::string npu_dir, bench_dir;  // bench_dir is empty in a build
+  int step = 0, rank = 0;                                  // as the graph file numbers them
+  std::string npu_dir, bench_dir;                          // bench_dir is empty in a build
+  std::shared_ptr<const MergeJob> npu_merge, bench_merge;  // when several ranks become one graph
 };
 
 /// Plain data: execution follows it.

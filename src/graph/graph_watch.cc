@@ -167,8 +167,8 @@ Status GraphWatch::Add(const NodeBlock& block) {
   for (size_t i = 0; i < block.rows.rows.size(); ++i) {
     const NodeRows::Row& row = block.rows.rows[i];
     const Node& node = side_->rank->graph.nodes[row.node];
-    // What has no entry in the dump happened about when the node before it did.
-    if (node.op != kNoIndex) time_ = node.op;
+    // What has no entry in the dump happened about when the node before it did. Entries of several ranks have no order.
+    if (node.op != kNoIndex) time_ = side_->rank->merged ? row.order : node.op;
     const Subtree tree = Count(row);
     Note(row, tree, time_);
     for (; bad < block.bad.size() && block.bad[bad].row == i; ++bad) NoteBadParameter(block.bad[bad], row);

@@ -68,10 +68,14 @@ void MatchByName(NodeGraph* npu, NodeGraph* bench) {
   });
 }
 
-void MatchFuzzy(NodeGraph* npu, NodeGraph* bench) {
+void MatchFuzzy(NodeGraph* npu, NodeGraph* bench, std::string_view npu_top, std::string_view bench_top) {
+  const auto find = [&](std::string_view name) {
+    if (npu_top == bench_top || !StartsWith(name, npu_top)) return bench->Find(name);
+    return bench->Find(std::string(bench_top) + std::string(name.substr(npu_top.size())));
+  };
   ForEachBreadthFirst(*npu, [&](uint32_t n) {
     if (npu->nodes[n].type == NodeType::kApi) return;
-    const uint32_t b = bench->Find(npu->nodes[n].name);
+    const uint32_t b = find(npu->nodes[n].name);
     if (b == kNoIndex) return;
     Pair(npu, n, bench, b);
     std::unordered_map<std::string, uint32_t> others;

@@ -13,7 +13,8 @@ namespace msprobe {
 void MatchByName(NodeGraph* npu, NodeGraph* bench);
 
 /// Modules by name alone; the calls directly inside a matched module by their name without the call number, in order.
-void MatchFuzzy(NodeGraph* npu, NodeGraph* bench);
+/// `npu_top` at the beginning of a name is `bench_top` on the golden side.
+void MatchFuzzy(NodeGraph* npu, NodeGraph* bench, std::string_view npu_top = {}, std::string_view bench_top = {});
 
 /// By a plan for the ops of the two dumps; nodes without an op by their name. Ancestors do not count, and several nodes
 /// of `npu` may stand against one of `bench`.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "graph/merge_suspects.h"
 #include "graph/name_index.h"
 #include "graph/vis_schema.h"
 
@@ -22,6 +23,7 @@ struct Scratch {
   std::deque<TensorDiff> tensors;  // of the rows, in tensor mode
   DistanceMeter meter;
   std::vector<const Row*> row_of;  // of each parameter
+  MergeNotes npu_notes, bench_notes;
 };
 
 class TextWriter {
@@ -216,8 +218,14 @@ class RowMaker {
   }
 
  private:
-  Status ReadParams(const RankGraph& rank, const Node& node, JsonDoc* doc, ParamList* params) {
+  Status ReadParams(const RankGraph& rank, uint32_t index, JsonDoc* doc, ParamList* params, MergeNotes* notes) {
     params->Clear();
+    const Node& node = rank.graph.nodes[index];
+    if (rank.merged) {
+      MSP_RETURN_IF_ERROR(rank.merged->Read(rank, index, doc, notes));
+      if (doc->IsObject()) params->Read(node.name, *doc);
+      return OkStatus();
+    }
     if (node.op == kNoIndex) {
       doc->SetNull();
       return OkStatus();
@@ -229,22 +237,24 @@ class RowMaker {
 
   Status AddData(uint32_t index, NodeRows::Row* row) {
     const Node& node = side_.rank->graph.nodes[index];
-    if (side_.done && (*side_.done)[index] && !row->distributed) return OkStatus();
-    MSP_RETURN_IF_ERROR(ReadParams(*side_.rank, node, &s_.npu_doc, &s_.npu));
+    const bool known = side_.done && (*side_.done)[index];
+    if (known && !row->distributed && !side_.rank->merged) return OkStatus();
+    MSP_RETURN_IF_ERROR(ReadParams(*side_.rank, index, &s_.npu_doc, &s_.npu, &s_.npu_notes));
     s_.rows.clear();
     s_.row_of.assign(s_.npu.size(), nullptr);
     if (bench_ && node.match != kNoIndex && s_.npu.size() > 0) MSP_RETURN_IF_ERROR(Compare(index, row));
     row->overflow = OverflowOf(node, s_.npu_doc);
-    if (!side_.done || !(*side_.done)[index]) {
+    if (side_.rank->merged) AddMergeNotes(row);
+    if (!known) {
       row->input = PutParams(node.name, s_.npu, false, options_.mode);
       row->output = PutParams(node.name, s_.npu, true, options_.mode);
     }
-    if (row->distributed) AddCall(node, *row);
+    if (row->distributed && !side_.rank->merged) AddCall(node, *row);
     return OkStatus();
   }
 
   Level Judge(std::string_view node) {
-    if (!options_.tensors) return JudgeNode(options_.mode, node, &s_.rows);
+    if (!options_.tensors) return JudgeNode(options_.mode, node, &s_.rows, options_.merged);
     MeasureTensors(*options_.tensors, &s_.rows, &s_.tensors, options_.log ? &block_.log : nullptr);
     const Level level = JudgeNode(options_.mode, node, &s_.rows);
     return std::max(level, NoteNotMeasured(node, &s_.tensors, &s_.rows));
@@ -261,7 +271,7 @@ class RowMaker {
   Status Compare(uint32_t index, NodeRows::Row* row) {
     const Node& node = side_.rank->graph.nodes[index];
     const Node& partner = bench_->rank->graph.nodes[node.match];
-    MSP_RETURN_IF_ERROR(ReadParams(*bench_->rank, partner, &s_.bench_doc, &s_.bench));
+    MSP_RETURN_IF_ERROR(ReadParams(*bench_->rank, node.match, &s_.bench_doc, &s_.bench, &s_.bench_notes));
     row->has_partner = partner.match == index;
     if (row->has_partner) {
       row->partner_overflow = OverflowOf(partner, s_.bench_doc);
@@ -279,6 +289,27 @@ class RowMaker {
   Overflow OverflowOf(const Node& node, const JsonDoc& op) const {
     if (!options_.overflow_check || node.op == kNoIndex || node.type == NodeType::kCollection) return Overflow::kNone;
     return ClassifyOverflow(node.name, op);
+  }
+
+  // What was merged, what should be equal and is not, and whose part is to blame for a verdict.
+  void AddMergeNotes(NodeRows::Row* row) {
+    const size_t at = block_.rows.rows.size();
+    MergeNotes& notes = s_.npu_notes;
+    if (row->precision > Precision::kPass) {
+      MergeFinding suspect = FindSuspect(side_.rank->graph.nodes[row->node].name, notes, s_.rows);
+      for (int rank : suspect.ranks) notes.info.push_back(fmt::format("suspect: the part of rank {}", rank));
+      if (!suspect.ranks.empty()) block_.merge.emplace_back(at, std::move(suspect));
+    }
+    for (MergeFinding& f : notes.findings) block_.merge.emplace_back(at, std::move(f));
+    if (notes.info.empty()) return;
+    TextWriter w(&out_);
+    out_ += '[';
+    for (size_t i = 0; i < notes.info.size(); ++i) {
+      if (i) out_ += ", ";
+      AppendJsonString(out_, notes.info[i]);
+    }
+    out_ += ']';
+    row->merge_info = w.Done();
   }
 
   NodeRows::Span PutParams(std::string_view node, const ParamList& params, bool output, GraphMode mode) {
@@ -358,7 +389,7 @@ std::string StackJson(const RankGraph& rank, uint32_t stack) {
   if (stack == kLostStack) {
     AppendJsonString(out, kLostStackText);
   } else if (stack != kNoIndex) {
-    for (const std::string& frame : rank.files.stack.Frames(stack)) {
+    for (const std::string& frame : rank.merged ? rank.merged->stacks[stack] : rank.files.stack.Frames(stack)) {
       if (out.size() > 1) out += ", ";
       AppendJsonString(out, frame);
     }

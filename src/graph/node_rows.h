@@ -6,6 +6,7 @@
 #include "graph/builder.h"
 #include "graph/flow.h"
 #include "graph/links.h"
+#include "graph/merge_data.h"
 #include "graph/precision.h"
 #include "graph/ruler_table.h"
 #include "graph/tensor_rows.h"
@@ -36,6 +37,7 @@ struct RowOptions {
   const TensorPairs* tensors = nullptr;  // tensor mode: where the values lie
   bool log = false;                      // tensor mode: a line for each item
   bool distances = false;                // also NodeBlock::distances
+  bool merged = false;                   // graphs of several ranks
 };
 
 /// A weight or a gradient of one that is infinite or NaN.
@@ -55,6 +57,7 @@ struct NodeBlock {
   std::vector<size_t> item_end;    // of each row
   std::vector<uint64_t> patterns;  // of each row: NamePatternHash
   std::vector<BadParameter> bad;
+  std::vector<std::pair<size_t, MergeFinding>> merge;  // of merged graphs: what was found about which row
 };
 
 /// Rows of order[begin, end) of `side`. With `bench` (the golden side) every matched node is compared.

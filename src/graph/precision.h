@@ -42,8 +42,9 @@ struct Row {
 /// mode has none.
 void CompareParams(GraphMode mode, const ParamList& npu, const ParamList& bench, std::vector<Row>* rows);
 
-/// The verdict of a node and of each of its rows. `node` decides about calls whose results are undefined.
-Level JudgeNode(GraphMode mode, std::string_view node, std::vector<Row>* rows);
+/// The verdict of a node and of each of its rows. `node` decides about calls whose results are undefined. Of `merged`
+/// ranks shapes may differ and calls carry their rank in their names.
+Level JudgeNode(GraphMode mode, std::string_view node, std::vector<Row>* rows, bool merged = false);
 
 /// Calls that no rule applies to, and calls whose inputs are memory that nobody has written yet.
 bool IsIgnoredNode(std::string_view node);

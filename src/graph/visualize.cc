@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 
+#include "base/file.h"
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "base/text.h"
@@ -16,6 +17,9 @@
 #include "graph/graph_watch.h"
 #include "graph/legend.h"
 #include "graph/matcher.h"
+#include "graph/merge.h"
+#include "graph/merge_findings.h"
+#include "graph/merge_match.h"
 #include "graph/node_rows.h"
 #include "match/mapping.h"
 #include "match/match_dumps.h"
@@ -68,13 +72,17 @@ Status CheckFrameworks(const DumpFile& a, const DumpFile& b) {
 }
 
 Status CheckSettings(const GraphSettings& settings) {
-  if (settings.target_layout || settings.golden_layout) {
-    return UsageError("merging ranks is not supported yet: leave out --rank_size, --tp, --pp, --vpp and --order");
+  if (settings.golden.empty() ? settings.golden_layout.has_value()
+                              : settings.target_layout.has_value() != settings.golden_layout.has_value()) {
+    return UsageError("merging ranks to compare needs the sizes of both runs: give two values for --rank_size");
   }
-  if (settings.json_files)
-    return UsageError("--file_type json needs merged ranks, which are not supported yet: leave it out");
+  if (settings.json_files && (!settings.target_layout || !settings.golden.empty()))
+    return UsageError("--file_type json writes one merged run: add --rank_size and leave out -gp");
   return OkStatus();
 }
+
+// The tensors of a rank are parts of those of a merged graph.
+std::optional<std::string> DataDir(const RankGraph& rank) { return rank.merged ? std::nullopt : rank.files.data_dir; }
 
 class Visualizer {
  public:
@@ -86,10 +94,17 @@ class Visualizer {
     mapping.layer = options_.layer_mapping;
     mapping.layer_template = options_.layer_template;
     MSP_ASSIGN_OR_RETURN(mapping_, LoadMapping(mapping));
-    MSP_ASSIGN_OR_RETURN(plan_, PlanGraph(options_.target, options_.golden));
+    if (options_.target_layout) {
+      MSP_ASSIGN_OR_RETURN(MergePlan merge, PlanMerge(options_));
+      plan_ = std::move(merge.graph);
+      summary_.merged = true;
+    } else {
+      MSP_ASSIGN_OR_RETURN(plan_, PlanGraph(options_.target, options_.golden));
+    }
     MSP_RETURN_IF_ERROR(MakeOutputDir(options_.output));
     if (parts_.only) return RunPart();
     for (const std::string& w : plan_.warnings) Warn(w);
+    if (options_.json_files) return WriteDumps();
     if (parts_.begin) MSP_RETURN_IF_ERROR(parts_.begin(plan_.pairs.size()));
     const std::string name = fmt::format("{}_{}.vis.db", plan_.compare ? "compare" : "build", TimestampNow());
     summary_.file = JoinPath(options_.output, name);
@@ -199,9 +214,9 @@ class Visualizer {
     if (first) MSP_RETURN_IF_ERROR(db_->SetConfig(Config(loaded)));
     for (const RankGraph* rank : {loaded.npu.get(), loaded.bench.get()}) {
       if (!rank) continue;
-      for (const std::string& text :
-           {rank->files.dump.truncated(), rank->files.stack.truncated(), rank->files.construct.truncated}) {
-        if (!text.empty()) summary_.damaged.push_back({pair.step, pair.rank, false, BadInput(text)});
+      for (const RankFiles* files : FilesOf(*rank)) {
+        for (const std::string& text : {files->dump.truncated(), files->stack.truncated(), files->construct.truncated})
+          if (!text.empty()) summary_.damaged.push_back({pair.step, pair.rank, false, BadInput(text)});
       }
     }
     ++summary_.graphs;
@@ -212,7 +227,8 @@ class Visualizer {
   Status MakeTables() {
     MSP_ASSIGN_OR_RETURN(SideTable * meta, db_->MakeTable("meta", "key TEXT PRIMARY KEY, value TEXT"));
     MSP_RETURN_IF_ERROR(meta->Text("format").Text(kTablesFormat).Add());
-    if (!plan_.compare || first_mode_ == GraphMode::kStructure) return OkStatus();
+    // The ruler follows the ops of one dump in their order; merged ranks have none that is common to them.
+    if (!plan_.compare || first_mode_ == GraphMode::kStructure || summary_.merged) return OkStatus();
     MSP_ASSIGN_OR_RETURN(precision_, db_->MakeTable("precision", kPrecisionColumns));
     return OkStatus();
   }
@@ -224,20 +240,41 @@ class Visualizer {
     return OkStatus();
   }
 
+  // Merged ranks as dumps, one directory per graph.
+  StatusOr<GraphSummary> WriteDumps() {
+    for (done_ = 0; done_ < plan_.pairs.size(); ++done_) {
+      const GraphPair& pair = plan_.pairs[done_];
+      MSP_ASSIGN_OR_RETURN(const LoadedPair loaded, Load(pair));
+      const std::string dir =
+          JoinPath(options_.output, fmt::format("step{}", pair.step)) + fmt::format("/rank{}", pair.rank);
+      MSP_RETURN_IF_ERROR(WriteMergedDump(*loaded.npu, dir));
+      MSP_ASSIGN_OR_RETURN(const std::vector<MergeFinding> findings, CheckMerge(*loaded.npu));
+      AddMergeFindings({"NPU", pair.step, pair.rank, {}}, findings, &summary_.findings);
+      summary_.npu_nodes += loaded.npu->graph.order.size();
+      Progress(static_cast<int>(100 * (done_ + 1) / plan_.pairs.size()));
+    }
+    summary_.file = options_.output;
+    summary_.graphs = plan_.pairs.size();
+    return summary_;
+  }
+
   StatusOr<LoadedPair> Load(const GraphPair& pair) {
     LoadedPair out;
     MSP_RETURN_IF_ERROR(ParallelFor(plan_.compare ? 2 : 1, [&](size_t i) -> Status {
-      MSP_ASSIGN_OR_RETURN(RankGraph rank, BuildRankGraph(i == 0 ? pair.npu_dir : pair.bench_dir));
+      const auto& job = i == 0 ? pair.npu_merge : pair.bench_merge;
+      MergeDecisions decisions;  // the plan prints them, a graph shows them
+      MSP_ASSIGN_OR_RETURN(RankGraph rank, job ? BuildMergedGraph(*job, &decisions)
+                                               : BuildRankGraph(i == 0 ? pair.npu_dir : pair.bench_dir));
       (i == 0 ? out.npu : out.bench) = std::make_unique<RankGraph>(std::move(rank));
       return OkStatus();
     }));
     if (InterruptRequested()) return Interrupted();
     for (const RankGraph* rank : {out.npu.get(), out.bench.get()}) {
       if (!rank) continue;
-      const RankFiles& files = rank->files;
-      for (const std::string& text :
-           {files.dump.truncated(), files.stack.truncated(), files.construct.truncated, files.warning}) {
-        if (!text.empty()) Warn(text);
+      for (const RankFiles* files : FilesOf(*rank)) {
+        for (const std::string& text :
+             {files->dump.truncated(), files->stack.truncated(), files->construct.truncated, files->warning})
+          if (!text.empty()) Warn(text);
       }
       if (rank->orphans > 0) {
         Warn(fmt::format("{}: {} nodes name a parent that was not recorded; they are shown at the top level",
@@ -247,6 +284,12 @@ class Visualizer {
     if (plan_.compare) {
       const DumpFile &a = out.npu->files.dump, &b = out.bench->files.dump;
       MSP_ASSIGN_OR_RETURN(out.mode, ModeOf(a, b));
+      if (summary_.merged && out.mode == GraphMode::kMd5) {
+        return BadInput(
+            fmt::format("{} holds checksums (md5): those of parts cannot be merged, dump with statistics", a.path()));
+      }
+      // Parts of tensors are put together by their statistics, which tensor dumps have as well.
+      if (summary_.merged && out.mode == GraphMode::kTensor) out.mode = GraphMode::kSummary;
       if (out.mode == GraphMode::kTensor) {
         out.tensors = std::make_unique<TensorPairs>(std::string(a.path()), std::string(b.path()), nullptr);
       }
@@ -259,8 +302,20 @@ class Visualizer {
   }
 
   Status Match(RankGraph* npu, RankGraph* bench) const {
+    if (summary_.merged) {
+      if (mapping_.layer) {
+        MatchMergedLayers(mapping_.layers, npu, bench);
+      } else {
+        MatchMerged(npu, bench);
+      }
+      return OkStatus();
+    }
     if (!mapping_.layer) {
-      (options_.fuzzy ? MatchFuzzy : MatchByName)(&npu->graph, &bench->graph);
+      if (options_.fuzzy) {
+        MatchFuzzy(&npu->graph, &bench->graph);
+      } else {
+        MatchByName(&npu->graph, &bench->graph);
+      }
       return OkStatus();
     }
     MSP_ASSIGN_OR_RETURN(const MatchPlan plan, MatchDumps(npu->files.dump, bench->files.dump, mapping_));
@@ -288,11 +343,11 @@ class Visualizer {
 
   Status Write(const GraphPair& pair, LoadedPair& loaded) {
     const NodeGraph* other = plan_.compare ? &loaded.bench->graph : nullptr;
-    GraphSide npu{loaded.npu.get(), other, {"NPU", pair.step, pair.rank, loaded.npu->files.data_dir}, {}, {}, {}};
+    GraphSide npu{loaded.npu.get(), other, {"NPU", pair.step, pair.rank, DataDir(*loaded.npu)}, {}, {}, {}};
     NumberStacks(&npu);
     summary_.npu_nodes += loaded.npu->graph.order.size();
     if (!plan_.compare) return WriteSide(npu, nullptr, loaded, nullptr);
-    const GraphKey bench_key{"Bench", pair.step, pair.rank, loaded.bench->files.data_dir};
+    const GraphKey bench_key{"Bench", pair.step, pair.rank, DataDir(*loaded.bench)};
     GraphSide bench{loaded.bench.get(), &loaded.npu->graph, bench_key, {}, {}, {}};
     NumberStacks(&bench);
     summary_.bench_nodes += loaded.bench->graph.order.size();
@@ -313,7 +368,11 @@ class Visualizer {
   /// Ops are read once, nearly in the order of the file: what is behind need not stay in memory.
   static void ReleasePages(const LoadedPair& loaded) {
     for (const RankGraph* rank : {loaded.npu.get(), loaded.bench.get()}) {
-      if (rank) rank->files.dump.file().Release(0, rank->files.dump.file().text().size());
+      if (!rank) continue;
+      for (const RankFiles* files : FilesOf(*rank)) {
+        const DumpFile& dump = files->dump;
+        dump.file().Release(0, dump.file().text().size());
+      }
     }
   }
 
@@ -331,6 +390,7 @@ class Visualizer {
     options.tensors = loaded.tensors.get();
     options.log = options_.log != nullptr;
     options.distances = bench && precision_;
+    options.merged = summary_.merged;
     const size_t blocks = (graph.order.size() + kBlockNodes - 1) / kBlockNodes;
     std::vector<Precision> precision(graph.nodes.size(), Precision::kNone);
     RankNodeCalls calls{side.key.rank, !side.rank->files.dump.truncated().empty(), {}};
@@ -355,6 +415,8 @@ class Visualizer {
         partners->distances.push_back(d);
       }
       MSP_RETURN_IF_ERROR(watch_->Add(block));
+      NoteSuspects(side, block);
+      AddMergeFindings(side.key, first_row, block.merge, &summary_.findings);
       for (NodeCall& call : block.calls) {
         call.row_id += first_row;
         calls.calls.push_back(std::move(call));
@@ -370,7 +432,8 @@ class Visualizer {
       MSP_RETURN_IF_ERROR(
           db_->AddStack(fmt::format("{}_{}", side.key.id(), i), StackJson(*side.rank, side.stack_ids[i])));
     }
-    calls_[second ? 1 : 0].push_back(std::move(calls));
+    // A call of a merged graph stands for those of several ranks.
+    if (!summary_.merged) calls_[second ? 1 : 0].push_back(std::move(calls));
     return watch_->End(&summary_.findings);
   }
 
@@ -418,6 +481,16 @@ class Visualizer {
     }
   }
 
+  void NoteSuspects(const GraphSide& side, const NodeBlock& block) {
+    if (!summary_.first_error || !summary_.first_error_suspects.empty() || side.key.source != "NPU") return;
+    const FirstError& error = *summary_.first_error;
+    for (const auto& [row, finding] : block.merge) {
+      if (finding.kind == "suspect_rank" && block.rows.rows[row].order == error.order && side.key.step == error.step &&
+          side.key.rank == error.rank)
+        summary_.first_error_suspects = finding.ranks;
+    }
+  }
+
   void ReportProgress(bool second, size_t block, size_t blocks) const {
     const double sides = plan_.compare ? 2 : 1;
     const double part = ((second ? 1 : 0) + static_cast<double>(block + 1) / static_cast<double>(blocks)) / sides;
@@ -461,97 +534,6 @@ class Visualizer {
 
 StatusOr<GraphSummary> VisualizeGraph(const GraphSettings& options, const GraphParts& parts) {
   return Visualizer(options, parts).Run();
-}
-
-std::string GraphSummaryText(const GraphSummary& s, bool compare, bool overflow_check) {
-  std::string out = fmt::format("graph: {} ({:.1f} MB)\n", OneLine(s.file), static_cast<double>(s.bytes) / 1e6);
-  out += fmt::format("nodes: {} target", s.npu_nodes);
-  if (compare) out += fmt::format(", {} golden", s.bench_nodes);
-  out += fmt::format(" in {} graph{}\n", s.graphs, s.graphs == 1 ? "" : "s");
-  if (compare) {
-    out += fmt::format(
-        "verdict: {} pass, {} warning, {} error, {} unmatched, {} without data; {} golden nodes unmatched\n",
-        s.levels[0], s.levels[1], s.levels[2], s.unmatched, s.no_data, s.bench_unmatched);
-  }
-  if (overflow_check) {
-    out += fmt::format("overflow: {} critical, {} high, {} medium\n", s.overflows[3], s.overflows[2], s.overflows[1]);
-  }
-  for (const DamagedRank& d : s.damaged) {
-    out += fmt::format("{}: rank {} of step {}: {}\n", d.left_out ? "left out" : "incomplete", d.rank, d.step,
-                       OneLine(d.why.message()));
-  }
-  if (s.links > 0) out += fmt::format("communication: {} calls linked across ranks\n", s.links);
-  if (s.first_difference) {
-    const RankDifference& d = *s.first_difference;
-    out += fmt::format("differs first: {} ({}, step {}, rank {})\n", OneLine(d.difference.name),
-                       DifferenceKindText(d.difference.kind), d.step, d.rank);
-  }
-  if (s.first_error) {
-    out += fmt::format("first error: {} (step {}, rank {})\n", OneLine(s.first_error->node), s.first_error->step,
-                       s.first_error->rank);
-  }
-  return out + FindingsText(s.findings);
-}
-
-namespace {
-
-std::string DifferenceJson(const RankDifference& d) {
-  std::string out =
-      fmt::format("{{\"step\": {}, \"rank\": {}, \"kind\": \"{}\", \"verdict\": \"{}\", \"node\": ", d.step, d.rank,
-                  DifferenceKindText(d.difference.kind), RulerVerdictText(d.difference.verdict));
-  AppendJsonString(out, d.difference.name);
-  return out + '}';
-}
-
-}  // namespace
-
-Status GraphSummaryStatus(const GraphSummary& s) {
-  if (s.damaged.empty()) return OkStatus();
-  const DamagedRank& first = s.damaged.front();
-  size_t left_out = 0;
-  for (const DamagedRank& d : s.damaged) left_out += d.left_out ? 1 : 0;
-  // Of a single dump the warning says it all.
-  if (s.graphs + left_out < 2) return OkStatus();
-  return BadInput(
-      fmt::format("{} is written, but {} of {} graphs are missing and others may be incomplete, the first is rank "
-                  "{} of step {}: {}",
-                  s.file, left_out, s.graphs + left_out, first.rank, first.step, first.why.message()));
-}
-
-std::string GraphSummaryJson(const GraphSummary& s, bool compare, bool overflow_check) {
-  std::string out = "{\"file\": ";
-  AppendJsonString(out, s.file);
-  out += fmt::format(", \"bytes\": {}, \"graphs\": {}, \"target_nodes\": {}", s.bytes, s.graphs, s.npu_nodes);
-  if (compare) {
-    out += fmt::format(
-        ", \"task\": \"{}\", \"golden_nodes\": {}, \"pass\": {}, \"warning\": {}, \"error\": {}, \"unmatched\": {}, "
-        "\"no_data\": {}, \"golden_unmatched\": {}, \"first_error\": ",
-        s.task, s.bench_nodes, s.levels[0], s.levels[1], s.levels[2], s.unmatched, s.no_data, s.bench_unmatched);
-    if (s.first_error) {
-      out += fmt::format("{{\"step\": {}, \"rank\": {}, \"order\": {}, \"node\": ", s.first_error->step,
-                         s.first_error->rank, s.first_error->order);
-      AppendJsonString(out, s.first_error->node);
-      out += '}';
-    } else {
-      out += "null";
-    }
-    out += ", \"first_difference\": ";
-    out += s.first_difference ? DifferenceJson(*s.first_difference) : "null";
-  }
-  if (overflow_check) {
-    out += fmt::format(", \"overflow\": {{\"critical\": {}, \"high\": {}, \"medium\": {}}}", s.overflows[3],
-                       s.overflows[2], s.overflows[1]);
-  }
-  out += ", \"damaged\": [";
-  for (size_t i = 0; i < s.damaged.size(); ++i) {
-    const DamagedRank& d = s.damaged[i];
-    out += fmt::format("{}{{\"step\": {}, \"rank\": {}, \"left_out\": {}, \"why\": ", i ? ", " : "", d.step, d.rank,
-                       d.left_out);
-    AppendJsonString(out, d.why.message());
-    out += '}';
-  }
-  out += "], \"findings\": " + FindingsJson(s.findings);
-  return out + fmt::format(", \"links\": {}}}\n", s.links);
 }
 
 }  // namespace msprobe

@@ -47,6 +47,8 @@ struct GraphSummary {
   size_t unmatched = 0, bench_unmatched = 0;
   std::array<size_t, 4> overflows{};  // of the target: -, medium, high, critical
   size_t links = 0;
+  bool merged = false;
+  std::vector<int> first_error_suspects;  // of merged ranks: those whose parts stand out in the first error
   std::optional<FirstError> first_error;
   std::optional<RankDifference> first_difference;
   std::vector<DamagedRank> damaged;

@@ -79,9 +79,8 @@ void SetModule(std::string_view base, Place* out) {
 /// One run's ops by place.
 class LayerTree {
  public:
-  LayerTree(const std::vector<std::string_view>& names, std::shared_ptr<const ParentIndex> parents)
-      : parents_(std::move(parents)) {
-    for (const std::string_view name : names) places_.push_back(PlaceOf(name));
+  explicit LayerTree(const LayerSide& side) : side_(side) {
+    for (size_t i = 0; i < side.ops.size(); ++i) places_.push_back(PlaceOf(i));
     Renumber();
     for (uint32_t i = 0; i < places_.size(); ++i) Insert(i);
   }
@@ -90,7 +89,8 @@ class LayerTree {
   const Layer* root() const { return &layers_.front(); }
 
  private:
-  Place PlaceOf(std::string_view name) {
+  Place PlaceOf(size_t i) {
+    const std::string_view name = side_.ops[i];
     const NameParts parts = ParseOpName(name);
     Place out;
     out.direction = DirectionText(parts.direction);
@@ -100,18 +100,23 @@ class LayerTree {
     }
     const std::string_view api = ApiOfOp(parts.base);
     out.function = api.substr(std::min(api.size(), api.find('.') + 1));
-    // A gradient is computed where the forward is.
-    if (!parents_) return out;
-    std::string forward;
-    if (parts.direction == OpDirection::kBackward) {
-      forward = std::string(parts.base) + "." + std::string(parts.number) + ".forward";
-    }
-    const std::string_view parent = parents_->ParentOf(!forward.empty() && parents_->Has(forward) ? forward : name);
+    const std::string_view parent = ModuleOf(i, parts);
     if (!IsModuleName(parent)) return out;
     Place module;
     SetModule(ParseOpName(parent).base, &module);
     out.path = std::move(module.path);
     return out;
+  }
+
+  std::string_view ModuleOf(size_t i, const NameParts& parts) const {
+    if (!side_.modules.empty()) return side_.modules[i];
+    if (!side_.parents) return {};
+    // A gradient is computed where the forward is.
+    std::string forward;
+    if (parts.direction == OpDirection::kBackward) {
+      forward = std::string(parts.base) + "." + std::string(parts.number) + ".forward";
+    }
+    return side_.parents->ParentOf(!forward.empty() && side_.parents->Has(forward) ? forward : side_.ops[i]);
   }
 
   /// With pipeline parallelism MindSpore counts the layers of a ParallelTransformer through all stages, PyTorch anew in
@@ -157,7 +162,7 @@ class LayerTree {
     ops.push_back(op);
   }
 
-  const std::shared_ptr<const ParentIndex> parents_;  // views point into its texts; may be null
+  const LayerSide& side_;  // views point into its texts
   std::vector<Place> places_;
   std::vector<std::unique_ptr<std::string>> numbers_;  // made by Renumber()
   std::deque<Layer> layers_{1};                        // the first is the root
@@ -239,7 +244,7 @@ uint32_t FindPartner(const Place& place, const LayerTree& target, const LayerTre
 MatchPlan MatchLayers(const LayerSide& target, const LayerSide& golden, const std::vector<LayerRule>& rules) {
   MatchPlan plan;
   plan.how = "layer mapping";
-  const LayerTree mine(target.ops, target.parents), theirs(golden.ops, golden.parents);
+  const LayerTree mine(target), theirs(golden);
   const Renames renames = ReadRules(rules);
   plan.golden_of.reserve(target.ops.size());
   for (const Place& place : mine.places()) plan.golden_of.push_back(FindPartner(place, mine, theirs, renames));

@@ -11,10 +11,12 @@
 
 namespace msprobe {
 
-/// The ops of one run, and what contains them; `parents` may be null.
+/// The ops of one run, and what contains them; `parents` may be null. `modules` stands for it when it is given: the
+/// module of each op.
 struct LayerSide {
   std::vector<std::string_view> ops;
   std::shared_ptr<const ParentIndex> parents;
+  std::vector<std::string_view> modules;
 };
 
 /// A module is where its name says, a function where its module in construct.json is. On the way down from the top, the

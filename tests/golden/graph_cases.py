@@ -14,6 +14,10 @@ import pytest
 REPO = Path(__file__).resolve().parents[2]
 TABLES = ("tb_nodes", "tb_stack", "tb_config")
 
+# Cases that merge ranks: databases, and dumps.
+MERGED = ["vis_merge_tpdp", "vis_merge_pp_cmp", "vis_merge_tppp_cmp", "vis_merge_vpp"]
+MERGED_DUMPS = ["vis_merge_tp_json", "vis_merge_tppp_json"]
+
 # A tensor as dump.json has it.
 TENSOR = {
     "type": "torch.Tensor",

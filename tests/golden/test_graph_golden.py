@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 from graph_cases import (
+    MERGED,
+    MERGED_DUMPS,
     assert_only_gradients_and_links_differ,
     assert_refused,
     case_names,
@@ -30,18 +32,9 @@ AGREE = """vis_build vis_build_L0 vis_build_m2 vis_build_m3 vis_build_md5 vis_bu
 AGREE_TENSORS = ["vis_cmp_tensor", "vis_cmp_tensor_bf16", "vis_ranks_cmp_tensor"]
 # Ours differ on purpose, and exactly as the test of the case says.
 MOVED_GRADS = "vis_ranks_build vis_ranks_build_oc vis_ranks_cmp vis_ranks_cmp_steps vis_ranks_p2p".split()
-DIFFERENT = ["vis_build_tensor", "vis_cmp_ren_lm", *MOVED_GRADS]
+DIFFERENT = ["vis_build_tensor", "vis_cmp_ren_lm", *MOVED_GRADS, *MERGED, *MERGED_DUMPS]
 # Both tools refuse; the old tool with a traceback.
-WRONG_INPUT = [("vis_build_L1", 3, "L0 or mix")]
-# What this version does not do, and says: by exit code and word of the error.
-UNSUPPORTED = {
-    (
-        2,
-        "merging ranks",
-    ): """vis_merge_bad vis_merge_pp_cmp vis_merge_tp_json vis_merge_tpdp vis_merge_tppp_cmp vis_merge_tppp_json
- vis_merge_vpp""",
-}
-REFUSED = WRONG_INPUT + [(case, *key) for key, cases in UNSUPPORTED.items() for case in cases.split()]
+WRONG_INPUT = [("vis_build_L1", 3, "L0 or mix"), ("vis_merge_bad", 3, "holds 4 ranks")]
 
 
 @pytest.mark.parametrize("case", SMALL, ids=lambda p: p.name)
@@ -58,7 +51,7 @@ def test_small_case(case, tmp_path):
 
 
 def test_every_case_is_judged():
-    judged = AGREE + AGREE_TENSORS + DIFFERENT + [case for case, _, _ in REFUSED]
+    judged = AGREE + AGREE_TENSORS + DIFFERENT + [case for case, _, _ in WRONG_INPUT]
     assert len(judged) == len(set(judged))
     assert set(judged) == case_names("vis_")
 
@@ -150,7 +143,7 @@ def test_golden_set_tensors_are_where_the_dump_is_now(tmp_path):
     assert {(d[2], d[4]) for d in found} <= {("dump_data_dir", str(here))}
 
 
-@pytest.mark.parametrize("case,code,word", REFUSED, ids=lambda v: str(v))
+@pytest.mark.parametrize("case,code,word", WRONG_INPUT, ids=lambda v: str(v))
 def test_refused_with_one_line(case, code, word, tmp_path):
     assert_refused(case, code, word, tmp_path / "out")
 

@@ -1,0 +1,47 @@
+// Which ranks hold the parts of one model: the groups of tensor, context, expert and pipeline parallelism.
+#pragma once
+
+#include <msprobe/graph.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "dump/reader.h"
+
+namespace msprobe {
+
+using MergeSettings = ParallelLayout;
+
+/// What the dump of one rank says about its groups.
+struct RankHints {
+  int rank = 0;
+  std::vector<std::vector<int>> reduces;  // groups of its all_reduce and reduce_scatter calls, each once, in order
+  int sends_to = -1;                      // peer of its first send
+};
+
+/// Ranks that become one graph: of each pipeline stage a grid of ranks, tensor parallel fastest, then context, then
+/// expert parallel.
+struct MergeUnit {
+  std::vector<std::vector<int>> stages;
+};
+
+struct MergeGroups {
+  bool tp_recorded = false, pp_recorded = false;  // read from the data, else from the order of the ranks
+  std::vector<std::vector<int>> tp, pp;
+  std::vector<MergeUnit> units;  // more than one with data parallelism
+  std::vector<std::string> warnings;
+};
+
+/// kUsage when the numbers cannot be: factors that do not divide rank_size, an order with unknown names.
+Status CheckMergeSettings(const MergeSettings& settings, const char* side);
+
+RankHints ReadHints(int rank, const DumpFile& dump);
+
+/// Groups of ranks 0..rank_size-1 along some dimensions ("tp", "cp"), by the order alone.
+std::vector<std::vector<int>> GroupsByOrder(const MergeSettings& settings, const std::vector<std::string>& along);
+
+MergeGroups FindMergeGroups(const MergeSettings& settings, const std::vector<RankHints>& hints);
+
+}  // namespace msprobe

@@ -1,0 +1,18 @@
+// Matching graphs of merged ranks.
+#pragma once
+
+#include <vector>
+
+#include "graph/builder.h"
+#include "match/mapping.h"
+
+namespace msprobe {
+
+/// By name, calls by their order. The chunks of a virtual pipeline carry a number ("Module.0.module"), the same model
+/// in one piece does not: it is left out of account when only one side has it.
+void MatchMerged(RankGraph* npu, RankGraph* bench);
+
+/// By place in the model; what the mapping leaves alone in matched modules, by the order of calls.
+void MatchMergedLayers(const std::vector<LayerRule>& rules, RankGraph* npu, RankGraph* bench);
+
+}  // namespace msprobe

@@ -1,0 +1,275 @@
+"""Merging ranks: real runs on gloo processes, in parallel layouts, against the same weights on one rank."""
+
+import json
+import math
+import sqlite3
+
+import pytest
+from conftest import HERE, run_python
+from merge_scenario import LAYOUTS
+from test_graph_cli import run
+
+PLAIN = ["tp2", "pp2", "pp2vpp2", "tp2pp2", "cp2", "tp2cp2"]
+SUMS = 2e-6  # relative to Norm; Mean relative to Norm / sqrt(elements)
+
+LAYOUT = """
+layout:
+  "*.ColumnParallelLinear.forward*":
+    input.0: s b h
+    output.0: s b h[tp]
+    parameters.weight: o[tp] i
+  "*.RowParallelLinear.forward*":
+    input.0: s b h[tp]
+    output.0: s b h
+    parameters.weight: o i[tp]
+  "*.RowParallelLinear.forward*/Functional.linear*":
+    output.0: s b h partial[tp]
+  "*.LayerNorm.forward*":
+    "*": replica
+"""
+
+
+@pytest.fixture(scope="module")
+def dumps(tmp_path_factory):
+    root = tmp_path_factory.mktemp("merge")
+    run_python(["-W", "ignore", HERE / "merge_scenario.py", root], cwd=root)
+    return root
+
+
+def options(*names):
+    sides = [LAYOUTS[n] for n in names]
+    out = ["--rank_size", *(s.ranks for s in sides)]
+    for key in ("tp", "pp", "vpp", "cp", "ep"):
+        out += [f"--{key}", *(getattr(s, key) for s in sides)]
+    return [*out, "--order", *["tp-cp-ep-dp-pp"] * len(sides)]
+
+
+def compare(root, out, name, golden="one", *more):
+    args = ["-tp", root / name / "step0", "-gp", root / golden / "step0", "-o", out, "--json"]
+    done = run(["graph_visualize", *args, *options(name, golden), *more])
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    db = sqlite3.connect(f"file:{summary['file']}?immutable=1", uri=True)
+    db.row_factory = sqlite3.Row
+    rows = db.execute("SELECT * FROM tb_nodes ORDER BY data_source, rank, node_order").fetchall()
+    db.close()
+    return summary, rows
+
+
+def of_merge(findings):
+    return [f for f in findings if f["kind"] in ("replica", "layout", "suspect_rank")]
+
+
+def modules(rows, source, direction=".forward."):
+    """Modules of the model by name; what is not called Module is a call or a collection."""
+    return {
+        (r["rank"], r["node_name"]): r
+        for r in rows
+        if r["data_source"] == source and r["node_name"].startswith("Module.") and direction in r["node_name"]
+    }
+
+
+def number(text):
+    return float(text) if text not in ("null", "N/A", None) else math.nan
+
+
+def assert_same_values(ours, theirs, keys=("input_data", "output_data")):
+    """Statistics of merged and single tensors agree up to the order of sums; returns how many were compared."""
+    count = 0
+    for column in keys:
+        left, right = (
+            {k.split("ward.", 1)[1].partition(".")[2]: v for k, v in json.loads(r[column]).items()}
+            for r in (ours, theirs)
+        )
+        assert set(left) == set(right), ours["node_name"]
+        for name, tensor in left.items():
+            golden = right[name]
+            if "Norm" not in tensor or "float" not in tensor.get("dtype", ""):
+                continue
+            norm, where = number(golden["Norm"]), f"{ours['node_name']} {name}"
+            elements = math.prod(json.loads(golden["shape"])) or 1
+            assert number(tensor["Norm"]) == pytest.approx(norm, rel=SUMS), where
+            mean = number(golden["Mean"])
+            assert number(tensor["Mean"]) == pytest.approx(mean, abs=SUMS * norm / math.sqrt(elements) + 1e-6), where
+            for key in ("Max", "Min"):
+                assert number(tensor[key]) == pytest.approx(number(golden[key]), rel=1e-5, abs=2e-6), where
+            count += 1
+    return count
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_every_module_matches_the_run_on_one_rank(dumps, tmp_path, name):
+    summary, rows = compare(dumps, tmp_path, name)
+    ours, theirs = modules(rows, "NPU"), modules(rows, "Bench")
+    if LAYOUTS[name].vpp > 1:  # Megatron gives chunks a number: Module.0.module...
+        ours = {(r, n.replace("Module.0.", "Module.", 1)): row for (r, n), row in ours.items()}
+    assert set(ours) == set(theirs)
+    assert len(ours) == 4 * 9 + 5
+    compared = sum(assert_same_values(ours[key], theirs[key]) for key in theirs)
+    assert compared > 100
+    assert of_merge(summary["findings"]) == []
+    if LAYOUTS[name].vpp == 1:
+        assert [n for (_, n), row in ours.items() if row["matched_node_link"] == "[]"] == []
+        assert summary["error"] == 0
+
+
+def test_layers_are_in_the_order_of_the_model(dumps, tmp_path):
+    for name in ("pp2", "pp2vpp2"):
+        _, rows = compare(dumps, tmp_path / name, name)
+        for direction, want in ((".forward.", [0, 1, 2, 3]), (".backward.", [3, 2, 1, 0])):
+            (block,) = [
+                json.loads(r["sub_nodes"])
+                for r in modules(rows, "NPU", direction).values()
+                if "TransformerBlock" in r["node_name"]
+            ]
+            layers = [int(n.split("layers.")[1].split(".")[0]) for n in block if "layers." in n]
+            assert layers == want
+            assert any("final_layernorm" in n for n in block)
+
+
+def test_calls_inside_the_layers_are_matched_and_agree(dumps, tmp_path):
+    _, rows = compare(dumps, tmp_path, "tp2pp2")
+    by_id = {r["node_name"]: r for r in rows if r["data_source"] == "Bench"}
+    calls = 0
+    for row in rows:
+        name = row["node_name"]
+        if row["data_source"] != "NPU" or not name.startswith("Functional.") or not name.endswith("forward"):
+            continue
+        if not row["up_node"].startswith("Module."):
+            continue
+        link = json.loads(row["matched_node_link"])
+        assert link, row["node_name"]
+        calls += assert_same_values(row, by_id[link[-1]], ["output_data"])
+    assert calls == 4 * 7 + 3  # linear x4, layer_norm x2, gelu in each layer; embedding, last norm, head
+    merged = [r for r in rows if "is merged from Distributed.all_reduce" in r["parallel_merge_info"]]
+    assert len(merged) >= 8
+
+
+def test_experts_of_all_ranks(dumps, tmp_path):
+    _, rows = compare(dumps, tmp_path, "ep2", "one_moe")
+    ours, theirs = modules(rows, "NPU"), modules(rows, "Bench")
+    assert set(ours) == set(theirs)
+    experts = [n for _, n in ours if "local_experts." in n]
+    assert {int(n.split("local_experts.")[1].split(".")[0]) for n in experts} <= {0, 1, 2, 3}
+    assert len(experts) > 8
+    checked = 0
+    for key in theirs:
+        if "Experts." not in key[1]:  # its tokens are in another order
+            checked += assert_same_values(ours[key], theirs[key], ["output_data"])
+    assert checked > 30
+
+
+def test_data_parallel_ranks_stay_apart(dumps, tmp_path):
+    summary, rows = compare(dumps, tmp_path, "tp2dp2", "dp2")
+    assert summary["graphs"] == 2
+    ours, theirs = modules(rows, "NPU"), modules(rows, "Bench")
+    assert {rank for rank, _ in ours} == {0, 2}
+    golden_rank = {0: 0, 2: 1}
+    by_name = {}
+    for (rank, name), row in ours.items():
+        by_name.setdefault(rank, {})[name] = row
+    # Graphs are paired by position; the golden one is written under the rank of the target.
+    for (rank, name), row in theirs.items():
+        assert rank in golden_rank
+        assert_same_values(by_name[rank][name], row)
+
+
+def test_a_bug_in_one_shard_is_found_with_its_layer_and_rank(dumps, tmp_path):
+    summary, rows = compare(dumps, tmp_path, "tp2_shard_bug")
+    assert "layers.1.mlp.linear_fc1" in summary["first_error"]["node"]
+    assert summary["suspect_ranks"] == [1]
+    (row,) = [r for r in rows if r["data_source"] == "NPU" and r["node_name"] == summary["first_error"]["node"]]
+    assert "suspect: the part of rank 1" in row["parallel_merge_info"]
+
+
+def test_a_replica_that_differs_is_a_finding_with_its_rank(dumps, tmp_path):
+    layout = tmp_path / "layout.yaml"
+    layout.write_text(LAYOUT)
+    clean, bad = dumps / "tp2" / "step0", dumps / "tp4_replica_bug" / "step0"
+    plan = run(["graph_visualize", "-tp", clean, "-o", tmp_path, *options("tp2"), "--layout", layout, "--plan"])
+    answer = json.loads(plan.stdout)
+    assert answer["graphs"][0]["findings"] == []
+    assert answer["layout"]["rules"][0]["tp"] == "replica"
+    done = run(
+        ["graph_visualize", "-tp", bad, "-o", tmp_path, *options("tp4_replica_bug"), "--layout", layout, "--json"]
+    )
+    finding = of_merge(json.loads(done.stdout)["findings"])[0]
+    assert finding["kind"] == "replica" and finding["ranks"] == [1]
+    assert "layers.1.pre_mlp_layernorm" in finding["node"]
+    assert "output.0 should be the same" in finding["text"]
+
+
+def test_a_layout_gives_merged_shapes_and_says_what_is_lost(dumps, tmp_path):
+    layout = tmp_path / "layout.yaml"
+    layout.write_text(LAYOUT)
+    out = tmp_path / "out"
+    args = ["-tp", dumps / "tp2" / "step0", "-o", out, *options("tp2"), "--layout", layout, "--file_type", "json"]
+    assert run(["graph_visualize", *args]).returncode == 0
+    data = json.loads((out / "step0" / "rank0" / "dump.json").read_text())["data"]
+    one = json.loads((dumps / "one" / "step0" / "rank0" / "dump.json").read_text())["data"]
+    name = "Module.module.decoder.layers.1.mlp.linear_fc1.ColumnParallelLinear.forward.0"
+    assert data[name]["output"][0]["shape"] == one[name]["output"][0]["shape"]
+    weight = data[name]["parameters"]["weight"]
+    assert weight["shape"] == one[name]["parameters"]["weight"]["shape"]
+    assert weight["Norm"] == pytest.approx(one[name]["parameters"]["weight"]["Norm"], rel=SUMS)
+    # A partial product shows the sum that the reduction made of it.
+    product = data["Functional.linear.3.forward"]
+    assert "is merged from Distributed.all_reduce" in str(product["parallel_merge_info"])
+    assert product["output"][0]["Norm"] == pytest.approx(
+        one["Functional.linear.3.forward"]["output"][0]["Norm"], rel=SUMS
+    )
+    # Without a reduction there is nothing to show.
+    layout.write_text("layout: {'*.gelu.*': {output.0: 's b h partial[tp]'}}")
+    args[args.index("-o") + 1] = tmp_path / "partial"
+    assert run(["graph_visualize", *args]).returncode == 0
+    data = json.loads((tmp_path / "partial" / "step0" / "rank0" / "dump.json").read_text())["data"]
+    assert data["Functional.gelu.0.forward"]["output"][0]["Norm"] is None
+    assert "cannot be merged" in str(data["Functional.gelu.0.forward"]["parallel_merge_info"])
+
+
+def test_the_plan_names_groups_and_moves(dumps, tmp_path):
+    done = run(["graph_visualize", "-tp", dumps / "tp2pp2" / "step0", "-o", tmp_path, *options("tp2pp2"), "--plan"])
+    plan = json.loads(done.stdout)
+    (side,) = plan["sides"]
+    assert side["tp_groups"] == [[0, 1], [2, 3]] and side["tp_groups_from"] == "data"
+    assert side["pp_groups"] == [[0, 2], [1, 3]]
+    assert side["graphs"] == [{"stages": [[0, 1], [2, 3]]}]
+    moved = {m["to"]: m for m in plan["graphs"][0]["moved"]}
+    layer = moved["Module.module.decoder.layers.2.TransformerLayer.forward.0"]
+    assert layer["rank"] == 2 and "layers.0." in layer["from"]
+    assert "Module.module.output_layer.OutputLayer.forward.0" in moved
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "text,word",
+    [
+        ("layout: {a: {output.0: 's b h[xx]'}}", 'line 1, key "output.0"'),
+        ("default: maybe\nlayout: {}", 'line 1, key "default"'),
+        ("layouts: {}", 'key "layouts"'),
+        ("layout:\n  a:\n    output.0: s b[tp] h[tp]", 'line 3, key "output.0"'),
+        ("layout: [", "line 1"),
+    ],
+)
+def test_a_bad_layout_is_refused_with_line_and_key(dumps, tmp_path, text, word):
+    layout = tmp_path / "layout.yaml"
+    layout.write_text(text)
+    args = ["-tp", dumps / "tp2" / "step0", "-o", tmp_path / "out", *options("tp2"), "--layout", layout]
+    done = run(["graph_visualize", *args], check=False)
+    assert done.returncode == 3 and word in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    "more,code,word",
+    [
+        (["--rank_size", "4", "--tp", "2", "--pp", "1"], 3, "holds 2 ranks"),
+        (["--rank_size", "2", "--tp", "3", "--pp", "1"], 2, "no multiple"),
+        (["--rank_size", "2", "--tp", "2"], 2, "--pp"),
+        (["--rank_size", "2", "--tp", "1", "--pp", "1", "--vpp", "2"], 2, "--vpp"),
+        (["--rank_size", "2", "--tp", "2", "--pp", "1", "--order", "tp-zz"], 2, "zz"),
+        (["--tp", "2"], 2, "--rank_size"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(dumps, tmp_path, more, code, word):
+    done = run(["graph_visualize", "-tp", dumps / "tp2" / "step0", "-o", tmp_path / "out", *more], check=False)
+    assert done.returncode == code and word in done.stderr, done.stderr
