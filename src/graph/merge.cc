@@ -208,9 +208,9 @@ std::string FindingsJson(const std::vector<MergeFinding>& findings) {
 StatusOr<MergePlan> PlanMerge(const GraphSettings& settings) { return Planner(settings).Run(); }
 
 StatusOr<RankGraph> BuildMergedGraph(const MergeJob& job, MergeDecisions* decisions) {
-  Layout layout;
+  MergeLayout layout;
   if (!job.layout_file.empty()) {
-    MSP_ASSIGN_OR_RETURN(layout, Layout::Read(job.layout_file));
+    MSP_ASSIGN_OR_RETURN(layout, MergeLayout::Read(job.layout_file));
   }
   std::vector<std::unique_ptr<RankGraph>> graphs(job.dirs.size());
   MSP_RETURN_IF_ERROR(ParallelFor(job.dirs.size(), [&](size_t i) -> Status {

@@ -85,7 +85,7 @@ void SetStats(const TensorStats& s, JsonValue* leaf) {
 /// Merges the tensors of one node along the axes of its grid.
 class NodeMerger {
  public:
-  NodeMerger(std::string_view node, std::string_view parent, const MergeSource& source, const Layout& layout,
+  NodeMerger(std::string_view node, std::string_view parent, const MergeSource& source, const MergeLayout& layout,
              std::vector<int> ranks, Cells* cells, MergeNotes* notes)
       : node_(node),
         parent_(parent),
@@ -270,7 +270,7 @@ class NodeMerger {
 
   const std::string_view node_, parent_;
   const MergeSource& source_;
-  const Layout& layout_;
+  const MergeLayout& layout_;
   const std::vector<int> ranks_;
   Cells& cells_;
   MergeNotes& notes_;

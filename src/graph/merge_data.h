@@ -68,7 +68,7 @@ class MergedData {
   std::vector<RankFiles> files;                  // of all but the first
   std::vector<MergeSource> sources;              // by node
   std::vector<std::vector<std::string>> stacks;  // Node::stack
-  Layout layout;
+  MergeLayout layout;
 
   /// The entry of `node` as one rank would have recorded it. Thread-safe.
   Status Read(const RankGraph& self, uint32_t node, JsonDoc* doc, MergeNotes* notes) const;

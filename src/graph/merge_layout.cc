@@ -56,8 +56,8 @@ class LayoutReader {
  public:
   explicit LayoutReader(const std::string& path) : path_(path) {}
 
-  StatusOr<Layout> Read(const YamlNode& root) {
-    Layout out;
+  StatusOr<MergeLayout> Read(const YamlNode& root) {
+    MergeLayout out;
     out.path_ = path_;
     if (!root.IsMap()) return Wrong(root, "", "holds no map: it needs a key \"layout\"");
     for (const YamlMember& m : root.members) {
@@ -83,14 +83,14 @@ class LayoutReader {
                                 key.empty() ? "" : fmt::format(", key \"{}\"", OneLine(key)), what));
   }
 
-  Status ReadRules(const YamlNode& rules, Layout* out) {
+  Status ReadRules(const YamlNode& rules, MergeLayout* out) {
     if (!rules.IsMap()) return Wrong(rules, "layout", "is no map of name patterns");
     for (const YamlMember& m : rules.members) {
       if (!m.second.IsMap()) return Wrong(m.second, m.first, "is no map of tensors, like \"output.0: s b h[tp]\"");
-      Layout::Rule rule{m.first, {}};
+      MergeLayout::Rule rule{m.first, {}};
       for (const YamlMember& t : m.second.members) {
         if (!t.second.IsText()) return Wrong(t.second, t.first, "is no text like \"s b h[tp]\"");
-        Layout::Tensor tensor{t.first, t.second.text, {}};
+        MergeLayout::Tensor tensor{t.first, t.second.text, {}};
         MSP_RETURN_IF_ERROR(ReadTensor(t, &tensor.layout));
         rule.tensors.push_back(std::move(tensor));
       }
@@ -160,17 +160,17 @@ class LayoutReader {
   const std::string& path_;
 };
 
-StatusOr<Layout> Layout::Parse(std::string_view text, const std::string& path) {
+StatusOr<MergeLayout> MergeLayout::Parse(std::string_view text, const std::string& path) {
   MSP_ASSIGN_OR_RETURN(const YamlNode root, ParseYaml(text, path));
   return LayoutReader(path).Read(root);
 }
 
-StatusOr<Layout> Layout::Read(const std::string& path) {
+StatusOr<MergeLayout> MergeLayout::Read(const std::string& path) {
   MSP_ASSIGN_OR_RETURN(const YamlNode root, ReadYamlFile(path));
   return LayoutReader(path).Read(root);
 }
 
-TensorLayout Layout::Of(std::string_view node, std::string_view parent, std::string_view tensor) const {
+TensorLayout MergeLayout::Of(std::string_view node, std::string_view parent, std::string_view tensor) const {
   TensorLayout out;
   out.share.fill(fallback_);
   if (rules_.empty()) return out;
@@ -184,7 +184,7 @@ TensorLayout Layout::Of(std::string_view node, std::string_view parent, std::str
   return out;
 }
 
-std::string Layout::Json() const {
+std::string MergeLayout::Json() const {
   std::string out = "{\"file\": ";
   AppendJsonString(out, path_);
   out += fmt::format(", \"default\": \"{}\", \"rules\": [", ShareName(fallback_));

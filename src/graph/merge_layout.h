@@ -35,11 +35,11 @@ struct TensorLayout {
   Share Of(Axis a) const { return share[static_cast<size_t>(a)]; }
 };
 
-class Layout {
+class MergeLayout {
  public:
   /// kBadInput with path, line and key for what is no layout.
-  static StatusOr<Layout> Read(const std::string& path);
-  static StatusOr<Layout> Parse(std::string_view text, const std::string& path);
+  static StatusOr<MergeLayout> Read(const std::string& path);
+  static StatusOr<MergeLayout> Parse(std::string_view text, const std::string& path);
 
   bool empty() const { return path_.empty(); }
   const std::string& path() const { return path_; }

@@ -122,7 +122,7 @@ TEST(MergeNames, LayerNumbers) {
 }
 
 TEST(MergeLayout, RulesAndErrors) {
-  const auto layout = Layout::Parse(
+  const auto layout = MergeLayout::Parse(
       "layout:\n  \"*.Column*\":\n    output.0: s b h[tp]\n    \"*\": replica\n  \"*Row*/Functional.*\":\n    \"*\": s "
       "partial[tp,cp]\n",
       "l.yaml");
@@ -136,7 +136,7 @@ TEST(MergeLayout, RulesAndErrors) {
   EXPECT_EQ(layout->Of("Functional.linear.0.forward", "Module.Row.forward.0", "output.0").Of(Axis::kCp),
             Share::kPartial);
   EXPECT_EQ(layout->Of("Functional.linear.0.forward", "Module.B.forward.0", "output.0").Of(Axis::kCp), Share::kAuto);
-  const auto bad = Layout::Parse("layout:\n  a:\n    output.0: s h[pp]\n", "l.yaml");
+  const auto bad = MergeLayout::Parse("layout:\n  a:\n    output.0: s h[pp]\n", "l.yaml");
   ASSERT_FALSE(bad.ok());
   EXPECT_NE(bad.status().message().find("l.yaml line 3, key \"output.0\""), std::string::npos);
 }

@@ -100,7 +100,7 @@ class Finisher {
  public:
   Finisher(MergePool* pool, const MergeSettings& settings) : pool_(*pool), settings_(settings) {}
 
-  StatusOr<RankGraph> Run(Layout layout) {
+  StatusOr<RankGraph> Run(MergeLayout layout) {
     auto data = std::make_shared<MergedData>();
     data->layout = std::move(layout);
     RankGraph& first = pool_.Graph(0);
@@ -240,7 +240,7 @@ class Finisher {
 
 void MergeRootCalls(MergePool* pool) { RootCalls(pool).Run(); }
 
-StatusOr<RankGraph> MergeRanks(const MergeSettings& settings, const MergeUnit& unit, Layout layout,
+StatusOr<RankGraph> MergeRanks(const MergeSettings& settings, const MergeUnit& unit, MergeLayout layout,
                                std::vector<std::unique_ptr<RankGraph>> graphs, MergeDecisions* decisions) {
   MergePool pool(unit, settings, std::move(graphs), decisions);
   MergeExperts(&pool);

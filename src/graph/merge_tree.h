@@ -34,7 +34,7 @@ struct MergeDecisions {
 };
 
 /// `graphs` are those of the unit's ranks, stage by stage, cell by cell; they are used up.
-StatusOr<RankGraph> MergeRanks(const MergeSettings& settings, const MergeUnit& unit, Layout layout,
+StatusOr<RankGraph> MergeRanks(const MergeSettings& settings, const MergeUnit& unit, MergeLayout layout,
                                std::vector<std::unique_ptr<RankGraph>> graphs, MergeDecisions* decisions);
 
 /// The number that makes a module one of several layers or experts: "a.layers.3.B.forward.0" -> prefix "a.layers.".

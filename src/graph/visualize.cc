@@ -12,6 +12,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "graph/comm_findings.h"
+#include "graph/graph_checks.h"
 #include "graph/graph_part.h"
 #include "graph/graph_plan.h"
 #include "graph/graph_watch.h"
@@ -39,48 +40,6 @@ struct LoadedPair {
   int micro_steps = 1;
 };
 
-StatusOr<GraphMode> ModeOf(const DumpFile& dump, const DumpFile& other) {
-  if (dump.task() != other.task()) {
-    return BadInput(fmt::format("{} was dumped with task {}, but {} with task {}: compare dumps of the same task",
-                                dump.path(), dump.task(), other.path(), other.task()));
-  }
-  if (dump.task() == "tensor") return GraphMode::kTensor;
-  if (dump.task() == "structure") return GraphMode::kStructure;
-  if (dump.task() != "statistics") {
-    return BadInput(
-        fmt::format("{} was dumped with task \"{}\": graphs are compared for tasks statistics, tensor and structure",
-                    dump.path(), dump.task()));
-  }
-  MSP_ASSIGN_OR_RETURN(const bool sums, dump.HasChecksums());
-  MSP_ASSIGN_OR_RETURN(const bool other_sums, other.HasChecksums());
-  if (sums != other_sums) {
-    return BadInput(
-        fmt::format("only {} has checksums (md5), {} has none: compare two dumps with the same summary_mode",
-                    sums ? dump.path() : other.path(), sums ? other.path() : dump.path()));
-  }
-  return sums ? GraphMode::kMd5 : GraphMode::kSummary;
-}
-
-Status CheckFrameworks(const DumpFile& a, const DumpFile& b) {
-  const auto name = [](const DumpFile& d) {
-    return d.framework().empty() ? std::string_view("pytorch") : d.framework();
-  };
-  if (name(a) == name(b)) return OkStatus();
-  return BadInput(
-      fmt::format("{} is a dump of {}, but {} of {}: specify -lm with a layer mapping to compare across frameworks",
-                  a.path(), name(a), b.path(), name(b)));
-}
-
-Status CheckSettings(const GraphSettings& settings) {
-  if (settings.golden.empty() ? settings.golden_layout.has_value()
-                              : settings.target_layout.has_value() != settings.golden_layout.has_value()) {
-    return UsageError("merging ranks to compare needs the sizes of both runs: give two values for --rank_size");
-  }
-  if (settings.json_files && (!settings.target_layout || !settings.golden.empty()))
-    return UsageError("--file_type json writes one merged run: add --rank_size and leave out -gp");
-  return OkStatus();
-}
-
 // The tensors of a rank are parts of those of a merged graph.
 std::optional<std::string> DataDir(const RankGraph& rank) { return rank.merged ? std::nullopt : rank.files.data_dir; }
 
@@ -89,7 +48,7 @@ class Visualizer {
   Visualizer(const GraphSettings& options, const GraphParts& parts) : options_(options), parts_(parts) {}
 
   StatusOr<GraphSummary> Run() {
-    MSP_RETURN_IF_ERROR(CheckSettings(options_));
+    MSP_RETURN_IF_ERROR(CheckMergeOptions(options_));
     MappingSettings mapping;
     mapping.layer = options_.layer_mapping;
     mapping.layer_template = options_.layer_template;
@@ -104,7 +63,8 @@ class Visualizer {
     MSP_RETURN_IF_ERROR(MakeOutputDir(options_.output));
     if (parts_.only) return RunPart();
     for (const std::string& w : plan_.warnings) Warn(w);
-    if (options_.json_files) return WriteDumps();
+    if (options_.json_files && summary_.merged) return WriteDumps();
+    if (options_.json_files) Warn("--file_type json is for merged ranks (--rank_size): a database is written");
     if (parts_.begin) MSP_RETURN_IF_ERROR(parts_.begin(plan_.pairs.size()));
     const std::string name = fmt::format("{}_{}.vis.db", plan_.compare ? "compare" : "build", TimestampNow());
     summary_.file = JoinPath(options_.output, name);

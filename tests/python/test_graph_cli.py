@@ -91,10 +91,18 @@ def test_progress_lines(tmp_path):
     assert last["process_running"] is False and "does not exist" in last["error_msg"][0]
 
 
-@pytest.mark.parametrize("extra", [["--rank_size", "2", "--tp", "2", "--pp", "1"], ["--file_type", "json"]])
-def test_what_is_not_there_yet_is_said_in_one_line(tmp_path, extra):
+@pytest.mark.parametrize(
+    "extra,warning", [(["--rank_size", "2", "--tp", "2", "--pp", "1"], ""), (["--file_type", "json"], "--rank_size")]
+)
+def test_a_rank_by_itself_is_a_graph_with_options_of_a_merge_too(tmp_path, extra, warning):
     done = graph("-tp", make_rank(tmp_path / "a"), "-o", tmp_path / "out", *extra)
-    assert_refused(done, 2, "supported yet")
+    assert done.returncode == 0 and warning in done.stderr
+    assert only_db(tmp_path / "out")
+
+
+def test_json_files_are_not_for_comparisons(tmp_path):
+    rank = make_rank(tmp_path / "a")
+    assert_refused(graph("-tp", rank, "-gp", rank, "-o", tmp_path / "out", "--file_type", "json"), 2, "-gp")
     assert left_in(tmp_path / "out") == []
 
 
