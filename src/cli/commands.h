@@ -23,6 +23,7 @@ void RegisterCompare(CLI::App& app, CommandContext* context);
 void RegisterGraphVisualize(CLI::App& app, CommandContext* context);
 void RegisterMergeResult(CLI::App& app, CommandContext* context);
 void RegisterServe(CLI::App& app, CommandContext* context);
+void RegisterExport(CLI::App& app, CommandContext* context);
 void RegisterRun(CLI::App& app, CommandContext* context);
 void RegisterEstimate(CLI::App& app, CommandContext* context);
 void RegisterCertify(CLI::App& app, CommandContext* context);

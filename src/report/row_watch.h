@@ -11,7 +11,7 @@
 
 #include "compare/compare.h"
 #include "report/advisor.h"
-#include "report/layer_place.h"
+#include "match/layer_place.h"
 #include "report/table.h"
 
 namespace msprobe {

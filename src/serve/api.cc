@@ -80,9 +80,7 @@ StatusOr<std::string> Node(Viewer* viewer, const RequestTarget& t) {
   return view::ToJson(answer);
 }
 
-StatusOr<std::string> Search(Viewer* viewer, const RequestTarget& t) {
-  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
-  MSP_ASSIGN_OR_RETURN(const Side side, SideOf(t));
+StatusOr<view::SearchQuery> Query(const RequestTarget& t) {
   view::SearchQuery query;
   query.text = t.Get("q");
   const auto filter = view::ParseNodeFilter(t.Get("level"));
@@ -92,6 +90,13 @@ StatusOr<std::string> Search(Viewer* viewer, const RequestTarget& t) {
   }
   query.filter = *filter;
   query.leaves_only = t.Get("leaf") == "1";
+  return query;
+}
+
+StatusOr<std::string> Search(Viewer* viewer, const RequestTarget& t) {
+  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const Side side, SideOf(t));
+  MSP_ASSIGN_OR_RETURN(view::SearchQuery query, Query(t));
   MSP_ASSIGN_OR_RETURN(query.offset, Count(t, "offset", 0));
   MSP_ASSIGN_OR_RETURN(query.limit, Count(t, "limit", 200));
   query.limit = std::min<uint64_t>(query.limit, kMaxHits);
@@ -99,14 +104,56 @@ StatusOr<std::string> Search(Viewer* viewer, const RequestTarget& t) {
   return view::ToJson(answer);
 }
 
+StatusOr<std::string> Seek(Viewer* viewer, const RequestTarget& t) {
+  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const Side side, SideOf(t));
+  MSP_ASSIGN_OR_RETURN(const view::SearchQuery query, Query(t));
+  const std::string_view direction = t.Get("direction");
+  if (direction != "" && direction != "1" && direction != "-1") {
+    return UsageError("direction is neither 1 nor -1: give one of them");
+  }
+  MSP_ASSIGN_OR_RETURN(const auto answer, viewer->Seek(key, side, query, t.Get("from"), direction != "-1"));
+  return view::ToJson(answer);
+}
+
+StatusOr<std::string> Links(Viewer* viewer, const RequestTarget& t) {
+  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const Side side, SideOf(t));
+  if (!t.Has("name")) return UsageError("name is missing: give name=NODE");
+  MSP_ASSIGN_OR_RETURN(const auto answer, viewer->Links(key, side, t.Get("name")));
+  return view::ToJson(answer);
+}
+
+StatusOr<std::string> Matrix(Viewer* viewer, const RequestTarget& t) {
+  MSP_ASSIGN_OR_RETURN(const auto answer, viewer->Matrix(t.Get("file")));
+  return view::ToJson(answer);
+}
+
+StatusOr<std::string> Findings(Viewer* viewer, const RequestTarget& t) {
+  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const auto answer, viewer->FindingsOf(key));
+  return view::ToJson(answer);
+}
+
+StatusOr<std::string> Layers(Viewer* viewer, const RequestTarget& t) {
+  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const auto answer, viewer->Layers(key));
+  return view::ToJson(answer);
+}
+
 using Route = StatusOr<std::string> (*)(Viewer*, const RequestTarget&);
-constexpr std::array<std::pair<std::string_view, Route>, 7> kRoutes{{{"/api/files", Files},
-                                                                     {"/api/config", Config},
-                                                                     {"/api/summary", Summary},
-                                                                     {"/api/children", Children},
-                                                                     {"/api/path", Path},
-                                                                     {"/api/node", Node},
-                                                                     {"/api/search", Search}}};
+constexpr std::array<std::pair<std::string_view, Route>, 12> kRoutes{{{"/api/files", Files},
+                                                                      {"/api/config", Config},
+                                                                      {"/api/summary", Summary},
+                                                                      {"/api/children", Children},
+                                                                      {"/api/path", Path},
+                                                                      {"/api/node", Node},
+                                                                      {"/api/search", Search},
+                                                                      {"/api/seek", Seek},
+                                                                      {"/api/links", Links},
+                                                                      {"/api/matrix", Matrix},
+                                                                      {"/api/findings", Findings},
+                                                                      {"/api/layers", Layers}}};
 
 int HttpStatus(Code code) {
   switch (code) {

@@ -1,106 +1,13 @@
 #include "view/view_json.h"
 
-#include <initializer_list>
 #include <string_view>
 #include <utility>
 
 #include "base/text.h"
+#include "view/json_parts.h"
 
 namespace msprobe::view {
 namespace {
-
-void Text(std::string& out, std::string_view s) { AppendJsonString(out, s, /*ascii=*/false); }
-
-// `"key":`, after a comma unless it is the first in its object.
-void Key(std::string& out, std::string_view key) {
-  if (!out.empty() && out.back() != '{') out += ',';
-  out += '"';
-  out += key;
-  out += "\":";
-}
-
-void Numbers(std::string& out, std::initializer_list<std::pair<std::string_view, uint64_t>> fields) {
-  out += '{';
-  for (const auto& [key, value] : fields) {
-    Key(out, key);
-    AppendInt(out, static_cast<int64_t>(value));
-  }
-  out += '}';
-}
-
-template <typename List, typename Each>
-void Array(std::string& out, const List& list, Each each) {
-  out += '[';
-  bool first = true;
-  for (const auto& item : list) {
-    if (!std::exchange(first, false)) out += ',';
-    each(item);
-  }
-  out += ']';
-}
-
-void Texts(std::string& out, const std::vector<std::string>& list) {
-  Array(out, list, [&](const std::string& s) { Text(out, s); });
-}
-
-std::string_view LevelNumber(Level level) {
-  switch (level) {
-    case Level::kPass: return "0";
-    case Level::kWarning: return "0.5";
-    case Level::kError: return "1";
-    case Level::kNone: break;
-  }
-  return "null";
-}
-
-std::string_view OverflowText(Overflow overflow) {
-  switch (overflow) {
-    case Overflow::kMedium: return "\"medium\"";
-    case Overflow::kHigh: return "\"high\"";
-    case Overflow::kCritical: return "\"critical\"";
-    case Overflow::kNone: break;
-  }
-  return "null";
-}
-
-void Node(std::string& out, const NodeSummary& n) {
-  out += "{\"name\":";
-  Text(out, n.name);
-  Key(out, "label");
-  Text(out, n.label);
-  Key(out, "type");
-  AppendInt(out, n.type);
-  Key(out, "children");
-  AppendInt(out, n.children);
-  Key(out, "order");
-  AppendInt(out, n.order);
-  Key(out, "precision");
-  out += LevelNumber(n.level);
-  Key(out, "overflow");
-  out += OverflowText(n.overflow);
-  Key(out, "matched");
-  if (n.matched) {
-    Text(out, *n.matched);
-  } else {
-    out += "null";
-  }
-  Key(out, "micro_step");
-  AppendInt(out, n.micro_step);
-  Key(out, "counts");
-  Numbers(out, {{"error", n.counts.error},
-                {"warning", n.counts.warning},
-                {"unmatched", n.counts.unmatched},
-                {"overflow", n.counts.overflow}});
-  out += '}';
-}
-
-void OptionalNode(std::string& out, const std::optional<NodeSummary>& n) {
-  if (n) {
-    Node(out, *n);
-  } else {
-    out += "null";
-  }
-}
 
 void Rows(std::string& out, const std::vector<ViewRow>& rows) {
   Array(out, rows, [&](const ViewRow& row) {
@@ -139,6 +46,14 @@ void Counts(std::string& out, const SideSummary& s) {
 std::string_view OrNull(const std::string& json) { return json.empty() ? std::string_view("null") : json; }
 
 }  // namespace
+
+void AppendRecord(std::string& out, const NodeRecord& record) {
+  Record(out, record);
+  Key(out, "merge_info");
+  Texts(out, record.merge_info);
+  Key(out, "communication");
+  out += OrNull(record.communication_json);
+}
 
 std::string ToJson(const FileList& list) {
   std::string out = "{\"root\":";
@@ -225,11 +140,7 @@ std::string PathToJson(const std::vector<std::string>& path) {
 std::string ToJson(const NodeDetail& detail) {
   std::string out = "{\"node\":";
   Node(out, detail.node);
-  Record(out, detail.record);
-  Key(out, "merge_info");
-  Texts(out, detail.record.merge_info);
-  Key(out, "communication");
-  out += OrNull(detail.record.communication_json);
+  AppendRecord(out, detail.record);
   Key(out, "partner");
   if (detail.partner) {
     out += "{\"side\":";

@@ -14,6 +14,11 @@ std::string ToJson(const ChildList& list);
 std::string PathToJson(const std::vector<std::string>& path);
 std::string ToJson(const NodeDetail& detail);
 std::string ToJson(const SearchHits& hits);
+std::string ToJson(const SeekHit& hit);
+std::string ToJson(const std::vector<OverviewCell>& cells);
+std::string ToJson(const Findings& findings);
+std::string ToJson(const std::vector<LayerSummary>& layers);
+std::string ToJson(const LinkDetail& links);
 std::string ErrorJson(std::string_view text);
 
 }  // namespace msprobe::view

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "view/directory.h"
+#include "view/overview.h"
 #include "view/vis_file.h"
 
 namespace msprobe::view {
@@ -97,6 +98,46 @@ struct SearchHits {
   std::vector<NodeSummary> hits;
 };
 
+/// The next or previous node that a filter keeps, and which of them it is.
+struct SeekHit {
+  std::optional<NodeSummary> node;
+  uint64_t index = 0, total = 0;
+};
+
+/// A layer and the names of the nodes to look at.
+struct LayerSummary {
+  LayerColumn column;
+  std::string forward_node, backward_node;
+};
+
+/// The other end of an edge of the flow of values.
+struct FlowNeighbour {
+  NodeSummary node;
+  std::vector<std::string> path;   ///< its ancestors, without the root: one of them is drawn where the node is not
+  uint16_t input = 0, output = 0;  ///< positions: of the taker's inputs, of the giver's outputs
+  int confidence = 0;              ///< in percent
+};
+
+struct LinkDetail {
+  std::optional<NodeSummary> previous, next;
+  bool flow_known = false;
+  std::vector<FlowNeighbour> producers, consumers;
+  uint64_t producers_total = 0, consumers_total = 0;
+  std::vector<ExchangePartner> partners;
+  std::optional<NodePrecision> precision;
+};
+
+/// What an exported page holds. Empty lists: all.
+struct ExportChoice {
+  std::vector<int64_t> steps, ranks;
+  uint64_t details_bytes = 0;  ///< for the figures of nodes; the graphs themselves are always whole
+};
+
+struct ExportedGraphs {
+  std::string json;
+  uint64_t graphs = 0, nodes = 0, details = 0;  ///< nodes of both sides, those whose figures are there
+};
+
 class Viewer {
  public:
   /// `path` is a directory or one .vis.db file. `cache_bytes` bounds what graphs kept in memory may take; the graph in
@@ -113,6 +154,15 @@ class Viewer {
   StatusOr<std::vector<std::string>> Path(const GraphKey& key, Side side, std::string_view name);
   StatusOr<NodeDetail> Node(const GraphKey& key, Side side, std::string_view name);
   StatusOr<SearchHits> Search(const GraphKey& key, Side side, const SearchQuery& query);
+  /// The node after (or before) `from` that the query keeps; behind the last comes the first. An empty `from` stands
+  /// before the first. `offset` and `limit` mean nothing here.
+  StatusOr<SeekHit> Seek(const GraphKey& key, Side side, const SearchQuery& query, std::string_view from, bool forward);
+  StatusOr<std::vector<OverviewCell>> Matrix(std::string_view file);
+  StatusOr<Findings> FindingsOf(const GraphKey& key);
+  StatusOr<std::vector<LayerSummary>> Layers(const GraphKey& key);
+  /// Everything the page asks, as one text for a page that has no server; web/src/api/exported.ts reads it.
+  StatusOr<ExportedGraphs> Export(std::string_view file, const ExportChoice& choice);
+  StatusOr<LinkDetail> Links(const GraphKey& key, Side side, std::string_view name);
 
  private:
   struct Cache;

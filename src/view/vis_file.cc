@@ -182,6 +182,7 @@ Status VisFile::ReadConfig(Connection* connection) {
   MSP_ASSIGN_OR_RETURN(const bool row, query.Step());
   if (!row)
     return BadInput(fmt::format("{} has no row in tb_config: its writer was interrupted, write it again", shown_));
+  compact_ = connection->compact;
   config_.compared = query.Text(0) == "compare";
   config_.task = query.Text(1);
   config_.tool_tip_json = ObjectText(query.Text(2));
@@ -278,6 +279,23 @@ StatusOr<NodeRecord> VisFile::LoadRecord(int64_t rowid) const {
   query.Reset();
   lease.Return();
   return record;
+}
+
+Status VisFile::Ask(const std::function<Status(const SqliteDb&)>& question) const {
+  MSP_ASSIGN_OR_RETURN(auto borrowed, Borrow());
+  Lease lease(this, std::move(borrowed));
+  MSP_RETURN_IF_ERROR(question(lease->db));
+  lease.Return();
+  return OkStatus();
+}
+
+StatusOr<bool> VisFile::HasTable(const SqliteDb& db, std::string_view name) {
+  MSP_ASSIGN_OR_RETURN(
+      SqliteStatement query,
+      db.Prepare("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?1 AND rootpage > 0"));
+  query.Bind(1, name);
+  MSP_ASSIGN_OR_RETURN(const bool row, query.Step());
+  return row && query.Int(0) == 1;
 }
 
 }  // namespace msprobe::view

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -49,6 +50,15 @@ class VisFile {
   /// kBadInput when the file has no such rank at that step.
   StatusOr<RankGraph> LoadGraph(int64_t step, int64_t rank) const;
   StatusOr<NodeRecord> LoadRecord(int64_t rowid) const;
+  const std::string& shown() const { return shown_; }
+  /// Nodes of the compact layout are in msprobe_node; without it they are in tb_nodes.
+  bool compact() const { return compact_; }
+  /// What is 1 for an error is 0 in this file.
+  bool md5_inverted() const { return md5_inverted_; }
+  /// Asks a question of its own, for what stands beside the nodes.
+  Status Ask(const std::function<Status(const SqliteDb&)>& question) const;
+  /// True for a plain table of this name; `name` is one of ours.
+  static StatusOr<bool> HasTable(const SqliteDb& db, std::string_view name);
 
  private:
   struct Connection;
@@ -63,7 +73,7 @@ class VisFile {
 
   std::string path_, shown_;
   VisConfig config_;
-  bool md5_inverted_ = false;
+  bool md5_inverted_ = false, compact_ = false;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Connection>> idle_;
 };

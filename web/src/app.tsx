@@ -98,6 +98,8 @@ function globalKey(event: KeyboardEvent, session: Session, views: Views, onHelp:
   if (event.key === '/') document.getElementById('search')?.focus();
   else if (event.key === 'n') void session.goToProblem(1);
   else if (event.key === 'p') void session.goToProblem(-1);
+  else if (event.key === ']') session.goAlong(1);
+  else if (event.key === '[') session.goAlong(-1);
   else if (event.key === '?') onHelp();
   else if (event.key === 'Escape') session.clearSelection();
   else if (event.key.startsWith('Arrow')) {

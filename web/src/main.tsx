@@ -1,6 +1,7 @@
 import { render } from 'preact';
 import { App } from './app';
 import { HttpApi } from './api/client';
+import { ExportedApi, readExported } from './api/exported';
 import { parseLink } from './model/link';
 import { Session } from './model/session';
 import { INITIAL, readPreferences, Store } from './model/store';
@@ -23,7 +24,8 @@ function writeLink(hash: string, newFile: boolean): void {
   else history.replaceState(null, '', address);
 }
 
-const session = new Session(store, new HttpApi(token), writeLink);
+const exported = await readExported(document.getElementById('data')?.textContent ?? '');
+const session = new Session(store, exported ? new ExportedApi(exported) : new HttpApi(token), writeLink);
 const views: Views = {};
 
 /** A lone file is opened at once; with several the user chooses. */

@@ -11,10 +11,11 @@ interface Rect {
 
 /** What a test in a browser cannot read off a canvas: which blocks are drawn, and where. */
 export interface Probe {
-  state(): { file: string | null; graph: string; details: string; search: string; selection: unknown; theme: string; language: string };
+  state(): { file: string | null; graph: string; details: string; links: string; findings: string; search: string; step: number; rank: number; selection: unknown; theme: string; language: string };
   rect(side: Side, name: string): Rect | null; // in the page's coordinates
   drawn(side: Side): string[];
   open(side: Side): string[];
+  edges(side: Side): [from: string, to: string][]; // of the flow, as drawn
   paintMs(side: Side): number;
 }
 
@@ -27,8 +28,8 @@ declare global {
 export function installProbe(session: Session, views: Views): void {
   window.__msprobe = {
     state() {
-      const { file, graph, details, search, selection, theme, language } = session.state;
-      return { file, graph: graph.at, details: details.at, search: search.result.at, selection, theme, language };
+      const { file, graph, details, links, findings, search, step, rank, selection, theme, language } = session.state;
+      return { file, graph: graph.at, details: details.at, links: links.at, findings: findings.at, search: search.result.at, step, rank, selection, theme, language };
     },
     rect(side, name) {
       const view = views[side];
@@ -40,6 +41,7 @@ export function installProbe(session: Session, views: Views): void {
     },
     drawn: (side) => views[side]?.painted.map((block) => block.node.info.name) ?? [],
     open: (side) => views[side]?.painted.filter((block) => block.node.open).map((block) => block.node.info.name) ?? [],
+    edges: (side) => views[side]?.edges.map(({ from, to }) => [from.info.name, to.info.name]) ?? [],
     paintMs: (side) => views[side]?.lastPaintMs ?? 0,
   };
 }

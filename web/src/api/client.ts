@@ -1,4 +1,4 @@
-import type { Children, Config, FileList, GraphRef, Level, NodeDetails, SearchResult, Side, Summary } from './types';
+import type { Children, Config, FileList, Findings, GraphRef, Layer, Level, Links, MatrixCell, NodeDetails, SearchResult, SeekHit, Side, Summary } from './types';
 
 /** A request that failed; the message is the server's own line, fit to be shown. */
 export class ApiError extends Error {
@@ -16,6 +16,13 @@ export interface SearchQuery {
   limit?: number;
 }
 
+export interface SeekQuery {
+  level?: Level | undefined;
+  q?: string | undefined;
+  from?: string | undefined;
+  direction: 1 | -1;
+}
+
 /** What the model asks for; the page uses HttpApi, tests a table in memory. */
 export interface Api {
   files(): Promise<FileList>;
@@ -25,6 +32,11 @@ export interface Api {
   path(graph: GraphRef, side: Side, name: string): Promise<string[]>;
   node(graph: GraphRef, side: Side, name: string): Promise<NodeDetails>;
   search(graph: GraphRef, side: Side, query: SearchQuery): Promise<SearchResult>;
+  seek(graph: GraphRef, side: Side, query: SeekQuery): Promise<SeekHit>;
+  links(graph: GraphRef, side: Side, name: string): Promise<Links>;
+  matrix(file: string): Promise<MatrixCell[]>;
+  findings(graph: GraphRef): Promise<Findings>;
+  layers(graph: GraphRef): Promise<Layer[]>;
 }
 
 type Params = Record<string, string | number | undefined>;
@@ -52,6 +64,21 @@ export class HttpApi implements Api {
   }
   search(graph: GraphRef, side: Side, query: SearchQuery) {
     return this.get<SearchResult>('search', { ...graph, side, ...query });
+  }
+  seek(graph: GraphRef, side: Side, query: SeekQuery) {
+    return this.get<SeekHit>('seek', { ...graph, side, ...query });
+  }
+  links(graph: GraphRef, side: Side, name: string) {
+    return this.get<Links>('links', { ...graph, side, name });
+  }
+  async matrix(file: string) {
+    return (await this.get<{ cells: MatrixCell[] }>('matrix', { file })).cells;
+  }
+  findings(graph: GraphRef) {
+    return this.get<Findings>('findings', { ...graph });
+  }
+  async layers(graph: GraphRef) {
+    return (await this.get<{ layers: Layer[] }>('layers', { ...graph })).layers;
   }
 
   private async get<T>(what: string, params: Params): Promise<T> {

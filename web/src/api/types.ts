@@ -25,6 +25,7 @@ export interface Config {
   tool_tip: Record<string, string> | null;
   ranks: number[];
   steps: number[];
+  exported?: { nodes: number; details: number }; // of a page without a server: nodes, and those whose figures it holds
 }
 
 export interface Counts {
@@ -88,6 +89,8 @@ export interface NodeDetails {
   outputs: Row[];
   stack: string[];
   merge_info: string[];
+  communication?: Communication | null;
+  left_out?: boolean; // of an exported page, for its size
   partner: Partner | null;
 }
 
@@ -100,4 +103,105 @@ export interface GraphRef {
   file: string;
   step: number;
   rank: number;
+}
+
+/** What files of the earlier tool say about the other ranks. */
+export interface Communication {
+  communications_type: string;
+  nodes_info: Record<string, [string, string]>; // rank -> precision, node
+}
+
+export interface SeekHit {
+  node: NodeSummary | null;
+  index: number;
+  total: number;
+}
+
+/** Of a rank at a step. */
+export interface MatrixCell {
+  step: number;
+  rank: number;
+  nodes: number;
+  error: number;
+  warning: number;
+  unmatched: number;
+  medium: number;
+  high: number;
+  critical: number;
+}
+
+/** null: not known; "inf": infinite, or a difference in kind. */
+export type Measure = number | 'inf' | null;
+
+export interface Precision {
+  verdict: string;
+  error: Measure;
+  input_error: Measure;
+  units: Measure;
+  cosine: Measure;
+  max_abs_err: Measure;
+}
+
+export const FINDING_KINDS = ['origin', 'first_error', 'bad_module', 'first_overflow', 'bad_parameter', 'bad_gradient', 'missing_call', 'call_order', 'no_partner', 'call_data', 'call_root'] as const;
+export type FindingKind = (typeof FINDING_KINDS)[number];
+
+export interface Finding {
+  kind: string;
+  side: Side;
+  name: string;
+  text: string;
+  precision: Precision | null;
+}
+
+export interface Findings {
+  known: boolean; // false: the file was written without them
+  total: number;
+  inherited: number;
+  findings: Finding[];
+}
+
+export interface LayerCell {
+  level: number | null;
+  nodes: number;
+  errors: number;
+  warnings: number;
+  unmatched: number;
+  overflows: number;
+  error: Measure;
+  units: Measure;
+  node: string; // where to look
+}
+
+export interface Layer {
+  label: string;
+  forward: LayerCell | null;
+  backward: LayerCell | null;
+}
+
+export interface FlowNeighbour {
+  node: NodeSummary;
+  path: string[]; // ancestors below the root
+  input: number; // positions: of the taker's inputs, of the giver's outputs
+  output: number;
+  confidence: number; // percent
+}
+
+export interface ExchangePartner {
+  step: number;
+  rank: number;
+  name: string;
+  gives: boolean;
+  takes: boolean;
+}
+
+export interface Links {
+  previous: NodeSummary | null;
+  next: NodeSummary | null;
+  flow_known: boolean;
+  producers: FlowNeighbour[];
+  consumers: FlowNeighbour[];
+  producers_total: number;
+  consumers_total: number;
+  partners: ExchangePartner[];
+  precision: Precision | null;
 }

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { ApiError, type Api, type SearchQuery } from '../api/client';
+import { ApiError, type Api, type SearchQuery, type SeekQuery } from '../api/client';
 import type { GraphRef, NodeSummary, Side } from '../api/types';
 import { failure, Session } from './session';
 import { INITIAL, readPreferences, Store, writePreferences } from './store';
@@ -54,6 +54,26 @@ class TableApi implements Api {
   async search(_graph: GraphRef, side: Side, { q, level }: SearchQuery) {
     const hits = ['m.0.a', 'm.0.b', 'm.0', 'm.1.a', 'm.1'].filter((name) => name.includes(q) && (level !== 'error' || BAD.includes(name)));
     return { total: hits.length, hits: hits.map((name) => summary(side, name)) };
+  }
+  async seek(_graph: GraphRef, side: Side, { from, direction }: SeekQuery) {
+    const order = from ? summary(side, from).order : direction > 0 ? -1 : 99;
+    const index = direction > 0 ? BAD.findIndex((name) => summary(side, name).order > order) : BAD.findLastIndex((name) => summary(side, name).order < order);
+    const at = index >= 0 ? index : direction > 0 ? 0 : BAD.length - 1;
+    return { node: summary(side, BAD[at]!), index: at, total: BAD.length };
+  }
+  async links(_graph: GraphRef, side: Side, name: string) {
+    const next = name === 'm.0.a' ? summary(side, 'm.0.b') : null;
+    return { previous: null, next, flow_known: false, producers: [], consumers: [], producers_total: 0, consumers_total: 0, partners: [], precision: null };
+  }
+  async matrix() {
+    this.calls.push('matrix');
+    return [];
+  }
+  async findings(graph: GraphRef) {
+    return { known: true, total: graph.rank, inherited: 0, findings: [] };
+  }
+  async layers() {
+    return [];
   }
 }
 

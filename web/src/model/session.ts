@@ -1,13 +1,12 @@
 import { ApiError, type Api } from '../api/client';
-import type { GraphRef, Level, NodeSummary, Side } from '../api/types';
+import type { GraphRef, Level, Side } from '../api/types';
 import { formatLink, type Link } from './link';
-import { BUSY, IDLE, type Failed, type Fault, type Graph, type State, type Store } from './store';
+import { BUSY, IDLE, type Failed, type Fault, type Graph, type Load, type State, type Store } from './store';
 import { isShown, ROOT, Tree, type TreeNode } from './tree';
 
 export const OTHER: Record<Side, Side> = { NPU: 'Bench', Bench: 'NPU' };
 const SEARCH_DELAY_MS = 150;
 const SEARCH_LIMIT = 200;
-const PROBLEM_LIMIT = 5000;
 
 export type RevealListener = (side: Side, node: TreeNode) => void;
 
@@ -19,7 +18,6 @@ export class Session {
   private searchTimer: ReturnType<typeof setTimeout> | undefined;
   private readonly fetching = new Map<TreeNode, Promise<void>>();
   private readonly revealListeners = new Set<RevealListener>();
-  private problems: { level: Level; names: Promise<NodeSummary[]> } | null = null;
 
   constructor(
     readonly store: Store,
@@ -64,7 +62,7 @@ export class Session {
     const epoch = ++this.graphEpoch;
     const newFile = this.state.file !== link.file;
     this.forget();
-    this.store.set({ file: link.file, graph: BUSY, ...(newFile ? { config: null } : {}) });
+    this.store.set({ file: link.file, graph: BUSY, ...(newFile ? { config: null, matrix: IDLE } : {}) });
     try {
       const config = await this.api.config(link.file);
       if (epoch !== this.graphEpoch) return;
@@ -75,6 +73,7 @@ export class Session {
       const graph = await this.fetchGraph({ file: link.file, step, rank }, config.graph_type === 'compare');
       if (epoch !== this.graphEpoch) return;
       this.store.set({ graph: { at: 'ready', value: graph } });
+      this.loadOverview({ file: link.file, step, rank }, newFile);
       // The address keeps naming the node while the way to it is fetched: a reload in between must not lose it.
       this.onLink(formatLink({ ...link, step, rank }), newFile);
       if (link.node) await this.goTo(link.side ?? 'NPU', link.node);
@@ -112,14 +111,35 @@ export class Session {
     return { summary, trees: { NPU: build('NPU', npu), Bench: bench && build('Bench', bench) } };
   }
 
+  /** What is shown before any node; each part appears when it is there. */
+  private loadOverview(ref: GraphRef, newFile: boolean): void {
+    const epoch = this.graphEpoch;
+    const load = <K extends 'matrix' | 'findings' | 'layers'>(key: K, asked: Promise<Extract<State[K], { at: 'ready' }>['value']>) => {
+      const put = (loaded: Load<unknown>) => epoch === this.graphEpoch && this.store.set({ [key]: loaded } as Pick<State, K>);
+      asked.then(
+        (value) => put({ at: 'ready', value }),
+        (error: unknown) => put(failure(error)),
+      );
+    };
+    this.store.set({ findings: BUSY, layers: BUSY });
+    if (newFile || this.state.matrix.at !== 'ready') load('matrix', this.api.matrix(ref.file));
+    load('findings', this.api.findings(ref));
+    load('layers', this.api.layers(ref));
+  }
+
+  /** To a node of another rank or step, or to that graph as a whole. */
+  goToGraph(step: number, rank: number, node?: string): void {
+    const { file } = this.state;
+    if (file) void this.open({ file, step, rank, ...(node ? { side: 'NPU' as const, node } : {}) });
+  }
+
   private forget(): void {
     this.selectEpoch++;
     this.searchEpoch++;
     clearTimeout(this.searchTimer);
     this.fetching.clear();
-    this.problems = null;
     const search = { ...this.state.search, open: false, side: 'NPU' as const, query: '', level: '' as const, result: IDLE };
-    this.store.set({ selection: null, details: IDLE, search, notice: null });
+    this.store.set({ selection: null, details: IDLE, links: IDLE, findings: IDLE, layers: IDLE, search, notice: null });
   }
 
   private ref(): GraphRef {
@@ -221,8 +241,9 @@ export class Session {
   async select(side: Side, node: TreeNode): Promise<void> {
     const epoch = ++this.selectEpoch;
     const { name, matched } = node.info;
-    this.store.set({ selection: { side, name }, details: BUSY, notice: null });
+    this.store.set({ selection: { side, name }, details: BUSY, links: BUSY, notice: null });
     this.writeLink();
+    void this.loadLinks(side, name, epoch);
     const [details] = await Promise.allSettled([
       this.api.node(this.ref(), side, name),
       matched === null ? undefined : this.showPartner(OTHER[side], matched, epoch),
@@ -230,6 +251,18 @@ export class Session {
     if (epoch !== this.selectEpoch) return;
     if (details.status === 'fulfilled') this.store.set({ details: { at: 'ready', value: details.value } });
     else this.store.set({ details: failure(details.reason) });
+  }
+
+  private async loadLinks(side: Side, name: string, epoch: number): Promise<void> {
+    const links = await this.api.links(this.ref(), side, name).then((value) => ({ at: 'ready' as const, value }), failure);
+    if (epoch === this.selectEpoch) this.store.set({ links });
+  }
+
+  /** To the op that ran before or after the selected node. */
+  goAlong(direction: 1 | -1): void {
+    const { links, selection } = this.state;
+    const found = links.at === 'ready' ? (direction > 0 ? links.value.next : links.value.previous) : null;
+    if (found && selection) void this.goTo(selection.side, found.name);
   }
 
   private async showPartner(side: Side, name: string, epoch: number): Promise<void> {
@@ -240,7 +273,7 @@ export class Session {
 
   clearSelection(): void {
     this.selectEpoch++;
-    this.store.set({ selection: null, details: IDLE });
+    this.store.set({ selection: null, details: IDLE, links: IDLE });
     this.writeLink();
   }
 
@@ -274,15 +307,6 @@ export class Session {
     return npu.error ? 'error' : npu.warning ? 'warning' : null;
   }
 
-  private listProblems(level: Level): Promise<NodeSummary[]> {
-    if (this.problems?.level !== level) {
-      const names = this.api.search(this.ref(), 'NPU', { q: '', level, limit: PROBLEM_LIMIT }).then((found) => found.hits);
-      this.problems = { level, names };
-      names.catch(() => (this.problems = null));
-    }
-    return this.problems!.names;
-  }
-
   async goToFirstProblem(): Promise<void> {
     const { graph, mode } = this.state;
     const level = this.problemLevel();
@@ -290,22 +314,22 @@ export class Session {
     const { summary } = graph.value;
     const first = mode === 'overflow' ? summary.first_overflow : level === 'error' ? summary.first_error : null;
     if (first) return this.goTo('NPU', first.name);
-    return this.goToProblem(1, -1);
+    return this.goToProblem(1, true);
   }
 
-  /** The next (1) or previous (-1) problem in execution order, seen from the selected node. */
-  async goToProblem(direction: 1 | -1, from?: number): Promise<void> {
-    const level = this.problemLevel();
+  /** The next (1) or previous (-1) node that is wrong, or that the filter of the search keeps, seen from the selected one. */
+  async goToProblem(direction: 1 | -1, fromStart = false): Promise<void> {
+    const { search, selection } = this.state;
+    const level = search.level || this.problemLevel();
     if (!level) return;
+    const side = search.level ? search.side : 'NPU';
     const epoch = this.graphEpoch;
     try {
-      const list = await this.listProblems(level);
-      if (epoch !== this.graphEpoch) return;
-      const selected = this.state.selection?.side === 'NPU' ? this.selectedNode()?.info.order : undefined;
-      const start = from ?? selected ?? (direction > 0 ? -1 : Infinity);
-      const found = direction > 0 ? list.find((node) => node.order > start) : list.findLast((node) => node.order < start);
-      const target = found ?? (direction > 0 ? list[0] : list[list.length - 1]);
-      if (target) await this.goTo('NPU', target.name);
+      const from = !fromStart && selection?.side === side ? selection.name : undefined;
+      const { node, index, total } = await this.api.seek(this.ref(), side, { level, from, direction });
+      if (epoch !== this.graphEpoch || !node) return;
+      await this.goTo(side, node.name);
+      if (epoch === this.graphEpoch) this.say(`${index + 1} / ${total}`);
     } catch (error) {
       if (epoch === this.graphEpoch) this.complain(error);
     }

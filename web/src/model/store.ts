@@ -1,4 +1,4 @@
-import type { Config, FileList, Level, NodeDetails, NodeSummary, Side, Summary } from '../api/types';
+import type { Config, FileList, Findings, Layer, Level, Links, MatrixCell, NodeDetails, NodeSummary, Side, Summary } from '../api/types';
 import type { ColorMode } from './status';
 import type { Tree } from './tree';
 
@@ -49,6 +49,10 @@ export interface State {
   revision: number; // moves when a tree was opened, closed or filled: trees are changed in place
   selection: Selection | null;
   details: Load<NodeDetails>;
+  links: Load<Links>; // of the selected node
+  matrix: Load<MatrixCell[]>; // of the file
+  findings: Load<Findings>;
+  layers: Load<Layer[]>;
   search: SearchState;
   notice: { text: string; fault: Fault | null } | null;
   theme: Theme;
@@ -71,6 +75,10 @@ export const INITIAL: State = {
   revision: 0,
   selection: null,
   details: IDLE,
+  links: IDLE,
+  matrix: IDLE,
+  findings: IDLE,
+  layers: IDLE,
   search: { open: false, side: 'NPU', query: '', level: '', result: IDLE, active: -1 },
   notice: null,
   theme: 'light',

@@ -6,11 +6,13 @@ import { statusOf } from '../model/status';
 import type { TreeNode } from '../model/tree';
 import { useApp, useCopy, useSession, useText } from './context';
 import { Icon } from './icons';
+import { Flow } from './flow';
 import { ItemsTable } from './items_table';
-import { Failure, Loading, Note } from './states';
+import { Overview } from './overview';
+import { Failure, Loading } from './states';
 import { StatusChip } from './status_dot';
 
-type Tab = 'items' | 'stack' | 'merge';
+type Tab = 'overview' | 'items' | 'flow' | 'stack' | 'merge';
 
 export function Details() {
   const session = useSession();
@@ -18,7 +20,7 @@ export function Details() {
   const details = useApp((state) => state.details);
   const selection = useApp((state) => state.selection);
   const [wanted, setTab] = useState<Tab>('items');
-  if (!selection || details.at === 'idle') return <Note text={t('details.none')} />;
+  if (!selection || details.at === 'idle') return <Landing />;
   if (details.at === 'failed') {
     const node = session.selectedNode();
     return <Failure failed={details} retry={() => node && void session.select(selection.side, node)} />;
@@ -27,7 +29,7 @@ export function Details() {
   const { value } = details;
   const merge = value.merge_info.length > 0;
   const tab = wanted === 'merge' && !merge ? 'items' : wanted;
-  const tabs: Tab[] = merge ? ['items', 'stack', 'merge'] : ['items', 'stack'];
+  const tabs: Tab[] = ['overview', 'items', 'flow', 'stack', ...(merge ? (['merge'] as const) : [])];
   return (
     <section class="details" aria-label={t('details.label')}>
       <div class="details-head">
@@ -39,13 +41,48 @@ export function Details() {
           ))}
         </div>
         <NodeName details={value} />
+        <Along />
       </div>
       <div class="details-body" id="tab-panel" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
         {tab === 'items' && <ItemsTable key={value.node.name} details={value} />}
+        {tab === 'overview' && <Overview />}
+        {tab === 'flow' && <Flow details={value} />}
         {tab === 'stack' && <Stacks details={value} />}
         {tab === 'merge' && <pre class="stack">{value.merge_info.join('\n')}</pre>}
       </div>
     </section>
+  );
+}
+
+function Landing() {
+  const t = useText();
+  const exported = useApp((state) => state.config?.exported);
+  return (
+    <div class="details-body landing" tabIndex={0}>
+      <Overview />
+      <p class="muted landing-hint">
+        {t('details.none')}
+        {exported && exported.details < exported.nodes && ` ${t('details.exported', { details: exported.details.toLocaleString(), nodes: exported.nodes.toLocaleString() })}`}
+      </p>
+    </div>
+  );
+}
+
+/** The ops before and after in the order of execution. */
+function Along() {
+  const session = useSession();
+  const t = useText();
+  const links = useApp((state) => state.links);
+  const ready = links.at === 'ready' ? links.value : null;
+  return (
+    <span class="along">
+      <button class="icon-button" data-test="previous-op" disabled={!ready?.previous} title={ready?.previous ? `${t('details.previousOp')}: ${ready.previous.name}` : t('details.previousOp')} aria-label={t('details.previousOp')} onClick={() => session.goAlong(-1)}>
+        <Icon name="up" />
+      </button>
+      <button class="icon-button" data-test="next-op" disabled={!ready?.next} title={ready?.next ? `${t('details.nextOp')}: ${ready.next.name}` : t('details.nextOp')} aria-label={t('details.nextOp')} onClick={() => session.goAlong(1)}>
+        <Icon name="down" />
+      </button>
+    </span>
   );
 }
 

@@ -1,4 +1,4 @@
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Side } from '../api/types';
 import { OTHER, type Session } from '../model/session';
 import { statusOf } from '../model/status';
@@ -6,6 +6,7 @@ import type { Tree, TreeNode } from '../model/tree';
 import { PaneView } from '../render/pane_view';
 import { useApp, usePalette, usePrefer, useSession, useText } from './context';
 import { Icon } from './icons';
+import { NodeMenu } from './node_menu';
 import { NodeTip, nodeSentence } from './node_tip';
 import { Splitter } from './splitter';
 import { Failure, Loading } from './states';
@@ -96,7 +97,9 @@ function Pane({ side, tree, views, title }: PaneProps) {
   const palette = usePalette();
   const canvas = useRef<HTMLCanvasElement>(null);
   const [tip, setTip] = useState<Tip | null>(null);
+  const [menu, setMenu] = useState<Tip | null>(null);
   const [zoom, setZoom] = useState(1);
+  const closeMenu = useCallback(() => setMenu(null), []);
   useLayoutEffect(() => {
     const view = new PaneView(canvas.current!, side, tree, session, palette, {
       scrolled: () => followOther(session, views, side),
@@ -115,6 +118,19 @@ function Pane({ side, tree, views, title }: PaneProps) {
     };
   }, [session, side, tree, views]);
   useLayoutEffect(() => views[side]?.setPalette(palette), [palette, side, tree, views]);
+  /** At the pointer; by the menu key (which has no place of its own) at the selected node. */
+  const onMenu = (event: MouseEvent) => {
+    event.preventDefault();
+    const view = views[side];
+    const box = canvas.current!.getBoundingClientRect();
+    const marked = tree.get(session.highlighted(side) ?? '');
+    const rect = event.button !== 2 && marked ? view?.rectOf(marked) : null;
+    const node = rect ? marked : view?.nodeAt(event.clientX, event.clientY);
+    if (!node) return;
+    setTip(null);
+    void session.select(side, node);
+    setMenu(rect ? { node, x: box.left + rect.x + 24, y: box.top + rect.y + rect.height } : { node, x: event.clientX, y: event.clientY });
+  };
   const onKey = (event: KeyboardEvent) => {
     const view = views[side];
     if (!view || !treeKey(event, session, side, tree, view)) return;
@@ -132,10 +148,12 @@ function Pane({ side, tree, views, title }: PaneProps) {
         aria-label={t('graph.label', { side: title })}
         aria-activedescendant={`current-${side}`}
         onKeyDown={onKey}
+        onContextMenu={onMenu}
       >
         <CurrentItem side={side} tree={tree} />
       </canvas>
-      {tip && <NodeTip node={tip.node} x={tip.x} y={tip.y} />}
+      {menu && <NodeMenu side={side} node={menu.node} x={menu.x} y={menu.y} onClose={closeMenu} />}
+      {tip && !menu && <NodeTip node={tip.node} x={tip.x} y={tip.y} />}
     </>
   );
 }

@@ -9,6 +9,7 @@ const KEYS: [string[], MessageKey][] = [
   [['Enter'], 'help.enter'],
   [['/'], 'help.search'],
   [['n', 'p'], 'help.findings'],
+  [['[', ']'], 'help.along'],
   [['m'], 'help.switch'],
   [['Esc'], 'help.escape'],
 ];
@@ -16,6 +17,7 @@ const KEYS: [string[], MessageKey][] = [
 const MOUSE: [MessageKey, MessageKey][] = [
   ['help.keyClick', 'help.click'],
   ['help.keyDouble', 'help.double'],
+  ['help.keyMenu', 'help.menu'],
   ['help.keyWheel', 'help.wheel'],
   ['help.keyDrag', 'help.drag'],
 ];

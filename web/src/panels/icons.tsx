@@ -10,6 +10,7 @@ const PATHS = {
   minus: 'M6 12h12',
   target: 'M12 4v4M12 16v4M4 12h4M16 12h4M12 9a3 3 0 1 0 0 6 3 3 0 0 0 0-6z',
   collapse: 'M8 4l4 4 4-4M8 20l4-4 4 4M5 12h14',
+  download: 'M12 4v11M7 11l5 5 5-5M5 20h14',
   close: 'M6 6l12 12M18 6 6 18',
   keyboard: 'M3 7h18v10H3zM7 10.5h.01M11 10.5h.01M15 10.5h.01M8 14h8',
   reload: 'M19 12a7 7 0 1 1-2-5M19 4v4h-4',

@@ -1,8 +1,11 @@
+import type { ComponentChildren } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { NodeDetails, Row } from '../api/types';
 import { shortNumber } from '../model/format';
 import { buildTable, type ItemTable, type Pair } from '../model/table';
+import { sortPairs, toCsv, type Sort } from '../model/table_tools';
 import { useApp, useText } from './context';
+import { Icon } from './icons';
 import { Note } from './states';
 import { StatusChip } from './status_dot';
 
@@ -13,28 +16,39 @@ const FIRST_PAIRS = 100; // more are drawn on demand: optimizer nodes hold thous
 export function ItemsTable({ details }: { details: NodeDetails }) {
   const t = useText();
   const [all, setAll] = useState(false);
+  const [sort, setSort] = useState<Sort | null>(null);
   const compared = useApp((state) => state.config?.graph_type === 'compare');
   const tips = useApp((state) => state.config?.tool_tip ?? null);
   const table = useMemo(() => buildTable(details), [details]);
+  if (details.left_out) return <Note text={t('details.leftOut')} />;
   if (table.pairs.length === 0) return <Note text={t(details.node.children > 0 ? 'details.noItemsModule' : 'details.noItems')} />;
-  const shown = all ? table.pairs : table.pairs.slice(0, FIRST_PAIRS);
+  const sorted = sortPairs(table.pairs, sort);
+  const shown = all ? sorted : sorted.slice(0, FIRST_PAIRS);
+  const head = { sort, onSort: setSort };
   return (
     <>
       <table class="items" onCopy={copyFullValues}>
         <thead>
           <tr>
-            <th class="item">{t('details.item')}</th>
-            {compared && <th class="result">{t('details.result')}</th>}
+            <th class="item">
+              {t('details.item')}
+              <Download table={table} node={details.node.name} />
+            </th>
+            {compared && (
+              <Head column="Result" kind="result" {...head}>
+                {t('details.result')}
+              </Head>
+            )}
             {compared && <th class="side">{t('details.side')}</th>}
             {table.valued.map((column) => (
-              <th key={column} class={WORDS.has(column) ? '' : 'number'}>
+              <Head key={column} column={column} kind={WORDS.has(column) ? '' : 'number'} {...head}>
                 {column}
-              </th>
+              </Head>
             ))}
             {table.compared.map((column) => (
-              <th key={column} class={WORDS.has(column) ? '' : 'number'} title={tips?.[column] ?? ''}>
+              <Head key={column} column={column} kind={WORDS.has(column) ? '' : 'number'} hint={tips?.[column] ?? ''} {...head}>
                 {column}
-              </th>
+              </Head>
             ))}
             {table.rest.map((column) => (
               <th key={column}>{column}</th>
@@ -51,6 +65,47 @@ export function ItemsTable({ details }: { details: NodeDetails }) {
         </button>
       )}
     </>
+  );
+}
+
+interface HeadProps {
+  column: string;
+  kind: string;
+  hint?: string;
+  sort: Sort | null;
+  onSort: (sort: Sort | null) => void;
+  children: ComponentChildren;
+}
+
+/** Sorts by its column: largest first, smallest first, as recorded. */
+function Head({ column, kind, hint, sort, onSort, children }: HeadProps) {
+  const own = sort?.column === column ? sort : null;
+  const next = own ? (own.descending ? { column, descending: false } : null) : { column, descending: true };
+  return (
+    <th class={kind} title={hint} aria-sort={own ? (own.descending ? 'descending' : 'ascending') : 'none'}>
+      <button class="sort" data-test={`sort-${column}`} onClick={() => onSort(next)}>
+        {children}
+        {own && <Icon name={own.descending ? 'down' : 'up'} />}
+      </button>
+    </th>
+  );
+}
+
+function Download({ table, node }: { table: ItemTable; node: string }) {
+  const t = useText();
+  const save = () => {
+    const text = toCsv(table, { target: t('side.NPU'), golden: t('side.Bench') });
+    const address = URL.createObjectURL(new Blob(['\ufeff', text], { type: 'text/csv;charset=utf-8' }));
+    const link = document.createElement('a');
+    link.href = address;
+    link.download = `${node.replace(/[^\w.-]+/g, '_')}.csv`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  };
+  return (
+    <button class="icon-button download" data-test="download" title={t('details.download')} aria-label={t('details.download')} onClick={save}>
+      <Icon name="download" />
+    </button>
   );
 }
 

@@ -3,6 +3,7 @@ import { BLOCK, blockAt, contentHeight, layoutTree, leftOf, MARGIN, neededWidth,
 import type { Session } from '../model/session';
 import { isShown, type Tree, type TreeNode } from '../model/tree';
 import type { Palette } from '../theme/palette';
+import { paintEdges, visibleEdges, type Edge } from './edges';
 import { CARET_WIDTH, Painter } from './painter';
 
 export const ZOOM_MIN = 0.5;
@@ -37,6 +38,7 @@ export class PaneView {
   private glide: { from: number; to: number; start: number } | null = null;
   lastPaintMs = 0;
   painted: Placed[] = [];
+  edges: Edge[] = [];
 
   constructor(
     readonly canvas: HTMLCanvasElement,
@@ -109,6 +111,10 @@ export class PaneView {
     const x = (clientX - box.left + this.scrollX) / this.zoomBy;
     const y = (clientY - box.top + this.scrollY) / this.zoomBy;
     return blockAt(this.tree, x, y, this.contentWidth());
+  }
+
+  nodeAt(clientX: number, clientY: number): TreeNode | null {
+    return this.at(clientX, clientY)?.node ?? null;
   }
 
   // --- moving
@@ -238,8 +244,17 @@ export class PaneView {
       partner: selection?.side !== this.side,
       hovered: this.drag ? null : this.hovered,
     });
+    this.paintFlow();
     this.paintBar();
     this.lastPaintMs = performance.now() - started;
+  }
+
+  /** Where the values of the selected node come from and go to. */
+  private paintFlow(): void {
+    const { links, selection } = this.session.state;
+    const selected = selection?.side === this.side ? this.tree.get(selection.name) : undefined;
+    this.edges = selected && links.at === 'ready' ? visibleEdges(this.tree, selected, links.value) : [];
+    if (this.edges.length > 0) paintEdges(this.canvas.getContext('2d')!, this.edges, (node) => this.rectOf(node), this.palette, window.devicePixelRatio || 1);
   }
 
   private thumb(): { top: number; height: number } | null {

@@ -1,4 +1,4 @@
-#include "report/layer_place.h"
+#include "match/layer_place.h"
 
 #include <algorithm>
 #include <array>

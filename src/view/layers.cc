@@ -1,0 +1,172 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <unordered_map>
+
+#include "match/layer_place.h"
+#include "match/op_name.h"
+#include "view/overview.h"
+
+namespace msprobe::view {
+namespace {
+
+constexpr std::string_view kPrecisionSql =
+    "SELECT node, verdict, error, units FROM msprobe_precision WHERE node BETWEEN ?1 AND ?2";
+
+struct Measured {
+  bool blame = false;  // bug or suspicious
+  float error = std::numeric_limits<float>::quiet_NaN(), units = std::numeric_limits<float>::quiet_NaN();
+};
+
+// One entry a node; empty when the file does not measure.
+StatusOr<std::vector<Measured>> LoadMeasured(const VisFile& file, const Tree& tree) {
+  std::vector<Measured> out;
+  if (!file.compact() || tree.empty()) return out;
+  MSP_RETURN_IF_ERROR(file.Ask([&](const SqliteDb& db) -> Status {
+    MSP_ASSIGN_OR_RETURN(const bool there, VisFile::HasTable(db, "msprobe_precision"));
+    if (!there) return OkStatus();
+    MSP_ASSIGN_OR_RETURN(SqliteStatement query, db.Prepare(kPrecisionSql));
+    query.Bind(1, tree[0].rowid);
+    query.Bind(2, tree[0].rowid + tree.size() - 1);
+    out.resize(tree.size());
+    for (;;) {
+      MSP_ASSIGN_OR_RETURN(const bool more, query.Step());
+      if (!more) return OkStatus();
+      const uint32_t i = NodeOfRow(tree, query.Int(0));
+      if (i == kNoNode) continue;
+      out[i].blame = query.Text(1) == "bug" || query.Text(1) == "suspicious";
+      if (query.IsNumber(2)) out[i].error = static_cast<float>(query.Real(2));
+      if (query.IsNumber(3)) out[i].units = static_cast<float>(query.Real(3));
+    }
+  }));
+  return out;
+}
+
+bool Backward(std::string_view name) {
+  const OpDirection direction = ParseOpName(name).direction;
+  return direction == OpDirection::kBackward || direction == OpDirection::kParameterGrad;
+}
+
+// "model.norm" of "Module.model.norm.RMSNorm.forward.0"; the name without number of what is no module.
+std::string_view PlainPath(std::string_view name) {
+  std::string_view base = ParseOpName(name).base;
+  const size_t dot = base.find('.');
+  if (name.substr(0, dot) != "Module" && name.substr(0, dot) != "Cell") return base;
+  base.remove_prefix(std::min(dot + 1, base.size()));
+  const size_t type = base.rfind('.');
+  return type == std::string_view::npos ? base : base.substr(0, type);
+}
+
+class LayerFinder {
+ public:
+  explicit LayerFinder(const Tree& tree) : tree_(tree), columns_of_(tree.size(), kUnknown), mixed_(tree.size(), false) {
+    for (uint32_t i = 0; i < tree.size(); ++i) {
+      if (PlaceOfModule(tree.Name(i)).layer < 0) continue;
+      for (uint32_t up = tree[i].parent; up != kNoNode && !mixed_[up]; up = tree[up].parent) mixed_[up] = true;
+    }
+  }
+
+  // kNoNode: shown in no column.
+  uint32_t ColumnOf(uint32_t node) {
+    std::vector<uint32_t> way;
+    uint32_t found = kUnknown;
+    for (uint32_t i = node; found == kUnknown; i = tree_[i].parent) {
+      if (columns_of_[i] != kUnknown) {
+        found = columns_of_[i];
+        break;
+      }
+      way.push_back(i);
+      const LayerPlace place = PlaceOfModule(tree_.Name(i));
+      const uint32_t up = tree_[i].parent;
+      if (place.layer >= 0) {
+        found = Column(LayerLabel(place));
+      } else if (mixed_[i] || up == kNoNode) {
+        found = kNoNode;  // holds layers itself
+      } else if (mixed_[up] || tree_[up].parent == kNoNode) {
+        found = Column(std::string(PlainPath(tree_.Name(i))));
+      }
+    }
+    for (const uint32_t i : way) columns_of_[i] = found;
+    return found;
+  }
+  std::vector<LayerColumn>& columns() { return columns_; }
+
+ private:
+  static constexpr uint32_t kUnknown = kNoNode - 1;
+
+  static std::string LayerLabel(const LayerPlace& place) {
+    std::string_view stack = place.stack;
+    const size_t dot = stack.find('.');
+    if (dot != std::string_view::npos) stack.remove_prefix(dot + 1);
+    return std::string(stack) + "." + std::to_string(place.layer);
+  }
+  uint32_t Column(std::string label) {
+    const auto [at, is_new] = by_label_.try_emplace(label, static_cast<uint32_t>(columns_.size()));
+    if (!is_new) return at->second;
+    if (columns_.size() >= kMostLayers) return at->second = kNoNode;
+    columns_.push_back({std::move(label), {}, {}});
+    return at->second;
+  }
+
+  const Tree& tree_;
+  std::vector<uint32_t> columns_of_;
+  std::vector<bool> mixed_;  // has a layer below it
+  std::unordered_map<std::string, uint32_t> by_label_;
+  std::vector<LayerColumn> columns_;
+};
+
+// How much a node asks to be looked at.
+int Weight(const TreeNode& n, bool unmatched, const Measured* m) {
+  if (m != nullptr && m->blame) return 6;
+  if (n.level == Level::kError) return 5;
+  if (n.overflow == Overflow::kCritical) return 4;
+  if (n.level == Level::kWarning) return 3;
+  if (n.overflow != Overflow::kNone) return 2;
+  return unmatched ? 1 : 0;
+}
+
+void Grow(float value, std::optional<double>* largest) {
+  if (!std::isnan(value) && (!*largest || value > **largest)) *largest = value;
+}
+
+void AddNode(const TreeNode& n, uint32_t i, bool unmatched, const Measured* m, LayerCell* cell, int* worst) {
+  ++cell->nodes;
+  cell->errors += n.level == Level::kError;
+  cell->warnings += n.level == Level::kWarning;
+  cell->unmatched += unmatched;
+  cell->overflows += n.overflow != Overflow::kNone;
+  cell->level = std::max(cell->level, n.level);
+  if (m != nullptr) {
+    Grow(m->error, &cell->error);
+    Grow(m->units, &cell->units);
+  }
+  const int weight = Weight(n, unmatched, m);
+  if (weight > *worst) {
+    *worst = weight;
+    cell->node = i;
+  }
+}
+
+}  // namespace
+
+StatusOr<std::vector<LayerColumn>> LoadLayers(const VisFile& file, const RankGraph& graph) {
+  const Tree& tree = graph.npu;
+  MSP_ASSIGN_OR_RETURN(const std::vector<Measured> measured, LoadMeasured(file, tree));
+  LayerFinder finder(tree);
+  std::vector<std::array<int, 2>> worst;
+  for (uint32_t i = 0; i < tree.size(); ++i) {
+    if (tree[i].type == 9) continue;
+    const uint32_t column = finder.ColumnOf(i);
+    if (column == kNoNode) continue;
+    worst.resize(finder.columns().size(), {-1, -1});
+    const bool backward = Backward(tree.Name(i));
+    LayerColumn& into = finder.columns()[column];
+    AddNode(tree[i], i, graph.compared && tree[i].partner == kNoNode, measured.empty() ? nullptr : &measured[i],
+            backward ? &into.backward : &into.forward, &worst[column][backward ? 1 : 0]);
+  }
+  return std::move(finder.columns());
+}
+
+}  // namespace msprobe::view

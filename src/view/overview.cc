@@ -1,0 +1,137 @@
+#include "view/overview.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace msprobe::view {
+namespace {
+
+// The last row of a graph is its root.
+constexpr std::string_view kMatrixSql =
+    "SELECT g.step, g.rank, s.nodes, s.error, s.warning, s.unmatched, s.medium, s.high, s.critical "
+    "FROM msprobe_graph g JOIN msprobe_subtrees s ON s.node = g.last WHERE g.data_source = 'NPU' "
+    "ORDER BY g.step, g.rank LIMIT ?1";
+// For files without that table: everything is read.
+constexpr std::string_view kScanSql =
+    "SELECT step, rank, count(*), sum(matched AND p >= 0.6), sum(matched AND p >= 0.3 AND p < 0.6), sum(NOT matched), "
+    "sum(o = 'medium'), sum(o = 'high'), sum(o = 'critical') FROM (SELECT step, rank, overflow_level AS o, {0} AS p, "
+    "{1} "
+    "AS matched FROM tb_nodes WHERE data_source = 'NPU') GROUP BY step, rank ORDER BY step, rank LIMIT ?1";
+
+constexpr std::string_view kFindingsSql =
+    "SELECT f.kind, f.source, f.name, f.text, p.verdict, p.error, p.input_error, p.units FROM msprobe_findings f "
+    "LEFT JOIN msprobe_precision p ON p.node = f.node WHERE f.step = ?1 AND f.rank = ?2 "
+    "ORDER BY CASE f.kind WHEN 'first_error' THEN 0 WHEN 'first_overflow' THEN 1 WHEN 'bad_parameter' THEN 2 "
+    "WHEN 'bad_gradient' THEN 3 WHEN 'bad_module' THEN 5 ELSE 4 END, f.rowid LIMIT ?3";
+constexpr std::string_view kOriginSql =
+    "SELECT 'origin', 'NPU', s.name, '', p.verdict, p.error, p.input_error, p.units FROM msprobe_graph g "
+    "JOIN msprobe_precision p ON p.node BETWEEN g.first AND g.last JOIN msprobe_node n ON n.node = p.node "
+    "JOIN msprobe_name s ON s.name_id = n.name_id WHERE g.step = ?1 AND g.rank = ?2 AND g.data_source = 'NPU' "
+    "AND p.verdict = ?3 ORDER BY p.node LIMIT 1";
+constexpr std::string_view kInheritedSql =
+    "SELECT count(*) FROM msprobe_graph g JOIN msprobe_precision p ON p.node BETWEEN g.first AND g.last "
+    "WHERE g.step = ?1 AND g.rank = ?2 AND g.data_source = 'NPU' AND p.verdict = 'inherited'";
+
+std::optional<double> Number(const SqliteStatement& query, int column) {
+  if (!query.IsNumber(column)) return std::nullopt;
+  return query.Real(column);
+}
+
+Finding ReadFinding(const SqliteStatement& query) {
+  Finding f{std::string(query.Text(0)), std::string(query.Text(1)), std::string(query.Text(2)),
+            std::string(query.Text(3)), std::nullopt};
+  if (!query.IsNull(4)) {
+    f.precision.emplace();
+    f.precision->verdict = query.Text(4);
+    f.precision->error = Number(query, 5);
+    f.precision->input_error = Number(query, 6);
+    f.precision->units = Number(query, 7);
+  }
+  return f;
+}
+
+Status ReadCells(SqliteStatement query, std::vector<OverviewCell>* out) {
+  query.Bind(1, static_cast<int64_t>(kMostCells));
+  const auto count = [&](int column) { return static_cast<uint64_t>(std::max<int64_t>(query.Int(column), 0)); };
+  for (;;) {
+    MSP_ASSIGN_OR_RETURN(const bool more, query.Step());
+    if (!more) return OkStatus();
+    out->push_back({query.Int(0), query.Int(1), count(2), count(3), count(4), count(5), count(6), count(7), count(8)});
+  }
+}
+
+// The node that a difference starts at, and how many only pass it on.
+Status ReadBlame(const SqliteDb& db, int64_t step, int64_t rank, Findings* out) {
+  for (const std::string_view verdict : {"bug", "suspicious"}) {
+    MSP_ASSIGN_OR_RETURN(SqliteStatement query, db.Prepare(kOriginSql));
+    query.Bind(1, step);
+    query.Bind(2, rank);
+    query.Bind(3, verdict);
+    MSP_ASSIGN_OR_RETURN(const bool found, query.Step());
+    if (!found) continue;
+    out->list.push_back(ReadFinding(query));
+    ++out->total;
+    break;
+  }
+  MSP_ASSIGN_OR_RETURN(SqliteStatement query, db.Prepare(kInheritedSql));
+  query.Bind(1, step);
+  query.Bind(2, rank);
+  MSP_ASSIGN_OR_RETURN(const bool found, query.Step());
+  if (found) out->inherited = static_cast<uint64_t>(query.Int(0));
+  return OkStatus();
+}
+
+Status ReadFindings(const SqliteDb& db, int64_t step, int64_t rank, Findings* out) {
+  for (const std::string_view table : {"msprobe_findings", "msprobe_precision"}) {
+    MSP_ASSIGN_OR_RETURN(const bool there, VisFile::HasTable(db, table));
+    if (!there) return OkStatus();
+  }
+  out->known = true;
+  MSP_RETURN_IF_ERROR(ReadBlame(db, step, rank, out));
+  MSP_ASSIGN_OR_RETURN(SqliteStatement count,
+                       db.Prepare("SELECT count(*) FROM msprobe_findings WHERE step = ?1 AND rank = ?2"));
+  count.Bind(1, step);
+  count.Bind(2, rank);
+  MSP_ASSIGN_OR_RETURN(const bool counted, count.Step());
+  if (counted) out->total += static_cast<uint64_t>(count.Int(0));
+  MSP_ASSIGN_OR_RETURN(SqliteStatement query, db.Prepare(kFindingsSql));
+  query.Bind(1, step);
+  query.Bind(2, rank);
+  query.Bind(3, static_cast<int64_t>(kMostFindings));
+  for (;;) {
+    MSP_ASSIGN_OR_RETURN(const bool more, query.Step());
+    if (!more) return OkStatus();
+    out->list.push_back(ReadFinding(query));
+  }
+}
+
+}  // namespace
+
+StatusOr<std::vector<OverviewCell>> LoadMatrix(const VisFile& file) {
+  std::vector<OverviewCell> cells;
+  MSP_RETURN_IF_ERROR(file.Ask([&](const SqliteDb& db) -> Status {
+    MSP_ASSIGN_OR_RETURN(const bool counted, VisFile::HasTable(db, "msprobe_subtrees"));
+    if (counted && file.compact()) {
+      MSP_ASSIGN_OR_RETURN(SqliteStatement query, db.Prepare(kMatrixSql));
+      return ReadCells(std::move(query), &cells);
+    }
+    if (file.compact()) return OkStatus();  // tb_nodes is a view there, of a file that was tampered with
+    const std::string sql =
+        fmt::format(kScanSql, file.md5_inverted() ? "1 - precision_index" : "precision_index",
+                    file.config().compared ? "coalesce(matched_node_link, '') NOT IN ('', '[]')" : "1");
+    MSP_ASSIGN_OR_RETURN(SqliteStatement query, db.Prepare(sql));
+    return ReadCells(std::move(query), &cells);
+  }));
+  return cells;
+}
+
+StatusOr<Findings> LoadFindings(const VisFile& file, int64_t step, int64_t rank) {
+  Findings out;
+  if (!file.compact()) return out;
+  MSP_RETURN_IF_ERROR(file.Ask([&](const SqliteDb& db) { return ReadFindings(db, step, rank, &out); }));
+  return out;
+}
+
+}  // namespace msprobe::view

@@ -1,0 +1,72 @@
+// Questions about a whole rank or file, and about what a node has to do with others.
+#include <algorithm>
+#include <utility>
+
+#include "view/held.h"
+#include "view/viewer.h"
+
+namespace msprobe::view {
+namespace {
+
+std::vector<FlowNeighbour> Neighbours(const Held& held, Side side, const std::vector<FlowEdge>& edges, bool givers) {
+  std::vector<FlowNeighbour> out;
+  out.reserve(edges.size());
+  const Tree& tree = held.tree(side);
+  for (const FlowEdge& e : edges) {
+    const uint32_t node = givers ? e.from : e.node;
+    FlowNeighbour n{held.Summary(side, node), {}, e.input, e.output, TrustPercent(e.trust)};
+    for (uint32_t up = tree[node].parent; up != kNoNode && up != tree.root(); up = tree[up].parent) {
+      n.path.emplace_back(tree.Name(up));
+    }
+    std::reverse(n.path.begin(), n.path.end());
+    out.push_back(std::move(n));
+  }
+  return out;
+}
+
+}  // namespace
+
+StatusOr<std::vector<OverviewCell>> Viewer::Matrix(std::string_view file) {
+  MSP_ASSIGN_OR_RETURN(auto open, cache_->File(file));
+  return LoadMatrix(*open);
+}
+
+StatusOr<Findings> Viewer::FindingsOf(const GraphKey& key) {
+  MSP_ASSIGN_OR_RETURN(auto open, cache_->File(key.file));
+  return LoadFindings(*open, key.step, key.rank);
+}
+
+StatusOr<std::vector<LayerSummary>> Viewer::Layers(const GraphKey& key) {
+  MSP_ASSIGN_OR_RETURN(const Held held, cache_->Hold(key));
+  MSP_ASSIGN_OR_RETURN(auto columns, LoadLayers(*held.file, *held.graph));
+  std::vector<LayerSummary> out;
+  out.reserve(columns.size());
+  const auto name = [&](const LayerCell& cell) {
+    return cell.node == kNoNode ? std::string() : std::string(held.graph->npu.Name(cell.node));
+  };
+  for (LayerColumn& column : columns) {
+    std::string forward = name(column.forward), backward = name(column.backward);
+    out.push_back({std::move(column), std::move(forward), std::move(backward)});
+  }
+  return out;
+}
+
+StatusOr<LinkDetail> Viewer::Links(const GraphKey& key, Side side, std::string_view name) {
+  MSP_ASSIGN_OR_RETURN(const Held held, cache_->Hold(key));
+  MSP_ASSIGN_OR_RETURN(const uint32_t node, held.Find(key, side, name));
+  MSP_ASSIGN_OR_RETURN(NodeLinks links,
+                       LoadLinks(*held.file, *held.graph, side == Side::kNpu, key.step, key.rank, node));
+  LinkDetail out;
+  if (links.previous != kNoNode) out.previous = held.Summary(side, links.previous);
+  if (links.next != kNoNode) out.next = held.Summary(side, links.next);
+  out.flow_known = links.flow_known;
+  out.producers = Neighbours(held, side, links.producers, /*givers=*/true);
+  out.consumers = Neighbours(held, side, links.consumers, /*givers=*/false);
+  out.producers_total = links.producers_total;
+  out.consumers_total = links.consumers_total;
+  out.partners = std::move(links.partners);
+  out.precision = std::move(links.precision);
+  return out;
+}
+
+}  // namespace msprobe::view

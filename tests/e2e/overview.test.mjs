@@ -1,0 +1,164 @@
+// Ways to the bug: the overview, the flow of values, the order of execution, ranks and steps; with a server and, from
+// an exported page, without one.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { browser, DEMO, findCommand, openPage, OUT, ROOT, serve } from './support.mjs';
+
+const LAYER = process.env.MSPROBE_DEMO_LAYER ?? 'Module.model.layers.2.LlamaDecoderLayer.forward.0';
+const COLUMN = LAYER.replace(/^Module\./, '').replace(/\.[A-Za-z]+\.forward\.\d+$/, ''); // model.layers.2
+const RANKS = join(ROOT, 'tests/golden/graph/ranks');
+const CHINESE = { locale: 'zh-CN', colorScheme: 'dark' };
+
+let directory;
+let chrome;
+let server;
+
+before(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'msprobe-e2e-'));
+  copyFileSync(join(DEMO, readdirSync(DEMO).find((file) => file.endsWith('.vis.db'))), join(directory, 'demo.vis.db'));
+  mkdirSync(join(directory, 'ranks'));
+  execFileSync(findCommand(), ['graph_visualize', '-tp', join(RANKS, 'target'), '-gp', join(RANKS, 'golden'), '-o', join(directory, 'ranks')], { stdio: 'ignore' });
+  server = await serve(directory);
+  chrome = await browser();
+});
+after(async () => {
+  await chrome?.close();
+  server?.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+async function visit(url, options) {
+  const opened = await openPage(chrome, options);
+  const { page } = opened;
+  await page.goto(url);
+  const state = () => page.evaluate(() => window.__msprobe.state());
+  const until = async (check, what) => {
+    for (const end = Date.now() + 15_000; Date.now() < end; ) {
+      if (await check()) return;
+      await page.waitForTimeout(30);
+    }
+    assert.fail(`waited in vain: ${what}`);
+  };
+  await until(async () => (await state()).graph === 'ready' && (await state()).findings === 'ready', 'the graph is ready');
+  const selected = () => until(async () => (await state()).details === 'ready' && (await state()).links === 'ready', 'a node is selected');
+  const shoot = (name) => page.screenshot({ path: join(OUT, `${name}.png`) });
+  const leave = async () => {
+    await page.context().close();
+    assert.deepEqual(opened.faults, []);
+  };
+  return { page, state, until, selected, shoot, leave };
+}
+
+const demo = () => `${server.answer.url}#file=demo.vis.db`;
+const inLayer = (name) => new RegExp(`${COLUMN.replaceAll('.', '\\.')}\\.|^Functional|^Torch|^Tensor`).test(name);
+
+/** From the first finding to the sabotaged layer, over the strip, along the flow. */
+async function walk({ page, state, until, selected, shoot }, name) {
+  await page.locator('[data-test^=finding-]').first().waitFor();
+  await shoot(`${name}_landing`);
+  await page.locator('[data-test=finding-origin], [data-test=finding-first_error]').first().click();
+  await selected();
+  const first = (await state()).selection.name;
+  const path = await page.locator('[data-test=node-name]').innerText();
+  assert.match(`${first} ${path}`, /layers\.2\./, 'the first finding is in the sabotaged layer');
+
+  await page.locator('[data-test=tab-flow]').click();
+  const ends = page.locator('[data-test=producer]');
+  await until(async () => (await ends.count()) > 0, 'what it takes comes from somewhere');
+  await until(async () => (await page.evaluate(() => window.__msprobe.edges('NPU'))).length > 0, 'edges are drawn');
+  await shoot(`${name}_flow`);
+  const wanted = await ends.first().getAttribute('title');
+  await ends.first().click();
+  await until(async () => (await state()).selection.name === wanted, 'the producer is selected');
+  await selected();
+  await until(async () => (await page.locator('[data-test=consumer]').evaluateAll((all) => all.map((end) => end.title))).includes(first), 'and leads back');
+
+  await page.locator('[data-test=next-op]').click();
+  await until(async () => (await state()).selection.name !== wanted, 'the next op is selected');
+  await selected();
+  await page.locator('body').press('[');
+  await until(async () => (await state()).selection.name === wanted, 'and the way back leads to it');
+
+  await page.locator('[data-test=tab-overview]').click();
+  const bar = page.locator(`[data-test="layer-forward-${COLUMN}"]`);
+  const tall = (locator) => locator.locator('.bar-fill').evaluate((fill) => fill.getBoundingClientRect().height);
+  assert.ok((await tall(bar)) > (await tall(page.locator(`[data-test="layer-forward-${COLUMN.replace(/\d+$/, '1')}"]`))), 'the error grows there');
+  await bar.click();
+  await selected();
+  assert.ok(inLayer((await state()).selection.name), `the bar leads into the layer, not to ${(await state()).selection.name}`);
+}
+
+test('the overview leads to the sabotaged layer, the flow along it', async () => {
+  const visitor = await visit(demo());
+  await walk(visitor, 'overview');
+  await visitor.leave();
+});
+
+test('the keys walk the nodes that a filter keeps', async () => {
+  const { page, state, until, selected, leave } = await visit(demo());
+  await page.keyboard.press('/');
+  await page.locator('.search-bar select').selectOption('pass');
+  await page.keyboard.press('Escape');
+  await page.evaluate(() => document.activeElement.blur());
+  const seen = [];
+  for (const key of ['n', 'n', 'p']) {
+    const before = (await state()).selection?.name;
+    await page.keyboard.press(key);
+    await until(async () => (await state()).selection !== null && (await state()).selection.name !== before, `${key} moves on`);
+    await selected();
+    seen.push((await state()).selection.name);
+    assert.match(await page.locator('.notice').innerText(), /^[12] \/ \d+$/);
+  }
+  assert.equal(seen[0], seen[2]);
+  await leave();
+});
+
+test('the matrix of ranks and steps leads to each of them', async () => {
+  const file = `ranks/${readdirSync(join(directory, 'ranks'))[0]}`;
+  for (const [name, options] of [['matrix', {}], ['matrix_dark_zh', CHINESE]]) {
+    const { page, state, until, shoot, leave } = await visit(`${server.answer.url}#file=${encodeURIComponent(file)}`, options);
+    const cells = page.locator('[data-test^=cell-]');
+    await until(async () => (await cells.count()) > 1, 'a cell for each rank');
+    assert.equal(await page.locator('.cell[aria-current=true]').count(), 1);
+    const [step, rank] = (await cells.last().getAttribute('data-test')).split('-').slice(1).map(Number);
+    await cells.last().click();
+    await until(async () => (await state()).rank === rank && (await state()).step === step && (await state()).graph === 'ready', 'the other graph is shown');
+    await until(async () => (await cells.last().getAttribute('aria-current')) === 'true', 'and marked');
+    await shoot(name);
+    await leave();
+  }
+});
+
+test('an exported page opens from disk and shows the same, in both languages and themes', async () => {
+  const page = join(directory, 'page with spaces.html');
+  const said = JSON.parse(execFileSync(findCommand(), ['export', join(directory, 'demo.vis.db'), '-o', page, '--json'], { encoding: 'utf8' }));
+  assert.equal(said.details, said.nodes);
+  assert.equal(said.bytes, statSync(page).size);
+  assert.equal(statSync(page).mode & 0o777, 0o640);
+  const policy = /http-equiv="Content-Security-Policy" content="([^"]+)"/.exec(readFileSync(page, 'utf8'))[1];
+  assert.match(policy, /default-src 'none'.*connect-src 'none'/);
+  assert.doesNotMatch(policy, /unsafe|https?:|\*/);
+  for (const [name, options] of [['exported', {}], ['exported_dark_zh', CHINESE]]) {
+    const visitor = await visit(pathToFileURL(page).href, options);
+    if (name === 'exported') await walk(visitor, name);
+    else {
+      await visitor.page.locator('[data-test=first-finding]').click();
+      await visitor.selected();
+      assert.ok((await visitor.page.locator('.items tbody').count()) > 0);
+      await visitor.shoot(name);
+    }
+    await visitor.leave();
+  }
+});
+
+test('a part of the graphs can be exported, and what is not there is an error', async () => {
+  const page = join(directory, 'small.html');
+  const args = ['export', join(directory, 'demo.vis.db'), '-o', page];
+  assert.match(execFileSync(findCommand(), [...args, '--step', '0', '--rank', '0'], { encoding: 'utf8' }), /^page: .*small\.html \([\d.]+ MB, 1 graph, \d+ nodes\)/);
+  assert.throws(() => execFileSync(findCommand(), [...args, '--rank', '77'], { stdio: 'pipe' }), /no graph of the chosen/);
+});

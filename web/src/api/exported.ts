@@ -1,0 +1,304 @@
+// The Api of an exported page: the graphs are in the page, src/view/viewer_export.cc wrote them.
+import { ApiError, type Api, type SearchQuery, type SeekQuery } from './client';
+import type { Children, Config, Counts, ExchangePartner, Findings, FlowNeighbour, GraphRef, Layer, Level, Links, MatrixCell, NodeDetails, NodeSummary, OverflowLevel, Precision, Row, Side, Summary } from './types';
+
+type NodeRow = [name: string, label: number, type: 0 | 1 | 9, parent: number, level: number | null, overflow: number, partner: number, microStep: number, order: number];
+type EdgeRow = [node: number, input: number, from: number, output: number, confidence: number];
+
+interface DetailRow {
+  inputs: Row[];
+  outputs: Row[];
+  stack: string[];
+  merge_info: string[];
+  communication: NodeDetails['communication'];
+  partners: ExchangePartner[];
+  precision: Precision | null;
+}
+
+interface GraphData {
+  step: number;
+  rank: number;
+  summary: Summary;
+  findings: Findings;
+  layers: { layers: Layer[] };
+  npu: NodeRow[];
+  bench: NodeRow[];
+  npu_order: [number, number][];
+  bench_order: [number, number][];
+  flow: EdgeRow[] | null;
+  details: Record<Side, Record<string, DetailRow>>;
+}
+
+export interface ExportedData {
+  format: number;
+  file: string;
+  config: Config;
+  matrix: { cells: MatrixCell[] };
+  graphs: GraphData[];
+  nodes: number;
+  details: number;
+}
+
+const OVERFLOWS: (OverflowLevel | null)[] = [null, 'medium', 'high', 'critical'];
+
+/** One side of a graph with what can be worked out from its rows. */
+class SideNodes {
+  readonly byName = new Map<string, number>();
+  readonly children: number[][] = [];
+  readonly counts: Required<Counts>[] = [];
+  root = 0;
+
+  constructor(
+    readonly rows: NodeRow[],
+    private readonly compared: boolean,
+  ) {
+    rows.forEach(([name, , , parent, level, overflow], index) => {
+      if (!this.byName.has(name)) this.byName.set(name, index);
+      this.children.push([]);
+      this.counts.push({ error: +(level === 1), warning: +(level === 0.5), unmatched: +this.unmatched(index), overflow: +(overflow > 0) });
+      if (parent < 0) this.root = index;
+    });
+    rows.forEach(([, , , parent], index) => parent >= 0 && this.children[parent]?.push(index));
+    this.addUp();
+  }
+
+  unmatched(index: number): boolean {
+    return this.compared && this.rows[index]![6] < 0;
+  }
+
+  /** Without recursion: a chain of modules may be long. */
+  private addUp(): void {
+    const order = [this.root];
+    for (let i = 0; i < order.length; i++) for (const child of this.children[order[i]!]!) order.push(child);
+    for (const index of order.reverse()) {
+      const into = this.counts[this.rows[index]![3]];
+      if (!into) continue;
+      const own = this.counts[index]!;
+      for (const key of ['error', 'warning', 'unmatched', 'overflow'] as const) into[key] += own[key];
+    }
+  }
+
+  ancestors(index: number): number[] {
+    const way: number[] = [];
+    for (let at = this.rows[index]![3]; at >= 0 && way.length <= this.rows.length; at = this.rows[at]![3]) way.unshift(at);
+    return way;
+  }
+}
+
+class ExportedGraph {
+  readonly sides: Record<Side, SideNodes>;
+  readonly given = new Map<number, EdgeRow[]>(); // edges by the node that gives
+  readonly taken = new Map<number, EdgeRow[]>();
+
+  constructor(
+    readonly data: GraphData,
+    readonly compared: boolean,
+  ) {
+    this.sides = { NPU: new SideNodes(data.npu, compared), Bench: new SideNodes(data.bench, compared) };
+    for (const edge of data.flow ?? []) {
+      put(this.taken, edge[0], edge);
+      put(this.given, edge[2], edge);
+    }
+  }
+
+  summary(side: Side, index: number): NodeSummary {
+    const nodes = this.sides[side];
+    const [name, label, type, , precision, overflow, partner, micro_step, order] = nodes.rows[index]!;
+    const other = this.sides[side === 'NPU' ? 'Bench' : 'NPU'];
+    return {
+      name,
+      label: name.slice(name.length - label),
+      type,
+      children: nodes.children[index]!.length,
+      order,
+      precision,
+      overflow: OVERFLOWS[overflow] ?? null,
+      matched: other.rows[partner]?.[0] ?? null,
+      micro_step,
+      counts: nodes.counts[index]!,
+    };
+  }
+
+  find(side: Side, name: string): number {
+    const nodes = this.sides[side];
+    const index = name === '' ? nodes.root : nodes.byName.get(name);
+    if (index === undefined || !nodes.rows[index]) throw new ApiError(`no ${side} node ${name}`, 404);
+    return index;
+  }
+
+  keeps(side: Side, index: number, level: Level | undefined, lower: string): boolean {
+    const nodes = this.sides[side];
+    const [name, , , , precision, overflow] = nodes.rows[index]!;
+    if (lower !== '' && !name.toLowerCase().includes(lower)) return false;
+    const unmatched = nodes.unmatched(index);
+    switch (level) {
+      case undefined:
+        return true;
+      case 'pass':
+        return precision === 0;
+      case 'warning':
+        return precision === 0.5;
+      case 'error':
+        return precision === 1;
+      case 'unmatched':
+        return unmatched;
+      case 'none':
+        return !unmatched && precision === null;
+      case 'overflow':
+        return overflow > 0;
+      default:
+        return OVERFLOWS[overflow] === level;
+    }
+  }
+
+  /** The op that ran before (-1) or after (1). */
+  beside(side: Side, index: number, direction: 1 | -1): NodeSummary | null {
+    const nodes = this.sides[side];
+    const runs = side === 'NPU' ? this.data.npu_order : this.data.bench_order;
+    let run = runs.findIndex(([first, count]) => index >= first && index < first + count);
+    if (run < 0) return null;
+    for (let at = index + direction; ; at += direction) {
+      const [first, count] = runs[run]!;
+      if (at < first || at >= first + count) {
+        run += direction;
+        const next = runs[run];
+        if (!next) return null;
+        at = direction > 0 ? next[0] : next[0] + next[1] - 1;
+      }
+      const row = nodes.rows[at];
+      if (!row) return null;
+      if (nodes.children[at]!.length === 0 && row[2] !== 9) return this.summary(side, at);
+    }
+  }
+
+  neighbour([node, input, from, output, confidence]: EdgeRow, givers: boolean): FlowNeighbour {
+    const at = givers ? from : node;
+    const path = this.sides.NPU.ancestors(at).slice(1);
+    return { node: this.summary('NPU', at), path: path.map((up) => this.sides.NPU.rows[up]![0]), input, output, confidence };
+  }
+}
+
+function put<T>(map: Map<number, T[]>, key: number, value: T): void {
+  const list = map.get(key);
+  if (list) list.push(value);
+  else map.set(key, [value]);
+}
+
+const MOST_EDGES = 200;
+const NO_DETAILS: DetailRow = { inputs: [], outputs: [], stack: [], merge_info: [], communication: null, partners: [], precision: null };
+
+export class ExportedApi implements Api {
+  private readonly graphs = new Map<string, ExportedGraph>();
+
+  constructor(readonly data: ExportedData) {}
+
+  async files() {
+    return { root: '', files: [{ file: this.data.file, size: 0, mtime: 0 }], skipped: [] };
+  }
+  async config(file: string): Promise<Config> {
+    if (file !== this.data.file) throw new ApiError(file, 404);
+    const unique = (list: number[]) => [...new Set(list)].sort((a, b) => a - b);
+    const { graphs, nodes, details } = this.data;
+    return { ...this.data.config, steps: unique(graphs.map(({ step }) => step)), ranks: unique(graphs.map(({ rank }) => rank)), exported: { nodes, details } };
+  }
+  async summary(ref: GraphRef) {
+    return this.graph(ref).data.summary;
+  }
+  async children(ref: GraphRef, side: Side, name: string): Promise<Children> {
+    const graph = this.graph(ref);
+    const index = graph.find(side, name);
+    return { node: graph.summary(side, index), children: graph.sides[side].children[index]!.map((child) => graph.summary(side, child)) };
+  }
+  async path(ref: GraphRef, side: Side, name: string) {
+    const graph = this.graph(ref);
+    const nodes = graph.sides[side];
+    return [...nodes.ancestors(graph.find(side, name)).map((index) => nodes.rows[index]![0]), name];
+  }
+  async node(ref: GraphRef, side: Side, name: string): Promise<NodeDetails> {
+    const graph = this.graph(ref);
+    const index = graph.find(side, name);
+    const own = graph.data.details[side][index];
+    const { inputs, outputs, stack, merge_info, communication } = own ?? NO_DETAILS;
+    const node = graph.summary(side, index);
+    const details = { node, inputs, outputs, stack, merge_info, communication, ...(own ? {} : { left_out: true }) };
+    if (node.matched === null) return { ...details, partner: null };
+    const other: Side = side === 'NPU' ? 'Bench' : 'NPU';
+    const partner = graph.find(other, node.matched);
+    const found = graph.data.details[other][partner] ?? NO_DETAILS;
+    return { ...details, partner: { side: other, node: graph.summary(other, partner), inputs: found.inputs, outputs: found.outputs, stack: found.stack } };
+  }
+  async search(ref: GraphRef, side: Side, { q, level, limit = 200 }: SearchQuery) {
+    const graph = this.graph(ref);
+    const hits = this.matching(graph, side, level, q);
+    return { total: hits.length, hits: hits.slice(0, limit).map((index) => graph.summary(side, index)) };
+  }
+  async seek(ref: GraphRef, side: Side, { level, q = '', from, direction }: SeekQuery) {
+    const graph = this.graph(ref);
+    const hits = this.matching(graph, side, level, q);
+    const start = from === undefined ? (direction > 0 ? -1 : Infinity) : graph.find(side, from);
+    const found = direction > 0 ? hits.findIndex((index) => index > start) : hits.findLastIndex((index) => index < start);
+    const at = found >= 0 ? found : direction > 0 ? 0 : hits.length - 1;
+    const hit = hits[at];
+    return { node: hit === undefined ? null : graph.summary(side, hit), index: Math.max(at, 0), total: hits.length };
+  }
+  async links(ref: GraphRef, side: Side, name: string): Promise<Links> {
+    const graph = this.graph(ref);
+    const index = graph.find(side, name);
+    const flow_known = side === 'NPU' && graph.data.flow !== null;
+    const producers = (flow_known && graph.taken.get(index)) || [];
+    const consumers = (flow_known && graph.given.get(index)) || [];
+    const { partners, precision } = graph.data.details[side][index] ?? NO_DETAILS;
+    return {
+      previous: graph.beside(side, index, -1),
+      next: graph.beside(side, index, 1),
+      flow_known,
+      producers: producers.slice(0, MOST_EDGES).map((edge) => graph.neighbour(edge, true)),
+      consumers: consumers.slice(0, MOST_EDGES).map((edge) => graph.neighbour(edge, false)),
+      producers_total: producers.length,
+      consumers_total: consumers.length,
+      partners,
+      precision,
+    };
+  }
+  async matrix() {
+    return this.data.matrix.cells;
+  }
+  async findings(ref: GraphRef) {
+    return this.graph(ref).data.findings;
+  }
+  async layers(ref: GraphRef) {
+    return this.graph(ref).data.layers.layers;
+  }
+
+  private matching(graph: ExportedGraph, side: Side, level: Level | undefined, q: string): number[] {
+    const found: number[] = [];
+    const lower = q.toLowerCase();
+    for (let index = 0; index < graph.sides[side].rows.length; index++) if (graph.keeps(side, index, level, lower)) found.push(index);
+    return found;
+  }
+
+  private graph({ file, step, rank }: GraphRef): ExportedGraph {
+    const key = `${step} ${rank}`;
+    let graph = this.graphs.get(key);
+    if (!graph) {
+      const data = this.data.graphs.find((candidate) => candidate.step === step && candidate.rank === rank);
+      if (!data || file !== this.data.file) throw new ApiError(`${file} step ${step} rank ${rank}`, 404);
+      graph = new ExportedGraph(data, this.data.config.graph_type === 'compare');
+      this.graphs.set(key, graph);
+    }
+    return graph;
+  }
+}
+
+const PACKED = 'H4sI'; // base64 of what gzip begins with
+
+/** The graphs in the page; null in a page with a server. */
+export async function readExported(text: string): Promise<ExportedData | null> {
+  const packed = text.trim();
+  if (!packed.startsWith(PACKED)) return null;
+  const binary = atob(packed);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return (await new Response(stream).json()) as ExportedData;
+}
