@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "compare/compare.h"
-#include "report/advisor.h"
 #include "match/layer_place.h"
+#include "report/advisor.h"
 #include "report/table.h"
 
 namespace msprobe {

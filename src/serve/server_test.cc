@@ -110,11 +110,15 @@ TEST_F(ServerTest, Queries) {
   EXPECT_EQ(
       Body(Get("/api/files")).rfind(fmt::format("{{\"root\":\"{}\",\"files\":[{{\"file\":\"c.vis.db\"", dir.path()), 0),
       0u);
-  for (const char* target : {"/api/config?file=c.vis.db", "/api/summary?file=c.vis.db&step=0&rank=0",
-                             "/api/children?file=c.vis.db&step=0&rank=0&side=NPU&name=DefaultModel",
-                             "/api/path?file=c.vis.db&step=0&rank=0&side=Bench&name=Functional.relu.0.forward",
-                             "/api/node?file=c.vis.db&step=0&rank=0&name=Functional.relu.0.forward",
-                             "/api/search?file=c.vis.db&step=0&rank=0&side=NPU&q=lin&limit=2&level=error&leaf=1"}) {
+  for (const char* target :
+       {"/api/config?file=c.vis.db", "/api/summary?file=c.vis.db&step=0&rank=0",
+        "/api/children?file=c.vis.db&step=0&rank=0&side=NPU&name=DefaultModel",
+        "/api/path?file=c.vis.db&step=0&rank=0&side=Bench&name=Functional.relu.0.forward",
+        "/api/node?file=c.vis.db&step=0&rank=0&name=Functional.relu.0.forward",
+        "/api/search?file=c.vis.db&step=0&rank=0&side=NPU&q=lin&limit=2&level=error&leaf=1",
+        "/api/seek?file=c.vis.db&step=0&rank=0&level=error&direction=-1", "/api/matrix?file=c.vis.db",
+        "/api/links?file=c.vis.db&step=0&rank=0&name=Functional.relu.0.forward",
+        "/api/findings?file=c.vis.db&step=0&rank=0", "/api/layers?file=c.vis.db&step=0&rank=0"}) {
     const std::string answer = Get(target);
     EXPECT_EQ(StatusOf(answer), 200) << target << answer;
     EXPECT_EQ(Body(answer).front(), '{');
@@ -142,6 +146,11 @@ TEST_F(ServerTest, WrongQueriesSayWhatIsWrong) {
                                                {"/api/node?file=c.vis.db&step=0&rank=0", 400},
                                                {"/api/node?file=c.vis.db&step=0&rank=0&name=%27%20OR%201=1--", 404},
                                                {"/api/search?file=c.vis.db&step=0&rank=0&level=bad", 400},
+                                               {"/api/seek?file=c.vis.db&step=0&rank=0&direction=2", 400},
+                                               {"/api/seek?file=c.vis.db&step=0&rank=0&from=absent", 404},
+                                               {"/api/links?file=c.vis.db&step=0&rank=0", 400},
+                                               {"/api/layers?file=c.vis.db&step=9&rank=0", 404},
+                                               {"/api/matrix", 400},
                                                {"/api/search?file=c.vis.db&step=0&rank=0&q=a&q=b", 400}};
   for (const auto& [target, status] : cases) {
     const std::string answer = Get(target);

@@ -49,14 +49,23 @@ bool Backward(std::string_view name) {
   return direction == OpDirection::kBackward || direction == OpDirection::kParameterGrad;
 }
 
-// "model.norm" of "Module.model.norm.RMSNorm.forward.0"; the name without number of what is no module.
-std::string_view PlainPath(std::string_view name) {
+// "model.norm" of "Module.model.norm.RMSNorm.forward.0"; "" of what is no module.
+std::string_view ModulePath(std::string_view name) {
   std::string_view base = ParseOpName(name).base;
   const size_t dot = base.find('.');
-  if (name.substr(0, dot) != "Module" && name.substr(0, dot) != "Cell") return base;
+  if (base.substr(0, dot) != "Module" && base.substr(0, dot) != "Cell") return {};
   base.remove_prefix(std::min(dot + 1, base.size()));
   const size_t type = base.rfind('.');
   return type == std::string_view::npos ? base : base.substr(0, type);
+}
+
+// What has no number of its own: a module, what a module calls beside its layers, or what is called outside of modules.
+std::string PlainLabel(std::string_view name, std::string_view parent) {
+  if (const std::string_view path = ModulePath(name); !path.empty()) return std::string(path);
+  if (const std::string_view path = ModulePath(parent); !path.empty()) return std::string(path) + ".*";
+  const size_t dot = name.find('.');
+  return name.find("Apis_Between_Modules") == 0 || dot == std::string_view::npos ? std::string(name.substr(0, dot))
+                                                                                 : "*";
 }
 
 class LayerFinder {
@@ -85,7 +94,7 @@ class LayerFinder {
       } else if (mixed_[i] || up == kNoNode) {
         found = kNoNode;  // holds layers itself
       } else if (mixed_[up] || tree_[up].parent == kNoNode) {
-        found = Column(std::string(PlainPath(tree_.Name(i))));
+        found = Column(PlainLabel(tree_.Name(i), tree_.Name(up)));
       }
     }
     for (const uint32_t i : way) columns_of_[i] = found;

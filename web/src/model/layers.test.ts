@@ -20,7 +20,7 @@ describe('layers', () => {
     expect(barHeight(cell({ errors: 1 }))).toBeGreaterThan(barHeight(cell({})));
   });
   it('are named shortly', () => {
-    expect(['model.layers.31', 'lm_head', 'a.very_long_module_name'].map(layerLabel)).toEqual(['31', 'lm_head', 'very_long_m…']);
+    expect(['model.layers.31', 'lm_head', 'a.very_long_module_name', 'a.model.*', '*'].map(layerLabel)).toEqual(['31', 'lm_head', 'very_long_m…', 'model.*', '*']);
   });
   it('are shown only when there is something to see', () => {
     const quiet = { label: 'a', forward: cell({ level: null }), backward: null };

@@ -28,7 +28,7 @@ export function barHeight(cell: LayerCell): number {
 /** "layers.3" of "model.layers.3"; short enough to stand below a bar. */
 export function layerLabel(label: string): string {
   const parts = label.split('.');
-  const last = parts.at(-1) ?? label;
+  const last = (parts.at(-1) === '*' ? parts.slice(-2).join('.') : parts.at(-1)) ?? label;
   return /^\d+$/.test(last) ? last : last.length > 12 ? `${last.slice(0, 11)}…` : last;
 }
 

@@ -57,7 +57,8 @@ function End({ end, rows, givers }: { end: FlowNeighbour; rows: Row[]; givers: b
         <StatusDot status={statusOf(end.node, mode, compared)} />
         <span class="flow-name">{end.node.name}</span>
         <span class="muted">
-          {row ? itemOf(row.name) : ''} {t('flow.sure', { percent: end.confidence })}
+          {row ? `${itemOf(row.name)} · ` : ''}
+          {t('flow.sure', { percent: end.confidence })}
         </span>
       </button>
     </li>

@@ -72,6 +72,7 @@ function FindingLine({ finding }: { finding: Finding }) {
         <StatusDot status={/overflow|parameter|gradient/.test(kind) ? 'critical' : kind === 'origin' || kind === 'first_error' ? 'error' : 'warning'} />
         <span>
           <strong>{known ? t(`finding.${kind as FindingKind}`) : kind}</strong> <span class="finding-name">{name}</span>
+          {side === 'Bench' && <span class="muted"> {t('side.Bench')}</span>}
           {precision && <span class="muted finding-figures">{figures(precision, t)}</span>}
           {talks && (
             <span class="muted finding-figures" lang="en">
@@ -88,7 +89,7 @@ function FindingLine({ finding }: { finding: Finding }) {
 function figures({ error, units, input_error: input }: Precision, t: Translate): string {
   const parts = [
     error !== null && t('measure.error', { value: measureText(error) }),
-    units !== null && t('measure.units', { value: measureText(units) }),
+    units !== null && (units === 'inf' || units >= 1) && t('measure.units', { value: measureText(units) }),
     input !== null && t('measure.inputs', { value: measureText(input) }),
   ];
   return parts.filter(Boolean).join(t('measure.and'));
