@@ -32,6 +32,7 @@ struct CompareSettings {
   bool highlight = false;           // of a workbook: rows in colour and the reasons, as -hl of older releases
   bool html = false;                // also one HTML report, which needs nothing else to be looked at
   bool advisor = false;             // also advisor_*.txt, as the older command form writes
+  bool older_columns = false;       // tensor and md5 tables: "Accuracy Reached or Not", Pass and Different, as 8.x has
   bool stacks = true;               // the column of call stacks, where there is a stack.json
   std::string stack_file;           // of two files: another stack.json than that beside the target
   bool diff_analyze = false;        // -da: ops as JSON instead of a table, and the first that differ by thresholds
@@ -47,6 +48,7 @@ struct CompareSettings {
   std::string suggest_mapping;  // file for a layer mapping of modules that only their names tell apart; ""
   bool unmatched = false;       // also a table of all ops without a partner
   std::string custom_metric;    // tensor dumps: a Python file, or a directory of them, whose metrics become columns
+  std::string postprocess;      // tensor dumps: YAML file of matrices that tensors are multiplied with before; ""
   // The functions below may be empty. Pairs are compared side by side: calls come from any thread, one at a time.
   /// Called with the share of the first pair that still runs.
   std::function<void(const std::string& pair, double share)> progress;

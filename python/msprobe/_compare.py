@@ -53,8 +53,8 @@ def compare(
     input_param: {"npu_json_path": ..., "bench_json_path": ..., "stack_json_path": ..., "is_print_compare_log": ...}, also
     with the names of compare.json ("npu_path", "bench_path", "stack_path"); dump.json files or directories.
     options: cell_mapping, api_mapping, data_mapping, layer_mapping (a path, a dict, or True for the default of its kind),
-    highlight, html, consistent_check, backend, suffix, custom_metric (a file or a directory, see docs/en/compare/custom_metrics.md),
-    replay (True or the number of ops, see docs/en/compare/replay.md).
+    highlight, html, consistent_check, backend, custom_metric (a file or a directory, see docs/en/compare/custom_metrics.md),
+    replay (True or the number of ops, see docs/en/compare/replay.md), config (a file, see docs/en/compare/postprocess.md).
     """
     if not isinstance(input_param, dict):
         raise CompareException("compare: input_param must be a dict with npu_json_path and bench_json_path")
@@ -109,11 +109,13 @@ def _arguments(options: dict, folder: str) -> list:
             arguments += ["--suggest_mapping", os.fspath(value)] if value else []
         elif name == "backend":
             arguments += ["--backend", str(value)] if value else []
-        elif name in ("suffix", "xlsx", "config"):
+        elif name == "config":
+            arguments += ["--config", os.fspath(value)] if value else []
+        elif name in ("suffix", "xlsx"):
             if value and name != "xlsx":
                 raise CompareException(f"compare: {name} is not supported: leave it out")
         else:
-            known = [*_FLAGS, *_MAPPINGS, "backend", "custom_metric", "replay", "suggest_mapping"]
+            known = [*_FLAGS, *_MAPPINGS, "backend", "config", "custom_metric", "replay", "suggest_mapping"]
             raise CompareException(f"compare: unknown option {name!r}: known are {', '.join(known)}")
     return arguments
 
@@ -142,7 +144,7 @@ def _run(paths: dict, output_path: str, options: dict) -> dict:
             json.dump({key: os.path.abspath(path) for key, path in paths.items()}, file)
         arguments = _arguments(options, folder)
         done = subprocess.run(
-            [_command(), "compare", "-i", pair, "-o", os.fspath(output_path), "--json", *arguments],
+            [_command(), "compare", "--newer_columns", "-i", pair, "-o", os.fspath(output_path), "--json", *arguments],
             capture_output=True,
             encoding="utf-8",
             errors="replace",

@@ -30,7 +30,8 @@ struct CompareArguments {
   bool print_thresholds = false;
   bool compare_only = false;  // the older command form without its advisor
   bool log = false;
-  bool stack_mode = false;  // of the older form, which has no column of stacks without it
+  bool newer_columns = false;  // with -i: those of -tp and -gp; for the Python functions
+  bool stack_mode = false;     // of the older form, which has no column of stacks without it
 };
 
 /// An option of the old tool whose work this version does not do: known, so that the error can say so.
@@ -40,7 +41,6 @@ struct Refused {
   const char* text;
 };
 constexpr std::array kRefused{
-    Refused{"--config", 1, 1, "--config post-processes tensor files, which compare does not read in this version"},
     Refused{
         "--rank", 1, 1,
         "--rank is for kernel dumps, which this version does not compare: give the rank's directory as -tp and -gp"},
@@ -114,6 +114,7 @@ Status CheckArguments(CompareArguments* args, bool input_json) {
     args->request.advisor = !args->compare_only;
     // The older form writes workbooks only.
     args->request.xlsx = true;
+    args->request.older_columns = !args->newer_columns;
     args->request.stacks = args->stack_mode;
     if (!args->stack_mode) args->request.stack_file.clear();
   }
@@ -301,8 +302,13 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
                       "dump of a second golden run: what the two golden runs differ by is no difference");
   command->add_option("--custom_metric", request.custom_metric,
                       "Python file (or directory of alg_*.py) whose metric becomes a column of tensor tables");
+  command
+      ->add_option("--config", request.postprocess,
+                   "tensor dumps: YAML file of matrices that tensors are multiplied with before they are compared")
+      ->option_text("FILE");
   command->add_flag("--is_print_compare_log", args->log, "-tensor_log: print a line for each row of tensor dumps");
   command->add_flag("-c,--compare_only", args->compare_only)->group("");
+  command->add_flag("--newer_columns", args->newer_columns)->group("");
   command->add_flag("-s,--stack_mode", args->stack_mode, "with -i: the column of call stacks");
   auto refused = std::make_shared<std::vector<std::pair<CLI::Option*, const char*>>>();
   for (const Refused& r : kRefused) {

@@ -87,13 +87,14 @@ bool BothAreStructures(const DumpPair& pair) {
   return pair.target->task() == "structure" && pair.golden->task() == "structure";
 }
 
-Status MatchDumpPair(const FilePair& files, const Mapping& mapping, CustomMetrics* custom, DumpPair* pair) {
+Status MatchDumpPair(const FilePair& files, const Mapping& mapping, CustomMetrics* custom, DumpPair* pair,
+                     const Postprocess* postprocess) {
   MSP_RETURN_IF_ERROR(CheckTasks(*pair->target, *pair->golden));
   MSP_RETURN_IF_ERROR(CheckNotEmpty(*pair->target));
   MSP_RETURN_IF_ERROR(CheckNotEmpty(*pair->golden));
   MSP_ASSIGN_OR_RETURN(pair->options.mode, ModeOf(*pair->target, *pair->golden));
   if (pair->options.mode == CompareMode::kTensor) {
-    pair->tensors = std::make_unique<TensorPairs>(files.target, files.golden, custom);
+    pair->tensors = std::make_unique<TensorPairs>(files.target, files.golden, custom, postprocess);
     pair->options.tensors = pair->tensors.get();
   }
   // Indexing read both files once; the comparison goes through them again from the start, so their pages can go

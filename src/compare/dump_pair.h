@@ -29,8 +29,9 @@ struct DumpPair {
 StatusOr<DumpPair> OpenPairFiles(const FilePair& files);
 /// True when both were dumped with task "structure": they hold no values.
 bool BothAreStructures(const DumpPair& pair);
-/// The second half of OpenDumpPair().
-Status MatchDumpPair(const FilePair& files, const Mapping& mapping, CustomMetrics* custom, DumpPair* pair);
+/// The second half of OpenDumpPair(). `postprocess` changes tensors; it may be null.
+Status MatchDumpPair(const FilePair& files, const Mapping& mapping, CustomMetrics* custom, DumpPair* pair,
+                     const Postprocess* postprocess = nullptr);
 
 /// Opens and matches; kBadInput when the two cannot be compared (task, checksums on one side only, frameworks, levels
 /// that share no op), kUsage for tasks that `compare` does not read.

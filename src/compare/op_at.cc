@@ -70,6 +70,9 @@ Status DiffOpAt(const DumpPair& pair, size_t index, JsonDoc* target, JsonDoc* go
     out->matched = pair.plan.golden_of[index] != kNoOp;
     DescribeOp(name, *target, pair.options.mode, &out->scratch, &out->target, &out->rows_used);
     MSP_RETURN_IF_ERROR(GatherPartners(pair, links->second, out));
+    if (const TensorPairs* tensors = pair.options.tensors) {
+      out->valid.target = tensors->ValidLengthOf(name, out->target, out->rows_used, tensors->target());
+    }
     DiffItems(pair.options, out);
     return OkStatus();
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <unordered_map>
+#include <utility>
 
 #include "base/text.h"
 #include "compare/rules.h"
@@ -99,10 +100,16 @@ void DiffOps(std::string_view target_name, const JsonValue& target, std::string_
   DescribeOp(target_name, target, options.mode, &out->scratch, &out->target, &out->rows_used);
   out->golden_used = 0;
   if (golden) DescribeOp(golden_name, *golden, options.mode, &out->scratch, &out->golden, &out->golden_used);
+  out->valid = ValidLengths();
+  if (const TensorPairs* tensors = options.tensors) {
+    out->valid.target = tensors->ValidLengthOf(target_name, out->target, out->rows_used, tensors->target());
+    out->valid.golden = tensors->ValidLengthOf(golden_name, out->golden, out->golden_used, tensors->golden());
+  }
   DiffItems(options, out);
 }
 
 void DiffItems(const DiffOptions& options, OpDiff* out) {
+  const ValidLengths valid = std::exchange(out->valid, ValidLengths());  // of this op only
   out->thresholds = options.thresholds;
   out->ruler.clear();
   if (out->rows.size() < out->rows_used) out->rows.resize(out->rows_used);
@@ -120,7 +127,7 @@ void DiffItems(const DiffOptions& options, OpDiff* out) {
     const ItemView* theirs = row.golden == kNoItem ? nullptr : &out->golden[static_cast<size_t>(row.golden)];
     row.grad_consistent = mine.requires_grad == (theirs ? theirs->requires_grad : ItemView::Grad::kNA) ||
                           (theirs && options.cross && GradUnknown(mine, *theirs));
-    if (options.tensors) options.tensors->Diff(mine, theirs, &out->tensors[i]);
+    if (options.tensors) options.tensors->Diff(mine, theirs, &out->tensors[i], valid);
     if (!theirs || options.mode == CompareMode::kChecksum) continue;
     for (size_t k = 0; k < kStatCount; ++k) row.diff[k] = DiffStats(mine.stats[k], theirs->stats[k]);
   }

@@ -67,6 +67,7 @@ struct OpDiff {
   bool skipped = false;  // no part of the comparison
   std::vector<ItemView> target, golden;
   size_t rows_used = 0, golden_used = 0;
+  ValidLengths valid;               // of the outputs of both sides, where an input says it
   std::vector<DiffRow> rows;        // one for each target item
   std::vector<TensorDiff> tensors;  // tensor mode: one for each row
   std::vector<RulerCell> ruler;     // when asked for: one for each row

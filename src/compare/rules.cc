@@ -193,6 +193,9 @@ std::string FindingsJson(uint16_t findings, std::string_view note) {
   return out + "]";
 }
 
-void ApplyRules(const DiffOptions& options, OpDiff* op) { Rules{options, *op, ScopeOf(op->op)}.Run(); }
+void ApplyRules(const DiffOptions& options, OpDiff* op) {
+  if (options.mode == CompareMode::kTensor && !options.tensors) return;  // only the names are asked for
+  Rules{options, *op, ScopeOf(op->op)}.Run();
+}
 
 }  // namespace msprobe

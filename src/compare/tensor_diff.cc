@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "compare/custom_metrics.h"
+#include "compare/postprocess.h"
 #include "compare/two_tensors.h"
 #include "tensor/tensor_file.h"
 
@@ -206,12 +207,30 @@ void MetricCell::AppendText(std::string* out) const {
   }
 }
 
-TensorPairs::TensorPairs(const std::string& target_dump, const std::string& golden_dump, CustomMetrics* custom)
-    : target_(target_dump), golden_(golden_dump), custom_(custom) {}
+TensorPairs::TensorPairs(const std::string& target_dump, const std::string& golden_dump, CustomMetrics* custom,
+                         const Postprocess* postprocess)
+    : target_(target_dump), golden_(golden_dump), custom_(custom), postprocess_(postprocess) {}
 
-void TensorPairs::Diff(const ItemView& target, const ItemView* golden, TensorDiff* out) const {
+int64_t TensorPairs::ValidLengthOf(std::string_view op_name, const std::vector<ItemView>& items, size_t count,
+                                   const TensorFolder& folder) const {
+  const std::string_view key = ValidLengthKey(op_name);
+  if (key.empty()) return -1;
+  const std::string end = "." + std::string(key);
+  for (size_t i = 0; i < count; ++i) {
+    const ItemView& item = items[i];
+    if (item.state != ItemState::kKwarg || !EndsWith(item.suffix, end) || !item.HasData()) continue;
+    const StatusOr<std::string> path = folder.Find(item.data_name);
+    if (!path.ok()) return -1;
+    const StatusOr<TensorFile> file = TensorFile::Open(*path, ParseDType(item.dtype));
+    return file.ok() && file->tensor() ? ValidLength(*file->tensor()) : -1;
+  }
+  return -1;
+}
+
+void TensorPairs::Diff(const ItemView& target, const ItemView* golden, TensorDiff* out,
+                       const ValidLengths& valid) const {
   *out = TensorDiff();
-  DiffValues(target, golden, out);
+  DiffValues(target, golden, valid, out);
   if (!custom_ || out->custom.size() == custom_->columns().size()) return;
   // Without values they say what the other columns say.
   StatValue cell;
@@ -221,7 +240,8 @@ void TensorPairs::Diff(const ItemView& target, const ItemView* golden, TensorDif
   out->custom.assign(custom_->columns().size(), cell);
 }
 
-void TensorPairs::DiffValues(const ItemView& target, const ItemView* golden, TensorDiff* out) const {
+void TensorPairs::DiffValues(const ItemView& target, const ItemView* golden, const ValidLengths& valid,
+                             TensorDiff* out) const {
   if (golden && golden->shape == target.shape && target.tensor && IsEmptyShape(target.shape)) {
     out->error = 0;
     return End(TensorOutcome::kEmpty, "This is empty data, can not compare.", out);
@@ -229,14 +249,37 @@ void TensorPairs::DiffValues(const ItemView& target, const ItemView* golden, Ten
   if (!target.HasData()) return End(TensorOutcome::kNoData, "NPU does not have data file.", out);
   if (golden && !golden->HasData()) return End(TensorOutcome::kNoGoldenData, "Bench does not have data file.", out);
   if (!golden) return End(TensorOutcome::kUnmatched, "Bench api/module unmatched.", out);
-  const Status status = Measure(target, *golden, out);
+  const Status status = Measure(target, *golden, valid, out);
   if (!status.ok()) {
+    if (!out->note.empty()) return End(TensorOutcome::kUnreadable, OneLine(out->note + status.message()), out);
     return End(TensorOutcome::kUnreadable, "Dump file not found or read failed: " + OneLine(status.message()), out);
   }
   Conclude(target, *golden, out);
 }
 
-Status TensorPairs::Measure(const ItemView& target, const ItemView& golden, TensorDiff* out) const {
+Status TensorPairs::Change(const ItemView& item, bool golden, int64_t valid, OwnTensor* own, const FileTensor** tensor,
+                           TensorDiff* out) const {
+  const std::vector<MatmulStep>* steps = nullptr;
+  if (postprocess_) {
+    steps = golden ? postprocess_->GoldenSteps(item.data_name) : postprocess_->TargetSteps(item.data_name);
+  }
+  const bool cut = valid >= 0 && item.state == ItemState::kOutput;
+  if (!steps && !cut) return OkStatus();
+  out->note = std::string(golden ? "Bench" : "NPU") + " data could not be post-processed: ";
+  if (cut) {
+    MSP_ASSIGN_OR_RETURN(*own, OwnTensor::ValidPart(**tensor, valid));
+    *tensor = &own->tensor();
+  }
+  if (steps) {
+    MSP_ASSIGN_OR_RETURN(*own, OwnTensor::Product(**tensor, *steps));
+    *tensor = &own->tensor();
+  }
+  out->note.clear();
+  return OkStatus();
+}
+
+Status TensorPairs::Measure(const ItemView& target, const ItemView& golden, const ValidLengths& valid,
+                            TensorDiff* out) const {
   if (!target.parts.empty() || !golden.parts.empty()) return MeasureJoined(target, golden, out);
   MSP_ASSIGN_OR_RETURN(const std::string target_path, target_.Find(target.data_name));
   MSP_ASSIGN_OR_RETURN(const std::string golden_path, golden_.Find(golden.data_name));
@@ -244,7 +287,11 @@ Status TensorPairs::Measure(const ItemView& target, const ItemView& golden, Tens
   MSP_ASSIGN_OR_RETURN(const TensorFile golden_file, TensorFile::Open(golden_path, ParseDType(golden.dtype)));
   MSP_ASSIGN_OR_RETURN(const FileTensor* a, OnlyTensor(target_file, target_path));
   MSP_ASSIGN_OR_RETURN(const FileTensor* b, OnlyTensor(golden_file, golden_path));
-  if (SameFile(target_path, golden_path)) {
+  OwnTensor own_target, own_golden;
+  const FileTensor *read_target = a, *read_golden = b;
+  MSP_RETURN_IF_ERROR(Change(target, false, valid.target, &own_target, &a, out));
+  MSP_RETURN_IF_ERROR(Change(golden, true, valid.golden, &own_golden, &b, out));
+  if (a == read_target && b == read_golden && SameFile(target_path, golden_path)) {
     SetSame(*a, &out->metrics);
   } else {
     out->metrics = MeasurePair(target_file, *a, golden_file, *b);

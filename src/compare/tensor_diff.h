@@ -9,11 +9,14 @@
 
 #include "compare/item_view.h"
 #include "compare/tensor_folder.h"
+#include "tensor/file_tensor.h"
 #include "tensor/metrics.h"
 
 namespace msprobe {
 
 class CustomMetrics;
+class OwnTensor;
+class Postprocess;
 
 enum Metric : uint8_t {
   kCosine,
@@ -63,24 +66,37 @@ struct TensorDiff {
   double error = -1;
 };
 
+/// How many entries of the outputs of an op are valid; -1 for all.
+struct ValidLengths {
+  int64_t target = -1, golden = -1;
+};
+
 /// The two folders of a comparison. Thread-safe.
 class TensorPairs {
  public:
-  /// `custom`, the user's own metrics, may be null; it outlives the object.
-  TensorPairs(const std::string& target_dump, const std::string& golden_dump, CustomMetrics* custom);
+  /// `custom`, the user's own metrics, and `postprocess`, what changes tensors, may be null; they outlive the object.
+  TensorPairs(const std::string& target_dump, const std::string& golden_dump, CustomMetrics* custom,
+              const Postprocess* postprocess = nullptr);
   /// Fills `out` for a row; `golden` is null when it has no partner.
-  void Diff(const ItemView& target, const ItemView* golden, TensorDiff* out) const;
+  void Diff(const ItemView& target, const ItemView* golden, TensorDiff* out, const ValidLengths& valid = {}) const;
+  /// The same for an op with these inputs: the length that one of them gives its outputs; mostly -1.
+  int64_t ValidLengthOf(std::string_view op_name, const std::vector<ItemView>& items, size_t count,
+                        const TensorFolder& folder) const;
 
   const TensorFolder& target() const { return target_; }
   const TensorFolder& golden() const { return golden_; }
 
  private:
-  void DiffValues(const ItemView& target, const ItemView* golden, TensorDiff* out) const;
-  Status Measure(const ItemView& target, const ItemView& golden, TensorDiff* out) const;
+  void DiffValues(const ItemView& target, const ItemView* golden, const ValidLengths& valid, TensorDiff* out) const;
+  Status Measure(const ItemView& target, const ItemView& golden, const ValidLengths& valid, TensorDiff* out) const;
+  /// Puts the changed tensor in the place of `tensor`, where something changes it.
+  Status Change(const ItemView& item, bool golden, int64_t valid, OwnTensor* own, const FileTensor** tensor,
+                TensorDiff* out) const;
   Status MeasureJoined(const ItemView& target, const ItemView& golden, TensorDiff* out) const;
 
   TensorFolder target_, golden_;
   CustomMetrics* custom_;
+  const Postprocess* postprocess_;
 };
 
 /// True for the columns of tensor mode that the user's own metrics must not repeat.

@@ -10,8 +10,12 @@
 
 namespace msprobe {
 
+namespace {
+std::string ErrorText(double error) { return std::isfinite(error) ? fmt::format("{:.3g}", error) : " inf"; }
+}  // namespace
+
 std::vector<std::string_view> TableColumns(CompareMode mode, bool with_stack, const std::vector<std::string>& custom,
-                                           bool ruler) {
+                                           const MoreColumns& more) {
   std::vector<std::string_view> out = {"NPU Name",          "Bench Name",         "NPU Dtype",
                                        "Bench Dtype",       "NPU Tensor Shape",   "Bench Tensor Shape",
                                        "NPU Requires_grad", "Bench Requires_grad"};
@@ -29,10 +33,60 @@ std::vector<std::string_view> TableColumns(CompareMode mode, bool with_stack, co
     add({"NPU max", "NPU min", "NPU mean", "NPU l2norm"});
     add({"Bench max", "Bench min", "Bench mean", "Bench l2norm"});
   }
-  add({"Requires_grad Consistent", "Result", "Err_message"});
+  add({"Requires_grad Consistent", more.older && mode == CompareMode::kTensor ? "Accuracy Reached or Not" : "Result"});
+  if (!more.older || mode != CompareMode::kChecksum) add({"Err_message"});
   if (with_stack) add({"NPU_Stack_Info"});
   if (mode == CompareMode::kTensor) add({"Data_name"});
-  if (ruler) add({"Ruler Error", "Ruler Units", "Ruler Verdict"});
+  if (more.ruler) add({"Ruler Error", "Ruler Units", "Ruler Verdict"});
+  if (more.replay) add({"Replay Verdict", "NPU Replay Error", "Bench Replay Error"});
+  return out;
+}
+
+namespace {
+std::string_view AccuracyText(const TensorDiff& diff) {
+  constexpr double kGood = 0.99, kLeast = 0.9, kSmall = 0.001, kMost = 1;
+  const MetricCell &cosine = diff.cells[kCosine], &error = diff.cells[kMaxAbsErr];
+  using Kind = MetricCell::Kind;
+  if (cosine.kind == Kind::kShapeUnmatched) return "Unmatched";
+  if (cosine.kind == Kind::kNA || error.kind == Kind::kNA) return "No";
+  if (cosine.kind == Kind::kUnsupported || error.kind == Kind::kUnsupported) return "None";
+  // Nan is below no limit.
+  const double c = cosine.IsNumber() ? cosine.value : NAN, e = error.IsNumber() ? error.value : NAN;
+  if (c < kGood && e > kSmall) return "No";
+  return c < kLeast || e > kMost ? "No" : "Yes";
+}
+}  // namespace
+
+std::string_view OlderVerdict(const OpDiff& op, size_t row, CompareMode mode) {
+  if (mode == CompareMode::kTensor) return AccuracyText(op.tensors[row]);
+  const DiffRow& diff = op.rows[row];
+  if (mode == CompareMode::kStatistics) return VerdictText(diff.verdict);
+  const bool same = diff.golden != kNoItem && !diff.golden_only &&
+                    op.target[row].checksum == op.golden[static_cast<size_t>(diff.golden)].checksum;
+  return same ? "Pass" : "Different";
+}
+
+ReplayLookup::ReplayLookup(const std::vector<ReplayedOp>* replays, const std::string& target_dump)
+    : active_(replays != nullptr) {
+  if (!replays) return;
+  for (const ReplayedOp& op : *replays) {
+    if (op.target_dump == target_dump) ops_.emplace(op.name, &op);
+  }
+}
+
+ReplayCells ReplayLookup::Cells(const OpDiff& op, size_t row) const {
+  ReplayCells out;
+  out.fill(std::string(kNotAvailableCell));
+  const auto it = ops_.find(op.op);
+  const ItemView& item = op.target[row];
+  if (it == ops_.end() || op.rows[row].golden_only || item.state != ItemState::kOutput) return out;
+  if (it->second->items.empty()) out[0] = ReplayVerdictText(it->second->verdict);
+  for (const ReplayedItem& replayed : it->second->items) {
+    if (item.suffix != "." + replayed.item) continue;
+    out[0] = ReplayVerdictText(replayed.verdict);
+    out[1] = ErrorText(replayed.target.error);
+    out[2] = ErrorText(replayed.golden.error);
+  }
   return out;
 }
 

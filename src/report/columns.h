@@ -1,19 +1,45 @@
 // The columns of the comparison tables.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "compare/op_diff.h"
+#include "diagnose/replay_result.h"
 
 namespace msprobe {
 
 inline constexpr std::string_view kNotAvailableCell = "N/A";
 
+/// Columns beyond those that every table has.
+struct MoreColumns {
+  bool ruler = false, replay = false;
+  bool older = false;  // verdicts as release 8.x names them
+};
 /// `custom` are the names of the user's own metrics, in tensor mode.
 std::vector<std::string_view> TableColumns(CompareMode mode, bool with_stack,
-                                           const std::vector<std::string>& custom = {}, bool ruler = false);
+                                           const std::vector<std::string>& custom = {}, const MoreColumns& more = {});
+
+/// The verdict of release 8.x on a row: "Yes", "No", "None" or "Unmatched" of tensors, "Pass" or "Different" of
+/// checksums.
+std::string_view OlderVerdict(const OpDiff& op, size_t row, CompareMode mode);
+
+/// Three cells: what a replay says of a row, and how far either side is from the truth.
+using ReplayCells = std::array<std::string, 3>;
+class ReplayLookup {
+ public:
+  /// Of the ops of `target_dump`; `replays` may be null and outlives the object.
+  ReplayLookup(const std::vector<ReplayedOp>* replays, const std::string& target_dump);
+  bool active() const { return active_; }
+  ReplayCells Cells(const OpDiff& op, size_t row) const;
+
+ private:
+  bool active_;
+  std::unordered_map<std::string_view, const ReplayedOp*> ops_;
+};
 
 /// A number of the ruler: three digits, "inf" beyond all numbers, "N/A" for rows that it does not measure.
 std::string RulerText(double value, const RulerCell& cell);

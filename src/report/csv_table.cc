@@ -57,7 +57,11 @@ void AppendQuoted(std::string* out, std::string_view s) {
 class CsvFormat : public RowFormat {
  public:
   explicit CsvFormat(const TableSpec& spec)
-      : mode_(spec.mode), with_stack_(spec.stacks != nullptr), ruler_(spec.ruler) {
+      : mode_(spec.mode),
+        with_stack_(spec.stacks != nullptr),
+        ruler_(spec.ruler),
+        older_(spec.older),
+        replays_(spec.replays, spec.target_dump) {
     if (!spec.stacks) return;
     for (size_t i = 0; i < spec.stacks->size(); ++i) {
       AppendCsvField(&stacks_.emplace_back(), StackCell(spec.stacks->Frames(static_cast<uint32_t>(i))));
@@ -93,12 +97,15 @@ class CsvFormat : public RowFormat {
       AppendStats(a, b, out);
     }
     *out += row.grad_consistent ? "True," : "False,";
-    *out += VerdictText(row.verdict);
-    *out += ',';
-    if (row.findings) {
-      AppendCsvField(out, FindingsJson(row.findings, op.tensors.empty() ? std::string_view() : op.tensors[i].finding));
-    } else {
-      *out += "[]";
+    *out += older_ ? OlderVerdict(op, i, mode_) : VerdictText(row.verdict);
+    if (!older_ || mode_ != CompareMode::kChecksum) {
+      *out += ',';
+      if (row.findings) {
+        AppendCsvField(out,
+                       FindingsJson(row.findings, op.tensors.empty() ? std::string_view() : op.tensors[i].finding));
+      } else {
+        *out += "[]";
+      }
     }
     if (with_stack_) {
       *out += ',';
@@ -112,6 +119,9 @@ class CsvFormat : public RowFormat {
       const RulerCell& cell = op.ruler[i];
       *out += "," + RulerText(cell.error, cell) + "," + RulerText(cell.units, cell) + ",";
       *out += cell.verdict;
+    }
+    if (replays_.active()) {
+      for (const std::string& cell : replays_.Cells(op, i)) *out += "," + cell;
     }
     *out += '\n';
   }
@@ -159,7 +169,8 @@ class CsvFormat : public RowFormat {
   }
 
   const CompareMode mode_;
-  const bool with_stack_, ruler_;
+  const bool with_stack_, ruler_, older_;
+  const ReplayLookup replays_;
   std::vector<std::string> stacks_;  // as csv fields
 };
 
@@ -268,7 +279,11 @@ std::string StackCell(const std::vector<std::string>& frames) {
 
 std::vector<std::string_view> ColumnsOf(const TableSpec& spec) {
   if (!spec.columns.empty()) return {spec.columns.begin(), spec.columns.end()};
-  return TableColumns(spec.mode, spec.stacks != nullptr, spec.custom, spec.ruler);
+  MoreColumns more;
+  more.ruler = spec.ruler;
+  more.replay = spec.replays != nullptr;
+  more.older = spec.older;
+  return TableColumns(spec.mode, spec.stacks != nullptr, spec.custom, more);
 }
 
 void AppendTextRow(const TableSpec& spec, const std::vector<std::string_view>& cells, RowBlock* block) {

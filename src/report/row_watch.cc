@@ -97,6 +97,8 @@ StatusOr<std::unique_ptr<RowWatch>> RowWatch::Create(const DumpPair& pair, const
   TableSpec plain = spec;
   plain.stacks = nullptr;
   plain.ruler = false;
+  plain.older = false;
+  plain.replays = nullptr;
   out->csv_ = CreateCsvFormat(plain);
   out->columns_ = TableColumns(plain.mode, false, spec.custom);
   out->measures_ = {"error"};

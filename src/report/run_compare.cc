@@ -9,12 +9,15 @@
 #include "base/text.h"
 #include "compare/custom_metrics.h"
 #include "compare/first_glance.h"
+#include "compare/postprocess.h"
 #include "compare/ruler_pass.h"
 #include "diagnose/early_answer.h"
 #include "diagnose/replay.h"
 #include "diagnose/repro.h"
 #include "report/divergence_file.h"
 #include "report/html_report.h"
+#include "report/mapping_files.h"
+#include "report/no_rows.h"
 #include "report/pair_voices.h"
 #include "report/row_watch.h"
 #include "report/step_watch.h"
@@ -47,6 +50,7 @@ TableSpec SpecOf(const CompareSettings& request, const DumpPair& pair, const Cus
   spec.highlight = request.highlight;
   spec.path = std::move(path);
   spec.ruler = request.ruler && !request.diff_analyze;
+  spec.older = request.older_columns;
   if (custom && pair.tensors) spec.custom = custom->columns();
   return spec;
 }
@@ -126,10 +130,13 @@ struct PairWork {
   const PathPlan& plan;
   const Judging& judging;
   CustomMetrics* custom;
+  const Postprocess* postprocess;
   std::string time;
   PairVoices voices;
   ReplayPlan replays;  // of the pairs that are taken
   MappingSuggestion suggestion;
+  bool only_find = false;  // no tables yet: which ops to replay is looked for
+  const std::vector<ReplayedOp>* replayed = nullptr;
 };
 
 /// What a comparison of models cannot do, or does anyway.
@@ -197,15 +204,18 @@ StatusOr<PairOutcome> CompareFiles(size_t index, PairWork* work) {
   CustomMetrics* custom = work->custom;
   const std::string& time = work->time;
   const FilePair& files = plan.pairs[index];
-  if (request.glance && !request.structure && index == 0 && !IsMapped(request.mapping)) {
+  const bool only_find = work->only_find;
+  const bool speaks = only_find || !work->replayed;  // once
+  if (request.glance && speaks && !request.structure && index == 0 && !IsMapped(request.mapping)) {
     const std::string line = FirstGlance(files);
     if (!line.empty()) work->voices.Glance(index, line);
   }
   MSP_ASSIGN_OR_RETURN(DumpPair pair, OpenPairFiles(files));
   if (request.structure || BothAreStructures(pair)) {
+    if (only_find) return PairOutcome();
     return CompareModels(index, pair, SpecOf(request, pair, custom, ResultPath(request, plan, files, time)), work);
   }
-  MSP_RETURN_IF_ERROR(MatchDumpPair(files, mapping, custom, &pair));
+  MSP_RETURN_IF_ERROR(MatchDumpPair(files, mapping, custom, &pair, work->postprocess));
   if (request.diff_analyze) UseStatistics(&pair);
   std::vector<float> calibrated;
   std::vector<RulerContext> contexts;
@@ -213,10 +223,14 @@ StatusOr<PairOutcome> CompareFiles(size_t index, PairWork* work) {
   const std::vector<float>* second_golden = calibrated.empty() ? nullptr : &calibrated;
   pair.options.thresholds = &judging.thresholds;
   if (!contexts.empty()) pair.options.contexts = &contexts;
-  const TableSpec spec = SpecOf(request, pair, custom, ResultPath(request, plan, files, time));
+  TableSpec spec = SpecOf(request, pair, custom, ResultPath(request, plan, files, time));
+  if (pair.tensors) spec.replays = work->replayed;
+  spec.target_dump = files.target;
   std::unique_ptr<ResultTable> table;
   const OpsJson* ops = nullptr;
-  if (request.diff_analyze) {
+  if (only_find) {
+    table = std::make_unique<NoRows>();
+  } else if (request.diff_analyze) {
     MSP_ASSIGN_OR_RETURN(std::unique_ptr<OpsJson> json, OpsJson::Create(spec));
     ops = json.get();
     table = std::move(json);
@@ -224,7 +238,7 @@ StatusOr<PairOutcome> CompareFiles(size_t index, PairWork* work) {
     MSP_ASSIGN_OR_RETURN(table, OpenTable(request, pair, spec));
   }
   std::unique_ptr<RowWatch> watch;
-  if (request.html || request.advisor) {
+  if ((request.html || request.advisor) && !only_find) {
     const WatchOptions options = request.html ? PageOptions(plan.pairs.size()) : WatchOptions();
     MSP_ASSIGN_OR_RETURN(watch, RowWatch::Create(pair, spec, table->format(), options));
   }
@@ -237,20 +251,21 @@ StatusOr<PairOutcome> CompareFiles(size_t index, PairWork* work) {
   if (request.progress) progress = [&](double share) { work->voices.Progress(index, share); };
   EarlyAnswer answer(pair, [&](const FirstDifference& d) { work->voices.Early(index, DifferenceLine(d)); });
   SeenSoFar seen;
-  if (request.early) seen = [&](const OpDistances& so_far) { answer.Seen(so_far); };
+  if (request.early && speaks) seen = [&](const OpDistances& so_far) { answer.Seen(so_far); };
   MSP_ASSIGN_OR_RETURN(CompareOutcome outcome, ComparePair(pair, watch ? *watch : table->format(), take, progress, seen,
-                                                           request.log != nullptr));
+                                                           request.log != nullptr && !only_find));
   answer.Wait();
   PairOutcome out;
-  const OpDistances kept = request.replay > 0 ? outcome.distances : OpDistances();
+  const OpDistances kept = only_find ? outcome.distances : OpDistances();
   MSP_ASSIGN_OR_RETURN(out.findings.divergence, FindOnRank(pair, files, std::move(outcome.distances), second_golden));
-  if (request.replay > 0) {
+  if (only_find) {
     out.replays = ReplayPlan(request.replay);
     out.replays.Add(pair, files, out.findings.divergence.differences, kept);
   }
   if (ops) {
     MSP_ASSIGN_OR_RETURN(out.findings.suspects, SuspectsOf(*pair.target, files, ops->same()));
   }
+  if (only_find) return out;
   PairReport& report = out.report;
   report.differences = out.findings.divergence.differences;
   if (InterruptRequested()) return Interrupted();
@@ -269,10 +284,15 @@ StatusOr<PairOutcome> CompareFiles(size_t index, PairWork* work) {
   if (outcome.unread > 0) {
     report.warnings.push_back(
         std::to_string(outcome.unread) +
-        " rows could not be compared because a tensor file could not be read; the first: " + outcome.first_unread);
+        " rows could not be compared because a tensor file could not be read or processed; the first: " +
+        outcome.first_unread);
   }
   if (!report.differences.warning.empty()) report.warnings.push_back(report.differences.warning);
   NoteUnmatched(pair, &report);
+  if (request.mapping.layer || !request.mapping.layer_template.empty()) {
+    const std::string end = files.suffix + "_" + time + ".yaml";
+    MSP_RETURN_IF_ERROR(WriteMappings(&pair, JoinPath(request.output, files.folder), end, &report.mappings));
+  }
   if (request.unmatched) {
     MSP_ASSIGN_OR_RETURN(report.unmatched, WriteUnmatched(pair, UnmatchedPath(request, files, time)));
   }
@@ -298,20 +318,13 @@ Status MakeRepro(const CompareSettings& request, const Mapping& mapping, Compare
   return OkStatus();
 }
 
-/// Calls ops again in float64, the one that makes the first difference first of all.
-Status Replay(const CompareSettings& request, const Mapping& mapping, ReplayPlan* plan, Replayer* replayer,
-              CompareReport* report) {
-  plan->AddFirst(report->divergence);
-  ReplayProgress progress;
-  if (request.progress) progress = [&](double share) { request.progress("replay", share); };
-  MSP_ASSIGN_OR_RETURN(report->replays, ReplayOps(*plan, mapping, replayer, progress));
-  report->replayed = true;
+/// What the replay says of the op that makes the first difference.
+void NoteCreator(CompareReport* report) {
   Origin& creator = report->divergence.creator;
   for (const ReplayedOp& op : report->replays) {
     const bool same = op.target_dump == creator.target_dump && op.name == creator.difference.name;
     if (report->divergence.found && same) creator.replay = op;
   }
-  return OkStatus();
 }
 
 uint64_t FileSize(const std::string& path) {
@@ -335,6 +348,15 @@ Status Stopped(const Status& status, const CompareReport& report, const PathPlan
   return {status.code(), what + "; the results of the first " + std::to_string(report.pairs.size()) + " of " +
                              std::to_string(plan.pairs.size()) + " pairs are complete in " +
                              std::string(DirName(report.pairs[0].paths[0]))};
+}
+
+/// A name that no tensor has is mostly a slip: its matrix changed nothing.
+void NoteUnused(const Postprocess& postprocess, PairReport* report) {
+  const std::vector<std::string> names = postprocess.Unused();
+  if (names.empty()) return;
+  std::string text = "--config: no tensor that was compared has the data name " + OneLine(names.front());
+  if (names.size() > 1) text += " (and " + std::to_string(names.size() - 1) + " others that the file lists)";
+  report->warnings.push_back(text);
 }
 
 /// Pairs side by side, as many as there are threads and memory for; the report takes them in their order.
@@ -372,6 +394,21 @@ Status ComparePairs(PairWork* work, CompareReport* report) {
   return report->pairs.empty() ? OkStatus() : steps.EndStep();
 }
 
+/// The pairs are compared once without tables, to see which ops are worth it; these are called again in float64, the
+/// one that makes the first difference first of all. Then the rows can say it.
+StatusOr<std::vector<ReplayedOp>> FindAndReplay(PairWork* work, Replayer* replayer) {
+  CompareReport found;
+  work->only_find = true;
+  MSP_RETURN_IF_ERROR(ComparePairs(work, &found));
+  work->only_find = false;
+  if (found.pairs.empty()) return std::vector<ReplayedOp>();
+  work->replays.AddFirst(found.divergence);
+  ReplayProgress progress;
+  const CompareSettings& request = work->request;
+  if (request.progress) progress = [&](double share) { request.progress("replay", share); };
+  return ReplayOps(work->replays, work->mapping, replayer, progress);
+}
+
 }  // namespace
 
 StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
@@ -389,6 +426,10 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   if (!request.custom_metric.empty()) {
     MSP_ASSIGN_OR_RETURN(custom, CustomMetrics::Start(request.custom_metric));
   }
+  std::unique_ptr<Postprocess> postprocess;
+  if (!request.postprocess.empty()) {
+    MSP_ASSIGN_OR_RETURN(postprocess, Postprocess::Read(request.postprocess));
+  }
   std::unique_ptr<Replayer> replayer;
   if (request.replay > 0) {
     MSP_ASSIGN_OR_RETURN(replayer, Replayer::Start());
@@ -397,18 +438,33 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   CompareReport report;
   report.target_only_dirs = plan.target_only;
   report.golden_only_dirs = plan.golden_only;
-  PairWork work{
-      request, mapping, plan, judging, custom.get(), time, PairVoices(request, plan.pairs), ReplayPlan(request.replay),
-      {}};
+  PairWork work{request,
+                mapping,
+                plan,
+                judging,
+                custom.get(),
+                postprocess.get(),
+                time,
+                PairVoices(request, plan.pairs),
+                ReplayPlan(request.replay),
+                {}};
+  std::vector<ReplayedOp> replays;
+  if (replayer) {
+    MSP_ASSIGN_OR_RETURN(replays, FindAndReplay(&work, replayer.get()));
+    work.replayed = &replays;
+  }
   MSP_RETURN_IF_ERROR(ComparePairs(&work, &report));
   if (report.pairs.empty()) return report.failures.front().second;
+  if (postprocess) NoteUnused(*postprocess, &report.pairs.front());
   if (!request.suggest_mapping.empty()) {
     MSP_RETURN_IF_ERROR(work.suggestion.Write(request.suggest_mapping, request.target, request.golden));
     report.mapping_path = request.suggest_mapping;
     report.suggested = work.suggestion.sum();
   }
   if (report.pairs.front().structure) return report;
-  if (replayer) MSP_RETURN_IF_ERROR(Replay(request, mapping, &work.replays, replayer.get(), &report));
+  report.replayed = replayer != nullptr;
+  report.replays = std::move(replays);
+  NoteCreator(&report);
   MSP_ASSIGN_OR_RETURN(report.divergence_path, WriteDivergence(request, report));
   if (!request.repro.empty()) MSP_RETURN_IF_ERROR(MakeRepro(request, mapping, &report));
   if (request.html) {

@@ -180,6 +180,7 @@ std::string PairJson(const PairReport& pair) {
   out.Strings("warnings", pair.warnings);
   out.String("advisor", pair.advisor);
   out.Strings("unmatched_files", pair.unmatched);
+  if (!pair.mappings.empty()) out.Strings("mapping_files", pair.mappings);
   out.Raw("structure", pair.structure ? StructureJson(*pair.structure) : "null");
   return out.Done();
 }
@@ -207,6 +208,7 @@ std::string SummaryText(const CompareReport& report) {
     out += fmt::format("  rows: {} ({} pass, {} warning, {} error)\n", pair.counts.rows, pair.counts.pass,
                        pair.counts.warning, pair.counts.error);
     AppendUnmatched(pair, &out);
+    for (const std::string& path : pair.mappings) out += "  mapping: " + OneLine(path) + "\n";
     for (const std::string& path : pair.unmatched) out += "    all of them: " + OneLine(path) + "\n";
     if (pair.structure) {
       out += StructureText(*pair.structure);

@@ -25,6 +25,7 @@ struct PairReport {
   std::vector<std::string> warnings;
   std::string page;                           // data of the HTML report, when one was asked for
   std::string advisor;                        // path of the advisor's file; ""
+  std::vector<std::string> mappings;          // files that -lm writes
   std::vector<std::string> unmatched;         // the table of ops without a partner, when it was asked for
   std::optional<StructureSummary> structure;  // of a comparison of models; mode and differences say nothing then
 };

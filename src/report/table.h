@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compare/compare.h"
+#include "diagnose/replay_result.h"
 
 namespace msprobe {
 
@@ -22,12 +23,15 @@ class ResultTable {
 
 struct TableSpec {
   CompareMode mode = CompareMode::kStatistics;
-  const StackFile* stacks = nullptr;  // adds the stack column
-  std::string path;                   // ends in .csv or .xlsx
-  bool highlight = false;             // of workbooks: rows in colour, as -hl of older releases
-  std::vector<std::string> custom;    // columns of the user's own metrics
-  bool ruler = false;                 // adds what the ruler says
-  std::vector<std::string> columns;   // of a table of texts, which AppendTextRow fills; the above say nothing then
+  const StackFile* stacks = nullptr;                 // adds the stack column
+  std::string path;                                  // ends in .csv or .xlsx
+  bool highlight = false;                            // of workbooks: rows in colour, as -hl of older releases
+  std::vector<std::string> custom;                   // columns of the user's own metrics
+  bool ruler = false;                                // adds what the ruler says
+  bool older = false;                                // the verdicts of release 8.x in tensor and md5 tables
+  const std::vector<ReplayedOp>* replays = nullptr;  // adds what the replays say
+  std::string target_dump;                           // of the replays: those of this dump
+  std::vector<std::string> columns;  // of a table of texts, which AppendTextRow fills; the above say nothing then
 };
 
 /// The titles of the columns.

@@ -30,7 +30,12 @@ void PutText(std::string* out, std::string_view s) {
 class CellFormat : public RowFormat {
  public:
   explicit CellFormat(const TableSpec& spec)
-      : mode_(spec.mode), with_stack_(spec.stacks != nullptr), highlight_(spec.highlight), ruler_(spec.ruler) {}
+      : mode_(spec.mode),
+        with_stack_(spec.stacks != nullptr),
+        highlight_(spec.highlight),
+        ruler_(spec.ruler),
+        older_(spec.older),
+        replays_(spec.replays, spec.target_dump) {}
 
   void AppendOp(const OpDiff& op, int stack, RowBlock* block) const override {
     std::vector<Highlight> highlights;
@@ -82,16 +87,21 @@ class CellFormat : public RowFormat {
     *out += 'b';
     *out += static_cast<char>(row.grad_consistent);
     if (row.verdict != Verdict::kPass) *out += row.verdict == Verdict::kError ? "cr" : "cy";
-    PutText(out, VerdictText(row.verdict));
+    PutText(out, older_ ? OlderVerdict(op, i, mode_) : VerdictText(row.verdict));
     const std::string_view text = op.tensors.empty() ? std::string_view() : op.tensors[i].finding;
-    PutText(out, WithReasons(FindingsJson(row.findings, text), highlight));
+    if (!older_ || mode_ != CompareMode::kChecksum) {
+      PutText(out, WithReasons(FindingsJson(row.findings, text), highlight));
+    }
     if (with_stack_) AppendStack(stack, out);
     if (mode_ == CompareMode::kTensor) PutText(out, DataNameCell(a.data_name, b ? b->data_name : kNotAvailableCell));
-    if (!ruler_) return;
-    const RulerCell& cell = op.ruler[i];
-    PutRuler(cell.error, cell, out);
-    PutRuler(cell.units, cell, out);
-    PutText(out, cell.verdict);
+    if (ruler_) {
+      const RulerCell& cell = op.ruler[i];
+      PutRuler(cell.error, cell, out);
+      PutRuler(cell.units, cell, out);
+      PutText(out, cell.verdict);
+    }
+    if (!replays_.active()) return;
+    for (const std::string& cell : replays_.Cells(op, i)) PutText(out, cell);
   }
 
   static void PutRuler(double value, const RulerCell& cell, std::string* out) {
@@ -143,7 +153,8 @@ class CellFormat : public RowFormat {
   const CompareMode mode_;
   const bool with_stack_;
   const bool highlight_;
-  const bool ruler_;
+  const bool ruler_, older_;
+  const ReplayLookup replays_;
 };
 
 class XlsxTable : public ResultTable {

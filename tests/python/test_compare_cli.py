@@ -197,7 +197,6 @@ def test_mindspore_against_pytorch(tmp_path):
         ["-am"],
         ["--consistent_check"],
         ["--backend", "fsdp"],
-        ["--config", "x"],
         ["--rank", "0"],
         ["--step", "1"],
         ["-fr", "x"],

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy
+import openpyxl
 import pytest
 import torch
 from conftest import HERE, run_python
@@ -218,6 +219,53 @@ def test_log_lines(sides, options):
         assert json.loads(done.stdout)["pairs"][0]["mode"] == "tensor"
     else:
         assert line in done.stdout and ", MaxAbsErr 1.0, MaxRelativeErr 0.25, " in done.stdout
+
+
+def older_form(target, golden, out, *options):
+    names = Path(out).parent / "compare.json"
+    paths = {"npu_path": str(target / "dump.json"), "bench_path": str(golden / "dump.json")}
+    names.write_text(json.dumps({**paths, "is_print_compare_log": True}))
+    done = run(["-f", "pytorch", "compare", "-i", names, "-o", out, "-c", *options])
+    (path,) = Path(out).glob("*.xlsx")
+    (sheet,) = openpyxl.load_workbook(path, read_only=True)
+    header, *rows = sheet.values
+    return done, [dict(zip(header, row)) for row in rows], list(header)
+
+
+def test_older_form_has_the_older_verdicts(tmp_path):
+    """Release 8.x: cosine below 0.99 and error above 0.001, cosine below 0.9, or an error above 1."""
+    base = torch.arange(1.0, 9.0)
+    other = torch.cat([base[:4], -base[4:]])
+    cases = [
+        (base, base, "Yes"),
+        (base, base + 2, "No"),
+        (base / 1000, base.flip(0) / 1000, "No"),
+        (base / 1e5, other / 1e5, "No"),
+        (base, base * 1.01, "Yes"),
+        (base, base[:7], "Unmatched"),
+        (base[0], base[1], "None"),
+        (torch.tensor([float("nan"), 1]), torch.tensor([1.0, 1]), "No"),
+    ]
+    for side in (0, 1):
+        folder = tmp_path / ("target", "golden")[side]
+        items = [
+            save(folder, f"Functional.f.0.forward.output.{i}.pt", case[side].clone()) for i, case in enumerate(cases)
+        ]
+        for item in items:
+            item["Max"] = item["Min"] = 0.0
+        write(folder, items)
+    done, rows, header = older_form(tmp_path / "target", tmp_path / "golden", tmp_path / "out")
+    assert "Result" not in header and header[header.index("Accuracy Reached or Not") + 1] == "Err_message"
+    assert [row["Accuracy Reached or Not"] for row in rows] == [case[2] for case in cases]
+    assert "[Functional.f.0.forward.output.0] Compare result: Cosine 1.0" in done.stdout, "is_print_compare_log"
+    item = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "md5": "0a0b0c0d"}
+    for side, digest in (("t5", "0a0b0c0d"), ("g5", "0a0b0c0e")):
+        dump = {"task": "statistics", "level": "L1", "framework": "pytorch", "dump_data_dir": None}
+        op = {"input_args": [item], "input_kwargs": {}, "output": [{**item, "md5": digest}]}
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "dump.json").write_text(json.dumps({**dump, "data": {"Functional.f.0.forward": op}}))
+    _, rows, header = older_form(tmp_path / "t5", tmp_path / "g5", tmp_path / "md5")
+    assert header[-1] == "Result" and [row["Result"] for row in rows] == ["Pass", "Different"]
 
 
 METRIC = """

@@ -1,7 +1,9 @@
 """`compare --replay`: ops of the dumps are called again in float64, and the side that is nearer to the truth is named."""
 
+import csv
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -28,6 +30,7 @@ ENV = {"MSPROBE_PYTHON": sys.executable, "OMP_NUM_THREADS": "1"}
 
 class Answer:
     def __init__(self, out, stdout):
+        self.out = out
         self.summary = json.loads(stdout)
         self.file = json.loads((out / "first_divergence.json").read_text())
         self.replays = {(r["label"], r["op"]): r for r in self.summary.get("replays", [])}
@@ -115,6 +118,31 @@ def test_sums_in_half_precision_are_further_from_the_truth(runs):
     assert set(forward.values()) == {"golden nearer"} and len(forward) == 6
     others = {v for op, v in runs.verdicts(where).items() if op not in forward}
     assert others <= {"both within round-off", "cannot be replayed"}
+
+
+def test_the_rows_of_the_tables_have_it(runs):
+    """Behind all other columns; rows of ops that were not replayed, and inputs, have N/A."""
+    seen = set()
+    for path in runs.out.glob("*.csv"):
+        label = re.search("step[0-9]+", path.name)[0]
+        with open(path, encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert list(rows[0])[-3:] == ["Replay Verdict", "NPU Replay Error", "Bench Replay Error"]
+        of_row = {}
+        for (where, op), replay in runs.replays.items():
+            for item in replay["items"] if where.startswith(label) else ():
+                of_row[f"{op}.{item['item']}"] = item
+        for row in rows:
+            item = of_row.get(row["NPU Name"])
+            cells = [row[c] for c in list(row)[-3:]]
+            if item is None:
+                assert cells[1:] == ["N/A", "N/A"] and cells[0] in ("N/A", "cannot be replayed")
+                continue
+            seen.add(item["verdict"])
+            assert cells[0] == item["verdict"]
+            for cell, side in zip(cells[1:], ("target", "golden")):
+                assert abs(float(cell) - item[side]["error"]) <= 1e-2 * item[side]["error"], (row["NPU Name"], side)
+    assert seen >= {"both within round-off", "target nearer", "golden nearer"}
 
 
 def test_the_answer_is_in_every_result(runs):

@@ -1,0 +1,16 @@
+// What a layer mapping came to, as files: which op, and which item, stands against which.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compare/dump_pair.h"
+
+namespace msprobe {
+
+/// Writes api_mapping`end` and data_mapping`end` into `folder`: lines "name of the target: name of the golden run",
+/// with N/A where there is no partner.
+Status WriteMappings(DumpPair* pair, const std::string& folder, const std::string& end,
+                     std::vector<std::string>* paths);
+
+}  // namespace msprobe
