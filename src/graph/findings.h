@@ -16,7 +16,7 @@ struct GraphFinding {
   int64_t row_id = 0;  // of the node in tb_nodes; 0: none
   std::string node;
   std::string text;
-  std::vector<int> ranks;  // of merged ranks: those that the finding is about
+  std::vector<int> ranks = {};  // of merged ranks: those that the finding is about
   bool communication() const {
     return kind == "missing_call" || kind == "call_order" || kind == "no_partner" || kind == "call_data" ||
            kind == "call_root";

@@ -16,6 +16,7 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 import torch.nn as nn
 import torch.nn.functional as F
+from msprobe.pytorch import PrecisionDebugger
 
 WORLD, VOCAB, WIDTH, HEADS, LAYERS, BATCH, SEQ, EXPERTS = 4, 32, 16, 4, 4, 2, 8, 4
 
@@ -384,8 +385,6 @@ def work(rank, directory, rendezvous):
     dist.init_process_group(
         "gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=WORLD, timeout=timedelta(seconds=120)
     )
-    from msprobe.pytorch import PrecisionDebugger
-
     debugger = PrecisionDebugger(dump_path=str(directory / "dump"), task="statistics", level="mix")
     for layout in LAYOUTS.values():
         groups = Groups(layout, rank)
@@ -402,7 +401,8 @@ def work(rank, directory, rendezvous):
 
 def main():
     directory = Path(sys.argv[1])
-    mp.spawn(work, (directory, directory / "rendezvous"), nprocs=WORLD)
+    # Forked: torch is imported once.
+    mp.start_processes(work, (directory, directory / "rendezvous"), nprocs=WORLD, start_method="fork")
     for i, name in enumerate(LAYOUTS):
         (directory / name).mkdir()
         shutil.move(directory / "dump" / f"step{i}", directory / name / "step0")

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import sqlite3
 
 import pytest
@@ -44,9 +45,9 @@ def options(*names):
     return [*out, "--order", *["tp-cp-ep-dp-pp"] * len(sides)]
 
 
-def compare(root, out, name, golden="one", *more):
-    args = ["-tp", root / name / "step0", "-gp", root / golden / "step0", "-o", out, "--json"]
-    done = run(["graph_visualize", *args, *options(name, golden), *more])
+def compare(root, out, name, single="one", *more, golden=None):
+    args = ["-tp", root / name / "step0", "-gp", golden or root / single / "step0", "-o", out, "--json"]
+    done = run(["graph_visualize", *args, *options(name, single), *more])
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     db = sqlite3.connect(f"file:{summary['file']}?immutable=1", uri=True)
@@ -67,6 +68,34 @@ def modules(rows, source, direction=".forward."):
         for r in rows
         if r["data_source"] == source and r["node_name"].startswith("Module.") and direction in r["node_name"]
     }
+
+
+def calls_in(rows):
+    """Calls of the target inside of modules that make new values."""
+    return [
+        r
+        for r in rows
+        if r["data_source"] == "NPU"
+        and r["node_name"].startswith("Functional.")
+        and r["node_name"].endswith("forward")
+        and r["up_node"].startswith("Module.")
+    ]
+
+
+def unmatched(nodes):
+    return [n for (_, n), row in nodes.items() if row["matched_node_link"] == "[]"]
+
+
+def renamed(root, out, names):
+    """The run on one rank with other names of modules: out/one/step0."""
+    for source in (root / "one" / "step0" / "rank0").glob("*.json"):
+        text = source.read_text()
+        for old, new in names.items():
+            text = text.replace(old, new)
+        target = out / "one" / "step0" / "rank0" / source.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    return out / "one" / "step0"
 
 
 def number(text):
@@ -101,6 +130,7 @@ def assert_same_values(ours, theirs, keys=("input_data", "output_data")):
 def test_every_module_matches_the_run_on_one_rank(dumps, tmp_path, name):
     summary, rows = compare(dumps, tmp_path, name)
     ours, theirs = modules(rows, "NPU"), modules(rows, "Bench")
+    assert unmatched(ours) == [] and summary["error"] == 0
     if LAYOUTS[name].vpp > 1:  # Megatron gives chunks a number: Module.0.module...
         ours = {(r, n.replace("Module.0.", "Module.", 1)): row for (r, n), row in ours.items()}
     assert set(ours) == set(theirs)
@@ -108,9 +138,6 @@ def test_every_module_matches_the_run_on_one_rank(dumps, tmp_path, name):
     compared = sum(assert_same_values(ours[key], theirs[key]) for key in theirs)
     assert compared > 100
     assert of_merge(summary["findings"]) == []
-    if LAYOUTS[name].vpp == 1:
-        assert [n for (_, n), row in ours.items() if row["matched_node_link"] == "[]"] == []
-        assert summary["error"] == 0
 
 
 def test_layers_are_in_the_order_of_the_model(dumps, tmp_path):
@@ -131,12 +158,7 @@ def test_calls_inside_the_layers_are_matched_and_agree(dumps, tmp_path):
     _, rows = compare(dumps, tmp_path, "tp2pp2")
     by_id = {r["node_name"]: r for r in rows if r["data_source"] == "Bench"}
     calls = 0
-    for row in rows:
-        name = row["node_name"]
-        if row["data_source"] != "NPU" or not name.startswith("Functional.") or not name.endswith("forward"):
-            continue
-        if not row["up_node"].startswith("Module."):
-            continue
+    for row in calls_in(rows):
         link = json.loads(row["matched_node_link"])
         assert link, row["node_name"]
         calls += assert_same_values(row, by_id[link[-1]], ["output_data"])
@@ -148,7 +170,7 @@ def test_calls_inside_the_layers_are_matched_and_agree(dumps, tmp_path):
 def test_experts_of_all_ranks(dumps, tmp_path):
     _, rows = compare(dumps, tmp_path, "ep2", "one_moe")
     ours, theirs = modules(rows, "NPU"), modules(rows, "Bench")
-    assert set(ours) == set(theirs)
+    assert set(ours) == set(theirs) and unmatched(ours) == []
     experts = [n for _, n in ours if "local_experts." in n]
     assert {int(n.split("local_experts.")[1].split(".")[0]) for n in experts} <= {0, 1, 2, 3}
     assert len(experts) > 8
@@ -159,11 +181,47 @@ def test_experts_of_all_ranks(dumps, tmp_path):
     assert checked > 30
 
 
+# As the template qwen2.5:mindspeed-llamafactory has it.
+LLAMAFACTORY = {
+    "Module.module.decoder.layers.": "Module.module.layers.",
+    "Module.module.decoder.final_layernorm.": "Module.module.norm.",
+    ".self_attention.": ".self_attn.",
+    ".pre_mlp_layernorm.": ".post_attention_layernorm.",
+    ".linear_proj.": ".o_proj.",
+    ".linear_fc1.": ".up_proj.",
+    ".linear_fc2.": ".down_proj.",
+}
+
+
+@pytest.mark.parametrize(
+    "name,names,mapping",
+    [
+        ("tp2pp2", {".linear_fc1.": ".up."}, ["-lm"]),
+        ("pp2vpp2", LLAMAFACTORY, ["--template", "qwen2.5:mindspeed-llamafactory"]),
+    ],
+)
+def test_a_layer_mapping_works_on_merged_ranks(dumps, tmp_path, name, names, mapping):
+    golden = renamed(dumps, tmp_path, names)
+    if mapping == ["-lm"]:
+        (tmp_path / "map.yaml").write_text("MLP:\n  linear_fc1: up\n")
+        mapping = ["-lm", tmp_path / "map.yaml"]
+    summary, rows = compare(dumps, tmp_path / "out", name, "one", *mapping, golden=golden)
+    ours = {**modules(rows, "NPU"), **modules(rows, "NPU", ".backward.")}
+    assert unmatched(ours) == [] and summary["error"] == 0
+    link = {n.split("module.", 1)[1]: json.loads(row["matched_node_link"])[-1] for (_, n), row in ours.items()}
+    new = names[".linear_fc1."]
+    assert f"layers.3.mlp{new}" in link["decoder.layers.3.mlp.linear_fc1.ColumnParallelLinear.forward.0"]
+    by_name = {r["node_name"]: r for r in rows if r["data_source"] == "Bench"}
+    assert all(assert_same_values(row, by_name[json.loads(row["matched_node_link"])[-1]]) for row in calls_in(rows))
+    _, rows = compare(dumps, tmp_path / "without", name, "one", golden=golden)
+    assert len(unmatched(modules(rows, "NPU"))) >= 4  # what the mapping is needed for
+
+
 def test_data_parallel_ranks_stay_apart(dumps, tmp_path):
     summary, rows = compare(dumps, tmp_path, "tp2dp2", "dp2")
     assert summary["graphs"] == 2
     ours, theirs = modules(rows, "NPU"), modules(rows, "Bench")
-    assert {rank for rank, _ in ours} == {0, 2}
+    assert {rank for rank, _ in ours} == {0, 2} and unmatched(ours) == []
     golden_rank = {0: 0, 2: 1}
     by_name = {}
     for (rank, name), row in ours.items():
@@ -178,6 +236,8 @@ def test_a_bug_in_one_shard_is_found_with_its_layer_and_rank(dumps, tmp_path):
     summary, rows = compare(dumps, tmp_path, "tp2_shard_bug")
     assert "layers.1.mlp.linear_fc1" in summary["first_error"]["node"]
     assert summary["suspect_ranks"] == [1]
+    (finding,) = [f for f in of_merge(summary["findings"]) if f["node"] == summary["first_error"]["node"]]
+    assert finding["kind"] == "suspect_rank" and finding["ranks"] == [1]
     (row,) = [r for r in rows if r["data_source"] == "NPU" and r["node_name"] == summary["first_error"]["node"]]
     assert "suspect: the part of rank 1" in row["parallel_merge_info"]
 
@@ -267,9 +327,28 @@ def test_a_bad_layout_is_refused_with_line_and_key(dumps, tmp_path, text, word):
         (["--rank_size", "2", "--tp", "2"], 2, "--pp"),
         (["--rank_size", "2", "--tp", "1", "--pp", "1", "--vpp", "2"], 2, "--vpp"),
         (["--rank_size", "2", "--tp", "2", "--pp", "1", "--order", "tp-zz"], 2, "zz"),
+        (["--rank_size", "2", "--tp", "2", "--pp", "2"], 2, "--rank_size"),
         (["--tp", "2"], 2, "--rank_size"),
     ],
 )
 def test_sizes_that_cannot_be_are_refused(dumps, tmp_path, more, code, word):
     done = run(["graph_visualize", "-tp", dumps / "tp2" / "step0", "-o", tmp_path / "out", *more], check=False)
     assert done.returncode == code and word in done.stderr, done.stderr
+
+
+def test_missing_and_damaged_ranks_are_named(dumps, tmp_path):
+    step = tmp_path / "step0"
+    shutil.copytree(dumps / "tp2pp2" / "step0", step)
+    args = ["graph_visualize", "-tp", step, "-o", tmp_path / "out", *options("tp2pp2")]
+    dump = step / "rank3" / "dump.json"
+    dump.write_bytes(dump.read_bytes()[:-2000])
+    done = run([*args, "--json"])
+    assert "rank3" in done.stderr and "ends" in done.stderr
+    assert "rank3" in json.loads(done.stdout)["damaged"][0]["why"]
+    shutil.rmtree(step / "rank1")
+    done = run(args, check=False)
+    assert done.returncode == 3 and "holds 3 ranks" in done.stderr
+    (step / "rank7").mkdir()
+    shutil.copy(step / "rank0" / "dump.json", step / "rank7")
+    done = run(args, check=False)
+    assert done.returncode == 3 and "lacks rank1" in done.stderr
