@@ -171,7 +171,7 @@ class NodeAdder {
       : construct_(construct), facts_(facts), reader_(files, construct), graph_(*graph), line_(*line) {
     const size_t size = construct.lines().size();
     graph_.nodes.reserve(size + size / 8 + 16);
-    graph_.index.Reserve(size + 16);
+    graph_.index.Reserve(graph_.nodes.capacity());
     has_steps_ = files.construct.megatron_micro_steps.has_value();
     node_of_.assign(size, kNoIndex);
     const uint32_t root = construct.LineOf(kRootName);
