@@ -27,7 +27,8 @@ struct GraphSettings {
   bool overflow_check = false;
   /// Nodes are matched by where they are in the model: a YAML file with the children that have other names, or "".
   std::optional<std::string> layer_mapping;
-  std::string layer_template;                                  // one of LayerTemplates() instead of a file; ""
+  std::string thresholds;      // YAML file of the numbers by which nodes are judged, as of a comparison; ""
+  std::string layer_template;  // one of LayerTemplates() instead of a file; ""
   std::optional<ParallelLayout> target_layout, golden_layout;  // given: the ranks are merged
   bool json_files = false;                                     // of merged ranks: JSON files instead of a database
   bool plain = false;                                          // the tables of mindstudio-probe and no others

@@ -75,6 +75,9 @@ Status ReadArguments(GraphArguments* args) {
   if (structures && (!compare || !args->rank_size.empty())) {
     return UsageError("--structure and --suggest_mapping compare rank with rank: add -gp GOLDEN, without --rank_size");
   }
+  if (!compare && !options.thresholds.empty()) {
+    return UsageError("--thresholds says how two runs are judged: add -gp GOLDEN");
+  }
   options.json_files = args->file_type == "json";
   if (args->rank_size.empty()) {
     if (!args->tp.empty() || !args->pp.empty() || !args->vpp.empty() || !args->cp.empty() || !args->ep.empty() ||
@@ -113,6 +116,7 @@ std::vector<std::string> PartCommand(const GraphArguments& args) {
   add(o.layer_mapping && !o.layer_mapping->empty(), {"--layer_mapping", o.layer_mapping.value_or("")});
   add(o.layer_mapping && o.layer_mapping->empty(), {"--layer_mapping"});
   add(!o.layer_template.empty(), {"--template", o.layer_template});
+  add(!o.thresholds.empty(), {"--thresholds", o.thresholds});
   add(o.plain, {"--plain"});
   return out;
 }
@@ -223,6 +227,8 @@ void RegisterGraphVisualize(CLI::App& app, CommandContext* context) {
   cmd->add_option("--template", options.layer_template,
                   "a layer mapping that comes with msprobe, by its name; \"list\" prints the names");
   cmd->add_option("--print_template", args->print_template, "print a template as YAML, to start from, and stop");
+  cmd->add_option("--thresholds", options.thresholds,
+                  "YAML file of the numbers by which nodes are judged, as of compare (compare --print_thresholds)");
   cmd->add_flag("--structure", args->structure.always,
                 "also list what the models have on one side only, moved or renamed (task structure: always)");
   cmd->add_option("--suggest_mapping,--suggest-mapping", args->structure.suggest_mapping,

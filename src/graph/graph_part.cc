@@ -143,6 +143,7 @@ void Walk(Codec& c, GraphSummary& s) {
     c.Number(f.row_id);
     c.Text(f.node);
     c.Text(f.text);
+    c.List(f.ranks, [&](int& rank) { c.Number(rank); });
   });
 }
 

@@ -254,9 +254,9 @@ class RowMaker {
   }
 
   Level Judge(std::string_view node) {
-    if (!options_.tensors) return JudgeNode(options_.mode, node, &s_.rows, options_.merged);
+    if (!options_.tensors) return JudgeNode(options_.mode, node, &s_.rows, options_.merged, *options_.rules);
     MeasureTensors(*options_.tensors, &s_.rows, &s_.tensors, options_.log ? &block_.log : nullptr);
-    const Level level = JudgeNode(options_.mode, node, &s_.rows);
+    const Level level = JudgeNode(options_.mode, node, &s_.rows, false, *options_.rules);
     return std::max(level, NoteNotMeasured(node, &s_.tensors, &s_.rows));
   }
 

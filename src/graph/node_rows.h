@@ -38,6 +38,7 @@ struct RowOptions {
   bool log = false;                      // tensor mode: a line for each item
   bool distances = false;                // also NodeBlock::distances
   bool merged = false;                   // graphs of several ranks
+  const NodeRules* rules = &DefaultNodeRules();
 };
 
 /// A weight or a gradient of one that is infinite or NaN.

@@ -1,5 +1,7 @@
 #include "graph/precision.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,20 +15,11 @@
 namespace msprobe {
 namespace {
 
-constexpr double kInputThreshold = 0.1;   // relative error of the inputs that still counts as equal
-constexpr double kOutputThreshold = 0.5;  // relative error of an output that does not
-constexpr double kGrowth = 10;            // output error over input error
-constexpr double kGrowthFromZero = 0.1;   // output error when the inputs are equal
-
 constexpr char kInfNan[] = "error: There is nan/inf/-inf in the maximum or minimum value of NPU.";
-constexpr char kRelativeError[] = "error: The NormRelativeErr of output is greater than 0.5.";
 constexpr char kRequiresGrad[] = "error: The Required_Grad of NPU and Bench are inconsistent";
 constexpr char kScalars[] = "error: The scalar parameters of NPU and Bench are inconsistent.";
 constexpr char kDtype[] = "error: The dtype of NPU and Bench are inconsistent.";
 constexpr char kShape[] = "error: The shape of NPU and Bench are inconsistent.";
-constexpr char kRelativeWarning[] = "warning: The norm relative error of output is 10 times that of input.";
-constexpr char kThousandth[] = "error: The input/parameters of One Thousandth Err Ratio > 0.9 while the output < 0.6.";
-constexpr char kCosineDrops[] = "warning: The input/parameters of Cosine > 0.9, and input/parameters - output > 0.1";
 constexpr char kChecksum[] = "error: The CRC-32 value of NPU differs from that of the bench.";
 constexpr char kNoChecksum[] = "warning: The parameter of NPU does not match the bench.";
 
@@ -159,17 +152,18 @@ struct Sides {
   std::vector<Row*> in, out;
 };
 
-void CheckRelativeError(const Sides& sides) {
-  if (!(LargestRelativeNorm(sides.in) < kInputThreshold)) return;
+void CheckRelativeError(const Sides& sides, const NodeRules& rules) {
+  if (!(LargestRelativeNorm(sides.in) < rules.t.input_agrees)) return;
   for (Row* row : sides.out) {
-    if (std::fabs(RelativeNorm(*row)) > kOutputThreshold) Fail(row, Level::kError, kRelativeError);
+    if (std::fabs(RelativeNorm(*row)) > rules.t.output_wrong) Fail(row, Level::kError, rules.relative_error.c_str());
   }
 }
 
-void CheckRelativeGrowth(const Sides& sides) {
+void CheckRelativeGrowth(const Sides& sides, const NodeRules& rules) {
   if (sides.out.empty()) return;
   const double in = LargestRelativeNorm(sides.in), out = LargestRelativeNorm(sides.out);
-  if (in == 0 ? out > kGrowthFromZero : out / in > kGrowth) Fail(sides.out[0], Level::kWarning, kRelativeWarning);
+  if (in == 0 ? out > rules.t.growth_from_zero : out / in > rules.t.growth)
+    Fail(sides.out[0], Level::kWarning, rules.relative_growth.c_str());
 }
 
 /// Smallest value among those that are numbers; 1 without any.
@@ -183,19 +177,18 @@ double Smallest(const std::vector<Row*>& rows, Metric metric) {
   return out;
 }
 
-void CheckThousandths(const Sides& sides) {
+void CheckThousandths(const Sides& sides, const NodeRules& rules) {
   if (sides.out.empty()) return;
-  const Thresholds& t = DefaultThresholds();
   const double in = Smallest(sides.in, kOneThousandthRatio), out = Smallest(sides.out, kOneThousandthRatio);
-  if (in > t.ratio_agrees && out < t.ratio_wrong) Fail(sides.out[0], Level::kError, kThousandth);
+  if (in > rules.t.ratio_agrees && out < rules.t.ratio_wrong)
+    Fail(sides.out[0], Level::kError, rules.thousandth.c_str());
 }
 
-void CheckCosine(const Sides& sides) {
+void CheckCosine(const Sides& sides, const NodeRules& rules) {
   if (sides.out.empty()) return;
-  const Thresholds& t = DefaultThresholds();
   const double in = Smallest(sides.in, kCosine);
-  if (in > t.cosine_agrees && in - Smallest(sides.out, kCosine) > t.cosine_drop)
-    Fail(sides.out[0], Level::kWarning, kCosineDrops);
+  if (in > rules.t.cosine_agrees && in - Smallest(sides.out, kCosine) > rules.t.cosine_drop)
+    Fail(sides.out[0], Level::kWarning, rules.cosine.c_str());
 }
 
 }  // namespace
@@ -265,7 +258,21 @@ void CompareParams(GraphMode mode, const ParamList& npu, const ParamList& bench,
   }
 }
 
-Level JudgeNode(GraphMode mode, std::string_view node, std::vector<Row>* rows, bool merged) {
+NodeRules::NodeRules(const Thresholds& thresholds)
+    : t(thresholds),
+      relative_error(fmt::format("error: The NormRelativeErr of output is greater than {}.", t.output_wrong)),
+      relative_growth(fmt::format("warning: The norm relative error of output is {} times that of input.", t.growth)),
+      thousandth(fmt::format("error: The input/parameters of One Thousandth Err Ratio > {} while the output < {}.",
+                             t.ratio_agrees, t.ratio_wrong)),
+      cosine(fmt::format("warning: The input/parameters of Cosine > {}, and input/parameters - output > {}",
+                         t.cosine_agrees, t.cosine_drop)) {}
+
+const NodeRules& DefaultNodeRules() {
+  static const NodeRules kRules(DefaultThresholds());
+  return kRules;
+}
+
+Level JudgeNode(GraphMode mode, std::string_view node, std::vector<Row>* rows, bool merged, const NodeRules& rules) {
   Sides sides;
   for (Row& row : *rows) (row.npu->is_output() ? sides.out : sides.in).push_back(&row);
   const std::string_view api = merged ? WithoutRank(Segment(node, 1)) : Segment(node, 1);
@@ -279,12 +286,12 @@ Level JudgeNode(GraphMode mode, std::string_view node, std::vector<Row>* rows, b
     each(CheckChecksum);
   } else {
     each(CheckInfNan);
-    if (!outputs_only) (tensor ? CheckThousandths : CheckRelativeError)(sides);
+    if (!outputs_only) (tensor ? CheckThousandths : CheckRelativeError)(sides, rules);
     each(CheckRequiresGrad);
     if (!outputs_only) std::for_each(sides.in.begin(), sides.in.end(), CheckScalar);
     each(CheckDtype);
     if (!merged) each(CheckShape);
-    if (!outputs_only) (tensor ? CheckCosine : CheckRelativeGrowth)(sides);
+    if (!outputs_only) (tensor ? CheckCosine : CheckRelativeGrowth)(sides, rules);
   }
   if (In(kUndefined, api)) return Level::kPass;
   Level worst = Level::kPass;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "compare/thresholds.h"
 #include "graph/params.h"
 
 namespace msprobe {
@@ -27,6 +28,14 @@ Difference Subtract(const Value& target, const Value& golden);
 
 struct TensorDiff;
 
+/// The numbers of the verdicts, and what a verdict says of them.
+struct NodeRules {
+  explicit NodeRules(const Thresholds& thresholds);
+  Thresholds t;
+  std::string relative_error, relative_growth, thousandth, cosine;
+};
+const NodeRules& DefaultNodeRules();
+
 /// One parameter of the target against its partner, null when the golden side has fewer.
 struct Row {
   const Param* npu = nullptr;
@@ -44,7 +53,8 @@ void CompareParams(GraphMode mode, const ParamList& npu, const ParamList& bench,
 
 /// The verdict of a node and of each of its rows. `node` decides about calls whose results are undefined. Of `merged`
 /// ranks shapes may differ and calls carry their rank in their names.
-Level JudgeNode(GraphMode mode, std::string_view node, std::vector<Row>* rows, bool merged = false);
+Level JudgeNode(GraphMode mode, std::string_view node, std::vector<Row>* rows, bool merged = false,
+                const NodeRules& rules = DefaultNodeRules());
 
 /// Calls that no rule applies to, and calls whose inputs are memory that nobody has written yet.
 bool IsIgnoredNode(std::string_view node);

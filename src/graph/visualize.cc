@@ -53,6 +53,10 @@ class Visualizer {
     mapping.layer = options_.layer_mapping;
     mapping.layer_template = options_.layer_template;
     MSP_ASSIGN_OR_RETURN(mapping_, LoadMapping(mapping));
+    if (!options_.thresholds.empty()) {
+      MSP_ASSIGN_OR_RETURN(const Thresholds thresholds, ReadThresholds(options_.thresholds));
+      rules_ = NodeRules(thresholds);
+    }
     if (options_.target_layout) {
       MSP_ASSIGN_OR_RETURN(MergePlan merge, PlanMerge(options_));
       plan_ = std::move(merge.graph);
@@ -351,6 +355,7 @@ class Visualizer {
     options.log = options_.log != nullptr;
     options.distances = bench && precision_;
     options.merged = summary_.merged;
+    options.rules = &rules_;
     const size_t blocks = (graph.order.size() + kBlockNodes - 1) / kBlockNodes;
     std::vector<Precision> precision(graph.nodes.size(), Precision::kNone);
     RankNodeCalls calls{side.key.rank, !side.rank->files.dump.truncated().empty(), {}};
@@ -482,6 +487,7 @@ class Visualizer {
   Mapping mapping_;
   GraphPlan plan_;
   GraphSummary summary_;
+  NodeRules rules_ = DefaultNodeRules();
   std::unique_ptr<VisDb> db_;
   SideTable* precision_ = nullptr;  // of the database; null when it has no such table
   std::optional<GraphWatch> watch_;
