@@ -95,6 +95,7 @@ class Recorder {
   StackTable& stacks() { return stacks_; }
 
  private:
+  static constexpr int kMostTries = 8;  // for memory that is not there
   struct Batch {
     std::vector<Record*> records;
     std::vector<ParentPair> parents;
