@@ -292,11 +292,12 @@ class Walk {
       answer_at_ = idle_argument_;
       return;
     }
-    // Nothing behind it was recorded: the op alone is the difference.
+    // Nothing behind it was recorded: the op alone is the difference. Training and inference are built of other
+    // modules.
     for (const Lone& lone : lone_) {
       // Where values behind it agree, the runs only compute them by other ops.
       const std::string_view name = (lone.golden ? *in_.pair.golden : *in_.pair.target).ops()[lone.op].name;
-      if (lone.moves || in_.plan.matched == 0) continue;
+      if (lone.moves || in_.plan.matched == 0 || in_.plan.fused) continue;
       if (lone.before < last_agreeing_ && !StartsWith(name, "Distributed.")) continue;
       FirstDifference found;
       found.op = std::min(lone.before, ops_.size() - 1);
