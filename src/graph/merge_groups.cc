@@ -218,7 +218,8 @@ Status CheckMergeSettings(const MergeSettings& s, const char* side) {
     if (value > 1 << 20)
       return UsageError(fmt::format("{} of the {} run is {}: more ranks than any run has", name, side, value));
   }
-  const int64_t parts = int64_t{s.tp} * s.pp * s.cp * s.ep;
+  int64_t parts = 1;
+  for (const int size : {s.tp, s.pp, s.cp, s.ep}) parts = std::min(parts * size, int64_t{s.rank_size} + 1);
   if (s.rank_size % parts != 0) {
     return UsageError(
         fmt::format("--rank_size {} of the {} run is no multiple of tp {} x pp {} x cp {} x ep {}: give the sizes it "

@@ -107,6 +107,8 @@ TEST(MergeGroups, SizesThatCannotBe) {
   EXPECT_FALSE(CheckMergeSettings(s, "target").ok());
   s.order = "tp-dp-pp";
   EXPECT_TRUE(CheckMergeSettings(s, "target").ok());
+  s.tp = s.pp = s.cp = s.ep = 1 << 16;  // their product is 0 in 64 bits
+  EXPECT_EQ(CheckMergeSettings(s, "target").code(), Code::kUsage);
 }
 
 TEST(MergeNames, LayerNumbers) {
