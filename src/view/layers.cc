@@ -73,7 +73,11 @@ class LayerFinder {
   explicit LayerFinder(const Tree& tree) : tree_(tree), columns_of_(tree.size(), kUnknown), mixed_(tree.size(), false) {
     for (uint32_t i = 0; i < tree.size(); ++i) {
       if (PlaceOfModule(tree.Name(i)).layer < 0) continue;
-      for (uint32_t up = tree[i].parent; up != kNoNode && !mixed_[up]; up = tree[up].parent) mixed_[up] = true;
+      // A module that is in a layer itself does not hold layers, whatever is below it.
+      for (uint32_t up = tree[i].parent; up != kNoNode && !mixed_[up]; up = tree[up].parent) {
+        if (PlaceOfModule(tree.Name(up)).layer >= 0) break;
+        mixed_[up] = true;
+      }
     }
   }
 

@@ -83,8 +83,10 @@ TEST_F(PlainFile, SeekWalksWhatAFilterKeepsAndStartsAgain) {
 struct OwnFile : testing::Test {
   void SetUp() override {
     const std::string first = "Torch.a.0.forward", second = "Torch.b.0.forward";
-    const std::string construct = R"("Torch.a.0.forward": "Module.layers.0.m.M.forward.0", "Torch.b.0.forward": )"
-                                  R"("Module.layers.0.m.M.forward.0", "Module.layers.0.m.M.forward.0": null)";
+    const std::string construct =
+        R"("Torch.a.0.forward": "Module.layers.0.m.M.forward.0", "Torch.b.0.forward": )"
+        R"("Module.layers.0.m.M.forward.0", "Module.layers.0.m.M.forward.0": "Module.layers.0.L.forward.0", )"
+        R"("Module.layers.0.L.forward.0": null)";
     const auto data = [&](double norm) {
       return OpJson(first, TensorJson(1, 0, 0.5, 2), TensorJson(3, 1, 1.5, norm)) + ", " +
              OpJson(second, TensorJson(3, 1, 1.5, norm), TensorJson(7, 2, 2.5, norm + 1));
@@ -109,7 +111,8 @@ TEST_F(OwnFile, FlowLeadsToBothEnds) {
   ASSERT_EQ(giver->consumers.size(), 1u);
   EXPECT_EQ(giver->consumers[0].node.name, "Torch.b.0.forward");
   EXPECT_EQ(giver->consumers[0].confidence, 95);
-  EXPECT_EQ(giver->consumers[0].path, std::vector<std::string>{"Module.layers.0.m.M.forward.0"});
+  EXPECT_EQ(giver->consumers[0].path,
+            (std::vector<std::string>{"Module.layers.0.L.forward.0", "Module.layers.0.m.M.forward.0"}));
   EXPECT_EQ(giver->next->name, "Torch.b.0.forward");
   EXPECT_EQ(giver->previous, std::nullopt);
   ASSERT_TRUE(giver->precision.has_value());
@@ -146,6 +149,7 @@ TEST_F(OwnFile, LayersHoldTheLargestError) {
   ASSERT_EQ(layers->size(), 1u);
   const LayerSummary& layer = (*layers)[0];
   EXPECT_EQ(layer.column.label, "layers.0");
+  EXPECT_EQ(layer.column.forward.nodes, 4u) << "calls deep inside are of the layer, too";
   EXPECT_GT(layer.column.forward.error.value_or(0), 0.5);
   EXPECT_EQ(layer.forward_node, "Torch.a.0.forward");
 }
@@ -154,8 +158,8 @@ TEST_F(OwnFile, ExportHoldsAsMuchAsItMay) {
   const auto all = viewer->Export(key.file, {{}, {}, 1 << 20});
   ASSERT_TRUE(all.ok()) << all.status().message();
   EXPECT_EQ(all->graphs, 1u);
-  EXPECT_EQ(all->nodes, 8u);
-  EXPECT_EQ(all->details, 8u);
+  EXPECT_EQ(all->nodes, 10u);
+  EXPECT_EQ(all->details, 10u);
   const auto some = viewer->Export(key.file, {{}, {}, 1});
   EXPECT_EQ(some->details, 2u) << "the worst node and its partner";
   EXPECT_NE(some->json.find(R"("flow":[[1,0,0,0,95]])"), std::string::npos) << some->json;
