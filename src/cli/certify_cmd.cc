@@ -132,7 +132,7 @@ void RegisterCertify(CLI::App& app, CommandContext* context) {
   args->request.mode = "certify";
   args->request.steps = 3;
   CLI::App* command = app.add_subcommand(
-      "certify", "Prove that capture does not change a run: without and with it, every bit of every step is compared");
+      "certify", "prove that capture does not change a run: without and with it, every bit of every step is compared");
   AddAttachOptions(command, &args->request);
   command->add_option("--steps", args->request.steps, "steps to compare; the command is stopped after them, 0: never")
       ->check(CLI::Range(0, 1'000'000))

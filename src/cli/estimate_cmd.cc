@@ -220,7 +220,7 @@ void RegisterEstimate(CLI::App& app, CommandContext* context) {
   auto args = std::make_shared<EstimateArgs>();
   args->request.mode = "estimate";
   CLI::App* command = app.add_subcommand(
-      "estimate", "Tell what a capture will cost: files, bytes, seconds and memory of a step, by task and level");
+      "estimate", "tell what a capture will cost: files, bytes, seconds and memory of a step, by task and level");
   AddAttachOptions(command, &args->request);
   command->get_option("--task")->description("task instead of the configuration's; all: every task");
   command->get_option("--level")->description("level instead of the configuration's; all: every level");

@@ -96,7 +96,7 @@ Status RunExport(const ExportArgs& args, bool json) {
 void RegisterExport(CLI::App& app, CommandContext* context) {
   auto args = std::make_shared<ExportArgs>();
   CLI::App* cmd =
-      app.add_subcommand("export", "Write the graphs of a .vis.db file as one HTML page that needs no server");
+      app.add_subcommand("export", "write the graphs of a .vis.db file as one HTML page that needs no server");
   cmd->add_option("file", args->file, "a .vis.db file")->required();
   cmd->add_option("-o,--output_path", args->output, "the page to write, FILE.html")->required();
   cmd->add_option("--step", args->steps, "only these steps")->delimiter(',');
