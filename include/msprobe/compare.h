@@ -31,6 +31,7 @@ struct CompareSettings {
   bool xlsx = false;                // a workbook instead of csv
   bool highlight = false;           // of a workbook: rows in colour and the reasons, as -hl of older releases
   bool html = false;                // also one HTML report, which needs nothing else to be looked at
+  bool plain = false;               // write the files of mindstudio-probe only: no first_divergence.json
   bool advisor = false;             // also advisor_*.txt, as the older command form writes
   bool older_columns = false;       // tensor and md5 tables: "Accuracy Reached or Not", Pass and Different, as 8.x has
   bool stacks = true;               // the column of call stacks, where there is a stack.json

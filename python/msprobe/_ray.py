@@ -17,7 +17,7 @@ ERROR = "[msprobe] error: "
 def build(command, cwd, threads):
     """Runs on a machine of the cluster: the exit code, the reason for it, and the warnings."""
     env = {**os.environ, "MSPROBE_THREADS": str(threads)}
-    env.pop("MSPROBE_GRAPH_PLAIN", None)  # the command line says it
+    env.pop("MSPROBE_PLAIN", None)  # the command line says it
     try:
         done = subprocess.run(command, cwd=cwd, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     except OSError as error:

@@ -203,7 +203,8 @@ Status Run(CompareArguments args, const CommandContext& context, bool input_json
 
 /// Options that `-m atb` does not take are named, as they would have no effect.
 Status CheckAtbOptions(const CLI::App& command) {
-  constexpr std::string_view kTaken[] = {"--mode", "--target_path", "--golden_path", "--output_path", "--json"};
+  constexpr std::string_view kTaken[] = {"--mode",        "--target_path", "--golden_path",
+                                         "--output_path", "--json",        "--plain"};
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name(false, false);
     if (option->count() == 0 || std::find(std::begin(kTaken), std::end(kTaken), name) != std::end(kTaken)) continue;
@@ -249,6 +250,10 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
   command->add_flag("--xlsx", request.xlsx, "write a workbook instead of csv");
   command->add_flag("--highlight", request.highlight, "-hl: a workbook with rows in red and yellow, and why");
   command->add_flag("--html", request.html, "also write one HTML report: opens from disk, to attach to an issue");
+  command
+      ->add_flag("--plain", request.plain,
+                 "write the files of mindstudio-probe and nothing else: no first_divergence.json")
+      ->envname("MSPROBE_PLAIN");
   command->add_flag("-f,--fuzzy_match", request.mapping.fuzzy, "-fm: match ops in order, whatever their call numbers");
   command->add_option("--repro", request.repro,
                       "directory for a script that replays the op of the first difference with plain torch");

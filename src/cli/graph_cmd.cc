@@ -237,7 +237,7 @@ void RegisterGraphVisualize(CLI::App& app, CommandContext* context) {
   cmd->add_flag("--is_print_compare_log", args->tensor_log, "-tensor_log: print a line for each item of tensor dumps");
   cmd->add_flag("--is_print_progress_log", args->progress_log, "-progress_log: print PROGRESS lines for the page");
   cmd->add_flag("--plain", options.plain, "write the tables of mindstudio-probe and nothing else; files are larger")
-      ->envname("MSPROBE_GRAPH_PLAIN");
+      ->envname("MSPROBE_PLAIN");
   cmd->add_flag("--json", context->json, "print the summary as JSON");
   cmd->add_option("--rank_size", args->rank_size, "merge the ranks: how many there are (target, golden)")
       ->expected(1, 2);

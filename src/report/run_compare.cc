@@ -465,7 +465,9 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   report.replayed = replayer != nullptr;
   report.replays = std::move(replays);
   NoteCreator(&report);
-  MSP_ASSIGN_OR_RETURN(report.divergence_path, WriteDivergence(request, report));
+  if (!request.plain) {
+    MSP_ASSIGN_OR_RETURN(report.divergence_path, WriteDivergence(request, report));
+  }
   if (!request.repro.empty()) MSP_RETURN_IF_ERROR(MakeRepro(request, mapping, &report));
   if (request.html) {
     const std::string suffix = plan.pairs.size() == 1 ? plan.pairs[0].suffix : "";

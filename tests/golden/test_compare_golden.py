@@ -396,3 +396,9 @@ def test_training_against_inference(case, tmp_path):
         for name, mine, theirs in zip(columns, row, old):
             assert same_metric(mine, theirs) if name in METRICS else mine == theirs, (row[0], name)
     assert alone == 9
+
+
+def test_plain_writes_the_files_of_the_old_tool_and_no_other(tmp_path):
+    root, _ = run_case("compare_mix_stat_weight", tmp_path, env={"MSPROBE_PLAIN": "1"})
+    want = {p.name for p in (root / "expected" / "compare_mix_stat_weight" / "out").iterdir()}
+    assert {blank_time(p.name) for p in tmp_path.iterdir()} == {blank_time(name) for name in want}

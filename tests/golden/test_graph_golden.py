@@ -59,7 +59,7 @@ def test_every_case_is_judged():
 def both_layouts(case, out):
     """The database of a case as the old tool wrote it, and ours, read through the view; the plain one is the same."""
     root, done = run_case(case, out / "compact")
-    _, again = run_case(case, out / "plain", env={"MSPROBE_GRAPH_PLAIN": "1"})
+    _, again = run_case(case, out / "plain", env={"MSPROBE_PLAIN": "1"})
     told = [re.sub(r"^graph: .*\n| \(.*_structure.json\)", "", d.stdout, flags=re.M) for d in (done, again)]
     assert told[0] == told[1], "the summary, but for names of files"
     want, got, plain = (only_db(d) for d in (root / "expected" / case / "out", out / "compact", out / "plain"))
