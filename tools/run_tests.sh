@@ -16,8 +16,9 @@ part() {
 
 # PRESET [option of cmake] [targets]
 configure_build() { cmake --preset "$1" ${2:-} >"build/$1.log" 2>&1 && cmake --build --preset "$1" ${3:+--target $3} >>"build/$1.log" 2>&1 || { tail -n 30 "build/$1.log"; return 1; }; }
-# By the name of the compiler that the wheel was built with: ccache then has most of the objects already.
-unit() { CXX=${CXX:-g++} configure_build release -DMSPROBE_WEB=OFF && ctest --preset release -j 2; }
+# By the name of the compiler that the wheel was built with, which is Python's: ccache then has most of the objects already.
+wheel_compiler() { sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' build/wheel-*/CMakeCache.txt 2>/dev/null | head -n 1; }
+unit() { CXX=${CXX:-$(wheel_compiler)} configure_build release -DMSPROBE_WEB=OFF && ctest --preset release -j 2; }
 asan() { configure_build asan && ctest --preset asan -j 2; }
 threaded="base_test tensor_test dump_test capture_test compare_test graph_test view_test serve_test"
 tsan() { configure_build tsan "" "$threaded" && ctest --preset tsan -j 2 -R 'Parallel|Stats|Recorder|Server|Ordered|Thread|TensorFiles'; }
