@@ -60,9 +60,10 @@ class StructureList {
     const std::string where = fmt::format("\"step\": {}, \"rank\": {}", pair.step, pair.rank);
     objects_ += fmt::format("{}{{{}, \"structure\": {}}}", pairs_ > 1 ? ", " : "", where, StructureJson(summary));
     if (summary.diff.changes.empty()) return OkStatus();
-    ++differing_;
-    if (differing_ == 1) {
+    const auto* told = &summary;
+    if (++differing_ == 1) {
       first_ = std::move(summary);
+      told = &first_;
       first_at_ = fmt::format("step {}, rank {}", pair.step, pair.rank);
       for (const StructureChange& change : first_.diff.changes) renamed_ |= change.kind == StructureKind::kRenamed;
       if (!listed) return OkStatus();
@@ -70,9 +71,8 @@ class StructureList {
       list_.emplace(std::move(list));
     }
     if (!list_) return OkStatus();
-    const StructureDiff& diff = differing_ == 1 ? first_.diff : summary.diff;
     MSP_RETURN_IF_ERROR(list_->Write(differing_ == 1 ? "[\n" : ",\n"));
-    return list_->Write(fmt::format("{{{}, \"structure\": {}}}", where, StructureDiffJson(diff)));
+    return list_->Write(fmt::format("{{{}, \"structure\": {}}}", where, StructureDiffJson(told->diff)));
   }
 
   Status WriteFiles() {
