@@ -102,13 +102,14 @@ PyObject* RunHooked(ApiSite* site, const CallArgs& args, Call call) {
   ApiEvent event;
   event.site = site;
   bool begun = false;
-  if (!Shielded([&] { begun = BeginApi(&event, args); }) && event.record != nullptr) {
-    rt().recorder->Discard(event.record);
-  }
-  if (!begun) return call();
+  const bool lost = !Shielded([&] { begun = BeginApi(&event, args); });
+  if (lost && event.record != nullptr) rt().recorder->Discard(event.record);
+  if (!begun && !lost) return call();
+  // Also of an op that is lost: what it calls is no op.
   ++t_flags.api_depth;
   PyObject* result = call();
   --t_flags.api_depth;
+  if (lost) return result;
   Shielded([&] { EndApi(&event, args, result); });
   return result;
 }

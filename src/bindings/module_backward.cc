@@ -33,13 +33,18 @@ void ModuleBackward::LetGo() {
 }
 
 void ModuleBackward::SetInputs(const std::vector<PyObject*>& tensors) {
+  std::vector<GradEdge> inputs;
+  std::vector<size_t> positions;
   for (PyObject* tensor : tensors) {
     GradEdge edge = EdgeOf(tensor);
-    const auto known = std::find(inputs_.begin(), inputs_.end(), edge);
-    positions_.push_back(static_cast<size_t>(known - inputs_.begin()));
-    if (known == inputs_.end()) inputs_.push_back(std::move(edge));
+    const auto known = std::find(inputs.begin(), inputs.end(), edge);
+    positions.push_back(static_cast<size_t>(known - inputs.begin()));
+    if (known == inputs.end()) inputs.push_back(std::move(edge));
   }
-  input_grads_.resize(inputs_.size());
+  // Without memory for all of them the module has no inputs: hooks and positions index the gradients.
+  input_grads_.resize(inputs.size());
+  inputs_ = std::move(inputs);
+  positions_ = std::move(positions);
 }
 
 void ModuleBackward::HookInputEdges(const std::vector<GradEdge>& outputs) {

@@ -1,5 +1,7 @@
 """What `msprobe compare` writes and prints does not depend on the number of threads, byte by byte."""
 
+import base64
+import gzip
 import hashlib
 import io
 import json
@@ -12,7 +14,7 @@ import numpy
 import pytest
 from graph_cases import run
 
-THREADS = ("1", "2", "5")
+THREADS = ("1", "5")
 TIMES = re.compile(rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[Z.\d]*|\b20\d{12}\b|_20\d{12}|_\d{19}")
 BLOCK = 256  # ops that one thread takes at a time
 
@@ -113,6 +115,10 @@ def content(name, data):
     if name.endswith(".xlsx"):
         with zipfile.ZipFile(io.BytesIO(data)) as book:
             return [(info.filename, content(info.filename, book.read(info))) for info in book.infolist()]
+    if name.endswith(".html"):
+        start = data.index(b'id="data">') + 10
+        end = data.index(b"<", start)
+        data = data[:start] + gzip.decompress(base64.b64decode(data[start:end])) + data[end:]
     return TIMES.sub(b"TIME", data)
 
 
@@ -141,8 +147,7 @@ VARIANTS = (
 )
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
-@pytest.mark.parametrize("kind", ["statistics", "md5", "tensor"])
+@pytest.mark.parametrize("kind, ranks", [("statistics", 1), ("statistics", 3), ("md5", 1), ("tensor", 3)])
 def test_results_are_the_same_for_any_number_of_threads(tmp_path, kind, ranks):
     paths = dumps(tmp_path, kind, ranks)
     for options in VARIANTS:

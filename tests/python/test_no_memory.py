@@ -87,6 +87,7 @@ def test_memory_that_is_refused(task, mode, failing_malloc, tmp_path, monkeypatc
     for step, (rate, _) in enumerate(RUNS, 1):
         lines = [line for line in output.splitlines() if "memory" in line and f"step {step}" in line]
         assert lines, f"nothing is said of step {step}, where each {rate}th allocation failed:\n{output}"
-    # What is there is what there would be.
+    # What is there is what there would be; the file itself may be what had no memory.
     data, part = dump.data(0), dump.data(len(RUNS))
-    assert 0 < len(part) and set(part) <= set(data)
+    assert part or any("nothing is recorded" in line or "incomplete" in line for line in lines), lines
+    assert set(part) <= set(data)
