@@ -133,7 +133,7 @@ void Walk(Codec& c, GraphSummary& s) {
     c.Number(d.rank);
     std::string why = d.why.message();
     c.Text(why);
-    if (c.reading()) d.why = BadInput(why);
+    if (c.reading()) d.why = BadInput(why.empty() ? "a part without a reason" : std::move(why));
   });
   c.List(s.findings, [&](GraphFinding& f) {
     c.Text(f.kind);

@@ -36,7 +36,7 @@ async function visit(url, options) {
   const opened = await openPage(chrome, options);
   const { page } = opened;
   await page.goto(url);
-  const state = () => page.evaluate(() => window.__msprobe.state());
+  const state = () => page.evaluate(() => window.__msprobe?.state() ?? {});
   const until = async (check, what) => {
     for (const end = Date.now() + 15_000; Date.now() < end; ) {
       if (await check()) return;
