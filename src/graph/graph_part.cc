@@ -14,6 +14,7 @@ class Codec {
   explicit Codec(std::string* out) : out_(out) {}
   explicit Codec(std::string_view in) : in_(in) {}
   bool reading() const { return out_ == nullptr; }
+  void Fail() { bad_ = true; }
   bool bad() const { return bad_ || (reading() && !in_.empty()); }
 
   template <typename T>
@@ -66,7 +67,6 @@ class Codec {
   }
 
  private:
-  void Fail() { bad_ = true; }
   std::string_view Take(size_t size) {
     if (bad_ || size > in_.size()) {
       Fail();
@@ -133,7 +133,9 @@ void Walk(Codec& c, GraphSummary& s) {
     c.Number(d.rank);
     std::string why = d.why.message();
     c.Text(why);
-    if (c.reading()) d.why = BadInput(why.empty() ? "a part without a reason" : std::move(why));
+    if (!c.reading()) return;
+    if (why.empty()) return c.Fail();
+    d.why = BadInput(std::move(why));
   });
   c.List(s.findings, [&](GraphFinding& f) {
     c.Text(f.kind);
