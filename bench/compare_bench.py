@@ -8,6 +8,7 @@ import statistics
 import subprocess
 import sys
 
+from huge_dumps import enlarge
 from measure import OLD, command_of, evict, measured, read_all, repeated
 
 GENERATED = "step0", "rank0"
@@ -160,6 +161,21 @@ class CompareBench:
             shutil.rmtree(root, ignore_errors=True)
         return rows
 
+    def huge(self):
+        """Ten gigabytes of statistics in two files; ours alone."""
+        root = self.work / "statistics_10gb"
+        shutil.rmtree(root, ignore_errors=True)
+        try:
+            sides = []
+            for side, source in zip(("target", "golden"), dumps_of(self.make_large(self.args.many_nodes))):
+                enlarge(source, root / side, self.args.huge_copies)
+                sides.append(root / side / "dump.json")
+            bytes_ = sum(s.stat().st_size for s in sides)
+            row = self.pair(f"{bytes_ / 1e9:.1f} GB of statistics", *sides, runs=1, old=False, first=True)
+            return {"what": f"statistics, {self.args.huge_copies} times that", "bytes": bytes_, **row["ours"]}
+        finally:
+            shutil.rmtree(root, ignore_errors=True)
+
 
 def old_fuzzy(rows):
     """What is known of the old tool's -fm beyond the sizes it was run at."""
@@ -220,7 +236,7 @@ def section(results, args):
         first.append((f"{args.nodes:,} nodes", results["statistics"]["ours"]["first_s"]))
     if "memory" in results:
         lines += ["Large input, ours alone:", "", "| input | size | time | peak memory |", "|---|--:|--:|--:|"]
-        for r in results["memory"]:
+        for r in results["memory"] + ([results["huge"]] if "huge" in results else []):
             lines.append(f"| {r['what']} | {r['bytes'] / 1e9:.1f} GB | {r['seconds']:.1f} s | {r['peak_mb']:.0f} MB |")
             first.append((r["what"], r["first_s"]))
         lines.append("")

@@ -197,7 +197,10 @@ def measure(args):
             if name == "dump.json":
                 with open(os.path.join(root, name)) as f:
                     entries = len(json.load(f)["data"])
-    write_speed = sequential_write(out, size) if args.task == "tensor" else None
+    write_speed, durable, durable_sequential = None, None, None
+    if args.task == "tensor":
+        write_speed = sequential_write(out, size)
+        durable, durable_sequential = durable_speeds(out, size, with_tool)
     shutil.rmtree(out, ignore_errors=True)
 
     median = statistics.median
@@ -217,6 +220,8 @@ def measure(args):
         # What a step takes longer than without the tool, as a speed of writing, and what one large file reaches there.
         "dump_mb_per_s": round(size / 1e6 / max(1e-9, median(r[0] - 1 for r in ratios) * median(bases)), 1),
         "disk_mb_per_s": write_speed,
+        "durable_mb_per_s": durable,
+        "disk_durable_mb_per_s": durable_sequential,
     }
 
 
@@ -224,16 +229,35 @@ def last_step(out):
     return max((d for d in os.listdir(out) if d.startswith("step")), key=lambda d: int(d[4:]))
 
 
-def sequential_write(directory, size):
-    """MB/s of one file of so many bytes, written in pieces of 8 MiB without waiting for the medium, as the dump is."""
+def durable_speeds(out, size, step, rounds=2, steps=20):
+    """MB/s of so many steps until all their files are on the medium, computing included, and of one file of as many bytes."""
+    dumps, files = [], []
+    for _ in range(rounds):
+        os.sync()
+        start = time.perf_counter()
+        for _ in range(steps):
+            step()
+        os.sync()
+        dumps.append(steps * size / 1e6 / (time.perf_counter() - start))
+        for name in os.listdir(out):
+            if name.startswith("step"):
+                shutil.rmtree(os.path.join(out, name))
+        files.append(sequential_write(out, steps * size, rounds=1, durable=True))
+    return round(statistics.median(dumps), 1), round(statistics.median(files), 1)
+
+
+def sequential_write(directory, size, rounds=3, durable=False):
+    """MB/s of one file of so many bytes, written in pieces of 8 MiB; without `durable` it does not wait for the medium."""
     piece = os.urandom(8 << 20)
     speeds = []
-    for _ in range(3):
+    for _ in range(rounds):
         path = os.path.join(directory, "sequential")
         start = time.perf_counter()
         with open(path, "wb", buffering=0) as f:
             for _ in range(max(1, size // len(piece))):
                 f.write(piece)
+            if durable:
+                os.fsync(f.fileno())
         speeds.append(max(1, size // len(piece)) * len(piece) / 1e6 / (time.perf_counter() - start))
         os.remove(path)
         os.sync()

@@ -68,6 +68,7 @@ venv .venv torch==2.13.0 "${common[@]}" accelerate
 if [ "$want" = test ]; then
   venv .venv-old torch==2.13.0 transformers mindstudio-probe==26.2.0
   venv .venv-tb "" tensorboard tb-graph-ascend==8.3.2
+  venv .venv-board "" tensorboard
   venv .venv-ray "" ray
 fi
 
@@ -100,11 +101,16 @@ fi
 # ---- the product -----------------------------------------------------------------------------------------------------
 sources() { git ls-files -co --exclude-standard CMakeLists.txt cmake src include python pyproject.toml; printf "%s\n" web/dist/index.html web/dist/report.html; }
 key=$( (sources | xargs -r sha256sum 2>/dev/null; .venv/bin/python --version) | sha256sum | cut -c1-16)
-if [ ! -f "$stamps/product.$key" ] || [ ! -x .venv/bin/msprobe ]; then
+if [ ! -f "$stamps/product.$key" ] || [ ! -x .venv/bin/msprobe ] || [ ! -f build/wheels/$key/*.whl ]; then
   say "building and installing msprobe into .venv"
-  .venv/bin/python -m pip install -q --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall . >"$stamps/build.log" 2>&1 ||
+  rm -rf build/wheels "$stamps"/product.* "$stamps"/board.*
+  .venv/bin/python -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w "build/wheels/$key" . >"$stamps/build.log" 2>&1 ||
     { tail -n 40 "$stamps/build.log" >&2; die "the build failed (see $stamps/build.log)"; }
-  rm -f "$stamps"/product.*
+  pip_install .venv --no-deps --force-reinstall build/wheels/$key/*.whl
   touch "$stamps/product.$key"
+fi
+if [ "$want" = test ] && { [ ! -f "$stamps/board.$key" ] || [ ! -x .venv-board/bin/msprobe ]; }; then
+  pip_install .venv-board --no-deps --force-reinstall build/wheels/$key/*.whl
+  touch "$stamps/board.$key"
 fi
 say "ready: .venv/bin/msprobe ($(.venv/bin/msprobe --version)), .venv/bin/python"

@@ -128,7 +128,7 @@ StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
       return InternalError(path + " cannot be mapped (" + why + ")");
     }
     file.data_ = static_cast<const char*>(p);
-    WatchMap(file.data_, file.size_);
+    if (file.size_ >= kTrimmedMapBytes) WatchMap(file.data_, file.size_);
   }
   close(fd);
   return file;
@@ -210,6 +210,12 @@ Status OutputFile::Flush() {
 Status OutputFile::Write(std::string_view bytes) {
   buffer_.append(bytes);
   return buffer_.size() >= kBufferBytes ? Flush() : OkStatus();
+}
+
+Status OutputFile::Rest() {
+  MSP_RETURN_IF_ERROR(Flush());
+  std::string().swap(buffer_);
+  return OkStatus();
 }
 
 Status OutputFile::Close(bool sync) {

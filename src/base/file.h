@@ -48,6 +48,8 @@ class OutputFile {
   ~OutputFile();
   /// Buffered; kInternal with the path and the reason (disk full, ...) when the kernel refuses.
   Status Write(std::string_view bytes);
+  /// Nothing more is written for now: what is buffered goes to the file, and the buffer's memory is free.
+  Status Rest();
   /// Replaces what is at path().
   Status Commit();
   /// Commit for results: on disk before it has its name, and under a free name ("x_2.csv") when another result has

@@ -46,13 +46,22 @@ class Trimmer {
     if (maps_.empty()) changed_.notify_all();
   }
 
+  void Look() {
+    std::lock_guard lock(mutex_);
+    if (!maps_.empty()) TrimAll();
+  }
+
  private:
+  void TrimAll() const {
+    if (ResidentFileBytes() < kMostFilePages) return;
+    for (const auto& [data, size] : maps_) (void)madvise(const_cast<char*>(data), size, MADV_DONTNEED);
+  }
+
   void Run() {
     std::unique_lock lock(mutex_);
     while (!maps_.empty()) {
       changed_.wait_for(lock, kLook);
-      if (ResidentFileBytes() < kMostFilePages) continue;
-      for (const auto& [data, size] : maps_) (void)madvise(const_cast<char*>(data), size, MADV_DONTNEED);
+      TrimAll();
     }
     running_ = false;
   }
@@ -71,9 +80,9 @@ Trimmer& TheTrimmer() {
 
 }  // namespace
 
-void WatchMap(const char* data, size_t size) {
-  if (size >= kTrimmedMapBytes) TheTrimmer().Watch(data, size);
-}
+void WatchMap(const char* data, size_t size) { TheTrimmer().Watch(data, size); }
+
+void TrimMaps() { TheTrimmer().Look(); }
 
 void UnwatchMap(const char* data) { TheTrimmer().Unwatch(data); }
 

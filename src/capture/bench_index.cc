@@ -30,8 +30,8 @@ const RankDir* FindRank(const StepDir& step, int rank) {
 
 StatusOr<BenchIndex> BenchIndex::Read(const std::string& path) {
   MSP_ASSIGN_OR_RETURN(const DumpFile dump, DumpFile::Open(path));
-  MSP_ASSIGN_OR_RETURN(const bool has_sums, dump.HasChecksums());
-  if (!has_sums) {
+  MSP_ASSIGN_OR_RETURN(const Checksums checksums, dump.FindChecksums());
+  if (checksums != Checksums::kPresent) {
     return BadInput(path + " holds no checksums: bench_path needs a dump made with \"summary_mode\": \"md5\"");
   }
   BenchIndex index;

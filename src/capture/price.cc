@@ -60,7 +60,8 @@ class Pricer {
       return BadInput(dump.path() + " holds no shapes" + (dump.task() == "structure" ? " (task structure)" : "") +
                       ": give a step of task statistics, or a command to run");
     }
-    MSP_ASSIGN_OR_RETURN(list_.exact_links, dump.HasChecksums());
+    MSP_ASSIGN_OR_RETURN(const Checksums checksums, dump.FindChecksums());
+    list_.exact_links = checksums == Checksums::kPresent;
     for (size_t l = 0; l < kLevels; ++l) list_.known[l] = dump.level() == "mix" || dump.level() == kPriceLevels[l];
     const std::string& path = dump.path();
     for (size_t i = 0; i < dump.ops().size(); ++i) MSP_RETURN_IF_ERROR(AddOp(dump, i));

@@ -44,9 +44,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kShort{{
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOldNames{
     {{"graph", "graph_visualize"}, {"nan_analyze", "overflow_check"}}};
 
-constexpr std::array<std::string_view, 11> kCommands{"compare",     "graph_visualize", "serve",       "export",
-                                                     "run",         "estimate",        "certify",     "recover",
-                                                     "verify-dump", "overflow_check",  "merge_result"};
+constexpr std::array<std::string_view, 12> kCommands{"compare",     "graph_visualize", "serve",        "export",
+                                                     "run",         "estimate",        "certify",      "recover",
+                                                     "verify-dump", "overflow_check",  "merge_result", "data2db"};
 // Those that run the user's program.
 constexpr std::array<std::string_view, 3> kRunners{"run", "estimate", "certify"};
 
@@ -150,6 +150,7 @@ int RunCommand(std::vector<std::string> args) {
   RegisterCompare(app, &context);
   RegisterGraphVisualize(app, &context);
   RegisterMergeResult(app, &context);
+  RegisterData2Db(app, &context);
   RegisterServe(app, &context);
   RegisterExport(app, &context);
   RegisterRun(app, &context);

@@ -22,6 +22,7 @@ struct CommandContext {
 void RegisterCompare(CLI::App& app, CommandContext* context);
 void RegisterGraphVisualize(CLI::App& app, CommandContext* context);
 void RegisterMergeResult(CLI::App& app, CommandContext* context);
+void RegisterData2Db(CLI::App& app, CommandContext* context);
 void RegisterServe(CLI::App& app, CommandContext* context);
 void RegisterExport(CLI::App& app, CommandContext* context);
 void RegisterRun(CLI::App& app, CommandContext* context);

@@ -15,6 +15,8 @@
 #include "compare/thresholds.h"
 #include "dump/json.h"
 #include "report/atb_compare.h"
+#include "report/kernel_compare.h"
+#include "report/kernel_dump.h"
 #include "report/run_compare.h"
 
 namespace msprobe {
@@ -32,6 +34,8 @@ struct CompareArguments {
   bool log = false;
   bool newer_columns = false;  // with -i: those of -tp and -gp; for the Python functions
   bool stack_mode = false;     // of the older form, which has no column of stacks without it
+  std::string rank, step;      // of kernel dumps: "0,1"
+  KernelSettings kernels;      // what these, or compare.json, choose
 };
 
 /// An option of the old tool whose work this version does not do: known, so that the error can say so.
@@ -41,12 +45,6 @@ struct Refused {
   const char* text;
 };
 constexpr std::array kRefused{
-    Refused{
-        "--rank", 1, 1,
-        "--rank is for kernel dumps, which this version does not compare: give the rank's directory as -tp and -gp"},
-    Refused{
-        "--step", 1, 1,
-        "--step is for kernel dumps, which this version does not compare: give the step's directory as -tp and -gp"},
     Refused{"--fusion_rule_file", 1, 1, "-fr/--fusion_rule_file belongs to -m offline_data, which needs CANN"},
     Refused{"--quant_fusion_rule_file", 1, 1,
             "-qfr/--quant_fusion_rule_file belongs to -m offline_data, which needs CANN"},
@@ -77,8 +75,24 @@ StatusOr<std::string> TextMember(const JsonValue& doc, const std::string& path, 
   return std::string(Text(*v));
 }
 
+/// A list of numbers of compare.json, or one number.
+Status NumberMember(const JsonValue& doc, const std::string& path, std::string_view key, std::vector<int>* out) {
+  const JsonValue* v = Find(doc, key);
+  if (!v || v->IsNull()) return OkStatus();
+  const auto add = [&](const JsonValue& n) -> Status {
+    if (!n.IsInt() || n.GetInt() < 0) {
+      return BadInput(fmt::format("{}: \"{}\" must be a list of numbers, as [0, 1]", path, key));
+    }
+    out->push_back(n.GetInt());
+    return OkStatus();
+  };
+  if (!v->IsArray()) return add(*v);
+  for (const JsonValue& n : v->GetArray()) MSP_RETURN_IF_ERROR(add(n));
+  return OkStatus();
+}
+
 /// {"npu_path": .., "bench_path": ..}, or the names that the Python function uses.
-Status ReadCompareJson(const std::string& path, CompareSettings* request, bool* log) {
+Status ReadCompareJson(const std::string& path, CompareSettings* request, KernelSettings* kernels, bool* log) {
   MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   JsonDoc doc;
   MSP_RETURN_IF_ERROR(ParseJson(file.text(), path, &doc));
@@ -97,6 +111,10 @@ Status ReadCompareJson(const std::string& path, CompareSettings* request, bool* 
       MSP_ASSIGN_OR_RETURN(request->stack_file, TextMember(doc, path, key));
     }
   }
+  if (LooksLikeKernels(request->target)) {
+    MSP_RETURN_IF_ERROR(NumberMember(doc, path, "rank_id", &kernels->ranks));
+    MSP_RETURN_IF_ERROR(NumberMember(doc, path, "step_id", &kernels->steps));
+  }
   const JsonValue* print = Find(doc, "is_print_compare_log");
   *log = *log || (print && print->IsTrue());
   if (!request->target.empty() && !request->golden.empty()) return OkStatus();
@@ -110,7 +128,7 @@ Status CheckArguments(CompareArguments* args, bool input_json) {
                       "msprobe, or -m atb for those of ATB");
   }
   if (input_json) {
-    MSP_RETURN_IF_ERROR(ReadCompareJson(args->compare_json, &args->request, &args->log));
+    MSP_RETURN_IF_ERROR(ReadCompareJson(args->compare_json, &args->request, &args->kernels, &args->log));
     args->request.advisor = !args->compare_only;
     // The older form writes workbooks only.
     args->request.xlsx = true;
@@ -168,7 +186,63 @@ StatusOr<CompareReport> RunWithProgress(CompareSettings request, bool early) {
   return RunCompare(request);
 }
 
-Status Run(CompareArguments args, const CommandContext& context, bool input_json) {
+/// Options that another kind of dump does not take are named, as they would have no effect.
+Status CheckOptions(const CLI::App& command, std::initializer_list<std::string_view> taken, const char* kind) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name(false, false);
+    if (option->count() == 0 || std::find(taken.begin(), taken.end(), name) != taken.end()) continue;
+    return UsageError(fmt::format("{} has no meaning {}: leave it out", name, kind));
+  }
+  return OkStatus();
+}
+
+/// "0,1" as numbers.
+Status ReadNumbers(const char* option, std::string_view text, std::vector<int>* out) {
+  constexpr size_t kMostDigits = 9;
+  for (size_t at = 0; !text.empty() && at <= text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    std::string part(text.substr(at, end - at));
+    std::erase(part, ' ');
+    if (!IsDigits(part) || part.size() > kMostDigits) {
+      return UsageError(fmt::format("{} takes numbers, as {} 0,1: {} is none", option, option, OneLine(text)));
+    }
+    out->push_back(std::atoi(part.c_str()));
+    at = end + 1;
+  }
+  return OkStatus();
+}
+
+Status RunKernels(CompareArguments& args, const CLI::App& command, bool json) {
+  MSP_RETURN_IF_ERROR(
+      CheckOptions(command,
+                   {"--mode", "--target_path", "--golden_path", "--output_path", "--json", "--plain", "--xlsx",
+                    "--rank", "--step", "--input_path", "--compare_only", "--stack_mode", "--newer_columns"},
+                   "for kernel dumps, which take -tp, -gp, -o, --rank, --step and --xlsx"));
+  KernelSettings& settings = args.kernels;
+  settings.target = args.request.target;
+  settings.golden = args.request.golden;
+  settings.output = args.request.output;
+  settings.xlsx = args.request.xlsx;
+  MSP_RETURN_IF_ERROR(ReadNumbers("--rank", args.rank, &settings.ranks));
+  MSP_RETURN_IF_ERROR(ReadNumbers("--step", args.step, &settings.steps));
+  MSP_ASSIGN_OR_RETURN(const KernelReport report, CompareKernels(settings));
+  for (const std::string& warning : report.warnings) PrintWarning(warning);
+  const std::string text = json ? KernelReportJson(report) : KernelReportText(report);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (report.failures.empty()) return OkStatus();
+  const auto& [label, status] = report.failures.front();
+  return {status.code(),
+          fmt::format("{} of {} pairs could not be compared, the first is {}: {}", report.failures.size(),
+                      report.failures.size() + report.tables.size(), label, status.message())};
+}
+
+/// Of a kernel dump --rank and --step may be left out where its directories say what it is.
+bool AreKernels(const CompareArguments& args) {
+  if (!args.rank.empty() || !args.step.empty()) return true;
+  return LooksLikeKernels(args.request.target) && LooksLikeKernels(args.request.golden);
+}
+
+Status Run(CompareArguments args, const CommandContext& context, const CLI::App& command, bool input_json) {
   if (args.request.mapping.layer_template == "list" || !args.print_template.empty()) {
     return PrintLayerTemplates(args.print_template, context.json);
   }
@@ -178,6 +252,7 @@ Status Run(CompareArguments args, const CommandContext& context, bool input_json
     return OkStatus();
   }
   MSP_RETURN_IF_ERROR(CheckArguments(&args, input_json));
+  if (AreKernels(args)) return RunKernels(args, command, context.json);
   if (args.plan) {
     MSP_ASSIGN_OR_RETURN(const std::string plan, PlanCompare(args.request));
     std::fwrite(plan.data(), 1, plan.size(), stdout);
@@ -199,18 +274,6 @@ Status Run(CompareArguments args, const CommandContext& context, bool input_json
   return {status.code(),
           fmt::format("{} of {} pairs could not be compared, the first is {}: {}", report.failures.size(),
                       report.failures.size() + report.pairs.size(), label, status.message())};
-}
-
-/// Options that `-m atb` does not take are named, as they would have no effect.
-Status CheckAtbOptions(const CLI::App& command) {
-  constexpr std::string_view kTaken[] = {"--mode",        "--target_path", "--golden_path",
-                                         "--output_path", "--json",        "--plain"};
-  for (const CLI::Option* option : command.get_options()) {
-    const std::string name = option->get_name(false, false);
-    if (option->count() == 0 || std::find(std::begin(kTaken), std::end(kTaken), name) != std::end(kTaken)) continue;
-    return UsageError(name + " has no meaning with -m atb, which takes -tp, -gp and -o: leave it out");
-  }
-  return OkStatus();
 }
 
 Status RunAtb(const CompareSettings& request, bool json) {
@@ -311,6 +374,8 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
       ->add_option("--config", request.postprocess,
                    "tensor dumps: YAML file of matrices that tensors are multiplied with before they are compared")
       ->option_text("FILE");
+  command->add_option("--rank", args->rank, "kernel dumps of MindSpore: only these ranks, as 0,1")->option_text("N,N");
+  command->add_option("--step", args->step, "kernel dumps of MindSpore: only these steps, as 0,1")->option_text("N,N");
   command->add_flag("--is_print_compare_log", args->log, "-tensor_log: print a line for each row of tensor dumps");
   command->add_flag("-c,--compare_only", args->compare_only)->group("");
   command->add_flag("--newer_columns", args->newer_columns)->group("");
@@ -324,7 +389,9 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
   }
   command->callback([args, context, command, input, refused] {
     if (args->mode == "atb") {
-      context->status = CheckAtbOptions(*command);
+      context->status =
+          CheckOptions(*command, {"--mode", "--target_path", "--golden_path", "--output_path", "--json", "--plain"},
+                       "with -m atb, which takes -tp, -gp and -o");
       if (context->status.ok()) context->status = RunAtb(args->request, context->json);
       return;
     }
@@ -334,7 +401,7 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
         return;
       }
     }
-    context->status = Run(*args, *context, input->count() > 0);
+    context->status = Run(*args, *context, *command, input->count() > 0);
   });
 }
 

@@ -118,13 +118,26 @@ std::vector<std::string> PartCommand(const GraphArguments& args) {
   add(!o.layer_template.empty(), {"--template", o.layer_template});
   add(!o.thresholds.empty(), {"--thresholds", o.thresholds});
   add(o.plain, {"--plain"});
+  const auto sizes = [&out](const char* option, const auto& values) {
+    if (values.empty()) return;
+    out.emplace_back(option);
+    for (const auto& v : values) out.push_back(fmt::format("{}", v));
+  };
+  sizes("--rank_size", args.rank_size);
+  sizes("--tp", args.tp);
+  sizes("--pp", args.pp);
+  sizes("--vpp", args.vpp);
+  sizes("--cp", args.cp);
+  sizes("--ep", args.ep);
+  sizes("--order", args.order);
+  sizes("--layout", args.layout);
   return out;
 }
 
 StatusOr<GraphSummary> Build(const GraphArguments& args) {
   if (args.engine == "ray") {
-    if (!args.rank_size.empty() || args.tensor_log) {
-      return UsageError("--engine ray builds ranks as they are: leave out --rank_size and -tensor_log");
+    if (args.options.json_files || args.tensor_log) {
+      return UsageError("--engine ray builds parts of a database: leave out --file_type json and -tensor_log");
     }
     RayEngine engine(PartCommand(args), args.options.output);
     return VisualizeGraph(args.options, engine.Parts());

@@ -1,7 +1,6 @@
 #include "cli/ray_engine.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <filesystem>
 
@@ -27,12 +26,6 @@ std::string TextOf(const JsonValue& answer, std::string_view key) {
 
 }  // namespace
 
-RayEngine::~RayEngine() {
-  process_.reset();
-  std::error_code ignored;
-  if (!directory_.empty()) std::filesystem::remove_all(directory_, ignored);
-}
-
 GraphParts RayEngine::Parts() {
   GraphParts out;
   out.begin = [this](size_t pairs) { return Begin(pairs); };
@@ -46,15 +39,14 @@ Status RayEngine::Begin(size_t pairs) {
   const std::filesystem::path here = std::filesystem::current_path(error);
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return InternalError(std::string(kOption) + ": this command is not found: " + error.message());
-  const std::string directory = (here / output_ / fmt::format(".parts_{}", getpid())).string();
-  MSP_RETURN_IF_ERROR(MakeOutputDir(directory));
-  directory_ = directory;
+  MSP_ASSIGN_OR_RETURN(TempDirectory directory, TempDirectory::Create((here / output_).string(), "parts"));
+  directory_.emplace(std::move(directory));
   MSP_ASSIGN_OR_RETURN(process_, PythonProcess::Start(kOption, RayProgram(), {}));
   std::vector<std::string> command = {self.string()};
   command.insert(command.end(), command_.begin(), command_.end());
   JsonObject request;
   request.Strings("command", command);
-  request.String("directory", directory_);
+  request.String("directory", directory_->path());
   request.String("cwd", here.string());
   request.Number("pairs", pairs);
   const std::string line = request.Done() + "\n";
@@ -92,7 +84,7 @@ StatusOr<std::string> RayEngine::File(size_t pair) {
   }
   const Status& status = answers_.at(pair);
   if (!status.ok()) return status;
-  return PartPath(directory_, pair);
+  return PartPath(directory_->path(), pair);
 }
 
 }  // namespace msprobe

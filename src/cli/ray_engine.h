@@ -3,11 +3,13 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/python_process.h"
 #include "base/status.h"
+#include "base/temp_directory.h"
 #include "graph/visualize.h"
 
 namespace msprobe {
@@ -20,7 +22,6 @@ class RayEngine {
       : command_(std::move(command)), output_(std::move(output)) {}
   RayEngine(const RayEngine&) = delete;
   RayEngine& operator=(const RayEngine&) = delete;
-  ~RayEngine();
   /// To be given to VisualizeGraph().
   GraphParts Parts();
 
@@ -30,7 +31,8 @@ class RayEngine {
   Status ReadAnswer();
 
   std::vector<std::string> command_;
-  std::string output_, directory_;
+  std::string output_;
+  std::optional<TempDirectory> directory_;
   std::unique_ptr<PythonProcess> process_;
   std::map<size_t, Status> answers_;
   size_t pairs_ = 0;

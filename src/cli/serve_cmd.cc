@@ -24,7 +24,7 @@ constexpr uint16_t kUsualPort = 6006;
 struct ServeArgs {
   std::string directory;
   int port = -1;  // not given
-  bool open = false;
+  bool open = false, no_convert = false;
 };
 
 // Without a shell, so nothing in the address is interpreted.
@@ -58,6 +58,8 @@ void Announce(const serve::Server& server, const ServeArgs& args, bool json) {
 
 StatusOr<std::unique_ptr<serve::Server>> StartServer(const ServeArgs& args) {
   serve::ServerOptions options;
+  // Also when the file at that path was replaced meanwhile, this is the same msprobe.
+  if (!args.no_convert) options.converter = "/proc/self/exe";
   options.port = args.port < 0 ? kUsualPort : static_cast<uint16_t>(args.port);
   MSP_ASSIGN_OR_RETURN(auto viewer, view::Viewer::Open(args.directory));
   auto server = serve::Server::Start(std::move(viewer), options);
@@ -85,6 +87,7 @@ void RegisterServe(CLI::App& app, CommandContext* context) {
                   "port on 127.0.0.1; 0 for a free one (default: 6006, or a free one when it is taken)")
       ->check(CLI::Range(0, 65535));
   cmd->add_flag("--open", args->open, "open the page in the browser");
+  cmd->add_flag("--no_convert,--no-convert", args->no_convert, "offer no conversion of dumps in the page");
   cmd->add_flag("--json", context->json, "print the address as one JSON object");
   cmd->callback([args, context] { context->status = RunServe(*args, context->json); });
 }

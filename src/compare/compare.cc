@@ -68,7 +68,7 @@ void Count(const OpDiff& diff, CompareCounts* counts) {
 /// First op of each block, and the number of ops at the end.
 std::vector<size_t> PlanBlocks(const DumpFile& target, const DumpFile* golden, const MatchPlan* plan,
                                size_t ops_per_block) {
-  const std::vector<OpSpan>& ops = target.ops();
+  const OpList& ops = target.ops();
   std::vector<size_t> starts{0};
   uint64_t mine = 0, theirs = 0;
   for (size_t i = 0; i < ops.size(); ++i) {
@@ -77,8 +77,8 @@ std::vector<size_t> PlanBlocks(const DumpFile& target, const DumpFile* golden, c
       starts.push_back(i);
       mine = theirs = 0;
     }
-    mine += ops[i].length;
-    if (golden && plan->golden_of[i] != kNoOp) theirs += golden->ops()[plan->golden_of[i]].length;
+    mine += ops.LengthAt(i);
+    if (golden && plan->golden_of[i] != kNoOp) theirs += golden->ops().LengthAt(plan->golden_of[i]);
   }
   starts.push_back(ops.size());
   return starts;
@@ -100,23 +100,24 @@ StatusOr<Block> MakeBlock(const DumpPair& pair, const RowFormat& format, size_t 
                           WorkspacePool* pool) {
   Block block;
   std::unique_ptr<Workspace> space = pool->Get();
-  const std::vector<OpSpan>& ops = pair.target->ops();
   for (size_t i = first; i < end; ++i) {
+    const OpSpan op = pair.target->ops()[i];
     MSP_RETURN_IF_ERROR(DiffOpAt(pair, i, &space->target, &space->golden, &space->diff));
     int stack = -1;
     if (pair.stacks) {
-      if (const auto id = pair.stacks->StackOf(ops[i].name)) stack = static_cast<int>(*id);
+      if (const auto id = pair.stacks->StackOf(op.name)) stack = static_cast<int>(*id);
     }
-    const bool ignored = IsIgnoredApi(ops[i].name);
+    const bool ignored = IsIgnoredApi(op.name);
     const OpDistance distance = ignored ? OpDistance() : DistanceOf(space->diff, pair.options.mode);
     if (pair.options.contexts) MeasureRows(pair.options.mode, distance, (*pair.options.contexts)[i], &space->diff);
     format.AppendOp(space->diff, stack, &block.rows);
     Count(space->diff, &block.counts);
     if (pair.tensors) NoteTensors(space->diff, log, &block);
     block.distances.push_back(distance);
-    block.target_end = std::max(block.target_end, ops[i].offset + ops[i].length);
+    block.target_end = std::max(block.target_end, op.offset + op.length);
     if (const uint32_t g = pair.plan.golden_of[i]; g != kNoOp) {
-      block.golden_end = std::max(block.golden_end, pair.golden->ops()[g].offset + pair.golden->ops()[g].length);
+      const OpSpan partner = pair.golden->ops()[g];
+      block.golden_end = std::max(block.golden_end, partner.offset + partner.length);
     }
   }
   pool->Put(std::move(space));
@@ -169,7 +170,7 @@ StatusOr<CompareOutcome> ComparePair(const DumpPair& pair, const RowFormat& form
         outcome.unread += block.unread;
         if (outcome.custom_failed == 0) outcome.first_custom_failed = std::move(block.first_custom_failed);
         outcome.custom_failed += block.custom_failed;
-        outcome.distances.insert(outcome.distances.end(), block.distances.begin(), block.distances.end());
+        outcome.distances.append(block.distances.data(), block.distances.size());
         if (seen) seen(outcome.distances);
         read_ahead.Passed(starts[i + 1]);
         target_pages.PassedTo(block.target_end);
@@ -189,7 +190,7 @@ StatusOr<uint64_t> CountRows(const DumpFile& target) {
     for (size_t i = starts[block]; i < starts[block + 1]; ++i) {
       MSP_RETURN_IF_ERROR(target.ParseOp(i, &doc));
       items.clear();
-      FlattenOp(target.ops()[i].name, doc, &items);
+      FlattenOp(target.ops().NameAt(i), doc, &items);
       rows += items.size();
     }
     return OkStatus();

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/page_trim.h"
 #include "base/text.h"
 #include "compare/arithmetic.h"
 
@@ -39,6 +40,7 @@ class Walk {
   WalkResult Run() {
     size_t golden_only = 0;
     for (size_t i = 0; i < ops_.size(); ++i) {
+      if (i % kStepsBetweenTrims == 0) TrimMaps();
       const uint32_t g = in_.plan.golden_of[i];
       for (; g != kNoOp && golden_only < in_.plan.golden_only.size() && in_.plan.golden_only[golden_only] < g;
            ++golden_only)
@@ -63,7 +65,7 @@ class Walk {
     lone.golden = golden;
     lone.op = op;
     lone.before = before;
-    const std::string_view name = (golden ? *in_.pair.golden : *in_.pair.target).ops()[op].name;
+    const std::string_view name = (golden ? *in_.pair.golden : *in_.pair.target).ops().NameAt(op);
     lone.moves = OnlyMovesOrCasts(name);
     lone.parent = (golden ? in_.golden_tree : in_.target_tree).ParentOf(name);
     lone_.push_back(lone);
@@ -102,19 +104,19 @@ class Walk {
     if (d.dtypes && !inexact_ && !anything_ && !in_.everywhere_other_dtype) {
       out_.verdicts[i] = Blame(Kind::kDType, i, RulerVerdict::kSuspicious, d.output);
       inexact_ = true;
-      containers_.AddAncestorsOf(ParseOpName(ops_[i].name));
+      containers_.AddAncestorsOf(ParseOpName(ops_.NameAt(i)));
       return;
     }
     out_.verdicts[i] = equal_inputs && !inexact_ ? VisitExact(i, d) : VisitRounded(i, d);
     const bool idle = d.argument && i == idle_argument_;
     if (!idle && (Differs(Scaled(i, d.input)) || Differs(Scaled(i, d.output)) || d.shapes))
-      containers_.AddAncestorsOf(ParseOpName(ops_[i].name));
+      containers_.AddAncestorsOf(ParseOpName(ops_.NameAt(i)));
     inexact_ = inexact_ || d.chosen || d.input_error > 0 || d.output_error > 0 || d.output > 0;
   }
 
   /// Everything before is bit-equal, the inputs too: only this op's own rounding is between the outputs.
   RulerVerdict VisitExact(size_t i, const OpDistance& d) {
-    const NameParts name = ParseOpName(ops_[i].name);
+    const NameParts name = ParseOpName(ops_.NameAt(i));
     const bool checksums = !d.values;
     if (d.blind || containers_.Contains(name)) return Inherit(i);
     if (!ForwardAgrees(name)) return Inherit(i);
@@ -127,7 +129,7 @@ class Walk {
 
   /// Both runs round before this op, or its inputs differ.
   RulerVerdict VisitRounded(size_t i, const OpDistance& d) {
-    const NameParts name = ParseOpName(ops_[i].name);
+    const NameParts name = ParseOpName(ops_.NameAt(i));
     const float input = Scaled(i, d.rounded);
     // An op enlarges the relative error of its inputs by its condition; by rounding an index or a mask may flip.
     const bool flips = d.choices && (flipped_ || (inexact_ && d.input_error > 0));
@@ -186,7 +188,7 @@ class Walk {
   RulerVerdict Blame(Kind kind, size_t i, RulerVerdict verdict, float units) {
     const bool later = anything_;  // behind a difference from outside
     FirstDifference found;
-    found.kind = kind == Kind::kOp && StartsWith(ops_[i].name, "Distributed.") ? Kind::kCommunication : kind;
+    found.kind = kind == Kind::kOp && StartsWith(ops_.NameAt(i), "Distributed.") ? Kind::kCommunication : kind;
     found.op = i;
     found.golden_op = in_.plan.golden_of[i];
     found.verdict = verdict;
@@ -229,7 +231,7 @@ class Walk {
                          : in_.plan.golden_of[op] == kNoOp;
     };
     uint32_t out = lone.op;
-    tree.ForEachAround(dump.ops()[lone.op].name, [&](std::string_view name) {
+    tree.ForEachAround(dump.ops().NameAt(lone.op), [&](std::string_view name) {
       const auto at = dump.FindOp(name);
       if (!at || !is_lone(*at)) return false;
       out = static_cast<uint32_t>(*at);
@@ -252,12 +254,12 @@ class Walk {
   /// The op that only one run has and that explains the difference at `i`: it stands right in front of it, or in the
   /// module that differs.
   const Lone* LoneBefore(Kind kind, size_t i) const {
-    const bool module = IsModuleName(ops_[i].name);
+    const bool module = IsModuleName(ops_.NameAt(i));
     if (kind == Kind::kArgument || (kind == Kind::kOp && !module)) return nullptr;
-    const std::string_view parent = module ? std::string_view() : in_.target_tree.ParentOf(ops_[i].name);
+    const std::string_view parent = module ? std::string_view() : in_.target_tree.ParentOf(ops_.NameAt(i));
     for (size_t k = lone_.size(); k-- > 0;) {
       const Lone& lone = lone_[k];
-      const bool inside = module && !lone.parent.empty() && lone.parent == ops_[i].name;
+      const bool inside = module && !lone.parent.empty() && lone.parent == ops_.NameAt(i);
       const bool beside = !parent.empty() && lone.parent == parent;
       const bool near = kind != Kind::kOp && i - lone.before <= kNear;
       if (inside || beside || near) return FirstOfGroup(k);
@@ -279,7 +281,7 @@ class Walk {
   /// False for the first part of a comparison that still runs.
   bool IsComplete() const {
     for (size_t i = ops_.size(); i-- > 0;) {
-      if (in_.plan.golden_of[i] != kNoOp && !IsIgnoredApi(ops_[i].name)) return in_.distances[i].matched;
+      if (in_.plan.golden_of[i] != kNoOp && !IsIgnoredApi(ops_.NameAt(i))) return in_.distances[i].matched;
     }
     return true;
   }
@@ -296,7 +298,7 @@ class Walk {
     // modules.
     for (const Lone& lone : lone_) {
       // Where values behind it agree, the runs only compute them by other ops.
-      const std::string_view name = (lone.golden ? *in_.pair.golden : *in_.pair.target).ops()[lone.op].name;
+      const std::string_view name = (lone.golden ? *in_.pair.golden : *in_.pair.target).ops().NameAt(lone.op);
       if (lone.moves || in_.plan.matched == 0 || in_.plan.fused) continue;
       if (lone.before < last_agreeing_ && !StartsWith(name, "Distributed.")) continue;
       FirstDifference found;
@@ -315,10 +317,10 @@ class Walk {
   }
 
   const WalkInput& in_;
-  const std::vector<OpSpan>& ops_;
+  const OpList& ops_;
   Containers containers_;
   WalkResult out_;
-  std::vector<Lone> lone_;
+  BigArray<Lone> lone_;
   float coarsest_ = 0;
   float loudest_ = 0;  // largest difference so far that only added up
   size_t idle_argument_ = SIZE_MAX;

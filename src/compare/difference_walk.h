@@ -12,8 +12,8 @@ namespace msprobe {
 /// What was found; indices only, texts come later.
 struct WalkResult {
   FirstDifference first, source;  // kind, op, golden_op, verdict, units, errors
-  std::vector<RulerVerdict> verdicts;
-  std::vector<RulerContext> contexts;
+  BigArray<RulerVerdict> verdicts;
+  RulerContexts contexts;
   size_t answer_at = 0;  // index in the target behind which ops are infected
 };
 
@@ -23,8 +23,8 @@ struct WalkInput {
   const OpDistances& distances;
   const ModuleTree& target_tree;
   const ModuleTree& golden_tree;
-  const std::vector<float>* calibrated = nullptr;  // for each golden op, or none
-  bool everywhere_other_dtype = false;             // the two runs are of different precision
+  const BigArray<float>* calibrated = nullptr;  // for each golden op, or none
+  bool everywhere_other_dtype = false;          // the two runs are of different precision
 };
 
 WalkResult WalkOps(const WalkInput& in);

@@ -30,11 +30,15 @@ Status CheckTasks(const DumpFile& target, const DumpFile& golden) {
 
 StatusOr<CompareMode> ModeOf(const DumpFile& target, const DumpFile& golden) {
   if (target.task() == "tensor") return CompareMode::kTensor;
-  MSP_ASSIGN_OR_RETURN(const bool a, target.HasChecksums());
-  MSP_ASSIGN_OR_RETURN(const bool b, golden.HasChecksums());
-  if (a == b) return a ? CompareMode::kChecksum : CompareMode::kStatistics;
-  return BadInput((a ? target : golden).path() + " holds checksums and " + (a ? golden : target).path() +
-                  " does not: dump both runs with the same summary_mode");
+  MSP_ASSIGN_OR_RETURN(const Checksums a, target.FindChecksums());
+  MSP_ASSIGN_OR_RETURN(const Checksums b, golden.FindChecksums());
+  if (OneSided(a, b)) {
+    const bool mine = a == Checksums::kPresent;
+    return BadInput((mine ? target : golden).path() + " holds checksums and " + (mine ? golden : target).path() +
+                    " does not: dump both runs with the same summary_mode");
+  }
+  // A dump without tensors is of either kind.
+  return a == Checksums::kPresent || b == Checksums::kPresent ? CompareMode::kChecksum : CompareMode::kStatistics;
 }
 
 /// Modules (L0) and APIs (L1) have no names in common; mix has both.

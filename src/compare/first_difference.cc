@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
 
 #include "base/file.h"
+#include "base/page_trim.h"
 #include "base/parallel.h"
+#include "base/slot_table.h"
 #include "base/text.h"
 #include "compare/difference_walk.h"
 #include "compare/op_at.h"
@@ -22,7 +23,7 @@ Status DiffOpWith(const DumpPair& pair, size_t index, uint32_t partner, JsonDoc*
   if (partner == kNoOp || partner == pair.plan.golden_of[index]) return DiffOpAt(pair, index, target, golden, out);
   MSP_RETURN_IF_ERROR(pair.target->ParseOp(index, target));
   MSP_RETURN_IF_ERROR(pair.golden->ParseOp(partner, golden));
-  DiffOps(pair.target->ops()[index].name, *target, pair.golden->ops()[partner].name, golden, pair.options, out);
+  DiffOps(pair.target->ops().NameAt(index), *target, pair.golden->ops().NameAt(partner), golden, pair.options, out);
   return OkStatus();
 }
 
@@ -32,7 +33,7 @@ std::string Percent(double v) { return fmt::format("{:.3g} %", v); }
 std::string DetailOf(const OpDiff& op, size_t row, CompareMode mode) {
   const DiffRow& r = op.rows[row];
   const ItemView &a = op.target[row], &b = op.golden[static_cast<size_t>(r.golden)];
-  if (a.shape != b.shape) return "shape " + a.shape + " against " + b.shape;
+  if (a.shape != b.shape && !r.shapes_fit) return "shape " + a.shape + " against " + b.shape;
   if (mode == CompareMode::kChecksum) return "checksum " + a.checksum + " against " + b.checksum;
   if (mode == CompareMode::kTensor && op.tensors[row].error > 0 && std::isfinite(op.tensors[row].error))
     return "values differ by " + Percent(100 * op.tensors[row].error);
@@ -226,7 +227,7 @@ class Describer {
     constexpr size_t kFar = 4096;
     for (size_t i = end; i-- > 0 && end - i < kFar;) {
       const OpDistance& d = distances_[i];
-      const std::string_view name = pair_.target->ops()[i].name;
+      const std::string_view name = pair_.target->ops().NameAt(i);
       if (d.matched && d.output <= 1 && target_.ParentOf(name) == module) return std::string(name);
     }
     return {};
@@ -254,7 +255,7 @@ Status Remeasure(const DumpPair& pair, const MatchPlan& plan, OpDistances* dista
     JsonDoc a, b;
     OpDiff diff;
     for (size_t i = task * kOpsPerTask; i < std::min(distances->size(), (task + 1) * kOpsPerTask); ++i) {
-      const std::string_view name = pair.target->ops()[i].name;
+      const std::string_view name = pair.target->ops().NameAt(i);
       if (plan.golden_of[i] == pair.plan.golden_of[i] || IsIgnoredApi(name)) continue;
       MSP_RETURN_IF_ERROR(DiffOpWith(pair, i, plan.golden_of[i], &a, &b, &diff));
       (*distances)[i] = DistanceOf(diff, pair.options.mode);
@@ -267,15 +268,17 @@ Status Remeasure(const DumpPair& pair, const MatchPlan& plan, OpDistances* dista
 /// Ops behind the answer that differ by more than round-off, by module.
 void CountInfected(const DumpPair& pair, const ModuleTree& tree, const WalkResult& walk, Differences* out) {
   constexpr size_t kMostModules = 1000;
-  std::unordered_map<std::string_view, size_t> at;
-  const std::vector<OpSpan>& ops = pair.target->ops();
+  TextIds modules;
+  const OpList& ops = pair.target->ops();
   for (size_t i = walk.answer_at; i < ops.size(); ++i) {
+    if (i % kStepsBetweenTrims == 0) TrimMaps();
     if (walk.verdicts[i] != RulerVerdict::kInherited || i == out->Answer().op) continue;
     ++out->infected_ops;
-    const std::string_view module = IsModuleName(ops[i].name) ? ops[i].name : tree.ParentOf(ops[i].name);
-    const auto [it, added] = at.try_emplace(module, out->infected.size());
-    if (added && out->infected.size() < kMostModules) out->infected.push_back({std::string(module), 0});
-    if (it->second < out->infected.size()) ++out->infected[it->second].ops;
+    const std::string_view name = ops.NameAt(i), module = IsModuleName(name) ? name : tree.ParentOf(name);
+    // Only the first are told.
+    const size_t at = modules.size() < kMostModules ? modules.Enter(module) : modules.Find(module);
+    if (at == out->infected.size() && at < kMostModules) out->infected.push_back({std::string(module), 0});
+    if (at < out->infected.size()) ++out->infected[at].ops;
   }
 }
 
@@ -312,8 +315,7 @@ std::string_view DifferenceKindText(FirstDifference::Kind kind) {
   return "";
 }
 
-StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distances,
-                                      const std::vector<float>* calibrated) {
+StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distances, const BigArray<float>* calibrated) {
   Differences out;
   const bool everywhere = CountDTypes(distances, &out);
   std::string golden_warning;

@@ -14,7 +14,7 @@ namespace msprobe {
 class ModuleTree;
 
 /// One entry for each op of the target, in dump order.
-using OpDistances = std::vector<OpDistance>;
+using OpDistances = BigArray<OpDistance>;
 
 struct FirstDifference {
   enum class Kind : uint8_t {
@@ -67,8 +67,8 @@ struct Differences {
   FirstDifference source;                  // kInput: an earlier difference that came in from outside; kNone otherwise
   FirstDifference dtype;                   // the first op with a tensor of another dtype; kNone if there is none
   size_t dtype_ops = 0;                    // ops with such tensors
-  std::vector<RulerVerdict> verdicts;      // of each target op
-  std::vector<RulerContext> contexts;      // with which its rows are measured
+  BigArray<RulerVerdict> verdicts;         // of each target op
+  RulerContexts contexts;                  // with which its rows are measured
   RulerCounts ruler;                       // of the target's ops
   uint64_t infected_ops = 0;               // ops that differ behind the answer
   std::vector<InfectedModule> infected;    // of them, in the order in which they first differ
@@ -87,7 +87,7 @@ struct Differences {
 /// blame when the difference starts there. Where names cannot pair the ops because one run has more, their order does.
 /// `calibrated` holds, for each golden op, its relative error between two golden runs.
 StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distances,
-                                      const std::vector<float>* calibrated = nullptr);
+                                      const BigArray<float>* calibrated = nullptr);
 
 /// "modeling_llama.py:112" and the function, from the innermost frame that is not the framework's own.
 bool UserFrame(const std::vector<std::string>& frames, std::string* place, std::string* function);

@@ -35,7 +35,7 @@ class FirstDifferenceTest : public testing::Test {
     dir_.Write(side + "/dump.json",
                R"({"task": "statistics", "level": "mix", "framework": "pytorch", "data": {)" + data + "}}");
   }
-  Differences Find(const std::vector<float>* calibrated = nullptr) {
+  Differences Find(const BigArray<float>* calibrated = nullptr) {
     FilePair files;
     files.target = dir_.path() + "/t/dump.json";
     files.golden = dir_.path() + "/g/dump.json";
@@ -263,7 +263,7 @@ TEST_F(FirstDifferenceTest, ASecondGoldenRunExplainsWhatItDiffersBy) {
   Write("t", {Op("Torch.mul.0.forward", 2, 3.0003)});
   Write("g", {Op("Torch.mul.0.forward", 2, 3)});
   EXPECT_EQ(Find().first.kind, Kind::kOp);
-  const std::vector<float> second_run = {1e-3f};
+  const BigArray<float> second_run = {1e-3f};
   EXPECT_EQ(Find(&second_run).Answer().kind, Kind::kNone);
 }
 

@@ -25,7 +25,7 @@ StatusOr<DescribedOp> Describe(const DumpFile& dump, uint32_t index, CompareMode
   MSP_RETURN_IF_ERROR(dump.ParseOp(index, doc));
   DescribedOp op;
   size_t count = 0;
-  DescribeOp(dump.ops()[index].name, *doc, mode, &out->scratch, &op.items, &count);
+  DescribeOp(dump.ops().NameAt(index), *doc, mode, &out->scratch, &op.items, &count);
   op.items.resize(count);
   for (size_t i = 0; i < count; ++i) {
     ToFloats(&op.items[i]);
@@ -210,7 +210,7 @@ void MoveToFront(size_t from, bool tensors, OpDiff* out) {
 
 Status DiffFusedOp(const DumpPair& pair, size_t index, OpDiff* out) {
   const FusedPlan& plan = *pair.plan.fused;
-  out->op = pair.target->ops()[index].name;
+  out->op = pair.target->ops().NameAt(index);
   out->matched = plan.group_of[index] != kNoGroup;
   out->skipped = plan.skipped[index];
   out->rows_used = out->golden_used = 0;

@@ -14,7 +14,7 @@ constexpr uint64_t kMostBytes = uint64_t{16} << 30;
 /// One part: its shape without dimensions of 1 and its elements in C order.
 struct Part {
   std::vector<int64_t> shape;
-  std::vector<char> bytes;
+  BigArray<char> bytes;
   DType dtype = DType::kUnknown;
 };
 
@@ -107,8 +107,7 @@ StatusOr<JoinedTensor> JoinedTensor::Open(const TensorFolder& folder, const std:
   for (uint64_t r = 0; r < rows; ++r) {
     for (const Part& part : parts) {
       const size_t row = part.bytes.size() / std::max<uint64_t>(rows, 1);
-      out.bytes_.insert(out.bytes_.end(), part.bytes.begin() + static_cast<std::ptrdiff_t>(r * row),
-                        part.bytes.begin() + static_cast<std::ptrdiff_t>((r + 1) * row));
+      out.bytes_.append(part.bytes.data() + r * row, row);
     }
   }
   out.tensor_.dtype = first.dtype;

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/big_array.h"
 #include "compare/tensor_folder.h"
 #include "tensor/file_tensor.h"
 
@@ -19,13 +20,13 @@ enum class JoinAxis : uint8_t {
 class JoinedTensor {
  public:
   /// Dimensions of 1 do not count. kBadInput when a file cannot be read, when dtypes or the other dimensions differ,
-  /// and beyond 16 GiB.
+  /// and beyond 16 GiB. What does not fit what arrays may hold in memory lies in a file.
   static StatusOr<JoinedTensor> Open(const TensorFolder& folder, const std::vector<std::string_view>& names,
                                      JoinAxis axis, DType dtype);
   const FileTensor& tensor() const { return tensor_; }
 
  private:
-  std::vector<char> bytes_;
+  BigArray<char> bytes_;
   FileTensor tensor_;
 };
 

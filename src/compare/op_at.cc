@@ -23,7 +23,7 @@ class GoldenOps {
     JsonDoc* doc = out_->docs[ops_.size() - 1].get();
     MSP_RETURN_IF_ERROR(pair_.golden->ParseOp(index, doc));
     size_t count = 0;
-    DescribeOp(pair_.golden->ops()[index].name, *doc, pair_.options.mode, &out_->scratch, &op->items, &count);
+    DescribeOp(pair_.golden->ops().NameAt(index), *doc, pair_.options.mode, &out_->scratch, &op->items, &count);
     for (size_t i = 0; i < count; ++i) op->at.emplace(op->items[i].suffix, i);
     return op;
   }
@@ -63,7 +63,7 @@ Status GatherPartners(const DumpPair& pair, const OpLinks& links, OpDiff* out) {
 Status DiffOpAt(const DumpPair& pair, size_t index, JsonDoc* target, JsonDoc* golden, OpDiff* out) {
   if (pair.plan.fused) return DiffFusedOp(pair, index, out);
   MSP_RETURN_IF_ERROR(pair.target->ParseOp(index, target));
-  const std::string_view name = pair.target->ops()[index].name;
+  const std::string_view name = pair.target->ops().NameAt(index);
   const auto links = pair.plan.links.find(static_cast<uint32_t>(index));
   if (links != pair.plan.links.end()) {
     out->op = name;
@@ -78,7 +78,7 @@ Status DiffOpAt(const DumpPair& pair, size_t index, JsonDoc* target, JsonDoc* go
   }
   const uint32_t partner = pair.plan.golden_of[index];
   if (partner != kNoOp) MSP_RETURN_IF_ERROR(pair.golden->ParseOp(partner, golden));
-  DiffOps(name, *target, partner == kNoOp ? std::string_view() : pair.golden->ops()[partner].name,
+  DiffOps(name, *target, partner == kNoOp ? std::string_view() : pair.golden->ops().NameAt(partner),
           partner == kNoOp ? nullptr : golden, pair.options, out);
   return OkStatus();
 }

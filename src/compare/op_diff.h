@@ -58,6 +58,8 @@ struct RulerCell {
 };
 
 struct RulerContext;
+template <typename T>
+class BigArray;
 
 /// All of one op. Reused from op to op, so that a long comparison does not allocate; vectors keep their size, counts
 /// tell what is valid.
@@ -88,7 +90,7 @@ struct DiffOptions {
   bool cross = false;                    // of two frameworks: MindSpore does not record requires_grad
   const TensorPairs* tensors = nullptr;  // tensor mode: where the values lie
   const Thresholds* thresholds = &DefaultThresholds();
-  const std::vector<RulerContext>* contexts = nullptr;  // of each op of the target: rows are measured by the ruler
+  const BigArray<RulerContext>* contexts = nullptr;  // of each op of the target: rows are measured by the ruler
 };
 
 /// Fills `out` from the two JSON objects; `golden` is null for an op without a partner. The views in `out` point into

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/page_trim.h"
 #include "base/parallel.h"
 #include "base/text.h"
 
@@ -34,14 +35,15 @@ uint64_t ShapesHash(std::string_view name, const JsonValue& op, std::vector<Item
 }
 
 /// What ops at the same place have in common.
-StatusOr<std::vector<uint64_t>> Keys(const DumpFile& dump, const ModuleTree& tree, bool shapes) {
-  const std::vector<OpSpan>& ops = dump.ops();
-  std::vector<uint64_t> keys(ops.size());
+StatusOr<BigArray<uint64_t>> Keys(const DumpFile& dump, const ModuleTree& tree, bool shapes) {
+  const OpList& ops = dump.ops();
+  BigArray<uint64_t> keys(ops.size());
   const auto fill = [&](size_t task) -> Status {
     JsonDoc doc;
     std::vector<Item> scratch;
     for (size_t i = task * kOpsPerTask; i < std::min(ops.size(), (task + 1) * kOpsPerTask); ++i) {
-      const NameParts name = ParseOpName(ops[i].name);
+      if (i % kStepsBetweenTrims == 0) TrimMaps();
+      const NameParts name = ParseOpName(ops.NameAt(i));
       uint64_t key = Mix(std::hash<std::string_view>()(name.base), static_cast<uint64_t>(name.direction));
       key = Mix(key, std::hash<std::string_view>()(tree.ParentOf(name.full)));
       if (shapes && !IsModuleName(name.full)) {
@@ -56,16 +58,15 @@ StatusOr<std::vector<uint64_t>> Keys(const DumpFile& dump, const ModuleTree& tre
   return keys;
 }
 
-MatchPlan PlanOf(const DumpPair& pair, const std::vector<uint64_t>& target, const std::vector<uint64_t>& golden) {
-  std::unordered_map<uint64_t, uint32_t> ids;
-  const auto intern = [&](const std::vector<uint64_t>& keys) {
-    std::vector<uint32_t> out;
+MatchPlan PlanOf(const DumpPair& pair, const BigArray<uint64_t>& target, const BigArray<uint64_t>& golden) {
+  NumberIds ids;
+  const auto intern = [&](const BigArray<uint64_t>& keys) {
+    BigArray<uint32_t> out;
     out.reserve(keys.size());
-    for (const uint64_t key : keys)
-      out.push_back(ids.try_emplace(key, static_cast<uint32_t>(ids.size())).first->second);
+    for (const uint64_t key : keys) out.push_back(ids.Enter(key));
     return out;
   };
-  const std::vector<uint32_t> a = intern(target), b = intern(golden);
+  const BigArray<uint32_t> a = intern(target), b = intern(golden);
   MatchPlan plan;
   plan.options = pair.plan.options;
   plan.golden_of.assign(a.size(), kNoOp);
@@ -82,7 +83,7 @@ MatchPlan PlanOf(const DumpPair& pair, const std::vector<uint64_t>& target, cons
 }
 
 /// Pairs ops of equal keys that stand between the same paired ops: an op whose shapes differ is still that op.
-void FillGaps(const std::vector<uint64_t>& target, const std::vector<uint64_t>& golden, MatchPlan* plan) {
+void FillGaps(const BigArray<uint64_t>& target, const BigArray<uint64_t>& golden, MatchPlan* plan) {
   std::vector<bool> taken(golden.size(), true);
   for (const uint32_t j : plan->golden_only) taken[j] = false;
   uint32_t next = 0;
@@ -99,7 +100,9 @@ void FillGaps(const std::vector<uint64_t>& target, const std::vector<uint64_t>& 
     ++plan->matched;
     next = j + 1;
   }
-  std::erase_if(plan->golden_only, [&](uint32_t j) { return taken[j]; });
+  const auto left =
+      std::remove_if(plan->golden_only.begin(), plan->golden_only.end(), [&](uint32_t j) { return taken[j]; });
+  plan->golden_only.resize(static_cast<size_t>(left - plan->golden_only.begin()));
 }
 
 /// True when some pair has different bases: a mapping file says what belongs together.
@@ -107,7 +110,8 @@ bool IsMapped(const DumpPair& pair) {
   for (size_t i = 0; i < pair.plan.golden_of.size(); ++i) {
     const uint32_t g = pair.plan.golden_of[i];
     if (g == kNoOp) continue;
-    if (ParseOpName(pair.target->ops()[i].name).base != ParseOpName(pair.golden->ops()[g].name).base) return true;
+    const std::string_view mine = pair.target->ops().NameAt(i), theirs = pair.golden->ops().NameAt(g);
+    if (mine != theirs && ParseOpName(mine).base != ParseOpName(theirs).base) return true;
   }
   return false;
 }
@@ -145,33 +149,33 @@ std::shared_ptr<const ModuleTree> PairTrees::Target(std::string* warning) { retu
 std::shared_ptr<const ModuleTree> PairTrees::Golden(std::string* warning) { return golden_.Get(warning); }
 
 void Containers::AddAncestorsOf(const NameParts& op) {
-  tree_.ForEachAround(op.full, [&](std::string_view name) { return names_.emplace(name).second; });
+  tree_.ForEachAround(op.full, [&](std::string_view name) { return names_.Insert(name); });
   // Module.a.b.Linear: the path is all but the class, and "a" contains "a.b".
   if (!IsModuleName(op.full)) return;
   for (std::string_view path = WithoutLast(op.base); path.find('.') != std::string_view::npos;) {
     path = WithoutLast(path);
-    if (!paths_[static_cast<size_t>(op.direction)].emplace(path).second) break;
+    if (!paths_[static_cast<size_t>(op.direction)].Insert(path)) break;
   }
 }
 
 bool Containers::Contains(const NameParts& op) const {
-  if (names_.count(op.full)) return true;
+  if (names_.Has(op.full)) return true;
   if (!IsModuleName(op.full)) return false;
-  return paths_[static_cast<size_t>(op.direction)].count(WithoutLast(op.base)) > 0;
+  return paths_[static_cast<size_t>(op.direction)].Has(WithoutLast(op.base));
 }
 
 StatusOr<MatchPlan> AlignByOrder(const DumpPair& pair, const ModuleTree& target, const ModuleTree& golden) {
   const size_t unmatched = pair.plan.target_only() + pair.plan.golden_only.size();
   if (unmatched == 0 || pair.plan.options.exact || !pair.options.check_dtype || IsMapped(pair)) return MatchPlan();
   for (const bool shapes : {true, false}) {
-    MSP_ASSIGN_OR_RETURN(const std::vector<uint64_t> a, Keys(*pair.target, target, shapes));
-    MSP_ASSIGN_OR_RETURN(const std::vector<uint64_t> b, Keys(*pair.golden, golden, shapes));
+    MSP_ASSIGN_OR_RETURN(const BigArray<uint64_t> a, Keys(*pair.target, target, shapes));
+    MSP_ASSIGN_OR_RETURN(const BigArray<uint64_t> b, Keys(*pair.golden, golden, shapes));
     MatchPlan plan = PlanOf(pair, a, b);
     // Runs that are split differently share no shapes.
     if (shapes && plan.matched * 2 < pair.plan.matched) continue;
     if (!shapes) return plan;
-    MSP_ASSIGN_OR_RETURN(const std::vector<uint64_t> plain_a, Keys(*pair.target, target, false));
-    MSP_ASSIGN_OR_RETURN(const std::vector<uint64_t> plain_b, Keys(*pair.golden, golden, false));
+    MSP_ASSIGN_OR_RETURN(const BigArray<uint64_t> plain_a, Keys(*pair.target, target, false));
+    MSP_ASSIGN_OR_RETURN(const BigArray<uint64_t> plain_b, Keys(*pair.golden, golden, false));
     FillGaps(plain_a, plain_b, &plan);
     return plan;
   }

@@ -5,10 +5,8 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
-#include <vector>
 
+#include "base/slot_table.h"
 #include "compare/dump_pair.h"
 #include "match/op_name.h"
 
@@ -75,8 +73,8 @@ class Containers {
 
  private:
   const ModuleTree& tree_;
-  std::unordered_set<std::string_view> names_;
-  std::unordered_set<std::string_view> paths_[4];
+  TextIds names_;
+  TextIds paths_[4];
 };
 
 /// Where one run has more ops than the other, the call numbers behind it shift, and names pair unequal calls. This

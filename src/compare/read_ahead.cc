@@ -39,7 +39,7 @@ struct ReadAhead::Reader {
   uint64_t Ask(const DumpFile& dump, size_t op, const TensorFolder& folder) {
     if (!dump.ParseOp(op, &doc).ok()) return 0;
     size_t count = 0;
-    DescribeOp(dump.ops()[op].name, doc, CompareMode::kTensor, &scratch, &items, &count);
+    DescribeOp(dump.ops().NameAt(op), doc, CompareMode::kTensor, &scratch, &items, &count);
     uint64_t bytes = 0;
     for (size_t i = 0; i < count; ++i) {
       if (!items[i].HasData()) continue;
@@ -64,8 +64,9 @@ struct ReadAhead::Reader {
   }
 };
 
-ReadAhead::ReadAhead(const DumpPair& pair) : pair_(pair), asked_for_(pair.target->ops().size(), 0) {
+ReadAhead::ReadAhead(const DumpPair& pair) : pair_(pair) {
   if (!pair.tensors) return;
+  asked_for_.assign(pair.target->ops().size(), 0);
   try {
     thread_ = std::thread([this] {
       try {
@@ -89,6 +90,7 @@ ReadAhead::~ReadAhead() {
 }
 
 void ReadAhead::Passed(size_t op) {
+  if (asked_for_.empty()) return;
   std::lock_guard lock(mutex_);
   for (; passed_ < op; ++passed_) ahead_ -= asked_for_[passed_];
   room_.notify_all();

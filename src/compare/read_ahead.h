@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <mutex>
 #include <thread>
-#include <vector>
 
+#include "base/big_array.h"
 #include "compare/dump_pair.h"
 
 namespace msprobe {
@@ -34,9 +34,9 @@ class ReadAhead {
   std::mutex mutex_;
   std::condition_variable room_;
   bool stop_ = false;
-  size_t passed_ = 0;                // ops
-  uint64_t ahead_ = 0;               // bytes that were asked for and are not passed
-  std::vector<uint64_t> asked_for_;  // bytes of each op
+  size_t passed_ = 0;             // ops
+  uint64_t ahead_ = 0;            // bytes that were asked for and are not passed
+  BigArray<uint64_t> asked_for_;  // bytes of each op, of tensors only
   std::thread thread_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "base/big_array.h"
 #include "compare/op_diff.h"
 
 namespace msprobe {
@@ -76,6 +77,9 @@ struct RulerContext {
   RulerVerdict verdict = RulerVerdict::kNone;  // of the op
   float calibrated = 0;                        // relative error of this op between two golden runs
 };
+
+/// One for each op of the target.
+using RulerContexts = BigArray<RulerContext>;
 
 /// A row in units of what explains its difference: below 1 is round-off.
 struct RowRuler {

@@ -24,17 +24,17 @@ StatusOr<OpDistances> Measure(DumpPair* pair) {
 
 }  // namespace
 
-StatusOr<std::vector<float>> Calibrate(const FilePair& golden_pair, const Mapping& mapping) {
+StatusOr<BigArray<float>> Calibrate(const FilePair& golden_pair, const Mapping& mapping) {
   MSP_ASSIGN_OR_RETURN(DumpPair pair, OpenDumpPair(golden_pair, mapping));
   MSP_ASSIGN_OR_RETURN(const OpDistances distances, Measure(&pair));
-  std::vector<float> out;
+  BigArray<float> out;
   out.reserve(distances.size());
   for (const OpDistance& d : distances) out.push_back(std::isfinite(d.output_error) ? d.output_error : 0);
   return out;
 }
 
-StatusOr<std::vector<RulerContext>> RulerContexts(const FilePair& files, const Mapping& mapping,
-                                                  const Thresholds& thresholds, const std::vector<float>* calibrated) {
+StatusOr<RulerContexts> ContextsOf(const FilePair& files, const Mapping& mapping, const Thresholds& thresholds,
+                                   const BigArray<float>* calibrated) {
   MSP_ASSIGN_OR_RETURN(DumpPair pair, OpenDumpPair(files, mapping));
   pair.options.thresholds = &thresholds;
   MSP_ASSIGN_OR_RETURN(OpDistances distances, Measure(&pair));

@@ -60,7 +60,7 @@ struct Rules {
     // Projections that an engine fuses (qkv, gate_up) are put together from several tensors: their dtype is not judged.
     const bool fused = Contains(b.name, "qkv") || Contains(b.name, "gate_up");
     if (!fused && !SameDType(a.dtype, b.dtype)) Set(row, kDType, Verdict::kError);
-    row->shapes_fit = options.fused && !ShapesDiffer(a, b, fused);
+    row->shapes_fit = !options.check_shape || (options.fused && !ShapesDiffer(a, b, fused));
     if (options.check_shape && ShapesDiffer(a, b, fused)) Set(row, kShape, Verdict::kError);
   }
 

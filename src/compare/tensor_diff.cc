@@ -323,6 +323,15 @@ TensorDiff DiffTwoTensors(const FileTensor& target, const FileTensor& golden) {
   return out;
 }
 
+void AddListMetrics(const FileTensor& target, TensorDiff* diff) {
+  if (!diff->scalar || target.shape.empty() || diff->outcome != TensorOutcome::kCompared) return;
+  diff->cells[kEucDist] = diff->cells[kMaxAbsErr];
+  for (const auto& [metric, below] : {std::pair{kOneThousandthRatio, diff->metrics.below_thousandth},
+                                      std::pair{kFiveThousandthsRatio, diff->metrics.below_five_thousandths}}) {
+    diff->cells[metric] = Number(below > 0 ? 1 : 0);
+  }
+}
+
 bool IsTensorModeColumn(std::string_view name) {
   static constexpr std::string_view kColumns[] = {
       "NPU Name",    "Bench Name",     "NPU Dtype",  "Bench Dtype",  "NPU Tensor Shape",         "Bench Tensor Shape",

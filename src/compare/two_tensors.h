@@ -13,6 +13,9 @@ namespace msprobe {
 /// The cells of two tensors.
 TensorDiff DiffTwoTensors(const FileTensor& target, const FileTensor& golden);
 
+/// A list of one element has a distance and shares as well, in tables that know no tensors without dimensions.
+void AddListMetrics(const FileTensor& target, TensorDiff* diff);
+
 /// Path of a file below `directory`, as TensorFolder::Find().
 StatusOr<std::string> FindBelow(const std::string& directory, std::string_view name);
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/page_trim.h"
 #include "base/parallel.h"
 
 namespace msprobe {
@@ -270,16 +271,17 @@ std::vector<CommMember> CommGraph::TakersOf(size_t rank, size_t call) const {
 StatusOr<RankCalls> ReadCalls(int rank, const DumpFile& dump) {
   RankCalls out;
   out.rank.rank = rank;
-  const std::vector<OpSpan>& ops = dump.ops();
+  const OpList& ops = dump.ops();
   out.rank.ops = ops.size();
   JsonDoc doc;
   for (size_t i = 0; i < ops.size(); ++i) {
-    const std::string_view api = CommApi(ops[i].name);
+    if (i % kStepsBetweenTrims == 0) TrimMaps();
+    const std::string_view api = CommApi(ops.NameAt(i));
     if (api.empty()) continue;
     MSP_RETURN_IF_ERROR(dump.ParseOp(i, &doc));
     CommCall call;
     call.op = i;
-    call.name = ops[i].name;
+    call.name = ops.NameAt(i);
     call.api = api;
     out.transfers.push_back(ReadTransfers(api, doc, rank));
     out.rank.calls.push_back(std::move(call));

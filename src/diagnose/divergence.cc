@@ -179,7 +179,7 @@ class Finder {
   void AddHandovers() {
     std::vector<std::pair<CommTime, Handover>> found;
     for (size_t r = 0; r < ranks_.size(); ++r) {
-      const std::vector<uint8_t>& marks = ranks_[r].marks;
+      const BigArray<uint8_t>& marks = ranks_[r].marks;
       const size_t first = static_cast<size_t>(
           std::find_if(marks.begin(), marks.end(), [](uint8_t m) { return m != 0; }) - marks.begin());
       if (first == marks.size() || IsOrigin(ranks_[r].rank)) continue;

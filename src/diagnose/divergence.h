@@ -32,7 +32,7 @@ struct RankFindings {
   FilePair files;
   Differences differences;
   RankCalls calls;
-  std::vector<uint8_t> marks;  // for each op of the target
+  BigArray<uint8_t> marks;  // for each op of the target
   std::vector<InfectedGroup> infected;
 };
 
@@ -41,7 +41,7 @@ std::string_view ModulePath(std::string_view name);
 
 /// The findings of one pair, from what its comparison measured; `calibrated` as for FindDifferences.
 StatusOr<RankFindings> FindOnRank(const DumpPair& pair, const FilePair& files, OpDistances distances,
-                                  const std::vector<float>* calibrated = nullptr);
+                                  const BigArray<float>* calibrated = nullptr);
 
 /// A rank at which a difference starts.
 struct Origin {

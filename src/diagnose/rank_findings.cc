@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/page_trim.h"
 #include "base/text.h"
 #include "compare/op_place.h"
 #include "diagnose/communication_sides.h"
@@ -12,8 +13,8 @@ namespace {
 
 constexpr float kCoarsestTravels = 1.6e-2f;  // as for the first difference of one rank
 
-std::vector<uint8_t> Marks(const OpDistances& distances) {
-  std::vector<uint8_t> marks(distances.size());
+BigArray<uint8_t> Marks(const OpDistances& distances) {
+  BigArray<uint8_t> marks(distances.size());
   float coarsest = 0;
   for (size_t i = 0; i < distances.size(); ++i) {
     OpDistance d = distances[i];
@@ -36,12 +37,13 @@ class Infection {
  public:
   explicit Infection(const ModuleTree& tree) : tree_(tree) {}
 
-  std::vector<InfectedGroup> Count(const DumpFile& dump, const std::vector<uint8_t>& marks, int rank) {
+  std::vector<InfectedGroup> Count(const DumpFile& dump, const BigArray<uint8_t>& marks, int rank) {
     std::vector<InfectedGroup> groups;
     std::map<std::pair<std::string, bool>, size_t> known;
     for (size_t i = 0; i < marks.size(); ++i) {
+      if (i % kStepsBetweenTrims == 0) TrimMaps();
       if (marks[i] == 0) continue;
-      const std::string_view name = dump.ops()[i].name;
+      const std::string_view name = dump.ops().NameAt(i);
       const bool backward = ParseOpName(name).direction == OpDirection::kBackward ||
                             ParseOpName(name).direction == OpDirection::kParameterGrad;
       const auto [it, fresh] = known.emplace(std::pair(std::string(ModuleOf(name)), backward), groups.size());
@@ -80,7 +82,7 @@ std::string_view ModulePath(std::string_view name) {
 }
 
 StatusOr<RankFindings> FindOnRank(const DumpPair& pair, const FilePair& files, OpDistances distances,
-                                  const std::vector<float>* calibrated) {
+                                  const BigArray<float>* calibrated) {
   RankFindings out;
   out.rank = files.rank;
   out.files = files;

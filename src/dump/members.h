@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/page_trim.h"
 #include "base/status.h"
 
 namespace msprobe {
@@ -79,7 +80,10 @@ Status ForEachMember(const MappedFile& file, std::string_view what, std::string*
   std::string name;
   constexpr size_t kBetweenLooks = 4096;  // members between two looks at Ctrl-C
   for (size_t n = 1;; ++n) {
-    if (n % kBetweenLooks == 0 && InterruptRequested()) return Interrupted();
+    if (n % kBetweenLooks == 0) {
+      if (InterruptRequested()) return Interrupted();
+      TrimMaps();
+    }
     switch (scanner.Next(&m)) {
       case MemberScanner::Step::kMember: break;
       case MemberScanner::Step::kEnd: return CheckEnd(file, json.text, scanner.position());

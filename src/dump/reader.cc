@@ -19,26 +19,7 @@ using Step = MemberScanner::Step;
 // Pages behind the scan are handed back in pieces of this size, so that indexing a 10 GB file does not fill memory.
 constexpr size_t kReleaseBytes = size_t{64} << 20;
 constexpr size_t kTensorsLookedAt =
-    1000;  // by HasChecksums before it says no: checksums are on for all tensors or none
-
-/// Eight bytes at a time; names of ops differ mostly in a digit or two.
-uint32_t HashName(std::string_view s) {
-  constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15;
-  uint64_t h = s.size() * kMultiplier;
-  const auto mix = [&](uint64_t word) {
-    h = (h ^ word) * kMultiplier;
-    h ^= h >> 32;
-  };
-  uint64_t word = 0;
-  for (; s.size() >= sizeof word; s.remove_prefix(sizeof word)) {
-    std::memcpy(&word, s.data(), sizeof word);
-    mix(word);
-  }
-  word = 0;
-  if (!s.empty()) std::memcpy(&word, s.data(), s.size());
-  mix(word);
-  return static_cast<uint32_t>(h);
-}
+    1000;  // by FindChecksums before it says no: checksums are on for all tensors or none
 
 }  // namespace
 
@@ -47,7 +28,41 @@ struct DumpFile::SharedParents {
   std::optional<StatusOr<std::shared_ptr<const ParentIndex>>> opened;
 };
 
-DumpFile::DumpFile(MappedFile file) : file_(std::move(file)), parents_(std::make_shared<SharedParents>()) {}
+DumpFile::DumpFile(MappedFile file) : file_(std::move(file)), parents_(std::make_shared<SharedParents>()) {
+  ops_.names_ = NamesByHash(file_.text());
+}
+
+void OpList::Clear() {
+  names_.Clear();
+  extents_ = {};
+  long_.clear();
+}
+
+void OpList::Add(std::string_view name, uint64_t offset, uint64_t length) {
+  names_.Add(name);
+  if (length >= kLong) long_.emplace(extents_.size(), length);
+  extents_.push_back(std::min(length, kLong) << kLengthShift | offset);
+}
+
+void OpList::Finish() {
+  const auto take = [this](uint32_t first, uint32_t last) {
+    extents_[first] = extents_[last];
+    long_.erase(first);
+    if (const auto it = long_.find(last); it != long_.end()) long_[first] = it->second;
+  };
+  const auto drop = [this](const std::vector<bool>& gone) {
+    NamesByHash::Compact(gone, &extents_);
+    std::unordered_map<size_t, uint64_t> moved;
+    size_t to = 0;
+    for (size_t i = 0; i < gone.size(); ++i) {
+      if (gone[i]) continue;
+      if (const auto it = long_.find(i); it != long_.end()) moved.emplace(to, it->second);
+      ++to;
+    }
+    long_ = std::move(moved);
+  };
+  names_.Finish(take, drop);
+}
 
 StatusOr<std::shared_ptr<const ParentIndex>> DumpFile::Parents() const {
   std::lock_guard lock(parents_->mutex);
@@ -72,7 +87,6 @@ class DumpIndexer {
   Status ReadData(size_t open, size_t* end);
   Status ReadHeader(const Member& m);
   Status AddOp(const Member& m);
-  void Rehash();
   void Truncate();
 
   DumpFile* dump_;
@@ -123,7 +137,6 @@ Status DumpIndexer::Run() {
     return BadInput(file_.path() +
                     " is JSON but not a dump: it has no object \"data\", give a dump.json or debug.json");
   }
-  dump_->ops_.shrink_to_fit();
   return OkStatus();
 }
 
@@ -143,17 +156,19 @@ Status DumpIndexer::ReadHeader(const Member& m) {
 
 Status DumpIndexer::ReadData(size_t open, size_t* end) {
   has_data_ = true;
-  dump_->ops_.clear();
-  dump_->unescaped_.clear();
-  dump_->slots_.clear();
+  dump_->ops_.Clear();
   MemberScanner data(text_, open + 1);
   Member m;
   for (;;) {
     switch (data.Next(&m)) {
       case Step::kMember: MSP_RETURN_IF_ERROR(AddOp(m)); break;
-      case Step::kEnd: *end = data.position(); return OkStatus();
+      case Step::kEnd:
+        dump_->ops_.Finish();
+        *end = data.position();
+        return OkStatus();
       case Step::kBad: return BadByte(file_, text_, data.position(), data.expected());
       case Step::kTruncated:
+        dump_->ops_.Finish();
         Truncate();
         *end = kNoEnd;
         return OkStatus();
@@ -167,39 +182,17 @@ Status DumpIndexer::AddOp(const Member& m) {
     file_.Release(released_, m.begin);
     released_ = m.begin;
   }
-  std::string_view name = m.key;
-  if (m.escaped) {
-    MSP_ASSIGN_OR_RETURN(std::string plain, UnescapeKey(file_, m.key));
-    name = dump_->unescaped_.emplace_back(std::move(plain));
-  }
-  auto& ops = dump_->ops_;
-  auto& slots = dump_->slots_;
-  if (ops.size() * 2 >= slots.size()) Rehash();
-  const OpSpan op{name, m.begin, m.end - m.begin};
-  const uint32_t hash = HashName(name);
-  const size_t slot = dump_->SlotOf(name, hash);
-  if (slots[slot]) {
-    ops[static_cast<uint32_t>(slots[slot]) - 1] = op;
-    return OkStatus();
-  }
-  if (ops.size() >= std::numeric_limits<uint32_t>::max() - 1) {
+  OpList& ops = dump_->ops_;
+  if (ops.size() >= NamesByHash::kMost) {
     return BadInput(file_.path() + " holds more than 4 billion ops: no dump does, check where the file comes from");
   }
-  ops.push_back(op);
-  slots[slot] = uint64_t{hash} << 32 | ops.size();
-  return OkStatus();
-}
-
-void DumpIndexer::Rehash() {
-  std::vector<uint64_t> grown(std::max<size_t>(1024, dump_->slots_.size() * 2), 0);
-  const size_t mask = grown.size() - 1;
-  for (const uint64_t entry : dump_->slots_) {
-    if (!entry) continue;
-    size_t slot = (entry >> 32) & mask;
-    while (grown[slot]) slot = (slot + 1) & mask;
-    grown[slot] = entry;
+  if (!m.escaped) {
+    ops.Add(m.key, m.begin, m.end - m.begin);
+    return OkStatus();
   }
-  dump_->slots_ = std::move(grown);
+  MSP_ASSIGN_OR_RETURN(const std::string plain, UnescapeKey(file_, m.key));
+  ops.Add(plain, m.begin, m.end - m.begin);
+  return OkStatus();
 }
 
 void DumpIndexer::Truncate() {
@@ -210,50 +203,44 @@ void DumpIndexer::Truncate() {
 
 StatusOr<DumpFile> DumpFile::Open(const std::string& path) {
   MSP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
+  if (file.text().size() > OpList::kOffsetBits) {
+    return BadInput(path + " is larger than a terabyte: no dump is, check where the file comes from");
+  }
   DumpFile dump(std::move(file));
   MSP_RETURN_IF_ERROR(DumpIndexer(&dump).Run());
   return dump;
 }
 
-size_t DumpFile::SlotOf(std::string_view name, uint32_t hash) const {
-  const size_t mask = slots_.size() - 1;
-  for (size_t slot = hash & mask;; slot = (slot + 1) & mask) {
-    const uint64_t entry = slots_[slot];
-    if (!entry || (entry >> 32 == hash && ops_[static_cast<uint32_t>(entry) - 1].name == name)) return slot;
-  }
-}
-
 std::optional<size_t> DumpFile::FindOp(std::string_view name) const {
-  if (slots_.empty()) return std::nullopt;
-  const uint64_t entry = slots_[SlotOf(name, HashName(name))];
-  if (!entry) return std::nullopt;
-  return static_cast<uint32_t>(entry) - 1;
+  const size_t at = ops_.names_.Find(name);
+  if (at == NamesByHash::kNone) return std::nullopt;
+  return at;
 }
 
 Status DumpFile::ParseOp(size_t index, JsonDoc* doc) const {
-  const OpSpan& op = ops_[index];
+  const OpSpan op = ops_[index];
   const std::string_view text = file_.text().substr(op.offset, op.length);
   Status status = ParseJson(text, "op " + Shown(op.name), doc, op.offset);
   return status.ok() ? status : BadInput(path() + ": " + status.message());
 }
 
-StatusOr<bool> DumpFile::HasChecksums() const {
+StatusOr<Checksums> DumpFile::FindChecksums() const {
   JsonDoc doc;
   std::vector<Item> items;
   size_t tensors = 0;
   for (size_t i = 0; i < ops_.size() && tensors < kTensorsLookedAt; ++i) {
     MSP_RETURN_IF_ERROR(ParseOp(i, &doc));
     items.clear();
-    FlattenOp(ops_[i].name, doc, &items);
+    FlattenOp(ops_.NameAt(i), doc, &items);
     for (const Item& item : items) {
       const JsonValue* leaf = item.leaf;
       if (const JsonValue* tensor = Find(*leaf, "tensor")) leaf = tensor;
       if (!Find(*leaf, "shape")) continue;
       ++tensors;
-      if (Find(*leaf, "md5")) return true;
+      if (Find(*leaf, "md5")) return Checksums::kPresent;
     }
   }
-  return false;
+  return tensors > 0 ? Checksums::kAbsent : Checksums::kNoTensors;
 }
 
 }  // namespace msprobe

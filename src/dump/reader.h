@@ -1,5 +1,6 @@
 // Reading dump.json, stack.json and construct.json: an index of where each op stands, and ops parsed one at a time when
-// they are asked for. A dump of any size costs the index (about 60 bytes an op), not its text.
+// they are asked for. A dump of any size costs the index (about 25 bytes an op, in files when it grows large), not its
+// text.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/big_array.h"
 #include "base/file.h"
 #include "dump/json.h"
+#include "dump/name_list.h"
 
 namespace msprobe {
 
@@ -23,7 +26,63 @@ struct OpSpan {
   uint64_t length = 0;  // up to and with its '}'
 };
 
+/// The ops of a dump in its order, by value: 16 bytes an op, beside the table that finds them by name.
+class OpList {
+ public:
+  class Iterator {
+   public:
+    using value_type = OpSpan;
+    using difference_type = std::ptrdiff_t;
+    Iterator(const OpList* list, size_t at) : list_(list), at_(at) {}
+    OpSpan operator*() const { return (*list_)[at_]; }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    bool operator==(const Iterator& o) const { return at_ == o.at_; }
+
+   private:
+    const OpList* list_;
+    size_t at_;
+  };
+
+  size_t size() const { return extents_.size(); }
+  bool empty() const { return extents_.empty(); }
+  OpSpan operator[](size_t i) const { return {names_[i], OffsetAt(i), LengthAt(i)}; }
+  std::string_view NameAt(size_t i) const { return names_[i]; }
+  uint64_t OffsetAt(size_t i) const { return extents_[i] & kOffsetBits; }
+  uint64_t LengthAt(size_t i) const {
+    const uint64_t length = extents_[i] >> kLengthShift;
+    return length == kLong ? long_.at(i) : length;
+  }
+  OpSpan front() const { return (*this)[0]; }
+  OpSpan back() const { return (*this)[size() - 1]; }
+  Iterator begin() const { return {this, 0}; }
+  Iterator end() const { return {this, size()}; }
+
+ private:
+  friend class DumpIndexer;
+  friend class DumpFile;
+  static constexpr unsigned kLengthShift = 40;
+  static constexpr uint64_t kOffsetBits = (uint64_t{1} << kLengthShift) - 1, kLong = 0xFFFFFF;
+  void Clear();
+  void Add(std::string_view name, uint64_t offset, uint64_t length);
+  /// After the last one: of duplicates the last one counts, at the first place.
+  void Finish();
+
+  NamesByHash names_;
+  BigArray<uint64_t> extents_;                 // offset in the lower 40 bits, length above; kLong: in long_
+  std::unordered_map<size_t, uint64_t> long_;  // ops of 16 MB and more
+};
+
 class ParentIndex;
+
+/// What the tensors of a dump carry.
+enum class Checksums : uint8_t { kNoTensors, kAbsent, kPresent };
+/// True when one dump has tensors with checksums and the other tensors without.
+inline bool OneSided(Checksums a, Checksums b) {
+  return a != b && a != Checksums::kNoTensors && b != Checksums::kNoTensors;
+}
 
 /// dump.json or debug.json. Thread-safe after Open().
 class DumpFile {
@@ -37,15 +96,15 @@ class DumpFile {
   std::string_view level() const { return level_; }          // "L0", "L1", "mix", "debug"
   std::string_view framework() const { return framework_; }  // "pytorch", "mindspore", "" in old dumps
   std::string_view dump_data_dir() const { return dump_data_dir_; }
-  const std::vector<OpSpan>& ops() const { return ops_; }
+  const OpList& ops() const { return ops_; }
   /// Index of an op by name. Names are unique; of duplicates the last one counts, as for Python's json.
   std::optional<size_t> FindOp(std::string_view name) const;
   /// A sentence for the user when the end of the file is missing: byte and number of ops recovered; else empty.
   const std::string& truncated() const { return truncated_; }
   /// Parses one op into `doc` (reused between calls by the same thread).
   Status ParseOp(size_t index, JsonDoc* doc) const;
-  /// True when some tensor of the dump carries an "md5" field (CRC-32 or xor); looks at ops until it knows.
-  StatusOr<bool> HasChecksums() const;
+  /// Whether tensors of the dump carry an "md5" field (CRC-32 or xor); looks at ops until it knows.
+  StatusOr<Checksums> FindChecksums() const;
   const MappedFile& file() const { return file_; }
   /// construct.json beside the file, opened when it is first asked for and then shared by all who ask; null when there
   /// is none.
@@ -58,11 +117,7 @@ class DumpFile {
   std::shared_ptr<SharedParents> parents_;
   std::string task_, level_, framework_, dump_data_dir_, truncated_;
   friend class DumpIndexer;
-  /// Slot of the op in slots_, or the free one where it belongs.
-  size_t SlotOf(std::string_view name, uint32_t hash) const;
-  std::vector<OpSpan> ops_;
-  std::deque<std::string> unescaped_;  // names that hold escapes; OpSpan::name points here for them
-  std::vector<uint64_t> slots_;        // hash table: hash of the name and position in ops_ plus 1; a power of two
+  OpList ops_;
 };
 
 /// stack.json in both forms: {op: [frames]} and {"0": [[ops], [frames]], ...}. Identical stacks share one id.
@@ -77,12 +132,11 @@ class StackFile {
   const std::string& truncated() const { return truncated_; }
 
  private:
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view s) const { return std::hash<std::string_view>()(s); }
-  };
+  friend class StackReader;
+  std::unique_ptr<MappedFile> file_;
   std::vector<std::vector<std::string>> stacks_;
-  std::unordered_map<std::string, uint32_t, Hash, std::equal_to<>> by_op_;
+  NamesByHash ops_;
+  BigArray<uint32_t> ids_;  // of their stacks
   std::string truncated_;
 };
 
@@ -107,21 +161,23 @@ class ParentIndex {
   static StatusOr<ParentIndex> Open(const std::string& path);
   /// "" for a node without parent, or one that is not there.
   std::string_view ParentOf(std::string_view name) const {
-    const auto it = parents_.find(name);
-    return it == parents_.end() ? std::string_view() : it->second;
+    const size_t at = names_.Find(name);
+    return at == NamesByHash::kNone ? std::string_view() : parents_[parent_of_[at]];
   }
-  bool empty() const { return parents_.empty(); }
-  bool Has(std::string_view name) const { return parents_.count(name) > 0; }
+  bool empty() const { return names_.size() == 0; }
+  bool Has(std::string_view name) const { return names_.Find(name) != NamesByHash::kNone; }
   /// All nodes, in the order of the file.
-  const std::vector<std::string_view>& names() const { return names_; }
+  size_t size() const { return names_.size(); }
+  std::string_view NameAt(size_t i) const { return names_[i]; }
   /// As DumpFile::truncated().
   const std::string& truncated() const { return truncated_; }
 
  private:
+  Status Add(std::string_view name, std::string_view parent);
   std::unique_ptr<MappedFile> file_;
-  std::deque<std::string> unescaped_;  // names that are not in the file as they are meant
-  std::unordered_map<std::string_view, std::string_view> parents_;
-  std::vector<std::string_view> names_;
+  NamesByHash names_;
+  NameList parents_;              // one behind the other often have the same
+  BigArray<uint32_t> parent_of_;  // positions in parents_
   std::string truncated_;
 };
 

@@ -50,7 +50,7 @@ TEST(DumpFile, ReadsHeaderAndOps) {
   EXPECT_EQ(dump->ops()[1].name, "Module.a\xC3\xA9.Linear.forward.0");
   EXPECT_EQ(dump->FindOp("Tensor.add.0.backward"), 2u);
   EXPECT_FALSE(dump->FindOp("Tensor.add.1.backward"));
-  EXPECT_FALSE(*dump->HasChecksums());
+  EXPECT_EQ(*dump->FindChecksums(), Checksums::kAbsent);
   JsonDoc doc;
   ASSERT_TRUE(dump->ParseOp(0, &doc).ok());
   const JsonValue& tensor = doc["input_args"][0];
@@ -181,16 +181,16 @@ TEST(DumpFile, ChecksumsAreFound) {
   const auto yes = DumpFile::Open(dir.Write("a.json", R"({"data": {"a": {"input_args": [{"type": "int", "value": 1}]},
                    "b": {"output": [[{"type": "torch.Tensor", "shape": [1], "md5": "0a0b0c0d"}]]}}})"));
   ASSERT_TRUE(yes.ok());
-  EXPECT_TRUE(*yes->HasChecksums());
+  EXPECT_EQ(*yes->FindChecksums(), Checksums::kPresent);
   const auto p2p =
       DumpFile::Open(dir.Write("b.json", R"({"data": {"a": {"input_args": [[{"class_type": "torch.distributed.P2POp",
                     "tensor": {"type": "torch.Tensor", "shape": [], "md5": "0a0b0c0d"}}]]}}})"));
   ASSERT_TRUE(p2p.ok());
-  EXPECT_TRUE(*p2p->HasChecksums());
+  EXPECT_EQ(*p2p->FindChecksums(), Checksums::kPresent);
   const auto text =
       DumpFile::Open(dir.Write("c.json", R"({"data": {"a": {"input_args": [{"type": "str", "value": "md5"}]}}})"));
   ASSERT_TRUE(text.ok());
-  EXPECT_FALSE(*text->HasChecksums());
+  EXPECT_EQ(*text->FindChecksums(), Checksums::kNoTensors);
 }
 
 TEST(StackFile, BothForms) {

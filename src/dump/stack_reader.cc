@@ -33,46 +33,119 @@ std::vector<std::string> Strings(const JsonValue& v) {
 
 }  // namespace
 
-StatusOr<StackFile> StackFile::Open(const std::string& path) {
-  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  StackFile stacks;
-  JsonDoc doc;
-  // In the form {op: [frames]} many ops repeat the same text: equal text is parsed once.
-  std::unordered_map<std::string_view, uint32_t> seen;
-  std::vector<std::string> frame_key;
-  const auto add = [&](const JsonValue& frames) {
-    stacks.stacks_.push_back(Strings(frames));
-    return static_cast<uint32_t>(stacks.stacks_.size() - 1);
-  };
-  const auto take = [&](std::string_view key, std::string_view text, size_t at) -> Status {
-    if (const auto known = seen.find(text); known != seen.end()) {
-      stacks.by_op_.insert_or_assign(std::string(key), known->second);
+/// Fills a StackFile.
+class StackReader {
+ public:
+  StackReader(const MappedFile& file, StackFile* out) : file_(file), out_(*out) {}
+
+  Status Take(std::string_view key, std::string_view text, size_t at) {
+    if (const auto known = seen_.find(text); known != seen_.end()) return Set(key, known->second);
+    if (const size_t frames = FramesOfGroup(text); frames != kNoEnd) return TakeGroup(text, frames, key, at);
+    MSP_RETURN_IF_ERROR(ParseJson(text, file_.path(), &doc_, at));
+    if (!doc_.IsArray()) return WrongEntry(file_, key, at, "a list of frames");
+    if (doc_.Size() == 2 && doc_[0].IsArray() && doc_[1].IsArray()) {
+      if (!AllStrings(doc_[0]) || !AllStrings(doc_[1])) return WrongEntry(file_, key, at, "[[ops], [frames]]");
+      const uint32_t id = Add(doc_[1]);
+      for (const JsonValue& op : doc_[0].GetArray()) MSP_RETURN_IF_ERROR(Set(Text(op), id));
       return OkStatus();
     }
-    Status status = ParseJson(text, file.path(), &doc, at);
-    if (!status.ok()) return status;
-    if (!doc.IsArray()) return WrongEntry(file, key, at, "a list of frames");
-    const bool grouped = doc.Size() == 2 && doc[0].IsArray() && doc[1].IsArray();
-    if (grouped) {
-      if (!AllStrings(doc[0]) || !AllStrings(doc[1])) return WrongEntry(file, key, at, "[[ops], [frames]]");
-      const uint32_t id = add(doc[1]);
-      for (const JsonValue& op : doc[0].GetArray()) stacks.by_op_.insert_or_assign(std::string(Text(op)), id);
-      return OkStatus();
+    if (!AllStrings(doc_)) return WrongEntry(file_, key, at, "a list of frames");
+    const uint32_t id = Add(doc_);
+    seen_.emplace(text, id);
+    return Set(key, id);
+  }
+
+ private:
+  /// Calls take(name between its quotes, whether it is not as it is meant) for the strings of the list that opens at
+  /// `pos`. The result is behind the list; kNoEnd for a list of something else, or one that only a lenient parser
+  /// reads.
+  template <typename TakeName>
+  static StatusOr<size_t> ForEachName(std::string_view text, size_t pos, const TakeName& take_name) {
+    for (;;) {
+      pos = SkipSpace(text, pos + 1);
+      if (pos >= text.size() || text[pos] != '"') return kNoEnd;
+      bool escaped = false;
+      const size_t end = FindStringEnd(text, pos + 1, &escaped);
+      if (end == kNoEnd) return kNoEnd;
+      const std::string_view name = text.substr(pos + 1, end - pos - 1);
+      MSP_RETURN_IF_ERROR(take_name(name, escaped));
+      pos = SkipSpace(text, end + 1);
+      if (pos >= text.size() || (text[pos] != ',' && text[pos] != ']')) return kNoEnd;
+      if (text[pos] == ']') return pos + 1;
     }
-    if (!AllStrings(doc)) return WrongEntry(file, key, at, "a list of frames");
-    const uint32_t id = add(doc);
-    seen.emplace(text, id);
-    stacks.by_op_.insert_or_assign(std::string(key), id);
+  }
+
+  /// Where the frames of [[ops], [frames]] start; kNoEnd when it must be parsed whole, which takes many times the
+  /// memory: one group may name most ops of a run.
+  static size_t FramesOfGroup(std::string_view text) {
+    const size_t list = SkipSpace(text, 1);
+    if (text.empty() || text[0] != '[' || list >= text.size() || text[list] != '[') return kNoEnd;
+    bool control = false;
+    const StatusOr<size_t> end = ForEachName(text, list, [&](std::string_view name, bool) -> Status {
+      for (const char c : name) control = control || static_cast<unsigned char>(c) < 0x20;
+      return OkStatus();
+    });
+    if (!end.ok() || *end == kNoEnd || control) return kNoEnd;
+    const size_t comma = SkipSpace(text, *end);
+    if (comma >= text.size() || text[comma] != ',') return kNoEnd;
+    const size_t frames = SkipSpace(text, comma + 1);
+    if (frames >= text.size() || text[frames] != '[') return kNoEnd;
+    const size_t close = FindContainerEnd(text, frames);
+    return close != kNoEnd && SkipSpace(text, close) == text.size() - 1 ? frames : kNoEnd;
+  }
+
+  Status TakeGroup(std::string_view text, size_t frames, std::string_view key, size_t at) {
+    const std::string_view list = text.substr(frames, text.size() - 1 - frames);
+    MSP_RETURN_IF_ERROR(ParseJson(list, file_.path(), &doc_, at + frames));
+    if (!doc_.IsArray() || !AllStrings(doc_)) return WrongEntry(file_, key, at, "[[ops], [frames]]");
+    const uint32_t id = Add(doc_);
+    const auto set = [&](std::string_view name, bool escaped) -> Status {
+      if (!escaped && IsUtf8(name)) return Set(name, id);
+      MSP_ASSIGN_OR_RETURN(const std::string plain, UnescapeKey(file_, name));
+      return Set(plain, id);
+    };
+    return ForEachName(text, SkipSpace(text, 1), set).status();
+  }
+
+  uint32_t Add(const JsonValue& frames) {
+    out_.stacks_.push_back(Strings(frames));
+    return static_cast<uint32_t>(out_.stacks_.size() - 1);
+  }
+
+  Status Set(std::string_view op, uint32_t id) {
+    if (out_.ids_.size() >= NamesByHash::kMost) {
+      return BadInput(file_.path() + " names more than 4 billion ops: check where the file comes from");
+    }
+    out_.ops_.Add(op);
+    out_.ids_.push_back(id);
     return OkStatus();
-  };
+  }
+
+  const MappedFile& file_;
+  StackFile& out_;
+  JsonDoc doc_;
+  // In the form {op: [frames]} many ops repeat the same text: equal text is parsed once.
+  std::unordered_map<std::string_view, uint32_t> seen_;
+};
+
+StatusOr<StackFile> StackFile::Open(const std::string& path) {
+  StackFile stacks;
+  MSP_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::Open(path));
+  stacks.file_ = std::make_unique<MappedFile>(std::move(mapped));
+  const MappedFile& file = *stacks.file_;
+  stacks.ops_ = NamesByHash(file.text());
+  StackReader reader(file, &stacks);
+  const auto take = [&](std::string_view key, std::string_view text, size_t at) { return reader.Take(key, text, at); };
   MSP_RETURN_IF_ERROR(ForEachMember(file, "a stack.json", &stacks.truncated_, take));
+  stacks.ops_.Finish([&](uint32_t first, uint32_t last) { stacks.ids_[first] = stacks.ids_[last]; },
+                     [&](const std::vector<bool>& gone) { NamesByHash::Compact(gone, &stacks.ids_); });
   return stacks;
 }
 
 std::optional<uint32_t> StackFile::StackOf(std::string_view op) const {
-  const auto it = by_op_.find(op);
-  if (it == by_op_.end()) return std::nullopt;
-  return it->second;
+  const size_t at = ops_.Find(op);
+  if (at == NamesByHash::kNone) return std::nullopt;
+  return ids_[at];
 }
 
 namespace {
@@ -98,35 +171,37 @@ Status ReadParent(const MappedFile& file, std::string_view key, std::string_view
 
 }  // namespace
 
+Status ParentIndex::Add(std::string_view name, std::string_view parent) {
+  if (names_.size() >= NamesByHash::kMost || parents_.size() >= NamesByHash::kMost) {
+    return BadInput(file_->path() + " holds more than 4 billion nodes: check where it comes from");
+  }
+  const bool same = parents_.size() > 0 && parents_[parents_.size() - 1] == parent;
+  if (!same) parents_.Add(parent);
+  names_.Add(name);
+  parent_of_.push_back(static_cast<uint32_t>(parents_.size() - 1));
+  return OkStatus();
+}
+
 StatusOr<ParentIndex> ParentIndex::Open(const std::string& path) {
-  constexpr size_t kBytesPerEntry = 80;
   ParentIndex index;
   MSP_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::Open(path));
   index.file_ = std::make_unique<MappedFile>(std::move(mapped));
   const MappedFile& file = *index.file_;
-  const std::string_view whole = file.text();
-  index.parents_.reserve(whole.size() / kBytesPerEntry);
-  index.names_.reserve(whole.size() / kBytesPerEntry);
-  const auto keep = [&](std::string_view text) -> std::string_view {
-    const bool in_file = text.data() >= whole.data() && text.data() + text.size() <= whole.data() + whole.size();
-    return in_file ? text : index.unescaped_.emplace_back(text);
-  };
+  index.names_ = NamesByHash(file.text());
+  index.parents_ = NameList(file.text());
   JsonDoc doc;
   const auto take = [&](std::string_view key, std::string_view text, size_t at) -> Status {
     if (key == "megatron_micro_step_number") return OkStatus();
-    std::string_view parent;
     if (text.size() >= 2 && text[0] == '"' && text.find('\\') == std::string_view::npos && IsUtf8(text)) {
-      parent = text.substr(1, text.size() - 2);
-    } else if (text != "null") {
-      ConstructEntry entry;
-      MSP_RETURN_IF_ERROR(ReadParent(file, key, text, at, &doc, &entry));
-      parent = keep(entry.parent);
+      return index.Add(key, text.substr(1, text.size() - 2));
     }
-    const std::string_view name = keep(key);
-    if (index.parents_.insert_or_assign(name, parent).second) index.names_.push_back(name);
-    return OkStatus();
+    ConstructEntry entry;
+    if (text != "null") MSP_RETURN_IF_ERROR(ReadParent(file, key, text, at, &doc, &entry));
+    return index.Add(key, entry.parent);
   };
   MSP_RETURN_IF_ERROR(ForEachMember(file, "a construct.json", &index.truncated_, take));
+  index.names_.Finish([&](uint32_t first, uint32_t last) { index.parent_of_[first] = index.parent_of_[last]; },
+                      [&](const std::vector<bool>& gone) { NamesByHash::Compact(gone, &index.parent_of_); });
   return index;
 }
 

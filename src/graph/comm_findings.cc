@@ -46,7 +46,7 @@ class Checker {
   void Add(std::string kind, Place at, std::string text) {
     GraphFinding f;
     f.kind = std::move(kind);
-    f.rank = ranks_[at.rank].rank;
+    f.rank = ranks_[at.rank].ShownAt(CallAt(at));
     f.row_id = CallAt(at).row_id;
     f.node = CallAt(at).node;
     f.text = std::move(text);

@@ -16,14 +16,15 @@ StatusOr<GraphMode> ModeOf(const DumpFile& dump, const DumpFile& other) {
         fmt::format("{} was dumped with task \"{}\": graphs are compared for tasks statistics, tensor and structure",
                     dump.path(), dump.task()));
   }
-  MSP_ASSIGN_OR_RETURN(const bool sums, dump.HasChecksums());
-  MSP_ASSIGN_OR_RETURN(const bool other_sums, other.HasChecksums());
-  if (sums != other_sums) {
+  MSP_ASSIGN_OR_RETURN(const Checksums sums, dump.FindChecksums());
+  MSP_ASSIGN_OR_RETURN(const Checksums other_sums, other.FindChecksums());
+  const bool mine = sums == Checksums::kPresent;
+  if (OneSided(sums, other_sums)) {
     return BadInput(
         fmt::format("only {} has checksums (md5), {} has none: compare two dumps with the same summary_mode",
-                    sums ? dump.path() : other.path(), sums ? other.path() : dump.path()));
+                    mine ? dump.path() : other.path(), mine ? other.path() : dump.path()));
   }
-  return sums ? GraphMode::kMd5 : GraphMode::kSummary;
+  return mine || other_sums == Checksums::kPresent ? GraphMode::kMd5 : GraphMode::kSummary;
 }
 
 Status CheckFrameworks(const DumpFile& a, const DumpFile& b) {

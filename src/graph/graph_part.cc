@@ -88,6 +88,7 @@ void Walk(Codec& c, NodeCall& call) {
   c.Text(call.index);
   c.Number(call.line);
   c.Number(call.row_id);
+  c.Number(call.shown);
   c.List(call.transfers, [&](CommTransfer& t) {
     c.Kind(t.kind, CommTransfer::Kind::kGroup);
     c.Number(t.gives);
@@ -121,6 +122,7 @@ void Walk(Codec& c, GraphSummary& s) {
     c.Number(e.order);
     c.Text(e.node);
   });
+  c.List(s.first_error_suspects, [&](int& rank) { c.Number(rank); });
   c.Maybe(s.first_difference, [&](RankDifference& d) {
     c.Number(d.step);
     c.Number(d.rank);
@@ -206,7 +208,7 @@ StatusOr<GraphPart> ReadGraphPart(const std::string& path) {
 void ShiftRows(int64_t rows, GraphPart* part) {
   for (auto& side : part->calls) {
     for (RankNodeCalls& rank : side) {
-      for (NodeCall& call : rank.calls) call.row_id += rows;
+      for (NodeCall& call : rank.calls) call.row_id += call.row_id > 0 ? rows : 0;
     }
   }
   for (GraphFinding& f : part->summary.findings) {
@@ -224,7 +226,10 @@ void AddSummary(GraphSummary more, GraphSummary* sum) {
   sum->unmatched += more.unmatched;
   sum->bench_unmatched += more.bench_unmatched;
   for (size_t i = 0; i < more.overflows.size(); ++i) sum->overflows[i] += more.overflows[i];
-  if (!sum->first_error) sum->first_error = std::move(more.first_error);
+  if (!sum->first_error) {
+    sum->first_error = std::move(more.first_error);
+    sum->first_error_suspects = std::move(more.first_error_suspects);
+  }
   if (!sum->first_difference) sum->first_difference = std::move(more.first_difference);
   std::move(more.damaged.begin(), more.damaged.end(), std::back_inserter(sum->damaged));
   std::move(more.findings.begin(), more.findings.end(), std::back_inserter(sum->findings));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 namespace msprobe {
 namespace {
@@ -260,9 +261,16 @@ Status GraphWatch::AddExchanges(const std::vector<RankNodeCalls>& ranks, const C
   if (!db_) return OkStatus();
   for (const CommEvent& event : graph.events) {
     ++exchange_;
+    std::map<int64_t, std::pair<bool, bool>> nodes;  // of merged ranks one node may show several calls
     for (const CommMember& m : event.members) {
-      exchanges_->Int(exchange_).Int(ranks[m.rank].calls[m.call].row_id);
-      MSP_RETURN_IF_ERROR(exchanges_->Int(m.gives ? 1 : 0).Int(m.takes ? 1 : 0).Add());
+      auto& [gives, takes] = nodes[ranks[m.rank].calls[m.call].row_id];
+      gives |= m.gives;
+      takes |= m.takes;
+    }
+    for (const auto& [row, part] : nodes) {
+      if (row == 0) continue;
+      exchanges_->Int(exchange_).Int(row);
+      MSP_RETURN_IF_ERROR(exchanges_->Int(part.first ? 1 : 0).Int(part.second ? 1 : 0).Add());
     }
   }
   return OkStatus();

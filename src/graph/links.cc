@@ -1,7 +1,7 @@
 #include "graph/links.h"
 
 #include <algorithm>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "base/text.h"
 #include "graph/node_graph.h"
@@ -9,43 +9,45 @@
 namespace msprobe {
 namespace {
 
-/// The link of one call, before it becomes JSON.
+/// The link of one node, before it becomes JSON.
 struct Link {
   bool sends = false, receives = false;
-  std::vector<std::pair<uint32_t, uint32_t>> nodes;  // rank, call: one for each other rank
+  std::vector<std::pair<int, const NodeCall*>> nodes;  // one for each rank that a viewer shows
+  void Add(int rank, const NodeCall* call) {
+    const auto known = [&](const auto& node) { return node.first == rank; };
+    if (std::none_of(nodes.begin(), nodes.end(), known)) nodes.emplace_back(rank, call);
+  }
 };
 
-Link LinkOf(const CommGraph& graph, uint32_t rank, uint32_t call) {
-  Link link;
-  const std::vector<CommPart>& parts = graph.ranks[rank].calls[call].parts;
-  std::unordered_set<uint32_t> known;
-  for (const CommPart& part : parts) {
+/// Adds the partners of one call to the link of the node that shows it. The table of exchanges has all of them.
+void AddPartners(const std::vector<RankNodeCalls>& ranks, const CommGraph& graph, uint32_t rank, uint32_t call,
+                 Link* link) {
+  const int64_t row = ranks[rank].calls[call].row_id;
+  for (const CommPart& part : graph.ranks[rank].calls[call].parts) {
     for (const CommMember& m : graph.events[part.event].members) {
       const bool to = part.gives && m.takes, from = part.takes && m.gives;
-      if (m.rank == rank || (!to && !from)) continue;
-      link.sends |= to;
-      link.receives |= from;
-      // A viewer shows one partner on each rank; the table of exchanges has all.
-      if (parts.size() == 1 || known.insert(m.rank).second) link.nodes.emplace_back(m.rank, m.call);
+      const NodeCall& partner = ranks[m.rank].calls[m.call];
+      if (m.rank == rank || (!to && !from) || partner.row_id == 0 || partner.row_id == row) continue;
+      link->sends |= to;
+      link->receives |= from;
+      link->Add(ranks[m.rank].ShownAt(partner), &partner);
     }
   }
-  return link;
 }
 
-std::string Json(const std::vector<RankNodeCalls>& ranks, const Link& link) {
+std::string Json(const Link& link) {
   std::string out = "{\"communications_type\": \"";
   out += link.sends && link.receives ? "send_receive" : link.sends ? "send" : "receive";
   out += "\", \"nodes_info\": {";
   const char* comma = "";
-  for (const auto& [rank, call] : link.nodes) {
-    const NodeCall& partner = ranks[rank].calls[call];
+  for (const auto& [rank, partner] : link.nodes) {
     out += comma;
     comma = ", ";
-    AppendJsonString(out, std::to_string(ranks[rank].rank));
+    AppendJsonString(out, std::to_string(rank));
     out += ": [";
-    AppendJsonString(out, partner.index);
+    AppendJsonString(out, partner->index);
     out += ", ";
-    AppendJsonString(out, partner.node);
+    AppendJsonString(out, partner->node);
     out += ']';
   }
   return out + "}}";
@@ -89,12 +91,20 @@ CommGraph JoinNodeCalls(const std::vector<RankNodeCalls>& ranks) {
 
 std::vector<std::pair<int64_t, std::string>> LinkCalls(const std::vector<RankNodeCalls>& ranks,
                                                        const CommGraph& graph) {
-  std::vector<std::pair<int64_t, std::string>> out;
+  std::vector<std::pair<int64_t, Link>> links;  // of each row, in the order of the calls
+  std::unordered_map<int64_t, size_t> at;
   for (uint32_t r = 0; r < ranks.size(); ++r) {
     for (uint32_t c = 0; c < ranks[r].calls.size(); ++c) {
-      const Link link = LinkOf(graph, r, c);
-      if (!link.nodes.empty()) out.emplace_back(ranks[r].calls[c].row_id, Json(ranks, link));
+      const int64_t row = ranks[r].calls[c].row_id;
+      if (row == 0) continue;
+      const auto [it, fresh] = at.try_emplace(row, links.size());
+      if (fresh) links.emplace_back(row, Link());
+      AddPartners(ranks, graph, r, c, &links[it->second].second);
     }
+  }
+  std::vector<std::pair<int64_t, std::string>> out;
+  for (const auto& [row, link] : links) {
+    if (!link.nodes.empty()) out.emplace_back(row, Json(link));
   }
   return out;
 }

@@ -49,5 +49,7 @@ StatusOr<std::string> MergePlanJson(const GraphSettings& settings);
 
 /// construct.json, dump.json and stack.json of a merged graph, as one rank would have written them.
 Status WriteMergedDump(const RankGraph& graph, const std::string& dir);
+/// The same of the nodes that have a partner, without their stacks.
+Status WriteMatchedDump(const RankGraph& graph, const std::string& dir);
 
 }  // namespace msprobe

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/builder.h"
@@ -64,9 +65,12 @@ struct MergeNotes {
 class MergedData {
  public:
   /// The first of the ranks is the RankGraph that this belongs to.
-  std::vector<int> ranks;                        // numbers of the merged ranks
-  std::vector<RankFiles> files;                  // of all but the first
-  std::vector<MergeSource> sources;              // by node
+  std::vector<int> ranks;            // numbers of the merged ranks
+  std::vector<RankFiles> files;      // of all but the first
+  std::vector<MergeSource> sources;  // by node
+  /// For each rank: op of its dump -> node that shows it, of communication calls. Ranks that make the same call in the
+  /// same place have one node.
+  std::vector<std::unordered_map<uint32_t, uint32_t>> calls;
   std::vector<std::vector<std::string>> stacks;  // Node::stack
   MergeLayout layout;
 

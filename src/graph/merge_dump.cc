@@ -89,7 +89,7 @@ Status WriteConstruct(const RankGraph& graph, const std::string& path) {
   return file.Commit();
 }
 
-Status WriteDump(const RankGraph& graph, const std::string& path) {
+Status WriteDump(const RankGraph& graph, bool matched_only, const std::string& path) {
   MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
   std::string head = "{\n  \"task\": ";
   AppendJsonString(head, graph.files.dump.task());
@@ -105,6 +105,7 @@ Status WriteDump(const RankGraph& graph, const std::string& path) {
     JsonDoc doc;
     MergeNotes notes;
     for (size_t i = block * kBlock; i < std::min((block + 1) * kBlock, order.size()); ++i) {
+      if (matched_only && graph.graph.nodes[order[i]].match == kNoIndex) continue;
       MSP_RETURN_IF_ERROR(graph.merged->Read(graph, order[i], &doc, &notes));
       if (!doc.IsObject()) continue;
       out += ",\n    ";
@@ -156,9 +157,16 @@ Status WriteStack(const RankGraph& graph, const std::string& path) {
 
 Status WriteMergedDump(const RankGraph& graph, const std::string& dir) {
   MSP_RETURN_IF_ERROR(MakeOutputDir(dir));
-  MSP_RETURN_IF_ERROR(WriteDump(graph, JoinPath(dir, "dump.json")));
+  MSP_RETURN_IF_ERROR(WriteDump(graph, false, JoinPath(dir, "dump.json")));
   if (InterruptRequested()) return Interrupted();
   MSP_RETURN_IF_ERROR(WriteStack(graph, JoinPath(dir, "stack.json")));
+  return WriteConstruct(graph, JoinPath(dir, "construct.json"));
+}
+
+Status WriteMatchedDump(const RankGraph& graph, const std::string& dir) {
+  MSP_RETURN_IF_ERROR(MakeOutputDir(dir));
+  MSP_RETURN_IF_ERROR(WriteDump(graph, true, JoinPath(dir, "dump.json")));
+  if (InterruptRequested()) return Interrupted();
   return WriteConstruct(graph, JoinPath(dir, "construct.json"));
 }
 

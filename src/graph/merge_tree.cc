@@ -128,9 +128,11 @@ class Finisher {
         node.stack = StackOf(c, out, data.get());
         out.graph.SetParent(id, to);
         data->sources.push_back(SourceOf(c, to != 0 && IsUnmerged(pool_[from].name), pool_[from].type));
+        if (pool_[c].op != kNoIndex && StartsWith(pool_[c].name, "Distributed.")) calls_.emplace_back(c, id);
         stack.emplace_back(c, id);
       }
     }
+    NoteCalls(data.get());
     out.graph.Sort();
     out.graph.own_names = std::move(pool_.names());
     for (uint32_t r = 0; r < pool_.RankCount(); ++r) {
@@ -141,6 +143,21 @@ class Finisher {
   }
 
  private:
+  /// A call that stands for those of the other ranks of its grid, where these are not in the tree themselves.
+  void NoteCalls(MergedData* data) const {
+    data->calls.resize(pool_.RankCount());
+    for (const auto& [own, id] : calls_) data->calls[pool_[own].rank].emplace(pool_[own].op, id);
+    for (const auto& [own, id] : calls_) {
+      const size_t stage = pool_[own].rank / pool_.Cells();
+      for (size_t cell = 0; cell < pool_.Cells(); ++cell) {
+        const uint32_t rank = pool_.At(stage, cell);
+        const uint32_t peer = rank == pool_[own].rank ? kNoIndex : pool_.Find(rank, pool_[own].was);
+        if (peer == kNoIndex || pool_[peer].op == kNoIndex || !SamePath(own, peer)) continue;
+        data->calls[rank].emplace(pool_[peer].op, id);  // the own node of a call that has one stays
+      }
+    }
+  }
+
   const RankFiles& Files(const RankGraph& out, uint32_t rank) {
     return rank == 0 ? out.files : pool_.Graph(rank).files;
   }
@@ -232,6 +249,7 @@ class Finisher {
 
   MergePool& pool_;
   const MergeSettings& settings_;
+  std::vector<std::pair<uint32_t, uint32_t>> calls_;  // communication: of the pool, of the graph
   std::unordered_map<uint64_t, uint32_t> stack_of_;
   std::unordered_map<std::string, uint32_t> stacks_;
 };

@@ -260,11 +260,15 @@ class RowMaker {
     return std::max(level, NoteNotMeasured(node, &s_.tensors, &s_.rows));
   }
 
-  void AddDistance(const Node& node, const Node& partner) {
+  void AddDistance(uint32_t index, const Node& node, const Node& partner) {
     if (node.op == kNoIndex || partner.op == kNoIndex) return;
-    block_.distances.push_back(
-        s_.meter.Measure(options_.mode, node.op, node.name, s_.npu_doc, partner.name, s_.bench_doc, s_.rows));
-    block_.distances.back().row = static_cast<int64_t>(block_.rows.rows.size());
+    const bool whole = !options_.merged;  // parts of tensors do not have the shapes of the whole
+    block_.distances.push_back(s_.meter.Measure({options_.mode, whole}, whole ? node.op : index, node.name, s_.npu_doc,
+                                                partner.name, s_.bench_doc, s_.rows));
+    NodeDistance& added = block_.distances.back();
+    added.row = static_cast<int64_t>(block_.rows.rows.size());
+    // In another layout sizes and indices are others as well.
+    if (!whole) added.distance.argument = added.distance.chosen = added.distance.shapes = false;
   }
 
   // The partner is at hand now, so its texts are written here and need no reading again.
@@ -281,7 +285,7 @@ class RowMaker {
     CompareParams(options_.mode, s_.npu, s_.bench, &s_.rows);
     if (s_.rows.empty()) return OkStatus();
     row->precision = static_cast<Precision>(Judge(node.name));
-    if (options_.distances) AddDistance(node, partner);
+    if (options_.distances) AddDistance(index, node, partner);
     for (const Row& r : s_.rows) s_.row_of[static_cast<size_t>(r.npu - &s_.npu[0])] = &r;
     return OkStatus();
   }
@@ -352,12 +356,7 @@ class RowMaker {
     if (call.transfers.empty()) return;
     const std::vector<uint32_t>& line = side_.rank->line;
     call.line = row.node < line.size() ? line[row.node] : static_cast<uint32_t>(line.size()) + row.order;
-    static constexpr std::string_view kIndex[] = {"0", "0.5", "1"};
-    if (options_.overflow_check) {
-      if (row.overflow != Overflow::kNone) call.index = OverflowName(row.overflow);
-    } else if (row.precision != Precision::kNone) {
-      call.index = kIndex[static_cast<size_t>(row.precision)];
-    }
+    call.index = LinkIndex(options_.overflow_check, row.overflow, row.precision);
     call.row_id = static_cast<int64_t>(block_.rows.rows.size());
     block_.calls.push_back(std::move(call));
   }
@@ -371,6 +370,12 @@ class RowMaker {
 };
 
 }  // namespace
+
+std::string LinkIndex(bool overflow_check, Overflow overflow, Precision precision) {
+  static constexpr std::string_view kIndex[] = {"0", "0.5", "1"};
+  if (overflow_check) return overflow == Overflow::kNone ? "Nan" : std::string(OverflowName(overflow));
+  return precision == Precision::kNone ? "Nan" : std::string(kIndex[static_cast<size_t>(precision)]);
+}
 
 void NumberStacks(GraphSide* side) {
   const NodeGraph& graph = side->rank->graph;

@@ -25,6 +25,9 @@ struct GraphSide {
   const std::vector<bool>* done = nullptr;
 };
 
+/// What a link shows of the node it leads to.
+std::string LinkIndex(bool overflow_check, Overflow overflow, Precision precision);
+
 /// Numbers the stacks in the order of their first use.
 void NumberStacks(GraphSide* side);
 /// The frames of a stack id as a JSON list.

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "dump/flatten.h"
@@ -32,6 +33,11 @@ class ParamList {
  public:
   /// Reads the entry of `node` in dump.json; an earlier parameter of the same name is replaced.
   void Read(std::string_view node, const JsonValue& op);
+  /// One more, which was read elsewhere; what it points to must outlive the list.
+  void Append(Param p) {
+    if (count_ == params_.size()) params_.emplace_back();
+    params_[count_++] = std::move(p);
+  }
   void Clear() {
     count_ = 0;
     texts_.clear();

@@ -4,9 +4,12 @@
 #include <cmath>
 #include <limits>
 
+#include "base/file.h"
 #include "base/parallel.h"
+#include "base/temp_directory.h"
 #include "compare/op_place.h"
 #include "compare/tensor_diff.h"
+#include "graph/merge.h"
 
 namespace msprobe {
 namespace {
@@ -81,14 +84,15 @@ StatusOr<FirstDifference> WriteDistances(DumpPair& pair, const std::vector<NodeD
 
 }  // namespace
 
-NodeDistance DistanceMeter::Measure(GraphMode mode, uint32_t op, std::string_view name, const JsonValue& target,
+NodeDistance DistanceMeter::Measure(const Options& asked, uint32_t op, std::string_view name, const JsonValue& target,
                                     std::string_view golden_name, const JsonValue& golden,
                                     const std::vector<Row>& rows) {
   NodeDistance out;
   out.op = op;
   out.cosine = out.max_abs_err = out.max_relative_err = kUnknown;
   if (IsIgnoredApi(name)) return out;
-  const DiffOptions options = OptionsOf(mode);
+  DiffOptions options = OptionsOf(asked.mode);
+  options.check_shape = asked.shapes;
   DiffOps(name, target, golden_name, &golden, options, &diff_);
   out.distance = DistanceOf(diff_, options.mode);
   AddTensors(rows, &out);
@@ -119,6 +123,37 @@ StatusOr<FirstDifference> WriteRuler(GraphMode mode, bool mapped, const std::vec
   StatusOr<FirstDifference> first = WriteDistances(pair, nodes, table);
   for (std::thread& thread : freeing) thread.join();
   return first;
+}
+
+StatusOr<FirstDifference> WriteMergedRuler(bool mapped, std::vector<NodeDistance> nodes, const RankGraph& npu,
+                                           const RankGraph& bench, const std::string& output, SideTable* table) {
+  MSP_ASSIGN_OR_RETURN(const TempDirectory temp, TempDirectory::Create(output, "merged"));
+  DumpPair pair;
+  for (const RankGraph* rank : {&npu, &bench}) {
+    const std::string dir = JoinPath(temp.path(), rank == &npu ? "target" : "golden");
+    MSP_RETURN_IF_ERROR(WriteMatchedDump(*rank, dir));
+    MSP_ASSIGN_OR_RETURN(DumpFile dump, DumpFile::Open(JoinPath(dir, "dump.json")));
+    (rank == &npu ? pair.target : pair.golden) = std::make_unique<DumpFile>(std::move(dump));
+  }
+  pair.trees = std::make_shared<PairTrees>(*pair.target, *pair.golden);
+  pair.options = OptionsOf(GraphMode::kSummary);
+  pair.options.check_shape = false;
+  pair.options.check_dtype = false;  // the nodes are paired already, by what they are in the merged model
+  pair.plan.how = mapped ? "layer mapping" : pair.plan.how;
+  pair.plan.golden_of.assign(pair.target->ops().size(), kNoOp);
+  std::vector<size_t> op_of(npu.graph.nodes.size(), SIZE_MAX);
+  for (uint32_t id = 0; id < npu.graph.nodes.size(); ++id) {
+    const Node& node = npu.graph.nodes[id];
+    const auto mine = pair.target->FindOp(node.name);
+    if (!mine) continue;
+    op_of[id] = *mine;
+    if (node.match == kNoIndex) continue;
+    const auto theirs = pair.golden->FindOp(bench.graph.nodes[node.match].name);
+    if (theirs) pair.plan.golden_of[*mine] = static_cast<uint32_t>(*theirs);
+  }
+  std::erase_if(nodes, [&](const NodeDistance& d) { return op_of[d.op] == SIZE_MAX; });
+  for (NodeDistance& d : nodes) d.op = static_cast<uint32_t>(op_of[d.op]);
+  return WriteDistances(pair, nodes, table);
 }
 
 }  // namespace msprobe

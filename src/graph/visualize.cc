@@ -13,17 +13,17 @@
 #include "base/text.h"
 #include "graph/comm_findings.h"
 #include "graph/graph_checks.h"
+#include "graph/graph_match.h"
 #include "graph/graph_part.h"
 #include "graph/graph_plan.h"
 #include "graph/graph_watch.h"
 #include "graph/legend.h"
 #include "graph/matcher.h"
 #include "graph/merge.h"
+#include "graph/merge_calls.h"
 #include "graph/merge_findings.h"
-#include "graph/merge_match.h"
 #include "graph/node_rows.h"
 #include "match/mapping.h"
-#include "match/match_dumps.h"
 
 namespace msprobe {
 namespace {
@@ -191,8 +191,7 @@ class Visualizer {
   Status MakeTables() {
     MSP_ASSIGN_OR_RETURN(SideTable * meta, db_->MakeTable("meta", "key TEXT PRIMARY KEY, value TEXT"));
     MSP_RETURN_IF_ERROR(meta->Text("format").Text(kTablesFormat).Add());
-    // The ruler follows the ops of one dump in their order; merged ranks have none that is common to them.
-    if (!plan_.compare || first_mode_ == GraphMode::kStructure || summary_.merged) return OkStatus();
+    if (!plan_.compare || first_mode_ == GraphMode::kStructure) return OkStatus();
     MSP_ASSIGN_OR_RETURN(precision_, db_->MakeTable("precision", kPrecisionColumns));
     return OkStatus();
   }
@@ -258,35 +257,13 @@ class Visualizer {
         out.tensors = std::make_unique<TensorPairs>(std::string(a.path()), std::string(b.path()), nullptr);
       }
       if (!mapping_.layer) MSP_RETURN_IF_ERROR(CheckFrameworks(a, b));
-      MSP_RETURN_IF_ERROR(Match(out.npu.get(), out.bench.get()));
+      const GraphMatching matching{&mapping_, options_.fuzzy, summary_.merged};
+      MSP_ASSIGN_OR_RETURN(const auto warnings, MatchGraphs(matching, out.npu.get(), out.bench.get()));
+      for (const std::string& text : warnings) Warn(text);
     }
     out.micro_steps = NumberMicroSteps(out.npu->files.construct.megatron_micro_steps, &out.npu->graph,
                                        out.bench ? &out.bench->graph : nullptr);
     return out;
-  }
-
-  Status Match(RankGraph* npu, RankGraph* bench) const {
-    if (summary_.merged) {
-      if (mapping_.layer) {
-        MatchMergedLayers(mapping_.layers, npu, bench);
-      } else {
-        MatchMerged(npu, bench);
-      }
-      return OkStatus();
-    }
-    if (!mapping_.layer) {
-      if (options_.fuzzy) {
-        MatchFuzzy(&npu->graph, &bench->graph);
-      } else {
-        MatchByName(&npu->graph, &bench->graph);
-      }
-      return OkStatus();
-    }
-    MSP_ASSIGN_OR_RETURN(const MatchPlan plan, MatchDumps(npu->files.dump, bench->files.dump, mapping_));
-    for (const std::string& text : plan.warnings) Warn(text);
-    MatchByPlan(plan, &npu->graph, &bench->graph);
-    if (options_.fuzzy) MatchCallsInside(&npu->graph, &bench->graph);
-    return OkStatus();
   }
 
   VisConfig Config(const LoadedPair& loaded) {
@@ -321,12 +298,19 @@ class Visualizer {
     bench.done = &partners.done;
     MSP_RETURN_IF_ERROR(WriteSide(bench, nullptr, loaded, &partners));
     if (!precision_) return OkStatus();
-    MSP_ASSIGN_OR_RETURN(FirstDifference first, WriteRuler(loaded.mode, mapping_.layer, partners.distances,
-                                                           loaded.npu.get(), loaded.bench.get(), precision_));
+    MSP_ASSIGN_OR_RETURN(FirstDifference first, WriteRulerOf(loaded, std::move(partners.distances)));
     if (!summary_.first_difference && first.kind != FirstDifference::Kind::kNone) {
       summary_.first_difference = {pair.step, pair.rank, std::move(first)};
     }
     return OkStatus();
+  }
+
+  StatusOr<FirstDifference> WriteRulerOf(LoadedPair& loaded, std::vector<NodeDistance> distances) {
+    if (!loaded.npu->merged) {
+      return WriteRuler(loaded.mode, mapping_.layer, distances, loaded.npu.get(), loaded.bench.get(), precision_);
+    }
+    return WriteMergedRuler(mapping_.layer, std::move(distances), *loaded.npu, *loaded.bench, options_.output,
+                            precision_);
   }
 
   /// Ops are read once, nearly in the order of the file: what is behind need not stay in memory.
@@ -358,9 +342,11 @@ class Visualizer {
     options.rules = &rules_;
     const size_t blocks = (graph.order.size() + kBlockNodes - 1) / kBlockNodes;
     std::vector<Precision> precision(graph.nodes.size(), Precision::kNone);
+    std::vector<std::string> index(side.rank->merged ? graph.nodes.size() : 0);  // what links show
     RankNodeCalls calls{side.key.rank, !side.rank->files.dump.truncated().empty(), {}};
     const bool second = plan_.compare && !bench;
-    watch_->Begin(side, db_->rows() + 1);
+    const int64_t graph_row = db_->rows() + 1;
+    watch_->Begin(side, graph_row);
     const auto make = [&](size_t i) {
       return MakeRows(side, bench, options, i * kBlockNodes, std::min((i + 1) * kBlockNodes, graph.order.size()));
     };
@@ -372,6 +358,8 @@ class Visualizer {
           row.precision = WorstOf(graph, row.node, precision);
         precision[row.node] = row.precision;
         if (second && partners->done[row.node]) row.overflow = partners->overflow[row.node];
+        if (!index.empty() && row.distributed)
+          index[row.node] = LinkIndex(options_.overflow_check, row.overflow, row.precision);
         Count(side, row);
         MSP_RETURN_IF_ERROR(WriteRow(graph, block.rows, row, second, partners));
       }
@@ -397,8 +385,13 @@ class Visualizer {
       MSP_RETURN_IF_ERROR(
           db_->AddStack(fmt::format("{}_{}", side.key.id(), i), StackJson(*side.rank, side.stack_ids[i])));
     }
-    // A call of a merged graph stands for those of several ranks.
-    if (!summary_.merged) calls_[second ? 1 : 0].push_back(std::move(calls));
+    std::vector<RankNodeCalls>& linked = calls_[second ? 1 : 0];
+    if (side.rank->merged) {
+      MSP_ASSIGN_OR_RETURN(std::vector<RankNodeCalls> merged, ReadMergedCalls(side, graph_row, index));
+      std::move(merged.begin(), merged.end(), std::back_inserter(linked));
+    } else {
+      linked.push_back(std::move(calls));
+    }
     return watch_->End(&summary_.findings);
   }
 

@@ -239,7 +239,82 @@ uint32_t FindPartner(const Place& place, const LayerTree& target, const LayerTre
   return op;
 }
 
+/// The tree as YAML, in pieces.
+class TreeText {
+ public:
+  TreeText(const LayerSide& side, const TakeText& take) : side_(side), take_(take) {}
+
+  Status Write(const Layer& root) {
+    MSP_RETURN_IF_ERROR(WriteLayer("TopLayer", root, 0));
+    return take_(text_);
+  }
+
+ private:
+  using States = std::map<std::string_view, const std::vector<uint32_t>*>;
+
+  /// The ops of a layer itself, and of each function that it calls.
+  static std::map<std::string_view, States> ByFunction(const Layer& layer) {
+    std::map<std::string_view, States> out;
+    out.try_emplace(std::string_view());
+    for (const auto& [key, ops] : layer.ops) {
+      const std::string_view text = key;
+      const size_t space = std::min(text.find(' '), text.size());
+      out[text.substr(std::min(space + 1, text.size()))].emplace(text.substr(0, space), &ops);
+    }
+    return out;
+  }
+
+  Status WriteLayer(std::string_view name, const Layer& layer, size_t depth) {
+    const auto functions = ByFunction(layer);
+    MSP_RETURN_IF_ERROR(WriteHead(name, layer.type.empty() ? name : layer.type, functions.begin()->second, depth));
+    for (const auto& [function, states] : functions) {
+      if (!function.empty()) MSP_RETURN_IF_ERROR(WriteHead(function, function, states, depth + 1));
+    }
+    if (depth >= kMostDepth) return OkStatus();
+    for (const auto& [child, below] : layer.children) MSP_RETURN_IF_ERROR(WriteLayer(child, *below, depth + 1));
+    return OkStatus();
+  }
+
+  Status WriteHead(std::string_view name, std::string_view type, const States& states, size_t depth) {
+    std::string title = std::string(name) + " @ Layer(type_name=" + std::string(type) + ", data_number=[";
+    for (const auto& [state, ops] : states) {
+      if (title.back() != '[') title += ", ";
+      title += "{'" + std::string(state) + "': " + std::to_string(ops->size()) + "}";
+    }
+    Line(depth, title + "])", ":");
+    text_.append(2 * (depth + 1), ' ').append(states.empty() ? "data_item: {}\n" : "data_item:\n");
+    for (const auto& [state, ops] : states) {
+      Line(depth + 2, state, ":");
+      for (const uint32_t op : *ops) Line(depth + 2, side_.ops[op], "", "- ");
+    }
+    if (text_.size() < kPiece) return OkStatus();
+    MSP_RETURN_IF_ERROR(take_(text_));
+    text_.clear();
+    return OkStatus();
+  }
+
+  /// Quoted as JSON, which is YAML.
+  void Line(size_t depth, std::string_view text, const char* end, const char* begin = "") {
+    text_.append(2 * depth, ' ').append(begin);
+    AppendJsonString(text_, text, false);
+    text_.append(end).append("\n");
+  }
+
+  static constexpr size_t kMostDepth = 100, kPiece = 1 << 16;
+  const LayerSide& side_;
+  const TakeText& take_;
+  std::string text_;
+};
+
 }  // namespace
+
+Status WriteLayerTree(const DumpFile& dump, const TakeText& take) {
+  LayerSide side;
+  side.ops = OpNames(dump);
+  MSP_ASSIGN_OR_RETURN(side.parents, dump.Parents());
+  const LayerTree tree(side);
+  return TreeText(side, take).Write(*tree.root());
+}
 
 MatchPlan MatchLayers(const LayerSide& target, const LayerSide& golden, const std::vector<LayerRule>& rules) {
   MatchPlan plan;

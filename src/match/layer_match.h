@@ -1,6 +1,7 @@
 // Layer mapping: ops stand against each other by where they are in the model.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -24,5 +25,9 @@ struct LayerSide {
 /// The n-th call of a module or function in one place and direction stands against the n-th of the golden run there.
 StatusOr<MatchPlan> MatchLayers(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules);
 MatchPlan MatchLayers(const LayerSide& target, const LayerSide& golden, const std::vector<LayerRule>& rules);
+
+/// Where the ops of a run are, as nested YAML: what the rules of a mapping go by. Layers deeper than 100 are left out.
+using TakeText = std::function<Status(std::string_view)>;
+Status WriteLayerTree(const DumpFile& dump, const TakeText& take);
 
 }  // namespace msprobe

@@ -73,15 +73,14 @@ StatusOr<MatchPlan> MatchRenamed(const DumpFile& target, const DumpFile& golden,
                       std::string(FrameworkName(theirs)) + ": leave it out" +
                       (cross ? ", or exchange -tp and -gp" : ", or map items by -dm"));
   }
-  const std::vector<std::string_view> theirs_names = OpNames(golden);
-  const std::vector<std::string_view> mine_names = OpNames(target);
-  std::vector<std::string> renamed;  // names are copied only where some change: there may be millions
-  if (cross || !mapping.cells.empty()) renamed = MapCells(mine_names, mapping.cells);
-  if (cross) renamed = MapModules(Views(renamed), theirs_names, theirs == Framework::kPyTorch ? "Module" : "Cell");
-  if (cross && mine == Framework::kMindSpore) renamed = MapApis(Views(renamed), theirs_names, mapping.apis);
-  MatchPlan plan = MatchOps(renamed.empty() ? mine_names : Views(renamed), theirs_names, options);
+  std::vector<std::string> renamed;  // names are copied only where some change
+  const bool cells = !mapping.cells.empty();
+  if (cross || cells) renamed = MapCells(OpNames(target), mapping.cells);
+  if (cross) renamed = MapModules(Views(renamed), OpNames(golden), theirs == Framework::kPyTorch ? "Module" : "Cell");
+  if (cross && mine == Framework::kMindSpore) renamed = MapApis(Views(renamed), OpNames(golden), mapping.apis);
+  MatchPlan plan = MatchOps(cross || cells ? NameSequence(renamed) : NameSequence(target.ops()), golden.ops(), options);
   plan.cross = cross;
-  LinkApiItems(mine_names, mapping.apis, &plan);
+  if (!mapping.apis.empty()) LinkApiItems(OpNames(target), mapping.apis, &plan);
   plan.how = mapping.cell  ? "cell mapping"
              : mapping.api ? "api mapping"
              : cross       ? "names of both frameworks"
@@ -122,7 +121,7 @@ StatusOr<Framework> FrameworkOf(const DumpFile& dump) {
   constexpr size_t kLookedAt = 64;
   const std::string_view text = dump.file().text();
   for (size_t i = 0; i < std::min(kLookedAt, dump.ops().size()); ++i) {
-    const OpSpan& op = dump.ops()[i];
+    const OpSpan op = dump.ops()[i];
     if (StartsWith(op.name, "Cell.") || StartsWith(op.name, "Mint")) return Framework::kMindSpore;
     if (Contains(text.substr(op.offset, op.length), "\"mindspore.Tensor\"")) return Framework::kMindSpore;
   }
@@ -132,7 +131,7 @@ StatusOr<Framework> FrameworkOf(const DumpFile& dump) {
 std::vector<std::string_view> OpNames(const DumpFile& dump) {
   std::vector<std::string_view> names;
   names.reserve(dump.ops().size());
-  for (const OpSpan& op : dump.ops()) names.push_back(op.name);
+  for (size_t i = 0; i < dump.ops().size(); ++i) names.push_back(dump.ops().NameAt(i));
   return names;
 }
 

@@ -1,9 +1,9 @@
 #include "match/match_plan.h"
 
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 
+#include "base/page_trim.h"
+#include "base/slot_table.h"
 #include "base/text.h"
 #include "match/op_name.h"
 
@@ -19,67 +19,109 @@ struct OpKey {
   bool operator==(const OpKey&) const = default;
 };
 
-struct OpKeyHash {
-  size_t operator()(const OpKey& k) const {
-    return std::hash<std::string_view>()(k.text) ^ ((size_t{k.order} << 2 | k.form) * 0x9E3779B97F4A7C15ull);
-  }
-};
+uint32_t HashKey(const OpKey& k) {
+  const uint64_t more = (uint64_t{k.order} << 2 | k.form) * 0x9E3779B97F4A7C15ull;
+  return HashName(k.text) ^ static_cast<uint32_t>(more >> 32);
+}
 
-std::vector<OpKey> KeysOf(const std::vector<std::string_view>& names, const MatchOptions& options) {
-  std::vector<OpKey> keys;
-  keys.reserve(names.size());
-  std::unordered_map<std::string_view, uint32_t> calls;  // of backward ops, by base
-  for (const std::string_view name : names) {
-    const NameParts parts = options.exact ? NameParts() : ParseOpName(name);
-    if (options.fuzzy && parts.direction != OpDirection::kNone) {
-      keys.push_back({parts.base, 0, static_cast<uint8_t>(parts.direction)});
-    } else if (!options.fuzzy && parts.direction == OpDirection::kBackward) {
-      const uint32_t order = calls[parts.base]++;
-      const uint8_t form = parts.number_last ? 2 : 1;
-      keys.push_back(parts.number.empty() ? OpKey{name} : OpKey{parts.base, order, form});
-    } else {
-      keys.push_back({name});
+/// The keys of one run. Of each op only the call number is kept: the rest is in its name.
+class Keys {
+ public:
+  Keys(const NameSequence& names, const MatchOptions& options) : names_(names), options_(options) {
+    if (options.fuzzy || options.exact) return;
+    orders_.reserve(names.size());
+    TextIds bases;
+    BigArray<uint32_t> calls;  // of backward ops, by base
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (i % kStepsBetweenTrims == 0) TrimMaps();
+      const NameParts parts = ParseOpName(names[i]);
+      uint32_t order = 0;
+      if (parts.direction == OpDirection::kBackward) {
+        const uint32_t base = bases.Enter(parts.base);
+        if (base == calls.size()) calls.push_back(0);
+        order = calls[base]++;
+      }
+      orders_.push_back(order);
     }
   }
-  return keys;
-}
 
-/// No key is twice in the golden run. Runs are mostly equal, from the start on: only what follows is looked up.
-void MatchByKey(const std::vector<OpKey>& target, const std::vector<OpKey>& golden, MatchPlan* plan) {
+  size_t size() const { return names_.size(); }
+  OpKey operator[](size_t i) const {
+    const std::string_view name = names_[i];
+    const NameParts parts = options_.exact ? NameParts() : ParseOpName(name);
+    if (options_.fuzzy && parts.direction != OpDirection::kNone) {
+      return {parts.base, 0, static_cast<uint8_t>(parts.direction)};
+    }
+    if (options_.fuzzy || parts.direction != OpDirection::kBackward || parts.number.empty()) return {name};
+    return {parts.base, orders_[i], static_cast<uint8_t>(parts.number_last ? 2 : 1)};
+  }
+
+ private:
+  const NameSequence& names_;
+  const MatchOptions& options_;
+  BigArray<uint32_t> orders_;
+};
+
+/// How many ops have one name after the other at the start. Runs are mostly equal from there on, many to the end.
+uint32_t CommonFront(const NameSequence& target, const NameSequence& golden) {
   uint32_t front = 0;
   for (const size_t most = std::min(target.size(), golden.size()); front < most && target[front] == golden[front];
-       ++front)
-    plan->golden_of[front] = front;
-  std::unordered_map<OpKey, uint32_t, OpKeyHash> at;
-  at.reserve(golden.size() - front);
-  for (uint32_t i = front; i < golden.size(); ++i) at.try_emplace(golden[i], i);
+       ++front) {
+    if (front % kStepsBetweenTrims == 0) TrimMaps();
+  }
+  return front;
+}
+
+/// No key is twice in the golden run: only what follows the equal start is looked up.
+void MatchByKey(const NameSequence& target_names, const NameSequence& golden_names, MatchPlan* plan) {
+  const uint32_t front = CommonFront(target_names, golden_names);
+  for (uint32_t i = 0; i < front; ++i) plan->golden_of[i] = i;
+  if (front == target_names.size() || front == golden_names.size()) return;
+  const Keys target(target_names, plan->options), golden(golden_names, plan->options);
+  SlotTable at;
+  for (uint32_t i = front; i < golden.size(); ++i) {
+    if (i % kStepsBetweenTrims == 0) TrimMaps();
+    const OpKey key = golden[i];
+    at.Enter(HashKey(key), i, [&](uint32_t j) { return golden[j] == key; });
+  }
+  std::vector<bool> taken(golden.size(), false);
   for (uint32_t i = front; i < target.size(); ++i) {
-    const auto it = at.find(target[i]);
-    if (it == at.end() || it->second == kNoOp) continue;
-    plan->golden_of[i] = it->second;
-    it->second = kNoOp;
+    if (i % kStepsBetweenTrims == 0) TrimMaps();
+    const OpKey key = target[i];
+    const uint32_t g = at.Find(HashKey(key), [&](uint32_t j) { return golden[j] == key; });
+    if (g == SlotTable::kNone || taken[g]) continue;
+    plan->golden_of[i] = g;
+    taken[g] = true;
   }
 }
 
-void MatchBySequence(const std::vector<OpKey>& target, const std::vector<OpKey>& golden, MatchPlan* plan) {
-  std::unordered_map<OpKey, uint32_t, OpKeyHash> ids;
-  const auto intern = [&](const std::vector<OpKey>& keys) {
-    std::vector<uint32_t> out;
+void MatchBySequence(const NameSequence& target_names, const NameSequence& golden_names, MatchPlan* plan) {
+  const Keys target(target_names, plan->options), golden(golden_names, plan->options);
+  // Ids of keys: the position of the first op that has it, behind those of the target for ops of the golden run.
+  const auto first = static_cast<uint32_t>(target.size());
+  const auto key_at = [&](uint32_t i) { return i < first ? target[i] : golden[i - first]; };
+  SlotTable ids;
+  const auto intern = [&](const Keys& keys, uint32_t from) {
+    BigArray<uint32_t> out;
     out.reserve(keys.size());
-    for (const OpKey& key : keys) out.push_back(ids.try_emplace(key, static_cast<uint32_t>(ids.size())).first->second);
+    for (uint32_t i = 0; i < keys.size(); ++i) {
+      if (i % kStepsBetweenTrims == 0) TrimMaps();
+      const OpKey key = keys[i];
+      out.push_back(ids.Enter(HashKey(key), from + i, [&](uint32_t j) { return key_at(j) == key; }));
+    }
     return out;
   };
-  const std::vector<uint32_t> a = intern(target), b = intern(golden);
+  const BigArray<uint32_t> a = intern(target, 0), b = intern(golden, first);
   for (const auto& [i, j] : AlignSequences(a, b)) plan->golden_of[i] = j;
 }
 
 /// One window of Myers' greedy alignment from (x0, y0): pairs are appended, the position behind the window is returned.
 class Window {
  public:
-  Window(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b, uint32_t max_edits)
+  Window(const BigArray<uint32_t>& a, const BigArray<uint32_t>& b, uint32_t max_edits)
       : a_(a), b_(b), max_edits_(static_cast<int>(max_edits)) {}
 
-  void Run(size_t* x0, size_t* y0, std::vector<std::pair<uint32_t, uint32_t>>* pairs) {
+  void Run(size_t* x0, size_t* y0, BigArray<IndexPair>* pairs) {
     x0_ = *x0;
     y0_ = *y0;
     n_ = static_cast<int64_t>(a_.size() - x0_);
@@ -132,21 +174,21 @@ class Window {
     return b_fits ? skip_b : -1;
   }
 
-  void Trace(int d, int k, std::vector<std::pair<uint32_t, uint32_t>>* pairs) const {
+  void Trace(int d, int k, BigArray<IndexPair>* pairs) const {
     const size_t from = pairs->size();
     for (; d >= 0; --d) {
       const int64_t x = At(d, k);
       const int64_t start = d == 0 ? 0 : Start(d, k);
       for (int64_t i = x - 1; i >= start; --i) {
-        pairs->emplace_back(static_cast<uint32_t>(x0_ + static_cast<size_t>(i)),
-                            static_cast<uint32_t>(y0_ + static_cast<size_t>(i - k)));
+        pairs->push_back({static_cast<uint32_t>(x0_ + static_cast<size_t>(i)),
+                          static_cast<uint32_t>(y0_ + static_cast<size_t>(i - k))});
       }
       if (d > 0) k += start == At(d - 1, k + 1) && !(At(d - 1, k - 1) >= 0 && start == At(d - 1, k - 1) + 1) ? 1 : -1;
     }
     std::reverse(pairs->begin() + static_cast<std::ptrdiff_t>(from), pairs->end());
   }
 
-  const std::vector<uint32_t>&a_, &b_;
+  const BigArray<uint32_t>&a_, &b_;
   const int max_edits_;
   size_t x0_ = 0, y0_ = 0;
   int64_t n_ = 0, m_ = 0;
@@ -155,22 +197,27 @@ class Window {
 
 }  // namespace
 
-std::vector<std::pair<uint32_t, uint32_t>> AlignSequences(const std::vector<uint32_t>& a,
-                                                          const std::vector<uint32_t>& b, uint32_t max_edits) {
+BigArray<IndexPair> AlignSequences(const BigArray<uint32_t>& a, const BigArray<uint32_t>& b, uint32_t max_edits) {
   // What only one side has can never pair; without it the window sees further.
-  const std::unordered_set<uint32_t> in_a(a.begin(), a.end()), in_b(b.begin(), b.end());
-  std::vector<uint32_t> ids_a, at_a, ids_b, at_b;
-  const auto keep = [](const std::vector<uint32_t>& from, const std::unordered_set<uint32_t>& other,
-                       std::vector<uint32_t>* ids, std::vector<uint32_t>* at) {
+  const auto most = [](const BigArray<uint32_t>& ids) {
+    return ids.empty() ? uint32_t{0} : *std::max_element(ids.begin(), ids.end());
+  };
+  const size_t bits = size_t{std::max(most(a), most(b))} + 1;
+  std::vector<bool> in_a(bits, false), in_b(bits, false);
+  for (const uint32_t id : a) in_a[id] = true;
+  for (const uint32_t id : b) in_b[id] = true;
+  BigArray<uint32_t> ids_a, at_a, ids_b, at_b;
+  const auto keep = [](const BigArray<uint32_t>& from, const std::vector<bool>& other, BigArray<uint32_t>* ids,
+                       BigArray<uint32_t>* at) {
     for (uint32_t i = 0; i < from.size(); ++i) {
-      if (!other.count(from[i])) continue;
+      if (!other[from[i]]) continue;
       ids->push_back(from[i]);
       at->push_back(i);
     }
   };
   keep(a, in_b, &ids_a, &at_a);
   keep(b, in_a, &ids_b, &at_b);
-  std::vector<std::pair<uint32_t, uint32_t>> pairs;
+  BigArray<IndexPair> pairs;
   Window window(ids_a, ids_b, std::max<uint32_t>(max_edits, 1));
   for (size_t x = 0, y = 0; x < ids_a.size() && y < ids_b.size();) window.Run(&x, &y, &pairs);
   for (auto& [x, y] : pairs) {
@@ -180,13 +227,11 @@ std::vector<std::pair<uint32_t, uint32_t>> AlignSequences(const std::vector<uint
   return pairs;
 }
 
-MatchPlan MatchOps(const std::vector<std::string_view>& target, const std::vector<std::string_view>& golden,
-                   const MatchOptions& options) {
+MatchPlan MatchOps(const NameSequence& target, const NameSequence& golden, const MatchOptions& options) {
   MatchPlan plan;
   plan.options = options;
   plan.golden_of.assign(target.size(), kNoOp);
-  const std::vector<OpKey> a = KeysOf(target, options), b = KeysOf(golden, options);
-  options.fuzzy ? MatchBySequence(a, b, &plan) : MatchByKey(a, b, &plan);
+  options.fuzzy ? MatchBySequence(target, golden, &plan) : MatchByKey(target, golden, &plan);
   if (options.fuzzy) plan.how = "fuzzy";
   CountMatches(golden.size(), &plan);
   return plan;
@@ -221,8 +266,7 @@ void CountMatches(size_t golden_ops, MatchPlan* plan) {
 namespace {
 
 /// The members of "items".
-void AppendLinks(const MatchPlan& plan, const std::vector<std::string_view>& target,
-                 const std::vector<std::string_view>& golden, std::string* out) {
+void AppendLinks(const MatchPlan& plan, const NameSequence& target, const NameSequence& golden, std::string* out) {
   const char* separator = "";
   for (uint32_t i = 0; i < target.size(); ++i) {
     const auto it = plan.links.find(i);
@@ -245,8 +289,7 @@ void AppendLinks(const MatchPlan& plan, const std::vector<std::string_view>& tar
 
 }  // namespace
 
-std::string MatchPlanJson(const MatchPlan& plan, const std::vector<std::string_view>& target,
-                          const std::vector<std::string_view>& golden) {
+std::string MatchPlanJson(const MatchPlan& plan, const NameSequence& target, const NameSequence& golden) {
   std::string out = "{\"how\": ";
   AppendJsonString(out, plan.how);
   out += plan.options.fuzzy ? ", \"fuzzy\": true" : ", \"fuzzy\": false";

@@ -8,7 +8,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/big_array.h"
 #include "match/fused_plan.h"
+#include "match/name_sequence.h"
 
 namespace msprobe {
 
@@ -35,8 +37,8 @@ struct OpLinks {
 struct MatchPlan {
   MatchOptions options;
   std::string how = "exact";                    // "exact", "fuzzy", "cell mapping", ...
-  std::vector<uint32_t> golden_of;              // for each target op the golden op's index, or kNoOp
-  std::vector<uint32_t> golden_only;            // golden ops without a partner, in their order
+  BigArray<uint32_t> golden_of;                 // for each target op the golden op's index, or kNoOp
+  BigArray<uint32_t> golden_only;               // golden ops without a partner, in their order
   std::unordered_map<uint32_t, OpLinks> links;  // by target op; golden_of is then one of its golden ops
   std::optional<FusedPlan> fused;               // --consistent_check; golden_of is then the first of each op's group
   bool cross = false;                           // the two runs are of different frameworks
@@ -50,8 +52,7 @@ struct MatchPlan {
 /// Names are in dump order. Normally ops match by name, where the call number of backward ops is counted anew per op in
 /// order of appearance: a recomputed forward shifts the numbers of one run only. Cost is linear in the number of ops;
 /// fuzzy matching is linear too, with a factor for how much the runs differ.
-MatchPlan MatchOps(const std::vector<std::string_view>& target, const std::vector<std::string_view>& golden,
-                   const MatchOptions& options);
+MatchPlan MatchOps(const NameSequence& target, const NameSequence& golden, const MatchOptions& options);
 
 /// Sets `matched` and `golden_only` from the rest of the plan.
 void CountMatches(size_t golden_ops, MatchPlan* plan);
@@ -59,13 +60,14 @@ void CountMatches(size_t golden_ops, MatchPlan* plan);
 /// {"how": "exact", "fuzzy": .., "matched": .., "pairs": [["a", "b"], ...], "target_only": [...], "golden_only":
 /// [...]}, and where items stand against those of other positions or several ops, "items": [[target item, golden item
 /// or null], ...].
-std::string MatchPlanJson(const MatchPlan& plan, const std::vector<std::string_view>& target,
-                          const std::vector<std::string_view>& golden);
+std::string MatchPlanJson(const MatchPlan& plan, const NameSequence& target, const NameSequence& golden);
 
 /// Longest common subsequence of two id sequences, as pairs of indices in order. Exact while the sequences differ in
 /// fewer than `max_edits` places in a row; beyond that it keeps the best path so far and goes on behind it, so cost and
 /// memory stay bounded.
-std::vector<std::pair<uint32_t, uint32_t>> AlignSequences(const std::vector<uint32_t>& a,
-                                                          const std::vector<uint32_t>& b, uint32_t max_edits = 1000);
+struct IndexPair {
+  uint32_t first = 0, second = 0;
+};
+BigArray<IndexPair> AlignSequences(const BigArray<uint32_t>& a, const BigArray<uint32_t>& b, uint32_t max_edits = 1000);
 
 }  // namespace msprobe

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 #include <string>
@@ -84,7 +85,7 @@ TEST(MatchOpsTest, PrintsAsJson) {
 }
 
 /// Length of the longest common subsequence, by the textbook table.
-size_t LongestCommon(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
+size_t LongestCommon(const BigArray<uint32_t>& a, const BigArray<uint32_t>& b) {
   std::vector<std::vector<size_t>> t(a.size() + 1, std::vector<size_t>(b.size() + 1, 0));
   for (size_t i = 1; i <= a.size(); ++i) {
     for (size_t j = 1; j <= b.size(); ++j) {
@@ -94,8 +95,7 @@ size_t LongestCommon(const std::vector<uint32_t>& a, const std::vector<uint32_t>
   return t[a.size()][b.size()];
 }
 
-void ExpectValid(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b,
-                 const std::vector<std::pair<uint32_t, uint32_t>>& pairs) {
+void ExpectValid(const BigArray<uint32_t>& a, const BigArray<uint32_t>& b, const BigArray<IndexPair>& pairs) {
   for (size_t k = 0; k < pairs.size(); ++k) {
     ASSERT_LT(pairs[k].first, a.size());
     ASSERT_LT(pairs[k].second, b.size());
@@ -109,7 +109,7 @@ void ExpectValid(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b,
 TEST(AlignSequencesTest, IsALongestCommonSubsequence) {
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
-    std::vector<uint32_t> a(random() % 30), b(random() % 30);
+    BigArray<uint32_t> a(random() % 30), b(random() % 30);
     for (auto& v : a) v = random() % 4;
     for (auto& v : b) v = random() % 4;
     const auto pairs = AlignSequences(a, b);
@@ -121,7 +121,7 @@ TEST(AlignSequencesTest, IsALongestCommonSubsequence) {
 TEST(AlignSequencesTest, SmallWindowsStillGiveAValidAlignment) {
   std::mt19937 random(2);
   for (int round = 0; round < 300; ++round) {
-    std::vector<uint32_t> a(random() % 40), b(random() % 40);
+    BigArray<uint32_t> a(random() % 40), b(random() % 40);
     for (auto& v : a) v = random() % 3;
     for (auto& v : b) v = random() % 3;
     ExpectValid(a, b, AlignSequences(a, b, 1 + random() % 3));
@@ -130,12 +130,52 @@ TEST(AlignSequencesTest, SmallWindowsStillGiveAValidAlignment) {
 
 TEST(AlignSequencesTest, CostStaysLinearForUnrelatedSequences) {
   std::mt19937 random(3);
-  std::vector<uint32_t> a(60'000), b(60'000);
+  BigArray<uint32_t> a(60'000), b(60'000);
   for (auto& v : a) v = random() % 500;
   for (auto& v : b) v = random() % 500;
   const auto start = std::chrono::steady_clock::now();
   ExpectValid(a, b, AlignSequences(a, b));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << "quadratic would take minutes";
+}
+
+/// What a plan must be, by the plainest means.
+std::vector<uint32_t> PlainPartners(const Names& target, const Names& golden) {
+  std::vector<uint32_t> out;
+  for (const std::string_view name : target) {
+    const auto it = std::find(golden.begin(), golden.end(), name);
+    out.push_back(it == golden.end() ? kNoOp : static_cast<uint32_t>(it - golden.begin()));
+  }
+  return out;
+}
+
+TEST(MatchOpsTest, OrdersThatPartAtTheStartInTheMiddleAtTheEndOrNever) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < 40; ++i) texts.push_back("F.x." + std::to_string(i) + ".forward");
+  const Names all(texts.begin(), texts.end());
+  for (const size_t at : {0, 1, 20, 38, 39, 40}) {
+    Names golden = all;
+    std::reverse(golden.begin() + static_cast<std::ptrdiff_t>(at), golden.end());
+    EXPECT_EQ(Match(all, golden).golden_of, PlainPartners(all, golden)) << at;
+    golden.erase(golden.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(at, 39)));
+    const MatchPlan plan = Match(all, golden);
+    EXPECT_EQ(plan.golden_of, PlainPartners(all, golden)) << at;
+    EXPECT_EQ(plan.target_only(), 1u);
+    EXPECT_EQ(Match(golden, all).golden_of, PlainPartners(golden, all)) << at;
+  }
+  EXPECT_EQ(Match(all, {}).target_only(), 40u);
+  EXPECT_EQ(Match({}, all).golden_only.size(), 40u);
+  EXPECT_EQ(Match({}, {}).matched, 0u);
+}
+
+TEST(MatchOpsTest, BackwardCallsAreCountedFromTheStartAlsoBehindAnEqualFront) {
+  const Names a = {"F.x.1.backward", "F.a.0.forward", "F.x.5.backward", "F.x.backward.2"};
+  const Names b = {"F.x.1.backward", "F.b.0.forward", "F.x.0.backward", "F.x.backward.7"};
+  EXPECT_EQ(Match(a, b).golden_of, (std::vector<uint32_t>{0, kNoOp, 2, 3}));
+}
+
+TEST(MatchOpsTest, OfTwoOpsThatAreRenamedAlikeTheFirstHasThePartner) {
+  const Names a = {"y", "x", "x"}, b = {"x", "y"};
+  EXPECT_EQ(Match(a, b).golden_of, (std::vector<uint32_t>{1, 0, kNoOp}));
 }
 
 }  // namespace

@@ -52,16 +52,17 @@ std::string ParametersOf(std::string_view name, const JsonValue& op, std::vector
 StatusOr<Structure> Structure::Read(const DumpFile& dump) {
   Structure out;
   MSP_ASSIGN_OR_RETURN(out.parents_, dump.Parents());
-  const size_t listed = out.parents_ ? out.parents_->names().size() : 0;
+  const size_t listed = out.parents_ ? out.parents_->size() : 0;
   out.calls_.reserve(std::max(listed, dump.ops().size()));
   if (out.parents_) {
-    for (const std::string_view name : out.parents_->names()) {
+    for (size_t i = 0; i < out.parents_->size(); ++i) {
+      const std::string_view name = out.parents_->NameAt(i);
       const std::optional<size_t> op = dump.FindOp(name);
       out.AddCall(name, op ? static_cast<uint32_t>(*op) : UINT32_MAX);
     }
   }
   for (uint32_t op = 0; op < dump.ops().size(); ++op) {
-    const std::string_view name = dump.ops()[op].name;
+    const std::string_view name = dump.ops().NameAt(op);
     if (!out.parents_ || !out.parents_->Has(name)) out.AddCall(name, op);
   }
   if (out.calls_.empty()) {
@@ -116,10 +117,9 @@ void Structure::AddCall(std::string_view name, uint32_t op) {
   call.direction = parts.direction;
   call.op = op;
   if (parents_) call.caller = parents_->ParentOf(name);
-  const auto id = static_cast<uint32_t>(calls_.size());
   if (IsModule(name) || parts.direction == OpDirection::kParameterGrad) {
     call.module = ModuleOf(parts.base, parts.direction != OpDirection::kParameterGrad);
-    modules_[call.module].calls.push_back(id);
+    Link(&modules_[call.module].calls);
   } else {
     const std::string_view api = ApiOfOp(parts.base);
     call.function = api.substr(std::min(api.size(), api.find('.') + 1));
@@ -130,9 +130,20 @@ void Structure::AddCall(std::string_view name, uint32_t op) {
       if (parents_->Has(forward)) inside = parents_->ParentOf(forward);
     }
     if (IsModule(inside)) call.module = ModuleOf(ParseOpName(inside).base, true);
-    modules_[call.module].functions.push_back(id);
+    Link(&modules_[call.module].functions);
   }
   calls_.push_back(call);
+}
+
+void Structure::Link(CallChain* chain) {
+  const auto id = static_cast<uint32_t>(calls_.size());
+  if (chain->empty()) {
+    chain->first = id;
+  } else {
+    calls_[chain->last].next = id;
+  }
+  chain->last = id;
+  ++chain->count;
 }
 
 /// Children stand behind their parents, so one pass from the end sees what is below before what is above.
@@ -143,12 +154,13 @@ void Structure::Summarize() {
     node.below = node.calls.size() + node.functions.size();
     uint64_t hash = 0;
     std::string_view first_call;
-    for (const uint32_t f : node.functions) {
+    ForEachCall(node.functions, [&](uint32_t f) {
       const StructureCall& call = calls_[f];
-      if (call.direction != OpDirection::kForward) continue;
+      if (call.direction != OpDirection::kForward) return true;
       if (first_call.empty()) first_call = call.caller;
       if (call.caller == first_call) hash = Mix(hash, HashOf(call.function));
-    }
+      return true;
+    });
     for (const uint32_t child : node.children) {
       hash = Mix(hash, modules_[child].contents);
       node.size += modules_[child].size;
@@ -166,13 +178,14 @@ Status Structure::ReadParameters(const DumpFile& dump) {
     std::vector<Item> scratch;
     const size_t end = std::min(modules_.size(), (task + 1) * kModulesPerTask);
     for (size_t m = task * kModulesPerTask; m < end; ++m) {
-      for (const uint32_t id : modules_[m].calls) {
-        const StructureCall& call = calls_[id];
-        if (call.direction != OpDirection::kForward || call.op == UINT32_MAX) continue;
-        MSP_RETURN_IF_ERROR(dump.ParseOp(call.op, &doc));
-        modules_[m].parameters = ParametersOf(call.name, doc, &scratch);
-        break;
-      }
+      uint32_t first = kNoCall;  // that shows them
+      ForEachCall(modules_[m].calls, [&](uint32_t id) {
+        if (calls_[id].direction == OpDirection::kForward && calls_[id].op != UINT32_MAX) first = id;
+        return first == kNoCall;
+      });
+      if (first == kNoCall) continue;
+      MSP_RETURN_IF_ERROR(dump.ParseOp(calls_[first].op, &doc));
+      modules_[m].parameters = ParametersOf(calls_[first].name, doc, &scratch);
     }
     return OkStatus();
   });

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/big_array.h"
 #include "dump/reader.h"
 #include "match/layer_match.h"
 #include "match/op_name.h"
@@ -18,19 +19,26 @@ namespace msprobe {
 inline constexpr uint32_t kNoModule = UINT32_MAX;
 inline constexpr uint32_t kNoCall = UINT32_MAX;
 
+/// Calls one after the other, linked by StructureCall::next: a list of them costs nothing of its own.
+struct CallChain {
+  uint32_t first = kNoCall, last = kNoCall, count = 0;
+  bool empty() const { return count == 0; }
+  size_t size() const { return count; }
+};
+
 /// A place in the model: module 0 is the top, whose name is empty.
 struct ModuleNode {
   std::string_view name;  // last part of its path
   std::string_view type;  // its class; "" of what only contains others (ModuleList), and of the top
   uint32_t parent = kNoModule;
   uint32_t depth = 0;
-  std::vector<uint32_t> children;   // in the order in which they ran first
-  std::vector<uint32_t> calls;      // of the module itself
-  std::vector<uint32_t> functions;  // calls of functions in it
-  uint64_t contents = 0;            // alike for two modules with the same inside, whatever the names in it
-  uint64_t size = 0;                // modules in it and below
-  uint64_t below = 0;               // calls in it and below
-  std::string parameters;           // "weight [8, 8], bias [8]"; "" where the dump does not say
+  std::vector<uint32_t> children;  // in the order in which they ran first
+  CallChain calls;                 // of the module itself
+  CallChain functions;             // calls of functions in it
+  uint64_t contents = 0;           // alike for two modules with the same inside, whatever the names in it
+  uint64_t size = 0;               // modules in it and below
+  uint64_t below = 0;              // calls in it and below
+  std::string parameters;          // "weight [8, 8], bias [8]"; "" where the dump does not say
 };
 
 struct StructureCall {
@@ -40,6 +48,7 @@ struct StructureCall {
   uint32_t module = 0;        // the module that is called, or in which the function runs
   OpDirection direction = OpDirection::kNone;
   uint32_t op = UINT32_MAX;  // in dump.json
+  uint32_t next = kNoCall;   // in its chain
 };
 
 class Structure {
@@ -48,7 +57,14 @@ class Structure {
   static StatusOr<Structure> Read(const DumpFile& dump);
 
   const std::vector<ModuleNode>& modules() const { return modules_; }
-  const std::vector<StructureCall>& calls() const { return calls_; }
+  const BigArray<StructureCall>& calls() const { return calls_; }
+  /// Calls visit(index) for the calls of a chain until it returns false.
+  template <typename Visit>
+  void ForEachCall(const CallChain& chain, const Visit& visit) const {
+    for (uint32_t c = chain.first; c != kNoCall; c = calls_[c].next) {
+      if (!visit(c)) return;
+    }
+  }
   /// "model.layers.0.mlp"; "" for the top.
   std::string PathOf(uint32_t module) const { return PathBelow(module, 0); }
   /// Of `module` seen from `above`, which contains it: "0.mlp".
@@ -72,12 +88,14 @@ class Structure {
   uint32_t Child(uint32_t parent, std::string_view name);
   uint32_t ModuleOf(std::string_view base, bool called);
   void AddCall(std::string_view name, uint32_t op);
+  /// The call that is added next joins the chain.
+  void Link(CallChain* chain);
   void Summarize();
   Status ReadParameters(const DumpFile& dump);
 
   std::shared_ptr<const ParentIndex> parents_;
   std::vector<ModuleNode> modules_{1};
-  std::vector<StructureCall> calls_;
+  BigArray<StructureCall> calls_;
   std::unordered_map<std::string_view, uint32_t> by_path_;  // "Module.a.b" without the class
   std::unordered_map<ChildKey, uint32_t, ChildHash> child_of_;
   bool too_deep_ = false;

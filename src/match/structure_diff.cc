@@ -1,6 +1,7 @@
 #include "match/structure_diff.h"
 
 #include <algorithm>
+#include <cstring>
 #include <unordered_map>
 
 #include "base/json_object.h"
@@ -15,7 +16,7 @@ constexpr std::array<std::string_view, kStructureKinds> kKindTexts{"same",  "tar
 constexpr size_t kDirections = 4;
 
 /// The functions that one call of a module runs, or that run outside of all.
-using Group = std::vector<uint32_t>;
+using Group = BigArray<uint32_t>;
 
 class Differ {
  public:
@@ -37,7 +38,7 @@ class Differ {
     }
     ListModules();
     ListFunctions();
-    for (const StructureChange& change : out_.changes) ++out_.counts[static_cast<size_t>(change.kind)];
+    for (size_t i = 0; i < out_.changes.size(); ++i) ++out_.counts[static_cast<size_t>(out_.changes.KindAt(i))];
     return std::move(out_);
   }
 
@@ -70,8 +71,14 @@ class Differ {
     const StructureKind kind = KindOf(m, g);
     const ModuleNode &a = t_.modules()[m], &b = g_.modules()[g];
     std::array<Group, kDirections> mine, theirs;
-    for (const uint32_t c : a.calls) mine[static_cast<size_t>(t_.calls()[c].direction)].push_back(c);
-    for (const uint32_t c : b.calls) theirs[static_cast<size_t>(g_.calls()[c].direction)].push_back(c);
+    const auto sort = [](const Structure& side, const ModuleNode& module, std::array<Group, kDirections>* to) {
+      side.ForEachCall(module.calls, [&](uint32_t c) {
+        (*to)[static_cast<size_t>(side.calls()[c].direction)].push_back(c);
+        return true;
+      });
+    };
+    sort(t_, a, &mine);
+    sort(g_, b, &theirs);
     for (size_t d = 0; d < kDirections; ++d) {
       for (size_t i = 0; i < std::min(mine[d].size(), theirs[d].size()); ++i) Pair(mine[d][i], theirs[d][i], kind);
     }
@@ -84,16 +91,17 @@ class Differ {
     std::vector<Group> out;
     std::unordered_map<std::string_view, size_t> groups;
     Group backward;
-    for (const uint32_t f : module.functions) {
+    side.ForEachCall(module.functions, [&](uint32_t f) {
       const StructureCall& call = side.calls()[f];
       if (call.direction == OpDirection::kBackward) {
         backward.push_back(f);
-        continue;
+        return true;
       }
       const auto [it, fresh] = groups.try_emplace(call.caller, out.size());
       if (fresh) out.emplace_back();
       out[it->second].push_back(f);
-    }
+      return true;
+    });
     out.insert(out.begin(), std::move(backward));
     return out;
   }
@@ -101,14 +109,14 @@ class Differ {
   void Align(const Group& mine, const Group& theirs) {
     std::unordered_map<std::string_view, uint32_t> ids;
     const auto intern = [&](const Structure& side, const Group& group) {
-      std::vector<uint32_t> out;
+      BigArray<uint32_t> out;
       out.reserve(group.size());
       for (const uint32_t c : group) {
         out.push_back(ids.try_emplace(side.calls()[c].function, static_cast<uint32_t>(ids.size())).first->second);
       }
       return out;
     };
-    const std::vector<uint32_t> a = intern(t_, mine), b = intern(g_, theirs);
+    const BigArray<uint32_t> a = intern(t_, mine), b = intern(g_, theirs);
     for (const auto& [i, j] : AlignSequences(a, b)) {
       const std::string_view x = ParseOpName(t_.calls()[mine[i]].name).base;
       const std::string_view y = ParseOpName(g_.calls()[theirs[j]].name).base;
@@ -160,9 +168,12 @@ class Differ {
   }
 
   static size_t Forwards(const Structure& side, const ModuleNode& module) {
-    return static_cast<size_t>(std::count_if(module.calls.begin(), module.calls.end(), [&](uint32_t c) {
-      return side.calls()[c].direction == OpDirection::kForward;
-    }));
+    size_t forwards = 0;
+    side.ForEachCall(module.calls, [&](uint32_t c) {
+      forwards += side.calls()[c].direction == OpDirection::kForward;
+      return true;
+    });
+    return forwards;
   }
 
   void AddModule(StructureKind kind, uint32_t m, uint32_t g, std::string detail = {}) {
@@ -179,7 +190,7 @@ class Differ {
       if (m == kNoModule) change.calls = g_.modules()[g].below;
     }
     change.detail = std::move(detail);
-    out_.changes.push_back(std::move(change));
+    out_.changes.Add(change);
   }
 
   /// True when it stands for all that is in it: nothing below has a partner, and the module above has one, or has parts
@@ -229,7 +240,7 @@ class Differ {
     if (g != kNoCall) change.golden = g_.calls()[g].name;
     change.detail = (c != kNoCall ? t_ : g_).PathOf(in);
     change.detail = change.detail.empty() ? "outside of all modules" : "in " + change.detail;
-    out_.changes.push_back(std::move(change));
+    out_.changes.Add(change);
   }
 
   /// Of modules that both sides have; what only one side has stands for its functions.
@@ -275,20 +286,59 @@ StructureDiff DiffStructures(const Structure& target, const Structure& golden, c
   return Differ(target, golden, rules).Run();
 }
 
-std::string StructureDiffJson(const StructureDiff& diff) {
-  JsonObject out;
-  out.Number("matched", diff.matched);
-  std::array<std::string, kStructureKinds> lists;
-  for (const StructureChange& change : diff.changes) {
-    std::string& list = lists[static_cast<size_t>(change.kind)];
-    list += (list.empty() ? "\n  " : ",\n  ") + ChangeJson(change);
+void ChangeList::Add(const StructureChange& change) {
+  begins_.push_back(bytes_.size());
+  const char head[] = {static_cast<char>(change.kind), static_cast<char>(change.module)};
+  bytes_.append(head, sizeof head);
+  bytes_.append(reinterpret_cast<const char*>(&change.calls), sizeof change.calls);
+  for (const std::string* text :
+       {&change.target, &change.golden, &change.target_class, &change.golden_class, &change.detail}) {
+    const uint64_t size = text->size();
+    bytes_.append(reinterpret_cast<const char*>(&size), sizeof size);
+    bytes_.append(text->data(), text->size());
   }
+}
+
+StructureChange ChangeList::operator[](size_t i) const {
+  const char* at = bytes_.data() + begins_[i];
+  StructureChange out;
+  out.kind = static_cast<StructureKind>(*at++);
+  out.module = *at++ != 0;
+  std::memcpy(&out.calls, at, sizeof out.calls);
+  at += sizeof out.calls;
+  for (std::string* text : {&out.target, &out.golden, &out.target_class, &out.golden_class, &out.detail}) {
+    uint64_t size = 0;
+    std::memcpy(&size, at, sizeof size);
+    text->assign(at + sizeof size, size);
+    at += sizeof size + size;
+  }
+  return out;
+}
+
+Status WriteStructureDiff(const StructureDiff& diff, const std::function<Status(std::string_view)>& write) {
+  MSP_RETURN_IF_ERROR(write("{\"matched\": " + std::to_string(diff.matched)));
   for (size_t k = 1; k < kStructureKinds; ++k) {
     std::string key(kKindTexts[k]);
     std::replace(key.begin(), key.end(), ' ', '_');
-    out.Raw(key, "[" + lists[k] + "]");
+    MSP_RETURN_IF_ERROR(write(", \"" + key + "\": ["));
+    const char* separator = "\n  ";
+    for (size_t i = 0; i < diff.changes.size(); ++i) {
+      if (diff.changes.KindAt(i) != static_cast<StructureKind>(k)) continue;
+      MSP_RETURN_IF_ERROR(write(separator + ChangeJson(diff.changes[i])));
+      separator = ",\n  ";
+    }
+    MSP_RETURN_IF_ERROR(write("]"));
   }
-  return out.Done();
+  return write("}");
+}
+
+std::string StructureDiffJson(const StructureDiff& diff) {
+  std::string out;
+  (void)WriteStructureDiff(diff, [&](std::string_view text) -> Status {
+    out += text;
+    return OkStatus();
+  });
+  return out;
 }
 
 }  // namespace msprobe

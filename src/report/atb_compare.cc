@@ -201,16 +201,10 @@ std::vector<std::string> TensorCells(const std::string& target_folder, const Atb
   }
   if (!a.ok() || !b.ok()) return out;
   if (a->tensor.shape != b->tensor.shape) return out;
-  const TensorDiff diff = DiffTwoTensors(a->tensor, b->tensor);
+  TensorDiff diff = DiffTwoTensors(a->tensor, b->tensor);
   if (diff.outcome != TensorOutcome::kCompared) return out;
+  AddListMetrics(a->tensor, &diff);
   for (size_t k = 0; k < kMetricCount; ++k) out[k] = MetricText(diff.cells[k]);
-  if (diff.scalar && !a->tensor.shape.empty()) {  // a list of one element has a distance and shares
-    out[kEucDist] = out[kMaxAbsErr];
-    for (const auto& [metric, below] : {std::pair{kOneThousandthRatio, diff.metrics.below_thousandth},
-                                        std::pair{kFiveThousandthsRatio, diff.metrics.below_five_thousandths}}) {
-      out[metric] = below > 0 ? "1.0" : "0.0";
-    }
-  }
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
@@ -42,7 +43,6 @@ std::vector<std::string_view> TableColumns(CompareMode mode, bool with_stack, co
   return out;
 }
 
-namespace {
 std::string_view AccuracyText(const TensorDiff& diff) {
   constexpr double kGood = 0.99, kLeast = 0.9, kSmall = 0.001, kMost = 1;
   const MetricCell &cosine = diff.cells[kCosine], &error = diff.cells[kMaxAbsErr];
@@ -55,12 +55,44 @@ std::string_view AccuracyText(const TensorDiff& diff) {
   if (c < kGood && e > kSmall) return "No";
   return c < kLeast || e > kMost ? "No" : "Yes";
 }
+
+namespace {
+/// Half of the larger one, or more.
+bool IsFarApart(const ItemView& a, const ItemView& b, const DiffRow& row) {
+  constexpr double kMost = 0.5, kSmallest = 1e-10;
+  for (size_t k = 0; k < kStatCount; ++k) {
+    if (row.diff[k].diff_cell != StatDiff::Cell::kNumber) continue;
+    if (!a.stats[k].IsNumber() || !b.stats[k].IsNumber()) continue;
+    const double largest = std::max(std::fabs(a.stats[k].AsDouble()), std::fabs(b.stats[k].AsDouble()));
+    if (std::fabs(row.diff[k].diff) / (largest + kSmallest) > kMost) return true;
+  }
+  return false;
+}
 }  // namespace
+
+OlderResult OlderStatistics(const OpDiff& op, size_t row) {
+  const DiffRow& diff = op.rows[row];
+  if (diff.golden == kNoItem || diff.golden_only) return {kNotAvailableCell, "No bench data matched."};
+  OlderResult out;
+  if (IsFarApart(op.target[row], op.golden[static_cast<size_t>(diff.golden)], diff)) {
+    out = {"Warning", "Need double check api accuracy. "};
+  }
+  if (!diff.grad_consistent) out.message += "Requires_grad inconsistent. ";
+  return out;
+}
+
+std::string OlderRelative(const StatDiff& diff, const StatValue& golden) {
+  std::string out;
+  const bool zero = golden.IsNumber() && golden.AsDouble() == 0 && diff.diff_cell == StatDiff::Cell::kNumber;
+  if (zero) return std::string(kNotAvailableCell);
+  diff.AppendRel(&out);
+  return out;
+}
 
 std::string_view OlderVerdict(const OpDiff& op, size_t row, CompareMode mode) {
   if (mode == CompareMode::kTensor) return AccuracyText(op.tensors[row]);
+  if (mode == CompareMode::kStatistics) return OlderStatistics(op, row).verdict;
   const DiffRow& diff = op.rows[row];
-  if (mode == CompareMode::kStatistics) return VerdictText(diff.verdict);
   const bool same = diff.golden != kNoItem && !diff.golden_only &&
                     op.target[row].checksum == op.golden[static_cast<size_t>(diff.golden)].checksum;
   return same ? "Pass" : "Different";

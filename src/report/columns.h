@@ -24,8 +24,22 @@ std::vector<std::string_view> TableColumns(CompareMode mode, bool with_stack,
                                            const std::vector<std::string>& custom = {}, const MoreColumns& more = {});
 
 /// The verdict of release 8.x on a row: "Yes", "No", "None" or "Unmatched" of tensors, "Pass" or "Different" of
-/// checksums.
+/// checksums, that of OlderStatistics() otherwise.
 std::string_view OlderVerdict(const OpDiff& op, size_t row, CompareMode mode);
+
+/// What release 8.x says of a row of statistics: "Warning" where one is off by half of the larger value, "" otherwise,
+/// and a sentence.
+struct OlderResult {
+  std::string_view verdict;
+  std::string message;
+};
+OlderResult OlderStatistics(const OpDiff& op, size_t row);
+
+/// The cell of a relative error in release 8.x: "N/A" against zero.
+std::string OlderRelative(const StatDiff& diff, const StatValue& golden);
+
+/// "Yes", "No", "None" or "Unmatched": by cosine and largest error.
+std::string_view AccuracyText(const TensorDiff& diff);
 
 /// Three cells: what a replay says of a row, and how far either side is from the truth.
 using ReplayCells = std::array<std::string, 3>;

@@ -93,14 +93,16 @@ class CsvFormat : public RowFormat {
     if (mode_ == CompareMode::kChecksum) {
       pair(a.checksum, b ? b->checksum : std::string_view());
     } else {
-      mode_ == CompareMode::kTensor ? AppendMetrics(op.tensors[i], out) : AppendDiffs(row, out);
+      mode_ == CompareMode::kTensor ? AppendMetrics(op.tensors[i], out) : AppendDiffs(row, older_ ? b : nullptr, out);
       AppendStats(a, b, out);
     }
     *out += row.grad_consistent ? "True," : "False,";
     *out += older_ ? OlderVerdict(op, i, mode_) : VerdictText(row.verdict);
     if (!older_ || mode_ != CompareMode::kChecksum) {
       *out += ',';
-      if (row.findings) {
+      if (older_ && mode_ == CompareMode::kStatistics) {
+        AppendCsvField(out, OlderStatistics(op, i).message);
+      } else if (row.findings) {
         AppendCsvField(out,
                        FindingsJson(row.findings, op.tensors.empty() ? std::string_view() : op.tensors[i].finding));
       } else {
@@ -135,13 +137,18 @@ class CsvFormat : public RowFormat {
     for (const StatValue& value : diff.custom) AppendStat(value, out);
   }
 
-  static void AppendDiffs(const DiffRow& row, std::string* out) {
+  /// `older`: the golden item where relative errors are those of release 8.x, else null.
+  static void AppendDiffs(const DiffRow& row, const ItemView* older, std::string* out) {
     for (const StatDiff& d : row.diff) {
       d.AppendDiff(out);
       *out += ',';
     }
-    for (const StatDiff& d : row.diff) {
-      d.AppendRel(out);
+    for (size_t k = 0; k < kStatCount; ++k) {
+      if (older) {
+        *out += OlderRelative(row.diff[k], older->stats[k]);
+      } else {
+        row.diff[k].AppendRel(out);
+      }
       *out += ',';
     }
   }
@@ -188,6 +195,7 @@ class CsvTable : public ResultTable {
   const std::vector<std::string>& paths() const override { return paths_; }
 
   Status Open() {
+    if (!files_.empty()) MSP_RETURN_IF_ERROR(files_.back()->Rest());
     MSP_ASSIGN_OR_RETURN(OutputFile file,
                          OutputFile::Create(files_.empty() ? spec_.path : PartPath(files_.size() + 1)));
     files_.push_back(std::make_unique<OutputFile>(std::move(file)));

@@ -8,6 +8,8 @@
 #include "base/interrupt.h"
 #include "base/text.h"
 #include "compare/op_at.h"
+#include "match/layer_match.h"
+#include "match/match_dumps.h"
 #include "report/columns.h"
 
 namespace msprobe {
@@ -60,6 +62,19 @@ Status WriteLines(const DumpPair& pair, OutputFile* apis, OutputFile* items) {
   return OkStatus();
 }
 
+StatusOr<std::string> TreeName(const DumpFile& dump) {
+  MSP_ASSIGN_OR_RETURN(const Framework framework, FrameworkOf(dump));
+  return std::string(framework == Framework::kPyTorch ? "pytorch_tree" : "mindspore_tree");
+}
+
+Status WriteTree(const DumpFile& dump, const std::string& path, std::vector<std::string>* paths) {
+  MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  MSP_RETURN_IF_ERROR(WriteLayerTree(dump, [&file](std::string_view text) { return file.Write(text); }));
+  MSP_RETURN_IF_ERROR(file.CommitResult());
+  paths->push_back(file.path());
+  return OkStatus();
+}
+
 }  // namespace
 
 Status WriteMappings(DumpPair* pair, const std::string& folder, const std::string& end,
@@ -77,7 +92,10 @@ Status WriteMappings(DumpPair* pair, const std::string& folder, const std::strin
     MSP_RETURN_IF_ERROR(file->CommitResult());
     paths->push_back(file->path());
   }
-  return OkStatus();
+  MSP_ASSIGN_OR_RETURN(const std::string mine, TreeName(*pair->target));
+  MSP_ASSIGN_OR_RETURN(const std::string theirs, TreeName(*pair->golden));
+  MSP_RETURN_IF_ERROR(WriteTree(*pair->target, JoinPath(folder, mine + end), paths));
+  return WriteTree(*pair->golden, JoinPath(folder, theirs + (mine == theirs ? "_golden" : "") + end), paths);
 }
 
 }  // namespace msprobe

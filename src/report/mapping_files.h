@@ -1,4 +1,4 @@
-// What a layer mapping came to, as files: which op, and which item, stands against which.
+// What a layer mapping came to, as files: which op, and which item, stands against which, and where the ops are.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 namespace msprobe {
 
 /// Writes api_mapping`end` and data_mapping`end` into `folder`: lines "name of the target: name of the golden run",
-/// with N/A where there is no partner.
+/// with N/A where there is no partner; and {framework}_tree`end` of the target, {framework}_tree_golden`end` of a
+/// golden run of the same framework.
 Status WriteMappings(DumpPair* pair, const std::string& folder, const std::string& end,
                      std::vector<std::string>* paths);
 

@@ -159,9 +159,12 @@ class RankRows::Reader {
     const size_t api = config_.ApiOf(name.text);
     if (api == config_.apis.size()) return OkStatus();
     MarkApis(name.text, api);
+    const auto row = static_cast<uint32_t>(out_->names_.size());
+    const auto same = [&](uint32_t i) { return out_->names_[i] == name.text; };
+    if (out_->by_name_.Enter(HashName(name.text), row, same) != row) return OkStatus();  // the first counts
+    out_->names_.Add(name.text);
     for (const size_t column : columns_) Put(At(cells, column), cells);
     out_->ends_.push_back(out_->cells_.size());
-    out_->names_.push_back(name.text);
     return out_->cells_.size() > kMostKeptBytes ? BadInput(path +
                                                            " has too many rows of these APIs: name fewer in the "
                                                            "configuration")
@@ -170,9 +173,6 @@ class RankRows::Reader {
 
   void Finish() {
     for (const Kinds& k : kinds_) out_->numeric_.push_back(csv_ ? !k.percent : k.only_numbers);
-    for (size_t i = 0; i < out_->names_.size(); ++i) {
-      out_->by_name_.emplace(out_->names_[i], static_cast<int64_t>(i));
-    }
   }
 
  private:
@@ -230,7 +230,7 @@ class RankRows::Reader {
   }
 
   void Put(const SheetCell& cell, const std::vector<SheetCell>& row) {
-    std::string* out = &out_->cells_;
+    BigArray<char>* out = &out_->cells_;
     if (NoValue(cell.text)) {
       PutText('t', "NPU:" + At(row, npu_max_).text + "  Bench:" + At(row, bench_max_).text, out);
     } else if (cell.kind == SheetCell::Kind::kText && csv_ && (cell.text == "True" || cell.text == "False")) {
@@ -239,11 +239,11 @@ class RankRows::Reader {
       PutText("etnb"[static_cast<size_t>(cell.kind)], cell.text, out);
     }
   }
-  static void PutText(char kind, std::string_view text, std::string* out) {
+  static void PutText(char kind, std::string_view text, BigArray<char>* out) {
     const uint32_t size = static_cast<uint32_t>(text.size());
-    *out += kind;
+    out->push_back(kind);
     out->append(reinterpret_cast<const char*>(&size), sizeof size);
-    *out += text;
+    out->append(text.data(), text.size());
   }
 
   const MergeConfig& config_;
@@ -269,13 +269,13 @@ StatusOr<RankRows> RankRows::Read(const RankResults& files, const MergeConfig& c
 }
 
 int64_t RankRows::Find(std::string_view name) const {
-  const auto it = by_name_.find(name);
-  return it == by_name_.end() ? -1 : it->second;
+  const uint32_t at = by_name_.Find(HashName(name), [&](uint32_t i) { return names_[i] == name; });
+  return at == SlotTable::kNone ? -1 : static_cast<int64_t>(at);
 }
 
 std::vector<MergedCell> RankRows::Row(int64_t row) const {
   const size_t i = static_cast<size_t>(row);
-  std::string_view rest = std::string_view(cells_).substr(i == 0 ? 0 : ends_[i - 1]);
+  std::string_view rest = std::string_view(cells_.data(), cells_.size()).substr(i == 0 ? 0 : ends_[i - 1]);
   std::vector<MergedCell> out;
   for (size_t m = 0; m < metrics_.size(); ++m) {
     const char kind = rest[0];

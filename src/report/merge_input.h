@@ -3,9 +3,10 @@
 
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "base/slot_table.h"
+#include "dump/name_list.h"
 #include "report/sheet_reader.h"
 
 namespace msprobe {
@@ -34,14 +35,15 @@ struct MergedCell {
   std::string_view text;
 };
 
-/// The rows of one rank, packed: a cell takes its text and two bytes.
+/// The rows of one rank, packed: a cell takes its text and five bytes. Beyond what arrays may hold in memory they are
+/// in files.
 class RankRows {
  public:
   /// Reads `files`; kBadInput for results without metrics (md5) and files that are no results.
   static StatusOr<RankRows> Read(const RankResults& files, const MergeConfig& config);
 
   const std::vector<std::string>& metrics() const { return metrics_; }  // of the file, in its order
-  const std::vector<std::string>& names() const { return names_; }      // of the rows, in their order
+  const NameList& names() const { return names_; }                      // of the rows, in their order
   bool ApiSeen(size_t api) const { return seen_[api]; }
   /// The row of this name, -1 when there is none; of rows of one name the first counts.
   int64_t Find(std::string_view name) const;
@@ -50,10 +52,11 @@ class RankRows {
 
  private:
   class Reader;
-  std::vector<std::string> metrics_, names_;
-  std::unordered_map<std::string_view, int64_t> by_name_;
-  std::string cells_;
-  std::vector<uint64_t> ends_;
+  std::vector<std::string> metrics_;
+  NameList names_;
+  SlotTable by_name_;
+  BigArray<char> cells_;
+  BigArray<uint64_t> ends_;
   std::vector<bool> seen_;
   std::vector<bool> numeric_;  // by metric: texts that are numbers are shown as such
 };

@@ -159,16 +159,18 @@ StatusOr<std::vector<size_t>> ChooseMetrics(const std::vector<std::string>& metr
 }
 
 /// Names of all ranks, sorted.
-std::vector<std::string_view> AllNames(const std::vector<RankRows>& ranks) {
-  std::vector<std::string_view> out;
-  for (const RankRows& rank : ranks) out.insert(out.end(), rank.names().begin(), rank.names().end());
+BigArray<std::string_view> AllNames(const std::vector<RankRows>& ranks) {
+  BigArray<std::string_view> out;
+  for (const RankRows& rank : ranks) {
+    for (size_t i = 0; i < rank.names().size(); ++i) out.push_back(rank.names()[i]);
+  }
   std::sort(out.begin(), out.end());
-  out.erase(std::unique(out.begin(), out.end()), out.end());
+  out.resize(static_cast<size_t>(std::unique(out.begin(), out.end()) - out.begin()));
   return out;
 }
 
 Status WriteMetric(size_t metric, const std::string& title, const std::vector<RankResults>& files,
-                   const std::vector<RankRows>& ranks, const std::vector<std::string_view>& names, MergedBook* book) {
+                   const std::vector<RankRows>& ranks, const BigArray<std::string_view>& names, MergedBook* book) {
   const uint64_t sheets = std::max<uint64_t>(1, (names.size() + kRowsPerSheet - 1) / kRowsPerSheet);
   const uint64_t slice = (names.size() + sheets - 1) / sheets;
   for (uint64_t sheet = 0; sheet < sheets; ++sheet) {
@@ -218,10 +220,11 @@ StatusOr<MergeReport> MergeResults(const MergeSettings& settings) {
   }
   if (files.size() > kMaxRanks) return BadInput(settings.input + " holds more ranks than a sheet has columns");
   MSP_ASSIGN_OR_RETURN(const XlsxLibrary* library, XlsxLibrary::Get());
+  SetSpillDirectory(settings.input);  // rows of many ranks may not fit memory
   MSP_ASSIGN_OR_RETURN(const std::vector<RankRows> ranks, ReadRanks(files, config));
   MSP_ASSIGN_OR_RETURN(const std::vector<size_t> metrics, ChooseMetrics(ranks[0].metrics(), config));
   NoteMissing(config, files, ranks, &report.warnings);
-  const std::vector<std::string_view> names = AllNames(ranks);
+  const BigArray<std::string_view> names = AllNames(ranks);
   if (names.empty()) return BadInput("no result has rows of the APIs that " + settings.config + " names");
   MSP_RETURN_IF_ERROR(MakeOutputDir(settings.output));
   MergedBook book(*library, JoinPath(settings.output, "multi_ranks_compare_merge_" + TimestampNow() + ".xlsx"));

@@ -92,7 +92,7 @@ struct RowWatch::Notes : BlockNotes {
 
 StatusOr<std::unique_ptr<RowWatch>> RowWatch::Create(const DumpPair& pair, const TableSpec& spec,
                                                      const RowFormat& table, const WatchOptions& options) {
-  std::unique_ptr<RowWatch> out(new RowWatch(pair, table, options));
+  std::unique_ptr<RowWatch> out(new RowWatch(pair, table, spec.older, options));
   if (!options.page) return out;
   TableSpec plain = spec;
   plain.stacks = nullptr;
@@ -127,6 +127,12 @@ void RowWatch::ReadMeasures(std::string_view text, Measures* out) const {
   });
 }
 
+bool RowWatch::IsSuspect(const OpDiff& op, size_t row) const {
+  if (!older_) return op.rows[row].verdict != Verdict::kPass;
+  const std::string_view said = OlderVerdict(op, row, pair_.options.mode);
+  return said == "Warning" || said == "Different" || said == "No";
+}
+
 void RowWatch::AppendOp(const OpDiff& op, int stack, RowBlock* block) const {
   table_.AppendOp(op, stack, block);
   if (!block->notes) block->notes = std::make_unique<Notes>();
@@ -140,6 +146,7 @@ void RowWatch::AppendOp(const OpDiff& op, int stack, RowBlock* block) const {
   for (size_t i = 0; i < op.rows_used; ++i) {
     RowNote row;
     row.verdict = op.rows[i].verdict;
+    row.suspect = IsSuspect(op, i);
     row.result = IsResult(op.target[i].state);
     row.matched = op.rows[i].golden != kNoItem;
     row.measures.fill(-1);
@@ -169,7 +176,7 @@ void RowWatch::Take(const RowBlock& block) {
 
 void RowWatch::TakeOp(const OpNote& op, const RowNote* rows, size_t count, std::string_view text) {
   for (size_t i = 0; i < count && !advice_.found(); ++i) {
-    if (rows[i].verdict == Verdict::kPass) continue;
+    if (!rows[i].suspect) continue;
     advice_ = Advise(op.name, rows[i].result, next_row_ + i + 2);
   }
   if (csv_) {

@@ -52,7 +52,7 @@ class RowWatch : public RowFormat {
   /// Of one row of a block; text is csv without the stack.
   struct RowNote {
     Verdict verdict = Verdict::kPass;
-    bool result = false, matched = false;
+    bool result = false, matched = false, suspect = false;
     Measures measures{};
     uint64_t begin = 0, end = 0;  // of the text
   };
@@ -101,8 +101,10 @@ class RowWatch : public RowFormat {
     }
   };
 
-  RowWatch(const DumpPair& pair, const RowFormat& table, const WatchOptions& options)
-      : pair_(pair), table_(table), options_(options) {}
+  RowWatch(const DumpPair& pair, const RowFormat& table, bool older, const WatchOptions& options)
+      : pair_(pair), table_(table), older_(older), options_(options) {}
+  /// The advisor speaks of the first row that the table beside it finds fault with.
+  bool IsSuspect(const OpDiff& op, size_t row) const;
   /// Reads the measures of a row out of its csv text.
   void ReadMeasures(std::string_view text, Measures* out) const;
   void TakeOp(const OpNote& op, const RowNote* rows, size_t count, std::string_view text);
@@ -120,6 +122,7 @@ class RowWatch : public RowFormat {
 
   const DumpPair& pair_;
   const RowFormat& table_;
+  const bool older_;
   const WatchOptions options_;
   std::unique_ptr<RowFormat> csv_;  // for the page
   std::unique_ptr<LayerPlaces> places_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/big_array.h"
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/parallel.h"
@@ -65,11 +66,11 @@ StatusOr<std::unique_ptr<ResultTable>> OpenTable(const CompareSettings& request,
 void NoteUnmatched(const DumpPair& pair, PairReport* report) {
   for (size_t i = 0; i < pair.plan.golden_of.size() && report->target_only.size() < kNamesShown; ++i) {
     if (pair.plan.golden_of[i] == kNoOp && !pair.plan.Skips(i))
-      report->target_only.emplace_back(pair.target->ops()[i].name);
+      report->target_only.emplace_back(pair.target->ops().NameAt(i));
   }
   for (const uint32_t g : pair.plan.golden_only) {
     if (report->golden_only.size() == kNamesShown) break;
-    report->golden_only.emplace_back(pair.golden->ops()[g].name);
+    report->golden_only.emplace_back(pair.golden->ops().NameAt(g));
   }
   report->golden_only_ops = pair.plan.golden_only.size();
 }
@@ -94,7 +95,7 @@ StatusOr<Judging> LoadJudging(const CompareSettings& request) {
 
 /// Measures what the ruler needs to know of a pair before its rows are written.
 Status PrepareRuler(const CompareSettings& request, const Mapping& mapping, const FilePair& files,
-                    const Judging& judging, std::vector<float>* calibrated, std::vector<RulerContext>* contexts) {
+                    const Judging& judging, BigArray<float>* calibrated, RulerContexts* contexts) {
   for (const FilePair& golden : judging.golden_pairs) {
     if (golden.target != files.golden) continue;
     MSP_ASSIGN_OR_RETURN(*calibrated, Calibrate(golden, Mapping()));
@@ -105,7 +106,7 @@ Status PrepareRuler(const CompareSettings& request, const Mapping& mapping, cons
   }
   if (!request.ruler) return OkStatus();
   MSP_ASSIGN_OR_RETURN(*contexts,
-                       RulerContexts(files, mapping, judging.thresholds, calibrated->empty() ? nullptr : calibrated));
+                       ContextsOf(files, mapping, judging.thresholds, calibrated->empty() ? nullptr : calibrated));
   return OkStatus();
 }
 
@@ -217,10 +218,10 @@ StatusOr<PairOutcome> CompareFiles(size_t index, PairWork* work) {
   }
   MSP_RETURN_IF_ERROR(MatchDumpPair(files, mapping, custom, &pair, work->postprocess));
   if (request.diff_analyze) UseStatistics(&pair);
-  std::vector<float> calibrated;
-  std::vector<RulerContext> contexts;
+  BigArray<float> calibrated;
+  RulerContexts contexts;
   MSP_RETURN_IF_ERROR(PrepareRuler(request, mapping, files, judging, &calibrated, &contexts));
-  const std::vector<float>* second_golden = calibrated.empty() ? nullptr : &calibrated;
+  const BigArray<float>* second_golden = calibrated.empty() ? nullptr : &calibrated;
   pair.options.thresholds = &judging.thresholds;
   if (!contexts.empty()) pair.options.contexts = &contexts;
   TableSpec spec = SpecOf(request, pair, custom, ResultPath(request, plan, files, time));
@@ -418,6 +419,7 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   if (!request.stack_file.empty() && plan.pairs.size() == 1) plan.pairs[0].stack = request.stack_file;
   if (request.html) MSP_RETURN_IF_ERROR(CheckHtmlReport());
   MSP_RETURN_IF_ERROR(MakeOutputDir(request.output));
+  SetSpillDirectory(request.output);
   for (const FilePair& files : plan.pairs) {
     if (!files.folder.empty()) MSP_RETURN_IF_ERROR(MakeOutputDir(JoinPath(request.output, files.folder)));
   }

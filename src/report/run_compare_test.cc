@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/big_array.h"
 #include "base/file.h"
 #include "base/parallel.h"
 #include "base/text.h"
@@ -110,6 +111,39 @@ TEST_F(RunCompareTest, PlanIsJsonAndWritesNothing) {
   ASSERT_TRUE(ParseJson(*plan, "plan", &doc).ok()) << *plan;
   EXPECT_EQ(doc["matches"][0]["matched"].GetInt(), 1);
   EXPECT_FALSE(std::filesystem::exists(dir_.path() + "/out"));
+}
+
+/// Two runs of so many ops that their index does not stay on the heap; they part in the middle.
+std::string ManyOps(bool target) {
+  constexpr int kOps = 40'000;
+  std::string out = R"({"task": "statistics", "level": "L1", "framework": "pytorch", "data": {)";
+  for (int i = 0; i < kOps; ++i) {
+    if (target && i == kOps / 2) continue;
+    const std::string value = target && i > kOps / 3 ? "2.5" : "1.5";
+    out +=
+        (i ? ", \"F.x" : "\"F.x") + std::to_string(i % 50) + "." + std::to_string(i / 50) +
+        R"(.forward": {"input_args": [], "output": [{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [1], )"
+        R"("Max": )" +
+        value + R"(, "Min": 1.0, "Mean": 1.0, "Norm": )" + value + "}]}";
+  }
+  return out + "}}";
+}
+
+TEST_F(RunCompareTest, WhatDoesNotFitMemoryGivesTheSameResult) {
+  dir_.Write("t/dump.json", ManyOps(true));
+  dir_.Write("g/dump.json", ManyOps(false));
+  std::vector<std::string> results;
+  for (const size_t bound : {size_t{1} << 40, size_t{0}}) {
+    const size_t before = SetBigArrayMemory(bound);
+    const auto report = RunCompare(Request("t/dump.json", "g/dump.json"));
+    SetBigArrayMemory(before);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_EQ(report->pairs[0].golden_only_ops, 1u);
+    results.push_back(ReadAll(report->pairs[0].paths[0]));
+    EXPECT_GT(results.back().size(), 1'000'000u);
+  }
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(UseOfBigArrays().files, 0u);
 }
 
 }  // namespace

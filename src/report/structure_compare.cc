@@ -23,24 +23,29 @@ struct CallPair {
 };
 
 /// Calls of the target in their order; those of the golden run alone stand behind the one that they followed there.
-std::vector<CallPair> OrderRows(const StructureDiff& diff, size_t golden_calls) {
-  std::vector<uint32_t> target_of(golden_calls, kNoCall);
+BigArray<CallPair> OrderRows(const StructureDiff& diff, size_t golden_calls) {
+  BigArray<uint32_t> target_of(golden_calls, kNoCall);
   for (uint32_t t = 0; t < diff.golden_call.size(); ++t) {
     if (diff.golden_call[t] != kNoCall) target_of[diff.golden_call[t]] = t;
   }
   // By the number of target rows in front of it.
-  std::vector<std::pair<uint32_t, uint32_t>> lone;
+  struct Lone {
+    uint32_t before = 0, golden = 0;
+  };
+  BigArray<Lone> lone;
   uint32_t before = 0, next = 0;
   for (uint32_t g = 0; g < golden_calls && next < diff.golden_only.size(); ++g) {
     if (target_of[g] != kNoCall) before = target_of[g] + 1;
-    if (diff.golden_only[next] == g) lone.emplace_back(before, diff.golden_only[next++]);
+    if (diff.golden_only[next] == g) lone.push_back({before, diff.golden_only[next++]});
   }
-  std::stable_sort(lone.begin(), lone.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<CallPair> out;
+  std::sort(lone.begin(), lone.end(), [](const Lone& a, const Lone& b) {
+    return a.before != b.before ? a.before < b.before : a.golden < b.golden;
+  });
+  BigArray<CallPair> out;
   out.reserve(diff.golden_call.size() + lone.size());
   size_t at = 0;
   for (uint32_t t = 0; t <= diff.golden_call.size(); ++t) {
-    while (at < lone.size() && lone[at].first == t) out.push_back({kNoCall, lone[at++].second});
+    while (at < lone.size() && lone[at].before == t) out.push_back({kNoCall, lone[at++].golden});
     if (t < diff.golden_call.size()) out.push_back({t, diff.golden_call[t]});
   }
   return out;
@@ -190,7 +195,7 @@ class RowMaker {
   const bool cross_;
 };
 
-StatusOr<Block> MakeBlock(const RowMaker& maker, const std::vector<CallPair>& rows, size_t block) {
+StatusOr<Block> MakeBlock(const RowMaker& maker, const BigArray<CallPair>& rows, size_t block) {
   Block out;
   Side mine, theirs;
   const size_t end = std::min(rows.size(), (block + 1) * kRowsPerBlock);
@@ -201,7 +206,7 @@ StatusOr<Block> MakeBlock(const RowMaker& maker, const std::vector<CallPair>& ro
 }
 
 /// Rows of a workbook must be counted before.
-StatusOr<std::unique_ptr<ResultTable>> OpenTable(const RowMaker& maker, const std::vector<CallPair>& rows,
+StatusOr<std::unique_ptr<ResultTable>> OpenTable(const RowMaker& maker, const BigArray<CallPair>& rows,
                                                  const TableSpec& spec, bool has_items) {
   if (!EndsWith(spec.path, ".xlsx")) return CreateCsvTable(spec);
   uint64_t count = rows.size();
@@ -237,7 +242,7 @@ StatusOr<StructureResult> CompareStructures(const DumpPair& pair, const Structur
   StructureDiff& diff = out.summary.diff;
   diff = DiffStructures(target, golden, rules);
   const RowMaker maker(pair, target, golden, diff, spec, mine != theirs);
-  const std::vector<CallPair> rows = OrderRows(diff, golden.calls().size());
+  const BigArray<CallPair> rows = OrderRows(diff, golden.calls().size());
   const bool has_items = !pair.target->ops().empty() || !pair.golden->ops().empty();
   MSP_ASSIGN_OR_RETURN(const std::unique_ptr<ResultTable> table, OpenTable(maker, rows, spec, has_items));
   const size_t blocks = (rows.size() + kRowsPerBlock - 1) / kRowsPerBlock;
@@ -255,7 +260,8 @@ StatusOr<StructureResult> CompareStructures(const DumpPair& pair, const Structur
         return table->Take(std::move(block.rows));
       }));
   MSP_ASSIGN_OR_RETURN(OutputFile list, OutputFile::Create(ListPath(spec.path)));
-  MSP_RETURN_IF_ERROR(list.Write(StructureDiffJson(diff) + "\n"));
+  MSP_RETURN_IF_ERROR(WriteStructureDiff(diff, [&](std::string_view text) { return list.Write(text); }));
+  MSP_RETURN_IF_ERROR(list.Write("\n"));
   MSP_RETURN_IF_ERROR(table->Commit());
   MSP_RETURN_IF_ERROR(list.CommitResult());
   out.paths = table->paths();
@@ -304,12 +310,13 @@ std::string StructureText(const StructureSummary& summary) {
   out += any ? " (" + OneLine(summary.list_path) + ")\n" : " no difference\n";
   for (size_t k = 1; k < kStructureKinds; ++k) {
     size_t shown = 0;
-    for (const StructureChange& change : summary.diff.changes) {
-      if (static_cast<size_t>(change.kind) != k) continue;
+    for (size_t i = 0; i < summary.diff.changes.size(); ++i) {
+      if (static_cast<size_t>(summary.diff.changes.KindAt(i)) != k) continue;
       if (shown++ == kChangesShown) {
         out += "    ...\n";
         break;
       }
+      const StructureChange change = summary.diff.changes[i];
       out += "    " + std::string(StructureKindText(change.kind)) + ": " + OneLine(change.target);
       if (!change.golden.empty()) out += (change.target.empty() ? "" : " -> ") + OneLine(change.golden);
       if (change.kind == StructureKind::kClass)

@@ -28,7 +28,7 @@ struct TableSpec {
   bool highlight = false;                            // of workbooks: rows in colour, as -hl of older releases
   std::vector<std::string> custom;                   // columns of the user's own metrics
   bool ruler = false;                                // adds what the ruler says
-  bool older = false;                                // the verdicts of release 8.x in tensor and md5 tables
+  bool older = false;                                // verdicts as release 8.x gives them
   const std::vector<ReplayedOp>* replays = nullptr;  // adds what the replays say
   std::string target_dump;                           // of the replays: those of this dump
   std::vector<std::string> columns;  // of a table of texts, which AppendTextRow fills; the above say nothing then

@@ -15,8 +15,8 @@ struct LoneOp {
   uint32_t op;
 };
 
-std::vector<LoneOp> LoneOps(const DumpPair& pair) {
-  std::vector<LoneOp> out;
+BigArray<LoneOp> LoneOps(const DumpPair& pair) {
+  BigArray<LoneOp> out;
   for (uint32_t i = 0; i < pair.plan.golden_of.size(); ++i) {
     if (pair.plan.golden_of[i] == kNoOp && !pair.plan.Skips(i)) out.push_back({true, i});
   }
@@ -33,7 +33,7 @@ std::shared_ptr<const ParentIndex> ParentsOf(const DumpFile& dump) {
 }  // namespace
 
 StatusOr<std::vector<std::string>> WriteUnmatched(const DumpPair& pair, const std::string& path) {
-  const std::vector<LoneOp> ops = LoneOps(pair);
+  const BigArray<LoneOp> ops = LoneOps(pair);
   TableSpec spec;
   spec.path = path;
   spec.columns = {"Side", "Name", "Position", "Module", "Stack_Info"};
@@ -44,7 +44,7 @@ StatusOr<std::vector<std::string>> WriteUnmatched(const DumpPair& pair, const st
   RowBlock block;
   std::string position, stack;
   for (const LoneOp& lone : ops) {
-    const std::string_view name = (lone.target ? pair.target : pair.golden)->ops()[lone.op].name;
+    const std::string_view name = (lone.target ? pair.target : pair.golden)->ops().NameAt(lone.op);
     const ParentIndex* parents = (lone.target ? mine : theirs).get();
     const std::string_view module = parents ? parents->ParentOf(name) : std::string_view();
     const auto id = lone.target && pair.stacks ? pair.stacks->StackOf(name) : std::nullopt;

@@ -81,16 +81,20 @@ class CellFormat : public RowFormat {
     if (mode_ == CompareMode::kChecksum) {
       pair(a.checksum, b ? b->checksum : std::string_view());
     } else {
-      mode_ == CompareMode::kTensor ? AppendMetrics(op.tensors[i], out) : AppendDiffs(row, out);
+      mode_ == CompareMode::kTensor ? AppendMetrics(op.tensors[i], out) : AppendDiffs(row, older_ ? b : nullptr, out);
       AppendStats(a, b, out);
     }
     *out += 'b';
     *out += static_cast<char>(row.grad_consistent);
-    if (row.verdict != Verdict::kPass) *out += row.verdict == Verdict::kError ? "cr" : "cy";
-    PutText(out, older_ ? OlderVerdict(op, i, mode_) : VerdictText(row.verdict));
-    const std::string_view text = op.tensors.empty() ? std::string_view() : op.tensors[i].finding;
-    if (!older_ || mode_ != CompareMode::kChecksum) {
-      PutText(out, WithReasons(FindingsJson(row.findings, text), highlight));
+    if (older_ && mode_ == CompareMode::kStatistics) {
+      AppendOlder(OlderStatistics(op, i), highlight, out);
+    } else {
+      if (row.verdict != Verdict::kPass) *out += row.verdict == Verdict::kError ? "cr" : "cy";
+      PutText(out, older_ ? OlderVerdict(op, i, mode_) : VerdictText(row.verdict));
+      const std::string_view text = op.tensors.empty() ? std::string_view() : op.tensors[i].finding;
+      if (!older_ || mode_ != CompareMode::kChecksum) {
+        PutText(out, WithReasons(FindingsJson(row.findings, text), highlight));
+      }
     }
     if (with_stack_) AppendStack(stack, out);
     if (mode_ == CompareMode::kTensor) PutText(out, DataNameCell(a.data_name, b ? b->data_name : kNotAvailableCell));
@@ -102,6 +106,13 @@ class CellFormat : public RowFormat {
     }
     if (!replays_.active()) return;
     for (const std::string& cell : replays_.Cells(op, i)) PutText(out, cell);
+  }
+
+  static void AppendOlder(OlderResult result, const Highlight& highlight, std::string* out) {
+    if (result.verdict == "Warning") *out += "cy";
+    PutText(out, result.verdict);
+    for (const std::string& reason : highlight.reasons) result.message += reason + " ";
+    PutText(out, result.message);
   }
 
   static void PutRuler(double value, const RulerCell& cell, std::string* out) {
@@ -131,16 +142,21 @@ class CellFormat : public RowFormat {
     for (const StatValue& value : diff.custom) PutStat(out, value);
   }
 
-  static void AppendDiffs(const DiffRow& row, std::string* out) {
+  /// `older`: the golden item where relative errors are those of release 8.x, else null.
+  static void AppendDiffs(const DiffRow& row, const ItemView* older, std::string* out) {
     std::string text;
     for (const StatDiff& d : row.diff) {
       text.clear();
       d.AppendDiff(&text);
       PutText(out, text);
     }
-    for (const StatDiff& d : row.diff) {
+    for (size_t k = 0; k < kStatCount; ++k) {
       text.clear();
-      d.AppendRel(&text);
+      if (older) {
+        text = OlderRelative(row.diff[k], older->stats[k]);
+      } else {
+        row.diff[k].AppendRel(&text);
+      }
       PutText(out, text);
     }
   }

@@ -7,6 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include "serve/trend_api.h"
+#include "view/tensor_view.h"
 #include "view/view_json.h"
 
 namespace msprobe::serve {
@@ -141,8 +143,28 @@ StatusOr<std::string> Layers(Viewer* viewer, const RequestTarget& t) {
   return view::ToJson(answer);
 }
 
+StatusOr<std::string> Matches(Viewer* viewer, const RequestTarget& t) {
+  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const auto answer, viewer->Matches(key));
+  return view::ToJson(answer);
+}
+
+StatusOr<std::string> Tensor(Viewer* viewer, const RequestTarget& t) {
+  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const Side side, SideOf(t));
+  if (!t.Has("name") || !t.Has("item")) return UsageError("name or item is missing: give name=NODE and item=ITEM");
+  view::TensorQuery query;
+  query.node = t.Get("name");
+  query.item = t.Get("item");
+  query.partner_item = t.Get("partner_item");
+  MSP_ASSIGN_OR_RETURN(const uint64_t slice, Count(t, "slice", 0));
+  query.slice = static_cast<int64_t>(slice);
+  MSP_ASSIGN_OR_RETURN(const auto answer, viewer->Tensor(key, side, query));
+  return view::ToJson(answer);
+}
+
 using Route = StatusOr<std::string> (*)(Viewer*, const RequestTarget&);
-constexpr std::array<std::pair<std::string_view, Route>, 12> kRoutes{{{"/api/files", Files},
+constexpr std::array<std::pair<std::string_view, Route>, 17> kRoutes{{{"/api/files", Files},
                                                                       {"/api/config", Config},
                                                                       {"/api/summary", Summary},
                                                                       {"/api/children", Children},
@@ -153,7 +175,25 @@ constexpr std::array<std::pair<std::string_view, Route>, 12> kRoutes{{{"/api/fil
                                                                       {"/api/links", Links},
                                                                       {"/api/matrix", Matrix},
                                                                       {"/api/findings", Findings},
-                                                                      {"/api/layers", Layers}}};
+                                                                      {"/api/layers", Layers},
+                                                                      {"/api/trend", TrendInfo},
+                                                                      {"/api/trend/grid", TrendGrid},
+                                                                      {"/api/trend/line", TrendLine},
+                                                                      {"/api/matches", Matches},
+                                                                      {"/api/tensor", Tensor}}};
+
+constexpr std::array<std::pair<std::string_view, view::MatchAction>, 4> kChanges{
+    {{"/api/match/add", view::MatchAction::kAdd},
+     {"/api/match/remove", view::MatchAction::kRemove},
+     {"/api/match/apply", view::MatchAction::kApply},
+     {"/api/match/save", view::MatchAction::kSave}}};
+
+StatusOr<view::MatchChange> Change(Viewer* viewer, view::MatchAction action, const RequestTarget& t,
+                                   std::string_view body) {
+  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const view::MatchRequest request, view::ParseMatchRequest(body));
+  return viewer->ChangeMatches(key, action, request);
+}
 
 int HttpStatus(Code code) {
   switch (code) {
@@ -174,6 +214,22 @@ ApiReply AnswerApi(Viewer* viewer, const RequestTarget& target) {
     auto answer = route(viewer, target);
     if (answer.ok()) return {200, *std::move(answer)};
     return ErrorReply(HttpStatus(answer.status().code()), answer.status().message());
+  }
+  return ErrorReply(404, "there is no such query: see docs/page_api.md");
+}
+
+bool IsChange(std::string_view path) {
+  return std::any_of(kChanges.begin(), kChanges.end(), [&](const auto& change) { return change.first == path; });
+}
+
+ApiReply AnswerChange(Viewer* viewer, const RequestTarget& target, std::string_view body) {
+  for (const auto& [path, action] : kChanges) {
+    if (target.path != path) continue;
+    auto change = Change(viewer, action, target, body);
+    if (!change.ok()) return ErrorReply(HttpStatus(change.status().code()), change.status().message());
+    if (change->refusal != view::MatchRefusal::kNone)
+      return {409, view::ErrorJson(change->text, view::RefusalName(change->refusal))};
+    return {200, view::ToJson(*change)};
   }
   return ErrorReply(404, "there is no such query: see docs/page_api.md");
 }

@@ -14,6 +14,10 @@ struct ApiReply {
 };
 
 ApiReply AnswerApi(view::Viewer* viewer, const RequestTarget& target);
+/// True for what is asked by POST.
+bool IsChange(std::string_view path);
+/// `body` is the JSON that came with it.
+ApiReply AnswerChange(view::Viewer* viewer, const RequestTarget& target, std::string_view body);
 ApiReply ErrorReply(int status, std::string_view text);
 
 }  // namespace msprobe::serve

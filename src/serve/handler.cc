@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "serve/api.h"
+#include "serve/convert_api.h"
 #include "serve/page.h"
 #include "serve/token.h"
 
@@ -15,12 +16,12 @@ namespace {
 constexpr const char* kJson = "application/json; charset=utf-8";
 constexpr const char* kHtml = "text/html; charset=utf-8";
 
-void AddCommonHeaders(Response* response) {
+void AddCommonHeaders(Response* response, const char* frames = "DENY") {
   response->headers.emplace_back("X-Content-Type-Options", "nosniff");
   response->headers.emplace_back("Referrer-Policy", "no-referrer");
   response->headers.emplace_back("Cache-Control", "no-store");
   response->headers.emplace_back("Cross-Origin-Resource-Policy", "same-origin");
-  response->headers.emplace_back("X-Frame-Options", "DENY");
+  response->headers.emplace_back("X-Frame-Options", frames);
 }
 
 Response Json(int status, std::string text) {
@@ -54,8 +55,11 @@ bool SameNoCase(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-Handler::Handler(view::Viewer* viewer, std::string token, uint16_t port)
-    : viewer_(viewer), token_(std::move(token)), port_(std::to_string(port)) {}
+Handler::Handler(view::Viewer* viewer, std::string token, uint16_t port, Converter* converter)
+    : viewer_(viewer), converter_(converter), token_(std::move(token)), port_(std::to_string(port)) {}
+
+Handler::Handler(view::Viewer* viewer, std::string token, Guest)
+    : viewer_(viewer), token_(std::move(token)), guest_(true) {}
 
 Response Handler::Refusal(int status, std::string_view text) {
   Response response = Error(status, text);
@@ -66,6 +70,7 @@ Response Handler::Refusal(int status, std::string_view text) {
 // A name of the attacker's that resolves to 127.0.0.1 makes a browser send us its pages' requests; they carry that
 // name.
 bool Handler::KnownHost(std::string_view host) const {
+  if (guest_) return true;
   const size_t colon = host.rfind(':');
   const std::string_view name = host.substr(0, colon);
   const std::string_view port = colon == std::string_view::npos ? std::string_view("80") : host.substr(colon + 1);
@@ -83,7 +88,25 @@ Response Handler::Page() const {
   return response;
 }
 
-Response Handler::Answer(const Request& request) const {
+// Pages of other sites can neither read the token out of it nor put it into a frame of theirs.
+Response Handler::GuestPage() const {
+  Response response;
+  response.content_type = kHtml;
+  response.body = WithGuestToken(PageHtml(), token_);
+  AddCommonHeaders(&response, "SAMEORIGIN");
+  response.headers.emplace_back("Content-Security-Policy", GuestPolicy(PageHtml()));
+  return response;
+}
+
+// A page of another site cannot send what it is not allowed to read, unless its browser forgets to say where it is
+// from; the token in a header of its own, which such a page does not know, stands behind this.
+bool Handler::OwnOrigin(const Request& request) const {
+  if (guest_ || request.origin.empty()) return true;  // the host's matter; no browser
+  constexpr std::string_view kScheme = "http://";
+  return request.origin.substr(0, kScheme.size()) == kScheme && KnownHost(request.origin.substr(kScheme.size()));
+}
+
+std::optional<Response> Handler::RefuseHead(const Request& request) const {
   if (!KnownHost(request.host)) {
     return Refusal(
         403,
@@ -91,25 +114,58 @@ Response Handler::Answer(const Request& request) const {
                     "through ssh -L use the same port on both ends",
                     port_, port_));
   }
-  if (request.method != "GET" && request.method != "HEAD") {
-    Response response = Refusal(405, "only GET and HEAD are answered: nothing here can be changed");
-    response.headers.emplace_back("Allow", "GET, HEAD");
-    return response;
+  const bool asks = request.method == "GET" || request.method == "HEAD";
+  auto target = ParseTarget(request.target);
+  const bool change = target.ok() && (IsChange(target->path) || IsConvertChange(target->path));
+  if (asks != change && (asks || request.method == "POST")) return std::nullopt;
+  Response response = Refusal(405, change ? "this is answered to POST only: see docs/page_api.md"
+                                          : "only GET and HEAD are answered: nothing here can be changed");
+  response.headers.emplace_back("Allow", change ? "POST" : "GET, HEAD");
+  return response;
+}
+
+std::optional<Response> Handler::RefuseBody(const Request& request) const {
+  if (auto refusal = RefuseHead(request)) return refusal;
+  if (request.method != "POST") {
+    if (!request.has_body) return std::nullopt;
+    return Refusal(400, "a request here has no body: put the parameters into the address");
   }
-  if (request.has_body) return Refusal(400, "a request here has no body: put the parameters into the address");
+  if (!OwnOrigin(request)) return Refusal(403, "the request comes from another site: nothing is changed for it");
+  if (!SameToken(request.token, token_))
+    return Refusal(403, "the X-Msprobe-Token header is missing or wrong: open the address that msprobe serve printed");
+  if (!guest_ && request.content_type.substr(0, request.content_type.find(';')) != "application/json")
+    return Refusal(415, "the body is not application/json: send JSON and say so in Content-Type");
+  if (!request.body_bytes) return Refusal(411, "the request does not say how long its body is: send Content-Length");
+  if (*request.body_bytes > kMaxBodyBytes) return Refusal(413, "the body is larger than 64 KiB: send fewer words");
+  return std::nullopt;
+}
+
+Response Handler::Change(const Request& request) const {
+  auto target = ParseTarget(request.target);
+  if (!target.ok()) return Error(400, target.status().message());
+  ApiReply reply = IsConvertChange(target->path) ? AnswerConvert(converter_, *target, request.body)
+                                                 : AnswerChange(viewer_, *target, request.body);
+  return Json(reply.status, std::move(reply.json));
+}
+
+Response Handler::Answer(const Request& request) const {
+  if (auto refusal = RefuseBody(request)) return *std::move(refusal);
+  if (request.method == "POST") return Change(request);
   auto target = ParseTarget(request.target);
   if (!target.ok()) return Error(400, target.status().message());
   const bool is_api = target->path.rfind("/api/", 0) == 0;
   if (!is_api && target->path != "/" && target->path != "/index.html") {
     return Error(404, "there is nothing here: the page is at /");
   }
+  if (guest_ && !is_api) return GuestPage();
   const std::string_view token = request.token.empty() ? target->Get("token") : request.token;
   if (!SameToken(token, token_)) {
     if (!is_api) return NoToken();
     return Error(403, "the token is missing or wrong: open the address that msprobe serve printed");
   }
   if (!is_api) return Page();
-  ApiReply reply = AnswerApi(viewer_, *target);
+  auto about_dumps = AnswerConvertQuery(converter_, *target);
+  ApiReply reply = about_dumps ? *std::move(about_dumps) : AnswerApi(viewer_, *target);
   return Json(reply.status, std::move(reply.json));
 }
 

@@ -72,4 +72,26 @@ std::string ContentSecurityPolicy(std::string_view nonce) {
       nonce);
 }
 
+std::string WithGuestToken(std::string_view html, std::string_view token) {
+  constexpr std::string_view kCharset = "<meta charset=\"utf-8\"";
+  const size_t tag = html.find(kCharset);
+  const size_t end = tag == std::string_view::npos ? tag : html.find('>', tag);
+  if (end == std::string_view::npos) return std::string(html);
+  std::string out(html.substr(0, end + 1));
+  out.append("<meta name=\"msprobe-host\" content=\"tensorboard\"><meta name=\"msprobe-token\" content=\"");
+  return out.append(token).append("\">").append(html.substr(end + 1));
+}
+
+std::string GuestPolicy(std::string_view html) {
+  constexpr std::string_view kRule = "script-src ";
+  const size_t at = html.find(kRule);
+  const size_t end = at == std::string_view::npos ? at : html.find_first_of(";\"", at);
+  const std::string_view scripts =
+      end == std::string_view::npos ? "'none'" : html.substr(at + kRule.size(), end - at - kRule.size());
+  return fmt::format(
+      "default-src 'none'; script-src {}; style-src 'unsafe-inline'; img-src data: blob:; connect-src 'self'; "
+      "base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
+      scripts);
+}
+
 }  // namespace msprobe::serve

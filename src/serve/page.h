@@ -14,5 +14,10 @@ std::string_view NoTokenHtml();
 std::string WithScriptNonce(std::string_view html, std::string_view nonce);
 /// Lets scripts with this nonce run, talk to this server, and nothing else.
 std::string ContentSecurityPolicy(std::string_view nonce);
+/// `html` with the token in a <meta> of its head, for a page inside another program's server.
+std::string WithGuestToken(std::string_view html, std::string_view token);
+/// What `html` allows itself in its own <meta> by hashes, as a header; TensorBoard warns of nonces. Frames of the same
+/// server may hold it.
+std::string GuestPolicy(std::string_view html);
 
 }  // namespace msprobe::serve

@@ -51,6 +51,7 @@ class Session : public std::enable_shared_from_this<Session> {
   ~Session() { --shared_->connections; }
 
   void Read() {
+    body_parser_.reset();
     parser_.emplace();
     parser_->header_limit(kMaxHeadBytes);
     stream_.expires_after(shared_->timeout);
@@ -65,25 +66,63 @@ class Session : public std::enable_shared_from_this<Session> {
     if (ec == http::error::header_limit || ec == http::error::buffer_overflow) {
       return Refuse(431, "the head of the request is larger than 16 KiB: shorten the address");
     }
+    if (ec == http::error::body_limit) return Refuse(413, "the body is larger than 64 KiB: send fewer words");
     if (ec == beast::error::timeout || ec == http::error::end_of_stream || ec == asio::error::operation_aborted) return;
     if (ec.category() == http::make_error_code(http::error::bad_target).category()) {
       return Refuse(400, fmt::format("the request is malformed ({}): this is an HTTP server", ec.message()));
     }
     if (ec) return Close();
     const auto& head = parser_->get();
-    Request request;
-    request.method = {head.method_string().data(), head.method_string().size()};
-    request.target = {head.target().data(), head.target().size()};
-    // Two Host headers are an attempt to be understood in two ways; none of them counts then.
-    if (head.count(http::field::host) == 1)
-      request.host = {head[http::field::host].data(), head[http::field::host].size()};
-    const auto token = head["X-Msprobe-Token"];
-    request.token = {token.data(), token.size()};
-    request.has_body = parser_->chunked() || parser_->content_length().value_or(0) != 0;
+    const Request request = RequestOf(head);
     const bool head_only = head.method() == http::verb::head;
+    if (request.method == "POST" && request.has_body) {
+      auto refusal = shared_->handler->RefuseBody(request);
+      if (!refusal) return ReadBody();
+      return Write(*std::move(refusal), head.version(), head_only);
+    }
     Response response = shared_->handler->Answer(request);
     response.close = response.close || request.has_body || !head.keep_alive();
     Write(std::move(response), head.version(), head_only);
+  }
+
+  template <typename Head>
+  Request RequestOf(const Head& head) const {
+    Request request;
+    request.method = {head.method_string().data(), head.method_string().size()};
+    request.target = {head.target().data(), head.target().size()};
+    const auto value = [&](auto name) { return std::string_view(head[name].data(), head[name].size()); };
+    // Two Host or Origin headers are an attempt to be understood in two ways; none of them counts then.
+    if (head.count(http::field::host) == 1) request.host = value(http::field::host);
+    request.origin = head.count(http::field::origin) > 1 ? std::string_view("two") : value(http::field::origin);
+    request.token = value("X-Msprobe-Token");
+    request.content_type = value(http::field::content_type);
+    if (parser_) {
+      request.has_body = parser_->chunked() || parser_->content_length().value_or(0) != 0;
+      if (!parser_->chunked() && parser_->content_length()) request.body_bytes = *parser_->content_length();
+    }
+    return request;
+  }
+
+  // Only after the head was found fit.
+  void ReadBody() {
+    body_parser_.emplace(std::move(*parser_));
+    parser_.reset();
+    body_parser_->body_limit(Handler::kMaxBodyBytes);
+    http::async_read(stream_, buffer_, *body_parser_,
+                     [self = shared_from_this()](error_code ec, size_t) { self->OnBody(ec); });
+  }
+
+  void OnBody(error_code ec) {
+    if (ec == http::error::body_limit) return Refuse(413, "the body is larger than 64 KiB: send fewer words");
+    if (ec) return Close();
+    const auto& message = body_parser_->get();
+    Request request = RequestOf(message);
+    request.has_body = true;
+    request.body_bytes = message.body().size();
+    request.body = message.body();
+    Response response = shared_->handler->Answer(request);
+    response.close = response.close || !message.keep_alive();
+    Write(std::move(response), message.version(), false);
   }
 
   void Write(Response response, unsigned version, bool head_only) {
@@ -130,6 +169,7 @@ class Session : public std::enable_shared_from_this<Session> {
   beast::tcp_stream stream_;
   beast::flat_buffer buffer_{kMaxHeadBytes + 4096};
   std::optional<http::request_parser<http::empty_body>> parser_;
+  std::optional<http::request_parser<http::string_body>> body_parser_;
   std::optional<http::response<http::string_body>> message_;
   std::optional<http::response_serializer<http::string_body>> serializer_;
   Shared* shared_;
@@ -193,6 +233,7 @@ struct Server::Impl {
 
   ServerOptions options;
   std::unique_ptr<view::Viewer> viewer;
+  std::optional<Converter> converter;
   std::string token;
   std::optional<Handler> handler;
   Shared shared;  // outlives the sessions, which `io` holds
@@ -224,7 +265,10 @@ StatusOr<std::unique_ptr<Server>> Server::Start(std::unique_ptr<view::Viewer> vi
                                 options.port, ec.message()));
   }
   impl->bound = impl->acceptor.local_endpoint(ec).port();
-  impl->handler.emplace(impl->viewer.get(), impl->token, impl->bound);
+  if (!options.converter.empty() && !impl->viewer->root().empty()) {
+    impl->converter.emplace(options.converter, impl->viewer->root());
+  }
+  impl->handler.emplace(impl->viewer.get(), impl->token, impl->bound, impl->converter ? &*impl->converter : nullptr);
   impl->shared.handler = &*impl->handler;
   impl->shared.timeout = options.request_timeout;
   return std::unique_ptr<Server>(new Server(std::move(impl)));

@@ -1,4 +1,4 @@
-// The HTTP server behind `msprobe serve`: loopback only, GET only, a token in every query.
+// The HTTP server behind `msprobe serve`: loopback only, a token in every query, POST only where something is changed.
 #pragma once
 
 #include <chrono>
@@ -17,6 +17,7 @@ struct ServerOptions {
   int threads = 4;    ///< answers that are worked on at the same time
   int max_connections = 128;
   std::chrono::milliseconds request_timeout{15000};  ///< for a whole request, and for a whole answer to be taken
+  std::string converter;  ///< the msprobe command that converts dumps; "": nothing can be converted
 };
 
 class Server {

@@ -219,6 +219,60 @@ TEST_F(ServerTest, OnlyGetAndHead) {
   EXPECT_EQ(StatusOf(client.ReadOne()), 404) << "the connection goes on after HEAD";
 }
 
+// What changes something: POST from our own page with the token in a header, and nothing else.
+TEST_F(ServerTest, Changes) {
+  const std::string port = std::to_string(server->port()), json = "Content-Type: application/json\r\n";
+  const std::string own = "Origin: http://127.0.0.1:" + port + "\r\n";
+  const auto ask = [&](const std::string& head, const std::string& body, const std::string& what = "add") {
+    return Ask(
+        fmt::format("POST /api/match/{}?file=c.vis.db&step=0&rank=0 HTTP/1.1\r\n{}{}Content-Length: {}\r\n"
+                    "Connection: close\r\n\r\n{}",
+                    what, Host(), head, body.size(), body));
+  };
+  const auto is = [&](const std::string& head, const std::string& body, const std::string& what = "add") {
+    const std::string answer = ask(head, body, what);
+    EXPECT_EQ(Body(answer).front(), '{') << answer;
+    return StatusOf(answer);
+  };
+  const std::string add = R"({"npu": "Torch.add.0.forward", "bench": "Torch.add.0.forward"})";
+  EXPECT_EQ(is(own + json, add), 403) << "no token";
+  EXPECT_EQ(is(own + json + "X-Msprobe-Token: wrong\r\n", add), 403);
+  const std::string token = Token() + json;
+  for (const std::string& origin :
+       std::vector<std::string>{"http://evil.example", "http://127.0.0.1:1", "https://127.0.0.1:" + port,
+                                "http://127.0.0.1:" + port + ".evil.example", std::string("null")}) {
+    EXPECT_EQ(is(token + "Origin: " + origin + "\r\n", add), 403) << origin;
+  }
+  EXPECT_EQ(is(token + own + "Origin: http://evil.example\r\n", add), 403) << "two of them";
+  EXPECT_EQ(is(own + Token() + "Content-Type: text/plain\r\n", add), 415);
+  EXPECT_EQ(is(own + Token(), add), 415);
+  EXPECT_EQ(is(token + own, add), 409) << "they are matched already";
+  EXPECT_NE(ask(token + own, add).find("\"reason\":\"taken\""), std::string::npos);
+  EXPECT_EQ(is(token + own, R"({"npu": "Torch.add.0.forward"})", "remove"), 200);
+  EXPECT_EQ(is(token, add), 200) << "a program that is no browser";
+  EXPECT_EQ(is(token + own, R"({"npu": "absent", "bench": "absent"})"), 404);
+  for (const char* body :
+       {"", "{", "[]", "null", "{\"npu\": 1}", "{\"other\": \"x\"}", "\xff\xfe", "{\"npu\": \"a\"}"}) {
+    EXPECT_EQ(is(token + own, body), 400) << body;
+  }
+  EXPECT_EQ(is(token + own, "{\"npu\": \"" + std::string(70000, 'a') + "\"}"), 413);
+  EXPECT_EQ(is(token + own, R"({"config": "../c.vis.config"})", "apply"), 400);
+  EXPECT_EQ(is(token + own, R"({"config": "absent.vis.config"})", "apply"), 404);
+  EXPECT_EQ(is(token + own, "{}", "nothing"), 405);
+  EXPECT_EQ(StatusOf(Get("/api/match/add?file=c.vis.db&step=0&rank=0")), 405);
+  EXPECT_EQ(StatusOf(Get("/api/matches?file=c.vis.db&step=0&rank=0")), 200);
+  const std::string target = "POST /api/match/add?file=c.vis.db&step=0&rank=0 HTTP/1.1\r\n" + Host() + token + own;
+  EXPECT_EQ(StatusOf(Ask(target + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")), 411);
+  EXPECT_EQ(StatusOf(Ask(target + "Content-Length: 99999999999\r\n\r\n{}")), 413);
+  Client client(server->port());
+  for (int i = 0; i < 3; ++i) {
+    client.Send(fmt::format("{}Content-Length: {}\r\n\r\n{}", target, add.size(), add));
+    EXPECT_EQ(StatusOf(client.ReadOne()), 409) << "the connection goes on";
+    client.Send(fmt::format("GET /api/files HTTP/1.1\r\n{}{}\r\n", Host(), Token()));
+    EXPECT_EQ(StatusOf(client.ReadOne()), 200);
+  }
+}
+
 TEST_F(ServerTest, KeepsTheConnection) {
   Client client(server->port());
   for (int i = 0; i < 20; ++i) {

@@ -226,6 +226,25 @@ bool AsDoubles(bool is_unsigned, const void* from, size_t n, double* to) {
 
 }  // namespace
 
+bool ToDoubles(DType dtype, const void* from, size_t n, double* to) {
+  if (!IsComplex(dtype)) {
+    const Converter convert = ConverterOf<double>(dtype);
+    if (convert) convert(from, n, to);
+    return convert != nullptr;
+  }
+  const Converter parts =
+      ComplexConverterOf(dtype, std::make_index_sequence<static_cast<size_t>(DType::kComplex128)>());
+  constexpr size_t kPiece = 256;
+  double buffer[2 * kPiece];
+  for (size_t at = 0; at < n; at += kPiece) {
+    const size_t some = std::min(kPiece, n - at);
+    const char* piece = static_cast<const char*>(from) + at * ElementSize(dtype);
+    parts ? parts(piece, some, buffer) : void(std::memcpy(buffer, piece, some * 2 * sizeof(double)));
+    for (size_t i = 0; i < some; ++i) to[at + i] = AbsoluteOf(buffer[2 * i], buffer[2 * i + 1]);
+  }
+  return true;
+}
+
 PairState PairReader::Init(const TensorView& target, const TensorView& golden) {
   const int64_t elements = CountOf(target), others = CountOf(golden);
   if (elements < 0 || others < 0) return PairState::kNoNumbers;

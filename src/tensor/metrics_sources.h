@@ -92,6 +92,10 @@ void PairReader::ForEachRun(int64_t begin, int64_t end, const Take& take) const 
   }
 }
 
+/// Elements as doubles, complex ones by their absolute value; those that lie in `from` may have any alignment. False
+/// for an unknown dtype.
+bool ToDoubles(DType dtype, const void* from, size_t n, double* to);
+
 /// The kernel of 64-bit integers that fits the signs of the two sides.
 void CompareInts(const PairTable& table, const PairReader& pair, const Run& run, PairPartial* acc);
 /// Element `i` of a run; its index is left to the caller. abs_err is infinite where one side is not finite and the

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kSuffix = ".vis.db";
+constexpr std::string_view kSuffix = ".vis.db", kTrendSuffix = ".trend.db";
 constexpr int kMaxDepth = 6;
 constexpr size_t kMaxFiles = 2000;
 constexpr size_t kMaxEntries = 200000;  // a dump of tensors may lie below, a file each
@@ -31,12 +31,7 @@ StatusOr<std::string> RealPath(const std::string& path) {
   return std::string(real.get());
 }
 
-bool Stamp(const std::string& path, FileStamp* stamp) {
-  struct stat st {};
-  if (stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
-  *stamp = {st.st_dev, st.st_ino, static_cast<uint64_t>(st.st_size), st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
-  return true;
-}
+bool IsShown(std::string_view file) { return EndsWith(file, kSuffix) || IsTrendName(file); }
 
 struct Walk {
   const GraphDirectory* directory;
@@ -70,7 +65,7 @@ void Visit(Walk* walk, const fs::path& real, const std::string& relative, int de
       if (depth < kMaxDepth && name[0] != '.') Visit(walk, it->path(), below, depth + 1);
       continue;
     }
-    if (!EndsWith(name, kSuffix)) continue;
+    if (!IsShown(name)) continue;
     auto resolved = walk->directory->Resolve(below);
     if (resolved.ok()) {
       walk->files->push_back({below, resolved->second});
@@ -82,6 +77,15 @@ void Visit(Walk* walk, const fs::path& real, const std::string& relative, int de
 
 }  // namespace
 
+bool IsTrendName(std::string_view file) { return EndsWith(file, kTrendSuffix); }
+
+bool ReadStamp(const std::string& path, FileStamp* stamp) {
+  struct stat st {};
+  if (stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
+  *stamp = {st.st_dev, st.st_ino, static_cast<uint64_t>(st.st_size), st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
+  return true;
+}
+
 StatusOr<GraphDirectory> GraphDirectory::Open(const std::string& path) {
   GraphDirectory directory;
   directory.shown_ = path;
@@ -91,9 +95,9 @@ StatusOr<GraphDirectory> GraphDirectory::Open(const std::string& path) {
                                 real.status().message()));
   directory.real_ = *std::move(real);
   if (IsDirectory(directory.real_)) return directory;
-  if (!IsRegularFile(directory.real_) || !EndsWith(directory.real_, kSuffix)) {
-    return BadInput(
-        fmt::format("{} is neither a directory nor a .vis.db file: give the directory with the .vis.db files", path));
+  if (!IsRegularFile(directory.real_) || !IsShown(directory.real_)) {
+    return BadInput(fmt::format(
+        "{} is neither a directory nor a .vis.db or .trend.db file: give the directory with the .vis.db files", path));
   }
   directory.only_ = BaseName(directory.real_);
   directory.real_ = DirName(directory.real_);
@@ -127,7 +131,7 @@ StatusOr<std::pair<std::string, FileStamp>> GraphDirectory::Resolve(std::string_
           fmt::format("{} points out of the directory: choose from the list of files (/api/files)", file));
     at = end + 1;
   }
-  if (!EndsWith(file, kSuffix) || (!only_.empty() && file != only_)) {
+  if (!IsShown(file) || (!only_.empty() && file != only_)) {
     return BadInput(fmt::format("{} is not one of the files here: choose from the list of files (/api/files)", file));
   }
   auto real = RealPath(JoinPath(real_, file));
@@ -136,7 +140,7 @@ StatusOr<std::pair<std::string, FileStamp>> GraphDirectory::Resolve(std::string_
   if (!StartsWith(*real, inside))
     return UsageError(fmt::format("{} is a link out of the directory: serve the directory it points to", file));
   FileStamp stamp;
-  if (!Stamp(*real, &stamp))
+  if (!ReadStamp(*real, &stamp))
     return BadInput(fmt::format("{} is not a regular file: choose from the list of files (/api/files)", file));
   return std::make_pair(*std::move(real), stamp);
 }

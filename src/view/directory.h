@@ -1,4 +1,5 @@
-// The .vis.db files below a directory, and the way from a name in a request to a file inside that directory.
+// The .vis.db and .trend.db files below a directory, and the way from a name in a request to a file inside that
+// directory.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +28,21 @@ struct SkippedFile {
   std::string file, reason;
 };
 
+/// "x.trend.db": statistics over steps, no graph.
+bool IsTrendName(std::string_view file);
+
+/// False when there is no regular file of this name.
+bool ReadStamp(const std::string& path, FileStamp* stamp);
+
 class GraphDirectory {
  public:
-  /// `path` is a directory or one .vis.db file.
+  /// `path` is a directory or one such file.
   static StatusOr<GraphDirectory> Open(const std::string& path);
   /// As the user gave it.
   const std::string& shown() const { return shown_; }
+  const std::string& real() const { return real_; }
+  /// A file was given, not a directory.
+  bool single() const { return !only_.empty(); }
   /// Sorted by name. What could not be looked at is in `skipped`.
   void List(std::vector<FoundFile>* files, std::vector<SkippedFile>* skipped) const;
   /// The real path and stamp of a listed name. kUsage for a name that points outside, kBadInput when there is no such

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "view/recompare.h"
+
 namespace msprobe::view {
 namespace {
 constexpr size_t kMaxOpenFiles = 64;
@@ -31,31 +33,46 @@ StatusOr<std::shared_ptr<const VisFile>> GraphCache::File(const std::string& rea
   return files_.front().file;
 }
 
-StatusOr<std::shared_ptr<const RankGraph>> GraphCache::Graph(const std::shared_ptr<const VisFile>& file, int64_t step,
-                                                             int64_t rank) {
-  std::shared_ptr<Slot> slot;
-  {
-    std::lock_guard lock(mutex_);
-    const auto known = std::find_if(graphs_.begin(), graphs_.end(), [&](const auto& s) {
-      return s->file == file && s->step == step && s->rank == rank;
-    });
-    if (known != graphs_.end()) {
-      graphs_.splice(graphs_.begin(), graphs_, known);
-    } else {
-      graphs_.push_front(std::make_shared<Slot>());
-      graphs_.front()->file = file;
-      graphs_.front()->step = step;
-      graphs_.front()->rank = rank;
-    }
-    slot = graphs_.front();
+std::shared_ptr<GraphCache::Slot> GraphCache::FindSlot(const std::shared_ptr<const VisFile>& file, int64_t step,
+                                                       int64_t rank, const std::shared_ptr<const MatchEdits>& edits) {
+  std::lock_guard lock(mutex_);
+  const auto same_graph = [&](const auto& s) { return s->file == file && s->step == step && s->rank == rank; };
+  const auto known = std::find_if(graphs_.begin(), graphs_.end(), [&](const auto& s) {
+    return same_graph(s) && (s->edits == edits || (s->edits && edits && *s->edits == *edits));
+  });
+  if (known != graphs_.end()) {
+    graphs_.splice(graphs_.begin(), graphs_, known);
+    return graphs_.front();
   }
+  // Of a graph that was edited before, only the one as it is in the file is of further use.
+  if (edits) graphs_.remove_if([&](const auto& s) { return same_graph(s) && s->edits != nullptr; });
+  graphs_.push_front(std::make_shared<Slot>());
+  graphs_.front()->file = file;
+  graphs_.front()->step = step;
+  graphs_.front()->rank = rank;
+  graphs_.front()->edits = edits;
+  return graphs_.front();
+}
+
+StatusOr<RankGraph> GraphCache::Make(const Slot& slot) {
+  if (!slot.edits) return slot.file->LoadGraph(slot.step, slot.rank);
+  MSP_ASSIGN_OR_RETURN(const auto base, Graph(slot.file, slot.step, slot.rank));
+  RankGraph graph = *base;
+  MSP_RETURN_IF_ERROR(ApplyEdits(*slot.file, slot.edits, &graph));
+  return graph;
+}
+
+StatusOr<std::shared_ptr<const RankGraph>> GraphCache::Graph(const std::shared_ptr<const VisFile>& file, int64_t step,
+                                                             int64_t rank,
+                                                             const std::shared_ptr<const MatchEdits>& edits) {
+  const std::shared_ptr<Slot> slot = FindSlot(file, step, rank, edits);
   std::shared_ptr<const RankGraph> graph;
   Status failure;
   bool loaded = false;
   {
     std::lock_guard lock(slot->loading);
     if (slot->graph == nullptr) {
-      auto made = file->LoadGraph(step, rank);
+      auto made = Make(*slot);
       if (made.ok()) {
         loaded = true;
         slot->graph = std::make_shared<const RankGraph>(*std::move(made));

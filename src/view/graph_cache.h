@@ -21,9 +21,10 @@ class GraphCache {
   /// The open file; opened again when its stamp differs from what is kept.
   StatusOr<std::shared_ptr<const VisFile>> File(const std::string& real, const FileStamp& stamp,
                                                 std::string_view shown);
-  /// The graph of a rank; loaded once even if several threads ask at the same time.
+  /// The graph of a rank, with `edits` (may be null) in it; loaded once even if several threads ask at the same time.
   StatusOr<std::shared_ptr<const RankGraph>> Graph(const std::shared_ptr<const VisFile>& file, int64_t step,
-                                                   int64_t rank);
+                                                   int64_t rank,
+                                                   const std::shared_ptr<const MatchEdits>& edits = nullptr);
 
  private:
   struct OpenFile {
@@ -34,9 +35,13 @@ class GraphCache {
   struct Slot {
     std::shared_ptr<const VisFile> file;
     int64_t step, rank;
+    std::shared_ptr<const MatchEdits> edits;
     std::mutex loading;
     std::shared_ptr<const RankGraph> graph;
   };
+  std::shared_ptr<Slot> FindSlot(const std::shared_ptr<const VisFile>& file, int64_t step, int64_t rank,
+                                 const std::shared_ptr<const MatchEdits>& edits);
+  StatusOr<RankGraph> Make(const Slot& slot);
   void Trim();
 
   const size_t max_bytes_;

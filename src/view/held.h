@@ -8,6 +8,8 @@
 
 #include "view/graph_cache.h"
 #include "view/label.h"
+#include "view/match_store.h"
+#include "view/trend_cache.h"
 #include "view/viewer.h"
 
 namespace msprobe::view {
@@ -56,15 +58,24 @@ struct Viewer::Cache {
   Cache(const GraphDirectory& d, size_t bytes) : directory(d), graphs(bytes) {}
   const GraphDirectory& directory;
   GraphCache graphs;
+  TrendCache trends;
+  MatchStore matches;
 
   StatusOr<std::shared_ptr<const VisFile>> File(std::string_view name) {
     MSP_ASSIGN_OR_RETURN(auto found, directory.Resolve(name));
     return graphs.File(found.first, found.second, name);
   }
+  /// As the file and the matches by hand beside it have it.
   StatusOr<Held> Hold(const GraphKey& key) {
+    MSP_ASSIGN_OR_RETURN(auto found, directory.Resolve(key.file));
+    const MatchStore::Loaded loaded = matches.Load(found.first);
+    const auto at = loaded.edits->find({key.step, key.rank});
+    std::shared_ptr<const MatchEdits> edits;
+    // Shares the ownership of the whole.
+    if (at != loaded.edits->end()) edits = std::shared_ptr<const MatchEdits>(loaded.edits, &at->second);
     Held held;
-    MSP_ASSIGN_OR_RETURN(held.file, File(key.file));
-    MSP_ASSIGN_OR_RETURN(held.graph, graphs.Graph(held.file, key.step, key.rank));
+    MSP_ASSIGN_OR_RETURN(held.file, graphs.File(found.first, found.second, key.file));
+    MSP_ASSIGN_OR_RETURN(held.graph, graphs.Graph(held.file, key.step, key.rank, edits));
     return held;
   }
 };

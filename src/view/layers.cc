@@ -8,6 +8,7 @@
 #include "match/layer_place.h"
 #include "match/op_name.h"
 #include "view/overview.h"
+#include "view/recompare.h"
 
 namespace msprobe::view {
 namespace {
@@ -176,7 +177,8 @@ StatusOr<std::vector<LayerColumn>> LoadLayers(const VisFile& file, const RankGra
     worst.resize(finder.columns().size(), {-1, -1});
     const bool backward = Backward(tree.Name(i));
     LayerColumn& into = finder.columns()[column];
-    AddNode(tree[i], i, graph.compared && tree[i].partner == kNoNode, measured.empty() ? nullptr : &measured[i],
+    AddNode(tree[i], i, graph.compared && tree[i].partner == kNoNode,
+            measured.empty() || IsEdited(graph, tree.Name(i)) ? nullptr : &measured[i],
             backward ? &into.backward : &into.forward, &worst[column][backward ? 1 : 0]);
   }
   return std::move(finder.columns());

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "view/recompare.h"
+
 namespace msprobe::view {
 namespace {
 
@@ -158,6 +160,7 @@ StatusOr<NodeLinks> LoadLinks(const VisFile& file, const RankGraph& graph, bool 
     MSP_ASSIGN_OR_RETURN(out.flow_known, ReadFlow(file, tree, node, take));
   }
   MSP_RETURN_IF_ERROR(LoadMeasured(file, tree[node].rowid, &out));
+  if (npu && IsEdited(graph, tree.Name(node))) out.precision.reset();
   return out;
 }
 

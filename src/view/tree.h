@@ -47,6 +47,7 @@ class Tree {
   void Link();
   /// `partner` is a node of the other side.
   void SetPartner(uint32_t node, uint32_t partner) { nodes_[node].partner = partner; }
+  void SetLevel(uint32_t node, Level level) { nodes_[node].level = level; }
   /// After partners are set: counts over every subtree. `compared`: a node without a partner counts as unmatched.
   void Count(bool compared);
 

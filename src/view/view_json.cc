@@ -43,6 +43,18 @@ void Counts(std::string& out, const SideSummary& s) {
                 {"none", s.none}});
 }
 
+void FoundFiles(std::string& out, const std::vector<FoundFile>& files) {
+  Array(out, files, [&](const FoundFile& f) {
+    out += "{\"file\":";
+    Text(out, f.file);
+    Key(out, "size");
+    AppendInt(out, static_cast<int64_t>(f.stamp.size));
+    Key(out, "mtime");
+    AppendInt(out, f.stamp.mtime_s);
+    out += '}';
+  });
+}
+
 std::string_view OrNull(const std::string& json) { return json.empty() ? std::string_view("null") : json; }
 
 }  // namespace
@@ -59,15 +71,9 @@ std::string ToJson(const FileList& list) {
   std::string out = "{\"root\":";
   Text(out, list.root);
   Key(out, "files");
-  Array(out, list.files, [&](const FoundFile& f) {
-    out += "{\"file\":";
-    Text(out, f.file);
-    Key(out, "size");
-    AppendInt(out, static_cast<int64_t>(f.stamp.size));
-    Key(out, "mtime");
-    AppendInt(out, f.stamp.mtime_s);
-    out += '}';
-  });
+  FoundFiles(out, list.files);
+  Key(out, "trends");
+  FoundFiles(out, list.trends);
   Key(out, "skipped");
   Array(out, list.skipped, [&](const SkippedFile& f) {
     out += "{\"file\":";
@@ -148,6 +154,8 @@ std::string ToJson(const NodeDetail& detail) {
     Key(out, "node");
     Node(out, detail.partner->node);
     Record(out, detail.partner->record);
+    Key(out, "merge_info");
+    Texts(out, detail.partner->record.merge_info);
     out += '}';
   } else {
     out += "null";

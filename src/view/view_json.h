@@ -19,6 +19,10 @@ std::string ToJson(const std::vector<OverviewCell>& cells);
 std::string ToJson(const Findings& findings);
 std::string ToJson(const std::vector<LayerSummary>& layers);
 std::string ToJson(const LinkDetail& links);
+std::string ToJson(const MatchState& state);
+std::string ToJson(const MatchChange& change);  ///< of one that was not refused
 std::string ErrorJson(std::string_view text);
+/// With a word for programs.
+std::string ErrorJson(std::string_view text, std::string_view reason);
 
 }  // namespace msprobe::view

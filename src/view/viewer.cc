@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "view/held.h"
+#include "view/recompare.h"
 
 namespace msprobe::view {
 namespace {
@@ -47,6 +48,10 @@ StatusOr<FileList> Viewer::Files() {
   std::vector<FoundFile> found;
   directory_.List(&found, &list.skipped);
   for (FoundFile& f : found) {
+    if (IsTrendName(f.file)) {
+      list.trends.push_back(std::move(f));
+      continue;
+    }
     auto file = cache_->File(f.file);
     if (file.ok()) {
       list.files.push_back(std::move(f));
@@ -56,6 +61,11 @@ StatusOr<FileList> Viewer::Files() {
   }
   std::sort(list.skipped.begin(), list.skipped.end(), [](const auto& a, const auto& b) { return a.file < b.file; });
   return list;
+}
+
+StatusOr<std::shared_ptr<TrendFile>> Viewer::Trend(std::string_view file) {
+  MSP_ASSIGN_OR_RETURN(const auto found, directory_.Resolve(file));
+  return cache_->trends.File(found.first, found.second, file);
 }
 
 StatusOr<VisConfig> Viewer::Config(std::string_view file) {
@@ -115,13 +125,13 @@ StatusOr<NodeDetail> Viewer::Node(const GraphKey& key, Side side, std::string_vi
   MSP_ASSIGN_OR_RETURN(const uint32_t node, held.Find(key, side, name));
   NodeDetail out;
   out.node = held.Summary(side, node);
-  MSP_ASSIGN_OR_RETURN(out.record, held.file->LoadRecord(held.tree(side)[node].rowid));
+  MSP_ASSIGN_OR_RETURN(out.record, LoadEditedRecord(*held.file, *held.graph, side == Side::kNpu, node));
   const uint32_t partner = held.tree(side)[node].partner;
   if (partner == kNoNode) return out;
   PartnerDetail other;
   other.side = side == Side::kNpu ? Side::kBench : Side::kNpu;
   other.node = held.Summary(other.side, partner);
-  MSP_ASSIGN_OR_RETURN(other.record, held.file->LoadRecord(held.other(side)[partner].rowid));
+  MSP_ASSIGN_OR_RETURN(other.record, LoadEditedRecord(*held.file, *held.graph, other.side == Side::kNpu, partner));
   out.partner = std::move(other);
   return out;
 }

@@ -7,11 +7,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "view/directory.h"
 #include "view/overview.h"
+#include "view/trend_file.h"
 #include "view/vis_file.h"
 
 namespace msprobe::view {
@@ -27,6 +29,7 @@ struct GraphKey {
 struct FileList {
   std::string root;
   std::vector<FoundFile> files;
+  std::vector<FoundFile> trends;  ///< .trend.db, not looked into
   std::vector<SkippedFile> skipped;
 };
 
@@ -127,6 +130,40 @@ struct LinkDetail {
   std::optional<NodePrecision> precision;
 };
 
+/// A change of the matches of a graph; what each needs is in MatchRequest.
+enum class MatchAction : uint8_t {
+  kAdd,     ///< npu, bench, descendants: nodes below them by name as well
+  kRemove,  ///< npu, descendants
+  kApply,   ///< config: the pairs of a configuration file
+  kSave     ///< writes the pairs made by hand to a configuration file
+};
+
+/// Why a pair is not matched, or a match not cancelled.
+enum class MatchRefusal : uint8_t { kNone, kSingle, kTensor, kTaken, kTypes, kAbsent, kNotMatched, kStale, kNothing };
+std::string_view RefusalName(MatchRefusal refusal);  // "taken"
+
+struct MatchState {
+  MatchRefusal refusal = MatchRefusal::kNone;  ///< why nothing can be matched in this file
+  std::string revision, problem;
+  std::vector<std::pair<std::string, std::string>> made;
+  std::vector<std::string> cancelled, configs;
+};
+
+struct SkippedMatch {
+  std::string npu, bench;
+  MatchRefusal refusal = MatchRefusal::kNone;
+};
+
+struct MatchChange {
+  MatchRefusal refusal = MatchRefusal::kNone;  ///< of the change as a whole; nothing was changed then
+  std::string text;                            ///< one line that says so
+  uint64_t changed = 0;                        ///< pairs made or cancelled
+  uint64_t skipped_total = 0;
+  std::vector<SkippedMatch> skipped;  ///< of a configuration file, at most kMostSkipped
+  std::string config;                 ///< name of the file written
+  static constexpr size_t kMostSkipped = 100;
+};
+
 /// What an exported page holds. Empty lists: all.
 struct ExportChoice {
   std::vector<int64_t> steps, ranks;
@@ -138,12 +175,22 @@ struct ExportedGraphs {
   uint64_t graphs = 0, nodes = 0, details = 0;  ///< nodes of both sides, those whose figures are there
 };
 
+/// Whose values are asked for.
+struct TensorQuery {
+  std::string node, item;
+  std::string partner_item;  ///< of the matched node, "" for none
+  int64_t slice = 0;
+};
+struct TensorDetail;
+
 class Viewer {
  public:
   /// `path` is a directory or one .vis.db file. `cache_bytes` bounds what graphs kept in memory may take; the graph in
   /// use is kept in any case.
   static StatusOr<std::unique_ptr<Viewer>> Open(const std::string& path, size_t cache_bytes = size_t{512} << 20);
   ~Viewer();
+  /// The real path of the directory; "" when one file is shown, beside which nothing else is looked at.
+  std::string root() const { return directory_.single() ? std::string() : directory_.real(); }
 
   StatusOr<FileList> Files();
   StatusOr<VisConfig> Config(std::string_view file);
@@ -162,7 +209,13 @@ class Viewer {
   StatusOr<std::vector<LayerSummary>> Layers(const GraphKey& key);
   /// Everything the page asks, as one text for a page that has no server; web/src/api/exported.ts reads it.
   StatusOr<ExportedGraphs> Export(std::string_view file, const ExportChoice& choice);
+  StatusOr<std::shared_ptr<TrendFile>> Trend(std::string_view file);
+  StatusOr<MatchState> Matches(const GraphKey& key);
+  /// Writes beside the file; the file itself stays as it is.
+  StatusOr<MatchChange> ChangeMatches(const GraphKey& key, MatchAction action, const MatchRequest& request);
   StatusOr<LinkDetail> Links(const GraphKey& key, Side side, std::string_view name);
+  /// From the files of a tensor dump, where they lie below the directory; view/tensor_view.h has the answer.
+  StatusOr<TensorDetail> Tensor(const GraphKey& key, Side side, const TensorQuery& query);
 
  private:
   struct Cache;

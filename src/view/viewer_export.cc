@@ -5,6 +5,7 @@
 
 #include "view/held.h"
 #include "view/json_parts.h"
+#include "view/recompare.h"
 #include "view/view_json.h"
 #include "view/viewer.h"
 
@@ -135,9 +136,11 @@ class Writer {
   }
 
   Status WriteDetail(const Tree& tree, uint32_t i, std::string* out) {
-    MSP_ASSIGN_OR_RETURN(const NodeRecord record, held_.file->LoadRecord(tree[i].rowid));
+    MSP_ASSIGN_OR_RETURN(const NodeRecord record,
+                         LoadEditedRecord(*held_.file, *held_.graph, &tree == &held_.graph->npu, i));
     NodeLinks links;
     MSP_RETURN_IF_ERROR(LoadMeasured(*held_.file, tree[i].rowid, &links));
+    if (&tree == &held_.graph->npu && IsEdited(*held_.graph, tree.Name(i))) links.precision.reset();
     const size_t before = out->size();
     Key(*out, std::to_string(i));
     *out += '{';

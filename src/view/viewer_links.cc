@@ -3,10 +3,13 @@
 #include <utility>
 
 #include "view/held.h"
+#include "view/recompare.h"
 #include "view/viewer.h"
 
 namespace msprobe::view {
 namespace {
+
+constexpr size_t kMostEditedCells = 64;  // each is a graph to be loaded
 
 std::vector<FlowNeighbour> Neighbours(const Held& held, Side side, const std::vector<FlowEdge>& edges, bool givers) {
   std::vector<FlowNeighbour> out;
@@ -28,12 +31,36 @@ std::vector<FlowNeighbour> Neighbours(const Held& held, Side side, const std::ve
 
 StatusOr<std::vector<OverviewCell>> Viewer::Matrix(std::string_view file) {
   MSP_ASSIGN_OR_RETURN(auto open, cache_->File(file));
-  return LoadMatrix(*open);
+  MSP_ASSIGN_OR_RETURN(std::vector<OverviewCell> cells, LoadMatrix(*open));
+  MSP_ASSIGN_OR_RETURN(const auto found, cache_->directory.Resolve(file));
+  const auto edits = cache_->matches.Load(found.first).edits;
+  size_t loaded = 0;
+  for (OverviewCell& cell : cells) {
+    if (loaded >= kMostEditedCells) break;
+    if (edits->find({cell.step, cell.rank}) == edits->end()) continue;
+    ++loaded;
+    MSP_ASSIGN_OR_RETURN(const Held held, cache_->Hold({std::string(file), cell.step, cell.rank}));
+    const Tree& npu = held.graph->npu;
+    if (npu.empty()) continue;
+    const SubtreeCounts& counts = npu[npu.root()].counts;
+    cell.error = counts.error;
+    cell.warning = counts.warning;
+    cell.unmatched = counts.unmatched;
+  }
+  return cells;
 }
 
 StatusOr<Findings> Viewer::FindingsOf(const GraphKey& key) {
   MSP_ASSIGN_OR_RETURN(auto open, cache_->File(key.file));
-  return LoadFindings(*open, key.step, key.rank);
+  MSP_ASSIGN_OR_RETURN(Findings findings, LoadFindings(*open, key.step, key.rank));
+  MSP_ASSIGN_OR_RETURN(const auto found, cache_->directory.Resolve(key.file));
+  if (cache_->matches.Load(found.first).edits->empty()) return findings;
+  // What was said about a comparison that does not count any more.
+  MSP_ASSIGN_OR_RETURN(const Held held, cache_->Hold(key));
+  findings.total -= std::erase_if(findings.list, [&](const Finding& f) {
+    return (f.kind == "origin" || f.kind == "first_error") && IsEdited(*held.graph, f.name);
+  });
+  return findings;
 }
 
 StatusOr<std::vector<LayerSummary>> Viewer::Layers(const GraphKey& key) {

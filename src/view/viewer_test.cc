@@ -90,7 +90,7 @@ TEST_F(ViewerTest, NodeJson) {
       R"("precision":null,"overflow":null,"matched":"Functional.linear.0.forward","micro_step":0,)"
       R"("counts":{"error":0,"warning":0,"unmatched":0,"overflow":0}},"inputs":[{"name":"Functional.linear.0.forward.)"
       R"(input.0","values":{"type":"torch.Tensor","Max":"0.25","Min":"1.0000000000000001","flag":"True","none":"null",)"
-      R"("bad":"NaN","list":"[\"1\",\"2\"]"}}],"outputs":[],"stack":["File b.py, line 2, in g"]}})");
+      R"("bad":"NaN","list":"[\"1\",\"2\"]"}}],"outputs":[],"stack":["File b.py, line 2, in g"],"merge_info":[]}})");
 }
 
 TEST_F(ViewerTest, PathAndUnknownNames) {

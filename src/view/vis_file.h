@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "view/cells.h"
+#include "view/match_edits.h"
 #include "view/sqlite_db.h"
 #include "view/tree.h"
 
@@ -30,6 +31,7 @@ struct VisConfig {
 struct RankGraph {
   Tree npu, bench;
   bool compared = false;
+  std::shared_ptr<const MatchEdits> edits;  ///< what is in the graph of them; null: the graph is as the file has it
   size_t bytes() const { return npu.bytes() + bench.bytes() + sizeof(*this); }
 };
 

@@ -2,12 +2,11 @@
 // own routes.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { copyFileSync, cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { browser, DEMO, findCommand, openPage, OUT, ROOT, start } from './support.mjs';
+import { browser, DEMO, findCommand, freePort, openPage, OUT, ROOT, serve, start } from './support.mjs';
 
 const TENSORBOARD = process.env.MSPROBE_TENSORBOARD ?? join(ROOT, '.venv-tb/bin/tensorboard');
 const NODE = process.env.MSPROBE_DEMO_NODE ?? 'Module.model.layers.2.mlp.down_proj.Linear.forward.0';
@@ -18,14 +17,6 @@ const LOGS = mkdtempSync(join(tmpdir(), 'msprobe_logs_'));
 let base;
 let server;
 let chrome;
-
-async function freePort() {
-  const probe = createServer();
-  await new Promise((done) => probe.listen(0, '127.0.0.1', done));
-  const { port } = probe.address();
-  await new Promise((done) => probe.close(done));
-  return port;
-}
 
 before(async () => {
   if (missing) return;
@@ -94,4 +85,45 @@ test('its page draws the graph', { skip: missing }, async () => {
   await page.waitForTimeout(500); // its opening animation, for the picture
   await page.screenshot({ path: join(OUT, 'old_plugin.png') });
   assert.equal(await blocks.count(), 2, 'both sides are drawn');
+});
+
+test('a configuration of matches made in one page is applied in the other', { skip: missing }, async () => {
+  const mine = mkdtempSync(join(tmpdir(), 'msprobe_mine_'));
+  cpSync(join(LOGS, 'compact'), mine, { recursive: true });
+  const ours = await serve(mine);
+  const { port, token } = ours.answer;
+  const file = `${tag('compact')}.vis.db`;
+  const api = async (what, body, more = {}) => {
+    const query = new URLSearchParams({ file, step: 0, rank: 0, ...more });
+    const headers = { 'X-Msprobe-Token': token, 'Content-Type': 'application/json' };
+    const reply = await fetch(`http://127.0.0.1:${port}/api/${what}?${query}`, body ? { method: 'POST', headers, body: JSON.stringify(body) } : { headers });
+    const answer = await reply.json();
+    assert.equal(reply.status, 200, JSON.stringify(answer));
+    return answer;
+  };
+  try {
+    const { hits } = await api('search', null, { q: 'Functional.linear', leaf: 1, limit: 2 });
+    const [a, b] = hits.map((hit) => hit.name);
+    for (const npu of [a, b]) await api('match/remove', { npu });
+    await api('match/add', { npu: a, bench: b });
+    const { config } = await api('match/save', {});
+    copyFileSync(join(mine, config), join(LOGS, 'plain', config));
+    await fetch(plugin(`loadGraphData?${new URLSearchParams({ run: 'plain', tag: tag('plain'), type: 'db', lang: 'en' })}`));
+    assert.ok((await ask('plain', 'loadGraphConfigInfo')).matchedConfigFiles.includes(config));
+    const applied = await ask('plain', 'addMatchNodesByConfig', { configFile: config });
+    assert.ok(applied.matchResult.length > 0 && applied.matchResult.every(Boolean), JSON.stringify({ ...applied, npuMatchNodes: 0, benchMatchNodes: 0 }));
+    const { npu } = await ask('plain', 'getNodeInfo', { nodeInfo: { nodeName: a, nodeType: 'NPU' } });
+    assert.equal(npu.matched_node_link.at(-1), b);
+
+    const theirs = await ask('plain', 'saveMatchedRelations');
+    copyFileSync(join(LOGS, 'plain', theirs), join(mine, 'theirs.vis.config'));
+    await api('match/remove', { npu: a });
+    assert.equal((await api('node', null, { name: a })).node.matched, null);
+    const { changed } = await api('match/apply', { config: 'theirs.vis.config' });
+    assert.ok(changed > 0);
+    assert.equal((await api('node', null, { name: a })).node.matched, b);
+  } finally {
+    ours.stop();
+    rmSync(mine, { recursive: true, force: true });
+  }
 });

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { after, before, test } from 'node:test';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { browser, DEMO, findCommand, openPage, OUT } from './support.mjs';
 
 const HOSTILE = 'Functional.</script><img src=x onerror=alert(1)>.0.forward';
@@ -199,3 +200,45 @@ test('it prints with all its sections', async () => {
   writeFileSync(join(OUT, 'report.pdf'), pdf);
   await leave();
 });
+
+/** The report of the demo as if ops had been called again: the data is packed JSON. */
+function withReplays(name) {
+  const html = readFileSync(demo, 'utf8');
+  const at = html.indexOf('id="data">') + 'id="data">'.length;
+  const end = html.indexOf('</script>', at);
+  const data = JSON.parse(gunzipSync(Buffer.from(html.slice(at, end).trim(), 'base64')));
+  const figures = (dtype, ulp, limit) => ({ dtype, error: 0.01, ulp, round_off_ulp: limit });
+  const replay = (op, verdict, items, why = '', notes = []) => ({ label: data.summary.pairs[0].label, op, golden_op: op, verdict, why, items, notes });
+  const item = (target, golden) => [{ item: 'output.0', target, golden, inputs: 1e-7, verdict: '' }];
+  data.summary.replays = [
+    replay('Functional.linear.0.forward', 'both within round-off', item(figures('bfloat16', 0.22, 1.5), figures('float32', 0.4, 3))),
+    replay('Functional.dropout.0.forward', 'cannot be replayed', [], 'it draws random numbers'),
+    replay('Module.model.layers.1.self_attn.q_proj.a_long_name_that_nobody_breaks_into_lines.Linear.forward.0', 'golden nearer', item(figures('bfloat16', 'inf', 'inf'), figures('float32', 2.9e5, 3)), '', ['eps is taken for 1e-05: the dump does not say it']),
+    replay('Functional.gelu.0.forward', 'target nearer', item(figures('bfloat16', 0.22, 1.5), figures('float32', 2.9e5, 3))),
+    replay('Functional.silu.0.forward', 'both far', item(figures('float32', 400, 3), figures('float32', 500, 3))),
+    replay('Torch.bmm.0.backward', 'cannot be replayed', [], `torch refuses the call (RuntimeError: ${'mat1_and_mat2_shapes '.repeat(12)})`),
+  ];
+  data.summary.first_divergence.creator.replay = data.summary.replays[3];
+  const file = join(directory, `${name}.html`);
+  writeFileSync(file, html.slice(0, at) + gzipSync(JSON.stringify(data)).toString('base64') + html.slice(end));
+  return file;
+}
+
+for (const [name, options] of [
+  ['report_replay_light_en', {}],
+  ['report_replay_dark_zh', { locale: 'zh-CN', colorScheme: 'dark' }],
+  ['report_replay_narrow', { viewport: { width: 420, height: 900 } }],
+]) {
+  test(`${name}: verdicts of the replay, what tells something first, reasons in the reader's language`, async () => {
+    const { page, leave } = await visit(withReplays(name), options);
+    const zh = options.locale === 'zh-CN';
+    const section = page.locator('section', { has: page.locator('#replay-title') });
+    const verdicts = await section.locator('tbody .badge').allInnerTexts();
+    assert.deepEqual(verdicts, zh ? ['标杆侧更接近', '两侧都远离真值', '待比对侧更接近', '两侧都在舍入范围内', '无法重新调用', '无法重新调用'] : ['golden run is nearer', 'both are far from it', 'target is nearer', 'both within round-off', 'cannot be called again', 'cannot be called again']);
+    assert.match(await section.locator('tbody').innerText(), zh ? /会生成随机数[\s\S]*torch 拒绝此调用/ : /it draws random numbers[\s\S]*torch refuses the call/);
+    assert.match(await page.locator('#story').innerText(), zh ? /重新调用[\s\S]*待比对侧更接近/ : /Replayed[\s\S]*target is nearer/);
+    assert.deepEqual(await page.evaluate(faintTexts), []);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'no sideways scrolling of the page');
+    await leave(name);
+  });
+}

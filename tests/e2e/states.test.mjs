@@ -112,7 +112,7 @@ test('a file that goes away while it is open is told, and what was read stays', 
   await page.keyboard.press('ArrowDown');
   await until(async () => (await state()).details === 'failed', 'the details fail');
   assert.match(await page.getByRole('alert').innerText(), /目标已不存在[\s\S]*vanishing\.vis\.db/);
-  assert.equal(await page.locator('canvas').count(), 2);
+  assert.equal(await page.locator('canvas[data-side]').count(), 2);
   await leave('vanished_zh');
 });
 
@@ -120,7 +120,7 @@ test('a single graph has one side and no verdicts', async () => {
   const file = graph('single', '-tp', join(RANKS, 'target/step0'));
   const { page, state, until, leave } = await visit(`#file=${encodeURIComponent(file)}`);
   await until(async () => (await state()).graph === 'ready', 'the graph is ready');
-  assert.equal(await page.locator('canvas').count(), 1);
+  assert.equal(await page.locator('canvas[data-side]').count(), 1);
   assert.equal(await page.locator('[data-test^=count-]').count(), 0);
   await leave('single');
 });
@@ -145,7 +145,7 @@ test('both panes draw on whole device pixels, so that text is sharp', async () =
     await until(async () => (await state()).graph === 'ready', 'the graph is ready');
     const sizes = await page.evaluate(() => {
       const exact = (canvas) => new Promise((done) => new ResizeObserver(([entry]) => done(entry.devicePixelContentBoxSize[0].inlineSize)).observe(canvas, { box: 'device-pixel-content-box' }));
-      return Promise.all([...document.querySelectorAll('canvas')].map(async (canvas) => [canvas.width, await exact(canvas)]));
+      return Promise.all([...document.querySelectorAll('canvas[data-side]')].map(async (canvas) => [canvas.width, await exact(canvas)]));
     });
     for (const [drawn, filled] of sizes) assert.equal(drawn, filled, `at ${deviceScaleFactor}`);
     await leave();

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { createServer } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -53,6 +54,15 @@ export function serve(directory) {
     return line && text.includes('\n') ? JSON.parse(line) : undefined;
   };
   return start(findCommand(), ['serve', directory, '--port', '0', '--json'], firstLine);
+}
+
+/** For programs that cannot choose one themselves. */
+export async function freePort() {
+  const probe = createServer();
+  await new Promise((done) => probe.listen(0, '127.0.0.1', done));
+  const { port } = probe.address();
+  await new Promise((done) => probe.close(done));
+  return port;
 }
 
 /** The system's browser, with nothing of an earlier visit and nothing that calls home. */

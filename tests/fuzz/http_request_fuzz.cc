@@ -1,4 +1,5 @@
 // Requests: the first lines of the input are method, target, Host and token; "$" in the token stands for the right one.
+// What follows is the body of a POST.
 #include <array>
 #include <filesystem>
 #include <string>
@@ -44,6 +45,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   request.target = lines[1];
   request.host = lines[2];
   request.token = lines[3] == "$" ? kToken : lines[3];
+  if (request.method == "POST") {
+    request.content_type = "application/json";
+    request.body = rest;
+    request.body_bytes = rest.size();
+    request.has_body = !rest.empty();
+  }
   const serve::Response response = server.handler->Answer(request);
   const bool known =
       request.host == "127.0.0.1:6006" || request.host.size() == std::string_view("localhost:6006").size();

@@ -363,7 +363,9 @@ def test_data_mapping_leaves_other_items_to_their_names(tmp_path):
         assert (row[0] != row[1]) == (row[0] in listed or number[0] != number[1]) or row[0] == "NPU Name"
 
 
-LAYER_FILES = [("compare_result", "csv"), ("api_mapping", "yaml"), ("data_mapping", "yaml")]
+LAYER_FILES = [("compare_result", "csv")] + [
+    (name, "yaml") for name in ("api_mapping", "data_mapping", "pytorch_tree", "pytorch_tree_golden")
+]
 
 
 def test_layer_mapping_works_for_pytorch(tmp_path):

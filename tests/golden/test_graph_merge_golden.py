@@ -25,6 +25,8 @@ CONTAINERS = {
 # is only in the last chunk.
 LOST_CALLS = {"vis_merge_tpdp": 0, "vis_merge_pp_cmp": 8, "vis_merge_tppp_cmp": 9, "vis_merge_vpp": 6}
 LOST_IN_CHUNK = {"vis_merge_vpp": 20}
+# Calls that lead to other nodes: between the stages of a pipeline, and between graphs of data parallel ranks.
+LINKS = {"vis_merge_tpdp": 180, "vis_merge_pp_cmp": 8, "vis_merge_tppp_cmp": 24, "vis_merge_vpp": 24}
 PRODUCTS = {"vis_merge_tpdp": 32, "vis_merge_pp_cmp": 0, "vis_merge_tppp_cmp": 16, "vis_merge_vpp": 0}
 # Verdicts that differ. Of a block the old tool compares outputs of the first stage with those of the whole model (a
 # warning), and gradients that come into the first stage with those that come into the whole: they are as wrong as the
@@ -125,6 +127,18 @@ class Case:
                 assert {k: ours[name][k] for k in rest} == {k: theirs[name][k] for k in rest}
                 assert expected or ours[name] == theirs[name]
 
+    def check_link(self, key, link):
+        """Partners are other nodes, which lead back."""
+        row = self.nodes[key]
+        for rank, (_, name) in link["nodes_info"].items():
+            other = self.nodes[f"{row['data_source']}_{row['step']}_{rank}_{name}"]
+            back = json.loads(other["matched_distributed"])
+            assert other is not row and str(row["rank"]) in back["nodes_info"]
+            assert {link["communications_type"], back["communications_type"]} in (
+                {"send", "receive"},
+                {"send_receive"},
+            )
+
     def check_tree(self):
         """New nodes are in their places, gradients under the call that completed them; all else is where it was."""
         for key, row in self.nodes.items():
@@ -168,6 +182,10 @@ def test_golden_set_merged(case, tmp_path):
         c.check_verdict(key)
     c.check_tree()
     placed = {"node_order", "sub_nodes", "stack_id", "up_node"}
+    links = {k: row["matched_distributed"] for k, row in c.nodes.items() if row["matched_distributed"] != "{}"}
+    assert len(links) == LINKS[case]
+    for key, text in links.items():
+        c.check_link(key, json.loads(text))
     values = {"input_data", "output_data", "precision_index"}
     for key, want in c.want.items():
         row = c.nodes[key]
@@ -180,7 +198,8 @@ def test_golden_set_merged(case, tmp_path):
             other = other | {"micro_step_id", "matched_node_link"}
         if key == "Bench_0_0_Apis_Between_Modules_All_Ranks.2":  # the target has it too, now
             other = other | {"micro_step_id", "matched_node_link"}
-        for column in set(want) - placed - other:
+        assert want["matched_distributed"] == "{}", "the old tool links no merged ranks"
+        for column in set(want) - placed - other - {"matched_distributed"}:
             assert row[column] == want[column], (key, column)
 
 

@@ -1,15 +1,20 @@
 """`--engine ray`: the same file as the local engine writes, from parts that tasks on a cluster have built."""
 
+import json
 import os
 import sqlite3
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
-from graph_cases import REPO, golden_set, missing, only_db, run
+from graph_cases import REPO, find_command, golden_set, missing, only_db, run
 
 # A stand-in for the package: tasks in two threads, each of which runs its command as a process of its own.
 STAND_IN = """
+import os
+import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait as _wait
 from types import SimpleNamespace
 
@@ -32,6 +37,9 @@ class remote:
 
 
 def wait(tasks, num_returns):
+    if "STAND_IN_WAITS" in os.environ:
+        open(os.environ["STAND_IN_WAITS"], "w").close()
+        time.sleep(3)
     ready = next(iter(_wait(tasks, return_when=FIRST_COMPLETED).done))
     return [ready], [task for task in tasks if task is not ready]
 """
@@ -77,6 +85,48 @@ def test_parts_make_the_same_file(args, stand_in, tmp_path):
     local = graph(tmp_path / "local", *args)
     parts = graph(tmp_path / "ray", *args, "--engine", "ray", env=stand_in)
     assert parts == local
+
+
+@pytest.mark.parametrize("case", ["vis_merge_tppp_cmp", "vis_merge_tpdp"])
+def test_merged_parts_make_the_same_file(case, stand_in, tmp_path):
+    results = []
+    for name, more, env in (("local", [], None), ("ray", ["--engine", "ray"], stand_in)):
+        root = golden_set()
+        argv = json.loads((root / "expected" / case / "case.json").read_text())["argv"][1:]
+        out = tmp_path / name
+        done = run([*(a.replace("@OUT", str(out)) for a in argv), "--json", *more], cwd=root, env=env)
+        assert [f.suffix for f in out.iterdir()] == [".db"], "parts are gone"
+        results.append((done.stdout.replace(str(only_db(out)), "FILE"), content(only_db(out))))
+    assert results[0] == results[1]
+
+
+def test_parts_of_a_killed_command_are_removed(stand_in, tmp_path):
+    data = golden_set() / "data" / "tp_mix_stat" / "bench"
+    out = tmp_path / "out"
+    env = {**os.environ, **stand_in, "STAND_IN_WAITS": str(tmp_path / "waits")}
+    args = [find_command(), "graph_visualize", "-tp", data, "-o", out, "--engine", "ray"]
+    with subprocess.Popen(
+        list(map(str, args)), env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as killed:
+        while not (tmp_path / "waits").exists():
+            assert killed.poll() is None
+            time.sleep(0.02)
+        killed.kill()
+    (left,) = out.iterdir()
+    assert left.name.startswith(".parts_") and left.name.endswith(f"_{killed.pid}")
+    run([*args[1:]], env=stand_in)
+    assert [f.suffix for f in out.iterdir()] == [".db"]
+
+
+@pytest.mark.parametrize(
+    "more,word",
+    [(["--rank_size", "2", "--tp", "2", "--pp", "1", "--file_type", "json"], "--file_type"), (["-tensor_log"], "log")],
+    ids=["json", "log"],
+)
+def test_what_ray_does_not_do_is_said(more, word, tmp_path):
+    data = golden_set() / "data" / "tp_mix_stat" / "bench"
+    done = run(["graph_visualize", "-tp", data, "-o", tmp_path / "out", "--engine", "ray", *more], check=False)
+    assert done.returncode == 2 and word in done.stderr
 
 
 def test_ray_makes_the_same_file(real_ray, tmp_path):

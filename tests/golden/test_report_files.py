@@ -70,8 +70,8 @@ def test_the_older_command_form_has_an_advisor(compare_json, tmp_path):
     assert [key for key, _ in lines] == ["Line", "Suspect Nodes", "Expert Advice"]
     rows = [[cell.value for cell in row] for row in workbook(tmp_path / "out")]
     number, op, result = int(lines[0][1]), lines[1][1], rows[0].index("Result")
-    assert rows[number - 1][0].startswith(op) and rows[number - 1][result] != "pass"
-    assert all(row[result] == "pass" for row in rows[1 : number - 1])
+    assert rows[number - 1][0].startswith(op) and rows[number - 1][result] == "Warning"
+    assert not any(row[result] for row in rows[1 : number - 1])
 
 
 def test_without_the_advisor(compare_json, tmp_path):

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from test_compare_golden import METRICS, THOUSANDTH, UNMATCHED, same_metric
 
 csv.field_size_limit(1 << 30)
+STATISTICS = ("Max", "Min", "Mean", "Norm")
 EXAMPLES = int(os.environ.get("MSPROBE_EXAMPLES", "0"))
 
 # One long-lived process, because importing the tool costs seconds. It reads a line with the arguments of a comparison and
@@ -176,6 +177,25 @@ def check(old_tool, folder, target, golden):
     if want is None or (has_checksums(target) and "NPU MD5" not in want[0]):
         return  # where only keyword arguments have checksums, it compares statistics
     assert_same(want, our_table(a, b, folder / "ours"))
+
+
+def test_integers_beside_a_fraction_of_one_run(old_tool, scratch):
+    """The earlier tool turns the columns of one run into fractions, and then 0.0 and 0 are two values."""
+    zeros = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], **dict.fromkeys(STATISTICS, 0)}
+    names = ("Functional.f.0.forward", "Functional.g.0.forward")
+    sides = [
+        {name: {"input_args": [], "input_kwargs": {}, "output": [item]} for name, item in zip(names, items)}
+        for items in ([zeros, {**zeros, "Max": 0.5}], [zeros, {**zeros, "Max": 1}])
+    ]
+    folder = scratch()
+    a, b = write(folder / "t", sides[0]), write(folder / "g", sides[1])
+    for i, options in enumerate(([], ["-fm"])):
+        ours = our_table(a, b, folder / f"ours{i}", *options)
+        first = dict(zip(ours[0], ours[1]))
+        assert (first["L2norm diff"], first["NormRelativeErr"], first["Result"]) == ("0", "0", "pass")
+    theirs = old_tool.table(a, b, folder / "old")
+    first = dict(zip(theirs[0], theirs[1]))
+    assert (first["L2norm diff"], first["NormRelativeErr"], first["Result"]) == ("0.0", "inf", "error")
 
 
 @examples(40)

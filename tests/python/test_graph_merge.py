@@ -140,6 +140,46 @@ def test_every_module_matches_the_run_on_one_rank(dumps, tmp_path, name):
     assert of_merge(summary["findings"]) == []
 
 
+def query(summary, sql):
+    db = sqlite3.connect(f"file:{summary['file']}?immutable=1", uri=True)
+    try:
+        return db.execute(sql).fetchall()
+    finally:
+        db.close()
+
+
+VERDICTS = """
+SELECT s.name, p.verdict, p.error FROM msprobe_precision p
+JOIN msprobe_node n USING (node) JOIN msprobe_name s USING (name_id)
+"""
+
+
+@pytest.mark.parametrize("name", ["tp2", "tp2pp2"])
+def test_the_ruler_measures_merged_nodes(dumps, tmp_path, name):
+    summary, rows = compare(dumps, tmp_path, name)
+    verdicts = query(summary, VERDICTS)
+    assert len(verdicts) > 150
+    assert {v for _, v, _ in verdicts} <= {"bit-equal", "round-off", "N/A"}, "another layout only rounds otherwise"
+    assert summary["first_difference"] is None
+    assert [f.name for f in tmp_path.iterdir()] == [summary["file"].rsplit("/", 1)[1]], "nothing else is left"
+
+
+def test_links_of_merged_ranks(dumps, tmp_path):
+    """From stage to stage of the pipeline; all ranks of an all_reduce in a tensor parallel group are one node."""
+    summary, rows = compare(dumps, tmp_path, "tp2pp2")
+    links = {r["node_name"]: json.loads(r["matched_distributed"]) for r in rows if r["matched_distributed"] != "{}"}
+    assert summary["links"] == len(links) == 8
+    for call, back, first, second in (("send", "recv", 0, 2), ("recv", "send", 1, 3)):
+        own = f"Distributed.{call}{f'_rank{first}' if first else ''}.0.forward"
+        other = f"Distributed.{back}_rank{second}.0.forward"
+        assert links[own]["nodes_info"] == {"0": ["Nan", other]}
+        assert links[other]["nodes_info"] == {"0": ["Nan", own]}
+        assert {links[own]["communications_type"], links[other]["communications_type"]} == {"send", "receive"}
+    members = query(summary, "SELECT exchange, count(*) FROM msprobe_exchanges GROUP BY exchange ORDER BY 2")
+    assert members[0][1] == 1 and members[-1][1] == 2
+    assert [f for f in summary["findings"] if f["kind"] in ("no_partner", "missing_call", "call_order")] == []
+
+
 def test_layers_are_in_the_order_of_the_model(dumps, tmp_path):
     for name in ("pp2", "pp2vpp2"):
         _, rows = compare(dumps, tmp_path / name, name)
@@ -236,6 +276,8 @@ def test_a_bug_in_one_shard_is_found_with_its_layer_and_rank(dumps, tmp_path):
     summary, rows = compare(dumps, tmp_path, "tp2_shard_bug")
     assert "layers.1.mlp.linear_fc1" in summary["first_error"]["node"]
     assert summary["suspect_ranks"] == [1]
+    first = summary["first_difference"]
+    assert (first["kind"], first["verdict"], first["node"]) == ("op", "bug", summary["first_error"]["node"])
     (finding,) = [f for f in of_merge(summary["findings"]) if f["node"] == summary["first_error"]["node"]]
     assert finding["kind"] == "suspect_rank" and finding["ranks"] == [1]
     (row,) = [r for r in rows if r["data_source"] == "NPU" and r["node_name"] == summary["first_error"]["node"]]

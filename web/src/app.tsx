@@ -1,13 +1,16 @@
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import { OTHER, type Session } from './model/session';
 import { useApp, usePalette, usePrefer, useSession, useText } from './panels/context';
+import { ConvertView } from './panels/convert';
 import { Details } from './panels/details';
 import { FilesView } from './panels/files';
-import { Graphs, type Views } from './panels/graphs';
+import { fit, Graphs, type Views } from './panels/graphs';
 import { Help } from './panels/help';
+import { MatchingBar } from './panels/matching';
 import { Splitter } from './panels/splitter';
 import { SummaryBar } from './panels/summary_bar';
 import { TopBar } from './panels/top_bar';
+import { TrendsView } from './panels/trends';
 import { applyPalette } from './theme/palette';
 
 export function App({ views }: { views: Views }) {
@@ -15,10 +18,12 @@ export function App({ views }: { views: Views }) {
   const palette = usePalette();
   const language = useApp((state) => state.language);
   const file = useApp((state) => state.file);
+  const trend = useApp((state) => state.trend?.file ?? null);
+  const converting = useApp((state) => state.convert.open);
   const [help, setHelp] = useState(false);
   useLayoutEffect(() => applyPalette(palette, document.documentElement), [palette]);
   useEffect(() => void (document.documentElement.lang = language), [language]);
-  useEffect(() => void (document.title = file ? `${file} – msprobe` : 'msprobe'), [file]);
+  useEffect(() => void (document.title = file || trend ? `${file ?? trend} – msprobe` : 'msprobe'), [file, trend]);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => globalKey(event, session, views, () => setHelp(true));
     window.addEventListener('keydown', onKey);
@@ -27,7 +32,7 @@ export function App({ views }: { views: Views }) {
   return (
     <div class="app">
       <TopBar onHelp={() => setHelp(true)} />
-      {file ? <GraphPage views={views} /> : <FilesView />}
+      {converting ? <ConvertView /> : file ? <GraphPage views={views} /> : trend ? <TrendsView file={trend} /> : <FilesView />}
       {help && <Help onClose={() => setHelp(false)} />}
       <Notice />
     </div>
@@ -43,6 +48,7 @@ function GraphPage({ views }: { views: Views }) {
   return (
     <main class="graph-page">
       <SummaryBar />
+      <MatchingBar />
       <div class="graph-area">
         <Graphs views={views} />
       </div>
@@ -95,14 +101,21 @@ function isTyping(target: EventTarget | null): boolean {
 function globalKey(event: KeyboardEvent, session: Session, views: Views, onHelp: () => void): void {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
   if (document.querySelector('dialog[open]')) return;
+  if (session.state.convert.open && event.key !== '?') {
+    if (event.key === 'Escape') session.closeConvert();
+    return;
+  }
   if (event.key === '/') document.getElementById('search')?.focus();
   else if (event.key === 'n') void session.goToProblem(1);
   else if (event.key === 'p') void session.goToProblem(-1);
   else if (event.key === ']') session.goAlong(1);
   else if (event.key === '[') session.goAlong(-1);
   else if (event.key === '?') onHelp();
+  else if (event.key === 'f') fit(session, views);
+  else if (event.key === 'c') session.matching?.toggle();
+  else if (event.key === 'C') void session.matching?.act();
   else if (event.key === 'Escape') session.clearSelection();
-  else if (event.key.startsWith('Arrow')) {
+  else if (event.key.startsWith('Arrow') || /^([wsad+=0-]|Page(Up|Down))$/i.test(event.key)) {
     // Arrow keys work without a click into a graph first.
     const side = session.state.selection?.side ?? 'NPU';
     const view = views[side] ?? views[OTHER[side]];

@@ -2,56 +2,71 @@ import { render } from 'preact';
 import { App } from './app';
 import { HttpApi } from './api/client';
 import { ExportedApi, readExported } from './api/exported';
+import { HttpTrendApi } from './api/trends';
+import { findHost } from './host';
 import { parseLink } from './model/link';
-import { Session } from './model/session';
+import { CONVERT_HASH, Session } from './model/session';
 import { INITIAL, readPreferences, Store } from './model/store';
+import { parseTrendLink } from './model/trends';
 import { browserStorage, SessionContext } from './panels/context';
 import type { Views } from './panels/graphs';
+import { TrendContext } from './panels/trends';
 import { installProbe } from './probe';
 import './theme/style.css';
+import './theme/trends.css';
 
-const dark = matchMedia('(prefers-color-scheme: dark)').matches;
+const host = findHost();
 const language = navigator.language.toLowerCase().startsWith('zh') ? 'zh' : 'en';
-const store = new Store(readPreferences(browserStorage(), { ...INITIAL, theme: dark ? 'dark' : 'light', language }));
-const token = new URLSearchParams(location.search).get('token') ?? '';
+const store = new Store(readPreferences(browserStorage(), { ...INITIAL, theme: host.theme, language }));
+host.onTheme((theme) => store.set({ theme }));
 
 let restoring = false; // going back and forth writes no history of its own
 
-function writeLink(hash: string, newFile: boolean): void {
-  const address = location.pathname + location.search + hash;
-  if (hash === location.hash) return;
-  if (newFile && !restoring) history.pushState(null, '', address);
-  else history.replaceState(null, '', address);
-}
-
 const exported = await readExported(document.getElementById('data')?.textContent ?? '');
-const session = new Session(store, exported ? new ExportedApi(exported) : new HttpApi(token), writeLink);
+const http = exported ? null : new HttpApi(host.token);
+const trends = http && new HttpTrendApi((what, params) => http.get(what, params));
+const session = new Session(store, http ?? new ExportedApi(exported!), (hash, newFile) =>
+  host.writeLink(hash, newFile && !restoring),
+);
 const views: Views = {};
+
+const namesConversion = () => `#${host.readLink().replace(/^#/, '')}` === CONVERT_HASH;
 
 /** A lone file is opened at once; with several the user chooses. */
 async function start(): Promise<void> {
-  const link = parseLink(location.hash);
+  const link = parseLink(host.readLink());
+  const trend = parseTrendLink(host.readLink());
   if (link) void session.open(link);
+  else if (trend) session.openTrend(trend);
+  const converting = namesConversion();
+  void session.convert?.begin().then(() => converting && session.openConvert());
+  if (converting) return session.loadFiles();
   await session.loadFiles();
   const { files, file } = store.get();
-  const only = files.at === 'ready' && files.value.files.length === 1 ? files.value.files[0] : undefined;
-  if (only && file === null) await session.open({ file: only.file });
+  const only = files.at === 'ready' && files.value.files.length === 1 && !files.value.trends?.length ? files.value.files[0] : undefined;
+  if (only && file === null && !trend) await session.open({ file: only.file });
 }
 
 async function restore(): Promise<void> {
-  const link = parseLink(location.hash);
+  const link = parseLink(host.readLink());
   restoring = true;
-  if (link) await session.open(link);
-  else if (store.get().file !== null) session.closeFile();
+  const trend = parseTrendLink(host.readLink());
+  session.convert?.close();
+  if (namesConversion()) session.openConvert();
+  else if (link) await session.open(link);
+  else if (trend) session.openTrend(trend);
+  else if (store.get().file !== null || store.get().trend !== null) session.closeFile();
   restoring = false;
 }
 
-window.addEventListener('popstate', () => void restore());
+host.onLink(() => void restore());
 
 installProbe(session, views);
 render(
   <SessionContext.Provider value={session}>
-    <App views={views} />
+    <TrendContext.Provider value={trends}>
+      <App views={views} />
+    </TrendContext.Provider>
   </SessionContext.Provider>,
   document.getElementById('app')!,
 );

@@ -15,7 +15,10 @@ export interface Probe {
   rect(side: Side, name: string): Rect | null; // in the page's coordinates
   drawn(side: Side): string[];
   open(side: Side): string[];
+  map(side: Side): { top: number; height: number; whole: number } | null; // what the pane shows of the whole, in content pixels
+  matching(): unknown;
   edges(side: Side): [from: string, to: string][]; // of the flow, as drawn
+  zoom(side: Side): number;
   paintMs(side: Side): number;
 }
 
@@ -41,7 +44,13 @@ export function installProbe(session: Session, views: Views): void {
     },
     drawn: (side) => views[side]?.painted.map((block) => block.node.info.name) ?? [],
     open: (side) => views[side]?.painted.filter((block) => block.node.open).map((block) => block.node.info.name) ?? [],
+    map(side) {
+      const seen = views[side]?.seen();
+      return seen ? { top: seen.top, height: seen.height, whole: seen.whole } : null;
+    },
+    matching: () => session.state.matching,
     edges: (side) => views[side]?.edges.map(({ from, to }) => [from.info.name, to.info.name]) ?? [],
+    zoom: (side) => views[side]?.zoom ?? 0,
     paintMs: (side) => views[side]?.lastPaintMs ?? 0,
   };
 }

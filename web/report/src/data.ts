@@ -42,6 +42,7 @@ export interface Origin extends Difference {
   rank: number | null;
   ranks: number[];
   units: number | 'inf' | null; // of what rounding explains
+  replay?: Replay; // with --replay
 }
 export interface Divergence {
   step: number | null;
@@ -57,7 +58,7 @@ export interface ReplayFigures {
   dtype: string;
   error: number | 'inf' | null;
   ulp: number | 'inf';
-  round_off_ulp: number;
+  round_off_ulp: number | 'inf';
 }
 export interface Replay {
   label: string; // of the pair
@@ -65,6 +66,7 @@ export interface Replay {
   verdict: 'both within round-off' | 'target nearer' | 'golden nearer' | 'both far' | 'cannot be replayed';
   why: string; // of the last
   items: { item: string; target: ReplayFigures; golden: ReplayFigures }[]; // the one that decides first
+  notes: string[]; // what was assumed
 }
 
 /** Finite numbers; -1: there is none; null: infinite or not a number. */

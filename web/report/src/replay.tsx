@@ -1,17 +1,50 @@
 import { useLook } from './context';
 import type { Replay, ReplayFigures, Report } from './data';
 import { formatMeasure } from './format';
+import { translateWhy, type MessageKey, type Translate } from './i18n';
 
-const VERDICTS = { 'both within round-off': 'roundOff', 'target nearer': 'target', 'golden nearer': 'golden', 'both far': 'far', 'cannot be replayed': 'not' } as const;
+/** Of each verdict its text, and its colour as that of a row of the table: what the target is to blame for is an error. */
+const VERDICTS = {
+  'golden nearer': { text: 'replay.golden', badge: 'error' },
+  'both far': { text: 'replay.far', badge: 'warning' },
+  'target nearer': { text: 'replay.target', badge: 'warning' },
+  'both within round-off': { text: 'replay.roundOff', badge: 'pass' },
+  'cannot be replayed': { text: 'replay.not', badge: 'none' },
+} as const satisfies Record<Replay['verdict'], { text: MessageKey; badge: string }>;
+// What tells something comes first.
+const ORDER = Object.keys(VERDICTS) as Replay['verdict'][];
+
+function number(of: number | 'inf'): string {
+  return of === 'inf' ? '∞' : formatMeasure(of);
+}
+
+function figures(t: Translate, of: ReplayFigures | undefined): string {
+  return of ? t('replay.ulp', { ulp: number(of.ulp), dtype: of.dtype }) : '';
+}
+
+function Figures({ of }: { of: ReplayFigures | undefined }) {
+  const { t } = useLook();
+  if (!of) return <td class="number" />;
+  return (
+    <td class="number">
+      {figures(t, of)}<span class="muted">{t('replay.limit', { ulp: number(of.round_off_ulp) })}</span>
+    </td>
+  );
+}
+
+/** One line for the story of the op: the verdict and the figures of the result that decides. */
+export function replayLine(t: Translate, { verdict, why, items: [item] }: Replay): string {
+  const text = t(VERDICTS[verdict].text);
+  if (!item) return why ? `${text} · ${translateWhy(t, why)}` : text;
+  return `${text} · ${item.item}: ${t('side.target')} ${figures(t, item.target)}, ${t('side.golden')} ${figures(t, item.golden)}`;
+}
 
 /** Of a pair: which side is nearer to the float64 result of the same call. */
 export function Replays({ report, label, onOp }: { report: Report; label: string; onOp: (op: string) => void }) {
   const { t } = useLook();
-  const all = report.summary.replays?.filter((replay) => replay.label === label) ?? [];
   if (!report.summary.replays) return null;
-  // What rounding explains comes last.
-  const replays = [...all.filter(isTelling), ...all.filter((replay) => !isTelling(replay))];
-  const figures = (of: ReplayFigures | undefined) => (of ? t('replay.ulp', { ulp: of.ulp === 'inf' ? '∞' : formatMeasure(of.ulp), dtype: of.dtype }) : '');
+  const groups = ORDER.map((verdict) => report.summary.replays!.filter((replay) => replay.label === label && replay.verdict === verdict));
+  const replays = groups.flat();
   return (
     <section class="card" aria-labelledby="replay-title">
       <h2 id="replay-title">{t('replay.title')}</h2>
@@ -19,26 +52,34 @@ export function Replays({ report, label, onOp }: { report: Report; label: string
       {replays.length === 0 ? (
         <p class="muted empty">{t('replay.none')}</p>
       ) : (
-        <div class="scroll" tabIndex={0} role="region" aria-labelledby="replay-title">
-          <table class="ops">
-            <thead>
-              <tr><th>{t('ops.op')}</th><th>{t('ops.result')}</th><th class="number">{t('side.target')}</th><th class="number">{t('side.golden')}</th></tr>
-            </thead>
-            <tbody>
-              {replays.map((replay) => (
-                <tr key={replay.op}>
-                  <td><button type="button" class="op-link code" onClick={() => onOp(replay.op)}>{replay.op}</button></td>
-                  <td>{t(`replay.${VERDICTS[replay.verdict]}`)}{replay.why && <span class="muted"> · {replay.why}</span>}</td>
-                  <td class="number">{figures(replay.items[0]?.target)}</td>
-                  <td class="number">{figures(replay.items[0]?.golden)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <>
+          <ul class="counts">
+            {ORDER.map((verdict, i) => groups[i]!.length > 0 && <li key={verdict}><b>{groups[i]!.length}</b> {t(VERDICTS[verdict].text)}</li>)}
+          </ul>
+          <div class="scroll" tabIndex={0} role="region" aria-labelledby="replay-title">
+            <table class="ops replays">
+              <thead>
+                <tr><th>{t('ops.op')}</th><th>{t('replay.verdict')}</th><th>{t('replay.item')}</th><th class="number">{t('side.target')}</th><th class="number">{t('side.golden')}</th></tr>
+              </thead>
+              <tbody>
+                {replays.map(({ op, verdict, why, items: [item], notes }) => (
+                  <tr key={op}>
+                    <td><button type="button" class="op-link code" onClick={() => onOp(op)}>{op}</button></td>
+                    <td>
+                      <span class={`badge ${VERDICTS[verdict].badge}`}>{t(VERDICTS[verdict].text)}</span>
+                      {why && <span class="muted why"> {translateWhy(t, why)}</span>}
+                      {notes.map((note) => <span key={note} class="muted why"> {translateWhy(t, note)}</span>)}
+                    </td>
+                    <td class="code">{item?.item}</td>
+                    <Figures of={item?.target} />
+                    <Figures of={item?.golden} />
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        </>
       )}
     </section>
   );
 }
-
-const isTelling = ({ verdict }: Replay) => verdict !== 'both within round-off' && verdict !== 'cannot be replayed';

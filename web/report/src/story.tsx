@@ -3,6 +3,7 @@ import { useLook } from './context';
 import { KINDS, type Difference, type Divergence, type Origin, type PairPage, type PairSummary } from './data';
 import { formatCount } from './format';
 import { translateDetail, type Translate } from './i18n';
+import { replayLine } from './replay';
 
 type OnOp = (op: string) => void;
 const CHIPS = 8;
@@ -30,12 +31,14 @@ function Facts({ of }: { of: Difference }) {
   const { t } = useLook();
   const line = of.frame && (of.function ? `${of.frame} (${of.function})` : of.frame);
   const units = unitsText(t, of);
+  const { replay } = of as Partial<Origin>;
   const facts: [string, ComponentChildren][] = [
     [t('story.detail'), of.detail && <><b>{translateDetail(t, of.detail)}</b>{units && <span class="muted"> · {units}</span>}</>],
     [t('story.item'), of.item && <span class="code">{of.item.replace(/^\./, '')}</span>],
     [t('story.inputs'), makes(of) && of.inputs && translateDetail(t, of.inputs)],
     [t('story.line'), line && <span class="code">{line}</span>],
     [t('story.module'), of.module && <span class="code">{of.module}</span>],
+    [t('story.replay'), replay && replayLine(t, replay)],
   ];
   return (
     <dl class="facts">

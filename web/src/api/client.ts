@@ -1,10 +1,13 @@
-import type { Children, Config, FileList, Findings, GraphRef, Layer, Level, Links, MatrixCell, NodeDetails, SearchResult, SeekHit, Side, Summary } from './types';
+import type { ConversionState, ConvertApi, Listing } from './convert';
+import type { TensorApi, TensorPreview } from './tensor';
+import type { Children, Config, FileList, Findings, GraphRef, Layer, Level, Links, MatchChange, MatchState, MatrixCell, NodeDetails, SearchResult, SeekHit, Side, Summary } from './types';
 
 /** A request that failed; the message is the server's own line, fit to be shown. */
 export class ApiError extends Error {
   constructor(
     message: string,
     readonly status: number,
+    readonly reason: string | null = null, // a word of the server's, where it has one
   ) {
     super(message);
   }
@@ -23,6 +26,22 @@ export interface SeekQuery {
   direction: 1 | -1;
 }
 
+export type MatchAction = 'add' | 'remove' | 'apply' | 'save';
+
+export interface MatchRequest {
+  npu?: string;
+  bench?: string;
+  descendants?: boolean;
+  config?: string;
+  revision?: string;
+}
+
+/** Only a server can keep matches. */
+export interface MatchApi {
+  state(graph: GraphRef): Promise<MatchState>;
+  change(graph: GraphRef, action: MatchAction, request: MatchRequest): Promise<MatchChange>;
+}
+
 /** What the model asks for; the page uses HttpApi, tests a table in memory. */
 export interface Api {
   files(): Promise<FileList>;
@@ -37,6 +56,9 @@ export interface Api {
   matrix(file: string): Promise<MatrixCell[]>;
   findings(graph: GraphRef): Promise<Findings>;
   layers(graph: GraphRef): Promise<Layer[]>;
+  readonly matching?: MatchApi;
+  readonly tensor?: TensorApi;
+  readonly conversions?: ConvertApi;
 }
 
 type Params = Record<string, string | number | undefined>;
@@ -81,18 +103,39 @@ export class HttpApi implements Api {
     return (await this.get<{ layers: Layer[] }>('layers', { ...graph })).layers;
   }
 
-  private async get<T>(what: string, params: Params): Promise<T> {
+  readonly matching: MatchApi = {
+    state: (graph) => this.get<MatchState>('matches', { ...graph }),
+    change: (graph, action, request) => this.ask<MatchChange>(`match/${action}`, { ...graph }, request),
+  };
+
+  readonly tensor: TensorApi = (graph, query) => this.get<TensorPreview>('tensor', { ...graph, ...query });
+
+  readonly conversions: ConvertApi = {
+    state: () => this.get<ConversionState>('conversion', {}),
+    list: (path) => this.get<Listing>('dirs', { path }),
+    start: (request) => this.ask<ConversionState>('convert', {}, request),
+    cancel: (id) => this.ask<ConversionState>('convert/cancel', {}, { id }),
+  };
+
+  get<T>(what: string, params: Params): Promise<T> {
+    return this.ask<T>(what, params);
+  }
+
+  /** With a body it is a POST. */
+  private async ask<T>(what: string, params: Params, content?: object): Promise<T> {
     const query = new URLSearchParams();
     for (const [key, value] of Object.entries(params)) if (value !== undefined) query.set(key, String(value));
     let response: Response;
     try {
-      response = await fetch(`api/${what}?${query}`, { headers: { 'X-Msprobe-Token': this.token } });
+      const token = { 'X-Msprobe-Token': this.token };
+      const post = content && { method: 'POST', body: JSON.stringify(content), headers: { ...token, 'Content-Type': 'application/json' } };
+      response = await fetch(`api/${what}?${query}`, post ?? { headers: token });
     } catch {
       throw new ApiError('', 0); // no answer at all: the server has ended, the page words that itself
     }
     const body: unknown = await response.json().catch(() => null);
     if (response.ok && body !== null) return body as T;
-    const text = (body as { error?: unknown } | null)?.error;
-    throw new ApiError(typeof text === 'string' ? text : `HTTP ${response.status}`, response.status);
+    const { error, reason } = (body ?? {}) as { error?: unknown; reason?: unknown };
+    throw new ApiError(typeof error === 'string' ? error : `HTTP ${response.status}`, response.status, typeof reason === 'string' ? reason : null);
   }
 }

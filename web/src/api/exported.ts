@@ -225,16 +225,16 @@ export class ExportedApi implements Api {
     const other: Side = side === 'NPU' ? 'Bench' : 'NPU';
     const partner = graph.find(other, node.matched);
     const found = graph.data.details[other][partner] ?? NO_DETAILS;
-    return { ...details, partner: { side: other, node: graph.summary(other, partner), inputs: found.inputs, outputs: found.outputs, stack: found.stack } };
+    return { ...details, partner: { side: other, node: graph.summary(other, partner), inputs: found.inputs, outputs: found.outputs, stack: found.stack, merge_info: found.merge_info } };
   }
   async search(ref: GraphRef, side: Side, { q, level, limit = 200 }: SearchQuery) {
     const graph = this.graph(ref);
-    const hits = this.matching(graph, side, level, q);
+    const hits = this.matchingNames(graph, side, level, q);
     return { total: hits.length, hits: hits.slice(0, limit).map((index) => graph.summary(side, index)) };
   }
   async seek(ref: GraphRef, side: Side, { level, q = '', from, direction }: SeekQuery) {
     const graph = this.graph(ref);
-    const hits = this.matching(graph, side, level, q);
+    const hits = this.matchingNames(graph, side, level, q);
     const start = from === undefined ? (direction > 0 ? -1 : Infinity) : graph.find(side, from);
     const found = direction > 0 ? hits.findIndex((index) => index > start) : hits.findLastIndex((index) => index < start);
     const at = found >= 0 ? found : direction > 0 ? 0 : hits.length - 1;
@@ -270,7 +270,7 @@ export class ExportedApi implements Api {
     return this.graph(ref).data.layers.layers;
   }
 
-  private matching(graph: ExportedGraph, side: Side, level: Level | undefined, q: string): number[] {
+  private matchingNames(graph: ExportedGraph, side: Side, level: Level | undefined, q: string): number[] {
     const found: number[] = [];
     const lower = q.toLowerCase();
     for (let index = 0; index < graph.sides[side].rows.length; index++) if (graph.keeps(side, index, level, lower)) found.push(index);

@@ -13,6 +13,7 @@ export interface FileEntry {
 export interface FileList {
   root: string;
   files: FileEntry[];
+  trends?: FileEntry[]; // statistics over steps; a page without a server has none
   skipped: { file: string; reason: string }[];
 }
 
@@ -81,6 +82,7 @@ export interface Partner {
   inputs: Row[];
   outputs: Row[];
   stack: string[];
+  merge_info?: string[];
 }
 
 export interface NodeDetails {
@@ -92,6 +94,27 @@ export interface NodeDetails {
   communication?: Communication | null;
   left_out?: boolean; // of an exported page, for its size
   partner: Partner | null;
+}
+
+/** Why nodes are not matched, or a match is not cancelled. */
+export const REFUSALS = ['single', 'tensor', 'taken', 'types', 'absent', 'not_matched', 'stale', 'nothing'] as const;
+export type Refusal = (typeof REFUSALS)[number];
+
+/** Matches made by hand in the graph of a rank at a step. */
+export interface MatchState {
+  revision: string;
+  refusal: Refusal | null; // why nothing can be matched in this file
+  problem: string | null; // with the file that keeps the matches
+  made: [npu: string, bench: string][];
+  cancelled: string[]; // NPU nodes
+  configs: string[]; // configuration files beside the graph file
+}
+
+export interface MatchChange {
+  changed: number;
+  skipped_total: number;
+  skipped: { npu: string; bench: string; reason: Refusal }[];
+  config: string | null; // the file that was written
 }
 
 export interface SearchResult {

@@ -1,12 +1,17 @@
 import { ApiError, type Api } from '../api/client';
+import type { TensorPreview, TensorQuery } from '../api/tensor';
 import type { GraphRef, Level, Side } from '../api/types';
+import { Converter } from './convert';
 import { formatLink, type Link } from './link';
+import { Matching } from './matching';
 import { BUSY, IDLE, type Failed, type Fault, type Graph, type Load, type State, type Store } from './store';
 import { isShown, ROOT, Tree, type TreeNode } from './tree';
 
 export const OTHER: Record<Side, Side> = { NPU: 'Bench', Bench: 'NPU' };
+export const CONVERT_HASH = '#convert';
 const SEARCH_DELAY_MS = 150;
 const SEARCH_LIMIT = 200;
+const REFRESH_AT_ONCE = 8;
 
 export type RevealListener = (side: Side, node: TreeNode) => void;
 
@@ -19,11 +24,17 @@ export class Session {
   private readonly fetching = new Map<TreeNode, Promise<void>>();
   private readonly revealListeners = new Set<RevealListener>();
 
+  readonly matching: Matching | null; // null: nothing can be written here
+  readonly convert: Converter | null; // null: the host has no dumps
+
   constructor(
     readonly store: Store,
     private readonly api: Api,
     private readonly onLink: (hash: string, newFile: boolean) => void = () => {},
-  ) {}
+  ) {
+    this.matching = api.matching ? new Matching(this, api.matching) : null;
+    this.convert = api.conversions ? new Converter(store, api.conversions, () => void this.loadFiles()) : null;
+  }
 
   get state(): State {
     return this.store.get();
@@ -51,18 +62,48 @@ export class Session {
     }
   }
 
+  /** Beside the graph, which stays as it is. */
+  openConvert(): void {
+    this.convert?.open();
+    if (this.state.convert.open) this.onLink(CONVERT_HASH, true);
+  }
+
+  closeConvert(): void {
+    const { file, trend, step, rank } = this.state;
+    this.convert?.close();
+    if (trend) return this.openTrend(trend);
+    this.onLink(file ? formatLink({ file, step, rank, ...this.selectedLink() }) : '', true);
+  }
+
+  openConverted(file: string): void {
+    this.convert?.close();
+    this.convert?.again();
+    void this.open({ file });
+  }
+
   closeFile(): void {
     this.graphEpoch++;
     this.forget();
-    this.store.set({ file: null, config: null, graph: IDLE });
+    this.store.set({ file: null, trend: null, config: null, graph: IDLE });
     this.onLink('', true);
+  }
+
+  /** Statistics over steps instead of a graph. */
+  openTrend(trend: NonNullable<State['trend']>, link?: string): void {
+    this.graphEpoch++;
+    this.forget();
+    this.store.set({ file: null, config: null, graph: IDLE, trend });
+    if (link !== undefined) this.onLink(link, true);
+  }
+  linkTrend(link: string): void {
+    this.onLink(link, false);
   }
 
   async open(link: Link): Promise<void> {
     const epoch = ++this.graphEpoch;
     const newFile = this.state.file !== link.file;
     this.forget();
-    this.store.set({ file: link.file, graph: BUSY, ...(newFile ? { config: null, matrix: IDLE } : {}) });
+    this.store.set({ file: link.file, trend: null, graph: BUSY, ...(newFile ? { config: null, matrix: IDLE } : {}) });
     try {
       const config = await this.api.config(link.file);
       if (epoch !== this.graphEpoch) return;
@@ -74,6 +115,7 @@ export class Session {
       if (epoch !== this.graphEpoch) return;
       this.store.set({ graph: { at: 'ready', value: graph } });
       this.loadOverview({ file: link.file, step, rank }, newFile);
+      void this.matching?.reload();
       // The address keeps naming the node while the way to it is fetched: a reload in between must not lose it.
       this.onLink(formatLink({ ...link, step, rank }), newFile);
       if (link.node) await this.goTo(link.side ?? 'NPU', link.node);
@@ -127,6 +169,34 @@ export class Session {
     load('layers', this.api.layers(ref));
   }
 
+  /** Everything that depends on matches anew; what is open stays open. */
+  async refresh(): Promise<void> {
+    const { graph } = this.state;
+    if (graph.at !== 'ready') return;
+    const epoch = this.graphEpoch;
+    const ref = this.ref();
+    const { trees } = graph.value;
+    const work: (() => Promise<void>)[] = [];
+    for (const side of ['NPU', 'Bench'] as const) {
+      for (const node of trees[side]?.loaded() ?? []) {
+        work.push(async () => {
+          const answer = await this.api.children(ref, side, node.info.name);
+          if (epoch === this.graphEpoch) trees[side]?.update(answer.node, answer.children);
+        });
+      }
+    }
+    const some = async () => {
+      for (let next = work.pop(); next && epoch === this.graphEpoch; next = work.pop()) await next();
+    };
+    const [summary] = await Promise.all([this.api.summary(ref), ...Array.from({ length: REFRESH_AT_ONCE }, some)]);
+    if (epoch !== this.graphEpoch) return;
+    this.store.set({ graph: { at: 'ready', value: { trees, summary } }, revision: this.state.revision + 1 });
+    this.loadOverview(ref, true);
+    const { selection } = this.state;
+    const node = this.selectedNode();
+    if (selection && node) await this.select(selection.side, node);
+  }
+
   /** To a node of another rank or step, or to that graph as a whole. */
   goToGraph(step: number, rank: number, node?: string): void {
     const { file } = this.state;
@@ -139,10 +209,11 @@ export class Session {
     clearTimeout(this.searchTimer);
     this.fetching.clear();
     const search = { ...this.state.search, open: false, side: 'NPU' as const, query: '', level: '' as const, result: IDLE };
-    this.store.set({ selection: null, details: IDLE, links: IDLE, findings: IDLE, layers: IDLE, search, notice: null });
+    const matching = { ...this.state.matching, picked: { NPU: null, Bench: null }, state: IDLE, busy: false, message: null };
+    this.store.set({ selection: null, details: IDLE, links: IDLE, findings: IDLE, layers: IDLE, search, matching, notice: null });
   }
 
-  private ref(): GraphRef {
+  ref(): GraphRef {
     const { file, step, rank } = this.state;
     return { file: file ?? '', step, rank };
   }
@@ -242,6 +313,7 @@ export class Session {
     const epoch = ++this.selectEpoch;
     const { name, matched } = node.info;
     this.store.set({ selection: { side, name }, details: BUSY, links: BUSY, notice: null });
+    this.matching?.pick(side, node.info);
     this.writeLink();
     void this.loadLinks(side, name, epoch);
     const [details] = await Promise.allSettled([
@@ -290,7 +362,8 @@ export class Session {
   highlighted(side: Side): string | null {
     const { selection } = this.state;
     if (!selection) return null;
-    return selection.side === side ? selection.name : (this.selectedNode()?.info.matched ?? null);
+    if (selection.side === side) return selection.name;
+    return this.selectedNode()?.info.matched ?? this.matching?.shown(side) ?? null;
   }
 
   // --- problems
@@ -387,6 +460,14 @@ export class Session {
 
   closeSearch(): void {
     this.store.set({ search: { ...this.state.search, open: false } });
+  }
+
+  /** Null where the host cannot read the files of a dump. */
+  tensor(query: TensorQuery): Promise<TensorPreview> | null {
+    return this.api.tensor?.(this.ref(), query) ?? null;
+  }
+  get hasTensors(): boolean {
+    return this.api.tensor !== undefined;
   }
 
   // --- small things

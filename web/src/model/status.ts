@@ -18,6 +18,14 @@ export function precisionStatus(precision: number | null): Precision {
   return precision < 0.3 ? 'pass' : precision < 0.6 ? 'warning' : 'error';
 }
 
+/** The node's own status, or that of the worst thing it hides. */
+export function worstOf(node: NodeSummary, mode: ColorMode, compared: boolean, open: boolean): Status {
+  const own = statusOf(node, mode, compared);
+  const hidden = open ? undefined : hiddenBelow(node, mode, compared)[0]?.status;
+  if (!hidden || own === 'error' || own === 'critical' || own === hidden) return own;
+  return own === 'warning' && hidden !== 'error' ? own : hidden;
+}
+
 export interface Hidden {
   status: Status;
   count: number;

@@ -1,6 +1,8 @@
-import type { Config, FileList, Findings, Layer, Level, Links, MatrixCell, NodeDetails, NodeSummary, Side, Summary } from '../api/types';
+import type { Config, FileList, Findings, Layer, Level, Links, MatchChange, MatchState, MatrixCell, NodeDetails, Refusal, NodeSummary, Side, Summary } from '../api/types';
+import { CONVERT, type ConvertState } from './convert_form';
 import type { ColorMode } from './status';
 import type { Tree } from './tree';
+import type { TrendChoice } from './trends';
 
 export type Load<T> = { at: 'idle' } | { at: 'busy' } | Failed | { at: 'ready'; value: T };
 
@@ -38,9 +40,27 @@ export interface SearchState {
   active: number;
 }
 
+/** A line about the last thing that was done. */
+export interface MatchMessage {
+  kind: 'made' | 'removed' | 'applied' | 'saved' | Refusal | 'failed';
+  values: Record<string, string | number>;
+  skipped: MatchChange['skipped'];
+}
+
+/** The bar in which nodes are matched by hand. */
+export interface MatchPanel {
+  open: boolean;
+  picked: Record<Side, string | null>;
+  descendants: boolean;
+  state: Load<MatchState>;
+  busy: boolean;
+  message: MatchMessage | null;
+}
+
 export interface State {
   files: Load<FileList>;
   file: string | null;
+  trend: (Partial<TrendChoice> & { file: string }) | null; // shown instead of a graph
   config: Config | null;
   step: number;
   rank: number;
@@ -54,12 +74,16 @@ export interface State {
   findings: Load<Findings>;
   layers: Load<Layer[]>;
   search: SearchState;
+  matching: MatchPanel;
+  convert: ConvertState;
   notice: { text: string; fault: Fault | null } | null;
   theme: Theme;
   language: Language;
   sync: boolean; // expansion on one side is repeated on the other
   follow: boolean; // so is scrolling
   mode: ColorMode;
+  mapNPU: boolean; // small picture of that side
+  mapBench: boolean;
   detailsHeight: number;
   split: number; // share of the left pane
 }
@@ -67,6 +91,7 @@ export interface State {
 export const INITIAL: State = {
   files: IDLE,
   file: null,
+  trend: null,
   config: null,
   step: 0,
   rank: 0,
@@ -80,12 +105,16 @@ export const INITIAL: State = {
   findings: IDLE,
   layers: IDLE,
   search: { open: false, side: 'NPU', query: '', level: '', result: IDLE, active: -1 },
+  matching: { open: false, picked: { NPU: null, Bench: null }, descendants: false, state: IDLE, busy: false, message: null },
+  convert: CONVERT,
   notice: null,
   theme: 'light',
   language: 'en',
   sync: true,
   follow: true,
   mode: 'precision',
+  mapNPU: true,
+  mapBench: true,
   detailsHeight: 280,
   split: 0.5,
 };
@@ -111,7 +140,7 @@ export class Store {
 }
 
 /** What is remembered between visits. */
-const KEPT = ['theme', 'language', 'sync', 'follow', 'detailsHeight', 'split'] as const;
+const KEPT = ['theme', 'language', 'sync', 'follow', 'mapNPU', 'mapBench', 'detailsHeight', 'split'] as const;
 const KEY = 'msprobe.page';
 
 export function readPreferences(storage: Pick<Storage, 'getItem'> | null, base: State): State {

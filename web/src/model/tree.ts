@@ -10,7 +10,7 @@ export interface Extent {
 }
 
 export interface TreeNode {
-  readonly info: NodeSummary;
+  info: NodeSummary;
   readonly parent: TreeNode | null;
   readonly depth: number;
   index: number; // among the shown children of the parent
@@ -74,6 +74,19 @@ export class Tree {
     node.open = open;
     this.changed(node);
     return true;
+  }
+
+  /** Nodes whose children are here. */
+  loaded(): TreeNode[] {
+    return [...this.nodes.values()].filter((node) => node.kids !== null && node.kids.length > 0);
+  }
+
+  /** What is known of a node and its children, anew; which nodes there are does not change. */
+  update(node: NodeSummary, children: NodeSummary[]): void {
+    for (const info of [node, ...children]) {
+      const known = this.nodes.get(info.name);
+      if (known) known.info = info;
+    }
   }
 
   /** Shows only the root's children of one micro step; -1 shows all. */

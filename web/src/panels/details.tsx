@@ -3,6 +3,7 @@ import type { NodeDetails } from '../api/types';
 import type { MessageKey } from '../i18n';
 import { parseFrame } from '../model/stack';
 import { statusOf } from '../model/status';
+import { savedItems } from '../model/tensor';
 import type { TreeNode } from '../model/tree';
 import { useApp, useCopy, useSession, useText } from './context';
 import { Icon } from './icons';
@@ -11,8 +12,9 @@ import { ItemsTable } from './items_table';
 import { Overview } from './overview';
 import { Failure, Loading } from './states';
 import { StatusChip } from './status_dot';
+import { Tensor } from './tensor';
 
-type Tab = 'overview' | 'items' | 'flow' | 'stack' | 'merge';
+type Tab = 'overview' | 'items' | 'tensor' | 'flow' | 'stack' | 'merge';
 
 export function Details() {
   const session = useSession();
@@ -27,9 +29,10 @@ export function Details() {
   }
   if (details.at === 'busy') return <Loading />;
   const { value } = details;
-  const merge = value.merge_info.length > 0;
-  const tab = wanted === 'merge' && !merge ? 'items' : wanted;
-  const tabs: Tab[] = ['overview', 'items', 'flow', 'stack', ...(merge ? (['merge'] as const) : [])];
+  const merge = value.merge_info.length > 0 || (value.partner?.merge_info ?? []).length > 0;
+  const tensor = session.hasTensors && savedItems(value).length > 0;
+  const tab = (wanted === 'merge' && !merge) || (wanted === 'tensor' && !tensor) ? 'items' : wanted;
+  const tabs: Tab[] = ['overview', 'items', ...(tensor ? (['tensor'] as const) : []), 'flow', 'stack', ...(merge ? (['merge'] as const) : [])];
   return (
     <section class="details" aria-label={t('details.label')}>
       <div class="details-head">
@@ -46,9 +49,10 @@ export function Details() {
       <div class="details-body" id="tab-panel" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
         {tab === 'items' && <ItemsTable key={value.node.name} details={value} />}
         {tab === 'overview' && <Overview />}
+        {tab === 'tensor' && <Tensor key={value.node.name} details={value} />}
         {tab === 'flow' && <Flow details={value} />}
         {tab === 'stack' && <Stacks details={value} />}
-        {tab === 'merge' && <pre class="stack">{value.merge_info.join('\n')}</pre>}
+        {tab === 'merge' && <Merged details={value} />}
       </div>
     </section>
   );
@@ -134,6 +138,49 @@ function Stacks({ details }: { details: NodeDetails }) {
       {columns.map(([title, lines]) => (
         <Stack key={title} title={t(title)} lines={lines} />
       ))}
+    </div>
+  );
+}
+
+/** How a node was put together from the ranks, side by side. */
+function Merged({ details }: { details: NodeDetails }) {
+  const t = useText();
+  const { partner } = details;
+  const flip = partner?.side === 'NPU';
+  const own: [MessageKey, string[]] = [flip ? 'side.Bench' : partner ? 'side.NPU' : 'side.single', details.merge_info];
+  const other: [MessageKey, string[]][] = partner ? [[flip ? 'side.NPU' : 'side.Bench', partner.merge_info ?? []]] : [];
+  return (
+    <div class="stacks" data-test="merged">
+      {(flip ? [...other, own] : [own, ...other]).map(([title, lines]) => (
+        <div key={title} class="stack-column">
+          <CopyHead title={t(title)} text={lines.join('\n')} />
+          <table class="merged">
+            <tbody>
+              {lines.map((line, index) => (
+                <tr key={index}>
+                  <td class="muted">{index + 1}</td>
+                  <td>{line}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+function CopyHead({ title, text }: { title: string; text: string }) {
+  const t = useText();
+  const copy = useCopy();
+  return (
+    <div class="stack-head">
+      <strong>{title}</strong>
+      {text && (
+        <button class="icon-button" title={t('details.copy')} aria-label={t('details.copy')} onClick={() => copy(text)}>
+          <Icon name="copy" />
+        </button>
+      )}
     </div>
   );
 }

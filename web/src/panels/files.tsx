@@ -1,3 +1,4 @@
+import type { FileEntry } from '../api/types';
 import { fileSize } from '../model/format';
 import { useApp, useSession, useText } from './context';
 import { Icon } from './icons';
@@ -13,10 +14,10 @@ export function FilesView() {
   const session = useSession();
   const t = useText();
   const files = useApp((state) => state.files);
-  const language = useApp((state) => state.language);
+  const canConvert = useApp((state) => state.convert.enabled);
   if (files.at === 'idle' || files.at === 'busy') return <Loading />;
   if (files.at === 'failed') return <Failure failed={files} retry={() => void session.loadFiles()} />;
-  const { root, files: list, skipped } = files.value;
+  const { root, files: list, trends = [], skipped } = files.value;
   return (
     <main class="files">
       <div class="files-head">
@@ -24,45 +25,30 @@ export function FilesView() {
           <h1>{t('files.title')}</h1>
           <p class="muted">{t('files.in', { root })}</p>
         </div>
-        <button class="button" onClick={() => void session.loadFiles()}>
-          <Icon name="reload" />
-          {t('files.reload')}
-        </button>
+        <div class="files-ways">
+          {canConvert && (
+            <button class="button primary" data-test="convert-open" onClick={() => session.openConvert()}>
+              <Icon name="convert" />
+              {t('convert.title')}
+            </button>
+          )}
+          <button class="button" onClick={() => void session.loadFiles()}>
+            <Icon name="reload" />
+            {t('files.reload')}
+          </button>
+        </div>
       </div>
-      {list.length === 0 ? (
+      {list.length === 0 && trends.length === 0 ? (
         <div class="empty card">
           <strong>{t('files.none')}</strong>
           <span>{t('files.noneHint')}</span>
         </div>
       ) : (
-        <table class="card file-table">
-          <colgroup>
-            <col />
-            <col class="size" />
-            <col class="changed" />
-          </colgroup>
-          <thead>
-            <tr>
-              <th>{t('files.file')}</th>
-              <th class="number">{t('files.size')}</th>
-              <th>{t('files.changed')}</th>
-            </tr>
-          </thead>
-          <tbody>
-            {list.map((entry) => (
-              <tr key={entry.file}>
-                <td>
-                  <button class="file-link" aria-label={t('files.open', { file: entry.file })} onClick={() => void session.open({ file: entry.file })}>
-                    <Icon name="file" />
-                    <FileName file={entry.file} />
-                  </button>
-                </td>
-                <td class="number">{fileSize(entry.size)}</td>
-                <td>{dateText(entry.mtime, language)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <>
+          <FileTable list={list} open={(file) => void session.open({ file })} />
+          {trends.length > 0 && <h2 class="files-kind">{t('trend.files')}</h2>}
+          <FileTable list={trends} open={(file) => session.openTrend({ file }, `#${new URLSearchParams({ trend: file })}`)} />
+        </>
       )}
       {skipped.length > 0 && (
         <details class="skipped">
@@ -89,5 +75,41 @@ function FileName({ file }: { file: string }) {
       <wbr />
       {file.slice(slash)}
     </span>
+  );
+}
+
+function FileTable({ list, open }: { list: FileEntry[]; open: (file: string) => void }) {
+  const t = useText();
+  const language = useApp((state) => state.language);
+  if (list.length === 0) return null;
+  return (
+    <table class="card file-table">
+      <colgroup>
+        <col />
+        <col class="size" />
+        <col class="changed" />
+      </colgroup>
+      <thead>
+        <tr>
+          <th>{t('files.file')}</th>
+          <th class="number">{t('files.size')}</th>
+          <th>{t('files.changed')}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {list.map((entry) => (
+          <tr key={entry.file}>
+            <td>
+              <button class="file-link" aria-label={t('files.open', { file: entry.file })} onClick={() => open(entry.file)}>
+                <Icon name="file" />
+                <FileName file={entry.file} />
+              </button>
+            </td>
+            <td class="number">{fileSize(entry.size)}</td>
+            <td>{dateText(entry.mtime, language)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }

@@ -1,4 +1,5 @@
 import type { FlowNeighbour, Links, NodeDetails, Precision, Row } from '../api/types';
+import type { MessageKey } from '../i18n';
 import { measureText } from '../model/layers';
 import { statusOf } from '../model/status';
 import { useApp, useSession, useText } from './context';
@@ -100,6 +101,7 @@ function Middle({ links, details }: { links: Links; details: NodeDetails }) {
   );
 }
 
+const VERDICTS = ['bug', 'suspicious', 'inherited', 'round-off', 'bit-equal'];
 const MEASURES = ['error', 'input_error', 'units', 'cosine', 'max_abs_err'] as const;
 
 function Figures({ precision }: { precision: Precision }) {
@@ -110,7 +112,7 @@ function Figures({ precision }: { precision: Precision }) {
       <dl class="figures">
         <div>
           <dt>{t('figure.verdict')}</dt>
-          <dd data-test="verdict">{precision.verdict}</dd>
+          <dd data-test="verdict">{VERDICTS.includes(precision.verdict) ? t(`verdict.${precision.verdict}` as MessageKey) : precision.verdict}</dd>
         </div>
         {MEASURES.filter((key) => precision[key] !== null).map((key) => (
           <div key={key}>

@@ -3,6 +3,7 @@ import type { Side } from '../api/types';
 import { OTHER, type Session } from '../model/session';
 import { statusOf } from '../model/status';
 import type { Tree, TreeNode } from '../model/tree';
+import { MinimapView } from '../render/minimap_view';
 import { PaneView } from '../render/pane_view';
 import { useApp, usePalette, usePrefer, useSession, useText } from './context';
 import { Icon } from './icons';
@@ -78,6 +79,24 @@ function followOther(session: Session, views: Views, side: Side): void {
   if (anchor) views[OTHER[side]]?.lineUp(anchor.matched, anchor.y);
 }
 
+/** Both sides as a whole, as far as names stay readable; what is selected stays in view. */
+export function fit(session: Session, views: Views): void {
+  const shown = [views.NPU, views.Bench].filter((view) => view !== undefined);
+  const zoom = Math.min(...shown.map((view) => view.fitZoom()));
+  for (const view of shown) {
+    view.setZoom(zoom);
+    view.showStart();
+  }
+  const { selection } = session.state;
+  const node = session.selectedNode();
+  if (selection && node) {
+    reveal(session, views, selection.side, node);
+    const partner = node.info.matched === null ? undefined : session.tree(OTHER[selection.side])?.get(node.info.matched);
+    if (partner) reveal(session, views, OTHER[selection.side], partner);
+  }
+  shown[0]?.zoomByHand(1); // tells who shows the figure
+}
+
 interface PaneProps {
   side: Side;
   tree: Tree;
@@ -96,6 +115,8 @@ function Pane({ side, tree, views, title }: PaneProps) {
   const t = useText();
   const palette = usePalette();
   const canvas = useRef<HTMLCanvasElement>(null);
+  const [view, setView] = useState<PaneView | null>(null);
+  const map = useApp((state) => state[`map${side}`]);
   const [tip, setTip] = useState<Tip | null>(null);
   const [menu, setMenu] = useState<Tip | null>(null);
   const [zoom, setZoom] = useState(1);
@@ -112,6 +133,7 @@ function Pane({ side, tree, views, title }: PaneProps) {
     const other = views[OTHER[side]];
     if (other) view.setZoom(other.zoom);
     views[side] = view;
+    setView(view);
     return () => {
       delete views[side];
       view.destroy();
@@ -140,22 +162,41 @@ function Pane({ side, tree, views, title }: PaneProps) {
   return (
     <>
       <PaneHead title={title} side={side} tree={tree} views={views} zoom={zoom} />
-      <canvas
-        ref={canvas}
-        tabIndex={0}
-        role="tree"
-        data-side={side}
-        aria-label={t('graph.label', { side: title })}
-        aria-activedescendant={`current-${side}`}
-        onKeyDown={onKey}
-        onContextMenu={onMenu}
-      >
-        <CurrentItem side={side} tree={tree} />
-      </canvas>
+      <div class="pane-body">
+        <canvas
+          ref={canvas}
+          class="graph"
+          tabIndex={0}
+          role="tree"
+          data-side={side}
+          aria-label={t('graph.label', { side: title })}
+          aria-activedescendant={`current-${side}`}
+          onKeyDown={onKey}
+          onContextMenu={onMenu}
+        >
+          <CurrentItem side={side} tree={tree} />
+        </canvas>
+        {map && view && <Minimap side={side} view={view} />}
+      </div>
       {menu && <NodeMenu side={side} node={menu.node} x={menu.x} y={menu.y} onClose={closeMenu} />}
       {tip && !menu && <NodeTip node={tip.node} x={tip.x} y={tip.y} />}
     </>
   );
+}
+
+/** A way to move with the pointer; keys move the graph itself. */
+function Minimap({ side, view }: { side: Side; view: PaneView }) {
+  const session = useSession();
+  const palette = usePalette();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const map = useRef<MinimapView | null>(null);
+  useLayoutEffect(() => {
+    const made = new MinimapView(canvas.current!, view, session, palette);
+    map.current = made;
+    return () => made.destroy();
+  }, [view, session]);
+  useLayoutEffect(() => map.current?.setPalette(palette), [palette]);
+  return <canvas ref={canvas} class="minimap" data-map={side} aria-hidden="true" />;
 }
 
 interface PaneHeadProps {
@@ -173,6 +214,9 @@ function PaneHead({ title, side, tree, views, zoom }: PaneHeadProps) {
   useApp((state) => state.revision);
   const mode = useApp((state) => state.mode);
   const compared = useApp((state) => state.config?.graph_type === 'compare');
+  const map = useApp((state) => state[`map${side}`]);
+  const prefer = usePrefer();
+  useApp((state) => state.matching.picked[side]);
   const name = session.highlighted(side);
   const node = name ? tree.get(name) : undefined;
   const status = node && statusOf(node.info, mode, compared);
@@ -184,8 +228,14 @@ function PaneHead({ title, side, tree, views, zoom }: PaneHeadProps) {
       </span>
       {status && status !== 'none' && <StatusChip status={status} />}
       <span class="spacer" />
+      <button class="icon-button" data-test={`map-${side}`} aria-pressed={map} title={t('view.map')} aria-label={t('view.map')} onClick={() => prefer({ [`map${side}`]: !map })}>
+        <Icon name="map" />
+      </button>
       {side === 'NPU' && (
         <span class="zoom">
+          <button class="icon-button" data-test="fit" title={t('view.fit')} aria-label={t('view.fit')} onClick={() => fit(session, views)}>
+            <Icon name="fit" />
+          </button>
           <button class="icon-button" title={t('view.zoomOut')} aria-label={t('view.zoomOut')} onClick={() => views[side]?.zoomByHand(1 / 1.2)}>
             <Icon name="minus" />
           </button>

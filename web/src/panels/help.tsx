@@ -11,6 +11,11 @@ const KEYS: [string[], MessageKey][] = [
   [['n', 'p'], 'help.findings'],
   [['[', ']'], 'help.along'],
   [['m'], 'help.switch'],
+  [['w', 's'], 'help.zoom'],
+  [['a', 'd'], 'help.pan'],
+  [['PgUp', 'PgDn'], 'help.page'],
+  [['f'], 'help.fit'],
+  [['c', 'C'], 'help.match'],
   [['Esc'], 'help.escape'],
 ];
 
@@ -20,6 +25,7 @@ const MOUSE: [MessageKey, MessageKey][] = [
   ['help.keyMenu', 'help.menu'],
   ['help.keyWheel', 'help.wheel'],
   ['help.keyDrag', 'help.drag'],
+  ['help.keyMap', 'help.map'],
 ];
 
 export function Help({ onClose }: { onClose: () => void }) {

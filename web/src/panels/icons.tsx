@@ -14,6 +14,11 @@ const PATHS = {
   close: 'M6 6l12 12M18 6 6 18',
   keyboard: 'M3 7h18v10H3zM7 10.5h.01M11 10.5h.01M15 10.5h.01M8 14h8',
   reload: 'M19 12a7 7 0 1 1-2-5M19 4v4h-4',
+  link: 'M10 14a4 4 0 0 0 5.7 0l3-3a4 4 0 0 0-5.7-5.7l-1.2 1.2M14 10a4 4 0 0 0-5.7 0l-3 3a4 4 0 0 0 5.7 5.7l1.2-1.2',
+  map: 'M4 5h16v14H4zM15 5v14M17 9h1M17 12h1',
+  fit: 'M4 9V4h5M20 9V4h-5M4 15v5h5M20 15v5h-5',
+  folder: 'M3 6h6l2 2h10v11H3z',
+  convert: 'M4 8h12M13 4l4 4-4 4M20 16H8M11 12l-4 4 4 4',
   file: 'M6 3h8l4 4v14H6zM14 3v4h4',
 } as const;
 

@@ -1,6 +1,7 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { ExchangePartner, Side } from '../api/types';
-import { OTHER } from '../model/session';
+import type { Translate } from '../i18n';
+import { OTHER, type Session } from '../model/session';
 import type { TreeNode } from '../model/tree';
 import { useApp, useCopy, useSession, useText } from './context';
 
@@ -16,6 +17,18 @@ interface Entry {
   text: string;
   test: string;
   run: () => void;
+}
+
+/** To match a node with the one picked on the other side, or to part it from its partner. */
+function matchEntries(session: Session, side: Side, node: TreeNode, t: Translate): Entry[] {
+  const { matching } = session;
+  if (!matching?.possible) return [];
+  const { matched } = node.info;
+  if (matched !== null) return [{ text: t('menu.unmatch'), test: 'unmatch', run: () => void matching.actOn(side, node.info, matched) }];
+  const other = session.state.matching.picked[OTHER[side]];
+  const free = other !== null && session.tree(OTHER[side])?.get(other)?.info.matched === null;
+  if (other !== null && free) return [{ text: t('menu.match', { name: other }), test: 'match', run: () => void matching.actOn(side, node.info, other) }];
+  return [{ text: t('menu.startMatch'), test: 'start-match', run: () => matching.open() }];
 }
 
 /** What can be done with a node, at the pointer or, by the menu key, below the node. */
@@ -41,6 +54,7 @@ export function NodeMenu({ side, node, x, y, onClose }: NodeMenuProps) {
   const entries: Entry[] = [
     ...(children > 0 ? [{ text: t(node.open ? 'menu.close' : 'menu.open'), test: 'toggle', run: () => void session.toggle(side, node) }] : []),
     ...(matched !== null && session.tree(OTHER[side]) ? [{ text: t('menu.partner'), test: 'partner', run: () => void session.goTo(OTHER[side], matched) }] : []),
+    ...matchEntries(session, side, node, t),
     { text: t('details.copyName'), test: 'copy', run: () => copy(name) },
     { text: t('menu.link'), test: 'link', run: () => copy(location.href) },
     ...partners.map(({ step, rank, name: other }) => ({ text: t('menu.rank', { rank, name: other }), test: `rank-${rank}`, run: () => session.goToGraph(step, rank, other) })),

@@ -46,6 +46,7 @@ export function SummaryBar() {
           ))}
         </div>
       )}
+      {compared && session.matching && <MatchButton />}
       {compared && (
         <>
           <Toggle on={sync} label={t('view.sync')} hint={t('view.syncHint')} onChange={(value) => prefer({ sync: value })} />
@@ -56,6 +57,18 @@ export function SummaryBar() {
         <Icon name="collapse" />
       </button>
     </section>
+  );
+}
+
+function MatchButton() {
+  const session = useSession();
+  const t = useText();
+  const open = useApp((state) => state.matching.open);
+  return (
+    <button class="button" data-test="matching" aria-pressed={open} title={t('match.hint')} onClick={() => session.matching?.toggle()}>
+      <Icon name="link" />
+      {t('match.title')}
+    </button>
   );
 }
 

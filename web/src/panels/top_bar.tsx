@@ -5,10 +5,12 @@ import { SearchBox } from './search';
 export function TopBar({ onHelp }: { onHelp: () => void }) {
   const session = useSession();
   const t = useText();
-  const file = useApp((state) => state.file);
+  const file = useApp((state) => state.file ?? state.trend?.file ?? null);
   const theme = useApp((state) => state.theme);
   const language = useApp((state) => state.language);
   const ready = useApp((state) => state.graph.at === 'ready');
+  const converting = useApp((state) => state.convert.open);
+  const canConvert = useApp((state) => state.convert.enabled);
   const prefer = usePrefer();
   return (
     <header class="top-bar">
@@ -30,7 +32,12 @@ export function TopBar({ onHelp }: { onHelp: () => void }) {
         <span class="muted tagline">{t('app.tagline')}</span>
       )}
       <span class="spacer" />
-      {ready && <SearchBox />}
+      {ready && !converting && <SearchBox />}
+      {canConvert && file && !converting && (
+        <button class="icon-button" data-test="convert-icon" title={t('convert.title')} aria-label={t('convert.title')} onClick={() => session.openConvert()}>
+          <Icon name="convert" />
+        </button>
+      )}
       <button class="icon-button" title={t('help.title')} aria-label={t('help.title')} onClick={onHelp}>
         <Icon name="keyboard" />
       </button>

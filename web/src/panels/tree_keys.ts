@@ -71,6 +71,11 @@ function moveKey(event: KeyboardEvent, view: PaneView): boolean {
     case 'D':
       view.scrollBy(40, 0);
       return true;
+    case '+':
+    case '=':
+    case '-':
+    case '0':
+      return zoomKey(event, view);
     case 'PageDown':
       view.scrollBy(0, view.canvas.clientHeight * 0.9);
       return true;

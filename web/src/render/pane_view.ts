@@ -36,6 +36,7 @@ export class PaneView {
   private hovered: TreeNode | null = null;
   private drag: Drag | null = null;
   private glide: { from: number; to: number; start: number } | null = null;
+  private readonly paintListeners = new Set<() => void>();
   lastPaintMs = 0;
   painted: Placed[] = [];
   edges: Edge[] = [];
@@ -130,6 +131,13 @@ export class PaneView {
   /** By the user's hand: the other side follows. */
   scrollBy(x: number, y: number): void {
     this.scrollTo(this.scrollX + x, this.scrollY + y);
+    this.moved();
+  }
+
+  /** What stands where now is needed before the next frame: the other side lines up with it. */
+  private moved(): void {
+    const top = this.scrollY / this.zoomBy;
+    this.painted = visibleBlocks(this.tree, top, top + this.height / this.zoomBy, this.contentWidth());
     this.events.scrolled();
   }
 
@@ -205,6 +213,32 @@ export class PaneView {
     this.events.zoomed(this.zoomBy);
   }
 
+  /** The zoom at which the whole is seen, as far as names stay readable. */
+  fitZoom(): number {
+    const zoom = Math.min((this.width - BAR) / neededWidth(this.tree), this.height / contentHeight(this.tree), 1);
+    return Math.min(Math.max(zoom, ZOOM_MIN), ZOOM_MAX);
+  }
+
+  showStart(): void {
+    this.scrollTo(0, 0);
+  }
+
+  /** What is seen of the whole, in content coordinates. */
+  seen(): { top: number; height: number; whole: number } {
+    return { top: this.scrollY / this.zoomBy, height: this.height / this.zoomBy, whole: contentHeight(this.tree) };
+  }
+
+  /** By the user's hand: the content from `top` on. */
+  showFrom(top: number): void {
+    this.scrollTo(this.scrollX, top * this.zoomBy);
+    this.moved();
+  }
+
+  onPaint(listener: () => void): () => void {
+    this.paintListeners.add(listener);
+    return () => this.paintListeners.delete(listener);
+  }
+
   // --- painting
 
   /** `exact` is what the browser will fill: guessed from the size, it is a pixel off at odd places, and text blurs. */
@@ -247,6 +281,7 @@ export class PaneView {
     this.paintFlow();
     this.paintBar();
     this.lastPaintMs = performance.now() - started;
+    for (const listener of this.paintListeners) listener();
   }
 
   /** Where the values of the selected node come from and go to. */
@@ -328,7 +363,7 @@ export class PaneView {
     if (!thumb || this.drag?.kind !== 'bar') return;
     const share = (y - this.drag.grip) / (this.height - thumb.height);
     this.scrollTo(this.scrollX, share * this.maxScroll().y);
-    this.events.scrolled();
+    this.moved();
   }
 
   private onMove(event: PointerEvent): void {
@@ -348,7 +383,7 @@ export class PaneView {
     this.hover(null, 0, 0);
     this.canvas.style.cursor = 'grabbing';
     this.scrollTo(drag.scrollX - dx, drag.scrollY - dy);
-    this.events.scrolled();
+    this.moved();
   }
 
   private onUp(event: PointerEvent): void {

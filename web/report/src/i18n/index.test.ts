@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CATALOGUES, translateDetail, translator } from './index';
+import { CATALOGUES, translateDetail, translateWhy, translator } from './index';
 
 const { en, zh } = CATALOGUES;
 const keys = Object.keys(en) as (keyof typeof en)[];
@@ -19,7 +19,7 @@ describe('catalogues', () => {
   });
   it('have no text that nothing shows', () => {
     const all = Object.values(sources).join('\n');
-    const families = /^(mode|verdict|advice|direction|measure|detail|story|kind|ruler|replay)\./; // some are put together from a prefix and a value
+    const families = /^(mode|verdict|advice|direction|measure|detail|story|kind|ruler|replay|why)\./; // some are put together from a prefix and a value
     for (const key of keys) expect(all.includes(`'${key}'`) || families.test(key), key).toBe(true);
   });
 });
@@ -48,7 +48,19 @@ describe('phrases of the command', () => {
     expect(translateDetail(t, 'Max nan against 1.0')).toBe('Max nan 对 1.0');
     expect(translateDetail(t, 'agree to 3.1e-07')).toBe('一致到 3.1e-07');
     expect(translateDetail(t, 'are equal')).toBe('相等');
+    expect(translateDetail(t, 'values differ by 3.39 %')).toBe('数值相差 3.39 %');
+    expect(translateDetail(t, 'is of torch.bfloat16 against torch.float32')).toBe('为 torch.bfloat16，标杆侧为 torch.float32');
+    expect(translateDetail(t, 'is missing in the target')).toBe('在待比对侧缺失');
     expect(translateDetail(t, 'something new')).toBe('something new');
     for (const text of ['Norm differs by 12.2 %', 'shape [3] against [2]', 'are equal']) expect(translateDetail(translator('en'), text)).toBe(text);
+  });
+  it('say in the reader\'s language why an op cannot be called again', () => {
+    const t = translator('zh');
+    expect(translateWhy(t, 'it draws random numbers')).toBe('会生成随机数');
+    expect(translateWhy(t, 'the dump holds no values of input.1')).toBe('数据中没有 input.1 的值');
+    expect(translateWhy(t, 'called again it gives [2, 3], the dump has [3, 2] as output.0')).toBe('重新调用得到 [2, 3]，而数据中 output.0 为 [3, 2]');
+    expect(translateWhy(t, 'eps is taken to be 1e-5')).toBe('eps 取为 1e-5');
+    expect(translateWhy(t, 'something new')).toBe('something new');
+    for (const text of ['a communication needs its ranks', 'torch refuses the call (RuntimeError: a (b))']) expect(translateWhy(translator('en'), text)).toBe(text);
   });
 });

@@ -1,0 +1,150 @@
+// msprobe data2db: dumps and monitor files as .trend.db, the file behind the view Trends.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "base/json_object.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "dump/json.h"
+#include "dump/reader.h"
+#include "trend/dump_trend.h"
+#include "trend/monitor_trend.h"
+
+namespace msprobe {
+namespace {
+
+constexpr const char* kDumpFile = "dump_data.trend.db";
+constexpr const char* kMonitorFile = "monitor_data.trend.db";
+constexpr int kMostProcesses = 128;
+
+struct Data2DbArgs {
+  std::string db, data, format = "auto", mapping, micro_step = "true";
+  int processes = 0;  // not given
+};
+
+StatusOr<TrendMapping> ReadMapping(const std::string& path) {
+  TrendMapping mapping;
+  if (path.empty()) return mapping;
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  JsonDoc doc;
+  MSP_RETURN_IF_ERROR(ParseJson(file.text(), path, &doc));
+  const Status wrong = BadInput(path + " is no mapping: expected a JSON object {\"old part of a name\": \"new part\"}");
+  if (!doc.IsObject()) return wrong;
+  for (const auto& member : doc.GetObject()) {
+    if (!member.value.IsString() || member.name.GetStringLength() == 0) return wrong;
+    mapping.emplace_back(Text(member.name), Text(member.value));
+  }
+  return mapping;
+}
+
+// What --data holds of what was asked for.
+struct Found {
+  std::optional<DumpPath> dump;
+  std::vector<MonitorFile> monitor;
+};
+
+StatusOr<Found> Look(const Data2DbArgs& args) {
+  Found found;
+  if (args.format != "monitor") {
+    auto dump = ResolveDumpPath(args.data);
+    if (dump.ok()) {
+      found.dump = *std::move(dump);
+    } else if (args.format == "dump") {
+      return dump.status();
+    }
+  }
+  if (args.format != "dump") {
+    MSP_ASSIGN_OR_RETURN(found.monitor, FindMonitorFiles(args.data));
+  }
+  if (found.dump || !found.monitor.empty()) return found;
+  return BadInput(fmt::format(
+      "{} holds {}no directories of a training monitor (like Dec03_21-34-40-rank0-1a2b3c4d, with grad_reduced_0-9.csv "
+      "and so on): give the directory above them",
+      args.data, args.format == "auto" ? "no dump (step0, step1, ...) and " : ""));
+}
+
+void Print(const std::vector<TrendReport>& reports, bool json) {
+  if (json) {
+    std::string list;
+    for (const TrendReport& report : reports) {
+      JsonObject one;
+      one.String("file", report.path);
+      one.Number("rows", report.rows);
+      one.Number("targets", report.targets);
+      one.Int("max_rank", report.max_rank);
+      one.Int("min_step", report.min_step);
+      one.Int("max_step", report.max_step);
+      one.Strings("warnings", report.warnings);
+      list += (list.empty() ? "" : ", ") + one.Done();
+    }
+    fmt::print("{{\"files\": [{}]}}\n", list);
+    return;
+  }
+  for (const TrendReport& report : reports) {
+    fmt::print("{} rows of {} targets, steps {} to {}, ranks up to {}\n  result: {}\n", report.rows, report.targets,
+               report.min_step, report.max_step, report.max_rank, OneLine(report.path));
+  }
+}
+
+Status RunData2Db(const Data2DbArgs& args, bool json) {
+  if (!IsDirectory(args.data)) {
+    return BadInput(fmt::format("{} is no directory: give the directory with the data as --data", args.data));
+  }
+  TrendSettings settings;
+  settings.micro_steps = args.micro_step == "true";
+  MSP_ASSIGN_OR_RETURN(settings.mapping, ReadMapping(args.mapping));
+  MSP_ASSIGN_OR_RETURN(const Found found, Look(args));
+  if (args.processes > 0) SetThreadCount(std::min(args.processes, ThreadCount()));
+  MSP_RETURN_IF_ERROR(MakeOutputDir(args.db));
+  std::vector<TrendReport> reports;
+  if (found.dump) {
+    settings.output = JoinPath(args.db, kDumpFile);
+    MSP_ASSIGN_OR_RETURN(TrendReport report, WriteDumpTrend(*found.dump, settings));
+    reports.push_back(std::move(report));
+  }
+  if (!found.monitor.empty()) {
+    settings.output = JoinPath(args.db, kMonitorFile);
+    MSP_ASSIGN_OR_RETURN(TrendReport report, WriteMonitorTrend(found.monitor, settings));
+    reports.push_back(std::move(report));
+  }
+  for (const TrendReport& report : reports) {
+    for (const std::string& warning : report.warnings) PrintWarning(warning);
+  }
+  Print(reports, json);
+  return OkStatus();
+}
+
+}  // namespace
+
+void RegisterData2Db(CLI::App& app, CommandContext* context) {
+  auto args = std::make_shared<Data2DbArgs>();
+  CLI::App* command =
+      app.add_subcommand("data2db", "collect the statistics of dumps or of a training monitor over steps and ranks");
+  command->add_option("--db", args->db, "directory of the results, dump_data.trend.db and monitor_data.trend.db")
+      ->required();
+  command->add_option("--data", args->data, "directory above step0, ..., or above the directories of the monitor")
+      ->required();
+  command->add_option("--format", args->format, "what --data holds; auto looks for both")
+      ->check(CLI::IsMember({"auto", "dump", "monitor"}))
+      ->capture_default_str();
+  command->add_option("--mapping", args->mapping, "JSON file {\"old\": \"new\"}: parts of names to replace, in order");
+  command->add_option("--micro_step", args->micro_step, "true: steps are micro steps, counted through; false: steps")
+      ->transform(CLI::IsMember({"true", "false"}, CLI::ignore_case))
+      ->capture_default_str();
+  command->add_option("--process_num", args->processes, "threads at most, up to 128 (default: all cores)")
+      ->check(CLI::Range(1, kMostProcesses));
+  command->add_flag("--json", context->json, "print the summary as one JSON object");
+  command->callback([args, context] { context->status = RunData2Db(*args, context->json); });
+}
+
+}  // namespace msprobe

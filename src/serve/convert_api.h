@@ -1,0 +1,19 @@
+// /api/dirs, /api/conversion, /api/convert...: conversions of dumps. docs/page_api.md is the contract.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "serve/api.h"
+#include "serve/converter.h"
+
+namespace msprobe::serve {
+
+/// Null when `target` is no question about conversions. Without a converter dumps are not converted.
+std::optional<ApiReply> AnswerConvertQuery(Converter* converter, const RequestTarget& target);
+/// True for what is asked by POST.
+bool IsConvertChange(std::string_view path);
+/// `body` is the JSON that came with it.
+ApiReply AnswerConvert(Converter* converter, const RequestTarget& target, std::string_view body);
+
+}  // namespace msprobe::serve

@@ -1,0 +1,30 @@
+#include "serve/guest_page.h"
+
+#include <utility>
+
+#include "serve/token.h"
+
+namespace msprobe::serve {
+
+StatusOr<std::unique_ptr<GuestPage>> GuestPage::Make(std::string directory) {
+  MSP_ASSIGN_OR_RETURN(std::string token, MakeToken());
+  return std::unique_ptr<GuestPage>(new GuestPage(std::move(directory), std::move(token)));
+}
+
+Status GuestPage::OpenDirectory() {
+  const std::lock_guard lock(opening_);
+  if (handler_) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(viewer_, view::Viewer::Open(directory_));
+  handler_ = std::make_unique<Handler>(viewer_.get(), token_, Guest{});
+  return OkStatus();
+}
+
+Response GuestPage::Answer(const Request& request) {
+  const Status opened = OpenDirectory();
+  if (opened.ok()) return handler_->Answer(request);
+  // The page itself is there without a directory, and shows this.
+  if (request.target.rfind("/api/", 0) != 0) return Handler(nullptr, token_, Guest{}).Answer(request);
+  return Handler::Refusal(404, opened.message());
+}
+
+}  // namespace msprobe::serve

@@ -1,0 +1,323 @@
+#include "trend/monitor_trend.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "base/file.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "report/sheet_reader.h"
+#include "trend/trend_db.h"
+#include "trend/trend_tags.h"
+
+namespace msprobe {
+namespace {
+
+constexpr std::array<const char*, 9> kMetrics{"actv",         "actv_grad",      "exp_avg",
+                                              "exp_avg_sq",   "grad_unreduced", "grad_reduced",
+                                              "param_origin", "param_updated",  "other"};
+constexpr std::array<const char*, 14> kStats{
+    "norm",        "min", "max",         "zeros", "nans",     "mean",  "entropy",
+    "softmax_max", "sr",  "kernel_norm", "std_x", "jacobian", "proxy", "token_similarity"};
+constexpr size_t kMaxNumber = 9;  // digits
+constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
+
+using Stats = std::array<double, kStats.size()>;
+
+struct MonitorRow {
+  uint32_t name = 0;
+  int64_t vpp_stage = 0, step = 0, micro_step = 0;
+  size_t values = 0;  // where its values begin
+};
+
+// One file, read. Values stand one after another, as many a row as the file has columns of statistics.
+struct MonitorPart {
+  std::vector<MonitorRow> rows;
+  std::vector<double> values;
+  std::vector<size_t> stats;  // positions in kStats of its columns
+  std::deque<std::string> names;
+  std::unordered_map<std::string_view, uint32_t> ids;
+  uint64_t skipped = 0;
+  std::string failed;
+
+  uint32_t Id(const std::string& name) {
+    const auto found = ids.find(name);
+    if (found != ids.end()) return found->second;
+    names.push_back(name);
+    return ids.emplace(names.back(), static_cast<uint32_t>(names.size() - 1)).first->second;
+  }
+};
+
+// "Dec03_21-34-40-rank0-1a2b3c4d" -> 0: a time of at most 20 letters, then the rank.
+std::optional<int64_t> RankOf(std::string_view directory) {
+  constexpr std::string_view kRank = "-rank";
+  constexpr size_t kLongestTime = 20, kRankDigits = 5;
+  for (size_t at = directory.find(kRank); at != std::string_view::npos && at <= kLongestTime;
+       at = directory.find(kRank, at + 1)) {
+    const std::string_view rest = directory.substr(at + kRank.size());
+    const std::string_view digits = rest.substr(0, rest.find('-'));
+    if (digits.size() < rest.size() && digits.size() <= kRankDigits && IsDigits(digits)) {
+      return std::stoll(std::string(digits));
+    }
+  }
+  return std::nullopt;
+}
+
+// "grad_reduced_0-9.csv" -> "grad_reduced".
+std::string MetricOf(std::string_view file) {
+  constexpr std::string_view kSuffix = ".csv";
+  if (!EndsWith(file, kSuffix)) return "";
+  file.remove_suffix(kSuffix.size());
+  const size_t steps = file.rfind('_');
+  const size_t dash = file.rfind('-');
+  if (steps == std::string_view::npos || dash == std::string_view::npos || dash < steps) return "";
+  if (!IsDigits(file.substr(steps + 1, dash - steps - 1)) || !IsDigits(file.substr(dash + 1))) return "";
+  const std::string_view metric = file.substr(0, steps);
+  return std::find(kMetrics.begin(), kMetrics.end(), metric) == kMetrics.end() ? "" : std::string(metric);
+}
+
+int64_t ModifiedAt(const std::string& path) {
+  struct stat st {};
+  return stat(path.c_str(), &st) == 0 ? st.st_mtim.tv_sec * 1'000'000'000 + st.st_mtim.tv_nsec : 0;
+}
+
+double Number(std::string_view text) {
+  double value = kNoValue;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? value : kNoValue;
+}
+
+// pandas writes whole numbers as 3.0 where a column has gaps.
+std::optional<int64_t> Whole(std::string_view text) {
+  const double value = Number(text);
+  if (!(std::abs(value) < 1e9) || value != std::floor(value)) return std::nullopt;
+  return static_cast<int64_t>(value);
+}
+
+// Reads one csv file.
+class CsvPart {
+ public:
+  explicit CsvPart(const TrendMapping& mapping) : mapping_(mapping) {}
+
+  MonitorPart Read(const std::string& path) {
+    const Status status = ReadCsv(path, [this](const std::vector<SheetCell>& cells, bool first) {
+      if (first) return Head(cells);
+      Row(cells);
+      return OkStatus();
+    });
+    if (!status.ok()) part_.failed = status.message();
+    return std::move(part_);
+  }
+
+ private:
+  Status Head(const std::vector<SheetCell>& cells) {
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const std::string& name = cells[i].text;
+      const auto stat = std::find(kStats.begin(), kStats.end(), name);
+      if (stat != kStats.end()) {
+        part_.stats.push_back(static_cast<size_t>(stat - kStats.begin()));
+        stat_columns_.push_back(i);
+      }
+      for (size_t k = 0; k < kKeys.size(); ++k) {
+        if (name == kKeys[k]) keys_[k] = i;
+      }
+    }
+    if (keys_[kName] == kAbsent || keys_[kVpp] == kAbsent) {
+      return BadInput("it has no columns name and vpp_stage: is it a file of a training monitor?");
+    }
+    return OkStatus();
+  }
+
+  void Row(const std::vector<SheetCell>& cells) {
+    const auto text = [&](size_t at) {
+      return at < cells.size() ? std::string_view(cells[at].text) : std::string_view();
+    };
+    const auto whole = [&](size_t key) { return keys_[key] == kAbsent ? 0 : Whole(text(keys_[key])); };
+    const auto vpp = whole(kVpp), step = whole(kStep), micro = whole(kMicro);
+    if (!vpp || !step || !micro || *micro < 0 || text(keys_[kName]).empty()) {
+      ++part_.skipped;
+      return;
+    }
+    std::string name(text(keys_[kName]));
+    for (const auto& [from, to] : mapping_) ReplaceAll(&name, from, to);
+    part_.rows.push_back({part_.Id(name), *vpp, *step, *micro, part_.values.size()});
+    for (const size_t column : stat_columns_) part_.values.push_back(TrendValue(Number(text(column))));
+  }
+
+  static constexpr size_t kAbsent = static_cast<size_t>(-1);
+  static constexpr std::array<const char*, 4> kKeys{"name", "vpp_stage", "step", "micro_step"};
+  enum Key : size_t { kName, kVpp, kStep, kMicro };
+
+  const TrendMapping& mapping_;
+  MonitorPart part_;
+  std::array<size_t, kKeys.size()> keys_{kAbsent, kAbsent, kAbsent, kAbsent};
+  std::vector<size_t> stat_columns_;
+};
+
+// What must be known before the first row is written.
+struct Survey {
+  std::array<bool, kStats.size()> stats{};
+  std::map<std::string, std::array<bool, kStats.size()>> of_metric;
+  std::map<int64_t, int64_t> micro_steps;  // step -> how many it has
+  TrendExtent extent;
+  uint64_t rows = 0;
+
+  void Add(const MonitorFile& file, const MonitorPart& part) {
+    if (part.rows.empty()) return;
+    auto& own = of_metric[file.metric];
+    for (const size_t stat : part.stats) stats[stat] = own[stat] = true;
+    for (const MonitorRow& row : part.rows) {
+      if (rows++ == 0) extent.min_step = extent.max_step = row.step;
+      extent.min_step = std::min(extent.min_step, row.step);
+      extent.max_step = std::max(extent.max_step, row.step);
+      int64_t& most = micro_steps[row.step];
+      most = std::max(most, row.micro_step + 1);
+    }
+    extent.max_rank = std::max(extent.max_rank, file.rank);
+  }
+
+  std::vector<std::string> Names(const std::array<bool, kStats.size()>& which) const {
+    std::vector<std::string> names;
+    for (size_t i = 0; i < kStats.size(); ++i) {
+      if (which[i]) names.emplace_back(kStats[i]);
+    }
+    return names;
+  }
+};
+
+class MonitorWriter {
+ public:
+  MonitorWriter(TrendDb* db, const Survey& survey, bool micro_steps)
+      : db_(db), survey_(survey), by_micro_(micro_steps) {
+    int64_t sum = 0;
+    for (const auto& [step, count] : survey.micro_steps) {
+      first_[step] = sum;
+      sum += count;
+    }
+    steps_ = sum;
+  }
+
+  Status Take(const MonitorFile& file, const MonitorPart& part) {
+    if (part.rows.empty()) return OkStatus();
+    MSP_ASSIGN_OR_RETURN(const int64_t metric, db_->Metric(file.metric));
+    auto& tagged = tagged_[metric];
+    for (const MonitorRow& row : part.rows) {
+      const std::string& name = part.names[row.name];
+      MSP_ASSIGN_OR_RETURN(const int64_t target, db_->Target(name, row.vpp_stage, by_micro_ ? 0 : row.micro_step));
+      tagged.try_emplace(target, name);
+      Stats values;
+      values.fill(kNoValue);
+      for (size_t i = 0; i < part.stats.size(); ++i) values[part.stats[i]] = part.values[row.values + i];
+      size_t used = 0;
+      for (size_t i = 0; i < kStats.size(); ++i) {
+        if (survey_.stats[i]) values[used++] = values[i];
+      }
+      const int64_t step = by_micro_ ? first_.at(row.step) + row.micro_step : row.step;
+      MSP_RETURN_IF_ERROR(db_->Row(file.rank, step, target, metric, values.data()));
+    }
+    return OkStatus();
+  }
+
+  Status Finish(TrendReport* report) {
+    for (const auto& [metric, targets] : tagged_) {
+      for (const auto& [target, name] : targets) MSP_RETURN_IF_ERROR(db_->Tag(metric, target, MonitorTags(name)));
+    }
+    TrendExtent extent = survey_.extent;
+    if (by_micro_) {
+      extent.min_step = 0;
+      extent.max_step = steps_ - 1;
+    }
+    for (const char* metric : kMetrics) {
+      const auto found = survey_.of_metric.find(metric);
+      if (found != survey_.of_metric.end()) extent.metrics.push_back({metric, survey_.Names(found->second)});
+    }
+    report->rows = db_->rows();
+    report->targets = db_->targets();
+    report->max_rank = extent.max_rank;
+    report->min_step = extent.min_step;
+    report->max_step = extent.max_step;
+    report->path = db_->path();
+    return db_->Commit(extent);
+  }
+
+ private:
+  TrendDb* db_;
+  const Survey& survey_;
+  bool by_micro_;
+  std::map<int64_t, int64_t> first_;  // step -> its first micro step among all
+  int64_t steps_ = 0;
+  std::map<int64_t, std::map<int64_t, std::string>> tagged_;  // metric -> its targets
+};
+
+using TakePart = std::function<Status(size_t, MonitorPart&&)>;
+
+Status ReadParts(const std::vector<MonitorFile>& files, const TrendMapping& mapping, const TakePart& take) {
+  return ParallelOrdered<MonitorPart>(
+      files.size(), static_cast<size_t>(ThreadCount()) + 1,
+      [&](size_t i) -> StatusOr<MonitorPart> { return CsvPart(mapping).Read(files[i].path); }, take);
+}
+
+}  // namespace
+
+StatusOr<std::vector<MonitorFile>> FindMonitorFiles(const std::string& directory) {
+  struct Run {
+    std::string path;
+    int64_t rank, at;
+  };
+  MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
+  std::vector<Run> runs;
+  for (const std::string& name : names) {
+    const std::optional<int64_t> rank = RankOf(name);
+    std::string path = JoinPath(directory, name);
+    if (rank && IsDirectory(path)) runs.push_back({path, *rank, ModifiedAt(path)});
+  }
+  std::stable_sort(runs.begin(), runs.end(),
+                   [](const Run& a, const Run& b) { return a.rank != b.rank ? a.rank < b.rank : a.at > b.at; });
+  std::vector<MonitorFile> files;
+  for (const Run& run : runs) {
+    MSP_ASSIGN_OR_RETURN(const std::vector<std::string> inside, ListDirectory(run.path));
+    for (const std::string& name : inside) {
+      std::string metric = MetricOf(name);
+      if (!metric.empty()) files.push_back({JoinPath(run.path, name), std::move(metric), run.rank});
+    }
+  }
+  // Targets are numbered metric by metric.
+  const auto place = [](const MonitorFile& file) { return std::find(kMetrics.begin(), kMetrics.end(), file.metric); };
+  std::stable_sort(files.begin(), files.end(),
+                   [&](const MonitorFile& a, const MonitorFile& b) { return place(a) < place(b); });
+  return files;
+}
+
+StatusOr<TrendReport> WriteMonitorTrend(const std::vector<MonitorFile>& files, const TrendSettings& settings) {
+  TrendReport report;
+  Survey survey;
+  MSP_RETURN_IF_ERROR(ReadParts(files, settings.mapping, [&](size_t i, MonitorPart&& part) {
+    if (!part.failed.empty()) report.warnings.push_back(fmt::format("{}: {}", files[i].path, part.failed));
+    if (part.skipped > 0) {
+      report.warnings.push_back(fmt::format("{}: {} rows without a name or with steps that are no numbers are left out",
+                                            files[i].path, part.skipped));
+    }
+    survey.Add(files[i], part);
+    return OkStatus();
+  }));
+  if (survey.rows == 0)
+    return BadInput(report.warnings.empty() ? "the csv files of the monitor are empty" : report.warnings.front());
+  MSP_ASSIGN_OR_RETURN(auto db, TrendDb::Create(settings.output, survey.Names(survey.stats)));
+  MonitorWriter writer(db.get(), survey, settings.micro_steps);
+  MSP_RETURN_IF_ERROR(
+      ReadParts(files, settings.mapping, [&](size_t i, MonitorPart&& part) { return writer.Take(files[i], part); }));
+  MSP_RETURN_IF_ERROR(writer.Finish(&report));
+  return report;
+}
+
+}  // namespace msprobe

@@ -1,0 +1,171 @@
+// Dumps become graphs in the page: chosen below the served directory, with real progress, cancelled for real.
+import assert from 'node:assert/strict';
+import { cpSync, existsSync, linkSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { browser, findCommand, openPage, OUT, ROOT, serve, start } from './support.mjs';
+
+const RANKS = join(ROOT, 'tests/golden/graph/ranks');
+const CHINESE = { locale: 'zh-CN', colorScheme: 'dark' };
+const EXPECTED_FAULT = /status of 4\d\d/; // the browser repeats each answer that is an error
+
+let directory;
+let chrome;
+let server;
+
+before(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'msprobe-e2e-'));
+  cpSync(join(RANKS, 'target'), join(directory, 'runs/target 目标'), { recursive: true });
+  cpSync(join(RANKS, 'golden'), join(directory, 'runs/golden'), { recursive: true });
+  mkdirSync(join(directory, 'runs/broken/step0/rank0'), { recursive: true });
+  for (const name of ['dump.json', 'stack.json', 'construct.json']) writeFileSync(join(directory, 'runs/broken/step0/rank0', name), '');
+  writeFileSync(join(directory, 'map.yaml'), 'Net:\n  a: b\n');
+  symlinkSync('/', join(directory, 'way_out'));
+  server = await serve(directory);
+  chrome = await browser();
+});
+after(async () => {
+  await chrome?.close();
+  server?.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+async function visit(options = {}, url = server.answer.url) {
+  const opened = await openPage(chrome, { viewport: { width: 1280, height: 900 }, ...options });
+  await opened.page.goto(url);
+  const leave = async () => {
+    await opened.page.context().close();
+    assert.deepEqual(opened.faults.filter((fault) => !EXPECTED_FAULT.test(fault)), []);
+  };
+  return { ...opened, leave };
+}
+
+const stateOf = (page) => page.locator('[data-test=convert-state]').getAttribute('data-state');
+
+async function reaches(page, state) {
+  await page.locator(`[data-test=convert-state][data-state=${state}]`).waitFor({ timeout: 20_000 });
+}
+
+test('a comparison from the list of files to the graph, by keyboard alone', async () => {
+  const { page, leave } = await visit();
+  await page.locator('[data-test=convert-open]').focus();
+  await page.keyboard.press('Enter');
+  // Browse: into runs, then take the dump with its button.
+  await page.locator('[data-test=browse-target]').focus();
+  await page.keyboard.press('Enter');
+  await page.locator('[data-test=dir-runs]').waitFor();
+  assert.equal(await page.locator('[data-test=dir-way_out]').count(), 0, 'links are not shown');
+  await page.keyboard.press('Enter');
+  await page.locator('[data-test="dir-target 目标"]').waitFor();
+  await page.screenshot({ path: join(OUT, 'convert_picker.png') });
+  await page.locator('[data-test="choose-target 目标"]').focus();
+  await page.keyboard.press('Enter');
+  assert.equal(await page.locator('#field-target').inputValue(), 'runs/target 目标');
+  await page.locator('#field-golden').focus();
+  await page.keyboard.type('runs/golden');
+  await page.locator('#field-output').fill('graphs/new');
+  await page.locator('#field-mapping').selectOption('bare');
+  await page.locator('[data-test=check-overflow]').focus();
+  await page.keyboard.press('Space');
+  await page.screenshot({ path: join(OUT, 'convert_form.png') });
+  await page.keyboard.press('Enter'); // of the form: starts
+  await reaches(page, 'done');
+  const command = await page.locator('.convert-command pre').innerText();
+  assert.match(command, /graph_visualize --target_path '\.\/runs\/target 目标' --golden_path \.\/runs\/golden --output_path \.\/graphs\/new --layer_mapping --overflow_check/);
+  await page.screenshot({ path: join(OUT, 'convert_done.png') });
+  await page.keyboard.press('Enter'); // the focus is on "Open the graph"
+  await page.waitForFunction(() => window.__msprobe.state().graph === 'ready');
+  assert.match((await page.evaluate(() => window.__msprobe.state())).file, /^graphs\/new\/compare_\d+\.vis\.db$/);
+  // Back to the form from the graph, as it was left.
+  await page.locator('[data-test=convert-icon]').click();
+  assert.equal(await page.locator('#field-golden').inputValue(), 'runs/golden');
+  await page.keyboard.press('Escape');
+  await page.locator('canvas').first().waitFor();
+  await leave();
+});
+
+test('what fails says why, in the words of the command; what is not filled in is marked', async () => {
+  const { page, leave } = await visit(CHINESE, `${server.answer.url}#convert`);
+  await page.locator('[data-test=convert-start]').click();
+  assert.match(await page.locator('#note-target').innerText(), /必填/);
+  await page.locator('#field-target').fill('runs/broken');
+  await page.locator('[data-test=check-merge]').check();
+  await page.locator('[data-test=convert-start]').click();
+  assert.equal(await page.locator('[data-test=merge-tp-0]').getAttribute('aria-invalid'), 'true');
+  await page.screenshot({ path: join(OUT, 'convert_form_zh.png'), fullPage: true });
+  await page.locator('[data-test=check-merge]').uncheck();
+  await page.locator('[data-test=convert-start]').click();
+  await reaches(page, 'failed');
+  assert.match(await page.locator('.convert-error').innerText(), /json/);
+  assert.deepEqual(existsSync(join(directory, 'graphs')) ? readdirSync(join(directory, 'graphs')).filter((name) => name !== 'new') : [], [], 'nothing half-written');
+  await page.screenshot({ path: join(OUT, 'convert_failed_zh.png') });
+  // A path out of the directory is refused before anything starts.
+  await page.locator('[data-test=convert-again]').click();
+  for (const path of ['../..', '/etc', 'way_out/etc']) {
+    await page.locator('#field-target').fill(path);
+    await page.locator('[data-test=convert-start]').click();
+    await page.locator('[data-test=convert-refused]', { hasText: path }).waitFor();
+  }
+  await leave();
+});
+
+test('a conversion shows its progress, is seen by a second tab, and ends when it is cancelled', async () => {
+  // A million nodes, which take some seconds on any machine, in the files of one rank.
+  const many = join(directory, 'runs/many/step0');
+  const big = grown(join(RANKS, 'target/step0/rank0'));
+  for (let i = 0; i < 64; i++) {
+    mkdirSync(join(many, `rank${i}`), { recursive: true });
+    for (const [name, text] of Object.entries(big)) {
+      if (i === 0) writeFileSync(join(many, 'rank0', name), text);
+      else linkSync(join(many, 'rank0', name), join(many, `rank${i}`, name));
+    }
+  }
+  const { page, leave } = await visit({}, `${server.answer.url}#convert`);
+  await page.locator('#field-target').fill('runs/many');
+  await page.locator('#field-output').fill('cancelled');
+  await page.locator('[data-test=convert-start]').click();
+  await reaches(page, 'running');
+  const other = await visit(CHINESE, `${server.answer.url}#convert`);
+  await reaches(other.page, 'running');
+  await other.page.screenshot({ path: join(OUT, 'convert_running_zh.png') });
+  await page.locator('[data-test=convert-cancel]').click();
+  await reaches(page, 'cancelled');
+  await reaches(other.page, 'cancelled');
+  assert.deepEqual(existsSync(join(directory, 'cancelled')) ? readdirSync(join(directory, 'cancelled')) : [], [], 'nothing is left');
+  await page.screenshot({ path: join(OUT, 'convert_cancelled.png') });
+  await other.leave();
+  await leave();
+});
+
+/** A dump of many layers, made of one: names with a number each. */
+function grown(rank) {
+  const count = 4000;
+  const dump = JSON.parse(readFileSync(join(rank, 'dump.json'), 'utf8'));
+  const construct = JSON.parse(readFileSync(join(rank, 'construct.json'), 'utf8'));
+  const data = {};
+  const tree = {};
+  for (let i = 0; i < count; i++) {
+    const renamed = (name) => (name === null ? null : name.replace(/^(\w+)\./, `$1.copy${i}.`));
+    for (const [name, value] of Object.entries(dump.data)) data[renamed(name)] = value;
+    for (const [name, value] of Object.entries(construct)) tree[renamed(name)] = Array.isArray(value) ? [renamed(value[0]), ...value.slice(1)] : renamed(value);
+  }
+  return { 'dump.json': JSON.stringify({ ...dump, data }), 'construct.json': JSON.stringify(tree), 'stack.json': '{}' };
+}
+
+test('a server that is not to convert says so, and does not', async () => {
+  const closed = await start(findCommand(), ['serve', directory, '--port', '0', '--json', '--no_convert'], (text) => (text.includes('\n') ? JSON.parse(text) : undefined));
+  try {
+    const { page, leave } = await visit({}, closed.answer.url);
+    await page.locator('canvas').first().waitFor(); // the one graph there is
+    assert.equal(await page.locator('[data-test=convert-icon]').count(), 0);
+    const answer = await page.evaluate(async (token) => {
+      const response = await fetch('api/convert', { method: 'POST', headers: { 'X-Msprobe-Token': token, 'Content-Type': 'application/json' }, body: '{"target_path":"runs/golden","output_path":"o"}' });
+      return response.status;
+    }, closed.answer.token);
+    assert.equal(answer, 403);
+    await leave();
+  } finally {
+    await closed.stop();
+  }
+});

@@ -1,0 +1,152 @@
+// Nodes matched by hand: a layer of another name on each side, with the pointer and with keys; the database stays as it is.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { browser, DEMO, findCommand, openPage, OUT, serve } from './support.mjs';
+
+const MODULE = 'Module.model.layers.1.mlp.down_proj.Linear.forward.0';
+const OTHER = MODULE.replace('down_proj.', 'down_proj_new.');
+let directory;
+let chrome;
+let server;
+let stem;
+
+/** The demo's dumps, with one module called differently on the golden side. */
+function makeGraph() {
+  const dumps = dirname(DEMO);
+  const golden = join(directory, 'golden');
+  cpSync(join(dumps, 'golden'), golden, { recursive: true, dereference: true });
+  for (const file of readdirSync(golden, { recursive: true }).filter((name) => name.endsWith('.json'))) {
+    const path = join(golden, file);
+    writeFileSync(path, readFileSync(path, 'utf8').replaceAll('layers.1.mlp.down_proj.', 'layers.1.mlp.down_proj_new.'));
+  }
+  const out = join(directory, 'out');
+  execFileSync(findCommand(), ['graph_visualize', '-tp', join(dumps, 'problem'), '-gp', golden, '-o', out], { stdio: 'ignore' });
+  stem = readdirSync(out)[0].replace(/\.vis\.db$/, '');
+  return out;
+}
+
+before(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'msprobe-e2e-'));
+  server = await serve(makeGraph());
+  chrome = await browser();
+});
+after(async () => {
+  await chrome?.close();
+  server?.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+async function visit(options) {
+  const opened = await openPage(chrome, options);
+  const { page } = opened;
+  await page.goto(server.answer.url);
+  const state = () => page.evaluate(() => window.__msprobe?.state() ?? {});
+  const matching = () => page.evaluate(() => window.__msprobe.matching());
+  const until = async (check, what) => {
+    for (const end = Date.now() + 15_000; Date.now() < end; ) {
+      if (await check()) return;
+      await page.waitForTimeout(30);
+    }
+    assert.fail(`waited in vain: ${what}; ${JSON.stringify(await matching())}`);
+  };
+  await until(async () => (await state()).graph === 'ready', 'the graph is ready');
+  const goTo = async (side, name) => {
+    await page.keyboard.press('/');
+    if (side === 'Bench') await page.locator('.search-bar [role=radio]').nth(1).click();
+    else await page.locator('.search-bar [role=radio]').first().click();
+    await page.locator('#search').fill(name);
+    const hit = page.locator(`.search-list li[title="${name}"]`);
+    await hit.click();
+    await until(async () => (await state()).selection?.name === name && (await state()).details === 'ready', `${name} is selected`);
+  };
+  const count = (level) => page.locator(`[data-test=count-${level}] b`).innerText().then(Number);
+  const said = (kind) => until(async () => (await matching()).message?.kind === kind && !(await matching()).busy, `it says ${kind}`);
+  return { page, state, matching, until, goTo, count, said, shoot: (name) => page.screenshot({ path: join(OUT, `${name}.png`) }), faults: opened.faults };
+}
+
+test('a renamed layer is matched, compared, saved, parted and matched again from the file', async () => {
+  const { page, matching, goTo, count, said, shoot, until, faults } = await visit();
+  const db = join(directory, 'out', `${stem}.vis.db`);
+  const before = readFileSync(db);
+  const unmatched = await count('unmatched');
+  assert.ok(unmatched > 0);
+  await page.keyboard.press('c');
+  await page.locator('[data-test=matching-bar]').waitFor();
+  await goTo('NPU', MODULE);
+  assert.ok(await page.locator('[data-test=match-act]').isDisabled(), 'one node alone cannot be matched');
+  await goTo('Bench', OTHER);
+  await page.locator('[data-test=match-descendants]').check();
+  await shoot('matching_picked');
+  await page.locator('[data-test=match-act]').click();
+  await said('made');
+  const { count: pairs } = (await matching()).message.values;
+  assert.equal(await count('unmatched'), unmatched - pairs);
+  await until(async () => (await page.locator('.items tbody').count()) > 0, 'the figures are there');
+  assert.match(await page.locator('.items thead').innerText(), /Norm/);
+  assert.deepEqual(await page.evaluate((name) => window.__msprobe.drawn('NPU').includes(name), MODULE), true);
+  await shoot('matching_made');
+
+  await page.locator('[data-test=match-save]').click();
+  await said('saved');
+  const config = JSON.parse(readFileSync(join(directory, 'out', `${stem}_0_0.vis.config`), 'utf8'));
+  assert.equal(config[MODULE], OTHER);
+  assert.equal(Object.keys(config).length, pairs);
+
+  await page.locator('[data-test=match-act]').click(); // is "cancel" now
+  await said('removed');
+  assert.equal(await count('unmatched'), unmatched);
+  await page.locator('[data-test=match-apply]').click();
+  await said('applied');
+  assert.equal(await count('unmatched'), unmatched - pairs);
+  assert.ok(readFileSync(db).equals(before), 'the database is as it was');
+  assert.deepEqual(faults, []);
+  await page.context().close();
+});
+
+test('with keys alone, in Chinese and dark; another visitor sees it', async () => {
+  const other = await visit();
+  const { page, state, goTo, count, said, shoot, until, matching, faults } = await visit({ locale: 'zh-CN', colorScheme: 'dark' });
+  await goTo('NPU', MODULE); // matched since the test before
+  const unmatched = await count('unmatched');
+  await page.keyboard.press('c');
+  await until(async () => (await matching()).state.at === 'ready', 'the bar knows the matches');
+  await page.keyboard.press('Shift+C');
+  await said('removed');
+  assert.ok((await count('unmatched')) > unmatched);
+  assert.match(await page.locator('[data-test=match-said]').innerText(), /已取消/);
+
+  // The other page was opened before and does not know: it is told, and shows how it is.
+  await other.page.keyboard.press('c');
+  await other.until(async () => (await other.matching()).state.at === 'ready', 'its bar is ready');
+  await goTo('NPU', MODULE);
+  await goTo('Bench', OTHER);
+  await page.keyboard.press('Shift+C');
+  await said('made');
+  await shoot('matching_dark_zh');
+  await other.goTo('NPU', MODULE);
+  await other.page.keyboard.press('Shift+C');
+  await other.said('stale');
+  await other.until(async () => (await other.count('unmatched')) === (await count('unmatched')), 'it shows the matches of the other');
+  assert.equal((await state()).graph, 'ready');
+  for (const list of [faults, other.faults]) assert.deepEqual(list.filter((text) => !/409/.test(text)), []);
+  await page.context().close();
+  await other.page.context().close();
+});
+
+test('an exported page shows the matches and offers no others', async () => {
+  const file = join(directory, 'page.html');
+  execFileSync(findCommand(), ['export', join(directory, 'out', `${stem}.vis.db`), '-o', file], { stdio: 'ignore' });
+  assert.ok(existsSync(file));
+  const { page, faults } = await openPage(chrome);
+  await page.goto(`file://${file}`);
+  await page.locator('.summary-bar').waitFor();
+  assert.equal(await page.locator('[data-test=matching]').count(), 0);
+  await page.keyboard.press('c');
+  assert.equal(await page.locator('[data-test=matching-bar]').count(), 0);
+  assert.deepEqual(faults, []);
+  await page.context().close();
+});

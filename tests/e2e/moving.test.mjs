@@ -1,0 +1,110 @@
+// Ways to move: the small pictures of both sides, fitting, the keys of the earlier page.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { browser, DEMO, openPage, OUT, serve } from './support.mjs';
+
+let chrome;
+let server;
+let page;
+let faults;
+
+before(async () => {
+  server = await serve(DEMO);
+  chrome = await browser();
+  ({ page, faults } = await openPage(chrome));
+  await page.goto(server.answer.url);
+  await until(async () => (await page.evaluate(() => window.__msprobe.state().graph)) === 'ready', 'the graph is ready');
+  // Long enough to move in: the branch and everything in it.
+  for (let opened = 0; opened < 3; opened++) {
+    await page.keyboard.press('/');
+    await page.locator('#search').fill(['LlamaModel.forward', 'layers.0.LlamaDecoderLayer.forward', 'layers.1.LlamaDecoderLayer.forward'][opened]);
+    await page.locator('.search-list li').first().click();
+    await until(async () => (await page.evaluate(() => window.__msprobe.state().details)) === 'ready', 'it is selected');
+    await page.locator('canvas[data-side=NPU]').focus();
+    const { name } = await page.evaluate(() => window.__msprobe.state().selection);
+    if (!(await page.evaluate((n) => window.__msprobe.open('NPU').includes(n), name))) await page.keyboard.press('Enter');
+    await until(() => page.evaluate((n) => window.__msprobe.open('NPU').includes(n), name), `${name} opens`);
+  }
+});
+after(async () => {
+  await chrome?.close();
+  server?.stop();
+});
+
+const map = (side) => page.evaluate((s) => window.__msprobe.map(s), side);
+const zoom = (side) => page.evaluate((s) => window.__msprobe.zoom(s), side);
+const shoot = (name) => page.screenshot({ path: join(OUT, `${name}.png`) });
+
+async function until(check, what) {
+  for (const end = Date.now() + 15_000; Date.now() < end; ) {
+    if (await check()) return;
+    await page.waitForTimeout(30);
+  }
+  assert.fail(`waited in vain: ${what}`);
+}
+
+test('a click in the small picture goes there, dragging moves, the other side follows', async () => {
+  const { whole, height } = await map('NPU');
+  assert.ok(whole > 1.5 * height, `there is something to move in: ${whole} of ${height}`);
+  const box = await page.locator('canvas[data-map=NPU]').boundingBox();
+  const x = box.x + box.width / 2;
+  const clickBelow = async () => {
+    await page.mouse.click(x, box.y + box.height - 2);
+    await page.waitForTimeout(50);
+    return (await map('NPU')).top > 0.5 * (whole - height);
+  };
+  await until(clickBelow, 'it goes far down');
+  await until(async () => (await map('Bench')).top > 0, 'the golden side follows');
+  await shoot('map_bottom');
+  const { top } = await map('NPU');
+  await page.mouse.move(x, box.y + 2);
+  await page.mouse.down();
+  await page.mouse.move(x, box.y + 30, { steps: 4 });
+  await page.mouse.up();
+  await until(async () => (await map('NPU')).top < top, 'and up again');
+});
+
+test('the small pictures show something, and can be put away on either side', async () => {
+  for (const side of ['NPU', 'Bench']) {
+    const colours = await page.evaluate((s) => {
+      const canvas = document.querySelector(`canvas[data-map=${s}]`);
+      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+      return new Set(new Uint32Array(data.buffer)).size;
+    }, side);
+    assert.ok(colours > 5, `${side}: ${colours} colours`);
+    const button = page.locator(`[data-test=map-${side}]`);
+    await button.focus();
+    await page.keyboard.press('Enter');
+    assert.equal(await page.locator(`canvas[data-map=${side}]`).count(), 0);
+    assert.equal(await button.getAttribute('aria-pressed'), 'false');
+    await page.keyboard.press('Enter');
+    await page.locator(`canvas[data-map=${side}]`).waitFor();
+  }
+});
+
+test('fitting, by button and key, and the keys that zoom and move', async () => {
+  await page.locator('canvas[data-side=NPU]').focus();
+  await page.keyboard.press('w');
+  await until(async () => (await zoom('NPU')) > 1.1 && (await zoom('Bench')) > 1.1, 'w zooms both sides in');
+  await page.keyboard.press('s');
+  await until(async () => Math.abs((await zoom('NPU')) - 1) < 0.01, 's zooms out');
+  await page.locator('[data-test=fit]').click();
+  await until(async () => (await zoom('NPU')) < 0.99 && (await zoom('NPU')) === (await zoom('Bench')), 'both are fitted');
+  await shoot('fit');
+  await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press('0');
+  await until(async () => (await zoom('NPU')) === 1, 'keys work without a click into a graph first');
+  await page.keyboard.press('f');
+  await until(async () => (await zoom('NPU')) < 0.99, 'f fits');
+  await page.keyboard.press('0');
+  const before = (await map('NPU')).top;
+  await page.keyboard.press('PageDown');
+  await until(async () => (await map('NPU')).top > before, 'a page down');
+  await page.keyboard.press('?');
+  const keys = await page.locator('dialog.help kbd').allInnerTexts();
+  for (const key of ['w', 's', 'a', 'd', 'f', 'c']) assert.ok(keys.includes(key), `the help names ${key} among ${keys}`);
+  await shoot('help');
+  await page.keyboard.press('Escape');
+  assert.deepEqual(faults, []);
+});

@@ -1,0 +1,141 @@
+// Trends in a real browser: two runs of six steps on two ranks, of which the second goes wrong at step 3 of rank 1.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { browser, findCommand, openPage, OUT, serve } from './support.mjs';
+
+const DATA = mkdtempSync(join(tmpdir(), 'msprobe_trends_'));
+const LAYERS = 12;
+const STEPS = 6;
+
+let chrome;
+let server;
+let page;
+let faults;
+
+const tensor = (norm) => ({ type: 'torch.Tensor', dtype: 'torch.float32', shape: [4], Max: norm / 2, Min: -norm / 2, Mean: norm / 10, Norm: norm });
+
+function writeRun(name, valueAt) {
+  for (let step = 0; step < STEPS; step++) {
+    for (const rank of [0, 1]) {
+      const data = {};
+      const construct = { 'Module.model.Net.forward.0': null };
+      data['Module.model.Net.forward.0'] = { input_args: [tensor(1)], output: [tensor(valueAt(step, rank, LAYERS))] };
+      for (let layer = 0; layer < LAYERS; layer++) {
+        const op = `Module.model.layers.${layer}.mlp.Linear.forward.0`;
+        construct[op] = 'Module.model.Net.forward.0';
+        data[op] = { input_args: [tensor(1 + layer)], output: [tensor(valueAt(step, rank, layer))] };
+      }
+      const directory = join(DATA, 'dumps', name, `step${step}`, `rank${rank}`);
+      mkdirSync(directory, { recursive: true });
+      const head = { task: 'statistics', level: 'mix', framework: 'pytorch', dump_data_dir: null };
+      writeFileSync(join(directory, 'dump.json'), JSON.stringify({ ...head, data }));
+      writeFileSync(join(directory, 'construct.json'), JSON.stringify(construct));
+    }
+  }
+  execFileSync(findCommand(), ['data2db', '--data', join(DATA, 'dumps', name), '--db', join(DATA, 'served', name)], { stdio: 'pipe' });
+}
+
+before(async () => {
+  const sound = (step, rank, layer) => 10 ** (layer / 3 - 2) * (1 + step / 50 + rank / 100);
+  writeRun('golden', sound);
+  writeRun('broken', (step, rank, layer) => sound(step, rank, layer) * (rank === 1 && step >= 3 && layer >= 7 ? 40 ** (step - 2) : 1));
+  server = await serve(join(DATA, 'served'));
+  chrome = await browser();
+  ({ page, faults } = await openPage(chrome));
+  await page.goto(server.answer.url);
+});
+after(async () => {
+  await chrome?.close();
+  server?.stop();
+  rmSync(DATA, { recursive: true, force: true });
+});
+
+const map = () => page.locator('[data-test=trend-map]');
+const readout = () => page.locator('[data-test=trend-readout]').innerText();
+
+async function until(check, what) {
+  for (const end = Date.now() + 15_000; Date.now() < end; ) {
+    if (await check()) return;
+    await page.waitForTimeout(30);
+  }
+  assert.fail(`waited in vain: ${what}`);
+}
+
+/** To a cell by keys alone: `row` down and `column` to the right of the first. */
+async function toCell(row, column) {
+  await map().focus();
+  await page.keyboard.press('ArrowDown');
+  for (let i = 0; i < 40; i++) await page.keyboard.press('ArrowUp');
+  for (let i = 0; i < 10; i++) await page.keyboard.press('ArrowLeft');
+  for (let i = 0; i < row; i++) await page.keyboard.press('ArrowDown');
+  for (let i = 0; i < column; i++) await page.keyboard.press('ArrowRight');
+}
+
+test('a trend file opens from the list as a map with names', async () => {
+  await page.locator('.file-link', { hasText: 'broken' }).click();
+  await map().waitFor();
+  await page.locator('[data-test=trend-value]').selectOption('1');
+  await page.locator('[data-test=trend-search]').fill('output');
+  await until(async () => (await page.locator('.trends').innerText()).includes(`${LAYERS + 1} rows`), 'outputs only');
+  await toCell(1, 0);
+  assert.match(await readout(), /^Module\.model\.layers\.0\.mlp\.Linear\.output\.0 · Step 0 · 0\.01/);
+  await page.screenshot({ path: join(OUT, 'trend_map.png') });
+});
+
+test('limits count and mark what is outside', async () => {
+  await page.locator('.trend-limit').nth(1).fill('1000');
+  await until(async () => (await page.locator('.trend-outside').count()) === 1, 'the count is shown');
+  assert.match(await page.locator('.trend-outside').innerText(), /^1\d? outside/);
+});
+
+test('a second run is laid over, as a difference and as dashed lines', async () => {
+  await page.locator('[data-test=trend-second]').selectOption({ label: 'golden/dump_data.trend.db' });
+  await page.locator('[data-test=trend-difference]').click();
+  await toCell(9, 4);
+  await until(async () => /second run/.test(await readout()), 'both values are said');
+  await page.keyboard.press('Enter');
+  const chart = page.locator('.trend-chart svg');
+  await chart.waitFor();
+  assert.equal(await chart.locator('path.dashed').count(), 1);
+  const name = await page.locator('.trend-names code').innerText();
+  assert.match(name, /layers\.8\.mlp\.Linear\.output\.0 · forward norm · rank 1/);
+  await page.screenshot({ path: join(OUT, 'trend_difference.png') });
+});
+
+test('a name leads to its ranks and steps', async () => {
+  await page.locator('[data-test=trend-second]').selectOption('');
+  await page.waitForTimeout(300);
+  await toCell(9, 0);
+  await page.keyboard.press('Shift+Enter');
+  await until(async () => (await page.locator('.trend-target').count()) === 1, 'the map of one name');
+  assert.match(await page.locator('.trend-target').innerText(), /layers\.8/);
+  await toCell(1, 5);
+  assert.match(await readout(), /^1 · Step 5/);
+});
+
+test('the address names what is shown; Chinese and dark as well', async () => {
+  await page.locator('[data-test=trend-rank]').first().click();
+  await page.locator('[data-test=trend-stat]').selectOption('mean');
+  await until(async () => page.url().includes('stat=mean'), 'the address follows');
+  const other = await page.context().newPage();
+  await other.goto(page.url());
+  await other.locator('[data-test=trend-map]').waitFor();
+  assert.equal(await other.locator('[data-test=trend-stat]').inputValue(), 'mean');
+  assert.equal(await other.locator('[data-test=trend-search]').inputValue(), 'output');
+  await other.locator('[data-test=theme]').click();
+  await other.locator('[data-test=language]').click();
+  await other.locator('text=第二次运行').waitFor();
+  await other.waitForTimeout(200);
+  await other.screenshot({ path: join(OUT, 'trend_dark_zh.png') });
+  await other.close();
+});
+
+test('back leads to the list of files', async () => {
+  await page.locator('.brand').click();
+  await page.locator('.file-link').first().waitFor();
+  assert.deepEqual(faults, []);
+});

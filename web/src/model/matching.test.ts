@@ -1,0 +1,113 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { ApiError, type Api, type MatchAction, type MatchRequest } from '../api/client';
+import type { GraphRef, NodeSummary, Side } from '../api/types';
+import { Session } from './session';
+import { Store } from './store';
+import { ROOT } from './tree';
+
+const KIDS: Record<Side, string[]> = { NPU: ['a', 'x'], Bench: ['b', 'x'] };
+
+/** A server in miniature: x is matched with x, a and b with nothing. */
+class Server {
+  pairs = new Map([['x', 'x']]);
+  revision = 0;
+  asked: [MatchAction, MatchRequest][] = [];
+
+  node(side: Side, name: string): NodeSummary {
+    const matched = side === 'NPU' ? (this.pairs.get(name) ?? null) : ([...this.pairs].find(([, bench]) => bench === name)?.[0] ?? null);
+    const root = name === ROOT;
+    const counts = { error: 0, warning: 0, unmatched: 0 };
+    return { name, label: name, type: root ? 0 : 1, children: root ? 2 : 0, order: 0, precision: matched && side === 'NPU' ? 1 : null, overflow: null, matched: root ? ROOT : matched, micro_step: 0, counts };
+  }
+
+  api(): Api {
+    const totals = () => ({ nodes: 3, pass: 0, warning: 0, error: this.pairs.size, unmatched: 2 - this.pairs.size, none: 1 });
+    return {
+      files: async () => ({ root: '', files: [], skipped: [] }),
+      config: async () => ({ graph_type: 'compare' as const, task: 'summary', micro_steps: 1, overflow_check: false, colors: null, tool_tip: null, ranks: [0, 1], steps: [0] }),
+      summary: async () => ({ npu: totals(), bench: totals(), first_error: null }),
+      children: async (_graph, side, name) => ({ node: this.node(side, name), children: name === ROOT ? KIDS[side].map((kid) => this.node(side, kid)) : [] }),
+      path: async (_graph, _side, name) => [ROOT, name],
+      node: async (_graph, side, name) => ({ node: this.node(side, name), inputs: [], outputs: [], stack: [], merge_info: [], partner: null }),
+      search: async () => ({ total: 0, hits: [] }),
+      seek: async () => ({ node: null, index: 0, total: 0 }),
+      links: async () => ({ previous: null, next: null, flow_known: false, producers: [], consumers: [], producers_total: 0, consumers_total: 0, partners: [], precision: null }),
+      matrix: async () => [],
+      findings: async () => ({ known: true, total: 0, inherited: 0, findings: [] }),
+      layers: async () => [],
+      matching: {
+        state: async () => ({ revision: String(this.revision), refusal: null, problem: null, made: [...this.pairs], cancelled: [], configs: ['c.vis.config'] }),
+        change: async (_graph: GraphRef, action: MatchAction, request: MatchRequest) => {
+          this.asked.push([action, request]);
+          if (request.revision !== String(this.revision)) throw new ApiError('changed meanwhile', 409, 'stale');
+          if (action === 'add') this.pairs.set(request.npu!, request.bench!);
+          if (action === 'remove') this.pairs.delete(request.npu!);
+          this.revision++;
+          return { changed: 1, skipped_total: 0, skipped: [], config: action === 'save' ? 'c.vis.config' : null };
+        },
+      },
+    };
+  }
+}
+
+let server: Server;
+let session: Session;
+const panel = () => session.state.matching;
+const select = (side: Side, name: string) => session.select(side, session.tree(side)!.get(name)!);
+
+beforeEach(async () => {
+  server = new Server();
+  session = new Session(new Store(), server.api());
+  await session.open({ file: 'c.vis.db' });
+  session.matching!.open();
+  await session.matching!.reload();
+});
+
+describe('matching', () => {
+  it('picks what is selected, a matched node with its partner', async () => {
+    await select('NPU', 'a');
+    expect([panel().picked, session.matching!.action]).toEqual([{ NPU: 'a', Bench: null }, null]);
+    await select('Bench', 'b');
+    expect([panel().picked, session.matching!.action]).toEqual([{ NPU: 'a', Bench: 'b' }, 'add']);
+    expect([session.highlighted('NPU'), session.highlighted('Bench')]).toEqual(['a', 'b']);
+    await select('Bench', 'x');
+    expect([panel().picked, session.matching!.action]).toEqual([{ NPU: 'x', Bench: 'x' }, 'remove']);
+    await select('NPU', 'a');
+    expect(panel().picked).toEqual({ NPU: 'a', Bench: null });
+  });
+  it('matches, and everything on the page follows', async () => {
+    await select('NPU', 'a');
+    await select('Bench', 'b');
+    const { revision } = session.state;
+    await session.matching!.act();
+    expect(session.tree('NPU')!.get('a')!.info).toMatchObject({ matched: 'b', precision: 1 });
+    expect(session.tree('Bench')!.get('b')!.info.matched).toBe('a');
+    expect(session.state.graph).toMatchObject({ at: 'ready', value: { summary: { npu: { error: 2 } } } });
+    expect(session.state.revision).toBeGreaterThan(revision);
+    expect(panel()).toMatchObject({ busy: false, message: { kind: 'made', values: { count: 1 } } });
+    expect(session.matching!.action).toBe('remove');
+    await session.matching!.act();
+    expect(session.tree('NPU')!.get('a')!.info.matched).toBe(null);
+    expect(panel().message?.kind).toBe('removed');
+  });
+  it('shows what somebody else did when they were first', async () => {
+    await select('NPU', 'a');
+    await select('Bench', 'b');
+    server.revision = 7;
+    server.pairs.clear();
+    await session.matching!.act();
+    expect(panel().message?.kind).toBe('stale');
+    expect(session.tree('NPU')!.get('x')!.info.matched).toBe(null);
+    await session.matching!.act();
+    expect(panel().message?.kind).toBe('made');
+  });
+  it('forgets what was picked with the graph', async () => {
+    await select('NPU', 'a');
+    session.showRank(1);
+    expect(panel()).toMatchObject({ open: true, picked: { NPU: null, Bench: null } });
+  });
+  it('is not there without a server', () => {
+    const { matching: _, ...rest } = server.api();
+    expect(new Session(new Store(), rest).matching).toBe(null);
+  });
+});

@@ -1,0 +1,66 @@
+import type { HeatMap, Histogram, TensorQuery, Value } from '../api/tensor';
+import type { NodeDetails, Row } from '../api/types';
+import { shortNumber } from './format';
+import { buildTable } from './table';
+
+/** An item of which a tensor was saved, on one side or both. */
+export interface SavedItem {
+  item: string;
+  query: TensorQuery;
+}
+
+const saved = (row: Row | null) => row !== null && !['', '-1', 'null', undefined].includes(row.values['data_name']);
+
+export function savedItems(details: NodeDetails): SavedItem[] {
+  const { partner } = details;
+  const flip = partner?.side === 'NPU';
+  const target = flip ? partner.node : details.node;
+  const golden = flip ? details.node : partner?.node;
+  const items: SavedItem[] = [];
+  for (const pair of buildTable(details).pairs) {
+    if (saved(pair.target)) {
+      const other = saved(pair.golden) ? pair.golden!.name : undefined;
+      items.push({ item: pair.item, query: { side: 'NPU', name: target.name, item: pair.target!.name, partner_item: other } });
+    } else if (saved(pair.golden) && golden) {
+      items.push({ item: pair.item, query: { side: 'Bench', name: golden.name, item: pair.golden!.name } });
+    }
+  }
+  return items;
+}
+
+export function valueText(value: Value): string {
+  return typeof value === 'number' ? shortNumber(String(value)) : value === 'nan' ? 'NaN' : value === 'inf' ? '+Inf' : '-Inf';
+}
+
+const number = (value: Value) => (typeof value === 'number' ? value : 0);
+
+/** Heights from 0 to 1: counts differ by many powers of ten, so their logarithm is drawn. */
+export function barHeights(counts: number[], most: number): number[] {
+  const full = Math.log1p(Math.max(most, 1));
+  return counts.map((count) => Math.log1p(count) / full);
+}
+
+/** The values that a bin stands for. */
+export function binRange(histogram: Histogram, bin: number): [from: number, to: number] {
+  const from = number(histogram.from);
+  const width = (number(histogram.to) - from) / histogram.counts.length;
+  return [from + bin * width, from + (bin + 1) * width];
+}
+
+/** The largest finite magnitude: what full colour means. */
+export function heatScale(maps: HeatMap[]): number {
+  let most = 0;
+  for (const map of maps) for (const cell of map.cells) if (typeof cell === 'number') most = Math.max(most, Math.abs(cell));
+  return most;
+}
+
+/** First and last index that a cell covers. */
+export function cellSpan(cell: number, cells: number, length: number): [first: number, last: number] {
+  // A cell holds every index i with floor(i * cells / length) = cell.
+  const first = Math.ceil((cell * length) / cells);
+  return [first, Math.ceil(((cell + 1) * length) / cells) - 1];
+}
+
+export function spanText([first, last]: [number, number]): string {
+  return first === last ? String(first) : `${first}–${last}`;
+}

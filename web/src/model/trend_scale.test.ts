@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest';
+import { INFINITE, isOutside, makeScale, parseThreshold, relativeDifference, valueText } from './trend_scale';
+
+describe('scales', () => {
+  it('spans the finite values', () => {
+    const scale = makeScale([4, null, 0, 2, INFINITE, -INFINITE], 'linear')!;
+    expect([scale.low, scale.high]).toEqual([0, 4]);
+    expect([0, 2, 4, INFINITE].map(scale.place)).toEqual([0, 0.5, 1, 1]);
+    expect(scale.ticks()).toEqual([0, 1, 2, 3, 4]);
+  });
+  it('works with negative values alone, and with one value', () => {
+    const scale = makeScale([-8, -2], 'linear')!;
+    expect([-8, -5, -2].map(scale.place)).toEqual([0, 0.5, 1]);
+    expect(makeScale([3, 3], 'log')!.place(3)).toBe(0.5);
+    expect(makeScale([null, INFINITE], 'linear')).toBeNull();
+  });
+  it('gives each power of ten the same room', () => {
+    const scale = makeScale([1e-4, 1e-2, 1], 'log')!;
+    expect(scale.place(1e-4)).toBe(0);
+    expect(scale.place(1e-2)).toBeCloseTo(0.5);
+    expect(scale.place(1)).toBe(1);
+    expect(scale.ticks().every((tick) => tick >= 1e-4 && tick <= 1)).toBe(true);
+  });
+  it('mirrors negative values around zero', () => {
+    const scale = makeScale([-100, 0, 1, 100], 'log')!;
+    expect(scale.place(0)).toBeCloseTo(0.5);
+    expect(scale.place(-100)).toBe(0);
+    expect(scale.place(1) - 0.5).toBeCloseTo(0.5 - scale.place(-1));
+  });
+  it('keeps zeros at the end of a logarithmic scale', () => {
+    expect(makeScale([0, 10, 100], 'log')!.place(0)).toBe(0);
+    expect(makeScale([0, 0], 'log')!.place(0)).toBe(0.5);
+  });
+  it('cuts at whole standard deviations', () => {
+    const values = [...Array.from({ length: 99 }, (_, i) => (i % 2 ? 1 : -1)), 50];
+    const scale = makeScale(values, 'sigma')!;
+    expect(scale.place(50)).toBe(1);
+    expect(scale.place(1)).toBe(scale.place(-1));
+  });
+});
+
+describe('two runs', () => {
+  it('differ by a share of the larger', () => {
+    expect(relativeDifference(2, 1)).toBe(0.5);
+    expect(relativeDifference(1, 2)).toBe(-0.5);
+    expect(relativeDifference(1, -1)).toBe(1);
+    expect(relativeDifference(0, 0)).toBe(0);
+    expect(relativeDifference(INFINITE, INFINITE)).toBe(0);
+    expect(relativeDifference(INFINITE, 1)).toBe(INFINITE);
+    expect(relativeDifference(null, 1)).toBeNull();
+  });
+});
+
+describe('thresholds', () => {
+  it('are on either side, or none', () => {
+    expect(isOutside(5, { low: null, high: 4 })).toBe(true);
+    expect(isOutside(3, { low: null, high: 4 })).toBe(false);
+    expect(isOutside(-1, { low: 0, high: null })).toBe(true);
+    expect(isOutside(INFINITE, { low: null, high: null })).toBe(false);
+    expect(isOutside(-INFINITE, { low: null, high: 4 })).toBe(true);
+    expect(isOutside(null, { low: 0, high: 0 })).toBe(false);
+  });
+  it('are read as numbers', () => {
+    expect(parseThreshold(' ')).toBeNull();
+    expect(parseThreshold('1e-3')).toBe(0.001);
+    expect(parseThreshold('x')).toBeUndefined();
+  });
+});
+
+describe('values as text', () => {
+  it('are short and say what is beyond', () => {
+    expect(valueText(null)).toBe('–');
+    expect(valueText(INFINITE)).toBe('∞');
+    expect(valueText(-1e9)).toBe('≤ -1e9');
+    expect(valueText(1.25)).toBe('1.25');
+    expect(valueText(1.23456789e-7)).toBe('1.235e-7');
+    expect(valueText(0)).toBe('0');
+  });
+});

@@ -1,0 +1,168 @@
+import type { GridQuery, LineQuery, TrendApi, TrendDimension, TrendGrid, TrendInfo, TrendPoint, TrendTarget } from '../api/trends';
+import type { ScaleMode } from './trend_scale';
+
+export const PAGE_ROWS = 1000;
+export const MOST_LINES = 8;
+
+/** What is looked at: enough to show a colleague the same. */
+export interface TrendChoice {
+  file: string;
+  other: string | null; // a second run
+  metric: string;
+  stat: string;
+  dimension: TrendDimension;
+  value: number;
+  tags: string[];
+  q: string;
+  offset: number;
+}
+
+export interface TrendLine {
+  label: string;
+  query: LineQuery;
+  points: TrendPoint[];
+  other: TrendPoint[] | null; // of the second run
+}
+
+/** The map as it is drawn; the second run's values stand where the first has the same target and column. */
+export interface TrendMap {
+  grid: TrendGrid;
+  other: (number | null)[] | null;
+  labels: string[]; // of rows
+}
+
+export function targetLabel(target: TrendTarget): string {
+  const more = [target.vpp_stage ? `vpp ${target.vpp_stage}` : '', target.micro_step ? `#${target.micro_step}` : ''];
+  return [target.name, ...more.filter(Boolean)].join(' ');
+}
+
+/** Choices that the file has; what it has not becomes its first. */
+export function fitChoice(info: TrendInfo, wanted: Partial<TrendChoice> & { file: string }): TrendChoice | null {
+  const metric = info.metrics.find((m) => m.name === wanted.metric) ?? info.metrics[0];
+  if (!metric) return null;
+  const stat = metric.stats.find((s) => s === wanted.stat) ?? metric.stats[0] ?? '';
+  const dimension = wanted.dimension ?? 'rank';
+  const values = dimension === 'rank' ? info.ranks : info.steps;
+  const value = wanted.value !== undefined && (dimension === 'target' || values.includes(wanted.value)) ? wanted.value : (values[0] ?? 0);
+  const names = new Set(metric.tags.map((tag) => tag.name));
+  return {
+    file: wanted.file,
+    other: wanted.other ?? null,
+    metric: metric.name,
+    stat,
+    dimension,
+    value,
+    tags: (wanted.tags ?? []).filter((tag) => names.has(tag)),
+    q: wanted.q ?? '',
+    offset: wanted.offset ?? 0,
+  };
+}
+
+const key = (target: TrendTarget) => `${target.name}\n${target.vpp_stage}\n${target.micro_step}`;
+
+/** The values of `other` in the rows and columns of `grid`. */
+export function alignGrid(grid: TrendGrid, other: TrendGrid): (number | null)[] {
+  const columns = new Map(other.columns.map((at, index) => [at, index]));
+  const rows = new Map<string | number, number>(other.rows.length > 0 ? other.rows.map((row, i) => [key(row), i]) : other.ranks.map((rank, i) => [rank, i]));
+  const names: (string | number)[] = grid.rows.length > 0 ? grid.rows.map(key) : grid.ranks;
+  return names.flatMap((name) => {
+    const row = rows.get(name);
+    return grid.columns.map((at) => {
+      const column = columns.get(at);
+      return row === undefined || column === undefined ? null : (other.values[row * other.columns.length + column] ?? null);
+    });
+  });
+}
+
+export async function loadMap(api: TrendApi, choice: TrendChoice, target: TrendTarget | null): Promise<TrendMap> {
+  const { metric, stat, dimension, value, tags, q, offset } = choice;
+  const query: GridQuery = { metric, stat, dimension, value, tags, q, offset, limit: PAGE_ROWS };
+  const grid = await api.grid(choice.file, query);
+  const labels = dimension === 'target' ? grid.ranks.map(String) : grid.rows.map(targetLabel);
+  return { grid, labels, other: choice.other === null ? null : await loadOther(api, choice.other, query, grid, target) };
+}
+
+/** Targets have other ids in another file, and what it does not have at all is left empty. */
+async function loadOther(api: TrendApi, file: string, query: GridQuery, grid: TrendGrid, target: TrendTarget | null): Promise<(number | null)[]> {
+  const info = await api.info(file);
+  const none = grid.values.map(() => null);
+  const has = info.metrics.find((m) => m.name === query.metric);
+  if (!has?.stats.includes(query.stat)) return none;
+  if (query.dimension !== 'target') {
+    const values = query.dimension === 'rank' ? info.ranks : info.steps;
+    if (!values.includes(query.value)) return none;
+    const tags = query.tags.filter((tag) => has.tags.some((t) => t.name === tag));
+    return alignGrid(grid, await api.grid(file, { ...query, tags, offset: 0, limit: query.offset + PAGE_ROWS }));
+  }
+  const named = target && (await api.grid(file, { ...query, dimension: 'rank', value: info.ranks[0] ?? 0, q: target.name, tags: [], offset: 0 }));
+  const same = named?.rows.find((row) => key(row) === key(target!));
+  return same ? alignGrid(grid, await api.grid(file, { ...query, value: same.id })) : none;
+}
+
+export type LineAxis = 'step' | 'rank';
+
+/** The line through a cell: along the steps of its rank, or along the ranks of its step. */
+export function lineQuery(choice: TrendChoice, map: TrendMap, row: number, column: number, target: TrendTarget | null, axis: LineAxis): LineQuery | null {
+  const at = map.grid.columns[column];
+  const named = choice.dimension === 'target' ? target : map.grid.rows[row];
+  const rank = choice.dimension === 'step' ? at : choice.dimension === 'rank' ? choice.value : map.grid.ranks[row];
+  const step = choice.dimension === 'step' ? choice.value : at;
+  if (!named || rank === undefined || step === undefined) return null;
+  const { metric, stat } = choice;
+  const { name, vpp_stage, micro_step } = named;
+  return { metric, stat, name, vpp_stage, micro_step, ...(axis === 'step' ? { rank } : { step }) };
+}
+
+export async function loadLine(api: TrendApi, choice: TrendChoice, query: LineQuery): Promise<TrendLine> {
+  const points = await api.line(choice.file, query);
+  const other = choice.other === null ? null : await api.line(choice.other, query).catch(() => []); // the run may not have it
+  const place = query.rank !== undefined ? `rank ${query.rank}` : `step ${query.step}`;
+  const label = `${targetLabel({ id: 0, ...query })} · ${query.metric} ${query.stat} · ${place}`;
+  return { label, query, points, other };
+}
+
+export function parseTrendLink(hash: string): (Partial<TrendChoice> & { file: string }) | null {
+  const query = new URLSearchParams(hash.replace(/^#/, ''));
+  const file = query.get('trend');
+  if (!file) return null;
+  const dimension = query.get('by');
+  const value = query.get('value');
+  return {
+    file,
+    other: query.get('with'),
+    ...(query.has('metric') ? { metric: query.get('metric')! } : {}),
+    ...(query.has('stat') ? { stat: query.get('stat')! } : {}),
+    // Ids of targets are those of one file as it is now: a link does not name them.
+    ...(dimension === 'step' || dimension === 'rank' ? { dimension, ...(value !== null && /^\d{1,9}$/.test(value) ? { value: Number(value) } : {}) } : {}),
+    tags: query.getAll('tag'),
+    q: query.get('q') ?? '',
+  };
+}
+
+export function formatTrendLink(choice: TrendChoice): string {
+  const query = new URLSearchParams({ trend: choice.file, metric: choice.metric, stat: choice.stat, by: choice.dimension, value: String(choice.value) });
+  if (choice.other !== null) query.set('with', choice.other);
+  if (choice.q) query.set('q', choice.q);
+  for (const tag of choice.tags) query.append('tag', tag);
+  return `#${query}`;
+}
+
+const quote = (text: string) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+/** A name that a spreadsheet would take for a formula is kept from that. */
+const name = (text: string) => quote(/^[=+\-@]/.test(text) ? `'${text}` : text);
+
+export function mapCsv(choice: TrendChoice, map: TrendMap): string {
+  const { columns, values } = map.grid;
+  const lines = [[choice.dimension === 'target' ? 'rank' : 'name', ...columns.map((at) => `${choice.dimension === 'step' ? 'rank' : 'step'} ${at}`)].join(',')];
+  map.labels.forEach((label, row) => {
+    lines.push([name(label), ...columns.map((_, i) => String(values[row * columns.length + i] ?? ''))].join(','));
+  });
+  return `${lines.join('\n')}\n`;
+}
+
+export type MapView = 'first' | 'other' | 'difference';
+
+export interface MapLook {
+  mode: ScaleMode;
+  view: MapView;
+}
