@@ -118,7 +118,13 @@ TEST_F(RecorderTest, AnUnfinishedRecordHoldsUpOnlySoMany) {
   Record* first = recorder.Acquire(Name("Tensor.waits", 0));
   recorder.Reserve(first);
   for (int i = 0; i < kOps; ++i) RecordOne(&recorder, Name("Tensor.add", i));
-  ASSERT_GT(Names().size(), size_t{5000});  // before it is finished
+  size_t before = 0;  // written before it is finished; the thread that writes may be late, or in the middle of it
+  for (int i = 0; i < 600 && before <= 5000; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const auto dump = DumpFile::Open((dir_ / "dump.json").string());
+    if (dump.ok()) before = dump->ops().size();
+  }
+  ASSERT_GT(before, size_t{5000});
   recorder.Commit(first);
   EXPECT_TRUE(recorder.Close().ok());
   const auto names = Names();
