@@ -5,7 +5,7 @@ import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, wri
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { browser, DEMO, findCommand, openPage, OUT, serve } from './support.mjs';
+import { browser, DEMO, findCommand, openPage, OUT, serve, until } from './support.mjs';
 
 const MODULE = 'Module.model.layers.1.mlp.down_proj.Linear.forward.0';
 const OTHER = MODULE.replace('down_proj.', 'down_proj_new.');
@@ -46,13 +46,6 @@ async function visit(options) {
   await page.goto(server.answer.url);
   const state = () => page.evaluate(() => window.__msprobe?.state() ?? {});
   const matching = () => page.evaluate(() => window.__msprobe.matching());
-  const until = async (check, what) => {
-    for (const end = Date.now() + 15_000; Date.now() < end; ) {
-      if (await check()) return;
-      await page.waitForTimeout(30);
-    }
-    assert.fail(`waited in vain: ${what}; ${JSON.stringify(await matching())}`);
-  };
   await until(async () => (await state()).graph === 'ready', 'the graph is ready');
   const goTo = async (side, name) => {
     await page.keyboard.press('/');
@@ -64,12 +57,12 @@ async function visit(options) {
     await until(async () => (await state()).selection?.name === name && (await state()).details === 'ready', `${name} is selected`);
   };
   const count = (level) => page.locator(`[data-test=count-${level}] b`).innerText().then(Number);
-  const said = (kind) => until(async () => (await matching()).message?.kind === kind && !(await matching()).busy, `it says ${kind}`);
-  return { page, state, matching, until, goTo, count, said, shoot: (name) => page.screenshot({ path: join(OUT, `${name}.png`) }), faults: opened.faults };
+  const said = (kind) => until(async () => (await matching()).message?.kind === kind && !(await matching()).busy, `it says ${kind}`, matching);
+  return { page, state, matching, goTo, count, said, shoot: (name) => page.screenshot({ path: join(OUT, `${name}.png`) }), faults: opened.faults };
 }
 
 test('a renamed layer is matched, compared, saved, parted and matched again from the file', async () => {
-  const { page, matching, goTo, count, said, shoot, until, faults } = await visit();
+  const { page, matching, goTo, count, said, shoot, faults } = await visit();
   const db = join(directory, 'out', `${stem}.vis.db`);
   const before = readFileSync(db);
   const unmatched = await count('unmatched');
@@ -109,7 +102,7 @@ test('a renamed layer is matched, compared, saved, parted and matched again from
 
 test('with keys alone, in Chinese and dark; another visitor sees it', async () => {
   const other = await visit();
-  const { page, state, goTo, count, said, shoot, until, matching, faults } = await visit({ locale: 'zh-CN', colorScheme: 'dark' });
+  const { page, state, goTo, count, said, shoot, matching, faults } = await visit({ locale: 'zh-CN', colorScheme: 'dark' });
   await goTo('NPU', MODULE); // matched since the test before
   const unmatched = await count('unmatched');
   await page.keyboard.press('c');
@@ -121,7 +114,7 @@ test('with keys alone, in Chinese and dark; another visitor sees it', async () =
 
   // The other page was opened before and does not know: it is told, and shows how it is.
   await other.page.keyboard.press('c');
-  await other.until(async () => (await other.matching()).state.at === 'ready', 'its bar is ready');
+  await until(async () => (await other.matching()).state.at === 'ready', 'its bar is ready');
   await goTo('NPU', MODULE);
   await goTo('Bench', OTHER);
   await page.keyboard.press('Shift+C');
@@ -130,7 +123,7 @@ test('with keys alone, in Chinese and dark; another visitor sees it', async () =
   await other.goTo('NPU', MODULE);
   await other.page.keyboard.press('Shift+C');
   await other.said('stale');
-  await other.until(async () => (await other.count('unmatched')) === (await count('unmatched')), 'it shows the matches of the other');
+  await until(async () => (await other.count('unmatched')) === (await count('unmatched')), 'it shows the matches of the other');
   assert.equal((await state()).graph, 'ready');
   for (const list of [faults, other.faults]) assert.deepEqual(list.filter((text) => !/409/.test(text)), []);
   await page.context().close();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { browser, DEMO, openPage, OUT, serve } from './support.mjs';
+import { browser, DEMO, openPage, OUT, serve, until } from './support.mjs';
 
 let chrome;
 let server;
@@ -36,14 +36,6 @@ const map = (side) => page.evaluate((s) => window.__msprobe.map(s), side);
 const zoom = (side) => page.evaluate((s) => window.__msprobe.zoom(s), side);
 const shoot = (name) => page.screenshot({ path: join(OUT, `${name}.png`) });
 
-async function until(check, what) {
-  for (const end = Date.now() + 15_000; Date.now() < end; ) {
-    if (await check()) return;
-    await page.waitForTimeout(30);
-  }
-  assert.fail(`waited in vain: ${what}`);
-}
-
 test('a click in the small picture goes there, dragging moves, the other side follows', async () => {
   // Both sides are open: one that still loads would have nothing to line up with.
   await until(async () => {
@@ -53,12 +45,8 @@ test('a click in the small picture goes there, dragging moves, the other side fo
   const { whole, height } = await map('NPU');
   const box = await page.locator('canvas[data-map=NPU]').boundingBox();
   const x = box.x + box.width / 2;
-  const clickBelow = async () => {
-    await page.mouse.click(x, box.y + box.height - 2);
-    await page.waitForTimeout(50);
-    return (await map('NPU')).top > 0.5 * (whole - height);
-  };
-  await until(clickBelow, 'it goes far down');
+  await page.mouse.click(x, box.y + box.height - 2);
+  await until(async () => (await map('NPU')).top > 0.5 * (whole - height), 'it goes far down');
   await until(async () => (await map('Bench')).top > 0, 'the golden side follows');
   await shoot('map_bottom');
   const { top } = await map('NPU');
@@ -67,6 +55,34 @@ test('a click in the small picture goes there, dragging moves, the other side fo
   await page.mouse.move(x, box.y + 30, { steps: 4 });
   await page.mouse.up();
   await until(async () => (await map('NPU')).top < top, 'and up again');
+});
+
+test('the other side follows also when what it shows is still on its way', async () => {
+  const slow = await openPage(chrome, { viewport: { width: 1280, height: 640 } });
+  let release;
+  const held = new Promise((done) => (release = done));
+  await slow.page.goto(server.answer.url);
+  const probe = (ask, ...args) => slow.page.evaluate(([a, list]) => window.__msprobe?.[a](...list), [ask, args]);
+  await until(async () => (await probe('state'))?.graph === 'ready', 'the graph is ready');
+  await slow.page.route(/api\/children.*side=Bench/, async (route) => {
+    await held;
+    await route.continue();
+  });
+  await slow.page.keyboard.press('ArrowDown');
+  await slow.page.keyboard.press('ArrowDown');
+  const name = await slow.page.evaluate(() => window.__msprobe.state().selection.name);
+  await slow.page.keyboard.press('Enter');
+  await until(async () => (await probe('open', 'NPU')).includes(name), `${name} opens`);
+  const { whole, height } = await probe('map', 'NPU');
+  assert.ok(whole > height + 60, `there is something to move in: ${whole} of ${height}`);
+  const box = await slow.page.locator('canvas[data-map=NPU]').boundingBox();
+  await slow.page.mouse.click(box.x + box.width / 2, box.y + box.height - 12); // the splitter below reaches over its edge
+  await until(async () => (await probe('map', 'NPU')).top > 0, 'it goes down');
+  const { top } = await probe('map', 'Bench');
+  release();
+  await until(async () => (await probe('map', 'Bench')).top > top, 'the golden side lines up once it is there');
+  assert.deepEqual(slow.faults, []);
+  await slow.page.context().close();
 });
 
 test('the small pictures show something, and can be put away on either side', async () => {

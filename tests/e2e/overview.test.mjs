@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { browser, DEMO, findCommand, openPage, OUT, ROOT, serve } from './support.mjs';
+import { browser, DEMO, findCommand, openPage, OUT, ROOT, serve, until } from './support.mjs';
 
 const LAYER = process.env.MSPROBE_DEMO_LAYER ?? 'Module.model.layers.2.LlamaDecoderLayer.forward.0';
 const COLUMN = LAYER.replace(/^Module\./, '').replace(/\.[A-Za-z]+\.forward\.\d+$/, ''); // model.layers.2
@@ -37,13 +37,6 @@ async function visit(url, options) {
   const { page } = opened;
   await page.goto(url);
   const state = () => page.evaluate(() => window.__msprobe?.state() ?? {});
-  const until = async (check, what) => {
-    for (const end = Date.now() + 15_000; Date.now() < end; ) {
-      if (await check()) return;
-      await page.waitForTimeout(30);
-    }
-    assert.fail(`waited in vain: ${what}`);
-  };
   await until(async () => (await state()).graph === 'ready' && (await state()).findings === 'ready', 'the graph is ready');
   const selected = () => until(async () => (await state()).details === 'ready' && (await state()).links === 'ready', 'a node is selected');
   const shoot = (name) => page.screenshot({ path: join(OUT, `${name}.png`) });
@@ -51,14 +44,14 @@ async function visit(url, options) {
     await page.context().close();
     assert.deepEqual(opened.faults, []);
   };
-  return { page, state, until, selected, shoot, leave };
+  return { page, state, selected, shoot, leave };
 }
 
 const demo = () => `${server.answer.url}#file=demo.vis.db`;
 const inLayer = (name) => new RegExp(`${COLUMN.replaceAll('.', '\\.')}\\.|^Functional|^Torch|^Tensor`).test(name);
 
 /** From the first finding to the sabotaged layer, over the strip, along the flow. */
-async function walk({ page, state, until, selected, shoot }, name) {
+async function walk({ page, state, selected, shoot }, name) {
   await page.locator('[data-test^=finding-]').first().waitFor();
   await shoot(`${name}_landing`);
   await page.locator('[data-test=finding-origin], [data-test=finding-first_error]').first().click();
@@ -100,7 +93,7 @@ test('the overview leads to the sabotaged layer, the flow along it', async () =>
 });
 
 test('the keys walk the nodes that a filter keeps', async () => {
-  const { page, state, until, selected, leave } = await visit(demo());
+  const { page, state, selected, leave } = await visit(demo());
   await page.keyboard.press('/');
   await page.locator('.search-bar select').selectOption('pass');
   await page.keyboard.press('Escape');
@@ -121,7 +114,7 @@ test('the keys walk the nodes that a filter keeps', async () => {
 test('the matrix of ranks and steps leads to each of them', async () => {
   const file = `ranks/${readdirSync(join(directory, 'ranks'))[0]}`;
   for (const [name, options] of [['matrix', {}], ['matrix_dark_zh', CHINESE]]) {
-    const { page, state, until, shoot, leave } = await visit(`${server.answer.url}#file=${encodeURIComponent(file)}`, options);
+    const { page, state, shoot, leave } = await visit(`${server.answer.url}#file=${encodeURIComponent(file)}`, options);
     const cells = page.locator('[data-test^=cell-]');
     await until(async () => (await cells.count()) > 1, 'a cell for each rank');
     assert.equal(await page.locator('.cell[aria-current=true]').count(), 1);

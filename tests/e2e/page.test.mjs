@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { join } from 'node:path';
-import { browser, DEMO, openPage, OUT, serve } from './support.mjs';
+import { browser, DEMO, openPage, OUT, serve, until } from './support.mjs';
 
 const LAYER = process.env.MSPROBE_DEMO_LAYER ?? 'Module.model.layers.2.LlamaDecoderLayer.forward.0';
 const BROKEN = process.env.MSPROBE_DEMO_NODE ?? 'Module.model.layers.2.mlp.down_proj.Linear.forward.0';
@@ -28,14 +28,6 @@ const rect = (side, name) => page.evaluate(([s, n]) => window.__msprobe.rect(s, 
 const drawn = (side) => page.evaluate((s) => window.__msprobe.drawn(s), side);
 const open = (side) => page.evaluate((s) => window.__msprobe.open(s), side);
 const shoot = (name) => page.screenshot({ path: join(OUT, `${name}.png`) });
-
-async function until(check, what) {
-  for (const end = Date.now() + 15_000; Date.now() < end; ) {
-    if (await check()) return;
-    await page.waitForTimeout(30);
-  }
-  assert.fail(`waited in vain: ${what}`);
-}
 
 /** Where a node stands, once the graph has stopped gliding. */
 async function resting(side, name) {

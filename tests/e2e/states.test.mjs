@@ -5,7 +5,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { browser, DEMO, findCommand, openPage, OUT, ROOT, serve } from './support.mjs';
+import { browser, DEMO, findCommand, openPage, OUT, ROOT, serve, until } from './support.mjs';
 
 const LONG = 'runs/2026-11-20_a_rather_long_name_of_an_experiment_that_does_not_end_where_one_would_wish/llama_7b_tensor_parallel_8_pipeline_parallel_4_bf16';
 const RANKS = join(ROOT, 'tests/golden/graph/ranks');
@@ -43,19 +43,12 @@ async function visit(hash, { url = server.answer.url, ...options } = {}) {
   const opened = await openPage(chrome, { viewport: { width: 1280, height: 800 }, ...options });
   await opened.page.goto(url + hash);
   const state = () => opened.page.evaluate(() => window.__msprobe.state());
-  const until = async (check, what) => {
-    for (const end = Date.now() + 15_000; Date.now() < end; ) {
-      if (await check()) return;
-      await opened.page.waitForTimeout(30);
-    }
-    assert.fail(`waited in vain: ${what}`);
-  };
   const leave = async (name) => {
     if (name) await opened.page.screenshot({ path: join(OUT, `${name}.png`) });
     await opened.page.context().close();
     assert.deepEqual(opened.faults.filter((fault) => !EXPECTED_FAULT.test(fault)), []);
   };
-  return { ...opened, state, until, leave };
+  return { ...opened, state, leave };
 }
 
 const CHINESE = { locale: 'zh-CN', colorScheme: 'dark' };
@@ -105,7 +98,7 @@ test('what is no database is told in the language of the page, and the list is o
 });
 
 test('a file that goes away while it is open is told, and what was read stays', async () => {
-  const { page, state, until, leave } = await visit('#file=vanishing.vis.db', CHINESE);
+  const { page, state, leave } = await visit('#file=vanishing.vis.db', CHINESE);
   await until(async () => (await state()).graph === 'ready', 'the graph is ready');
   rmSync(join(directory, 'vanishing.vis.db'));
   await page.keyboard.press('ArrowDown');
@@ -118,7 +111,7 @@ test('a file that goes away while it is open is told, and what was read stays', 
 
 test('a single graph has one side and no verdicts', async () => {
   const file = graph('single', '-tp', join(RANKS, 'target/step0'));
-  const { page, state, until, leave } = await visit(`#file=${encodeURIComponent(file)}`);
+  const { page, state, leave } = await visit(`#file=${encodeURIComponent(file)}`);
   await until(async () => (await state()).graph === 'ready', 'the graph is ready');
   assert.equal(await page.locator('canvas[data-side]').count(), 1);
   assert.equal(await page.locator('[data-test^=count-]').count(), 0);
@@ -127,7 +120,7 @@ test('a single graph has one side and no verdicts', async () => {
 
 test('steps and ranks are chosen, and the address keeps them', async () => {
   const file = graph('ranks', '-tp', join(RANKS, 'target'), '-gp', join(RANKS, 'golden'));
-  const { page, state, until, leave } = await visit(`#file=${encodeURIComponent(file)}`);
+  const { page, state, leave } = await visit(`#file=${encodeURIComponent(file)}`);
   await until(async () => (await state()).graph === 'ready', 'the graph is ready');
   const ranks = await page.locator('.chooser', { hasText: 'Rank' }).locator('select').locator('option').allInnerTexts();
   assert.ok(ranks.length > 1, ranks.join(' '));
@@ -141,7 +134,7 @@ test('steps and ranks are chosen, and the address keeps them', async () => {
 
 test('both panes draw on whole device pixels, so that text is sharp', async () => {
   for (const deviceScaleFactor of [1, 1.25]) {
-    const { page, state, until, leave } = await visit(`#file=${encodeURIComponent(`${LONG}/compare.vis.db`)}`, { deviceScaleFactor });
+    const { page, state, leave } = await visit(`#file=${encodeURIComponent(`${LONG}/compare.vis.db`)}`, { deviceScaleFactor });
     await until(async () => (await state()).graph === 'ready', 'the graph is ready');
     const sizes = await page.evaluate(() => {
       const exact = (canvas) => new Promise((done) => new ResizeObserver(([entry]) => done(entry.devicePixelContentBoxSize[0].inlineSize)).observe(canvas, { box: 'device-pixel-content-box' }));
@@ -153,7 +146,7 @@ test('both panes draw on whole device pixels, so that text is sharp', async () =
 });
 
 test('a finding is shown below the head of its module; a hit taken from the list uncovers the graphs', async () => {
-  const { page, state, until, leave } = await visit(`#file=${encodeURIComponent(`${LONG}/compare.vis.db`)}`);
+  const { page, state, leave } = await visit(`#file=${encodeURIComponent(`${LONG}/compare.vis.db`)}`);
   await until(async () => (await state()).graph === 'ready', 'the graph is ready');
   await page.locator('[data-test=first-finding]').click();
   await until(async () => (await state()).details === 'ready', 'the finding is selected');
@@ -176,7 +169,7 @@ test('a finding is shown below the head of its module; a hit taken from the list
 });
 
 test('the Tab key leaves the search box and its list', async () => {
-  const { page, state, until, leave } = await visit(`#file=${encodeURIComponent(`${LONG}/compare.vis.db`)}`);
+  const { page, state, leave } = await visit(`#file=${encodeURIComponent(`${LONG}/compare.vis.db`)}`);
   await until(async () => (await state()).graph === 'ready', 'the graph is ready');
   await page.keyboard.press('/');
   await page.locator('.search-list').waitFor();
@@ -189,7 +182,7 @@ test('the Tab key leaves the search box and its list', async () => {
 
 test('a server that has ended is told, with what to do', async () => {
   const other = await serve(join(directory, LONG));
-  const { page, state, until } = await visit('', { url: other.answer.url });
+  const { page, state } = await visit('', { url: other.answer.url });
   await until(async () => (await state()).graph === 'ready', 'the graph is ready');
   await other.stop();
   await page.locator('[data-test=first-finding]').click();

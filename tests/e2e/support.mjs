@@ -56,6 +56,15 @@ export function serve(directory) {
   return start(findCommand(), ['serve', directory, '--port', '0', '--json'], firstLine);
 }
 
+/** Until `check` says yes; `state`, if given, is told beside `what` when it never does. Long, for machines with much to do. */
+export async function until(check, what, state = null) {
+  for (const end = Date.now() + 30_000; Date.now() < end; ) {
+    if (await check()) return;
+    await new Promise((done) => setTimeout(done, 30));
+  }
+  throw new Error(`waited in vain: ${what}${state ? `; ${JSON.stringify(await state())}` : ''}`);
+}
+
 /** For programs that cannot choose one themselves. */
 export async function freePort() {
   const probe = createServer();

@@ -4,7 +4,7 @@ import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { browser, DEMO, freePort, openPage, OUT, ROOT, start } from './support.mjs';
+import { browser, DEMO, freePort, openPage, OUT, ROOT, start, until } from './support.mjs';
 
 const TENSORBOARD = process.env.MSPROBE_BOARD ?? join(ROOT, '.venv-board/bin/tensorboard');
 const BROKEN = process.env.MSPROBE_DEMO_NODE ?? 'Module.model.layers.2.mlp.down_proj.Linear.forward.0';
@@ -40,24 +40,21 @@ async function tabOf(page) {
   return frame;
 }
 
-async function until(frame, check, what) {
-  for (const end = Date.now() + 15_000; Date.now() < end; ) {
-    if (await check(await frame.evaluate(() => window.__msprobe.state()))) return;
-    await frame.waitForTimeout(50);
-  }
-  assert.fail(`waited in vain: ${what}`);
+function reaches(frame, check, what) {
+  const state = () => frame.evaluate(() => window.__msprobe.state());
+  return until(async () => check(await state()), what, state);
 }
 
 /** From the list of files to the node whose weight was changed. */
 async function toNode(frame, run, name) {
   await frame.locator('.file-link', { hasText: run }).click();
-  await until(frame, (state) => state.graph === 'ready', 'the graph is ready');
+  await reaches(frame, (state) => state.graph === 'ready', 'the graph is ready');
   await frame.locator('body').press('/');
   await frame.locator('#search').fill(name);
   const hit = frame.locator('#search-hits li', { hasText: name }).first();
   await hit.waitFor();
   await hit.click();
-  await until(frame, (state) => state.selection?.name === name && state.details === 'ready', `${name} is selected`);
+  await reaches(frame, (state) => state.selection?.name === name && state.details === 'ready', `${name} is selected`);
 }
 
 test('the tab lists files, opens a graph and shows the items of a node', { skip }, async () => {
@@ -84,14 +81,14 @@ test('the address names the node, for a reload and for a colleague; tabs keep ap
   const other = await page.context().newPage();
   await other.goto(link);
   const there = await tabOf(other);
-  await until(there, (state) => state.selection?.name === BROKEN && state.details === 'ready', 'the link leads to the node');
+  await reaches(there, (state) => state.selection?.name === BROKEN && state.details === 'ready', 'the link leads to the node');
   await there.locator('[data-test=theme]').click();
   await there.locator('body').press('Escape');
-  await until(there, (state) => state.selection === null && state.theme === 'dark', 'the other tab is elsewhere');
+  await reaches(there, (state) => state.selection === null && state.theme === 'dark', 'the other tab is elsewhere');
   const here = await tabOf(page);
   assert.equal((await here.evaluate(() => window.__msprobe.state())).selection.name, BROKEN);
   await page.reload();
-  await until(await tabOf(page), (state) => state.selection?.name === BROKEN && state.details === 'ready', 'a reload keeps the node');
+  await reaches(await tabOf(page), (state) => state.selection?.name === BROKEN && state.details === 'ready', 'a reload keeps the node');
 });
 
 test('it follows the theme of TensorBoard', { skip }, async () => {
@@ -99,9 +96,9 @@ test('it follows the theme of TensorBoard', { skip }, async () => {
   await page.goto(address);
   const frame = await tabOf(page);
   const board = await page.evaluate(() => document.body.classList.contains('dark-mode'));
-  await until(frame, (state) => (state.theme === 'dark') === board, 'the theme of TensorBoard');
+  await reaches(frame, (state) => (state.theme === 'dark') === board, 'the theme of TensorBoard');
   await page.evaluate(() => document.body.classList.toggle('dark-mode'));
-  await until(frame, (state) => (state.theme === 'dark') !== board, 'and its change');
+  await reaches(frame, (state) => (state.theme === 'dark') !== board, 'and its change');
 });
 
 test('no other site may hold the page in a frame', { skip }, async () => {

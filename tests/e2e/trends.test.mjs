@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { browser, findCommand, openPage, OUT, serve } from './support.mjs';
+import { browser, findCommand, openPage, OUT, serve, until } from './support.mjs';
 
 const DATA = mkdtempSync(join(tmpdir(), 'msprobe_trends_'));
 const LAYERS = 12;
@@ -57,14 +57,6 @@ after(async () => {
 const map = () => page.locator('[data-test=trend-map]');
 const readout = () => page.locator('[data-test=trend-readout]').innerText();
 
-async function until(check, what) {
-  for (const end = Date.now() + 15_000; Date.now() < end; ) {
-    if (await check()) return;
-    await page.waitForTimeout(30);
-  }
-  assert.fail(`waited in vain: ${what}`);
-}
-
 /** To a cell by keys alone: `row` down and `column` to the right of the first. */
 async function toCell(row, column) {
   await map().focus();
@@ -108,7 +100,7 @@ test('a second run is laid over, as a difference and as dashed lines', async () 
 
 test('a name leads to its ranks and steps', async () => {
   await page.locator('[data-test=trend-second]').selectOption('');
-  await page.waitForTimeout(300);
+  await until(async () => /^A click on a cell/.test(await readout()), 'the map of one run is there');
   await toCell(9, 0);
   await page.keyboard.press('Shift+Enter');
   await until(async () => (await page.locator('.trend-target').count()) === 1, 'the map of one name');
@@ -129,7 +121,7 @@ test('the address names what is shown; Chinese and dark as well', async () => {
   await other.locator('[data-test=theme]').click();
   await other.locator('[data-test=language]').click();
   await other.locator('text=第二次运行').waitFor();
-  await other.waitForTimeout(200);
+  await other.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   await other.screenshot({ path: join(OUT, 'trend_dark_zh.png') });
   await other.close();
 });

@@ -29,7 +29,8 @@ export interface TrendGrid {
   values: (number | null)[]; // row by row
 }
 
-export interface GridQuery {
+/** Which values; a target has all of the tags. */
+export interface TrendFilter {
   metric: string;
   stat: string;
   dimension: TrendDimension;
@@ -37,6 +38,9 @@ export interface GridQuery {
   tags: string[];
   q: string;
   offset: number;
+}
+
+export interface GridQuery extends TrendFilter {
   limit: number;
 }
 

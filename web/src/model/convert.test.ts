@@ -107,6 +107,16 @@ describe('Converter', () => {
     expect(state()).toMatchObject({ shown: null, form: { target: 'a' } });
   });
 
+  it('looks for new files also when it is over before it was seen to run', async () => {
+    await converter.begin();
+    converter.edit({ target: 'a' });
+    api.states = [conversion('done', 100)];
+    await converter.start();
+    expect(files).toBe(1);
+    await converter.cancel();
+    expect(files).toBe(1);
+  });
+
   it('says what is missing after the first attempt, and takes it back when it is there', async () => {
     await converter.begin();
     await converter.start();

@@ -1,7 +1,7 @@
 import { ApiError } from '../api/client';
 import type { ConvertApi, Listing } from '../api/convert';
 import { isRunning, requestOf, type ConvertForm, type ConvertState } from './convert_form';
-import { failure } from './session';
+import { failure } from './failure';
 import type { Store } from './store';
 
 const POLL_MS = 200;
@@ -81,7 +81,9 @@ export class Converter {
       const before = this.state.last;
       const { conversion, enabled } = await request();
       this.set({ last: conversion, enabled, failed: null });
-      if (isRunning(before) && conversion?.state === 'done') this.onFiles();
+      // A short one may have ended before it was seen to run.
+      const ended = isRunning(before) || before?.id !== conversion?.id;
+      if (ended && conversion?.state === 'done') this.onFiles();
     } catch (error) {
       this.set({ failed: failure(error) });
     }

@@ -1,6 +1,7 @@
 import { ApiError, type MatchAction, type MatchApi, type MatchRequest } from '../api/client';
 import { REFUSALS, type MatchChange, type NodeSummary, type Refusal, type Side } from '../api/types';
-import { failure, OTHER, type Session } from './session';
+import { failure } from './failure';
+import { OTHER, type Session } from './session';
 import { BUSY, type MatchMessage, type MatchPanel } from './store';
 
 /** Matching by hand: two nodes are picked by selecting them, then matched or parted. The server keeps what was done. */
@@ -102,8 +103,11 @@ export class Matching {
 
   /** The two of a node, from its menu. */
   async actOn(side: Side, node: NodeSummary, partner: string): Promise<void> {
+    const { file, step, rank } = this.session.ref();
     this.open();
     await this.reload();
+    const now = this.session.ref();
+    if (now.file !== file || now.step !== step || now.rank !== rank) return;
     this.set({ picked: side === 'NPU' ? { NPU: node.name, Bench: partner } : { NPU: partner, Bench: node.name } });
     await this.act();
   }

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { ApiError, type Api, type SearchQuery, type SeekQuery } from '../api/client';
 import type { GraphRef, NodeSummary, Side } from '../api/types';
-import { failure, Session } from './session';
+import { failure } from './failure';
+import { Session } from './session';
 import { INITIAL, readPreferences, Store, writePreferences } from './store';
 import { nextShown, previousShown, ROOT, type TreeNode } from './tree';
 

@@ -1,11 +1,13 @@
-import { ApiError, type Api } from '../api/client';
+import type { Api } from '../api/client';
 import type { TensorPreview, TensorQuery } from '../api/tensor';
 import type { GraphRef, Level, Side } from '../api/types';
 import { Converter } from './convert';
+import { failure } from './failure';
 import { formatLink, type Link } from './link';
 import { Matching } from './matching';
-import { BUSY, IDLE, type Failed, type Fault, type Graph, type Load, type State, type Store } from './store';
+import { BUSY, IDLE, type Graph, type Load, type State, type Store } from './store';
 import { isShown, ROOT, Tree, type TreeNode } from './tree';
+import { parseTrendLink } from './trends';
 
 export const OTHER: Record<Side, Side> = { NPU: 'Bench', Bench: 'NPU' };
 export const CONVERT_HASH = '#convert';
@@ -22,6 +24,8 @@ export class Session {
   private searchEpoch = 0;
   private searchTimer: ReturnType<typeof setTimeout> | undefined;
   private readonly fetching = new Map<TreeNode, Promise<void>>();
+  private readonly opened = new Set<Promise<unknown>>();
+  private trendLink: string | null = null;
   private readonly revealListeners = new Set<RevealListener>();
 
   readonly matching: Matching | null; // null: nothing can be written here
@@ -71,7 +75,10 @@ export class Session {
   closeConvert(): void {
     const { file, trend, step, rank } = this.state;
     this.convert?.close();
-    if (trend) return this.openTrend(trend);
+    if (trend) {
+      const link = this.trendLink ?? `#${new URLSearchParams({ trend: trend.file })}`;
+      return this.openTrend(parseTrendLink(link) ?? trend, link);
+    }
     this.onLink(file ? formatLink({ file, step, rank, ...this.selectedLink() }) : '', true);
   }
 
@@ -93,9 +100,11 @@ export class Session {
     this.graphEpoch++;
     this.forget();
     this.store.set({ file: null, config: null, graph: IDLE, trend });
+    this.trendLink = link ?? null;
     if (link !== undefined) this.onLink(link, true);
   }
   linkTrend(link: string): void {
+    this.trendLink = link;
     this.onLink(link, false);
   }
 
@@ -242,10 +251,17 @@ export class Session {
       const { sync } = this.state;
       const work = [this.setOneOpen(side, node, open)];
       if (sync && node.info.matched !== null) work.push(this.openPartner(OTHER[side], node.info.matched, open));
-      await Promise.all(work);
+      const all = Promise.all(work);
+      this.opened.add(all);
+      await all.finally(() => this.opened.delete(all));
     } catch (error) {
       if (epoch === this.graphEpoch) this.complain(error);
     }
+  }
+
+  /** Until everything that is being opened is there, or has failed; null when nothing is. */
+  opening(): Promise<unknown> | null {
+    return this.opened.size > 0 ? Promise.allSettled(this.opened) : null;
   }
 
   private async setOneOpen(side: Side, node: TreeNode, open: boolean): Promise<void> {
@@ -476,7 +492,7 @@ export class Session {
     this.store.set({ notice: { text, fault: null } });
   }
 
-  private complain(error: unknown): void {
+  complain(error: unknown): void {
     const { fault, error: text } = failure(error);
     this.store.set({ notice: { text, fault } });
   }
@@ -493,18 +509,6 @@ export class Session {
 }
 
 /** An error as the page shows it: worded by kind in the user's language, the server's line beside it. */
-export function failure(error: unknown): Failed {
-  if (!(error instanceof ApiError)) return { at: 'failed', fault: 'read', error: error instanceof Error ? error.message : String(error) };
-  return { at: 'failed', fault: faultOf(error.status), error: error.message };
-}
-
-function faultOf(status: number): Fault {
-  if (status === 0) return 'noServer';
-  if (status === 403) return 'token';
-  if (status === 404) return 'file';
-  return status < 500 ? 'request' : 'read';
-}
-
 function pick(list: number[], wanted: number | undefined): number {
   return wanted !== undefined && list.includes(wanted) ? wanted : (list[0] ?? 0);
 }

@@ -58,6 +58,27 @@ describe('a second run', () => {
     expect(map.labels).toEqual(['0', '2']);
     expect(asked.at(-1)?.[1].value).toBe(71);
   });
+  it('is read page by page until every row is found, whatever a page holds', async () => {
+    const names = Array.from({ length: 50 }, (_, i) => `n${i}`);
+    const asked: [number, number][] = [];
+    const paged = (all: string[], cap: number): TrendApi => ({
+      info: async () => INFO,
+      grid: async (file, { offset, limit }) => {
+        if (file === 'b') asked.push([offset, limit]);
+        const list = file === 'b' ? all : names.slice(30);
+        const rows = file === 'b' ? list.slice(offset, offset + Math.min(limit, cap)) : list;
+        return { ...grid(rows, [0], rows.map((name) => Number(name.slice(1)))), total: list.length };
+      },
+      line: async () => [],
+    });
+    const want = names.slice(30).map((name) => Number(name.slice(1)));
+    const load = async (all: string[], cap: number) => (await loadMap(paged(all, cap), { ...CHOICE, other: 'b', offset: 30 }, null)).other;
+    expect(await load(names, 1000)).toEqual(want);
+    expect(asked).toHaveLength(1);
+    expect(await load(names, 10)).toEqual(want); // a file of many columns has short pages
+    expect(await load([...names.slice(30), ...names.slice(0, 30)], 10)).toEqual(want); // in another order
+    expect(await load(names.slice(25, 50), 1000)).toEqual(want.map((value) => value)); // fewer rows: beyond its end
+  });
   it('without the metric is empty', async () => {
     const api: TrendApi = { info: async () => ({ ...INFO, metrics: [] }), grid: async () => grid(['x'], [0], [1]), line: async () => [] };
     expect((await loadMap(api, { ...CHOICE, other: 'b' }, null)).other).toEqual([null]);

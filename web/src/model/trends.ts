@@ -1,20 +1,14 @@
-import type { GridQuery, LineQuery, TrendApi, TrendDimension, TrendGrid, TrendInfo, TrendPoint, TrendTarget } from '../api/trends';
+import type { GridQuery, LineQuery, TrendApi, TrendFilter, TrendGrid, TrendInfo, TrendPoint, TrendTarget } from '../api/trends';
 import type { ScaleMode } from './trend_scale';
 
 export const PAGE_ROWS = 1000;
 export const MOST_LINES = 8;
+const MOST_PAGES = 8; // of a second run, for one of the first
 
 /** What is looked at: enough to show a colleague the same. */
-export interface TrendChoice {
+export interface TrendChoice extends TrendFilter {
   file: string;
   other: string | null; // a second run
-  metric: string;
-  stat: string;
-  dimension: TrendDimension;
-  value: number;
-  tags: string[];
-  q: string;
-  offset: number;
 }
 
 export interface TrendLine {
@@ -92,11 +86,40 @@ async function loadOther(api: TrendApi, file: string, query: GridQuery, grid: Tr
     const values = query.dimension === 'rank' ? info.ranks : info.steps;
     if (!values.includes(query.value)) return none;
     const tags = query.tags.filter((tag) => has.tags.some((t) => t.name === tag));
-    return alignGrid(grid, await api.grid(file, { ...query, tags, offset: 0, limit: query.offset + PAGE_ROWS }));
+    return loadRows(api, file, { ...query, tags }, grid);
   }
   const named = target && (await api.grid(file, { ...query, dimension: 'rank', value: info.ranks[0] ?? 0, q: target.name, tags: [], offset: 0 }));
   const same = named?.rows.find((row) => key(row) === key(target!));
   return same ? alignGrid(grid, await api.grid(file, { ...query, value: same.id })) : none;
+}
+
+/** The rows of `grid` in another file: mostly they stand on the same page, else behind or before it. Pages may be short. */
+async function loadRows(api: TrendApi, file: string, query: GridQuery, grid: TrendGrid): Promise<(number | null)[]> {
+  const out: (number | null)[] = grid.values.map(() => null);
+  const left = new Set(grid.rows.map(key));
+  let asked = 0;
+  let size = 0; // of a page
+  const more = () => left.size > 0 && asked < MOST_PAGES;
+  const take = async (offset: number, limit: number) => {
+    asked++;
+    const page = await api.grid(file, { ...query, offset, limit });
+    alignGrid(grid, page).forEach((value, index) => (out[index] = value ?? out[index]!));
+    for (const row of page.rows) left.delete(key(row));
+    size = page.rows.length || size;
+    return page;
+  };
+  for (let at = query.offset, end = Infinity; more() && at < end; ) {
+    const { total, rows } = await take(at, PAGE_ROWS);
+    at += rows.length;
+    end = rows.length > 0 ? total : 0;
+  }
+  for (let end = query.offset; more() && end > 0; ) {
+    const offset = Math.max(0, end - (size || PAGE_ROWS));
+    const { rows } = await take(offset, end - offset);
+    if (rows.length === 0) break; // it has fewer rows than that
+    if (offset + rows.length >= end) end = offset;
+  }
+  return out;
 }
 
 export type LineAxis = 'step' | 'rank';

@@ -74,9 +74,21 @@ function reveal(session: Session, views: Views, side: Side, node: TreeNode): voi
   else views[side]?.reveal(node);
 }
 
+const waiting = new WeakSet<PaneView>();
+
 function followOther(session: Session, views: Views, side: Side): void {
-  const anchor = session.state.follow ? views[side]?.anchor() : null;
-  if (anchor) views[OTHER[side]]?.lineUp(anchor.matched, anchor.y);
+  const view = views[side];
+  const anchor = session.state.follow ? view?.anchor() : null;
+  if (!view || !anchor) return;
+  views[OTHER[side]]?.lineUp(anchor.matched, anchor.y);
+  // What stands against it may be on its way: then once more, from where one is by then.
+  const opening = session.opening();
+  if (!opening || waiting.has(view)) return;
+  waiting.add(view);
+  void opening.then(() => {
+    waiting.delete(view);
+    if (views[side] === view) followOther(session, views, side);
+  });
 }
 
 /** Both sides as a whole, as far as names stay readable; what is selected stays in view. */

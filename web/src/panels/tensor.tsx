@@ -2,7 +2,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Histogram, TensorPreview, TensorSide } from '../api/tensor';
 import type { NodeDetails } from '../api/types';
 import { barHeights, binRange, heatScale, savedItems, valueText } from '../model/tensor';
-import { failure } from '../model/session';
+import { failure } from '../model/failure';
 import { BUSY, type Load } from '../model/store';
 import { useApp, useSession, useText } from './context';
 import { HeatMapView } from './heat_map';
@@ -18,13 +18,18 @@ export function Tensor({ details }: { details: NodeDetails }) {
   const [slice, setSlice] = useState(0);
   const [attempt, setAttempt] = useState(0);
   const [loaded, setLoaded] = useState<Load<TensorPreview>>(BUSY);
+  const [slices, setSlices] = useState(1); // of the item, also while another of them is read
   const item = items[Math.min(chosen, items.length - 1)];
   useEffect(() => {
     if (!item) return;
     let current = true;
     setLoaded(BUSY);
     session.tensor({ ...item.query, slice })?.then(
-      (value) => current && setLoaded({ at: 'ready', value }),
+      (value) => {
+        if (!current) return;
+        setLoaded({ at: 'ready', value });
+        setSlices(value.tensor.slices);
+      },
       (error: unknown) => current && setLoaded(failure(error)),
     );
     return () => void (current = false);
@@ -33,8 +38,8 @@ export function Tensor({ details }: { details: NodeDetails }) {
   const choose = (index: number) => {
     setChosen(index);
     setSlice(0);
+    setSlices(1);
   };
-  const slices = loaded.at === 'ready' ? loaded.value.tensor.slices : 1;
   return (
     <div class="tensor">
       <div class="tensor-head">

@@ -1,7 +1,7 @@
 import { createContext } from 'preact';
 import { useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { TrendApi, TrendInfo, TrendTarget } from '../api/trends';
-import { failure } from '../model/session';
+import { failure } from '../model/failure';
 import { BUSY, type Load } from '../model/store';
 import { parseThreshold, type ScaleMode, type Thresholds } from '../model/trend_scale';
 import { fitChoice, formatTrendLink, lineQuery, loadLine, loadMap, mapCsv, MOST_LINES, PAGE_ROWS, targetLabel, type LineAxis, type MapView, type TrendChoice, type TrendLine, type TrendMap } from '../model/trends';
@@ -15,6 +15,7 @@ import { TrendLines } from './trend_lines';
 
 const SCALES = { linear: 'trend.linear', log: 'trend.log', sigma: 'trend.sigma' } as const;
 const VIEWS = { first: 'trend.view.first', other: 'trend.view.other', difference: 'trend.view.difference' } as const;
+const KINDS = { default: 'trend.kind.default', layer: 'trend.kind.layer', index: 'trend.kind.index', module: 'trend.kind.module', function: 'trend.kind.function' } as const;
 const DIMENSIONS = { rank: 'trend.by.rank', step: 'trend.by.step', target: 'trend.by.target' } as const;
 
 /** Null on a page without a server. */
@@ -22,6 +23,12 @@ export const TrendContext = createContext<TrendApi | null>(null);
 
 export interface MarkedLine extends TrendLine {
   cell: HeatCell | null; // where it was asked for, as long as the map is the same
+}
+
+/** A map with what it was asked by: until the next one is there, another choice may be made already. */
+interface ShownMap extends TrendMap {
+  choice: TrendChoice;
+  target: TrendTarget | null;
 }
 
 /** Statistics over steps and ranks: a map of values, and lines through its cells. */
@@ -64,8 +71,9 @@ interface PageProps {
 }
 
 function TrendPage({ api, info, choice, onChange }: PageProps) {
+  const session = useSession();
   const t = useText();
-  const [map, setMap] = useState<Load<TrendMap>>(BUSY);
+  const [map, setMap] = useState<Load<ShownMap>>(BUSY);
   const [target, setTarget] = useState<TrendTarget | null>(null); // of the map of a target
   const [lines, setLines] = useState<MarkedLine[]>([]);
   const [axis, setAxis] = useState<LineAxis>('step');
@@ -77,7 +85,7 @@ function TrendPage({ api, info, choice, onChange }: PageProps) {
   useEffect(() => {
     const epoch = ++asked.current;
     loadMap(api, choice, target).then(
-      (value) => epoch === asked.current && setMap({ at: 'ready', value }),
+      (loaded) => epoch === asked.current && setMap({ at: 'ready', value: { ...loaded, choice, target } }),
       (error: unknown) => epoch === asked.current && setMap(failure(error)),
     );
     setLines((before) => before.map((line) => ({ ...line, cell: null })));
@@ -87,13 +95,17 @@ function TrendPage({ api, info, choice, onChange }: PageProps) {
 
   const pick = (cell: HeatCell) => {
     if (map.at !== 'ready') return;
-    const query = lineQuery(choice, map.value, cell.row, cell.column, target, axis);
+    const { choice: shown } = map.value;
+    const query = lineQuery(shown, map.value, cell.row, cell.column, map.value.target, axis);
     if (!query) return;
     const epoch = asked.current;
-    void loadLine(api, choice, query).then((line) => {
-      const marked = { ...line, cell: epoch === asked.current ? cell : null };
-      setLines((before) => [...before.filter((other) => other.label !== line.label), marked].slice(-MOST_LINES));
-    });
+    loadLine(api, shown, query).then(
+      (line) => {
+        const marked = { ...line, cell: epoch === asked.current ? cell : null };
+        setLines((before) => [...before.filter((other) => other.label !== line.label), marked].slice(-MOST_LINES));
+      },
+      (error: unknown) => session.complain(error),
+    );
   };
   const drill = (row: number) => {
     const named = map.at === 'ready' ? map.value.grid.rows[row] : undefined;
@@ -113,9 +125,9 @@ function TrendPage({ api, info, choice, onChange }: PageProps) {
         <Limit label={t('trend.below')} onChange={(low) => setLimits((now) => ({ ...now, low }))} />
         <Limit label={t('trend.above')} onChange={(high) => setLimits((now) => ({ ...now, high }))} />
         <span class="spacer" />
-        {map.at === 'ready' && <Pager map={map.value} choice={choice} onChange={onChange} />}
+        {map.at === 'ready' && <Pager map={map.value} choice={map.value.choice} onChange={onChange} />}
         {map.at === 'ready' && (
-          <button class="icon-button" title={t('trend.csv')} aria-label={t('trend.csv')} onClick={() => save(mapCsv(choice, map.value))}>
+          <button class="icon-button" title={t('trend.csv')} aria-label={t('trend.csv')} onClick={() => save(mapCsv(map.value.choice, map.value))}>
             <Icon name="download" />
           </button>
         )}
@@ -128,7 +140,7 @@ function TrendPage({ api, info, choice, onChange }: PageProps) {
         ) : map.value.labels.length === 0 ? (
           <Note text={t('trend.noRows')} />
         ) : (
-          <TrendHeat choice={choice} map={map.value} mode={mode} view={looked} limits={limits} lines={lines} onPick={pick} onDrill={drill} />
+          <TrendHeat choice={map.value.choice} map={map.value} mode={mode} view={looked} limits={limits} lines={lines} onPick={pick} onDrill={drill} />
         )}
       </div>
       <TrendLines
@@ -211,7 +223,11 @@ function Tags({ metric, choice, onChange }: { metric: TrendInfo['metrics'][numbe
   const t = useText();
   const kinds = useMemo(() => {
     const groups = new Map<string, string[]>();
-    for (const { name, category } of metric.tags) groups.set(category, [...(groups.get(category) ?? []), name]);
+    for (const { name, category } of metric.tags) {
+      const names = groups.get(category);
+      if (names) names.push(name);
+      else groups.set(category, [name]);
+    }
     return [...groups].sort(([a], [b]) => a.localeCompare(b));
   }, [metric]);
   if (kinds.length === 0) return null;
@@ -236,7 +252,7 @@ function Tags({ metric, choice, onChange }: { metric: TrendInfo['metrics'][numbe
       >
         <option value="">{t('trend.addTag')}</option>
         {kinds.map(([kind, names]) => (
-          <optgroup key={kind} label={kind}>
+          <optgroup key={kind} label={kind in KINDS ? t(KINDS[kind as keyof typeof KINDS]) : kind}>
             {names.map((name) => (
               <option key={name}>{name}</option>
             ))}
