@@ -251,7 +251,9 @@ class Describer {
 /// Measures ops again that another plan pairs differently.
 Status Remeasure(const DumpPair& pair, const MatchPlan& plan, OpDistances* distances) {
   constexpr size_t kOpsPerTask = 256;
+  static_assert(kOpsPerTask <= kStepsBetweenTrims);
   const auto measure = [&](size_t task) -> Status {
+    TrimMaps();
     JsonDoc a, b;
     OpDiff diff;
     for (size_t i = task * kOpsPerTask; i < std::min(distances->size(), (task + 1) * kOpsPerTask); ++i) {

@@ -80,10 +80,8 @@ Status ForEachMember(const MappedFile& file, std::string_view what, std::string*
   std::string name;
   constexpr size_t kBetweenLooks = 4096;  // members between two looks at Ctrl-C
   for (size_t n = 1;; ++n) {
-    if (n % kBetweenLooks == 0) {
-      if (InterruptRequested()) return Interrupted();
-      TrimMaps();
-    }
+    if (n % kBetweenLooks == 0 && InterruptRequested()) return Interrupted();
+    if (n % kStepsBetweenTrims == 0) TrimMaps();  // `take` may look up a name anywhere in a file
     switch (scanner.Next(&m)) {
       case MemberScanner::Step::kMember: break;
       case MemberScanner::Step::kEnd: return CheckEnd(file, json.text, scanner.position());

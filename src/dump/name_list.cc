@@ -4,6 +4,8 @@
 #include <cstring>
 #include <functional>
 
+#include "base/page_trim.h"
+
 namespace msprobe {
 
 void NameList::Add(std::string_view name) {
@@ -49,10 +51,13 @@ void NamesByHash::Clear() {
 std::vector<bool> NamesByHash::SortAndFind(const std::function<void(uint32_t, uint32_t)>& take) {
   std::sort(sorted_.begin(), sorted_.end());
   std::vector<bool> gone;
+  constexpr size_t kSharedBetweenTrims = 16;  // names of one hash are anywhere in the file, each brings pages around it
+  size_t shared = 0;
   for (size_t begin = 0, end = 0; begin < sorted_.size(); begin = end) {
     const uint64_t hash = sorted_[begin] >> 32;
     for (end = begin + 1; end < sorted_.size() && sorted_[end] >> 32 == hash;) ++end;
     if (end == begin + 1) continue;
+    if (++shared % kSharedBetweenTrims == 0) TrimMaps();
     // However many there are of one hash, and of one name: they are sorted, not compared each with each.
     std::sort(sorted_.begin() + begin, sorted_.begin() + end, [&](uint64_t a, uint64_t b) {
       const std::string_view x = names_[static_cast<uint32_t>(a)], y = names_[static_cast<uint32_t>(b)];
