@@ -1,48 +1,21 @@
 // Trends in a real browser: two runs of six steps on two ranks, of which the second goes wrong at step 3 of rank 1.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { browser, findCommand, openPage, OUT, serve, until } from './support.mjs';
+import { TREND_LAYERS, writeTrends } from './data.mjs';
+import { browser, openPage, OUT, serve, until } from './support.mjs';
 
 const DATA = mkdtempSync(join(tmpdir(), 'msprobe_trends_'));
-const LAYERS = 12;
-const STEPS = 6;
 
 let chrome;
 let server;
 let page;
 let faults;
 
-const tensor = (norm) => ({ type: 'torch.Tensor', dtype: 'torch.float32', shape: [4], Max: norm / 2, Min: -norm / 2, Mean: norm / 10, Norm: norm });
-
-function writeRun(name, valueAt) {
-  for (let step = 0; step < STEPS; step++) {
-    for (const rank of [0, 1]) {
-      const data = {};
-      const construct = { 'Module.model.Net.forward.0': null };
-      data['Module.model.Net.forward.0'] = { input_args: [tensor(1)], output: [tensor(valueAt(step, rank, LAYERS))] };
-      for (let layer = 0; layer < LAYERS; layer++) {
-        const op = `Module.model.layers.${layer}.mlp.Linear.forward.0`;
-        construct[op] = 'Module.model.Net.forward.0';
-        data[op] = { input_args: [tensor(1 + layer)], output: [tensor(valueAt(step, rank, layer))] };
-      }
-      const directory = join(DATA, 'dumps', name, `step${step}`, `rank${rank}`);
-      mkdirSync(directory, { recursive: true });
-      const head = { task: 'statistics', level: 'mix', framework: 'pytorch', dump_data_dir: null };
-      writeFileSync(join(directory, 'dump.json'), JSON.stringify({ ...head, data }));
-      writeFileSync(join(directory, 'construct.json'), JSON.stringify(construct));
-    }
-  }
-  execFileSync(findCommand(), ['data2db', '--data', join(DATA, 'dumps', name), '--db', join(DATA, 'served', name)], { stdio: 'pipe' });
-}
-
 before(async () => {
-  const sound = (step, rank, layer) => 10 ** (layer / 3 - 2) * (1 + step / 50 + rank / 100);
-  writeRun('golden', sound);
-  writeRun('broken', (step, rank, layer) => sound(step, rank, layer) * (rank === 1 && step >= 3 && layer >= 7 ? 40 ** (step - 2) : 1));
+  writeTrends(join(DATA, 'dumps'), join(DATA, 'served'));
   server = await serve(join(DATA, 'served'));
   chrome = await browser();
   ({ page, faults } = await openPage(chrome));
@@ -72,7 +45,7 @@ test('a trend file opens from the list as a map with names', async () => {
   await map().waitFor();
   await page.locator('[data-test=trend-value]').selectOption('1');
   await page.locator('[data-test=trend-search]').fill('output');
-  await until(async () => (await page.locator('.trends').innerText()).includes(`${LAYERS + 1} rows`), 'outputs only');
+  await until(async () => (await page.locator('.trends').innerText()).includes(`${TREND_LAYERS + 1} rows`), 'outputs only');
   await toCell(1, 0);
   assert.match(await readout(), /^Module\.model\.layers\.0\.mlp\.Linear\.output\.0 · Step 0 · 0\.01/);
   await page.screenshot({ path: join(OUT, 'trend_map.png') });

@@ -57,16 +57,16 @@ export function App({ report }: { report: Report | null }) {
       <a class="skip" href="#story">{t('skip')}</a>
       <header>
         <svg class="logo" viewBox="0 0 24 24" aria-hidden="true">
-          <path class="logo-a" d="M3 17V9l4.5 5L12 9v8" />
-          <path class="logo-b" d="M12 13.5h4" />
-          <path class="logo-c" d="M16 13.5 21 8M16 13.5 21 19" />
+          <path class="logo-a" d="M3 17 8 8l4 6 3-4" />
+          <path class="logo-b" d="M15 10l6-5" />
+          <path class="logo-c" d="M15 10l6 6" />
         </svg>
         <h1>msprobe <span>{t('title')}</span></h1>
         <span class="spacer" />
         {report && <span class="muted made">{t('made', { time: formatTime(report.time), tool: report.tool })}</span>}
         <button type="button" class="text-button" onClick={() => print()}>{t('print')}</button>
         <button type="button" class="text-button" onClick={() => setTheme(theme === 'dark' ? 'light' : 'dark')}>{t(theme === 'dark' ? 'switch.light' : 'switch.dark')}</button>
-        <button type="button" class="text-button" lang={language === 'zh' ? 'en' : 'zh-CN'} aria-label={t('switch.languageLabel')} onClick={() => setLanguage(language === 'zh' ? 'en' : 'zh')}>{t('switch.language')}</button>
+        <button type="button" class="text-button" lang={language === 'zh' ? 'en' : 'zh-CN'} title={t('switch.languageLabel')} onClick={() => setLanguage(language === 'zh' ? 'en' : 'zh')}>{t('switch.language')}</button>
       </header>
       <main>
         {report === null ? (

@@ -30,6 +30,7 @@ describe('buildTable', () => {
         outputs: [],
         stack: [],
       }),
+      'NPU',
     );
     expect(table.pairs.map((pair) => [pair.item, pair.golden?.name, pair.result])).toEqual([
       ['input.0', `${other}.input.0`, 'pass'],
@@ -46,6 +47,7 @@ describe('buildTable', () => {
         outputs: [],
         stack: [],
       }),
+      'NPU',
     );
     expect(table.pairs.map((pair) => [pair.target?.name.slice(NODE.length), pair.golden?.name.slice(NODE.length)])).toEqual([
       ['.input.x', '.input.0'],
@@ -56,14 +58,19 @@ describe('buildTable', () => {
   });
 
   it('puts the target first when the golden side was selected', () => {
-    const table = buildTable(details([row(NODE, 'input.0')], [], { side: 'NPU', node: node(NODE), inputs: [row(NODE, 'input.0', compared)], outputs: [], stack: [] }));
+    const table = buildTable(details([row(NODE, 'input.0')], [], { side: 'NPU', node: node(NODE), inputs: [row(NODE, 'input.0', compared)], outputs: [], stack: [] }), 'Bench');
     expect(table.pairs[0]?.target?.values['Result']).toBe('pass');
     expect(table.pairs[0]?.result).toBe('pass');
   });
 
+  it('knows the side of a node without a partner', () => {
+    const [pair] = buildTable(details([row(NODE, 'input.0')], [], null), 'Bench').pairs;
+    expect([pair?.target, pair?.golden?.name]).toEqual([null, `${NODE}.input.0`]);
+  });
+
   it('parts the columns of the comparison from those both sides have', () => {
     const partner = { side: 'Bench' as const, node: node(NODE), inputs: [row(NODE, 'input.0', { md5: 'ab' })], outputs: [], stack: [] };
-    const table = buildTable(details([row(NODE, 'input.0', compared)], [], partner));
+    const table = buildTable(details([row(NODE, 'input.0', compared)], [], partner), 'NPU');
     expect(table.valued).toEqual(['dtype', 'Max', 'md5']);
     expect(table.compared).toEqual(['NormRelativeErr', 'Max diff']);
     expect(table.rest).toEqual(['requires_grad']);
@@ -71,6 +78,6 @@ describe('buildTable', () => {
 
   it('reads messages of both forms', () => {
     const inputs = [row(NODE, 'input.0', { ...compared, Err_message: '["error: a", "error: b"]' }), row(NODE, 'input.1', { ...compared, Err_message: 'old text' })];
-    expect(buildTable(details(inputs, [], null)).pairs.map((pair) => pair.message)).toEqual(['error: a error: b', 'old text']);
+    expect(buildTable(details(inputs, [], null), 'NPU').pairs.map((pair) => pair.message)).toEqual(['error: a error: b', 'old text']);
   });
 });

@@ -1,4 +1,4 @@
-import type { NodeDetails, Row } from '../api/types';
+import type { NodeDetails, Row, Side } from '../api/types';
 import type { Precision } from './status';
 
 /** One item of the node on both sides. */
@@ -81,14 +81,14 @@ function rank(order: string[], key: string): number {
   return at < 0 ? order.length : at;
 }
 
-export function buildTable(details: NodeDetails): ItemTable {
+/** `side` is that of the node itself. */
+export function buildTable(details: NodeDetails, side: Side): ItemTable {
   const { partner } = details;
-  const flip = partner?.side === 'NPU'; // the selected node is on the golden side
-  const target = flip ? partner : details;
-  const golden = flip ? details : partner;
+  const [target, golden] = side === 'Bench' ? [partner, details] : [details, partner];
+  const names = [target?.node.name ?? '', golden?.node.name ?? ''] as const;
   const rows = [
-    ...pairRows(target.inputs, golden?.inputs ?? [], target.node.name, golden?.node.name ?? ''),
-    ...pairRows(target.outputs, golden?.outputs ?? [], target.node.name, golden?.node.name ?? ''),
+    ...pairRows(target?.inputs ?? [], golden?.inputs ?? [], ...names),
+    ...pairRows(target?.outputs ?? [], golden?.outputs ?? [], ...names),
   ];
   const pairs = rows.map(([item, left, right]) => ({
     item,

@@ -15,7 +15,7 @@ describe('savedItems', () => {
   };
   it('asks from the target side, whichever was selected', () => {
     for (const side of ['NPU', 'Bench'] as const) {
-      expect(savedItems(details(side))).toEqual([
+      expect(savedItems(details(side), side)).toEqual([
         { item: 'input.0', query: { side: 'NPU', name: 't', item: 't.input.0', partner_item: 'g.input.0' } },
         { item: 'input.1', query: { side: 'Bench', name: 'g', item: 'g.input.1' } },
         { item: 'output.0', query: { side: 'NPU', name: 't', item: 't.output.0', partner_item: undefined } },
@@ -23,7 +23,11 @@ describe('savedItems', () => {
     }
   });
   it('finds nothing in a dump of statistics', () => {
-    expect(savedItems({ node: node('t'), inputs: [row('t.input.0')], outputs: [], stack: [], merge_info: [], partner: null })).toEqual([]);
+    expect(savedItems({ node: node('t'), inputs: [row('t.input.0')], outputs: [], stack: [], merge_info: [], partner: null }, 'NPU')).toEqual([]);
+  });
+  it('asks from the golden side for a node that only it has', () => {
+    const alone = { node: node('g'), inputs: [row('g.input.0', 'b.pt')], outputs: [], stack: [], merge_info: [], partner: null };
+    expect(savedItems(alone, 'Bench')).toEqual([{ item: 'input.0', query: { side: 'Bench', name: 'g', item: 'g.input.0' } }]);
   });
 });
 

@@ -1,5 +1,5 @@
 import type { HeatMap, Histogram, TensorQuery, Value } from '../api/tensor';
-import type { NodeDetails, Row } from '../api/types';
+import type { NodeDetails, Row, Side } from '../api/types';
 import { shortNumber } from './format';
 import { buildTable } from './table';
 
@@ -11,14 +11,12 @@ export interface SavedItem {
 
 const saved = (row: Row | null) => row !== null && !['', '-1', 'null', undefined].includes(row.values['data_name']);
 
-export function savedItems(details: NodeDetails): SavedItem[] {
-  const { partner } = details;
-  const flip = partner?.side === 'NPU';
-  const target = flip ? partner.node : details.node;
-  const golden = flip ? details.node : partner?.node;
+/** `side` is that of the node itself. */
+export function savedItems(details: NodeDetails, side: Side): SavedItem[] {
+  const [target, golden] = side === 'Bench' ? [details.partner?.node, details.node] : [details.node, details.partner?.node];
   const items: SavedItem[] = [];
-  for (const pair of buildTable(details).pairs) {
-    if (saved(pair.target)) {
+  for (const pair of buildTable(details, side).pairs) {
+    if (saved(pair.target) && target) {
       const other = saved(pair.golden) ? pair.golden!.name : undefined;
       items.push({ item: pair.item, query: { side: 'NPU', name: target.name, item: pair.target!.name, partner_item: other } });
     } else if (saved(pair.golden) && golden) {

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import type { NodeDetails } from '../api/types';
 import type { MessageKey } from '../i18n';
+import { OTHER } from '../model/session';
 import { parseFrame } from '../model/stack';
 import { statusOf } from '../model/status';
 import { savedItems } from '../model/tensor';
@@ -10,6 +11,7 @@ import { Icon } from './icons';
 import { Flow } from './flow';
 import { ItemsTable } from './items_table';
 import { Overview } from './overview';
+import { arrowsChoose } from './segments';
 import { Failure, Loading } from './states';
 import { StatusChip } from './status_dot';
 import { Tensor } from './tensor';
@@ -30,15 +32,15 @@ export function Details() {
   if (details.at === 'busy') return <Loading />;
   const { value } = details;
   const merge = value.merge_info.length > 0 || (value.partner?.merge_info ?? []).length > 0;
-  const tensor = session.hasTensors && savedItems(value).length > 0;
+  const tensor = session.hasTensors && savedItems(value, selection.side).length > 0;
   const tab = (wanted === 'merge' && !merge) || (wanted === 'tensor' && !tensor) ? 'items' : wanted;
   const tabs: Tab[] = ['overview', 'items', ...(tensor ? (['tensor'] as const) : []), 'flow', 'stack', ...(merge ? (['merge'] as const) : [])];
   return (
     <section class="details" aria-label={t('details.label')}>
       <div class="details-head">
-        <div class="tabs" role="tablist">
+        <div class="tabs" role="tablist" aria-label={t('details.label')} onKeyDown={arrowsChoose}>
           {tabs.map((key) => (
-            <button key={key} id={`tab-${key}`} role="tab" aria-selected={tab === key} aria-controls="tab-panel" data-test={`tab-${key}`} onClick={() => setTab(key)}>
+            <button key={key} id={`tab-${key}`} role="tab" aria-selected={tab === key} tabIndex={tab === key ? 0 : -1} aria-controls="tab-panel" data-test={`tab-${key}`} onClick={() => setTab(key)}>
               {t(`details.${key}` as MessageKey)}
             </button>
           ))}
@@ -126,13 +128,18 @@ function shortLabel(label: string): string {
   return label.replace(/\.(forward|backward)(\.\d+)?$/, '').replace(/^Module\./, '');
 }
 
+/** The lines of a node and of its partner under the names of their sides, the target first. */
+function useColumns(own: string[], other: string[] | undefined): [MessageKey, string[]][] {
+  const side = useApp((state) => state.selection?.side ?? 'NPU');
+  const compared = useApp((state) => state.config?.graph_type === 'compare');
+  const columns: [MessageKey, string[]][] = [[compared ? `side.${side}` : 'side.single', own]];
+  if (other) columns.push([`side.${OTHER[side]}`, other]);
+  return side === 'Bench' ? columns.reverse() : columns;
+}
+
 function Stacks({ details }: { details: NodeDetails }) {
   const t = useText();
-  const { partner } = details;
-  const flip = partner?.side === 'NPU';
-  const own: [MessageKey, string[]] = [flip ? 'side.Bench' : partner ? 'side.NPU' : 'side.single', details.stack];
-  const other: [MessageKey, string[]][] = partner ? [[flip ? 'side.NPU' : 'side.Bench', partner.stack]] : [];
-  const columns = flip ? [...other, own] : [own, ...other];
+  const columns = useColumns(details.stack, details.partner?.stack);
   return (
     <div class="stacks">
       {columns.map(([title, lines]) => (
@@ -145,13 +152,10 @@ function Stacks({ details }: { details: NodeDetails }) {
 /** How a node was put together from the ranks, side by side. */
 function Merged({ details }: { details: NodeDetails }) {
   const t = useText();
-  const { partner } = details;
-  const flip = partner?.side === 'NPU';
-  const own: [MessageKey, string[]] = [flip ? 'side.Bench' : partner ? 'side.NPU' : 'side.single', details.merge_info];
-  const other: [MessageKey, string[]][] = partner ? [[flip ? 'side.NPU' : 'side.Bench', partner.merge_info ?? []]] : [];
+  const columns = useColumns(details.merge_info, details.partner ? (details.partner.merge_info ?? []) : undefined);
   return (
     <div class="stacks" data-test="merged">
-      {(flip ? [...other, own] : [own, ...other]).map(([title, lines]) => (
+      {columns.map(([title, lines]) => (
         <div key={title} class="stack-column">
           <CopyHead title={t(title)} text={lines.join('\n')} />
           <table class="merged">

@@ -19,7 +19,8 @@ export function ItemsTable({ details }: { details: NodeDetails }) {
   const [sort, setSort] = useState<Sort | null>(null);
   const compared = useApp((state) => state.config?.graph_type === 'compare');
   const tips = useApp((state) => state.config?.tool_tip ?? null);
-  const table = useMemo(() => buildTable(details), [details]);
+  const side = useApp((state) => state.selection?.side ?? 'NPU');
+  const table = useMemo(() => buildTable(details, side), [details, side]);
   if (details.left_out) return <Note text={t('details.leftOut')} />;
   if (table.pairs.length === 0) return <Note text={t(details.node.children > 0 ? 'details.noItemsModule' : 'details.noItems')} />;
   const sorted = sortPairs(table.pairs, sort);

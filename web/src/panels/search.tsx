@@ -4,10 +4,12 @@ import type { Session } from '../model/session';
 import { statusOf } from '../model/status';
 import { useApp, useSession, useText } from './context';
 import { Icon } from './icons';
+import { Segments } from './segments';
 import { StatusDot } from './status_dot';
 
 const LEVELS: Level[] = ['error', 'warning', 'unmatched', 'pass', 'none'];
 const OVERFLOW_LEVELS: Level[] = ['critical', 'high', 'medium'];
+const SIDES: readonly Side[] = ['NPU', 'Bench'];
 
 /** A combo box: the field stays focused, the list below is walked with the arrow keys. */
 export function SearchBox() {
@@ -26,10 +28,18 @@ export function SearchBox() {
   const left = (event: FocusEvent) => {
     if (event.relatedTarget instanceof Node && !box.current?.contains(event.relatedTarget)) session.closeSearch();
   };
+  // The field has an Escape of its own; from the list it leads to the graph.
+  const escape = (event: KeyboardEvent) => {
+    if (event.key !== 'Escape') return;
+    event.preventDefault();
+    event.stopPropagation();
+    session.closeSearch();
+    document.querySelector<HTMLElement>(`canvas[data-side=${search.side}]`)?.focus();
+  };
   const open = search.open;
-  const active = search.active >= 0 ? `hit-${search.active}` : undefined;
+  const active = open && search.result.at === 'ready' && search.active >= 0 ? `hit-${search.active}` : undefined;
   return (
-    <div class="search" ref={box} onFocusOut={left}>
+    <div class="search" ref={box} onFocusOut={left} onKeyDown={escape}>
       <Icon name="search" />
       <input
         id="search"
@@ -87,15 +97,7 @@ function SearchList() {
   return (
     <div class="search-list card">
       <div class="search-bar">
-        {compared && (
-          <div class="segments" role="radiogroup" aria-label={t('search.side')}>
-            {(['NPU', 'Bench'] as Side[]).map((side) => (
-              <button key={side} role="radio" aria-checked={search.side === side} onClick={() => session.search({ side })}>
-                {t(`side.${side}`)}
-              </button>
-            ))}
-          </div>
-        )}
+        {compared && <Segments label={t('search.side')} value={search.side} values={SIDES} text={(side) => t(`side.${side}`)} onChange={(side) => session.search({ side })} />}
         {levels.length > 0 && (
           <select aria-label={t('search.level')} value={search.level} onChange={(event) => session.search({ level: event.currentTarget.value as Level | '' })}>
             <option value="">{t('search.anyLevel')}</option>

@@ -2,9 +2,11 @@ import type { Level } from '../api/types';
 import type { ColorMode } from '../model/status';
 import { useApp, usePrefer, useSession, useText } from './context';
 import { Icon } from './icons';
+import { Segments } from './segments';
 
 const PRECISIONS = ['error', 'warning', 'unmatched', 'pass', 'none'] as const;
 const OVERFLOWS = ['critical', 'high', 'medium'] as const;
+const COLOR_MODES: readonly ColorMode[] = ['precision', 'overflow'];
 
 /** What there is to find, how much of it, and the way to the first of it. Also the legend. */
 export function SummaryBar() {
@@ -36,26 +38,21 @@ export function SummaryBar() {
         </button>
       ))}
       <Findings />
-      <span class="spacer" />
-      {compared && config.overflow_check && (
-        <div class="segments" role="radiogroup" aria-label={t('view.colors')}>
-          {(['precision', 'overflow'] as ColorMode[]).map((option) => (
-            <button key={option} role="radio" aria-checked={mode === option} onClick={() => session.store.set({ mode: option })}>
-              {t(`view.${option}`)}
-            </button>
-          ))}
-        </div>
-      )}
-      {compared && session.matching && <MatchButton />}
-      {compared && (
-        <>
-          <Toggle on={sync} label={t('view.sync')} hint={t('view.syncHint')} onChange={(value) => prefer({ sync: value })} />
-          <Toggle on={follow} label={t('view.follow')} hint={t('view.followHint')} onChange={(value) => prefer({ follow: value })} />
-        </>
-      )}
-      <button class="icon-button" title={t('view.collapse')} aria-label={t('view.collapse')} onClick={() => session.collapseAll()}>
-        <Icon name="collapse" />
-      </button>
+      <div class="summary-ways">
+        {compared && config.overflow_check && (
+          <Segments label={t('view.colors')} value={mode} values={COLOR_MODES} text={(option) => t(`view.${option}`)} onChange={(option) => session.store.set({ mode: option })} />
+        )}
+        {compared && session.matching && <MatchButton />}
+        {compared && (
+          <>
+            <Toggle on={sync} label={t('view.sync')} hint={t('view.syncHint')} onChange={(value) => prefer({ sync: value })} />
+            <Toggle on={follow} label={t('view.follow')} hint={t('view.followHint')} onChange={(value) => prefer({ follow: value })} />
+          </>
+        )}
+        <button class="icon-button" title={t('view.collapse')} aria-label={t('view.collapse')} onClick={() => session.collapseAll()}>
+          <Icon name="collapse" />
+        </button>
+      </div>
     </section>
   );
 }

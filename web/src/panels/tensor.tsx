@@ -13,7 +13,8 @@ import { Failure, Loading } from './states';
 export function Tensor({ details }: { details: NodeDetails }) {
   const session = useSession();
   const t = useText();
-  const items = useMemo(() => savedItems(details), [details]);
+  const selected = useApp((state) => state.selection?.side ?? 'NPU');
+  const items = useMemo(() => savedItems(details, selected), [details, selected]);
   const [chosen, setChosen] = useState(0);
   const [slice, setSlice] = useState(0);
   const [attempt, setAttempt] = useState(0);

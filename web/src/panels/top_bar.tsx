@@ -50,7 +50,7 @@ export function TopBar({ onHelp }: { onHelp: () => void }) {
       >
         <Icon name={theme === 'dark' ? 'sun' : 'moon'} />
       </button>
-      <button class="text-button" data-test="language" aria-label={t('language.switchLabel')} onClick={() => prefer({ language: language === 'en' ? 'zh' : 'en' })}>
+      <button class="text-button" data-test="language" lang={language === 'en' ? 'zh' : 'en'} title={t('language.switchLabel')} onClick={() => prefer({ language: language === 'en' ? 'zh' : 'en' })}>
         {t('language.switch')}
       </button>
     </header>

@@ -26,7 +26,7 @@ export function TrendLines({ lines, mode, limits, axis, names, onAxis, onClear }
   return (
     <section class="trend-lines" aria-label={t('trend.lines')}>
       <div class="trend-bar">
-        <Segments label={t('trend.axis')} value={axis} values={['step', 'rank']} text={(v) => t(v === 'step' ? 'trend.overSteps' : 'trend.overRanks')} onChange={onAxis} />
+        <Segments test="trend" label={t('trend.axis')} value={axis} values={['step', 'rank']} text={(v) => t(v === 'step' ? 'trend.overSteps' : 'trend.overRanks')} onChange={onAxis} />
         {names[1] !== null && lines.length > 0 && (
           <span class="muted">
             {t('trend.solid', { file: names[0] })} · {t('trend.dashed', { file: names[1] })}

@@ -118,9 +118,9 @@ function TrendPage({ api, info, choice, onChange }: PageProps) {
     <main class="trends">
       <TrendBar info={info} choice={choice} target={target} onChange={onChange} />
       <div class="trend-bar" role="group" aria-label={t('trend.look')}>
-        <Segments label={t('trend.scale')} value={mode} values={['linear', 'log', 'sigma']} text={(v) => t(SCALES[v])} onChange={setMode} />
+        <Segments test="trend" label={t('trend.scale')} value={mode} values={['linear', 'log', 'sigma']} text={(v) => t(SCALES[v])} onChange={setMode} />
         {choice.other !== null && (
-          <Segments label={t('trend.view')} value={looked} values={['first', 'other', 'difference']} text={(v) => t(VIEWS[v])} onChange={setView} />
+          <Segments test="trend" label={t('trend.view')} value={looked} values={['first', 'other', 'difference']} text={(v) => t(VIEWS[v])} onChange={setView} />
         )}
         <Limit label={t('trend.below')} onChange={(low) => setLimits((now) => ({ ...now, low }))} />
         <Limit label={t('trend.above')} onChange={(high) => setLimits((now) => ({ ...now, high }))} />
@@ -177,6 +177,7 @@ function TrendBar({ info, choice, target, onChange }: Omit<PageProps, 'api'> & {
       <Chooser name="metric" label={t('trend.metric')} value={choice.metric} values={info.metrics.map((m) => m.name)} onChange={(name) => set({ metric: name })} />
       <Chooser name="stat" label={t('trend.stat')} value={choice.stat} values={metric.stats} onChange={(stat) => set({ stat })} />
       <Segments
+        test="trend"
         label={t('trend.dimension')}
         value={choice.dimension}
         values={choice.dimension === 'target' ? ['rank', 'step', 'target'] : ['rank', 'step']}
