@@ -18,7 +18,9 @@ namespace msprobe {
 namespace {
 
 constexpr char kLock[] = "in_use";
-constexpr size_t kMostDigits = 9;  // of a process id
+constexpr size_t kMostDigits = 9;      // of a process id
+constexpr int kOfOthers = 10'000'000;  // beyond all process ids
+constexpr int kMostOthers = 90;
 
 /// As a part of a file's name.
 std::string HostName() {
@@ -34,12 +36,23 @@ std::string HostName() {
 
 std::string Beginning(std::string_view kind) { return "." + std::string(kind) + "_" + HostName() + "_"; }
 
-/// The lock of a directory; -1 when another process has it, or it cannot be had.
-int TakeLock(const std::string& directory, int flags) {
+/// The lock of a directory; -1 when it cannot be had, with *in_use where that is because somebody has it.
+int TakeLock(const std::string& directory, int flags, bool* in_use = nullptr) {
   const int fd = open(JoinPath(directory, kLock).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, kFileMode);
   if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+  if (in_use) *in_use = errno == EWOULDBLOCK;
   close(fd);
   return -1;
+}
+
+/// What a killed process of the same id has left.
+void Clear(const std::string& directory) {
+  const StatusOr<std::vector<std::string>> names = ListDirectory(directory);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    std::error_code ignored;
+    if (name != kLock) std::filesystem::remove_all(JoinPath(directory, name), ignored);
+  }
 }
 
 /// Process ids are told apart within one host only, and containers on it may share its name: the lock says it as well.
@@ -71,12 +84,20 @@ StatusOr<TempDirectory> TempDirectory::Create(const std::string& parent, std::st
   MSP_RETURN_IF_ERROR(MakeOutputDir(parent));
   RemoveStale(parent, kind);
   TempDirectory out;
-  const std::string path = JoinPath(parent, Beginning(kind) + std::to_string(getpid()));
-  MSP_RETURN_IF_ERROR(MakeOutputDir(path));
-  out.path_ = path;
-  // Without a lock (a file system that has none) the directory stays when the command is killed.
-  out.lock_ = TakeLock(path, O_CREAT);
-  return out;
+  // Somebody else has the directory of this id: a container of the same host name, or another object of this process.
+  for (int others = 0; others < kMostOthers; ++others) {
+    const int id = getpid() + others * kOfOthers;
+    const std::string path = JoinPath(parent, Beginning(kind) + std::to_string(id));
+    MSP_RETURN_IF_ERROR(MakeOutputDir(path));
+    bool in_use = false;
+    // Without a lock (a file system that has none) the directory stays when the command is killed.
+    out.lock_ = TakeLock(path, O_CREAT, &in_use);
+    if (in_use) continue;
+    if (out.lock_ >= 0) Clear(path);
+    out.path_ = path;
+    return out;
+  }
+  return InternalError(parent + " holds too many directories of commands that run: wait until some have ended");
 }
 
 TempDirectory::TempDirectory(TempDirectory&& other) noexcept

@@ -8,8 +8,8 @@
 
 namespace msprobe {
 
-/// {parent}/.{kind}_{host}_{pid}, gone with the object. A command that was killed leaves its own behind: the next one
-/// on the same host removes it.
+/// {parent}/.{kind}_{host}_{pid}, empty, gone with the object. A command that was killed leaves its own behind: the
+/// next one on the same host removes it.
 class TempDirectory {
  public:
   /// `kind` is a plain word.

@@ -63,6 +63,35 @@ TEST_F(TempDirectoryTest, ThatOfAKilledProcessIsRemovedByTheNext) {
   EXPECT_EQ(Names().size(), 3u);
 }
 
+TEST_F(TempDirectoryTest, TwoOfOneProcessIdHaveOneEach) {
+  const auto first = TempDirectory::Create(root_.string(), "parts");
+  ASSERT_TRUE(first.ok());
+  ASSERT_TRUE(OutputFile::Create(first->path() + "/x")->Commit().ok());
+  {
+    const auto second = TempDirectory::Create(root_.string(), "parts");
+    ASSERT_TRUE(second.ok());
+    EXPECT_NE(second->path(), first->path());
+    EXPECT_TRUE(IsRegularFile(first->path() + "/x")) << "the living one is not cleared";
+  }
+  EXPECT_TRUE(IsRegularFile(first->path() + "/x")) << "nor does it go with the other";
+  EXPECT_EQ(Names().size(), 1u);
+}
+
+TEST_F(TempDirectoryTest, WhatAKilledProcessOfThisIdLeftIsGone) {
+  std::string path;
+  {
+    const auto made = TempDirectory::Create(root_.string(), "parts");
+    ASSERT_TRUE(made.ok());
+    path = made->path();
+  }
+  fs::create_directory(path);
+  ASSERT_TRUE(OutputFile::Create(path + "/stale")->Commit().ok());
+  const auto again = TempDirectory::Create(root_.string(), "parts");
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->path(), path);
+  EXPECT_FALSE(IsRegularFile(path + "/stale"));
+}
+
 TEST_F(TempDirectoryTest, ThatOfALivingProcessStays) {
   const auto own = TempDirectory::Create(root_.string(), "parts");
   ASSERT_TRUE(own.ok());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "base/text.h"
 #include "graph/node_graph.h"
@@ -13,24 +14,23 @@ namespace {
 struct Link {
   bool sends = false, receives = false;
   std::vector<std::pair<int, const NodeCall*>> nodes;  // one for each rank that a viewer shows
-  void Add(int rank, const NodeCall* call) {
-    const auto known = [&](const auto& node) { return node.first == rank; };
-    if (std::none_of(nodes.begin(), nodes.end(), known)) nodes.emplace_back(rank, call);
-  }
 };
 
+using Place = std::pair<uint32_t, uint32_t>;       // rank, call
+using LastRow = std::unordered_map<int, int64_t>;  // of each rank: whose link has a node of it
+
 /// Adds the partners of one call to the link of the node that shows it. The table of exchanges has all of them.
-void AddPartners(const std::vector<RankNodeCalls>& ranks, const CommGraph& graph, uint32_t rank, uint32_t call,
-                 Link* link) {
-  const int64_t row = ranks[rank].calls[call].row_id;
-  for (const CommPart& part : graph.ranks[rank].calls[call].parts) {
+void AddPartners(const std::vector<RankNodeCalls>& ranks, const CommGraph& graph, Place at, LastRow* last, Link* link) {
+  const int64_t row = ranks[at.first].calls[at.second].row_id;
+  for (const CommPart& part : graph.ranks[at.first].calls[at.second].parts) {
     for (const CommMember& m : graph.events[part.event].members) {
       const bool to = part.gives && m.takes, from = part.takes && m.gives;
       const NodeCall& partner = ranks[m.rank].calls[m.call];
-      if (m.rank == rank || (!to && !from) || partner.row_id == 0 || partner.row_id == row) continue;
+      if (m.rank == at.first || (!to && !from) || partner.row_id == 0 || partner.row_id == row) continue;
       link->sends |= to;
       link->receives |= from;
-      link->Add(ranks[m.rank].ShownAt(partner), &partner);
+      const int shown = ranks[m.rank].ShownAt(partner);
+      if (std::exchange((*last)[shown], row) != row) link->nodes.emplace_back(shown, &partner);
     }
   }
 }
@@ -91,19 +91,22 @@ CommGraph JoinNodeCalls(const std::vector<RankNodeCalls>& ranks) {
 
 std::vector<std::pair<int64_t, std::string>> LinkCalls(const std::vector<RankNodeCalls>& ranks,
                                                        const CommGraph& graph) {
-  std::vector<std::pair<int64_t, Link>> links;  // of each row, in the order of the calls
+  std::vector<std::pair<int64_t, std::vector<Place>>> rows;  // each with its calls, in their order
   std::unordered_map<int64_t, size_t> at;
   for (uint32_t r = 0; r < ranks.size(); ++r) {
     for (uint32_t c = 0; c < ranks[r].calls.size(); ++c) {
       const int64_t row = ranks[r].calls[c].row_id;
       if (row == 0) continue;
-      const auto [it, fresh] = at.try_emplace(row, links.size());
-      if (fresh) links.emplace_back(row, Link());
-      AddPartners(ranks, graph, r, c, &links[it->second].second);
+      const auto [it, fresh] = at.try_emplace(row, rows.size());
+      if (fresh) rows.emplace_back(row, std::vector<Place>());
+      rows[it->second].second.emplace_back(r, c);
     }
   }
   std::vector<std::pair<int64_t, std::string>> out;
-  for (const auto& [row, link] : links) {
+  LastRow last;
+  for (const auto& [row, calls] : rows) {
+    Link link;
+    for (const Place& call : calls) AddPartners(ranks, graph, call, &last, &link);
     if (!link.nodes.empty()) out.emplace_back(row, Json(link));
   }
   return out;

@@ -111,7 +111,8 @@ std::string NumberText(double v, bool csv) {
 }
 
 void NoteMissing(const KernelPair& pair, KernelRow* row) {
-  row->cells[kMessage] = fmt::format("{} has no such kernel.", pair.target ? "Bench" : "NPU");
+  std::string& message = row->cells[kMessage];  // it may say that the other one cannot be read
+  message += (message.empty() ? "" : " ") + fmt::format("{} has no such kernel.", pair.target ? "Bench" : "NPU");
 }
 
 // ---- values
@@ -294,7 +295,7 @@ KernelRow StatisticRow(const KernelPair& pair, bool csv) {
     if (!a[k] || !b[k]) continue;
     const float diff = *a[k] - *b[k];
     row.cells[kFirstMetric + k] = NumberText(Shortest(diff), csv);
-    row.cells[kFirstMetric + kStatCount + k] = RelativeText(diff, *b[k]);
+    row.cells[kFirstMetric + (kStatCount + k)] = RelativeText(diff, *b[k]);
   }
   row.accuracy = IsFarApart(a, b) ? "No" : "Yes";
   row.cells[kAccuracy] = row.accuracy;

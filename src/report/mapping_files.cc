@@ -77,7 +77,7 @@ Status WriteTree(const DumpFile& dump, const std::string& path, std::vector<std:
 
 }  // namespace
 
-Status WriteMappings(DumpPair* pair, const std::string& folder, const std::string& end,
+Status WriteMappings(DumpPair* pair, const std::string& folder, const std::string& end, bool plain,
                      std::vector<std::string>* paths) {
   MSP_ASSIGN_OR_RETURN(OutputFile apis, OutputFile::Create(JoinPath(folder, "api_mapping" + end)));
   MSP_ASSIGN_OR_RETURN(OutputFile items, OutputFile::Create(JoinPath(folder, "data_mapping" + end)));
@@ -94,8 +94,9 @@ Status WriteMappings(DumpPair* pair, const std::string& folder, const std::strin
   }
   MSP_ASSIGN_OR_RETURN(const std::string mine, TreeName(*pair->target));
   MSP_ASSIGN_OR_RETURN(const std::string theirs, TreeName(*pair->golden));
-  MSP_RETURN_IF_ERROR(WriteTree(*pair->target, JoinPath(folder, mine + end), paths));
-  return WriteTree(*pair->golden, JoinPath(folder, theirs + (mine == theirs ? "_golden" : "") + end), paths);
+  const bool one_name = mine == theirs;
+  if (!one_name || !plain) MSP_RETURN_IF_ERROR(WriteTree(*pair->target, JoinPath(folder, mine + end), paths));
+  return WriteTree(*pair->golden, JoinPath(folder, theirs + (one_name && !plain ? "_golden" : "") + end), paths);
 }
 
 }  // namespace msprobe

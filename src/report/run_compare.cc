@@ -292,7 +292,8 @@ StatusOr<PairOutcome> CompareFiles(size_t index, PairWork* work) {
   NoteUnmatched(pair, &report);
   if (request.mapping.layer || !request.mapping.layer_template.empty()) {
     const std::string end = files.suffix + "_" + time + ".yaml";
-    MSP_RETURN_IF_ERROR(WriteMappings(&pair, JoinPath(request.output, files.folder), end, &report.mappings));
+    const std::string folder = JoinPath(request.output, files.folder);
+    MSP_RETURN_IF_ERROR(WriteMappings(&pair, folder, end, request.plain, &report.mappings));
   }
   if (request.unmatched) {
     MSP_ASSIGN_OR_RETURN(report.unmatched, WriteUnmatched(pair, UnmatchedPath(request, files, time)));

@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstring>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/text.h"
@@ -26,6 +27,7 @@ constexpr size_t kMaxLogLines = 400;
 constexpr size_t kMaxLine = 4096;
 constexpr size_t kMaxOutput = 1 << 20;
 constexpr int kPollMs = 50;
+constexpr int kPiecesAtOnce = 32;  // 64 KiB each; who writes without end does not keep others from asking
 constexpr std::string_view kProgress = "PROGRESS: ";
 constexpr std::string_view kErrorLine = "[msprobe] error: ";
 
@@ -135,7 +137,13 @@ std::optional<int64_t> Converter::Start(std::vector<std::string> options) {
   last_error_.clear();
   progress_error_.clear();
   began_ = Clock::now();
-  thread_ = std::thread([this] { Run(); });
+  try {
+    thread_ = std::thread([this] { Run(); });
+  } catch (const std::system_error& error) {
+    last_error_ =
+        fmt::format("the conversion cannot be started ({}): end other programs, then try again", error.what());
+    Finish(1 << 8);
+  }
   return id;
 }
 
@@ -192,8 +200,12 @@ void Converter::Follow(Child* child) {
     // What the child started may keep the pipes open; it is the child's own end that counts.
     ended = waitpid(child->pid, &status, WNOHANG) == child->pid;
     std::lock_guard lock(mutex_);
-    while (child->out.Read(&output)) TakeLines(&output, false, [this](std::string_view line) { TakeOutput(line); });
-    while (child->err.Read(&errors)) TakeLines(&errors, false, [this](std::string_view line) { TakeError(line); });
+    for (int i = 0; i < kPiecesAtOnce && child->out.Read(&output); ++i) {
+      TakeLines(&output, false, [this](std::string_view line) { TakeOutput(line); });
+    }
+    for (int i = 0; i < kPiecesAtOnce && child->err.Read(&errors); ++i) {
+      TakeLines(&errors, false, [this](std::string_view line) { TakeError(line); });
+    }
     if (ended) {
       TakeLines(&output, true, [this](std::string_view line) { TakeOutput(line); });
       TakeLines(&errors, true, [this](std::string_view line) { TakeError(line); });

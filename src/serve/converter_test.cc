@@ -32,6 +32,7 @@ case "$2" in
   early) echo 'PROGRESS: {"current_progress": 0, "process_running": false, "error_msg": ["no such directory"]}'; exit 3;;
   noise) yes 'PROGRESS: {"current_progress": -7' | head -n 20000; yes x | head -c 3000000; yes y | head -c 3000000 >&2;;
   killed) kill -9 $$;;
+  flood) while :; do yes x; done;;
   slow) trap 'echo "[msprobe] error: interrupted" >&2; exit 130' INT; while :; do sleep 0.02; done;;
   stubborn) trap '' INT TERM; while :; do sleep 0.02; done;;
   fds) ls /proc/self/fd > fds;;
@@ -113,6 +114,14 @@ TEST_F(ConverterTest, NoiseIsBounded) {
   EXPECT_EQ(c.state, State::kDone);
   EXPECT_LE(c.log.size(), 400u);
   EXPECT_LE(c.text.size(), size_t{1} << 20);
+}
+
+TEST_F(ConverterTest, WhoWritesWithoutEndCanBeAskedAndCancelled) {
+  Converter converter(dir / "fake", dir.path(), milliseconds(50));
+  ASSERT_EQ(converter.Start({"flood"}), 1);
+  Wait(&converter, true);
+  EXPECT_TRUE(converter.Cancel(1));
+  EXPECT_EQ(Wait(&converter).state, State::kCancelled);
 }
 
 TEST_F(ConverterTest, OneAtATimeAndCancel) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "serve/request_target.h"
 #include "serve/token.h"
 
 namespace msprobe::serve {
@@ -23,7 +24,10 @@ Response GuestPage::Answer(const Request& request) {
   const Status opened = OpenDirectory();
   if (opened.ok()) return handler_->Answer(request);
   // The page itself is there without a directory, and shows this.
-  if (request.target.rfind("/api/", 0) != 0) return Handler(nullptr, token_, Guest{}).Answer(request);
+  const auto target = ParseTarget(request.target);
+  if (target.ok() && (target->path == "/" || target->path == "/index.html")) {
+    return Handler(nullptr, token_, Guest{}).Answer(request);
+  }
   return Handler::Refusal(404, opened.message());
 }
 

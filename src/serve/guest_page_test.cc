@@ -78,6 +78,8 @@ TEST_F(GuestPageTest, ADirectoryThatComesLaterIsFoundThen) {
   const Response missing = Get("/api/files", token);
   EXPECT_EQ(missing.status, 404);
   EXPECT_NE(missing.body.find("later"), std::string::npos) << missing.body;
+  EXPECT_EQ(Get("/%61pi/files", token).status, 404) << "however the path is written";
+  EXPECT_EQ(Get("/index.html?x=1").status, 200);
   std::filesystem::create_directory(later);
   EXPECT_EQ(Get("/api/files", token).status, 200);
 }

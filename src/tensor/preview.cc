@@ -105,8 +105,9 @@ struct Bins {
   void Add(double v, std::vector<int64_t>* counts) const {
     if (!std::isfinite(v)) return;
     const auto last = static_cast<int64_t>(counts->size()) - 1;
-    const double at = (v / 2 - half_from) * factor;
-    // One value alone stands in the middle; tiny widths have an infinite factor.
+    const double beyond = v / 2 - half_from;
+    const double at = beyond > 0 ? beyond * factor : 0;  // tiny widths have an infinite factor
+    // One value alone stands in the middle.
     const int64_t bin = factor == 0 ? last / 2 : at < static_cast<double>(last) ? static_cast<int64_t>(at) : last;
     ++(*counts)[static_cast<size_t>(std::max<int64_t>(bin, 0))];
   }
@@ -336,14 +337,14 @@ class Previewer {
   Status PaintOf(const ElementReader& one, const TensorView& view, const ElementReader* other, HeatMap* map) {
     if (one.count() == 0) return OkStatus();
     const Slice slice(view);
+    if (options_.slice < 0 || options_.slice >= slice.slices) {
+      // Of two tensors one may have fewer slices: it has no picture then.
+      if (golden_view_ && !paired_ && map != &out_.target.heat) return OkStatus();
+      return BadInput("the tensor has fewer slices than that: choose one from 0");
+    }
     const HeatMap empty = slice.Empty();
     *map = empty;
     if (other) out_.golden->heat = out_.difference->heat = empty;
-    if (options_.slice < 0 || options_.slice >= slice.slices) {
-      // Of two tensors one may have fewer slices.
-      if (golden_view_ && !paired_) return OkStatus();
-      return BadInput("the tensor has fewer slices than that: choose one from 0");
-    }
     const int64_t first = options_.slice * slice.rows * slice.columns;
     return InParts(
         slice.rows * slice.columns,

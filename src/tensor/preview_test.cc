@@ -167,6 +167,13 @@ TEST(Preview, OddShapes) {
   PreviewOptions options;
   options.slice = 1;
   EXPECT_EQ(PreviewTensors(View(data, wide, DType::kFloat64), nullptr, options).status().code(), Code::kBadInput);
+  // Of two that differ the first one's slices are asked for; the other has no picture where it has fewer.
+  const std::vector<int64_t> three{3, 1, 2};
+  const TensorView flat = View(data, wide, DType::kFloat64), stacked = View(data, three, DType::kFloat64);
+  const auto fewer = *PreviewTensors(stacked, &flat, options);
+  EXPECT_EQ(fewer.target.heat.cells, (std::vector<double>{3, 4}));
+  EXPECT_TRUE(fewer.golden->heat.cells.empty());
+  EXPECT_EQ(PreviewTensors(flat, &stacked, options).status().code(), Code::kBadInput);
 }
 
 TEST(Preview, StridesAndLimits) {
@@ -185,6 +192,11 @@ TEST(Preview, StridesAndLimits) {
   EXPECT_EQ(widest.target.histogram.counts.front(), 1);
   EXPECT_EQ(widest.target.histogram.counts.back(), 2);
   EXPECT_EQ(widest.target.histogram.counts[kPreviewBins / 2], 1);
+  // The number of bins by this width is none either.
+  const std::vector<double> tiny{0, 0, 5e-320, 5e-320};
+  const auto narrow = *PreviewTensors(View(tiny, four, DType::kFloat64), nullptr);
+  EXPECT_EQ(narrow.target.histogram.counts.front(), 2);
+  EXPECT_EQ(narrow.target.histogram.counts.back(), 2);
 }
 
 }  // namespace

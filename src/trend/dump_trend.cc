@@ -106,8 +106,9 @@ class PartReader {
  public:
   PartReader(const RankDump& dump, const TrendSettings& settings) : dump_(dump), settings_(settings) {}
 
-  DumpPart Read() {
+  StatusOr<DumpPart> Read() {
     const Status status = ReadAll();
+    if (!status.ok() && status.code() != Code::kBadInput) return status;
     if (!status.ok()) part_.failed = status.message();
     return std::move(part_);
   }
@@ -339,7 +340,7 @@ StatusOr<TrendReport> WriteDumpTrend(const DumpPath& dump, const TrendSettings& 
   MSP_RETURN_IF_ERROR(writer.Start());
   MSP_RETURN_IF_ERROR(ParallelOrdered<DumpPart>(
       ranks.size(), static_cast<size_t>(ThreadCount()) + 1,
-      [&](size_t i) -> StatusOr<DumpPart> { return PartReader(ranks[i], settings).Read(); },
+      [&](size_t i) { return PartReader(ranks[i], settings).Read(); },
       [&](size_t i, DumpPart&& part) { return writer.Take(ranks[i], std::move(part)); }));
   MSP_RETURN_IF_ERROR(writer.Finish());
   report.path = db->path();

@@ -89,6 +89,7 @@ class Finder {
       before_.push_back(current);
     }
     count_ = static_cast<int>(current) + 1;
+    walked_.assign(entries_.size(), kUnknown);
     for (size_t i = 0; i < entries_.size(); ++i) FollowParents(i);
   }
 
@@ -97,7 +98,9 @@ class Finder {
   void FollowParents(size_t start) {
     std::vector<size_t> way;
     size_t step = kUnknown;
-    for (size_t i = start; step == kUnknown;) {
+    // Who is met again on one way stands in a loop.
+    for (size_t i = start; step == kUnknown && walked_[i] != start;) {
+      walked_[i] = start;
       way.push_back(i);
       const size_t forward = Forward(i);
       if (steps_[i] != kUnknown) {
@@ -109,7 +112,6 @@ class Finder {
         if (parent == at_.end()) break;
         i = parent->second;
       }
-      if (way.size() > entries_.size()) break;
     }
     for (const size_t i : way) {
       if (steps_[i] == kUnknown) steps_[i] = step == kUnknown ? before_[start] : step;
@@ -125,6 +127,7 @@ class Finder {
   const std::vector<ConstructEntry>& entries_;
   std::unordered_map<std::string_view, size_t> at_;
   std::vector<size_t> steps_, before_;
+  std::vector<size_t> walked_;  // by the way from which entry each was reached last
   bool has_modules_ = false;
   int count_ = 1;
 };

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -107,6 +108,17 @@ TEST_F(MicroStepsTest, ALoopOfParentsEnds) {
                                  {"Module.c.C.forward.0", "Module.c.C.forward.0"},
                                  {"Module.d.D.forward.0", "Module.gone.G.forward.0"}});
   EXPECT_EQ(Steps(micro), "00000");
+}
+
+TEST_F(MicroStepsTest, ManyLoopsOfParentsTakeNoLongerThanTheirEntries) {
+  std::vector<std::pair<std::string, std::string>> lines{{"Module.r.R.forward.0", ""}};
+  for (int i = 0; i < 100'000; ++i) {
+    const std::string name = "Module.m" + std::to_string(i) + ".M.forward.0";
+    lines.emplace_back(name, name);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(Find(std::move(lines)).places.size(), 100'001u);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << "quadratic would take an hour";
 }
 
 TEST(CallNumber, StandsLastOrLastButOne) {

@@ -109,12 +109,13 @@ class CsvPart {
  public:
   explicit CsvPart(const TrendMapping& mapping) : mapping_(mapping) {}
 
-  MonitorPart Read(const std::string& path) {
+  StatusOr<MonitorPart> Read(const std::string& path) {
     const Status status = ReadCsv(path, [this](const std::vector<SheetCell>& cells, bool first) {
       if (first) return Head(cells);
       Row(cells);
       return OkStatus();
     });
+    if (!status.ok() && status.code() != Code::kBadInput) return status;
     if (!status.ok()) part_.failed = status.message();
     return std::move(part_);
   }
@@ -212,6 +213,9 @@ class MonitorWriter {
     MSP_ASSIGN_OR_RETURN(const int64_t metric, db_->Metric(file.metric));
     auto& tagged = tagged_[metric];
     for (const MonitorRow& row : part.rows) {
+      // A training that runs adds rows after the survey; they have no place among the steps.
+      const auto known = survey_.micro_steps.find(row.step);
+      if (known == survey_.micro_steps.end() || row.micro_step >= known->second) continue;
       const std::string& name = part.names[row.name];
       MSP_ASSIGN_OR_RETURN(const int64_t target, db_->Target(name, row.vpp_stage, by_micro_ ? 0 : row.micro_step));
       tagged.try_emplace(target, name);
@@ -264,7 +268,7 @@ using TakePart = std::function<Status(size_t, MonitorPart&&)>;
 Status ReadParts(const std::vector<MonitorFile>& files, const TrendMapping& mapping, const TakePart& take) {
   return ParallelOrdered<MonitorPart>(
       files.size(), static_cast<size_t>(ThreadCount()) + 1,
-      [&](size_t i) -> StatusOr<MonitorPart> { return CsvPart(mapping).Read(files[i].path); }, take);
+      [&](size_t i) { return CsvPart(mapping).Read(files[i].path); }, take);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <unordered_set>
 
 namespace msprobe::view {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 14> kStats{
     "norm",        "min", "max",         "zeros", "nans",     "mean",  "entropy",
     "softmax_max", "sr",  "kernel_norm", "std_x", "jacobian", "proxy", "token_similarity"};
+constexpr std::array<std::string_view, 4> kKey{"rank", "step", "target_id", "metric_id"};
 constexpr size_t kMaxTargets = 4'000'000;
 constexpr size_t kMaxNameBytes = 4096;
 constexpr size_t kMaxTagged = 50'000'000;
@@ -66,14 +68,19 @@ StatusOr<bool> TrendFile::HasTables(const char* names, int64_t count) {
 
 Status TrendFile::LoadMetrics() {
   MSP_ASSIGN_OR_RETURN(const bool whole, HasTables("'monitoring_targets','monitoring_metrics','trend_data'", 3));
-  MSP_ASSIGN_OR_RETURN(SqliteStatement columns, db_.Prepare("SELECT name FROM pragma_table_info('trend_data')"));
+  MSP_ASSIGN_OR_RETURN(SqliteStatement columns, db_.Prepare("SELECT name, pk FROM pragma_table_info('trend_data')"));
   std::vector<std::string> stats;
+  std::array<std::string, kKey.size()> key;
   for (;;) {
     MSP_ASSIGN_OR_RETURN(const bool more, columns.Step());
     if (!more) break;
     if (std::find(kStats.begin(), kStats.end(), columns.Text(0)) != kStats.end()) stats.emplace_back(columns.Text(0));
+    const int64_t at = columns.Int(1);
+    if (at > 0 && at <= static_cast<int64_t>(key.size())) key[static_cast<size_t>(at - 1)] = columns.Text(0);
   }
-  if (!whole || stats.empty()) {
+  // Without this key each cell of a map would be looked for in the whole table.
+  const bool found_by_key = std::equal(key.begin(), key.end(), kKey.begin());
+  if (!whole || stats.empty() || !found_by_key) {
     return BadInput(fmt::format("{} is not a trend file: msprobe data2db writes such files", shown_));
   }
   MSP_ASSIGN_OR_RETURN(
@@ -118,7 +125,9 @@ Status TrendFile::LoadTags() {
     const std::string_view name = tags.Text(1).substr(0, kMaxNameBytes);
     keys[tags.Int(0)] = fmt::format("{}\n{}", tags.Int(3), name);
     for (TrendMetric& metric : info_.metrics) {
-      if (metric.id == tags.Int(3)) metric.tags.emplace_back(name, tags.Text(2));
+      if (metric.id != tags.Int(3)) continue;
+      metric.tags.emplace_back(name, tags.Text(2));
+      break;  // a damaged file may have several of one id
     }
   }
   MSP_ASSIGN_OR_RETURN(SqliteStatement tagged, db_.Prepare("SELECT tag_id, target_id FROM tag_target_mapping"));
@@ -136,7 +145,8 @@ Status TrendFile::LoadTags() {
 Status TrendFile::LoadExtent() {
   MSP_ASSIGN_OR_RETURN(SqliteStatement rows, db_.Prepare("SELECT rank, step, target_id, metric_id FROM trend_data"));
   std::set<int64_t> ranks, steps;
-  std::unordered_map<int64_t, std::unordered_map<int64_t, bool>> seen;
+  std::unordered_map<int64_t, std::unordered_set<int64_t>> seen;
+  for (const TrendMetric& metric : info_.metrics) seen.try_emplace(metric.id);
   int64_t rank = -1, step = -1;
   for (;;) {
     MSP_ASSIGN_OR_RETURN(const bool more, rows.Step());
@@ -146,10 +156,9 @@ Status TrendFile::LoadExtent() {
     if (ranks.size() > kMaxColumns || steps.size() > kMaxColumns) {
       return BadInput(fmt::format("{} holds more than {} ranks or steps: collect fewer of them", shown_, kMaxColumns));
     }
-    bool& known = seen[rows.Int(3)][rows.Int(2)];
-    if (known) continue;
-    known = true;
-    if (targets_.count(rows.Int(2)) > 0) of_metric_[rows.Int(3)].push_back(rows.Int(2));
+    const auto targets = seen.find(rows.Int(3));  // of the metrics there are: rows may name any
+    if (targets == seen.end() || targets_.count(rows.Int(2)) == 0) continue;
+    if (targets->second.insert(rows.Int(2)).second) of_metric_[rows.Int(3)].push_back(rows.Int(2));
   }
   info_.ranks.assign(ranks.begin(), ranks.end());
   info_.steps.assign(steps.begin(), steps.end());

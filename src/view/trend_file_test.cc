@@ -148,13 +148,29 @@ TEST_F(TrendFileTest, OtherFilesAreRefused) {
                                     "DROP TABLE trend_data; CREATE VIEW trend_data AS WITH RECURSIVE n(rank) AS"
                                     " (SELECT 0 UNION ALL SELECT rank+1 FROM n) SELECT rank, 0 AS step, 1 AS target_id,"
                                     " 1 AS metric_id, 1.0 AS norm FROM n;");
+  std::string slow = TrendSql();
+  const std::string key = ", PRIMARY KEY(rank, step, target_id, metric_id)) WITHOUT ROWID";
+  slow.replace(slow.find(key), key.size(), ")");
+  RunSql(dir / "slow.trend.db", slow);
   dir.Write("text.trend.db", "not a database, but long enough to look like one to a reader of headers");
   MakeCompareDb(dir / "graph.vis.db");
-  for (const char* name :
-       {"other.trend.db", "view.trend.db", "text.trend.db", "graph.vis.db", "gone.trend.db", "../runs.trend.db"}) {
+  for (const char* name : {"other.trend.db", "view.trend.db", "slow.trend.db", "text.trend.db", "graph.vis.db",
+                           "gone.trend.db", "../runs.trend.db"}) {
     EXPECT_FALSE(viewer->Trend(name).ok()) << name;
   }
   EXPECT_FALSE(viewer->Config("runs.trend.db").ok());
+}
+
+TEST_F(TrendFileTest, RowsOfNothingAndMetricsOfOneIdCostNothing) {
+  std::string sql =
+      TrendSql() + "DROP TABLE monitoring_metrics; CREATE TABLE monitoring_metrics(metric_id, metric_name);";
+  for (int i = 0; i < 20; ++i) sql += "INSERT INTO monitoring_metrics VALUES(1,'m" + std::to_string(i) + "');";
+  RunSql(dir / "odd.trend.db", sql + "INSERT INTO trend_data VALUES(7,7,12345,1,1,1,1),(7,8,1,777,1,1,1);");
+  const TrendInfo& info = (*viewer->Trend("odd.trend.db"))->info();
+  ASSERT_EQ(info.metrics.size(), 20u);
+  size_t tags = 0;
+  for (const TrendMetric& metric : info.metrics) tags += metric.tags.size();
+  EXPECT_EQ(tags, 3u) << "of several of one id the first has them";
 }
 
 TEST_F(TrendFileTest, ThreadsMayAskAtOnce) {

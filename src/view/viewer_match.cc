@@ -186,15 +186,15 @@ StatusOr<MatchChange> Viewer::ChangeMatches(const GraphKey& key, MatchAction act
   if (action == MatchAction::kAdd && (request.npu.empty() || request.bench.empty()))
     return UsageError("npu or bench is missing: send the names of both nodes");
   if (action == MatchAction::kRemove && request.npu.empty()) return UsageError("npu is missing: send the node's name");
-  MSP_ASSIGN_OR_RETURN(const auto file_graph, cache_->graphs.Graph(held.file, key.step, key.rank));
   MatchChange out;
   const auto change = [&](const std::string& revision, FileEdits* all) -> StatusOr<bool> {
     if (!request.revision.empty() && request.revision != revision) {
       out = Refuse(MatchRefusal::kStale, "somebody else changed the matches meanwhile: look at them and try again");
       return false;
     }
-    // Under the lock of the store: `held` may be older.
+    // Under the lock of the store: `held` may be older, and of another file that was there before.
     MSP_ASSIGN_OR_RETURN(const Held now, cache_->Hold(key));
+    MSP_ASSIGN_OR_RETURN(const auto file_graph, cache_->graphs.Graph(now.file, key.step, key.rank));
     MatchEdits& edits = (*all)[{key.step, key.rank}];
     const Edit edit{*now.graph, *file_graph, &edits};
     Status failure;

@@ -69,3 +69,7 @@ def test_the_old_tool_writes_the_same(old_python, with_file, tmp_path):
     last = max((tmp_path / "theirs").glob("pytorch_tree_2*.yaml"))
     assert ours == tree(yaml.safe_load(last.read_text(encoding="utf-8"))) and len(ours) > 100
     assert with_file == (tree(mapping_file(tmp_path / "ours", "pytorch_tree")) != ours)
+    run(["compare", "-tp", target, "-gp", golden, "-o", tmp_path / "plain", "-lm", *mapping, "--plain"])
+    names = {path.name.rsplit("_", 1)[0] for path in (tmp_path / "plain").iterdir()}
+    assert names == {"compare_result", "api_mapping", "data_mapping", "pytorch_tree"}
+    assert ours == tree(mapping_file(tmp_path / "plain", "pytorch_tree"))
