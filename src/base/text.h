@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace msprobe {
 
@@ -38,5 +39,7 @@ bool EndsWith(std::string_view s, std::string_view suffix);
 bool Contains(std::string_view s, std::string_view part);
 /// True when `s` is one or more decimal digits.
 bool IsDigits(std::string_view s);
+/// The parts of `text` between separators, one more than there are separators.
+std::vector<std::string_view> Split(std::string_view text, char separator);
 
 }  // namespace msprobe

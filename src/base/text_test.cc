@@ -61,5 +61,13 @@ TEST(Utf8, OneLineOfText) {
             "\\x9b1m\\u2028\xEF\xBF\xBD");
 }
 
+TEST(Split, HasOnePartMoreThanSeparators) {
+  using Parts = std::vector<std::string_view>;
+  EXPECT_EQ(Split("a.bc.d", '.'), (Parts{"a", "bc", "d"}));
+  EXPECT_EQ(Split(".a..", '.'), (Parts{"", "a", "", ""}));
+  EXPECT_EQ(Split("", '.'), (Parts{""}));
+  EXPECT_EQ(Split("a.b", ','), (Parts{"a.b"}));
+}
+
 }  // namespace
 }  // namespace msprobe

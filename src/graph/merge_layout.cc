@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMostDims = 64;
 
-std::vector<std::string_view> Split(std::string_view text, char at) {
+std::vector<std::string_view> Words(std::string_view text, char at) {
   std::vector<std::string_view> out;
   while (!text.empty()) {
     const size_t end = text.find(at);
@@ -101,7 +101,7 @@ class LayoutReader {
 
   Status ReadTensor(const YamlMember& t, TensorLayout* out) {
     out->line = t.second.line;
-    const std::vector<std::string_view> words = Split(t.second.text, ' ');
+    const std::vector<std::string_view> words = Words(t.second.text, ' ');
     if (words.size() == 1 && words[0] == "auto") return OkStatus();
     out->share.fill(Share::kReplica);
     if (words.size() == 1 && words[0] == "replica") return OkStatus();
@@ -130,7 +130,7 @@ class LayoutReader {
 
   Status ReadAxes(const YamlMember& t, std::string_view word, size_t bracket, Share share, int dim, TensorLayout* out) {
     if (word.back() != ']') return WrongWord(t, word);
-    const std::vector<std::string_view> axes = Split(word.substr(bracket + 1, word.size() - bracket - 2), ',');
+    const std::vector<std::string_view> axes = Words(word.substr(bracket + 1, word.size() - bracket - 2), ',');
     if (axes.empty()) return WrongWord(t, word);
     for (std::string_view name : axes) {
       bool known = false;

@@ -37,16 +37,6 @@ struct AtbDump {
   uint64_t passed_over = 0;  // rows that are no tensor's
 };
 
-std::vector<std::string_view> Split(std::string_view text, char by) {
-  std::vector<std::string_view> out;
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find(by, at), text.size());
-    out.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
-
 /// False where the name of the op and its ids do not fit together.
 bool NameOf(const std::vector<SheetCell>& row, std::string* out) {
   const auto names = Split(row[kOpName].text, '/'), ids = Split(row[kOpId].text, '_');

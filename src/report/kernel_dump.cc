@@ -27,16 +27,6 @@ std::optional<T> Number(std::string_view text) {
   return out;
 }
 
-std::vector<std::string_view> SplitDots(std::string_view text) {
-  std::vector<std::string_view> out;
-  for (size_t at = 0; at <= text.size();) {
-    const size_t end = std::min(text.find('.', at), text.size());
-    out.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
-
 /// Rank and step from the last parts of a path, the step last; false for other directories.
 bool PlaceOf(const std::vector<std::string>& parts, KernelDirectory* out) {
   if (parts.size() < kMostLevels) return false;
@@ -163,7 +153,7 @@ Status ReadKernelLines(std::string_view text, const std::string& path, const std
 
 bool ParseKernelName(std::string_view name, KernelTensor* out) {
   if (!EndsWith(name, kFileEnd)) return false;
-  const std::vector<std::string_view> parts = SplitDots(name.substr(0, name.size() - kFileEnd.size()));
+  const std::vector<std::string_view> parts = Split(name.substr(0, name.size() - kFileEnd.size()), '.');
   constexpr size_t kOp = 1, kTask = 2, kTime = 4, kFirstInOut = 5;  // a time may have a fraction
   size_t at = kFirstInOut;
   while (at < parts.size() && IsDigits(parts[at])) ++at;

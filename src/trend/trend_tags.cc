@@ -9,16 +9,6 @@
 namespace msprobe {
 namespace {
 
-std::vector<std::string_view> Parts(std::string_view name) {
-  std::vector<std::string_view> parts;
-  for (size_t at = 0; at <= name.size();) {
-    const size_t dot = std::min(name.find('.', at), name.size());
-    parts.push_back(name.substr(at, dot - at));
-    at = dot + 1;
-  }
-  return parts;
-}
-
 std::string Joined(const std::vector<std::string_view>& parts, size_t begin, size_t end) {
   std::string out;
   for (size_t i = begin; i < end; ++i) out.append(i > begin ? "." : "").append(parts[i]);
@@ -43,7 +33,7 @@ void AddLayers(const std::vector<std::string_view>& words, std::set<TrendTag>* t
 
 std::set<TrendTag> DumpTags(std::string_view target) {
   constexpr std::string_view kParameters = "parameters";
-  std::vector<std::string_view> parts = Parts(target);
+  std::vector<std::string_view> parts = Split(target, '.');
   if (parts.size() < 3) return {};
   std::set<TrendTag> tags{{Joined(parts, parts.size() - 2, parts.size()), "index"}};
   if (std::find(parts.begin(), parts.end(), kParameters) != parts.end()) tags.emplace(kParameters, "default");
@@ -67,7 +57,7 @@ std::set<TrendTag> DumpTags(std::string_view target) {
 
 std::set<TrendTag> MonitorTags(std::string_view target) {
   std::set<TrendTag> tags;
-  const std::vector<std::string_view> parts = Parts(target);
+  const std::vector<std::string_view> parts = Split(target, '.');
   for (size_t i = 0; i < parts.size(); ++i) {
     if (!IsDigits(parts[i])) {
       tags.emplace(parts[i], "module");

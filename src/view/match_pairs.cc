@@ -1,6 +1,5 @@
 #include "view/match_pairs.h"
 
-#include <algorithm>
 #include <unordered_map>
 #include <utility>
 
@@ -12,14 +11,8 @@ namespace {
 // What children are recognised by: "fc1" of "Module.blocks.0.fc1.Linear.forward.0", "blocks" of
 // "Module.blocks.0.Block.forward.0", "linear" of "Functional.linear.2.forward"; with the type behind it.
 std::string PairingName(const Tree& tree, uint32_t node) {
-  std::string_view name = tree.Name(node);
   const bool module = tree[node].type == 0;
-  std::vector<std::string_view> parts;
-  for (size_t at = 0; at <= name.size();) {
-    const size_t end = std::min(name.find('.', at), name.size());
-    parts.push_back(name.substr(at, end - at));
-    at = end + 1;
-  }
+  const std::vector<std::string_view> parts = Split(tree.Name(node), '.');
   const size_t behind = module ? 4 : 2;  // class, direction, number; or direction
   std::string out = std::to_string(tree[node].type) + ' ';
   if (parts.size() >= behind && !IsDigits(parts[parts.size() - behind]))
