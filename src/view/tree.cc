@@ -1,72 +1,97 @@
 #include "view/tree.h"
 
-#include <bit>
-#include <functional>
+#include <utility>
 
 namespace msprobe::view {
 namespace {
 
 constexpr uint32_t kMaxNodes = 1u << 24;
-constexpr size_t kMaxNameBytes = 64 << 10;
 constexpr std::string_view kRootName = "DefaultModel";
+
+// Kept as a list from the first value on that does not follow the one before.
+void KeepValue(int64_t value, size_t at, int64_t* first, std::vector<int64_t>* list) {
+  if (at == 0) *first = value;
+  if (list->empty() && value == Tree::Behind(*first, at)) return;
+  while (list->size() < at) list->push_back(Tree::Behind(*first, list->size()));
+  list->push_back(value);
+}
 
 }  // namespace
 
-Status Tree::Add(TreeNode node, std::string_view name, std::string_view parent_name) {
+Status Tree::AddNumbered(const TreeNode& node, uint32_t name, uint32_t parent_name, uint32_t partner_name) {
   if (nodes_.size() >= kMaxNodes) return BadInput("has more than 16 million nodes in one rank: split the dump by step");
-  if (name.size() > kMaxNameBytes || parent_name.size() > kMaxNameBytes) {
-    return BadInput("holds a node name longer than 64 KiB: it was not written by a graph tool");
+  KeepPlace(node);
+  Packed p;
+  p.name = name;
+  p.parent = parent_name;
+  p.partner = partner_name;
+  p.level = static_cast<uint8_t>(node.level) & 3;
+  p.overflow = static_cast<uint8_t>(node.overflow) & 3;
+  p.type = node.type & 15;
+  if (node.micro_step > kOddStep && node.micro_step <= INT16_MAX) {
+    p.micro_step = static_cast<int16_t>(node.micro_step);
+  } else {
+    p.micro_step = kOddStep;
+    odd_steps_.emplace(size(), node.micro_step);
   }
-  node.name_at = names_.size();
-  node.name_size = static_cast<uint32_t>(name.size());
-  names_ += name;
-  nodes_.push_back(node);
-  // Siblings mostly stand together: their parent's name is kept once.
-  if (!parent_at_.empty()) {
-    const auto [at, size] = parent_at_.back();
-    if (std::string_view(parent_names_).substr(at, size) == parent_name) {
-      parent_at_.emplace_back(at, size);
-      return OkStatus();
-    }
-  }
-  parent_at_.emplace_back(parent_names_.size(), static_cast<uint32_t>(parent_name.size()));
-  parent_names_ += parent_name;
+  nodes_.push_back(p);
   return OkStatus();
 }
 
-void Tree::Link() {
-  names_.shrink_to_fit();
-  nodes_.shrink_to_fit();
-  slots_.assign(std::bit_ceil(nodes_.size() * 2 + 1), kNoNode);
-  const size_t mask = slots_.size() - 1;
-  for (uint32_t i = 0; i < size(); ++i) {
-    size_t slot = std::hash<std::string_view>{}(Name(i)) & mask;
-    // Of two nodes with one name (no tool writes that) the first one is found by it.
-    while (slots_[slot] != kNoNode && Name(slots_[slot]) != Name(i)) slot = (slot + 1) & mask;
-    if (slots_[slot] == kNoNode) slots_[slot] = i;
+void Tree::KeepPlace(const TreeNode& node) {
+  KeepValue(node.rowid, nodes_.size(), &first_row_, &rows_);
+  KeepValue(node.order, nodes_.size(), &first_order_, &orders_);
+}
+
+Status Tree::Add(const TreeNode& node, std::string_view name, std::string_view parent_name,
+                 std::string_view partner_name) {
+  if (!own_) own_ = std::make_shared<NodeNames>();
+  MSP_ASSIGN_OR_RETURN(const uint32_t number, own_->Intern(name));
+  uint32_t parent = kNoNode, partner = kNoNode;
+  if (!parent_name.empty()) {
+    MSP_ASSIGN_OR_RETURN(parent, own_->Intern(parent_name));
   }
+  if (!partner_name.empty()) {
+    MSP_ASSIGN_OR_RETURN(partner, own_->Intern(partner_name));
+  }
+  return AddNumbered(node, number, parent, partner);
+}
+
+void Tree::Link() {
+  own_names_ = true;
+  Link(own_ ? std::exchange(own_, nullptr) : std::make_shared<NodeNames>());
+}
+
+void Tree::Link(std::shared_ptr<const NodeNames> names) {
+  names_ = std::move(names);
+  nodes_.shrink_to_fit();
+  node_of_.assign(names_->size(), kNoNode);
+  for (uint32_t i = size(); i-- > 0;) node_of_[nodes_[i].name] = i;
   ResolveParents();
   BreakCycles();
   LinkChildren();
-  parent_names_ = {};
-  parent_at_ = {};
+}
+
+void Tree::LinkPartners(const Tree& other) {
+  const bool same_list = names_ == other.names_;
+  for (Packed& p : nodes_) {
+    if (p.partner != kNoNode) p.partner = same_list ? other.node_of_[p.partner] : other.Find((*names_)[p.partner]);
+  }
 }
 
 uint32_t Tree::Find(std::string_view name) const {
-  if (slots_.empty()) return kNoNode;
-  const size_t mask = slots_.size() - 1;
-  for (size_t slot = std::hash<std::string_view>{}(name)&mask; slots_[slot] != kNoNode; slot = (slot + 1) & mask) {
-    if (Name(slots_[slot]) == name) return slots_[slot];
-  }
-  return kNoNode;
+  if (!names_) return kNoNode;
+  const uint32_t number = names_->Find(name);
+  return number == NodeNames::kNone ? kNoNode : node_of_[number];
 }
 
 void Tree::ResolveParents() {
   uint32_t last_free = kNoNode;
+  const uint32_t no_name = names_->Find("");
   for (uint32_t i = 0; i < size(); ++i) {
-    const auto [at, length] = parent_at_[i];
-    nodes_[i].parent = length == 0 ? kNoNode : Find(std::string_view(parent_names_).substr(at, length));
-    if (nodes_[i].parent == kNoNode) last_free = i;
+    uint32_t& parent = nodes_[i].parent;
+    parent = parent == kNoNode || parent == no_name ? kNoNode : node_of_[parent];
+    if (parent == kNoNode) last_free = i;
   }
   root_ = Find(kRootName);
   if (root_ == kNoNode) root_ = last_free;
@@ -94,43 +119,52 @@ void Tree::BreakCycles() {
 }
 
 void Tree::LinkChildren() {
+  uint32_t inner = 0;
+  for (uint32_t i = 0; i < size(); ++i) {
+    const uint32_t up = nodes_[i].parent;
+    if (up != kNoNode && nodes_[up].inner == kNoNode) nodes_[up].inner = inner++;
+  }
+  inner_.resize(inner);
   for (uint32_t i = size(); i-- > 0;) {
     const uint32_t up = nodes_[i].parent;
     if (up == kNoNode) continue;
-    nodes_[i].next_sibling = nodes_[up].first_child;
-    nodes_[up].first_child = i;
-    ++nodes_[up].children;
+    Inner& into = inner_[nodes_[up].inner];
+    nodes_[i].next_sibling = into.first_child;
+    into.first_child = i;
+    ++into.children;
   }
 }
 
 void Tree::Count(bool compared) {
-  std::vector<uint32_t> open(nodes_.size());
-  std::vector<uint32_t> ready;
-  for (uint32_t i = 0; i < size(); ++i) {
-    TreeNode& n = nodes_[i];
-    const bool unmatched = compared && n.partner == kNoNode;
-    if (unmatched) n.level = Level::kNone;
-    n.counts = {n.level == Level::kError, n.level == Level::kWarning, unmatched, n.overflow != Overflow::kNone};
-    open[i] = n.children;
-    if (open[i] == 0) ready.push_back(i);
+  compared_ = compared;
+  std::vector<uint32_t> open(inner_.size());
+  for (Packed& p : nodes_) {
+    if (compared && p.partner == kNoNode) p.level = static_cast<uint8_t>(Level::kNone);
+    if (p.inner == kNoNode) continue;
+    inner_[p.inner].counts = OwnCounts(p);
+    open[p.inner] = inner_[p.inner].children;
   }
-  while (!ready.empty()) {
-    const uint32_t i = ready.back();
-    ready.pop_back();
-    const uint32_t up = nodes_[i].parent;
-    if (up == kNoNode) continue;
-    const SubtreeCounts& own = nodes_[i].counts;
-    SubtreeCounts& sum = nodes_[up].counts;
-    sum.error += own.error;
-    sum.warning += own.warning;
-    sum.unmatched += own.unmatched;
-    sum.overflow += own.overflow;
-    if (--open[up] == 0) ready.push_back(up);
+  // From each leaf up, as far as everything below is counted.
+  for (const Packed& leaf : nodes_) {
+    if (leaf.inner != kNoNode) continue;
+    SubtreeCounts own = OwnCounts(leaf);
+    for (uint32_t up = leaf.parent; up != kNoNode; up = nodes_[up].parent) {
+      const uint32_t inner = nodes_[up].inner;
+      SubtreeCounts& sum = inner_[inner].counts;
+      sum.error += own.error;
+      sum.warning += own.warning;
+      sum.unmatched += own.unmatched;
+      sum.overflow += own.overflow;
+      if (--open[inner] != 0) break;
+      own = sum;
+    }
   }
 }
 
 size_t Tree::bytes() const {
-  return names_.capacity() + nodes_.capacity() * sizeof(TreeNode) + slots_.capacity() * sizeof(uint32_t);
+  return nodes_.capacity() * sizeof(Packed) + inner_.capacity() * sizeof(Inner) +
+         node_of_.capacity() * sizeof(uint32_t) + (rows_.capacity() + orders_.capacity()) * sizeof(int64_t) +
+         (own_names_ ? names_->bytes() : 0);
 }
 
 }  // namespace msprobe::view

@@ -64,6 +64,46 @@ TEST(Tree, FirstOfEqualNamesIsFound) {
   EXPECT_EQ(tree[tree.root()].children, 2u);
 }
 
+TEST(Tree, PlacesAndMicroStepsAsTheyAre) {
+  Tree tree;
+  const int64_t rows[] = {7, 8, 9, 11, 10, -3}, orders[] = {0, 1, 2, 3, 4, 1},
+                steps[] = {0, -1, 1'000'000, 3, -32768, 5};
+  for (int i = 0; i < 6; ++i) {
+    TreeNode node;
+    node.rowid = rows[i];
+    node.order = orders[i];
+    node.micro_step = steps[i];
+    node.type = 9;
+    node.overflow = Overflow::kCritical;
+    EXPECT_TRUE(tree.Add(node, "n" + std::to_string(i), "").ok());
+  }
+  tree.Link();
+  for (uint32_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(tree[i].rowid, rows[i]);
+    EXPECT_EQ(tree[i].order, orders[i]);
+    EXPECT_EQ(tree[i].micro_step, steps[i]);
+    EXPECT_EQ(tree[i].type, 9);
+    EXPECT_EQ(tree[i].overflow, Overflow::kCritical);
+  }
+}
+
+TEST(Tree, PartnersByName) {
+  Tree npu, bench;
+  EXPECT_TRUE(npu.Add({}, "a", "DefaultModel", "b").ok());
+  EXPECT_TRUE(npu.Add({}, "b", "DefaultModel", "gone").ok());
+  EXPECT_TRUE(npu.Add({}, "DefaultModel", "").ok());
+  EXPECT_TRUE(bench.Add({}, "DefaultModel", "").ok());
+  EXPECT_TRUE(bench.Add({}, "b", "DefaultModel", "a").ok());
+  for (Tree* tree : {&npu, &bench}) tree->Link();
+  npu.LinkPartners(bench);
+  bench.LinkPartners(npu);
+  for (Tree* tree : {&npu, &bench}) tree->Count(true);
+  EXPECT_EQ(npu[0].partner, 1u);
+  EXPECT_EQ(npu[1].partner, kNoNode);
+  EXPECT_EQ(bench[1].partner, 0u);
+  EXPECT_EQ(npu[npu.root()].counts.unmatched, 2u);
+}
+
 TEST(Tree, EmptyAndOversized) {
   Tree tree;
   tree.Link();

@@ -11,23 +11,9 @@ namespace {
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
 
-// `needle` is in lower case.
-bool ContainsNoCase(std::string_view text, std::string_view needle) {
-  if (needle.empty()) return true;
-  if (needle.size() > text.size()) return false;
-  const size_t last = text.size() - needle.size();
-  for (size_t i = 0; i <= last; ++i) {
-    if (Lower(text[i]) != needle[0]) continue;
-    size_t k = 1;
-    while (k < needle.size() && Lower(text[i + k]) == needle[k]) ++k;
-    if (k == needle.size()) return true;
-  }
-  return false;
-}
-
 bool Unmatched(const RankGraph& graph, const TreeNode& node) { return graph.compared && node.partner == kNoNode; }
 
-bool Keeps(NodeFilter filter, const RankGraph& graph, const TreeNode& node) {
+bool FilterKeeps(NodeFilter filter, const RankGraph& graph, const TreeNode& node) {
   const bool unmatched = Unmatched(graph, node);
   switch (filter) {
     case NodeFilter::kAny: return true;
@@ -49,6 +35,26 @@ std::string LowerCase(std::string_view text) {
   std::transform(text.begin(), text.end(), out.begin(), Lower);
   return out;
 }
+
+// Whether a query keeps a node. Names are looked through once, before all nodes.
+class Sieve {
+ public:
+  Sieve(const Held& held, Side side, const SearchQuery& query)
+      : graph_(*held.graph), tree_(held.tree(side)), query_(query) {
+    if (!query.text.empty() && tree_.names()) named_ = tree_.names()->Containing(LowerCase(query.text));
+  }
+  bool Keeps(uint32_t i) const {
+    if (!named_.empty() && !named_[tree_.NameNumber(i)]) return false;
+    const TreeNode node = tree_[i];
+    return FilterKeeps(query_.filter, graph_, node) && (!query_.leaves_only || node.children == 0);
+  }
+
+ private:
+  const RankGraph& graph_;
+  const Tree& tree_;
+  const SearchQuery& query_;
+  std::vector<bool> named_;  // empty: any name will do
+};
 
 }  // namespace
 
@@ -73,11 +79,10 @@ StatusOr<SearchHits> Viewer::Search(const GraphKey& key, Side side, const Search
   MSP_ASSIGN_OR_RETURN(const Held held, cache_->Hold(key));
   MSP_ASSIGN_OR_RETURN([[maybe_unused]] const uint32_t root, held.Find(key, side, ""));
   const Tree& tree = held.tree(side);
-  const std::string needle = LowerCase(query.text);
+  const Sieve sieve(held, side, query);
   SearchHits out;
   for (uint32_t i = 0; i < tree.size(); ++i) {
-    if (!Keeps(query.filter, *held.graph, tree[i]) || (query.leaves_only && tree[i].children != 0)) continue;
-    if (!ContainsNoCase(tree.Name(i), needle)) continue;
+    if (!sieve.Keeps(i)) continue;
     if (out.total++ >= query.offset && out.hits.size() < query.limit) out.hits.push_back(held.Summary(side, i));
   }
   return out;
@@ -88,13 +93,12 @@ StatusOr<SeekHit> Viewer::Seek(const GraphKey& key, Side side, const SearchQuery
   MSP_ASSIGN_OR_RETURN(const Held held, cache_->Hold(key));
   const Tree& tree = held.tree(side);
   MSP_ASSIGN_OR_RETURN(const uint32_t start, held.Find(key, side, from));
-  const std::string needle = LowerCase(query.text);
+  const Sieve sieve(held, side, query);
   const bool anywhere = from.empty();
   uint32_t before = kNoNode, after = kNoNode, first = kNoNode, last = kNoNode;
   uint64_t total = 0, until_start = 0, until_after = 0;
   for (uint32_t i = 0; i < tree.size(); ++i) {
-    if (!Keeps(query.filter, *held.graph, tree[i]) || (query.leaves_only && tree[i].children != 0)) continue;
-    if (!ContainsNoCase(tree.Name(i), needle)) continue;
+    if (!sieve.Keeps(i)) continue;
     if (first == kNoNode) first = i;
     last = i;
     if (!anywhere && i < start) {

@@ -4,10 +4,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <thread>
+#include <future>
 #include <utility>
 
 #include "graph/vis_schema.h"
+#include "view/compact_graph.h"
 
 namespace msprobe::view {
 namespace {
@@ -47,20 +48,6 @@ constexpr std::string_view kConfigSql =
     "SELECT graph_type, task, tool_tip, micro_steps, overflow_check, node_colors, rank_list, step_list "
     "FROM tb_config ORDER BY id LIMIT 1";
 
-Level LevelOf(double index) {
-  // The bounds of the colours; files of earlier tools hold any value between 0 and 1.
-  if (index >= 0.6) return Level::kError;
-  if (index >= 0.3) return Level::kWarning;
-  return Level::kPass;
-}
-
-Overflow OverflowOf(std::string_view text) {
-  if (text == "critical") return Overflow::kCritical;
-  if (text == "high") return Overflow::kHigh;
-  if (text == "medium") return Overflow::kMedium;
-  return Overflow::kNone;
-}
-
 void Tidy(std::vector<int64_t>* list) {
   std::sort(list->begin(), list->end());
   list->erase(std::unique(list->begin(), list->end()), list->end());
@@ -93,20 +80,6 @@ struct VisFile::Connection {
   bool compact = false;
 };
 
-// A side with the names of the partners of its nodes, which are nodes once the other side is there.
-struct VisFile::LoadedSide {
-  Tree* tree;
-  std::vector<std::pair<uint64_t, uint32_t>> links;  // into link_names, one a node
-  std::string link_names;
-
-  void LinkTo(const Tree& other) {
-    for (uint32_t i = 0; i < tree->size(); ++i) {
-      const auto [at, length] = links[i];
-      if (length != 0) tree->SetPartner(i, other.Find(std::string_view(link_names).substr(at, length)));
-    }
-  }
-};
-
 // A connection goes back to the pool only after a query that ended well.
 class VisFile::Lease {
  public:
@@ -120,6 +93,21 @@ class VisFile::Lease {
   const VisFile* file_;
   std::unique_ptr<Connection> connection_;
 };
+
+Overflow OverflowOf(std::string_view text) {
+  if (text == "critical") return Overflow::kCritical;
+  if (text == "high") return Overflow::kHigh;
+  if (text == "medium") return Overflow::kMedium;
+  return Overflow::kNone;
+}
+
+Level VisFile::LevelOf(double index) const {
+  if (md5_inverted_) index = 1 - index;
+  // The bounds of the colours; files of earlier tools hold any value between 0 and 1.
+  if (index >= 0.6) return Level::kError;
+  if (index >= 0.3) return Level::kWarning;
+  return Level::kPass;
+}
 
 VisFile::VisFile(std::string path, std::string_view shown) : path_(std::move(path)), shown_(shown) {}
 
@@ -209,7 +197,11 @@ Status VisFile::ReadConfig(Connection* connection) {
   return OkStatus();
 }
 
-Status VisFile::LoadSide(int64_t step, int64_t rank, std::string_view side, LoadedSide* out) const {
+Status VisFile::InFile(const Status& status) const {
+  return status.ok() ? status : BadInput(fmt::format("{} {}", shown_, status.message()));
+}
+
+Status VisFile::LoadSide(int64_t step, int64_t rank, std::string_view side, Tree* out) const {
   MSP_ASSIGN_OR_RETURN(auto borrowed, Borrow());
   Lease lease(this, std::move(borrowed));
   SqliteStatement& query = lease->graph;
@@ -224,39 +216,48 @@ Status VisFile::LoadSide(int64_t step, int64_t rank, std::string_view side, Load
     node.rowid = query.Int(0);
     node.order = query.Int(1);
     node.type = static_cast<uint8_t>(std::clamp<int64_t>(query.Int(3), 0, 9));
-    if (query.IsNumber(5)) node.level = LevelOf(md5_inverted_ ? 1 - query.Real(5) : query.Real(5));
+    if (query.IsNumber(5)) node.level = LevelOf(query.Real(5));
     node.overflow = OverflowOf(query.Text(6));
     node.micro_step = query.Int(7);
-    if (Status added = out->tree->Add(node, query.Text(2), query.Text(4)); !added.ok()) {
-      return BadInput(fmt::format("{} {}", shown_, added.message()));
-    }
-    const std::string partner = LastText(query.Text(8));
-    out->links.emplace_back(out->link_names.size(), static_cast<uint32_t>(partner.size()));
-    out->link_names += partner;
+    MSP_RETURN_IF_ERROR(InFile(out->Add(node, query.Text(2), query.Text(4), LastText(query.Text(8)))));
   }
   query.Reset();
   lease.Return();
-  out->tree->Link();
+  out->Link();
   return OkStatus();
+}
+
+Status VisFile::LoadSides(int64_t step, int64_t rank, RankGraph* out) const {
+  // At the same time: the first look at a large graph is what a person waits for.
+  auto other = std::async(std::launch::async, [&] { return LoadSide(step, rank, "Bench", &out->bench); });
+  const Status npu = LoadSide(step, rank, "NPU", &out->npu);
+  const Status bench = other.get();
+  return npu.ok() ? bench : npu;
 }
 
 StatusOr<RankGraph> VisFile::LoadGraph(int64_t step, int64_t rank) const {
   RankGraph graph;
-  graph.compared = config_.compared;
-  LoadedSide npu{&graph.npu, {}, {}}, bench{&graph.bench, {}, {}};
-  Status bench_status;
-  // The sides are read at the same time: the first look at a large graph is what a person waits for.
-  std::thread other([&] { bench_status = LoadSide(step, rank, "Bench", &bench); });
-  const Status npu_status = LoadSide(step, rank, "NPU", &npu);
-  other.join();
-  if (!npu_status.ok()) return npu_status;
-  if (!bench_status.ok()) return bench_status;
+  std::shared_ptr<const NodeNames> names;
+  {
+    std::lock_guard lock(mutex_);
+    names = names_.lock();
+  }
+  auto loaded = compact_ ? LoadCompactGraph(*this, step, rank, std::move(names), &graph) : StatusOr<bool>(false);
+  Status status = loaded.status();
+  if (loaded.ok() && *loaded) {
+    std::lock_guard lock(mutex_);
+    names_ = graph.npu.names();
+  } else if (loaded.ok()) {
+    status = LoadSides(step, rank, &graph);
+  }
+  MSP_RETURN_IF_ERROR(status);
   if (graph.npu.empty() && graph.bench.empty()) {
     return BadInput(fmt::format("{} has no graph of step {} rank {}: choose from the steps and ranks that it lists",
                                 shown_, step, rank));
   }
-  npu.LinkTo(graph.bench);
-  bench.LinkTo(graph.npu);
+  graph.npu.LinkPartners(graph.bench);
+  graph.bench.LinkPartners(graph.npu);
+  graph.compared = config_.compared;
   graph.npu.Count(graph.compared);
   graph.bench.Count(graph.compared);
   return graph;

@@ -27,11 +27,14 @@ struct VisConfig {
   std::vector<int64_t> ranks, steps;
 };
 
+Overflow OverflowOf(std::string_view text);
+
 /// Both sides of one rank at one step.
 struct RankGraph {
   Tree npu, bench;
   bool compared = false;
   std::shared_ptr<const MatchEdits> edits;  ///< what is in the graph of them; null: the graph is as the file has it
+  /// Names that graphs of a file share are not counted.
   size_t bytes() const { return npu.bytes() + bench.bytes() + sizeof(*this); }
 };
 
@@ -57,6 +60,10 @@ class VisFile {
   bool compact() const { return compact_; }
   /// What is 1 for an error is 0 in this file.
   bool md5_inverted() const { return md5_inverted_; }
+  /// What a tree says of its nodes, with the name of the file before it.
+  Status InFile(const Status& status) const;
+  /// Of a value of precision_index.
+  Level LevelOf(double index) const;
   /// Asks a question of its own, for what stands beside the nodes.
   Status Ask(const std::function<Status(const SqliteDb&)>& question) const;
   /// True for a plain table of this name; `name` is one of ours.
@@ -64,19 +71,20 @@ class VisFile {
 
  private:
   struct Connection;
-  struct LoadedSide;
   class Lease;
   VisFile(std::string path, std::string_view shown);
   StatusOr<std::unique_ptr<Connection>> Connect() const;
   StatusOr<std::unique_ptr<Connection>> Borrow() const;
   void GiveBack(std::unique_ptr<Connection> connection) const;
   Status ReadConfig(Connection* connection);
-  Status LoadSide(int64_t step, int64_t rank, std::string_view side, LoadedSide* out) const;
+  Status LoadSide(int64_t step, int64_t rank, std::string_view side, Tree* out) const;
+  Status LoadSides(int64_t step, int64_t rank, RankGraph* out) const;
 
   std::string path_, shown_;
   VisConfig config_;
   bool md5_inverted_ = false, compact_ = false;
   mutable std::mutex mutex_;
+  mutable std::weak_ptr<const NodeNames> names_;  // of graphs in memory
   mutable std::vector<std::unique_ptr<Connection>> idle_;
 };
 
