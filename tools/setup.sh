@@ -66,6 +66,7 @@ venv() {
 common=(numpy transformers nanobind scikit-build-core pytest pytest-timeout pytest-xdist hypothesis ruff openpyxl)
 venv .venv torch==2.13.0 "${common[@]}" accelerate
 if [ "$want" = test ]; then
+  [ -x .venv/bin/schemathesis ] || { say "installing into .venv: schemathesis"; pip_install .venv schemathesis; }
   venv .venv-old torch==2.13.0 transformers mindstudio-probe==26.2.0
   venv .venv-tb "" tensorboard tb-graph-ascend==8.3.2
   venv .venv-board "" tensorboard

@@ -208,6 +208,13 @@ int HttpStatus(Code code) {
 
 ApiReply ErrorReply(int status, std::string_view text) { return {status, view::ErrorJson(text)}; }
 
+std::vector<ServedRoute> ApiRoutes() {
+  std::vector<ServedRoute> routes;
+  for (const auto& [path, route] : kRoutes) routes.push_back({"GET", path});
+  for (const auto& [path, action] : kChanges) routes.push_back({"POST", path});
+  return routes;
+}
+
 ApiReply AnswerApi(Viewer* viewer, const RequestTarget& target) {
   for (const auto& [path, route] : kRoutes) {
     if (target.path != path) continue;

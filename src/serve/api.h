@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "serve/request_target.h"
 #include "view/viewer.h"
@@ -12,6 +14,14 @@ struct ApiReply {
   int status = 200;
   std::string json;
 };
+
+/// A path that is answered, and to which method.
+struct ServedRoute {
+  std::string_view method, path;
+};
+
+/// All of this file; docs/openapi.yaml has the same.
+std::vector<ServedRoute> ApiRoutes();
 
 ApiReply AnswerApi(view::Viewer* viewer, const RequestTarget& target);
 /// True for what is asked by POST.

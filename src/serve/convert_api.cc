@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
+
 #include "dump/json.h"
 #include "match/layer_templates.h"
 #include "serve/convert_request.h"
@@ -17,8 +20,15 @@ using view::Text;
 
 constexpr std::string_view kStart = "/api/convert", kCancel = "/api/convert/cancel";
 constexpr std::string_view kLast = "/api/conversion", kDirs = "/api/dirs";
+constexpr std::array kRoutes{ServedRoute{"POST", kStart}, ServedRoute{"POST", kCancel}, ServedRoute{"GET", kLast},
+                             ServedRoute{"GET", kDirs}};
 constexpr const char* kReadOnly =
     "dumps are not converted here: start msprobe serve with a directory, without --no_convert";
+
+bool IsRoute(std::string_view method, std::string_view path) {
+  return std::any_of(kRoutes.begin(), kRoutes.end(),
+                     [&](const ServedRoute& route) { return route.method == method && route.path == path; });
+}
 
 ApiReply Failed(const Status& status) {
   return ErrorReply(status.code() == Code::kUsage      ? 400
@@ -102,14 +112,16 @@ ApiReply List(Converter* converter, const RequestTarget& target) {
 
 }  // namespace
 
+std::vector<ServedRoute> ConvertRoutes() { return {kRoutes.begin(), kRoutes.end()}; }
+
 std::optional<ApiReply> AnswerConvertQuery(Converter* converter, const RequestTarget& target) {
+  if (!IsRoute("GET", target.path)) return std::nullopt;
   if (target.path == kLast) return ConversionReply(converter);
-  if (target.path != kDirs) return std::nullopt;
   if (!converter) return ErrorReply(403, kReadOnly);
   return List(converter, target);
 }
 
-bool IsConvertChange(std::string_view path) { return path == kStart || path == kCancel; }
+bool IsConvertChange(std::string_view path) { return IsRoute("POST", path); }
 
 ApiReply AnswerConvert(Converter* converter, const RequestTarget& target, std::string_view body) {
   if (!converter) return ErrorReply(403, kReadOnly);

@@ -3,11 +3,15 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "serve/api.h"
 #include "serve/converter.h"
 
 namespace msprobe::serve {
+
+/// All of this file; docs/openapi.yaml has the same.
+std::vector<ServedRoute> ConvertRoutes();
 
 /// Null when `target` is no question about conversions. Without a converter dumps are not converted.
 std::optional<ApiReply> AnswerConvertQuery(Converter* converter, const RequestTarget& target);

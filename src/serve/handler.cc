@@ -3,9 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
-#include "serve/api.h"
 #include "serve/convert_api.h"
 #include "serve/page.h"
 #include "serve/token.h"
@@ -13,6 +13,7 @@
 namespace msprobe::serve {
 namespace {
 
+constexpr std::array<std::string_view, 2> kPagePaths{"/", "/index.html"};
 constexpr const char* kJson = "application/json; charset=utf-8";
 constexpr const char* kHtml = "text/html; charset=utf-8";
 
@@ -116,6 +117,8 @@ std::optional<Response> Handler::RefuseHead(const Request& request) const {
   }
   const bool asks = request.method == "GET" || request.method == "HEAD";
   auto target = ParseTarget(request.target);
+  // Which route was meant cannot be told: Change says what is wrong with the address, to who has the token.
+  if (!target.ok() && request.method == "POST") return std::nullopt;
   const bool change = target.ok() && (IsChange(target->path) || IsConvertChange(target->path));
   if (asks != change && (asks || request.method == "POST")) return std::nullopt;
   Response response = Refusal(405, change ? "this is answered to POST only: see docs/page_api.md"
@@ -148,13 +151,21 @@ Response Handler::Change(const Request& request) const {
   return Json(reply.status, std::move(reply.json));
 }
 
+std::vector<ServedRoute> Handler::Routes() {
+  std::vector<ServedRoute> routes;
+  for (const std::string_view path : kPagePaths) routes.push_back({"GET", path});
+  for (const ServedRoute& route : ApiRoutes()) routes.push_back(route);
+  for (const ServedRoute& route : ConvertRoutes()) routes.push_back(route);
+  return routes;
+}
+
 Response Handler::Answer(const Request& request) const {
   if (auto refusal = RefuseBody(request)) return *std::move(refusal);
   if (request.method == "POST") return Change(request);
   auto target = ParseTarget(request.target);
   if (!target.ok()) return Error(400, target.status().message());
   const bool is_api = target->path.rfind("/api/", 0) == 0;
-  if (!is_api && target->path != "/" && target->path != "/index.html") {
+  if (!is_api && std::find(kPagePaths.begin(), kPagePaths.end(), target->path) == kPagePaths.end()) {
     return Error(404, "there is nothing here: the page is at /");
   }
   if (guest_ && !is_api) return GuestPage();

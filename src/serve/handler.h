@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "serve/api.h"
 #include "serve/converter.h"
 #include "view/viewer.h"
 
@@ -40,6 +41,8 @@ class Handler {
   /// The page is given to whom the host lets in, with the token inside, and may stand in a frame of the host's.
   Handler(view::Viewer* viewer, std::string token, Guest);
   Response Answer(const Request& request) const;
+  /// Whatever is answered with more than an error.
+  static std::vector<ServedRoute> Routes();
   /// Nothing when the request, of which only the head is known, is one whose body should be read.
   std::optional<Response> RefuseBody(const Request& request) const;
   /// For what never became a request: 400, 408, 431, 503.

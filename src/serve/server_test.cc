@@ -259,6 +259,9 @@ TEST_F(ServerTest, Changes) {
   EXPECT_EQ(is(token + own, R"({"config": "../c.vis.config"})", "apply"), 400);
   EXPECT_EQ(is(token + own, R"({"config": "absent.vis.config"})", "apply"), 404);
   EXPECT_EQ(is(token + own, "{}", "nothing"), 405);
+  EXPECT_EQ(is(token + own, "{}", "add?step=0&x="), 400) << "a parameter is given twice";
+  EXPECT_EQ(is(token + own, "{}", "%zz"), 400);
+  EXPECT_EQ(is(own + json, "{}", "%zz"), 403);
   EXPECT_EQ(StatusOf(Get("/api/match/add?file=c.vis.db&step=0&rank=0")), 405);
   EXPECT_EQ(StatusOf(Get("/api/matches?file=c.vis.db&step=0&rank=0")), 200);
   const std::string target = "POST /api/match/add?file=c.vis.db&step=0&rank=0 HTTP/1.1\r\n" + Host() + token + own;
