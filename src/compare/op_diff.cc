@@ -99,7 +99,13 @@ void DiffOps(std::string_view target_name, const JsonValue& target, std::string_
   out->matched = golden != nullptr;
   DescribeOp(target_name, target, options.mode, &out->scratch, &out->target, &out->rows_used);
   out->golden_used = 0;
-  if (golden) DescribeOp(golden_name, *golden, options.mode, &out->scratch, &out->golden, &out->golden_used);
+  if (golden == &target && golden_name == target_name) {
+    out->golden_used = out->rows_used;
+    if (out->golden.size() < out->rows_used) out->golden.resize(out->rows_used);
+    std::copy_n(out->target.begin(), out->rows_used, out->golden.begin());
+  } else if (golden) {
+    DescribeOp(golden_name, *golden, options.mode, &out->scratch, &out->golden, &out->golden_used);
+  }
   out->valid = ValidLengths();
   if (const TensorPairs* tensors = options.tensors) {
     out->valid.target = tensors->ValidLengthOf(target_name, out->target, out->rows_used, tensors->target());

@@ -260,11 +260,20 @@ class RowMaker {
     return std::max(level, NoteNotMeasured(node, &s_.tensors, &s_.rows));
   }
 
-  void AddDistance(uint32_t index, const Node& node, const Node& partner) {
+  /// Up to the first difference two runs wrote the same: then what was read of one side stands for both.
+  bool HasSameText(const Node& node, const Node& partner) const {
+    if (options_.merged || options_.tensors || node.op == kNoIndex || partner.op == kNoIndex) return false;
+    const DumpFile &a = side_.rank->files.dump, &b = bench_->rank->files.dump;
+    const OpSpan x = a.ops()[node.op], y = b.ops()[partner.op];
+    return x.length == y.length && node.name == partner.name &&
+           a.file().text().substr(x.offset, x.length) == b.file().text().substr(y.offset, y.length);
+  }
+
+  void AddDistance(uint32_t index, const Node& node, const Node& partner, const JsonDoc& golden) {
     if (node.op == kNoIndex || partner.op == kNoIndex) return;
     const bool whole = !options_.merged;  // parts of tensors do not have the shapes of the whole
     block_.distances.push_back(s_.meter.Measure({options_.mode, whole}, whole ? node.op : index, node.name, s_.npu_doc,
-                                                partner.name, s_.bench_doc, s_.rows));
+                                                partner.name, golden, s_.rows));
     NodeDistance& added = block_.distances.back();
     added.row = static_cast<int64_t>(block_.rows.rows.size());
     // In another layout sizes and indices are others as well.
@@ -275,17 +284,20 @@ class RowMaker {
   Status Compare(uint32_t index, NodeRows::Row* row) {
     const Node& node = side_.rank->graph.nodes[index];
     const Node& partner = bench_->rank->graph.nodes[node.match];
-    MSP_RETURN_IF_ERROR(ReadParams(*bench_->rank, node.match, &s_.bench_doc, &s_.bench, &s_.bench_notes));
+    const bool same = HasSameText(node, partner);
+    if (!same) MSP_RETURN_IF_ERROR(ReadParams(*bench_->rank, node.match, &s_.bench_doc, &s_.bench, &s_.bench_notes));
+    const JsonDoc& doc = same ? s_.npu_doc : s_.bench_doc;
+    const ParamList& params = same ? s_.npu : s_.bench;
     row->has_partner = partner.match == index;
     if (row->has_partner) {
-      row->partner_overflow = OverflowOf(partner, s_.bench_doc);
-      row->partner_input = PutParams(partner.name, s_.bench, false, options_.mode);
-      row->partner_output = PutParams(partner.name, s_.bench, true, options_.mode);
+      row->partner_overflow = OverflowOf(partner, doc);
+      row->partner_input = PutParams(partner.name, params, false, options_.mode);
+      row->partner_output = PutParams(partner.name, params, true, options_.mode);
     }
-    CompareParams(options_.mode, s_.npu, s_.bench, &s_.rows);
+    CompareParams(options_.mode, s_.npu, params, &s_.rows);
     if (s_.rows.empty()) return OkStatus();
     row->precision = static_cast<Precision>(Judge(node.name));
-    if (options_.distances) AddDistance(index, node, partner);
+    if (options_.distances) AddDistance(index, node, partner, doc);
     for (const Row& r : s_.rows) s_.row_of[static_cast<size_t>(r.npu - &s_.npu[0])] = &r;
     return OkStatus();
   }

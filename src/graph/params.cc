@@ -40,22 +40,45 @@ std::string PyStr(const JsonValue* v) {
 }
 
 // A saved tensor goes by the name of its file.
-std::string_view DataName(const JsonValue* leaf) {
-  const JsonValue* name = leaf ? Find(*leaf, "data_name") : nullptr;
-  if (!name || !name->IsString() || name->GetStringLength() == 0) return "-1";
-  return Text(*name);
+std::string_view DataName(const JsonValue* name) {
+  return name && name->IsString() && name->GetStringLength() > 0 ? Text(*name) : std::string_view("-1");
 }
 
-// The fields that comparing needs, by key; told apart by length first because every field of a dump passes here.
-Value* KnownField(std::string_view key, Param* p) {
+// The fields that comparing needs.
+enum Known : uint8_t { kMax, kMin, kMean, kNorm, kDType, kShape, kRequiresGrad, kMd5, kUnknown };
+constexpr std::array<Value Param::*, kUnknown> kKnownFields{&Param::max,           &Param::min,   &Param::mean,
+                                                            &Param::norm,          &Param::dtype, &Param::shape,
+                                                            &Param::requires_grad, &Param::md5};
+
+// Told apart by length first because every field of a dump passes here.
+Known KnownOf(std::string_view key) {
   switch (key.size()) {
-    case 3: return key == "Max" ? &p->max : key == "Min" ? &p->min : key == "md5" ? &p->md5 : nullptr;
-    case 4: return key == "Mean" ? &p->mean : key == "Norm" ? &p->norm : nullptr;
-    case 5: return key == "dtype" ? &p->dtype : key == "shape" ? &p->shape : nullptr;
-    case 13: return key == "requires_grad" ? &p->requires_grad : nullptr;
-    default: return nullptr;
+    case 3: return key == "Max" ? kMax : key == "Min" ? kMin : key == "md5" ? kMd5 : kUnknown;
+    case 4: return key == "Mean" ? kMean : key == "Norm" ? kNorm : kUnknown;
+    case 5: return key == "dtype" ? kDType : key == "shape" ? kShape : kUnknown;
+    case 13: return key == "requires_grad" ? kRequiresGrad : kUnknown;
+    default: return kUnknown;
   }
 }
+
+Value* KnownField(std::string_view key, Param* p) {
+  const Known known = KnownOf(key);
+  return known == kUnknown ? nullptr : &(p->*kKnownFields[known]);
+}
+
+/// Members of a leaf that decide about others, found in one pass; of duplicates the last one.
+struct Members {
+  const JsonValue *type = nullptr, *value = nullptr, *dtype = nullptr, *data_name = nullptr;
+  std::array<bool, kUnknown + 1> given{};
+
+  void Note(std::string_view key, const JsonValue& v) {
+    given[KnownOf(key)] = true;
+    if (key == "type") type = &v;
+    if (key == "value") value = &v;
+    if (key == "dtype") dtype = &v;
+    if (key == "data_name") data_name = &v;
+  }
+};
 
 const JsonValue* TensorOf(const JsonValue& leaf) {
   const JsonValue* kind = Find(leaf, "class_type");
@@ -73,7 +96,7 @@ void ParamList::Read(std::string_view node, const JsonValue& op) {
     name_.assign(node);
     name_ += item.suffix;
     const JsonValue* tensor = item.leaf && item.leaf->IsObject() ? TensorOf(*item.leaf) : nullptr;
-    const std::string_view data_name = DataName(tensor);
+    const std::string_view data_name = DataName(tensor ? Find(*tensor, "data_name") : nullptr);
     std::string_view key = name_;
     if (data_name != "-1") {
       const size_t dot = data_name.rfind('.');
@@ -149,30 +172,32 @@ void ParamList::SetStats(const Value& v, Param* p) {
 }
 
 void ParamList::Fill(std::string_view full_name, const JsonValue& leaf, Param* p) {
+  Members members;
   for (const auto& m : leaf.GetObject()) {
     const std::string_view key = Text(m.name);
     if (key == "state" || key == "full_op_name") continue;
+    members.Note(key, m.value);
     if (m.value.IsBool()) {
       Set(key, Value::Of(m.value.GetBool() ? std::string_view("True") : std::string_view("False")), p);
     } else {
       Set(key, Value::Of(m.value), p);
     }
   }
-  Set("data_name", Value::Of(DataName(&leaf)), p);
-  for (std::string_view key : {std::string_view("requires_grad"), kStats[0], kStats[1], kStats[2], kStats[3]}) {
-    if (!Find(leaf, key)) Set(key, Value::Null(), p);
+  Set("data_name", Value::Of(DataName(members.data_name)), p);
+  if (!members.given[kRequiresGrad]) Set("requires_grad", Value::Null(), p);
+  for (size_t i = 0; i < kStats.size(); ++i) {
+    if (!members.given[kMax + i]) Set(kStats[i], Value::Null(), p);
   }
-  if (IsFalsy(Find(leaf, "dtype"))) {
-    const JsonValue* type = Find(leaf, "type");
+  if (IsFalsy(members.dtype)) {
+    const JsonValue* type = members.type;
     FillScalar(full_name, leaf, type && type->IsString() ? Text(*type) : std::string_view(), p);
   }
   const bool no_md5 = p->md5.is_null() || (p->md5.is_text() && p->md5.text.empty());
   p->has_md5 = !no_md5 && p->dtype.is_text() && p->shape.kind == Value::Kind::kJson;
-  if (no_md5) {
-    const JsonValue* value = Find(leaf, "value");
-    const std::string text = value ? PyStr(value) : std::string();
-    Set("md5", Value::Of(Keep(fmt::format("{:08x}", Crc32(text.data(), text.size())))), p);
-  }
+  if (!no_md5) return;
+  if (!members.value) return Set("md5", Value::Of(std::string_view("00000000")), p);  // of no text
+  const std::string text = PyStr(members.value);
+  Set("md5", Value::Of(Keep(fmt::format("{:08x}", Crc32(text.data(), text.size())))), p);
 }
 
 void ParamList::FillScalar(std::string_view full_name, const JsonValue& leaf, std::string_view type, Param* p) {

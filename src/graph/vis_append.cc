@@ -42,45 +42,52 @@ constexpr Copy kCopies[] = {
 
 }  // namespace
 
-Status VisDb::ReadPart(const char* sql, const std::function<StatusOr<uint32_t>(std::string_view)>& take,
+Status VisDb::ReadPart(const char* sql, const std::function<Status(std::string_view, uint32_t*)>& take,
                        std::vector<uint32_t>* numbers) {
   sqlite3_stmt* read = nullptr;
   MSP_RETURN_IF_ERROR(Prepare(sql, &read));
   Status status = OkStatus();
   while (status.ok() && sqlite3_step(read) == SQLITE_ROW) {
     const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(read, 1));
-    const StatusOr<uint32_t> number =
-        take(std::string_view(text ? text : "", static_cast<size_t>(sqlite3_column_bytes(read, 1))));
-    if (!number.ok()) {
-      status = number.status();
-    } else if (sqlite3_column_int64(read, 0) != static_cast<int64_t>(numbers->size())) {
+    uint32_t number = 0;
+    status = take(std::string_view(text ? text : "", static_cast<size_t>(sqlite3_column_bytes(read, 1))), &number);
+    if (status.ok() && sqlite3_column_int64(read, 0) != static_cast<int64_t>(numbers->size())) {
       status = BadInput(path_ + " cannot be written, a part of it is damaged: build the graph again");
-    } else {
-      numbers->push_back(*number);
     }
+    numbers->push_back(number);
   }
   const bool done = sqlite3_finalize(read) == SQLITE_OK;
   return status.ok() && !done ? Error("reading a part") : status;
 }
 
-StatusOr<uint32_t> VisDb::PathId(std::string_view text) {
-  const auto [it, fresh] = part_paths_.try_emplace(std::string(text), static_cast<uint32_t>(part_paths_.size()));
-  if (fresh) {
-    sqlite3_bind_int64(links_, 1, it->second);
-    BindText(links_, 2, text);
-    MSP_RETURN_IF_ERROR(Step(links_));
-  }
-  return it->second;
+Status VisDb::AddName(std::string_view name, uint32_t* id) {
+  bool fresh = false;
+  *id = names_.Add(name, &fresh);
+  if (!fresh) return OkStatus();
+  MSP_RETURN_IF_ERROR(Prepare("INSERT INTO msprobe_name VALUES (?,?)", &name_));
+  sqlite3_bind_int64(name_, 1, *id);
+  BindText(name_, 2, name);
+  return Step(name_);
+}
+
+Status VisDb::AddPath(std::string_view links, uint32_t* id) {
+  const auto [it, fresh] = part_paths_.try_emplace(std::string(links), static_cast<uint32_t>(part_paths_.size()));
+  *id = it->second;
+  if (!fresh) return OkStatus();
+  MSP_RETURN_IF_ERROR(Prepare("INSERT INTO msprobe_path VALUES (?,?)", &links_));
+  sqlite3_bind_int64(links_, 1, *id);
+  BindText(links_, 2, links);
+  return Step(links_);
 }
 
 Status VisDb::CopyPart() {
   Numbers names, paths;
   MSP_RETURN_IF_ERROR(ReadPart(
       "SELECT name_id, name FROM part.msprobe_name ORDER BY name_id",
-      [this](std::string_view name) { return NameId(name); }, &names));
+      [this](std::string_view name, uint32_t* id) { return AddName(name, id); }, &names));
   MSP_RETURN_IF_ERROR(ReadPart(
       "SELECT path, links FROM part.msprobe_path ORDER BY path",
-      [this](std::string_view links) { return PathId(links); }, &paths));
+      [this](std::string_view links, uint32_t* id) { return AddPath(links, id); }, &paths));
   sqlite3_create_function(db_, "part_name", 1, SQLITE_UTF8, &names, Renumber, nullptr, nullptr);
   sqlite3_create_function(db_, "part_path", 1, SQLITE_UTF8, &paths, Renumber, nullptr, nullptr);
   for (const Copy& copy : kCopies) {

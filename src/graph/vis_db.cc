@@ -11,6 +11,7 @@
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "graph/vis_bulk.h"
 #include "graph/vis_plain.h"
 #include "graph/vis_schema.h"
 
@@ -47,6 +48,8 @@ std::string List(const std::vector<int>& v) { return fmt::format("[{}]", fmt::jo
 
 }  // namespace
 
+VisDb::VisDb(const std::string& path, VisLayout layout) : path_(path), layout_(layout), temp_(path) {}
+
 StatusOr<std::unique_ptr<VisDb>> VisDb::Create(const std::string& path, VisLayout layout) {
   std::unique_ptr<VisDb> db(new VisDb(path, layout));
   MSP_RETURN_IF_ERROR(db->Open());
@@ -62,12 +65,14 @@ void VisDb::BindText(sqlite3_stmt* s, int column, std::string_view text) {
 }
 
 void VisDb::Close() {
-  for (sqlite3_stmt** s : {&node_, &data_, &name_, &links_, &graph_, &stack_, &link_}) {
+  for (sqlite3_stmt** s : {&name_, &links_, &graph_, &link_}) {
     sqlite3_finalize(*s);
     *s = nullptr;
   }
-  for (const auto& table : tables_) sqlite3_finalize(table->insert_);
-  tables_.clear();
+  for (const auto& table : tables_) {
+    sqlite3_finalize(table->insert_);
+    table->insert_ = nullptr;
+  }
   sqlite3_close(db_);
   db_ = nullptr;
 }
@@ -95,15 +100,7 @@ Status VisDb::OpenFile(const TempPath& file) {
 Status VisDb::Open() {
   MSP_RETURN_IF_ERROR(OpenFile(temp_));
   MSP_RETURN_IF_ERROR(Exec(VisTablesSql().c_str()));
-  MSP_RETURN_IF_ERROR(Exec("BEGIN"));
-  MSP_RETURN_IF_ERROR(Prepare("INSERT INTO msprobe_node VALUES (?,?,?,?,?,?,?,?,0,?,?,?,?,?,NULL,NULL,?)", &node_));
-  MSP_RETURN_IF_ERROR(Prepare("INSERT INTO msprobe_data VALUES (?,?,?)", &data_));
-  MSP_RETURN_IF_ERROR(Prepare("INSERT INTO msprobe_name VALUES (?,?)", &name_));
-  MSP_RETURN_IF_ERROR(Prepare("INSERT INTO msprobe_path VALUES (?,?)", &links_));
-  MSP_RETURN_IF_ERROR(Prepare("INSERT INTO msprobe_graph VALUES (?,?,?,?,?,?,?,?)", &graph_));
-  MSP_RETURN_IF_ERROR(Prepare("INSERT INTO tb_stack VALUES (?,?)", &stack_));
-  MSP_RETURN_IF_ERROR(Prepare("UPDATE msprobe_node SET communication=? WHERE node=?", &link_));
-  return NameId("").status();  // the parent of the root is name 0
+  return Exec("BEGIN");
 }
 
 Status VisDb::Exec(const char* sql) {
@@ -111,6 +108,7 @@ Status VisDb::Exec(const char* sql) {
 }
 
 Status VisDb::Prepare(const char* sql, sqlite3_stmt** statement) {
+  if (*statement) return OkStatus();
   return sqlite3_prepare_v2(db_, sql, -1, statement, nullptr) == SQLITE_OK ? OkStatus() : Error("preparing");
 }
 
@@ -129,211 +127,103 @@ Status VisDb::Step(sqlite3_stmt* statement) {
   return OkStatus();
 }
 
-StatusOr<uint32_t> VisDb::NameId(std::string_view name) {
-  bool fresh = false;
-  const uint32_t id = names_.Add(name, &fresh);
-  if (fresh) {
-    sqlite3_bind_int64(name_, 1, id);
-    BindText(name_, 2, name);
-    MSP_RETURN_IF_ERROR(Step(name_));
+int64_t VisDb::rows() const { return bulk_ ? bulk_->rows() : rows_; }
+
+Status VisDb::StartBulk() {
+  if (had_bulk_ || rows_ > 0) return InternalError(path_ + ": rows of graphs were written already");
+  for (const std::string& sql : GraphIndexes()) MSP_RETURN_IF_ERROR(Exec(sql.c_str()));
+  MSP_RETURN_IF_ERROR(Exec("COMMIT"));
+  RootPages roots;
+  uint32_t pages = 0;
+  sqlite3_stmt* read = nullptr;
+  MSP_RETURN_IF_ERROR(
+      Prepare("SELECT name, rootpage, (SELECT page_count FROM pragma_page_count()) FROM sqlite_master "
+              "WHERE rootpage > 0",
+              &read));
+  while (sqlite3_step(read) == SQLITE_ROW) {
+    const auto* name = reinterpret_cast<const char*>(sqlite3_column_text(read, 0));
+    if (name) roots.emplace(name, static_cast<uint32_t>(sqlite3_column_int64(read, 1)));
+    pages = static_cast<uint32_t>(sqlite3_column_int64(read, 2));
   }
-  return id;
+  if (sqlite3_finalize(read) != SQLITE_OK) return Error("reading its tables");
+  Close();
+  MSP_ASSIGN_OR_RETURN(bulk_, VisBulk::Start(temp_.path(), path_, pages, std::move(roots)));
+  had_bulk_ = true;
+  for (const auto& table : tables_) {
+    if (!table->inserted_) table->bulk_ = bulk_->Table(table->name_);
+  }
+  return OkStatus();
 }
 
-StatusOr<uint32_t> VisDb::NameOf(uint32_t node) {
-  uint32_t& id = current_.names[node];
-  if (id == kNoIndex) {
-    MSP_ASSIGN_OR_RETURN(id, NameId(current_.graph->nodes[node].name));
+Status VisDb::EndBulk() {
+  rows_ = bulk_->rows();
+  const Status status = bulk_->Finish();
+  for (const auto& table : tables_) table->bulk_ = nullptr;
+  bulk_.reset();
+  MSP_RETURN_IF_ERROR(status);
+  MSP_RETURN_IF_ERROR(OpenFile(temp_));
+  MSP_RETURN_IF_ERROR(Exec("BEGIN"));
+  for (const GraphRow& row : graph_rows_) MSP_RETURN_IF_ERROR(AddGraphRow(++graphs_, row));
+  graph_rows_.clear();
+  const std::string_view texts(link_texts_.data(), link_texts_.size());
+  for (const Link& link : link_rows_) {
+    MSP_RETURN_IF_ERROR(SetCommunication(link.row, std::string(texts.substr(link.begin, link.size))));
   }
-  return id;
-}
-
-StatusOr<uint32_t> VisDb::NameOfOther(uint32_t node) {
-  uint32_t& id = current_.other_names[node];
-  if (id == kNoIndex) {
-    MSP_ASSIGN_OR_RETURN(id, NameId(current_.other->nodes[node].name));
-  }
-  return id;
-}
-
-// The ancestors of a partner, root first, as the beginning of a JSON list. Brothers share it, and so do all ranks.
-StatusOr<uint32_t> VisDb::PathOf(uint32_t parent) {
-  const std::vector<uint32_t> chain = current_.other->PathTo(parent);
-  std::string text = "[";
-  uint64_t key = 0;
-  for (size_t i = 0;; ++i) {
-    const auto [it, fresh] = paths_.try_emplace(key, static_cast<uint32_t>(paths_.size()));
-    const uint32_t path = it->second;
-    if (fresh) {
-      sqlite3_bind_int64(links_, 1, path);
-      BindText(links_, 2, text);
-      MSP_RETURN_IF_ERROR(Step(links_));
-    }
-    if (i == chain.size()) return path;
-    MSP_ASSIGN_OR_RETURN(const uint32_t name, NameOfOther(chain[i]));
-    key = (uint64_t{path} + 1) << 32 | name;
-    AppendJsonString(text, current_.other->nodes[chain[i]].name);
-    text += ", ";
-  }
+  link_rows_ = {};
+  link_texts_ = {};
+  return OkStatus();
 }
 
 Status VisDb::BeginGraph(const GraphKey& key, const NodeGraph& graph, const NodeGraph* other) {
-  current_ = {key, &graph, other, rows_ + 1, {}, {}, {}};
-  current_.names.assign(graph.nodes.size(), kNoIndex);
-  names_.Reserve(graph.nodes.size());  // other graphs mostly have the same names
-  if (!other) return OkStatus();
-  current_.other_names.assign(other->nodes.size(), kNoIndex);
-  current_.other_paths.assign(other->nodes.size(), kNoIndex);
+  if (!bulk_) MSP_RETURN_IF_ERROR(StartBulk());
+  current_ = {key, bulk_->rows() + 1, 0};
+  bulk_->BeginGraph(graph, other);
   return OkStatus();
-}
-
-Status VisDb::EndGraph() {
-  const std::string id = current_.key.id();
-  sqlite3_bind_int64(graph_, 1, ++graphs_);
-  BindText(graph_, 2, id);
-  BindText(graph_, 3, current_.key.source);
-  sqlite3_bind_int(graph_, 4, current_.key.step);
-  sqlite3_bind_int(graph_, 5, current_.key.rank);
-  if (current_.key.data_dir) {
-    BindText(graph_, 6, *current_.key.data_dir);
-  } else {
-    sqlite3_bind_null(graph_, 6);
-  }
-  sqlite3_bind_int64(graph_, 7, current_.first);
-  sqlite3_bind_int64(graph_, 8, rows_);
-  MSP_RETURN_IF_ERROR(Step(graph_));
-  current_ = {};
-  return OkStatus();
-}
-
-StatusOr<int64_t> VisDb::AddData(const NodeRows& batch, NodeRows::Span input, NodeRows::Span output) {
-  if (input.size == 0 && output.size == 0) return 0;
-  sqlite3_bind_int64(data_, 1, ++data_rows_);
-  BindSpan(data_, 2, batch, input);
-  BindSpan(data_, 3, batch, output);
-  MSP_RETURN_IF_ERROR(Step(data_));
-  return data_rows_;
-}
-
-void VisDb::BindSpan(sqlite3_stmt* statement, int column, const NodeRows& batch, NodeRows::Span span) {
-  if (span.size == 0) {
-    sqlite3_bind_null(statement, column);
-  } else {
-    BindText(statement, column, std::string_view(batch.text).substr(span.begin, span.size));
-  }
 }
 
 Status VisDb::AddNode(const NodeRows& batch, const NodeRows::Row& row, int64_t data) {
-  const Node& node = current_.graph->nodes[row.node];
-  MSP_ASSIGN_OR_RETURN(const uint32_t name, NameOf(row.node));
-  uint32_t up = 0;
-  if (node.parent != kNoIndex) {
-    MSP_ASSIGN_OR_RETURN(up, NameOf(node.parent));
-  }
-  sqlite3_bind_int64(node_, 1, rows_ + 1);
-  sqlite3_bind_int64(node_, 2, name);
-  sqlite3_bind_int64(node_, 3, up);
-  sqlite3_bind_int64(node_, 4, static_cast<int64_t>(node.children.size()));
-  sqlite3_bind_int(node_, 5, static_cast<int>(node.type));
-  sqlite3_bind_int(node_, 6, std::max(node.micro_step, 0));
-  sqlite3_bind_int64(node_, 7, row.stack);
-  sqlite3_bind_int(node_, 8, row.distributed ? 1 : 0);
-  if (row.precision == Precision::kNone) {
-    sqlite3_bind_null(node_, 9);
-  } else {
-    sqlite3_bind_double(node_, 9, static_cast<int>(row.precision) / 2.0);
-  }
-  if (row.overflow == Overflow::kNone) {
-    sqlite3_bind_null(node_, 10);
-  } else {
-    BindText(node_, 10, OverflowName(row.overflow));
-  }
-  MSP_RETURN_IF_ERROR(BindPartner(node));
-  if (data == 0) {
-    sqlite3_bind_null(node_, 13);
-  } else {
-    sqlite3_bind_int64(node_, 13, data);
-  }
-  BindSpan(node_, 14, batch, row.merge_info);
-  MSP_RETURN_IF_ERROR(Step(node_));
-  ++rows_;
+  return bulk_->AddNode(batch, row, data);
+}
+
+StatusOr<int64_t> VisDb::AddData(const NodeRows& batch, NodeRows::Span input, NodeRows::Span output) {
+  return bulk_->AddData(batch, input, output);
+}
+
+Status VisDb::EndGraph() {
+  current_.last = bulk_->rows();
+  graph_rows_.push_back(std::move(current_));
   return OkStatus();
 }
 
-StatusOr<SideTable*> VisDb::MakeTable(std::string_view name, std::string_view columns, std::string_view index) {
-  MSP_RETURN_IF_ERROR(Exec(fmt::format("CREATE TABLE msprobe_{} ({})", name, columns).c_str()));
-  // A table constraint would have parentheses; columns are separated by plain commas.
-  const auto count = 1 + std::count(columns.begin(), columns.end(), ',');
-  std::string sql = fmt::format("INSERT INTO msprobe_{} VALUES (?", name);
-  for (auto i = count; i > 1; --i) sql += ",?";
-  sqlite3_stmt* insert = nullptr;
-  MSP_RETURN_IF_ERROR(Prepare((sql + ")").c_str(), &insert));
-  tables_.emplace_back(new SideTable(this, insert));
-  if (!index.empty()) {
-    const size_t open = index.find('(');
-    indexes_.push_back(
-        fmt::format("CREATE INDEX msprobe_{}ON msprobe_{} {}", index.substr(0, open), name, index.substr(open)));
+Status VisDb::AddGraphRow(int64_t graph, const GraphRow& row) {
+  MSP_RETURN_IF_ERROR(Prepare("INSERT INTO msprobe_graph VALUES (?,?,?,?,?,?,?,?)", &graph_));
+  const std::string id = row.key.id();
+  sqlite3_bind_int64(graph_, 1, graph);
+  BindText(graph_, 2, id);
+  BindText(graph_, 3, row.key.source);
+  sqlite3_bind_int(graph_, 4, row.key.step);
+  sqlite3_bind_int(graph_, 5, row.key.rank);
+  if (row.key.data_dir) {
+    BindText(graph_, 6, *row.key.data_dir);
+  } else {
+    sqlite3_bind_null(graph_, 6);
   }
-  return tables_.back().get();
-}
-
-SideTable& SideTable::Int(int64_t v) {
-  sqlite3_bind_int64(insert_, ++bound_, v);
-  return *this;
-}
-
-SideTable& SideTable::Real(double v) {
-  sqlite3_bind_double(insert_, ++bound_, v);
-  return *this;
-}
-
-SideTable& SideTable::Text(std::string_view text) {
-  db_->BindText(insert_, ++bound_, text);
-  return *this;
-}
-
-SideTable& SideTable::Blob(std::string_view bytes) {
-  sqlite3_bind_blob64(insert_, ++bound_, bytes.empty() ? "" : bytes.data(), bytes.size(), SQLITE_STATIC);
-  return *this;
-}
-
-SideTable& SideTable::Null() {
-  sqlite3_bind_null(insert_, ++bound_);
-  return *this;
-}
-
-Status SideTable::Add() {
-  MSP_RETURN_IF_ERROR(db_->Step(insert_));
-  sqlite3_clear_bindings(insert_);
-  bound_ = 0;
-  return OkStatus();
-}
-
-Status VisDb::BindPartner(const Node& node) {
-  if (node.match == kNoIndex || !current_.other) {
-    sqlite3_bind_null(node_, 11);
-    sqlite3_bind_null(node_, 12);
-    return OkStatus();
-  }
-  MSP_ASSIGN_OR_RETURN(const uint32_t partner, NameOfOther(node.match));
-  const uint32_t up = current_.other->nodes[node.match].parent;
-  uint32_t path = up == kNoIndex ? kNoIndex : current_.other_paths[up];
-  if (path == kNoIndex) {
-    MSP_ASSIGN_OR_RETURN(path, PathOf(up));
-    if (up != kNoIndex) current_.other_paths[up] = path;
-  }
-  sqlite3_bind_int64(node_, 11, partner);
-  sqlite3_bind_int64(node_, 12, path);
-  return OkStatus();
+  sqlite3_bind_int64(graph_, 7, row.first);
+  sqlite3_bind_int64(graph_, 8, row.last);
+  return Step(graph_);
 }
 
 Status VisDb::AddStack(const std::string& id, const std::string& frames_json) {
-  BindText(stack_, 1, id);
-  BindText(stack_, 2, frames_json);
-  return Step(stack_);
+  return bulk_->AddStack(id, frames_json);
 }
 
 Status VisDb::SetCommunication(int64_t row_id, const std::string& json) {
+  if (bulk_) {
+    link_rows_.push_back({row_id, link_texts_.size(), json.size()});
+    link_texts_.append(json.data(), json.size());
+    return OkStatus();
+  }
+  MSP_RETURN_IF_ERROR(Prepare("UPDATE msprobe_node SET communication=? WHERE node=?", &link_));
   BindText(link_, 1, json);
   sqlite3_bind_int64(link_, 2, row_id);
   return Step(link_);
@@ -360,13 +250,14 @@ Status VisDb::SetConfig(const VisConfig& config) {
   return status;
 }
 
-Status VisDb::MakeIndexes() {
-  if (layout_ == VisLayout::kPart) return OkStatus();
-  names_ = NameTable();
+std::vector<std::string> VisDb::GraphIndexes() const {
+  if (layout_ == VisLayout::kPart) return {};
+  if (layout_ == VisLayout::kPlain) return {std::string(kVisChildIndex)};
+  return {std::begin(kVisIndexes), std::end(kVisIndexes)};
+}
+
+Status VisDb::MakeIndexes(const std::vector<std::string>& all) {
   MSP_RETURN_IF_ERROR(Exec(kIndexCache));
-  std::vector<std::string> all(std::begin(kVisIndexes), std::end(kVisIndexes));
-  if (layout_ == VisLayout::kPlain) all = {std::string(kVisChildIndex)};
-  all.insert(all.end(), indexes_.begin(), indexes_.end());
   for (const std::string& sql : all) {
     if (InterruptRequested()) return Interrupted();
     if (sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) return Error("building its indexes");
@@ -387,10 +278,15 @@ Status VisDb::WritePlain(const TempPath& file) {
 }
 
 Status VisDb::Finish() {
+  if (bulk_) MSP_RETURN_IF_ERROR(EndBulk());
   MSP_RETURN_IF_ERROR(Exec("COMMIT"));
+  names_ = NameTable();
   std::vector<std::thread> syncing;
   if (layout_ != VisLayout::kPlain) syncing = StartSync(temp_.path());
-  const Status indexed = MakeIndexes();
+  std::vector<std::string> indexes;
+  if (!had_bulk_) indexes = GraphIndexes();
+  if (layout_ != VisLayout::kPart) indexes.insert(indexes.end(), indexes_.begin(), indexes_.end());
+  const Status indexed = MakeIndexes(indexes);
   for (std::thread& thread : syncing) thread.join();
   MSP_RETURN_IF_ERROR(indexed);
   Close();

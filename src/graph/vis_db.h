@@ -9,49 +9,18 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/big_array.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "graph/name_table.h"
 #include "graph/node_graph.h"
-#include "graph/overflow.h"
+#include "graph/sql_record.h"
+#include "graph/vis_rows.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
 
 namespace msprobe {
-
-/// Columns that all rows of one graph share.
-struct GraphKey {
-  std::string source;  // "NPU" or "Bench"
-  int step = 0, rank = 0;
-  std::optional<std::string> data_dir;
-  std::string id() const { return source + "_" + std::to_string(step) + "_" + std::to_string(rank); }
-};
-
-/// precision_index of a node: NULL, 0, 0.5 or 1.
-enum class Precision : int8_t { kNone = -1, kPass = 0, kWarning = 1, kError = 2 };
-
-/// Rows of nodes with their texts, packed, in one buffer.
-struct NodeRows {
-  struct Span {
-    uint64_t begin = 0, size = 0;
-  };
-  struct Row {
-    uint32_t node = 0, order = 0;
-    uint32_t stack = 0;  // number of its row in tb_stack
-    Precision precision = Precision::kNone;
-    Overflow overflow = Overflow::kNone;
-    bool distributed = false;
-    Span input, output;  // of size 0: no parameters
-    Span merge_info;     // JSON list; of size 0: not merged
-    /// What was found about the partner on the golden side while it was read for the comparison.
-    bool has_partner = false;
-    Overflow partner_overflow = Overflow::kNone;
-    Span partner_input, partner_output;
-  };
-  std::string text;
-  std::vector<Row> rows;
-};
 
 struct VisConfig {
   bool compare = false;
@@ -61,7 +30,10 @@ struct VisConfig {
   std::vector<int> ranks, steps;
 };
 
-/// One of our own tables in a graph file, beside those that older viewers read. Values are bound from left to right;
+class BTreeWriter;
+class VisBulk;
+
+/// One of our own tables in a graph file, beside those that older viewers read. Values are given from left to right;
 /// texts must live until Add().
 class SideTable {
  public:
@@ -70,15 +42,26 @@ class SideTable {
   SideTable& Text(std::string_view text);
   SideTable& Blob(std::string_view bytes);
   SideTable& Null();
-  /// Writes the row; columns that were not bound are NULL.
+  /// Writes the row; columns that were not given are NULL. Of a table with a key for its row ids they ascend.
   Status Add();
 
  private:
   friend class VisDb;
-  SideTable(class VisDb* db, sqlite3_stmt* insert) : db_(db), insert_(insert) {}
+  SideTable(class VisDb* db, std::string name, int columns) : db_(db), name_(std::move(name)), columns_(columns) {}
+  /// Of the next value; of the first one it says how the row is written.
+  int Column();
+  Status AddToBulk();
+
   class VisDb* db_;
-  sqlite3_stmt* insert_;
+  std::string name_;
+  int columns_;
+  bool keyed_ = false;     // the first column is the row id
+  bool inserted_ = false;  // rows are always inserted
   int bound_ = 0;
+  sqlite3_stmt* insert_ = nullptr;
+  BTreeWriter* bulk_ = nullptr;  // takes the rows now
+  int64_t row_ = 0, last_ = 0;
+  SqlRecord record_;
 };
 
 enum class VisLayout : uint8_t {
@@ -87,7 +70,8 @@ enum class VisLayout : uint8_t {
   kPart,     // compact, without indexes: to be appended to another
 };
 
-/// Writes one database; the file appears under its name at Finish() or not at all.
+/// Writes one database; the file appears under its name at Finish() or not at all. SQLite makes the tables and fills
+/// the small ones; the rows of graphs are written as pages in between, while SQLite has the file closed.
 class VisDb {
  public:
   static StatusOr<std::unique_ptr<VisDb>> Create(const std::string& path, VisLayout layout = VisLayout::kCompact);
@@ -100,7 +84,9 @@ class VisDb {
   /// Packed texts of a node, of this graph or the next. Returns their id, 0 when both are empty.
   StatusOr<int64_t> AddData(const NodeRows& batch, NodeRows::Span input, NodeRows::Span output);
   Status EndGraph();
+  /// After the first BeginGraph().
   Status AddStack(const std::string& id, const std::string& frames_json);
+  /// Before the first BeginGraph().
   Status SetConfig(const VisConfig& config);
   /// Makes the table msprobe_<name> with these column definitions ("node INTEGER PRIMARY KEY, error REAL");
   /// docs/en/graph/database.md lists them all. Nodes are named by their row id in tb_nodes. The table belongs to the
@@ -108,40 +94,41 @@ class VisDb {
   StatusOr<SideTable*> MakeTable(std::string_view name, std::string_view columns, std::string_view index = {});
   Status SetCommunication(int64_t row_id, const std::string& json);
   /// Puts the rows of a finished part behind those that are here, with the configuration of the first one: the result
-  /// is what adding them one by one makes. Tables that are not here are left out.
+  /// is what adding them one by one makes. Tables that are not here are left out. Not between graphs.
   Status Append(const std::string& part);
   Status Finish();
-  int64_t rows() const { return rows_; }
+  int64_t rows() const;
   /// Where the file is after Finish(): another name when a result with that one was there already.
   const std::string& path() const { return path_; }
 
  private:
   friend class SideTable;
-  /// The graph whose rows are being added.
-  struct Current {
+  struct GraphRow {
     GraphKey key;
-    const NodeGraph* graph = nullptr;
-    const NodeGraph* other = nullptr;
-    int64_t first = 0;
-    std::vector<uint32_t> names, other_names, other_paths;  // ids of nodes, kNoIndex until they are asked for
+    int64_t first = 0, last = 0;
   };
-  VisDb(const std::string& path, VisLayout layout) : path_(path), layout_(layout), temp_(path) {}
-  StatusOr<uint32_t> NameId(std::string_view name);
-  StatusOr<uint32_t> NameOf(uint32_t node);
-  StatusOr<uint32_t> NameOfOther(uint32_t node);
-  StatusOr<uint32_t> PathOf(uint32_t parent);
-  Status BindPartner(const Node& node);
-  void BindSpan(sqlite3_stmt* statement, int column, const NodeRows& batch, NodeRows::Span span);
-  StatusOr<uint32_t> PathId(std::string_view links);
-  Status ReadPart(const char* sql, const std::function<StatusOr<uint32_t>(std::string_view)>& take,
+  /// What SetCommunication() was told while the rows were being written: the texts are one behind the other.
+  struct Link {
+    int64_t row = 0;
+    uint64_t begin = 0, size = 0;
+  };
+  VisDb(const std::string& path, VisLayout layout);
+  Status StartBulk();
+  Status EndBulk();
+  Status AddGraphRow(int64_t graph, const GraphRow& row);
+  Status AddName(std::string_view name, uint32_t* id);
+  Status AddPath(std::string_view links, uint32_t* id);
+  Status ReadPart(const char* sql, const std::function<Status(std::string_view, uint32_t*)>& take,
                   std::vector<uint32_t>* numbers);
   Status CopyPart();
   Status CountRows();
   Status Open();
   Status OpenFile(const TempPath& file);
-  Status MakeIndexes();
+  Status MakeIndexes(const std::vector<std::string>& all);
+  std::vector<std::string> GraphIndexes() const;
   Status WritePlain(const TempPath& file);
   Status Exec(const char* sql);
+  /// When it is not prepared yet.
   Status Prepare(const char* sql, sqlite3_stmt** statement);
   void BindText(sqlite3_stmt* statement, int column, std::string_view text);
   Status Step(sqlite3_stmt* statement);
@@ -151,14 +138,17 @@ class VisDb {
   std::string path_;
   VisLayout layout_;
   TempPath temp_;
-  sqlite3* db_ = nullptr;
-  sqlite3_stmt *node_ = nullptr, *data_ = nullptr, *name_ = nullptr, *links_ = nullptr, *graph_ = nullptr;
-  sqlite3_stmt *stack_ = nullptr, *link_ = nullptr;
+  sqlite3* db_ = nullptr;  // null while bulk_ has the file
+  std::unique_ptr<VisBulk> bulk_;
+  sqlite3_stmt *name_ = nullptr, *links_ = nullptr, *graph_ = nullptr, *link_ = nullptr;
   int64_t rows_ = 0, data_rows_ = 0, graphs_ = 0;
-  Current current_;
-  NameTable names_;
-  std::unordered_map<uint64_t, uint32_t> paths_;          // by the path above and the name
-  std::unordered_map<std::string, uint32_t> part_paths_;  // of appended parts, by their text
+  GraphRow current_;
+  std::vector<GraphRow> graph_rows_;
+  BigArray<Link> link_rows_;
+  BigArray<char> link_texts_;
+  bool had_bulk_ = false;                                 // the indexes of the graphs' tables are made
+  NameTable names_;                                       // of appended parts
+  std::unordered_map<std::string, uint32_t> part_paths_;  // of them, by their text
   std::vector<std::unique_ptr<SideTable>> tables_;
   std::vector<std::string> indexes_;  // of them
   size_t unbound_ = 0;                // length of a text that was too long to bind
