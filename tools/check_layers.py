@@ -18,7 +18,7 @@ PYTHON = {
     "msprobe": {"msprobe._core"},
     "msprobe.pytorch": {"msprobe", "msprobe._core", "msprobe._compare"},
     "msprobe.mindspore": {"msprobe._compare"},
-    "msprobe.tensorboard": {"msprobe._page"},
+    "msprobe.tensorboard": {"msprobe._environment", "msprobe._page"},
     "msprobe._attach": {"msprobe", "msprobe._core", "msprobe.pytorch"},
     "msprobe._attach.site": {"msprobe._attach"},  # by the interpreters of others, with the standard library only
     "msprobe.core": {"msprobe.core.single_save.single_comparator", "msprobe.core.single_save.single_saver"},

@@ -1,9 +1,10 @@
-// msprobe export FILE.vis.db -o PAGE.html: the page with the graphs inside, for somebody without the files.
+// msprobe export FILE... -o PAGE.html: the page with graphs and trends inside, for somebody without the files.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,9 +24,28 @@ constexpr uint64_t kUsualRatio = 8;  // of the texts of nodes to what they take 
 constexpr int kMostTries = 6;
 
 struct ExportArgs {
-  std::string file, output;
+  std::vector<std::string> inputs;
+  std::string output;
   std::vector<int64_t> steps, ranks;
   uint64_t max_size = 20;
+};
+
+// A file that goes into the page; `name` is how the page calls it.
+struct Source {
+  std::string name;
+  view::FoundFile found;
+  view::Viewer* viewer = nullptr;
+};
+
+struct Sources {
+  std::vector<std::unique_ptr<view::Viewer>> viewers;
+  std::vector<Source> graphs, trends;
+};
+
+struct Page {
+  std::string html;
+  view::ExportedGraphs graphs;
+  uint64_t targets = 0;  // of all trend files
 };
 
 // On a page without a server nothing may be asked of any.
@@ -36,23 +56,114 @@ std::string WithoutServer(std::string page) {
   return page;
 }
 
+// Two runs have files of one name: then their directories tell them apart.
+void NameApart(std::vector<Source>* sources, const std::vector<std::string>& paths) {
+  std::set<std::string> names;
+  for (const Source& source : *sources) names.insert(source.name);
+  if (names.size() == sources->size()) return;
+  names.clear();
+  for (size_t i = 0; i < sources->size(); ++i) {
+    std::string& name = (*sources)[i].name;
+    const std::string directory(BaseName(DirName(paths[i])));  // paths[i] is empty for what a directory holds
+    if (!directory.empty() && directory != ".") name = JoinPath(directory, name);
+    const std::string base = name;
+    for (int n = 2; !names.insert(name).second; ++n) name = fmt::format("{} ({})", base, n);
+  }
+}
+
+Status Collect(const ExportArgs& args, Sources* out) {
+  std::vector<std::string> trend_paths;
+  for (const std::string& input : args.inputs) {
+    MSP_ASSIGN_OR_RETURN(auto opened, view::Viewer::OpenTrusted(input));
+    out->viewers.push_back(std::move(opened));
+    view::Viewer* viewer = out->viewers.back().get();
+    MSP_ASSIGN_OR_RETURN(const view::FileList list, viewer->Files());
+    if (list.files.empty() && list.trends.empty()) {
+      return BadInput(list.skipped.empty() ? fmt::format("{} holds no .vis.db and no .trend.db file", input)
+                                           : list.skipped[0].reason);
+    }
+    for (const view::FoundFile& f : list.files) out->graphs.push_back({f.file, f, viewer});
+    for (const view::FoundFile& f : list.trends) {
+      out->trends.push_back({f.file, f, viewer});
+      trend_paths.push_back(viewer->root().empty() ? input : "");
+    }
+  }
+  if (out->graphs.size() > 1) {
+    return UsageError(fmt::format("{} and {} are two graph files, and a page holds one: name the one to export",
+                                  out->graphs[0].name, out->graphs[1].name));
+  }
+  NameApart(&out->trends, trend_paths);
+  return OkStatus();
+}
+
+/// `,"trends":[...]`, or "" without any.
+StatusOr<std::string> TrendsJson(const Sources& sources, const ExportArgs& args, uint64_t* targets) {
+  std::string out;
+  for (const Source& source : sources.trends) {
+    MSP_ASSIGN_OR_RETURN(const auto file, source.viewer->Trend(source.found.file));
+    MSP_ASSIGN_OR_RETURN(const view::ExportedTrend trend, file->Export(args.steps, args.ranks));
+    out += out.empty() ? ",\"trends\":[{\"file\":" : ",{\"file\":";
+    AppendJsonString(out, source.name, /*ascii=*/false);
+    out += fmt::format(",\"size\":{},\"mtime\":{},\"data\":", source.found.stamp.size, source.found.stamp.mtime_s) +
+           trend.json + '}';
+    *targets += trend.targets;
+  }
+  if (!out.empty()) out += ']';
+  return out;
+}
+
+StatusOr<view::ExportedGraphs> GraphsJson(const Sources& sources, const view::ExportChoice& choice) {
+  if (!sources.graphs.empty()) {
+    const Source& source = sources.graphs[0];
+    return source.viewer->Export(source.found.file, choice);
+  }
+  view::ExportedGraphs none;
+  none.json = R"({"format":1,"file":"","config":null,"matrix":{"cells":[]},"graphs":[],"nodes":0,"details":0})";
+  return none;
+}
+
 // Figures of the worst nodes first, as many as there is room for.
-StatusOr<std::pair<std::string, view::ExportedGraphs>> MakePage(view::Viewer* viewer, const std::string& name,
-                                                                const ExportArgs& args) {
+StatusOr<Page> MakePage(const Sources& sources, const ExportArgs& args) {
   const std::string page = WithoutServer(std::string(serve::PageHtml()));
   const uint64_t most = args.max_size * kMegabyte;
   view::ExportChoice choice{args.steps, args.ranks, most * kUsualRatio};
+  Page out;
+  MSP_ASSIGN_OR_RETURN(const std::string trends, TrendsJson(sources, args, &out.targets));
   for (int i = 0; i < kMostTries; ++i) {
-    MSP_ASSIGN_OR_RETURN(view::ExportedGraphs graphs, viewer->Export(name, choice));
-    MSP_ASSIGN_OR_RETURN(std::string html, FillPage(page, graphs.json));
-    graphs.json.clear();
-    if (html.size() <= most) return std::pair(std::move(html), std::move(graphs));
+    MSP_ASSIGN_OR_RETURN(out.graphs, GraphsJson(sources, choice));
+    out.graphs.json.insert(out.graphs.json.size() - 1, trends);
+    MSP_ASSIGN_OR_RETURN(out.html, FillPage(page, out.graphs.json));
+    out.graphs.json.clear();
+    if (out.html.size() <= most) return out;
+    if (sources.graphs.empty()) break;
     choice.details_bytes = i + 2 == kMostTries ? 0 : choice.details_bytes / 4;
   }
-  return BadInput(
-      fmt::format("the graphs of {} take more than {} MB: choose fewer with --step and --rank, or allow more "
-                  "with --max_size",
-                  args.file, args.max_size));
+  return BadInput(fmt::format(
+      "{} {} more than {} MB: choose fewer with --step and --rank, or allow more with --max_size", args.inputs[0],
+      args.inputs.size() > 1 ? fmt::format("and {} more take", args.inputs.size() - 1) : "takes", args.max_size));
+}
+
+std::string Count(uint64_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
+void Print(const ExportArgs& args, const Page& page, size_t trends, const std::string& path, bool json) {
+  const view::ExportedGraphs& graphs = page.graphs;
+  if (json) {
+    std::string line = "{\"page\":";
+    AppendJsonString(line, path);
+    fmt::print("{},\"bytes\":{},\"graphs\":{},\"nodes\":{},\"details\":{},\"trends\":{}}}\n", line, page.html.size(),
+               graphs.graphs, graphs.nodes, graphs.details, trends);
+    return;
+  }
+  std::string holds;
+  if (graphs.graphs > 0) holds += fmt::format(", {}, {} nodes", Count(graphs.graphs, "graph"), graphs.nodes);
+  if (trends > 0) holds += fmt::format(", {} of {}", Count(trends, "trend file"), Count(page.targets, "name"));
+  fmt::print("page: {} ({:.1f} MB{})\n", OneLine(path), static_cast<double>(page.html.size()) / kMegabyte, holds);
+  if (graphs.details < graphs.nodes) {
+    fmt::print("figures: of {} nodes, the worst first; those of {} did not fit (--max_size {})\n", graphs.details,
+               graphs.nodes - graphs.details, args.max_size);
+  }
 }
 
 Status RunExport(const ExportArgs& args, bool json) {
@@ -61,33 +172,13 @@ Status RunExport(const ExportArgs& args, bool json) {
         "this msprobe was built without its pages: build it with Node.js installed (tools/setup.sh) and "
         "-DMSPROBE_WEB=ON");
   }
-  if (!IsRegularFile(args.file)) {
-    return BadInput(fmt::format("{} is no file: give a .vis.db file that graph_visualize has written", args.file));
-  }
-  MSP_ASSIGN_OR_RETURN(auto viewer, view::Viewer::Open(args.file));
-  MSP_ASSIGN_OR_RETURN(const auto list, viewer->Files());
-  if (list.files.empty()) {
-    return BadInput(list.skipped.empty() ? fmt::format("{} is not a .vis.db file", args.file) : list.skipped[0].reason);
-  }
-  MSP_ASSIGN_OR_RETURN(const auto made, MakePage(viewer.get(), list.files[0].file, args));
+  Sources sources;
+  MSP_RETURN_IF_ERROR(Collect(args, &sources));
+  MSP_ASSIGN_OR_RETURN(const Page page, MakePage(sources, args));
   MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(args.output));
-  MSP_RETURN_IF_ERROR(file.Write(made.first));
+  MSP_RETURN_IF_ERROR(file.Write(page.html));
   MSP_RETURN_IF_ERROR(file.CommitResult());
-  const view::ExportedGraphs& graphs = made.second;
-  if (json) {
-    std::string line = "{\"page\":";
-    AppendJsonString(line, file.path());
-    fmt::print("{},\"bytes\":{},\"graphs\":{},\"nodes\":{},\"details\":{}}}\n", line, made.first.size(), graphs.graphs,
-               graphs.nodes, graphs.details);
-    return OkStatus();
-  }
-  fmt::print("page: {} ({:.1f} MB, {} {}, {} nodes)\n", OneLine(file.path()),
-             static_cast<double>(made.first.size()) / kMegabyte, graphs.graphs, graphs.graphs == 1 ? "graph" : "graphs",
-             graphs.nodes);
-  if (graphs.details < graphs.nodes) {
-    fmt::print("figures: of {} nodes, the worst first; those of {} did not fit (--max_size {})\n", graphs.details,
-               graphs.nodes - graphs.details, args.max_size);
-  }
+  Print(args, page, sources.trends.size(), file.path(), json);
   return OkStatus();
 }
 
@@ -95,9 +186,8 @@ Status RunExport(const ExportArgs& args, bool json) {
 
 void RegisterExport(CLI::App& app, CommandContext* context) {
   auto args = std::make_shared<ExportArgs>();
-  CLI::App* cmd =
-      app.add_subcommand("export", "write the graphs of a .vis.db file as one HTML page that needs no server");
-  cmd->add_option("file", args->file, "a .vis.db file")->required();
+  CLI::App* cmd = app.add_subcommand("export", "write graphs and trends as one HTML page that needs no server");
+  cmd->add_option("file", args->inputs, "a .vis.db file, .trend.db files, or a directory with them")->required();
   cmd->add_option("-o,--output_path", args->output, "the page to write, FILE.html")->required();
   cmd->add_option("--step", args->steps, "only these steps")->delimiter(',');
   cmd->add_option("--rank", args->ranks, "only these ranks")->delimiter(',');

@@ -87,7 +87,8 @@ void RegisterServe(CLI::App& app, CommandContext* context) {
                   "port on 127.0.0.1; 0 for a free one (default: 6006, or a free one when it is taken)")
       ->check(CLI::Range(0, 65535));
   cmd->add_flag("--open", args->open, "open the page in the browser");
-  cmd->add_flag("--no_convert,--no-convert", args->no_convert, "offer no conversion of dumps in the page");
+  cmd->add_flag("--no_convert,--no-convert", args->no_convert, "offer no conversion of dumps in the page")
+      ->envname("MSPROBE_NO_CONVERT");
   cmd->add_flag("--json", context->json, "print the address as one JSON object");
   cmd->callback([args, context] { context->status = RunServe(*args, context->json); });
 }

@@ -54,6 +54,14 @@ ItemView ItemOf(const Param& p) {
 }  // namespace
 
 void MeasureTensors(const TensorPairs& pairs, std::vector<Row>* rows, std::deque<TensorDiff>* diffs, std::string* log) {
+  const MeasurePair measure = [&pairs](const ItemView& target, const ItemView* golden, TensorDiff* out) {
+    pairs.Diff(target, golden, out);
+  };
+  MeasureTensors(measure, rows, diffs, log);
+}
+
+void MeasureTensors(const MeasurePair& measure, std::vector<Row>* rows, std::deque<TensorDiff>* diffs,
+                    std::string* log) {
   diffs->resize(rows->size());
   for (size_t i = 0; i < rows->size(); ++i) {
     Row& row = (*rows)[i];
@@ -61,9 +69,9 @@ void MeasureTensors(const TensorPairs& pairs, std::vector<Row>* rows, std::deque
     const ItemView target = ItemOf(*row.npu);
     if (row.bench) {
       const ItemView golden = ItemOf(*row.bench);
-      pairs.Diff(target, &golden, &diff);
+      measure(target, &golden, &diff);
     } else {
-      pairs.Diff(target, nullptr, &diff);
+      measure(target, nullptr, &diff);
     }
     row.tensor = &diff;
     if (log) *log += "[" + OneLine(row.npu->name) + "] Compare result: " + TensorLogText(diff) + "\n";

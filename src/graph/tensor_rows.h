@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,11 @@ namespace msprobe {
 
 /// Measures the pairs of `rows`; each then points to its entry in `diffs`. With `log`, a line for each row is appended.
 void MeasureTensors(const TensorPairs& pairs, std::vector<Row>* rows, std::deque<TensorDiff>* diffs, std::string* log);
+
+/// The same by other means than TensorPairs::Diff; the golden item is null where there is no partner.
+using MeasurePair = std::function<void(const ItemView& target, const ItemView* golden, TensorDiff* out)>;
+void MeasureTensors(const MeasurePair& measure, std::vector<Row>* rows, std::deque<TensorDiff>* diffs,
+                    std::string* log);
 
 /// A row whose values could not be compared does not pass without a word: the worst level of those. After JudgeNode.
 Level NoteNotMeasured(std::string_view node, std::deque<TensorDiff>* diffs, std::vector<Row>* rows);

@@ -23,7 +23,8 @@ constexpr std::string_view kLast = "/api/conversion", kDirs = "/api/dirs";
 constexpr std::array kRoutes{ServedRoute{"POST", kStart}, ServedRoute{"POST", kCancel}, ServedRoute{"GET", kLast},
                              ServedRoute{"GET", kDirs}};
 constexpr const char* kReadOnly =
-    "dumps are not converted here: start msprobe serve with a directory, without --no_convert";
+    "dumps are not converted here: start msprobe serve or TensorBoard with a directory and without what forbids it "
+    "(--no_convert, --msprobe_no_convert, MSPROBE_NO_CONVERT)";
 
 bool IsRoute(std::string_view method, std::string_view path) {
   return std::any_of(kRoutes.begin(), kRoutes.end(),

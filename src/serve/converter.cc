@@ -27,7 +27,8 @@ constexpr size_t kMaxLogLines = 400;
 constexpr size_t kMaxLine = 4096;
 constexpr size_t kMaxOutput = 1 << 20;
 constexpr int kPollMs = 50;
-constexpr int kPiecesAtOnce = 32;  // 64 KiB each; who writes without end does not keep others from asking
+constexpr int kPiecesAtOnce = 32;      // 64 KiB each; who writes without end does not keep others from asking
+constexpr int kUnknownEnd = 255 << 8;  // as if it had ended with 255
 constexpr std::string_view kProgress = "PROGRESS: ";
 constexpr std::string_view kErrorLine = "[msprobe] error: ";
 
@@ -80,6 +81,10 @@ void CloseOthers() {
 #endif
   for (int fd = 3; fd < 4096; ++fd) close(fd);
 }
+
+/// Without the handlers that libraries of the program may have for a fork: those of gRPC, which TensorBoard uses, start
+/// threads in the child.
+pid_t ForkAlone() { return static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, 0)); }
 
 [[noreturn]] void Become(const char* command, char* const* argv, const char* directory, const Pipe& out,
                          const Pipe& err, pid_t server) {
@@ -178,7 +183,7 @@ void Converter::Run() {
   argv.push_back(nullptr);
   Child child;
   const pid_t server = getpid();
-  if (child.out.Open() && child.err.Open()) child.pid = fork();
+  if (child.out.Open() && child.err.Open()) child.pid = ForkAlone();
   if (child.pid == 0) Become(command_.c_str(), argv.data(), directory_.c_str(), child.out, child.err, server);
   if (child.pid < 0) {
     std::lock_guard lock(mutex_);
@@ -198,7 +203,13 @@ void Converter::Follow(Child* child) {
     std::array<pollfd, 2> ready{{{child->out.read, POLLIN, 0}, {child->err.read, POLLIN, 0}}};
     poll(ready.data(), ready.size(), kPollMs);  // closed ones are -1 and only waited for
     // What the child started may keep the pipes open; it is the child's own end that counts.
-    ended = waitpid(child->pid, &status, WNOHANG) == child->pid;
+    const pid_t waited = waitpid(child->pid, &status, WNOHANG);
+    ended = waited == child->pid;
+    // A program that we are a guest of may take the ends of all its children: then what was printed has to tell.
+    if (waited < 0 && errno == ECHILD) {
+      ended = true;
+      status = kUnknownEnd;
+    }
     std::lock_guard lock(mutex_);
     for (int i = 0; i < kPiecesAtOnce && child->out.Read(&output); ++i) {
       TakeLines(&output, false, [this](std::string_view line) { TakeOutput(line); });

@@ -72,6 +72,14 @@ struct ConverterTest : testing::Test {
   view::TestDir dir;
 };
 
+// A program that we are a guest of may let the system forget its children.
+TEST_F(ConverterTest, EndsWhereChildrenAreNotWaitedFor) {
+  const auto before = signal(SIGCHLD, SIG_IGN);
+  EXPECT_EQ(Run("done").file, "out/build_1.vis.db");
+  EXPECT_EQ(Run("fail").error, "dump.json is empty: run again");
+  signal(SIGCHLD, before);
+}
+
 TEST_F(ConverterTest, Done) {
   const Conversion c = Run("done");
   EXPECT_EQ(c.state, State::kDone);

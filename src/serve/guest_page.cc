@@ -7,16 +7,17 @@
 
 namespace msprobe::serve {
 
-StatusOr<std::unique_ptr<GuestPage>> GuestPage::Make(std::string directory) {
+StatusOr<std::unique_ptr<GuestPage>> GuestPage::Make(std::string directory, std::string command) {
   MSP_ASSIGN_OR_RETURN(std::string token, MakeToken());
-  return std::unique_ptr<GuestPage>(new GuestPage(std::move(directory), std::move(token)));
+  return std::unique_ptr<GuestPage>(new GuestPage(std::move(directory), std::move(command), std::move(token)));
 }
 
 Status GuestPage::OpenDirectory() {
   const std::lock_guard lock(opening_);
   if (handler_) return OkStatus();
   MSP_ASSIGN_OR_RETURN(viewer_, view::Viewer::Open(directory_));
-  handler_ = std::make_unique<Handler>(viewer_.get(), token_, Guest{});
+  if (!command_.empty() && !viewer_->root().empty()) converter_.emplace(command_, viewer_->root());
+  handler_ = std::make_unique<Handler>(viewer_.get(), token_, Guest{}, converter_ ? &*converter_ : nullptr);
   return OkStatus();
 }
 

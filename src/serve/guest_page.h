@@ -3,9 +3,12 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/status.h"
+#include "serve/converter.h"
 #include "serve/handler.h"
 #include "view/viewer.h"
 
@@ -14,18 +17,21 @@ namespace msprobe::serve {
 /// Thread-safe. Nothing of a request is kept: what a user looks at is known to the tab alone.
 class GuestPage {
  public:
-  /// `directory` need not be there yet: until then the queries say that it is not.
-  static StatusOr<std::unique_ptr<GuestPage>> Make(std::string directory);
+  /// `directory` need not be there yet: until then the queries say that it is not. `command` is the msprobe that
+  /// converts dumps below it; "": nothing can be converted.
+  static StatusOr<std::unique_ptr<GuestPage>> Make(std::string directory, std::string command = {});
   /// `request.target` is the path below the host's place for us, with its query.
   Response Answer(const Request& request);
 
  private:
-  GuestPage(std::string directory, std::string token) : directory_(std::move(directory)), token_(std::move(token)) {}
+  GuestPage(std::string directory, std::string command, std::string token)
+      : directory_(std::move(directory)), command_(std::move(command)), token_(std::move(token)) {}
   Status OpenDirectory();
 
-  std::string directory_, token_;
+  const std::string directory_, command_, token_;
   std::mutex opening_;
   std::unique_ptr<view::Viewer> viewer_;
+  std::optional<Converter> converter_;
   std::unique_ptr<Handler> handler_;
 };
 

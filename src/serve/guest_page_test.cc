@@ -1,6 +1,7 @@
 #include "serve/guest_page.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <thread>
@@ -30,6 +31,19 @@ struct GuestPageTest : testing::Test {
     request.target = target;
     request.host = "gpu01.example:6006";  // as TensorBoard was reached; its own server decides about that
     request.token = token;
+    return page->Answer(request);
+  }
+  Response Post(std::string_view target, std::string_view body, const std::string& other_token = {}) {
+    const std::string token = other_token.empty() ? Token() : other_token;
+    Request request;
+    request.method = "POST";
+    request.target = target;
+    request.host = "gpu01.example:6006";
+    request.token = token;
+    request.content_type = "application/json";
+    request.body = body;
+    request.has_body = true;
+    request.body_bytes = body.size();
     return page->Answer(request);
   }
   std::string Token() {
@@ -82,6 +96,31 @@ TEST_F(GuestPageTest, ADirectoryThatComesLaterIsFoundThen) {
   EXPECT_EQ(Get("/index.html?x=1").status, 200);
   std::filesystem::create_directory(later);
   EXPECT_EQ(Get("/api/files", token).status, 200);
+}
+
+TEST_F(GuestPageTest, ConvertsBelowTheDirectoryWhereACommandIsGiven) {
+  const std::string request = R"({"target_path": "run", "output_path": "out"})";
+  std::filesystem::create_directories(dir / "run/step0/rank0");
+  dir.Write("run/step0/rank0/dump.json", "{}");
+  EXPECT_NE(Get("/api/conversion", Token()).body.find("\"enabled\":false"), std::string::npos);
+  EXPECT_EQ(Post("/api/convert", request).status, 403);
+  EXPECT_EQ(Get("/api/dirs", Token()).status, 403);
+
+  dir.Write("fake", "#!/bin/sh\npwd > out.txt\necho '{\"file\": \"./out/build_1.vis.db\"}'\n");
+  chmod((dir / "fake").c_str(), 0755);
+  page = *GuestPage::Make(dir.path(), dir / "fake");
+  EXPECT_NE(Get("/api/dirs", Token()).body.find("\"run\""), std::string::npos);
+  EXPECT_EQ(Post("/api/convert", request, "0123456789abcdef0123456789abcdef").status, 403);
+  EXPECT_EQ(Post("/api/convert", R"({"target_path": "..", "output_path": "out"})").status, 400);
+  const Response started = Post("/api/convert", request);
+  EXPECT_EQ(started.status, 200) << started.body;
+  std::string last;
+  for (int i = 0; i < 2000 && last.find("\"done\"") == std::string::npos; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    last = Get("/api/conversion", Token()).body;
+  }
+  EXPECT_NE(last.find("\"file\":\"out/build_1.vis.db\""), std::string::npos) << last;
+  EXPECT_TRUE(std::filesystem::exists(dir / "out.txt"));
 }
 
 TEST_F(GuestPageTest, ThreadsMayAskAtOnce) {

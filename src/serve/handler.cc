@@ -59,8 +59,8 @@ bool SameNoCase(std::string_view a, std::string_view b) {
 Handler::Handler(view::Viewer* viewer, std::string token, uint16_t port, Converter* converter)
     : viewer_(viewer), converter_(converter), token_(std::move(token)), port_(std::to_string(port)) {}
 
-Handler::Handler(view::Viewer* viewer, std::string token, Guest)
-    : viewer_(viewer), token_(std::move(token)), guest_(true) {}
+Handler::Handler(view::Viewer* viewer, std::string token, Guest, Converter* converter)
+    : viewer_(viewer), converter_(converter), token_(std::move(token)), guest_(true) {}
 
 Response Handler::Refusal(int status, std::string_view text) {
   Response response = Error(status, text);

@@ -39,7 +39,7 @@ class Handler {
   /// Without a converter dumps are not converted.
   Handler(view::Viewer* viewer, std::string token, uint16_t port, Converter* converter = nullptr);
   /// The page is given to whom the host lets in, with the token inside, and may stand in a frame of the host's.
-  Handler(view::Viewer* viewer, std::string token, Guest);
+  Handler(view::Viewer* viewer, std::string token, Guest, Converter* converter = nullptr);
   Response Answer(const Request& request) const;
   /// Whatever is answered with more than an error.
   static std::vector<ServedRoute> Routes();

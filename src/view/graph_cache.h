@@ -11,13 +11,15 @@
 #include <string_view>
 
 #include "view/directory.h"
+#include "view/tensor_meter.h"
 #include "view/vis_file.h"
 
 namespace msprobe::view {
 
 class GraphCache {
  public:
-  explicit GraphCache(size_t max_bytes) : max_bytes_(max_bytes) {}
+  /// `meter` reads the values behind matches by hand, and outlives the cache.
+  GraphCache(size_t max_bytes, TensorMeter* meter) : max_bytes_(max_bytes), meter_(meter) {}
   /// The open file; opened again when its stamp differs from what is kept.
   StatusOr<std::shared_ptr<const VisFile>> File(const std::string& real, const FileStamp& stamp,
                                                 std::string_view shown);
@@ -45,6 +47,7 @@ class GraphCache {
   void Trim();
 
   const size_t max_bytes_;
+  TensorMeter* const meter_;
   std::mutex mutex_;
   std::list<OpenFile> files_;                // most recently used first
   std::list<std::shared_ptr<Slot>> graphs_;  // likewise

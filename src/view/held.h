@@ -4,7 +4,9 @@
 #include <fmt/core.h>
 
 #include <memory>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "view/graph_cache.h"
 #include "view/label.h"
@@ -18,6 +20,7 @@ namespace msprobe::view {
 struct Held {
   std::shared_ptr<const VisFile> file;
   std::shared_ptr<const RankGraph> graph;
+  TensorMeter* meter = nullptr;
   const Tree& tree(Side side) const { return side == Side::kNpu ? graph->npu : graph->bench; }
   const Tree& other(Side side) const { return side == Side::kNpu ? graph->bench : graph->npu; }
 
@@ -55,8 +58,10 @@ struct Held {
 };
 
 struct Viewer::Cache {
-  Cache(const GraphDirectory& d, size_t bytes) : directory(d), graphs(bytes) {}
+  Cache(const GraphDirectory& d, size_t bytes, std::string tensors)
+      : directory(d), meter(std::move(tensors)), graphs(bytes, &meter) {}
   const GraphDirectory& directory;
+  TensorMeter meter;
   GraphCache graphs;
   TrendCache trends;
   MatchStore matches;
@@ -74,6 +79,7 @@ struct Viewer::Cache {
     // Shares the ownership of the whole.
     if (at != loaded.edits->end()) edits = std::shared_ptr<const MatchEdits>(loaded.edits, &at->second);
     Held held;
+    held.meter = &meter;
     MSP_ASSIGN_OR_RETURN(held.file, graphs.File(found.first, found.second, key.file));
     MSP_ASSIGN_OR_RETURN(held.graph, graphs.Graph(held.file, key.step, key.rank, edits));
     return held;

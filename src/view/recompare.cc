@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/text.h"
+#include "graph/tensor_rows.h"
+#include "view/tensor_view.h"
 
 namespace msprobe::view {
 namespace {
@@ -71,6 +73,7 @@ Param MakeParam(std::string_view node, const ViewRow& row, bool output) {
   Param p;
   p.name = row.name;
   p.state = StateOf(node, row.name, output);
+  p.fields.clear();
   bool text_value = false;  // which may look like a number
   bool tensor = false;
   const auto figure = [&](std::string_view text) { return text_value ? TextOf(text) : ValueOf(text); };
@@ -79,6 +82,7 @@ Param MakeParam(std::string_view node, const ViewRow& row, bool output) {
       text_value = text == "str";
       tensor = Contains(text, "Tensor");
     }
+    if (key == "type" || key == "data_name") p.fields.push_back({key, TextOf(text)});
     if (key == "Max") p.max = figure(text);
     if (key == "Min") p.min = figure(text);
     if (key == "Mean") p.mean = figure(text);
@@ -105,6 +109,11 @@ std::string Percent(const Value& v) {
 }
 
 void AddVerdict(const Row& row, GraphMode mode, Fields* out) {
+  for (size_t k = 0; row.tensor && k < kMetricCount; ++k) {
+    std::string text;
+    row.tensor->cells[k].AppendText(&text);
+    out->emplace_back(kMetricNames[k], std::move(text));
+  }
   if (mode == GraphMode::kSummary) {
     const auto add = [&](std::string_view key, const Difference& d) {
       out->emplace_back(key, d.wide.empty() ? FieldText(d.value) : d.wide);
@@ -129,6 +138,17 @@ void AddVerdict(const Row& row, GraphMode mode, Fields* out) {
   out->emplace_back("Err_message", list + "]");
 }
 
+ReadTensors WhatWasRead(const std::deque<TensorDiff>& diffs) {
+  ReadTensors out;
+  for (const TensorDiff& diff : diffs) {
+    const TensorOutcome outcome = diff.outcome;
+    if (outcome == TensorOutcome::kUnreadable && out.unread++ == 0) out.why = diff.note;
+    out.read += outcome == TensorOutcome::kCompared || outcome == TensorOutcome::kNanInf ||
+                outcome == TensorOutcome::kShape || outcome == TensorOutcome::kEmpty;
+  }
+  return out;
+}
+
 Level LevelOf(msprobe::Level level) {
   switch (level) {
     case msprobe::Level::kPass: return Level::kPass;
@@ -141,7 +161,7 @@ Level LevelOf(msprobe::Level level) {
 }  // namespace
 
 std::optional<GraphMode> MatchingMode(const VisConfig& config) {
-  for (const GraphMode mode : {GraphMode::kSummary, GraphMode::kMd5, GraphMode::kStructure}) {
+  for (const GraphMode mode : {GraphMode::kSummary, GraphMode::kMd5, GraphMode::kTensor, GraphMode::kStructure}) {
     if (config.task == ModeName(mode)) return mode;
   }
   return std::nullopt;
@@ -157,7 +177,8 @@ void DropComparison(NodeRecord* record) {
   }
 }
 
-Level Recompare(GraphMode mode, std::string_view node, NodeRecord* npu, const NodeRecord& bench) {
+Level Recompare(GraphMode mode, std::string_view node, NodeRecord* npu, const NodeRecord& bench,
+                const MeasureRows& measure, ReadTensors* tensors) {
   DropComparison(npu);
   // The golden rows are read by their names' suffixes only, which the names of both sides share.
   ParamList ours, theirs;
@@ -167,8 +188,13 @@ Level Recompare(GraphMode mode, std::string_view node, NodeRecord* npu, const No
   std::vector<Row> rows;
   CompareParams(mode, ours, theirs, &rows);
   if (rows.empty()) return Level::kPass;
-  const bool merged = !npu->merge_info.empty() || !bench.merge_info.empty();
-  const Level level = LevelOf(JudgeNode(mode, node, &rows, merged));
+  const bool merged = mode != GraphMode::kTensor && (!npu->merge_info.empty() || !bench.merge_info.empty());
+  std::deque<TensorDiff> diffs;
+  if (measure) measure(&rows, &diffs);
+  msprobe::Level judged = JudgeNode(mode, node, &rows, merged);
+  if (measure) judged = std::max(judged, NoteNotMeasured(node, &diffs, &rows));
+  if (tensors) *tensors = WhatWasRead(diffs);
+  const Level level = LevelOf(judged);
   std::vector<std::pair<ViewRow*, Fields>> added;
   for (const Row& row : rows) {
     const auto at = static_cast<size_t>(row.npu - &ours[0]);
@@ -182,25 +208,42 @@ Level Recompare(GraphMode mode, std::string_view node, NodeRecord* npu, const No
   return level;
 }
 
-StatusOr<NodeRecord> LoadEditedRecord(const VisFile& file, const RankGraph& graph, bool npu, uint32_t node) {
+StatusOr<Level> RecomparePair(const VisFile& file, const RankGraph& graph, uint32_t npu, uint32_t bench,
+                              TensorMeter* meter, NodeRecord* record, ReadTensors* tensors) {
+  const std::optional<GraphMode> mode = MatchingMode(file.config());
+  if (!mode) return Level::kNone;
+  MSP_ASSIGN_OR_RETURN(const NodeRecord theirs, file.LoadRecord(graph.bench[bench].rowid));
+  const std::string_view name = graph.npu.Name(npu);
+  if (*mode != GraphMode::kTensor) return Recompare(*mode, name, record, theirs);
+  const auto place = [&](bool of_npu, int64_t rowid) {
+    auto found = TensorDirectory(file, graph.step, graph.rank, of_npu, rowid);
+    return found.ok() ? *std::move(found) : std::string();
+  };
+  const TensorPlaces places{place(true, graph.npu[npu].rowid), place(false, graph.bench[bench].rowid)};
+  const MeasureRows measure = [&](std::vector<Row>* rows, std::deque<TensorDiff>* diffs) {
+    meter->Measure(places, rows, diffs);
+  };
+  return Recompare(*mode, name, record, theirs, measure, tensors);
+}
+
+StatusOr<NodeRecord> LoadEditedRecord(const VisFile& file, const RankGraph& graph, bool npu, uint32_t node,
+                                      TensorMeter* meter) {
   const Tree& tree = npu ? graph.npu : graph.bench;
   MSP_ASSIGN_OR_RETURN(NodeRecord record, file.LoadRecord(tree[node].rowid));
   if (!npu || graph.edits == nullptr) return record;
   const std::string_view name = tree.Name(node);
   const uint32_t partner = tree[node].partner;
-  const std::optional<GraphMode> mode = MatchingMode(file.config());
-  if (mode && partner != kNoNode && graph.edits->made.find(name) != graph.edits->made.end()) {
-    MSP_ASSIGN_OR_RETURN(const NodeRecord bench, file.LoadRecord(graph.bench[partner].rowid));
-    Recompare(*mode, name, &record, bench);
+  if (partner != kNoNode && graph.edits->made.find(name) != graph.edits->made.end()) {
+    MSP_RETURN_IF_ERROR(RecomparePair(file, graph, node, partner, meter, &record).status());
   } else if (graph.edits->cancelled.find(name) != graph.edits->cancelled.end()) {
     DropComparison(&record);
   }
   return record;
 }
 
-Status ApplyEdits(const VisFile& file, const std::shared_ptr<const MatchEdits>& edits, RankGraph* graph) {
-  const std::optional<GraphMode> mode = MatchingMode(file.config());
-  if (!graph->compared || !mode) return OkStatus();
+Status ApplyEdits(const VisFile& file, const std::shared_ptr<const MatchEdits>& edits, TensorMeter* meter,
+                  RankGraph* graph) {
+  if (!graph->compared || !MatchingMode(file.config())) return OkStatus();
   for (const std::string& name : edits->cancelled) {
     const uint32_t node = graph->npu.Find(name);
     const uint32_t partner = node == kNoNode ? kNoNode : graph->npu[node].partner;
@@ -216,10 +259,10 @@ Status ApplyEdits(const VisFile& file, const std::shared_ptr<const MatchEdits>& 
       continue;
     }
     MSP_ASSIGN_OR_RETURN(NodeRecord ours, file.LoadRecord(graph->npu[npu].rowid));
-    MSP_ASSIGN_OR_RETURN(const NodeRecord theirs, file.LoadRecord(graph->bench[bench].rowid));
+    MSP_ASSIGN_OR_RETURN(const Level level, RecomparePair(file, *graph, npu, bench, meter, &ours));
     graph->npu.SetPartner(npu, bench);
     graph->bench.SetPartner(bench, npu);
-    graph->npu.SetLevel(npu, Recompare(*mode, npu_name, &ours, theirs));
+    graph->npu.SetLevel(npu, level);
   }
   graph->npu.Count(graph->compared);
   graph->bench.Count(graph->compared);

@@ -68,27 +68,6 @@ std::string_view ValueOf(const ViewRow& row, std::string_view key) {
   return {};
 }
 
-StatusOr<std::string> DataDirectory(const VisFile& file, const GraphKey& key, Side side, int64_t rowid) {
-  std::string out;
-  MSP_RETURN_IF_ERROR(file.Ask([&](const SqliteDb& db) -> Status {
-    MSP_ASSIGN_OR_RETURN(
-        SqliteStatement query,
-        db.Prepare(file.compact()
-                       ? "SELECT dump_data_dir FROM msprobe_graph WHERE step = ?1 AND rank = ?2 AND data_source = ?3"
-                       : "SELECT dump_data_dir FROM tb_nodes WHERE rowid = ?1"));
-    query.Bind(1, file.compact() ? key.step : rowid);
-    if (file.compact()) {
-      query.Bind(2, key.rank);
-      query.Bind(3, side == Side::kNpu ? "NPU" : "Bench");
-    }
-    MSP_ASSIGN_OR_RETURN(const bool row, query.Step());
-    if (row) out = query.Text(0);
-    return OkStatus();
-  }));
-  if (out.empty()) return BadInput(fmt::format("{} names no directory of tensors: it is no tensor dump", key.file));
-  return out;
-}
-
 struct Source {
   std::string path, dtype;
 };
@@ -103,12 +82,34 @@ StatusOr<Source> SourceOf(const Held& held, const GraphKey& key, Side side, uint
   if (data_name.empty() || data_name == "-1" || data_name == "null") {
     return BadInput(fmt::format("no tensor of {} was saved: dump with task tensor", OneLine(item)));
   }
-  MSP_ASSIGN_OR_RETURN(const std::string directory, DataDirectory(*held.file, key, side, rowid));
+  MSP_ASSIGN_OR_RETURN(const std::string directory,
+                       TensorDirectory(*held.file, key.step, key.rank, side == Side::kNpu, rowid));
   MSP_ASSIGN_OR_RETURN(std::string path, TensorPath(tree, directory, data_name));
   return Source{std::move(path), std::string(ValueOf(*row, "dtype"))};
 }
 
 }  // namespace
+
+StatusOr<std::string> TensorDirectory(const VisFile& file, int64_t step, int64_t rank, bool npu, int64_t rowid) {
+  std::string out;
+  MSP_RETURN_IF_ERROR(file.Ask([&](const SqliteDb& db) -> Status {
+    MSP_ASSIGN_OR_RETURN(
+        SqliteStatement query,
+        db.Prepare(file.compact()
+                       ? "SELECT dump_data_dir FROM msprobe_graph WHERE step = ?1 AND rank = ?2 AND data_source = ?3"
+                       : "SELECT dump_data_dir FROM tb_nodes WHERE rowid = ?1"));
+    query.Bind(1, file.compact() ? step : rowid);
+    if (file.compact()) {
+      query.Bind(2, rank);
+      query.Bind(3, npu ? "NPU" : "Bench");
+    }
+    MSP_ASSIGN_OR_RETURN(const bool row, query.Step());
+    if (row) out = query.Text(0);
+    return OkStatus();
+  }));
+  if (out.empty()) return BadInput(fmt::format("{} names no directory of tensors: it is no tensor dump", file.shown()));
+  return out;
+}
 
 StatusOr<std::string> TensorPath(const ServedTree& tree, const std::string& directory, std::string_view data_name) {
   if (data_name.size() > kMostNameBytes || data_name.find_first_of(std::string_view("/\0", 2)) != std::string::npos ||

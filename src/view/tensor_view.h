@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "tensor/preview.h"
 #include "view/served_tree.h"
+#include "view/vis_file.h"
 
 namespace msprobe::view {
 
@@ -32,6 +33,9 @@ struct TensorDetail {
   std::vector<Element> worst;
   TensorPreview preview;
 };
+
+/// Where the tensors of a node lie, as the graph says; `rowid` is the node's. kBadInput when it says nothing.
+StatusOr<std::string> TensorDirectory(const VisFile& file, int64_t step, int64_t rank, bool npu, int64_t rowid);
 
 /// A file of a dump below `tree`: `directory` is what the graph says, `data_name` what the item says. kBadInput for
 /// what lies outside, or is not there.

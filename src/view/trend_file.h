@@ -68,6 +68,12 @@ struct TrendLineQuery {
   std::optional<int64_t> rank, step;  // one of them is given
 };
 
+/// What an exported page holds of a trend file.
+struct ExportedTrend {
+  std::string json;
+  uint64_t targets = 0;  ///< of the metric that has most
+};
+
 /// Thread-safe.
 class TrendFile {
  public:
@@ -76,6 +82,8 @@ class TrendFile {
   const TrendInfo& info() const { return info_; }
   StatusOr<TrendGrid> Grid(const TrendQuery& query);
   StatusOr<std::vector<TrendPoint>> Line(const TrendLineQuery& query);
+  /// Everything that the page asks. Empty lists: all steps, all ranks.
+  StatusOr<ExportedTrend> Export(const std::vector<int64_t>& steps, const std::vector<int64_t>& ranks);
 
  private:
   struct Target {
@@ -103,6 +111,9 @@ class TrendFile {
   Status FillColumn(const Cells& cells, const std::vector<int64_t>& targets, size_t column, TrendGrid* grid);
   StatusOr<TrendGrid> TargetGrid(const TrendQuery& query, int64_t metric, uint64_t limit, TrendGrid grid);
   TrendTargetName NameOf(int64_t id) const;
+  Status Collect(const TrendInfo& info, std::vector<std::vector<double>>* values);
+  void AppendMetric(const TrendMetric& metric, const std::vector<double>& values, size_t ranks, size_t columns,
+                    std::string* out) const;
 
   std::mutex mutex_;  // of the connection
   SqliteDb db_;

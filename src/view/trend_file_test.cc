@@ -98,6 +98,22 @@ TEST_F(TrendFileTest, ARankHasTargetsByStepsAndATargetRanksBySteps) {
   EXPECT_EQ(target.values[5], 252);
 }
 
+TEST_F(TrendFileTest, AnExportHoldsTheValuesOfTheChosenStepsAndRanks) {
+  const auto all = file->Export({}, {});
+  ASSERT_TRUE(all.ok());
+  EXPECT_EQ(all->targets, 4u);
+  EXPECT_EQ(all->json.rfind("{\"info\":" + ToJson(file->info()) + ",\"metrics\":[{\"targets\":[[1,", 0), 0u)
+      << all->json;
+  const ExportedTrend some = *file->Export({1, 5}, {2});
+  EXPECT_EQ(some.json.substr(some.json.find("\"metrics\":[{\"targets\"")),
+            "\"metrics\":[{\"targets\":[[1,\"Module.a.input.0\",0,0],[2,\"Module.b.input.0\",0,0],"
+            "[3,\"Module.b.input.0\",0,1],[900,\"Functional.relu.input.0\",1,0]],"
+            "\"tags\":[[0,1,2],[0,1,2,3],[1,2]],"
+            "\"values\":[[[211.0,251.0,null,252.0,213.0,253.0,1110.0,1150.0]],[null]]},"
+            "{\"targets\":[[1,\"Module.a.input.0\",0,0]],\"tags\":[],\"values\":[[null],[null]]}]}");
+  EXPECT_EQ(file->Export({7}, {}).status().code(), Code::kBadInput);
+}
+
 TEST_F(TrendFileTest, TagsAndTextNarrowAndPagesFollow) {
   TrendQuery query = Query(TrendDimension::kStep, 0);
   query.tags = {"Module", "b"};

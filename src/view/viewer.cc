@@ -33,13 +33,19 @@ SideSummary Summarize(const RankGraph& graph, const Tree& tree) {
 
 }  // namespace
 
-Viewer::Viewer(GraphDirectory directory, size_t cache_bytes)
-    : directory_(std::move(directory)), cache_(std::make_unique<Cache>(directory_, cache_bytes)) {}
+Viewer::Viewer(GraphDirectory directory, size_t cache_bytes, std::string tensors)
+    : directory_(std::move(directory)), cache_(std::make_unique<Cache>(directory_, cache_bytes, std::move(tensors))) {}
 Viewer::~Viewer() = default;
 
 StatusOr<std::unique_ptr<Viewer>> Viewer::Open(const std::string& path, size_t cache_bytes) {
   MSP_ASSIGN_OR_RETURN(GraphDirectory directory, GraphDirectory::Open(path));
-  return std::unique_ptr<Viewer>(new Viewer(std::move(directory), cache_bytes));
+  std::string tensors = directory.single() ? std::string() : directory.real();
+  return std::unique_ptr<Viewer>(new Viewer(std::move(directory), cache_bytes, std::move(tensors)));
+}
+
+StatusOr<std::unique_ptr<Viewer>> Viewer::OpenTrusted(const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(GraphDirectory directory, GraphDirectory::Open(path));
+  return std::unique_ptr<Viewer>(new Viewer(std::move(directory), kCacheBytes, "/"));
 }
 
 StatusOr<FileList> Viewer::Files() {
@@ -125,13 +131,14 @@ StatusOr<NodeDetail> Viewer::Node(const GraphKey& key, Side side, std::string_vi
   MSP_ASSIGN_OR_RETURN(const uint32_t node, held.Find(key, side, name));
   NodeDetail out;
   out.node = held.Summary(side, node);
-  MSP_ASSIGN_OR_RETURN(out.record, LoadEditedRecord(*held.file, *held.graph, side == Side::kNpu, node));
+  MSP_ASSIGN_OR_RETURN(out.record, LoadEditedRecord(*held.file, *held.graph, side == Side::kNpu, node, held.meter));
   const uint32_t partner = held.tree(side)[node].partner;
   if (partner == kNoNode) return out;
   PartnerDetail other;
   other.side = side == Side::kNpu ? Side::kBench : Side::kNpu;
   other.node = held.Summary(other.side, partner);
-  MSP_ASSIGN_OR_RETURN(other.record, LoadEditedRecord(*held.file, *held.graph, other.side == Side::kNpu, partner));
+  MSP_ASSIGN_OR_RETURN(other.record,
+                       LoadEditedRecord(*held.file, *held.graph, other.side == Side::kNpu, partner, held.meter));
   out.partner = std::move(other);
   return out;
 }

@@ -137,7 +137,7 @@ class Writer {
 
   Status WriteDetail(const Tree& tree, uint32_t i, std::string* out) {
     MSP_ASSIGN_OR_RETURN(const NodeRecord record,
-                         LoadEditedRecord(*held_.file, *held_.graph, &tree == &held_.graph->npu, i));
+                         LoadEditedRecord(*held_.file, *held_.graph, &tree == &held_.graph->npu, i, held_.meter));
     NodeLinks links;
     MSP_RETURN_IF_ERROR(LoadMeasured(*held_.file, tree[i].rowid, &links));
     if (&tree == &held_.graph->npu && IsEdited(*held_.graph, tree.Name(i))) links.precision.reset();
@@ -171,8 +171,10 @@ StatusOr<ExportedGraphs> Viewer::Export(std::string_view file, const ExportChoic
                 [&](const OverviewCell& c) { return !Wanted(choice.steps, c.step) || !Wanted(choice.ranks, c.rank); });
   if (cells.empty()) return BadInput(fmt::format("{} has no graph of the chosen steps and ranks", file));
   ExportedGraphs out;
+  MSP_ASSIGN_OR_RETURN(const auto found, directory_.Resolve(file));
   out.json = "{\"format\":1,\"file\":";
   Text(out.json, file);
+  out.json += fmt::format(",\"size\":{},\"mtime\":{}", found.second.size, found.second.mtime_s);
   out.json += ",\"config\":" + ToJson(config) + ",\"matrix\":" + ToJson(cells) + ",\"graphs\":[";
   uint64_t left = choice.details_bytes;
   for (size_t i = 0; i < cells.size(); ++i) {

@@ -21,9 +21,12 @@ MatchChange Refuse(MatchRefusal refusal, std::string text) {
   return out;
 }
 
-MatchRefusal WhyNotAtAll(const VisConfig& config) {
+MatchRefusal WhyNotAtAll(const Held& held) {
+  const VisConfig& config = held.file->config();
   if (!config.compared) return MatchRefusal::kSingle;
-  return MatchingMode(config) ? MatchRefusal::kNone : MatchRefusal::kTensor;
+  const auto mode = MatchingMode(config);
+  const bool values = mode != GraphMode::kTensor || held.meter->enabled();
+  return mode && values ? MatchRefusal::kNone : MatchRefusal::kTensor;
 }
 
 // kNone when the two can be matched.
@@ -59,6 +62,21 @@ struct Edit {
   }
 };
 
+// Of a pair of a tensor dump, which of its values can be had; of others nothing is read. What was read is kept for the
+// graph that is made afterwards.
+StatusOr<ReadTensors> TensorsOf(const Held& held, NodePair p) {
+  ReadTensors tensors;
+  if (MatchingMode(held.file->config()) != GraphMode::kTensor) return tensors;
+  MSP_ASSIGN_OR_RETURN(NodeRecord record, held.file->LoadRecord(held.graph->npu[p.npu].rowid));
+  MSP_RETURN_IF_ERROR(RecomparePair(*held.file, *held.graph, p.npu, p.bench, held.meter, &record, &tensors).status());
+  return tensors;
+}
+
+void Skip(std::string npu, std::string bench, MatchRefusal why, MatchChange* out) {
+  if (++out->skipped_total <= MatchChange::kMostSkipped)
+    out->skipped.push_back({std::move(npu), std::move(bench), why});
+}
+
 MatchChange AddPairs(const GraphKey& key, const Held& held, const MatchRequest& request, Edit edit, Status* failure) {
   auto npu = held.Find(key, Side::kNpu, request.npu), bench = held.Find(key, Side::kBench, request.bench);
   if (!npu.ok() || !bench.ok()) {
@@ -82,6 +100,20 @@ MatchChange AddPairs(const GraphKey& key, const Held& held, const MatchRequest& 
   }
   MatchChange out;
   for (const NodePair p : PairsToMatch(graph, pair, request.descendants)) {
+    const auto tensors = TensorsOf(held, p);
+    if (!tensors.ok()) {
+      *failure = tensors.status();
+      return {};
+    }
+    if (tensors->read == 0 && tensors->unread > 0) {
+      if (p.npu == pair.npu) {
+        return Refuse(MatchRefusal::kTensor,
+                      fmt::format("{} cannot be compared ({}): serve the directory that holds the dumps",
+                                  graph.npu.Name(p.npu), tensors->why));
+      }
+      Skip(std::string(graph.npu.Name(p.npu)), std::string(graph.bench.Name(p.bench)), MatchRefusal::kTensor, &out);
+      continue;
+    }
     edit.Make(p);
     ++out.changed;
   }
@@ -135,7 +167,7 @@ MatchChange ApplyPairs(const Held& held, const std::vector<std::pair<std::string
     const auto& [key, value] = *pair;
     if (matched(nodes(value, key)) || told.count({value, key}) > 0) continue;
     told.emplace(key, value);
-    if (++out.skipped_total <= MatchChange::kMostSkipped) out.skipped.push_back({key, value, why});
+    Skip(key, value, why, &out);
   }
   return out;
 }
@@ -153,7 +185,7 @@ StatusOr<MatchState> Viewer::Matches(const GraphKey& key) {
   MSP_ASSIGN_OR_RETURN(const auto found, directory_.Resolve(key.file));
   MatchStore::Loaded loaded = cache_->matches.Load(found.first);
   MatchState out;
-  out.refusal = WhyNotAtAll(held.file->config());
+  out.refusal = WhyNotAtAll(held);
   out.revision = std::move(loaded.revision);
   out.problem = std::move(loaded.problem);
   out.configs = ListMatchConfigs(found.first);
@@ -166,15 +198,15 @@ StatusOr<MatchState> Viewer::Matches(const GraphKey& key) {
 
 StatusOr<MatchChange> Viewer::ChangeMatches(const GraphKey& key, MatchAction action, const MatchRequest& request) {
   MSP_ASSIGN_OR_RETURN(const Held held, cache_->Hold(key));
-  switch (WhyNotAtAll(held.file->config())) {
+  switch (WhyNotAtAll(held)) {
     case MatchRefusal::kNone: break;
     case MatchRefusal::kSingle:
       return Refuse(MatchRefusal::kSingle,
                     fmt::format("{} is a single graph: there is nothing to match with", key.file));
     default:
       return Refuse(MatchRefusal::kTensor,
-                    fmt::format("{} was made from a tensor dump, whose values are not in the file: "
-                                "nodes of statistics, md5 and structure can be matched",
+                    fmt::format("{} was made from a tensor dump, whose values are not in the file: serve the directory "
+                                "that holds graph and dumps",
                                 key.file));
   }
   MSP_ASSIGN_OR_RETURN(const auto found, directory_.Resolve(key.file));

@@ -162,7 +162,7 @@ TEST_F(MatchTest, WhatDoesNotGoIsRefused) {
   EXPECT_EQ(viewer->ChangeMatches({"c.vis.db", 5, 0}, MatchAction::kAdd, Pair(kA, kB)).status().code(),
             Code::kBadInput);
 
-  MakeDb(dir / "tensor.vis.db", "compare", "all");
+  MakeDb(dir / "tensor.vis.db", "compare", "unknown");
   MakeDb(dir / "single.vis.db", "build", "");
   EXPECT_EQ(viewer->ChangeMatches({"tensor.vis.db", 0, 0}, MatchAction::kAdd, Pair(kA, kB))->refusal,
             MatchRefusal::kTensor);

@@ -237,6 +237,8 @@ Status VisFile::LoadSides(int64_t step, int64_t rank, RankGraph* out) const {
 
 StatusOr<RankGraph> VisFile::LoadGraph(int64_t step, int64_t rank) const {
   RankGraph graph;
+  graph.step = step;
+  graph.rank = rank;
   std::shared_ptr<const NodeNames> names;
   {
     std::lock_guard lock(mutex_);

@@ -32,6 +32,7 @@ Overflow OverflowOf(std::string_view text);
 /// Both sides of one rank at one step.
 struct RankGraph {
   Tree npu, bench;
+  int64_t step = 0, rank = 0;
   bool compared = false;
   std::shared_ptr<const MatchEdits> edits;  ///< what is in the graph of them; null: the graph is as the file has it
   /// Names that graphs of a file share are not counted.

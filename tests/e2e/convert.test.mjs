@@ -1,12 +1,12 @@
 // Dumps become graphs in the page: chosen below the served directory, with real progress, cancelled for real.
 import assert from 'node:assert/strict';
-import { cpSync, existsSync, linkSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { browser, findCommand, openPage, OUT, ROOT, serve, start } from './support.mjs';
+import { hugeDump, RANKS } from './large_data.mjs';
+import { browser, findCommand, openPage, OUT, serve, start } from './support.mjs';
 
-const RANKS = join(ROOT, 'tests/golden/graph/ranks');
 const CHINESE = { locale: 'zh-CN', colorScheme: 'dark' };
 const EXPECTED_FAULT = /status of 4\d\d/; // the browser repeats each answer that is an error
 
@@ -111,16 +111,7 @@ test('what fails says why, in the words of the command; what is not filled in is
 });
 
 test('a conversion shows its progress, is seen by a second tab, and ends when it is cancelled', async () => {
-  // A million nodes, which take some seconds on any machine, in the files of one rank.
-  const many = join(directory, 'runs/many/step0');
-  const big = grown(join(RANKS, 'target/step0/rank0'));
-  for (let i = 0; i < 64; i++) {
-    mkdirSync(join(many, `rank${i}`), { recursive: true });
-    for (const [name, text] of Object.entries(big)) {
-      if (i === 0) writeFileSync(join(many, 'rank0', name), text);
-      else linkSync(join(many, 'rank0', name), join(many, `rank${i}`, name));
-    }
-  }
+  hugeDump(join(directory, 'runs/many'));
   const { page, leave } = await visit({}, `${server.answer.url}#convert`);
   await page.locator('#field-target').fill('runs/many');
   await page.locator('#field-output').fill('cancelled');
@@ -137,21 +128,6 @@ test('a conversion shows its progress, is seen by a second tab, and ends when it
   await other.leave();
   await leave();
 });
-
-/** A dump of many layers, made of one: names with a number each. */
-function grown(rank) {
-  const count = 4000;
-  const dump = JSON.parse(readFileSync(join(rank, 'dump.json'), 'utf8'));
-  const construct = JSON.parse(readFileSync(join(rank, 'construct.json'), 'utf8'));
-  const data = {};
-  const tree = {};
-  for (let i = 0; i < count; i++) {
-    const renamed = (name) => (name === null ? null : name.replace(/^(\w+)\./, `$1.copy${i}.`));
-    for (const [name, value] of Object.entries(dump.data)) data[renamed(name)] = value;
-    for (const [name, value] of Object.entries(construct)) tree[renamed(name)] = Array.isArray(value) ? [renamed(value[0]), ...value.slice(1)] : renamed(value);
-  }
-  return { 'dump.json': JSON.stringify({ ...dump, data }), 'construct.json': JSON.stringify(tree), 'stack.json': '{}' };
-}
 
 test('a server that is not to convert says so, and does not', async () => {
   const closed = await start(findCommand(), ['serve', directory, '--port', '0', '--json', '--no_convert'], (text) => (text.includes('\n') ? JSON.parse(text) : undefined));

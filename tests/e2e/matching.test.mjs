@@ -1,37 +1,22 @@
 // Nodes matched by hand: a layer of another name on each side, with the pointer and with keys; the database stays as it is.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { browser, DEMO, findCommand, openPage, OUT, serve, until } from './support.mjs';
+import { MODULE, MODULE_GOLDEN as OTHER, renamedGraph } from './large_data.mjs';
+import { browser, findCommand, openPage, OUT, serve, until } from './support.mjs';
 
-const MODULE = 'Module.model.layers.1.mlp.down_proj.Linear.forward.0';
-const OTHER = MODULE.replace('down_proj.', 'down_proj_new.');
 let directory;
 let chrome;
 let server;
 let stem;
 
-/** The demo's dumps, with one module called differently on the golden side. */
-function makeGraph() {
-  const dumps = dirname(DEMO);
-  const golden = join(directory, 'golden');
-  cpSync(join(dumps, 'golden'), golden, { recursive: true, dereference: true });
-  for (const file of readdirSync(golden, { recursive: true }).filter((name) => name.endsWith('.json'))) {
-    const path = join(golden, file);
-    writeFileSync(path, readFileSync(path, 'utf8').replaceAll('layers.1.mlp.down_proj.', 'layers.1.mlp.down_proj_new.'));
-  }
-  const out = join(directory, 'out');
-  execFileSync(findCommand(), ['graph_visualize', '-tp', join(dumps, 'problem'), '-gp', golden, '-o', out], { stdio: 'ignore' });
-  stem = readdirSync(out)[0].replace(/\.vis\.db$/, '');
-  return out;
-}
-
 before(async () => {
   directory = mkdtempSync(join(tmpdir(), 'msprobe-e2e-'));
-  server = await serve(makeGraph());
+  stem = renamedGraph(directory, join(directory, 'out')).replace(/\.vis\.db$/, '');
+  server = await serve(join(directory, 'out'));
   chrome = await browser();
 });
 after(async () => {
@@ -137,9 +122,9 @@ test('an exported page shows the matches and offers no others', async () => {
   const { page, faults } = await openPage(chrome);
   await page.goto(`file://${file}`);
   await page.locator('.summary-bar').waitFor();
-  assert.equal(await page.locator('[data-test=matching]').count(), 0);
   await page.keyboard.press('c');
-  assert.equal(await page.locator('[data-test=matching-bar]').count(), 0);
+  await page.locator('[data-test=matching-bar]', { hasText: 'An exported file shows the matches' }).waitFor();
+  assert.equal(await page.locator('[data-test=match-act]').count(), 0);
   assert.deepEqual(faults, []);
   await page.context().close();
 });

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { msprobe, TENSOR_NODE, writeTensors } from './data.mjs';
+import { makeGraph, renameOp } from './large_data.mjs';
 import { browser, openPage, OUT, serve } from './support.mjs';
 
 const EXPECTED_FAULT = /status of 4\d\d/;
@@ -72,6 +73,31 @@ test('in Chinese and dark; an input that agrees has no worst elements', async ()
   await page.locator('[data-test=worst]').waitFor();
   await page.screenshot({ path: join(OUT, 'tensor_zh.png') });
   await leave();
+});
+
+test('two nodes of other names are matched by hand, and compared by their tensors', async () => {
+  const OTHER = TENSOR_NODE.replace('linear', 'matmul');
+  renameOp(join(directory, 'golden'), join(directory, 'renamed'), TENSOR_NODE, OTHER);
+  const file = `by_hand/${makeGraph(join(directory, 'by_hand'), join(directory, 'target'), join(directory, 'renamed'))}`;
+  const { page, faults } = await openPage(chrome);
+  await page.goto(`${server.answer.url}#${new URLSearchParams({ file, side: 'NPU', node: TENSOR_NODE })}`);
+  const selected = (name) => page.waitForFunction((n) => window.__msprobe?.state().selection?.name === n && window.__msprobe.state().details === 'ready', name);
+  await selected(TENSOR_NODE);
+  assert.doesNotMatch(await page.locator('.items thead').innerText(), /Cosine/);
+  await page.keyboard.press('c');
+  await page.keyboard.press('/');
+  await page.locator('.search-bar [role=radio]').nth(1).click();
+  await page.locator('#search').fill(OTHER);
+  await page.locator(`.search-list li[title="${OTHER}"]`).click();
+  await selected(OTHER);
+  await page.locator('[data-test=match-act]').click();
+  await page.waitForFunction(() => window.__msprobe.matching().message?.kind === 'made' && !window.__msprobe.matching().busy);
+  await page.locator('.items thead', { hasText: 'Cosine' }).waitFor();
+  assert.match(await page.locator('.items').innerText(), /Error[^\n]*[\s\S]*position of inf or nan/);
+  assert.equal(await page.locator('[data-test=count-error] b').innerText(), '1');
+  await page.screenshot({ path: join(OUT, 'tensor_matched.png') });
+  await page.context().close();
+  assert.deepEqual(faults, []);
 });
 
 test('a tensor that was deleted is told, and the page goes on', async () => {

@@ -8,6 +8,7 @@ import logging
 import re
 import sys
 
+from msprobe.tensorboard.plugin import may_convert
 from tensorboard import default, program
 from tensorboard.backend import application
 from tensorboard.util import tb_logging
@@ -34,6 +35,8 @@ def main():
         reply = client.open(f"{prefix}/data/{path}", method=method, headers=headers, **more)
         return {"status": reply.status_code, "headers": dict(reply.headers), "body": reply.get_data(as_text=True)}
 
+    forbidding = program.TensorBoard(plugins=default.get_plugins())
+    forbidding.configure(["tensorboard", "--logdir", logdir, "--msprobe_no_convert"])
     base = f"plugin/{plugin}"
     page = ask(f"{base}/index.html")
     token = re.search(r'msprobe-token" content="(\w+)"', page["body"])[1]
@@ -55,6 +58,9 @@ def main():
         "climb": ask(f"{base}/api/config", token=token, query_string={"file": "../secret.vis.db"}),
         "climb_path": ask(f"{base}/..%2F..%2Fsecret.vis.db", token=token),
         "file_itself": ask(f"{base}/{name.replace(' ', '%20')}", token=token),
+        "conversion": ask(f"{base}/api/conversion", token=token),
+        "convert": ask(f"{base}/api/convert", "POST", token, json={"target_path": "..", "output_path": "out"}),
+        "flag": may_convert(forbidding.flags),
         "large_body": ask(f"{base}/api/files", "POST", token, data=b"x" * (3 << 20)),
         "log": Log.texts,
     }

@@ -56,8 +56,8 @@ def logs(tmp_path_factory):
     return root / "logs"
 
 
-def ask(python, package, logs, plugin, prefix=""):
-    environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
+def ask(python, package, logs, plugin, prefix="", **more):
+    environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1", **more}
     command = [python, HERE / "tensorboard_scenario.py", logs, prefix, plugin]
     done = subprocess.run(list(map(str, command)), env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
@@ -113,18 +113,27 @@ def test_nothing_else_is_reached(said):
     assert 400 <= said["large_body"]["status"] < 500
 
 
+def test_dumps_below_the_log_directory_can_be_converted(said):
+    assert json.loads(said["conversion"]["body"])["enabled"] is True
+    assert said["convert"]["status"] == 400, "nothing outside is converted"
+    assert said["flag"] is False, "--msprobe_no_convert"
+
+
 def test_tensorboard_has_nothing_to_complain_of(said):
     assert [text for text in said["log"] if "Security" in text or "msprobe" in text or "3.0" in text] == []
 
 
 def test_beside_the_earlier_plugin_ours_has_a_name_of_its_own(package, logs):
-    said = ask(environment_with(".venv-tb", "MSPROBE_TENSORBOARD_PYTHON"), package, logs, "graph_msprobe")
+    python = environment_with(".venv-tb", "MSPROBE_TENSORBOARD_PYTHON")
+    said = ask(python, package, logs, "graph_msprobe", MSPROBE_NO_CONVERT="1")
     listed = json.loads(said["plugins"]["body"])
     assert {"graph_ascend", "graph_msprobe"} <= set(listed)
     assert [child["name"] for child in json.loads(said["children"]["body"])["children"]] == [NODE]
     (warning,) = [text for text in said["log"] if "msprobe" in text]
     assert "keeps the tab GRAPH_ASCEND" in warning
     assert "pip uninstall tb-graph-ascend" in warning.replace("_", "-")
+    assert json.loads(said["conversion"]["body"])["enabled"] is False, "MSPROBE_NO_CONVERT"
+    assert said["convert"]["status"] == 403
 
 
 def test_the_package_needs_no_tensorboard():

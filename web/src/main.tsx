@@ -2,6 +2,7 @@ import { render } from 'preact';
 import { App } from './app';
 import { HttpApi } from './api/client';
 import { ExportedApi, readExported } from './api/exported';
+import { ExportedTrendApi } from './api/exported_trends';
 import { HttpTrendApi } from './api/trends';
 import { findHost } from './host';
 import { parseLink } from './model/link';
@@ -24,7 +25,7 @@ let restoring = false; // going back and forth writes no history of its own
 
 const exported = await readExported(document.getElementById('data')?.textContent ?? '');
 const http = exported ? null : new HttpApi(host.token);
-const trends = http && new HttpTrendApi((what, params) => http.get(what, params));
+const trends = http ? new HttpTrendApi((what, params) => http.get(what, params)) : new ExportedTrendApi(exported!.trends ?? []);
 const session = new Session(store, http ?? new ExportedApi(exported!), (hash, newFile) =>
   host.writeLink(hash, newFile && !restoring),
 );
@@ -43,8 +44,12 @@ async function start(): Promise<void> {
   if (converting) return session.loadFiles();
   await session.loadFiles();
   const { files, file } = store.get();
-  const only = files.at === 'ready' && files.value.files.length === 1 && !files.value.trends?.length ? files.value.files[0] : undefined;
-  if (only && file === null && !trend) await session.open({ file: only.file });
+  if (files.at !== 'ready' || file !== null || trend) return;
+  const { files: graphs, trends = [] } = files.value;
+  const [graph, numbers] = [graphs[0], trends[0]];
+  if (graphs.length + trends.length !== 1) return;
+  if (graph) await session.open({ file: graph.file });
+  else if (numbers) session.openTrend({ file: numbers.file }, `#${new URLSearchParams({ trend: numbers.file })}`);
 }
 
 async function restore(): Promise<void> {

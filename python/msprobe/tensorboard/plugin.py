@@ -35,7 +35,21 @@ def another_plugin() -> str:
     return ""
 
 
+def may_convert(flags) -> bool:
+    """Dumps below --logdir may be converted unless whoever starts TensorBoard forbids it."""
+    forbidden = getattr(flags, "msprobe_no_convert", False) or os.environ.get("MSPROBE_NO_CONVERT", "") not in ("", "0")
+    return not forbidden
+
+
 class PageLoader(base_plugin.TBLoader):
+    def define_flags(self, parser):
+        group = parser.add_argument_group("msprobe plugin")
+        group.add_argument(
+            "--msprobe_no_convert",
+            action="store_true",
+            help="Offer no conversion of dumps below --logdir in the page (also: MSPROBE_NO_CONVERT=1).",
+        )
+
     def load(self, context):
         other = another_plugin()
         if other:
@@ -60,6 +74,7 @@ class PagePlugin(base_plugin.TBPlugin):
         self.plugin_name = name
         self._below = len(f"/data/plugin/{name}")
         self._directory = os.path.abspath(os.path.expanduser(context.logdir or "."))
+        self._may_convert = may_convert(context.flags)
         self._page = None
         self._making = threading.Lock()
 
@@ -76,9 +91,11 @@ class PagePlugin(base_plugin.TBPlugin):
         """At the first request, so that TensorBoard starts as quickly as without us."""
         with self._making:
             if self._page is None:
+                from msprobe._environment import find_command
                 from msprobe._page import make
 
-                self._page = make(os.fsencode(self._directory))
+                command = find_command() if self._may_convert else None
+                self._page = make(os.fsencode(self._directory), os.fsencode(command or ""))
             return self._page
 
     def _answer(self, environ, start_response):

@@ -17,8 +17,8 @@ namespace nb = nanobind;
 namespace msprobe {
 namespace {
 
-std::unique_ptr<serve::GuestPage> Make(const nb::bytes& directory) {
-  auto page = serve::GuestPage::Make({directory.c_str(), directory.size()});
+std::unique_ptr<serve::GuestPage> Make(const nb::bytes& directory, const nb::bytes& command) {
+  auto page = serve::GuestPage::Make({directory.c_str(), directory.size()}, {command.c_str(), command.size()});
   if (!page.ok()) throw nb::value_error(page.status().message().c_str());
   return *std::move(page);
 }
@@ -53,5 +53,5 @@ NB_MODULE(_page, m) {
   using namespace nb::literals;
   nb::class_<msprobe::serve::GuestPage>(m, "GuestPage")
       .def("answer", &msprobe::Answer, "method"_a, "target"_a, "token"_a, "content_type"_a, "body_bytes"_a, "body"_a);
-  m.def("make", &msprobe::Make, "directory"_a);
+  m.def("make", &msprobe::Make, "directory"_a, "command"_a);
 }

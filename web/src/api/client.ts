@@ -16,11 +16,13 @@ export class ApiError extends Error {
 export interface SearchQuery {
   q: string;
   level?: Level | undefined;
+  leaf?: 1 | undefined; // no nodes with others in them
   limit?: number;
 }
 
 export interface SeekQuery {
   level?: Level | undefined;
+  leaf?: 1 | undefined;
   q?: string | undefined;
   from?: string | undefined;
   direction: 1 | -1;
@@ -36,7 +38,6 @@ export interface MatchRequest {
   revision?: string;
 }
 
-/** Only a server can keep matches. */
 export interface MatchApi {
   state(graph: GraphRef): Promise<MatchState>;
   change(graph: GraphRef, action: MatchAction, request: MatchRequest): Promise<MatchChange>;
@@ -56,6 +57,7 @@ export interface Api {
   matrix(file: string): Promise<MatrixCell[]>;
   findings(graph: GraphRef): Promise<Findings>;
   layers(graph: GraphRef): Promise<Layer[]>;
+  readonly exported?: true; // a page without a server
   readonly matching?: MatchApi;
   readonly tensor?: TensorApi;
   readonly conversions?: ConvertApi;

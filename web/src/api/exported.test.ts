@@ -66,6 +66,7 @@ describe('an exported page', () => {
   });
   it('searches and walks by filter', async () => {
     expect((await api.search(REF, 'NPU', { q: 'OP.', level: undefined })).total).toBe(3);
+    expect((await api.search(REF, 'NPU', { q: 'm', level: undefined, leaf: 1 })).total).toBe(0);
     expect((await api.search(REF, 'NPU', { q: '', level: 'unmatched' })).hits.map(({ name }) => name)).toEqual(['op.c']);
     expect(await api.seek(REF, 'NPU', { level: 'error', from: 'op.b', direction: 1 })).toMatchObject({ node: { name: 'op.a' }, index: 0, total: 1 });
     expect(await api.seek(REF, 'NPU', { level: 'high', direction: -1 })).toEqual({ node: null, index: 0, total: 0 });

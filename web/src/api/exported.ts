@@ -1,5 +1,6 @@
 // The Api of an exported page: the graphs are in the page, src/view/viewer_export.cc wrote them.
-import { ApiError, type Api, type SearchQuery, type SeekQuery } from './client';
+import type { ExportedTrend } from './exported_trends';
+import { ApiError, type Api, type MatchApi, type SearchQuery, type SeekQuery } from './client';
 import type { Children, Config, Counts, ExchangePartner, Findings, FlowNeighbour, GraphRef, Layer, Level, Links, MatrixCell, NodeDetails, NodeSummary, OverflowLevel, Precision, Row, Side, Summary } from './types';
 
 type NodeRow = [name: string, label: number, type: 0 | 1 | 9, parent: number, level: number | null, overflow: number, partner: number, microStep: number, order: number];
@@ -31,7 +32,10 @@ interface GraphData {
 
 export interface ExportedData {
   format: number;
-  file: string;
+  file: string; // '' when there are trends only
+  size?: number;
+  mtime?: number;
+  trends?: ExportedTrend[];
   config: Config;
   matrix: { cells: MatrixCell[] };
   graphs: GraphData[];
@@ -188,12 +192,22 @@ const MOST_EDGES = 200;
 const NO_DETAILS: DetailRow = { inputs: [], outputs: [], stack: [], merge_info: [], communication: null, partners: [], precision: null };
 
 export class ExportedApi implements Api {
+  readonly exported = true;
   private readonly graphs = new Map<string, ExportedGraph>();
 
   constructor(readonly data: ExportedData) {}
 
+  /** Nothing can be kept here: the bar says so. */
+  readonly matching: MatchApi = {
+    state: async () => ({ revision: '', refusal: 'exported', problem: null, made: [], cancelled: [], configs: [] }),
+    change: async () => {
+      throw new ApiError('', 409, 'exported');
+    },
+  };
+
   async files() {
-    return { root: '', files: [{ file: this.data.file, size: 0, mtime: 0 }], skipped: [] };
+    const { file, size = 0, mtime = 0, trends = [] } = this.data;
+    return { root: '', files: file ? [{ file, size, mtime }] : [], trends: trends.map(({ data: _, ...entry }) => entry), skipped: [] };
   }
   async config(file: string): Promise<Config> {
     if (file !== this.data.file) throw new ApiError(file, 404);
@@ -227,14 +241,14 @@ export class ExportedApi implements Api {
     const found = graph.data.details[other][partner] ?? NO_DETAILS;
     return { ...details, partner: { side: other, node: graph.summary(other, partner), inputs: found.inputs, outputs: found.outputs, stack: found.stack, merge_info: found.merge_info } };
   }
-  async search(ref: GraphRef, side: Side, { q, level, limit = 200 }: SearchQuery) {
+  async search(ref: GraphRef, side: Side, { q, level, leaf, limit = 200 }: SearchQuery) {
     const graph = this.graph(ref);
-    const hits = this.matchingNames(graph, side, level, q);
+    const hits = this.matchingNames(graph, side, level, q, leaf);
     return { total: hits.length, hits: hits.slice(0, limit).map((index) => graph.summary(side, index)) };
   }
-  async seek(ref: GraphRef, side: Side, { level, q = '', from, direction }: SeekQuery) {
+  async seek(ref: GraphRef, side: Side, { level, leaf, q = '', from, direction }: SeekQuery) {
     const graph = this.graph(ref);
-    const hits = this.matchingNames(graph, side, level, q);
+    const hits = this.matchingNames(graph, side, level, q, leaf);
     const start = from === undefined ? (direction > 0 ? -1 : Infinity) : graph.find(side, from);
     const found = direction > 0 ? hits.findIndex((index) => index > start) : hits.findLastIndex((index) => index < start);
     const at = found >= 0 ? found : direction > 0 ? 0 : hits.length - 1;
@@ -270,10 +284,13 @@ export class ExportedApi implements Api {
     return this.graph(ref).data.layers.layers;
   }
 
-  private matchingNames(graph: ExportedGraph, side: Side, level: Level | undefined, q: string): number[] {
+  private matchingNames(graph: ExportedGraph, side: Side, level: Level | undefined, q: string, leaf: 1 | undefined): number[] {
     const found: number[] = [];
     const lower = q.toLowerCase();
-    for (let index = 0; index < graph.sides[side].rows.length; index++) if (graph.keeps(side, index, level, lower)) found.push(index);
+    const { rows, children } = graph.sides[side];
+    for (let index = 0; index < rows.length; index++) {
+      if (!(leaf && children[index]!.length > 0) && graph.keeps(side, index, level, lower)) found.push(index);
+    }
     return found;
   }
 

@@ -97,7 +97,7 @@ export interface NodeDetails {
 }
 
 /** Why nodes are not matched, or a match is not cancelled. */
-export const REFUSALS = ['single', 'tensor', 'taken', 'types', 'absent', 'not_matched', 'stale', 'nothing'] as const;
+export const REFUSALS = ['single', 'tensor', 'taken', 'types', 'absent', 'not_matched', 'stale', 'nothing', 'exported'] as const;
 export type Refusal = (typeof REFUSALS)[number];
 
 /** Matches made by hand in the graph of a rank at a step. */

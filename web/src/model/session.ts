@@ -415,7 +415,7 @@ export class Session {
     const epoch = this.graphEpoch;
     try {
       const from = !fromStart && selection?.side === side ? selection.name : undefined;
-      const { node, index, total } = await this.api.seek(this.ref(), side, { level, from, direction });
+      const { node, index, total } = await this.api.seek(this.ref(), side, { level, leaf: search.level && search.leaves ? 1 : undefined, from, direction });
       if (epoch !== this.graphEpoch || !node) return;
       await this.goTo(side, node.name);
       if (epoch === this.graphEpoch) this.say(`${index + 1} / ${total}`);
@@ -426,7 +426,7 @@ export class Session {
 
   // --- search
 
-  search(change: Partial<Pick<State['search'], 'query' | 'side' | 'level'>>): void {
+  search(change: Partial<Pick<State['search'], 'query' | 'side' | 'level' | 'leaves'>>): void {
     const search = { ...this.state.search, ...change, open: true, active: -1 };
     clearTimeout(this.searchTimer);
     const ticket = ++this.searchEpoch;
@@ -439,9 +439,9 @@ export class Session {
   }
 
   private async runSearch(ticket: number): Promise<void> {
-    const { side, query, level } = this.state.search;
+    const { side, query, level, leaves } = this.state.search;
     try {
-      const value = await this.api.search(this.ref(), side, { q: query.trim(), level: level || undefined, limit: SEARCH_LIMIT });
+      const value = await this.api.search(this.ref(), side, { q: query.trim(), level: level || undefined, leaf: leaves ? 1 : undefined, limit: SEARCH_LIMIT });
       if (ticket === this.searchEpoch) this.store.set({ search: { ...this.state.search, result: { at: 'ready', value } } });
     } catch (error) {
       const result = failure(error);
@@ -482,8 +482,9 @@ export class Session {
   tensor(query: TensorQuery): Promise<TensorPreview> | null {
     return this.api.tensor?.(this.ref(), query) ?? null;
   }
-  get hasTensors(): boolean {
-    return this.api.tensor !== undefined;
+  /** A page without a server. */
+  get exported(): boolean {
+    return this.api.exported === true;
   }
 
   // --- small things

@@ -36,6 +36,7 @@ export interface SearchState {
   side: Side;
   query: string;
   level: Level | '';
+  leaves: boolean; // only nodes without others in them
   result: Load<{ total: number; hits: NodeSummary[] }>;
   active: number;
 }
@@ -104,7 +105,7 @@ export const INITIAL: State = {
   matrix: IDLE,
   findings: IDLE,
   layers: IDLE,
-  search: { open: false, side: 'NPU', query: '', level: '', result: IDLE, active: -1 },
+  search: { open: false, side: 'NPU', query: '', level: '', leaves: false, result: IDLE, active: -1 },
   matching: { open: false, picked: { NPU: null, Bench: null }, descendants: false, state: IDLE, busy: false, message: null },
   convert: CONVERT,
   notice: null,

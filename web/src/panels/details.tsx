@@ -32,7 +32,7 @@ export function Details() {
   if (details.at === 'busy') return <Loading />;
   const { value } = details;
   const merge = value.merge_info.length > 0 || (value.partner?.merge_info ?? []).length > 0;
-  const tensor = session.hasTensors && savedItems(value, selection.side).length > 0;
+  const tensor = savedItems(value, selection.side).length > 0;
   const tab = (wanted === 'merge' && !merge) || (wanted === 'tensor' && !tensor) ? 'items' : wanted;
   const tabs: Tab[] = ['overview', 'items', ...(tensor ? (['tensor'] as const) : []), 'flow', 'stack', ...(merge ? (['merge'] as const) : [])];
   return (

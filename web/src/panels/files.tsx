@@ -23,7 +23,7 @@ export function FilesView() {
       <div class="files-head">
         <div>
           <h1>{t('files.title')}</h1>
-          <p class="muted">{t('files.in', { root })}</p>
+          {root && <p class="muted">{t('files.in', { root })}</p>}
         </div>
         <div class="files-ways">
           {canConvert && (
@@ -32,10 +32,12 @@ export function FilesView() {
               {t('convert.title')}
             </button>
           )}
-          <button class="button" onClick={() => void session.loadFiles()}>
-            <Icon name="reload" />
-            {t('files.reload')}
-          </button>
+          {!session.exported && (
+            <button class="button" onClick={() => void session.loadFiles()}>
+              <Icon name="reload" />
+              {t('files.reload')}
+            </button>
+          )}
         </div>
       </div>
       {list.length === 0 && trends.length === 0 ? (

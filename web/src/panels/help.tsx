@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type { MessageKey } from '../i18n';
-import { useText } from './context';
+import { useSession, useText } from './context';
 import { Icon } from './icons';
 
 const KEYS: [string[], MessageKey][] = [
@@ -30,6 +30,7 @@ const MOUSE: [MessageKey, MessageKey][] = [
 
 export function Help({ onClose }: { onClose: () => void }) {
   const t = useText();
+  const session = useSession();
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
   return (
@@ -40,6 +41,7 @@ export function Help({ onClose }: { onClose: () => void }) {
           <Icon name="close" />
         </button>
       </div>
+      {session.exported && <p data-test="exported-limits">{t('exported.limits')}</p>}
       <dl>
         {KEYS.map(([keys, text]) => (
           <div key={text}>

@@ -22,7 +22,7 @@ interface Entry {
 /** To match a node with the one picked on the other side, or to part it from its partner. */
 function matchEntries(session: Session, side: Side, node: TreeNode, t: Translate): Entry[] {
   const { matching } = session;
-  if (!matching?.possible) return [];
+  if (!matching?.possible || session.exported) return [];
   const { matched } = node.info;
   if (matched !== null) return [{ text: t('menu.unmatch'), test: 'unmatch', run: () => void matching.actOn(side, node.info, matched) }];
   const other = session.state.matching.picked[OTHER[side]];

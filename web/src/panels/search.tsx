@@ -108,6 +108,10 @@ function SearchList() {
             ))}
           </select>
         )}
+        <label class="check" title={t('search.leavesHint')}>
+          <input type="checkbox" data-test="search-leaves" checked={search.leaves} onChange={(event) => session.search({ leaves: event.currentTarget.checked })} />
+          {t('search.leaves')}
+        </label>
         <span class="muted search-count" role="status">
           {result.at === 'ready' && countText(result.value, t)}
           {result.at === 'busy' && t('state.loading')}

@@ -7,7 +7,7 @@ import { BUSY, type Load } from '../model/store';
 import { useApp, useSession, useText } from './context';
 import { HeatMapView } from './heat_map';
 import { Icon } from './icons';
-import { Failure, Loading } from './states';
+import { Failure, Loading, Note } from './states';
 
 /** The values behind an item's figures, read from the dump when they are asked for. */
 export function Tensor({ details }: { details: NodeDetails }) {
@@ -36,6 +36,7 @@ export function Tensor({ details }: { details: NodeDetails }) {
     return () => void (current = false);
   }, [item, slice, attempt, session]);
   if (!item) return null;
+  if (session.exported) return <Note text={t('exported.tensor')} />;
   const choose = (index: number) => {
     setChosen(index);
     setSlice(0);

@@ -33,6 +33,11 @@ export function TopBar({ onHelp }: { onHelp: () => void }) {
       )}
       <span class="spacer" />
       {ready && !converting && <SearchBox />}
+      {session.exported && (
+        <button class="text-button" data-test="exported" title={t('exported.limits')} onClick={onHelp}>
+          {t('exported.title')}
+        </button>
+      )}
       {canConvert && file && !converting && (
         <button class="icon-button" data-test="convert-icon" title={t('convert.title')} aria-label={t('convert.title')} onClick={() => session.openConvert()}>
           <Icon name="convert" />

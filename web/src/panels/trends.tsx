@@ -18,7 +18,6 @@ const VIEWS = { first: 'trend.view.first', other: 'trend.view.other', difference
 const KINDS = { default: 'trend.kind.default', layer: 'trend.kind.layer', index: 'trend.kind.index', module: 'trend.kind.module', function: 'trend.kind.function' } as const;
 const DIMENSIONS = { rank: 'trend.by.rank', step: 'trend.by.step', target: 'trend.by.target' } as const;
 
-/** Null on a page without a server. */
 export const TrendContext = createContext<TrendApi | null>(null);
 
 export interface MarkedLine extends TrendLine {
@@ -34,6 +33,7 @@ interface ShownMap extends TrendMap {
 /** Statistics over steps and ranks: a map of values, and lines through its cells. */
 export function TrendsView({ file }: { file: string }) {
   const api = useContext(TrendContext);
+  if (!api) throw new Error('no trends above this component');
   const session = useSession();
   const t = useText();
   const wanted = useApp((state) => state.trend);
@@ -42,7 +42,7 @@ export function TrendsView({ file }: { file: string }) {
   useEffect(() => {
     let gone = false;
     setInfo(BUSY);
-    api?.info(file).then(
+    api.info(file).then(
       (value) => {
         if (gone) return;
         setChoice(fitChoice(value, { ...wanted, file }));
@@ -52,7 +52,6 @@ export function TrendsView({ file }: { file: string }) {
     );
     return () => void (gone = true);
   }, [api, file, wanted]);
-  if (!api) return <Note text={t('trend.noServer')} />;
   if (info.at === 'failed') return <Failure failed={info} leave />;
   if (info.at !== 'ready') return <Loading />;
   if (!choice) return <Note text={t('trend.empty')} />;

@@ -1,0 +1,44 @@
+// Pairs of nodes of tensor dumps that a person matched: their values are read from the files of the dumps and measured.
+#pragma once
+
+#include <deque>
+#include <list>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "compare/tensor_diff.h"
+#include "graph/precision.h"
+#include "view/directory.h"
+
+namespace msprobe::view {
+
+/// Where the tensors of a pair lie, as the graph says.
+struct TensorPlaces {
+  std::string target, golden;
+};
+
+/// Thread-safe. What was measured is kept as long as the files stay as they are: a graph is made afresh with each
+/// match.
+class TensorMeter {
+ public:
+  /// Only what lies below `root` is read; "": nothing.
+  explicit TensorMeter(std::string root) : root_(std::move(root)) {}
+  bool enabled() const { return !root_.empty(); }
+  /// Each of `rows` points to its entry in `diffs` then.
+  void Measure(const TensorPlaces& places, std::vector<Row>* rows, std::deque<TensorDiff>* diffs);
+
+ private:
+  void Diff(const TensorPairs& pairs, const ItemView& target, const ItemView* golden, TensorDiff* out);
+  std::string DumpAt(const std::string& place) const;
+
+  const std::string root_;
+  std::mutex mutex_;
+  std::list<std::pair<std::string, TensorDiff>> known_;  // by files and their stamps, the last used first
+  std::unordered_map<std::string, std::list<std::pair<std::string, TensorDiff>>::iterator> index_;
+};
+
+}  // namespace msprobe::view
