@@ -1,6 +1,7 @@
 import { ApiError } from '../api/client';
 import type { Failed, Fault } from './store';
 
+/** An error as the page shows it: worded by kind in the user's language, the server's line beside it. */
 export function failure(error: unknown): Failed {
   if (!(error instanceof ApiError)) return { at: 'failed', fault: 'read', error: error instanceof Error ? error.message : String(error) };
   return { at: 'failed', fault: faultOf(error.status), error: error.message };

@@ -509,7 +509,6 @@ export class Session {
   }
 }
 
-/** An error as the page shows it: worded by kind in the user's language, the server's line beside it. */
 function pick(list: number[], wanted: number | undefined): number {
   return wanted !== undefined && list.includes(wanted) ? wanted : (list[0] ?? 0);
 }
