@@ -61,7 +61,7 @@ async function tabOf(page) {
 }
 
 function reaches(frame, check, what) {
-  const state = () => frame.evaluate(() => window.__msprobe.state());
+  const state = () => frame.evaluate(() => window.__msprobe?.state() ?? {});
   return until(async () => check(await state()), what, state);
 }
 
@@ -164,9 +164,10 @@ async function look({ frame, state, wait, press, pressIn, click, shoot }, name) 
   await click('tab-flow');
   await frame.locator('[data-test=producer], [data-test=consumer]').first().click();
   await wait((now) => now.selection?.name !== first && now.details === 'ready', 'the flow leads on');
-  await click('tab-overview');
+  await pressIn('canvas[data-side=NPU]', 'Escape');
+  await wait((now) => now.selection === null, 'nothing is selected');
   await frame.locator('[data-test^=layer-forward-]').first().click();
-  await wait((now) => now.details === 'ready' && now.links === 'ready', 'a layer leads to a node');
+  await wait((now) => now.selection !== null && now.details === 'ready' && now.links === 'ready', 'a layer leads to a node');
 
   // By name, through the hits, along a filter.
   await pressIn('canvas[data-side=NPU]', '/');
