@@ -5,8 +5,8 @@
 
 Parts: `start` (time to --help), `step` (a training step with the tool over one without), `statistics`, `tensor`, `xlsx`, `fuzzy`,
 `ranks` and `memory` (msprobe compare on large dumps; compare_bench.py), `graph_scale` (graphs of up to 1,000,000 nodes;
-graph_scale.py) and `overflow`. What a run measured is kept in out/bench.json, and --write puts the parts of all runs on this machine
-into the page, so that a long bench may be taken in pieces.
+graph_scale.py), `page` (the page in Chromium and the server under load; page.py) and `overflow`. What a run measured is kept in
+out/bench.json, and --write puts the parts of all runs on this machine into docs/performance.md, so that a long bench may be taken in pieces.
 
 The old tool runs from .venv-old, ours from .venv, or from the release build that MSPROBE_BIN names. The large dumps are made by the
 generators beside the golden data (MSPROBE_GOLDEN or ../shared/golden); without them the parts that need them are left out, and the
@@ -29,11 +29,21 @@ from compare_bench import section as compare_section
 from graph_scale import graph_scale
 from graph_scale import section as graph_section
 from measure import OLD, OURS, ROOT, command_of, measured
+from page import bench_page
+from page import section as page_section
 
 GOLDEN = pathlib.Path(os.environ.get("MSPROBE_GOLDEN", ROOT.parent / "shared" / "golden"))
 COMPARE = ("statistics", "tensor", "xlsx", "ranks", "fuzzy", "memory")
-LARGE = (*COMPARE, "graph_scale", "overflow")
-HEADINGS = ("A training step under capture", "Comparing", "Graphs", "Large files", "Start", "Memory of the recorder")
+LARGE = (*COMPARE, "graph_scale", "overflow", "page")
+HEADINGS = (
+    "A training step under capture",
+    "Comparing",
+    "Graphs",
+    "The page",
+    "Large files",
+    "Start",
+    "Memory of the recorder",
+)
 
 
 # (model, level, task, summary_mode, where): what is measured of a training step.
@@ -169,6 +179,8 @@ def report(results, args):
         lines += compare_section(results, args)
     if "graph_scale" in results:
         lines += graph_section(results["graph_scale"])
+    if "page" in results:
+        lines += page_section(results["page"])
     if "overflow" in results:
         r = results["overflow"]
         lines += [
@@ -253,6 +265,8 @@ def main():
                 results[part] = bench_start()
             elif part in COMPARE or part in by_hand:
                 results[part] = getattr(large, part)()
+            elif part == "page":
+                results[part] = bench_page(large, args, work)
             elif part == "graph_scale":
                 results[part] = graph_scale(large, args, work)
             else:
