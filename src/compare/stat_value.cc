@@ -226,7 +226,6 @@ StatDiff DiffStats(const StatValue& target, const StatValue& golden) {
   double x = 0, y = 0;
   const Type a = TypeOf(target, &x), b = TypeOf(golden, &y);
   if (a == Type::kNum && b == Type::kNum) {
-    if (x == 0 && y == 0) return Both(Cell::kZero);  // the signs of zeros and their types are no difference
     StatDiff out;
     out.diff_cell = Cell::kNumber;
     out.diff = Subtract(target, golden, x, y);
