@@ -34,6 +34,8 @@ after(async () => {
 
 const map = (side) => page.evaluate((s) => window.__msprobe.map(s), side);
 const zoom = (side) => page.evaluate((s) => window.__msprobe.zoom(s), side);
+/** A place in a small picture, from its corner: above its edge, over which the splitter below reaches. */
+const nearBottom = (small) => small.evaluate((canvas) => ({ x: canvas.clientWidth / 2, y: canvas.clientHeight - 12 }));
 const shoot = (name) => page.screenshot({ path: join(OUT, `${name}.png`) });
 
 test('a click in the small picture goes there, dragging moves, the other side follows', async () => {
@@ -43,16 +45,19 @@ test('a click in the small picture goes there, dragging moves, the other side fo
     return npu.whole > 1.5 * npu.height && bench.whole === npu.whole;
   }, 'there is something to move in');
   const { whole, height } = await map('NPU');
-  const box = await page.locator('canvas[data-map=NPU]').boundingBox();
-  const x = box.x + box.width / 2;
-  await page.mouse.click(x, box.y + box.height - 2);
+  const small = page.locator('canvas[data-map=NPU]');
+  const { x } = await nearBottom(small);
+  // What was opened last is in view, which is far down already.
+  await small.click({ position: { x, y: 2 } });
+  await until(async () => (await map('NPU')).top === 0 && (await map('Bench')).top === 0, 'both start at the top');
+  await small.click({ position: await nearBottom(small) });
   await until(async () => (await map('NPU')).top > 0.5 * (whole - height), 'it goes far down');
   await until(async () => (await map('Bench')).top > 0, 'the golden side follows');
   await shoot('map_bottom');
   const { top } = await map('NPU');
-  await page.mouse.move(x, box.y + 2);
+  await small.hover({ position: { x, y: 2 } }); // outside of the window: it comes here, and is held in its middle
   await page.mouse.down();
-  await page.mouse.move(x, box.y + 30, { steps: 4 });
+  await small.hover({ position: { x, y: 30 } });
   await page.mouse.up();
   await until(async () => (await map('NPU')).top < top, 'and up again');
 });
@@ -75,8 +80,8 @@ test('the other side follows also when what it shows is still on its way', async
   await until(async () => (await probe('open', 'NPU')).includes(name), `${name} opens`);
   const { whole, height } = await probe('map', 'NPU');
   assert.ok(whole > height + 60, `there is something to move in: ${whole} of ${height}`);
-  const box = await slow.page.locator('canvas[data-map=NPU]').boundingBox();
-  await slow.page.mouse.click(box.x + box.width / 2, box.y + box.height - 12); // the splitter below reaches over its edge
+  const small = slow.page.locator('canvas[data-map=NPU]');
+  await small.click({ position: await nearBottom(small) });
   await until(async () => (await probe('map', 'NPU')).top > 0, 'it goes down');
   const { top } = await probe('map', 'Bench');
   release();
