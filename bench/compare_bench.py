@@ -102,7 +102,7 @@ class CompareBench:
 
     def xlsx(self):
         target, golden = dumps_of(self.make_large(self.args.nodes))
-        return self.pair("workbook", target / "dump.json", golden / "dump.json", "--xlsx", runs=1)
+        return self.pair("workbook", target / "dump.json", golden / "dump.json", "--xlsx", runs=3)
 
     def fuzzy(self):
         """The old tool's time grows with the square: where it takes minutes it is left out unless --slow asks for it."""

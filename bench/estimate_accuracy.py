@@ -138,8 +138,6 @@ def compare(args, model, kind):
 def write(rows, args):
     lines = [
         BEGIN,
-        "## Estimate and measurement",
-        "",
         f"`bench/estimate_accuracy.py --steps {args.steps} --rounds {args.rounds} --write`: what `msprobe estimate` foretells",
         f"over what `msprobe run` costs then, medians. {os.cpu_count()} cores, {platform.machine()}, one torch thread, load average "
         f"{os.getloadavg()[1]:.1f}; dumps in memory.",

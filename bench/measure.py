@@ -21,30 +21,42 @@ def command_of(tool):
     return str(OLD / "bin" / "msprobe")
 
 
+# The peak of a process counts what it had before it became the command: this small one starts it, not the bench itself.
+_STARTER = """
+import os, sys, time
+begin = time.perf_counter()
+pid = os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ)
+_, status, usage = os.wait4(pid, 0)
+said = f"{begin} {time.perf_counter() - begin} {usage.ru_maxrss} {os.waitstatus_to_exitcode(status)}"
+os.write(int(sys.argv[1]), said.encode())
+"""
+
+
 def measured(command, env=None, first=False):
     """Wall seconds, peak resident memory in MB and, when `first`, seconds to the first line on stdout."""
     clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH" and not k.startswith(("MSPROBE_", "OMP_"))}
     command = [str(c) for c in command]
-    start = time.perf_counter()
-    process = subprocess.Popen(
-        command,
+    answer, told = os.pipe()
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _STARTER, str(told), *command],
         env={**clean, **(env or {})},
         stdout=subprocess.PIPE if first else subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-    )
-    line = None
-    if first:
-        with selectors.DefaultSelector() as waiting:
-            waiting.register(process.stdout, selectors.EVENT_READ)
-            waiting.select()
-            line = time.perf_counter() - start
-        process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    seconds = time.perf_counter() - start
-    if process.returncode != 0:
-        sys.exit(f"{' '.join(command)} failed with exit code {process.returncode}")
-    return {"seconds": seconds, "peak_mb": usage.ru_maxrss / 1024, "first_s": line}
+        pass_fds=(told,),
+    ) as starter:
+        os.close(told)
+        line = None
+        if first:
+            with selectors.DefaultSelector() as waiting:
+                waiting.register(starter.stdout, selectors.EVENT_READ)
+                waiting.select()
+                line = time.perf_counter()
+            starter.stdout.read()
+    with os.fdopen(answer) as file:
+        begin, seconds, peak_kb, code = map(float, file.read().split())
+    if code != 0:
+        sys.exit(f"{' '.join(command)} failed with exit code {code:.0f}")
+    return {"seconds": seconds, "peak_mb": peak_kb / 1024, "first_s": line - begin if first else None}
 
 
 def repeated(runs, run):

@@ -43,6 +43,8 @@ HEADINGS = (
     "Large files",
     "Start",
     "Memory of the recorder",
+    "Memory of the comparison",
+    "Estimate and measurement",
 )
 
 

@@ -7,12 +7,15 @@
 
 #include <cerrno>
 #include <new>
-#include <system_error>
+
+#include "base/parallel.h"
 
 namespace msprobe {
 namespace {
 
 constexpr uint64_t kMostAhead = 128 << 20;
+// Asking blocks while the disk's queue is full or a directory is read; more than one keeps a fast disk busy.
+constexpr size_t kThreads = 4;
 // While files are found in memory, only each of so many is looked at.
 constexpr size_t kSample = 16;
 
@@ -67,17 +70,14 @@ struct ReadAhead::Reader {
 ReadAhead::ReadAhead(const DumpPair& pair) : pair_(pair) {
   if (!pair.tensors) return;
   asked_for_.assign(pair.target->ops().size(), 0);
-  try {
-    thread_ = std::thread([this] {
-      try {
-        Run();
-      } catch (const std::bad_alloc&) {
-        // The comparison itself will say so.
-      }
-    });
-  } catch (const std::system_error&) {
-    // Without a thread to spare, files are read when they are needed.
-  }
+  // Without a thread to spare, files are read when they are needed.
+  threads_ = StartThreads(kThreads, [this] {
+    try {
+      Run();
+    } catch (const std::bad_alloc&) {
+      // The comparison itself will say so.
+    }
+  });
 }
 
 ReadAhead::~ReadAhead() {
@@ -86,7 +86,7 @@ ReadAhead::~ReadAhead() {
     stop_ = true;
   }
   room_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  for (std::thread& thread : threads_) thread.join();
 }
 
 void ReadAhead::Passed(size_t op) {
@@ -111,7 +111,7 @@ void ReadAhead::Note(size_t op, uint64_t bytes) {
 
 void ReadAhead::Run() {
   Reader reader;
-  for (size_t op = 0; op < asked_for_.size(); ++op) {
+  for (size_t op = next_++; op < asked_for_.size(); op = next_++) {
     if (!WaitForRoom(op)) return;
     uint64_t bytes = reader.Ask(*pair_.target, op, pair_.tensors->target());
     const uint32_t partner = pair_.plan.golden_of[op];

@@ -1,17 +1,19 @@
 // Asks the kernel for the files of tensors before the comparison gets to them, so that a disk is never idle.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "base/big_array.h"
 #include "compare/dump_pair.h"
 
 namespace msprobe {
 
-/// A thread of its own that walks through the ops of `pair`, which outlives it, some files ahead. Files that are in
+/// Threads of its own that walk through the ops of `pair`, which outlives it, some files ahead. Files that are in
 /// memory already cost next to nothing.
 class ReadAhead {
  public:
@@ -37,7 +39,8 @@ class ReadAhead {
   size_t passed_ = 0;             // ops
   uint64_t ahead_ = 0;            // bytes that were asked for and are not passed
   BigArray<uint64_t> asked_for_;  // bytes of each op, of tensors only
-  std::thread thread_;
+  std::atomic<size_t> next_ = 0;  // op
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace msprobe
