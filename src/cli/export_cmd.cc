@@ -27,7 +27,7 @@ struct ExportArgs {
   std::vector<std::string> inputs;
   std::string output;
   std::vector<int64_t> steps, ranks;
-  uint64_t max_size = 20;
+  uint64_t max_size = 20, max_tensors = 8;
 };
 
 // A file that goes into the page; `name` is how the page calls it.
@@ -126,7 +126,7 @@ StatusOr<view::ExportedGraphs> GraphsJson(const Sources& sources, const view::Ex
 StatusOr<Page> MakePage(const Sources& sources, const ExportArgs& args) {
   const std::string page = WithoutServer(std::string(serve::PageHtml()));
   const uint64_t most = args.max_size * kMegabyte;
-  view::ExportChoice choice{args.steps, args.ranks, most * kUsualRatio};
+  view::ExportChoice choice{args.steps, args.ranks, most * kUsualRatio, args.max_tensors * kMegabyte};
   Page out;
   MSP_ASSIGN_OR_RETURN(const std::string trends, TrendsJson(sources, args, &out.targets));
   for (int i = 0; i < kMostTries; ++i) {
@@ -137,6 +137,7 @@ StatusOr<Page> MakePage(const Sources& sources, const ExportArgs& args) {
     if (out.html.size() <= most) return out;
     if (sources.graphs.empty()) break;
     choice.details_bytes = i + 2 == kMostTries ? 0 : choice.details_bytes / 4;
+    choice.tensor_bytes = i + 2 == kMostTries ? 0 : choice.tensor_bytes / 4;
   }
   return BadInput(fmt::format(
       "{} {} more than {} MB: choose fewer with --step and --rank, or allow more with --max_size", args.inputs[0],
@@ -147,13 +148,26 @@ std::string Count(uint64_t count, std::string_view thing) {
   return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
 }
 
+// Of a tensor dump: how many tensors the page shows, and why not the others.
+void PrintTensors(const ExportArgs& args, const view::ExportedTensors& tensors) {
+  if (tensors.saved == 0) return;
+  fmt::print("tensors: of {}, {} can be looked at", tensors.saved, tensors.held);
+  const uint64_t cut = tensors.saved - tensors.held - tensors.unread;
+  if (cut > 0) fmt::print("; {} did not fit (--max_tensors {})", cut, args.max_tensors);
+  if (tensors.unread > 0) fmt::print("; {} could not be read: {}", tensors.unread, tensors.problem);
+  fmt::print("\n");
+}
+
 void Print(const ExportArgs& args, const Page& page, size_t trends, const std::string& path, bool json) {
   const view::ExportedGraphs& graphs = page.graphs;
   if (json) {
     std::string line = "{\"page\":";
     AppendJsonString(line, path);
-    fmt::print("{},\"bytes\":{},\"graphs\":{},\"nodes\":{},\"details\":{},\"trends\":{}}}\n", line, page.html.size(),
-               graphs.graphs, graphs.nodes, graphs.details, trends);
+    fmt::print(
+        "{},\"bytes\":{},\"graphs\":{},\"nodes\":{},\"details\":{},\"tensors\":{},\"tensors_saved\":{},\"trends\":{}}}"
+        "\n",
+        line, page.html.size(), graphs.graphs, graphs.nodes, graphs.details, graphs.tensors.held, graphs.tensors.saved,
+        trends);
     return;
   }
   std::string holds;
@@ -164,6 +178,7 @@ void Print(const ExportArgs& args, const Page& page, size_t trends, const std::s
     fmt::print("figures: of {} nodes, the worst first; those of {} did not fit (--max_size {})\n", graphs.details,
                graphs.nodes - graphs.details, args.max_size);
   }
+  PrintTensors(args, graphs.tensors);
 }
 
 Status RunExport(const ExportArgs& args, bool json) {
@@ -193,6 +208,10 @@ void RegisterExport(CLI::App& app, CommandContext* context) {
   cmd->add_option("--rank", args->ranks, "only these ranks")->delimiter(',');
   cmd->add_option("--max_size", args->max_size, "MB that the page may take; figures of good nodes are left out first")
       ->check(CLI::Range(1, 500))
+      ->capture_default_str();
+  cmd->add_option("--max_tensors", args->max_tensors,
+                  "MB for the values of tensors, as far as the page shows them; 0: none")
+      ->check(CLI::Range(0, 500))
       ->capture_default_str();
   cmd->add_flag("--json", context->json, "print the summary as one JSON object");
   cmd->callback([args, context] { context->status = RunExport(*args, context->json); });

@@ -28,6 +28,7 @@ class TensorMeter {
   /// Only what lies below `root` is read; "": nothing.
   explicit TensorMeter(std::string root) : root_(std::move(root)) {}
   bool enabled() const { return !root_.empty(); }
+  const std::string& root() const { return root_; }
   /// Each of `rows` points to its entry in `diffs` then.
   void Measure(const TensorPlaces& places, std::vector<Row>* rows, std::deque<TensorDiff>* diffs);
 

@@ -192,13 +192,13 @@ StatusOr<TensorDetail> Viewer::Tensor(const GraphKey& key, Side side, const Tens
 namespace {
 
 // JSON has no NaN and no infinity: they are texts.
-void Figure(std::string& out, double v) {
+void Figure(std::string& out, double v, int digits = 9) {
   if (std::isnan(v)) {
     out += "\"nan\"";
   } else if (std::isinf(v)) {
     out += v > 0 ? "\"inf\"" : "\"-inf\"";
   } else {
-    out += fmt::format("{:.9g}", v);
+    out += fmt::format("{:.{}g}", v, digits);
   }
 }
 
@@ -216,14 +216,14 @@ void AppendHistogram(std::string& out, const Histogram& h) {
   out += '}';
 }
 
-void AppendHeat(std::string& out, const HeatMap& map) {
+void AppendHeat(std::string& out, const HeatMap& map, int digits) {
   out += fmt::format("{{\"rows\":{},\"columns\":{},\"cell_rows\":{},\"cell_columns\":{},\"cells\":", map.rows,
                      map.columns, map.cell_rows, map.cell_columns);
-  Array(out, map.cells, [&](double v) { Figure(out, v); });
+  Array(out, map.cells, [&](double v) { Figure(out, v, digits); });
   out += '}';
 }
 
-void AppendSide(std::string& out, const ShownTensor& tensor, const PreviewSide& side) {
+void AppendSide(std::string& out, const ShownTensor& tensor, const PreviewSide& side, int digits) {
   out += "{\"item\":";
   Text(out, tensor.item);
   Key(out, "file");
@@ -241,18 +241,18 @@ void AppendSide(std::string& out, const ShownTensor& tensor, const PreviewSide& 
   Key(out, "histogram");
   AppendHistogram(out, side.histogram);
   Key(out, "heat");
-  AppendHeat(out, side.heat);
+  AppendHeat(out, side.heat, digits);
   out += '}';
 }
 
 }  // namespace
 
-std::string ToJson(const TensorDetail& d) {
+std::string ToJson(const TensorDetail& d, int digits) {
   std::string out = "{\"tensor\":";
-  AppendSide(out, d.target, d.preview.target);
+  AppendSide(out, d.target, d.preview.target, digits);
   Key(out, "partner");
   if (d.golden) {
-    AppendSide(out, *d.golden, *d.preview.golden);
+    AppendSide(out, *d.golden, *d.preview.golden, digits);
   } else {
     out += "null";
   }
@@ -265,7 +265,7 @@ std::string ToJson(const TensorDetail& d) {
     Key(out, "histogram");
     AppendHistogram(out, diff.histogram);
     Key(out, "heat");
-    AppendHeat(out, diff.heat);
+    AppendHeat(out, diff.heat, digits);
     out += '}';
   } else {
     out += "null";

@@ -46,6 +46,7 @@ StatusOr<std::string> TensorPath(const ServedTree& tree, const std::string& dire
 StatusOr<TensorDetail> LoadPreview(const ServedTree& tree, const std::string& target, const std::string& golden,
                                    std::string_view dtype, std::string_view golden_dtype, int64_t slice);
 
-std::string ToJson(const TensorDetail& detail);
+/// `digits` of the cells of pictures.
+std::string ToJson(const TensorDetail& detail, int digits = 9);
 
 }  // namespace msprobe::view

@@ -110,6 +110,44 @@ TEST_F(TensorViewTest, OnlyFilesBelowTheDirectory) {
   EXPECT_EQ(Ask(single.get(), 0).status().code(), Code::kBadInput) << "a lone file shows nothing beside it";
 }
 
+TEST_F(TensorViewTest, AnExportedPageHoldsPreviewsOfTensors) {
+  Make({"t.npy", "absent.npy", "", "short.npy"}, dir / "root/a", dir / "root/b");
+  const auto viewer = *Viewer::OpenTrusted(dir / "root/c.vis.db");
+  const auto all = viewer->Export("c.vis.db", {{}, {}, 1 << 20, 1 << 20});
+  ASSERT_TRUE(all.ok()) << all.status().message();
+  EXPECT_EQ(all->tensors.saved, 3u) << "a pair counts once, what was not saved does not count";
+  EXPECT_EQ(all->tensors.held, 2u);
+  EXPECT_EQ(all->tensors.unread, 1u);
+  EXPECT_NE(all->tensors.problem.find("absent.npy"), std::string::npos) << all->tensors.problem;
+  // Both slices, subtracted from those of the partner; no place of this machine.
+  const std::string item = fmt::format(R"("NPU":{{"0":{{"{}.input.0":{{"0":{{"tensor")", kNode);
+  EXPECT_NE(all->json.find(item), std::string::npos) << all->json;
+  EXPECT_NE(all->json.find(R"("slice":1,"place":[1],"worst":[{"place":[1,1,1],"value":8,"partner":9)"),
+            std::string::npos);
+  EXPECT_NE(all->json.find(R"("file":"t.npy")"), std::string::npos);
+  EXPECT_EQ(all->json.find(dir / "root"), std::string::npos);
+  EXPECT_NE(all->json.find(R"("missing":"short.npy could not be read when)"), std::string::npos);
+  const auto none = viewer->Export("c.vis.db", {{}, {}, 1 << 20, 0});
+  EXPECT_EQ(none->tensors.saved, 3u);
+  EXPECT_EQ(none->tensors.held + none->tensors.unread, 0u);
+  EXPECT_NE(none->json.find(R"("tensors":{"NPU":{},"Bench":{}})"), std::string::npos);
+}
+
+TEST_F(TensorViewTest, AnExportedPageHoldsTheWorstSliceOfALargeTensor) {
+  constexpr int kSlices = 40, kSize = 64 * 96;
+  std::vector<float> values(size_t{kSlices} * kSize);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 977) / 3;
+  dir.Write("root/b/t.npy", Npy(values, "(40, 64, 96)"));
+  values[size_t{33} * kSize + 7] = 1e6;
+  dir.Write("root/a/t.npy", Npy(values, "(40, 64, 96)"));
+  Make({"t.npy"}, dir / "root/a", dir / "root/b");
+  const auto page = *(*Viewer::OpenTrusted(dir / "root/c.vis.db"))->Export("c.vis.db", {{}, {}, 1 << 20, 1 << 20});
+  EXPECT_EQ(page.tensors.held, 1u);
+  EXPECT_NE(page.json.find(R"("slice":0,"place":[0])"), std::string::npos);
+  EXPECT_NE(page.json.find(R"("slice":33,"place":[33])"), std::string::npos);
+  EXPECT_EQ(page.json.find(R"("slice":39,"place":[39])"), std::string::npos) << "there is no room for all of them";
+}
+
 TEST_F(TensorViewTest, ViewsThatRepeatTooOften) {
   // Four bytes seen a milliard times.
   dir.Write("root/a/t.npy", Npy({1}, "(1000000000,)"));

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "view/directory.h"
 #include "view/overview.h"
+#include "view/tensor_export.h"
 #include "view/trend_file.h"
 #include "view/vis_file.h"
 
@@ -168,11 +169,13 @@ struct MatchChange {
 struct ExportChoice {
   std::vector<int64_t> steps, ranks;
   uint64_t details_bytes = 0;  ///< for the figures of nodes; the graphs themselves are always whole
+  uint64_t tensor_bytes = 0;   ///< for previews of tensors
 };
 
 struct ExportedGraphs {
   std::string json;
   uint64_t graphs = 0, nodes = 0, details = 0;  ///< nodes of both sides, those whose figures are there
+  ExportedTensors tensors;
 };
 
 /// Whose values are asked for.

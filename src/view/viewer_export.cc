@@ -62,7 +62,8 @@ std::vector<uint32_t> ByWeight(const RankGraph& graph, const Tree& tree) {
 
 class Writer {
  public:
-  Writer(const GraphKey& key, const Held& held, uint64_t budget) : key_(key), held_(held), budget_(budget) {}
+  Writer(const GraphKey& key, const Held& held, uint64_t budget, uint64_t tensor_budget)
+      : key_(key), held_(held), budget_(budget), tensors_(key, held, tensor_budget) {}
 
   Status Write(std::string& out) {
     Key(out, "npu");
@@ -72,8 +73,10 @@ class Writer {
     MSP_RETURN_IF_ERROR(WriteOrder(out, "npu_order", Side::kNpu, "NPU"));
     MSP_RETURN_IF_ERROR(WriteOrder(out, "bench_order", Side::kBench, "Bench"));
     MSP_RETURN_IF_ERROR(WriteFlow(out));
-    return WriteDetails(out);
+    MSP_RETURN_IF_ERROR(WriteDetails(out));
+    return WriteTensors(out);
   }
+  const TensorExport& tensors() const { return tensors_; }
   uint64_t used() const { return used_; }
   uint64_t details() const { return details_; }
 
@@ -135,12 +138,27 @@ class Writer {
     return OkStatus();
   }
 
+  // Of nodes whose figures are in the page: without them nobody could ask for these.
+  Status WriteTensors(std::string& out) {
+    const RankGraph& graph = *held_.graph;
+    for (const auto& [tree, node] : saved_) {
+      const bool npu = tree == &graph.npu;
+      const uint32_t partner = (*tree)[node].partner;
+      if (!npu && partner != kNoNode && graph.npu[partner].partner == node) continue;  // goes with its partner
+      MSP_RETURN_IF_ERROR(tensors_.Add(npu, node));
+    }
+    Key(out, "tensors");
+    out += tensors_.Json();
+    return OkStatus();
+  }
+
   Status WriteDetail(const Tree& tree, uint32_t i, std::string* out) {
     MSP_ASSIGN_OR_RETURN(const NodeRecord record,
                          LoadEditedRecord(*held_.file, *held_.graph, &tree == &held_.graph->npu, i, held_.meter));
     NodeLinks links;
     MSP_RETURN_IF_ERROR(LoadMeasured(*held_.file, tree[i].rowid, &links));
     if (&tree == &held_.graph->npu && IsEdited(*held_.graph, tree.Name(i))) links.precision.reset();
+    if (HasTensor(record)) saved_.emplace_back(&tree, i);
     const size_t before = out->size();
     Key(*out, std::to_string(i));
     *out += '{';
@@ -156,6 +174,8 @@ class Writer {
   const Held& held_;
   const uint64_t budget_;
   uint64_t used_ = 0, details_ = 0;
+  std::vector<std::pair<const Tree*, uint32_t>> saved_;
+  TensorExport tensors_;
 };
 
 bool Wanted(const std::vector<int64_t>& list, int64_t value) {
@@ -176,7 +196,7 @@ StatusOr<ExportedGraphs> Viewer::Export(std::string_view file, const ExportChoic
   Text(out.json, file);
   out.json += fmt::format(",\"size\":{},\"mtime\":{}", found.second.size, found.second.mtime_s);
   out.json += ",\"config\":" + ToJson(config) + ",\"matrix\":" + ToJson(cells) + ",\"graphs\":[";
-  uint64_t left = choice.details_bytes;
+  uint64_t left = choice.details_bytes, tensors_left = choice.tensor_bytes;
   for (size_t i = 0; i < cells.size(); ++i) {
     const GraphKey key{std::string(file), cells[i].step, cells[i].rank};
     MSP_ASSIGN_OR_RETURN(const Held held, cache_->Hold(key));
@@ -193,14 +213,21 @@ StatusOr<ExportedGraphs> Viewer::Export(std::string_view file, const ExportChoic
     if (i != 0) out.json += ',';
     out.json += fmt::format("{{\"step\":{},\"rank\":{},\"summary\":", key.step, key.rank) + ToJson(summary) +
                 ",\"findings\":" + ToJson(findings) + ",\"layers\":" + ToJson(layers);
-    Writer writer(key, held, left / (cells.size() - i));
+    Writer writer(key, held, left / (cells.size() - i), tensors_left / (cells.size() - i));
     MSP_RETURN_IF_ERROR(writer.Write(out.json));
     out.json += '}';
     left -= std::min(left, writer.used());
+    tensors_left -= std::min(tensors_left, writer.tensors().used());
+    const ExportedTensors& tensors = writer.tensors().count();
+    out.tensors.saved += tensors.saved;
+    out.tensors.held += tensors.held;
+    out.tensors.unread += tensors.unread;
+    if (out.tensors.problem.empty()) out.tensors.problem = tensors.problem;
     out.details += writer.details();
     ++out.graphs;
   }
-  out.json += "],\"nodes\":" + std::to_string(out.nodes) + ",\"details\":" + std::to_string(out.details) + "}";
+  out.json += fmt::format("],\"nodes\":{},\"details\":{},\"tensors\":{{\"saved\":{},\"held\":{}}}}}", out.nodes,
+                          out.details, out.tensors.saved, out.tensors.held);
   return out;
 }
 

@@ -98,6 +98,16 @@ test('the address names the node, for a reload and for a colleague; tabs keep ap
   await toNode(await tabOf(page), 'first run', BROKEN);
   const link = page.url();
   assert.ok(link.includes('#graph_ascend&p.graph_ascend.at='), link);
+  // What the menu copies is that address, not the one of the frame.
+  const inside = await tabOf(page);
+  await inside.locator('canvas[data-side=NPU]').press('Shift+F10');
+  await inside.evaluate(() => {
+    Object.defineProperty(navigator, 'clipboard', { value: undefined });
+    document.addEventListener('copy', () => (window.copied = document.activeElement.value));
+  });
+  await inside.locator('[data-test=menu-link]').click();
+  await until(() => inside.evaluate(() => window.copied !== undefined), 'the link is copied');
+  assert.equal(await inside.evaluate(() => window.copied), link);
   const other = await page.context().newPage();
   await other.goto(link);
   const there = await tabOf(other);
@@ -298,8 +308,8 @@ test('TensorBoard: trends, in dark Chinese', { skip }, async () => {
   await visit.leave();
 });
 
-test('TensorBoard: the values of a tensor, of both sides', { skip }, async () => {
-  const visit = await inTensorBoard(link('values.vis.db', { side: 'NPU', node: TENSOR_NODE }), CHINESE);
+/** The values of a tensor, of both sides. */
+async function lookAtTensor(visit, name) {
   const { frame } = visit;
   await visit.click('tab-tensor');
   await frame.locator('[data-test=tensor-item]').selectOption({ label: 'output.0' });
@@ -310,8 +320,18 @@ test('TensorBoard: the values of a tensor, of both sides', { skip }, async () =>
   await frame.locator('[data-test=tensor-slice]').fill('1');
   await frame.locator('[data-test=tensor-slice]').press('Enter');
   await frame.locator('.tensor-head code', { hasText: '[1, :, :]' }).waitFor();
-  await visit.shoot('tensorboard_tensor_zh');
+  await visit.shoot(name);
   await visit.leave();
+}
+
+test('TensorBoard: the values of a tensor', { skip }, async () => {
+  await lookAtTensor(await inTensorBoard(link('values.vis.db', { side: 'NPU', node: TENSOR_NODE }), CHINESE), 'tensorboard_tensor_zh');
+});
+
+test('an exported file: the values of a tensor', async () => {
+  const page = join(WORK, 'tensors.html');
+  assert.match(msprobe('export', join(LOGS, 'values.vis.db'), '-o', page), /^tensors: of 2, 2 can be looked at$/m);
+  await lookAtTensor(await inFile(page, link('values.vis.db', { side: 'NPU', node: TENSOR_NODE }), CHINESE), 'exported_tensor_zh');
 });
 
 test('TensorBoard: nodes are matched, saved, parted, and matched again from the file', { skip }, async () => {
@@ -442,8 +462,8 @@ test('an exported file of a directory holds its graph and its trends; one trend 
 
 test('an exported file says what it cannot do, in both languages', async () => {
   const page = join(WORK, 'limits.html');
-  msprobe('export', join(LOGS, 'values.vis.db'), '-o', page);
-  for (const [options, words] of [[{}, [/without a server/, /holds no values of tensors/, /as they were when it was written/]], [CHINESE, [/没有服务/, /不含张量数值/, /不能修改/]]]) {
+  msprobe('export', join(LOGS, 'values.vis.db'), '-o', page, '--max_tensors', '0');
+  for (const [options, words] of [[{}, [/without a server/, /does not hold the values of this tensor/, /as they were when it was written/]], [CHINESE, [/没有服务/, /不含该张量的数值/, /不能修改/]]]) {
     const { frame, wait, press, click, leave, shoot } = await inFile(page, link('values.vis.db', { side: 'NPU', node: TENSOR_NODE }), options);
     await wait((now) => now.details === 'ready', 'the node is selected');
     assert.match(await frame.locator('[data-test=exported]').getAttribute('title'), words[0]);

@@ -234,9 +234,9 @@ for (const [name, options] of [
     const zh = options.locale === 'zh-CN';
     const section = page.locator('section', { has: page.locator('#replay-title') });
     const verdicts = await section.locator('tbody .badge').allInnerTexts();
-    assert.deepEqual(verdicts, zh ? ['标杆侧更接近', '两侧都远离真值', '待比对侧更接近', '两侧都在舍入范围内', '无法重新调用', '无法重新调用'] : ['golden run is nearer', 'both are far from it', 'target is nearer', 'both within round-off', 'cannot be called again', 'cannot be called again']);
+    assert.deepEqual(verdicts, zh ? ['标杆侧更接近', '两侧都远离真值', '调试侧更接近', '两侧都在舍入范围内', '无法重新调用', '无法重新调用'] : ['golden run is nearer', 'both are far from it', 'target is nearer', 'both within round-off', 'cannot be called again', 'cannot be called again']);
     assert.match(await section.locator('tbody').innerText(), zh ? /会生成随机数[\s\S]*torch 拒绝此调用/ : /it draws random numbers[\s\S]*torch refuses the call/);
-    assert.match(await page.locator('#story').innerText(), zh ? /重新调用[\s\S]*待比对侧更接近/ : /Replayed[\s\S]*target is nearer/);
+    assert.match(await page.locator('#story').innerText(), zh ? /重新调用[\s\S]*调试侧更接近/ : /Replayed[\s\S]*target is nearer/);
     assert.deepEqual(await page.evaluate(faintTexts), []);
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'no sideways scrolling of the page');
     await leave(name);

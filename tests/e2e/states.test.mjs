@@ -132,6 +132,48 @@ test('steps and ranks are chosen, and the address keeps them', async () => {
   await leave('ranks');
 });
 
+test('the address names filter, tab and node; a page without a clipboard copies it as well', async () => {
+  const { page, state, leave } = await visit(`#file=${encodeURIComponent(`${LONG}/compare.vis.db`)}`);
+  await until(async () => (await state()).graph === 'ready', 'the graph is ready');
+  await page.locator('[data-test=count-pass]').click();
+  await page.locator('[data-test=search-leaves]').check();
+  await page.locator('#search').fill('down_proj');
+  const hits = page.locator('#search-hits li');
+  await until(async () => page.url().includes('q=down_proj') && (await hits.count()) > 1, 'the filter is in the address');
+  const { length } = await hits.all();
+  // The buttons go along the list, which stays.
+  await page.locator('[data-test=search-next]').click();
+  await page.locator('[data-test=search-next]').click();
+  const second = await hits.nth(1).getAttribute('title');
+  await until(async () => (await state()).selection?.name === second && (await state()).details === 'ready', 'the second hit is shown');
+  await page.locator('[data-test=search-previous]').click();
+  const first = await hits.nth(0).getAttribute('title');
+  await until(async () => (await state()).selection?.name === first && (await state()).details === 'ready', 'the first hit is shown');
+  await page.keyboard.press('Escape');
+  await page.locator('[data-test=tab-stack]').click();
+  await page.locator('canvas[data-side=NPU]').press('Shift+F10');
+  await page.locator('.node-menu').waitFor();
+  // As over plain HTTP from another machine.
+  await page.evaluate(() => {
+    Object.defineProperty(navigator, 'clipboard', { value: undefined });
+    document.addEventListener('copy', () => (window.copied = document.activeElement.value));
+  });
+  await page.locator('[data-test=menu-link]').click();
+  await until(() => page.evaluate(() => window.copied !== undefined), 'the link is copied');
+  const link = await page.evaluate(() => window.copied);
+  const colleague = await page.context().newPage();
+  await colleague.goto(link);
+  await colleague.locator('.stacks').waitFor();
+  const seen = await colleague.evaluate(() => window.__msprobe.state());
+  assert.equal(seen.selection.name, first);
+  await colleague.locator('#search').focus();
+  await until(async () => (await colleague.locator('#search-hits li').count()) === length, 'the same nodes are listed');
+  await page.keyboard.press('?');
+  assert.match(await page.locator('[data-test=legend]').innerText(), /Error[\s\S]*Unmatched/);
+  await page.keyboard.press('Escape');
+  await leave('link');
+});
+
 test('both panes draw on whole device pixels, so that text is sharp', async () => {
   for (const deviceScaleFactor of [1, 1.25]) {
     const { page, state, leave } = await visit(`#file=${encodeURIComponent(`${LONG}/compare.vis.db`)}`, { deviceScaleFactor });

@@ -4,6 +4,8 @@ import type { Theme } from './model/store';
 export interface Host {
   readonly token: string;
   readonly theme: Theme; // until the user chooses one
+  /** What one sends to a colleague. */
+  readonly address: string;
   /** What a deep link names: the part behind '#'. */
   readLink(): string;
   /** `entry`: going back leads to what was shown before. */
@@ -24,6 +26,9 @@ class WindowHost implements Host {
   // A server that lets everybody in who reaches it gives the token with the page.
   readonly token = meta('msprobe-token') ?? new URLSearchParams(location.search).get('token') ?? '';
   readonly theme: Theme = own.matches ? 'dark' : 'light';
+  get address(): string {
+    return location.href;
+  }
 
   readLink(): string {
     return location.hash;
@@ -54,6 +59,9 @@ class TensorBoardHost implements Host {
 
   private get dark(): boolean {
     return this.outer.document.body.classList.contains('dark-mode');
+  }
+  get address(): string {
+    return this.outer.location.href;
   }
   get theme(): Theme {
     return this.dark ? 'dark' : 'light';

@@ -29,6 +29,7 @@ const trends = http ? new HttpTrendApi((what, params) => http.get(what, params))
 const session = new Session(store, http ?? new ExportedApi(exported!), (hash, newFile) =>
   host.writeLink(hash, newFile && !restoring),
 );
+session.address = () => host.address;
 const views: Views = {};
 
 const namesConversion = () => `#${host.readLink().replace(/^#/, '')}` === CONVERT_HASH;

@@ -13,6 +13,16 @@ export class ApiError extends Error {
   }
 }
 
+/** An exported page does not hold these values; it holds these slices of the tensor, or nothing. */
+export class NotHeld extends ApiError {
+  constructor(
+    name: string,
+    readonly slices: number[],
+  ) {
+    super(name, 404);
+  }
+}
+
 export interface SearchQuery {
   q: string;
   level?: Level | undefined;

@@ -35,6 +35,7 @@ const DATA = {
       bench_order: [[0, 4]],
       flow: [[1, 0, 0, 0, 95]],
       details: { NPU: { 0: { inputs: [], outputs: [{ name: 'op.a.output.0', values: {} }], stack: ['s'], merge_info: [], communication: null, partners: [], precision: null } }, Bench: {} },
+      tensors: { NPU: { 0: { 'op.a.output.0': { 0: { slice: 0 }, 7: { slice: 7 } } } }, Bench: {} },
     },
   ],
   nodes: 9,
@@ -63,6 +64,12 @@ describe('an exported page', () => {
     expect(await api.node(REF, 'NPU', 'op.a')).toMatchObject({ stack: ['s'], partner: { node: { name: 'op.a' } } });
     expect((await api.node(REF, 'NPU', 'op.a')).left_out).toBeUndefined();
     expect((await api.node(REF, 'NPU', 'op.b')).left_out).toBe(true);
+  });
+  it('has the values of some tensors, and says which slices of them', async () => {
+    const of = (name: string, slice: number) => api.tensor(REF, { side: 'NPU', name, item: `${name}.output.0`, slice });
+    expect(await of('op.a', 7)).toEqual({ slice: 7 });
+    await expect(of('op.a', 3)).rejects.toMatchObject({ slices: [0, 7] });
+    await expect(of('op.b', 0)).rejects.toMatchObject({ slices: [] });
   });
   it('searches and walks by filter', async () => {
     expect((await api.search(REF, 'NPU', { q: 'OP.', level: undefined })).total).toBe(3);

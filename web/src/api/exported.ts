@@ -1,6 +1,7 @@
 // The Api of an exported page: the graphs are in the page, src/view/viewer_export.cc wrote them.
 import type { ExportedTrend } from './exported_trends';
-import { ApiError, type Api, type MatchApi, type SearchQuery, type SeekQuery } from './client';
+import { ApiError, NotHeld, type Api, type MatchApi, type SearchQuery, type SeekQuery } from './client';
+import type { TensorPreview, TensorQuery } from './tensor';
 import type { Children, Config, Counts, ExchangePartner, Findings, FlowNeighbour, GraphRef, Layer, Level, Links, MatrixCell, NodeDetails, NodeSummary, OverflowLevel, Precision, Row, Side, Summary } from './types';
 
 type NodeRow = [name: string, label: number, type: 0 | 1 | 9, parent: number, level: number | null, overflow: number, partner: number, microStep: number, order: number];
@@ -28,6 +29,7 @@ interface GraphData {
   bench_order: [number, number][];
   flow: EdgeRow[] | null;
   details: Record<Side, Record<string, DetailRow>>;
+  tensors: Record<Side, Record<string, Record<string, Record<string, TensorPreview>>>>; // by node, item and slice
 }
 
 export interface ExportedData {
@@ -41,6 +43,7 @@ export interface ExportedData {
   graphs: GraphData[];
   nodes: number;
   details: number;
+  tensors?: { saved: number; held: number };
 }
 
 const OVERFLOWS: (OverflowLevel | null)[] = [null, 'medium', 'high', 'critical'];
@@ -212,8 +215,8 @@ export class ExportedApi implements Api {
   async config(file: string): Promise<Config> {
     if (file !== this.data.file) throw new ApiError(file, 404);
     const unique = (list: number[]) => [...new Set(list)].sort((a, b) => a - b);
-    const { graphs, nodes, details } = this.data;
-    return { ...this.data.config, steps: unique(graphs.map(({ step }) => step)), ranks: unique(graphs.map(({ rank }) => rank)), exported: { nodes, details } };
+    const { graphs, nodes, details, tensors } = this.data;
+    return { ...this.data.config, steps: unique(graphs.map(({ step }) => step)), ranks: unique(graphs.map(({ rank }) => rank)), exported: { nodes, details, tensors } };
   }
   async summary(ref: GraphRef) {
     return this.graph(ref).data.summary;
@@ -273,6 +276,13 @@ export class ExportedApi implements Api {
       partners,
       precision,
     };
+  }
+  async tensor(ref: GraphRef, { side, name, item, slice = 0 }: TensorQuery): Promise<TensorPreview> {
+    const graph = this.graph(ref);
+    const slices = graph.data.tensors[side][graph.find(side, name)]?.[item] ?? {};
+    const found = slices[slice];
+    if (!found) throw new NotHeld(item, Object.keys(slices).map(Number));
+    return found;
   }
   async matrix() {
     return this.data.matrix.cells;

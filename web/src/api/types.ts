@@ -1,8 +1,10 @@
 // What the server says; docs/page_api.md is the contract.
 
 export type Side = 'NPU' | 'Bench';
-export type OverflowLevel = 'medium' | 'high' | 'critical';
-export type Level = 'error' | 'warning' | 'pass' | 'unmatched' | 'none' | 'overflow' | OverflowLevel;
+export const OVERFLOW_LEVELS = ['medium', 'high', 'critical'] as const;
+export type OverflowLevel = (typeof OVERFLOW_LEVELS)[number];
+export const LEVELS = ['error', 'warning', 'pass', 'unmatched', 'none', 'overflow', ...OVERFLOW_LEVELS] as const;
+export type Level = (typeof LEVELS)[number];
 
 export interface FileEntry {
   file: string;
@@ -26,7 +28,7 @@ export interface Config {
   tool_tip: Record<string, string> | null;
   ranks: number[];
   steps: number[];
-  exported?: { nodes: number; details: number }; // of a page without a server: nodes, and those whose figures it holds
+  exported?: { nodes: number; details: number; tensors?: { saved: number; held: number } | undefined }; // of a page without a server: nodes, and those whose figures it holds
 }
 
 export interface Counts {

@@ -3,9 +3,10 @@ import type { TensorPreview, TensorQuery } from '../api/tensor';
 import type { GraphRef, Level, Side } from '../api/types';
 import { Converter } from './convert';
 import { failure } from './failure';
-import { formatLink, type Link } from './link';
+import { formatLink, linkOf, type Link, type Tab } from './link';
 import { Matching } from './matching';
 import { BUSY, IDLE, type Graph, type Load, type State, type Store } from './store';
+import type { ColorMode } from './status';
 import { isShown, ROOT, Tree, type TreeNode } from './tree';
 import { parseTrendLink } from './trends';
 
@@ -28,6 +29,7 @@ export class Session {
   private trendLink: string | null = null;
   private readonly revealListeners = new Set<RevealListener>();
 
+  address = () => ''; // of what is shown, as the host has it
   readonly matching: Matching | null; // null: nothing can be written here
   readonly convert: Converter | null; // null: the host has no dumps
 
@@ -73,13 +75,14 @@ export class Session {
   }
 
   closeConvert(): void {
-    const { file, trend, step, rank } = this.state;
+    const { trend } = this.state;
     this.convert?.close();
     if (trend) {
       const link = this.trendLink ?? `#${new URLSearchParams({ trend: trend.file })}`;
       return this.openTrend(parseTrendLink(link) ?? trend, link);
     }
-    this.onLink(file ? formatLink({ file, step, rank, ...this.selectedLink() }) : '', true);
+    const link = linkOf(this.state);
+    this.onLink(link ? formatLink(link) : '', true);
   }
 
   openConverted(file: string): void {
@@ -118,11 +121,13 @@ export class Session {
       if (epoch !== this.graphEpoch) return;
       const step = pick(config.steps, link.step);
       const rank = pick(config.ranks, link.rank);
-      const mode = config.overflow_check && config.graph_type === 'build' ? 'overflow' : 'precision';
-      this.store.set({ config, step, rank, microStep: -1, ...(newFile ? { mode } : {}) });
+      const mode = config.overflow_check && (link.overflow || config.graph_type === 'build') ? 'overflow' : 'precision';
+      this.store.set({ config, step, rank, microStep: -1, ...(newFile ? { mode } : {}), ...(link.tab ? { tab: link.tab } : {}) });
       const graph = await this.fetchGraph({ file: link.file, step, rank }, config.graph_type === 'compare');
       if (epoch !== this.graphEpoch) return;
       this.store.set({ graph: { at: 'ready', value: graph } });
+      if (link.microStep !== undefined && link.microStep < config.micro_steps) this.showMicroStep(link.microStep);
+      if (link.filter) this.search(link.filter, link.node === undefined);
       this.loadOverview({ file: link.file, step, rank }, newFile);
       void this.matching?.reload();
       // The address keeps naming the node while the way to it is fetched: a reload in between must not lose it.
@@ -144,6 +149,7 @@ export class Session {
   showMicroStep(microStep: number): void {
     this.store.set({ microStep });
     for (const side of ['NPU', 'Bench'] as const) this.tree(side)?.showMicroStep(microStep);
+    this.writeLink();
   }
 
   private async fetchGraph(ref: GraphRef, compared: boolean): Promise<Graph> {
@@ -426,12 +432,13 @@ export class Session {
 
   // --- search
 
-  search(change: Partial<Pick<State['search'], 'query' | 'side' | 'level' | 'leaves'>>): void {
-    const search = { ...this.state.search, ...change, open: true, active: -1 };
+  search(change: Partial<Pick<State['search'], 'query' | 'side' | 'level' | 'leaves'>>, open = true): void {
+    const search = { ...this.state.search, ...change, open, active: -1 };
     clearTimeout(this.searchTimer);
     const ticket = ++this.searchEpoch;
     if (search.query.trim() === '' && search.level === '') {
       this.store.set({ search: { ...search, result: IDLE } });
+      this.writeLink();
       return;
     }
     this.store.set({ search: { ...search, result: search.result.at === 'ready' ? search.result : BUSY } });
@@ -440,6 +447,7 @@ export class Session {
 
   private async runSearch(ticket: number): Promise<void> {
     const { side, query, level, leaves } = this.state.search;
+    this.writeLink();
     try {
       const value = await this.api.search(this.ref(), side, { q: query.trim(), level: level || undefined, leaf: leaves ? 1 : undefined, limit: SEARCH_LIMIT });
       if (ticket === this.searchEpoch) this.store.set({ search: { ...this.state.search, result: { at: 'ready', value } } });
@@ -469,6 +477,14 @@ export class Session {
     void this.goTo(search.side, hit.name);
   }
 
+  /** To the next (1) or previous (-1) node of the list, which stays. */
+  walkHits(direction: 1 | -1): void {
+    this.moveInSearch(direction);
+    const { result, active, side } = this.state.search;
+    const hit = result.at === 'ready' ? result.value.hits[active] : undefined;
+    if (hit) void this.goTo(side, hit.name);
+  }
+
   /** Shows the list as it was left; the next hit is one key away. */
   openSearch(): void {
     this.store.set({ search: { ...this.state.search, open: true } });
@@ -489,6 +505,12 @@ export class Session {
 
   // --- small things
 
+  /** Which colours are shown, which tab of the details. */
+  show(view: { mode?: ColorMode; tab?: Tab }): void {
+    this.store.set(view);
+    this.writeLink();
+  }
+
   say(text: string): void {
     this.store.set({ notice: { text, fault: null } });
   }
@@ -504,8 +526,8 @@ export class Session {
   }
 
   private writeLink(): void {
-    const { file, step, rank } = this.state;
-    if (file) this.onLink(formatLink({ file, step, rank, ...this.selectedLink() }), false);
+    const link = linkOf(this.state);
+    if (link) this.onLink(formatLink(link), false);
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Config, FileList, Findings, Layer, Level, Links, MatchChange, MatchState, MatrixCell, NodeDetails, Refusal, NodeSummary, Side, Summary } from '../api/types';
 import { CONVERT, type ConvertState } from './convert_form';
+import type { Tab } from './link';
 import type { ColorMode } from './status';
 import type { Tree } from './tree';
 import type { TrendChoice } from './trends';
@@ -83,6 +84,7 @@ export interface State {
   sync: boolean; // expansion on one side is repeated on the other
   follow: boolean; // so is scrolling
   mode: ColorMode;
+  tab: Tab; // of the details
   mapNPU: boolean; // small picture of that side
   mapBench: boolean;
   detailsHeight: number;
@@ -114,6 +116,7 @@ export const INITIAL: State = {
   sync: true,
   follow: true,
   mode: 'precision',
+  tab: 'items',
   mapNPU: true,
   mapBench: true,
   detailsHeight: 280,

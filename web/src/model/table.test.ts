@@ -78,6 +78,6 @@ describe('buildTable', () => {
 
   it('reads messages of both forms', () => {
     const inputs = [row(NODE, 'input.0', { ...compared, Err_message: '["error: a", "error: b"]' }), row(NODE, 'input.1', { ...compared, Err_message: 'old text' })];
-    expect(buildTable(details(inputs, [], null), 'NPU').pairs.map((pair) => pair.message)).toEqual(['error: a error: b', 'old text']);
+    expect(buildTable(details(inputs, [], null), 'NPU').pairs.map((pair) => pair.messages)).toEqual([['error: a', 'error: b'], ['old text']]);
   });
 });

@@ -7,7 +7,7 @@ export interface Pair {
   target: Row | null;
   golden: Row | null;
   result: Precision | null;
-  message: string;
+  messages: string[];
 }
 
 export interface ItemTable {
@@ -65,14 +65,14 @@ function resultOf(row: Row | null): Precision | null {
 }
 
 /** Err_message is JSON text of a list in new files and plain text in old ones. */
-function messageOf(row: Row | null): string {
+function messagesOf(row: Row | null): string[] {
   const text = row?.values['Err_message'] ?? '';
-  if (text === '' || text === '[]' || text === 'null') return '';
+  if (text === '' || text === '[]' || text === 'null') return [];
   try {
     const list: unknown = JSON.parse(text);
-    return Array.isArray(list) ? list.map(String).join(' ') : text;
+    return Array.isArray(list) ? list.map(String) : [text];
   } catch {
-    return text;
+    return [text];
   }
 }
 
@@ -95,7 +95,7 @@ export function buildTable(details: NodeDetails, side: Side): ItemTable {
     target: left,
     golden: right,
     result: resultOf(left),
-    message: messageOf(left),
+    messages: messagesOf(left),
   }));
   return { pairs, ...columnsOf(pairs) };
 }

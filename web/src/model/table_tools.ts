@@ -41,8 +41,8 @@ function cell(text: string): string {
 export function toCsv(table: ItemTable, sides: { target: string; golden: string }): string {
   const columns = [...table.valued, ...table.compared, ...table.rest];
   const lines = [['item', 'side', 'name', 'Result', ...columns, 'Err_message']];
-  for (const { item, target, golden, result, message } of table.pairs) {
-    if (target) lines.push([item, sides.target, target.name, result ?? '', ...columns.map((column) => target.values[column] ?? ''), message]);
+  for (const { item, target, golden, result, messages } of table.pairs) {
+    if (target) lines.push([item, sides.target, target.name, result ?? '', ...columns.map((column) => target.values[column] ?? ''), messages.join(' ')]);
     if (golden) lines.push([item, sides.golden, golden.name, '', ...columns.map((column) => golden.values[column] ?? ''), '']);
   }
   return lines.map((line) => line.map(cell).join(',')).join('\r\n') + '\r\n';

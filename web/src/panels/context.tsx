@@ -63,9 +63,25 @@ export function useCopy(): (text: string) => void {
   const session = useSession();
   const t = useText();
   return (text) => {
-    navigator.clipboard.writeText(text).then(
-      () => session.say(t('copy.done')),
-      () => session.say(t('copy.failed')),
-    );
+    const done = () => session.say(t('copy.done'));
+    const old = () => session.say(t(copyBySelection(text) ? 'copy.done' : 'copy.failed'));
+    // A page that another machine serves over plain HTTP, as TensorBoard does, has no clipboard to write to.
+    const { clipboard } = navigator as { clipboard?: Clipboard };
+    if (clipboard) clipboard.writeText(text).then(done, old);
+    else old();
   };
+}
+
+/** The way of browsers before there was a clipboard. */
+function copyBySelection(text: string): boolean {
+  const field = document.createElement('textarea');
+  const before = document.activeElement;
+  field.value = text;
+  field.style.position = 'fixed';
+  (document.querySelector('dialog[open]') ?? document.body).append(field);
+  field.select();
+  const copied = document.execCommand('copy');
+  field.remove();
+  if (before instanceof HTMLElement) before.focus();
+  return copied;
 }

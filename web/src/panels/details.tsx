@@ -1,6 +1,6 @@
-import { useState } from 'preact/hooks';
 import type { NodeDetails } from '../api/types';
 import type { MessageKey } from '../i18n';
+import type { Tab } from '../model/link';
 import { OTHER } from '../model/session';
 import { parseFrame } from '../model/stack';
 import { statusOf } from '../model/status';
@@ -16,14 +16,12 @@ import { Failure, Loading } from './states';
 import { StatusChip } from './status_dot';
 import { Tensor } from './tensor';
 
-type Tab = 'overview' | 'items' | 'tensor' | 'flow' | 'stack' | 'merge';
-
 export function Details() {
   const session = useSession();
   const t = useText();
   const details = useApp((state) => state.details);
   const selection = useApp((state) => state.selection);
-  const [wanted, setTab] = useState<Tab>('items');
+  const wanted = useApp((state) => state.tab);
   if (!selection || details.at === 'idle') return <Landing />;
   if (details.at === 'failed') {
     const node = session.selectedNode();
@@ -40,7 +38,7 @@ export function Details() {
       <div class="details-head">
         <div class="tabs" role="tablist" aria-label={t('details.label')} onKeyDown={arrowsChoose}>
           {tabs.map((key) => (
-            <button key={key} id={`tab-${key}`} role="tab" aria-selected={tab === key} tabIndex={tab === key ? 0 : -1} aria-controls="tab-panel" data-test={`tab-${key}`} onClick={() => setTab(key)}>
+            <button key={key} id={`tab-${key}`} role="tab" aria-selected={tab === key} tabIndex={tab === key ? 0 : -1} aria-controls="tab-panel" data-test={`tab-${key}`} onClick={() => session.show({ tab: key })}>
               {t(`details.${key}` as MessageKey)}
             </button>
           ))}

@@ -1,7 +1,8 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type { MessageKey } from '../i18n';
-import { useSession, useText } from './context';
+import { useApp, useSession, useText } from './context';
 import { Icon } from './icons';
+import { StatusChip } from './status_dot';
 
 const KEYS: [string[], MessageKey][] = [
   [['↑', '↓'], 'help.arrows'],
@@ -12,6 +13,7 @@ const KEYS: [string[], MessageKey][] = [
   [['[', ']'], 'help.along'],
   [['m'], 'help.switch'],
   [['w', 's'], 'help.zoom'],
+  [['0'], 'view.zoomReset'],
   [['a', 'd'], 'help.pan'],
   [['PgUp', 'PgDn'], 'help.page'],
   [['f'], 'help.fit'],
@@ -28,6 +30,32 @@ const MOUSE: [MessageKey, MessageKey][] = [
   ['help.keyMap', 'help.map'],
 ];
 
+const LEVELS = ['error', 'warning', 'pass', 'unmatched', 'none'] as const;
+const OVERFLOWS = ['critical', 'high', 'medium'] as const;
+
+/** What the colours of the open graph mean. */
+function Legend() {
+  const t = useText();
+  const config = useApp((state) => state.config);
+  const shown = [...(config?.graph_type === 'compare' ? LEVELS : []), ...(config?.overflow_check ? OVERFLOWS : [])];
+  if (shown.length === 0) return null;
+  return (
+    <section class="legend" data-test="legend">
+      <h3>{t('legend.title')}</h3>
+      <dl>
+        {shown.map((level) => (
+          <div key={level}>
+            <dt>
+              <StatusChip status={level} />
+            </dt>
+            <dd>{t(`legend.${level}`)}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
 export function Help({ onClose }: { onClose: () => void }) {
   const t = useText();
   const session = useSession();
@@ -42,22 +70,29 @@ export function Help({ onClose }: { onClose: () => void }) {
         </button>
       </div>
       {session.exported && <p data-test="exported-limits">{t('exported.limits')}</p>}
-      <dl>
-        {KEYS.map(([keys, text]) => (
-          <div key={text}>
-            <dt>{keys.map((key) => <kbd key={key}>{key}</kbd>)}</dt>
-            <dd>{t(text)}</dd>
-          </div>
-        ))}
-        {MOUSE.map(([gesture, text]) => (
-          <div key={text}>
-            <dt>
-              <kbd>{t(gesture)}</kbd>
-            </dt>
-            <dd>{t(text)}</dd>
-          </div>
-        ))}
-      </dl>
+      <div class="help-columns">
+        <dl>
+          {KEYS.map(([keys, text]) => (
+            <div key={text}>
+              <dt>{keys.map((key) => <kbd key={key}>{key}</kbd>)}</dt>
+              <dd>{t(text)}</dd>
+            </div>
+          ))}
+        </dl>
+        <div>
+          <dl>
+            {MOUSE.map(([gesture, text]) => (
+              <div key={text}>
+                <dt>
+                  <kbd>{t(gesture)}</kbd>
+                </dt>
+                <dd>{t(text)}</dd>
+              </div>
+            ))}
+          </dl>
+          <Legend />
+        </div>
+      </div>
     </dialog>
   );
 }

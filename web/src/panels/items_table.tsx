@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { NodeDetails, Row } from '../api/types';
+import { translateSaid } from '../i18n/said';
 import { shortNumber } from '../model/format';
 import { buildTable, type ItemTable, type Pair } from '../model/table';
 import { sortPairs, toCsv, type Sort } from '../model/table_tools';
@@ -119,7 +120,7 @@ interface PairProps {
 function PairRows({ pair, table, compared }: PairProps) {
   const t = useText();
   const { valued, rest, compared: differences } = table;
-  const { target, golden, result, message } = pair;
+  const { target, golden, result, messages } = pair;
   if (!compared) {
     return (
       <tbody>
@@ -135,7 +136,7 @@ function PairRows({ pair, table, compared }: PairProps) {
   }
   const sides = [target && 'NPU', golden && 'Bench'].filter((side) => side !== null) as ('NPU' | 'Bench')[];
   const tone = result ?? (sides.length < 2 ? 'unmatched' : 'none');
-  const span = sides.length + (message ? 1 : 0);
+  const span = sides.length + (messages.length > 0 ? 1 : 0);
   return (
     <tbody class={tone}>
       {sides.map((side, index) => (
@@ -157,9 +158,11 @@ function PairRows({ pair, table, compared }: PairProps) {
           <Values row={side === 'NPU' ? target : golden} columns={rest} />
         </tr>
       ))}
-      {message && (
+      {messages.length > 0 && (
         <tr class="message">
-          <td colSpan={1 + valued.length + differences.length + rest.length}>{message}</td>
+          <td colSpan={1 + valued.length + differences.length + rest.length} title={messages.join('\n')}>
+            <span class="message-text">{messages.map((message) => translateSaid(t, message)).join(' ')}</span>
+          </td>
         </tr>
       )}
     </tbody>

@@ -56,7 +56,7 @@ export function NodeMenu({ side, node, x, y, onClose }: NodeMenuProps) {
     ...(matched !== null && session.tree(OTHER[side]) ? [{ text: t('menu.partner'), test: 'partner', run: () => void session.goTo(OTHER[side], matched) }] : []),
     ...matchEntries(session, side, node, t),
     { text: t('details.copyName'), test: 'copy', run: () => copy(name) },
-    { text: t('menu.link'), test: 'link', run: () => copy(location.href) },
+    { text: t('menu.link'), test: 'link', run: () => copy(session.address()) },
     ...partners.map(({ step, rank, name: other }) => ({ text: t('menu.rank', { rank, name: other }), test: `rank-${rank}`, run: () => session.goToGraph(step, rank, other) })),
   ];
   const onKey = (event: KeyboardEvent) => {

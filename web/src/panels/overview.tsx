@@ -56,7 +56,7 @@ function shownFindings(all: Finding[], total: number): { list: Finding[]; more: 
   });
   // What the origin says already is not said twice.
   const origin = list.find(({ kind }) => kind === 'origin');
-  const kept = list.filter(({ kind, name }) => kind !== 'first_error' || name !== origin?.name);
+  const kept = list.filter(({ kind, name }) => (kind !== 'first_error' && kind !== 'bad_module') || name !== origin?.name);
   return { list: kept, more: Math.max(0, total - list.length) };
 }
 
@@ -89,8 +89,8 @@ function FindingLine({ finding }: { finding: Finding }) {
 function figures({ error, units, input_error: input }: Precision, t: Translate): string {
   const parts = [
     error !== null && t('measure.error', { value: measureText(error) }),
-    units !== null && (units === 'inf' || units >= 1) && t('measure.units', { value: measureText(units) }),
-    input !== null && t('measure.inputs', { value: measureText(input) }),
+    units !== null && error !== 'inf' && (units === 'inf' || units >= 1) && t('measure.units', { value: measureText(units) }),
+    input !== null && (input === 0 ? t('measure.equalInputs') : t('measure.inputs', { value: measureText(input) })),
   ];
   return parts.filter(Boolean).join(t('measure.and'));
 }

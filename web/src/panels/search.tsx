@@ -116,6 +116,21 @@ function SearchList() {
           {result.at === 'ready' && countText(result.value, t)}
           {result.at === 'busy' && t('state.loading')}
         </span>
+        <span class="search-walk">
+          {([-1, 1] as const).map((direction) => (
+            <button
+              key={direction}
+              class="icon-button"
+              data-test={direction < 0 ? 'search-previous' : 'search-next'}
+              disabled={result.at !== 'ready' || result.value.hits.length === 0}
+              title={t(direction < 0 ? 'search.previous' : 'search.next')}
+              aria-label={t(direction < 0 ? 'search.previous' : 'search.next')}
+              onClick={() => session.walkHits(direction)}
+            >
+              <Icon name={direction < 0 ? 'up' : 'down'} />
+            </button>
+          ))}
+        </span>
       </div>
       {result.at === 'failed' && <p class="search-note bad" title={result.error}>{t(`fault.${result.fault}`)}</p>}
       {result.at === 'ready' && result.value.total === 0 && <p class="search-note muted">{t('search.none')}</p>}

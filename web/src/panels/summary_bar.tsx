@@ -40,7 +40,7 @@ export function SummaryBar() {
       <Findings />
       <div class="summary-ways">
         {compared && config.overflow_check && (
-          <Segments label={t('view.colors')} value={mode} values={COLOR_MODES} text={(option) => t(`view.${option}`)} onChange={(option) => session.store.set({ mode: option })} />
+          <Segments label={t('view.colors')} value={mode} values={COLOR_MODES} text={(option) => t(`view.${option}`)} onChange={(option) => session.show({ mode: option })} />
         )}
         {compared && session.matching && <MatchButton />}
         {compared && (

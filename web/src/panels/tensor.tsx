@@ -1,9 +1,10 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
+import { NotHeld } from '../api/client';
 import type { Histogram, TensorPreview, TensorSide } from '../api/tensor';
 import type { NodeDetails } from '../api/types';
 import { barHeights, binRange, heatScale, savedItems, valueText } from '../model/tensor';
 import { failure } from '../model/failure';
-import { BUSY, type Load } from '../model/store';
+import { BUSY, IDLE, type Load } from '../model/store';
 import { useApp, useSession, useText } from './context';
 import { HeatMapView } from './heat_map';
 import { Icon } from './icons';
@@ -20,6 +21,7 @@ export function Tensor({ details }: { details: NodeDetails }) {
   const [attempt, setAttempt] = useState(0);
   const [loaded, setLoaded] = useState<Load<TensorPreview>>(BUSY);
   const [slices, setSlices] = useState(1); // of the item, also while another of them is read
+  const [held, setHeld] = useState<number[]>([]); // slices that an exported page has of the item, when it lacks this one
   const item = items[Math.min(chosen, items.length - 1)];
   useEffect(() => {
     if (!item) return;
@@ -31,12 +33,15 @@ export function Tensor({ details }: { details: NodeDetails }) {
         setLoaded({ at: 'ready', value });
         setSlices(value.tensor.slices);
       },
-      (error: unknown) => current && setLoaded(failure(error)),
+      (error: unknown) => {
+        if (!current) return;
+        if (error instanceof NotHeld) setHeld(error.slices);
+        setLoaded(error instanceof NotHeld ? IDLE : failure(error));
+      },
     );
     return () => void (current = false);
   }, [item, slice, attempt, session]);
   if (!item) return null;
-  if (session.exported) return <Note text={t('exported.tensor')} />;
   const choose = (index: number) => {
     setChosen(index);
     setSlice(0);
@@ -59,7 +64,30 @@ export function Tensor({ details }: { details: NodeDetails }) {
       </div>
       {loaded.at === 'failed' && <Failure failed={loaded} retry={() => setAttempt(attempt + 1)} />}
       {loaded.at === 'busy' && <Loading />}
+      {loaded.at === 'idle' && <LeftOut slices={held} onChoose={setSlice} />}
       {loaded.at === 'ready' && <Preview preview={loaded.value} />}
+    </div>
+  );
+}
+
+/** Of an exported page, which holds the values of some tensors, and of large ones some slices. */
+function LeftOut({ slices, onChoose }: { slices: number[]; onChoose: (slice: number) => void }) {
+  const t = useText();
+  const count = useApp((state) => state.config?.exported?.tensors);
+  if (slices.length === 0) {
+    const some = count && count.held > 0 && t('exported.tensorsHeld', { held: count.held.toLocaleString(), saved: count.saved.toLocaleString() });
+    return <Note text={`${t('exported.tensor')}${some ? ` ${some}` : ''}`} />;
+  }
+  return (
+    <div class="state muted" data-test="slices-held">
+      {t('exported.slices')}
+      <div class="state-ways">
+        {slices.slice(0, 20).map((slice) => (
+          <button key={slice} class="button" onClick={() => onChoose(slice)}>
+            {slice}
+          </button>
+        ))}
+      </div>
     </div>
   );
 }

@@ -50,7 +50,7 @@ describe('phrases of the command', () => {
     expect(translateDetail(t, 'are equal')).toBe('相等');
     expect(translateDetail(t, 'values differ by 3.39 %')).toBe('数值相差 3.39 %');
     expect(translateDetail(t, 'is of torch.bfloat16 against torch.float32')).toBe('为 torch.bfloat16，标杆侧为 torch.float32');
-    expect(translateDetail(t, 'is missing in the target')).toBe('在待比对侧缺失');
+    expect(translateDetail(t, 'is missing in the target')).toBe('在调试侧缺失');
     expect(translateDetail(t, 'something new')).toBe('something new');
     for (const text of ['Norm differs by 12.2 %', 'shape [3] against [2]', 'are equal']) expect(translateDetail(translator('en'), text)).toBe(text);
   });
