@@ -7,6 +7,8 @@ out when it has ended; {"error": text} when nothing can be done at all.
 
 import json
 import os
+import select
+import signal
 import socket
 import subprocess
 import sys
@@ -14,17 +16,22 @@ import sys
 ERROR = "[msprobe] error: "
 
 
-def build(command, cwd, threads):
-    """Runs on a machine of the cluster: the exit code, the reason for it, and the warnings."""
+def build(command, cwd, threads, home):
+    """Runs on a machine of the cluster: the exit code, the reason for it, and the warnings. `home` is where the command was started."""
     env = {**os.environ, "MSPROBE_THREADS": str(threads)}
     env.pop("MSPROBE_PLAIN", None)  # the command line says it
+    host = socket.gethostname()
     try:
         done = subprocess.run(command, cwd=cwd, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     except OSError as error:
-        return 4, f"{command[0]} cannot be run on {socket.gethostname()}: {error}", ""
+        return 4, f"{command[0]} cannot be run on {host}: {error}", ""
     lines = done.stderr.splitlines()
     why = [line[len(ERROR) :] for line in lines if line.startswith(ERROR)]
-    return done.returncode, why[-1] if why else "", "\n".join(line for line in lines if not line.startswith(ERROR))
+    ended = f"the task was ended by signal {-done.returncode}" if done.returncode < 0 else ""
+    reason = why[-1] if why else ended
+    if reason and host != home:
+        reason += f" (on {host})"
+    return done.returncode, reason, "\n".join(line for line in lines if not line.startswith(ERROR))
 
 
 def start(request, ray):
@@ -38,16 +45,20 @@ def start(request, ray):
     threads = max(1, min(sum(cores) // request["pairs"], min([n for n in cores if n > 0], default=1)))
     task = ray.remote(build).options(num_cpus=threads, max_retries=1)
     command = [*request["command"], "-o", request["directory"]]
-    return {task.remote([*command, "--part", str(i)], request["cwd"], threads): i for i in range(request["pairs"])}
+    more = (request["cwd"], threads, socket.gethostname())
+    return {task.remote([*command, "--part", str(i)], *more): i for i in range(request["pairs"])}
 
 
 def main():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command has it as well, and closes its end
     channel = socket.socket(fileno=0)
-    with channel, channel.makefile("rw", encoding="utf-8") as stream:
+    with channel, channel.makefile("r", encoding="utf-8") as stream:
 
         def send(answer):
-            stream.write(json.dumps(answer) + "\n")
-            stream.flush()
+            try:
+                channel.sendall((json.dumps(answer) + "\n").encode())
+            except ConnectionError:  # the command has ended, it has no use for the other graphs
+                sys.exit()
 
         request = json.loads(stream.readline() or "null")
         if request is None:
@@ -65,7 +76,12 @@ def main():
             return
         left = list(tasks)
         while left:
-            [ready], left = ray.wait(left, num_returns=1)
+            done, left = ray.wait(left, num_returns=1, timeout=0.5)
+            if not done:
+                if select.select([channel], [], [], 0)[0]:
+                    return  # the command has ended, or was stopped
+                continue
+            [ready] = done
             try:
                 code, why, warning = ray.get(ready)
             except ray.exceptions.RayError as error:  # the machine is gone

@@ -35,7 +35,7 @@ class Builder : public YAML::EventHandler {
     CheckTag(mark, tag);
     // A plain "~" or "null" is a value that is not there; in quotes (tag "!") it is a text.
     const bool null = tag == "?" && (value.empty() || value == "~" || value == "null" || value == "Null");
-    if (!stack_.empty() && stack_.back().node.IsMap() && !stack_.back().has_key) return SetKey(value);
+    if (!stack_.empty() && stack_.back().node.IsMap() && !stack_.back().has_key) return SetKey(mark, value);
     Add(mark, null ? YamlNode::Kind::kNull : YamlNode::Kind::kText, value);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
@@ -53,6 +53,7 @@ class Builder : public YAML::EventHandler {
     YamlNode node;
     bool has_key = false;
     std::string key;
+    int key_line = 0;
     std::unordered_map<std::string, size_t> at;  // members by key
   };
 
@@ -67,8 +68,9 @@ class Builder : public YAML::EventHandler {
     }
   }
 
-  void SetKey(const std::string& key) {
+  void SetKey(const YAML::Mark& mark, const std::string& key) {
     stack_.back().key = key;
+    stack_.back().key_line = mark.line + 1;
     stack_.back().has_key = true;
   }
 
@@ -95,10 +97,12 @@ class Builder : public YAML::EventHandler {
 
   void Add(const YAML::Mark& mark, YamlNode::Kind kind, const std::string& text) {
     Count(mark);
-    if (!stack_.empty() && stack_.back().node.IsMap() && !stack_.back().has_key) return SetKey(text);
+    if (!stack_.empty() && stack_.back().node.IsMap() && !stack_.back().has_key) return SetKey(mark, text);
     YamlNode node;
     node.kind = kind;
-    node.line = mark.line + 1;
+    // A value that is not there is found missing only on the next line.
+    const bool absent = kind == YamlNode::Kind::kNull && !stack_.empty() && stack_.back().has_key;
+    node.line = absent ? stack_.back().key_line : mark.line + 1;
     if (kind == YamlNode::Kind::kText) node.text = text;
     Put(std::move(node));
   }

@@ -51,6 +51,13 @@ TEST(Yaml, OfAKeyThatStandsTwiceTheLastValueCounts) {
   EXPECT_EQ(root.Find("a")->text, "3");
 }
 
+TEST(Yaml, AnAbsentValueIsOnTheLineOfItsKey) {
+  const YamlNode root = Parse("top:\n  a:\n\n  b: 1\nlast:\n");
+  EXPECT_EQ(root.Find("top")->Find("a")->line, 2);
+  EXPECT_EQ(root.Find("top")->Find("b")->line, 4);
+  EXPECT_EQ(root.Find("last")->line, 5);
+}
+
 TEST(Yaml, EmptyFileIsNull) { EXPECT_TRUE(Parse("").IsNull()); }
 
 TEST(Yaml, SaysWhereItIsBroken) {

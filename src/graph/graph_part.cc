@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <iterator>
 
@@ -152,6 +153,8 @@ void Walk(Codec& c, GraphSummary& s) {
 }
 
 void Walk(Codec& c, GraphPart& part) {
+  c.Number(part.step);
+  c.Number(part.rank);
   c.Kind(part.mode, GraphMode::kStructure);
   Walk(c, part.summary);
   for (auto& side : part.calls) {
@@ -187,7 +190,7 @@ Status WriteGraphPart(const GraphPart& part, VisDb* db) {
   return table->Blob(bytes).Add();
 }
 
-StatusOr<GraphPart> ReadGraphPart(const std::string& path) {
+StatusOr<GraphPart> ReadGraphPart(const std::string& path, int step, int rank) {
   sqlite3* db = nullptr;
   sqlite3_stmt* read = nullptr;
   StatusOr<GraphPart> part = BadInput("it cannot be read: build the graph again");
@@ -201,7 +204,15 @@ StatusOr<GraphPart> ReadGraphPart(const std::string& path) {
   }
   sqlite3_finalize(read);
   sqlite3_close(db);
+  if (part.ok() && (part->step != step || part->rank != rank)) {
+    return BadInput(fmt::format(
+        "a task built step {} rank {} where step {} rank {} was to be built: all machines must see the same dumps",
+        part->step, part->rank, step, rank));
+  }
   if (part.ok()) return part;
+  if (access(path.c_str(), F_OK) != 0) {
+    return BadInput(path + " is not there although a task wrote it: all machines must see the output directory");
+  }
   return BadInput(path + ": " + part.status().message());
 }
 

@@ -20,6 +20,7 @@ namespace msprobe {
 
 /// What a part says beside its tables. Row ids are those of the part.
 struct GraphPart {
+  int step = 0, rank = 0;  // whose graph it is
   GraphMode mode = GraphMode::kSummary;
   GraphSummary summary;
   std::array<std::vector<RankNodeCalls>, 2> calls;  // NPU, Bench: they are linked when all ranks are there
@@ -30,8 +31,8 @@ std::string PackGraphPart(const GraphPart& part);
 StatusOr<GraphPart> UnpackGraphPart(std::string_view bytes);
 /// As a further table of a part.
 Status WriteGraphPart(const GraphPart& part, VisDb* db);
-/// kBadInput for what is no part.
-StatusOr<GraphPart> ReadGraphPart(const std::string& path);
+/// kBadInput for what is no part, or that of another step or rank: machines that see other files count other graphs.
+StatusOr<GraphPart> ReadGraphPart(const std::string& path, int step, int rank);
 /// Row ids as they are behind `rows` rows.
 void ShiftRows(int64_t rows, GraphPart* part);
 /// Counts, first findings and damage of `more` behind those of `sum`.

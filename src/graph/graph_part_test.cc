@@ -7,6 +7,8 @@ namespace {
 
 GraphPart Example() {
   GraphPart part;
+  part.step = 1;
+  part.rank = 2;
   part.mode = GraphMode::kMd5;
   part.summary.task = "md5";
   part.summary.npu_nodes = 7;
@@ -26,6 +28,8 @@ TEST(GraphPart, ComesBackAsItWas) {
   auto part = UnpackGraphPart(bytes);
   ASSERT_TRUE(part.ok());
   EXPECT_EQ(PackGraphPart(*part), bytes);
+  EXPECT_EQ(part->step, 1);
+  EXPECT_EQ(part->rank, 2);
   EXPECT_EQ(part->summary.first_error->node, "Module.a.A.forward.0");
   EXPECT_EQ(part->summary.damaged[0].why.message(), "ends early");
   ShiftRows(100, &*part);

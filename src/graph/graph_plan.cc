@@ -28,6 +28,20 @@ std::string RankPath(const DumpPath& path) {
 
 int RankNumber(const RankDir& dir) { return dir.rank.value_or(0); }
 
+int StepNumber(const StepDir& dir) { return dir.step; }
+
+/// Those of `ours` that `theirs`, found at `path`, lack.
+template <typename Dir>
+void WarnOfMissing(const std::vector<Dir>& ours, const std::vector<Dir>& theirs, const std::string& path,
+                   int (*number)(const Dir&), GraphPlan* plan) {
+  std::string left;
+  for (const Dir& dir : ours) {
+    const auto same = [&](const Dir& other) { return number(other) == number(dir); };
+    if (std::none_of(theirs.begin(), theirs.end(), same)) left += (left.empty() ? "" : ", ") + dir.name;
+  }
+  if (!left.empty()) plan->warnings.push_back(fmt::format("{} has no {}: left out", path, left));
+}
+
 // A device without a rank is recorded under the id of its process; several of them cannot be told apart.
 Status CheckProcs(const StepDir& step) {
   if (step.ranks.size() < 2 || step.ranks[0].rank) return OkStatus();
@@ -39,16 +53,12 @@ Status AddStep(const StepDir& npu, const StepDir* bench, int step, GraphPlan* pl
   MSP_RETURN_IF_ERROR(CheckProcs(npu));
   if (bench) MSP_RETURN_IF_ERROR(CheckProcs(*bench));
   std::vector<int> ranks;
-  std::string left;
   for (const RankDir& n : npu.ranks) {
     const RankDir* partner = nullptr;
     if (bench) {
       for (const RankDir& b : bench->ranks)
         if (RankNumber(b) == RankNumber(n)) partner = &b;
-      if (!partner) {
-        left += (left.empty() ? "" : ", ") + n.name;
-        continue;
-      }
+      if (!partner) continue;
     }
     plan->pairs.push_back({step, RankNumber(n), n.path, partner ? partner->path : std::string(), {}, {}});
     ranks.push_back(RankNumber(n));
@@ -57,7 +67,10 @@ Status AddStep(const StepDir& npu, const StepDir* bench, int step, GraphPlan* pl
     return BadInput(
         fmt::format("{} and {} have no rank in common: compare dumps of the same ranks", npu.path, bench->path));
   }
-  if (bench && !left.empty()) plan->warnings.push_back(fmt::format("{} has no {}: left out", bench->path, left));
+  if (bench) {
+    WarnOfMissing(npu.ranks, bench->ranks, bench->path, RankNumber, plan);
+    WarnOfMissing(bench->ranks, npu.ranks, npu.path, RankNumber, plan);
+  }
   // The page offers these ranks for every step.
   std::vector<int> all;
   std::set_union(plan->ranks.begin(), plan->ranks.end(), ranks.begin(), ranks.end(), std::back_inserter(all));
@@ -66,16 +79,12 @@ Status AddStep(const StepDir& npu, const StepDir* bench, int step, GraphPlan* pl
 }
 
 Status AddSteps(const DumpPath& npu, const DumpPath* bench, GraphPlan* plan) {
-  std::string left;
   for (const StepDir& n : npu.steps) {
     const StepDir* partner = nullptr;
     if (bench) {
       for (const StepDir& b : bench->steps)
         if (b.step == n.step) partner = &b;
-      if (!partner) {
-        left += (left.empty() ? "" : ", ") + n.name;
-        continue;
-      }
+      if (!partner) continue;
     }
     plan->steps.push_back(n.step);
     MSP_RETURN_IF_ERROR(AddStep(n, partner, n.step, plan));
@@ -84,7 +93,10 @@ Status AddSteps(const DumpPath& npu, const DumpPath* bench, GraphPlan* plan) {
     return BadInput(
         fmt::format("{} and {} have no step in common: compare dumps of the same steps", npu.path, bench->path));
   }
-  if (bench && !left.empty()) plan->warnings.push_back(fmt::format("{} has no {}: left out", bench->path, left));
+  if (bench) {
+    WarnOfMissing(npu.steps, bench->steps, bench->path, StepNumber, plan);
+    WarnOfMissing(bench->steps, npu.steps, npu.path, StepNumber, plan);
+  }
   return OkStatus();
 }
 

@@ -129,7 +129,7 @@ class Visualizer {
     done_ = index;
     MSP_ASSIGN_OR_RETURN(LoadedPair loaded, Load(plan_.pairs[index]));
     MSP_RETURN_IF_ERROR(WriteLoaded(plan_.pairs[index], loaded));
-    GraphPart part{first_mode_, summary_, std::move(calls_)};
+    GraphPart part{plan_.pairs[index].step, plan_.pairs[index].rank, first_mode_, summary_, std::move(calls_)};
     MSP_RETURN_IF_ERROR(WriteGraphPart(part, db_.get()));
     MSP_RETURN_IF_ERROR(db_->Finish());
     return summary_;
@@ -138,7 +138,7 @@ class Visualizer {
   Status TakePart(const GraphPair& pair) {
     const StatusOr<std::string> file = parts_.file(done_);
     if (!file.ok()) return LeaveOut(pair, file.status());
-    MSP_ASSIGN_OR_RETURN(GraphPart part, ReadGraphPart(*file));
+    MSP_ASSIGN_OR_RETURN(GraphPart part, ReadGraphPart(*file, pair.step, pair.rank));
     MSP_RETURN_IF_ERROR(OpenDb(pair, part.mode));
     ShiftRows(db_->rows(), &part);
     MSP_RETURN_IF_ERROR(db_->Append(*file));

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -22,7 +23,12 @@ pool = ThreadPoolExecutor(2)
 exceptions = SimpleNamespace(RayError=KeyError)
 is_initialized = lambda: True
 nodes = lambda: [{"Alive": True, "Resources": {"CPU": 2.0}}, {"Alive": True, "Resources": {}}]
-get = lambda task: task.result()
+
+
+def get(task):
+    if "STAND_IN_LOST" in os.environ:
+        raise KeyError
+    return task.result()
 
 
 class remote:
@@ -36,10 +42,11 @@ class remote:
         return pool.submit(self.function, *arguments)
 
 
-def wait(tasks, num_returns):
+def wait(tasks, num_returns, timeout):
     if "STAND_IN_WAITS" in os.environ:
         open(os.environ["STAND_IN_WAITS"], "w").close()
         time.sleep(3)
+        return [], tasks
     ready = next(iter(_wait(tasks, return_when=FIRST_COMPLETED).done))
     return [ready], [task for task in tasks if task is not ready]
 """
@@ -60,6 +67,26 @@ def real_ray():
     if not python.exists():
         missing(f"Ray is not installed at {python}; set MSPROBE_RAY_PYTHON")
     return {"MSPROBE_PYTHON": str(python)}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """A real one with two workers, for all tests of this file: starting it takes longer than they do."""
+    python = Path(os.environ.get("MSPROBE_RAY_PYTHON", REPO / ".venv-ray" / "bin" / "python"))
+    if not python.exists():
+        missing(f"Ray is not installed at {python}; set MSPROBE_RAY_PYTHON")
+    script = (
+        "import ray, sys; "
+        "print(ray.init(num_cpus=2, include_dashboard=False, logging_level='ERROR').address_info['gcs_address'], flush=True); "
+        "sys.stdin.read()"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    ours = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "of_this_test_" * 4}
+    with subprocess.Popen([python, "-c", script], env={**os.environ, **ours}, **pipes) as head:
+        address = head.stdout.readline().strip()
+        assert address, "Ray does not start"
+        yield {"MSPROBE_PYTHON": str(python), "RAY_ADDRESS": address, **ours}
+        head.stdin.close()
 
 
 def content(path):
@@ -87,10 +114,10 @@ def test_parts_make_the_same_file(args, stand_in, tmp_path):
     assert parts == local
 
 
-@pytest.mark.parametrize("case", ["vis_merge_tppp_cmp", "vis_merge_tpdp"])
-def test_merged_parts_make_the_same_file(case, stand_in, tmp_path):
+def assert_same_file(case, ray, tmp_path):
+    """Of a case of the golden set, by the local engine and by that of `ray`."""
     results = []
-    for name, more, env in (("local", [], None), ("ray", ["--engine", "ray"], stand_in)):
+    for name, more, env in (("local", [], None), ("ray", ["--engine", "ray"], ray)):
         root = golden_set()
         argv = json.loads((root / "expected" / case / "case.json").read_text())["argv"][1:]
         out = tmp_path / name
@@ -98,6 +125,19 @@ def test_merged_parts_make_the_same_file(case, stand_in, tmp_path):
         assert [f.suffix for f in out.iterdir()] == [".db"], "parts are gone"
         results.append((done.stdout.replace(str(only_db(out)), "FILE"), content(only_db(out))))
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("case", ["vis_merge_tppp_cmp", "vis_merge_tpdp"])
+def test_merged_parts_make_the_same_file(case, stand_in, tmp_path):
+    assert_same_file(case, stand_in, tmp_path)
+
+
+LAYOUTS = ["vis_merge_tpdp", "vis_merge_tppp_cmp", "vis_merge_vpp"]
+
+
+@pytest.mark.parametrize("case", LAYOUTS)
+def test_a_cluster_makes_the_same_file(case, cluster, tmp_path):
+    assert_same_file(case, cluster, tmp_path)
 
 
 def test_parts_of_a_killed_command_are_removed(stand_in, tmp_path):
@@ -127,6 +167,64 @@ def test_what_ray_does_not_do_is_said(more, word, tmp_path):
     data = golden_set() / "data" / "tp_mix_stat" / "bench"
     done = run(["graph_visualize", "-tp", data, "-o", tmp_path / "out", "--engine", "ray", *more], check=False)
     assert done.returncode == 2 and word in done.stderr
+
+
+def refused(out, ray, *args, target=None):
+    side = golden_set() / "data" / "tp_mix_stat"
+    args = ["-tp", target or side / "weight", "-gp", side / "bench", "-o", out, "--engine", "ray", *args]
+    done = run(["graph_visualize", *args], check=False, env=ray)
+    assert not out.exists() or list(out.iterdir()) == [], "something is left"
+    return done
+
+
+def test_a_lost_task_is_an_error(stand_in, tmp_path):
+    done = refused(tmp_path / "out", {**stand_in, "STAND_IN_LOST": "1"})
+    assert done.returncode == 4
+    assert "the task was lost: KeyError" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def patched(stand_in, old, new):
+    """The stand-in with one line of it replaced."""
+    path = Path(stand_in["PYTHONPATH"].split(os.pathsep)[0]) / "ray" / "__init__.py"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    return stand_in
+
+
+def test_a_machine_that_lacks_the_files_is_named(stand_in, tmp_path):
+    started = "return pool.submit(self.function, *arguments)"
+    moved = (
+        "command, _, *rest = arguments; rest[-1] = 'another'; "
+        "return pool.submit(self.function, [w.replace('weight', 'gone') for w in command], _, *rest)"
+    )
+    done = refused(tmp_path / "out", patched(stand_in, started, moved))
+    assert done.returncode == 3
+    assert "gone does not exist" in done.stderr and f"(on {socket.gethostname()})" in done.stderr
+
+
+def test_a_machine_that_sees_other_files_does_not_mix_them(stand_in, tmp_path):
+    data = golden_set() / "data" / "tp_mix_stat"
+    for side in ("weight", "bench"):
+        (tmp_path / "other" / side).mkdir(parents=True)
+        for step in (5, 6):
+            (tmp_path / "other" / side / f"step{step}").symlink_to((data / side / "step0").resolve())
+    started = "return pool.submit(self.function, *arguments)"
+    other = f"[w.replace({str(data)!r}, {str(tmp_path / 'other')!r}) for w in command]"
+    moved = f"command, *rest = arguments; return pool.submit(self.function, {other}, *rest)"
+    done = refused(tmp_path / "out", patched(stand_in, started, moved))
+    assert done.returncode == 3 and "step 5 rank 0 where step 0 rank 0 was to be built" in done.stderr
+
+
+def test_an_output_directory_of_its_own_is_an_error(stand_in, tmp_path):
+    started = "return pool.submit(self.function, *arguments)"
+    elsewhere = tmp_path / "elsewhere"
+    moved = (
+        "command, *rest = arguments; at = command.index('-o') + 1; "
+        f"return pool.submit(self.function, [*command[:at], {str(elsewhere)!r}, *command[at + 1:]], *rest)"
+    )
+    done = refused(tmp_path / "out", patched(stand_in, started, moved))
+    assert done.returncode == 3 and "must see the output directory" in done.stderr
 
 
 def test_ray_makes_the_same_file(real_ray, tmp_path):

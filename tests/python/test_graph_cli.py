@@ -175,7 +175,18 @@ def test_ranks_that_only_one_side_has_are_named(tmp_path):
     for rank in ("a/rank0", "a/rank1", "b/rank1"):
         make_rank(tmp_path / rank)
     done = graph("-tp", tmp_path / "a", "-gp", tmp_path / "b", "-o", tmp_path / "out")
-    assert done.returncode == 0 and "rank0: left out" in done.stderr
+    assert done.returncode == 0 and f"{tmp_path}/b has no rank0: left out" in done.stderr
+    done = graph("-tp", tmp_path / "b", "-gp", tmp_path / "a", "-o", tmp_path / "out")
+    assert done.returncode == 0 and f"{tmp_path}/b has no rank0: left out" in done.stderr
+
+
+def test_steps_that_only_one_side_has_are_named(tmp_path):
+    for step in ("a/step1", "a/step2", "b/step2", "b/step3"):
+        make_rank(tmp_path / step / "rank0")
+    done = graph("-tp", tmp_path / "a", "-gp", tmp_path / "b", "-o", tmp_path / "out")
+    assert done.returncode == 0
+    assert f"{tmp_path}/b has no step1: left out" in done.stderr
+    assert f"{tmp_path}/a has no step3: left out" in done.stderr
 
 
 def test_tasks_that_do_not_go_together(tmp_path):

@@ -99,6 +99,7 @@ def test_a_mapping_with_fuzzy_match_pairs_calls_by_order(tmp_path):
         ("TopLayer: {}\nMLP:\n  a: [b, c]\n", ["map.yaml, line 3", '"a"']),
         ("TopLayer:\n  a: b\n c: d\n", ["map.yaml", "line 3"]),
         ("- a\n", ["map.yaml, line 1"]),
+        ("TopLayer:\n  a:\n", ["map.yaml, line 2", '"a"']),
     ],
 )
 def test_a_bad_mapping_names_line_and_key(tmp_path, text, words):
