@@ -148,12 +148,8 @@ bool BeginApi(ApiEvent* event, const CallArgs& args) {
   ApiSite* site = event->site;
   const std::string* base = site->base;
   if (site->spec.resolve && (base = Resolve(site, args)) == nullptr) return false;
-  if (site->generation != r.generation) {
-    site->generation = r.generation;
-    site->count = 0;
-  }
   event->generation = r.generation;
-  const int32_t number = site->spec.resolve ? CountsOf(base)->forwards.Next() : site->count++;
+  const int32_t number = (site->spec.resolve ? CountsOf(base) : site->counts)->forwards.Next();
   event->name = {base, number, NameForm::kApiForward};
   BackwardOrder::Get().OnForward();  // may fail; the number is taken by then
   event->collect = ShouldCollect(event->name, site->spec.risk);

@@ -10,6 +10,8 @@ namespace msprobe {
 
 enum class SiteKind { kBuiltin, kMethod, kPython, kAttribute };
 
+struct NameCounts;
+
 /// A hooked function. Lives as long as the process: methods bound while it was hooked still point here.
 struct ApiSite {
   SiteKind kind = SiteKind::kBuiltin;
@@ -17,8 +19,7 @@ struct ApiSite {
   const std::string* base = nullptr;
   ApiSpec spec;
   bool on = false;
-  int32_t count = 0;
-  uint64_t generation = 0;
+  NameCounts* counts = nullptr;    // shared by functions of one name: torch.norm, torch.linalg.norm
   bool changes_arguments = false;  // `add_`, `__iadd__`, collectives
   bool takes_self = false;         // builtin methods get their object beside the arguments
   // kBuiltin, kMethod: the table entry that stands in for the original one

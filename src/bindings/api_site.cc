@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "bindings/api_call.h"
+#include "bindings/backward.h"
 #include "bindings/frames.h"
 #include "bindings/thunks.h"
 #include "bindings/works.h"
@@ -321,6 +322,7 @@ bool AddApi(PyObject* owner, PyObject* attr, const ApiSpec& spec, std::string* w
     return false;
   }
   site->base = InternName(spec.base);
+  site->counts = CountsOf(site->base);
   site->spec = spec;
   site->changes_arguments = spec.distributed || ChangesArguments(spec.base);
   if (!Prepare(site.get(), spec.in_place)) {

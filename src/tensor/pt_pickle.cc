@@ -12,6 +12,8 @@ namespace msprobe {
 namespace {
 
 constexpr size_t kMostNodes = size_t{1} << 21, kMostItems = size_t{1} << 22, kMostValues = size_t{1} << 20;
+// Values may be shared, and a list of one shared list many times over is written out: so many for each byte.
+constexpr size_t kValuesPerByte = 64, kFewValues = 4096;
 constexpr int kMostDepth = 100;
 
 using Id = uint32_t;
@@ -29,7 +31,10 @@ struct Node {
 
 class Machine {
  public:
-  Machine(std::string_view pickle, const PtStorages& storages) : rest_(pickle), storages_(storages) {}
+  Machine(std::string_view pickle, const PtStorages& storages)
+      : rest_(pickle),
+        most_values_(std::min(kMostValues, kFewValues + kValuesPerByte * pickle.size())),
+        storages_(storages) {}
 
   /// The value, or null when `why` says what is wrong.
   bool Run(PtValue* out) {
@@ -118,6 +123,7 @@ class Machine {
   bool ToValue(Id id, int depth, PtValue* out);
 
   std::string_view rest_;
+  const size_t most_values_;
   const PtStorages& storages_;
   bool done_ = false;
   size_t items_ = 0, values_ = 0;
@@ -409,7 +415,7 @@ bool Machine::Tensor(const std::vector<Id>& args, bool names_dtype) {
 }
 
 bool Machine::ToValue(Id id, int depth, PtValue* out) {
-  if (depth > kMostDepth || ++values_ > kMostValues) return Fail("it is nested too deeply or too large");
+  if (depth > kMostDepth || ++values_ > most_values_) return Fail("it is nested too deeply or too large");
   const Node& node = nodes_[id];
   switch (node.kind) {
     case Node::kGlobal:
@@ -423,7 +429,7 @@ bool Machine::ToValue(Id id, int depth, PtValue* out) {
   out->d = node.d;
   out->text = node.text;
   if (node.kind == Node::kTensor) out->tensor = tensors_[static_cast<size_t>(node.i)];
-  out->items.resize(std::min(node.items.size(), kMostValues - values_));
+  out->items.resize(std::min(node.items.size(), most_values_ - values_));
   if (out->items.size() < node.items.size()) return Fail("it is nested too deeply or too large");
   for (size_t i = 0; i < node.items.size(); ++i) {
     if (!ToValue(node.items[i], depth + 1, &out->items[i])) return false;

@@ -218,5 +218,22 @@ TEST(PtReader, MarksAreCounted) {
   EXPECT_NE(value.status().message().find("too many values"), std::string::npos) << value.status().message();
 }
 
+TEST(PtReader, SharedValuesAreWrittenOutWithinBounds) {
+  const auto none = [](std::string_view) -> const std::string_view* { return nullptr; };
+  const auto list_of = [](std::string_view item, char number) {
+    std::string out = "](";
+    for (int i = 0; i < 100; ++i) out += item;
+    return out + "eq" + number;
+  };
+  const std::string inner = list_of("N", 0), middle = list_of(std::string("h\0", 2), 1), outer = list_of("h\1", 2);
+  // What is on the stack below becomes an item of a tuple.
+  const auto few = ReadPtPickle(inner + middle + "\x86.", none, "x.pt");
+  ASSERT_TRUE(few.ok()) << few.status().message();
+  EXPECT_EQ(few->items[1].items[99].items.size(), 100u);
+  const auto many = ReadPtPickle(inner + middle + outer + "\x87.", none, "x.pt");
+  ASSERT_FALSE(many.ok());
+  EXPECT_NE(many.status().message().find("too large"), std::string::npos) << many.status().message();
+}
+
 }  // namespace
 }  // namespace msprobe

@@ -354,3 +354,20 @@ except Exception as error:
     output = capture(tmp_path, body, early=early, level="L0").script.stdout
     assert "PrecisionDebugger instance is not created." in output
     assert output.count("MsprobeException [msprobe] 无效参数：") == 2
+
+
+def test_functions_of_one_name_share_their_numbers(tmp_path):
+    """torch.linalg.norm is a function of its own, recorded as Torch.norm is: no entry may replace another."""
+    body = """
+a = torch.randn(4, 3, requires_grad=True)
+debugger.start()
+(torch.linalg.norm(a) + torch.norm(a) + torch.linalg.cross(a, a).sum() + torch.cross(a, a, dim=1).sum()).backward()
+debugger.stop()
+debugger.step()
+"""
+    dump = capture(tmp_path, body, level="L1")
+    text = (dump.directory() / "dump.json").read_text()
+    for name in ("norm", "cross"):
+        for number in (0, 1):
+            for way in ("forward", "backward"):
+                assert text.count(f'"Torch.{name}.{number}.{way}": ') == 1, (name, number, way)
