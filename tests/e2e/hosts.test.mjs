@@ -165,7 +165,7 @@ function visitor(page, frame, faults) {
 }
 
 /** What only looks: search, filters, small pictures, keys, tables, flow, overview, ranks, theme, language. */
-async function look({ frame, state, wait, press, pressIn, click, shoot }, name) {
+async function look({ page, frame, state, wait, press, pressIn, click, shoot }, name) {
   await wait((now) => now.graph === 'ready' && now.findings === 'ready', 'the graph is ready');
   // The overview leads to the finding, the flow on from it.
   await frame.locator('[data-test^=finding-]').first().click();
@@ -205,6 +205,10 @@ async function look({ frame, state, wait, press, pressIn, click, shoot }, name) 
   await frame.locator('.items tbody').first().waitFor();
   await frame.locator('[data-test^=sort-]').first().click();
   await frame.locator('.items tbody').first().waitFor();
+  const [saved] = await Promise.all([page.waitForEvent('download'), click('download')]);
+  const [head, ...lines] = readFileSync(await saved.path(), 'utf8').trim().split('\r\n');
+  assert.match(head, /^item,side,name,Result,/);
+  assert.equal(lines.length, await frame.locator('.items tbody tr:not(.message)').count());
   await click('tab-stack');
   await frame.locator('.stacks').waitFor();
 
@@ -220,6 +224,16 @@ async function look({ frame, state, wait, press, pressIn, click, shoot }, name) 
   await click('fit');
   await wait(() => frame.evaluate(() => window.__msprobe.zoom('NPU') < 1), 'the graph is fitted');
   await pressIn('canvas[data-side=NPU]', '0');
+  // Small pictures lead up and down, and the other side goes along.
+  const tops = () => frame.evaluate(() => ['NPU', 'Bench'].map((side) => window.__msprobe.map(side).top));
+  for (const side of ['NPU', 'Bench']) {
+    const picture = frame.locator(`canvas[data-map=${side}]`);
+    const { width, height } = await picture.boundingBox();
+    await picture.click({ position: { x: width / 2, y: 3 } });
+    await until(async () => (await tops()).every((top) => top === 0), `both sides are at the top by ${side}`, tops);
+    await picture.click({ position: { x: width / 2, y: height - 14 } });
+    await until(async () => (await tops()).every((top) => top > 0), `both sides go down by ${side}`, tops);
+  }
   const { selection } = await state();
   await pressIn('canvas[data-side=NPU]', 'm');
   await wait((now) => now.selection.side === 'Bench', 'm goes to the partner');

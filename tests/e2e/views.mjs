@@ -58,6 +58,7 @@ export async function walkViews(page, url, files, at) {
 
   await openGraph({ file: 'compare.vis.db' });
   await test('finding-origin').waitFor();
+  await test('finding-unmatched').waitFor();
   await at('overview', page);
   await test('count-error').click();
   await until(async () => (await state()).search === 'ready' && (await page.locator('#search-hits li').count()) > 0, 'nodes are listed');

@@ -64,6 +64,7 @@ export interface Summary {
   npu: SideTotals;
   bench: SideTotals | null;
   first_error: NodeSummary | null;
+  first_warning?: NodeSummary | null;
   overflow?: Record<OverflowLevel, number>;
   first_overflow?: NodeSummary | null;
 }
@@ -167,7 +168,7 @@ export interface Precision {
   max_abs_err: Measure;
 }
 
-export const FINDING_KINDS = ['origin', 'first_error', 'bad_module', 'first_overflow', 'bad_parameter', 'bad_gradient', 'missing_call', 'call_order', 'no_partner', 'call_data', 'call_root'] as const;
+export const FINDING_KINDS = ['origin', 'first_error', 'first_warning', 'bad_module', 'first_overflow', 'bad_parameter', 'bad_gradient', 'missing_call', 'call_order', 'no_partner', 'call_data', 'call_root'] as const;
 export type FindingKind = (typeof FINDING_KINDS)[number];
 
 export interface Finding {

@@ -6,6 +6,7 @@ import { measureText } from '../model/layers';
 import { useApp, useSession, useText } from './context';
 import { LayerStrip } from './layer_strip';
 import { StatusDot } from './status_dot';
+import { listNodes } from './summary_bar';
 
 /** Before any node: what was found, how the error runs through the layers, how bad each rank is at each step. */
 export function Overview() {
@@ -20,23 +21,37 @@ export function Overview() {
 }
 
 function Found() {
+  const session = useSession();
   const t = useText();
   const findings = useApp((state) => state.findings);
   const graph = useApp((state) => state.graph);
   if (findings.at !== 'ready' || graph.at !== 'ready') return null;
   const { list, more } = shownFindings(findings.value.findings, findings.value.total);
-  const { first_error: error, first_overflow: overflow } = graph.value.summary;
+  const { npu, bench, first_error: error, first_warning: warning, first_overflow: overflow } = graph.value.summary;
   // Files of the earlier tool have no findings: what the nodes themselves say takes their place.
   const plain = (kind: FindingKind, name: string): Finding => ({ kind, side: 'NPU', name, text: '', precision: null });
-  const all = list.length > 0 ? list : [...(error ? [plain('first_error', error.name)] : []), ...(overflow ? [plain('first_overflow', overflow.name)] : [])];
+  const own = [
+    error ? plain('first_error', error.name) : warning && plain('first_warning', warning.name),
+    overflow && plain('first_overflow', overflow.name),
+  ];
+  const all = list.length > 0 ? list : own.filter((finding) => !!finding);
+  const alone = bench ? npu.unmatched : 0;
   return (
     <div class="overview-part found">
       <h2>{t('overview.found')}</h2>
-      {all.length === 0 && <p class="muted">{t('overview.nothing')}</p>}
+      {all.length === 0 && alone === 0 && <p class="muted">{t('overview.nothing')}</p>}
       <ol>
         {all.map((finding, index) => (
           <FindingLine key={index} finding={finding} />
         ))}
+        {alone > 0 && (
+          <li>
+            <button class="finding" data-test="finding-unmatched" onClick={() => listNodes(session, 'unmatched')}>
+              <StatusDot status="unmatched" />
+              <strong>{t('overview.unmatched', { count: alone.toLocaleString() })}</strong>
+            </button>
+          </li>
+        )}
       </ol>
       {findings.value.inherited > 0 && <p class="muted">{t('overview.inherited', { count: findings.value.inherited.toLocaleString() })}</p>}
       {more > 0 && <p class="muted">{t('overview.more', { count: more.toLocaleString() })}</p>}

@@ -69,7 +69,7 @@ function MatchButton() {
   );
 }
 
-function listNodes(session: ReturnType<typeof useSession>, level: Level): void {
+export function listNodes(session: ReturnType<typeof useSession>, level: Level): void {
   session.search({ query: '', level, side: 'NPU' });
   document.getElementById('search')?.focus();
 }
