@@ -63,7 +63,7 @@ StatusOr<std::string> Children(Viewer* viewer, const RequestTarget& t) {
   MSP_ASSIGN_OR_RETURN(const uint64_t offset, Count(t, "offset", 0));
   MSP_ASSIGN_OR_RETURN(const uint64_t limit, Count(t, "limit", std::numeric_limits<int64_t>::max()));
   MSP_ASSIGN_OR_RETURN(const auto answer, viewer->Children(key, side, t.Get("name"), offset, limit));
-  return view::ToJson(answer);
+  return view::ToJson(answer, t.Get("rows") == "1");
 }
 
 StatusOr<std::string> Path(Viewer* viewer, const RequestTarget& t) {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/interrupt.h"
+#include "base/parallel.h"
 #include "serve/handler.h"
 #include "serve/token.h"
 
@@ -277,7 +278,9 @@ StatusOr<std::unique_ptr<Server>> Server::Start(std::unique_ptr<view::Viewer> vi
 Status Server::Run() {
   impl_->Accept();
   impl_->WatchInterrupt();
-  std::vector<std::thread> threads;
+  // Before anybody asks: whoever opens the page finds the graph in memory. What is wrong with it is told to who asks
+  // for it.
+  std::vector<std::thread> threads = StartThreads(1, [this] { (void)impl_->viewer->ReadAhead(); });
   for (int i = 1; i < impl_->options.threads; ++i) threads.emplace_back([this] { impl_->Work(); });
   impl_->Work();
   for (std::thread& t : threads) t.join();

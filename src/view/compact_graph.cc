@@ -1,11 +1,13 @@
 #include "view/compact_graph.h"
 
 #include <algorithm>
-#include <future>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "base/parallel.h"
+#include "view/file_rows.h"
 
 namespace msprobe::view {
 namespace {
@@ -14,10 +16,6 @@ constexpr std::string_view kSidesSql =
     "SELECT data_source, first, last FROM msprobe_graph WHERE step = ?1 AND rank = ?2";
 constexpr std::string_view kNameRangeSql =
     "SELECT (SELECT min(name_id) FROM msprobe_name), (SELECT max(name_id) FROM msprobe_name)";
-constexpr std::string_view kNamesSql = "SELECT name_id, name FROM msprobe_name ORDER BY name_id";
-constexpr std::string_view kNodesSql =
-    "SELECT node, name_id, up, type, precision_index, overflow_level, micro_step, match, link FROM msprobe_node "
-    "WHERE node BETWEEN ?1 AND ?2 ORDER BY node";
 // Names are of all graphs of the file. Where a graph has few of them it is read by itself.
 constexpr int64_t kMostNamesANode = 8, kFewNames = 1 << 20;
 
@@ -26,6 +24,17 @@ struct Range {
   int64_t count() const { return last - first + 1; }
   bool Holds(int64_t value) const { return value >= first && value <= last; }
 };
+
+// Columns of a node, as they stand in its row.
+enum NodeColumn : uint8_t { kName, kUp, kType, kMicroStep, kPrecision, kOverflow, kMatch, kLink };
+
+RowQuery NodeQuery(const Range& nodes) {
+  return {"msprobe_node",
+          "node",
+          {"name_id", "up", "type", "micro_step", "precision_index", "overflow_level", "match", "link"},
+          nodes.first,
+          nodes.last};
+}
 
 struct Layout {
   Range npu, bench, names;
@@ -62,19 +71,11 @@ StatusOr<std::shared_ptr<const NodeNames>> ReadNames(const VisFile& file, const 
   auto names = std::make_shared<NodeNames>();
   names->Reserve(static_cast<size_t>(range.count()));
   bool dense = true;
-  const Status read = file.Ask([&](const SqliteDb& db) -> Status {
-    MSP_ASSIGN_OR_RETURN(SqliteStatement query, db.Prepare(kNamesSql));
-    for (;;) {
-      MSP_ASSIGN_OR_RETURN(const bool row, query.Step());
-      if (!row) return OkStatus();
-      if (query.Int(0) != range.first + names->size()) {
-        dense = false;
-        return OkStatus();
-      }
-      MSP_RETURN_IF_ERROR(file.InFile(names->Append(query.Text(1))));
-    }
-  });
-  MSP_RETURN_IF_ERROR(read);
+  const RowQuery query{"msprobe_name", "name_id", {"name"}, range.first, range.last};
+  MSP_RETURN_IF_ERROR(ReadRows(file, query, [&](const SqlRow& row) -> Status {
+    dense = dense && row.id == range.first + names->size();
+    return dense ? file.InFile(names->Append(row.values[0].text)) : OkStatus();
+  }));
   if (!dense || names->size() != range.count()) return std::shared_ptr<const NodeNames>();
   names->Index();
   return std::shared_ptr<const NodeNames>(std::move(names));
@@ -84,32 +85,26 @@ StatusOr<std::shared_ptr<const NodeNames>> ReadNames(const VisFile& file, const 
 using NamedPartners = std::vector<std::pair<uint32_t, std::string>>;
 
 Status ReadSide(const VisFile& file, const Range& nodes, const Range& names, Tree* tree, NamedPartners* by_name) {
-  return file.Ask([&](const SqliteDb& db) -> Status {
-    MSP_ASSIGN_OR_RETURN(SqliteStatement query, db.Prepare(kNodesSql));
-    query.Bind(1, nodes.first);
-    query.Bind(2, nodes.last);
-    tree->Reserve(static_cast<size_t>(std::min<int64_t>(Length(nodes), 1 << 24)));
-    for (;;) {
-      MSP_ASSIGN_OR_RETURN(const bool row, query.Step());
-      if (!row) return OkStatus();
-      const int64_t name = query.Int(1), up = query.Int(2);
-      if (!names.Holds(name) || !names.Holds(up)) continue;
-      TreeNode node;
-      node.rowid = query.Int(0);
-      node.order = static_cast<int64_t>(static_cast<uint64_t>(node.rowid) - static_cast<uint64_t>(nodes.first));
-      node.type = static_cast<uint8_t>(std::clamp<int64_t>(query.Int(3), 0, 9));
-      if (query.IsNumber(4)) node.level = file.LevelOf(query.Real(4));
-      if (!query.IsNull(5)) node.overflow = OverflowOf(query.Text(5));
-      node.micro_step = query.Int(6);
-      uint32_t partner = NodeNames::kNone;
-      if (!query.IsNull(8)) {
-        by_name->emplace_back(tree->size(), LastText(query.Text(8)));
-      } else if (!query.IsNull(7) && names.Holds(query.Int(7))) {
-        partner = static_cast<uint32_t>(query.Int(7) - names.first);
-      }
-      const auto number = [&](int64_t id) { return static_cast<uint32_t>(id - names.first); };
-      MSP_RETURN_IF_ERROR(file.InFile(tree->AddNumbered(node, number(name), number(up), partner)));
+  tree->Reserve(static_cast<size_t>(std::min<int64_t>(Length(nodes), 1 << 24)));
+  const auto number = [&](int64_t id) { return static_cast<uint32_t>(id - names.first); };
+  return ReadRows(file, NodeQuery(nodes), [&](const SqlRow& row) -> Status {
+    const int64_t name = row.values[kName].integer, up = row.values[kUp].integer;
+    if (!names.Holds(name) || !names.Holds(up)) return OkStatus();
+    TreeNode node;
+    node.rowid = row.id;
+    node.order = static_cast<int64_t>(static_cast<uint64_t>(node.rowid) - static_cast<uint64_t>(nodes.first));
+    node.type = static_cast<uint8_t>(std::clamp<int64_t>(row.values[kType].integer, 0, 9));
+    if (row.values[kPrecision].IsNumber()) node.level = file.LevelOf(row.values[kPrecision].real);
+    node.overflow = OverflowOf(row.values[kOverflow].text);
+    node.micro_step = row.values[kMicroStep].integer;
+    uint32_t partner = NodeNames::kNone;
+    const SqlValue &match = row.values[kMatch], &link = row.values[kLink];
+    if (!link.IsNull()) {
+      by_name->emplace_back(tree->size(), LastText(link.text));
+    } else if (!match.IsNull() && names.Holds(match.integer)) {
+      partner = number(match.integer);
     }
+    return file.InFile(tree->AddNumbered(node, number(name), number(up), partner));
   });
 }
 
@@ -129,21 +124,18 @@ StatusOr<bool> LoadCompactGraph(const VisFile& file, int64_t step, int64_t rank,
   RankGraph graph;
   NamedPartners npu_names, bench_names;
   // All at the same time: the first look at a large graph is what a person waits for.
-  std::future<StatusOr<std::shared_ptr<const NodeNames>>> reading;
-  if (!known) reading = std::async(std::launch::async, [&] { return ReadNames(file, layout.names); });
-  auto bench = std::async(std::launch::async,
-                          [&] { return ReadSide(file, layout.bench, layout.names, &graph.bench, &bench_names); });
-  const Status npu_status = ReadSide(file, layout.npu, layout.names, &graph.npu, &npu_names);
-  const Status bench_status = bench.get();
-  if (reading.valid()) {
-    MSP_ASSIGN_OR_RETURN(known, reading.get());
-  }
-  MSP_RETURN_IF_ERROR(npu_status);
-  MSP_RETURN_IF_ERROR(bench_status);
-  if (!known) return false;
-  auto other = std::async(std::launch::async, [&] { LinkSide(known, bench_names, &graph.bench); });
-  LinkSide(known, npu_names, &graph.npu);
-  other.get();
+  StatusOr<std::shared_ptr<const NodeNames>> read_names(std::move(known));
+  MSP_RETURN_IF_ERROR(ParallelFor(3, [&](size_t part) -> Status {
+    if (part == 1) return ReadSide(file, layout.npu, layout.names, &graph.npu, &npu_names);
+    if (part == 2) return ReadSide(file, layout.bench, layout.names, &graph.bench, &bench_names);
+    if (!*read_names) read_names = ReadNames(file, layout.names);
+    return read_names.status();
+  }));
+  if (!*read_names) return false;
+  MSP_RETURN_IF_ERROR(ParallelFor(2, [&](size_t part) {
+    part == 0 ? LinkSide(*read_names, npu_names, &graph.npu) : LinkSide(*read_names, bench_names, &graph.bench);
+    return OkStatus();
+  }));
   *out = std::move(graph);
   return true;
 }

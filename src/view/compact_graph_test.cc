@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "graph/graph_test_files.h"
 #include "graph/visualize.h"
 #include "view/test_db.h"
@@ -41,7 +43,11 @@ struct CompactGraphTest : testing::Test {
            "UPDATE tb_nodes SET matched_node_link = '[\"DefaultModel\", \"Torch.b.3.forward\"]' "
            "WHERE node_name = 'Torch.a.3.forward' AND data_source = 'NPU';"
            "UPDATE tb_nodes SET matched_node_link = '[\"nothing\"]', overflow_level = 'high' "
-           "WHERE node_name = 'Torch.a.5.forward' AND data_source = 'NPU'");
+           "WHERE node_name = 'Torch.a.5.forward' AND data_source = 'NPU';"
+           // Rows that do not fit into a page: from the second one on SQLite reads them.
+           "UPDATE msprobe_node SET communication = printf('%.*c', 40000, 'x') WHERE node = 8;"
+           "UPDATE msprobe_node SET link = '[\"' || printf('%.*c', 40000, 'x') || '\", \"Torch.b.3.forward\"]' "
+           "WHERE node = 20");
   }
 
   // Whether the graph of `file` is read the quick way.
@@ -109,6 +115,32 @@ TEST_F(CompactGraphTest, NumbersThatNoToolWritesDoNoHarm) {
   EXPECT_TRUE(again.ok()) << again.status().message();
   RunSql(file, "DELETE FROM msprobe_name");
   EXPECT_EQ((*Viewer::Open(dir.Path("out")))->Summary({"a.vis.db", 0, 0}).status().code(), Code::kBadInput);
+}
+
+TEST_F(CompactGraphTest, KnowsItsStepAndRank) {
+  RunSql(dir.Path("out/a.vis.db"), "UPDATE msprobe_graph SET step = 3, rank = 2");
+  const auto open = VisFile::Open(dir.Path("out/a.vis.db"), "a.vis.db");
+  const auto graph = (*open)->LoadGraph(3, 2);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_EQ(graph->step, 3);
+  EXPECT_EQ(graph->rank, 2);
+  EXPECT_TRUE(graph->compared);
+}
+
+// The answer comes although the file cannot be read any more: it was read before.
+TEST_F(CompactGraphTest, IsReadAhead) {
+  const std::string file = dir.Path("out/a.vis.db");
+  const GraphKey key{"a.vis.db", 0, 0};
+  const auto viewer = *Viewer::Open(dir.Path("out")), late = *Viewer::Open(dir.Path("out"));
+  ASSERT_TRUE(viewer->ReadAhead().ok());
+  const auto when = std::filesystem::last_write_time(file);
+  std::fstream(file, std::ios::in | std::ios::out | std::ios::binary) << std::string(65536, 'x');
+  std::filesystem::last_write_time(file, when);
+  EXPECT_TRUE(viewer->Summary(key).ok());
+  EXPECT_FALSE(late->Summary(key).ok());
+  EXPECT_EQ(late->ReadAhead().code(), Code::kBadInput);
+  std::filesystem::copy(file, dir.Path("out/b.vis.db"));
+  EXPECT_TRUE(late->ReadAhead().ok());  // nobody knows which one will be looked at
 }
 
 TEST_F(CompactGraphTest, NamesAreSharedByTheGraphsOfAFile) {

@@ -58,6 +58,7 @@ StatusOr<RankGraph> GraphCache::Make(const Slot& slot) {
   if (!slot.edits) return slot.file->LoadGraph(slot.step, slot.rank);
   MSP_ASSIGN_OR_RETURN(const auto base, Graph(slot.file, slot.step, slot.rank));
   RankGraph graph = *base;
+  graph.memo = MakeGraphMemo();
   MSP_RETURN_IF_ERROR(ApplyEdits(*slot.file, slot.edits, meter_, &graph));
   return graph;
 }

@@ -1,6 +1,7 @@
 // Pieces of the answers, appended to a text.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -96,6 +97,33 @@ inline void Node(std::string& out, const NodeSummary& n) {
                 {"unmatched", n.counts.unmatched},
                 {"overflow", n.counts.overflow}});
   out += '}';
+}
+
+/// The same as a list, for answers with thousands: docs/page_api.md has its order.
+inline void NodeList(std::string& out, const NodeSummary& n) {
+  out += '[';
+  Text(out, n.name);
+  const auto number = [&out](int64_t value) {
+    out += ',';
+    AppendInt(out, value);
+  };
+  number(1 + std::count(n.label.begin(), n.label.end(), '.'));
+  number(n.type);
+  number(n.children);
+  number(n.order);
+  out += ',';
+  out += LevelNumber(n.level);
+  out += ',';
+  out += OverflowText(n.overflow);
+  out += ',';
+  if (n.matched && *n.matched != n.name) {
+    Text(out, *n.matched);
+  } else {
+    out += n.matched ? "true" : "null";
+  }
+  number(n.micro_step);
+  for (const uint32_t count : {n.counts.error, n.counts.warning, n.counts.unmatched, n.counts.overflow}) number(count);
+  out += ']';
 }
 
 inline void OptionalNode(std::string& out, const std::optional<NodeSummary>& n) {

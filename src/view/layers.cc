@@ -7,14 +7,13 @@
 
 #include "match/layer_place.h"
 #include "match/op_name.h"
+#include "view/file_rows.h"
+#include "view/graph_memo.h"
 #include "view/overview.h"
 #include "view/recompare.h"
 
 namespace msprobe::view {
 namespace {
-
-constexpr std::string_view kPrecisionSql =
-    "SELECT node, verdict, error, units FROM msprobe_precision WHERE node BETWEEN ?1 AND ?2";
 
 struct Measured {
   bool blame = false;  // bug or suspicious
@@ -25,22 +24,17 @@ struct Measured {
 StatusOr<std::vector<Measured>> LoadMeasured(const VisFile& file, const Tree& tree) {
   std::vector<Measured> out;
   if (!file.compact() || tree.empty()) return out;
-  MSP_RETURN_IF_ERROR(file.Ask([&](const SqliteDb& db) -> Status {
-    MSP_ASSIGN_OR_RETURN(const bool there, VisFile::HasTable(db, "msprobe_precision"));
-    if (!there) return OkStatus();
-    MSP_ASSIGN_OR_RETURN(SqliteStatement query, db.Prepare(kPrecisionSql));
-    query.Bind(1, tree[0].rowid);
-    query.Bind(2, tree[0].rowid + tree.size() - 1);
-    out.resize(tree.size());
-    for (;;) {
-      MSP_ASSIGN_OR_RETURN(const bool more, query.Step());
-      if (!more) return OkStatus();
-      const uint32_t i = NodeOfRow(tree, query.Int(0));
-      if (i == kNoNode) continue;
-      out[i].blame = query.Text(1) == "bug" || query.Text(1) == "suspicious";
-      if (query.IsNumber(2)) out[i].error = static_cast<float>(query.Real(2));
-      if (query.IsNumber(3)) out[i].units = static_cast<float>(query.Real(3));
-    }
+  const int64_t first = tree[0].rowid;
+  const RowQuery query{"msprobe_precision", "node", {"verdict", "error", "units"}, first, first + tree.size() - 1};
+  MSP_RETURN_IF_ERROR(ReadRows(file, query, [&](const SqlRow& row) {
+    const uint32_t i = NodeOfRow(tree, row.id);
+    if (i == kNoNode) return OkStatus();
+    if (out.empty()) out.resize(tree.size());
+    const SqlValue &verdict = row.values[0], &error = row.values[1], &units = row.values[2];
+    out[i].blame = verdict.text == "bug" || verdict.text == "suspicious";
+    if (error.IsNumber()) out[i].error = static_cast<float>(error.real);
+    if (units.IsNumber()) out[i].units = static_cast<float>(units.real);
+    return OkStatus();
   }));
   return out;
 }
@@ -71,12 +65,17 @@ std::string PlainLabel(std::string_view name, std::string_view parent) {
 
 class LayerFinder {
  public:
-  explicit LayerFinder(const Tree& tree) : tree_(tree), columns_of_(tree.size(), kUnknown), mixed_(tree.size(), false) {
+  explicit LayerFinder(const Tree& tree)
+      : tree_(tree), columns_of_(tree.size(), kUnknown), mixed_(tree.size()), in_layer_(tree.size()) {
     for (uint32_t i = 0; i < tree.size(); ++i) {
       if (PlaceOfModule(tree.Name(i)).layer < 0) continue;
+      in_layer_[i] = true;
+    }
+    for (uint32_t i = 0; i < tree.size(); ++i) {
+      if (!in_layer_[i]) continue;
       // A module that is in a layer itself does not hold layers, whatever is below it.
-      for (uint32_t up = tree[i].parent; up != kNoNode && !mixed_[up]; up = tree[up].parent) {
-        if (PlaceOfModule(tree.Name(up)).layer >= 0) break;
+      for (uint32_t up = tree.Parent(i); up != kNoNode && !mixed_[up]; up = tree.Parent(up)) {
+        if (in_layer_[up]) break;
         mixed_[up] = true;
       }
     }
@@ -86,19 +85,18 @@ class LayerFinder {
   uint32_t ColumnOf(uint32_t node) {
     std::vector<uint32_t> way;
     uint32_t found = kUnknown;
-    for (uint32_t i = node; found == kUnknown; i = tree_[i].parent) {
+    for (uint32_t i = node; found == kUnknown; i = tree_.Parent(i)) {
       if (columns_of_[i] != kUnknown) {
         found = columns_of_[i];
         break;
       }
       way.push_back(i);
-      const LayerPlace place = PlaceOfModule(tree_.Name(i));
-      const uint32_t up = tree_[i].parent;
-      if (place.layer >= 0) {
-        found = Column(LayerLabel(place));
+      const uint32_t up = tree_.Parent(i);
+      if (in_layer_[i]) {
+        found = Column(LayerLabel(PlaceOfModule(tree_.Name(i))));
       } else if (mixed_[i] || up == kNoNode) {
         found = kNoNode;  // holds layers itself
-      } else if (mixed_[up] || tree_[up].parent == kNoNode) {
+      } else if (mixed_[up] || tree_.Parent(up) == kNoNode) {
         found = Column(PlainLabel(tree_.Name(i), tree_.Name(up)));
       }
     }
@@ -126,7 +124,8 @@ class LayerFinder {
 
   const Tree& tree_;
   std::vector<uint32_t> columns_of_;
-  std::vector<bool> mixed_;  // has a layer below it
+  std::vector<bool> mixed_;     // has a layer below it
+  std::vector<bool> in_layer_;  // by its own name
   std::unordered_map<std::string, uint32_t> by_label_;
   std::vector<LayerColumn> columns_;
 };
@@ -163,15 +162,13 @@ void AddNode(const TreeNode& n, uint32_t i, bool unmatched, const Measured* m, L
   }
 }
 
-}  // namespace
-
-StatusOr<std::vector<LayerColumn>> LoadLayers(const VisFile& file, const RankGraph& graph) {
+StatusOr<std::vector<LayerColumn>> FindLayers(const VisFile& file, const RankGraph& graph) {
   const Tree& tree = graph.npu;
   MSP_ASSIGN_OR_RETURN(const std::vector<Measured> measured, LoadMeasured(file, tree));
   LayerFinder finder(tree);
   std::vector<std::array<int, 2>> worst;
   for (uint32_t i = 0; i < tree.size(); ++i) {
-    if (tree[i].type == 9) continue;
+    if (tree.Type(i) == 9) continue;
     const uint32_t column = finder.ColumnOf(i);
     if (column == kNoNode) continue;
     worst.resize(finder.columns().size(), {-1, -1});
@@ -182,6 +179,17 @@ StatusOr<std::vector<LayerColumn>> LoadLayers(const VisFile& file, const RankGra
             backward ? &into.backward : &into.forward, &worst[column][backward ? 1 : 0]);
   }
   return std::move(finder.columns());
+}
+
+}  // namespace
+
+StatusOr<std::vector<LayerColumn>> LoadLayers(const VisFile& file, const RankGraph& graph) {
+  const std::lock_guard lock(graph.memo->layers_mutex);
+  auto& known = graph.memo->layers;
+  if (!known) {
+    MSP_ASSIGN_OR_RETURN(known, FindLayers(file, graph));
+  }
+  return *known;
 }
 
 }  // namespace msprobe::view

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "view/graph_memo.h"
 #include "view/recompare.h"
 
 namespace msprobe::view {
@@ -145,13 +146,23 @@ StatusOr<bool> ReadFlow(const VisFile& file, const Tree& tree, uint32_t from,
   return there;
 }
 
-StatusOr<NodeLinks> LoadLinks(const VisFile& file, const RankGraph& graph, bool npu, int64_t step, int64_t rank,
-                              uint32_t node) {
+std::shared_ptr<GraphMemo> MakeGraphMemo() { return std::make_shared<GraphMemo>(); }
+
+StatusOr<std::shared_ptr<const Execution>> ExecutionOf(const VisFile& file, const RankGraph& graph, bool npu) {
+  const std::lock_guard lock(graph.memo->execution_mutex);
+  auto& known = graph.memo->execution[npu ? 0 : 1];
+  if (known) return known;
+  MSP_ASSIGN_OR_RETURN(Execution order, Execution::Load(file, npu ? graph.npu : graph.bench, graph.step, graph.rank,
+                                                        npu ? "NPU" : "Bench"));
+  return known = std::make_shared<const Execution>(std::move(order));
+}
+
+StatusOr<NodeLinks> LoadLinks(const VisFile& file, const RankGraph& graph, bool npu, uint32_t node) {
   const Tree& tree = npu ? graph.npu : graph.bench;
   NodeLinks out;
-  MSP_ASSIGN_OR_RETURN(const Execution order, Execution::Load(file, tree, step, rank, npu ? "NPU" : "Bench"));
-  out.previous = order.Beside(tree, node, -1);
-  out.next = order.Beside(tree, node, 1);
+  MSP_ASSIGN_OR_RETURN(const auto order, ExecutionOf(file, graph, npu));
+  out.previous = order->Beside(tree, node, -1);
+  out.next = order->Beside(tree, node, 1);
   const auto take = [&](const FlowEdge& edge) {
     if (edge.node == node) Keep(edge, &out.producers, &out.producers_total);
     if (edge.from == node) Keep(edge, &out.consumers, &out.consumers_total);

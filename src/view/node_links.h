@@ -69,7 +69,6 @@ StatusOr<bool> ReadFlow(const VisFile& file, const Tree& tree, uint32_t from,
 /// Partners and precision only, of the node in this row.
 Status LoadMeasured(const VisFile& file, int64_t row, NodeLinks* out);
 
-StatusOr<NodeLinks> LoadLinks(const VisFile& file, const RankGraph& graph, bool npu, int64_t step, int64_t rank,
-                              uint32_t node);
+StatusOr<NodeLinks> LoadLinks(const VisFile& file, const RankGraph& graph, bool npu, uint32_t node);
 
 }  // namespace msprobe::view

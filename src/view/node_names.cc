@@ -1,9 +1,12 @@
 #include "view/node_names.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <functional>
+
+#include "base/parallel.h"
 
 namespace msprobe::view {
 namespace {
@@ -56,8 +59,16 @@ size_t NodeNames::SlotOf(std::string_view name) const {
 
 void NodeNames::Grow() {
   slots_.assign(std::bit_ceil(sizes_.size() * 3 / 2 + 16), kNone);
+  const size_t mask = slots_.size() - 1;
+  // Names in a slot are told from others by their hashes first: a look at each would be a miss of the cache.
+  std::vector<uint32_t> hashes(size());
   for (uint32_t i = 0; i < size(); ++i) {
-    const size_t slot = SlotOf((*this)[i]);
+    const size_t hash = std::hash<std::string_view>{}((*this)[i]);
+    hashes[i] = static_cast<uint32_t>(hash >> 32);
+    size_t slot = hash & mask;
+    while (slots_[slot] != kNone && (hashes[slots_[slot]] != hashes[i] || (*this)[slots_[slot]] != (*this)[i])) {
+      slot = (slot + 1) & mask;
+    }
     if (slots_[slot] == kNone) slots_[slot] = i;
   }
 }
@@ -77,20 +88,31 @@ StatusOr<uint32_t> NodeNames::Intern(std::string_view name) {
 
 uint32_t NodeNames::Find(std::string_view name) const { return slots_.empty() ? kNone : slots_[SlotOf(name)]; }
 
-std::vector<bool> NodeNames::Containing(std::string_view needle) const {
-  std::vector<bool> found(size(), needle.empty());
-  if (needle.empty()) return found;
-  uint32_t name = 0;  // which stands where the search is, or before it
-  for (size_t c = 0; c < chunks_.size(); ++c) {
-    const std::string_view text(chunks_[c].text.get(), chunks_[c].used);
-    for (size_t at = FindNoCase(text, needle, 0); at != std::string_view::npos;) {
-      const size_t place = c << kChunkBits | at;
-      while (name + 1 < size() && places_[name + 1] <= place) ++name;
-      const size_t end = (places_[name] & kChunkMask) + sizes_[name];
-      if (at + needle.size() <= end) found[name] = true;  // else it reaches into the next name
-      at = FindNoCase(text, needle, std::max(end, at + 1));
-    }
+// Every name stands in one chunk, so that chunks mark names of their own.
+void NodeNames::MarkContaining(size_t chunk, std::string_view needle, std::vector<uint8_t>* found) const {
+  const std::string_view text(chunks_[chunk].text.get(), chunks_[chunk].used);
+  const auto first = std::lower_bound(places_.begin(), places_.end(), chunk << kChunkBits);
+  auto name = static_cast<uint32_t>(first - places_.begin());  // which stands where the search is, or before it
+  for (size_t at = FindNoCase(text, needle, 0); at != std::string_view::npos;) {
+    const size_t place = chunk << kChunkBits | at;
+    while (name + 1 < size() && places_[name + 1] <= place) ++name;
+    const size_t end = (places_[name] & kChunkMask) + sizes_[name];
+    if (at + needle.size() <= end) (*found)[name] = 1;  // else it reaches into the next name
+    at = FindNoCase(text, needle, std::max(end, at + 1));
   }
+}
+
+std::vector<uint8_t> NodeNames::Containing(std::string_view needle) const {
+  std::vector<uint8_t> found(size(), needle.empty());
+  if (needle.empty()) return found;
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t chunk = next++; chunk < chunks_.size(); chunk = next++) MarkContaining(chunk, needle, &found);
+  };
+  const size_t threads = std::min<size_t>(static_cast<size_t>(ThreadCount()), chunks_.size());
+  std::vector<std::thread> others = StartThreads(threads > 1 ? threads - 1 : 0, work);
+  work();
+  for (std::thread& thread : others) thread.join();
   return found;
 }
 

@@ -31,7 +31,7 @@ class NodeNames {
   /// kNone when there is no such name.
   uint32_t Find(std::string_view name) const;
   /// For each name whether `needle`, which has no capital letters A-Z, stands in it, letters A-Z in either case.
-  std::vector<bool> Containing(std::string_view needle) const;
+  std::vector<uint8_t> Containing(std::string_view needle) const;
   size_t bytes() const;
 
  private:
@@ -43,6 +43,7 @@ class NodeNames {
     uint32_t used = 0;
   };
   size_t SlotOf(std::string_view name) const;
+  void MarkContaining(size_t chunk, std::string_view needle, std::vector<uint8_t>* found) const;
   void Grow();
 
   std::vector<Chunk> chunks_;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "view/file_rows.h"
+
 namespace msprobe::view {
 namespace {
 
@@ -26,13 +28,10 @@ constexpr std::string_view kFindingsSql =
     "ORDER BY CASE f.kind WHEN 'first_error' THEN 0 WHEN 'first_overflow' THEN 1 WHEN 'bad_parameter' THEN 2 "
     "WHEN 'bad_gradient' THEN 3 WHEN 'bad_module' THEN 5 ELSE 4 END, f.rowid LIMIT ?3";
 constexpr std::string_view kOriginSql =
-    "SELECT 'origin', 'NPU', s.name, '', p.verdict, p.error, p.input_error, p.units FROM msprobe_graph g "
-    "JOIN msprobe_precision p ON p.node BETWEEN g.first AND g.last JOIN msprobe_node n ON n.node = p.node "
-    "JOIN msprobe_name s ON s.name_id = n.name_id WHERE g.step = ?1 AND g.rank = ?2 AND g.data_source = 'NPU' "
-    "AND p.verdict = ?3 ORDER BY p.node LIMIT 1";
-constexpr std::string_view kInheritedSql =
-    "SELECT count(*) FROM msprobe_graph g JOIN msprobe_precision p ON p.node BETWEEN g.first AND g.last "
-    "WHERE g.step = ?1 AND g.rank = ?2 AND g.data_source = 'NPU' AND p.verdict = 'inherited'";
+    "SELECT 'origin', 'NPU', s.name, '', p.verdict, p.error, p.input_error, p.units FROM msprobe_precision p "
+    "JOIN msprobe_node n ON n.node = p.node JOIN msprobe_name s ON s.name_id = n.name_id WHERE p.node = ?1";
+constexpr std::string_view kNodesSql =
+    "SELECT first, last FROM msprobe_graph WHERE step = ?1 AND rank = ?2 AND data_source = 'NPU'";
 
 std::optional<double> Number(const SqliteStatement& query, int column) {
   if (!query.IsNumber(column)) return std::nullopt;
@@ -63,33 +62,54 @@ Status ReadCells(SqliteStatement query, std::vector<OverviewCell>* out) {
 }
 
 // The node that a difference starts at, and how many only pass it on.
-Status ReadBlame(const SqliteDb& db, int64_t step, int64_t rank, Findings* out) {
-  for (const std::string_view verdict : {"bug", "suspicious"}) {
-    MSP_ASSIGN_OR_RETURN(SqliteStatement query, db.Prepare(kOriginSql));
-    query.Bind(1, step);
-    query.Bind(2, rank);
-    query.Bind(3, verdict);
-    MSP_ASSIGN_OR_RETURN(const bool found, query.Step());
-    if (!found) continue;
-    out->list.push_back(ReadFinding(query));
-    ++out->total;
-    break;
-  }
-  MSP_ASSIGN_OR_RETURN(SqliteStatement query, db.Prepare(kInheritedSql));
-  query.Bind(1, step);
-  query.Bind(2, rank);
+struct Blame {
+  std::optional<int64_t> bug, suspicious;  // the first of them
+  uint64_t inherited = 0;
+};
+
+Status ReadBlame(const VisFile& file, RowQuery query, Blame* out) {
+  query.table = "msprobe_precision";
+  query.key = "node";
+  query.columns = {"verdict"};
+  return ReadRows(file, query, [out](const SqlRow& row) {
+    const std::string_view verdict = row.values[0].text;
+    if (verdict == "inherited") ++out->inherited;
+    if (verdict == "bug" && !out->bug) out->bug = row.id;
+    if (verdict == "suspicious" && !out->suspicious) out->suspicious = row.id;
+    return OkStatus();
+  });
+}
+
+Status ReadOrigin(const SqliteDb& db, const Blame& blame, Findings* out) {
+  out->inherited = blame.inherited;
+  const std::optional<int64_t> node = blame.bug ? blame.bug : blame.suspicious;
+  if (!node) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(SqliteStatement query, db.Prepare(kOriginSql));
+  query.Bind(1, *node);
   MSP_ASSIGN_OR_RETURN(const bool found, query.Step());
-  if (found) out->inherited = static_cast<uint64_t>(query.Int(0));
+  if (!found) return OkStatus();
+  out->list.push_back(ReadFinding(query));
+  ++out->total;
   return OkStatus();
 }
 
-Status ReadFindings(const SqliteDb& db, int64_t step, int64_t rank, Findings* out) {
+// Whether they are there, and the nodes of the graph.
+StatusOr<bool> FindFindings(const SqliteDb& db, int64_t step, int64_t rank, RowQuery* nodes) {
   for (const std::string_view table : {"msprobe_findings", "msprobe_precision"}) {
     MSP_ASSIGN_OR_RETURN(const bool there, VisFile::HasTable(db, table));
-    if (!there) return OkStatus();
+    if (!there) return false;
   }
-  out->known = true;
-  MSP_RETURN_IF_ERROR(ReadBlame(db, step, rank, out));
+  MSP_ASSIGN_OR_RETURN(SqliteStatement query, db.Prepare(kNodesSql));
+  query.Bind(1, step);
+  query.Bind(2, rank);
+  MSP_ASSIGN_OR_RETURN(const bool found, query.Step());
+  if (!found) return true;
+  nodes->first = query.Int(0);
+  nodes->last = query.Int(1);
+  return true;
+}
+
+Status ReadFindings(const SqliteDb& db, int64_t step, int64_t rank, Findings* out) {
   MSP_ASSIGN_OR_RETURN(SqliteStatement count,
                        db.Prepare("SELECT count(*) FROM msprobe_findings WHERE step = ?1 AND rank = ?2"));
   count.Bind(1, step);
@@ -130,7 +150,19 @@ StatusOr<std::vector<OverviewCell>> LoadMatrix(const VisFile& file) {
 StatusOr<Findings> LoadFindings(const VisFile& file, int64_t step, int64_t rank) {
   Findings out;
   if (!file.compact()) return out;
-  MSP_RETURN_IF_ERROR(file.Ask([&](const SqliteDb& db) { return ReadFindings(db, step, rank, &out); }));
+  RowQuery nodes;
+  MSP_RETURN_IF_ERROR(file.Ask([&](const SqliteDb& db) -> Status {
+    MSP_ASSIGN_OR_RETURN(out.known, FindFindings(db, step, rank, &nodes));
+    return OkStatus();
+  }));
+  if (!out.known) return out;
+  Blame blame;
+  MSP_RETURN_IF_ERROR(ReadBlame(file, nodes, &blame));
+  const auto read = [&](const SqliteDb& db) -> Status {
+    MSP_RETURN_IF_ERROR(ReadOrigin(db, blame, &out));
+    return ReadFindings(db, step, rank, &out);
+  };
+  MSP_RETURN_IF_ERROR(file.Ask(read));
   return out;
 }
 

@@ -84,6 +84,13 @@ class Tree {
     }
     return n;
   }
+  // What is asked of every node of a graph.
+  uint32_t Parent(uint32_t i) const { return nodes_[i].parent; }
+  bool IsLeaf(uint32_t i) const { return nodes_[i].inner == kNoNode; }
+  bool IsMatched(uint32_t i) const { return nodes_[i].partner != kNoNode; }
+  Level LevelOf(uint32_t i) const { return static_cast<Level>(nodes_[i].level); }
+  Overflow OverflowAt(uint32_t i) const { return static_cast<Overflow>(nodes_[i].overflow); }
+  uint8_t Type(uint32_t i) const { return nodes_[i].type; }
   std::string_view Name(uint32_t i) const { return (*names_)[nodes_[i].name]; }
   /// Of the list of names.
   uint32_t NameNumber(uint32_t i) const { return nodes_[i].name; }

@@ -126,14 +126,14 @@ std::string ToJson(const GraphSummary& summary) {
   return out + "}";
 }
 
-std::string ToJson(const ChildList& list) {
+std::string ToJson(const ChildList& list, bool rows) {
   std::string out = "{\"node\":";
-  out.reserve(256 + list.children.size() * 320);
+  out.reserve(256 + list.children.size() * (rows ? 120 : 320));
   Node(out, list.node);
   Key(out, "total");
   AppendInt(out, static_cast<int64_t>(list.total));
   Key(out, "children");
-  Array(out, list.children, [&](const NodeSummary& n) { Node(out, n); });
+  Array(out, list.children, [&](const NodeSummary& n) { rows ? NodeList(out, n) : Node(out, n); });
   return out + "}";
 }
 

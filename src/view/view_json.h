@@ -10,7 +10,8 @@ namespace msprobe::view {
 std::string ToJson(const FileList& list);
 std::string ToJson(const VisConfig& config);
 std::string ToJson(const GraphSummary& summary);
-std::string ToJson(const ChildList& list);
+/// `rows`: a list for each child.
+std::string ToJson(const ChildList& list, bool rows = false);
 std::string PathToJson(const std::vector<std::string>& path);
 std::string ToJson(const NodeDetail& detail);
 std::string ToJson(const SearchHits& hits);

@@ -48,6 +48,17 @@ StatusOr<std::unique_ptr<Viewer>> Viewer::OpenTrusted(const std::string& path) {
   return std::unique_ptr<Viewer>(new Viewer(std::move(directory), kCacheBytes, "/"));
 }
 
+Status Viewer::ReadAhead() {
+  std::vector<FoundFile> found;
+  std::vector<SkippedFile> skipped;
+  directory_.List(&found, &skipped);
+  std::erase_if(found, [](const FoundFile& f) { return IsTrendName(f.file); });
+  if (found.size() != 1) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(const VisConfig config, Config(found[0].file));
+  if (config.steps.empty() || config.ranks.empty()) return OkStatus();
+  return cache_->Hold({found[0].file, config.steps[0], config.ranks[0]}).status();
+}
+
 StatusOr<FileList> Viewer::Files() {
   FileList list;
   list.root = directory_.shown();

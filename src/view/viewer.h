@@ -198,6 +198,8 @@ class Viewer {
   /// The real path of the directory; "" when one file is shown, beside which nothing else is looked at.
   std::string root() const { return directory_.single() ? std::string() : directory_.real(); }
 
+  /// Reads what a page asks first, where there is only one graph file that it can ask for.
+  Status ReadAhead();
   StatusOr<FileList> Files();
   StatusOr<VisConfig> Config(std::string_view file);
   StatusOr<GraphSummary> Summary(const GraphKey& key);

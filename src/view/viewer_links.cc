@@ -81,8 +81,7 @@ StatusOr<std::vector<LayerSummary>> Viewer::Layers(const GraphKey& key) {
 StatusOr<LinkDetail> Viewer::Links(const GraphKey& key, Side side, std::string_view name) {
   MSP_ASSIGN_OR_RETURN(const Held held, cache_->Hold(key));
   MSP_ASSIGN_OR_RETURN(const uint32_t node, held.Find(key, side, name));
-  MSP_ASSIGN_OR_RETURN(NodeLinks links,
-                       LoadLinks(*held.file, *held.graph, side == Side::kNpu, key.step, key.rank, node));
+  MSP_ASSIGN_OR_RETURN(NodeLinks links, LoadLinks(*held.file, *held.graph, side == Side::kNpu, node));
   LinkDetail out;
   if (links.previous != kNoNode) out.previous = held.Summary(side, links.previous);
   if (links.next != kNoNode) out.next = held.Summary(side, links.next);

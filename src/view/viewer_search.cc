@@ -11,21 +11,19 @@ namespace {
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
 
-bool Unmatched(const RankGraph& graph, const TreeNode& node) { return graph.compared && node.partner == kNoNode; }
-
-bool FilterKeeps(NodeFilter filter, const RankGraph& graph, const TreeNode& node) {
-  const bool unmatched = Unmatched(graph, node);
+bool FilterKeeps(NodeFilter filter, bool compared, const Tree& tree, uint32_t node) {
+  const bool unmatched = compared && !tree.IsMatched(node);
   switch (filter) {
     case NodeFilter::kAny: return true;
-    case NodeFilter::kPass: return node.level == Level::kPass;
-    case NodeFilter::kWarning: return node.level == Level::kWarning;
-    case NodeFilter::kError: return node.level == Level::kError;
+    case NodeFilter::kPass: return tree.LevelOf(node) == Level::kPass;
+    case NodeFilter::kWarning: return tree.LevelOf(node) == Level::kWarning;
+    case NodeFilter::kError: return tree.LevelOf(node) == Level::kError;
     case NodeFilter::kUnmatched: return unmatched;
-    case NodeFilter::kNone: return !unmatched && node.level == Level::kNone;
-    case NodeFilter::kMedium: return node.overflow == Overflow::kMedium;
-    case NodeFilter::kHigh: return node.overflow == Overflow::kHigh;
-    case NodeFilter::kCritical: return node.overflow == Overflow::kCritical;
-    case NodeFilter::kOverflow: return node.overflow != Overflow::kNone;
+    case NodeFilter::kNone: return !unmatched && tree.LevelOf(node) == Level::kNone;
+    case NodeFilter::kMedium: return tree.OverflowAt(node) == Overflow::kMedium;
+    case NodeFilter::kHigh: return tree.OverflowAt(node) == Overflow::kHigh;
+    case NodeFilter::kCritical: return tree.OverflowAt(node) == Overflow::kCritical;
+    case NodeFilter::kOverflow: return tree.OverflowAt(node) != Overflow::kNone;
   }
   return false;
 }
@@ -40,20 +38,19 @@ std::string LowerCase(std::string_view text) {
 class Sieve {
  public:
   Sieve(const Held& held, Side side, const SearchQuery& query)
-      : graph_(*held.graph), tree_(held.tree(side)), query_(query) {
+      : compared_(held.graph->compared), tree_(held.tree(side)), query_(query) {
     if (!query.text.empty() && tree_.names()) named_ = tree_.names()->Containing(LowerCase(query.text));
   }
   bool Keeps(uint32_t i) const {
     if (!named_.empty() && !named_[tree_.NameNumber(i)]) return false;
-    const TreeNode node = tree_[i];
-    return FilterKeeps(query_.filter, graph_, node) && (!query_.leaves_only || node.children == 0);
+    return FilterKeeps(query_.filter, compared_, tree_, i) && (!query_.leaves_only || tree_.IsLeaf(i));
   }
 
  private:
-  const RankGraph& graph_;
+  const bool compared_;
   const Tree& tree_;
   const SearchQuery& query_;
-  std::vector<bool> named_;  // empty: any name will do
+  std::vector<uint8_t> named_;  // empty: any name will do
 };
 
 }  // namespace

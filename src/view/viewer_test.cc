@@ -71,6 +71,16 @@ TEST_F(ViewerTest, ChildrenOfTheRootWithCounts) {
   EXPECT_EQ(list->children[2].type, 9);
   auto page = viewer->Children(kKey, Side::kNpu, "", 1, 1);
   ASSERT_EQ(page->children.size(), 1u);
+  EXPECT_NE(ToJson(*page, /*rows=*/true)
+                .find(R"("total":3,"children":[["Module.head.Linear.forward.0",5,0,0,3,null,null,null,0,0,0,1,0]]})"),
+            std::string::npos)
+      << ToJson(*page, true);
+  page = viewer->Children(kKey, Side::kNpu, "Module.blocks.0.fc1.Linear.forward.0", 0, 1);
+  EXPECT_NE(
+      ToJson(*page, /*rows=*/true).find(R"([["Functional.linear.0.forward",3,1,0,0,1,"critical",true,0,1,0,0,1]])"),
+      std::string::npos)
+      << ToJson(*page, true);
+  page = viewer->Children(kKey, Side::kNpu, "", 1, 1);
   EXPECT_EQ(page->total, 3u);
   EXPECT_EQ(page->children[0].name, "Module.head.Linear.forward.0");
 }

@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <future>
 #include <utility>
 
+#include "base/parallel.h"
 #include "graph/vis_schema.h"
 #include "view/compact_graph.h"
 
@@ -229,16 +229,13 @@ Status VisFile::LoadSide(int64_t step, int64_t rank, std::string_view side, Tree
 
 Status VisFile::LoadSides(int64_t step, int64_t rank, RankGraph* out) const {
   // At the same time: the first look at a large graph is what a person waits for.
-  auto other = std::async(std::launch::async, [&] { return LoadSide(step, rank, "Bench", &out->bench); });
-  const Status npu = LoadSide(step, rank, "NPU", &out->npu);
-  const Status bench = other.get();
-  return npu.ok() ? bench : npu;
+  return ParallelFor(2, [&](size_t side) {
+    return side == 0 ? LoadSide(step, rank, "NPU", &out->npu) : LoadSide(step, rank, "Bench", &out->bench);
+  });
 }
 
 StatusOr<RankGraph> VisFile::LoadGraph(int64_t step, int64_t rank) const {
   RankGraph graph;
-  graph.step = step;
-  graph.rank = rank;
   std::shared_ptr<const NodeNames> names;
   {
     std::lock_guard lock(mutex_);
@@ -257,11 +254,15 @@ StatusOr<RankGraph> VisFile::LoadGraph(int64_t step, int64_t rank) const {
     return BadInput(fmt::format("{} has no graph of step {} rank {}: choose from the steps and ranks that it lists",
                                 shown_, step, rank));
   }
-  graph.npu.LinkPartners(graph.bench);
-  graph.bench.LinkPartners(graph.npu);
+  graph.step = step;
+  graph.rank = rank;
   graph.compared = config_.compared;
-  graph.npu.Count(graph.compared);
-  graph.bench.Count(graph.compared);
+  MSP_RETURN_IF_ERROR(ParallelFor(2, [&](size_t side) {
+    Tree &tree = side == 0 ? graph.npu : graph.bench, &other = side == 0 ? graph.bench : graph.npu;
+    tree.LinkPartners(other);
+    tree.Count(graph.compared);
+    return OkStatus();
+  }));
   return graph;
 }
 

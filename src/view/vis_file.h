@@ -29,12 +29,17 @@ struct VisConfig {
 
 Overflow OverflowOf(std::string_view text);
 
+struct GraphMemo;
+/// An empty one.
+std::shared_ptr<GraphMemo> MakeGraphMemo();
+
 /// Both sides of one rank at one step.
 struct RankGraph {
   Tree npu, bench;
   int64_t step = 0, rank = 0;
   bool compared = false;
   std::shared_ptr<const MatchEdits> edits;  ///< what is in the graph of them; null: the graph is as the file has it
+  std::shared_ptr<GraphMemo> memo = MakeGraphMemo();  ///< a graph that is changed gets a new one
   /// Names that graphs of a file share are not counted.
   size_t bytes() const { return npu.bytes() + bench.bytes() + sizeof(*this); }
 };
@@ -57,6 +62,7 @@ class VisFile {
   StatusOr<RankGraph> LoadGraph(int64_t step, int64_t rank) const;
   StatusOr<NodeRecord> LoadRecord(int64_t rowid) const;
   const std::string& shown() const { return shown_; }
+  const std::string& path() const { return path_; }
   /// Nodes of the compact layout are in msprobe_node; without it they are in tb_nodes.
   bool compact() const { return compact_; }
   /// What is 1 for an error is 0 in this file.

@@ -1,6 +1,7 @@
+import { readNode, type NodeList } from './node_list';
 import type { ConversionState, ConvertApi, Listing } from './convert';
 import type { TensorApi, TensorPreview } from './tensor';
-import type { Children, Config, FileList, Findings, GraphRef, Layer, Level, Links, MatchChange, MatchState, MatrixCell, NodeDetails, SearchResult, SeekHit, Side, Summary } from './types';
+import type { Children, Config, FileList, Findings, GraphRef, Layer, Level, Links, MatchChange, MatchState, MatrixCell, NodeDetails, NodeSummary, SearchResult, SeekHit, Side, Summary } from './types';
 
 /** A request that failed; the message is the server's own line, fit to be shown. */
 export class ApiError extends Error {
@@ -87,8 +88,9 @@ export class HttpApi implements Api {
   summary(graph: GraphRef) {
     return this.get<Summary>('summary', { ...graph });
   }
-  children(graph: GraphRef, side: Side, name: string) {
-    return this.get<Children>('children', { ...graph, side, name });
+  async children(graph: GraphRef, side: Side, name: string) {
+    const { node, children } = await this.get<{ node: NodeSummary; children: NodeList[] }>('children', { ...graph, side, name, rows: 1 });
+    return { node, children: children.map(readNode) };
   }
   async path(graph: GraphRef, side: Side, name: string) {
     return (await this.get<{ path: string[] }>('path', { ...graph, side, name })).path;

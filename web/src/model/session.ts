@@ -12,7 +12,7 @@ import { parseTrendLink } from './trends';
 
 export const OTHER: Record<Side, Side> = { NPU: 'Bench', Bench: 'NPU' };
 export const CONVERT_HASH = '#convert';
-const SEARCH_DELAY_MS = 150;
+const SEARCH_DELAY_MS = 20; // keys that come at once ask once
 const SEARCH_LIMIT = 200;
 const REFRESH_AT_ONCE = 8;
 

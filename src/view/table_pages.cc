@@ -1,0 +1,216 @@
+#include "view/table_pages.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <deque>
+#include <limits>
+
+namespace msprobe::view {
+namespace {
+
+constexpr size_t kFileHead = 100;
+constexpr uint8_t kInnerPage = 5, kLeafPage = 13;
+constexpr size_t kLeafHead = 8, kInnerHead = 12;
+constexpr size_t kMostDepth = 20;
+
+uint32_t Big(const uint8_t* at, size_t bytes) {
+  uint32_t value = 0;
+  for (size_t i = 0; i < bytes; ++i) value = value << 8 | at[i];
+  return value;
+}
+
+// Bytes that are read from front to back, and never beyond their end.
+struct Bytes {
+  const uint8_t* at;
+  const uint8_t* end;
+  size_t left() const { return static_cast<size_t>(end - at); }
+
+  bool Varint(uint64_t* out) {
+    if (at < end && *at < 128) {
+      *out = *at++;
+      return true;
+    }
+    uint64_t value = 0;
+    for (int i = 0; i < 9; ++i) {
+      if (at == end) return false;
+      const uint8_t byte = *at++;
+      if (i == 8) {
+        *out = value << 8 | byte;
+        return true;
+      }
+      value = value << 7 | (byte & 127);
+      if (byte < 128) break;
+    }
+    *out = value;
+    return true;
+  }
+};
+
+// Of a value, by its type; what SQLite does not use yet has none.
+bool SizeOf(uint64_t type, uint64_t* size) {
+  static constexpr std::array<uint8_t, 10> kSizes{0, 1, 2, 3, 4, 6, 8, 8, 0, 0};
+  if (type == 10 || type == 11) return false;
+  *size = type < kSizes.size() ? kSizes[type] : (type - 12) / 2;
+  return true;
+}
+
+void SetValue(uint64_t type, const uint8_t* at, uint64_t size, SqlValue* out) {
+  if (type == 0) {
+    *out = {};
+  } else if (type >= 12) {
+    out->Set(std::string_view(reinterpret_cast<const char*>(at), size));
+  } else if (type >= 8) {
+    out->Set(static_cast<int64_t>(type - 8));
+  } else {
+    uint64_t bits = (at[0] & 128) != 0 && type != 7 ? ~uint64_t{0} : 0;
+    for (uint64_t i = 0; i < size; ++i) bits = bits << 8 | at[i];
+    type == 7 ? out->Set(std::bit_cast<double>(bits)) : out->Set(static_cast<int64_t>(bits));
+  }
+}
+
+// The record in `local`, of which a part may lie elsewhere. Columns that are not whole in it, or not there, are
+// refused.
+bool ParseRecord(Bytes local, std::span<const int> columns, SqlValue* out) {
+  const uint8_t* start = local.at;
+  uint64_t head = 0;
+  if (!local.Varint(&head) || head > static_cast<size_t>(local.end - start)) return false;
+  Bytes types{local.at, start + head};
+  const uint8_t* body = start + head;
+  size_t wanted = 0;
+  for (int column = 0; wanted < columns.size(); ++column) {
+    uint64_t type = 0, size = 0;
+    if (types.at > types.end || !types.Varint(&type) || !SizeOf(type, &size)) return false;
+    if (size > static_cast<size_t>(local.end - body)) return false;
+    if (column == columns[wanted]) SetValue(type, body, size, &out[wanted++]);
+    body += size;
+  }
+  return true;
+}
+
+}  // namespace
+
+void SqlValue::Set(double value) {
+  kind = std::isnan(value) ? Kind::kNull : Kind::kNumber;  // as SQLite has it
+  real = value;
+  text = {};
+  constexpr double kLimit = 9223372036854775808.0;
+  integer = value >= kLimit   ? std::numeric_limits<int64_t>::max()
+            : value > -kLimit ? static_cast<int64_t>(value)
+                              : std::numeric_limits<int64_t>::min();
+}
+
+struct TablePages::Walk {
+  const Range& range;
+  const TakeSqlRow& take;
+  int64_t* next;
+  bool done = false;  // no further row is wanted
+  uint32_t seen = 0;  // pages: a cycle would show more than there are
+  Status status;
+  std::deque<std::vector<uint8_t>> pages;  // the one looked at, by depth
+  std::array<SqlValue, kMostColumns> values;
+};
+
+std::unique_ptr<const TablePages> TablePages::Open(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return nullptr;
+  std::array<uint8_t, kFileHead> head{};
+  struct stat st {};
+  const bool read = pread(fd, head.data(), head.size(), 0) == static_cast<ssize_t>(head.size()) && fstat(fd, &st) == 0;
+  const uint32_t stored = Big(&head[16], 2), page = stored == 1 ? 65536 : stored;
+  const bool utf8 = Big(&head[56], 4) == 1;
+  if (!read || std::memcmp(head.data(), "SQLite format 3", 16) != 0 || !utf8 || page < 512 ||
+      !std::has_single_bit(page) || page - head[20] < 480) {
+    close(fd);
+    return nullptr;
+  }
+  const uint64_t pages = static_cast<uint64_t>(st.st_size) / page;
+  return std::unique_ptr<const TablePages>(
+      new TablePages(fd, page, page - head[20], static_cast<uint32_t>(std::min<uint64_t>(pages, UINT32_MAX - 1))));
+}
+
+TablePages::~TablePages() { close(fd_); }
+
+bool TablePages::ReadPage(uint32_t page, std::vector<uint8_t>* out) const {
+  if (page < 2 || page > pages_) return false;  // the first one has a head of its own and is none of a table of ours
+  out->resize(page_bytes_);
+  return pread(fd_, out->data(), page_bytes_, static_cast<off_t>(page - 1) * page_bytes_) ==
+         static_cast<ssize_t>(page_bytes_);
+}
+
+bool TablePages::VisitLeaf(Walk* walk, const uint8_t* page) const {
+  const size_t cells = Big(page + 3, 2);
+  if (kLeafHead + 2 * cells > usable_) return false;
+  const uint64_t most = usable_ - 35, least = (usable_ - 12) * 32 / 255 - 23;
+  for (size_t i = 0; i < cells && !walk->done; ++i) {
+    const uint32_t at = Big(page + kLeafHead + 2 * i, 2);
+    if (at >= usable_) return false;
+    Bytes cell{page + at, page + usable_};
+    uint64_t size = 0, id = 0;
+    if (!cell.Varint(&size) || !cell.Varint(&id)) return false;
+    const auto row = static_cast<int64_t>(id);
+    if (row < *walk->next) {
+      if (row >= walk->range.first) return false;  // not in order
+      continue;
+    }
+    if (row > walk->range.last) {
+      walk->done = true;
+      return true;
+    }
+    // What does not fit begins here and goes on in other pages.
+    uint64_t local = size;
+    if (size > most) {
+      const uint64_t begun = least + (size - least) % (usable_ - 4);
+      local = begun <= most ? begun : least;
+    }
+    if (local > cell.left()) return false;
+    cell.end = cell.at + local;
+    if (!ParseRecord(cell, walk->range.columns, walk->values.data())) return false;
+    walk->status = walk->take({row, {walk->values.data(), walk->range.columns.size()}});
+    if (!walk->status.ok()) return false;
+    walk->done = row == walk->range.last;
+    *walk->next = walk->done ? row : row + 1;
+  }
+  return true;
+}
+
+bool TablePages::VisitInner(Walk* walk, const uint8_t* page, size_t depth) const {
+  const size_t cells = Big(page + 3, 2);
+  if (kInnerHead + 2 * cells > usable_) return false;
+  for (size_t i = 0; i < cells && !walk->done; ++i) {
+    const uint32_t at = Big(page + kInnerHead + 2 * i, 2);
+    if (at + 4 > usable_) return false;
+    Bytes key{page + at + 4, page + usable_};
+    uint64_t largest = 0;
+    if (!key.Varint(&largest)) return false;
+    if (static_cast<int64_t>(largest) < walk->range.first) continue;
+    if (!Visit(walk, Big(page + at, 4), depth + 1)) return false;
+  }
+  return walk->done || Visit(walk, Big(page + 8, 4), depth + 1);
+}
+
+bool TablePages::Visit(Walk* walk, uint32_t page, size_t depth) const {
+  if (depth >= kMostDepth || ++walk->seen > pages_) return false;
+  if (walk->pages.size() <= depth) walk->pages.resize(depth + 1);
+  std::vector<uint8_t>& bytes = walk->pages[depth];
+  if (!ReadPage(page, &bytes)) return false;
+  if (bytes[0] == kLeafPage) return VisitLeaf(walk, bytes.data());
+  return bytes[0] == kInnerPage && VisitInner(walk, bytes.data(), depth);
+}
+
+StatusOr<bool> TablePages::Read(const Range& range, const TakeSqlRow& take, int64_t* next) const {
+  *next = range.first;
+  if (range.last < range.first) return true;
+  if (range.columns.size() > kMostColumns) return false;
+  Walk walk{range, take, next, false, 0, OkStatus(), {}, {}};
+  const bool read = Visit(&walk, range.root, 0);
+  MSP_RETURN_IF_ERROR(walk.status);
+  return read;
+}
+
+}  // namespace msprobe::view
