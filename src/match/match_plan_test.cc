@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <random>
 #include <string>
 
@@ -133,9 +133,9 @@ TEST(AlignSequencesTest, CostStaysLinearForUnrelatedSequences) {
   BigArray<uint32_t> a(60'000), b(60'000);
   for (auto& v : a) v = random() % 500;
   for (auto& v : b) v = random() % 500;
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of the processor: a busy machine is no fault
   ExpectValid(a, b, AlignSequences(a, b));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << "quadratic would take minutes";
+  EXPECT_LT(std::clock() - start, 20 * CLOCKS_PER_SEC) << "quadratic would take minutes";
 }
 
 /// What a plan must be, by the plainest means.

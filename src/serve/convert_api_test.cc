@@ -209,7 +209,7 @@ TEST_F(ConvertApiTest, StartWatchCancel) {
   EXPECT_EQ(Post("/api/convert/cancel", "{}").status, 400);
   EXPECT_EQ(Post("/api/convert/cancel", R"({"id": 1})").status, 200);
   std::string last;
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 12000; ++i) {
     last = Get("/api/conversion", *handler).body;
     if (last.find("\"state\":\"cancelled\"") != std::string::npos) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

@@ -45,7 +45,7 @@ struct ConverterTest : testing::Test {
     chmod((dir / "fake").c_str(), 0755);
   }
   Conversion Wait(Converter* converter, bool busy = false) const {
-    for (int i = 0; i < 2000; ++i) {
+    for (int i = 0; i < 12000; ++i) {
       const Conversion c = converter->Last().value();
       const bool running = c.state == State::kRunning || c.state == State::kCancelling;
       if (busy ? c.percent == 40 : !running) return c;
@@ -65,7 +65,7 @@ struct ConverterTest : testing::Test {
   }
   bool Alive() const { return kill(static_cast<pid_t>(std::stoi(Read("pid"))), 0) == 0; }
   bool Ends() const {
-    for (int i = 0; i < 1000 && Alive(); ++i) std::this_thread::sleep_for(milliseconds(5));
+    for (int i = 0; i < 12000 && Alive(); ++i) std::this_thread::sleep_for(milliseconds(5));
     return !Alive();
   }
 
@@ -176,7 +176,7 @@ TEST_F(ConverterTest, EndsWhenTheServerIsKilled) {
     converter.Start({"slow"});
     for (;;) pause();
   }
-  for (int i = 0; i < 1000 && Read("words").find('\n') == std::string::npos; ++i)
+  for (int i = 0; i < 12000 && Read("words").find('\n') == std::string::npos; ++i)
     std::this_thread::sleep_for(milliseconds(5));
   kill(server, SIGKILL);
   waitpid(server, nullptr, 0);

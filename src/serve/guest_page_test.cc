@@ -115,7 +115,7 @@ TEST_F(GuestPageTest, ConvertsBelowTheDirectoryWhereACommandIsGiven) {
   const Response started = Post("/api/convert", request);
   EXPECT_EQ(started.status, 200) << started.body;
   std::string last;
-  for (int i = 0; i < 2000 && last.find("\"done\"") == std::string::npos; ++i) {
+  for (int i = 0; i < 12000 && last.find("\"done\"") == std::string::npos; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     last = Get("/api/conversion", Token()).body;
   }

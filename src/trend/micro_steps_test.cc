@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <string>
 #include <utility>
 
@@ -116,9 +116,9 @@ TEST_F(MicroStepsTest, ManyLoopsOfParentsTakeNoLongerThanTheirEntries) {
     const std::string name = "Module.m" + std::to_string(i) + ".M.forward.0";
     lines.emplace_back(name, name);
   }
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of the processor: a busy machine is no fault
   EXPECT_EQ(Find(std::move(lines)).places.size(), 100'001u);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << "quadratic would take an hour";
+  EXPECT_LT(std::clock() - start, 20 * CLOCKS_PER_SEC) << "quadratic would take an hour";
 }
 
 TEST(CallNumber, StandsLastOrLastButOne) {
