@@ -40,6 +40,10 @@ StatusOr<RankFiles> OpenRank(const std::string& dir) {
   std::optional<StackFile> stack;
   std::optional<ConstructLines> construct;
   const std::string stack_path = JoinPath(dir, "stack.json");
+  if (!PathExists(JoinPath(dir, "construct.json")) && PathExists(JoinPath(dir, "dump.json"))) {
+    return BadInput(dir +
+                    " has no construct.json: a graph needs a dump at level L0 or mix, so dump again with one of them");
+  }
   MSP_RETURN_IF_ERROR(ParallelFor(3, [&](size_t i) -> Status {
     if (i == 0) {
       MSP_ASSIGN_OR_RETURN(auto file, ConstructLines::Open(JoinPath(dir, "construct.json")));

@@ -56,6 +56,10 @@ Status GraphSummaryStatus(const GraphSummary& s) {
   const DamagedRank& first = s.damaged.front();
   size_t left_out = 0;
   for (const DamagedRank& d : s.damaged) left_out += d.left_out ? 1 : 0;
+  if (s.merged) {
+    return BadInput(fmt::format("{} is written, but ranks that are merged there are not whole, the first: {}", s.file,
+                                first.why.message()));
+  }
   // Of a single dump the warning says it all.
   if (s.graphs + left_out < 2) return OkStatus();
   return BadInput(

@@ -138,7 +138,7 @@ def test_damaged_files(tmp_path, file, content):
 def test_missing_file(tmp_path):
     rank = make_rank(tmp_path / "a")
     (rank / "construct.json").unlink()
-    assert_refused(graph("-tp", rank, "-o", tmp_path / "out"), 3, "construct.json")
+    assert_refused(graph("-tp", rank, "-o", tmp_path / "out"), 3, "no construct.json: a graph needs a dump at level L0")
 
 
 def test_truncated_dump_works_with_a_warning(tmp_path):
