@@ -86,7 +86,7 @@ describe('layout', () => {
       tree.setOpen(kid, true);
     }
     const found = visibleBlocks(tree, 1_000_000, 1_001_000, 600);
-    expect(performance.now() - started).toBeLessThan(2000); // about 60 ms; the slack is for busy machines
+    expect(performance.now() - started).toBeLessThan(15_000); // about 60 ms; what grows with the square takes minutes
     expect(tree.size).toBe(100_011);
     expect(found.length).toBeLessThan(50);
   });
