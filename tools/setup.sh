@@ -19,36 +19,44 @@ build_packages=(g++ cmake ninja-build make git ccache python3 python3-venv pytho
 test_packages=(libgtest-dev libbenchmark-dev clang clang-format clang-tidy "$clang_rt" chromium fonts-noto-cjk)
 
 # ---- distribution packages -------------------------------------------------------------------------------------------
-packages=("${build_packages[@]}")
-if [ "$want" = test ]; then packages+=("${test_packages[@]}"); fi
-missing=()
-if ! command -v dpkg-query >/dev/null; then
-  say "this is not Debian or Ubuntu; install what these packages hold yourself: ${packages[*]}"
-  packages=()
-fi
-for p in "${packages[@]}"; do
-  dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null | grep -qx installed || missing+=("$p")
-done
-if [ ${#missing[@]} -gt 0 ]; then
-  if [ "$(id -u)" != 0 ]; then
-    die "packages are missing; as root run: apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"
-  fi
-  say "installing with apt-get: ${missing[*]}"
+# missing_of PACKAGES... : those that are not installed.
+missing_of() {
+  local p
+  for p in "$@"; do
+    dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null | grep -qx installed || printf '%s\n' "$p"
+  done
+}
+apt_install() {
+  [ $# -gt 0 ] || return 0
+  say "installing with apt-get: $*"
   # A mirror in the middle of an update answers badly for a moment; one more try is enough then.
+  local try
   for try in 1 2 3; do
-    if apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$stamps/apt.log" 2>&1; then
-      break
+    if apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >"$stamps/apt.log" 2>&1; then
+      return
     fi
     [ "$try" = 3 ] && { tail -n 20 "$stamps/apt.log" >&2; die "apt-get failed (see $stamps/apt.log)"; }
     sleep 5
   done
+}
+[ "$want" = test ] || test_packages=()
+if command -v dpkg-query >/dev/null; then
+  mapfile -t build_packages < <(missing_of "${build_packages[@]}")
+  mapfile -t test_packages < <(missing_of "${test_packages[@]}")
+  if [ $((${#build_packages[@]} + ${#test_packages[@]})) -gt 0 ] && [ "$(id -u)" != 0 ]; then
+    die "packages are missing; as root run: apt-get update && apt-get install -y --no-install-recommends ${build_packages[*]} ${test_packages[*]}"
+  fi
+else
+  say "this is not Debian or Ubuntu; install what these packages hold yourself: ${build_packages[*]} ${test_packages[*]}"
+  build_packages=() test_packages=()
 fi
+apt_install "${build_packages[@]}"
 
 # ---- Python environments ---------------------------------------------------------------------------------------------
 pip_install() {
-  local dir=$1; shift
-  "$dir/bin/python" -m pip install -q --disable-pip-version-check "$@" >"$stamps/pip.log" 2>&1 ||
-    { grep -v '^WARNING: Location' "$stamps/pip.log" | tail -n 5 >&2; die "pip could not install into $dir: $*"; }
+  local dir=$1 log="$stamps/pip$1.log"; shift
+  "$dir/bin/python" -m pip install -q --disable-pip-version-check "$@" >"$log" 2>&1 ||
+    { grep -v '^WARNING: Location' "$log" | tail -n 5 >&2; die "pip could not install into $dir: $*"; }
 }
 # venv DIR TORCH PACKAGES... : one environment with one list of packages; torch goes first and alone, because anything
 # that depends on it would otherwise choose its own build.
@@ -58,19 +66,41 @@ venv() {
   [ -f "$stamps/$dir.$key" ] && [ -x "$dir/bin/python" ] && return
   [ -x "$dir/bin/python" ] || python3 -m venv "$dir"
   say "installing into $dir: ${torch:+$torch }$*"
-  [ -z "$torch" ] || pip_install "$dir" "$torch"
+  if [ -n "$torch" ]; then
+    pip_install "$dir" "$torch"
+    [ "$want" != test ] || share_torch "$dir"
+  fi
   pip_install "$dir" "$@"
   touch "$stamps/$dir.$key"
 }
-
-common=(numpy transformers nanobind scikit-build-core pytest pytest-timeout pytest-xdist hypothesis ruff openpyxl)
-venv .venv torch==2.13.0 "${common[@]}" accelerate
-if [ "$want" = test ]; then
-  [ -x .venv/bin/schemathesis ] || { say "installing into .venv: schemathesis"; pip_install .venv schemathesis; }
+# share_torch DIR: what DIR has so far is linked into .venv-old, if that is new: torch is a gigabyte and half a minute to
+# unpack. pip replaces files and never writes into them, so each environment stays its own.
+share_torch() {
+  local site
+  [ "$1" = .venv ] && [ ! -e .venv-old ] || return 0
+  site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  site=${site#"$PWD"/}
+  pip_install .venv transformers
+  python3 -m venv .venv-old
+  cp -alf "$site/." ".venv-old/${site#.venv/}/" 2>/dev/null || rm -rf .venv-old # no links here: pip installs it once more
+}
+# The environments that only tests need.
+test_environments() {
   venv .venv-old torch==2.13.0 transformers mindstudio-probe==26.2.0
   venv .venv-tb "" tensorboard tb-graph-ascend==8.3.2
   venv .venv-board "" tensorboard
   venv .venv-ray "" ray
+}
+
+common=(numpy transformers nanobind scikit-build-core pytest pytest-timeout pytest-xdist hypothesis ruff openpyxl)
+venv .venv torch==2.13.0 "${common[@]}" accelerate
+beside=()
+if [ "$want" = test ]; then
+  [ -x .venv/bin/schemathesis ] || { say "installing into .venv: schemathesis"; pip_install .venv schemathesis; }
+  # Beside the building of the product: this waits for the network and the disk most of its time.
+  trap wait EXIT
+  apt_install "${test_packages[@]}" & beside+=($!)
+  test_environments & beside+=($!)
 fi
 
 # ---- Node, for building the page -------------------------------------------------------------------------------------
@@ -110,6 +140,7 @@ if [ ! -f "$stamps/product.$key" ] || [ ! -x .venv/bin/msprobe ] || [ ! -f build
   pip_install .venv --no-deps --force-reinstall build/wheels/$key/*.whl
   touch "$stamps/product.$key"
 fi
+for job in "${beside[@]}"; do wait "$job" || exit 1; done
 if [ "$want" = test ] && { [ ! -f "$stamps/board.$key" ] || [ ! -x .venv-board/bin/msprobe ]; }; then
   pip_install .venv-board --no-deps --force-reinstall build/wheels/$key/*.whl
   touch "$stamps/board.$key"
