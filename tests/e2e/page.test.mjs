@@ -33,6 +33,8 @@ const shoot = (name) => page.screenshot({ path: join(OUT, `${name}.png`) });
 async function resting(side, name) {
   let last = null;
   await until(async () => {
+    // Two frames apart: a busy machine may paint none between two questions.
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
     const now = await rect(side, name);
     const still = now !== null && last !== null && now.y === last.y;
     last = now;
