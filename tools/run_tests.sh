@@ -30,7 +30,7 @@ configure_build() { cmake --preset "$1" ${2:-} >"build/$1.log" 2>&1 && cmake --b
 # By the name of the compiler that the wheel was built with, which is Python's: ccache then has most of the objects already.
 wheel_compiler() { sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' build/wheel-*/CMakeCache.txt 2>/dev/null | head -n 1; }
 unit() { CXX=${CXX:-$(wheel_compiler)} configure_build release -DMSPROBE_WEB=OFF && ctest --preset release -j 2; }
-threaded="base tensor dump capture compare diagnose graph view serve"
+threaded="base tensor dump capture compare graph view serve"
 lint() { tools/lint.sh; }
 build_asan() { configure_build asan; }
 build_tsan() { configure_build tsan "" "$(printf '%s_test ' $threaded)"; }
