@@ -38,7 +38,8 @@ def start(request, ray):
     """{task: pair}: as many tasks at a time as the cluster has cores, each with an equal share of them."""
     if not ray.is_initialized():
         # RAY_ADDRESS names a running cluster; without it one is started here and ends with this process.
-        own = {} if os.environ.get("RAY_ADDRESS") else {"include_dashboard": False}
+        # Said in so many words: Ray would look for one that once ran on this machine, and wait for it.
+        own = {} if os.environ.get("RAY_ADDRESS") else {"address": "local", "include_dashboard": False}
         ray.init(logging_level="ERROR", log_to_driver=False, **own)
     cores = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
     # A task that wants more than a machine has would wait for ever.

@@ -6,6 +6,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -66,7 +67,11 @@ def real_ray():
     python = Path(os.environ.get("MSPROBE_RAY_PYTHON", REPO / ".venv-ray" / "bin" / "python"))
     if not python.exists():
         missing(f"Ray is not installed at {python}; set MSPROBE_RAY_PYTHON")
-    return {"MSPROBE_PYTHON": str(python)}
+    # Where Ray leaves the address of a cluster: of one that is gone. Short, for there are sockets in it.
+    with tempfile.TemporaryDirectory(prefix="ray") as folder:
+        (Path(folder) / "ray").mkdir()
+        (Path(folder) / "ray" / "ray_current_cluster").write_text("192.0.2.2:6399")
+        yield {"MSPROBE_PYTHON": str(python), "RAY_TMPDIR": folder}
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +82,8 @@ def cluster(tmp_path_factory):
         missing(f"Ray is not installed at {python}; set MSPROBE_RAY_PYTHON")
     script = (
         "import ray, sys; "
-        "print(ray.init(num_cpus=2, include_dashboard=False, logging_level='ERROR').address_info['gcs_address'], flush=True); "
+        "head = ray.init('local', num_cpus=2, include_dashboard=False, logging_level='ERROR'); "
+        "print(head.address_info['gcs_address'], flush=True); "
         "sys.stdin.read()"
     )
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
