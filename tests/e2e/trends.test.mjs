@@ -49,6 +49,11 @@ test('a trend file opens from the list as a map with names', async () => {
   await toCell(1, 0);
   assert.match(await readout(), /^Module\.model\.layers\.0\.mlp\.Linear\.output\.0 · Step 0 · 0\.01/);
   await page.screenshot({ path: join(OUT, 'trend_map.png') });
+  // Keys that come faster than the page is drawn all count.
+  await map().evaluate((canvas) => {
+    for (let i = 0; i < 3; i++) canvas.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowDown', bubbles: true, cancelable: true }));
+  });
+  await until(async () => /layers\.3\.mlp/.test(await readout()), 'three rows further');
 });
 
 test('limits count and mark what is outside', async () => {

@@ -38,15 +38,15 @@ export function HeatMapView({ title, map, scale }: HeatProps) {
   // Cells are square where there is room; a vector is a band.
   const width = Math.max(columns * 3, 96);
   const height = Math.max(rows * 3, 12);
-  const move = (row: number, column: number) => setAt({ row: Math.min(Math.max(row, 0), rows - 1), column: Math.min(Math.max(column, 0), columns - 1) });
+  const within = (row: number, column: number) => ({ row: Math.min(Math.max(row, 0), rows - 1), column: Math.min(Math.max(column, 0), columns - 1) });
   const onPointer = (event: PointerEvent) => {
     const box = canvas.current!.getBoundingClientRect();
-    move(Math.floor(((event.clientY - box.top) / box.height) * rows), Math.floor(((event.clientX - box.left) / box.width) * columns));
+    setAt(within(Math.floor(((event.clientY - box.top) / box.height) * rows), Math.floor(((event.clientX - box.left) / box.width) * columns)));
   };
   const onKey = (event: KeyboardEvent) => {
     const by = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
     if (!by) return;
-    move((at?.row ?? 0) + (at ? by[0]! : 0), (at?.column ?? 0) + (at ? by[1]! : 0));
+    setAt((before) => (before ? within(before.row + by[0]!, before.column + by[1]!) : { row: 0, column: 0 }));
     event.preventDefault();
     event.stopPropagation();
   };

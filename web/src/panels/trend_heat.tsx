@@ -38,7 +38,15 @@ export function TrendHeat(props: Props) {
   const painter = useRef<HeatPainter | null>(null);
   const [size, setSize] = useState({ width: 0, height: 0 });
   const [place, setPlace] = useState({ left: 0, top: 0 });
-  const [active, setActive] = useState<HeatCell | null>(null);
+  // Read by the next key at once, which may come before this is drawn; with another map nothing is chosen.
+  const chosen = useRef<{ map: TrendMap; cell: HeatCell | null }>({ map, cell: null });
+  if (chosen.current.map !== map) chosen.current = { map, cell: null };
+  const active = chosen.current.cell;
+  const [, drawAgain] = useState(0);
+  const setActive = (cell: HeatCell | null) => {
+    chosen.current.cell = cell;
+    drawAgain((count) => count + 1);
+  };
   const { values, scale } = useShown(props);
   const { columns } = map.grid;
   const diverging = view === 'difference' && map.other !== null;
@@ -54,7 +62,6 @@ export function TrendHeat(props: Props) {
     () => (size.width > 0 && painter.current ? layHeat(map.labels, columns.length, size.width, painter.current.measure) : null),
     [map, size.width],
   );
-  useEffect(() => setActive(null), [map]);
   useEffect(() => {
     if (!layout || !painter.current) return;
     const marked = lines.flatMap((line) => (line.cell ? [line.cell] : []));
@@ -82,13 +89,13 @@ export function TrendHeat(props: Props) {
   };
   const onKey = (event: KeyboardEvent) => {
     const by = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], PageUp: [-20, 0], PageDown: [20, 0] }[event.key];
-    const from = active ?? { row: 0, column: 0 };
+    const from = chosen.current.cell;
     if (by) {
-      const row = Math.max(0, Math.min(map.labels.length - 1, active ? from.row + by[0]! : 0));
-      const column = Math.max(0, Math.min(columns.length - 1, active ? from.column + by[1]! : 0));
+      const row = Math.max(0, Math.min(map.labels.length - 1, from ? from.row + by[0]! : 0));
+      const column = Math.max(0, Math.min(columns.length - 1, from ? from.column + by[1]! : 0));
       setActive({ row, column });
       if (layout) intoView(scroll.current!, layout.names, layout.cell, row, column);
-    } else if ((event.key === 'Enter' || event.key === ' ') && active) choose(active, event.shiftKey);
+    } else if ((event.key === 'Enter' || event.key === ' ') && from) choose(from, event.shiftKey);
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -121,7 +128,7 @@ export function TrendHeat(props: Props) {
           aria-label={t('trend.mapLabel')}
           style={{ width: `${size.width}px`, height: `${size.height}px` }}
           onKeyDown={onKey}
-          onMouseMove={(event) => setActive(cellOf(event) ?? active)}
+          onMouseMove={(event) => setActive(cellOf(event) ?? chosen.current.cell)}
           onClick={(event) => {
             const cell = cellOf(event);
             if (cell) choose(cell, isName(event));
