@@ -13,6 +13,7 @@
 #include <boost/beast/http.hpp>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -280,7 +281,13 @@ Status Server::Run() {
   impl_->WatchInterrupt();
   // Before anybody asks: whoever opens the page finds the graph in memory. What is wrong with it is told to who asks
   // for it.
-  std::vector<std::thread> threads = StartThreads(1, [this] { (void)impl_->viewer->ReadAhead(); });
+  std::vector<std::thread> threads = StartThreads(1, [this] {
+    try {
+      (void)impl_->viewer->ReadAhead();
+    } catch (const std::bad_alloc&) {
+      // Who asks for it is told as well.
+    }
+  });
   for (int i = 1; i < impl_->options.threads; ++i) threads.emplace_back([this] { impl_->Work(); });
   impl_->Work();
   for (std::thread& t : threads) t.join();
