@@ -80,9 +80,12 @@ Status ReadArguments(GraphArguments* args) {
   }
   options.json_files = args->file_type == "json";
   if (args->rank_size.empty()) {
-    if (!args->tp.empty() || !args->pp.empty() || !args->vpp.empty() || !args->cp.empty() || !args->ep.empty() ||
-        !args->order.empty() || !args->layout.empty() || args->plan) {
-      return UsageError("--tp, --pp, --vpp, --cp, --ep, --order, --layout and --plan are of a merge: add --rank_size");
+    if (!args->cp.empty() || !args->ep.empty() || !args->layout.empty() || args->plan) {
+      return UsageError("--cp, --ep, --layout and --plan are of a merge: add --rank_size");
+    }
+    // Scripts that worked go on.
+    if (!args->tp.empty() || !args->pp.empty() || !args->vpp.empty() || !args->order.empty()) {
+      PrintWarning("--tp, --pp, --vpp and --order are of a merge and do nothing: add --rank_size to merge the ranks");
     }
     return OkStatus();
   }

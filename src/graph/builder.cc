@@ -1,5 +1,7 @@
 #include "graph/builder.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
@@ -33,6 +35,11 @@ std::optional<std::string> DataDir(const std::string& dir, const DumpFile& dump)
   return JoinPath(here, "dump_tensor_data");
 }
 
+Status NoStructure(const std::string& construct) {
+  return BadInput(construct +
+                  " holds no model structure: a graph needs a dump at level L0 or mix, so dump again with one of them");
+}
+
 }  // namespace
 
 StatusOr<RankFiles> OpenRank(const std::string& dir) {
@@ -40,13 +47,17 @@ StatusOr<RankFiles> OpenRank(const std::string& dir) {
   std::optional<StackFile> stack;
   std::optional<ConstructLines> construct;
   const std::string stack_path = JoinPath(dir, "stack.json");
-  if (!PathExists(JoinPath(dir, "construct.json")) && PathExists(JoinPath(dir, "dump.json"))) {
+  const std::string construct_path = JoinPath(dir, "construct.json");
+  if (!PathExists(construct_path) && PathExists(JoinPath(dir, "dump.json"))) {
     return BadInput(dir +
                     " has no construct.json: a graph needs a dump at level L0 or mix, so dump again with one of them");
   }
+  if (struct stat st{}; stat(construct_path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0) {
+    return NoStructure(construct_path);
+  }
   MSP_RETURN_IF_ERROR(ParallelFor(3, [&](size_t i) -> Status {
     if (i == 0) {
-      MSP_ASSIGN_OR_RETURN(auto file, ConstructLines::Open(JoinPath(dir, "construct.json")));
+      MSP_ASSIGN_OR_RETURN(auto file, ConstructLines::Open(construct_path));
       construct.emplace(std::move(file));
     } else if (i == 1) {
       MSP_ASSIGN_OR_RETURN(auto file, DumpFile::Open(JoinPath(dir, "dump.json")));
@@ -59,11 +70,7 @@ StatusOr<RankFiles> OpenRank(const std::string& dir) {
     }
     return OkStatus();
   }));
-  if (construct->entries.empty()) {
-    return BadInput(
-        JoinPath(dir, "construct.json") +
-        " holds no model structure: a graph needs a dump at level L0 or mix, so dump again with one of them");
-  }
+  if (construct->entries.empty()) return NoStructure(construct_path);
   RankFiles files{dir, std::move(*dump), std::move(*stack), std::move(*construct), std::nullopt, {}};
   if (!PathExists(stack_path)) {
     files.warning = stack_path + " does not exist: nodes have no stack, recomputed modules stay at the top level";

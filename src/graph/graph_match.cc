@@ -11,7 +11,8 @@ StatusOr<std::vector<std::string>> MatchGraphs(const GraphMatching& how, RankGra
   const Mapping& mapping = *how.mapping;
   if (how.merged) {
     if (mapping.layer) {
-      MatchMergedLayers(mapping.layers, npu, bench);
+      std::string text = MatchMergedLayers(mapping, npu, bench);
+      if (!text.empty()) warnings.push_back(std::move(text));
     } else {
       MatchMerged(npu, bench);
     }

@@ -67,9 +67,9 @@ void MatchMerged(RankGraph* npu, RankGraph* bench) {
   MatchFuzzy(&npu->graph, &bench->graph, TopOf(npu->graph), TopOf(bench->graph));
 }
 
-void MatchMergedLayers(const std::vector<LayerRule>& rules, RankGraph* npu, RankGraph* bench) {
+std::string MatchMergedLayers(const Mapping& mapping, RankGraph* npu, RankGraph* bench) {
   const GraphOps mine(npu->graph), theirs(bench->graph);
-  const MatchPlan plan = MatchLayers(mine.side, theirs.side, rules);
+  const MatchPlan plan = MatchLayers(mine.side, theirs.side, mapping.layers);
   const auto pair = [&](uint32_t n, uint32_t b) {
     npu->graph.nodes[n].match = b;
     bench->graph.nodes[b].match = n;
@@ -83,6 +83,7 @@ void MatchMergedLayers(const std::vector<LayerRule>& rules, RankGraph* npu, Rank
     if (b != kNoIndex && bench->graph.nodes[b].op == kNoIndex) pair(n, b);
   }
   MatchCallsInside(&npu->graph, &bench->graph);
+  return UnusedRulesWarning(plan, mapping);
 }
 
 }  // namespace msprobe

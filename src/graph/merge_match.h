@@ -1,7 +1,7 @@
 // Matching graphs of merged ranks.
 #pragma once
 
-#include <vector>
+#include <string>
 
 #include "graph/builder.h"
 #include "match/mapping.h"
@@ -12,7 +12,9 @@ namespace msprobe {
 /// in one piece does not: it is left out of account when only one side has it.
 void MatchMerged(RankGraph* npu, RankGraph* bench);
 
-/// By place in the model; what the mapping leaves alone in matched modules, by the order of calls.
-void MatchMergedLayers(const std::vector<LayerRule>& rules, RankGraph* npu, RankGraph* bench);
+/// By place in the model; what the mapping leaves alone in matched modules, by the order of calls. Returns a warning,
+/// or
+/// "".
+std::string MatchMergedLayers(const Mapping& mapping, RankGraph* npu, RankGraph* bench);
 
 }  // namespace msprobe

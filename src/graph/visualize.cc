@@ -90,9 +90,7 @@ class Visualizer {
       if (done_ + 1 == plan_.pairs.size() && loaded.ok()) last = std::move(*loaded);
     }
     if (!db_) return summary_.damaged.front().why;
-    for (const DamagedRank& d : summary_.damaged) {
-      if (d.left_out) Warn(fmt::format("rank {} of step {} is left out: {}", d.rank, d.step, d.why.message()));
-    }
+    WarnOfLeftOut();
     Progress(98);
     MSP_RETURN_IF_ERROR(watch_->AddFindings(summary_.findings));
     // Freeing a large graph takes as long as building an index.
@@ -176,6 +174,12 @@ class Visualizer {
     const bool first = db_ == nullptr;
     MSP_RETURN_IF_ERROR(OpenDb(pair, loaded.mode));
     if (first) MSP_RETURN_IF_ERROR(db_->SetConfig(Config(loaded)));
+    NoteCutFiles(pair, loaded);
+    ++summary_.graphs;
+    return Write(pair, loaded);
+  }
+
+  void NoteCutFiles(const GraphPair& pair, const LoadedPair& loaded) {
     for (const RankGraph* rank : {loaded.npu.get(), loaded.bench.get()}) {
       if (!rank) continue;
       for (const RankFiles* files : FilesOf(*rank)) {
@@ -183,8 +187,6 @@ class Visualizer {
           if (!text.empty()) summary_.damaged.push_back({pair.step, pair.rank, false, BadInput(text)});
       }
     }
-    ++summary_.graphs;
-    return Write(pair, loaded);
   }
 
   /// Our own tables, as docs/en/graph/database.md lists them.
@@ -207,18 +209,36 @@ class Visualizer {
   StatusOr<GraphSummary> WriteDumps() {
     for (done_ = 0; done_ < plan_.pairs.size(); ++done_) {
       const GraphPair& pair = plan_.pairs[done_];
-      MSP_ASSIGN_OR_RETURN(const LoadedPair loaded, Load(pair));
-      const std::string dir =
-          JoinPath(options_.output, fmt::format("step{}", pair.step)) + fmt::format("/rank{}", pair.rank);
-      MSP_RETURN_IF_ERROR(WriteMergedDump(*loaded.npu, dir));
-      MSP_ASSIGN_OR_RETURN(const std::vector<MergeFinding> findings, CheckMerge(*loaded.npu));
-      AddMergeFindings({"NPU", pair.step, pair.rank, {}}, findings, &summary_.findings);
-      summary_.npu_nodes += loaded.npu->graph.order.size();
+      const StatusOr<LoadedPair> loaded = Load(pair);
+      if (loaded.ok()) {
+        MSP_RETURN_IF_ERROR(WriteDumpOf(pair, *loaded));
+      } else {
+        MSP_RETURN_IF_ERROR(LeaveOut(pair, loaded.status()));
+      }
       Progress(static_cast<int>(100 * (done_ + 1) / plan_.pairs.size()));
     }
+    if (summary_.graphs == 0) return summary_.damaged.front().why;
+    WarnOfLeftOut();
     summary_.file = options_.output;
-    summary_.graphs = plan_.pairs.size();
     return summary_;
+  }
+
+  Status WriteDumpOf(const GraphPair& pair, const LoadedPair& loaded) {
+    NoteCutFiles(pair, loaded);
+    ++summary_.graphs;
+    const std::string dir =
+        JoinPath(options_.output, fmt::format("step{}", pair.step)) + fmt::format("/rank{}", pair.rank);
+    MSP_RETURN_IF_ERROR(WriteMergedDump(*loaded.npu, dir));
+    MSP_ASSIGN_OR_RETURN(const std::vector<MergeFinding> findings, CheckMerge(*loaded.npu));
+    AddMergeFindings({"NPU", pair.step, pair.rank, {}}, findings, &summary_.findings);
+    summary_.npu_nodes += loaded.npu->graph.order.size();
+    return OkStatus();
+  }
+
+  void WarnOfLeftOut() const {
+    for (const DamagedRank& d : summary_.damaged) {
+      if (d.left_out) Warn(fmt::format("rank {} of step {} is left out: {}", d.rank, d.step, d.why.message()));
+    }
   }
 
   StatusOr<LoadedPair> Load(const GraphPair& pair) {

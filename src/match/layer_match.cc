@@ -198,7 +198,7 @@ const Rename* FindRule(const Renames& rules, const Layer* at, bool top, const Pa
 }
 
 /// Where the golden run has what is at `place` in the target; a function is the last name of the path.
-Path MapPath(const Place& place, const LayerTree& target, const Renames& rules) {
+Path MapPath(const Place& place, const LayerTree& target, const Renames& rules, bool* renamed) {
   Path path = place.path, mapped;
   if (!place.function.empty()) path.push_back(place.function);
   const Layer* at = target.root();
@@ -206,6 +206,7 @@ Path MapPath(const Place& place, const LayerTree& target, const Renames& rules) 
     const Rename* rule = FindRule(rules, at, at == target.root(), path, i);
     const size_t steps = rule ? rule->from.size() : 1;
     if (rule) {
+      *renamed = true;
       mapped.insert(mapped.end(), rule->to.begin(), rule->to.end());
     } else {
       mapped.push_back(path[i]);
@@ -220,8 +221,9 @@ uint32_t OpAt(const Layer& layer, const Place& place, std::string_view function)
   return it == layer.ops.end() || place.order >= it->second.size() ? kNoOp : it->second[place.order];
 }
 
-uint32_t FindPartner(const Place& place, const LayerTree& target, const LayerTree& golden, const Renames& rules) {
-  Path path = MapPath(place, target, rules);
+uint32_t FindPartner(const Place& place, const LayerTree& target, const LayerTree& golden, const Renames& rules,
+                     bool* renamed) {
+  Path path = MapPath(place, target, rules, renamed);
   std::string_view function;
   if (!place.function.empty()) {
     if (path.empty()) return kNoOp;
@@ -322,9 +324,29 @@ MatchPlan MatchLayers(const LayerSide& target, const LayerSide& golden, const st
   const LayerTree mine(target), theirs(golden);
   const Renames renames = ReadRules(rules);
   plan.golden_of.reserve(target.ops.size());
-  for (const Place& place : mine.places()) plan.golden_of.push_back(FindPartner(place, mine, theirs, renames));
+  plan.rules = MatchPlan::RuleUse::kNoTarget;
+  for (const Place& place : mine.places()) {
+    bool renamed = false;
+    plan.golden_of.push_back(FindPartner(place, mine, theirs, renames, &renamed));
+    if (!renamed) continue;
+    plan.rules = std::max(plan.rules,
+                          plan.golden_of.back() == kNoOp ? MatchPlan::RuleUse::kNoGolden : MatchPlan::RuleUse::kUsed);
+  }
   CountMatches(golden.ops.size(), &plan);
   return plan;
+}
+
+std::string UnusedRulesWarning(const MatchPlan& plan, const Mapping& mapping) {
+  if (plan.rules == MatchPlan::RuleUse::kUsed) return "";
+  for (const LayerRule& rule : mapping.layers) {
+    if (rule.children.empty()) continue;
+    const auto& [mine, theirs] = rule.children.front();
+    const bool target = plan.rules == MatchPlan::RuleUse::kNoTarget;
+    return OneLine(mapping.layer_file) + " matches nothing: the " + (target ? "target" : "golden run") +
+           " has nothing that it names, first in line " + std::to_string(rule.line) + ", " +
+           OneLine(rule.type + ": {" + mine + ": " + theirs + "}") + "; --suggest_mapping FILE writes one that fits";
+  }
+  return "";
 }
 
 StatusOr<MatchPlan> MatchLayers(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules) {

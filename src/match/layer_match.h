@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,6 +26,10 @@ struct LayerSide {
 /// The n-th call of a module or function in one place and direction stands against the n-th of the golden run there.
 StatusOr<MatchPlan> MatchLayers(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules);
 MatchPlan MatchLayers(const LayerSide& target, const LayerSide& golden, const std::vector<LayerRule>& rules);
+
+/// "" unless the mapping has rules and none of them gave an op its partner: then which file and line, and which side lacks
+/// the names.
+std::string UnusedRulesWarning(const MatchPlan& plan, const Mapping& mapping);
 
 /// Where the ops of a run are, as nested YAML: what the rules of a mapping go by. Layers deeper than 100 are left out.
 using TakeText = std::function<Status(std::string_view)>;

@@ -91,11 +91,13 @@ Status ReadApis(const std::string& path, Mapping* out) {
 }
 
 Status ReadLayers(const YamlNode& root, const std::string& path, Mapping* out) {
+  out->layer_file = path;
   if (root.IsNull()) return OkStatus();
   if (!root.IsMap()) return BadEntry(path, root, "a layer mapping is a map from classes to maps of their children");
   for (const auto& [type, children] : root.members) {
     LayerRule rule;
     rule.type = type == "Cell" ? "TopLayer" : type;  // the name that older files use
+    rule.line = children.line;
     MSP_ASSIGN_OR_RETURN(rule.children, ReadPairs(path, children, "child of the target: child of the golden run"));
     for (auto& [mine, theirs] : rule.children) theirs = theirs.substr(0, theirs.find('('));
     out->layers.push_back(std::move(rule));

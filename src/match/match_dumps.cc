@@ -145,6 +145,7 @@ StatusOr<MatchPlan> MatchDumps(const DumpFile& target, const DumpFile& golden, c
     MSP_ASSIGN_OR_RETURN(const Framework theirs, FrameworkOf(golden));
     MSP_ASSIGN_OR_RETURN(MatchPlan plan, MatchLayers(target, golden, mapping.layers));
     plan.cross = mine != theirs;
+    if (std::string text = UnusedRulesWarning(plan, mapping); !text.empty()) plan.warnings.push_back(std::move(text));
     return plan;
   }
   MSP_ASSIGN_OR_RETURN(MatchPlan plan, MatchRenamed(target, golden, mapping, options));

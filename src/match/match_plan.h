@@ -42,6 +42,10 @@ struct MatchPlan {
   std::unordered_map<uint32_t, OpLinks> links;  // by target op; golden_of is then one of its golden ops
   std::optional<FusedPlan> fused;               // --consistent_check; golden_of is then the first of each op's group
   bool cross = false;                           // the two runs are of different frameworks
+  /// What the rules of a layer mapping came to: of no module of the target, of modules without such a child in the
+  /// golden run, or of some pair.
+  enum class RuleUse : uint8_t { kNoTarget, kNoGolden, kUsed };
+  RuleUse rules = RuleUse::kUsed;
   std::vector<std::string> warnings;            // of the mapping: what it names and the dumps do not have
   size_t matched = 0;
   size_t skipped = 0;  // target ops that are not part of the comparison

@@ -141,6 +141,33 @@ def test_missing_file(tmp_path):
     assert_refused(graph("-tp", rank, "-o", tmp_path / "out"), 3, "no construct.json: a graph needs a dump at level L0")
 
 
+@pytest.mark.parametrize("content", ["", "{}"])
+def test_a_dump_without_structure(tmp_path, content):
+    rank = make_rank(tmp_path / "a")
+    (rank / "construct.json").write_text(content)
+    done = graph("-tp", rank, "-o", tmp_path / "out")
+    assert_refused(done, 3, "construct.json", "a graph needs a dump at level L0 or mix")
+
+
+@pytest.mark.parametrize(
+    "text,side",
+    [
+        ("# names\nMLP:\n  up: down\n", "target"),
+        ("\nTopLayer:\n  fc: other\n", "golden run"),
+        ("TopLayer: {fc: fc}", ""),
+    ],
+)
+def test_a_layer_mapping_that_matches_nothing_is_told(tmp_path, text, side):
+    a, b = make_rank(tmp_path / "a"), make_rank(tmp_path / "b")
+    (tmp_path / "map.yaml").write_text(text)
+    for command in ("graph_visualize", "compare"):
+        done = run([command, "-tp", a, "-gp", b, "-o", tmp_path / command, "-lm", tmp_path / "map.yaml"])
+        said = [line for line in done.stderr.splitlines() if "map.yaml matches nothing" in line]
+        assert len(said) == (1 if side else 0), done.stderr
+        if side:
+            assert f"the {side} has nothing" in said[0] and "line 3, " in said[0]
+
+
 def test_truncated_dump_works_with_a_warning(tmp_path):
     rank = make_rank(tmp_path / "a", calls=50)
     text = (rank / "dump.json").read_text()

@@ -370,12 +370,37 @@ def test_a_bad_layout_is_refused_with_line_and_key(dumps, tmp_path, text, word):
         (["--rank_size", "2", "--tp", "1", "--pp", "1", "--vpp", "2"], 2, "--vpp"),
         (["--rank_size", "2", "--tp", "2", "--pp", "1", "--order", "tp-zz"], 2, "zz"),
         (["--rank_size", "2", "--tp", "2", "--pp", "2"], 2, "--rank_size"),
-        (["--tp", "2"], 2, "--rank_size"),
+        (["--cp", "2"], 2, "--rank_size"),
     ],
 )
 def test_sizes_that_cannot_be_are_refused(dumps, tmp_path, more, code, word):
     done = run(["graph_visualize", "-tp", dumps / "tp2" / "step0", "-o", tmp_path / "out", *more], check=False)
     assert done.returncode == code and word in done.stderr, done.stderr
+
+
+def test_sizes_without_a_rank_size_do_nothing(dumps, tmp_path):
+    done = run(["graph_visualize", "-tp", dumps / "tp2" / "step0", "-o", tmp_path / "out", "--tp", "2", "--json"])
+    assert "--tp, --pp, --vpp and --order" in done.stderr
+    assert json.loads(done.stdout)["graphs"] == 2
+
+
+def test_a_cut_rank_leaves_the_other_graphs_and_a_code_as_files_too(dumps, tmp_path):
+    """Ranks 1 and 2 of four in two groups: one is cut, the other holds nothing."""
+    step = tmp_path / "step0"
+    shutil.copytree(dumps / "tp2dp2" / "step0", step)
+    cut = step / "rank1" / "dump.json"
+    cut.write_bytes(cut.read_bytes()[:-2000])
+    args = ["graph_visualize", "-tp", step, *options("tp2dp2"), "--file_type", "json", "--json"]
+    done = run([*args, "-o", tmp_path / "cut"], check=False)
+    assert done.returncode == 3 and "is written, but" in done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["graphs"] == 2 and "rank1" in summary["damaged"][0]["why"]
+    (step / "rank2" / "construct.json").write_text("{}")
+    done = run([*args, "-o", tmp_path / "left"], check=False)
+    assert done.returncode == 3 and "left out" in done.stderr and "is written, but" in done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["graphs"] == 1 and [d["left_out"] for d in summary["damaged"]] == [False, True]
+    assert len(list((tmp_path / "left" / "step0").iterdir())) == 1
 
 
 def test_missing_and_damaged_ranks_are_named(dumps, tmp_path):
