@@ -7,6 +7,7 @@ import { browser, findCommand, freePort, openPage } from '../tests/e2e/support.m
 
 const WIDE = 'Module.wide.Wide.forward.0';
 const FRAMES = 120;
+const LIMIT_MS = 60_000; // a step that takes longer is null in the result
 const [file, runs, tensorboard, logdir] = process.argv.slice(2);
 
 /** A program and its process number, which start() of the tests does not tell. */
@@ -32,24 +33,26 @@ const serverOf = () => run(findCommand(), ['serve', file, '--port', '0', '--json
 const memory = (pid, key) => Number(new RegExp(`^${key}:\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1]) / 1024;
 
 /** In the page: helpers that watch it frame by frame. */
-function install() {
+function install(limit) {
   const frame = () => new Promise((done) => requestAnimationFrame(done));
   window.bench = {
     frame,
-    /** The time of the first frame behind the one in which `check` holds. */
+    /** The time of the first frame behind the one in which `check` holds; null when it does not within the limit. */
     async shown(check) {
-      for (;;) {
+      for (const end = performance.now() + limit; performance.now() < end; ) {
         await frame();
         if (check()) return frame();
       }
+      return null;
     },
     /** The next press, click or key stamps its time. */
     act(kind) {
       window.bench.acted = new Promise((done) => window.addEventListener(kind, (event) => done(event.timeStamp), { once: true, capture: true }));
     },
     async since(check) {
-      const from = await window.bench.acted;
-      return (await window.bench.shown(check)) - from;
+      const from = await Promise.race([window.bench.acted, new Promise((done) => setTimeout(done, limit, null))]);
+      const at = from === null ? null : await window.bench.shown(check);
+      return at === null ? null : at - from;
     },
     /** Frames one after the other while `step` moves the graph; their lengths. */
     async frames(count, step) {
@@ -69,10 +72,11 @@ function install() {
 
 async function visit(chrome, server) {
   const { page, faults } = await openPage(chrome);
-  await page.addInitScript(install);
+  await page.addInitScript(install, LIMIT_MS);
   await page.goto(server.answer.url);
   const first = await page.evaluate(() => window.bench.firstPaint);
-  const quiet = async () => page.waitForFunction(() => ['findings'].every((key) => window.__msprobe.state()[key] === 'ready'));
+  if (first === null) throw new Error(`no graph on the page in ${LIMIT_MS / 1000} s: is the file whole?`);
+  const quiet = async () => page.waitForFunction(() => window.__msprobe.state().findings === 'ready', undefined, { timeout: LIMIT_MS });
   return { page, faults, first, quiet };
 }
 
@@ -103,15 +107,26 @@ const wheel = (options) => `(i) => document.querySelector('canvas[data-side=NPU]
   new WheelEvent('wheel', { bubbles: true, cancelable: true, clientX: 300, clientY: 400, ...(${options})(i) }))`;
 const frames = (page, options) => page.evaluate(([count, text]) => window.bench.frames(count, eval(text)), [FRAMES, wheel(options)]);
 
+/** Where an op can be clicked; null when its place is not in view: of the last one drawn often only the edge is. */
+function clickable(name) {
+  const rect = window.__msprobe.rect('NPU', name);
+  if (rect === null) return null;
+  const [x, y] = [rect.x + 60, rect.y + rect.height / 2];
+  return document.elementFromPoint(x, y)?.dataset.side === 'NPU' ? { x, y } : null;
+}
+
 async function details(page) {
+  await page.locator('.pane-head.NPU .zoom .text-button').click(); // zooming left few ops in view
+  await page.waitForFunction(() => window.__msprobe.zoom('NPU') === 1);
   const names = await page.evaluate(() => window.__msprobe.drawn('NPU').filter((name) => name.startsWith('Functional.')));
   const times = [];
   for (const name of names.slice(3, 13)) {
-    const rect = await page.evaluate((n) => window.__msprobe.rect('NPU', n), name);
-    if (rect === null) continue;
+    const place = await page.evaluate(clickable, name);
+    if (place === null) continue;
     const wanted = `window.__msprobe.state().details === 'ready' && window.__msprobe.state().selection?.name === '${name}'`;
-    times.push(await clicked(page, rect.x + 60, rect.y + rect.height / 2, wanted));
+    times.push(await clicked(page, place.x, place.y, wanted));
   }
+  if (times.length === 0) throw new Error('no op of the wide module is in view');
   return times;
 }
 
@@ -120,11 +135,11 @@ async function searches(page, api) {
   const asked = [];
   for (const query of ['q=down_proj', 'q=layers.77.mlp', 'q=nothing_like_it', 'q=forward', 'level=error', 'level=unmatched', 'level=error&q=proj']) {
     asked.push(
-      await page.evaluate(async ([address, token]) => {
+      await page.evaluate(async ([address, token, limit]) => {
         const start = performance.now();
-        await (await fetch(address, { headers: { 'X-Msprobe-Token': token } })).json();
+        await (await fetch(address, { headers: { 'X-Msprobe-Token': token }, signal: AbortSignal.timeout(limit) })).json();
         return performance.now() - start;
-      }, [`${api.base}&${query}`, api.token]),
+      }, [`${api.base}&${query}`, api.token, LIMIT_MS]),
     );
   }
   const typed = [];
@@ -179,6 +194,17 @@ async function ours() {
 
 const ROOT = 'Module.model.';
 
+/** Milliseconds since `start`, or null when the wait ran into its limit. */
+async function inTime(wait, start) {
+  try {
+    await wait;
+  } catch (error) {
+    if (error.name !== 'TimeoutError') throw error;
+    return null;
+  }
+  return performance.now() - start;
+}
+
 async function earlier() {
   const port = await freePort();
   const server = await run(tensorboard, ['--logdir', logdir, '--host', '127.0.0.1', '--port', String(port)], (text) => /TensorBoard .* at http/.test(text));
@@ -190,16 +216,21 @@ async function earlier() {
     const { page } = await openPage(chrome);
     const start = performance.now();
     await page.goto(`${base}/#graph_ascend`);
-    await page.frameLocator('iframe').first().locator('svg title').filter({ hasText: ROOT }).first().waitFor({ timeout: 120_000 });
-    out.first.push(performance.now() - start);
+    out.first.push(await inTime(page.frameLocator('iframe').first().locator('svg text').filter({ hasText: ROOT }).first().waitFor({ timeout: LIMIT_MS }), start));
     const frame = page.frames().find((one) => one !== page.mainFrame());
     const ask = (route, body) =>
-      frame.evaluate(async ([address, content]) => {
+      frame.evaluate(async ([address, content, limit]) => {
         const begin = performance.now();
-        const reply = await fetch(address, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(content) });
-        await reply.json();
+        const signal = AbortSignal.timeout(limit);
+        try {
+          const reply = await fetch(address, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(content), signal });
+          await reply.json();
+        } catch (error) {
+          if (!signal.aborted) throw error;
+          return null;
+        }
         return performance.now() - begin;
-      }, [`${base}/data/plugin/graph_ascend/${route}`, { metaData: { run: 'run', tag: name.replace(/\.vis\.db$/, ''), type: 'db', lang: 'en', microStep: -1, step: 0, rank: 0 }, ...body }]);
+      }, [`${base}/data/plugin/graph_ascend/${route}`, { metaData: { run: 'run', tag: name.replace(/\.vis\.db$/, ''), type: 'db', lang: 'en', microStep: -1, step: 0, rank: 0 }, ...body }, LIMIT_MS]);
     out.expand.push(await ask('changeNodeExpandState', { nodeInfo: { nodeName: WIDE, nodeType: 'NPU' } }));
     await ask('changeNodeExpandState', { nodeInfo: { nodeName: WIDE, nodeType: 'NPU' } }); // closes it again
     for (let k = 0; k < 5; k++) out.details.push(await ask('getNodeInfo', { nodeInfo: { nodeName: `Functional.wide_op.${k * 100}.forward`, nodeType: 'NPU' } }));
