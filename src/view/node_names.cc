@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kMaxNameBytes = UINT16_MAX;
 constexpr size_t kMaxChunks = 4096;
 constexpr size_t kBlock = 64;
+constexpr uint32_t kAhead = 16;  // slots that are on their way into the cache
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
 
@@ -61,11 +62,11 @@ void NodeNames::Grow() {
   slots_.assign(std::bit_ceil(sizes_.size() * 3 / 2 + 16), kNone);
   const size_t mask = slots_.size() - 1;
   // Names in a slot are told from others by their hashes first: a look at each would be a miss of the cache.
-  std::vector<uint32_t> hashes(size());
+  std::vector<size_t> hashes(size());
+  for (uint32_t i = 0; i < size(); ++i) hashes[i] = std::hash<std::string_view>{}((*this)[i]);
   for (uint32_t i = 0; i < size(); ++i) {
-    const size_t hash = std::hash<std::string_view>{}((*this)[i]);
-    hashes[i] = static_cast<uint32_t>(hash >> 32);
-    size_t slot = hash & mask;
+    if (i + kAhead < size()) __builtin_prefetch(&slots_[hashes[i + kAhead] & mask], 1);
+    size_t slot = hashes[i] & mask;
     while (slots_[slot] != kNone && (hashes[slots_[slot]] != hashes[i] || (*this)[slots_[slot]] != (*this)[i])) {
       slot = (slot + 1) & mask;
     }

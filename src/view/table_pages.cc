@@ -60,7 +60,19 @@ bool SizeOf(uint64_t type, uint64_t* size) {
   return true;
 }
 
-void SetValue(uint64_t type, const uint8_t* at, uint64_t size, SqlValue* out) {
+// A big-endian number of `size` bytes with its sign. `left`: how many may be read from `at` on, at least `size`.
+uint64_t SignedBits(const uint8_t* at, uint64_t size, size_t left) {
+  if (left >= 8 && size > 0) {  // in one load: a loop over few bytes, now one, now three, costs more than it reads
+    uint64_t bits = 0;
+    for (int i = 0; i < 8; ++i) bits = bits << 8 | at[i];
+    return static_cast<uint64_t>(static_cast<int64_t>(bits) >> (64 - 8 * size));
+  }
+  uint64_t bits = size > 0 && (at[0] & 128) != 0 ? ~uint64_t{0} : 0;
+  for (uint64_t i = 0; i < size; ++i) bits = bits << 8 | at[i];
+  return bits;
+}
+
+void SetValue(uint64_t type, const uint8_t* at, uint64_t size, size_t left, SqlValue* out) {
   if (type == 0) {
     *out = {};
   } else if (type >= 12) {
@@ -68,8 +80,7 @@ void SetValue(uint64_t type, const uint8_t* at, uint64_t size, SqlValue* out) {
   } else if (type >= 8) {
     out->Set(static_cast<int64_t>(type - 8));
   } else {
-    uint64_t bits = (at[0] & 128) != 0 && type != 7 ? ~uint64_t{0} : 0;
-    for (uint64_t i = 0; i < size; ++i) bits = bits << 8 | at[i];
+    const uint64_t bits = SignedBits(at, size, left);
     type == 7 ? out->Set(std::bit_cast<double>(bits)) : out->Set(static_cast<int64_t>(bits));
   }
 }
@@ -87,7 +98,7 @@ bool ParseRecord(Bytes local, std::span<const int> columns, SqlValue* out) {
     uint64_t type = 0, size = 0;
     if (types.at > types.end || !types.Varint(&type) || !SizeOf(type, &size)) return false;
     if (size > static_cast<size_t>(local.end - body)) return false;
-    if (column == columns[wanted]) SetValue(type, body, size, &out[wanted++]);
+    if (column == columns[wanted]) SetValue(type, body, size, static_cast<size_t>(local.end - body), &out[wanted++]);
     body += size;
   }
   return true;
