@@ -334,15 +334,13 @@ export class Session {
   async select(side: Side, node: TreeNode): Promise<void> {
     const epoch = ++this.selectEpoch;
     const { name, matched } = node.info;
+    const asked = this.api.node(this.ref(), side, name); // under way before anything is drawn
     this.store.set({ selection: { side, name }, details: BUSY, links: BUSY, notice: null });
     this.matching?.pick(side, node.info);
+    const [details] = await Promise.allSettled([asked, matched === null ? undefined : this.showPartner(OTHER[side], matched, epoch)]);
+    if (epoch !== this.selectEpoch) return;
     this.writeLink();
     void this.loadLinks(side, name, epoch);
-    const [details] = await Promise.allSettled([
-      this.api.node(this.ref(), side, name),
-      matched === null ? undefined : this.showPartner(OTHER[side], matched, epoch),
-    ]);
-    if (epoch !== this.selectEpoch) return;
     if (details.status === 'fulfilled') this.store.set({ details: { at: 'ready', value: details.value } });
     else this.store.set({ details: failure(details.reason) });
   }

@@ -33,6 +33,7 @@ export class PaneView {
   private scrollY = 0;
   private zoomBy = 1;
   private pending = 0;
+  private drawnOf: unknown[] = [];
   private hovered: TreeNode | null = null;
   private drag: Drag | null = null;
   private glide: { from: number; to: number; start: number } | null = null;
@@ -61,7 +62,7 @@ export class PaneView {
     });
     const observer = new ResizeObserver((entries) => this.resize(entries[0]?.devicePixelContentBoxSize?.[0]));
     observeDevicePixels(observer, canvas);
-    this.undo.push(unlisten, () => observer.disconnect(), session.store.subscribe(() => this.invalidate()));
+    this.undo.push(unlisten, () => observer.disconnect(), session.store.subscribe(() => this.followState()));
     this.listen();
     this.resize();
   }
@@ -252,6 +253,16 @@ export class PaneView {
     this.clampScroll();
     this.paint(performance.now()); // at once: a cleared canvas would flicker
   }
+  /** Draws again only when something changed that is drawn here: the tables change far more often. */
+  private followState(): void {
+    const { state } = this.session;
+    const { revision, mode, selection, config, links, matching } = state;
+    const now = [revision, mode, selection, config, links.at === 'ready' ? links.value : null, matching.picked, state.graph];
+    if (this.drawnOf.length === now.length && now.every((part, i) => Object.is(part, this.drawnOf[i]))) return;
+    this.drawnOf = now;
+    this.invalidate();
+  }
+
   invalidate(): void {
     if (this.pending === 0) this.pending = requestAnimationFrame((now) => this.paint(now));
   }
