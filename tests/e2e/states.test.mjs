@@ -5,6 +5,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { writeRank } from './data.mjs';
 import { browser, DEMO, findCommand, openPage, OUT, ROOT, serve, until } from './support.mjs';
 
 const LONG = 'runs/2026-11-20_a_rather_long_name_of_an_experiment_that_does_not_end_where_one_would_wish/llama_7b_tensor_parallel_8_pipeline_parallel_4_bf16';
@@ -133,6 +134,61 @@ test('steps and ranks are chosen, and the address keeps them', async () => {
   await page.locator('[data-test=finding-first_warning]').click();
   await until(async () => (await state()).details === 'ready', 'the first warning is selected');
   await leave('ranks');
+});
+
+/** Two forward and backward passes in each step of each rank; `norm` is that of all outputs. */
+function accumulated(out, norm) {
+  for (const step of [0, 1]) {
+    for (const rank of [0, 1]) {
+      const [data, construct] = [{}, {}];
+      for (const call of [0, 1]) {
+        for (const pass of ['forward', 'backward']) {
+          const values = { Max: norm, Min: -norm, Mean: 0, Norm: norm + call };
+          const given = { type: 'torch.Tensor', dtype: 'torch.float32', shape: [4], ...values, requires_grad: true };
+          data[`Module.net.Net.${pass}.${call}`] = pass === 'forward' ? { input_args: [given], input_kwargs: {}, output: [given] } : { input: [given], output: [given] };
+          construct[`Module.net.Net.${pass}.${call}`] = null;
+        }
+      }
+      writeRank(join(directory, out, `step${step}`, `rank${rank}`), { data, construct });
+    }
+  }
+  return join(directory, out);
+}
+
+test('directory, step, rank and micro step are chosen one after the other', async () => {
+  const target = accumulated('dump_target', 5);
+  const files = [graph('first_run', '-tp', target, '-gp', accumulated('dump_golden', 4)), graph('second_run', '-tp', target)];
+  const { page, state, leave } = await visit('');
+  await page.locator('.file-link', { hasText: files[1] }).click();
+  await until(async () => (await state()).graph === 'ready' && (await state()).file === files[1], 'the graph of the second directory');
+  await page.locator('.file-name').click();
+  await page.locator('.file-link', { hasText: files[0] }).click();
+  const shows = async (step, rank) => {
+    const now = await state();
+    return now.graph === 'ready' && now.file === files[0] && now.step === step && now.rank === rank;
+  };
+  await until(() => shows(0, 0), 'the graph of the first directory');
+  const chooser = (name) => page.locator(`.chooser:has(> span:text-is("${name}")) select`);
+  await chooser('Step').selectOption('1');
+  await until(() => shows(1, 0), 'the other step');
+  await chooser('Rank').selectOption('1');
+  await until(() => shows(1, 1), 'the other rank');
+  assert.deepEqual(await chooser('Micro step').locator('option').allInnerTexts(), ['All', '0', '1']);
+  const drawn = (side) => page.evaluate((name) => window.__msprobe.drawn(name).slice(1).sort(), side);
+  const calls = (...of) => of.flatMap((call) => [`Module.net.Net.backward.${call}`, `Module.net.Net.forward.${call}`]).sort();
+  const both = (...of) => async () => JSON.stringify([await drawn('NPU'), await drawn('Bench')]) === JSON.stringify([calls(...of), calls(...of)]);
+  await until(both(0, 1), 'all passes', state);
+  await chooser('Micro step').selectOption('1');
+  await until(both(1), 'the second pass alone, on both sides');
+  assert.match(page.url(), /step=1&rank=1.*micro_step=1/);
+  await page.reload();
+  await until(both(1), 'the same after loading the page again');
+  assert.equal(await chooser('Micro step').inputValue(), '1');
+  await chooser('Micro step').selectOption('0');
+  await until(both(0), 'the first pass alone');
+  await chooser('Micro step').selectOption({ label: 'All' });
+  await until(both(0, 1), 'all passes again');
+  await leave('micro_step');
 });
 
 test('the address names filter, tab and node; a page without a clipboard copies it as well', async () => {
