@@ -9,13 +9,15 @@
 
 #include "view/node_links.h"
 #include "view/overview.h"
+#include "view/viewer.h"
 
 namespace msprobe::view {
 
 struct GraphMemo {
-  std::mutex execution_mutex, layers_mutex;                   // nobody waits for the other
+  std::mutex execution_mutex, layers_mutex, summary_mutex;    // nobody waits for the other
   std::array<std::shared_ptr<const Execution>, 2> execution;  // of NPU and Bench
   std::optional<std::vector<LayerColumn>> layers;
+  std::optional<GraphSummary> summary;
 };
 
 }  // namespace msprobe::view

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "view/graph_memo.h"
 #include "view/held.h"
 #include "view/recompare.h"
 
@@ -16,12 +17,11 @@ SideSummary Summarize(const RankGraph& graph, const Tree& tree) {
   SideSummary sum;
   sum.nodes = tree.size();
   for (uint32_t i = 0; i < tree.size(); ++i) {
-    const TreeNode& n = tree[i];
-    if (graph.compared && n.partner == kNoNode) {
+    if (graph.compared && !tree.IsMatched(i)) {
       ++sum.unmatched;
       continue;
     }
-    switch (n.level) {
+    switch (tree.LevelOf(i)) {
       case Level::kPass: ++sum.pass; break;
       case Level::kWarning: ++sum.warning; break;
       case Level::kError: ++sum.error; break;
@@ -29,6 +29,27 @@ SideSummary Summarize(const RankGraph& graph, const Tree& tree) {
     }
   }
   return sum;
+}
+
+GraphSummary SummarizeGraph(const Held& held) {
+  const Tree& npu = held.graph->npu;
+  GraphSummary out;
+  out.npu = Summarize(*held.graph, npu);
+  if (held.graph->compared) out.bench = Summarize(*held.graph, held.graph->bench);
+  uint32_t first_error = kNoNode, first_warning = kNoNode, first_overflow = kNoNode;
+  for (uint32_t i = 0; i < npu.size(); ++i) {
+    const Level level = npu.LevelOf(i);
+    const Overflow overflow = npu.OverflowAt(i);
+    if (level == Level::kError && first_error == kNoNode) first_error = i;
+    if (level == Level::kWarning && first_warning == kNoNode) first_warning = i;
+    if (overflow == Overflow::kNone) continue;
+    ++(overflow == Overflow::kMedium ? out.medium : overflow == Overflow::kHigh ? out.high : out.critical);
+    if (first_overflow == kNoNode || (out.critical == 1 && overflow == Overflow::kCritical)) first_overflow = i;
+  }
+  if (first_error != kNoNode) out.first_error = held.Summary(Side::kNpu, first_error);
+  if (first_warning != kNoNode) out.first_warning = held.Summary(Side::kNpu, first_warning);
+  if (first_overflow != kNoNode) out.first_overflow = held.Summary(Side::kNpu, first_overflow);
+  return out;
 }
 
 }  // namespace
@@ -56,7 +77,7 @@ Status Viewer::ReadAhead() {
   if (found.size() != 1) return OkStatus();
   MSP_ASSIGN_OR_RETURN(const VisConfig config, Config(found[0].file));
   if (config.steps.empty() || config.ranks.empty()) return OkStatus();
-  return cache_->Hold({found[0].file, config.steps[0], config.ranks[0]}).status();
+  return Summary({found[0].file, config.steps[0], config.ranks[0]}).status();  // what the page asks for first
 }
 
 StatusOr<FileList> Viewer::Files() {
@@ -92,23 +113,10 @@ StatusOr<VisConfig> Viewer::Config(std::string_view file) {
 
 StatusOr<GraphSummary> Viewer::Summary(const GraphKey& key) {
   MSP_ASSIGN_OR_RETURN(const Held held, cache_->Hold(key));
-  const Tree& npu = held.graph->npu;
-  GraphSummary out;
-  out.npu = Summarize(*held.graph, npu);
-  if (held.graph->compared) out.bench = Summarize(*held.graph, held.graph->bench);
-  uint32_t first_error = kNoNode, first_warning = kNoNode, first_overflow = kNoNode;
-  for (uint32_t i = 0; i < npu.size(); ++i) {
-    const TreeNode& n = npu[i];
-    if (n.level == Level::kError && first_error == kNoNode) first_error = i;
-    if (n.level == Level::kWarning && first_warning == kNoNode) first_warning = i;
-    if (n.overflow == Overflow::kNone) continue;
-    ++(n.overflow == Overflow::kMedium ? out.medium : n.overflow == Overflow::kHigh ? out.high : out.critical);
-    if (first_overflow == kNoNode || (out.critical == 1 && n.overflow == Overflow::kCritical)) first_overflow = i;
-  }
-  if (first_error != kNoNode) out.first_error = held.Summary(Side::kNpu, first_error);
-  if (first_warning != kNoNode) out.first_warning = held.Summary(Side::kNpu, first_warning);
-  if (first_overflow != kNoNode) out.first_overflow = held.Summary(Side::kNpu, first_overflow);
-  return out;
+  GraphMemo& memo = *held.graph->memo;
+  std::lock_guard lock(memo.summary_mutex);
+  if (!memo.summary) memo.summary = SummarizeGraph(held);
+  return *memo.summary;
 }
 
 StatusOr<ChildList> Viewer::Children(const GraphKey& key, Side side, std::string_view name, uint64_t offset,
