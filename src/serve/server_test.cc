@@ -115,7 +115,7 @@ TEST_F(ServerTest, Queries) {
         "/api/children?file=c.vis.db&step=0&rank=0&side=NPU&name=DefaultModel",
         "/api/path?file=c.vis.db&step=0&rank=0&side=Bench&name=Functional.relu.0.forward",
         "/api/node?file=c.vis.db&step=0&rank=0&name=Functional.relu.0.forward",
-        "/api/search?file=c.vis.db&step=0&rank=0&side=NPU&q=lin&limit=2&level=error&leaf=1",
+        "/api/search?file=c.vis.db&step=0&rank=0&side=NPU&q=lin&limit=2&level=error,none&leaf=1",
         "/api/seek?file=c.vis.db&step=0&rank=0&level=error&direction=-1", "/api/matrix?file=c.vis.db",
         "/api/links?file=c.vis.db&step=0&rank=0&name=Functional.relu.0.forward",
         "/api/findings?file=c.vis.db&step=0&rank=0", "/api/layers?file=c.vis.db&step=0&rank=0"}) {

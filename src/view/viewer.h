@@ -74,21 +74,21 @@ struct NodeDetail {
   std::optional<PartnerDetail> partner;
 };
 
-/// What a search keeps; the default keeps every node.
+/// What a search keeps: a set of levels as bits, of which one must be the node's; the empty set keeps every node.
 enum class NodeFilter : uint8_t {
-  kAny,
-  kPass,
-  kWarning,
-  kError,
-  kUnmatched,
-  kNone,
-  kMedium,
-  kHigh,
-  kCritical,
-  kOverflow
+  kAny = 0,
+  kPass = 1,
+  kWarning = 2,
+  kError = 4,
+  kUnmatched = 8,
+  kNone = 16,
+  kMedium = 32,
+  kHigh = 64,
+  kCritical = 128,
+  kOverflow = kMedium | kHigh | kCritical
 };
-/// "" is kAny; nullopt for a word that is no filter.
-std::optional<NodeFilter> ParseNodeFilter(std::string_view word);
+/// Of words with commas between them; "" is kAny; nullopt where one is no level.
+std::optional<NodeFilter> ParseNodeFilter(std::string_view words);
 
 struct SearchQuery {
   std::string text;

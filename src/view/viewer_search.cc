@@ -1,6 +1,5 @@
 // Questions that look for nodes by name and by what is wrong with them.
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "view/held.h"
@@ -11,21 +10,25 @@ namespace {
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
 
-bool FilterKeeps(NodeFilter filter, bool compared, const Tree& tree, uint32_t node) {
+// The levels of a node, as the bits of a filter.
+unsigned BitsOf(bool compared, const Tree& tree, uint32_t node) {
+  static constexpr NodeFilter kOverflows[] = {NodeFilter::kAny, NodeFilter::kMedium, NodeFilter::kHigh,
+                                              NodeFilter::kCritical};
+  static_assert(static_cast<int>(Overflow::kNone) == 0 && static_cast<int>(Overflow::kCritical) == 3);
   const bool unmatched = compared && !tree.IsMatched(node);
-  switch (filter) {
-    case NodeFilter::kAny: return true;
-    case NodeFilter::kPass: return tree.LevelOf(node) == Level::kPass;
-    case NodeFilter::kWarning: return tree.LevelOf(node) == Level::kWarning;
-    case NodeFilter::kError: return tree.LevelOf(node) == Level::kError;
-    case NodeFilter::kUnmatched: return unmatched;
-    case NodeFilter::kNone: return !unmatched && tree.LevelOf(node) == Level::kNone;
-    case NodeFilter::kMedium: return tree.OverflowAt(node) == Overflow::kMedium;
-    case NodeFilter::kHigh: return tree.OverflowAt(node) == Overflow::kHigh;
-    case NodeFilter::kCritical: return tree.OverflowAt(node) == Overflow::kCritical;
-    case NodeFilter::kOverflow: return tree.OverflowAt(node) != Overflow::kNone;
+  auto bits = static_cast<unsigned>(kOverflows[static_cast<uint8_t>(tree.OverflowAt(node))]);
+  if (unmatched) bits |= static_cast<unsigned>(NodeFilter::kUnmatched);
+  switch (tree.LevelOf(node)) {
+    case Level::kPass: return bits | static_cast<unsigned>(NodeFilter::kPass);
+    case Level::kWarning: return bits | static_cast<unsigned>(NodeFilter::kWarning);
+    case Level::kError: return bits | static_cast<unsigned>(NodeFilter::kError);
+    case Level::kNone: return unmatched ? bits : bits | static_cast<unsigned>(NodeFilter::kNone);
   }
-  return false;
+  return bits;
+}
+
+bool FilterKeeps(NodeFilter filter, bool compared, const Tree& tree, uint32_t node) {
+  return filter == NodeFilter::kAny || (static_cast<unsigned>(filter) & BitsOf(compared, tree, node)) != 0;
 }
 
 std::string LowerCase(std::string_view text) {
@@ -55,21 +58,24 @@ class Sieve {
 
 }  // namespace
 
-std::optional<NodeFilter> ParseNodeFilter(std::string_view word) {
-  static constexpr std::pair<std::string_view, NodeFilter> kWords[] = {{"", NodeFilter::kAny},
-                                                                       {"pass", NodeFilter::kPass},
-                                                                       {"warning", NodeFilter::kWarning},
-                                                                       {"error", NodeFilter::kError},
-                                                                       {"unmatched", NodeFilter::kUnmatched},
-                                                                       {"none", NodeFilter::kNone},
-                                                                       {"medium", NodeFilter::kMedium},
-                                                                       {"high", NodeFilter::kHigh},
-                                                                       {"critical", NodeFilter::kCritical},
-                                                                       {"overflow", NodeFilter::kOverflow}};
-  for (const auto& [name, filter] : kWords) {
-    if (word == name) return filter;
+std::optional<NodeFilter> ParseNodeFilter(std::string_view words) {
+  static constexpr std::pair<std::string_view, NodeFilter> kWords[] = {
+      {"pass", NodeFilter::kPass},           {"warning", NodeFilter::kWarning},   {"error", NodeFilter::kError},
+      {"unmatched", NodeFilter::kUnmatched}, {"none", NodeFilter::kNone},         {"medium", NodeFilter::kMedium},
+      {"high", NodeFilter::kHigh},           {"critical", NodeFilter::kCritical}, {"overflow", NodeFilter::kOverflow}};
+  if (words.empty()) return NodeFilter::kAny;
+  unsigned filter = 0;
+  for (bool more = true; more;) {
+    const size_t comma = words.find(',');
+    const std::string_view word = words.substr(0, comma);
+    more = comma != std::string_view::npos;
+    if (more) words.remove_prefix(comma + 1);
+    const auto* known =
+        std::find_if(std::begin(kWords), std::end(kWords), [&](const auto& w) { return w.first == word; });
+    if (known == std::end(kWords)) return std::nullopt;
+    filter |= static_cast<unsigned>(known->second);
   }
-  return std::nullopt;
+  return static_cast<NodeFilter>(filter);
 }
 
 StatusOr<SearchHits> Viewer::Search(const GraphKey& key, Side side, const SearchQuery& query) {

@@ -130,15 +130,29 @@ TEST_F(ViewerTest, Search) {
   SearchQuery leaves;
   leaves.leaves_only = true;
   EXPECT_EQ(viewer->Search(kKey, Side::kNpu, leaves)->total, 4u);
-  const std::pair<const char*, uint64_t> levels[] = {{"", 7},          {"pass", 2},    {"warning", 1}, {"error", 1},
-                                                     {"unmatched", 1}, {"none", 2},    {"medium", 0},  {"high", 1},
-                                                     {"critical", 1},  {"overflow", 2}};
+  const std::pair<const char*, uint64_t> levels[] = {{"", 7},
+                                                     {"pass", 2},
+                                                     {"warning", 1},
+                                                     {"error", 1},
+                                                     {"unmatched", 1},
+                                                     {"none", 2},
+                                                     {"medium", 0},
+                                                     {"high", 1},
+                                                     {"critical", 1},
+                                                     {"overflow", 2},
+                                                     {"pass,error", 3},
+                                                     {"error,pass,error", 3},
+                                                     {"unmatched,none", 3},
+                                                     {"warning,critical,unmatched", 3},
+                                                     {"pass,warning,error,unmatched,none", 7}};
   for (const auto& [level, total] : levels) {
     SearchQuery by_level;
     by_level.filter = *ParseNodeFilter(level);
     EXPECT_EQ(viewer->Search(kKey, Side::kNpu, by_level)->total, total) << level;
   }
-  EXPECT_EQ(ParseNodeFilter("bad"), std::nullopt);
+  for (const char* bad : {"bad", "error,", ",error", "error,,pass", "error, pass", ","}) {
+    EXPECT_EQ(ParseNodeFilter(bad), std::nullopt) << bad;
+  }
 }
 
 TEST_F(ViewerTest, NothingIsWrittenAndTheFileMayChange) {

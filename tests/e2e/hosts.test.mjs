@@ -8,7 +8,7 @@ import { after, before, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { msprobe, TENSOR_NODE, TREND_LAYERS, writeTensors, writeTrends } from './data.mjs';
 import { hugeDump, makeGraph, MODULE, MODULE_GOLDEN, overflow, RANKS, renamedGraph } from './large_data.mjs';
-import { browser, DEMO, freePort, openPage, OUT, ROOT, start, until } from './support.mjs';
+import { browser, DEMO, freePort, openPage, OUT, ROOT, start, tickLevels, until } from './support.mjs';
 
 const TENSORBOARD = process.env.MSPROBE_BOARD ?? join(ROOT, '.venv-board/bin/tensorboard');
 const BROKEN = process.env.MSPROBE_DEMO_NODE ?? 'Module.model.layers.2.mlp.down_proj.Linear.forward.0';
@@ -188,13 +188,13 @@ async function look({ page, frame, state, wait, press, pressIn, click, shoot }, 
   await click(`count-${level}`);
   await frame.locator('#search-hits li').first().waitFor();
   const total = async () => Math.max(...((await frame.locator('.search-count').innerText()).replaceAll(',', '').match(/\d+/g) ?? ['0']).map(Number));
-  await frame.locator('.search-bar select').selectOption('pass');
+  await tickLevels(frame, 'pass');
   await frame.locator('#search-hits .dot.pass').first().waitFor();
   await reaches(frame, async () => (await total()) > 0 && (await frame.locator(`#search-hits .dot.${level}`).count()) === 0, 'what passes is listed');
   const all = await total();
   await frame.locator('[data-test=search-leaves]').check();
   await reaches(frame, async () => (await total()) > 0 && (await total()) < all, 'leaves only');
-  await frame.locator('.search-bar select').selectOption(level);
+  await tickLevels(frame, level);
   await frame.locator('#search').press('Escape');
   const before = (await state()).selection.name;
   await pressIn('canvas[data-side=NPU]', 'n');

@@ -95,11 +95,19 @@ test('a filtered list, the tree, its menu, and the way back', async () => {
   await press('Delete'); // what was looked for before is selected
   await tabTo('.search-bar [role=radio]');
   await press('ArrowLeft');
-  await tabTo('.search-bar select');
-  await press('ArrowDown');
-  await until(async () => (await page.locator('#search-hits li').count()) > 0 && (await page.locator('.search-bar select').inputValue()) === 'error', 'errors only');
-  await press('Shift+Tab');
-  await press('Shift+Tab');
+  const listed = (...levels) => async () => {
+    const seen = await page.locator('#search-hits .dot').evaluateAll((dots) => dots.map((dot) => dot.classList[1]));
+    return seen.length > 0 && levels.every((level) => seen.includes(level)) && seen.every((level) => levels.includes(level));
+  };
+  await tabTo('[data-test=search-level-error]');
+  await press('Space');
+  await until(listed('error'), 'errors only');
+  await tabTo('[data-test=search-level-unmatched]');
+  await press('Space');
+  await until(listed('error', 'unmatched'), 'what has no partner, too');
+  await press('Space');
+  await until(listed('error'), 'errors only, again');
+  await tabTo('#search', true);
   await press('Control+A');
   await page.keyboard.type('layers.2');
   await until(async () => (await page.locator('#search-hits li').allInnerTexts()).every((text) => text.includes('layers.2')), 'of layer 2');

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { browser, DEMO, findCommand, openPage, OUT, ROOT, serve, until } from './support.mjs';
+import { browser, DEMO, findCommand, openPage, OUT, ROOT, serve, tickLevels, until } from './support.mjs';
 
 const LAYER = process.env.MSPROBE_DEMO_LAYER ?? 'Module.model.layers.2.LlamaDecoderLayer.forward.0';
 const COLUMN = LAYER.replace(/^Module\./, '').replace(/\.[A-Za-z]+\.forward\.\d+$/, ''); // model.layers.2
@@ -95,7 +95,8 @@ test('the overview leads to the sabotaged layer, the flow along it', async () =>
 test('the keys walk the nodes that a filter keeps', async () => {
   const { page, state, selected, leave } = await visit(demo());
   await page.keyboard.press('/');
-  await page.locator('.search-bar select').selectOption('pass');
+  const counts = await Promise.all(['pass', 'error', 'warning'].map((level) => page.locator(`[data-test=count-${level}] b`).innerText()));
+  await tickLevels(page, 'pass', 'error', 'warning');
   await page.keyboard.press('Escape');
   await page.evaluate(() => document.activeElement.blur());
   const seen = [];
@@ -105,7 +106,8 @@ test('the keys walk the nodes that a filter keeps', async () => {
     await until(async () => (await state()).selection !== null && (await state()).selection.name !== before, `${key} moves on`);
     await selected();
     seen.push((await state()).selection.name);
-    assert.match(await page.locator('.notice').innerText(), /^[12] \/ \d+$/);
+    const all = counts.reduce((sum, count) => sum + Number(count.replaceAll(',', '')), 0);
+    assert.match(await page.locator('.notice').innerText(), new RegExp(`^[12] / ${all}$`));
   }
   assert.equal(seen[0], seen[2]);
   await leave();

@@ -65,6 +65,13 @@ export async function until(check, what, state = null) {
   throw new Error(`waited in vain: ${what}${state ? `; ${JSON.stringify(await state())}` : ''}`);
 }
 
+/** Ticks these levels of the search list and no others; `page` may be a frame of it. */
+export async function tickLevels(page, ...levels) {
+  for (const box of await page.locator('.search-levels input').all()) {
+    await box.setChecked(levels.includes((await box.getAttribute('data-test')).replace('search-level-', '')));
+  }
+}
+
 /** For programs that cannot choose one themselves. */
 export async function freePort() {
   const probe = createServer();

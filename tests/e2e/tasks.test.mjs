@@ -7,7 +7,7 @@ import { delimiter, join, resolve } from 'node:path';
 import { after, before, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { forDocument } from './pictures.mjs';
-import { browser, findCommand, openPage, ROOT, serve, until } from './support.mjs';
+import { browser, findCommand, openPage, ROOT, serve, tickLevels, until } from './support.mjs';
 
 const TASKS = join(ROOT, 'out/tasks');
 const DOC = readFileSync(join(ROOT, 'docs/en/graph/tasks.md'), 'utf8');
@@ -118,7 +118,7 @@ test('3. a renamed module is matched, and the mapping saved', async () => {
       await page.locator(`[data-test=match-${side}]`).click();
       // Since the visit in English they are matched: the list has only what is free.
       if (language !== 'en') {
-        await page.locator('.search-bar select').selectOption('');
+        await tickLevels(page);
         await page.locator('#search').fill(name);
       }
       await page.locator(`#search-hits li[title="${name}"]`).click();

@@ -1,7 +1,7 @@
 import { readNode, type NodeList } from './node_list';
 import type { ConversionState, ConvertApi, Listing } from './convert';
 import type { TensorApi, TensorPreview } from './tensor';
-import type { Children, Config, FileList, Findings, GraphRef, Layer, Level, Links, MatchChange, MatchState, MatrixCell, NodeDetails, NodeSummary, SearchResult, SeekHit, Side, Summary } from './types';
+import type { Children, Config, FileList, Findings, GraphRef, Layer, Links, MatchChange, MatchState, MatrixCell, NodeDetails, NodeSummary, SearchResult, SeekHit, Side, Summary } from './types';
 
 /** A request that failed; the message is the server's own line, fit to be shown. */
 export class ApiError extends Error {
@@ -26,13 +26,14 @@ export class NotHeld extends ApiError {
 
 export interface SearchQuery {
   q: string;
-  level?: Level | undefined;
+  level?: string | undefined; // one Level, or several with commas between them
   leaf?: 1 | undefined; // no nodes with others in them
+  offset?: number | undefined;
   limit?: number;
 }
 
 export interface SeekQuery {
-  level?: Level | undefined;
+  level?: string | undefined;
   leaf?: 1 | undefined;
   q?: string | undefined;
   from?: string | undefined;

@@ -75,6 +75,9 @@ describe('an exported page', () => {
     expect((await api.search(REF, 'NPU', { q: 'OP.', level: undefined })).total).toBe(3);
     expect((await api.search(REF, 'NPU', { q: 'm', level: undefined, leaf: 1 })).total).toBe(0);
     expect((await api.search(REF, 'NPU', { q: '', level: 'unmatched' })).hits.map(({ name }) => name)).toEqual(['op.c']);
+    const both = await api.search(REF, 'NPU', { q: '', level: 'unmatched,error' });
+    expect(both.hits.map(({ name }) => name).sort()).toEqual(['op.a', 'op.c']);
+    expect(await api.search(REF, 'NPU', { q: '', level: 'unmatched,error', offset: 1, limit: 200 })).toEqual({ total: 2, hits: both.hits.slice(1) });
     expect(await api.seek(REF, 'NPU', { level: 'error', from: 'op.b', direction: 1 })).toMatchObject({ node: { name: 'op.a' }, index: 0, total: 1 });
     expect(await api.seek(REF, 'NPU', { level: 'high', direction: -1 })).toEqual({ node: null, index: 0, total: 0 });
   });

@@ -2,7 +2,7 @@
 import type { ExportedTrend } from './exported_trends';
 import { ApiError, NotHeld, type Api, type MatchApi, type SearchQuery, type SeekQuery } from './client';
 import type { TensorPreview, TensorQuery } from './tensor';
-import type { Children, Config, Counts, ExchangePartner, Findings, FlowNeighbour, GraphRef, Layer, Level, Links, MatrixCell, NodeDetails, NodeSummary, OverflowLevel, Precision, Row, Side, Summary } from './types';
+import { LEVELS, type Children, type Config, type Counts, type ExchangePartner, type Findings, type FlowNeighbour, type GraphRef, type Layer, type Level, type Links, type MatrixCell, type NodeDetails, type NodeSummary, type OverflowLevel, type Precision, type Row, type Side, type Summary } from './types';
 
 type NodeRow = [name: string, label: number, type: 0 | 1 | 9, parent: number, level: number | null, overflow: number, partner: number, microStep: number, order: number];
 type EdgeRow = [node: number, input: number, from: number, output: number, confidence: number];
@@ -92,6 +92,25 @@ class SideNodes {
   }
 }
 
+function hasLevel(level: Level, unmatched: boolean, precision: number | null, overflow: number): boolean {
+  switch (level) {
+    case 'pass':
+      return precision === 0;
+    case 'warning':
+      return precision === 0.5;
+    case 'error':
+      return precision === 1;
+    case 'unmatched':
+      return unmatched;
+    case 'none':
+      return !unmatched && precision === null;
+    case 'overflow':
+      return overflow > 0;
+    default:
+      return OVERFLOWS[overflow] === level;
+  }
+}
+
 class ExportedGraph {
   readonly sides: Record<Side, SideNodes>;
   readonly given = new Map<number, EdgeRow[]>(); // edges by the node that gives
@@ -133,29 +152,13 @@ class ExportedGraph {
     return index;
   }
 
-  keeps(side: Side, index: number, level: Level | undefined, lower: string): boolean {
+  keeps(side: Side, index: number, levels: readonly Level[], lower: string): boolean {
     const nodes = this.sides[side];
     const [name, , , , precision, overflow] = nodes.rows[index]!;
     if (lower !== '' && !name.toLowerCase().includes(lower)) return false;
+    if (levels.length === 0) return true;
     const unmatched = nodes.unmatched(index);
-    switch (level) {
-      case undefined:
-        return true;
-      case 'pass':
-        return precision === 0;
-      case 'warning':
-        return precision === 0.5;
-      case 'error':
-        return precision === 1;
-      case 'unmatched':
-        return unmatched;
-      case 'none':
-        return !unmatched && precision === null;
-      case 'overflow':
-        return overflow > 0;
-      default:
-        return OVERFLOWS[overflow] === level;
-    }
+    return levels.some((level) => hasLevel(level, unmatched, precision, overflow));
   }
 
   /** The op that ran before (-1) or after (1). */
@@ -244,10 +247,10 @@ export class ExportedApi implements Api {
     const found = graph.data.details[other][partner] ?? NO_DETAILS;
     return { ...details, partner: { side: other, node: graph.summary(other, partner), inputs: found.inputs, outputs: found.outputs, stack: found.stack, merge_info: found.merge_info } };
   }
-  async search(ref: GraphRef, side: Side, { q, level, leaf, limit = 200 }: SearchQuery) {
+  async search(ref: GraphRef, side: Side, { q, level, leaf, offset = 0, limit = 200 }: SearchQuery) {
     const graph = this.graph(ref);
     const hits = this.matchingNames(graph, side, level, q, leaf);
-    return { total: hits.length, hits: hits.slice(0, limit).map((index) => graph.summary(side, index)) };
+    return { total: hits.length, hits: hits.slice(offset, offset + limit).map((index) => graph.summary(side, index)) };
   }
   async seek(ref: GraphRef, side: Side, { level, leaf, q = '', from, direction }: SeekQuery) {
     const graph = this.graph(ref);
@@ -294,12 +297,14 @@ export class ExportedApi implements Api {
     return this.graph(ref).data.layers.layers;
   }
 
-  private matchingNames(graph: ExportedGraph, side: Side, level: Level | undefined, q: string, leaf: 1 | undefined): number[] {
+  private matchingNames(graph: ExportedGraph, side: Side, level: string | undefined, q: string, leaf: 1 | undefined): number[] {
+    const named = level?.split(',') ?? [];
+    const levels = LEVELS.filter((each) => named.includes(each));
     const found: number[] = [];
     const lower = q.toLowerCase();
     const { rows, children } = graph.sides[side];
     for (let index = 0; index < rows.length; index++) {
-      if (!(leaf && children[index]!.length > 0) && graph.keeps(side, index, level, lower)) found.push(index);
+      if (!(leaf && children[index]!.length > 0) && graph.keeps(side, index, levels, lower)) found.push(index);
     }
     return found;
   }

@@ -40,7 +40,7 @@ describe('components', () => {
 
 describe('translator', () => {
   it('fills in values', () => {
-    expect(translator('en')('search.hitsCut', { shown: 200, total: 1234 })).toBe('first 200 of 1234 nodes');
+    expect(translator('en')('said.level', { level: 'Error', text: 'x is bad' })).toBe('Error: x is bad');
     expect(translator('zh')('graph.level', { level: 3 })).toBe('第 3 层');
   });
 });

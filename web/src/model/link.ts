@@ -8,7 +8,7 @@ export type Tab = (typeof TABS)[number];
 export interface LinkFilter {
   side: Side;
   query: string;
-  level: Level | '';
+  levels: Level[];
   leaves: boolean;
 }
 
@@ -29,7 +29,7 @@ export interface Link {
 export function linkOf(state: State): Link | null {
   const { file, step, rank, microStep, selection, tab, mode, config, search } = state;
   if (!file) return null;
-  const { side, query, level, leaves } = search;
+  const { side, query, levels, leaves } = search;
   return {
     file,
     step,
@@ -38,7 +38,7 @@ export function linkOf(state: State): Link | null {
     ...(selection ? { side: selection.side, node: selection.name } : {}),
     tab: selection ? tab : undefined,
     overflow: mode === 'overflow' && config?.graph_type === 'compare',
-    filter: { side, query: query.trim(), level, leaves },
+    filter: { side, query: query.trim(), levels, leaves },
   };
 }
 
@@ -53,7 +53,8 @@ export function parseLink(hash: string): Link | null {
   const query = new URLSearchParams(hash.replace(/^#/, ''));
   const file = query.get('file');
   if (!file) return null;
-  const level = oneOf(LEVELS, query.get('level')) ?? '';
+  const named = (query.get('level') ?? '').split(',');
+  const levels = LEVELS.filter((level) => named.includes(level));
   const text = query.get('q') ?? '';
   return {
     file,
@@ -64,7 +65,7 @@ export function parseLink(hash: string): Link | null {
     microStep: wholeNumber(query.get('micro_step')),
     tab: oneOf(TABS, query.get('tab')),
     overflow: query.get('colors') === 'overflow' ? true : undefined,
-    filter: level || text ? { side: sideOf(query.get('in')) ?? 'NPU', query: text, level, leaves: query.get('leaves') === '1' } : undefined,
+    filter: levels.length > 0 || text ? { side: sideOf(query.get('in')) ?? 'NPU', query: text, levels, leaves: query.get('leaves') === '1' } : undefined,
   };
 }
 
@@ -80,9 +81,9 @@ export function formatLink(link: Link): string {
   if (link.tab && link.tab !== 'items') query.set('tab', link.tab);
   if (link.overflow) query.set('colors', 'overflow');
   const { filter } = link;
-  if (filter && (filter.level || filter.query)) {
+  if (filter && (filter.levels.length > 0 || filter.query)) {
     if (filter.query) query.set('q', filter.query);
-    if (filter.level) query.set('level', filter.level);
+    if (filter.levels.length > 0) query.set('level', filter.levels.join(','));
     if (filter.leaves) query.set('leaves', '1');
     if (filter.side !== 'NPU') query.set('in', filter.side);
   }

@@ -52,9 +52,9 @@ class TableApi implements Api {
   async node(_graph: GraphRef, side: Side, name: string) {
     return { node: summary(side, plain(name)), inputs: [], outputs: [], stack: [name], merge_info: [], partner: null };
   }
-  async search(_graph: GraphRef, side: Side, { q, level }: SearchQuery) {
+  async search(_graph: GraphRef, side: Side, { q, level, offset = 0, limit = 200 }: SearchQuery) {
     const hits = ['m.0.a', 'm.0.b', 'm.0', 'm.1.a', 'm.1'].filter((name) => name.includes(q) && (level !== 'error' || BAD.includes(name)));
-    return { total: hits.length, hits: hits.map((name) => summary(side, name)) };
+    return { total: hits.length, hits: hits.slice(offset, offset + limit).map((name) => summary(side, name)) };
   }
   async seek(_graph: GraphRef, side: Side, { from, direction }: SeekQuery) {
     const order = from ? summary(side, from).order : direction > 0 ? -1 : 99;
@@ -172,22 +172,22 @@ describe('late answers', () => {
 
 describe('search', () => {
   it('waits for the typing to end, then lists and jumps', async () => {
-    session.search({ query: 'm' });
-    session.search({ query: '.b' });
+    session.finder.search({ query: 'm' });
+    session.finder.search({ query: '.b' });
     await vi.waitFor(() => expect(session.state.search.result).toMatchObject({ at: 'ready', value: { total: 1 } }));
-    session.moveInSearch(1);
-    session.takeHit(session.state.search.active);
+    await session.finder.move(1);
+    session.finder.take(session.state.search.active);
     expect(session.state.search.open).toBe(false);
-    session.openSearch();
+    session.finder.open();
     expect(session.state.search).toMatchObject({ open: true, active: 0, query: '.b', result: { at: 'ready' } });
     await vi.waitFor(() => expect(session.state.selection?.name).toBe('m.0.b'));
   });
   it('goes around in the list', async () => {
-    session.search({ level: 'error' });
+    session.finder.search({ levels: ['error'] });
     await vi.waitFor(() => expect(session.state.search.result.at).toBe('ready'));
-    session.moveInSearch(-1);
+    await session.finder.move(-1);
     expect(session.state.search.active).toBe(1);
-    session.moveInSearch(1);
+    await session.finder.move(1);
     expect(session.state.search.active).toBe(0);
   });
 });

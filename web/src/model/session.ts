@@ -3,6 +3,7 @@ import type { TensorPreview, TensorQuery } from '../api/tensor';
 import type { GraphRef, Level, Side } from '../api/types';
 import { Converter } from './convert';
 import { failure } from './failure';
+import { Finder } from './finder';
 import { formatLink, linkOf, type Link, type Tab } from './link';
 import { Matching } from './matching';
 import { BUSY, IDLE, type Graph, type Load, type State, type Store } from './store';
@@ -12,8 +13,6 @@ import { parseTrendLink } from './trends';
 
 export const OTHER: Record<Side, Side> = { NPU: 'Bench', Bench: 'NPU' };
 export const CONVERT_HASH = '#convert';
-const SEARCH_DELAY_MS = 20; // keys that come at once ask once
-const SEARCH_LIMIT = 200;
 const REFRESH_AT_ONCE = 8;
 
 export type RevealListener = (side: Side, node: TreeNode) => void;
@@ -22,14 +21,13 @@ export type RevealListener = (side: Side, node: TreeNode) => void;
 export class Session {
   private graphEpoch = 0;
   private selectEpoch = 0;
-  private searchEpoch = 0;
-  private searchTimer: ReturnType<typeof setTimeout> | undefined;
   private readonly fetching = new Map<TreeNode, Promise<void>>();
   private readonly opened = new Set<Promise<unknown>>();
   private trendLink: string | null = null;
   private readonly revealListeners = new Set<RevealListener>();
 
   address = () => ''; // of what is shown, as the host has it
+  readonly finder: Finder;
   readonly matching: Matching | null; // null: nothing can be written here
   readonly convert: Converter | null; // null: the host has no dumps
 
@@ -38,6 +36,7 @@ export class Session {
     private readonly api: Api,
     private readonly onLink: (hash: string, newFile: boolean) => void = () => {},
   ) {
+    this.finder = new Finder(this, api);
     this.matching = api.matching ? new Matching(this, api.matching) : null;
     this.convert = api.conversions ? new Converter(store, api.conversions, () => void this.loadFiles()) : null;
   }
@@ -127,7 +126,7 @@ export class Session {
       if (epoch !== this.graphEpoch) return;
       this.store.set({ graph: { at: 'ready', value: graph } });
       if (link.microStep !== undefined && link.microStep < config.micro_steps) this.showMicroStep(link.microStep);
-      if (link.filter) this.search(link.filter, link.node === undefined);
+      if (link.filter) this.finder.search(link.filter, link.node === undefined);
       this.loadOverview({ file: link.file, step, rank }, newFile);
       void this.matching?.reload();
       // The address keeps naming the node while the way to it is fetched: a reload in between must not lose it.
@@ -220,12 +219,10 @@ export class Session {
 
   private forget(): void {
     this.selectEpoch++;
-    this.searchEpoch++;
-    clearTimeout(this.searchTimer);
+    this.finder.forget();
     this.fetching.clear();
-    const search = { ...this.state.search, open: false, side: 'NPU' as const, query: '', level: '' as const, result: IDLE };
     const matching = { ...this.state.matching, picked: { NPU: null, Bench: null }, state: IDLE, busy: false, message: null };
-    this.store.set({ selection: null, details: IDLE, links: IDLE, findings: IDLE, layers: IDLE, search, matching, notice: null });
+    this.store.set({ selection: null, details: IDLE, links: IDLE, findings: IDLE, layers: IDLE, matching, notice: null });
   }
 
   ref(): GraphRef {
@@ -413,83 +410,20 @@ export class Session {
   /** The next (1) or previous (-1) node that is wrong, or that the filter of the search keeps, seen from the selected one. */
   async goToProblem(direction: 1 | -1, fromStart = false): Promise<void> {
     const { search, selection } = this.state;
-    const level = search.level || this.problemLevel();
+    const filter = search.levels.join(',');
+    const level = filter || this.problemLevel();
     if (!level) return;
-    const side = search.level ? search.side : 'NPU';
+    const side = filter ? search.side : 'NPU';
     const epoch = this.graphEpoch;
     try {
       const from = !fromStart && selection?.side === side ? selection.name : undefined;
-      const { node, index, total } = await this.api.seek(this.ref(), side, { level, leaf: search.level && search.leaves ? 1 : undefined, from, direction });
+      const { node, index, total } = await this.api.seek(this.ref(), side, { level, leaf: filter && search.leaves ? 1 : undefined, from, direction });
       if (epoch !== this.graphEpoch || !node) return;
       await this.goTo(side, node.name);
       if (epoch === this.graphEpoch) this.say(`${index + 1} / ${total}`);
     } catch (error) {
       if (epoch === this.graphEpoch) this.complain(error);
     }
-  }
-
-  // --- search
-
-  search(change: Partial<Pick<State['search'], 'query' | 'side' | 'level' | 'leaves'>>, open = true): void {
-    const search = { ...this.state.search, ...change, open, active: -1 };
-    clearTimeout(this.searchTimer);
-    const ticket = ++this.searchEpoch;
-    if (search.query.trim() === '' && search.level === '') {
-      this.store.set({ search: { ...search, result: IDLE } });
-      this.writeLink();
-      return;
-    }
-    this.store.set({ search: { ...search, result: search.result.at === 'ready' ? search.result : BUSY } });
-    this.searchTimer = setTimeout(() => void this.runSearch(ticket), 'query' in change ? SEARCH_DELAY_MS : 0);
-  }
-
-  private async runSearch(ticket: number): Promise<void> {
-    const { side, query, level, leaves } = this.state.search;
-    this.writeLink();
-    try {
-      const value = await this.api.search(this.ref(), side, { q: query.trim(), level: level || undefined, leaf: leaves ? 1 : undefined, limit: SEARCH_LIMIT });
-      if (ticket === this.searchEpoch) this.store.set({ search: { ...this.state.search, result: { at: 'ready', value } } });
-    } catch (error) {
-      const result = failure(error);
-      if (ticket === this.searchEpoch) this.store.set({ search: { ...this.state.search, result } });
-    }
-  }
-
-  moveInSearch(by: number): void {
-    const { search } = this.state;
-    if (search.result.at !== 'ready') return;
-    const count = search.result.value.hits.length;
-    if (count === 0) return;
-    const active = search.active < 0 ? (by > 0 ? 0 : count - 1) : (search.active + by + count) % count;
-    this.store.set({ search: { ...search, open: true, active } });
-  }
-
-  /** Jumps to a hit; the first one when none is marked. */
-  takeHit(index: number): void {
-    const { search } = this.state;
-    if (search.result.at !== 'ready') return;
-    const at = Math.max(index, 0);
-    const hit = search.result.value.hits[at];
-    if (!hit) return;
-    this.store.set({ search: { ...search, active: at, open: false } }); // it would cover the golden side
-    void this.goTo(search.side, hit.name);
-  }
-
-  /** To the next (1) or previous (-1) node of the list, which stays. */
-  walkHits(direction: 1 | -1): void {
-    this.moveInSearch(direction);
-    const { result, active, side } = this.state.search;
-    const hit = result.at === 'ready' ? result.value.hits[active] : undefined;
-    if (hit) void this.goTo(side, hit.name);
-  }
-
-  /** Shows the list as it was left; the next hit is one key away. */
-  openSearch(): void {
-    this.store.set({ search: { ...this.state.search, open: true } });
-  }
-
-  closeSearch(): void {
-    this.store.set({ search: { ...this.state.search, open: false } });
   }
 
   /** Null where the host cannot read the files of a dump. */
@@ -523,7 +457,7 @@ export class Session {
     return selection ? { side: selection.side, node: selection.name } : {};
   }
 
-  private writeLink(): void {
+  writeLink(): void {
     const link = linkOf(this.state);
     if (link) this.onLink(formatLink(link), false);
   }

@@ -32,14 +32,21 @@ export interface Selection {
   name: string;
 }
 
+/** A stretch of all hits. */
+export interface Hits {
+  total: number;
+  start: number; // of the stretch
+  hits: NodeSummary[];
+}
+
 export interface SearchState {
   open: boolean;
   side: Side;
   query: string;
-  level: Level | '';
+  levels: Level[]; // of which a node has one; empty: any
   leaves: boolean; // only nodes without others in them
-  result: Load<{ total: number; hits: NodeSummary[] }>;
-  active: number;
+  result: Load<Hits>;
+  active: number; // of all hits
 }
 
 /** A line about the last thing that was done. */
@@ -107,7 +114,7 @@ export const INITIAL: State = {
   matrix: IDLE,
   findings: IDLE,
   layers: IDLE,
-  search: { open: false, side: 'NPU', query: '', level: '', leaves: false, result: IDLE, active: -1 },
+  search: { open: false, side: 'NPU', query: '', levels: [], leaves: false, result: IDLE, active: -1 },
   matching: { open: false, picked: { NPU: null, Bench: null }, descendants: false, state: IDLE, busy: false, message: null },
   convert: CONVERT,
   notice: null,

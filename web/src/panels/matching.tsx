@@ -76,7 +76,7 @@ function Slot({ side }: { side: Side }) {
 }
 
 function listUnmatched(session: Session, side: Side): void {
-  session.search({ query: '', level: 'unmatched', side });
+  session.finder.search({ query: '', levels: ['unmatched'], side });
   document.getElementById('search')?.focus();
 }
 

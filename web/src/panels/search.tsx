@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { Level, NodeSummary, Side } from '../api/types';
 import type { Session } from '../model/session';
 import { statusOf } from '../model/status';
@@ -19,21 +19,21 @@ export function SearchBox() {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const away = (event: PointerEvent) => {
-      if (event.target instanceof Node && !box.current?.contains(event.target)) session.closeSearch();
+      if (event.target instanceof Node && !box.current?.contains(event.target)) session.finder.close();
     };
     window.addEventListener('pointerdown', away);
     return () => window.removeEventListener('pointerdown', away);
   }, [session]);
   // Tab moves on; the list must not stay and cover what is focused next.
   const left = (event: FocusEvent) => {
-    if (event.relatedTarget instanceof Node && !box.current?.contains(event.relatedTarget)) session.closeSearch();
+    if (event.relatedTarget instanceof Node && !box.current?.contains(event.relatedTarget)) session.finder.close();
   };
   // The field has an Escape of its own; from the list it leads to the graph.
   const escape = (event: KeyboardEvent) => {
     if (event.key !== 'Escape') return;
     event.preventDefault();
     event.stopPropagation();
-    session.closeSearch();
+    session.finder.close();
     document.querySelector<HTMLElement>(`canvas[data-side=${search.side}]`)?.focus();
   };
   const open = search.open;
@@ -56,9 +56,9 @@ export function SearchBox() {
         value={search.query}
         onFocus={(event) => {
           event.currentTarget.select();
-          session.openSearch();
+          session.finder.open();
         }}
-        onInput={(event) => session.search({ query: event.currentTarget.value })}
+        onInput={(event) => session.finder.search({ query: event.currentTarget.value })}
         onKeyDown={(event) => onKey(event, session)}
       />
       <kbd>/</kbd>
@@ -69,10 +69,10 @@ export function SearchBox() {
 
 function onKey(event: KeyboardEvent, session: Session): void {
   const { search } = session.state;
-  if (event.key === 'ArrowDown' || event.key === 'ArrowUp') session.moveInSearch(event.key === 'ArrowDown' ? 1 : -1);
+  if (event.key === 'ArrowDown' || event.key === 'ArrowUp') void session.finder.move(event.key === 'ArrowDown' ? 1 : -1);
   else if (event.key === 'Enter') takeHit(session, search.active);
   else if (event.key === 'Escape') {
-    session.closeSearch();
+    session.finder.close();
     (event.currentTarget as HTMLElement).blur();
   } else return;
   event.preventDefault();
@@ -81,7 +81,7 @@ function onKey(event: KeyboardEvent, session: Session): void {
 
 /** Jumps, and on to the keys that walk the tree. */
 function takeHit(session: Session, index: number): void {
-  session.takeHit(index);
+  session.finder.take(index);
   const { open, side } = session.state.search;
   if (!open) document.querySelector<HTMLElement>(`canvas[data-side=${side}]`)?.focus();
 }
@@ -94,26 +94,31 @@ function SearchList() {
   const compared = config?.graph_type === 'compare';
   const levels = [...(compared ? LEVELS : []), ...(config?.overflow_check ? OVERFLOW_LEVELS : [])];
   const { result } = search;
+  const found = result.at === 'ready' ? result.value : null;
+  const start = found?.start ?? 0;
+  const list = useRef<HTMLUListElement>(null);
+  const shownFrom = useRef(start);
+  // What comes above the rows in view moves them down; at the very top the browser would leave the scroll where it is.
+  useLayoutEffect(() => {
+    const came = shownFrom.current - start;
+    shownFrom.current = start;
+    const [ul, first, before] = [list.current, list.current?.children[0], list.current?.children[came]];
+    if (came > 0 && ul?.scrollTop === 0 && first && before) ul.scrollTop = before.getBoundingClientRect().top - first.getBoundingClientRect().top;
+  }, [start]);
+  const scrolled = ({ currentTarget: ul }: { currentTarget: HTMLElement }) => {
+    if (ul.scrollTop + 2 * ul.clientHeight > ul.scrollHeight) session.finder.more(1);
+    else if (ul.scrollTop < ul.clientHeight) session.finder.more(-1);
+  };
   return (
     <div class="search-list card">
       <div class="search-bar">
-        {compared && <Segments label={t('search.side')} value={search.side} values={SIDES} text={(side) => t(`side.${side}`)} onChange={(side) => session.search({ side })} />}
-        {levels.length > 0 && (
-          <select aria-label={t('search.level')} value={search.level} onChange={(event) => session.search({ level: event.currentTarget.value as Level | '' })}>
-            <option value="">{t('search.anyLevel')}</option>
-            {levels.map((level) => (
-              <option key={level} value={level}>
-                {t(`status.${level}`)}
-              </option>
-            ))}
-          </select>
-        )}
+        {compared && <Segments label={t('search.side')} value={search.side} values={SIDES} text={(side) => t(`side.${side}`)} onChange={(side) => session.finder.search({ side })} />}
         <label class="check" title={t('search.leavesHint')}>
-          <input type="checkbox" data-test="search-leaves" checked={search.leaves} onChange={(event) => session.search({ leaves: event.currentTarget.checked })} />
+          <input type="checkbox" data-test="search-leaves" checked={search.leaves} onChange={(event) => session.finder.search({ leaves: event.currentTarget.checked })} />
           {t('search.leaves')}
         </label>
         <span class="muted search-count" role="status">
-          {result.at === 'ready' && countText(result.value, t)}
+          {result.at === 'ready' && <Count total={result.value.total} active={search.active} />}
           {result.at === 'busy' && t('state.loading')}
         </span>
         <span class="search-walk">
@@ -125,35 +130,64 @@ function SearchList() {
               disabled={result.at !== 'ready' || result.value.hits.length === 0}
               title={t(direction < 0 ? 'search.previous' : 'search.next')}
               aria-label={t(direction < 0 ? 'search.previous' : 'search.next')}
-              onClick={() => session.walkHits(direction)}
+              onClick={() => void session.finder.walk(direction)}
             >
               <Icon name={direction < 0 ? 'up' : 'down'} />
             </button>
           ))}
         </span>
       </div>
+      {levels.length > 0 && <Levels levels={levels} chosen={search.levels} />}
       {result.at === 'failed' && <p class="search-note bad" title={result.error}>{t(`fault.${result.fault}`)}</p>}
       {result.at === 'ready' && result.value.total === 0 && <p class="search-note muted">{t('search.none')}</p>}
-      <ul id="search-hits" role="listbox" aria-label={t('search.label')}>
-        {result.at === 'ready' && result.value.hits.map((hit, index) => <Hit key={hit.name} hit={hit} index={index} active={index === search.active} query={search.query.trim()} />)}
+      <ul id="search-hits" ref={list} role="listbox" aria-label={t('search.label')} onScroll={scrolled}>
+        {found?.hits.map((hit, index) => <Hit key={hit.name} hit={hit} index={start + index} total={found.total} active={start + index === search.active} query={search.query.trim()} />)}
       </ul>
     </div>
   );
 }
 
-function countText(found: { total: number; hits: NodeSummary[] }, t: ReturnType<typeof useText>): string {
-  const shown = found.hits.length;
-  return shown < found.total ? t('search.hitsCut', { shown, total: found.total }) : t('search.hits', { total: found.total });
+/** How many there are, and which of them is marked; the list itself says the latter to a screen reader. */
+function Count({ total, active }: { total: number; active: number }) {
+  const t = useText();
+  return (
+    <>
+      {active >= 0 && <span aria-hidden="true">{(active + 1).toLocaleString()} / </span>}
+      {t('search.hits', { total: total.toLocaleString() })}
+    </>
+  );
+}
+
+/** Any of the ticked ones will do; none ticked: any at all. */
+function Levels({ levels, chosen }: { levels: Level[]; chosen: Level[] }) {
+  const session = useSession();
+  const t = useText();
+  const tick = (level: Level, on: boolean) => session.finder.search({ levels: levels.filter((each) => (each === level ? on : chosen.includes(each))) });
+  return (
+    <div class="search-levels" role="group" aria-label={t('search.level')}>
+      <span class="muted" aria-hidden="true">
+        {t('search.level')}
+      </span>
+      {levels.map((level) => (
+        <label key={level} class="check">
+          <input type="checkbox" data-test={`search-level-${level}`} checked={chosen.includes(level)} onChange={(event) => tick(level, event.currentTarget.checked)} />
+          <span class={`dot ${level}`} aria-hidden="true" />
+          {t(`status.${level}`)}
+        </label>
+      ))}
+    </div>
+  );
 }
 
 interface HitProps {
   hit: NodeSummary;
-  index: number;
+  index: number; // of all hits
+  total: number;
   active: boolean;
   query: string;
 }
 
-function Hit({ hit, index, active, query }: HitProps) {
+function Hit({ hit, index, total, active, query }: HitProps) {
   const session = useSession();
   const mode = useApp((state) => state.mode);
   const compared = useApp((state) => state.config?.graph_type === 'compare');
@@ -162,7 +196,7 @@ function Hit({ hit, index, active, query }: HitProps) {
     if (active) item.current?.scrollIntoView({ block: 'nearest' });
   }, [active]);
   return (
-    <li id={`hit-${index}`} ref={item} role="option" aria-selected={active} class={active ? 'active' : ''} title={hit.name} onClick={() => takeHit(session, index)}>
+    <li id={`hit-${index}`} ref={item} role="option" aria-selected={active} aria-setsize={total} aria-posinset={index + 1} class={active ? 'active' : ''} title={hit.name} onClick={() => takeHit(session, index)}>
       <StatusDot status={statusOf(hit, mode, compared)} />
       <Marked text={hit.name} part={query} />
     </li>

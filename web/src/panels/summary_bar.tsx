@@ -70,7 +70,7 @@ function MatchButton() {
 }
 
 export function listNodes(session: ReturnType<typeof useSession>, level: Level): void {
-  session.search({ query: '', level, side: 'NPU' });
+  session.finder.search({ query: '', levels: [level], side: 'NPU' });
   document.getElementById('search')?.focus();
 }
 
