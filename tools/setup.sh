@@ -141,7 +141,8 @@ if [ ! -f "$stamps/product.$key" ] || [ ! -x .venv/bin/msprobe ] || [ ! -f build
   touch "$stamps/product.$key"
 fi
 for job in "${beside[@]}"; do wait "$job" || exit 1; done
-if [ "$want" = test ] && { [ ! -f "$stamps/board.$key" ] || [ ! -x .venv-board/bin/msprobe ]; }; then
+# Tests run by hand would meet an older product there.
+if { [ "$want" = test ] || [ -x .venv-board/bin/python ]; } && { [ ! -f "$stamps/board.$key" ] || [ ! -x .venv-board/bin/msprobe ]; }; then
   pip_install .venv-board --no-deps --force-reinstall build/wheels/$key/*.whl
   touch "$stamps/board.$key"
 fi
