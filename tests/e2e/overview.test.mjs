@@ -113,6 +113,28 @@ test('the keys walk the nodes that a filter keeps', async () => {
   await leave();
 });
 
+test('the list goes on to its last node, scrolled or walked', async () => {
+  const { page, leave } = await visit(demo());
+  await page.keyboard.press('/');
+  await page.keyboard.type('forward');
+  const hits = page.locator('#search-hits li');
+  const count = () => page.locator('.search-count').innerText();
+  await until(async () => (await hits.count()) === 200 && /^\d/.test(await count()), 'the first of them');
+  const total = Number((await count()).match(/[\d,]+/)[0].replaceAll(',', ''));
+  assert.ok(total > 400, `${total}`);
+  await page.locator('#search-hits').evaluate((list) => list.scrollTo(0, list.scrollHeight));
+  await until(async () => (await hits.count()) >= 400, 'more of them');
+  await page.keyboard.press('ArrowUp');
+  const at = (index) => async () => (await page.locator('#search-hits li.active').getAttribute('aria-posinset').catch(() => null)) === String(index) && (await count()).startsWith(`${index.toLocaleString('en')} /`);
+  await until(at(total), 'the last one is marked');
+  assert.ok(await page.locator('#search-hits li.active').evaluate((hit) => hit.getBoundingClientRect().bottom <= hit.parentElement.getBoundingClientRect().bottom + 1), 'and in sight');
+  await page.locator('#search-hits').evaluate((list) => list.scrollTo(0, 0));
+  await until(async () => (await hits.count()) >= 400, 'those before it');
+  await page.keyboard.press('ArrowDown');
+  await until(at(1), 'then comes the first');
+  await leave();
+});
+
 test('the matrix of ranks and steps leads to each of them', async () => {
   const file = `ranks/${readdirSync(join(directory, 'ranks'))[0]}`;
   for (const [name, options] of [['matrix', {}], ['matrix_dark_zh', CHINESE]]) {

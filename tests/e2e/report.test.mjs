@@ -57,6 +57,17 @@ async function visit(file, options = {}) {
   return { ...opened, leave };
 }
 
+test('paths and names go on in the next line after a part of them, not in the middle of a word', async () => {
+  const { page, leave } = await visit(demo, { viewport: { width: 900, height: 800 } });
+  const torn = await page.locator('.sides dd, .op-link').evaluateAll((places) => {
+    const range = document.createRange();
+    const lines = (node) => (range.selectNodeContents(node), new Set([...range.getClientRects()].map(({ top }) => top)).size);
+    return [places.some((place) => lines(place) > 1), places.flatMap((place) => [...place.childNodes]).filter((part) => lines(part) > 1).map((part) => part.textContent)];
+  });
+  assert.deepEqual(torn, [true, []]);
+  await leave();
+});
+
 /** Texts whose colour is too close to what is behind them (WCAG AA: 4.5, large ones 3). */
 const faintTexts = () => {
   const parse = (text) => (text.match(/[\d.]+/g) ?? []).map(Number);

@@ -105,7 +105,7 @@ test('a file that goes away while it is open is told, and what was read stays', 
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('ArrowDown');
   await until(async () => (await state()).details === 'failed', 'the details fail');
-  assert.match(await page.getByRole('alert').innerText(), /目标已不存在[\s\S]*vanishing\.vis\.db/);
+  assert.match(await page.getByRole('alert').innerText(), /文件已不存在[\s\S]*vanishing\.vis\.db/);
   assert.equal(await page.locator('canvas[data-side]').count(), 2);
   await leave('vanished_zh');
 });
@@ -194,6 +194,9 @@ test('directory, step, rank and micro step are chosen one after the other', asyn
 test('the address names filter, tab and node; a page without a clipboard copies it as well', async () => {
   const { page, state, leave } = await visit(`#file=${encodeURIComponent(`${LONG}/compare.vis.db`)}`);
   await until(async () => (await state()).graph === 'ready', 'the graph is ready');
+  // Of a long path the name of the file is whole, and the run's directory is what begins.
+  const [directoryCut, nameCut] = await page.locator('.file-name span').evaluateAll((parts) => parts.map((part) => part.scrollWidth > part.clientWidth));
+  assert.deepEqual([directoryCut, nameCut], [true, false]);
   await page.locator('[data-test=count-pass]').click();
   await page.locator('[data-test=search-leaves]').check();
   await page.locator('#search').fill('down_proj');

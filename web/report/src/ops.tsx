@@ -1,3 +1,4 @@
+import { Breaks } from './breaks';
 import { useState } from 'preact/hooks';
 import { useLook } from './context';
 import type { OpEntry, PairPage } from './data';
@@ -38,7 +39,7 @@ export function WorstOps({ page, onOp }: { page: PairPage; onOp: (op: string) =>
             <tbody>
               {ops.slice(0, most).map((op) => (
                 <tr key={op[0]}>
-                  <td><button type="button" class="op-link code" onClick={() => onOp(op[0])}>{op[0]}</button></td>
+                  <td><button type="button" class="op-link code" onClick={() => onOp(op[0])}><Breaks text={op[0]} /></button></td>
                   <td class="number">{formatMeasure(op[2])}</td>
                   <td class="number">{formatMeasure(op[3])}</td>
                   <td class="number">{factor(op)}</td>

@@ -1,3 +1,4 @@
+import { Breaks } from './breaks';
 import { useLook } from './context';
 import type { Replay, ReplayFigures, Report } from './data';
 import { formatMeasure } from './format';
@@ -64,7 +65,7 @@ export function Replays({ report, label, onOp }: { report: Report; label: string
               <tbody>
                 {replays.map(({ op, verdict, why, items: [item], notes }) => (
                   <tr key={op}>
-                    <td><button type="button" class="op-link code" onClick={() => onOp(op)}>{op}</button></td>
+                    <td><button type="button" class="op-link code" onClick={() => onOp(op)}><Breaks text={op} /></button></td>
                     <td>
                       <span class={`badge ${VERDICTS[verdict].badge}`}>{t(VERDICTS[verdict].text)}</span>
                       {why && <span class="muted why"> {translateWhy(t, why)}</span>}

@@ -1,3 +1,4 @@
+import { Breaks } from './breaks';
 import { Fragment, type ComponentChildren } from 'preact';
 import { useLook } from './context';
 import { KINDS, type Difference, type Divergence, type Origin, type PairPage, type PairSummary } from './data';
@@ -36,8 +37,8 @@ function Facts({ of }: { of: Difference }) {
     [t('story.detail'), of.detail && <><b>{translateDetail(t, of.detail)}</b>{units && <span class="muted"> · {units}</span>}</>],
     [t('story.item'), of.item && <span class="code">{of.item.replace(/^\./, '')}</span>],
     [t('story.inputs'), makes(of) && of.inputs && translateDetail(t, of.inputs)],
-    [t('story.line'), line && <span class="code">{line}</span>],
-    [t('story.module'), of.module && <span class="code">{of.module}</span>],
+    [t('story.line'), line && <span class="code"><Breaks text={line} /></span>],
+    [t('story.module'), of.module && <span class="code"><Breaks text={of.module} /></span>],
     [t('story.replay'), replay && replayLine(t, replay)],
   ];
   return (
@@ -51,7 +52,7 @@ function Part({ of, bad, onOp, where = '' }: { of: Difference; bad?: boolean; on
   const { t } = useLook();
   return (
     <div class={bad ? 'story-part bad' : 'story-part'}>
-      <p class="story-line">{where && <b>{where} </b>}<button type="button" class="op-link code" onClick={() => onOp(of.op)}>{of.op}</button> <span>{kindText(t, of)}</span></p>
+      <p class="story-line">{where && <b>{where} </b>}<button type="button" class="op-link code" onClick={() => onOp(of.op)}><Breaks text={of.op} /></button> <span>{kindText(t, of)}</span></p>
       <Facts of={of} />
     </div>
   );
@@ -80,7 +81,7 @@ function Whole({ of, onOp }: { of: Divergence & { creator: Origin }; onOp: OnOp 
           <h3>{t('story.inherited')}</h3>
           <ul>
             {of.inherited_by.slice(0, LINES).map(({ rank: to, from, through }) => (
-              <li key={to}>{through ? <>{t('story.handover', { rank: to, from: from.join(', ') })} <button type="button" class="op-link code" onClick={() => onOp(through)}>{through}</button></> : t('story.noCall', { rank: to })}</li>
+              <li key={to}>{through ? <>{t('story.handover', { rank: to, from: from.join(', ') })} <button type="button" class="op-link code" onClick={() => onOp(through)}><Breaks text={through} /></button></> : t('story.noCall', { rank: to })}</li>
             ))}
           </ul>
           {of.infected.ops > 0 && <p>{t('story.infected', { ops: formatCount(of.infected.ops), forward: formatCount(of.infected.forward), backward: formatCount(of.infected.backward) })}</p>}

@@ -1,3 +1,4 @@
+import { Breaks } from './breaks';
 import { useLook } from './context';
 import { RULER, type PairPage, type PairSummary, type Report } from './data';
 import { formatCount } from './format';
@@ -35,8 +36,8 @@ export function Summary({ pair, page }: { pair: PairSummary; page: PairPage }) {
     <section class="card" aria-labelledby="summary-title">
       <h2 id="summary-title">{t('summary.title')}</h2>
       <dl class="sides">
-        <div><dt>{t('side.target')}</dt><dd class="code">{pair.target}</dd></div>
-        <div><dt>{t('side.golden')}</dt><dd class="code">{pair.golden}</dd></div>
+        <div><dt>{t('side.target')}</dt><dd class="code"><Breaks text={pair.target} /></dd></div>
+        <div><dt>{t('side.golden')}</dt><dd class="code"><Breaks text={pair.golden} /></dd></div>
       </dl>
       <p class="muted">{pair.label && `${pair.label} · `}{mode}{pair.fuzzy && ` · ${t('mode.fuzzy')}`}</p>
       <VerdictBar pair={pair} />
@@ -89,13 +90,13 @@ export function Pairs({ report, chosen, choose }: { report: Report; chosen: numb
                   <td class="number">{formatCount(pair.error)}</td>
                   <td class="number">{formatCount(pair.warning)}</td>
                   <td class="number">{formatCount(pair.pass)}</td>
-                  <td class="code">{first ? first.op : t('pairs.none')}</td>
+                  <td class="code">{first ? <Breaks text={first.op} /> : t('pairs.none')}</td>
                 </tr>
               );
             })}
             {failures.map(({ label, error }) => <tr key={label}><td>{label}</td><td colSpan={4}>{t('pairs.notCompared', { error })}</td></tr>)}
-            {mine.map((dir) => <tr key={dir}><td class="code">{dir}</td><td colSpan={4}>{t('pairs.noGolden')}</td></tr>)}
-            {theirs.map((dir) => <tr key={dir}><td class="code">{dir}</td><td colSpan={4}>{t('pairs.noTarget')}</td></tr>)}
+            {mine.map((dir) => <tr key={dir}><td class="code"><Breaks text={dir} /></td><td colSpan={4}>{t('pairs.noGolden')}</td></tr>)}
+            {theirs.map((dir) => <tr key={dir}><td class="code"><Breaks text={dir} /></td><td colSpan={4}>{t('pairs.noTarget')}</td></tr>)}
           </tbody>
         </table>
       </div>

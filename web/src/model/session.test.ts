@@ -133,7 +133,7 @@ describe('selection', () => {
   });
   it('says so when a node is not there', async () => {
     await session.goTo('NPU', 'm.9');
-    expect(session.state.notice).toEqual({ text: 'no node m.9', fault: 'file' });
+    expect(session.state.notice).toEqual({ text: 'no node m.9', fault: 'node' });
   });
   it('keeps the node when step or rank change', async () => {
     await session.goTo('NPU', 'm.0.b');

@@ -6,7 +6,7 @@ import { failure } from './failure';
 import { Finder } from './finder';
 import { formatLink, linkOf, type Link, type Tab } from './link';
 import { Matching } from './matching';
-import { BUSY, IDLE, type Graph, type Load, type State, type Store } from './store';
+import { BUSY, IDLE, type Fault, type Graph, type Load, type State, type Store } from './store';
 import type { ColorMode } from './status';
 import { isShown, ROOT, Tree, type TreeNode } from './tree';
 import { parseTrendLink } from './trends';
@@ -324,7 +324,7 @@ export class Session {
       this.reveal(side, node);
       await shown;
     } catch (error) {
-      if (epoch === this.graphEpoch) this.complain(error);
+      if (epoch === this.graphEpoch) this.complain(error, 'node');
     }
   }
 
@@ -447,9 +447,10 @@ export class Session {
     this.store.set({ notice: { text, fault: null } });
   }
 
-  complain(error: unknown): void {
+  /** `absent` is what the server's "not found" is about. */
+  complain(error: unknown, absent: Fault = 'file'): void {
     const { fault, error: text } = failure(error);
-    this.store.set({ notice: { text, fault } });
+    this.store.set({ notice: { text, fault: fault === 'file' ? absent : fault } });
   }
 
   private selectedLink(): Pick<Link, 'side' | 'node'> {

@@ -8,7 +8,7 @@ import type { TrendChoice } from './trends';
 export type Load<T> = { at: 'idle' } | { at: 'busy' } | Failed | { at: 'ready'; value: T };
 
 /** What went wrong, as far as the page can word it in the user's language. */
-export type Fault = 'noServer' | 'token' | 'request' | 'file' | 'read';
+export type Fault = 'noServer' | 'token' | 'request' | 'file' | 'node' | 'read';
 
 export interface Failed {
   at: 'failed';

@@ -21,6 +21,11 @@ describe('scales', () => {
     expect(scale.place(1)).toBe(1);
     expect(scale.ticks().every((tick) => tick >= 1e-4 && tick <= 1)).toBe(true);
   });
+  it('has marks within one power of ten, too', () => {
+    expect(makeScale([100, 110], 'log')!.ticks()).toEqual([100, 105, 110]);
+    expect(makeScale([2, 8], 'log')!.ticks().length).toBeGreaterThan(2);
+    expect(makeScale([1, 10], 'log')!.ticks()).toEqual([1, 10]);
+  });
   it('mirrors negative values around zero', () => {
     const scale = makeScale([-100, 0, 1, 100], 'log')!;
     expect(scale.place(0)).toBeCloseTo(0.5);

@@ -61,7 +61,8 @@ function logarithmic(values: number[], low: number, high: number): Scale {
     for (let e = Math.ceil(Math.log10(floor)); 10 ** e <= size; e++) powers.push(10 ** e);
     const every = Math.ceil(powers.length / 4) || 1;
     const some = powers.filter((_, i) => i % every === 0);
-    return [...some.map((p) => -p).reverse(), ...(low <= 0 && high >= 0 ? [0] : []), ...some].filter((v) => v >= low && v <= high);
+    const seen = [...some.map((p) => -p).reverse(), ...(low <= 0 && high >= 0 ? [0] : []), ...some].filter((v) => v >= low && v <= high);
+    return seen.length < 2 && high > low ? linearTicks(low, high) : seen; // a stretch within one power of ten
   };
   return { low, high, place, ticks };
 }

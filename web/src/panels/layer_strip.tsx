@@ -1,5 +1,6 @@
 import { useRef } from 'preact/hooks';
-import type { Layer, LayerCell } from '../api/types';
+import type { Layer, LayerCell, Measure } from '../api/types';
+import type { Translate } from '../i18n';
 import { barHeight, layerLabel, layerStatus, measureText, worthShowing } from '../model/layers';
 import { useApp, useSession, useText } from './context';
 
@@ -47,14 +48,20 @@ function Column({ layer, index }: { layer: Layer; index: number }) {
   );
 }
 
+/** Checksums have no distance. */
+export function errorText(error: Measure, checksums: boolean, t: Translate): string {
+  return checksums && error === 'inf' ? t('measure.sums') : t('measure.error', { value: measureText(error) });
+}
+
 function Bar({ layer, cell, direction, index }: { layer: Layer; cell: LayerCell | null; direction: Direction; index: number }) {
   const session = useSession();
   const t = useText();
+  const checksums = useApp((state) => state.config?.task === 'md5');
   if (!cell) return <span class={`bar ${direction}`} />;
   const status = layerStatus(cell);
   const figures = [
     `${layer.label} ${t(`overview.${direction}`)}: ${t(`status.${status}`)}`,
-    cell.error !== null && t('measure.error', { value: measureText(cell.error) }),
+    cell.error !== null && errorText(cell.error, checksums, t),
     cell.units !== null && t('measure.units', { value: measureText(cell.units) }),
     cell.errors > 0 && `${cell.errors} × ${t('status.error')}`,
     cell.overflows > 0 && `${cell.overflows} × ${t('status.overflow')}`,

@@ -4,7 +4,7 @@ import type { Translate } from '../i18n';
 import { shortCount } from '../model/format';
 import { measureText } from '../model/layers';
 import { useApp, useSession, useText } from './context';
-import { LayerStrip } from './layer_strip';
+import { errorText, LayerStrip } from './layer_strip';
 import { StatusDot } from './status_dot';
 import { listNodes } from './summary_bar';
 
@@ -79,6 +79,7 @@ function FindingLine({ finding }: { finding: Finding }) {
   const session = useSession();
   const t = useText();
   const { kind, name, side, text, precision } = finding;
+  const checksums = useApp((state) => state.config?.task === 'md5');
   const known = (FINDING_KINDS as readonly string[]).includes(kind);
   const talks = ['missing_call', 'call_order', 'no_partner', 'call_data', 'call_root'].includes(kind);
   return (
@@ -88,7 +89,7 @@ function FindingLine({ finding }: { finding: Finding }) {
         <span>
           <strong>{known ? t(`finding.${kind as FindingKind}`) : kind}</strong> <span class="finding-name">{name}</span>
           {side === 'Bench' && <span class="muted"> {t('side.Bench')}</span>}
-          {precision && <span class="muted finding-figures">{figures(precision, t)}</span>}
+          {precision && <span class="muted finding-figures">{figures(precision, checksums, t)}</span>}
           {talks && (
             <span class="muted finding-figures" lang="en">
               {text}
@@ -101,11 +102,12 @@ function FindingLine({ finding }: { finding: Finding }) {
 }
 
 /** "off by 0.25, 1.2e+6 times what rounding explains; inputs by 3e-8". */
-function figures({ error, units, input_error: input }: Precision, t: Translate): string {
+function figures({ error, units, input_error: input }: Precision, checksums: boolean, t: Translate): string {
+  const inputs = () => (checksums && input === 'inf' ? t('measure.inputSums') : t('measure.inputs', { value: measureText(input) }));
   const parts = [
-    error !== null && t('measure.error', { value: measureText(error) }),
+    error !== null && errorText(error, checksums, t),
     units !== null && error !== 'inf' && (units === 'inf' || units >= 1) && t('measure.units', { value: measureText(units) }),
-    input !== null && (input === 0 ? t('measure.equalInputs') : t('measure.inputs', { value: measureText(input) })),
+    input !== null && (input === 0 ? t('measure.equalInputs') : inputs()),
   ];
   return parts.filter(Boolean).join(t('measure.and'));
 }

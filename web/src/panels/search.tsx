@@ -1,7 +1,7 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { Level, NodeSummary, Side } from '../api/types';
 import type { Session } from '../model/session';
-import { statusOf } from '../model/status';
+import { statusOf, type ColorMode } from '../model/status';
 import { useApp, useSession, useText } from './context';
 import { Icon } from './icons';
 import { Segments } from './segments';
@@ -92,7 +92,6 @@ function SearchList() {
   const search = useApp((state) => state.search);
   const config = useApp((state) => state.config);
   const compared = config?.graph_type === 'compare';
-  const levels = [...(compared ? LEVELS : []), ...(config?.overflow_check ? OVERFLOW_LEVELS : [])];
   const { result } = search;
   const found = result.at === 'ready' ? result.value : null;
   const start = found?.start ?? 0;
@@ -137,7 +136,8 @@ function SearchList() {
           ))}
         </span>
       </div>
-      {levels.length > 0 && <Levels levels={levels} chosen={search.levels} />}
+      {compared && <Levels of="precision" levels={LEVELS} />}
+      {config?.overflow_check && <Levels of="overflow" levels={OVERFLOW_LEVELS} />}
       {result.at === 'failed' && <p class="search-note bad" title={result.error}>{t(`fault.${result.fault}`)}</p>}
       {result.at === 'ready' && result.value.total === 0 && <p class="search-note muted">{t('search.none')}</p>}
       <ul id="search-hits" ref={list} role="listbox" aria-label={t('search.label')} onScroll={scrolled}>
@@ -159,14 +159,15 @@ function Count({ total, active }: { total: number; active: number }) {
 }
 
 /** Any of the ticked ones will do; none ticked: any at all. */
-function Levels({ levels, chosen }: { levels: Level[]; chosen: Level[] }) {
+function Levels({ of, levels }: { of: ColorMode; levels: readonly Level[] }) {
   const session = useSession();
   const t = useText();
-  const tick = (level: Level, on: boolean) => session.finder.search({ levels: levels.filter((each) => (each === level ? on : chosen.includes(each))) });
+  const chosen = useApp((state) => state.search.levels);
+  const tick = (level: Level, on: boolean) => session.finder.search({ levels: on ? [...chosen, level] : chosen.filter((each) => each !== level) });
   return (
-    <div class="search-levels" role="group" aria-label={t('search.level')}>
+    <div class="search-levels" role="group" aria-label={t(`view.${of}`)}>
       <span class="muted" aria-hidden="true">
-        {t('search.level')}
+        {t(`view.${of}`)}
       </span>
       {levels.map((level) => (
         <label key={level} class="check">

@@ -81,7 +81,7 @@ function Findings() {
   const mode = useApp((state) => state.mode);
   const level = session.problemLevel();
   const compared = useApp((state) => state.config?.graph_type === 'compare');
-  if (!level) return compared || mode === 'overflow' ? <span class="clean">{t('summary.clean')}</span> : null;
+  if (!level) return compared || mode === 'overflow' ? <span class="clean">{t(mode === 'overflow' ? 'summary.noOverflow' : 'summary.clean')}</span> : null;
   const label = mode === 'overflow' ? t('summary.firstOverflow') : level === 'error' ? t('summary.firstError') : t('summary.firstWarning');
   return (
     <div class="findings">

@@ -22,9 +22,8 @@ export function TopBar({ onHelp }: { onHelp: () => void }) {
         <>
           <button class="file-name" onClick={() => session.closeFile()} title={`${file} – ${t('files.back')}`}>
             <Icon name="back" />
-            <span>
-              <bdi>{file}</bdi>
-            </span>
+            {file.includes('/') && <span class="dir">{file.slice(0, file.lastIndexOf('/') + 1)}</span>}
+            <span class="base">{file.slice(file.lastIndexOf('/') + 1)}</span>
           </button>
           <GraphSelectors />
         </>
