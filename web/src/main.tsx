@@ -42,15 +42,7 @@ async function start(): Promise<void> {
   else if (trend) session.openTrend(trend);
   const converting = namesConversion();
   void session.convert?.begin().then(() => converting && session.openConvert());
-  if (converting) return session.loadFiles();
-  await session.loadFiles();
-  const { files, file } = store.get();
-  if (files.at !== 'ready' || file !== null || trend) return;
-  const { files: graphs, trends = [] } = files.value;
-  const [graph, numbers] = [graphs[0], trends[0]];
-  if (graphs.length + trends.length !== 1) return;
-  if (graph) await session.open({ file: graph.file });
-  else if (numbers) session.openTrend({ file: numbers.file }, `#${new URLSearchParams({ trend: numbers.file })}`);
+  await session.loadFiles(!converting && !link && !trend);
 }
 
 async function restore(): Promise<void> {

@@ -92,6 +92,33 @@ beforeEach(async () => {
 const npu = (name: string): TreeNode => session.tree('NPU')!.get(name)!;
 const bench = (name: string): TreeNode => session.tree('Bench')!.get(`g.${name}`)!;
 
+describe('the list of files', () => {
+  const entry = (file: string) => ({ file, size: 1, mtime: 1 });
+  const listing = (...names: string[]) => {
+    const api = new TableApi();
+    api.files = async () => ({ root: '/d', files: names.map(entry) as never[], skipped: [] });
+    const store = new Store(INITIAL);
+    let listed = 0; // states in which the page draws the list
+    store.subscribe(() => (listed += store.get().files.at === 'ready' && store.get().file === null ? 1 : 0));
+    return { session: new Session(store, api), store, seen: () => listed };
+  };
+
+  it('is not drawn before a lone file opens', async () => {
+    const { session, store, seen } = listing('a.vis.db');
+    await session.loadFiles(true);
+    await vi.waitFor(() => expect(store.get().graph.at).toBe('ready'));
+    expect([store.get().file, seen()]).toEqual(['a.vis.db', 0]);
+  });
+
+  it('stays for the user to choose from where there are several, or when it is only read again', async () => {
+    const several = listing('a.vis.db', 'b.vis.db');
+    await several.session.loadFiles(true);
+    const again = listing('a.vis.db');
+    await again.session.loadFiles();
+    for (const { store, seen } of [several, again]) expect([store.get().file, seen() > 0]).toEqual([null, true]);
+  });
+});
+
 describe('expansion', () => {
   it('fetches children once and opens the partner too', async () => {
     await Promise.all([session.setOpen('NPU', npu('m.0'), true), session.setOpen('NPU', npu('m.0'), true)]);

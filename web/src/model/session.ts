@@ -58,10 +58,18 @@ export class Session {
 
   // --- files and graphs
 
-  async loadFiles(): Promise<void> {
+  /** `openLone`: with a single file there is nothing to choose, and no list is drawn first. */
+  async loadFiles(openLone = false): Promise<void> {
     this.store.set({ files: BUSY });
     try {
-      this.store.set({ files: { at: 'ready', value: await this.api.files() } });
+      const value = await this.api.files();
+      const { files, trends = [] } = value;
+      if (openLone && files.length + trends.length === 1 && this.state.file === null) {
+        const [graph, numbers] = [files[0], trends[0]];
+        if (graph) void this.open({ file: graph.file });
+        else if (numbers) this.openTrend({ file: numbers.file }, `#${new URLSearchParams({ trend: numbers.file })}`);
+      }
+      this.store.set({ files: { at: 'ready', value } });
     } catch (error) {
       this.store.set({ files: failure(error) });
     }
