@@ -1,5 +1,5 @@
-// Our graph files, of both layouts, in the earlier tool's page: TensorBoard with tb-graph-ascend reads them through its
-// own routes.
+// Our graph files, of both layouts, in the earlier tool's page: TensorBoard with tb-graph-ascend (8.3.2), or with the
+// plugin of mindstudio-probe 26.2, reads them through its own routes.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -9,8 +9,10 @@ import { after, before, test } from 'node:test';
 import { browser, DEMO, findCommand, freePort, openPage, OUT, ROOT, serve, start } from './support.mjs';
 
 const TENSORBOARD = process.env.MSPROBE_TENSORBOARD ?? join(ROOT, '.venv-tb/bin/tensorboard');
+const TENSORBOARD_26 = join(ROOT, '.venv-old/bin/tensorboard'); // with the plugin of mindstudio-probe 26.2
 const NODE = process.env.MSPROBE_DEMO_NODE ?? 'Module.model.layers.2.mlp.down_proj.Linear.forward.0';
 const missing = existsSync(TENSORBOARD) || process.env.CI === 'true' ? false : 'TensorBoard with the earlier plugin is not installed';
+const missing26 = existsSync(TENSORBOARD_26) || process.env.CI === 'true' ? false : 'mindstudio-probe 26.2 is not installed';
 const LAYOUTS = ['compact', 'plain'];
 const LOGS = mkdtempSync(join(tmpdir(), 'msprobe_logs_'));
 
@@ -85,6 +87,27 @@ test('its page draws the graph', { skip: missing }, async () => {
   await page.waitForTimeout(500); // its opening animation, for the picture
   await page.screenshot({ path: join(OUT, 'old_plugin.png') });
   assert.equal(await blocks.count(), 2, 'both sides are drawn');
+});
+
+test('the page of 26.2 draws the graph and shows the differences of a node', { skip: missing || missing26 }, async () => {
+  const port = String(await freePort());
+  const board = await start(TENSORBOARD_26, ['--logdir', LOGS, '--host', '127.0.0.1', '--port', port], (text) => (/TensorBoard .* at http/.test(text) ? true : undefined), { seconds: 120 });
+  try {
+    chrome ??= await browser();
+    const { page } = await openPage(chrome);
+    await page.goto(`http://127.0.0.1:${port}/#graph_ascend`);
+    const frame = page.frameLocator('iframe').first();
+    const [target, golden] = ['N', 'B'].map((side) => frame.locator(`rect.outer-rect[name="${side}___Module.model.LlamaModel.forward.0"]`));
+    await target.waitFor({ timeout: 60_000 });
+    await golden.waitFor();
+    await target.dispatchEvent('click'); // its opening animation would make a real click wait
+    await frame.getByText('MaxRelativeErr').first().waitFor();
+    assert.match(await frame.locator('body').innerText(), /Module\.model\.LlamaModel\.forward\.0\.output\.0/);
+    await page.screenshot({ path: join(OUT, 'old_plugin_26.png') });
+    await page.context().close();
+  } finally {
+    board.stop();
+  }
 });
 
 test('a configuration of matches made in one page is applied in the other', { skip: missing }, async () => {
