@@ -11,6 +11,8 @@
 #include <deque>
 #include <limits>
 
+#include "base/interrupt.h"
+
 namespace msprobe::view {
 namespace {
 
@@ -207,6 +209,10 @@ bool TablePages::VisitInner(Walk* walk, const uint8_t* page, size_t depth) const
 
 bool TablePages::Visit(Walk* walk, uint32_t page, size_t depth) const {
   if (depth >= kMostDepth || ++walk->seen > pages_) return false;
+  if (InterruptRequested()) {  // a large file that is not in memory takes many seconds
+    walk->status = Interrupted();
+    return false;
+  }
   if (walk->pages.size() <= depth) walk->pages.resize(depth + 1);
   std::vector<uint8_t>& bytes = walk->pages[depth];
   if (!ReadPage(page, &bytes)) return false;

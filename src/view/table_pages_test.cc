@@ -8,6 +8,7 @@
 #include <iterator>
 #include <random>
 
+#include "base/interrupt.h"
 #include "view/sqlite_db.h"
 #include "view/test_db.h"
 
@@ -110,6 +111,22 @@ struct TablePagesTest : testing::Test {
   TestDir dir;
   std::string path = dir / "t.db";
 };
+
+TEST_F(TablePagesTest, EndsWhenInterrupted) {
+  Make(3000);
+  const auto pages = TablePages::Open(path);
+  ASSERT_NE(pages, nullptr);
+  int64_t next = 0, rows = 0;
+  const auto take = [&](const SqlRow&) {
+    if (++rows == 5) SetInterruptRequested(true);
+    return OkStatus();
+  };
+  const auto read = pages->Read({Root(), kColumns, kLow, kHigh}, take, &next);
+  SetInterruptRequested(false);
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.status().code(), Code::kInterrupted);
+  EXPECT_LT(rows, 100);  // those of the page in hand
+}
 
 TEST_F(TablePagesTest, RowsOfAnyRangeAndKind) {
   Make(3000);
