@@ -43,13 +43,25 @@ class SlotTable {
   /// The position that was entered under this key before, or `position`, which is entered now; it is not kNone.
   template <typename Same>
   uint32_t Enter(uint32_t hash, uint32_t position, const Same& same) {
-    if ((count_ + 1) * 8 > slots_.size() * 5) Grow();
+    if ((count_ + 1) * 8 > slots_.size() * 5) Resize(std::max(kFewest, slots_.size() * 2));
     uint64_t& entry = slots_[SlotOf(hash, same)];
     if (entry == 0) {
       entry = uint64_t{hash} << 32 | (position + 1);
       ++count_;
     }
     return static_cast<uint32_t>(entry) - 1;
+  }
+
+  /// Room for so many positions in all.
+  void Reserve(size_t count) {
+    size_t slots = std::max(kFewest, slots_.size());
+    while (count * 8 > slots * 5) slots *= 2;
+    if (slots > slots_.size()) Resize(slots);
+  }
+
+  /// What follows soon asks for this key.
+  void Prefetch(uint32_t hash) const {
+    if (!slots_.empty()) __builtin_prefetch(&slots_[hash & (slots_.size() - 1)], 1);
   }
 
   void clear() {
@@ -67,8 +79,10 @@ class SlotTable {
     }
   }
 
-  void Grow() {
-    BigArray<uint64_t> grown(std::max<size_t>(1024, slots_.size() * 2), 0);
+  static constexpr size_t kFewest = 1024;
+
+  void Resize(size_t slots) {
+    BigArray<uint64_t> grown(slots, 0);
     const size_t mask = grown.size() - 1;
     for (const uint64_t entry : slots_) {
       if (entry == 0) continue;

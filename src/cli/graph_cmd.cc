@@ -12,6 +12,7 @@
 #include "cli/ray_engine.h"
 #include "dump/reader.h"
 #include "graph/merge.h"
+#include "graph/precision.h"
 #include "graph/visualize.h"
 
 namespace msprobe {
@@ -202,7 +203,10 @@ Status RunGraph(GraphArguments* args, bool json) {
     printer.Clear();
     const bool compare = !options.golden.empty();
     GraphStructures structures;
-    if (compare && args->rank_size.empty() && !args->part) {
+    // Most dumps say little about structure, and reading them again takes a while.
+    const bool listed = !args->structure.suggest_mapping.empty() || args->structure.always ||
+                        summary.task == ModeName(GraphMode::kStructure);
+    if (compare && listed && args->rank_size.empty() && !args->part) {
       MSP_ASSIGN_OR_RETURN(structures, CompareGraphStructures(options, args->structure, summary.file));
     }
     std::string text = (json ? GraphSummaryJson : GraphSummaryText)(summary, compare, options.overflow_check);

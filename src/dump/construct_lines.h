@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/slot_table.h"
 #include "base/status.h"
 
 namespace msprobe {
@@ -22,7 +23,12 @@ struct ConstructLine {
 
 struct ConstructLines {
   static StatusOr<ConstructLines> Open(const std::string& path);
+  /// The position of that entry, or SlotTable::kNone.
+  uint32_t Find(std::string_view name) const {
+    return index.Find(HashName(name), [&](uint32_t i) { return entries[i].name == name; });
+  }
   std::vector<ConstructLine> entries;       // duplicates removed, first position and last value as in a Python dict
+  SlotTable index;                          // of the entries by name; may be cleared when nobody asks any more
   std::optional<int> megatron_micro_steps;  // value of "megatron_micro_step_number"
   std::string truncated;                    // as DumpFile::truncated()
   std::unique_ptr<MappedFile> file;

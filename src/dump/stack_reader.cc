@@ -205,41 +205,6 @@ StatusOr<ParentIndex> ParentIndex::Open(const std::string& path) {
   return index;
 }
 
-namespace {
-
-/// Where an entry of that name is: a hash table of positions, which costs no copy of the names.
-class EntryIndex {
- public:
-  explicit EntryIndex(const std::vector<ConstructLine>* entries) : entries_(*entries), slots_(1024) {}
-  /// The position of `name`; when it is new, that of the entry to be added next.
-  size_t Find(std::string_view name) {
-    if (entries_.size() * 2 >= slots_.size()) Grow();
-    const uint64_t hash = std::hash<std::string_view>()(name), high = hash & ~kLow;
-    for (size_t i = hash;; ++i) {
-      uint64_t& slot = slots_[i & (slots_.size() - 1)];
-      if (slot == 0) slot = high | (entries_.size() + 1);
-      const size_t at = (slot & kLow) - 1;
-      if (at == entries_.size() || ((slot & ~kLow) == high && entries_[at].name == name)) return at;
-    }
-  }
-
- private:
-  static constexpr uint64_t kLow = 0xFFFFFFFF;
-  void Grow() {
-    slots_.assign(slots_.size() * 2, 0);
-    for (size_t at = 0; at < entries_.size(); ++at) {
-      const uint64_t hash = std::hash<std::string_view>()(entries_[at].name);
-      size_t i = hash;
-      while (slots_[i & (slots_.size() - 1)] != 0) ++i;
-      slots_[i & (slots_.size() - 1)] = (hash & ~kLow) | (at + 1);
-    }
-  }
-  const std::vector<ConstructLine>& entries_;
-  std::vector<uint64_t> slots_;  // hash in the upper half, position + 1 in the lower
-};
-
-}  // namespace
-
 StatusOr<ConstructLines> ConstructLines::Open(const std::string& path) {
   constexpr size_t kBytesPerEntry = 80;
   ConstructLines construct;
@@ -253,7 +218,6 @@ StatusOr<ConstructLines> ConstructLines::Open(const std::string& path) {
     return in_file ? text : construct.unescaped.emplace_back(text);
   };
   JsonDoc doc;
-  EntryIndex index(&construct.entries);
   const auto take = [&](std::string_view key, std::string_view text, size_t at) -> Status {
     if (key == "megatron_micro_step_number") {
       MSP_RETURN_IF_ERROR(ParseJson(text, file.path(), &doc, at));
@@ -273,8 +237,13 @@ StatusOr<ConstructLines> ConstructLines::Open(const std::string& path) {
                                                  : text.substr(in, entry.parent.size());
       line.micro_step = entry.micro_step;
     }
-    const size_t known = index.Find(key);
-    if (known == construct.entries.size()) {
+    const size_t next = construct.entries.size();
+    if (next >= SlotTable::kNone) {
+      return BadInput(file.path() + " holds more than 4 billion nodes: check where it comes from");
+    }
+    const uint32_t known = construct.index.Enter(HashName(key), static_cast<uint32_t>(next),
+                                                 [&](uint32_t i) { return construct.entries[i].name == key; });
+    if (known == next) {
       line.name = keep(key);
       construct.entries.push_back(line);
     } else {

@@ -166,6 +166,7 @@ StatusOr<RankGraph> BuildRankGraph(const std::string& dir) {
   MSP_ASSIGN_OR_RETURN(RankFiles files, OpenRank(dir));
   RankGraph out{std::move(files), NodeGraph(), {}, 0, nullptr};
   MSP_RETURN_IF_ERROR(AddConstructNodes(out.files, &out.graph, &out.line));
+  out.files.construct.index.clear();
   if (InterruptRequested()) return Interrupted();
   out.orphans = AttachOrphans(out.line, &out.graph);
   if (InterruptRequested()) return Interrupted();

@@ -10,32 +10,29 @@ namespace msprobe {
 namespace {
 
 constexpr size_t kLinesPerTask = 2048;
+constexpr uint32_t kNoLine = SlotTable::kNone;
 constexpr size_t kOpsTried = 4;  // before an op is looked up by its name
 
 /// construct.json by name, with the questions that the parent repairs ask.
 class Construct {
  public:
-  explicit Construct(const ConstructLines& file) : file_(file) {
-    index_.Reserve(file.entries.size());
-    for (size_t i = 0; i < file.entries.size(); ++i) index_.Add(file.entries[i].name, static_cast<uint32_t>(i));
-  }
+  explicit Construct(const ConstructLines& file) : file_(file) {}
   const std::vector<ConstructLine>& lines() const { return file_.entries; }
-  /// NameIndex::kNone when it has none.
-  uint32_t LineOf(std::string_view name) const { return index_.Find(name); }
+  /// kNoLine when it has none.
+  uint32_t LineOf(std::string_view name) const { return file_.Find(name); }
   /// Parent as written; empty when there is none or no such entry.
   std::string_view ParentOf(std::string_view name) const {
-    const uint32_t i = index_.Find(name);
-    return i == NameIndex::kNone ? std::string_view() : file_.entries[i].parent;
+    const uint32_t i = file_.Find(name);
+    return i == kNoLine ? std::string_view() : file_.entries[i].parent;
   }
   /// The name as construct.json stores it (a stable string), or empty.
   std::string_view Stored(std::string_view name) const {
-    const uint32_t i = index_.Find(name);
-    return i == NameIndex::kNone ? std::string_view() : file_.entries[i].name;
+    const uint32_t i = file_.Find(name);
+    return i == kNoLine ? std::string_view() : file_.entries[i].name;
   }
 
  private:
   const ConstructLines& file_;
-  NameIndex index_;
 };
 
 std::string TurnCall(std::string_view name, std::string_view from, std::string_view to) {
@@ -77,7 +74,7 @@ std::string_view ParentAfterInplace(const Construct& construct, std::string_view
   if (DropSegments(name, 4) == DropSegments(parent, 3)) return parent;
   const std::string twin = TurnCall(name, "backward", "forward");
   const uint32_t line = construct.LineOf(twin);
-  if (line == NameIndex::kNone) return parent;
+  if (line == kNoLine) return parent;
   const std::string_view up = construct.lines()[line].parent;
   if (up.empty()) return {};
   const std::string_view moved = construct.Stored(TurnCall(up, "forward", "backward"));
@@ -100,10 +97,10 @@ bool StackTwin(std::string_view name, std::string* twin) {
 /// What the files say of a node.
 struct NodeFacts {
   std::string_view parent;  // after the repairs
-  uint32_t parent_line = NameIndex::kNone;
+  uint32_t parent_line = kNoLine;
   uint32_t op = kNoIndex;
-  uint32_t stack = kNoIndex;              // its own
-  uint32_t twin_line = NameIndex::kNone;  // of StackTwin()
+  uint32_t stack = kNoIndex;     // its own
+  uint32_t twin_line = kNoLine;  // of StackTwin()
   NodeType type = NodeType::kModule;
   bool has_twin = false;
 };
@@ -159,7 +156,7 @@ class FactReader {
   const RankFiles& files_;
   const Construct& construct_;
   std::string_view last_parent_;
-  uint32_t last_parent_line_ = NameIndex::kNone;
+  uint32_t last_parent_line_ = kNoLine;
   size_t next_op_ = 0;
   std::string twin_;
 };
@@ -175,7 +172,7 @@ class NodeAdder {
     has_steps_ = files.construct.megatron_micro_steps.has_value();
     node_of_.assign(size, kNoIndex);
     const uint32_t root = construct.LineOf(kRootName);
-    if (root != NameIndex::kNone) node_of_[root] = 0;
+    if (root != kNoLine) node_of_[root] = 0;
     line_.assign(1, 0);
   }
 
@@ -190,7 +187,7 @@ class NodeAdder {
 
  private:
   uint32_t NodeOf(std::string_view name, uint32_t its_line, uint32_t at) {
-    if (its_line != NameIndex::kNone) {
+    if (its_line != kNoLine) {
       if (node_of_[its_line] == kNoIndex) {
         const uint32_t id = Make(name, facts_[its_line], at);
         if (has_steps_) graph_.nodes[id].micro_step = construct_.lines()[its_line].micro_step;
@@ -217,7 +214,7 @@ class NodeAdder {
   // A backward node shows the stack of its forward node, as far as that one is known already.
   uint32_t StackOfTwin(std::string_view name, const NodeFacts& facts) {
     uint32_t forward = kNoIndex;
-    if (facts.twin_line != NameIndex::kNone) {
+    if (facts.twin_line != kNoLine) {
       forward = node_of_[facts.twin_line];
     } else if (without_line_ && StackTwin(name, &twin_)) {
       forward = graph_.Find(twin_);

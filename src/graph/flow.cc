@@ -95,6 +95,10 @@ FlowFinder::Giver* FlowFinder::Place(uint64_t key) {
   }
 }
 
+void FlowFinder::Expect(const std::vector<FlowItem>& items) const {
+  for (const FlowItem& item : items) __builtin_prefetch(&givers_[item.key & (givers_.size() - 1)], 1);
+}
+
 void FlowFinder::Grow() {
   std::vector<Giver> before(givers_.size() * 2);
   before.swap(givers_);

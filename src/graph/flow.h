@@ -41,6 +41,8 @@ class FlowFinder {
   explicit FlowFinder(size_t nodes);
   /// `container`: a module with calls inside that were recorded too; those say what it takes and mostly what it gives.
   void Add(uint32_t node, const FlowItem* items, size_t count, bool container, std::vector<FlowEdge>* edges);
+  /// These are added next.
+  void Expect(const std::vector<FlowItem>& items) const;
 
  private:
   struct Giver {

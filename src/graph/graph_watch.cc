@@ -165,6 +165,7 @@ void GraphWatch::NoteBadParameter(const BadParameter& bad, const NodeRows::Row& 
 
 Status GraphWatch::Add(const NodeBlock& block) {
   size_t item = 0, bad = 0;
+  if (db_) finder_->Expect(block.items);
   for (size_t i = 0; i < block.rows.rows.size(); ++i) {
     const NodeRows::Row& row = block.rows.rows[i];
     const Node& node = side_->rank->graph.nodes[row.node];

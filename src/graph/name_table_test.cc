@@ -22,15 +22,5 @@ TEST(NameTable, GivesEachNameOneNumber) {
   EXPECT_EQ(names[5000], "");
 }
 
-TEST(NameIndex, KeepsTheFirstNumberOfAName) {
-  std::vector<std::string> names;
-  for (int i = 0; i < 3000; ++i) names.push_back("Module." + std::to_string(i));
-  NameIndex index;
-  for (uint32_t i = 0; i < names.size(); ++i) index.Add(names[i], i);
-  index.Add(names[7], 99);
-  for (uint32_t i = 0; i < names.size(); ++i) EXPECT_EQ(index.Find(std::string(names[i])), i);
-  EXPECT_EQ(index.Find("Module"), NameIndex::kNone);
-}
-
 }  // namespace
 }  // namespace msprobe

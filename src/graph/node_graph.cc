@@ -24,7 +24,9 @@ bool HasPrefixAndMore(std::string_view name, std::string_view prefix) {
 
 NodeGraph::NodeGraph() { Add(kRootName, NodeType::kModule); }
 
-uint32_t NodeGraph::Find(std::string_view name) const { return index.Find(name); }
+uint32_t NodeGraph::Find(std::string_view name) const {
+  return index.Find(HashName(name), [&](uint32_t id) { return nodes[id].name == name; });
+}
 
 uint32_t NodeGraph::Add(std::string_view name, NodeType type) {
   const uint32_t id = static_cast<uint32_t>(nodes.size());
@@ -32,7 +34,7 @@ uint32_t NodeGraph::Add(std::string_view name, NodeType type) {
   node.name = name;
   node.type = type;
   nodes.push_back(std::move(node));
-  index.Add(name, id);
+  index.Enter(HashName(name), id, [&](uint32_t known) { return nodes[known].name == name; });
   return id;
 }
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/name_table.h"
+#include "base/slot_table.h"
 
 namespace msprobe {
 
@@ -32,7 +32,7 @@ struct Node {
 /// Node 0 is the root.
 struct NodeGraph {
   std::vector<Node> nodes;
-  NameIndex index;
+  SlotTable index;  // of the nodes by name; the first of a name counts
   std::deque<std::string> own_names;
   std::vector<uint32_t> order;  // children before parents, root last: the order of collection
 

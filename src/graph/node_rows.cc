@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/slot_table.h"
 #include "base/text.h"
 #include "graph/merge_suspects.h"
 #include "graph/name_index.h"
@@ -204,6 +205,7 @@ class RowMaker {
     row.node = node_index;
     row.order = order;
     row.stack = side_.stack_number[node_index];
+    row.name_hash = HashName(node.name);
     row.distributed = StartsWith(node.name, "Distributed");
     MSP_RETURN_IF_ERROR(AddData(node_index, &row));
     // The golden side's rows are read together with their partners; what follows is about the target.

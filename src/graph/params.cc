@@ -61,11 +61,6 @@ Known KnownOf(std::string_view key) {
   }
 }
 
-Value* KnownField(std::string_view key, Param* p) {
-  const Known known = KnownOf(key);
-  return known == kUnknown ? nullptr : &(p->*kKnownFields[known]);
-}
-
 /// Members of a leaf that decide about others, found in one pass; of duplicates the last one.
 struct Members {
   const JsonValue *type = nullptr, *value = nullptr, *dtype = nullptr, *data_name = nullptr;
@@ -148,6 +143,7 @@ Param* ParamList::Slot(std::string_view name, bool output) {
   Param& p = params_[i];
   p.fields.clear();
   p.has_md5 = false;
+  p.given = 0;
   p.max = p.min = p.mean = p.norm = p.dtype = p.shape = p.requires_grad = p.md5 = Value::Null();
   return &p;
 }
@@ -158,9 +154,19 @@ std::string_view ParamList::Keep(std::string text) {
 }
 
 void ParamList::Set(std::string_view key, const Value& v, Param* p) {
-  if (Value* known = KnownField(key, p)) *known = v;
+  const auto known = KnownOf(key);
+  if (known != kUnknown) {
+    p->*kKnownFields[known] = v;
+    const auto bit = static_cast<uint8_t>(1U << known);
+    const bool fresh = (p->given & bit) == 0;
+    p->given |= bit;
+    if (fresh) {
+      p->fields.push_back({key, v});
+      return;
+    }
+  }
   for (Field& f : p->fields) {
-    if (f.key != key) continue;
+    if (f.key.size() != key.size() || (!key.empty() && f.key[0] != key[0]) || f.key != key) continue;
     f.value = v;
     return;
   }

@@ -24,6 +24,7 @@ struct Param {
   ItemState state = ItemState::kInput;
   std::vector<Field> fields;  // in the order of output
   Value max, min, mean, norm, dtype, shape, requires_grad, md5;
+  uint8_t given = 0;     // which of these are among the fields, a bit for each
   bool has_md5 = false;  // the dump has it; every other md5 is made up from the value
   bool is_output() const { return state == ItemState::kOutput; }
 };

@@ -13,8 +13,9 @@
 namespace msprobe {
 namespace {
 
-constexpr uint64_t kMostText = 1'000'000'000;      // what SQLite takes in one row
-constexpr size_t kEntriesBetweenLooks = 64 << 10;  // at Ctrl-C
+constexpr uint64_t kMostText = 1'000'000'000;                    // what SQLite takes in one row
+constexpr size_t kAhead = 8, kMostAhead = 256, kLineBytes = 64;  // entries, bytes of text and of a cache line
+constexpr size_t kEntriesBetweenLooks = 64 << 10;                // at Ctrl-C
 
 Status LookAtInterrupt(size_t entry) {
   return entry % kEntriesBetweenLooks == 0 && InterruptRequested() ? Interrupted() : OkStatus();
@@ -40,7 +41,7 @@ VisBulk::VisBulk(std::unique_ptr<PageFile> file, std::string shown, RootPages ro
   name_ = Table("msprobe_name");
   path_ = Table("msprobe_path");
   stack_ = Table("tb_stack");
-  NameId("");  // the parent of the root is name 0
+  NameId("", HashName(""));  // the parent of the root is name 0
 }
 
 BTreeWriter* VisBulk::Table(std::string_view name) {
@@ -49,9 +50,9 @@ BTreeWriter* VisBulk::Table(std::string_view name) {
   return &tables_.try_emplace(std::string(name), file_.get(), BTreeWriter::Kind::kTable, root->second).first->second;
 }
 
-uint32_t VisBulk::NameId(std::string_view name) {
+uint32_t VisBulk::NameId(std::string_view name, uint32_t hash) {
   bool fresh = false;
-  const uint32_t id = names_.Add(name, &fresh);
+  const uint32_t id = names_.Add(name, hash, &fresh);
   if (!fresh) return id;
   NoteSize(name.size());
   record_.Clear();
@@ -63,13 +64,13 @@ uint32_t VisBulk::NameId(std::string_view name) {
 
 uint32_t VisBulk::NameOf(uint32_t node) {
   uint32_t& id = node_names_[node];
-  if (id == kNoIndex) id = NameId(graph_->nodes[node].name);
+  if (id == kNoIndex) id = NameId(graph_->nodes[node].name, HashName(graph_->nodes[node].name));
   return id;
 }
 
 uint32_t VisBulk::NameOfOther(uint32_t node) {
   uint32_t& id = other_names_[node];
-  if (id == kNoIndex) id = NameId(other_->nodes[node].name);
+  if (id == kNoIndex) id = NameId(other_->nodes[node].name, HashName(other_->nodes[node].name));
   return id;
 }
 
@@ -92,6 +93,12 @@ uint32_t VisBulk::PathOf(uint32_t parent) {
     key = (uint64_t{path} + 1) << 32 | NameOfOther(chain[i]);
     AppendJsonString(text, other_->nodes[chain[i]].name);
     text += ", ";
+  }
+}
+
+void VisBulk::Expect(const NodeRows& batch) const {
+  for (const NodeRows::Row& row : batch.rows) {
+    if (node_names_[row.node] == kNoIndex) names_.Prefetch(row.name_hash);
   }
 }
 
@@ -127,6 +134,9 @@ StatusOr<int64_t> VisBulk::AddData(const NodeRows& batch, NodeRows::Span input, 
 Status VisBulk::AddNode(const NodeRows& batch, const NodeRows::Row& row, int64_t data) {
   const Node& node = graph_->nodes[row.node];
   NoteSize(row.merge_info.size);
+  if (row.name_hash != 0 && node_names_[row.node] == kNoIndex) {
+    node_names_[row.node] = NameId(node.name, row.name_hash);
+  }
   const uint32_t name = NameOf(row.node), up = node.parent == kNoIndex ? 0 : NameOf(node.parent);
   const bool matched = node.match != kNoIndex && other_;
   const uint32_t partner = matched ? NameOfOther(node.match) : 0;
@@ -201,6 +211,13 @@ Status VisBulk::WriteTextIndex(std::string_view name, const std::vector<std::str
   BTreeWriter index(file_.get(), BTreeWriter::Kind::kIndex, root->second);
   for (size_t i = 0; i < order.size(); ++i) {
     MSP_RETURN_IF_ERROR(LookAtInterrupt(i));
+    // In this order texts lie anywhere.
+    if (i + 2 * kAhead < order.size()) __builtin_prefetch(&texts[order[i + 2 * kAhead]]);
+    if (i + kAhead < order.size()) {
+      const std::string_view soon = texts[order[i + kAhead]];
+      for (size_t at = 0; at < std::min(soon.size(), kMostAhead); at += kLineBytes)
+        __builtin_prefetch(soon.data() + at);
+    }
     record_.Clear();
     record_.Text(texts[order[i]]);
     record_.Int(first_row + order[i]);

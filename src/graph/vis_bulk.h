@@ -29,6 +29,8 @@ class VisBulk {
                                                   RootPages roots);
   /// Both must live until the next call.
   void BeginGraph(const NodeGraph& graph, const NodeGraph* other);
+  /// These rows are added next.
+  void Expect(const NodeRows& batch) const;
   Status AddNode(const NodeRows& batch, const NodeRows::Row& row, int64_t data);
   StatusOr<int64_t> AddData(const NodeRows& batch, NodeRows::Span input, NodeRows::Span output);
   Status AddStack(const std::string& id, const std::string& frames_json);
@@ -40,7 +42,7 @@ class VisBulk {
 
  private:
   VisBulk(std::unique_ptr<PageFile> file, std::string shown, RootPages roots);
-  uint32_t NameId(std::string_view name);
+  uint32_t NameId(std::string_view name, uint32_t hash);
   uint32_t NameOf(uint32_t node);
   uint32_t NameOfOther(uint32_t node);
   uint32_t PathOf(uint32_t parent);

@@ -181,6 +181,8 @@ Status VisDb::BeginGraph(const GraphKey& key, const NodeGraph& graph, const Node
   return OkStatus();
 }
 
+void VisDb::Expect(const NodeRows& batch) const { bulk_->Expect(batch); }
+
 Status VisDb::AddNode(const NodeRows& batch, const NodeRows::Row& row, int64_t data) {
   return bulk_->AddNode(batch, row, data);
 }

@@ -79,6 +79,8 @@ class VisDb {
   /// The rows that follow are nodes of `graph`, in the order of graph.order; `other` is what Node::match refers to.
   /// Both must live until EndGraph().
   Status BeginGraph(const GraphKey& key, const NodeGraph& graph, const NodeGraph* other);
+  /// These rows are added next.
+  void Expect(const NodeRows& batch) const;
   /// Row ids count up from 1 in the order of adding. `data` is where AddData() put the texts, 0 for none.
   Status AddNode(const NodeRows& batch, const NodeRows::Row& row, int64_t data);
   /// Packed texts of a node, of this graph or the next. Returns their id, 0 when both are empty.

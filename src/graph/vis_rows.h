@@ -28,7 +28,8 @@ struct NodeRows {
   };
   struct Row {
     uint32_t node = 0, order = 0;
-    uint32_t stack = 0;  // number of its row in tb_stack
+    uint32_t stack = 0;      // number of its row in tb_stack
+    uint32_t name_hash = 0;  // HashName() of the node's name; 0 when it was not taken
     Precision precision = Precision::kNone;
     Overflow overflow = Overflow::kNone;
     bool distributed = false;

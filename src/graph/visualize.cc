@@ -373,6 +373,7 @@ class Visualizer {
     const auto take = [&](size_t i, NodeBlock&& block) -> Status {
       if (!block.log.empty()) options_.log(block.log);
       const int64_t first_row = db_->rows() + 1;
+      db_->Expect(block.rows);
       for (NodeRows::Row& row : block.rows.rows) {
         if (bench && graph.nodes[row.node].type == NodeType::kCollection)
           row.precision = WorstOf(graph, row.node, precision);
