@@ -34,10 +34,15 @@ uint64_t ShapesHash(std::string_view name, const JsonValue& op, std::vector<Item
   return hash;
 }
 
-/// What ops at the same place have in common.
-StatusOr<BigArray<uint64_t>> Keys(const DumpFile& dump, const ModuleTree& tree, bool shapes) {
+/// What ops at the same place have in common, and that with the shapes of calls. Finding the module of an op costs more
+/// than its place here.
+struct PlaceKeys {
+  BigArray<uint64_t> plain, shaped;
+};
+
+StatusOr<PlaceKeys> Keys(const DumpFile& dump, const ModuleTree& tree) {
   const OpList& ops = dump.ops();
-  BigArray<uint64_t> keys(ops.size());
+  PlaceKeys keys{BigArray<uint64_t>(ops.size()), BigArray<uint64_t>(ops.size())};
   const auto fill = [&](size_t task) -> Status {
     JsonDoc doc;
     std::vector<Item> scratch;
@@ -46,11 +51,12 @@ StatusOr<BigArray<uint64_t>> Keys(const DumpFile& dump, const ModuleTree& tree, 
       const NameParts name = ParseOpName(ops.NameAt(i));
       uint64_t key = Mix(std::hash<std::string_view>()(name.base), static_cast<uint64_t>(name.direction));
       key = Mix(key, std::hash<std::string_view>()(tree.ParentOf(name.full)));
-      if (shapes && !IsModuleName(name.full)) {
+      keys.plain[i] = key;
+      if (!IsModuleName(name.full)) {
         MSP_RETURN_IF_ERROR(dump.ParseOp(i, &doc));
         key = Mix(key, ShapesHash(name.full, doc, &scratch));
       }
-      keys[i] = key;
+      keys.shaped[i] = key;
     }
     return OkStatus();
   };
@@ -167,19 +173,13 @@ bool Containers::Contains(const NameParts& op) const {
 StatusOr<MatchPlan> AlignByOrder(const DumpPair& pair, const ModuleTree& target, const ModuleTree& golden) {
   const size_t unmatched = pair.plan.target_only() + pair.plan.golden_only.size();
   if (unmatched == 0 || pair.plan.options.exact || !pair.options.check_dtype || IsMapped(pair)) return MatchPlan();
-  for (const bool shapes : {true, false}) {
-    MSP_ASSIGN_OR_RETURN(const BigArray<uint64_t> a, Keys(*pair.target, target, shapes));
-    MSP_ASSIGN_OR_RETURN(const BigArray<uint64_t> b, Keys(*pair.golden, golden, shapes));
-    MatchPlan plan = PlanOf(pair, a, b);
-    // Runs that are split differently share no shapes.
-    if (shapes && plan.matched * 2 < pair.plan.matched) continue;
-    if (!shapes) return plan;
-    MSP_ASSIGN_OR_RETURN(const BigArray<uint64_t> plain_a, Keys(*pair.target, target, false));
-    MSP_ASSIGN_OR_RETURN(const BigArray<uint64_t> plain_b, Keys(*pair.golden, golden, false));
-    FillGaps(plain_a, plain_b, &plan);
-    return plan;
-  }
-  return MatchPlan();
+  MSP_ASSIGN_OR_RETURN(const PlaceKeys a, Keys(*pair.target, target));
+  MSP_ASSIGN_OR_RETURN(const PlaceKeys b, Keys(*pair.golden, golden));
+  MatchPlan plan = PlanOf(pair, a.shaped, b.shaped);
+  // Runs that are split differently share no shapes.
+  if (plan.matched * 2 < pair.plan.matched) return PlanOf(pair, a.plain, b.plain);
+  FillGaps(a.plain, b.plain, &plan);
+  return plan;
 }
 
 }  // namespace msprobe
