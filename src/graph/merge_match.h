@@ -12,9 +12,8 @@ namespace msprobe {
 /// in one piece does not: it is left out of account when only one side has it.
 void MatchMerged(RankGraph* npu, RankGraph* bench);
 
-/// By place in the model; what the mapping leaves alone in matched modules, by the order of calls. Returns a warning,
-/// or
-/// "".
+/// By place in the model; what the mapping leaves alone in matched modules, by the order of calls.
+/// Returns a warning, or "".
 std::string MatchMergedLayers(const Mapping& mapping, RankGraph* npu, RankGraph* bench);
 
 }  // namespace msprobe

@@ -88,9 +88,8 @@ StatusOr<view::SearchQuery> Query(const RequestTarget& t) {
   const auto filter = view::ParseNodeFilter(t.Get("level"));
   if (!filter) {
     return UsageError(
-        "level is not known: give pass, warning, error, unmatched, none, medium, high, critical or overflow, several "
-        "with "
-        "commas between them");
+        "level is not known: give pass, warning, error, unmatched, none, medium, high, critical or overflow, "
+        "or several with commas between them");
   }
   query.filter = *filter;
   query.leaves_only = t.Get("leaf") == "1";
