@@ -146,18 +146,30 @@ def test_a_cluster_makes_the_same_file(case, cluster, tmp_path):
     assert_same_file(case, cluster, tmp_path)
 
 
+def is_group(pid):
+    try:
+        os.killpg(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def test_parts_of_a_killed_command_are_removed(stand_in, tmp_path):
     data = golden_set() / "data" / "tp_mix_stat" / "bench"
     out = tmp_path / "out"
     env = {**os.environ, **stand_in, "STAND_IN_WAITS": str(tmp_path / "waits")}
     args = [find_command(), "graph_visualize", "-tp", data, "-o", out, "--engine", "ray"]
-    with subprocess.Popen(
-        list(map(str, args)), env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as killed:
+    nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(list(map(str, args)), env=env, start_new_session=True, **nowhere) as killed:
         while not (tmp_path / "waits").exists():
             assert killed.poll() is None
             time.sleep(0.02)
         killed.kill()
+    # What it started goes on for a while and would write into what the next command removes.
+    end = time.monotonic() + 60
+    while is_group(killed.pid):
+        assert time.monotonic() < end, "the tasks of the killed command go on"
+        time.sleep(0.05)
     (left,) = out.iterdir()
     assert left.name.startswith(".parts_") and left.name.endswith(f"_{killed.pid}")
     run([*args[1:]], env=stand_in)
