@@ -35,7 +35,7 @@ struct Mapping {
   std::vector<ApiRule> apis;
   std::vector<std::pair<std::string, std::string>> items;  // full item names: target, golden
   std::vector<LayerRule> layers;
-  std::string layer_file;  // that they are of: its path, or "template NAME"; "" without one
+  std::string layer_file;      // that they are of: its path, or "template NAME"; "" without one
   Fused fused = Fused::kNone;  // training against inference: projections that the inference engine fuses
   bool name_a_line = false;    // names of fused items on a line each, as workbooks have them
 };
