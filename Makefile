@@ -6,10 +6,10 @@ PY := .venv/bin/python
 # Tests and tools find the product here.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup setup-test demo test unit asan tsan pytest golden e2e web-test bench lint fuzz-quick format clean
+.PHONY: help setup setup-test setup-deep demo test test-deep unit asan tsan pytest golden e2e web-test bench lint docs fuzz-quick format clean
 
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
+	@grep -hE '^[a-z0-9-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
 
 setup:  ## what building needs; the product in .venv
 	@tools/setup.sh
@@ -17,14 +17,20 @@ setup:  ## what building needs; the product in .venv
 setup-test:
 	@tools/setup.sh test
 
+setup-deep:
+	@tools/setup.sh deep
+
 demo: setup  ## two runs of a real model captured, compared, and shown in the browser (OPEN=0: only built)
 	@$(PY) examples/quickstart/demo.py --out out/demo --sabotage $(SABOTAGE) $(if $(filter 0,$(OPEN)),--no-serve)
 
-test: setup-test  ## every test
+test: setup-test  ## what proves that the product works here; a quarter of an hour on two cores
 	@tools/run_tests.sh
 
+test-deep: setup-deep  ## the rest: the earlier tool, all models and pages, sanitizers, fuzzing
+	@tools/run_tests.sh deep
+
 unit: setup-test  ## C++ unit tests of a release build
-	@CXX=$${CXX:-g++} cmake --preset release -DMSPROBE_WEB=OFF >build/release.log || (cat build/release.log; exit 1)
+	@cmake --preset release >build/release.log || (cat build/release.log; exit 1)
 	@cmake --build --preset release 2>&1 | tail -n 3
 	@ctest --preset release -j 2 --output-on-failure 2>&1 | tail -n 4
 
@@ -34,20 +40,23 @@ asan: setup-test  ## unit tests under AddressSanitizer and UBSan
 tsan: setup-test  ## threaded unit tests under ThreadSanitizer
 	@cmake --preset tsan >build/tsan.log && cmake --build --preset tsan 2>&1 | tail -n 3 && ctest --preset tsan -j 2 2>&1 | tail -n 4
 
-pytest: setup-test
+pytest: setup-deep
 	@$(PY) -m pytest tests/python tests/golden tests/conformance -q
 
-e2e: setup-test demo-data  ## the page in a real browser
+e2e: setup-deep demo-data  ## the page in a real browser
 	@node --test tests/e2e/*.test.mjs
 
 demo-data: setup
 	@$(PY) examples/quickstart/demo.py --out out/demo --no-serve
 
-bench: setup-test  ## both tools in one run on the same data; prints the ratios
+bench: setup-deep  ## both tools in one run on the same data; prints the ratios
 	@$(PY) bench/run.py
 
 lint: setup-test  ## format, static checks, layering
 	@tools/lint.sh
+
+docs:  ## the documents as a site with search, in both languages: out/site/index.html
+	@tools/setup.sh docs && tools/docs/build.sh
 
 fuzz-quick: setup-test  ## every fuzz target for some seconds
 	@tools/fuzz.sh 20

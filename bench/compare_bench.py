@@ -12,7 +12,7 @@ from huge_dumps import enlarge
 from measure import OLD, command_of, evict, measured, read_all, repeated
 
 GENERATED = "step0", "rank0"
-# -fm of the old tool: some 16 s at 5,000 nodes, 300 s at 20,000.
+# -fm of mindstudio-probe: some 16 s at 5,000 nodes, 300 s at 20,000.
 OLD_FUZZY_NODES, OLD_FUZZY_SLOW = 5000, 20000
 
 
@@ -58,7 +58,7 @@ class CompareBench:
         return target
 
     def pair(self, name, target, golden, *options, runs=5, old=True, first=False):
-        """Ours `runs` times and, in the same run, the old tool once."""
+        """Ours `runs` times and, in the same run, mindstudio-probe once."""
         row = {"ours": repeated(runs, lambda: compare("ours", target, golden, self.out, *options, first=first))}
         text = f"{name}: ours {row['ours']['seconds']:.2f} s, {row['ours']['peak_mb']:.0f} MB"
         if "first_s" in row["ours"]:
@@ -72,7 +72,7 @@ class CompareBench:
         row["old"] = compare("old", target, golden, self.out, *options)
         row["speedup"] = row["old"]["seconds"] / row["ours"]["seconds"]
         seconds, peak = row["old"]["seconds"], row["old"]["peak_mb"]
-        print(f"{name}: old tool {seconds:.1f} s, {peak:.0f} MB: {row['speedup']:.0f} times faster", flush=True)
+        print(f"{name}: mindstudio-probe {seconds:.1f} s, {peak:.0f} MB: {row['speedup']:.0f} times faster", flush=True)
 
     def statistics(self):
         target, golden = dumps_of(self.make_large(self.args.nodes))
@@ -105,7 +105,7 @@ class CompareBench:
         return self.pair("workbook", target / "dump.json", golden / "dump.json", "--xlsx", runs=3)
 
     def fuzzy(self):
-        """The old tool's time grows with the square: where it takes minutes it is left out unless --slow asks for it."""
+        """mindstudio-probe's time grows with the square: where it takes minutes it is left out unless --slow asks for it."""
         rows, measured = [], None
         for nodes in sorted({5000, self.args.rank_nodes, self.args.nodes}):
             old = nodes <= OLD_FUZZY_NODES or (self.args.slow and nodes <= OLD_FUZZY_SLOW)
@@ -117,7 +117,7 @@ class CompareBench:
                 seconds = measured["old"]["seconds"] * (nodes / measured["nodes"]) ** 2
                 row["expected_old_s"] = seconds
                 print(
-                    f"-fm at {nodes:,}: the old tool would take about {seconds:.0f} s (the square of the nodes, from "
+                    f"-fm at {nodes:,}: mindstudio-probe would take about {seconds:.0f} s (the square of the nodes, from "
                     f"{measured['nodes']:,}): {seconds / row['ours']['seconds']:.0f} times",
                     flush=True,
                 )
@@ -178,10 +178,10 @@ class CompareBench:
 
 
 def old_fuzzy(rows):
-    """What is known of the old tool's -fm beyond the sizes it was run at."""
+    """What is known of mindstudio-probe's -fm beyond the sizes it was run at."""
     per = [f"{r['old']['seconds']:.0f} s at {r['nodes']:,}" for r in rows if "old" in r]
     more = [f"about {r['expected_old_s']:.0f} s at {r['nodes']:,}" for r in rows if "expected_old_s" in r]
-    text = "The old tool's time grows with the square of the nodes: " + ", ".join(per)
+    text = "mindstudio-probe's time grows with the square of the nodes: " + ", ".join(per)
     return text + (" measured here, so " + ", ".join(more) if more else "") + "."
 
 
@@ -190,10 +190,10 @@ def section(results, args):
     lines = [
         "## Comparing",
         "",
-        "Time is wall time of the whole command, ours the median of several runs, the old tool's one run; both read the same files, which",
+        "Time is wall time of the whole command, ours the median of several runs, mindstudio-probe's one run; both read the same files, which",
         "are in memory unless it says otherwise. Results are on disk before the command ends (ours).",
         "",
-        "| command | ours | old tool | faster | peak memory, ours | old tool |",
+        "| command | ours | mindstudio-probe | faster | peak memory, ours | mindstudio-probe |",
         "|---|--:|--:|--:|--:|--:|",
     ]
 

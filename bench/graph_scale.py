@@ -41,7 +41,7 @@ def graph_scale(large, args, work):
         rows.append({"label": label, "ours": ours, "old": old})
         text = f"{label}: ours {ours['seconds']:.2f} s, {ours['peak_mb']:.0f} MB, file {ours['file_mb']:.0f} MB"
         if old:
-            text += f"; old tool {old['seconds']:.1f} s, {old['peak_mb']:.0f} MB, file {old['file_mb']:.0f} MB"
+            text += f"; mindstudio-probe {old['seconds']:.1f} s, {old['peak_mb']:.0f} MB, file {old['file_mb']:.0f} MB"
             text += f": {old['seconds'] / ours['seconds']:.0f} times faster"
         print(text, flush=True)
 
@@ -65,7 +65,7 @@ def section(rows):
         "`graph_visualize` on statistics dumps (`bench/run.py --only graph_scale`). Results are on disk before the command ends",
         "(ours). The peak counts the pages of the input files that are in memory.",
         "",
-        "| command | ours | peak | file | old tool | peak | file | faster |",
+        "| command | ours | peak | file | mindstudio-probe | peak | file | faster |",
         "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for row in rows:

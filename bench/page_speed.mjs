@@ -45,6 +45,15 @@ function install(limit) {
       }
       return null;
     },
+    /** Until nothing opens by itself any more. */
+    async rest(limit) {
+      const drawn = () => JSON.stringify(['NPU', 'Bench'].map((side) => [window.__msprobe.drawn(side), window.__msprobe.map(side)]));
+      let [before, since] = [drawn(), performance.now()];
+      for (const end = since + limit; performance.now() < end && performance.now() - since < 800; ) {
+        await frame();
+        if (drawn() !== before) [before, since] = [drawn(), performance.now()];
+      }
+    },
     /** The next press, click or key stamps its time. */
     act(kind) {
       window.bench.acted = new Promise((done) => window.addEventListener(kind, (event) => done(event.timeStamp), { once: true, capture: true }));
@@ -76,7 +85,13 @@ async function visit(chrome, server) {
   await page.goto(server.answer.url);
   const first = await page.evaluate(() => window.bench.firstPaint);
   if (first === null) throw new Error(`no graph on the page in ${LIMIT_MS / 1000} s: is the file whole?`);
-  const quiet = async () => page.waitForFunction(() => window.__msprobe.state().findings === 'ready', undefined, { timeout: LIMIT_MS });
+  const quiet = async () => {
+    await page.waitForFunction(() => window.__msprobe.state().findings === 'ready', undefined, { timeout: LIMIT_MS });
+    await page.evaluate((limit) => window.bench.rest(limit), LIMIT_MS);
+    // The page opened the way to the origin.
+    await page.getByRole('button', { name: 'Collapse all' }).click();
+    await page.evaluate((limit) => window.bench.rest(limit), LIMIT_MS);
+  };
   return { page, faults, first, quiet };
 }
 

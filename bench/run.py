@@ -8,7 +8,7 @@ Parts: `start` (time to --help), `step` (a training step with the tool over one 
 graph_scale.py), `page` (the page in Chromium and the server under load; page.py) and `overflow`. What a run measured is kept in
 out/bench.json, and --write puts the parts of all runs on this machine into docs/performance.md, so that a long bench may be taken in pieces.
 
-The old tool runs from .venv-old, ours from .venv, or from the release build that MSPROBE_BIN names. The large dumps are made by the
+mindstudio-probe runs from .venv-old, ours from .venv, or from the release build that MSPROBE_BIN names. The large dumps are made by the
 generators beside the golden data (MSPROBE_GOLDEN or ../shared/golden); without them the parts that need them are left out, and the
 report says so.
 """
@@ -61,7 +61,7 @@ STEPS = (
     ("resnet18", "mix", "statistics", "statistics", "memory"),
     ("tiny", "mix", "statistics", "statistics", "memory"),
 )
-# A step of these takes seconds under the old tool.
+# A step of these takes seconds under mindstudio-probe.
 SLOW = {"big": 4, "conv": 4, "resnet18": 4}
 
 
@@ -85,7 +85,7 @@ def bench_step(args):
         ours, old = row["ours"], row["old"]
         print(
             f"step {label}: ours {ours['wall_ratio']:.2f} (CPU {ours['cpu_ratio']:.2f}, idle {ours['idle_ratio']:.3f}), "
-            f"old tool {old['wall_ratio']:.2f} (CPU {old['cpu_ratio']:.2f}); overhead "
+            f"mindstudio-probe {old['wall_ratio']:.2f} (CPU {old['cpu_ratio']:.2f}); overhead "
             f"{(old['wall_ratio'] - 1) / max(ours['wall_ratio'] - 1, 1e-3):.0f} times less"
             + (f"; {ours['dump_mb_per_s']:.0f} of {ours['disk_mb_per_s']:.0f} MB/s" if task == "tensor" else ""),
             flush=True,
@@ -111,7 +111,7 @@ def bench_overflow(large, args, work):
     result["speedup"] = old["seconds"] / ours["seconds"]
     result["memory"] = ours["peak_mb"] / old["peak_mb"]
     print(
-        f"overflow_check, {result['nodes']} nodes: ours {ours['seconds']:.2f} s, {ours['peak_mb']:.0f} MB; old tool "
+        f"overflow_check, {result['nodes']} nodes: ours {ours['seconds']:.2f} s, {ours['peak_mb']:.0f} MB; mindstudio-probe "
         f"{old['seconds']:.1f} s, {old['peak_mb']:.0f} MB: {result['speedup']:.0f} times faster with "
         f"{result['memory']:.0%} of the memory",
         flush=True,
@@ -123,7 +123,7 @@ def bench_start():
     result = {}
     for name, runs in (("ours", 20), ("old", 3)):
         result[name] = statistics.median(measured([command_of(name), "--help"])["seconds"] for _ in range(runs))
-    print(f"--help: ours {result['ours'] * 1e3:.1f} ms, old tool {result['old'] * 1e3:.0f} ms", flush=True)
+    print(f"--help: ours {result['ours'] * 1e3:.1f} ms, mindstudio-probe {result['old'] * 1e3:.0f} ms", flush=True)
     return result
 
 
@@ -137,7 +137,7 @@ def report(results, args):
         f"make bench        # .venv/bin/python bench/run.py --nodes {args.nodes} --write",
         "```",
         "",
-        f"Machine: {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}. The old tool is mindstudio-probe 26.2.0.",
+        f"Machine: {os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}. Beside ours: mindstudio-probe 26.2.0.",
         "",
     ]
     if "step" in results:
@@ -149,7 +149,7 @@ def report(results, args):
             "batch 1, sequence 512; `tiny`: hidden 64, 2 layers, batch 1, sequence 16; `conv`: residual blocks of 32 to 256",
             "channels on 16 images of 64 x 64; `resnet18`: the usual widths, 64 to 512, on 4 images of 224 x 224.",
             "",
-            "| model | level | content | ours | old tool | ours, CPU time | constructed but idle | entries | MB per step |",
+            "| model | level | content | ours | mindstudio-probe | ours, CPU time | constructed but idle | entries | MB per step |",
             "|---|---|---|--:|--:|--:|--:|--:|--:|",
         ]
         for row in results["step"]:
@@ -190,7 +190,7 @@ def report(results, args):
             "",
             "`overflow_check`: 8 ranks of 10,784 nodes, statistics.",
             "",
-            "| command | ours | old tool | faster | peak memory, ours | old tool |",
+            "| command | ours | mindstudio-probe | faster | peak memory, ours | mindstudio-probe |",
             "|---|--:|--:|--:|--:|--:|",
             f"| `overflow_check`, 8 ranks | {r['ours']['seconds']:.2f} s | {r['old']['seconds']:.1f} s | "
             f"**{r['speedup']:.0f} times** | {r['ours']['peak_mb']:.0f} MB | {r['old']['peak_mb']:.0f} MB |",
@@ -201,7 +201,7 @@ def report(results, args):
         lines += [
             "## Start",
             "",
-            f"`msprobe --help`: {r['ours'] * 1e3:.1f} ms; the old tool {r['old'] * 1e3:.0f} ms.",
+            f"`msprobe --help`: {r['ours'] * 1e3:.1f} ms; mindstudio-probe {r['old'] * 1e3:.0f} ms.",
             "",
         ]
     path = ROOT / "docs" / "performance.md"
@@ -234,7 +234,7 @@ def main():
     parser.add_argument("--keep", help="directory for the large dumps, kept between runs")
     parser.add_argument("--tensors", help="what gen_bigtensor.sh made, when it is there already")
     parser.add_argument(
-        "--slow", action="store_true", help="also what takes the old tool five minutes (-fm at 20,000 nodes)"
+        "--slow", action="store_true", help="also what takes mindstudio-probe five minutes (-fm at 20,000 nodes)"
     )
     parser.add_argument(
         "--quick",
@@ -280,7 +280,8 @@ def main():
             shutil.rmtree(work, ignore_errors=True)
     if args.write:
         report(results, args)
-        print("written: docs/performance.md")
+        subprocess.run([sys.executable, ROOT / "tools" / "readme_figures.py"], check=True)
+        print("written: docs/performance.md, and the figures of README.md and README.zh.md")
 
 
 if __name__ == "__main__":

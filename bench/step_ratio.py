@@ -1,6 +1,6 @@
 """Time of a training step with a tool over the same step without it, in one process.
 
-Runs under any Python that has a package `msprobe` with the PyTorch face, ours or the old tool's, and prints one JSON object:
+Runs under any Python that has a package `msprobe` with the PyTorch face, ours or mindstudio-probe's, and prints one JSON object:
 
     python step_ratio.py --level mix --steps 30
 
@@ -111,7 +111,7 @@ def stepper(model, loss_of):
 
 
 class OldToolSwitch:
-    """The old tool wraps functions for good when it is constructed; without this its own base steps would be slow too."""
+    """mindstudio-probe wraps functions for good when it is constructed; without this its own base steps would be slow too."""
 
     def __init__(self, debugger):
         service = getattr(debugger, "service", None)

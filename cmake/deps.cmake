@@ -14,14 +14,16 @@ endfunction()
 
 add_library(msprobe_common INTERFACE)
 target_link_libraries(msprobe_common INTERFACE Threads::Threads)
-target_compile_definitions(msprobe_common INTERFACE MSPROBE_VERSION="${PROJECT_VERSION}")
-if(MSPROBE_SANITIZE)
-  # Only what is shipped has to stand alone; compiling fmt in every file is a third of the time of a build without -O.
-  find_library(msprobe_fmt_path NAMES fmt REQUIRED)
-  target_link_libraries(msprobe_common INTERFACE ${msprobe_fmt_path})
-else()
+# fmt is compiled once (src/base/fmt.cc) where that file knows the release, else in every file that uses it.
+set(MSPROBE_FMT_IN_HEADERS OFF)
+find_path(msprobe_fmt_headers fmt/core.h REQUIRED)
+file(STRINGS ${msprobe_fmt_headers}/fmt/core.h fmt_version REGEX "#define FMT_VERSION")
+if(NOT fmt_version MATCHES "FMT_VERSION 9[0-9][0-9][0-9][0-9]")
   target_compile_definitions(msprobe_common INTERFACE FMT_HEADER_ONLY=1)
+  set(MSPROBE_FMT_IN_HEADERS ON)
 endif()
+# All of xxHash is in its header: src/tensor/kernels compiles it for each instruction set.
+find_path(msprobe_xxhash_headers xxhash.h REQUIRED)
 msprobe_static(msprobe_deflate deflate)
 # Its archive is not position independent enough for libmsprobe.so, which takes the shared library.
 add_library(msprobe_yaml INTERFACE)
@@ -29,7 +31,7 @@ target_link_libraries(msprobe_yaml INTERFACE
   $<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>,-lyaml-cpp,-l:libyaml-cpp.a>)
 msprobe_static(msprobe_inflate z)
 msprobe_static(msprobe_expat expat)
-# libxlsxwriter has no static archive in the distribution: src/report loads it when a sheet is asked for.
+# libxlsxwriter has no static archive in the distribution: src/sheet loads it when a sheet is asked for.
 add_library(msprobe_xlsx INTERFACE)
 target_link_libraries(msprobe_xlsx INTERFACE ${CMAKE_DL_LIBS})
 msprobe_static(msprobe_sqlite sqlite3 ${CMAKE_DL_LIBS} m)

@@ -1,8 +1,6 @@
 # Links the built pages into the command: web/dist/index.html into the serve room, web/dist/report.html into the report
 # room. Both are built first when a source is newer and npm is there.
 if(NOT MSPROBE_WEB)
-  target_compile_definitions(msprobe_serve PRIVATE MSPROBE_EMBED_PAGE=0)
-  target_compile_definitions(msprobe_report PRIVATE MSPROBE_EMBED_REPORT=0)
   return()
 endif()
 
@@ -31,11 +29,6 @@ elseif(NOT EXISTS ${page} OR NOT EXISTS ${report})
     "or configure with -DMSPROBE_WEB=OFF for a command without them.")
 endif()
 
-target_compile_definitions(msprobe_serve PRIVATE MSPROBE_EMBED_PAGE=1)
-set_source_files_properties(src/serve/page.cc PROPERTIES
-  COMPILE_DEFINITIONS "MSPROBE_PAGE_FILE=\"${page}\""
-  OBJECT_DEPENDS ${page})
-target_compile_definitions(msprobe_report PRIVATE MSPROBE_EMBED_REPORT=1)
-set_source_files_properties(src/report/report_page.cc PROPERTIES
-  COMPILE_DEFINITIONS "MSPROBE_REPORT_FILE=\"${report}\""
-  OBJECT_DEPENDS ${report})
+# Per file: no other object depends on whether there is a page.
+msprobe_embed(src/serve/page.cc PAGE web/dist/index.html)
+msprobe_embed(src/report/report_page.cc REPORT web/dist/report.html)

@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 add_library(msprobe_library SHARED $<TARGET_OBJECTS:msprobe_api>)
 set_target_properties(msprobe_library PROPERTIES
   OUTPUT_NAME msprobe EXPORT_NAME msprobe VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-target_link_libraries(msprobe_library PRIVATE msprobe_report msprobe_graph)
+target_link_libraries(msprobe_library PRIVATE msprobe_jobs msprobe_graph_build)
 target_link_options(msprobe_library PRIVATE -Wl,--exclude-libs,ALL)
 target_include_directories(msprobe_library INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(msprobe_library INTERFACE cxx_std_20)

@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
-# Every test, in the order in which a fault is cheapest to find. Any failing part fails the whole, after all parts ran.
+# tools/run_tests.sh [deep]: the tests of `make test`, which prove that the product works here, or those that `make test-deep`
+# adds. In the order in which a fault is cheapest to find; any failing part fails the whole, after all parts ran.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export PATH="$PWD/.venv/bin:$PATH"
-mkdir -p build out
+tier=${1:-quick}
+mkdir -p build/parts out
 failed=()
-passed=0
+parts=0
 part() {
   local name=$1; shift
   local start=$SECONDS
+  parts=$((parts + 1))
   printf '\n===== %s\n' "$name"
-  if "$@"; then passed=$((passed + 1)); else failed+=("$name"); fi
+  "$@" 2>&1 | tee "build/parts/$parts.log" || failed+=("$name")
   printf -- '----- %s: %d s\n' "$name" $((SECONDS - start))
 }
 
@@ -19,41 +22,84 @@ part() {
 declare -A jobs
 beside() {
   set -m # a process group of its own, to end all of it when this is interrupted
-  (renice -n 15 -p "$BASHPID" >/dev/null 2>&1; "$@") >"build/beside-$1.log" 2>&1 & jobs[$1]=$!
+  rm -f "build/beside-$1.code"
+  (renice -n 15 -p "$BASHPID" >/dev/null 2>&1; "$@" >"build/beside-$1.log" 2>&1; echo $? >"build/beside-$1.code") & jobs[$1]=$!
   set +m
 }
-joined() { wait "${jobs[$1]}"; local code=$?; cat "build/beside-$1.log"; return "$code"; }
+ended() { until [ -f "build/beside-$1.code" ] || ! kill -0 "${jobs[$1]}" 2>/dev/null; do sleep 0.5; done; }
+joined() { ended "$1"; cat "build/beside-$1.log"; return "$(cat "build/beside-$1.code")"; }
 trap 'for job in "${jobs[@]}"; do kill -- -"$job" 2>/dev/null; done; exit 130' INT TERM
 
 # PRESET [option of cmake] [targets]
 configure_build() { cmake --preset "$1" ${2:-} >"build/$1.log" 2>&1 && cmake --build --preset "$1" ${3:+--target $3} >>"build/$1.log" 2>&1 || { tail -n 30 "build/$1.log"; return 1; }; }
-# By the name of the compiler that the wheel was built with, which is Python's: ccache then has most of the objects already.
-wheel_compiler() { sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' build/wheel-*/CMakeCache.txt 2>/dev/null | head -n 1; }
-unit() { CXX=${CXX:-$(wheel_compiler)} configure_build release -DMSPROBE_WEB=OFF && ctest --preset release -j 2; }
+unit() { configure_build release && ctest --preset release -j 2; }
 threaded="base tensor dump capture compare graph view serve"
-lint() { tools/lint.sh; }
+lint() { tools/lint.sh "$@"; }
 build_asan() { configure_build asan; }
 build_tsan() { configure_build tsan "" "$(printf '%s_test ' $threaded)"; }
 sanitized() { build_asan; build_tsan; }
-asan() { wait "${jobs[sanitized]}"; build_asan && ctest --preset asan -j 2; }
+asan() { ended sanitized; build_asan && ctest --preset asan -j 2; }
 tsan() { build_tsan && ctest --preset tsan -j 2 -R "^(${threaded// /|})_test"; }
 web() { npm --prefix web test --silent; }
 demo() { python examples/quickstart/demo.py --out out/demo --no-serve; }
+# Two at a time; a file that took long begins early, and what is left goes to the process that has nothing to do.
+python_tests() { python -m pytest -q -n 2 --dist worksteal "$@"; }
+in_turn() { python -m pytest -q "$@"; }
+browser() { node --test "$@"; }
+main_pages="tests/e2e/page.test.mjs tests/e2e/tasks.test.mjs tests/e2e/report.test.mjs"
+other_pages() { printf '%s\n' tests/e2e/*.test.mjs | grep -vxF "$(printf '%s\n' $main_pages)"; }
 
-part "unit tests" unit
-beside lint
-beside sanitized
-part "demo" demo
-part "Python and golden tests" python -m pytest tests/python tests/golden -q -n 2 --dist loadfile
-part "dumps against the earlier tool's" python -m pytest tests/conformance -q
-part "planted bugs" python -m pytest tests/sabotage -q
-part "page unit tests" web
-part "page in the browser" node --test tests/e2e/*.test.mjs
-part "lint" joined lint
-part "unit tests under ASan and UBSan" asan
-part "threaded unit tests under TSan" tsan
-part "fuzz" tools/fuzz.sh 5
+quick() {
+  part "unit tests" unit
+  beside lint
+  part "demo" demo
+  part "Python and golden tests" python_tests tests/python tests/golden -m "not deep"
+  part "planted bugs" in_turn tests/sabotage -m "not deep"
+  part "page unit tests" web
+  part "page in the browser" browser $main_pages
+  part "lint" joined lint
+}
+deep() {
+  beside sanitized
+  part "demo" demo
+  part "Python and golden tests" python_tests tests/python tests/golden -m deep
+  part "dumps against the earlier tool's" in_turn tests/conformance
+  part "planted bugs" in_turn tests/sabotage -m deep
+  part "page in the browser" browser $(other_pages)
+  part "unit tests under ASan and UBSan" asan
+  part "threaded unit tests under TSan" tsan
+  part "fuzz" tools/fuzz.sh 5
+  part "lint" lint --all
+}
 
-if [ ${#failed[@]} -gt 0 ]; then printf '\nfailed parts: %s\n' "${failed[*]}"; fi
-printf '\nparts: %d passed, %d failed\n' "$passed" "${#failed[@]}"
+# What the parts say of themselves: `counts LOG...` prints how many tests passed, failed and were left for the other tier.
+counts() {
+  sed 's/\x1b\[[0-9;]*m//g' "$@" | awk '
+    /^=*.*(passed|failed|error).* in [0-9.]+s/ {
+      for (i = 2; i <= NF; i++) {
+        if ($i ~ /^passed/) passed += $(i - 1)
+        if ($i ~ /^(failed|errors?)[,]?$/) failed += $(i - 1)
+        if ($i ~ /^deselected/) left += $(i - 1)
+      }
+    }
+    /tests passed, [0-9]+ tests failed out of/ { passed += $NF - $4; failed += $4 }
+    /^(#|ℹ) pass [0-9]/ { passed += $3 }
+    /^(#|ℹ) fail [0-9]/ { failed += $3 }
+    /^ *Tests .*\([0-9]+\)$/ { for (i = 2; i <= NF; i++) { if ($i == "passed") passed += $(i - 1); if ($i == "failed") failed += $(i - 1) } }
+    END { print passed + 0, failed + 0, left + 0 }'
+}
+rm -f build/parts/*
+"$tier" || exit 2
+read -r passed failures left < <(counts build/parts/*.log)
+# A part that failed without saying which test did counts as one.
+[ ${#failed[@]} -le "$failures" ] || failures=${#failed[@]}
+echo
+if [ ${#failed[@]} -gt 0 ]; then printf 'failed parts:'; printf ' %s;' "${failed[@]}"; echo; fi
+if [ "$tier" = quick ]; then
+  left=$((left + $(other_pages | xargs cat | grep -cE '^\s*(test|it)\(') + $(python tests/tiers.py | xargs cat | grep -c '^def test_')))
+  [ ${#failed[@]} -gt 0 ] || printf "make test: tier 1 passed (%d tests); 'make test-deep' also runs the earlier tool, all models and planted bugs, the remaining pages, sanitizers and fuzzing: more than %d tests not run\n" "$passed" "$left"
+else
+  [ ${#failed[@]} -gt 0 ] || printf 'make test-deep: passed (%d tests beside those of make test)\n' "$passed"
+fi
+printf '%d passed, %d failed\n' "$passed" "$failures"
 [ ${#failed[@]} -eq 0 ]

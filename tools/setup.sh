@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Sets up a checkout. Safe to run again: what is there already is left alone.
 #   tools/setup.sh          what building and the demo need; ends with the product in .venv
-#   tools/setup.sh test     also what the tests need: the tools that ours must be compatible with, and a browser
+#   tools/setup.sh test     also what `make test` needs: compilers, checkers, a browser
+#   tools/setup.sh deep     also what `make test-deep` needs: the tools that ours must be compatible with
+#   tools/setup.sh docs     only what `make docs` needs, in .venv-docs; nothing is compiled
 set -euo pipefail
 cd "$(dirname "$0")/.."
 want=${1:-run}
@@ -15,7 +17,7 @@ die() { printf '[setup] error: %s\n' "$*" >&2; exit 1; }
 boost=libboost-dev clang_rt=libclang-rt-dev
 if grep -qx 'VERSION_CODENAME=bookworm' /etc/os-release 2>/dev/null; then boost=libboost1.81-dev clang_rt=libclang-rt-14-dev; fi
 build_packages=(g++ cmake ninja-build make git ccache python3 python3-venv python3-dev
-  rapidjson-dev libsqlite3-dev libxlsxwriter-dev libcli11-dev libfmt-dev libdeflate-dev libyaml-cpp-dev zlib1g-dev libexpat1-dev "$boost")
+  libsqlite3-dev libxlsxwriter-dev libcli11-dev libfmt-dev libxxhash-dev libdeflate-dev libyaml-cpp-dev zlib1g-dev libexpat1-dev "$boost")
 test_packages=(libgtest-dev libbenchmark-dev clang clang-format clang-tidy "$clang_rt" chromium fonts-noto-cjk)
 
 # ---- distribution packages -------------------------------------------------------------------------------------------
@@ -39,7 +41,8 @@ apt_install() {
     sleep 5
   done
 }
-[ "$want" = test ] || test_packages=()
+[ "$want" != run ] || test_packages=()
+if [ "$want" = docs ]; then build_packages=(python3 python3-venv) test_packages=(); fi
 if command -v dpkg-query >/dev/null; then
   mapfile -t build_packages < <(missing_of "${build_packages[@]}")
   mapfile -t test_packages < <(missing_of "${test_packages[@]}")
@@ -68,7 +71,7 @@ venv() {
   say "installing into $dir: ${torch:+$torch }$*"
   if [ -n "$torch" ]; then
     pip_install "$dir" "$torch"
-    [ "$want" != test ] || share_torch "$dir"
+    [ "$want" = run ] || share_torch "$dir"
   fi
   pip_install "$dir" "$@"
   touch "$stamps/$dir.$key"
@@ -90,16 +93,47 @@ test_environments() {
   venv .venv-tb "" tensorboard tb-graph-ascend==8.3.2
   venv .venv-board "" tensorboard
   venv .venv-ray "" ray
+  programs
+}
+# Programs that call PrecisionDebugger, for both tools to run (tests/python/test_programs.py): one with the few packages that
+# it imports; of the others the sources alone, whatever machine the wheels are for.
+programs() {
+  local dir=build/programs run=(verl==0.9.1 tensordict==0.10.0 omegaconf==2.4.0 antlr4-python3-runtime==4.9.3 codetiming orjson pyvers cloudpickle)
+  local read=(sglang==0.5.23 vllm-ascend==0.23.0)
+  local key; key=$(printf '%s\n' "${run[@]}" "${read[@]}" | sha256sum | cut -c1-16)
+  [ -f "$stamps/programs.$key" ] && return
+  say "unpacking into $dir: verl ${read[*]}"
+  rm -rf "$dir"
+  pip_install .venv-old --no-deps --target "$dir" "${run[@]}"
+  .venv-old/bin/python -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: --python-version 3.11 \
+    --platform manylinux_2_34_x86_64 -d "$dir/wheels" "${read[@]}" >"$stamps/pip.programs.log" 2>&1 ||
+    { tail -n 5 "$stamps/pip.programs.log" >&2; die "pip could not download ${read[*]}"; }
+  .venv-old/bin/python - "$dir" <<'PY'
+import pathlib, sys, zipfile
+target = pathlib.Path(sys.argv[1])
+for path in (target / "wheels").iterdir():
+    wheel = zipfile.ZipFile(path)
+    wheel.extractall(target, [name for name in wheel.namelist() if name.endswith(".py")])
+PY
+  rm -rf "$dir/wheels"
+  touch "$stamps/programs.$key"
 }
 
+if [ "$want" = docs ]; then
+  venv .venv-docs "" sphinx==9.0.4 myst-parser==5.2.0 furo==2025.12.19
+  say "ready: .venv-docs/bin/sphinx-build"
+  exit
+fi
 common=(numpy transformers nanobind scikit-build-core pytest pytest-timeout pytest-xdist hypothesis ruff openpyxl)
 venv .venv torch==2.13.0 "${common[@]}" accelerate
 beside=()
-if [ "$want" = test ]; then
-  [ -x .venv/bin/schemathesis ] || { say "installing into .venv: schemathesis"; pip_install .venv schemathesis; }
-  # Beside the building of the product: this waits for the network and the disk most of its time.
+# Beside the building of the product: these wait for the network and the disk most of their time.
+if [ "$want" != run ]; then
   trap wait EXIT
   apt_install "${test_packages[@]}" & beside+=($!)
+fi
+if [ "$want" = deep ]; then
+  [ -x .venv/bin/schemathesis ] || { say "installing into .venv: schemathesis"; pip_install .venv schemathesis; }
   test_environments & beside+=($!)
 fi
 
@@ -142,7 +176,7 @@ if [ ! -f "$stamps/product.$key" ] || [ ! -x .venv/bin/msprobe ] || [ ! -f build
 fi
 for job in "${beside[@]}"; do wait "$job" || exit 1; done
 # Tests run by hand would meet an older product there.
-if { [ "$want" = test ] || [ -x .venv-board/bin/python ]; } && { [ ! -f "$stamps/board.$key" ] || [ ! -x .venv-board/bin/msprobe ]; }; then
+if { [ "$want" = deep ] || [ -x .venv-board/bin/python ]; } && { [ ! -f "$stamps/board.$key" ] || [ ! -x .venv-board/bin/msprobe ]; }; then
   pip_install .venv-board --no-deps --force-reinstall build/wheels/$key/*.whl
   touch "$stamps/board.$key"
 fi

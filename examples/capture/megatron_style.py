@@ -1,4 +1,4 @@
-"""The loop of Megatron-LM, MindSpeed-LLM and ModelLink: several model chunks, several micro batches to one optimizer step.
+"""The loop of Megatron-LM, MindSpeed-LLM and ModelLink: several model chunks, several micro batches for each optimizer step.
 
 start() and stop() stand around each micro batch and step() behind the optimizer, so that a step is an iteration and the numbers
 of the ops count on from one micro batch to the next. In training.py the place is train(), around train_step().

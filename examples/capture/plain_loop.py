@@ -1,4 +1,4 @@
-"""A loop of one's own: the block ends the step also when the body leaves it early or raises.
+"""A loop of your own: the block ends the step even when its body leaves early or raises.
 
 python plain_loop.py config.json
 """

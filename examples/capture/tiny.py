@@ -1,4 +1,4 @@
-"""What the examples train: a LLaMA of two small layers, and numbers to feed it."""
+"""What the examples train: a LLaMA of two small layers, and random tokens for it."""
 
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM

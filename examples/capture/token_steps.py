@@ -1,6 +1,6 @@
 """Inference, a step for each token: step0 is the prompt, and `step` of the configuration chooses among them.
 
-For a sampling loop of one's own; in transformers the place is the loop of GenerationMixin._sample.
+For a sampling loop of your own; in transformers it belongs in the loop of GenerationMixin._sample.
 
 python token_steps.py config.json
 """

@@ -44,8 +44,8 @@ def main() -> None:
     train = str(HERE / "train.py")
     golden, problem = str(out / "golden"), str(out / "problem")
 
-    run("a run that is right", sys.executable, train, "--dump", golden)
-    run("the same run, silently wrong", sys.executable, train, "--dump", problem, "--sabotage", args.sabotage)
+    run("the reference run", sys.executable, train, "--dump", golden)
+    run("the same run with one silent bug", sys.executable, train, "--dump", problem, "--sabotage", args.sabotage)
     run(
         "the table and the report",
         msprobe,

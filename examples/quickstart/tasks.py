@@ -1,9 +1,9 @@
-"""More dumps to try the page on, made like those of train.py.
+"""More dumps for trying the page, made like those of train.py.
 
     python examples/quickstart/tasks.py --out out/tasks
 
 out/tasks/ranks     four ranks that train one model; in step 1 the batch of one of them is all padding, so its loss is NaN
-out/tasks/renamed   the run of train.py with one module called otherwise, as in another implementation of the model
+out/tasks/renamed   the run of train.py with one module renamed, as in a different implementation of the model
 """
 
 import argparse

@@ -3,7 +3,7 @@
     python train.py --dump out/golden
     python train.py --dump out/problem --sabotage weight
 
-The three msprobe lines are the ones to copy into a training script of your own.
+The lines with msprobe are the ones to copy into a training script of your own.
 """
 
 import argparse

@@ -44,6 +44,7 @@ struct CompareSettings {
   MappingSettings mapping;
   std::string thresholds;       // YAML file of the numbers by which rows are judged; "" for the default
   bool ruler = false;           // columns at the end of each row: its difference in units of what rounding explains
+  bool verdicts = false;        // the same in what is made to be looked at: workbooks and the HTML report
   std::string calibrate;        // dump of a second golden run, of the same kind of path as `golden`; ""
   bool structure = false;       // the models instead of the values; dumps of task "structure" are compared so anyway
   std::string suggest_mapping;  // file for a layer mapping of modules that only their names tell apart; ""

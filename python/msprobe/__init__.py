@@ -1,8 +1,49 @@
-"""msprobe: find where two runs of a model part ways, and where one run goes wrong by itself."""
+"""msprobe: find where two runs of a model part ways, and where one run goes wrong by itself.
+
+`msprobe.pytorch.PrecisionDebugger` records what a script computes. `msprobe.compare` compares two recordings; it needs no
+framework and so runs anywhere. The command line does both and more: `msprobe --help`.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 from ._environment import clash
 
+if TYPE_CHECKING:
+    from ._compare import CompareOptions, compare, compare_distributed
+    from ._compare_result import (
+        CompareArgumentError,
+        CompareException,
+        CompareInputError,
+        CompareInternalError,
+        CompareResult,
+    )
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "CompareArgumentError",
+    "CompareException",
+    "CompareInputError",
+    "CompareInternalError",
+    "CompareOptions",
+    "CompareResult",
+    "__version__",
+    "compare",
+    "compare_distributed",
+]
 
 if clash():
     raise ImportError(clash())
+
+
+def __getattr__(name: str) -> Any:
+    """Loads the comparison on first use, so that a training script that only records does not pay for it."""
+    if name not in __all__:
+        raise AttributeError(f"module 'msprobe' has no attribute {name!r}")
+    from . import _compare, _compare_result
+
+    return getattr(_compare if hasattr(_compare, name) else _compare_result, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -7,6 +7,7 @@ from ._environment import clash, find_command
 
 
 def main() -> int:
+    """Replaces this process with the command; returns an exit code if there is none to run."""
     problem, command = clash(), find_command()
     if not problem and command is None:
         problem = (

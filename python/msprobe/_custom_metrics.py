@@ -20,7 +20,7 @@ FAILED = "unsupported"
 
 
 class Caught:
-    """Keeps what the user's code raised: `error`, as a text, or None."""
+    """Catches what the user's code raises: `error` is its text, or None."""
 
     error = None
 
@@ -62,6 +62,7 @@ class Metric:
         self.compare = module.compare
 
     def cell(self, n, b):
+        """Computes the cell of the table for a pair of tensors."""
         value = self.compare(n, b)
         if hasattr(value, "item") and not isinstance(value, (int, float, str)):
             value = value.item()  # a tensor or array of one element
@@ -73,7 +74,7 @@ class Metric:
 
 
 def load(paths):
-    """The metrics, and what is wrong with the first that cannot be used, or None."""
+    """Loads the metrics. Also returns what is wrong with the first unusable one, or None."""
     metrics = []
     for path in paths:
         with Caught() as caught:
@@ -102,6 +103,7 @@ def torch_tensors():
 
 
 def read_exactly(stream, size):
+    """Reads exactly `size` bytes; exits if the command has ended."""
     data = bytearray(size)
     view, at = memoryview(data), 0
     while at < size:
@@ -113,6 +115,7 @@ def read_exactly(stream, size):
 
 
 def serve(metrics, stream):
+    """Answers requests until the command ends."""
     make, no_grad = torch_tensors()
     with no_grad:
         while True:
@@ -134,6 +137,7 @@ def serve(metrics, stream):
 
 
 def main(paths):
+    """Runs the process."""
     stream = socket.socket(fileno=os.dup(0)).makefile("rwb")
     sys.stdout = sys.stderr  # what the functions print is not for the command
     metrics, wrong = load(paths)

@@ -1,4 +1,4 @@
-"""What is around us: the earlier tool in the same directory, and where the command of this installation is."""
+"""The environment: the earlier tool in the same directory, the command of this installation, the language of the locale."""
 
 import os
 import shutil
@@ -11,8 +11,11 @@ _OTHER = "mindstudio-probe"
 
 
 def clash() -> str:
-    """Why this installation cannot work: both distributions own the package msprobe, and installing one over the other
-    mixes their files. Empty text if there is only ours; the other one elsewhere on sys.path does no harm."""
+    """Explains why this installation cannot work; empty if it can.
+
+    Both distributions own the package msprobe, and installing one over the other mixes their files. The other one
+    elsewhere on sys.path does no harm.
+    """
     try:
         beside = os.listdir(os.path.dirname(_PACKAGE))
     except OSError:
@@ -27,7 +30,7 @@ def clash() -> str:
 
 
 def find_command() -> Optional[str]:
-    """The program msprobe that was installed with this package; else the one beside the interpreter or on PATH."""
+    """Finds the msprobe program of this installation, or else the one beside the interpreter or on PATH."""
     # site-packages is lib/pythonX.Y/site-packages below the prefix, whatever the scheme (venv, --user, --prefix).
     prefix = os.path.abspath(os.path.join(_PACKAGE, *[os.pardir] * 4))
     places = [
@@ -40,3 +43,11 @@ def find_command() -> Optional[str]:
         if os.path.isfile(found) and os.access(found, os.X_OK):
             return found
     return shutil.which("msprobe")
+
+
+def is_chinese() -> bool:
+    """Tells whether messages should be Chinese. As in POSIX, the first of these variables that is set decides."""
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        if os.environ.get(name):
+            return os.environ[name].lower().startswith("zh")
+    return False

@@ -17,7 +17,7 @@ ERROR = "[msprobe] error: "
 
 
 def build(command, cwd, threads, home):
-    """Runs on a machine of the cluster: the exit code, the reason for it, and the warnings. `home` is where the command was started."""
+    """Builds one graph on a machine of the cluster. Returns exit code, reason and warnings; `home` is the host of the command."""
     env = {**os.environ, "MSPROBE_THREADS": str(threads)}
     env.pop("MSPROBE_PLAIN", None)  # the command line says it
     host = socket.gethostname()
@@ -35,7 +35,7 @@ def build(command, cwd, threads, home):
 
 
 def start(request, ray):
-    """{task: pair}: as many tasks at a time as the cluster has cores, each with an equal share of them."""
+    """Submits a task per pair, as many at a time as the cluster has cores. Returns {task: pair}."""
     if not ray.is_initialized():
         # RAY_ADDRESS names a running cluster; without it one is started here and ends with this process.
         # Said in so many words: Ray would look for one that once ran on this machine, and wait for it.
@@ -51,6 +51,7 @@ def start(request, ray):
 
 
 def main():
+    """Runs the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command has it as well, and closes its end
     channel = socket.socket(fileno=0)
     with channel, channel.makefile("r", encoding="utf-8") as stream:

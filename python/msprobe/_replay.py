@@ -19,6 +19,8 @@ import signal
 import socket
 import sys
 
+torch = None  # imported by main(), which says so where there is none
+
 # What torch raises for arguments that do not fit.
 REFUSALS = (
     RuntimeError,
@@ -34,14 +36,13 @@ REFUSALS = (
     EOFError,
     pickle.UnpicklingError,
 )
-# Methods and functions that reach beyond their result, or give memory that nobody set.
+# Methods and functions that reach beyond their result.
 REFUSED = re.compile(
     r"backward|register_.*|.*numpy.*|tolist|.*storage.*|data_ptr|share_memory_|set_|apply_|map2?_|resize_.*|resize|pin_memory"
     r"|record_stream|requires_grad_|retain_grad|module_load|is_shared|boolean_dispatch|handle_torch_function|has_torch_function.*"
     r"|assert_int_or_pair|from_file|load|save|compile|set_.*|unsafe_.*|sparse_.*"
 )
 DRAWS = re.compile(r"rand(n|int|perm)?(_like)?|random_|normal")  # the others are found out when they do
-NOT_SET = frozenset("empty empty_like empty_strided empty_permuted new_empty new_empty_strided".split())
 # Operators that are no more than arithmetic; other names with underscores are not called.
 OPERATORS = frozenset(
     f"__{prefix}{name}__"
@@ -64,9 +65,6 @@ class Functions:
     """What may be called, found by walking the namespaces of torch."""
 
     def __init__(self):
-        import torch
-        import torch.overrides
-
         by_place = torch.overrides.get_overridable_functions()
         known = {id(function) for functions in by_place.values() for function in functions}
         functional = torch.nn.functional
@@ -92,10 +90,9 @@ class Functions:
         return found
 
     def find(self, owner, name):
+        """Returns the function of this name if it may be called again."""
         if DRAWS.fullmatch(name):
             raise Refused("it draws random numbers")
-        if name in NOT_SET:
-            raise Refused("it gives memory that is not set")
         function = self._allowed[owner].get(name)
         if function is None:
             raise Refused(f"torch has no function {name} that may be called again")
@@ -103,13 +100,12 @@ class Functions:
 
 
 def natural(key):
+    """Returns a sort key that orders numbers in names by value."""
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in key.split(".")]
 
 
 def tensors_in(value):
-    """The tensors of a result, in order."""
-    import torch
-
+    """Lists the tensors of a result, in order."""
     if isinstance(value, torch.Tensor):
         return [value]
     if isinstance(value, dict):
@@ -119,13 +115,11 @@ def tensors_in(value):
 
 def load(entries):
     """{key: tensor} of [key, path, requires_grad] entries, and the keys whose tensors require gradients."""
-    import torch
-
     tensors, leaves = {}, set()
     for key, path, requires_grad in sorted(entries, key=lambda entry: natural(entry[0])):
         tensor = torch.load(path, map_location="cpu", weights_only=True)
         if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided or tensor.is_quantized:
-            raise Refused(f"{key} is no plain tensor")
+            raise Refused(f"{key} is not a plain tensor")
         tensors[key] = tensor.detach()
         if requires_grad and (tensor.is_floating_point() or tensor.is_complex()):
             leaves.add(key)
@@ -133,8 +127,7 @@ def load(entries):
 
 
 def widen(tensor):
-    import torch
-
+    """Converts a tensor to double precision."""
     if tensor.is_complex():
         return tensor.to(torch.complex128)
     return tensor.double() if tensor.is_floating_point() else tensor.clone()
@@ -146,6 +139,7 @@ class Call:
     def __init__(self, functions, spec):
         self.name = spec["function"]
         self.module = spec["module"]
+        self.in_place = spec["in_place"]
         self.spec = spec
         self.function = functions.find(spec["owner"], self.name)
         self.tensors, self.leaves = load(spec["tensors"])
@@ -160,18 +154,10 @@ class Call:
     def _refuse_choice(self):
         """A cast of integers is exact, whatever its target."""
         if not all(tensor.is_floating_point() for tensor in self.tensors.values()):
-            raise Refused("it casts values that are no floating point numbers")
-
-    @property
-    def in_place(self):
-        name = self.name
-        dunder = name.startswith("__i") and name not in ("__invert__",)
-        return dunder or name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))
+            raise Refused("it casts values that are not floating-point numbers")
 
     def run(self, tensors):
-        """The result for `tensors`, which the function may overwrite."""
-        import torch
-
+        """Calls the function with `tensors`, which it may overwrite."""
         state = torch.get_rng_state()
         args = [self._value(v, tensors) for v in self.spec["args"]]
         kwargs = {name: self._value(v, tensors) for name, v in self.spec["kwargs"].items()}
@@ -181,8 +167,6 @@ class Call:
         return args[0] if result is None and self.in_place and args else result
 
     def _value(self, v, tensors):
-        import torch
-
         if isinstance(v, list):
             return [self._value(part, tensors) for part in v]
         if not isinstance(v, dict):
@@ -209,8 +193,6 @@ class Call:
 
     @staticmethod
     def _torch_name(name):
-        import torch
-
         value = getattr(torch, name, None)
         if isinstance(value, torch.dtype):
             # Rounding to a narrower type is part of what is measured.
@@ -221,14 +203,13 @@ class Call:
 
 
 class Forward:
-    """Truths for the outputs of a forward call."""
+    """Computes reference values for the outputs of a forward call."""
 
     def __init__(self, call):
         self._call = call
 
     def truths(self, change):
-        import torch
-
+        """Returns {key: output} in double precision; `change` is applied to each input first."""
         call = self._call
         with torch.no_grad():
             found = tensors_in(call.run({key: change(key, widen(t)) for key, t in call.tensors.items()}))
@@ -236,7 +217,7 @@ class Forward:
 
 
 def pair_up(outputs, found):
-    """{key: tensor} by order, or by shape where the dump lacks some."""
+    """Pairs outputs with results by position, or by shape if the dump lacks some. Returns {key: tensor}."""
     shapes = [tensor.shape for tensor in found]
     if [tensor.shape for tensor in outputs.values()] == shapes:
         return dict(zip(outputs, found))
@@ -251,9 +232,10 @@ def pair_up(outputs, found):
 
 
 class Backward:
-    """Truths for the gradients that leave a call: autograd through its forward.
+    """Computes reference values for the gradients that leave a call, by autograd through its forward.
 
-    A dump has what leaves the last node of the function's graph (functions), or the gradients of the inputs (modules)."""
+    For functions, a dump holds what leaves the last node of their graph; for modules, the gradients of the inputs.
+    """
 
     def __init__(self, call):
         self._call = call
@@ -261,8 +243,7 @@ class Backward:
             raise Refused("the dump holds no values of the gradients that come in")
 
     def truths(self, change):
-        import torch
-
+        """Returns {key: gradient} in double precision; `change` is applied to each input first."""
         call = self._call
         leaves, inputs = {}, {}
         for key, tensor in call.tensors.items():
@@ -317,10 +298,10 @@ class Backward:
 
 
 def relative(a, b, smallest=0.0):
-    """The larger of the relative errors of the norm and of the largest element, over what is finite; `smallest`: the least that
-    may count."""
-    import torch
+    """The larger of two errors relative to b, over the elements that are finite in both.
 
+    They are max|a - b| / max|b| and |a - b| / |b| of the L2 norms; no element of b counts as less than `smallest`.
+    """
     if b.is_complex() or a.is_complex():
         a, b = torch.view_as_real(a.to(torch.complex128)), torch.view_as_real(b.to(torch.complex128))
     finite = torch.isfinite(a) & torch.isfinite(b)
@@ -339,9 +320,7 @@ def relative(a, b, smallest=0.0):
 
 
 def measure(output, truth):
-    """How far an output is from the truth, relative; infinite for a difference in kind."""
-    import torch
-
+    """Returns the relative error of an output; infinity if it differs in kind, such as NaN against a number."""
     if not (output.is_floating_point() or output.is_complex()):
         return 0.0 if torch.equal(output.double(), truth.to(output.dtype).double()) else math.inf
     info = torch.finfo(output.dtype)
@@ -362,9 +341,7 @@ def measure(output, truth):
 
 
 def unit_of(tensors):
-    """Unit round-off of the coarsest floating type, 0 without one."""
-    import torch
-
+    """Returns the unit round-off of the coarsest floating type, 0 without one."""
     wide = [t for t in tensors if t.is_floating_point() or t.is_complex()]
     return max((torch.finfo(t.dtype).eps / 2 for t in wide), default=0.0)
 
@@ -373,14 +350,10 @@ class Jitter:
     """Moves every element by one unit round-off, up or down."""
 
     def __init__(self, unit):
-        import torch
-
         self._unit = unit
         self._generator = torch.Generator().manual_seed(1)
 
     def __call__(self, key, tensor):
-        import torch
-
         if not tensor.is_floating_point() or tensor.numel() == 0:
             return tensor
         signs = torch.randint(0, 2, tensor.shape, generator=self._generator, dtype=torch.int8)
@@ -388,7 +361,7 @@ class Jitter:
 
 
 def terms(call, output, backward):
-    """How many terms a sum of this call may have."""
+    """Estimates how many terms a sum in this call can have."""
     inputs = [t for t in (*call.tensors.values(), *call.gradients.values()) if t.is_floating_point()]
     largest = max((t.numel() for t in inputs), default=1)
     longest = max((size for t in (*inputs, output) for size in t.shape), default=1)
@@ -397,9 +370,7 @@ def terms(call, output, backward):
 
 
 def limit_of(call, output, moved, unit_in, kind, backward):
-    """Relative error that rounding explains; `moved`: what a jitter of the inputs by `unit_in` does."""
-    import torch
-
+    """Returns the relative error that rounding explains; `moved` is the effect of perturbing the inputs by `unit_in`."""
     if not (output.is_floating_point() or output.is_complex()):
         return 0.0
     eps = torch.finfo(output.dtype).eps
@@ -423,7 +394,7 @@ def limit_of(call, output, moved, unit_in, kind, backward):
 
 
 def replay_side(functions, spec, kind, backward):
-    """{key: figures} and {key: truth}."""
+    """Replays one side of an op. Returns {key: figures} and {key: reference value}."""
     call = Call(functions, spec)
     way = (Backward if backward else Forward)(call)
     truths = way.truths(lambda key, tensor: tensor)
@@ -447,8 +418,6 @@ def replay_side(functions, spec, kind, backward):
     }
     if call.in_place and any(f["ulp"] > f["limit"] for f in wide.values()):
         first = next(iter(call.tensors.values()), None)
-        import torch
-
         if first is not None and any(o.shape == first.shape and torch.equal(o, first) for o in call.outputs.values()):
             raise Refused("it works in place, and the dump has its input as it was afterwards")
     # Choices between equal values (the indices of topk) tell nothing where the values themselves are there.
@@ -456,7 +425,7 @@ def replay_side(functions, spec, kind, backward):
 
 
 def finite(value):
-    """Numbers as JSON has them; infinity is a text."""
+    """Replaces infinities by text, which JSON can hold."""
     if isinstance(value, dict):
         return {key: finite(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -465,6 +434,7 @@ def finite(value):
 
 
 def answer(functions, request):
+    """Replays both sides of one op."""
     sides, truths = {}, {}
     for side, spec in request["sides"].items():
         try:
@@ -485,7 +455,7 @@ def answer(functions, request):
 
 
 def bound_memory():
-    """An op that asks for more than there is fails, and not the machine."""
+    """Limits memory, so that an op that asks for too much fails instead of taking the machine down."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             free = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable:"))
@@ -499,6 +469,7 @@ def bound_memory():
 
 
 def main():
+    """Runs the process."""
     stream = socket.socket(fileno=os.dup(0)).makefile("rwb")
     sys.stdout = sys.stderr
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command says when it is over
@@ -510,7 +481,9 @@ def main():
     if importlib.util.find_spec("torch") is None:
         say({"error": f"{sys.executable} has no torch, with which ops are replayed"})
         return
+    global torch
     import torch
+    import torch.overrides
 
     functions = Functions()
     bound_memory()

@@ -1,6 +1,6 @@
 #include <msprobe/compare.h>
 
-#include "report/run_compare.h"
+#include "jobs/run_compare.h"
 
 namespace msprobe {
 

@@ -7,16 +7,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <mutex>
 
 #include "base/file_limit.h"
 #include "base/page_trim.h"
+#include "base/temp_names.h"
 
 namespace msprobe {
 namespace {
@@ -29,32 +28,6 @@ constexpr uint64_t kWriteAhead = 16 << 20;
 std::string TempName(const std::string& path) {
   static std::atomic<unsigned> counter{0};
   return path + ".tmp" + std::to_string(getpid()) + "." + std::to_string(counter.fetch_add(1));
-}
-
-// Names of living temporary files, where a signal handler can read them. A process with more of them at once than
-// slots, or with longer names, only loses the tidying after a fatal signal.
-struct TempSlot {
-  std::atomic<bool> used{false};
-  char name[4096];
-};
-std::array<TempSlot, 64> g_temps;
-std::mutex g_temps_mutex;  // of all but the handler
-
-void RememberTemp(const std::string& name) {
-  std::lock_guard lock(g_temps_mutex);
-  for (TempSlot& slot : g_temps) {
-    if (slot.used.load() || name.size() >= sizeof slot.name) continue;
-    std::memcpy(slot.name, name.c_str(), name.size() + 1);
-    slot.used.store(true);
-    return;
-  }
-}
-
-void ForgetTemp(const std::string& name) {
-  std::lock_guard lock(g_temps_mutex);
-  for (TempSlot& slot : g_temps) {
-    if (slot.used.load() && name == slot.name) slot.used.store(false);
-  }
 }
 
 Status NotInPlace(const std::string& path) {
@@ -88,15 +61,6 @@ Status RenameToFreeName(const std::string& temp, std::string* path) {
   return InternalError(wanted + " and its numbered names are taken: choose another directory with -o");
 }
 
-}  // namespace
-
-void RemoveTempFiles() noexcept {
-  for (TempSlot& slot : g_temps) {
-    if (slot.used.exchange(false)) unlink(slot.name);
-  }
-}
-
-namespace {
 void UnmapFile(const char* data, size_t size) {
   if (!data) return;
   if (size >= kTrimmedMapBytes) UnwatchMap(data);

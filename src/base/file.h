@@ -35,9 +35,6 @@ class MappedFile {
   std::string path_;
 };
 
-/// Removes the temporary files of this process and nothing else; for signal handlers that end it.
-void RemoveTempFiles() noexcept;
-
 /// A file written under a temporary name in its final directory and put in place by a commit. Without one (an error, an
 /// exception, Ctrl-C) the temporary file is removed and a file already at `path` stays as it was.
 class OutputFile {

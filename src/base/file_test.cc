@@ -9,6 +9,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/temp_names.h"
+
 namespace msprobe {
 namespace {
 

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <csignal>
 
-#include "base/file.h"
+#include "base/temp_names.h"
 
 namespace msprobe {
 namespace {

@@ -33,7 +33,7 @@ TEST(PageTrim, GivesPagesBackAndTheyCanBeReadAgain) {
     for (size_t i = 0; i < kBytes; i += 4096) sum += static_cast<size_t>(map->text()[i]);
     EXPECT_EQ(sum, size_t{'x'});
     bool trimmed = false;
-    for (int look = 0; look < 500 && !trimmed; ++look) {
+    for (int look = 0; look < 3000 && !trimmed; ++look) {
       trimmed = FilePages() < kBytes / 2;
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }

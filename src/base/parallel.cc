@@ -67,7 +67,11 @@ Status StatusOfException() noexcept {
   try {
     throw;
   } catch (const std::bad_alloc&) {
-    return InternalError("out of memory: close other programs or set MSPROBE_THREADS=1, then run the command again");
+    try {
+      return InternalError("out of memory: close other programs or set MSPROBE_THREADS=1, then run the command again");
+    } catch (const std::bad_alloc&) {
+      return InternalError("out of memory");  // so short a text needs none
+    }
   } catch (const std::exception& e) {
     return InternalError(std::string("internal fault (") + e.what() + "): please report it with the command line");
   } catch (...) {

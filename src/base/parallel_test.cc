@@ -9,8 +9,20 @@
 #include <thread>
 #include <vector>
 
+#include "base/joined_threads.h"
+
 namespace msprobe {
 namespace {
+
+TEST(JoinedThreads, AreWaitedForWhenAnExceptionPasses) {
+  std::atomic<int> done{0};
+  const auto fails = [&] {
+    const JoinedThreads threads = StartThreads(2, [&] { ++done; });
+    throw std::bad_alloc();
+  };
+  EXPECT_THROW(fails(), std::bad_alloc);
+  EXPECT_EQ(done.load(), 2);
+}
 
 TEST(ParallelFor, VisitsEachIndexOnce) {
   for (int threads : {1, 2, 7}) {

@@ -3,31 +3,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 
 #include "base/big_array.h"
+#include "base/name_hash.h"
 
 namespace msprobe {
-
-/// Eight bytes at a time; names of ops differ mostly in a digit or two.
-inline uint32_t HashName(std::string_view s) {
-  constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15;
-  uint64_t h = s.size() * kMultiplier;
-  const auto mix = [&](uint64_t word) {
-    h = (h ^ word) * kMultiplier;
-    h ^= h >> 32;
-  };
-  uint64_t word = 0;
-  for (; s.size() >= sizeof word; s.remove_prefix(sizeof word)) {
-    std::memcpy(&word, s.data(), sizeof word);
-    mix(word);
-  }
-  word = 0;
-  if (!s.empty()) std::memcpy(&word, s.data(), s.size());
-  mix(word);
-  return static_cast<uint32_t>(h);
-}
 
 class SlotTable {
  public:

@@ -54,6 +54,8 @@ size_t Utf8At(std::string_view s, size_t i, uint32_t& cp) {
   return n;
 }
 
+bool IsPlain(char c) { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; }
+
 void AppendHex4(std::string& out, uint32_t v) {
   static constexpr char kHex[] = "0123456789abcdef";
   out += "\\u";
@@ -97,9 +99,15 @@ void AppendInt(std::string& out, int64_t v) {
 void AppendJsonString(std::string& out, std::string_view s, bool ascii) {
   out += '"';
   for (size_t i = 0; i < s.size();) {
+    // Most texts are one run of characters that stand as they are.
+    size_t end = i;
+    while (end < s.size() && IsPlain(s[end])) ++end;
+    out.append(s, i, end - i);
+    i = end;
+    if (i == s.size()) break;
     const unsigned char c = static_cast<unsigned char>(s[i]);
-    if (c >= 0x20 && c < 0x7F) {
-      if (c == '"' || c == '\\') out += '\\';
+    if (c == '"' || c == '\\') {
+      out += '\\';
       out += static_cast<char>(c);
       ++i;
       continue;

@@ -39,8 +39,8 @@ inline constexpr size_t kMaxYamlNodes = 1 << 20;
 inline constexpr int kMaxYamlDepth = 64;
 
 /// One document. Of a key that stands twice the last value counts, as for Python's reader. kBadInput with path and line
-/// for what is no YAML, and for aliases (a file of a few lines can stand for billions of nodes), tags of other types,
-/// keys that are no plain text, and files beyond the limits above.
+/// for what is not YAML, and for aliases (a file of a few lines can stand for billions of nodes), tags of other types,
+/// keys that are not plain text, and files beyond the limits above.
 StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& path);
 StatusOr<YamlNode> ReadYamlFile(const std::string& path);
 

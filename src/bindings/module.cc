@@ -5,27 +5,31 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
-#include <pthread.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <memory>
+#include <span>
 #include <tuple>
 
-#include "base/file.h"
-#include "bindings/api_call.h"
-#include "bindings/backward.h"
-#include "bindings/deferred.h"
-#include "bindings/frames.h"
-#include "bindings/kept.h"
-#include "bindings/leaf_memo.h"
-#include "bindings/modules.h"
-#include "bindings/regions.h"
-#include "bindings/runtime.h"
-#include "bindings/tasks.h"
-#include "bindings/values.h"
-#include "bindings/works.h"
+#include "bindings/python/api_call.h"
+#include "bindings/python/api_site.h"
+#include "bindings/python/deferred.h"
+#include "bindings/python/framework.h"
+#include "bindings/python/runtime.h"
+#include "bindings/python/step.h"
+#include "bindings/python/tasks.h"
+#include "bindings/python/tensor_record.h"
+#include "bindings/python/values.h"
+#include "bindings/python/works.h"
+#include "bindings/torch/leaf_memo.h"
+#include "bindings/torch/modules.h"
+#include "bindings/torch/regions.h"
+#include "bindings/torch/tensors.h"
+#include "bindings/torch/torch_framework.h"
 #include "capture/format.h"
+#include "json/writer.h"
+#include "ops/collective.h"
+#include "ops/op_traits.h"
+#include "tensor/kernels/crc32.h"
 
 namespace nb = nanobind;
 
@@ -44,93 +48,25 @@ void Throw(const Status& status) {
   if (!status.ok()) throw nb::value_error(status.message().c_str());
 }
 
-PyObject* Attribute(nb::handle owner, const char* path) {
-  nb::object o = nb::borrow(owner);
-  std::string text = path;
-  for (size_t at = 0; at != std::string::npos;) {
-    const size_t dot = text.find('.', at);
-    const std::string part = text.substr(at, dot == std::string::npos ? dot : dot - at);
-    if (!nb::hasattr(o, part.c_str())) return nullptr;
-    o = o.attr(part.c_str());
-    at = dot == std::string::npos ? dot : dot + 1;
-  }
-  return o.release().ptr();
-}
-
-const DlpackExchangeApi* FindDlpack(nb::handle tensor_type) {
-  for (const char* name : {"__dlpack_c_exchange_api__", "__c_dlpack_exchange_api__"}) {
-    PyObject* capsule = Attribute(tensor_type, name);
-    if (capsule == nullptr) continue;
-    auto* api = static_cast<const DlpackExchangeApi*>(PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
-    if (api == nullptr) PyErr_Clear();
-    if (api != nullptr && api->header.version.major == 1) return api;  // the capsule stays alive
-  }
-  return nullptr;
-}
-
-// A forked child (DataLoader workers) has the hooks but neither the files nor the writing thread.
-void AfterForkInChild() {
-  rt().running = rt().step_open = false;
-  rt().threads_in_tool = 0;
+// Of a step that ended badly; short where there is no memory for more.
+std::string TextOf(const Status& status) {
   try {
-    auto recorder = std::make_unique<Recorder>();
-    auto files = std::make_unique<TensorFiles>();
-    rt().recorder = recorder.release();
-    rt().files = files.release();
-  } catch (const std::bad_alloc&) {  // nothing will be recorded here anyway
+    return status.message();
+  } catch (const std::bad_alloc&) {
+    return "out of memory";
   }
 }
 
 void Init(nb::handle torch, nb::object describe, nb::object describe_tensor, const std::string& own_directory) {
-  Runtime& r = rt();
-  InitNames();
-  if (r.recorder == nullptr) {
-    r.recorder = new Recorder;
-    r.files = new TensorFiles;
-    pthread_atfork(nullptr, nullptr, AfterForkInChild);
-  }
-  if (!InitBackwardTypes() || !InitModuleTypes() || !InitApiTypes()) throw nb::python_error();
-  r.tensor = reinterpret_cast<PyTypeObject*>(Attribute(torch, "Tensor"));
-  r.parameter = reinterpret_cast<PyTypeObject*>(Attribute(torch, "nn.Parameter"));
-  r.torch_size = reinterpret_cast<PyTypeObject*>(Attribute(torch, "Size"));
-  r.torch_dtype = reinterpret_cast<PyTypeObject*>(Attribute(torch, "dtype"));
-  r.torch_device = reinterpret_cast<PyTypeObject*>(Attribute(torch, "device"));
-  r.user_dict = reinterpret_cast<PyTypeObject*>(Attribute(nb::module_::import_("collections"), "UserDict"));
-  r.is_grad_enabled = Attribute(torch, "is_grad_enabled");
-  r.tracing_state = Attribute(torch, "_C._get_tracing_state");
-  r.mode_depth = Attribute(torch, "_C._len_torch_function_stack");
-  r.disable_modes = Attribute(torch, "_C.DisableTorchFunction");
-  if (r.disable_modes == nullptr) r.mode_depth = nullptr;
-  r.work = reinterpret_cast<PyTypeObject*>(Attribute(torch, "_C._distributed_c10d.Work"));
-  r.open_blocks = Attribute(torch, "distributed.distributed_c10d._world.pg_coalesce_state");
-  r.next_sequence = Attribute(torch, "_C._autograd._get_sequence_nr");
-  r.current_node = Attribute(torch, "_C._current_autograd_node");
-  r.current_pass = Attribute(torch, "_C._current_graph_task_id");
-  if (r.current_pass != nullptr)
-    r.at_end_of_pass = Attribute(torch, "autograd.Variable._execution_engine.queue_callback");
-  r.compiler = Attribute(torch, "compiler.__dict__");
-  r.global_forward_hooks = Attribute(torch, "nn.modules.module._global_forward_hooks");
-  if (PyObject* file = Attribute(torch, "nn.modules.module.__file__"); file != nullptr) {
-    const std::string path = nb::cast<std::string>(nb::steal(file));
-    r.module_directory = PyUnicode_FromString(path.substr(0, path.rfind('/') + 1).c_str());
-  }
-  r.dispatch_mode = Attribute(torch, "_C._get_dispatch_mode");
-  r.functional_key = Attribute(torch, "_C._TorchDispatchModeKey.FUNCTIONAL");
-  r.proxy_key = Attribute(torch, "_C._TorchDispatchModeKey.PROXY");
-  if (r.dispatch_mode != nullptr && r.functional_key != nullptr && r.proxy_key != nullptr) {
-    r.dispatch_depth = Attribute(torch, "_C._len_torch_dispatch_stack");
-  }
-  if (r.next_sequence == nullptr) {
-    r.any_leaf = nb::object(torch.attr("empty")(0, nb::arg("requires_grad") = true)).release().ptr();
-  }
-  r.get_line = Attribute(nb::module_::import_("linecache"), "getline");
-  if (r.tensor == nullptr || r.parameter == nullptr || r.is_grad_enabled == nullptr) {
-    throw std::runtime_error("this release of PyTorch lacks torch.Tensor, nn.Parameter or is_grad_enabled");
-  }
-  r.dlpack = FindDlpack(reinterpret_cast<PyObject*>(r.tensor));
-  r.describe = describe.release().ptr();
-  r.describe_tensor = describe_tensor.release().ptr();
-  r.own_directory = own_directory;
+  InitRuntime();
+  if (!InitApiTypes() || !InitTorch(torch.ptr())) throw nb::python_error();
+  Interpreter& i = interpreter();
+  i.user_dict =
+      reinterpret_cast<PyTypeObject*>(nb::getattr(nb::module_::import_("collections"), "UserDict").release().ptr());
+  i.get_line = nb::getattr(nb::module_::import_("linecache"), "getline").release().ptr();
+  i.describe = describe.release().ptr();
+  i.describe_tensor = describe_tensor.release().ptr();
+  i.own_directory = own_directory;
 }
 
 void Configure(const std::string& level, bool structure, const std::string& summary, bool extra_info,
@@ -172,22 +108,27 @@ std::string AddApiFrom(nb::handle owner, nb::str attr, nb::str prefix_text, nb::
                        bool in_place, nb::dict details) {
   ApiSpec spec;
   const std::string prefix = Utf8(prefix_text), risk = Utf8(risk_text);
-  spec.base = prefix + "." + Utf8(name);
+  const std::string api = Utf8(name);
+  spec.base = prefix + "." + api;
   spec.risk = risk == "CORE" ? Risk::kCore : risk == "LOW" ? Risk::kLow : Risk::kFocus;
   spec.in_place = in_place;
   spec.distributed = prefix == "Distributed";
+  if (const Collective* call = spec.distributed ? FindCollective(api) : nullptr; call && call->Fills()) {
+    spec.ignored_args = {call->position};
+    spec.ignored_keyword = call->keyword;
+  }
+  if (spec.distributed || prefix == "NPU") {
+    const std::span<const int> positions = ResultsWithoutValue(api);
+    spec.ignored_outputs.assign(positions.begin(), positions.end());
+  }
   if (details.contains("dropout")) spec.dropout = nb::cast<bool>(details["dropout"]);
-  if (details.contains("ignored_args")) spec.ignored_args = nb::cast<std::vector<int>>(details["ignored_args"]);
-  if (details.contains("ignored_outputs"))
-    spec.ignored_outputs = nb::cast<std::vector<int>>(details["ignored_outputs"]);
-  if (details.contains("ignored_keyword")) spec.ignored_keyword = nb::cast<std::string>(details["ignored_keyword"]);
   if (details.contains("outputs_are_arguments")) spec.distributed = nb::cast<bool>(details["outputs_are_arguments"]);
   if (details.contains("skip_self")) spec.skip_self = nb::cast<bool>(details["skip_self"]);
   if (details.contains("resolve")) spec.resolve = Ref::Borrow(nb::handle(details["resolve"]).ptr());
   if (details.contains("role")) {
     const std::string role = Utf8(nb::cast<nb::str>(details["role"]));
     spec.role = role == "mute" ? ApiRole::kMute : role == "leave" ? ApiRole::kLeave : ApiRole::kWatch;
-    if (role == "wait") spec.watch = AfterWait;
+    if (role == "wait") spec.watch = AfterWait, spec.stays = AnyOpenWork;
     if (role == "set_eval_frame") spec.before = BeforeSetEvalFrame, spec.watch = AfterSetEvalFrame;
   }
   if (details.contains("phase")) {
@@ -202,142 +143,11 @@ std::string AddApiFrom(nb::handle owner, nb::str attr, nb::str prefix_text, nb::
   return AddApi(owner.ptr(), key.get(), spec, &why) ? std::string() : why;
 }
 
-Status CloseStep();
-
-Status OpenStep(const std::string& dir, const std::string& task, const std::string& level) {
-  Runtime& r = rt();
-  Status status;
-  try {
-    status = MakeOutputDir(dir);
-    std::string tensor_dir;
-    if (status.ok() && r.recorder->save_policy().saves()) {
-      std::error_code error;
-      tensor_dir = JoinPath(std::filesystem::absolute(dir, error).lexically_normal().string(), "dump_tensor_data");
-      status = r.files->Open(tensor_dir);
-    }
-    if (status.ok())
-      status = r.recorder->Open({dir, task, level, "pytorch", r.options.extra_info && level != "debug", tensor_dir});
-  } catch (const std::bad_alloc&) {
-    status = NoMemory();
-  }
-  return status;
-}
-
-void Start(nb::str dir, nb::str task, nb::str level) {
-  Runtime& r = rt();
-  {
-    const std::string own_dir = Utf8(dir), own_task = Utf8(task), own_level = Utf8(level);
-    Status status;
-    {
-      const GilReleased released;
-      status = OpenStep(own_dir, own_task, own_level);
-    }
-    Throw(status);
-  }
-  if (OutputGate& gate = r.recorder->gate(); r.files->is_open() && !gate.open(OutputGate::Part::kTensors)) {
-    r.files->Stop(InternalError(gate.step(OutputGate::Part::kTensors).reason));
-  }
-  Shielded(ForgetRegions);
-  Shielded(InstallApis);  // at L0 those that are no ops: regions that are left alone
-  if (r.options.modules) Shielded(InstallModuleHooks);
-  r.step_open = true;
-  r.running = !r.trigger.exhausted();
-}
-
-// No thread records any more, and what waits for its turn in the backward has had it.
-void StopRecording() {
-  Runtime& r = rt();
-  t_flags.finishing = std::exchange(r.running, false);
-  WaitForOtherThreads();
-  Shielded([] { BackwardOrder::Get().Finish(); });
-  t_flags.finishing = false;
-}
-
-// Tensors before the ops that name them: what is reported flushed is there with its files.
-Status FlushStep() {
-  Runtime& r = rt();
-  try {
-    (void)r.files->Finish();
-    const Status ops = r.recorder->Flush();
-    return ops.ok() ? r.files->TakeStatus() : ops;
-  } catch (const std::bad_alloc&) {
-    return NoMemory();
-  }
-}
-
-Status CloseStep() {
-  using Part = OutputGate::Part;
-  Runtime& r = rt();
-  OutputGate& gate = r.recorder->gate();
-  try {
-    const bool saved = r.files->is_open(), stopped = !gate.open(Part::kTensors);
-    const Status tensors = r.files->Close();
-    if (saved) {
-      const TensorFileCounts counts = r.files->counts();
-      gate.AddWritten(Part::kTensors, counts.bytes, counts.saved);
-      gate.AddSkipped(Part::kTensors, counts.dropped);
-      if (!tensors.ok()) gate.Stop(Part::kTensors, OutputGate::Until::kEndOfStep, tensors.message());
-    }
-    CountNoMemory();
-    const Status ops = r.recorder->Close(r.skipped);
-    const Status untold = r.files->TakeStatus();
-    return ops.ok() && !stopped ? untold : ops;
-  } catch (const std::bad_alloc&) {
-    try {
-      (void)r.recorder->Close({});  // nothing where it is closed already
-    } catch (const std::bad_alloc&) {
-    }
-    return NoMemory();
-  }
-}
-
-std::string Text(const Status& status) {
-  try {
-    return status.message();
-  } catch (const std::bad_alloc&) {
-    return "out of memory";  // short enough to need none
-  }
-}
-
-std::string Stop() {
-  Runtime& r = rt();
-  StopRecording();
-  Shielded(CollectDone);
-  Shielded(ForgetRegions);
-  Shielded(RemoveApis);
-  Shielded(RemoveModuleHooks);
-  if (!r.step_open) return {};
-  Shielded(FinishParamGrads);
-  Shielded(FetchDeferred);
-  Status status;
-  {
-    const GilReleased released;
-    status = FlushStep();
-  }
-  return Text(status);
-}
-
-std::string EndStep() {
-  Runtime& r = rt();
-  if (!r.step_open) return {};
-  StopRecording();
-  Shielded(GiveUpOpenWorks);
-  r.step_open = false;
-  if (!ApisInstalled()) Shielded(RemoveApis);  // those that waited for works
-  Shielded(FinishParamGrads);
-  Shielded(EndKeeping);
-  ++r.generation;         // calls that are still running find their records stale ...
-  WaitForOtherThreads();  // ... or have finished them
-  Shielded(FetchDeferred);
-  Status status;
-  {
-    const GilReleased released;
-    status = CloseStep();
-  }
-  EndDeferred();
-  r.filter.Reset();
-  return Text(status);
-}
+void Start(nb::str dir, nb::str task, nb::str level) { Throw(StartStep(Utf8(dir), Utf8(task), Utf8(level))); }
+std::string Stop() { return TextOf(StopStep()); }
+std::string End() { return TextOf(EndStep()); }
+void Pause() { rt().running = false; }
+void Resume() { rt().running = rt().step_open && !rt().trigger.exhausted(); }
 
 // value(record) into a record of this name; without memory there is none. True: it was recorded.
 template <typename Value>
@@ -372,8 +182,8 @@ std::string ValueJson(nb::str name, nb::handle value) {
     record.save = rt().recorder->save_policy().For(record.name);
     RecordValue(&record, value.ptr());
     ResolveNow(&record);
-    JsonStream stream(&json);
-    FormatValue(record, &stream);
+    JsonWriter stream(&json, kJsonIndented);
+    FormatValue(record, framework().names(), &stream);
   });
   return whole ? json : "null";
 }
@@ -429,6 +239,144 @@ nb::dict TakeSummary() {
   return out;
 }
 
+void AddModuleFrom(nb::handle module, nb::str base) {
+  if (!AddModule(module.ptr(), Utf8(base).c_str())) throw nb::python_error();
+}
+
+void LimitWriting(uint64_t tensors, uint64_t ops, nb::str why) {
+  const std::string reason = Utf8(why);
+  rt().files->Limit(tensors, reason);
+  rt().recorder->Limit(ops, reason);
+}
+
+void SetPhaseFrom(nb::str name) {
+  Shielded([&] {
+    const std::string phase = Utf8(name);
+    SetPhase(phase.empty() ? nullptr : InternName(phase));
+  });
+}
+
+void SetDeferral(nb::object defer, nb::object fetch, bool all) {
+  interpreter().defer_tensor = defer.release().ptr();
+  interpreter().fetch_deferred = fetch.release().ptr();
+  interpreter().defer_all = all;
+}
+
+void Deliver(uintptr_t first, bool wide, const std::vector<std::tuple<int32_t, int64_t, int64_t>>& slots) {
+  for (const auto& [slot, cell, parts] : slots) {
+    DeliverCells(slot, {reinterpret_cast<const char*>(first) + cell * kCellBytes, parts, wide});
+  }
+  ResolveDeferred();
+}
+
+nb::object StatisticsFrom(nb::handle tensor) {
+  PyObject* result = StatisticsOf(tensor.ptr());
+  if (result == nullptr) throw nb::python_error();
+  return nb::steal(result);
+}
+
+uint32_t Crc32At(uintptr_t address, size_t bytes, uint32_t seed) {
+  const nb::gil_scoped_release release;
+  return Crc32(reinterpret_cast<const void*>(address), bytes, seed);
+}
+
+// What is recorded, and of which functions and modules.
+void BindSettings(nb::module_& m) {
+  m.def("init", &Init, nb::arg("torch"), nb::arg("describe"), nb::arg("describe_tensor"), nb::arg("own_directory"),
+        "Before all else: the framework, odd_values.py's functions, and the directory whose frames stacks leave out.");
+  m.def("configure", &Configure, nb::arg("level"), nb::arg("structure"), nb::arg("summary"), nb::arg("extra_info"),
+        nb::arg("data_mode"), nb::arg("scope"), nb::arg("list"), nb::arg("risk_level"),
+        "What is recorded from the next start() on; ValueError: the scope or the list cannot be used.");
+  m.def(
+      "configure_saving", &ConfigureSaving, nb::arg("when"), nb::arg("tensor_list"),
+      "Which tensors are saved, \"no\", \"now\" or \"deferred\", and those of ops whose name has a part of the list.");
+  m.def("configure_slices", &ConfigureSlices, nb::arg("rules"),
+        "The part of each tensor that is recorded: (dim, size or None, begin, end or None) for each rule.");
+  m.def("add_api", &AddApiFrom, nb::arg("owner"), nb::arg("attr"), nb::arg("prefix"), nb::arg("name"), nb::arg("risk"),
+        nb::arg("in_place") = true, nb::arg("details") = nb::dict(),
+        "Hooks owner.attr as {prefix}.{name}; returns empty text, or why it cannot be hooked.");
+  m.def(
+      "remove_api", [](nb::handle owner, nb::str attr) { return RemoveApi(owner.ptr(), attr.ptr()); }, nb::arg("owner"),
+      nb::arg("attr"), "Ends the last add_api() of this attribute; False: there is none.");
+  m.def("add_module", &AddModuleFrom, nb::arg("module"), nb::arg("base"),
+        "Hooks a module whose entries are named base, as Module.fc.Linear.");
+  m.def("api_count", &ApiCount, "How many functions are hooked.");
+  m.def("install_apis", &InstallApis, "Puts the hooks of functions in place; start() does it.");
+  m.def("remove_apis", &RemoveApis, "Takes the hooks of functions away; stop() does it.");
+  m.def("install_modules", &InstallModuleHooks, "Puts the hooks of modules in place; start() does it.");
+  m.def("remove_modules", &RemoveModuleHooks, "Takes the hooks of modules away; stop() does it.");
+  m.def("hide_from_compiler", &HideFromCompiler, nb::arg("hide"),
+        "While a compiler traces, it finds functions and modules as they are without hooks.");
+  m.def(
+      "set_region_callbacks", [](nb::handle enter, nb::handle pause) { SetRegionCallbacks(enter.ptr(), pause.ptr()); },
+      nb::arg("enter"), nb::arg("pause"),
+      "Functions of regions.py: callback -> name of the region or None; () -> is it the compiler's.");
+}
+
+void BindSteps(nb::module_& m) {
+  m.def("start", &Start, nb::arg("dir"), nb::arg("task"), nb::arg("level"),
+        "Records into this directory from here on; ValueError: it cannot be written.");
+  m.def("pause", &Pause, "Hooks stay and record nothing.");
+  m.def("resume", &Resume, "Hooks record again, if a step is open.");
+  m.def(
+      "is_running", [] { return rt().running; }, "Whether something is recorded now.");
+  m.def("stop", &Stop, "Records no more; the files are complete. Text of an error, or empty.");
+  m.def("end_step", &End, "Closes the files of the step. Text of an error, or empty.");
+  m.def("set_phase", &SetPhaseFrom, nb::arg("name"),
+        "What runs from here on has this parent in construct.json; empty text: its own again.");
+  m.def("take_summary", &TakeSummary, "Counts of the step that has ended, which begin anew.");
+  m.def(
+      "note_skip", [](nb::str kind, nb::str text) { Shielded([&] { NoteSkip(Utf8(kind), Utf8(text)); }); },
+      nb::arg("kind"), nb::arg("text"), "Counts something that was not recorded; the first text of a kind is kept.");
+  m.def("run_unseen", &RunUnseen, nb::arg("function"), "Calls a function whose calls are not recorded.");
+  m.def("save", &Save, nb::arg("name"), nb::arg("value").none(), "Records one value, at level debug.");
+  m.def("save_json", &SaveJson, nb::arg("name"), nb::arg("json"), "Records one value that is JSON text already.");
+  m.def("value_json", &ValueJson, nb::arg("name"), nb::arg("value").none(), "What save() would write, as JSON text.");
+}
+
+// Files, and what they may hold.
+void BindFiles(nb::module_& m) {
+  m.def("save_tensor", &SaveTensor, nb::arg("file"), nb::arg("tensor"),
+        "Saves a plain tensor; False: it is none, or it will not be there.");
+  m.def(
+      "tensor_dir", [] { return rt().files->working() ? rt().files->dir() : std::string(); },
+      "Where tensors are saved; empty: save nothing.");
+  m.def(
+      "count_tensor_file", [](uint64_t bytes, bool saved) { rt().files->Count(bytes, saved); }, nb::arg("bytes"),
+      nb::arg("saved"), "Counts a tensor file that Python wrote, or could not write.");
+  m.def(
+      "stop_saving", [](nb::str why) { rt().files->Stop(InternalError(Utf8(why))); }, nb::arg("why"),
+      "No more tensors are saved in this step.");
+  m.def("limit_writing", &LimitWriting, nb::arg("tensors"), nb::arg("ops"), nb::arg("reason"),
+        "Bytes of the step that has begun: so many of tensor files, so many of the rest.");
+  m.def(
+      "was_limited", [] { return rt().files->limited() || rt().recorder->limited(); },
+      "Whether limit_writing() has kept something from being written.");
+  m.def("bytes_written", &BytesWritten, "By this process, all steps.");
+  m.def("stop_writing", &StopWriting, nb::arg("what"), nb::arg("reason"),
+        "No more 'tensors', or nothing more ('ops'), until the process ends; the reason is for the summary.");
+}
+
+// Values that are computed elsewhere, and numbers of memory.
+void BindValues(nb::module_& m) {
+  m.def("set_deferral", &SetDeferral, nb::arg("defer"), nb::arg("fetch"), nb::arg("all"),
+        "Functions of device_stats.py that start and fetch reductions; all: of host memory, too.");
+  m.def("deliver_cells", &Deliver, nb::arg("first"), nb::arg("wide"), nb::arg("slots"),
+        "Reductions have arrived: the address of the first cell, and (slot, cell, parts) for each tensor.");
+  m.def(
+      "deliver_bytes", [](int32_t slot, uintptr_t data) { DeliverBytes(slot, reinterpret_cast<const void*>(data)); },
+      nb::arg("slot"), nb::arg("data"), "The elements of a tensor have arrived at this address.");
+  m.def("deliver_nothing", &DeliverNothing, nb::arg("slot"), "The values of this tensor will not come.");
+  m.def("resolve_deferred", &ResolveDeferred, "Finishes the records whose values have all arrived.");
+  m.def("leaf_memo_hits", &LeafMemoHits, "Values that were not read a second time.");
+  m.def("statistics_of", &StatisticsFrom, nb::arg("tensor"),
+        "(Max, Min, Mean, Norm, CRC-32 text) of a plain tensor in host memory; TypeError: it is none.");
+  m.def("crc32", &Crc32At, nb::arg("address"), nb::arg("bytes"), nb::arg("seed") = 0,
+        "CRC-32 of memory that the caller keeps.");
+  m.def(
+      "crc32_of", [](nb::bytes data) { return Crc32(data.c_str(), data.size()); }, nb::arg("data"), "CRC-32 of bytes.");
+}
+
 }  // namespace
 }  // namespace msprobe
 
@@ -438,95 +386,9 @@ NB_MODULE(_core, m) {
   m.attr("__version__") = MSPROBE_VERSION;
   if (!InitModuleTypes()) throw nb::python_error();
   m.attr("ModuleHook") = nb::borrow(ModuleHookType());  // a model saved while it is recorded names it
-  m.def("init", &Init, nb::arg("torch"), nb::arg("describe"), nb::arg("describe_tensor"), nb::arg("own_directory"));
-  m.def("configure", &Configure, nb::arg("level"), nb::arg("structure"), nb::arg("summary"), nb::arg("extra_info"),
-        nb::arg("data_mode"), nb::arg("scope"), nb::arg("list"), nb::arg("risk_level"));
-  m.def("add_api", &AddApiFrom, nb::arg("owner"), nb::arg("attr"), nb::arg("prefix"), nb::arg("name"), nb::arg("risk"),
-        nb::arg("in_place") = true, nb::arg("details") = nb::dict(), "Empty text, or why it cannot be hooked.");
-  m.def("add_module", [](nb::handle module, nb::str base) {
-    if (!AddModule(module.ptr(), Utf8(base).c_str())) throw nb::python_error();
-  });
-  m.def("remove_api", [](nb::handle owner, nb::str attr) { return RemoveApi(owner.ptr(), attr.ptr()); });
-  m.def("configure_saving", &ConfigureSaving, nb::arg("when"), nb::arg("tensor_list"),
-        "when: \"no\", \"now\" or \"deferred\".");
-  m.def("configure_slices", &ConfigureSlices, nb::arg("rules"), "(dim, size or None, begin, end or None) each.");
-  m.def("save_tensor", &SaveTensor, nb::arg("file"), nb::arg("tensor"), "False: it will not be there.");
-  m.def(
-      "tensor_dir", [] { return rt().files->working() ? rt().files->dir() : std::string(); }, "Empty: save nothing.");
-  m.def("count_tensor_file", [](uint64_t bytes, bool saved) { rt().files->Count(bytes, saved); });
-  m.def("stop_saving", [](nb::str why) { rt().files->Stop(InternalError(Utf8(why))); });
-  m.def(
-      "limit_writing",
-      [](uint64_t tensors, uint64_t ops, nb::str why) {
-        const std::string reason = Utf8(why);
-        rt().files->Limit(tensors, reason);
-        rt().recorder->Limit(ops, reason);
-      },
-      nb::arg("tensors"), nb::arg("ops"), nb::arg("reason"), "Bytes of the step that has begun.");
-  m.def("was_limited", [] { return rt().files->limited() || rt().recorder->limited(); });
-  m.def("leaf_memo_hits", &LeafMemoHits, "Values that were not read a second time.");
-  m.def("api_count", &ApiCount);
-  m.def("install_apis", &InstallApis, "For measurements; start() does it.");
-  m.def("remove_apis", &RemoveApis);
-  m.def("install_modules", &InstallModuleHooks);
-  m.def("remove_modules", &RemoveModuleHooks);
-  m.def("start", &Start, nb::arg("dir"), nb::arg("task"), nb::arg("level"));
-  m.def(
-      "pause", [] { rt().running = false; }, "Hooks stay and record nothing.");
-  m.def("resume", [] { rt().running = rt().step_open && !rt().trigger.exhausted(); });
-  m.def("is_running", [] { return rt().running; });
-  m.def("stop", &Stop, "Text of an error, or empty.");
-  m.def("end_step", &EndStep, "Text of an error, or empty.");
-  m.def("set_phase", [](nb::str name) {
-    Shielded([&] {
-      const std::string phase = Utf8(name);
-      SetPhase(phase.empty() ? nullptr : InternName(phase));
-    });
-  });
-  m.def("save", &Save, nb::arg("name"), nb::arg("value").none(), "One value, at level debug.");
-  m.def("save_json", &SaveJson, nb::arg("name"), nb::arg("json"));
-  m.def("value_json", &ValueJson, nb::arg("name"), nb::arg("value").none());
-  m.def("run_unseen", &RunUnseen, "Calls a function whose calls are not recorded.");
+  BindSettings(m);
+  BindSteps(m);
+  BindFiles(m);
+  BindValues(m);
   BindTasks(m);
-  m.def("take_summary", &TakeSummary);
-  m.def("hide_from_compiler", &HideFromCompiler);
-  m.def("set_region_callbacks",
-        [](nb::handle enter, nb::handle pause) { SetRegionCallbacks(enter.ptr(), pause.ptr()); });
-  m.def("bytes_written", &BytesWritten, "By this process, all steps.");
-  m.def("stop_writing", &StopWriting, nb::arg("what"), nb::arg("reason"),
-        "No more 'tensors', or nothing more ('ops'), until the process ends; the reason is for the summary.");
-  m.def(
-      "note_skip", [](nb::str kind, nb::str text) { Shielded([&] { NoteSkip(Utf8(kind), Utf8(text)); }); },
-      nb::arg("kind"), nb::arg("text"));
-  m.def(
-      "set_deferral",
-      [](nb::object defer, nb::object fetch, bool all) {
-        rt().defer_tensor = defer.release().ptr();
-        rt().fetch_deferred = fetch.release().ptr();
-        rt().defer_all = all;
-      },
-      nb::arg("defer"), nb::arg("fetch"), nb::arg("all"), "Functions of device_stats.py; `all`: of host memory, too.");
-  m.def("deliver_cells", [](uintptr_t first, bool wide, nb::list slots) {
-    for (nb::handle place : slots) {
-      const auto [slot, cell, parts] = nb::cast<std::tuple<int64_t, int64_t, int64_t>>(place);
-      DeliverCells(static_cast<int32_t>(slot), {reinterpret_cast<const char*>(first) + cell * kCellBytes, parts, wide});
-    }
-    ResolveDeferred();
-  });
-  m.def("deliver_bytes", [](int32_t slot, uintptr_t data) { DeliverBytes(slot, reinterpret_cast<const void*>(data)); });
-  m.def("deliver_nothing", &DeliverNothing);
-  m.def("resolve_deferred", &ResolveDeferred);
-  m.def(
-      "crc32",
-      [](uintptr_t address, size_t bytes, uint32_t seed) {
-        nb::gil_scoped_release release;
-        return Crc32(reinterpret_cast<const void*>(address), bytes, seed);
-      },
-      nb::arg("address"), nb::arg("bytes"), nb::arg("seed") = 0, "Of memory that the caller keeps.");
-  m.def("statistics_of", [](nb::handle tensor) {
-    PyObject* result = StatisticsOf(tensor.ptr());
-    if (result == nullptr) throw nb::python_error();
-    return nb::steal(result);
-  });
-  m.def("crc32_of", [](nb::bytes data) { return Crc32(data.c_str(), data.size()); });
 }

@@ -28,7 +28,7 @@ class ConstructTracker {
   /// An op has been recorded (a module when it ends, too). With `with_apis` APIs are listed under the open module.
   /// Modules begun since the last call are listed behind it, so children precede their parents.
   void AddOp(const OpName& name, bool with_apis);
-  /// Of an op or an open module, its parent; an op that is no module is taken as one of this thread.
+  /// Of an op or an open module, its parent; an op that is not a module is taken as one of this thread.
   OpName ParentOf(const OpName& name);
   /// Modules are listed only above ops that are: for tasks that keep few. AddOp() lists the op and what is open above
   /// it.

@@ -2,12 +2,15 @@
 
 #include <cstdio>
 
+#include "json/writer.h"
+
 namespace msprobe {
 namespace {
 
 class Formatter {
  public:
-  Formatter(const Record& record, JsonStream* out) : r_(record), out_(out) {}
+  Formatter(const Record& record, const FrameworkNames& names, JsonWriter* out)
+      : r_(record), names_(names), out_(out) {}
 
   void Run() {
     std::string name = r_.name.str();
@@ -61,9 +64,10 @@ class Formatter {
   void Tensor(const TensorRecord& t) {
     out_->BeginObject();
     out_->Key("type");
-    out_->String(t.type != nullptr ? t.type : "torch.Tensor");
+    out_->String(t.type != nullptr ? std::string_view(t.type) : names_.tensor_type);
     out_->Key("dtype");
-    t.dtype_name != nullptr ? dtype_.assign(t.dtype_name) : dtype_.assign("torch.").append(DTypeName(t.dtype));
+    t.dtype_name != nullptr ? dtype_.assign(t.dtype_name)
+                            : dtype_.assign(names_.dtype_prefix).append(DTypeName(t.dtype));
     out_->String(dtype_);
     out_->Key("shape");
     out_->BeginArray();
@@ -139,16 +143,21 @@ class Formatter {
   }
 
   const Record& r_;
-  JsonStream* out_;
+  const FrameworkNames& names_;
+  JsonWriter* out_;
   int depth_ = 0;
   std::string scratch_, dtype_;
 };
 
 }  // namespace
 
-void FormatRecord(const Record& record, JsonStream* out) { Formatter(record, out).Run(); }
+void FormatRecord(const Record& record, const FrameworkNames& names, JsonWriter* out) {
+  Formatter(record, names, out).Run();
+}
 
-void FormatValue(const Record& record, JsonStream* out) { Formatter(record, out).Values(0); }
+void FormatValue(const Record& record, const FrameworkNames& names, JsonWriter* out) {
+  Formatter(record, names, out).Values(0);
+}
 
 void AppendIndented(std::string* out, std::string_view json, int depth) {
   for (char c : json) {

@@ -8,41 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "capture/op_name.h"
+#include "capture/record_nodes.h"
 #include "capture/record_path.h"
 #include "capture/save_policy.h"
-#include "tensor/stats.h"
+#include "tensor/kernels/stats.h"
 
 namespace msprobe {
-
-enum class RecordNodeType : uint8_t {
-  kNull,
-  kBool,        // i
-  kInt,         // i
-  kFloat,       // d
-  kString,      // text
-  kTyped,       // {"type": literal, "value": text}
-  kEmptyDict,   // {}
-  kJson,        // text: JSON of json.dumps(indent=1), to be indented
-  kTensor,      // i: index into tensors
-  kKey,         // text: key of the next value
-  kKeyLiteral,  // literal: key of the next value
-  kListBegin,
-  kListEnd,
-  kDictBegin,
-  kDictEnd,
-};
-
-struct RecordNode {
-  RecordNodeType type = RecordNodeType::kNull;
-  uint32_t length = 0;  // of the text
-  union {
-    int64_t i;
-    double d;
-    const char* literal;  // static storage
-    uint64_t offset;      // of the text in Record::text
-  };
-};
 
 /// A tensor's line in dump.json.
 struct TensorRecord {
@@ -57,7 +28,7 @@ struct TensorRecord {
   int32_t slot = -1;  // of a value that comes later from a device; the record waits for it
   uint32_t extra_length = 0;
   uint64_t extra = 0;                // in Record::text: members of its own, `"key": value, ...`
-  const char* type = nullptr;        // as dumps name the class; null: torch.Tensor. Of static storage, as the next.
+  const char* type = nullptr;        // as dumps name the class; null: a plain tensor. Of static storage, as the next.
   const char* dtype_name = nullptr;  // "torch.qint8": where `dtype` is not what the tensor says it has
   uint64_t xor_digest = 0;           // with has_stats
   Stats stats;
@@ -76,16 +47,12 @@ struct HeldValue {
 };
 
 /// The members of one op's JSON object, in order: keys and values.
-struct Record {
-  OpName name;
-  std::vector<RecordNode> nodes;
+struct Record : RecordNodes {
   std::vector<TensorRecord> tensors;
   std::vector<int64_t> dims;
-  std::string text;
   bool queued = false;           // has its place in the order of the file
   bool done = false;             // nothing more will be added
   bool has_slots = false;        // some tensors have a slot whose value has not come
-  bool bare = false;             // one value, not members of an object
   bool keep_unfinished = false;  // written at the end of the step even when nobody finished it
   int64_t stack = -1;            // of a record that may be dropped: listed when it is kept
   uint32_t open_index = 0;       // place among the recorder's open records

@@ -1,6 +1,6 @@
 #include "capture/record_path.h"
 
-#include "capture/record.h"
+#include <string_view>
 
 namespace msprobe {
 namespace {
@@ -13,7 +13,7 @@ std::string_view Section(std::string_view key) {
 
 }  // namespace
 
-void RecordPath::Take(const Record& record, size_t number) {
+void RecordPath::Take(const RecordNodes& record, size_t number) {
   const RecordNode& node = record.nodes[number];
   switch (node.type) {
     case RecordNodeType::kKey:
@@ -37,7 +37,7 @@ void RecordPath::Take(const Record& record, size_t number) {
   ++levels_.back().index;
 }
 
-std::string RecordPath::NameAt(const Record& record, size_t node) {
+std::string RecordPath::NameAt(const RecordNodes& record, size_t node) {
   if (node < at_ || levels_.empty()) {
     at_ = 0;
     levels_.assign(1, Level());

@@ -4,19 +4,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
-namespace msprobe {
+#include "capture/record_nodes.h"
 
-struct Record;
+namespace msprobe {
 
 /// Follows the nodes of a record as they are appended; a record that does not save tensors never pays for it.
 class RecordPath {
  public:
   /// Name, without ending, of the value that node number `node` of `record` is or will be. Going back is allowed and
   /// starts over.
-  std::string NameAt(const Record& record, size_t node);
+  std::string NameAt(const RecordNodes& record, size_t node);
   void Reset() { at_ = 0, levels_.clear(); }
 
  private:
@@ -27,7 +26,7 @@ class RecordPath {
     size_t key = 0, length = 0;
     const char* text = nullptr;
   };
-  void Take(const Record& record, size_t node);
+  void Take(const RecordNodes& record, size_t node);
 
   size_t at_ = 0;
   std::vector<Level> levels_;  // the first is the op's own object

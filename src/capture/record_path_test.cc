@@ -84,15 +84,6 @@ TEST(SavePolicy, ListsMatchPartsOfNames) {
   EXPECT_EQ(policy.For({name.base, 1, NameForm::kApiForward}), SaveMode::kDeferred);
 }
 
-TEST(SavePolicy, FunctionsThatWorkInPlaceAreKnownByName) {
-  for (const char* name : {"Tensor.add_", "Tensor.__iadd__", "Tensor.__setitem__", "relu_"}) {
-    EXPECT_TRUE(ChangesArguments(name)) << name;
-  }
-  for (const char* name : {"Tensor.__add__", "Tensor.__invert__", "Tensor.__index__", "Torch.is_nonzero", ""}) {
-    EXPECT_FALSE(ChangesArguments(name)) << name;
-  }
-}
-
 TEST(Record, AppendMovesFilesAndWhatIsUndecided) {
   Record part, whole;
   part.Key("weight");

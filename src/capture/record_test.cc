@@ -3,16 +3,18 @@
 #include <gtest/gtest.h>
 
 #include "capture/format.h"
-#include "dump/writer.h"
+#include "json/writer.h"
 
 namespace msprobe {
 namespace {
 
-std::string Text(const Record& record) {
+const FrameworkNames kTorch = {"pytorch", "torch.Tensor", "torch."};
+
+std::string Text(const Record& record, const FrameworkNames& names = kTorch) {
   std::string out;
-  JsonStream json(&out, 0);
+  JsonWriter json(&out, kJsonIndented, 0);
   json.BeginObject();
-  FormatRecord(record, &json);
+  FormatRecord(record, names, &json);
   json.EndObject();
   return out;
 }
@@ -42,6 +44,17 @@ TEST(Record, AppendIsAsIfWrittenAtOnce) {
   first.Append(second);
   EXPECT_EQ(Text(first), Text(whole));
   EXPECT_NE(Text(whole).find("weight text"), std::string::npos);
+}
+
+TEST(Record, TensorsAreNamedAsTheFrameworkDoes) {
+  Record record;
+  record.name = {InternName("Functional.relu"), 0, NameForm::kApiForward};
+  Fill(&record, "input_args", 1);
+  EXPECT_NE(Text(record).find(R"("type": "torch.Tensor")"), std::string::npos);
+  EXPECT_NE(Text(record).find(R"("dtype": "torch.float32")"), std::string::npos);
+  const std::string other = Text(record, {"mindspore", "mindspore.Tensor", ""});
+  EXPECT_NE(other.find(R"("type": "mindspore.Tensor")"), std::string::npos);
+  EXPECT_NE(other.find(R"("dtype": "float32")"), std::string::npos);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 
 #include "base/status.h"
 #include "capture/construct.h"
+#include "capture/framework_names.h"
 #include "capture/output_gate.h"
 #include "capture/record.h"
 #include "capture/stack_table.h"
@@ -30,7 +31,8 @@ namespace msprobe {
 
 struct StepFiles {
   std::string dir;  // exists
-  std::string task, level, framework = "pytorch";
+  std::string task, level;
+  FrameworkNames names = {};
   bool extra_info = true;       // stack.json and construct.json
   std::string tensor_dir = {};  // where tensors are saved; empty: nowhere
 };

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "capture/format.h"
 #include "capture/recorder.h"
+#include "json/writer.h"
 
 namespace msprobe {
 namespace {
@@ -16,11 +17,11 @@ constexpr size_t kFlushBytes = size_t{1} << 20;
 
 std::string DumpHead(const StepFiles& files) {
   std::string head;
-  JsonStream json(&head);
+  JsonWriter json(&head, kJsonIndented);
   json.BeginObject();
   json.Key("task"), json.String(files.task);
   json.Key("level"), json.String(files.level);
-  json.Key("framework"), json.String(files.framework);
+  json.Key("framework"), json.String(files.names.framework);
   json.Key("dump_data_dir");
   files.tensor_dir.empty() ? json.Null() : json.String(files.tensor_dir);
   json.Key("data");
@@ -49,7 +50,7 @@ Status Recorder::OpenFiles() {
 void Recorder::FormatParents(const std::vector<ParentPair>& pairs) {
   parents_text_.clear();
   if (construct_file_ == nullptr) return;
-  JsonStream parents(&parents_text_, 1);
+  JsonWriter parents(&parents_text_, kJsonIndented, 1);
   for (const auto& [name, parent] : pairs) {
     parents.Key(name.str());
     parent.empty() ? parents.Null() : parents.String(parent.str());
@@ -61,8 +62,8 @@ void Recorder::Format(const Batch& batch) {
   for (int i = 1;; ++i) {
     try {
       text_.clear();
-      JsonStream json(&text_, 2);
-      for (const Record* record : batch.records) FormatRecord(*record, &json);
+      JsonWriter json(&text_, kJsonIndented, 2);
+      for (const Record* record : batch.records) FormatRecord(*record, files_.names, &json);
       FormatParents(batch.parents);
       if (stack_file_ != nullptr) stack_uses_.reserve(stack_uses_.size() + batch.stacks.size());
       return;

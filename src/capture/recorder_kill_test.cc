@@ -12,9 +12,9 @@
 #include "base/file.h"
 #include "capture/recorder.h"
 #include "dump/reader.h"
-#include "dump/recover.h"
+#include "dump/repair/recover.h"
+#include "dump/repair/verify.h"
 #include "dump/test_files.h"
-#include "dump/verify.h"
 
 namespace msprobe {
 namespace {

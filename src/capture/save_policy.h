@@ -36,7 +36,4 @@ struct SavePolicy {
   SaveMode For(const OpName& name) const;
 };
 
-/// Whether an API of this name works in place: `add_`, `__iadd__`, `__setitem__`.
-bool ChangesArguments(std::string_view api);
-
 }  // namespace msprobe

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "dump/writer.h"
+#include "json/writer.h"
 
 namespace msprobe {
 namespace {
@@ -80,7 +80,7 @@ Status StackTable::WriteAll(const std::function<Status(std::string_view)>& write
     of_text[text].push_back(static_cast<uint32_t>(i));
   }
   std::string piece, scratch;
-  JsonStream json(&piece);
+  JsonWriter json(&piece, kJsonIndented);
   json.BeginObject();
   for (size_t k = 0; k < order.size(); ++k) {
     json.Key(std::to_string(k));
@@ -113,7 +113,7 @@ void AppendStackGroups(std::span<const StackUse> uses, uint64_t* next_key, std::
     of_stack.push_back(&use.name);
   }
   std::string scratch;
-  JsonStream json(out, 1);
+  JsonWriter json(out, kJsonIndented, 1);
   for (const StackLines* lines : order) {
     json.Key(std::to_string((*next_key)++));
     json.BeginArray();

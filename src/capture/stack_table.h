@@ -32,7 +32,7 @@ struct StackUse {
 };
 
 /// `"key": [[names], [lines]]` for each distinct stack of `uses` in order of first use, as stack.json lists them;
-/// *next_key counts on. Entries of a JsonStream of depth 1.
+/// *next_key counts on. Members of an object at depth 1.
 void AppendStackGroups(std::span<const StackUse> uses, uint64_t* next_key, std::string* out);
 
 /// How long the text of AppendStackGroups will be, while its uses come in parts.

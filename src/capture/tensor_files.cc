@@ -13,8 +13,9 @@
 #include <utility>
 
 #include "base/file.h"
-#include "tensor/layout.h"
-#include "tensor/pt_writer.h"
+#include "tensor/files/pt_writer.h"
+#include "tensor/kernels/crc32.h"
+#include "tensor/kernels/layout.h"
 
 namespace msprobe {
 namespace {

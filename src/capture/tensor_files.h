@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tensor/content_hash.h"
-#include "tensor/stats.h"
+#include "tensor/kernels/content_hash.h"
+#include "tensor/kernels/stats.h"
 
 namespace msprobe {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/file.h"
-#include "tensor/pt_reader.h"
-#include "tensor/pt_writer.h"
+#include "tensor/files/pt_reader.h"
+#include "tensor/files/pt_writer.h"
 
 namespace msprobe {
 namespace {

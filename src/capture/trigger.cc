@@ -84,31 +84,31 @@ bool OutputOverflows(const Record& op) {
 void Trigger::Configure(TriggerConfig config) {
   std::lock_guard<std::mutex> lock(mutex_);
   config_ = std::move(config);
-  bench_.reset();
-  kept_ = not_in_bench_ = 0;
+  golden_.reset();
+  kept_ = not_in_golden_ = 0;
   exhausted_ = false;
 }
 
 Status Trigger::BeginStep(int step, int rank) {
   if (kind() != TriggerKind::kDifference) return OkStatus();
   std::lock_guard<std::mutex> lock(mutex_);
-  not_in_bench_ = 0;
-  bench_.reset();
-  MSP_ASSIGN_OR_RETURN(const std::string path, FindBenchDump(config_.bench_path, step, rank));
-  MSP_ASSIGN_OR_RETURN(BenchIndex index, BenchIndex::Read(path));
-  bench_ = std::move(index);
+  not_in_golden_ = 0;
+  golden_.reset();
+  MSP_ASSIGN_OR_RETURN(const std::string path, FindGoldenDump(config_.bench_path, step, rank));
+  MSP_ASSIGN_OR_RETURN(GoldenIndex index, GoldenIndex::Read(path));
+  golden_ = std::move(index);
   return OkStatus();
 }
 
 bool Trigger::Differs(const Record& op) {
-  if (!bench_) return false;
+  if (!golden_) return false;
   const std::string name = op.name.str();
-  if (!bench_->Contains(name)) {
-    ++not_in_bench_;
+  if (!golden_->Contains(name)) {
+    ++not_in_golden_;
     return false;
   }
   SumsOf(op, &sums_);
-  return bench_->OnlyOutputsDiffer(name, sums_);
+  return golden_->OnlyOutputsDiffer(name, sums_);
 }
 
 bool Trigger::Keep(const Record& op) {

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/status.h"
-#include "capture/bench_index.h"
-#include "capture/op_sums.h"
+#include "capture/golden_index.h"
+#include "capture/op_checksums.h"
 #include "capture/record.h"
 
 namespace msprobe {
@@ -17,7 +17,7 @@ namespace msprobe {
 enum class TriggerKind : uint8_t {
   kNone,        ///< every op is kept
   kOverflow,    ///< an output holds NaN or an infinity
-  kDifference,  ///< the inputs are the bench's, an output is not
+  kDifference,  ///< the inputs are those of the golden dump, an output is not
   kException,   ///< kept back until something raises
 };
 
@@ -40,7 +40,7 @@ class Trigger {
   bool needs_outputs() const { return kind() == TriggerKind::kOverflow || kind() == TriggerKind::kDifference; }
   bool needs_inputs() const { return kind() == TriggerKind::kDifference; }
 
-  /// Reads the bench of this step. On an error nothing of the step is kept.
+  /// Reads the golden dump of this step. On an error nothing of the step is kept.
   Status BeginStep(int step, int rank);
   /// Whether the finished op is kept, and counts it. Deferred values have been filled in. Once the limit is reached:
   /// no.
@@ -48,17 +48,17 @@ class Trigger {
   /// The limit has been reached: nothing will be kept any more.
   bool exhausted() const { return exhausted_; }
   uint64_t kept() const { return kept_; }
-  /// Ops of this step that the bench does not have.
-  uint64_t not_in_bench() const { return not_in_bench_; }
+  /// Ops of this step that the golden dump does not have.
+  uint64_t not_in_golden() const { return not_in_golden_; }
 
  private:
   bool Differs(const Record& op);
   TriggerConfig config_;
   std::mutex mutex_;
-  std::optional<BenchIndex> bench_;
-  OpSums sums_;
+  std::optional<GoldenIndex> golden_;
+  OpChecksums sums_;
   uint64_t kept_ = 0;
-  std::atomic<uint64_t> not_in_bench_{0};
+  std::atomic<uint64_t> not_in_golden_{0};
   std::atomic<bool> exhausted_{false};
 };
 

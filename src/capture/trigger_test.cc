@@ -129,7 +129,7 @@ TEST(Trigger, ThreadsTogetherKeepNoMoreThanTheLimit) {
   EXPECT_EQ(kept, 50);
 }
 
-TEST(Trigger, WithoutItsBenchNothingIsKept) {
+TEST(Trigger, WithoutItsGoldenDumpNothingIsKept) {
   Trigger trigger;
   trigger.Configure({.kind = TriggerKind::kDifference, .limit = 1, .bench_path = "/nowhere"});
   EXPECT_FALSE(trigger.BeginStep(0, 0).ok());

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "base/text.h"
+#include "json/writer.h"
 
 namespace msprobe {
 namespace {
@@ -22,55 +22,85 @@ constexpr std::array<std::pair<const char*, const char*>, 5> kParts{{
 }};
 
 std::string TextOr(const JsonValue* v, const char* otherwise = "none") {
-  return v != nullptr && v->IsString() ? std::string(Text(*v)) : otherwise;
+  return v != nullptr && v->IsString() ? std::string(v->Text()) : otherwise;
 }
 
 uint64_t CountOf(const JsonValue* v) {
-  return v == nullptr ? 0 : v->IsArray() ? v->Size() : v->IsObject() ? v->MemberCount() : 0;
+  return v == nullptr ? 0 : v->IsArray() ? v->size() : v->IsObject() ? v->size() : 0;
 }
 
 std::string LossText(const JsonValue& loss) {
-  const std::string value = TextOr(Find(loss, "value"), "");
-  return TextOr(Find(loss, "checksum")) + (value.empty() ? "" : " (" + value + ")");
+  const std::string value = TextOr(loss.Find("value"), "");
+  return TextOr(loss.Find("checksum")) + (value.empty() ? "" : " (" + value + ")");
 }
 
 std::optional<RunDifference> CompareLosses(const JsonValue& left, const JsonValue& right) {
-  const rapidjson::SizeType both = std::min(left.Size(), right.Size());
-  for (rapidjson::SizeType i = 0; i < both; ++i) {
+  const size_t both = std::min(left.size(), right.size());
+  for (size_t i = 0; i < both; ++i) {
     const std::string a = LossText(left[i]), b = LossText(right[i]);
     if (a != b) return RunDifference{0, "loss", std::to_string(i), a, b};
   }
-  if (left.Size() == right.Size()) return std::nullopt;
-  return RunDifference{0, "number of losses", "", std::to_string(left.Size()), std::to_string(right.Size())};
+  if (left.size() == right.size()) return std::nullopt;
+  return RunDifference{0, "number of losses", "", std::to_string(left.size()), std::to_string(right.size())};
 }
 
 std::optional<RunDifference> CompareNamed(const char* what, const JsonValue& left, const JsonValue& right) {
-  for (const auto& member : left.GetObject()) {
-    const std::string a = TextOr(&member.value), b = TextOr(Find(right, Text(member.name)));
-    if (a != b) return RunDifference{0, what, std::string(Text(member.name)), a, b};
+  for (const auto& member : left.Members()) {
+    const std::string a = TextOr(&member.value), b = TextOr(right.Find(member.name));
+    if (a != b) return RunDifference{0, what, std::string(member.name), a, b};
   }
-  for (const auto& member : right.GetObject()) {
-    if (Find(left, Text(member.name)) == nullptr) {
-      return RunDifference{0, what, std::string(Text(member.name)), "none", TextOr(&member.value)};
+  for (const auto& member : right.Members()) {
+    if (left.Find(member.name) == nullptr) {
+      return RunDifference{0, what, std::string(member.name), "none", TextOr(&member.value)};
     }
   }
   return std::nullopt;
 }
 
 const JsonValue* StepsOf(const JsonValue& run) {
-  const JsonValue* steps = Find(run, "steps");
+  const JsonValue* steps = run.Find("steps");
   return steps != nullptr && steps->IsArray() ? steps : nullptr;
 }
 
-std::string DifferenceJson(const std::optional<RunDifference>& d) {
-  if (!d) return "null";
-  std::string json = fmt::format("{{\"step\": {}, \"what\": \"{}\", \"name\": ", d->step, d->what);
-  AppendJsonString(json, d->name);
-  json += ", \"first\": ";
-  AppendJsonString(json, d->left);
-  json += ", \"second\": ";
-  AppendJsonString(json, d->right);
-  return json + "}";
+void WriteDifference(JsonWriter* json, std::string_view key, const std::optional<RunDifference>& d) {
+  json->Key(key);
+  if (!d) return json->Null();
+  json->BeginObject();
+  json->Member("step", d->step);
+  json->Member("what", d->what);
+  json->Member("name", d->name);
+  json->Member("first", d->left);
+  json->Member("second", d->right);
+  json->EndObject();
+}
+
+/// On one line.
+std::string RankJson(const RankCertificate& rank) {
+  JsonWriter json;
+  json.BeginObject();
+  json.Member("rank", rank.rank);
+  WriteDifference(&json, "first_difference", rank.with_capture);
+  WriteDifference(&json, "difference_without_capture", rank.between_bare);
+  json.ArrayMember("steps", rank.steps, [&](const RankCertificate::Step& s) {
+    json.BeginObject();
+    json.Member("losses", s.losses);
+    json.Member("gradients", s.gradients);
+    json.Member("parameters", s.parameters);
+    json.Member("buffers", s.buffers);
+    json.Member("random", s.random);
+    json.Member("loss", s.loss);
+    json.EndObject();
+  });
+  json.ObjectMember("peak_memory", [&] {
+    for (const RankCertificate::Memory& m : rank.peak) {
+      json.ObjectMember(m.where, [&] {
+        json.Member("bare", m.bare);
+        json.Member("captured", m.captured);
+      });
+    }
+  });
+  json.EndObject();
+  return json.Take();
 }
 
 std::string DifferenceText(const RunDifference& d, const std::string& rank) {
@@ -97,10 +127,10 @@ std::string DateText(const std::string& stamp) {
 std::optional<RunDifference> CompareDigests(const JsonValue& left, const JsonValue& right) {
   const JsonValue *a = StepsOf(left), *b = StepsOf(right);
   if (a == nullptr || b == nullptr) return RunDifference{0, "number of steps", "", "none", "none"};
-  for (rapidjson::SizeType i = 0; i < std::min(a->Size(), b->Size()); ++i) {
+  for (size_t i = 0; i < std::min(a->size(), b->size()); ++i) {
     for (const auto& [part, what] : kParts) {
-      const JsonValue *x = Find((*a)[i], part), *y = Find((*b)[i], part);
-      if (x == nullptr || y == nullptr || x->GetType() != y->GetType()) continue;
+      const JsonValue *x = (*a)[i].Find(part), *y = (*b)[i].Find(part);
+      if (x == nullptr || y == nullptr || x->kind() != y->kind()) continue;
       std::optional<RunDifference> found;
       if (x->IsArray()) found = CompareLosses(*x, *y);
       if (x->IsObject()) found = CompareNamed(what, *x, *y);
@@ -109,34 +139,34 @@ std::optional<RunDifference> CompareDigests(const JsonValue& left, const JsonVal
       return found;
     }
   }
-  if (a->Size() == b->Size()) return std::nullopt;
-  return RunDifference{std::min(a->Size(), b->Size()), "number of steps", "", std::to_string(a->Size()),
-                       std::to_string(b->Size())};
+  if (a->size() == b->size()) return std::nullopt;
+  return RunDifference{static_cast<int64_t>(std::min(a->size(), b->size())), "number of steps", "",
+                       std::to_string(a->size()), std::to_string(b->size())};
 }
 
 RankCertificate DescribeRank(const std::string& rank, const JsonValue& bare, const JsonValue& captured) {
   RankCertificate result;
   result.rank = rank;
   const JsonValue* steps = StepsOf(captured);
-  for (rapidjson::SizeType i = 0; steps != nullptr && i < steps->Size(); ++i) {
+  for (size_t i = 0; steps != nullptr && i < steps->size(); ++i) {
     const JsonValue& step = (*steps)[i];
     RankCertificate::Step& row = result.steps.emplace_back();
-    row.losses = CountOf(Find(step, "losses"));
-    row.gradients = CountOf(Find(step, "gradients"));
-    row.parameters = CountOf(Find(step, "parameters"));
-    row.buffers = CountOf(Find(step, "buffers"));
-    row.random = CountOf(Find(step, "random"));
-    const JsonValue* losses = Find(step, "losses");
-    if (losses != nullptr && losses->IsArray() && !losses->Empty()) {
-      row.loss = TextOr(Find((*losses)[losses->Size() - 1], "value"), "");
+    row.losses = CountOf(step.Find("losses"));
+    row.gradients = CountOf(step.Find("gradients"));
+    row.parameters = CountOf(step.Find("parameters"));
+    row.buffers = CountOf(step.Find("buffers"));
+    row.random = CountOf(step.Find("random"));
+    const JsonValue* losses = step.Find("losses");
+    if (losses != nullptr && losses->IsArray() && !losses->empty()) {
+      row.loss = TextOr((*losses)[losses->size() - 1].Find("value"), "");
     }
   }
-  const JsonValue *before = Find(bare, "peak"), *after = Find(captured, "peak");
+  const JsonValue *before = bare.Find("peak"), *after = captured.Find("peak");
   if (before == nullptr || after == nullptr || !after->IsObject()) return result;
-  for (const auto& member : after->GetObject()) {
-    const JsonValue* was = Find(*before, Text(member.name));
-    if (!member.value.IsInt64() || was == nullptr || !was->IsInt64()) continue;
-    result.peak.push_back({std::string(Text(member.name)), was->GetInt64(), member.value.GetInt64()});
+  for (const auto& member : after->Members()) {
+    const JsonValue* was = before->Find(member.name);
+    if (!member.value.IsInt() || was == nullptr || !was->IsInt()) continue;
+    result.peak.push_back({std::string(member.name), was->Int(), member.value.Int()});
   }
   return result;
 }
@@ -162,7 +192,7 @@ std::string Certificate::Verdict() const {
   }
   for (const RankCertificate& rank : ranks) {
     if (rank.between_bare) {
-      return "not certified: two runs without capture differ already (" +
+      return "not certified: two runs without capture already differ (" +
              DifferenceText(*rank.between_bare, rank.rank) +
              "): make the script deterministic, for example by \"seed\" and \"is_deterministic\" in the configuration";
     }
@@ -173,50 +203,29 @@ std::string Certificate::Verdict() const {
              DifferenceText(*rank.with_capture, rank.rank) + ")";
     }
   }
-  return "not certified: the script made no step";
+  return "not certified: the script ran no step";
 }
 
 std::string Certificate::Json(const std::vector<std::pair<std::string, uint32_t>>& files) const {
-  std::string json = fmt::format("{{\n \"certified\": {},\n \"deterministic\": {}", certified(), deterministic());
-  auto text = [&](const char* key, const std::string& value) {
-    json += fmt::format(",\n \"{}\": ", key);
-    AppendJsonString(json, value);
-  };
-  text("verdict", Verdict());
-  text("created", created);
-  text("command", command);
-  text("config", config);
-  text("dump_path", dump_path);
-  text("msprobe", MSPROBE_VERSION);
-  text("python", python);
-  text("torch", torch);
-  text("devices", devices);
-  json += ",\n \"ranks\": [";
-  for (const RankCertificate& rank : ranks) {
-    json += &rank == &ranks.front() ? "\n  {\"rank\": " : ",\n  {\"rank\": ";
-    AppendJsonString(json, rank.rank);
-    json += ", \"first_difference\": " + DifferenceJson(rank.with_capture);
-    json += ", \"difference_without_capture\": " + DifferenceJson(rank.between_bare) + ", \"steps\": [";
-    for (const auto& s : rank.steps) {
-      json += fmt::format(
-          "{}{{\"losses\": {}, \"gradients\": {}, \"parameters\": {}, \"buffers\": {}, \"random\": {}, \"loss\": "
-          "\"{}\"}}",
-          &s == &rank.steps.front() ? "" : ", ", s.losses, s.gradients, s.parameters, s.buffers, s.random, s.loss);
-    }
-    json += "], \"peak_memory\": {";
-    for (const auto& m : rank.peak) {
-      json += fmt::format("{}\"{}\": {{\"bare\": {}, \"captured\": {}}}", &m == &rank.peak.front() ? "" : ", ", m.where,
-                          m.bare, m.captured);
-    }
-    json += "}}";
-  }
-  json += "\n ],\n \"files\": {";
-  for (const auto& [path, crc] : files) {
-    json += &path == &files.front().first ? "\n  " : ",\n  ";
-    AppendJsonString(json, path);
-    json += fmt::format(": \"{:08x}\"", crc);
-  }
-  return json + "\n }\n}\n";
+  JsonWriter json(kJsonIndented);
+  json.BeginObject();
+  json.Member("certified", certified());
+  json.Member("deterministic", deterministic());
+  json.Member("verdict", Verdict());
+  json.Member("created", created);
+  json.Member("command", command);
+  json.Member("config", config);
+  json.Member("dump_path", dump_path);
+  json.Member("msprobe", MSPROBE_VERSION);
+  json.Member("python", python);
+  json.Member("torch", torch);
+  json.Member("devices", devices);
+  json.ArrayMember("ranks", ranks, [&](const RankCertificate& rank) { json.Raw(RankJson(rank)); });
+  json.ObjectMember("files", [&] {
+    for (const auto& [path, crc] : files) json.Member(path, fmt::format("{:08x}", crc));
+  });
+  json.EndObject();
+  return json.Take() + "\n";
 }
 
 std::string Certificate::Markdown() const {

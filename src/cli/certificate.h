@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "dump/json.h"
+#include "json/value.h"
 
 namespace msprobe {
 

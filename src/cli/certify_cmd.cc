@@ -11,9 +11,11 @@
 #include "cli/certificate.h"
 #include "cli/commands.h"
 #include "cli/launch.h"
-#include "dump/certificate_check.h"
 #include "dump/reader.h"
-#include "tensor/stats.h"
+#include "dump/repair/certificate_check.h"
+#include "json/parser.h"
+#include "tensor/kernels/crc32.h"
+#include "tensor/kernels/stats.h"
 
 namespace msprobe {
 namespace {
@@ -21,8 +23,8 @@ namespace {
 constexpr std::array<const char*, 3> kRoles{"bare", "bare_again", "captured"};
 
 std::string TextMember(const JsonValue& doc, std::string_view key) {
-  const JsonValue* v = Find(doc, key);
-  return v != nullptr && v->IsString() ? std::string(Text(*v)) : std::string();
+  const JsonValue* v = doc.Find(key);
+  return v != nullptr && v->IsString() ? std::string(v->Text()) : std::string();
 }
 
 Status RunRoles(AttachRequest request, const std::vector<std::string>& program) {
@@ -44,23 +46,23 @@ Status ReadDigests(const WorkDir& work, const std::string& role, const std::stri
 
 void Describe(const JsonValue& captured, Certificate* certificate) {
   certificate->dump_path = TextMember(captured, "dump_path");
-  const JsonValue *versions = Find(captured, "versions"), *devices = Find(captured, "devices");
+  const JsonValue *versions = captured.Find("versions"), *devices = captured.Find("devices");
   if (versions != nullptr) {
     certificate->python = TextMember(*versions, "python");
     certificate->torch = TextMember(*versions, "torch");
   }
   if (devices == nullptr || !devices->IsArray()) return;
   certificate->devices.clear();
-  for (const JsonValue& device : devices->GetArray()) {
+  for (const JsonValue& device : devices->Items()) {
     if (!device.IsString()) continue;
     if (!certificate->devices.empty()) certificate->devices += ", ";
-    certificate->devices += Text(device);
+    certificate->devices += device.Text();
   }
 }
 
 StatusOr<Certificate> CompareRoles(const WorkDir& work) {
   MSP_ASSIGN_OR_RETURN(const std::vector<std::string> ranks, work.Results("captured."));
-  if (ranks.empty()) return BadInput("the command made no step: it has to call a PyTorch model");
+  if (ranks.empty()) return BadInput("the command ran no step: it must call a PyTorch model");
   Certificate certificate;
   for (const std::string& rank : ranks) {
     JsonDoc bare, again, captured;
@@ -132,14 +134,16 @@ void RegisterCertify(CLI::App& app, CommandContext* context) {
   args->request.mode = "certify";
   args->request.steps = 3;
   CLI::App* command = app.add_subcommand(
-      "certify", "prove that capture does not change a run: without and with it, every bit of every step is compared");
+      "certify", "prove that capture does not change a run: compare every bit of every step without and with it");
   AddAttachOptions(command, &args->request);
-  command->add_option("--steps", args->request.steps, "steps to compare; the command is stopped after them, 0: never")
+  command
+      ->add_option("--steps", args->request.steps,
+                   "steps to compare; the command is stopped after them (0: never stopped)")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   command
       ->add_option("-o,--output_path", args->out,
-                   "directory of certificate.md and certificate.json, and of the dump where no other is named")
+                   "directory for certificate.md and certificate.json, and for the dump unless one is configured")
       ->required();
   command->add_flag("--json", context->json, "print the certificate as JSON");
   command->footer(

@@ -15,6 +15,7 @@
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "cli/earlier_commands.h"
 
 namespace msprobe {
 namespace {
@@ -63,7 +64,7 @@ Status FlushOutput() {
   errno = 0;
   if ((std::fflush(stdout) == 0 && !failed) || errno == EPIPE) return OkStatus();
   const std::string why = errno ? std::string(" (") + std::strerror(errno) + ")" : std::string();
-  return InternalError("the summary could not be printed" + why + ": send the output elsewhere; results are written");
+  return InternalError("cannot print the summary" + why + ": redirect the output elsewhere; the results are written");
 }
 
 int Report(Status status) {
@@ -77,7 +78,8 @@ int Report(Status status) {
   return static_cast<int>(status.code());
 }
 
-/// Position of the command's name, args.size() without one: the first argument that is no option and no option's value.
+/// Position of the command's name, args.size() without one: the first argument that is not an option and no option's
+/// value.
 size_t FindCommand(const std::vector<std::string>& args) {
   for (size_t i = 0; i < args.size(); ++i) {
     if (args[i] == "-f" || args[i] == "--framework") {
@@ -99,8 +101,11 @@ std::vector<std::string> TakeProgram(std::vector<std::string>* args) {
 }
 
 Status UnknownCommand(const std::string& name) {
+  if (const auto instead = InsteadOfEarlier(name)) {
+    return UsageError(fmt::format("{} is a command of mindstudio-probe: {}", name, *instead));
+  }
   return UsageError(
-      fmt::format("there is no command '{}': use {}, see 'msprobe --help'", name, fmt::join(kCommands, ", ")));
+      fmt::format("unknown command '{}': use {}, see 'msprobe --help'", name, fmt::join(kCommands, ", ")));
 }
 
 Status UsageOf(const CLI::App& app, const CLI::ParseError& error) {
@@ -112,7 +117,7 @@ Status UsageOf(const CLI::App& app, const CLI::ParseError& error) {
       text = (StartsWith(left[0], "-") ? "unknown option " : "unexpected argument ") + left[0];
       const std::string& name = command->get_name();
       const bool runs = name == "run" || name == "estimate" || name == "certify";
-      if (runs && !StartsWith(left[0], "-")) text += " (your command comes behind '--')";
+      if (runs && !StartsWith(left[0], "-")) text += " (your command goes after '--')";
     }
   }
   return UsageError(fmt::format("{}: see '{} --help'", text, help));
@@ -141,10 +146,10 @@ std::vector<std::string> ExpandShortOptions(std::vector<std::string> args) {
 
 int RunCommand(std::vector<std::string> args) {
   CommandContext context;
-  CLI::App app{"msprobe: find where two runs of a model part ways, and where one run goes wrong by itself.", "msprobe"};
+  CLI::App app{"msprobe: find where two runs of a model diverge, and where a single run goes wrong.", "msprobe"};
   app.set_version_flag("-V,--version", "msprobe " MSPROBE_VERSION);
   app.add_option("-f,--framework", context.framework,
-                 "framework of the dumps (older command form; found by itself otherwise)")
+                 "framework of the dumps; only needed by scripts written for mindstudio-probe, msprobe detects it")
       ->check(CLI::IsMember({"pytorch", "mindspore"}));
   app.require_subcommand(1);
   RegisterCompare(app, &context);

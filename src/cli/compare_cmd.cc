@@ -12,12 +12,13 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "compare/thresholds.h"
-#include "dump/json.h"
-#include "report/atb_compare.h"
-#include "report/kernel_compare.h"
-#include "report/kernel_dump.h"
-#include "report/run_compare.h"
+#include "compare/values/thresholds.h"
+#include "import/kernel_dump.h"
+#include "jobs/atb_compare.h"
+#include "jobs/kernel_compare.h"
+#include "jobs/run_compare.h"
+#include "json/parser.h"
+#include "json/writer.h"
 
 namespace msprobe {
 namespace {
@@ -69,25 +70,25 @@ void AddMapping(CLI::App* command, const std::string& name, const std::string& h
 
 /// One text member of compare.json; "" when absent.
 StatusOr<std::string> TextMember(const JsonValue& doc, const std::string& path, std::string_view key) {
-  const JsonValue* v = Find(doc, key);
+  const JsonValue* v = doc.Find(key);
   if (!v || v->IsNull()) return std::string();
-  if (!v->IsString()) return BadInput(fmt::format("{}: \"{}\" must be a text, a path", path, key));
-  return std::string(Text(*v));
+  if (!v->IsString()) return BadInput(fmt::format("{}: \"{}\" must be a string, a path", path, key));
+  return std::string(v->Text());
 }
 
 /// A list of numbers of compare.json, or one number.
 Status NumberMember(const JsonValue& doc, const std::string& path, std::string_view key, std::vector<int>* out) {
-  const JsonValue* v = Find(doc, key);
+  const JsonValue* v = doc.Find(key);
   if (!v || v->IsNull()) return OkStatus();
   const auto add = [&](const JsonValue& n) -> Status {
-    if (!n.IsInt() || n.GetInt() < 0) {
-      return BadInput(fmt::format("{}: \"{}\" must be a list of numbers, as [0, 1]", path, key));
+    if (!n.IsInt32() || n.Int32() < 0) {
+      return BadInput(fmt::format("{}: \"{}\" must be a list of numbers such as [0, 1]", path, key));
     }
-    out->push_back(n.GetInt());
+    out->push_back(n.Int32());
     return OkStatus();
   };
   if (!v->IsArray()) return add(*v);
-  for (const JsonValue& n : v->GetArray()) MSP_RETURN_IF_ERROR(add(n));
+  for (const JsonValue& n : v->Items()) MSP_RETURN_IF_ERROR(add(n));
   return OkStatus();
 }
 
@@ -115,17 +116,18 @@ Status ReadCompareJson(const std::string& path, CompareSettings* request, Kernel
     MSP_RETURN_IF_ERROR(NumberMember(doc, path, "rank_id", &kernels->ranks));
     MSP_RETURN_IF_ERROR(NumberMember(doc, path, "step_id", &kernels->steps));
   }
-  const JsonValue* print = Find(doc, "is_print_compare_log");
-  *log = *log || (print && print->IsTrue());
+  const JsonValue* print = doc.Find("is_print_compare_log");
+  *log = *log || (print && print->Bool());
   if (!request->target.empty() && !request->golden.empty()) return OkStatus();
   return BadInput(path + " must hold \"npu_path\" and \"bench_path\": add the two paths");
 }
 
 Status CheckArguments(CompareArguments* args, bool input_json) {
   if (args->mode != "auto") {
-    return UsageError("-m " + args->mode +
-                      " runs tools of CANN (Ascend's toolkit) and is not available: leave -m out to compare dumps of "
-                      "msprobe, or -m atb for those of ATB");
+    return UsageError(
+        "-m " + args->mode +
+        " needs CANN (Ascend's toolkit), which msprobe does not use: leave -m out to compare dumps of modules "
+        "and functions, or use -m atb for those of ATB");
   }
   if (input_json) {
     MSP_RETURN_IF_ERROR(ReadCompareJson(args->compare_json, &args->request, &args->kernels, &args->log));
@@ -137,6 +139,11 @@ Status CheckArguments(CompareArguments* args, bool input_json) {
     if (!args->stack_mode) args->request.stack_file.clear();
   }
   args->request.xlsx = args->request.xlsx || args->request.highlight;
+  if (args->request.plain && args->request.ruler) {
+    return UsageError(
+        "--ruler adds columns that --plain (or MSPROBE_PLAIN in the environment) leaves out: give one of the two");
+  }
+  args->request.verdicts = !args->request.plain && !input_json;
   if (args->request.target.empty() || args->request.golden.empty()) {
     return UsageError("compare needs -tp TARGET and -gp GOLDEN (or -i compare.json): see 'msprobe compare --help'");
   }
@@ -177,8 +184,8 @@ StatusOr<CompareReport> RunWithProgress(CompareSettings request, bool early) {
     };
     request.early = [&](const std::string& label, const std::string& difference) {
       line.Clear();
-      const std::string text = fmt::format("differs first, as far as it is compared{}{}: {}\n",
-                                           label.empty() ? "" : ", ", OneLine(label), difference);
+      const std::string text =
+          fmt::format("first difference so far{}{}: {}\n", label.empty() ? "" : ", ", OneLine(label), difference);
       std::fputs(text.c_str(), stdout);
       std::fflush(stdout);
     };
@@ -189,9 +196,10 @@ StatusOr<CompareReport> RunWithProgress(CompareSettings request, bool early) {
 /// Options that another kind of dump does not take are named, as they would have no effect.
 Status CheckOptions(const CLI::App& command, std::initializer_list<std::string_view> taken, const char* kind) {
   for (const CLI::Option* option : command.get_options()) {
-    const std::string name = option->get_name(false, false);
+    const std::vector<std::string>& names = option->get_lnames();  // get_name() leaves out what help does not show
+    const std::string name = names.empty() ? option->get_name() : "--" + names.front();
     if (option->count() == 0 || std::find(taken.begin(), taken.end(), name) != taken.end()) continue;
-    return UsageError(fmt::format("{} has no meaning {}: leave it out", name, kind));
+    return UsageError(fmt::format("{} does not apply {}: remove it", name, kind));
   }
   return OkStatus();
 }
@@ -204,7 +212,8 @@ Status ReadNumbers(const char* option, std::string_view text, std::vector<int>* 
     std::string part(text.substr(at, end - at));
     std::erase(part, ' ');
     if (!IsDigits(part) || part.size() > kMostDigits) {
-      return UsageError(fmt::format("{} takes numbers, as {} 0,1: {} is none", option, option, OneLine(text)));
+      return UsageError(
+          fmt::format("{} takes numbers, such as {} 0,1: '{}' is not one", option, option, OneLine(text)));
     }
     out->push_back(std::atoi(part.c_str()));
     at = end + 1;
@@ -217,7 +226,7 @@ Status RunKernels(CompareArguments& args, const CLI::App& command, bool json) {
       CheckOptions(command,
                    {"--mode", "--target_path", "--golden_path", "--output_path", "--json", "--plain", "--xlsx",
                     "--rank", "--step", "--input_path", "--compare_only", "--stack_mode", "--newer_columns"},
-                   "for kernel dumps, which take -tp, -gp, -o, --rank, --step and --xlsx"));
+                   "to kernel dumps, which take -tp, -gp, -o, --rank, --step and --xlsx"));
   KernelSettings& settings = args.kernels;
   settings.target = args.request.target;
   settings.golden = args.request.golden;
@@ -284,10 +293,16 @@ Status RunAtb(const CompareSettings& request, bool json) {
   for (const std::string& warning : report.warnings) PrintWarning(warning);
   std::string text;
   if (json) {
-    AppendJsonString(text = "{\"file\": ", report.path);
-    text += fmt::format(
-        ", \"mode\": \"atb_{}\", \"rows\": {}, \"target_only\": {}, \"golden_only\": {}, \"unread\": {}}}\n",
-        report.tensors ? "tensor" : "stats", report.rows, report.target_only, report.golden_only, report.unread);
+    JsonWriter line(&text);
+    line.BeginObject();
+    line.Member("file", report.path);
+    line.Member("mode", report.tensors ? "atb_tensor" : "atb_stats");
+    line.Member("rows", report.rows);
+    line.Member("target_only", report.target_only);
+    line.Member("golden_only", report.golden_only);
+    line.Member("unread", report.unread);
+    line.EndObject();
+    text += "\n";
   } else {
     text =
         fmt::format("compare (atb, {}): {} tensors; {} only in the target, {} only in the golden run\n  result: {}\n",
@@ -298,24 +313,20 @@ Status RunAtb(const CompareSettings& request, bool json) {
   return OkStatus();
 }
 
-}  // namespace
-
-void RegisterCompare(CLI::App& app, CommandContext* context) {
-  CLI::App* command =
-      app.add_subcommand("compare", "compare the dumps of two runs: a table, and the first op that differs");
-  auto args = std::make_shared<CompareArguments>();
+/// What is compared, and what is written.
+void AddOutputs(CLI::App* command, CompareArguments* args, CommandContext* context) {
   CompareSettings& request = args->request;
-  request.output = "./output";
   command->add_option("--target_path", request.target,
-                      "-tp: dump.json, rank, step or dump directory of the run to judge");
-  command->add_option("--golden_path", request.golden, "-gp: the same of the run that is right");
+                      "-tp: dump.json, rank, step or dump directory of the run under test");
+  command->add_option("--golden_path", request.golden, "-gp: the same for the reference run");
   command->add_option("-o,--output_path", request.output, "directory of the results")->capture_default_str();
   command->add_flag("--xlsx", request.xlsx, "write a workbook instead of csv");
   command->add_flag("--highlight", request.highlight, "-hl: a workbook with rows in red and yellow, and why");
   command->add_flag("--html", request.html, "also write one HTML report: opens from disk, to attach to an issue");
   command
-      ->add_flag("--plain", request.plain,
-                 "write the files of mindstudio-probe and nothing else: no first_divergence.json")
+      ->add_flag(
+          "--plain", request.plain,
+          "write the files and columns of mindstudio-probe and nothing else: no first_divergence.json, no verdicts")
       ->envname("MSPROBE_PLAIN");
   command->add_flag("-f,--fuzzy_match", request.mapping.fuzzy, "-fm: match ops in order, whatever their call numbers");
   command->add_option("--repro", request.repro,
@@ -326,60 +337,84 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
           [&request](const std::vector<std::string>& n) {
             request.replay = n.empty() || n.front().empty() ? kReplays : std::strtoul(n.front().c_str(), nullptr, 10);
           },
-          "tensor dumps: call ops again in float64 and say which side is nearer to the truth; N at most (50)")
+          "tensor dumps: call ops again in float64 and say which side is closer to float64; N at most (50)")
       ->expected(0, 1)
       ->check(CLI::Range(1, 100000))
       ->option_text("[N]");
   command->add_flag("--diff_analyze", request.diff_analyze,
-                    "-da: ops as JSON instead of a table, and the first that differ by the older tool's thresholds");
+                    "-da: ops as JSON instead of a table, and the first that differ by mindstudio-probe's thresholds");
   command->add_flag("--json", context->json, "print the summary as one JSON object");
-  command->add_flag("--plan", args->plan, "print what would be compared with what, as JSON, and stop");
-  command->add_flag(
-      "--structure", request.structure,
-      "compare the models, not the values: calls on one side only, moved, renamed (task structure: always)");
+  command->add_flag("--plan", args->plan, "print which files and ops would be compared, as JSON, and stop");
+  command->add_flag("--structure", request.structure,
+                    "compare models instead of values: calls that only one run has, or that moved or were renamed "
+                    "(always for task structure)");
   command
-      ->add_option("--suggest_mapping,--suggest-mapping", request.suggest_mapping,
-                   "write a layer mapping (-lm) for modules that have other names in the golden run, to be confirmed")
+      ->add_option(
+          "--suggest_mapping,--suggest-mapping", request.suggest_mapping,
+          "suggest a layer mapping (-lm) for modules that are named differently in the golden run; check it before use")
       ->option_text("FILE");
-  command->add_flag("--unmatched", request.unmatched, "also a table of all ops without a partner, of both runs");
-  command->add_option("-m,--mode", args->mode, "auto: dumps of a framework; the others need CANN")
+  command->add_flag("--unmatched", request.unmatched, "also write a table of the unmatched ops of both runs");
+  command->add_option("-m,--mode", args->mode, "auto: dumps of a framework; atb: dumps of ATB; the others need CANN")
       ->check(CLI::IsMember({"auto", "offline_data", "torchair", "offline_model", "atb"}));
-  AddMapping(command, "--cell_mapping", "-cm: YAML, module of the target: module of the golden run; may be left out",
+}
+
+/// What belongs together.
+void AddMappings(CLI::App* command, CompareArguments* args) {
+  CompareSettings& request = args->request;
+  AddMapping(command, "--cell_mapping", "-cm: YAML file, target module: golden module; the file may be omitted",
              &request.mapping.cell, 0);
-  AddMapping(command, "--api_mapping", "-am: YAML, functions of MindSpore and PyTorch beyond those known",
+  AddMapping(command, "--api_mapping",
+             "-am: YAML file of functions of MindSpore and PyTorch that correspond, in addition to the built-in ones",
              &request.mapping.api, 0);
-  AddMapping(command, "--data_mapping", "-dm: YAML, item of the target: item of the golden run", &request.mapping.data,
-             1);
-  AddMapping(command, "--layer_mapping", "-lm: YAML, class: {child of the target: child of the golden run}",
-             &request.mapping.layer, 0);
+  AddMapping(command, "--data_mapping", "-dm: YAML file, target item: golden item", &request.mapping.data, 1);
+  AddMapping(command, "--layer_mapping", "-lm: YAML file, class: {target child: golden child}", &request.mapping.layer,
+             0);
   command->add_option("--template", request.mapping.layer_template,
-                      "a layer mapping that comes with msprobe, by its name; \"list\" prints the names");
-  command->add_option("--print_template", args->print_template, "print a template as YAML, to start from, and stop");
+                      "name of a built-in layer mapping; \"list\" prints the names");
+  command->add_option("--print_template", args->print_template, "print a built-in layer mapping as YAML and stop");
   command->add_flag("--consistent_check", request.mapping.consistent_check,
                     "training (target) against inference (golden run), with --backend");
-  command->add_option("--backend", request.mapping.backend, "what trained the target: fsdp or megatron")
+  command->add_option("--backend", request.mapping.backend, "framework that trained the target: fsdp or megatron")
       ->check(CLI::IsMember({"fsdp", "megatron"}));
-  CLI::Option* input =
-      command->add_option("-i,--input_path", args->compare_json, "compare.json of the older command form");
-  command->add_option("--thresholds", request.thresholds, "YAML file of the numbers by which rows are judged");
-  command->add_flag("--print_thresholds", args->print_thresholds,
-                    "print such a file with the default numbers and stop");
+}
+
+/// How rows are judged, and the options of older command forms; returns -i.
+CLI::Option* AddJudgement(CLI::App* command, CompareArguments* args) {
+  CompareSettings& request = args->request;
+  CLI::Option* input = command->add_option("-i,--input_path", args->compare_json, "compare.json of mindstudio-probe 8");
+  command->add_option("--thresholds", request.thresholds, "YAML file of the thresholds for judging rows");
+  command->add_flag("--print_thresholds", args->print_thresholds, "print such a file with the defaults and stop");
   command->add_flag("--ruler", request.ruler,
-                    "columns at the end of each row: its difference in units of what rounding explains, and a verdict");
+                    "also in csv: columns with the difference in units of what rounding explains, and a verdict");
   command->add_option("--calibrate", request.calibrate,
-                      "dump of a second golden run: what the two golden runs differ by is no difference");
+                      "dump of a second golden run: differences between the two golden runs are treated as noise");
   command->add_option("--custom_metric", request.custom_metric,
                       "Python file (or directory of alg_*.py) whose metric becomes a column of tensor tables");
   command
       ->add_option("--config", request.postprocess,
-                   "tensor dumps: YAML file of matrices that tensors are multiplied with before they are compared")
+                   "tensor dumps: YAML file of matrices to multiply tensors by before comparing them")
       ->option_text("FILE");
-  command->add_option("--rank", args->rank, "kernel dumps of MindSpore: only these ranks, as 0,1")->option_text("N,N");
-  command->add_option("--step", args->step, "kernel dumps of MindSpore: only these steps, as 0,1")->option_text("N,N");
+  command->add_option("--rank", args->rank, "kernel dumps of MindSpore: only these ranks, such as 0,1")
+      ->option_text("N,N");
+  command->add_option("--step", args->step, "kernel dumps of MindSpore: only these steps, such as 0,1")
+      ->option_text("N,N");
   command->add_flag("--is_print_compare_log", args->log, "-tensor_log: print a line for each row of tensor dumps");
   command->add_flag("-c,--compare_only", args->compare_only)->group("");
   command->add_flag("--newer_columns", args->newer_columns)->group("");
-  command->add_flag("-s,--stack_mode", args->stack_mode, "with -i: the column of call stacks");
+  command->add_flag("-s,--stack_mode", args->stack_mode, "with -i: add the column of call stacks");
+  return input;
+}
+
+}  // namespace
+
+void RegisterCompare(CLI::App& app, CommandContext* context) {
+  CLI::App* command =
+      app.add_subcommand("compare", "compare the dumps of two runs: a table, and the first op that differs");
+  auto args = std::make_shared<CompareArguments>();
+  args->request.output = "./output";
+  AddOutputs(command, args.get(), context);
+  AddMappings(command, args.get());
+  CLI::Option* input = AddJudgement(command, args.get());
   auto refused = std::make_shared<std::vector<std::pair<CLI::Option*, const char*>>>();
   for (const Refused& r : kRefused) {
     CLI::Option* option =
@@ -391,7 +426,7 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
     if (args->mode == "atb") {
       context->status =
           CheckOptions(*command, {"--mode", "--target_path", "--golden_path", "--output_path", "--json", "--plain"},
-                       "with -m atb, which takes -tp, -gp and -o");
+                       "to -m atb, which takes -tp, -gp and -o");
       if (context->status.ok()) context->status = RunAtb(args->request, context->json);
       return;
     }

@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "base/file.h"
-#include "base/json_object.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "dump/json.h"
 #include "dump/reader.h"
+#include "json/parser.h"
+#include "json/writer.h"
 #include "trend/dump_trend.h"
 #include "trend/monitor_trend.h"
 
@@ -38,11 +38,12 @@ StatusOr<TrendMapping> ReadMapping(const std::string& path) {
   MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   JsonDoc doc;
   MSP_RETURN_IF_ERROR(ParseJson(file.text(), path, &doc));
-  const Status wrong = BadInput(path + " is no mapping: expected a JSON object {\"old part of a name\": \"new part\"}");
+  const Status wrong =
+      BadInput(path + " is not a mapping: expected a JSON object {\"old part of a name\": \"new part\"}");
   if (!doc.IsObject()) return wrong;
-  for (const auto& member : doc.GetObject()) {
-    if (!member.value.IsString() || member.name.GetStringLength() == 0) return wrong;
-    mapping.emplace_back(Text(member.name), Text(member.value));
+  for (const auto& member : doc.Members()) {
+    if (!member.value.IsString() || member.name.empty()) return wrong;
+    mapping.emplace_back(member.name, member.value.Text());
   }
   return mapping;
 }
@@ -75,19 +76,21 @@ StatusOr<Found> Look(const Data2DbArgs& args) {
 
 void Print(const std::vector<TrendReport>& reports, bool json) {
   if (json) {
-    std::string list;
-    for (const TrendReport& report : reports) {
-      JsonObject one;
-      one.String("file", report.path);
-      one.Number("rows", report.rows);
-      one.Number("targets", report.targets);
-      one.Int("max_rank", report.max_rank);
-      one.Int("min_step", report.min_step);
-      one.Int("max_step", report.max_step);
-      one.Strings("warnings", report.warnings);
-      list += (list.empty() ? "" : ", ") + one.Done();
-    }
-    fmt::print("{{\"files\": [{}]}}\n", list);
+    JsonWriter out;
+    out.BeginObject();
+    out.ArrayMember("files", reports, [&](const TrendReport& report) {
+      out.BeginObject();
+      out.Member("file", report.path);
+      out.Member("rows", report.rows);
+      out.Member("targets", report.targets);
+      out.Member("max_rank", report.max_rank);
+      out.Member("min_step", report.min_step);
+      out.Member("max_step", report.max_step);
+      out.Member("warnings", report.warnings);
+      out.EndObject();
+    });
+    out.EndObject();
+    fmt::print("{}\n", out.Take());
     return;
   }
   for (const TrendReport& report : reports) {
@@ -98,7 +101,7 @@ void Print(const std::vector<TrendReport>& reports, bool json) {
 
 Status RunData2Db(const Data2DbArgs& args, bool json) {
   if (!IsDirectory(args.data)) {
-    return BadInput(fmt::format("{} is no directory: give the directory with the data as --data", args.data));
+    return BadInput(fmt::format("{} is not a directory: give the directory with the data as --data", args.data));
   }
   TrendSettings settings;
   settings.micro_steps = args.micro_step == "true";
@@ -132,16 +135,16 @@ void RegisterData2Db(CLI::App& app, CommandContext* context) {
       app.add_subcommand("data2db", "collect the statistics of dumps or of a training monitor over steps and ranks");
   command->add_option("--db", args->db, "directory of the results, dump_data.trend.db and monitor_data.trend.db")
       ->required();
-  command->add_option("--data", args->data, "directory above step0, ..., or above the directories of the monitor")
+  command->add_option("--data", args->data, "directory that contains step0, ..., or the directories of the monitor")
       ->required();
   command->add_option("--format", args->format, "what --data holds; auto looks for both")
       ->check(CLI::IsMember({"auto", "dump", "monitor"}))
       ->capture_default_str();
   command->add_option("--mapping", args->mapping, "JSON file {\"old\": \"new\"}: parts of names to replace, in order");
-  command->add_option("--micro_step", args->micro_step, "true: steps are micro steps, counted through; false: steps")
+  command->add_option("--micro_step", args->micro_step, "true: micro steps, numbered consecutively; false: steps")
       ->transform(CLI::IsMember({"true", "false"}, CLI::ignore_case))
       ->capture_default_str();
-  command->add_option("--process_num", args->processes, "threads at most, up to 128 (default: all cores)")
+  command->add_option("--process_num", args->processes, "maximum number of threads, 1 to 128 (default: all cores)")
       ->check(CLI::Range(1, kMostProcesses));
   command->add_flag("--json", context->json, "print the summary as one JSON object");
   command->callback([args, context] { context->status = RunData2Db(*args, context->json); });

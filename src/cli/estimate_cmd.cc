@@ -10,12 +10,12 @@
 #include <optional>
 
 #include "base/file.h"
-#include "base/text.h"
-#include "capture/price.h"
+#include "capture/cost_estimate.h"
 #include "cli/commands.h"
 #include "cli/launch.h"
-#include "dump/json.h"
 #include "dump/reader.h"
+#include "json/parser.h"
+#include "json/writer.h"
 
 namespace msprobe {
 namespace {
@@ -28,7 +28,7 @@ struct EstimateArgs {
 /// One kind of capture: bytes of all ranks together, times and memory of the slowest rank.
 struct Row {
   size_t task = 0, level = 0;
-  Price price;
+  StepCost cost;
   std::optional<double> seconds;
   std::optional<int64_t> memory;  // beyond that of the run without capture
 };
@@ -43,10 +43,10 @@ struct Estimate {
 };
 
 std::optional<double> Median(const JsonValue* list) {
-  if (list == nullptr || !list->IsArray() || list->Empty()) return std::nullopt;
+  if (list == nullptr || !list->IsArray() || list->empty()) return std::nullopt;
   std::vector<double> values;
-  for (const JsonValue& v : list->GetArray()) {
-    if (v.IsNumber()) values.push_back(v.GetDouble());
+  for (const JsonValue& v : list->Items()) {
+    if (v.IsNumber()) values.push_back(v.Number());
   }
   if (values.empty()) return std::nullopt;
   std::sort(values.begin(), values.end());
@@ -58,12 +58,12 @@ size_t IndexOf(const List& list, std::string_view name) {
   return static_cast<size_t>(std::find(list.begin(), list.end(), name) - list.begin());
 }
 
-void Add(const Price& price, Price* sum) {
-  sum->ops += price.ops;
-  sum->files += price.files;
-  sum->bytes += price.bytes;
-  sum->tensors += price.tensors;
-  sum->tensor_bytes += price.tensor_bytes;
+void Add(const StepCost& cost, StepCost* sum) {
+  sum->ops += cost.ops;
+  sum->files += cost.files;
+  sum->bytes += cost.bytes;
+  sum->tensors += cost.tensors;
+  sum->tensor_bytes += cost.tensor_bytes;
 }
 
 Row* FindRow(Estimate* estimate, size_t task, size_t level) {
@@ -79,31 +79,31 @@ void KeepLarger(std::optional<double> value, std::optional<double>* kept) {
 
 /// One process's figures.
 Status AddResult(const JsonValue& result, Estimate* estimate) {
-  const JsonValue* shapes = Find(result, "shapes");
-  const JsonValue *kinds = Find(result, "kinds"), *bare = Find(result, "bare"), *complete = Find(result, "complete");
+  const JsonValue* shapes = result.Find("shapes");
+  const JsonValue *kinds = result.Find("kinds"), *bare = result.Find("bare"), *complete = result.Find("complete");
   if (!shapes || !shapes->IsString() || !kinds || !kinds->IsArray() || !bare) {
-    return InternalError("the result of a process has no figures");
+    return InternalError("a process left no measurements");
   }
-  MSP_ASSIGN_OR_RETURN(const PriceList prices, PriceStep(std::string(Text(*shapes))));
+  MSP_ASSIGN_OR_RETURN(const CostEstimate costs, EstimateCost(std::string(shapes->Text())));
   ++estimate->ranks;
-  estimate->exact_links &= prices.exact_links;
-  KeepLarger(Median(Find(*bare, "seconds")), &estimate->bare_seconds);
-  if (const JsonValue* n = Find(result, "steps_recorded"); n && n->IsInt64()) estimate->steps = n->GetInt64();
-  const std::optional<double> bare_memory = Median(Find(*bare, "memory"));
-  for (const JsonValue& kind : kinds->GetArray()) {
-    const JsonValue *task = Find(kind, "task"), *level = Find(kind, "level");
+  estimate->exact_links &= costs.exact_links;
+  KeepLarger(Median(bare->Find("seconds")), &estimate->bare_seconds);
+  if (const JsonValue* n = result.Find("steps_recorded"); n && n->IsInt()) estimate->steps = n->Int();
+  const std::optional<double> bare_memory = Median(bare->Find("memory"));
+  for (const JsonValue& kind : kinds->Items()) {
+    const JsonValue *task = kind.Find("task"), *level = kind.Find("level");
     if (!task || !task->IsString() || !level || !level->IsString()) continue;
-    const size_t t = IndexOf(kPriceTasks, Text(*task)), l = IndexOf(kPriceLevels, Text(*level));
-    if (t == kPriceTasks.size() || l == kPriceLevels.size()) continue;
+    const size_t t = IndexOf(kCostTasks, task->Text()), l = IndexOf(kCostLevels, level->Text());
+    if (t == kCostTasks.size() || l == kCostLevels.size()) continue;
     Row* row = FindRow(estimate, t, l);
-    Add(prices.prices[t][l], &row->price);
-    KeepLarger(Median(Find(kind, "seconds")), &row->seconds);
-    if (const auto memory = Median(Find(kind, "memory")); memory && bare_memory) {
+    Add(costs.costs[t][l], &row->cost);
+    KeepLarger(Median(kind.Find("seconds")), &row->seconds);
+    if (const auto memory = Median(kind.Find("memory")); memory && bare_memory) {
       row->memory = std::max(row->memory.value_or(0), static_cast<int64_t>(*memory - *bare_memory));
     }
   }
-  if (complete == nullptr || !complete->IsTrue()) {
-    estimate->warnings.push_back("the script ended before every kind was timed: give --steps a smaller number");
+  if (complete == nullptr || !complete->Bool()) {
+    estimate->warnings.push_back("the script ended before everything was timed: use a smaller --steps");
   }
   return OkStatus();
 }
@@ -117,7 +117,7 @@ StatusOr<Estimate> FromRun(EstimateArgs args, const std::vector<std::string>& pr
   MSP_ASSIGN_OR_RETURN(const std::vector<std::string> ranks, work->Results("estimate."));
   if (code != 0) return BadInput(fmt::format("{} ended with exit code {}: see its messages", program[0], code));
   if (ranks.empty()) {
-    return BadInput(program[0] + " made too few steps to measure: it has to call a PyTorch model at least three times");
+    return BadInput(program[0] + " ran too few steps to measure: it must call a PyTorch model at least three times");
   }
   Estimate estimate;
   Status status;
@@ -126,7 +126,7 @@ StatusOr<Estimate> FromRun(EstimateArgs args, const std::vector<std::string>& pr
     JsonDoc doc;
     MSP_RETURN_IF_ERROR(ParseJson(file.text(), file.path(), &doc));
     if (status.ok()) status = AddResult(doc, &estimate);
-    if (const JsonValue* dir = Find(doc, "work"); dir && dir->IsString()) RemoveTree(std::string(Text(*dir)));
+    if (const JsonValue* dir = doc.Find("work"); dir && dir->IsString()) RemoveTree(std::string(dir->Text()));
   }
   if (!status.ok()) return status;
   return estimate;
@@ -135,15 +135,15 @@ StatusOr<Estimate> FromRun(EstimateArgs args, const std::vector<std::string>& pr
 /// One step of a dump: all its ranks.
 StatusOr<Estimate> FromDump(const std::string& path) {
   MSP_ASSIGN_OR_RETURN(const DumpPath dump, ResolveDumpPath(path));
-  if (dump.steps.empty()) return BadInput(path + " is a file: give the rank, step or dump directory it lies in");
+  if (dump.steps.empty()) return BadInput(path + " is a file: give the rank, step or dump directory that contains it");
   Estimate estimate;
   for (const RankDir& rank : dump.steps.front().ranks) {
-    MSP_ASSIGN_OR_RETURN(const PriceList prices, PriceStep(rank.path));
+    MSP_ASSIGN_OR_RETURN(const CostEstimate costs, EstimateCost(rank.path));
     ++estimate.ranks;
-    estimate.exact_links &= prices.exact_links;
-    for (size_t t = 0; t < kPriceTasks.size(); ++t) {
-      for (size_t l = 0; l < kPriceLevels.size(); ++l) {
-        if (prices.known[l]) Add(prices.prices[t][l], &FindRow(&estimate, t, l)->price);
+    estimate.exact_links &= costs.exact_links;
+    for (size_t t = 0; t < kCostTasks.size(); ++t) {
+      for (size_t l = 0; l < kCostLevels.size(); ++l) {
+        if (costs.known[l]) Add(costs.costs[t][l], &FindRow(&estimate, t, l)->cost);
       }
     }
   }
@@ -162,8 +162,8 @@ std::string TextOf(const Estimate& e) {
   if (e.bare_seconds) text += fmt::format(" {:>9} {:>9} {:>9}", "s/step", "slowdown", "memory");
   text += '\n';
   for (const Row& row : e.rows) {
-    text += fmt::format("{:<11} {:<5} {:>8} {:>8} {:>10}", kPriceTasks[row.task], kPriceLevels[row.level],
-                        row.price.ops, row.price.files, Bytes(static_cast<double>(row.price.bytes)));
+    text += fmt::format("{:<11} {:<5} {:>8} {:>8} {:>10}", kCostTasks[row.task], kCostLevels[row.level], row.cost.ops,
+                        row.cost.files, Bytes(static_cast<double>(row.cost.bytes)));
     if (row.seconds && e.bare_seconds) {
       text += fmt::format(" {:>9.4f} {:>9.2f} {:>9}", *row.seconds, *row.seconds / *e.bare_seconds,
                           row.memory ? Bytes(static_cast<double>(*row.memory)) : "");
@@ -176,26 +176,39 @@ std::string TextOf(const Estimate& e) {
   if (e.bare_seconds || e.ranks > 1) text += '\n';
   if (e.steps > 0 && !e.rows.empty()) {
     text += fmt::format("the configuration records {} steps: {}\n", e.steps,
-                        Bytes(static_cast<double>(e.rows.back().price.bytes) * static_cast<double>(e.steps)));
+                        Bytes(static_cast<double>(e.rows.back().cost.bytes) * static_cast<double>(e.steps)));
   }
   return text;
 }
 
 std::string JsonOf(const Estimate& e) {
-  auto number = [](const auto& value) { return value ? fmt::format("{}", *value) : std::string("null"); };
-  std::string json = fmt::format("{{\"ranks\": {}, \"steps\": {}, \"bare_seconds\": {}, \"kinds\": [", e.ranks, e.steps,
-                                 number(e.bare_seconds));
-  for (const Row& row : e.rows) {
-    if (&row != &e.rows.front()) json += ", ";
+  JsonWriter json;
+  // Seconds and factors with as many digits as they need: 2, not 2.0.
+  const auto figure = [&](std::string_view key, const std::optional<double>& value) {
+    json.RawMember(key, value ? fmt::format("{}", *value) : "null");
+  };
+  json.BeginObject();
+  json.Member("ranks", e.ranks);
+  json.Member("steps", e.steps);
+  figure("bare_seconds", e.bare_seconds);
+  json.ArrayMember("kinds", e.rows, [&](const Row& row) {
     std::optional<double> slowdown;
     if (row.seconds && e.bare_seconds) slowdown = *row.seconds / *e.bare_seconds;
-    json += fmt::format(
-        "{{\"task\": \"{}\", \"level\": \"{}\", \"ops\": {}, \"files\": {}, \"bytes\": {}, \"tensor_files\": {}, "
-        "\"tensor_bytes\": {}, \"seconds\": {}, \"slowdown\": {}, \"memory\": {}}}",
-        kPriceTasks[row.task], kPriceLevels[row.level], row.price.ops, row.price.files, row.price.bytes,
-        row.price.tensors, row.price.tensor_bytes, number(row.seconds), number(slowdown), number(row.memory));
-  }
-  return json + "]}\n";
+    json.BeginObject();
+    json.Member("task", kCostTasks[row.task]);
+    json.Member("level", kCostLevels[row.level]);
+    json.Member("ops", row.cost.ops);
+    json.Member("files", row.cost.files);
+    json.Member("bytes", row.cost.bytes);
+    json.Member("tensor_files", row.cost.tensors);
+    json.Member("tensor_bytes", row.cost.tensor_bytes);
+    figure("seconds", row.seconds);
+    figure("slowdown", slowdown);
+    json.Member("memory", row.memory);
+    json.EndObject();
+  });
+  json.EndObject();
+  return json.Take() + "\n";
 }
 
 Status Run(const EstimateArgs& args, const CommandContext& context) {
@@ -207,7 +220,7 @@ Status Run(const EstimateArgs& args, const CommandContext& context) {
   if (here.request.config.empty() && here.request.dump_path.empty()) here.request.dump_path = ".";
   auto estimate = args.from.empty() ? FromRun(here, context.program) : FromDump(args.from);
   if (!estimate.ok()) return estimate.status();
-  if (!estimate->exact_links) PrintWarning("the dump has no checksums: which tensors are equal is told by statistics");
+  if (!estimate->exact_links) PrintWarning("the dump has no checksums: statistics decide which tensors are equal");
   for (const std::string& warning : estimate->warnings) PrintWarning(warning);
   const std::string text = context.json ? JsonOf(*estimate) : TextOf(*estimate);
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -220,7 +233,7 @@ void RegisterEstimate(CLI::App& app, CommandContext* context) {
   auto args = std::make_shared<EstimateArgs>();
   args->request.mode = "estimate";
   CLI::App* command = app.add_subcommand(
-      "estimate", "tell what a capture will cost: files, bytes, seconds and memory of a step, by task and level");
+      "estimate", "predict what a capture costs per step: files, bytes, seconds and memory, by task and level");
   AddAttachOptions(command, &args->request);
   command->get_option("--task")->description("task instead of the configuration's; all: every task");
   command->get_option("--level")->description("level instead of the configuration's; all: every level");

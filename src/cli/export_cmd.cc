@@ -12,9 +12,10 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "json/writer.h"
 #include "report/html_report.h"
 #include "serve/page.h"
-#include "view/viewer.h"
+#include "view/query/viewer.h"
 
 namespace msprobe {
 namespace {
@@ -99,16 +100,23 @@ Status Collect(const ExportArgs& args, Sources* out) {
 /// `,"trends":[...]`, or "" without any.
 StatusOr<std::string> TrendsJson(const Sources& sources, const ExportArgs& args, uint64_t* targets) {
   std::string out;
+  if (sources.trends.empty()) return out;
+  JsonWriter json(&out, kJsonPage);
+  out += ',';  // they stand behind other members
+  json.Key("trends");
+  json.BeginArray();
   for (const Source& source : sources.trends) {
     MSP_ASSIGN_OR_RETURN(const auto file, source.viewer->Trend(source.found.file));
     MSP_ASSIGN_OR_RETURN(const view::ExportedTrend trend, file->Export(args.steps, args.ranks));
-    out += out.empty() ? ",\"trends\":[{\"file\":" : ",{\"file\":";
-    AppendJsonString(out, source.name, /*ascii=*/false);
-    out += fmt::format(",\"size\":{},\"mtime\":{},\"data\":", source.found.stamp.size, source.found.stamp.mtime_s) +
-           trend.json + '}';
+    json.BeginObject();
+    json.Member("file", source.name);
+    json.Member("size", source.found.stamp.size);
+    json.Member("mtime", source.found.stamp.mtime_s);
+    json.RawMember("data", trend.json);
+    json.EndObject();
     *targets += trend.targets;
   }
-  if (!out.empty()) out += ']';
+  json.EndArray();
   return out;
 }
 
@@ -161,13 +169,18 @@ void PrintTensors(const ExportArgs& args, const view::ExportedTensors& tensors) 
 void Print(const ExportArgs& args, const Page& page, size_t trends, const std::string& path, bool json) {
   const view::ExportedGraphs& graphs = page.graphs;
   if (json) {
-    std::string line = "{\"page\":";
-    AppendJsonString(line, path);
-    fmt::print(
-        "{},\"bytes\":{},\"graphs\":{},\"nodes\":{},\"details\":{},\"tensors\":{},\"tensors_saved\":{},\"trends\":{}}}"
-        "\n",
-        line, page.html.size(), graphs.graphs, graphs.nodes, graphs.details, graphs.tensors.held, graphs.tensors.saved,
-        trends);
+    JsonWriter line(kJsonCompact);
+    line.BeginObject();
+    line.Member("page", path);
+    line.Member("bytes", page.html.size());
+    line.Member("graphs", graphs.graphs);
+    line.Member("nodes", graphs.nodes);
+    line.Member("details", graphs.details);
+    line.Member("tensors", graphs.tensors.held);
+    line.Member("tensors_saved", graphs.tensors.saved);
+    line.Member("trends", trends);
+    line.EndObject();
+    fmt::print("{}\n", line.Take());
     return;
   }
   std::string holds;
@@ -201,16 +214,16 @@ Status RunExport(const ExportArgs& args, bool json) {
 
 void RegisterExport(CLI::App& app, CommandContext* context) {
   auto args = std::make_shared<ExportArgs>();
-  CLI::App* cmd = app.add_subcommand("export", "write graphs and trends as one HTML page that needs no server");
+  CLI::App* cmd = app.add_subcommand("export", "write graphs and trends as one HTML page that works without a server");
   cmd->add_option("file", args->inputs, "a .vis.db file, .trend.db files, or a directory with them")->required();
   cmd->add_option("-o,--output_path", args->output, "the page to write, FILE.html")->required();
   cmd->add_option("--step", args->steps, "only these steps")->delimiter(',');
   cmd->add_option("--rank", args->ranks, "only these ranks")->delimiter(',');
-  cmd->add_option("--max_size", args->max_size, "MB that the page may take; figures of good nodes are left out first")
+  cmd->add_option("--max_size", args->max_size,
+                  "maximum size of the page in MB; figures of nodes that agree are dropped first")
       ->check(CLI::Range(1, 500))
       ->capture_default_str();
-  cmd->add_option("--max_tensors", args->max_tensors,
-                  "MB for the values of tensors, as far as the page shows them; 0: none")
+  cmd->add_option("--max_tensors", args->max_tensors, "maximum MB for tensor values that the page can show; 0: none")
       ->check(CLI::Range(0, 500))
       ->capture_default_str();
   cmd->add_flag("--json", context->json, "print the summary as one JSON object");

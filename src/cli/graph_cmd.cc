@@ -6,14 +6,14 @@
 #include <cstdio>
 #include <memory>
 
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/graph_structure.h"
 #include "cli/ray_engine.h"
 #include "dump/reader.h"
-#include "graph/merge.h"
-#include "graph/precision.h"
-#include "graph/visualize.h"
+#include "graph/build/visualize.h"
+#include "graph/node/field_text.h"
+#include "json/writer.h"
+#include "parallel/merge.h"
 
 namespace msprobe {
 namespace {
@@ -32,10 +32,14 @@ struct GraphArguments {
 
 // The line that the page reads while a conversion runs.
 void PrintProgressLine(int percent, bool running, const std::string& error) {
-  std::string line =
-      fmt::format("PROGRESS: {{\"current_progress\": {}, \"process_running\": {}, \"error_msg\": [", percent, running);
-  if (!error.empty()) AppendJsonString(line, error);
-  line += "]}\n";
+  std::string line = "PROGRESS: ";
+  JsonWriter json(&line);
+  json.BeginObject();
+  json.Member("current_progress", percent);
+  json.Member("process_running", running);
+  json.Member("error_msg", error.empty() ? std::vector<std::string>() : std::vector{error});
+  json.EndObject();
+  line += "\n";
   std::fputs(line.c_str(), stdout);
   std::fflush(stdout);
 }
@@ -82,11 +86,11 @@ Status ReadArguments(GraphArguments* args) {
   options.json_files = args->file_type == "json";
   if (args->rank_size.empty()) {
     if (!args->cp.empty() || !args->ep.empty() || !args->layout.empty() || args->plan) {
-      return UsageError("--cp, --ep, --layout and --plan are of a merge: add --rank_size");
+      return UsageError("--cp, --ep, --layout and --plan only apply when ranks are merged: add --rank_size");
     }
     // Scripts that worked go on.
     if (!args->tp.empty() || !args->pp.empty() || !args->vpp.empty() || !args->order.empty()) {
-      PrintWarning("--tp, --pp, --vpp and --order are of a merge and do nothing: add --rank_size to merge the ranks");
+      PrintWarning("--tp, --pp, --vpp and --order do nothing unless ranks are merged: add --rank_size to merge them");
     }
     return OkStatus();
   }
@@ -205,16 +209,12 @@ Status RunGraph(GraphArguments* args, bool json) {
     GraphStructures structures;
     // Most dumps say little about structure, and reading them again takes a while.
     const bool listed = !args->structure.suggest_mapping.empty() || args->structure.always ||
-                        summary.task == ModeName(GraphMode::kStructure);
+                        summary.task == GraphTaskName(CompareMode::kStructure);
     if (compare && listed && args->rank_size.empty() && !args->part) {
       MSP_ASSIGN_OR_RETURN(structures, CompareGraphStructures(options, args->structure, summary.file));
     }
-    std::string text = (json ? GraphSummaryJson : GraphSummaryText)(summary, compare, options.overflow_check);
-    if (!json) {
-      text += structures.text;
-    } else if (!structures.json.empty()) {
-      text.replace(text.rfind('}'), 1, ", \"structure\": " + structures.json + "}");
-    }
+    const std::string text = json ? GraphSummaryJson(summary, compare, options.overflow_check, structures.json)
+                                  : GraphSummaryText(summary, compare, options.overflow_check) + structures.text;
     std::fwrite(text.data(), 1, text.size(), stdout);
     return GraphSummaryStatus(summary);
   };
@@ -227,13 +227,13 @@ Status RunGraph(GraphArguments* args, bool json) {
 
 void RegisterGraphVisualize(CLI::App& app, CommandContext* context) {
   auto args = std::make_shared<GraphArguments>();
-  CLI::App* cmd = app.add_subcommand("graph_visualize",
-                                     "build the graph of a dump, or of two dumps side by side, as a .vis.db file");
+  CLI::App* cmd =
+      app.add_subcommand("graph_visualize", "build the graph of one dump, or of two side by side, as a .vis.db file");
   GraphSettings& options = args->options;
   options.output.clear();
-  cmd->add_option("--target_path", options.target, "-tp: dump to look at: a rank, step or whole dump directory");
-  cmd->add_option("--golden_path", options.golden, "-gp: dump to compare with; without it the graph is only built");
-  cmd->add_option("-o,--output_path", options.output, "directory for the result, made if absent");
+  cmd->add_option("--target_path", options.target, "-tp: dump to visualize: a rank, step or dump directory");
+  cmd->add_option("--golden_path", options.golden, "-gp: dump to compare with; without it only the graph is built");
+  cmd->add_option("-o,--output_path", options.output, "directory for the result, created if missing");
   cmd->add_flag("--fuzzy_match", options.fuzzy, "-fm: match calls by name and order, not by call number");
   cmd->add_flag("--overflow_check", options.overflow_check, "-oc: mark nodes where infinities and NaNs appear");
   cmd->add_option_function<std::vector<std::string>>(
@@ -241,37 +241,38 @@ void RegisterGraphVisualize(CLI::App& app, CommandContext* context) {
          [args](const std::vector<std::string>& files) {
            args->options.layer_mapping = files.empty() ? "" : files.front();
          },
-         "-lm: match by place in the model; YAML, class: {child of the target: child of the golden run}")
+         "-lm: match by place in the model; YAML file, class: {target child: golden child}")
       ->expected(0, 1)
       ->option_text("FILE");
-  cmd->add_option("--template", options.layer_template,
-                  "a layer mapping that comes with msprobe, by its name; \"list\" prints the names");
-  cmd->add_option("--print_template", args->print_template, "print a template as YAML, to start from, and stop");
+  cmd->add_option("--template", options.layer_template, "name of a built-in layer mapping; \"list\" prints the names");
+  cmd->add_option("--print_template", args->print_template, "print a built-in layer mapping as YAML and stop");
   cmd->add_option("--thresholds", options.thresholds,
-                  "YAML file of the numbers by which nodes are judged, as of compare (compare --print_thresholds)");
+                  "YAML file of the thresholds for judging nodes (see compare --print_thresholds)");
   cmd->add_flag("--structure", args->structure.always,
-                "also list what the models have on one side only, moved or renamed (task structure: always)");
-  cmd->add_option("--suggest_mapping,--suggest-mapping", args->structure.suggest_mapping,
-                  "write a layer mapping (-lm) for modules that have other names in the golden run, to be confirmed")
+                "also list modules that only one model has, or that moved or were renamed (always for task structure)");
+  cmd->add_option(
+         "--suggest_mapping,--suggest-mapping", args->structure.suggest_mapping,
+         "suggest a layer mapping (-lm) for modules that are named differently in the golden run; check it before use")
       ->option_text("FILE");
   cmd->add_flag("--is_print_compare_log", args->tensor_log, "-tensor_log: print a line for each item of tensor dumps");
   cmd->add_flag("--is_print_progress_log", args->progress_log, "-progress_log: print PROGRESS lines for the page");
   cmd->add_flag("--plain", options.plain, "write the tables of mindstudio-probe and nothing else; files are larger")
       ->envname("MSPROBE_PLAIN");
   cmd->add_flag("--json", context->json, "print the summary as JSON");
-  cmd->add_option("--rank_size", args->rank_size, "merge the ranks: how many there are (target, golden)")
+  cmd->add_option("--rank_size", args->rank_size, "merge the ranks: number of ranks (target, golden)")->expected(1, 2);
+  cmd->add_option("--tp", args->tp, "when merging: tensor parallel size")->expected(1, 2);
+  cmd->add_option("--pp", args->pp, "when merging: pipeline parallel size")->expected(1, 2);
+  cmd->add_option("--vpp", args->vpp, "when merging: model chunks of a pipeline stage")->expected(1, 2);
+  cmd->add_option("--cp", args->cp, "when merging: context parallel size")->expected(1, 2);
+  cmd->add_option("--ep", args->ep, "when merging: expert parallel size")->expected(1, 2);
+  cmd->add_option("--layout", args->layout, "when merging: YAML file of how tensors are split")->expected(1, 2);
+  cmd->add_flag("--plan", args->plan, "when merging: print the plan and its findings as JSON and stop");
+  cmd->add_option("--order", args->order, "when merging: order of the rank dimensions, such as tp-cp-ep-dp-pp")
       ->expected(1, 2);
-  cmd->add_option("--tp", args->tp, "of a merge: tensor parallel size")->expected(1, 2);
-  cmd->add_option("--pp", args->pp, "of a merge: pipeline parallel size")->expected(1, 2);
-  cmd->add_option("--vpp", args->vpp, "of a merge: model chunks of a pipeline stage")->expected(1, 2);
-  cmd->add_option("--cp", args->cp, "of a merge: context parallel size")->expected(1, 2);
-  cmd->add_option("--ep", args->ep, "of a merge: expert parallel size")->expected(1, 2);
-  cmd->add_option("--layout", args->layout, "of a merge: YAML file that says how tensors are split")->expected(1, 2);
-  cmd->add_flag("--plan", args->plan, "of a merge: print what it would do and find, as JSON, and stop");
-  cmd->add_option("--order", args->order, "of a merge: dimensions of the ranks, as tp-cp-ep-dp-pp")->expected(1, 2);
-  cmd->add_option("--file_type", args->file_type, "of a merge without -gp: db, or json")
+  cmd->add_option("--file_type", args->file_type, "when merging without -gp: db or json")
       ->check(CLI::IsMember({"db", "json"}));
-  cmd->add_option("--engine", args->engine, "what builds the ranks: local, or tasks on a ray cluster (msprobe[ray])")
+  cmd->add_option("--engine", args->engine,
+                  "where ranks are built: local, or ray for tasks on a Ray cluster (msprobe[ray])")
       ->check(CLI::IsMember({"local", "ray"}))
       ->capture_default_str();
   cmd->add_option("--part", args->part, "build one graph, for another process to put together")->group("");

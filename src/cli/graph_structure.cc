@@ -7,7 +7,8 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/text.h"
-#include "graph/graph_plan.h"
+#include "graph/tree/graph_plan.h"
+#include "json/writer.h"
 #include "match/mapping.h"
 #include "report/structure_compare.h"
 
@@ -17,6 +18,11 @@ namespace {
 std::string ListPath(const std::string& graph) {
   static constexpr std::string_view kEnd = ".vis.db";
   return graph.substr(0, graph.size() - (EndsWith(graph, kEnd) ? kEnd.size() : 0)) + "_structure.json";
+}
+
+void WritePlace(JsonWriter* json, const GraphPair& pair) {
+  json->Member("step", pair.step);
+  json->Member("rank", pair.rank);
 }
 
 class StructureList {
@@ -30,35 +36,39 @@ class StructureList {
     named.layer_template = settings_.layer_template;
     MSP_ASSIGN_OR_RETURN(mapping_, LoadMapping(named));
     MSP_ASSIGN_OR_RETURN(const GraphPlan plan, PlanGraph(settings_.target, settings_.golden));
+    json_.BeginArray();
     for (const GraphPair& pair : plan.pairs) {
       if (InterruptRequested()) return Interrupted();
       MSP_RETURN_IF_ERROR(Add(pair));
     }
+    json_.EndArray();
     if (pairs_ == 0) return GraphStructures();
     MSP_RETURN_IF_ERROR(WriteFiles());
-    return GraphStructures{Text(), "[" + objects_ + "]"};
+    return GraphStructures{Text(), json_.Take()};
   }
 
  private:
   Status Add(const GraphPair& pair) {
-    StatusOr<DumpFile> target = DumpFile::Open(JoinPath(pair.npu_dir, "dump.json"));
-    StatusOr<DumpFile> golden = DumpFile::Open(JoinPath(pair.bench_dir, "dump.json"));
+    StatusOr<DumpFile> target = DumpFile::Open(JoinPath(pair.target_dir, "dump.json"));
+    StatusOr<DumpFile> golden = DumpFile::Open(JoinPath(pair.golden_dir, "dump.json"));
     if (!target.ok() || !golden.ok()) return OkStatus();
     const bool wanted = options_.always || !options_.suggest_mapping.empty();
     if (!wanted && (target->task() != "structure" || golden->task() != "structure")) return OkStatus();
-    MSP_ASSIGN_OR_RETURN(const Structure mine, Structure::Read(*target));
-    MSP_ASSIGN_OR_RETURN(const Structure theirs, Structure::Read(*golden));
+    MSP_ASSIGN_OR_RETURN(const Structure target_structure, Structure::Read(*target));
+    MSP_ASSIGN_OR_RETURN(const Structure golden_structure, Structure::Read(*golden));
     StructureSummary summary;
-    summary.diff = DiffStructures(mine, theirs, mapping_.layers);
+    summary.diff = DiffStructures(target_structure, golden_structure, mapping_.layers);
     if (!options_.suggest_mapping.empty()) {
-      suggestion_.Add(SuggestMapping(mine, theirs, summary.diff, mapping_.layers));
+      suggestion_.Add(SuggestMapping(target_structure, golden_structure, summary.diff, mapping_.layers));
     }
     ++pairs_;
     // The layout of earlier tools has no file beside the graph.
     const bool listed = !summary.diff.changes.empty() && (options_.always || !settings_.plain);
     if (listed) summary.list_path = path_;
-    const std::string where = fmt::format("\"step\": {}, \"rank\": {}", pair.step, pair.rank);
-    objects_ += fmt::format("{}{{{}, \"structure\": {}}}", pairs_ > 1 ? ", " : "", where, StructureJson(summary));
+    json_.Object([&] {
+      WritePlace(&json_, pair);
+      json_.Key("structure"), WriteStructure(&json_, summary);
+    });
     if (summary.diff.changes.empty()) return OkStatus();
     const auto* told = &summary;
     if (++differing_ == 1) {
@@ -72,7 +82,12 @@ class StructureList {
     }
     if (!list_) return OkStatus();
     MSP_RETURN_IF_ERROR(list_->Write(differing_ == 1 ? "[\n" : ",\n"));
-    return list_->Write(fmt::format("{{{}, \"structure\": {}}}", where, StructureDiffJson(told->diff)));
+    JsonWriter line;
+    line.Object([&] {
+      WritePlace(&line, pair);
+      line.RawMember("structure", StructureDiffJson(told->diff));
+    });
+    return list_->Write(line.Take());
   }
 
   Status WriteFiles() {
@@ -98,7 +113,7 @@ class StructureList {
           "-lm\n",
           OneLine(options_.suggest_mapping), s.matched_with, s.calls, s.matched_without);
     } else if (renamed_) {
-      out += "  modules have other names: --suggest_mapping FILE writes a layer mapping (-lm) to confirm\n";
+      out += "  modules have different names: --suggest_mapping FILE writes a layer mapping (-lm) to check\n";
     }
     return out;
   }
@@ -110,7 +125,8 @@ class StructureList {
   MappingSuggestion suggestion_;
   std::optional<OutputFile> list_;
   StructureSummary first_;  // of the first pair that differs
-  std::string first_at_, objects_;
+  std::string first_at_;
+  JsonWriter json_;  // a list of all pairs
   size_t pairs_ = 0, differing_ = 0;
   bool renamed_ = false;
 };

@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/text.h"
+#include "json/writer.h"
 
 extern char** environ;
 
@@ -61,46 +62,38 @@ StatusOr<std::string> FindSite() {
     const std::string site = JoinPath(place, "_attach/site");
     if (IsRegularFile(JoinPath(site, "sitecustomize.py"))) return site;
   }
-  return InternalError(
-      "the Python package of this installation is not found: start the command as 'python -m msprobe'");
+  return InternalError("cannot find the Python package of this installation: run 'python -m msprobe' instead");
 }
 
-void Member(std::string* json, std::string_view key, std::string_view value) {
-  if (value.empty()) return;
-  if (json->size() > 1) *json += ", ";
-  AppendJsonString(*json, key);
-  *json += ": ";
-  AppendJsonString(*json, value);
+void MemberIfAny(JsonWriter* json, std::string_view key, std::string_view value) {
+  if (!value.empty()) json->Member(key, value);
 }
 
-std::string StepList(const std::string& step) {
-  std::string list;
-  for (size_t at = 0; at <= step.size();) {
-    const size_t end = std::min(step.find(',', at), step.size());
-    const std::string item = step.substr(at, end - at);
-    if (!list.empty()) list += ", ";
-    IsDigits(item) ? void(list += std::to_string(std::strtoul(item.c_str(), nullptr, 10)))
-                   : AppendJsonString(list, item);
-    at = end + 1;
+void WriteSteps(JsonWriter* json, const std::string& step) {
+  json->BeginArray();
+  for (const std::string_view item : Split(step, ',')) {
+    IsDigits(item) ? json->UInt(std::strtoul(std::string(item).c_str(), nullptr, 10)) : json->String(item);
   }
-  return list;
+  json->EndArray();
 }
 
 std::string RequestJson(const AttachRequest& request) {
-  std::string json = "{";
-  Member(&json, "mode", request.mode);
-  Member(&json, "config", request.config);
-  Member(&json, "task", request.task);
-  Member(&json, "level", request.level);
-  Member(&json, "dump_path", request.dump_path);
-  Member(&json, "step_by", request.step_by);
-  Member(&json, "role", request.role);
-  Member(&json, "out", request.out);
-  if (!request.step.empty()) json += ", \"step\": [" + StepList(request.step) + "]";
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  json +=
-      fmt::format(", \"steps\": {}, \"began\": {:.3f}}}", request.steps, std::chrono::duration<double>(now).count());
-  return json;
+  JsonWriter json;
+  json.BeginObject();
+  MemberIfAny(&json, "mode", request.mode);
+  MemberIfAny(&json, "config", request.config);
+  MemberIfAny(&json, "task", request.task);
+  MemberIfAny(&json, "level", request.level);
+  MemberIfAny(&json, "dump_path", request.dump_path);
+  MemberIfAny(&json, "step_by", request.step_by);
+  MemberIfAny(&json, "role", request.role);
+  MemberIfAny(&json, "out", request.out);
+  if (!request.step.empty()) json.Key("step"), WriteSteps(&json, request.step);
+  json.Member("steps", request.steps);
+  json.RawMember("began", fmt::format("{:.3f}", std::chrono::duration<double>(now).count()));
+  json.EndObject();
+  return json.Take();
 }
 
 std::vector<std::string> Environment(const AttachRequest& request, const std::string& site) {
@@ -143,14 +136,14 @@ std::string IsolatingOption(const std::vector<std::string>& program) {
 }
 
 Status NotStarted(const std::string& name, int error) {
-  return BadInput(fmt::format("{} does not start ({}): name a program after '--' as you start it without msprobe", name,
-                              std::strerror(error)));
+  return BadInput(fmt::format("{} cannot be started ({}): after '--' give the command as you run it without msprobe",
+                              name, std::strerror(error)));
 }
 
 Status CheckSteps(const std::string& step) {
   for (const char c : step) {
     if (std::strchr("0123456789,-", c) == nullptr)
-      return UsageError("--step is '" + step + "'; allowed: such as 0,3-5");
+      return UsageError("--step is '" + step + "'; expected steps such as 0,3-5");
   }
   return OkStatus();
 }
@@ -158,7 +151,7 @@ Status CheckSteps(const std::string& step) {
 }  // namespace
 
 void AddAttachOptions(CLI::App* command, AttachRequest* request) {
-  command->add_option("-c,--config", request->config, "config.json; the task's defaults without it");
+  command->add_option("-c,--config", request->config, "config.json; without it the task's defaults");
   command->add_option("--task", request->task, "task instead of the configuration's");
   command->add_option("--level", request->level, "level instead of the configuration's");
   command->add_option("--dump-path", request->dump_path, "directory of the dump instead of the configuration's");
@@ -231,7 +224,7 @@ StatusOr<int> RunProgram(const AttachRequest& request, const std::vector<std::st
 StatusOr<std::unique_ptr<WorkDir>> WorkDir::Create(const std::string& parent) {
   std::string path = JoinPath(parent, ".msprobe_XXXXXX");
   if (mkdtemp(path.data()) == nullptr) {
-    return BadInput(fmt::format("{}: no directory can be made there ({})", parent, std::strerror(errno)));
+    return BadInput(fmt::format("cannot create a directory at {} ({})", parent, std::strerror(errno)));
   }
   return std::unique_ptr<WorkDir>(new WorkDir(std::move(path)));
 }

@@ -7,21 +7,22 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
-#include "report/merge_result.h"
+#include "jobs/merge_result.h"
+#include "json/writer.h"
 
 namespace msprobe {
 namespace {
 
 std::string Json(const MergeReport& report) {
-  const auto texts = [](const std::vector<std::string>& list) {
-    std::string out = "[";
-    for (const std::string& s : list) AppendJsonString(out += out.size() > 1 ? ", " : "", s);
-    return out + "]";
-  };
-  std::string out = "{\"file\": ";
-  AppendJsonString(out, report.path);
-  out += fmt::format(", \"ranks\": [{}], \"rows\": {}, \"metrics\": ", fmt::join(report.ranks, ", "), report.rows);
-  return out + texts(report.metrics) + ", \"warnings\": " + texts(report.warnings) + "}\n";
+  JsonWriter json;
+  json.BeginObject();
+  json.Member("file", report.path);
+  json.Member("ranks", report.ranks);
+  json.Member("rows", report.rows);
+  json.Member("metrics", report.metrics);
+  json.Member("warnings", report.warnings);
+  json.EndObject();
+  return json.Take() + "\n";
 }
 
 Status Run(const MergeSettings& settings, bool as_json) {

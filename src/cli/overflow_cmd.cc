@@ -4,7 +4,8 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "diagnose/overflow.h"
+#include "diagnose/overflow/overflow.h"
+#include "diagnose/story/story.h"
 
 namespace msprobe {
 namespace {
@@ -19,7 +20,9 @@ Status Run(const OverflowArguments& args, const CommandContext& context) {
   std::string file;
   if (!report.nodes.empty()) MSP_RETURN_IF_ERROR(WriteOverflowNodes(args.output, report.nodes, &file));
   for (const std::string& warning : report.warnings) PrintWarning(warning);
-  const std::string text = context.json ? OverflowJson(report, file) : OverflowText(report, file);
+  const Story story = StoryOf(report);
+  const std::string text = context.json ? OverflowJson(report, StoryJson(story), file)
+                                        : OverflowText(report, StoryText(story, LocaleLanguage()), file);
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (!args.exit_code || report.first.empty()) return OkStatus();
   const OverflowOp& op = report.first[0].ops[0];
@@ -30,12 +33,12 @@ Status Run(const OverflowArguments& args, const CommandContext& context) {
 
 void RegisterOverflowCheck(CLI::App& app, CommandContext* context) {
   CLI::App* command =
-      app.add_subcommand("overflow_check", "find the op that is the first to give NaN or an infinity, over all ranks");
+      app.add_subcommand("overflow_check", "find the op that first produces NaN or infinity, across all ranks");
   auto args = std::make_shared<OverflowArguments>();
   command->add_option("-i,--input_path", args->input, "step, rank or dump directory, or a dump.json")->required();
   command->add_option("-o,--output_path", args->output, "directory of the result")->capture_default_str();
   command->add_flag("--json", context->json, "print the report as one JSON object");
-  command->add_flag("--exit_code", args->exit_code, "exit with 1 when something was found");
+  command->add_flag("--exit_code", args->exit_code, "exit with code 1 if something is found");
   command->callback([args, context] { context->status = Run(*args, *context); });
 }
 

@@ -6,9 +6,9 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
-#include "base/json_object.h"
 #include "cli/ray_program.h"
-#include "dump/json.h"
+#include "json/parser.h"
+#include "json/writer.h"
 
 namespace msprobe {
 namespace {
@@ -20,8 +20,8 @@ std::string PartPath(const std::string& directory, size_t pair) {
 }
 
 std::string TextOf(const JsonValue& answer, std::string_view key) {
-  const JsonValue* v = Find(answer, key);
-  return v && v->IsString() ? std::string(Text(*v)) : std::string();
+  const JsonValue* v = answer.Find(key);
+  return v && v->IsString() ? std::string(v->Text()) : std::string();
 }
 
 }  // namespace
@@ -44,12 +44,14 @@ Status RayEngine::Begin(size_t pairs) {
   MSP_ASSIGN_OR_RETURN(process_, PythonProcess::Start(kOption, RayProgram(), {}));
   std::vector<std::string> command = {self.string()};
   command.insert(command.end(), command_.begin(), command_.end());
-  JsonObject request;
-  request.Strings("command", command);
-  request.String("directory", directory_->path());
-  request.String("cwd", here.string());
-  request.Number("pairs", pairs);
-  const std::string line = request.Done() + "\n";
+  JsonWriter request;
+  request.BeginObject();
+  request.Member("command", command);
+  request.Member("directory", directory_->path());
+  request.Member("cwd", here.string());
+  request.Member("pairs", pairs);
+  request.EndObject();
+  const std::string line = request.Take() + "\n";
   return process_->Send(line.data(), line.size());
 }
 
@@ -63,14 +65,14 @@ Status RayEngine::ReadAnswer() {
   if (const std::string warning = TextOf(answer, "warning"); !warning.empty()) {
     std::fputs((warning + "\n").c_str(), stderr);
   }
-  const JsonValue *pair = Find(answer, "pair"), *code = Find(answer, "code");
-  if (!pair || !pair->IsUint64() || pair->GetUint64() >= pairs_ || !code || !code->IsInt()) return process_->Ended();
+  const JsonValue *pair = answer.Find("pair"), *code = answer.Find("code");
+  if (!pair || !pair->IsUInt() || pair->UInt() >= pairs_ || !code || !code->IsInt32()) return process_->Ended();
   const std::string why = TextOf(answer, "why");
-  Status& status = answers_.emplace(pair->GetUint64(), OkStatus()).first->second;
-  if (code->GetInt() == 3) {
+  Status& status = answers_.emplace(pair->UInt(), OkStatus()).first->second;
+  if (code->Int32() == 3) {
     status = BadInput(why);
-  } else if (code->GetInt() != 0) {
-    status = InternalError(why.empty() ? fmt::format("a task ended with exit code {}", code->GetInt()) : why);
+  } else if (code->Int32() != 0) {
+    status = InternalError(why.empty() ? fmt::format("a task ended with exit code {}", code->Int32()) : why);
   }
   return OkStatus();
 }

@@ -10,7 +10,7 @@
 #include "base/python_process.h"
 #include "base/status.h"
 #include "base/temp_directory.h"
-#include "graph/visualize.h"
+#include "graph/build/visualize.h"
 
 namespace msprobe {
 

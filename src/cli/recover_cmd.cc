@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "cli/commands.h"
-#include "dump/recover.h"
+#include "dump/repair/recover.h"
 
 namespace msprobe {
 namespace {
@@ -16,8 +16,9 @@ Status Run(const RecoverSettings& settings, bool as_json) {
   std::fwrite(text.data(), 1, text.size(), stdout);
   const auto bad = std::count_if(ranks.begin(), ranks.end(), [](const RankRecovery& r) { return !r.complete(); });
   if (bad == 0) return OkStatus();
-  return {Code::kBadInput, std::to_string(bad) + " of " + std::to_string(ranks.size()) +
-                               " directories could not be finished, or lack what was reported written: see above"};
+  return {Code::kBadInput,
+          std::to_string(bad) + " of " + std::to_string(ranks.size()) +
+              " directories could not be finished, or lack data that was reported as written: see above"};
 }
 
 }  // namespace
@@ -29,7 +30,7 @@ void RegisterRecover(CLI::App& app, CommandContext* context) {
   cmd->add_option("directory", settings->path, "a dump, or one of its steps or ranks")->required();
   cmd->add_option("-o,--output_path", settings->output,
                   "write finished copies there and leave the originals as they are");
-  cmd->add_flag("--force", settings->force, "also where a process on another host wrote a moment ago");
+  cmd->add_flag("--force", settings->force, "also where a process on a different host wrote recently");
   cmd->add_flag("--json", context->json, "print what was done as one JSON object");
   cmd->footer("Exit code: 0 nothing is missing, 2 wrong options, 3 something is missing or could not be finished.");
   cmd->callback([settings, context] { context->status = Run(*settings, context->json); });

@@ -9,10 +9,10 @@
 #include <memory>
 #include <utility>
 
-#include "base/text.h"
 #include "cli/commands.h"
+#include "json/writer.h"
 #include "serve/server.h"
-#include "view/viewer.h"
+#include "view/query/viewer.h"
 
 extern char** environ;
 
@@ -38,17 +38,20 @@ void OpenBrowser(std::string url) {
   const int error = posix_spawnp(&pid, program, &quiet, nullptr, argv, environ);
   posix_spawn_file_actions_destroy(&quiet);
   if (error != 0) {
-    fmt::print(stderr, "[msprobe] warning: xdg-open does not start ({}): open the address by hand\n",
+    fmt::print(stderr, "[msprobe] warning: cannot start xdg-open ({}): open the address yourself\n",
                std::strerror(error));
   }
 }
 
 void Announce(const serve::Server& server, const ServeArgs& args, bool json) {
   if (json) {
-    std::string line = "{\"url\":";
-    AppendJsonString(line, server.url());
-    line += fmt::format(",\"port\":{},\"token\":\"{}\"}}", server.port(), server.token());
-    fmt::print("{}\n", line);
+    JsonWriter line(kJsonCompact);
+    line.BeginObject();
+    line.Member("url", server.url());
+    line.Member("port", server.port());
+    line.Member("token", server.token());
+    line.EndObject();
+    fmt::print("{}\n", line.Take());
   } else {
     fmt::print("Serving {} at {}\n", args.directory, server.url());
     fmt::print(stderr, "Press Ctrl-C to stop.\n");
@@ -87,7 +90,7 @@ void RegisterServe(CLI::App& app, CommandContext* context) {
                   "port on 127.0.0.1; 0 for a free one (default: 6006, or a free one when it is taken)")
       ->check(CLI::Range(0, 65535));
   cmd->add_flag("--open", args->open, "open the page in the browser");
-  cmd->add_flag("--no_convert,--no-convert", args->no_convert, "offer no conversion of dumps in the page")
+  cmd->add_flag("--no_convert,--no-convert", args->no_convert, "do not offer conversion of dumps in the page")
       ->envname("MSPROBE_NO_CONVERT");
   cmd->add_flag("--json", context->json, "print the address as one JSON object");
   cmd->callback([args, context] { context->status = RunServe(*args, context->json); });

@@ -1,8 +1,8 @@
 // The layer mappings that come with the command.
 #include <cstdio>
 
-#include "base/text.h"
 #include "cli/commands.h"
+#include "json/writer.h"
 #include "match/layer_templates.h"
 
 namespace msprobe {
@@ -12,16 +12,12 @@ Status PrintLayerTemplates(const std::string& name, bool json) {
   if (!name.empty()) {
     MSP_ASSIGN_OR_RETURN(const LayerTemplate* found, FindLayerTemplate(name));
     out = found->yaml;
+  } else if (json) {
+    JsonWriter list(&out);
+    list.Array(LayerTemplates(), [&](const LayerTemplate& t) { list.String(t.name); });
+    out += "\n";
   } else {
-    for (const LayerTemplate& t : LayerTemplates()) {
-      if (json) {
-        out += out.empty() ? "[" : ", ";
-        AppendJsonString(out, t.name);
-      } else {
-        out.append(t.name).append("\n");
-      }
-    }
-    if (json) out += "]\n";
+    for (const LayerTemplate& t : LayerTemplates()) out.append(t.name).append("\n");
   }
   std::fwrite(out.data(), 1, out.size(), stdout);
   return OkStatus();

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/commands.h"
-#include "dump/verify.h"
+#include "dump/repair/verify.h"
 
 namespace msprobe {
 namespace {
@@ -24,11 +24,13 @@ Status Run(const std::string& path, bool as_json) {
 
 void RegisterVerifyDump(CLI::App& app, CommandContext* context) {
   auto path = std::make_shared<std::string>();
-  CLI::App* cmd =
-      app.add_subcommand("verify-dump", "check that a dump is whole: counts, gaps, cut files, missing tensors");
+  CLI::App* cmd = app.add_subcommand("verify-dump",
+                                     "check that a dump is complete: counts, gaps, truncated files, missing tensors");
   cmd->add_option("directory", *path, "a dump, or one of its steps or ranks")->required();
   cmd->add_flag("--json", context->json, "print the result as one JSON object");
-  cmd->footer("Exit code: 0 whole, 1 findings, 2 wrong options, 3 not readable. 'msprobe recover' finishes cut files.");
+  cmd->footer(
+      "Exit code: 0 complete, 1 findings, 2 wrong options, 3 not readable. 'msprobe recover' finishes truncated "
+      "files.");
   cmd->callback([path, context] { context->status = Run(*path, context->json); });
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/page_trim.h"
 #include "base/parallel.h"
+#include "ops/collective.h"
 
 namespace msprobe {
 namespace {

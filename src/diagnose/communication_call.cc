@@ -1,54 +1,27 @@
 #include "diagnose/communication_call.h"
 
 #include <algorithm>
-#include <array>
 #include <climits>
 
 #include "base/text.h"
-#include "match/op_name.h"
+#include "ops/collective.h"
 
 namespace msprobe {
 namespace {
 
 constexpr size_t kMostRanks = 1 << 20;  // in one group: no machine has more
 
-/// How values move in the calls of a family.
-struct Family {
-  enum class Flow : uint8_t { kNone, kSend, kReceive, kBatch, kFromRoot, kToRoot, kAll };
-  std::string_view part;  // of the name
-  Flow flow;
-};
-using Flow = Family::Flow;
-
-/// The first that the name contains decides.
-constexpr std::array<Family, 11> kFamilies{{{"barrier", Flow::kNone},
-                                            {"batch_isend_irecv", Flow::kBatch},
-                                            {"all_reduce", Flow::kAll},
-                                            {"all_gather", Flow::kAll},
-                                            {"all_to_all", Flow::kAll},
-                                            {"reduce_scatter", Flow::kAll},
-                                            {"broadcast", Flow::kFromRoot},
-                                            {"scatter", Flow::kFromRoot},
-                                            {"gather", Flow::kToRoot},
-                                            {"reduce", Flow::kToRoot},
-                                            {"send", Flow::kSend}}};
-
-Flow FlowOf(std::string_view api) {
-  for (const Family& f : kFamilies) {
-    if (Contains(api, f.part)) return f.flow;
-  }
-  return Contains(api, "recv") ? Flow::kReceive : Flow::kNone;
-}
+using Flow = CommFlow;
 
 bool AsRank(const JsonValue* v, int* out) {
-  if (!v || !v->IsInt() || v->GetInt() < 0) return false;
-  *out = v->GetInt();
+  if (!v || !v->IsInt32() || v->Int32() < 0) return false;
+  *out = v->Int32();
   return true;
 }
 
 std::string_view TypeOf(const JsonValue& v) {
-  const JsonValue* type = Find(v, "type");
-  return type && type->IsString() ? Text(*type) : std::string_view();
+  const JsonValue* type = v.Find("type");
+  return type && type->IsString() ? type->Text() : std::string_view();
 }
 
 /// The arguments of a call by name or, for those without one, by kind.
@@ -56,15 +29,15 @@ class Arguments {
  public:
   explicit Arguments(const JsonValue& op) {
     for (const char* key : {"input_args", "input"}) {
-      if (const JsonValue* v = Find(op, key); v && v->IsArray() && !args_) args_ = v;
+      if (const JsonValue* v = op.Find(key); v && v->IsArray() && !args_) args_ = v;
     }
-    kwargs_ = Find(op, "input_kwargs");
+    kwargs_ = op.Find("input_kwargs");
   }
 
   /// Value of the integer argument `name`.
   bool Named(std::string_view name, int* out) const {
-    const JsonValue* v = kwargs_ ? Find(*kwargs_, name) : nullptr;
-    return v && AsRank(Find(*v, "value"), out);
+    const JsonValue* v = kwargs_ ? kwargs_->Find(name) : nullptr;
+    return v && AsRank(v->Find("value"), out);
   }
   /// The first integer without a name: the other rank or the root, in every call that has one.
   bool FirstInteger(int* out) const { return Integer(0, out); }
@@ -77,12 +50,12 @@ class Arguments {
   /// Ranks of the process group, in its own order; empty for the default group.
   std::vector<int> Group() const {
     if (kwargs_ && kwargs_->IsObject()) {
-      for (const auto& m : kwargs_->GetObject()) {
+      for (const auto& m : kwargs_->Members()) {
         if (std::vector<int> ranks = RanksOf(m.value); !ranks.empty()) return ranks;
       }
     }
     if (args_) {
-      for (const JsonValue& v : args_->GetArray()) {
+      for (const JsonValue& v : args_->Items()) {
         if (std::vector<int> ranks = RanksOf(v); !ranks.empty()) return ranks;
       }
     }
@@ -95,16 +68,16 @@ class Arguments {
   /// The integer without a name behind `skip` others.
   bool Integer(int skip, int* out) const {
     if (!args_) return false;
-    for (const JsonValue& v : args_->GetArray()) {
-      if (TypeOf(v) == "int" && skip-- == 0) return AsRank(Find(v, "value"), out);
+    for (const JsonValue& v : args_->Items()) {
+      if (TypeOf(v) == "int" && skip-- == 0) return AsRank(v.Find("value"), out);
     }
     return false;
   }
   static std::vector<int> RanksOf(const JsonValue& v) {
     std::vector<int> out;
-    const JsonValue* ranks = Find(v, "group_ranks");
-    if (!ranks || !ranks->IsArray() || ranks->Size() > kMostRanks) return out;
-    for (unsigned i = 0; i < ranks->Size(); ++i) {
+    const JsonValue* ranks = v.Find("group_ranks");
+    if (!ranks || !ranks->IsArray() || ranks->size() > kMostRanks) return out;
+    for (unsigned i = 0; i < ranks->size(); ++i) {
       int rank = 0;
       if (AsRank(&(*ranks)[i], &rank)) out.push_back(rank);
     }
@@ -135,35 +108,24 @@ std::vector<int> Sorted(std::vector<int> ranks) {
 /// The P2POp objects of a batch: one list, at a position or under a name.
 void ReadBatch(const JsonValue& list, std::vector<CommTransfer>* out) {
   if (!list.IsArray()) return;
-  for (const JsonValue& entry : list.GetArray()) {
+  for (const JsonValue& entry : list.Items()) {
     if (entry.IsArray()) {
       ReadBatch(entry, out);
       continue;
     }
-    const JsonValue* op = Find(entry, "op");
+    const JsonValue* op = entry.Find("op");
     if (!op || !op->IsString()) continue;
-    const Flow flow = FlowOf(Text(*op));
+    const Flow flow = FlowOf(op->Text());
     CommTransfer t;
     t.kind = CommTransfer::Kind::kPair;
     t.gives = flow == Flow::kSend;
     t.takes = flow == Flow::kReceive;
-    AsRank(Find(entry, "tag"), &t.tag);
-    if ((t.gives || t.takes) && AsRank(Find(entry, "peer"), &t.peer)) out->push_back(std::move(t));
+    AsRank(entry.Find("tag"), &t.tag);
+    if ((t.gives || t.takes) && AsRank(entry.Find("peer"), &t.peer)) out->push_back(std::move(t));
   }
 }
 
 }  // namespace
-
-std::string_view CommApi(std::string_view op_name) {
-  const NameParts name = ParseOpName(op_name);
-  if (name.direction != OpDirection::kForward) return {};
-  if (!StartsWith(op_name, "Distributed.") && !StartsWith(op_name, "MintDistributed.") &&
-      !StartsWith(op_name, "communication.comm_func.")) {
-    return {};
-  }
-  const std::string_view api = name.base.substr(name.base.rfind('.') + 1);
-  return FlowOf(api) == Flow::kNone ? std::string_view() : api;
-}
 
 std::vector<int> ReadGroup(const JsonValue& op) { return Sorted(Arguments(op).Group()); }
 
@@ -174,7 +136,7 @@ std::vector<CommTransfer> ReadTransfers(std::string_view api, const JsonValue& o
   if (flow == Flow::kBatch) {
     if (args.args()) ReadBatch(*args.args(), &out);
     if (out.empty() && args.kwargs() && args.kwargs()->IsObject()) {
-      for (const auto& m : args.kwargs()->GetObject()) ReadBatch(m.value, &out);
+      for (const auto& m : args.kwargs()->Members()) ReadBatch(m.value, &out);
     }
     return out;
   }

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "dump/json.h"
+#include "json/value.h"
 
 namespace msprobe {
 
@@ -25,10 +25,6 @@ struct CommTransfer {
   std::vector<int> group;  // ranks of the group in ascending order; empty for the default group
   static constexpr int kUnknown = -1;
 };
-
-/// "all_reduce" of "Distributed.all_reduce.3.forward"; "" for what is no communication of values (barrier,
-/// get_rank, a backward op).
-std::string_view CommApi(std::string_view op_name);
 
 /// Reads the exchanges of the call `api` from its entry in dump.json. Arguments may stand at their positions or under
 /// their names; ranks within a group (group_src, group_dst) become ranks of the run.

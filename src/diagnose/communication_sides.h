@@ -1,7 +1,7 @@
 // How far a communication call is apart, by what this rank gives and what it takes.
 #pragma once
 
-#include "compare/first_difference.h"
+#include "compare/first_difference/first_difference.h"
 #include "diagnose/communication.h"
 
 namespace msprobe {

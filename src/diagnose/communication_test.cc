@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "dump/test_files.h"
+#include "ops/collective.h"
 
 namespace msprobe {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "compare/op_diff.h"
+#include "compare/values/op_diff.h"
 #include "diagnose/communication.h"
 #include "match/path_plan.h"
 

@@ -49,6 +49,7 @@ class Finder {
     JoinSame(main, reached);
     AddOthers(main, reached);
     AddHandovers();
+    AddCarriers(reached);
     AddInfection(main);
     AddEvidence(main, reached);
     return std::move(out_);
@@ -123,6 +124,7 @@ class Finder {
     out.difference = *root.difference;
     out.target_dump = ranks_[root.rank].files.target;
     out.golden_dump = ranks_[root.rank].files.golden;
+    out.evidence = ranks_[root.rank].evidence;
     return out;
   }
 
@@ -202,6 +204,16 @@ class Finder {
     for (auto& [time, h] : found) out_.handovers.push_back(std::move(h));
   }
 
+  /// What a rank calls a beginning is one only at an origin, or where no origin can have reached it.
+  void AddCarriers(const std::vector<size_t>& reached) {
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      if (IsOrigin(ranks_[r].rank)) continue;
+      for (const BegunOp& begun : ranks_[r].begun) {
+        if (begun.op >= reached[r]) out_.carriers.push_back({ranks_[r].files.target, begun});
+      }
+    }
+  }
+
   void AddInfection(const Root& main) {
     std::vector<std::pair<CommTime, InfectedGroup>> all;
     for (size_t r = 0; r < ranks_.size(); ++r) {
@@ -251,7 +263,7 @@ class Finder {
       reached_ranks += r != main.rank && reached[r] < graph_.ranks[r].ops;
     }
     out_.evidence.push_back(
-        fmt::format("its values reach {} of {} other ranks through communication", reached_ranks, ranks_.size() - 1));
+        fmt::format("its values reach {} of {} further ranks through communication", reached_ranks, ranks_.size() - 1));
     if (clean > 0) out_.evidence.push_back(fmt::format("{} of {} ranks agree throughout", clean, ranks_.size()));
   }
 

@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "compare/first_difference.h"
+#include "compare/first_difference/first_difference.h"
+#include "diagnose/anatomy/anatomy.h"
+#include "diagnose/anatomy/evidence.h"
 #include "diagnose/communication.h"
 #include "diagnose/replay_result.h"
 
@@ -24,6 +26,13 @@ struct InfectedGroup {
   uint64_t ops = 0;
 };
 
+/// An op that begins a difference as far as its own rank knows.
+struct BegunOp {
+  size_t op = 0;
+  int64_t row = 0;  // of its node in a graph file; 0 elsewhere
+  RulerVerdict verdict = RulerVerdict::kNone;
+};
+
 /// What one rank says; small enough to be kept for every rank of a step.
 struct RankFindings {
   enum Mark : uint8_t { kStartsApart = 1, kEndsApart = 2 };
@@ -33,15 +42,19 @@ struct RankFindings {
   Differences differences;
   RankCalls calls;
   BigArray<uint8_t> marks;  // for each op of the target
+  std::vector<BegunOp> begun;
   std::vector<InfectedGroup> infected;
+  uint64_t target_only = 0, golden_only = 0;       // ops without a partner
+  std::shared_ptr<const OriginEvidence> evidence;  // of how the answer is wrong; null where nothing can be said
 };
 
 /// "layers.1.mlp.down_proj" of "Module.layers.1.mlp.down_proj.Linear.forward.0".
 std::string_view ModulePath(std::string_view name);
 
-/// The findings of one pair, from what its comparison measured; `calibrated` as for FindDifferences.
+/// The findings of one pair, from what its comparison measured; `calibrated` as for FindDifferences. What they hold of
+/// each op (verdicts, contexts) goes to `per_op`, when given, or away: a step keeps the findings of all its ranks.
 StatusOr<RankFindings> FindOnRank(const DumpPair& pair, const FilePair& files, OpDistances distances,
-                                  const BigArray<float>* calibrated = nullptr);
+                                  const BigArray<float>* calibrated = nullptr, Differences* per_op = nullptr);
 
 /// A rank at which a difference starts.
 struct Origin {
@@ -51,6 +64,8 @@ struct Origin {
   FirstDifference difference;
   std::string golden_dump, target_dump;  // of `rank`
   std::optional<ReplayedOp> replay;      // in float64, where that was asked for
+  std::shared_ptr<const OriginEvidence> evidence;
+  std::optional<Anatomy> anatomy;  // how it is wrong; nothing where that was not looked for
 };
 
 /// How a rank came to a difference that another made.
@@ -60,12 +75,19 @@ struct Handover {
   std::string op;  // the call through which it came; "" if none was recorded
 };
 
+/// An op that seems to begin a difference to its own rank, and only passes on that of an origin.
+struct Carrier {
+  std::string target_dump;
+  BegunOp op;
+};
+
 struct Divergence {
   int step = -1;
   bool found = false;
   Origin creator;
   std::vector<Origin> others;           // differences that start elsewhere and do not come from the creator
   std::vector<Handover> handovers;      // in the order of logical time
+  std::vector<Carrier> carriers;        // by rank
   std::vector<InfectedGroup> infected;  // in the order of logical time, without the creator
   uint64_t infected_ops = 0, infected_forward = 0, infected_backward = 0;
   std::vector<std::pair<int, uint64_t>> infected_by_rank;
@@ -74,11 +96,5 @@ struct Divergence {
 
 /// Joins the findings of all ranks of one step. Does not depend on their order.
 StatusOr<Divergence> FindDivergence(int step, std::vector<RankFindings> ranks);
-
-/// The content of first_divergence.json; see docs/en/compare/first_divergence.md.
-std::string DivergenceJson(const Divergence& d);
-
-/// For people: a paragraph.
-std::string DivergenceText(const Divergence& d);
 
 }  // namespace msprobe

@@ -3,10 +3,10 @@
 
 #include "base/page_trim.h"
 #include "base/text.h"
-#include "compare/op_place.h"
+#include "compare/pair/module_tree.h"
 #include "diagnose/communication_sides.h"
 #include "diagnose/divergence.h"
-#include "match/op_name.h"
+#include "ops/op_name.h"
 
 namespace msprobe {
 namespace {
@@ -30,7 +30,14 @@ BigArray<uint8_t> Marks(const OpDistances& distances) {
   return marks;
 }
 
-bool IsModule(std::string_view name) { return StartsWith(name, "Module.") || StartsWith(name, "Cell."); }
+/// What is computed another way inside a module that agrees neither starts nor ends apart.
+void ForgetRewritten(const OpList& ops, const Differences& found, BigArray<uint8_t>* marks) {
+  if (found.ruler.rewritten == 0) return;
+  for (size_t i = 0; i < marks->size(); ++i) {
+    const bool told = found.verdicts[i] != RulerVerdict::kNone || i == found.Answer().op;
+    if (!told && !StartsWith(ops.NameAt(i), "Distributed.")) (*marks)[i] = 0;
+  }
+}
 
 /// Counts the ops that differ by module and direction.
 class Infection {
@@ -62,9 +69,9 @@ class Infection {
 
  private:
   std::string_view ModuleOf(std::string_view name) const {
-    if (!IsModule(name)) {
+    if (!IsModuleName(name)) {
       name = tree_.ParentOf(name);
-      if (!IsModule(name)) return {};
+      if (!IsModuleName(name)) return {};
     }
     return ModulePath(name);
   }
@@ -82,16 +89,27 @@ std::string_view ModulePath(std::string_view name) {
 }
 
 StatusOr<RankFindings> FindOnRank(const DumpPair& pair, const FilePair& files, OpDistances distances,
-                                  const BigArray<float>* calibrated) {
+                                  const BigArray<float>* calibrated, Differences* per_op) {
   RankFindings out;
   out.rank = files.rank;
   out.files = files;
+  for (const uint32_t golden : pair.plan.golden_of) out.target_only += golden == kNoOp;
+  out.golden_only = pair.plan.golden_only.size();
   MSP_ASSIGN_OR_RETURN(out.calls, ReadCalls(files.rank, *pair.target));
   MSP_RETURN_IF_ERROR(JudgeCalls(pair, out.calls, &distances));
   out.marks = Marks(distances);
   MSP_ASSIGN_OR_RETURN(out.differences, FindDifferences(pair, std::move(distances), calibrated));
+  ForgetRewritten(pair.target->ops(), out.differences, &out.marks);
+  MSP_ASSIGN_OR_RETURN(out.evidence, EvidenceOf(pair, files, out.differences));
   out.infected = Infection(*out.differences.tree).Count(*pair.target, out.marks, files.rank);
-  // What grows with the dump is not kept for every rank.
+  for (size_t i = 0; i < out.differences.verdicts.size(); ++i) {
+    const RulerVerdict verdict = out.differences.verdicts[i];
+    if (Begins(verdict)) out.begun.push_back({i, 0, verdict});
+  }
+  if (per_op) {
+    per_op->verdicts = std::move(out.differences.verdicts);
+    per_op->contexts = std::move(out.differences.contexts);
+  }
   out.differences.tree = nullptr;
   out.differences.verdicts = {};
   out.differences.contexts = {};

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
-#include "base/json_object.h"
 #include "base/text.h"
+#include "json/writer.h"
 
 namespace msprobe {
 namespace {
@@ -33,27 +34,33 @@ ReplayVerdict VerdictOf(const ReplayedItem& item) {
 
 std::string FiguresText(const ReplayFigures& f) {
   if (f.ulp == 0) return "exact";
-  if (!(f.ulp < std::numeric_limits<double>::infinity())) return "another kind of value";
+  if (!(f.ulp < std::numeric_limits<double>::infinity())) return "a different kind of value";
   return fmt::format("{:.2g} ulp of {}", f.ulp, f.dtype);
 }
 
-std::string FiguresJson(const ReplayFigures& f) {
-  JsonObject out;
-  out.String("dtype", f.dtype);
-  out.Figure("error", f.error);
-  out.Figure("ulp", f.ulp);
-  out.Figure("round_off_ulp", f.limit);
-  return out.Done();
+/// null for a number that is not known (negative, NaN); JSON has no infinity, so that is the text "inf".
+void Figure(JsonWriter* json, std::string_view key, double v) {
+  json->Key(key);
+  v < 0 || std::isnan(v) ? json->Null() : std::isinf(v) ? json->String("inf") : json->Rounded(v, 6);
 }
 
-std::string ItemJson(const ReplayedItem& item) {
-  JsonObject out;
-  out.String("item", item.item);
-  out.String("verdict", ReplayVerdictText(item.verdict));
-  out.Raw("target", FiguresJson(item.target));
-  out.Raw("golden", FiguresJson(item.golden));
-  out.Figure("inputs", item.inputs);
-  return out.Done();
+void WriteFigures(JsonWriter* json, const ReplayFigures& f) {
+  json->BeginObject();
+  json->Member("dtype", f.dtype);
+  Figure(json, "error", f.error);
+  Figure(json, "ulp", f.ulp);
+  Figure(json, "round_off_ulp", f.limit);
+  json->EndObject();
+}
+
+void WriteItem(JsonWriter* json, const ReplayedItem& item) {
+  json->BeginObject();
+  json->Member("item", item.item);
+  json->Member("verdict", ReplayVerdictText(item.verdict));
+  json->Key("target"), WriteFigures(json, item.target);
+  json->Key("golden"), WriteFigures(json, item.golden);
+  Figure(json, "inputs", item.inputs);
+  json->EndObject();
 }
 
 }  // namespace
@@ -89,24 +96,20 @@ std::string ReplayText(const ReplayedOp& op) {
   return out;
 }
 
-std::string ReplayJson(const ReplayedOp& op) {
-  JsonObject out;
-  out.String("label", op.label);
-  out.String("op", op.name);
-  out.String("golden_op", op.golden_name);
-  out.String("verdict", ReplayVerdictText(op.verdict));
-  out.String("why", op.why);
-  std::vector<std::string> items;
-  for (const ReplayedItem& item : op.items) items.push_back(ItemJson(item));
-  out.Raw("items", JsonList(items));
-  out.Strings("notes", op.notes);
-  return out.Done();
+void WriteReplay(JsonWriter* json, const ReplayedOp& op) {
+  json->BeginObject();
+  json->Member("label", op.label);
+  json->Member("op", op.name);
+  json->Member("golden_op", op.golden_name);
+  json->Member("verdict", ReplayVerdictText(op.verdict));
+  json->Member("why", op.why);
+  json->ArrayMember("items", op.items, [&](const ReplayedItem& item) { WriteItem(json, item); });
+  json->Member("notes", op.notes);
+  json->EndObject();
 }
 
-std::string ReplaysJson(const std::vector<ReplayedOp>& ops) {
-  std::vector<std::string> all;
-  for (const ReplayedOp& op : ops) all.push_back(ReplayJson(op));
-  return JsonList(all);
+void WriteReplays(JsonWriter* json, const std::vector<ReplayedOp>& ops) {
+  json->Array(ops, [&](const ReplayedOp& op) { WriteReplay(json, op); });
 }
 
 std::string ReplayCountsText(const std::vector<ReplayedOp>& ops) {

@@ -8,6 +8,8 @@
 
 namespace msprobe {
 
+class JsonWriter;
+
 enum class ReplayVerdict : uint8_t {
   kNotReplayed,   // `why` says why
   kBothRoundOff,  // rounding explains what either side is away from the truth
@@ -49,8 +51,8 @@ void JudgeReplay(ReplayedOp* op);
 
 /// "golden nearer (output.0: target 3.1e+04 ulp of bfloat16, golden 0.5 ulp of float32)"
 std::string ReplayText(const ReplayedOp& op);
-std::string ReplayJson(const ReplayedOp& op);
-std::string ReplaysJson(const std::vector<ReplayedOp>& ops);
+void WriteReplay(JsonWriter* json, const ReplayedOp& op);
+void WriteReplays(JsonWriter* json, const std::vector<ReplayedOp>& ops);
 
 /// "12 ops: 10 both within round-off, 1 golden nearer, 1 cannot be replayed"
 std::string ReplayCountsText(const std::vector<ReplayedOp>& ops);

@@ -76,7 +76,7 @@ TEST(Attacks, TheLastDuplicateCounts) {
   ASSERT_TRUE(dump.ok());
   JsonDoc doc;
   ASSERT_TRUE(dump->ParseOp(0, &doc).ok());
-  EXPECT_EQ(doc["x"].GetInt(), 3);
+  EXPECT_EQ(doc["x"].Int32(), 3);
   EXPECT_EQ(dump->task(), "statistics");
 }
 
@@ -85,11 +85,11 @@ TEST(Attacks, NumbersBeyondDoubleAreReadAsPythonDoes) {
   ASSERT_TRUE(dump.ok());
   JsonDoc doc;
   ASSERT_TRUE(dump->ParseOp(1, &doc).ok());
-  EXPECT_EQ(doc["x"].GetDouble(), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(doc["x"].Number(), std::numeric_limits<double>::infinity());
   ASSERT_TRUE(dump->ParseOp(2, &doc).ok());
-  EXPECT_EQ(doc["x"].GetDouble(), 0);
+  EXPECT_EQ(doc["x"].Number(), 0);
   ASSERT_TRUE(dump->ParseOp(3, &doc).ok());
-  EXPECT_EQ(doc["x"].GetDouble(), 0);
+  EXPECT_EQ(doc["x"].Number(), 0);
 }
 
 TEST(Attacks, NamesOfDirectories) {

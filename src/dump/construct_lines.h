@@ -1,5 +1,4 @@
-// construct.json line by line for those who need all of it: views into the file, which stays mapped, at a quarter of
-// the memory of ConstructFile.
+// construct.json line by line for those who need all of it: views into the file, which stays mapped.
 #pragma once
 
 #include <deque>

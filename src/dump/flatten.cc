@@ -8,10 +8,10 @@ namespace msprobe {
 namespace {
 
 bool IsLeaf(const JsonValue& object) {
-  const JsonValue* type = Find(object, "type");
+  const JsonValue* type = object.Find("type");
   if (type && type->IsString()) return true;
-  const JsonValue* kind = Find(object, "class_type");
-  return kind && kind->IsString() && Text(*kind) == "torch.distributed.P2POp";
+  const JsonValue* kind = object.Find("class_type");
+  return kind && kind->IsString() && kind->Text() == "torch.distributed.P2POp";
 }
 
 /// Walks lists and objects down to their leaves; the suffix grows and shrinks with the path.
@@ -22,11 +22,11 @@ class Flattener {
 
   // The parser bounds the nesting to kMaxJsonDepth, and with it this recursion.
   void Visit(const JsonValue& v) {
-    if (v.IsNull() || (v.IsObject() && !v.ObjectEmpty() && IsLeaf(v))) {
+    if (v.IsNull() || (v.IsObject() && !v.empty() && IsLeaf(v))) {
       items_->push_back({state_, suffix_, &v});
     } else if (v.IsArray()) {
       int64_t i = 0;
-      for (const JsonValue& element : v.GetArray()) {
+      for (const JsonValue& element : v.Items()) {
         const size_t length = suffix_.size();
         // A parameter's gradient stands in a list of its own, whose index is not part of its name.
         if (state_ != ItemState::kParameterGrad) {
@@ -37,10 +37,10 @@ class Flattener {
         suffix_.resize(length);
       }
     } else if (v.IsObject()) {
-      for (const auto& member : v.GetObject()) {
+      for (const auto& member : v.Members()) {
         const size_t length = suffix_.size();
         suffix_ += '.';
-        suffix_ += Text(member.name);
+        suffix_ += member.name;
         Visit(member.value);
         suffix_.resize(length);
       }
@@ -80,7 +80,7 @@ void FlattenOp(std::string_view op_name, const JsonValue& op, std::vector<Item>*
                                     {"output", ItemState::kOutput, ".output"},
                                     {"parameters", ItemState::kParameter, ".parameters"}};
   for (const Part& part : kParts) {
-    if (const JsonValue* v = Find(op, part.key)) Flattener(part.state, part.suffix, items).Visit(*v);
+    if (const JsonValue* v = op.Find(part.key)) Flattener(part.state, part.suffix, items).Visit(*v);
   }
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "dump/json.h"
+#include "json/parser.h"
 
 namespace msprobe {
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "json/parser.h"
+
 namespace msprobe {
 namespace {
 
@@ -44,7 +46,7 @@ TEST(FlattenOp, BackwardGradsDebugAndP2P) {
       (std::vector<std::string>{"0.input.0.0"}));
 }
 
-// An argument may be called "type" without being a leaf, and scalars outside leaves are no items.
+// An argument may be called "type" without being a leaf, and scalars outside leaves are not items.
 TEST(FlattenOp, OddShapes) {
   EXPECT_EQ(Suffixes("F.a.0.forward",
                      R"({"input_kwargs": {"type": {"type": "int"}, "n": 3}, "output": "x", "input_args": null})"),

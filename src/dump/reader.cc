@@ -8,8 +8,9 @@
 
 #include "base/interrupt.h"
 #include "dump/flatten.h"
-#include "dump/members.h"
-#include "dump/scan.h"
+#include "json/members.h"
+#include "json/parser.h"
+#include "json/scan.h"
 
 namespace msprobe {
 namespace {
@@ -150,7 +151,7 @@ Status DumpIndexer::ReadHeader(const Member& m) {
   field->clear();
   if (text_[m.begin] != '"') return OkStatus();
   MSP_RETURN_IF_ERROR(ParseJson(text_.substr(m.begin, m.end - m.begin), file_.path(), &doc_, m.begin));
-  *field = Text(doc_);
+  *field = doc_.Text();
   return OkStatus();
 }
 
@@ -236,10 +237,10 @@ StatusOr<Checksums> DumpFile::FindChecksums() const {
     FlattenOp(ops_.NameAt(i), doc, &items);
     for (const Item& item : items) {
       const JsonValue* leaf = item.leaf;
-      if (const JsonValue* tensor = Find(*leaf, "tensor")) leaf = tensor;
-      if (!Find(*leaf, "shape")) continue;
+      if (const JsonValue* tensor = leaf->Find("tensor")) leaf = tensor;
+      if (!leaf->Find("shape")) continue;
       ++tensors;
-      if (Find(*leaf, "md5")) return Checksums::kPresent;
+      if (leaf->Find("md5")) return Checksums::kPresent;
     }
   }
   return tensors > 0 ? Checksums::kAbsent : Checksums::kNoTensors;

@@ -15,8 +15,8 @@
 
 #include "base/big_array.h"
 #include "base/file.h"
-#include "dump/json.h"
 #include "dump/name_list.h"
+#include "json/value.h"
 
 namespace msprobe {
 

@@ -7,7 +7,7 @@
 
 #include "dump/flatten.h"
 #include "dump/reader.h"
-#include "dump/scan.h"
+#include "json/scan.h"
 
 namespace msprobe {
 namespace {

@@ -54,10 +54,10 @@ TEST(DumpFile, ReadsHeaderAndOps) {
   JsonDoc doc;
   ASSERT_TRUE(dump->ParseOp(0, &doc).ok());
   const JsonValue& tensor = doc["input_args"][0];
-  EXPECT_EQ((*Find(tensor, "Max")).GetDouble(), 1.5);
-  EXPECT_TRUE(std::isnan(Find(tensor, "Mean")->GetDouble()));
-  EXPECT_EQ(Find(tensor, "Min")->GetDouble(), -INFINITY);
-  EXPECT_EQ(Text(doc["input_kwargs"]["text"]["value"]), "a \"quoted\" } ] { brace \\");
+  EXPECT_EQ((*tensor.Find("Max")).Number(), 1.5);
+  EXPECT_TRUE(std::isnan(tensor.Find("Mean")->Number()));
+  EXPECT_EQ(tensor.Find("Min")->Number(), -INFINITY);
+  EXPECT_EQ(doc["input_kwargs"]["text"]["value"].Text(), "a \"quoted\" } ] { brace \\");
   ASSERT_TRUE(dump->ParseOp(2, &doc).ok());
   EXPECT_TRUE(doc["output"][0].IsNull());
 }
@@ -81,7 +81,7 @@ TEST(DumpFile, LastDuplicateCountsAtTheFirstPlace) {
   ASSERT_EQ(dump->ops().size(), 2u);
   JsonDoc doc;
   ASSERT_TRUE(dump->ParseOp(0, &doc).ok());
-  EXPECT_EQ(doc["x"].GetInt(), 2);
+  EXPECT_EQ(doc["x"].Int32(), 2);
   EXPECT_EQ(dump->ops()[0].name, "a");
 }
 
@@ -98,7 +98,7 @@ TEST(DumpFile, ManyOpsAreFound) {
     const auto at = dump.FindOp("op." + std::to_string(i));
     ASSERT_TRUE(at);
     ASSERT_TRUE(dump.ParseOp(*at, &doc).ok());
-    EXPECT_EQ(doc["n"].GetInt(), i);
+    EXPECT_EQ(doc["n"].Int32(), i);
   }
 }
 

@@ -5,9 +5,10 @@
 
 #include "base/text.h"
 #include "dump/construct_lines.h"
-#include "dump/members.h"
 #include "dump/reader.h"
-#include "dump/scan.h"
+#include "json/members.h"
+#include "json/parser.h"
+#include "json/scan.h"
 
 namespace msprobe {
 namespace {
@@ -18,7 +19,7 @@ Status WrongEntry(const MappedFile& file, std::string_view key, size_t at, std::
 }
 
 bool AllStrings(const JsonValue& v) {
-  for (const JsonValue& s : v.GetArray()) {
+  for (const JsonValue& s : v.Items()) {
     if (!s.IsString()) return false;
   }
   return true;
@@ -26,8 +27,8 @@ bool AllStrings(const JsonValue& v) {
 
 std::vector<std::string> Strings(const JsonValue& v) {
   std::vector<std::string> out;
-  out.reserve(v.Size());
-  for (const JsonValue& s : v.GetArray()) out.emplace_back(Text(s));
+  out.reserve(v.size());
+  for (const JsonValue& s : v.Items()) out.emplace_back(s.Text());
   return out;
 }
 
@@ -43,10 +44,10 @@ class StackReader {
     if (const size_t frames = FramesOfGroup(text); frames != kNoEnd) return TakeGroup(text, frames, key, at);
     MSP_RETURN_IF_ERROR(ParseJson(text, file_.path(), &doc_, at));
     if (!doc_.IsArray()) return WrongEntry(file_, key, at, "a list of frames");
-    if (doc_.Size() == 2 && doc_[0].IsArray() && doc_[1].IsArray()) {
+    if (doc_.size() == 2 && doc_[0].IsArray() && doc_[1].IsArray()) {
       if (!AllStrings(doc_[0]) || !AllStrings(doc_[1])) return WrongEntry(file_, key, at, "[[ops], [frames]]");
       const uint32_t id = Add(doc_[1]);
-      for (const JsonValue& op : doc_[0].GetArray()) MSP_RETURN_IF_ERROR(Set(Text(op), id));
+      for (const JsonValue& op : doc_[0].Items()) MSP_RETURN_IF_ERROR(Set(op.Text(), id));
       return OkStatus();
     }
     if (!AllStrings(doc_)) return WrongEntry(file_, key, at, "a list of frames");
@@ -157,12 +158,12 @@ Status ReadParent(const MappedFile& file, std::string_view key, std::string_view
   MSP_RETURN_IF_ERROR(ParseJson(text, file.path(), doc, at));
   const JsonValue* parent = doc;
   if (doc->IsArray()) {
-    if (doc->Size() != 2 || !(*doc)[1].IsInt()) return WrongEntry(file, key, at, kExpected);
+    if (doc->size() != 2 || !(*doc)[1].IsInt32()) return WrongEntry(file, key, at, kExpected);
     parent = &(*doc)[0];
-    entry->micro_step = (*doc)[1].GetInt();
+    entry->micro_step = (*doc)[1].Int32();
   }
   if (parent->IsString()) {
-    entry->parent = Text(*parent);
+    entry->parent = parent->Text();
   } else if (!parent->IsNull()) {
     return WrongEntry(file, key, at, kExpected);
   }
@@ -221,8 +222,8 @@ StatusOr<ConstructLines> ConstructLines::Open(const std::string& path) {
   const auto take = [&](std::string_view key, std::string_view text, size_t at) -> Status {
     if (key == "megatron_micro_step_number") {
       MSP_RETURN_IF_ERROR(ParseJson(text, file.path(), &doc, at));
-      if (!doc.IsInt()) return WrongEntry(file, key, at, "a whole number");
-      construct.megatron_micro_steps = doc.GetInt();
+      if (!doc.IsInt32()) return WrongEntry(file, key, at, "a whole number");
+      construct.megatron_micro_steps = doc.Int32();
       return OkStatus();
     }
     ConstructLine line;

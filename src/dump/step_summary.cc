@@ -10,9 +10,8 @@
 
 #include "base/file.h"
 #include "base/file_limit.h"
-#include "base/text.h"
-#include "dump/json.h"
-#include "dump/writer.h"
+#include "json/parser.h"
+#include "json/writer.h"
 
 namespace msprobe {
 namespace {
@@ -57,26 +56,26 @@ uint64_t StartOf(int64_t pid) {
   return start;
 }
 
-void Count(JsonStream* json, const char* key, uint64_t value) {
+void Count(JsonWriter* json, const char* key, uint64_t value) {
   json->Key(key);
   json->UInt(value);
 }
 
 uint64_t CountOf(const JsonValue& v, std::string_view key) {
-  const JsonValue* member = Find(v, key);
-  return member != nullptr && member->IsUint64() ? member->GetUint64() : 0;
+  const JsonValue* member = v.Find(key);
+  return member != nullptr && member->IsUInt() ? member->UInt() : 0;
 }
 
 std::string TextOf(const JsonValue& v, std::string_view key) {
-  const JsonValue* member = Find(v, key);
-  return member != nullptr && member->IsString() ? std::string(Text(*member)) : std::string();
+  const JsonValue* member = v.Find(key);
+  return member != nullptr && member->IsString() ? std::string(member->Text()) : std::string();
 }
 
 }  // namespace
 
 std::string StepSummary::Json() const {
   std::string out;
-  JsonStream json(&out);
+  JsonWriter json(&out, kJsonIndented);
   json.BeginObject();
   json.Key("state");
   json.String(state);
@@ -125,7 +124,7 @@ StatusOr<StepSummary> StepSummary::Read(const std::string& path) {
   JsonDoc doc;
   MSP_RETURN_IF_ERROR(ParseJson(file.text().substr(0, 2 * kMostBytes), path, &doc));
   if (!doc.IsObject() || TextOf(doc, "state").empty()) {
-    return BadInput(path + " is no summary of a step (it has no \"state\"): remove it");
+    return BadInput(path + " is not a summary of a step (it has no \"state\"): remove it");
   }
   StepSummary s;
   s.state = TextOf(doc, "state");
@@ -135,16 +134,16 @@ StatusOr<StepSummary> StepSummary::Read(const std::string& path) {
   s.tensor_files = CountOf(doc, "tensor_files");
   s.tensor_bytes = CountOf(doc, "tensor_bytes");
   s.tensors_not_written = CountOf(doc, "tensors_not_written");
-  if (const JsonValue* stopped = Find(doc, "stopped")) {
+  if (const JsonValue* stopped = doc.Find("stopped")) {
     s.ops_stopped = TextOf(*stopped, "ops");
     s.tensors_stopped = TextOf(*stopped, "tensors");
   }
-  if (const JsonValue* skipped = Find(doc, "skipped"); skipped != nullptr && skipped->IsObject()) {
-    for (const auto& kind : skipped->GetObject()) {
-      if (kind.value.IsUint64()) s.skipped[std::string(Text(kind.name))] += kind.value.GetUint64();
+  if (const JsonValue* skipped = doc.Find("skipped"); skipped != nullptr && skipped->IsObject()) {
+    for (const auto& kind : skipped->Members()) {
+      if (kind.value.IsUInt()) s.skipped[std::string(kind.name)] += kind.value.UInt();
     }
   }
-  if (const JsonValue* writer = Find(doc, "writer")) {
+  if (const JsonValue* writer = doc.Find("writer")) {
     s.host = TextOf(*writer, "host");
     s.pid = static_cast<int64_t>(CountOf(*writer, "pid"));
     s.process_start = CountOf(*writer, "start");

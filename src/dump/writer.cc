@@ -5,14 +5,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <new>
 #include <utility>
 
 #include "base/file.h"
 #include "base/file_limit.h"
-#include "base/text.h"
 
 namespace msprobe {
 namespace {
@@ -23,94 +21,6 @@ constexpr size_t kMostPending = size_t{4} << 20;
 constexpr size_t kMostKept = size_t{32} << 20;
 
 }  // namespace
-
-void JsonStream::NewLine() {
-  out_->push_back('\n');
-  out_->append(static_cast<size_t>(depth_), ' ');
-}
-
-void JsonStream::Prefix() {
-  if (after_key_) {
-    after_key_ = false;
-    return;
-  }
-  if (depth_ == base_) return;
-  if (!first_) out_->push_back(',');
-  first_ = false;
-  NewLine();
-}
-
-void JsonStream::Open(char bracket) {
-  Prefix();
-  out_->push_back(bracket);
-  ++depth_;
-  first_ = true;
-}
-
-void JsonStream::Close(char bracket) {
-  --depth_;
-  if (!first_) NewLine();
-  out_->push_back(bracket);
-  first_ = false;
-}
-
-void JsonStream::BeginObject() { Open('{'); }
-void JsonStream::EndObject() { Close('}'); }
-void JsonStream::BeginArray() { Open('['); }
-void JsonStream::EndArray() { Close(']'); }
-
-void JsonStream::Key(std::string_view key) {
-  if (!first_) out_->push_back(',');
-  first_ = false;
-  NewLine();
-  AppendJsonString(*out_, key);
-  out_->append(": ");
-  after_key_ = true;
-}
-
-void JsonStream::String(std::string_view s) {
-  Prefix();
-  AppendJsonString(*out_, s);
-}
-
-void JsonStream::Number(double v) {
-  Prefix();
-  AppendJsonNumber(*out_, v);
-}
-
-void JsonStream::Int(int64_t v) {
-  Prefix();
-  AppendInt(*out_, v);
-}
-
-void JsonStream::UInt(uint64_t v) {
-  Prefix();
-  char buf[24];
-  const auto r = std::to_chars(buf, buf + sizeof buf, v);
-  out_->append(buf, r.ptr);
-}
-
-void JsonStream::Bool(bool v) {
-  Prefix();
-  out_->append(v ? "true" : "false");
-}
-
-void JsonStream::Null() {
-  Prefix();
-  out_->append("null");
-}
-
-void JsonStream::Raw(std::string_view json) {
-  Prefix();
-  out_->append(json);
-}
-
-void JsonStream::Members(std::string_view json) {
-  if (!first_) out_->push_back(',');
-  first_ = false;
-  NewLine();
-  out_->append(json);
-}
 
 StatusOr<std::unique_ptr<GrowingJsonFile>> GrowingJsonFile::Create(const std::string& path, std::string head,
                                                                    std::string tail) {

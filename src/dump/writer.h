@@ -1,4 +1,4 @@
-// Writing dump.json, stack.json and construct.json in the exact layout of Python's json.dump(indent=1), as a stream.
+// Writing the files of a dump, which are readable at any time.
 #pragma once
 
 #include <cstdint>
@@ -7,44 +7,8 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "tensor/stats.h"
 
 namespace msprobe {
-
-/// Formats JSON with indent 1 the way json.dump(obj, indent=1) does. Append-only and without a tree: the caller opens
-/// and closes containers, the writer puts commas, newlines and indentation.
-class JsonStream {
- public:
-  /// `depth` is the nesting level at which the text will stand in the file. A value at that level starts where `out`
-  /// ends; a Key() at that level starts on a line of its own, behind a comma if it is not the first.
-  explicit JsonStream(std::string* out, int depth = 0) : out_(out), base_(depth), depth_(depth) {}
-  void BeginObject();
-  void EndObject();
-  void BeginArray();
-  void EndArray();
-  void Key(std::string_view key);
-  void String(std::string_view s);
-  void Number(double v);
-  void Int(int64_t v);
-  void UInt(uint64_t v);
-  void Bool(bool v);
-  void Null();
-  /// JSON text already formatted for this depth.
-  void Raw(std::string_view json);
-  /// Text of members of the open object, without its braces.
-  void Members(std::string_view json);
-
- private:
-  void Prefix();
-  void NewLine();
-  void Open(char bracket);
-  void Close(char bracket);
-  std::string* out_;
-  int base_;
-  int depth_;
-  bool first_ = true;
-  bool after_key_ = false;
-};
 
 /// A JSON object file that grows entry by entry and is complete JSON after every Flush(): the closing braces are
 /// written behind the last entry and overwritten by the next one. After kill -9 everything flushed is readable, also by

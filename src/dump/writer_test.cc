@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "dump/reader.h"
 #include "dump/test_files.h"
+#include "json/writer.h"
 
 namespace msprobe {
 namespace {
@@ -63,7 +64,7 @@ constexpr char kPython[] = R"({
  }
 })";
 
-void WriteTensor(JsonStream* j) {
+void WriteTensor(JsonWriter* j) {
   j->BeginObject();
   j->Key("shape");
   j->BeginArray();
@@ -84,7 +85,7 @@ void WriteTensor(JsonStream* j) {
 }
 
 /// The value of the first op, at nesting level 2.
-void WriteOp(JsonStream* j) {
+void WriteOp(JsonWriter* j) {
   j->BeginObject();
   j->Key("input_args");
   j->BeginArray();
@@ -114,7 +115,7 @@ void WriteOp(JsonStream* j) {
   j->EndObject();
 }
 
-void WriteBig(JsonStream* j) {
+void WriteBig(JsonWriter* j) {
   j->BeginArray();
   j->UInt(UINT64_MAX);
   j->Int(INT64_MIN);
@@ -128,9 +129,9 @@ void WriteBig(JsonStream* j) {
 
 constexpr char kName[] = "F.\xC3\xA9\xE4\xB8\xAD\xF0\x9F\x98\x80.0.forward";
 
-TEST(JsonStream, SameTextAsPython) {
+TEST(JsonWriter, SameTextAsPython) {
   std::string text;
-  JsonStream j(&text);
+  JsonWriter j(&text, kJsonIndented);
   j.BeginObject();
   j.Key("task");
   j.String("statistics");
@@ -147,11 +148,11 @@ TEST(JsonStream, SameTextAsPython) {
   EXPECT_EQ(text, kPython);
 }
 
-TEST(JsonStream, RawTakesTextOfItsDepth) {
+TEST(JsonWriter, RawTakesTextOfItsDepth) {
   std::string op, text;
-  JsonStream inner(&op, 2);
+  JsonWriter inner(&op, kJsonIndented, 2);
   WriteOp(&inner);
-  JsonStream j(&text, 2);
+  JsonWriter j(&text, kJsonIndented, 2);
   j.Key(kName);
   j.Raw(op);
   j.Key("big");
@@ -173,7 +174,7 @@ TEST(GrowingJsonFile, CompleteAfterEachFlush) {
   EXPECT_EQ(st.st_mode & 0777, 0640u);
   for (int i = 0; i < 2; ++i) {
     std::string entry;
-    JsonStream j(&entry, 2);
+    JsonWriter j(&entry, kJsonIndented, 2);
     j.Key(i ? "big" : kName);
     i ? WriteBig(&j) : WriteOp(&j);
     ASSERT_TRUE((*file)->Append(entry).ok());
@@ -266,7 +267,7 @@ TEST(GrowingJsonFile, KilledWriterLosesNothingFlushed) {
       const auto at = dump->FindOp("op" + std::to_string(i));
       ASSERT_TRUE(at);
       ASSERT_TRUE(dump->ParseOp(*at, &doc).ok());
-      EXPECT_EQ(doc["n"].GetInt(), i);
+      EXPECT_EQ(doc["n"].Int32(), i);
     }
   }
 }

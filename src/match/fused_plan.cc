@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "match/op_name.h"
+#include "ops/op_name.h"
 
 namespace msprobe {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "match/match_dumps.h"
+#include "match/dump_ops.h"
 #include "match/name_mapping.h"
-#include "match/op_name.h"
+#include "ops/op_name.h"
 
 namespace msprobe {
 namespace {
@@ -64,8 +64,6 @@ std::string_view DirectionText(OpDirection direction) {
   }
   return "";
 }
-
-bool IsModuleName(std::string_view name) { return StartsWith(name, "Module.") || StartsWith(name, "Cell."); }
 
 /// Path and class of a module op's base: "Module.a.b.Linear".
 void SetModule(std::string_view base, Place* out) {
@@ -178,7 +176,7 @@ Renames ReadRules(const std::vector<LayerRule>& rules) {
   Renames out;
   for (const LayerRule& rule : rules) {
     std::vector<Rename>& list = out[rule.type];
-    for (const auto& [mine, theirs] : rule.children) list.push_back({SplitDots(mine), SplitDots(theirs)});
+    for (const auto& [target, golden] : rule.children) list.push_back({SplitDots(target), SplitDots(golden)});
     std::stable_sort(list.begin(), list.end(),
                      [](const Rename& a, const Rename& b) { return a.from.size() > b.from.size(); });
   }
@@ -321,13 +319,13 @@ Status WriteLayerTree(const DumpFile& dump, const TakeText& take) {
 MatchPlan MatchLayers(const LayerSide& target, const LayerSide& golden, const std::vector<LayerRule>& rules) {
   MatchPlan plan;
   plan.how = "layer mapping";
-  const LayerTree mine(target), theirs(golden);
+  const LayerTree target_tree(target), golden_tree(golden);
   const Renames renames = ReadRules(rules);
   plan.golden_of.reserve(target.ops.size());
   plan.rules = MatchPlan::RuleUse::kNoTarget;
-  for (const Place& place : mine.places()) {
+  for (const Place& place : target_tree.places()) {
     bool renamed = false;
-    plan.golden_of.push_back(FindPartner(place, mine, theirs, renames, &renamed));
+    plan.golden_of.push_back(FindPartner(place, target_tree, golden_tree, renames, &renamed));
     if (!renamed) continue;
     plan.rules = std::max(plan.rules,
                           plan.golden_of.back() == kNoOp ? MatchPlan::RuleUse::kNoGolden : MatchPlan::RuleUse::kUsed);
@@ -340,11 +338,12 @@ std::string UnusedRulesWarning(const MatchPlan& plan, const Mapping& mapping) {
   if (plan.rules == MatchPlan::RuleUse::kUsed) return "";
   for (const LayerRule& rule : mapping.layers) {
     if (rule.children.empty()) continue;
-    const auto& [mine, theirs] = rule.children.front();
+    const auto& [target_child, golden_child] = rule.children.front();
     const bool target = plan.rules == MatchPlan::RuleUse::kNoTarget;
     return OneLine(mapping.layer_file) + " matches nothing: the " + (target ? "target" : "golden run") +
            " has nothing that it names, first in line " + std::to_string(rule.line) + ", " +
-           OneLine(rule.type + ": {" + mine + ": " + theirs + "}") + "; --suggest_mapping FILE writes one that fits";
+           OneLine(rule.type + ": {" + target_child + ": " + golden_child + "}") +
+           "; --suggest_mapping FILE writes one that fits";
   }
   return "";
 }
@@ -352,9 +351,9 @@ std::string UnusedRulesWarning(const MatchPlan& plan, const Mapping& mapping) {
 StatusOr<MatchPlan> MatchLayers(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules) {
   std::vector<std::string> warnings;
   LayerSide sides[2];
-  for (const bool mine : {true, false}) {
-    const DumpFile& dump = mine ? target : golden;
-    LayerSide& side = sides[mine ? 0 : 1];
+  for (const bool of_target : {true, false}) {
+    const DumpFile& dump = of_target ? target : golden;
+    LayerSide& side = sides[of_target ? 0 : 1];
     side.ops = OpNames(dump);
     MSP_ASSIGN_OR_RETURN(side.parents, dump.Parents());
     if (side.parents) continue;

@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include "base/text.h"
-#include "match/op_name.h"
+#include "ops/op_name.h"
 
 namespace msprobe {
 namespace {
@@ -15,14 +15,12 @@ constexpr std::array<std::string_view, 9> kStackNames{"layers", "layer", "blocks
 constexpr int kMostSteps = 64;  // from an API to its module; a loop in construct.json ends there
 constexpr size_t kMostDigits = 5;
 
-bool IsModule(std::string_view name) { return StartsWith(name, "Module.") || StartsWith(name, "Cell."); }
-
 bool IsLayerNumber(std::string_view part) { return part.size() <= kMostDigits && IsDigits(part); }
 
 }  // namespace
 
 LayerPlace PlaceOfModule(std::string_view op_name) {
-  if (!IsModule(op_name)) return {};
+  if (!IsModuleName(op_name)) return {};
   const std::string_view base = ParseOpName(op_name).base;
   const std::string_view path = base.substr(0, std::max(base.rfind('.'), base.find('.')));  // without the class
   LayerPlace found;

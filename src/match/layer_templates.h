@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/status.h"
-#include "match/mapping.h"
 
 namespace msprobe {
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "match/mapping.h"
 
 namespace msprobe {
 namespace {
@@ -17,8 +18,8 @@ StatusOr<Mapping> Load(const std::string& name) {
 std::string Renamed(const Mapping& mapping, std::string_view type, std::string_view path) {
   for (const LayerRule& rule : mapping.layers) {
     if (rule.type != type) continue;
-    for (const auto& [mine, theirs] : rule.children)
-      if (mine == path) return theirs;
+    for (const auto& [target, golden] : rule.children)
+      if (target == path) return golden;
   }
   return "-";
 }

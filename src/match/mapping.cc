@@ -61,15 +61,15 @@ StatusOr<ApiRule> ReadApiRule(const std::string& path, const YamlNode& entry) {
   MSP_RETURN_IF_ERROR(name("ms_api", &rule.target));
   MSP_RETURN_IF_ERROR(name("pt_api", &rule.golden));
   const auto lists = [&](const std::string& key, Pairs* out) -> Status {
-    MSP_ASSIGN_OR_RETURN(const std::vector<std::string> mine, ReadTexts(path, entry, "ms_" + key));
-    MSP_ASSIGN_OR_RETURN(const std::vector<std::string> theirs, ReadTexts(path, entry, "pt_" + key));
-    if (mine.size() != theirs.size()) {
+    MSP_ASSIGN_OR_RETURN(const std::vector<std::string> target, ReadTexts(path, entry, "ms_" + key));
+    MSP_ASSIGN_OR_RETURN(const std::vector<std::string> golden, ReadTexts(path, entry, "pt_" + key));
+    if (target.size() != golden.size()) {
       return BadEntry(path, entry,
-                      OneLine(rule.target) + ": ms_" + key + " has " + std::to_string(mine.size()) +
-                          " entries and pt_" + key + " " + std::to_string(theirs.size()) +
+                      OneLine(rule.target) + ": ms_" + key + " has " + std::to_string(target.size()) +
+                          " entries and pt_" + key + " " + std::to_string(golden.size()) +
                           ": list each with its partner");
     }
-    for (size_t i = 0; i < mine.size(); ++i) out->emplace_back(mine[i], theirs[i]);
+    for (size_t i = 0; i < target.size(); ++i) out->emplace_back(target[i], golden[i]);
     return OkStatus();
   };
   MSP_RETURN_IF_ERROR(lists("args", &rule.inputs));
@@ -99,7 +99,7 @@ Status ReadLayers(const YamlNode& root, const std::string& path, Mapping* out) {
     rule.type = type == "Cell" ? "TopLayer" : type;  // the name that older files use
     rule.line = children.line;
     MSP_ASSIGN_OR_RETURN(rule.children, ReadPairs(path, children, "child of the target: child of the golden run"));
-    for (auto& [mine, theirs] : rule.children) theirs = theirs.substr(0, theirs.find('('));
+    for (auto& [target, golden] : rule.children) golden = golden.substr(0, golden.find('('));
     out->layers.push_back(std::move(rule));
   }
   return OkStatus();
@@ -117,7 +117,7 @@ Status CheckSettings(const MappingSettings& s) {
     first = name;
   }
   if (s.fuzzy && (s.data || s.layer || !s.layer_template.empty() || s.consistent_check)) {
-    return UsageError(first + " says which op stands against which, -fm/--fuzzy_match goes by order: give one of them");
+    return UsageError(first + " says which ops belong together, -fm/--fuzzy_match goes by order: give one of them");
   }
   if (s.data && s.data->empty()) return UsageError("-dm/--data_mapping needs its YAML file");
   if (!s.consistent_check && !s.backend.empty()) {

@@ -40,7 +40,8 @@ struct Mapping {
   bool name_a_line = false;    // names of fused items on a line each, as workbooks have them
 };
 
-/// kUsage for options that exclude each other; kBadInput with path and line for files that are no mapping of the kind.
+/// kUsage for options that exclude each other; kBadInput with path and line for files that are not a mapping of the
+/// kind.
 StatusOr<Mapping> LoadMapping(const MappingSettings& settings);
 
 }  // namespace msprobe

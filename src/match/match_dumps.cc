@@ -28,16 +28,16 @@ Status LinkItems(const DumpFile& target, const DumpFile& golden,
                  const std::vector<std::pair<std::string, std::string>>& items, MatchPlan* plan) {
   size_t unknown = 0, lost = 0;
   const std::string *first_unknown = nullptr, *first_lost = nullptr;
-  for (const auto& [mine, theirs] : items) {
+  for (const auto& [target_item, golden_item] : items) {
     uint32_t op = 0;
     ItemLink link;
-    if (!SplitItem(target, mine, &op, &link.target)) {
-      if (unknown++ == 0) first_unknown = &mine;
+    if (!SplitItem(target, target_item, &op, &link.target)) {
+      if (unknown++ == 0) first_unknown = &target_item;
       continue;
     }
-    if (!SplitItem(golden, theirs, &link.golden_op, &link.golden)) {
+    if (!SplitItem(golden, golden_item, &link.golden_op, &link.golden)) {
       link.golden_op = kNoOp;
-      if (lost++ == 0) first_lost = &theirs;
+      if (lost++ == 0) first_lost = &golden_item;
     }
     const auto [it, fresh] = plan->links.try_emplace(op);
     if (fresh) it->second.others = plan->golden_of[op];
@@ -64,20 +64,22 @@ Status LinkItems(const DumpFile& target, const DumpFile& golden,
 /// Plans in which the target's ops match under other names.
 StatusOr<MatchPlan> MatchRenamed(const DumpFile& target, const DumpFile& golden, const Mapping& mapping,
                                  const MatchOptions& options) {
-  MSP_ASSIGN_OR_RETURN(const Framework mine, FrameworkOf(target));
-  MSP_ASSIGN_OR_RETURN(const Framework theirs, FrameworkOf(golden));
-  const bool cross = mine != theirs;
-  if (mapping.api && !(mine == Framework::kMindSpore && theirs == Framework::kPyTorch)) {
+  MSP_ASSIGN_OR_RETURN(const Framework target_framework, FrameworkOf(target));
+  MSP_ASSIGN_OR_RETURN(const Framework golden_framework, FrameworkOf(golden));
+  const bool cross = target_framework != golden_framework;
+  if (mapping.api && !(target_framework == Framework::kMindSpore && golden_framework == Framework::kPyTorch)) {
     return UsageError("-am/--api_mapping gives MindSpore's functions the names of PyTorch's, but " + target.path() +
-                      " is of " + std::string(FrameworkName(mine)) + " and " + golden.path() + " of " +
-                      std::string(FrameworkName(theirs)) + ": leave it out" +
+                      " is of " + std::string(FrameworkName(target_framework)) + " and " + golden.path() + " of " +
+                      std::string(FrameworkName(golden_framework)) + ": leave it out" +
                       (cross ? ", or exchange -tp and -gp" : ", or map items by -dm"));
   }
   std::vector<std::string> renamed;  // names are copied only where some change
   const bool cells = !mapping.cells.empty();
   if (cross || cells) renamed = MapCells(OpNames(target), mapping.cells);
-  if (cross) renamed = MapModules(Views(renamed), OpNames(golden), theirs == Framework::kPyTorch ? "Module" : "Cell");
-  if (cross && mine == Framework::kMindSpore) renamed = MapApis(Views(renamed), OpNames(golden), mapping.apis);
+  if (cross)
+    renamed = MapModules(Views(renamed), OpNames(golden), golden_framework == Framework::kPyTorch ? "Module" : "Cell");
+  if (cross && target_framework == Framework::kMindSpore)
+    renamed = MapApis(Views(renamed), OpNames(golden), mapping.apis);
   MatchPlan plan = MatchOps(cross || cells ? NameSequence(renamed) : NameSequence(target.ops()), golden.ops(), options);
   plan.cross = cross;
   if (!mapping.apis.empty()) LinkApiItems(OpNames(target), mapping.apis, &plan);
@@ -106,45 +108,16 @@ StatusOr<MatchPlan> MatchFused(const DumpFile& target, const DumpFile& golden, c
 
 }  // namespace
 
-std::string_view FrameworkName(Framework framework) {
-  return framework == Framework::kPyTorch ? "PyTorch" : "MindSpore";
-}
-
-StatusOr<Framework> FrameworkOf(const DumpFile& dump) {
-  const std::string_view name = dump.framework();
-  if (name == "pytorch") return Framework::kPyTorch;
-  if (name == "mindspore" || name == "mindtorch") return Framework::kMindSpore;
-  if (!name.empty()) {
-    return BadInput(dump.path() + " is of the framework \"" + OneLine(name) +
-                    "\": dumps of pytorch, mindspore and mindtorch are compared");
-  }
-  constexpr size_t kLookedAt = 64;
-  const std::string_view text = dump.file().text();
-  for (size_t i = 0; i < std::min(kLookedAt, dump.ops().size()); ++i) {
-    const OpSpan op = dump.ops()[i];
-    if (StartsWith(op.name, "Cell.") || StartsWith(op.name, "Mint")) return Framework::kMindSpore;
-    if (Contains(text.substr(op.offset, op.length), "\"mindspore.Tensor\"")) return Framework::kMindSpore;
-  }
-  return Framework::kPyTorch;
-}
-
-std::vector<std::string_view> OpNames(const DumpFile& dump) {
-  std::vector<std::string_view> names;
-  names.reserve(dump.ops().size());
-  for (size_t i = 0; i < dump.ops().size(); ++i) names.push_back(dump.ops().NameAt(i));
-  return names;
-}
-
 StatusOr<MatchPlan> MatchDumps(const DumpFile& target, const DumpFile& golden, const Mapping& mapping) {
   MatchOptions options;
   options.exact = target.level() == "debug";
   options.fuzzy = mapping.fuzzy && !options.exact;
   if (mapping.fused != Mapping::Fused::kNone) return MatchFused(target, golden, mapping);
   if (mapping.layer) {
-    MSP_ASSIGN_OR_RETURN(const Framework mine, FrameworkOf(target));
-    MSP_ASSIGN_OR_RETURN(const Framework theirs, FrameworkOf(golden));
+    MSP_ASSIGN_OR_RETURN(const Framework target_framework, FrameworkOf(target));
+    MSP_ASSIGN_OR_RETURN(const Framework golden_framework, FrameworkOf(golden));
     MSP_ASSIGN_OR_RETURN(MatchPlan plan, MatchLayers(target, golden, mapping.layers));
-    plan.cross = mine != theirs;
+    plan.cross = target_framework != golden_framework;
     if (std::string text = UnusedRulesWarning(plan, mapping); !text.empty()) plan.warnings.push_back(std::move(text));
     return plan;
   }

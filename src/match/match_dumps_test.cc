@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "dump/test_files.h"
+#include "json/writer.h"
 
 namespace msprobe {
 namespace {
@@ -80,7 +81,9 @@ TEST_F(MatchDumpsTest, DataMappingTakesItemsFromOtherOps) {
   EXPECT_EQ(plan->links.at(1).others, 0u) << "unlisted items match by name";
   ASSERT_EQ(plan->warnings.size(), 1u);
   EXPECT_TRUE(Contains(plan->warnings[0], "add.9"));
-  const std::string json = MatchPlanJson(*plan, OpNames(a), OpNames(b));
+  std::string json;
+  JsonWriter writer(&json);
+  WriteMatchPlan(&writer, *plan, OpNames(a), OpNames(b));
   EXPECT_TRUE(Contains(json, R"(["Functional.add.0.forward.input.0", "Functional.add.2.forward.input.1"])")) << json;
 
   mapping.items = {{"nothing.of.this", "Functional.add.2.forward.input.1"}};

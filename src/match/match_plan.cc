@@ -4,8 +4,8 @@
 
 #include "base/page_trim.h"
 #include "base/slot_table.h"
-#include "base/text.h"
-#include "match/op_name.h"
+#include "json/writer.h"
+#include "ops/op_name.h"
 
 namespace msprobe {
 namespace {
@@ -265,65 +265,51 @@ void CountMatches(size_t golden_ops, MatchPlan* plan) {
 
 namespace {
 
-/// The members of "items".
-void AppendLinks(const MatchPlan& plan, const NameSequence& target, const NameSequence& golden, std::string* out) {
-  const char* separator = "";
+/// The elements of "items".
+void WriteLinks(JsonWriter* json, const MatchPlan& plan, const NameSequence& target, const NameSequence& golden) {
   for (uint32_t i = 0; i < target.size(); ++i) {
     const auto it = plan.links.find(i);
     if (it == plan.links.end()) continue;
     for (const ItemLink& link : it->second.links) {
-      *out += separator;
-      *out += '[';
-      separator = ", ";
-      AppendJsonString(*out, std::string(target[i]) + link.target);
-      *out += ", ";
-      if (link.golden_op == kNoOp) {
-        *out += "null]";
-        continue;
-      }
-      AppendJsonString(*out, std::string(golden[link.golden_op]) + link.golden);
-      *out += ']';
+      json->BeginArray();
+      json->String(std::string(target[i]) + link.target);
+      link.golden_op == kNoOp ? json->Null() : json->String(std::string(golden[link.golden_op]) + link.golden);
+      json->EndArray();
     }
   }
 }
 
 }  // namespace
 
-std::string MatchPlanJson(const MatchPlan& plan, const NameSequence& target, const NameSequence& golden) {
-  std::string out = "{\"how\": ";
-  AppendJsonString(out, plan.how);
-  out += plan.options.fuzzy ? ", \"fuzzy\": true" : ", \"fuzzy\": false";
-  out += ", \"matched\": ";
-  AppendInt(out, static_cast<int64_t>(plan.matched));
-  const char* separator = "";
-  const auto name = [&](std::string_view text) {
-    out += separator;
-    AppendJsonString(out, text);
-    separator = ", ";
-  };
-  out += ", \"pairs\": [";
+void WriteMatchPlan(JsonWriter* json, const MatchPlan& plan, const NameSequence& target, const NameSequence& golden) {
+  json->BeginObject();
+  json->Member("how", plan.how);
+  json->Member("fuzzy", plan.options.fuzzy);
+  json->Member("matched", plan.matched);
+  json->Key("pairs");
+  json->BeginArray();
   for (size_t i = 0; i < target.size(); ++i) {
     if (plan.golden_of[i] == kNoOp) continue;
-    out += separator;
-    out += '[';
-    separator = "";
-    name(target[i]);
-    name(golden[plan.golden_of[i]]);
-    out += ']';
+    json->BeginArray();
+    json->String(target[i]);
+    json->String(golden[plan.golden_of[i]]);
+    json->EndArray();
   }
-  separator = "";
-  out += "], \"target_only\": [";
+  json->EndArray();
+  json->Key("target_only");
+  json->BeginArray();
   for (size_t i = 0; i < target.size(); ++i) {
-    if (plan.golden_of[i] == kNoOp && !plan.Skips(i)) name(target[i]);
+    if (plan.golden_of[i] == kNoOp && !plan.Skips(i)) json->String(target[i]);
   }
-  separator = "";
-  out += "], \"golden_only\": [";
-  for (const uint32_t i : plan.golden_only) name(golden[i]);
+  json->EndArray();
+  json->ArrayMember("golden_only", plan.golden_only, [&](uint32_t i) { json->String(golden[i]); });
   if (!plan.links.empty()) {
-    out += "], \"items\": [";
-    AppendLinks(plan, target, golden, &out);
+    json->Key("items");
+    json->BeginArray();
+    WriteLinks(json, plan, target, golden);
+    json->EndArray();
   }
-  return out + "]}";
+  json->EndObject();
 }
 
 }  // namespace msprobe

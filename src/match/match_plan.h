@@ -14,6 +14,8 @@
 
 namespace msprobe {
 
+class JsonWriter;
+
 inline constexpr uint32_t kNoOp = UINT32_MAX;
 
 struct MatchOptions {
@@ -64,7 +66,7 @@ void CountMatches(size_t golden_ops, MatchPlan* plan);
 /// {"how": "exact", "fuzzy": .., "matched": .., "pairs": [["a", "b"], ...], "target_only": [...], "golden_only":
 /// [...]}, and where items stand against those of other positions or several ops, "items": [[target item, golden item
 /// or null], ...].
-std::string MatchPlanJson(const MatchPlan& plan, const NameSequence& target, const NameSequence& golden);
+void WriteMatchPlan(JsonWriter* json, const MatchPlan& plan, const NameSequence& target, const NameSequence& golden);
 
 /// Longest common subsequence of two id sequences, as pairs of indices in order. Exact while the sequences differ in
 /// fewer than `max_edits` places in a row; beyond that it keeps the best path so far and goes on behind it, so cost and

@@ -97,8 +97,8 @@ class Pairing {
   void ByRules(uint32_t t, uint32_t g) {
     for (const LayerRule& rule : rules_) {
       if (rule.type != (t == 0 ? std::string_view("TopLayer") : T(t).type)) continue;
-      for (const auto& [mine, theirs] : rule.children) {
-        const uint32_t x = Below(target_, t, mine), y = Below(golden_, g, theirs);
+      for (const auto& [target, golden] : rule.children) {
+        const uint32_t x = Below(target_, t, target), y = Below(golden_, g, golden);
         if (x != kNoModule && y != kNoModule && FreeT(x) && FreeG(y)) Pair(x, y);
       }
     }
@@ -136,36 +136,36 @@ class Pairing {
   }
 
   void ByScore(uint32_t t, uint32_t g) {
-    std::vector<uint32_t> mine, theirs;
+    std::vector<uint32_t> target, golden;
     for (const uint32_t x : T(t).children) {
-      if (FreeT(x)) mine.push_back(x);
+      if (FreeT(x)) target.push_back(x);
     }
     for (const uint32_t y : G(g).children) {
-      if (FreeG(y)) theirs.push_back(y);
+      if (FreeG(y)) golden.push_back(y);
     }
-    if (mine.empty() || theirs.empty()) return;
-    if (mine.size() > kMostScored || theirs.size() > kMostScored) return InOrder(mine, theirs);
+    if (target.empty() || golden.empty()) return;
+    if (target.size() > kMostScored || golden.size() > kMostScored) return InOrder(target, golden);
     std::vector<std::tuple<double, size_t, size_t>> scores;
-    for (size_t i = 0; i < mine.size(); ++i) {
-      for (size_t j = 0; j < theirs.size(); ++j) {
+    for (size_t i = 0; i < target.size(); ++i) {
+      for (size_t j = 0; j < golden.size(); ++j) {
         const double apart = static_cast<double>(i > j ? i - j : j - i);
         const double score =
-            Score(mine[i], theirs[j], 1 - apart / static_cast<double>(std::max(mine.size(), theirs.size())));
+            Score(target[i], golden[j], 1 - apart / static_cast<double>(std::max(target.size(), golden.size())));
         if (score >= kEnough) scores.emplace_back(-score, i, j);
       }
     }
     std::sort(scores.begin(), scores.end());
     for (const auto& [score, i, j] : scores) {
-      if (FreeT(mine[i]) && FreeG(theirs[j])) Pair(mine[i], theirs[j]);
+      if (FreeT(target[i]) && FreeG(golden[j])) Pair(target[i], golden[j]);
     }
   }
 
   /// The n-th of a class and contents with the n-th.
-  void InOrder(const std::vector<uint32_t>& mine, const std::vector<uint32_t>& theirs) {
+  void InOrder(const std::vector<uint32_t>& target, const std::vector<uint32_t>& golden) {
     const auto key = [](const ModuleNode& m) { return Mix(HashOf(m.type), m.contents); };
     std::unordered_map<uint64_t, std::pair<std::vector<uint32_t>, size_t>> queues;
-    for (const uint32_t y : theirs) queues[key(G(y))].first.push_back(y);
-    for (const uint32_t x : mine) {
+    for (const uint32_t y : golden) queues[key(G(y))].first.push_back(y);
+    for (const uint32_t x : target) {
       const auto it = queues.find(key(T(x)));
       if (it == queues.end() || it->second.second == it->second.first.size()) continue;
       Pair(x, it->second.first[it->second.second++]);
@@ -199,7 +199,7 @@ class Pairing {
     };
     // What has no class is a container: it moves with what it contains.
     std::unordered_map<uint64_t, std::pair<std::vector<uint32_t>, size_t>> queues;
-    std::unordered_map<uint64_t, size_t> mine;
+    std::unordered_map<uint64_t, size_t> target_count;
     const std::vector<uint32_t> left = Left(target_, out_.golden_of);
     for (const uint32_t y : Left(golden_, out_.target_of)) {
       if (!G(y).type.empty()) queues[key(golden_, out_.target_of, false, y)].first.push_back(y);
@@ -208,14 +208,15 @@ class Pairing {
     for (size_t i = 0; i < left.size(); ++i) {
       if (T(left[i]).type.empty()) continue;
       keys[i] = key(target_, out_.golden_of, true, left[i]);
-      ++mine[keys[i]];
+      ++target_count[keys[i]];
     }
     for (size_t i = 0; i < left.size(); ++i) {
       const auto it = queues.find(keys[i]);
       if (T(left[i]).type.empty() || it == queues.end()) continue;
       auto& [list, next] = it->second;
       // Without a name or a place in common, only what can be told apart is paired.
-      if (!(named && close) && (list.size() != mine[keys[i]] || (!named && list.size() > 1 && !close))) continue;
+      if (!(named && close) && (list.size() != target_count[keys[i]] || (!named && list.size() > 1 && !close)))
+        continue;
       while (next < list.size() && !FreeG(list[next])) ++next;
       if (next < list.size() && FreeT(left[i])) {
         Pair(left[i], list[next++]);

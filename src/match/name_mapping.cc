@@ -1,11 +1,11 @@
 #include "match/name_mapping.h"
 
-#include <array>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/text.h"
-#include "match/op_name.h"
+#include "ops/op_name.h"
+#include "ops/op_traits.h"
 
 namespace msprobe {
 namespace {
@@ -30,50 +30,11 @@ std::string MappedCell(std::string_view cell, const std::vector<std::pair<std::s
                        const std::unordered_map<std::string_view, std::string_view>& exact) {
   if (const auto it = exact.find(cell); it != exact.end()) return std::string(it->second);
   std::string out(cell);
-  for (const auto& [mine, theirs] : cells) {
-    if (const size_t at = out.find(mine); at != std::string::npos) out.replace(at, mine.size(), theirs);
+  for (const auto& [target, golden] : cells) {
+    if (const size_t at = out.find(target); at != std::string::npos) out.replace(at, target.size(), golden);
   }
   return out;
 }
-
-/// A function under another name: MindSpore's, PyTorch's. From the two public API references; a name is looked up only
-/// when PyTorch's run called nothing of MindSpore's own name.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 34> kAliases{{
-    {"adaptive_avg_pool2d_ext", "adaptive_avg_pool2d"},
-    {"asnumpy", "numpy"},
-    {"astype", "to"},
-    {"batch_matmul", "bmm"},
-    {"bidense", "bilinear"},
-    {"broadcast_to", "expand"},
-    {"cast", "to"},
-    {"cauchy", "cauchy_"},
-    {"concat", "cat"},
-    {"copy", "clone"},
-    {"cosine_embedding_loss", "cosine_embedding_loss"},
-    {"dense", "linear"},
-    {"div", "true_divide"},
-    {"equal", "eq"},
-    {"expand_dims", "unsqueeze"},
-    {"fill_diagonal", "fill_diagonal_"},
-    {"gather", "index_select"},
-    {"gather_d", "gather"},
-    {"gather_elements", "gather"},
-    {"greater", "gt"},
-    {"greater_equal", "ge"},
-    {"less", "lt"},
-    {"less_equal", "le"},
-    {"masked_fill", "masked_fill_"},
-    {"not_equal", "ne"},
-    {"reduce_max", "amax"},
-    {"reduce_mean", "mean"},
-    {"reduce_min", "amin"},
-    {"reduce_sum", "sum"},
-    {"select", "where"},
-    {"swapaxes", "transpose"},
-    {"swapdims", "transpose"},
-    {"tensor_scatter_elements", "scatter"},
-    {"zeros_like_ext", "zeros_like"},
-}};
 
 /// Where PyTorch may have what MindSpore has under a prefix, the likeliest first.
 std::vector<std::string_view> PrefixesFor(std::string_view prefix) {
@@ -123,9 +84,8 @@ class ApiChoice {
     if (dot == std::string_view::npos) return;
     const std::string_view function = api.substr(dot + 1);
     std::vector<std::string_view> names = {function};
-    for (const auto& [mine, theirs] : kAliases) {
-      if (mine == function) names.push_back(theirs);
-    }
+    // Looked up only when PyTorch's run called nothing of MindSpore's own name.
+    for (const std::string_view alias : FunctionAliases(function)) names.push_back(alias);
     const std::vector<std::string_view> prefixes = PrefixesFor(api.substr(0, dot));
     for (const std::string_view name : names) {
       for (const std::string_view prefix : prefixes) {
@@ -169,8 +129,8 @@ std::string_view ApiOfOp(std::string_view op) {
 
 std::vector<std::string_view> FunctionAliases(std::string_view function) {
   std::vector<std::string_view> out;
-  for (const auto& [mine, theirs] : kAliases) {
-    if (mine == function) out.push_back(theirs);
+  for (const OpTwin& twin : OpTwins()) {
+    if (twin.mindspore == function) out.push_back(twin.torch);
   }
   return out;
 }
@@ -178,7 +138,7 @@ std::vector<std::string_view> FunctionAliases(std::string_view function) {
 std::vector<std::string> MapCells(const std::vector<std::string_view>& target,
                                   const std::vector<std::pair<std::string, std::string>>& cells) {
   std::unordered_map<std::string_view, std::string_view> exact;
-  for (const auto& [mine, theirs] : cells) exact.emplace(mine, theirs);
+  for (const auto& [target_cell, golden_cell] : cells) exact.emplace(target_cell, golden_cell);
   std::vector<std::string> out;
   out.reserve(target.size());
   for (const std::string_view name : target) {
@@ -245,8 +205,8 @@ void LinkApiItems(const std::vector<std::string_view>& target, const std::vector
     if (it == by_api.end() || plan->golden_of[i] == kNoOp) continue;
     OpLinks& links = plan->links[i];
     const auto add = [&](const std::string& place, const std::vector<std::pair<std::string, std::string>>& pairs) {
-      for (const auto& [mine, theirs] : pairs)
-        links.links.push_back({place + mine, place + theirs, plan->golden_of[i]});
+      for (const auto& [target_item, golden_item] : pairs)
+        links.links.push_back({place + target_item, place + golden_item, plan->golden_of[i]});
     };
     add(".input.", it->second->inputs);
     add(".output.", it->second->outputs);

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "dump/reader.h"
+#include "json/writer.h"
 
 namespace msprobe {
 namespace {
@@ -95,15 +96,6 @@ bool HasDump(const DumpPath& path) {
   return false;
 }
 
-void AppendStrings(std::string* out, const std::vector<std::string>& list) {
-  *out += '[';
-  for (size_t i = 0; i < list.size(); ++i) {
-    if (i) *out += ", ";
-    AppendJsonString(*out, list[i]);
-  }
-  *out += ']';
-}
-
 }  // namespace
 
 namespace {
@@ -186,22 +178,18 @@ StatusOr<PathPlan> PlanPaths(const std::string& target, const std::string& golde
   return plan;
 }
 
-std::string PathPlanJson(const PathPlan& plan) {
-  std::string out = "{\"pairs\": [";
-  for (size_t i = 0; i < plan.pairs.size(); ++i) {
-    out += i ? ", {\"target\": " : "{\"target\": ";
-    AppendJsonString(out, plan.pairs[i].target);
-    out += ", \"golden\": ";
-    AppendJsonString(out, plan.pairs[i].golden);
-    out += ", \"label\": ";
-    AppendJsonString(out, plan.pairs[i].label);
-    out += "}";
-  }
-  out += "], \"target_only\": ";
-  AppendStrings(&out, plan.target_only);
-  out += ", \"golden_only\": ";
-  AppendStrings(&out, plan.golden_only);
-  return out + "}";
+void WritePathPlan(JsonWriter* json, const PathPlan& plan) {
+  json->BeginObject();
+  json->ArrayMember("pairs", plan.pairs, [&](const FilePair& pair) {
+    json->BeginObject();
+    json->Member("target", pair.target);
+    json->Member("golden", pair.golden);
+    json->Member("label", pair.label);
+    json->EndObject();
+  });
+  json->Member("target_only", plan.target_only);
+  json->Member("golden_only", plan.golden_only);
+  json->EndObject();
 }
 
 }  // namespace msprobe

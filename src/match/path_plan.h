@@ -8,6 +8,8 @@
 
 namespace msprobe {
 
+class JsonWriter;
+
 struct FilePair {
   std::string target, golden;  // paths of dump.json or debug.json
   std::string label;           // "step0 rank1", "rank1", "proc42"; "" for two files
@@ -28,6 +30,6 @@ struct PathPlan {
 /// "pynative"). kBadInput when the kinds differ or nothing pairs up.
 StatusOr<PathPlan> PlanPaths(const std::string& target, const std::string& golden);
 
-std::string PathPlanJson(const PathPlan& plan);
+void WritePathPlan(JsonWriter* json, const PathPlan& plan);
 
 }  // namespace msprobe

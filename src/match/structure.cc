@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "dump/flatten.h"
 #include "match/name_mapping.h"
+#include "ops/op_name.h"
 
 namespace msprobe {
 namespace {
@@ -21,14 +22,12 @@ uint64_t Mix(uint64_t hash, uint64_t value) {
 
 uint64_t HashOf(std::string_view text) { return std::hash<std::string_view>()(text); }
 
-bool IsModule(std::string_view name) { return StartsWith(name, "Module.") || StartsWith(name, "Cell."); }
-
 /// "[8, 8]"
 std::string ShapeText(const JsonValue& shape) {
   std::string out = "[";
-  for (const JsonValue& n : shape.GetArray()) {
+  for (const JsonValue& n : shape.Items()) {
     if (out.size() > 1) out += ", ";
-    if (n.IsInt64()) AppendInt(out, n.GetInt64());
+    if (n.IsInt()) AppendInt(out, n.Int());
   }
   return out + "]";
 }
@@ -39,7 +38,7 @@ std::string ParametersOf(std::string_view name, const JsonValue& op, std::vector
   std::string out;
   for (const Item& item : *scratch) {
     if (item.state != ItemState::kParameter || !item.leaf) continue;
-    const JsonValue* shape = Find(*item.leaf, "shape");
+    const JsonValue* shape = item.leaf->Find("shape");
     if (!shape || !shape->IsArray()) continue;
     if (!out.empty()) out += ", ";
     out += item.suffix.substr(item.suffix.rfind('.') + 1) + " " + ShapeText(*shape);
@@ -117,7 +116,7 @@ void Structure::AddCall(std::string_view name, uint32_t op) {
   call.direction = parts.direction;
   call.op = op;
   if (parents_) call.caller = parents_->ParentOf(name);
-  if (IsModule(name) || parts.direction == OpDirection::kParameterGrad) {
+  if (IsModuleName(name) || parts.direction == OpDirection::kParameterGrad) {
     call.module = ModuleOf(parts.base, parts.direction != OpDirection::kParameterGrad);
     Link(&modules_[call.module].calls);
   } else {
@@ -129,7 +128,7 @@ void Structure::AddCall(std::string_view name, uint32_t op) {
       const std::string forward = std::string(parts.base) + "." + std::string(parts.number) + ".forward";
       if (parents_->Has(forward)) inside = parents_->ParentOf(forward);
     }
-    if (IsModule(inside)) call.module = ModuleOf(ParseOpName(inside).base, true);
+    if (IsModuleName(inside)) call.module = ModuleOf(ParseOpName(inside).base, true);
     Link(&modules_[call.module].functions);
   }
   calls_.push_back(call);

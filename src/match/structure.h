@@ -12,7 +12,7 @@
 #include "base/big_array.h"
 #include "dump/reader.h"
 #include "match/layer_match.h"
-#include "match/op_name.h"
+#include "ops/op_name.h"
 
 namespace msprobe {
 

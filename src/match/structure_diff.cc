@@ -4,8 +4,8 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "base/json_object.h"
 #include "base/text.h"
+#include "json/writer.h"
 #include "match/match_plan.h"
 
 namespace msprobe {
@@ -70,17 +70,17 @@ class Differ {
   void PairInside(uint32_t m, uint32_t g) {
     const StructureKind kind = KindOf(m, g);
     const ModuleNode &a = t_.modules()[m], &b = g_.modules()[g];
-    std::array<Group, kDirections> mine, theirs;
+    std::array<Group, kDirections> target, golden;
     const auto sort = [](const Structure& side, const ModuleNode& module, std::array<Group, kDirections>* to) {
       side.ForEachCall(module.calls, [&](uint32_t c) {
         (*to)[static_cast<size_t>(side.calls()[c].direction)].push_back(c);
         return true;
       });
     };
-    sort(t_, a, &mine);
-    sort(g_, b, &theirs);
+    sort(t_, a, &target);
+    sort(g_, b, &golden);
     for (size_t d = 0; d < kDirections; ++d) {
-      for (size_t i = 0; i < std::min(mine[d].size(), theirs[d].size()); ++i) Pair(mine[d][i], theirs[d][i], kind);
+      for (size_t i = 0; i < std::min(target[d].size(), golden[d].size()); ++i) Pair(target[d][i], golden[d][i], kind);
     }
     const std::vector<Group> x = GroupsOf(t_, a), y = GroupsOf(g_, b);
     for (size_t i = 0; i < std::min(x.size(), y.size()); ++i) Align(x[i], y[i]);
@@ -106,7 +106,7 @@ class Differ {
     return out;
   }
 
-  void Align(const Group& mine, const Group& theirs) {
+  void Align(const Group& target, const Group& golden) {
     std::unordered_map<std::string_view, uint32_t> ids;
     const auto intern = [&](const Structure& side, const Group& group) {
       BigArray<uint32_t> out;
@@ -116,22 +116,22 @@ class Differ {
       }
       return out;
     };
-    const BigArray<uint32_t> a = intern(t_, mine), b = intern(g_, theirs);
+    const BigArray<uint32_t> a = intern(t_, target), b = intern(g_, golden);
     for (const auto& [i, j] : AlignSequences(a, b)) {
-      const std::string_view x = ParseOpName(t_.calls()[mine[i]].name).base;
-      const std::string_view y = ParseOpName(g_.calls()[theirs[j]].name).base;
-      Pair(mine[i], theirs[j], x == y ? StructureKind::kSame : StructureKind::kRenamed);
+      const std::string_view x = ParseOpName(t_.calls()[target[i]].name).base;
+      const std::string_view y = ParseOpName(g_.calls()[golden[j]].name).base;
+      Pair(target[i], golden[j], x == y ? StructureKind::kSame : StructureKind::kRenamed);
     }
     // What is left of one name runs at another place in the order.
     std::unordered_map<uint32_t, std::vector<uint32_t>> left;
     for (size_t j = b.size(); j-- > 0;) {
-      if (!taken_[theirs[j]]) left[b[j]].push_back(theirs[j]);
+      if (!taken_[golden[j]]) left[b[j]].push_back(golden[j]);
     }
     for (size_t i = 0; i < a.size(); ++i) {
-      if (out_.golden_call[mine[i]] != kNoCall) continue;
+      if (out_.golden_call[target[i]] != kNoCall) continue;
       const auto it = left.find(a[i]);
       if (it == left.end() || it->second.empty()) continue;
-      Pair(mine[i], it->second.back(), StructureKind::kMoved);
+      Pair(target[i], it->second.back(), StructureKind::kMoved);
       it->second.pop_back();
     }
   }
@@ -210,11 +210,11 @@ class Differ {
   }
 
   void ListModules() {
-    const std::vector<bool> lone = Lone(t_, out_.modules.golden_of), theirs = Lone(g_, out_.modules.target_of);
+    const std::vector<bool> target = Lone(t_, out_.modules.golden_of), golden = Lone(g_, out_.modules.target_of);
     for (uint32_t m = 1; m < t_.modules().size(); ++m) {
       const uint32_t g = out_.modules.golden_of[m];
       if (g == kNoModule) {
-        if (lone[m]) AddModule(StructureKind::kTargetOnly, m, kNoModule);
+        if (target[m]) AddModule(StructureKind::kTargetOnly, m, kNoModule);
         continue;
       }
       const ModuleNode &a = t_.modules()[m], &b = g_.modules()[g];
@@ -226,7 +226,7 @@ class Differ {
       AddModule(StructureKind::kCalls, m, g, std::to_string(x) + " calls, " + std::to_string(y) + " in the golden run");
     }
     for (uint32_t g = 1; g < g_.modules().size(); ++g) {
-      if (theirs[g]) AddModule(StructureKind::kGoldenOnly, kNoModule, g);
+      if (golden[g]) AddModule(StructureKind::kGoldenOnly, kNoModule, g);
     }
   }
 
@@ -265,17 +265,19 @@ class Differ {
 };
 
 std::string ChangeJson(const StructureChange& change) {
-  JsonObject out;
-  out.String("what", change.module ? "module" : "function");
-  out.String("target", change.target);
-  out.String("golden", change.golden);
+  JsonWriter json;
+  json.BeginObject();
+  json.Member("what", change.module ? "module" : "function");
+  json.Member("target", change.target);
+  json.Member("golden", change.golden);
   if (change.module) {
-    out.String("target_class", change.target_class);
-    out.String("golden_class", change.golden_class);
+    json.Member("target_class", change.target_class);
+    json.Member("golden_class", change.golden_class);
   }
-  out.String("detail", change.detail);
-  out.Number("calls", change.calls);
-  return out.Done();
+  json.Member("detail", change.detail);
+  json.Member("calls", change.calls);
+  json.EndObject();
+  return json.Take();
 }
 
 }  // namespace
@@ -315,6 +317,7 @@ StructureChange ChangeList::operator[](size_t i) const {
   return out;
 }
 
+// In pieces, each change on a line of its own.
 Status WriteStructureDiff(const StructureDiff& diff, const std::function<Status(std::string_view)>& write) {
   MSP_RETURN_IF_ERROR(write("{\"matched\": " + std::to_string(diff.matched)));
   for (size_t k = 1; k < kStructureKinds; ++k) {

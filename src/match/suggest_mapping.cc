@@ -92,10 +92,10 @@ SuggestedMapping SuggestMapping(const Structure& target, const Structure& golden
                                 const std::vector<LayerRule>& given) {
   SuggestedMapping out;
   Suggesting(target, golden, diff).Run(given, &out);
-  const LayerSide mine = target.Side(), theirs = golden.Side();
+  const LayerSide target_side = target.Side(), golden_side = golden.Side();
   out.calls = target.calls().size();
-  out.matched_without = MatchLayers(mine, theirs, given).matched;
-  out.matched_with = out.rules.empty() ? out.matched_without : MatchLayers(mine, theirs, out.rules).matched;
+  out.matched_without = MatchLayers(target_side, golden_side, given).matched;
+  out.matched_with = out.rules.empty() ? out.matched_without : MatchLayers(target_side, golden_side, out.rules).matched;
   return out;
 }
 
@@ -106,7 +106,7 @@ std::string SuggestedMappingYaml(const SuggestedMapping& mapping, std::string_vi
   out += "# Calls of the target with a partner: " + std::to_string(mapping.matched_with) + " of " +
          std::to_string(mapping.calls) + ", without these lines " + std::to_string(mapping.matched_without) + ".\n";
   for (const std::string& line : mapping.left_out) out += "# left out: " + OneLine(line) + "\n";
-  if (mapping.rules.empty()) return out + "# No module has another name.\n{}\n";
+  if (mapping.rules.empty()) return out + "# Every module has the same name in both runs.\n{}\n";
   for (const LayerRule& rule : mapping.rules) {
     out += YamlText(rule.type) + ":\n";
     for (const auto& [from, to] : rule.children) out += "  " + YamlText(from) + ": " + YamlText(to) + "\n";

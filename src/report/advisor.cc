@@ -1,18 +1,15 @@
 #include "report/advisor.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/file.h"
 #include "base/text.h"
-#include "match/op_name.h"
+#include "json/writer.h"
+#include "ops/op_name.h"
+#include "ops/op_traits.h"
 
 namespace msprobe {
 namespace {
-
-// By the name of the API or the class, in lower case.
-constexpr std::array<std::string_view, 9> kVarying{"conv2d",     "conv3d", "matmul",    "__matmul__", "nll_loss",
-                                                   "layer_norm", "lstm",   "layernorm", "nllloss"};
 
 std::string Lower(std::string_view s) {
   std::string out(s);
@@ -67,21 +64,22 @@ Advice Advise(std::string_view op, bool result, uint64_t row) {
   const bool backward = name.direction == OpDirection::kBackward || name.direction == OpDirection::kParameterGrad;
   Advice out{result ? AdviceKind::kForwardOutput : AdviceKind::kForwardInput, op, row};
   if (backward) out.kind = result ? AdviceKind::kBackwardOutput : AdviceKind::kBackwardInput;
-  const std::string api = Lower(name.base.substr(name.base.rfind('.') + 1));
+  const std::string_view api_or_class = ApiOrClassOf(op);
+  const std::string api = Lower(api_or_class);
   if (StartsWith(api, "batch_norm") || StartsWith(api, "batchnorm")) {
     out.kind = AdviceKind::kBatchNorm;
-  } else if (result && std::find(kVarying.begin(), kVarying.end(), api) != kVarying.end()) {
+  } else if (result && TraitsOf(api_or_class).Has(op_trait::kVaries)) {
     out.kind = AdviceKind::kDeterministic;
   }
   return out;
 }
 
-std::string AdviceJson(const Advice& advice) {
-  std::string out = "{\"kind\": ";
-  AppendJsonString(out, KindText(advice.kind));
-  out += ", \"op\": ";
-  AppendJsonString(out, advice.op);
-  return out + ", \"row\": " + std::to_string(advice.row) + "}";
+void WriteAdvice(JsonWriter* json, const Advice& advice) {
+  json->BeginObject();
+  json->Member("kind", KindText(advice.kind));
+  json->Member("op", advice.op);
+  json->Member("row", advice.row);
+  json->EndObject();
 }
 
 std::string AdvisorText(const Advice& advice) {

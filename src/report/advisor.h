@@ -8,6 +8,8 @@
 
 namespace msprobe {
 
+class JsonWriter;
+
 enum class AdviceKind : uint8_t {
   kNone,  // every row passed
   kForwardInput,
@@ -29,7 +31,7 @@ struct Advice {
 Advice Advise(std::string_view op, bool result, uint64_t row);
 
 /// {"kind": "forward_output", "op": .., "row": ..}; the texts for people are the page's.
-std::string AdviceJson(const Advice& advice);
+void WriteAdvice(JsonWriter* json, const Advice& advice);
 
 /// The three lines of the older command form's advisor file: Line, Suspect Nodes, Expert Advice.
 std::string AdvisorText(const Advice& advice);

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/file.h"
-#include "base/text.h"
+#include "json/writer.h"
 
 namespace msprobe {
 namespace {
@@ -35,13 +35,15 @@ StatusOr<std::string> Gzip(std::string_view bytes) {
 }
 
 std::string ReportJson(const CompareReport& report) {
-  std::string out = "{\"format\":1,\"tool\":\"msprobe " MSPROBE_VERSION "\",\"time\":\"" + TimestampNow() + "\",";
-  out += "\"summary\":" + SummaryJson(report) + ",\"pages\":[";
-  for (const PairReport& pair : report.pairs) {
-    if (out.back() != '[') out += ',';
-    out += pair.page;
-  }
-  return out + "]}";
+  JsonWriter json(kJsonPage);
+  json.BeginObject();
+  json.Member("format", 1);
+  json.Member("tool", "msprobe " MSPROBE_VERSION);
+  json.Member("time", TimestampNow());
+  json.RawMember("summary", SummaryJson(report));
+  json.ArrayMember("pages", report.pairs, [&](const PairReport& pair) { json.Raw(pair.page); });
+  json.EndObject();
+  return json.Take();
 }
 
 }  // namespace

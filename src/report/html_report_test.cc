@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "dump/test_files.h"
+#include "json/parser.h"
 #include "report/row_watch.h"
 
 namespace msprobe {
@@ -85,12 +86,12 @@ class RowWatchTest : public testing::Test {
     files.golden = golden_;
     auto pair = OpenDumpPair(files, Mapping());
     EXPECT_TRUE(pair.ok()) << pair.status().message();
-    TableSpec spec;
-    spec.mode = pair->options.mode;
-    const auto table = CreateCsvFormat(spec);
-    auto watch = RowWatch::Create(*pair, spec, *table, options);
+    RowSettings rows;
+    rows.mode = pair->options.mode;
+    const NoRows table;
+    auto watch = RowWatch::Create(*pair, rows, table, options);
     EXPECT_TRUE(watch.ok());
-    const auto take = [&](RowBlock&& block) {
+    const auto take = [&](OpBlock&& block) {
       (*watch)->Take(block);
       return OkStatus();
     };
@@ -115,29 +116,29 @@ TEST_F(RowWatchTest, KeepsTheWorstAndTheirPlaces) {
   EXPECT_TRUE(Contains(advice_, "Suspect Nodes: Module.m.layers.1.fc.Linear.forward.0")) << advice_;
   // Rows in the order of the table: the errors, and the larger of the other differences.
   const JsonValue& table = doc["table"];
-  EXPECT_EQ(table["total"].GetInt(), 10);
-  ASSERT_EQ(table["rows"].Size(), 3u);
-  EXPECT_EQ(table["rows"][0][0].GetInt(), 3);
-  EXPECT_EQ(table["rows"][1][0].GetInt(), 5);
+  EXPECT_EQ(table["total"].Int32(), 10);
+  ASSERT_EQ(table["rows"].size(), 3u);
+  EXPECT_EQ(table["rows"][0][0].Int32(), 3);
+  EXPECT_EQ(table["rows"][1][0].Int32(), 5);
   EXPECT_TRUE(table["rows"][1][1].IsNull()) << "not finite";
-  EXPECT_EQ(table["rows"][0][3].Size(), table["columns"].Size());
-  EXPECT_EQ(Text(table["rows"][0][3][0]), "Module.m.layers.1.fc.Linear.forward.0.output.0");
-  EXPECT_EQ(Text(table["rows"][0][3][4]), "[1]");
+  EXPECT_EQ(table["rows"][0][3].size(), table["columns"].size());
+  EXPECT_EQ(table["rows"][0][3][0].Text(), "Module.m.layers.1.fc.Linear.forward.0.output.0");
+  EXPECT_EQ(table["rows"][0][3][4].Text(), "[1]");
   // Ops by error, dump order among equals.
-  ASSERT_EQ(doc["worst"].Size(), 2u);
-  EXPECT_EQ(Text(doc["worst"][0][0]), "Module.m.layers.2.fc.Linear.forward.0");
-  EXPECT_EQ(Text(doc["worst"][1][0]), "Module.m.layers.1.fc.Linear.forward.0");
-  EXPECT_NEAR(doc["worst"][1][3].GetDouble(), 1.0 / 3, 1e-4);
+  ASSERT_EQ(doc["worst"].size(), 2u);
+  EXPECT_EQ(doc["worst"][0][0].Text(), "Module.m.layers.2.fc.Linear.forward.0");
+  EXPECT_EQ(doc["worst"][1][0].Text(), "Module.m.layers.1.fc.Linear.forward.0");
+  EXPECT_NEAR(doc["worst"][1][3].Number(), 0.5, 1e-4);  // of the golden side
   // One cell a layer; the function counts to its module's.
   const JsonValue& cells = doc["curves"]["cells"];
-  ASSERT_EQ(cells.Size(), 3u);
-  EXPECT_EQ(cells[0][8].GetDouble(), 0);
-  EXPECT_EQ(cells[2][4].GetInt(), 4) << "rows of both ops";
+  ASSERT_EQ(cells.size(), 3u);
+  EXPECT_EQ(cells[0][8].Number(), 0);
+  EXPECT_EQ(cells[2][4].Int32(), 4) << "rows of both ops";
   EXPECT_TRUE(cells[2][8].IsNull());
-  EXPECT_EQ(Text(doc["curves"]["parts"][0]), "fc");
-  EXPECT_EQ(doc["roundoff"].GetDouble(), 1e-5);
-  ASSERT_EQ(doc["target_only"].Size(), 1u);
-  EXPECT_EQ(Text(doc["target_only"][0]), "Functional.more.0.forward");
+  EXPECT_EQ(doc["curves"]["parts"][0].Text(), "fc");
+  EXPECT_EQ(doc["roundoff"].Number(), 1e-5);
+  ASSERT_EQ(doc["target_only"].size(), 1u);
+  EXPECT_EQ(doc["target_only"][0].Text(), "Functional.more.0.forward");
 }
 
 TEST_F(RowWatchTest, BoundsHold) {
@@ -149,11 +150,11 @@ TEST_F(RowWatchTest, BoundsHold) {
   options.cells = options.bins = 1;
   JsonDoc doc;
   ASSERT_TRUE(ParseJson(Page(options), "page", &doc).ok());
-  EXPECT_EQ(doc["table"]["rows"].Size(), 0u);
-  EXPECT_EQ(doc["worst"].Size(), 0u);
-  EXPECT_EQ(doc["curves"]["cells"].Size(), 1u);
-  EXPECT_EQ(doc["curves"]["run"].Size(), 1u);
-  EXPECT_EQ(doc["target_only"].Size(), 0u);
+  EXPECT_EQ(doc["table"]["rows"].size(), 0u);
+  EXPECT_EQ(doc["worst"].size(), 0u);
+  EXPECT_EQ(doc["curves"]["cells"].size(), 1u);
+  EXPECT_EQ(doc["curves"]["run"].size(), 1u);
+  EXPECT_EQ(doc["target_only"].size(), 0u);
 }
 
 TEST_F(RowWatchTest, TheAdvisorAloneKeepsNothing) {

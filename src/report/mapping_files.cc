@@ -7,10 +7,10 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/text.h"
-#include "compare/op_at.h"
+#include "compare/pair/op_at.h"
 #include "match/layer_match.h"
 #include "match/match_dumps.h"
-#include "report/columns.h"
+#include "sheet/cell.h"
 
 namespace msprobe {
 namespace {
@@ -82,7 +82,7 @@ Status WriteMappings(DumpPair* pair, const std::string& folder, const std::strin
   MSP_ASSIGN_OR_RETURN(OutputFile apis, OutputFile::Create(JoinPath(folder, "api_mapping" + end)));
   MSP_ASSIGN_OR_RETURN(OutputFile items, OutputFile::Create(JoinPath(folder, "data_mapping" + end)));
   DiffOptions& options = pair->options;
-  const TensorPairs* tensors = std::exchange(options.tensors, nullptr);  // names only: no file is read
+  const TensorSource* tensors = std::exchange(options.tensors, nullptr);  // names only: no file is read
   const auto* contexts = std::exchange(options.contexts, nullptr);
   const Status status = WriteLines(*pair, &apis, &items);
   options.tensors = tensors;
@@ -92,11 +92,11 @@ Status WriteMappings(DumpPair* pair, const std::string& folder, const std::strin
     MSP_RETURN_IF_ERROR(file->CommitResult());
     paths->push_back(file->path());
   }
-  MSP_ASSIGN_OR_RETURN(const std::string mine, TreeName(*pair->target));
-  MSP_ASSIGN_OR_RETURN(const std::string theirs, TreeName(*pair->golden));
-  const bool one_name = mine == theirs;
-  if (!one_name || !plain) MSP_RETURN_IF_ERROR(WriteTree(*pair->target, JoinPath(folder, mine + end), paths));
-  return WriteTree(*pair->golden, JoinPath(folder, theirs + (one_name && !plain ? "_golden" : "") + end), paths);
+  MSP_ASSIGN_OR_RETURN(const std::string target, TreeName(*pair->target));
+  MSP_ASSIGN_OR_RETURN(const std::string golden, TreeName(*pair->golden));
+  const bool one_name = target == golden;
+  if (!one_name || !plain) MSP_RETURN_IF_ERROR(WriteTree(*pair->target, JoinPath(folder, target + end), paths));
+  return WriteTree(*pair->golden, JoinPath(folder, golden + (one_name && !plain ? "_golden" : "") + end), paths);
 }
 
 }  // namespace msprobe

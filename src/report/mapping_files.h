@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "compare/dump_pair.h"
+#include "compare/pair/dump_pair.h"
 
 namespace msprobe {
 

@@ -1,13 +1,14 @@
 #include "report/row_watch.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "base/file.h"
-#include "base/text.h"
-#include "match/op_name.h"
-#include "report/columns.h"
+#include "json/writer.h"
+#include "ops/op_name.h"
+#include "ops/op_traits.h"
+#include "report/rows/older_verdict.h"
+#include "sheet/table.h"
 
 namespace msprobe {
 namespace {
@@ -15,42 +16,17 @@ namespace {
 constexpr double kCoarsest = 1.6e-2;  // of bfloat16; that of float8 would hide too much
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-struct Measured {
-  std::string_view column;
-  bool similarity;
-};
-/// Columns that make sense as a curve. Differences in the tensor's own units do not: layers have different scales.
-constexpr Measured kMeasured[] = {
-    {"NormRelativeErr", false}, {"MaxRelativeErr", false},
-    {"MinRelativeErr", false},  {"MeanRelativeErr", false},
-    {"Cosine", true},           {"MaxAbsErr", false},
-    {"EucDist", false},         {"One Thousandth Err Ratio", true},
-};
-
-/// The fields of a csv line, as they stand: quotes are only skipped over.
-template <typename Take>
-void ForEachField(std::string_view line, const Take& take) {
-  size_t at = 0;
-  for (size_t index = 0; at <= line.size(); ++index) {
-    size_t end = at;
-    bool quoted = false;
-    while (end < line.size() && (quoted || line[end] != ',')) quoted ^= line[end++] == '"';
-    if (!take(index, line.substr(at, end - at))) return;
-    at = end + 1;
-  }
+/// -1 without a number; NaN and infinities are as far off as can be.
+float MeasureOf(const Cell& cell, CurveOf curve) {
+  if (!cell.IsFigure()) return -1;
+  if (!std::isfinite(cell.number)) return curve == CurveOf::kLikeness ? 0 : kInfinity;
+  const double size = std::fabs(cell.number) / (cell.kind == Cell::Kind::kPercent ? 100 : 1);
+  const float value = static_cast<float>(size);
+  return curve == CurveOf::kLikeness ? std::max(0.f, 1 - value) : value;
 }
 
-/// -1 for what is no number.
-float NumberOf(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  if (text == "inf" || text == "-inf" || text == "Nan" || text == "nan") return kInfinity;
-  const bool percent = EndsWith(text, "%");
-  if (percent) text.remove_suffix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return -1;
-  return static_cast<float>(std::fabs(value) / (percent ? 100 : 1));
-}
+/// Rows that begin a difference come first, whatever the older rules say of them.
+int BlameOf(RulerVerdict v) { return v == RulerVerdict::kBug ? 2 : v == RulerVerdict::kSuspicious ? 1 : 0; }
 
 uint8_t DirectionOf(std::string_view name) { return static_cast<uint8_t>(ParseOpName(name).direction); }
 
@@ -84,30 +60,26 @@ WatchOptions PageOptions(size_t pairs) {
 }
 
 struct RowWatch::Notes : BlockNotes {
-  RowBlock text;
+  std::string text;
   std::vector<OpNote> ops;
   std::vector<RowNote> rows;
   double tolerance = 0;  // the coarsest
 };
 
-StatusOr<std::unique_ptr<RowWatch>> RowWatch::Create(const DumpPair& pair, const TableSpec& spec,
+StatusOr<std::unique_ptr<RowWatch>> RowWatch::Create(const DumpPair& pair, const RowSettings& rows,
                                                      const RowFormat& table, const WatchOptions& options) {
-  std::unique_ptr<RowWatch> out(new RowWatch(pair, table, spec.older, options));
+  std::unique_ptr<RowWatch> out(new RowWatch(pair, table, rows.older, options));
   if (!options.page) return out;
-  TableSpec plain = spec;
-  plain.stacks = nullptr;
-  plain.ruler = false;
-  plain.older = false;
-  plain.replays = nullptr;
-  out->csv_ = CreateCsvFormat(plain);
-  out->columns_ = TableColumns(plain.mode, false, spec.custom);
+  RowSettings plain;
+  plain.mode = rows.mode;
+  plain.custom = rows.custom;
+  plain.ruler = rows.ruler;
+  out->columns_ = std::make_unique<RowColumns>(plain);
   out->measures_ = {"error"};
-  for (size_t i = 0; i < out->columns_.size(); ++i) {
-    for (const auto& [column, similarity] : kMeasured) {
-      if (out->columns_[i] != column || out->measures_.size() == kMostMeasures) continue;
-      out->measured_.push_back({i, out->measures_.size(), similarity});
-      out->measures_.push_back(column);
-    }
+  for (size_t i = 0; i < out->columns_->titles().size() && out->measures_.size() < kMostMeasures; ++i) {
+    if (out->columns_->curve(i) == CurveOf::kNothing) continue;
+    out->measured_.push_back(i);
+    out->measures_.push_back(out->columns_->titles()[i]);
   }
   // Without construct.json APIs are in no layer; the comparison itself says what is wrong with a bad one.
   StatusOr<std::shared_ptr<const ParentIndex>> parents = pair.target->Parents();
@@ -116,15 +88,20 @@ StatusOr<std::unique_ptr<RowWatch>> RowWatch::Create(const DumpPair& pair, const
   return out;
 }
 
-void RowWatch::ReadMeasures(std::string_view text, Measures* out) const {
-  size_t next = 0;
-  if (measured_.empty()) return;
-  ForEachField(text, [&](size_t index, std::string_view field) {
-    if (index != measured_[next].index) return true;
-    const float value = NumberOf(field);
-    (*out)[measured_[next].measure] = measured_[next].similarity && value >= 0 ? std::max(0.f, 1 - value) : value;
-    return ++next < measured_.size();
+void RowWatch::NoteRow(const RowCells& row, RowNote* note, std::string* text) const {
+  note->begin = text->size();
+  std::string cell;
+  JsonWriter json(text, kJsonPage);
+  json.Array(row.cells, [&](const Cell& c) {
+    cell.clear();
+    AppendCsvText(c, &cell);
+    json.String(cell);
   });
+  note->end = text->size();
+  if (!note->matched) return;
+  for (size_t m = 0; m < measured_.size(); ++m) {
+    note->measures[m + 1] = MeasureOf(row.cells[measured_[m]], columns_->curve(measured_[m]));
+  }
 }
 
 bool RowWatch::IsSuspect(const OpDiff& op, size_t row) const {
@@ -133,43 +110,38 @@ bool RowWatch::IsSuspect(const OpDiff& op, size_t row) const {
   return said == "Warning" || said == "Different" || said == "No";
 }
 
-void RowWatch::AppendOp(const OpDiff& op, int stack, RowBlock* block) const {
+void RowWatch::AppendOp(const OpDiff& op, int stack, OpBlock* block) const {
   table_.AppendOp(op, stack, block);
   if (!block->notes) block->notes = std::make_unique<Notes>();
   Notes& notes = static_cast<Notes&>(*block->notes);
-  size_t text_begin = notes.text.bytes.size();
-  const size_t first = notes.text.row_ends.size();
-  if (csv_) {
-    csv_->AppendOp(op, -1, &notes.text);
-    if (!IsIgnoredApi(op.op)) notes.tolerance = std::max(notes.tolerance, OpTolerance(op));
-  }
+  if (columns_ && !HasArbitraryValues(op.op)) notes.tolerance = std::max(notes.tolerance, OpTolerance(op));
+  RowCells cells;
   for (size_t i = 0; i < op.rows_used; ++i) {
     RowNote row;
     row.verdict = op.rows[i].verdict;
+    if (columns_ && columns_->options().ruler) row.ruler = op.ruler[i].verdict;
     row.suspect = IsSuspect(op, i);
     row.result = IsResult(op.target[i].state);
     row.matched = op.rows[i].golden != kNoItem;
     row.measures.fill(-1);
-    if (csv_) {
-      row.begin = text_begin;
-      row.end = text_begin = notes.text.row_ends[first + i];
-      row.measures[0] = static_cast<float>(RowError(op, i, pair_.options.mode));
-      const std::string_view line = std::string_view(notes.text.bytes).substr(row.begin, row.end - row.begin);
-      if (row.matched) ReadMeasures(line.substr(0, line.size() - 1), &row.measures);
+    if (columns_) {
+      row.measures[0] = static_cast<float>(ShownError(op, i, pair_.options.mode));
+      columns_->Fill(op, i, -1, nullptr, &cells);
+      NoteRow(cells, &row, &notes.text);
     }
     notes.rows.push_back(row);
   }
   notes.ops.push_back(
-      {op.op, places_ ? places_->Of(op.op) : LayerPlace(), op.matched, csv_ ? stack : -1, notes.rows.size()});
+      {op.op, places_ ? places_->Of(op.op) : LayerPlace(), op.matched, columns_ ? stack : -1, notes.rows.size()});
 }
 
-void RowWatch::Take(const RowBlock& block) {
+void RowWatch::Take(const OpBlock& block) {
   if (!block.notes) return;  // a block without ops
   const Notes& notes = static_cast<const Notes&>(*block.notes);
   roundoff_ = std::max(roundoff_, std::min(notes.tolerance, kCoarsest));
   size_t row = 0;
   for (const OpNote& op : notes.ops) {
-    TakeOp(op, notes.rows.data() + row, op.rows_end - row, notes.text.bytes);
+    TakeOp(op, notes.rows.data() + row, op.rows_end - row, notes.text);
     row = op.rows_end;
   }
 }
@@ -179,7 +151,7 @@ void RowWatch::TakeOp(const OpNote& op, const RowNote* rows, size_t count, std::
     if (!rows[i].suspect) continue;
     advice_ = Advise(op.name, rows[i].result, next_row_ + i + 2);
   }
-  if (csv_) {
+  if (columns_) {
     float input = -1, output = -1;  // without such rows
     const uint8_t direction = DirectionOf(op.name);
     Point* cell = nullptr;
@@ -201,8 +173,7 @@ void RowWatch::TakeOp(const OpNote& op, const RowNote* rows, size_t count, std::
       side = std::max(side, rows[i].measures[0]);
       if (cell) AddTo(cell, op, rows[i]);
       AddTo(&point, op, rows[i]);
-      const std::string_view line = text.substr(rows[i].begin, rows[i].end - rows[i].begin);
-      KeepRow(op, rows[i], line.substr(0, line.size() - 1));
+      KeepRow(op, rows[i], text.substr(rows[i].begin, rows[i].end - rows[i].begin));
       ++next_row_;
     }
     next_row_ -= count;
@@ -223,21 +194,25 @@ void RowWatch::AddTo(Point* point, const OpNote& op, const RowNote& row) {
 
 void RowWatch::KeepRow(const OpNote& op, const RowNote& row, std::string_view text) {
   const auto before = [](const KeptRow& a, const KeptRow& b) {
+    if (a.blame != b.blame) return a.blame > b.blame;
     if (a.verdict != b.verdict) return a.verdict > b.verdict;
     if (a.matched != b.matched) return a.matched;
     if (a.error != b.error) return a.error > b.error;
     return a.index < b.index;
   };
-  KeptRow kept{row.verdict, row.matched, row.measures[0], next_row_, op.stack, {}};
+  KeptRow kept{BlameOf(row.ruler), row.verdict, row.matched, row.measures[0], next_row_, op.stack, {}};
   if (rows_.size() == options_.rows && (rows_.empty() || !before(kept, rows_.front()))) return;
-  kept.text = text;
+  kept.cells = text;
   Keep(&rows_, options_.rows, std::move(kept), before);
 }
 
 void RowWatch::KeepOp(const OpNote& op, const RowNote* rows, size_t count, float input, float output) {
   if (!op.matched || (output <= 0 && input <= 0)) return;
-  KeptOp kept{op.name, Verdict::kPass, input, output, output, next_op_, next_row_, count};
-  for (size_t i = 0; i < count; ++i) kept.verdict = std::max(kept.verdict, rows[i].verdict);
+  KeptOp kept{op.name, Verdict::kPass, RulerVerdict::kNone, input, output, output, next_op_, next_row_, count};
+  for (size_t i = 0; i < count; ++i) {
+    kept.verdict = std::max(kept.verdict, rows[i].verdict);
+    kept.ruler = std::max(kept.ruler, rows[i].ruler);
+  }
   const auto before = [](const KeptOp& a, const KeptOp& b) {
     return a.score != b.score ? a.score > b.score : a.index < b.index;
   };

@@ -9,12 +9,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include "compare/compare.h"
+#include "compare/pair/compare.h"
 #include "match/layer_place.h"
 #include "report/advisor.h"
-#include "report/table.h"
+#include "report/rows/row_sink.h"
 
 namespace msprobe {
+
+class JsonWriter;
 
 struct WatchOptions {
   bool page = false;      // for the HTML report; otherwise only for the advisor
@@ -28,7 +30,7 @@ struct WatchOptions {
 /// For an HTML report that holds so many pairs: together they stay small enough to be attached, and to fit memory.
 WatchOptions PageOptions(size_t pairs);
 
-/// Numbers of a row that curves are drawn of, the first is our own: the relative error as RowError says.
+/// Numbers of a row that curves are drawn of, the first is our own: the relative error as ShownError says.
 inline constexpr size_t kMostMeasures = 8;
 
 class RowWatch : public RowFormat {
@@ -36,22 +38,23 @@ class RowWatch : public RowFormat {
   using Measures = std::array<float, kMostMeasures>;
 
   /// Formats rows for the table by `table`, and for itself. All of the arguments must stay.
-  static StatusOr<std::unique_ptr<RowWatch>> Create(const DumpPair& pair, const TableSpec& spec, const RowFormat& table,
-                                                    const WatchOptions& options);
+  static StatusOr<std::unique_ptr<RowWatch>> Create(const DumpPair& pair, const RowSettings& rows,
+                                                    const RowFormat& table, const WatchOptions& options);
 
   /// Called by several threads.
-  void AppendOp(const OpDiff& op, int stack, RowBlock* block) const override;
+  void AppendOp(const OpDiff& op, int stack, OpBlock* block) const override;
   /// Called with each block in order, before the table takes it.
-  void Take(const RowBlock& block);
+  void Take(const OpBlock& block);
 
   const Advice& advice() const { return advice_; }
   /// One JSON object: measures, worst ops, curves, rows, ops on one side only.
   std::string PageJson() const;
 
  private:
-  /// Of one row of a block; text is csv without the stack.
+  /// Of one row of a block; its text is a JSON list of the cells.
   struct RowNote {
     Verdict verdict = Verdict::kPass;
+    RulerVerdict ruler = RulerVerdict::kNone;
     bool result = false, matched = false, suspect = false;
     Measures measures{};
     uint64_t begin = 0, end = 0;  // of the text
@@ -66,16 +69,18 @@ class RowWatch : public RowFormat {
   struct Notes;
 
   struct KeptRow {
+    int blame = 0;  // by the ruler
     Verdict verdict = Verdict::kPass;
     bool matched = false;
     float error = 0;
     uint64_t index = 0;  // in the table
     int stack = -1;
-    std::string text;
+    std::string cells;  // as JSON
   };
   struct KeptOp {
     std::string_view name;
     Verdict verdict = Verdict::kPass;
+    RulerVerdict ruler = RulerVerdict::kNone;
     float input = 0, output = 0;  // relative errors
     float score = 0;
     uint64_t index = 0;  // of the op in the target
@@ -105,8 +110,7 @@ class RowWatch : public RowFormat {
       : pair_(pair), table_(table), older_(older), options_(options) {}
   /// The advisor speaks of the first row that the table beside it finds fault with.
   bool IsSuspect(const OpDiff& op, size_t row) const;
-  /// Reads the measures of a row out of its csv text.
-  void ReadMeasures(std::string_view text, Measures* out) const;
+  void NoteRow(const RowCells& row, RowNote* note, std::string* text) const;
   void TakeOp(const OpNote& op, const RowNote* rows, size_t count, std::string_view text);
   void KeepRow(const OpNote& op, const RowNote& row, std::string_view text);
   void KeepOp(const OpNote& op, const RowNote* rows, size_t count, float input, float output);
@@ -114,25 +118,18 @@ class RowWatch : public RowFormat {
   uint32_t IdOf(std::string_view name, std::vector<std::string_view>* names,
                 std::unordered_map<std::string_view, uint32_t>* ids);
 
-  std::string MeasuresJson() const;
-  std::string OpsJson(const std::vector<KeptOp>& ops) const;
-  std::string CurvesJson() const;
-  std::string RowsJson() const;
-  std::string PointJson(const Point& point) const;
+  void WriteOps(JsonWriter* json, const std::vector<KeptOp>& ops) const;
+  void WriteCurves(JsonWriter* json) const;
+  void WriteRows(JsonWriter* json) const;
+  void WritePoint(JsonWriter* json, const Point& point) const;
 
   const DumpPair& pair_;
   const RowFormat& table_;
   const bool older_;
   const WatchOptions options_;
-  std::unique_ptr<RowFormat> csv_;  // for the page
+  std::unique_ptr<RowColumns> columns_;  // of the page
   std::unique_ptr<LayerPlaces> places_;
-  std::vector<std::string_view> columns_;  // of the csv
-  struct Column {
-    size_t index;
-    size_t measure;
-    bool similarity;  // 1 is best: 1 - value is drawn
-  };
-  std::vector<Column> measured_;  // by index
+  std::vector<size_t> measured_;  // columns that curves are drawn of; the measures behind our own
   std::vector<std::string_view> measures_;
 
   Advice advice_;

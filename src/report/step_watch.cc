@@ -7,22 +7,29 @@
 namespace msprobe {
 
 Status StepWatch::Add(PairFindings findings) {
-  if (!ranks_.empty() && findings.divergence.files.step != ranks_.front().files.step) MSP_RETURN_IF_ERROR(EndStep());
-  ranks_.push_back(std::move(findings.divergence));
+  if (findings.divergence.files.step != step_) MSP_RETURN_IF_ERROR(EndStep());
+  step_ = findings.divergence.files.step;
   suspects_.push_back(std::move(findings.suspects));
-  return OkStatus();
+  return finder_.Add(std::move(findings.divergence));
 }
 
 Status StepWatch::EndStep() {
-  std::vector<RankFindings> ranks;
-  ranks.swap(ranks_);
-  if (ranks.empty()) return OkStatus();
-  if (settings_.diff_analyze) MSP_RETURN_IF_ERROR(Analyze());
+  if (settings_.diff_analyze && !suspects_.empty()) MSP_RETURN_IF_ERROR(Analyze());
   suspects_.clear();
-  // What starts in one step goes on in those behind it.
-  if (report_->divergence.found) return OkStatus();
-  const int step = ranks.front().files.step;
-  MSP_ASSIGN_OR_RETURN(report_->divergence, FindDivergence(step, std::move(ranks)));
+  return OkStatus();
+}
+
+Status StepWatch::End() {
+  MSP_RETURN_IF_ERROR(EndStep());
+  MSP_RETURN_IF_ERROR(finder_.End());
+  finder_.Explain();
+  report_->story = finder_.Tell();
+  report_->divergence = std::move(finder_.divergence());
+  for (const Carrier& carrier : report_->divergence.carriers) {
+    for (PairReport& pair : report_->pairs) {
+      if (pair.files.target == carrier.target_dump) pair.differences.ruler.Inherit(carrier.op.verdict);
+    }
+  }
   return OkStatus();
 }
 

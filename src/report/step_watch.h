@@ -3,7 +3,8 @@
 
 #include <msprobe/compare.h>
 
-#include "report/ops_json.h"
+#include "diagnose/story/story_finder.h"
+#include "report/rows/ops_json.h"
 #include "report/summary.h"
 
 namespace msprobe {
@@ -20,15 +21,17 @@ class StepWatch {
   StepWatch(const CompareSettings& settings, const Mapping& mapping, CompareReport* report)
       : settings_(settings), mapping_(mapping), report_(report) {}
   Status Add(PairFindings findings);
-  /// After the last pair.
-  Status EndStep();
+  /// After the last pair: the report has the story then.
+  Status End();
 
  private:
+  Status EndStep();
   Status Analyze();
   const CompareSettings& settings_;
   const Mapping& mapping_;
   CompareReport* report_;
-  std::vector<RankFindings> ranks_;
+  StoryFinder finder_;
+  int step_ = -1;
   std::vector<RankSuspects> suspects_;
 };
 

@@ -6,10 +6,10 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
-#include "base/json_object.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "report/columns.h"
+#include "json/writer.h"
+#include "sheet/table.h"
 
 namespace msprobe {
 namespace {
@@ -75,35 +75,37 @@ struct Block {
 class RowMaker {
  public:
   RowMaker(const DumpPair& pair, const Structure& target, const Structure& golden, const StructureDiff& diff,
-           const TableSpec& spec, bool cross)
-      : pair_(pair), target_(target), golden_(golden), diff_(diff), spec_(spec), cross_(cross) {}
+           bool cross)
+      : pair_(pair), target_(target), golden_(golden), diff_(diff), cross_(cross) {}
 
-  Status Append(const CallPair& calls, Side* mine, Side* theirs, Block* block) const {
+  /// Rows are only counted where `table` is null.
+  Status Append(const CallPair& calls, const ResultTable* table, Side* target_side, Side* golden_side,
+                Block* block) const {
     const StructureCall* a = calls.target == kNoCall ? nullptr : &target_.calls()[calls.target];
     const StructureCall* b = calls.golden == kNoCall ? nullptr : &golden_.calls()[calls.golden];
-    MSP_RETURN_IF_ERROR(mine->Read(*pair_.target, a));
-    MSP_RETURN_IF_ERROR(theirs->Read(*pair_.golden, b));
+    MSP_RETURN_IF_ERROR(target_side->Read(*pair_.target, a));
+    MSP_RETURN_IF_ERROR(golden_side->Read(*pair_.golden, b));
     block->counts.ops += a != nullptr;
     block->counts.matched_ops += a && b;
     const StructureKind kind = a ? diff_.call_kind[calls.target] : StructureKind::kGoldenOnly;
-    const Row row{a, b, kind};
-    if (mine->used == 0 && theirs->used == 0) {
+    const Row row{a, b, kind, table};
+    if (target_side->used == 0 && golden_side->used == 0) {
       Add(row, nullptr, nullptr, true, block);
       return OkStatus();
     }
     std::unordered_map<std::string_view, size_t> places;
-    for (size_t i = 0; i < theirs->used; ++i) places.emplace(theirs->items[i].suffix, i);
-    std::vector<bool> taken(theirs->used, false);
+    for (size_t i = 0; i < golden_side->used; ++i) places.emplace(golden_side->items[i].suffix, i);
+    std::vector<bool> taken(golden_side->used, false);
     bool first = true;
-    for (size_t i = 0; i < mine->used; ++i, first = false) {
-      const auto it = places.find(mine->items[i].suffix);
+    for (size_t i = 0; i < target_side->used; ++i, first = false) {
+      const auto it = places.find(target_side->items[i].suffix);
       const bool found = it != places.end() && !taken[it->second];
       if (found) taken[it->second] = true;
-      Add(row, &mine->items[i], found ? &theirs->items[it->second] : nullptr, first, block);
+      Add(row, &target_side->items[i], found ? &golden_side->items[it->second] : nullptr, first, block);
     }
-    for (size_t i = 0; i < theirs->used; ++i) {
+    for (size_t i = 0; i < golden_side->used; ++i) {
       if (taken[i]) continue;
-      Add(row, nullptr, &theirs->items[i], first, block);
+      Add(row, nullptr, &golden_side->items[i], first, block);
       first = false;
     }
     return OkStatus();
@@ -113,6 +115,7 @@ class RowMaker {
   struct Row {
     const StructureCall *target, *golden;
     StructureKind kind;
+    const ResultTable* table;
   };
 
   /// The class of a module, or what a function is called.
@@ -141,12 +144,8 @@ class RowMaker {
       find(Verdict::kWarning, "the class differs.");
     }
     if (row.target && row.golden && (a || b)) CompareItems(a, b, find);
-    std::string message = "[";
-    for (const std::string& text : findings) {
-      if (message.size() > 1) message += ", ";
-      AppendJsonString(message, text);
-    }
-    message += "]";
+    std::string message;
+    JsonWriter(&message).Value(findings);
     const auto name = [](const StructureCall* call, const ItemView* item) {
       return item ? std::string_view(item->name) : call ? call->name : kNotAvailableCell;
     };
@@ -155,26 +154,28 @@ class RowMaker {
     const auto dtype = [](const ItemView& i) { return i.dtype; };
     const auto shape = [](const ItemView& i) { return std::string_view(i.shape); };
     const auto grad = [](const ItemView& i) { return i.GradText(); };
-    std::vector<std::string_view> cells{items && !a ? kNotAvailableCell : name(row.target, a),
-                                        items && !b ? kNotAvailableCell : name(row.golden, b),
-                                        TypeOf(row.target),
-                                        TypeOf(row.golden),
-                                        cell(a, dtype),
-                                        cell(b, dtype),
-                                        cell(a, shape),
-                                        cell(b, shape),
-                                        cell(a, grad),
-                                        cell(b, grad),
-                                        StructureKindText(row.kind),
-                                        VerdictText(verdict),
-                                        message};
+    Cell result = Cell::Word(VerdictText(verdict));
+    if (verdict != Verdict::kPass) result.color = verdict == Verdict::kError ? Cell::Color::kRed : Cell::Color::kYellow;
+    std::vector<Cell> cells{Cell::Text(items && !a ? kNotAvailableCell : name(row.target, a)),
+                            Cell::Text(items && !b ? kNotAvailableCell : name(row.golden, b)),
+                            Cell::Text(TypeOf(row.target)),
+                            Cell::Text(TypeOf(row.golden)),
+                            Cell::Text(cell(a, dtype)),
+                            Cell::Text(cell(b, dtype)),
+                            Cell::Text(cell(a, shape)),
+                            Cell::Text(cell(b, shape)),
+                            Cell::Text(cell(a, grad)),
+                            Cell::Text(cell(b, grad)),
+                            Cell::Word(StructureKindText(row.kind)),
+                            result,
+                            Cell::Text(message)};
     std::string stack;
     if (pair_.stacks) {
       const auto id = first && row.target ? pair_.stacks->StackOf(row.target->name) : std::nullopt;
       stack = id ? StackCell(pair_.stacks->Frames(*id)) : std::string(kNotAvailableCell);
-      cells.push_back(stack);
+      cells.push_back(Cell::Text(stack));
     }
-    AppendTextRow(spec_, cells, &block->rows);
+    if (row.table) row.table->AppendRow(cells, Cell::Color::kNone, &block->rows);
     CompareCounts& n = block->counts;
     ++n.rows;
     ++(verdict == Verdict::kError ? n.error : verdict == Verdict::kWarning ? n.warning : n.pass);
@@ -191,16 +192,16 @@ class RowMaker {
   const DumpPair& pair_;
   const Structure &target_, &golden_;
   const StructureDiff& diff_;
-  const TableSpec& spec_;
   const bool cross_;
 };
 
-StatusOr<Block> MakeBlock(const RowMaker& maker, const BigArray<CallPair>& rows, size_t block) {
+StatusOr<Block> MakeBlock(const RowMaker& maker, const ResultTable* table, const BigArray<CallPair>& rows,
+                          size_t block) {
   Block out;
-  Side mine, theirs;
+  Side target, golden;
   const size_t end = std::min(rows.size(), (block + 1) * kRowsPerBlock);
   for (size_t i = block * kRowsPerBlock; i < end; ++i) {
-    MSP_RETURN_IF_ERROR(maker.Append(rows[i], &mine, &theirs, &out));
+    MSP_RETURN_IF_ERROR(maker.Append(rows[i], table, &target, &golden, &out));
   }
   return out;
 }
@@ -208,12 +209,12 @@ StatusOr<Block> MakeBlock(const RowMaker& maker, const BigArray<CallPair>& rows,
 /// Rows of a workbook must be counted before.
 StatusOr<std::unique_ptr<ResultTable>> OpenTable(const RowMaker& maker, const BigArray<CallPair>& rows,
                                                  const TableSpec& spec, bool has_items) {
-  if (!EndsWith(spec.path, ".xlsx")) return CreateCsvTable(spec);
+  if (!IsWorkbook(spec.path)) return CreateCsvTable(spec);
   uint64_t count = rows.size();
   if (has_items) {
     count = 0;
     MSP_RETURN_IF_ERROR(ParallelOrdered<Block>((rows.size() + kRowsPerBlock - 1) / kRowsPerBlock, kBlocksAlive,
-                                               [&](size_t i) { return MakeBlock(maker, rows, i); },
+                                               [&](size_t i) { return MakeBlock(maker, nullptr, rows, i); },
                                                [&](size_t, Block&& block) -> Status {
                                                  count += block.counts.rows;
                                                  return OkStatus();
@@ -230,10 +231,12 @@ std::string ListPath(const std::string& table) {
 }  // namespace
 
 StatusOr<StructureResult> CompareStructures(const DumpPair& pair, const Structure& target, const Structure& golden,
-                                            const std::vector<LayerRule>& rules, TableSpec spec,
+                                            const std::vector<LayerRule>& rules, const std::string& path,
                                             const Progress& progress) {
-  MSP_ASSIGN_OR_RETURN(const Framework mine, FrameworkOf(*pair.target));
-  MSP_ASSIGN_OR_RETURN(const Framework theirs, FrameworkOf(*pair.golden));
+  MSP_ASSIGN_OR_RETURN(const Framework target_framework, FrameworkOf(*pair.target));
+  MSP_ASSIGN_OR_RETURN(const Framework golden_framework, FrameworkOf(*pair.golden));
+  TableSpec spec;
+  spec.path = path;
   spec.columns = {"NPU Name",    "Bench Name",       "NPU Type",           "Bench Type",        "NPU Dtype",
                   "Bench Dtype", "NPU Tensor Shape", "Bench Tensor Shape", "NPU Requires_grad", "Bench Requires_grad",
                   "Difference",  "Result",           "Err_message"};
@@ -241,13 +244,13 @@ StatusOr<StructureResult> CompareStructures(const DumpPair& pair, const Structur
   StructureResult out;
   StructureDiff& diff = out.summary.diff;
   diff = DiffStructures(target, golden, rules);
-  const RowMaker maker(pair, target, golden, diff, spec, mine != theirs);
+  const RowMaker maker(pair, target, golden, diff, target_framework != golden_framework);
   const BigArray<CallPair> rows = OrderRows(diff, golden.calls().size());
   const bool has_items = !pair.target->ops().empty() || !pair.golden->ops().empty();
   MSP_ASSIGN_OR_RETURN(const std::unique_ptr<ResultTable> table, OpenTable(maker, rows, spec, has_items));
   const size_t blocks = (rows.size() + kRowsPerBlock - 1) / kRowsPerBlock;
   MSP_RETURN_IF_ERROR(ParallelOrdered<Block>(
-      blocks, kBlocksAlive, [&](size_t i) { return MakeBlock(maker, rows, i); },
+      blocks, kBlocksAlive, [&](size_t i) { return MakeBlock(maker, table.get(), rows, i); },
       [&](size_t i, Block&& block) -> Status {
         if (InterruptRequested()) return Interrupted();
         out.counts.rows += block.counts.rows;
@@ -259,7 +262,7 @@ StatusOr<StructureResult> CompareStructures(const DumpPair& pair, const Structur
         if (progress) progress(static_cast<double>(i + 1) / static_cast<double>(blocks));
         return table->Take(std::move(block.rows));
       }));
-  MSP_ASSIGN_OR_RETURN(OutputFile list, OutputFile::Create(ListPath(spec.path)));
+  MSP_ASSIGN_OR_RETURN(OutputFile list, OutputFile::Create(ListPath(path)));
   MSP_RETURN_IF_ERROR(WriteStructureDiff(diff, [&](std::string_view text) { return list.Write(text); }));
   MSP_RETURN_IF_ERROR(list.Write("\n"));
   MSP_RETURN_IF_ERROR(table->Commit());
@@ -272,14 +275,14 @@ StatusOr<StructureResult> CompareStructures(const DumpPair& pair, const Structur
 
 void MappingSuggestion::Add(const SuggestedMapping& one) {
   for (const LayerRule& rule : one.rules) {
-    auto mine =
+    auto known =
         std::find_if(sum_.rules.begin(), sum_.rules.end(), [&](const LayerRule& r) { return r.type == rule.type; });
-    if (mine == sum_.rules.end()) mine = sum_.rules.insert(mine, LayerRule{rule.type, {}});
+    if (known == sum_.rules.end()) known = sum_.rules.insert(known, LayerRule{rule.type, {}});
     for (const auto& child : rule.children) {
-      const auto same = std::find_if(mine->children.begin(), mine->children.end(),
+      const auto same = std::find_if(known->children.begin(), known->children.end(),
                                      [&](const auto& c) { return c.first == child.first; });
-      if (same == mine->children.end()) {
-        mine->children.push_back(child);
+      if (same == known->children.end()) {
+        known->children.push_back(child);
       } else if (same->second != child.second) {
         sum_.left_out.push_back(rule.type + ": {" + child.first + ": " + child.second +
                                 "}, for another rank or step has " + same->second);
@@ -328,15 +331,15 @@ std::string StructureText(const StructureSummary& summary) {
   return out;
 }
 
-std::string StructureJson(const StructureSummary& summary) {
-  JsonObject out;
+void WriteStructure(JsonWriter* json, const StructureSummary& summary) {
+  json->BeginObject();
   for (size_t k = 1; k < kStructureKinds; ++k) {
     std::string key(StructureKindText(static_cast<StructureKind>(k)));
     std::replace(key.begin(), key.end(), ' ', '_');
-    out.Number(key, summary.diff.counts[k]);
+    json->Member(key, summary.diff.counts[k]);
   }
-  out.String("list", summary.list_path);
-  return out.Done();
+  json->Member("list", summary.list_path);
+  json->EndObject();
 }
 
 }  // namespace msprobe

@@ -4,11 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "compare/dump_pair.h"
+#include "compare/pair/compare.h"
 #include "match/suggest_mapping.h"
-#include "report/table.h"
 
 namespace msprobe {
+
+class JsonWriter;
 
 /// What the summary says of it.
 struct StructureSummary {
@@ -26,7 +27,7 @@ struct StructureResult {
 /// Where `spec.path` says, and beside it the list. `rules` are the user's layer mapping. With `cross` the two runs are
 /// of two frameworks.
 StatusOr<StructureResult> CompareStructures(const DumpPair& pair, const Structure& target, const Structure& golden,
-                                            const std::vector<LayerRule>& rules, TableSpec spec,
+                                            const std::vector<LayerRule>& rules, const std::string& path,
                                             const Progress& progress);
 
 /// Rules of layer mappings that renamed modules of one pair of dumps after another add up to.
@@ -43,6 +44,6 @@ class MappingSuggestion {
 
 /// "  modules and functions: 2 renamed, ..." with the first few names of each kind.
 std::string StructureText(const StructureSummary& summary);
-std::string StructureJson(const StructureSummary& summary);
+void WriteStructure(JsonWriter* json, const StructureSummary& summary);
 
 }  // namespace msprobe

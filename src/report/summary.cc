@@ -2,11 +2,16 @@
 
 #include <fmt/core.h>
 
-#include "base/json_object.h"
+#include <cmath>
+
 #include "base/text.h"
+#include "diagnose/story/divergence_json.h"
+#include "json/writer.h"
 
 namespace msprobe {
 namespace {
+
+constexpr size_t kNoScroll = 4;  // pairs that fit a terminal with their lines
 
 std::string Names(const std::vector<std::string>& names, uint64_t total) {
   std::string out;
@@ -28,7 +33,7 @@ void AppendUnmatched(const PairReport& pair, std::string* out) {
     *out += fmt::format("    golden only: {}\n", Names(pair.golden_only, pair.golden_only_ops));
   if (pair.matching == "exact" && !pair.structure)
     *out +=
-        "    an op that one run has more shifts the call numbers of backward ops behind it: -fm matches by order "
+        "    an extra op in one run shifts the call numbers of later backward ops: -fm matches by order "
         "instead\n";
 }
 
@@ -36,36 +41,28 @@ void AppendUnmatched(const PairReport& pair, std::string* out) {
 std::string_view Doubt(const PairReport& pair, const FirstDifference& d) {
   const bool unmatched = pair.counts.ops > pair.counts.matched_ops || pair.golden_only_ops > 0;
   return unmatched && pair.matching == "exact" && StartsWith(d.detail, "shape ")
-             ? " (two different calls, probably: try -fm)"
+             ? " (probably two different calls: try -fm)"
              : "";
 }
 
-/// What follows the line of a difference that no op of the comparison made.
-std::string_view Cause(FirstDifference::Kind kind) {
-  switch (kind) {
-    case FirstDifference::Kind::kInput: return ", on entry: a parameter, data or an op without a partner brings it";
-    case FirstDifference::Kind::kParameter: return ", a parameter that is another one";
-    case FirstDifference::Kind::kArgument: return ", an argument of the call";
-    case FirstDifference::Kind::kShape: return ", the runs are split differently";
-    case FirstDifference::Kind::kMissingOp: return ", the target lacks this op";
-    case FirstDifference::Kind::kExtraOp: return ", the golden run has no such op";
-    case FirstDifference::Kind::kCommunication: return "; a communication passes on what other ranks send, look there";
-    default: return "";
-  }
+/// What made a difference that is not of the op that its line names.
+std::string Because(const FirstDifference& d) {
+  const Cause cause = CauseOf(d);
+  return cause == Cause::kOp || cause == Cause::kDType ? "" : "; " + CauseText(cause, Language::kEnglish);
 }
 
 void AppendDifferences(const PairReport& pair, std::string* out) {
   using Kind = FirstDifference::Kind;
   const FirstDifference &first = pair.differences.first, &source = pair.differences.source;
   if (pair.differences.dtype_ops > 0) {
-    *out += fmt::format("  other dtypes: {} ops, the first is {}\n", pair.differences.dtype_ops,
+    *out += fmt::format("  different dtypes: {} ops, first {}\n", pair.differences.dtype_ops,
                         DifferenceLine(pair.differences.dtype));
   }
   const auto line = [&](std::string_view title, const FirstDifference& d) {
-    *out += std::string(title) + DifferenceLine(d) + std::string(Doubt(pair, d)) + std::string(Cause(d.kind)) + "\n";
+    *out += std::string(title) + DifferenceLine(d) + std::string(Doubt(pair, d)) + Because(d) + "\n";
   };
   if (source.kind == Kind::kGrows) {
-    *out += "  differences add up slowly, no op stands out; they start at " + DifferenceLine(source) + "\n";
+    *out += "  differences add up slowly, starting at " + DifferenceLine(source) + "\n";
   } else if (source.kind != Kind::kNone) {
     line("  first difference: ", source);
   }
@@ -77,59 +74,80 @@ void AppendDifferences(const PairReport& pair, std::string* out) {
   }
 }
 
+std::string ReproLine(const ReproReport& repro) {
+  if (repro.script.empty()) return repro.why_not;
+  return repro.script + (repro.made_up ? " (inputs are made up: the dumps hold no values)" : "");
+}
+
+void WriteReproReport(JsonWriter* json, const std::optional<ReproReport>& repro) {
+  if (!repro) return json->Null();
+  json->BeginObject();
+  json->Member("script", repro->script);
+  json->Member("made_up", repro->made_up);
+  json->Member("error", repro->why_not);
+  json->EndObject();
+}
+
 std::string RulerLine(const RulerCounts& n) {
   std::string out;
-  const auto add = [&](uint64_t count, RulerVerdict verdict) {
-    if (count > 0) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", count, RulerVerdictText(verdict));
+  const auto add = [&](uint64_t count, std::string_view verdict) {
+    if (count > 0) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", count, verdict);
   };
-  add(n.bit_equal, RulerVerdict::kBitEqual);
-  add(n.round_off, RulerVerdict::kRoundOff);
-  add(n.inherited, RulerVerdict::kInherited);
-  add(n.suspicious, RulerVerdict::kSuspicious);
-  add(n.bug, RulerVerdict::kBug);
+  add(n.bit_equal, RulerVerdictText(RulerVerdict::kBitEqual));
+  add(n.round_off, RulerVerdictText(RulerVerdict::kRoundOff));
+  add(n.rewritten, "computed another way");
+  add(n.inherited, RulerVerdictText(RulerVerdict::kInherited));
+  add(n.suspicious, RulerVerdictText(RulerVerdict::kSuspicious));
+  add(n.bug, RulerVerdictText(RulerVerdict::kBug));
   return out.empty() ? out : "  ruler: " + out + " (ops)\n";
 }
 
-std::string DifferenceJson(const FirstDifference& d) {
-  if (d.kind == FirstDifference::Kind::kNone) return "null";
-  JsonObject out;
-  out.String("kind", DifferenceKindText(d.kind));
-  out.String("op", d.name);
-  out.String("module", d.module);
-  out.String("item", d.item);
-  out.String("detail", d.detail);
-  out.String("inputs", d.inputs);
-  out.String("frame", d.frame);
-  out.String("function", d.function);
-  out.String("golden_op", d.golden_name);
-  out.String("inside", d.inside);
-  out.String("after", d.after);
-  out.String("verdict", RulerVerdictText(d.verdict));
-  out.Figure("units", d.units);
-  out.Figure("input_error", d.input_error);
-  out.Figure("output_error", d.output_error);
-  return out.Done();
+/// null for a number that is not known (negative, NaN); JSON has no infinity, so that is the text "inf".
+void Figure(JsonWriter* json, std::string_view key, double v) {
+  json->Key(key);
+  v < 0 || std::isnan(v) ? json->Null() : std::isinf(v) ? json->String("inf") : json->Rounded(v, 6);
+}
+
+void WriteDifference(JsonWriter* json, std::string_view key, const FirstDifference& d) {
+  json->Key(key);
+  if (d.kind == FirstDifference::Kind::kNone) return json->Null();
+  json->BeginObject();
+  json->Member("kind", DifferenceKindText(d.kind));
+  json->Member("op", d.name);
+  json->Member("module", d.module);
+  json->Member("item", d.item);
+  json->Member("detail", d.detail);
+  json->Member("inputs", d.inputs);
+  json->Member("frame", d.frame);
+  json->Member("function", d.function);
+  json->Member("golden_op", d.golden_name);
+  json->Member("inside", d.inside);
+  json->Member("after", d.after);
+  json->Member("verdict", RulerVerdictText(d.verdict));
+  Figure(json, "units", d.units);
+  Figure(json, "input_error", d.input_error);
+  Figure(json, "output_error", d.output_error);
+  json->EndObject();
 }
 
 /// Ops by verdict, and what the first difference infected.
-std::string RulerJson(const Differences& d) {
-  JsonObject out;
-  out.Number("bit_equal", d.ruler.bit_equal);
-  out.Number("round_off", d.ruler.round_off);
-  out.Number("inherited", d.ruler.inherited);
-  out.Number("suspicious", d.ruler.suspicious);
-  out.Number("bug", d.ruler.bug);
-  out.Number("none", d.ruler.none);
-  out.Number("infected_ops", d.infected_ops);
-  std::string modules = "[";
-  for (const InfectedModule& m : d.infected) {
-    JsonObject module;
-    module.String("module", m.module);
-    module.Number("ops", m.ops);
-    modules += (modules.size() > 1 ? ", " : "") + module.Done();
-  }
-  out.Raw("infected_modules", modules + "]");
-  return out.Done();
+void WriteRuler(JsonWriter* json, const Differences& d) {
+  json->BeginObject();
+  json->Member("bit_equal", d.ruler.bit_equal);
+  json->Member("round_off", d.ruler.round_off);
+  json->Member("rewritten", d.ruler.rewritten);
+  json->Member("inherited", d.ruler.inherited);
+  json->Member("suspicious", d.ruler.suspicious);
+  json->Member("bug", d.ruler.bug);
+  json->Member("none", d.ruler.none);
+  json->Member("infected_ops", d.infected_ops);
+  json->ArrayMember("infected_modules", d.infected, [&](const InfectedModule& m) {
+    json->BeginObject();
+    json->Member("module", m.module);
+    json->Member("ops", m.ops);
+    json->EndObject();
+  });
+  json->EndObject();
 }
 
 /// How many ops were replayed with which result, and those of which there is more to say.
@@ -141,7 +159,7 @@ void AppendReplays(const CompareReport& report, std::string* out) {
   for (const ReplayedOp& op : report.replays) {
     if (op.verdict == ReplayVerdict::kBothRoundOff) continue;
     if (shown++ == kShown) {
-      *out += "  ... the others are in --json, first_divergence.json and the HTML report\n";
+      *out += "  ... for the rest see --json, first_divergence.json or the HTML report\n";
       return;
     }
     *out += "  " + (op.label.empty() ? "" : OneLine(op.label) + " ") + OneLine(op.name) + ": " + ReplayText(op) + "\n";
@@ -154,35 +172,36 @@ std::string_view ModeText(CompareMode mode) {
 
 std::string_view ModeText(const PairReport& pair) { return pair.structure ? "structure" : ModeText(pair.mode); }
 
-std::string PairJson(const PairReport& pair) {
-  JsonObject out;
-  out.String("label", pair.files.label);
-  out.String("target", pair.files.target);
-  out.String("golden", pair.files.golden);
-  out.String("mode", ModeText(pair));
-  out.Bool("fuzzy", pair.fuzzy);
-  out.String("matching", pair.matching);
-  out.Strings("files", pair.paths);
-  out.Number("rows", pair.counts.rows);
-  out.Number("pass", pair.counts.pass);
-  out.Number("warning", pair.counts.warning);
-  out.Number("error", pair.counts.error);
-  out.Number("matched_ops", pair.counts.matched_ops);
-  out.Number("target_only_ops", pair.counts.ops - pair.counts.matched_ops);
-  out.Number("golden_only_ops", pair.golden_only_ops);
-  out.Strings("target_only", pair.target_only);
-  out.Strings("golden_only", pair.golden_only);
-  out.Raw("first_difference", DifferenceJson(pair.differences.first));
-  out.Raw("earlier_input_difference", DifferenceJson(pair.differences.source));
-  out.Raw("ruler", RulerJson(pair.differences));
-  out.Raw("other_dtype", DifferenceJson(pair.differences.dtype));
-  out.Number("other_dtype_ops", pair.differences.dtype_ops);
-  out.Strings("warnings", pair.warnings);
-  out.String("advisor", pair.advisor);
-  out.Strings("unmatched_files", pair.unmatched);
-  if (!pair.mappings.empty()) out.Strings("mapping_files", pair.mappings);
-  out.Raw("structure", pair.structure ? StructureJson(*pair.structure) : "null");
-  return out.Done();
+void WritePair(JsonWriter* json, const PairReport& pair) {
+  json->BeginObject();
+  json->Member("label", pair.files.label);
+  json->Member("target", pair.files.target);
+  json->Member("golden", pair.files.golden);
+  json->Member("mode", ModeText(pair));
+  json->Member("fuzzy", pair.fuzzy);
+  json->Member("matching", pair.matching);
+  json->Member("files", pair.paths);
+  json->Member("rows", pair.counts.rows);
+  json->Member("pass", pair.counts.pass);
+  json->Member("warning", pair.counts.warning);
+  json->Member("error", pair.counts.error);
+  json->Member("matched_ops", pair.counts.matched_ops);
+  json->Member("target_only_ops", pair.counts.ops - pair.counts.matched_ops);
+  json->Member("golden_only_ops", pair.golden_only_ops);
+  json->Member("target_only", pair.target_only);
+  json->Member("golden_only", pair.golden_only);
+  WriteDifference(json, "first_difference", pair.differences.first);
+  WriteDifference(json, "earlier_input_difference", pair.differences.source);
+  json->Key("ruler"), WriteRuler(json, pair.differences);
+  WriteDifference(json, "other_dtype", pair.differences.dtype);
+  json->Member("other_dtype_ops", pair.differences.dtype_ops);
+  json->Member("warnings", pair.warnings);
+  json->Member("advisor", pair.advisor);
+  json->Member("unmatched_files", pair.unmatched);
+  if (!pair.mappings.empty()) json->Member("mapping_files", pair.mappings);
+  json->Key("structure");
+  pair.structure ? WriteStructure(json, *pair.structure) : json->Null();
+  json->EndObject();
 }
 
 }  // namespace
@@ -198,23 +217,25 @@ std::string DifferenceLine(const FirstDifference& d) {
 }
 
 std::string SummaryText(const CompareReport& report) {
-  std::string out;
+  const bool values = !report.pairs.empty() && !report.pairs.front().structure;
+  const Language language = LocaleLanguage();
+  std::string out = values ? StoryText(report.story, language) : "";
   for (const PairReport& pair : report.pairs) {
     out += pair.files.label.empty() ? "compare" : OneLine(pair.files.label);
     out += " (" + std::string(ModeText(pair));
     out += pair.fuzzy ? ", fuzzy match: call numbers are ignored)\n" : ")\n";
     for (const std::string& path : pair.paths) out += "  result: " + OneLine(path) + "\n";
     if (!pair.advisor.empty()) out += "  advice: " + OneLine(pair.advisor) + "\n";
-    out += fmt::format("  rows: {} ({} pass, {} warning, {} error)\n", pair.counts.rows, pair.counts.pass,
-                       pair.counts.warning, pair.counts.error);
     AppendUnmatched(pair, &out);
+    if (!pair.structure) out += RulerLine(pair.differences.ruler);
+    out += fmt::format("  rows: {} (old rule: {} pass, {} warning, {} error)\n", pair.counts.rows, pair.counts.pass,
+                       pair.counts.warning, pair.counts.error);
     for (const std::string& path : pair.mappings) out += "  mapping: " + OneLine(path) + "\n";
     for (const std::string& path : pair.unmatched) out += "    all of them: " + OneLine(path) + "\n";
     if (pair.structure) {
       out += StructureText(*pair.structure);
       continue;
     }
-    out += RulerLine(pair.differences.ruler);
     AppendDifferences(pair, &out);
   }
   for (const std::string& path : report.diff_analyze) out += "first ops beyond the thresholds: " + OneLine(path) + "\n";
@@ -225,9 +246,8 @@ std::string SummaryText(const CompareReport& report) {
         OneLine(report.mapping_path), s.matched_with, s.calls, s.matched_without);
   }
   if (report.divergence.found) {
-    out += DivergenceText(report.divergence);
     if (!report.divergence_path.empty()) out += "  details: " + OneLine(report.divergence_path) + "\n";
-    if (!report.repro.empty()) out += "  repro: " + OneLine(report.repro) + "\n";
+    if (report.repro) out += "  repro: " + OneLine(ReproLine(*report.repro)) + "\n";
   }
   AppendReplays(report, &out);
   for (const auto& [label, status] : report.failures)
@@ -235,32 +255,33 @@ std::string SummaryText(const CompareReport& report) {
   for (const std::string& dir : report.target_only_dirs) out += "no partner in the golden run: " + OneLine(dir) + "\n";
   for (const std::string& dir : report.golden_only_dirs) out += "no partner in the target run: " + OneLine(dir) + "\n";
   if (!report.html.empty()) out += "report: " + OneLine(report.html) + "\n";
+  // The first line has scrolled away.
+  if (values && report.pairs.size() > kNoScroll) out += StoryHeadline(report.story, language) + "\n";
   return out;
 }
 
 std::string SummaryJson(const CompareReport& report) {
-  std::string pairs = "[";
-  for (size_t i = 0; i < report.pairs.size(); ++i) pairs += (i ? ", " : "") + PairJson(report.pairs[i]);
-  JsonObject out;
-  out.Raw("pairs", pairs + "]");
-  out.Strings("target_only_dirs", report.target_only_dirs);
-  out.Strings("golden_only_dirs", report.golden_only_dirs);
-  std::string failures = "[";
-  for (const auto& [label, status] : report.failures) {
-    JsonObject failure;
-    failure.String("label", label);
-    failure.String("error", status.message());
-    failures += (failures.size() > 1 ? ", " : "") + failure.Done();
-  }
-  out.Raw("failures", failures + "]");
-  out.String("html", report.html);
-  out.Raw("first_divergence", DivergenceJson(report.divergence));
-  out.String("repro", report.repro);
-  if (report.replayed) out.Raw("replays", ReplaysJson(report.replays));
-  out.Strings("diff_analyze", report.diff_analyze);
-  out.String("first_divergence_file", report.divergence_path);
-  out.String("suggested_mapping", report.mapping_path);
-  return out.Done();
+  JsonWriter json;
+  json.BeginObject();
+  json.ArrayMember("pairs", report.pairs, [&](const PairReport& pair) { WritePair(&json, pair); });
+  json.Member("target_only_dirs", report.target_only_dirs);
+  json.Member("golden_only_dirs", report.golden_only_dirs);
+  json.ArrayMember("failures", report.failures, [&](const auto& failure) {
+    json.BeginObject();
+    json.Member("label", failure.first);
+    json.Member("error", failure.second.message());
+    json.EndObject();
+  });
+  json.Member("html", report.html);
+  json.RawMember("verdict", StoryJson(report.story));
+  json.ObjectMember("first_divergence", [&] { DivergenceMembers(&json, report.divergence); });
+  json.Key("repro"), WriteReproReport(&json, report.repro);
+  if (report.replayed) json.Key("replays"), WriteReplays(&json, report.replays);
+  json.Member("diff_analyze", report.diff_analyze);
+  json.Member("first_divergence_file", report.divergence_path);
+  json.Member("suggested_mapping", report.mapping_path);
+  json.EndObject();
+  return json.Take();
 }
 
 }  // namespace msprobe

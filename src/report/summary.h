@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "compare/compare.h"
+#include "compare/pair/compare.h"
 #include "diagnose/divergence.h"
+#include "diagnose/story/story.h"
 #include "report/structure_compare.h"
 
 namespace msprobe {
@@ -30,14 +31,22 @@ struct PairReport {
   std::optional<StructureSummary> structure;  // of a comparison of models; mode and differences say nothing then
 };
 
+/// The script that calls the first op that differs again; or why it cannot be called.
+struct ReproReport {
+  std::string script;    // path; "" where there is none
+  bool made_up = false;  // the dumps hold no values: the inputs are drawn at random
+  std::string why_not;
+};
+
 struct CompareReport {
   std::vector<PairReport> pairs;
   std::vector<std::string> target_only_dirs, golden_only_dirs;  // ranks and steps without a partner
   std::vector<std::pair<std::string, Status>> failures;         // pairs that could not be compared, by label
   std::string html;                                             // path of the HTML report; ""
   Divergence divergence;                                        // of the first step that differs
+  Story story;                                                  // the answer of it all
   std::vector<std::string> diff_analyze;                        // files of -da
-  std::string repro;                                            // the script of --repro, or why there is none
+  std::optional<ReproReport> repro;                             // of --repro, where something differs
   std::string divergence_path;                                  // first_divergence.json
   bool replayed = false;                                        // --replay was asked for
   std::vector<ReplayedOp> replays;                              // by pair and op

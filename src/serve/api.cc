@@ -8,20 +8,20 @@
 #include <utility>
 
 #include "serve/trend_api.h"
-#include "view/tensor_view.h"
-#include "view/view_json.h"
+#include "view/query/tensor_view.h"
+#include "view/query/view_json.h"
 
 namespace msprobe::serve {
 namespace {
 
-using view::GraphKey;
+using view::GraphAddress;
 using view::Side;
 using view::Viewer;
 
 constexpr int64_t kMaxHits = 5000;
 
-StatusOr<GraphKey> Key(const RequestTarget& t) {
-  GraphKey key;
+StatusOr<GraphAddress> Key(const RequestTarget& t) {
+  GraphAddress key;
   key.file = t.Get("file");
   MSP_ASSIGN_OR_RETURN(key.step, t.Int("step"));
   MSP_ASSIGN_OR_RETURN(key.rank, t.Int("rank"));
@@ -30,8 +30,8 @@ StatusOr<GraphKey> Key(const RequestTarget& t) {
 
 StatusOr<Side> SideOf(const RequestTarget& t) {
   const std::string_view side = t.Get("side");
-  if (side.empty() || side == "NPU") return Side::kNpu;
-  if (side == "Bench") return Side::kBench;
+  if (side.empty() || side == "NPU") return Side::kTarget;
+  if (side == "Bench") return Side::kGolden;
   return UsageError("side is neither NPU nor Bench: give one of them");
 }
 
@@ -52,13 +52,13 @@ StatusOr<std::string> Config(Viewer* viewer, const RequestTarget& t) {
 }
 
 StatusOr<std::string> Summary(Viewer* viewer, const RequestTarget& t) {
-  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const GraphAddress key, Key(t));
   MSP_ASSIGN_OR_RETURN(const auto answer, viewer->Summary(key));
   return view::ToJson(answer);
 }
 
 StatusOr<std::string> Children(Viewer* viewer, const RequestTarget& t) {
-  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const GraphAddress key, Key(t));
   MSP_ASSIGN_OR_RETURN(const Side side, SideOf(t));
   MSP_ASSIGN_OR_RETURN(const uint64_t offset, Count(t, "offset", 0));
   MSP_ASSIGN_OR_RETURN(const uint64_t limit, Count(t, "limit", std::numeric_limits<int64_t>::max()));
@@ -67,7 +67,7 @@ StatusOr<std::string> Children(Viewer* viewer, const RequestTarget& t) {
 }
 
 StatusOr<std::string> Path(Viewer* viewer, const RequestTarget& t) {
-  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const GraphAddress key, Key(t));
   MSP_ASSIGN_OR_RETURN(const Side side, SideOf(t));
   if (!t.Has("name")) return UsageError("name is missing: give name=NODE");
   MSP_ASSIGN_OR_RETURN(const auto answer, viewer->Path(key, side, t.Get("name")));
@@ -75,7 +75,7 @@ StatusOr<std::string> Path(Viewer* viewer, const RequestTarget& t) {
 }
 
 StatusOr<std::string> Node(Viewer* viewer, const RequestTarget& t) {
-  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const GraphAddress key, Key(t));
   MSP_ASSIGN_OR_RETURN(const Side side, SideOf(t));
   if (!t.Has("name")) return UsageError("name is missing: give name=NODE");
   MSP_ASSIGN_OR_RETURN(const auto answer, viewer->Node(key, side, t.Get("name")));
@@ -88,7 +88,8 @@ StatusOr<view::SearchQuery> Query(const RequestTarget& t) {
   const auto filter = view::ParseNodeFilter(t.Get("level"));
   if (!filter) {
     return UsageError(
-        "level is not known: give pass, warning, error, unmatched, none, medium, high, critical or overflow, "
+        "level is not known: give pass, warning, error, unmatched, none, medium, high, critical, overflow, bug, "
+        "suspicious, inherited, round-off, bit-equal or unjudged, "
         "or several with commas between them");
   }
   query.filter = *filter;
@@ -97,7 +98,7 @@ StatusOr<view::SearchQuery> Query(const RequestTarget& t) {
 }
 
 StatusOr<std::string> Search(Viewer* viewer, const RequestTarget& t) {
-  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const GraphAddress key, Key(t));
   MSP_ASSIGN_OR_RETURN(const Side side, SideOf(t));
   MSP_ASSIGN_OR_RETURN(view::SearchQuery query, Query(t));
   MSP_ASSIGN_OR_RETURN(query.offset, Count(t, "offset", 0));
@@ -108,7 +109,7 @@ StatusOr<std::string> Search(Viewer* viewer, const RequestTarget& t) {
 }
 
 StatusOr<std::string> Seek(Viewer* viewer, const RequestTarget& t) {
-  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const GraphAddress key, Key(t));
   MSP_ASSIGN_OR_RETURN(const Side side, SideOf(t));
   MSP_ASSIGN_OR_RETURN(const view::SearchQuery query, Query(t));
   const std::string_view direction = t.Get("direction");
@@ -120,10 +121,25 @@ StatusOr<std::string> Seek(Viewer* viewer, const RequestTarget& t) {
 }
 
 StatusOr<std::string> Links(Viewer* viewer, const RequestTarget& t) {
-  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const GraphAddress key, Key(t));
   MSP_ASSIGN_OR_RETURN(const Side side, SideOf(t));
   if (!t.Has("name")) return UsageError("name is missing: give name=NODE");
   MSP_ASSIGN_OR_RETURN(const auto answer, viewer->Links(key, side, t.Get("name")));
+  return view::ToJson(answer);
+}
+
+StatusOr<std::string> History(Viewer* viewer, const RequestTarget& t) {
+  MSP_ASSIGN_OR_RETURN(const Side side, SideOf(t));
+  if (!t.Has("name")) return UsageError("name is missing: give name=NODE");
+  MSP_ASSIGN_OR_RETURN(const auto answer, viewer->History(t.Get("file"), side, t.Get("name")));
+  return view::ToJson(answer);
+}
+
+StatusOr<std::string> Suggestions(Viewer* viewer, const RequestTarget& t) {
+  MSP_ASSIGN_OR_RETURN(const GraphAddress key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const Side side, SideOf(t));
+  if (!t.Has("name")) return UsageError("name is missing: give name=NODE");
+  MSP_ASSIGN_OR_RETURN(const auto answer, viewer->SuggestPartners(key, side, t.Get("name")));
   return view::ToJson(answer);
 }
 
@@ -132,26 +148,33 @@ StatusOr<std::string> Matrix(Viewer* viewer, const RequestTarget& t) {
   return view::ToJson(answer);
 }
 
+StatusOr<std::string> Verdict(Viewer* viewer, const RequestTarget& t) { return viewer->Verdict(t.Get("file")); }
+
 StatusOr<std::string> Findings(Viewer* viewer, const RequestTarget& t) {
-  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const GraphAddress key, Key(t));
   MSP_ASSIGN_OR_RETURN(const auto answer, viewer->FindingsOf(key));
   return view::ToJson(answer);
 }
 
 StatusOr<std::string> Layers(Viewer* viewer, const RequestTarget& t) {
-  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const GraphAddress key, Key(t));
   MSP_ASSIGN_OR_RETURN(const auto answer, viewer->Layers(key));
   return view::ToJson(answer);
 }
 
+StatusOr<std::string> Activations(Viewer* viewer, const RequestTarget& t) {
+  MSP_ASSIGN_OR_RETURN(const GraphAddress key, Key(t));
+  return viewer->ActivationsOf(key);
+}
+
 StatusOr<std::string> Matches(Viewer* viewer, const RequestTarget& t) {
-  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const GraphAddress key, Key(t));
   MSP_ASSIGN_OR_RETURN(const auto answer, viewer->Matches(key));
   return view::ToJson(answer);
 }
 
 StatusOr<std::string> Tensor(Viewer* viewer, const RequestTarget& t) {
-  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const GraphAddress key, Key(t));
   MSP_ASSIGN_OR_RETURN(const Side side, SideOf(t));
   if (!t.Has("name") || !t.Has("item")) return UsageError("name or item is missing: give name=NODE and item=ITEM");
   view::TensorQuery query;
@@ -165,7 +188,7 @@ StatusOr<std::string> Tensor(Viewer* viewer, const RequestTarget& t) {
 }
 
 using Route = StatusOr<std::string> (*)(Viewer*, const RequestTarget&);
-constexpr std::array<std::pair<std::string_view, Route>, 17> kRoutes{{{"/api/files", Files},
+constexpr std::array<std::pair<std::string_view, Route>, 21> kRoutes{{{"/api/files", Files},
                                                                       {"/api/config", Config},
                                                                       {"/api/summary", Summary},
                                                                       {"/api/children", Children},
@@ -174,24 +197,30 @@ constexpr std::array<std::pair<std::string_view, Route>, 17> kRoutes{{{"/api/fil
                                                                       {"/api/search", Search},
                                                                       {"/api/seek", Seek},
                                                                       {"/api/links", Links},
+                                                                      {"/api/history", History},
                                                                       {"/api/matrix", Matrix},
+                                                                      {"/api/verdict", Verdict},
                                                                       {"/api/findings", Findings},
                                                                       {"/api/layers", Layers},
+                                                                      {"/api/activations", Activations},
                                                                       {"/api/trend", TrendInfo},
                                                                       {"/api/trend/grid", TrendGrid},
                                                                       {"/api/trend/line", TrendLine},
                                                                       {"/api/matches", Matches},
+                                                                      {"/api/suggestions", Suggestions},
                                                                       {"/api/tensor", Tensor}}};
 
-constexpr std::array<std::pair<std::string_view, view::MatchAction>, 4> kChanges{
+constexpr std::array<std::pair<std::string_view, view::MatchAction>, 6> kChanges{
     {{"/api/match/add", view::MatchAction::kAdd},
      {"/api/match/remove", view::MatchAction::kRemove},
      {"/api/match/apply", view::MatchAction::kApply},
-     {"/api/match/save", view::MatchAction::kSave}}};
+     {"/api/match/save", view::MatchAction::kSave},
+     {"/api/match/undo", view::MatchAction::kUndo},
+     {"/api/match/redo", view::MatchAction::kRedo}}};
 
 StatusOr<view::MatchChange> Change(Viewer* viewer, view::MatchAction action, const RequestTarget& t,
                                    std::string_view body) {
-  MSP_ASSIGN_OR_RETURN(const GraphKey key, Key(t));
+  MSP_ASSIGN_OR_RETURN(const GraphAddress key, Key(t));
   MSP_ASSIGN_OR_RETURN(const view::MatchRequest request, view::ParseMatchRequest(body));
   return viewer->ChangeMatches(key, action, request);
 }

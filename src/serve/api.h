@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "serve/request_target.h"
-#include "view/viewer.h"
+#include "view/query/viewer.h"
 
 namespace msprobe::serve {
 

@@ -5,18 +5,14 @@
 #include <algorithm>
 #include <array>
 
-#include "dump/json.h"
+#include "json/parser.h"
+#include "json/writer.h"
 #include "match/layer_templates.h"
 #include "serve/convert_request.h"
-#include "view/json_parts.h"
-#include "view/served_tree.h"
+#include "view/file/served_tree.h"
 
 namespace msprobe::serve {
 namespace {
-
-using view::Array;
-using view::Key;
-using view::Text;
 
 constexpr std::string_view kStart = "/api/convert", kCancel = "/api/convert/cancel";
 constexpr std::string_view kLast = "/api/conversion", kDirs = "/api/dirs";
@@ -49,66 +45,58 @@ std::string_view StateName(Conversion::State state) {
   return "failed";
 }
 
-void AppendConversion(std::string& out, const Conversion& c) {
-  out += fmt::format("{{\"id\":{},\"state\":\"{}\",\"percent\":{},\"seconds\":{:.1f}", c.id, StateName(c.state),
-                     c.percent, c.seconds);
-  Key(out, "command");
-  view::Texts(out, c.command);
-  Key(out, "file");
-  c.file.empty() ? void(out += "null") : Text(out, c.file);
-  Key(out, "text");
-  Text(out, c.text);
-  Key(out, "error");
-  Text(out, c.error);
-  Key(out, "log");
-  view::Texts(out, c.log);
-  out += '}';
+void WriteConversion(JsonWriter* json, const Conversion& c) {
+  json->BeginObject();
+  json->Member("id", c.id);
+  json->Member("state", StateName(c.state));
+  json->Member("percent", c.percent);
+  json->RawMember("seconds", fmt::format("{:.1f}", c.seconds));
+  json->Member("command", c.command);
+  c.file.empty() ? json->Member("file", nullptr) : json->Member("file", c.file);
+  json->Member("text", c.text);
+  json->Member("error", c.error);
+  json->Member("log", c.log);
+  json->EndObject();
 }
 
 ApiReply ConversionReply(Converter* converter) {
-  std::string out = "{\"enabled\":";
-  out += converter ? "true" : "false";
-  Key(out, "templates");
-  Array(out, LayerTemplates(), [&](const LayerTemplate& t) { Text(out, t.name); });
-  Key(out, "conversion");
+  JsonWriter json(kJsonPage);
+  json.BeginObject();
+  json.Member("enabled", converter != nullptr);
+  json.ArrayMember("templates", LayerTemplates(), [&](const LayerTemplate& t) { json.String(t.name); });
+  json.Key("conversion");
   const auto last = converter ? converter->Last() : std::nullopt;
-  if (last) {
-    AppendConversion(out, *last);
-  } else {
-    out += "null";
-  }
-  return {200, out + "}"};
+  last ? WriteConversion(&json, *last) : json.Null();
+  json.EndObject();
+  return {200, json.Take()};
 }
 
 /// {"id": N}
 StatusOr<int64_t> ConversionId(std::string_view body) {
   JsonDoc doc;
   if (Status parsed = ParseJson(body, "the request", &doc); !parsed.ok()) return UsageError(parsed.message());
-  const JsonValue* id = Find(doc, "id");
-  if (!id || !id->IsInt64()) return UsageError("id is missing: send the id of the conversion that runs");
-  return id->GetInt64();
+  const JsonValue* id = doc.Find("id");
+  if (!id || !id->IsInt()) return UsageError("id is missing: send the id of the conversion that runs");
+  return id->Int();
 }
 
 ApiReply List(Converter* converter, const RequestTarget& target) {
   const auto list = view::ServedTree(converter->directory()).List(target.Get("path"));
   if (!list.ok()) return Failed(list.status());
-  std::string out = "{\"path\":";
-  Text(out, list->path);
-  Key(out, "kind");
-  Text(out, view::DumpKindName(list->kind));
-  Key(out, "dirs");
-  Array(out, list->directories, [&](const view::TreeListing::Directory& d) {
-    out += "{\"name\":";
-    Text(out, d.name);
-    Key(out, "kind");
-    Text(out, view::DumpKindName(d.kind));
-    out += '}';
+  JsonWriter json(kJsonPage);
+  json.BeginObject();
+  json.Member("path", list->path);
+  json.Member("kind", view::DumpKindName(list->kind));
+  json.ArrayMember("dirs", list->directories, [&](const view::TreeListing::Directory& d) {
+    json.BeginObject();
+    json.Member("name", d.name);
+    json.Member("kind", view::DumpKindName(d.kind));
+    json.EndObject();
   });
-  Key(out, "files");
-  view::Texts(out, list->files);
-  Key(out, "cut");
-  out += list->cut ? "true" : "false";
-  return {200, out + "}"};
+  json.Member("files", list->files);
+  json.Member("cut", list->cut);
+  json.EndObject();
+  return {200, json.Take()};
 }
 
 }  // namespace

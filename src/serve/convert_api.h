@@ -13,7 +13,7 @@ namespace msprobe::serve {
 /// All of this file; docs/openapi.yaml has the same.
 std::vector<ServedRoute> ConvertRoutes();
 
-/// Null when `target` is no question about conversions. Without a converter dumps are not converted.
+/// Null when `target` is not a question about conversions. Without a converter dumps are not converted.
 std::optional<ApiReply> AnswerConvertQuery(Converter* converter, const RequestTarget& target);
 /// True for what is asked by POST.
 bool IsConvertChange(std::string_view path);

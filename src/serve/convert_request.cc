@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "dump/json.h"
+#include "json/parser.h"
 #include "match/layer_templates.h"
 
 namespace msprobe::serve {
@@ -92,32 +92,32 @@ class OptionWriter {
 
   Status Flag(const JsonValue& value) {
     if (!value.IsBool()) return Refuse("true or false");
-    if (value.GetBool()) Name();
+    if (value.Bool()) Name();
     return OkStatus();
   }
 
   Status Word(const JsonValue& value) {
     if (!value.IsString()) return Refuse("a text");
     // An empty path would be the directory itself, but an empty field is one that was not filled in.
-    if (value.GetStringLength() == 0) return OkStatus();
-    MSP_ASSIGN_OR_RETURN(std::string word, Checked(Text(value)));
+    if (value.Text().empty()) return OkStatus();
+    MSP_ASSIGN_OR_RETURN(std::string word, Checked(value.Text()));
     Name();
     out_->push_back(std::move(word));
     return OkStatus();
   }
 
   Status List(const JsonValue& value) {
-    if (!value.IsArray() || value.Size() > kMaxSides) return Refuse("a list of one or two");
-    if (value.Empty()) return OkStatus();
+    if (!value.IsArray() || value.size() > kMaxSides) return Refuse("a list of one or two");
+    if (value.empty()) return OkStatus();
     Name();
-    for (const JsonValue& v : value.GetArray()) {
+    for (const JsonValue& v : value.Items()) {
       if (member_->kind == Kind::kNumbers) {
-        if (!v.IsInt() || v.GetInt() < 1 || v.GetInt() > kMaxRanks) return Refuse("numbers from 1");
-        out_->push_back(std::to_string(v.GetInt()));
+        if (!v.IsInt32() || v.Int32() < 1 || v.Int32() > kMaxRanks) return Refuse("numbers from 1");
+        out_->push_back(std::to_string(v.Int32()));
         continue;
       }
       if (!v.IsString()) return Refuse("a list of texts");
-      MSP_ASSIGN_OR_RETURN(std::string word, Checked(Text(v)));
+      MSP_ASSIGN_OR_RETURN(std::string word, Checked(v.Text()));
       out_->push_back(std::move(word));
     }
     return OkStatus();
@@ -174,18 +174,18 @@ StatusOr<std::vector<std::string>> ConvertOptions(const view::ServedTree& tree, 
   JsonDoc doc;
   if (Status parsed = ParseJson(body, "the request", &doc); !parsed.ok()) return UsageError(parsed.message());
   if (!doc.IsObject()) return UsageError("the request is not a JSON object: see docs/page_api.md");
-  for (const auto& entry : doc.GetObject()) {
-    const bool known = std::any_of(kMembers.begin(), kMembers.end(),
-                                   [&](const Member& member) { return member.name == Text(entry.name); });
+  for (const auto& entry : doc.Members()) {
+    const bool known =
+        std::any_of(kMembers.begin(), kMembers.end(), [&](const Member& member) { return member.name == entry.name; });
     if (!known) {
       return UsageError(fmt::format("{} is not something that a conversion takes: see docs/page_api.md",
-                                    OneLine(Text(entry.name).substr(0, kMaxWord))));
+                                    OneLine(entry.name.substr(0, kMaxWord))));
     }
   }
   std::vector<std::string> out;
   OptionWriter writer(tree, &out);
   for (const Member& member : kMembers) {
-    if (const JsonValue* value = Find(doc, member.name)) MSP_RETURN_IF_ERROR(writer.Add(member, *value));
+    if (const JsonValue* value = doc.Find(member.name)) MSP_RETURN_IF_ERROR(writer.Add(member, *value));
   }
   for (const std::string_view needed : {"--target_path", "--output_path"}) {
     if (std::find(out.begin(), out.end(), needed) == out.end()) {

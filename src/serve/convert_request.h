@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "view/served_tree.h"
+#include "view/file/served_tree.h"
 
 namespace msprobe::serve {
 

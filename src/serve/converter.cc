@@ -18,7 +18,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "dump/json.h"
+#include "json/parser.h"
 
 namespace msprobe::serve {
 namespace {
@@ -254,12 +254,12 @@ void Converter::TakeError(std::string_view line) {
 void Converter::TakeProgress(std::string_view json) {
   JsonDoc doc;
   if (!ParseJson(json, "progress", &doc).ok() || !doc.IsObject()) return;
-  if (const JsonValue* percent = Find(doc, "current_progress"); percent && percent->IsInt()) {
-    last_.percent = std::clamp(percent->GetInt(), last_.percent, 100);
+  if (const JsonValue* percent = doc.Find("current_progress"); percent && percent->IsInt32()) {
+    last_.percent = std::clamp(percent->Int32(), last_.percent, 100);
   }
-  const JsonValue* errors = Find(doc, "error_msg");
-  if (errors && errors->IsArray() && !errors->Empty() && (*errors)[0].IsString()) {
-    progress_error_ = OneLine(Text((*errors)[0]));
+  const JsonValue* errors = doc.Find("error_msg");
+  if (errors && errors->IsArray() && !errors->empty() && (*errors)[0].IsString()) {
+    progress_error_ = OneLine((*errors)[0].Text());
   }
 }
 
@@ -270,7 +270,7 @@ void Converter::Finish(int wait_status) {
   const bool cancelling = last_.state == State::kCancelling;
   JsonDoc doc;
   const JsonValue* file = nullptr;
-  if (ParseJson(output_, "summary", &doc).ok()) file = Find(doc, "file");
+  if (ParseJson(output_, "summary", &doc).ok()) file = doc.Find("file");
   const bool exited = WIFEXITED(wait_status);
   // A part of the ranks may be missing from a graph that is written.
   if ((exited && WEXITSTATUS(wait_status) == 0) || (file && file->IsString())) {
@@ -279,7 +279,7 @@ void Converter::Finish(int wait_status) {
     last_.error = last_error_;
     last_.text = std::move(output_);
     if (file && file->IsString()) {
-      std::string_view path = Text(*file);
+      std::string_view path = file->Text();
       if (path.starts_with("./")) path.remove_prefix(2);
       if (path.ends_with(".vis.db")) last_.file = path;
     }

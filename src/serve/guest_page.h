@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "serve/converter.h"
 #include "serve/handler.h"
-#include "view/viewer.h"
+#include "view/query/viewer.h"
 
 namespace msprobe::serve {
 

@@ -10,7 +10,7 @@
 
 #include "serve/api.h"
 #include "serve/converter.h"
-#include "view/viewer.h"
+#include "view/query/viewer.h"
 
 namespace msprobe::serve {
 

@@ -6,7 +6,7 @@
 
 #include "base/embed.h"
 
-#if MSPROBE_EMBED_PAGE
+#ifdef MSPROBE_PAGE_FILE
 MSPROBE_EMBED(page, MSPROBE_PAGE_FILE);  // web/dist/index.html
 #endif
 
@@ -25,7 +25,7 @@ size_t FindNoCase(std::string_view text, std::string_view word, size_t from) {
 }  // namespace
 
 std::string_view PageHtml() {
-#if MSPROBE_EMBED_PAGE
+#ifdef MSPROBE_PAGE_FILE
   return MSPROBE_EMBEDDED(page);
 #else
   return "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>msprobe</title>"

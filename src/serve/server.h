@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/status.h"
-#include "view/viewer.h"
+#include "view/query/viewer.h"
 
 namespace msprobe::serve {
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,7 +23,7 @@ namespace {
 class Client {
  public:
   explicit Client(uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
-    const timeval patience{20, 0};
+    const timeval patience{60, 0};  // the server hangs
     setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     sockaddr_in to{};
     to.sin_family = AF_INET;
@@ -39,6 +40,19 @@ class Client {
     char buffer[65536];
     for (ssize_t n; (n = recv(fd_, buffer, sizeof buffer, 0)) > 0;) all.append(buffer, static_cast<size_t>(n));
     return all;
+  }
+  // Whether the server closes, before patience ends.
+  bool Ends() {
+    char buffer[4096];
+    ssize_t n = 0;
+    while ((n = recv(fd_, buffer, sizeof buffer, 0)) > 0) {
+    }
+    return n == 0 || errno == ECONNRESET;  // reset: it closed before it had read all that was sent
+  }
+  // Neither answered nor closed so far.
+  bool Waits() const {
+    char c;
+    return recv(fd_, &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
   }
   // One answer by its Content-Length; what follows it stays unread.
   std::string ReadOne(bool head_only = false) {
@@ -117,8 +131,9 @@ TEST_F(ServerTest, Queries) {
         "/api/node?file=c.vis.db&step=0&rank=0&name=Functional.relu.0.forward",
         "/api/search?file=c.vis.db&step=0&rank=0&side=NPU&q=lin&limit=2&level=error,none&leaf=1",
         "/api/seek?file=c.vis.db&step=0&rank=0&level=error&direction=-1", "/api/matrix?file=c.vis.db",
-        "/api/links?file=c.vis.db&step=0&rank=0&name=Functional.relu.0.forward",
-        "/api/findings?file=c.vis.db&step=0&rank=0", "/api/layers?file=c.vis.db&step=0&rank=0"}) {
+        "/api/links?file=c.vis.db&step=0&rank=0&name=Functional.relu.0.forward", "/api/verdict?file=c.vis.db",
+        "/api/findings?file=c.vis.db&step=0&rank=0", "/api/layers?file=c.vis.db&step=0&rank=0",
+        "/api/activations?file=c.vis.db&step=0&rank=0"}) {
     const std::string answer = Get(target);
     EXPECT_EQ(StatusOf(answer), 200) << target << answer;
     EXPECT_EQ(Body(answer).front(), '{');
@@ -249,7 +264,7 @@ TEST_F(ServerTest, Changes) {
   EXPECT_EQ(is(token + own, add), 409) << "they are matched already";
   EXPECT_NE(ask(token + own, add).find("\"reason\":\"taken\""), std::string::npos);
   EXPECT_EQ(is(token + own, R"({"npu": "Torch.add.0.forward"})", "remove"), 200);
-  EXPECT_EQ(is(token, add), 200) << "a program that is no browser";
+  EXPECT_EQ(is(token, add), 200) << "a program that is not a browser";
   EXPECT_EQ(is(token + own, R"({"npu": "absent", "bench": "absent"})"), 404);
   for (const char* body :
        {"", "{", "[]", "null", "{\"npu\": 1}", "{\"other\": \"x\"}", "\xff\xfe", "{\"npu\": \"a\"}"}) {
@@ -297,9 +312,9 @@ TEST_F(ServerTest, OversizedAndMalformedHeads) {
   EXPECT_EQ(StatusOf(Get("/api/files")), 200);
 }
 
-TEST_F(ServerTest, SlowClientsAreDroppedAndHinderNobody) {
+TEST_F(ServerTest, SlowClientsHinderNobody) {
   ServerOptions options;
-  options.request_timeout = std::chrono::milliseconds(1000);
+  options.request_timeout = std::chrono::minutes(10);
   options.threads = 2;
   StartWith(options);
   std::vector<std::unique_ptr<Client>> slow;
@@ -307,10 +322,20 @@ TEST_F(ServerTest, SlowClientsAreDroppedAndHinderNobody) {
     slow.push_back(std::make_unique<Client>(server->port()));
     slow.back()->Send("GET /api/fi");
   }
-  const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(StatusOf(Get("/api/files")), 200);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8))
-      << "one after the other, they hold up for ten";
+  for (const auto& client : slow) EXPECT_TRUE(client->Waits()) << "the answer came only when it was dropped";
+}
+
+TEST_F(ServerTest, SlowClientsAreDropped) {
+  ServerOptions options;
+  options.request_timeout = std::chrono::milliseconds(300);
+  options.threads = 2;
+  StartWith(options);
+  std::vector<std::unique_ptr<Client>> slow;
+  for (int i = 0; i < 5; ++i) {
+    slow.push_back(std::make_unique<Client>(server->port()));
+    slow.back()->Send("GET /api/fi");
+  }
   // A byte now and then does not buy more time.
   std::atomic<bool> done{false};
   std::thread drip([&] {
@@ -319,10 +344,9 @@ TEST_F(ServerTest, SlowClientsAreDroppedAndHinderNobody) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
   });
-  for (auto& client : slow) client->ReadAll();
+  for (const auto& client : slow) EXPECT_TRUE(client->Ends());
   done = true;
   drip.join();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
 }
 
 TEST_F(ServerTest, TooManyConnections) {

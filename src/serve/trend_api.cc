@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "view/trend_json.h"
+#include "view/trend/trend_json.h"
 
 namespace msprobe::serve {
 namespace {
@@ -49,6 +49,9 @@ StatusOr<std::string> TrendGrid(view::Viewer* viewer, const RequestTarget& t) {
   MSP_ASSIGN_OR_RETURN(query.value, t.Int("value"));
   query.tags = Tags(t.Get("tags"));
   query.text = t.Get("q");
+  const std::string_view order = t.Get("order");
+  if (order != "" && order != "outliers") return UsageError("order is not known: give outliers, or leave it out");
+  query.outliers_first = order == "outliers";
   MSP_ASSIGN_OR_RETURN(query.offset, NotNegative(t, "offset", 0));
   MSP_ASSIGN_OR_RETURN(query.limit, NotNegative(t, "limit", 200));
   query.limit = std::min<uint64_t>(query.limit, kMostRows);

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "serve/request_target.h"
-#include "view/viewer.h"
+#include "view/query/viewer.h"
 
 namespace msprobe::serve {
 

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <deque>
-#include <limits>
 #include <map>
 #include <unordered_map>
 
@@ -26,7 +25,6 @@ constexpr std::array<const char*, 4> kStats{"norm", "max", "min", "mean"};
 constexpr std::array<const char*, 4> kFields{"Norm", "Max", "Min", "Mean"};
 constexpr size_t kBatch = 5000;  // rows after which new targets get their numbers
 constexpr size_t kMaxDigits = 9;
-constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
 struct RankDump {
   std::string path;
@@ -83,22 +81,22 @@ bool IsFloatTensor(const JsonValue& item) {
   constexpr std::array<std::string_view, 3> kTypes{"torch.Tensor", "mindspore.Tensor", "mindtorch.Tensor"};
   constexpr std::array<std::string_view, 6> kDtypes{"Float16",       "Float32",       "BFloat16",
                                                     "torch.float16", "torch.float32", "torch.bfloat16"};
-  const JsonValue *type = Find(item, "type"), *dtype = Find(item, "dtype");
+  const JsonValue *type = item.Find("type"), *dtype = item.Find("dtype");
   const auto is_one = [](const JsonValue* v, const auto& list) {
-    return v != nullptr && v->IsString() && std::find(list.begin(), list.end(), Text(*v)) != list.end();
+    return v != nullptr && v->IsString() && std::find(list.begin(), list.end(), v->Text()) != list.end();
   };
   return is_one(type, kTypes) && is_one(dtype, kDtypes);
 }
 
 double ValueOf(const JsonValue* v) {
-  if (v == nullptr) return kNoValue;
-  if (v->IsNumber()) return TrendValue(v->GetDouble());
-  if (v->IsBool()) return v->GetBool() ? 1 : 0;
-  if (!v->IsString()) return kNoValue;
-  double value = kNoValue;
-  const std::string_view text = Text(*v);
+  if (v == nullptr) return kNoTrendValue;
+  if (v->IsNumber()) return TrendValue(v->Number());
+  if (v->IsBool()) return v->Bool() ? 1 : 0;
+  if (!v->IsString()) return kNoTrendValue;
+  double value = 0;
+  const std::string_view text = v->Text();
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? TrendValue(value) : kNoValue;
+  return error == std::errc() && end == text.data() + text.size() ? TrendValue(value) : kNoTrendValue;
 }
 
 // Reads one dump.json.
@@ -149,20 +147,20 @@ class PartReader {
       const CallNumber call = CallNumberOf(name);
       if (call.number >= 0) name.replace(call.begin, call.end - call.begin, fmt::format(".{}", place.call));
     }
-    const JsonValue* recomputed = Find(op, "is_recompute");
+    const JsonValue* recomputed = op.Find("is_recompute");
     target_ = DumpTargetOf(std::move(name), settings_.mapping,
-                           recomputed != nullptr && recomputed->IsBool() && recomputed->GetBool());
+                           recomputed != nullptr && recomputed->IsBool() && recomputed->Bool());
     step_ = place.micro_step;
     switch (target_.metric) {
       case DumpMetric::kForward:
       case DumpMetric::kRecompute:
-        AddList(Find(op, "input_args"), ".input.");
-        AddList(Find(op, "output"), ".output.");
-        AddNamed(Find(op, "parameters"), ".parameters.");
+        AddList(op.Find("input_args"), ".input.");
+        AddList(op.Find("output"), ".output.");
+        AddNamed(op.Find("parameters"), ".parameters.");
         break;
       case DumpMetric::kBackward:
-        AddList(Find(op, "input"), ".input.");
-        AddList(Find(op, "output"), ".output.");
+        AddList(op.Find("input"), ".input.");
+        AddList(op.Find("output"), ".output.");
         break;
       case DumpMetric::kParametersGrad: AddNamed(&op, "."); break;
       case DumpMetric::kNone: return;
@@ -175,15 +173,15 @@ class PartReader {
 
   void AddList(const JsonValue* list, const char* kind) {
     if (list == nullptr || !list->IsArray()) return;
-    for (rapidjson::SizeType i = 0; i < list->Size(); ++i) Add((*list)[i], kind, std::to_string(i));
+    for (size_t i = 0; i < list->size(); ++i) Add((*list)[i], kind, std::to_string(i));
   }
 
   // A parameter is an object, or a list with one.
   void AddNamed(const JsonValue* named, const char* kind) {
     if (named == nullptr || !named->IsObject()) return;
-    for (const auto& member : named->GetObject()) {
+    for (const auto& member : named->Members()) {
       const JsonValue& v = member.value;
-      Add(v.IsArray() && !v.Empty() ? v[0] : v, kind, Text(member.name));
+      Add(v.IsArray() && !v.empty() ? v[0] : v, kind, member.name);
     }
   }
 
@@ -194,7 +192,7 @@ class PartReader {
     row.metric = target_.metric;
     row.step = step_;
     row.call = target_.call;
-    for (size_t i = 0; i < kFields.size(); ++i) row.values[i] = ValueOf(Find(item, kFields[i]));
+    for (size_t i = 0; i < kFields.size(); ++i) row.values[i] = ValueOf(item.Find(kFields[i]));
     part_.rows.push_back(row);
   }
 

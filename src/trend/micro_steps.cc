@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "ops/micro_steps.h"
 
 namespace msprobe {
 namespace {
@@ -65,33 +66,25 @@ class Finder {
   }
 
   void CountRoots() {
-    std::string first;  // the root that began the micro step, without its call number
-    bool backward_seen = false;
-    size_t current = 0;
+    MicroStepCounter steps(true);
     for (size_t i = 0; i < entries_.size(); ++i) {
       const std::string& name = entries_[i].name;
       if (entries_[i].parent.empty() && IsRootModule(name)) {
         const bool backward = Contains(name, ".backward");
-        if (Contains(name, ".forward")) {
-          const std::string base = name.substr(0, CallNumberOf(name).begin);
-          if (first.empty()) {
-            first = base;
-          } else if (backward_seen || base == first) {
-            ++current;
-            first = base;
-          }
-          backward_seen = false;
-        }
-        backward_seen |= backward;
+        if (Contains(name, ".forward")) steps.Forward(name.substr(0, CallNumberOf(name).begin));
+        // A backward pass before any forward one belongs to the step before.
+        if (backward && steps.has_begun()) steps.Backward();
         has_modules_ = true;
-        if (!backward) steps_[i] = current;
+        if (!backward) steps_[i] = Current(steps);
       }
-      before_.push_back(current);
+      before_.push_back(Current(steps));
     }
-    count_ = static_cast<int>(current) + 1;
+    count_ = steps.current() + 1;
     walked_.assign(entries_.size(), kUnknown);
     for (size_t i = 0; i < entries_.size(); ++i) FollowParents(i);
   }
+
+  static size_t Current(const MicroStepCounter& steps) { return static_cast<size_t>(steps.current()); }
 
   // To the root, whose step all on the way get. Without one (functions outside of modules, a parent that is not there,
   // a loop) the micro step is the one that was running.

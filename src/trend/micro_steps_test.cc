@@ -116,7 +116,7 @@ TEST_F(MicroStepsTest, ManyLoopsOfParentsTakeNoLongerThanTheirEntries) {
     const std::string name = "Module.m" + std::to_string(i) + ".M.forward.0";
     lines.emplace_back(name, name);
   }
-  const std::clock_t start = std::clock();  // of the processor: a busy machine is no fault
+  const std::clock_t start = std::clock();  // of the processor: a busy machine is not a fault
   EXPECT_EQ(Find(std::move(lines)).places.size(), 100'001u);
   EXPECT_LT(std::clock() - start, 20 * CLOCKS_PER_SEC) << "quadratic would take an hour";
 }

@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "report/sheet_reader.h"
+#include "sheet/sheet_reader.h"
 #include "trend/trend_db.h"
 #include "trend/trend_tags.h"
 
@@ -29,8 +29,7 @@ constexpr std::array<const char*, 9> kMetrics{"actv",         "actv_grad",      
 constexpr std::array<const char*, 14> kStats{
     "norm",        "min", "max",         "zeros", "nans",     "mean",  "entropy",
     "softmax_max", "sr",  "kernel_norm", "std_x", "jacobian", "proxy", "token_similarity"};
-constexpr size_t kMaxNumber = 9;  // digits
-constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 using Stats = std::array<double, kStats.size()>;
 
@@ -91,17 +90,25 @@ int64_t ModifiedAt(const std::string& path) {
   return stat(path.c_str(), &st) == 0 ? st.st_mtim.tv_sec * 1'000'000'000 + st.st_mtim.tv_nsec : 0;
 }
 
-double Number(std::string_view text) {
-  double value = kNoValue;
+std::optional<double> Number(std::string_view text) {
+  double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? value : kNoValue;
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// pandas writes NaN as nothing.
+double StatOf(std::string_view text) {
+  if (text.empty()) return kNan;
+  const std::optional<double> value = Number(text);
+  return value ? TrendValue(*value) : kNoTrendValue;
 }
 
 // pandas writes whole numbers as 3.0 where a column has gaps.
 std::optional<int64_t> Whole(std::string_view text) {
-  const double value = Number(text);
-  if (!(std::abs(value) < 1e9) || value != std::floor(value)) return std::nullopt;
-  return static_cast<int64_t>(value);
+  const std::optional<double> value = Number(text);
+  if (!value || !(std::abs(*value) < 1e9) || *value != std::floor(*value)) return std::nullopt;
+  return static_cast<int64_t>(*value);
 }
 
 // Reads one csv file.
@@ -152,7 +159,7 @@ class CsvPart {
     std::string name(text(keys_[kName]));
     for (const auto& [from, to] : mapping_) ReplaceAll(&name, from, to);
     part_.rows.push_back({part_.Id(name), *vpp, *step, *micro, part_.values.size()});
-    for (const size_t column : stat_columns_) part_.values.push_back(TrendValue(Number(text(column))));
+    for (const size_t column : stat_columns_) part_.values.push_back(StatOf(text(column)));
   }
 
   static constexpr size_t kAbsent = static_cast<size_t>(-1);
@@ -219,8 +226,10 @@ class MonitorWriter {
       const std::string& name = part.names[row.name];
       MSP_ASSIGN_OR_RETURN(const int64_t target, db_->Target(name, row.vpp_stage, by_micro_ ? 0 : row.micro_step));
       tagged.try_emplace(target, name);
+      // What no file of the metric has, global_stats says once for all rows.
+      const auto& of_metric = survey_.of_metric.at(file.metric);
       Stats values;
-      values.fill(kNoValue);
+      for (size_t i = 0; i < kStats.size(); ++i) values[i] = of_metric[i] ? kNoTrendValue : kNan;
       for (size_t i = 0; i < part.stats.size(); ++i) values[part.stats[i]] = part.values[row.values + i];
       size_t used = 0;
       for (size_t i = 0; i < kStats.size(); ++i) {
@@ -308,8 +317,8 @@ StatusOr<TrendReport> WriteMonitorTrend(const std::vector<MonitorFile>& files, c
   MSP_RETURN_IF_ERROR(ReadParts(files, settings.mapping, [&](size_t i, MonitorPart&& part) {
     if (!part.failed.empty()) report.warnings.push_back(fmt::format("{}: {}", files[i].path, part.failed));
     if (part.skipped > 0) {
-      report.warnings.push_back(fmt::format("{}: {} rows without a name or with steps that are no numbers are left out",
-                                            files[i].path, part.skipped));
+      report.warnings.push_back(fmt::format(
+          "{}: {} rows without a name or with steps that are not numbers are left out", files[i].path, part.skipped));
     }
     survey.Add(files[i], part);
     return OkStatus();

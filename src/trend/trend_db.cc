@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <array>
 #include <cmath>
 
 #include "base/interrupt.h"
@@ -21,7 +22,12 @@ constexpr char kTables[] =
     " category TEXT NOT NULL, metric_id INTEGER NOT NULL REFERENCES monitoring_metrics(metric_id),"
     " UNIQUE(tag_name, category, metric_id));"
     "CREATE TABLE tag_target_mapping(tag_id INTEGER NOT NULL REFERENCES monitoring_tags(tag_id),"
-    " target_id INTEGER NOT NULL REFERENCES monitoring_targets(target_id), PRIMARY KEY(tag_id, target_id));";
+    " target_id INTEGER NOT NULL REFERENCES monitoring_targets(target_id), PRIMARY KEY(tag_id, target_id));"
+    // The earlier tool's reader sees NULL for NaN as for what was not recorded. Which of them are the latter: bits of
+    // the columns of statistics.
+    "CREATE TABLE msprobe_absent(rank INTEGER NOT NULL, step INTEGER NOT NULL, target_id INTEGER NOT NULL,"
+    " metric_id INTEGER NOT NULL, stats INTEGER NOT NULL, PRIMARY KEY(rank, step, target_id, metric_id)) WITHOUT "
+    "ROWID;";
 
 void BindText(sqlite3_stmt* s, int at, std::string_view text) {
   sqlite3_bind_text64(s, at, text.data() ? text.data() : "", text.size(), SQLITE_STATIC, SQLITE_UTF8);
@@ -44,7 +50,7 @@ StatusOr<std::unique_ptr<TrendDb>> TrendDb::Create(const std::string& path, cons
 TrendDb::~TrendDb() { Close(); }
 
 void TrendDb::Close() {
-  for (sqlite3_stmt** s : {&target_, &metric_, &row_, &tag_, &tagged_}) {
+  for (sqlite3_stmt** s : {&target_, &metric_, &row_, &tag_, &tagged_, &absent_}) {
     sqlite3_finalize(*s);
     *s = nullptr;
   }
@@ -104,6 +110,7 @@ Status TrendDb::Open(const std::vector<std::string>& stats) {
   MSP_RETURN_IF_ERROR(Prepare("INSERT INTO monitoring_metrics(metric_name) VALUES(?)", &metric_));
   MSP_RETURN_IF_ERROR(Prepare("INSERT INTO monitoring_tags(tag_name, category, metric_id) VALUES(?,?,?)", &tag_));
   MSP_RETURN_IF_ERROR(Prepare("INSERT OR IGNORE INTO tag_target_mapping(tag_id, target_id) VALUES(?,?)", &tagged_));
+  MSP_RETURN_IF_ERROR(Prepare("INSERT INTO msprobe_absent VALUES(?,?,?,?,?)", &absent_));
   return Prepare("INSERT OR IGNORE INTO trend_data VALUES(?,?,?,?" + places + ")", &row_);
 }
 
@@ -129,14 +136,27 @@ StatusOr<int64_t> TrendDb::Target(std::string_view name, int64_t vpp_stage, int6
 }
 
 Status TrendDb::Row(int64_t rank, int64_t step, int64_t target, int64_t metric, const double* values) {
-  sqlite3_bind_int64(row_, 1, rank);
-  sqlite3_bind_int64(row_, 2, step);
-  sqlite3_bind_int64(row_, 3, target);
-  sqlite3_bind_int64(row_, 4, metric);
-  for (size_t i = 0; i < stats_; ++i) sqlite3_bind_double(row_, static_cast<int>(i) + 5, values[i]);  // NaN is NULL
+  int64_t absent = 0;
+  for (size_t i = 0; i < stats_; ++i) {
+    const int at = static_cast<int>(i) + 5;
+    if (values[i] == kNoTrendValue) {
+      absent |= int64_t{1} << i;
+      sqlite3_bind_null(row_, at);
+    } else {
+      sqlite3_bind_double(row_, at, values[i]);  // NaN is NULL
+    }
+  }
+  const std::array<int64_t, 4> key{rank, step, target, metric};
+  for (size_t i = 0; i < key.size(); ++i) {
+    sqlite3_bind_int64(row_, static_cast<int>(i) + 1, key[i]);
+    sqlite3_bind_int64(absent_, static_cast<int>(i) + 1, key[i]);
+  }
   MSP_RETURN_IF_ERROR(Step(row_));
-  rows_ += static_cast<uint64_t>(sqlite3_changes(db_));
-  return OkStatus();
+  const int added = sqlite3_changes(db_);
+  rows_ += static_cast<uint64_t>(added);
+  if (absent == 0 || added == 0) return OkStatus();
+  sqlite3_bind_int64(absent_, 5, absent);
+  return Step(absent_);
 }
 
 Status TrendDb::Tag(int64_t metric, int64_t target, const std::set<TrendTag>& tags) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <set>
 #include <string>
@@ -39,7 +40,8 @@ class TrendDb {
   StatusOr<int64_t> Metric(std::string_view name);
   /// Ids count from 1 in the order in which targets are first named.
   StatusOr<int64_t> Target(std::string_view name, int64_t vpp_stage, int64_t micro_step);
-  /// NaN is NULL. Of rows with one key the first counts.
+  /// NaN is NULL, and so is kNoTrendValue, which table msprobe_absent tells from it. Of rows with one key the first
+  /// counts.
   Status Row(int64_t rank, int64_t step, int64_t target, int64_t metric, const double* values);
   Status Tag(int64_t metric, int64_t target, const std::set<TrendTag>& tags);
   Status Commit(const TrendExtent& extent);
@@ -59,11 +61,15 @@ class TrendDb {
 
   TempPath temp_;
   sqlite3* db_ = nullptr;
-  sqlite3_stmt *target_ = nullptr, *metric_ = nullptr, *row_ = nullptr, *tag_ = nullptr, *tagged_ = nullptr;
+  sqlite3_stmt *target_ = nullptr, *metric_ = nullptr, *row_ = nullptr, *tag_ = nullptr, *tagged_ = nullptr,
+               *absent_ = nullptr;
   size_t stats_ = 0;
   uint64_t rows_ = 0;
   std::unordered_map<std::string, int64_t> targets_, metrics_, tags_;
 };
+
+/// Stands where a row has nothing for a statistic. What TrendValue() gives is never infinite.
+inline constexpr double kNoTrendValue = std::numeric_limits<double>::infinity();
 
 /// A statistic as the file holds it: beyond 1e9 it is 1e9, an infinity 1e9 + 1.
 double TrendValue(double value);

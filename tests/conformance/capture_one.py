@@ -6,20 +6,19 @@ imports, which take longer than the training; so all of them start in the same s
 several: OUT/MODEL/TOOL/NAME/{dump,bits.json,log.txt}; OUT/MODEL/TOOL/done when the model is through.
 """
 
-import atexit
 import contextlib
 import hashlib
 import json
 import os
 import random
 import sys
-import traceback
 from concurrent.futures import Future
 from pathlib import Path
 
 import models
 import numpy
 import torch
+from forked import fork
 
 STEPS = 2
 
@@ -106,16 +105,15 @@ def run_all(model, configurations, out):
             import msprobe.pytorch  # noqa: F401 - for all that follow, after the run without a tool
         directory = out / name
         directory.mkdir(parents=True)
-        for child in [fork(run_rank, model, directory, config, rank, world) for rank in range(world)]:
+        suffixes = [f".{rank}" if world > 1 else "" for rank in range(world)]
+        logs = [directory / f"log{suffix}.txt" for suffix in suffixes]
+        for child in [fork(run_rank, model, directory, config, rank, world, log=log) for rank, log in enumerate(logs)]:
             os.waitpid(child, 0)
 
 
 def run_rank(model, out, config, rank, world):
     """In a child: one configuration, one rank."""
     suffix = f".{rank}" if world > 1 else ""
-    log = os.open(out / f"log{suffix}.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
     path = None
     if config is not None:
         path = str(out / f"config{suffix}.json")
@@ -127,24 +125,6 @@ def run_rank(model, out, config, rank, world):
     if world > 1:
         torch.distributed.destroy_process_group()
     (out / f"bits{suffix}.json").write_text(json.dumps(steps))
-
-
-def fork(function, *args):
-    sys.stdout.flush()
-    child = os.fork()
-    if child:
-        return child
-    code = 1
-    try:
-        function(*args)
-        code = 0
-    except BaseException:  # noqa: BLE001 - whatever it was, it goes to the log and the child ends here
-        traceback.print_exc()
-    finally:
-        atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
 
 
 class AtOnce:

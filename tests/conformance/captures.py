@@ -14,7 +14,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
 from comparison import BITS, BITS_OF_FORWARD, SHAPE, Comparison, read
-from conftest import PACKAGE_ROOT, REPO, old_python  # noqa: F401 - a fixture for the tests here
+from launch import HERE as TESTS
+from launch import PACKAGE_ROOT, REPO
 from models import MODELS, WORLD
 from rules import rules_of
 
@@ -65,7 +66,7 @@ class Captures:
         self._workers = {}
         for tool, (python, configurations) in plans.items():
             plan = json.dumps({model: configurations for model in models})
-            paths = [HERE, PACKAGE_ROOT] if tool == "ours" else [HERE]
+            paths = [HERE, TESTS, PACKAGE_ROOT] if tool == "ours" else [HERE, TESTS]
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "OMP_NUM_THREADS": "1"}
             environment.update(PYTHONDONTWRITEBYTECODE="1", HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
             with open(root / f"{tool}.txt", "w") as log:
@@ -132,7 +133,9 @@ def captures(request, tmp_path_factory):
     asked = {item.callspec.params.get("model") for item in request.session.items if hasattr(item, "callspec")}
     python = Path(os.environ.get("MSPROBE_OLD_PYTHON", REPO / ".venv-old" / "bin" / "python"))
     models = [model for model in MODELS if model in asked]
-    found = Captures(models, python if python.exists() else None, tmp_path_factory.mktemp("conformance"))
+    found = Captures(
+        models, python if (python.parent / "msprobe").exists() else None, tmp_path_factory.mktemp("conformance")
+    )
     yield found
     found.stop()
     if found.rows:

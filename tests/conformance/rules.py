@@ -17,8 +17,8 @@ class Rule(NamedTuple):
 
 STATISTICS = "Mean, Norm"
 MORE = "items of tensors with NaN, infinities, or values near the greatest of their type"
-XOR = "`xor` of tensors with no dimension, of dimensions of one element with another stride, of conjugated and negated tensors"
-OTHER_NAMES = "functions that the framework reaches by another name (`torch._VF.lstm` in nn.LSTM)"
+XOR = "`xor` of tensors with no dimension, of dimensions of one element with a different stride, of conjugated and negated tensors"
+OTHER_NAMES = "functions that the framework reaches by a different name (`torch._VF.lstm` in nn.LSTM)"
 IN_PLACE = "backward of functions that work in place on a module's output, and of that module"
 UNUSED = "several outputs of a module, one unused"
 NO_OPS = "backward of conversions that return their argument (`x.float()` of float32)"

@@ -88,7 +88,7 @@ test('pictures: letters a pixel further pass, a label or a colour that is gone d
   const blank = (left, top, right, bottom) => changed((color, x, y) => (x >= left && x < right && y >= top && y < bottom ? [255, 255, 255] : color));
   assert.equal(changed((color) => color), null);
   assert.equal(changed((color, x, y, at) => color.map((value, i) => 0.5 * value + 0.5 * before[at - 4 + i])), null);
-  assert.match(blank(149, 240, 174, 258), /% of those around/, 'the label of a verdict');
+  assert.match(blank(76, 306, 106, 325), /% of those around/, 'the label of a verdict');
   assert.match(blank(0, 260, 600, 380), /% of the pixels differ/, 'the table');
   assert.match(changed(([r, g, b]) => (r - b > 120 ? [199, 199, 199] : [r, g, b])), /% of the pixels differ/, 'the colour of errors');
 });

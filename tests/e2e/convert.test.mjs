@@ -44,7 +44,7 @@ async function visit(options = {}, url = server.answer.url) {
 const stateOf = (page) => page.locator('[data-test=convert-state]').getAttribute('data-state');
 
 async function reaches(page, state) {
-  await page.locator(`[data-test=convert-state][data-state=${state}]`).waitFor({ timeout: 20_000 });
+  await page.locator(`[data-test=convert-state][data-state=${state}]`).waitFor({ timeout: 60_000 });
 }
 
 test('a comparison from the list of files to the graph, by keyboard alone', async () => {
@@ -105,7 +105,10 @@ test('what fails says why, in the words of the command; what is not filled in is
   for (const path of ['../..', '/etc', 'way_out/etc']) {
     await page.locator('#field-target').fill(path);
     await page.locator('[data-test=convert-start]').click();
-    await page.locator('[data-test=convert-refused]', { hasText: path }).waitFor();
+    const note = page.locator('#note-target.field-fault', { hasText: path });
+    await note.waitFor(); // at the field that it is about, in the language of the page
+    assert.match(await note.innerText(), /[\u4e00-\u9fff]/);
+    assert.doesNotMatch(await note.innerText(), /\/api\//);
   }
   await leave();
 });

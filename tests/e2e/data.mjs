@@ -147,10 +147,11 @@ export const TREND_LAYERS = 12;
 const STEPS = 6;
 
 /** A run of six steps on two ranks below `dumps/NAME`, and its trend file `served/NAME/dump_data.trend.db`. */
-function writeTrendRun(dumps, served, name, valueAt) {
-  const value = (norm) => ({ type: 'torch.Tensor', dtype: 'torch.float32', shape: [4], Max: norm / 2, Min: -norm / 2, Mean: norm / 10, Norm: norm });
+function writeTrendRun(dumps, served, name, valueAt, ranks = [0, 1]) {
+  const text = (number) => (Number.isFinite(number) ? number : String(number).replace('Infinity', 'inf').toLowerCase()); // JSON knows neither
+  const value = (norm) => ({ type: 'torch.Tensor', dtype: 'torch.float32', shape: [4], Max: text(norm / 2), Min: text(-norm / 2), Mean: text(norm / 10), Norm: text(norm) });
   for (let step = 0; step < STEPS; step++) {
-    for (const rank of [0, 1]) {
+    for (const rank of ranks) {
       const root = 'Module.model.Net.forward.0';
       const construct = { [root]: null };
       const data = { [root]: { input_args: [value(1)], output: [value(valueAt(step, rank, TREND_LAYERS))] } };
@@ -163,6 +164,17 @@ function writeTrendRun(dumps, served, name, valueAt) {
     }
   }
   msprobe('data2db', '--data', join(dumps, name), '--db', join(served, name));
+}
+
+/** A run of four ranks that differ a little by nature; rank 2 is 1 % off in layer 9, rank 1 NaN in layer 4 from step 3, infinite in layer 5. */
+export function writeOddTrends(dumps, served) {
+  const value = (step, rank, layer) => {
+    if (layer === 4 && rank === 1 && step >= 3) return NaN;
+    if (layer === 5 && rank === 1) return Infinity;
+    return 1 + (layer === 9 ? (rank === 2 ? 0.01 : 0) : 0.05 * rank) + step / 50;
+  };
+  writeTrendRun(dumps, served, 'odd', value, [0, 1, 2, 3]);
+  writeTrendRun(dumps, served, 'even', (step, rank, layer) => (layer === 9 ? 1 : 1 + 0.05 * rank) + step / 50, [0, 1, 2, 3]);
 }
 
 /** Two runs, of which the second goes wrong at step 3 of rank 1. */

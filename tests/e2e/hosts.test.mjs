@@ -82,7 +82,10 @@ test('the tab lists files, opens a graph and shows the items of a node', { skip 
   await page.goto(address);
   const frame = await tabOf(page);
   await frame.locator('.file-link').first().waitFor();
-  assert.equal(await frame.locator('.file-link').count(), 7); // five graphs, two trends
+  assert.equal(await frame.locator('.file-link').count(), 5);
+  await frame.locator('[data-test=files-trends]').click();
+  assert.equal(await frame.locator('.file-link').count(), 2);
+  await frame.locator('[data-test=files-graphs]').click();
   await toNode(frame, '第二', BROKEN);
   const weight = frame.locator('.items tbody', { hasText: 'parameters.weight' });
   assert.equal(await weight.locator('tr.NPU').count(), 1);
@@ -168,7 +171,7 @@ function visitor(page, frame, faults) {
 async function look({ page, frame, state, wait, press, pressIn, click, shoot }, name) {
   await wait((now) => now.graph === 'ready' && now.findings === 'ready', 'the graph is ready');
   // The overview leads to the finding, the flow on from it.
-  await frame.locator('[data-test^=finding-]').first().click();
+  await frame.locator('[data-test=verdict-go], [data-test^=finding-]').first().click();
   await wait((now) => now.details === 'ready' && now.links === 'ready', 'a finding is selected');
   const first = (await state()).selection.name;
   await click('tab-flow');
@@ -184,6 +187,7 @@ async function look({ page, frame, state, wait, press, pressIn, click, shoot }, 
   await frame.locator('#search').fill('MLP.down');
   await frame.locator('#search-hits li', { hasText: BROKEN }).first().click();
   await wait((now) => now.selection?.name === BROKEN && now.details === 'ready', 'the hit is selected');
+  await click('colors-precision');
   const level = (await frame.locator('[data-test=count-error]').isEnabled()) ? 'error' : 'warning';
   await click(`count-${level}`);
   await frame.locator('#search-hits li').first().waitFor();
@@ -272,7 +276,7 @@ async function chooseRank({ frame, wait }) {
 /** Overflow levels as colours and as a filter. */
 async function lookAtOverflows({ frame, wait }) {
   await wait((now) => now.graph === 'ready', 'the graph is ready');
-  await frame.locator('.summary-bar [role=radiogroup] [role=radio]').nth(1).click();
+  await frame.locator('[data-test=colors-overflow]').click();
   await frame.locator('.count.critical:enabled, .count.high:enabled, .count.medium:enabled').first().click();
   await frame.locator('#search-hits li', { hasText: TENSOR_NODE }).first().click();
   await wait((now) => now.selection?.name === TENSOR_NODE && now.details === 'ready', 'the overflow is selected');
@@ -352,7 +356,7 @@ test('TensorBoard: nodes are matched, saved, parted, and matched again from the 
   const visit = await inTensorBoard(link('renamed.vis.db'));
   const { frame, wait, pressIn, click } = visit;
   const said = (kind) => wait(() => frame.evaluate((k) => !window.__msprobe.matching().busy && window.__msprobe.matching().message?.kind === k, kind), `it says ${kind}`);
-  const count = () => frame.locator('[data-test=count-unmatched] b').innerText().then(Number);
+  const count = async () => Number((await frame.locator('[data-test=count-unmatched] b').allInnerTexts())[0] ?? 0);
   const counts = (wanted) => until(async () => (await count()) === wanted, `${wanted} without a partner`, count);
   const goTo = async (side, name) => {
     await pressIn('canvas[data-side=NPU]', '/');
@@ -407,7 +411,7 @@ test('TensorBoard: a dump below the log directory becomes a graph, and a convers
   await click('convert-icon');
   await frame.locator('#field-target').fill('../logs');
   await click('convert-start');
-  await frame.locator('[data-test=convert-refused]', { hasText: '..' }).waitFor();
+  await frame.locator('#note-target.field-fault', { hasText: '..' }).waitFor();
   await frame.locator('#field-target').fill('huge');
   await frame.locator('#field-golden').fill('');
   await frame.locator('#field-output').fill('cancelled');
@@ -462,8 +466,11 @@ test('an exported file of a directory holds its graph and its trends; one trend 
   const said = JSON.parse(msprobe('export', directory, '-o', page, '--json', '--rank', '0'));
   assert.deepEqual([said.graphs, said.trends], [1, 1]);
   const visit = await inFile(page, '');
-  assert.deepEqual((await visit.frame.locator('.file-link').allInnerTexts()).map((text) => text.trim()), ['ranks.vis.db', 'golden.trend.db']);
-  await visit.frame.locator('.file-link').last().click();
+  const listed = async () => (await visit.frame.locator('.file-link').allInnerTexts()).map((text) => text.trim());
+  assert.deepEqual(await listed(), ['ranks.vis.db']);
+  await visit.frame.locator('[data-test=files-trends]').click();
+  assert.deepEqual(await listed(), ['golden.trend.db']);
+  await visit.frame.locator('.file-link').click();
   await visit.frame.locator('[data-test=trend-map]').waitFor();
   assert.deepEqual(await visit.frame.locator('[data-test=trend-value] option').allInnerTexts(), ['0'], 'the chosen rank');
   await visit.leave();

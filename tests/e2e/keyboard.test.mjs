@@ -99,14 +99,14 @@ test('a filtered list, the tree, its menu, and the way back', async () => {
     const seen = await page.locator('#search-hits .dot').evaluateAll((dots) => dots.map((dot) => dot.classList[1]));
     return seen.length > 0 && levels.every((level) => seen.includes(level)) && seen.every((level) => levels.includes(level));
   };
-  await tabTo('[data-test=search-level-error]');
+  await tabTo('[data-test=search-level-inherited]');
   await press('Space');
-  await until(listed('error'), 'errors only');
+  await until(listed('inherited'), 'those that inherit');
   await tabTo('[data-test=search-level-unmatched]');
   await press('Space');
-  await until(listed('error', 'unmatched'), 'what has no partner, too');
+  await until(listed('inherited', 'unmatched'), 'what has no partner, too');
   await press('Space');
-  await until(listed('error'), 'errors only, again');
+  await until(listed('inherited'), 'those that inherit, again');
   await tabTo('#search', true);
   await press('Control+A');
   await page.keyboard.type('layers.2');

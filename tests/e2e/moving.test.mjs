@@ -73,7 +73,10 @@ test('the other side follows also when what it shows is still on its way', async
     await held;
     await route.continue();
   });
+  await slow.page.getByRole('button', { name: 'Collapse all' }).click();
+  await slow.page.locator('canvas[data-side=NPU]').focus();
   await slow.page.keyboard.press('ArrowDown');
+  await until(async () => (await probe('state')).selection !== null, 'the keys select');
   await slow.page.keyboard.press('ArrowDown');
   const name = await slow.page.evaluate(() => window.__msprobe.state().selection.name);
   await slow.page.keyboard.press('Enter');

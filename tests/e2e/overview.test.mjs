@@ -50,15 +50,15 @@ async function visit(url, options) {
 const demo = () => `${server.answer.url}#file=demo.vis.db`;
 const inLayer = (name) => new RegExp(`${COLUMN.replaceAll('.', '\\.')}\\.|^Functional|^Torch|^Tensor`).test(name);
 
-/** From the first finding to the sabotaged layer, over the strip, along the flow. */
+/** From the origin to the sabotaged layer, over the strip, along the flow. */
 async function walk({ page, state, selected, shoot }, name) {
-  await page.locator('[data-test^=finding-]').first().waitFor();
+  await page.locator('[data-test=verdict-card]').waitFor();
   await shoot(`${name}_landing`);
-  await page.locator('[data-test=finding-origin], [data-test=finding-first_error]').first().click();
+  await page.locator('[data-test=verdict-go]').click();
   await selected();
   const first = (await state()).selection.name;
   const path = await page.locator('[data-test=node-name]').innerText();
-  assert.match(`${first} ${path}`, /layers\.2\./, 'the first finding is in the sabotaged layer');
+  assert.match(`${first} ${path}`, /layers\.2\./, 'the origin is in the sabotaged layer');
 
   await page.locator('[data-test=tab-flow]').click();
   const ends = page.locator('[data-test=producer]');
@@ -95,8 +95,8 @@ test('the overview leads to the sabotaged layer, the flow along it', async () =>
 test('the keys walk the nodes that a filter keeps', async () => {
   const { page, state, selected, leave } = await visit(demo());
   await page.keyboard.press('/');
-  const counts = await Promise.all(['pass', 'error', 'warning'].map((level) => page.locator(`[data-test=count-${level}] b`).innerText()));
-  await tickLevels(page, 'pass', 'error', 'warning');
+  const counts = await Promise.all(['inherited', 'round-off', 'bit-equal'].map((level) => page.locator(`[data-test=count-${level}] b`).innerText()));
+  await tickLevels(page, 'inherited', 'round-off', 'bit-equal');
   await page.keyboard.press('Escape');
   await page.evaluate(() => document.activeElement.blur());
   const seen = [];
@@ -133,6 +133,29 @@ test('the list goes on to its last node, scrolled or walked', async () => {
   await page.keyboard.press('ArrowDown');
   await until(at(1), 'then comes the first');
   await leave();
+});
+
+test('a node is shown over all ranks and steps, and each leads to it', async () => {
+  const file = `ranks/${readdirSync(join(directory, 'ranks'))[0]}`;
+  for (const [name, options] of [['history', {}], ['history_dark_zh', CHINESE]]) {
+    const { page, state, selected, shoot, leave } = await visit(`${server.answer.url}#file=${encodeURIComponent(file)}`, options);
+    await page.keyboard.press('/');
+    await page.keyboard.type('all_reduce.0');
+    await page.locator('#search-hits li').first().click();
+    await selected();
+    const { name: node } = (await state()).selection;
+    await page.locator('[data-test=tab-history]').click();
+    const cells = page.locator('.history-cell:not(:disabled)');
+    await until(async () => (await cells.count()) > 1, 'a cell for each graph');
+    assert.equal(await page.locator('.history-cell[aria-current=true]').count(), 1);
+    await shoot(name);
+    const [step, rank] = (await cells.last().getAttribute('data-test')).split('-').slice(1).map(Number);
+    await cells.last().click();
+    await until(async () => (await state()).rank === rank && (await state()).step === step && (await state()).selection?.name === node && (await state()).details === 'ready', 'the node of the other graph');
+    assert.equal(await page.locator('[data-test=tab-history][aria-selected=true]').count(), 1, 'in the same tab');
+    assert.ok(await page.locator('[data-test=search-dock]').isVisible(), 'what was looked for stays');
+    await leave();
+  }
 });
 
 test('the matrix of ranks and steps leads to each of them', async () => {

@@ -59,14 +59,14 @@ async function clickNode(side, name, dx = 60, times = 1) {
   await page.mouse.click(x + dx, y + height / 2, { clickCount: times });
 }
 
-/** Goes to the first finding; what was selected before must not be taken for it. */
-async function toFirstFinding() {
+/** Goes to a finding by a button; what was selected before must not be taken for it. */
+async function toFinding(button) {
   const before = (await state()).selection?.name;
-  await page.locator('[data-test=first-finding]').click();
+  await page.locator(`[data-test=${button}]`).click();
   await until(async () => {
     const { selection, details } = await state();
     return selection !== null && selection.name !== before && details === 'ready';
-  }, 'the first finding is selected, its details are there');
+  }, 'a finding is selected, its details are there');
   return (await state()).selection.name;
 }
 
@@ -94,7 +94,8 @@ async function colorOf(side, name) {
 
 const isRed = ([r, g, b]) => r > g + 40 && r > b + 40;
 const isYellow = ([r, g, b]) => r > b + 40 && g > b + 20 && Math.abs(r - g) < 60;
-const isFinding = (color) => isRed(color) || isYellow(color);
+const isViolet = ([r, g, b]) => b > g + 15 && r >= g;
+const isFinding = (color) => isRed(color) || isYellow(color) || isViolet(color);
 
 test('the graph opens by itself and says what there is to find', async () => {
   await page.goto(server.answer.url);
@@ -102,14 +103,35 @@ test('the graph opens by itself and says what there is to find', async () => {
   assert.match((await state()).file, /^compare_.*\.vis\.db$/);
   const summary = await page.locator('.summary-bar').innerText();
   assert.match(summary, /[\d,]+ nodes/);
-  const found = [...summary.matchAll(/(\d+)\s+(Error|Warning)/g)].reduce((sum, match) => sum + Number(match[1]), 0);
+  const found = [...summary.matchAll(/(\d+)\s+(Bug|Suspicious)/g)].reduce((sum, match) => sum + Number(match[1]), 0);
   assert.ok(found > 0, `findings in: ${summary}`);
-  assert.ok((await drawn('NPU')).includes(BRANCH));
-  assert.ok((await drawn('Bench')).includes(BRANCH));
+  await until(async () => (await drawn('NPU')).some((name) => name.includes('.mlp.down_proj.')) && (await drawn('Bench')).some((name) => name.includes('.mlp.down_proj.')), 'the graph is open at the origin');
+  assert.equal((await state()).selection, null, 'the overview stays');
+  assert.match(await page.locator('[data-test=compared]').innerText(), /^\S+ against \S+$/, 'what was compared');
   await shoot('1_open');
 });
 
+test('the card says what the whole file is about, and the bar agrees', async () => {
+  const headline = await page.locator('[data-test=verdict-headline]').innerText();
+  assert.match(headline, /^Origin: .*down_proj/);
+  assert.equal(await page.locator('[data-test=conclusion]').innerText(), headline);
+  const shown = [headline, ...(await page.locator('[data-test=verdict-line]').allTextContents())];
+  const told = await page.evaluate(async () => (await fetch(`api/verdict?file=${encodeURIComponent(window.__msprobe.state().file)}&token=${new URLSearchParams(location.search).get('token')}`)).json());
+  assert.deepEqual(shown, told.text.en, 'the words of the command, character for character');
+  assert.ok(shown.length > 3);
+  assert.doesNotMatch(await page.locator('body').innerText(), /No errors|A difference starts here/);
+  await page.locator('[data-test=colors-precision]').click();
+  await page.locator('[data-test=count-error]').waitFor();
+  assert.match(page.url(), /colors=rules/);
+  assert.doesNotMatch(await page.locator('body').innerText(), /No errors|A difference starts here/, 'by the old rules neither');
+  await page.locator('[data-test=colors-verdict]').click();
+  await page.locator('[data-test=count-bug]').waitFor();
+  assert.doesNotMatch(page.url(), /colors=/);
+});
+
 test('opening a module on one side opens its partner', async () => {
+  await page.getByRole('button', { name: 'Collapse all' }).click();
+  await until(async () => (await open('NPU')).length === 1 && (await open('Bench')).length === 1, 'only the roots are open');
   await clickNode('NPU', BRANCH, 14);
   await until(async () => (await open('NPU')).includes(BRANCH) && (await open('Bench')).includes(BRANCH), 'both sides are open');
   await clickNode('NPU', LAYER, 60, 2); // a double click does it too
@@ -121,15 +143,25 @@ test('opening a module on one side opens its partner', async () => {
   await page.locator('label.toggle', { hasText: 'Sync expand' }).click();
 });
 
-test('the button leads to the first finding, inside the sabotaged layer', async () => {
-  const name = await toFirstFinding();
+test('the button leads to the origin in the sabotaged layer, from there to what inherits it, or to what the old rules mark', async () => {
+  const origin = await toFinding('first-finding');
   const path = await page.locator('[data-test=node-name]').innerText();
-  assert.match(`${name} ${path}`, /layers\.2\./);
+  assert.match(`${origin} ${path}`, /layers\.2\./);
+  assert.equal(await page.locator('.node-name [data-test=chip-origin]').count(), 1);
+  assert.equal(await page.locator('.node-name .chip.pass').count(), 0, 'what begins it all is not called a pass');
+  assert.match(await page.locator('.node-name [data-test=chip-differs]').innerText(), /^Passes the old rule, differs by [\d.]+ %$/);
+  assert.match(await page.locator('[data-test=items-note]').innerText(), /begins here/);
+  assert.ok((await page.locator('.items .sized').count()) > 0, 'errors have bars');
+  await toFinding('next-finding');
+  await page.locator('.node-name .chip.inherited').waitFor();
+  await page.locator('[data-test=colors-precision]').click();
+  const name = await toFinding('next-finding');
   await until(async () => isFinding(await colorOf('NPU', name)), 'a finding has its colour');
   assert.ok(!isFinding(await colorOf('Bench', name)), 'the golden side is not to blame');
   const top = await resting('NPU', name);
   const partner = await resting('Bench', name);
   assert.ok(Math.abs(top.y - partner.y) <= 1, 'both sides stand at the same height');
+  await page.locator('[data-test=colors-verdict]').click();
   await shoot('2_first_finding');
 });
 
@@ -153,6 +185,14 @@ test('a selected node shows its items in pairs, rounded, with the verdict near t
   assert.match(await page.locator('.stacks').innerText(), /modeling_llama\.py/);
   await page.locator('[data-test=tab-items]').click();
   await shoot('3_details');
+});
+
+test('back leads to the node before', async () => {
+  const name = (await state()).selection.name;
+  await page.locator('body').press(']');
+  await until(async () => (await state()).selection.name !== name && (await state()).details === 'ready', 'the next op is selected');
+  await page.goBack();
+  await until(async () => (await state()).selection?.name === name && (await state()).details === 'ready', 'and the one before again');
 });
 
 test('keys walk the tree', async () => {
@@ -189,7 +229,7 @@ test('search finds, walks with the keys and jumps', async () => {
 });
 
 test('a count lists the nodes behind it', async () => {
-  const level = (await page.locator('[data-test=count-error]').isEnabled()) ? 'error' : 'warning';
+  const level = 'inherited';
   const count = Number((await page.locator(`[data-test=count-${level}] b`).innerText()).replaceAll(',', ''));
   await page.locator(`[data-test=count-${level}]`).click();
   await until(async () => (await page.locator('#search-hits li').count()) === Math.min(count, 200), `all ${count} are listed`);
@@ -222,7 +262,7 @@ test('theme and language change, and stay', async () => {
   await until(async () => (await state()).theme === 'dark' && (await ground()) !== light, 'the page is dark');
   await page.locator('[data-test=language]').click();
   await until(async () => (await page.locator('.summary-bar').innerText()).includes('同步展开'), 'Chinese');
-  const name = await toFirstFinding();
+  const name = await toFinding('next-finding');
   await until(async () => isFinding(await colorOf('NPU', name)), 'the colour holds in the dark');
   await shoot('5_dark_zh');
   await page.reload();

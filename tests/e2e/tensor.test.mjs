@@ -65,8 +65,12 @@ test('an item shows both sides, their difference and its worst elements', async 
   await leave();
 });
 
-test('in Chinese and dark; an input that agrees has no worst elements', async () => {
+test('in Chinese and dark; it opens on what is off, an input that agrees has no worst elements', async () => {
   const { page, leave } = await visit({ locale: 'zh-CN', colorScheme: 'dark' });
+  await page.locator('[data-test=worst]').waitFor();
+  assert.equal(await page.locator('[data-test=tensor-item] option:checked').innerText(), 'output.0');
+  await page.locator('[data-test=tensor-item]').selectOption({ label: 'input.0' });
+  await page.locator('[data-test=worst]').waitFor({ state: 'detached' });
   assert.match(await page.locator('.tensor-facts').innerText(), /19,200 个元素中有 19,200 个相等/);
   assert.equal(await page.locator('[data-test=worst]').count(), 0);
   await page.locator('[data-test=tensor-item]').selectOption({ label: 'output.0' });

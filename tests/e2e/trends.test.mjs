@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { TREND_LAYERS, writeTrends } from './data.mjs';
+import { TREND_LAYERS, writeOddTrends, writeTrends } from './data.mjs';
 import { browser, openPage, OUT, serve, until } from './support.mjs';
 
 const DATA = mkdtempSync(join(tmpdir(), 'msprobe_trends_'));
@@ -16,6 +16,7 @@ let faults;
 
 before(async () => {
   writeTrends(join(DATA, 'dumps'), join(DATA, 'served'));
+  writeOddTrends(join(DATA, 'dumps'), join(DATA, 'served'));
   server = await serve(join(DATA, 'served'));
   chrome = await browser();
   ({ page, faults } = await openPage(chrome));
@@ -85,6 +86,51 @@ test('a name leads to its ranks and steps', async () => {
   assert.match(await page.locator('.trend-target').innerText(), /layers\.8/);
   await toCell(1, 5);
   assert.match(await readout(), /^1 · Step 5/);
+});
+
+test('NaN and infinities are told from no value, as is their difference', async () => {
+  const other = await page.context().newPage();
+  await other.goto(`${server.answer.url}#trend=odd%2Fdump_data.trend.db&metric=forward&stat=norm&by=rank&value=1&q=output&with=even%2Fdump_data.trend.db`);
+  const legend = (kind) => other.locator(`[data-test=legend-${kind}]`);
+  await legend('nan').waitFor();
+  assert.equal(await legend('nan').innerText(), '3 NaN');
+  assert.equal(await legend('infinite').innerText(), '6 infinite');
+  assert.equal(await legend('none').count(), 0);
+  await other.locator('[data-test=trend-difference]').click();
+  await until(async () => (await legend('nan').count()) === 1 && (await legend('nan').innerText()) === '3 NaN', 'a NaN run minus a good one is NaN');
+  assert.equal(await legend('infinite').innerText(), '6 infinite');
+  await other.screenshot({ path: join(OUT, 'trend_nan.png') });
+  await other.close();
+});
+
+test('the name of which one rank is 1 % off stands first among the outliers', async () => {
+  const other = await page.context().newPage();
+  await other.goto(`${server.answer.url}#trend=odd%2Fdump_data.trend.db&metric=forward&stat=norm&by=step&value=0&q=output`);
+  const canvas = other.locator('[data-test=trend-map]');
+  await canvas.waitFor();
+  await other.locator('[data-test=trend-sigma]').click();
+  await other.locator('[data-test=trend-order-outlier]').click();
+  await until(async () => other.url().includes('order=outliers'), 'the address keeps the order');
+  const first = async (row) => {
+    await canvas.focus();
+    for (let i = 0; i < 20; i++) await other.keyboard.press('ArrowUp');
+    for (let i = 0; i <= row; i++) await other.keyboard.press(i === 0 ? 'ArrowUp' : 'ArrowDown');
+    return other.locator('[data-test=trend-readout]').innerText();
+  };
+  await until(async () => /layers\.5\./.test(await first(0)), 'an infinite rank beside finite ones comes before all');
+  assert.match(await first(1), /layers\.9\./);
+  assert.match(await other.locator('[data-test=legend-sigma]').innerText(), /-3 σ[\s\S]*\+3 σ from the median of the ranks/);
+  await other.screenshot({ path: join(OUT, 'trend_outliers.png') });
+  await other.close();
+});
+
+test('a link to what a trend file lacks says so', async () => {
+  const other = await page.context().newPage();
+  await other.goto(`${server.answer.url}#trend=odd%2Fdump_data.trend.db&metric=forward&stat=norm&by=step&value=77`);
+  const note = other.locator('[data-test=strayed]');
+  await note.waitFor();
+  assert.match(await note.innerText(), /step 77[\s\S]*step 0/);
+  await other.close();
 });
 
 test('the address names what is shown; Chinese and dark as well', async () => {

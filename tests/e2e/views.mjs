@@ -19,7 +19,7 @@ export function writeViews(directory) {
   writeTensors(join(served, 'tensors'));
   graph('tensor', '-tp', join(served, 'tensors/target'), '-gp', join(served, 'tensors/golden'));
   writeTrends(join(directory, 'trends'), served);
-  writeFileSync(join(served, 'text.vis.db'), 'this is no database');
+  writeFileSync(join(served, 'text.vis.db'), 'this is not a database');
   msprobe('export', join(served, 'compare.vis.db'), '-o', join(directory, 'exported.html'));
   msprobe('compare', '-tp', join(served, 'dumps/target/step0'), '-gp', join(served, 'dumps/golden/step0'), '-o', join(directory, 'report'), '--html');
   return { served, exported: join(directory, 'exported.html'), report: join(directory, 'report', readdirSync(join(directory, 'report')).find((file) => file.endsWith('.html'))) };
@@ -57,10 +57,10 @@ export async function walkViews(page, url, files, at) {
   await page.keyboard.press('Escape');
 
   await openGraph({ file: 'compare.vis.db' });
-  await test('finding-origin').waitFor();
+  await test('verdict-card').waitFor();
   await test('finding-unmatched').waitFor();
   await at('overview', page);
-  await test('count-error').click();
+  await test('count-inherited').click();
   await until(async () => (await state()).search === 'ready' && (await page.locator('#search-hits li').count()) > 0, 'nodes are listed');
   await at('filter', page);
 
@@ -95,7 +95,7 @@ export async function walkViews(page, url, files, at) {
   await at('matching', page);
 
   await openGraph({ file: 'compare.vis.db', rank: '1' });
-  await page.locator('.summary-bar .segments [role=radio]').nth(1).click();
+  await test('colors-overflow').click();
   await test('count-critical').waitFor();
   await at('overflow', page);
 

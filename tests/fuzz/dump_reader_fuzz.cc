@@ -6,6 +6,7 @@
 #include "dump/flatten.h"
 #include "dump/reader.h"
 #include "fuzz_file.h"
+#include "json/parser.h"
 
 namespace msprobe::fuzz {
 namespace {
@@ -32,11 +33,11 @@ void ReadOps(const DumpFile& dump) {
 void ComparePlain(std::string_view text, const StatusOr<DumpFile>& dump) {
   JsonDoc whole;
   if (!ParseJson(text, "input", &whole).ok() || !whole.IsObject()) return;
-  const JsonValue* data = Find(whole, "data");
+  const JsonValue* data = whole.Find("data");
   if (!data || !data->IsObject()) return;
   Check(dump.ok(), "a dump that a plain parser reads is accepted");
   std::set<std::string_view> names;
-  for (const auto& member : data->GetObject()) names.insert(Text(member.name));
+  for (const auto& member : data->Members()) names.insert(member.name);
   Check(dump->ops().size() == names.size(), "the index holds each op once");
   Check(dump->truncated().empty(), "a whole file is not truncated");
   for (const std::string_view name : names) Check(dump->FindOp(name).has_value(), "each op is in the index");

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "fuzz_file.h"
-#include "graph/graph_part.h"
+#include "graph/build/graph_part.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace msprobe;

@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <string>
 
-#include "dump/json.h"
 #include "fuzz_file.h"
+#include "json/parser.h"
 #include "serve/handler.h"
-#include "view/viewer.h"
+#include "view/query/viewer.h"
 
 namespace {
 
@@ -59,7 +59,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (response.content_type.rfind("application/json", 0) == 0) {
     JsonDoc doc;
     fuzz::Check(ParseJson(response.body, "answer", &doc).ok() && doc.IsObject(), "an answer is a JSON object");
-    if (response.status != 200) fuzz::Check(Find(doc, "error") != nullptr, "a refusal says why");
+    if (response.status != 200) fuzz::Check(doc.Find("error") != nullptr, "a refusal says why");
   }
   return 0;
 }

@@ -2,7 +2,7 @@
 #include <string_view>
 
 #include "fuzz_file.h"
-#include "report/kernel_dump.h"
+#include "import/kernel_dump.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace msprobe;

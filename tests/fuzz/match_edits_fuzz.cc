@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "fuzz_file.h"
-#include "view/match_edits.h"
+#include "view/file/match_edits.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace msprobe;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fuzz_file.h"
-#include "tensor/metrics_plain.h"
+#include "tensor/kernels/metrics_plain.h"
 
 namespace msprobe::fuzz {
 namespace {

@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   for (const std::string_view op : ops) {
     const DumpTarget target = DumpTargetOf(std::string(op), {{"Module.", "M."}}, false);
-    fuzz::Check(target.call >= 0, "a call is no negative number");
+    fuzz::Check(target.call >= 0, "a call is not a negative number");
     DumpTags(op);
     MonitorTags(op);
   }

@@ -3,8 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "diagnose/overflow_describe.h"
+#include "diagnose/overflow/overflow.h"
+#include "diagnose/overflow/overflow_describe.h"
+#include "diagnose/story/story.h"
 #include "fuzz_file.h"
+#include "json/parser.h"
 
 namespace msprobe::fuzz {
 namespace {
@@ -45,8 +48,10 @@ void Follow(const DumpFile& dump) {
     Check(nodes.ok(), "what was parsed once parses again");
     CheckJson(*nodes);
   }
-  CheckJson(OverflowJson(report, "file"));
-  (void)OverflowText(report, "file");
+  const Story story = StoryOf(report);
+  CheckJson(OverflowJson(report, StoryJson(story), "file"));
+  for (const Language language : {Language::kEnglish, Language::kChinese})
+    (void)OverflowText(report, StoryText(story, language), "file");
 }
 
 }  // namespace

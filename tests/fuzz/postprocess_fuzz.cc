@@ -1,5 +1,5 @@
 // Files of --config: what is accepted names matrices, what is refused says so in one line.
-#include "compare/postprocess.h"
+#include "compare/values/postprocess.h"
 #include "fuzz_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -2,7 +2,8 @@
 #include <string_view>
 
 #include "fuzz_file.h"
-#include "tensor/pt_reader.h"
+#include "tensor/files/pt_reader.h"
+#include "tensor/kernels/stats.h"
 
 namespace msprobe {
 namespace {

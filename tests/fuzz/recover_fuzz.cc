@@ -1,11 +1,11 @@
 // recover: whatever is left of a file, what is made of it is whole, holds each complete entry, and is whole to recover.
 #include <string>
 
-#include "dump/json.h"
 #include "dump/reader.h"
-#include "dump/salvage.h"
-#include "dump/scan.h"
+#include "dump/repair/salvage.h"
 #include "fuzz_file.h"
+#include "json/parser.h"
+#include "json/scan.h"
 
 namespace msprobe::fuzz {
 namespace {

@@ -2,7 +2,7 @@
 #include <string_view>
 
 #include "fuzz_file.h"
-#include "tensor/safetensors.h"
+#include "tensor/files/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace msprobe;

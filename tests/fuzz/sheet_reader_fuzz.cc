@@ -2,7 +2,7 @@
 #include <string_view>
 
 #include "fuzz_file.h"
-#include "report/sheet_reader.h"
+#include "sheet/sheet_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace msprobe;

@@ -6,6 +6,7 @@
 
 #include "dump/reader.h"
 #include "fuzz_file.h"
+#include "json/parser.h"
 
 namespace msprobe::fuzz {
 namespace {
@@ -15,9 +16,9 @@ using Frames = std::vector<std::string_view>;
 bool Strings(const JsonValue& list, Frames* out) {
   if (!list.IsArray()) return false;
   out->clear();
-  for (const JsonValue& text : list.GetArray()) {
+  for (const JsonValue& text : list.Items()) {
     if (!text.IsString()) return false;
-    out->push_back(Text(text));
+    out->push_back(text.Text());
   }
   return true;
 }
@@ -25,10 +26,10 @@ bool Strings(const JsonValue& list, Frames* out) {
 /// The frames of each op, as far as the whole text is a stack.json to a plain parser.
 bool PlainStacks(std::string_view text, JsonDoc* doc, std::map<std::string_view, Frames>* out) {
   if (!ParseJson(text, "input", doc).ok() || !doc->IsObject()) return false;
-  for (const auto& member : doc->GetObject()) {
+  for (const auto& member : doc->Members()) {
     const JsonValue& value = member.value;
-    Frames ops{Text(member.name)}, frames;
-    const bool grouped = value.IsArray() && value.Size() == 2 && value[0].IsArray() && value[1].IsArray();
+    Frames ops{member.name}, frames;
+    const bool grouped = value.IsArray() && value.size() == 2 && value[0].IsArray() && value[1].IsArray();
     if (grouped ? !Strings(value[0], &ops) || !Strings(value[1], &frames) : !Strings(value, &frames)) return false;
     for (const std::string_view op : ops) (*out)[op] = frames;
   }

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "fuzz_file.h"
-#include "tensor/stats.h"
+#include "tensor/kernels/crc32.h"
+#include "tensor/kernels/stats.h"
 
 namespace msprobe::fuzz {
 namespace {

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "fuzz_file.h"
-#include "view/table_pages.h"
+#include "view/file/table_pages.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace msprobe;

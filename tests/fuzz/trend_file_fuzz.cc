@@ -3,8 +3,8 @@
 #include <string>
 
 #include "fuzz_file.h"
-#include "view/trend_file.h"
-#include "view/trend_json.h"
+#include "view/trend/trend_file.h"
+#include "view/trend/trend_json.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace msprobe;
@@ -21,6 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     query.metric = metric.name;
     query.stat = metric.stats.front();
     query.value = info.steps.front();
+    query.outliers_first = size % 2 == 0;
     auto grid = (*file)->Grid(query);
     if (!grid.ok()) continue;
     fuzz::Check(grid->values.size() == grid->rows.size() * grid->columns.size(), "a value for each cell");

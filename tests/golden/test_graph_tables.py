@@ -170,11 +170,21 @@ def test_findings_of_a_comparison(broken):
         order += range(node, node + nodes)
     ((_, first, name, _),) = [r for r in rows if r[0] == "first_error"]
     assert first == next(n for n in order if n in errors)
-    assert f"first error: {name} " in done.stdout
+    assert f"first error by the old rule: {name} " in done.stdout
     modules = [r for r in rows if r[0] == "bad_module"]
     assert modules and all(r[2].startswith(("Module.", "optimizer")) and "is off" in r[3] for r in modules)
-    assert "finding: " + modules[0][3] in done.stdout
-    critical = {r[0] for r in query(path, f"SELECT node FROM {NODES} WHERE overflow_level = 'critical'")}
+    # What may follow from the origin is told by number.
+    ((follows,),) = query(path, "SELECT count(*) FROM msprobe_findings WHERE kind LIKE 'first_%' OR kind LIKE 'bad_%'")
+    assert "finding: " not in done.stdout
+    assert f"findings that may follow from it: {follows}, in table msprobe_findings" in done.stdout
+    # Of those that the golden run does not have as well.
+    golden = "SELECT node_name FROM tb_nodes WHERE data_source = 'Bench' AND overflow_level = 'critical'"
+    critical = {
+        r[0]
+        for r in query(
+            path, f"SELECT node FROM {NODES} WHERE overflow_level = 'critical' AND node_name NOT IN ({golden})"
+        )
+    }
     ((_, node, _, _),) = [r for r in rows if r[0] == "first_overflow"]
     assert node == next(n for n in order if n in critical)
 
@@ -232,3 +242,20 @@ def test_plain_has_none_of_them(tmp_path):
     tables = {row[0] for row in query(only_db(tmp_path), "SELECT name FROM sqlite_master WHERE type = 'table'")}
     ours = "subtrees execution names flow exchanges findings".split()
     assert not tables & {f"msprobe_{name}" for name in ours}
+
+
+def test_an_overflow_that_both_runs_have_is_no_finding(tmp_path):
+    """A mask fills in -inf on both sides; the division is infinite in the target alone."""
+    bad = {**TENSOR, "Max": float("inf"), "Mean": float("inf"), "Norm": float("inf")}
+    mask, division = "Tensor.masked_fill.0.forward", "Tensor.div.0.forward"
+
+    def op(result):
+        return {"input_args": [TENSOR], "input_kwargs": {}, "output": [result]}
+
+    target = write_rank(tmp_path / "a", {mask: None, division: None}, {mask: op(bad), division: op(bad)})
+    golden = write_rank(tmp_path / "b", {mask: None, division: None}, {mask: op(bad), division: op(TENSOR)})
+    for other, wanted in ((golden, [("NPU", division)]), (target, [])):
+        out = tmp_path / other.parts[-1] / "out"
+        run(["graph_visualize", "-tp", target, "-gp", other, "-o", out, "-oc"])
+        found = query(only_db(out), "SELECT source, name FROM msprobe_findings WHERE kind = 'first_overflow'")
+        assert found == wanted

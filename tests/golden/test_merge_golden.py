@@ -121,6 +121,6 @@ def test_results_that_cannot_be_merged(tmp_path):
     write_result(tmp_path, 1, [], header=["NPU Name", "NPU MD5", "BENCH MD5"])
     assert "compares checksums" in merge(tmp_path, tmp_path / "out", tmp_path / "c.yaml", code=3).stderr
     write_result(tmp_path, 1, [], header=["NPU Name", "Cosine", "NPU max", "Bench max"])
-    assert "other metrics" in merge(tmp_path, tmp_path / "out", tmp_path / "c.yaml", code=3).stderr
+    assert "have different metrics" in merge(tmp_path, tmp_path / "out", tmp_path / "c.yaml", code=3).stderr
     write_result(tmp_path, 1, [], header=["a", "b"])
-    assert "it is no comparison result" in merge(tmp_path, tmp_path / "out", tmp_path / "c.yaml", code=3).stderr
+    assert "it is not a comparison result" in merge(tmp_path, tmp_path / "out", tmp_path / "c.yaml", code=3).stderr

@@ -30,7 +30,7 @@ def test_workbooks_have_a_fixed_header_filters_and_coloured_results(tmp_path):
     run(["compare", *sides(variant="nan"), "-o", tmp_path, "--xlsx"])
     sheet = workbook(tmp_path)
     assert sheet.freeze_panes == "B2"
-    assert sheet.auto_filter.ref == f"A1:AB{sheet.max_row}"
+    assert sheet.auto_filter.ref == f"A1:AF{sheet.max_row}"
     assert sheet["A1"].font.bold and not sheet["A2"].font.bold
     result = [cell.value for cell in sheet[1]].index("Result")
     expected = {"pass": None, "warning": YELLOW, "error": RED}
@@ -92,7 +92,11 @@ def test_the_html_report_holds_what_the_table_holds(tmp_path):
     table = answer["pairs"][0]["files"][0]
     lines = open(table).read().splitlines()
     assert page["table"]["total"] == len(lines) - 1 == len(page["table"]["rows"])
-    assert page["table"]["columns"] == lines[0].split(",")[:-1], "the stack is kept apart"
+    columns = lines[0].split(",")[:-1]
+    assert page["table"]["columns"][: len(columns)] == columns, "the stack is kept apart"
+    assert page["table"]["columns"][len(columns) :] == ["Ruler Error", "Ruler Units", "Ruler Verdict", "Ruler Note"]
+    blamed = [row[3][-2] for row in page["table"]["rows"] if row[3][-2] in ("bug", "suspicious")]
+    assert blamed and page["worst"][0][1] in ("bug", "suspicious", "inherited")
     assert data["summary"]["pairs"][0]["rows"] == page["table"]["total"]
     assert [row[0] for row in page["table"]["rows"]] == list(range(len(lines) - 1))
     names = [row[3][0] for row in page["table"]["rows"]]

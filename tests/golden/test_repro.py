@@ -82,3 +82,12 @@ def test_a_communication_has_no_script(tmp_path):
     assert (creator["kind"], creator["op"]) == ("collective", name)
     assert "a communication needs its ranks" in done.stdout
     assert not (tmp_path / "repro" / "repro.py").exists()
+
+
+def test_programs_get_the_path_of_the_script(tmp_path):
+    data = golden_set() / "data"
+    pair = [data / "m1_mix_stat" / side / "step0" / "rank0" / "dump.json" for side in ("weight", "bench")]
+    arguments = ["compare", "-tp", pair[0], "-gp", pair[1], "-o", tmp_path / "out", "--json"]
+    found = json.loads(run([*arguments, "--repro", tmp_path / "repro"]).stdout)["repro"]
+    assert found == {"script": f"{tmp_path}/repro/repro.py", "made_up": True, "error": ""}
+    assert json.loads(run(arguments).stdout)["repro"] is None

@@ -191,11 +191,15 @@ def ddp_comm_hook(rank, world, recording):
     return ddp(rank, world, recording, comm_hook=True)
 
 
-def fsdp1(rank, world, recording):
+def ddp_bucket_view(rank, world, recording):
+    return ddp(rank, world, recording, gradient_as_bucket_view=True)
+
+
+def fsdp1(rank, world, recording, use_orig_params=True):
     from torch.distributed.fsdp import FullyShardedDataParallel
 
     torch.manual_seed(0)
-    model = FullyShardedDataParallel(net(), device_id=torch.device("cpu"), use_orig_params=True)
+    model = FullyShardedDataParallel(net(), device_id=torch.device("cpu"), use_orig_params=use_orig_params)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     recording.start(model)
     losses = []
@@ -207,6 +211,10 @@ def fsdp1(rank, world, recording):
         losses.append(loss.detach())
     recording.stop()
     return [*losses, *model.parameters()], {}
+
+
+def fsdp1_flat(rank, world, recording):
+    return fsdp1(rank, world, recording, use_orig_params=False)
 
 
 def fsdp2(rank, world, recording):
@@ -390,20 +398,9 @@ def pipelining(rank, world, recording):
 SCENARIOS = {
     f.__name__: f
     for f in (
-        collectives,
-        point_to_point,
-        never_waited,
-        ddp,
-        ddp_static_graph,
-        ddp_unused,
-        ddp_accumulate,
-        ddp_comm_hook,
-        fsdp1,
-        fsdp2,
-        tp_dtensor,
-        tp_megatron,
-        pipeline,
-        pipelining,
+        *(collectives, point_to_point, never_waited),
+        *(ddp, ddp_static_graph, ddp_unused, ddp_accumulate, ddp_comm_hook, ddp_bucket_view),
+        *(fsdp1, fsdp1_flat, fsdp2, tp_dtensor, tp_megatron, pipeline, pipelining),
     )
 }
 

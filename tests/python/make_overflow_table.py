@@ -9,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from conftest import HERE, REPO, run_python
 from graph_cases import golden_set
+from launch import HERE, REPO, run_python
 from overflow_runs import RUNS, TRUTH
 from test_overflow_planted import capture, named, report_of
 

@@ -373,7 +373,7 @@ def buffer_reused_before_it_was_sent(rank, world, start):
     if rank == 0:
         values = torch.ones(big)
         work = dist.isend(values, 1, tag=7)
-        ctypes.memset(values.data_ptr() + 2 * big, 0xFF, 2 * big)  # an overwrite that is no op of the dump
+        ctypes.memset(values.data_ptr() + 2 * big, 0xFF, 2 * big)  # an overwrite that is not an op of the dump
         dist.barrier()
         work.wait()
     else:

@@ -7,7 +7,7 @@ import types
 import pytest
 import torch
 import torch.distributed
-from conftest import PACKAGE_ROOT, run_python
+from launch import PACKAGE_ROOT, run_python
 from msprobe.pytorch.apis import Api, hooked_apis, missing_extra, risk_of
 
 

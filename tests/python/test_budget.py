@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from capture_helpers import write_config
-from conftest import run_python
+from launch import run_python
 
 SCRIPT = """
 import sys, time
@@ -111,7 +111,7 @@ def test_a_wrong_budget(budget, word, tmp_path):
 
 
 def test_sizes():
-    from msprobe.pytorch.sizes import parse_size
+    from msprobe.pytorch.config.sizes import parse_size
 
     sizes = {"20GB": 20 * 10**9, "1.5 MiB": 3 * 2**19, "7": 7, 12: 12, "2kB": 2000, "1TB": 10**12, "3K": None, "": None}
     assert {text: parse_size(text) for text in sizes} == sizes

@@ -353,7 +353,7 @@ except Exception as error:
 """
     output = capture(tmp_path, body, early=early, level="L0").script.stdout
     assert "PrecisionDebugger instance is not created." in output
-    assert output.count("MsprobeException [msprobe] 无效参数：") == 2
+    assert output.count("MsprobeException [msprobe] Invalid parameter: ") == 2
 
 
 def test_functions_of_one_name_share_their_numbers(tmp_path):

@@ -265,7 +265,7 @@ def test_configurations_that_cannot_be_done(tmp_path, config, texts):
     with pytest.raises(MsprobeException) as caught:
         tasks.check(load_config(str(path)))
     text = str(caught.value)
-    assert text.startswith("[msprobe] \u65e0\u6548\u53c2\u6570\uff1a")
+    assert text.startswith("[msprobe] Invalid parameter: ")
     assert str(path) in text
     assert all(part in text for part in texts), text
     assert len(text.splitlines()) == 1

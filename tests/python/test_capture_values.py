@@ -159,7 +159,7 @@ def tensors_in(item):
 
 @pytest.fixture(scope="module")
 def zoo(tmp_path_factory):
-    return capture(tmp_path_factory.mktemp("zoo"), ZOO, risk_level="ALL")
+    return capture(tmp_path_factory.mktemp("zoo"), ZOO, risk_level="ALL", fresh=True)
 
 
 def test_calls_are_listed_in_the_order_they_complete(zoo):

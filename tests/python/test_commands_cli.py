@@ -5,6 +5,7 @@ next, and leaves nothing behind."""
 
 import json
 import os
+import re
 import resource
 import signal
 import sqlite3
@@ -318,7 +319,7 @@ def test_output_that_nobody_can_read(command, good, out):
         args = [find_command(), command, "-tp", good, "-gp", good, "-o", out]
         done = subprocess.run(list(map(str, args)), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 4
-    assert "could not be printed" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert "cannot print the summary" in done.stderr and len(done.stderr.splitlines()) == 1
     assert len(files_in(out)) == 1, "the result itself is written"
 
 
@@ -469,9 +470,36 @@ def test_missing_options(command, good, out):
 
 
 def test_commands():
-    assert_refused(run(["frob"], check=False), "/absent", 2, "no command 'frob'", "compare", "graph_visualize")
+    assert_refused(run(["frob"], check=False), "/absent", 2, "unknown command 'frob'", "compare", "graph_visualize")
     assert_refused(run([], check=False), "/absent", 2, "subcommand")
     assert_refused(run(["-f", "tensorflow", "compare"], check=False), "/absent", 2, "tensorflow")
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        *((name, "compare") for name in ("acc_check", "multi_acc_check", "run_ut", "multi_run_ut")),
+        *((name, "compare") for name in ("api_precision_compare", "config_check", "parse", "op_generate")),
+        ("offline_dump", "run"),
+        ("run_overflow_check", "overflow_check"),
+        ("code_mapping", "serve"),
+        ("install_deps", "--help"),
+    ],
+)
+def test_commands_of_the_earlier_tool_say_what_does_their_job(name, instead):
+    """With the options that they had, and in the form of 8.x."""
+    for args in ([name], [name, "-d", "x", "--mode", "offline"], ["-f", "pytorch", name, "-api_info", "dump.json"]):
+        done = run(args, check=False)
+        assert_refused(done, "/absent", 2, f"{name} is a command of mindstudio-probe", f"'msprobe {instead}")
+        assert "use compare, graph_visualize" not in done.stderr
+
+
+def test_no_command_of_the_earlier_tool_is_unknown(old_python):
+    (source,) = old_python.parents[1].glob("lib/python3*/site-packages/msprobe/msprobe.py")
+    names = re.findall(r"add_parser\(['\"](\w+)['\"]\)", source.read_text(encoding="utf-8"))
+    assert {"compare", "acc_check", "parse"} <= set(names)
+    for name in names:
+        assert "unknown command" not in run([name], check=False).stderr, name
 
 
 def test_older_name_of_graph_visualize(good, out):
@@ -568,7 +596,7 @@ def test_the_op_where_another_dtype_begins_is_named(out):
     assert pair["other_dtype"]["op"] == FIRST_BF16
     assert pair["other_dtype"]["detail"] == "is of torch.bfloat16 against torch.float32"
     text = both("compare", data / "bf16" / RANK, data / "bench" / RANK, out).stdout
-    assert f"  other dtypes: {pair['other_dtype_ops']} ops, the first is {FIRST_BF16} (" in text
+    assert f"  different dtypes: {pair['other_dtype_ops']} ops, first {FIRST_BF16} (" in text
 
 
 def test_nan_that_appears_inside_an_op(out):

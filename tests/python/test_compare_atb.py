@@ -9,7 +9,7 @@ from pathlib import Path
 
 import openpyxl
 import pytest
-from conftest import run_python
+from launch import run_python
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
 
@@ -158,7 +158,7 @@ def test_what_is_no_pair_of_dumps(tmp_path):
         done = compare(*paths, tmp_path / "out", check=False)
         assert done.returncode == code and word in done.stderr and done.stderr.count("\n") == 1, done.stderr
     done = compare(stats, stats, tmp_path / "out", "--xlsx", check=False)
-    assert done.returncode == 2 and "--xlsx has no meaning with -m atb" in done.stderr
+    assert done.returncode == 2 and "--xlsx does not apply to -m atb" in done.stderr
     assert not (tmp_path / "out").exists()
 
 

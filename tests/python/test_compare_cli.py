@@ -3,7 +3,9 @@
 import csv
 import json
 import os
+import re
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -101,8 +103,113 @@ def test_workbook(pair, tmp_path):
     (path,) = (tmp_path / "out").glob("compare_result_*.xlsx")
     sheet = openpyxl.load_workbook(path)["Sheet1"]
     assert sheet.cell(2, 1).value == "Functional.f.0.forward.input.0"
-    assert sheet.cell(3, sheet.max_column).value.startswith('["warning: ')
+    titles = [cell.value for cell in sheet[1]]
+    assert sheet.cell(3, titles.index("Err_message") + 1).value.startswith('["warning: ')
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+RULER = ["Ruler Error", "Ruler Units", "Ruler Verdict", "Ruler Note"]
+RED = "FFFF0000"
+
+
+def cells_of(out):
+    """The cells of a workbook by title, row by row."""
+    (path,) = Path(out).glob("*.xlsx")
+    title, *rows = openpyxl.load_workbook(path).worksheets[0].iter_rows()
+    return [dict(zip((cell.value for cell in title), row)) for row in rows]
+
+
+def fill(cell):
+    return cell.fill.start_color.rgb if cell.fill.fill_type == "solid" else None
+
+
+@pytest.fixture
+def passed_over(tmp_path):
+    """An input off by 25 %, which mindstudio-probe lets pass; all that follows only passes it on."""
+    other = TENSOR | {"Max": 1.25, "Mean": 0.625, "Norm": 1.25}
+    names = ["Functional.relu.0.forward", "Functional.relu.1.forward"]
+    target = write_dump(tmp_path / "a" / "dump.json", {name: op(other) for name in names})
+    return target, write_dump(tmp_path / "b" / "dump.json", {name: op() for name in names})
+
+
+def test_a_workbook_shows_the_verdict_in_colour_beside_the_old_rule(passed_over, tmp_path):
+    assert compare(*passed_over, tmp_path / "out", "--xlsx").returncode == 0
+    wrong, result, *_ = cells_of(tmp_path / "out")
+    assert list(wrong)[-4:] == RULER
+    assert wrong["Result"].value == "pass" and fill(wrong["Result"]) is None
+    assert wrong["Ruler Verdict"].value == "bug"
+    assert wrong["Ruler Note"].value == "passes the old rule, differs by 25 %"
+    assert wrong["Ruler Error"].value == 0.25, "relative to the golden run, as NormRelativeErr"
+    assert wrong["NormRelativeErr"].value == "25.0%"
+    assert {fill(wrong[title]) for title in RULER} == {RED}
+    assert result["Ruler Verdict"].value == "inherited" and fill(result["Ruler Verdict"]) is None
+
+
+def test_highlighting_by_the_old_rules_leaves_the_verdict_alone(tmp_path):
+    path = write_dump(tmp_path / "a" / "dump.json", {"Functional.f.0.forward": op(Max=float("nan"))})
+    assert compare(path, path, tmp_path / "out", "-hl").returncode == 0
+    _, both_nan = cells_of(tmp_path / "out")
+    assert fill(both_nan["NPU Name"]) == RED
+    assert both_nan["Ruler Verdict"].value == "bit-equal" and fill(both_nan["Ruler Verdict"]) is None
+
+
+@pytest.mark.parametrize("options", [["--xlsx", "--plain"], ["--xlsx", "-hl", "--plain"]])
+def test_plain_workbooks_have_the_earlier_columns_only(passed_over, tmp_path, options):
+    assert compare(*passed_over, tmp_path / "out", *options).returncode == 0
+    assert not set(RULER) & set(cells_of(tmp_path / "out")[0])
+
+
+def test_csv_has_the_verdict_when_it_is_asked_for(passed_over, tmp_path):
+    assert compare(*passed_over, tmp_path / "out").returncode == 0
+    assert not set(RULER) & set(read_csv(tmp_path / "out")[0])
+    assert compare(*passed_over, tmp_path / "ruler", "--ruler").returncode == 0
+    assert read_csv(tmp_path / "ruler")[0]["Ruler Note"] == "passes the old rule, differs by 25 %"
+    done = compare(*passed_over, tmp_path / "both", "--ruler", "--plain")
+    assert_refused(done, tmp_path / "both", 2, "--ruler", "--plain", "MSPROBE_PLAIN")
+
+
+def test_every_percentage_is_of_the_golden_run(passed_over, tmp_path):
+    done = compare(*passed_over, tmp_path / "out", "--json")
+    report = json.loads(done.stdout)
+    first = report["pairs"][0]["earlier_input_difference"]
+    assert (first["detail"], first["input_error"]) == ("Norm differs by 25 %", 0.25)
+    assert report["first_divergence"]["creator"]["input_error"] == 0.25
+    assert report["verdict"]["origins"][0]["percent"] == 25
+
+
+@pytest.mark.parametrize("command", ["compare", "graph_visualize", "overflow_check", "verify-dump"])
+def test_no_output_depends_on_the_seed_of_hashes(command, tmp_path):
+    """Names come from files, so their hash is seeded; two seeds must give the same bytes."""
+    data = {f"Functional.f{i % 7}.{i}.forward": op(Norm=1.5 if i > 400 else 1.0) for i in range(800)}
+    target = write_dump(tmp_path / "a" / "step0" / "rank0" / "dump.json", data).parent
+    golden = write_dump(
+        tmp_path / "b" / "step0" / "rank0" / "dump.json", dict(list(data.items())[3:]) | {"Tensor.g.0.forward": op()}
+    ).parent
+    for folder in (target, golden):
+        (folder / "construct.json").write_text(json.dumps({name: None for name in data}))
+        (folder / "stack.json").write_text(json.dumps({"0": [list(data), ["File a.py, line 1, in f, f()"]]}))
+    results = []
+    for seed in ("1", "18446744073709551557"):
+        out = tmp_path / f"out{seed}"
+        options = {
+            "compare": ["compare", "-tp", target, "-gp", golden, "-o", out, "--ruler", "--unmatched", "--json"],
+            "graph_visualize": ["graph_visualize", "-tp", target, "-gp", golden, "-o", out, "-oc", "--json"],
+            "overflow_check": ["overflow_check", "-i", tmp_path / "a", "-o", out, "--json"],
+            "verify-dump": ["verify-dump", tmp_path / "a"],
+        }[command]
+        done = run(options, check=False, env={"MSPROBE_HASH_SEED": seed})
+        said = re.sub(r"20\d{12}|\d+\.\d+ s", "TIME", done.stdout.replace(str(out), "OUT"))
+        files = {re.sub(r"\d{12,}", "TIME", p.name): contents(p, out) for p in sorted(out.rglob("*")) if p.is_file()}
+        results.append((done.returncode, said, files))
+    assert results[0] == results[1]
+
+
+def contents(path, out):
+    """Without the times in it."""
+    if path.suffix == ".db":
+        with sqlite3.connect(path) as db:
+            return [re.sub(r"20\d{12}", "TIME", line) for line in db.iterdump()]
+    return re.sub(r"20\d{12}", "TIME", path.read_text(encoding="utf-8").replace(str(out), "OUT"))
 
 
 def test_older_command_form(pair, tmp_path):

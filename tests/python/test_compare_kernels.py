@@ -7,13 +7,15 @@ import os
 import sys
 from pathlib import Path
 
+import msprobe
 import numpy
 import openpyxl
-from conftest import run_python
+import pytest
+from launch import run_python
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
 
-from graph_cases import run
+from graph_cases import find_command, run
 
 # The old tool's module imports the framework and uses nothing of it.
 OLD = """
@@ -231,6 +233,56 @@ def test_ranks_and_steps_are_chosen(tmp_path):
     assert len(list(openpyxl.load_workbook(books[0], read_only=True).worksheets[0].values)) == 2
 
 
+def chain(folder, factor, write):
+    """Three kernels, one after another; `factor` is in the result of the second and in all that follows."""
+    values = [SIX, SIX * 2, SIX * 2 * factor, SIX * 6 * factor]
+    for i, op in enumerate(["Mul", "Relu", "Add"]):
+        write(folder, op, values[i], "input", 100 + i)
+        write(folder, op, values[i + 1], "output", 100 + i)
+
+
+def write_array(folder, op, array, io, time):
+    save(folder, op, array.astype(numpy.float32), time=time, io=io, step=time // 1000)
+
+
+def test_the_kernel_that_a_difference_begins_at(tmp_path):
+    lines = {}
+
+    def write_line(folder, op, array, io, time):
+        numbers = (array.max(), array.min(), array.mean(), numpy.linalg.norm(array))
+        lines.setdefault(folder, []).append(line(op, numbers, io=io, time=time))
+
+    for kind, write in (("arrays", write_array), ("statistics", write_line)):
+        sides = tmp_path / kind / "t", tmp_path / kind / "g"
+        for folder, factor in zip(sides, (1.25, 1)):
+            chain(folder, factor, write)
+            if kind == "statistics":
+                statistics(folder, lines[folder])
+        done = compare(*sides, tmp_path / kind / "out", "--json")
+        verdict = json.loads(done.stdout)["verdict"]
+        (origin,) = verdict["origins"]
+        assert (verdict["outcome"], origin["cause"], origin["op"]) == ("origin", "op", "Default_Relu-op0.0"), kind
+        assert origin["item"] == "output.0" and math.isclose(origin["percent"], 25, rel_tol=1e-5)
+        assert (origin["ranks"], origin["step"]) == ([0], 0)
+        assert verdict["ops"]["bit_equal"] == 1 and verdict["ops"]["inherited"] == 1
+        told = compare(*sides, tmp_path / kind / "out", env={"LC_ALL": "C"}).stdout
+        assert told.startswith("Origin: rank 0, step 0, Default_Relu-op0.0: its output.0 differs by 25 % although"), (
+            told
+        )
+        assert not [p for p in (tmp_path / kind / "out").iterdir() if p.is_dir()], "nothing is left over"
+        same = json.loads(compare(sides[0], sides[0], tmp_path / kind / "same", "--json").stdout)["verdict"]
+        assert same["outcome"] == "equal"
+
+
+def test_values_that_only_the_elements_show_differ(tmp_path):
+    sides = tmp_path / "t", tmp_path / "g"
+    for folder, array in zip(sides, (SIX, SIX[::-1])):
+        save(folder, "Relu", SIX, io="input")
+        save(folder, "Relu", array, io="output")
+    verdict = json.loads(compare(*sides, tmp_path / "out", "--json").stdout)["verdict"]
+    assert verdict["outcome"] == "origin" and verdict["origins"][0]["what"] == "values"
+
+
 def refused(done, code, *words):
     assert done.returncode == code, done.stderr
     last = done.stderr.strip().splitlines()[-1]
@@ -258,7 +310,7 @@ def test_what_cannot_be_compared_is_said(tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
     refused(compare(empty, sides[1], out, "--rank", "0", check=False), 3, "no kernel dumps", "leave out --rank")
-    refused(compare(tmp_path / "gone", sides[1], out, "--step", "0", check=False), 3, "no directory")
+    refused(compare(tmp_path / "gone", sides[1], out, "--step", "0", check=False), 3, "is not a directory")
     # What a file says is not believed: it is a row that could not be compared.
     for folder in sides:
         for name in Path(folder / "rank_0/Net/0/0").iterdir():
@@ -268,3 +320,23 @@ def test_what_cannot_be_compared_is_said(tmp_path):
     assert json.loads(done.stdout)["tables"][0]["unread"] == 1
     ((row,), _) = (list(table(tmp_path / "bad")[0].values()), None)
     assert row["Err_message"].startswith("Dump file not found or read failed")
+
+
+def test_the_python_function(tmp_path, monkeypatch):
+    monkeypatch.setenv("MSPROBE_BIN", str(find_command()))
+    sides = tmp_path / "t", tmp_path / "g"
+    for factor, folder in enumerate(sides, 1):
+        for rank in range(2):
+            save(folder, "a", SIX, rank=rank)
+            save(folder, "b", SIX * factor, rank=rank)
+    both = msprobe.compare(target=sides[0], golden=sides[1], output_path=tmp_path / "both")
+    assert both.outcome == "origin" and both.verdict["origins"][0]["op"] == "Default_b-op0.0" and len(both.files) == 2
+    assert str(both).startswith("Origin: ranks 0, 1, step 0, Default_b-op0.0: its input.0 differs by 50 %")
+    by_option = {"target": sides[0], "golden": sides[1], "rank": 1, "step": [0]}
+    by_key = {"input_param": {"npu_path": sides[0], "bench_path": sides[1], "rank_id": [1], "step_id": [0]}}
+    for number, arguments in enumerate((by_option, by_key)):
+        result = msprobe.compare(output_path=tmp_path / f"one{number}", **arguments)
+        assert [table["rank"] for table in result.summary["tables"]] == [1]
+        assert set(result.files) == set((tmp_path / f"one{number}").iterdir())
+    with pytest.raises(msprobe.CompareArgumentError, match="--html does not apply to kernel dumps"):
+        msprobe.compare(target=sides[0], golden=sides[1], output_path=tmp_path / "no", html=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import run_python
+from launch import run_python
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
 

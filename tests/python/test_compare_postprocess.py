@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy
 import pytest
 import torch
-from conftest import run_python
+from launch import run_python
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
 
@@ -116,7 +116,7 @@ def test_products_that_do_not_exist_say_so(sides, tmp_path):
 @pytest.mark.parametrize(
     "text,word",
     [
-        ("right_matmull: {}", 'line 1: there is no "right_matmull"'),
+        ("right_matmull: {}", 'line 1: unknown key "right_matmull"'),
         ("right_matmul:\n  target_map: {}", 'line 2: right_matmul has no "target_map"'),
         ("right_matmul:\n  target_tensor_map:\n    a.pt: x", 'line 3: "a.pt" must have a list of data names'),
         ("right_matmul: [1]", "must hold maps"),

@@ -179,7 +179,7 @@ def test_shapes_and_dtypes_of_dumps_with_values(tmp_path):
 def test_options_about_values_are_refused(tmp_path, option):
     a = transformer().write(tmp_path / "a")
     done = compare(a, a, tmp_path / "out", option, check=False)
-    assert done.returncode == 2 and "leave" in done.stderr
+    assert done.returncode == 2 and "remove" in done.stderr
 
 
 def test_structures_that_cannot_be_read(tmp_path):

@@ -10,7 +10,7 @@ import numpy
 import openpyxl
 import pytest
 import torch
-from conftest import HERE, run_python
+from launch import HERE, run_python
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
 
@@ -132,7 +132,7 @@ def test_names_and_links_out_of_the_dump_are_not_followed(sides, tmp_path):
         "folder/secret.pt": "leads out of the dump's directory",
         "../../secret.pt": '".."',
         str(secret): "absolute path",
-        "pipe.pt": "no regular file",
+        "pipe.pt": "not a regular file",
         "absent.pt": "does not exist",
     }
     write(target, [item(name, value) for name in [*names, "inside.pt"]])

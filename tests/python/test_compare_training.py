@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from conftest import HERE, run_python
+from launch import HERE, run_python
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
 
@@ -54,7 +54,7 @@ def rows_of(folder):
 def test_megatron_against_inference(old_python, dumps, task, tmp_path):
     done = run(arguments(dumps, task, tmp_path / "ours"))
     assert "20 matched, 9 only in the target, 5 only in the golden run" in done.stdout
-    assert "no such op" not in done.stdout, "modules that only one side has are no difference"
+    assert "no such op" not in done.stdout, "modules that only one side has are not a difference"
     args = arguments(dumps, task, tmp_path / "theirs")
     run_python([old_python.parent / "msprobe", *args], python=old_python, ours=False, cwd=tmp_path)
     ours, theirs = rows_of(tmp_path / "ours"), rows_of(tmp_path / "theirs")

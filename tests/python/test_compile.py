@@ -44,7 +44,7 @@ def recorded(function, model, key):
 
 
 def run(directory, body, early="", level="mix"):
-    dump = capture(directory, body + "\nprint('OUT' + json.dumps(out))", early=NET + early, level=level)
+    dump = capture(directory, body + "\nprint('OUT' + json.dumps(out))", early=NET + early, level=level, fresh=True)
     assert "Traceback" not in dump.script.stderr
     return dump, json.loads(dump.script.stdout.split("OUT")[1])
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 from capture_helpers import capture, capture_each, write_config
-from conftest import run_python
+from launch import run_python
 
 NET = """
 import glob, os, threading, time
@@ -513,7 +513,7 @@ KEYS = [
 
 @pytest.fixture(scope="module")
 def by_keys(tmp_path_factory):
-    return capture_each(tmp_path_factory.mktemp("keys"), KEYS_BODY, KEYS)
+    return capture_each(tmp_path_factory.mktemp("keys"), KEYS_BODY, KEYS, early="import os\n")
 
 
 def test_common_keys_have_their_effect(by_keys):

@@ -9,8 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import HERE, run_python
 from graph_cases import find_command
+from launch import HERE, run_python
 
 STATS = ("norm", "max", "min", "mean")
 DUMP, MONITOR = "dump_data.trend.db", "monitor_data.trend.db"
@@ -197,6 +197,46 @@ def assert_same_but_micro_steps(ours, old):
     assert sorted(key[1] for key in left if key[2:4] == ("parameters_grad", "Module.net.layers.0.Linear.bias")) == every
 
 
+def test_nan_is_told_from_what_was_not_recorded(tmp_path):
+    """Both are NULL, as in the earlier tool's files; a table of ours names the latter."""
+    nan, inf = float("nan"), float("inf")
+    output = [
+        tensor(nan),
+        tensor(1.0, Max=None, Min=None),
+        tensor(1.0, Max="nan", Min="NaN", Mean="nan", Norm="nan"),
+        tensor(1.0, Norm=-inf),
+        tensor(1.0, Mean="N/A"),
+    ]
+    name = "Module.net.Linear.forward.0"
+    write_dump(tmp_path / "dump" / "step0" / "rank0", {name: {"input_args": [], "output": output}}, {name: None})
+    data2db("--db", tmp_path, "--data", tmp_path / "dump")
+    trend = Trend(tmp_path / DUMP)
+    values = {key[3].rsplit(".", 1)[-1]: row for key, row in trend.rows().items()}
+    absent = {
+        trend.targets[row["target_id"]][0].rsplit(".", 1)[-1]: [
+            stat for bit, stat in enumerate(STATS) if row["stats"] >> bit & 1
+        ]
+        for row in trend.all("msprobe_absent")
+    }
+    assert values["0"] == values["2"] == (None,) * 4
+    assert values["3"][0] == -1e9 - 1
+    assert absent == {"1": ["max", "min"], "4": ["mean"]}
+
+
+def test_an_empty_cell_of_a_monitor_is_nan(tmp_path):
+    """pandas writes NaN so; what a metric has no column for is said once, in global_stats."""
+    run = tmp_path / "m" / "Dec03_21-34-40-rank0-1a2b3c4d"
+    run.mkdir(parents=True)
+    (run / "grad_reduced_0-0.csv").write_text("vpp_stage,name,step,norm\n0,w,0,\n0,v,0,nothing\n")
+    (run / "param_origin_0-0.csv").write_text("vpp_stage,name,step,norm,max\n0,w,0,1,2\n")
+    data2db("--db", tmp_path, "--data", tmp_path / "m")
+    trend = Trend(tmp_path / MONITOR)
+    assert {row[0] for key, row in trend.rows().items() if key[2] == "grad_reduced"} == {None}
+    marked = [(trend.targets[row["target_id"]][0], row["stats"]) for row in trend.all("msprobe_absent")]
+    assert marked == [("v", 1)]
+    assert trend.extent()["grad_reduced"] == {"norm"}
+
+
 def test_the_earlier_page_reads_our_file(inputs, old_python):
     data2db("--db", inputs / "page", "--data", inputs / "odd")
     trend = Trend(inputs / "page" / DUMP)
@@ -261,10 +301,10 @@ def test_results_do_not_depend_on_threads(tmp_path, inputs):
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
-        (["--db", "o", "--data", "nowhere"], 3, "nowhere is no directory"),
+        (["--db", "o", "--data", "nowhere"], 3, "nowhere is not a directory"),
         (["--db", "o", "--data", "."], 3, "no dump (step0, step1, ...) and no directories of a training monitor"),
         (["--db", "o", "--data", ".", "--format", "dump"], 3, "is not a dump"),
-        (["--db", "o", "--data", ".", "--mapping", "list.json"], 3, "is no mapping"),
+        (["--db", "o", "--data", ".", "--mapping", "list.json"], 3, "is not a mapping"),
         (["--db", "o", "--data", ".", "--process_num", "129"], 2, "process_num"),
         (["--db", "o", "--data", ".", "--micro_step", "maybe"], 2, "micro_step"),
         (["--data", "."], 2, "--db"),

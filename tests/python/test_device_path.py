@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 from capture_helpers import capture
-from conftest import HERE, run_python
+from launch import HERE, run_python
 
 FORCED = {"MSPROBE_FORCE_DEVICE_PATH": "1"}
 DTYPES = (
@@ -112,6 +112,45 @@ def test_values_of_every_type(tmp_path, monkeypatch, direct, early):
         scale = abs(other["Norm"]) / math.sqrt(max(math.prod(item["shape"]), 1))
         assert not math.isfinite(norm) or abs(item["Mean"] - other["Mean"]) <= 1e-6 * scale
         assert close(item["Norm"], other["Norm"], 1e-6)
+
+
+# Sums of many elements: all of one sign, cancelling to nearly nothing, of very different sizes.
+LARGE = """
+import types
+zoo = types.ModuleType("zoo")
+zoo.op = lambda *tensors: None
+sys.modules["zoo"] = zoo
+debugger.register_custom_api(zoo, "op")
+tensors = []
+for numel in (1023, 1024, 40000, 300000):
+    x = torch.randn(numel)
+    spread = x * torch.logspace(-6, 6, numel)[torch.randperm(numel)]
+    tensors += [x, x.abs() + 0.1, torch.full_like(x, 0.1), torch.cat([x, -x, x[:1]]), spread]
+tensors += [x.to(kind) for x in tensors[5:9] for kind in (torch.float16, torch.bfloat16)]
+debugger.start()
+for x in tensors:
+    zoo.op(x)
+debugger.stop()
+debugger.step()
+wide = [x.to(torch.float64) for x in tensors]
+print("WIDE", json.dumps([[x.mean().item(), x.abs().mean().item(), x.norm().item()] for x in wide]))
+"""
+
+
+def test_host_and_device_agree_as_far_as_documented(tmp_path, monkeypatch):
+    """docs/en/capture/values.md: Mean to 2e-6 of the mean absolute value, Norm to 1e-6 of itself."""
+    dumps = [capture(tmp_path / "host", LARGE)]
+    monkeypatch.setenv("MSPROBE_FORCE_DEVICE_PATH", "1")
+    dumps.append(capture(tmp_path / "device", LARGE))
+    host, device = map(items_of, dumps)
+    wide = json.loads(dumps[0].script.stdout.split("WIDE ")[1])
+    assert len(host) == len(device) == len(wide) == 28
+    for near, far, (mean, absolute, norm) in zip(host, device, wide):
+        assert (near["Max"], near["Min"]) == (far["Max"], far["Min"])
+        assert abs(near["Mean"] - mean) <= 2e-6 * absolute and math.isclose(near["Norm"], norm, rel_tol=1e-6), near
+        assert abs(far["Mean"] - mean) <= 1e-12 * absolute and math.isclose(far["Norm"], norm, rel_tol=1e-11), far
+        assert abs(near["Mean"] - far["Mean"]) <= 2e-6 * absolute
+        assert math.isclose(near["Norm"], far["Norm"], rel_tol=1e-6)
 
 
 def test_without_double_precision(tmp_path, monkeypatch, direct):

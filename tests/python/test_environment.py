@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import PACKAGE_ROOT, run_python
+from launch import PACKAGE_ROOT, run_python
 
 
 def run_module(*args, cwd):
@@ -23,7 +23,8 @@ def test_the_module_is_the_command(tmp_path):
 
 
 def test_without_pytorch(run_script):
-    done = run_script("""
+    done = run_script(
+        """
 import sys
 sys.modules["torch"] = None  # as if it were not installed
 import msprobe
@@ -32,7 +33,9 @@ try:
     from msprobe.pytorch import PrecisionDebugger
 except ImportError as error:
     print(error.name, "|", error)
-""")
+""",
+        fresh=True,
+    )
     version, error = done.stdout.splitlines()
     assert version.count(".") == 2
     assert error.startswith("torch | msprobe.pytorch needs PyTorch") and sys.executable in error and "install" in error
@@ -41,14 +44,14 @@ except ImportError as error:
 def test_a_broken_pytorch_is_not_called_missing(run_script, tmp_path):
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "__init__.py").write_text("import a_part_of_torch_that_is_missing")
-    done = run_script("import msprobe.pytorch", check=False)
+    done = run_script("import msprobe.pytorch", check=False, fresh=True)
     assert "No module named 'a_part_of_torch_that_is_missing'" in done.stderr and "install torch" not in done.stderr
 
 
 def test_a_pytorch_that_is_too_old(run_script, tmp_path):
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "__init__.py").write_text("class nn:\n    class Module: pass\n__version__ = '1.13.1'\n")
-    done = run_script("import msprobe.pytorch", check=False)
+    done = run_script("import msprobe.pytorch", check=False, fresh=True)
     assert "ImportError: msprobe.pytorch needs PyTorch 2.0 or newer" in done.stderr and "1.13.1" in done.stderr
 
 

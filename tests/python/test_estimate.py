@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import HERE, PACKAGE_ROOT, run_python
 from graph_cases import find_command
+from launch import HERE, PACKAGE_ROOT, run_python
 from test_run_command import LOOP, run, write_config
 
 CAPTURE = """
@@ -114,6 +114,7 @@ def test_a_step_without_checksums_or_shapes(dumps):
         assert done.returncode == 3 and done.stderr.count("\n") == 1 and word in done.stderr
 
 
+@pytest.mark.deep
 def test_a_command_is_run_timed_and_stopped(dumps, tmp_path):
     write_config(tmp_path, step=[5, 6])
     (tmp_path / "loop.py").write_text(LOOP.replace("range(3)", "range(40)") + "\nprint('not reached')\n")

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from conftest import REPO, run_python
+from launch import REPO, run_python
 
 EXAMPLES = REPO / "examples" / "capture"
 LAYERS = [f"Module.model.layers.{n}.LlamaDecoderLayer.forward.0" for n in (0, 1)]

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 from capture_helpers import PRELUDE, capture, write_config
-from conftest import HERE, run_python
+from launch import HERE, run_python
 from test_capture_safety import command
 
 TRAIN = """
@@ -137,7 +137,7 @@ if __name__ == "__main__":
     write_config(tmp_path, level="mix")
     script = tmp_path / "script.py"
     script.write_text(PRELUDE + body.replace("%PORT%", str(port)))
-    done = run_python([script], cwd=tmp_path)
+    done = run_python([script], cwd=tmp_path, fresh=True)
     assert "CODES [0, -9]" in done.stdout
     command("verify-dump", tmp_path / "dump", code=1)
     command("recover", tmp_path / "dump")

@@ -101,9 +101,8 @@ def test_wrong_values_are_named(tmp_path, key, value):
     import json
 
     from msprobe.pytorch.config import MsprobeException, load_config
-    from msprobe.pytorch.grad_probe import GradProbe
 
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"task": "grad_probe", "dump_path": "/d", "grad_probe": {key: value}}, indent=1))
     with pytest.raises(MsprobeException, match=f"{key} is .*; allowed: .*config.json, line 5\\)$"):
-        GradProbe(load_config(str(path)))
+        load_config(str(path))

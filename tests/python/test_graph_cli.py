@@ -64,7 +64,7 @@ def test_compare_names_the_first_error(tmp_path):
     assert summary["first_error"] == {"step": 0, "rank": 0, "order": 0, "node": "Torch.add.0.forward"}
     assert Path(summary["file"]).stat().st_size == summary["bytes"]
     text = graph("-tp", a, "-gp", b, "-o", tmp_path / "out2").stdout
-    assert "first error: Torch.add.0.forward (step 0, rank 0)" in text
+    assert "first error by the old rule: Torch.add.0.forward (step 0, rank 0)" in text
 
 
 def test_a_dump_file_stands_for_its_directory(tmp_path):

@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 
 import pytest
-from conftest import HERE, run_python
+from launch import HERE, run_python
 from merge_scenario import LAYOUTS
 from test_graph_cli import run
 
@@ -365,7 +365,7 @@ def test_a_bad_layout_is_refused_with_line_and_key(dumps, tmp_path, text, word):
     "more,code,word",
     [
         (["--rank_size", "4", "--tp", "2", "--pp", "1"], 3, "holds 2 ranks"),
-        (["--rank_size", "2", "--tp", "3", "--pp", "1"], 2, "no multiple"),
+        (["--rank_size", "2", "--tp", "3", "--pp", "1"], 2, "not a multiple"),
         (["--rank_size", "2", "--tp", "2"], 2, "--pp"),
         (["--rank_size", "2", "--tp", "1", "--pp", "1", "--vpp", "2"], 2, "--vpp"),
         (["--rank_size", "2", "--tp", "2", "--pp", "1", "--order", "tp-zz"], 2, "zz"),

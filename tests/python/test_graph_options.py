@@ -141,14 +141,16 @@ def test_our_tables_stand_beside_the_old_ones(tmp_path):
     first = json.loads(done.stdout)["first_difference"]
     assert (first["node"], first["kind"]) == ("Torch.add.0.forward", "op")
     file = only_db(tmp_path / "out")
-    assert query(file, "SELECT * FROM msprobe_meta") == [("format", "1")]
+    meta = dict(query(file, "SELECT * FROM msprobe_meta"))
+    assert meta.pop("tool").startswith("msprobe ")
+    assert meta == {"format": "1", "target": str(a), "golden": str(b)}
     rows = query(
         file,
         "SELECT s.name, p.verdict, p.error, p.input_error, p.units, p.cosine FROM msprobe_precision p"
         " JOIN msprobe_node n USING (node) JOIN msprobe_name s USING (name_id) ORDER BY node",
     )
     assert [r[0] for r in rows][0] == "Torch.add.0.forward" and len(rows) == 4
-    assert rows[0][1] == "bug" and rows[0][2] == pytest.approx(1 / 3, rel=1e-6)
+    assert rows[0][1] == "bug" and rows[0][2] == pytest.approx(0.5, rel=1e-6)
     assert rows[0][3] == 0 and rows[0][4] > 1000 and rows[0][5] is None
     graph("-tp", a, "-gp", b, "-o", tmp_path / "plain", "--plain")
     names = {name for (name,) in query(only_db(tmp_path / "plain"), "SELECT name FROM sqlite_master")}

@@ -76,7 +76,7 @@ assert_same_functions()
 debugger.stop()
 assert_same_functions()
 """
-    capture(tmp_path, body, early=EARLY)
+    capture(tmp_path, body, early=EARLY, fresh=True)
 
 
 def test_calls_through_earlier_references_are_recorded(tmp_path):

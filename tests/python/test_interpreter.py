@@ -39,7 +39,7 @@ def record(call):
 
 @pytest.fixture
 def run(run_script):
-    return lambda body: run_script(STAND_IN + body)
+    return lambda body: run_script(STAND_IN + body, fresh=True)
 
 
 BUILTINS = """

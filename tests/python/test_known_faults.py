@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 from capture_helpers import capture
-from conftest import HERE, PACKAGE_ROOT, run_python
+from launch import HERE, PACKAGE_ROOT, run_python
 
 
 class Outcome(NamedTuple):

@@ -109,7 +109,7 @@ def test_the_dump_shows_the_replaced_inputs(tmp_path, source, level):
     else:
         entry = dump.data(1)["Functional.linear.2.forward"]["input_args"][0]
     assert (entry["Max"], entry["Min"]) == (wanted["Max"], wanted["Min"])
-    # Reading files is no part of the model.
+    # Reading files is not part of the model.
     assert not [name for name in dump.names(1) if "empty" in name or "set_" in name or "requires_grad" in name]
 
 

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from capture_helpers import capture
-from conftest import HERE
+from launch import HERE
 
 # Of the extension's allocations each so manieth fails; from start() on, or right behind it.
 RUNS = ((3, True), (40, True), (3, False), (40, False), (700, False))

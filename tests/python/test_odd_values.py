@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 from capture_helpers import capture
-from conftest import run_python
 from graph_cases import find_command
+from launch import run_python
 
 # A statement for each kind of value; `op` is a function that is recorded.
 KINDS = """

@@ -3,7 +3,7 @@
 import json
 
 from capture_helpers import PRELUDE, write_config
-from conftest import run_python
+from launch import run_python
 
 BODY = """
 from collections import Counter
@@ -63,7 +63,7 @@ def test_same_calls_when_constructed_and_when_stopped(tmp_path):
     write_config(tmp_path, level="mix")
     script = tmp_path / "script.py"
     script.write_text(PRELUDE + BODY)
-    lines = run_python([script], cwd=tmp_path).stdout.splitlines()
+    lines = run_python([script], cwd=tmp_path, fresh=True).stdout.splitlines()
     said = {line.split()[0]: line for line in lines if line.split()[0] in ("constructed", "stopped", "CALLS")}
     assert said["constructed"] == "constructed [] [] True"
     assert said["stopped"] == "stopped [] [] True"
@@ -93,7 +93,7 @@ print("SEEN", seen == ["stop", "a", "b"] * 3)
     write_config(tmp_path, level="mix")
     script = tmp_path / "script.py"
     script.write_text(PRELUDE + body)
-    done = run_python([script], cwd=tmp_path)
+    done = run_python([script], cwd=tmp_path, fresh=True)
     assert "SEEN True" in done.stdout
     for step in range(3):
         construct = json.loads((tmp_path / f"dump/step{step}/rank/construct.json").read_text())

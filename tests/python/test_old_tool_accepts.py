@@ -8,7 +8,7 @@ import re
 import sqlite3
 
 import pytest
-from conftest import HERE, run_python
+from launch import HERE, run_python
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from conftest import HERE, run_python
 from graph_cases import run
+from launch import HERE, run_python
 from overflow_runs import TRUTH
 
 # Their names at level L1, which has no modules.

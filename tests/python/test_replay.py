@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import HERE, run_python
+from launch import HERE, run_python
 from replay_scenario import RUNS
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
@@ -342,9 +342,9 @@ def test_the_python_function_takes_it(tmp_path):
 
     both(tmp_path, fill)
     text = (
-        "import json, sys; from msprobe.pytorch import compare; from msprobe._compare import CompareException\n"
+        "import json, sys; from msprobe.pytorch import CompareException, compare\n"
         "p = {'npu_json_path': sys.argv[1], 'bench_json_path': sys.argv[2]}\n"
-        "print(compare(p, sys.argv[3], replay=3)['replays'][0]['verdict'])\n"
+        "print(compare(p, sys.argv[3], replay=3).summary['replays'][0]['verdict'])\n"
         "try:\n    compare(p, sys.argv[3], replay='x')\nexcept CompareException as error:\n    print(error)\n"
     )
     paths = [tmp_path / "target/dump.json", tmp_path / "golden/dump.json", tmp_path / "out"]

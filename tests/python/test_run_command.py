@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import HERE, PACKAGE_ROOT, Script, run_python
 from graph_cases import find_command
+from launch import HERE, PACKAGE_ROOT, Script, run_python
 
 LOOP = """
 import sys
@@ -90,7 +90,7 @@ WATCH = """
 import copy, gc, io, json, threading
 import torch
 from torch import nn
-from msprobe._attach.step_watch import Client, StepWatch
+from msprobe._attach.step_detector import Client, StepDetector
 
 class Log(Client):
     def __init__(self):
@@ -111,7 +111,7 @@ def watch(step_by="auto"):
     global last
     gc.collect()
     log = Log()
-    last = StepWatch(log, step_by)
+    last = StepDetector(log, step_by)
     last.install()
     return log
 

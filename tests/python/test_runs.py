@@ -4,7 +4,7 @@ import json
 
 import pytest
 from capture_helpers import capture
-from conftest import HERE, run_python
+from launch import HERE, run_python
 from runs_scenario import SCENARIOS
 
 NAMES = list(SCENARIOS)

@@ -1,7 +1,7 @@
 """seed_all: what it seeds, what it removes, and what it refuses. Each run has an interpreter of its own."""
 
 import pytest
-from conftest import run_python
+from launch import run_python
 from msprobe.pytorch.config import MsprobeException
 from msprobe.pytorch.seed import seed_all
 
@@ -143,7 +143,7 @@ print("passed")
 def test_wrong_arguments_are_refused(arguments, name):
     with pytest.raises(MsprobeException) as caught:
         seed_all(**arguments)
-    assert str(caught.value).startswith(f"[msprobe] 无效参数：{name} is ")
+    assert str(caught.value).startswith(f"[msprobe] Invalid parameter: {name} is ")
     assert "allowed: " in str(caught.value)
 
 

@@ -4,7 +4,7 @@ import os
 import sys
 import threading
 
-from conftest import REPO
+from launch import REPO
 from served import CALLS, MODULE, fill, serving
 
 sys.path.insert(0, str(REPO / "bench"))

@@ -4,7 +4,7 @@ import json
 
 import openpyxl
 import pytest
-from conftest import run_python
+from launch import run_python
 
 SAVE = """
 import sys, torch

@@ -9,7 +9,7 @@ import numpy
 import pytest
 import torch
 from capture_helpers import capture
-from conftest import HERE, run_python
+from launch import HERE, run_python
 
 
 def load(directory, item):
@@ -141,7 +141,7 @@ def test_names_and_unusual_values(tmp_path):
     backward = data["Module.inner.linear.Linear.backward.0"]
     assert backward["input"][0]["data_name"] == "Module.inner.linear.Linear.backward.0.input.0.pt"
 
-    # Keys that are no file names become some, and stay apart.
+    # Keys that are not file names become some, and stay apart.
     odd = [values[key]["data_name"] for key in ("k/1", "../up", "x" * 300)]
     assert len(set(odd)) == 3
     for file, factor in zip(odd, (2, 3, 4)):

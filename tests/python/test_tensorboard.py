@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import HERE, PACKAGE_ROOT, REPO, missing, run_python
-from graph_cases import find_command
+from graph_cases import find_command, missing
+from launch import HERE, PACKAGE_ROOT, REPO, run_python
 
 NODE = "Module.fc.Linear.forward.0"
 

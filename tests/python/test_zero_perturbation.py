@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from conftest import HERE, run_python
+from launch import HERE, WARM, run_python
 
 VARIANTS = [
     ("statistics", "L0", ""),
@@ -24,7 +24,8 @@ MIN_ENTRIES = {
 
 
 def train(model, *options, cwd):
-    output = run_python([HERE / "train_scenario.py", model, *options], cwd=cwd).stdout
+    modules = (*WARM, "transformers.models.llama.modeling_llama")
+    output = run_python([HERE / "train_scenario.py", model, *options], cwd=cwd, warm=modules).stdout
     return json.loads(output.split("RESULT")[1])
 
 

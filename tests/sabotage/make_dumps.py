@@ -5,7 +5,6 @@ after the imports, which take longer than the training; those of several process
 """
 
 import argparse
-import atexit
 import contextlib
 import gc
 import json
@@ -13,15 +12,17 @@ import os
 import random
 import shutil
 import sys
-import traceback
 from pathlib import Path
 
 import torch
 import torch.nn
 from case import write_truth
+from forked import fork
 
 JOBS = 2
 SETS = ("bugs", "noisy", "modules", "held_out", "clean")
+FORM_SETS = ("forms", "forms_of_statistics")  # faults of a known form; anatomy.py
+OTHER_WAYS = ("rewrites", "rounding", "on_top")  # runs that compute the same in another way, with and without a bug
 
 
 def seed_all(seed):
@@ -49,33 +50,13 @@ def train(case, change, make, out, rank, seed):
         change(*([work] if case.world == 1 else [work, rank]))
     seed_all(seed)
     work.before()
-    debugger.start(model=work.model)
-    work.step()
-    debugger.stop()
-    debugger.step()
+    for _ in range(work.steps):
+        debugger.start(model=work.model)
+        work.step()
+        debugger.stop()
+        debugger.step()
     if case.world > 1:
         torch.distributed.destroy_process_group()
-
-
-def child(function, log, *args):
-    sys.stdout.flush()
-    pid = os.fork()
-    if pid:
-        return pid
-    code = 1
-    try:
-        handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(handle, 1)
-        os.dup2(handle, 2)
-        function(*args)
-        code = 0
-    except BaseException:  # noqa: BLE001 - whatever it was, it goes to the log and the child ends here
-        traceback.print_exc()
-    finally:
-        atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
 
 
 def build(cases, seed):
@@ -93,7 +74,7 @@ def build(cases, seed):
             change, make = case.side(side)
             for rank in range(case.world):
                 log = out / f"log{rank}.txt"
-                running[child(train, log, case, change, make, out, rank, seed)] = log
+                running[fork(train, case, change, make, out, rank, seed, log=log)] = log
         pid, status = os.wait()
         log = running.pop(pid)
         if status:
@@ -121,6 +102,20 @@ def sets():
     return {"bugs": BUGS, "noisy": NOISY, "modules": MODULES, "held_out": HELD_OUT, "clean": CLEAN}
 
 
+def form_sets():
+    from anatomy import FORMS, STATISTICS_FORMS
+
+    return dict(zip(FORM_SETS, (FORMS, STATISTICS_FORMS)))
+
+
+def other_ways():
+    from on_top import ON_TOP
+    from rewrites import REWRITES
+    from rounding import ROUNDING
+
+    return dict(zip(OTHER_WAYS, (REWRITES, ROUNDING, ON_TOP)))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("out", type=Path)
@@ -131,7 +126,7 @@ def main():
     torch.set_num_threads(1)
     imports()
     cases = {}
-    for name, members in sets().items():
+    for name, members in {**sets(), **form_sets(), **other_ways()}.items():
         for case in members:
             if name in args.sets and (not args.only or case.name in args.only):
                 cases[args.out.resolve() / name / case.name] = case

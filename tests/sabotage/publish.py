@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from conftest import REPO, run_python
+from launch import REPO, run_python
 from make_dumps import SETS, sets
 from score import Answer, is_right, results_of
 
@@ -117,10 +117,10 @@ def measure(root):
 ENGLISH = """# Planted bugs: does the first difference name the place?
 
 Small models with random weights are trained for one step with and without one planted bug, both runs are captured, and
-`msprobe compare` says where they part. The answer is held against what was written down with the bug: the op that makes the
-first wrong number, or the module that calls it, in the right direction and on the right rank. Beside it, what `compare -da`
-of the earlier tool (mindstudio-probe 26.2.0) says of the same dumps, held against the same truth; where it names several
-ops, one right one is enough.
+`msprobe compare` says where they begin to differ. The answer is checked against what was written down with the bug: the op that makes the
+first wrong number, or the module that calls it, in the right direction and on the right rank. Beside it is the answer of `compare -da`
+of the earlier tool (mindstudio-probe 26.2.0) on the same dumps, checked against the same truth; where it names several
+ops, one correct op is enough.
 
 Made by `.venv/bin/python tests/sabotage/publish.py --write`; `tests/sabotage` holds models, bugs and truth, and runs in
 `make test`.
@@ -138,7 +138,7 @@ Made by `.venv/bin/python tests/sabotage/publish.py --write`; `tests/sabotage` h
 
 ## Planted bugs
 
-The place is the first of the accepted ones: `module/api` is an api that the module calls, `#3` its call number.
+The place is the first of the accepted ones: `module/api` is a function that the module calls, `#3` its call number.
 
 | case | what is wrong | level, task | where | msprobe | right | earlier tool | right |
 |---|---|---|---|---|---|---|---|
@@ -154,8 +154,8 @@ Every op differs by rounding, one by more.
 
 ## Bugs in dumps of modules only
 
-Where the wrong code stands between two modules, the second one receives the difference; the answer names the module around
-both, too, and that is what counts.
+Where the wrong code is between two modules, the second one receives the difference; the answer also names the module around
+both, and that is what counts.
 
 | case | what is wrong | level, task | where | msprobe | right | earlier tool | right |
 |---|---|---|---|---|---|---|---|
@@ -169,8 +169,8 @@ both, too, and that is what counts.
 
 ## Pairs without a bug
 
-Two runs that differ by no more than rounding, or in how they compute the same. Right is every answer whose verdict is not
-*bug*: a difference may be named, and its kind says what it is.
+Two runs that differ by no more than rounding, or in how they compute the same. Every answer whose verdict is not
+*bug* is right: a difference may be named, and its kind says what it is.
 
 | pair | what differs | msprobe | right |
 |---|---|---|---|
@@ -183,24 +183,24 @@ that is not called at all, the op that takes the result first counts as right. W
 `tests/sabotage/bugs.py` and `held_out.py`. One truth was completed after its first run: that of `gradient_in_half` had left
 out the multiplications of the planted code itself.
 
-The two misses: `layer_skipped_bf16`, as LayerNorm brings the statistics of whatever is put in within the rounding of
-bfloat16, and `mask_off_by_one_bf16`, as statistics do not show which scores are -inf, so the softmax behind is named.
+The two misses: `layer_skipped_bf16`, because LayerNorm brings the statistics of any input within the rounding of
+bfloat16, and `mask_off_by_one_bf16`, because statistics do not show which scores are -inf, so the softmax after them is named.
 """
 
-CHINESE = """# 植入的错误:首个差异能否指出位置?
+CHINESE = """# 植入的错误：首个差异能否指出位置？
 
-随机权重的小模型训练一步,一次带有一个植入的错误,一次没有;两次都采集,由 `msprobe compare` 指出两者从哪里分开。答案与植入时写下的
-事实对照:产生第一个错误数值的算子,或调用它的模块,方向与 rank 都要正确。旁边是旧工具(mindstudio-probe 26.2.0)`compare -da`
-对同样数据的答案,用同样的事实判断;它给出多个算子时,有一个正确即可。
+随机权重的小模型训练一步，一次带有一个植入的错误，一次没有；两次都采集，由 `msprobe compare` 指出两者从哪里分开。答案与植入时写下的
+事实对照：产生第一个错误数值的算子，或调用它的模块，方向与 rank 都要正确。旁边是旧工具（mindstudio-probe 26.2.0）`compare -da`
+对同样数据的答案，用同样的事实判断；它给出多个算子时，有一个正确即可。
 
-由 `.venv/bin/python tests/sabotage/publish.py --write` 生成;模型、错误与事实在 `tests/sabotage`,并在 `make test` 中运行。
+由 `.venv/bin/python tests/sabotage/publish.py --write` 生成；模型、错误与事实在 `tests/sabotage`，并在 `make test` 中运行。
 
 | | 用例 | 多进程 | msprobe | {seeds} 个种子 | 旧工具 |
 |---|---|---|---|---|---|
 | 植入的错误 | {bugs_all} | {bugs_world} | **{bugs_ours}** | {bugs_seeds} | {bugs_old} |
 | bfloat16 对 float32 中的错误 | {noisy_all} | {noisy_world} | **{noisy_ours}** | {noisy_seeds} | {noisy_old} |
 | 只有模块的数据中的错误 | {modules_all} | {modules_world} | **{modules_ours}** | {modules_seeds} | {modules_old} |
-| 保留的错误,没有规则针对它们调整 | {held_out_all} | {held_out_world} | **{held_out_ours}** | {held_out_seeds} | {held_out_old} |
+| 保留的错误，没有规则针对它们调整 | {held_out_all} | {held_out_world} | **{held_out_ours}** | {held_out_seeds} | {held_out_old} |
 
 | | 数据对 | 被称为错误 | {seeds} 个种子 |
 |---|---|---|---|
@@ -208,37 +208,37 @@ CHINESE = """# 植入的错误:首个差异能否指出位置?
 
 ## 植入的错误
 
-位置是可接受位置中的第一个:`module/api` 是该模块调用的 api,`#3` 是调用序号。
+位置是可接受位置中的第一个：`module/api` 是该模块调用的 api，`#3` 是调用序号。
 
-| 用例 | 错误 | 级别,任务 | 位置 | msprobe | 正确 | 旧工具 | 正确 |
+| 用例 | 错误 | 级别，任务 | 位置 | msprobe | 正确 | 旧工具 | 正确 |
 |---|---|---|---|---|---|---|---|
 {bugs}
 
 ## bfloat16 与 float32 比较中的错误
 
-每个算子都因舍入而不同,其中一个的差异超出舍入。
+每个算子都因舍入而不同，其中一个的差异超出舍入。
 
-| 用例 | 错误 | 级别,任务 | 位置 | msprobe | 正确 | 旧工具 | 正确 |
+| 用例 | 错误 | 级别，任务 | 位置 | msprobe | 正确 | 旧工具 | 正确 |
 |---|---|---|---|---|---|---|---|
 {noisy}
 
 ## 只有模块的数据中的错误
 
-错误代码在两个模块之间时,后一个模块收到差异;答案同时指出包含两者的模块,以此为准。
+错误代码在两个模块之间时，后一个模块收到差异；答案同时指出包含两者的模块，以此为准。
 
-| 用例 | 错误 | 级别,任务 | 位置 | msprobe | 正确 | 旧工具 | 正确 |
+| 用例 | 错误 | 级别，任务 | 位置 | msprobe | 正确 | 旧工具 | 正确 |
 |---|---|---|---|---|---|---|---|
 {modules}
 
 ## 保留的错误
 
-| 用例 | 错误 | 级别,任务 | 位置 | msprobe | 正确 | 旧工具 | 正确 |
+| 用例 | 错误 | 级别，任务 | 位置 | msprobe | 正确 | 旧工具 | 正确 |
 |---|---|---|---|---|---|---|---|
 {held_out}
 
 ## 没有错误的数据对
 
-两次运行的差异不超过舍入,或只是计算同一结果的方式不同。判定不是 *bug* 的答案都正确:可以指出差异,其种类说明它是什么。
+两次运行的差异不超过舍入，或只是计算同一结果的方式不同。判定不是 *bug* 的答案都正确：可以指出差异，其种类说明它是什么。
 
 | 数据对 | 差异 | msprobe | 正确 |
 |---|---|---|---|
@@ -246,11 +246,11 @@ CHINESE = """# 植入的错误:首个差异能否指出位置?
 
 ## 事实不包含什么
 
-切片、视图、类型转换与 `arange` 不被采集,与旧工具相同。错误在其中,或在没有被调用的算子中时,最先使用其结果的算子算作正确。
-每个用例接受哪些算子,见 `tests/sabotage/bugs.py` 与 `held_out.py`。其中一个事实在首次运行后补全:`gradient_in_half` 起初漏掉了植入代码自身的乘法。
+切片、视图、类型转换与 `arange` 不被采集，与旧工具相同。错误在其中，或在没有被调用的算子中时，最先使用其结果的算子算作正确。
+每个用例接受哪些算子，见 `tests/sabotage/bugs.py` 与 `held_out.py`。其中一个事实在首次运行后补全：`gradient_in_half` 起初漏掉了植入代码自身的乘法。
 
-两个未命中:`layer_skipped_bf16`,无论输入什么,LayerNorm 都使统计值落在 bfloat16 的舍入之内;`mask_off_by_one_bf16`,统计值看不出哪些
-分数是 -inf,因此给出的是其后的 softmax。
+两个未命中：`layer_skipped_bf16`，无论输入什么，LayerNorm 都使统计量落在 bfloat16 的舍入之内；`mask_off_by_one_bf16`，统计量看不出哪些
+分数是 -inf，因此给出的是其后的 softmax。
 """
 
 

@@ -35,7 +35,8 @@ class Result(NamedTuple):
 
 def compare(root):
     """The report of one pair as --json gives it; the text of the error instead, if it could not be compared."""
-    arguments = ["-tp", root / "target" / "step0", "-gp", root / "golden" / "step0", "-o", root / "compare", "--json"]
+    steps = "" if (root / "target" / "step1").exists() else "step0"
+    arguments = ["-tp", root / "target" / steps, "-gp", root / "golden" / steps, "-o", root / "compare", "--json"]
     done = subprocess.run(
         [find_command(), "compare", *map(str, arguments)], capture_output=True, text=True, check=False
     )

@@ -19,6 +19,7 @@ class Work:
         self.autocast = None
         self.loss_scale = None
         self.micro_batches = None  # batches, instead of the one
+        self.steps = 1  # recorded
         self.before = lambda: None  # runs ahead of the recorded step
 
     def compute_loss(self, batch):

@@ -1,5 +1,6 @@
-import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
-import { OTHER, type Session } from './model/session';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { OTHER } from './api/types';
+import type { Session } from './model/session';
 import { useApp, usePalette, usePrefer, useSession, useText } from './panels/context';
 import { ConvertView } from './panels/convert';
 import { Details } from './panels/details';
@@ -7,7 +8,10 @@ import { FilesView } from './panels/files';
 import { fit, Graphs, type Views } from './panels/graphs';
 import { Help } from './panels/help';
 import { MatchingBar } from './panels/matching';
+import { SearchDock } from './panels/search_dock';
 import { Splitter } from './panels/splitter';
+import { ServerLine } from './panels/states';
+import { StrayedNote } from './panels/strayed';
 import { SummaryBar } from './panels/summary_bar';
 import { TopBar } from './panels/top_bar';
 import { TrendsView } from './panels/trends';
@@ -43,34 +47,56 @@ function GraphPage({ views }: { views: Views }) {
   const t = useText();
   const height = useApp((state) => state.detailsHeight);
   const ready = useApp((state) => state.graph.at === 'ready');
+  const listed = useApp((state) => state.search.open && state.graph.at === 'ready');
+  const dock = useApp((state) => state.dock);
   const prefer = usePrefer();
+  const work = useRef<HTMLDivElement>(null);
   const max = Math.max(200, window.innerHeight - 260);
   return (
     <main class="graph-page">
+      <StrayedNote />
       <SummaryBar />
       <MatchingBar />
-      <div class="graph-area">
-        <Graphs views={views} />
-      </div>
-      {ready && (
-        <>
-          <Splitter
-            label={t('view.detailsSize')}
-            vertical={false}
-            value={height}
-            min={80}
-            max={max}
-            step={20}
-            onMove={(event) => window.innerHeight - event.clientY}
-            onChange={(value) => prefer({ detailsHeight: Math.round(value) })}
-          />
-          <div class="details-area" style={{ height: `${Math.min(height, max)}px` }}>
-            <Details />
+      <div class="work" ref={work}>
+        <div class="work-main">
+          <div class="graph-area">
+            <Graphs views={views} />
           </div>
-        </>
-      )}
+          {ready && (
+            <>
+              <Splitter
+                label={t('view.detailsSize')}
+                vertical={false}
+                value={height}
+                min={80}
+                max={max}
+                step={20}
+                onMove={(event) => window.innerHeight - event.clientY}
+                onChange={(value) => prefer({ detailsHeight: Math.round(value) })}
+              />
+              <div class="details-area" style={{ height: `${Math.min(height, max)}px` }}>
+                <Details />
+              </div>
+            </>
+          )}
+        </div>
+        {listed && (
+          <>
+            <Splitter label={t('view.dockSize')} vertical value={1 - dock} min={0.4} max={0.88} step={0.02} onMove={(event) => shareOf(event, work.current!)} onChange={(value) => prefer({ dock: 1 - value })} />
+            <div class="dock" style={{ flexBasis: `${(dock * 100).toFixed(2)}%` }}>
+              <SearchDock />
+            </div>
+          </>
+        )}
+      </div>
     </main>
   );
+}
+
+/** Where the pointer is between the left and the right end of a box. */
+function shareOf(event: PointerEvent, box: HTMLElement): number {
+  const { left, width } = box.getBoundingClientRect();
+  return (event.clientX - left) / width;
 }
 
 /** A line that goes away by itself, unless it tells of a failure. */
@@ -80,6 +106,7 @@ function Notice() {
   const notice = useApp((state) => state.notice);
   useEffect(() => {
     if (!notice) return;
+    if (notice.fault === 'gone') return; // until one leaves it
     const timer = setTimeout(() => session.store.set({ notice: null }), notice.fault ? 8000 : 1600);
     return () => clearTimeout(timer);
   }, [notice, session]);
@@ -87,7 +114,12 @@ function Notice() {
     <div class="notice-area" role="status" aria-live="polite">
       {notice && (
         <div class={`notice ${notice.fault ? 'bad' : ''}`}>
-          {notice.fault && t(`fault.${notice.fault}`)} <span lang={notice.fault ? 'en' : undefined}>{notice.text}</span>
+          {notice.fault && t(`fault.${notice.fault}`)} {notice.fault ? <ServerLine text={notice.text} /> : notice.text}
+          {notice.fault === 'gone' && (
+            <button class="button" data-test="notice-leave" onClick={() => session.closeFile()}>
+              {t('files.back')}
+            </button>
+          )}
         </div>
       )}
     </div>
@@ -98,7 +130,17 @@ function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLInputElement || target instanceof HTMLSelectElement || target instanceof HTMLTextAreaElement;
 }
 
+/** Ctrl+Z and Ctrl+Shift+Z, while nodes are matched; a field has its own. */
+function undoes(event: KeyboardEvent, { matching, state }: Session): boolean {
+  const key = event.key.toLowerCase();
+  if (!(event.ctrlKey || event.metaKey) || event.altKey || (key !== 'z' && key !== 'y')) return false;
+  if (event.defaultPrevented || isTyping(event.target) || !matching || !state.matching.open) return false;
+  void (key === 'y' || event.shiftKey ? matching.redo() : matching.undo());
+  return true;
+}
+
 function globalKey(event: KeyboardEvent, session: Session, views: Views, onHelp: () => void): void {
+  if (undoes(event, session)) return event.preventDefault();
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
   if (document.querySelector('dialog[open]')) return;
   if (session.state.convert.open && event.key !== '?') {
@@ -106,8 +148,8 @@ function globalKey(event: KeyboardEvent, session: Session, views: Views, onHelp:
     return;
   }
   if (event.key === '/') document.getElementById('search')?.focus();
-  else if (event.key === 'n') void session.goToProblem(1);
-  else if (event.key === 'p') void session.goToProblem(-1);
+  else if (event.key === 'n') void session.problems.go(1);
+  else if (event.key === 'p') void session.problems.go(-1);
   else if (event.key === ']') session.goAlong(1);
   else if (event.key === '[') session.goAlong(-1);
   else if (event.key === '?') onHelp();

@@ -14,7 +14,12 @@ import type { Views } from './panels/graphs';
 import { TrendContext } from './panels/trends';
 import { installProbe } from './probe';
 import './theme/style.css';
+import './theme/dock.css';
+import './theme/files.css';
+import './theme/matching.css';
 import './theme/trends.css';
+import './theme/verdict.css';
+import './theme/rulings.css';
 
 const host = findHost();
 const language = navigator.language.toLowerCase().startsWith('zh') ? 'zh' : 'en';
@@ -26,8 +31,8 @@ let restoring = false; // going back and forth writes no history of its own
 const exported = await readExported(document.getElementById('data')?.textContent ?? '');
 const http = exported ? null : new HttpApi(host.token);
 const trends = http ? new HttpTrendApi((what, params) => http.get(what, params)) : new ExportedTrendApi(exported!.trends ?? []);
-const session = new Session(store, http ?? new ExportedApi(exported!), (hash, newFile) =>
-  host.writeLink(hash, newFile && !restoring),
+const session = new Session(store, http ?? new ExportedApi(exported!), (hash, entry) =>
+  host.writeLink(hash, entry && !restoring),
 );
 session.address = () => host.address;
 const views: Views = {};
@@ -51,7 +56,7 @@ async function restore(): Promise<void> {
   const trend = parseTrendLink(host.readLink());
   session.convert?.close();
   if (namesConversion()) session.openConvert();
-  else if (link) await session.open(link);
+  else if (link) await session.revisit(link);
   else if (trend) session.openTrend(trend);
   else if (store.get().file !== null || store.get().trend !== null) session.closeFile();
   restoring = false;

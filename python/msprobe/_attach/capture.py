@@ -9,10 +9,12 @@ from ..pytorch.debugger import PrecisionDebugger
 from ..pytorch.log import logger
 from .directory import OwnDirectory
 from .request import Request
-from .step_watch import Client
+from .step_detector import Client
 
 
 class Capture(Client):
+    """Calls PrecisionDebugger as a script would, unless the script does so itself."""
+
     def __init__(self, request: Request):
         self._request = request
         self._debugger: Optional[PrecisionDebugger] = None

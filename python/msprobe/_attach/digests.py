@@ -12,11 +12,11 @@ import torch
 from .. import _core
 from .ending import Finished, rank_name, write_result
 from .request import Request
-from .step_watch import Client
+from .step_detector import Client
 
 
 class Digests(Client):
-    """Around the client that captures; around one that does nothing in a bare run."""
+    """Takes the checksums, and passes every moment on to the client it wraps (one that does nothing, in a bare run)."""
 
     def __init__(self, request: Request, inner: Client, dump_path: str):
         self._request = request
@@ -120,7 +120,7 @@ def _value(tensor: Any) -> Optional[str]:
 
 
 def _watch_backward(losses: list) -> None:
-    """The loss is what backward() is called on, but not where activation checkpointing does so within a backward."""
+    """Notes the loss: the tensor backward() is called on, unless activation checkpointing calls it inside a backward pass."""
     original = torch.autograd.backward
     running = False
 

@@ -14,6 +14,8 @@ from ..pytorch.log import logger
 
 
 class OwnDirectory:
+    """Maps a dump_path to the name of the directory this process writes in each of its steps."""
+
     def __init__(self, began: float):
         self._began = began  # the command, in seconds since 1970
         self._names: dict = {}  # by dump_path

@@ -10,14 +10,14 @@ from typing import Any
 
 
 class Finished(SystemExit):
-    """We have seen what we need."""
+    """Ends the script: we have seen what we need."""
 
     def __init__(self) -> None:
         super().__init__(0)
 
 
 def write_result(directory: str, name: str, result: dict) -> None:
-    """`{name}.json`; of several processes that would have this name each finds its own."""
+    """Writes `{name}.json`; processes that would use the same name number their files."""
     for number in range(1000):
         path = os.path.join(directory, name + (f"_{number}" if number else "") + ".json")
         try:
@@ -30,7 +30,7 @@ def write_result(directory: str, name: str, result: dict) -> None:
 
 
 def rank_name(debugger: Any = None) -> str:
-    """As the directory of a dump is called."""
+    """Returns the name of this process's directory in a dump."""
     import torch.distributed as distributed
 
     if distributed.is_available() and distributed.is_initialized():

@@ -20,7 +20,7 @@ from ..pytorch.debugger import PrecisionDebugger
 from ..pytorch.log import logger
 from .ending import Finished, rank_name, write_result
 from .request import Request
-from .step_watch import Client
+from .step_detector import Client
 
 ALL = "all"
 _TASKS = ("structure", "statistics", "md5", "tensor")
@@ -30,12 +30,13 @@ _SHARE = 0.1
 
 
 class Kind(NamedTuple):
-    """One way to capture; md5 is the task statistics with checksums."""
+    """One way to capture. Task `md5` stands for statistics with checksums."""
 
     task: str
     level: str
 
     def config(self, base: Config, directory: str) -> Config:
+        """Returns the configuration of a capture of this kind."""
         task = "statistics" if self.task == "md5" else self.task
         mode = "md5" if self.task == "md5" else "statistics"
         changes: dict = {"task": task, "level": self.level, "summary_mode": mode, "rank": [], "step": []}
@@ -45,6 +46,7 @@ class Kind(NamedTuple):
 
 
 def kinds_of(request: Request, config: Config) -> list:
+    """Lists the kinds that the command asks for."""
     own = "md5" if config.task == "statistics" and config.summary_mode == "md5" else config.task
     tasks = _TASKS if request.task == ALL else (own,)
     levels = _LEVELS if request.level == ALL else (config.level,)
@@ -52,6 +54,8 @@ def kinds_of(request: Request, config: Config) -> list:
 
 
 class Prices(Client):
+    """Runs bare and captured steps in turn, one kind after another, and reports what each costs."""
+
     def __init__(self, request: Request, config: Config):
         logger.setLevel(max(logger.level, logging.WARNING))
         self._request = request
@@ -144,7 +148,7 @@ class Prices(Client):
                 self._keep(self._step_directory(self._kind, self._at))
 
     def _keep(self, directory: str) -> None:
-        """Of what has been written the last, up to a share of the free space."""
+        """Keeps the latest output on disk, up to a share of the free space."""
         self._kept.append((directory, bytes_in(directory)))
         while sum(size for _, size in self._kept) > _SHARE * shutil.disk_usage(self._work).free:
             shutil.rmtree(self._kept.pop(0)[0], ignore_errors=True)

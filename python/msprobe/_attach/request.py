@@ -8,6 +8,8 @@ VARIABLE = "MSPROBE_ATTACH"
 
 
 class Request(NamedTuple):
+    """The options of the command that its processes need."""
+
     mode: str = "run"  # run, estimate, certify
     config: Optional[str] = None
     task: Optional[str] = None
@@ -21,11 +23,12 @@ class Request(NamedTuple):
     out: str = ""  # estimate, certify: directory of what each process found
 
     def overrides(self) -> dict:
-        """Arguments of PrecisionDebugger; estimate knows "all" as well."""
+        """Returns the arguments of PrecisionDebugger; "all", which only estimate knows, is left out."""
         given = {"task": self.task, "dump_path": self.dump_path, "level": self.level, "step": self.step}
         return {key: value for key, value in given.items() if value != "all"}
 
 
 def read() -> Request:
+    """Reads the request of this process."""
     given = json.loads(os.environ[VARIABLE])
     return Request(**{key: value for key, value in given.items() if key in Request._fields})

@@ -8,10 +8,11 @@ from ..pytorch.debugger import PrecisionDebugger
 from ..pytorch.log import logger
 from ..pytorch.seed import seed_all
 from . import request as requests
-from .step_watch import Client, StepWatch
+from .step_detector import Client, StepDetector
 
 
 def attach() -> None:
+    """Starts what the command asked for; called once, right after PyTorch has been imported."""
     request = requests.read()
     config = _config(request)
     client = _client(request, config)
@@ -19,7 +20,7 @@ def attach() -> None:
         # Where a script would construct PrecisionDebugger: before it makes its model.
         seed_all(config.seed, config.is_deterministic)
         PrecisionDebugger._seeded = True
-    watch = StepWatch(client, "dataloader" if config.enable_dataloader else request.step_by)
+    watch = StepDetector(client, "dataloader" if config.enable_dataloader else request.step_by)
     watch.install()
     atexit.register(_explain, watch, client)
 
@@ -50,7 +51,7 @@ def _client(request: requests.Request, config: Config) -> Client:
     return Capture(request)
 
 
-def _explain(watch: StepWatch, client: Client) -> None:
+def _explain(watch: StepDetector, client: Client) -> None:
     client.exit()
     why = watch.explain()
     if why and watch.found_roots:

@@ -1,11 +1,25 @@
-"""Comparing MindSpore dumps: `from msprobe.mindspore import compare`. Their capture is not part of this version."""
+"""Compares MindSpore dumps: `from msprobe.mindspore import compare`. Recording them is not part of this version."""
 
-from msprobe._compare import CompareException, compare, compare_distributed
+from typing import NoReturn
 
-__all__ = ["CompareException", "compare", "compare_distributed"]
+from msprobe._compare_result import CompareException, CompareResult
+
+from .compare.distributed_compare import ms_compare_distributed as compare_distributed
+from .compare.ms_compare import ms_compare as compare
+
+__all__ = ["CompareException", "CompareResult", "compare", "compare_distributed"]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> NoReturn:
+    """Explains that a name of the earlier tool is not available.
+
+    Args:
+        name: The missing name.
+
+    Raises:
+        AttributeError: For names that begin with two underscores, which Python itself looks up.
+        ImportError: For all others.
+    """
     if name.startswith("__"):
         raise AttributeError(name)
     raise ImportError(

@@ -1,4 +1,14 @@
-"""Capture for PyTorch: `from msprobe.pytorch import PrecisionDebugger, seed_all`."""
+"""Records what a PyTorch script computes: `from msprobe.pytorch import PrecisionDebugger, seed_all`.
+
+PrecisionDebugger                 record training or inference, step by step
+seed_all, random_save             make two runs draw the same random numbers; find the calls that draw them
+module_dump, module_dump_end      record a single module under a name of your choice
+SingleSave, SingleComparator      save named tensors of a loop; compare what two runs saved
+compare, compare_distributed      compare two recordings (`from msprobe import compare` needs no PyTorch)
+
+TrainerMon, AclGraphDumper, acl_save, set_fx_dump_config and set_ge_dump_config are names of the earlier tool that raise an
+error which says what to use instead.
+"""
 
 import sys
 
@@ -15,10 +25,13 @@ except ModuleNotFoundError as error:
 if not hasattr(torch.nn.Module(), "_forward_pre_hooks_with_kwargs"):
     raise ImportError(f"msprobe.pytorch needs PyTorch 2.0 or newer, {sys.executable} has {torch.__version__}")
 
-from msprobe._compare import CompareException, compare, compare_distributed
+from msprobe._compare_result import CompareException, CompareResult
 
-from .config import MsprobeException
-from .debugger import PrecisionDebugger, module_dump, module_dump_end
+from .compare.distributed_compare import compare_distributed
+from .compare.pt_compare import compare
+from .debugger import PrecisionDebugger
+from .errors import MsprobeException
+from .module_dump import module_dump, module_dump_end
 from .random_calls import random_save
 from .seed import seed_all
 from .single_compare import SingleComparator
@@ -28,6 +41,7 @@ from .unavailable import AclGraphDumper, TrainerMon, acl_save, set_fx_dump_confi
 __all__ = [
     "AclGraphDumper",
     "CompareException",
+    "CompareResult",
     "MsprobeException",
     "PrecisionDebugger",
     "SingleComparator",

@@ -1,11 +1,14 @@
 """Arguments of the methods of PrecisionDebugger, and what is wrong with them."""
 
 import os
-from typing import Any, NoReturn, Optional
+from collections.abc import Sequence
+from typing import Any, NoReturn, Optional, Union
 
 import torch
 
 from .config import MsprobeException
+
+ModelOrModels = Union[torch.nn.Module, Sequence[torch.nn.Module]]
 
 
 def fifth_argument(args: tuple, model: Any, step: Any) -> tuple:
@@ -21,22 +24,26 @@ def fifth_argument(args: tuple, model: Any, step: Any) -> tuple:
 
 
 def is_model(value: Any) -> bool:
+    """Tells whether it is a module or a list of modules."""
     if isinstance(value, torch.nn.Module):
         return True
     return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(m, torch.nn.Module) for m in value)
 
 
 def is_index(value: Any) -> bool:
+    """Tells whether it is an integer, 0 or greater."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def check_model(model: Any) -> None:
+    """Rejects anything that is not a model."""
     models = model if isinstance(model, (list, tuple)) else [model]
     if not is_model(model) or any(isinstance(m, torch.jit.ScriptModule) for m in models):
         refuse(f"model is a {type(model).__name__}; allowed: torch.nn.Module (not a ScriptModule), or a list of them")
 
 
 def check_start(token_range: Any, rank_id: Any) -> None:
+    """Rejects wrong arguments of start()."""
     if token_range is not None:
         fits = isinstance(token_range, (list, tuple)) and len(token_range) == 2 and all(map(is_index, token_range))
         if not fits or token_range[0] > token_range[1]:
@@ -46,6 +53,7 @@ def check_start(token_range: Any, rank_id: Any) -> None:
 
 
 def refuse(text: str) -> NoReturn:
+    """Raises the exception for an invalid argument."""
     raise MsprobeException(MsprobeException.INVALID_PARAM_ERROR, text)
 
 

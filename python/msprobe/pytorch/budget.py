@@ -47,7 +47,9 @@ def ladder(config: Any) -> list:
 
 
 class Budget:
-    def __init__(self, config: Any):
+    """Measures what steps cost, and chooses how much of the configuration the next one can afford."""
+
+    def __init__(self, config: Any) -> None:
         self._disk: Optional[int] = config.budget.get("disk")
         self._slowdown: Optional[float] = config.budget.get("slowdown")
         self._steps = list(config.step)
@@ -170,8 +172,11 @@ def _modules(model: Any) -> list:
 
 
 def _least_tensor_bytes(config: Any, modules: list) -> int:
-    """Of one step, as far as the configuration and the model tell: the weights, which functions take as inputs, and their
-    gradients, which are recorded with the modules. 0 where a filter decides what is saved."""
+    """What the tensors of a step take at least, as far as the configuration and the model tell.
+
+    These are the weights, which functions take as inputs, and their gradients, which are recorded with the modules. 0 where
+    a filter decides what is saved.
+    """
     whole = config.task == "tensor" and config.data_mode == ["all"]
     if not whole or config.scope or config.list_ or config.tensor_list or config.slice_:
         return 0

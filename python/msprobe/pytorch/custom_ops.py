@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 
-class NamespaceWatch:
+class OperatorFinder:
     """Finds each operator of the namespaces once."""
 
     def __init__(self) -> None:
@@ -23,6 +23,10 @@ class NamespaceWatch:
         spaces = [space for space in namespaces if space in vars(torch.ops)]
         yield from self._new((space, name) for space in spaces for name in list(vars(getattr(torch.ops, space))))
 
+    def forget(self, namespace: str) -> None:
+        """Its operators are found again when somebody asks for them."""
+        self._known = {known for known in self._known if known[0] != namespace}
+
     def _new(self, names: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, Any]]:
         for space, name in names:
             if (space, name) in self._known:
@@ -34,4 +38,5 @@ class NamespaceWatch:
 
 
 def is_packet(value: Any) -> bool:
+    """Tells whether it is an operator of torch.ops (all its overloads)."""
     return isinstance(value, torch._ops.OpOverloadPacket)

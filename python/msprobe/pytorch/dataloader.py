@@ -8,15 +8,20 @@ from torch.utils.data import dataloader
 _ITERATOR = dataloader._BaseDataLoaderIter
 
 
-def follow(before: Callable[[], None], after: Callable[[], None]) -> Callable[[], None]:
-    """Calls `before` when a batch is asked for and `after` when it is there; the result undoes that."""
+def follow(begin: Callable[[], None], end: Callable[[], None]) -> Callable[[], None]:
+    """Calls `begin` when a batch is there and `end` when the next is asked for; the result undoes that."""
     original = _ITERATOR.__next__
+    begun = False  # none is there between the last batch of an epoch and the first of the next
 
     @functools.wraps(original)
     def next_batch(self: Any) -> Any:
-        before()
+        nonlocal begun
+        if begun:
+            begun = False
+            end()
         batch = original(self)
-        after()
+        begun = True
+        begin()
         return batch
 
     _ITERATOR.__next__ = next_batch

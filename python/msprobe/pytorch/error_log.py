@@ -10,6 +10,7 @@ NAME = "dump_error_info.log"
 
 
 def write(directory: str, counts: Mapping[str, int], examples: Mapping[str, str]) -> None:
+    """Appends one line per kind of problem; `examples` holds the first case of each."""
     if not counts:
         return
     now = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S %z")

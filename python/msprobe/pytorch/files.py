@@ -5,7 +5,7 @@ from typing import Any
 
 
 def make_directory(path: str) -> None:
-    """With those above it; the mode of os.makedirs() is that of the last one only."""
+    """Creates a directory and its parents, all with mode 0750 (os.makedirs() applies its mode to the last one only)."""
     missing = []
     while path and not os.path.isdir(path):
         missing.append(path)
@@ -19,11 +19,12 @@ def make_directory(path: str) -> None:
 
 
 def open_new(path: str) -> int:
-    """A descriptor for writing; never through a link."""
+    """Opens a file for writing, never through a symbolic link. Returns its descriptor."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o640)
 
 
 def write_file(path: str, *parts: Any) -> None:
+    """Writes a file that appears whole under its final name, or not at all."""
     make_directory(os.path.dirname(path))
     temporary = f"{path}.{os.getpid()}.tmp"
     try:

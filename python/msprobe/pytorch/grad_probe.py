@@ -6,44 +6,46 @@ import importlib
 import io
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Optional
 
 import torch
 
 from .. import _core
-from .config import Config, MsprobeException
+from .config import Config
 from .files import write_file
 from .log import logger
 from .npy import bytes_of, npy_header
-
-LEVELS = ("L0", "L1", "L2")
 
 
 class GradProbe:
     """Takes the gradients right before an optimizer uses them. Steps are those of the optimizers, counted from 0."""
 
-    def __init__(self, config: Config):
-        section = config.section
-        self._level = section.get("grad_level", "L1")
-        self._parts = section.get("param_list", [])
-        self._bounds = section.get("bounds", [-1, 0, 1])
-        _check(self._level, self._parts, self._bounds, config)
+    def __init__(self, config: Config, before: Optional["GradProbe"] = None) -> None:
+        """Continues the step count of `before`, if there is one."""
+        self._level = config.grad_level
+        self._parts = config.param_list
+        self._bounds = config.bounds
         self._config = config
         self._names: dict = {}  # id of a parameter -> (name, parameter)
-        self._step = 0
-        self._hooked = False
+        self._step = before._step if before is not None else 0
+        self._hook: Any = None
 
     def monitor(self, models: Any) -> None:
+        """Adds the parameters of these models."""
         several = isinstance(models, (list, tuple))
         for index, model in enumerate(models if several else [models]):
             for name, parameter in model.named_parameters():
                 full = f"{index}.{name}" if several else name
                 if not self._parts or any(part in full for part in self._parts):
                     self._names[id(parameter)] = (full, parameter)
-        if not self._hooked:
-            self._hooked = True
+        if self._hook is None:
             optimizer = importlib.import_module("torch.optim.optimizer")
-            optimizer.register_optimizer_step_pre_hook(self._before_step)
+            self._hook = optimizer.register_optimizer_step_pre_hook(self._before_step)
+
+    def close(self) -> None:
+        """Removes the hook, before another configuration takes over."""
+        if self._hook is not None:
+            self._hook.remove()
 
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if self._ended():
@@ -99,25 +101,12 @@ class GradProbe:
         return [name, *middle, numbers[0], numbers[1], numbers[3], list(gradient.shape)]
 
     def _shares(self, gradient: torch.Tensor) -> Iterator[float]:
-        """Of the elements in each interval, and of zeros."""
+        """Yields the share of elements in each interval, then that of zeros."""
         count = max(gradient.numel(), 1)
         bounds = torch.tensor(self._bounds, dtype=gradient.dtype)
         places = torch.bucketize(gradient.flatten(), bounds)
         yield from (n / count for n in torch.bincount(places, minlength=len(self._bounds) + 1).tolist())
         yield int((gradient == 0).sum()) / count
-
-
-def _check(level: Any, parts: Any, bounds: Any, config: Config) -> None:
-    numbers = isinstance(bounds, list) and bool(bounds) and all(type(b) in (int, float) for b in bounds)
-    wanted = {
-        "grad_level": (level, level in LEVELS, ", ".join(LEVELS)),
-        "param_list": (parts, isinstance(parts, list) and all(isinstance(p, str) for p in parts), "a list of strings"),
-        "bounds": (bounds, numbers and bounds == sorted(set(bounds)), "numbers, each above the one before it"),
-    }
-    for key, (value, fits, allowed) in wanted.items():
-        if not fits:
-            text = f"{key} is {value!r}; allowed: {allowed} ({config.place(key)})"
-            raise MsprobeException(MsprobeException.INVALID_PARAM_ERROR, text)
 
 
 def _distributed() -> bool:

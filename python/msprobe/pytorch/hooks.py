@@ -15,7 +15,7 @@ from .. import _core
 from . import device_stats, odd_values, regions, slices, tasks
 from .apis import Api, extension_apis, hooked_apis, missing_extra, risk_of
 from .config import Config
-from .custom_ops import NamespaceWatch, is_packet
+from .custom_ops import OperatorFinder, is_packet
 from .log import logger
 
 # With p=0 these do nothing, and no backward is recorded.
@@ -28,26 +28,9 @@ _DROPOUTS = frozenset(
     for name in names.split()
 )
 
-# Arguments that hold no data yet when a receiving call begins, and results that hold none: shown as null.
-_GARBAGE = {
-    "Distributed.recv": {"ignored_args": [0]},
-    "Distributed.irecv": {"ignored_args": [0], "ignored_keyword": "tensor"},
-    "Distributed.isend": {"ignored_outputs": [0]},
-    "Distributed.all_gather": {"ignored_args": [0]},
-    "Distributed.gather": {"ignored_args": [1]},
-    "Distributed.scatter": {"ignored_args": [0]},
-    "Distributed.reduce_scatter": {"ignored_args": [0]},
-    "Distributed._reduce_scatter_base": {"ignored_args": [0]},
-    "Distributed._all_gather_base": {"ignored_args": [0]},
-    "Distributed.all_to_all_single": {"ignored_args": [0]},
-    "Distributed.all_to_all": {"ignored_args": [0]},
-    "Distributed.all_gather_into_tensor": {"ignored_args": [0]},
-    "Distributed.reduce_scatter_tensor": {"ignored_args": [0]},
-    "NPU.npu_fusion_attention": {"ignored_outputs": [4, 5]},
-}
-
 
 def set_up(config: Config) -> None:
+    """Prepares the recorder for a configuration; no hook is in place before start()."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     _core.init(torch, odd_values.describe, odd_values.describe_tensor, package + os.sep)
     device_stats.set_up()
@@ -80,28 +63,50 @@ def _watch() -> None:
         _core.add_api(torch.distributed.Work, "wait", "Work", "wait", "CORE", True, {"role": "wait"})
 
 
-_namespaces = NamespaceWatch()
+_namespaces = OperatorFinder()
 _custom: list = []  # (owner, attribute) of register_custom_api
-_apis_added = False
+_hooked: dict = {}  # (id of the owner, attribute) -> Api, of the built-in rules and custom_apis
+_hooked_ops: dict = {}  # namespace -> owners whose attribute _op is hooked
+_lists: Any = None  # those that _hooked was made of
 
 
 def _add_apis(config: Config) -> None:
-    global _apis_added
-    if _apis_added:  # the configuration was read again
-        return
-    _apis_added = True
+    """Hooks the functions that the configuration selects, and unhooks those only an earlier one did."""
+    global _lists
+    lists = (config.custom_apis, config.exclude_apis)
+    if lists != _lists:
+        _lists = lists
+        _core.remove_apis()  # so that each attribute is the function itself; start() puts the hooks in place again
+        _exchange_apis(config)
+        _add_extensions()
+    for namespace in set(_hooked_ops) - set(config.custom_op_namespaces):
+        for owner in _hooked_ops.pop(namespace):
+            _core.remove_api(owner, "_op")
+        _namespaces.forget(namespace)
+    if set(config.custom_op_namespaces) - set(_hooked_ops):
+        _add_ops(_namespaces.all_ops(config.custom_op_namespaces))
+        for namespace in config.custom_op_namespaces:
+            _hooked_ops.setdefault(namespace, [])
+
+
+def _exchange_apis(config: Config) -> None:
     for name in missing_extra(torch, config.custom_apis):
         logger.warning("custom_apis: there is no function %s; it is left out.", name)
-    for api in hooked_apis(torch, config.custom_apis, config.exclude_apis):
+    wanted = {(id(api.owner), api.attr): api for api in hooked_apis(torch, config.custom_apis, config.exclude_apis)}
+    for key in [key for key, api in _hooked.items() if wanted.get(key) != api]:
+        _core.remove_api(_hooked[key].owner, key[1])
+        del _hooked[key]
+    for key, api in wanted.items():
+        if key in _hooked:
+            continue
+        _hooked[key] = api
         why = _add(api)
         if why:
             logger.warning("%s.%s cannot be recorded: %s", api.prefix, api.name, why)
-    _add_extensions()
-    _add_ops(_namespaces.all_ops(config.custom_op_namespaces))
 
 
 def add_new_ops(config: Config) -> None:
-    """Operators that were registered, and extensions that were imported, since the last look."""
+    """Hooks operators registered and extensions imported since the last call."""
     if config.level in ("L1", "mix"):
         _add_extensions()
         _add_ops(_namespaces.used_ops(config.custom_op_namespaces))
@@ -114,6 +119,7 @@ def _add_ops(found: Iterable[tuple[str, str, Any]]) -> None:
         details = {"resolve": functools.partial(_constant, f"{namespace}.{name}")}
         for owner in (packet, *(getattr(packet, overload) for overload in packet.overloads())):
             why = _core.add_api(owner, "_op", namespace, name, risk_of(namespace, name), False, details)
+            _hooked_ops.setdefault(namespace, []).append(owner)
             if why:
                 logger.warning("%s.%s cannot be recorded: %s", namespace, name, why)
 
@@ -162,13 +168,12 @@ def _constant(name: str, first_argument: Any) -> str:
 
 def _add(api: Api) -> str:
     full = f"{api.prefix}.{api.name}"
-    details = dict(_GARBAGE.get(full, {}))
-    if full in _DROPOUTS:
-        details["dropout"] = True
+    details = {"dropout": True} if full in _DROPOUTS else {}
     return _core.add_api(api.owner, api.attr, api.prefix, api.name, api.risk, api.in_place, details)
 
 
 def add_custom(module: Any, api: str, prefix: Any = None) -> str:
+    """Hooks one function. Returns why that is impossible, or an empty string."""
     function = getattr(module, api, None)
     if not callable(function):
         return f"{module!r} has no function of this name"
@@ -181,6 +186,7 @@ def add_custom(module: Any, api: str, prefix: Any = None) -> str:
 
 
 def remove_custom(module: Any, api: str) -> bool:
+    """Undoes add_custom(). Returns False if there is nothing to undo."""
     function = getattr(module, api, None)
     owner, attr = (function, "_op") if is_packet(function) else (module, api)
     known = [i for i, (o, a) in enumerate(_custom) if o is owner and a == attr]
@@ -191,7 +197,7 @@ def remove_custom(module: Any, api: str) -> bool:
 
 
 def _walk(model: Any, number: Optional[int] = None) -> Iterable[tuple[str, torch.nn.Module]]:
-    """Every module below the roots with its path; of several models the path begins with the model's number."""
+    """Yields every module below the roots with its path; for several models the path begins with the number of the model."""
     several = isinstance(model, (list, tuple))
     for index, root in enumerate(model if several else [model], number or 0):
         prefix = f"{index}." if several or number is not None else ""
@@ -207,7 +213,7 @@ def _class_of(module: torch.nn.Module) -> str:
 
 
 def named_modules(model: Any) -> Iterable[tuple[str, torch.nn.Module]]:
-    """Every module below the roots with the beginning of its names in dumps."""
+    """Yields every module below the roots with the prefix of its entries."""
     for path, module in _walk(model):
         yield f"Module.{path}.{_class_of(module)}", module
 
@@ -216,7 +222,7 @@ _known_modules: weakref.WeakSet = weakref.WeakSet()
 
 
 def add_model(model: Any, number: Optional[int] = None) -> None:
-    """number: of one that joins others."""
+    """Hooks the modules of a model; `number` is its index among several."""
     for path, module in _walk(model, number):
         if module in _known_modules:  # of another model, too: it keeps its first name
             continue
@@ -231,7 +237,7 @@ def add_model(model: Any, number: Optional[int] = None) -> None:
 
 
 def mark_phases() -> None:
-    """What runs inside clip_grad functions is listed under them in construct.json."""
+    """Lists what runs inside clip_grad functions under them in construct.json."""
     for name in ("clip_grad_norm_", "clip_grad_norm", "clip_grad_value_"):
         if callable(getattr(torch.nn.utils, name, None)):
             _core.add_api(torch.nn.utils, name, "phase", name, "FOCUS", True, {"phase": "clip_grad"})
@@ -241,7 +247,7 @@ _optimizer_hooks: list = []
 
 
 def mark_optimizers() -> None:
-    """The same for optimizers, while something is recorded."""
+    """Lists what runs inside optimizers under them in construct.json, while recording."""
     optimizer = importlib.import_module("torch.optim.optimizer")
     if _optimizer_hooks or not hasattr(optimizer, "register_optimizer_step_pre_hook"):
         return
@@ -250,7 +256,7 @@ def mark_optimizers() -> None:
 
 
 def stop_recording() -> str:
-    """Text of an error, or empty."""
+    """Stops recording. Returns an error message, or an empty string."""
     if not _is_inside(importlib.import_module("torch.optim.optimizer").__file__):
         while _optimizer_hooks:
             _optimizer_hooks.pop().remove()
@@ -258,7 +264,7 @@ def stop_recording() -> str:
 
 
 def _is_inside(file: str) -> bool:
-    """Who stops from a hook of an optimizer stands in the middle of the list that these hooks are in."""
+    """Tells whether the caller is inside a hook of an optimizer, while the list of these hooks is being iterated."""
     frame: Any = sys._getframe()
     while frame is not None and frame.f_code.co_filename != file:
         frame = frame.f_back
@@ -266,7 +272,7 @@ def _is_inside(file: str) -> bool:
 
 
 def count_tokens(model: Any, token_range: Any) -> None:
-    """Inference: records the forwards of the root model numbered first to last, counted from 0, once."""
+    """Records the forward passes of the root model numbered first to last, counted from 0, once (inference)."""
     root = model[0] if isinstance(model, (list, tuple)) else model
     _core.pause()
     counter = _TokenCounter(*token_range)
@@ -276,7 +282,7 @@ def count_tokens(model: Any, token_range: Any) -> None:
 class _TokenCounter:
     """A hook that a copy of the model may have, too: there it does nothing."""
 
-    def __init__(self, first: int = -1, last: int = -1):
+    def __init__(self, first: int = -1, last: int = -1) -> None:
         self._first, self._last = first, last
         self._token = 0
         self.handle: Any = None
@@ -302,6 +308,7 @@ _single_dump = False
 
 
 def begin_module_dump(module: torch.nn.Module, name: str) -> None:
+    """Hooks this module only."""
     global _single_dump
     if module in _known_modules:
         logger.warning("module_dump: this %s is part of the model of start() and has its names.", type(module).__name__)
@@ -315,6 +322,7 @@ def begin_module_dump(module: torch.nn.Module, name: str) -> None:
 
 
 def end_module_dump() -> None:
+    """Restores the hooks of functions."""
     global _single_dump
     if not _single_dump:
         return

@@ -17,9 +17,9 @@ _NUMBER = re.compile(r"(?P<base>Module\..+)\.forward\.(?P<number>\d+)")
 
 
 class InputLoader:
-    """Works between begin() and end(), on the calls of the step that the configuration names."""
+    """Replaces inputs between begin() and end(), in the steps that the configuration names."""
 
-    def __init__(self, config: Load):
+    def __init__(self, config: Load) -> None:
         self._config = config
         self._wanted: dict = {}  # base name of a module -> numbers of its calls
         for name in config.modules:
@@ -31,7 +31,7 @@ class InputLoader:
         self._directory: Optional[str] = None  # while it works
 
     def add_modules(self, named: Iterable[tuple[str, torch.nn.Module]]) -> None:
-        """Hooks the modules among (base name, module) whose inputs are to be replaced, and names those that are missing."""
+        """Hooks those of the (name, module) pairs whose inputs are to be replaced, and warns of missing ones."""
         for base, module in named:
             if base in self._wanted and base not in self._hooked:
                 self._hooked.add(base)
@@ -40,16 +40,18 @@ class InputLoader:
             logger.warning("load: the model has no module %s; its inputs are not replaced.", base)
 
     def begin(self, step: int, rank: Optional[int]) -> bool:
-        """Whether inputs are replaced from now on."""
+        """Starts replacing, if this step and rank are wanted; tells whether they are."""
         config = self._config
         wanted = (not config.step or step in config.step) and (not config.rank or rank in config.rank)
         self._directory = _tensor_directory(config.path, step, rank) if wanted else None
         return self._directory is not None
 
     def end(self) -> None:
+        """Stops replacing."""
         self._directory = None
 
     def end_step(self) -> None:
+        """Warns of what was not replaced, and resets the call counters."""
         missed = sorted(set(self._config.modules) - self._replaced)
         if self._calls and missed:
             logger.warning("load: these calls did not happen or had no input that fits: %s", ", ".join(missed))
@@ -57,6 +59,7 @@ class InputLoader:
         self._replaced.clear()
 
     def replace(self, base: str, args: tuple, kwargs: dict) -> Any:
+        """Returns the (args, kwargs) to call a module with, or None for its own."""
         if self._directory is None:
             return None
         number = self._calls.get(base, 0)
@@ -90,7 +93,7 @@ class InputLoader:
 class _Replace:
     """A hook that a copy of the model may have, too: there it does nothing."""
 
-    def __init__(self, loader: Optional[InputLoader] = None, base: str = ""):
+    def __init__(self, loader: Optional[InputLoader] = None, base: str = "") -> None:
         self._loader = loader
         self._base = base
 

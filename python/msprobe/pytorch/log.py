@@ -8,8 +8,11 @@ logger = logging.getLogger("msprobe")
 
 
 class _Handler(logging.StreamHandler):
-    """Leaves nothing of ours in the buffer of stderr: what a full disk refuses would be refused again when the
-    interpreter ends, and turn the exit code of the training into 120."""
+    """Leaves nothing of ours in the buffer of stderr.
+
+    What a full disk refuses would be refused again when the interpreter ends, and turn the exit code of the training into
+    120.
+    """
 
     def emit(self, record: logging.LogRecord) -> None:
         try:

@@ -9,13 +9,13 @@ import torch
 
 
 def npy_header(shape: Sequence, kind: str) -> bytes:
-    """kind: as NumPy spells it, e.g. "<f4" or "|b1"."""
+    """Builds the header of a .npy file. `kind` is NumPy's name of the dtype, e.g. "<f4" or "|b1"."""
     text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {tuple(shape)!r}, }}"
     text += " " * (-(10 + len(text) + 1) % 64) + "\n"
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
 
 
 def bytes_of(tensor: torch.Tensor) -> Any:
-    """The elements of a contiguous tensor of this machine; valid as long as the tensor."""
+    """Returns a view of the elements of a contiguous CPU tensor; valid as long as the tensor."""
     size = math.prod(tensor.shape) * tensor.element_size()
     return (ctypes.c_char * size).from_address(tensor.data_ptr()) if size else b""

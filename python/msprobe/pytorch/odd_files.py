@@ -12,6 +12,7 @@ _FILE_MODE = 0o640
 
 
 def has_memory(tensor: torch.Tensor) -> bool:
+    """Tells whether all elements lie in memory that the tensor owns."""
     if tensor.numel() == 0:
         return True
     try:
@@ -24,7 +25,7 @@ def has_memory(tensor: torch.Tensor) -> bool:
 
 
 def readable(tensor: torch.Tensor) -> torch.Tensor:
-    """The elements of a strided tensor as plain memory of this machine."""
+    """Returns the elements of a strided tensor as plain CPU memory."""
     plain = tensor.detach().resolve_neg().resolve_conj()
     if plain.device.type != "cpu":
         plain = plain.to("cpu")
@@ -32,7 +33,7 @@ def readable(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def save_tensor(tensor: torch.Tensor, name: str) -> Optional[str]:
-    """Writes `name`.pt into the directory of tensors; the file's name, or None where there is nothing to save."""
+    """Writes `name`.pt into the tensor directory. Returns the file name, or None if there is nothing to save."""
     if tensor.is_meta or type(tensor).__name__ in ("FakeTensor", "AsyncCollectiveTensor"):
         return None
     file = f"{name}.pt"
@@ -43,7 +44,7 @@ def save_tensor(tensor: torch.Tensor, name: str) -> Optional[str]:
 
 
 def save_array(array: Any, name: str) -> Optional[str]:
-    """Numbers as the tensor they make, text as NumPy writes it; None for objects."""
+    """Saves numbers as a tensor and text as .npy; returns None for objects."""
     import numpy as np
 
     if array.dtype.kind in "biufc":

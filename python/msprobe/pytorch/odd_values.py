@@ -12,7 +12,7 @@ import json
 import types
 import zlib
 from contextlib import nullcontext
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 import torch
 
@@ -32,17 +32,29 @@ _MAX_WRAPPERS = 32
 _MAX_TEXT = 256
 
 
-def describe_tensor(tensor: torch.Tensor, file: Optional[str] = None) -> tuple:
-    """Of a tensor that is not plain memory: class, dtype, shape, requires_grad, further members as JSON text without
-    braces, the plain tensor whose values stand for it, or None, and the name of the file where it was saved, or None.
-    `file` names, without ending, where to save it."""
+class TensorDescription(NamedTuple):
+    """What is recorded of a tensor that is not plain memory. The recorder reads the members by their names."""
+
+    type: str  # class
+    dtype: str
+    shape: tuple
+    requires_grad: bool
+    extra: str  # further members, as JSON text without braces
+    plain: Optional[torch.Tensor]  # whose values stand for it
+    file: Optional[str]  # where it was saved
+
+
+def describe_tensor(tensor: torch.Tensor, file: Optional[str] = None) -> TensorDescription:
+    """Describes a tensor that is not plain memory. `file` is the name to save it under, without suffix."""
     with _disable_current_modes(), _disable_transforms(), _disable_dispatch(), torch.no_grad():
         return _tensor(tensor, file)
 
 
 def describe(value: Any, key: Any = None, file: Optional[str] = None) -> Any:
-    """Of a value that is neither a tensor nor made of Python's own containers: JSON text; or a tuple of keys and their
-    JSON text or tensor; or a list or dict that stands for it."""
+    """Describes a value that is neither a tensor nor one of Python's own containers.
+
+    Returns JSON text; or a tuple of keys and their JSON text or tensor; or a list or dict that stands for the value.
+    """
     said = _distributed_value(value) or _jagged_value(value)
     return said if said is not None else json.dumps(_value(value, key, file), indent=1)
 
@@ -50,7 +62,7 @@ def describe(value: Any, key: Any = None, file: Optional[str] = None) -> Any:
 # ---- tensors ------------------------------------------------------------------------------------------------------------
 
 
-def _tensor(tensor: torch.Tensor, file: Optional[str]) -> tuple:
+def _tensor(tensor: torch.Tensor, file: Optional[str]) -> TensorDescription:
     kind = _kind_of(tensor)
     local = _unwrapped(tensor, kind)
     if local.layout is torch.strided and kind not in (_FAKE, _ASYNC, _MASKED):
@@ -64,7 +76,7 @@ def _tensor(tensor: torch.Tensor, file: Optional[str]) -> tuple:
     if file and plain is not None:
         as_it_is = _is_sparse(local) or local.is_quantized
         saved = odd_files.save_tensor(local if as_it_is else plain, file)
-    return kind, str(tensor.dtype), sizes, bool(tensor.requires_grad), extra, plain, saved
+    return TensorDescription(kind, str(tensor.dtype), sizes, bool(tensor.requires_grad), extra, plain, saved)
 
 
 _DTENSOR = "torch.distributed.tensor.DTensor"
@@ -80,6 +92,7 @@ _CLASSES = {
 
 
 def class_path(cls: type) -> str:
+    """Returns the name of a class with its module."""
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
@@ -89,7 +102,7 @@ def _functorch(name: str, tensor: torch.Tensor) -> bool:
 
 
 def _kind_of(tensor: torch.Tensor) -> str:
-    """The type as dumps name it."""
+    """Returns the type as dumps name it."""
     for cls in type(tensor).__mro__:
         known = _CLASSES.get(class_path(cls))
         if known:
@@ -102,7 +115,7 @@ def _kind_of(tensor: torch.Tensor) -> str:
 
 
 def _unwrapped(tensor: torch.Tensor, kind: str) -> torch.Tensor:
-    """The tensor whose shape and statistics stand for this one."""
+    """Returns the tensor whose shape and statistics represent this one."""
     if kind == _DTENSOR:
         return tensor._local_tensor
     if kind in (_FAKE, _ASYNC, _MASKED):
@@ -123,7 +136,7 @@ def _is_sparse(tensor: torch.Tensor) -> bool:
 
 
 def _plain(tensor: torch.Tensor) -> Optional[torch.Tensor]:
-    """The elements of a tensor as plain strided memory of its device; None when there are none to look at."""
+    """Returns the elements as plain strided memory on their device; None if there are none to look at."""
     kind = _kind_of(tensor)
     if kind == _FAKE or tensor.is_meta:
         return None
@@ -198,7 +211,7 @@ def _value(value: Any, key: Any, file: Optional[str]) -> Any:
 
 
 def _number(value: Any) -> Optional[dict]:
-    """Enumerations, and numbers and texts of classes that derive from Python's."""
+    """Reduces enums, and subclasses of numbers and str, to plain values."""
     kind = type(value)
     if isinstance(value, enum.Enum) and not isinstance(value, (int, float, str)):
         return {"type": class_path(kind), "value": value._name_}
@@ -345,7 +358,7 @@ _JAGGED = {
 
 
 def _jagged_value(value: Any) -> Optional[dict]:
-    """Those of torchrec: an object of the tensors they are made of."""
+    """Describes torchrec values as an object of the tensors they consist of."""
     for cls in type(value).__mro__:
         if cls.__name__ in _JAGGED and cls.__module__.startswith("torchrec"):
             parts = {name[1:]: getattr(value, name, None) for name in _JAGGED[cls.__name__]}

@@ -11,7 +11,7 @@ import time
 import types
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Union
 
 import torch
 
@@ -32,6 +32,7 @@ _list: Optional["_CallList"] = None
 
 
 def numpy_module() -> Any:
+    """Returns NumPy, or None."""
     try:
         import numpy
     except ImportError:
@@ -40,12 +41,13 @@ def numpy_module() -> Any:
 
 
 def npu() -> Any:
+    """Returns torch.npu if there is such a device, else None."""
     module = getattr(torch, "npu", None)
     return module if module is not None and module.is_available() else None
 
 
 def fix() -> None:
-    """Every random call starts from the state of now, and leaves it."""
+    """Makes every random call start from the current state and leave it unchanged."""
     state = random.getstate()
     _resets["python_random"] = lambda: random.setstate(state)
     numpy = numpy_module()
@@ -57,14 +59,25 @@ def fix() -> None:
 
 
 def unfix() -> None:
+    """Undoes fix()."""
     _resets.clear()
     if _list is None:
         _uninstall()
 
 
-def random_save(output_path: str = "./output") -> None:
-    """Writes the name and the call stack of every call that draws random numbers, to the end of the process, into
-    {output_path}/random_rank{r}_{time}.csv, or random_proc{pid}_{time}.csv without torch.distributed."""
+def random_save(output_path: Union[str, "os.PathLike[str]"] = "./output") -> None:
+    """Logs every call that draws random numbers, until the process ends, so that the calls of two runs can be compared.
+
+    Writes `{output_path}/random_rank{r}_{time}.csv`, or `random_proc{pid}_{time}.csv` without torch.distributed, with the
+    columns `api_name` (such as `torch_random.rand.0`, numbered per function) and `stack` (innermost frame first). The file is
+    complete after every call. If it cannot be written, the log says so and the script continues.
+
+    Args:
+        output_path: Directory for the file; created if missing.
+
+    Raises:
+        MsprobeException: `output_path` is not a path.
+    """
     global _list
     if not isinstance(output_path, (str, os.PathLike)) or not os.fspath(output_path):
         text = f"output_path is {output_path!r}; allowed: the path of a directory (random_save)"
@@ -100,7 +113,7 @@ def _functions() -> Iterator[tuple[str, Any, list]]:
 
 
 def _methods_of(module: types.ModuleType, instance: Any) -> list:
-    """The functions of a module that are methods of its hidden generator."""
+    """Lists the functions of a module that are methods of its hidden generator."""
     found = [name for name, value in vars(module).items() if getattr(value, "__self__", None) is instance]
     return [name for name in found if name not in _STATE_FUNCTIONS and not name.startswith("_")]
 
@@ -151,7 +164,7 @@ def _stand_in(group: str, name: str, original: Callable) -> Callable:
 class _CallList:
     """A csv file that is complete after every call."""
 
-    def __init__(self, directory: str):
+    def __init__(self, directory: str) -> None:
         self._lock = threading.Lock()
         self._counts: Counter = Counter()
         self._directory = directory
@@ -187,7 +200,7 @@ class _CallList:
 
 
 def _stack() -> str:
-    """As in stack.json, the innermost frame first; without our own."""
+    """Formats the call stack as in stack.json, innermost frame first, without our own frames."""
     text = []
     frame = sys._getframe(1)
     while frame is not None and len(text) < _MAX_FRAMES:

@@ -15,6 +15,7 @@ _SCRIPT = "TorchScript was left alone: {}"
 
 
 def watch() -> None:
+    """Hooks the entry points of such regions."""
     dynamo = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
     if callable(getattr(dynamo, "set_eval_frame", None)):
         _core.set_region_callbacks(_enter, _is_compilers_own)
@@ -39,7 +40,7 @@ _muted: set = set()
 
 
 def _enter(callback: Any) -> Optional[str]:
-    """The name of the compiled region that begins; None when one goes on after an interruption."""
+    """Returns the name of the compiled region that begins; None if one resumes after an interruption."""
     frame = sys._getframe(1)
     _hide_from_compiler()
     variables = frame.f_locals

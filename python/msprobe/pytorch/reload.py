@@ -2,9 +2,11 @@
 
 import os
 import time
+from collections.abc import Mapping
 from typing import Any, Optional
 
 from .config import Config, MsprobeException, load_config
+from .config.keys import READ_KEYS
 from .log import logger
 
 # How often the file is looked at, in seconds.
@@ -13,25 +15,37 @@ WHILE_DISABLED = 3.0
 
 
 class ConfigWatch:
-    """Looks at one file. `enabled` is what dump_enable says, and stays what it was when the key is taken out."""
+    """Watches one configuration file and reads it again when it changes.
 
-    def __init__(self, config: Config, overrides: dict):
+    Attributes:
+        enabled: The value of `dump_enable`; unchanged if the key is removed.
+        seen: Identifies the state of the file that was read last.
+    """
+
+    def __init__(self, config: Config, overrides: Mapping[str, Any]) -> None:
         self._path = config.config_path
         self._overrides = overrides
-        self._signature = self._look()
+        self.seen = self._look()
         self._checked = 0.0
         self.enabled = bool(config.dump_enable)
 
-    def poll(self) -> Optional[Config]:
-        """The new configuration, if the file has changed since; a file that cannot be used turns the capture off."""
+    def poll(self, force: bool = False) -> Optional[Config]:
+        """Checks whether the file has changed. An unusable file turns the capture off.
+
+        Args:
+            force: Check even if the last check was a moment ago.
+
+        Returns:
+            The new configuration, or None if nothing has changed or the file is unusable.
+        """
         now = time.monotonic()
-        if now - self._checked < (WHILE_ENABLED if self.enabled else WHILE_DISABLED):
+        if not force and now - self._checked < (WHILE_ENABLED if self.enabled else WHILE_DISABLED):
             return None
         self._checked = now
         signature = self._look()
-        if signature is None or signature == self._signature:
+        if signature is None or signature == self.seen:
             return None
-        self._signature = signature
+        self.seen = signature
         try:
             config = load_config(self._path, **self._overrides)
         except MsprobeException as error:
@@ -43,6 +57,7 @@ class ConfigWatch:
         return config
 
     def disable(self, why: str) -> None:
+        """Turns the capture off until the file is usable again."""
         self.enabled = False
         logger.warning("the changed configuration cannot be used, nothing is recorded until it can: %s", why)
 
@@ -52,3 +67,12 @@ class ConfigWatch:
         except OSError:  # being replaced; the next look finds it
             return None
         return found.st_mtime_ns, found.st_size
+
+
+def changed_keys(before: Config, after: Config, reload: str) -> list:
+    """Lists the keys that take effect at `reload` and differ between the two configurations."""
+    return [
+        key.name
+        for key in READ_KEYS
+        if key.reload == reload and getattr(before, key.field) != getattr(after, key.field)
+    ]

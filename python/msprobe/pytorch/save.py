@@ -15,7 +15,7 @@ _MAX_DEPTH = 400
 
 
 class Saver:
-    """What save() has begun in this step: gradients arrive later, and are written when the step ends."""
+    """Values that save() has begun in this step. Gradients arrive later and are written when the step ends."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # gradients arrive on threads of autograd
@@ -25,6 +25,7 @@ class Saver:
         self._step = 0
 
     def save(self, variable: Any, name: str, save_backward: bool) -> None:
+        """Writes the value and hooks its tensors for their gradients."""
         count = self._counts[name]
         self._counts[name] += 1
         _core.save(f"{name}.{count}.debug", variable)
@@ -35,6 +36,7 @@ class Saver:
                 self._gradients[entry] = tree
 
     def end_step(self) -> None:
+        """Writes the gradients that have arrived."""
         with self._lock:
             gradients, self._gradients = self._gradients, {}
             handles, self._handles = self._handles, []
@@ -46,7 +48,7 @@ class Saver:
             _core.save_json(entry, json.dumps(_plain(tree), indent=1))
 
     def _hooked(self, value: Any, place: str, depth: int) -> Any:
-        """The shape of the value: a _Gradient for each tensor that gets one, None for everything else."""
+        """Mirrors the structure of the value, with a _Gradient for each tensor that gets one and None elsewhere."""
         if isinstance(value, torch.Tensor):
             return self._hook(value, place) if value.requires_grad else None
         if depth > _MAX_DEPTH:
@@ -74,7 +76,7 @@ class _Gradient:
 
 
 def _items(value: Any) -> Any:
-    """(key, item) of what holds other values; None when it holds none."""
+    """Returns the (key, item) pairs of a container; None for other values."""
     if isinstance(value, Mapping):
         return list(value.items())
     if isinstance(value, tuple) and hasattr(value, "_fields"):

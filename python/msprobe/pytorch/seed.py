@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from . import random_calls
-from .config import MAX_SEED, MsprobeException
+from .config import MsprobeException
+from .config.keys import MAX_SEED
 
 _NPU_VARIABLES = {
     "HCCL_DETERMINISTIC": "True",
@@ -18,12 +19,21 @@ _NPU_VARIABLES = {
 
 
 def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = False, is_enhanced: bool = False) -> None:
-    """Seeds Python, NumPy and PyTorch, on every device there is.
+    """Seeds Python, NumPy and PyTorch on every device, so that two runs draw the same random numbers.
 
-    mode: use deterministic algorithms only (torch.use_deterministic_algorithms).
-    rm_dropout: F.dropout, F.dropout2d and F.dropout3d keep everything, for the rest of the process.
-    is_enhanced: every random call starts from the state right after seeding, so that it returns the same numbers however
-        many random calls ran before it. A later seed_all without it ends this.
+    Call it before the model is built. PYTHONHASHSEED is set as well; it affects processes started from here on.
+
+    Args:
+        seed: 0 to 2**32 - 1.
+        mode: Use deterministic algorithms only (torch.use_deterministic_algorithms); operations that have none raise a
+            RuntimeError. On CUDA, cuDNN is made deterministic and CUBLAS_WORKSPACE_CONFIG is set regardless of `mode`.
+        rm_dropout: Make F.dropout, F.dropout2d and F.dropout3d keep every element, unscaled, for the rest of the process.
+            Layers that call them are affected as well.
+        is_enhanced: Start every random call from the state right after seeding, so that its result does not depend on how
+            many random calls came before. A later seed_all() without it ends this.
+
+    Raises:
+        MsprobeException: `seed` is out of range or not an int, or another argument is not a bool.
     """
     _check(seed, mode, rm_dropout, is_enhanced)
     random_calls.unfix()
@@ -78,19 +88,19 @@ def _remove_dropout() -> None:
 
 
 # The unknown names below are looked up in torch.nn.functional, whose functions receive this code.
-def _dropout(input, p=0.5, training=True, inplace=False):
+def _dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     if has_torch_function_unary(input):  # noqa: F821
         return handle_torch_function(dropout, (input,), input, p=0.0, training=training, inplace=inplace)  # noqa: F821
     return _VF.dropout_(input, 0.0, training) if inplace else _VF.dropout(input, 0.0, training)  # noqa: F821
 
 
-def _dropout2d(input, p=0.5, training=True, inplace=False):
+def _dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     if has_torch_function_unary(input):  # noqa: F821
         return handle_torch_function(dropout2d, (input,), input, p=0.0, training=training, inplace=inplace)  # noqa: F821
     return _VF.feature_dropout_(input, 0.0, training) if inplace else _VF.feature_dropout(input, 0.0, training)  # noqa: F821
 
 
-def _dropout3d(input, p=0.5, training=True, inplace=False):
+def _dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     if has_torch_function_unary(input):  # noqa: F821
         return handle_torch_function(dropout3d, (input,), input, p=0.0, training=training, inplace=inplace)  # noqa: F821
     return _VF.feature_dropout_(input, 0.0, training) if inplace else _VF.feature_dropout(input, 0.0, training)  # noqa: F821

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Union
 
 from .config import MsprobeException
 from .files import make_directory
@@ -26,16 +26,43 @@ HEADER = (
     "误差在百分之一内元素占比(%)",
 )
 _MAX_PROCESSES = 64
+PathLike = Union[str, "os.PathLike[str]"]
 
 
 class SingleComparator:
+    """Compares what two runs saved with SingleSave.
+
+    Attributes:
+        result_header: Column titles of the tables, as in the earlier tool: step, rank, micro step, index or key, both shapes,
+            percentage of equal elements, index of the first different element (flattened), maximum absolute error, maximum
+            relative error, and percentages of elements within 0.1 % and 1 %.
+    """
+
     result_header = HEADER
 
     @classmethod
     def compare(
-        cls, dir1: Any, dir2: Any, output_path: Any = "./msprobe_compare_output", num_processes: int = 8
-    ) -> None:
-        """Compares {dir1}/data with {dir2}/data and writes {output_path}/{name}.xlsx for each name that either has."""
+        cls, dir1: PathLike, dir2: PathLike, output_path: PathLike = "./msprobe_compare_output", num_processes: int = 8
+    ) -> list[str]:
+        """Compares all arrays that both runs saved and writes one workbook per name, `{output_path}/{name}.xlsx`.
+
+        The absolute error of an element is |a - b|, the relative error |a - b| / max(|a|, |b|); equal infinities have error 0.
+        If the shapes differ, the common leading part is compared, after flattening if the number of dimensions differs. Arrays
+        that only one run has are skipped. So are unreadable ones, which are logged.
+
+        Args:
+            dir1: `dump_path` of the first run.
+            dir2: `dump_path` of the second run.
+            output_path: Directory for the workbooks; created if missing.
+            num_processes: Number of threads, 1 to 64.
+
+        Returns:
+            The paths of the workbooks. (The earlier tool returns None.)
+
+        Raises:
+            MsprobeException: `dir1` or `dir2` does not contain a `data` directory, or `num_processes` is out of range.
+            OSError: A workbook cannot be written.
+        """
         if not isinstance(num_processes, int) or not 1 <= num_processes <= _MAX_PROCESSES:
             raise _wrong("num_processes", num_processes, f"an integer from 1 to {_MAX_PROCESSES}")
         sides = []
@@ -47,6 +74,7 @@ class SingleComparator:
         output_path = os.fspath(output_path)
         make_directory(output_path)
         tags = sorted(set(sides[0]) | set(sides[1]))
+        paths = []
         with ThreadPoolExecutor(num_processes) as pool:
             for tag in tags:
                 first, second = (side.get(tag, {}) for side in sides)
@@ -56,6 +84,8 @@ class SingleComparator:
                 path = os.path.join(output_path, f"{tag}.xlsx")
                 write_workbook(path, HEADER, [row for row in rows if row is not None])
                 logger.info("%s: %d arrays compared.", path, len(rows))
+                paths.append(path)
+        return paths
 
 
 def _wrong(name: str, value: Any, allowed: str) -> MsprobeException:
@@ -72,7 +102,7 @@ def _numbered(directory: str, prefix: str) -> Iterator[tuple[int, str]]:
 
 
 def _arrays(data: str, tag: str) -> Iterator[tuple[tuple, str]]:
-    """((step, rank, micro step, number or key), path)"""
+    """The arrays of one name: ((step, rank, micro step, number or key), path)."""
     for step, of_step in _numbered(os.path.join(data, tag), "step"):
         for rank, of_rank in _numbered(of_step, "rank"):
             for micro, directory in [(0, of_rank), *_numbered(of_rank, "micro_step")]:

@@ -3,8 +3,8 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, Optional
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional, Union
 
 import torch
 
@@ -14,14 +14,49 @@ from .files import make_directory, write_file
 from .log import logger
 from .npy import bytes_of, npy_header
 
+Tensors = Union[torch.Tensor, Sequence[torch.Tensor], Mapping[Any, torch.Tensor]]
+
 
 class SingleSave:
-    """One object per process; its methods work on the class, too. The files of save({"reward": tensor}) are
-    {dump_path}/data/reward/step{n}/rank{r}/micro_step{m}/reward.npy and reward.json."""
+    """Saves named tensors of a training loop, such as rewards and log-probabilities.
+
+        SingleSave("out")
+        for batch in loader:
+            SingleSave.save({"reward": reward, "logits": [first, second]})
+            SingleSave.step()
+
+    save({"reward": tensor}) writes `{dump_path}/data/reward/step{n}/rank{r}/micro_step{m}/reward.npy` (float32, same shape) and
+    reward.json beside it (max, min, mean, L2 norm, shape). Tensors in a list or dict get one file each: `reward.0.npy` or
+    `reward.{key}.npy`. SingleComparator compares what two runs saved.
+
+    There is one instance per process: constructing it again returns the existing one unchanged, and every method also works
+    on the class. If a tensor cannot be saved, the log says so and the training continues.
+
+    Attributes:
+        dump_path: The output directory.
+        rank: Rank in torch.distributed when constructed; 0 without it.
+        step_count: Number of the current step, from 0.
+        tag_count: How often each name has been saved in this step.
+    """
+
+    dump_path: str
+    rank: int
+    step_count: int
+    tag_count: "Counter[str]"
 
     _instance: Optional["SingleSave"] = None
 
-    def __new__(cls, dump_path: Any = None, fmk: str = "pytorch") -> "SingleSave":
+    def __new__(cls, dump_path: Union[str, "os.PathLike[str]", None] = None, fmk: str = "pytorch") -> "SingleSave":
+        """Returns the instance of this process, and creates it the first time.
+
+        Args:
+            dump_path: Output directory; created if missing. Required the first time.
+            fmk: The framework; must be `pytorch`.
+
+        Raises:
+            MsprobeException: `dump_path` is not a path, or `fmk` is another framework.
+            OSError: The directory cannot be created.
+        """
         if cls._instance is None:
             _check(dump_path, fmk)
             instance = super().__new__(cls)
@@ -35,23 +70,45 @@ class SingleSave:
         return cls._instance
 
     @classmethod
-    def save(cls, data: Mapping) -> None:
-        """{name: tensor, list or tuple of tensors, or dict of tensors}; calls within a step are its micro steps."""
+    def save(cls, data: Mapping[str, Tensors]) -> None:
+        """Saves tensors. Repeated calls with a name within a step are its micro steps, numbered from 0.
+
+        Args:
+            data: {name: tensor, list or tuple of tensors, or dict of tensors}, of any shape and any dtype except complex.
+
+        Raises:
+            MsprobeException: SingleSave has not been constructed.
+        """
         self = cls._get()
         for name in _names(data):
             self._save_one(name, data[name], self.tag_count[name])
             self.tag_count[name] += 1
 
     @classmethod
-    def save_ex(cls, data: Mapping, micro_batch: Optional[int] = None) -> None:
-        """As save(), with the number of the micro step, or without micro steps."""
+    def save_ex(cls, data: Mapping[str, Tensors], micro_batch: Optional[int] = None) -> None:
+        """Saves tensors under an explicit micro step.
+
+        Args:
+            data: See save().
+            micro_batch: Number of the micro step. None to write directly into `rank{r}`, without a micro step.
+
+        Raises:
+            MsprobeException: SingleSave has not been constructed.
+        """
         self = cls._get()
         for name in _names(data):
             self._save_one(name, data[name], micro_batch)
 
     @classmethod
     def save_config(cls, data: Any) -> None:
-        """Any JSON value, as configurations.json."""
+        """Saves the settings of the run as `{dump_path}/configurations.json`, replacing earlier ones.
+
+        Args:
+            data: Any JSON value; objects that JSON cannot represent are written as str(object).
+
+        Raises:
+            MsprobeException: SingleSave has not been constructed.
+        """
         self = cls._get()
         path = os.path.join(self.dump_path, "configurations.json")
         try:
@@ -61,6 +118,11 @@ class SingleSave:
 
     @classmethod
     def step(cls) -> None:
+        """Ends the step. Later calls save into the next step, with micro steps from 0.
+
+        Raises:
+            MsprobeException: SingleSave has not been constructed.
+        """
         self = cls._get()
         self.tag_count.clear()
         self.step_count += 1

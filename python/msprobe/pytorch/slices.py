@@ -13,14 +13,22 @@ _rules: list = []  # of the last set_rules(); the last one that applies to a dim
 
 
 def set_rules(rules: list) -> None:
+    """Restricts recording to these parts of tensors; an empty list means everything."""
     global _rules
     _rules = rules
     _core.configure_slices([tuple(rule) for rule in rules])
 
 
 def choose_request(config: Config, scheduled_tokens: Any) -> bool:
-    """Before a step: `scheduled_tokens` names each request and how many tokens it has, in the order in which they stand
-    in dimension 0. False when the wanted request is not among them, and the step is not recorded."""
+    """Restricts the next step to the tokens of the configured request.
+
+    Args:
+        config: `request_id` names the request, if there is one.
+        scheduled_tokens: {request id: number of tokens}, in the order of dimension 0.
+
+    Returns:
+        False if the request is not scheduled, so that the step must not be recorded.
+    """
     set_rules(list(config.slice_))
     if config.request_id is None or not scheduled_tokens:
         return True
@@ -43,7 +51,7 @@ def choose_request(config: Config, scheduled_tokens: Any) -> bool:
 
 
 def part_of(tensor: torch.Tensor) -> torch.Tensor:
-    """What is recorded of a strided tensor that the recorder cannot read by itself."""
+    """Returns the part to record of a strided tensor that the recorder cannot read by itself."""
     index = [slice(None)] * tensor.ndim
     for rule in _rules:
         if rule.dim < tensor.ndim and rule.size in (None, tensor.shape[rule.dim]):
@@ -56,7 +64,7 @@ def _problem(scheduled_tokens: Any) -> str:
         return f"is a {type(scheduled_tokens).__name__}, not a dict"
     for request, tokens in scheduled_tokens.items():
         if not isinstance(request, str):
-            return f"has the key {request!r}, which is no text"
+            return f"has the key {request!r}, which is not text"
         if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens <= 0:
             return f"gives request {request!r} {tokens!r} tokens"
     return ""

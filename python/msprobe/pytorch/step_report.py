@@ -10,12 +10,13 @@ _UNITS = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
 
 
 class StepReporter:
-    """Warns once of each kind in a run; what repeats is an ordinary line of the summary."""
+    """Warns once per run about each kind of problem; repetitions are ordinary log lines."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
 
     def warn_once(self, kind: str, text: str, *args: Any) -> None:
+        """Logs a warning the first time in a run, an ordinary line afterwards."""
         if kind in self._told:
             logger.info(text, *args)
             return
@@ -23,7 +24,7 @@ class StepReporter:
         logger.warning(text, *args)
 
     def at_end_of_step(self, step: int, directory: str, summary: Mapping[str, Any], what: str, talks: bool) -> None:
-        """`what` is ops or values; `talks`: this process says for all ranks what is the same for all."""
+        """Logs the summary. `what` is ops or values; `talks` is false on ranks whose summary another rank logs."""
         skipped, lost = summary["skipped"], summary["not_written"]
         error_log.write(directory, skipped, summary["examples"])
         of_all = f" of {summary['written'] + lost}" if lost else ""

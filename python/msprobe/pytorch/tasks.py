@@ -19,9 +19,9 @@ _FILES = ("dump.json", "stack.json", "construct.json", "dump_summary.json")
 _UNAVAILABLE = {
     "nan_check": "needs an NPU with torch_npu and its compiled nan_check extension; task overflow_check finds NaN and "
     "infinities on any device",
-    "acc_check": "replays single functions on an NPU and is no capture; capture task tensor on both devices and run "
+    "acc_check": "replays single functions on an NPU and is not a capture; capture task tensor on both devices and run "
     "msprobe compare",
-    "run_ut": "replays single functions on an NPU and is no capture; capture task tensor on both devices and run "
+    "run_ut": "replays single functions on an NPU and is not a capture; capture task tensor on both devices and run "
     "msprobe compare",
     "free_benchmark": "perturbs what the training computes, which this tool never does; capture two runs and run msprobe "
     "compare, or use task diff_check",
@@ -30,14 +30,14 @@ _UNAVAILABLE = {
 
 
 def decides(config: Config) -> str:
-    """The kind of decision of a task of this file, else empty."""
+    """Returns the kind of decision of such a task, else an empty string."""
     if config.task == "tensor" and config.bench_path:
         return "difference"
     return _KINDS.get(config.task, "")
 
 
 def check(config: Config) -> None:
-    """Refuses what cannot be done, before anything is hooked."""
+    """Rejects configurations that cannot be carried out, before anything is hooked."""
     for name, value in (("task", config.task), ("level", config.level)):
         if value in _UNAVAILABLE:
             _refuse(f"{name} {value} {_UNAVAILABLE[value]} ({config.place(name)})")
@@ -46,9 +46,6 @@ def check(config: Config) -> None:
         _refuse(f"level is {config.level}; allowed with task {config.task}: L0, L1, mix ({config.place('level')})")
     if kind == "overflow" and config.summary_mode == "xor":
         allowed = "statistics, md5, because overflow_check looks at these"
-        _refuse(f"summary_mode is xor; allowed: {allowed} ({config.place('summary_mode')})")
-    if kind == "overflow" and config.summary_mode == "xor":
-        allowed = "statistics, md5, because Max and Min decide"
         _refuse(f"summary_mode is xor; allowed: {allowed} ({config.place('summary_mode')})")
     if kind == "difference":
         if not config.bench_path:
@@ -68,7 +65,7 @@ def _refuse(text: str) -> None:
 
 
 def set_up(config: Config) -> None:
-    """After the recorder has been configured."""
+    """Tells the configured recorder what to keep."""
     kind = decides(config)
     if kind == "overflow":
         _core.configure_trigger("overflow", config.overflow_nums)
@@ -95,6 +92,7 @@ def _has_overflow_flag() -> bool:
 
 
 def begin_step(config: Config, step: int, rank: Optional[int]) -> None:
+    """Opens the matching step of the reference dump (task diff_check)."""
     if decides(config) != "difference":
         return
     error = _core.begin_trigger_step(step, -1 if rank is None else rank)
@@ -103,7 +101,7 @@ def begin_step(config: Config, step: int, rank: Optional[int]) -> None:
 
 
 def end_step(config: Config, directory: str, recorded: int) -> None:
-    """Steps of which nothing was kept leave nothing behind."""
+    """Removes the directory of a step of which nothing was kept."""
     kind = decides(config)
     if not kind:
         return
@@ -130,7 +128,7 @@ _watching = False
 
 
 def _watch_uncaught() -> None:
-    """What was kept back is written before the script dies; then whoever was asked before is asked."""
+    """Writes what was held back before an uncaught exception ends the script, then calls the previous hook."""
     global _watching
     if _watching:
         return

@@ -1,5 +1,7 @@
-"""Names of the earlier tool that this release cannot serve: graphs on Ascend NPUs, the monitor. They can be imported
-anywhere; calling one says what it needs."""
+"""Names of the earlier tool that this release cannot serve: graphs on Ascend NPUs, the monitor.
+
+They can be imported anywhere. Calling one raises a RuntimeError that says what it needs and what to use instead.
+"""
 
 import importlib.util
 from typing import Any, NoReturn
@@ -17,24 +19,73 @@ _EAGER = "run the model without the graph compiler and use PrecisionDebugger"
 
 
 def set_fx_dump_config(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not in this release: dumps of FX graphs compiled by torchair. The error names an alternative.
+
+    Args:
+        *args: Ignored.
+        **kwargs: Ignored.
+
+    Raises:
+        RuntimeError: Always.
+    """
     _refuse("set_fx_dump_config", "torchair", _EAGER)
 
 
 def set_ge_dump_config(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not in this release: dumps of GE graphs compiled by torchair. The error names an alternative.
+
+    Args:
+        *args: Ignored.
+        **kwargs: Ignored.
+
+    Raises:
+        RuntimeError: Always.
+    """
     _refuse("set_ge_dump_config", "torchair", _EAGER)
 
 
 def acl_save(*args: Any, **kwargs: Any) -> NoReturn:
+    """Not in this release: saving a tensor inside an ACL graph. The error names an alternative.
+
+    Args:
+        *args: Ignored.
+        **kwargs: Ignored.
+
+    Raises:
+        RuntimeError: Always.
+    """
     _refuse("acl_save", "torch_npu", "use PrecisionDebugger.save at level debug outside of the graph")
 
 
 class AclGraphDumper:
-    def __init__(self, *args: Any, **kwargs: Any):
+    """Not in this release: dumps of the ACL graphs of vLLM-Ascend."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Raises an error that names an alternative.
+
+        Args:
+            *args: Ignored.
+            **kwargs: Ignored.
+
+        Raises:
+            RuntimeError: Always.
+        """
         _refuse("AclGraphDumper", "torch_npu", _EAGER)
 
 
 class TrainerMon:
-    def __init__(self, *args: Any, **kwargs: Any):
+    """Not in this release: the monitor of gradients, optimizer states and activations over a whole training."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Raises an error that names an alternative.
+
+        Args:
+            *args: Ignored.
+            **kwargs: Ignored.
+
+        Raises:
+            RuntimeError: Always.
+        """
         raise RuntimeError(
             "TrainerMon (the monitor of gradients, optimizer states and activations over a whole training) is not part of this "
             "release: collect statistics of single steps with PrecisionDebugger, or use TrainerMon of mindstudio-probe in an "

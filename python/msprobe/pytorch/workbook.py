@@ -20,7 +20,7 @@ _TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml"
 
 
 def write_workbook(path: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Under another name first: what stands there is complete."""
+    """Writes the table under a temporary name and renames it when it is complete."""
     starts = range(0, max(len(rows), 1), _ROWS_PER_SHEET)
     numbers = range(1, len(starts) + 1)
     temporary = f"{path}.{os.getpid()}.tmp"
@@ -46,7 +46,7 @@ def _cell(value: Any) -> str:
 
 
 def _frame(numbers: Iterable[int]) -> list:
-    """The parts of the file that say which sheets there are."""
+    """Yields the parts of the file that declare the sheets."""
     types = "".join(
         f'<Override PartName="/xl/worksheets/sheet{n}.xml" ContentType="{_TYPE}.worksheet+xml"/>' for n in numbers
     )

@@ -1,13 +1,17 @@
 """What TensorBoard loads (entry point `tensorboard_plugins`). Requests go to the C++ that `msprobe serve` uses."""
 
+import argparse
 import os
 import threading
 from http import HTTPStatus
 from importlib import metadata
+from typing import Any, Callable
 from urllib.parse import quote
 
 from tensorboard.plugins import base_plugin
 from tensorboard.util import tb_logging
+
+WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], list[bytes]]
 
 NAME = "graph_ascend"
 # TensorBoard does not start with two plugins of one name. An earlier plugin cannot be moved from here, so ours gives way.
@@ -35,14 +39,21 @@ def another_plugin() -> str:
     return ""
 
 
-def may_convert(flags) -> bool:
+def may_convert(flags: Any) -> bool:
     """Dumps below --logdir may be converted unless whoever starts TensorBoard forbids it."""
     forbidden = getattr(flags, "msprobe_no_convert", False) or os.environ.get("MSPROBE_NO_CONVERT", "") not in ("", "0")
     return not forbidden
 
 
 class PageLoader(base_plugin.TBLoader):
-    def define_flags(self, parser):
+    """Creates the plugin when TensorBoard starts (entry point `tensorboard_plugins`)."""
+
+    def define_flags(self, parser: argparse.ArgumentParser) -> None:
+        """Adds --msprobe_no_convert to TensorBoard's flags.
+
+        Args:
+            parser: The parser of TensorBoard's command line.
+        """
         group = parser.add_argument_group("msprobe plugin")
         group.add_argument(
             "--msprobe_no_convert",
@@ -50,7 +61,15 @@ class PageLoader(base_plugin.TBLoader):
             help="Offer no conversion of dumps below --logdir in the page (also: MSPROBE_NO_CONVERT=1).",
         )
 
-    def load(self, context):
+    def load(self, context: base_plugin.TBContext) -> "PagePlugin":
+        """Creates the plugin, and logs a warning if another plugin already has its name.
+
+        Args:
+            context: TensorBoard's settings: --logdir and flags.
+
+        Returns:
+            The plugin. Its tab is GRAPH_ASCEND, or GRAPH_MSPROBE if another plugin has that name.
+        """
         other = another_plugin()
         if other:
             tb_logging.get_logger().warning(
@@ -67,28 +86,43 @@ class PageLoader(base_plugin.TBLoader):
 
 
 class PagePlugin(base_plugin.TBPlugin):
+    """The tab that shows the page. Requests go to the C++ server code that `msprobe serve` uses.
+
+    Attributes:
+        plugin_name: Name of the tab, in lower case.
+    """
+
     plugin_name = NAME
 
-    def __init__(self, context, name=NAME):
+    def __init__(self, context: base_plugin.TBContext, name: str = NAME) -> None:
+        """Stores the settings; the page itself is created by the first request.
+
+        Args:
+            context: TensorBoard's settings: --logdir and flags.
+            name: Name of the tab.
+        """
         super().__init__(context)
         self.plugin_name = name
         self._below = len(f"/data/plugin/{name}")
         self._directory = os.path.abspath(os.path.expanduser(context.logdir or "."))
         self._may_convert = may_convert(context.flags)
-        self._page = None
+        self._page: Any = None
         self._making = threading.Lock()
 
-    def is_active(self):
+    def is_active(self) -> bool:
+        """Always true: the page itself says when --logdir contains no graphs."""
         return True
 
-    def frontend_metadata(self):
+    def frontend_metadata(self) -> base_plugin.FrontendMetadata:
+        """Points TensorBoard to the page; TensorBoard's reload button does not apply to it."""
         return base_plugin.FrontendMetadata(es_module_path="/index.js", disable_reload=True)
 
-    def get_plugin_apps(self):
+    def get_plugin_apps(self) -> dict[str, WsgiApp]:
+        """Maps paths below /data/plugin/{name} to the WSGI functions that answer them."""
         return {"/index.js": _entry, "/*": self._answer}
 
-    def _made(self):
-        """At the first request, so that TensorBoard starts as quickly as without us."""
+    def _made(self) -> Any:
+        """The page, made at the first request, so that TensorBoard starts as quickly as without us."""
         with self._making:
             if self._page is None:
                 from msprobe._environment import find_command
@@ -98,7 +132,7 @@ class PagePlugin(base_plugin.TBPlugin):
                 self._page = make(os.fsencode(self._directory), os.fsencode(command or ""))
             return self._page
 
-    def _answer(self, environ, start_response):
+    def _answer(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         path = environ.get("PATH_INFO", "").encode("latin-1")[self._below :]
         target = quote(path, safe="/")
         if environ.get("QUERY_STRING"):
@@ -112,13 +146,13 @@ class PagePlugin(base_plugin.TBPlugin):
         return [] if method == "HEAD" else [body]
 
 
-def _entry(environ, start_response):
+def _entry(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
     start_response("200 OK", [*_ENTRY_HEADERS, ("Content-Length", str(len(_ENTRY)))])
     return [] if environ["REQUEST_METHOD"] == "HEAD" else [_ENTRY]
 
 
-def _body(environ):
-    """How long it says it is, and itself; a large one is refused for its length and not read."""
+def _body(environ: dict[str, Any]) -> tuple[int, bytes]:
+    """The length that a request's body says it has, and the body; a large one is refused for its length and not read."""
     length = environ.get("CONTENT_LENGTH") or "0"
     length = min(int(length), 1 << 60) if length.isascii() and length.isdigit() and len(length) < 20 else 1 << 60
     return length, environ["wsgi.input"].read(length) if length <= MAX_BODY else b""

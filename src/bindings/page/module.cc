@@ -51,7 +51,10 @@ nb::tuple Answer(serve::GuestPage* page, std::string_view method, std::string_vi
 
 NB_MODULE(_page, m) {
   using namespace nb::literals;
-  nb::class_<msprobe::serve::GuestPage>(m, "GuestPage")
-      .def("answer", &msprobe::Answer, "method"_a, "target"_a, "token"_a, "content_type"_a, "body_bytes"_a, "body"_a);
-  m.def("make", &msprobe::Make, "directory"_a, "command"_a);
+  m.doc() = "The page and its queries for servers that are written in Python.";
+  nb::class_<msprobe::serve::GuestPage>(m, "GuestPage", "The page over the files of one directory.")
+      .def("answer", &msprobe::Answer, "method"_a, "target"_a, "token"_a, "content_type"_a, "body_bytes"_a, "body"_a,
+           "Answers one request: (status, [(name, value), ...], body). A body longer than allowed need not be read.");
+  m.def("make", &msprobe::Make, "directory"_a, "command"_a,
+        "The page over this directory, with the msprobe command for what needs one; ValueError says why not.");
 }

@@ -6,6 +6,7 @@ import type { Report } from './data';
 import { formatTime } from './format';
 import { translator, type Language } from './i18n';
 import { WorstOps } from './ops';
+import { pairOfOrigin } from './pairs';
 import { Replays } from './replay';
 import { Story } from './story';
 import { Pairs, Summary } from './summary';
@@ -18,7 +19,8 @@ function preferredTheme(): ThemeName {
   return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
 }
 
-function Pair({ report, at }: { report: Report; at: number }) {
+/** The verdict stands before the list of pairs, however long that is; what is about the chosen one stands behind it. */
+function Answer({ report, at, choose }: { report: Report; at: number; choose: (pair: number) => void }) {
   const pair = report.summary.pairs[at]!;
   const page = report.pages[at]!;
   const [search, setSearch] = useState('');
@@ -26,12 +28,35 @@ function Pair({ report, at }: { report: Report; at: number }) {
     setSearch(op);
     document.getElementById('rows')?.scrollIntoView({ behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'auto' : 'smooth' });
   };
+  const chooseOther = (other: number) => {
+    setSearch('');
+    choose(other);
+  };
   return (
     <>
       <div class="two">
-        <Story pair={pair} page={page} pairs={report.summary.pairs.length} divergence={report.summary.first_divergence} onOp={showOp} />
-        <Summary pair={pair} page={page} />
+        <Story key={at} pair={pair} page={page} verdict={report.summary.verdict} pairs={report.summary.pairs.length} divergence={report.summary.first_divergence} onOp={showOp} />
+        <Summary pairs={report.summary.pairs} at={at} page={page} choose={chooseOther} />
       </div>
+      <Pairs key="pairs" report={report} chosen={at} choose={chooseOther} />
+      <Parts key={`parts ${at}`} report={report} at={at} search={search} setSearch={setSearch} onOp={showOp} />
+    </>
+  );
+}
+
+interface PartsProps {
+  report: Report;
+  at: number;
+  search: string;
+  setSearch: (search: string) => void;
+  onOp: (op: string) => void;
+}
+
+function Parts({ report, at, search, setSearch, onOp: showOp }: PartsProps) {
+  const pair = report.summary.pairs[at]!;
+  const page = report.pages[at]!;
+  return (
+    <>
       <Replays report={report} label={pair.label} onOp={showOp} />
       <Curves page={page} onOp={showOp} />
       <WorstOps page={page} onOp={showOp} />
@@ -43,7 +68,7 @@ function Pair({ report, at }: { report: Report; at: number }) {
 export function App({ report }: { report: Report | null }) {
   const [language, setLanguage] = useState<Language>(preferredLanguage);
   const [theme, setTheme] = useState<ThemeName>(preferredTheme);
-  const [pair, setPair] = useState(0);
+  const [pair, setPair] = useState(() => (report ? pairOfOrigin(report) : 0));
   const look = useMemo(() => ({ t: translator(language), language, palette: makePalette(theme) }), [language, theme]);
   const { t } = look;
   useEffect(() => {
@@ -73,8 +98,7 @@ export function App({ report }: { report: Report | null }) {
           <p class="card broken" role="alert">{t('broken')}</p>
         ) : (
           <>
-            <Pairs report={report} chosen={pair} choose={setPair} />
-            {report.pages.length > 0 && <Pair key={pair} report={report} at={pair} />}
+            {report.pages.length > 0 ? <Answer report={report} at={pair} choose={setPair} /> : <Pairs report={report} chosen={pair} choose={setPair} />}
             {warnings.length > 0 && (
               <section class="card">
                 <h2>{t('notes.title')}</h2>

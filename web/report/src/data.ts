@@ -1,9 +1,7 @@
 // What the command put into the page. Names come from dumps: they are only ever shown as text.
 
-export const KINDS = ['op', 'communication', 'collective', 'input', 'parameter', 'argument', 'shape', 'missing_op', 'extra_op', 'dtype', 'grows'] as const;
-
 export interface Difference {
-  kind: (typeof KINDS)[number];
+  kind: string;
   op: string;
   module: string;
   item: string;
@@ -35,7 +33,7 @@ export interface PairSummary {
   warnings: string[];
 }
 
-export const RULER = ['bug', 'suspicious', 'inherited', 'round_off', 'bit_equal'] as const;
+export const RULER = ['bug', 'suspicious', 'inherited', 'round_off', 'bit_equal'] as const; // a cell has "round-off" for "round_off"
 
 /** Where a difference starts, over all ranks. */
 export interface Origin extends Difference {
@@ -51,6 +49,13 @@ export interface Divergence {
   inherited_by: { rank: number; from: number[]; through: string }[];
   infected: { ops: number; forward: number; backward: number };
   inherited: { rank: number | null; module: string; direction: string; ops: number; first_op: string }[];
+}
+
+/** What the comparison says as a whole, the same as on the terminal. */
+export interface Verdict {
+  outcome: 'origin' | 'equal' | 'round_off' | 'unknown';
+  origins: { op: string; module: string | null; ranks?: number[]; step?: number | null }[];
+  text: { en: string[]; zh: string[] }; // the headline, then lines with a label
 }
 
 /** A result against the float64 result of the same call. */
@@ -76,6 +81,7 @@ export type Measure = number | null;
 type Point = [number, number, number, string, ...Measure[]];
 export type Cell = [stack: number, direction: number, layer: number, part: number, ...Point];
 export type Bin = [direction: number, index: number, ...Point];
+/** The verdict is the ruler's ("bug"), where it has one, or that of the old rule ("pass"). */
 export type OpEntry = [name: string, verdict: string, input: Measure, output: Measure, index: number, firstRow: number, rows: number, frame: string];
 export type RowEntry = [index: number, error: Measure, stack: number, cells: string[]];
 
@@ -100,6 +106,7 @@ export interface Report {
     target_only_dirs: string[];
     golden_only_dirs: string[];
     failures: { label: string; error: string }[];
+    verdict: Verdict;
     first_divergence?: Divergence;
     replays?: Replay[]; // with --replay
   };

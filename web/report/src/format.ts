@@ -1,6 +1,6 @@
 import type { Measure } from './data';
 
-/** Short: 0, 0.0123, 1.2e-7, 1.5e+6; ∞ and – for what is no number. */
+/** Short: 0, 0.0123, 1.2e-7, 1.5e+6; ∞ and – for what is not a number. */
 export function formatMeasure(value: Measure): string {
   if (value === null) return '∞';
   if (value < 0) return '–';
@@ -8,8 +8,19 @@ export function formatMeasure(value: Measure): string {
   return value < 1e-3 || value >= 1e4 ? value.toExponential(1) : String(Number(value.toPrecision(3)));
 }
 
+/** "op: Tensor.add.0" -> its label with the colon, and the rest; together they are the line again. */
+export function splitLabel(line: string): [label: string, text: string] {
+  const found = /^[^\s:：][^:：]{0,24}(?:: |：)/.exec(line);
+  return found ? [found[0], line.slice(found[0].length)] : ['', line];
+}
+
+/** Six digits of each number in a text tell; checksums and shapes have no point. */
+export function shortDigits(text: string): string {
+  return text.replace(/\d+\.\d{5,}(?:e[+-]?\d+)?/g, (number) => String(Number(Number(number).toPrecision(6))));
+}
+
 export function formatCount(value: number): string {
-  return String(value).replace(/\B(?=(\d{3})+$)/g, '\u202f');
+  return String(value).replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
 /** "20261121224501" -> "2026-11-21 22:45". */

@@ -2,6 +2,7 @@ import { render } from 'preact';
 import { App } from './app';
 import { unpack, type Report } from './data';
 import './style.css';
+import '../../src/theme/verdict.css';
 
 const root = document.getElementById('app')!;
 const packed = document.getElementById('data')?.textContent ?? '';

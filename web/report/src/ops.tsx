@@ -1,5 +1,6 @@
 import { Breaks } from './breaks';
 import { useState } from 'preact/hooks';
+import { Badge } from './badge';
 import { useLook } from './context';
 import type { OpEntry, PairPage } from './data';
 import { formatMeasure } from './format';
@@ -43,7 +44,7 @@ export function WorstOps({ page, onOp }: { page: PairPage; onOp: (op: string) =>
                   <td class="number">{formatMeasure(op[2])}</td>
                   <td class="number">{formatMeasure(op[3])}</td>
                   <td class="number">{factor(op)}</td>
-                  <td><span class={`badge ${op[1]}`}>{t(`verdict.${op[1]}` as 'verdict.pass')}</span></td>
+                  <td><Badge verdict={op[1]} /></td>
                   <td class="code">{op[7]}</td>
                 </tr>
               ))}

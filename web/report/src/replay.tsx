@@ -33,13 +33,6 @@ function Figures({ of }: { of: ReplayFigures | undefined }) {
   );
 }
 
-/** One line for the story of the op: the verdict and the figures of the result that decides. */
-export function replayLine(t: Translate, { verdict, why, items: [item] }: Replay): string {
-  const text = t(VERDICTS[verdict].text);
-  if (!item) return why ? `${text} · ${translateWhy(t, why)}` : text;
-  return `${text} · ${item.item}: ${t('side.target')} ${figures(t, item.target)}, ${t('side.golden')} ${figures(t, item.golden)}`;
-}
-
 /** Of a pair: which side is nearer to the float64 result of the same call. */
 export function Replays({ report, label, onOp }: { report: Report; label: string; onOp: (op: string) => void }) {
   const { t } = useLook();

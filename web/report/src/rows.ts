@@ -20,7 +20,9 @@ export function selectRows(rows: RowEntry[], columns: string[], wish: Wish): Row
     return words.every((word) => text.includes(word));
   });
   if (wish.column === -2) {
-    const badness = (row: RowEntry) => ['pass', 'warning', 'error'].indexOf(row[3][result] ?? '');
+    const ruler = columns.indexOf('Ruler Verdict');
+    // What begins a difference comes first, whatever the old rule says of it.
+    const badness = (row: RowEntry) => 4 * (['suspicious', 'bug'].indexOf(row[3][ruler] ?? '') + 1) + ['pass', 'warning', 'error'].indexOf(row[3][result] ?? '');
     const size = (row: RowEntry) => (row[1] === null ? Infinity : row[1]);
     return found.sort((a, b) => badness(b) - badness(a) || (size(a) === size(b) ? a[0] - b[0] : size(b) - size(a)));
   }
@@ -31,6 +33,6 @@ export function selectRows(rows: RowEntry[], columns: string[], wish: Wish): Row
 
 /** The columns that are shown first; the others on wish. */
 export function mainColumns(columns: string[]): number[] {
-  const wanted = ['NPU Name', 'Result', 'NPU Dtype', 'NPU Tensor Shape', 'NPU MD5', 'BENCH MD5', 'MaxRelativeErr', 'NormRelativeErr', 'MeanRelativeErr', 'Cosine', 'MaxAbsErr', 'One Thousandth Err Ratio', 'Err_message'];
+  const wanted = ['NPU Name', 'Ruler Verdict', 'Result', 'Ruler Note', 'NPU Dtype', 'NPU Tensor Shape', 'NPU MD5', 'BENCH MD5', 'MaxRelativeErr', 'NormRelativeErr', 'MeanRelativeErr', 'Cosine', 'MaxAbsErr', 'One Thousandth Err Ratio', 'Err_message'];
   return wanted.map((name) => columns.indexOf(name)).filter((at) => at >= 0);
 }

@@ -69,12 +69,18 @@ describe('the table', () => {
     expect(select({ descending: true })).toEqual([3, 2, 1, 0]);
     expect(mainColumns(columns)).toEqual([0, 2, 1, 3]);
   });
+  it('begins with what the ruler blames, whatever the old rule says', () => {
+    const judged: RowEntry[] = rows.map(([index, error, stack, cells]) => [index, error, stack, [...cells, ['suspicious', 'inherited', 'round-off', 'bug'][index]!]]);
+    const wish = { search: '', verdicts: ['pass', 'error'], column: -2, descending: false };
+    expect(selectRows(judged, [...columns, 'Ruler Verdict'], wish).map((row) => row[0])).toEqual([3, 0, 1, 2]);
+    expect(mainColumns([...columns, 'Ruler Verdict'])).toEqual([0, 4, 2, 1, 3]);
+  });
 });
 
 describe('formats', () => {
   it('are short', () => {
     expect([null, -1, 0, 0.01234, 1.2e-7, 99999].map(formatMeasure)).toEqual(['∞', '–', '0', '0.0123', '1.2e-7', '1.0e+5']);
-    expect(formatCount(1234567)).toBe('1\u202f234\u202f567');
+    expect(formatCount(1234567)).toBe('1,234,567');
     expect(formatTime('20261121224501')).toBe('2026-11-21 22:45');
     expect([cellNumber('12.5%'), cellNumber('x'), cellNumber('')]).toEqual([0.125, NaN, NaN]);
     expect(compareCells('b', 'a', 1)).toBe(1);

@@ -1,45 +1,24 @@
 import { Breaks } from './breaks';
-import { Fragment, type ComponentChildren } from 'preact';
+import type { ComponentChildren } from 'preact';
 import { useLook } from './context';
-import { KINDS, type Difference, type Divergence, type Origin, type PairPage, type PairSummary } from './data';
-import { formatCount } from './format';
-import { translateDetail, type Translate } from './i18n';
-import { replayLine } from './replay';
+import type { Difference, Divergence, PairPage, PairSummary, Verdict } from './data';
+import { formatCount, splitLabel } from './format';
+import { translateDetail } from './i18n';
 
 type OnOp = (op: string) => void;
 const CHIPS = 8;
-const LINES = 8;
 
 const makes = (d: Difference) => d.kind === 'op' || d.kind === 'communication' || d.kind === 'collective';
-const kindText = (t: Translate, d: Difference) => (KINDS.includes(d.kind) ? t(`kind.${d.kind}`) : '');
-
-/** A line of advice by what is known of the difference. */
-function adviceFor(d: Difference): string {
-  if (d.kind === 'argument' || d.kind === 'grows' || d.kind === 'shape') return d.kind;
-  if (d.kind === 'missing_op' || d.kind === 'extra_op') return 'ops';
-  const side = /\.(backward|parameters_grad)(\.|$)/.test(d.op) ? 'backward' : 'forward';
-  return `${side}_${makes(d) ? 'output' : 'input'}`;
-}
-
-function unitsText(t: Translate, d: Difference): string {
-  const { units } = d as Partial<Origin>;
-  if (units === 'inf') return t('story.beyond');
-  if (typeof units !== 'number' || units <= 1) return '';
-  return t('story.units', { units: units < 1000 ? units.toPrecision(2) : units.toExponential(1) });
-}
 
 function Facts({ of }: { of: Difference }) {
   const { t } = useLook();
   const line = of.frame && (of.function ? `${of.frame} (${of.function})` : of.frame);
-  const units = unitsText(t, of);
-  const { replay } = of as Partial<Origin>;
   const facts: [string, ComponentChildren][] = [
-    [t('story.detail'), of.detail && <><b>{translateDetail(t, of.detail)}</b>{units && <span class="muted"> · {units}</span>}</>],
+    [t('story.detail'), of.detail && <b>{translateDetail(t, of.detail)}</b>],
     [t('story.item'), of.item && <span class="code">{of.item.replace(/^\./, '')}</span>],
     [t('story.inputs'), makes(of) && of.inputs && translateDetail(t, of.inputs)],
     [t('story.line'), line && <span class="code"><Breaks text={line} /></span>],
     [t('story.module'), of.module && <span class="code"><Breaks text={of.module} /></span>],
-    [t('story.replay'), replay && replayLine(t, replay)],
   ];
   return (
     <dl class="facts">
@@ -48,21 +27,18 @@ function Facts({ of }: { of: Difference }) {
   );
 }
 
-function Part({ of, bad, onOp, where = '' }: { of: Difference; bad?: boolean; onOp: OnOp; where?: string }) {
-  const { t } = useLook();
+function Part({ of, onOp }: { of: Difference; onOp: OnOp }) {
   return (
-    <div class={bad ? 'story-part bad' : 'story-part'}>
-      <p class="story-line">{where && <b>{where} </b>}<button type="button" class="op-link code" onClick={() => onOp(of.op)}><Breaks text={of.op} /></button> <span>{kindText(t, of)}</span></p>
+    <div class="story-part">
+      <p class="story-line"><button type="button" class="op-link code" onClick={() => onOp(of.op)}><Breaks text={of.op} /></button></p>
       <Facts of={of} />
     </div>
   );
 }
 
-/** Over all ranks: who made it, and how it went on. */
-function Whole({ of, onOp }: { of: Divergence & { creator: Origin }; onOp: OnOp }) {
+/** The modules that inherit it, as ways into the table. */
+function Modules({ of, onOp }: { of: Divergence; onOp: OnOp }) {
   const { t } = useLook();
-  const rank = (o: Origin) => (o.ranks.length ? t('story.rank', { ranks: o.ranks.slice(0, LINES).join(', ') }) : '');
-  const where = [of.step === null ? '' : t('story.step', { step: of.step }), rank(of.creator)].filter(Boolean).join(', ');
   const modules = new Map<string, { ops: number; first: string }>();
   for (const { module, direction, ops, first_op } of of.inherited) {
     const name = `${module || first_op}${direction === 'backward' ? ` · ${t('direction.backward')}` : ''}`;
@@ -70,60 +46,87 @@ function Whole({ of, onOp }: { of: Divergence & { creator: Origin }; onOp: OnOp 
     if (known) known.ops += ops;
     else if (modules.size < CHIPS) modules.set(name, { ops, first: first_op });
   }
+  if (modules.size === 0) return null;
+  return (
+    <div class="inherited">
+      <h3>{t('story.inherited')}</h3>
+      <p class="chips">
+        {[...modules].map(([name, { ops, first }]) => <button key={name} type="button" class="chip" onClick={() => onOp(first)}>{name} <b>{formatCount(ops)}</b></button>)}
+      </p>
+    </div>
+  );
+}
+
+interface Props {
+  pair: PairSummary;
+  page: PairPage;
+  verdict: Verdict;
+  pairs: number;
+  divergence: Divergence | undefined;
+  onOp: OnOp;
+}
+
+/** The answer: that of the whole comparison, then what this pair adds to it. */
+export function Story({ pair, page, verdict, pairs, divergence, onOp }: Props) {
+  const { t } = useLook();
+  const { other_dtype: dtype } = pair;
+  return (
+    <section id="story" class="card" aria-labelledby="story-title">
+      <Card of={verdict} onOp={onOp} />
+      {divergence && <Modules of={divergence} onOp={onOp} />}
+      {pairs > 1 && <OfPair pair={pair} verdict={verdict} onOp={onOp} />}
+      {dtype && <p class="note">{t('story.dtype', { count: formatCount(pair.other_dtype_ops), op: dtype.op, detail: translateDetail(t, dtype.detail) })}</p>}
+      <Hints page={page} verdict={verdict} />
+    </section>
+  );
+}
+
+function Card({ of, onOp }: { of: Verdict; onOp: OnOp }) {
+  const { t, language } = useLook();
+  const [headline = '', ...lines] = of.text[language];
+  const op = of.outcome === 'origin' ? of.origins[0]?.op : undefined;
+  return (
+    <div class={`verdict-card ${of.outcome}`} data-test="verdict-card">
+      <div class="verdict-head">
+        <h2 id="story-title" data-test="verdict-headline">{headline}</h2>
+        {op && <button type="button" class="button" onClick={() => onOp(op)}>{t('story.rows')}</button>}
+      </div>
+      {lines.length > 0 && (
+        <dl>
+          {lines.map((line) => {
+            const [label, text] = splitLabel(line);
+            return <div key={line} data-test="verdict-line"><dt>{label}</dt><dd><Breaks text={text} /></dd></div>;
+          })}
+        </dl>
+      )}
+    </div>
+  );
+}
+
+/** Of one of several pairs: only what differs there first, for why is a matter of all of them. */
+function OfPair({ pair, verdict, onOp }: { pair: PairSummary; verdict: Verdict; onOp: OnOp }) {
+  const { t } = useLook();
+  const first = pair.earlier_input_difference ?? pair.first_difference;
+  if (!first) return <p class="note">{t('story.pairNone', { label: pair.label })}</p>;
+  if (verdict.origins.some(({ op }) => op === first.op)) return null;
   return (
     <>
-      <Part of={of.creator} bad onOp={onOp} where={where && `${where}:`} />
-      {of.others.slice(0, LINES).map((other) => (
-        <div key={`${other.rank}${other.op}`} class="apart"><p class="then">{t('story.apart')}</p><Part of={other} onOp={onOp} where={rank(other)} /></div>
-      ))}
-      {(of.infected.ops > 0 || of.inherited_by.length > 0) && (
-        <div class="inherited">
-          <h3>{t('story.inherited')}</h3>
-          <ul>
-            {of.inherited_by.slice(0, LINES).map(({ rank: to, from, through }) => (
-              <li key={to}>{through ? <>{t('story.handover', { rank: to, from: from.join(', ') })} <button type="button" class="op-link code" onClick={() => onOp(through)}><Breaks text={through} /></button></> : t('story.noCall', { rank: to })}</li>
-            ))}
-          </ul>
-          {of.infected.ops > 0 && <p>{t('story.infected', { ops: formatCount(of.infected.ops), forward: formatCount(of.infected.forward), backward: formatCount(of.infected.backward) })}</p>}
-          <p class="chips">
-            {[...modules].map(([name, { ops, first }]) => <button key={name} type="button" class="chip" onClick={() => onOp(first)}>{name} <b>{formatCount(ops)}</b></button>)}
-          </p>
-        </div>
-      )}
+      <h3>{t('story.pair', { label: pair.label })}</h3>
+      <Part of={first} onOp={onOp} />
     </>
   );
 }
 
-export function Story({ pair, page, pairs, divergence, onOp }: { pair: PairSummary; page: PairPage; pairs: number; divergence: Divergence | undefined; onOp: OnOp }) {
+/** What is known of an op like the one that it begins with, and where the table begins to differ. */
+function Hints({ page, verdict }: { page: PairPage; verdict: Verdict }) {
   const { t } = useLook();
-  const { first_difference: first, earlier_input_difference: source, other_dtype: dtype } = pair;
-  const creator = divergence?.creator;
-  const alone = creator && pairs === 1;
-  // Of this pair, where it is another one than that of all ranks.
-  const own = [source, first].filter((d): d is Difference => d !== null && !alone && d.op !== creator?.op);
-  const lead = (alone ? creator : null) ?? first ?? source;
-  // What is known of the first difference says more than the first row that did not pass.
-  const advice = !lead || (makes(lead) && lead.op === page.advice.op) ? page.advice.kind : adviceFor(lead);
+  const { kind, op, row } = page.advice;
+  if (kind === 'none' || verdict.outcome !== 'origin') return null;
+  const special = (kind === 'batch_norm' || kind === 'deterministic') && verdict.origins.some((origin) => origin.op === op);
   return (
-    <section id="story" class="card" aria-labelledby="story-title">
-      <h2 id="story-title">{t('story.title')}</h2>
-      {creator && <Whole of={{ ...divergence, creator }} onOp={onOp} />}
-      {creator && own.length > 0 && <h3>{t('story.pair', { label: pair.label })}</h3>}
-      {own.map((one, i) => (
-        <Fragment key={one.op}>
-          {i > 0 && <p class="then">{t('story.later')}</p>}
-          <Part of={one} bad={!creator} onOp={onOp} />
-        </Fragment>
-      ))}
-      {!alone && !first && !source && <p class={pair.matched_ops > 0 ? 'verdict good' : 'verdict'}>{t(pair.matched_ops > 0 ? 'story.none' : 'story.unknown')}</p>}
-      {dtype && <p class="note">{t('story.dtype', { count: formatCount(pair.other_dtype_ops), op: dtype.op, detail: translateDetail(t, dtype.detail) })}</p>}
-      {advice !== 'none' && (
-        <div class="advice">
-          <h3>{t('advice.title')}</h3>
-          <p>{t(`advice.${advice}` as 'advice.forward_input')}</p>
-          {page.advice.kind !== 'none' && <p class="muted">{t('advice.row', { op: page.advice.op, row: page.advice.row })}</p>}
-        </div>
-      )}
-    </section>
+    <div class="advice">
+      {special && <p>{t(`advice.${kind}`)}</p>}
+      <p class="muted">{t('advice.row', { op, row })}</p>
+    </div>
   );
 }

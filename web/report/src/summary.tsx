@@ -1,3 +1,4 @@
+import { useEffect, useRef } from 'preact/hooks';
 import { Breaks } from './breaks';
 import { useLook } from './context';
 import { RULER, type PairPage, type PairSummary, type Report } from './data';
@@ -29,17 +30,41 @@ function Names({ title, names, total }: { title: string; names: string[]; total:
   );
 }
 
-export function Summary({ pair, page }: { pair: PairSummary; page: PairPage }) {
+/** Which pair everything but the verdict is about, and the ways to its neighbours. */
+function PairStep({ pairs, at, choose }: { pairs: PairSummary[]; at: number; choose: (pair: number) => void }) {
   const { t } = useLook();
+  return (
+    <nav class="pair-step" aria-label={t('pairs.title')}>
+      <button type="button" class="button" aria-label={t('pairs.previous')} title={t('pairs.previous')} disabled={at === 0} onClick={() => choose(at - 1)}>‹</button>
+      <b>{pairs[at]!.label}</b>
+      <span class="muted">{t('pairs.at', { at: formatCount(at + 1), count: formatCount(pairs.length) })}</span>
+      <button type="button" class="button" aria-label={t('pairs.next')} title={t('pairs.next')} disabled={at + 1 === pairs.length} onClick={() => choose(at + 1)}>›</button>
+    </nav>
+  );
+}
+
+interface SummaryProps {
+  pairs: PairSummary[];
+  at: number;
+  page: PairPage;
+  choose: (pair: number) => void;
+}
+
+export function Summary({ pairs, at, page, choose }: SummaryProps) {
+  const { t } = useLook();
+  const pair = pairs[at]!;
   const mode = t(`mode.${pair.mode}` as 'mode.statistics');
   return (
     <section class="card" aria-labelledby="summary-title">
-      <h2 id="summary-title">{t('summary.title')}</h2>
+      <div class="head">
+        <h2 id="summary-title">{t('summary.title')}</h2>
+        {pairs.length > 1 && <PairStep pairs={pairs} at={at} choose={choose} />}
+      </div>
       <dl class="sides">
         <div><dt>{t('side.target')}</dt><dd class="code"><Breaks text={pair.target} /></dd></div>
         <div><dt>{t('side.golden')}</dt><dd class="code"><Breaks text={pair.golden} /></dd></div>
       </dl>
-      <p class="muted">{pair.label && `${pair.label} · `}{mode}{pair.fuzzy && ` · ${t('mode.fuzzy')}`}</p>
+      <p class="muted">{pairs.length === 1 && pair.label && `${pair.label} · `}{mode}{pair.fuzzy && ` · ${t('mode.fuzzy')}`}</p>
       <VerdictBar pair={pair} />
       <ul class="counts">
         <li class="error"><b>{formatCount(pair.error)}</b> {t('verdict.error')}</li>
@@ -47,7 +72,7 @@ export function Summary({ pair, page }: { pair: PairSummary; page: PairPage }) {
         <li class="pass"><b>{formatCount(pair.pass)}</b> {t('verdict.pass')}</li>
         <li class="muted">{t('summary.rows', { count: formatCount(pair.rows) })}</li>
       </ul>
-      <ul class="ops-counts">
+      <ul key={at} class="ops-counts">
         <li>{t('summary.matched', { count: formatCount(pair.matched_ops) })}</li>
         <Names title={t('summary.targetOnly', { count: formatCount(pair.target_only_ops) })} names={page.target_only} total={pair.target_only_ops} />
         <Names title={t('summary.goldenOnly', { count: formatCount(pair.golden_only_ops) })} names={page.golden_only} total={pair.golden_only_ops} />
@@ -71,12 +96,18 @@ export function Summary({ pair, page }: { pair: PairSummary; page: PairPage }) {
 export function Pairs({ report, chosen, choose }: { report: Report; chosen: number; choose: (pair: number) => void }) {
   const { t } = useLook();
   const { pairs, failures, target_only_dirs: mine, golden_only_dirs: theirs } = report.summary;
+  const list = useRef<HTMLDivElement>(null);
+  // A pair far down the list is in sight when the report opens.
+  useEffect(() => {
+    const row = list.current?.querySelector<HTMLElement>('tr.chosen');
+    if (row && list.current) list.current.scrollTop = row.offsetTop - list.current.clientHeight / 2;
+  }, []);
   if (pairs.length < 2 && !failures.length && !mine.length && !theirs.length) return null;
   return (
     <section class="card" aria-labelledby="pairs-title">
       <h2 id="pairs-title">{t('pairs.title')}</h2>
       <p class="muted">{t('pairs.hint')}</p>
-      <div class="scroll" tabIndex={0} role="region" aria-labelledby="pairs-title">
+      <div ref={list} class="scroll" tabIndex={0} role="region" aria-labelledby="pairs-title">
         <table class="pairs">
           <thead>
             <tr><th>{t('pairs.pair')}</th><th class="number">{t('verdict.error')}</th><th class="number">{t('verdict.warning')}</th><th class="number">{t('verdict.pass')}</th><th>{t('pairs.first')}</th></tr>

@@ -1,5 +1,6 @@
 import { Fragment } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { Badge } from './badge';
 import { useLook } from './context';
 import type { PairPage, PairSummary } from './data';
 import { formatCount } from './format';
@@ -28,6 +29,8 @@ export function Rows({ pair, page, search, setSearch }: Props) {
   useEffect(() => setStart(0), [found]);
   const shown = useMemo(() => (all ? columns.map((_, i) => i) : mainColumns(columns)), [all, columns]);
   const result = columns.indexOf('Result');
+  const ruler = columns.indexOf('Ruler Verdict');
+  const rowClass = (cells: string[]) => (['bug', 'suspicious'].includes(cells[ruler] ?? '') ? cells[ruler] : cells[result]) ?? '';
   const part = found.slice(start, start + PAGE);
   const top = useRef<HTMLDivElement>(null);
   const turn = (to: number) => {
@@ -71,10 +74,10 @@ export function Rows({ pair, page, search, setSearch }: Props) {
               const number = index + 2; // as a spreadsheet counts, below the header
               return (
                 <Fragment key={index}>
-                  <tr class={cells[result] ?? ''}>
+                  <tr class={rowClass(cells)}>
                     <td><button type="button" class="expander" aria-expanded={isOpen} aria-label={t('table.open', { row: number })} onClick={() => setOpen(isOpen ? open.filter((i) => i !== index) : [...open, index])}>{isOpen ? '▾' : '▸'} {number}</button></td>
                     {shown.map((i) => (
-                      <td key={i} class="code">{i === result ? <span class={`badge ${cells[i]}`}>{(VERDICTS as readonly string[]).includes(cells[i] ?? '') ? t(`verdict.${cells[i]}` as 'verdict.pass') : cells[i]}</span> : <span class={columns[i] === 'Err_message' ? 'message' : 'cell'}>{cells[i] === '[]' && columns[i] === 'Err_message' ? '' : cells[i]}</span>}</td>
+                      <td key={i} class="code">{i === result || i === ruler ? <Badge verdict={cells[i] ?? ''} /> : <span class={columns[i] === 'Err_message' ? 'message' : 'cell'}>{cells[i] === '[]' && columns[i] === 'Err_message' ? '' : cells[i]}</span>}</td>
                     ))}
                   </tr>
                   {isOpen && (

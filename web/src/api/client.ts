@@ -1,7 +1,9 @@
+import type { Activations } from './activations';
 import { readNode, type NodeList } from './node_list';
 import type { ConversionState, ConvertApi, Listing } from './convert';
 import type { TensorApi, TensorPreview } from './tensor';
-import type { Children, Config, FileList, Findings, GraphRef, Layer, Links, MatchChange, MatchState, MatrixCell, NodeDetails, NodeSummary, SearchResult, SeekHit, Side, Summary } from './types';
+import type { Verdict } from './verdict';
+import type { Children, Config, FileList, Findings, GraphRef, Layer, Links, MatchChange, MatchState, MatrixCell, NodeDetails, NodeHistory, NodeSummary, PartnerSuggestion, SearchResult, SeekHit, Side, Summary } from './types';
 
 /** A request that failed; the message is the server's own line, fit to be shown. */
 export class ApiError extends Error {
@@ -40,7 +42,7 @@ export interface SeekQuery {
   direction: 1 | -1;
 }
 
-export type MatchAction = 'add' | 'remove' | 'apply' | 'save';
+export type MatchAction = 'add' | 'remove' | 'apply' | 'save' | 'undo' | 'redo';
 
 export interface MatchRequest {
   npu?: string;
@@ -53,12 +55,14 @@ export interface MatchRequest {
 export interface MatchApi {
   state(graph: GraphRef): Promise<MatchState>;
   change(graph: GraphRef, action: MatchAction, request: MatchRequest): Promise<MatchChange>;
+  suggest(graph: GraphRef, side: Side, name: string): Promise<PartnerSuggestion[]>;
 }
 
 /** What the model asks for; the page uses HttpApi, tests a table in memory. */
 export interface Api {
   files(): Promise<FileList>;
   config(file: string): Promise<Config>;
+  verdict(file: string): Promise<Verdict>;
   summary(graph: GraphRef): Promise<Summary>;
   children(graph: GraphRef, side: Side, name: string): Promise<Children>;
   path(graph: GraphRef, side: Side, name: string): Promise<string[]>;
@@ -67,8 +71,10 @@ export interface Api {
   seek(graph: GraphRef, side: Side, query: SeekQuery): Promise<SeekHit>;
   links(graph: GraphRef, side: Side, name: string): Promise<Links>;
   matrix(file: string): Promise<MatrixCell[]>;
+  history(file: string, side: Side, name: string): Promise<NodeHistory>;
   findings(graph: GraphRef): Promise<Findings>;
   layers(graph: GraphRef): Promise<Layer[]>;
+  activations(graph: GraphRef): Promise<Activations>;
   readonly exported?: true; // a page without a server
   readonly matching?: MatchApi;
   readonly tensor?: TensorApi;
@@ -85,6 +91,9 @@ export class HttpApi implements Api {
   }
   config(file: string) {
     return this.get<Config>('config', { file });
+  }
+  verdict(file: string) {
+    return this.get<Verdict>('verdict', { file });
   }
   summary(graph: GraphRef) {
     return this.get<Summary>('summary', { ...graph });
@@ -111,6 +120,9 @@ export class HttpApi implements Api {
   async matrix(file: string) {
     return (await this.get<{ cells: MatrixCell[] }>('matrix', { file })).cells;
   }
+  history(file: string, side: Side, name: string) {
+    return this.get<NodeHistory>('history', { file, side, name });
+  }
   findings(graph: GraphRef) {
     return this.get<Findings>('findings', { ...graph });
   }
@@ -118,9 +130,14 @@ export class HttpApi implements Api {
     return (await this.get<{ layers: Layer[] }>('layers', { ...graph })).layers;
   }
 
+  activations(graph: GraphRef) {
+    return this.get<Activations>('activations', { ...graph });
+  }
+
   readonly matching: MatchApi = {
     state: (graph) => this.get<MatchState>('matches', { ...graph }),
     change: (graph, action, request) => this.ask<MatchChange>(`match/${action}`, { ...graph }, request),
+    suggest: async (graph, side, name) => (await this.get<{ suggestions: PartnerSuggestion[] }>('suggestions', { ...graph, side, name })).suggestions,
   };
 
   readonly tensor: TensorApi = (graph, query) => this.get<TensorPreview>('tensor', { ...graph, ...query });

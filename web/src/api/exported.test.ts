@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ExportedApi, readExported, type ExportedData } from './exported';
+import GOLDEN from './golden_ranks.json';
 
 const REF = { file: 'x.vis.db', step: 0, rank: 0 };
 // root > m > {a (error), b}, c without partner; the golden side has all but c.
@@ -16,11 +17,11 @@ const DATA = {
       findings: { known: true, total: 0, inherited: 0, findings: [] },
       layers: { layers: [] },
       npu: [
-        ['op.a', 1, 1, 2, 1, 3, 0, 0, 0],
-        ['op.b', 1, 1, 2, 0, 0, 1, 0, 1],
-        ['m', 1, 0, 4, 0.5, 0, 2, 0, 2],
-        ['op.c', 4, 1, 4, null, 0, -1, 0, 3],
-        ['root', 4, 0, -1, null, 0, 3, 0, 4],
+        ['op.a', 1, 1, 2, 1, 3, 0, 0, 0, 3],
+        ['op.b', 1, 1, 2, 0, 0, 1, 0, 1, 5],
+        ['m', 1, 0, 4, 0.5, 0, 2, 0, 2, 4],
+        ['op.c', 4, 1, 4, null, 0, -1, 0, 3, 0],
+        ['root', 4, 0, -1, null, 0, 3, 0, 4, 0],
       ],
       bench: [
         ['op.a', 1, 1, 2, null, 0, 0, 0, 0],
@@ -51,14 +52,56 @@ describe('an exported page', () => {
     expect(await readExported(btoa(String.fromCharCode(...bytes)))).toEqual(DATA);
     expect(await readExported('MSPROBE-REPORT-DATA')).toBeNull();
   });
+  it('holds the answer for the whole file, if it is new enough', async () => {
+    expect(await api.verdict()).toEqual({ version: 0 });
+    const verdict = { version: 1, outcome: 'equal' } as NonNullable<ExportedData['verdict']>;
+    expect(await new ExportedApi({ ...DATA, verdict }).verdict()).toBe(verdict);
+  });
   it('counts over subtrees and names partners', async () => {
     const { node, children } = await api.children(REF, 'NPU', '');
-    expect(node.counts).toEqual({ error: 1, warning: 1, unmatched: 1, overflow: 1 });
+    expect(node.counts).toEqual({ error: 1, warning: 1, unmatched: 1, overflow: 1, suspicious: 1, bug: 1 });
+    expect(children.map(({ verdict }) => verdict)).toEqual(['suspicious', null]);
     expect(children.map(({ name, matched, children: kids }) => [name, matched, kids])).toEqual([
       ['m', 'm', 2],
       ['op.c', null, 0],
     ]);
     expect(await api.path(REF, 'NPU', 'op.b')).toEqual(['root', 'm', 'op.b']);
+  });
+  it('leaves collections of calls out of all counts, as the command line does', async () => {
+    const npu = DATA.graphs[0]!.npu.map((row) => (row[0] === 'm' ? Object.assign([...row], { 2: 9 }) : row)) as typeof DATA.graphs[0]['npu'];
+    const other = new ExportedApi({ ...DATA, graphs: [{ ...DATA.graphs[0]!, npu }] });
+    const { node } = await other.children(REF, 'NPU', '');
+    expect(node.counts).toEqual({ error: 1, warning: 0, unmatched: 1, overflow: 1, suspicious: 0, bug: 1 });
+    expect(await other.search(REF, 'NPU', { q: '', level: 'warning,suspicious' })).toEqual({ side: 'NPU', total: 0, hits: [], words: [] });
+    expect((await other.search(REF, 'NPU', { q: 'm', level: undefined })).total).toBe(1);
+  });
+  it('counts alike in header, matrix, list and tree: tests/golden/graph/ranks, as msprobe export writes it', async () => {
+    const golden = new ExportedApi(GOLDEN as unknown as ExportedData);
+    let collections = 0;
+    for (const cell of await golden.matrix()) {
+      const ref = { file: GOLDEN.file, step: cell.step, rank: cell.rank };
+      const { npu, verdicts } = await golden.summary(ref);
+      const { node } = await golden.children(ref, 'NPU', '');
+      for (const level of ['error', 'warning', 'unmatched'] as const) {
+        const { total } = await golden.search(ref, 'NPU', { q: '', level });
+        expect([npu[level], node.counts[level], total], `rank ${cell.rank} ${level}`).toEqual(Array(3).fill(cell[level]));
+      }
+      for (const level of ['bug', 'suspicious', 'inherited'] as const) {
+        const { total } = await golden.search(ref, 'NPU', { q: '', level });
+        expect([verdicts?.[level], total], `rank ${cell.rank} ${level}`).toEqual(Array(2).fill(cell[level]));
+      }
+      const all = await golden.search(ref, 'NPU', { q: '', level: undefined });
+      collections += all.hits.filter(({ type, precision }) => type === 9 && precision === 0.5).length;
+    }
+    expect(collections).toBe(1); // which would be a warning more in rank 1
+  });
+  it('finds nodes by what the ruler says of them', async () => {
+    const names = async (level: string) => (await api.search(REF, 'NPU', { q: '', level })).hits.map(({ name }) => name);
+    expect(await names('bug')).toEqual(['op.b']);
+    expect(await names('bug,suspicious')).toEqual(['op.b', 'm']);
+    expect(await names('inherited')).toEqual(['op.a']);
+    expect(await names('unjudged')).toEqual(['root']);
+    expect(await api.seek(REF, 'NPU', { level: 'bug,suspicious', from: 'm', direction: 1 })).toMatchObject({ node: { name: 'op.b' }, index: 0, total: 2 });
   });
   it('says when the figures of a node were left out', async () => {
     expect(await api.node(REF, 'NPU', 'op.a')).toMatchObject({ stack: ['s'], partner: { node: { name: 'op.a' } } });
@@ -73,13 +116,15 @@ describe('an exported page', () => {
   });
   it('searches and walks by filter', async () => {
     expect((await api.search(REF, 'NPU', { q: 'OP.', level: undefined })).total).toBe(3);
+    expect(await api.search(REF, 'NPU', { q: 'type:op -c' })).toMatchObject({ total: 2, hits: [{ name: 'op.a', module: 'm' }, { name: 'op.b', module: 'm' }], words: [] });
+    await expect(api.search(REF, 'NPU', { q: 'type:' })).rejects.toMatchObject({ status: 400 });
     expect((await api.search(REF, 'NPU', { q: 'm', level: undefined, leaf: 1 })).total).toBe(0);
     expect((await api.search(REF, 'NPU', { q: '', level: 'unmatched' })).hits.map(({ name }) => name)).toEqual(['op.c']);
     const both = await api.search(REF, 'NPU', { q: '', level: 'unmatched,error' });
     expect(both.hits.map(({ name }) => name).sort()).toEqual(['op.a', 'op.c']);
-    expect(await api.search(REF, 'NPU', { q: '', level: 'unmatched,error', offset: 1, limit: 200 })).toEqual({ total: 2, hits: both.hits.slice(1) });
+    expect(await api.search(REF, 'NPU', { q: '', level: 'unmatched,error', offset: 1, limit: 200 })).toMatchObject({ total: 2, hits: both.hits.slice(1) });
     expect(await api.seek(REF, 'NPU', { level: 'error', from: 'op.b', direction: 1 })).toMatchObject({ node: { name: 'op.a' }, index: 0, total: 1 });
-    expect(await api.seek(REF, 'NPU', { level: 'high', direction: -1 })).toEqual({ node: null, index: 0, total: 0 });
+    expect(await api.seek(REF, 'NPU', { level: 'high', direction: -1 })).toEqual({ side: 'NPU', node: null, index: 0, total: 0 });
   });
   it('follows the order of execution over its runs, and the flow both ways', async () => {
     const of = (name: string) => api.links(REF, 'NPU', name);

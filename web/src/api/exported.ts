@@ -1,10 +1,13 @@
-// The Api of an exported page: the graphs are in the page, src/view/viewer_export.cc wrote them.
+// The Api of an exported page: the graphs are in the page, src/view/query/viewer_export.cc wrote them.
+import type { Activations } from './activations';
 import type { ExportedTrend } from './exported_trends';
 import { ApiError, NotHeld, type Api, type MatchApi, type SearchQuery, type SeekQuery } from './client';
 import type { TensorPreview, TensorQuery } from './tensor';
-import { LEVELS, type Children, type Config, type Counts, type ExchangePartner, type Findings, type FlowNeighbour, type GraphRef, type Layer, type Level, type Links, type MatrixCell, type NodeDetails, type NodeSummary, type OverflowLevel, type Precision, type Row, type Side, type Summary } from './types';
+import { parseSearch, type SearchTerms } from './search_terms';
+import { LEVELS, type Children, type Config, type Counts, type ExchangePartner, type Findings, type FlowNeighbour, type GraphRef, type HistoryCell, type Layer, type Level, type Links, type MatrixCell, type NodeDetails, type NodeHistory, type NodeSummary, type OverflowLevel, type Precision, type Row, type Ruling, type Side, type Summary } from './types';
+import type { Verdict } from './verdict';
 
-type NodeRow = [name: string, label: number, type: 0 | 1 | 9, parent: number, level: number | null, overflow: number, partner: number, microStep: number, order: number];
+type NodeRow = [name: string, label: number, type: 0 | 1 | 9, parent: number, level: number | null, overflow: number, partner: number, microStep: number, order: number, ruling: number];
 type EdgeRow = [node: number, input: number, from: number, output: number, confidence: number];
 
 interface DetailRow {
@@ -23,6 +26,7 @@ interface GraphData {
   summary: Summary;
   findings: Findings;
   layers: { layers: Layer[] };
+  activations?: Activations; // of single graphs
   npu: NodeRow[];
   bench: NodeRow[];
   npu_order: [number, number][];
@@ -39,6 +43,7 @@ export interface ExportedData {
   mtime?: number;
   trends?: ExportedTrend[];
   config: Config;
+  verdict?: Verdict; // pages of an earlier version have none
   matrix: { cells: MatrixCell[] };
   graphs: GraphData[];
   nodes: number;
@@ -47,6 +52,9 @@ export interface ExportedData {
 }
 
 const OVERFLOWS: (OverflowLevel | null)[] = [null, 'medium', 'high', 'critical'];
+const RULED: (Ruling | null)[] = [null, 'bit-equal', 'round-off', 'inherited', 'suspicious', 'bug'];
+const MODULE = 0;
+const COLLECTION = 9; // no op: in no count
 
 /** One side of a graph with what can be worked out from its rows. */
 class SideNodes {
@@ -59,10 +67,18 @@ class SideNodes {
     readonly rows: NodeRow[],
     private readonly compared: boolean,
   ) {
-    rows.forEach(([name, , , parent, level, overflow], index) => {
+    rows.forEach(([name, , type, parent, level, overflow, , , , ruling], index) => {
       if (!this.byName.has(name)) this.byName.set(name, index);
       this.children.push([]);
-      this.counts.push({ error: +(level === 1), warning: +(level === 0.5), unmatched: +this.unmatched(index), overflow: +(overflow > 0) });
+      const op = type !== COLLECTION;
+      this.counts.push({
+        error: +(op && level === 1),
+        warning: +(op && level === 0.5),
+        unmatched: +(op && this.unmatched(index)),
+        overflow: +(op && overflow > 0),
+        suspicious: +(op && RULED[ruling] === 'suspicious'),
+        bug: +(op && RULED[ruling] === 'bug'),
+      });
       if (parent < 0) this.root = index;
     });
     rows.forEach(([, , , parent], index) => parent >= 0 && this.children[parent]?.push(index));
@@ -81,7 +97,7 @@ class SideNodes {
       const into = this.counts[this.rows[index]![3]];
       if (!into) continue;
       const own = this.counts[index]!;
-      for (const key of ['error', 'warning', 'unmatched', 'overflow'] as const) into[key] += own[key];
+      for (const key of ['error', 'warning', 'unmatched', 'overflow', 'suspicious', 'bug'] as const) into[key] += own[key];
     }
   }
 
@@ -92,7 +108,8 @@ class SideNodes {
   }
 }
 
-function hasLevel(level: Level, unmatched: boolean, precision: number | null, overflow: number): boolean {
+function hasLevel(level: Level, unmatched: boolean, [, , , , precision, overflow, , , , ruling]: NodeRow): boolean {
+  const ruled = RULED[ruling] ?? null;
   switch (level) {
     case 'pass':
       return precision === 0;
@@ -106,8 +123,14 @@ function hasLevel(level: Level, unmatched: boolean, precision: number | null, ov
       return !unmatched && precision === null;
     case 'overflow':
       return overflow > 0;
-    default:
+    case 'unjudged':
+      return !unmatched && ruled === null;
+    case 'medium':
+    case 'high':
+    case 'critical':
       return OVERFLOWS[overflow] === level;
+    default:
+      return !unmatched && ruled === level;
   }
 }
 
@@ -129,7 +152,7 @@ class ExportedGraph {
 
   summary(side: Side, index: number): NodeSummary {
     const nodes = this.sides[side];
-    const [name, label, type, , precision, overflow, partner, micro_step, order] = nodes.rows[index]!;
+    const [name, label, type, , precision, overflow, partner, micro_step, order, ruling] = nodes.rows[index]!;
     const other = this.sides[side === 'NPU' ? 'Bench' : 'NPU'];
     return {
       name,
@@ -139,6 +162,7 @@ class ExportedGraph {
       order,
       precision,
       overflow: OVERFLOWS[overflow] ?? null,
+      verdict: RULED[ruling] ?? null,
       matched: other.rows[partner]?.[0] ?? null,
       micro_step,
       counts: nodes.counts[index]!,
@@ -152,13 +176,20 @@ class ExportedGraph {
     return index;
   }
 
-  keeps(side: Side, index: number, levels: readonly Level[], lower: string): boolean {
+  keeps(side: Side, index: number, levels: readonly Level[], terms: SearchTerms): boolean {
     const nodes = this.sides[side];
-    const [name, , , , precision, overflow] = nodes.rows[index]!;
-    if (lower !== '' && !name.toLowerCase().includes(lower)) return false;
-    if (levels.length === 0) return true;
-    const unmatched = nodes.unmatched(index);
-    return levels.some((level) => hasLevel(level, unmatched, precision, overflow));
+    const row = nodes.rows[index]!;
+    const [name, , type] = row;
+    const has = (level: Level) => type !== COLLECTION && hasLevel(level, nodes.unmatched(index), row);
+    return (levels.length === 0 || levels.some(has)) && terms.keeps({ name, type, has });
+  }
+
+  /** Of an op the nearest module around it. */
+  moduleAround(side: Side, index: number): string | null {
+    const { rows } = this.sides[side];
+    if (rows[index]![2] === MODULE) return null;
+    for (let up = rows[index]![3]; up >= 0 && rows[up]![3] >= 0; up = rows[up]![3]) if (rows[up]![2] === MODULE) return rows[up]![0];
+    return null;
   }
 
   /** The op that ran before (-1) or after (1). */
@@ -177,7 +208,7 @@ class ExportedGraph {
       }
       const row = nodes.rows[at];
       if (!row) return null;
-      if (nodes.children[at]!.length === 0 && row[2] !== 9) return this.summary(side, at);
+      if (nodes.children[at]!.length === 0 && row[2] !== COLLECTION) return this.summary(side, at);
     }
   }
 
@@ -209,6 +240,7 @@ export class ExportedApi implements Api {
     change: async () => {
       throw new ApiError('', 409, 'exported');
     },
+    suggest: async () => [],
   };
 
   async files() {
@@ -220,6 +252,9 @@ export class ExportedApi implements Api {
     const unique = (list: number[]) => [...new Set(list)].sort((a, b) => a - b);
     const { graphs, nodes, details, tensors } = this.data;
     return { ...this.data.config, steps: unique(graphs.map(({ step }) => step)), ranks: unique(graphs.map(({ rank }) => rank)), exported: { nodes, details, tensors } };
+  }
+  async verdict(): Promise<Verdict> {
+    return this.data.verdict ?? { version: 0 };
   }
   async summary(ref: GraphRef) {
     return this.graph(ref).data.summary;
@@ -249,17 +284,22 @@ export class ExportedApi implements Api {
   }
   async search(ref: GraphRef, side: Side, { q, level, leaf, offset = 0, limit = 200 }: SearchQuery) {
     const graph = this.graph(ref);
-    const hits = this.matchingNames(graph, side, level, q, leaf);
-    return { total: hits.length, hits: hits.slice(offset, offset + limit).map((index) => graph.summary(side, index)) };
+    const terms = parseSearch(q);
+    const asked = terms.side ?? side;
+    const hits = this.found(graph, asked, level, terms, leaf);
+    const listed = hits.slice(offset, offset + limit).map((index) => ({ ...graph.summary(asked, index), module: graph.moduleAround(asked, index) }));
+    return { side: asked, total: hits.length, hits: listed, words: terms.words };
   }
   async seek(ref: GraphRef, side: Side, { level, leaf, q = '', from, direction }: SeekQuery) {
     const graph = this.graph(ref);
-    const hits = this.matchingNames(graph, side, level, q, leaf);
-    const start = from === undefined ? (direction > 0 ? -1 : Infinity) : graph.find(side, from);
+    const terms = parseSearch(q);
+    const asked = terms.side ?? side;
+    const hits = this.found(graph, asked, level, terms, leaf);
+    const start = from === undefined ? (direction > 0 ? -1 : Infinity) : graph.find(asked, from);
     const found = direction > 0 ? hits.findIndex((index) => index > start) : hits.findLastIndex((index) => index < start);
     const at = found >= 0 ? found : direction > 0 ? 0 : hits.length - 1;
     const hit = hits[at];
-    return { node: hit === undefined ? null : graph.summary(side, hit), index: Math.max(at, 0), total: hits.length };
+    return { side: asked, node: hit === undefined ? null : graph.summary(asked, hit), index: Math.max(at, 0), total: hits.length };
   }
   async links(ref: GraphRef, side: Side, name: string): Promise<Links> {
     const graph = this.graph(ref);
@@ -290,6 +330,18 @@ export class ExportedApi implements Api {
   async matrix() {
     return this.data.matrix.cells;
   }
+  async history(file: string, side: Side, name: string): Promise<NodeHistory> {
+    const cells: HistoryCell[] = [];
+    for (const { step, rank } of this.data.graphs) {
+      const graph = this.graph({ file, step, rank });
+      const index = graph.sides[side].byName.get(name);
+      if (index === undefined) continue;
+      const { precision, overflow, verdict = null, matched } = graph.summary(side, index);
+      const { error = null, units = null } = graph.data.details[side][index]?.precision ?? {};
+      cells.push({ step, rank, matched: matched !== null, precision, overflow, verdict, error, units });
+    }
+    return { name, side, cells };
+  }
   async findings(ref: GraphRef) {
     return this.graph(ref).data.findings;
   }
@@ -297,14 +349,19 @@ export class ExportedApi implements Api {
     return this.graph(ref).data.layers.layers;
   }
 
-  private matchingNames(graph: ExportedGraph, side: Side, level: string | undefined, q: string, leaf: 1 | undefined): number[] {
+  async activations(ref: GraphRef): Promise<Activations> {
+    const { activations } = this.graph(ref).data;
+    if (!activations) throw new ApiError(`${ref.file} was exported without them`, 404);
+    return activations;
+  }
+
+  private found(graph: ExportedGraph, side: Side, level: string | undefined, terms: SearchTerms, leaf: 1 | undefined): number[] {
     const named = level?.split(',') ?? [];
     const levels = LEVELS.filter((each) => named.includes(each));
     const found: number[] = [];
-    const lower = q.toLowerCase();
     const { rows, children } = graph.sides[side];
     for (let index = 0; index < rows.length; index++) {
-      if (!(leaf && children[index]!.length > 0) && graph.keeps(side, index, levels, lower)) found.push(index);
+      if (!(leaf && children[index]!.length > 0) && graph.keeps(side, index, levels, terms)) found.push(index);
     }
     return found;
   }
@@ -314,7 +371,7 @@ export class ExportedApi implements Api {
     let graph = this.graphs.get(key);
     if (!graph) {
       const data = this.data.graphs.find((candidate) => candidate.step === step && candidate.rank === rank);
-      if (!data || file !== this.data.file) throw new ApiError(`${file} step ${step} rank ${rank}`, 404);
+      if (!data || file !== this.data.file) throw new ApiError(`${file} has no graph of step ${step} rank ${rank}`, 404);
       graph = new ExportedGraph(data, this.data.config.graph_type === 'compare');
       this.graphs.set(key, graph);
     }

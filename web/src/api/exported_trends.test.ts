@@ -55,6 +55,15 @@ describe('trends of an exported page', () => {
     expect((await api.grid(FILE, query({ tags: ['b'], q: 'MODULE.A' }))).total).toBe(0);
     expect(await api.grid(FILE, query({ offset: 1, limit: 1 }))).toMatchObject({ total: 2, values: [900, 910, 950] });
   });
+  it('stand with the odd ones first', async () => {
+    expect(await api.grid(FILE, query({ dimension: 'step', value: 5, order: 'outliers', limit: 1 }))).toMatchObject({ total: 2, values: [51, 251] });
+    expect((await api.grid(FILE, query({ dimension: 'target', value: 900, order: 'outliers' }))).ranks).toEqual([0, 2]);
+  });
+  it('tell NaN and infinities from no value', async () => {
+    const block = DATA.data.metrics[0]!.values;
+    const special = { ...DATA, data: { ...DATA.data, metrics: [{ ...DATA.data.metrics[0]!, values: [[['nan', 'inf', '-inf', null, 1, 2], null], block[1]!] }] } } as ExportedTrend;
+    expect((await new ExportedTrendApi([special]).grid(FILE, query({}))).values).toEqual([NaN, Infinity, -Infinity, null, 1, 2]);
+  });
   it('have lines over steps and ranks, without what is missing', async () => {
     const target = { metric: 'forward', stat: 'norm', name: 'Module.a.input.0', vpp_stage: 0, micro_step: 0 };
     expect(await api.line(FILE, { ...target, rank: 2 })).toEqual([

@@ -1,9 +1,10 @@
-// The trends of an exported page: the values are in the page, src/view/trend_export.cc wrote them.
+// The trends of an exported page: the values are in the page, src/view/trend/trend_export.cc wrote them.
 import { ApiError } from './client';
-import type { GridQuery, LineQuery, TrendApi, TrendGrid, TrendInfo, TrendPoint, TrendTarget } from './trends';
+import { outlierOrder } from './outliers';
+import { received, type GridQuery, type LineQuery, type SentValue, type TrendApi, type TrendGrid, type TrendInfo, type TrendPoint, type TrendTarget } from './trends';
 
 type TargetRow = [id: number, name: string, vppStage: number, microStep: number];
-type Block = (number | null)[] | null; // targets by steps; null: no values at all
+type Block = SentValue[] | null; // targets by steps; null: no values at all
 
 interface MetricData {
   targets: TargetRow[]; // by their ids
@@ -33,20 +34,23 @@ export class ExportedTrendApi implements TrendApi {
 
   async grid(file: string, query: GridQuery): Promise<TrendGrid> {
     const { info, metric, blocks } = this.choose(file, query);
-    const { dimension, value, offset, limit } = query;
-    const valueAt = (rank: number, target: number, step: number) => blocks[rank]?.[target * info.steps.length + step] ?? null;
+    const { dimension, value, offset, limit, order } = query;
+    const valueAt = (rank: number, target: number, step: number) => received(blocks[rank]?.[target * info.steps.length + step] ?? null);
     if (dimension === 'target') {
       const target = metric.targets.findIndex(([id]) => id === value);
-      const ranks = info.ranks.slice(offset, offset + limit);
-      const values = ranks.flatMap((_, row) => info.steps.map((_, step) => valueAt(offset + row, target, step)));
-      return { total: info.ranks.length, columns: info.steps, rows: [], ranks, values };
+      const all = info.ranks.map((_, rank) => info.steps.map((_, step) => valueAt(rank, target, step)));
+      const rows = order ? outlierOrder(all.flat(), info.steps.length, 'column') : info.ranks.map((_, rank) => rank);
+      const shown = rows.slice(offset, offset + limit);
+      return { total: info.ranks.length, columns: info.steps, rows: [], ranks: shown.map((rank) => info.ranks[rank]!), values: shown.flatMap((rank) => all[rank]!) };
     }
     const along = dimension === 'step' ? info.ranks : info.steps;
     const fixed = (dimension === 'step' ? info.steps : info.ranks).indexOf(value);
     if (fixed < 0) throw new ApiError(`${file}: ${dimension} ${value}`, 404);
     const all = this.chosenTargets(info, metric, query);
-    const shown = all.slice(offset, offset + limit);
-    const values = shown.flatMap((target) => along.map((_, at) => (dimension === 'step' ? valueAt(at, target, fixed) : valueAt(fixed, target, at))));
+    const rowOf = (target: number) => along.map((_, at) => (dimension === 'step' ? valueAt(at, target, fixed) : valueAt(fixed, target, at)));
+    const sorted = order ? outlierOrder(all.flatMap(rowOf), along.length, 'row').map((row) => all[row]!) : all;
+    const shown = sorted.slice(offset, offset + limit);
+    const values = shown.flatMap(rowOf);
     return { total: all.length, columns: along, rows: shown.map((target) => named(metric.targets[target]!)), ranks: [], values };
   }
 
@@ -58,7 +62,7 @@ export class ExportedTrendApi implements TrendApi {
     const along = rank !== undefined ? info.steps : info.ranks;
     const points = along.map((at): TrendPoint => {
       const [r, s] = rank !== undefined ? [rank, at] : [at, step!];
-      return [at, blocks[info.ranks.indexOf(r)]?.[target * info.steps.length + info.steps.indexOf(s)] ?? null];
+      return [at, received(blocks[info.ranks.indexOf(r)]?.[target * info.steps.length + info.steps.indexOf(s)] ?? null)];
     });
     return points.filter(([, value]) => value !== null);
   }

@@ -1,4 +1,4 @@
-import type { NodeSummary } from './types';
+import type { NodeSummary, Ruling } from './types';
 
 /** A node as a list: of thousands of children that is a third of the bytes. docs/page_api.md has its order. */
 export type NodeList = [
@@ -15,6 +15,9 @@ export type NodeList = [
   warnings: number,
   unmatched: number,
   overflows: number,
+  verdict: Ruling | null,
+  suspicious: number,
+  bugs: number,
 ];
 
 function lastParts(name: string, parts: number): string {
@@ -24,7 +27,7 @@ function lastParts(name: string, parts: number): string {
 }
 
 export function readNode(list: NodeList): NodeSummary {
-  const [name, labelParts, type, children, order, precision, overflow, matched, micro_step, error, warning, unmatched, overflows] = list;
+  const [name, labelParts, type, children, order, precision, overflow, matched, micro_step, error, warning, unmatched, overflows, verdict, suspicious, bug] = list;
   return {
     name,
     label: lastParts(name, labelParts),
@@ -33,8 +36,9 @@ export function readNode(list: NodeList): NodeSummary {
     order,
     precision,
     overflow,
+    verdict,
     matched: matched === true ? name : matched,
     micro_step,
-    counts: { error, warning, unmatched, overflow: overflows },
+    counts: { error, warning, unmatched, overflow: overflows, suspicious, bug },
   };
 }

@@ -26,7 +26,7 @@ export interface TrendGrid {
   columns: number[];
   rows: TrendTarget[]; // of a step or a rank
   ranks: number[]; // the rows of a target
-  values: (number | null)[]; // row by row
+  values: (number | null)[]; // row by row; NaN and infinities were recorded, null: there is no value
 }
 
 /** Which values; a target has all of the tags. */
@@ -42,6 +42,7 @@ export interface TrendFilter {
 
 export interface GridQuery extends TrendFilter {
   limit: number;
+  order?: 'outliers' | undefined; // rows with a value far from the others of its line first
 }
 
 export interface LineQuery {
@@ -62,6 +63,13 @@ export interface TrendApi {
   line(file: string, query: LineQuery): Promise<TrendPoint[]>;
 }
 
+/** As an answer has it: JSON knows neither NaN nor infinities. */
+export type SentValue = number | 'nan' | 'inf' | '-inf' | null;
+const SPECIAL = { nan: NaN, inf: Infinity, '-inf': -Infinity };
+export function received(value: SentValue): number | null {
+  return typeof value === 'string' ? SPECIAL[value] : value;
+}
+
 type Get = <T>(what: string, params: Record<string, string | number | undefined>) => Promise<T>;
 
 export class HttpTrendApi implements TrendApi {
@@ -70,10 +78,12 @@ export class HttpTrendApi implements TrendApi {
   info(file: string) {
     return this.get<TrendInfo>('trend', { file });
   }
-  grid(file: string, { tags, ...query }: GridQuery) {
-    return this.get<TrendGrid>('trend/grid', { file, ...query, tags: tags.join('\n') });
+  async grid(file: string, { tags, ...query }: GridQuery) {
+    const grid = await this.get<Omit<TrendGrid, 'values'> & { values: SentValue[] }>('trend/grid', { file, ...query, tags: tags.join('\n') });
+    return { ...grid, values: grid.values.map(received) };
   }
   async line(file: string, query: LineQuery) {
-    return (await this.get<{ points: TrendPoint[] }>('trend/line', { file, ...query })).points;
+    const { points } = await this.get<{ points: [number, SentValue][] }>('trend/line', { file, ...query });
+    return points.map(([at, value]): TrendPoint => [at, received(value)]);
   }
 }

@@ -1,9 +1,13 @@
 // What the server says; docs/page_api.md is the contract.
 
 export type Side = 'NPU' | 'Bench';
+export const OTHER: Record<Side, Side> = { NPU: 'Bench', Bench: 'NPU' };
 export const OVERFLOW_LEVELS = ['medium', 'high', 'critical'] as const;
 export type OverflowLevel = (typeof OVERFLOW_LEVELS)[number];
-export const LEVELS = ['error', 'warning', 'pass', 'unmatched', 'none', 'overflow', ...OVERFLOW_LEVELS] as const;
+/** What the ruler says of a node, worst first. */
+export const RULINGS = ['bug', 'suspicious', 'inherited', 'round-off', 'bit-equal'] as const;
+export type Ruling = (typeof RULINGS)[number];
+export const LEVELS = ['error', 'warning', 'pass', 'unmatched', 'none', 'overflow', ...OVERFLOW_LEVELS, ...RULINGS, 'unjudged'] as const;
 export type Level = (typeof LEVELS)[number];
 
 export interface FileEntry {
@@ -24,10 +28,13 @@ export interface Config {
   task: string;
   micro_steps: number;
   overflow_check: boolean;
+  verdicts?: boolean; // the ruler judges the nodes of this file
   colors: Record<string, { value: number[]; description: string; accuracy_level: string }> | null;
   tool_tip: Record<string, string> | null;
   ranks: number[];
   steps: number[];
+  target?: string; // paths of the dumps, "" where the file does not say
+  golden?: string;
   exported?: { nodes: number; details: number; tensors?: { saved: number; held: number } | undefined }; // of a page without a server: nodes, and those whose figures it holds
 }
 
@@ -36,6 +43,8 @@ export interface Counts {
   warning: number;
   unmatched: number;
   overflow?: number;
+  suspicious?: number; // where a difference begins
+  bug?: number;
 }
 
 export interface NodeSummary {
@@ -46,6 +55,7 @@ export interface NodeSummary {
   order: number;
   precision: number | null;
   overflow: OverflowLevel | null;
+  verdict?: Ruling | null; // of a target node, where the file judges
   matched: string | null;
   micro_step: number;
   counts: Counts;
@@ -63,6 +73,7 @@ export interface SideTotals {
 export interface Summary {
   npu: SideTotals;
   bench: SideTotals | null;
+  verdicts?: Record<Ruling | 'unjudged', number> | null; // of target nodes with a partner
   first_error: NodeSummary | null;
   first_warning?: NodeSummary | null;
   overflow?: Record<OverflowLevel, number>;
@@ -100,7 +111,7 @@ export interface NodeDetails {
 }
 
 /** Why nodes are not matched, or a match is not cancelled. */
-export const REFUSALS = ['single', 'tensor', 'taken', 'types', 'absent', 'not_matched', 'stale', 'nothing', 'exported'] as const;
+export const REFUSALS = ['single', 'tensor', 'taken', 'types', 'absent', 'not_matched', 'stale', 'nothing', 'no_change', 'exported'] as const;
 export type Refusal = (typeof REFUSALS)[number];
 
 /** Matches made by hand in the graph of a rank at a step. */
@@ -111,6 +122,16 @@ export interface MatchState {
   made: [npu: string, bench: string][];
   cancelled: string[]; // NPU nodes
   configs: string[]; // configuration files beside the graph file
+  undo?: number; // changes that can be taken back
+  redo?: number;
+}
+
+/** What could be matched with a node that has no partner. */
+export interface PartnerSuggestion {
+  node: NodeSummary;
+  name_likeness: number; // 0 to 1
+  same_place: boolean; // what they stand in are partners
+  same_shapes: boolean | null; // null: not known
 }
 
 export interface MatchChange {
@@ -120,9 +141,15 @@ export interface MatchChange {
   config: string | null; // the file that was written
 }
 
+export interface SearchHit extends NodeSummary {
+  module?: string | null; // of an op the module around it
+}
+
 export interface SearchResult {
+  side: Side; // the one that was asked for, unless the search names another
   total: number;
-  hits: NodeSummary[];
+  hits: SearchHit[];
+  words: string[]; // what to mark in the names, in lower case
 }
 
 export interface GraphRef {
@@ -138,6 +165,7 @@ export interface Communication {
 }
 
 export interface SeekHit {
+  side: Side; // as of a search
   node: NodeSummary | null;
   index: number;
   total: number;
@@ -154,6 +182,28 @@ export interface MatrixCell {
   medium: number;
   high: number;
   critical: number;
+  bug?: number;
+  suspicious?: number;
+  inherited?: number;
+}
+
+/** One node in the graph of a rank at a step. */
+export interface HistoryCell {
+  step: number;
+  rank: number;
+  matched: boolean;
+  precision: number | null;
+  overflow: OverflowLevel | null;
+  verdict: Ruling | null;
+  error: Measure;
+  units: Measure;
+}
+
+/** One node over all graphs of a file that have it. */
+export interface NodeHistory {
+  name: string;
+  side: Side;
+  cells: HistoryCell[];
 }
 
 /** null: not known; "inf": infinite, or a difference in kind. */
@@ -168,7 +218,7 @@ export interface Precision {
   max_abs_err: Measure;
 }
 
-export const FINDING_KINDS = ['origin', 'first_error', 'first_warning', 'bad_module', 'first_overflow', 'bad_parameter', 'bad_gradient', 'missing_call', 'call_order', 'no_partner', 'call_data', 'call_root'] as const;
+export const FINDING_KINDS = ['origin', 'first_error', 'first_warning', 'bad_module', 'first_overflow', 'bad_parameter', 'bad_gradient', 'missing_call', 'call_order', 'no_partner', 'call_data', 'call_root', 'replica', 'layout', 'suspect_rank'] as const;
 export type FindingKind = (typeof FINDING_KINDS)[number];
 
 export interface Finding {
@@ -193,6 +243,8 @@ export interface LayerCell {
   warnings: number;
   unmatched: number;
   overflows: number;
+  verdict?: Ruling | null; // the worst
+  begins?: number; // nodes that begin a difference
   error: Measure;
   units: Measure;
   node: string; // where to look

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { NodeSummary } from '../api/types';
 import { Tree } from '../model/tree';
 import { layoutTree } from './blocks';
-import { minimapScale, minimapStrips, worse } from './minimap';
+import { worse } from '../model/status';
+import { minimapScale, minimapStrips } from './minimap';
 
 function node(name: string, precision: number | null, children = 0, hidden = 0): NodeSummary {
   const counts = { error: hidden + (precision === 1 ? 1 : 0), warning: 0, unmatched: 0 };

@@ -1,4 +1,4 @@
-import { worstOf, type ColorMode, type Status } from '../model/status';
+import { worse, worstOf, type ColorMode, type Status } from '../model/status';
 import type { Tree, TreeNode } from '../model/tree';
 import { BLOCK, MARGIN } from './blocks';
 
@@ -14,11 +14,6 @@ export interface Strip {
 /** As large as the picture allows, but a graph of a few blocks is not blown up. */
 export function minimapScale(contentHeight: number, height: number): number {
   return Math.min(height / Math.max(contentHeight, 1), 6 / BLOCK);
-}
-
-const ORDER: Status[] = ['error', 'critical', 'warning', 'high', 'unmatched', 'medium', 'pass', 'none'];
-export function worse(a: Status, b: Status): Status {
-  return ORDER.indexOf(a) <= ORDER.indexOf(b) ? a : b;
 }
 
 /**

@@ -2,10 +2,26 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ApiError } from '../api/client';
 import type { Conversion, ConversionState, ConvertApi, ConvertRequest } from '../api/convert';
 import { Converter } from './convert';
-import { EMPTY_FORM, isRunning, requestOf, type ConvertForm } from './convert_form';
+import { EMPTY_FORM, isRunning, fieldOf, requestOf, type ConvertForm } from './convert_form';
 import { INITIAL, Store } from './store';
 
 const form = (change: Partial<ConvertForm>): ConvertForm => ({ ...EMPTY_FORM, target: 'a', ...change });
+
+describe('what an error is about', () => {
+  const filled = { ...EMPTY_FORM, target: 'runs/a', golden: './runs/a_golden/', output: 'graphs', thresholds: 'runs/a/t.yaml' };
+  it('is the field that it names, or whose path it names', () => {
+    expect(fieldOf('target_path is missing: choose one', filled)).toBe('target');
+    expect(fieldOf('thresholds must be a YAML file: correct it, then start again', filled)).toBe('thresholds');
+    expect(fieldOf('pp must be numbers from 1: correct it, then start again', filled)).toBe('pp0');
+    expect(fieldOf('runs/a_golden cannot be opened (No such file or directory): browse', filled)).toBe('golden');
+    expect(fieldOf('./runs/a/step0/rank0/dump.json is JSON but not a dump', filled)).toBe('target');
+    expect(fieldOf('runs/a/t.yaml is not a file: browse', filled)).toBe('thresholds');
+  });
+  it('may be none', () => {
+    expect(fieldOf('another conversion runs: wait for it, or cancel it', filled)).toBeNull();
+    expect(fieldOf('no space left', EMPTY_FORM)).toBeNull();
+  });
+});
 
 describe('requestOf', () => {
   it('asks for what is needed and nothing else', () => {

@@ -68,7 +68,9 @@ export class Converter {
 
   /** Back to the form, as it was filled in. */
   again(): void {
-    this.set({ shown: null, failed: null });
+    const { last } = this.state;
+    const failed = last?.state === 'failed' && last.error ? ({ at: 'failed', fault: 'read', error: last.error } as const) : null;
+    this.set({ shown: null, failed });
   }
 
   /** To the progress of the conversion that runs, be it another tab's. */

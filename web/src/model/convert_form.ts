@@ -1,5 +1,5 @@
 import type { Conversion, ConvertRequest } from '../api/convert';
-import type { Failed } from './store';
+import type { Failed } from './load';
 
 export const MERGE_NUMBERS = ['rank_size', 'tp', 'pp', 'vpp', 'cp', 'ep'] as const;
 export type MergeNumber = (typeof MERGE_NUMBERS)[number];
@@ -70,6 +70,31 @@ export const CONVERT: ConvertState = { enabled: false, open: false, templates: [
 
 export function isRunning(conversion: Conversion | null): boolean {
   return conversion?.state === 'running' || conversion?.state === 'cancelling';
+}
+
+/** Members of a request and their fields; of those for both sides the target's. */
+const FIELDS: Record<string, string> = {
+  target_path: 'target',
+  golden_path: 'golden',
+  output_path: 'output',
+  layer_mapping: 'mappingFile',
+  template: 'template',
+  thresholds: 'thresholds',
+  suggest_mapping: 'suggest',
+  layout: 'layout0',
+  order: 'order0',
+};
+
+/** The field that an error is about: it names an option, or a path as it was filled in. Null: it is not about one. */
+export function fieldOf(error: string, form: ConvertForm): string | null {
+  const member = /^(\w+) (?:must be|is missing)/.exec(error)?.[1];
+  if (member) return FIELDS[member] ?? (member in form.numbers ? `${member}0` : null);
+  if (error.startsWith('there is no layer mapping template')) return 'template';
+  const { target, golden, output, mappingFile, thresholds, suggest, layout } = form;
+  const filled = Object.entries({ target, golden, output, mappingFile, thresholds, suggest, layout0: layout[0], layout1: layout[1] });
+  const paths = filled.map(([field, text]) => ({ field, path: text.trim().replace(/^(\.\/)+|\/+$/g, '') })).filter(({ path }) => path !== '');
+  const named = paths.filter(({ path }) => new RegExp(`(^|[\\s"'/(])${path.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}($|[\\s:;,"'/)])`).test(error));
+  return named.sort((a, b) => b.path.length - a.path.length)[0]?.field ?? null;
 }
 
 const compared = (form: ConvertForm) => form.golden.trim() !== '';

@@ -17,7 +17,7 @@ class ManyHits {
     this.levels.push(level);
     if (this.broken) throw new ApiError('', 0);
     const count = Math.max(0, Math.min(limit, this.total - offset));
-    return { total: this.total, hits: Array.from({ length: count }, (_, i) => ({ name: `h.${offset + i}` }) as NodeSummary) };
+    return { side: 'NPU', words: [], total: this.total, hits: Array.from({ length: count }, (_, i) => ({ name: `h.${offset + i}` }) as NodeSummary) };
   }
 }
 

@@ -1,8 +1,9 @@
 import type { Api } from '../api/client';
-import type { NodeSummary, SearchResult } from '../api/types';
+import type { NodeSummary, SearchResult, Side } from '../api/types';
 import { failure } from './failure';
-import type { Session } from './session';
-import { BUSY, IDLE, type Hits, type SearchState } from './store';
+import { BUSY, IDLE } from './load';
+import type { SessionPort } from './port';
+import type { Hits, SearchState } from './store';
 
 const DELAY_MS = 20; // keys that come at once ask once
 const PAGE = 200;
@@ -15,7 +16,7 @@ export class Finder {
   private fetching: Promise<void> | null = null;
 
   constructor(
-    private readonly session: Session,
+    private readonly session: SessionPort,
     private readonly api: Api,
   ) {}
 
@@ -25,6 +26,10 @@ export class Finder {
   private get hits(): Hits | null {
     const { result } = this.state;
     return result.at === 'ready' ? result.value : null;
+  }
+  /** Of the hits: a search may name another one than the switch. */
+  get side(): Side {
+    return this.hits?.side ?? this.state.side;
   }
   private set(change: Partial<SearchState>): void {
     this.session.store.set({ search: { ...this.state, ...change } });
@@ -121,14 +126,31 @@ export class Finder {
     const wanted = Math.max(index, 0);
     const hit = this.at(wanted);
     if (!hit) return;
-    this.set({ active: wanted, open: false }); // it would cover the golden side
-    void this.session.goTo(this.state.side, hit.name);
+    this.set({ active: wanted });
+    void this.session.goTo(this.side, hit.name);
   }
 
   /** To the next (1) or previous (-1) node of the list, which stays. */
   async walk(direction: 1 | -1): Promise<void> {
     const hit = await this.move(direction);
-    if (hit) void this.session.goTo(this.state.side, hit.name);
+    if (hit) void this.session.goTo(this.side, hit.name);
+  }
+
+  /** One came to this hit by another way. */
+  async mark(index: number): Promise<void> {
+    const { epoch } = this;
+    while (this.fetching) await this.fetching;
+    if (epoch !== this.epoch || !this.hits || index >= this.hits.total) return;
+    if (!this.at(index)) await this.fetchAround(index);
+    if (epoch === this.epoch && this.at(index)) this.set({ active: index });
+  }
+
+  /** What is looked for, as a question about the next node; null where that is nothing. */
+  asked(): { side: Side; q: string | undefined; level: string | undefined; leaf: 1 | undefined } | null {
+    const { query, levels, leaves, open } = this.state;
+    const q = open ? query.trim() : '';
+    if (q === '' && levels.length === 0) return null;
+    return { side: this.side, q: q || undefined, level: levels.join(',') || undefined, leaf: leaves ? 1 : undefined };
   }
 
   /** Shows the list as it was left; the next hit is one key away. */
@@ -147,8 +169,8 @@ function joined(before: Hits, found: SearchResult, offset: number): Hits {
   if (total === before.total && offset === before.start + before.hits.length) {
     const all = [...before.hits, ...hits];
     const cut = Math.max(0, all.length - MOST_LISTED);
-    return { total, start: before.start + cut, hits: all.slice(cut) };
+    return { ...found, start: before.start + cut, hits: all.slice(cut) };
   }
-  if (total === before.total && offset + hits.length === before.start) return { total, start: offset, hits: [...hits, ...before.hits].slice(0, MOST_LISTED) };
-  return { total, start: offset, hits };
+  if (total === before.total && offset + hits.length === before.start) return { ...found, start: offset, hits: [...hits, ...before.hits].slice(0, MOST_LISTED) };
+  return { ...found, start: offset };
 }

@@ -16,6 +16,9 @@ export function shortNumber(text: string): string {
   return shown.replace(/(\.\d*?)0+(?=e|$)/, '$1').replace(/\.(?=e|$)/, '') + percent;
 }
 
+/** 1234567 -> "1,234,567", in both languages. toLocaleString() loads tables for every language first, a tenth of a second. */
+export const grouped = (value: number) => String(value).replace(/\B(?=(\d{3})+$)/g, ',');
+
 export function fileSize(bytes: number): string {
   const units = ['B', 'KB', 'MB', 'GB', 'TB'];
   let value = bytes;
@@ -33,4 +36,9 @@ export function shortCount(count: number): string {
   if (count < 10_000) return `${(count / 1000).toFixed(1).replace(/\.0$/, '')}k`;
   if (count < 1_000_000) return `${Math.round(count / 1000)}k`;
   return `${(count / 1e6).toFixed(1).replace(/\.0$/, '')}M`;
+}
+
+/** "model.layers.2.mlp" of "Module.model.layers.2.mlp.MLP.forward.0". */
+export function modulePath(name: string): string {
+  return name.replace(/^(Module|Cell)\./, '').replace(/\.[^.]+\.(forward|backward)(\.\d+)?$/, '');
 }

@@ -1,8 +1,7 @@
-import { LEVELS, type Level, type Side } from '../api/types';
+import { LEVELS, type Config, type Level, type Side } from '../api/types';
+import type { ColorMode } from './status';
 import type { State } from './store';
-
-export const TABS = ['overview', 'items', 'tensor', 'flow', 'stack', 'merge'] as const;
-export type Tab = (typeof TABS)[number];
+import { TABS, type Tab } from './tabs';
 
 /** What the search keeps. */
 export interface LinkFilter {
@@ -10,6 +9,21 @@ export interface LinkFilter {
   query: string;
   levels: Level[];
   leaves: boolean;
+}
+
+/** The colours that an address can ask for. */
+const COLORS = ['rules', 'overflow'] as const;
+export type LinkColors = (typeof COLORS)[number];
+
+function colorsOf({ mode, config }: State): LinkColors | undefined {
+  if (config?.graph_type !== 'compare') return undefined;
+  return mode === 'overflow' ? 'overflow' : mode === 'precision' && config.verdicts ? 'rules' : undefined;
+}
+
+/** The verdict leads where there is one, unless the address or the visitor (`rules`) wants otherwise. */
+export function modeFor({ overflow_check, graph_type, verdicts }: Config, { colors }: Link, rules: boolean): ColorMode {
+  if (overflow_check && (colors === 'overflow' || graph_type === 'build')) return 'overflow';
+  return verdicts && colors !== 'rules' && !rules ? 'verdict' : 'precision';
 }
 
 /** What the address names: enough to show a colleague the same. */
@@ -21,13 +35,13 @@ export interface Link {
   node?: string | undefined;
   microStep?: number | undefined;
   tab?: Tab | undefined;
-  overflow?: boolean | undefined; // colours of overflow levels
+  colors?: LinkColors | undefined; // none: as the file and the visitor have it
   filter?: LinkFilter | undefined;
 }
 
 /** Of what is shown. */
 export function linkOf(state: State): Link | null {
-  const { file, step, rank, microStep, selection, tab, mode, config, search } = state;
+  const { file, step, rank, microStep, selection, tab, search } = state;
   if (!file) return null;
   const { side, query, levels, leaves } = search;
   return {
@@ -37,9 +51,21 @@ export function linkOf(state: State): Link | null {
     microStep,
     ...(selection ? { side: selection.side, node: selection.name } : {}),
     tab: selection ? tab : undefined,
-    overflow: mode === 'overflow' && config?.graph_type === 'compare',
+    colors: colorsOf(state),
     filter: { side, query: query.trim(), levels, leaves },
   };
+}
+
+/** What another graph of the file can show as well. */
+export function keptOf(state: State): Pick<Link, 'side' | 'node' | 'filter'> {
+  const { side, node, filter } = linkOf(state) ?? {};
+  const looking = filter && (filter.query !== '' || filter.levels.length > 0);
+  return { ...(node ? { side, node } : {}), ...(looking ? { filter } : {}) };
+}
+
+/** The wanted step or rank, where the file has it. */
+export function oneOfThese(list: number[], wanted: number | null | undefined): number {
+  return typeof wanted === 'number' && list.includes(wanted) ? wanted : (list[0] ?? 0);
 }
 
 function wholeNumber(text: string | null): number | undefined {
@@ -64,9 +90,14 @@ export function parseLink(hash: string): Link | null {
     node: query.get('node') || undefined,
     microStep: wholeNumber(query.get('micro_step')),
     tab: oneOf(TABS, query.get('tab')),
-    overflow: query.get('colors') === 'overflow' ? true : undefined,
+    colors: oneOf(COLORS, query.get('colors')),
     filter: levels.length > 0 || text ? { side: sideOf(query.get('in')) ?? 'NPU', query: text, levels, leaves: query.get('leaves') === '1' } : undefined,
   };
+}
+
+/** Which graph and node it is about, whatever the tab or the filter. */
+export function placeOf({ file, step, rank, side, node }: Link): string {
+  return JSON.stringify([file, step, rank, node ? (side ?? 'NPU') : null, node ?? null]);
 }
 
 export function formatLink(link: Link): string {
@@ -79,7 +110,7 @@ export function formatLink(link: Link): string {
     query.set('node', link.node);
   }
   if (link.tab && link.tab !== 'items') query.set('tab', link.tab);
-  if (link.overflow) query.set('colors', 'overflow');
+  if (link.colors) query.set('colors', link.colors);
   const { filter } = link;
   if (filter && (filter.levels.length > 0 || filter.query)) {
     if (filter.query) query.set('q', filter.query);

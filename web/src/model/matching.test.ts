@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { ApiError, type Api, type MatchAction, type MatchRequest } from '../api/client';
 import type { GraphRef, NodeSummary, Side } from '../api/types';
 import { Session } from './session';
@@ -10,6 +10,7 @@ const KIDS: Record<Side, string[]> = { NPU: ['a', 'x'], Bench: ['b', 'x'] };
 /** A server in miniature: x is matched with x, a and b with nothing. */
 class Server {
   pairs = new Map([['x', 'x']]);
+  suggested: string[] = [];
   revision = 0;
   asked: [MatchAction, MatchRequest][] = [];
 
@@ -25,18 +26,21 @@ class Server {
     return {
       files: async () => ({ root: '', files: [], skipped: [] }),
       config: async () => ({ graph_type: 'compare' as const, task: 'summary', micro_steps: 1, overflow_check: false, colors: null, tool_tip: null, ranks: [0, 1], steps: [0] }),
+      verdict: async () => ({ version: 0 as const }),
       summary: async () => ({ npu: totals(), bench: totals(), first_error: null }),
       children: async (_graph, side, name) => ({ node: this.node(side, name), children: name === ROOT ? KIDS[side].map((kid) => this.node(side, kid)) : [] }),
       path: async (_graph, _side, name) => [ROOT, name],
       node: async (_graph, side, name) => ({ node: this.node(side, name), inputs: [], outputs: [], stack: [], merge_info: [], partner: null }),
-      search: async () => ({ total: 0, hits: [] }),
-      seek: async () => ({ node: null, index: 0, total: 0 }),
+      search: async () => ({ side: 'NPU' as const, total: 0, hits: [], words: [] }),
+      seek: async () => ({ side: 'NPU' as const, node: null, index: 0, total: 0 }),
       links: async () => ({ previous: null, next: null, flow_known: false, producers: [], consumers: [], producers_total: 0, consumers_total: 0, partners: [], precision: null }),
       matrix: async () => [],
+      history: async (_file, side, name) => ({ name, side, cells: [] }),
       findings: async () => ({ known: true, total: 0, inherited: 0, findings: [] }),
       layers: async () => [],
+      activations: async () => Promise.reject(new Error('not asked')),
       matching: {
-        state: async () => ({ revision: String(this.revision), refusal: null, problem: null, made: [...this.pairs], cancelled: [], configs: ['c.vis.config'] }),
+        state: async () => ({ revision: String(this.revision), refusal: null, problem: null, made: [...this.pairs], cancelled: [], configs: ['c.vis.config'], undo: this.revision, redo: 1 }),
         change: async (_graph: GraphRef, action: MatchAction, request: MatchRequest) => {
           this.asked.push([action, request]);
           if (request.revision !== String(this.revision)) throw new ApiError('changed meanwhile', 409, 'stale');
@@ -44,6 +48,11 @@ class Server {
           if (action === 'remove') this.pairs.delete(request.npu!);
           this.revision++;
           return { changed: 1, skipped_total: 0, skipped: [], config: action === 'save' ? 'c.vis.config' : null };
+        },
+        suggest: async (_graph: GraphRef, side: Side, name: string) => {
+          this.suggested.push(name);
+          const other = side === 'NPU' ? 'Bench' : 'NPU';
+          return [{ node: this.node(other, KIDS[other][0]!), name_likeness: 0.9, same_place: true, same_shapes: null }];
         },
       },
     };
@@ -70,10 +79,40 @@ describe('matching', () => {
     await select('Bench', 'b');
     expect([panel().picked, session.matching!.action]).toEqual([{ NPU: 'a', Bench: 'b' }, 'add']);
     expect([session.highlighted('NPU'), session.highlighted('Bench')]).toEqual(['a', 'b']);
+    session.matching!.drop('NPU');
+    session.matching!.drop('Bench');
     await select('Bench', 'x');
     expect([panel().picked, session.matching!.action]).toEqual([{ NPU: 'x', Bench: 'x' }, 'remove']);
     await select('NPU', 'a');
     expect(panel().picked).toEqual({ NPU: 'a', Bench: null });
+  });
+  it('keeps what waits for a partner when a matched node of the other side is looked at', async () => {
+    await select('NPU', 'a');
+    await select('Bench', 'x');
+    expect(panel()).toMatchObject({ picked: { NPU: 'a', Bench: null }, message: { kind: 'pending', values: { name: 'x' } } });
+    await select('Bench', 'b');
+    expect(panel()).toMatchObject({ picked: { NPU: 'a', Bench: 'b' }, message: null });
+  });
+  it('suggests partners for the one that waits, and takes one', async () => {
+    await select('NPU', 'x');
+    expect(panel().suggestions).toEqual([]);
+    await select('NPU', 'a');
+    await vi.waitFor(() => expect(panel().suggestions).toHaveLength(1));
+    expect(server.suggested).toEqual(['a']);
+    await session.matching!.take(panel().suggestions[0]!);
+    expect(panel()).toMatchObject({ picked: { NPU: 'a', Bench: KIDS.Bench[0] }, suggestions: [] });
+  });
+  it('takes changes back and makes them again, when there are some', async () => {
+    await session.matching!.undo();
+    expect(server.asked).toEqual([]);
+    await select('NPU', 'a');
+    await select('Bench', 'b');
+    await session.matching!.act();
+    await session.matching!.undo();
+    expect(panel().message?.kind).toBe('undone');
+    await session.matching!.redo();
+    expect(panel().message?.kind).toBe('redone');
+    expect(server.asked.map(([action]) => action)).toEqual(['add', 'undo', 'redo']);
   });
   it('matches, and everything on the page follows', async () => {
     await select('NPU', 'a');

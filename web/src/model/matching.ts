@@ -1,15 +1,16 @@
 import { ApiError, type MatchAction, type MatchApi, type MatchRequest } from '../api/client';
-import { REFUSALS, type MatchChange, type NodeSummary, type Refusal, type Side } from '../api/types';
+import { OTHER, REFUSALS, type MatchChange, type NodeSummary, type PartnerSuggestion, type Refusal, type Side } from '../api/types';
 import { failure } from './failure';
-import { OTHER, type Session } from './session';
-import { BUSY, type MatchMessage, type MatchPanel } from './store';
+import { BUSY } from './load';
+import type { SessionPort } from './port';
+import type { MatchMessage, MatchPanel } from './store';
 
 /** Matching by hand: two nodes are picked by selecting them, then matched or parted. The server keeps what was done. */
 export class Matching {
   private ticket = 0;
 
   constructor(
-    private readonly session: Session,
+    private readonly session: SessionPort,
     private readonly api: MatchApi,
   ) {}
 
@@ -33,7 +34,7 @@ export class Matching {
 
   open(): void {
     if (!this.possible) return;
-    this.set({ open: true, message: null, picked: { NPU: null, Bench: null } });
+    this.set({ open: true, message: null, picked: { NPU: null, Bench: null }, suggestions: [] });
     const node = this.session.selectedNode();
     const { selection } = this.session.state;
     if (node && selection) this.pick(selection.side, node.info);
@@ -41,7 +42,7 @@ export class Matching {
   }
 
   close(): void {
-    this.set({ open: false, message: null, picked: { NPU: null, Bench: null } });
+    this.set({ open: false, message: null, picked: { NPU: null, Bench: null }, suggestions: [] });
   }
 
   async reload(): Promise<void> {
@@ -53,14 +54,45 @@ export class Matching {
     if (ticket === this.ticket) this.set({ state });
   }
 
-  /** A node was selected: it takes its side's place, with its partner where it has one. */
+  /**
+   * A node was selected: it takes its side's place, with its partner where it has one. A node of the other side that waits
+   * for a partner keeps its place: what has one already is only looked at.
+   */
   pick(side: Side, node: NodeSummary): void {
     if (!this.panel.open) return;
     const before = this.panel.picked[OTHER[side]];
-    const other = node.matched ?? (before !== null && this.isFree(OTHER[side], before) ? before : null);
-    const picked = side === 'NPU' ? { NPU: node.name, Bench: other } : { NPU: other, Bench: node.name };
-    const same = picked.NPU === this.panel.picked.NPU && picked.Bench === this.panel.picked.Bench;
-    this.set({ picked, message: same ? this.panel.message : null });
+    const waiting = before !== null && this.isFree(OTHER[side], before) ? before : null;
+    if (waiting !== null && node.matched !== null) return this.set({ message: { kind: 'pending', values: { name: node.matched }, skipped: [] } });
+    this.put(side, node.name, node.matched ?? waiting);
+  }
+
+  private put(side: Side, name: string, other: string | null): void {
+    const { picked: before, message } = this.panel;
+    const picked = side === 'NPU' ? { NPU: name, Bench: other } : { NPU: other, Bench: name };
+    const same = picked.NPU === before.NPU && picked.Bench === before.Bench;
+    this.set({ picked, message: same ? message : null, ...(same ? {} : { suggestions: [] }) });
+    if (!same && other === null) void this.suggest(side, name);
+  }
+
+  /** Empties a place. */
+  drop(side: Side): void {
+    const left = this.panel.picked[OTHER[side]];
+    this.set({ picked: { ...this.panel.picked, [side]: null }, message: null, suggestions: [] });
+    if (left !== null && this.isFree(OTHER[side], left)) void this.suggest(OTHER[side], left);
+  }
+
+  /** What the other side has for a node that waits alone. */
+  private async suggest(side: Side, name: string): Promise<void> {
+    // Without an answer there are none: one can still pick.
+    const suggestions = await this.api.suggest(this.session.ref(), side, name).catch(() => []);
+    const { picked, open } = this.panel;
+    if (open && picked[side] === name && picked[OTHER[side]] === null) this.set({ suggestions });
+  }
+
+  /** Shows a suggested node, which takes the free place. */
+  async take(suggestion: PartnerSuggestion): Promise<void> {
+    const free = this.panel.picked.NPU === null ? 'NPU' : 'Bench';
+    await this.session.goTo(free, suggestion.node.name);
   }
 
   private isFree(side: Side, name: string): boolean {
@@ -89,6 +121,20 @@ export class Matching {
     await this.change(action, { npu, bench, descendants: this.panel.descendants });
   }
 
+  /** How many changes can be taken back, and made again. */
+  get depth(): { undo: number; redo: number } {
+    const { state, busy } = this.panel;
+    return state.at === 'ready' && !busy ? { undo: state.value.undo ?? 0, redo: state.value.redo ?? 0 } : { undo: 0, redo: 0 };
+  }
+
+  async undo(): Promise<void> {
+    if (this.depth.undo > 0) await this.change('undo', {});
+  }
+
+  async redo(): Promise<void> {
+    if (this.depth.redo > 0) await this.change('redo', {});
+  }
+
   apply(config: string): Promise<void> {
     return this.change('apply', { config });
   }
@@ -108,7 +154,7 @@ export class Matching {
     await this.reload();
     const now = this.session.ref();
     if (now.file !== file || now.step !== step || now.rank !== rank) return;
-    this.set({ picked: side === 'NPU' ? { NPU: node.name, Bench: partner } : { NPU: partner, Bench: node.name } });
+    this.put(side, node.name, partner);
     await this.act();
   }
 
@@ -136,7 +182,7 @@ export class Matching {
 }
 
 function doneMessage(action: MatchAction, { changed, skipped_total, skipped, config }: MatchChange): MatchMessage {
-  const kind = ({ add: 'made', remove: 'removed', apply: 'applied', save: 'saved' } as const)[action];
+  const kind = ({ add: 'made', remove: 'removed', apply: 'applied', save: 'saved', undo: 'undone', redo: 'redone' } as const)[action];
   return { kind, values: { count: changed, left: skipped_total, config: config ?? '' }, skipped };
 }
 

@@ -1,6 +1,9 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Activations } from '../api/activations';
+import type { Verdict } from '../api/verdict';
 import { ApiError, type Api, type SearchQuery, type SeekQuery } from '../api/client';
-import type { GraphRef, NodeSummary, Side } from '../api/types';
+import type { Config, GraphRef, NodeSummary, Side, Summary } from '../api/types';
+import { formatLink, linkOf } from './link';
 import { failure } from './failure';
 import { Session } from './session';
 import { INITIAL, readPreferences, Store, writePreferences } from './store';
@@ -31,12 +34,20 @@ class TableApi implements Api {
   async files() {
     return { root: '/d', files: [], skipped: [] };
   }
-  async config() {
-    return { graph_type: 'compare' as const, task: 'summary', micro_steps: 1, overflow_check: false, colors: null, tool_tip: null, ranks: [0, 1], steps: [0, 5] };
+  verdictsInFile = false;
+  suspicious = 1;
+  async config(): Promise<Config> {
+    return { graph_type: 'compare' as const, task: 'summary', micro_steps: 1, overflow_check: false, verdicts: this.verdictsInFile, colors: null, tool_tip: null, ranks: [0, 1], steps: [0, 5] };
   }
-  async summary() {
+  verdicts: Verdict = { version: 0 };
+  async verdict() {
+    this.calls.push('verdict');
+    return this.verdicts;
+  }
+  async summary(): Promise<Summary> {
     const totals = { nodes: 6, pass: 0, warning: 0, error: BAD.length, unmatched: 0, none: 4 };
-    return { npu: totals, bench: totals, first_error: summary('NPU', BAD[0]!) };
+    const verdicts = this.verdictsInFile ? { bug: 1, suspicious: this.suspicious, inherited: 0, 'round-off': 0, 'bit-equal': 2, unjudged: 2 } : null;
+    return { npu: totals, bench: totals, verdicts, first_error: summary('NPU', BAD[0]!) };
   }
   async children(graph: GraphRef, side: Side, name: string) {
     this.calls.push(`${graph.step}/${graph.rank} ${side} ${name}`);
@@ -54,13 +65,17 @@ class TableApi implements Api {
   }
   async search(_graph: GraphRef, side: Side, { q, level, offset = 0, limit = 200 }: SearchQuery) {
     const hits = ['m.0.a', 'm.0.b', 'm.0', 'm.1.a', 'm.1'].filter((name) => name.includes(q) && (level !== 'error' || BAD.includes(name)));
-    return { total: hits.length, hits: hits.slice(offset, offset + limit).map((name) => summary(side, name)) };
+    return { side, words: [], total: hits.length, hits: hits.slice(offset, offset + limit).map((name) => summary(side, name)) };
   }
-  async seek(_graph: GraphRef, side: Side, { from, direction }: SeekQuery) {
+  async seek(_graph: GraphRef, side: Side, { level, from, direction }: SeekQuery) {
+    this.calls.push(`seek ${level}`);
     const order = from ? summary(side, from).order : direction > 0 ? -1 : 99;
     const index = direction > 0 ? BAD.findIndex((name) => summary(side, name).order > order) : BAD.findLastIndex((name) => summary(side, name).order < order);
     const at = index >= 0 ? index : direction > 0 ? 0 : BAD.length - 1;
-    return { node: summary(side, BAD[at]!), index: at, total: BAD.length };
+    return { side, node: summary(side, BAD[at]!), index: at, total: BAD.length };
+  }
+  async history(_file: string, side: Side, name: string) {
+    return { name, side, cells: [] };
   }
   async links(_graph: GraphRef, side: Side, name: string) {
     const next = name === 'm.0.a' ? summary(side, 'm.0.b') : null;
@@ -75,6 +90,11 @@ class TableApi implements Api {
   }
   async layers() {
     return [];
+  }
+  async activations(): Promise<Activations> {
+    this.calls.push('activations');
+    const none = { count: 0, first: [] };
+    return { ops: 4, read: 4, items: 4, not_finite: none, huge: none, dead: none, constant: none, mask: none, largest: [], layers: [] };
   }
 }
 
@@ -172,14 +192,161 @@ describe('selection', () => {
 
 describe('findings', () => {
   it('goes to the first, the next and around', async () => {
-    await session.goToFirstProblem();
+    await session.problems.first();
     expect(session.state.selection?.name).toBe('m.0.b');
-    await session.goToProblem(1);
+    await session.problems.go(1);
     expect(session.state.selection?.name).toBe('m.1.a');
-    await session.goToProblem(1);
+    await session.problems.go(1);
     expect(session.state.selection?.name).toBe('m.0.b');
-    await session.goToProblem(-1);
+    await session.problems.go(-1);
     expect(session.state.selection?.name).toBe('m.1.a');
+  });
+});
+
+const ORIGIN = {
+  cause: 'weight', overflow: false, step: 5, ranks: [1], op: 'm.0.a', module: null, source: null, function: null, item: null, parameter: 'weight',
+  what: 'Norm', target: '5', golden: '4', percent: 25, units: 'inf' as const, inputs: null, other_op: null, since: null, replay: null, anatomy: null,
+};
+const verdict = (change: Partial<typeof ORIGIN> = {}): Verdict => ({
+  version: 1, outcome: 'origin', compared: true, origins: [{ ...ORIGIN, ...change }], reached: [], inherited: { ops: 0, forward: 0, backward: 0 },
+  ops: { bit_equal: 0, round_off: 0, inherited: 0, suspicious: 0, bug: 1, target_only: 0, golden_only: 0 },
+  text: { en: ['Origin: m.0.a'], zh: ['误差源头：m.0.a'] },
+});
+
+describe('the origin of a file', () => {
+  const opened = async (answer: Verdict, link = {}) => {
+    api = new TableApi();
+    api.verdicts = answer;
+    session = new Session(new Store(), api);
+    await session.open({ file: 'x.vis.db', ...link });
+    return session.state;
+  };
+
+  it('says which graph opens, with the way to the op open and nothing selected', async () => {
+    const seen: string[] = [];
+    api.verdicts = verdict();
+    session = new Session(new Store(), api);
+    session.onReveal((side, node) => seen.push(`${side} ${node.info.name}`));
+    await session.open({ file: 'x.vis.db' });
+    expect(session.state).toMatchObject({ step: 5, rank: 1, selection: null, details: { at: 'idle' } });
+    expect(npu('m.0').open && bench('m.0').open).toBe(true);
+    expect(seen).toEqual(['NPU m.0.a', 'Bench g.m.0.a']);
+    expect([session.highlighted('NPU'), session.highlighted('Bench')]).toEqual(['m.0.a', 'g.m.0.a']);
+  });
+  it('does not overrule the address', async () => {
+    expect(await opened(verdict(), { step: 0, rank: 0 })).toMatchObject({ step: 0, rank: 0 });
+    expect(npu('m.0').open).toBe(false);
+    expect(session.highlighted('NPU')).toBeNull();
+  });
+  it('is asked for once for a file, and a file without one opens as ever', async () => {
+    expect(await opened({ version: 0 })).toMatchObject({ step: 0, rank: 0, selection: null });
+    session.showRank(1);
+    await vi.waitFor(() => expect(session.state).toMatchObject({ rank: 1, graph: { at: 'ready' } }));
+    expect(api.calls.filter((call) => call === 'verdict')).toHaveLength(1);
+  });
+  it('is no obstacle when it cannot be read', async () => {
+    api = new TableApi();
+    api.verdict = () => Promise.reject(new ApiError('line', 500));
+    session = new Session(new Store(), api);
+    await session.open({ file: 'x.vis.db' });
+    expect(session.state).toMatchObject({ graph: { at: 'ready' }, verdict: { at: 'failed' } });
+  });
+  it('is the first stop of the keys, from any graph, and comes again after the last', async () => {
+    await opened(verdict(), { step: 0, rank: 0 });
+    await session.problems.go(1);
+    await vi.waitFor(() => expect(session.state.details.at).toBe('ready'));
+    const stops = [session.state.selection?.name];
+    expect(session.state).toMatchObject({ step: 5, rank: 1 });
+    for (const direction of [1, 1, 1, -1] as const) {
+      await session.problems.go(direction);
+      stops.push(session.state.selection?.name);
+    }
+    expect(stops).toEqual(['m.0.a', 'm.0.b', 'm.1.a', 'm.0.a', 'm.1.a']);
+  });
+  it('does not come between a node and the first one that the rules mark behind it', async () => {
+    await opened(verdict({ op: 'm.1', step: 0, ranks: [0] }));
+    await session.goTo('NPU', 'm.0.a');
+    await session.problems.go(1);
+    expect(session.state.selection?.name).toBe('m.0.b');
+  });
+  it('is not visited twice where the rules mark it too', async () => {
+    await opened(verdict({ op: 'm.0.b' }));
+    const stops = [];
+    for (let i = 0; i < 3; i++) {
+      await session.problems.go(1);
+      stops.push(session.state.selection?.name);
+    }
+    expect(stops).toEqual(['m.0.b', 'm.1.a', 'm.0.b']);
+  });
+  it('of an op that the target lacks is on the golden side', async () => {
+    await opened(verdict({ cause: 'missing_op', op: 'g.m.1.a', step: 0, ranks: [0] }));
+    await session.problems.first();
+    expect(session.state.selection).toEqual({ side: 'Bench', name: 'g.m.1.a' });
+  });
+});
+
+describe('the colours', () => {
+  const opened = async (verdictsInFile: boolean, link = {}, rules = false) => {
+    api = new TableApi();
+    api.verdictsInFile = verdictsInFile;
+    session = new Session(new Store({ ...INITIAL, rules }), api);
+    await session.open({ file: 'x.vis.db', ...link });
+    return session.state.mode;
+  };
+
+  it('are those of the verdict where the file has one, unless the address or the visitor wants the old rules', async () => {
+    expect(await opened(true)).toBe('verdict');
+    expect(await opened(false)).toBe('precision');
+    expect(await opened(true, { colors: 'rules' })).toBe('precision');
+    expect(await opened(true, {}, true)).toBe('precision');
+  });
+  it('are in the address where they are not the usual ones', async () => {
+    const address = () => formatLink(linkOf(session.state)!);
+    await opened(true);
+    expect(address()).not.toContain('colors');
+    session.show({ mode: 'precision' });
+    expect(address()).toContain('colors=rules');
+    await opened(false);
+    expect(address()).not.toContain('colors');
+  });
+  it('say what first, n and p look for', async () => {
+    await opened(true);
+    expect(session.problems.level()).toBe('bug');
+    await session.problems.first();
+    await session.problems.go(1);
+    session.show({ mode: 'precision' });
+    expect(session.problems.level()).toBe('error');
+    await session.problems.go(1);
+    expect(api.calls.filter((call) => call.startsWith('seek'))).toEqual(['seek bug,suspicious', 'seek bug,suspicious', 'seek error']);
+    await opened(true);
+    api.suspicious = 0;
+    await session.refresh();
+    await session.problems.go(1);
+    expect(api.calls).toContain('seek bug,suspicious,inherited');
+  });
+});
+
+describe('the history of the address', () => {
+  it('has an entry for each node that one stays at, and going back to one keeps the graph', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    try {
+      const entries: string[] = [];
+      session = new Session(new Store(), api, (hash, entry) => entry && entries.push(hash));
+      await session.open({ file: 'x.vis.db' });
+      for (const [name, after] of [['m.0.a', 1000], ['m.0.b', 1000], ['m.1.a', 20]] as const) {
+        vi.advanceTimersByTime(after);
+        await session.goTo('NPU', name);
+      }
+      expect(entries.map((hash) => new URLSearchParams(hash.slice(1)).get('node'))).toEqual([null, 'm.0.a', 'm.0.b']);
+      const { graph } = session.state;
+      await session.revisit({ file: 'x.vis.db', step: 0, rank: 0, side: 'NPU', node: 'm.0.a' });
+      expect(session.state.selection?.name).toBe('m.0.a');
+      await session.revisit({ file: 'x.vis.db', step: 0, rank: 0 });
+      expect(session.state.selection).toBeNull();
+      expect(session.state.graph).toBe(graph);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });
 
@@ -204,8 +371,6 @@ describe('search', () => {
     await vi.waitFor(() => expect(session.state.search.result).toMatchObject({ at: 'ready', value: { total: 1 } }));
     await session.finder.move(1);
     session.finder.take(session.state.search.active);
-    expect(session.state.search.open).toBe(false);
-    session.finder.open();
     expect(session.state.search).toMatchObject({ open: true, active: 0, query: '.b', result: { at: 'ready' } });
     await vi.waitFor(() => expect(session.state.selection?.name).toBe('m.0.b'));
   });
@@ -233,10 +398,45 @@ describe('preferences', () => {
   });
 });
 
+describe('links to what is not there', () => {
+  it('say what was asked for, until something that is there is chosen', async () => {
+    await session.open({ file: 'x.vis.db', step: 77, rank: 99, microStep: 3 });
+    expect(session.state).toMatchObject({ step: 0, rank: 0, strayed: { step: 77, rank: 99, microStep: 3 } });
+    session.showRank(1);
+    await vi.waitFor(() => expect(session.state).toMatchObject({ rank: 1, strayed: null }));
+    await session.open({ file: 'x.vis.db', step: 5, rank: 7 });
+    expect(session.state).toMatchObject({ step: 5, rank: 0, strayed: { rank: 7 } });
+    session.closeFile();
+    expect(session.state.strayed).toBeNull();
+  });
+  it('tell a file that is gone from a node that is not in it', async () => {
+    api.path = async () => Promise.reject(new ApiError('x.vis.db does not exist: choose from the list of files', 404));
+    await session.goTo('NPU', 'm.1.a');
+    expect(session.state.notice).toMatchObject({ fault: 'gone' });
+    api.node = async () => Promise.reject(new ApiError('x.vis.db does not exist: choose from the list of files', 404));
+    await session.select('NPU', npu('m.0'));
+    expect(session.state.details).toMatchObject({ at: 'failed', fault: 'gone' });
+  });
+});
+
+describe('a single graph', () => {
+  it('is asked for its values, a comparison is not', async () => {
+    expect([session.state.activations.at, api.calls.includes('activations')]).toEqual(['idle', false]);
+    const config = await api.config();
+    api.config = async () => ({ ...config, graph_type: 'build' as never });
+    await session.open({ file: 'y.vis.db' });
+    await vi.waitFor(() => expect(session.state.activations.at).toBe('ready'));
+    session.closeFile();
+    expect(session.state.activations.at).toBe('idle');
+  });
+});
+
 describe('failure', () => {
   it('tells the kinds apart that the page words itself', () => {
     const kinds = [0, 400, 403, 404, 500].map((status) => failure(new ApiError('line', status)).fault);
     expect(kinds).toEqual(['noServer', 'request', 'token', 'file', 'read']);
+    const about = ['a has no graph of step 1 rank 2: choose', 'a has no NPU node n at step 1 rank 2: use', 'a does not exist: choose from the list of files', 'no tensor of n was saved: dump with task tensor'];
+    expect(about.map((line) => failure(new ApiError(line, 404)).fault)).toEqual(['graph', 'node', 'gone', 'read']);
     expect(failure(new RangeError('too long'))).toEqual({ at: 'failed', fault: 'read', error: 'too long' });
   });
 });

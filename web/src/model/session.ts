@@ -1,42 +1,53 @@
 import type { Api } from '../api/client';
 import type { TensorPreview, TensorQuery } from '../api/tensor';
-import type { GraphRef, Level, Side } from '../api/types';
+import { OTHER, type GraphRef, type NodeDetails, type Side } from '../api/types';
 import { Converter } from './convert';
 import { failure } from './failure';
+import { FileNotes } from './file_notes';
 import { Finder } from './finder';
-import { formatLink, linkOf, type Link, type Tab } from './link';
+import { formatLink, keptOf, linkOf, modeFor, oneOfThese, placeOf, type Link } from './link';
+import { BUSY, IDLE, type Fault, type Load } from './load';
 import { Matching } from './matching';
-import { BUSY, IDLE, type Fault, type Graph, type Load, type State, type Store } from './store';
+import type { SessionPort } from './port';
+import { originOf, Problems } from './problems';
+import type { Graph, State, Store } from './store';
 import type { ColorMode } from './status';
+import { strayedFrom } from './strayed';
+import type { Tab } from './tabs';
 import { isShown, ROOT, Tree, type TreeNode } from './tree';
 import { parseTrendLink } from './trends';
 
-export const OTHER: Record<Side, Side> = { NPU: 'Bench', Bench: 'NPU' };
 export const CONVERT_HASH = '#convert';
 const REFRESH_AT_ONCE = 8;
+const PASSING_MS = 150; // a node that a held key passes by is no place to go back to
 
 export type RevealListener = (side: Side, node: TreeNode) => void;
 
 /** Everything the page can do. Answers that arrive after the user moved on are dropped (epochs). */
-export class Session {
+export class Session implements SessionPort {
   private graphEpoch = 0;
   private selectEpoch = 0;
   private readonly fetching = new Map<TreeNode, Promise<void>>();
   private readonly opened = new Set<Promise<unknown>>();
   private trendLink: string | null = null;
+  private place = { at: '', since: 0 }; // what the address names
   private readonly revealListeners = new Set<RevealListener>();
 
   address = () => ''; // of what is shown, as the host has it
   readonly finder: Finder;
+  readonly problems: Problems;
+  readonly notes: FileNotes; // on the list of files
   readonly matching: Matching | null; // null: nothing can be written here
   readonly convert: Converter | null; // null: the host has no dumps
 
   constructor(
     readonly store: Store,
-    private readonly api: Api,
-    private readonly onLink: (hash: string, newFile: boolean) => void = () => {},
+    readonly api: Api,
+    private readonly onLink: (hash: string, entry: boolean) => void = () => {},
   ) {
     this.finder = new Finder(this, api);
+    this.problems = new Problems(this, api);
+    this.notes = new FileNotes(api);
     this.matching = api.matching ? new Matching(this, api.matching) : null;
     this.convert = api.conversions ? new Converter(store, api.conversions, () => void this.loadFiles()) : null;
   }
@@ -61,6 +72,7 @@ export class Session {
   /** `openLone`: with a single file there is nothing to choose, and no list is drawn first. */
   async loadFiles(openLone = false): Promise<void> {
     this.store.set({ files: BUSY });
+    this.notes.forget();
     try {
       const value = await this.api.files();
       const { files, trends = [] } = value;
@@ -78,7 +90,7 @@ export class Session {
   /** Beside the graph, which stays as it is. */
   openConvert(): void {
     this.convert?.open();
-    if (this.state.convert.open) this.onLink(CONVERT_HASH, true);
+    if (this.state.convert.open) this.leavePlace(CONVERT_HASH);
   }
 
   closeConvert(): void {
@@ -89,7 +101,7 @@ export class Session {
       return this.openTrend(parseTrendLink(link) ?? trend, link);
     }
     const link = linkOf(this.state);
-    this.onLink(link ? formatLink(link) : '', true);
+    this.leavePlace(link ? formatLink(link) : '');
   }
 
   openConverted(file: string): void {
@@ -101,17 +113,17 @@ export class Session {
   closeFile(): void {
     this.graphEpoch++;
     this.forget();
-    this.store.set({ file: null, trend: null, config: null, graph: IDLE });
-    this.onLink('', true);
+    this.store.set({ file: null, trend: null, config: null, strayed: null, verdict: IDLE, graph: IDLE });
+    this.leavePlace('');
   }
 
   /** Statistics over steps instead of a graph. */
   openTrend(trend: NonNullable<State['trend']>, link?: string): void {
     this.graphEpoch++;
     this.forget();
-    this.store.set({ file: null, config: null, graph: IDLE, trend });
+    this.store.set({ file: null, config: null, strayed: null, verdict: IDLE, graph: IDLE, trend });
     this.trendLink = link ?? null;
-    if (link !== undefined) this.onLink(link, true);
+    if (link !== undefined) this.leavePlace(link);
   }
   linkTrend(link: string): void {
     this.trendLink = link;
@@ -121,37 +133,71 @@ export class Session {
   async open(link: Link): Promise<void> {
     const epoch = ++this.graphEpoch;
     const newFile = this.state.file !== link.file;
+    const listed = this.state.search.open;
     this.forget();
-    this.store.set({ file: link.file, trend: null, graph: BUSY, ...(newFile ? { config: null, matrix: IDLE } : {}) });
+    this.store.set({ file: link.file, trend: null, strayed: null, graph: BUSY, ...(newFile ? { config: null, verdict: BUSY, matrix: IDLE } : {}) });
     try {
-      const config = await this.api.config(link.file);
+      const [config] = await Promise.all([this.api.config(link.file), newFile && this.loadVerdict(link.file, epoch)]);
       if (epoch !== this.graphEpoch) return;
-      const step = pick(config.steps, link.step);
-      const rank = pick(config.ranks, link.rank);
-      const mode = config.overflow_check && (link.overflow || config.graph_type === 'build') ? 'overflow' : 'precision';
-      this.store.set({ config, step, rank, microStep: -1, ...(newFile ? { mode } : {}), ...(link.tab ? { tab: link.tab } : {}) });
+      // What begins in one graph is looked for there, unless the address names another.
+      const origin = link.step === undefined && link.rank === undefined ? originOf(this.state) : null;
+      const step = oneOfThese(config.steps, link.step ?? origin?.step);
+      const rank = oneOfThese(config.ranks, link.rank ?? origin?.ranks[0]);
+      const mode = modeFor(config, link, this.state.rules);
+      this.store.set({ config, step, rank, microStep: -1, strayed: strayedFrom(link, config), ...(newFile ? { mode } : {}), ...(link.tab ? { tab: link.tab } : {}) });
       const graph = await this.fetchGraph({ file: link.file, step, rank }, config.graph_type === 'compare');
       if (epoch !== this.graphEpoch) return;
       this.store.set({ graph: { at: 'ready', value: graph } });
       if (link.microStep !== undefined && link.microStep < config.micro_steps) this.showMicroStep(link.microStep);
-      if (link.filter) this.finder.search(link.filter, link.node === undefined);
+      if (link.filter) this.finder.search(link.filter, link.node === undefined || (listed && !newFile));
       this.loadOverview({ file: link.file, step, rank }, newFile);
       void this.matching?.reload();
       // The address keeps naming the node while the way to it is fetched: a reload in between must not lose it.
-      this.onLink(formatLink({ ...link, step, rank }), newFile);
+      this.writeLink({ ...link, step, rank });
       if (link.node) await this.goTo(link.side ?? 'NPU', link.node);
+      else if (newFile && !link.filter) await this.showOrigin();
     } catch (error) {
       if (epoch === this.graphEpoch) this.store.set({ graph: failure(error) });
     }
   }
 
+  private async loadVerdict(file: string, epoch: number): Promise<void> {
+    const verdict = await this.api.verdict(file).then((value) => ({ at: 'ready' as const, value }), failure);
+    if (epoch === this.graphEpoch) this.store.set({ verdict });
+  }
+
+  /** Opens the way to the op that it begins with; nothing is selected, so that the overview stays. */
+  private async showOrigin(): Promise<void> {
+    const here = this.problems.originHere();
+    const epoch = this.graphEpoch;
+    const ticket = this.selectEpoch;
+    if (!here) return;
+    try {
+      const node = await this.uncover(here.side, here.name);
+      if (!node || epoch !== this.graphEpoch || ticket !== this.selectEpoch) return;
+      this.reveal(here.side, node);
+      if (node.info.matched !== null) await this.showPartner(OTHER[here.side], node.info.matched, ticket);
+    } catch (error) {
+      if (epoch === this.graphEpoch) this.complain(error, 'node');
+    }
+  }
+
+  /** What an earlier address named: the graph that is shown already stays open. */
+  async revisit(link: Link): Promise<void> {
+    const { file, step, rank, graph } = this.state;
+    if (graph.at !== 'ready' || link.file !== file || (link.step ?? step) !== step || (link.rank ?? rank) !== rank) return this.open(link);
+    if (link.tab) this.store.set({ tab: link.tab });
+    if (link.node) await this.goTo(link.side ?? 'NPU', link.node);
+    else this.clearSelection();
+  }
+
   showStep(step: number): void {
     const { file, rank } = this.state;
-    if (file) void this.open({ file, step, rank, ...this.selectedLink() });
+    if (file) void this.open({ file, step, rank, ...keptOf(this.state) });
   }
   showRank(rank: number): void {
     const { file, step } = this.state;
-    if (file) void this.open({ file, step, rank, ...this.selectedLink() });
+    if (file) void this.open({ file, step, rank, ...keptOf(this.state) });
   }
   showMicroStep(microStep: number): void {
     this.store.set({ microStep });
@@ -178,7 +224,7 @@ export class Session {
   /** What is shown before any node; each part appears when it is there. */
   private loadOverview(ref: GraphRef, newFile: boolean): void {
     const epoch = this.graphEpoch;
-    const load = <K extends 'matrix' | 'findings' | 'layers'>(key: K, asked: Promise<Extract<State[K], { at: 'ready' }>['value']>) => {
+    const load = <K extends 'matrix' | 'findings' | 'layers' | 'activations'>(key: K, asked: Promise<Extract<State[K], { at: 'ready' }>['value']>) => {
       const put = (loaded: Load<unknown>) => epoch === this.graphEpoch && this.store.set({ [key]: loaded } as Pick<State, K>);
       asked.then(
         (value) => put({ at: 'ready', value }),
@@ -189,6 +235,9 @@ export class Session {
     if (newFile || this.state.matrix.at !== 'ready') load('matrix', this.api.matrix(ref.file));
     load('findings', this.api.findings(ref));
     load('layers', this.api.layers(ref));
+    if (this.state.config?.graph_type !== 'build') return;
+    this.store.set({ activations: BUSY });
+    load('activations', this.api.activations(ref));
   }
 
   /** Everything that depends on matches anew; what is open stays open. */
@@ -220,17 +269,17 @@ export class Session {
   }
 
   /** To a node of another rank or step, or to that graph as a whole. */
-  goToGraph(step: number, rank: number, node?: string): void {
+  goToGraph(step: number, rank: number, node?: string, side: Side = 'NPU'): void {
     const { file } = this.state;
-    if (file) void this.open({ file, step, rank, ...(node ? { side: 'NPU' as const, node } : {}) });
+    if (file) void this.open({ file, step, rank, filter: keptOf(this.state).filter, ...(node ? { side, node } : {}) });
   }
 
   private forget(): void {
     this.selectEpoch++;
     this.finder.forget();
     this.fetching.clear();
-    const matching = { ...this.state.matching, picked: { NPU: null, Bench: null }, state: IDLE, busy: false, message: null };
-    this.store.set({ selection: null, details: IDLE, links: IDLE, findings: IDLE, layers: IDLE, matching, notice: null });
+    const matching = { ...this.state.matching, picked: { NPU: null, Bench: null }, state: IDLE, busy: false, message: null, suggestions: [] };
+    this.store.set({ selection: null, details: IDLE, links: IDLE, findings: IDLE, layers: IDLE, activations: IDLE, matching, notice: null });
   }
 
   ref(): GraphRef {
@@ -383,57 +432,25 @@ export class Session {
     return selection ? this.tree(selection.side)?.get(selection.name) : undefined;
   }
 
-  /** The name highlighted on a side: the selected node's, or its partner's. */
+  /** The name highlighted on a side: the selected node's or its partner's; before any is selected, the origin's. */
   highlighted(side: Side): string | null {
-    const { selection } = this.state;
-    if (!selection) return null;
-    if (selection.side === side) return selection.name;
-    return this.selectedNode()?.info.matched ?? this.matching?.shown(side) ?? null;
+    const at = this.state.selection ?? this.problems.originHere();
+    if (!at) return null;
+    if (at.side === side) return at.name;
+    return this.tree(at.side)?.get(at.name)?.info.matched ?? this.matching?.shown(side) ?? null;
   }
 
-  // --- problems
-
-  /** What "first error" looks for: errors, in a graph without any the warnings, in overflow mode the overflows. */
-  problemLevel(): Level | null {
-    const { graph, mode } = this.state;
-    if (graph.at !== 'ready') return null;
-    const { npu, overflow } = graph.value.summary;
-    if (mode === 'overflow') {
-      if (!overflow) return null;
-      return overflow.critical ? 'critical' : overflow.high || overflow.medium ? 'overflow' : null;
-    }
-    return npu.error ? 'error' : npu.warning ? 'warning' : null;
+  /** The highlight on the other side is that of a partner. */
+  ownHighlight(side: Side): boolean {
+    return (this.state.selection ?? this.problems.originHere())?.side === side;
   }
 
-  async goToFirstProblem(): Promise<void> {
-    const { graph, mode } = this.state;
-    const level = this.problemLevel();
-    if (graph.at !== 'ready' || !level) return;
-    const { summary } = graph.value;
-    const first = mode === 'overflow' ? summary.first_overflow : level === 'error' ? summary.first_error : null;
-    if (first) return this.goTo('NPU', first.name);
-    return this.goToProblem(1, true);
-  }
+  // --- what panels ask for by themselves
 
-  /** The next (1) or previous (-1) node that is wrong, or that the filter of the search keeps, seen from the selected one. */
-  async goToProblem(direction: 1 | -1, fromStart = false): Promise<void> {
-    const { search, selection } = this.state;
-    const filter = search.levels.join(',');
-    const level = filter || this.problemLevel();
-    if (!level) return;
-    const side = filter ? search.side : 'NPU';
-    const epoch = this.graphEpoch;
-    try {
-      const from = !fromStart && selection?.side === side ? selection.name : undefined;
-      const { node, index, total } = await this.api.seek(this.ref(), side, { level, leaf: filter && search.leaves ? 1 : undefined, from, direction });
-      if (epoch !== this.graphEpoch || !node) return;
-      await this.goTo(side, node.name);
-      if (epoch === this.graphEpoch) this.say(`${index + 1} / ${total}`);
-    } catch (error) {
-      if (epoch === this.graphEpoch) this.complain(error);
-    }
+  /** Of a node that is not selected. */
+  detailsOf(side: Side, name: string): Promise<NodeDetails> {
+    return this.api.node(this.ref(), side, name);
   }
-
   /** Null where the host cannot read the files of a dump. */
   tensor(query: TensorQuery): Promise<TensorPreview> | null {
     return this.api.tensor?.(this.ref(), query) ?? null;
@@ -461,17 +478,19 @@ export class Session {
     this.store.set({ notice: { text, fault: fault === 'file' ? absent : fault } });
   }
 
-  private selectedLink(): Pick<Link, 'side' | 'node'> {
-    const { selection } = this.state;
-    return selection ? { side: selection.side, node: selection.name } : {};
+  /** Each node is a place to go back to. */
+  writeLink(link = linkOf(this.state)): void {
+    if (!link) return;
+    const at = placeOf(link);
+    const now = Date.now();
+    const entry = at !== this.place.at && now - this.place.since >= PASSING_MS;
+    if (at !== this.place.at) this.place = { at, since: now };
+    this.onLink(formatLink(link), entry);
   }
 
-  writeLink(): void {
-    const link = linkOf(this.state);
-    if (link) this.onLink(formatLink(link), false);
+  /** To what is no graph. */
+  private leavePlace(hash: string): void {
+    this.place = { at: hash, since: 0 };
+    this.onLink(hash, true);
   }
-}
-
-function pick(list: number[], wanted: number | undefined): number {
-  return wanted !== undefined && list.includes(wanted) ? wanted : (list[0] ?? 0);
 }

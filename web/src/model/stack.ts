@@ -9,7 +9,7 @@ const FRAME = /^\s*File "?(.+?)"?, line (\d+), in ([^\s,]+),?\s*([\s\S]*)$/;
 // Which environment it is says nothing about the model, and takes half of the line.
 const ENVIRONMENT = /^.*[\\/](?:site|dist)-packages[\\/]/;
 
-/** null when the line is no frame: it is shown as it is then. */
+/** null when the line is not a frame: it is shown as it is then. */
 export function parseFrame(line: string): Frame | null {
   const match = FRAME.exec(line);
   if (!match) return null;

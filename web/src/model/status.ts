@@ -1,15 +1,21 @@
-import type { NodeSummary, OverflowLevel } from '../api/types';
+import type { NodeSummary, OverflowLevel, Ruling } from '../api/types';
 
 export type Precision = 'pass' | 'warning' | 'error' | 'unmatched' | 'none';
-export type Status = Precision | OverflowLevel;
-export type ColorMode = 'precision' | 'overflow';
+export type Status = Precision | OverflowLevel | Ruling;
+/** By the ruler; by the rules of the earlier tool; by overflows. */
+export type ColorMode = 'verdict' | 'precision' | 'overflow';
+
+const COLLECTION = 9; // no op: in no count
 
 /** How a node is coloured. In a single graph nothing has a partner, so nothing is "unmatched" there. */
 export function statusOf(node: NodeSummary, mode: ColorMode, compared: boolean): Status {
   if (mode === 'overflow') return node.overflow ?? 'none';
   if (!compared) return 'none';
   if (node.matched === null) return 'unmatched';
-  return precisionStatus(node.precision);
+  const rules = precisionStatus(node.precision);
+  if (mode === 'precision') return rules;
+  // A pair made by hand has no verdict: what the rules find wrong with it is not hidden.
+  return node.verdict ?? (node.type !== COLLECTION && (rules === 'error' || rules === 'warning') ? rules : 'none');
 }
 
 /** Buckets of the file format: [0, 0.3) pass, [0.3, 0.6) warning, above error. */
@@ -18,18 +24,39 @@ export function precisionStatus(precision: number | null): Precision {
   return precision < 0.3 ? 'pass' : precision < 0.6 ? 'warning' : 'error';
 }
 
+/** True where a difference starts by the ruler. */
+export function begins(verdict: Ruling | null | undefined): boolean {
+  return verdict === 'bug' || verdict === 'suspicious';
+}
+
+/** Where the two rulers contradict each other: the rules pass what begins a difference, or mark what rounding explains. */
+export function disagreement(node: NodeSummary): 'passes' | 'marks' | null {
+  if (node.matched === null) return null;
+  const rules = precisionStatus(node.precision);
+  if (begins(node.verdict)) return rules === 'pass' ? 'passes' : null;
+  const explained = node.verdict === 'round-off' || node.verdict === 'bit-equal';
+  return explained && (rules === 'error' || rules === 'warning') ? 'marks' : null;
+}
+
+const SEVERITY: Status[] = ['bug', 'error', 'critical', 'suspicious', 'warning', 'high', 'inherited', 'unmatched', 'medium', 'round-off', 'pass', 'bit-equal', 'none'];
+export function worse(a: Status, b: Status): Status {
+  return SEVERITY.indexOf(a) <= SEVERITY.indexOf(b) ? a : b;
+}
+
 /** The node's own status, or that of the worst thing it hides. */
 export function worstOf(node: NodeSummary, mode: ColorMode, compared: boolean, open: boolean): Status {
   const own = statusOf(node, mode, compared);
   const hidden = open ? undefined : hiddenBelow(node, mode, compared)[0]?.status;
-  if (!hidden || own === 'error' || own === 'critical' || own === hidden) return own;
-  return own === 'warning' && hidden !== 'error' ? own : hidden;
+  return hidden ? worse(own, hidden) : own;
 }
 
 export interface Hidden {
   status: Status;
   count: number;
 }
+
+/** Of a verdict only what begins a difference is told: what inherits it is everything behind. */
+const HIDDEN = { verdict: ['bug', 'suspicious', 'unmatched'], precision: ['error', 'warning', 'unmatched'] } as const;
 
 /** What a collapsed node hides, worst first. */
 export function hiddenBelow(node: NodeSummary, mode: ColorMode, compared: boolean): Hidden[] {
@@ -42,9 +69,9 @@ export function hiddenBelow(node: NodeSummary, mode: ColorMode, compared: boolea
     return found;
   }
   if (!compared) return found;
-  const own = statusOf(node, mode, compared);
-  for (const status of ['error', 'warning', 'unmatched'] as const) {
-    const count = counts[status] - (own === status ? 1 : 0);
+  const own = node.type === COLLECTION ? 'none' : statusOf(node, mode, compared);
+  for (const status of HIDDEN[mode]) {
+    const count = (counts[status] ?? 0) - (own === status ? 1 : 0);
     if (count > 0) found.push({ status, count });
   }
   return found;

@@ -1,23 +1,14 @@
-import type { Config, FileList, Findings, Layer, Level, Links, MatchChange, MatchState, MatrixCell, NodeDetails, Refusal, NodeSummary, Side, Summary } from '../api/types';
+import type { Activations } from '../api/activations';
+import type { Config, FileList, Findings, Layer, Level, Links, MatchChange, MatchState, MatrixCell, NodeDetails, PartnerSuggestion, Refusal, SearchResult, Side, Summary } from '../api/types';
+import type { Verdict } from '../api/verdict';
+import { FILE_ORDERS, type FileOrder } from './file_list';
 import { CONVERT, type ConvertState } from './convert_form';
-import type { Tab } from './link';
+import { IDLE, type Fault, type Load } from './load';
 import type { ColorMode } from './status';
+import type { Strayed } from './strayed';
+import type { Tab } from './tabs';
 import type { Tree } from './tree';
 import type { TrendChoice } from './trends';
-
-export type Load<T> = { at: 'idle' } | { at: 'busy' } | Failed | { at: 'ready'; value: T };
-
-/** What went wrong, as far as the page can word it in the user's language. */
-export type Fault = 'noServer' | 'token' | 'request' | 'file' | 'node' | 'read';
-
-export interface Failed {
-  at: 'failed';
-  fault: Fault;
-  error: string; // the server's own line, in English; empty when it gave none
-}
-
-export const IDLE = { at: 'idle' } as const;
-export const BUSY = { at: 'busy' } as const;
 
 export type Language = 'en' | 'zh';
 export type Theme = 'light' | 'dark';
@@ -33,14 +24,12 @@ export interface Selection {
 }
 
 /** A stretch of all hits. */
-export interface Hits {
-  total: number;
+export interface Hits extends SearchResult {
   start: number; // of the stretch
-  hits: NodeSummary[];
 }
 
 export interface SearchState {
-  open: boolean;
+  open: boolean; // the list is shown
   side: Side;
   query: string;
   levels: Level[]; // of which a node has one; empty: any
@@ -51,7 +40,7 @@ export interface SearchState {
 
 /** A line about the last thing that was done. */
 export interface MatchMessage {
-  kind: 'made' | 'removed' | 'applied' | 'saved' | Refusal | 'failed';
+  kind: 'made' | 'removed' | 'applied' | 'saved' | 'undone' | 'redone' | 'pending' | Refusal | 'failed';
   values: Record<string, string | number>;
   skipped: MatchChange['skipped'];
 }
@@ -64,6 +53,7 @@ export interface MatchPanel {
   state: Load<MatchState>;
   busy: boolean;
   message: MatchMessage | null;
+  suggestions: PartnerSuggestion[]; // for the one node that is picked
 }
 
 export interface State {
@@ -71,9 +61,11 @@ export interface State {
   file: string | null;
   trend: (Partial<TrendChoice> & { file: string }) | null; // shown instead of a graph
   config: Config | null;
+  verdict: Load<Verdict>; // of the file, over all ranks and steps
   step: number;
   rank: number;
   microStep: number;
+  strayed: Strayed | null; // of the link that was opened
   graph: Load<Graph>;
   revision: number; // moves when a tree was opened, closed or filled: trees are changed in place
   selection: Selection | null;
@@ -82,6 +74,7 @@ export interface State {
   matrix: Load<MatrixCell[]>; // of the file
   findings: Load<Findings>;
   layers: Load<Layer[]>;
+  activations: Load<Activations>; // of a single graph
   search: SearchState;
   matching: MatchPanel;
   convert: ConvertState;
@@ -91,11 +84,15 @@ export interface State {
   sync: boolean; // expansion on one side is repeated on the other
   follow: boolean; // so is scrolling
   mode: ColorMode;
+  rules: boolean; // the visitor prefers the colours of the earlier tool's rules to the verdict
   tab: Tab; // of the details
   mapNPU: boolean; // small picture of that side
   mapBench: boolean;
   detailsHeight: number;
   split: number; // share of the left pane
+  fileKind: 'graphs' | 'trends'; // of the list of files
+  fileOrder: FileOrder;
+  dock: number; // share of the list of nodes beside the graphs
 }
 
 export const INITIAL: State = {
@@ -103,9 +100,11 @@ export const INITIAL: State = {
   file: null,
   trend: null,
   config: null,
+  verdict: IDLE,
   step: 0,
   rank: 0,
   microStep: -1,
+  strayed: null,
   graph: IDLE,
   revision: 0,
   selection: null,
@@ -114,8 +113,9 @@ export const INITIAL: State = {
   matrix: IDLE,
   findings: IDLE,
   layers: IDLE,
+  activations: IDLE,
   search: { open: false, side: 'NPU', query: '', levels: [], leaves: false, result: IDLE, active: -1 },
-  matching: { open: false, picked: { NPU: null, Bench: null }, descendants: false, state: IDLE, busy: false, message: null },
+  matching: { open: false, picked: { NPU: null, Bench: null }, descendants: false, state: IDLE, busy: false, message: null, suggestions: [] },
   convert: CONVERT,
   notice: null,
   theme: 'light',
@@ -123,11 +123,15 @@ export const INITIAL: State = {
   sync: true,
   follow: true,
   mode: 'precision',
+  rules: false,
   tab: 'items',
   mapNPU: true,
   mapBench: true,
-  detailsHeight: 280,
+  detailsHeight: 340,
   split: 0.5,
+  fileKind: 'graphs',
+  fileOrder: 'name',
+  dock: 0.24,
 };
 
 export class Store {
@@ -151,7 +155,7 @@ export class Store {
 }
 
 /** What is remembered between visits. */
-const KEPT = ['theme', 'language', 'sync', 'follow', 'mapNPU', 'mapBench', 'detailsHeight', 'split'] as const;
+const KEPT = ['theme', 'language', 'sync', 'follow', 'mapNPU', 'mapBench', 'detailsHeight', 'split', 'dock', 'fileKind', 'fileOrder', 'rules'] as const;
 const KEY = 'msprobe.page';
 
 export function readPreferences(storage: Pick<Storage, 'getItem'> | null, base: State): State {
@@ -171,6 +175,8 @@ export function readPreferences(storage: Pick<Storage, 'getItem'> | null, base: 
   }
   if (kept['theme'] !== 'dark' && kept['theme'] !== 'light') delete kept['theme'];
   if (kept['language'] !== 'zh' && kept['language'] !== 'en') delete kept['language'];
+  if (kept['fileKind'] !== 'graphs' && kept['fileKind'] !== 'trends') delete kept['fileKind'];
+  if (!FILE_ORDERS.some((order) => order === kept['fileOrder'])) delete kept['fileOrder'];
   return { ...base, ...kept };
 }
 

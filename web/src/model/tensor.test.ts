@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { HeatMap } from '../api/tensor';
 import type { NodeDetails, NodeSummary, Row } from '../api/types';
-import { barHeights, binRange, cellSpan, heatScale, savedItems, spanText, valueText } from './tensor';
+import { barHeights, binRange, cellSpan, heatScale, savedItems, spanText, valueText, worstItem } from './tensor';
 
 const node = (name: string) => ({ name }) as NodeSummary;
 const row = (name: string, file?: string): Row => ({ name, values: file === undefined ? {} : { data_name: file } });
@@ -15,7 +15,7 @@ describe('savedItems', () => {
   };
   it('asks from the target side, whichever was selected', () => {
     for (const side of ['NPU', 'Bench'] as const) {
-      expect(savedItems(details(side), side)).toEqual([
+      expect(savedItems(details(side), side)).toMatchObject([
         { item: 'input.0', query: { side: 'NPU', name: 't', item: 't.input.0', partner_item: 'g.input.0' } },
         { item: 'input.1', query: { side: 'Bench', name: 'g', item: 'g.input.1' } },
         { item: 'output.0', query: { side: 'NPU', name: 't', item: 't.output.0', partner_item: undefined } },
@@ -27,7 +27,26 @@ describe('savedItems', () => {
   });
   it('asks from the golden side for a node that only it has', () => {
     const alone = { node: node('g'), inputs: [row('g.input.0', 'b.pt')], outputs: [], stack: [], merge_info: [], partner: null };
-    expect(savedItems(alone, 'Bench')).toEqual([{ item: 'input.0', query: { side: 'Bench', name: 'g', item: 'g.input.0' } }]);
+    expect(savedItems(alone, 'Bench')).toMatchObject([{ item: 'input.0', query: { side: 'Bench', name: 'g', item: 'g.input.0' } }]);
+  });
+});
+
+describe('worstItem', () => {
+  const compared = (item: string, values: Record<string, string>) => ({ own: { name: `t.${item}`, values: { data_name: 'a.pt', ...values } }, other: row(`g.${item}`, 'b.pt') });
+  const itemsOf = (...rows: ReturnType<typeof compared>[]) =>
+    savedItems({ node: node('t'), inputs: rows.map(({ own }) => own), outputs: [], stack: [], merge_info: [], partner: { side: 'Bench', node: node('g'), inputs: rows.map(({ other }) => other), outputs: [], stack: [] } }, 'NPU');
+  it('goes by the result, then by the error; what is no number is the largest', () => {
+    const good = compared('input.0', { Result: 'pass', MaxRelativeErr: '0.5' });
+    expect(worstItem(itemsOf(good, compared('input.1', { Result: 'error', MaxRelativeErr: '0.1' }), compared('input.2', { Result: 'error', MaxRelativeErr: '0.2' })), [])).toBe(2);
+    expect(worstItem(itemsOf(good, compared('input.1', { Result: 'pass', MaxRelativeErr: '75%' })), [])).toBe(1);
+    expect(worstItem(itemsOf(good, compared('input.1', { Result: 'pass', MaxRelativeErr: 'nan' })), [])).toBe(1);
+    expect(worstItem(itemsOf(good, compared('input.1', { Result: 'pass', Cosine: '-1' })), [])).toBe(1);
+    expect(worstItem(itemsOf(good, compared('input.1', { Result: 'pass', MaxRelativeErr: '0' })), [])).toBe(0);
+  });
+  it('is the cause where the verdict names it', () => {
+    const items = itemsOf(compared('input.0', { Result: 'error', MaxRelativeErr: '9' }), compared('parameters.weight', { Result: 'pass', MaxRelativeErr: '0.25' }));
+    expect(worstItem(items, [null, 'parameters.weight'])).toBe(1);
+    expect(worstItem(items, ['input.7', null])).toBe(0);
   });
 });
 

@@ -2,15 +2,13 @@
 
 export type ScaleMode = 'linear' | 'log' | 'sigma';
 
-/** Files hold what lies beyond 1e9 as 1e9, and infinities as this. */
-export const INFINITE = 1e9 + 1;
-
 export function isInfinite(value: number): boolean {
-  return Math.abs(value) >= INFINITE;
+  return Math.abs(value) === Infinity;
 }
 
+/** NaN is a value that was recorded; null: there is none. */
 export function isFiniteValue(value: number | null | undefined): value is number {
-  return value !== null && value !== undefined && !isInfinite(value);
+  return typeof value === 'number' && Number.isFinite(value);
 }
 
 export interface Scale {
@@ -67,16 +65,7 @@ function logarithmic(values: number[], low: number, high: number): Scale {
   return { low, high, place, ticks };
 }
 
-/** The mean in the middle, three standard deviations to either end. */
-function deviations(values: number[], low: number, high: number): Scale {
-  const mean = values.reduce((sum, v) => sum + v, 0) / values.length;
-  const sigma = Math.sqrt(values.reduce((sum, v) => sum + (v - mean) ** 2, 0) / values.length);
-  if (!(sigma > 0)) return linear(low, high);
-  const z = (value: number) => Math.round(Math.max(-3, Math.min(3, (value - mean) / sigma)));
-  return { low, high, place: (value) => (z(value) + 3) / 6, ticks: () => [mean - 3 * sigma, mean, mean + 3 * sigma] };
-}
-
-export function makeScale(all: Iterable<number | null>, mode: ScaleMode): Scale | null {
+export function makeScale(all: Iterable<number | null>, mode: Exclude<ScaleMode, 'sigma'>): Scale | null {
   const values: number[] = [];
   let [low, high] = [Infinity, -Infinity];
   for (const value of all) {
@@ -86,14 +75,14 @@ export function makeScale(all: Iterable<number | null>, mode: ScaleMode): Scale 
     high = Math.max(high, value);
   }
   if (values.length === 0) return null;
-  if (mode === 'log') return logarithmic(values, low, high);
-  return mode === 'sigma' ? deviations(values, low, high) : linear(low, high);
+  return mode === 'log' ? logarithmic(values, low, high) : linear(low, high);
 }
 
-/** How far two runs are apart, -1 to 1: of the larger of the two. */
+/** How far two runs are apart, -1 to 1: of the larger of the two. NaN where either is. */
 export function relativeDifference(a: number | null, b: number | null): number | null {
   if (a === null || b === null) return null;
-  if (isInfinite(a) || isInfinite(b)) return a === b ? 0 : INFINITE;
+  if (Number.isNaN(a) || Number.isNaN(b)) return NaN;
+  if (isInfinite(a) || isInfinite(b)) return a === b ? 0 : Infinity;
   const size = Math.max(Math.abs(a), Math.abs(b));
   return size === 0 ? 0 : Math.max(-1, Math.min(1, (a - b) / size));
 }
@@ -103,13 +92,13 @@ export interface Thresholds {
   high: number | null;
 }
 
-/** Infinities are outside of any threshold. */
+/** NaN and infinities are outside of any threshold. */
 export function isOutside(value: number | null, { low, high }: Thresholds): boolean {
   if (value === null || (low === null && high === null)) return false;
-  return (low !== null && value < low) || (high !== null && value > high) || isInfinite(value);
+  return (low !== null && value < low) || (high !== null && value > high) || !isFiniteValue(value);
 }
 
-/** A number that a user typed; null for none, undefined for what is no number. */
+/** A number that a user typed; null for none, undefined for what is not a number. */
 export function parseThreshold(text: string): number | null | undefined {
   if (text.trim() === '') return null;
   const value = Number(text);
@@ -118,6 +107,7 @@ export function parseThreshold(text: string): number | null | undefined {
 
 export function valueText(value: number | null): string {
   if (value === null) return '–';
+  if (Number.isNaN(value)) return 'NaN';
   if (isInfinite(value)) return value > 0 ? '∞' : '-∞';
   if (Math.abs(value) === 1e9) return value > 0 ? '≥ 1e9' : '≤ -1e9';
   const size = Math.abs(value);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { GridQuery, LineQuery, TrendApi, TrendGrid, TrendInfo } from '../api/trends';
-import { alignGrid, fitChoice, formatTrendLink, lineQuery, loadMap, mapCsv, parseTrendLink, targetLabel, type TrendChoice } from './trends';
+import { alignGrid, fitChoice, formatTrendLink, lineQuery, loadMap, mapCsv, missingChoice, parseTrendLink, targetLabel, type TrendChoice } from './trends';
 
 const INFO: TrendInfo = {
   metrics: [
@@ -15,7 +15,7 @@ function grid(names: string[], columns: number[], values: (number | null)[]): Tr
   return { total: names.length, columns, rows: names.map((name, id) => ({ id, name, vpp_stage: 0, micro_step: 0 })), ranks: [], values };
 }
 
-const CHOICE: TrendChoice = { file: 'a.trend.db', other: null, metric: 'forward', stat: 'norm', dimension: 'rank', value: 2, tags: [], q: '', offset: 0 };
+const CHOICE: TrendChoice = { file: 'a.trend.db', other: null, metric: 'forward', stat: 'norm', dimension: 'rank', value: 2, tags: [], q: '', outliers: false, offset: 0 };
 
 describe('choices', () => {
   it('become what the file has', () => {
@@ -29,10 +29,19 @@ describe('choices', () => {
     expect(fitChoice({ ...INFO, metrics: [] }, { file: 'f' })).toBeNull();
   });
   it('survive the address', () => {
-    const choice: TrendChoice = { ...CHOICE, file: 'run 一/x.trend.db', other: 'y.trend.db', dimension: 'step', value: 5, tags: ['a.0', 'b&c'], q: 'fc' };
+    const choice: TrendChoice = { ...CHOICE, file: 'run 一/x.trend.db', other: 'y.trend.db', dimension: 'step', value: 5, tags: ['a.0', 'b&c'], q: 'fc', outliers: true };
     expect(fitChoice({ ...INFO, metrics: [{ ...INFO.metrics[0]!, tags: choice.tags.map((name) => ({ name, category: '' })) }] }, parseTrendLink(formatTrendLink(choice))!)).toEqual(choice);
     expect(parseTrendLink('#file=a.vis.db')).toBeNull();
     expect(parseTrendLink('#trend=a&by=other&value=-1')).toMatchObject({ file: 'a', other: null });
+  });
+});
+
+describe('links', () => {
+  it('say what the file does not have', () => {
+    expect(missingChoice(INFO, { metric: 'forward', stat: 'norm', dimension: 'rank', value: 2, tags: ['Module'] })).toEqual([]);
+    expect(missingChoice(INFO, { metric: 'backward', stat: 'max', dimension: 'step', value: 77, tags: ['Module'] })).toEqual(['stat max', 'step 77', 'tag Module']);
+    expect(missingChoice(INFO, { metric: 'actv', dimension: 'rank', value: 9 })).toEqual(['metric actv', 'rank 9']);
+    expect(missingChoice(INFO, {})).toEqual([]);
   });
 });
 

@@ -9,6 +9,7 @@ const MOST_PAGES = 8; // of a second run, for one of the first
 export interface TrendChoice extends TrendFilter {
   file: string;
   other: string | null; // a second run
+  outliers: boolean; // rows with a value far from the others of its line first
 }
 
 export interface TrendLine {
@@ -48,8 +49,23 @@ export function fitChoice(info: TrendInfo, wanted: Partial<TrendChoice> & { file
     value,
     tags: (wanted.tags ?? []).filter((tag) => names.has(tag)),
     q: wanted.q ?? '',
+    outliers: wanted.outliers ?? false,
     offset: wanted.offset ?? 0,
   };
+}
+
+/** What a link names and the file does not have, in the words of links. */
+export function missingChoice(info: TrendInfo, wanted: Partial<TrendChoice>): string[] {
+  const metric = info.metrics.find((m) => m.name === wanted.metric);
+  const { dimension, value, tags = [] } = wanted;
+  const places = dimension === 'rank' ? info.ranks : dimension === 'step' ? info.steps : null;
+  const known = new Set(metric?.tags.map((tag) => tag.name));
+  return [
+    ...(wanted.metric !== undefined && !metric ? [`metric ${wanted.metric}`] : []),
+    ...(wanted.stat !== undefined && metric && !metric.stats.includes(wanted.stat) ? [`stat ${wanted.stat}`] : []),
+    ...(places && value !== undefined && !places.includes(value) ? [`${dimension} ${value}`] : []),
+    ...(metric ? tags.filter((tag) => !known.has(tag)).map((tag) => `tag ${tag}`) : []),
+  ];
 }
 
 const key = (target: TrendTarget) => `${target.name}\n${target.vpp_stage}\n${target.micro_step}`;
@@ -69,11 +85,11 @@ export function alignGrid(grid: TrendGrid, other: TrendGrid): (number | null)[] 
 }
 
 export async function loadMap(api: TrendApi, choice: TrendChoice, target: TrendTarget | null): Promise<TrendMap> {
-  const { metric, stat, dimension, value, tags, q, offset } = choice;
-  const query: GridQuery = { metric, stat, dimension, value, tags, q, offset, limit: PAGE_ROWS };
+  const { metric, stat, dimension, value, tags, q, offset, outliers } = choice;
+  const query: GridQuery = { metric, stat, dimension, value, tags, q, offset, limit: PAGE_ROWS, order: outliers ? 'outliers' : undefined };
   const grid = await api.grid(choice.file, query);
   const labels = dimension === 'target' ? grid.ranks.map(String) : grid.rows.map(targetLabel);
-  return { grid, labels, other: choice.other === null ? null : await loadOther(api, choice.other, query, grid, target) };
+  return { grid, labels, other: choice.other === null ? null : await loadOther(api, choice.other, { ...query, order: undefined }, grid, target) };
 }
 
 /** Targets have other ids in another file, and what it does not have at all is left empty. */
@@ -159,6 +175,7 @@ export function parseTrendLink(hash: string): (Partial<TrendChoice> & { file: st
     ...(dimension === 'step' || dimension === 'rank' ? { dimension, ...(value !== null && /^\d{1,9}$/.test(value) ? { value: Number(value) } : {}) } : {}),
     tags: query.getAll('tag'),
     q: query.get('q') ?? '',
+    outliers: query.get('order') === 'outliers',
   };
 }
 
@@ -166,6 +183,7 @@ export function formatTrendLink(choice: TrendChoice): string {
   const query = new URLSearchParams({ trend: choice.file, metric: choice.metric, stat: choice.stat, by: choice.dimension, value: String(choice.value) });
   if (choice.other !== null) query.set('with', choice.other);
   if (choice.q) query.set('q', choice.q);
+  if (choice.outliers) query.set('order', 'outliers');
   for (const tag of choice.tags) query.append('tag', tag);
   return `#${query}`;
 }

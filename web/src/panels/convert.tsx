@@ -5,6 +5,7 @@ import { isRunning } from '../model/convert_form';
 import { useApp, useCopy, useSession, useText } from './context';
 import { ConvertFormView } from './convert_form';
 import { Icon } from './icons';
+import { ServerLine } from './states';
 
 /** Dumps into graphs: a form, then the progress of the conversion, then its result. */
 export function ConvertView() {
@@ -82,13 +83,13 @@ function Progress({ conversion }: { conversion: Conversion }) {
       </div>
       {running && <progress max={100} value={percent} aria-label={t('convert.progress')} />}
       {error && (
-        <code class="convert-error" role="alert" lang="en">
-          {error}
+        <code class="convert-error" role="alert">
+          <ServerLine text={error} />
         </code>
       )}
       {failed && (
         <p class="convert-error" role="alert">
-          {t(`fault.${failed.fault}`)} <span lang="en">{failed.error}</span>
+          {t(`fault.${failed.fault}`)} <ServerLine text={failed.error} />
         </p>
       )}
       <div class="convert-ways">

@@ -1,25 +1,30 @@
 import type { ComponentChildren } from 'preact';
 import type { MessageKey } from '../i18n';
-import { MERGE_NUMBERS, type ConvertForm, type MergeNumber, type Two } from '../model/convert_form';
+import { translateServerLine } from '../i18n/server_said';
+import { fieldOf, MERGE_NUMBERS, type ConvertForm, type MergeNumber, type Two } from '../model/convert_form';
 import { useApp, useSession, useText } from './context';
 import { PathField } from './path_field';
+import { ServerLine } from './states';
 
 function useForm() {
   const session = useSession();
   const t = useText();
-  const { form, faults, templates } = useApp((state) => state.convert);
+  const { form, faults, templates, failed } = useApp((state) => state.convert);
+  const language = useApp((state) => state.language);
+  const refused = failed && fieldOf(failed.error, form);
   const faultOf = (field: string) => {
     const fault = faults.find((candidate) => candidate.field === field);
-    return fault && t(fault.why === 'needed' ? 'convert.needed' : 'convert.number');
+    if (fault) return t(fault.why === 'needed' ? 'convert.needed' : 'convert.number');
+    return failed && refused === field ? translateServerLine(language, failed.error).text : undefined;
   };
-  return { form, faultOf, templates, faulty: faults.length > 0, edit: (change: Partial<ConvertForm>) => session.convert?.edit(change) };
+  return { form, faultOf, templates, refused, faulty: faults.length > 0, edit: (change: Partial<ConvertForm>) => session.convert?.edit(change) };
 }
 
 export function ConvertFormView() {
   const session = useSession();
   const t = useText();
   const failed = useApp((state) => state.convert.failed);
-  const { form, faultOf, faulty, edit } = useForm();
+  const { form, faultOf, faulty, refused, edit } = useForm();
   const compared = form.golden.trim() !== '';
   return (
     <form
@@ -32,7 +37,7 @@ export function ConvertFormView() {
     >
       <Group title={t('convert.dumps')}>
         <PathField name="target" label={t('convert.target')} hint={t('convert.targetHint')} wanted="dump" value={form.target} fault={faultOf('target')} onChange={(target) => edit({ target })} />
-        <PathField name="golden" label={t('convert.golden')} hint={t('convert.goldenHint')} wanted="dump" value={form.golden} onChange={(golden) => edit({ golden })} />
+        <PathField name="golden" label={t('convert.golden')} hint={t('convert.goldenHint')} wanted="dump" value={form.golden} fault={faultOf('golden')} onChange={(golden) => edit({ golden })} />
         <PathField name="output" label={t('convert.output')} hint={t('convert.outputHint')} wanted="directory" value={form.output} fault={faultOf('output')} onChange={(output) => edit({ output })} />
       </Group>
       {compared && <Matching />}
@@ -50,15 +55,15 @@ export function ConvertFormView() {
         <button type="submit" class="button primary" data-test="convert-start">
           {t('convert.start')}
         </button>
-        {faulty && (
+        {(faulty || refused) && (
           <span class="field-fault" role="alert">
-            {t('convert.faulty')}
+            {t(faulty ? 'convert.faulty' : 'convert.refusedField')}
           </span>
         )}
       </div>
-      {failed && (
+      {failed && !refused && (
         <p class="convert-error" role="alert" data-test="convert-refused">
-          {t('convert.refused')} <span lang="en">{failed.error || t(`fault.${failed.fault}`)}</span>
+          {t('convert.refused')} {failed.error ? <ServerLine text={failed.error} /> : t(`fault.${failed.fault}`)}
         </p>
       )}
     </form>
@@ -127,13 +132,13 @@ function Matching() {
           {faultOf('template') && <span class="field-fault">{faultOf('template')}</span>}
         </div>
       )}
-      <PathField name="thresholds" label={t('convert.thresholds')} hint={t('convert.thresholdsHint')} wanted="yaml" value={form.thresholds} onChange={(thresholds) => edit({ thresholds })} />
+      <PathField name="thresholds" label={t('convert.thresholds')} hint={t('convert.thresholdsHint')} wanted="yaml" value={form.thresholds} fault={faultOf('thresholds')} onChange={(thresholds) => edit({ thresholds })} />
       {!form.merge && (
         <div class="field">
           <label for="field-suggest">{t('convert.suggest')}</label>
           <input id="field-suggest" type="text" spellcheck={false} autocomplete="off" value={form.suggest} aria-describedby="note-suggest" onInput={(event) => edit({ suggest: event.currentTarget.value })} />
-          <span id="note-suggest" class="muted field-hint">
-            {t('convert.suggestHint')}
+          <span id="note-suggest" class={faultOf('suggest') ? 'field-fault' : 'muted field-hint'}>
+            {faultOf('suggest') ?? t('convert.suggestHint')}
           </span>
         </div>
       )}

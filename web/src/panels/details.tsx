@@ -1,19 +1,20 @@
-import type { NodeDetails } from '../api/types';
+import { OTHER, type NodeDetails } from '../api/types';
 import type { MessageKey } from '../i18n';
-import type { Tab } from '../model/link';
-import { OTHER } from '../model/session';
+import { grouped } from '../model/format';
 import { parseFrame } from '../model/stack';
-import { statusOf } from '../model/status';
+import type { Tab } from '../model/tabs';
 import { savedItems } from '../model/tensor';
 import type { TreeNode } from '../model/tree';
 import { useApp, useCopy, useSession, useText } from './context';
 import { Icon } from './icons';
 import { Flow } from './flow';
+import { History } from './history';
 import { ItemsTable } from './items_table';
+import { Merged } from './merged';
+import { NodeChip } from './node_chip';
 import { Overview } from './overview';
 import { arrowsChoose } from './segments';
 import { Failure, Loading } from './states';
-import { StatusChip } from './status_dot';
 import { Tensor } from './tensor';
 
 export function Details() {
@@ -22,17 +23,18 @@ export function Details() {
   const details = useApp((state) => state.details);
   const selection = useApp((state) => state.selection);
   const wanted = useApp((state) => state.tab);
+  const several = useApp(({ config }) => (config?.ranks.length ?? 0) * (config?.steps.length ?? 0) > 1);
   if (!selection || details.at === 'idle') return <Landing />;
   if (details.at === 'failed') {
     const node = session.selectedNode();
-    return <Failure failed={details} retry={() => node && void session.select(selection.side, node)} />;
+    return <Failure failed={details} retry={() => node && void session.select(selection.side, node)} leave={details.fault === 'gone'} />;
   }
   if (details.at === 'busy') return <Loading />;
   const { value } = details;
   const merge = value.merge_info.length > 0 || (value.partner?.merge_info ?? []).length > 0;
   const tensor = savedItems(value, selection.side).length > 0;
-  const tab = (wanted === 'merge' && !merge) || (wanted === 'tensor' && !tensor) ? 'items' : wanted;
-  const tabs: Tab[] = ['overview', 'items', ...(tensor ? (['tensor'] as const) : []), 'flow', 'stack', ...(merge ? (['merge'] as const) : [])];
+  const tab = (wanted === 'merge' && !merge) || (wanted === 'tensor' && !tensor) || (wanted === 'history' && !several) ? 'items' : wanted;
+  const tabs: Tab[] = ['overview', 'items', ...(tensor ? (['tensor'] as const) : []), 'flow', ...(several ? (['history'] as const) : []), 'stack', ...(merge ? (['merge'] as const) : [])];
   return (
     <section class="details" aria-label={t('details.label')}>
       <div class="details-head">
@@ -50,9 +52,10 @@ export function Details() {
         {tab === 'items' && <ItemsTable key={value.node.name} details={value} />}
         {tab === 'overview' && <Overview />}
         {tab === 'tensor' && <Tensor key={value.node.name} details={value} />}
+        {tab === 'history' && <History key={value.node.name} details={value} />}
         {tab === 'flow' && <Flow details={value} />}
         {tab === 'stack' && <Stacks details={value} />}
-        {tab === 'merge' && <Merged details={value} />}
+        {tab === 'merge' && <Merge details={value} />}
       </div>
     </section>
   );
@@ -66,7 +69,7 @@ function Landing() {
       <Overview />
       <p class="muted landing-hint">
         {t('details.none')}
-        {exported && exported.details < exported.nodes && ` ${t('details.exported', { details: exported.details.toLocaleString(), nodes: exported.nodes.toLocaleString() })}`}
+        {exported && exported.details < exported.nodes && ` ${t('details.exported', { details: grouped(exported.details), nodes: grouped(exported.nodes) })}`}
       </p>
     </div>
   );
@@ -95,16 +98,14 @@ function NodeName({ details }: { details: NodeDetails }) {
   const session = useSession();
   const t = useText();
   const copy = useCopy();
-  const mode = useApp((state) => state.mode);
   const compared = useApp((state) => state.config?.graph_type === 'compare');
   const side = useApp((state) => state.selection?.side ?? 'NPU');
   const { node, partner } = details;
-  const status = statusOf(node, mode, compared);
   const way: TreeNode[] = [];
   for (let at = session.tree(side)?.get(node.name)?.parent; at?.parent; at = at.parent) way.unshift(at);
   return (
     <div class="node-name">
-      {status !== 'none' && <StatusChip status={status} />}
+      <NodeChip side={side} node={node} />
       <nav class="crumbs" aria-label={t('details.path')} data-test="node-name" data-name={node.name}>
         {way.map((ancestor) => (
           <button key={ancestor.info.name} title={ancestor.info.name} onClick={() => void session.goTo(side, ancestor.info.name)}>
@@ -147,44 +148,9 @@ function Stacks({ details }: { details: NodeDetails }) {
   );
 }
 
-/** How a node was put together from the ranks, side by side. */
-function Merged({ details }: { details: NodeDetails }) {
-  const t = useText();
-  const columns = useColumns(details.merge_info, details.partner ? (details.partner.merge_info ?? []) : undefined);
-  return (
-    <div class="stacks" data-test="merged">
-      {columns.map(([title, lines]) => (
-        <div key={title} class="stack-column">
-          <CopyHead title={t(title)} text={lines.join('\n')} />
-          <table class="merged">
-            <tbody>
-              {lines.map((line, index) => (
-                <tr key={index}>
-                  <td class="muted">{index + 1}</td>
-                  <td>{line}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      ))}
-    </div>
-  );
-}
-
-function CopyHead({ title, text }: { title: string; text: string }) {
-  const t = useText();
-  const copy = useCopy();
-  return (
-    <div class="stack-head">
-      <strong>{title}</strong>
-      {text && (
-        <button class="icon-button" title={t('details.copy')} aria-label={t('details.copy')} onClick={() => copy(text)}>
-          <Icon name="copy" />
-        </button>
-      )}
-    </div>
-  );
+/** How a node was put together from the ranks. */
+function Merge({ details }: { details: NodeDetails }) {
+  return <Merged columns={useColumns(details.merge_info, details.partner ? (details.partner.merge_info ?? []) : undefined)} />;
 }
 
 /** Frames of the machinery, which are in every stack. */

@@ -104,6 +104,11 @@ function Middle({ links, details }: { links: Links; details: NodeDetails }) {
 const VERDICTS = ['bug', 'suspicious', 'inherited', 'round-off', 'bit-equal'];
 const MEASURES = ['error', 'input_error', 'units', 'cosine', 'max_abs_err'] as const;
 
+/** The size alone would call this rounding, and the verdict knows better: the figure would contradict it. */
+function explained({ verdict, units }: Precision): boolean {
+  return (verdict === 'bug' || verdict === 'suspicious') && typeof units === 'number' && units < 1;
+}
+
 function Figures({ precision }: { precision: Precision }) {
   const t = useText();
   return (
@@ -114,7 +119,7 @@ function Figures({ precision }: { precision: Precision }) {
           <dt>{t('figure.verdict')}</dt>
           <dd data-test="verdict">{VERDICTS.includes(precision.verdict) ? t(`verdict.${precision.verdict}` as MessageKey) : precision.verdict}</dd>
         </div>
-        {MEASURES.filter((key) => precision[key] !== null).map((key) => (
+        {MEASURES.filter((key) => precision[key] !== null && !(key === 'units' && explained(precision))).map((key) => (
           <div key={key}>
             <dt>{t(`figure.${key}`)}</dt>
             <dd>{measureText(precision[key])}</dd>

@@ -1,17 +1,16 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { Side } from '../api/types';
-import { OTHER, type Session } from '../model/session';
-import { statusOf } from '../model/status';
+import { OTHER, type Side } from '../api/types';
+import type { Session } from '../model/session';
 import type { Tree, TreeNode } from '../model/tree';
 import { MinimapView } from '../render/minimap_view';
 import { PaneView } from '../render/pane_view';
 import { useApp, usePalette, usePrefer, useSession, useText } from './context';
 import { Icon } from './icons';
+import { NodeChip } from './node_chip';
 import { NodeMenu } from './node_menu';
 import { NodeTip, nodeSentence } from './node_tip';
 import { Splitter } from './splitter';
 import { Failure, Loading } from './states';
-import { StatusChip } from './status_dot';
 import { treeKey } from './tree_keys';
 
 /** The panes of the page, so that one can move the other. */
@@ -191,7 +190,7 @@ function Pane({ side, tree, views, title }: PaneProps) {
         {map && view && <Minimap side={side} view={view} />}
       </div>
       {menu && <NodeMenu side={side} node={menu.node} x={menu.x} y={menu.y} onClose={closeMenu} />}
-      {tip && !menu && <NodeTip node={tip.node} x={tip.x} y={tip.y} />}
+      {tip && !menu && <NodeTip side={side} node={tip.node} x={tip.x} y={tip.y} />}
     </>
   );
 }
@@ -224,21 +223,18 @@ function PaneHead({ title, side, tree, views, zoom }: PaneHeadProps) {
   const t = useText();
   useApp((state) => state.selection);
   useApp((state) => state.revision);
-  const mode = useApp((state) => state.mode);
-  const compared = useApp((state) => state.config?.graph_type === 'compare');
   const map = useApp((state) => state[`map${side}`]);
   const prefer = usePrefer();
   useApp((state) => state.matching.picked[side]);
   const name = session.highlighted(side);
   const node = name ? tree.get(name) : undefined;
-  const status = node && statusOf(node.info, mode, compared);
   return (
     <div class={`pane-head ${side}`}>
       <strong>{title}</strong>
       <span class="pane-name" title={name ?? ''}>
         <bdi>{node?.info.name ?? ''}</bdi>
       </span>
-      {status && status !== 'none' && <StatusChip status={status} />}
+      {node && <NodeChip side={side} node={node.info} brief />}
       <span class="spacer" />
       <button class="icon-button" data-test={`map-${side}`} aria-pressed={map} title={t('view.map')} aria-label={t('view.map')} onClick={() => prefer({ [`map${side}`]: !map })}>
         <Icon name="map" />

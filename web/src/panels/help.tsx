@@ -1,4 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks';
+import { RULINGS } from '../api/types';
 import type { MessageKey } from '../i18n';
 import { useApp, useSession, useText } from './context';
 import { Icon } from './icons';
@@ -18,6 +19,7 @@ const KEYS: [string[], MessageKey][] = [
   [['PgUp', 'PgDn'], 'help.page'],
   [['f'], 'help.fit'],
   [['c', 'C'], 'help.match'],
+  [['Ctrl+Z'], 'help.undo'],
   [['Esc'], 'help.escape'],
 ];
 
@@ -37,7 +39,7 @@ const OVERFLOWS = ['critical', 'high', 'medium'] as const;
 function Legend() {
   const t = useText();
   const config = useApp((state) => state.config);
-  const shown = [...(config?.graph_type === 'compare' ? LEVELS : []), ...(config?.overflow_check ? OVERFLOWS : [])];
+  const shown = [...(config?.verdicts ? RULINGS : []), ...(config?.graph_type === 'compare' ? LEVELS : []), ...(config?.overflow_check ? OVERFLOWS : [])];
   if (shown.length === 0) return null;
   return (
     <section class="legend" data-test="legend">

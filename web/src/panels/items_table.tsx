@@ -3,6 +3,9 @@ import { useMemo, useState } from 'preact/hooks';
 import type { NodeDetails, Row } from '../api/types';
 import { translateSaid } from '../i18n/said';
 import { shortNumber } from '../model/format';
+import { largestPercent, percentText } from '../model/findings';
+import { magnitude } from '../model/magnitude';
+import { disagreement } from '../model/status';
 import { buildTable, type ItemTable, type Pair } from '../model/table';
 import { sortPairs, toCsv, type Sort } from '../model/table_tools';
 import { useApp, useText } from './context';
@@ -27,8 +30,16 @@ export function ItemsTable({ details }: { details: NodeDetails }) {
   const sorted = sortPairs(table.pairs, sort);
   const shown = all ? sorted : sorted.slice(0, FIRST_PAIRS);
   const head = { sort, onSort: setSort };
+  const judged = side === 'Bench' ? details.partner?.node : details.node;
+  const conflict = judged && compared ? disagreement(judged) : null;
+  const largest = conflict === 'passes' ? largestPercent(table.pairs.flatMap(({ target }) => target ?? [])) : null;
   return (
     <>
+      {conflict && (
+        <p class="items-note" data-test="items-note">
+          {t(`details.${conflict}`)}
+        </p>
+      )}
       <table class="items" onCopy={copyFullValues}>
         <thead>
           <tr>
@@ -58,7 +69,7 @@ export function ItemsTable({ details }: { details: NodeDetails }) {
           </tr>
         </thead>
         {shown.map((pair, index) => (
-          <PairRows key={index} pair={pair} table={table} compared={compared} />
+          <PairRows key={index} pair={pair} table={table} compared={compared} largest={largest} />
         ))}
       </table>
       {shown.length < table.pairs.length && (
@@ -115,9 +126,10 @@ interface PairProps {
   pair: Pair;
   table: ItemTable;
   compared: boolean;
+  largest: number | null; // percentage of the item that differs most, where the rules pass it and the ruler does not
 }
 
-function PairRows({ pair, table, compared }: PairProps) {
+function PairRows({ pair, table, compared, largest }: PairProps) {
   const t = useText();
   const { valued, rest, compared: differences } = table;
   const { target, golden, result, messages } = pair;
@@ -136,9 +148,11 @@ function PairRows({ pair, table, compared }: PairProps) {
   }
   const sides = [target && 'NPU', golden && 'Bench'].filter((side) => side !== null) as ('NPU' | 'Bench')[];
   const tone = result ?? (sides.length < 2 ? 'unmatched' : 'none');
+  const percent = largest !== null && result === 'pass' && target ? largestPercent([target]) : null;
+  const differs = percent !== null && percent > 0 && percent === largest;
   const span = sides.length + (messages.length > 0 ? 1 : 0);
   return (
-    <tbody class={tone}>
+    <tbody class={differs ? `${tone} differs` : tone}>
       {sides.map((side, index) => (
         <tr key={side} class={side}>
           {index === 0 && (
@@ -147,14 +161,14 @@ function PairRows({ pair, table, compared }: PairProps) {
                 {pair.item}
               </th>
               <td class="result" rowSpan={span}>
-                {result && <StatusChip status={result} />}
+                {differs ? <span class="chip differs">{t('status.passDiffersBy', { value: percentText(percent) })}</span> : result && <StatusChip status={result} />}
                 {sides.length < 2 && <span class="muted one-side">{t(target ? 'details.onlyTarget' : 'details.onlyGolden')}</span>}
               </td>
             </>
           )}
           <td class="side">{t(`side.${side}`)}</td>
           <Values row={side === 'NPU' ? target : golden} columns={valued} />
-          {index === 0 && differences.map((column) => <Value key={column} text={target?.values[column]} span={sides.length} kind={WORDS.has(column) ? 'difference' : 'number difference'} />)}
+          {index === 0 && differences.map((column) => <Value key={column} text={target?.values[column]} size={magnitude(column, target?.values[column])} span={sides.length} kind={WORDS.has(column) ? 'difference' : 'number difference'} />)}
           <Values row={side === 'NPU' ? target : golden} columns={rest} />
         </tr>
       ))}
@@ -181,13 +195,20 @@ function Values({ row, columns }: { row: Row | null; columns: string[] }) {
 
 const NON_FINITE = /^[+-]?(nan|inf|infinity)%?$/i;
 
-function Value({ text, span, kind = '' }: { text: string | undefined; span?: number; kind?: string }) {
+interface ValueProps {
+  text: string | undefined;
+  span?: number;
+  kind?: string;
+  size?: number | null; // of a relative error, from 0 to 1
+}
+
+function Value({ text, span, kind = '', size = null }: ValueProps) {
   const full = text?.trim() ?? '';
   const empty = full === '' || full === 'null';
   const shown = empty ? '–' : shortNumber(full).replace(/^torch\./, '');
-  const classes = [kind, NON_FINITE.test(full) ? 'not-finite' : '', empty ? 'nothing' : ''];
+  const classes = [kind, NON_FINITE.test(full) ? 'not-finite' : '', empty ? 'nothing' : '', size ? 'sized' : ''];
   return (
-    <td class={classes.filter(Boolean).join(' ')} rowSpan={span} title={empty ? '' : full} data-full={empty ? '' : full}>
+    <td class={classes.filter(Boolean).join(' ')} rowSpan={span} title={empty ? '' : full} data-full={empty ? '' : full} style={size ? { '--size': size } : undefined}>
       {shown}
     </td>
   );

@@ -1,9 +1,12 @@
 import { useState } from 'preact/hooks';
-import type { MatchState, Side } from '../api/types';
+import type { MatchState, PartnerSuggestion, Side } from '../api/types';
+import type { Translate } from '../i18n';
+import type { Load } from '../model/load';
 import type { Session } from '../model/session';
 import type { MatchMessage } from '../model/store';
 import { useApp, useSession, useText } from './context';
 import { Icon } from './icons';
+import { ServerLine } from './states';
 
 /** Matching by hand: select a node on each side, then match them, or part two that are matched. */
 export function MatchingBar() {
@@ -14,8 +17,9 @@ export function MatchingBar() {
   const { matching } = session;
   if (!matching || !panel.open) return null;
   const { state, message, descendants } = panel;
-  const { action } = matching;
+  const { action, depth } = matching;
   const why = state.at === 'ready' ? state.value.refusal : null;
+  const [can, cannot] = [action === 'remove' ? 'button' : 'button primary', 'button'];
   return (
     <section class="matching" aria-label={t('match.title')} data-test="matching-bar" onKeyDown={(event) => event.key === 'Escape' && leave(event, () => matching.close())}>
       <div class="matching-line">
@@ -31,24 +35,29 @@ export function MatchingBar() {
               <input type="checkbox" data-test="match-descendants" checked={descendants} onChange={(event) => matching.setDescendants(event.currentTarget.checked)} />
               {t('match.descendants')}
             </label>
-            <button class="button primary" data-test="match-act" disabled={!action} title={t('match.keyHint')} onClick={() => void matching.act()}>
+            <button class={`match-act ${action ? can : cannot}`} data-test="match-act" disabled={!action} title={t('match.keyHint')} onClick={() => void matching.act()}>
               {t(action === 'remove' ? 'match.remove' : 'match.add')}
+            </button>
+            <button class="icon-button" data-test="match-undo" disabled={depth.undo === 0} title={t('match.undo')} aria-label={t('match.undo')} onClick={() => void matching.undo()}>
+              <Icon name="undo" />
+            </button>
+            <button class="icon-button" data-test="match-redo" disabled={depth.redo === 0} title={t('match.redo')} aria-label={t('match.redo')} onClick={() => void matching.redo()}>
+              <Icon name="redo" />
             </button>
           </>
         )}
-        <span class="spacer" />
-        {state.at === 'ready' && !why && <Configuration state={state.value} />}
         <button class="icon-button" title={t('help.close')} aria-label={t('help.close')} data-test="match-close" onClick={() => matching.close()}>
           <Icon name="close" />
         </button>
       </div>
-      {state.at === 'failed' && <p class="bad" title={state.error}>{t(`fault.${state.fault}`)}</p>}
-      {state.at === 'ready' && state.value.problem && (
-        <p class="bad" lang="en">
-          {state.value.problem}
-        </p>
+      {!why && (
+        <div class="matching-line">
+          <Said message={message} state={state} />
+          <Suggestions />
+          <span class="spacer" />
+          {state.at === 'ready' && <Configuration state={state.value} />}
+        </div>
       )}
-      <Message message={message} />
     </section>
   );
 }
@@ -66,13 +75,49 @@ function Slot({ side }: { side: Side }) {
   const t = useText();
   const name = useApp((state) => state.matching.picked[side]);
   return (
-    <button class={`slot ${name ? '' : 'empty'}`} data-test={`match-${side}`} title={`${name ?? t('match.pick')} – ${t('match.list')}`} onClick={() => listUnmatched(session, side)}>
-      <span class="muted">{t(`side.${side}`)}</span>
-      <span class="slot-name">
-        <bdi>{name ?? t('match.pick')}</bdi>
-      </span>
-    </button>
+    <span class={`slot ${name ? '' : 'vacant'}`}>
+      <button class="slot-pick" data-test={`match-${side}`} title={`${name ?? t('match.pick')} – ${t('match.list')}`} onClick={() => listUnmatched(session, side)}>
+        <span class="muted">{t(`side.${side}`)}</span>
+        <span class="slot-name">
+          <bdi>{name ?? t('match.pick')}</bdi>
+        </span>
+      </button>
+      {name && (
+        <button class="slot-drop" data-test={`match-drop-${side}`} title={t('match.drop')} aria-label={`${t('match.drop')}: ${t(`side.${side}`)}`} onClick={() => session.matching?.drop(side)}>
+          <Icon name="close" />
+        </button>
+      )}
+    </span>
   );
+}
+
+/** Nodes of the other side that look like the one that waits. */
+function Suggestions() {
+  const session = useSession();
+  const t = useText();
+  const suggestions = useApp((state) => state.matching.suggestions);
+  const said = useApp((state) => state.matching.message !== null && state.matching.message.kind !== 'pending');
+  if (suggestions.length === 0 || said) return null;
+  return (
+    <span class="suggestions" data-test="match-suggestions">
+      <span class="muted">{t('match.suggested')}</span>
+      {suggestions.map((suggestion) => (
+        <button key={suggestion.node.name} class="suggestion" data-test="match-suggestion" title={`${suggestion.node.name} – ${reasonOf(suggestion, t)}`} onClick={() => void session.matching?.take(suggestion)}>
+          <span class="slot-name">
+            <bdi>{suggestion.node.name}</bdi>
+          </span>
+          <span class="muted">{Math.round(suggestion.name_likeness * 100)} %</span>
+        </button>
+      ))}
+    </span>
+  );
+}
+
+function reasonOf({ name_likeness: likeness, same_place: place, same_shapes: shapes }: PartnerSuggestion, t: Translate): string {
+  const parts = [t('match.likeness', { percent: Math.round(likeness * 100) })];
+  if (place) parts.push(t('match.samePlace'));
+  if (shapes !== null) parts.push(t(shapes ? 'match.sameShapes' : 'match.otherShapes'));
+  return parts.join(t('measure.and'));
 }
 
 function listUnmatched(session: Session, side: Side): void {
@@ -115,29 +160,45 @@ function Configuration({ state }: { state: MatchState }) {
   );
 }
 
-const GOOD = new Set(['made', 'removed', 'applied', 'saved']);
+const GOOD = new Set(['made', 'removed', 'applied', 'saved', 'undone', 'redone']);
 
-function Message({ message }: { message: MatchMessage | null }) {
+/** One line, whatever is said, so that the graphs below stay where they are. */
+function Said({ message, state }: { message: MatchMessage | null; state: Load<MatchState> }) {
   const t = useText();
-  const good = message !== null && GOOD.has(message.kind);
+  const problem = state.at === 'ready' ? state.value.problem : null;
   return (
     <div class="matching-said" role="status" data-test="match-said">
-      {message && good && <p>{t(`match.${message.kind as 'made'}`, message.values)}</p>}
-      {message && message.kind === 'failed' && (
-        <p class="bad">
-          {t('state.failed')}: <span lang="en">{message.values['text']}</span>
+      {state.at === 'failed' && <p class="bad" title={state.error}>{t(`fault.${state.fault}`)}</p>}
+      {problem && (
+        <p class="bad" title={problem}>
+          <ServerLine text={problem} />
         </p>
       )}
-      {message && !good && message.kind !== 'failed' && (
-        <p class="bad" title={String(message.values['text'] ?? '')}>
-          {t(`refusal.${message.kind as 'taken'}`)}
-        </p>
-      )}
-      {message && message.skipped.length > 0 && (
+      {message && <Message message={message} />}
+    </div>
+  );
+}
+
+function Message({ message: { kind, values, skipped } }: { message: MatchMessage }) {
+  const t = useText();
+  const text = String(values['text'] ?? '');
+  if (kind === 'failed') {
+    return (
+      <p class="bad" title={text}>
+        {t('state.failed')}: <ServerLine text={text} />
+      </p>
+    );
+  }
+  if (kind === 'pending') return <p>{t('match.pending', values)}</p>;
+  if (!GOOD.has(kind)) return <p class="bad" title={text}>{t(`refusal.${kind as 'taken'}`)}</p>;
+  return (
+    <>
+      <p>{t(`match.${kind as 'made'}`, values)}</p>
+      {skipped.length > 0 && (
         <details>
-          <summary>{t('match.left', { count: Number(message.values['left']) })}</summary>
-          <ul>
-            {message.skipped.map(({ npu, bench, reason }) => (
+          <summary>{t('match.left', { count: Number(values['left']) })}</summary>
+          <ul class="card">
+            {skipped.map(({ npu, bench, reason }) => (
               <li key={npu + bench}>
                 <code>{npu}</code> – <code>{bench}</code>: {t(`refusal.${reason}`)}
               </li>
@@ -145,6 +206,6 @@ function Message({ message }: { message: MatchMessage | null }) {
           </ul>
         </details>
       )}
-    </div>
+    </>
   );
 }

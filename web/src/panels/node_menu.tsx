@@ -1,7 +1,7 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
-import type { ExchangePartner, Side } from '../api/types';
+import { OTHER, type ExchangePartner, type Side } from '../api/types';
 import type { Translate } from '../i18n';
-import { OTHER, type Session } from '../model/session';
+import type { Session } from '../model/session';
 import type { TreeNode } from '../model/tree';
 import { useApp, useCopy, useSession, useText } from './context';
 

@@ -1,7 +1,9 @@
 import type { Translate } from '../i18n';
-import { hiddenBelow, statusOf, type ColorMode } from '../model/status';
+import type { Side } from '../api/types';
+import { disagreement, hiddenBelow, precisionStatus, statusOf, type ColorMode } from '../model/status';
 import type { TreeNode } from '../model/tree';
 import { useApp, useText } from './context';
+import { Differs } from './node_chip';
 import { StatusChip } from './status_dot';
 
 function hiddenText(node: TreeNode, mode: ColorMode, compared: boolean, t: Translate): string {
@@ -12,14 +14,20 @@ function hiddenText(node: TreeNode, mode: ColorMode, compared: boolean, t: Trans
   return list.length > 0 ? t('graph.hides', { list: list.join(', ') }) : '';
 }
 
+function disagreementText({ info }: TreeNode, mode: ColorMode, compared: boolean, t: Translate): string {
+  const conflict = compared && mode !== 'overflow' ? disagreement(info) : null;
+  if (!conflict) return '';
+  return conflict === 'passes' ? t('status.passDiffers') : t('status.marksExplained', { status: t(`status.${precisionStatus(info.precision)}`) });
+}
+
 /** The node in words, for screen readers. */
 export function nodeSentence(node: TreeNode, mode: ColorMode, compared: boolean, t: Translate): string {
-  const parts = [node.info.name, t(`status.${statusOf(node.info, mode, compared)}`), t('graph.level', { level: node.depth + 1 })];
+  const parts = [node.info.name, t(`status.${statusOf(node.info, mode, compared)}`), disagreementText(node, mode, compared, t), t('graph.level', { level: node.depth + 1 })];
   return [...parts, hiddenText(node, mode, compared, t)].filter(Boolean).join(', ');
 }
 
 /** The full name beside the pointer: blocks may cut it. */
-export function NodeTip({ node, x, y }: { node: TreeNode; x: number; y: number }) {
+export function NodeTip({ side, node, x, y }: { side: Side; node: TreeNode; x: number; y: number }) {
   const t = useText();
   const mode = useApp((state) => state.mode);
   const compared = useApp((state) => state.config?.graph_type === 'compare');
@@ -32,6 +40,7 @@ export function NodeTip({ node, x, y }: { node: TreeNode; x: number; y: number }
       <span class="tip-name">{node.info.name}</span>
       <span class="tip-line">
         {status !== 'none' && <StatusChip status={status} />}
+        {compared && mode !== 'overflow' && <Differs side={side} node={node.info} />}
         {hidden && <span class="muted">{hidden}</span>}
       </span>
     </div>

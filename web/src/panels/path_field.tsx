@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { DumpKind, Listing } from '../api/convert';
 import type { MessageKey } from '../i18n';
 import { failure } from '../model/failure';
-import { BUSY, type Load } from '../model/store';
+import { BUSY, type Load } from '../model/load';
 import { useSession, useText } from './context';
 import { Icon } from './icons';
 import { Failure, Loading } from './states';

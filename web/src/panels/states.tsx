@@ -1,5 +1,6 @@
-import type { Failed } from '../model/store';
-import { useSession, useText } from './context';
+import { translateServerLine } from '../i18n/server_said';
+import type { Failed } from '../model/load';
+import { useApp, useSession, useText } from './context';
 
 export function Loading() {
   const t = useText();
@@ -11,6 +12,13 @@ export function Loading() {
   );
 }
 
+/** A line of the server, in the reader's language where that is known. */
+export function ServerLine({ text }: { text: string }) {
+  const language = useApp((state) => state.language);
+  const said = translateServerLine(language, text);
+  return <span lang={said.lang}>{said.text}</span>;
+}
+
 /** What failed in the user's language, the server's line, and the ways on. */
 export function Failure({ failed, retry, leave }: { failed: Failed; retry?: () => void; leave?: boolean }) {
   const session = useSession();
@@ -20,8 +28,8 @@ export function Failure({ failed, retry, leave }: { failed: Failed; retry?: () =
       <strong>{t('state.failed')}</strong>
       <span>{t(`fault.${failed.fault}`)}</span>
       {failed.error && (
-        <code class="state-text" lang="en">
-          {failed.error}
+        <code class="state-text">
+          <ServerLine text={failed.error} />
         </code>
       )}
       <div class="state-ways">

@@ -1,4 +1,7 @@
-import type { Level } from '../api/types';
+import { RULINGS, type Config, type Level, type Summary } from '../api/types';
+import type { MessageKey } from '../i18n';
+import { grouped } from '../model/format';
+import { originOf, storyOf } from '../model/problems';
 import type { ColorMode } from '../model/status';
 import { useApp, usePrefer, useSession, useText } from './context';
 import { Icon } from './icons';
@@ -6,7 +9,23 @@ import { Segments } from './segments';
 
 const PRECISIONS = ['error', 'warning', 'unmatched', 'pass', 'none'] as const;
 const OVERFLOWS = ['critical', 'high', 'medium'] as const;
-const COLOR_MODES: readonly ColorMode[] = ['precision', 'overflow'];
+const RULED = [...RULINGS.slice(0, 3), 'unmatched', ...RULINGS.slice(3)] as const;
+const FIRST: Partial<Record<Level, MessageKey>> = { error: 'summary.firstError', warning: 'summary.firstWarning', bug: 'summary.firstBug', suspicious: 'summary.firstSuspicious', inherited: 'summary.firstInherited' };
+
+/** The ways to colour a graph: the verdict first, where the file has one. */
+function colorModes({ graph_type, verdicts, overflow_check }: Config): ColorMode[] {
+  if (graph_type !== 'compare') return [];
+  return [...(verdicts ? (['verdict'] as const) : []), 'precision', ...(overflow_check ? (['overflow'] as const) : [])];
+}
+
+function countsOf({ npu, overflow, verdicts }: Summary, mode: ColorMode, compared: boolean): [Level, number][] {
+  if (mode === 'overflow') return OVERFLOWS.map((level) => [level, overflow?.[level] ?? 0]);
+  if (!compared) return [];
+  if (mode === 'precision') return PRECISIONS.map((level) => [level, npu[level]]);
+  const judged = RULED.map((level): [Level, number] => [level, level === 'unmatched' ? npu.unmatched : (verdicts?.[level] ?? 0)]);
+  return judged.filter(([level, count]) => level === 'bug' || count > 0); // there are more of them than of results, and room is short
+}
+
 
 /** What there is to find, how much of it, and the way to the first of it. Also the legend. */
 export function SummaryBar() {
@@ -21,26 +40,26 @@ export function SummaryBar() {
   if (graph.at !== 'ready' || !config) return null;
   const { summary } = graph.value;
   const compared = config.graph_type === 'compare';
-  const counts: [Level, number][] =
-    mode === 'overflow'
-      ? OVERFLOWS.map((level) => [level, summary.overflow?.[level] ?? 0])
-      : compared
-        ? PRECISIONS.map((level) => [level, summary.npu[level]])
-        : [];
+  const counts = countsOf(summary, mode, compared);
+  const modes = colorModes(config);
+  const choose = (option: ColorMode) => {
+    if (option !== 'overflow') prefer({ rules: option === 'precision' });
+    session.show({ mode: option });
+  };
   return (
     <section class="summary-bar" aria-label={t('summary.label')}>
-      <span class="muted total">{t('summary.nodes', { count: summary.npu.nodes.toLocaleString() })}</span>
+      <span class="muted total">{t('summary.nodes', { count: grouped(summary.npu.nodes) })}</span>
       {counts.map(([level, count]) => (
         <button key={level} class={`count ${level}`} disabled={count === 0} title={t('summary.filter', { status: t(`status.${level}`) })} data-test={`count-${level}`} onClick={() => listNodes(session, level)}>
           <span class={`dot ${level}`} />
-          <b>{count.toLocaleString()}</b>
+          <b>{grouped(count)}</b>
           <span>{t(`status.${level}`)}</span>
         </button>
       ))}
       <Findings />
       <div class="summary-ways">
-        {compared && config.overflow_check && (
-          <Segments label={t('view.colors')} value={mode} values={COLOR_MODES} text={(option) => t(`view.${option}`)} onChange={(option) => session.show({ mode: option })} />
+        {modes.length > 1 && (
+          <Segments label={t('view.colors')} value={mode} values={modes} test="colors" text={(option) => t(option === 'precision' && config.verdicts ? 'view.rules' : `view.${option}`)} onChange={choose} />
         )}
         {compared && session.matching && <MatchButton />}
         {compared && (
@@ -78,25 +97,51 @@ function Findings() {
   const session = useSession();
   const t = useText();
   useApp((state) => state.graph);
-  const mode = useApp((state) => state.mode);
-  const level = session.problemLevel();
-  const compared = useApp((state) => state.config?.graph_type === 'compare');
-  if (!level) return compared || mode === 'overflow' ? <span class="clean">{t(mode === 'overflow' ? 'summary.noOverflow' : 'summary.clean')}</span> : null;
-  const label = mode === 'overflow' ? t('summary.firstOverflow') : level === 'error' ? t('summary.firstError') : t('summary.firstWarning');
+  useApp((state) => state.mode);
+  const origin = useApp((state) => originOf(state) !== null);
+  const level = session.problems.level();
   return (
-    <div class="findings">
-      <button class="button primary" data-test="first-finding" onClick={() => void session.goToFirstProblem()}>
-        <Icon name="target" />
-        {label}
-      </button>
-      <button class="icon-button" title={t('summary.previous')} aria-label={t('summary.previous')} onClick={() => void session.goToProblem(-1)}>
-        <Icon name="up" />
-      </button>
-      <button class="icon-button" title={t('summary.next')} aria-label={t('summary.next')} onClick={() => void session.goToProblem(1)}>
-        <Icon name="down" />
-      </button>
-    </div>
+    <>
+      {(origin || level) && (
+        <div class="findings">
+          <button class="button primary" data-test="first-finding" onClick={() => void session.problems.first()}>
+            <Icon name="target" />
+            {t(origin || !level ? 'story.first' : (FIRST[level] ?? 'summary.firstOverflow'))}
+          </button>
+          <button class="icon-button" title={t('summary.previous')} aria-label={t('summary.previous')} onClick={() => void session.problems.go(-1)}>
+            <Icon name="up" />
+          </button>
+          <button class="icon-button" data-test="next-finding" title={t('summary.next')} aria-label={t('summary.next')} onClick={() => void session.problems.go(1)}>
+            <Icon name="down" />
+          </button>
+        </div>
+      )}
+      <Conclusion found={level !== null} />
+    </>
   );
+}
+
+/** The answer for the whole file; of a file without one, that this graph has nothing marked. */
+function Conclusion({ found }: { found: boolean }) {
+  const t = useText();
+  const story = useApp(storyOf);
+  const waiting = useApp((state) => state.verdict.at === 'busy');
+  const language = useApp((state) => state.language);
+  const mode = useApp((state) => state.mode);
+  const compared = useApp((state) => state.config?.graph_type === 'compare');
+  const verdicts = useApp((state) => (state.graph.at === 'ready' ? state.graph.value.summary.verdicts : null));
+  if (story) {
+    const headline = story.text[language][0] ?? '';
+    return (
+      <span class={`conclusion ${story.outcome}`} data-test="conclusion" title={headline}>
+        {headline}
+      </span>
+    );
+  }
+  if (found || waiting || (!compared && mode !== 'overflow')) return null;
+  const begin = (verdicts?.bug ?? 0) + (verdicts?.suspicious ?? 0);
+  if (mode === 'precision' && begin > 0) return <span class="clean">{t('summary.rulesClean', { count: grouped(begin) })}</span>;
+  return <span class="clean">{t(mode === 'overflow' ? 'summary.noOverflow' : mode === 'verdict' ? 'summary.judgedClean' : 'summary.clean')}</span>;
 }
 
 interface ToggleProps {

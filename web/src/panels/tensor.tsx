@@ -2,13 +2,15 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { NotHeld } from '../api/client';
 import type { Histogram, TensorPreview, TensorSide } from '../api/tensor';
 import type { NodeDetails } from '../api/types';
-import { barHeights, binRange, heatScale, savedItems, valueText } from '../model/tensor';
+import { grouped } from '../model/format';
+import { originOf } from '../model/problems';
+import { barHeights, binRange, heatScale, savedItems, valueText, worstItem } from '../model/tensor';
 import { failure } from '../model/failure';
-import { BUSY, IDLE, type Load } from '../model/store';
+import { BUSY, IDLE, type Load } from '../model/load';
 import { useApp, useSession, useText } from './context';
 import { HeatMapView } from './heat_map';
 import { Icon } from './icons';
-import { Failure, Loading, Note } from './states';
+import { Failure, Loading, Note, ServerLine } from './states';
 
 /** The values behind an item's figures, read from the dump when they are asked for. */
 export function Tensor({ details }: { details: NodeDetails }) {
@@ -16,7 +18,8 @@ export function Tensor({ details }: { details: NodeDetails }) {
   const t = useText();
   const selected = useApp((state) => state.selection?.side ?? 'NPU');
   const items = useMemo(() => savedItems(details, selected), [details, selected]);
-  const [chosen, setChosen] = useState(0);
+  const cause = useApp((state) => session.problems.atOrigin() && originOf(state));
+  const [chosen, setChosen] = useState(() => worstItem(items, cause ? [cause.item, cause.parameter && `parameters.${cause.parameter}`] : []));
   const [slice, setSlice] = useState(0);
   const [attempt, setAttempt] = useState(0);
   const [loaded, setLoaded] = useState<Load<TensorPreview>>(BUSY);
@@ -43,6 +46,7 @@ export function Tensor({ details }: { details: NodeDetails }) {
   }, [item, slice, attempt, session]);
   if (!item) return null;
   const choose = (index: number) => {
+    if (index === chosen) return;
     setChosen(index);
     setSlice(0);
     setSlices(1);
@@ -75,7 +79,7 @@ function LeftOut({ slices, onChoose }: { slices: number[]; onChoose: (slice: num
   const t = useText();
   const count = useApp((state) => state.config?.exported?.tensors);
   if (slices.length === 0) {
-    const some = count && count.held > 0 && t('exported.tensorsHeld', { held: count.held.toLocaleString(), saved: count.saved.toLocaleString() });
+    const some = count && count.held > 0 && t('exported.tensorsHeld', { held: grouped(count.held), saved: grouped(count.saved) });
     return <Note text={`${t('exported.tensor')}${some ? ` ${some}` : ''}`} />;
   }
   return (
@@ -139,14 +143,14 @@ function Preview({ preview }: { preview: TensorPreview }) {
         {partner && <Facts name={t('side.Bench')} side={partner} />}
         {difference && (
           <p>
-            {t('tensor.equal', { equal: difference.equal.toLocaleString(), count: tensor.count.toLocaleString() })}
-            {difference.not_finite > 0 && <span class="not-finite"> {t('tensor.notFinite', { count: difference.not_finite.toLocaleString() })}</span>}
+            {t('tensor.equal', { equal: grouped(difference.equal), count: grouped(tensor.count) })}
+            {difference.not_finite > 0 && <span class="not-finite"> {t('tensor.notFinite', { count: grouped(difference.not_finite) })}</span>}
           </p>
         )}
         {partner && !difference && <p>{t('tensor.shapes')}</p>}
         {missing && (
           <p>
-            {t('tensor.missing')} <span lang="en">{missing}</span>
+            {t('tensor.missing')} <ServerLine text={missing} />
           </p>
         )}
       </div>
@@ -168,8 +172,8 @@ function Facts({ name, side }: { name: string; side: TensorSide }) {
   return (
     <p>
       <strong>{name}</strong> <code>{`${side.dtype} [${side.shape.join(', ')}]`}</code> <code>{`${valueText(side.min)} … ${valueText(side.max)}`}</code>
-      {side.nan > 0 && <span class="not-finite"> {t('tensor.nan', { count: side.nan.toLocaleString() })}</span>}
-      {infinite > 0 && <span class="not-finite"> {t('tensor.infinite', { count: infinite.toLocaleString() })}</span>}
+      {side.nan > 0 && <span class="not-finite"> {t('tensor.nan', { count: grouped(side.nan) })}</span>}
+      {infinite > 0 && <span class="not-finite"> {t('tensor.infinite', { count: grouped(infinite) })}</span>}
       <span class="muted"> {side.file}</span>
     </p>
   );
@@ -208,7 +212,7 @@ function Bars({ title, own, histogram, other, tone = 'own' }: BarsProps) {
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={t('tensor.barsLabel', { title, from, to })} data-test="histogram">
         {heights.map((height, bin) => {
           const [low, high] = binRange(histogram, bin);
-          const counts = [histogram.counts[bin], ...(other ? [other.counts[bin]] : [])].map((count) => count!.toLocaleString()).join(' / ');
+          const counts = [histogram.counts[bin], ...(other ? [other.counts[bin]] : [])].map((count) => grouped(count!)).join(' / ');
           return (
             <g key={bin}>
               <title>{`${valueText(low)} … ${valueText(high)}: ${counts}`}</title>

@@ -1,3 +1,4 @@
+import { dumpsOf } from '../model/compared';
 import { useApp, usePrefer, useSession, useText } from './context';
 import { Icon } from './icons';
 import { SearchBox } from './search';
@@ -26,6 +27,7 @@ export function TopBar({ onHelp }: { onHelp: () => void }) {
             <span class="base">{file.slice(file.lastIndexOf('/') + 1)}</span>
           </button>
           <GraphSelectors />
+          <Compared />
         </>
       ) : (
         <span class="muted tagline">{t('app.tagline')}</span>
@@ -68,6 +70,26 @@ function Logo() {
       <path class="logo-b" d="M15 10l6-5" />
       <path class="logo-c" d="M15 10l6 6" />
     </svg>
+  );
+}
+
+/** Which dumps the graph shows. */
+function Compared() {
+  const t = useText();
+  const config = useApp((state) => state.config);
+  const dumps = config && dumpsOf(config);
+  if (!dumps) return null;
+  const [target, golden] = dumps.full;
+  const title = golden === undefined ? target : `${t('side.NPU')}: ${target}\n${t('side.Bench')}: ${golden}`;
+  return (
+    <span class="compared" data-test="compared" title={title}>
+      {dumps.short.map((path, index) => (
+        <span key={index}>
+          {index > 0 && <i> {t('compared.with')} </i>}
+          {path}
+        </span>
+      ))}
+    </span>
   );
 }
 

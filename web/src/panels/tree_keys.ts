@@ -1,5 +1,5 @@
-import type { Side } from '../api/types';
-import { OTHER, type Session } from '../model/session';
+import { OTHER, type Side } from '../api/types';
+import type { Session } from '../model/session';
 import { lastOf, nextShown, previousShown, type Tree, type TreeNode } from '../model/tree';
 import type { PaneView } from '../render/pane_view';
 

@@ -1,9 +1,14 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { isOutside, makeScale, relativeDifference, valueText, type ScaleMode, type Thresholds } from '../model/trend_scale';
-import type { MapView, TrendChoice, TrendMap } from '../model/trends';
+import { deviations } from '../model/deviations';
+import { grouped } from '../model/format';
+import { isInfinite, isOutside, makeScale, relativeDifference, valueText, type ScaleMode, type Thresholds } from '../model/trend_scale';
+import type { MapView, TrendChoice, TrendLine, TrendMap } from '../model/trends';
 import { heatCellAt, heatColor, HEAD_HEIGHT, HeatPainter, layHeat, ROW_HEIGHT, type HeatCell, type HeatPicture } from '../render/heat_map';
 import { usePalette, useText } from './context';
-import type { MarkedLine } from './trends';
+
+export interface MarkedLine extends TrendLine {
+  cell: HeatCell | null; // where it was asked for, as long as the map is the same
+}
 
 interface Props {
   choice: TrendChoice;
@@ -22,15 +27,17 @@ function useShown({ map, mode, view }: Props) {
     const first = map.grid.values;
     if (view === 'difference' && map.other) {
       const values = first.map((value, i) => relativeDifference(value, map.other![i] ?? null));
-      return { values, scale: null };
+      return { values, raw: values, scale: null };
     }
+    const raw = view === 'other' && map.other ? map.other : first;
+    if (mode === 'sigma') return { values: deviations(raw, map.grid.columns.length, map.grid.rows.length > 0 ? 'row' : 'column'), raw, scale: null };
     const both = map.other ? [...first, ...map.other] : first;
-    return { values: view === 'other' && map.other ? map.other : first, scale: makeScale(both, mode) };
+    return { values: raw, raw, scale: makeScale(both, mode) };
   }, [map, mode, view]);
 }
 
 export function TrendHeat(props: Props) {
-  const { choice, map, view, limits, lines, onPick, onDrill } = props;
+  const { choice, map, mode, view, limits, lines, onPick, onDrill } = props;
   const t = useText();
   const palette = usePalette();
   const scroll = useRef<HTMLDivElement>(null);
@@ -47,10 +54,13 @@ export function TrendHeat(props: Props) {
     chosen.current.cell = cell;
     drawAgain((count) => count + 1);
   };
-  const { values, scale } = useShown(props);
+  const { values, raw, scale } = useShown(props);
   const { columns } = map.grid;
-  const diverging = view === 'difference' && map.other !== null;
-  const outside = useMemo(() => (value: number | null) => isOutside(value, diverging ? { low: null, high: null } : limits), [limits, diverging]);
+  const difference = view === 'difference' && map.other !== null;
+  const sigma = mode === 'sigma' && !difference;
+  const diverging = difference || sigma;
+  const reach = sigma ? 3 : 1; // of values, to either side
+  const outside = useMemo(() => (index: number) => !difference && isOutside(raw[index] ?? null, limits), [limits, difference, raw]);
 
   useLayoutEffect(() => {
     painter.current = new HeatPainter(canvas.current!);
@@ -66,10 +76,11 @@ export function TrendHeat(props: Props) {
     if (!layout || !painter.current) return;
     const marked = lines.flatMap((line) => (line.cell ? [line.cell] : []));
     const picture: HeatPicture = {
+      titles: [t(choice.dimension === 'target' ? 'select.rank' : 'trend.name'), t(choice.dimension === 'step' ? 'select.rank' : 'select.step')],
       labels: map.labels,
       columns,
       values,
-      place: (value) => (diverging ? (value + 1) / 2 : (scale?.place(value) ?? 0.5)),
+      place: (value) => (diverging ? (value / reach + 1) / 2 : (scale?.place(value) ?? 0.5)),
       diverging,
       outside,
       marked,
@@ -100,7 +111,7 @@ export function TrendHeat(props: Props) {
     event.preventDefault();
     event.stopPropagation();
   };
-  const outsideCount = useMemo(() => values.reduce<number>((sum, value) => sum + (outside(value) ? 1 : 0), 0), [values, outside]);
+  const outsideCount = useMemo(() => values.reduce<number>((sum, _, at) => sum + (outside(at) ? 1 : 0), 0), [values, outside]);
   const index = active ? active.row * columns.length + active.column : -1;
   const readout = active
     ? [
@@ -117,7 +128,8 @@ export function TrendHeat(props: Props) {
           {readout}
         </span>
         {outsideCount > 0 && <b class="trend-outside">{t('trend.outside', { count: outsideCount })}</b>}
-        <Legend diverging={diverging} low={diverging ? '-100 %' : valueText(scale?.low ?? null)} high={diverging ? '+100 %' : valueText(scale?.high ?? null)} color={(at) => heatColor(at, diverging, palette)} />
+        <SpecialLegend values={values} />
+        <Legend steps={sigma && t(choice.dimension === 'rank' ? 'trend.sigmaSteps' : 'trend.sigmaRanks')} diverging={diverging} low={sigma ? '-3 σ' : difference ? '-100 %' : valueText(scale?.low ?? null)} high={sigma ? '+3 σ' : difference ? '+100 %' : valueText(scale?.high ?? null)} color={(at) => heatColor(at, diverging, palette)} />
       </div>
       <div class="heat-scroll" ref={scroll} onScroll={(event) => setPlace({ left: event.currentTarget.scrollLeft, top: event.currentTarget.scrollTop })}>
         <canvas
@@ -149,8 +161,51 @@ function intoView(box: HTMLElement, names: number, cell: number, row: number, co
   box.scrollLeft = Math.min(left, Math.max(box.scrollLeft, left - width));
 }
 
-function Legend({ low, high, color, diverging }: { low: string; high: string; color: (at: number) => string; diverging: boolean }) {
+const SPECIAL = { nan: 'trend.nan', infinite: 'trend.infinite', none: 'trend.missing' } as const;
+
+/** What has no place on a scale, as far as it is there. */
+function SpecialLegend({ values }: { values: (number | null)[] }) {
+  const t = useText();
+  const counts = useMemo(() => {
+    const found = { nan: 0, infinite: 0, none: 0 };
+    for (const value of values) {
+      if (value === null) found.none++;
+      else if (Number.isNaN(value)) found.nan++;
+      else if (isInfinite(value)) found.infinite++;
+    }
+    return found;
+  }, [values]);
+  return (
+    <>
+      {(Object.keys(SPECIAL) as (keyof typeof SPECIAL)[]).map(
+        (kind) =>
+          counts[kind] > 0 && (
+            <span key={kind} class="trend-legend" data-test={`legend-${kind}`}>
+              <span class={`trend-special ${kind}`} />
+              {t(SPECIAL[kind], { count: grouped(counts[kind]) })}
+            </span>
+          ),
+      )}
+    </>
+  );
+}
+
+function Legend({ low, high, color, diverging, steps }: { low: string; high: string; color: (at: number) => string; diverging: boolean; steps: string | false }) {
+  const t = useText();
   const stops = [0, 0.25, 0.5, 0.75, 1];
+  if (steps) {
+    return (
+      <span class="trend-legend" title={t('trend.sigmaHint')} data-test="legend-sigma">
+        {low}
+        <svg viewBox="0 0 70 10" preserveAspectRatio="none" aria-hidden="true">
+          {[0, 1, 2, 3, 4, 5, 6].map((band) => (
+            <rect key={band} x={band * 10} width="10" height="10" fill={color(band / 6)} />
+          ))}
+        </svg>
+        {high} {steps}
+      </span>
+    );
+  }
   return (
     <span class="trend-legend">
       {low}

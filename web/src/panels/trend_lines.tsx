@@ -7,7 +7,7 @@ import { Icon } from './icons';
 import { Segments } from './segments';
 
 const HEIGHT = 190;
-const MARGIN = { left: 64, right: 14, top: 10, bottom: 22 };
+const MARGIN = { left: 78, right: 14, top: 10, bottom: 34 };
 
 interface Props {
   lines: TrendLine[];
@@ -44,7 +44,7 @@ export function TrendLines({ lines, mode, limits, axis, names, onAxis, onClear }
         <p class="muted trend-none">{t('trend.noLines')}</p>
       ) : (
         <>
-          <Chart lines={lines} mode={mode === 'sigma' ? 'linear' : mode} limits={limits} at={at} onAt={setAt} label={t('trend.lines')} />
+          <Chart lines={lines} mode={mode === 'sigma' ? 'linear' : mode} limits={limits} at={at} onAt={setAt} label={t('trend.lines')} axis={t(axis === 'step' ? 'select.step' : 'select.rank')} />
           <ul class="trend-names">
             {lines.map((line, i) => (
               <li key={line.label}>
@@ -64,14 +64,15 @@ const valueAt = (points: TrendPoint[], at: number) => points.find(([x]) => x ===
 
 interface ChartProps {
   lines: TrendLine[];
-  mode: ScaleMode;
+  mode: Exclude<ScaleMode, 'sigma'>;
   limits: Thresholds;
   at: number | null;
   onAt: (at: number | null) => void;
   label: string;
+  axis: string; // what the lines run along
 }
 
-function Chart({ lines, mode, limits, at, onAt, label }: ChartProps) {
+function Chart({ lines, mode, limits, at, onAt, label, axis }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(800);
   useLayoutEffect(() => {
@@ -95,6 +96,12 @@ function Chart({ lines, mode, limits, at, onAt, label }: ChartProps) {
     <div ref={box} class="trend-chart" onMouseMove={nearest} onMouseLeave={() => onAt(null)}>
       <svg width={width} height={HEIGHT} role="img" aria-label={label}>
         <Axes scale={scale} places={places} x={x} y={y} width={width} />
+        <text class="trend-axis" x={MARGIN.left + inner.width / 2} y={HEIGHT - 4} text-anchor="middle">
+          {axis}
+        </text>
+        <text class="trend-axis" transform={`translate(12 ${MARGIN.top + inner.height / 2}) rotate(-90)`} text-anchor="middle">
+          {[...new Set(lines.map(({ query }) => query.stat))].join(', ')}
+        </text>
         {marks.map((mark) => (
           <line key={mark} class="trend-mark" x1={MARGIN.left} x2={width - MARGIN.right} y1={y(mark)} y2={y(mark)} />
         ))}
@@ -125,7 +132,7 @@ function Axes({ scale, places, x, y, width }: { scale: Scale | null; places: num
       {places.map(
         (at, i) =>
           i % every === 0 && (
-            <text key={at} x={x(at)} y={HEIGHT - 6} text-anchor="middle">
+            <text key={at} x={x(at)} y={HEIGHT - MARGIN.bottom + 14} text-anchor="middle">
               {at}
             </text>
           ),
@@ -134,7 +141,7 @@ function Axes({ scale, places, x, y, width }: { scale: Scale | null; places: num
   );
 }
 
-/** A gap where there is no value; an infinity is a cross at the edge. */
+/** A gap where there is no value; an infinity is a cross at the edge, NaN one on the axis. */
 function Path({ points, x, y, dashed }: { points: TrendPoint[]; x: (v: number) => number; y: (v: number) => number; dashed?: boolean }) {
   let path = '';
   let pen = 'M';
@@ -150,6 +157,7 @@ function Path({ points, x, y, dashed }: { points: TrendPoint[]; x: (v: number) =
       <path d={path} class={dashed ? 'dashed' : undefined} />
       {points.map(([at, value]) => {
         if (value === null) return null;
+        if (Number.isNaN(value)) return <path key={at} class="nan" d={`M${x(at) - 4},${HEIGHT - MARGIN.bottom - 4}l8,8m0,-8l-8,8`} />;
         if (isInfinite(value)) return <path key={at} class="infinite" d={`M${x(at) - 4},${y(value) - 4}l8,8m0,-8l-8,8`} />;
         return few && <circle key={at} cx={x(at)} cy={y(value)} r={2.5} />;
       })}

@@ -2,15 +2,15 @@ import { createContext } from 'preact';
 import { useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { TrendApi, TrendInfo, TrendTarget } from '../api/trends';
 import { failure } from '../model/failure';
-import { BUSY, type Load } from '../model/store';
+import { BUSY, type Load } from '../model/load';
 import { parseThreshold, type ScaleMode, type Thresholds } from '../model/trend_scale';
-import { fitChoice, formatTrendLink, lineQuery, loadLine, loadMap, mapCsv, MOST_LINES, PAGE_ROWS, targetLabel, type LineAxis, type MapView, type TrendChoice, type TrendLine, type TrendMap } from '../model/trends';
+import { fitChoice, formatTrendLink, lineQuery, loadLine, loadMap, mapCsv, missingChoice, MOST_LINES, PAGE_ROWS, targetLabel, type LineAxis, type MapView, type TrendChoice, type TrendMap } from '../model/trends';
 import type { HeatCell } from '../render/heat_map';
 import { useApp, useSession, useText } from './context';
 import { Icon } from './icons';
 import { Segments } from './segments';
 import { Failure, Loading, Note } from './states';
-import { TrendHeat } from './trend_heat';
+import { TrendHeat, type MarkedLine } from './trend_heat';
 import { TrendLines } from './trend_lines';
 
 const SCALES = { linear: 'trend.linear', log: 'trend.log', sigma: 'trend.sigma' } as const;
@@ -19,10 +19,6 @@ const KINDS = { default: 'trend.kind.default', layer: 'trend.kind.layer', index:
 const DIMENSIONS = { rank: 'trend.by.rank', step: 'trend.by.step', target: 'trend.by.target' } as const;
 
 export const TrendContext = createContext<TrendApi | null>(null);
-
-export interface MarkedLine extends TrendLine {
-  cell: HeatCell | null; // where it was asked for, as long as the map is the same
-}
 
 /** A map with what it was asked by: until the next one is there, another choice may be made already. */
 interface ShownMap extends TrendMap {
@@ -39,6 +35,7 @@ export function TrendsView({ file }: { file: string }) {
   const wanted = useApp((state) => state.trend);
   const [info, setInfo] = useState<Load<TrendInfo>>(BUSY);
   const [choice, setChoice] = useState<TrendChoice | null>(null);
+  const [missing, setMissing] = useState<string[]>([]);
   useEffect(() => {
     let gone = false;
     setInfo(BUSY);
@@ -46,6 +43,7 @@ export function TrendsView({ file }: { file: string }) {
       (value) => {
         if (gone) return;
         setChoice(fitChoice(value, { ...wanted, file }));
+        setMissing(missingChoice(value, wanted ?? {}));
         setInfo({ at: 'ready', value });
       },
       (error: unknown) => !gone && setInfo(failure(error)),
@@ -57,9 +55,24 @@ export function TrendsView({ file }: { file: string }) {
   if (!choice) return <Note text={t('trend.empty')} />;
   const change = (next: TrendChoice) => {
     setChoice(next);
+    setMissing([]);
     session.linkTrend(formatTrendLink(next));
   };
-  return <TrendPage api={api} info={info.value} choice={choice} onChange={change} />;
+  const { metric, stat, dimension, value } = choice;
+  return (
+    <>
+      {missing.length > 0 && (
+        <section class="strayed" role="alert" data-test="strayed">
+          <span>{t('trend.strayed', { asked: missing.join(t('measure.and')), shown: [metric, stat, dimension, value].join(' ') })}</span>
+          <span class="spacer" />
+          <button class="icon-button" title={t('help.close')} aria-label={t('help.close')} onClick={() => setMissing([])}>
+            <Icon name="close" />
+          </button>
+        </section>
+      )}
+      <TrendPage api={api} info={info.value} choice={choice} onChange={change} />
+    </>
+  );
 }
 
 interface PageProps {
@@ -121,6 +134,14 @@ function TrendPage({ api, info, choice, onChange }: PageProps) {
         {choice.other !== null && (
           <Segments test="trend" label={t('trend.view')} value={looked} values={['first', 'other', 'difference']} text={(v) => t(VIEWS[v])} onChange={setView} />
         )}
+        <Segments
+          test="trend-order"
+          label={t('trend.order')}
+          value={choice.outliers ? 'outlier' : 'name'}
+          values={['name', 'outlier']}
+          text={(v) => t(v === 'name' ? 'trend.byName' : 'trend.byOutlier')}
+          onChange={(order) => onChange({ ...choice, outliers: order === 'outlier', offset: 0 })}
+        />
         <Limit label={t('trend.below')} onChange={(low) => setLimits((now) => ({ ...now, low }))} />
         <Limit label={t('trend.above')} onChange={(high) => setLimits((now) => ({ ...now, high }))} />
         <span class="spacer" />

@@ -5,6 +5,7 @@ export const ROW_HEIGHT = 18;
 export const HEAD_HEIGHT = 22;
 const MIN_CELL = 7;
 const MAX_CELL = 64;
+const MIN_NAMES = 112; // both titles of axes
 const PAD = 8;
 
 /** Dark to bright, told apart by lightness alone. */
@@ -16,13 +17,14 @@ export interface HeatCell {
 }
 
 export interface HeatPicture {
+  titles: [rows: string, columns: string];
   labels: string[];
   columns: number[];
   values: (number | null)[];
   /** 0 to 1; null has no colour. */
   place: (value: number) => number;
   diverging: boolean; // 0.5 is no difference
-  outside: (value: number | null) => boolean;
+  outside: (index: number) => boolean; // of values
   marked: HeatCell[]; // cells with a line
 }
 
@@ -35,7 +37,7 @@ export interface HeatLayout {
 
 export function layHeat(labels: string[], columns: number, width: number, measure: (text: string) => number): HeatLayout {
   const widest = labels.reduce((most, label) => Math.max(most, measure(label)), 0);
-  const names = Math.min(Math.ceil(widest) + 2 * PAD, Math.max(120, Math.floor(width * 0.42)));
+  const names = Math.min(Math.max(MIN_NAMES, Math.ceil(widest) + 2 * PAD), Math.max(120, Math.floor(width * 0.42)));
   const cell = Math.max(MIN_CELL, Math.min(MAX_CELL, Math.floor((width - names) / Math.max(1, columns))));
   return { names, cell, width: names + cell * columns, height: HEAD_HEIGHT + ROW_HEIGHT * labels.length };
 }
@@ -45,6 +47,11 @@ export function heatColor(t: number, diverging: boolean, palette: Palette): stri
   const at = t * (HEAT.length - 1);
   const i = Math.min(HEAT.length - 2, Math.floor(at));
   return mix(HEAT[i + 1]!, HEAT[i]!, at - i);
+}
+
+function cellColor(value: number, picture: HeatPicture, palette: Palette): string {
+  if (Number.isNaN(value)) return palette.nan;
+  return isInfinite(value) ? palette.alarm : heatColor(picture.place(value), picture.diverging, palette);
 }
 
 /** The cell at a point of the scrolled picture. */
@@ -108,13 +115,14 @@ export class HeatPainter {
     const box = (row: number, column: number) => [layout.names + column * layout.cell - view.left, HEAD_HEIGHT + row * ROW_HEIGHT - view.top] as const;
     for (const row of this.rowsIn(picture, view)) {
       for (let column = firstColumn; column <= lastColumn; column++) {
-        const value = picture.values[row * picture.columns.length + column] ?? null;
+        const index = row * picture.columns.length + column;
+        const value = picture.values[index] ?? null;
         if (value === null) continue;
         const [x, y] = box(row, column);
-        const infinite = isInfinite(value);
-        ctx.fillStyle = infinite ? palette.alarm : heatColor(picture.place(value), picture.diverging, palette);
+        ctx.fillStyle = cellColor(value, picture, palette);
         ctx.fillRect(x, y, layout.cell - gap, ROW_HEIGHT - 1);
-        if (!picture.outside(value)) continue;
+        if (Number.isNaN(value)) this.cross(x, y, layout.cell - gap, palette);
+        if (!picture.outside(index)) continue;
         ctx.strokeStyle = palette.alarm;
         ctx.lineWidth = 2;
         ctx.strokeRect(x + 1, y + 1, layout.cell - gap - 2, ROW_HEIGHT - 3);
@@ -128,6 +136,20 @@ export class HeatPainter {
     };
     for (const cell of picture.marked) outline(cell, palette.ink, 1);
     if (view.active) outline(view.active, palette.focus, 2.5);
+  }
+
+  /** NaN is told from an infinity without its colour, too. */
+  private cross(x: number, y: number, width: number, palette: Palette): void {
+    const { ctx } = this;
+    const [half, middle] = [Math.min(width, ROW_HEIGHT) / 2 - 3, [x + width / 2, y + (ROW_HEIGHT - 1) / 2] as const];
+    ctx.strokeStyle = palette.surface;
+    ctx.lineWidth = 1.5;
+    ctx.beginPath();
+    for (const sign of [1, -1]) {
+      ctx.moveTo(middle[0] - half, middle[1] - sign * half);
+      ctx.lineTo(middle[0] + half, middle[1] + sign * half);
+    }
+    ctx.stroke();
   }
 
   private paintNames(picture: HeatPicture, layout: HeatLayout, palette: Palette, view: { height: number; top: number; active: HeatCell | null }): void {
@@ -146,6 +168,12 @@ export class HeatPainter {
     const { ctx } = this;
     ctx.fillStyle = palette.raised;
     ctx.fillRect(0, 0, view.width, HEAD_HEIGHT);
+    // Both axes are named in the corner, with arrows along them.
+    ctx.fillStyle = palette.muted;
+    ctx.textAlign = 'right';
+    ctx.fillText(`${picture.titles[1]} →`, layout.names - PAD, HEAD_HEIGHT / 2);
+    ctx.textAlign = 'left';
+    ctx.fillText(`${picture.titles[0]} ↓`, PAD, HEAD_HEIGHT / 2);
     ctx.textAlign = 'center';
     const widest = Math.max(...picture.columns.map((at) => String(at).length)) * 7 + 6;
     const every = Math.max(1, Math.ceil(widest / layout.cell));

@@ -2,14 +2,16 @@ import type { NodeSummary } from '../api/types';
 import { BLOCK, type Placed } from '../layout/blocks';
 import { fitText, type Measure } from '../layout/text';
 import { shortCount } from '../model/format';
-import { hiddenBelow, statusOf, type ColorMode } from '../model/status';
+import { hiddenBelow, statusOf, type ColorMode, type Status } from '../model/status';
 import type { TreeNode } from '../model/tree';
 import type { Palette, StatusColors } from '../theme/palette';
+import { hasMark, traceMark } from './marks';
 
 const FONT = '12.5px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Noto Sans CJK SC", sans-serif';
 const STRONG = `600 ${FONT}`;
 const SMALL = '600 10.5px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
 const STRIPE = 5;
+const MARK = 5; // half the width of the mark of a verdict
 export const CARET_WIDTH = 24;
 
 export interface Frame {
@@ -24,6 +26,8 @@ export interface Frame {
   compared: boolean;
   selected: string | null;
   partner: boolean; // the selection is on the other side, here its partner is marked
+  origin: boolean; // nothing is selected: what is marked is where the difference begins
+  begins: string | null; // the node of this side that it all begins with
   hovered: TreeNode | null;
 }
 
@@ -81,6 +85,7 @@ export class Painter {
   private paintHead(block: Placed, colors: StatusColors, frame: Frame, isOpen: boolean): void {
     const { ctx } = this;
     const { x, y, width, node } = block;
+    const status = statusOf(node.info, frame.mode, frame.compared);
     this.shape(x + 0.5, y + 0.5, width - 1, BLOCK - 1, node, isOpen);
     ctx.fillStyle = colors.fill;
     ctx.fill();
@@ -91,13 +96,15 @@ export class Painter {
     ctx.setLineDash([]);
     const hidden = isOpen ? [] : hiddenBelow(node.info, frame.mode, frame.compared);
     const worst = hidden[0];
-    if (worst && worst.status !== statusOf(node.info, frame.mode, frame.compared)) this.paintStripe(block, frame.palette.status[worst.status]);
+    if (worst && worst.status !== status) this.paintStripe(block, frame.palette.status[worst.status]);
     let right = x + width - 8;
-    for (const { status, count } of [...hidden].reverse()) right = this.paintBadge(right, y, count, frame.palette.status[status], frame);
+    if (frame.begins === node.info.name) right = this.paintOrigin(right, y + BLOCK / 2, frame, colors);
+    for (const { status, count } of [...hidden].reverse()) right = this.paintBadge(right, y, count, status, frame);
     if (node.info.children > 0) {
       this.paintCaret(x + 15, y + BLOCK / 2, isOpen, colors.ink);
       if (!isOpen && !worst) right = this.paintCount(right, y, node.info.children, colors.quiet);
-    } else this.paintDot(x + 15, y + BLOCK / 2, colors);
+    } else if (hasMark(status)) this.paintMark(x + 15, y + BLOCK / 2, status, colors.ink);
+    else this.paintDot(x + 15, y + BLOCK / 2, colors);
     this.paintLabel(node.info, x + CARET_WIDTH + 2, y + BLOCK / 2 + 0.5, right - 6, colors);
   }
 
@@ -116,10 +123,12 @@ export class Painter {
     ctx.fill();
   }
 
-  private paintBadge(right: number, y: number, count: number, colors: StatusColors, frame: Frame): number {
+  private paintBadge(right: number, y: number, count: number, status: Status, frame: Frame): number {
     const { ctx } = this;
+    const colors = frame.palette.status[status];
     const text = shortCount(count);
-    const width = Math.max(18, this.widthOf(SMALL, text) + 10);
+    const mark = hasMark(status) ? 2 * MARK + 2 : 0;
+    const width = Math.max(18, this.widthOf(SMALL, text) + 10 + mark);
     ctx.font = SMALL;
     ctx.beginPath();
     ctx.roundRect(right - width, y + 5.5, width, BLOCK - 11, 7.5);
@@ -130,9 +139,35 @@ export class Painter {
     ctx.stroke();
     ctx.fillStyle = colors.ink;
     ctx.textAlign = 'center';
-    ctx.fillText(text, right - width / 2, y + BLOCK / 2 + 0.5);
+    ctx.fillText(text, right - (width - mark) / 2, y + BLOCK / 2 + 0.5);
     ctx.textAlign = 'left';
+    if (mark) this.paintMark(right - width + 5 + MARK, y + BLOCK / 2, status, colors.ink);
     return right - width - 4;
+  }
+
+  /** A colour is never alone. */
+  private paintMark(x: number, y: number, status: Status, color: string): void {
+    const { ctx } = this;
+    if (traceMark(ctx, x, y, MARK, status) === 'line') {
+      ctx.strokeStyle = color;
+      ctx.lineWidth = 1.8;
+      ctx.stroke();
+      return;
+    }
+    ctx.fillStyle = color;
+    ctx.fill();
+  }
+
+  /** The node that it all begins with, in whatever colours. */
+  private paintOrigin(right: number, y: number, frame: Frame, colors: StatusColors): number {
+    const { ctx } = this;
+    traceMark(ctx, right - MARK - 1, y, MARK + 1.5, 'bug');
+    ctx.fillStyle = frame.palette.surface;
+    ctx.fill();
+    ctx.strokeStyle = frame.mode === 'verdict' ? colors.edge : frame.palette.alarm;
+    ctx.lineWidth = 2.5;
+    ctx.stroke();
+    return right - 2 * MARK - 8;
   }
 
   private paintCount(right: number, y: number, count: number, ink: string): number {
@@ -193,7 +228,7 @@ export class Painter {
   private paintRing(block: Placed, frame: Frame, isOpen: boolean): void {
     const { ctx } = this;
     this.shape(block.x - 1, block.y - 1, block.width + 2, BLOCK + 2, block.node, isOpen);
-    ctx.strokeStyle = frame.palette.focus;
+    ctx.strokeStyle = frame.origin ? frame.palette.alarm : frame.palette.focus;
     ctx.lineWidth = 2.5;
     if (frame.partner) ctx.setLineDash([6, 3]);
     ctx.stroke();

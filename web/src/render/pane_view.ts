@@ -286,13 +286,20 @@ export class PaneView {
       mode,
       compared: config?.graph_type === 'compare',
       selected: this.session.highlighted(this.side),
-      partner: selection?.side !== this.side,
+      partner: !this.session.ownHighlight(this.side),
+      origin: selection === null,
+      begins: this.begins(),
       hovered: this.drag ? null : this.hovered,
     });
     this.paintFlow();
     this.paintBar();
     this.lastPaintMs = performance.now() - started;
     for (const listener of this.paintListeners) listener();
+  }
+
+  private begins(): string | null {
+    const origin = this.session.problems.originHere();
+    return origin?.side === this.side ? origin.name : null;
   }
 
   /** Where the values of the selected node come from and go to. */

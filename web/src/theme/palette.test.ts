@@ -19,7 +19,17 @@ describe('palette', () => {
       }
     }
   });
-  it('tells the verdicts apart in both themes', () => {
+  it('draws marks and edges of verdicts with enough contrast, on every ground and on their own fill', () => {
+    for (const theme of ['light', 'dark'] as const) {
+      const { status, surface, page, raised, nest } = makePalette(theme);
+      for (const name of ['bug', 'suspicious', 'inherited', 'round-off', 'bit-equal'] as const) {
+        for (const ground of [surface, page, raised, ...nest]) expect(contrast(status[name].edge, ground), `${theme} ${name} on ${ground}`).toBeGreaterThan(3);
+        expect(contrast(status[name].ink, status[name].fill), `${theme} ${name}`).toBeGreaterThan(4.5);
+      }
+      expect(contrast(status.bug.fill, status['bit-equal'].fill), theme).toBeGreaterThan(3);
+    }
+  });
+  it('tells the results of the rules apart in both themes', () => {
     for (const theme of ['light', 'dark'] as const) {
       const fills = (['pass', 'warning', 'error', 'unmatched'] as StatusName[]).map((name) => makePalette(theme).status[name].fill);
       expect(new Set(fills).size).toBe(4);

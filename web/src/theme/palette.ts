@@ -1,7 +1,7 @@
 // All colours of the page, for the canvas and (as custom properties) for the style sheet.
 
 export type ThemeName = 'light' | 'dark';
-export type StatusName = 'pass' | 'warning' | 'error' | 'unmatched' | 'none' | 'medium' | 'high' | 'critical';
+export type StatusName = 'pass' | 'warning' | 'error' | 'unmatched' | 'none' | 'medium' | 'high' | 'critical' | 'bug' | 'suspicious' | 'inherited' | 'round-off' | 'bit-equal';
 
 export interface StatusColors {
   fill: string; // a closed block, the head of an open one
@@ -19,6 +19,8 @@ export interface Palette {
   line: string;
   ink: string;
   muted: string;
+  good: string; // an edge that says that all is well
+  nan: string; // cells of NaN in maps
   alarm: string; // text of values that are not finite, of failures
   accent: string;
   accentWash: string;
@@ -56,7 +58,7 @@ export function contrast(a: string, b: string): number {
   return (high + 0.05) / (low + 0.05);
 }
 
-/** Fills of the file format (4.3: pass, warning, error, unmatched) and of the overflow levels. */
+/** Fills of the file format (4.3: pass, warning, error, unmatched), of the overflow levels, and of verdicts: magenta to grey, told apart without red and green. */
 export const FILLS: Record<StatusName, string> = {
   pass: '#FFFCF3',
   warning: '#FFDC7F',
@@ -66,6 +68,11 @@ export const FILLS: Record<StatusName, string> = {
   medium: '#E6F3FE',
   high: '#8DC5F8',
   critical: '#1668DC',
+  bug: '#B5105F',
+  suspicious: '#F3B04B',
+  inherited: '#E2D9F6',
+  'round-off': '#DCEFF2',
+  'bit-equal': '#F7F9FB',
 };
 
 const EDGES: Record<StatusName, string> = {
@@ -77,6 +84,11 @@ const EDGES: Record<StatusName, string> = {
   medium: '#8FBDE6',
   high: '#3B8AD8',
   critical: '#0D4BA6',
+  bug: '#9A1257',
+  suspicious: '#9A5B00',
+  inherited: '#7556BD',
+  'round-off': '#27798A',
+  'bit-equal': '#6D7885',
 };
 
 const DARK_EDGES: Record<StatusName, string> = {
@@ -88,6 +100,11 @@ const DARK_EDGES: Record<StatusName, string> = {
   medium: '#4A6E92',
   high: '#5BA3EA',
   critical: '#3F8CFF',
+  bug: '#FF74AE',
+  suspicious: '#E0A23E',
+  inherited: '#AD96EE',
+  'round-off': '#5DBCCB',
+  'bit-equal': '#8A95A3',
 };
 
 const DARK_SHARE: Record<StatusName, number> = {
@@ -99,7 +116,14 @@ const DARK_SHARE: Record<StatusName, number> = {
   medium: 0.14,
   high: 0.34,
   critical: 0.75,
+  bug: 0.68,
+  suspicious: 0.42,
+  inherited: 0.3,
+  'round-off': 0.22,
+  'bit-equal': 0.07,
 };
+
+const JUDGED: readonly StatusName[] = ['bug', 'suspicious', 'inherited', 'round-off', 'bit-equal'];
 
 const LIGHT = {
   page: '#EEF1F5',
@@ -108,6 +132,8 @@ const LIGHT = {
   line: '#DCE2E9',
   ink: '#18212C',
   muted: '#5A6675',
+  good: '#2E8B57',
+  nan: '#B3199E',
   alarm: '#AE2C0A',
   accent: '#1F5FD0',
   accentWash: '#E4EDFC',
@@ -122,6 +148,8 @@ const DARK = {
   line: '#2D3642',
   ink: '#E3E8EE',
   muted: '#98A4B3',
+  good: '#4FB07C',
+  nan: '#E36BD3',
   alarm: '#FF9B82',
   accent: '#7DB0FF',
   accentWash: '#1C2D47',
@@ -145,7 +173,9 @@ export function makePalette(name: ThemeName, fills: Partial<Record<StatusName, s
   for (const key of Object.keys(FILLS) as StatusName[]) {
     const own = fills[key];
     const wanted = own && parseColor(own) ? own : FILLS[key];
-    const fill = name === 'dark' ? mix(wanted, base.surface, DARK_SHARE[key]) : wanted;
+    // Pale fills of verdicts would all be grey in the dark.
+    const dark = JUDGED.includes(key) ? DARK_EDGES[key] : wanted;
+    const fill = name === 'dark' ? mix(dark, base.surface, DARK_SHARE[key]) : wanted;
     const ink = contrast(fill, base.ink) >= 4.5 ? base.ink : contrast(fill, '#FFFFFF') >= contrast(fill, '#000000') ? '#FFFFFF' : '#000000';
     const edge = name === 'dark' ? DARK_EDGES[key] : EDGES[key];
     status[key] = { fill, edge, ink, quiet: quietInk(ink, fill), wash: mix(edge, base.surface, name === 'dark' ? 0.2 : 0.14) };
@@ -165,8 +195,8 @@ export function fillsOf(colors: Record<string, { accuracy_level: string }> | nul
 
 /** Custom properties for the style sheet. */
 export function cssVariables(palette: Palette): Record<string, string> {
-  const { page, surface, raised, line, ink, muted, alarm, accent, accentWash, focus } = palette;
-  const out: Record<string, string> = { page, surface, raised, line, ink, muted, alarm, accent, 'accent-wash': accentWash, focus };
+  const { page, surface, raised, line, ink, muted, good, nan, alarm, accent, accentWash, focus } = palette;
+  const out: Record<string, string> = { page, surface, raised, line, ink, muted, good, nan, alarm, accent, 'accent-wash': accentWash, focus };
   for (const [key, colors] of Object.entries(palette.status))
     for (const [part, color] of Object.entries(colors)) out[`${key}-${part}`] = color as string;
   return Object.fromEntries(Object.entries(out).map(([key, value]) => [`--${key}`, value]));

@@ -1,3 +1,4 @@
+import { shortDigits } from '../format';
 import { en, type Catalogue, type MessageKey } from './en';
 import { zh } from './zh';
 
@@ -12,7 +13,8 @@ export function translator(language: Language): Translate {
 }
 
 /** The short phrases that the command writes in English: "Norm differs by 3 %", "agree to 1e-07". */
-export function translateDetail(t: Translate, text: string): string {
+export function translateDetail(t: Translate, whole: string): string {
+  const text = shortDigits(whole);
   let match = /^values differ by (.+)$/.exec(text);
   if (match) return t('detail.values', { value: match[1]! });
   match = /^is (?:of )?(.+) against (.+)$/.exec(text);

@@ -1,0 +1,1 @@
+"""The import paths of the earlier tool for compare and compare_distributed."""

@@ -1,0 +1,7 @@
+"""The import path of the earlier tool: 8.x has the function as `compare`, 26.x as `pt_compare`."""
+
+from msprobe._compare import compare
+
+pt_compare = compare
+
+__all__ = ["compare", "pt_compare"]

@@ -1,0 +1,43 @@
+// Values of tensors that are on a device: their reductions are started where the tensor is met and run in the order of
+// its stream, and the numbers are read when they have arrived. Python (device_stats.py) starts and fetches; here the
+// numbers become statistics, and the records that wait for them are finished.
+#pragma once
+
+#include <string>
+
+#include "bindings/python/py.h"
+#include "capture/record.h"
+
+namespace msprobe {
+
+/// The slot in which the values of `tensor`, of `count` elements, will arrive; -1 when there are none, which was
+/// counted. With a `file` it will also be saved there. Of `view` the type and the shape are read.
+int32_t DeferTensor(PyObject* tensor, const TensorView& view, int64_t count, bool checksums, const std::string& file);
+
+/// The numbers that a device computed of consecutive parts of a tensor.
+struct DeviceCells {
+  const char* first = nullptr;  // in host memory
+  int64_t parts = 0;
+  bool wide = true;  // double, else float
+};
+/// Bytes of the cells of a part: eight doubles or sixteen floats, of which the first six are maximum, minimum, sum,
+/// norm, elements that are not finite, NaN; the last two int64 are maximum and minimum of integers.
+inline constexpr int64_t kCellBytes = 64;
+
+void DeliverCells(int32_t slot, const DeviceCells& cells);
+/// The elements themselves, in C order.
+void DeliverBytes(int32_t slot, const void* data);
+/// Nothing will come.
+void DeliverNothing(int32_t slot);
+/// Finishes records whose values have all arrived.
+void ResolveDeferred();
+/// Before the files of a step are flushed or closed: waits for the devices.
+void FetchDeferred();
+/// The record's values are there when it returns; waits for the devices. For decisions that need them.
+void ResolveNow(Record* record);
+/// The record is dropped.
+void ForgetDeferred(const Record& record);
+/// Forgets what nobody asked for.
+void EndDeferred();
+
+}  // namespace msprobe

@@ -1,0 +1,82 @@
+// What the recorder asks of a framework. The part that knows one (bindings/torch) implements this and sets it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "bindings/python/py.h"
+#include "capture/framework_names.h"
+#include "capture/op_filter.h"
+#include "capture/op_name.h"
+#include "capture/record.h"
+
+namespace msprobe {
+
+struct TensorLabel;
+
+/// Types by which values are told apart; borrowed, they live as long as the process. Null: this release has none.
+struct FrameworkTypes {
+  PyTypeObject *tensor = nullptr, *parameter = nullptr;  // a plain tensor is exactly of one of them
+  PyTypeObject* size = nullptr;                          // of a tensor; described in Python
+  PyTypeObject *dtype = nullptr, *device = nullptr;      // shown as their text ...
+  const char *dtype_name = "", *device_name = "";        // ... under these names; of static storage
+  PyTypeObject* work = nullptr;                          // of an asynchronous communication
+  PyObject* open_blocks = nullptr;                       // dict: blocks of communications that have not ended
+};
+
+/// The base class is a framework that has nothing: no value is a tensor, nothing is hooked.
+class CaptureFramework {
+ public:
+  CaptureFramework() = default;
+  CaptureFramework(const CaptureFramework&) = delete;
+  CaptureFramework& operator=(const CaptureFramework&) = delete;
+  virtual ~CaptureFramework() = default;
+
+  const FrameworkTypes& types() const { return types_; }
+  const FrameworkNames& names() const { return names_; }
+
+  // The state of the interpreter.
+  /// A compiler looks at the code: tensors are none, and what is seen now never runs again.
+  virtual bool Compiling() const { return false; }
+  /// Modes or subclasses of the user see calls of functions, ours included.
+  virtual bool OverridesActive() const { return false; }
+  /// A context manager within which they do not; null without one.
+  virtual PyObject* NewOverrideGuard() const { return nullptr; }
+
+  // Tensors.
+  /// Appends a plain tensor whose memory may be read here, or which a device reduces. False: nothing was appended,
+  /// it is described in Python.
+  virtual bool RecordTensor(Record*, PyObject* /*tensor*/, const TensorLabel*) { return false; }
+  /// One that the record held undecided is to be saved after all, under this name.
+  virtual void SaveHeldTensor(Record*, const HeldValue&, const std::string& /*name*/) {}
+  /// A copy with memory of its own.
+  virtual Ref CopyOf(PyObject* /*tensor*/) { return {}; }
+
+  // Calls of functions.
+  /// One begins; what waits in the backward pass before it has its turn first.
+  virtual void BeforeApi() {}
+  /// The backward of the call that made `output` is recorded under `name`.
+  virtual void HookApiBackward(PyObject* /*output*/, const OpName& /*name*/, Risk) {}
+
+  // Steps.
+  /// At start and stop: whatever region of compiled code a thread was in when recording ended is over.
+  virtual void ForgetRegions() {}
+  virtual void InstallModuleHooks() {}
+  virtual void RemoveModuleHooks() {}
+  /// No thread records any more: what waits for its turn in the backward pass has it now.
+  virtual void FinishBackward() {}
+  /// Entries of parameters of which others got no gradient.
+  virtual void FinishParameterGradients() {}
+
+ protected:
+  FrameworkTypes types_;
+  FrameworkNames names_;
+};
+
+extern CaptureFramework* current_framework;
+/// Never null.
+inline CaptureFramework& framework() { return *current_framework; }
+/// `chosen` lives as long as the process.
+void SetFramework(CaptureFramework* chosen);
+
+}  // namespace msprobe

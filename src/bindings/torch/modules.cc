@@ -1,0 +1,409 @@
+#include "bindings/torch/modules.h"
+
+#include <structmember.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "bindings/python/frames.h"
+#include "bindings/python/framework.h"
+#include "bindings/python/kept.h"
+#include "bindings/python/values.h"
+#include "bindings/torch/leaf_memo.h"
+#include "bindings/torch/module_call.h"
+#include "bindings/torch/torch_objects.h"
+
+namespace msprobe {
+namespace {
+
+struct ModuleEntry {
+  Ref reference;  // weak: a model that nobody needs any more is not kept
+  Ref pre, post, pre_id, post_id;
+  std::shared_ptr<ModuleSite> site;
+  bool crowded = false;  // it has hooks of the user, too
+  bool hidden = false;
+  std::array<Ref, 5> own_hooks;  // the module's own dicts while it has copies without our hooks
+};
+std::vector<ModuleEntry>& Modules() {
+  static auto* modules = new std::vector<ModuleEntry>;
+  return *modules;
+}
+bool installed = false;
+HiddenHooks hidden = HiddenHooks::kNone;
+// The first two hold hooks that run before the forward.
+constexpr std::array kHookDicts = {"_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks",
+                                   "_forward_hooks_with_kwargs", "_forward_hooks_always_called"};
+
+int StackDepth() {
+  const PyThreadState* state = PyThreadState_Get();
+#if PY_VERSION_HEX >= 0x030c0000
+  return state->py_recursion_limit - state->py_recursion_remaining;
+#elif PY_VERSION_HEX >= 0x030b0000
+  return state->recursion_limit - state->recursion_remaining;
+#else
+  return state->recursion_depth;
+#endif
+}
+
+struct HookObject {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  std::shared_ptr<ModuleSite>* site;
+};
+PyTypeObject* hook_type = nullptr;
+
+bool Tracing() {
+  PyObject* tracing_state = torch_objects().tracing_state;
+  if (tracing_state == nullptr) return false;
+  Ref state(PyObject_CallNoArgs(tracing_state));
+  if (!state) PyErr_Clear();
+  return state.get() != Py_None;
+}
+
+bool HasLegacyBackwardHook(PyObject* module) {
+  Ref full(PyObject_GetAttr(module, torch_names.is_full_backward_hook)),
+      hooks(PyObject_GetAttr(module, torch_names.backward_hooks));
+  if (!full || !hooks) {
+    PyErr_Clear();
+    return false;
+  }
+  return full.get() == Py_False && PyObject_Size(hooks.get()) > 0;
+}
+
+void BeginParent(const OpName& name) {
+  {
+    auto lock = rt().recorder->lock();
+    rt().recorder->construct().BeginModule(name);
+  }
+  rt().filter.BeginModule(name);
+}
+
+void EndParent(const OpName& name) {
+  {
+    auto lock = rt().recorder->lock();
+    rt().recorder->construct().EndModule(name);
+  }
+  rt().filter.EndModule(name);
+}
+
+// A call that was left without its hook being run: by KeyboardInterrupt and the like, or by stop() inside it.
+void DropLastCall() {
+  auto& calls = OpenCalls();
+  const OpenCall call = std::move(calls.back());
+  calls.pop_back();
+  LeafMemo::OfThread().End();
+  if (call.generation == rt().generation) EndParent(call.name);
+  if (calls.empty()) GraphWalk::OfThread().Forget();
+}
+
+// `wanted`: beside the output; without it, the parameters are only hooked.
+void RecordParameters(OpenCall* call, PyObject* module, bool wanted) {
+  Runtime& r = rt();
+  call->site->params.Hook(module);
+  if (torch_objects().Grad()) call->site->params.grads->called = r.generation;
+  Ref params(PyObject_GetAttr(module, torch_names.parameters));
+  if (!params || !PyDict_Check(params.get())) return PyErr_Clear();
+  if (call->record == nullptr || !wanted) return;
+  call->record->KeyLiteral("parameters");
+  call->record->BeginDict();
+  PyObject *name, *parameter;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(params.get(), &position, &name, &parameter)) {
+    if (parameter == Py_None) continue;
+    const Ref held_name = Ref::Borrow(name), held = Ref::Borrow(parameter);
+    RecordKey(call->record, name);
+    RecordValue(call->record, parameter, name, 1);
+  }
+  call->record->EndDict();
+}
+
+PyObject* BeginCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyObject* args, PyObject* kwargs) {
+  Runtime& r = rt();
+  InTool guard;
+  if (Tracing()) Py_RETURN_NONE;
+  if (framework().Compiling()) {
+    NoteSkip("a module was not run but compiled", *site->base);
+    Py_RETURN_NONE;
+  }
+  BackwardOrder::Get().OnForward();
+  LeafMemo::OfThread().Begin(module);
+  auto& calls = OpenCalls();
+  const int depth = StackDepth();
+  while (!calls.empty() && (calls.back().generation != r.generation || calls.back().depth >= depth)) DropLastCall();
+  OpenCall& call = calls.emplace_back();
+  call.site = site;
+  call.generation = r.generation;
+  call.depth = depth;
+  call.name = {site->base, site->counts->forwards.Next(), NameForm::kModuleForward};
+  BeginParent(call.name);
+  if (ShouldCollect(call.name, Risk::kFocus)) {
+    const bool record = !r.options.structure && r.options.forward;
+    if (record) call.record = r.recorder->Acquire(call.name);
+    RecordStack(call.name, call.record);
+    if (record) {
+      call.record->keep_unfinished = !r.trigger.active();
+      if (!r.options.output && !r.trigger.active()) r.recorder->Reserve(call.record);
+      call.record->copy_held = r.trigger.active() && AttrIsTrue(module, torch_names.inplace);
+      if (r.options.input) {
+        call.record->KeyLiteral("input_args");
+        RecordAsList(call.record, args);
+        call.record->KeyLiteral("input_kwargs");
+        RecordKeywords(call.record, kwargs);
+      }
+      call.record->copy_held = false;
+    }
+  }
+  if (site->legacy_backward_hook) Py_RETURN_NONE;
+  SetInputs(&call, args);
+  Py_RETURN_NONE;
+}
+
+PyObject* EndCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyObject* output) {
+  Runtime& r = rt();
+  auto& calls = OpenCalls();
+  // It may have begun before start(), or while it was traced.
+  const bool known = std::any_of(calls.begin(), calls.end(), [&](const OpenCall& c) { return c.site == site; });
+  if (!known) Py_RETURN_NONE;
+  // Called where the call began, or one frame further out when it raised.
+  const int depth = StackDepth() + 1;
+  while (calls.back().site != site || (calls.back().depth > depth && calls.size() > 1)) DropLastCall();
+  OpenCall& call = calls.back();
+  const bool raised = output == Py_None && depth <= call.depth;
+  PyObject* replaced = nullptr;
+  if (call.generation == r.generation && r.running) {
+    InTool guard;
+    const bool collect = r.options.output && (!r.filter.has_names() || r.filter.CheckName(call.name));
+    // A range of the scope may have begun meanwhile.
+    if (call.record == nullptr && collect && r.filter.has_names() && r.options.forward && !r.options.structure) {
+      call.record = r.recorder->Acquire(call.name);
+    }
+    // A module that raised has null as output, as the last ones that activation checkpointing recomputes.
+    if (call.record != nullptr && collect && !(raised && r.trigger.active())) {
+      call.record->KeyLiteral("output");
+      RecordAsList(call.record, output);
+    }
+    RecordParameters(&call, module, collect);
+    AddParent(call.name);
+    if (call.record != nullptr) raised ? FinishRaised(call.record) : FinishRecord(call.record);
+    EndParent(call.name);
+    if (call.backward != nullptr) replaced = HookBackward(&call, output);
+  }
+  calls.pop_back();
+  LeafMemo::OfThread().End();
+  if (calls.empty()) GraphWalk::OfThread().Forget();
+  if (replaced == nullptr) Py_RETURN_NONE;
+  return replaced;
+}
+
+// module, args, kwargs
+PyObject* CallPre(PyObject* self, PyObject* const* a, size_t nargsf, PyObject*) {
+  auto* hook = reinterpret_cast<HookObject*>(self);
+  if (!rt().running || t_flags.in_tool || hook->site == nullptr || PyVectorcall_NARGS(nargsf) < 3) Py_RETURN_NONE;
+  Shielded([&] { Py_XDECREF(BeginCall(*hook->site, a[0], a[1], a[2])); });  // None
+  Py_RETURN_NONE;
+}
+
+// module, args, kwargs, output; output is None when the module raised an exception
+PyObject* CallPost(PyObject* self, PyObject* const* a, size_t nargsf, PyObject*) {
+  auto* hook = reinterpret_cast<HookObject*>(self);
+  if (t_flags.in_tool || hook->site == nullptr || PyVectorcall_NARGS(nargsf) < 4) Py_RETURN_NONE;
+  PyObject* result = nullptr;
+  Shielded([&] { result = EndCall(*hook->site, a[0], a[3]); });
+  if (result == nullptr) Py_RETURN_NONE;
+  return result;
+}
+
+void DeallocHook(PyObject* self) {
+  delete reinterpret_cast<HookObject*>(self)->site;
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+PyObject* NewHook(std::shared_ptr<ModuleSite> site, vectorcallfunc call) {
+  auto* hook = PyObject_New(HookObject, hook_type);
+  if (hook == nullptr) return nullptr;
+  hook->vectorcall = call;
+  hook->site = site == nullptr ? nullptr : new std::shared_ptr<ModuleSite>(std::move(site));
+  return reinterpret_cast<PyObject*>(hook);
+}
+
+// A copy of a hooked model (deepcopy, pickle) has hooks that do nothing: its calls are not those of the model.
+PyObject* NewInert(PyTypeObject*, PyObject*, PyObject*) { return NewHook(nullptr, CallPre); }
+PyObject* ReduceHook(PyObject* self, PyObject*) { return Py_BuildValue("O()", Py_TYPE(self)); }
+
+bool SetIn(PyObject* module, const char* dict, PyObject* id, PyObject* value, bool first = false) {
+  Ref hooks(PyObject_GetAttrString(module, dict));
+  if (!hooks || PyObject_SetItem(hooks.get(), id, value) != 0) return false;
+  if (!first) return true;
+  Ref moved(PyObject_CallMethod(hooks.get(), "move_to_end", "Oi", id, 0));
+  return static_cast<bool>(moved);
+}
+
+void DropFrom(PyObject* module, const char* dict, PyObject* id) {
+  Ref hooks(PyObject_GetAttrString(module, dict));
+  if (!hooks || PyObject_DelItem(hooks.get(), id) != 0) PyErr_Clear();
+}
+
+// Of entries whose modules still live.
+template <typename Visit>
+void EachModule(Visit visit) {
+  std::erase_if(Modules(), [](const ModuleEntry& e) { return !WeakTarget(e.reference.get()); });
+  for (ModuleEntry& e : Modules()) {
+    if (const Ref module = WeakTarget(e.reference.get())) visit(e, module.get());
+  }
+}
+
+bool HasHooks(PyObject* module, const char* dict) {
+  Ref hooks(PyObject_GetAttrString(module, dict));
+  const bool found = hooks && PyObject_Size(hooks.get()) > 0;
+  PyErr_Clear();
+  return found;
+}
+
+void InstallOne(ModuleEntry& e, PyObject* m) {
+  e.crowded = HasHooks(m, "_forward_pre_hooks") || HasHooks(m, "_forward_hooks");
+  const bool done = SetIn(m, "_forward_pre_hooks_with_kwargs", e.pre_id.get(), Py_True) &&
+                    SetIn(m, "_forward_pre_hooks", e.pre_id.get(), e.pre.get()) &&
+                    SetIn(m, "_forward_hooks_with_kwargs", e.post_id.get(), Py_True) &&
+                    SetIn(m, "_forward_hooks", e.post_id.get(), e.post.get(), true);
+  if (!done) NoteSkip("a module could not be hooked", *e.site->base + ": " + TakeError());
+  // Also run when forward() raises, so that the module is closed; older releases have no such list.
+  if (!SetIn(m, "_forward_hooks_always_called", e.post_id.get(), Py_True)) PyErr_Clear();
+}
+
+}  // namespace
+
+bool AddModule(PyObject* module, const char* base) {
+  auto site = std::make_shared<ModuleSite>();
+  site->base = InternName(base);
+  site->counts = CountsOf(site->base);
+  site->params.grads->base = site->base;
+  site->params.grads->counts = site->counts;
+  site->legacy_backward_hook = HasLegacyBackwardHook(module);
+  if (site->legacy_backward_hook) {
+    NoteSkip("a module has a hook of register_backward_hook, so its backward is left alone", base);
+  }
+  ModuleEntry entry;
+  entry.reference = Ref(PyWeakref_NewRef(module, nullptr));
+  if (!entry.reference) return false;
+  entry.pre = Ref(NewHook(site, CallPre));
+  entry.post = Ref(NewHook(site, CallPost));
+  entry.site = site;
+  Ref hooks_module(PyImport_ImportModule("torch.utils.hooks"));
+  Ref handle_type(hooks_module ? PyObject_GetAttrString(hooks_module.get(), "RemovableHandle") : nullptr);
+  for (auto [id, dict] :
+       {std::pair(&entry.pre_id, "_forward_pre_hooks"), std::pair(&entry.post_id, "_forward_hooks")}) {
+    Ref hooks(PyObject_GetAttrString(module, dict));
+    Ref handle(hooks && handle_type ? PyObject_CallOneArg(handle_type.get(), hooks.get()) : nullptr);
+    if (!handle) return false;
+    *id = Ref(PyObject_GetAttrString(handle.get(), "id"));
+    if (!*id) return false;
+  }
+  if (installed) InstallOne(entry, module);
+  Modules().push_back(std::move(entry));
+  return true;
+}
+
+void InstallModuleHooks() {
+  if (std::exchange(installed, true)) return;
+  bool changed = false;
+  EachModule([&](ModuleEntry& e, PyObject* module) {
+    InstallOne(e, module);
+    changed |= e.site->params.Changed(module);
+  });
+  if (!changed) return;
+  // It makes nodes, and these take numbers from the thread: where several threads build a graph together the numbers
+  // decide in which order gradients are summed up.
+  auto hook_all = [] {
+    const PyGILState_STATE state = PyGILState_Ensure();
+    {
+      InTool guard;
+      EachModule([](ModuleEntry& e, PyObject* module) { Shielded([&] { e.site->params.Hook(module); }); });
+    }
+    PyGILState_Release(state);
+  };
+  const GilReleased released;
+  std::thread other;
+  try {
+    other = std::thread(hook_all);
+  } catch (const std::exception&) {
+    return hook_all();  // no thread to be had, or no memory for one
+  }
+  other.join();
+}
+
+void RemoveModuleHooks() {
+  if (!std::exchange(installed, false)) return;
+  EachModule([](ModuleEntry& e, PyObject* module) {
+    e.site->params.LetGoOfOld(module);
+    for (const char* dict : {"_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"})
+      DropFrom(module, dict, e.pre_id.get());
+    for (const char* dict : {"_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"}) {
+      DropFrom(module, dict, e.post_id.get());
+    }
+  });
+}
+
+// Past __setattr__, which a module or the compiler may watch.
+bool SetDict(PyObject* module, PyObject* name, PyObject* hooks) {
+  Ref attributes(PyObject_GetAttrString(module, "__dict__"));
+  return attributes && PyObject_SetItem(attributes.get(), name, hooks) == 0;
+}
+
+// Gives the module copies of its dicts of hooks, without ours.
+void HideOne(ModuleEntry* e, PyObject* module) {
+  for (size_t i = 0; i < kHookDicts.size(); ++i) {
+    Ref name(PyUnicode_InternFromString(kHookDicts[i])), own(PyObject_GetAttr(module, name.get()));
+    Ref others(own ? PyObject_CallMethod(own.get(), "copy", nullptr) : nullptr);
+    PyObject* id = (i < 2 ? e->pre_id : e->post_id).get();
+    if (others && PyObject_DelItem(others.get(), id) == 0 && SetDict(module, name.get(), others.get())) {
+      e->own_hooks[i] = std::move(own);
+    }
+    PyErr_Clear();  // not hooked
+  }
+}
+
+void ShowOne(ModuleEntry* e, PyObject* module) {
+  for (size_t i = 0; i < kHookDicts.size(); ++i) {
+    if (!e->own_hooks[i]) continue;
+    Ref name(PyUnicode_InternFromString(kHookDicts[i]));
+    if (!SetDict(module, name.get(), e->own_hooks[i].get())) PyErr_Clear();
+    e->own_hooks[i] = Ref();
+  }
+}
+
+void HideModuleHooks(HiddenHooks which) {
+  if (std::exchange(hidden, which) == which) return;
+  EachModule([&](ModuleEntry& e, PyObject* module) {
+    const bool hide = installed && (which == HiddenHooks::kAll || (which == HiddenHooks::kCrowded && e.crowded));
+    if (std::exchange(e.hidden, hide) != hide) hide ? HideOne(&e, module) : ShowOne(&e, module);
+  });
+}
+
+PyObject* ModuleHookType() { return reinterpret_cast<PyObject*>(hook_type); }
+
+bool InitModuleTypes() {
+  if (hook_type != nullptr) return true;
+  static PyMemberDef members[] = {
+      {"__vectorcalloffset__", T_PYSSIZET, offsetof(HookObject, vectorcall), READONLY, nullptr},
+      {nullptr, 0, 0, 0, nullptr}};
+  static PyMethodDef methods[] = {{"__reduce__", ReduceHook, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+  static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(DeallocHook)},
+                                {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                                {Py_tp_new, reinterpret_cast<void*>(NewInert)},
+                                {Py_tp_members, members},
+                                {Py_tp_methods, methods},
+                                {0, nullptr}};
+  static PyType_Spec spec = {"msprobe._core.ModuleHook", sizeof(HookObject), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+  hook_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return hook_type != nullptr;
+}
+
+}  // namespace msprobe

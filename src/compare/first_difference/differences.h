@@ -1,0 +1,84 @@
+// Where two runs part ways, as it is told to the user.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compare/pair/op_at.h"
+#include "compare/round_off/ruler.h"
+
+namespace msprobe {
+
+class ModuleTree;
+
+/// What differs in an item: its Norm, 12.65 against 10.12, 25 % of that.
+struct ItemDifference {
+  std::string what;            // "Norm", "values", "shape", "checksum", "dtype", "value"; "" for none
+  std::string target, golden;  // what it is on both sides, in the words of the dumps; "" if not known
+  double percent = -1;         // relative to the golden side; -1: it has no size
+};
+
+struct FirstDifference {
+  enum class Kind : uint8_t {
+    kNone,           // everything that has a partner agrees
+    kOp,             // output differs, inputs agree: the op itself
+    kCommunication,  // as kOp, but of a communication: look at the other ranks
+    kInput,          // the first difference is in an input: no recorded op made it (data, or code between ops)
+    kParameter,      // as kInput, and the input is a parameter or buffer
+    kArgument,       // an argument that is not a tensor (eps, dim, scale, reduction, ...) differs
+    kShape,          // data of another shape: the runs are split differently, values cannot be compared
+    kMissingOp,      // the golden run has an op here that the target lacks
+    kExtraOp,        // the target has an op here that the golden run lacks
+    kDType,          // a tensor has another dtype than its partner
+    kGrows,          // differences exist but no op stands out: they add up from op to op
+  };
+  Kind kind = Kind::kNone;
+  size_t op = 0;               // index in the target; of kMissingOp the op before which it is missing
+  uint32_t golden_op = kNoOp;  // index in the golden dump
+  std::string name;            // of the op; of kMissingOp its name in the golden run
+  std::string golden_name;     // "" without partner
+  std::string frame;           // "modeling_llama.py:112", the user's innermost line; "" if not known
+  std::string function;        // of that line
+  std::string module;          // "Module.model.layers.1.mlp.down_proj.Linear.forward.0", around an API; "" if not known
+  /// Of kInput: the innermost module whose own inputs agree, so its code made the difference, and the last op in it
+  /// that agrees; "" if there is none.
+  std::string inside, after;
+  std::string item;                            // ".output.0": the item that is furthest apart
+  std::string parameter;                       // of kParameter: "weight"; "" if not known
+  ItemDifference difference;                   // in the item
+  std::string detail;                          // the same as text: "Norm differs by 12.3 %"
+  std::string inputs;                          // "are equal", "agree to 3.1e-07"; "" for ops without inputs
+  double input_error = -1, output_error = -1;  // largest ShownError of the inputs and of the results; -1: unknown
+  double units = 0;                            // output_error in units of what rounding explains here; may be infinite
+  RulerVerdict verdict = RulerVerdict::kNone;
+};
+
+/// Ops behind the first difference that differ, too, by the innermost module around them.
+struct InfectedModule {
+  std::string module;  // "" for ops outside all modules
+  uint64_t ops = 0;
+};
+
+struct Differences {
+  /// The one answer: what made the first difference. kNone when all agrees.
+  const FirstDifference& Answer() const { return source.kind == FirstDifference::Kind::kNone ? first : source; }
+
+  FirstDifference first;                   // the first op whose own output differs, or why there is none
+  FirstDifference source;                  // kInput: an earlier difference that came in from outside; kNone otherwise
+  FirstDifference dtype;                   // the first op with a tensor of another dtype; kNone if there is none
+  size_t dtype_ops = 0;                    // ops with such tensors
+  BigArray<RulerVerdict> verdicts;         // of each target op
+  RulerContexts contexts;                  // with which its rows are measured
+  RulerCounts ruler;                       // of the target's ops
+  bool rounds_parameters = false;          // some parameter differs by no more than round-off
+  uint64_t infected_ops = 0;               // ops that differ behind the answer
+  size_t seen_op = 0;                      // where the difference is first seen: behind an op that one run lacks
+  uint32_t seen_golden = kNoOp;            // and its partner
+  std::vector<InfectedModule> infected;    // of them, in the order in which they first differ
+  std::shared_ptr<const ModuleTree> tree;  // of the target
+  std::string warning;                     // construct.json could not be used; the paths of modules were, instead
+};
+
+}  // namespace msprobe

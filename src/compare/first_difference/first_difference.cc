@@ -1,0 +1,414 @@
+#include "compare/first_difference/first_difference.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "base/file.h"
+#include "base/page_trim.h"
+#include "base/parallel.h"
+#include "base/six_digits.h"
+#include "base/slot_table.h"
+#include "base/text.h"
+#include "compare/first_difference/difference_walk.h"
+#include "compare/pair/op_at.h"
+#include "compare/pair/order_plan.h"
+#include "ops/op_name.h"
+#include "ops/op_traits.h"
+
+namespace msprobe {
+namespace {
+
+/// Compares op `index` with `partner`, which need not be the plan's.
+Status DiffOpWith(const DumpPair& pair, size_t index, uint32_t partner, JsonDoc* target, JsonDoc* golden, OpDiff* out) {
+  if (partner == kNoOp || partner == pair.plan.golden_of[index]) return DiffOpAt(pair, index, target, golden, out);
+  MSP_RETURN_IF_ERROR(pair.target->ParseOp(index, target));
+  MSP_RETURN_IF_ERROR(pair.golden->ParseOp(partner, golden));
+  DiffOps(pair.target->ops().NameAt(index), *target, pair.golden->ops().NameAt(partner), golden, pair.options, out);
+  return OkStatus();
+}
+
+std::string Percent(double v) { return fmt::format("{:.3g} %", v); }
+
+/// As a person writes it; tables have "Nan".
+std::string Text(const StatValue& v) {
+  std::string out;
+  v.AppendText(&out);
+  return out == "Nan" ? "NaN" : out;
+}
+
+/// Norm first: it sums up the tensor.
+constexpr std::array kTold{kNorm, kMax, kMin, kMean};
+constexpr std::array<const char*, kStatCount> kNames{"Max", "Min", "Mean", "Norm"};
+
+ItemDifference OfStat(const OpDiff& op, size_t row, Stat k, double percent) {
+  const DiffRow& r = op.rows[row];
+  return {kNames[k], Text(op.target[row].stats[k]), Text(op.golden[static_cast<size_t>(r.golden)].stats[k]), percent};
+}
+
+/// The statistic that tells most of a row: its largest relative error, or the difference in kind.
+ItemDifference StatisticOf(const OpDiff& op, size_t row) {
+  const DiffRow& r = op.rows[row];
+  for (const Stat k : kTold) {
+    const StatDiff& d = r.diff[k];
+    if (d.diff_cell == StatDiff::Cell::kZero || d.diff_cell == StatDiff::Cell::kNA) continue;
+    if (d.rel_cell != StatDiff::Cell::kNumber) return OfStat(op, row, k, -1);
+    // Below this a norm alone says nothing; the others may.
+    if (k == kNorm && d.rel < 1e-3 && r.diff[kMax].rel > d.rel) continue;
+    return OfStat(op, row, k, d.rel);
+  }
+  return {"values", {}, {}, -1};
+}
+
+ItemDifference DifferenceOf(const OpDiff& op, size_t row, CompareMode mode) {
+  const DiffRow& r = op.rows[row];
+  const ItemView &a = op.target[row], &b = op.golden[static_cast<size_t>(r.golden)];
+  if (a.shape != b.shape && !r.shapes_fit) return {"shape", a.shape, b.shape, -1};
+  if (mode == CompareMode::kChecksum) return {"checksum", a.checksum, b.checksum, -1};
+  if (mode == CompareMode::kTensor && op.tensors[row].error > 0 && std::isfinite(op.tensors[row].golden_error))
+    return {"values", {}, {}, 100 * op.tensors[row].golden_error};
+  return StatisticOf(op, row);
+}
+
+std::string DetailOf(const ItemDifference& d) {
+  if (d.what == "values") return d.percent < 0 ? "values differ" : "values differ by " + Percent(d.percent);
+  if (d.percent >= 0) return d.what + " differs by " + Percent(d.percent);
+  return d.what + " " + SixDigits(d.target) + " against " + SixDigits(d.golden);
+}
+
+/// Largest relative error over the inputs.
+std::string InputsOf(const OpDiff& op, CompareMode mode) {
+  double worst = -1;
+  for (size_t i = 0; i < op.rows_used; ++i) {
+    if (!IsResult(op.target[i].state)) worst = std::max(worst, ShownError(op, i, mode));
+  }
+  if (worst < 0) return {};
+  return worst == 0 ? "are equal" : fmt::format("agree to {:.2g}", worst);
+}
+
+/// The value of an argument, or what stands for it.
+std::string ArgumentText(const ItemView& item) {
+  std::string out;
+  if (item.stats[kMax].IsNone() && item.shape != "[]" && item.shape != "N/A") return item.shape;
+  item.stats[kMax].AppendText(&out);
+  return out;
+}
+
+/// The argument that differs first.
+void DescribeArgument(const OpDiff& diff, CompareMode mode, FirstDifference* out) {
+  for (size_t i = 0; i < diff.rows_used; ++i) {
+    if (!ArgumentDiffers(diff, i, mode)) continue;
+    const int g = diff.rows[i].golden;
+    out->item = diff.target[i].suffix;
+    if (g == kNoItem) {
+      out->detail = "has no partner of its kind in the golden run";
+      return;
+    }
+    out->difference = {"value", ArgumentText(diff.target[i]), ArgumentText(diff.golden[static_cast<size_t>(g)]), -1};
+    out->detail = "is " + out->difference.target + " against " + out->difference.golden;
+    return;
+  }
+  for (size_t g = 0; g < diff.golden_used; ++g) {
+    if (diff.golden_taken[g] || IsResult(diff.golden[g].state) || diff.golden[g].dtype == "N/A") continue;
+    out->item = diff.golden[g].suffix;
+    out->detail = "is there in the golden run only";
+    return;
+  }
+}
+
+void DescribeDType(const OpDiff& diff, FirstDifference* out) {
+  for (size_t i = diff.rows_used; i-- > 0;) {
+    if (!DTypeChanges(diff, i)) continue;
+    out->item = diff.target[i].suffix;
+    const ItemView& golden = diff.golden[static_cast<size_t>(diff.rows[i].golden)];
+    out->difference = {"dtype", std::string(diff.target[i].dtype), std::string(golden.dtype), -1};
+    out->detail = "is of " + out->difference.target + " against " + out->difference.golden;
+  }
+}
+
+class Describer {
+ public:
+  Describer(const DumpPair& pair, const MatchPlan& plan, const OpDistances& distances, const ModuleTree& target,
+            const ModuleTree& golden)
+      : pair_(pair), plan_(plan), distances_(distances), target_(target), golden_(golden) {}
+
+  /// Fills the texts of what the walk found.
+  Status Fill(FirstDifference* out) const {
+    using Kind = FirstDifference::Kind;
+    if (out->kind == Kind::kNone) return OkStatus();
+    if (out->kind == Kind::kMissingOp) return FillMissing(out);
+    out->name = pair_.target->ops()[out->op].name;
+    out->golden_op = plan_.golden_of[out->op];
+    if (out->golden_op != kNoOp) out->golden_name = pair_.golden->ops()[out->golden_op].name;
+    out->module = IsModuleName(out->name) ? std::string_view() : target_.ParentOf(out->name);
+    if (out->kind == Kind::kExtraOp) {
+      out->detail = "is not in the golden run";
+    } else {
+      MSP_RETURN_IF_ERROR(FillValues(out));
+    }
+    return FillFrame(pair_.stacks ? &*pair_.stacks : nullptr, out);
+  }
+
+ private:
+  Status FillMissing(FirstDifference* out) const {
+    out->name = out->golden_name = pair_.golden->ops()[out->golden_op].name;
+    out->module = golden_.ParentOf(out->name);
+    out->detail = "is missing in the target";
+    const std::string path = JoinPath(DirName(pair_.golden->path()), "stack.json");
+    if (!IsRegularFile(path)) return OkStatus();
+    const StatusOr<StackFile> stacks = StackFile::Open(path);
+    return stacks.ok() ? FillFrame(&*stacks, out) : OkStatus();  // a place in the source is a help, no more
+  }
+
+  Status FillValues(FirstDifference* out) const {
+    using Kind = FirstDifference::Kind;
+    JsonDoc a, b;
+    OpDiff diff;
+    MSP_RETURN_IF_ERROR(DiffOpWith(pair_, out->op, out->golden_op, &a, &b, &diff));
+    const CompareMode mode = pair_.options.mode;
+    if (out->kind == Kind::kArgument) {
+      DescribeArgument(diff, mode, out);
+    } else if (out->kind == Kind::kDType) {
+      DescribeDType(diff, out);
+    } else {
+      const bool outputs = out->kind != Kind::kInput && out->kind != Kind::kShape;
+      const size_t row = WorstRow(diff, outputs);
+      if (row < diff.rows_used) {
+        out->item = diff.target[row].suffix;
+        out->difference = DifferenceOf(diff, row, mode);
+        out->detail = DetailOf(out->difference);
+        if (!outputs) MSP_RETURN_IF_ERROR(FillSource(diff.target[row], out));
+      }
+    }
+    if (out->kind != Kind::kDType) out->inputs = InputsOf(diff, mode);
+    const ShownErrors shown = ShownErrorsOf(diff, mode);
+    out->input_error = shown.input;
+    out->output_error = shown.output;
+    return OkStatus();
+  }
+
+  size_t WorstRow(const OpDiff& diff, bool outputs) const {
+    const double tolerance = OpTolerance(diff);
+    double worst = -1;
+    size_t found = diff.rows_used;
+    for (size_t i = 0; i < diff.rows_used; ++i) {
+      if (IsResult(diff.target[i].state) != outputs || diff.rows[i].golden == kNoItem) continue;
+      const double distance = RowDistance(diff, i, pair_.options.mode, tolerance);
+      if (distance <= worst) continue;
+      worst = distance;
+      found = i;
+    }
+    return found;
+  }
+
+  /// Where an input that no recorded op made comes from: it is a parameter, or code in the innermost module whose own
+  /// inputs agree made it.
+  Status FillSource(const ItemView& item, FirstDifference* out) const {
+    MSP_ASSIGN_OR_RETURN(const std::optional<std::string> parameter, ParameterOf(item, target_.ParentOf(out->name)));
+    if (parameter) {
+      out->kind = FirstDifference::Kind::kParameter;
+      out->parameter = *parameter;
+      return OkStatus();
+    }
+    target_.ForEachAround(out->name, [&](std::string_view name) {
+      const auto at = pair_.target->FindOp(name);
+      if (!at || !distances_[*at].matched) return true;
+      const OpDistance& d = distances_[*at];
+      if (d.input > 1 || d.argument || d.shapes || !d.has_input) return true;
+      out->inside = name;
+      out->after = LastAgreeingIn(name, out->op);
+      return false;
+    });
+    return OkStatus();
+  }
+
+  /// The name of the parameter that the item is; none when it is none. A function is given the parameters of the module
+  /// that calls it among its other arguments: it is the one of them that has the same values.
+  StatusOr<std::optional<std::string>> ParameterOf(const ItemView& item, std::string_view module) const {
+    constexpr std::string_view kParameters = ".parameters.";
+    const auto name_of = [&](const ItemView& parameter) {
+      return parameter.suffix.starts_with(kParameters) ? parameter.suffix.substr(kParameters.size()) : std::string();
+    };
+    if (item.state == ItemState::kParameter) return std::optional(name_of(item));
+    const auto at = pair_.target->FindOp(module);
+    if (!at || item.shape == "[]") return std::optional<std::string>();
+    JsonDoc doc;
+    MSP_RETURN_IF_ERROR(pair_.target->ParseOp(*at, &doc));
+    std::vector<Item> scratch;
+    std::vector<ItemView> items;
+    size_t count = 0;
+    DescribeOp(module, doc, pair_.options.mode, &scratch, &items, &count);
+    for (size_t i = 0; i < count; ++i) {
+      const ItemView& other = items[i];
+      const bool same = other.state == ItemState::kParameter && other.shape == item.shape &&
+                        other.dtype == item.dtype && SameValues(other, item);
+      if (same) return std::optional(name_of(other));
+    }
+    return std::optional<std::string>();
+  }
+
+  bool SameValues(const ItemView& a, const ItemView& b) const {
+    if (pair_.options.mode == CompareMode::kChecksum) return a.checksum == b.checksum;
+    for (const Stat k : {kMax, kMin, kMean, kNorm}) {
+      std::string x, y;
+      a.stats[k].AppendText(&x);
+      b.stats[k].AppendText(&y);
+      if (x != y) return false;
+    }
+    return true;
+  }
+
+  /// The last op in front of `end` that `module` calls and that agrees.
+  std::string LastAgreeingIn(std::string_view module, size_t end) const {
+    constexpr size_t kFar = 4096;
+    for (size_t i = end; i-- > 0 && end - i < kFar;) {
+      const OpDistance& d = distances_[i];
+      const std::string_view name = pair_.target->ops().NameAt(i);
+      if (d.matched && d.output <= 1 && target_.ParentOf(name) == module) return std::string(name);
+    }
+    return {};
+  }
+
+  static Status FillFrame(const StackFile* stacks, FirstDifference* out) {
+    if (!stacks) return OkStatus();
+    const NameParts name = ParseOpName(out->name);
+    auto stack = stacks->StackOf(out->name);
+    if (!stack && name.direction == OpDirection::kBackward) stack = stacks->StackOf(ForwardNameOf(name));
+    if (stack) UserFrame(stacks->Frames(*stack), &out->frame, &out->function);
+    return OkStatus();
+  }
+
+  const DumpPair& pair_;
+  const MatchPlan& plan_;
+  const OpDistances& distances_;
+  const ModuleTree &target_, &golden_;
+};
+
+/// Measures ops again that another plan pairs differently.
+Status Remeasure(const DumpPair& pair, const MatchPlan& plan, OpDistances* distances) {
+  constexpr size_t kOpsPerTask = 256;
+  static_assert(kOpsPerTask <= kStepsBetweenTrims);
+  const auto measure = [&](size_t task) -> Status {
+    TrimMaps();
+    JsonDoc a, b;
+    OpDiff diff;
+    for (size_t i = task * kOpsPerTask; i < std::min(distances->size(), (task + 1) * kOpsPerTask); ++i) {
+      const std::string_view name = pair.target->ops().NameAt(i);
+      if (plan.golden_of[i] == pair.plan.golden_of[i] || HasArbitraryValues(name)) continue;
+      MSP_RETURN_IF_ERROR(DiffOpWith(pair, i, plan.golden_of[i], &a, &b, &diff));
+      (*distances)[i] = DistanceOf(diff, pair.options.mode);
+    }
+    return OkStatus();
+  };
+  return ParallelFor((distances->size() + kOpsPerTask - 1) / kOpsPerTask, measure);
+}
+
+/// Ops behind the answer that differ by more than round-off, by module.
+void CountInfected(const DumpPair& pair, const ModuleTree& tree, const WalkResult& walk, Differences* out) {
+  constexpr size_t kMostModules = 1000;
+  TextIds modules;
+  const OpList& ops = pair.target->ops();
+  for (size_t i = walk.answer_at; i < ops.size(); ++i) {
+    if (i % kStepsBetweenTrims == 0) TrimMaps();
+    if (walk.verdicts[i] != RulerVerdict::kInherited || i == out->Answer().op) continue;
+    ++out->infected_ops;
+    const std::string_view name = ops.NameAt(i), module = IsModuleName(name) ? name : tree.ParentOf(name);
+    // Only the first are told.
+    const size_t at = modules.size() < kMostModules ? modules.Enter(module) : modules.Find(module);
+    if (at == out->infected.size() && at < kMostModules) out->infected.push_back({std::string(module), 0});
+    if (at < out->infected.size()) ++out->infected[at].ops;
+  }
+}
+
+/// The first op with other dtypes, and how many; true when they are so many that the runs are of other precision.
+bool CountDTypes(const OpDistances& distances, Differences* out) {
+  constexpr double kEverywhere = 0.2;
+  size_t values = 0;
+  for (size_t i = distances.size(); i-- > 0;) {
+    values += distances[i].matched && distances[i].tolerance > 0;
+    if (!distances[i].dtypes) continue;
+    out->dtype.kind = FirstDifference::Kind::kDType;
+    out->dtype.op = i;
+    ++out->dtype_ops;
+  }
+  return static_cast<double>(out->dtype_ops) > kEverywhere * static_cast<double>(values);
+}
+
+}  // namespace
+
+std::string_view DifferenceKindText(FirstDifference::Kind kind) {
+  switch (kind) {
+    case FirstDifference::Kind::kNone: return "none";
+    case FirstDifference::Kind::kOp: return "op";
+    case FirstDifference::Kind::kCommunication: return "communication";
+    case FirstDifference::Kind::kInput: return "input";
+    case FirstDifference::Kind::kParameter: return "parameter";
+    case FirstDifference::Kind::kArgument: return "argument";
+    case FirstDifference::Kind::kShape: return "shape";
+    case FirstDifference::Kind::kMissingOp: return "missing_op";
+    case FirstDifference::Kind::kExtraOp: return "extra_op";
+    case FirstDifference::Kind::kDType: return "dtype";
+    case FirstDifference::Kind::kGrows: return "grows";
+  }
+  return "";
+}
+
+StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distances, const BigArray<float>* calibrated) {
+  Differences out;
+  const bool everywhere = CountDTypes(distances, &out);
+  std::string golden_warning;
+  const std::shared_ptr<const ModuleTree> tree = pair.trees->Target(&out.warning);
+  const ModuleTree& target_tree = *tree;
+  // Where every op has its partner nobody asks for the golden run's hierarchy.
+  const bool all_paired = pair.plan.target_only() == 0 && pair.plan.golden_only.empty();
+  const auto golden = all_paired ? std::make_shared<const ModuleTree>() : pair.trees->Golden(&golden_warning);
+  const ModuleTree& golden_tree = *golden;
+  MSP_ASSIGN_OR_RETURN(MatchPlan aligned, AlignByOrder(pair, target_tree, golden_tree));
+  const bool realigned = !aligned.golden_of.empty();
+  if (realigned) MSP_RETURN_IF_ERROR(Remeasure(pair, aligned, &distances));
+  const MatchPlan& plan = realigned ? aligned : pair.plan;
+  WalkInput input{pair, plan, distances, target_tree, golden_tree};
+  input.calibrated = calibrated;
+  input.everywhere_other_dtype = everywhere;
+  WalkResult walk = WalkOps(input);
+  const Describer describer(pair, plan, distances, target_tree, golden_tree);
+  out.first = std::move(walk.first);
+  out.source = std::move(walk.source);
+  for (FirstDifference* d : {&out.first, &out.source, &out.dtype}) MSP_RETURN_IF_ERROR(describer.Fill(d));
+  for (const RulerVerdict v : walk.verdicts) out.ruler.Add(v);
+  out.rounds_parameters = std::ranges::any_of(distances, &OpDistance::rounded_parameter);
+  out.ruler.rewritten = walk.rewritten;
+  out.ruler.none -= walk.rewritten;
+  CountInfected(pair, target_tree, walk, &out);
+  out.seen_op = walk.answer_at;
+  if (walk.answer_at < plan.golden_of.size()) out.seen_golden = plan.golden_of[walk.answer_at];
+  out.verdicts = std::move(walk.verdicts);
+  out.contexts = std::move(walk.contexts);
+  out.tree = tree;
+  return out;
+}
+
+bool UserFrame(const std::vector<std::string>& frames, std::string* place, std::string* function) {
+  constexpr std::string_view kFile = "File ", kLine = ", line ", kIn = ", in ";
+  for (const std::string& frame : frames) {
+    const size_t line = frame.find(kLine);
+    if (!StartsWith(frame, kFile) || line == std::string::npos) continue;
+    const std::string_view path = std::string_view(frame).substr(kFile.size(), line - kFile.size());
+    if (Contains(path, "/torch/") || Contains(path, "/mindspore/") || Contains(path, "/msprobe/")) continue;
+    const size_t number = line + kLine.size();
+    const size_t comma = frame.find(',', number);
+    if (comma == std::string::npos) continue;
+    *place = std::string(BaseName(path)) + ":" + frame.substr(number, comma - number);
+    if (frame.compare(comma, kIn.size(), kIn) == 0) {
+      const size_t from = comma + kIn.size();
+      *function = frame.substr(from, frame.find(',', from) - from);
+    }
+    return true;
+  }
+  return false;
+}
+
+}  // namespace msprobe

@@ -1,0 +1,176 @@
+#include "compare/first_difference/rewrites.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "ops/op_name.h"
+
+namespace msprobe {
+namespace {
+
+constexpr int kEndOps = 2;  // ops with values that must agree at the end of a pass
+
+std::string_view WithoutLast(std::string_view s) {
+  const size_t dot = s.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : s.substr(0, dot);
+}
+
+bool IsCommunication(std::string_view op) { return StartsWith(op, "Distributed."); }
+
+/// The tolerance of halves is some units wide; two results of the same code are neighbours.
+float LimitOf(const OpDistance& d, const Thresholds& t) {
+  return static_cast<double>(d.tolerance) > t.tolerance_float32 ? 0.25f : 1.0f;
+}
+
+}  // namespace
+
+bool Rewrites::Agrees(size_t op, bool without_output) const {
+  const OpDistance& d = distances_[op];
+  const float limit = LimitOf(d, *pair_.options.thresholds);
+  const bool compared = IsMatched(op) && d.values && (d.has_output || without_output);
+  const bool otherwise = d.argument || d.shapes || d.chosen || d.choices || d.dtypes || d.parameter;
+  return compared && !otherwise && d.input <= limit && d.output <= limit;
+}
+
+bool Rewrites::IsBackward(std::string_view op) const {
+  const OpDirection direction = ParseOpName(op).direction;
+  return direction == OpDirection::kBackward || direction == OpDirection::kParameterGrad;
+}
+
+void Rewrites::Read() {
+  read_ = true;
+  FindAmplitudes();
+  if (other_dtype_) return;
+  FindWrongGradients();
+  FindModules();
+  FindPasses();
+}
+
+void Rewrites::FindWrongGradients() {
+  const OpList& ops = pair_.target->ops();
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const OpDistance& d = distances_[i];
+    if (!IsMatched(i) || !d.has_output || !d.values) continue;
+    const NameParts name = ParseOpName(ops.NameAt(i));
+    if (name.direction != OpDirection::kParameterGrad) continue;
+    const bool wrong = d.output > LimitOf(d, *pair_.options.thresholds);
+    for (std::string_view path = WithoutLast(name.base); !path.empty(); path = WithoutLast(path)) {
+      const bool fresh = graded_.Insert(path);
+      if (wrong ? !wrong_gradient_.Insert(path) : !fresh) break;
+    }
+  }
+}
+
+void Rewrites::FindModules() {
+  const OpList& ops = pair_.target->ops();
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const std::string_view name = ops.NameAt(i);
+    if (!IsModuleName(name) || !IsMatched(i)) continue;
+    const NameParts parts = ParseOpName(name);
+    if (parts.direction == OpDirection::kParameterGrad) continue;
+    const bool backward = parts.direction == OpDirection::kBackward;
+    const std::string_view path = WithoutLast(parts.base);
+    // The first layer gives no gradient of its input, only those of its parameters.
+    const bool ends_here = backward && !distances_[i].has_output && graded_.Has(path);
+    if (!Agrees(i, ends_here) || (backward && wrong_gradient_.Has(path))) continue;
+    agreeing_[0].Insert(name);
+    agreeing_[1].Insert(pair_.golden->ops().NameAt(plan_.golden_of[i]));
+  }
+}
+
+void Rewrites::FindAmplitudes() {
+  const OpList& ops = pair_.target->ops();
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const std::string_view name = ops.NameAt(i);
+    if (!IsMatched(i) || IsModuleName(name) || !std::isfinite(distances_[i].amplitude)) continue;
+    const uint32_t api = apis_.Enter(ApiOf(name));
+    if (api == amplitudes_.size()) amplitudes_.push_back(0);
+    amplitudes_[api] = std::max(amplitudes_[api], distances_[i].amplitude);
+  }
+}
+
+bool Rewrites::IsRoundedZero(size_t op) {
+  if (!read_) Read();
+  const std::string_view name = pair_.target->ops().NameAt(op);
+  const OpDistance& d = distances_[op];
+  if (IsModuleName(name) || IsBackward(name) || IsCommunication(name) || IsModuleName(trees_[0]->ParentOf(name)))
+    return false;
+  const uint32_t api = apis_.Find(ApiOf(name));
+  // Single numbers have no likes: they are not among the amplitudes.
+  return api < amplitudes_.size() && d.amplitude > 0 && d.amplitude <= d.tolerance * amplitudes_[api];
+}
+
+uint64_t Rewrites::KindOf(std::string_view op, bool golden) const {
+  const std::hash<std::string_view> hash;
+  const uint64_t api = hash(IsModuleName(op) ? ApiOrClassOf(op) : ParseOpName(op).base);
+  const uint64_t place = hash(ApiOrClassOf(trees_[golden]->ParentOf(op)));
+  return (api * 31 + place) * 4 + (IsBackward(op) ? 2 : 0) + (golden ? 1 : 0);
+}
+
+size_t Rewrites::EndOf(size_t pass) const {
+  return pass + 1 < passes_.size() ? passes_[pass + 1].begin : pair_.target->ops().size();
+}
+
+/// The last ops of a pass, and all its communications.
+bool Rewrites::EndAgrees(size_t begin, size_t end) const {
+  const OpList& ops = pair_.target->ops();
+  int seen = 0;
+  for (size_t i = end; i-- > begin;) {
+    const OpDistance& d = distances_[i];
+    if (!IsMatched(i)) continue;
+    const bool call = IsCommunication(ops.NameAt(i));
+    if (!call && (seen == kEndOps || !d.has_output || !d.values)) continue;
+    if (!Agrees(i)) return false;
+    seen += !call;
+  }
+  return seen == kEndOps;
+}
+
+/// What clipping and the optimizer take in behind the pass.
+bool Rewrites::GradientsAgree(size_t pass) {
+  const float stands_out = static_cast<float>(pair_.options.thresholds->stands_out);
+  size_t seen = 0, zero = 0;
+  for (size_t i = EndOf(pass); i < distances_.size(); ++i) {
+    const OpDistance& d = distances_[i];
+    if (!IsMatched(i) || !d.has_input || IsBackward(pair_.target->ops().NameAt(i))) continue;
+    ++seen;
+    if (d.input <= LimitOf(d, *pair_.options.thresholds) * stands_out) continue;
+    const bool is_zero = IsRoundedZero(i);
+    if (!is_zero && i != zero + 1) return false;  // the step made of such a gradient follows it
+    if (is_zero) zero = i;
+  }
+  return seen > 0;
+}
+
+void Rewrites::FindPasses() {
+  const OpList& ops = pair_.target->ops();
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const bool backward = IsBackward(ops.NameAt(i));
+    if (passes_.empty() || passes_.back().backward != backward) passes_.push_back({i, backward, false});
+  }
+  for (size_t p = 0; p < passes_.size(); ++p) {
+    Pass& pass = passes_[p];
+    if (p + 1 == passes_.size() || !EndAgrees(pass.begin, EndOf(p))) continue;
+    pass.agrees = !pass.backward || GradientsAgree(p);
+  }
+}
+
+bool Rewrites::Cover(std::string_view op, bool golden, size_t at) {
+  if (IsCommunication(op)) return false;
+  if (!read_) Read();
+  bool covered = false, called = false;
+  trees_[golden]->ForEachAround(op, [&](std::string_view module) {
+    called = called || IsModuleName(module);
+    covered = agreeing_[golden].Has(module);
+    return !covered;
+  });
+  if (called || passes_.empty()) return covered;
+  const auto behind = std::ranges::upper_bound(passes_, at, {}, &Pass::begin);
+  size_t pass = static_cast<size_t>(behind - passes_.begin()) - 1;
+  // An op that only the golden run has may stand at the end of the pass before.
+  if (golden && pass > 0 && passes_[pass].backward != IsBackward(op)) --pass;
+  return passes_[pass].agrees && passes_[pass].backward == IsBackward(op);
+}
+
+}  // namespace msprobe

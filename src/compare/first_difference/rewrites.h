@@ -1,0 +1,69 @@
+// Parts of a run that compute the same in another way.
+#pragma once
+
+#include <unordered_set>
+#include <vector>
+
+#include "base/slot_table.h"
+#include "compare/pair/dump_pair.h"
+#include "compare/pair/module_tree.h"
+#include "compare/round_off/ruler.h"
+
+namespace msprobe {
+
+/// Where two runs agree behind a part of them: a module whose inputs and outputs agree to round-off, and all gradients
+/// of parameters in it; for ops that no module calls, the end of the forward or backward pass. What differs inside says
+/// nothing of what comes out: ops that stand against each other by their order alone may be different ones.
+class Rewrites {
+ public:
+  /// All outlive the object; `other_dtype`: the runs are of different precision, and their agreement says too little.
+  Rewrites(const DumpPair& pair, const MatchPlan& plan, const OpDistances& distances, const ModuleTree& target,
+           const ModuleTree& golden, bool other_dtype)
+      : pair_(pair), plan_(plan), distances_(distances), trees_{&target, &golden}, other_dtype_(other_dtype) {}
+
+  /// Whether the op is inside such a part. `at` is its place among the target's ops, for an op that only the golden run
+  /// has that of the one behind it. Never a communication: what other ranks do with it is not seen here.
+  bool Cover(std::string_view op, bool golden, size_t at);
+  /// Whether ops of this API, called by modules of this class, were seen to be rewritten in a module that agrees: then
+  /// they are in others, too.
+  bool Knows(std::string_view op, bool golden) const { return known_.contains(KindOf(op, golden)); }
+  void Learn(std::string_view op, bool golden) { known_.insert(KindOf(op, golden)); }
+  /// Whether an op that no module calls holds nothing but what is zero but for rounding, compared with its likes: the
+  /// gradient of a bias that cancels out.
+  bool IsRoundedZero(size_t op);
+
+ private:
+  /// Ops of one direction, one after another.
+  struct Pass {
+    size_t begin = 0;
+    bool backward = false, agrees = false;
+  };
+  void Read();
+  void FindWrongGradients();
+  void FindModules();
+  void FindAmplitudes();
+  void FindPasses();
+  uint64_t KindOf(std::string_view op, bool golden) const;
+  bool EndAgrees(size_t begin, size_t end) const;
+  bool GradientsAgree(size_t pass);
+  bool IsMatched(size_t op) const { return distances_[op].matched && plan_.golden_of[op] != kNoOp; }
+  bool Agrees(size_t op, bool without_output = false) const;
+  bool IsBackward(std::string_view op) const;
+  size_t EndOf(size_t pass) const;
+
+  const DumpPair& pair_;
+  const MatchPlan& plan_;
+  const OpDistances& distances_;
+  const ModuleTree* trees_[2];
+  const bool other_dtype_;
+  bool read_ = false;
+  TextIds agreeing_[2];  // names of modules, of the target and of the golden run
+  std::unordered_set<uint64_t> known_;
+  TextIds graded_;          // paths of modules around parameters whose gradients are compared
+  TextIds wrong_gradient_;  // paths of modules around parameters whose gradients differ
+  TextIds apis_;
+  std::vector<float> amplitudes_;  // the largest of each API
+  std::vector<Pass> passes_;
+};
+
+}  // namespace msprobe

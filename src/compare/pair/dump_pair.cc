@@ -1,0 +1,124 @@
+#include "compare/pair/dump_pair.h"
+
+#include <utility>
+
+#include "base/parallel.h"
+#include "base/text.h"
+#include "compare/pair/module_tree.h"
+
+namespace msprobe {
+namespace {
+
+Status CheckTasks(const DumpFile& target, const DumpFile& golden) {
+  const std::string task(target.task());
+  if (task != golden.task()) {
+    return BadInput(target.path() + " was dumped with task \"" + task + "\" but " + golden.path() + " with \"" +
+                    std::string(golden.task()) +
+                    "\": dump both runs with the same task, or compare their models with --structure");
+  }
+  if (task == "structure") {
+    return BadInput(target.path() +
+                    " has task \"structure\" and holds no values: what this option asks for needs task \"statistics\" "
+                    "or \"tensor\"");
+  }
+  if (task != "statistics" && task != "tensor") {
+    return BadInput(target.path() + " has task \"" + task +
+                    "\": compare needs dumps with task \"statistics\" or \"tensor\"");
+  }
+  return OkStatus();
+}
+
+StatusOr<CompareMode> ModeOf(const DumpFile& target, const DumpFile& golden) {
+  if (target.task() == "tensor") return CompareMode::kTensor;
+  MSP_ASSIGN_OR_RETURN(const Checksums a, target.FindChecksums());
+  MSP_ASSIGN_OR_RETURN(const Checksums b, golden.FindChecksums());
+  if (OneSided(a, b)) {
+    const bool in_target = a == Checksums::kPresent;
+    return BadInput((in_target ? target : golden).path() + " holds checksums and " +
+                    (in_target ? golden : target).path() + " does not: dump both runs with the same summary_mode");
+  }
+  // A dump without tensors is of either kind.
+  return a == Checksums::kPresent || b == Checksums::kPresent ? CompareMode::kChecksum : CompareMode::kStatistics;
+}
+
+/// Modules (L0) and APIs (L1) have no names in common; mix has both.
+Status CheckLevels(const DumpPair& pair) {
+  const DumpFile &a = *pair.target, &b = *pair.golden;
+  if (pair.plan.matched > 0 || a.level() == b.level()) return OkStatus();
+  return BadInput(a.path() + " is of level \"" + std::string(a.level()) + "\" and " + b.path() + " of level \"" +
+                  std::string(b.level()) + "\", no op is in both: dump both runs with the same level");
+}
+
+Status CheckNotEmpty(const DumpFile& dump) {
+  if (!dump.ops().empty()) return OkStatus();
+  return BadInput(dump.path() +
+                  " holds no ops: check that the run reached debugger.stop() and that the filters let ops through");
+}
+
+Status OpenStacks(const FilePair& files, DumpPair* pair) {
+  const std::string path = files.stack.empty() ? JoinPath(DirName(files.target), "stack.json") : files.stack;
+  if (files.stack.empty() && !IsRegularFile(path)) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(StackFile stacks, StackFile::Open(path));
+  if (!stacks.truncated().empty()) pair->warnings.push_back(stacks.truncated());
+  pair->stacks.emplace(std::move(stacks));
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<DumpPair> OpenPairFiles(const FilePair& files) {
+  DumpPair pair;
+  const auto open = [&](size_t i) -> Status {
+    if (i == 2) return OpenStacks(files, &pair);
+    MSP_ASSIGN_OR_RETURN(DumpFile dump, DumpFile::Open(i == 0 ? files.target : files.golden));
+    (i == 0 ? pair.target : pair.golden) = std::make_unique<DumpFile>(std::move(dump));
+    return OkStatus();
+  };
+  MSP_RETURN_IF_ERROR(ParallelFor(3, open));
+  pair.trees = std::make_shared<PairTrees>(*pair.target, *pair.golden);
+  const bool debug = pair.target->level() == "debug";
+  if (debug != (pair.golden->level() == "debug")) {
+    return BadInput(files.target + " and " + files.golden +
+                    " differ in level (debug and not debug): compare dumps of one kind");
+  }
+  for (const DumpFile* dump : {pair.target.get(), pair.golden.get()}) {
+    if (!dump->truncated().empty()) pair.warnings.push_back(dump->truncated());
+  }
+  return pair;
+}
+
+bool BothAreStructures(const DumpPair& pair) {
+  return pair.target->task() == "structure" && pair.golden->task() == "structure";
+}
+
+Status MatchDumpPair(const FilePair& files, const Mapping& mapping, CustomMetrics* custom, DumpPair* pair,
+                     const Postprocess* postprocess) {
+  MSP_RETURN_IF_ERROR(CheckTasks(*pair->target, *pair->golden));
+  MSP_RETURN_IF_ERROR(CheckNotEmpty(*pair->target));
+  MSP_RETURN_IF_ERROR(CheckNotEmpty(*pair->golden));
+  MSP_ASSIGN_OR_RETURN(pair->options.mode, ModeOf(*pair->target, *pair->golden));
+  if (pair->options.mode == CompareMode::kTensor) {
+    pair->tensors = std::make_unique<TensorPairs>(files.target, files.golden, custom, postprocess);
+    pair->options.tensors = pair->tensors.get();
+  }
+  // Indexing read both files once; the comparison goes through them again from the start, so their pages can go
+  // meanwhile.
+  for (const DumpFile* dump : {pair->target.get(), pair->golden.get()})
+    dump->file().Release(0, dump->file().text().size());
+  MSP_ASSIGN_OR_RETURN(pair->plan, MatchDumps(*pair->target, *pair->golden, mapping));
+  pair->warnings.insert(pair->warnings.end(), pair->plan.warnings.begin(), pair->plan.warnings.end());
+  pair->options.cross = pair->plan.cross;
+  pair->options.fused = pair->plan.fused.has_value();
+  pair->options.join_targets = pair->options.fused && pair->plan.fused->join_targets;
+  pair->options.check_dtype = !mapping.data && !mapping.layer && !pair->options.fused;
+  MSP_RETURN_IF_ERROR(CheckLevels(*pair));
+  return OkStatus();
+}
+
+StatusOr<DumpPair> OpenDumpPair(const FilePair& files, const Mapping& mapping, CustomMetrics* custom) {
+  MSP_ASSIGN_OR_RETURN(DumpPair pair, OpenPairFiles(files));
+  MSP_RETURN_IF_ERROR(MatchDumpPair(files, mapping, custom, &pair));
+  return pair;
+}
+
+}  // namespace msprobe

@@ -1,0 +1,12 @@
+// One op of the target compared with what the plan puts against it.
+#pragma once
+
+#include "compare/pair/dump_pair.h"
+
+namespace msprobe {
+
+/// Compares op `index` of the target with its partner, or item by item with several. `out` holds views into the two
+/// documents.
+Status DiffOpAt(const DumpPair& pair, size_t index, JsonDoc* target, JsonDoc* golden, OpDiff* out);
+
+}  // namespace msprobe

@@ -1,0 +1,366 @@
+#include "compare/round_off/ruler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/text.h"
+#include "ops/op_traits.h"
+#include "tensor/kernels/dtype.h"
+
+namespace msprobe {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kLeastError = std::numeric_limits<double>::epsilon();  // of what differs and does not show how much
+
+/// Relative error that round-off explains: a few units in the last place of the narrower dtype.
+double Tolerance(const Thresholds& t, std::string_view dtype) {
+  switch (ParseDType(dtype)) {
+    case DType::kBFloat16: return t.tolerance_bfloat16;
+    case DType::kFloat16: return t.tolerance_float16;
+    case DType::kFloat8E4M3FN:
+    case DType::kFloat8E5M2:
+    case DType::kFloat8E4M3FNUZ:
+    case DType::kFloat8E5M2FNUZ:
+    case DType::kFloat8E8M0FNU: return t.tolerance_float8;
+    case DType::kFloat32:
+    case DType::kFloat64:
+    case DType::kComplex64:
+    case DType::kComplex128: return t.tolerance_float32;
+    default: return 0;  // integers and scalars are equal or not
+  }
+}
+
+double Magnitude(const StatValue& v) { return v.IsNumber() ? std::fabs(v.AsDouble()) : 0; }
+
+double Amplitude(const ItemView& v) { return std::max(Magnitude(v.stats[kMax]), Magnitude(v.stats[kMin])); }
+
+/// Masks are filled with the least number of their dtype, which says "minus infinity" in each.
+bool IsDTypeLimit(double magnitude) {
+  for (const double limit : {65504.0, 3.3895313892515355e38, 3.4028234663852886e38, 1.7976931348623157e308}) {
+    if (std::fabs(magnitude - limit) <= 1e-6 * limit) return true;
+  }
+  return false;
+}
+
+/// Relative error of one statistic; infinity for a difference in kind.
+double StatError(const ItemView& a, const ItemView& b, size_t k, double scale) {
+  const StatValue &x = a.stats[k], &y = b.stats[k];
+  if (x.IsNumber() && y.IsNumber()) {
+    const double p = x.AsDouble(), q = y.AsDouble();
+    // Integers beyond 2^53 differ although their doubles do not.
+    if (p == q) return SameValue(x, y) ? 0 : kLeastError;
+    if (std::isfinite(p) && std::isfinite(q)) return scale == 0 ? kInfinity : std::fabs(p - q) / scale;
+    return std::isnan(p) && std::isnan(q) ? 0 : kInfinity;
+  }
+  const StatDiff diff = DiffStats(x, y);
+  switch (diff.diff_cell) {
+    case StatDiff::Cell::kZero:
+    case StatDiff::Cell::kNA: return 0;
+    // One tool version writes a statistic where another leaves it out.
+    case StatDiff::Cell::kDiff: return x.IsNone() || y.IsNone() ? 0 : kInfinity;
+    default: return x.IsNanOrInf() && y.IsNanOrInf() && x.text == y.text ? 0 : kInfinity;
+  }
+}
+
+/// What a difference is divided by.
+enum class Against : uint8_t { kLarger, kGolden };
+
+double Divisor(double target, double golden, Against against) {
+  return against == Against::kGolden ? golden : std::max(target, golden);
+}
+
+double StatisticsError(const ItemView& a, const ItemView& b, Against against) {
+  const double amplitude = Divisor(Amplitude(a), Amplitude(b), against);
+  const bool limits = !SameDType(a.dtype, b.dtype) && IsDTypeLimit(Amplitude(a)) && IsDTypeLimit(Amplitude(b));
+  double worst = 0;
+  const size_t end = a.joined || b.joined ? static_cast<size_t>(kMean)
+                                          : static_cast<size_t>(kStatCount);  // the others are several numbers
+  for (size_t k = kMax; k < end; ++k) {
+    if (limits && (k >= kMean || IsDTypeLimit(Magnitude(a.stats[k])))) continue;
+    // Max, Min and Mean are judged against the amplitude: a mean near 0 has no meaningful relative error of its own.
+    const double scale = k == kNorm ? Divisor(Magnitude(a.stats[k]), Magnitude(b.stats[k]), against) : amplitude;
+    worst = std::max(worst, StatError(a, b, k, scale));
+  }
+  return worst;
+}
+
+bool IsTensor(const ItemView& v) { return StartsWith(v.shape, "[") && ParseDType(v.dtype) != DType::kUnknown; }
+bool IsNull(const ItemView& v) { return v.dtype == "N/A" || v.dtype == "<class 'NoneType'>"; }
+bool IsDTypeText(const StatValue& v) {
+  return v.IsText() && (StartsWith(v.text, "torch.") || StartsWith(v.text, "mindspore."));
+}
+
+const ItemView* PartnerOf(const OpDiff& op, size_t i) {
+  const int g = op.rows[i].golden;
+  return g == kNoItem || op.rows[i].golden_only ? nullptr : &op.golden[static_cast<size_t>(g)];
+}
+
+float Single(double v) {
+  return v > std::numeric_limits<float>::max() ? std::numeric_limits<float>::infinity() : static_cast<float>(v);
+}
+
+void Raise(float* to, double v) { *to = std::max(*to, Single(v)); }
+
+double Over(double error, double unit) { return error == 0 ? 0 : unit == 0 ? kInfinity : error / unit; }
+
+void MeasureResult(const OpDiff& op, size_t row, double error, double distance, OpDistance* out) {
+  if (Tolerance(*op.thresholds, op.target[row].dtype) == 0) out->choices = true;
+  const RoundOff round_off = RoundOffOf(op, row);
+  Raise(&out->expected, Over(error, round_off.expected));
+  Raise(&out->worst, Over(error, round_off.worst));
+  Raise(&out->conditioned, distance / round_off.condition);
+}
+
+}  // namespace
+
+std::string_view RulerVerdictText(RulerVerdict v) {
+  switch (v) {
+    case RulerVerdict::kNone: return "N/A";
+    case RulerVerdict::kBitEqual: return "bit-equal";
+    case RulerVerdict::kRoundOff: return "round-off";
+    case RulerVerdict::kInherited: return "inherited";
+    case RulerVerdict::kSuspicious: return "suspicious";
+    case RulerVerdict::kBug: return "bug";
+  }
+  return "";
+}
+
+void RulerCounts::Add(RulerVerdict v) { ++Of(v); }
+
+void RulerCounts::Inherit(RulerVerdict v) {
+  --Of(v);
+  ++inherited;
+}
+
+uint64_t& RulerCounts::Of(RulerVerdict v) {
+  uint64_t* const counts[] = {&none, &bit_equal, &round_off, &inherited, &suspicious, &bug};
+  return *counts[static_cast<size_t>(v)];
+}
+
+namespace {
+
+/// Of tensors whose checksums differ: their statistics say by how much. Where these are equal, the difference is too
+/// small to be seen in them, or the same elements stand in other places.
+double ChecksumError(const ItemView& a, const ItemView& b, Against against) {
+  // Zeros of either sign are not a difference, as far as the dump shows that there is nothing else.
+  const auto zero = [](const ItemView& v) { return v.stats[kNorm].IsNumber() && v.stats[kNorm].AsDouble() == 0; };
+  if (a.checksum == b.checksum || (zero(a) && zero(b))) return 0;
+  const auto measured = [](const ItemView& v) { return IsTensor(v) && !v.stats[kMax].IsNone(); };
+  if (!measured(a) || !measured(b)) return kInfinity;
+  return std::max(StatisticsError(a, b, against), kLeastError);
+}
+
+double ErrorAgainst(const OpDiff& op, size_t row, CompareMode mode, Against against) {
+  const ItemView* partner = PartnerOf(op, row);
+  if (!partner) return 0;
+  const ItemView &a = op.target[row], &b = *partner;
+  if (a.shape != b.shape && !op.rows[row].shapes_fit) return kInfinity;
+  if (mode == CompareMode::kChecksum) return ChecksumError(a, b, against);
+  // Values say more than their statistics, which stand for tensors that could not be read.
+  if (mode == CompareMode::kTensor && op.tensors[row].error >= 0) {
+    return against == Against::kGolden ? op.tensors[row].golden_error : op.tensors[row].error;
+  }
+  return StatisticsError(a, b, against);
+}
+
+}  // namespace
+
+double RowError(const OpDiff& op, size_t row, CompareMode mode) {
+  return ErrorAgainst(op, row, mode, Against::kLarger);
+}
+
+double ShownError(const OpDiff& op, size_t row, CompareMode mode) {
+  return ErrorAgainst(op, row, mode, Against::kGolden);
+}
+
+ShownErrors ShownErrorsOf(const OpDiff& op, CompareMode mode) {
+  ShownErrors out;
+  for (size_t i = 0; i < op.rows_used; ++i) {
+    if (!PartnerOf(op, i) || !IsTensor(op.target[i])) continue;
+    double& side = IsResult(op.target[i].state) ? out.output : out.input;
+    side = std::max(side, ShownError(op, i, mode));
+  }
+  return out;
+}
+
+double OpTolerance(const OpDiff& op) {
+  double out = 0;
+  for (size_t i = 0; i < op.rows_used; ++i) out = std::max(out, Tolerance(*op.thresholds, op.target[i].dtype));
+  for (size_t i = 0; i < op.golden_used; ++i) out = std::max(out, Tolerance(*op.thresholds, op.golden[i].dtype));
+  return out;
+}
+
+double RowDistance(const OpDiff& op, size_t row, CompareMode mode, double tolerance) {
+  const double error = RowError(op, row, mode);
+  if (error == 0) return 0;
+  const ItemView &a = op.target[row], &b = *PartnerOf(op, row);
+  const double own = std::max(Tolerance(*op.thresholds, a.dtype), Tolerance(*op.thresholds, b.dtype));
+  // Limits of a dtype travel as Python's floats.
+  const bool scalar = a.dtype == "<class 'float'>" && b.dtype == a.dtype;
+  if (own == 0 && !scalar) tolerance = 0;
+  if (own > 0 && a.state == ItemState::kParameter) tolerance = own;
+  return Over(error, tolerance);
+}
+
+bool IsResult(ItemState state) {
+  return state == ItemState::kOutput || state == ItemState::kParameterGrad || state == ItemState::kDebug;
+}
+
+bool DTypeChanges(const OpDiff& op, size_t i) {
+  const ItemView* b = PartnerOf(op, i);
+  if (!b) return false;
+  const ItemView& a = op.target[i];
+  return !SameDType(a.dtype, b->dtype) && a.shape == b->shape && StartsWith(a.shape, "[") &&
+         !StartsWith(a.dtype, "<class") && !StartsWith(b->dtype, "<class");
+}
+
+bool ArgumentDiffers(const OpDiff& op, size_t i, CompareMode mode) {
+  const ItemView& a = op.target[i];
+  if (a.state != ItemState::kInput && a.state != ItemState::kKwarg) return false;
+  const ItemView* b = PartnerOf(op, i);
+  if (!b) return op.matched && !IsNull(a);
+  if (IsTensor(a) || IsTensor(*b)) return false;
+  const StatValue &x = a.stats[kMax], &y = b->stats[kMax];
+  if (mode == CompareMode::kChecksum && (a.checksum == b->checksum || !x.IsNumber() || !y.IsNumber()))
+    return a.checksum != b->checksum;
+  if (a.shape != b->shape) return true;
+  if (IsDTypeText(x) && IsDTypeText(y)) return false;
+  if (!x.IsNumber() || !y.IsNumber()) {
+    const auto cell = DiffStats(x, y).diff_cell;
+    return cell != StatDiff::Cell::kZero && cell != StatDiff::Cell::kNA;
+  }
+  const double p = x.AsDouble(), q = y.AsDouble();
+  if (p == q || (std::isnan(p) && std::isnan(q))) return false;
+  if (IsDTypeLimit(std::fabs(p)) && IsDTypeLimit(std::fabs(q)) && std::signbit(p) == std::signbit(q)) return false;
+  const bool computed =
+      a.dtype == "<class 'float'>" && b->dtype == a.dtype;  // numbers from tensors carry their rounding
+  return !computed || std::fabs(p - q) > OpTolerance(op) * std::max(std::fabs(p), std::fabs(q));
+}
+
+namespace {
+
+/// Of the gradients of a module's parameters on both sides.
+double LargestGradient(const OpDiff& op) {
+  double out = 0;
+  for (size_t i = 0; i < op.rows_used; ++i) {
+    const ItemView* partner = PartnerOf(op, i);
+    if (op.target[i].state != ItemState::kParameterGrad || !partner) continue;
+    out = std::max({out, Amplitude(op.target[i]), Amplitude(*partner)});
+  }
+  return out;
+}
+
+/// At most two; Max and Min are all of them.
+bool HasFewElements(const ItemView& item) { return item.shape == "[]" || item.shape == "[1]" || item.shape == "[2]"; }
+
+/// A gradient that is zero but for the rounding of sums that cancel out: its digits say nothing.
+bool IsRoundedZero(const OpDiff& op, size_t row, double largest) {
+  const ItemView* partner = PartnerOf(op, row);
+  if (op.target[row].state != ItemState::kParameterGrad || !partner) return false;
+  const double own = std::max(Amplitude(op.target[row]), Amplitude(*partner));
+  return own < largest && own <= OpTolerance(op) * largest;
+}
+
+}  // namespace
+
+OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bool(size_t row)>& counts) {
+  OpDistance out;
+  const double tolerance = OpTolerance(op);
+  out.tolerance = Single(tolerance);
+  out.matched = op.matched;
+  const double largest_gradient = LargestGradient(op);
+  for (size_t i = 0; i < op.rows_used; ++i) {
+    if (counts && !counts(i)) continue;
+    if (IsRoundedZero(op, i, largest_gradient)) continue;
+    const ItemView& item = op.target[i];
+    const bool result = IsResult(item.state);
+    out.dtypes = out.dtypes || DTypeChanges(op, i);
+    if (!result && ArgumentDiffers(op, i, mode)) {
+      out.argument = true;
+      out.input = Single(kInfinity);
+      continue;
+    }
+    const ItemView* partner = PartnerOf(op, i);
+    if (!partner) continue;
+    const bool tensor = IsTensor(item);
+    out.values = out.values || (tensor && item.stats[kMax].IsNumber());
+    (result ? out.has_output : out.has_input) |= tensor;
+    const double error = RowError(op, i, mode);
+    if (tensor) Raise(result ? &out.output_error : &out.input_error, error);
+    if (tensor && !result && item.shape != partner->shape && !op.rows[i].shapes_fit) out.shapes = true;
+    const double distance = RowDistance(op, i, mode, tolerance);
+    out.few = out.few && (!tensor || HasFewElements(item));
+    if (tensor && Tolerance(*op.thresholds, item.dtype) > 0 && !HasFewElements(item))
+      Raise(&out.amplitude, std::max(Amplitude(item), Amplitude(*partner)));
+    out.parameter = out.parameter || (item.state == ItemState::kParameter && distance > 1);
+    const bool weight = item.state == ItemState::kParameter || (tensor && !result && item.suffix != ".input.0");
+    out.rounded_parameter = out.rounded_parameter || (weight && distance > 0 && distance <= 1);
+    Raise(result ? &out.output : &out.input, distance);
+    const bool choice = tensor && Tolerance(*op.thresholds, item.dtype) == 0;
+    if (!result && choice && error > 0) out.chosen = true;
+    if (!result && !choice) Raise(&out.rounded, distance);
+    if (result && error > 0) MeasureResult(op, i, error, distance, &out);
+    if (mode == CompareMode::kChecksum && !result) out.blind = out.blind || item.checksum == "0x0000000000000000";
+  }
+  if (op.matched && op.rows_used > 0 && mode != CompareMode::kChecksum) {
+    for (size_t g = 0; g < op.golden_used; ++g) {
+      const ItemView& item = op.golden[g];
+      const bool argument = item.state == ItemState::kInput || item.state == ItemState::kKwarg;
+      if (argument && !op.golden_taken[g] && !IsNull(item)) {
+        out.argument = true;
+        out.input = Single(kInfinity);
+      }
+    }
+  }
+  return out;
+}
+
+RowRuler MeasureRow(const OpDiff& op, size_t row, CompareMode mode, const OpDistance& distance,
+                    const RulerContext& context) {
+  RowRuler out;
+  const ItemView& item = op.target[row];
+  const ItemView* partner = PartnerOf(op, row);
+  if (!partner || (!IsTensor(item) && !ArgumentDiffers(op, row, mode))) return out;
+  out.error = RowError(op, row, mode);
+  const double dtype = std::max(Tolerance(*op.thresholds, item.dtype), Tolerance(*op.thresholds, partner->dtype));
+  const bool result = IsResult(item.state);
+  if (out.error == 0 && !ArgumentDiffers(op, row, mode)) {
+    out.verdict = RulerVerdict::kBitEqual;
+    return out;
+  }
+  const RoundOff round_off = result ? RoundOffOf(op, row) : RoundOff();
+  const bool exact = result && distance.input_error == 0 && !distance.argument && context.travelled == 0;
+  // What reached the op is rounded, and the op enlarges that. What an input differs by does not excuse the input
+  // itself.
+  const double reached = result && std::isfinite(distance.input_error) ? 10.0 * distance.input_error : 0.0;
+  const double travelled = std::max({static_cast<double>(context.travelled), dtype, reached});
+  double unit = exact ? round_off.expected : dtype == 0 ? 0 : travelled * (result ? round_off.condition : 1);
+  unit = std::max(unit, 2.0 * static_cast<double>(context.calibrated));
+  out.units = Over(out.error, unit);
+  if (out.units <= 1) {
+    out.verdict = distance.input > 1 && result ? RulerVerdict::kInherited : RulerVerdict::kRoundOff;
+  } else if (context.verdict == RulerVerdict::kBug || context.verdict == RulerVerdict::kSuspicious) {
+    // The op is to blame, but for a value that it was given its results are not.
+    const bool own = !result || distance.rounded <= 1;
+    out.verdict = own ? context.verdict : RulerVerdict::kInherited;
+  } else if (context.verdict == RulerVerdict::kRoundOff || context.verdict == RulerVerdict::kInherited) {
+    out.verdict = RulerVerdict::kInherited;
+  } else {
+    out.verdict = RulerVerdict::kNone;  // by their order the ops pair otherwise: this row stands against another op's
+  }
+  return out;
+}
+
+void MeasureRows(CompareMode mode, const OpDistance& distance, const RulerContext& context, OpDiff* op) {
+  op->ruler.resize(op->rows_used);
+  for (size_t i = 0; i < op->rows_used; ++i) {
+    RowRuler row;
+    if (!HasArbitraryValues(op->op)) row = MeasureRow(*op, i, mode, distance, context);
+    const double shown = row.error == 0 ? 0 : ShownError(*op, i, mode);
+    op->ruler[i] = {shown, row.units, row.verdict};
+  }
+}
+
+}  // namespace msprobe

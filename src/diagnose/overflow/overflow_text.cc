@@ -1,0 +1,219 @@
+// The report for people and for programs.
+#include <fmt/core.h>
+
+#include <array>
+
+#include "base/text.h"
+#include "diagnose/overflow/overflow.h"
+#include "json/writer.h"
+
+namespace msprobe {
+namespace {
+
+using Kind = OverflowSource::Kind;
+constexpr size_t kShownRanks = 8;
+
+std::string_view KindName(Kind kind) {
+  static constexpr std::array<std::string_view, 7> kNames{
+      "op", "communication", "parameter", "input", "uninitialised", "missing_rank", "mask"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+/// Without the dot in front.
+std::string Bare(const std::string& item) { return item.empty() ? item : item.substr(1); }
+
+std::string Plural(size_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+
+std::string RanksText(const std::vector<OverflowOp>& ops) {
+  std::string out = ops.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ops.size() && i < kShownRanks; ++i)
+    out.append(i ? ", " : "").append(std::to_string(ops[i].rank));
+  return ops.size() > kShownRanks ? out + ", ..." : out;
+}
+
+/// One sentence: what happened at the op.
+std::string Why(const OverflowFinding& f) {
+  const std::string item = Bare(f.item);
+  switch (f.kind) {
+    case Kind::kParameter: return fmt::format("{} is bad: {}", item, BadSinceText(f.since, Language::kEnglish));
+    case Kind::kInput: {
+      std::string why =
+          fmt::format("{} holds NaN or infinities that no recorded op made: {}", item,
+                      f.leaf_grad ? "a parameter, or an op that is not recorded"
+                                  : "the data, memory that was never written, or an op that is not recorded");
+      if (!f.before.empty()) why += fmt::format(" (the last one before it of that shape is {})", f.before);
+      return why;
+    }
+    case Kind::kUninitialised: return fmt::format("it reads memory of {} that was never written", f.reader);
+    case Kind::kMissingRank: return "received from a rank whose dump is not here: add it";
+    case Kind::kCommunication:
+      return Contains(f.ops[0].name, "reduce")
+                 ? "what every rank puts in is clean, the result is not: the reduction itself overflows"
+                 : "what the sender gives is clean, what arrives is not";
+    default: break;
+  }
+  if (!f.mask.empty()) return fmt::format("it turns the -inf of {} into NaN: a whole row may be masked", f.mask);
+  if (f.constant) return "an argument of it is NaN or infinite";
+  return "its inputs are clean, its output is not";
+}
+
+void Line(std::string* out, std::string_view label, const std::string& text) {
+  *out += fmt::format("  {:<10} {}\n", label, OneLine(text));
+}
+
+std::string PlaceText(const OverflowOp& op) { return op.frame + (op.function.empty() ? "" : " in " + op.function); }
+
+void Consequences(std::string* out, const OverflowFinding& f) {
+  std::string then = fmt::format("{} carried it on, {} absorbed it", Plural(f.carriers, "op"), f.absorbers);
+  if (f.absorbed) then += ", nothing of it was left";
+  Line(out, "then", then);
+  if (!f.absorbed_at.empty()) Line(out, "absorbed", fmt::format("first by {}", f.absorbed_at[0].name));
+  for (size_t i = 0; i < f.reached.size() && i < kShownRanks; ++i) {
+    Line(out, i ? "" : "reached", fmt::format("rank {} through {}", f.reached[i].rank, f.reached[i].name));
+  }
+  if (f.reached.size() > kShownRanks)
+    Line(out, "", fmt::format("and {} more", Plural(f.reached.size() - kShownRanks, "rank")));
+}
+
+void Near(std::string* out, const std::vector<OverflowFinding::Near>& near) {
+  for (size_t i = 0; i < near.size() && i < kShownRanks; ++i) {
+    Line(out, i ? "" : "warning",
+         fmt::format("{}{} on rank {} is within a factor {:.3g} of overflow", near[i].op.name, near[i].item,
+                     near[i].op.rank, near[i].margin));
+  }
+}
+
+void FindingText(std::string* out, const OverflowFinding& f) {
+  const OverflowOp& op = f.ops[0];
+  *out += fmt::format("{}: {} on {}\n", f.absorbed ? "Absorbed" : "Details", OneLine(op.name), RanksText(f.ops));
+  Line(out, "why", Why(f));
+  if (!op.module.empty()) Line(out, "inside", op.module);
+  if (!op.frame.empty()) Line(out, "at", PlaceText(op));
+  if (f.kind == Kind::kParameter) Line(out, f.item.substr(f.item.find_last_of('.') + 1), f.item_text);
+  for (const auto& [item, text] : f.inputs) {
+    if (f.kind != Kind::kParameter || item != f.item) Line(out, Bare(item), text);
+  }
+  for (const auto& [item, text] : f.outputs) Line(out, Bare(item), text);
+  Near(out, f.near);
+  Consequences(out, f);
+}
+
+void OpJson(JsonWriter* json, const OverflowOp& op) {
+  json->BeginObject();
+  json->Member("rank", op.rank);
+  json->Member("op", op.name);
+  if (!op.module.empty()) json->Member("module", op.module);
+  if (!op.frame.empty()) json->Member("line", op.frame);
+  if (!op.function.empty()) json->Member("function", op.function);
+  json->EndObject();
+}
+
+void OpsJson(JsonWriter* json, std::string_view key, const std::vector<OverflowOp>& ops) {
+  json->Key(key);
+  json->BeginArray();
+  for (const OverflowOp& op : ops) OpJson(json, op);
+  json->EndArray();
+}
+
+void ItemsJson(JsonWriter* json, std::string_view key, const std::vector<std::pair<std::string, std::string>>& items) {
+  json->Key(key);
+  json->BeginObject();
+  for (const auto& [item, text] : items) json->Member(Bare(item), text);
+  json->EndObject();
+}
+
+void NearJson(JsonWriter* json, std::string_view key, const std::vector<OverflowFinding::Near>& near) {
+  json->Key(key);
+  json->BeginArray();
+  for (const auto& n : near) {
+    json->BeginObject();
+    json->Member("rank", n.op.rank);
+    json->Member("op", n.op.name);
+    json->Member("item", Bare(n.item));
+    json->Member("margin", n.margin);
+    json->EndObject();
+  }
+  json->EndArray();
+}
+
+void FindingJson(JsonWriter* json, const OverflowFinding& f) {
+  json->BeginObject();
+  json->Member("kind", KindName(f.kind));
+  OpsJson(json, "ops", f.ops);
+  json->Member("why", Why(f));
+  if (!f.reader.empty()) json->Member("other_op", f.reader);
+  if (!f.item.empty()) json->Member("item", Bare(f.item));
+  if (!f.item_text.empty()) json->Member("value", f.item_text);
+  if (!f.mask.empty()) json->Member("mask", f.mask);
+  if (!f.before.empty()) json->Member("last_of_that_shape", f.before);
+  ItemsJson(json, "inputs", f.inputs);
+  ItemsJson(json, "outputs", f.outputs);
+  NearJson(json, "near_overflow", f.near);
+  json->Member("carriers", f.carriers);
+  json->Member("absorbers", f.absorbers);
+  json->Member("absorbed", f.absorbed);
+  OpsJson(json, "absorbed_at", f.absorbed_at);
+  OpsJson(json, "reached", f.reached);
+  json->Key("links");
+  json->BeginObject();
+  json->Member("same_tensor", f.by_identity);
+  json->Member("same_statistics", f.by_statistics);
+  json->Member("same_shape", f.by_shape);
+  json->Member("by_order", f.by_order);
+  json->EndObject();
+  json->EndObject();
+}
+
+}  // namespace
+
+std::string OverflowText(const OverflowReport& report, const std::string& verdict, const std::string& file) {
+  // The first three lines are those that scripts around the older tool look for.
+  std::string out = "Start searching anomaly node before communication.\n";
+  const bool nothing = report.first.empty();
+  if (nothing || report.phase != OverflowReport::Phase::kBefore)
+    out += "Start searching anomaly node during communication.\n";
+  if (nothing || report.phase == OverflowReport::Phase::kAfter)
+    out += "Start searching anomaly node after communication.\n";
+  if (nothing) {
+    Near(&out, report.near);
+    out += fmt::format("{}, {} looked at: no op gives NaN or an infinity", Plural(report.steps, "step"),
+                       Plural(report.ranks, "rank"));
+    if (report.masks) out += fmt::format("; {} of -inf are masks", Plural(report.masks, "source"));
+    return out + "\nCannot find any anomaly node, no need to generate analyze file.\n";
+  }
+  if (!report.step.empty()) {
+    out += fmt::format("{}, {}", report.step, Plural(report.ranks, "rank"));
+    if (report.steps > 1 && !report.first[0].absorbed)
+      out += fmt::format("; the {} before are clean", Plural(report.steps - 1, "step"));
+    out += "\n";
+  }
+  out += verdict;
+  for (const OverflowFinding& f : report.first) FindingText(&out, f);
+  for (const OverflowFinding& f : report.absorbed) FindingText(&out, f);
+  return out + "The analyze result is saved in: " + OneLine(file) + "\n";
+}
+
+std::string OverflowJson(const OverflowReport& report, const std::string& verdict, const std::string& file) {
+  JsonWriter json;
+  json.BeginObject();
+  json.Member("input", report.input);
+  json.Member("step", report.step);
+  json.Member("steps", report.steps);
+  json.Member("ranks", report.ranks);
+  json.Member("found", !report.first.empty());
+  if (!verdict.empty()) json.RawMember("verdict", verdict);
+  for (const auto& [key, list] : {std::pair("first", &report.first), std::pair("absorbed", &report.absorbed)}) {
+    json.Key(key);
+    json.BeginArray();
+    for (const OverflowFinding& f : *list) FindingJson(&json, f);
+    json.EndArray();
+  }
+  json.Member("masks", report.masks);
+  NearJson(&json, "near_overflow", report.near);
+  json.Member("warnings", report.warnings);
+  json.Member("result_file", file);
+  json.EndObject();
+  return json.Take() + "\n";
+}
+
+}  // namespace msprobe

@@ -1,0 +1,14 @@
+// The question to python/msprobe/_replay.py: an op of both sides as one line of JSON.
+#pragma once
+
+#include <string>
+
+#include "diagnose/replay/op_call.h"
+
+namespace msprobe {
+
+/// {"owner": .., "function": .., "args": .., "tensors": [[key, path, requires_grad], ..], ..}. kBadInput, one line,
+/// when a tensor that the call needs has no readable file.
+StatusOr<std::string> ReplaySideJson(const DumpFile& dump, const OpSide& side);
+
+}  // namespace msprobe

@@ -1,0 +1,248 @@
+#include "diagnose/story/story.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "diagnose/divergence.h"
+#include "diagnose/overflow/overflow.h"
+#include "diagnose/replay_result.h"
+#include "ops/op_name.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kModulesShown = 5;
+
+/// Without the dot in front.
+std::string Bare(const std::string& item) { return item.empty() ? item : item.substr(1); }
+
+/// By the name of the module's op.
+void SetModule(const std::string& name, StoryOrigin* out) {
+  out->module = ModulePath(name);
+  if (IsModuleName(name)) out->module_class = ApiOrClassOf(name);
+}
+
+StoryOrigin OriginOf(const Origin& o, int step) {
+  const FirstDifference& d = o.difference;
+  StoryOrigin out;
+  out.cause = CauseOf(o);
+  out.step = step;
+  if (o.rank >= 0) {
+    out.ranks = o.ranks;
+    // The rank whose values are shown leads.
+    const auto own = std::find(out.ranks.begin(), out.ranks.end(), o.rank);
+    if (own != out.ranks.end()) std::rotate(out.ranks.begin(), own, own + 1);
+  }
+  out.op = d.name;
+  if (const std::string& name = !d.inside.empty() ? d.inside : d.module; !name.empty()) {
+    SetModule(name, &out);
+  } else if (IsModuleName(d.name)) {
+    SetModule(d.name, &out);
+  }
+  out.frame = d.frame;
+  out.function = d.function;
+  out.item = Bare(d.item);
+  out.parameter = d.parameter;
+  out.what = d.difference.what;
+  out.target = d.difference.target;
+  out.golden = d.difference.golden;
+  out.percent = d.difference.percent;
+  out.units = d.units;
+  const bool made = out.cause == Cause::kOp || out.cause == Cause::kCollective || out.cause == Cause::kReceived;
+  if (made) out.inputs = d.inputs;
+  out.other_op = d.after;
+  if (o.replay) out.replay = ReplayText(*o.replay);
+  out.anatomy = o.anatomy;
+  return out;
+}
+
+void AddInherited(const Divergence& d, Story* out) {
+  out->inherited = d.infected_ops;
+  out->forward = d.infected_forward;
+  out->backward = d.infected_backward;
+  // The ranks of a group of modules mostly tell the same.
+  for (const InfectedGroup& g : d.infected) {
+    if (g.module.empty()) continue;
+    const std::string name = g.module + (g.backward ? " (backward)" : "");
+    const auto known =
+        std::find_if(out->modules.begin(), out->modules.end(), [&](const auto& m) { return m.first == name; });
+    if (known != out->modules.end()) {
+      known->second += g.ops;
+    } else if (out->modules.size() < kModulesShown) {
+      out->modules.emplace_back(name, g.ops);
+    } else {
+      out->more_modules = true;
+    }
+  }
+}
+
+Cause CauseOf(const OverflowFinding& f) {
+  using Kind = OverflowSource::Kind;
+  if (f.constant) return Cause::kArgument;
+  switch (f.kind) {
+    case Kind::kCommunication: return Cause::kCollective;
+    case Kind::kParameter: return Cause::kWeight;
+    case Kind::kInput: return f.leaf_grad ? Cause::kWeight : Cause::kInput;
+    case Kind::kUninitialised: return Cause::kUninitialised;
+    case Kind::kMissingRank: return Cause::kReceived;
+    case Kind::kMask: return Cause::kMask;
+    case Kind::kOp: break;
+  }
+  return f.mask.empty() ? Cause::kOp : Cause::kMask;
+}
+
+/// Of "step3"; -1 for a single file.
+int StepNumber(const std::string& name) {
+  int out = -1;
+  if (name.starts_with("step")) {
+    const char* begin = name.data() + 4;
+    if (std::from_chars(begin, name.data() + name.size(), out).ec != std::errc()) out = -1;
+  }
+  return out;
+}
+
+StoryOrigin OriginOf(const OverflowFinding& f, int step) {
+  StoryOrigin out;
+  out.cause = CauseOf(f);
+  out.overflow = true;
+  out.step = step;
+  for (const OverflowOp& op : f.ops) out.ranks.push_back(op.rank);
+  const OverflowOp& op = f.ops.front();
+  out.op = op.name;
+  SetModule(IsModuleName(op.name) ? op.name : op.module, &out);
+  out.frame = op.frame;
+  out.function = op.function;
+  out.item = Bare(f.item);
+  if (out.cause == Cause::kWeight) out.parameter = f.item.substr(f.item.find_last_of('.') + 1);
+  out.target = f.item_text;
+  out.since = f.since;
+  out.other_op = out.cause == Cause::kMask ? f.mask : out.cause == Cause::kUninitialised ? f.reader : f.before;
+  return out;
+}
+
+/// Of one op, or of one parameter that a module and a function in it read.
+bool SamePlace(const StoryOrigin& a, const StoryOrigin& b) {
+  const bool weight = a.cause == Cause::kWeight && b.cause == Cause::kWeight && a.module == b.module &&
+                      !a.parameter.empty() && a.parameter == b.parameter;
+  const auto shared = [&](int rank) { return std::find(b.ranks.begin(), b.ranks.end(), rank) != b.ranks.end(); };
+  return (a.op == b.op || weight) && a.step == b.step &&
+         (a.ranks.empty() || b.ranks.empty() || std::any_of(a.ranks.begin(), a.ranks.end(), shared));
+}
+
+/// Whether the golden run goes wrong at the same op in the same way.
+bool AlsoIn(const OverflowReport& golden, const OverflowFinding& f) {
+  const auto same = [&](const OverflowFinding& g) {
+    return g.ops.front().name == f.ops.front().name && g.ops.front().rank == f.ops.front().rank && g.item == f.item;
+  };
+  return std::any_of(golden.first.begin(), golden.first.end(), same) ||
+         std::any_of(golden.absorbed.begin(), golden.absorbed.end(), same);
+}
+
+/// The rank that handed it on may be one that got it from others: which one is not known here.
+void AddReached(const OverflowFinding& f, Story* out) {
+  for (const OverflowOp& call : f.reached) {
+    const auto known = [&](const StoryReach& r) { return r.rank == call.rank; };
+    if (std::any_of(out->reached.begin(), out->reached.end(), known)) continue;
+    out->reached.push_back({call.rank, {}, call.name});
+  }
+}
+
+}  // namespace
+
+Cause CauseOf(const FirstDifference& d) {
+  using Kind = FirstDifference::Kind;
+  switch (d.kind) {
+    case Kind::kCommunication: return Cause::kReceived;
+    case Kind::kInput: return d.inside.empty() ? Cause::kInput : Cause::kCode;
+    case Kind::kParameter: return Cause::kWeight;
+    case Kind::kArgument: return Cause::kArgument;
+    case Kind::kShape: return Cause::kShape;
+    case Kind::kMissingOp: return Cause::kMissingOp;
+    case Kind::kExtraOp: return Cause::kExtraOp;
+    case Kind::kDType: return Cause::kDType;
+    case Kind::kGrows: return Cause::kGrows;
+    default: return Cause::kOp;
+  }
+}
+
+Cause CauseOf(const Origin& o) { return o.collective ? Cause::kCollective : CauseOf(o.difference); }
+
+std::string_view CauseName(Cause cause) {
+  switch (cause) {
+    case Cause::kOp: return "op";
+    case Cause::kCollective: return "collective";
+    case Cause::kReceived: return "received";
+    case Cause::kWeight: return "weight";
+    case Cause::kInput: return "input";
+    case Cause::kCode: return "code";
+    case Cause::kArgument: return "argument";
+    case Cause::kMissingOp: return "missing_op";
+    case Cause::kExtraOp: return "extra_op";
+    case Cause::kShape: return "shape";
+    case Cause::kDType: return "dtype";
+    case Cause::kGrows: return "grows";
+    case Cause::kUninitialised: return "uninitialised";
+    case Cause::kMask: return "mask";
+  }
+  return "";
+}
+
+Story StoryOf(const Divergence& d, const RulerCounts& ops, uint64_t target_only, uint64_t golden_only) {
+  Story out;
+  out.ops = ops;
+  out.target_only = target_only;
+  out.golden_only = golden_only;
+  if (!d.found) {
+    const bool differs = ops.inherited + ops.suspicious + ops.bug > 0;
+    const bool compared = ops.bit_equal + ops.round_off > 0;
+    const bool rounds = ops.round_off + ops.rewritten > 0;
+    if (compared && !differs) out.outcome = rounds ? Story::Outcome::kRoundOff : Story::Outcome::kEqual;
+    return out;
+  }
+  out.outcome = Story::Outcome::kOrigin;
+  out.origins.push_back(OriginOf(d.creator, d.step));
+  for (const Origin& o : d.others) out.origins.push_back(OriginOf(o, d.step));
+  for (const Handover& h : d.handovers) out.reached.push_back({h.rank, h.from, h.op});
+  AddInherited(d, &out);
+  return out;
+}
+
+Story StoryOf(const OverflowReport& report) {
+  Story out;
+  out.compared = false;
+  out.steps = report.steps;
+  out.ranks = report.ranks;
+  out.outcome = report.first.empty() ? Story::Outcome::kEqual : Story::Outcome::kOrigin;
+  const int step = StepNumber(report.step);
+  for (const OverflowFinding& f : report.first) out.origins.push_back(OriginOf(f, step));
+  if (!report.first.empty()) {
+    AddReached(report.first.front(), &out);
+    out.inherited = report.first.front().carriers;
+  }
+  return out;
+}
+
+void AddOverflow(const OverflowReport& target, const OverflowReport* golden, Story* story) {
+  const int step = StepNumber(target.step);
+  for (const OverflowFinding& f : target.first) {
+    if (golden && AlsoIn(*golden, f)) continue;
+    StoryOrigin origin = OriginOf(f, step);
+    const auto same = std::find_if(story->origins.begin(), story->origins.end(),
+                                   [&](const StoryOrigin& o) { return SamePlace(o, origin); });
+    if (same != story->origins.end()) {
+      same->overflow = true;
+      if (same->since.kind == BadSince::Kind::kUnknown) same->since = origin.since;
+      if (same->parameter.empty()) same->parameter = origin.parameter;
+      if (same->cause == Cause::kOp || same->cause == Cause::kInput) same->cause = origin.cause;
+      AddReached(f, story);
+      continue;
+    }
+    // What begins in an earlier step, or where nothing else begins, leads.
+    const bool first = story->origins.empty() || (step >= 0 && step < story->origins.front().step);
+    if (first) AddReached(f, story);
+    story->origins.insert(first ? story->origins.begin() : story->origins.end(), std::move(origin));
+    story->outcome = Story::Outcome::kOrigin;
+  }
+}
+
+}  // namespace msprobe

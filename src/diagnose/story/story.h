@@ -1,0 +1,115 @@
+// What went wrong first in a whole run, over all ranks and steps: the answer that every surface gives first.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/language.h"
+#include "compare/round_off/ruler.h"
+#include "diagnose/anatomy/anatomy.h"
+#include "diagnose/overflow/bad_since.h"
+
+namespace msprobe {
+
+struct Divergence;
+struct FirstDifference;
+struct Origin;
+struct OverflowReport;
+
+/// What kind of thing made it.
+enum class Cause : uint8_t {
+  kOp,             // the op itself: its inputs agree, or are clean
+  kCollective,     // the call of several ranks itself: what they put in agrees, or is clean
+  kReceived,       // it came from a rank without a dump, or without a difference
+  kWeight,         // a parameter or buffer was different, or bad, before it was used
+  kInput,          // data, or an op that is not recorded
+  kCode,           // code of a module between its recorded ops
+  kArgument,       // an argument of the call that is no tensor
+  kMissingOp,      // the target lacks an op
+  kExtraOp,        // the golden run lacks an op
+  kShape,          // the runs are split differently
+  kDType,          // nothing but a dtype differs
+  kGrows,          // small differences add up, no op stands out
+  kUninitialised,  // memory that was never written was read
+  kMask,           // NaN of a mask's -inf
+};
+/// "weight", as JSON and tables have it.
+std::string_view CauseName(Cause cause);
+
+/// What made the difference that starts there.
+Cause CauseOf(const Origin& origin);
+/// Of a difference of one pair, before the ranks are joined.
+Cause CauseOf(const FirstDifference& difference);
+
+/// Where something begins.
+struct StoryOrigin {
+  Cause cause = Cause::kOp;
+  bool overflow = false;           // NaN or infinities of the target, without regard to the golden run
+  int step = -1;                   // -1: not known
+  std::vector<int> ranks;          // the first one is where to look; empty: not known
+  std::string op;                  // of the target; of kMissingOp of the golden run
+  std::string module;              // "layers.1.mlp.linear_fc1"; "" if not known
+  std::string module_class;        // "Linear"; "" if not known
+  std::string frame, function;     // "model.py:93", the user's innermost line; "" if not known
+  std::string item;                // "input.1"; "" for none
+  std::string parameter;           // kWeight: "weight"; "" if not known
+  std::string what;                // "Norm", "values", "shape", "checksum", "dtype", "value"; "" for none
+  std::string target, golden;      // what it is on both sides
+  double percent = -1;             // relative to the golden run; -1: it has no size
+  double units = 0;                // in units of what rounding explains; may be infinite
+  std::string inputs;              // "are equal", "agree to 3.1e-07"; "" if not known
+  std::string other_op;            // kCode: the last op that agrees; kMask: the op that put -inf in
+  BadSince since;                  // overflow, kWeight
+  std::optional<Anatomy> anatomy;  // how it is wrong, where that was looked for
+  std::string replay;              // what the op gives in float64, where that was asked for
+};
+
+/// How a rank came to it.
+struct StoryReach {
+  int rank = -1;
+  std::vector<int> from;  // empty: not known
+  std::string op;         // the call; "": through no recorded one
+};
+
+struct Story {
+  enum class Outcome : uint8_t {
+    kUnknown,   // nothing could be compared
+    kEqual,     // everything that was compared is bit-equal; of one run: all values are finite
+    kRoundOff,  // differences that rounding explains
+    kOrigin,    // something is wrong
+  };
+  Outcome outcome = Outcome::kUnknown;
+  bool compared = true;              // false: one run by itself
+  std::vector<StoryOrigin> origins;  // the cause, then those that do not follow from it
+  std::vector<StoryReach> reached;
+  uint64_t inherited = 0, forward = 0, backward = 0;      // ops that only pass it on
+  std::vector<std::pair<std::string, uint64_t>> modules;  // the first of them, with their ops
+  bool more_modules = false;
+  RulerCounts ops;                            // of all pairs
+  uint64_t target_only = 0, golden_only = 0;  // ops without a partner
+  size_t steps = 0, ranks = 0;                // looked at, of one run by itself
+};
+
+/// The answer of a comparison; `ops` of all its pairs.
+Story StoryOf(const Divergence& divergence, const RulerCounts& ops, uint64_t target_only, uint64_t golden_only);
+/// The answer of a search for NaN and infinities in one run.
+Story StoryOf(const OverflowReport& report);
+/// A comparison that also looked for NaN and infinities: one origin where both name the same op.
+void AddOverflow(const OverflowReport& target, const OverflowReport* golden, Story* story);
+
+/// One line that says what made it, without names and values: "a parameter differs before it is used".
+std::string CauseText(Cause cause, Language language);
+/// One line: "Origin: rank 2, step 0, layers.1.mlp.linear_fc1: the weight differs by 25 %".
+std::string StoryHeadline(const Story& story, Language language);
+/// The headline and what is known beyond it, a sentence or two each.
+std::vector<std::string> StoryLines(const Story& story, Language language);
+/// The lines, those behind the first indented.
+std::string StoryText(const Story& story, Language language);
+/// All fields, and the lines in both languages: {"version": 1, "outcome": .., "origins": [..], .., "text": {"en": [..],
+/// "zh": [..]}}. docs/en/compare/verdict.md describes it.
+std::string StoryJson(const Story& story);
+
+}  // namespace msprobe

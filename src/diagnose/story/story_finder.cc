@@ -1,0 +1,176 @@
+#include "diagnose/story/story_finder.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "diagnose/anatomy/explain.h"
+#include "ops/op_name.h"
+
+namespace msprobe {
+namespace {
+
+/// The statistics, or the value, of `item` of an op as its dump has them; "" where it is not there.
+StatusOr<std::string> ItemText(const std::string& path, const std::string& op, const std::string& item) {
+  MSP_ASSIGN_OR_RETURN(const DumpFile dump, DumpFile::Open(path));
+  const auto at = dump.FindOp(op);
+  if (!at) return std::string();
+  JsonDoc doc;
+  MSP_RETURN_IF_ERROR(dump.ParseOp(*at, &doc));
+  std::vector<Item> scratch;
+  std::vector<ItemView> items;
+  size_t count = 0;
+  DescribeOp(op, doc, CompareMode::kStatistics, &scratch, &items, &count);
+  std::string out;
+  for (size_t i = 0; i < count; ++i) {
+    if (items[i].suffix != item) continue;
+    for (const StatValue& stat : items[i].stats) stat.AppendText(&(out += ' '));
+  }
+  return out;
+}
+
+/// Ops that one run has more, and nothing behind them is recorded.
+bool IsWithoutEffect(const Divergence& d) {
+  using Kind = FirstDifference::Kind;
+  const FirstDifference& made = d.creator.difference;
+  return d.found && (made.kind == Kind::kMissingOp || made.kind == Kind::kExtraOp) &&
+         made.verdict == RulerVerdict::kSuspicious && d.infected_ops == 0 && d.others.empty();
+}
+
+/// A parameter as one run had it in the step before, and the other changed it: its update was left out.
+StatusOr<bool> IsStale(const FirstDifference& d, const FilePair& now, const FilePair& before) {
+  MSP_ASSIGN_OR_RETURN(const std::string target, ItemText(now.target, d.name, d.item));
+  MSP_ASSIGN_OR_RETURN(const std::string target_before, ItemText(before.target, d.name, d.item));
+  MSP_ASSIGN_OR_RETURN(const std::string golden, ItemText(now.golden, d.golden_name, d.item));
+  MSP_ASSIGN_OR_RETURN(const std::string golden_before, ItemText(before.golden, d.golden_name, d.item));
+  return (target == target_before) != (golden == golden_before);
+}
+
+}  // namespace
+
+Status StoryFinder::Add(RankFindings rank) {
+  if (!ranks_.empty() && ranks_.front().files.step != rank.files.step) MSP_RETURN_IF_ERROR(EndStep());
+  const RulerCounts& n = rank.differences.ruler;
+  ops_.none += n.none;
+  ops_.bit_equal += n.bit_equal;
+  ops_.round_off += n.round_off;
+  ops_.inherited += n.inherited;
+  ops_.suspicious += n.suspicious;
+  ops_.bug += n.bug;
+  ops_.rewritten += n.rewritten;
+  target_only_ += rank.target_only;
+  golden_only_ += rank.golden_only;
+  ranks_.push_back(std::move(rank));
+  return OkStatus();
+}
+
+Status StoryFinder::End() {
+  MSP_RETURN_IF_ERROR(EndStep());
+  if (!divergence_.found && unproven_.found) divergence_ = std::move(unproven_);
+  return OkStatus();
+}
+
+Status StoryFinder::EndStep() {
+  std::vector<RankFindings> ranks;
+  ranks.swap(ranks_);
+  if (ranks.empty()) return OkStatus();
+  // What starts in one step goes on in those behind it.
+  if (divergence_.found) {
+    for (const RankFindings& rank : ranks) AddLater(rank);
+    return OkStatus();
+  }
+  if (rounded_before_) {
+    for (RankFindings& rank : ranks) MSP_RETURN_IF_ERROR(ExcuseOptimizer(&rank));
+  }
+  const int step = ranks.front().files.step;
+  std::vector<FilePair> files;
+  for (const RankFindings& rank : ranks) files.push_back(rank.files);
+  MSP_ASSIGN_OR_RETURN(divergence_, FindDivergence(step, std::move(ranks)));
+  divergence_.carriers.insert(divergence_.carriers.end(), excused_.begin(), excused_.end());
+  for (const Carrier& carrier : divergence_.carriers) ops_.Inherit(carrier.op.verdict);
+  rounded_before_ = ops_.round_off + ops_.rewritten > 0;
+  JudgeEnds(files);
+  if (divergence_.found) {
+    if (divergence_.step == step) files_ = std::move(files);
+    return OkStatus();
+  }
+  if (first_step_.empty()) first_step_ = files;
+  step_before_ = std::move(files);
+  return OkStatus();
+}
+
+/// Whether other ops at the end of a step give other values shows in the step behind it.
+void StoryFinder::JudgeEnds(const std::vector<FilePair>& files) {
+  const bool again = IsWithoutEffect(divergence_);
+  if (unproven_.found) {
+    if (divergence_.found && !again && Begins(divergence_.creator.difference.verdict)) {
+      divergence_ = std::exchange(unproven_, {});
+      return;
+    }
+    harmless_end_ = unproven_.creator.difference.name;
+    unproven_ = {};
+  }
+  if (!again) return;
+  // Its number is another one in each step.
+  const bool known = ApiOf(divergence_.creator.difference.name) == ApiOf(harmless_end_);
+  if (!known) {
+    files_ = files;
+    unproven_ = std::move(divergence_);
+  }
+  divergence_ = {};
+}
+
+Status StoryFinder::ExcuseOptimizer(RankFindings* rank) {
+  using Kind = FirstDifference::Kind;
+  FirstDifference& source = rank->differences.source;
+  // Dumps of APIs do not say what is a parameter; data comes first.
+  const bool api = source.kind == Kind::kInput && source.module.empty() && !IsModuleName(source.name);
+  const bool weight = source.kind == Kind::kParameter || (api && source.item != ".input.0");
+  if (!weight || !rank->differences.rounds_parameters) return OkStatus();
+  const auto before = std::ranges::find(step_before_, rank->rank, &FilePair::rank);
+  if (before == step_before_.end()) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(const bool stale, IsStale(source, rank->files, *before));
+  if (stale) return OkStatus();
+  source.kind = Kind::kGrows;
+  source.verdict = RulerVerdict::kInherited;
+  if (source.parameter.empty()) source.parameter = source.item.substr(1);
+  for (const BegunOp& begun : rank->begun) {
+    if (begun.op == source.op) excused_.push_back({rank->files.target, begun});
+  }
+  return OkStatus();
+}
+
+/// A parameter that differs in a later step was made by the steps before it.
+void StoryFinder::AddLater(const RankFindings& rank) {
+  const Differences& found = rank.differences;
+  for (const BegunOp& begun : rank.begun) {
+    const bool made_before = std::ranges::any_of(
+        std::array{&found.first, &found.source},
+        [&](const FirstDifference* d) { return d->kind == FirstDifference::Kind::kParameter && d->op == begun.op; });
+    if (!made_before) continue;
+    divergence_.carriers.push_back({rank.files.target, begun});
+    ops_.Inherit(begun.verdict);
+  }
+}
+
+void StoryFinder::Explain() {
+  constexpr size_t kMostOrigins = 4;
+  std::vector<Origin*> origins{&divergence_.creator};
+  for (Origin& other : divergence_.others) origins.push_back(&other);
+  for (size_t i = 0; i < std::min(origins.size(), kMostOrigins); ++i) {
+    Origin& origin = *origins[i];
+    if (!origin.evidence) continue;
+    AnatomyContext context;
+    context.ranks = files_;
+    for (const std::vector<FilePair>* step : {&step_before_, &first_step_}) {
+      for (const FilePair& files : *step) {
+        if (files.rank != origin.evidence->files.rank) continue;
+        const bool known = !context.earlier.empty() && context.earlier.front().target == files.target;
+        if (!known) context.earlier.push_back(files);
+      }
+    }
+    origin.anatomy = ExplainOrigin(*origin.evidence, context);
+  }
+}
+
+}  // namespace msprobe

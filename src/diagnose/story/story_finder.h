@@ -1,0 +1,42 @@
+// Collects what the pairs of a comparison say, rank by rank and step by step, until the story of the run is known.
+#pragma once
+
+#include <vector>
+
+#include "diagnose/divergence.h"
+#include "diagnose/story/story.h"
+
+namespace msprobe {
+
+class StoryFinder {
+ public:
+  /// The ranks of a step one after another, and the steps in their order.
+  Status Add(RankFindings rank);
+  /// After the last pair of all.
+  Status End();
+  /// How the first origins are wrong; after End(). Reads the values of the items at which they begin.
+  void Explain();
+  /// Of the first step that differs. A replay may be added to its origins.
+  Divergence& divergence() { return divergence_; }
+  /// After End().
+  Story Tell() const { return StoryOf(divergence_, ops_, target_only_, golden_only_); }
+
+ private:
+  Status EndStep();
+  void JudgeEnds(const std::vector<FilePair>& files);
+  void AddLater(const RankFindings& rank);
+  /// A parameter that differs where the steps before it only rounded: the optimizer enlarged that.
+  Status ExcuseOptimizer(RankFindings* rank);
+
+  std::vector<RankFindings> ranks_;                         // of the step at hand
+  std::vector<FilePair> files_, step_before_, first_step_;  // of the step that differs, and of those that do not
+  bool rounded_before_ = false;                             // a step before this one differs, by no more than round-off
+  std::vector<Carrier> excused_;  // parameters that the optimizer of this step's past explains
+  Divergence divergence_;
+  Divergence unproven_;       // of the step before: ops that one run has more, and nothing behind them
+  std::string harmless_end_;  // the first of such ops that made no difference
+  RulerCounts ops_;
+  uint64_t target_only_ = 0, golden_only_ = 0;
+};
+
+}  // namespace msprobe

@@ -1,0 +1,92 @@
+// The story for programs: its fields, and its lines in both languages.
+#include <cmath>
+
+#include "diagnose/story/story.h"
+#include "json/writer.h"
+
+namespace msprobe {
+namespace {
+
+std::string_view OutcomeName(Story::Outcome outcome) {
+  switch (outcome) {
+    case Story::Outcome::kUnknown: return "unknown";
+    case Story::Outcome::kEqual: return "equal";
+    case Story::Outcome::kRoundOff: return "round_off";
+    case Story::Outcome::kOrigin: return "origin";
+  }
+  return "";
+}
+
+void TextOrNull(JsonWriter* json, std::string_view key, const std::string& text) {
+  json->Key(key);
+  text.empty() ? json->Null() : json->String(text);
+}
+
+void WriteOrigin(JsonWriter* json, const StoryOrigin& o) {
+  json->Object([&] {
+    json->Member("cause", CauseName(o.cause));
+    json->Member("overflow", o.overflow);
+    json->Key("step");
+    o.step < 0 ? json->Null() : json->Int(o.step);
+    json->Member("ranks", o.ranks);
+    json->Member("op", o.op);
+    TextOrNull(json, "module", o.module);
+    TextOrNull(json, "source", o.frame);
+    TextOrNull(json, "function", o.function);
+    TextOrNull(json, "item", o.item);
+    TextOrNull(json, "parameter", o.parameter);
+    TextOrNull(json, "what", o.what);
+    TextOrNull(json, "target", o.target);
+    TextOrNull(json, "golden", o.golden);
+    json->Key("percent");
+    o.percent < 0 ? json->Null() : json->Number(o.percent);
+    json->Member("units", o.units);
+    TextOrNull(json, "inputs", o.inputs);
+    TextOrNull(json, "other_op", o.other_op);
+    TextOrNull(json, "since", BadSinceText(o.since, Language::kEnglish));
+    TextOrNull(json, "replay", o.replay);
+    json->Key("anatomy");
+    o.anatomy ? WriteAnatomy(json, *o.anatomy) : json->Null();
+  });
+}
+
+}  // namespace
+
+std::string StoryJson(const Story& story) {
+  JsonWriter json({.ascii = false, .not_finite = JsonStyle::NotFinite::kText});
+  json.Object([&] {
+    json.Member("version", 1);
+    json.Member("outcome", OutcomeName(story.outcome));
+    json.Member("compared", story.compared);
+    json.ArrayMember("origins", story.origins, [&](const StoryOrigin& o) { WriteOrigin(&json, o); });
+    json.ArrayMember("reached", story.reached, [&](const StoryReach& r) {
+      json.Object([&] {
+        json.Member("rank", r.rank);
+        json.Member("from", r.from);
+        TextOrNull(&json, "through", r.op);
+      });
+    });
+    json.ObjectMember("inherited", [&] {
+      json.Member("ops", story.inherited);
+      json.Member("forward", story.forward);
+      json.Member("backward", story.backward);
+    });
+    json.ObjectMember("ops", [&] {
+      json.Member("bit_equal", story.ops.bit_equal);
+      json.Member("round_off", story.ops.round_off);
+      json.Member("rewritten", story.ops.rewritten);
+      json.Member("inherited", story.ops.inherited);
+      json.Member("suspicious", story.ops.suspicious);
+      json.Member("bug", story.ops.bug);
+      json.Member("target_only", story.target_only);
+      json.Member("golden_only", story.golden_only);
+    });
+    json.ObjectMember("text", [&] {
+      json.Member("en", StoryLines(story, Language::kEnglish));
+      json.Member("zh", StoryLines(story, Language::kChinese));
+    });
+  });
+  return json.Take();
+}
+
+}  // namespace msprobe

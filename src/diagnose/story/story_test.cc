@@ -1,0 +1,243 @@
+#include "diagnose/story/story.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "diagnose/divergence.h"
+#include "diagnose/overflow/overflow.h"
+#include "diagnose/story/divergence_json.h"
+#include "json/parser.h"
+#include "json/writer.h"
+
+namespace msprobe {
+namespace {
+
+Divergence OfWeight() {
+  Divergence d;
+  d.step = 3;
+  d.found = true;
+  d.creator.rank = 2;
+  d.creator.ranks = {1, 2};
+  FirstDifference& f = d.creator.difference;
+  f.kind = FirstDifference::Kind::kParameter;
+  f.name = "Functional.linear.7.forward";
+  f.module = "Module.layers.1.mlp.Linear.forward.0";
+  f.frame = "model.py:93";
+  f.function = "forward";
+  f.item = ".input.1";
+  f.parameter = "weight";
+  f.difference = {"Norm", "12.650000000000001", "10.12", 25};
+  f.units = 21000;
+  d.handovers.push_back({0, {2}, "Distributed.all_reduce.36.forward"});
+  d.infected_ops = 5;
+  d.infected_forward = 3;
+  d.infected_backward = 2;
+  d.infected.push_back({2, "layers.1.mlp", false, 7, "Functional.gelu.1.forward", 5});
+  return d;
+}
+
+Story Told(const Divergence& d) {
+  RulerCounts ops;
+  ops.bit_equal = 10;
+  ops.bug = 1;
+  return StoryOf(d, ops, 0, 0);
+}
+
+TEST(Story, NamesThePlaceTheValuesAndTheWay) {
+  EXPECT_EQ(StoryText(Told(OfWeight()), Language::kEnglish),
+            "Origin: ranks 2, 1, step 3, layers.1.mlp: its parameter weight differs by 25 % before it is used\n"
+            "  op: Functional.linear.7.forward at model.py:93 in forward\n"
+            "  value: input.1 Norm 12.65, golden 10.12 (25 %), 2.1e+04 times what rounding explains\n"
+            "  spread: reaches rank 0 through Distributed.all_reduce.36.forward from rank 2\n"
+            "  inherited: 5 ops only pass it on (3 forward, 2 backward); first in layers.1.mlp (5)\n"
+            "  next: compare the checkpoints, the initialisation and the optimizer steps before it\n");
+  EXPECT_EQ(StoryHeadline(Told(OfWeight()), Language::kChinese),
+            "误差源头：rank 2, 1，step 3，layers.1.mlp：参数 weight 在使用前就已相差 25 %");
+}
+
+/// A part of nn.Sequential has a number for a name, which alone would say nothing.
+TEST(Story, SaysThatANumberIsAModule) {
+  Divergence d = OfWeight();
+  d.creator.difference.module = "Module.0.Linear.forward.0";
+  d.infected = {{2, "1", true, 7, "Functional.gelu.1.forward", 5}};
+  const std::string text = StoryText(Told(d), Language::kEnglish);
+  EXPECT_EQ(text.substr(0, text.find(':', 8)), "Origin: ranks 2, 1, step 3, module 0 (Linear)");
+  EXPECT_NE(text.find("; first in module 1 (backward) ("), std::string::npos) << text;
+  EXPECT_EQ(StoryHeadline(Told(d), Language::kChinese),
+            "误差源头：rank 2, 1，step 3，模块 0（Linear）：参数 weight 在使用前就已相差 25 %");
+  d.creator.difference.module = "Module.net.0.Linear.forward.0";
+  EXPECT_NE(StoryText(Told(d), Language::kEnglish).find("step 3, net.0: its"), std::string::npos);
+}
+
+/// Rounding says nothing of what has no size.
+TEST(Story, OnlyFiguresAreMeasuredAgainstRounding) {
+  for (const char* what : {"checksum", "dtype", "shape", "value"}) {
+    Divergence d = OfWeight();
+    d.creator.difference.difference = {what, "b6901bcc", "bdddc382", -1};
+    d.creator.difference.units = std::numeric_limits<double>::infinity();
+    const std::string text = StoryText(Told(d), Language::kEnglish);
+    EXPECT_NE(text.find(std::string("value: input.1 ") + what + " b6901bcc, golden bdddc382\n"), std::string::npos)
+        << text;
+  }
+}
+
+TEST(Story, SaysThatThereIsNothingOnlyWhenItKnows) {
+  RulerCounts ops;
+  EXPECT_TRUE(
+      StoryHeadline(StoryOf(Divergence(), ops, 4, 0), Language::kEnglish).starts_with("Unknown: no op has a partner"));
+  ops.bit_equal = 7;
+  EXPECT_EQ(StoryHeadline(StoryOf(Divergence(), ops, 0, 0), Language::kEnglish),
+            "No difference: all 7 compared ops are bit-equal");
+  EXPECT_EQ(StoryHeadline(StoryOf(Divergence(), ops, 1, 2), Language::kEnglish),
+            "No difference: all 7 compared ops are bit-equal; 1 ops only in the target, 2 only in the golden run");
+  ops.round_off = 2;
+  EXPECT_EQ(StoryOf(Divergence(), ops, 0, 0).outcome, Story::Outcome::kRoundOff);
+  ops.suspicious = 1;
+  const Story odd = StoryOf(Divergence(), ops, 0, 0);
+  EXPECT_EQ(odd.outcome, Story::Outcome::kUnknown);
+  EXPECT_TRUE(StoryHeadline(odd, Language::kEnglish).starts_with("Origin unknown: 1 suspicious ops"));
+}
+
+/// Every cause gives a sentence in both languages, without a place for an argument left over.
+TEST(Story, EveryCauseHasItsWords) {
+  for (int cause = 0; cause <= static_cast<int>(Cause::kMask); ++cause) {
+    for (const bool overflow : {false, true}) {
+      Story story = Told(OfWeight());
+      story.origins[0].cause = static_cast<Cause>(cause);
+      story.origins[0].overflow = overflow;
+      if (overflow) story.origins[0].what.clear();
+      EXPECT_FALSE(CauseName(story.origins[0].cause).empty());
+      const auto english = StoryLines(story, Language::kEnglish), chinese = StoryLines(story, Language::kChinese);
+      EXPECT_EQ(english.size(), chinese.size()) << cause;
+      for (const std::string& line : english) {
+        EXPECT_EQ(line.find('{'), std::string::npos) << line;
+        for (const char c : line) EXPECT_GE(static_cast<unsigned char>(c), 0x20) << line;
+      }
+      EXPECT_NE(chinese[0].find("误差源头"), std::string::npos);
+    }
+  }
+}
+
+/// The short words of a cause are those of every surface: first_divergence.json, the terminal, the page.
+TEST(Story, EveryCauseHasShortWords) {
+  for (int cause = 0; cause <= static_cast<int>(Cause::kMask); ++cause) {
+    const std::string english = CauseText(static_cast<Cause>(cause), Language::kEnglish);
+    EXPECT_FALSE(english.empty()) << cause;
+    EXPECT_EQ(english.find('{'), std::string::npos) << english;
+    EXPECT_NE(CauseText(static_cast<Cause>(cause), Language::kChinese), english);
+  }
+}
+
+std::string DivergenceText(const Divergence& d) {
+  JsonWriter json;
+  json.Object([&] { DivergenceMembers(&json, d); });
+  return json.Take();
+}
+
+TEST(Story, TheFileForProgramsSaysTheSameOfTheCause) {
+  EXPECT_NE(DivergenceText(Divergence()).find("\"creator\": null"), std::string::npos);
+  JsonDoc doc;
+  const std::string text = DivergenceText(OfWeight());
+  ASSERT_TRUE(ParseJson(text, "", &doc).ok()) << text;
+  EXPECT_EQ(doc.Find("creator")->Find("kind")->Text(), "parameter");
+  EXPECT_EQ(doc.Find("creator")->Find("explanation")->Text(), CauseText(Cause::kWeight, Language::kEnglish));
+  Divergence call = OfWeight();
+  call.creator.collective = true;
+  ASSERT_TRUE(ParseJson(DivergenceText(call), "", &doc).ok());
+  EXPECT_EQ(doc.Find("creator")->Find("explanation")->Text(), CauseText(Cause::kCollective, Language::kEnglish));
+}
+
+TEST(Story, JsonHasTheSameWords) {
+  Story story = Told(OfWeight());
+  story.origins[0].units = std::numeric_limits<double>::infinity();
+  JsonDoc doc;
+  const std::string text = StoryJson(story);
+  ASSERT_TRUE(ParseJson(text, "", &doc, 0, {.strict = true}).ok()) << text;
+  EXPECT_EQ(doc.Find("outcome")->Text(), "origin");
+  const JsonValue& origin = (*doc.Find("origins"))[0];
+  EXPECT_EQ(origin.Find("cause")->Text(), "weight");
+  EXPECT_EQ(origin.Find("units")->Text(), "inf");
+  EXPECT_EQ((*origin.Find("ranks"))[0].Int(), 2);
+  const JsonValue& lines = *doc.Find("text")->Find("en");
+  const std::vector<std::string> said = StoryLines(story, Language::kEnglish);
+  ASSERT_EQ(lines.Items().size(), said.size());
+  for (size_t i = 0; i < said.size(); ++i) EXPECT_EQ(lines[i].Text(), said[i]);
+}
+
+OverflowReport BadWeight() {
+  OverflowReport report;
+  report.step = "step3";
+  report.steps = report.ranks = 1;
+  OverflowFinding f;
+  f.kind = OverflowSource::Kind::kParameter;
+  f.ops.push_back({2, "Module.layers.1.mlp.Linear.forward.0", "", "model.py:93", "forward"});
+  f.item = ".parameters.weight";
+  f.item_text = "float32 [2, 2], max inf";
+  f.reached.push_back({3, "Distributed.all_reduce.4.forward", "", "", ""});
+  f.carriers = 8;
+  report.first.push_back(f);
+  return report;
+}
+
+TEST(Story, OfOneRun) {
+  const Story story = StoryOf(BadWeight());
+  EXPECT_EQ(StoryHeadline(story, Language::kEnglish),
+            "Origin: rank 2, step 3, layers.1.mlp: its parameter weight holds NaN or infinities");
+  EXPECT_EQ(story.inherited, 8u);
+  ASSERT_EQ(story.reached.size(), 1u);
+  // Rank 2 need not be in the group of that call.
+  EXPECT_NE(StoryText(story, Language::kEnglish).find("reaches rank 3 through Distributed.all_reduce.4.forward\n"),
+            std::string::npos);
+  OverflowReport clean;
+  clean.steps = 2;
+  clean.ranks = 4;
+  EXPECT_EQ(StoryHeadline(StoryOf(clean), Language::kEnglish),
+            "No NaN or infinity begins here: 4 ranks of 2 steps were looked at");
+}
+
+/// An argument that makes NaN is itself finite.
+TEST(Story, TheWordsOfTheComparisonStayWhereOverflowBeginsThere) {
+  Divergence d = OfWeight();
+  FirstDifference& f = d.creator.difference;
+  f.kind = FirstDifference::Kind::kArgument;
+  f.name = "Distributed.all_reduce.0.forward";
+  f.item = ".input.op";
+  f.difference = {"value", "RedOpType.SUM", "RedOpType.MAX", -1};
+  OverflowReport report = BadWeight();
+  report.first[0].kind = OverflowSource::Kind::kCommunication;
+  report.first[0].ops[0].name = f.name;
+  Story story = Told(d);
+  const std::string before = StoryHeadline(story, Language::kEnglish);
+  EXPECT_NE(before.find("argument input.op is RedOpType.SUM, in the golden run RedOpType.MAX"), std::string::npos);
+  AddOverflow(report, nullptr, &story);
+  ASSERT_EQ(story.origins.size(), 1u);
+  EXPECT_TRUE(story.origins[0].overflow);
+  EXPECT_EQ(StoryHeadline(story, Language::kEnglish), before);
+}
+
+TEST(Story, OverflowOfTheSameWeightIsTheSameOrigin) {
+  Story story = Told(OfWeight());
+  AddOverflow(BadWeight(), nullptr, &story);
+  ASSERT_EQ(story.origins.size(), 1u);
+  EXPECT_TRUE(story.origins[0].overflow);
+  EXPECT_EQ(story.reached.size(), 2u);  // what only one of the two searches saw is kept
+
+  EXPECT_EQ(StoryHeadline(story, Language::kEnglish), StoryHeadline(Told(OfWeight()), Language::kEnglish));
+
+  Story elsewhere = Told(OfWeight());
+  OverflowReport other = BadWeight();
+  other.first[0].ops[0].name = "Module.head.Linear.forward.0";
+  other.first[0].ops[0].rank = 5;
+  AddOverflow(other, nullptr, &elsewhere);
+  EXPECT_EQ(elsewhere.origins.size(), 2u);
+
+  // What the golden run has, too, is no fault of the target.
+  Story same = StoryOf(Divergence(), RulerCounts{.bit_equal = 3}, 0, 0);
+  const OverflowReport golden = BadWeight();
+  AddOverflow(BadWeight(), &golden, &same);
+  EXPECT_TRUE(same.origins.empty());
+}
+
+}  // namespace
+}  // namespace msprobe

@@ -1,0 +1,347 @@
+// The story in the words of both languages.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+#include "base/six_digits.h"
+#include "base/text.h"
+#include "diagnose/story/story.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kListed = 8;  // ranks, origins and hand-overs that a line or a text names
+
+/// One phrase in each language, with the same arguments.
+struct Phrase {
+  std::string_view en, zh;
+};
+
+/// What is said of each cause whatever it is the cause of.
+struct CauseWords {
+  Phrase brief;  // what made it
+  Phrase next;   // what to do
+};
+
+constexpr CauseWords WordsOf(Cause cause) {
+  switch (cause) {
+    case Cause::kOp:
+      return {{"the op itself makes it: its inputs agree", "由该算子自身产生：输入一致"},
+              {"replay the op by itself (--repro)", "单独重放该算子（--repro）"}};
+    case Cause::kCollective:
+      return {{"the call itself makes it: what its ranks put in agrees", "由通信自身产生：各 rank 的输入一致"},
+              {"check the communication library, its reduction order and its dtype", "检查通信库、归约顺序及其 dtype"}};
+    case Cause::kReceived:
+      return {{"it comes from other ranks", "来自其他 rank"},
+              {"add the dumps of the other ranks", "补充其他 rank 的 dump"}};
+    case Cause::kWeight:
+      return {{"a parameter differs before it is used", "参数在使用前就已不一致"},
+              {"compare the checkpoints, the initialisation and the optimizer steps before it",
+               "比对两侧的权重文件、初始化以及此前的优化器更新"}};
+    case Cause::kInput:
+      return {{"it comes in here, and no recorded op made it", "在此处传入，且不由任何已采集的算子产生"},
+              {"compare the batches and their order, then capture the op that makes it",
+               "比对输入数据及其顺序，再采集产生它的算子"}};
+    case Cause::kCode:
+      return {{"code between the recorded ops makes it", "由已采集算子之间的代码产生"},
+              {"read that code; --level mix records more of it", "查看这段代码；使用 mix 级别可采集到更多内容"}};
+    case Cause::kArgument:
+      return {{"an argument of the call differs", "调用参数不一致"},
+              {"compare the configurations of both runs", "比对两次运行的配置"}};
+    case Cause::kMissingOp:
+      return {{"the target lacks this op", "调试侧缺少该算子"},
+              {"compare the code of both runs at this place", "比对两次运行在此处的代码"}};
+    case Cause::kExtraOp:
+      return {{"the golden run has no such op", "标杆侧没有该算子"},
+              {"compare the code of both runs at this place", "比对两次运行在此处的代码"}};
+    case Cause::kShape:
+      return {{"the runs are split differently", "两次运行的切分方式不同"},
+              {"merge the ranks first (--rank_size), or dump both with one layout",
+               "先合并各 rank（--rank_size），或以相同的并行切分采集"}};
+    case Cause::kDType:
+      return {{"only the dtype differs", "仅 dtype 不同"},
+              {"compare the precision settings of both runs", "比对两次运行的精度设置"}};
+    case Cause::kGrows:
+      return {{"it adds up from op to op, none stands out", "误差逐算子累积，没有哪个算子明显突出"},
+              {"dump tensors, or compare with two golden runs (calibration)",
+               "采集 tensor 数据，或使用两次标杆运行进行校准"}};
+    case Cause::kUninitialised:
+      return {{"memory that was never written is read", "读取了从未写入的内存"},
+              {"write the buffer before it is read", "在读取前写入该缓冲区"}};
+    case Cause::kMask:
+      return {{"NaN is made of the -inf of a mask", "掩码中的 -inf 在此变成 NaN"},
+              {"check rows that are masked completely", "检查被完全掩掉的行"}};
+  }
+  return {};
+}
+
+class Words {
+ public:
+  explicit Words(Language language) : language_(language) {}
+  template <typename... Args>
+  std::string operator()(const Phrase& phrase, const Args&... args) const {
+    return fmt::format(fmt::runtime(language_ == Language::kChinese ? phrase.zh : phrase.en), args...);
+  }
+  std::string Join(const std::vector<std::string>& parts) const {
+    return fmt::format("{}", fmt::join(parts, language_ == Language::kChinese ? "，" : ", "));
+  }
+  std::string_view colon() const { return language_ == Language::kChinese ? "：" : ": "; }
+  std::string_view stop() const { return language_ == Language::kChinese ? "；" : "; "; }
+  bool chinese() const { return language_ == Language::kChinese; }
+
+ private:
+  Language language_;
+};
+
+std::string Ranks(const Words& say, const std::vector<int>& ranks) {
+  std::string list;
+  for (size_t i = 0; i < ranks.size() && i < kListed; ++i) list += (i ? ", " : "") + std::to_string(ranks[i]);
+  if (ranks.size() > kListed) list += say({", ... ({} in all)", ", ...（共 {} 个）"}, ranks.size());
+  return (ranks.size() == 1 || say.chinese() ? "rank " : "ranks ") + list;
+}
+
+/// "layers.1.mlp.linear_fc1"; of a part of nn.Sequential, whose name is a number, "module 0 (Linear)".
+std::string ModuleText(const Words& say, const std::string& module, const std::string& module_class = {}) {
+  if (!IsDigits(module.substr(0, module.find(' ')))) return module;
+  if (module_class.empty()) return say({"module {}", "模块 {}"}, module);
+  return say({"module {} ({})", "模块 {}（{}）"}, module, module_class);
+}
+
+/// "rank 2, step 0, layers.1.mlp.linear_fc1"
+std::string Where(const Words& say, const StoryOrigin& o) {
+  std::vector<std::string> parts;
+  if (!o.ranks.empty()) parts.push_back(Ranks(say, o.ranks));
+  if (o.step >= 0) parts.push_back(fmt::format("step {}", o.step));
+  parts.push_back(o.module.empty() ? o.op : ModuleText(say, o.module, o.module_class));
+  return say.Join(parts);
+}
+
+/// "25 %"; "" where the difference has no size.
+std::string Size(const StoryOrigin& o) {
+  return o.percent >= 0 && std::isfinite(o.percent) ? fmt::format("{:.3g} %", o.percent) : "";
+}
+
+/// "differs by 25 %", "differs (Max inf, golden 3.2)"
+std::string Differs(const Words& say, const StoryOrigin& o) {
+  if (const std::string size = Size(o); !size.empty()) return say({"differs by {}", "相差 {}"}, size);
+  if (o.what.empty() || o.target.empty()) return say({"differs", "不一致"});
+  if (o.what == "checksum") return say({"differs (checksums)", "不一致（校验和不同）"});
+  const std::string target = SixDigits(o.target), golden = SixDigits(o.golden);
+  return say({"differs ({} {}, golden {})", "不一致（{} 为 {}，标杆为 {}）"}, o.what, target, golden);
+}
+
+std::string Overflowed(const Words& say, const StoryOrigin& o) {
+  switch (o.cause) {
+    case Cause::kWeight:
+      return say({"its parameter {} holds NaN or infinities", "参数 {} 含有 NaN 或无穷大"},
+                 o.parameter.empty() ? o.item : o.parameter);
+    case Cause::kInput:
+      return say({"its {} holds NaN or infinities that no recorded op made",
+                  "{} 含有 NaN 或无穷大，且不由任何已采集的算子产生"},
+                 o.item);
+    case Cause::kCollective:
+      return say({"what every rank puts in is finite, the result is not", "各 rank 的输入均为有限值，结果却不是"});
+    case Cause::kReceived: return say({"received from a rank whose dump is missing", "数据来自缺少 dump 的 rank"});
+    case Cause::kUninitialised: return say({"it reads memory that was never written", "读取了从未写入的内存"});
+    case Cause::kMask:
+      return say({"it makes NaN of the -inf of a mask: a whole row may be masked",
+                  "掩码中的 -inf 在此变成 NaN：可能整行都被掩掉"});
+    case Cause::kArgument: return say({"one of its arguments is NaN or infinite", "有参数为 NaN 或无穷大"});
+    default: return say({"its inputs are finite, its output is not", "输入均为有限值，输出却不是"});
+  }
+}
+
+std::string WhatHappened(const Words& say, const StoryOrigin& o) {
+  // Where the comparison saw it, its words say more than that something is not finite.
+  if (o.overflow && o.what.empty()) return Overflowed(say, o);
+  const std::string differs = Differs(say, o);
+  switch (o.cause) {
+    case Cause::kOp: return say({"its {} {} although its inputs agree", "输入一致，{} 却{}"}, o.item, differs);
+    case Cause::kCollective:
+      return say(
+          {"the result of the call {} although what its ranks put in agrees", "各 rank 的输入一致，通信结果却{}"},
+          differs);
+    case Cause::kReceived:
+      return say(
+          {"what it receives {}, and no dump of the sender shows why", "收到的数据{}，发送方没有可说明原因的 dump"},
+          differs);
+    case Cause::kWeight:
+      if (o.parameter.empty()) return say({"a parameter {} before it is used", "参数在使用前就已{}"}, differs);
+      return say({"its parameter {} {} before it is used", "参数 {} 在使用前就已{}"}, o.parameter, differs);
+    case Cause::kInput:
+      return say({"its {} {}, and no recorded op made it", "{} {}，且不由任何已采集的算子产生"}, o.item, differs);
+    case Cause::kCode:
+      return say({"code between its recorded ops makes a difference: {} of {} {}",
+                  "其已采集算子之间的代码造成差异：{1} 的 {0} {2}"},
+                 o.item, o.op, differs);
+    case Cause::kArgument:
+      if (o.target.empty()) return say({"argument {} {}", "参数 {} {}"}, o.item, differs);
+      return say({"argument {} is {}, in the golden run {}", "参数 {} 为 {}，标杆为 {}"}, o.item, o.target, o.golden);
+    case Cause::kMissingOp: return say({"the target lacks {}", "调试侧缺少 {}"}, o.op);
+    case Cause::kExtraOp: return say({"the golden run has no {}", "标杆侧没有 {}"}, o.op);
+    case Cause::kShape:
+      return say({"{} has shape {}, in the golden run {}: the runs are split differently",
+                  "{} 的 shape 为 {}，标杆为 {}：两次运行的切分方式不同"},
+                 o.item, o.target, o.golden);
+    case Cause::kDType:
+      return say({"{} is {}, in the golden run {}", "{} 为 {}，标杆为 {}"}, o.item, o.target, o.golden);
+    case Cause::kGrows:
+      if (!o.parameter.empty())
+        return say({"rounding is amplified by the optimizer: its parameter {} {}, the steps before only rounded",
+                    "优化器放大了舍入误差：参数 {} {}，此前的 step 仅有舍入差异"},
+                   o.parameter, differs);
+      return say({"small differences add up from op to op, no op stands out", "误差逐算子累积，没有哪个算子明显突出"});
+    case Cause::kUninitialised:
+    case Cause::kMask: return Overflowed(say, o);
+  }
+  return differs;
+}
+
+/// What to do next.
+std::string Advice(const Words& say, const StoryOrigin& o) {
+  if (o.cause == Cause::kWeight && o.overflow) {
+    return say({"look at the optimizer step and the gradients before it", "检查此前的优化器更新和梯度"});
+  }
+  return say(WordsOf(o.cause).next);
+}
+
+std::string PlaceLine(const Words& say, const StoryOrigin& o) {
+  std::string out = o.op;
+  if (!o.frame.empty()) out = say({"{} at {}", "{}，位于 {}"}, out, o.frame);
+  if (!o.frame.empty() && !o.function.empty()) out = say({"{} in {}", "{}（{}）"}, out, o.function);
+  return out;
+}
+
+/// Checksums, dtypes, shapes and arguments differ or do not: no rounding is behind that, and none measures it.
+bool Measured(const StoryOrigin& o) {
+  return !o.what.empty() && o.what != "checksum" && o.what != "dtype" && o.what != "shape" && o.what != "value";
+}
+
+std::string ValueLine(const Words& say, const StoryOrigin& o) {
+  std::string out = o.item;
+  const auto add = [&](const std::string& text) { out += (out.empty() ? "" : out == o.item ? " " : ", ") + text; };
+  if (!o.what.empty() && !o.target.empty()) {
+    add(say({"{} {}, golden {}", "{} {}，标杆 {}"}, o.what, SixDigits(o.target), SixDigits(o.golden)));
+    if (const std::string size = Size(o); !size.empty()) out += " (" + size + ")";
+  } else if (!o.target.empty()) {
+    add(o.target);
+  }
+  if (!Measured(o)) return out;
+  if (o.units > 1 && std::isinf(o.units)) add(say({"far beyond rounding", "远超舍入误差"}));
+  if (o.units > 1 && std::isfinite(o.units))
+    add(say({"{:.2g} times what rounding explains", "为舍入误差的 {:.2g} 倍"}, o.units));
+  return out;
+}
+
+std::string InheritedLine(const Words& say, const Story& story) {
+  if (story.inherited == 0) return {};
+  std::string out =
+      story.compared ? say({"{} ops only pass it on ({} forward, {} backward)", "{} 个算子仅继承（前向 {}，反向 {}）"},
+                           story.inherited, story.forward, story.backward)
+                     : say({"{} ops carry it on", "{} 个算子继续传播"}, story.inherited);
+  if (story.modules.empty()) return out;
+  std::vector<std::string> modules;
+  for (const auto& [name, ops] : story.modules) modules.push_back(fmt::format("{} ({})", ModuleText(say, name), ops));
+  if (story.more_modules) modules.push_back("...");
+  return out + say({"; first in {}", "；最先出现在 {}"}, say.Join(modules));
+}
+
+std::vector<std::string> ReachedLines(const Words& say, const Story& story) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < story.reached.size() && i < kListed; ++i) {
+    const StoryReach& r = story.reached[i];
+    if (r.op.empty()) {
+      out.push_back(
+          say({"rank {} differs later, through no recorded call", "rank {} 随后出现差异，未采集到对应的通信"}, r.rank));
+    } else if (r.from.empty()) {
+      out.push_back(say({"reaches rank {} through {}", "经 {1} 传到 rank {0}"}, r.rank, r.op));
+    } else {
+      out.push_back(
+          say({"reaches rank {} through {} from {}", "经 {1} 由 {2} 传到 rank {0}"}, r.rank, r.op, Ranks(say, r.from)));
+    }
+  }
+  if (story.reached.size() > kListed)
+    out.push_back(say({"and {} more ranks", "以及另外 {} 个 rank"}, story.reached.size() - kListed));
+  return out;
+}
+
+std::string CleanHeadline(const Words& say, const Story& s) {
+  if (!s.compared) {
+    return say({"No NaN or infinity begins here: {} ranks of {} steps were looked at",
+                "未发现 NaN 或无穷大的源头：共检查 {} 个 rank、{} 个 step"},
+               s.ranks, s.steps);
+  }
+  const uint64_t compared =
+      s.ops.bit_equal + s.ops.round_off + s.ops.rewritten + s.ops.inherited + s.ops.suspicious + s.ops.bug;
+  std::string out;
+  if (s.outcome == Story::Outcome::kEqual) {
+    out = say({"No difference: all {} compared ops are bit-equal", "无差异：比对的 {} 个算子全部逐位相等"}, compared);
+  } else if (s.outcome == Story::Outcome::kRoundOff) {
+    out = say({"No difference beyond rounding: {} ops are bit-equal, {} within round-off",
+               "差异均在舍入误差内：{} 个算子逐位相等，{} 个在舍入误差内"},
+              s.ops.bit_equal, s.ops.round_off);
+    if (s.ops.rewritten > 0)
+      out += say({", {} computed another way with the same result", "，{} 个计算方式不同而结果相同"}, s.ops.rewritten);
+  } else if (compared == 0) {
+    out = say({"Unknown: no op has a partner with values to compare; -fm matches by order",
+               "无法判断：没有可比对的算子；可用 -fm 按顺序匹配"});
+  } else {
+    out = say({"Origin unknown: {} suspicious ops, {} beyond what rounding can give, and none of them begins it",
+               "源头未知：可疑算子 {} 个，超出舍入误差的算子 {} 个，均非起点"},
+              s.ops.suspicious, s.ops.bug);
+  }
+  if (s.target_only + s.golden_only > 0) {
+    out +=
+        say({"; {} ops only in the target, {} only in the golden run", "；仅调试侧有 {} 个算子，仅标杆侧有 {} 个算子"},
+            s.target_only, s.golden_only);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string CauseText(Cause cause, Language language) { return Words(language)(WordsOf(cause).brief); }
+
+std::string StoryHeadline(const Story& story, Language language) {
+  const Words say(language);
+  if (story.origins.empty()) return CleanHeadline(say, story);
+  const StoryOrigin& o = story.origins.front();
+  return OneLine(say({"Origin: {}: {}", "误差源头：{}：{}"}, Where(say, o), WhatHappened(say, o)));
+}
+
+std::vector<std::string> StoryLines(const Story& story, Language language) {
+  const Words say(language);
+  std::vector<std::string> out{StoryHeadline(story, language)};
+  if (story.origins.empty()) return out;
+  const auto add = [&](const Phrase& label, const std::string& text) {
+    if (!text.empty()) out.push_back(OneLine(say(label) + std::string(say.colon()) + text));
+  };
+  const StoryOrigin& o = story.origins.front();
+  add({"op", "算子"}, PlaceLine(say, o));
+  add({"value", "数值"}, ValueLine(say, o));
+  if (o.anatomy) add({"how", "形态"}, AnatomyText(*o.anatomy, language));
+  add({"since", "起始"}, BadSinceText(o.since, language));
+  if (o.cause == Cause::kCode && !o.other_op.empty()) add({"after", "位于其后"}, o.other_op);
+  if (o.cause == Cause::kMask && !o.other_op.empty()) add({"mask", "掩码"}, o.other_op);
+  if (o.cause == Cause::kUninitialised && !o.other_op.empty()) add({"memory of", "内存来自"}, o.other_op);
+  add({"float64", "float64 重放"}, o.replay);
+  for (const std::string& line : ReachedLines(say, story)) add({"spread", "扩散"}, line);
+  add({"inherited", "继承"}, InheritedLine(say, story));
+  for (size_t i = 1; i < story.origins.size() && i <= kListed; ++i) {
+    add({"also", "另一处"},
+        Where(say, story.origins[i]) + std::string(say.colon()) + WhatHappened(say, story.origins[i]));
+  }
+  if (story.origins.size() > kListed + 1)
+    add({"also", "另一处"}, say({"{} more origins", "还有 {} 处源头"}, story.origins.size() - kListed - 1));
+  add({"next", "下一步"}, Advice(say, o));
+  return out;
+}
+
+std::string StoryText(const Story& story, Language language) {
+  std::string out;
+  for (const std::string& line : StoryLines(story, language)) out += (out.empty() ? "" : "  ") + line + "\n";
+  return out;
+}
+
+}  // namespace msprobe

@@ -1,0 +1,19 @@
+// What two dumps and the settings of a graph must have in common.
+#pragma once
+
+#include <msprobe/graph.h>
+
+#include "base/status.h"
+#include "compare/values/item_view.h"
+#include "dump/reader.h"
+
+namespace msprobe {
+
+/// By which kind of data two dumps are compared; kBadInput when they are not of the same.
+StatusOr<CompareMode> ModeOf(const DumpFile& dump, const DumpFile& other);
+/// kBadInput for dumps of two frameworks.
+Status CheckFrameworks(const DumpFile& a, const DumpFile& b);
+/// kUsage for options of a merge that do not go together.
+Status CheckMergeOptions(const GraphSettings& settings);
+
+}  // namespace msprobe

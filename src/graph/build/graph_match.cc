@@ -1,0 +1,36 @@
+#include "graph/build/graph_match.h"
+
+#include "graph/tree/matcher.h"
+#include "match/match_dumps.h"
+#include "parallel/merge_match.h"
+
+namespace msprobe {
+
+StatusOr<std::vector<std::string>> MatchGraphs(const GraphMatching& how, RankGraph* target, RankGraph* golden) {
+  std::vector<std::string> warnings;
+  const Mapping& mapping = *how.mapping;
+  if (how.merged) {
+    if (mapping.layer) {
+      std::string text = MatchMergedLayers(mapping, target, golden);
+      if (!text.empty()) warnings.push_back(std::move(text));
+    } else {
+      MatchMerged(target, golden);
+    }
+    return warnings;
+  }
+  if (!mapping.layer) {
+    if (how.fuzzy) {
+      MatchFuzzy(&target->graph, &golden->graph);
+    } else {
+      MatchByName(&target->graph, &golden->graph);
+    }
+    return warnings;
+  }
+  MSP_ASSIGN_OR_RETURN(MatchPlan plan, MatchDumps(target->files.dump, golden->files.dump, mapping));
+  warnings = std::move(plan.warnings);
+  MatchByPlan(plan, &target->graph, &golden->graph);
+  if (how.fuzzy) MatchCallsInside(&target->graph, &golden->graph);
+  return warnings;
+}
+
+}  // namespace msprobe

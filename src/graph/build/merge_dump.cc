@@ -1,0 +1,146 @@
+// A merged graph as the dump that a single rank would have written.
+#include <algorithm>
+#include <utility>
+
+#include "base/file.h"
+#include "base/interrupt.h"
+#include "base/parallel.h"
+#include "graph/build/node_rows.h"
+#include "json/writer.h"
+#include "parallel/merge.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kBlock = 64;
+
+constexpr JsonStyle kStyle{.indent = 2, .comma = ","};
+
+/// On one line.
+std::string EntryJson(const JsonValue& op, const MergeNotes& notes) {
+  JsonWriter json;
+  json.BeginObject();
+  for (const JsonMember& m : op.Members()) json.Key(m.name), json.Value(m.value);
+  if (!notes.info.empty()) json.Member("parallel_merge_info", notes.info);
+  json.EndObject();
+  return json.Take();
+}
+
+Status WriteConstruct(const RankGraph& graph, const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  const std::optional<int> steps = graph.files.construct.megatron_micro_steps;
+  std::string out;
+  JsonWriter json(&out, kStyle);
+  json.BeginObject();
+  if (steps) json.Member("megatron_micro_step_number", *steps);
+  for (uint32_t id : graph.graph.order) {
+    const Node& node = graph.graph.nodes[id];
+    if (node.parent == kNoIndex) continue;
+    const std::string_view parent = graph.graph.nodes[node.parent].name;
+    json.Key(node.name);
+    if (steps) {
+      std::string place;
+      JsonWriter list(&place);
+      list.BeginArray();
+      list.String(parent);
+      list.Int(std::max(node.micro_step, 0));
+      list.EndArray();
+      json.Raw(place);
+    } else {
+      json.String(parent);
+    }
+    if (out.size() < (1 << 16)) continue;
+    MSP_RETURN_IF_ERROR(file.Write(out));
+    out.clear();
+  }
+  json.EndObject();
+  MSP_RETURN_IF_ERROR(file.Write(out + "\n"));
+  return file.Commit();
+}
+
+Status WriteDump(const RankGraph& graph, bool matched_only, const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  std::string head;
+  JsonWriter json(&head, kStyle);
+  json.BeginObject();
+  json.Member("task", graph.files.dump.task());
+  json.Member("level", graph.files.dump.level());
+  json.Member("framework", graph.files.dump.framework());
+  json.Member("dump_data_dir", nullptr);
+  json.Member("is_merged", true);
+  json.Key("data");
+  MSP_RETURN_IF_ERROR(file.Write(head + "{"));
+  const std::vector<uint32_t>& order = graph.graph.order;
+  bool first = true;
+  const auto make = [&](size_t block) -> StatusOr<std::string> {
+    std::string out;
+    JsonWriter entries(&out, kStyle, 2);
+    JsonDoc doc;
+    MergeNotes notes;
+    for (size_t i = block * kBlock; i < std::min((block + 1) * kBlock, order.size()); ++i) {
+      if (matched_only && graph.graph.nodes[order[i]].match == kNoIndex) continue;
+      MSP_RETURN_IF_ERROR(graph.merged->Read(graph, order[i], &doc, &notes));
+      if (!doc.IsObject()) continue;
+      entries.RawMember(graph.graph.nodes[order[i]].name, EntryJson(doc, notes));
+    }
+    return out;
+  };
+  const auto take = [&](size_t, std::string&& text) -> Status {
+    if (text.empty()) return OkStatus();
+    if (!std::exchange(first, false)) MSP_RETURN_IF_ERROR(file.Write(","));
+    return file.Write(text);
+  };
+  MSP_RETURN_IF_ERROR(ParallelOrdered<std::string>((order.size() + kBlock - 1) / kBlock, 16, make, take));
+  MSP_RETURN_IF_ERROR(file.Write("\n  }\n}\n"));
+  return file.Commit();
+}
+
+Status WriteStack(const RankGraph& graph, const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  std::vector<std::vector<uint32_t>> nodes(graph.merged->stacks.size());
+  std::vector<uint32_t> used;
+  std::vector<uint32_t> lost;
+  for (uint32_t id : graph.graph.order) {
+    const uint32_t stack = graph.graph.nodes[id].stack;
+    if (stack == kLostStack) lost.push_back(id);
+    if (stack >= nodes.size()) continue;
+    if (nodes[stack].empty()) used.push_back(stack);
+    nodes[stack].push_back(id);
+  }
+  std::string out;
+  JsonWriter json(&out, kStyle);
+  json.BeginObject();
+  size_t number = 0;
+  const auto add = [&](const std::vector<uint32_t>& ids, uint32_t stack) {
+    JsonWriter group;
+    group.BeginArray();
+    group.Array(ids, [&](uint32_t id) { group.String(graph.graph.nodes[id].name); });
+    group.Raw(StackJson(graph, stack));
+    group.EndArray();
+    json.RawMember(std::to_string(number++), group.Take());
+  };
+  for (uint32_t stack : used) add(nodes[stack], stack);
+  if (!lost.empty()) add(lost, kLostStack);
+  json.EndObject();
+  MSP_RETURN_IF_ERROR(file.Write(out + "\n"));
+  return file.Commit();
+}
+
+}  // namespace
+
+Status WriteMergedDump(const RankGraph& graph, const std::string& dir) {
+  MSP_RETURN_IF_ERROR(MakeOutputDir(dir));
+  MSP_RETURN_IF_ERROR(WriteDump(graph, false, JoinPath(dir, "dump.json")));
+  if (InterruptRequested()) return Interrupted();
+  MSP_RETURN_IF_ERROR(WriteStack(graph, JoinPath(dir, "stack.json")));
+  return WriteConstruct(graph, JoinPath(dir, "construct.json"));
+}
+
+Status WriteMatchedDump(const RankGraph& graph, const std::string& dir) {
+  MSP_RETURN_IF_ERROR(MakeOutputDir(dir));
+  MSP_RETURN_IF_ERROR(WriteDump(graph, true, JoinPath(dir, "dump.json")));
+  if (InterruptRequested()) return Interrupted();
+  return WriteConstruct(graph, JoinPath(dir, "construct.json"));
+}
+
+}  // namespace msprobe

@@ -1,0 +1,37 @@
+#include "graph/build/merge_findings.h"
+
+#include <algorithm>
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kMostFindings = 200;  // of a kind
+
+void Add(const GraphKey& key, int64_t row_id, const MergeFinding& found, std::vector<GraphFinding>* findings) {
+  const auto same = [&](const GraphFinding& f) { return f.kind == found.kind && f.source == key.source; };
+  if (static_cast<size_t>(std::count_if(findings->begin(), findings->end(), same)) >= kMostFindings) return;
+  GraphFinding f;
+  f.kind = found.kind;
+  f.source = key.source;
+  f.step = key.step;
+  f.rank = key.rank;
+  f.row_id = row_id;
+  f.node = found.node;
+  f.text = found.node + ": " + found.text;
+  f.ranks = found.ranks;
+  findings->push_back(std::move(f));
+}
+
+}  // namespace
+
+void AddMergeFindings(const GraphKey& key, int64_t first_row, const std::vector<std::pair<size_t, MergeFinding>>& found,
+                      std::vector<GraphFinding>* findings) {
+  for (const auto& [row, f] : found) Add(key, first_row + static_cast<int64_t>(row), f, findings);
+}
+
+void AddMergeFindings(const GraphKey& key, const std::vector<MergeFinding>& found,
+                      std::vector<GraphFinding>* findings) {
+  for (const MergeFinding& f : found) Add(key, 0, f, findings);
+}
+
+}  // namespace msprobe

@@ -1,0 +1,163 @@
+#include "graph/build/ruler_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/file.h"
+#include "base/joined_threads.h"
+#include "base/parallel.h"
+#include "base/temp_directory.h"
+#include "compare/pair/module_tree.h"
+#include "compare/values/tensor_diff.h"
+#include "ops/op_traits.h"
+#include "parallel/merge.h"
+
+namespace msprobe {
+namespace {
+
+constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
+
+DiffOptions OptionsOf(CompareMode mode, const TensorSource* tensors) {
+  DiffOptions out;
+  out.mode = mode;
+  out.tensors = tensors;
+  return out;
+}
+
+void Worse(const MetricCell& cell, bool low, float* worst) {
+  if (!cell.IsNumber()) return;
+  const float v = static_cast<float>(cell.value);
+  if (std::isnan(*worst) || (low ? v < *worst : v > *worst)) *worst = v;
+}
+
+/// The worst metrics of the results.
+void NoteMetrics(const OpDiff& op, NodeDistance* out) {
+  for (size_t i = 0; i < op.rows_used; ++i) {
+    if (!IsResult(op.target[i].state)) continue;
+    const TensorDiff& diff = op.tensors[i];
+    Worse(diff.cells[kCosine], true, &out->cosine);
+    Worse(diff.cells[kMaxAbsErr], false, &out->max_abs_err);
+    Worse(diff.cells[kMaxRelativeErr], false, &out->max_relative_err);
+  }
+}
+
+/// The results in units of what explains their difference; the same as that of a row in a table of `compare`.
+double UnitsOf(const OpDistance& d, const RulerContext& context) {
+  if (d.output_error == 0) return 0;
+  if (d.input_error == 0 && !d.argument && context.travelled == 0) return d.expected;
+  if (d.tolerance == 0) return d.output;
+  const double inherited = std::isfinite(d.input_error) ? 10.0 * d.input_error : 0;
+  const double unit = std::max({double{context.travelled}, double{d.tolerance}, inherited});
+  return d.conditioned * d.tolerance / unit;
+}
+
+StatusOr<RankFindings> WriteDistances(const FilePair& files, DumpPair& pair, const std::vector<NodeDistance>& nodes,
+                                      SideTable* table) {
+  CountMatches(pair.golden->ops().size(), &pair.plan);
+  OpDistances distances(pair.target->ops().size());
+  for (const NodeDistance& node : nodes) distances[node.op] = node.distance;
+  Differences found;
+  MSP_ASSIGN_OR_RETURN(RankFindings rank, FindOnRank(pair, files, std::move(distances), nullptr, &found));
+  for (const NodeDistance& node : nodes) {
+    const OpDistance& d = node.distance;
+    table->Int(node.row).Text(RulerVerdictText(found.verdicts[node.op]));
+    for (BegunOp& begun : rank.begun) {
+      if (begun.op == node.op) begun.row = node.row;
+    }
+    if (d.has_output) {
+      table->Real(node.shown.output);
+    } else {
+      table->Null();
+    }
+    if (d.has_input) {
+      table->Real(node.shown.input);
+    } else {
+      table->Null();
+    }
+    if (d.has_output) {
+      table->Real(UnitsOf(d, found.contexts[node.op]));
+    } else {
+      table->Null();
+    }
+    table->Real(node.cosine).Real(node.max_abs_err).Real(node.max_relative_err);
+    MSP_RETURN_IF_ERROR(table->Add());
+  }
+  return rank;
+}
+
+}  // namespace
+
+NodeDistance MeasureDistance(const DistanceOptions& asked, uint32_t op, OpDiff* diff) {
+  NodeDistance out;
+  out.op = op;
+  out.cosine = out.max_abs_err = out.max_relative_err = kUnknown;
+  if (HasArbitraryValues(diff->op)) return out;
+  DiffOptions options = OptionsOf(asked.mode, asked.tensors);
+  options.check_shape = asked.shapes;
+  DiffItems(options, diff);
+  out.distance = DistanceOf(*diff, options.mode);
+  const bool differs = out.distance.input_error > 0 || out.distance.output_error > 0;
+  out.shown = differs ? ShownErrorsOf(*diff, options.mode) : ShownErrors{0, 0};
+  if (asked.tensors && !IsIgnoredApi(diff->op)) NoteMetrics(*diff, &out);
+  return out;
+}
+
+StatusOr<RankFindings> WriteRuler(const RulerPair& of, const std::vector<NodeDistance>& nodes, RankGraph* target,
+                                  RankGraph* golden, SideTable* table) {
+  DumpPair pair;
+  pair.target = std::make_unique<DumpFile>(std::move(target->files.dump));
+  pair.golden = std::make_unique<DumpFile>(std::move(golden->files.dump));
+  pair.stacks = std::move(target->files.stack);
+  pair.trees = std::make_shared<PairTrees>(*pair.target, *pair.golden);
+  pair.options = OptionsOf(of.mode, of.tensors);
+  // Under a mapping any dtypes and names may stand against each other.
+  pair.options.check_dtype = !of.mapped;
+  pair.plan.how = of.mapped ? "layer mapping" : pair.plan.how;
+  pair.plan.golden_of.assign(pair.target->ops().size(), kNoOp);
+  for (const Node& node : target->graph.nodes) {
+    if (node.op != kNoIndex && node.match != kNoIndex)
+      pair.plan.golden_of[node.op] = golden->graph.nodes[node.match].op;
+  }
+  // The walk opens construct.json itself, so the hierarchies would be there twice. Freeing takes a while.
+  const JoinedThreads freeing = StartThreads(1, [target, golden] {
+    for (RankGraph* rank : {target, golden}) {
+      rank->graph = NodeGraph();
+      rank->files.construct.entries = {};
+    }
+  });
+  return WriteDistances(of.files, pair, nodes, table);
+}
+
+StatusOr<RankFindings> WriteMergedRuler(const RulerPair& of, std::vector<NodeDistance> nodes, const RankGraph& target,
+                                        const RankGraph& golden, const std::string& output, SideTable* table) {
+  MSP_ASSIGN_OR_RETURN(const TempDirectory temp, TempDirectory::Create(output, "merged"));
+  DumpPair pair;
+  for (const RankGraph* rank : {&target, &golden}) {
+    const std::string dir = JoinPath(temp.path(), rank == &target ? "target" : "golden");
+    MSP_RETURN_IF_ERROR(WriteMatchedDump(*rank, dir));
+    MSP_ASSIGN_OR_RETURN(DumpFile dump, DumpFile::Open(JoinPath(dir, "dump.json")));
+    (rank == &target ? pair.target : pair.golden) = std::make_unique<DumpFile>(std::move(dump));
+  }
+  pair.trees = std::make_shared<PairTrees>(*pair.target, *pair.golden);
+  pair.options = OptionsOf(CompareMode::kStatistics, nullptr);
+  pair.options.check_shape = false;
+  pair.options.check_dtype = false;  // the nodes are paired already, by what they are in the merged model
+  pair.plan.how = of.mapped ? "layer mapping" : pair.plan.how;
+  pair.plan.golden_of.assign(pair.target->ops().size(), kNoOp);
+  std::vector<size_t> op_of(target.graph.nodes.size(), SIZE_MAX);
+  for (uint32_t id = 0; id < target.graph.nodes.size(); ++id) {
+    const Node& node = target.graph.nodes[id];
+    const auto target_op = pair.target->FindOp(node.name);
+    if (!target_op) continue;
+    op_of[id] = *target_op;
+    if (node.match == kNoIndex) continue;
+    const auto golden_op = pair.golden->FindOp(golden.graph.nodes[node.match].name);
+    if (golden_op) pair.plan.golden_of[*target_op] = static_cast<uint32_t>(*golden_op);
+  }
+  std::erase_if(nodes, [&](const NodeDistance& d) { return op_of[d.op] == SIZE_MAX; });
+  for (NodeDistance& d : nodes) d.op = static_cast<uint32_t>(op_of[d.op]);
+  return WriteDistances(of.files, pair, nodes, table);
+}
+
+}  // namespace msprobe

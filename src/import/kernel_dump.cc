@@ -1,0 +1,220 @@
+#include "import/kernel_dump.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "sheet/sheet_reader.h"
+
+namespace msprobe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostDepth = 10;
+constexpr size_t kMostEntries = 20'000'000, kMostTensors = 2'000'000, kMostLevels = 4;
+constexpr std::string_view kRankDir = "rank_", kFileEnd = ".npy", kList = "statistic.csv", kNames = "mapping.csv";
+
+template <typename T>
+std::optional<T> Number(std::string_view text) {
+  T out = 0;
+  if (!IsDigits(text)) return std::nullopt;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return out;
+}
+
+/// Rank and step from the last parts of a path, the step last; false for other directories.
+bool PlaceOf(const std::vector<std::string>& parts, KernelDirectory* out) {
+  if (parts.size() < kMostLevels) return false;
+  const auto back = [&](size_t i) -> const std::string& { return parts[parts.size() - i]; };
+  const std::optional<int> step = Number<int>(back(1));
+  const std::string& top = back(kMostLevels);
+  std::optional<int> rank =
+      StartsWith(top, kRankDir) ? Number<int>(std::string_view(top).substr(kRankDir.size())) : Number<int>(top);
+  if (!rank) rank = Number<int>(back(3));  // {device}/{model}/{step}
+  if (!step || !rank) return false;
+  out->rank = *rank;
+  out->step = *step;
+  out->graph = back(3) + "/" + back(2);
+  return true;
+}
+
+bool HoldsKernels(const fs::path& directory) {
+  std::error_code error;
+  if (fs::is_regular_file(directory / kList, error)) return true;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    if (EndsWith(it->path().native(), kFileEnd)) return true;
+  }
+  return false;
+}
+
+/// Long names stand in a list beside the files: "{digits}.npy,{name}".
+Status ReadNames(const std::string& path, std::map<std::string, std::string>* out) {
+  return ReadCsv(path, [&](const std::vector<SheetCell>& row, bool) -> Status {
+    if (row.size() < 2) return OkStatus();
+    if (out->size() == kMostTensors) return BadInput(path + " lists more files than any dump");
+    (*out)[row[0].text] = row[1].text;
+    return OkStatus();
+  });
+}
+
+Status TooMany(const std::string& path) { return BadInput(path + " lists more kernels than any dump"); }
+
+Status ReadFiles(const KernelDirectory& directory, const std::vector<std::string>& names, KernelList* out) {
+  std::map<std::string, std::string> long_names;
+  if (const std::string list = JoinPath(directory.path, kNames); IsRegularFile(list)) {
+    MSP_RETURN_IF_ERROR(ReadNames(list, &long_names));
+  }
+  for (const std::string& name : names) {
+    if (!EndsWith(name, kFileEnd)) continue;
+    KernelTensor tensor;
+    const auto known = long_names.find(name);
+    if (!ParseKernelName(known == long_names.end() ? name : known->second, &tensor)) {
+      ++out->passed_over;
+      continue;
+    }
+    if (out->tensors.size() == kMostTensors) return TooMany(directory.path);
+    tensor.graph = directory.graph;
+    tensor.file = JoinPath(directory.path, name);
+    out->tensors.push_back(std::move(tensor));
+  }
+  return OkStatus();
+}
+
+/// The columns of statistic.csv; those of statistics stand where the configuration put them.
+struct StatisticColumns {
+  static constexpr size_t kOpName = 1, kTask = 2, kTime = 4, kInOut = 5, kSlot = 6, kFirst = 8;
+  size_t dtype = kFirst, shape = kFirst + 1;
+  std::array<size_t, kKernelStats> stats{};  // 0: none
+
+  explicit StatisticColumns(const std::vector<SheetCell>& titles) {
+    constexpr std::array<std::string_view, kKernelStats> kTitles = {"Max Value", "Min Value", "Avg Value",
+                                                                    "L2Norm Value"};
+    for (size_t i = 0; i < titles.size(); ++i) {
+      if (titles[i].text == "Data Type") dtype = i;
+      if (titles[i].text == "Shape") shape = i;
+      for (size_t k = 0; k < kKernelStats; ++k) {
+        if (titles[i].text == kTitles[k]) stats[k] = i;
+      }
+    }
+  }
+};
+
+/// False for a line that is not a kernel's.
+bool ReadLine(const StatisticColumns& columns, const std::vector<SheetCell>& row, KernelTensor* out) {
+  using C = StatisticColumns;
+  if (row.size() <= std::max({columns.dtype, columns.shape, C::kSlot})) return false;
+  const std::optional<uint64_t> time = Number<uint64_t>(row[C::kTime].text);
+  if (!time || row[C::kOpName].text.empty()) return false;
+  out->key = row[C::kOpName].text + "." + row[C::kTask].text + "." + row[C::kInOut].text + "." + row[C::kSlot].text;
+  out->time = *time;
+  out->dtype = row[columns.dtype].text;
+  out->shape = row[columns.shape].text;
+  for (size_t k = 0; k < kKernelStats; ++k) {
+    const size_t at = columns.stats[k];
+    if (at > 0 && at < row.size()) out->stats[k] = row[at].text;
+  }
+  return true;
+}
+
+Status ReadStatistics(const KernelDirectory& directory, KernelList* out) {
+  const std::string path = JoinPath(directory.path, kList);
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  return ReadKernelLines(file.text(), path, directory.graph, out);
+}
+
+}  // namespace
+
+Status ReadKernelLines(std::string_view text, const std::string& path, const std::string& graph, KernelList* out) {
+  std::optional<StatisticColumns> columns;
+  MSP_RETURN_IF_ERROR(ReadCsvText(text, path, [&](const std::vector<SheetCell>& row, bool first) -> Status {
+    if (first) {
+      columns.emplace(row);
+      return OkStatus();
+    }
+    KernelTensor tensor;
+    if (!ReadLine(*columns, row, &tensor)) {
+      ++out->passed_over;
+      return OkStatus();
+    }
+    if (out->tensors.size() == kMostTensors) return TooMany(path);
+    tensor.graph = graph;
+    tensor.file = path;
+    out->tensors.push_back(std::move(tensor));
+    return OkStatus();
+  }));
+  if (columns) return OkStatus();
+  return BadInput(path + " is empty: the run ended before it wrote its kernels");
+}
+
+bool ParseKernelName(std::string_view name, KernelTensor* out) {
+  if (!EndsWith(name, kFileEnd)) return false;
+  const std::vector<std::string_view> parts = Split(name.substr(0, name.size() - kFileEnd.size()), '.');
+  constexpr size_t kOp = 1, kTask = 2, kTime = 4, kFirstInOut = 5;  // a time may have a fraction
+  size_t at = kFirstInOut;
+  while (at < parts.size() && IsDigits(parts[at])) ++at;
+  if (at + 2 >= parts.size() || (parts[at] != "input" && parts[at] != "output")) return false;
+  const std::optional<uint64_t> time = Number<uint64_t>(parts[kTime]);
+  if (!time || !IsDigits(parts[at + 1]) || parts[kOp].empty()) return false;
+  out->time = *time;
+  out->key.clear();
+  for (const std::string_view part : {parts[kOp], parts[kTask], parts[at]}) out->key.append(part).append(".");
+  out->key.append(parts[at + 1]);
+  return true;
+}
+
+bool LooksLikeKernels(const std::string& path) {
+  const auto is_rank = [](std::string_view name) {
+    return StartsWith(name, kRankDir) && Number<int>(name.substr(kRankDir.size())).has_value();
+  };
+  if (!IsDirectory(path)) return false;
+  if (is_rank(BaseName(path))) return true;
+  const auto names = ListDirectory(path);
+  if (!names.ok()) return false;
+  return std::any_of(names->begin(), names->end(),
+                     [&](const std::string& name) { return is_rank(name) && IsDirectory(JoinPath(path, name)); });
+}
+
+StatusOr<std::vector<KernelDirectory>> FindKernels(const std::string& root) {
+  std::error_code error;
+  const fs::path top = fs::canonical(root, error);
+  if (error || !fs::is_directory(top, error)) {
+    return BadInput(root + " is not a directory: --rank and --step are for kernel dumps, which are directories");
+  }
+  std::vector<KernelDirectory> out;
+  fs::recursive_directory_iterator it(top, error), end;
+  for (size_t entries = 0; !error && it != end; it.increment(error)) {
+    if (++entries > kMostEntries) return BadInput(root + " holds more files than any dump: give a directory below it");
+    std::error_code ignored;
+    if (!it->is_directory(ignored) || it->is_symlink(ignored)) continue;
+    if (it.depth() > kMostDepth)
+      return BadInput(it->path().string() + " is nested deeper than the directories of any dump");
+    KernelDirectory found;
+    std::vector<std::string> parts;
+    for (const fs::path& part : it->path()) parts.push_back(part.string());
+    if (!PlaceOf(parts, &found) || !HoldsKernels(it->path())) continue;
+    found.path = it->path().string();
+    out.push_back(std::move(found));
+  }
+  if (error) return BadInput(root + " cannot be read: " + error.message());
+  std::sort(out.begin(), out.end(), [](const KernelDirectory& a, const KernelDirectory& b) { return a.path < b.path; });
+  return out;
+}
+
+Status ReadKernels(const KernelDirectory& directory, KernelList* out) {
+  MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory.path));
+  const bool files = std::any_of(names.begin(), names.end(), [](const auto& n) { return EndsWith(n, kFileEnd); });
+  const KernelKind kind = files ? KernelKind::kFiles : KernelKind::kStatistics;
+  if (out->kind != KernelKind::kNone && out->kind != kind) {
+    return BadInput(directory.path + " holds " + (files ? "tensors" : "statistics") +
+                    " and the graphs before it do not: dump all graphs of a run in the same way");
+  }
+  out->kind = kind;
+  return files ? ReadFiles(directory, names, out) : ReadStatistics(directory, out);
+}
+
+}  // namespace msprobe

@@ -1,0 +1,60 @@
+// Kernel dumps: what MindSpore's own dump (level L2, graph mode) writes of each kernel's tensors, as files of numpy or
+// as lines of statistic.csv. `msprobe compare` with --rank and --step compares two of them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+
+namespace msprobe {
+
+inline constexpr size_t kKernelStats = 4;
+
+/// One tensor of one run of a kernel.
+struct KernelTensor {
+  std::string key;           // "{op name}.{task}.{input|output}.{index}": kernels of two dumps pair by it
+  uint64_t time = 0;         // microseconds
+  std::string graph;         // "{net}/{graph id}"
+  std::string file;          // its file of numpy, or the statistic.csv that lists it
+  std::string dtype, shape;  // of a line
+  std::array<std::string, kKernelStats> stats;  // of a line: Max, Min, Mean, Norm; "" where it has none
+};
+
+/// A directory of one graph's kernels in one step of one rank.
+struct KernelDirectory {
+  int rank = 0, step = 0;
+  std::string path, graph;
+};
+
+/// All such directories below `root`: {net}/{graph}/{step} in rank_{N}, and {device}/{model}/{id}/{step} of O2. Links
+/// are not followed; kBadInput when the tree is deeper or larger than any dump.
+StatusOr<std::vector<KernelDirectory>> FindKernels(const std::string& root);
+
+/// True when `path` holds rank_{N} directories: a kernel dump, as --rank may be left out then. Looks no deeper.
+bool LooksLikeKernels(const std::string& path);
+
+enum class KernelKind : uint8_t { kNone, kFiles, kStatistics };
+
+struct KernelList {
+  KernelKind kind = KernelKind::kNone;
+  std::vector<KernelTensor> tensors;
+  uint64_t passed_over = 0;  // files and lines that are not a kernel's
+};
+
+/// Adds what a directory holds: files of numpy, or else the lines of its statistic.csv.
+Status ReadKernels(const KernelDirectory& directory, KernelList* out);
+
+/// The text of one statistic.csv; `path` names it.
+Status ReadKernelLines(std::string_view text, const std::string& path, const std::string& graph, KernelList* out);
+
+/// Fills key and time from "{type}.{op}.{task}.{stream}.{time}.{input|output}.{index}.{format}[.{dtype}].npy"; false
+/// for other names.
+bool ParseKernelName(std::string_view name, KernelTensor* out);
+
+}  // namespace msprobe

@@ -1,0 +1,42 @@
+// `msprobe compare --rank --step`: kernel dumps of MindSpore, a table for each step of each rank.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "diagnose/story/story.h"
+
+namespace msprobe {
+
+struct KernelSettings {
+  std::string target, golden, output;
+  std::vector<int> ranks, steps;  // only these; empty: all
+  bool xlsx = false;
+};
+
+struct KernelTable {
+  int rank = 0, step = 0;
+  std::string path;
+  bool tensors = false;  // values were compared, else statistics
+  uint64_t rows = 0, target_only = 0, golden_only = 0;
+  uint64_t yes = 0, no = 0;  // "Accuracy Reached or Not"
+  uint64_t unread = 0;       // rows of which a file could not be read
+};
+
+struct KernelReport {
+  std::vector<KernelTable> tables;
+  std::vector<std::pair<std::string, Status>> failures;  // "rank 0, step 3": why it has no table
+  std::vector<std::string> warnings;
+  Story story;  // over all steps and ranks
+};
+
+/// Writes compare_result_{rank}_{step}_TIME.csv (or .xlsx) for each step that both have. kBadInput when there is none.
+StatusOr<KernelReport> CompareKernels(const KernelSettings& settings);
+
+std::string KernelReportText(const KernelReport& report);
+std::string KernelReportJson(const KernelReport& report);
+
+}  // namespace msprobe

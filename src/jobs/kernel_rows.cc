@@ -1,0 +1,297 @@
+#include "jobs/kernel_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "base/text.h"
+#include "compare/values/tensor_pairs.h"
+#include "report/rows/older_verdict.h"
+#include "sheet/cell.h"
+#include "tensor/files/tensor_file.h"
+
+namespace msprobe {
+namespace {
+
+using Cells = std::vector<std::string>;
+
+/// The places of the cells; a pair of columns holds target and golden run.
+enum KernelColumn : size_t {
+  kName = 0,
+  kType = 2,
+  kShapeText = 4,
+  kTargetStats = 6,
+  kGoldenStats = 10,
+  kAccuracy = 14,
+  kMessage,
+  kFirstMetric
+};
+
+std::string NumberText(double v, bool csv) {
+  if (std::isinf(v)) return std::string(csv ? " " : "") + (v > 0 ? "inf" : "-inf");  // no name of a cell range
+  return PyRepr(v);
+}
+
+/// Where the two tensors stand: "{op}.{task}.{input|output}.{index}" taken apart.
+KernelFinding FindingOf(const KernelTensor& t, std::array<KernelFigures, 2> sides) {
+  KernelFinding out;
+  const size_t slot = t.key.rfind('.'), io = t.key.rfind('.', slot - 1);
+  out.kernel = t.key.substr(0, io);
+  out.output = t.key.compare(io, slot - io, ".output") == 0;
+  (void)std::from_chars(t.key.data() + slot + 1, t.key.data() + t.key.size(), out.slot);
+  out.graph = t.graph;
+  out.time = t.time;
+  out.target = std::move(sides[0]);
+  out.golden = std::move(sides[1]);
+  return out;
+}
+
+void NoteMissing(const KernelPair& pair, KernelRow* row) {
+  std::string& message = row->cells[kMessage];  // it may say that the other one cannot be read
+  message += (message.empty() ? "" : " ") + fmt::format("{} has no such kernel.", pair.target ? "Bench" : "NPU");
+}
+
+// ---- values
+
+struct OpenArray {
+  std::optional<TensorFile> file;
+  const FileTensor* tensor = nullptr;
+  Stats stats;
+};
+
+StatusOr<OpenArray> OpenKernel(const KernelTensor& kernel) {
+  OpenArray out;
+  MSP_ASSIGN_OR_RETURN(out.file, TensorFile::Open(kernel.file));
+  out.tensor = out.file->tensor();
+  if (!out.tensor || !ComputeStats(out.tensor->view(), &out.stats)) {
+    return BadInput(kernel.file + " holds no array of numbers");
+  }
+  return out;
+}
+
+/// As Python writes a tuple, in brackets: "[2, 3]", "[3,]", "[]".
+std::string ShapeText(const std::vector<int64_t>& shape) {
+  return fmt::format("[{}{}]", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+}
+
+void DescribeArray(const KernelTensor& kernel, const OpenArray& array, size_t side, bool csv, KernelRow* row) {
+  Cells& cells = row->cells;
+  const FileTensor& t = *array.tensor;
+  cells[kName + side] = kernel.file;
+  cells[kType + side] = DTypeName(t.dtype);
+  cells[kShapeText + side] = ShapeText(t.shape);
+  if (array.stats.count == 0) return;
+  std::string* stats = &cells[side == 0 ? kTargetStats : kGoldenStats];
+  const Stats& s = array.stats;
+  if (t.dtype == DType::kBool) {
+    stats[kMax] = s.max != 0 ? "True" : "False";
+    stats[kMin] = s.min != 0 ? "True" : "False";
+  } else if (IsInteger(t.dtype)) {
+    const bool is_unsigned = t.dtype >= DType::kUInt8 && t.dtype <= DType::kUInt64;
+    stats[kMax] = is_unsigned ? std::to_string(s.uint_max) : std::to_string(s.int_max);
+    stats[kMin] = is_unsigned ? std::to_string(s.uint_min) : std::to_string(s.int_min);
+  } else {
+    stats[kMax] = NumberText(s.max, csv);
+    stats[kMin] = NumberText(s.min, csv);
+  }
+  stats[kMean] = NumberText(s.mean, csv);
+  stats[kNorm] = NumberText(s.norm, csv);
+}
+
+KernelFigures FiguresOf(const OpenArray& array) {
+  KernelFigures out{std::string(DTypeName(array.tensor->dtype)), array.tensor->shape, {}};
+  const Stats& s = array.stats;
+  out.stats = {s.max, s.min, s.mean, s.norm};
+  return out;
+}
+
+/// Why two arrays have no metrics; "" when they have.
+std::string Unlike(const OpenArray& a, const OpenArray& b) {
+  if (a.stats.count == 0 || b.stats.count == 0) return "This is empty data, can not compare.";
+  std::string out;
+  const auto say = [&out](const char* text) { out += (out.empty() ? "" : " ") + std::string(text); };
+  if (a.tensor->shape.empty() || b.tensor->shape.empty()) say("This is type of scalar data, can not compare.");
+  if (a.tensor->shape != b.tensor->shape) say("Shape of NPU and bench Tensor do not match.");
+  if (a.tensor->dtype != b.tensor->dtype) say("Dtype of NPU and bench Tensor do not match. Skipped.");
+  return out;
+}
+
+}  // namespace
+
+KernelRow ArrayRow(const KernelPair& pair, bool csv) {
+  KernelRow row;
+  row.cells.resize(KernelTitles(true).size());
+  std::array<std::optional<OpenArray>, 2> arrays;
+  for (const size_t side : {0, 1}) {
+    const KernelTensor* kernel = side == 0 ? pair.target : pair.golden;
+    if (!kernel) continue;
+    StatusOr<OpenArray> opened = OpenKernel(*kernel);
+    if (!opened.ok()) {
+      row.unread = true;
+      row.cells[kName + side] = kernel->file;
+      row.cells[kMessage] = "Dump file not found or read failed: " + OneLine(opened.status().message());
+      continue;
+    }
+    DescribeArray(*kernel, *opened, side, csv, &row);
+    arrays[side] = std::move(*opened);
+    arrays[side]->tensor = arrays[side]->file->tensor();
+  }
+  if (!pair.target || !pair.golden) {
+    NoteMissing(pair, &row);
+    return row;
+  }
+  if (!arrays[0] || !arrays[1]) return row;
+  row.cells[kMessage] = Unlike(*arrays[0], *arrays[1]);
+  if (!row.cells[kMessage].empty()) return row;
+  const FileTensor& target = *arrays[0]->tensor;
+  TensorDiff diff = DiffTwoTensors(target, *arrays[1]->tensor);
+  row.finding = FindingOf(*pair.target, {FiguresOf(*arrays[0]), FiguresOf(*arrays[1])});
+  row.finding->error = diff.error;
+  row.finding->golden_error = diff.golden_error;
+  row.cells[kMessage] = diff.scalar ? "This is a 1-d tensor of length 1." : diff.note;
+  if (diff.outcome == TensorOutcome::kNanInf) {
+    row.accuracy = "No";
+    row.cells[kMessage] = diff.note;
+  } else if (diff.outcome == TensorOutcome::kCompared) {
+    AddListMetrics(target, &diff);
+    row.accuracy = AccuracyText(diff);
+    for (size_t k = 0; k < kMetricCount; ++k) {
+      const MetricCell& cell = diff.cells[k];
+      if (cell.IsNumber()) {
+        row.cells[kFirstMetric + k] = NumberText(cell.value, csv);
+      } else {
+        cell.AppendText(&row.cells[kFirstMetric + k]);
+      }
+    }
+  }
+  row.cells[kAccuracy] = row.accuracy;
+  return row;
+}
+
+namespace {
+
+// ---- statistics
+
+/// A number of statistic.csv, in single precision, as the dump has it.
+std::optional<float> Statistic(const std::string& text) {
+  if (text == "null" || text == "False") return 0.0F;
+  if (text == "True") return 1.0F;
+  const size_t plus = StartsWith(text, "+") ? 1 : 0;
+  float out = 0;
+  const auto [end, error] = std::from_chars(text.data() + plus, text.data() + text.size(), out);
+  if (error == std::errc::result_out_of_range) return static_cast<float>(std::strtod(text.c_str(), nullptr));
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return out;
+}
+
+/// The fewest digits that tell this float from its neighbours.
+double Shortest(float v) {
+  if (!std::isfinite(v)) return v;
+  std::array<char, 32> text{};
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), v);
+  double out = v;
+  if (error == std::errc()) std::from_chars(text.data(), end, out);
+  return out;
+}
+
+using Statistics = std::array<std::optional<float>, kStatCount>;
+static_assert(kKernelStats == kStatCount);
+
+Statistics DescribeLine(const KernelTensor& kernel, size_t side, bool csv, KernelRow* row) {
+  Cells& cells = row->cells;
+  cells[kName + side] = kernel.key;
+  cells[kType + side] = kernel.dtype;
+  cells[kShapeText + side] = kernel.shape;
+  for (char& c : cells[kShapeText + side]) c = c == '(' ? '[' : c == ')' ? ']' : c;
+  cells[kFirstMetric + 2 * kStatCount + side] = kernel.file;
+  Statistics out;
+  for (size_t k = 0; k < kStatCount; ++k) {
+    out[k] = Statistic(kernel.stats[k]);
+    if (out[k]) cells[(side == 0 ? kTargetStats : kGoldenStats) + k] = NumberText(Shortest(*out[k]), csv);
+  }
+  return out;
+}
+
+/// "(2,3)" as numbers.
+std::vector<int64_t> ShapeOf(std::string_view text) {
+  std::vector<int64_t> out;
+  for (size_t i = 0; i < text.size();) {
+    int64_t n = 0;
+    const auto [end, error] = std::from_chars(text.data() + i, text.data() + text.size(), n);
+    if (error == std::errc()) out.push_back(n);
+    i = std::max<size_t>(i + 1, static_cast<size_t>(end - text.data()));
+  }
+  return out;
+}
+
+KernelFigures FiguresOf(const KernelTensor& kernel, const Statistics& stats) {
+  KernelFigures out{kernel.dtype, ShapeOf(kernel.shape), {}};
+  for (size_t k = 0; k < kStatCount; ++k) {
+    if (stats[k]) out.stats[k] = Shortest(*stats[k]);
+  }
+  return out;
+}
+
+std::string RelativeText(float diff, float golden) {
+  if (golden == 0) return std::string(kNotAvailableCell);
+  const float relative = std::fabs(diff / golden * 100);
+  return std::isnan(relative) ? "Nan" : PyRepr(Shortest(relative)) + "%";
+}
+
+/// Half of the larger value or more apart in Max, Min or Norm. A Mean near zero says nothing.
+bool AnyFarApart(const Statistics& a, const Statistics& b) {
+  const auto far = [&](size_t k) { return a[k] && b[k] && IsFarApart(*a[k], *b[k]); };
+  return far(kMax) || far(kMin) || far(kNorm);
+}
+
+}  // namespace
+
+KernelRow StatisticRow(const KernelPair& pair, bool csv) {
+  KernelRow row;
+  row.cells.resize(KernelTitles(false).size());
+  Statistics a, b;
+  if (pair.target) a = DescribeLine(*pair.target, 0, csv, &row);
+  if (pair.golden) b = DescribeLine(*pair.golden, 1, csv, &row);
+  if (!pair.target || !pair.golden) {
+    NoteMissing(pair, &row);
+    return row;
+  }
+  row.finding = FindingOf(*pair.target, {FiguresOf(*pair.target, a), FiguresOf(*pair.golden, b)});
+  std::string& message = row.cells[kMessage];
+  if (pair.target->shape != pair.golden->shape) message = "Tensor shapes do not match.";
+  if (pair.target->dtype != pair.golden->dtype) {
+    message += (message.empty() ? "" : " ") + std::string("Dtype of NPU and bench Tensor do not match. Skipped.");
+  }
+  if (!message.empty()) return row;
+  for (size_t k = 0; k < kStatCount; ++k) {
+    if (!a[k] || !b[k]) continue;
+    const float diff = *a[k] - *b[k];
+    row.cells[kFirstMetric + k] = NumberText(Shortest(diff), csv);
+    row.cells[kFirstMetric + (kStatCount + k)] = RelativeText(diff, *b[k]);
+  }
+  row.accuracy = AnyFarApart(a, b) ? "No" : "Yes";
+  row.cells[kAccuracy] = row.accuracy;
+  return row;
+}
+
+std::vector<std::string> KernelTitles(bool tensors) {
+  Cells out = {"NPU Name", "Bench Name", "NPU Dtype", "Bench Dtype", "NPU Tensor Shape", "Bench Tensor Shape"};
+  const auto add = [&](std::initializer_list<const char*> names) { out.insert(out.end(), names.begin(), names.end()); };
+  add({"NPU max", "NPU min", "NPU mean", "NPU l2norm", "Bench max", "Bench min", "Bench mean", "Bench l2norm"});
+  add({"Accuracy Reached or Not", "Err_message"});
+  if (tensors) {
+    for (const Metric* metric : kMetrics) out.emplace_back(metric->title);
+    return out;
+  }
+  add({"Max diff", "Min diff", "Mean diff", "L2norm diff"});
+  add({"MaxRelativeErr", "MinRelativeErr", "MeanRelativeErr", "NormRelativeErr", "NPU CSV File", "Bench CSV File"});
+  return out;
+}
+
+}  // namespace msprobe

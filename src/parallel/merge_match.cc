@@ -1,0 +1,89 @@
+#include "parallel/merge_match.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <deque>
+
+#include "base/text.h"
+#include "graph/tree/matcher.h"
+#include "match/layer_match.h"
+
+namespace msprobe {
+namespace {
+
+constexpr std::string_view kModule = "Module.", kFirstChunk = "Module.0.";
+
+// What the names of all modules of a model begin with.
+std::string_view TopOf(const NodeGraph& graph) {
+  bool any = false;
+  for (uint32_t id : graph.nodes[0].children) {
+    const std::string_view name = graph.nodes[id].name;
+    if (!StartsWith(name, kModule)) continue;
+    if (!StartsWith(name, kFirstChunk)) return kModule;
+    any = true;
+  }
+  return any ? kFirstChunk : kModule;
+}
+
+/// A call of one rank as a call without a rank, and with a number that no other has: "Torch.x_rank3.0.forward" ->
+/// "Torch.x.4000000000.forward". Calls between modules belong to their rank and stay as they are.
+std::string WithoutRank(std::string_view name) {
+  const std::vector<std::string_view> parts = Segments(name);
+  constexpr std::string_view kRank = "_rank";
+  if (parts.size() != 4 || !IsDigits(parts[2])) return std::string(name);
+  const size_t at = parts[1].rfind(kRank);
+  if (at == std::string_view::npos || !IsDigits(parts[1].substr(at + kRank.size()))) return std::string(name);
+  int rank = 0;
+  const std::string_view digits = parts[1].substr(at + kRank.size());
+  std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+  return fmt::format("{}.{}.{}{:0>9}.{}", parts[0], parts[1].substr(0, at), int64_t{rank} + 1, parts[2], parts[3]);
+}
+
+/// The nodes of a graph that have data, as ops of a dump.
+struct GraphOps {
+  LayerSide side;
+  std::vector<uint32_t> nodes;
+  std::deque<std::string> names;
+
+  explicit GraphOps(const NodeGraph& graph) {
+    for (uint32_t id : graph.order) {
+      const Node& node = graph.nodes[id];
+      if (node.op == kNoIndex) continue;
+      const Node& up = graph.nodes[node.parent];
+      const bool in_module = node.parent != 0 && up.type == NodeType::kModule;
+      const bool call = node.type == NodeType::kApi && in_module;
+      names.push_back(call ? WithoutRank(node.name) : std::string(node.name));
+      side.ops.push_back(names.back());
+      side.modules.push_back(in_module ? up.name : std::string_view());
+      nodes.push_back(id);
+    }
+  }
+};
+
+}  // namespace
+
+void MatchMerged(RankGraph* target, RankGraph* golden) {
+  MatchFuzzy(&target->graph, &golden->graph, TopOf(target->graph), TopOf(golden->graph));
+}
+
+std::string MatchMergedLayers(const Mapping& mapping, RankGraph* target, RankGraph* golden) {
+  const GraphOps target_ops(target->graph), golden_ops(golden->graph);
+  const MatchPlan plan = MatchLayers(target_ops.side, golden_ops.side, mapping.layers);
+  const auto pair = [&](uint32_t n, uint32_t b) {
+    target->graph.nodes[n].match = b;
+    golden->graph.nodes[b].match = n;
+  };
+  for (size_t i = 0; i < target_ops.nodes.size(); ++i) {
+    if (plan.golden_of[i] != kNoOp) pair(target_ops.nodes[i], golden_ops.nodes[plan.golden_of[i]]);
+  }
+  for (uint32_t n : target->graph.order) {  // the root, collections, modules without data
+    if (target->graph.nodes[n].op != kNoIndex) continue;
+    const uint32_t b = golden->graph.Find(target->graph.nodes[n].name);
+    if (b != kNoIndex && golden->graph.nodes[b].op == kNoIndex) pair(n, b);
+  }
+  MatchCallsInside(&target->graph, &golden->graph);
+  return UnusedRulesWarning(plan, mapping);
+}
+
+}  // namespace msprobe

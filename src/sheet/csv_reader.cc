@@ -1,0 +1,86 @@
+#include <utility>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "sheet/sheet_reader.h"
+
+namespace msprobe {
+namespace {
+
+class CsvParser {
+ public:
+  CsvParser(std::string_view text, const std::string& path) : text_(text), path_(path) {
+    if (StartsWith(text_, "\xEF\xBB\xBF")) at_ = 3;
+  }
+
+  Status ReadAll(const TakeRow& take) {
+    std::vector<SheetCell> cells;
+    bool first = true;
+    for (uint64_t row = 0; at_ < text_.size(); ++row) {
+      if (row == kMaxSheetRows) return Bad("has more rows than any result");
+      MSP_RETURN_IF_ERROR(ReadRow(row, &cells));
+      if (cells.size() == 1 && cells[0].text.empty()) continue;  // an empty line
+      MSP_RETURN_IF_ERROR(take(cells, std::exchange(first, false)));
+    }
+    return OkStatus();
+  }
+
+ private:
+  Status Bad(const std::string& why) const {
+    return BadInput(path_ + " " + why + " (byte " + std::to_string(at_) + "): is it a comparison result?");
+  }
+
+  Status ReadRow(uint64_t row, std::vector<SheetCell>* cells) {
+    size_t used = 0;
+    for (bool more = true; more;) {
+      if (used == kMaxSheetColumns) return Bad("has more columns than any result in row " + std::to_string(row + 1));
+      if (cells->size() == used) cells->emplace_back();
+      SheetCell& cell = (*cells)[used++];
+      MSP_RETURN_IF_ERROR(ReadField(&cell.text));
+      cell.kind = cell.text.empty() ? SheetCell::Kind::kEmpty : SheetCell::Kind::kText;
+      more = at_ < text_.size() && text_[at_] == ',';
+      if (more) ++at_;
+    }
+    cells->resize(used);
+    if (at_ < text_.size() && text_[at_] == '\r') ++at_;
+    if (at_ < text_.size() && text_[at_] == '\n') ++at_;
+    return OkStatus();
+  }
+
+  Status ReadField(std::string* out) {
+    out->clear();
+    bool quoted = false;
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (!quoted && (c == ',' || c == '\n' || c == '\r')) break;
+      ++at_;
+      if (c != '"') {
+        *out += c;
+      } else if (quoted && at_ < text_.size() && text_[at_] == '"') {
+        *out += '"';
+        ++at_;
+      } else {
+        quoted = !quoted;
+      }
+      if (out->size() > kMaxSheetCell) return Bad("has a field longer than any cell");
+    }
+    return quoted ? Bad("ends within quotes") : OkStatus();
+  }
+
+  std::string_view text_;
+  const std::string& path_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+Status ReadCsvText(std::string_view text, const std::string& path, const TakeRow& take) {
+  return CsvParser(text, path).ReadAll(take);
+}
+
+Status ReadCsv(const std::string& path, const TakeRow& take) {
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  return ReadCsvText(file.text(), path, take);
+}
+
+}  // namespace msprobe

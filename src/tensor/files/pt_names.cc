@@ -1,0 +1,78 @@
+#include "tensor/files/pt_names.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace msprobe {
+namespace {
+
+constexpr PtStorage kStorages[] = {
+    {"torch FloatStorage", DType::kFloat32},
+    {"torch DoubleStorage", DType::kFloat64},
+    {"torch HalfStorage", DType::kFloat16},
+    {"torch BFloat16Storage", DType::kBFloat16},
+    {"torch CharStorage", DType::kInt8},
+    {"torch ShortStorage", DType::kInt16},
+    {"torch IntStorage", DType::kInt32},
+    {"torch LongStorage", DType::kInt64},
+    {"torch ByteStorage", DType::kUInt8},
+    {"torch BoolStorage", DType::kBool},
+    {"torch ComplexFloatStorage", DType::kComplex64},
+    {"torch ComplexDoubleStorage", DType::kComplex128},
+    {"torch QInt8Storage", DType::kInt8},
+    {"torch QUInt8Storage", DType::kUInt8},
+    {"torch QInt32Storage", DType::kInt32},
+    {"torch.storage UntypedStorage", DType::kUnknown},
+};
+
+constexpr std::string_view kOpaque[] = {
+    "torch._utils _rebuild_sparse_tensor",          "torch._utils _rebuild_sparse_csr_tensor",
+    "torch._utils _rebuild_nested_tensor",          "torch._utils _rebuild_qtensor",
+    "torch._utils _rebuild_meta_tensor_no_storage", "torch.serialization _get_layout",
+};
+constexpr std::string_view kNames[] = {
+    "collections OrderedDict",
+    "torch Size",
+    "torch Tensor",
+    "torch.nn.parameter Parameter",
+    "torch._utils _rebuild_tensor",
+    "torch._utils _rebuild_tensor_v2",
+    "torch._utils _rebuild_tensor_v3",
+    "torch._utils _rebuild_parameter",
+    "torch._utils _rebuild_parameter_with_state",
+    "torch._tensor _rebuild_from_type_v2",
+    "torch._utils _rebuild_device_tensor_from_cpu_tensor",
+    "torch_npu.utils.storage _rebuild_npu_tensor",
+    "torch_npu.npu._format Format",
+    "torch per_tensor_affine",
+    "torch per_channel_affine",
+};
+
+}  // namespace
+
+const PtStorage* FindPtStorage(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kStorages), std::end(kStorages), [&](auto& s) { return s.name == name; });
+  return found == std::end(kStorages) ? nullptr : found;
+}
+
+DType PtDType(std::string_view name) {
+  constexpr std::string_view kTorch = "torch ";
+  return name.starts_with(kTorch) ? ParseDType(name.substr(kTorch.size())) : DType::kUnknown;
+}
+
+std::string_view KnownPtName(std::string_view name) {
+  if (const PtStorage* storage = FindPtStorage(name)) return storage->name;
+  for (const std::string_view known : kNames) {
+    if (known == name) return known;
+  }
+  for (const std::string_view known : kOpaque) {
+    if (known == name) return known;
+  }
+  return {};
+}
+
+bool IsOpaquePtFunction(std::string_view name) {
+  return std::find(std::begin(kOpaque), std::end(kOpaque), name) != std::end(kOpaque);
+}
+
+}  // namespace msprobe

@@ -1,0 +1,63 @@
+#include "tensor/files/pt_reader.h"
+
+#include <unordered_map>
+
+#include "base/text.h"
+#include "tensor/files/pt_pickle.h"
+#include "tensor/kernels/crc32.h"
+
+namespace msprobe {
+
+StatusOr<PtFile> PtFile::Open(const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(MappedFile map, MappedFile::Open(path));
+  MSP_ASSIGN_OR_RETURN(PtFile file, Parse(map.text(), path));
+  file.map_ = std::move(map);
+  return file;
+}
+
+StatusOr<PtFile> PtFile::Parse(std::string_view bytes, const std::string& path) {
+  if (bytes.size() > 1 && bytes[0] == '\x80') {
+    return BadInput(path + " has the legacy format of torch.save(): load it with torch and save it again");
+  }
+  PtFile file;
+  file.path_ = path;
+  MSP_ASSIGN_OR_RETURN(file.members_, ReadZip(bytes, path));
+  constexpr std::string_view kPickle = "/data.pkl";
+  std::string_view prefix, pickle;
+  for (const ZipMember& m : file.members_) {
+    if (!m.name.ends_with(kPickle) || m.name.find('/') != m.name.size() - kPickle.size()) continue;
+    prefix = m.name.substr(0, m.name.size() - kPickle.size() + 1);
+    pickle = m.bytes;
+    break;
+  }
+  if (prefix.empty()) return BadInput(path + " has no data.pkl: it was not written by torch.save()");
+  std::unordered_map<std::string_view, std::string_view> storages;
+  for (const ZipMember& m : file.members_) {
+    if (!m.name.starts_with(prefix)) continue;
+    const std::string_view name = m.name.substr(prefix.size());
+    if (name == "byteorder" && m.bytes != "little") {
+      return BadInput(path + " was written on a big-endian machine: load it with torch and save it again");
+    }
+    if (name.starts_with("data/") && !storages.emplace(name.substr(5), m.bytes).second) {
+      return BadInput(path + " has two members " + OneLine(m.name.substr(0, 200)) +
+                      ": it was not written by torch.save()");
+    }
+  }
+  const auto find = [&](std::string_view key) -> const std::string_view* {
+    const auto found = storages.find(key);
+    return found == storages.end() ? nullptr : &found->second;
+  };
+  MSP_ASSIGN_OR_RETURN(file.value_, ReadPtPickle(pickle, find, path));
+  return file;
+}
+
+Status PtFile::VerifyChecksums() const {
+  for (const ZipMember& m : members_) {
+    if (Crc32(m.bytes.data(), m.bytes.size()) == m.crc) continue;
+    return BadInput(path_ + ": the checksum of " + OneLine(m.name.substr(0, 200)) +
+                    " is wrong: the file was damaged; write it again");
+  }
+  return OkStatus();
+}
+
+}  // namespace msprobe

@@ -1,0 +1,30 @@
+// What a file of torch.save() holds, as plain values.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "tensor/kernels/tensor_view.h"
+
+namespace msprobe {
+
+struct PtTensor {
+  DType dtype = DType::kUnknown;
+  const void* data = nullptr;  // in the file
+  std::vector<int64_t> shape, strides;
+  bool requires_grad = false;
+  TensorView view() const { return {data, dtype, static_cast<int>(shape.size()), shape.data(), strides.data()}; }
+};
+
+struct PtValue {
+  enum class Kind : uint8_t { kNone, kBool, kInt, kFloat, kText, kTensor, kList, kTuple, kDict, kOther };
+  Kind kind = Kind::kNone;
+  int64_t i = 0;               // kBool, kInt
+  double d = 0;                // kFloat
+  std::string_view text;       // kText; kOther: what it is ("_rebuild_sparse_tensor"), its arguments are the items
+  PtTensor tensor;             // kTensor
+  std::vector<PtValue> items;  // kDict: key, value, key, value ...
+};
+
+}  // namespace msprobe

@@ -1,0 +1,264 @@
+#include "tensor/files/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <unordered_set>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "json/members.h"
+#include "json/parser.h"
+#include "json/scan.h"
+#include "json/writer.h"
+#include "tensor/files/tensor_reader.h"
+#include "tensor/kernels/layout.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kLength = 8;
+constexpr uint64_t kMostHeader = 100'000'000;
+constexpr size_t kMostNames = size_t{1} << 19;
+
+struct NamedType {
+  std::string_view name;
+  DType dtype;
+};
+constexpr NamedType kTypes[] = {
+    {"F64", DType::kFloat64},
+    {"F32", DType::kFloat32},
+    {"F16", DType::kFloat16},
+    {"BF16", DType::kBFloat16},
+    {"F8_E4M3", DType::kFloat8E4M3FN},
+    {"F8_E5M2", DType::kFloat8E5M2},
+    {"F8_E4M3FNUZ", DType::kFloat8E4M3FNUZ},
+    {"F8_E5M2FNUZ", DType::kFloat8E5M2FNUZ},
+    {"F8_E8M0", DType::kFloat8E8M0FNU},
+    {"I64", DType::kInt64},
+    {"I32", DType::kInt32},
+    {"I16", DType::kInt16},
+    {"I8", DType::kInt8},
+    {"U64", DType::kUInt64},
+    {"U32", DType::kUInt32},
+    {"U16", DType::kUInt16},
+    {"U8", DType::kUInt8},
+    {"BOOL", DType::kBool},
+    {"C64", DType::kComplex64},
+};
+
+struct Entry {
+  FileTensor tensor;
+  uint64_t begin = 0, end = 0;
+};
+
+constexpr const char* kDamaged = "the header is damaged";
+constexpr const char* kNotWhole = "a size or an offset is not a whole number";
+constexpr size_t kMostDescription = size_t{64} << 10;
+
+std::string Twice(std::string_view name) { return "the name " + OneLine(name.substr(0, 100)) + " comes twice"; }
+
+std::string ReadShape(const JsonValue& v, std::vector<int64_t>* shape) {
+  if (!v.IsArray()) return kDamaged;
+  for (const JsonValue& size : v.Items()) {
+    if (!size.IsUInt()) return kNotWhole;
+    if (!size.IsInt() || shape->size() >= kMaxDims) return "a shape is too large";
+    shape->push_back(size.Int());
+  }
+  return {};
+}
+
+std::string ReadType(const JsonValue& v, DType* out) {
+  if (!v.IsString()) return kDamaged;
+  for (const NamedType& type : kTypes) *out = type.name == v.Text() ? type.dtype : *out;
+  if (*out == DType::kUnknown) return "the type " + OneLine(v.Text().substr(0, 40)) + " is not read";
+  return {};
+}
+
+std::string ReadOffsets(const JsonValue& v, Entry* entry) {
+  if (v.Items().size() != 2) return kDamaged;
+  if (!v[0].IsUInt() || !v[1].IsUInt()) return kNotWhole;
+  entry->begin = v[0].UInt();
+  entry->end = v[1].UInt();
+  return {};
+}
+
+/// Why the description of a tensor is refused, or "".
+std::string ReadEntry(const JsonValue& v, Entry* entry) {
+  if (!v.IsObject()) return kDamaged;
+  for (const JsonMember& m : v.Members()) {
+    std::string why;
+    if (v.Find(m.name) != &m.value) {
+      why = Twice(m.name);
+    } else if (m.name == "dtype") {
+      why = ReadType(m.value, &entry->tensor.dtype);
+    } else if (m.name == "shape") {
+      why = ReadShape(m.value, &entry->tensor.shape);
+    } else if (m.name == "data_offsets") {
+      why = ReadOffsets(m.value, entry);
+    } else {
+      why = "the header has a key that the format does not know";
+    }
+    if (!why.empty()) return why;
+  }
+  return v.size() == 3 ? "" : "a tensor lacks its description";
+}
+
+/// Texts by name; nothing of them is kept.
+bool IsMetadata(std::string_view text) {
+  if (!text.starts_with('{')) return false;
+  MemberScanner scanner(text, 1);
+  Member m;
+  for (;;) {
+    const MemberScanner::Step step = scanner.Next(&m);
+    if (step != MemberScanner::Step::kMember) return step == MemberScanner::Step::kEnd;
+    if (text[m.begin] != '"') return false;
+  }
+}
+
+/// The header, an object of objects, one tensor at a time: little memory, whatever it holds. Why it is refused, or "".
+std::string ReadHeader(std::string_view text, std::vector<Entry>* out) {
+  const JsonOptions strict{.strict = true};
+  const size_t start = SkipSpace(text, 0);
+  if (start == text.size() || text[start] != '{') return kDamaged;
+  MemberScanner scanner(text, start + 1);
+  std::unordered_set<std::string> names;
+  JsonDoc doc;
+  Member m;
+  for (;;) {
+    const MemberScanner::Step step = scanner.Next(&m);
+    if (step == MemberScanner::Step::kEnd) break;
+    if (step != MemberScanner::Step::kMember) return kDamaged;
+    const std::string_view quoted(m.key.data() - 1, m.key.size() + 2);
+    if (!ParseJson(quoted, "", &doc, 0, strict).ok()) return kDamaged;
+    if (names.size() >= kMostNames) return "it holds too many tensors";
+    const auto [name, fresh] = names.emplace(doc.Text());
+    if (!fresh) return Twice(*name);
+    const std::string_view value = text.substr(m.begin, m.end - m.begin);
+    if (*name == "__metadata__") {
+      if (!IsMetadata(value)) return kDamaged;
+      continue;
+    }
+    if (value.size() > kMostDescription || !ParseJson(value, "", &doc, 0, strict).ok()) return kDamaged;
+    Entry entry;
+    entry.tensor.name = *name;
+    if (std::string why = ReadEntry(doc, &entry); !why.empty()) return why;
+    out->push_back(std::move(entry));
+  }
+  return SkipSpace(text, scanner.position()) == text.size() ? "" : "text follows the header";
+}
+
+/// Why the tensors do not fill `data` one behind the other, or "". Sets where they lie.
+std::string Place(std::string_view data, std::vector<Entry>* entries) {
+  std::vector<Entry*> in_order;
+  for (Entry& e : *entries) in_order.push_back(&e);
+  std::sort(in_order.begin(), in_order.end(), [](const Entry* a, const Entry* b) {
+    return a->begin != b->begin ? a->begin < b->begin : a->end < b->end;
+  });
+  uint64_t at = 0;
+  for (Entry* e : in_order) {
+    const std::string name = OneLine(e->tensor.name.substr(0, 100));
+    if (e->begin < at) return "the bytes of " + name + " overlap those of another tensor";
+    if (e->begin > at) return "bytes before " + name + " belong to no tensor";
+    if (e->end < e->begin || e->end > data.size()) return "the bytes of " + name + " lie outside of the file";
+    uint64_t bytes = 0;
+    if (!SetContiguous(&e->tensor, data.size(), &bytes) || bytes != e->end - e->begin)
+      return "the shape of " + name + " does not fit its bytes";
+    e->tensor.data = data.data() + e->begin;
+    at = e->end;
+  }
+  return at == data.size() ? "" : "bytes behind the last tensor belong to no tensor";
+}
+
+uint64_t HeaderLength(std::string_view bytes) {
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), kLength);
+  return length;
+}
+
+std::string_view TypeName(DType t) {
+  for (const NamedType& type : kTypes) {
+    if (type.dtype == t) return type.name;
+  }
+  return {};
+}
+
+Status WriteElements(const TensorView& view, OutputFile* file) {
+  Layout layout;
+  if (!MakeLayout(view, Order::kLogical, &layout)) return BadInput(file->path() + ": a tensor cannot be written");
+  Status status;
+  if (layout.count == 0) return status;
+  LayoutWalker(layout).Walk(0, layout.count, [&](const char* p, size_t n) {
+    if (status.ok()) status = file->Write({p, n * layout.element});
+  });
+  return status;
+}
+
+}  // namespace
+
+bool LooksLikeSafetensors(std::string_view bytes) { return bytes.size() > kLength && bytes[kLength] == '{'; }
+
+StatusOr<std::vector<FileTensor>> ReadSafetensors(std::string_view bytes, const std::string& path) {
+  const auto refuse = [&](const std::string& why) {
+    return BadInput(path + " cannot be read: " + why + " (safetensors); write the file again");
+  };
+  if (bytes.size() < kLength) return refuse("it ends in its header");
+  const uint64_t length = HeaderLength(bytes);
+  if (length > kMostHeader) return refuse("its header is larger than 100 MB");
+  if (length > bytes.size() - kLength) return refuse("it ends in its header");
+  std::vector<Entry> entries;
+  if (std::string why = ReadHeader(bytes.substr(kLength, length), &entries); !why.empty()) return refuse(why);
+  if (std::string why = Place(bytes.substr(kLength + length), &entries); !why.empty()) return refuse(why);
+  std::vector<FileTensor> tensors;
+  tensors.reserve(entries.size());
+  for (Entry& e : entries) tensors.push_back(std::move(e.tensor));
+  return tensors;
+}
+
+Status WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors) {
+  // Wide elements first, so that every tensor begins at a multiple of its elements; then by name.
+  std::vector<const NamedTensor*> order;
+  for (const NamedTensor& t : tensors) order.push_back(&t);
+  std::sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
+    const size_t left = ElementSize(a->view.dtype), right = ElementSize(b->view.dtype);
+    return left != right ? left > right : a->name < b->name;
+  });
+  std::string header;
+  JsonWriter json(&header, kJsonCompact);
+  json.BeginObject();
+  json.ObjectMember("__metadata__", [&] { json.Member("format", "pt"); });
+  std::unordered_set<std::string> names = {"__metadata__"};
+  uint64_t at = 0;
+  for (const NamedTensor* t : order) {
+    const std::string_view type = TypeName(t->view.dtype);
+    const std::string shown = OneLine(t->name.substr(0, 100));
+    Layout layout;
+    if (type.empty() || !MakeLayout(t->view, Order::kLogical, &layout)) {
+      return BadInput(path + ": safetensors does not know the type of " + shown + ": convert it first");
+    }
+    if (!names.insert(t->name).second) return BadInput(path + ": the name " + shown + " comes twice: rename a tensor");
+    const uint64_t begin = at;
+    at += static_cast<uint64_t>(layout.count) * layout.element;
+    json.ObjectMember(t->name, [&] {
+      json.Member("dtype", type);
+      json.Member("shape", std::span(t->view.shape, static_cast<size_t>(t->view.ndim)));
+      json.Member("data_offsets", std::array{begin, at});
+    });
+  }
+  json.EndObject();
+  header.append((kLength - header.size() % kLength) % kLength, ' ');
+  if (header.size() > kMostHeader) return BadInput(path + ": the names of the tensors are too long: write fewer");
+
+  MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  const uint64_t length = header.size();
+  MSP_RETURN_IF_ERROR(file.Write({reinterpret_cast<const char*>(&length), kLength}));
+  MSP_RETURN_IF_ERROR(file.Write(header));
+  for (const NamedTensor* t : order) MSP_RETURN_IF_ERROR(WriteElements(t->view, &file));
+  return file.Commit();
+}
+
+constinit const TensorReader kSafetensorsReader{
+    LooksLikeSafetensors,
+    [](std::string_view bytes, const std::string& path, DType) { return ReadSafetensors(bytes, path); }};
+
+}  // namespace msprobe

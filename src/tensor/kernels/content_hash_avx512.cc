@@ -1,0 +1,22 @@
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+
+#include "tensor/kernels/content_hash_kernels.h"
+#include "tensor/kernels/isa.h"
+
+#if MSPROBE_X86
+#define XXH_VECTOR XXH_AVX512
+MSPROBE_TARGET_BEGIN(MSPROBE_AVX512)
+#include "tensor/kernels/content_hash_kernel-inl.h"
+MSPROBE_TARGET_END
+
+namespace msprobe::content_hash {
+const Kernel* Avx512() { return isa::HasAvx512() ? &kKernel : nullptr; }
+}  // namespace msprobe::content_hash
+
+#else
+namespace msprobe::content_hash {
+const Kernel* Avx512() { return nullptr; }
+}  // namespace msprobe::content_hash
+#endif

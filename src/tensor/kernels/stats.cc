@@ -1,0 +1,222 @@
+#include "tensor/kernels/stats.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "base/parallel.h"
+#include "tensor/kernels/crc32.h"
+#include "tensor/kernels/layout.h"
+#include "tensor/kernels/stats_kernels.h"
+
+namespace msprobe {
+namespace {
+
+using stats::Kernel;
+using stats::Partial;
+using stats::StatsTable;
+
+// Elements of a part: parts are summed apart and folded in order, so the result does not depend on the threads.
+constexpr int64_t kPart = int64_t{1} << 18;
+// Elements that a kernel takes at a time, so that a checksum of the same run still finds it in the cache.
+constexpr int64_t kRun = int64_t{1} << 12;
+// A thread that has fewer parts than this to read costs more than it brings: the training waits while it starts.
+constexpr int64_t kPartsOfThread = 8;
+
+const StatsTable* BestTable() {
+  for (const StatsTable* table : {stats::Avx512Kernels(), stats::Avx2Kernels(), stats::NeonKernels()}) {
+    if (table) return table;
+  }
+  return stats::ScalarKernels();
+}
+
+std::atomic<const StatsTable*>& ActiveTable() {
+  static std::atomic<const StatsTable*> table{BestTable()};
+  return table;
+}
+
+void Fold(const Partial& from, Partial* to) {
+  to->max = std::max(to->max, from.max);
+  to->min = std::min(to->min, from.min);
+  to->sum += from.sum;
+  to->squares += from.squares;
+  to->int_max = std::max(to->int_max, from.int_max);
+  to->int_min = std::min(to->int_min, from.int_min);
+  to->uint_max = std::max(to->uint_max, from.uint_max);
+  to->uint_min = std::min(to->uint_min, from.uint_min);
+  to->nan_count += from.nan_count;
+  to->inf_count += from.inf_count;
+}
+
+/// What is found in one part of a tensor; the checksum only where it is asked for, which needs elements in C order.
+struct Part {
+  Partial partial;
+  uint32_t crc = 0;
+};
+
+Part RunPart(const Layout& layout, Kernel kernel, int64_t begin, int64_t end, bool crc) {
+  Part part;
+  if (!layout.contiguous()) {
+    LayoutWalker(layout).Walk(begin, end, [&](const char* p, size_t n) { kernel(p, n, &part.partial); });
+    return part;
+  }
+  for (int64_t at = begin; at < end; at += kRun) {
+    const auto n = static_cast<size_t>(std::min(kRun, end - at));
+    const char* p = layout.data + static_cast<size_t>(at) * layout.element;
+    kernel(p, n, &part.partial);
+    const size_t bytes = n * layout.element;
+    // The next run comes from memory while this one is folded.
+    if (crc) part.crc = crc32::Update(p, bytes, part.crc, at + kRun < end ? bytes : 0);
+  }
+  return part;
+}
+
+Part RunKernel(const Layout& layout, Kernel kernel, bool crc) {
+  const int64_t count = static_cast<int64_t>((layout.count + kPart - 1) / kPart);
+  const auto run = [&](int64_t i) {
+    return RunPart(layout, kernel, i * kPart, std::min((i + 1) * kPart, layout.count), crc);
+  };
+  if (count <= 1) return run(0);
+  Part total;
+  const auto fold = [&](int64_t i, const Part& part) {
+    Fold(part.partial, &total.partial);
+    const int64_t elements = std::min(kPart, layout.count - i * kPart);
+    if (crc) total.crc = CombineCrc32(total.crc, part.crc, static_cast<uint64_t>(elements) * layout.element);
+  };
+  if (count < 2 * kPartsOfThread || ThreadCount() == 1) {
+    for (int64_t i = 0; i < count; ++i) fold(i, run(i));
+    return total;
+  }
+  std::vector<Part> parts(static_cast<size_t>(count));
+  std::vector<char> done(parts.size(), 0);
+  // An interrupt stops the loop early; what it left is then done here, because a statistic is all or nothing.
+  (void)ParallelFor(parts.size() / kPartsOfThread, [&](size_t group) {
+    const bool last = group + 1 == parts.size() / kPartsOfThread;
+    for (size_t i = group * kPartsOfThread; i < (last ? parts.size() : (group + 1) * kPartsOfThread); ++i) {
+      parts[i] = run(static_cast<int64_t>(i));
+      done[i] = 1;
+    }
+    return OkStatus();
+  });
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (!done[i]) parts[i] = run(static_cast<int64_t>(i));
+    fold(static_cast<int64_t>(i), parts[i]);
+  }
+  return total;
+}
+
+/// Sum of (x * scale)^2, for values whose squares leave the range of double.
+template <typename T>
+double ScaledSquares(const Layout& layout, double scale) {
+  double total = 0;
+  LayoutWalker(layout).Walk(0, layout.count, [&](const char* p, size_t n) {
+    for (size_t i = 0; i < n * (layout.element / sizeof(T)); ++i) {
+      T v;
+      std::memcpy(&v, p + i * sizeof(T), sizeof(T));
+      total += (v * scale) * (v * scale);
+    }
+  });
+  return total;
+}
+
+double Norm(const Layout& layout, DType dtype, const Partial& p) {
+  const double repeats = static_cast<double>(layout.repeats);
+  const bool wide = dtype == DType::kFloat64 || dtype == DType::kComplex128;
+  const double most = std::max(std::fabs(p.max), std::fabs(p.min));
+  if (wide && p.nan_count == 0 && p.inf_count == 0 && most > 0 && !(p.squares > 1e-280 && p.squares < 1e300)) {
+    const int exponent = std::ilogb(most);
+    // Two steps, because the scale of a denormal is itself out of range.
+    const double scale = std::ldexp(1.0, std::min(-exponent, 1023));
+    return std::ldexp(std::sqrt(ScaledSquares<double>(layout, scale) * repeats), std::max(exponent, -1023));
+  }
+  return std::sqrt(p.squares * repeats);
+}
+
+void Finish(const Layout& layout, DType dtype, const Partial& p, Stats* out) {
+  *out = {};
+  out->count = layout.count * layout.repeats;
+  if (out->count == 0) return;
+  out->nan_count = p.nan_count * layout.repeats;
+  out->inf_count = p.inf_count * layout.repeats;
+  out->mean = p.sum / static_cast<double>(layout.count);
+  out->norm = Norm(layout, dtype, p);
+  if (IsInteger(dtype)) {
+    const bool is_signed = p.int_max >= p.int_min;
+    out->int_max = is_signed ? p.int_max : 0;
+    out->int_min = is_signed ? p.int_min : 0;
+    out->uint_max = is_signed ? 0 : p.uint_max;
+    out->uint_min = is_signed ? 0 : p.uint_min;
+    return;
+  }
+  out->max = p.max;
+  out->min = p.min;
+  if (p.nan_count > 0) out->max = out->min = out->mean = out->norm = std::nan("");
+}
+
+Kernel KernelFor(const StatsTable& table, DType dtype) { return table.by_dtype[static_cast<size_t>(dtype)]; }
+
+const StatsTable& Active() { return *ActiveTable().load(std::memory_order_relaxed); }
+
+}  // namespace
+
+bool ComputeStats(const TensorView& t, Stats* out) {
+  *out = {};
+  Layout layout;
+  if (!MakeLayout(t, Order::kMemory, &layout)) return false;
+  Part total;
+  if (layout.count > 0) total = RunKernel(layout, KernelFor(Active(), t.dtype), false);
+  Finish(layout, t.dtype, total.partial, out);
+  return true;
+}
+
+bool ComputeStatsAndCrc32(const TensorView& t, Stats* out, uint32_t* crc) {
+  *out = {};
+  Layout layout;
+  if (!MakeLayout(t, Order::kLogical, &layout) || !layout.contiguous() || layout.repeats != 1) {
+    *crc = ComputeCrc32(t);
+    return ComputeStats(t, out);
+  }
+  Part total;
+  if (layout.count > 0) total = RunKernel(layout, KernelFor(Active(), t.dtype), true);
+  *crc = total.crc;
+  Finish(layout, t.dtype, total.partial, out);
+  return true;
+}
+
+bool ComputeStatsScalar(const TensorView& t, Stats* out) {
+  *out = {};
+  Layout layout;
+  if (!MakeLayout(t, Order::kMemory, &layout)) return false;
+  Partial total;
+  const Kernel kernel = KernelFor(*stats::ScalarKernels(), t.dtype);
+  if (layout.count > 0) {
+    LayoutWalker(layout).Walk(0, layout.count, [&](const char* p, size_t n) { kernel(p, n, &total); });
+  }
+  Finish(layout, t.dtype, total, out);
+  return true;
+}
+
+double OverflowMargin(DType dtype, const Stats& stats) {
+  if (dtype != DType::kFloat16 && dtype != DType::kBFloat16) return 0;
+  const double largest = dtype == DType::kFloat16 ? 65504.0 : std::ldexp(255.0, 120);
+  const double most = std::max(std::fabs(stats.max), std::fabs(stats.min));
+  // Not finite: a NaN compares false.
+  if (stats.nan_count + stats.inf_count > 0 || !(most * kNearOverflow >= largest)) return 0;
+  return largest / most;
+}
+
+const char* StatsIsa() { return Active().name; }
+
+bool SetStatsIsa(const char* name) {
+  for (const StatsTable* table :
+       {stats::Avx512Kernels(), stats::Avx2Kernels(), stats::NeonKernels(), stats::ScalarKernels()}) {
+    if (!table || std::strcmp(table->name, name) != 0) continue;
+    ActiveTable().store(table, std::memory_order_relaxed);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace msprobe

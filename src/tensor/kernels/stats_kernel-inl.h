@@ -1,0 +1,332 @@
+// The vector kernels, written once over the operations `V` of an instruction set. Every set works on the same 32
+// virtual lanes and folds them in the same order, so all sets give the same bits. Included by stats_<isa>.cc behind its
+// target pragma; nothing here may call functions of the standard library, whose copies would be compiled for that
+// target.
+
+namespace msprobe::stats {
+namespace {
+
+constexpr size_t kLanes = 32;
+// Elements summed in float before the lanes are folded into double: 32 additions a lane, so the rounding of a sum stays
+// below 2e-6 of the sum of absolute values. Sums in double alone take twice as long where the tensor is in the cache
+// (BM_Stats).
+constexpr size_t kBlock = 1024;
+// Outside this range of a block's sum of squares float squares over- or underflowed: the block is summed again in
+// double.
+constexpr float kLeastSquares = 1e-30f, kMostSquares = 3e38f;
+
+constexpr double kInfinity = __builtin_huge_val();
+
+template <typename T>
+inline T Larger(T a, T b) {
+  return a > b ? a : b;
+}
+template <typename T>
+inline T Smaller(T a, T b) {
+  return a < b ? a : b;
+}
+
+template <typename T>
+inline T Load(const void* data, size_t i) {
+  T v;
+  __builtin_memcpy(&v, static_cast<const char*>(data) + i * sizeof(T), sizeof(T));
+  return v;
+}
+
+/// Running sums of the 32 lanes in double.
+struct Lanes {
+  alignas(64) double sum[kLanes] = {};
+  alignas(64) double squares[kLanes] = {};
+  double Fold(double* lane) {
+    for (size_t width = kLanes / 2; width > 0; width /= 2) {
+      for (size_t i = 0; i < width; ++i) lane[i] += lane[i + width];
+    }
+    return lane[0];
+  }
+};
+
+inline void AddOne(double v, Partial* acc) {
+  if (v != v) {
+    ++acc->nan_count;
+  } else {
+    if (v == kInfinity || v == -kInfinity) ++acc->inf_count;
+    acc->max = Larger(acc->max, v);
+    acc->min = Smaller(acc->min, v);
+  }
+  acc->sum += v;
+  acc->squares += v * v;
+}
+
+/// The block again with squares in double, NaN and infinities counted.
+template <class V, class Source>
+__attribute__((noinline)) void RedoBlock(const void* data, size_t begin, size_t end, Lanes* lanes, Partial* acc) {
+  constexpr size_t kD = V::kFloats / 2;
+  int64_t nan = 0, inf = 0;
+  for (size_t i = begin; i < end; i += kLanes) {
+    for (size_t k = 0; k < kLanes; k += V::kFloats) {
+      const auto v = Source::Vector(data, i + k);
+      nan += V::CountNan(v);
+      inf += V::CountInf(v);
+      const auto low = V::Low(v), high = V::High(v);
+      V::Store(lanes->sum + k, V::Add(V::LoadD(lanes->sum + k), low));
+      V::Store(lanes->sum + k + kD, V::Add(V::LoadD(lanes->sum + k + kD), high));
+      V::Store(lanes->squares + k, V::Fma(low, low, V::LoadD(lanes->squares + k)));
+      V::Store(lanes->squares + k + kD, V::Fma(high, high, V::LoadD(lanes->squares + k + kD)));
+    }
+  }
+  acc->nan_count += nan;
+  acc->inf_count += inf;
+}
+
+template <class V>
+inline void FoldInto(double* lanes, const typename V::F* v) {
+  constexpr size_t kF = V::kFloats;
+  for (size_t k = 0; k < kLanes / kF; ++k) {
+    double* at = lanes + k * kF;
+    V::Store(at, V::Add(V::LoadD(at), V::Low(v[k])));
+    V::Store(at + kF / 2, V::Add(V::LoadD(at + kF / 2), V::High(v[k])));
+  }
+}
+
+/// Float, bfloat16 and half: max and min exactly, sums in float lanes by blocks. `Source` loads elements as floats.
+template <class V, class Source>
+void FloatKernel(const void* data, size_t n, Partial* acc) {
+  using F = typename V::F;
+  constexpr size_t kVectors = kLanes / V::kFloats;
+  const size_t whole = n / kLanes * kLanes;
+  F most = V::Set(-__builtin_huge_valf()), least = V::Set(__builtin_huge_valf());
+  Lanes lanes;
+  for (size_t begin = 0; begin < whole; begin += kBlock) {
+    const size_t end = Smaller(begin + kBlock, whole);
+    F sum[kVectors], squares[kVectors];
+    for (size_t k = 0; k < kVectors; ++k) sum[k] = squares[k] = V::Set(0.0f);
+    F block_most = V::Set(-__builtin_huge_valf()), block_least = V::Set(__builtin_huge_valf());
+    for (size_t i = begin; i < end; i += kLanes) {
+      F v[kVectors];
+#pragma GCC unroll 8
+      for (size_t k = 0; k < kVectors; ++k) {
+        v[k] = Source::Vector(data, i + k * V::kFloats);
+        sum[k] = V::Add(sum[k], v[k]);
+        squares[k] = V::Fma(v[k], v[k], squares[k]);
+      }
+      // Max(a, b) is b where either is NaN. A NaN may hide other elements here, but then the result is NaN anyway.
+      F high = v[0], low = v[0];
+#pragma GCC unroll 8
+      for (size_t k = 1; k < kVectors; ++k) {
+        high = V::Max(high, v[k]);
+        low = V::Min(low, v[k]);
+      }
+      block_most = V::Max(high, block_most);
+      block_least = V::Min(low, block_least);
+    }
+    most = V::Max(block_most, most);
+    least = V::Min(block_least, least);
+    F all = squares[0];
+    for (size_t k = 1; k < kVectors; ++k) all = V::Add(all, squares[k]);
+    const float total = V::Sum(all);
+    const bool zeros = total == 0.0f && V::Greatest(block_most) == 0.0f && V::Greatest(V::Negate(block_least)) == 0.0f;
+    if (zeros || (total >= kLeastSquares && total <= kMostSquares)) {
+      FoldInto<V>(lanes.sum, sum);
+      FoldInto<V>(lanes.squares, squares);
+    } else {
+      RedoBlock<V, Source>(data, begin, end, &lanes, acc);
+    }
+  }
+  if (whole) {
+    acc->max = Larger<double>(acc->max, V::Greatest(most));
+    acc->min = Smaller<double>(acc->min, -V::Greatest(V::Negate(least)));
+    acc->sum += lanes.Fold(lanes.sum);
+    acc->squares += lanes.Fold(lanes.squares);
+  }
+  for (size_t i = whole; i < n; ++i) AddOne(Source::One(data, i), acc);
+}
+
+template <class V>
+void DoubleKernel(const void* data, size_t n, Partial* acc) {
+  using D = typename V::D;
+  constexpr size_t kD = V::kFloats / 2, kVectors = 16 / kD;
+  const size_t whole = n / 16 * 16;
+  D sum[kVectors], squares[kVectors];
+  for (size_t k = 0; k < kVectors; ++k) sum[k] = squares[k] = V::SetD(0.0);
+  D most = V::SetD(-kInfinity), least = V::SetD(kInfinity);
+  for (size_t i = 0; i < whole; i += 16) {
+    D v[kVectors];
+#pragma GCC unroll 8
+    for (size_t k = 0; k < kVectors; ++k) {
+      v[k] = V::LoadD(static_cast<const char*>(data) + (i + k * kD) * sizeof(double));
+      sum[k] = V::Add(sum[k], v[k]);
+      squares[k] = V::Fma(v[k], v[k], squares[k]);
+    }
+    D high = v[0], low = v[0];
+#pragma GCC unroll 8
+    for (size_t k = 1; k < kVectors; ++k) {
+      high = V::Max(high, v[k]);
+      low = V::Min(low, v[k]);
+    }
+    most = V::Max(high, most);
+    least = V::Min(low, least);
+  }
+  if (whole) {
+    Lanes lanes;
+    alignas(64) double high[kD], low[kD];
+    V::Store(high, most);
+    V::Store(low, least);
+    for (size_t k = 0; k < kVectors; ++k) {
+      V::Store(lanes.sum + k * kD, sum[k]);
+      V::Store(lanes.squares + k * kD, squares[k]);
+    }
+    for (size_t i = 0; i < kD; ++i) {
+      acc->max = Larger(acc->max, high[i]);
+      acc->min = Smaller(acc->min, low[i]);
+    }
+    const double total = lanes.Fold(lanes.sum);
+    acc->sum += total;
+    acc->squares += lanes.Fold(lanes.squares);
+    // NaN and infinities show in the sum; counting them is a rare second look.
+    if (!(total - total == 0.0)) {
+      for (size_t i = 0; i < whole; ++i) {
+        const double v = Load<double>(data, i);
+        acc->nan_count += v != v;
+        acc->inf_count += v == kInfinity || v == -kInfinity;
+      }
+    }
+  }
+  for (size_t i = whole; i < n; ++i) AddOne(Load<double>(data, i), acc);
+}
+
+template <typename T>
+inline void AddExtremes(T most, T least, Partial* acc) {
+  if constexpr (static_cast<T>(-1) < 0) {
+    acc->int_max = Larger<int64_t>(acc->int_max, most);
+    acc->int_min = Smaller<int64_t>(acc->int_min, least);
+  } else {
+    acc->uint_max = Larger<uint64_t>(acc->uint_max, most);
+    acc->uint_min = Smaller<uint64_t>(acc->uint_min, least);
+  }
+}
+
+/// Integers of 8 and 16 bits: exact sums in integers, which the compiler makes vectors of.
+template <typename T, typename Square>
+void SmallIntKernel(const void* data, size_t n, Partial* acc) {
+  constexpr size_t kChunk = 1 << 14;  // the sum of 2^14 int16, and the squares of 2^14 int8, fit into 32 bits
+  for (size_t begin = 0; begin < n; begin += kChunk) {
+    const size_t end = Smaller(begin + kChunk, n);
+    T most = Load<T>(data, begin), least = most;
+    int32_t sum = 0;
+    Square squares = 0;
+    for (size_t i = begin; i < end; ++i) {
+      const T v = Load<T>(data, i);
+      most = Larger(most, v);
+      least = Smaller(least, v);
+      sum += v;
+      squares += static_cast<Square>(v) * static_cast<Square>(v);
+    }
+    AddExtremes(most, least, acc);
+    acc->sum += static_cast<double>(sum);
+    acc->squares += static_cast<double>(squares);
+  }
+}
+
+/// Integers of 32 and 64 bits: exact sums, squares in 16 double lanes.
+template <typename T>
+void WideIntKernel(const void* data, size_t n, Partial* acc) {
+  constexpr size_t kWide = 16;
+  constexpr size_t kChunk = 1 << 20;  // the sums of 2^20 high and low halves fit into 64 bits
+  constexpr bool kSigned = static_cast<T>(-1) < 0;
+  for (size_t begin = 0; begin < n; begin += kChunk) {
+    const size_t end = Smaller(begin + kChunk, n), whole = begin + (end - begin) / kWide * kWide;
+    T most = Load<T>(data, begin), least = most;
+    int64_t high_sum = 0;
+    uint64_t low_sum = 0;
+    double squares[kWide] = {};
+    const auto add = [&](size_t i, double* square) {
+      const T v = Load<T>(data, i);
+      most = Larger(most, v);
+      least = Smaller(least, v);
+      double d;
+      if constexpr (sizeof(T) == 8) {
+        const auto high = static_cast<int64_t>(kSigned ? static_cast<int64_t>(v) >> 32
+                                                       : static_cast<int64_t>(static_cast<uint64_t>(v) >> 32));
+        const auto low = static_cast<uint32_t>(v);
+        high_sum += high;
+        low_sum += low;
+        d = static_cast<double>(v);
+      } else {
+        high_sum += v;
+        d = static_cast<double>(v);
+      }
+      *square = __builtin_fma(d, d, *square);
+    };
+    for (size_t i = begin; i < whole; i += kWide) {
+#pragma GCC unroll 16
+      for (size_t k = 0; k < kWide; ++k) add(i + k, squares + k);
+    }
+    for (size_t i = whole; i < end; ++i) add(i, squares);
+    for (size_t width = kWide / 2; width > 0; width /= 2) {
+      for (size_t i = 0; i < width; ++i) squares[i] += squares[i + width];
+    }
+    AddExtremes(most, least, acc);
+    acc->sum += sizeof(T) == 8 ? static_cast<double>(high_sum) * 4294967296.0 + static_cast<double>(low_sum)
+                               : static_cast<double>(high_sum);
+    acc->squares += squares[0];
+  }
+}
+
+void BoolKernel(const void* data, size_t n, Partial* acc) {
+  const auto* p = static_cast<const uint8_t*>(data);
+  uint64_t ones = 0;
+  for (size_t begin = 0; begin < n; begin += 1 << 14) {
+    const size_t end = Smaller(begin + (1 << 14), n);
+    uint32_t part = 0;
+    for (size_t i = begin; i < end; ++i) part += p[i] != 0;
+    ones += part;
+  }
+  if (ones > 0) acc->max = Larger(acc->max, 1.0);
+  if (ones < n) acc->max = Larger(acc->max, 0.0);
+  if (ones < n) acc->min = Smaller(acc->min, 0.0);
+  if (ones > 0) acc->min = Smaller(acc->min, 1.0);
+  acc->sum += static_cast<double>(ones);
+  acc->squares += static_cast<double>(ones);
+}
+
+template <class V>
+struct Float32Source {
+  static typename V::F Vector(const void* p, size_t i) { return V::LoadFloat(static_cast<const char*>(p) + i * 4); }
+  static double One(const void* p, size_t i) { return Load<float>(p, i); }
+};
+template <class V>
+struct BFloatSource {
+  static typename V::F Vector(const void* p, size_t i) { return V::LoadBFloat(static_cast<const char*>(p) + i * 2); }
+  static double One(const void* p, size_t i) {
+    return __builtin_bit_cast(float, static_cast<uint32_t>(Load<uint16_t>(p, i)) << 16);
+  }
+};
+template <class V>
+struct HalfSource {
+  static typename V::F Vector(const void* p, size_t i) { return V::LoadHalf(static_cast<const char*>(p) + i * 2); }
+  static double One(const void* p, size_t i) { return HalfToFloat(Load<uint16_t>(p, i)); }
+};
+
+template <class V>
+StatsTable MakeTable(const char* name) {
+  StatsTable t{name, {}};
+  for (size_t i = 0; i < static_cast<size_t>(DType::kUnknown); ++i) t.by_dtype[i] = PlainKernel(static_cast<DType>(i));
+  const auto set = [&](DType d, Kernel k) { t.by_dtype[static_cast<size_t>(d)] = k; };
+  set(DType::kFloat32, FloatKernel<V, Float32Source<V>>);
+  set(DType::kBFloat16, FloatKernel<V, BFloatSource<V>>);
+  set(DType::kFloat16, FloatKernel<V, HalfSource<V>>);
+  set(DType::kFloat64, DoubleKernel<V>);
+  set(DType::kInt8, SmallIntKernel<int8_t, int32_t>);
+  set(DType::kUInt8, SmallIntKernel<uint8_t, uint32_t>);
+  set(DType::kInt16, SmallIntKernel<int16_t, int64_t>);
+  set(DType::kUInt16, SmallIntKernel<uint16_t, int64_t>);
+  set(DType::kInt32, WideIntKernel<int32_t>);
+  set(DType::kUInt32, WideIntKernel<uint32_t>);
+  set(DType::kInt64, WideIntKernel<int64_t>);
+  set(DType::kUInt64, WideIntKernel<uint64_t>);
+  set(DType::kBool, BoolKernel);
+  return t;
+}
+
+}  // namespace
+}  // namespace msprobe::stats

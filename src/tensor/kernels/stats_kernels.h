@@ -1,0 +1,47 @@
+// What the statistics kernels of the instruction sets share. A kernel reads one contiguous run of elements and adds
+// what it finds to a Partial; stats.cc cuts tensors into runs and folds the partials in a fixed order.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "tensor/kernels/dtype.h"
+
+namespace msprobe::stats {
+
+/// Sums and extremes of some elements. Extremes skip NaN; nan_count tells that there was one.
+struct Partial {
+  double max = -std::numeric_limits<double>::infinity();
+  double min = std::numeric_limits<double>::infinity();
+  double sum = 0, squares = 0;
+  int64_t int_max = std::numeric_limits<int64_t>::min();
+  int64_t int_min = std::numeric_limits<int64_t>::max();
+  uint64_t uint_max = 0;
+  uint64_t uint_min = std::numeric_limits<uint64_t>::max();
+  int64_t nan_count = 0, inf_count = 0;
+};
+
+using Kernel = void (*)(const void* data, size_t n, Partial* acc);
+
+struct StatsTable {
+  const char* name;
+  Kernel by_dtype[static_cast<size_t>(DType::kUnknown)];
+};
+
+// Null when the compiler's target does not know the instruction set, or this machine cannot run it.
+const StatsTable* ScalarKernels();
+const StatsTable* Avx2Kernels();
+const StatsTable* Avx512Kernels();
+const StatsTable* NeonKernels();
+
+/// Kernels of rare types, shared by every table: float8 (by counting bytes) and complex.
+Kernel PlainKernel(DType t);
+
+/// Values of the float16 and float8 formats.
+float HalfToFloat(uint16_t bits);
+float Float8ToFloat(DType t, uint8_t bits);
+inline float BFloatToFloat(uint16_t bits) { return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16); }
+
+}  // namespace msprobe::stats

@@ -1,0 +1,147 @@
+#include "view/file/directory.h"
+
+#include <fmt/core.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace msprobe::view {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSuffix = ".vis.db", kTrendSuffix = ".trend.db";
+constexpr int kMaxDepth = 6;
+constexpr size_t kMaxFiles = 2000;
+constexpr size_t kMaxEntries = 200000;  // a dump of tensors may lie below, a file each
+
+StatusOr<std::string> RealPath(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr), &std::free);
+  if (real == nullptr) return BadInput(std::strerror(errno));
+  return std::string(real.get());
+}
+
+bool IsShown(std::string_view file) { return EndsWith(file, kSuffix) || IsTrendName(file); }
+
+struct Walk {
+  const GraphDirectory* directory;
+  std::vector<FoundFile>* files;
+  std::vector<SkippedFile>* skipped;
+  size_t entries = 0;
+  bool full = false;
+};
+
+void Visit(Walk* walk, const fs::path& real, const std::string& relative, int depth) {
+  std::error_code ec;
+  fs::directory_iterator it(real, fs::directory_options::none, ec);
+  if (ec) {
+    walk->skipped->push_back(
+        {relative.empty() ? "." : relative, fmt::format("cannot be read ({}): check its permissions", ec.message())});
+    return;
+  }
+  for (; !walk->full && it != fs::directory_iterator(); it.increment(ec)) {
+    if (ec) return;
+    if (++walk->entries > kMaxEntries || walk->files->size() >= kMaxFiles) {
+      walk->full = true;
+      walk->skipped->push_back(
+          {relative.empty() ? "." : relative, "holds too many files to search: serve a directory further down"});
+      return;
+    }
+    const std::string name = it->path().filename().string();
+    const std::string below = relative.empty() ? name : JoinPath(relative, name);
+    std::error_code type_ec;
+    const fs::file_type type = it->symlink_status(type_ec).type();
+    if (type == fs::file_type::directory) {
+      if (depth < kMaxDepth && name[0] != '.') Visit(walk, it->path(), below, depth + 1);
+      continue;
+    }
+    if (!IsShown(name)) continue;
+    auto resolved = walk->directory->Resolve(below);
+    if (resolved.ok()) {
+      walk->files->push_back({below, resolved->second});
+    } else {
+      walk->skipped->push_back({below, resolved.status().message()});
+    }
+  }
+}
+
+}  // namespace
+
+bool IsTrendName(std::string_view file) { return EndsWith(file, kTrendSuffix); }
+
+bool ReadStamp(const std::string& path, FileStamp* stamp) {
+  struct stat st {};
+  if (stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
+  *stamp = {st.st_dev, st.st_ino, static_cast<uint64_t>(st.st_size), st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
+  return true;
+}
+
+StatusOr<GraphDirectory> GraphDirectory::Open(const std::string& path) {
+  GraphDirectory directory;
+  directory.shown_ = path;
+  auto real = RealPath(path);
+  if (!real.ok())
+    return BadInput(fmt::format("{} cannot be opened ({}): give the directory with the .vis.db files", path,
+                                real.status().message()));
+  directory.real_ = *std::move(real);
+  if (IsDirectory(directory.real_)) return directory;
+  if (!IsRegularFile(directory.real_) || !IsShown(directory.real_)) {
+    return BadInput(fmt::format(
+        "{} is neither a directory nor a .vis.db or .trend.db file: give the directory with the .vis.db files", path));
+  }
+  directory.only_ = BaseName(directory.real_);
+  directory.real_ = DirName(directory.real_);
+  return directory;
+}
+
+void GraphDirectory::List(std::vector<FoundFile>* files, std::vector<SkippedFile>* skipped) const {
+  if (!only_.empty()) {
+    auto resolved = Resolve(only_);
+    if (resolved.ok()) {
+      files->push_back({only_, resolved->second});
+    } else {
+      skipped->push_back({only_, resolved.status().message()});
+    }
+    return;
+  }
+  Walk walk{this, files, skipped};
+  Visit(&walk, real_, "", 0);
+  std::sort(files->begin(), files->end(), [](const auto& a, const auto& b) { return a.file < b.file; });
+  std::sort(skipped->begin(), skipped->end(), [](const auto& a, const auto& b) { return a.file < b.file; });
+}
+
+StatusOr<std::pair<std::string, FileStamp>> GraphDirectory::Resolve(std::string_view file) const {
+  if (file.empty() || file.size() >= PATH_MAX || file[0] == '/' || file.find('\0') != std::string_view::npos) {
+    return UsageError("file is not a relative path: choose from the list of files");
+  }
+  for (size_t at = 0; at <= file.size();) {
+    const size_t end = std::min(file.find('/', at), file.size());
+    if (file.substr(at, end - at) == "..")
+      return UsageError(fmt::format("{} points out of the directory: choose from the list of files", file));
+    at = end + 1;
+  }
+  if (!IsShown(file) || (!only_.empty() && file != only_)) {
+    return BadInput(fmt::format("{} is not one of the files here: choose from the list of files", file));
+  }
+  auto real = RealPath(JoinPath(real_, file));
+  if (!real.ok()) return BadInput(fmt::format("{} does not exist: choose from the list of files", file));
+  const std::string inside = real_ == "/" ? real_ : real_ + "/";
+  if (!StartsWith(*real, inside))
+    return UsageError(fmt::format("{} is a link out of the directory: serve the directory it points to", file));
+  FileStamp stamp;
+  if (!ReadStamp(*real, &stamp))
+    return BadInput(fmt::format("{} is not a regular file: choose from the list of files", file));
+  return std::make_pair(*std::move(real), stamp);
+}
+
+}  // namespace msprobe::view

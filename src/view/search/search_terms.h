@@ -1,0 +1,43 @@
+// What somebody types to find nodes, as terms: words with wildcards, fields, what is left out. docs/page_api.md has the
+// syntax; web/src/api/search_terms.ts reads the same for pages without a server, held to search_cases.json as this is.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace msprobe::view {
+
+/// Pieces that stand in a name one behind the other, with anything between them; in lower case. kAnyCharacter in a
+/// piece is one character of any kind.
+using NamePattern = std::vector<std::string>;
+inline constexpr char kAnyCharacter = '\0';
+
+/// A node has a term when its name fits the pattern, or it has one of the levels (NodeFilter), or one of the types.
+struct SearchTerm {
+  bool excluded = false;  ///< what has it is left out
+  NamePattern pattern;    ///< empty: not about the name
+  unsigned levels = 0;    ///< bits of NodeFilter
+  unsigned types = 0;     ///< a bit for each type of node
+};
+
+enum class SearchSide : uint8_t { kAsShown, kTarget, kGolden };
+
+struct SearchTerms {
+  std::vector<SearchTerm> terms;  ///< a node has all of them
+  SearchSide side = SearchSide::kAsShown;
+  /// What to mark in the names that were found, in lower case.
+  std::vector<std::string> Marked() const;
+};
+
+inline constexpr size_t kMostTerms = 32;
+
+/// kUsage for what is no search; one line that the page shows.
+StatusOr<SearchTerms> ParseSearchTerms(std::string_view text);
+
+/// Letters A-Z in either case.
+bool FitsPattern(std::string_view name, const NamePattern& pattern);
+
+}  // namespace msprobe::view

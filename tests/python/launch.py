@@ -1,0 +1,79 @@
+"""Where things are, and how a script runs: in a fork of a warm interpreter, or in an interpreter of its own."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from warm import run_warm
+
+REPO = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+
+
+def _package_root() -> Path:
+    """The directory that holds the package: where it is installed, else the checkout."""
+    spec = importlib.util.find_spec("msprobe")
+    if spec is None or spec.origin is None:
+        return REPO / "python"
+    return Path(spec.origin).resolve().parents[1]
+
+
+PACKAGE_ROOT = _package_root()
+if str(PACKAGE_ROOT) not in sys.path:
+    sys.path.insert(0, str(PACKAGE_ROOT))
+
+
+class Script(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+# What nearly every script begins by importing, and what the first step of an optimizer imports.
+WARM = ("torch", "numpy", "torch._dynamo")
+# The earlier tool's own imports take as long again.
+WARM_EARLIER = (*WARM, "pandas", "msprobe.pytorch")
+# These decide how an interpreter starts, so a script that is to have others gets an interpreter of its own.
+_AT_START = ("PYTHON", "LD_", "OMP_", "MALLOC_", "TORCH", "KMP_")
+_GIVEN = dict(os.environ)
+
+
+def _starts_otherwise(environment):
+    names = {name for name in {**environment, **_GIVEN} if name.startswith(_AT_START)}
+    return any(environment.get(name) != _GIVEN.get(name) for name in names)
+
+
+def run_python(
+    args, *, python=sys.executable, cwd=None, env=None, timeout=300, ours=True, check=True, fresh=False, warm=None
+) -> Script:
+    """Runs `python *args`; with `ours`, our package and the shared test code can be imported.
+
+    A script runs in a fork of an interpreter that has imported the modules `warm`, unless it is to have a `fresh` one: as it
+    has to where the start of an interpreter, the order of imports, a signal or the bottom of the call stack matters.
+    """
+    asked = {**os.environ, **(env or {})}
+    started = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    paths = [str(HERE), str(PACKAGE_ROOT)] if ours else [str(HERE)]
+    environment = {**os.environ, **started, **(env or {}), "PYTHONPATH": os.pathsep.join(paths)}
+    arguments, warnings = [*map(str, args)], []
+    while arguments[0] == "-W":
+        warnings.append(arguments[1])
+        arguments = arguments[2:]
+    if fresh or arguments[0].startswith("-") or _starts_otherwise(asked):
+        done = subprocess.run(
+            [str(python), *map(str, args)], cwd=cwd, env=environment, capture_output=True, text=True, timeout=timeout
+        )
+        result = Script(done.returncode, done.stdout, done.stderr)
+    else:
+        options = {"warnings": warnings, "cwd": cwd, "env": environment, "timeout": timeout}
+        modules = warm or (WARM if str(python) == sys.executable else WARM_EARLIER)
+        server_env = {**_GIVEN, **started, "PYTHONPATH": ""}
+        result = Script(*run_warm(python, modules, arguments, server_env=server_env, **options))
+    if check:
+        assert result.returncode == 0, (
+            f"exit code {result.returncode}\n{result.stdout[-2000:]}\n{result.stderr[-6000:]}"
+        )
+    return result

@@ -1,0 +1,66 @@
+"""Programs that call PrecisionDebugger by themselves get from ours what they got from the earlier tool.
+
+Their own code runs under both (programs_scenario.py): verl, sglang and vLLM-Ascend as their wheels have it, and what users of
+TorchTitan and slime put into theirs. Names of directories, steps, ranks and all entries are compared."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from launch import HERE, run_python
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "conformance"))
+
+from comparison import BITS_OF_FORWARD, Comparison, read
+from rules import Rule, rules_of
+
+STAGES = ("actor_compute_log_prob", "ref_compute_log_prob", "compute_values", "critic_update", "actor_update")
+VERL = [f"step_{step}/{stage}/step0/rank0" for step in (1, 2) for stage in STAGES]
+THREE_STEPS = [f"step{step}/rank0" for step in range(3)]
+SLIME = [f"{stage}/step0/rank0" for stage in ("generate_sequences", "old_log_prob", "update")] + ["update/step1/rank0"]
+
+# Program, level, directories, what the program saw.
+CASES = {
+    "verl": ("verl", "L1", VERL, [0, 0]),
+    "verl-mix": ("verl", "mix", VERL, [0, 0]),
+    "sglang": ("sglang", "mix", THREE_STEPS, [3, "mix"]),
+    "sglang-data-parallel": ("sglang_dp", "L1", [f"step{step}/rank5" for step in range(3)], [3, "L1"]),
+    "vllm-ascend": ("vllm_ascend", "mix", THREE_STEPS, [False]),
+    "torchtitan": ("titan", "mix", THREE_STEPS, [1]),
+    "slime": ("slime", "mix", SLIME, [True, True, True, 0, 1]),
+}
+# Where verl is imported, the earlier tool leaves out the first and the last module of each model.
+ENDS = r"Module\.(up|down)\.Linear\..*"
+OF_VERL = (
+    Rule("", "any", "only ours in names", ENDS),
+    Rule("", "any", "only ours in construct", ENDS),
+    Rule("", "any", "parent", r"(Functional|Tensor|Torch)\..*"),
+    Rule("", "any", "stack", r"(Functional|Tensor|Torch)\..*"),
+)
+
+
+def run(tool, program, level, root, programs, python):
+    """The same paths for both tools but for the name of `tool`, as stacks name them."""
+    out = root / tool
+    config = root / f"{tool}.json"
+    config.write_text(json.dumps({"task": "statistics", "level": level, "dump_path": str(out), "statistics": {}}))
+    options = {} if python is None else {"python": python, "ours": False}
+    run_python([HERE / "programs_scenario.py", program, programs, config, out], cwd=root, fresh=True, **options)
+    return out, json.loads((root / f"{tool}.saw.json").read_text())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_program_gets_what_the_earlier_tool_gave_it(name, tmp_path, programs, old_python):
+    program, level, directories, saw = CASES[name]
+    ours, ours_saw = run("ours", program, level, tmp_path, programs, None)
+    theirs, theirs_saw = run("theirs", program, level, tmp_path, programs, old_python)
+    assert ours_saw == theirs_saw == saw
+    for root in (ours, theirs):
+        made = sorted(str(path.parent.relative_to(root)) for path in root.rglob("dump.json"))
+        assert made == sorted(directories)
+    rules = (*rules_of("programs"), *(OF_VERL if name == "verl-mix" else ()))
+    for directory in directories:
+        comparison = Comparison(read(ours / directory), read(theirs / directory), rules, BITS_OF_FORWARD)
+        assert comparison.found == [], directory
+        assert len(comparison.ours.data) >= 3

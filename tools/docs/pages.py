@@ -1,0 +1,111 @@
+"""The structure of the documentation site, once for both languages.
+
+A page with `{lang}` in its path exists in English and in Chinese; the others are in English only and are part of both sites.
+"""
+
+ROOT = {"en": "README", "zh": "README.zh"}
+
+GUIDES = (
+    (
+        {"en": "First steps", "zh": "入门"},
+        ("quickstart", "porting", "glossary"),
+    ),
+    (
+        {"en": "Capture", "zh": "采集"},
+        (
+            "capture/inserting",
+            "capture/run",
+            "capture/config",
+            "capture/tasks",
+            "capture/tensor",
+            "capture/parallel",
+            "capture/values",
+            "capture/estimate",
+            "capture/budget",
+            "capture/certify",
+            "capture/safety",
+        ),
+    ),
+    (
+        {"en": "Comparison", "zh": "比对"},
+        (
+            "compare/README",
+            "compare/verdict",
+            "compare/first_divergence",
+            "compare/anatomy",
+            "compare/rewrites",
+            "compare/report",
+            "compare/overflow",
+            "compare/matching",
+            "compare/structure",
+            "compare/tensors",
+            "compare/metrics",
+            "compare/custom_metrics",
+            "compare/ruler",
+            "compare/replay",
+            "compare/thresholds",
+            "compare/postprocess",
+            "compare/merge_result",
+            "compare/json",
+            "compare/kernels",
+            "compare/atb",
+            "compare/sabotage",
+        ),
+    ),
+    (
+        {"en": "Graphs", "zh": "图"},
+        ("graph/README", "graph/tasks", "graph/page", "graph/merge", "graph/trends", "graph/database"),
+    ),
+)
+
+SHARED = (
+    (
+        {"en": "Reference", "zh": "参考（英文）"},
+        ("docs/compatibility", "docs/performance", "docs/page_api", "docs/dependencies", "CHANGELOG"),
+    ),
+    (
+        {"en": "Development", "zh": "参与开发（英文）"},
+        ("CONTRIBUTING", "docs/HACKING", "docs/architecture", "docs/testing"),
+    ),
+)
+
+
+def sections(language):
+    """The sections of one language, in order.
+
+    Args:
+        language: `en` or `zh`.
+
+    Returns:
+        A list of (caption, names of documents), relative to the root of the repository and without `.md`.
+    """
+    guides = [(title[language], [f"docs/{language}/{page}" for page in pages]) for title, pages in GUIDES]
+    return guides + [(title[language], list(pages)) for title, pages in SHARED]
+
+
+def documents(language):
+    """Every document of one language, the landing page first.
+
+    Args:
+        language: `en` or `zh`.
+
+    Returns:
+        A list of names as in `sections`.
+    """
+    return [ROOT[language], *(page for _, pages in sections(language) for page in pages)]
+
+
+def twin(document, language):
+    """The document that another language has in the place of this one.
+
+    Args:
+        document: A name as in `documents`.
+        language: The language of that document.
+
+    Returns:
+        Its name in the other language; the same name where both share the page.
+    """
+    other = "zh" if language == "en" else "en"
+    if document == ROOT[language]:
+        return ROOT[other]
+    return document.replace(f"docs/{language}/", f"docs/{other}/", 1)

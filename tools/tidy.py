@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Runs clang-tidy on C++ sources with the compile commands of the release build.
+
+  tools/tidy.py          what differs from the upstream branch, committed or not
+  tools/tidy.py --all    every production source, the bindings too
+
+Prints what clang-tidy finds; exit code 1 when it finds anything, 2 without a release build.
+"""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build" / "release"
+OUT = ROOT / "build" / "tidy"
+# Tests and benchmarks follow other rules; the instruction sets have flags of their own.
+LEFT_OUT = re.compile(r"_(test|bench|avx2|avx512|neon)\.cc$")
+# The analyzer's shallow mode takes a third of the time and inlines small functions only.
+SHALLOW = ["-Xclang", "-analyzer-config", "-Xclang", "mode=shallow"]
+
+
+def git(*args):
+    done = subprocess.run(["git", *args], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.split("\n") if done.returncode == 0 else []
+
+
+def changed():
+    """Sources that differ from the upstream branch; a changed header stands for the sources that include it."""
+    base = (git("merge-base", "HEAD", "@{upstream}") or ["HEAD"])[0] or "HEAD"
+    names = {name for name in [*git("diff", "--name-only", base), *git("ls-files", "-o", "--exclude-standard")] if name}
+    headers = {name[4:] for name in names if name.startswith("src/") and name.endswith(".h")}
+    if headers:
+        for path in sorted((ROOT / "src").rglob("*.cc")):
+            if headers & set(re.findall(r'#include "([^"]+)"', path.read_text())):
+                names.add(path.relative_to(ROOT).as_posix())
+    return names
+
+
+def commands():
+    """source below the root -> its arguments, without what only GCC knows."""
+    found = {}
+    for entry in json.loads((BUILD / "compile_commands.json").read_text()):
+        name = os.path.relpath(entry["file"], ROOT)
+        words = shlex.split(entry["command"])
+        kept, skip = [], 0
+        for word, following in zip(words, [*words[1:], ""]):
+            if skip:
+                skip -= 1
+            elif word in ("-o", "-c") or word == "-include" and "cmake_pch" in following:
+                skip = 1
+            elif word not in ("-Winvalid-pch", "-fno-fat-lto-objects"):
+                kept.append(word)
+        found[name] = [word for word in kept if not word.endswith(".cc")]
+    return found
+
+
+def main():
+    if not (BUILD / "compile_commands.json").is_file():
+        print("tidy: there is no release build: run `make unit` first", file=sys.stderr)
+        return 2
+    known = commands()
+    wanted = set(known) if "--all" in sys.argv[1:] else changed()
+    names = sorted(n for n in wanted if n in known and n.startswith("src/") and not LEFT_OUT.search(n))
+    OUT.mkdir(parents=True, exist_ok=True)
+    database = [
+        {"directory": str(BUILD), "file": str(ROOT / n), "arguments": [*known[n], "-c", str(ROOT / n)]} for n in names
+    ]
+    (OUT / "compile_commands.json").write_text(json.dumps(database))
+    flags = [f"--extra-arg={flag}" for flag in SHALLOW]
+
+    def run(name):
+        tidy = ["clang-tidy", "-p", str(OUT), "--quiet", *flags, str(ROOT / name)]
+        done = subprocess.run(tidy, cwd=ROOT, capture_output=True, text=True)
+        # What it says decides, not its exit code: warnings alone leave that at 0.
+        said = [line for line in done.stdout.split("\n") if "warning:" in line or "error:" in line]
+        return said or ([f"{name}: clang-tidy failed: {done.stderr.strip()[-400:]}"] if done.returncode else [])
+
+    # The longest first, so that no core waits for one at the end.
+    names.sort(key=lambda n: -(ROOT / n).stat().st_size)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
+        findings = [line for lines in threads.map(run, names) for line in lines]
+    for line in dict.fromkeys(findings):
+        print(line)
+    print(f"tidy: {len(names)} files, {len(set(findings))} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+import { ApiError } from './client';
+import type { Level, Side } from './types';
+
+// The syntax of searches for a page without a server. The server's own reader is src/view/search/search_terms.cc; both are
+// held to search_cases.json beside it.
+
+/** What a search asks of a node. */
+export interface Searched {
+  name: string;
+  type: number;
+  has(level: Level): boolean;
+}
+
+export interface SearchTerms {
+  side: Side | null; // null: the one that is shown
+  words: string[]; // what to mark in the names, in lower case
+  keeps(node: Searched): boolean;
+}
+
+type Test = (node: Searched) => boolean;
+
+const MOST_TERMS = 32;
+const MOST_BYTES = 4096;
+
+const LEVEL_FIELDS: Record<string, [word: string, level: Level, again?: true][]> = {
+  verdict: [['bug', 'bug'], ['suspicious', 'suspicious'], ['inherited', 'inherited'], ['rounding', 'round-off'], ['round-off', 'round-off', true], ['bit-equal', 'bit-equal'], ['missing', 'unmatched'], ['unmatched', 'unmatched', true], ['unjudged', 'unjudged']],
+  result: [['error', 'error'], ['warning', 'warning'], ['pass', 'pass'], ['unmatched', 'unmatched'], ['none', 'none']],
+  overflow: [['any', 'overflow'], ['critical', 'critical'], ['high', 'high'], ['medium', 'medium']],
+};
+const TYPES: [word: string, type: number, again?: true][] = [['module', 0], ['op', 1], ['api', 1, true], ['collection', 9]];
+const SIDES: [word: string, side: Side, again?: true][] = [['target', 'NPU'], ['golden', 'Bench'], ['npu', 'NPU', true], ['bench', 'Bench', true]];
+
+const refuse = (text: string) => new ApiError(text, 400);
+const lowerCase = (text: string) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+
+/** The meanings of "bug,suspicious". */
+function meanings<T>(field: string, text: string, values: [word: string, meaning: T, again?: true][]): T[] {
+  const known = () => values.filter(([, , again]) => !again).map(([word]) => word).join(', ');
+  return text.split(',').map((part) => {
+    const found = values.find(([word]) => word === lowerCase(part));
+    if (found) return found[1];
+    throw refuse(part === '' ? `${field}: needs a value: ${known()}` : `${part} is not a value of ${field}: ${known()}`);
+  });
+}
+
+const quoted = (text: string) => text.replace(/[\\^$.|?*+()[\]{}]/g, '\\$&');
+
+/** Words with wildcards, anywhere in the name. */
+function patternOf(word: string): { fits: RegExp; words: string[] } {
+  const parts = lowerCase(word).split('*').filter(Boolean);
+  const source = parts.map((part) => [...part].map((c) => (c === '?' ? '[^]' : quoted(c))).join('')).join('[^]*?');
+  return { fits: new RegExp(source, 'u'), words: parts.flatMap((part) => part.split('?')).filter(Boolean) };
+}
+
+class Reader {
+  private readonly tests: Test[] = [];
+  private readonly words: string[] = [];
+  private side: Side | null = null;
+  private at = 0;
+
+  constructor(private readonly text: string) {}
+
+  read(): SearchTerms {
+    const tooMuch = refuse(`the search has more than ${MOST_TERMS} words: use fewer`);
+    if (new TextEncoder().encode(this.text).length > MOST_BYTES) throw tooMuch;
+    for (this.skipSpaces(); this.at < this.text.length; this.skipSpaces()) {
+      const excluded = /^-[^\0- ]/.test(this.text.slice(this.at));
+      if (excluded) this.at++;
+      const test = this.text[this.at] === '"' ? this.readQuoted(excluded) : this.readWord(excluded);
+      if (!test) continue;
+      if (this.tests.length === MOST_TERMS) throw tooMuch;
+      this.tests.push(excluded ? (node) => !test(node) : test);
+    }
+    const { tests, words, side } = this;
+    return { side, words: [...new Set(words)], keeps: (node) => tests.every((test) => test(node)) };
+  }
+
+  private skipSpaces(): void {
+    while (this.at < this.text.length && this.text[this.at]! <= ' ') this.at++;
+  }
+
+  private readQuoted(excluded: boolean): Test | null {
+    const end = this.text.indexOf('"', this.at + 1);
+    if (end < 0) throw refuse('a quotation mark is not closed: add another one');
+    const wanted = lowerCase(this.text.slice(this.at + 1, end));
+    this.at = end + 1;
+    if (wanted === '') return null;
+    if (!excluded) this.words.push(wanted);
+    return ({ name }) => lowerCase(name).includes(wanted);
+  }
+
+  private readWord(excluded: boolean): Test | null {
+    const word = /^[^\0- ]+/.exec(this.text.slice(this.at))![0];
+    this.at += word.length;
+    const [, named, value] = /^([A-Za-z]+):(?!:)(.*)$/s.exec(word) ?? [];
+    if (named === undefined || value === undefined) {
+      const { fits, words } = patternOf(word);
+      if (!excluded) this.words.push(...words);
+      return ({ name }) => fits.test(lowerCase(name));
+    }
+    const field = lowerCase(named);
+    if (field === 'side') return this.setSide(meanings(field, value, SIDES), excluded);
+    if (field === 'type') {
+      const types = meanings(field, value, TYPES);
+      return ({ type }) => types.includes(type);
+    }
+    const known = LEVEL_FIELDS[field];
+    if (!known) throw refuse(`${named}: is not a field: use verdict, result, overflow, type or side, or put the word in quotation marks`);
+    const levels = meanings(field, value, known);
+    return (node) => levels.some((level) => node.has(level));
+  }
+
+  private setSide(sides: Side[], excluded: boolean): null {
+    const chosen = (['NPU', 'Bench'] as const).filter((side) => sides.includes(side) !== excluded);
+    const [only] = chosen;
+    if (chosen.length !== 1 || only === undefined || (this.side !== null && this.side !== only)) throw refuse('a search is of one side: use side:target or side:golden');
+    this.side = only;
+    return null;
+  }
+}
+
+/** Throws an ApiError that says what is wrong. */
+export function parseSearch(text: string): SearchTerms {
+  return new Reader(text).read();
+}

@@ -1,0 +1,162 @@
+import { useEffect, useReducer, useState } from 'preact/hooks';
+import type { FileEntry } from '../api/types';
+import { dumpsOf } from '../model/compared';
+import { FILE_ORDERS, shownFiles, type FileOrder } from '../model/file_list';
+import type { FileNote } from '../model/file_notes';
+import { fileSize, grouped } from '../model/format';
+import { useApp, usePrefer, useSession, useText } from './context';
+import { Icon } from './icons';
+import { arrowsChoose } from './segments';
+
+const KINDS = ['graphs', 'trends'] as const;
+type Kind = (typeof KINDS)[number];
+const FEW = 8; // files that need no filter
+
+/** Graphs and trends, each with a filter and an order of its own. */
+export function FileLists({ graphs, trends }: { graphs: FileEntry[]; trends: FileEntry[] }) {
+  const t = useText();
+  const wanted = useApp((state) => state.fileKind);
+  const prefer = usePrefer();
+  const lists: Record<Kind, FileEntry[]> = { graphs, trends };
+  const both = graphs.length > 0 && trends.length > 0;
+  const kind = lists[wanted].length > 0 ? wanted : graphs.length > 0 ? 'graphs' : 'trends';
+  return (
+    <>
+      {both && (
+        <div class="tabs file-kinds" role="tablist" aria-label={t('files.kinds')} onKeyDown={arrowsChoose}>
+          {KINDS.map((each) => (
+            <button key={each} id={`files-${each}`} role="tab" aria-selected={kind === each} tabIndex={kind === each ? 0 : -1} aria-controls="files-panel" data-test={`files-${each}`} onClick={() => prefer({ fileKind: each })}>
+              {t(`files.${each}`)} <span class="muted">{grouped(lists[each].length)}</span>
+            </button>
+          ))}
+        </div>
+      )}
+      <div id="files-panel" {...(both ? { role: 'tabpanel', 'aria-labelledby': `files-${kind}` } : {})}>
+        <FileTable key={kind} kind={kind} list={lists[kind]} />
+      </div>
+    </>
+  );
+}
+
+function FileTable({ kind, list }: { kind: Kind; list: FileEntry[] }) {
+  const session = useSession();
+  const t = useText();
+  const language = useApp((state) => state.language);
+  const order = useApp((state) => state.fileOrder);
+  const prefer = usePrefer();
+  const [filter, setFilter] = useState('');
+  const notes = useNotes(kind === 'graphs' ? list : []);
+  const told = kind === 'graphs';
+  const shown = shownFiles(list, filter, told || order !== 'verdict' ? order : 'name', notes);
+  const open = (file: string) => (told ? void session.open({ file }) : session.openTrend({ file }, `#${new URLSearchParams({ trend: file })}`));
+  const heads: [order: FileOrder, className: string][] = FILE_ORDERS.filter((each) => told || each !== 'verdict').map((each) => [each, each]);
+  return (
+    <>
+      {list.length >= FEW && (
+        <label class="file-filter">
+          <Icon name="search" />
+          <input type="search" data-test="file-filter" aria-label={t('files.filter')} placeholder={t('files.filter')} value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
+          <span class="muted" role="status">
+            {filter && t('files.shown', { shown: grouped(shown.length), total: grouped(list.length) })}
+          </span>
+        </label>
+      )}
+      <table class="card file-table">
+        <colgroup>
+          {heads.map(([each, name]) => (
+            <col key={each} class={name} />
+          ))}
+        </colgroup>
+        <thead>
+          <tr>
+            {heads.map(([each, name]) => (
+              <th key={each} class={name} aria-sort={order === each ? (each === 'name' ? 'ascending' : 'descending') : 'none'}>
+                <button class="sort" data-test={`files-by-${each}`} title={t('files.sort')} onClick={() => prefer({ fileOrder: each })}>
+                  {t(`files.by.${each}`)}
+                  {order === each && <Icon name="down" />}
+                </button>
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {shown.map((entry) => (
+            <tr key={entry.file}>
+              <td>
+                <button class="file-link" aria-label={t('files.open', { file: entry.file })} onClick={() => open(entry.file)}>
+                  <Icon name="file" />
+                  <FileName file={entry.file} />
+                </button>
+              </td>
+              {told && (
+                <td class="verdict">
+                  <Note note={notes(entry.file)} />
+                </td>
+              )}
+              <td>{dateText(entry.mtime, language)}</td>
+              <td class="size">{fileSize(entry.size)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {shown.length === 0 && <p class="muted file-none">{t('files.noMatch')}</p>}
+    </>
+  );
+}
+
+/** What is known of each file so far; the rest is asked for once the list stands. */
+function useNotes(list: FileEntry[]): (file: string) => FileNote | null | undefined {
+  const { notes } = useSession();
+  const [, redraw] = useReducer((count: number) => count + 1, 0);
+  useEffect(() => notes.onChange(() => redraw(undefined)), [notes]);
+  useEffect(() => {
+    const newest = [...list].sort((a, b) => b.mtime - a.mtime);
+    const timer = setTimeout(() => notes.ask(newest.map(({ file }) => file)), 50);
+    return () => {
+      clearTimeout(timer);
+      notes.ask([]);
+    };
+  }, [notes, list]);
+  return (file) => notes.of(file);
+}
+
+/** What was compared, and what came out. */
+function Note({ note }: { note: FileNote | null | undefined }) {
+  const t = useText();
+  const language = useApp((state) => state.language);
+  if (!note) return null;
+  const { config, story } = note;
+  const dumps = dumpsOf(config);
+  const about = [
+    dumps ? dumps.short.join(` ${t('compared.with')} `) : t(config.graph_type === 'compare' ? 'files.compared' : 'files.single'),
+    t('files.ranks', { count: config.ranks.length }),
+    t('files.steps', { count: config.steps.length }),
+    config.task,
+  ];
+  return (
+    <>
+      {story && (
+        <span class={`file-verdict ${story.outcome}`} title={story.text[language].join('\n')} data-test="file-verdict">
+          {story.text[language][0]}
+        </span>
+      )}
+      <span class="muted file-about" title={dumps?.full.join('\n')}>{about.filter(Boolean).join(' · ')}</span>
+    </>
+  );
+}
+
+function dateText(seconds: number, language: string): string {
+  const format = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short' });
+  return format.format(new Date(seconds * 1000));
+}
+
+function FileName({ file }: { file: string }) {
+  const slash = file.lastIndexOf('/') + 1;
+  return (
+    <span>
+      <span class="muted">{file.slice(0, slash)}</span>
+      <wbr />
+      {file.slice(slash)}
+    </span>
+  );
+}

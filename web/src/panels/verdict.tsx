@@ -1,0 +1,49 @@
+import { storyOf } from '../model/problems';
+import { splitLabel } from '../model/verdict_lines';
+import { useApp, useSession, useText } from './context';
+import { Icon } from './icons';
+import { ServerLine } from './states';
+
+/** What is wrong with the whole run, in the words of the command line, before anything about one graph. */
+export function VerdictCard() {
+  const session = useSession();
+  const t = useText();
+  const language = useApp((state) => state.language);
+  const story = useApp(storyOf);
+  const failed = useApp((state) => (state.verdict.at === 'failed' ? state.verdict : null));
+  if (failed) {
+    return (
+      <p class="muted" role="alert">
+        {t('story.failed')} <code><ServerLine text={failed.error} /></code>
+      </p>
+    );
+  }
+  if (!story) return null;
+  const [headline = '', ...lines] = story.text[language];
+  return (
+    <section class={`verdict-card ${story.outcome}`} aria-label={t('story.label')} data-test="verdict-card">
+      <div class="verdict-head">
+        <h2 data-test="verdict-headline">{headline}</h2>
+        {story.outcome === 'origin' && (
+          <button class="button primary" data-test="verdict-go" onClick={() => void session.problems.goToOrigin()}>
+            <Icon name="target" />
+            {t('story.go')}
+          </button>
+        )}
+      </div>
+      {lines.length > 0 && (
+        <dl>
+          {lines.map((line, index) => {
+            const [label, text] = splitLabel(line);
+            return (
+              <div key={index} data-test="verdict-line">
+                <dt>{label}</dt>
+                <dd>{text}</dd>
+              </div>
+            );
+          })}
+        </dl>
+      )}
+    </section>
+  );
+}
