@@ -1,5 +1,6 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { OTHER } from './api/types';
+import { LASTING } from './model/load';
 import type { Session } from './model/session';
 import { useApp, usePalette, usePrefer, useSession, useText } from './panels/context';
 import { ConvertView } from './panels/convert';
@@ -106,7 +107,7 @@ function Notice() {
   const notice = useApp((state) => state.notice);
   useEffect(() => {
     if (!notice) return;
-    if (notice.fault === 'gone') return; // until one leaves it
+    if (notice.fault && LASTING.includes(notice.fault)) return;
     const timer = setTimeout(() => session.store.set({ notice: null }), notice.fault ? 8000 : 1600);
     return () => clearTimeout(timer);
   }, [notice, session]);

@@ -4,6 +4,9 @@ export type Load<T> = { at: 'idle' } | { at: 'busy' } | Failed | { at: 'ready'; 
 /** What went wrong, as far as the page can word it in the user's language. */
 export type Fault = 'noServer' | 'token' | 'request' | 'file' | 'gone' | 'graph' | 'node' | 'read';
 
+/** Nothing more comes until the user acts; said until then. */
+export const LASTING: Fault[] = ['noServer', 'token', 'gone'];
+
 export interface Failed {
   at: 'failed';
   fault: Fault;

@@ -417,6 +417,13 @@ describe('links to what is not there', () => {
     await session.select('NPU', npu('m.0'));
     expect(session.state.details).toMatchObject({ at: 'failed', fault: 'gone' });
   });
+  it('say above the page that the server has ended, also where the way to the node is open already', async () => {
+    await session.goTo('NPU', 'm.1.a');
+    api.node = async () => Promise.reject(new ApiError('', 0));
+    await session.goTo('NPU', 'm.1.a');
+    expect(session.state.details).toMatchObject({ at: 'failed', fault: 'noServer' });
+    expect(session.state.notice).toEqual({ text: '', fault: 'noServer' });
+  });
 });
 
 describe('a single graph', () => {

@@ -6,7 +6,7 @@ import { failure } from './failure';
 import { FileNotes } from './file_notes';
 import { Finder } from './finder';
 import { formatLink, keptOf, linkOf, modeFor, oneOfThese, placeOf, type Link } from './link';
-import { BUSY, IDLE, type Fault, type Load } from './load';
+import { BUSY, IDLE, LASTING, type Fault, type Load } from './load';
 import { Matching } from './matching';
 import type { SessionPort } from './port';
 import { originOf, Problems } from './problems';
@@ -396,7 +396,14 @@ export class Session implements SessionPort {
     this.writeLink();
     void this.loadLinks(side, name, epoch);
     if (details.status === 'fulfilled') this.store.set({ details: { at: 'ready', value: details.value } });
-    else this.store.set({ details: failure(details.reason) });
+    else this.failDetails(details.reason);
+  }
+
+  /** What ends the whole page is told above it too: the panel may be scrolled away or closed. */
+  private failDetails(error: unknown): void {
+    const details = failure(error);
+    this.store.set({ details });
+    if (LASTING.includes(details.fault)) this.complain(error, 'node');
   }
 
   private async loadLinks(side: Side, name: string, epoch: number): Promise<void> {
