@@ -375,8 +375,7 @@ export class Session implements SessionPort {
     const ticket = ++this.selectEpoch;
     try {
       const node = await this.uncover(side, name);
-      if (epoch !== this.graphEpoch || ticket !== this.selectEpoch) return;
-      if (!node) return;
+      if (!node || epoch !== this.graphEpoch || ticket !== this.selectEpoch) return;
       const shown = this.select(side, node);
       this.reveal(side, node);
       await shown;
@@ -396,14 +395,11 @@ export class Session implements SessionPort {
     this.writeLink();
     void this.loadLinks(side, name, epoch);
     if (details.status === 'fulfilled') this.store.set({ details: { at: 'ready', value: details.value } });
-    else this.failDetails(details.reason);
-  }
-
-  /** What ends the whole page is told above it too: the panel may be scrolled away or closed. */
-  private failDetails(error: unknown): void {
-    const details = failure(error);
-    this.store.set({ details });
-    if (LASTING.includes(details.fault)) this.complain(error, 'node');
+    else {
+      const failed = failure(details.reason);
+      this.store.set({ details: failed });
+      if (LASTING.includes(failed.fault)) this.complain(details.reason); // of the whole page
+    }
   }
 
   private async loadLinks(side: Side, name: string, epoch: number): Promise<void> {
