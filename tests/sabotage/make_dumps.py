@@ -22,6 +22,7 @@ from forked import fork
 JOBS = 2
 SETS = ("bugs", "noisy", "modules", "held_out", "clean")
 FORM_SETS = ("forms", "forms_of_statistics")  # faults of a known form; anatomy.py
+LAYOUT_SETS = ("layouts",)  # the same run twice on every layout; layout_pairs.py
 OTHER_WAYS = ("rewrites", "rounding", "on_top")  # runs that compute the same in another way, with and without a bug
 
 
@@ -116,6 +117,12 @@ def other_ways():
     return dict(zip(OTHER_WAYS, (REWRITES, ROUNDING, ON_TOP)))
 
 
+def layout_sets():
+    from layout_pairs import LAYOUTS
+
+    return dict(zip(LAYOUT_SETS, (LAYOUTS,)))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("out", type=Path)
@@ -126,7 +133,7 @@ def main():
     torch.set_num_threads(1)
     imports()
     cases = {}
-    for name, members in {**sets(), **form_sets(), **other_ways()}.items():
+    for name, members in {**sets(), **form_sets(), **other_ways(), **layout_sets()}.items():
         for case in members:
             if name in args.sets and (not args.only or case.name in args.only):
                 cases[args.out.resolve() / name / case.name] = case
