@@ -265,7 +265,10 @@ def context_parallel(rank, world):
     model.blocks = nn.ModuleList(ContextBlock(16, 4) for _ in range(2))
     tokens = tokens_of(2, 8 * world + 1)
     inputs, labels = tokens[:, :-1].chunk(world, 1)[rank], tokens[:, 1:].chunk(world, 1)[rank]
-    loss = lambda net, batch: F.cross_entropy(net(batch[0]).flatten(0, 1), batch[1].flatten())
+
+    def loss(net, batch):
+        return F.cross_entropy(net(batch[0]).flatten(0, 1), batch[1].flatten())
+
     return ContextWork(model, (inputs, labels), loss, clip=None)
 
 
