@@ -232,6 +232,7 @@ Status RunKernels(CompareArguments& args, const CLI::App& command, bool json) {
   settings.golden = args.request.golden;
   settings.output = args.request.output;
   settings.xlsx = args.request.xlsx;
+  settings.plain = args.request.plain;
   MSP_RETURN_IF_ERROR(ReadNumbers("--rank", args.rank, &settings.ranks));
   MSP_RETURN_IF_ERROR(ReadNumbers("--step", args.step, &settings.steps));
   MSP_ASSIGN_OR_RETURN(const KernelReport report, CompareKernels(settings));

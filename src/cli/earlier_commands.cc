@@ -18,7 +18,7 @@ constexpr std::string_view kCheckSettings =
 constexpr std::string_view kOffline =
     "msprobe does not run models on an NPU; 'msprobe run -- python script.py' records what a PyTorch model computes";
 
-constexpr std::array<Earlier, 11> kEarlier{{
+constexpr std::array<Earlier, 10> kEarlier{{
     {"acc_check", kCheckOps},
     {"multi_acc_check", kCheckOps},
     {"run_ut", kCheckOps},
@@ -31,7 +31,6 @@ constexpr std::array<Earlier, 11> kEarlier{{
     {"op_generate",
      "'msprobe compare -tp DUMP -gp DUMP -o OUT --repro DIR' writes a script that calls the function that differs "
      "first"},
-    {"code_mapping", "'msprobe serve' shows the call stack of every recorded function"},
     {"offline_dump", kOffline},
     {"install_deps", "msprobe has no dependencies to install; 'msprobe --help' lists its commands"},
 }};

@@ -1,0 +1,111 @@
+#include "ops/framework_names.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+#include "base/text.h"
+#include "ops/op_traits.h"
+
+namespace msprobe {
+namespace {
+
+struct Row {
+  std::string_view common, names;
+};
+constexpr Row kFunctions[] = {
+#define FUNCTION(common, names) {#common, names},
+#include "ops/framework_names.def"
+};
+constexpr Row kMoving[] = {
+#define MOVES(common, names) {#common, names},
+#include "ops/framework_names.def"
+};
+constexpr Row kLayers[] = {
+#define LAYER(common, endings) {#common, endings},
+#include "ops/framework_names.def"
+};
+constexpr Row kModelParts[] = {
+#define PART(common, endings) {#common, endings},
+#include "ops/framework_names.def"
+};
+constexpr Row kParameters[] = {
+#define PARAMETER(common, names) {#common, names},
+#include "ops/framework_names.def"
+};
+
+std::string Core(std::string_view name) {
+  while (StartsWith(name, "_")) name.remove_prefix(1);
+  while (EndsWith(name, "_")) name.remove_suffix(1);
+  std::string out(name);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+struct Known {
+  std::string_view common;
+  bool flag = false;
+};
+using Table = std::unordered_map<std::string_view, Known>;
+
+template <size_t n>
+void Add(const Row (&rows)[n], bool flag, Table* out) {
+  for (const Row& row : rows) {
+    for (const std::string_view name : Split(row.names, ' ')) out->emplace(name, Known{row.common, flag});
+  }
+}
+
+const Table& Functions() {
+  static const Table table = [] {
+    Table out;
+    Add(kFunctions, false, &out);
+    Add(kMoving, true, &out);
+    for (const OpTwin& twin : OpTwins()) {
+      const auto torch = out.find(twin.torch);
+      out.emplace(twin.mindspore, torch == out.end() ? Known{twin.torch} : torch->second);
+    }
+    return out;
+  }();
+  return table;
+}
+
+const Table& Classes() {
+  static const Table table = [] {
+    Table out;
+    Add(kLayers, true, &out);
+    Add(kModelParts, false, &out);
+    return out;
+  }();
+  return table;
+}
+
+}  // namespace
+
+CommonFunction CommonFunctionOf(std::string_view api) {
+  std::string core = Core(api);
+  const auto it = Functions().find(core);
+  if (it == Functions().end()) return {std::move(core), false};
+  return {std::string(it->second.common), it->second.flag};
+}
+
+CommonClass CommonClassOf(std::string_view class_name) {
+  std::string core = Core(class_name);
+  std::string plain = core;
+  std::erase(plain, '_');
+  for (size_t from = 0; from + 2 <= plain.size(); ++from) {  // the longest ending first
+    const auto it = Classes().find(std::string_view(plain).substr(from));
+    if (it != Classes().end()) return {std::string(it->second.common), it->second.flag};
+  }
+  return {std::move(core), false};
+}
+
+std::string_view CommonParameter(std::string_view name) {
+  for (const Row& row : kParameters) {
+    for (const std::string_view other : Split(row.names, ' ')) {
+      if (other == name) return row.common;
+    }
+  }
+  return name;
+}
+
+}  // namespace msprobe
