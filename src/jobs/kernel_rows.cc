@@ -103,34 +103,43 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
   return fmt::format("[{}{}]", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
 }
 
+std::array<std::string, kStatCount> StatTexts(const OpenArray& array, bool csv) {
+  const DType dtype = array.tensor().dtype;
+  const Stats& s = array.stats;
+  if (s.count == 0) return {};
+  std::array<std::string, kStatCount> out = {NumberText(s.max, csv), NumberText(s.min, csv), NumberText(s.mean, csv),
+                                             NumberText(s.norm, csv)};
+  if (dtype == DType::kBool) {
+    out[kMax] = s.max != 0 ? "True" : "False";
+    out[kMin] = s.min != 0 ? "True" : "False";
+  } else if (IsInteger(dtype)) {
+    const bool is_unsigned = dtype >= DType::kUInt8 && dtype <= DType::kUInt64;
+    out[kMax] = is_unsigned ? std::to_string(s.uint_max) : std::to_string(s.int_max);
+    out[kMin] = is_unsigned ? std::to_string(s.uint_min) : std::to_string(s.int_min);
+  }
+  return out;
+}
+
 void DescribeArray(const KernelTensor& kernel, const OpenArray& array, size_t side, bool csv, KernelRow* row) {
   Cells& cells = row->cells;
   const FileTensor& t = array.tensor();
   cells[kName + side] = PlaceOf(kernel);
   cells[kType + side] = DTypeName(t.dtype);
   cells[kShapeText + side] = ShapeText(t.shape);
-  if (array.stats.count == 0) return;
-  std::string* stats = &cells[side == 0 ? kTargetStats : kGoldenStats];
-  const Stats& s = array.stats;
-  if (t.dtype == DType::kBool) {
-    stats[kMax] = s.max != 0 ? "True" : "False";
-    stats[kMin] = s.min != 0 ? "True" : "False";
-  } else if (IsInteger(t.dtype)) {
-    const bool is_unsigned = t.dtype >= DType::kUInt8 && t.dtype <= DType::kUInt64;
-    stats[kMax] = is_unsigned ? std::to_string(s.uint_max) : std::to_string(s.int_max);
-    stats[kMin] = is_unsigned ? std::to_string(s.uint_min) : std::to_string(s.int_min);
-  } else {
-    stats[kMax] = NumberText(s.max, csv);
-    stats[kMin] = NumberText(s.min, csv);
-  }
-  stats[kMean] = NumberText(s.mean, csv);
-  stats[kNorm] = NumberText(s.norm, csv);
+  std::array<std::string, kStatCount> stats = StatTexts(array, csv);
+  std::move(stats.begin(), stats.end(), cells.begin() + (side == 0 ? kTargetStats : kGoldenStats));
 }
 
 KernelFigures FiguresOf(const OpenArray& array) {
   KernelFigures out{std::string(DTypeName(array.tensor().dtype)), array.tensor().shape, {}};
   const Stats& s = array.stats;
   out.stats = {s.max, s.min, s.mean, s.norm};
+  const DType dtype = array.tensor().dtype;
+  if (IsInteger(dtype)) {
+    const bool is_unsigned = dtype >= DType::kUInt8 && dtype <= DType::kUInt64;
+    out.stats[kMax] = is_unsigned ? static_cast<double>(s.uint_max) : static_cast<double>(s.int_max);
+    out.stats[kMin] = is_unsigned ? static_cast<double>(s.uint_min) : static_cast<double>(s.int_min);
+  }
   return out;
 }
 
@@ -279,9 +288,7 @@ StatusOr<KernelTensor> LineOf(const KernelTensor& kernel) {
   out.file = PlaceOf(kernel);
   out.dtype = DTypeName(array.tensor().dtype);
   out.shape = fmt::format("({})", fmt::join(array.tensor().shape, ","));
-  if (array.stats.count == 0) return out;
-  const Stats& s = array.stats;
-  out.stats = {PyRepr(s.max), PyRepr(s.min), PyRepr(s.mean), PyRepr(s.norm)};
+  out.stats = StatTexts(array, false);
   return out;
 }
 

@@ -7,8 +7,8 @@
 namespace msprobe {
 
 struct CommonFunction {
-  std::string name;   // "matmul" for torch.bmm, F.linear, Tensor.__matmul__ and the primitive BatchMatMul
-  bool moves = false; // only moves elements or looks at shapes: the other framework may do without it
+  std::string name;    // "matmul" for torch.bmm, F.linear, Tensor.__matmul__ and the primitive BatchMatMul
+  bool moves = false;  // only moves elements or looks at shapes: the other framework may do without it
 };
 /// `api` is the function's name without its module, or the class of a primitive: "__mul__", "BatchMatMul".
 CommonFunction CommonFunctionOf(std::string_view api);

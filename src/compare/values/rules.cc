@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "compare/values/dtype_match.h"
+#include "compare/values/other_shape.h"
 #include "compare/values/tensor_rules.h"
 #include "json/writer.h"
 #include "ops/collective.h"
@@ -73,7 +74,7 @@ struct Rules {
       Set(row, kDType, Verdict::kError);
     }
     const bool other_shape = !b || ShapesDiffer(a, *b, fused);
-    row->shapes_fit = b && (!options.check_shape || (options.fused && !other_shape));
+    row->shapes_fit = b && (!options.check_shape || ((options.fused || options.cross) && !other_shape));
     if (options.check_shape && other_shape && Judged(a.HasShape(), known.HasShape())) {
       Set(row, kShape, Verdict::kError);
     }
@@ -81,12 +82,18 @@ struct Rules {
 
   bool ShapesDiffer(const ItemView& a, const ItemView& b, bool joined) const {
     if (a.shape == b.shape) return options.dialect.tells_kinds && a.tensor != b.tensor;
+    if (options.cross) return OtherOfCross(a, b) == OtherShape::kNone;
     if (!options.fused) return true;
     if (options.join_targets && joined) return false;
     std::vector<int64_t> target = Dimensions(a.shape), golden = Dimensions(b.shape);
     // Megatron keeps the heads of an output apart.
     if (!options.join_targets && target.size() == 3 && golden.size() == 2) target = {target[0], target[1] * target[2]};
     return target != golden;
+  }
+
+  static OtherShape OtherOfCross(const ItemView& a, const ItemView& b) {
+    const bool parameter = a.state == ItemState::kParameter || a.state == ItemState::kParameterGrad;
+    return CompareShapes(Dimensions(a.shape), Dimensions(b.shape), parameter);
   }
 
   /// Of "[1, 12, 32]" those that are not 1.
