@@ -1,6 +1,9 @@
 #include "match/cross_items.h"
 
+#include <algorithm>
+#include <cmath>
 #include <mutex>
+#include <utility>
 
 #include "base/parallel.h"
 #include "base/text.h"
@@ -18,6 +21,7 @@ struct ShapedItem {
   bool output = false;
   std::vector<int64_t> shape;  // without dimensions of 1
   int64_t count = 1;
+  double norm = -1;  // -1: unknown
 };
 
 bool ShapeOf(const JsonValue& leaf, ShapedItem* out) {
@@ -29,6 +33,7 @@ bool ShapeOf(const JsonValue& leaf, ShapedItem* out) {
     if (__builtin_mul_overflow(out->count, n.Int(), &out->count)) return false;
     if (n.Int() != 1) out->shape.push_back(n.Int());
   }
+  if (const JsonValue* norm = leaf.Find("Norm"); norm && norm->IsNumber()) out->norm = norm->Number();
   return true;
 }
 
@@ -90,6 +95,21 @@ class Assigner {
     return out;
   }
 
+  /// Gradients come in the order in which they were ready, which two frameworks do not share: of those of one shape,
+  /// the nearest in size stand against each other.
+  Assignment ByNorm() const {
+    Assignment out = ByShape();
+    for (size_t i = 0; i < out.size(); ++i) {
+      for (size_t k = i + 1; k < out.size(); ++k) {
+        if (out[i] < 0 || out[k] < 0 || !target_[i].output || !target_[k].output) continue;
+        if (target_[i].count != target_[k].count) continue;
+        const auto x = static_cast<size_t>(out[i]), y = static_cast<size_t>(out[k]);
+        if (Apart(i, x) + Apart(k, y) > Apart(i, y) + Apart(k, x)) std::swap(out[i], out[k]);
+      }
+    }
+    return out;
+  }
+
   size_t Alike(const Assignment& assignment) const {
     size_t out = 0;
     for (size_t i = 0; i < assignment.size(); ++i) {
@@ -99,6 +119,10 @@ class Assigner {
   }
 
  private:
+  double Apart(size_t i, size_t j) const {
+    const double a = target_[i].norm, b = golden_[j].norm;
+    return a < 0 || b < 0 ? 0 : std::fabs(a - b) / std::max({a, b, 1e-30});
+  }
   bool Alike(size_t i, size_t j) const {
     return target_[i].output == golden_[j].output && target_[i].shape == golden_[j].shape;
   }
@@ -130,8 +154,9 @@ Status LinkByShape(const DumpFile& target, const DumpFile& golden, const std::un
       MSP_RETURN_IF_ERROR(golden.ParseOp(g, &golden_doc));
       const auto a = TensorsOf(name, target_doc, &scratch), b = TensorsOf(golden.ops().NameAt(g), golden_doc, &scratch);
       const Assigner assigner(a, b);
-      const Assignment by_shape = assigner.ByShape();
-      const bool part = alike_only.count(static_cast<uint32_t>(i)) > 0;
+      const bool backward = ParseOpName(name).direction == OpDirection::kBackward;
+      const Assignment by_shape = backward ? assigner.ByNorm() : assigner.ByShape();
+      const bool part = backward || alike_only.count(static_cast<uint32_t>(i)) > 0;
       if (!part && assigner.Alike(by_shape) <= assigner.Alike(assigner.ByPlace())) continue;
       Found out{static_cast<uint32_t>(i), {{}, part ? kNoOp : g}};
       for (size_t k = 0; k < a.size(); ++k) {

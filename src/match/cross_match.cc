@@ -9,6 +9,7 @@
 #include "match/cross_items.h"
 #include "match/module_pairs.h"
 #include "match/structure.h"
+#include "ops/framework_names.h"
 #include "ops/op_name.h"
 
 namespace msprobe {
@@ -58,19 +59,20 @@ class Matcher {
     if (t != UINT32_MAX && g != UINT32_MAX) plan_->golden_of[t] = g;
   }
 
-  /// Calls of a module by direction and number.
+  /// The n-th call of a module in each direction: numbers of calls depend on what else ran.
   void PairModuleCalls(uint32_t t, uint32_t g) {
-    std::unordered_map<std::string, uint32_t> of_golden;
-    const auto key = [](const StructureCall& call) {
-      return std::to_string(static_cast<int>(call.direction)) + "." + std::string(ParseOpName(call.name).number);
-    };
+    std::array<std::vector<uint32_t>, 4> of_golden;
     golden_.structure.ForEachCall(golden_.structure.modules()[g].calls, [&](uint32_t id) {
-      if (golden_.Call(id).op != UINT32_MAX) of_golden.emplace(key(golden_.Call(id)), golden_.Call(id).op);
+      const StructureCall& call = golden_.Call(id);
+      if (call.op != UINT32_MAX) of_golden[static_cast<size_t>(call.direction)].push_back(call.op);
       return true;
     });
+    std::array<size_t, 4> next{};
     target_.structure.ForEachCall(target_.structure.modules()[t].calls, [&](uint32_t id) {
-      const auto it = of_golden.find(key(target_.Call(id)));
-      if (it != of_golden.end()) PairOps(target_.Call(id).op, it->second);
+      const StructureCall& call = target_.Call(id);
+      const auto direction = static_cast<size_t>(call.direction);
+      if (call.op != UINT32_MAX && next[direction] < of_golden[direction].size())
+        PairOps(call.op, of_golden[direction][next[direction]++]);
       return true;
     });
   }
@@ -167,7 +169,7 @@ class Matcher {
   /// A function and its gradient.
   void PairCalls(uint32_t t, uint32_t g) {
     PairOps(target_.Call(t).op, golden_.Call(g).op);
-    PairOps(Backward(target_, t), Backward(golden_, g));
+    if (!IsComposite(golden_.Call(g).function)) PairOps(Backward(target_, t), Backward(golden_, g));
   }
 
   /// "matmul" and "bias_add" of one side are one call of the other, which takes the bias, too. `swapped`: `side` is the

@@ -21,6 +21,10 @@ constexpr Row kMoving[] = {
 #define MOVES(common, names) {#common, names},
 #include "ops/framework_names.def"
 };
+constexpr std::string_view kComposites[] = {
+#define COMPOSITE(names) names,
+#include "ops/framework_names.def"
+};
 constexpr Row kLayers[] = {
 #define LAYER(common, endings) {#common, endings},
 #include "ops/framework_names.def"
@@ -86,6 +90,14 @@ CommonFunction CommonFunctionOf(std::string_view api) {
   const auto it = Functions().find(core);
   if (it == Functions().end()) return {std::move(core), false};
   return {std::string(it->second.common), it->second.flag};
+}
+
+bool IsComposite(std::string_view common) {
+  for (const std::string_view row : kComposites) {
+    const std::vector<std::string_view> names = Split(row, ' ');
+    if (std::find(names.begin(), names.end(), common) != names.end()) return true;
+  }
+  return false;
 }
 
 CommonClass CommonClassOf(std::string_view class_name) {

@@ -13,6 +13,9 @@ struct CommonFunction {
 /// `api` is the function's name without its module, or the class of a primitive: "__mul__", "BatchMatMul".
 CommonFunction CommonFunctionOf(std::string_view api);
 
+/// By its common name: its recorded backward is not that of the whole function.
+bool IsComposite(std::string_view common);
+
 struct CommonClass {
   std::string name;    // "linear" for Linear, Dense and ColumnParallelLinear; in lower case where no rule names it
   bool layer = false;  // a layer of the framework, whose inside is its own business

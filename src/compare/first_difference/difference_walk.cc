@@ -7,6 +7,7 @@
 #include "base/page_trim.h"
 #include "base/text.h"
 #include "compare/first_difference/rewrites.h"
+#include "ops/framework_names.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
 
@@ -74,7 +75,7 @@ class Walk {
     lone.op = op;
     lone.before = before;
     const std::string_view name = (golden ? *in_.pair.golden : *in_.pair.target).ops().NameAt(op);
-    lone.moves = OnlyMovesOrCasts(name);
+    lone.moves = OnlyMovesOrCasts(name) || (in_.plan.cross && CommonFunctionOf(ApiOrClassOf(name)).moves);
     lone.parent = (golden ? in_.golden_tree : in_.target_tree).ParentOf(name);
     if (rewrites_.Cover(name, golden, before)) return rewrites_.Learn(name, golden);
     lone.known = rewrites_.Knows(name, golden);
@@ -352,12 +353,12 @@ class Walk {
       answer_at_ = idle_argument_;
       return;
     }
-    // Nothing behind it was recorded: the op alone is the difference. Training and inference are built of other
-    // modules.
+    // Nothing behind it was recorded: the op alone is the difference. Training and inference, and two frameworks, are
+    // built of other ops.
     for (const Lone& lone : lone_) {
       // Where values behind it agree, the runs only compute them by other ops.
       const std::string_view name = (lone.golden ? *in_.pair.golden : *in_.pair.target).ops().NameAt(lone.op);
-      if (lone.moves || in_.plan.matched == 0 || in_.plan.fused) continue;
+      if (lone.moves || in_.plan.matched == 0 || in_.plan.fused || in_.plan.cross) continue;
       if (lone.before < last_agreeing_ && !StartsWith(name, "Distributed.")) continue;
       FirstDifference found;
       found.op = std::min(lone.before, ops_.size() - 1);

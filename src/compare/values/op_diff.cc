@@ -102,10 +102,6 @@ void DiffOps(std::string_view target_name, const JsonValue& target, std::string_
   } else if (golden) {
     DescribeOp(golden_name, *golden, options.mode, &out->scratch, &out->golden, &out->golden_used);
   }
-  if (options.cross) {
-    UseCommonNames(out->rows_used, &out->target);
-    UseCommonNames(out->golden_used, &out->golden);
-  }
   out->valid = ValidLengths();
   if (const TensorSource* tensors = options.tensors) {
     out->valid.target = tensors->ValidLengthOf(target_name, out->target, out->rows_used, false);
@@ -117,7 +113,12 @@ void DiffOps(std::string_view target_name, const JsonValue& target, std::string_
 void DiffItems(const DiffOptions& options, OpDiff* out) {
   const ValidLengths valid = std::exchange(out->valid, ValidLengths());  // of this op only
   out->thresholds = options.thresholds;
+  out->cross = options.cross;
   out->ruler.clear();
+  if (options.cross) {
+    UseCommonNames(out->rows_used, &out->target);
+    UseCommonNames(out->golden_used, &out->golden);
+  }
   if (out->rows.size() < out->rows_used) out->rows.resize(out->rows_used);
   if (options.tensors && out->tensors.size() < out->rows_used) out->tensors.resize(out->rows_used);
   Partners partners(options.dialect.by_place, out);

@@ -1,5 +1,9 @@
 #include "compare/values/other_shape.h"
 
+#include <algorithm>
+
+#include "ops/op_name.h"
+
 namespace msprobe {
 namespace {
 
@@ -33,9 +37,16 @@ OtherShape CompareShapes(std::span<const int64_t> a, std::span<const int64_t> b,
   if (x == y) return OtherShape::kSame;
   if (transposes) {
     const bool exchanged = a.size() == 2 && b.size() == 2 && a[0] == b[1] && a[1] == b[0];
-    return exchanged ? OtherShape::kTransposed : OtherShape::kNone;
+    if (exchanged) return OtherShape::kTransposed;
   }
   return Regrouped(x, y) ? OtherShape::kRegrouped : OtherShape::kNone;
+}
+
+bool MayBeTransposed(const ItemView& item) {
+  if (item.state == ItemState::kParameter || item.state == ItemState::kParameterGrad) return true;
+  const NameParts parts =
+      ParseOpName(item.name.substr(0, item.name.size() - std::min(item.name.size(), item.suffix.size())));
+  return item.state == ItemState::kOutput && parts.direction == OpDirection::kBackward && !IsModuleName(parts.base);
 }
 
 }  // namespace msprobe

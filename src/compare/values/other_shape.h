@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "compare/values/item_view.h"
+
 namespace msprobe {
 
 enum class OtherShape : uint8_t {
@@ -17,5 +19,8 @@ enum class OtherShape : uint8_t {
 /// `transposes`: whether exchanged dimensions count, as they do for parameters only. An output that is transposed is
 /// another output.
 OtherShape CompareShapes(std::span<const int64_t> a, std::span<const int64_t> b, bool transposes);
+
+/// A parameter, its gradient, or what a function's backward gives, which may be the gradient of a weight.
+bool MayBeTransposed(const ItemView& item);
 
 }  // namespace msprobe

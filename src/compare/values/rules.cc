@@ -67,10 +67,10 @@ struct Rules {
     if (!row->grad_consistent && !options.fused && Judged(has_grad(a), has_grad(known))) {
       Set(row, kRequiresGrad, Verdict::kError);
     }
-    if (b && scope == Scope::kAll && !IsOutput(i)) CheckScalar(a, *b, row);
+    if (b && scope == Scope::kAll && !IsOutput(i) && !options.cross) CheckScalar(a, *b, row);
     // Projections that an engine fuses (qkv, gate_up) are put together from several tensors: their dtype is not judged.
     const bool fused = b && (Contains(b->name, "qkv") || Contains(b->name, "gate_up"));
-    if (!fused && Judged(a.HasDType(), known.HasDType()) && (!b || !SameDType(a.dtype, b->dtype))) {
+    if (!fused && Judged(a.HasDType(), known.HasDType()) && (!b || !SameType(a, *b))) {
       Set(row, kDType, Verdict::kError);
     }
     const bool other_shape = !b || ShapesDiffer(a, *b, fused);
@@ -80,9 +80,16 @@ struct Rules {
     }
   }
 
+  /// Frameworks have integers of their own for indices; numbers that are no tensors are not compared between them.
+  bool SameType(const ItemView& a, const ItemView& b) const {
+    if (SameDType(a.dtype, b.dtype)) return true;
+    if (!options.cross) return false;
+    return !a.tensor || !b.tensor || (IsInteger(ParseDType(a.dtype)) && IsInteger(ParseDType(b.dtype)));
+  }
+
   bool ShapesDiffer(const ItemView& a, const ItemView& b, bool joined) const {
     if (a.shape == b.shape) return options.dialect.tells_kinds && a.tensor != b.tensor;
-    if (options.cross) return OtherOfCross(a, b) == OtherShape::kNone;
+    if (options.cross) return a.tensor && b.tensor && OtherOfCross(a, b) == OtherShape::kNone;
     if (!options.fused) return true;
     if (options.join_targets && joined) return false;
     std::vector<int64_t> target = Dimensions(a.shape), golden = Dimensions(b.shape);
@@ -92,8 +99,7 @@ struct Rules {
   }
 
   static OtherShape OtherOfCross(const ItemView& a, const ItemView& b) {
-    const bool parameter = a.state == ItemState::kParameter || a.state == ItemState::kParameterGrad;
-    return CompareShapes(Dimensions(a.shape), Dimensions(b.shape), parameter);
+    return CompareShapes(Dimensions(a.shape), Dimensions(b.shape), MayBeTransposed(a));
   }
 
   /// Of "[1, 12, 32]" those that are not 1.

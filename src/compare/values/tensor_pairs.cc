@@ -75,9 +75,9 @@ uint64_t BytesOf(const FileTensor& tensor) {
 }
 
 /// A golden tensor with the elements of the target in another shape, as the target has it; null where it does not fit.
-const FileTensor* InShapeOf(const FileTensor& target, const FileTensor& golden, bool parameter, FileTensor* out) {
+const FileTensor* InShapeOf(const FileTensor& target, const FileTensor& golden, bool transposes, FileTensor* out) {
   *out = golden;
-  switch (CompareShapes(target.shape, golden.shape, parameter)) {
+  switch (CompareShapes(target.shape, golden.shape, transposes)) {
     case OtherShape::kTransposed:
       std::swap(out->shape[0], out->shape[1]);
       std::swap(out->strides[0], out->strides[1]);
@@ -238,8 +238,7 @@ Status TensorPairs::Measure(const ItemView& target, const ItemView& golden, cons
   MSP_RETURN_IF_ERROR(Change(golden, true, valid.golden, &own_golden, &b, out));
   FileTensor other;
   if (cross_ && a->shape != b->shape) {
-    const bool parameter = target.state == ItemState::kParameter || target.state == ItemState::kParameterGrad;
-    if (const FileTensor* fitting = InShapeOf(*a, *b, parameter, &other)) b = fitting;
+    if (const FileTensor* fitting = InShapeOf(*a, *b, MayBeTransposed(target), &other)) b = fitting;
   }
   if (a == read_target && b == read_golden && SameFile(target_path, golden_path)) {
     SetSame(*a, &out->metrics);
