@@ -110,6 +110,17 @@ class Assigner {
     return out;
   }
 
+  bool OutputsDiffer() const {
+    const auto is_output = [](const ShapedItem& item) { return item.output; };
+    return std::count_if(target_.begin(), target_.end(), is_output) !=
+           std::count_if(golden_.begin(), golden_.end(), is_output);
+  }
+  void DropOutputs(Assignment* assignment) const {
+    for (size_t i = 0; i < assignment->size(); ++i) {
+      if (target_[i].output) (*assignment)[i] = -1;
+    }
+  }
+
   size_t Alike(const Assignment& assignment) const {
     size_t out = 0;
     for (size_t i = 0; i < assignment.size(); ++i) {
@@ -155,7 +166,9 @@ Status LinkByShape(const DumpFile& target, const DumpFile& golden, const std::un
       const auto a = TensorsOf(name, target_doc, &scratch), b = TensorsOf(golden.ops().NameAt(g), golden_doc, &scratch);
       const Assigner assigner(a, b);
       const bool backward = ParseOpName(name).direction == OpDirection::kBackward;
-      const Assignment by_shape = backward ? assigner.ByNorm() : assigner.ByShape();
+      Assignment by_shape = backward ? assigner.ByNorm() : assigner.ByShape();
+      // Where one side lists fewer gradients, they are those of a part of the function.
+      if (backward && assigner.OutputsDiffer()) assigner.DropOutputs(&by_shape);
       const bool part = backward || alike_only.count(static_cast<uint32_t>(i)) > 0;
       if (!part && assigner.Alike(by_shape) <= assigner.Alike(assigner.ByPlace())) continue;
       Found out{static_cast<uint32_t>(i), {{}, part ? kNoOp : g}};

@@ -36,7 +36,10 @@ def test_files(tmp_path):
 def test_statistics_get_two_columns(tmp_path):
     header = "Op Type,Op Name,Task ID,Stream ID,Timestamp,IO,Slot,Data Size,Data Type,Shape,Max Value"
     path = tmp_path / "statistic.csv"
-    lines = ['Conv2D,Default_Conv2D-op0,0,0,5,input,0,4,float32,"(1,1)",2.5,', "AddN,Other-op1,0,0,6,output,0,4,float32,(),1"]
+    lines = [
+        'Conv2D,Default_Conv2D-op0,0,0,5,input,0,4,float32,"(1,1)",2.5,',
+        "AddN,Other-op1,0,0,6,output,0,4,float32,(),1",
+    ]
     path.write_text("\n".join([header, *lines]) + "\n")
     for _ in range(2):  # the second time the columns are filled again
         run(["code_mapping", "--ir", IR, "--dump_data", path])

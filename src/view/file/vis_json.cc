@@ -27,18 +27,15 @@ constexpr std::string_view kLaterFields[] = {"requires_grad", "Requires_grad Con
 std::string Shortened(std::string_view text) {
   const bool percent = EndsWith(text, "%");
   const std::string_view digits = percent ? text.substr(0, text.size() - 1) : text;
-  const size_t dot = digits.find('.');
   double value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  const bool number = error == std::errc() && end == digits.data() + digits.size() && std::isfinite(value);
-  const bool exponent = digits.find('e') != std::string_view::npos;
-  if (!number || dot == std::string_view::npos || (!exponent && digits.size() - dot - 1 <= kDecimals)) {
-    return std::string(text);
-  }
+  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value)) return std::string(text);
+  // Small and large numbers are written with an exponent.
+  if (Contains(PyRepr(value), "e")) return percent ? std::string(text) : fmt::format("{:.6e}", value);
+  const size_t dot = digits.find('.');
+  if (dot == std::string_view::npos || digits.size() - dot - 1 <= kDecimals) return std::string(text);
   constexpr double kScale = 1e6;
-  const double rounded = std::round(value * kScale) / kScale;
-  if (rounded == 0 && value != 0) return fmt::format("{:.6e}{}", value, percent ? "%" : "");
-  return percent ? fmt::format("{:.6f}%", value) : PyRepr(rounded);
+  return percent ? fmt::format("{:.6f}%", value) : PyRepr(std::round(value * kScale) / kScale);
 }
 
 /// {"item": {"field": "text"}} of one node.
