@@ -10,14 +10,14 @@
 namespace msprobe {
 namespace {
 
-struct Row {
+struct NameRow {
   std::string_view common, names;
 };
-constexpr Row kFunctions[] = {
+constexpr NameRow kFunctions[] = {
 #define FUNCTION(common, names) {#common, names},
 #include "ops/framework_names.def"
 };
-constexpr Row kMoving[] = {
+constexpr NameRow kMoving[] = {
 #define MOVES(common, names) {#common, names},
 #include "ops/framework_names.def"
 };
@@ -25,20 +25,20 @@ constexpr std::string_view kComposites[] = {
 #define COMPOSITE(names) names,
 #include "ops/framework_names.def"
 };
-constexpr Row kLayers[] = {
+constexpr NameRow kLayers[] = {
 #define LAYER(common, endings) {#common, endings},
 #include "ops/framework_names.def"
 };
-constexpr Row kModelParts[] = {
+constexpr NameRow kModelParts[] = {
 #define PART(common, endings) {#common, endings},
 #include "ops/framework_names.def"
 };
-constexpr Row kParameters[] = {
+constexpr NameRow kParameters[] = {
 #define PARAMETER(common, names) {#common, names},
 #include "ops/framework_names.def"
 };
 
-std::string Core(std::string_view name) {
+std::string PlainName(std::string_view name) {
   while (StartsWith(name, "_")) name.remove_prefix(1);
   while (EndsWith(name, "_")) name.remove_suffix(1);
   std::string out(name);
@@ -46,36 +46,36 @@ std::string Core(std::string_view name) {
   return out;
 }
 
-struct Known {
+struct KnownName {
   std::string_view common;
   bool flag = false;
 };
-using Table = std::unordered_map<std::string_view, Known>;
+using NameTable = std::unordered_map<std::string_view, KnownName>;
 
 template <size_t n>
-void Add(const Row (&rows)[n], bool flag, Table* out) {
-  for (const Row& row : rows) {
-    for (const std::string_view name : Split(row.names, ' ')) out->emplace(name, Known{row.common, flag});
+void Add(const NameRow (&rows)[n], bool flag, NameTable* out) {
+  for (const NameRow& row : rows) {
+    for (const std::string_view name : Split(row.names, ' ')) out->emplace(name, KnownName{row.common, flag});
   }
 }
 
-const Table& Functions() {
-  static const Table table = [] {
-    Table out;
+const NameTable& Functions() {
+  static const NameTable table = [] {
+    NameTable out;
     Add(kFunctions, false, &out);
     Add(kMoving, true, &out);
     for (const OpTwin& twin : OpTwins()) {
       const auto torch = out.find(twin.torch);
-      out.emplace(twin.mindspore, torch == out.end() ? Known{twin.torch} : torch->second);
+      out.emplace(twin.mindspore, torch == out.end() ? KnownName{twin.torch} : torch->second);
     }
     return out;
   }();
   return table;
 }
 
-const Table& Classes() {
-  static const Table table = [] {
-    Table out;
+const NameTable& Classes() {
+  static const NameTable table = [] {
+    NameTable out;
     Add(kLayers, true, &out);
     Add(kModelParts, false, &out);
     return out;
@@ -86,7 +86,7 @@ const Table& Classes() {
 }  // namespace
 
 CommonFunction CommonFunctionOf(std::string_view api) {
-  std::string core = Core(api);
+  std::string core = PlainName(api);
   const auto it = Functions().find(core);
   if (it == Functions().end()) return {std::move(core), false};
   return {std::string(it->second.common), it->second.flag};
@@ -101,7 +101,7 @@ bool IsComposite(std::string_view common) {
 }
 
 CommonClass CommonClassOf(std::string_view class_name) {
-  std::string core = Core(class_name);
+  std::string core = PlainName(class_name);
   std::string plain = core;
   std::erase(plain, '_');
   for (size_t from = 0; from + 2 <= plain.size(); ++from) {  // the longest ending first
@@ -112,7 +112,7 @@ CommonClass CommonClassOf(std::string_view class_name) {
 }
 
 std::string_view CommonParameter(std::string_view name) {
-  for (const Row& row : kParameters) {
+  for (const NameRow& row : kParameters) {
     for (const std::string_view other : Split(row.names, ' ')) {
       if (other == name) return row.common;
     }
