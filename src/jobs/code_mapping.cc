@@ -18,12 +18,12 @@ namespace {
 constexpr std::string_view kCode = "Code Stack", kScope = "Scope Name";
 using Cells = std::vector<std::string>;
 
-/// Code and scope of a kernel; both empty where its node has no line of code.
+/// Code and scope of a kernel; both empty where the graph does not have it.
 std::pair<std::string, std::string_view> CodeOf(const IrFile& ir, std::string_view kernel, CodeMappingReport* report) {
   ++report->rows;
   const IrNode* node = ir.Find(kernel);
-  if (!node || node->lines.empty()) return {};
-  ++report->found;
+  if (!node) return {};
+  if (!node->lines.empty()) ++report->found;
   return {CodeStack(*node), node->scope};
 }
 
