@@ -331,7 +331,8 @@ def test_files_of_ascend(tmp_path):
     changed = place(sides[0]) / "Conv2D.Default_network_conv_Conv2D-op0.8.3.1735704000003274"
     changed.write_bytes(changed.read_bytes()[:-40] + bytes(8) + changed.read_bytes()[-32:])
     compare(*sides, tmp_path / "out")
-    rows = {Path(name).name.split(".", 1)[0] + name[-9:]: row for name, row in table(tmp_path / "out")[0].items()}
+    parts = {name: Path(name).name.split(".") for name in table(tmp_path / "out")[0]}
+    rows = {".".join([parts[name][0], *parts[name][-2:]]): row for name, row in table(tmp_path / "out")[0].items()}
     assert rows["Conv2D.input.0"]["NPU Tensor Shape"] == "[1, 20, 3, 3]"
     assert rows["Conv2D.input.1"]["NPU Tensor Shape"] == "[16, 20]"
     assert rows["Conv2D.input.0"]["Cosine"] == "1.0"
