@@ -33,7 +33,7 @@ class SingleComparator:
     """Compares what two runs saved with SingleSave.
 
     Attributes:
-        result_header: Column titles of the tables, as in the earlier tool: step, rank, micro step, index or key, both shapes,
+        result_header: Column titles of the tables, as in mindstudio-probe: step, rank, micro step, index or key, both shapes,
             percentage of equal elements, index of the first different element (flattened), maximum absolute error, maximum
             relative error, and percentages of elements within 0.1 % and 1 %.
     """
@@ -57,7 +57,7 @@ class SingleComparator:
             num_processes: Number of threads, 1 to 64.
 
         Returns:
-            The paths of the workbooks. (The earlier tool returns None.)
+            The paths of the workbooks. (mindstudio-probe returns None.)
 
         Raises:
             MsprobeException: `dir1` or `dir2` does not contain a `data` directory, or `num_processes` is out of range.

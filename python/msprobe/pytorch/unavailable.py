@@ -1,4 +1,4 @@
-"""Names of the earlier tool that this release cannot serve: graphs on Ascend NPUs, the monitor.
+"""Names of mindstudio-probe that this release cannot serve: graphs on Ascend NPUs, the monitor.
 
 They can be imported anywhere. Calling one raises a RuntimeError that says what it needs and what to use instead.
 """
