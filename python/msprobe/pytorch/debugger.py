@@ -14,6 +14,7 @@ from .lifecycle import Lifecycle, locked
 from .log import logger
 from .recording import Recording
 from .service import Service, ServiceConfig
+from .words import say, wrong
 
 
 class PrecisionDebugger(Lifecycle):
@@ -211,7 +212,7 @@ class PrecisionDebugger(Lifecycle):
         """
         self = cls._get()
         if not is_index(step):
-            refuse(f"step is {step!r}; allowed: an integer from 0 (set_init_step)")
+            refuse(wrong("step", repr(step), "an integer from 0", "set_init_step"))
         self._schedule.begin_at(step)
 
     @classmethod
@@ -234,7 +235,8 @@ class PrecisionDebugger(Lifecycle):
         """
         self = cls._get()
         if not isinstance(name, str) or not isinstance(save_backward, bool):
-            refuse(f"name is {name!r}, save_backward is {save_backward!r}; allowed: text, and True or False (save)")
+            value = f"{name!r}, save_backward is {save_backward!r}"
+            refuse(wrong("name", value, "text, and True or False", "save"))
         if self._is_child() or self._ended or self._config.level != "debug" or not self._is_enabled():
             return
         if self._schedule.wants_step() and (self._active or self._begin_saving()):
@@ -279,7 +281,7 @@ class PrecisionDebugger(Lifecycle):
         cls._get()
         why = hooks.add_custom(module, api, api_prefix)
         if why:
-            refuse(f"{api} cannot be recorded: {why}")
+            refuse(say("%(name)s cannot be recorded: %(why)s", name=api, why=why))
 
     @classmethod
     @locked
@@ -299,7 +301,7 @@ class PrecisionDebugger(Lifecycle):
     @classmethod
     def _get(cls) -> "PrecisionDebugger":
         if cls._instance is None:
-            raise MsprobeException(MsprobeException.CAPTURE_ERROR, "PrecisionDebugger instance is not created.")
+            raise MsprobeException(MsprobeException.CAPTURE_ERROR, say("PrecisionDebugger instance is not created."))
         return cls._instance
 
     @property

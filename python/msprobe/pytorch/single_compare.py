@@ -9,6 +9,7 @@ from typing import Any, Union
 from .config import MsprobeException
 from .files import make_directory
 from .log import logger
+from .words import say, wrong
 from .workbook import write_workbook
 
 HEADER = (
@@ -64,7 +65,11 @@ class SingleComparator:
             OSError: A workbook cannot be written.
         """
         if not isinstance(num_processes, int) or not 1 <= num_processes <= _MAX_PROCESSES:
-            raise _wrong("num_processes", num_processes, f"an integer from 1 to {_MAX_PROCESSES}")
+            raise _wrong(
+                "num_processes",
+                num_processes,
+                say("an integer from %(least)s to %(most)s", least=1, most=_MAX_PROCESSES),
+            )
         sides = []
         for name, directory in (("dir1", dir1), ("dir2", dir2)):
             data = os.path.join(os.fspath(directory), "data")
@@ -89,7 +94,7 @@ class SingleComparator:
 
 
 def _wrong(name: str, value: Any, allowed: str) -> MsprobeException:
-    text = f"{name} is {value!r}; allowed: {allowed} (SingleComparator.compare)"
+    text = wrong(name, repr(value), allowed, "SingleComparator.compare")
     return MsprobeException(MsprobeException.INVALID_PARAM_ERROR, text)
 
 
