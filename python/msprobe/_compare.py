@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import re
@@ -27,10 +28,10 @@ class CompareOptions(TypedDict, total=False):
     """Keyword options of `compare` and `compare_distributed`: each is the option of `msprobe compare` with the same name.
 
     Attributes:
-        cell_mapping: Which module of the target stands against which of the golden run. Mappings are the path of a YAML
+        cell_mapping: Which module of the target matches which of the golden run. Mappings are the path of a YAML
             file, its content as a dict, or True for the built-in one (docs/en/compare/matching.md).
         api_mapping: MindSpore functions against PyTorch functions, in addition to those the tool knows.
-        data_mapping: Single items: an input or output of the target against one of the golden run.
+        data_mapping: Which input or output of the target matches which of the golden run.
         layer_mapping: Modules by their place in the model.
         template: The name of a built-in layer mapping, instead of `layer_mapping`.
         consistent_check: Compare training (target) with inference (golden run); needs `backend`.
@@ -132,7 +133,7 @@ def compare(
     golden: PathLike | None = None,
     **options: Unpack[CompareOptions],
 ) -> CompareResult:
-    """Compares the dumps of two runs and finds where they part ways.
+    """Compares the dumps of two runs and finds where they begin to differ.
 
         result = compare(target="problem/step0", golden="golden/step0", output_path="out", html=True)
         print(result)                # Origin: rank 2, step 0, layers.1.mlp.linear_fc1: its parameter weight differs ...
@@ -234,7 +235,7 @@ def _paths(input_param: Any, target: Any, golden: Any) -> dict[str, Any]:
 
 
 def _arguments(options: Mapping[str, Any], folder: str) -> list[str]:
-    """The options as the command takes them; mappings that are no files are written into `folder`."""
+    """The options as the command takes them; mappings that are not files are written into `folder`."""
     arguments: list[str] = []
     for name, value in options.items():
         if name in _FLAGS or name == "auto_analyze":
@@ -258,7 +259,9 @@ def _arguments(options: Mapping[str, Any], folder: str) -> list[str]:
             if value:
                 raise CompareArgumentError("compare: suffix is not supported: leave it out")
         else:
-            raise CompareArgumentError(f"compare: unknown option {name!r}: known are {', '.join(_KNOWN)}")
+            near = difflib.get_close_matches(name, _KNOWN, n=1)
+            hint = f"did you mean {near[0]!r}? Known are" if near else "known are"
+            raise CompareArgumentError(f"compare: unknown option {name!r}: {hint} {', '.join(_KNOWN)}")
     return arguments
 
 
