@@ -231,7 +231,7 @@ class Lifecycle:
         self._ended = True
         if self._forget_dataloader is not None:
             self._forget_dataloader()
-        self._info("all that was asked for is recorded, the run goes on without hooks: msprobe ends successfully.")
+        self._info("recording has ended and the hooks are removed: msprobe ends successfully.")
         if self._config.exits_after_range and self._schedule.is_past_last():
             text = f"msprobe: exit after iteration {max(self._config.step)}"
             raise MsprobeException(MsprobeException.CAPTURE_ERROR, text)
