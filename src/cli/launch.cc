@@ -33,7 +33,8 @@ std::string Absolute(const std::string& path) {
   if (path.empty() || path[0] == '/') return path;
   char cwd[PATH_MAX];
   std::string_view below = path;
-  while (below.size() > 2 && below.substr(0, 2) == "./") below.remove_prefix(2);  // users see the result in each step's line
+  // Each step's line of the log shows it.
+  while (below.size() > 2 && below.substr(0, 2) == "./") below.remove_prefix(2);
   return getcwd(cwd, sizeof cwd) != nullptr ? JoinPath(cwd, below) : path;
 }
 
