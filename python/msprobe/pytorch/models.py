@@ -37,7 +37,7 @@ class Models:
         ]
 
     def take(self, model: Any, config: Config, token_range: Any, loader: Any) -> None:
-        """Makes `model` the current one, if given, and prepares it if it is new; `loader` is told about new modules."""
+        """Makes `model` the current one, if given, and prepares it if it is new; `loader` hears of new modules."""
         if model is not None:
             self.current = model
         if config.level == "L1" and token_range is None and loader is None:
