@@ -7,6 +7,7 @@
 #include "base/six_digits.h"
 #include "base/text.h"
 #include "diagnose/story/story.h"
+#include "ops/op_name.h"
 
 namespace msprobe {
 namespace {
@@ -96,8 +97,17 @@ class Words {
 
 std::string Ranks(const Words& say, const std::vector<int>& ranks) {
   std::string list;
-  for (size_t i = 0; i < ranks.size() && i < kListed; ++i) list += (i ? ", " : "") + std::to_string(ranks[i]);
-  if (ranks.size() > kListed) list += say({", ... ({} in all)", ", ...（共 {} 个）"}, ranks.size());
+  size_t runs = 0;
+  for (size_t i = 0, end = 0; i < ranks.size(); i = end, ++runs) {
+    if (runs == kListed) {
+      list += say({", ... ({} in all)", ", ...（共 {} 个）"}, ranks.size());
+      break;
+    }
+    while (end < ranks.size() && ranks[end] - ranks[i] == static_cast<int>(end - i)) ++end;
+    if (end - i < 3) end = i + 1;
+    list += (i ? ", " : "") + std::to_string(ranks[i]);
+    if (end - i > 1) list += "-" + std::to_string(ranks[end - 1]);
+  }
   return (ranks.size() == 1 || say.chinese() ? "rank " : "ranks ") + list;
 }
 
@@ -152,12 +162,19 @@ std::string Overflowed(const Words& say, const StoryOrigin& o) {
   }
 }
 
+/// Of parameters: what autograd adds up for them is no op.
+bool IsGradient(const StoryOrigin& o) { return ParseOpName(o.op).direction == OpDirection::kParameterGrad; }
+
 std::string WhatHappened(const Words& say, const StoryOrigin& o) {
   // Where the comparison saw it, its words say more than that something is not finite.
   if (o.overflow && o.what.empty()) return Overflowed(say, o);
   const std::string differs = Differs(say, o);
   switch (o.cause) {
-    case Cause::kOp: return say({"its {} {} although its inputs agree", "输入一致，{} 却{}"}, o.item, differs);
+    case Cause::kOp:
+      if (IsGradient(o))
+        return say({"the gradient of its {} {}, what leads to it agrees", "其来源一致，参数 {} 的梯度却{}"}, o.item,
+                   differs);
+      return say({"its {} {} although its inputs agree", "输入一致，{} 却{}"}, o.item, differs);
     case Cause::kCollective:
       return say(
           {"the result of the call {} although what its ranks put in agrees", "各 rank 的输入一致，通信结果却{}"},
@@ -203,6 +220,9 @@ std::string Advice(const Words& say, const StoryOrigin& o) {
   if (o.cause == Cause::kWeight && o.overflow) {
     return say({"look at the optimizer step and the gradients before it", "检查此前的优化器更新和梯度"});
   }
+  if (o.cause == Cause::kOp && IsGradient(o))
+    return say({"look at every use of the parameter, in the loss too, and at its hooks",
+                "检查该参数的所有使用之处（包括 loss 中）及其钩子"});
   return say(WordsOf(o.cause).next);
 }
 
@@ -220,12 +240,16 @@ bool Measured(const StoryOrigin& o) {
 
 std::string ValueLine(const Words& say, const StoryOrigin& o) {
   std::string out = o.item;
-  const auto add = [&](const std::string& text) { out += (out.empty() ? "" : out == o.item ? " " : ", ") + text; };
+  const auto add = [&](const std::string& text) {
+    out += (out.empty() ? "" : out == o.item ? " " : say.chinese() ? "，" : ", ") + text;
+  };
   if (!o.what.empty() && !o.target.empty()) {
     add(say({"{} {}, golden {}", "{} {}，标杆 {}"}, o.what, SixDigits(o.target), SixDigits(o.golden)));
     if (const std::string size = Size(o); !size.empty()) out += " (" + size + ")";
   } else if (!o.target.empty()) {
     add(o.target);
+  } else if (o.what == "values" && o.percent >= 0) {
+    add(say({"values differ by {}", "数值相差 {}"}, Size(o)));
   }
   if (!Measured(o)) return out;
   if (o.units > 1 && std::isinf(o.units)) add(say({"far beyond rounding", "远超舍入误差"}));
@@ -236,10 +260,13 @@ std::string ValueLine(const Words& say, const StoryOrigin& o) {
 
 std::string InheritedLine(const Words& say, const Story& story) {
   if (story.inherited == 0) return {};
+  const bool one = story.inherited == 1;
   std::string out =
-      story.compared ? say({"{} ops only pass it on ({} forward, {} backward)", "{} 个算子仅继承（前向 {}，反向 {}）"},
+      story.compared ? say({one ? "{} op only passes it on ({} forward, {} backward)"
+                                : "{} ops only pass it on ({} forward, {} backward)",
+                            "{} 个算子仅继承（前向 {}，反向 {}）"},
                            story.inherited, story.forward, story.backward)
-                     : say({"{} ops carry it on", "{} 个算子继续传播"}, story.inherited);
+                     : say({one ? "{} op carries it on" : "{} ops carry it on", "{} 个算子继续传播"}, story.inherited);
   if (story.modules.empty()) return out;
   std::vector<std::string> modules;
   for (const auto& [name, ops] : story.modules) modules.push_back(fmt::format("{} ({})", ModuleText(say, name), ops));

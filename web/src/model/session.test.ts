@@ -46,7 +46,7 @@ class TableApi implements Api {
   }
   async summary(): Promise<Summary> {
     const totals = { nodes: 6, pass: 0, warning: 0, error: BAD.length, unmatched: 0, none: 4 };
-    const verdicts = this.verdictsInFile ? { bug: 1, suspicious: this.suspicious, inherited: 0, 'round-off': 0, 'bit-equal': 2, unjudged: 2 } : null;
+    const verdicts = this.verdictsInFile ? { bug: 1, suspicious: this.suspicious, inherited: 0, rewritten: 0, 'round-off': 0, 'bit-equal': 2, unjudged: 2 } : null;
     return { npu: totals, bench: totals, verdicts, first_error: summary('NPU', BAD[0]!) };
   }
   async children(graph: GraphRef, side: Side, name: string) {

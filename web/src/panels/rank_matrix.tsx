@@ -8,7 +8,7 @@ import type { ColorMode } from '../model/status';
 import { useApp, useSession, useText } from './context';
 
 const JUDGED = ['bug', 'suspicious', 'inherited'] as const;
-const MOST_ROWS = 8; // of the table; more ranks than that stand side by side
+const MOST_ROWS = 8; // of the table; more ranks than that stand side by side, and so do those of a single step
 
 /** How bad each rank is at each step, and where it begins. */
 export function RankMatrix() {
@@ -49,7 +49,7 @@ export function RankMatrix() {
     <div class="overview-part matrix">
       <h2>{t('overview.matrix')}</h2>
       <div class="matrix-scroll" ref={box} onKeyDown={(event) => walkCells(event, box.current!)}>
-        {ranks.length <= MOST_ROWS ? (
+        {ranks.length <= MOST_ROWS && steps.length > 1 ? (
           <table>
             <thead>
               <tr>
@@ -82,7 +82,7 @@ export function RankMatrix() {
           </table>
         ) : (
           steps.map((each) => (
-            <div key={each} class="rank-grid" role="group" aria-label={`${t('select.step')} ${each}`}>
+            <div key={each} class={`rank-grid ${density(ranks.length * steps.length)}`} role="group" aria-label={`${t('select.step')} ${each}`}>
               {steps.length > 1 && (
                 <span class="rank-step">
                   {t('select.step')} {each}
@@ -120,6 +120,11 @@ export function walkCells(event: KeyboardEvent, box: HTMLElement): void {
   best?.focus();
   event.preventDefault();
   event.stopPropagation();
+}
+
+/** All ranks of a large run are to be seen at once. */
+function density(cells: number): string {
+  return cells > 256 ? 'tiny' : cells > 32 ? 'small' : '';
 }
 
 function begins({ step, rank }: MatrixCell, origin: VerdictOrigin | null): boolean {
