@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/six_digits.h"
@@ -274,22 +275,33 @@ std::string InheritedLine(const Words& say, const Story& story) {
   return out + say({"; first in {}", "；最先出现在 {}"}, say.Join(modules));
 }
 
+/// Ranks that one call brought it to from the same senders share a line.
 std::vector<std::string> ReachedLines(const Words& say, const Story& story) {
+  std::vector<std::pair<const StoryReach*, std::vector<int>>> groups;
+  for (const StoryReach& r : story.reached) {
+    const auto known =
+        std::ranges::find_if(groups, [&](const auto& g) { return g.first->op == r.op && g.first->from == r.from; });
+    (known == groups.end() ? groups.emplace_back(&r, std::vector<int>()) : *known).second.push_back(r.rank);
+  }
   std::vector<std::string> out;
-  for (size_t i = 0; i < story.reached.size() && i < kListed; ++i) {
-    const StoryReach& r = story.reached[i];
-    if (r.op.empty()) {
-      out.push_back(
-          say({"rank {} differs later, through no recorded call", "rank {} 随后出现差异，未采集到对应的通信"}, r.rank));
-    } else if (r.from.empty()) {
-      out.push_back(say({"reaches rank {} through {}", "经 {1} 传到 rank {0}"}, r.rank, r.op));
+  size_t more = 0;
+  for (const auto& [reach, ranks] : groups) {
+    const std::string to = Ranks(say, ranks);
+    if (out.size() == kListed) {
+      more += ranks.size();
+    } else if (reach->op.empty()) {
+      out.push_back(say({ranks.size() == 1 ? "{} differs later, through no recorded call"
+                                           : "{} differ later, through no recorded call",
+                         "{} 随后出现差异，未采集到对应的通信"},
+                        to));
+    } else if (reach->from.empty()) {
+      out.push_back(say({"reaches {} through {}", "经 {1} 传到 {0}"}, to, reach->op));
     } else {
       out.push_back(
-          say({"reaches rank {} through {} from {}", "经 {1} 由 {2} 传到 rank {0}"}, r.rank, r.op, Ranks(say, r.from)));
+          say({"reaches {} through {} from {}", "经 {1} 由 {2} 传到 {0}"}, to, reach->op, Ranks(say, reach->from)));
     }
   }
-  if (story.reached.size() > kListed)
-    out.push_back(say({"and {} more ranks", "以及另外 {} 个 rank"}, story.reached.size() - kListed));
+  if (more > 0) out.push_back(say({"and {} more ranks", "以及另外 {} 个 rank"}, more));
   return out;
 }
 

@@ -18,6 +18,7 @@ export function RankMatrix() {
   const step = useApp((state) => state.step);
   const rank = useApp((state) => state.rank);
   const mode = useApp((state) => state.mode);
+  const single = useApp((state) => state.config?.graph_type === 'build' && state.mode !== 'overflow');
   const origin = useApp(originOf);
   const box = useRef<HTMLDivElement>(null);
   if (matrix.at !== 'ready' || matrix.value.length < 2) return null;
@@ -32,7 +33,7 @@ export function RankMatrix() {
     return (
       <button
         key={`${cell.step} ${cell.rank}`}
-        class={`cell ${cellStatus(cell, mode)} ${began ? 'began' : ''} ${named ? 'named' : ''}`}
+        class={`cell ${single ? 'none' : cellStatus(cell, mode)} ${began ? 'began' : ''} ${named ? 'named' : ''}`}
         data-test={`cell-${cell.step}-${cell.rank}`}
         tabIndex={here ? 0 : -1}
         aria-current={here}
@@ -41,7 +42,7 @@ export function RankMatrix() {
         onClick={() => session.goToGraph(cell.step, cell.rank)}
       >
         {named && <span class="cell-rank">{cell.rank}</span>}
-        <span>{shortCount(cellCount(cell, mode))}</span>
+        <span>{shortCount(single ? cell.nodes : cellCount(cell, mode))}</span>
       </button>
     );
   };
