@@ -8,7 +8,7 @@ import type { ColorMode } from '../model/status';
 import { useApp, useSession, useText } from './context';
 
 const JUDGED = ['bug', 'suspicious', 'inherited'] as const;
-const MOST_ROWS = 8; // of the table; more ranks than that stand side by side
+const MOST_ROWS = 8; // of the table; more ranks than that stand side by side, and so do those of a single step
 
 /** How bad each rank is at each step, and where it begins. */
 export function RankMatrix() {
@@ -18,6 +18,7 @@ export function RankMatrix() {
   const step = useApp((state) => state.step);
   const rank = useApp((state) => state.rank);
   const mode = useApp((state) => state.mode);
+  const single = useApp((state) => state.config?.graph_type === 'build' && state.mode !== 'overflow');
   const origin = useApp(originOf);
   const box = useRef<HTMLDivElement>(null);
   if (matrix.at !== 'ready' || matrix.value.length < 2) return null;
@@ -32,7 +33,7 @@ export function RankMatrix() {
     return (
       <button
         key={`${cell.step} ${cell.rank}`}
-        class={`cell ${cellStatus(cell, mode)} ${began ? 'began' : ''} ${named ? 'named' : ''}`}
+        class={`cell ${single ? 'none' : cellStatus(cell, mode)} ${began ? 'began' : ''} ${named ? 'named' : ''}`}
         data-test={`cell-${cell.step}-${cell.rank}`}
         tabIndex={here ? 0 : -1}
         aria-current={here}
@@ -41,7 +42,7 @@ export function RankMatrix() {
         onClick={() => session.goToGraph(cell.step, cell.rank)}
       >
         {named && <span class="cell-rank">{cell.rank}</span>}
-        <span>{shortCount(cellCount(cell, mode))}</span>
+        <span>{shortCount(single ? cell.nodes : cellCount(cell, mode))}</span>
       </button>
     );
   };
@@ -49,7 +50,7 @@ export function RankMatrix() {
     <div class="overview-part matrix">
       <h2>{t('overview.matrix')}</h2>
       <div class="matrix-scroll" ref={box} onKeyDown={(event) => walkCells(event, box.current!)}>
-        {ranks.length <= MOST_ROWS ? (
+        {ranks.length <= MOST_ROWS && steps.length > 1 ? (
           <table>
             <thead>
               <tr>
@@ -82,7 +83,7 @@ export function RankMatrix() {
           </table>
         ) : (
           steps.map((each) => (
-            <div key={each} class="rank-grid" role="group" aria-label={`${t('select.step')} ${each}`}>
+            <div key={each} class={`rank-grid ${density(ranks.length * steps.length)}`} role="group" aria-label={`${t('select.step')} ${each}`}>
               {steps.length > 1 && (
                 <span class="rank-step">
                   {t('select.step')} {each}
@@ -120,6 +121,11 @@ export function walkCells(event: KeyboardEvent, box: HTMLElement): void {
   best?.focus();
   event.preventDefault();
   event.stopPropagation();
+}
+
+/** All ranks of a large run are to be seen at once. */
+function density(cells: number): string {
+  return cells > 256 ? 'tiny' : cells > 32 ? 'small' : '';
 }
 
 function begins({ step, rank }: MatrixCell, origin: VerdictOrigin | null): boolean {
