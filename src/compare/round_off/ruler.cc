@@ -97,6 +97,12 @@ const ItemView* PartnerOf(const OpDiff& op, size_t i) {
   return g == kNoItem || op.rows[i].golden_only ? nullptr : &op.golden[static_cast<size_t>(g)];
 }
 
+/// Nothing of either run is in them.
+bool NobodyWrote(const OpDiff& op, size_t row) {
+  const ItemView* partner = PartnerOf(op, row);
+  return partner && op.target[row].unwritten && partner->unwritten;
+}
+
 float Single(double v) {
   return v > std::numeric_limits<float>::max() ? std::numeric_limits<float>::infinity() : static_cast<float>(v);
 }
@@ -154,7 +160,7 @@ double ChecksumError(const ItemView& a, const ItemView& b, Against against) {
 
 double ErrorAgainst(const OpDiff& op, size_t row, CompareMode mode, Against against) {
   const ItemView* partner = PartnerOf(op, row);
-  if (!partner) return 0;
+  if (!partner || NobodyWrote(op, row)) return 0;
   const ItemView &a = op.target[row], &b = *partner;
   if (a.shape != b.shape && !op.rows[row].shapes_fit) return kInfinity;
   if (mode == CompareMode::kChecksum) return ChecksumError(a, b, against);
@@ -273,7 +279,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
   const double largest_gradient = LargestGradient(op);
   for (size_t i = 0; i < op.rows_used; ++i) {
     if (counts && !counts(i)) continue;
-    if (IsRoundedZero(op, i, largest_gradient)) continue;
+    if (IsRoundedZero(op, i, largest_gradient) || NobodyWrote(op, i)) continue;
     const ItemView& item = op.target[i];
     const bool result = IsResult(item.state);
     out.dtypes = out.dtypes || DTypeChanges(op, i);
@@ -322,7 +328,7 @@ RowRuler MeasureRow(const OpDiff& op, size_t row, CompareMode mode, const OpDist
   RowRuler out;
   const ItemView& item = op.target[row];
   const ItemView* partner = PartnerOf(op, row);
-  if (!partner || (!IsTensor(item) && !ArgumentDiffers(op, row, mode))) return out;
+  if (!partner || NobodyWrote(op, row) || (!IsTensor(item) && !ArgumentDiffers(op, row, mode))) return out;
   out.error = RowError(op, row, mode);
   const double dtype = std::max(Tolerance(*op.thresholds, item.dtype), Tolerance(*op.thresholds, partner->dtype));
   const bool result = IsResult(item.state);

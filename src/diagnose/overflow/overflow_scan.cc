@@ -188,6 +188,9 @@ class BlockScanner {
       if (IsOutput(item)) floats = floats || IsFloating(*tensor);
       if (!api.empty() && IsWritten(call, item)) continue;
       const uint8_t kinds = BadKindsOf(*tensor);
+      const JsonValue* mark = tensor->Find("unwritten");
+      const bool unwritten = mark && mark->Bool();
+      if (unwritten && IsOutput(item)) continue;
       if (kinds == 0 || out_->items.size() - bad.begin >= kMostItems) continue;
       BadItem found;
       found.index = i;
@@ -195,6 +198,7 @@ class BlockScanner {
       found.kinds = kinds;
       const JsonValue* grad = tensor->Find("requires_grad");
       found.leaf_grad = grad && grad->Bool();
+      found.unwritten = unwritten;
       SetKeys(*tensor, &found);
       out_->items.push_back(found);
     }

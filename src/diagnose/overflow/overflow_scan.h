@@ -29,6 +29,7 @@ struct BadItem {
   bool distinctive = false;  // a statistic is finite, so that the keys say something
   bool scalar = false;       // no dimensions
   bool leaf_grad = false;    // an input with requires_grad
+  bool unwritten = false;    // memory that nobody had written
 };
 
 struct BadOp {
