@@ -5,7 +5,8 @@ from typing import NamedTuple
 import torch
 import torch.distributed as dist
 from case import Case
-from layouts import MAKERS, WORLD
+from layout_pairs import GOLDENS, TARGETS
+from layouts import WORLD
 
 
 class At(NamedTuple):
@@ -111,7 +112,7 @@ def residual_twice(block, work):
 
 def case(name, layout, at, change, where, about, **options):
     places = tuple(text.format(block=at.block) for text in where)
-    return Case(f"{name}_{layout}", MAKERS[layout], on(at, change), places, about, at.ranks, WORLD, **options)
+    return of_ranks(name, layout, on(at, change), places, about, at.ranks, **options)
 
 
 KINDS = {
@@ -220,7 +221,8 @@ def stage_input_scaled(work, rank):
 
 
 def of_ranks(name, layout, bug, where, about, ranks, **options):
-    return Case(f"{name}_{layout}", MAKERS[layout], bug, where, about, ranks, WORLD, **options)
+    options.update(world=WORLD, target=TARGETS[layout])
+    return Case(f"{name}_{layout}", GOLDENS[layout], bug, where, about, ranks, **options)
 
 
 EMBED = ("embed.tokens/embedding", "embed.tokens", "embed")

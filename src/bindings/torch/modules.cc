@@ -177,8 +177,7 @@ PyObject* EndCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyO
   PyObject* replaced = nullptr;
   if (call.generation == r.generation && r.running) {
     InTool guard;
-    const bool collect =
-        r.options.output && r.aside == 0 && (!r.filter.has_names() || r.filter.CheckName(call.name));
+    const bool collect = r.options.output && r.aside == 0 && (!r.filter.has_names() || r.filter.CheckName(call.name));
     // A range of the scope may have begun meanwhile.
     if (call.record == nullptr && collect && r.filter.has_names() && r.options.forward && !r.options.structure) {
       call.record = r.recorder->Acquire(call.name);

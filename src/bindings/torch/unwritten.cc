@@ -13,11 +13,11 @@
 namespace msprobe {
 namespace {
 
-constexpr size_t kWhole = 256 << 10;                // bytes of a storage that is kept as it is
-constexpr size_t kPiece = 64, kPieces = 512;        // of a larger one, evenly spaced
-constexpr size_t kMostBytes = 64 << 20;             // of all that is kept
-constexpr size_t kMostAllocations = 1 << 16;        // that are followed at a time
-constexpr size_t kFewAllocations = 256;             // that are not looked through for dead ones
+constexpr size_t kWhole = 256 << 10;          // bytes of a storage that is kept as it is
+constexpr size_t kPiece = 64, kPieces = 512;  // of a larger one, evenly spaced
+constexpr size_t kMostBytes = 64 << 20;       // of all that is kept
+constexpr size_t kMostAllocations = 1 << 16;  // that are followed at a time
+constexpr size_t kFewAllocations = 256;       // that are not looked through for dead ones
 
 PyObject *take_sample = nullptr, *is_same_sample = nullptr;
 
@@ -56,13 +56,13 @@ void Keep(const char* start, Allocation* a) {
 }
 
 // Dimensions of more than one element, the widest stride first.
-struct Layout {
+struct Elements {
   size_t element = 0;
-  int64_t reach = 1;  // elements from the first to the last
-  int64_t count = 1;  // different ones
+  int64_t reach = 1;                              // elements from the first to the last
+  int64_t count = 1;                              // different ones
   std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
 
-  explicit Layout(const TensorView& view) : element(ElementSize(view.dtype)) {
+  explicit Elements(const TensorView& view) : element(ElementSize(view.dtype)) {
     int64_t stride = 1;
     for (int d = view.ndim - 1; d >= 0; --d) {
       const int64_t size = view.shape[d], step = view.strides != nullptr ? view.strides[d] : stride;
@@ -85,11 +85,11 @@ struct Layout {
 
 // Whether the kept bytes that belong to the view are the same now; without such bytes it is not known.
 bool SameOnHost(const Allocation& a, const char* start, const TensorView& view) {
-  const Layout layout(view);
-  if (layout.count == 0) return false;
+  const Elements elements(view);
+  if (elements.count == 0) return false;
   const char* data = static_cast<const char*>(view.data);
   const auto first = static_cast<size_t>(data - start);
-  const size_t end = first + static_cast<size_t>(layout.reach) * layout.element;
+  const size_t end = first + static_cast<size_t>(elements.reach) * elements.element;
   if (end > a.bytes) return false;
   bool any = false;
   for (size_t i = 0; i < a.pieces(); ++i) {
@@ -98,15 +98,15 @@ bool SameOnHost(const Allocation& a, const char* start, const TensorView& view) 
     size_t from = std::max(at, first);
     const size_t to = std::min(at + a.PieceBytes(), end);
     if (from >= to) continue;
-    if (layout.IsDense()) {
+    if (elements.IsDense()) {
       if (std::memcmp(start + from, kept + (from - at), to - from) != 0) return false;
       any = true;
       continue;
     }
-    from = first + (from - first + layout.element - 1) / layout.element * layout.element;
-    for (; from + layout.element <= to; from += layout.element) {
-      if (!layout.Holds(static_cast<int64_t>((from - first) / layout.element))) continue;
-      if (std::memcmp(start + from, kept + (from - at), layout.element) != 0) return false;
+    from = first + (from - first + elements.element - 1) / elements.element * elements.element;
+    for (; from + elements.element <= to; from += elements.element) {
+      if (!elements.Holds(static_cast<int64_t>((from - first) / elements.element))) continue;
+      if (std::memcmp(start + from, kept + (from - at), elements.element) != 0) return false;
       any = true;
     }
   }
@@ -123,7 +123,8 @@ bool SameElsewhere(const Allocation& a) {
 }  // namespace
 
 void AfterAllocation(const CallArgs&, PyObject* result) {
-  if (result == nullptr || !rt().running || t_flags.in_tool || framework().Compiling() || !IsPlainTensor(result)) return;
+  if (result == nullptr || !rt().running || t_flags.in_tool || framework().Compiling() || !IsPlainTensor(result))
+    return;
   InTool guard;
   const bool on_host = AttrIsTrue(result, torch_names.is_cpu) && !interpreter().defer_all;
   if (!on_host && (take_sample == nullptr || AttrIsTrue(result, torch_names.is_meta))) return;

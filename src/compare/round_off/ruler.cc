@@ -97,10 +97,23 @@ const ItemView* PartnerOf(const OpDiff& op, size_t i) {
   return g == kNoItem || op.rows[i].golden_only ? nullptr : &op.golden[static_cast<size_t>(g)];
 }
 
-/// Nothing of either run is in them.
-bool NobodyWrote(const OpDiff& op, size_t row) {
+bool BothUnwritten(const OpDiff& op, size_t row) {
   const ItemView* partner = PartnerOf(op, row);
   return partner && op.target[row].unwritten && partner->unwritten;
+}
+
+/// A view or copy of memory that nobody wrote. Somebody may write it before its result is recorded.
+bool MovesUnwritten(const OpDiff& op) {
+  if (op.rows_used == 0 || !op.target[0].unwritten || ArithmeticOf(op.op) != Arithmetic::kCopy) return false;
+  for (size_t i = 0; i < op.rows_used; ++i) {
+    if (IsTensor(op.target[i]) && !IsResult(op.target[i].state) && !BothUnwritten(op, i)) return false;
+  }
+  return true;
+}
+
+/// Nothing of either run is in them.
+bool NobodyWrote(const OpDiff& op, size_t row) {
+  return BothUnwritten(op, row) || (IsResult(op.target[row].state) && MovesUnwritten(op));
 }
 
 float Single(double v) {

@@ -315,6 +315,8 @@ class Follower {
     const bool mask = kinds == kBadNegInf && (Has(api, op_trait::kPutsConstant) || (OpOf(step).constants & kBadNegInf));
     const int source = NewSource(mask ? Kind::kMask : Kind::kOp, step, PlaceOf(step), kinds, item.index);
     sources_[static_cast<size_t>(source)].weak = gradient;
+    sources_[static_cast<size_t>(source)].own =
+        !gradient && !module && !mask && OpOf(step).plain && CommApi(name).empty();
     return source;
   }
 
