@@ -146,7 +146,9 @@ function cellCount(cell: MatrixCell, mode: ColorMode): number {
 }
 
 function cellText(cell: MatrixCell, mode: ColorMode, began: boolean, t: Translate): string {
-  const levels = [...(mode === 'verdict' ? JUDGED : (['error', 'warning'] as const)), 'unmatched', 'critical', 'high', 'medium'] as const;
+  const found = [...(mode === 'verdict' ? JUDGED : (['error', 'warning'] as const)), 'unmatched'] as const;
+  const overflows = ['critical', 'high', 'medium'] as const;
+  const levels = mode === 'overflow' ? [...overflows, ...found] : [...found, ...overflows]; // the one that the cell shows first
   const list = levels.filter((level) => cell[level]).map((level) => `${grouped(cell[level]!)} ${t(`status.${level}`)}`);
   if (list.length === 0) list.push(t('summary.nodes', { count: grouped(cell.nodes) }));
   if (began) list.push(t('overview.began'));
