@@ -30,6 +30,7 @@ export function RankMatrix() {
     const here = cell.step === step && cell.rank === rank;
     const began = begins(cell, origin);
     const text = cellText(cell, mode, began, t);
+    const count = single ? cell.nodes : cellCount(cell, mode);
     return (
       <button
         key={`${cell.step} ${cell.rank}`}
@@ -41,8 +42,8 @@ export function RankMatrix() {
         title={text}
         onClick={() => session.goToGraph(cell.step, cell.rank)}
       >
-        {named && <span class="cell-rank">{cell.rank}</span>}
-        <span>{shortCount(single ? cell.nodes : cellCount(cell, mode))}</span>
+        {named && <span class="cell-rank">{cell.rank} </span>}
+        <span>{named && count === 0 ? '' : shortCount(count)}</span>
       </button>
     );
   };
@@ -145,9 +146,11 @@ function cellCount(cell: MatrixCell, mode: ColorMode): number {
 }
 
 function cellText(cell: MatrixCell, mode: ColorMode, began: boolean, t: Translate): string {
-  const levels = [...(mode === 'verdict' ? JUDGED : (['error', 'warning'] as const)), 'unmatched', 'critical', 'high', 'medium'] as const;
+  const found = [...(mode === 'verdict' ? JUDGED : (['error', 'warning'] as const)), 'unmatched'] as const;
+  const overflows = ['critical', 'high', 'medium'] as const;
+  const levels = mode === 'overflow' ? [...overflows, ...found] : [...found, ...overflows]; // the one that the cell shows first
   const list = levels.filter((level) => cell[level]).map((level) => `${grouped(cell[level]!)} ${t(`status.${level}`)}`);
   if (list.length === 0) list.push(t('summary.nodes', { count: grouped(cell.nodes) }));
-  if (began) list.unshift(t('overview.began'));
+  if (began) list.push(t('overview.began'));
   return t('overview.cell', { step: cell.step, rank: cell.rank, list: list.join(', ') });
 }

@@ -50,7 +50,7 @@ export function SummaryBar() {
     <section class="summary-bar" aria-label={t('summary.label')}>
       <span class="muted total">{t('summary.nodes', { count: grouped(summary.npu.nodes) })}</span>
       {counts.map(([level, count]) => (
-        <button key={level} class={`count ${level}`} disabled={count === 0} aria-label={`${grouped(count)} ${t(`status.${level}`)}`} title={t('summary.filter', { status: t(`status.${level}`) })} data-test={`count-${level}`} onClick={() => listNodes(session, level)}>
+        <button key={level} class={`count ${level}`} disabled={count === 0} title={t('summary.filter', { status: t(`status.${level}`) })} data-test={`count-${level}`} onClick={() => listNodes(session, level)}>
           <span class={`dot ${level}`} />
           <b>{grouped(count)}</b>
           <span class="count-name">{t(`status.${level}`)}</span>
