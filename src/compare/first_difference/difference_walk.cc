@@ -312,13 +312,15 @@ class Walk {
   /// module that differs.
   const Lone* LoneBefore(Kind kind, size_t i) const {
     const bool module = IsModuleName(ops_.NameAt(i));
-    if (kind == Kind::kArgument || (kind == Kind::kOp && !module)) return nullptr;
+    // Other ranks see what a permutation before a communication hides from the statistics of its input.
+    const bool sent = kind == Kind::kOp && StartsWith(ops_.NameAt(i), "Distributed.");
+    if (kind == Kind::kArgument || (kind == Kind::kOp && !module && !sent)) return nullptr;
     const std::string_view parent = module ? std::string_view() : in_.target_tree.ParentOf(ops_.NameAt(i));
     for (size_t k = lone_.size(); k-- > 0;) {
       const Lone& lone = lone_[k];
       const bool inside = module && !lone.parent.empty() && lone.parent == ops_.NameAt(i);
-      const bool beside = !parent.empty() && lone.parent == parent;
-      const bool near = kind != Kind::kOp && i - lone.before <= kNear;
+      const bool beside = !sent && !parent.empty() && lone.parent == parent;
+      const bool near = (kind != Kind::kOp || sent) && i - lone.before <= kNear;
       if (lone.known) continue;
       if (inside || beside || near) return FirstOfGroup(k);
     }
