@@ -17,6 +17,7 @@ from .apis import Api, extension_apis, hooked_apis, missing_extra, risk_of
 from .config import Config
 from .custom_ops import OperatorFinder, is_packet
 from .log import logger
+from .words import say
 
 # With p=0 these do nothing, and no backward is recorded.
 _DROPOUTS = frozenset(
@@ -180,7 +181,7 @@ def add_custom(module: Any, api: str, prefix: Any = None) -> str:
     """Hooks one function. Returns why that is impossible, or an empty string."""
     function = getattr(module, api, None)
     if not callable(function):
-        return f"{module!r} has no function of this name"
+        return say("%(owner)s has no function of this name", owner=repr(module))
     prefix = prefix or getattr(module, "__name__", type(module).__name__)
     owner, attr = (function, "_op") if is_packet(function) else (module, api)
     why = _core.add_api(owner, attr, prefix, api, risk_of(prefix, api), owner is module)

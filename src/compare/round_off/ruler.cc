@@ -139,6 +139,7 @@ std::string_view RulerVerdictText(RulerVerdict v) {
     case RulerVerdict::kNone: return "N/A";
     case RulerVerdict::kBitEqual: return "bit-equal";
     case RulerVerdict::kRoundOff: return "round-off";
+    case RulerVerdict::kRewritten: return "rewritten";
     case RulerVerdict::kInherited: return "inherited";
     case RulerVerdict::kSuspicious: return "suspicious";
     case RulerVerdict::kBug: return "bug";
@@ -154,7 +155,7 @@ void RulerCounts::Inherit(RulerVerdict v) {
 }
 
 uint64_t& RulerCounts::Of(RulerVerdict v) {
-  uint64_t* const counts[] = {&none, &bit_equal, &round_off, &inherited, &suspicious, &bug};
+  uint64_t* const counts[] = {&none, &bit_equal, &round_off, &rewritten, &inherited, &suspicious, &bug};
   return *counts[static_cast<size_t>(v)];
 }
 
