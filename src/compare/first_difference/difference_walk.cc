@@ -33,6 +33,12 @@ struct Lone {
   std::string_view parent;
 };
 
+/// A module with parameters that one run has more, at its place among the target's ops.
+struct OwnModule {
+  Lone lone;
+  bool covered = false;  // something around it agrees
+};
+
 class Walk {
  public:
   explicit Walk(const WalkInput& in)
@@ -76,9 +82,22 @@ class Walk {
     const std::string_view name = (golden ? *in_.pair.golden : *in_.pair.target).ops().NameAt(op);
     lone.moves = OnlyMovesOrCasts(name);
     lone.parent = (golden ? in_.golden_tree : in_.target_tree).ParentOf(name);
-    if (rewrites_.Cover(name, golden, before)) return rewrites_.Learn(name, golden);
+    const bool covered = rewrites_.Cover(name, golden, before);
+    const auto is_this = [&](const OneSidedModule& m) { return m.golden == golden && m.op == op; };
+    if (std::ranges::any_of(in_.one_sided, is_this)) own_modules_.push_back({lone, covered});
+    if (covered && !lone.moves && !IsModuleName(name)) AddReplaced(name, golden);
+    if (covered) return rewrites_.Learn(name, golden);
     lone.known = rewrites_.Knows(name, golden);
     lone_.push_back(lone);
+  }
+
+  /// Modules around an op of another form.
+  void AddReplaced(std::string_view op, bool golden) {
+    const ModuleTree& tree = golden ? in_.golden_tree : in_.target_tree;
+    tree.ForEachAround(op, [&](std::string_view name) {
+      replaced_.Insert(name);
+      return true;
+    });
   }
 
   /// A backward op can only be judged when the values that its forward kept are known to agree. What has no inputs in
@@ -151,6 +170,7 @@ class Walk {
         Differs(Scaled(i, d.input)) || Differs(Scaled(i, d.output)) || d.argument || d.shapes || d.chosen;
     out_.rewritten += apart;
     if (apart) rewrites_.Learn(ops_.NameAt(i), false);
+    if (apart && !in_.one_sided.empty()) AddReplaced(ops_.NameAt(i), false);
     return apart ? RulerVerdict::kNone : RulerVerdict::kRoundOff;
   }
 
@@ -171,14 +191,14 @@ class Walk {
     if (!d.few && in_.pair.options.mode == CompareMode::kStatistics && d.output_error <= kSameStatistics)
       return RulerVerdict::kRoundOff;
     if (d.expected <= 1 || (calibrated > 0 && d.output_error <= calibrated)) return RulerVerdict::kRoundOff;
-    const bool bug = d.values && d.worst > 1 && !OnlyChecksumsDiffer(d);
+    const bool bug = d.values && d.worst > 1 && !OnlyChecksumsDiffer(d, d.output_error);
     const RulerVerdict verdict = bug ? RulerVerdict::kBug : RulerVerdict::kSuspicious;
     return Blame(Kind::kOp, i, verdict, d.expected);
   }
 
-  /// Their statistics agree to the round-off of the dtype.
-  bool OnlyChecksumsDiffer(const OpDistance& d) const {
-    return in_.pair.options.mode == CompareMode::kChecksum && d.output_error <= d.tolerance;
+  /// Their statistics agree to the round-off of the dtype; those of indices to the last digit.
+  bool OnlyChecksumsDiffer(const OpDistance& d, float error) const {
+    return in_.pair.options.mode == CompareMode::kChecksum && error <= std::max(d.tolerance, kSameStatistics);
   }
 
   /// Both runs round before this op, or its inputs differ.
@@ -237,7 +257,7 @@ class Walk {
   RulerVerdict ArgumentVerdict() const { return inexact_ ? RulerVerdict::kSuspicious : RulerVerdict::kBug; }
 
   RulerVerdict OnEntry(const OpDistance& d, float input) const {
-    if (!d.values) return RulerVerdict::kSuspicious;
+    if (!d.values || OnlyChecksumsDiffer(d, d.input_error)) return RulerVerdict::kSuspicious;
     return input > sure_of_bug_ && (!inexact_ || d.input_error > 0.5f) ? RulerVerdict::kBug : RulerVerdict::kSuspicious;
   }
 
@@ -256,8 +276,13 @@ class Walk {
     anything_ = true;
     if (!later) {
       answer_at_ = i;
+      const OwnModule* own = kind == Kind::kInput || (inexact_ && kind == Kind::kOp && verdict != RulerVerdict::kBug)
+                                 ? FirstOwnModule()
+                                 : nullptr;
       if (const Lone* lone = LoneBefore(kind, i)) {
         SetLone(*lone, &found);
+      } else if (own) {
+        SetLone(own->lone, &found);
       } else if (idle_argument_ != SIZE_MAX && (kind == Kind::kInput || (inexact_ && i - idle_argument_ <= kFew))) {
         SetIdleArgument(&found);
       }
@@ -308,6 +333,31 @@ class Walk {
     }
   }
 
+  /// The first module with parameters that only one run has and around which nothing agrees.
+  const OwnModule* FirstOwnModule() const {
+    const auto found = std::ranges::find(own_modules_, false, &OwnModule::covered);
+    return found == own_modules_.end() ? nullptr : &*found;
+  }
+
+  /// One around which all agrees, and in whose place the other run has nothing. Dumps of modules do not show that.
+  const OwnModule* FirstWithoutEffect() const {
+    const auto is_api = [&](size_t i) { return !IsModuleName(ops_.NameAt(i)); };
+    bool apis = false;
+    for (size_t i = 0; i < ops_.size() && !apis; ++i) apis = is_api(i);
+    if (!apis) return nullptr;
+    for (const OwnModule& own : own_modules_) {
+      const DumpFile& dump = own.lone.golden ? *in_.pair.golden : *in_.pair.target;
+      const ModuleTree& tree = own.lone.golden ? in_.golden_tree : in_.target_tree;
+      bool replaced = false;
+      tree.ForEachAround(dump.ops().NameAt(own.lone.op), [&](std::string_view name) {
+        replaced = replaced_.Has(name);
+        return false;
+      });
+      if (!replaced) return &own;
+    }
+    return nullptr;
+  }
+
   /// The op that only one run has and that explains the difference at `i`: it stands right in front of it, or in the
   /// module that differs.
   const Lone* LoneBefore(Kind kind, size_t i) const {
@@ -344,8 +394,18 @@ class Walk {
     return true;
   }
 
+  void FinishWith(const Lone& lone) {
+    FirstDifference found;
+    found.op = std::min(lone.before, ops_.size() - 1);
+    SetLone(lone, &found);
+    found.verdict = RulerVerdict::kSuspicious;
+    out_.first = std::move(found);
+    answer_at_ = lone.before;
+  }
+
   void Finish() {
     if (anything_ || !IsComplete()) return;
+    if (const OwnModule* own = FirstOwnModule()) return FinishWith(own->lone);
     if (idle_argument_ != SIZE_MAX) {
       SetIdleArgument(&out_.first);
       out_.first.verdict = RulerVerdict::kSuspicious;
@@ -359,14 +419,9 @@ class Walk {
       const std::string_view name = (lone.golden ? *in_.pair.golden : *in_.pair.target).ops().NameAt(lone.op);
       if (lone.moves || in_.plan.matched == 0 || in_.plan.fused) continue;
       if (lone.before < last_agreeing_ && !StartsWith(name, "Distributed.")) continue;
-      FirstDifference found;
-      found.op = std::min(lone.before, ops_.size() - 1);
-      SetLone(lone, &found);
-      found.verdict = RulerVerdict::kSuspicious;
-      out_.first = std::move(found);
-      answer_at_ = lone.before;
-      return;
+      return FinishWith(lone);
     }
+    if (const OwnModule* own = grows_ == SIZE_MAX ? FirstWithoutEffect() : nullptr) return FinishWith(own->lone);
     if (grows_ == SIZE_MAX) return;
     out_.source.kind = Kind::kGrows;
     out_.source.op = answer_at_ = grows_;
@@ -380,6 +435,8 @@ class Walk {
   Rewrites rewrites_;
   WalkResult out_;
   BigArray<Lone> lone_;
+  std::vector<OwnModule> own_modules_;
+  TextIds replaced_;  // modules in which the runs have other ops
   float coarsest_ = 0;
   float loudest_ = 0;  // largest difference so far that only added up
   size_t idle_argument_ = SIZE_MAX;

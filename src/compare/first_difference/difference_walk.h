@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compare/first_difference/differences.h"
+#include "compare/first_difference/one_sided.h"
 #include "compare/pair/dump_pair.h"
 #include "compare/pair/module_tree.h"
 
@@ -27,6 +28,7 @@ struct WalkInput {
   const ModuleTree& golden_tree;
   const BigArray<float>* calibrated = nullptr;  // for each golden op, or none
   bool everywhere_other_dtype = false;          // the two runs are of different precision
+  std::vector<OneSidedModule> one_sided;
 };
 
 WalkResult WalkOps(const WalkInput& in);

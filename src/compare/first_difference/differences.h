@@ -78,6 +78,8 @@ struct Differences {
   uint32_t seen_golden = kNoOp;            // and its partner
   std::vector<InfectedModule> infected;    // of them, in the order in which they first differ
   std::shared_ptr<const ModuleTree> tree;  // of the target
+  /// Forward calls of modules with parameters that only one run calls.
+  std::vector<std::string> target_modules, golden_modules;
   std::string warning;                     // construct.json could not be used; the paths of modules were, instead
 };
 

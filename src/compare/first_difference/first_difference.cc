@@ -323,18 +323,26 @@ void CountInfected(const DumpPair& pair, const ModuleTree& tree, const WalkResul
   }
 }
 
-/// The first op with other dtypes, and how many; true when they are so many that the runs are of other precision.
-bool CountDTypes(const OpDistances& distances, Differences* out) {
-  constexpr double kEverywhere = 0.2;
-  size_t values = 0;
+/// The first op with other dtypes, and how many; true when they are so many that the runs are of other precision, or
+/// when all products are of another: that is what autocast does to a model of which little else is recorded.
+bool CountDTypes(const OpList& ops, const OpDistances& distances, Differences* out) {
+  constexpr double kEverywhere = 0.2, kNearlyAll = 0.9;
+  constexpr size_t kFewProducts = 3;
+  size_t values = 0, products = 0, cast_products = 0;
   for (size_t i = distances.size(); i-- > 0;) {
-    values += distances[i].matched && distances[i].tolerance > 0;
+    const bool counts = distances[i].matched && distances[i].tolerance > 0;
+    const bool product = counts && ArithmeticOf(ops.NameAt(i)) == Arithmetic::kProduct;
+    values += counts;
+    products += product;
     if (!distances[i].dtypes) continue;
+    cast_products += product;
     out->dtype.kind = FirstDifference::Kind::kDType;
     out->dtype.op = i;
     ++out->dtype_ops;
   }
-  return static_cast<double>(out->dtype_ops) > kEverywhere * static_cast<double>(values);
+  const bool all_products = products >= kFewProducts &&
+                            static_cast<double>(cast_products) >= kNearlyAll * static_cast<double>(products);
+  return all_products || static_cast<double>(out->dtype_ops) > kEverywhere * static_cast<double>(values);
 }
 
 }  // namespace
@@ -358,7 +366,7 @@ std::string_view DifferenceKindText(FirstDifference::Kind kind) {
 
 StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distances, const BigArray<float>* calibrated) {
   Differences out;
-  const bool everywhere = CountDTypes(distances, &out);
+  const bool everywhere = CountDTypes(pair.target->ops(), distances, &out);
   std::string golden_warning;
   const std::shared_ptr<const ModuleTree> tree = pair.trees->Target(&out.warning);
   const ModuleTree& target_tree = *tree;
@@ -373,6 +381,9 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   WalkInput input{pair, plan, distances, target_tree, golden_tree};
   input.calibrated = calibrated;
   input.everywhere_other_dtype = everywhere;
+  if (!all_paired) {
+    MSP_ASSIGN_OR_RETURN(input.one_sided, OneSidedModules(pair, plan, target_tree, golden_tree));
+  }
   WalkResult walk = WalkOps(input);
   const Describer describer(pair, plan, distances, target_tree, golden_tree);
   out.first = std::move(walk.first);
@@ -388,6 +399,8 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   out.verdicts = std::move(walk.verdicts);
   out.contexts = std::move(walk.contexts);
   out.tree = tree;
+  for (const OneSidedModule& module : input.one_sided)
+    (module.golden ? out.golden_modules : out.target_modules).emplace_back(module.name);
   return out;
 }
 

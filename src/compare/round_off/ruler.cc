@@ -149,7 +149,9 @@ double ChecksumError(const ItemView& a, const ItemView& b, Against against) {
   if (a.checksum == b.checksum || (zero(a) && zero(b))) return 0;
   const auto measured = [](const ItemView& v) { return IsTensor(v) && !v.stats[kMax].IsNone(); };
   if (!measured(a) || !measured(b)) return kInfinity;
-  return std::max(StatisticsError(a, b, against), kLeastError);
+  const double error = StatisticsError(a, b, against);
+  // Those of two dtypes differ whatever the values are.
+  return SameDType(a.dtype, b.dtype) ? std::max(error, kLeastError) : error;
 }
 
 double ErrorAgainst(const OpDiff& op, size_t row, CompareMode mode, Against against) {
@@ -252,8 +254,9 @@ double LargestGradient(const OpDiff& op) {
   return out;
 }
 
+bool IsSingle(const ItemView& item) { return item.shape == "[]"; }
 /// At most two; Max and Min are all of them.
-bool HasFewElements(const ItemView& item) { return item.shape == "[]" || item.shape == "[1]" || item.shape == "[2]"; }
+bool HasFewElements(const ItemView& item) { return IsSingle(item) || item.shape == "[1]" || item.shape == "[2]"; }
 
 /// A gradient that is zero but for the rounding of sums that cancel out: its digits say nothing.
 bool IsRoundedZero(const OpDiff& op, size_t row, double largest) {
@@ -288,11 +291,12 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
     out.values = out.values || (tensor && item.stats[kMax].IsNumber());
     (result ? out.has_output : out.has_input) |= tensor;
     const double error = RowError(op, i, mode);
+    if (result && error > 0 && CancelsOut(op, i)) continue;
     if (tensor) Raise(result ? &out.output_error : &out.input_error, error);
     if (tensor && !result && item.shape != partner->shape && !op.rows[i].shapes_fit) out.shapes = true;
     const double distance = RowDistance(op, i, mode, tolerance);
     out.few = out.few && (!tensor || HasFewElements(item));
-    if (tensor && Tolerance(*op.thresholds, item.dtype) > 0 && !HasFewElements(item))
+    if (tensor && Tolerance(*op.thresholds, item.dtype) > 0 && !IsSingle(item))
       Raise(&out.amplitude, std::max(Amplitude(item), Amplitude(*partner)));
     out.parameter = out.parameter || (item.state == ItemState::kParameter && distance > 1);
     const bool weight = item.state == ItemState::kParameter || (tensor && !result && item.suffix != ".input.0");
@@ -328,6 +332,10 @@ RowRuler MeasureRow(const OpDiff& op, size_t row, CompareMode mode, const OpDist
   const bool result = IsResult(item.state);
   if (out.error == 0 && !ArgumentDiffers(op, row, mode)) {
     out.verdict = RulerVerdict::kBitEqual;
+    return out;
+  }
+  if (result && CancelsOut(op, row)) {
+    out.verdict = RulerVerdict::kRoundOff;
     return out;
   }
   const RoundOff round_off = result ? RoundOffOf(op, row) : RoundOff();

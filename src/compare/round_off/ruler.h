@@ -59,6 +59,10 @@ struct RoundOff {
 };
 RoundOff RoundOffOf(const OpDiff& op, size_t row);
 
+/// A gradient that is a plain sum of the op's gradient (that of a bias, or of what was broadcast) and zero but for the
+/// rounding of terms that cancel out, on both sides: its digits say nothing.
+bool CancelsOut(const OpDiff& op, size_t row);
+
 /// An op's agreement in a few numbers, for the walk over all ops that looks for the first difference.
 struct OpDistance {
   float input = 0, output = 0;              // largest RowDistance over what the op starts from, and over its results
