@@ -14,6 +14,11 @@
 #include "base/slot_table.h"
 #include "base/text.h"
 #include "compare/first_difference/difference_walk.h"
+#include "compare/first_difference/optimizer_step.h"
+#include "compare/first_difference/other_differences.h"
+#include "compare/first_difference/parameter_owner.h"
+#include "compare/first_difference/unrecorded.h"
+#include "compare/first_difference/value_maker.h"
 #include "compare/pair/op_at.h"
 #include "compare/pair/order_plan.h"
 #include "ops/op_name.h"
@@ -144,6 +149,8 @@ class Describer {
     out->golden_op = plan_.golden_of[out->op];
     if (out->golden_op != kNoOp) out->golden_name = pair_.golden->ops()[out->golden_op].name;
     out->module = IsModuleName(out->name) ? std::string_view() : target_.ParentOf(out->name);
+    out->recomputed = IsRecomputed(out->name);
+    MSP_ASSIGN_OR_RETURN(out->owner, ParameterOwner(*pair_.target, out->op));
     if (out->kind == Kind::kExtraOp) {
       out->detail = "is not in the golden run";
     } else {
@@ -153,6 +160,17 @@ class Describer {
   }
 
  private:
+  /// A forward op that is called in the backward pass: activations that were not kept.
+  bool IsRecomputed(std::string_view name) const {
+    bool out = false;
+    if (ParseOpName(name).direction != OpDirection::kForward) return false;
+    target_.ForEachAround(name, [&](std::string_view around) {
+      out = ParseOpName(around).direction == OpDirection::kBackward;
+      return !out;
+    });
+    return out;
+  }
+
   Status FillMissing(FirstDifference* out) const {
     out->name = out->golden_name = pair_.golden->ops()[out->golden_op].name;
     out->module = golden_.ParentOf(out->name);
@@ -175,11 +193,11 @@ class Describer {
       DescribeDType(diff, out);
     } else {
       const bool outputs = out->kind != Kind::kInput && out->kind != Kind::kShape;
-      const size_t row = WorstRow(diff, outputs);
+      const size_t row = out->hidden ? HiddenRow(diff) : WorstRow(diff, outputs);
       if (row < diff.rows_used) {
         out->item = diff.target[row].suffix;
-        out->difference = DifferenceOf(diff, row, mode);
-        out->detail = DetailOf(out->difference);
+        if (!out->hidden) out->difference = DifferenceOf(diff, row, mode);
+        out->detail = out->hidden ? "holds infinities, and statistics do not show where" : DetailOf(out->difference);
         if (!outputs) MSP_RETURN_IF_ERROR(FillSource(diff.target[row], out));
       }
     }
@@ -188,6 +206,16 @@ class Describer {
     out->input_error = shown.input;
     out->output_error = shown.output;
     return OkStatus();
+  }
+
+  /// The input that holds infinities; the last one, as masks are put behind what they mask.
+  static size_t HiddenRow(const OpDiff& diff) {
+    for (size_t i = diff.rows_used; i-- > 0;) {
+      const StatValue& norm = diff.target[i].stats[kNorm];
+      const bool endless = norm.IsNanOrInf() || (norm.IsNumber() && !std::isfinite(norm.AsDouble()));
+      if (endless && !IsResult(diff.target[i].state)) return i;
+    }
+    return 0;
   }
 
   size_t WorstRow(const OpDiff& diff, bool outputs) const {
@@ -345,6 +373,21 @@ bool CountDTypes(const OpList& ops, const OpDistances& distances, Differences* o
   return all_products || static_cast<double>(out->dtype_ops) > kEverywhere * static_cast<double>(values);
 }
 
+/// A setting of the optimizer leads where nothing in front of its step differs.
+void AddSetting(FirstDifference setting, size_t answer_at, Differences* out) {
+  using Kind = FirstDifference::Kind;
+  const Kind kind = out->Answer().kind;
+  const bool weak = kind == Kind::kNone || kind == Kind::kGrows ||
+                    ((kind == Kind::kMissingOp || kind == Kind::kExtraOp) && answer_at >= setting.op);
+  const bool behind = kind != Kind::kShape && kind != Kind::kDType && answer_at >= setting.op;
+  if (!weak && !behind) {
+    out->others.push_back(std::move(setting));
+    return;
+  }
+  out->source = FirstDifference();
+  out->first = std::move(setting);
+}
+
 }  // namespace
 
 std::string_view DifferenceKindText(FirstDifference::Kind kind) {
@@ -385,10 +428,16 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
     MSP_ASSIGN_OR_RETURN(input.one_sided, OneSidedModules(pair, plan, target_tree, golden_tree));
   }
   WalkResult walk = WalkOps(input);
+  MSP_RETURN_IF_ERROR(FindMaker(pair, plan, target_tree, &walk.source));
   const Describer describer(pair, plan, distances, target_tree, golden_tree);
+  out.others = OtherDifferences(input, walk);
   out.first = std::move(walk.first);
   out.source = std::move(walk.source);
   for (FirstDifference* d : {&out.first, &out.source, &out.dtype}) MSP_RETURN_IF_ERROR(describer.Fill(d));
+  for (FirstDifference& d : out.others) MSP_RETURN_IF_ERROR(describer.Fill(&d));
+  MSP_ASSIGN_OR_RETURN(FirstDifference setting, FindOptimizerSetting(pair, plan));
+  if (setting.kind != FirstDifference::Kind::kNone) AddSetting(std::move(setting), walk.answer_at, &out);
+  MSP_RETURN_IF_ERROR(CountUnrecorded(*pair.target, target_tree, &out));
   for (const RulerVerdict v : walk.verdicts) out.ruler.Add(v);
   out.rounds_parameters = std::ranges::any_of(distances, &OpDistance::rounded_parameter);
   out.ruler.rewritten = walk.rewritten;

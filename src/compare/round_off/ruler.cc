@@ -268,6 +268,54 @@ bool IsRoundedZero(const OpDiff& op, size_t row, double largest) {
 
 }  // namespace
 
+/// As people write it: six digits tell all of it.
+bool IsWritten(double v) {
+  if (v == 0 || !std::isfinite(v)) return true;
+  const double scale = std::pow(10.0, 5 - std::floor(std::log10(std::fabs(v))));
+  return std::fabs(v * scale - std::round(v * scale)) <= 1e-6 * std::fabs(v * scale);
+}
+
+double Elements(std::string_view shape) {
+  double out = 1, n = 0;
+  bool digits = false;
+  for (const char c : shape) {
+    if (c >= '0' && c <= '9') {
+      n = n * 10 + (c - '0');
+      digits = true;
+    } else if (digits) {
+      out *= n;
+      n = 0;
+      digits = false;
+    }
+  }
+  return out;
+}
+
+/// The argument in `row`, which differs, if it is a choice: sizes that come with a shape are none.
+void NoteSetting(const OpDiff& op, size_t row, OpDistance* out) {
+  const ItemView* partner = PartnerOf(op, row);
+  if (!partner || op.target[row].shape != partner->shape) return;
+  const StatValue &x = op.target[row].stats[kMax], &y = partner->stats[kMax];
+  if (!x.IsNumber() || !y.IsNumber()) {
+    out->setting = true;
+    return;
+  }
+  const double p = x.AsDouble(), q = y.AsDouble();
+  const bool whole = op.target[row].dtype == "<class 'int'>" || partner->dtype == "<class 'int'>";
+  if (!IsWritten(p) || !IsWritten(q)) return;
+  out->setting = true;
+  if (whole || (p != 0 && q != 0)) out->setting_ratio = Single(q == 0 ? 0 : p / q);
+}
+
+/// Statistics of infinities are infinite: neither how many there are nor where.
+bool HidesInfinities(const ItemView& a, const ItemView& b) {
+  const StatValue &x = a.stats[kNorm], &y = b.stats[kNorm];
+  const auto endless = [](const StatValue& v) {
+    return v.IsNanOrInf() || (v.IsNumber() && !std::isfinite(v.AsDouble()));
+  };
+  return endless(x) && endless(y);
+}
+
 OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bool(size_t row)>& counts) {
   OpDistance out;
   const double tolerance = OpTolerance(op);
@@ -283,6 +331,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
     if (!result && ArgumentDiffers(op, i, mode)) {
       out.argument = true;
       out.input = Single(kInfinity);
+      if (!out.setting) NoteSetting(op, i, &out);
       continue;
     }
     const ItemView* partner = PartnerOf(op, i);
@@ -291,9 +340,18 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
     out.values = out.values || (tensor && item.stats[kMax].IsNumber());
     (result ? out.has_output : out.has_input) |= tensor;
     const double error = RowError(op, i, mode);
-    if (result && error > 0 && CancelsOut(op, i)) continue;
+    if (result && error > 0 && CancelsOut(op, i)) {
+      Raise(&out.cancelled, std::max(Amplitude(item), Amplitude(*partner)));
+      continue;
+    }
+    const bool by_statistics = mode == CompareMode::kStatistics || (mode == CompareMode::kTensor && op.tensors[i].error < 0);
+    if (tensor && !result && by_statistics) out.masked = out.masked || HidesInfinities(item, *partner);
     if (tensor) Raise(result ? &out.output_error : &out.input_error, error);
-    if (tensor && !result && item.shape != partner->shape && !op.rows[i].shapes_fit) out.shapes = true;
+    if (tensor && !result && item.shape != partner->shape && !op.rows[i].shapes_fit) {
+      out.shapes = true;
+      const double golden = Elements(partner->shape);
+      if (out.split == 0 && golden > 0) out.split = Single(Elements(item.shape) / golden);
+    }
     const double distance = RowDistance(op, i, mode, tolerance);
     out.few = out.few && (!tensor || HasFewElements(item));
     if (tensor && Tolerance(*op.thresholds, item.dtype) > 0 && !IsSingle(item))

@@ -81,6 +81,11 @@ struct OpDistance {
   bool chosen = false;     // a tensor of integers or booleans that the op starts from differs
   bool choices = false;    // a result that holds integers or booleans differs: an index, a mask
   bool values = false;     // statistics of values are there: differences have a size
+  float cancelled = 0;     // largest magnitude of the results that cancel out (CancelsOut); they count for nothing else
+  float split = 0;         // elements of the first input of another shape, over those of the golden run; 0 without
+  float setting_ratio = 0; // of `setting`: the number over that of the golden run; 0 for other values
+  bool masked = false;     // an input holds infinities on both sides: statistics do not show where
+  bool setting = false;    // an argument that no shape explains differs: a flag, a word, a number as people write it
   bool few = true;         // no tensor has more than two elements: statistics tell all of them
   bool parameter = false;  // a parameter differs by more than the round-off of its dtype
   bool rounded_parameter = false;  // one differs by no more; where a dump does not tell them, any but the first input

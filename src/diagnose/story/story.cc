@@ -42,6 +42,9 @@ StoryOrigin OriginOf(const Origin& o, int step) {
   out.frame = d.frame;
   out.function = d.function;
   out.item = Bare(d.item);
+  out.recomputed = d.recomputed;
+  out.hidden = d.hidden;
+  out.owner = d.owner;
   out.parameter = d.parameter;
   out.what = d.difference.what;
   out.target = d.difference.target;

@@ -55,6 +55,9 @@ struct StoryOrigin {
   std::string module_class;        // "Linear"; "" if not known
   std::string frame, function;     // "model.py:93", the user's innermost line; "" if not known
   std::string item;                // "input.1"; "" for none
+  bool recomputed = false;         // in a part of the forward pass that runs once more for the backward pass
+  bool hidden = false;             // kInput, kCode: infinities that statistics do not show the places of
+  std::string owner;               // the parameter that an op of the optimizer changes; "" if not known
   std::string parameter;           // kWeight: "weight"; "" if not known
   std::string what;                // "Norm", "values", "shape", "checksum", "dtype", "value"; "" for none
   std::string target, golden;      // what it is on both sides
@@ -90,6 +93,10 @@ struct Story {
   bool more_modules = false;
   RulerCounts ops;                            // of all pairs
   uint64_t target_only = 0, golden_only = 0;  // ops without a partner
+  /// Modules with parameters that only one run calls, and modules in which nothing was recorded: path of each.
+  std::vector<std::string> target_modules, golden_modules;
+  uint64_t unrecorded = 0;
+  std::string first_unrecorded;
   size_t steps = 0, ranks = 0;                // looked at, of one run by itself
 };
 
