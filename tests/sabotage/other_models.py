@@ -159,7 +159,7 @@ class UNet(nn.Module):
         time = self.time(torch.cat([torch.sin(times), torch.cos(times)], -1))
         first = self.first(self.enter(images), time)
         middle = self.middle(self.pool(first), time)
-        return self.out(self.last(torch.cat([self.up(middle), first], 1), time))
+        return self.out(self.last(torch.cat([self.up(middle), first], 1), time) + first)
 
 
 def unet():
@@ -445,10 +445,10 @@ def scaled_in_place(work):
     def forward(self, images, times):
         time = self.time(torch.cat([torch.sin(times), torch.cos(times)], -1))
         first = self.first(self.enter(images), time)
-        middle = self.middle(self.pool(first), time)
         kept = first.clone()
         kept.mul_(0.9)
-        return self.out(self.last(torch.cat([self.up(middle), kept], 1), time))
+        middle = self.middle(self.pool(first), time)
+        return self.out(self.last(torch.cat([self.up(middle), first], 1), time) + kept)
 
 
 def other_rate(work):
@@ -462,8 +462,8 @@ def split_with_other_eps(work):
 
 WHERE = {
     query_shifted: ("layers.1.attention", "layers.1.attention/*"),
-    mask_lets_next_through: ("layers.0.attention", "layers.0.attention/*"),
-    short_window: ("layers.1.attention", "layers.1.attention/*"),
+    mask_lets_next_through: ("layers.0.attention", "layers.0.attention/__add__", "layers.0.attention/triu"),
+    short_window: ("layers.1.attention", "layers.1.attention/__add__", "layers.1.attention/triu"),
     root_of_head_forgotten: ("layers.1.attention", "layers.1.attention/*"),
     query_norm_skipped: (
         "layers.0.attention.q_norm",

@@ -21,6 +21,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kSameStatistics = 0x1p-22f;  // equal statistics leave so much room for what is in them
 constexpr size_t kFew = 16;                  // ops behind an argument whose change shows only amid rounding
 constexpr float kJustAbove = 1.01f;
+constexpr float kLeastDrift = 0x1p-24f;  // statistics show no less
 constexpr float kFineDrift = 300;  // what stands out so much from all drift before it is no drift
 
 bool Differs(float distance) { return distance > 1; }
@@ -57,6 +58,8 @@ class Walk {
     Finish();
     for (size_t i = 0; i < ops_.size(); ++i) out_.contexts[i].verdict = out_.verdicts[i];
     out_.answer_at = answer_at_;
+    out_.own_ops = lone_.makers(false);
+    out_.golden_own_ops = lone_.makers(true);
     return std::move(out_);
   }
 
@@ -135,7 +138,10 @@ class Walk {
         Differs(Scaled(i, d.input)) || Differs(Scaled(i, d.output)) || d.argument || d.shapes || d.chosen;
     out_.rewritten += apart;
     if (apart) rewrites_.Learn(ops_.NameAt(i), false);
-    if (apart && !in_.one_sided.empty()) lone_.AddReplaced(ops_.NameAt(i), false);
+    if (apart && !in_.one_sided.empty()) {
+      lone_.AddReplaced(ops_.NameAt(i), false);
+      lone_.AddReplaced(in_.pair.golden->ops().NameAt(in_.plan.golden_of[i]), true);
+    }
     return apart ? RulerVerdict::kNone : RulerVerdict::kRoundOff;
   }
 
@@ -173,8 +179,8 @@ class Walk {
   /// More than any drift before it, and more than its own rounding can give, though still near the tolerance.
   bool JumpsFromDrift(const OpDistance& d) const {
     const bool known = inexact_ && drift_ > 0 && d.has_input && d.has_output && d.values && !d.few && !d.dtypes;
-    return known && d.worst > 1 && d.tolerance > 0 && drift_ * kFineDrift < d.tolerance * d.conditioned &&
-           d.input_error <= drift_;
+    return known && d.worst > 1 && d.tolerance > 0 && d.input_error <= drift_ &&
+           std::max(drift_, kLeastDrift) * kFineDrift < d.tolerance * d.conditioned;
   }
 
   /// Their statistics agree to the round-off of the dtype; those of indices to the last digit.
@@ -195,8 +201,7 @@ class Walk {
     if (!anything_ || from_outside_) {
       if (!anything_ && d.shapes && !flipped_) {
         split_ = d.split;
-        const RulerVerdict verdict = Blame(Kind::kShape, i, RulerVerdict::kNone, d.input);
-        return IsSettingBehindSplit(name, d) ? BlameSetting(i, d) : verdict;
+        return Blame(Kind::kShape, i, RulerVerdict::kNone, d.input);
       }
       if (!anything_ && d.shapes) return Added(i, d);
       if (!anything_ && d.argument) {
@@ -244,7 +249,9 @@ class Walk {
 
   RulerVerdict ArgumentVerdict() const { return inexact_ ? RulerVerdict::kSuspicious : RulerVerdict::kBug; }
 
-  RulerVerdict OnEntry(const OpDistance& d, float input) const {
+  RulerVerdict OnEntry(const OpDistance& d, float input) {
+    // The same values in another order, and the same loss: samples or units that stand in other places.
+    if (d.reordered && !anything_ && rewrites_.LossAgrees()) return RulerVerdict::kNone;
     if (!d.values || OnlyChecksumsDiffer(d, d.input_error)) return RulerVerdict::kSuspicious;
     return input > sure_of_bug_ && (!inexact_ || d.input_error > 0.5f) ? RulerVerdict::kBug : RulerVerdict::kSuspicious;
   }
@@ -269,6 +276,7 @@ class Walk {
       const bool unproven = inexact_ && kind == Kind::kOp && verdict != RulerVerdict::kBug;
       const bool from_outside = (kind == Kind::kInput && !d.parameter) || kind == Kind::kShape;
       const Lone* own = from_outside || unproven ? lone_.FirstOwnModule() : nullptr;
+      if (!own && kind == Kind::kShape) own = lone_.FirstWithoutEffect();
       if (own && lone_.IsReplaced(*own)) own = nullptr;
       const Lone* near = lone_.Before(kind, i);
       if (own && (!near || own->before < near->before)) {

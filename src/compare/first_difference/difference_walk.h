@@ -16,7 +16,7 @@ struct WalkResult {
   FirstDifference first, source;  // kind, op, golden_op, verdict, units, errors
   BigArray<RulerVerdict> verdicts;
   RulerContexts contexts;
-  std::vector<FirstDifference> others;
+  std::vector<uint32_t> own_ops, golden_own_ops;  // that one run has more, and that are not known as another way
   size_t answer_at = 0;    // index in the target behind which ops are infected
   uint64_t rewritten = 0;  // ops of the target that differ inside a module that agrees
 };
@@ -29,7 +29,7 @@ struct WalkInput {
   const ModuleTree& golden_tree;
   const BigArray<float>* calibrated = nullptr;  // for each golden op, or none
   bool everywhere_other_dtype = false;          // the two runs are of different precision
-  std::vector<OneSidedModule> one_sided;
+  std::vector<OneSidedModule> one_sided = {};
 };
 
 WalkResult WalkOps(const WalkInput& in);

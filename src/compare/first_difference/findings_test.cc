@@ -180,7 +180,7 @@ TEST_F(FindingsTest, WhatRunsAgainInBackwardIsARecomputation) {
   const auto ops = [](double second) {
     return std::vector{Call("Functional.silu.0.forward", Wide(2), Wide(1)),
                        Call("Functional.silu.1.forward", Wide(2), Wide(second)),
-                       Call("Module.a.Block.backward.0", Wide(1), Wide(1))};
+                       Call("Module.a.Block.backward.0", Wide(1), Wide(second + 1))};
   };
   const std::string parents =
       R"("Functional.silu.0.forward": "Module.a.Block.forward.0", "Module.a.Block.forward.0": null,
@@ -244,6 +244,21 @@ TEST_F(FindingsTest, ModulesWithoutRecordedOpsAreCounted) {
   const Differences d = Find();
   EXPECT_EQ(d.unrecorded, 1u);
   EXPECT_EQ(d.first_unrecorded, "Module.c.Kernel.forward.0");
+}
+
+TEST_F(FindingsTest, AJumpBehindSmallDriftStandsOut) {
+  const auto run = [](double drift, double jump) {
+    return std::vector{Call("Functional.silu.0.forward", Wide(1), Wide(2 * (1 + drift))),
+                       Call("Functional.linear.0.forward", Wide(2 * (1 + drift)), Wide(3 * (1 + drift))),
+                       Call("Functional.gelu.0.forward", Wide(3 * (1 + drift)), Wide(1.5 * (1 + jump))),
+                       Call("Functional.linear.1.forward", Wide(1.5 * (1 + jump)), Wide(2 * (1 + 3 * jump)))};
+  };
+  Write("t", run(3e-8, 4e-5));
+  Write("g", run(0, 0));
+  EXPECT_EQ(Find().Answer().kind, Kind::kOp);
+  EXPECT_EQ(Find().Answer().name, "Functional.gelu.0.forward");
+  Write("t", run(2e-6, 4e-5));
+  EXPECT_EQ(Find().Answer().kind, Kind::kGrows) << "not behind drift of this size";
 }
 
 TEST_F(FindingsTest, GradientsThatCancelOutSayNothing) {

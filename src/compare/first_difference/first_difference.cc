@@ -359,7 +359,7 @@ bool CountDTypes(const OpList& ops, const OpDistances& distances, Differences* o
   size_t values = 0, products = 0, cast_products = 0;
   for (size_t i = distances.size(); i-- > 0;) {
     const bool counts = distances[i].matched && distances[i].tolerance > 0;
-    const bool product = counts && ArithmeticOf(ops.NameAt(i)) == Arithmetic::kProduct;
+    const bool product = counts && Contains(ops.NameAt(i), ".forward") && ArithmeticOf(ops.NameAt(i)) == Arithmetic::kProduct;
     values += counts;
     products += product;
     if (!distances[i].dtypes) continue;
@@ -428,7 +428,7 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
     MSP_ASSIGN_OR_RETURN(input.one_sided, OneSidedModules(pair, plan, target_tree, golden_tree));
   }
   WalkResult walk = WalkOps(input);
-  MSP_RETURN_IF_ERROR(FindMaker(pair, plan, target_tree, &walk.source));
+  MSP_RETURN_IF_ERROR(FindMaker(input, &walk));
   const Describer describer(pair, plan, distances, target_tree, golden_tree);
   out.others = OtherDifferences(input, walk);
   out.first = std::move(walk.first);

@@ -27,8 +27,10 @@ void LoneOps::Add(bool golden, uint32_t op, size_t before) {
   const auto is_this = [&](const OneSidedModule& m) { return m.golden == golden && m.op == op; };
   if (std::ranges::any_of(in_.one_sided, is_this)) own_modules_.push_back({lone, covered});
   if (covered && !lone.moves && !IsModuleName(name)) AddReplaced(name, golden);
+  lone.known = !covered && rewrites_.Knows(name, golden);
+  const bool forward = !IsModuleName(name) && ParseOpName(name).direction == OpDirection::kForward && !lone.moves;
+  if (forward && (ChangesArguments(ApiOf(name)) || (!covered && !lone.known))) makers_[golden].push_back(op);
   if (covered) return rewrites_.Learn(name, golden);
-  lone.known = rewrites_.Knows(name, golden);
   lone_.push_back(lone);
 }
 
@@ -36,10 +38,10 @@ void LoneOps::AddReplaced(std::string_view op, bool golden) {
   bool outside = true;  // of all modules
   TreeOf(golden).ForEachAround(op, [&](std::string_view name) {
     outside = outside && !IsModuleName(name);
-    replaced_.Insert(name);
+    replaced_[golden].Insert(name);
     return true;
   });
-  if (outside) replaced_.Insert("");
+  if (outside) replaced_[golden].Insert("");
 }
 
 const Lone* LoneOps::FirstOwnModule() const {
@@ -61,7 +63,7 @@ const Lone* LoneOps::FirstWithoutEffect() const {
   for (const OwnModule& own : own_modules_) {
     const std::string_view parent =
         TreeOf(own.lone.golden).ParentOf(DumpOf(own.lone.golden).ops().NameAt(own.lone.op));
-    if (!replaced_.Has(IsModuleName(parent) ? parent : std::string_view())) return &own.lone;
+    if (!replaced_[!own.lone.golden].Has(IsModuleName(parent) ? parent : std::string_view())) return &own.lone;
   }
   return nullptr;
 }

@@ -25,7 +25,7 @@ class LoneOps {
   LoneOps(const WalkInput& in, Rewrites* rewrites) : in_(in), ops_(in.pair.target->ops()), rewrites_(*rewrites) {}
 
   void Add(bool golden, uint32_t op, size_t before);
-  /// Notes the modules around an op of another form.
+  /// Notes the modules around an op of another form, which that run has.
   void AddReplaced(std::string_view op, bool golden);
   /// In the order of Add(), without those inside of what agrees.
   const BigArray<Lone>& all() const { return lone_; }
@@ -39,6 +39,9 @@ class LoneOps {
   bool IsReplaced(const Lone& own) const;
   /// One around which all agrees, and in whose place the other run has nothing. Dumps of modules do not show that.
   const Lone* FirstWithoutEffect() const;
+  /// Ops whose results no other form of the same explains: what changes its argument, wherever it stands, and what
+  /// stands where the runs do not agree.
+  const std::vector<uint32_t>& makers(bool golden) const { return makers_[golden]; }
   /// Makes `found` say that one run lacks the op, or the outermost module around it that it lacks.
   void Set(const Lone& lone, FirstDifference* found) const;
 
@@ -57,7 +60,8 @@ class LoneOps {
   Rewrites& rewrites_;
   BigArray<Lone> lone_;
   std::vector<OwnModule> own_modules_;
-  TextIds replaced_;  // modules in which the runs have other ops; "" is what no module calls
+  std::vector<uint32_t> makers_[2];
+  TextIds replaced_[2];  // modules in which that run has other ops; "" is what no module calls
 };
 
 }  // namespace msprobe

@@ -17,6 +17,7 @@ namespace {
 using Kind = FirstDifference::Kind;
 
 constexpr size_t kMostLookedAt = 20000;  // ops in front of the difference
+constexpr size_t kNoMaker = SIZE_MAX;
 constexpr size_t kMostAround = 64;       // around infinities: they are put in where they are used
 
 /// Equal for tensors that the dump shows no difference between. "" for what says too little to know it again: single
@@ -60,105 +61,111 @@ class OpItems {
 
 class Maker {
  public:
-  Maker(const DumpPair& pair, const MatchPlan& plan, const ModuleTree& tree, FirstDifference* difference)
-      : pair_(pair), plan_(plan), tree_(tree), out_(difference) {}
+  Maker(const WalkInput& in, WalkResult* walk) : in_(in), walk_(*walk), out_(&walk->source) {}
 
   /// An op that the target has more.
-  StatusOr<bool> FindExtra(const std::string& looks) {
-    OpItems items(*pair_.target, pair_.options.mode);
-    for (size_t i = out_->op, seen = 0; i-- > 0 && seen < kMostLookedAt; ++seen) {
-      if (i % kStepsBetweenTrims == 0) TrimMaps();
-      if (!IsForward(pair_.target->ops().NameAt(i)) || !IsOwn(i)) continue;
-      MSP_RETURN_IF_ERROR(items.Read(i));
-      if (!items.Gives(looks)) continue;
-      out_->kind = Kind::kExtraOp;
-      out_->op = i;
-      out_->golden_op = plan_.golden_of[i];
-      return true;
-    }
-    return false;
+  StatusOr<size_t> FindExtra(const std::string& looks) {
+    return FindAmong(*in_.pair.target, walk_.own_ops, out_->op, looks);
   }
-
   /// One that it lacks.
-  StatusOr<bool> FindMissing(const std::string& looks) {
-    OpItems items(*pair_.golden, pair_.options.mode);
-    size_t seen = 0;
-    const auto end = std::ranges::lower_bound(plan_.golden_only, out_->golden_op);
-    for (auto it = end; it != plan_.golden_only.begin() && seen < kMostLookedAt; ++seen) {
-      const uint32_t op = *--it;
-      if (!IsForward(pair_.golden->ops().NameAt(op)) || OnlyMovesOrCasts(pair_.golden->ops().NameAt(op))) continue;
-      MSP_RETURN_IF_ERROR(items.Read(op));
-      if (!items.Gives(looks)) continue;
-      out_->kind = Kind::kMissingOp;
-      out_->golden_op = op;
-      return true;
-    }
-    return false;
+  StatusOr<size_t> FindMissing(const std::string& looks) {
+    return FindAmong(*in_.pair.golden, walk_.golden_own_ops, out_->golden_op, looks);
   }
 
   /// The op whose result the infinities are in.
   Status FindMask(const std::string& looks) {
-    OpItems items(*pair_.target, pair_.options.mode);
-    const std::string_view module = tree_.ParentOf(pair_.target->ops().NameAt(out_->op));
+    const DumpFile& dump = *in_.pair.target;
+    OpItems items(dump, in_.pair.options.mode);
+    const std::string_view module = in_.target_tree.ParentOf(dump.ops().NameAt(out_->op));
     for (size_t i = out_->op, seen = 0; i-- > 0 && seen < kMostAround; ++seen) {
-      const std::string_view name = pair_.target->ops().NameAt(i);
-      if (IsModuleName(name) || tree_.ParentOf(name) != module || plan_.golden_of[i] == kNoOp) continue;
+      const std::string_view name = dump.ops().NameAt(i);
+      if (IsModuleName(name) || in_.target_tree.ParentOf(name) != module || in_.plan.golden_of[i] == kNoOp) continue;
       MSP_RETURN_IF_ERROR(items.Read(i));
       if (!items.Gives(looks)) continue;
       out_->op = i;
-      out_->golden_op = plan_.golden_of[i];
+      out_->golden_op = in_.plan.golden_of[i];
       return OkStatus();
     }
     return OkStatus();
   }
 
  private:
-  static bool IsForward(std::string_view name) {
-    return !IsModuleName(name) && ParseOpName(name).direction == OpDirection::kForward;
+  /// The last of `ops` in front of `end` that gives it.
+  StatusOr<size_t> FindAmong(const DumpFile& dump, const std::vector<uint32_t>& ops, size_t end,
+                             const std::string& looks) {
+    OpItems items(dump, in_.pair.options.mode);
+    size_t seen = 0;
+    for (auto it = std::ranges::lower_bound(ops, end); it != ops.begin() && seen < kMostLookedAt; ++seen) {
+      const uint32_t op = *--it;
+      MSP_RETURN_IF_ERROR(items.Read(op));
+      if (items.Gives(looks)) return op;
+    }
+    return kNoMaker;
   }
 
-  /// Only the target has it, or only there it changes its argument.
-  bool IsOwn(size_t i) const {
-    const std::string_view name = pair_.target->ops().NameAt(i);
-    const uint32_t g = plan_.golden_of[i];
-    if (g == kNoOp) return !OnlyMovesOrCasts(name);
-    return ChangesArguments(ApiOf(name)) && !ChangesArguments(ApiOf(pair_.golden->ops().NameAt(g)));
-  }
-
-  const DumpPair& pair_;
-  const MatchPlan& plan_;
-  const ModuleTree& tree_;
+  const WalkInput& in_;
+  const WalkResult& walk_;
   FirstDifference* out_;
 };
 
+/// The input that is furthest apart; null where none is by more than rounding.
+const ItemView* WorstInput(const OpDiff& diff, CompareMode mode, const ItemView** partner) {
+  const double tolerance = OpTolerance(diff);
+  double worst = 1;
+  const ItemView* out = nullptr;
+  for (size_t i = 0; i < diff.rows_used; ++i) {
+    const bool input = diff.target[i].state == ItemState::kInput || diff.target[i].state == ItemState::kKwarg;
+    if (!input || diff.rows[i].golden == kNoItem) continue;
+    const double distance = RowDistance(diff, i, mode, tolerance);
+    if (distance <= worst) continue;
+    worst = distance;
+    out = &diff.target[i];
+    *partner = &diff.golden[static_cast<size_t>(diff.rows[i].golden)];
+  }
+  return out;
+}
+
+const ItemView* MaskedInput(const OpDiff& diff) {
+  for (size_t i = diff.rows_used; i-- > 0;) {
+    const StatValue& norm = diff.target[i].stats[kNorm];
+    const bool endless = norm.IsNanOrInf() || (norm.IsNumber() && !std::isfinite(norm.AsDouble()));
+    if (endless && !IsResult(diff.target[i].state)) return &diff.target[i];
+  }
+  return nullptr;
+}
+
 }  // namespace
 
-Status FindMaker(const DumpPair& pair, const MatchPlan& plan, const ModuleTree& tree, FirstDifference* difference) {
-  if (difference->kind != Kind::kInput || difference->golden_op == kNoOp || plan.fused) return OkStatus();
-  OpItems target(*pair.target, pair.options.mode), golden(*pair.golden, pair.options.mode);
-  MSP_RETURN_IF_ERROR(target.Read(difference->op));
-  MSP_RETURN_IF_ERROR(golden.Read(difference->golden_op));
-  Maker maker(pair, plan, tree, difference);
-  for (const ItemView& item : target.items()) {
-    if (item.state != ItemState::kInput && item.state != ItemState::kKwarg) continue;
-    const auto partner = std::ranges::find(golden.items(), item.suffix, &ItemView::suffix);
-    if (partner == golden.items().end()) continue;
-    const std::string own = LooksOf(item), other = LooksOf(*partner);
-    if (difference->hidden) {
-      const StatValue& norm = item.stats[kNorm];
-      const bool endless = norm.IsNanOrInf() || (norm.IsNumber() && !std::isfinite(norm.AsDouble()));
-      if (endless && !own.empty()) return maker.FindMask(own);
-      continue;
-    }
-    if (own == other || item.shape != partner->shape) continue;
-    if (!own.empty()) {
-      MSP_ASSIGN_OR_RETURN(const bool extra, maker.FindExtra(own));
-      if (extra) return OkStatus();
-    }
-    if (!other.empty()) {
-      MSP_ASSIGN_OR_RETURN(const bool missing, maker.FindMissing(other));
-      if (missing) return OkStatus();
-    }
+Status FindMaker(const WalkInput& in, WalkResult* walk) {
+  FirstDifference& found = walk->source;
+  const DumpPair& pair = in.pair;
+  if (found.kind != Kind::kInput || found.golden_op == kNoOp || in.plan.fused) return OkStatus();
+  JsonDoc target, golden;
+  OpDiff diff;
+  MSP_RETURN_IF_ERROR(pair.target->ParseOp(found.op, &target));
+  MSP_RETURN_IF_ERROR(pair.golden->ParseOp(found.golden_op, &golden));
+  DiffOps(pair.target->ops().NameAt(found.op), target, pair.golden->ops().NameAt(found.golden_op), &golden,
+          pair.options, &diff);
+  Maker maker(in, walk);
+  if (found.hidden) {
+    const ItemView* masked = MaskedInput(diff);
+    return masked ? maker.FindMask(LooksOf(*masked)) : OkStatus();
+  }
+  const ItemView* other = nullptr;
+  const ItemView* own = WorstInput(diff, pair.options.mode, &other);
+  if (!own || own->shape != other->shape) return OkStatus();
+  const std::string looks = LooksOf(*own), golden_looks = LooksOf(*other);
+  if (looks.empty() || golden_looks.empty() || looks == golden_looks) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(const size_t extra, maker.FindExtra(looks));
+  MSP_ASSIGN_OR_RETURN(const size_t missing, maker.FindMissing(golden_looks));
+  // Where each run has an op of its own, they stand for each other.
+  if ((extra == kNoMaker) == (missing == kNoMaker)) return OkStatus();
+  found.kind = extra != kNoMaker ? Kind::kExtraOp : Kind::kMissingOp;
+  if (extra != kNoMaker) {
+    found.op = extra;
+    found.golden_op = kNoOp;
+  } else {
+    found.golden_op = static_cast<uint32_t>(missing);
   }
   return OkStatus();
 }

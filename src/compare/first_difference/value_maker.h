@@ -1,9 +1,8 @@
 // Which op made a value that comes in somewhere else.
 #pragma once
 
-#include "compare/first_difference/differences.h"
+#include "compare/first_difference/difference_walk.h"
 #include "compare/pair/dump_pair.h"
-#include "compare/pair/module_tree.h"
 
 namespace msprobe {
 
@@ -11,6 +10,6 @@ namespace msprobe {
 /// that changes its argument in one run only, and whose result is the very value that comes in, made it, however far
 /// back it stands. Where the value holds infinities, whose places statistics do not show, the op that put them in is
 /// where to look.
-Status FindMaker(const DumpPair& pair, const MatchPlan& plan, const ModuleTree& tree, FirstDifference* difference);
+Status FindMaker(const WalkInput& in, WalkResult* walk);
 
 }  // namespace msprobe

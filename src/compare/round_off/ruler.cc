@@ -301,10 +301,19 @@ void NoteSetting(const OpDiff& op, size_t row, OpDistance* out) {
     return;
   }
   const double p = x.AsDouble(), q = y.AsDouble();
-  const bool whole = op.target[row].dtype == "<class 'int'>" || partner->dtype == "<class 'int'>";
-  if (!IsWritten(p) || !IsWritten(q)) return;
+  // Whole numbers count: sizes, places, turns of a loop.
+  const bool whole = op.target[row].dtype == "<class 'int'>" && partner->dtype == "<class 'int'>";
+  if (whole || !IsWritten(p) || !IsWritten(q)) return;
   out->setting = true;
-  if (whole || (p != 0 && q != 0)) out->setting_ratio = Single(q == 0 ? 0 : p / q);
+  if (q != 0) out->setting_ratio = Single(p / q);
+}
+
+/// Whether the statistics agree of values that do not.
+bool IsReordered(const OpDiff& op, size_t row, CompareMode mode) {
+  if (mode == CompareMode::kStatistics) return false;
+  const ItemView* partner = PartnerOf(op, row);
+  const double room = std::max(Tolerance(*op.thresholds, partner->dtype), kLeastError);
+  return op.target[row].shape == partner->shape && StatisticsError(op.target[row], *partner, Against::kLarger) <= room;
 }
 
 /// Statistics of infinities are infinite: neither how many there are nor where.
@@ -322,6 +331,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
   out.tolerance = Single(tolerance);
   out.matched = op.matched;
   const double largest_gradient = LargestGradient(op);
+  bool reordered = false, otherwise = false;  // inputs of which the bits differ
   for (size_t i = 0; i < op.rows_used; ++i) {
     if (counts && !counts(i)) continue;
     if (IsRoundedZero(op, i, largest_gradient)) continue;
@@ -352,6 +362,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
       const double golden = Elements(partner->shape);
       if (out.split == 0 && golden > 0) out.split = Single(Elements(item.shape) / golden);
     }
+    if (tensor && !result && error > 0) (IsReordered(op, i, mode) ? reordered : otherwise) = true;
     const double distance = RowDistance(op, i, mode, tolerance);
     out.few = out.few && (!tensor || HasFewElements(item));
     if (tensor && Tolerance(*op.thresholds, item.dtype) > 0 && !IsSingle(item))
@@ -376,6 +387,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
       }
     }
   }
+  out.reordered = reordered && !otherwise;
   return out;
 }
 

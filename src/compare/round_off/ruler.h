@@ -84,6 +84,7 @@ struct OpDistance {
   float cancelled = 0;     // largest magnitude of the results that cancel out (CancelsOut); they count for nothing else
   float split = 0;         // elements of the first input of another shape, over those of the golden run; 0 without
   float setting_ratio = 0; // of `setting`: the number over that of the golden run; 0 for other values
+  bool reordered = false;  // inputs differ by what their statistics do not show: the same values in other places
   bool masked = false;     // an input holds infinities on both sides: statistics do not show where
   bool setting = false;    // an argument that no shape explains differs: a flag, a word, a number as people write it
   bool few = true;         // no tensor has more than two elements: statistics tell all of them

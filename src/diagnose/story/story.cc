@@ -50,6 +50,7 @@ StoryOrigin OriginOf(const Origin& o, int step) {
   out.target = d.difference.target;
   out.golden = d.difference.golden;
   out.percent = d.difference.percent;
+  out.verdict = d.verdict;
   out.units = d.units;
   const bool made = out.cause == Cause::kOp || out.cause == Cause::kCollective || out.cause == Cause::kReceived;
   if (made) out.inputs = d.inputs;

@@ -62,6 +62,7 @@ struct StoryOrigin {
   std::string what;                // "Norm", "values", "shape", "checksum", "dtype", "value"; "" for none
   std::string target, golden;      // what it is on both sides
   double percent = -1;             // relative to the golden run; -1: it has no size
+  RulerVerdict verdict = RulerVerdict::kNone;
   double units = 0;                // in units of what rounding explains; may be infinite
   std::string inputs;              // "are equal", "agree to 3.1e-07"; "" if not known
   std::string other_op;            // kCode: the last op that agrees; kMask: the op that put -inf in

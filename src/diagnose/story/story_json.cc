@@ -42,6 +42,7 @@ void WriteOrigin(JsonWriter* json, const StoryOrigin& o) {
     TextOrNull(json, "golden", o.golden);
     json->Key("percent");
     o.percent < 0 ? json->Null() : json->Number(o.percent);
+    TextOrNull(json, "verdict", Begins(o.verdict) ? std::string(RulerVerdictText(o.verdict)) : std::string());
     json->Member("units", o.units);
     TextOrNull(json, "inputs", o.inputs);
     TextOrNull(json, "other_op", o.other_op);

@@ -115,7 +115,6 @@ std::string Where(const Words& say, const StoryOrigin& o) {
   if (o.step >= 0) parts.push_back(fmt::format("step {}", o.step));
   std::string place = o.module.empty() ? o.op : ModuleText(say, o.module, o.module_class);
   if (o.recomputed) place += say({" (recomputation)", "（重计算）"});
-  if (!o.owner.empty()) place = say({"{} of parameter {}", "{}（参数 {}）"}, place, o.owner);
   parts.push_back(std::move(place));
   return say.Join(parts);
 }
@@ -246,6 +245,13 @@ std::string ValueLine(const Words& say, const StoryOrigin& o) {
   return out;
 }
 
+std::string VerdictLine(const Words& say, RulerVerdict verdict) {
+  if (verdict == RulerVerdict::kBug) return say({"bug: more than rounding can give", "bug：超出舍入所能造成的差异"});
+  if (verdict == RulerVerdict::kSuspicious)
+    return say({"suspicious: more than rounding is expected to give", "suspicious：超出舍入的预期"});
+  return {};
+}
+
 std::string InheritedLine(const Words& say, const Story& story) {
   if (story.inherited == 0) return {};
   std::string out =
@@ -356,7 +362,9 @@ std::vector<std::string> StoryLines(const Story& story, Language language) {
   }
   const StoryOrigin& o = story.origins.front();
   add({"op", "算子"}, PlaceLine(say, o));
+  add({"parameter", "参数"}, o.owner);
   add({"value", "数值"}, ValueLine(say, o));
+  add({"verdict", "判定"}, VerdictLine(say, o.verdict));
   if (o.anatomy) add({"how", "形态"}, AnatomyText(*o.anatomy, language));
   add({"since", "起始"}, BadSinceText(o.since, language));
   if (o.cause == Cause::kCode && !o.other_op.empty()) add({"after", "位于其后"}, o.other_op);
