@@ -144,7 +144,7 @@ TEST_F(FindingsTest, SettingsOfAFusedStepAreThoseOfALoop) {
   };
   Write("g", {forward, backward, Loop(0.01, 0.01)});
   Write("t", {forward, backward, fused(0.01)});
-  EXPECT_NE(Find().Answer().kind, Kind::kArgument);
+  EXPECT_EQ(Find().Answer().kind, Kind::kNone) << "another form of the same step";
   Write("t", {forward, backward, fused(0.02)});
   const Differences d = Find();
   EXPECT_EQ(d.Answer().kind, Kind::kArgument);
@@ -257,7 +257,7 @@ TEST_F(FindingsTest, AJumpBehindSmallDriftStandsOut) {
   Write("g", run(0, 0));
   EXPECT_EQ(Find().Answer().kind, Kind::kOp);
   EXPECT_EQ(Find().Answer().name, "Functional.gelu.0.forward");
-  Write("t", run(2e-6, 4e-5));
+  Write("t", run(4e-7, 4e-5));
   EXPECT_EQ(Find().Answer().kind, Kind::kGrows) << "not behind drift of this size";
 }
 

@@ -373,13 +373,22 @@ bool CountDTypes(const OpList& ops, const OpDistances& distances, Differences* o
   return all_products || static_cast<double>(out->dtype_ops) > kEverywhere * static_cast<double>(values);
 }
 
+/// Ops of the optimizer that one run has more are no difference where they are another form of the same step.
+void ForgetOtherForm(size_t begin, const WalkResult& walk, FirstDifference* first) {
+  const bool lone = first->kind == FirstDifference::Kind::kMissingOp || first->kind == FirstDifference::Kind::kExtraOp;
+  const auto inherits = [&](size_t i) { return walk.verdicts[i] == RulerVerdict::kInherited; };
+  bool differs = false;
+  for (size_t i = walk.answer_at; i < walk.verdicts.size() && !differs; ++i) differs = inherits(i);
+  if (lone && walk.answer_at >= begin && !differs) *first = FirstDifference();
+}
+
 /// A setting of the optimizer leads where nothing in front of its step differs.
 void AddSetting(FirstDifference setting, size_t answer_at, Differences* out) {
-  using Kind = FirstDifference::Kind;
-  const Kind kind = out->Answer().kind;
-  const bool weak = kind == Kind::kNone || kind == Kind::kGrows ||
-                    ((kind == Kind::kMissingOp || kind == Kind::kExtraOp) && answer_at >= setting.op);
-  const bool behind = kind != Kind::kShape && kind != Kind::kDType && answer_at >= setting.op;
+  using enum FirstDifference::Kind;
+  const FirstDifference::Kind kind = out->Answer().kind;
+  const bool weak = kind == kNone || kind == kGrows ||
+                    ((kind == kMissingOp || kind == kExtraOp) && answer_at >= setting.op);
+  const bool behind = kind != kShape && kind != kDType && answer_at >= setting.op;
   if (!weak && !behind) {
     out->others.push_back(std::move(setting));
     return;
@@ -435,8 +444,9 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   out.source = std::move(walk.source);
   for (FirstDifference* d : {&out.first, &out.source, &out.dtype}) MSP_RETURN_IF_ERROR(describer.Fill(d));
   for (FirstDifference& d : out.others) MSP_RETURN_IF_ERROR(describer.Fill(&d));
-  MSP_ASSIGN_OR_RETURN(FirstDifference setting, FindOptimizerSetting(pair, plan));
-  if (setting.kind != FirstDifference::Kind::kNone) AddSetting(std::move(setting), walk.answer_at, &out);
+  MSP_ASSIGN_OR_RETURN(OptimizerForms forms, CompareOptimizers(pair, plan));
+  if (forms.setting.kind != FirstDifference::Kind::kNone) AddSetting(std::move(forms.setting), walk.answer_at, &out);
+  if (forms.same_settings) ForgetOtherForm(forms.begin, walk, &out.first);
   MSP_RETURN_IF_ERROR(CountUnrecorded(*pair.target, target_tree, &out));
   for (const RulerVerdict v : walk.verdicts) out.ruler.Add(v);
   out.rounds_parameters = std::ranges::any_of(distances, &OpDistance::rounded_parameter);

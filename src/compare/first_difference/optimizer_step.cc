@@ -166,16 +166,23 @@ StatusOr<std::vector<OptimizerSetting>> OptimizerSettingsOf(const DumpFile& dump
   return reader.Settings();
 }
 
-StatusOr<FirstDifference> FindOptimizerSetting(const DumpPair& pair, const MatchPlan& plan) {
-  FirstDifference out;
-  if (plan.fused || plan.cross || !StepsDiffer(pair, plan)) return out;
+StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan& plan) {
+  OptimizerForms forms;
+  if (plan.fused || plan.cross || !StepsDiffer(pair, plan)) return forms;
+  forms.differ = true;
+  forms.begin = BehindBackward(pair.target->ops());
   MSP_ASSIGN_OR_RETURN(const std::vector<OptimizerSetting> target, OptimizerSettingsOf(*pair.target));
   MSP_ASSIGN_OR_RETURN(const std::vector<OptimizerSetting> golden, OptimizerSettingsOf(*pair.golden));
+  forms.same_settings = std::ranges::find(target, "lr", &OptimizerSetting::name) != target.end();
   for (const OptimizerSetting& a : target) {
     const auto b = std::ranges::find(golden, a.name, &OptimizerSetting::name);
-    if (b == golden.end()) continue;
+    if (b == golden.end()) {
+      forms.same_settings = false;
+      continue;
+    }
     const double scale = std::max(std::fabs(a.value), std::fabs(b->value));
     if (std::fabs(a.value - b->value) <= kSameSetting * scale) continue;
+    FirstDifference& out = forms.setting;
     out.kind = FirstDifference::Kind::kArgument;
     out.op = a.op;
     out.golden_op = plan.golden_of[a.op];
@@ -185,9 +192,10 @@ StatusOr<FirstDifference> FindOptimizerSetting(const DumpPair& pair, const Match
     out.difference = {"value", WrittenOut(a.value), WrittenOut(b->value), -1};
     out.detail = "is " + out.difference.target + " against " + out.difference.golden;
     out.verdict = RulerVerdict::kBug;
+    forms.same_settings = false;
     break;
   }
-  return out;
+  return forms;
 }
 
 }  // namespace msprobe

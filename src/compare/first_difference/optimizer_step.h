@@ -20,8 +20,13 @@ struct OptimizerSetting {
 /// functions for lists as the numbers that their ops are given. Those that do not follow from these are not there.
 StatusOr<std::vector<OptimizerSetting>> OptimizerSettingsOf(const DumpFile& dump);
 
-/// The first setting that differs between steps of different ops; kNone where none does, and where both runs step by
-/// the same ops, whose arguments are compared anyway.
-StatusOr<FirstDifference> FindOptimizerSetting(const DumpPair& pair, const MatchPlan& plan);
+/// What two steps of different ops have to do with each other.
+struct OptimizerForms {
+  bool differ = false;        // the runs step by different ops; else their arguments are compared anyway
+  bool same_settings = false; // and all settings are known, and the same: two forms of one step
+  size_t begin = 0;           // of the target's step
+  FirstDifference setting;    // the first that differs; kNone where none does
+};
+StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan& plan);
 
 }  // namespace msprobe
