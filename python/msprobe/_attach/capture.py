@@ -31,7 +31,7 @@ class Capture(Client):
             self.join(root, number)
 
     def join(self, root: torch.nn.Module, number: int) -> None:
-        if not self._stands_back and self._debugger.config.level != "L1":
+        if not self._stands_back and self._debugger._config.level != "L1":
             hooks.add_model(root, number)
 
     def over(self) -> None:

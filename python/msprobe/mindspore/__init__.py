@@ -11,7 +11,7 @@ __all__ = ["CompareException", "CompareResult", "compare", "compare_distributed"
 
 
 def __getattr__(name: str) -> NoReturn:
-    """Explains that a name of the earlier tool is not available.
+    """Explains that a name of mindstudio-probe is not available.
 
     Args:
         name: The missing name.
@@ -23,5 +23,6 @@ def __getattr__(name: str) -> NoReturn:
     if name.startswith("__"):
         raise AttributeError(name)
     raise ImportError(
-        f"msprobe.mindspore has no {name}: this version compares MindSpore's dumps ({', '.join(__all__)}) and does not make any"
+        f"msprobe.mindspore has no {name}: this version compares MindSpore's dumps (compare, compare_distributed) but does "
+        "not record them: record with mindstudio-probe in an environment of its own"
     )

@@ -7,6 +7,7 @@ from typing import Any, NoReturn, Optional, Union
 import torch
 
 from .config import MsprobeException
+from .words import say, wrong
 
 ModelOrModels = Union[torch.nn.Module, Sequence[torch.nn.Module]]
 
@@ -39,7 +40,9 @@ def check_model(model: Any) -> None:
     """Rejects anything that is not a model."""
     models = model if isinstance(model, (list, tuple)) else [model]
     if not is_model(model) or any(isinstance(m, torch.jit.ScriptModule) for m in models):
-        refuse(f"model is a {type(model).__name__}; allowed: torch.nn.Module (not a ScriptModule), or a list of them")
+        text = "%(name)s is %(value)s; allowed: %(allowed)s"
+        allowed = say("torch.nn.Module (not a ScriptModule), or a list of them")
+        refuse(say(text, name="model", value=f"a {type(model).__name__}", allowed=allowed))
 
 
 def check_start(token_range: Any, rank_id: Any) -> None:
@@ -47,9 +50,9 @@ def check_start(token_range: Any, rank_id: Any) -> None:
     if token_range is not None:
         fits = isinstance(token_range, (list, tuple)) and len(token_range) == 2 and all(map(is_index, token_range))
         if not fits or token_range[0] > token_range[1]:
-            refuse(f"token_range is {token_range!r}; allowed: [first, last], counted from 0, both included (start)")
+            refuse(wrong("token_range", repr(token_range), "[first, last], counted from 0, both included", "start"))
     if rank_id is not None and not is_index(rank_id):
-        refuse(f"rank_id is {rank_id!r}; allowed: an integer from 0 (start)")
+        refuse(wrong("rank_id", repr(rank_id), "an integer from 0", "start"))
 
 
 def refuse(text: str) -> NoReturn:

@@ -1,5 +1,6 @@
 """PrecisionDebugger: the calls of a training script that say what is recorded, and when."""
 
+import inspect
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
@@ -12,7 +13,8 @@ from .config import MsprobeException, load_config
 from .lifecycle import Lifecycle, locked
 from .log import logger
 from .recording import Recording
-from .service import Service
+from .service import Service, ServiceConfig
+from .words import say, wrong
 
 
 class PrecisionDebugger(Lifecycle):
@@ -38,7 +40,8 @@ class PrecisionDebugger(Lifecycle):
     construction and do nothing in forked children such as DataLoader workers.
 
     Attributes:
-        config: The configuration in use, with defaults filled in.
+        config: The configuration, with defaults filled in. The same object as `service.config`: assign to its attributes to
+            change it from the next start() on.
         service: The interface for frameworks that have the calls built in (sglang, verl); see Service.
     """
 
@@ -209,7 +212,7 @@ class PrecisionDebugger(Lifecycle):
         """
         self = cls._get()
         if not is_index(step):
-            refuse(f"step is {step!r}; allowed: an integer from 0 (set_init_step)")
+            refuse(wrong("step", repr(step), "an integer from 0", "set_init_step"))
         self._schedule.begin_at(step)
 
     @classmethod
@@ -232,8 +235,9 @@ class PrecisionDebugger(Lifecycle):
         """
         self = cls._get()
         if not isinstance(name, str) or not isinstance(save_backward, bool):
-            refuse(f"name is {name!r}, save_backward is {save_backward!r}; allowed: text, and True or False (save)")
-        if self._is_child() or self._ended or self.config.level != "debug" or not self._is_enabled():
+            value = f"{name!r}, save_backward is {save_backward!r}"
+            refuse(wrong("name", value, "text, and True or False", "save"))
+        if self._is_child() or self._ended or self._config.level != "debug" or not self._is_enabled():
             return
         if self._schedule.wants_step() and (self._active or self._begin_saving()):
             try:
@@ -277,7 +281,7 @@ class PrecisionDebugger(Lifecycle):
         cls._get()
         why = hooks.add_custom(module, api, api_prefix)
         if why:
-            refuse(f"{api} cannot be recorded: {why}")
+            refuse(say("%(name)s cannot be recorded: %(why)s", name=api, why=why))
 
     @classmethod
     @locked
@@ -297,9 +301,19 @@ class PrecisionDebugger(Lifecycle):
     @classmethod
     def _get(cls) -> "PrecisionDebugger":
         if cls._instance is None:
-            raise MsprobeException(MsprobeException.CAPTURE_ERROR, "PrecisionDebugger instance is not created.")
+            raise MsprobeException(MsprobeException.CAPTURE_ERROR, say("PrecisionDebugger instance is not created."))
         return cls._instance
+
+    @property
+    def config(self) -> ServiceConfig:
+        """The configuration; see the class."""
+        return self.service.config
 
     @property
     def _model(self) -> Optional[Union[torch.nn.Module, Sequence[torch.nn.Module]]]:
         return self._models.current
+
+
+# Without it help() and notebooks show the parameters of __new__, which takes anything.
+_PARAMETERS = list(inspect.signature(PrecisionDebugger.__init__).parameters.values())[1:]
+PrecisionDebugger.__signature__ = inspect.Signature(_PARAMETERS)  # type: ignore[attr-defined]

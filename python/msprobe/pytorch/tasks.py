@@ -10,22 +10,32 @@ import torch
 from .. import _core
 from .config import Config, MsprobeException
 from .log import logger
+from .words import say, wrong
 
 _LEVELS = ("L0", "L1", "mix")
 _KINDS = {"overflow_check": "overflow", "diff_check": "difference", "exception_dump": "exception"}
 _FILES = ("dump.json", "stack.json", "construct.json", "dump_summary.json")
 
 # What a task or level needs that is not here, and what to use instead.
+_REPLAYS = (
+    "%(name)s %(value)s replays single functions on an NPU and is not a capture; capture task tensor on both devices and run "
+    "msprobe compare (%(place)s)"
+)
 _UNAVAILABLE = {
-    "nan_check": "needs an NPU with torch_npu and its compiled nan_check extension; task overflow_check finds NaN and "
-    "infinities on any device",
-    "acc_check": "replays single functions on an NPU and is not a capture; capture task tensor on both devices and run "
-    "msprobe compare",
-    "run_ut": "replays single functions on an NPU and is not a capture; capture task tensor on both devices and run "
-    "msprobe compare",
-    "free_benchmark": "perturbs what the training computes, which this tool never does; capture two runs and run msprobe "
-    "compare, or use task diff_check",
-    "L2": "records kernels through the runtime of an NPU; level mix records modules and functions on any device",
+    "nan_check": (
+        "%(name)s %(value)s needs an NPU with torch_npu and its compiled nan_check extension; task overflow_check finds NaN and "
+        "infinities on any device (%(place)s)"
+    ),
+    "acc_check": _REPLAYS,
+    "run_ut": _REPLAYS,
+    "free_benchmark": (
+        "%(name)s %(value)s perturbs what the training computes, which this tool never does; capture two runs and run msprobe "
+        "compare, or use task diff_check (%(place)s)"
+    ),
+    "L2": (
+        "%(name)s %(value)s records kernels through the runtime of an NPU; level mix records modules and functions on any device "
+        "(%(place)s)"
+    ),
 }
 
 
@@ -40,24 +50,25 @@ def check(config: Config) -> None:
     """Rejects configurations that cannot be carried out, before anything is hooked."""
     for name, value in (("task", config.task), ("level", config.level)):
         if value in _UNAVAILABLE:
-            _refuse(f"{name} {value} {_UNAVAILABLE[value]} ({config.place(name)})")
+            _refuse(say(_UNAVAILABLE[value], name=name, value=value, place=config.place(name)))
     kind = decides(config)
     if kind and config.level not in _LEVELS:
-        _refuse(f"level is {config.level}; allowed with task {config.task}: L0, L1, mix ({config.place('level')})")
+        allowed = say("L0, L1, mix with task %(task)s", task=config.task)
+        _refuse(wrong("level", config.level, allowed, config.place("level")))
     if kind == "overflow" and config.summary_mode == "xor":
         allowed = "statistics, md5, because overflow_check looks at these"
-        _refuse(f"summary_mode is xor; allowed: {allowed} ({config.place('summary_mode')})")
+        _refuse(wrong("summary_mode", "xor", allowed, config.place("summary_mode")))
     if kind == "difference":
         if not config.bench_path:
-            _refuse(
-                f"bench_path is missing; task diff_check compares with an earlier md5 dump ({config.place(config.task)})"
-            )
+            text = "bench_path is missing; task diff_check compares with an earlier md5 dump (%(place)s)"
+            _refuse(say(text, place=config.place(config.task)))
         if config.summary_mode != "md5":
             allowed = 'md5, because bench_path compares checksums: set "summary_mode": "md5"'
-            _refuse(f"summary_mode is {config.summary_mode}; allowed: {allowed} ({config.place('summary_mode')})")
+            _refuse(wrong("summary_mode", config.summary_mode, allowed, config.place("summary_mode")))
         error = _core.check_bench(config.bench_path)
         if error:
-            _refuse(f"bench_path is {config.bench_path}: {error} ({config.place('bench_path')})")
+            text = "bench_path is %(path)s: %(why)s (%(place)s)"
+            _refuse(say(text, path=config.bench_path, why=error, place=config.place("bench_path")))
 
 
 def _refuse(text: str) -> None:

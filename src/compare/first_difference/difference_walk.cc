@@ -22,7 +22,7 @@ constexpr float kSameStatistics = 0x1p-22f;  // equal statistics leave so much r
 constexpr size_t kFew = 16;                  // ops behind an argument whose change shows only amid rounding
 constexpr float kJustAbove = 1.01f;
 constexpr float kLeastDrift = 0x1p-24f;  // statistics show no less
-constexpr float kFineDrift = 300;  // what stands out so much from all drift before it is no drift
+constexpr float kFineDrift = 300;        // what stands out so much from all drift before it is no drift
 
 bool Differs(float distance) { return distance > 1; }
 
@@ -136,20 +136,24 @@ class Walk {
     inexact_ = true;
     const bool apart =
         Differs(Scaled(i, d.input)) || Differs(Scaled(i, d.output)) || d.argument || d.shapes || d.chosen;
-    out_.rewritten += apart;
     if (apart) rewrites_.Learn(ops_.NameAt(i), false);
+<<<<<<< HEAD
     if (apart && !in_.one_sided.empty()) {
       lone_.AddReplaced(ops_.NameAt(i), false);
       lone_.AddReplaced(in_.pair.golden->ops().NameAt(in_.plan.golden_of[i]), true);
     }
     return apart ? RulerVerdict::kNone : RulerVerdict::kRoundOff;
+=======
+    return apart ? RulerVerdict::kRewritten : RulerVerdict::kRoundOff;
+>>>>>>> main
   }
 
   /// Gradients that are zero but for rounding, and the step that an optimizer makes of such a one.
   bool IsOfRoundedZero(size_t i) {
     const OpDistance& d = in_.distances[i];
     // What cancels out goes on to the op behind it.
-    if (cancelled_ > 0 && d.amplitude > 0 && d.amplitude <= kJustAbove * cancelled_ && Contains(ops_.NameAt(i), ".backward"))
+    if (cancelled_ > 0 && d.amplitude > 0 && d.amplitude <= kJustAbove * cancelled_ &&
+        Contains(ops_.NameAt(i), ".backward"))
       return true;
     const bool step = rounded_zero_ + 1 == i && !IsModuleName(in_.target_tree.ParentOf(ops_.NameAt(i)));
     if (!rewrites_.IsRoundedZero(i)) return step;
@@ -393,7 +397,7 @@ class Walk {
   float drift_ = 0;      // largest error so far of anything
   float cancelled_ = 0;  // largest magnitude of a gradient that is zero but for rounding
   float split_ = 0;      // of the shapes at which the runs part
-  float loudest_ = 0;  // largest difference so far that only added up
+  float loudest_ = 0;    // largest difference so far that only added up
   size_t idle_argument_ = SIZE_MAX;
   size_t rounded_zero_ = SIZE_MAX - 1;  // the last op of such values
   size_t last_agreeing_ = 0;            // behind the last op whose values are there and agree

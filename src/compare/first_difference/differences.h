@@ -45,11 +45,12 @@ struct FirstDifference {
   /// Of kInput: the innermost module whose own inputs agree, so its code made the difference, and the last op in it
   /// that agrees; "" if there is none.
   std::string inside, after;
-  std::string item;                            // ".output.0": the item that is furthest apart
+  std::string item;         // ".output.0": the item that is furthest apart
   bool recomputed = false;  // in a part of the forward pass that runs once more for the backward pass
   bool hidden = false;      // of kInput: it holds infinities, and statistics do not show where
   bool state = false;       // of kInput: what an optimizer changes in place, so it comes from the steps before
-  std::string owner;        // of an op of the optimizer: the parameter that it changes, "blocks.0.mlp.up.weight"; "" if not known
+  std::string
+      owner;  // of an op of the optimizer: the parameter that it changes, "blocks.0.mlp.up.weight"; "" if not known
   std::string parameter;                       // of kParameter: "weight"; "" if not known
   ItemDifference difference;                   // in the item
   std::string detail;                          // the same as text: "Norm differs by 12.3 %"
@@ -87,7 +88,7 @@ struct Differences {
   std::vector<std::string> target_modules, golden_modules;
   uint64_t unrecorded = 0;       // modules of the target in which nothing was recorded, and that change their input
   std::string first_unrecorded;  // the first of them
-  std::string warning;                     // construct.json could not be used; the paths of modules were, instead
+  std::string warning;           // construct.json could not be used; the paths of modules were, instead
 };
 
 }  // namespace msprobe

@@ -12,9 +12,10 @@ namespace {
 
 /// A tensor of which Max and Norm are told apart.
 std::string TensorOf(const std::string& shape, double max, double norm) {
-  return fmt::format(R"({{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [{}], "Max": {}, "Min": {}, "Mean": {},
+  return fmt::format(
+      R"({{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [{}], "Max": {}, "Min": {}, "Mean": {},
                      "Norm": {}}})",
-                     shape, max, -max / 2, max / 4, norm);
+      shape, max, -max / 2, max / 4, norm);
 }
 
 std::string Wide(double norm) { return TensorOf("4, 8", norm / 3, norm); }
@@ -126,7 +127,8 @@ TEST_F(FindingsTest, InfinitiesHideWhatIsMasked) {
 }
 
 std::string Loop(double lr, double decay) {
-  return fmt::format("{}, {}, {}, {}, {}, {}", Call("Tensor.__iadd__.0.forward", TensorOf("", 0, 0), TensorOf("", 1, 1)),
+  return fmt::format("{}, {}, {}, {}, {}, {}",
+                     Call("Tensor.__iadd__.0.forward", TensorOf("", 0, 0), TensorOf("", 1, 1)),
                      Call("Tensor.mul_.0.forward", Wide(3) + ", " + Number(1 - lr * decay), Wide(2.9)),
                      Call("Tensor.lerp_.0.forward", Wide(0.1) + ", " + Wide(0.2) + ", " + Number(0.1), Wide(0.12)),
                      Call("Tensor.addcmul_.0.forward", Wide(0.1), Wide(0.3), R"("value": )" + Number(0.001)),
@@ -139,8 +141,8 @@ TEST_F(FindingsTest, SettingsOfAFusedStepAreThoseOfALoop) {
   const std::string backward = Call("Functional.linear.0.backward", Wide(2), Wide(1));
   const auto fused = [](double lr) {
     return Call("Torch._fused_adamw_.0.forward", Wide(3), "null",
-                fmt::format(R"("lr": {}, "beta1": {}, "beta2": {}, "weight_decay": {}, "eps": {})", Number(lr), Number(0.9),
-                            Number(0.999), Number(0.01), Number(1e-8)));
+                fmt::format(R"("lr": {}, "beta1": {}, "beta2": {}, "weight_decay": {}, "eps": {})", Number(lr),
+                            Number(0.9), Number(0.999), Number(0.01), Number(1e-8)));
   };
   Write("g", {forward, backward, Loop(0.01, 0.01)});
   Write("t", {forward, backward, fused(0.01)});
@@ -195,7 +197,8 @@ TEST_F(FindingsTest, WhatRunsAgainInBackwardIsARecomputation) {
 
 TEST_F(FindingsTest, ASettingIsFoundThoughShapesDiffer) {
   const auto run = [](int rows, double eps, double scale) {
-    const std::string x = TensorOf(fmt::format("{}, 8", rows), 1, rows), y = TensorOf(fmt::format("{}, 8", rows), 2, rows);
+    const std::string x = TensorOf(fmt::format("{}, 8", rows), 1, rows),
+                      y = TensorOf(fmt::format("{}, 8", rows), 2, rows);
     return std::vector{Call("Functional.silu.0.forward", x, y),
                        Call("Functional.layer_norm.0.forward", y, x, R"("eps": )" + Number(eps)),
                        Call("Tensor.__truediv__.0.forward", TensorOf("", rows, rows) + ", " + Number(scale),
@@ -215,9 +218,9 @@ TEST_F(FindingsTest, IndependentDifferencesAreToldToo) {
     const auto module = [](const std::string& name, double weight, double out) {
       return Call("Module." + name + ".Linear.forward.0", Wide(1), Wide(out), "", R"("weight": )" + Wide(weight));
     };
-    return std::vector{module("a", first, 1 + first), module("b", second, 2 + first + second),
-                       Call("Functional.layer_norm.0.forward", Wide(2 + first + second), Wide(first),
-                            R"("eps": )" + Number(eps))};
+    return std::vector{
+        module("a", first, 1 + first), module("b", second, 2 + first + second),
+        Call("Functional.layer_norm.0.forward", Wide(2 + first + second), Wide(first), R"("eps": )" + Number(eps))};
   };
   Write("t", run(1.5, 2.5, 1e-3));
   Write("g", run(1, 2, 1e-5));
@@ -232,9 +235,10 @@ TEST_F(FindingsTest, IndependentDifferencesAreToldToo) {
 
 TEST_F(FindingsTest, ModulesWithoutRecordedOpsAreCounted) {
   const auto run = [](double out) {
-    return std::vector{Call("Functional.silu.0.forward", Wide(2), Wide(1)), Call("Module.a.Silu.forward.0", Wide(2), Wide(1)),
-                       Call("Functional.silu.1.forward", Wide(1), Wide(3)), Call("Module.b.Silu.forward.0", Wide(1), Wide(3)),
-                       Call("Module.c.Kernel.forward.0", Wide(3), Wide(out)), Call("Module.d.Identity.forward.0", Wide(3), Wide(3))};
+    return std::vector{
+        Call("Functional.silu.0.forward", Wide(2), Wide(1)),   Call("Module.a.Silu.forward.0", Wide(2), Wide(1)),
+        Call("Functional.silu.1.forward", Wide(1), Wide(3)),   Call("Module.b.Silu.forward.0", Wide(1), Wide(3)),
+        Call("Module.c.Kernel.forward.0", Wide(3), Wide(out)), Call("Module.d.Identity.forward.0", Wide(3), Wide(3))};
   };
   const std::string parents = R"("Functional.silu.0.forward": "Module.a.Silu.forward.0",
       "Functional.silu.1.forward": "Module.b.Silu.forward.0", "Module.a.Silu.forward.0": null, "Module.b.Silu.forward.0": null,

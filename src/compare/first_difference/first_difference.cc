@@ -359,7 +359,8 @@ bool CountDTypes(const OpList& ops, const OpDistances& distances, Differences* o
   size_t values = 0, products = 0, cast_products = 0;
   for (size_t i = distances.size(); i-- > 0;) {
     const bool counts = distances[i].matched && distances[i].tolerance > 0;
-    const bool product = counts && Contains(ops.NameAt(i), ".forward") && ArithmeticOf(ops.NameAt(i)) == Arithmetic::kProduct;
+    const bool product =
+        counts && Contains(ops.NameAt(i), ".forward") && ArithmeticOf(ops.NameAt(i)) == Arithmetic::kProduct;
     values += counts;
     products += product;
     if (!distances[i].dtypes) continue;
@@ -368,8 +369,8 @@ bool CountDTypes(const OpList& ops, const OpDistances& distances, Differences* o
     out->dtype.op = i;
     ++out->dtype_ops;
   }
-  const bool all_products = products >= kFewProducts &&
-                            static_cast<double>(cast_products) >= kNearlyAll * static_cast<double>(products);
+  const bool all_products =
+      products >= kFewProducts && static_cast<double>(cast_products) >= kNearlyAll * static_cast<double>(products);
   return all_products || static_cast<double>(out->dtype_ops) > kEverywhere * static_cast<double>(values);
 }
 
@@ -386,8 +387,8 @@ void ForgetOtherForm(size_t begin, const WalkResult& walk, FirstDifference* firs
 void AddSetting(FirstDifference setting, size_t answer_at, Differences* out) {
   using enum FirstDifference::Kind;
   const FirstDifference::Kind kind = out->Answer().kind;
-  const bool weak = kind == kNone || kind == kGrows ||
-                    ((kind == kMissingOp || kind == kExtraOp) && answer_at >= setting.op);
+  const bool weak =
+      kind == kNone || kind == kGrows || ((kind == kMissingOp || kind == kExtraOp) && answer_at >= setting.op);
   const bool behind = kind != kShape && kind != kDType && answer_at >= setting.op;
   if (!weak && !behind) {
     out->others.push_back(std::move(setting));
@@ -450,8 +451,6 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   MSP_RETURN_IF_ERROR(CountUnrecorded(*pair.target, target_tree, &out));
   for (const RulerVerdict v : walk.verdicts) out.ruler.Add(v);
   out.rounds_parameters = std::ranges::any_of(distances, &OpDistance::rounded_parameter);
-  out.ruler.rewritten = walk.rewritten;
-  out.ruler.none -= walk.rewritten;
   CountInfected(pair, target_tree, walk, &out);
   out.seen_op = walk.answer_at;
   if (walk.answer_at < plan.golden_of.size()) out.seen_golden = plan.golden_of[walk.answer_at];

@@ -61,8 +61,7 @@ const Lone* LoneOps::FirstWithoutEffect() const {
   for (size_t i = 0; i < ops_.size() && !apis && !own_modules_.empty(); ++i) apis = !IsModuleName(ops_.NameAt(i));
   if (!apis) return nullptr;
   for (const OwnModule& own : own_modules_) {
-    const std::string_view parent =
-        TreeOf(own.lone.golden).ParentOf(DumpOf(own.lone.golden).ops().NameAt(own.lone.op));
+    const std::string_view parent = TreeOf(own.lone.golden).ParentOf(DumpOf(own.lone.golden).ops().NameAt(own.lone.op));
     if (!replaced_[!own.lone.golden].Has(IsModuleName(parent) ? parent : std::string_view())) return &own.lone;
   }
   return nullptr;

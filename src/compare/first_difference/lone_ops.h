@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "compare/first_difference/difference_walk.h"
 #include "compare/first_difference/rewrites.h"
+#include "compare/first_difference/walk_types.h"
 
 namespace msprobe {
 

@@ -11,8 +11,8 @@ namespace msprobe {
 
 /// A module that the other run never calls, under whatever number, and that holds parameters, itself or below it.
 struct OneSidedModule {
-  bool golden = false;   // the golden run has it
-  uint32_t op = 0;       // its first forward call: the outermost such module around the parameters
+  bool golden = false;  // the golden run has it
+  uint32_t op = 0;      // its first forward call: the outermost such module around the parameters
   std::string_view name;
 };
 

@@ -12,8 +12,8 @@
 namespace msprobe {
 namespace {
 
-constexpr size_t kMostSteps = 100000;   // ops of a step that are looked at
-constexpr double kSameSetting = 1e-6;   // relative: some are computed back from others
+constexpr size_t kMostSteps = 100000;  // ops of a step that are looked at
+constexpr double kSameSetting = 1e-6;  // relative: some are computed back from others
 constexpr double kLargestEpsilon = 0.5;
 
 /// Behind the last op of a backward pass; all ops where there is none.
@@ -78,7 +78,8 @@ class StepReader {
     for (const Number& factor : factors_) {
       const bool is_beta2 = beta2_ && std::fabs(factor.value - (1 - beta2_->value)) < 1e-9;
       if (is_beta2 || fused_decay_) continue;
-      // The loop of SGD multiplies what it keeps of the gradients by the momentum; Adam's takes its decay off the weight.
+      // The loop of SGD multiplies what it keeps of the gradients by the momentum; Adam's takes its decay off the
+      // weight.
       const bool adam = beta1_.has_value() || addcdiv_.has_value();
       out->push_back({adam ? "lr * weight_decay" : "momentum", adam ? 1 - factor.value : factor.value, factor.op});
       return;
@@ -101,7 +102,8 @@ class StepReader {
     std::optional<double> number, alpha;
     for (const ItemView& item : items) {
       if (item.state == ItemState::kOutput) {
-        if (counts && item.shape == "[]" && item.stats[kMax].IsNumber()) step_ = std::max(step_, item.stats[kMax].AsDouble());
+        if (counts && item.shape == "[]" && item.stats[kMax].IsNumber())
+          step_ = std::max(step_, item.stats[kMax].AsDouble());
         continue;
       }
       if (item.dtype != "<class 'float'>" || !item.stats[kMax].IsNumber()) continue;
@@ -124,7 +126,8 @@ class StepReader {
 
   Status ReadFused(size_t i, std::span<const ItemView> items) {
     for (const ItemView& item : items) {
-      if (item.state == ItemState::kOutput || !StartsWith(item.dtype, "<class") || !item.stats[kMax].IsNumber()) continue;
+      if (item.state == ItemState::kOutput || !StartsWith(item.dtype, "<class") || !item.stats[kMax].IsNumber())
+        continue;
       const double value = item.stats[kMax].AsDouble();
       const std::string_view name = std::string_view(item.suffix).substr(item.suffix.rfind('.') + 1);
       if (name == "lr") lr_ = {value, i};

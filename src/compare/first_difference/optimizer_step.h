@@ -22,10 +22,10 @@ StatusOr<std::vector<OptimizerSetting>> OptimizerSettingsOf(const DumpFile& dump
 
 /// What two steps of different ops have to do with each other.
 struct OptimizerForms {
-  bool differ = false;        // the runs step by different ops; else their arguments are compared anyway
-  bool same_settings = false; // and all settings are known, and the same: two forms of one step
-  size_t begin = 0;           // of the target's step
-  FirstDifference setting;    // the first that differs; kNone where none does
+  bool differ = false;         // the runs step by different ops; else their arguments are compared anyway
+  bool same_settings = false;  // and all settings are known, and the same: two forms of one step
+  size_t begin = 0;            // of the target's step
+  FirstDifference setting;     // the first that differs; kNone where none does
 };
 StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan& plan);
 

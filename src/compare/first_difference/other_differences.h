@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "compare/first_difference/difference_walk.h"
+#include "compare/first_difference/walk_types.h"
 
 namespace msprobe {
 

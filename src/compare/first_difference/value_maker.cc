@@ -18,7 +18,7 @@ using Kind = FirstDifference::Kind;
 
 constexpr size_t kMostLookedAt = 20000;  // ops in front of the difference
 constexpr size_t kNoMaker = SIZE_MAX;
-constexpr size_t kMostAround = 64;       // around infinities: they are put in where they are used
+constexpr size_t kMostAround = 64;  // around infinities: they are put in where they are used
 
 /// Equal for tensors that the dump shows no difference between. "" for what says too little to know it again: single
 /// numbers, and tensors of one value.

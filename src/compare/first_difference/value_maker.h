@@ -1,7 +1,7 @@
 // Which op made a value that comes in somewhere else.
 #pragma once
 
-#include "compare/first_difference/difference_walk.h"
+#include "compare/first_difference/walk_types.h"
 #include "compare/pair/dump_pair.h"
 
 namespace msprobe {

@@ -205,7 +205,8 @@ bool IsOneDimensional(std::string_view shape) { return shape.find(',') == std::s
 bool CancelsOut(const OpDiff& op, size_t row) {
   const ItemView& item = op.target[row];
   const int g = op.rows[row].golden;
-  if (item.state != ItemState::kOutput || g == kNoItem || !Contains(op.op, ".backward") || !IsTensor(item)) return false;
+  if (item.state != ItemState::kOutput || g == kNoItem || !Contains(op.op, ".backward") || !IsTensor(item))
+    return false;
   const ItemView& partner = op.golden[static_cast<size_t>(g)];
   const Arithmetic kind = ArithmeticOf(op.op);
   const bool broadcast = kind == Arithmetic::kCopy || kind == Arithmetic::kElementwise;
