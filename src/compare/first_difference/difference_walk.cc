@@ -137,15 +137,11 @@ class Walk {
     const bool apart =
         Differs(Scaled(i, d.input)) || Differs(Scaled(i, d.output)) || d.argument || d.shapes || d.chosen;
     if (apart) rewrites_.Learn(ops_.NameAt(i), false);
-<<<<<<< HEAD
     if (apart && !in_.one_sided.empty()) {
       lone_.AddReplaced(ops_.NameAt(i), false);
       lone_.AddReplaced(in_.pair.golden->ops().NameAt(in_.plan.golden_of[i]), true);
     }
-    return apart ? RulerVerdict::kNone : RulerVerdict::kRoundOff;
-=======
     return apart ? RulerVerdict::kRewritten : RulerVerdict::kRoundOff;
->>>>>>> main
   }
 
   /// Gradients that are zero but for rounding, and the step that an optimizer makes of such a one.

@@ -16,13 +16,9 @@ struct WalkResult {
   FirstDifference first, source;  // kind, op, golden_op, verdict, units, errors
   BigArray<RulerVerdict> verdicts;
   RulerContexts contexts;
-<<<<<<< HEAD
   std::vector<uint32_t> own_ops, golden_own_ops;  // that one run has more, and that are not known as another way
   size_t answer_at = 0;                           // index in the target behind which ops are infected
   uint64_t rewritten = 0;                         // ops of the target that differ inside a module that agrees
-=======
-  size_t answer_at = 0;  // index in the target behind which ops are infected
->>>>>>> main
 };
 
 struct WalkInput {

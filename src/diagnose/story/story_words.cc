@@ -165,17 +165,15 @@ std::string Overflowed(const Words& say, const StoryOrigin& o) {
   }
 }
 
-<<<<<<< HEAD
 /// Of a mask, most likely.
 std::string Hidden(const Words& say, const StoryOrigin& o) {
   return say({"what comes of {} of {} differs: it holds infinities, and statistics do not show at which places",
               "由 {1} 的 {0} 得出的结果不一致：其中含有无穷大，统计值无法显示其位置"},
              o.item, o.op);
 }
-=======
+
 /// Of parameters: what autograd adds up for them is no op.
 bool IsGradient(const StoryOrigin& o) { return ParseOpName(o.op).direction == OpDirection::kParameterGrad; }
->>>>>>> main
 
 std::string WhatHappened(const Words& say, const StoryOrigin& o) {
   // Where the comparison saw it, its words say more than that something is not finite.
