@@ -34,7 +34,14 @@ def seed_all(seed):
 
 def configuration(case, dump):
     section = {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": case.summary}
-    return {"task": case.task, "level": case.level.replace("none", "mix"), "rank": [], "step": [], "dump_path": str(dump), case.task: section}
+    return {
+        "task": case.task,
+        "level": case.level.replace("none", "mix"),
+        "rank": [],
+        "step": [],
+        "dump_path": str(dump),
+        case.task: section,
+    }
 
 
 def noting_losses(work):
@@ -56,7 +63,10 @@ def bits_of(work, losses):
         for kind, tensor in (("parameters", parameter), ("gradients", parameter.grad)):
             if tensor is not None:
                 values[kind].append(getattr(tensor, "_local_tensor", tensor))
-    raw = {kind: [t.detach().contiguous().view(torch.uint8).numpy() for t in map(flat, list_)] for kind, list_ in values.items()}
+    raw = {
+        kind: [t.detach().contiguous().view(torch.uint8).numpy() for t in map(flat, list_)]
+        for kind, list_ in values.items()
+    }
     return {kind: hashlib.sha256(b"".join(t.tobytes() for t in list_)).hexdigest() for kind, list_ in raw.items()}
 
 
