@@ -220,7 +220,9 @@ bool Measured(const StoryOrigin& o) {
 
 std::string ValueLine(const Words& say, const StoryOrigin& o) {
   std::string out = o.item;
-  const auto add = [&](const std::string& text) { out += (out.empty() ? "" : out == o.item ? " " : ", ") + text; };
+  const auto add = [&](const std::string& text) {
+    out += (out.empty() ? "" : out == o.item ? " " : say({", ", "，"})) + text;
+  };
   if (!o.what.empty() && !o.target.empty()) {
     add(say({"{} {}, golden {}", "{} {}，标杆 {}"}, o.what, SixDigits(o.target), SixDigits(o.golden)));
     if (const std::string size = Size(o); !size.empty()) out += " (" + size + ")";
