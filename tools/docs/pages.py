@@ -34,6 +34,7 @@ GUIDES = (
             "compare/first_divergence",
             "compare/anatomy",
             "compare/rewrites",
+            "compare/layouts",
             "compare/report",
             "compare/overflow",
             "compare/matching",

@@ -12,7 +12,7 @@ from typing import Any, Optional
 import torch
 
 from .. import _core
-from . import device_stats, odd_values, regions, slices, tasks
+from . import device_stats, odd_values, regions, slices, tasks, unwritten
 from .apis import Api, extension_apis, hooked_apis, missing_extra, risk_of
 from .config import Config
 from .custom_ops import OperatorFinder, is_packet
@@ -35,6 +35,7 @@ def set_up(config: Config) -> None:
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     _core.init(torch, odd_values.describe, odd_values.describe_tensor, package + os.sep)
     device_stats.set_up()
+    unwritten.set_up()
     _core.configure(
         level=config.level,
         structure=config.task == "structure",
@@ -59,6 +60,8 @@ def set_up(config: Config) -> None:
 @functools.cache
 def _watch() -> None:
     regions.watch()
+    for owner, name in unwritten.allocating_functions():
+        _core.add_api(owner, name, "memory", name, "LOW", True, {"role": "allocate"})
     # What arrives asynchronously is recorded after Work.wait().
     if torch.distributed.is_available() and hasattr(torch.distributed, "Work"):
         _core.add_api(torch.distributed.Work, "wait", "Work", "wait", "CORE", True, {"role": "wait"})
@@ -108,6 +111,7 @@ def _exchange_apis(config: Config) -> None:
 
 def add_new_ops(config: Config) -> None:
     """Hooks operators registered and extensions imported since the last call."""
+    regions.watch_trials()
     if config.level in ("L1", "mix"):
         _add_extensions()
         _add_ops(_namespaces.used_ops(config.custom_op_namespaces))

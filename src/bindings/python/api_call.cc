@@ -74,7 +74,7 @@ void EndApi(ApiEvent* event, const CallArgs& args, PyObject* result) {
   InTool guard;
   const ApiSpec& spec = event->site->spec;
   const bool list_backward = r.options.modules && r.options.extra_info;
-  if ((event->collect || list_backward || r.filter.has_names()) && r.options.backward &&
+  if (r.aside == 0 && (event->collect || list_backward || r.filter.has_names()) && r.options.backward &&
       !(spec.dropout && DropsNothing(args))) {
     framework().HookApiBackward(result, {event->name.base, event->name.index, NameForm::kApiBackward}, spec.risk);
   }

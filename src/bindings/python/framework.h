@@ -59,7 +59,8 @@ class CaptureFramework {
   virtual void HookApiBackward(PyObject* /*output*/, const OpName& /*name*/, Risk) {}
 
   // Steps.
-  /// At start and stop: whatever region of compiled code a thread was in when recording ended is over.
+  /// At start and stop: whatever region of compiled code a thread was in when recording ended is over, and no memory is
+  /// followed any more.
   virtual void ForgetRegions() {}
   virtual void InstallModuleHooks() {}
   virtual void RemoveModuleHooks() {}

@@ -47,7 +47,7 @@ class ParamHook final : public NodeHook {
 
 void ParamGrads::Add(PyObject* parameter, const char* name) {
   Runtime& r = rt();
-  const bool wanted = called == r.generation && !r.options.structure && r.options.backward &&
+  const bool wanted = r.aside == 0 && called == r.generation && !r.options.structure && r.options.backward &&
                       (!r.filter.has_names() || r.filter.CheckName(OpName{base, 0, NameForm::kPlain}));
   // Read first, for another thread may bring the gradient of another parameter meanwhile.
   Record part;

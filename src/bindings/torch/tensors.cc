@@ -9,6 +9,7 @@
 #include "bindings/python/tensor_record.h"
 #include "bindings/torch/leaf_memo.h"
 #include "bindings/torch/torch_objects.h"
+#include "bindings/torch/unwritten.h"
 #include "tensor/kernels/xor_digest.h"
 
 namespace msprobe {
@@ -224,6 +225,7 @@ bool RecordPlainTensor(Record* record, PyObject* tensor, const TensorLabel* labe
   Look look;
   int64_t count = 0;
   if (!LookAtAny(tensor, label != nullptr, &look, &count)) return false;
+  const bool unwritten = IsUnwritten(ViewOf(look), look.on_host);
   // A label with a shape is of a tensor that Python saves.
   const bool own = label == nullptr || label->shape == nullptr;
   const bool later = own && record->save == SaveMode::kDeferred;
@@ -237,6 +239,7 @@ bool RecordPlainTensor(Record* record, PyObject* tensor, const TensorLabel* labe
   }
   TensorRecord t;  // appended at once: other threads may run meanwhile
   t.dtype = look.dtype;
+  t.unwritten = unwritten;
   t.requires_grad = label != nullptr ? label->requires_grad : AttrIsTrue(tensor, torch_names.requires_grad);
   const TensorView view = ViewOf(look);
   const bool checksums = rt().options.checksums || rt().options.xor_digests;
