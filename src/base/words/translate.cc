@@ -62,7 +62,8 @@ bool Match(const Template& t, std::string_view text, std::vector<std::string_vie
     text.remove_prefix(at + t.literals[i].size());
   }
   values->push_back(text);
-  return true;
+  // Columns of a table are not the values of a sentence.
+  return std::none_of(values->begin(), values->end(), [](std::string_view v) { return Contains(v, "  "); });
 }
 
 const Template* Find(std::string_view text, std::vector<std::string_view>* values) {
