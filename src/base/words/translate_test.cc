@@ -75,7 +75,8 @@ TEST(TranslateTest, PiecesAndIndentation) {
 }
 
 TEST(TranslateTest, WhatHasNoEntryStays) {
-  for (const char* text : {"", "step  rank  findings", "\n", "Functional.linear.0.forward", "{}", "a: b, c; d", "结论：一致"}) {
+  for (const char* text :
+       {"", "step  rank  findings", "\n", "Functional.linear.0.forward", "{}", "a: b, c; d", "结论：一致"}) {
     EXPECT_EQ(Chinese(text), text);
   }
   const std::string large(1 << 20, ',');
