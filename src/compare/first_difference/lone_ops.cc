@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "ops/framework_names.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
 
@@ -21,11 +22,12 @@ void LoneOps::Add(bool golden, uint32_t op, size_t before) {
   lone.op = op;
   lone.before = before;
   const std::string_view name = DumpOf(golden).ops().NameAt(op);
-  lone.moves = OnlyMovesOrCasts(name);
+  lone.moves = OnlyMovesOrCasts(name) || (in_.plan.cross && CommonFunctionOf(ApiOrClassOf(name)).moves);
   lone.parent = TreeOf(golden).ParentOf(name);
   const bool covered = rewrites_.Cover(name, golden, before);
   const auto is_this = [&](const OneSidedModule& m) { return m.golden == golden && m.op == op; };
-  if (std::ranges::any_of(in_.one_sided, is_this)) own_modules_.push_back({lone, covered});
+  // Modules of two frameworks need not be the same.
+  if (!in_.plan.cross && std::ranges::any_of(in_.one_sided, is_this)) own_modules_.push_back({lone, covered});
   if (covered && !lone.moves && !IsModuleName(name)) AddReplaced(name, golden);
   lone.known = !covered && rewrites_.Knows(name, golden);
   const bool forward = !IsModuleName(name) && ParseOpName(name).direction == OpDirection::kForward && !lone.moves;
