@@ -40,6 +40,12 @@ int RunCommand(std::vector<std::string> args);
 /// One line on stderr, whatever `text` holds.
 void PrintWarning(const std::string& text);
 
+/// What programs read, on stdout as it is.
+void PrintJson(std::string_view text);
+
+/// A summary on stdout, in the language of the locale.
+void PrintForPeople(std::string_view text);
+
 /// What `--template list` prints, or with a name the text of that layer mapping.
 Status PrintLayerTemplates(const std::string& name, bool json);
 

@@ -181,14 +181,14 @@ StatusOr<CompareReport> RunWithProgress(CompareSettings request, bool early) {
     request.glance = [&](const std::string& label, const std::string& text) {
       line.Clear();
       const std::string told = fmt::format("{}{}{}\n", OneLine(label), label.empty() ? "" : ": ", text);
-      std::fputs(told.c_str(), stdout);
+      PrintForPeople(told);
       std::fflush(stdout);
     };
     request.early = [&](const std::string& label, const std::string& difference) {
       line.Clear();
       const std::string text =
           fmt::format("first difference so far{}{}: {}\n", label.empty() ? "" : ", ", OneLine(label), difference);
-      std::fputs(text.c_str(), stdout);
+      PrintForPeople(text);
       std::fflush(stdout);
     };
   }
@@ -239,8 +239,7 @@ Status RunKernels(CompareArguments& args, const CLI::App& command, bool json) {
   MSP_RETURN_IF_ERROR(ReadNumbers("--step", args.step, &settings.steps));
   MSP_ASSIGN_OR_RETURN(const KernelReport report, CompareKernels(settings));
   for (const std::string& warning : report.warnings) PrintWarning(warning);
-  const std::string text = json ? KernelReportJson(report) : KernelReportText(report);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  json ? PrintJson(KernelReportJson(report)) : PrintForPeople(KernelReportText(report));
   if (report.failures.empty()) return OkStatus();
   const auto& [label, status] = report.failures.front();
   return {status.code(),
@@ -279,8 +278,7 @@ Status Run(CompareArguments args, const CommandContext& context, const CLI::App&
   for (const PairReport& pair : report.pairs) {
     for (const std::string& warning : pair.warnings) PrintWarning(warning);
   }
-  const std::string text = context.json ? SummaryJson(report) + "\n" : SummaryText(report);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  context.json ? PrintJson(SummaryJson(report) + "\n") : PrintForPeople(SummaryText(report));
   if (report.failures.empty()) return OkStatus();
   const auto& [label, status] = report.failures.front();
   return {status.code(),
@@ -312,7 +310,7 @@ Status RunAtb(const CompareSettings& request, bool json) {
                     report.tensors ? "tensor" : "statistics", report.rows, report.target_only, report.golden_only,
                     OneLine(report.path));
   }
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  json ? PrintJson(text) : PrintForPeople(text);
   return OkStatus();
 }
 

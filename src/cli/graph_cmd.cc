@@ -216,7 +216,7 @@ Status RunGraph(GraphArguments* args, bool json) {
     }
     const std::string text = json ? GraphSummaryJson(summary, compare, options.overflow_check, structures.json)
                                   : GraphSummaryText(summary, compare, options.overflow_check) + structures.text;
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    json ? PrintJson(text) : PrintForPeople(text);
     return GraphSummaryStatus(summary);
   };
   Status status = run();

@@ -486,7 +486,7 @@ def test_commands_of_the_earlier_tool_say_what_does_their_job(name, instead):
     """With the options that they had, and in the form of 8.x."""
     for args in ([name], [name, "-d", "x", "--mode", "offline"], ["-f", "pytorch", name, "-api_info", "dump.json"]):
         done = run(args, check=False)
-        assert_refused(done, "/absent", 2, f"{name} is a command of mindstudio-probe", f"'msprobe {instead}")
+        assert_refused(done, "/absent", 2, f"the command {name} of mindstudio-probe", f"'msprobe {instead}")
         assert "use compare, graph_visualize" not in done.stderr
 
 
