@@ -179,10 +179,11 @@ def form_sets():
 
 def other_ways():
     from on_top import ON_TOP
+    from other_models import OTHER_BUGS, OTHER_REWRITES, OTHER_ROUNDING
     from rewrites import REWRITES
     from rounding import ROUNDING
 
-    return dict(zip(OTHER_WAYS, (REWRITES, ROUNDING, ON_TOP)))
+    return dict(zip(OTHER_WAYS, (REWRITES + OTHER_REWRITES, ROUNDING + OTHER_ROUNDING, ON_TOP + OTHER_BUGS)))
 
 
 def layout_sets():

@@ -97,7 +97,7 @@ class PrecisionDebugger(Lifecycle):
         config = load_config(config_path, **overrides)
         tasks.check(config)
         if config_path is None:
-            logger.info("no config_path is given: %s is used.", config.config_path)
+            logger.debug("no config_path is given: %s is used.", config.config_path)
         for warning in config.warnings:
             logger.warning(warning)
         if model is not None:
