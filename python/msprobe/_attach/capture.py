@@ -4,9 +4,9 @@ from typing import Any, Optional
 
 import torch
 
+from .._capture.log import logger
 from ..pytorch import hooks
 from ..pytorch.debugger import PrecisionDebugger
-from ..pytorch.log import logger
 from .directory import OwnDirectory
 from .request import Request
 from .step_detector import Client

@@ -3,9 +3,9 @@
 import atexit
 import sys
 
-from ..pytorch.config import Config, MsprobeException, load_config
+from .._capture.config import Config, MsprobeException, load_config
+from .._capture.log import logger
 from ..pytorch.debugger import PrecisionDebugger
-from ..pytorch.log import logger
 from ..pytorch.seed import seed_all
 from . import request as requests
 from .step_detector import Client, StepDetector

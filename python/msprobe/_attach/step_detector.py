@@ -22,8 +22,8 @@ from typing import Any, Callable, Optional
 import torch
 from torch.nn.modules import module as module_hooks
 
+from .._capture.log import logger
 from ..pytorch import dataloader
-from ..pytorch.log import logger
 
 IDLE, OPEN, OVER = "idle", "open", "over"
 STEP_BY = ("auto", "optimizer", "forward", "dataloader")

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, Optional
 
 import torch
 
-from . import odd_files, slices
+from .._capture import slices
+from . import odd_files
 
 try:
     from torch.utils._python_dispatch import _disable_current_modes
@@ -66,7 +67,7 @@ def _tensor(tensor: torch.Tensor, file: Optional[str]) -> TensorDescription:
     kind = _kind_of(tensor)
     local = _unwrapped(tensor, kind)
     if local.layout is torch.strided and kind not in (_FAKE, _ASYNC, _MASKED):
-        local = slices.part_of(local)
+        local = _part_of(local)
     shape = tensor.shape if _is_sparse(local) or kind == _MASKED else local.shape
     extra = ""
     if kind == _DTENSOR:
@@ -77,6 +78,11 @@ def _tensor(tensor: torch.Tensor, file: Optional[str]) -> TensorDescription:
         as_it_is = _is_sparse(local) or local.is_quantized
         saved = odd_files.save_tensor(local if as_it_is else plain, file)
     return TensorDescription(kind, str(tensor.dtype), sizes, bool(tensor.requires_grad), extra, plain, saved)
+
+
+def _part_of(tensor: torch.Tensor) -> torch.Tensor:
+    parts = slices.parts_of(tensor.shape)
+    return tensor[tuple(parts)] if any(part != slice(None) for part in parts) else tensor
 
 
 _DTENSOR = "torch.distributed.tensor.DTensor"

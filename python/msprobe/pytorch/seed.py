@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
+from .._capture.config import MsprobeException
+from .._capture.config.keys import MAX_SEED
 from . import random_calls
-from .config import MsprobeException
-from .config.keys import MAX_SEED
 
 _NPU_VARIABLES = {
     "HCCL_DETERMINISTIC": "True",

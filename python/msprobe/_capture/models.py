@@ -4,17 +4,16 @@ import functools
 import weakref
 from typing import Any
 
-import torch
-
-from . import hooks
-from .arguments import check_model, refuse
+from .arguments import refuse
 from .config import Config
+from .framework import Framework
 
 
 class Models:
     """Tracks the current model and those already prepared."""
 
-    def __init__(self, model: Any = None) -> None:
+    def __init__(self, framework: Framework, model: Any = None) -> None:
+        self._framework = framework
         self._seen: list[tuple] = []  # weak references to the models of each start()
         self.current = model
 
@@ -32,7 +31,8 @@ class Models:
         models = model if self._several else [] if model is None else [model]
         # What is not a module is refused later, and named then.
         self._references = [
-            weakref.ref(m) if isinstance(m, torch.nn.Module) else functools.partial(_same, m) for m in models
+            weakref.ref(m) if isinstance(m, self._framework.module_type) else functools.partial(_same, m)
+            for m in models
         ]
 
     def take(self, model: Any, config: Config, token_range: Any, loader: Any) -> None:
@@ -44,17 +44,17 @@ class Models:
         if self.current is None:
             what = f"level {config.level} needs" if config.level != "L1" else "token_range and load need"
             refuse(f"{what} the model: call start(model=...) or PrecisionDebugger(model=...)")
-        check_model(self.current)
+        self._framework.check_model(self.current)
         models = tuple(self.current) if isinstance(self.current, (list, tuple)) else (self.current,)
         if any(_same_models(known, models) for known in self._seen):
             return
         if loader is not None:
-            loader.add_modules(hooks.named_modules(self.current))
+            loader.add_modules(self._framework.named_modules(self.current))
         self._seen = [known for known in self._seen if all(model() is not None for model in known)]
         self._seen.append(tuple(weakref.ref(model) for model in models))
 
     def forget_seen(self) -> None:
-        """Treats every model as new at its next start(); hooks.add_model() still knows its modules."""
+        """Treats every model as new at its next start(); Framework.add_model() still knows its modules."""
         self._seen = []
 
 

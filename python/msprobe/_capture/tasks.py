@@ -5,28 +5,14 @@ import sys
 import threading
 from typing import Any, Optional
 
-import torch
-
 from .. import _core
 from .config import Config, MsprobeException
+from .framework import Framework
 from .log import logger
 
 _LEVELS = ("L0", "L1", "mix")
 _KINDS = {"overflow_check": "overflow", "diff_check": "difference", "exception_dump": "exception"}
 _FILES = ("dump.json", "stack.json", "construct.json", "dump_summary.json")
-
-# What a task or level needs that is not here, and what to use instead.
-_UNAVAILABLE = {
-    "nan_check": "needs an NPU with torch_npu and its compiled nan_check extension; task overflow_check finds NaN and "
-    "infinities on any device",
-    "acc_check": "replays single functions on an NPU and is not a capture; capture task tensor on both devices and run "
-    "msprobe compare",
-    "run_ut": "replays single functions on an NPU and is not a capture; capture task tensor on both devices and run "
-    "msprobe compare",
-    "free_benchmark": "perturbs what the training computes, which this tool never does; capture two runs and run msprobe "
-    "compare, or use task diff_check",
-    "L2": "records kernels through the runtime of an NPU; level mix records modules and functions on any device",
-}
 
 
 def decides(config: Config) -> str:
@@ -36,11 +22,11 @@ def decides(config: Config) -> str:
     return _KINDS.get(config.task, "")
 
 
-def check(config: Config) -> None:
+def check(config: Config, framework: Framework) -> None:
     """Rejects configurations that cannot be carried out, before anything is hooked."""
-    for name, value in (("task", config.task), ("level", config.level)):
-        if value in _UNAVAILABLE:
-            _refuse(f"{name} {value} {_UNAVAILABLE[value]} ({config.place(name)})")
+    unavailable = framework.unavailable(config)
+    if unavailable:
+        _refuse(unavailable)
     kind = decides(config)
     if kind and config.level not in _LEVELS:
         _refuse(f"level is {config.level}; allowed with task {config.task}: L0, L1, mix ({config.place('level')})")
@@ -64,12 +50,12 @@ def _refuse(text: str) -> None:
     raise MsprobeException(MsprobeException.INVALID_PARAM_ERROR, text)
 
 
-def set_up(config: Config) -> None:
+def set_up(config: Config, framework: Framework) -> None:
     """Tells the configured recorder what to keep."""
     kind = decides(config)
     if kind == "overflow":
         _core.configure_trigger("overflow", config.overflow_nums)
-        if config.check_mode != "all" and not _has_overflow_flag():
+        if config.check_mode != "all" and not framework.has_overflow_flag:
             logger.warning(
                 "check_mode %s chooses a kind of overflow flag, which only an NPU in saturation mode has: outputs are "
                 "checked for NaN and infinities instead.",
@@ -82,10 +68,6 @@ def set_up(config: Config) -> None:
         _watch_uncaught()
     else:
         _core.configure_trigger("")
-
-
-def _has_overflow_flag() -> bool:
-    return hasattr(torch, "npu") and torch.npu.is_available()
 
 
 # ---- steps --------------------------------------------------------------------------------------------------------------

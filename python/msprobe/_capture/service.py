@@ -4,7 +4,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
-from .arguments import ModelOrModels
 from .config.keys import BY_NAME
 
 # Earlier names of attributes of the configuration, and keys whose own names are Python's.
@@ -87,7 +86,7 @@ class Service:
 
     def start(
         self,
-        model: Optional[ModelOrModels] = None,
+        model: Any = None,
         token_range: Optional[Sequence[int]] = None,
         rank_id: Optional[int] = None,
         scheduled_tokens: Optional[Mapping[str, int]] = None,

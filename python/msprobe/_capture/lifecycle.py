@@ -9,16 +9,16 @@ from dataclasses import replace
 from typing import Any, Callable, Optional, TypeVar, cast
 
 from .. import _core
-from . import dataloader, hooks, slices, tasks
-from .arguments import check_start, rank_of_process
+from . import slices, tasks
+from .arguments import check_start
 from .config import Config, MsprobeException, with_value
 from .config.keys import NEVER, NEXT_START, OF_EACH_START
 from .features import Features
+from .framework import Framework
 from .log import logger
 from .models import Models
 from .reload import ConfigWatch, changed_keys
 from .schedule import Schedule
-from .seed import seed_all
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -52,6 +52,7 @@ class Lifecycle:
 
     config: Config
 
+    _framework: Framework
     _lock = threading.RLock()
     _seeded = False  # by whoever attached us, before the model was made
     _name_unranked: Any = staticmethod(lambda dump_path: "rank")  # the directory of a process without a rank
@@ -59,9 +60,9 @@ class Lifecycle:
     def _set_up(self, config: Config, overrides: Mapping[str, Any], model: Any) -> None:
         """Called once, at construction. `overrides` also win over a reloaded file."""
         self.config = config
-        self._models = Models(model)
+        self._models = Models(self._framework, model)
         self._schedule = Schedule(config)
-        self._features = Features(config)
+        self._features = Features(config, self._framework)
         self._first_start = True
         self._rank: Optional[int] = None
         self._ended = False
@@ -74,11 +75,33 @@ class Lifecycle:
         self._watch = ConfigWatch(config, overrides) if config.dump_enable is not None else None
         self._changed: Optional[Config] = None  # waits for the next start()
         if config.seed is not None and not self._seeded:
-            seed_all(config.seed, config.is_deterministic)
-        hooks.set_up(config)
+            self._framework.seed(config)
+        self._prepare(config)
         follows = config.enable_dataloader
-        self._forget_dataloader = dataloader.follow(self._begin_batch, self._end_batch) if follows else None
+        self._forget_dataloader = (
+            self._framework.follow_batches(self._begin_batch, self._end_batch) if follows else None
+        )
         atexit.register(self._at_exit)
+
+    def _prepare(self, config: Config) -> None:
+        self._framework.init()
+        _core.configure(
+            level=config.level,
+            structure=config.task == "structure",
+            summary=config.summary_mode,
+            extra_info=config.extra_info,
+            data_mode=list(config.data_mode),
+            scope=list(config.scope),
+            list=list(config.list_),
+            risk_level=config.risk_level,
+        )
+        if tasks.decides(config):
+            _core.configure_saving("deferred", [])
+        else:
+            _core.configure_saving("now" if config.task == "tensor" else "no", list(config.tensor_list))
+        tasks.set_up(config, self._framework)
+        slices.set_rules(list(config.slice_))
+        self._framework.set_up(config)
 
     # ---- one step -------------------------------------------------------------------------------------------------------
 
@@ -89,7 +112,7 @@ class Lifecycle:
         if self._ended or self.config.level == "debug" or self.config.task == "grad_probe" or not self._is_enabled():
             return
         check_start(token_range, rank_id)
-        hooks.add_new_ops(self.config)
+        self._framework.add_new_ops(self.config)
         self._models.take(model, self.config, token_range, self._features.loader)
         if self._schedule.is_past_last():
             self._end_service()
@@ -103,7 +126,7 @@ class Lifecycle:
             _core.pause()
             return
         if self._first_start or self._rank is None:
-            self._rank = rank_id if rank_id is not None else rank_of_process()
+            self._rank = rank_id if rank_id is not None else self._framework.rank_of_process()
         if not self._schedule.wants_rank(self._rank):
             self._first_start = False
             return
@@ -113,14 +136,14 @@ class Lifecycle:
                 self._features.budget.limit()
             if token_range is not None and not self._tokens_counted:
                 self._tokens_counted = True
-                hooks.count_tokens(self._models.current, token_range)
+                self._framework.count_tokens(self._models.current, token_range)
 
     @_without_memory
     def _stop(self) -> None:
         if self._features.loader is not None:
             self._features.loader.end()
         if self._active and not self._ended and self.config.level != "debug":
-            self._report(hooks.stop_recording())
+            self._report(self._framework.stop_recording())
             if _core.exhausted():
                 self._end_service()
                 return
@@ -157,9 +180,9 @@ class Lifecycle:
         if self.config.only_loads:
             return False
         if self.config.level in ("L0", "mix"):
-            hooks.add_model(self._models.current)  # each time, for modules may have been exchanged
+            self._framework.add_model(self._models.current)  # each time, for modules may have been exchanged
         if self.config.level == "mix" and not self._phases_hooked:
-            hooks.mark_phases()
+            self._framework.mark_phases()
             self._phases_hooked = True
         if not self._open():
             return False
@@ -178,7 +201,7 @@ class Lifecycle:
     def _begin_saving(self) -> bool:
         self._schedule.begun = self._schedule.step
         self._take_changes(at_start=True)
-        self._rank = rank_of_process()
+        self._rank = self._framework.rank_of_process()
         return self._open()
 
     def _open(self) -> bool:
@@ -194,7 +217,7 @@ class Lifecycle:
             )
             return False
         if self.config.level == "mix":
-            hooks.mark_optimizers()
+            self._framework.mark_optimizers()
         self._directory, self._active = directory, True
         tasks.begin_step(self.config, self._schedule.step, self._rank)
         return True
@@ -217,7 +240,7 @@ class Lifecycle:
         tasks.end_step(self.config, self._directory, summary["recorded"])
 
     def _lose_step(self, method: str) -> None:
-        for end in (hooks.stop_recording, self._close_step):  # the state is that of a step that is over
+        for end in (self._framework.stop_recording, self._close_step):  # the state is that of a step that is over
             try:
                 end()
             except MemoryError:
@@ -227,7 +250,7 @@ class Lifecycle:
 
     def _end_service(self) -> None:
         self._close_step()
-        hooks.stop_recording()
+        self._framework.stop_recording()
         self._ended = True
         if self._forget_dataloader is not None:
             self._forget_dataloader()
@@ -240,7 +263,7 @@ class Lifecycle:
     @_without_memory
     def _at_exit(self) -> None:
         if not self._is_child():
-            hooks.stop_recording()
+            self._framework.stop_recording()
             self._close_step()
             self._ended = True
 
@@ -260,7 +283,7 @@ class Lifecycle:
         """Changes a key of the configuration from the next start() on."""
         config = with_value(self._changed or self.config, name, value, f"debugger.service.config.{name}")
         if name not in OF_EACH_START:
-            tasks.check(config)
+            tasks.check(config, self._framework)
         self._changed = config
 
     @_without_memory
@@ -286,14 +309,14 @@ class Lifecycle:
             config = self._watch.poll(force)
             if config is not None:
                 try:
-                    tasks.check(config)
+                    tasks.check(config, self._framework)
                     self._changed = config
                 except MsprobeException as error:
                     self._watch.disable(str(error))
                 else:
                     self._tell_changes(config)
             if was_enabled and not self._watch.enabled and self._active:
-                self._report(hooks.stop_recording())
+                self._report(self._framework.stop_recording())
         if self._changed is not None and (at_start or not self._active):
             self._apply(self._changed)
 
@@ -321,7 +344,7 @@ class Lifecycle:
         self.config = self._schedule.config = config
         self._ended, self._first_start = False, True
         self._models.forget_seen()
-        hooks.set_up(config)
+        self._prepare(config)
 
     def _tell_changes(self, config: Config) -> None:
         changed = changed_keys(self.config, config, NEXT_START)

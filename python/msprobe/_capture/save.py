@@ -5,11 +5,10 @@ import threading
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
-
-import torch
+from typing import Any, Optional
 
 from .. import _core
+from .framework import Framework
 
 _MAX_DEPTH = 400
 
@@ -17,7 +16,8 @@ _MAX_DEPTH = 400
 class Saver:
     """Values that save() has begun in this step. Gradients arrive later and are written when the step ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, framework: Framework) -> None:
+        self._framework = framework
         self._lock = threading.Lock()  # gradients arrive on threads of autograd
         self._counts: Counter = Counter()
         self._gradients: dict = {}  # name of the entry -> its tree
@@ -49,8 +49,8 @@ class Saver:
 
     def _hooked(self, value: Any, place: str, depth: int) -> Any:
         """Mirrors the structure of the value, with a _Gradient for each tensor that gets one and None elsewhere."""
-        if isinstance(value, torch.Tensor):
-            return self._hook(value, place) if value.requires_grad else None
+        if isinstance(value, self._framework.tensor_type):
+            return self._hook(value, place)
         if depth > _MAX_DEPTH:
             return None
         items = _items(value)
@@ -59,15 +59,17 @@ class Saver:
         tree = {str(key): self._hooked(item, f"{place}.{key}", depth + 1) for key, item in items}
         return list(tree.values()) if isinstance(value, (list, tuple)) and not hasattr(value, "_fields") else tree
 
-    def _hook(self, tensor: torch.Tensor, place: str) -> "_Gradient":
+    def _hook(self, tensor: Any, place: str) -> Optional["_Gradient"]:
         gradient, step = _Gradient(), self._step
 
-        def arrived(value: torch.Tensor) -> None:
+        def arrived(value: Any) -> None:
             if step == self._step:
                 gradient.text = _core.value_json(place, value)
 
-        # Saving the tensor in a checkpoint does not warn of this hook.
-        self._handles.append(tensor.register_hook(torch.utils.hooks.unserializable_hook(arrived)))
+        handle = self._framework.hook_gradient(tensor, arrived)
+        if handle is None:
+            return None
+        self._handles.append(handle)
         return gradient
 
 

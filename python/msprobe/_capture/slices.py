@@ -1,9 +1,7 @@
 """Which part of each tensor is recorded: the slices of the configuration and the tokens of one request."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-import torch
 
 from .. import _core
 from .config import Config, Slice
@@ -50,13 +48,13 @@ def choose_request(config: Config, scheduled_tokens: Any) -> bool:
     return True
 
 
-def part_of(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns the part to record of a strided tensor that the recorder cannot read by itself."""
-    index = [slice(None)] * tensor.ndim
+def parts_of(shape: Sequence[int]) -> list:
+    """Returns an index for each dimension: the part to record of a tensor that the recorder cannot read by itself."""
+    index = [slice(None)] * len(shape)
     for rule in _rules:
-        if rule.dim < tensor.ndim and rule.size in (None, tensor.shape[rule.dim]):
+        if rule.dim < len(shape) and rule.size in (None, shape[rule.dim]):
             index[rule.dim] = slice(rule.begin, rule.end)
-    return tensor[tuple(index)] if any(part != slice(None) for part in index) else tensor
+    return index
 
 
 def _problem(scheduled_tokens: Any) -> str:

@@ -16,9 +16,8 @@ import statistics
 import time
 from typing import Any, Optional
 
-import torch
-
 from .. import _core
+from .framework import Framework
 from .log import logger
 
 PROBE_EVERY = 50
@@ -49,7 +48,8 @@ def ladder(config: Any) -> list:
 class Budget:
     """Measures what steps cost, and chooses how much of the configuration the next one can afford."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: Any, framework: Framework) -> None:
+        self._framework = framework
         self._disk: Optional[int] = config.budget.get("disk")
         self._slowdown: Optional[float] = config.budget.get("slowdown")
         self._steps = list(config.step)
@@ -91,7 +91,7 @@ class Budget:
         """The configuration to record this step with; None for not at all."""
         if self._disk is not None and not self._foreseen:
             self._foreseen = True
-            self._foresee(_modules(model))
+            self._foresee(list(model) if isinstance(model, (list, tuple)) else [model] if model is not None else [])
         if self._config is not None and self._is_probe():
             logger.info("budget: step %d is not recorded, to measure how long a step takes.", step)
             return None
@@ -121,10 +121,10 @@ class Budget:
 
     # ---- parts
 
-    def _foresee(self, modules: list) -> None:
+    def _foresee(self, models: list) -> None:
         """Before the first recorded step: a rung whose tensors cannot fit is not tried."""
         while self._saves():
-            least = _least_tensor_bytes(self._config, modules)
+            least = _least_tensor_bytes(self._config, models, self._framework)
             if least <= self._share()[1]:
                 return
             self._descend(f"the tensors of a step have at least {least} bytes", "from")
@@ -166,12 +166,7 @@ class Budget:
         logger.warning("budget: %s step %d only %s: %s.", when, self._step, self._ladder[self._rung][0], why)
 
 
-def _modules(model: Any) -> list:
-    models = model if isinstance(model, (list, tuple)) else [model]
-    return [m for m in models if isinstance(m, torch.nn.Module)]
-
-
-def _least_tensor_bytes(config: Any, modules: list) -> int:
+def _least_tensor_bytes(config: Any, models: list, framework: Framework) -> int:
     """What the tensors of a step take at least, as far as the configuration and the model tell.
 
     These are the weights, which functions take as inputs, and their gradients, which are recorded with the modules. 0 where
@@ -180,11 +175,9 @@ def _least_tensor_bytes(config: Any, modules: list) -> int:
     whole = config.task == "tensor" and config.data_mode == ["all"]
     if not whole or config.scope or config.list_ or config.tensor_list or config.slice_:
         return 0
-    parameters = {id(p): p for module in modules for p in module.parameters()}.values()
-    weights = sum(p.numel() * p.element_size() for p in parameters)
-    gradients = sum(p.numel() * p.element_size() for p in parameters if p.requires_grad)
+    weights, gradients = framework.parameter_bytes(models)
     with_functions, with_modules = config.level in ("L1", "mix"), config.level in ("L0", "mix")
-    return weights * with_functions + gradients * (with_modules and torch.is_grad_enabled())
+    return weights * with_functions + gradients * with_modules
 
 
 def bytes_in(directory: str) -> int:
