@@ -11,6 +11,7 @@ class Framework:
 
     module_type: type  # of models
     module_word = "Module"  # what names of its entries begin with
+    levels_of_models: tuple = ("L0", "mix")  # at which add_model() has something to do
     tensor_type: type
     has_overflow_flag = False  # of the device
 

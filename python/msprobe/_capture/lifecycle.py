@@ -179,7 +179,7 @@ class Lifecycle:
             self._info(f"Module inputs are replaced by those of {self.config.load.path}.")
         if self.config.only_loads:
             return False
-        if self.config.level in ("L0", "mix"):
+        if self.config.level in self._framework.levels_of_models and self._models.current is not None:
             self._framework.add_model(self._models.current)  # each time, for modules may have been exchanged
         if self.config.level == "mix" and not self._phases_hooked:
             self._framework.mark_phases()

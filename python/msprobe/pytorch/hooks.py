@@ -32,7 +32,7 @@ _DROPOUTS = frozenset(
 def init() -> None:
     """Tells the recorder which framework it records."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    _core.init(torch, odd_values.describe, odd_values.describe_tensor, package + os.sep)
+    _core.init("torch", torch, odd_values.describe, odd_values.describe_tensor, package + os.sep)
     device_stats.set_up()
 
 

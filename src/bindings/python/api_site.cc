@@ -251,6 +251,7 @@ PyObject* CallAttribute(PyObject* self, PyObject* args, PyObject* kwargs) {
   ApiSite* site = reinterpret_cast<SiteObject*>(self)->site;
   CallArgs call;
   call.tuple = args;
+  call.skip = site->spec.skip_self ? 1 : 0;
   call.kwargs = kwargs;
   return RunHooked(site, call, [&] { return PyObject_Call(site->function.get(), args, kwargs); });
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bindings/python/framework.h"
+#include "bindings/python/host_tensor.h"
 #include "bindings/python/runtime.h"
 #include "tensor/kernels/xor_digest.h"
 
@@ -28,7 +29,8 @@ void SaveHeldByPython(Record* record, const HeldValue& value, const std::string&
 
 bool IsPlainTensor(PyObject* o) {
   const FrameworkTypes& types = framework().types();
-  return Py_TYPE(o) == types.tensor || Py_TYPE(o) == types.parameter;
+  if (Py_TYPE(o) == types.tensor || Py_TYPE(o) == types.parameter) return true;
+  return types.plain_subclasses && types.tensor != nullptr && PyType_IsSubtype(Py_TYPE(o), types.tensor);
 }
 
 bool IsTensor(PyObject* o) {
@@ -95,8 +97,7 @@ void SavePending(Record* record) {
   for (const HeldValue& value : held) names_of.push_back(path.NameAt(*record, value.node));
   for (size_t i = 0; i < held.size(); ++i) {
     if (record->nodes[held[i].node].type != RecordNodeType::kTensor) continue;
-    held[i].described ? SaveHeldByPython(record, held[i], names_of[i])
-                      : framework().SaveHeldTensor(record, held[i], names_of[i]);
+    held[i].described ? SaveHeldByPython(record, held[i], names_of[i]) : SaveHeldTensor(record, held[i], names_of[i]);
   }
 }
 

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "bindings/python/kept.h"
+#include "bindings/python/node_hook.h"
 #include "bindings/python/runtime.h"
 #include "bindings/python/values.h"
 #include "bindings/torch/leaf_memo.h"
-#include "bindings/torch/node_hook.h"
 #include "bindings/torch/torch_objects.h"
 
 namespace msprobe {

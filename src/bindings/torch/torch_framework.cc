@@ -3,11 +3,11 @@
 #include <stdexcept>
 
 #include "bindings/python/framework.h"
+#include "bindings/python/node_hook.h"
+#include "bindings/python/param_grads.h"
 #include "bindings/torch/api_backward.h"
 #include "bindings/torch/module_backward.h"
 #include "bindings/torch/modules.h"
-#include "bindings/torch/node_hook.h"
-#include "bindings/torch/param_grads.h"
 #include "bindings/torch/regions.h"
 #include "bindings/torch/tensors.h"
 #include "bindings/torch/torch_objects.h"
@@ -67,9 +67,7 @@ class TorchFramework final : public CaptureFramework {
   bool RecordTensor(Record* record, PyObject* tensor, const TensorLabel* label) override {
     return RecordPlainTensor(record, tensor, label);
   }
-  void SaveHeldTensor(Record* record, const HeldValue& value, const std::string& name) override {
-    SaveHeldPlainTensor(record, value, name);
-  }
+  bool LookAt(PyObject* tensor, TensorLook* look) override { return LookAtHostTensor(tensor, look); }
   Ref CopyOf(PyObject* tensor) override {
     Ref detached(PyObject_CallMethodNoArgs(tensor, torch_names.detach));
     Ref copy(detached ? PyObject_CallMethodNoArgs(detached.get(), torch_names.clone) : nullptr);
@@ -78,7 +76,7 @@ class TorchFramework final : public CaptureFramework {
   }
 
   void BeforeApi() override { BackwardOrder::Get().OnForward(); }
-  void HookApiBackward(PyObject* output, const OpName& name, Risk risk) override {
+  void HookApiBackward(std::shared_ptr<void>, PyObject* output, const OpName& name, Risk risk) override {
     msprobe::HookApiBackward(output, name, risk);
   }
 

@@ -1,4 +1,4 @@
-#include "bindings/torch/node_hook.h"
+#include "bindings/python/node_hook.h"
 
 #include <structmember.h>
 
@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "bindings/python/runtime.h"
-#include "bindings/torch/torch_objects.h"
 
 namespace msprobe {
 namespace {
@@ -45,7 +44,8 @@ bool IsNodeHook(PyObject* object) { return Py_TYPE(object) == hook_type; }
 NodeHook* HookOf(PyObject* object) { return reinterpret_cast<HookObject*>(object)->hook; }
 
 void SetHandle(PyObject* hook, PyObject* handle) {
-  Ref dict(PyObject_GetAttr(handle, torch_names.hooks_dict_ref));
+  static PyObject* const name = PyUnicode_InternFromString("hooks_dict_ref");
+  Ref dict(PyObject_GetAttr(handle, name));
   if (!dict) return PyErr_Clear();
   HookOf(hook)->set_siblings(std::move(dict));
 }

@@ -1,4 +1,4 @@
-#include "bindings/torch/param_grads.h"
+#include "bindings/python/param_grads.h"
 
 #include <utility>
 #include <vector>
@@ -7,10 +7,6 @@
 #include "bindings/python/runtime.h"
 #include "bindings/python/tensor_record.h"
 #include "bindings/python/values.h"
-#include "bindings/torch/leaf_memo.h"
-#include "bindings/torch/module_backward.h"
-#include "bindings/torch/node_hook.h"
-#include "bindings/torch/torch_objects.h"
 
 namespace msprobe {
 namespace {
@@ -20,42 +16,16 @@ std::vector<std::weak_ptr<ParamGrads>>& OpenGrads() {
   return *open;
 }
 
-class ParamHook final : public NodeHook {
- public:
-  ParamHook(ParamGradsPtr grads, PyObject* parameter, const char* name)
-      : grads_(std::move(grads)), parameter_(Ref::Borrow(parameter)), name_(name) {}
-
-  void Run(PyObject* const*, Py_ssize_t count) override {
-    if (t_flags.in_tool || count < 1) return;
-    LeafMemo::OfThread().End();
-    BackwardOrder::Get().ReachParameter(sequence(), thread_);
-    if (!rt().running) return;
-    InTool guard;
-    grads_->Add(parameter_.get(), name_.c_str());
-  }
-
-  void set_thread(uint64_t thread) { thread_ = thread; }
-
- private:
-  ParamGradsPtr grads_;
-  Ref parameter_;
-  std::string name_;
-  uint64_t thread_ = 0;  // of the forward that the sequence is from
-};
-
 }  // namespace
 
-void ParamGrads::Add(PyObject* parameter, const char* name) {
+void ParamGrads::Add(PyObject* parameter, const char* name, const std::function<Ref()>& read) {
   Runtime& r = rt();
   const bool wanted = called == r.generation && !r.options.structure && r.options.backward &&
                       (!r.filter.has_names() || r.filter.CheckName(OpName{base, 0, NameForm::kPlain}));
   // Read first, for another thread may bring the gradient of another parameter meanwhile.
   Record part;
   if (wanted) {
-    // Where parameters are views of a flat one (FSDP1) they have no gradient of their own, and asking for it warns.
-    Ref producer(PyObject_GetAttr(parameter, torch_names.grad_fn));
-    Ref grad(producer.get() == Py_None ? PyObject_GetAttr(parameter, torch_names.grad) : nullptr);
-    if (!grad) PyErr_Clear();
+    const Ref grad = read();
     if (r.recorder->save_policy().saves()) part.save = SaveMode::kDeferred;  // its name is known below
     part.Key(name);
     part.BeginList();
@@ -89,16 +59,8 @@ void ParamGrads::Finish() {
   FinishRecord(std::exchange(record, nullptr));
 }
 
-PyObject* NewParamHook(ParamGradsPtr grads, PyObject* parameter, const char* name) {
-  auto hook = std::make_unique<ParamHook>(grads, parameter, name);
+void ListParamGrads(const ParamGradsPtr& grads) {
   if (!std::exchange(grads->listed, true)) OpenGrads().push_back(grads);
-  return NewHookObject(std::move(hook));
-}
-
-void SetParamHookSequence(PyObject* hook, uint64_t sequence) {
-  auto* param = static_cast<ParamHook*>(HookOf(hook));
-  param->set_sequence(sequence);
-  param->set_thread(ThreadNumber());
 }
 
 void FinishParamGrads() {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "bindings/python/graph_walk.h"
 #include "bindings/python/py.h"
-#include "bindings/torch/autograd_graph.h"
 
 namespace msprobe {
 

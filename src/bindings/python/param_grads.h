@@ -1,6 +1,7 @@
 // Gradients of a module's own parameters.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,15 +22,14 @@ struct ParamGrads {
   bool listed = false;  // among those that FinishParamGrads() looks at
   Record* record = nullptr;
 
-  void Add(PyObject* parameter, const char* name);
+  /// The gradient of `parameter` is there; `read` gives it, and is only called when it is recorded.
+  void Add(PyObject* parameter, const char* name, const std::function<Ref()>& read);
   void Finish();
 };
 using ParamGradsPtr = std::shared_ptr<ParamGrads>;
 
-/// Runs when the gradient of `parameter` is there.
-PyObject* NewParamHook(ParamGradsPtr grads, PyObject* parameter, const char* name);
-/// The node that runs right before that.
-void SetParamHookSequence(PyObject* hook, uint64_t sequence);
+/// FinishParamGrads() will look at it.
+void ListParamGrads(const ParamGradsPtr& grads);
 /// At stop(): entries whose other parameters got no gradient.
 void FinishParamGrads();
 
