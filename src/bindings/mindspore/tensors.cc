@@ -61,6 +61,13 @@ bool IsOnHost(PyObject* tensor) {
   return TextOf(device.get()).starts_with("CPU");
 }
 
+// An operator that was launched earlier has failed, maybe another one than that which made this tensor. The training
+// meets the error where it uses the result, as without us.
+void NoteFailedLaunch() {
+  const std::string text = TakeError();
+  NoteSkip("an operator failed and its result has no values", text.substr(0, text.find('\n')));
+}
+
 // What can be seen without waiting.
 bool LookAtShape(PyObject* tensor, TensorLook* look, const ElementType** type) {
   Ref dtype(PyObject_GetAttr(tensor, mindspore_names.dtype)), shape(PyObject_GetAttr(tensor, mindspore_names.shape));
@@ -89,7 +96,8 @@ bool LookAtElements(PyObject* tensor, TensorLook* look) {
   }
   look->strides = look->own + kMaxDims;
   Ref pointer(PyObject_CallMethodNoArgs(tensor, mindspore_names.data_ptr));  // waits
-  look->data = pointer ? static_cast<const char*>(PyLong_AsVoidPtr(pointer.get())) : nullptr;
+  if (!pointer) return NoteFailedLaunch(), false;
+  look->data = static_cast<const char*>(PyLong_AsVoidPtr(pointer.get()));
   PyErr_Clear();
   return reinterpret_cast<uintptr_t>(look->data) >= kLowAddress;
 }
@@ -169,12 +177,12 @@ bool RecordMindSporeTensor(Record* record, PyObject* tensor, const TensorLabel* 
   const bool save = own && record->save == SaveMode::kNow && rt().files->working();
   const std::string file = save ? TensorFileName(record->path.NameAt(*record, record->nodes.size()), ".npy") : "";
   if (!PutOff(record, tensor, look, file, &t)) {
-    if (!LookAtElements(tensor, &look)) return false;
+    const bool read = LookAtElements(tensor, &look);
     if (own && !rt().slices.empty()) TakePart(&look);
     bool saved = false;
-    ReadValues(look, file, &t, &saved);
+    if (read) ReadValues(look, file, &t, &saved);
     if (saved) record->SetFile(&t, file);
-    if (own && record->save == SaveMode::kDeferred) HoldTensor(record, tensor, look);
+    if (read && own && record->save == SaveMode::kDeferred) HoldTensor(record, tensor, look);
     t_host_copy = Ref();
   }
   AppendTensor(record, t, look.shape, look.ndim, label);
