@@ -41,7 +41,9 @@ def _item(path, theirs, ours, rtol, found):
 
 def _in_any_order(items):
     """Gradients of a Primitive: the earlier tool lists them as they arrive, we as the arguments stand."""
-    return sorted(items, key=lambda t: (t["shape"], round(t["Norm"] or 0, 4), t.get("data_name", "")) if t else ([], 0, ""))
+    return sorted(
+        items, key=lambda t: (t["shape"], round(t["Norm"] or 0, 4), t.get("data_name", "")) if t else ([], 0, "")
+    )
 
 
 def _load(path):

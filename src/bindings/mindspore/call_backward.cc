@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "bindings/backward/node_hook.h"
 #include "bindings/mindspore/mindspore_objects.h"
 #include "bindings/mindspore/tensors.h"
 #include "bindings/python/kept.h"
-#include "bindings/python/node_hook.h"
 #include "bindings/python/runtime.h"
 #include "bindings/python/tensor_record.h"
 #include "bindings/python/values.h"

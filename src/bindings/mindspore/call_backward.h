@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "bindings/python/graph_walk.h"
+#include "bindings/backward/graph_walk.h"
 #include "bindings/python/py.h"
 #include "capture/op_filter.h"
 #include "capture/op_name.h"

@@ -3,9 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "bindings/backward/node_hook.h"
 #include "bindings/mindspore/mindspore_objects.h"
 #include "bindings/mindspore/tensors.h"
-#include "bindings/python/node_hook.h"
 #include "bindings/python/runtime.h"
 
 namespace msprobe {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "bindings/python/param_grads.h"
+#include "bindings/backward/param_grads.h"
 #include "bindings/python/py.h"
 
 namespace msprobe {

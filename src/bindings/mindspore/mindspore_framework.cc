@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "bindings/backward/node_hook.h"
+#include "bindings/backward/param_grads.h"
 #include "bindings/mindspore/call_backward.h"
 #include "bindings/mindspore/cells.h"
 #include "bindings/mindspore/mindspore_objects.h"
@@ -12,8 +14,6 @@
 #include "bindings/python/api_site.h"
 #include "bindings/python/api_values.h"
 #include "bindings/python/framework.h"
-#include "bindings/python/node_hook.h"
-#include "bindings/python/param_grads.h"
 
 namespace msprobe {
 namespace {
@@ -34,6 +34,9 @@ class MindSporeFramework final : public CaptureFramework {
 
   bool RecordTensor(Record* record, PyObject* tensor, const TensorLabel* label) override {
     return RecordMindSporeTensor(record, tensor, label);
+  }
+  void SaveHeld(Record* record, const HeldValue& value, const std::string& name) override {
+    SaveHeldTensor(record, value, name);
   }
   bool LookAt(PyObject* tensor, TensorLook* look) override { return LookAtMindSporeTensor(tensor, look); }
   const char* file_ending() const override { return ".npy"; }

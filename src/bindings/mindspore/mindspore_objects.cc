@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "bindings/python/graph_walk.h"
+#include "bindings/backward/graph_walk.h"
 
 namespace msprobe {
 namespace {

@@ -53,6 +53,8 @@ class CaptureFramework {
   virtual bool RecordTensor(Record*, PyObject* /*tensor*/, const TensorLabel*) { return false; }
   /// A plain tensor whose memory may be read here and now.
   virtual bool LookAt(PyObject* /*tensor*/, TensorLook*) { return false; }
+  /// One that the record held undecided is to be saved after all, under this name.
+  virtual void SaveHeld(Record*, const HeldValue&, const std::string& /*name*/) {}
   /// Of the files that tensors are saved in.
   virtual const char* file_ending() const { return ".pt"; }
   /// A copy with memory of its own.

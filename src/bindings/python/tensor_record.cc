@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "bindings/python/framework.h"
-#include "bindings/python/host_tensor.h"
 #include "bindings/python/runtime.h"
 #include "tensor/kernels/xor_digest.h"
 
@@ -97,7 +96,8 @@ void SavePending(Record* record) {
   for (const HeldValue& value : held) names_of.push_back(path.NameAt(*record, value.node));
   for (size_t i = 0; i < held.size(); ++i) {
     if (record->nodes[held[i].node].type != RecordNodeType::kTensor) continue;
-    held[i].described ? SaveHeldByPython(record, held[i], names_of[i]) : SaveHeldTensor(record, held[i], names_of[i]);
+    held[i].described ? SaveHeldByPython(record, held[i], names_of[i])
+                      : framework().SaveHeld(record, held[i], names_of[i]);
   }
 }
 

@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "bindings/backward/node_hook.h"
 #include "bindings/python/kept.h"
-#include "bindings/python/node_hook.h"
 #include "bindings/python/runtime.h"
 #include "bindings/python/tensor_record.h"
 #include "bindings/python/values.h"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "bindings/python/graph_walk.h"
+#include "bindings/backward/graph_walk.h"
 
 namespace msprobe {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "bindings/python/node_hook.h"
+#include "bindings/backward/node_hook.h"
 #include "bindings/python/runtime.h"
 #include "bindings/torch/autograd_graph.h"
 #include "bindings/torch/torch_objects.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "bindings/backward/node_hook.h"
 #include "bindings/python/kept.h"
-#include "bindings/python/node_hook.h"
 #include "bindings/python/runtime.h"
 #include "bindings/python/values.h"
 #include "bindings/torch/leaf_memo.h"

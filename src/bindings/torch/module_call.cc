@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "bindings/python/node_hook.h"
+#include "bindings/backward/node_hook.h"
 #include "bindings/python/runtime.h"
 #include "bindings/torch/identity.h"
 #include "bindings/torch/param_hook.h"

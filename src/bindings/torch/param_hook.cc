@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "bindings/python/node_hook.h"
+#include "bindings/backward/node_hook.h"
 #include "bindings/python/runtime.h"
 #include "bindings/torch/leaf_memo.h"
 #include "bindings/torch/module_backward.h"

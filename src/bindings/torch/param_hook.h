@@ -1,7 +1,7 @@
 // Told by autograd when the gradient of a parameter is there.
 #pragma once
 
-#include "bindings/python/param_grads.h"
+#include "bindings/backward/param_grads.h"
 
 namespace msprobe {
 

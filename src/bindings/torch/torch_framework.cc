@@ -2,9 +2,9 @@
 
 #include <stdexcept>
 
+#include "bindings/backward/node_hook.h"
+#include "bindings/backward/param_grads.h"
 #include "bindings/python/framework.h"
-#include "bindings/python/node_hook.h"
-#include "bindings/python/param_grads.h"
 #include "bindings/torch/api_backward.h"
 #include "bindings/torch/module_backward.h"
 #include "bindings/torch/modules.h"
@@ -66,6 +66,9 @@ class TorchFramework final : public CaptureFramework {
 
   bool RecordTensor(Record* record, PyObject* tensor, const TensorLabel* label) override {
     return RecordPlainTensor(record, tensor, label);
+  }
+  void SaveHeld(Record* record, const HeldValue& value, const std::string& name) override {
+    SaveHeldTensor(record, value, name);
   }
   bool LookAt(PyObject* tensor, TensorLook* look) override { return LookAtHostTensor(tensor, look); }
   Ref CopyOf(PyObject* tensor) override {

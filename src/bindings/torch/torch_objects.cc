@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "bindings/python/graph_walk.h"
+#include "bindings/backward/graph_walk.h"
 
 namespace msprobe {
 namespace {

@@ -1,4 +1,4 @@
-#include "bindings/python/param_grads.h"
+#include "bindings/backward/param_grads.h"
 
 #include <utility>
 #include <vector>

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "bindings/python/graph_walk.h"
+#include "bindings/backward/graph_walk.h"
 #include "bindings/python/py.h"
 
 namespace msprobe {

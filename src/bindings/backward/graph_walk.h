@@ -13,11 +13,11 @@
 namespace msprobe {
 
 /// Names of the attributes of a node. Set before the first walk.
-struct NodeNames {
+struct GradNodeNames {
   PyObject *next_functions, *sequence_nr;
   PyObject* unique_id;  // a method, where a node is shown by another object each time; null: by the same
 };
-extern NodeNames node_names;
+extern GradNodeNames node_names;
 /// Tells nodes apart while they live.
 uintptr_t NodeKey(PyObject* node);
 

@@ -1,4 +1,4 @@
-#include "bindings/python/node_hook.h"
+#include "bindings/backward/node_hook.h"
 
 #include <structmember.h>
 

@@ -1,4 +1,4 @@
-#include "bindings/python/graph_walk.h"
+#include "bindings/backward/graph_walk.h"
 
 #include <algorithm>
 
@@ -20,7 +20,7 @@ uint64_t AsSequence(PyObject* number) {
 
 }  // namespace
 
-NodeNames node_names;
+GradNodeNames node_names;
 
 uintptr_t NodeKey(PyObject* node) {
   if (node_names.unique_id == nullptr) return reinterpret_cast<uintptr_t>(node);
