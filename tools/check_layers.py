@@ -24,7 +24,7 @@ PYTHON = {
     "msprobe.mindspore": {"msprobe._compare_result"},
     "msprobe.mindspore.compare": {"msprobe._compare"},
     "msprobe.tensorboard": {"msprobe._environment", "msprobe._page"},
-    "msprobe._attach": {"msprobe", "msprobe._core", "msprobe.pytorch"},
+    "msprobe._attach": {"msprobe", "msprobe._core", "msprobe._capture", "msprobe.pytorch", "msprobe.mindspore"},
     "msprobe._attach.site": {"msprobe._attach"},  # by the interpreters of others, with the standard library only
     "msprobe.core": {"msprobe.core.single_save.single_comparator", "msprobe.core.single_save.single_saver"},
     "msprobe.core.single_save": {"msprobe.pytorch.single_compare", "msprobe.pytorch.single_save"},

@@ -131,6 +131,7 @@ std::string AddApiFrom(nb::handle owner, nb::str attr, nb::str prefix_text, nb::
   if (details.contains("outputs_are_arguments")) spec.distributed = nb::cast<bool>(details["outputs_are_arguments"]);
   if (details.contains("skip_self")) spec.skip_self = nb::cast<bool>(details["skip_self"]);
   if (details.contains("primitive")) spec.name_of = NameOfPrimitive, spec.skip_self = true;
+  if (details.contains("skip_owner")) spec.skip_owner = true;
   if (details.contains("resolve")) spec.resolve = Ref::Borrow(nb::handle(details["resolve"]).ptr());
   if (details.contains("role")) {
     const std::string role = Utf8(nb::cast<nb::str>(details["role"]));

@@ -18,9 +18,9 @@ from .._capture.config import Config
 from .._capture.log import logger
 from ..pytorch import hooks
 from ..pytorch.debugger import PrecisionDebugger
+from .client import Client
 from .ending import Finished, rank_name, write_result
 from .request import Request
-from .step_detector import Client
 
 ALL = "all"
 _TASKS = ("structure", "statistics", "md5", "tensor")

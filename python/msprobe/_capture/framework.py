@@ -44,8 +44,8 @@ class Framework:
     def add_new_ops(self, config: Config) -> None:
         """Hooks functions that have come into being since the last call."""
 
-    def add_model(self, model: Any) -> None:
-        """Hooks the modules of a model or of several."""
+    def add_model(self, model: Any, number: Optional[int] = None) -> None:
+        """Hooks the modules of a model or of several; `number` is the index of a single one among several."""
         raise NotImplementedError
 
     def named_modules(self, model: Any) -> Iterable[tuple[str, Any]]:

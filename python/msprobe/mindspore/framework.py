@@ -74,9 +74,9 @@ class MindSpore(Framework):
         self._config = config
         hooks.set_up(config)
 
-    def add_model(self, model: Any) -> None:
-        """Hooks the Cells of a model or of several, and their Primitives."""
-        hooks.add_model(model, self._config)
+    def add_model(self, model: Any, number: Optional[int] = None) -> None:
+        """Hooks the Cells of a model or of several, and their Primitives; `number` is the index of a single one."""
+        hooks.add_model(model, self._config, number)
 
     def named_modules(self, model: Any) -> Iterable[tuple[str, Any]]:
         """Yields every Cell below the roots with the prefix of its entries."""

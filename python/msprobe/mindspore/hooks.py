@@ -3,7 +3,7 @@
 import os
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Optional
 
 import mindspore
 from mindspore import nn
@@ -79,7 +79,11 @@ def _watch_compiler(config: Config) -> None:
     if _compiled["role"]:
         _core.remove_api(executor, "__call__")
     _compiled["role"] = role
-    details: dict = {"resolve": _compiled_name if role == "record" else _left_alone, "skip_self": True}
+    details: dict = {
+        "resolve": _compiled_name if role == "record" else _left_alone,
+        "skip_self": True,
+        "skip_owner": True,
+    }
     if role == "leave":
         details["role"] = "leave"
     _core.add_api(executor, "__call__", "Jit", "jit", FOCUS, False, details)
@@ -113,24 +117,24 @@ def _left_alone(executor: Any) -> str:
 # ---- Cells and Primitives -----------------------------------------------------------------------------------------------
 
 
-def named_cells(model: Any) -> Iterator[tuple[str, Any]]:
+def named_cells(model: Any, number: Optional[int] = None) -> Iterator[tuple[str, Any]]:
     """Yields every Cell below the roots with the prefix of its entries; for several models it has the model's number."""
     several = isinstance(model, (list, tuple))
-    for index, root in enumerate(model if several else [model]):
-        prefix = f"Cell.{index}." if several else "Cell."
+    for index, root in enumerate(model if several else [model], number or 0):
+        prefix = f"Cell.{index}." if several or number is not None else "Cell."
         for name, cell in root.cells_and_names():
             if cell is not root:
                 yield f"{prefix}{name}.{type(cell).__name__}", cell
 
 
-def add_model(model: Any, config: Config) -> None:
+def add_model(model: Any, config: Config, number: Optional[int] = None) -> None:
     """Hooks the Cells of a model or of several, and the Primitives among their attributes."""
     if config.level in ("L1", "mix"):
         for root in model if isinstance(model, (list, tuple)) else [model]:
             for _, cell in root.cells_and_names():
                 _add_primitives(cell)
     if config.level in ("L0", "mix"):
-        for base, cell in named_cells(model):
+        for base, cell in named_cells(model, number):
             if cell not in _known_cells:  # of another model, too: it keeps its first name
                 _known_cells.add(cell)
                 _core.add_cell(cell, base)

@@ -73,9 +73,9 @@ class PyTorch(Framework):
         """Hooks operators registered and extensions imported since the last call."""
         hooks.add_new_ops(config)
 
-    def add_model(self, model: Any) -> None:
-        """Hooks the modules of a model or of several."""
-        hooks.add_model(model)
+    def add_model(self, model: Any, number: Optional[int] = None) -> None:
+        """Hooks the modules of a model or of several; `number` is the index of a single one among several."""
+        hooks.add_model(model, number)
 
     def named_modules(self, model: Any) -> Iterable[tuple[str, Any]]:
         """Yields every module below the roots with the prefix of its entries."""

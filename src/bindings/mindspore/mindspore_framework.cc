@@ -27,6 +27,7 @@ class MindSporeFramework final : public CaptureFramework {
   void FindTypes(PyObject* mindspore) {
     types_.tensor = TypeAt(mindspore, "Tensor");
     types_.parameter = TypeAt(mindspore, "Parameter");
+    types_.module = TypeAt(mindspore, "nn.Cell");
     types_.plain_subclasses = true;  // the class of a parameter is made for it
     names_ = {
         .framework = "mindspore", .tensor_type = "mindspore.Tensor", .dtype_prefix = "", .tells_requires_grad = false};

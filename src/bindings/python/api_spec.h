@@ -47,6 +47,7 @@ struct ApiSpec {
   void (*before)(const CallArgs&) = nullptr;                   // kWatch
   void (*watch)(const CallArgs&, PyObject* result) = nullptr;  // kWatch: after the call; result null: it raised
   bool (*stays)() = nullptr;                                   // kWatch: hooked after stop(), too, while this is true
+  bool skip_owner = false;                                     // of compiled code: the module whose method it was
   bool skip_self = false;                                      // of a method in Python
   /// One function that runs many ops (torch.ops, Triton): tells the base name by the first argument, or None.
   Ref resolve;

@@ -21,6 +21,7 @@ struct TensorLook;
 struct FrameworkTypes {
   PyTypeObject *tensor = nullptr, *parameter = nullptr;  // a plain tensor is exactly of one of them ...
   bool plain_subclasses = false;                         // ... or of any class below
+  PyTypeObject* module = nullptr;                        // of models; null where nothing asks
   PyTypeObject* size = nullptr;                          // of a tensor; described in Python
   PyTypeObject *dtype = nullptr, *device = nullptr;      // shown as their text ...
   const char *dtype_name = "", *device_name = "";        // ... under these names; of static storage
