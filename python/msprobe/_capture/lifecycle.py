@@ -109,7 +109,12 @@ class Lifecycle:
     def _start(self, model: Any, token_range: Any, rank_id: Any, scheduled_tokens: Any = None) -> None:
         self._schedule.begun = self._schedule.step
         self._take_changes(at_start=True)
-        if self._ended or self.config.level == "debug" or self.config.task == "grad_probe" or not self._is_enabled():
+        if (
+            self._ended
+            or self.config.level in ("debug", "L2")
+            or self.config.task == "grad_probe"
+            or not self._is_enabled()
+        ):
             return
         check_start(token_range, rank_id)
         self._framework.add_new_ops(self.config)

@@ -4,12 +4,15 @@ import os
 from collections.abc import Sequence
 from typing import Optional, Union
 
+import mindspore
 from mindspore import nn
 
+from .._capture.arguments import refuse
 from .._capture.debugger import Debugger
 from .._capture.lifecycle import locked
 from .framework import MINDSPORE
 
+_OF_PYNATIVE = ("L0", "L1", "mix")
 CellOrCells = Union[nn.Cell, Sequence[nn.Cell]]
 
 
@@ -94,9 +97,15 @@ class PrecisionDebugger(Debugger):
                 directory is `rank`.
 
         Raises:
-            MsprobeException: An argument is invalid, a required network is missing, or PrecisionDebugger has not been
-                constructed.
+            MsprobeException: An argument is invalid, a required network is missing, PrecisionDebugger has not been
+                constructed, or the level is one of PyNative mode and the mode is another one.
         """
         self = cls._get()
-        if not self._is_child():
-            self._start(model, token_range, rank_id)
+        if self._is_child():
+            return
+        if self.config.level in _OF_PYNATIVE and mindspore.get_context("mode") == mindspore.GRAPH_MODE:
+            refuse(
+                f"level {self.config.level} records in PyNative mode, and the mode is GRAPH_MODE: use level L2, or "
+                "mindspore.set_context(mode=mindspore.PYNATIVE_MODE) (start)"
+            )
+        self._start(model, token_range, rank_id)

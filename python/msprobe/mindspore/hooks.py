@@ -11,7 +11,7 @@ from mindspore import nn
 from .. import _core
 from .._capture.config import Config
 from .._capture.log import logger
-from . import describe
+from . import describe, kernel_dump
 from .apis import FOCUS, Api, hooked_apis, missing_extra
 
 _hooked: dict = {}  # (id of the owner, attribute) -> Api
@@ -30,6 +30,9 @@ def init() -> None:
 
 def set_up(config: Config) -> None:
     """Prepares the hooks of a configuration; none is in place before start()."""
+    if config.level == "L2":
+        kernel_dump.prepare(config)
+        return
     _watch_compiler(config)
     if config.level in ("L1", "mix"):
         _exchange_apis(config)
