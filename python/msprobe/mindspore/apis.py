@@ -87,7 +87,7 @@ _OPERATORS = frozenset(
 
 # ---- mindspore.mint -----------------------------------------------------------------------------------------------------
 
-_MINT_PRIVATE = _words("constexpr fix jit_forbidden_register jit_view_unsupported")
+_MINT_PRIVATE = _words("constexpr jit_forbidden_register jit_view_unsupported")
 _MINT_UNRECORDED = _words(
     "addbmm addcdiv addcmul addmm addmv addr_ allclose amax amin argsort batch_norm_elemt "
     "batch_norm_gather_stats_with_counts batch_norm_stats bincount bitwise_not cdist cdist_ clip clone conv_tbc "
