@@ -26,7 +26,7 @@ demo: setup  ## two runs of a real model captured, compared, and shown in the br
 test: setup-test  ## what proves that the product works here; a quarter of an hour on two cores
 	@tools/run_tests.sh
 
-test-deep: setup-deep  ## the rest: the earlier tool, all models and pages, sanitizers, fuzzing
+test-deep: setup-deep  ## the rest: mindstudio-probe, all models and pages, sanitizers, fuzzing
 	@tools/run_tests.sh deep
 
 unit: setup-test  ## C++ unit tests of a release build

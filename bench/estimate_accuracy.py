@@ -138,7 +138,7 @@ def compare(args, model, kind):
 def write(rows, args):
     lines = [
         BEGIN,
-        f"`bench/estimate_accuracy.py --steps {args.steps} --rounds {args.rounds} --write`: what `msprobe estimate` foretells",
+        f"`bench/estimate_accuracy.py --steps {args.steps} --rounds {args.rounds} --write`: what `msprobe estimate` predicts",
         f"over what `msprobe run` costs then, medians. {os.cpu_count()} cores, {platform.machine()}, one torch thread, load average "
         f"{os.getloadavg()[1]:.1f}; dumps in memory.",
         "",

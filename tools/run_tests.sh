@@ -63,7 +63,7 @@ deep() {
   beside sanitized
   part "demo" demo
   part "Python and golden tests" python_tests tests/python tests/golden -m deep
-  part "dumps against the earlier tool's" in_turn tests/conformance
+  part "dumps against mindstudio-probe's" in_turn tests/conformance
   part "planted bugs" in_turn tests/sabotage -m deep
   part "page in the browser" browser $(other_pages)
   part "unit tests under ASan and UBSan" asan
@@ -97,7 +97,7 @@ echo
 if [ ${#failed[@]} -gt 0 ]; then printf 'failed parts:'; printf ' %s;' "${failed[@]}"; echo; fi
 if [ "$tier" = quick ]; then
   left=$((left + $(other_pages | xargs cat | grep -cE '^\s*(test|it)\(') + $(python tests/tiers.py | xargs cat | grep -c '^def test_')))
-  [ ${#failed[@]} -gt 0 ] || printf "make test: tier 1 passed (%d tests); 'make test-deep' also runs the earlier tool, all models and planted bugs, the remaining pages, sanitizers and fuzzing: more than %d tests not run\n" "$passed" "$left"
+  [ ${#failed[@]} -gt 0 ] || printf "make test: tier 1 passed (%d tests); 'make test-deep' also runs mindstudio-probe, all models and planted bugs, the remaining pages, sanitizers and fuzzing: more than %d tests not run\n" "$passed" "$left"
 else
   [ ${#failed[@]} -gt 0 ] || printf 'make test-deep: passed (%d tests beside those of make test)\n' "$passed"
 fi

@@ -93,7 +93,7 @@ test_environments() {
   venv .venv-tb "" tensorboard tb-graph-ascend==8.3.2
   venv .venv-board "" tensorboard
   venv .venv-ray "" ray
-  # MindSpore is built against the first NumPy; the earlier tool's package has the name of ours, so it has one of its own.
+  # MindSpore is built against the first NumPy; mindstudio-probe's package has the name of ours, so it has one of its own.
   venv .venv-ms "" mindspore==2.10.0 'numpy<2'
   venv .venv-ms-old "" mindspore==2.10.0 'numpy<2' mindstudio-probe==26.2.0
   programs
@@ -102,7 +102,7 @@ test_environments() {
 # it imports; of the others the sources alone, whatever machine the wheels are for.
 programs() {
   local dir=build/programs run=(verl==0.9.1 tensordict==0.10.0 omegaconf==2.4.0 antlr4-python3-runtime==4.9.3 codetiming orjson pyvers cloudpickle)
-  local read=(sglang==0.5.23 vllm-ascend==0.23.0)
+  local read=(sglang==0.5.23 vllm-ascend==0.23.0 torchtitan==0.3.0)
   local key; key=$(printf '%s\n' "${run[@]}" "${read[@]}" | sha256sum | cut -c1-16)
   [ -f "$stamps/programs.$key" ] && return
   say "unpacking into $dir: verl ${read[*]}"

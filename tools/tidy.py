@@ -42,11 +42,17 @@ def changed():
     return names
 
 
+def united(path):
+    """The sources that a file of CMake's unity builds includes."""
+    if "/Unity/unity_" not in path or not pathlib.Path(path).is_file():
+        return []
+    return re.findall(r'#include "([^"]+)"', pathlib.Path(path).read_text())
+
+
 def commands():
     """source below the root -> its arguments, without what only GCC knows."""
     found = {}
     for entry in json.loads((BUILD / "compile_commands.json").read_text()):
-        name = os.path.relpath(entry["file"], ROOT)
         words = shlex.split(entry["command"])
         kept, skip = [], 0
         for word, following in zip(words, [*words[1:], ""]):
@@ -56,7 +62,9 @@ def commands():
                 skip = 1
             elif word not in ("-Winvalid-pch", "-fno-fat-lto-objects"):
                 kept.append(word)
-        found[name] = [word for word in kept if not word.endswith(".cc")]
+        arguments = [word for word in kept if not word.endswith((".cc", ".cxx"))]
+        for source in united(entry["file"]) or [entry["file"]]:
+            found[os.path.relpath(source, ROOT)] = arguments
     return found
 
 

@@ -1,4 +1,4 @@
-"""msprobe: find where two runs of a model part ways, and where one run goes wrong by itself.
+"""msprobe: find where two runs of a model diverge, and where a single run goes wrong.
 
 `msprobe.pytorch.PrecisionDebugger` records what a script computes. `msprobe.compare` compares two recordings; it needs no
 framework and so runs anywhere. The command line does both and more: `msprobe --help`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import re
@@ -27,10 +28,10 @@ class CompareOptions(TypedDict, total=False):
     """Keyword options of `compare` and `compare_distributed`: each is the option of `msprobe compare` with the same name.
 
     Attributes:
-        cell_mapping: Which module of the target stands against which of the golden run. Mappings are the path of a YAML
+        cell_mapping: Which module of the target matches which of the golden run. Mappings are the path of a YAML
             file, its content as a dict, or True for the built-in one (docs/en/compare/matching.md).
         api_mapping: MindSpore functions against PyTorch functions, in addition to those the tool knows.
-        data_mapping: Single items: an input or output of the target against one of the golden run.
+        data_mapping: Which input or output of the target matches which of the golden run.
         layer_mapping: Modules by their place in the model.
         template: The name of a built-in layer mapping, instead of `layer_mapping`.
         consistent_check: Compare training (target) with inference (golden run); needs `backend`.
@@ -40,7 +41,7 @@ class CompareOptions(TypedDict, total=False):
         highlight: Colour rows of the workbook, with the reason.
         unmatched: Also write a table of the ops without a partner.
         suggest_mapping: Write a layer mapping for renamed modules to this path, for review.
-        diff_analyze: Write the first ops beyond the earlier tool's thresholds as JSON, instead of a table.
+        diff_analyze: Write the first ops beyond mindstudio-probe's thresholds as JSON, instead of a table.
         ruler: Add columns with each difference in units of what rounding explains (docs/en/compare/ruler.md).
         custom_metric: A Python file that defines a metric, or a directory of such files
             (docs/en/compare/custom_metrics.md).
@@ -51,7 +52,7 @@ class CompareOptions(TypedDict, total=False):
         config: A YAML file of matrices that tensors are multiplied with first (docs/en/compare/postprocess.md).
         rank: MindSpore kernel dumps: only these ranks.
         step: MindSpore kernel dumps: only these steps.
-        first_diff_analyze: The earlier tool's name for `diff_analyze`.
+        first_diff_analyze: mindstudio-probe's name for `diff_analyze`.
         is_print_compare_log: Print a line for each row of tensor dumps.
         xlsx: Accepted and without effect: the table is a workbook anyway.
         suffix: Accepted if empty.
@@ -89,7 +90,7 @@ class DistributedOptions(CompareOptions, total=False):
 
     Attributes:
         stack_mode: Add a column with the call stack of each op.
-        auto_analyze: Also write the earlier tool's advice; the default is True.
+        auto_analyze: Also write mindstudio-probe's advice; the default is True.
         fuzzy_match: Match ops in order of execution and ignore their call numbers.
     """
 
@@ -132,22 +133,22 @@ def compare(
     golden: PathLike | None = None,
     **options: Unpack[CompareOptions],
 ) -> CompareResult:
-    """Compares the dumps of two runs and finds where they part ways.
+    """Compares the dumps of two runs and finds where they begin to differ.
 
         result = compare(target="problem/step0", golden="golden/step0", output_path="out", html=True)
         print(result)                # Origin: rank 2, step 0, layers.1.mlp.linear_fc1: its parameter weight differs ...
         result.verdict["origins"]    # the same as data
         result.files                 # the workbooks, out/first_divergence.json, the report
 
-    Calls written for the earlier tool work unchanged: `compare({"npu_json_path": ..., "bench_json_path": ...}, "out")`.
+    Calls written for mindstudio-probe work unchanged: `compare({"npu_json_path": ..., "bench_json_path": ...}, "out")`.
 
     Args:
-        input_param: The earlier tool's form, instead of `target` and `golden`: a dict with `npu_json_path` and
+        input_param: mindstudio-probe's form, instead of `target` and `golden`: a dict with `npu_json_path` and
             `bench_json_path`, optionally `stack_json_path` and `is_print_compare_log`, and for MindSpore kernel dumps
             `rank_id` and `step_id`. The shorter names of compare.json work too: `npu_path`, `bench_path`, `stack_path`.
         output_path: Directory for the results; created if missing.
         stack_mode: Add a column with the call stack of each op.
-        auto_analyze: Also write the earlier tool's advice, advisor_TIME.txt.
+        auto_analyze: Also write mindstudio-probe's advice, advisor_TIME.txt.
         fuzzy_match: Match ops in order of execution and ignore their call numbers.
         target: The run under test: a dump.json, or a rank, step or dump directory. Directories with several ranks or steps
             are compared pair by pair.
@@ -155,7 +156,7 @@ def compare(
         **options: See `help(msprobe.CompareOptions)`.
 
     Returns:
-        The verdict, the number of ops by verdict, and the paths of all files written. (The earlier tool returns None.)
+        The verdict, the number of ops by verdict, and the paths of all files written. (mindstudio-probe returns None.)
 
     Raises:
         CompareArgumentError: An argument is unknown or invalid, or conflicts with another one.
@@ -182,7 +183,7 @@ def compare_distributed(
     output_path: PathLike = "./output",
     **options: Unpack[DistributedOptions],
 ) -> CompareResult:
-    """Compares all ranks of two steps, or all steps of two dumps: `compare` under the earlier tool's name.
+    """Compares all ranks of two steps, or all steps of two dumps: `compare` under mindstudio-probe's name.
 
     Args:
         npu_dump_dir: The run under test: a step directory or a whole dump.
@@ -234,7 +235,7 @@ def _paths(input_param: Any, target: Any, golden: Any) -> dict[str, Any]:
 
 
 def _arguments(options: Mapping[str, Any], folder: str) -> list[str]:
-    """The options as the command takes them; mappings that are no files are written into `folder`."""
+    """The options as the command takes them; mappings that are not files are written into `folder`."""
     arguments: list[str] = []
     for name, value in options.items():
         if name in _FLAGS or name == "auto_analyze":
@@ -258,7 +259,9 @@ def _arguments(options: Mapping[str, Any], folder: str) -> list[str]:
             if value:
                 raise CompareArgumentError("compare: suffix is not supported: leave it out")
         else:
-            raise CompareArgumentError(f"compare: unknown option {name!r}: known are {', '.join(_KNOWN)}")
+            near = difflib.get_close_matches(name, _KNOWN, n=1)
+            hint = f"did you mean {near[0]!r}? Known are" if near else "known are"
+            raise CompareArgumentError(f"compare: unknown option {name!r}: {hint} {', '.join(_KNOWN)}")
     return arguments
 
 

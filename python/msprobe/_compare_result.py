@@ -62,7 +62,7 @@ class CompareResult:
 
     @property
     def headline(self) -> str:
-        """The first line: where the two runs part ways, in one sentence."""
+        """The first line: where the two runs begin to differ, in one sentence."""
         return self.lines[0]
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""The environment: the earlier tool in the same directory, the command of this installation, the language of the locale."""
+"""The environment: mindstudio-probe in the same directory, the command of this installation, the language of the locale."""
 
 import os
 import shutil

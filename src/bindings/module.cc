@@ -29,6 +29,7 @@
 #include "bindings/torch/regions.h"
 #include "bindings/torch/tensors.h"
 #include "bindings/torch/torch_framework.h"
+#include "bindings/torch/unwritten.h"
 #include "capture/format.h"
 #include "json/writer.h"
 #include "ops/collective.h"
@@ -135,8 +136,12 @@ std::string AddApiFrom(nb::handle owner, nb::str attr, nb::str prefix_text, nb::
   if (details.contains("resolve")) spec.resolve = Ref::Borrow(nb::handle(details["resolve"]).ptr());
   if (details.contains("role")) {
     const std::string role = Utf8(nb::cast<nb::str>(details["role"]));
-    spec.role = role == "mute" ? ApiRole::kMute : role == "leave" ? ApiRole::kLeave : ApiRole::kWatch;
+    spec.role = role == "mute"    ? ApiRole::kMute
+                : role == "leave" ? ApiRole::kLeave
+                : role == "aside" ? ApiRole::kAside
+                                  : ApiRole::kWatch;
     if (role == "wait") spec.watch = AfterWait, spec.stays = AnyOpenWork;
+    if (role == "allocate") spec.watch = AfterAllocation;
     if (role == "set_eval_frame") spec.before = BeforeSetEvalFrame, spec.watch = AfterSetEvalFrame;
     if (role == "compile") {
       spec.before = [](const CallArgs&) { HideFromGraphCompiler(true); };
@@ -278,6 +283,8 @@ void SetDeferral(nb::object defer, nb::object fetch, bool all) {
   interpreter().defer_all = all;
 }
 
+void SetDeviceSamplesFrom(nb::object take, nb::object is_same) { SetDeviceSamples(take.ptr(), is_same.ptr()); }
+
 void Deliver(uintptr_t first, bool wide, const std::vector<std::tuple<int32_t, int64_t, int64_t>>& slots) {
   for (const auto& [slot, cell, parts] : slots) {
     DeliverCells(slot, {reinterpret_cast<const char*>(first) + cell * kCellBytes, parts, wide});
@@ -382,6 +389,8 @@ void BindFiles(nb::module_& m) {
 
 // Values that are computed elsewhere, and numbers of memory.
 void BindValues(nb::module_& m) {
+  m.def("set_device_samples", &SetDeviceSamplesFrom, nb::arg("take"), nb::arg("is_same"),
+        "Functions of unwritten.py that look at memory of devices.");
   m.def("set_deferral", &SetDeferral, nb::arg("defer"), nb::arg("fetch"), nb::arg("all"),
         "Functions of device_stats.py that start and fetch reductions; all: of host memory, too.");
   m.def("deliver_cells", &Deliver, nb::arg("first"), nb::arg("wide"), nb::arg("slots"),

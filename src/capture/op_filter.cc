@@ -9,7 +9,7 @@ namespace {
 
 bool IsDirection(std::string_view part) { return part == "forward" || part == "backward"; }
 
-bool IsModuleName(std::string_view name) {
+bool IsModuleCall(std::string_view name) {
   const size_t number = name.rfind('.');
   if (number == std::string_view::npos || !IsDigits(name.substr(number + 1))) return false;
   const size_t direction = name.rfind('.', number - 1);
@@ -18,7 +18,7 @@ bool IsModuleName(std::string_view name) {
   return StartsWith(name, "Module.") || StartsWith(name, "Cell.");
 }
 
-bool IsApiName(std::string_view name) {
+bool IsApiCall(std::string_view name) {
   const size_t direction = name.rfind('.');
   if (direction == std::string_view::npos || direction == 0 || !IsDirection(name.substr(direction + 1))) return false;
   const size_t number = name.rfind('.', direction - 1);
@@ -34,7 +34,7 @@ Status OpFilter::Configure(Config config) {
                       std::to_string(config.scope.size()));
   }
   for (const std::string& name : config.scope) {
-    const bool api = IsApiName(name), module = IsModuleName(name);
+    const bool api = IsApiCall(name), module = IsModuleCall(name);
     const bool fits = config.level == "L1" ? api : config.level == "L0" ? module : api || module;
     if (!fits) {
       return UsageError("scope: '" + name + "' is not a full op name of level " + config.level +

@@ -22,6 +22,7 @@ struct TensorRecord {
   bool requires_grad = false;
   bool has_stats = false;  // false: the four statistics are null
   bool has_crc = false;
+  bool unwritten = false;  // memory that nobody has written since it was allocated
   bool xor_only = false;  // summary_mode xor: the digest is all there is
   uint32_t crc = 0;
   uint32_t dims = 0;  // first of its dims in Record::dims

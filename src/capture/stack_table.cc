@@ -8,7 +8,7 @@
 namespace msprobe {
 namespace {
 
-uint64_t Mix(uint64_t h, uint64_t v) {
+uint64_t MixFrame(uint64_t h, uint64_t v) {
   h ^= v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2);
   return h * 0xff51afd7ed558ccdull;
 }
@@ -18,8 +18,8 @@ uint64_t Mix(uint64_t h, uint64_t v) {
 uint32_t StackTable::Intern(std::span<const Frame> frames, bool* is_new) {
   uint64_t hash = frames.size();
   for (const Frame& f : frames) {
-    hash = Mix(hash, reinterpret_cast<uintptr_t>(f.code));
-    hash = Mix(hash, static_cast<uint64_t>(f.instruction));
+    hash = MixFrame(hash, reinterpret_cast<uintptr_t>(f.code));
+    hash = MixFrame(hash, static_cast<uint64_t>(f.instruction));
   }
   *is_new = false;
   auto [it, end] = by_hash_.equal_range(hash);

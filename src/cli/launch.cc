@@ -32,7 +32,10 @@ constexpr const char* kPackageVariable = "MSPROBE_PACKAGE";  // set by `python -
 std::string Absolute(const std::string& path) {
   if (path.empty() || path[0] == '/') return path;
   char cwd[PATH_MAX];
-  return getcwd(cwd, sizeof cwd) != nullptr ? JoinPath(cwd, path) : path;
+  std::string_view below = path;
+  // Each step's line of the log shows it.
+  while (below.size() > 2 && below.substr(0, 2) == "./") below.remove_prefix(2);
+  return getcwd(cwd, sizeof cwd) != nullptr ? JoinPath(cwd, below) : path;
 }
 
 /// Directories that may hold the Python package of this installation.

@@ -50,7 +50,7 @@ class Finder {
     AddOthers(main, reached);
     AddHandovers();
     AddCarriers(reached);
-    AddInfection(main);
+    AddInfection(main, reached);
     AddEvidence(main, reached);
     return std::move(out_);
   }
@@ -205,22 +205,27 @@ class Finder {
   }
 
   /// What a rank calls a beginning is one only at an origin, or where no origin can have reached it.
+  bool IsCarrier(size_t rank, const BegunOp& begun, const std::vector<size_t>& reached) const {
+    return Begins(begun.verdict) && !IsOrigin(ranks_[rank].rank) && begun.op >= reached[rank];
+  }
   void AddCarriers(const std::vector<size_t>& reached) {
     for (size_t r = 0; r < ranks_.size(); ++r) {
-      if (IsOrigin(ranks_[r].rank)) continue;
       for (const BegunOp& begun : ranks_[r].begun) {
-        if (begun.op >= reached[r]) out_.carriers.push_back({ranks_[r].files.target, begun});
+        if (IsCarrier(r, begun, reached)) out_.carriers.push_back({ranks_[r].files.target, begun});
       }
     }
   }
 
-  void AddInfection(const Root& main) {
+  /// All ops whose verdict is that they inherit, once all ranks are known.
+  void AddInfection(const Root& main, const std::vector<size_t>& reached) {
     std::vector<std::pair<CommTime, InfectedGroup>> all;
     for (size_t r = 0; r < ranks_.size(); ++r) {
+      for (const BegunOp& begun : ranks_[r].begun) {
+        if (Begins(begun.verdict) && !IsCarrier(r, begun, reached)) --ranks_[r].infected[begun.group].ops;
+      }
       uint64_t ops = 0;
       for (InfectedGroup& g : ranks_[r].infected) {
-        // The creator is no victim of its own.
-        if (r == main.rank && g.first_op == main.op && --g.ops == 0) continue;
+        if (g.ops == 0) continue;
         ops += g.ops;
         (g.backward ? out_.infected_backward : out_.infected_forward) += g.ops;
         all.emplace_back(graph_.TimeOf(r, g.first_op), std::move(g));
@@ -228,8 +233,10 @@ class Finder {
       if (ops > 0) out_.infected_by_rank.emplace_back(ranks_[r].rank, ops);
     }
     out_.infected_ops = out_.infected_forward + out_.infected_backward;
-    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
-      return std::tuple(a.first, a.second.rank) < std::tuple(b.first, b.second.rank);
+    // What follows from the creator comes first.
+    std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+      return std::tuple(a.first < main.time, a.first, a.second.rank) <
+             std::tuple(b.first < main.time, b.first, b.second.rank);
     });
     for (auto& [time, g] : all) out_.infected.push_back(std::move(g));
   }

@@ -16,21 +16,22 @@
 
 namespace msprobe {
 
-/// Differing ops of one module in one direction, on one rank.
+/// Ops of one module in one direction on one rank that inherit a difference.
 struct InfectedGroup {
   int rank = -1;
   std::string module;  // "layers.1.mlp"; "" for ops outside all modules
   bool backward = false;
-  size_t first_op = 0;  // index in the rank's dump
+  size_t first_op = 0;  // index in the rank's dump; behind what the rank takes for the beginning, where one is
   std::string first;    // its name
   uint64_t ops = 0;
 };
 
-/// An op that begins a difference as far as its own rank knows.
+/// An op that begins a difference as far as its own rank knows; the verdict tells where that is not so.
 struct BegunOp {
   size_t op = 0;
   int64_t row = 0;  // of its node in a graph file; 0 elsewhere
   RulerVerdict verdict = RulerVerdict::kNone;
+  uint32_t group = 0;  // of RankFindings::infected, which counts it, too
 };
 
 /// What one rank says; small enough to be kept for every rank of a step.

@@ -34,37 +34,43 @@ BigArray<uint8_t> Marks(const OpDistances& distances) {
 void ForgetRewritten(const OpList& ops, const Differences& found, BigArray<uint8_t>* marks) {
   if (found.ruler.rewritten == 0) return;
   for (size_t i = 0; i < marks->size(); ++i) {
-    const bool told = found.verdicts[i] != RulerVerdict::kNone || i == found.Answer().op;
+    const bool told = (found.verdicts[i] != RulerVerdict::kNone && found.verdicts[i] != RulerVerdict::kRewritten) ||
+                      i == found.Answer().op;
     if (!told && !StartsWith(ops.NameAt(i), "Distributed.")) (*marks)[i] = 0;
   }
 }
 
-/// Counts the ops that differ by module and direction.
+/// Counts the ops that inherit a difference, and those that begin one, by module and direction.
 class Infection {
  public:
   explicit Infection(const ModuleTree& tree) : tree_(tree) {}
 
-  std::vector<InfectedGroup> Count(const DumpFile& dump, const BigArray<uint8_t>& marks, int rank) {
-    std::vector<InfectedGroup> groups;
-    std::map<std::pair<std::string, bool>, size_t> known;
-    for (size_t i = 0; i < marks.size(); ++i) {
+  /// `answer`: the op at which the rank's difference begins.
+  void Count(const DumpFile& dump, const BigArray<RulerVerdict>& verdicts, size_t answer, RankFindings* out) {
+    std::vector<InfectedGroup>& groups = out->infected;
+    std::map<std::pair<std::string, bool>, uint32_t> known;
+    for (size_t i = 0; i < verdicts.size(); ++i) {
       if (i % kStepsBetweenTrims == 0) TrimMaps();
-      if (marks[i] == 0) continue;
+      if (verdicts[i] != RulerVerdict::kInherited && !Begins(verdicts[i])) continue;
       const std::string_view name = dump.ops().NameAt(i);
       const bool backward = ParseOpName(name).direction == OpDirection::kBackward ||
                             ParseOpName(name).direction == OpDirection::kParameterGrad;
-      const auto [it, fresh] = known.emplace(std::pair(std::string(ModuleOf(name)), backward), groups.size());
+      const auto [it, fresh] =
+          known.emplace(std::pair(std::string(ModuleOf(name)), backward), static_cast<uint32_t>(groups.size()));
       if (fresh) {
         InfectedGroup& g = groups.emplace_back();
-        g.rank = rank;
+        g.rank = out->rank;
         g.module = it->first.first;
         g.backward = backward;
+      }
+      InfectedGroup& g = groups[it->second];
+      // Small differences that add up before the answer are not what follows from it.
+      if (g.ops++ == 0 || (g.first_op < answer && i >= answer)) {
         g.first_op = i;
         g.first = name;
       }
-      ++groups[it->second].ops;
+      if (Begins(verdicts[i])) out->begun.push_back({i, 0, verdicts[i], it->second});
     }
-    return groups;
   }
 
  private:
@@ -101,11 +107,7 @@ StatusOr<RankFindings> FindOnRank(const DumpPair& pair, const FilePair& files, O
   MSP_ASSIGN_OR_RETURN(out.differences, FindDifferences(pair, std::move(distances), calibrated));
   ForgetRewritten(pair.target->ops(), out.differences, &out.marks);
   MSP_ASSIGN_OR_RETURN(out.evidence, EvidenceOf(pair, files, out.differences));
-  out.infected = Infection(*out.differences.tree).Count(*pair.target, out.marks, files.rank);
-  for (size_t i = 0; i < out.differences.verdicts.size(); ++i) {
-    const RulerVerdict verdict = out.differences.verdicts[i];
-    if (Begins(verdict)) out.begun.push_back({i, 0, verdict});
-  }
+  Infection(*out.differences.tree).Count(*pair.target, out.differences.verdicts, out.differences.Answer().op, &out);
   if (per_op) {
     per_op->verdicts = std::move(out.differences.verdicts);
     per_op->contexts = std::move(out.differences.contexts);

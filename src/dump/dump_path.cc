@@ -93,7 +93,7 @@ Status CheckTwins(const DumpPath& path) {
   return OkStatus();
 }
 
-std::string Shown(const std::vector<std::string>& names) {
+std::string ShownNames(const std::vector<std::string>& names) {
   if (names.empty()) return "it is empty";
   std::string out = "it holds ";
   for (size_t i = 0; i < names.size() && i < 4; ++i) out += (i ? ", " : "") + names[i];
@@ -129,7 +129,7 @@ StatusOr<DumpPath> ResolveDumpPath(const std::string& path) {
   }
   MSP_ASSIGN_OR_RETURN(out.steps, StepsOf(path, names));
   if (out.steps.empty()) {
-    return BadInput(path + " is not a dump (" + Shown(names) +
+    return BadInput(path + " is not a dump (" + ShownNames(names) +
                     "): expected dump.json, rank*/proc* directories, or step* directories with ranks in them");
   }
   out.kind = PathKind::kDump;

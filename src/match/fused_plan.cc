@@ -11,25 +11,25 @@
 namespace msprobe {
 namespace {
 
-using Renames = std::pair<std::string_view, std::string_view>;
-constexpr std::array<Renames, 5> kFsdpNames{{{"q_proj", "qkv_proj"},
-                                             {"k_proj", "qkv_proj"},
-                                             {"v_proj", "qkv_proj"},
-                                             {"gate_proj", "gate_up_proj"},
-                                             {"up_proj", "gate_up_proj"}}};
-constexpr std::array<Renames, 10> kMegatronNames{{{"word_embeddings", "embed_tokens"},
-                                                  {"self_attention", "self_attn"},
-                                                  {"linear_qkv", "qkv_proj"},
-                                                  {"q_layernorm", "q_norm"},
-                                                  {"k_layernorm", "k_norm"},
-                                                  {"core_attention", "attn"},
-                                                  {"linear_proj", "o_proj"},
-                                                  {"router", "gate"},
-                                                  {"linear_fc1", "gate_up_proj"},
-                                                  {"linear_fc2", "down_proj"}}};
+using NamePair = std::pair<std::string_view, std::string_view>;
+constexpr std::array<NamePair, 5> kFsdpNames{{{"q_proj", "qkv_proj"},
+                                              {"k_proj", "qkv_proj"},
+                                              {"v_proj", "qkv_proj"},
+                                              {"gate_proj", "gate_up_proj"},
+                                              {"up_proj", "gate_up_proj"}}};
+constexpr std::array<NamePair, 10> kMegatronNames{{{"word_embeddings", "embed_tokens"},
+                                                   {"self_attention", "self_attn"},
+                                                   {"linear_qkv", "qkv_proj"},
+                                                   {"q_layernorm", "q_norm"},
+                                                   {"k_layernorm", "k_norm"},
+                                                   {"core_attention", "attn"},
+                                                   {"linear_proj", "o_proj"},
+                                                   {"router", "gate"},
+                                                   {"linear_fc1", "gate_up_proj"},
+                                                   {"linear_fc2", "down_proj"}}};
 
 template <size_t N>
-std::string_view Renamed(const std::array<Renames, N>& names, std::string_view name) {
+std::string_view Renamed(const std::array<NamePair, N>& names, std::string_view name) {
   for (const auto& [training, inference] : names) {
     if (training == name) return inference;
   }

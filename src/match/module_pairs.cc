@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/text.h"
+#include "match/hash_mix.h"
 
 namespace msprobe {
 namespace {
@@ -15,13 +16,6 @@ constexpr double kSameClass = 3, kSameContents = 3, kBothLeaves = 1, kSameParame
                  kAlikeName = 1.5, kSamePlace = 1, kEnough = 4.5;
 constexpr size_t kMostScored = 64;  // left-over children on each side; more are paired by class and contents only
 constexpr size_t kNameLength = 48;  // of a name that is compared letter by letter
-
-uint64_t Mix(uint64_t hash, uint64_t value) {
-  hash = (hash ^ value) * 0x9E3779B97F4A7C15ull;
-  return hash ^ (hash >> 29);
-}
-
-uint64_t HashOf(std::string_view text) { return std::hash<std::string_view>()(text); }
 
 /// Share of letters in a longest common subsequence.
 double Likeness(std::string_view a, std::string_view b) {
@@ -162,7 +156,7 @@ class Pairing {
 
   /// The n-th of a class and contents with the n-th.
   void InOrder(const std::vector<uint32_t>& target, const std::vector<uint32_t>& golden) {
-    const auto key = [](const ModuleNode& m) { return Mix(HashOf(m.type), m.contents); };
+    const auto key = [](const ModuleNode& m) { return MixHash(HashOf(m.type), m.contents); };
     std::unordered_map<uint64_t, std::pair<std::vector<uint32_t>, size_t>> queues;
     for (const uint32_t y : golden) queues[key(G(y))].first.push_back(y);
     for (const uint32_t x : target) {
@@ -193,9 +187,9 @@ class Pairing {
   void FindMoved(bool close, bool named) {
     const auto key = [&](const Structure& side, const std::vector<uint32_t>& partner, bool target, uint32_t m) {
       const ModuleNode& node = side.modules()[m];
-      uint64_t hash = Mix(HashOf(node.type), named ? HashOf(node.name) : node.contents);
-      if (close) hash = Mix(hash, Around(side, partner, target, m));
-      return named ? hash : Mix(hash, node.size);
+      uint64_t hash = MixHash(HashOf(node.type), named ? HashOf(node.name) : node.contents);
+      if (close) hash = MixHash(hash, Around(side, partner, target, m));
+      return named ? hash : MixHash(hash, node.size);
     };
     // What has no class is a container: it moves with what it contains.
     std::unordered_map<uint64_t, std::pair<std::vector<uint32_t>, size_t>> queues;

@@ -1,11 +1,11 @@
 #include "match/structure.h"
 
 #include <algorithm>
-#include <functional>
 
 #include "base/parallel.h"
 #include "base/text.h"
 #include "dump/flatten.h"
+#include "match/hash_mix.h"
 #include "match/name_mapping.h"
 #include "ops/op_name.h"
 
@@ -14,13 +14,6 @@ namespace {
 
 constexpr uint32_t kMostDepth = 400;
 constexpr size_t kModulesPerTask = 256;
-
-uint64_t Mix(uint64_t hash, uint64_t value) {
-  hash = (hash ^ value) * 0x9E3779B97F4A7C15ull;
-  return hash ^ (hash >> 29);
-}
-
-uint64_t HashOf(std::string_view text) { return std::hash<std::string_view>()(text); }
 
 /// "[8, 8]"
 std::string ShapeText(const JsonValue& shape) {
@@ -157,15 +150,15 @@ void Structure::Summarize() {
       const StructureCall& call = calls_[f];
       if (call.direction != OpDirection::kForward) return true;
       if (first_call.empty()) first_call = call.caller;
-      if (call.caller == first_call) hash = Mix(hash, HashOf(call.function));
+      if (call.caller == first_call) hash = MixHash(hash, HashOf(call.function));
       return true;
     });
     for (const uint32_t child : node.children) {
-      hash = Mix(hash, modules_[child].contents);
+      hash = MixHash(hash, modules_[child].contents);
       node.size += modules_[child].size;
       node.below += modules_[child].below;
     }
-    node.contents = Mix(hash, node.children.size());
+    node.contents = MixHash(hash, node.children.size());
   }
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kCheckBlock = 64;
 
-Status CheckRanks(const StepDir& step, const MergeSettings& s, const char* side) {
+Status CheckRanks(const StepDir& step, const ParallelLayout& s, const char* side) {
   if (step.ranks.size() != static_cast<size_t>(s.rank_size)) {
     return BadInput(fmt::format("{} holds {} ranks, but --rank_size of the {} run is {}: give the number of ranks",
                                 step.path, step.ranks.size(), side, s.rank_size));
@@ -30,7 +30,7 @@ Status CheckRanks(const StepDir& step, const MergeSettings& s, const char* side)
   return OkStatus();
 }
 
-StatusOr<MergeGroups> GroupsOf(const StepDir& step, const MergeSettings& s) {
+StatusOr<MergeGroups> GroupsOf(const StepDir& step, const ParallelLayout& s) {
   std::vector<RankHints> hints(step.ranks.size());
   if (s.tp > 1 || s.pp > 1) {
     MSP_RETURN_IF_ERROR(ParallelFor(step.ranks.size(), [&](size_t i) -> Status {
@@ -42,7 +42,7 @@ StatusOr<MergeGroups> GroupsOf(const StepDir& step, const MergeSettings& s) {
   return FindMergeGroups(s, hints);
 }
 
-std::vector<std::shared_ptr<const MergeJob>> JobsOf(const StepDir& step, const MergeSettings& s,
+std::vector<std::shared_ptr<const MergeJob>> JobsOf(const StepDir& step, const ParallelLayout& s,
                                                     const MergeGroups& groups) {
   std::vector<std::shared_ptr<const MergeJob>> out;
   for (const MergeUnit& unit : groups.units) {
@@ -127,7 +127,7 @@ class Planner {
     return OkStatus();
   }
 
-  StatusOr<std::vector<std::shared_ptr<const MergeJob>>> AddSide(const StepDir& dir, const MergeSettings& s,
+  StatusOr<std::vector<std::shared_ptr<const MergeJob>>> AddSide(const StepDir& dir, const ParallelLayout& s,
                                                                  const char* side, int step) {
     MSP_RETURN_IF_ERROR(CheckRanks(dir, s, side));
     MSP_ASSIGN_OR_RETURN(MergeGroups groups, GroupsOf(dir, s));

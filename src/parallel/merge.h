@@ -14,7 +14,7 @@ namespace msprobe {
 
 /// Ranks of one step that become one graph.
 struct MergeJob {
-  MergeSettings settings;
+  ParallelLayout settings;
   MergeUnit unit;
   std::vector<std::string> dirs;  // of the unit's ranks, stage by stage
   std::string layout_file;
@@ -25,7 +25,7 @@ struct MergeJob {
 struct MergeSide {
   std::string side;  // "target" or "golden"
   int step = 0;
-  MergeSettings settings;
+  ParallelLayout settings;
   MergeGroups groups;
 };
 

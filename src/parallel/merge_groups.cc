@@ -29,9 +29,9 @@ std::vector<std::string> DimsOf(const std::string& order) {
   return out;
 }
 
-int DataParallel(const MergeSettings& s) { return s.rank_size / (s.tp * s.pp * s.cp * s.ep); }
+int DataParallel(const ParallelLayout& s) { return s.rank_size / (s.tp * s.pp * s.cp * s.ep); }
 
-int SizeOf(const MergeSettings& s, const std::string& dim) {
+int SizeOf(const ParallelLayout& s, const std::string& dim) {
   if (dim == "tp") return s.tp;
   if (dim == "cp") return s.cp;
   if (dim == "ep") return s.ep;
@@ -41,7 +41,7 @@ int SizeOf(const MergeSettings& s, const std::string& dim) {
 
 using Coordinates = std::map<std::string, int>;
 
-Coordinates CoordinatesOf(const MergeSettings& s, int rank) {
+Coordinates CoordinatesOf(const ParallelLayout& s, int rank) {
   Coordinates out;
   for (const char* dim : kDims) out[dim] = 0;
   for (const std::string& dim : DimsOf(s.order)) {
@@ -95,7 +95,7 @@ bool IsPartition(const Groups& groups, size_t size, int ranks) {
   return seen.size() == static_cast<size_t>(ranks);
 }
 
-Groups RecordedTp(const MergeSettings& s, const std::vector<RankHints>& hints, bool* any) {
+Groups RecordedTp(const ParallelLayout& s, const std::vector<RankHints>& hints, bool* any) {
   Groups out;
   *any = false;
   for (const RankHints& rank : hints) {
@@ -134,7 +134,7 @@ Groups RecordedPp(const std::vector<RankHints>& hints, bool* any) {
   return out;
 }
 
-void FromData(const MergeSettings& s, const std::vector<RankHints>& hints, MergeGroups* out) {
+void FromData(const ParallelLayout& s, const std::vector<RankHints>& hints, MergeGroups* out) {
   bool any = false;
   if (s.tp > 1) {
     const Groups tp = RecordedTp(s, hints, &any);
@@ -175,7 +175,7 @@ std::set<std::set<int>> AsSets(const Groups& groups) {
 }
 
 // One unit per value of the dp coordinate; the grid by coordinates.
-std::vector<MergeUnit> UnitsByOrder(const MergeSettings& s) {
+std::vector<MergeUnit> UnitsByOrder(const ParallelLayout& s) {
   std::vector<MergeUnit> units(static_cast<size_t>(DataParallel(s)));
   for (MergeUnit& unit : units)
     unit.stages.assign(static_cast<size_t>(s.pp), std::vector<int>(static_cast<size_t>(s.tp * s.cp * s.ep)));
@@ -188,7 +188,7 @@ std::vector<MergeUnit> UnitsByOrder(const MergeSettings& s) {
 }
 
 // With tensor and pipeline parallelism alone, whatever groups were found: a tensor parallel group of first stages.
-std::vector<MergeUnit> UnitsOfGroups(const MergeSettings& s, const Groups& tp, const Groups& pp) {
+std::vector<MergeUnit> UnitsOfGroups(const ParallelLayout& s, const Groups& tp, const Groups& pp) {
   std::vector<MergeUnit> units;
   std::set<int> done;
   for (const auto& chain : pp) {
@@ -207,7 +207,7 @@ std::vector<MergeUnit> UnitsOfGroups(const MergeSettings& s, const Groups& tp, c
 
 }  // namespace
 
-Status CheckMergeSettings(const MergeSettings& s, const char* side) {
+Status CheckMergeSettings(const ParallelLayout& s, const char* side) {
   for (const auto& [name, value] : {std::pair<const char*, int>{"--rank_size", s.rank_size},
                                     {"--tp", s.tp},
                                     {"--pp", s.pp},
@@ -268,7 +268,7 @@ RankHints ReadHints(int rank, const DumpFile& dump) {
   return out;
 }
 
-std::vector<std::vector<int>> GroupsByOrder(const MergeSettings& settings, const std::vector<std::string>& along) {
+std::vector<std::vector<int>> GroupsByOrder(const ParallelLayout& settings, const std::vector<std::string>& along) {
   std::map<std::vector<int>, std::vector<int>> groups;  // by the other coordinates, slowest first
   const std::vector<std::string> dims = DimsOf(settings.order);
   for (int rank = 0; rank < settings.rank_size; ++rank) {
@@ -283,7 +283,7 @@ std::vector<std::vector<int>> GroupsByOrder(const MergeSettings& settings, const
   return out;
 }
 
-MergeGroups FindMergeGroups(const MergeSettings& settings, const std::vector<RankHints>& hints) {
+MergeGroups FindMergeGroups(const ParallelLayout& settings, const std::vector<RankHints>& hints) {
   MergeGroups out;
   FromData(settings, hints, &out);
   const Groups tp = GroupsByOrder(settings, {"tp"}), pp = GroupsByOrder(settings, {"pp"});

@@ -12,7 +12,6 @@
 
 namespace msprobe {
 
-using MergeSettings = ParallelLayout;
 
 /// What the dump of one rank says about its groups.
 struct RankHints {
@@ -35,13 +34,13 @@ struct MergeGroups {
 };
 
 /// kUsage when the numbers cannot be: factors that do not divide rank_size, an order with unknown names.
-Status CheckMergeSettings(const MergeSettings& settings, const char* side);
+Status CheckMergeSettings(const ParallelLayout& settings, const char* side);
 
 RankHints ReadHints(int rank, const DumpFile& dump);
 
 /// Groups of ranks 0..rank_size-1 along some dimensions ("tp", "cp"), by the order alone.
-std::vector<std::vector<int>> GroupsByOrder(const MergeSettings& settings, const std::vector<std::string>& along);
+std::vector<std::vector<int>> GroupsByOrder(const ParallelLayout& settings, const std::vector<std::string>& along);
 
-MergeGroups FindMergeGroups(const MergeSettings& settings, const std::vector<RankHints>& hints);
+MergeGroups FindMergeGroups(const ParallelLayout& settings, const std::vector<RankHints>& hints);
 
 }  // namespace msprobe

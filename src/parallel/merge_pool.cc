@@ -10,7 +10,7 @@ bool IsForward(std::string_view name) { return Contains(name, ".forward."); }
 
 bool IsUnmerged(std::string_view name) { return name == "clip_grad" || name == "optimizer"; }
 
-MergePool::MergePool(const MergeUnit& unit, const MergeSettings& settings,
+MergePool::MergePool(const MergeUnit& unit, const ParallelLayout& settings,
                      std::vector<std::unique_ptr<RankGraph>> graphs, MergeDecisions* decisions)
     : graphs_(std::move(graphs)), cells_(unit.stages[0].size()), settings_(settings), decisions_(decisions) {
   size_t count = 0;

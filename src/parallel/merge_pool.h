@@ -27,7 +27,7 @@ struct PoolNode {
 
 class MergePool {
  public:
-  MergePool(const MergeUnit& unit, const MergeSettings& settings, std::vector<std::unique_ptr<RankGraph>> graphs,
+  MergePool(const MergeUnit& unit, const ParallelLayout& settings, std::vector<std::unique_ptr<RankGraph>> graphs,
             MergeDecisions* decisions);
 
   PoolNode& operator[](uint32_t id) { return nodes_[id]; }
@@ -42,7 +42,7 @@ class MergePool {
   uint32_t At(size_t stage, size_t cell) const { return static_cast<uint32_t>(stage * cells_ + cell); }
   size_t Stages() const { return graphs_.size() / cells_; }
   size_t Cells() const { return cells_; }
-  const MergeSettings& settings() const { return settings_; }
+  const ParallelLayout& settings() const { return settings_; }
   MergeDecisions& decisions() { return *decisions_; }
 
   std::string_view Keep(std::string text);
@@ -62,7 +62,7 @@ class MergePool {
   std::vector<std::unique_ptr<RankGraph>> graphs_;
   std::vector<int> numbers_;
   size_t cells_ = 1;
-  const MergeSettings& settings_;
+  const ParallelLayout& settings_;
   MergeDecisions* decisions_;
   std::deque<std::string> names_;
 

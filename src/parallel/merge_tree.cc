@@ -99,7 +99,7 @@ class RootCalls {
 /// Builds the graph and where its data comes from out of the finished tree.
 class Finisher {
  public:
-  Finisher(MergePool* pool, const MergeSettings& settings) : pool_(*pool), settings_(settings) {}
+  Finisher(MergePool* pool, const ParallelLayout& settings) : pool_(*pool), settings_(settings) {}
 
   StatusOr<RankGraph> Run(MergeLayout layout) {
     auto data = std::make_shared<MergedData>();
@@ -249,7 +249,7 @@ class Finisher {
   }
 
   MergePool& pool_;
-  const MergeSettings& settings_;
+  const ParallelLayout& settings_;
   std::vector<std::pair<uint32_t, uint32_t>> calls_;  // communication: of the pool, of the graph
   std::unordered_map<uint64_t, uint32_t> stack_of_;
   std::unordered_map<std::string, uint32_t> stacks_;
@@ -259,7 +259,7 @@ class Finisher {
 
 void MergeRootCalls(MergePool* pool) { RootCalls(pool).Run(); }
 
-StatusOr<RankGraph> MergeRanks(const MergeSettings& settings, const MergeUnit& unit, MergeLayout layout,
+StatusOr<RankGraph> MergeRanks(const ParallelLayout& settings, const MergeUnit& unit, MergeLayout layout,
                                std::vector<std::unique_ptr<RankGraph>> graphs, MergeDecisions* decisions) {
   MergePool pool(unit, settings, std::move(graphs), decisions);
   MergeExperts(&pool);

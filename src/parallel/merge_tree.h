@@ -12,7 +12,7 @@
 namespace msprobe {
 
 /// `graphs` are those of the unit's ranks, stage by stage, cell by cell; they are used up.
-StatusOr<RankGraph> MergeRanks(const MergeSettings& settings, const MergeUnit& unit, MergeLayout layout,
+StatusOr<RankGraph> MergeRanks(const ParallelLayout& settings, const MergeUnit& unit, MergeLayout layout,
                                std::vector<std::unique_ptr<RankGraph>> graphs, MergeDecisions* decisions);
 
 }  // namespace msprobe

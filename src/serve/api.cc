@@ -89,8 +89,7 @@ StatusOr<view::SearchQuery> Query(const RequestTarget& t) {
   if (!filter) {
     return UsageError(
         "level is not known: give pass, warning, error, unmatched, none, medium, high, critical, overflow, bug, "
-        "suspicious, inherited, round-off, bit-equal or unjudged, "
-        "or several with commas between them");
+        "suspicious, inherited, round-off, rewritten, bit-equal or unjudged, or several with commas between them");
   }
   query.filter = *filter;
   query.leaves_only = t.Get("leaf") == "1";

@@ -14,11 +14,11 @@ namespace msprobe {
 namespace {
 
 constexpr std::string_view kSheet = "xl/worksheets/sheet";
-constexpr uint32_t kInZip64 = 0xFFFFFFFF;
+constexpr uint32_t kInExtra = 0xFFFFFFFF;
 
 /// Little-endian numbers at a position; zero behind the end.
 template <typename T>
-T At(std::string_view bytes, size_t pos) {
+T NumberAt(std::string_view bytes, size_t pos) {
   T out = 0;
   if (pos <= bytes.size() && bytes.size() - pos >= sizeof out) std::memcpy(&out, bytes.data() + pos, sizeof out);
   return out;
@@ -27,8 +27,8 @@ T At(std::string_view bytes, size_t pos) {
 /// Size of an entry that does not fit 32 bits: the first number of the extra field with id 1.
 uint64_t Zip64Size(std::string_view extra) {
   while (extra.size() >= 12) {
-    const size_t size = At<uint16_t>(extra, 2);
-    if (At<uint16_t>(extra, 0) == 1) return At<uint64_t>(extra, 4);
+    const size_t size = NumberAt<uint16_t>(extra, 2);
+    if (NumberAt<uint16_t>(extra, 0) == 1) return NumberAt<uint64_t>(extra, 4);
     extra.remove_prefix(std::min(extra.size(), size + 4));
   }
   return 0;
@@ -41,18 +41,18 @@ StatusOr<std::vector<uint64_t>> SheetSizes(const std::string& path) {
   const std::string_view zip = file.text();
   const size_t end = zip.rfind("PK\5\6");
   if (end == std::string_view::npos) return InternalError(path + " has no end: free some space and try again");
-  uint64_t at = At<uint32_t>(zip, end + 16);
-  if (at == kInZip64 && end >= 20) at = At<uint64_t>(zip, At<uint64_t>(zip, end - 12) + 48);
+  uint64_t at = NumberAt<uint32_t>(zip, end + 16);
+  if (at == kInExtra && end >= 20) at = NumberAt<uint64_t>(zip, NumberAt<uint64_t>(zip, end - 12) + 48);
   std::vector<uint64_t> sizes;
   while (at <= zip.size() && zip.substr(at, 4) == "PK\1\2") {
-    const size_t name_size = At<uint16_t>(zip, at + 28), extra_size = At<uint16_t>(zip, at + 30);
+    const size_t name_size = NumberAt<uint16_t>(zip, at + 28), extra_size = NumberAt<uint16_t>(zip, at + 30);
     const std::string_view rest = zip.substr(std::min<uint64_t>(at + 46, zip.size()));
     const std::string_view name = rest.substr(0, name_size);
     if (StartsWith(name, kSheet)) {
-      const uint32_t size = At<uint32_t>(zip, at + 24);
-      sizes.push_back(size == kInZip64 ? Zip64Size(rest.substr(std::min(name_size, rest.size()), extra_size)) : size);
+      const uint32_t size = NumberAt<uint32_t>(zip, at + 24);
+      sizes.push_back(size == kInExtra ? Zip64Size(rest.substr(std::min(name_size, rest.size()), extra_size)) : size);
     }
-    at += 46 + name_size + extra_size + At<uint16_t>(zip, at + 32);
+    at += 46 + name_size + extra_size + NumberAt<uint16_t>(zip, at + 32);
   }
   return sizes;
 }

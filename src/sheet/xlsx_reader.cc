@@ -22,7 +22,7 @@ constexpr uint64_t kTightRatio = 400;                      // ... are not tables
 constexpr size_t kMaxSheets = 1'000;
 
 /// Texts that cells name by their number, one behind the other.
-struct SharedTexts {
+struct SharedStrings {
   std::string bytes;
   std::vector<uint64_t> ends;
   std::string_view Get(size_t i) const {
@@ -108,7 +108,7 @@ class XmlReader {
 /// xl/sharedStrings.xml
 class SharedReader : public XmlReader {
  public:
-  SharedReader(const std::string& what, SharedTexts* out) : XmlReader(what), out_(out) {}
+  SharedReader(const std::string& what, SharedStrings* out) : XmlReader(what), out_(out) {}
 
  private:
   Status Start(std::string_view name, const char**) override {
@@ -127,14 +127,14 @@ class SharedReader : public XmlReader {
     return out_->bytes.size() > kMaxSharedBytes ? Bad("holds more text than fits memory") : OkStatus();
   }
 
-  SharedTexts* out_;
+  SharedStrings* out_;
   bool in_text_ = false, phonetic_ = false;
 };
 
 /// xl/worksheets/sheet1.xml
 class SheetReader : public XmlReader {
  public:
-  SheetReader(const std::string& what, const SharedTexts& shared, const TakeRow& take, uint64_t* rows)
+  SheetReader(const std::string& what, const SharedStrings& shared, const TakeRow& take, uint64_t* rows)
       : XmlReader(what), shared_(shared), take_(take), rows_(rows) {}
 
  private:
@@ -206,7 +206,7 @@ class SheetReader : public XmlReader {
     return OkStatus();
   }
 
-  const SharedTexts& shared_;
+  const SharedStrings& shared_;
   const TakeRow& take_;
   uint64_t* rows_;
   std::vector<SheetCell> cells_;
@@ -239,7 +239,7 @@ size_t SheetNumber(std::string_view name) {
 
 Status ReadXlsxBytes(std::string_view file, const std::string& path, const TakeRow& take) {
   MSP_ASSIGN_OR_RETURN(const std::vector<PackedMember> members, ListZip(file, path));
-  SharedTexts shared;
+  SharedStrings shared;
   std::vector<const PackedMember*> sheets;
   for (const PackedMember& member : members) {
     if (SheetNumber(member.name) > 0) sheets.push_back(&member);

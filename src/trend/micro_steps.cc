@@ -12,7 +12,7 @@
 namespace msprobe {
 namespace {
 
-constexpr size_t kMaxDigits = 9;
+constexpr size_t kMaxNumberDigits = 9;
 constexpr int kMostRecorded = 1'000'000;  // micro steps of a step
 constexpr size_t kUnknown = static_cast<size_t>(-1);
 
@@ -157,7 +157,7 @@ CallNumber CallNumberOf(std::string_view name) {
     const size_t dot = name.substr(0, end).rfind('.');
     if (dot == std::string_view::npos) return call;
     const std::string_view part = name.substr(dot + 1, end - dot - 1);
-    if (IsDigits(part) && part.size() <= kMaxDigits) return {dot, end, std::stoll(std::string(part))};
+    if (IsDigits(part) && part.size() <= kMaxNumberDigits) return {dot, end, std::stoll(std::string(part))};
     end = dot;
   }
   return call;

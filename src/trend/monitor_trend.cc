@@ -23,15 +23,15 @@
 namespace msprobe {
 namespace {
 
-constexpr std::array<const char*, 9> kMetrics{"actv",         "actv_grad",      "exp_avg",
-                                              "exp_avg_sq",   "grad_unreduced", "grad_reduced",
-                                              "param_origin", "param_updated",  "other"};
-constexpr std::array<const char*, 14> kStats{
+constexpr std::array<const char*, 9> kMonitorMetrics{"actv",         "actv_grad",      "exp_avg",
+                                                     "exp_avg_sq",   "grad_unreduced", "grad_reduced",
+                                                     "param_origin", "param_updated",  "other"};
+constexpr std::array<const char*, 14> kMonitorStats{
     "norm",        "min", "max",         "zeros", "nans",     "mean",  "entropy",
     "softmax_max", "sr",  "kernel_norm", "std_x", "jacobian", "proxy", "token_similarity"};
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-using Stats = std::array<double, kStats.size()>;
+using Stats = std::array<double, kMonitorStats.size()>;
 
 struct MonitorRow {
   uint32_t name = 0;
@@ -43,7 +43,7 @@ struct MonitorRow {
 struct MonitorPart {
   std::vector<MonitorRow> rows;
   std::vector<double> values;
-  std::vector<size_t> stats;  // positions in kStats of its columns
+  std::vector<size_t> stats;  // positions in kMonitorStats of its columns
   std::deque<std::string> names;
   std::unordered_map<std::string_view, uint32_t> ids;
   uint64_t skipped = 0;
@@ -82,7 +82,9 @@ std::string MetricOf(std::string_view file) {
   if (steps == std::string_view::npos || dash == std::string_view::npos || dash < steps) return "";
   if (!IsDigits(file.substr(steps + 1, dash - steps - 1)) || !IsDigits(file.substr(dash + 1))) return "";
   const std::string_view metric = file.substr(0, steps);
-  return std::find(kMetrics.begin(), kMetrics.end(), metric) == kMetrics.end() ? "" : std::string(metric);
+  return std::find(kMonitorMetrics.begin(), kMonitorMetrics.end(), metric) == kMonitorMetrics.end()
+             ? ""
+             : std::string(metric);
 }
 
 int64_t ModifiedAt(const std::string& path) {
@@ -131,9 +133,9 @@ class CsvPart {
   Status Head(const std::vector<SheetCell>& cells) {
     for (size_t i = 0; i < cells.size(); ++i) {
       const std::string& name = cells[i].text;
-      const auto stat = std::find(kStats.begin(), kStats.end(), name);
-      if (stat != kStats.end()) {
-        part_.stats.push_back(static_cast<size_t>(stat - kStats.begin()));
+      const auto stat = std::find(kMonitorStats.begin(), kMonitorStats.end(), name);
+      if (stat != kMonitorStats.end()) {
+        part_.stats.push_back(static_cast<size_t>(stat - kMonitorStats.begin()));
         stat_columns_.push_back(i);
       }
       for (size_t k = 0; k < kKeys.size(); ++k) {
@@ -174,8 +176,8 @@ class CsvPart {
 
 // What must be known before the first row is written.
 struct Survey {
-  std::array<bool, kStats.size()> stats{};
-  std::map<std::string, std::array<bool, kStats.size()>> of_metric;
+  std::array<bool, kMonitorStats.size()> stats{};
+  std::map<std::string, std::array<bool, kMonitorStats.size()>> of_metric;
   std::map<int64_t, int64_t> micro_steps;  // step -> how many it has
   TrendExtent extent;
   uint64_t rows = 0;
@@ -194,10 +196,10 @@ struct Survey {
     extent.max_rank = std::max(extent.max_rank, file.rank);
   }
 
-  std::vector<std::string> Names(const std::array<bool, kStats.size()>& which) const {
+  std::vector<std::string> Names(const std::array<bool, kMonitorStats.size()>& which) const {
     std::vector<std::string> names;
-    for (size_t i = 0; i < kStats.size(); ++i) {
-      if (which[i]) names.emplace_back(kStats[i]);
+    for (size_t i = 0; i < kMonitorStats.size(); ++i) {
+      if (which[i]) names.emplace_back(kMonitorStats[i]);
     }
     return names;
   }
@@ -229,10 +231,10 @@ class MonitorWriter {
       // What no file of the metric has, global_stats says once for all rows.
       const auto& of_metric = survey_.of_metric.at(file.metric);
       Stats values;
-      for (size_t i = 0; i < kStats.size(); ++i) values[i] = of_metric[i] ? kNoTrendValue : kNan;
+      for (size_t i = 0; i < kMonitorStats.size(); ++i) values[i] = of_metric[i] ? kNoTrendValue : kNan;
       for (size_t i = 0; i < part.stats.size(); ++i) values[part.stats[i]] = part.values[row.values + i];
       size_t used = 0;
-      for (size_t i = 0; i < kStats.size(); ++i) {
+      for (size_t i = 0; i < kMonitorStats.size(); ++i) {
         if (survey_.stats[i]) values[used++] = values[i];
       }
       const int64_t step = by_micro_ ? first_.at(row.step) + row.micro_step : row.step;
@@ -250,7 +252,7 @@ class MonitorWriter {
       extent.min_step = 0;
       extent.max_step = steps_ - 1;
     }
-    for (const char* metric : kMetrics) {
+    for (const char* metric : kMonitorMetrics) {
       const auto found = survey_.of_metric.find(metric);
       if (found != survey_.of_metric.end()) extent.metrics.push_back({metric, survey_.Names(found->second)});
     }
@@ -305,7 +307,9 @@ StatusOr<std::vector<MonitorFile>> FindMonitorFiles(const std::string& directory
     }
   }
   // Targets are numbered metric by metric.
-  const auto place = [](const MonitorFile& file) { return std::find(kMetrics.begin(), kMetrics.end(), file.metric); };
+  const auto place = [](const MonitorFile& file) {
+    return std::find(kMonitorMetrics.begin(), kMonitorMetrics.end(), file.metric);
+  };
   std::stable_sort(files.begin(), files.end(),
                    [&](const MonitorFile& a, const MonitorFile& b) { return place(a) < place(b); });
   return files;

@@ -18,6 +18,7 @@ const LOOKS = [
   ['light_zh', { locale: 'zh-CN' }],
 ].slice(0, process.env.STORY_PICTURES ? 4 : 2);
 const PICTURES = join(OUT, 'stories');
+const RULINGS = ['bug', 'suspicious', 'inherited', 'rewritten', 'round-off', 'bit-equal'];
 const LARGE = ['m20', 'm100', 'r64']; // their commands run once
 
 let directory;
@@ -53,7 +54,7 @@ function terminal(story, languages) {
     const compared = run(['compare', '-tp', join(story.target, 'step0'), '-gp', join(story.golden, 'step0'), '-o', join(own, 'compare'), '--html'], language);
     const graph = run(['graph_visualize', '-tp', story.target, '-gp', story.golden, '-o', join(own, 'graph'), '-oc'], language);
     const alone = run(['overflow_check', '-i', story.target, '-o', join(own, 'overflow')], language);
-    said[language] = { compare: cardOf(compared), graph: cardOf(graph), overflow: cardOf(alone), alone };
+    said[language] = { rulers: rulersOf(compared), compare: cardOf(compared), graph: cardOf(graph), overflow: cardOf(alone), alone };
   }
   renameSync(fileIn(join(out, 'en/graph'), '.vis.db'), join(directory, 'served', `${story.name}.vis.db`));
   return { ...story, said, report: pathToFileURL(fileIn(join(out, 'en/compare'), '.html')).href };
@@ -117,6 +118,18 @@ function visibleTexts() {
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = walk.nextNode(); node; node = walk.nextNode()) if (seen(node)) out.push(node.textContent);
   return out;
+}
+
+/** {rank label: {bug: n, ..}} of what compare prints; a single pair stands under its own label, too. */
+function rulersOf(text) {
+  const found = {};
+  let label = '';
+  for (const line of text.split('\n')) {
+    label = /^(\S+) \(\w+\)$/.exec(line)?.[1] ?? label;
+    const said = /^ {2}ruler: (.+) \(ops\)$/.exec(line)?.[1].replace('computed another way', 'rewritten');
+    if (said) found[label] = Object.fromEntries(RULINGS.map((ruling) => [ruling, Number(new RegExp(`(\\d+) ${ruling}\\b`).exec(said)?.[1] ?? 0)]));
+  }
+  return found;
 }
 
 const cardOn = async (page) => [await page.locator('[data-test=verdict-headline]').textContent(), ...(await page.locator('[data-test=verdict-line]').allTextContents())];
@@ -201,6 +214,22 @@ test('the first screen of the page has the words of graph_visualize, and nothing
     }
   });
   for (const { faults } of Object.values(windows)) assert.deepEqual(faults, []);
+});
+
+test('counts of ops are equal on the terminal, in the report and on the page', async () => {
+  const number = (text) => Number(text.replace(/\D/g, ''));
+  await each(async (story) => {
+    const { rulers } = story.said.en;
+    const wanted = rulers[`rank${story.truth.ranks[0]}`] ?? Object.values(rulers)[0];
+    const inherited = Object.values(rulers).reduce((sum, ruler) => sum + ruler.inherited, 0);
+    assert.equal(number(/^inherited: (\d+) ops?/m.exec(story.said.en.compare.join('\n'))?.[1] ?? '0'), inherited, 'the card counts all pairs');
+    const report = await openReport('light_en', story);
+    const shown = await report.locator('dl.ruler > div').evaluateAll((rows) => rows.map((row) => [row.className.replace('_', '-'), row.querySelector('dd').textContent]));
+    assert.deepEqual({ ...Object.fromEntries(RULINGS.map((ruling) => [ruling, 0])), ...Object.fromEntries(shown.map(([ruling, count]) => [ruling, number(count)])) }, wanted, 'the report');
+    const page = await openGraph('light_en', story);
+    const chips = await page.locator('.summary-bar .count').evaluateAll((all) => all.map((chip) => [chip.dataset.test.replace('count-', ''), chip.querySelector('b').textContent]));
+    assert.deepEqual(Object.fromEntries(RULINGS.map((ruling) => [ruling, number(chips.find(([level]) => level === ruling)?.[1] ?? '0')])), wanted, 'the page');
+  });
 });
 
 /** What a reader of the first screen takes down: which rank, which op, and why. */

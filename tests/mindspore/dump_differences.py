@@ -1,4 +1,4 @@
-"""Two dump trees of the same script, item by item: the earlier tool's and ours."""
+"""Two dump trees of the same script, item by item: mindstudio-probe's and ours."""
 
 import json
 import math
@@ -40,7 +40,7 @@ def _item(path, theirs, ours, rtol, found):
 
 
 def _in_any_order(items):
-    """Gradients of a Primitive: the earlier tool lists them as they arrive, we as the arguments stand."""
+    """Gradients of a Primitive: mindstudio-probe lists them as they arrive, we as the arguments stand."""
     return sorted(
         items, key=lambda t: (t["shape"], round(t["Norm"] or 0, 4), t.get("data_name", "")) if t else ([], 0, "")
     )

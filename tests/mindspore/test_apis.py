@@ -1,4 +1,4 @@
-"""The functions that are recorded are those of the earlier tool, as far as the installed MindSpore has them."""
+"""The functions that are recorded are those of mindstudio-probe, as far as the installed MindSpore has them."""
 
 import json
 import subprocess

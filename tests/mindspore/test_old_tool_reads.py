@@ -1,4 +1,4 @@
-"""The earlier tool, in an environment of its own, reads what we record of MindSpore: compare and graph_visualize."""
+"""mindstudio-probe, in an environment of its own, reads what we record of MindSpore: compare and graph_visualize."""
 
 import csv
 import json
@@ -21,7 +21,7 @@ def two_dumps(tmp_path_factory, mindspore_python):
         subprocess.run(command, check=True, capture_output=True, timeout=120)
         (dump / "step0" / "rank").rename(
             dump / "step0" / "rank0"
-        )  # the earlier tool takes no directory without a number
+        )  # mindstudio-probe takes no directory without a number
         dumps.append(dump / "step0")
     return dumps
 

@@ -151,25 +151,99 @@ def vllm_ascend():
 
 
 def titan():
-    """Training steps that TorchTitan's users wrap: parts of a pipeline, stop and step after a failure, too."""
+    """The trainer's own step, as scripts for TorchTitan wrap it: parts of a pipeline; stop and step after a failure, too."""
     from msprobe.pytorch import PrecisionDebugger, seed_all
 
     seed_all(seed=61, mode=True, rm_dropout=False)
     debugger = PrecisionDebugger(config_path=config)
+    train_step = part_of(site / "torchtitan" / "trainer.py", "Trainer.train_step", torch=torch, IGNORE_INDEX=-100)
     parts = [Net(8), Net(6)]
+
+    def forward_backward_step(input_dict, labels, global_valid_tokens):
+        loss = (parts[1](parts[0](input_dict["input"])) - labels).pow(2).sum() / global_valid_tokens
+        loss.backward()
+        if trainer.step == 2:
+            raise ValueError("a step that failed")
+        return loss
+
+    trainer = Holder(
+        model_parts=parts,
+        optimizers=torch.optim.SGD([p for part in parts for p in part.parameters()], lr=0.01),
+        gradient_accumulation_steps=2,
+        num_pipeline_parallel_microbatches=1,
+        device=torch.device("cpu"),
+        forward_backward_step=forward_backward_step,
+    )
     failures = 0
-    for number in range(3):
-        debugger.start(model=parts)
+    for number in range(1, 4):
+        trainer.step = number
+        batches = iter([({"input": values(number + more)}, values(9)) for more in range(2)])
+        debugger.start(model=trainer.model_parts)
         try:
-            parts[1](parts[0](values(number))).sum().backward()
-            if number == 1:
-                raise ValueError("a step that failed")
+            train_step(trainer, batches)
         except ValueError:
             failures += 1
         finally:
             for operation in (debugger.stop, debugger.step):
                 operation()
     return [failures]
+
+
+def started_once():
+    """As the guide of torchtitan-npu has it: start() before the loop, step() after each step, stop() at the end."""
+    from msprobe.pytorch import PrecisionDebugger
+
+    debugger = PrecisionDebugger(config_path=config)
+    model = Net(8)
+    debugger.start(model)
+    for number in range(2):
+        model(values(number)).sum().backward()
+        debugger.step()
+    debugger.stop()
+    return []
+
+
+def swift():
+    """As the guide of ms-swift has it: constructed again in each training step, with the model chunks of Megatron."""
+    from inspect import signature
+
+    from msprobe.pytorch import PrecisionDebugger
+
+    takes_model = "model" in signature(PrecisionDebugger.__init__).parameters  # not in 26.x of the earlier tool
+    chunks, seen = [Net(8), Net(6)], []
+    for number in range(3):
+        given = {"model": chunks} if takes_model else {}
+        debugger = PrecisionDebugger(dump_path=str(out), level="mix", **given)
+        debugger.start(**({} if takes_model else {"model": chunks}))
+        try:
+            chunks[1](chunks[0](values(number))).sum().backward()
+        finally:
+            debugger.stop()
+            debugger.step()
+        seen.append(debugger is PrecisionDebugger())
+    return seen
+
+
+def omni():
+    """As the guide of verl-omni has it: an older import path first, a directory of its own for each worker."""
+    try:
+        from msprobe.pytorch.common.utils import seed_all
+        from msprobe.pytorch.debugger.precision_debugger import PrecisionDebugger
+    except ImportError:
+        from msprobe.pytorch import PrecisionDebugger, seed_all
+    seed_all(mode=True)
+    debugger = PrecisionDebugger(config_path=config)
+    place = str(Path(str(debugger.config.dump_path)) / "worker")
+    debugger.config.dump_path = place
+    debugger.service.config.dump_path = place
+    model, seen = Net(8), [Path(debugger.config.dump_path).name]
+    for number in range(2):
+        debugger.start(model=model)
+        model(values(number)).sum().backward()
+        debugger.stop()
+        seen.append(debugger.service.current_iter)
+        debugger.step()
+    return seen
 
 
 def slime():
@@ -202,6 +276,9 @@ PROGRAMS = {
     "sglang_dp": lambda: sglang(2),
     "vllm_ascend": vllm_ascend,
     "titan": titan,
+    "started_once": started_once,
+    "swift": swift,
+    "omni": omni,
     "slime": slime,
 }
 saw = PROGRAMS[program]()

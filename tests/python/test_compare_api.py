@@ -185,6 +185,7 @@ def test_errors_are_one_exception_with_the_text(pair, tmp_path):
         ({**pair, "npu_json_path": 3}, {}, 2, "must be a path"),
         (pair, {"fuzzy_match": "yes"}, 2, "True or False"),
         (pair, {"fast": True}, 2, "unknown option 'fast'"),
+        (pair, {"htlm": True}, 2, "unknown option 'htlm': did you mean 'html'? Known are"),
         (pair, {"backend": "fsdp"}, 2, "--consistent_check"),
         (pair, {"api_mapping": True}, 2, "MindSpore"),
         (pair, {"layer_mapping": 7}, 2, "must be a path, a dict or True, not 7"),

@@ -1,6 +1,8 @@
 """`msprobe compare` as users meet it: options, bad input, full disks, Ctrl-C."""
 
+import base64
 import csv
+import gzip
 import json
 import os
 import re
@@ -175,6 +177,27 @@ def test_every_percentage_is_of_the_golden_run(passed_over, tmp_path):
     assert (first["detail"], first["input_error"]) == ("Norm differs by 25 %", 0.25)
     assert report["first_divergence"]["creator"]["input_error"] == 0.25
     assert report["verdict"]["origins"][0]["percent"] == 25
+
+
+def test_the_report_advises_about_the_parameter_that_differs(tmp_path):
+    """And not, as for any row whose input differs, to look for where the input comes from."""
+    other = TENSOR | {"Max": 1.25, "Mean": 0.625, "Norm": 1.25}
+    sides = [
+        write_dump(
+            tmp_path / side / "dump.json", {"Module.fc.Linear.forward.0": {**op(), "parameters": {"weight": weight}}}
+        )
+        for side, weight in (("a", other), ("b", TENSOR))
+    ]
+    done = compare(*sides, tmp_path / "out", "--html", "--json")
+    if "built without its pages" in done.stderr:
+        return
+    (path,) = (tmp_path / "out").glob("*.html")
+    packed = re.search(r'id="data">([^<]*)<', path.read_text())[1]
+    shown = gzip.decompress(base64.b64decode(packed)).decode()
+    lines = json.loads(done.stdout)["verdict"]["text"]["en"]
+    assert "its parameter weight differs by 25 %" in lines[0] and lines[0] in shown
+    assert lines[-1].startswith("next: compare the checkpoints") and lines[-1] in shown
+    assert "different already" not in shown + path.read_text().replace(packed, "")
 
 
 @pytest.mark.parametrize("command", ["compare", "graph_visualize", "overflow_check", "verify-dump"])

@@ -156,6 +156,28 @@ def test_a_page_that_loads_from_elsewhere_is_refused(tmp_path):
     ]
 
 
+# What was once written here, and what the field says instead.
+_WORDS = {
+    r"\b(?:old|older|earlier) tool\b": "mindstudio-probe",
+    r"\b(?:is|are) told\b": "is reported",
+    r"\bforetell": "predict",
+    r"\bfiles? without a name\b": "unlinked temporary file",
+    r"\bpart ways\b": "differ",
+    "旧工具": "mindstudio-probe",
+}
+
+
+@pytest.mark.parametrize("pattern", _WORDS)
+def test_what_users_read_has_one_word_for_one_thing(pattern):
+    """Documents, docstrings and messages of the package, texts of the commands (not comments)."""
+    texts = {path: path.read_text() for path in markdown_files() if "tests" not in path.relative_to(ROOT).parts}
+    texts.update((path, path.read_text()) for path in (ROOT / "python" / "msprobe").rglob("*.py"))
+    for path in (ROOT / "src" / "cli").glob("*.cc"):
+        texts[path] = "\n".join(re.findall(r'"(?:[^"\\\n]|\\.)*"', path.read_text()))
+    found = [f"{path.relative_to(ROOT)}: {m[0]}" for path, text in texts.items() for m in re.finditer(pattern, text)]
+    assert not found, f"{found}: say {_WORDS[pattern]!r}"
+
+
 def test_chinese_pages_use_chinese_punctuation():
     """Between two ideographs a comma, colon, semicolon or bracket is full-width."""
     wrong = []

@@ -40,7 +40,7 @@ def mixture():
 
 
 debugger = PrecisionDebugger("config.json")
-base = debugger.config
+base = debugger._config
 for make in (llama, conv, bert, mixture):
     model, loss_of = make()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)

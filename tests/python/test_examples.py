@@ -1,8 +1,11 @@
 """The examples of docs/*/capture/inserting.md run as they are, and train as they do without the tool."""
 
 import json
+import re
+from importlib.metadata import version
 
 import pytest
+from graph_cases import run as run_command
 from launch import REPO, run_python
 
 EXAMPLES = REPO / "examples" / "capture"
@@ -89,3 +92,20 @@ def test_the_guides_name_every_example(language):
     text = (REPO / "docs" / language / "capture" / "inserting.md").read_text(encoding="utf-8")
     examples = {path.name for path in EXAMPLES.glob("*.py")} - {"tiny.py"}
     assert {name for name in examples if name in text} == examples
+
+
+def test_the_readme_shows_what_the_demo_prints(tmp_path):
+    """Lines that end in dots are cut. With other releases of transformers the counts of ops are different ones."""
+    for side, sabotage in (("golden", "none"), ("problem", "weight")):
+        script = REPO / "examples" / "quickstart" / "train.py"
+        run_python([script, "--dump", side, "--sabotage", sabotage, "--steps", "1"], cwd=tmp_path)
+    for name, locale in (("README.md", "C"), ("README.zh.md", "zh_CN.UTF-8")):
+        sides = ["-tp", "problem/step0", "-gp", "golden/step0"]
+        done = run_command(["compare", *sides, "-o", "out"], cwd=tmp_path, env={"LC_ALL": locale})
+        text = (REPO / name).read_text(encoding="utf-8")
+        shown = re.search(r"```\n((?:Origin|误差源头)[^`]*)```", text)[1].splitlines()
+        printed = done.stdout.splitlines()[: len(shown)]
+        if f"| {version('transformers')} |" not in text:
+            shown, printed = ([re.sub(r"\d+", "N", line) for line in lines] for lines in (shown, printed))
+        cut = [line[: len(mine) - 3] + "..." if mine.endswith("...") else line for mine, line in zip(shown, printed)]
+        assert cut == shown, name

@@ -1,7 +1,8 @@
 """Programs that call PrecisionDebugger by themselves get from ours what they got from the earlier tool.
 
-Their own code runs under both (programs_scenario.py): verl, sglang and vLLM-Ascend as their wheels have it, and what users of
-TorchTitan and slime put into theirs. Names of directories, steps, ranks and all entries are compared."""
+Their own code runs under both (programs_scenario.py): verl, sglang, vLLM-Ascend and TorchTitan's step as their wheels have it,
+and the calls that the guides of torchtitan-npu, ms-swift, verl-omni and slime put into theirs.
+Names of directories, steps, ranks and all entries are compared."""
 
 import json
 import sys
@@ -28,6 +29,9 @@ CASES = {
     "sglang-data-parallel": ("sglang_dp", "L1", [f"step{step}/rank5" for step in range(3)], [3, "L1"]),
     "vllm-ascend": ("vllm_ascend", "mix", THREE_STEPS, [False]),
     "torchtitan": ("titan", "mix", THREE_STEPS, [1]),
+    "torchtitan-npu": ("started_once", "mix", ["step0/rank0"], []),
+    "ms-swift": ("swift", "mix", THREE_STEPS, [True] * 3),
+    "verl-omni": ("omni", "L1", [f"worker/step{step}/rank0" for step in range(2)], ["worker", 0, 1]),
     "slime": ("slime", "mix", SLIME, [True, True, True, 0, 1]),
 }
 # Where verl is imported, the earlier tool leaves out the first and the last module of each model.

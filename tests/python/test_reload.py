@@ -16,7 +16,7 @@ RUN = """
 import contextlib, importlib, io
 from pathlib import Path
 from msprobe.pytorch import hooks
-base = dict(debugger.config.__dict__)
+base = dict(debugger._config.__dict__)
 START = json.load(open("config.json"))
 number = 0
 def data():

@@ -91,7 +91,7 @@ def test_other_keys_count_from_the_next_start(tmp_path):
 stage()
 service.config.level = "mix"
 service.config.list = ["linear"]
-assert debugger.config.level == "L1" and service.config.level == "mix"
+assert debugger._config.level == "L1" and service.config.level == debugger.config.level == "mix"
 service.config.dump_path = "second"
 stage()
 assert debugger.config.level == "mix"
@@ -115,6 +115,35 @@ assert debugger.config.level == "mix"
         '[msprobe] Invalid parameter: level is "L7"; allowed: L0, L1, L2, mix, debug (debugger.service.config.level)'
     )
     assert "dump_path is None" in told[1] and "rank is ['x']" in told[2] and "has no levels" in told[3]
+
+
+def test_config_of_the_debugger_is_that_of_its_service(tmp_path):
+    """Some programs set one, some the other, some both."""
+    body = """
+debugger.config.dump_path = debugger.config.dump_path + "/pid"
+service.config.dump_path = debugger.config.dump_path
+stage()
+debugger.config.dump_path = "second"
+stage()
+assert dumps() == ["dump/pid/step0", "second/step0"]
+assert debugger.config.task == "statistics"
+for name, value in (("dump_path", 3), ("nothing", 1)):
+    try:
+        setattr(debugger.config, name, value)
+    except (MsprobeException, AttributeError):
+        print("refused")
+stage()
+"""
+    assert capture(tmp_path, STAGES + body).script.stdout.split() == ["refused"] * 2
+
+
+def test_the_signature_is_that_of_the_constructor():
+    import inspect
+
+    from msprobe.pytorch import PrecisionDebugger
+
+    names = list(inspect.signature(PrecisionDebugger).parameters)
+    assert names == ["config_path", "task", "dump_path", "level", "args", "model", "step"]
 
 
 def test_the_place_stays_below_a_budget(tmp_path):

@@ -190,11 +190,14 @@ class ScheduleWork(Work):
     def __init__(self, stages, schedule, batch, rank, world):
         super().__init__(nn.ModuleList(stages), batch, None, clip=None)
         self.schedule, self.rank, self.world = schedule, rank, world
+        self.losses = []
 
     def backward(self):
         enters = [self.batch] if self.rank == 0 else []
         target = {"target": self.batch} if self.rank == self.world - 1 else {}
-        self.schedule.step(*enters, **target)
+        losses = [] if target else None
+        self.schedule.step(*enters, losses=losses, **target)
+        self.losses.extend(losses or ())
 
 
 def pipelined(schedule, parts=1, micro_batches=4):

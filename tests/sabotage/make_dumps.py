@@ -7,6 +7,7 @@ after the imports, which take longer than the training; those of several process
 import argparse
 import contextlib
 import gc
+import hashlib
 import json
 import os
 import random
@@ -22,7 +23,7 @@ from forked import fork
 JOBS = 2
 SETS = ("bugs", "noisy", "modules", "held_out", "clean")
 FORM_SETS = ("forms", "forms_of_statistics")  # faults of a known form; anatomy.py
-LAYOUT_SETS = ("layouts",)  # the same run twice on every layout; layout_pairs.py
+LAYOUT_SETS = ("layouts", "uncaptured", "layout_bugs")  # layout_pairs.py, layout_bugs.py
 OTHER_WAYS = ("rewrites", "rounding", "on_top")  # runs that compute the same in another way, with and without a bug
 
 
@@ -33,15 +34,46 @@ def seed_all(seed):
 
 def configuration(case, dump):
     section = {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": case.summary}
-    return {"task": case.task, "level": case.level, "rank": [], "step": [], "dump_path": str(dump), case.task: section}
+    return {"task": case.task, "level": case.level.replace("none", "mix"), "rank": [], "step": [], "dump_path": str(dump), case.task: section}
 
 
-def train(case, change, make, out, rank, seed):
+def noting_losses(work):
+    losses, loss = getattr(work, "losses", []), work.loss
+
+    def noted(*args):
+        losses.append(loss(*args))
+        return losses[-1]
+
+    if loss is not None:
+        work.loss = noted
+    return losses
+
+
+def bits_of(work, losses):
+    """What a training leaves, bit by bit: losses, gradients, parameters, the state of the random generator."""
+    values = {"losses": losses, "random": [torch.get_rng_state()], "parameters": [], "gradients": []}
+    for parameter in work.model.parameters():
+        for kind, tensor in (("parameters", parameter), ("gradients", parameter.grad)):
+            if tensor is not None:
+                values[kind].append(getattr(tensor, "_local_tensor", tensor))
+    raw = {kind: [t.detach().contiguous().view(torch.uint8).numpy() for t in map(flat, list_)] for kind, list_ in values.items()}
+    return {kind: hashlib.sha256(b"".join(t.tobytes() for t in list_)).hexdigest() for kind, list_ in raw.items()}
+
+
+def flat(tensor):
+    return tensor.detach().reshape(-1)
+
+
+def train(case, side, out, rank, seed):
+    change, make = case.side(side)
+    captured = side == "golden" or case.level != "none"
     if case.world > 1:
         store = torch.distributed.FileStore(str(out / "store"), case.world)
         torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=case.world)
     from msprobe.pytorch import PrecisionDebugger
 
+    if not captured:
+        PrecisionDebugger = Nothing
     config = out / f"config{rank}.json"
     config.write_text(json.dumps(configuration(case, out)))
     debugger = PrecisionDebugger(config_path=str(config))
@@ -51,31 +83,54 @@ def train(case, change, make, out, rank, seed):
         change(*([work] if case.world == 1 else [work, rank]))
     seed_all(seed)
     work.before()
+    losses = noting_losses(work) if case.world > 1 else []
     for _ in range(work.steps):
         debugger.start(model=work.model)
         work.step()
         debugger.stop()
         debugger.step()
     if case.world > 1:
+        (out / f"bits{rank}.json").write_text(json.dumps(bits_of(work, losses)))
         torch.distributed.destroy_process_group()
+
+
+class Nothing:
+    """In the place of the debugger where nothing is captured."""
+
+    def __init__(self, **arguments):
+        pass
+
+    def start(self, **arguments):
+        pass
+
+    stop = step = start
+
+
+def recorded(case):
+    """Cases of which this is the same have the same golden run."""
+    return case.side("golden")[1], case.level.replace("none", "mix"), case.task, case.summary
 
 
 def build(cases, seed):
     """Both sides of all cases, {directory: case}, some at a time. Returns the logs of those that failed."""
-    waiting = []
+    waiting, goldens = [], {}
     for root, case in cases.items():
         shutil.rmtree(root, ignore_errors=True)
+        root.mkdir(parents=True)
+        shared = goldens.setdefault(recorded(case), root / "golden") if case.world > 1 else root / "golden"
         for side in ("target", "golden"):
+            if side == "golden" and shared != root / "golden":
+                (root / side).symlink_to(shared)
+                continue
             (root / side).mkdir(parents=True)
             waiting.append((case, side, root / side))
     running, failed = {}, []
     while waiting or running:
         while waiting and len(running) < JOBS:
             case, side, out = waiting.pop(0)
-            change, make = case.side(side)
             for rank in range(case.world):
                 log = out / f"log{rank}.txt"
-                running[fork(train, case, change, make, out, rank, seed, log=log)] = log
+                running[fork(train, case, side, out, rank, seed, log=log)] = log
         pid, status = os.wait()
         log = running.pop(pid)
         if status:
@@ -118,9 +173,10 @@ def other_ways():
 
 
 def layout_sets():
-    from layout_pairs import LAYOUTS
+    from layout_bugs import LAYOUT_BUGS
+    from layout_pairs import LAYOUTS, UNCAPTURED
 
-    return dict(zip(LAYOUT_SETS, (LAYOUTS,)))
+    return dict(zip(LAYOUT_SETS, (LAYOUTS, UNCAPTURED, LAYOUT_BUGS)))
 
 
 def main():

@@ -119,13 +119,13 @@ ENGLISH = """# Planted bugs: does the first difference name the place?
 Small models with random weights are trained for one step with and without one planted bug, both runs are captured, and
 `msprobe compare` says where they begin to differ. The answer is checked against what was written down with the bug: the op that makes the
 first wrong number, or the module that calls it, in the right direction and on the right rank. Beside it is the answer of `compare -da`
-of the earlier tool (mindstudio-probe 26.2.0) on the same dumps, checked against the same truth; where it names several
+of mindstudio-probe 26.2.0 on the same dumps, checked against the same truth; where it names several
 ops, one correct op is enough.
 
 Made by `.venv/bin/python tests/sabotage/publish.py --write`; `tests/sabotage` holds models, bugs and truth, and runs in
 `make test`.
 
-| | cases | several processes | msprobe | over {seeds} seeds | earlier tool |
+| | cases | several processes | msprobe | over {seeds} seeds | mindstudio-probe |
 |---|---|---|---|---|---|
 | planted bugs | {bugs_all} | {bugs_world} | **{bugs_ours}** | {bugs_seeds} | {bugs_old} |
 | bugs in bfloat16 against float32 | {noisy_all} | {noisy_world} | **{noisy_ours}** | {noisy_seeds} | {noisy_old} |
@@ -140,7 +140,7 @@ Made by `.venv/bin/python tests/sabotage/publish.py --write`; `tests/sabotage` h
 
 The place is the first of the accepted ones: `module/api` is a function that the module calls, `#3` its call number.
 
-| case | what is wrong | level, task | where | msprobe | right | earlier tool | right |
+| case | what is wrong | level, task | where | msprobe | right | mindstudio-probe | right |
 |---|---|---|---|---|---|---|---|
 {bugs}
 
@@ -148,7 +148,7 @@ The place is the first of the accepted ones: `module/api` is a function that the
 
 Every op differs by rounding, one by more.
 
-| case | what is wrong | level, task | where | msprobe | right | earlier tool | right |
+| case | what is wrong | level, task | where | msprobe | right | mindstudio-probe | right |
 |---|---|---|---|---|---|---|---|
 {noisy}
 
@@ -157,13 +157,13 @@ Every op differs by rounding, one by more.
 Where the wrong code is between two modules, the second one receives the difference; the answer also names the module around
 both, and that is what counts.
 
-| case | what is wrong | level, task | where | msprobe | right | earlier tool | right |
+| case | what is wrong | level, task | where | msprobe | right | mindstudio-probe | right |
 |---|---|---|---|---|---|---|---|
 {modules}
 
 ## Held-out bugs
 
-| case | what is wrong | level, task | where | msprobe | right | earlier tool | right |
+| case | what is wrong | level, task | where | msprobe | right | mindstudio-probe | right |
 |---|---|---|---|---|---|---|---|
 {held_out}
 
@@ -178,7 +178,7 @@ Two runs that differ by no more than rounding, or in how they compute the same. 
 
 ## What the truth leaves out
 
-Slices, views, casts and `arange` are not recorded, here as in the earlier tool. Where the bug is in one of them, or in an op
+Slices, views, casts and `arange` are not recorded, here as in mindstudio-probe. Where the bug is in one of them, or in an op
 that is not called at all, the op that takes the result first counts as right. Which ops count in each case is in
 `tests/sabotage/bugs.py` and `held_out.py`. One truth was completed after its first run: that of `gradient_in_half` had left
 out the multiplications of the planted code itself.
@@ -190,12 +190,12 @@ bfloat16, and `mask_off_by_one_bf16`, because statistics do not show which score
 CHINESE = """# 植入的错误：首个差异能否指出位置？
 
 随机权重的小模型训练一步，一次带有一个植入的错误，一次没有；两次都采集，由 `msprobe compare` 指出两者从哪里分开。答案与植入时写下的
-事实对照：产生第一个错误数值的算子，或调用它的模块，方向与 rank 都要正确。旁边是旧工具（mindstudio-probe 26.2.0）`compare -da`
+事实对照：产生第一个错误数值的算子，或调用它的模块，方向与 rank 都要正确。旁边是 mindstudio-probe 26.2.0 的 `compare -da`
 对同样数据的答案，用同样的事实判断；它给出多个算子时，有一个正确即可。
 
 由 `.venv/bin/python tests/sabotage/publish.py --write` 生成；模型、错误与事实在 `tests/sabotage`，并在 `make test` 中运行。
 
-| | 用例 | 多进程 | msprobe | {seeds} 个种子 | 旧工具 |
+| | 用例 | 多进程 | msprobe | {seeds} 个种子 | mindstudio-probe |
 |---|---|---|---|---|---|
 | 植入的错误 | {bugs_all} | {bugs_world} | **{bugs_ours}** | {bugs_seeds} | {bugs_old} |
 | bfloat16 对 float32 中的错误 | {noisy_all} | {noisy_world} | **{noisy_ours}** | {noisy_seeds} | {noisy_old} |
@@ -210,7 +210,7 @@ CHINESE = """# 植入的错误：首个差异能否指出位置？
 
 位置是可接受位置中的第一个：`module/api` 是该模块调用的 api，`#3` 是调用序号。
 
-| 用例 | 错误 | 级别，任务 | 位置 | msprobe | 正确 | 旧工具 | 正确 |
+| 用例 | 错误 | 级别，任务 | 位置 | msprobe | 正确 | mindstudio-probe | 正确 |
 |---|---|---|---|---|---|---|---|
 {bugs}
 
@@ -218,7 +218,7 @@ CHINESE = """# 植入的错误：首个差异能否指出位置？
 
 每个算子都因舍入而不同，其中一个的差异超出舍入。
 
-| 用例 | 错误 | 级别，任务 | 位置 | msprobe | 正确 | 旧工具 | 正确 |
+| 用例 | 错误 | 级别，任务 | 位置 | msprobe | 正确 | mindstudio-probe | 正确 |
 |---|---|---|---|---|---|---|---|
 {noisy}
 
@@ -226,13 +226,13 @@ CHINESE = """# 植入的错误：首个差异能否指出位置？
 
 错误代码在两个模块之间时，后一个模块收到差异；答案同时指出包含两者的模块，以此为准。
 
-| 用例 | 错误 | 级别，任务 | 位置 | msprobe | 正确 | 旧工具 | 正确 |
+| 用例 | 错误 | 级别，任务 | 位置 | msprobe | 正确 | mindstudio-probe | 正确 |
 |---|---|---|---|---|---|---|---|
 {modules}
 
 ## 保留的错误
 
-| 用例 | 错误 | 级别，任务 | 位置 | msprobe | 正确 | 旧工具 | 正确 |
+| 用例 | 错误 | 级别，任务 | 位置 | msprobe | 正确 | mindstudio-probe | 正确 |
 |---|---|---|---|---|---|---|---|
 {held_out}
 
@@ -246,7 +246,7 @@ CHINESE = """# 植入的错误：首个差异能否指出位置？
 
 ## 事实不包含什么
 
-切片、视图、类型转换与 `arange` 不被采集，与旧工具相同。错误在其中，或在没有被调用的算子中时，最先使用其结果的算子算作正确。
+切片、视图、类型转换与 `arange` 不被采集，与 mindstudio-probe 相同。错误在其中，或在没有被调用的算子中时，最先使用其结果的算子算作正确。
 每个用例接受哪些算子，见 `tests/sabotage/bugs.py` 与 `held_out.py`。其中一个事实在首次运行后补全：`gradient_in_half` 起初漏掉了植入代码自身的乘法。
 
 两个未命中：`layer_skipped_bf16`，无论输入什么，LayerNorm 都使统计量落在 bfloat16 的舍入之内；`mask_off_by_one_bf16`，统计量看不出哪些

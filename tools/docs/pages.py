@@ -35,6 +35,7 @@ GUIDES = (
             "compare/first_divergence",
             "compare/anatomy",
             "compare/rewrites",
+            "compare/layouts",
             "compare/report",
             "compare/overflow",
             "compare/matching",

@@ -28,7 +28,7 @@ class Capture(Client):
             self.join(root, number)
 
     def join(self, root: Any, number: int) -> None:
-        if not self._stands_back and self._debugger.config.level != "L1":
+        if not self._stands_back and self._debugger._config.level != "L1":
             self._class._framework.add_model(root, number)
 
     def over(self) -> None:

@@ -30,7 +30,7 @@ class OwnDirectory:
     def _choose(self, path: str) -> str:
         try:
             holder = self._holder(path)
-        except OSError:  # no locks there; that nothing can be written is told later
+        except OSError:  # no locks there; that nothing can be written is reported later
             holder = None
         if holder is None:
             return "rank"

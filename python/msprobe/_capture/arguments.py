@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn, Optional
 
 from .config import MsprobeException
+from .words import wrong
 
 
 def is_model(value: Any, module_type: type) -> bool:
@@ -24,9 +25,9 @@ def check_start(token_range: Any, rank_id: Any) -> None:
     if token_range is not None:
         fits = isinstance(token_range, (list, tuple)) and len(token_range) == 2 and all(map(is_index, token_range))
         if not fits or token_range[0] > token_range[1]:
-            refuse(f"token_range is {token_range!r}; allowed: [first, last], counted from 0, both included (start)")
+            refuse(wrong("token_range", repr(token_range), "[first, last], counted from 0, both included", "start"))
     if rank_id is not None and not is_index(rank_id):
-        refuse(f"rank_id is {rank_id!r}; allowed: an integer from 0 (start)")
+        refuse(wrong("rank_id", repr(rank_id), "an integer from 0", "start"))
 
 
 def refuse(text: str) -> NoReturn:

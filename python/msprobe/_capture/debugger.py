@@ -8,7 +8,8 @@ from .config import MsprobeException, load_config
 from .lifecycle import Lifecycle, locked
 from .log import logger
 from .recording import Recording
-from .service import Service
+from .service import Service, ServiceConfig
+from .words import say, wrong
 
 Own = TypeVar("Own", bound="Debugger")
 
@@ -17,7 +18,8 @@ class Debugger(Lifecycle):
     """Base of the PrecisionDebugger of each framework, which adds the constructor and start().
 
     Attributes:
-        config: The configuration in use, with defaults filled in.
+        config: The configuration, with defaults filled in. The same object as `service.config`: assign to its attributes to
+            change it from the next start() on.
         service: The interface for frameworks that have the calls built in (sglang, verl); see Service.
     """
 
@@ -111,7 +113,7 @@ class Debugger(Lifecycle):
         """
         self = cls._get()
         if not is_index(step):
-            refuse(f"step is {step!r}; allowed: an integer from 0 (set_init_step)")
+            refuse(wrong("step", repr(step), "an integer from 0", "set_init_step"))
         self._schedule.begin_at(step)
 
     @classmethod
@@ -134,8 +136,9 @@ class Debugger(Lifecycle):
         """
         self = cls._get()
         if not isinstance(name, str) or not isinstance(save_backward, bool):
-            refuse(f"name is {name!r}, save_backward is {save_backward!r}; allowed: text, and True or False (save)")
-        if self._is_child() or self._ended or self.config.level != "debug" or not self._is_enabled():
+            value = f"{name!r}, save_backward is {save_backward!r}"
+            refuse(wrong("name", value, "text, and True or False", "save"))
+        if self._is_child() or self._ended or self._config.level != "debug" or not self._is_enabled():
             return
         if self._schedule.wants_step() and (self._active or self._begin_saving()):
             try:
@@ -159,7 +162,7 @@ class Debugger(Lifecycle):
         self = cls._get()
         why = self._framework.add_custom(module, api, api_prefix)
         if why:
-            refuse(f"{api} cannot be recorded: {why}")
+            refuse(say("%(name)s cannot be recorded: %(why)s", name=api, why=why))
 
     @classmethod
     @locked
@@ -179,5 +182,10 @@ class Debugger(Lifecycle):
     @classmethod
     def _get(cls: type[Own]) -> Own:
         if cls._instance is None:
-            raise MsprobeException(MsprobeException.CAPTURE_ERROR, "PrecisionDebugger instance is not created.")
+            raise MsprobeException(MsprobeException.CAPTURE_ERROR, say("PrecisionDebugger instance is not created."))
         return cls._instance  # type: ignore[return-value]
+
+    @property
+    def config(self) -> ServiceConfig:
+        """The configuration; see the class."""
+        return self.service.config

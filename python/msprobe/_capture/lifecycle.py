@@ -50,7 +50,7 @@ def _without_memory(method: Method) -> Method:
 class Lifecycle:
     """The state behind PrecisionDebugger, whose public methods check their arguments and then call these."""
 
-    config: Config
+    _config: Config
 
     _framework: Framework
     _lock = threading.RLock()
@@ -59,7 +59,7 @@ class Lifecycle:
 
     def _set_up(self, config: Config, overrides: Mapping[str, Any], model: Any) -> None:
         """Called once, at construction. `overrides` also win over a reloaded file."""
-        self.config = config
+        self._config = config
         self._models = Models(self._framework, model)
         self._schedule = Schedule(config)
         self._features = Features(config, self._framework)
@@ -111,14 +111,14 @@ class Lifecycle:
         self._take_changes(at_start=True)
         if (
             self._ended
-            or self.config.level in ("debug", "L2")
-            or self.config.task == "grad_probe"
+            or self._config.level in ("debug", "L2")
+            or self._config.task == "grad_probe"
             or not self._is_enabled()
         ):
             return
         check_start(token_range, rank_id)
-        self._framework.add_new_ops(self.config)
-        self._models.take(model, self.config, token_range, self._features.loader)
+        self._framework.add_new_ops(self._config)
+        self._models.take(model, self._config, token_range, self._features.loader)
         if self._schedule.is_past_last():
             self._end_service()
             return
@@ -127,7 +127,7 @@ class Lifecycle:
         if not self._schedule.wants_step() or not (self._active or self._is_within_budget()):
             _core.pause()
             return
-        if not slices.choose_request(self.config, scheduled_tokens):
+        if not slices.choose_request(self._config, scheduled_tokens):
             _core.pause()
             return
         if self._first_start or self._rank is None:
@@ -147,7 +147,7 @@ class Lifecycle:
     def _stop(self) -> None:
         if self._features.loader is not None:
             self._features.loader.end()
-        if self._active and not self._ended and self.config.level != "debug":
+        if self._active and not self._ended and self._config.level != "debug":
             self._report(self._framework.stop_recording())
             if _core.exhausted():
                 self._end_service()
@@ -181,12 +181,12 @@ class Lifecycle:
     def _begin(self) -> bool:
         loader = self._features.loader
         if loader is not None and loader.begin(self._schedule.step, self._rank):
-            self._info(f"Module inputs are replaced by those of {self.config.load.path}.")
-        if self.config.only_loads:
+            self._info(f"Module inputs are replaced by those of {self._config.load.path}.")
+        if self._config.only_loads:
             return False
-        if self.config.level in self._framework.levels_of_models and self._models.current is not None:
+        if self._config.level in self._framework.levels_of_models and self._models.current is not None:
             self._framework.add_model(self._models.current)  # each time, for modules may have been exchanged
-        if self.config.level == "mix" and not self._phases_hooked:
+        if self._config.level == "mix" and not self._phases_hooked:
             self._framework.mark_phases()
             self._phases_hooked = True
         if not self._open():
@@ -199,7 +199,7 @@ class Lifecycle:
             return True
         config = self._features.budget.choose(self._schedule.step, self._models.current)
         if config is not None:
-            kept = {name: getattr(self.config, name) for name in OF_EACH_START}
+            kept = {name: getattr(self._config, name) for name in OF_EACH_START}
             self._apply(replace(config, **kept), by_budget=True)
         return config is not None
 
@@ -210,21 +210,21 @@ class Lifecycle:
         return self._open()
 
     def _open(self) -> bool:
-        name = f"rank{self._rank}" if self._rank is not None else type(self)._name_unranked(self.config.dump_path)
-        directory = os.path.join(self.config.dump_path, f"step{self._schedule.step}", name)
+        name = f"rank{self._rank}" if self._rank is not None else type(self)._name_unranked(self._config.dump_path)
+        directory = os.path.join(self._config.dump_path, f"step{self._schedule.step}", name)
         if self._first_start and not self._active and os.path.isfile(os.path.join(directory, "dump.json")):
             logger.warning("dump_path holds an earlier dump, steps recorded now replace its steps: %s", directory)
         try:
-            _core.start(directory, self.config.task, self.config.level)
+            _core.start(directory, self._config.task, self._config.level)
         except ValueError as error:  # no permission, disk full: the training goes on without us
             self._features.reporter.warn_once(
                 "nothing", "nothing is recorded in step %d: %s", self._schedule.step, error
             )
             return False
-        if self.config.level == "mix":
+        if self._config.level == "mix":
             self._framework.mark_optimizers()
         self._directory, self._active = directory, True
-        tasks.begin_step(self.config, self._schedule.step, self._rank)
+        tasks.begin_step(self._config, self._schedule.step, self._rank)
         return True
 
     def _close_step(self) -> None:
@@ -239,10 +239,10 @@ class Lifecycle:
         summary = _core.take_summary()
         if budget is not None:
             budget.account(self._directory)
-        what = "values" if self.config.level == "debug" else "ops"
+        what = "values" if self._config.level == "debug" else "ops"
         talks = self._rank in (None, 0)
         self._features.reporter.at_end_of_step(self._schedule.step, self._directory, summary, what, talks)
-        tasks.end_step(self.config, self._directory, summary["recorded"])
+        tasks.end_step(self._config, self._directory, summary["recorded"])
 
     def _lose_step(self, method: str) -> None:
         for end in (self._framework.stop_recording, self._close_step):  # the state is that of a step that is over
@@ -259,10 +259,9 @@ class Lifecycle:
         self._ended = True
         if self._forget_dataloader is not None:
             self._forget_dataloader()
-        for line in ("*" * 50, "*" + "msprobe ends successfully.".center(48) + "*", "*" * 50):
-            self._info(line)
-        if self.config.exits_after_range and self._schedule.is_past_last():
-            text = f"msprobe: exit after iteration {max(self.config.step)}"
+        self._info("recording has ended and the hooks are removed: msprobe ends successfully.")
+        if self._config.exits_after_range and self._schedule.is_past_last():
+            text = f"msprobe: exit after iteration {max(self._config.step)}"
             raise MsprobeException(MsprobeException.CAPTURE_ERROR, text)
 
     @_without_memory
@@ -286,7 +285,7 @@ class Lifecycle:
 
     def _set(self, name: str, value: Any) -> None:
         """Changes a key of the configuration from the next start() on."""
-        config = with_value(self._changed or self.config, name, value, f"debugger.service.config.{name}")
+        config = with_value(self._changed or self._config, name, value, f"debugger.service.config.{name}")
         if name not in OF_EACH_START:
             tasks.check(config, self._framework)
         self._changed = config
@@ -329,14 +328,14 @@ class Lifecycle:
         if not by_budget:
             self._changed = None
             self._keep_what_cannot_change(config)
-        self.config.dump_enable = config.dump_enable
-        changed = changed_keys(self.config, config, NEXT_START)
+        self._config.dump_enable = config.dump_enable
+        changed = changed_keys(self._config, config, NEXT_START)
         if not changed:
             return
         if OF_EACH_START.issuperset(changed):
             if "dump_path" in changed:
                 self._close_step()
-            self.config = self._schedule.config = config
+            self._config = self._schedule.config = config
             self._ended = False
             return
         if self._active:
@@ -345,21 +344,21 @@ class Lifecycle:
         for warning in config.warnings:
             logger.warning(warning)
         if not by_budget:
-            self._features.take(config, self.config)
-        self.config = self._schedule.config = config
+            self._features.take(config, self._config)
+        self._config = self._schedule.config = config
         self._ended, self._first_start = False, True
         self._models.forget_seen()
         self._prepare(config)
 
     def _tell_changes(self, config: Config) -> None:
-        changed = changed_keys(self.config, config, NEXT_START)
+        changed = changed_keys(self._config, config, NEXT_START)
         if changed:
             self._info(f"the configuration has changed and is in use from the next start() on: {', '.join(changed)}.")
 
     def _keep_what_cannot_change(self, config: Config) -> None:
-        for name in changed_keys(self.config, config, NEVER):
+        for name in changed_keys(self._config, config, NEVER):
             logger.warning("a change of %s counts from the next run on (%s).", name, config.place(name))
-            setattr(config, name, getattr(self.config, name))
+            setattr(config, name, getattr(self._config, name))
 
     # ---- enable_dataloader ----------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from typing import Any
 from .arguments import refuse
 from .config import Config
 from .framework import Framework
+from .words import say
 
 
 class Models:
@@ -36,14 +37,18 @@ class Models:
         ]
 
     def take(self, model: Any, config: Config, token_range: Any, loader: Any) -> None:
-        """Makes `model` the current one, if given, and prepares it if it is new; `loader` is told about new modules."""
+        """Makes `model` the current one, if given, and prepares it if it is new; `loader` hears of new modules."""
         if model is not None:
             self.current = model
         if config.level == "L1" and token_range is None and loader is None:
             return
         if self.current is None:
-            what = f"level {config.level} needs" if config.level != "L1" else "token_range and load need"
-            refuse(f"{what} the model: call start(model=...) or PrecisionDebugger(model=...)")
+            if config.level == "L1":
+                refuse(
+                    say("token_range and load need the model: call start(model=...) or PrecisionDebugger(model=...)")
+                )
+            text = "level %(level)s needs the model: call start(model=...) or PrecisionDebugger(model=...)"
+            refuse(say(text, level=config.level))
         self._framework.check_model(self.current)
         models = tuple(self.current) if isinstance(self.current, (list, tuple)) else (self.current,)
         if any(_same_models(known, models) for known in self._seen):

@@ -30,7 +30,7 @@ class ServiceConfig:
 
     def __getattr__(self, name: str) -> Any:
         """Returns the value of a key, including one that takes effect at the next start()."""
-        config = self._debugger._changed or self._debugger.config
+        config = self._debugger._changed or self._debugger._config
         return getattr(config, _ATTRIBUTES.get(name, name))
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -9,6 +9,7 @@ from .. import _core
 from .config import Config, MsprobeException
 from .framework import Framework
 from .log import logger
+from .words import say, wrong
 
 _LEVELS = ("L0", "L1", "mix")
 _KINDS = {"overflow_check": "overflow", "diff_check": "difference", "exception_dump": "exception"}
@@ -29,21 +30,22 @@ def check(config: Config, framework: Framework) -> None:
         _refuse(unavailable)
     kind = decides(config)
     if kind and config.level not in _LEVELS:
-        _refuse(f"level is {config.level}; allowed with task {config.task}: L0, L1, mix ({config.place('level')})")
+        allowed = say("L0, L1, mix with task %(task)s", task=config.task)
+        _refuse(wrong("level", config.level, allowed, config.place("level")))
     if kind == "overflow" and config.summary_mode == "xor":
         allowed = "statistics, md5, because overflow_check looks at these"
-        _refuse(f"summary_mode is xor; allowed: {allowed} ({config.place('summary_mode')})")
+        _refuse(wrong("summary_mode", "xor", allowed, config.place("summary_mode")))
     if kind == "difference":
         if not config.bench_path:
-            _refuse(
-                f"bench_path is missing; task diff_check compares with an earlier md5 dump ({config.place(config.task)})"
-            )
+            text = "bench_path is missing; task diff_check compares with an earlier md5 dump (%(place)s)"
+            _refuse(say(text, place=config.place(config.task)))
         if config.summary_mode != "md5":
             allowed = 'md5, because bench_path compares checksums: set "summary_mode": "md5"'
-            _refuse(f"summary_mode is {config.summary_mode}; allowed: {allowed} ({config.place('summary_mode')})")
+            _refuse(wrong("summary_mode", config.summary_mode, allowed, config.place("summary_mode")))
         error = _core.check_bench(config.bench_path)
         if error:
-            _refuse(f"bench_path is {config.bench_path}: {error} ({config.place('bench_path')})")
+            text = "bench_path is %(path)s: %(why)s (%(place)s)"
+            _refuse(say(text, path=config.bench_path, why=error, place=config.place("bench_path")))
 
 
 def _refuse(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Where the earlier tool has what serves both frameworks."""
+"""Where mindstudio-probe has what serves both frameworks."""
 
 from msprobe.core.single_save.single_comparator import SingleComparator
 from msprobe.core.single_save.single_saver import SingleSave

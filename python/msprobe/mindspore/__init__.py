@@ -6,7 +6,7 @@ MsprobeStep, MsprobeInitStep      callbacks of mindspore.train.Model that do the
 save, save_grad, step             save single tensors, also in static graphs
 compare, compare_distributed      compare two recordings; need no MindSpore
 
-TrainerMon is a name of the earlier tool that raises an error which says what to use instead.
+TrainerMon is a name of mindstudio-probe that raises an error which says what to use instead.
 """
 
 import importlib
@@ -48,7 +48,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Imports what records, and explains which names of the earlier tool are not available.
+    """Imports what records, and explains which names of mindstudio-probe are not available.
 
     Args:
         name: The missing name.

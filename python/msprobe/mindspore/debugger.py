@@ -10,6 +10,7 @@ from mindspore import nn
 from .._capture.arguments import refuse
 from .._capture.debugger import Debugger
 from .._capture.lifecycle import locked
+from .._capture.words import say
 from .framework import MINDSPORE
 
 _OF_PYNATIVE = ("L0", "L1", "mix")
@@ -37,7 +38,8 @@ class PrecisionDebugger(Debugger):
     construction and do nothing in forked children.
 
     Attributes:
-        config: The configuration in use, with defaults filled in.
+        config: The configuration, with defaults filled in. The same object as `service.config`: assign to its attributes to
+            change it from the next start() on.
         service: The interface for frameworks that have the calls built in; see Service.
     """
 
@@ -103,9 +105,10 @@ class PrecisionDebugger(Debugger):
         self = cls._get()
         if self._is_child():
             return
-        if self.config.level in _OF_PYNATIVE and mindspore.get_context("mode") == mindspore.GRAPH_MODE:
-            refuse(
-                f"level {self.config.level} records in PyNative mode, and the mode is GRAPH_MODE: use level L2, or "
+        if self._config.level in _OF_PYNATIVE and mindspore.get_context("mode") == mindspore.GRAPH_MODE:
+            text = (
+                "level %(level)s records in PyNative mode, and the mode is GRAPH_MODE: use level L2, or "
                 "mindspore.set_context(mode=mindspore.PYNATIVE_MODE) (start)"
             )
+            refuse(say(text, level=self._config.level))
         self._start(model, token_range, rank_id)

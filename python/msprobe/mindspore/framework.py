@@ -10,18 +10,29 @@ from .. import _core
 from .._capture.arguments import is_model, rank_of_launcher, refuse
 from .._capture.config import Config
 from .._capture.framework import Framework
+from .._capture.words import say
 from . import hooks
 from .seed import seed_all
 
-# What a task, level or key needs that is not here, and what to use instead.
+# What a task or key needs that is not here, and what to use instead.
+_REPLAYS = (
+    "task %(value)s replays single functions and is not a capture; capture task tensor on both sides and run msprobe compare "
+    "(%(place)s)"
+)
+_COMPARES = "%(name)s compares while the training runs, which is for PyTorch; capture two runs and run msprobe compare (%(place)s)"
 _UNAVAILABLE = {
-    "acc_check": "replays single functions and is not a capture; capture task tensor on both sides and run msprobe compare",
-    "run_ut": "replays single functions and is not a capture; capture task tensor on both sides and run msprobe compare",
-    "diff_check": "compares while the training runs, which is for PyTorch; capture two runs and run msprobe compare",
-    "free_benchmark": "perturbs what the training computes, which this tool never does; capture two runs and run msprobe "
-    "compare",
-    "grad_probe": "lists gradients at the steps of PyTorch's optimizers; level L0 records the gradients of parameters",
-    "nan_check": "needs an NPU; task overflow_check finds NaN and infinities on any device",
+    "acc_check": _REPLAYS,
+    "run_ut": _REPLAYS,
+    "diff_check": _COMPARES,
+    "free_benchmark": (
+        "task %(value)s perturbs what the training computes, which this tool never does; capture two runs and run msprobe "
+        "compare (%(place)s)"
+    ),
+    "grad_probe": (
+        "task %(value)s lists gradients at the steps of PyTorch's optimizers; level L0 records the gradients of parameters "
+        "(%(place)s)"
+    ),
+    "nan_check": "task %(value)s needs an NPU; task overflow_check finds NaN and infinities on any device (%(place)s)",
 }
 
 
@@ -44,19 +55,23 @@ class MindSpore(Framework):
     def unavailable(self, config: Config) -> str:
         """Explains why the task or level of the configuration cannot be recorded here; empty if it can."""
         if config.task in _UNAVAILABLE:
-            return f"task {config.task} {_UNAVAILABLE[config.task]} ({config.place('task')})"
+            return say(_UNAVAILABLE[config.task], name=config.task, value=config.task, place=config.place("task"))
         if config.task == "tensor" and config.bench_path:
-            return f"bench_path {_UNAVAILABLE['diff_check']} ({config.place('bench_path')})"
+            return say(_COMPARES, name="bench_path", place=config.place("bench_path"))
         if config.enable_dataloader:
-            return f"enable_dataloader is for PyTorch; call start(), stop() and step() ({config.place('enable_dataloader')})"
+            text = "enable_dataloader is for PyTorch; call start(), stop() and step() (%(place)s)"
+            return say(text, place=config.place("enable_dataloader"))
         if config.load is not None:
-            return f"load, which replaces inputs of modules, is for PyTorch ({config.place('load')})"
+            text = "load, which replaces inputs of modules, is for PyTorch (%(place)s)"
+            return say(text, place=config.place("load"))
         return ""
 
     def check_model(self, model: Any) -> None:
         """Raises MsprobeException unless it is a Cell or a list of Cells."""
         if not is_model(model, nn.Cell):
-            refuse(f"model is a {type(model).__name__}; allowed: mindspore.nn.Cell, or a list of them")
+            text = "%(name)s is %(value)s; allowed: %(allowed)s"
+            allowed = say("mindspore.nn.Cell, or a list of them")
+            refuse(say(text, name="model", value=f"a {type(model).__name__}", allowed=allowed))
 
     def rank_of_process(self) -> Optional[int]:
         """Returns the rank of mindspore.communication; before it is initialised, that of the launcher."""

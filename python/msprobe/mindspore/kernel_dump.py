@@ -15,6 +15,7 @@ from .._capture.arguments import refuse
 from .._capture.config import Config
 from .._capture.files import write_file
 from .._capture.log import logger
+from .._capture.words import say, wrong
 
 _VARIABLE = "MINDSPORE_DUMP_CONFIG"
 _TASKS = ("statistics", "tensor", "overflow_check", "exception_dump")
@@ -76,22 +77,20 @@ _SIDES = ("input", "output")
 
 
 def _check(config: Config) -> None:
-    if config.task not in _TASKS:
-        refuse(f"task is {config.task}; allowed at level L2: {', '.join(_TASKS)} ({config.place('task')})")
-    if config.summary_mode not in _CATEGORIES:
-        allowed = ", ".join(_CATEGORIES)
-        refuse(
-            f"summary_mode is {config.summary_mode}; allowed at level L2: {allowed} ({config.place('summary_mode')})"
-        )
     on_host = mindspore.get_context("device_target") == "CPU"
-    if on_host and config.task != "tensor":
-        refuse(f"task is {config.task}; allowed at level L2 on a CPU: tensor ({config.place('task')})")
+    tasks = ("tensor",) if on_host else _TASKS
+    if config.task not in tasks:
+        where = say("on a CPU") if on_host else say("at level L2")
+        refuse(wrong("task", config.task, f"{', '.join(tasks)} {where}", config.place("task")))
+    if config.summary_mode not in _CATEGORIES:
+        refuse(wrong("summary_mode", config.summary_mode, ", ".join(_CATEGORIES), config.place("summary_mode")))
     for name in config.list_:
         pattern = re.fullmatch(r"name-regex\((.*)\)", name)
         try:
             re.compile(pattern[1] if pattern else "")
         except re.error as error:
-            refuse(f"list holds {name}: the regular expression is wrong, {error} ({config.place('list')})")
+            text = "list holds %(name)s: the regular expression is wrong, %(why)s (%(place)s)"
+            refuse(say(text, name=name, why=error, place=config.place("list")))
 
 
 def _iterations(steps: list) -> str:

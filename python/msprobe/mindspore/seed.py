@@ -8,6 +8,7 @@ import mindspore
 
 from .._capture.config import MsprobeException
 from .._capture.config.keys import MAX_SEED
+from .._capture.words import say, wrong
 
 
 def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = False) -> None:
@@ -26,7 +27,7 @@ def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = False) -> 
         MsprobeException: `seed` is out of range or not an int, or another argument is not a bool.
     """
     if type(seed) is not int or not 0 <= seed <= MAX_SEED:
-        raise _invalid("seed", seed, f"an integer from 0 to {MAX_SEED}")
+        raise _invalid("seed", seed, say("an integer from %(least)s to %(most)s", least=0, most=MAX_SEED))
     for name, value in (("mode", mode), ("rm_dropout", rm_dropout)):
         if not isinstance(value, bool):
             raise _invalid(name, value, "True or False")
@@ -40,7 +41,7 @@ def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = False) -> 
 
 
 def _invalid(name: str, value: Any, allowed: str) -> MsprobeException:
-    text = f"{name} is {value!r}; allowed: {allowed} (argument {name} of seed_all)"
+    text = wrong(name, repr(value), allowed, f"argument {name} of seed_all")
     return MsprobeException(MsprobeException.INVALID_PARAM_ERROR, text)
 
 

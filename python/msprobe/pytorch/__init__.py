@@ -6,7 +6,7 @@ module_dump, module_dump_end      record a single module under a name of your ch
 SingleSave, SingleComparator      save named tensors of a loop; compare what two runs saved
 compare, compare_distributed      compare two recordings (`from msprobe import compare` needs no PyTorch)
 
-TrainerMon, AclGraphDumper, acl_save, set_fx_dump_config and set_ge_dump_config are names of the earlier tool that raise an
+TrainerMon, AclGraphDumper, acl_save, set_fx_dump_config and set_ge_dump_config are names of mindstudio-probe that raise an
 error which says what to use instead.
 """
 

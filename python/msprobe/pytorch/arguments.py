@@ -6,6 +6,7 @@ from typing import Any, Union
 import torch
 
 from .._capture.arguments import is_model, refuse
+from .._capture.words import say
 
 ModelOrModels = Union[torch.nn.Module, Sequence[torch.nn.Module]]
 
@@ -26,4 +27,6 @@ def check_model(model: Any) -> None:
     """Rejects anything that is not a model."""
     models = model if isinstance(model, (list, tuple)) else [model]
     if not is_model(model, torch.nn.Module) or any(isinstance(m, torch.jit.ScriptModule) for m in models):
-        refuse(f"model is a {type(model).__name__}; allowed: torch.nn.Module (not a ScriptModule), or a list of them")
+        text = "%(name)s is %(value)s; allowed: %(allowed)s"
+        allowed = say("torch.nn.Module (not a ScriptModule), or a list of them")
+        refuse(say(text, name="model", value=f"a {type(model).__name__}", allowed=allowed))

@@ -1,5 +1,6 @@
 """PrecisionDebugger: the calls of a training script that say what is recorded, and when."""
 
+import inspect
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
@@ -33,7 +34,8 @@ class PrecisionDebugger(Debugger):
     construction and do nothing in forked children such as DataLoader workers.
 
     Attributes:
-        config: The configuration in use, with defaults filled in.
+        config: The configuration, with defaults filled in. The same object as `service.config`: assign to its attributes to
+            change it from the next start() on.
         service: The interface for frameworks that have the calls built in (sglang, verl); see Service.
     """
 
@@ -143,3 +145,8 @@ class PrecisionDebugger(Debugger):
         check_model(model)
         if not self._is_child():
             self._features.monitor(model)
+
+
+# Without it help() and notebooks show the parameters of __new__, which takes anything.
+_PARAMETERS = list(inspect.signature(PrecisionDebugger.__init__).parameters.values())[1:]
+PrecisionDebugger.__signature__ = inspect.Signature(_PARAMETERS)  # type: ignore[attr-defined]

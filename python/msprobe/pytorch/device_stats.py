@@ -52,7 +52,7 @@ class DeviceValues:
     def defer(self, tensor: torch.Tensor, slot: int, checksums: bool, integer: bool) -> bool:
         """Starts what computes the values of `tensor`; False where it cannot be, which is counted."""
         backend = _backend(tensor.device)
-        if _is_capturing(backend):
+        if is_capturing(tensor.device):
             _core.note_skip("a tensor was met while a graph of the device was captured", f"on {tensor.device}")
             return False
         with self._lock, _disable_current_modes(), _disable_transforms(), torch.no_grad():
@@ -87,8 +87,9 @@ def _backend(device: torch.device) -> Any:
     return backend if hasattr(backend, "current_stream") and hasattr(backend, "Event") else None
 
 
-def _is_capturing(backend: Any) -> bool:
-    test = getattr(backend, "is_current_stream_capturing", None)
+def is_capturing(device: torch.device) -> bool:
+    """Tells whether a graph is being captured on the current stream of the device."""
+    test = getattr(_backend(device), "is_current_stream_capturing", None)
     return bool(test and test())
 
 

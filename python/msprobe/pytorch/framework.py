@@ -8,6 +8,7 @@ import torch
 from .._capture.arguments import rank_of_launcher
 from .._capture.config import Config
 from .._capture.framework import Framework
+from .._capture.words import say
 from . import dataloader, hooks
 from .arguments import check_model
 from .grad_probe import GradProbe
@@ -15,16 +16,25 @@ from .load_inputs import InputLoader
 from .seed import seed_all
 
 # What a task or level needs that is not here, and what to use instead.
+_REPLAYS = (
+    "%(name)s %(value)s replays single functions on an NPU and is not a capture; capture task tensor on both devices and run "
+    "msprobe compare (%(place)s)"
+)
 _UNAVAILABLE = {
-    "nan_check": "needs an NPU with torch_npu and its compiled nan_check extension; task overflow_check finds NaN and "
-    "infinities on any device",
-    "acc_check": "replays single functions on an NPU and is not a capture; capture task tensor on both devices and run "
-    "msprobe compare",
-    "run_ut": "replays single functions on an NPU and is not a capture; capture task tensor on both devices and run "
-    "msprobe compare",
-    "free_benchmark": "perturbs what the training computes, which this tool never does; capture two runs and run msprobe "
-    "compare, or use task diff_check",
-    "L2": "records kernels through the runtime of an NPU; level mix records modules and functions on any device",
+    "nan_check": (
+        "%(name)s %(value)s needs an NPU with torch_npu and its compiled nan_check extension; task overflow_check finds NaN and "
+        "infinities on any device (%(place)s)"
+    ),
+    "acc_check": _REPLAYS,
+    "run_ut": _REPLAYS,
+    "free_benchmark": (
+        "%(name)s %(value)s perturbs what the training computes, which this tool never does; capture two runs and run msprobe "
+        "compare, or use task diff_check (%(place)s)"
+    ),
+    "L2": (
+        "%(name)s %(value)s records kernels through the runtime of an NPU; level mix records modules and functions on any device "
+        "(%(place)s)"
+    ),
 }
 
 
@@ -47,7 +57,7 @@ class PyTorch(Framework):
         """Explains why the task or level of the configuration cannot be recorded here; empty if it can."""
         for name, value in (("task", config.task), ("level", config.level)):
             if value in _UNAVAILABLE:
-                return f"{name} {value} {_UNAVAILABLE[value]} ({config.place(name)})"
+                return say(_UNAVAILABLE[value], name=name, value=value, place=config.place(name))
         return ""
 
     def check_model(self, model: Any) -> None:

@@ -14,7 +14,8 @@ import torch
 from .. import _core
 from .._capture.config import Config
 from .._capture.log import logger
-from . import device_stats, odd_values, regions
+from .._capture.words import say
+from . import device_stats, odd_values, regions, unwritten
 from .apis import Api, extension_apis, hooked_apis, missing_extra, risk_of
 from .custom_ops import OperatorFinder, is_packet
 
@@ -34,6 +35,7 @@ def init() -> None:
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     _core.init("torch", torch, odd_values.describe, odd_values.describe_tensor, package + os.sep)
     device_stats.set_up()
+    unwritten.set_up()
 
 
 def set_up(config: Config) -> None:
@@ -46,6 +48,8 @@ def set_up(config: Config) -> None:
 @functools.cache
 def _watch() -> None:
     regions.watch()
+    for owner, name in unwritten.allocating_functions():
+        _core.add_api(owner, name, "memory", name, "LOW", True, {"role": "allocate"})
     # What arrives asynchronously is recorded after Work.wait().
     if torch.distributed.is_available() and hasattr(torch.distributed, "Work"):
         _core.add_api(torch.distributed.Work, "wait", "Work", "wait", "CORE", True, {"role": "wait"})
@@ -95,6 +99,7 @@ def _exchange_apis(config: Config) -> None:
 
 def add_new_ops(config: Config) -> None:
     """Hooks operators registered and extensions imported since the last call."""
+    regions.watch_trials()
     if config.level in ("L1", "mix"):
         _add_extensions()
         _add_ops(_namespaces.used_ops(config.custom_op_namespaces))
@@ -164,7 +169,7 @@ def add_custom(module: Any, api: str, prefix: Any = None) -> str:
     """Hooks one function. Returns why that is impossible, or an empty string."""
     function = getattr(module, api, None)
     if not callable(function):
-        return f"{module!r} has no function of this name"
+        return say("%(owner)s has no function of this name", owner=repr(module))
     prefix = prefix or getattr(module, "__name__", type(module).__name__)
     owner, attr = (function, "_op") if is_packet(function) else (module, api)
     why = _core.add_api(owner, attr, prefix, api, risk_of(prefix, api), owner is module)

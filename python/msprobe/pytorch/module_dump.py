@@ -2,6 +2,7 @@
 
 import torch
 
+from .._capture.words import wrong
 from . import hooks
 from .arguments import refuse
 from .debugger import PrecisionDebugger
@@ -22,9 +23,9 @@ def module_dump(module: torch.nn.Module, dump_name: str) -> None:
     """
     PrecisionDebugger._get()
     if not isinstance(module, torch.nn.Module):
-        refuse(f"module is a {type(module).__name__}; allowed: torch.nn.Module (module_dump)")
+        refuse(wrong("module", f"a {type(module).__name__}", "torch.nn.Module", "module_dump"))
     if not isinstance(dump_name, str):
-        refuse("dump_name must be text (module_dump)")
+        refuse(wrong("dump_name", repr(dump_name), "text", "module_dump"))
     hooks.begin_module_dump(module, dump_name)
 
 

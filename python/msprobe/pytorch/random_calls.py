@@ -18,6 +18,7 @@ import torch
 from .._capture.config import MsprobeException
 from .._capture.files import make_directory, open_new
 from .._capture.log import logger
+from .._capture.words import wrong
 
 _TORCH = "bernoulli multinomial normal poisson rand rand_like randint randint_like randn randn_like randperm".split()
 _TENSOR = "bernoulli_ cauchy_ exponential_ geometric_ log_normal_ multinomial normal_ random_ uniform_".split()
@@ -80,7 +81,7 @@ def random_save(output_path: Union[str, "os.PathLike[str]"] = "./output") -> Non
     """
     global _list
     if not isinstance(output_path, (str, os.PathLike)) or not os.fspath(output_path):
-        text = f"output_path is {output_path!r}; allowed: the path of a directory (random_save)"
+        text = wrong("output_path", repr(output_path), "the path of a directory", "random_save")
         raise MsprobeException(MsprobeException.INVALID_PARAM_ERROR, text)
     _list = _CallList(os.fspath(output_path))
     _install()

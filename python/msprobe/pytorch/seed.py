@@ -8,6 +8,7 @@ import torch
 
 from .._capture.config import MsprobeException
 from .._capture.config.keys import MAX_SEED
+from .._capture.words import say, wrong
 from . import random_calls
 
 _NPU_VARIABLES = {
@@ -46,14 +47,14 @@ def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = False, is_
 
 def _check(seed: Any, mode: Any, rm_dropout: Any, is_enhanced: Any) -> None:
     if type(seed) is not int or not 0 <= seed <= MAX_SEED:
-        raise _invalid("seed", seed, f"an integer from 0 to {MAX_SEED}")
+        raise _invalid("seed", seed, say("an integer from %(least)s to %(most)s", least=0, most=MAX_SEED))
     for name, value in (("mode", mode), ("rm_dropout", rm_dropout), ("is_enhanced", is_enhanced)):
         if not isinstance(value, bool):
             raise _invalid(name, value, "True or False")
 
 
 def _invalid(name: str, value: Any, allowed: str) -> MsprobeException:
-    text = f"{name} is {value!r}; allowed: {allowed} (argument {name} of seed_all)"
+    text = wrong(name, repr(value), allowed, f"argument {name} of seed_all")
     return MsprobeException(MsprobeException.INVALID_PARAM_ERROR, text)
 
 

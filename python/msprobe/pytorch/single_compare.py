@@ -9,6 +9,7 @@ from typing import Any, Union
 from .._capture.config import MsprobeException
 from .._capture.files import make_directory
 from .._capture.log import logger
+from .._capture.words import say, wrong
 from .workbook import write_workbook
 
 HEADER = (
@@ -33,7 +34,7 @@ class SingleComparator:
     """Compares what two runs saved with SingleSave.
 
     Attributes:
-        result_header: Column titles of the tables, as in the earlier tool: step, rank, micro step, index or key, both shapes,
+        result_header: Column titles of the tables, as in mindstudio-probe: step, rank, micro step, index or key, both shapes,
             percentage of equal elements, index of the first different element (flattened), maximum absolute error, maximum
             relative error, and percentages of elements within 0.1 % and 1 %.
     """
@@ -57,14 +58,18 @@ class SingleComparator:
             num_processes: Number of threads, 1 to 64.
 
         Returns:
-            The paths of the workbooks. (The earlier tool returns None.)
+            The paths of the workbooks. (mindstudio-probe returns None.)
 
         Raises:
             MsprobeException: `dir1` or `dir2` does not contain a `data` directory, or `num_processes` is out of range.
             OSError: A workbook cannot be written.
         """
         if not isinstance(num_processes, int) or not 1 <= num_processes <= _MAX_PROCESSES:
-            raise _wrong("num_processes", num_processes, f"an integer from 1 to {_MAX_PROCESSES}")
+            raise _wrong(
+                "num_processes",
+                num_processes,
+                say("an integer from %(least)s to %(most)s", least=1, most=_MAX_PROCESSES),
+            )
         sides = []
         for name, directory in (("dir1", dir1), ("dir2", dir2)):
             data = os.path.join(os.fspath(directory), "data")
@@ -89,7 +94,7 @@ class SingleComparator:
 
 
 def _wrong(name: str, value: Any, allowed: str) -> MsprobeException:
-    text = f"{name} is {value!r}; allowed: {allowed} (SingleComparator.compare)"
+    text = wrong(name, repr(value), allowed, "SingleComparator.compare")
     return MsprobeException(MsprobeException.INVALID_PARAM_ERROR, text)
 
 

@@ -12,6 +12,7 @@ from .. import _core
 from .._capture.config import MsprobeException
 from .._capture.files import make_directory, write_file
 from .._capture.log import logger
+from .._capture.words import say, wrong
 from .npy import bytes_of, npy_header
 
 Tensors = Union[torch.Tensor, Sequence[torch.Tensor], Mapping[Any, torch.Tensor]]
@@ -130,7 +131,7 @@ class SingleSave:
     @classmethod
     def _get(cls) -> "SingleSave":
         if cls._instance is None:
-            text = "SingleSave has no directory yet: construct it once, SingleSave(dump_path)"
+            text = say("SingleSave has no directory yet: construct it once, SingleSave(dump_path)")
             raise MsprobeException(MsprobeException.INTERFACE_USAGE_ERROR, text)
         return cls._instance
 
@@ -146,10 +147,10 @@ class SingleSave:
 
 def _check(dump_path: Any, fmk: Any) -> None:
     if not isinstance(dump_path, (str, os.PathLike)) or not os.fspath(dump_path):
-        text = f"dump_path is {dump_path!r}; allowed: the path of a directory (SingleSave)"
+        text = wrong("dump_path", repr(dump_path), "the path of a directory", "SingleSave")
         raise MsprobeException(MsprobeException.INVALID_PARAM_ERROR, text)
     if fmk != "pytorch":
-        text = f"fmk is {fmk!r}; allowed: pytorch (SingleSave)"
+        text = wrong("fmk", repr(fmk), "pytorch", "SingleSave")
         raise MsprobeException(MsprobeException.INVALID_PARAM_ERROR, text)
 
 

@@ -1,4 +1,4 @@
-"""Names of the earlier tool that this release cannot serve: graphs on Ascend NPUs, the monitor.
+"""Names of mindstudio-probe that this release cannot serve: graphs on Ascend NPUs, the monitor.
 
 They can be imported anywhere. Calling one raises a RuntimeError that says what it needs and what to use instead.
 """
@@ -6,15 +6,22 @@ They can be imported anywhere. Calling one raises a RuntimeError that says what 
 import importlib.util
 from typing import Any, NoReturn
 
+from .._capture.words import say
+
 
 def _refuse(name: str, package: str, instead: str) -> NoReturn:
-    state = "is installed, but" if importlib.util.find_spec(package) is not None else "is not installed, and"
-    raise RuntimeError(
-        f"{name} records graphs that run on an Ascend NPU and needs {package}, which {state} this release does not record "
-        f"such graphs: {instead}"
-    )
+    text = _INSTALLED if importlib.util.find_spec(package) is not None else _NOT_INSTALLED
+    raise RuntimeError(say(text, name=name, package=package, instead=say(instead)))
 
 
+_INSTALLED = (
+    "%(name)s records graphs that run on an Ascend NPU and needs %(package)s, which is installed, but this release does not "
+    "record such graphs: %(instead)s"
+)
+_NOT_INSTALLED = (
+    "%(name)s records graphs that run on an Ascend NPU and needs %(package)s, which is not installed, and this release does "
+    "not record such graphs: %(instead)s"
+)
 _EAGER = "run the model without the graph compiler and use PrecisionDebugger"
 
 
@@ -86,8 +93,9 @@ class TrainerMon:
         Raises:
             RuntimeError: Always.
         """
-        raise RuntimeError(
+        text = (
             "TrainerMon (the monitor of gradients, optimizer states and activations over a whole training) is not part of this "
             "release: collect statistics of single steps with PrecisionDebugger, or use TrainerMon of mindstudio-probe in an "
             "environment of its own"
         )
+        raise RuntimeError(say(text))

@@ -20,7 +20,7 @@ std::vector<std::weak_ptr<ParamGrads>>& OpenGrads() {
 
 void ParamGrads::Add(PyObject* parameter, const char* name, const std::function<Ref()>& read) {
   Runtime& r = rt();
-  const bool wanted = called == r.generation && !r.options.structure && r.options.backward &&
+  const bool wanted = r.aside == 0 && called == r.generation && !r.options.structure && r.options.backward &&
                       (!r.filter.has_names() || r.filter.CheckName(OpName{base, 0, NameForm::kPlain}));
   // Read first, for another thread may bring the gradient of another parameter meanwhile.
   Record part;

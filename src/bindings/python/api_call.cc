@@ -25,7 +25,7 @@ const std::string* Resolve(const ApiSite* site, const CallArgs& args) {
 bool WantsBackward(const ApiEvent& event) {
   const Runtime& r = rt();
   const bool listed = r.options.modules && r.options.extra_info;
-  return r.options.backward && (event.collect || listed || r.filter.has_names());
+  return r.aside == 0 && r.options.backward && (event.collect || listed || r.filter.has_names());
 }
 
 }  // namespace

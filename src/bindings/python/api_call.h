@@ -32,6 +32,11 @@ PyObject* RunSpecial(ApiSite* site, const CallArgs& args, Call call) {
       result = call();
       --t_flags.api_depth;
       break;
+    case ApiRole::kAside:
+      ++rt().aside;
+      result = call();
+      --rt().aside;
+      break;
     case ApiRole::kLeave:
       Shielded([&] { NoteLeftAlone(site, args); });
       result = call();

@@ -31,6 +31,7 @@ enum class ApiRole : uint8_t {
   kPhase,  // not an op: what runs inside has this parent in construct.json
   kMute,   // what runs inside is compiled code; nothing of it is recorded
   kLeave,  // a region that is left alone, as TorchScript is: counted by name
+  kAside,  // not the training (a trial that finds shapes): what runs inside takes its numbers and is not recorded
   kWatch,  // not an op: `watch` is told of each call
 };
 

@@ -71,7 +71,8 @@ class CaptureFramework {
   }
 
   // Steps.
-  /// At start and stop: whatever region of compiled code a thread was in when recording ended is over.
+  /// At start and stop: whatever region of compiled code a thread was in when recording ended is over, and no memory is
+  /// followed any more.
   virtual void ForgetRegions() {}
   virtual void InstallModuleHooks() {}
   virtual void RemoveModuleHooks() {}

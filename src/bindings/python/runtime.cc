@@ -51,7 +51,7 @@ void InitNames() {
 // A forked child (DataLoader workers) has the hooks but neither the files nor the writing thread.
 void AfterForkInChild() {
   rt().running = rt().step_open = false;
-  rt().threads_in_tool = 0;
+  rt().threads_in_tool = rt().aside = 0;
   try {
     auto recorder = std::make_unique<Recorder>();
     auto files = std::make_unique<TensorFiles>();

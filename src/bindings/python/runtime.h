@@ -44,6 +44,7 @@ struct Runtime {
   bool step_open = false;   // until step(): the backward of APIs is recorded after stop(), too
   uint64_t generation = 1;  // of the step; counters and hooks of an older one are stale
   int threads_in_tool = 0;
+  int aside = 0;  // calls that are not the training; of all threads, for their backward may run on others
   CaptureOptions options;
   OpFilter filter;
   Trigger trigger;  // tasks that decide after an op ran whether it is kept

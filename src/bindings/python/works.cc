@@ -77,16 +77,16 @@ std::vector<Ref> WorksOf(const CallArgs& args, PyObject* result) {
   return works;
 }
 
-enum class Values { kThere, kUnknown };
+enum class ValueState { kThere, kUnknown };
 
 // By value: describing arguments may run code of the user, which may communicate.
-void Finish(OpenWork work, Values values) {
+void Finish(OpenWork work, ValueState values) {
   Runtime& r = rt();
   if (!r.step_open || work.generation != r.generation) return;
   CallArgs args;
   args.tuple = work.args.get();
   args.kwargs = work.kwargs.get();
-  if (values == Values::kThere) {
+  if (values == ValueState::kThere) {
     RecordOutput(*work.spec, args, Py_None, work.record);
   } else {
     work.record->KeyLiteral("output");
@@ -133,7 +133,7 @@ void FinishDone(bool blocks_only) {
     const auto at = it++;
     if ((!blocks_only || at->works.empty()) && IsDone(*at)) done.push_back(Take(at));
   }
-  for (OpenWork& work : done) Finish(std::move(work), Values::kThere);
+  for (OpenWork& work : done) Finish(std::move(work), ValueState::kThere);
 }
 
 Ref TupleOf(const CallArgs& args) {
@@ -187,7 +187,7 @@ void AfterWait(const CallArgs& args, PyObject* result) {
   ErrorStash stash;
   InTool guard;
   if (result == nullptr) NoteSkip("an asynchronous communication failed", done.name.str());
-  Finish(std::move(done), result != nullptr ? Values::kThere : Values::kUnknown);
+  Finish(std::move(done), result != nullptr ? ValueState::kThere : ValueState::kUnknown);
 }
 
 void CollectDone() {
@@ -211,7 +211,7 @@ void GiveUpOpenWorks() {
     if (open.generation == rt().generation) {
       NoteSkip("nobody waited for an asynchronous communication in its step", open.name.str());
     }
-    Finish(std::move(open), Values::kUnknown);
+    Finish(std::move(open), ValueState::kUnknown);
   }
   next_look = kFirstLook;
 }

@@ -106,7 +106,7 @@ PyObject* BeginCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, P
   BeginParent(call.name);
   const bool in_place = r.trigger.active() && AttrIsTrue(module, torch_names.inplace);
   call.record = BeginModuleRecord(call.name, args, kwargs, in_place);
-  if (site->legacy_backward_hook) Py_RETURN_NONE;
+  if (site->legacy_backward_hook || r.aside > 0) Py_RETURN_NONE;
   SetInputs(&call, args);
   Py_RETURN_NONE;
 }
@@ -125,7 +125,7 @@ PyObject* EndCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyO
   PyObject* replaced = nullptr;
   if (call.generation == r.generation && r.running) {
     InTool guard;
-    const bool collect = r.options.output && (!r.filter.has_names() || r.filter.CheckName(call.name));
+    const bool collect = r.options.output && r.aside == 0 && (!r.filter.has_names() || r.filter.CheckName(call.name));
     // A range of the scope may have begun meanwhile.
     if (call.record == nullptr && collect && r.filter.has_names() && r.options.forward && !r.options.structure) {
       call.record = r.recorder->Acquire(call.name);

@@ -9,6 +9,7 @@
 #include "bindings/python/tensor_record.h"
 #include "bindings/torch/leaf_memo.h"
 #include "bindings/torch/torch_objects.h"
+#include "bindings/torch/unwritten.h"
 
 namespace msprobe {
 namespace {
@@ -148,6 +149,7 @@ bool LookAtHostTensor(PyObject* tensor, TensorLook* look) { return LookAtAny(ten
 bool RecordPlainTensor(Record* record, PyObject* tensor, const TensorLabel* label) {
   TensorLook look;
   if (!LookAtAny(tensor, label != nullptr, &look)) return false;
+  const bool unwritten = IsUnwritten(look.view(), look.on_host);
   // A label with a shape is of a tensor that Python saves.
   const bool own = label == nullptr || label->shape == nullptr;
   const bool later = own && record->save == SaveMode::kDeferred;
@@ -161,6 +163,7 @@ bool RecordPlainTensor(Record* record, PyObject* tensor, const TensorLabel* labe
   }
   TensorRecord t;  // appended at once: other threads may run meanwhile
   t.dtype = look.dtype;
+  t.unwritten = unwritten;
   t.requires_grad = label != nullptr ? label->requires_grad : AttrIsTrue(tensor, torch_names.requires_grad);
   const TensorView view = look.view();
   const bool checksums = rt().options.checksums || rt().options.xor_digests;

@@ -11,6 +11,7 @@
 #include "bindings/torch/regions.h"
 #include "bindings/torch/tensors.h"
 #include "bindings/torch/torch_objects.h"
+#include "bindings/torch/unwritten.h"
 
 namespace msprobe {
 namespace {
@@ -83,7 +84,10 @@ class TorchFramework final : public CaptureFramework {
     msprobe::HookApiBackward(output, name, risk);
   }
 
-  void ForgetRegions() override { msprobe::ForgetRegions(); }
+  void ForgetRegions() override {
+    msprobe::ForgetRegions();
+    ForgetAllocations();
+  }
   void InstallModuleHooks() override { msprobe::InstallModuleHooks(); }
   void RemoveModuleHooks() override { msprobe::RemoveModuleHooks(); }
   void FinishBackward() override { BackwardOrder::Get().Finish(); }

@@ -149,9 +149,8 @@ class Walk {
     inexact_ = true;
     const bool apart =
         Differs(Scaled(i, d.input)) || Differs(Scaled(i, d.output)) || d.argument || d.shapes || d.chosen;
-    out_.rewritten += apart;
     if (apart) rewrites_.Learn(ops_.NameAt(i), false);
-    return apart ? RulerVerdict::kNone : RulerVerdict::kRoundOff;
+    return apart ? RulerVerdict::kRewritten : RulerVerdict::kRoundOff;
   }
 
   /// Gradients that are zero but for rounding, and the step that an optimizer makes of such a one.

@@ -15,8 +15,7 @@ struct WalkResult {
   FirstDifference first, source;  // kind, op, golden_op, verdict, units, errors
   BigArray<RulerVerdict> verdicts;
   RulerContexts contexts;
-  size_t answer_at = 0;    // index in the target behind which ops are infected
-  uint64_t rewritten = 0;  // ops of the target that differ inside a module that agrees
+  size_t answer_at = 0;  // index in the target behind which ops are infected
 };
 
 struct WalkInput {

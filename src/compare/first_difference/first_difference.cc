@@ -380,8 +380,6 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   for (FirstDifference* d : {&out.first, &out.source, &out.dtype}) MSP_RETURN_IF_ERROR(describer.Fill(d));
   for (const RulerVerdict v : walk.verdicts) out.ruler.Add(v);
   out.rounds_parameters = std::ranges::any_of(distances, &OpDistance::rounded_parameter);
-  out.ruler.rewritten = walk.rewritten;
-  out.ruler.none -= walk.rewritten;
   CountInfected(pair, target_tree, walk, &out);
   out.seen_op = walk.answer_at;
   if (walk.answer_at < plan.golden_of.size()) out.seen_golden = plan.golden_of[walk.answer_at];

@@ -97,6 +97,25 @@ const ItemView* PartnerOf(const OpDiff& op, size_t i) {
   return g == kNoItem || op.rows[i].golden_only ? nullptr : &op.golden[static_cast<size_t>(g)];
 }
 
+bool BothUnwritten(const OpDiff& op, size_t row) {
+  const ItemView* partner = PartnerOf(op, row);
+  return partner && op.target[row].unwritten && partner->unwritten;
+}
+
+/// A view or copy of memory that nobody wrote. Somebody may write it before its result is recorded.
+bool MovesUnwritten(const OpDiff& op) {
+  if (op.rows_used == 0 || !op.target[0].unwritten || ArithmeticOf(op.op) != Arithmetic::kCopy) return false;
+  for (size_t i = 0; i < op.rows_used; ++i) {
+    if (IsTensor(op.target[i]) && !IsResult(op.target[i].state) && !BothUnwritten(op, i)) return false;
+  }
+  return true;
+}
+
+/// Nothing of either run is in them.
+bool NobodyWrote(const OpDiff& op, size_t row) {
+  return BothUnwritten(op, row) || (IsResult(op.target[row].state) && MovesUnwritten(op));
+}
+
 float Single(double v) {
   return v > std::numeric_limits<float>::max() ? std::numeric_limits<float>::infinity() : static_cast<float>(v);
 }
@@ -120,6 +139,7 @@ std::string_view RulerVerdictText(RulerVerdict v) {
     case RulerVerdict::kNone: return "N/A";
     case RulerVerdict::kBitEqual: return "bit-equal";
     case RulerVerdict::kRoundOff: return "round-off";
+    case RulerVerdict::kRewritten: return "rewritten";
     case RulerVerdict::kInherited: return "inherited";
     case RulerVerdict::kSuspicious: return "suspicious";
     case RulerVerdict::kBug: return "bug";
@@ -135,7 +155,7 @@ void RulerCounts::Inherit(RulerVerdict v) {
 }
 
 uint64_t& RulerCounts::Of(RulerVerdict v) {
-  uint64_t* const counts[] = {&none, &bit_equal, &round_off, &inherited, &suspicious, &bug};
+  uint64_t* const counts[] = {&none, &bit_equal, &round_off, &rewritten, &inherited, &suspicious, &bug};
   return *counts[static_cast<size_t>(v)];
 }
 
@@ -154,7 +174,7 @@ double ChecksumError(const ItemView& a, const ItemView& b, Against against) {
 
 double ErrorAgainst(const OpDiff& op, size_t row, CompareMode mode, Against against) {
   const ItemView* partner = PartnerOf(op, row);
-  if (!partner) return 0;
+  if (!partner || NobodyWrote(op, row)) return 0;
   const ItemView &a = op.target[row], &b = *partner;
   if (a.shape != b.shape && !op.rows[row].shapes_fit) return kInfinity;
   if (mode == CompareMode::kChecksum) return ChecksumError(a, b, against);
@@ -273,7 +293,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
   const double largest_gradient = LargestGradient(op);
   for (size_t i = 0; i < op.rows_used; ++i) {
     if (counts && !counts(i)) continue;
-    if (IsRoundedZero(op, i, largest_gradient)) continue;
+    if (IsRoundedZero(op, i, largest_gradient) || NobodyWrote(op, i)) continue;
     const ItemView& item = op.target[i];
     const bool result = IsResult(item.state);
     out.dtypes = out.dtypes || DTypeChanges(op, i);
@@ -322,7 +342,7 @@ RowRuler MeasureRow(const OpDiff& op, size_t row, CompareMode mode, const OpDist
   RowRuler out;
   const ItemView& item = op.target[row];
   const ItemView* partner = PartnerOf(op, row);
-  if (!partner || (!IsTensor(item) && !ArgumentDiffers(op, row, mode))) return out;
+  if (!partner || NobodyWrote(op, row) || (!IsTensor(item) && !ArgumentDiffers(op, row, mode))) return out;
   out.error = RowError(op, row, mode);
   const double dtype = std::max(Tolerance(*op.thresholds, item.dtype), Tolerance(*op.thresholds, partner->dtype));
   const bool result = IsResult(item.state);

@@ -27,7 +27,7 @@ struct RulerCounts {
 
 /// Largest relative error of a row's statistics: of Norm against the norm, of the others against the amplitude, of the
 /// larger side, so that judging does not depend on which side that is. Infinity is a difference in kind (NaN, text,
-/// shape, checksum); 0 for rows without a partner. In tensor mode that of the values (TensorDiff::error).
+/// shape, checksum); 0 for rows without a partner, and where nobody wrote either side. In tensor mode that of the values (TensorDiff::error).
 double RowError(const OpDiff& op, size_t row, CompareMode mode);
 
 /// The same relative to the golden run, as all figures that people read. Infinity where that one is 0.

@@ -49,6 +49,7 @@ enum class RulerVerdict : uint8_t {
   kNone,        // nothing to measure: no partner, or no values
   kBitEqual,    // nothing differs
   kRoundOff,    // rounding of this op, and of what came before it, explains the difference
+  kRewritten,   // differs inside a module that agrees: computed another way
   kInherited,   // more than rounding, but no more than the op's inputs brought with them
   kSuspicious,  // more than rounding is expected to give, less than it can give at worst
   kBug,         // more than rounding can give

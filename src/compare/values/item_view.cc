@@ -20,6 +20,7 @@ struct Fields {
   const JsonValue* data_name = nullptr;
   const JsonValue* value = nullptr;
   const JsonValue* group_ranks = nullptr;
+  const JsonValue* unwritten = nullptr;
 };
 
 Fields FieldsOf(const JsonValue& leaf) {
@@ -57,6 +58,9 @@ Fields FieldsOf(const JsonValue& leaf) {
         break;
       case 'g':
         if (key == "group_ranks") f.group_ranks = v;
+        break;
+      case 'u':
+        if (key == "unwritten") f.unwritten = v;
         break;
       default: break;
     }
@@ -183,7 +187,7 @@ void DescribeItem(std::string_view op_name, Item&& item, CompareMode mode, ItemV
   out->suffix.swap(item.suffix);
   out->name.assign(op_name);
   out->name += out->suffix;
-  out->tensor = false;
+  out->tensor = out->unwritten = false;
   out->data_name = kNoDataName;
   const JsonValue* leaf = item.leaf;
   out->entry = leaf;
@@ -197,6 +201,7 @@ void DescribeItem(std::string_view op_name, Item&& item, CompareMode mode, ItemV
   if (!leaf || !leaf->IsObject()) return SetNull(out);
   const Fields f = FieldsOf(*leaf);
   out->leaf = leaf;
+  out->unwritten = f.unwritten && f.unwritten->IsBool() && f.unwritten->Bool();
   const bool no_sum = !f.md5 || f.md5->IsNull() || (f.md5->IsString() && f.md5->empty());
   out->dumped_sum = no_sum ? nullptr : f.md5;
   if (f.data_name && !f.data_name->Text().empty()) {

@@ -52,6 +52,7 @@ struct ItemView {
   std::string_view p2p_op = "None";     // of an entry of a batch_isend_irecv: "isend"
   std::string p2p_peer = "None";        // and the rank it talks to
   bool joined = false;                  // stands for several items
+  bool unwritten = false;               // memory that nobody had written when it was recorded
   std::vector<std::string_view> parts;  // their files
   JoinAxis join = JoinAxis::kFirstOnly;
   const JsonValue* entry = nullptr;  // the leaf of the dump; null where there is none

@@ -229,6 +229,41 @@ StatusOr<std::vector<OverflowFinding::Near>> NearestTo(const OverflowStepView& s
   return out;
 }
 
+namespace {
+
+const BadOp* FindBadOp(const OverflowScan& scan, uint32_t op) {
+  const auto at = std::ranges::lower_bound(scan.ops, op, {}, &BadOp::op);
+  return at != scan.ops.end() && at->op == op ? &*at : nullptr;
+}
+
+/// Dumps with modules and functions have a bad parameter twice: with its module, and as an input of what it is used in.
+Status DescribeUse(const OverflowStepView& step, const OverflowSource& source, OverflowFinding* out) {
+  const OpPlace module = source.places[0];
+  if (source.kind != OverflowSource::Kind::kParameter || source.reader == module) return OkStatus();
+  const OverflowRank& rank = (*step.ranks)[module.rank];
+  const BadOp *owner = FindBadOp(rank.scan, module.op), *user = FindBadOp(rank.scan, source.reader.op);
+  if (!owner || !user) return OkStatus();
+  const auto items_of = [&](const BadOp& op) {
+    return std::ranges::subrange(rank.scan.items.begin() + op.begin, rank.scan.items.begin() + op.end);
+  };
+  const auto parameter = std::ranges::find(items_of(*owner), source.item, &BadItem::index);
+  if (parameter == items_of(*owner).end()) return OkStatus();
+  const auto taken = std::ranges::find_if(
+      items_of(*user), [&](const BadItem& i) { return i.state == ItemState::kInput && i.key == parameter->key; });
+  OverflowOp use = At(step, source.reader);
+  if (taken == items_of(*user).end() || use.module != out->ops[0].name) return OkStatus();
+  JsonDoc doc;
+  MSP_RETURN_IF_ERROR(rank.dump->ParseOp(user->op, &doc));
+  std::vector<Item> items;
+  FlattenOp(use.name, doc, &items);
+  if (taken->index >= items.size()) return OkStatus();
+  out->use_item = items[taken->index].suffix;
+  out->use = std::move(use);
+  return OkStatus();
+}
+
+}  // namespace
+
 StatusOr<OverflowFinding> DescribeSource(const OverflowStepView& step, const OverflowSource& source) {
   OverflowFinding out;
   out.kind = source.kind;
@@ -250,6 +285,7 @@ StatusOr<OverflowFinding> DescribeSource(const OverflowStepView& step, const Ove
   if (other != places[0] && places.size() == 1) out.reader = (*step.ranks)[other.rank].dump->ops()[other.op].name;
   const DumpFile& dump = *(*step.ranks)[source.places[0].rank].dump;
   MSP_RETURN_IF_ERROR(DescribeItem(dump, source.places[0].op, source.item, &out));
+  MSP_RETURN_IF_ERROR(DescribeUse(step, source, &out));
   MSP_RETURN_IF_ERROR(DescribeItems(*(*step.ranks)[places[0].rank].dump, places[0].op, &out));
   for (const OpPlace& place : source.absorbed_at) out.absorbed_at.push_back(At(step, place));
   for (const auto& [rank, place] : source.reached) out.reached.push_back(At(step, place));

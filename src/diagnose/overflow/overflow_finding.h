@@ -24,6 +24,8 @@ struct OverflowFinding {
   std::string reader;           // the op that first took it in, where that is another one
   std::string item;             // ".output.0", ".parameters.weight": the first bad one
   std::string item_text;        // "float32 [2, 32], max inf, min -3.1, mean nan"
+  OverflowOp use;               // kParameter: the function of the module that first took it in; no name: none did
+  std::string use_item;         // as which of its items
   std::vector<std::pair<std::string, std::string>> inputs, outputs;  // item, its description
   std::string mask;                                                  // the op whose -inf it made NaN of
   std::string before;      // kInput: the last op before it that gives a tensor of that shape

@@ -9,6 +9,8 @@ namespace {
 
 using Kind = OverflowSource::Kind;
 
+constexpr size_t kMostNamed = 8;
+
 /// Named at all: not what is there on purpose or what nobody used.
 bool Counts(const OverflowSource& s) {
   switch (s.kind) {
@@ -47,15 +49,22 @@ std::vector<size_t> FirstSources(const std::vector<OverflowSource>& sources, con
   std::vector<size_t> out;
   std::vector<size_t> reached;  // rank -> the first op that a source named so far may have caused
   for (const CommRank& r : graph.ranks) reached.push_back(r.ops);
+  std::vector<size_t> absorbed = reached;  // the same, of finite values that somebody made of what a source gave
   for (const size_t i : all) {
     const OverflowSource& s = sources[i];
-    const auto caused = [&](const OpPlace& p) { return reached[p.rank] <= p.op; };
-    if (caused(s.reader)) continue;
+    const OpPlace& p = s.reader;
+    // What is made of clean values has no part in what others spoilt, unless these have become clean again.
+    const bool own = s.own && absorbed[p.rank] > p.op && out.size() < kMostNamed;
+    if (!own && reached[p.rank] <= p.op) continue;
     // Gradients and parameters also travel by exchanges that no dump shows (those inside DistributedDataParallel).
-    if ((s.weak || hidden) && !out.empty() && sources[out[0]].time < s.time) continue;
+    if (!own && (s.weak || hidden) && !out.empty() && sources[out[0]].time < s.time) continue;
     out.push_back(i);
-    for (const OpPlace& p : s.places) {
-      const OpPlace from = s.places.size() == 1 ? s.reader : p;
+    for (const OpPlace& a : s.absorbed_at) {
+      const std::vector<size_t> more = graph.ReachedFrom(a.rank, a.op);
+      for (size_t r = 0; r < absorbed.size(); ++r) absorbed[r] = std::min(absorbed[r], more[r]);
+    }
+    for (const OpPlace& place : s.places) {
+      const OpPlace from = s.places.size() == 1 ? s.reader : place;
       const std::vector<size_t> more = graph.ReachedFrom(from.rank, from.op);
       for (size_t r = 0; r < reached.size(); ++r) reached[r] = std::min(reached[r], more[r]);
     }

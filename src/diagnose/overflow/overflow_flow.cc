@@ -169,6 +169,17 @@ class Follower {
     return Remember(step, index, source);
   }
 
+  bool GivesBad(const Step& step) const {
+    const auto& items = ItemsOf(step);
+    const BadOp& op = OpOf(step);
+    return std::any_of(items.begin() + op.begin, items.begin() + op.end, IsOutput);
+  }
+
+  int Unwritten(const Step& step, uint32_t index) {
+    const BadItem& item = ItemsOf(step)[index];
+    return NewSource(Kind::kUninitialised, step, PlaceOf(step), item.kinds, item.index);
+  }
+
   /// So that others who read the same tensor find this source.
   int Remember(const Step& step, uint32_t index, int source) {
     RankState& state = state_[step.rank];
@@ -199,8 +210,9 @@ class Follower {
     int quiet = kNoSource;
     for (uint32_t i = op.begin; i < op.end; ++i) {
       const BadItem& item = ItemsOf(step)[i];
-      if (IsOutput(item)) continue;
-      const int source = SourceOfInput(step, i);
+      // What nobody wrote begins where something is made of it, and not before.
+      if (IsOutput(item) || (item.unwritten && !GivesBad(step))) continue;
+      const int source = item.unwritten ? Unwritten(step, i) : SourceOfInput(step, i);
       state_[step.rank].source[i] = source;
       step.takes = true;
       step.kinds |= item.kinds;
@@ -303,6 +315,8 @@ class Follower {
     const bool mask = kinds == kBadNegInf && (Has(api, op_trait::kPutsConstant) || (OpOf(step).constants & kBadNegInf));
     const int source = NewSource(mask ? Kind::kMask : Kind::kOp, step, PlaceOf(step), kinds, item.index);
     sources_[static_cast<size_t>(source)].weak = gradient;
+    sources_[static_cast<size_t>(source)].own =
+        !gradient && !module && !mask && OpOf(step).plain && CommApi(name).empty();
     return source;
   }
 

@@ -38,6 +38,7 @@ struct OverflowSource {
   int mask = -1;                // the source of -inf (kMask, or a mask from outside) that this one made NaN of
   bool constant = false;        // an argument of the op is NaN or infinite itself
   bool leaf_grad = false;       // kInput: it wants a gradient, as parameters do
+  bool own = false;             // kOp: a function of plain tensors that are clean; no other rank has a part in it
   bool weak = false;            // seen in gradients or from outside only: may have come through an unrecorded exchange
 
   size_t carriers = 0, absorbers = 0;                                     // ops

@@ -179,15 +179,19 @@ class BlockScanner {
     bad.op = static_cast<uint32_t>(index);
     bad.begin = static_cast<uint32_t>(out_->items.size());
     bool floats = false;
+    const bool moves_unwritten = MovesUnwritten(name);
     for (uint32_t i = 0; i < items_.size(); ++i) {
       const Item& item = items_[i];
       if (!item.leaf->IsObject()) continue;
       if (!IsOutput(item)) bad.constants |= Constant(item);
       const JsonValue* tensor = TensorOf(item.leaf);
       if (!tensor) continue;
+      bad.plain = bad.plain && IsPlain(*tensor);
       if (IsOutput(item)) floats = floats || IsFloating(*tensor);
       if (!api.empty() && IsWritten(call, item)) continue;
       const uint8_t kinds = BadKindsOf(*tensor);
+      const bool unwritten = IsUnwritten(*tensor);
+      if (IsOutput(item) && (unwritten || moves_unwritten)) continue;
       if (kinds == 0 || out_->items.size() - bad.begin >= kMostItems) continue;
       BadItem found;
       found.index = i;
@@ -195,12 +199,35 @@ class BlockScanner {
       found.kinds = kinds;
       const JsonValue* grad = tensor->Find("requires_grad");
       found.leaf_grad = grad && grad->Bool();
+      found.unwritten = unwritten;
       SetKeys(*tensor, &found);
       out_->items.push_back(found);
     }
     bad.has_float_output = floats || !api.empty();
     bad.end = static_cast<uint32_t>(out_->items.size());
     if (bad.end > bad.begin || bad.constants) out_->ops.push_back(bad);
+  }
+
+  static bool IsPlain(const JsonValue& tensor) {
+    const JsonValue* type = tensor.Find("type");
+    return !type || EndsWith(type->Text(), ".Tensor") || EndsWith(type->Text(), "Parameter");
+  }
+
+  static bool IsUnwritten(const JsonValue& tensor) {
+    const JsonValue* mark = tensor.Find("unwritten");
+    return mark && mark->Bool();
+  }
+
+  /// A view or copy of memory that nobody wrote.
+  bool MovesUnwritten(std::string_view name) const {
+    bool any = false;
+    for (const Item& item : items_) {
+      const JsonValue* tensor = IsOutput(item) ? nullptr : TensorOf(item.leaf);
+      if (!tensor) continue;
+      if (!IsUnwritten(*tensor)) return false;
+      any = true;
+    }
+    return any && ArithmeticOf(name) == Arithmetic::kCopy;
   }
 
   static uint8_t Constant(const Item& item) {

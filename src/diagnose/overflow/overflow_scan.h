@@ -29,12 +29,14 @@ struct BadItem {
   bool distinctive = false;  // a statistic is finite, so that the keys say something
   bool scalar = false;       // no dimensions
   bool leaf_grad = false;    // an input with requires_grad
+  bool unwritten = false;    // memory that nobody had written
 };
 
 struct BadOp {
   uint32_t op = 0;
   uint32_t begin = 0, end = 0;   // in OverflowScan::items
   uint8_t constants = 0;         // kinds of plain numbers among the arguments
+  bool plain = true;             // none of its tensors is of a class of its own, which may communicate (DTensor)
   bool has_float_output = true;  // false: it only looks (isnan, argmax)
 };
 

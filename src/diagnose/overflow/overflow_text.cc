@@ -44,7 +44,9 @@ std::string Why(const OverflowFinding& f) {
       if (!f.before.empty()) why += fmt::format(" (the last one before it of that shape is {})", f.before);
       return why;
     }
-    case Kind::kUninitialised: return fmt::format("it reads memory of {} that was never written", f.reader);
+    case Kind::kUninitialised:
+      return f.reader.empty() ? "it reads memory that was never written"
+                              : fmt::format("it reads memory of {} that was never written", f.reader);
     case Kind::kMissingRank: return "received from a rank whose dump is not here: add it";
     case Kind::kCommunication:
       return Contains(f.ops[0].name, "reduce")

@@ -107,12 +107,13 @@ StoryOrigin OriginOf(const OverflowFinding& f, int step) {
   out.overflow = true;
   out.step = step;
   for (const OverflowOp& op : f.ops) out.ranks.push_back(op.rank);
-  const OverflowOp& op = f.ops.front();
+  // The words of a comparison, which sees a parameter first where it is used.
+  const OverflowOp& op = f.use.name.empty() ? f.ops.front() : f.use;
   out.op = op.name;
   SetModule(IsModuleName(op.name) ? op.name : op.module, &out);
   out.frame = op.frame;
   out.function = op.function;
-  out.item = Bare(f.item);
+  out.item = Bare(f.use.name.empty() ? f.item : f.use_item);
   if (out.cause == Cause::kWeight) out.parameter = f.item.substr(f.item.find_last_of('.') + 1);
   out.target = f.item_text;
   out.since = f.since;

@@ -134,8 +134,10 @@ Status StoryFinder::ExcuseOptimizer(RankFindings* rank) {
   source.kind = Kind::kGrows;
   source.verdict = RulerVerdict::kInherited;
   if (source.parameter.empty()) source.parameter = source.item.substr(1);
-  for (const BegunOp& begun : rank->begun) {
-    if (begun.op == source.op) excused_.push_back({rank->files.target, begun});
+  for (BegunOp& begun : rank->begun) {
+    if (begun.op != source.op || !Begins(begun.verdict)) continue;
+    excused_.push_back({rank->files.target, begun});
+    begun.verdict = RulerVerdict::kInherited;
   }
   return OkStatus();
 }

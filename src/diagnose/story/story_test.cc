@@ -56,6 +56,36 @@ TEST(Story, NamesThePlaceTheValuesAndTheWay) {
             "误差源头：rank 2, 1，step 3，layers.1.mlp：参数 weight 在使用前就已相差 25 %");
 }
 
+TEST(Story, ManyRanksStandOnOneLine) {
+  Divergence d = OfWeight();
+  d.creator.ranks = {2, 9, 10, 11, 12, 20};
+  d.handovers.clear();
+  for (const int rank : {3, 4, 5, 6, 8}) d.handovers.push_back({rank, {2}, "Distributed.all_reduce.4.forward"});
+  d.handovers.push_back({0, {3}, "Distributed.all_reduce.9.forward"});
+  d.infected_ops = d.infected_forward = 1;
+  d.infected_backward = 0;
+  const std::vector<std::string> lines = StoryLines(Told(d), Language::kEnglish);
+  EXPECT_TRUE(lines[0].starts_with("Origin: ranks 2, 9-12, 20, step 3, ")) << lines[0];
+  EXPECT_EQ(lines[3], "spread: reaches ranks 3-6, 8 through Distributed.all_reduce.4.forward from rank 2");
+  EXPECT_EQ(lines[4], "spread: reaches rank 0 through Distributed.all_reduce.9.forward from rank 3");
+  EXPECT_TRUE(lines[5].starts_with("inherited: 1 op only passes it on (1 forward, 0 backward)")) << lines[5];
+}
+
+/// Autograd adds them up: no op has made them.
+TEST(Story, AGradientIsNoResultOfAnOp) {
+  Divergence d = OfWeight();
+  FirstDifference& f = d.creator.difference;
+  f.kind = FirstDifference::Kind::kOp;
+  f.name = "Module.embed.Embedding.parameters_grad.0";
+  f.module = f.parameter = "";
+  f.item = ".weight";
+  const std::string text = StoryText(Told(d), Language::kEnglish);
+  EXPECT_NE(text.find("embed: the gradient of its weight differs by 25 %, what leads to it agrees\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("--repro"), std::string::npos);
+}
+
 /// A part of nn.Sequential has a number for a name, which alone would say nothing.
 TEST(Story, SaysThatANumberIsAModule) {
   Divergence d = OfWeight();
@@ -188,6 +218,14 @@ TEST(Story, OfOneRun) {
   ASSERT_EQ(story.reached.size(), 1u);
   // Rank 2 need not be in the group of that call.
   EXPECT_NE(StoryText(story, Language::kEnglish).find("reaches rank 3 through Distributed.all_reduce.4.forward\n"),
+            std::string::npos);
+  // Where a function in the module takes it in, it is named as a comparison names it.
+  OverflowReport used = BadWeight();
+  used.first[0].use = {2, "Functional.linear.7.forward", "Module.layers.1.mlp.Linear.forward.0", "model.py:61", "run"};
+  used.first[0].use_item = ".input.1";
+  EXPECT_EQ(StoryHeadline(StoryOf(used), Language::kEnglish), StoryHeadline(story, Language::kEnglish));
+  EXPECT_NE(StoryText(StoryOf(used), Language::kEnglish)
+                .find("op: Functional.linear.7.forward at model.py:61 in run\n  value: input.1 float32"),
             std::string::npos);
   OverflowReport clean;
   clean.steps = 2;

@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/six_digits.h"
 #include "base/text.h"
 #include "diagnose/story/story.h"
+#include "ops/op_name.h"
 
 namespace msprobe {
 namespace {
@@ -96,8 +98,17 @@ class Words {
 
 std::string Ranks(const Words& say, const std::vector<int>& ranks) {
   std::string list;
-  for (size_t i = 0; i < ranks.size() && i < kListed; ++i) list += (i ? ", " : "") + std::to_string(ranks[i]);
-  if (ranks.size() > kListed) list += say({", ... ({} in all)", ", ...（共 {} 个）"}, ranks.size());
+  size_t runs = 0;
+  for (size_t i = 0, end = 0; i < ranks.size(); i = end, ++runs) {
+    if (runs == kListed) {
+      list += say({", ... ({} in all)", ", ...（共 {} 个）"}, ranks.size());
+      break;
+    }
+    while (end < ranks.size() && ranks[end] - ranks[i] == static_cast<int>(end - i)) ++end;
+    if (end - i < 3) end = i + 1;
+    list += (i ? ", " : "") + std::to_string(ranks[i]);
+    if (end - i > 1) list += "-" + std::to_string(ranks[end - 1]);
+  }
   return (ranks.size() == 1 || say.chinese() ? "rank " : "ranks ") + list;
 }
 
@@ -152,12 +163,19 @@ std::string Overflowed(const Words& say, const StoryOrigin& o) {
   }
 }
 
+/// Of parameters: what autograd adds up for them is no op.
+bool IsGradient(const StoryOrigin& o) { return ParseOpName(o.op).direction == OpDirection::kParameterGrad; }
+
 std::string WhatHappened(const Words& say, const StoryOrigin& o) {
   // Where the comparison saw it, its words say more than that something is not finite.
   if (o.overflow && o.what.empty()) return Overflowed(say, o);
   const std::string differs = Differs(say, o);
   switch (o.cause) {
-    case Cause::kOp: return say({"its {} {} although its inputs agree", "输入一致，{} 却{}"}, o.item, differs);
+    case Cause::kOp:
+      if (IsGradient(o))
+        return say({"the gradient of its {} {}, what leads to it agrees", "其来源一致，参数 {} 的梯度却{}"}, o.item,
+                   differs);
+      return say({"its {} {} although its inputs agree", "输入一致，{} 却{}"}, o.item, differs);
     case Cause::kCollective:
       return say(
           {"the result of the call {} although what its ranks put in agrees", "各 rank 的输入一致，通信结果却{}"},
@@ -203,6 +221,9 @@ std::string Advice(const Words& say, const StoryOrigin& o) {
   if (o.cause == Cause::kWeight && o.overflow) {
     return say({"look at the optimizer step and the gradients before it", "检查此前的优化器更新和梯度"});
   }
+  if (o.cause == Cause::kOp && IsGradient(o))
+    return say({"look at every use of the parameter, in the loss too, and at its hooks",
+                "检查该参数的所有使用之处（包括 loss 中）及其钩子"});
   return say(WordsOf(o.cause).next);
 }
 
@@ -220,12 +241,16 @@ bool Measured(const StoryOrigin& o) {
 
 std::string ValueLine(const Words& say, const StoryOrigin& o) {
   std::string out = o.item;
-  const auto add = [&](const std::string& text) { out += (out.empty() ? "" : out == o.item ? " " : ", ") + text; };
+  const auto add = [&](const std::string& text) {
+    out += (out.empty() ? "" : out == o.item ? " " : say.chinese() ? "，" : ", ") + text;
+  };
   if (!o.what.empty() && !o.target.empty()) {
     add(say({"{} {}, golden {}", "{} {}，标杆 {}"}, o.what, SixDigits(o.target), SixDigits(o.golden)));
     if (const std::string size = Size(o); !size.empty()) out += " (" + size + ")";
   } else if (!o.target.empty()) {
     add(o.target);
+  } else if (o.what == "values" && o.percent >= 0) {
+    add(say({"values differ by {}", "数值相差 {}"}, Size(o)));
   }
   if (!Measured(o)) return out;
   if (o.units > 1 && std::isinf(o.units)) add(say({"far beyond rounding", "远超舍入误差"}));
@@ -236,10 +261,13 @@ std::string ValueLine(const Words& say, const StoryOrigin& o) {
 
 std::string InheritedLine(const Words& say, const Story& story) {
   if (story.inherited == 0) return {};
+  const bool one = story.inherited == 1;
   std::string out =
-      story.compared ? say({"{} ops only pass it on ({} forward, {} backward)", "{} 个算子仅继承（前向 {}，反向 {}）"},
+      story.compared ? say({one ? "{} op only passes it on ({} forward, {} backward)"
+                                : "{} ops only pass it on ({} forward, {} backward)",
+                            "{} 个算子仅继承（前向 {}，反向 {}）"},
                            story.inherited, story.forward, story.backward)
-                     : say({"{} ops carry it on", "{} 个算子继续传播"}, story.inherited);
+                     : say({one ? "{} op carries it on" : "{} ops carry it on", "{} 个算子继续传播"}, story.inherited);
   if (story.modules.empty()) return out;
   std::vector<std::string> modules;
   for (const auto& [name, ops] : story.modules) modules.push_back(fmt::format("{} ({})", ModuleText(say, name), ops));
@@ -247,22 +275,33 @@ std::string InheritedLine(const Words& say, const Story& story) {
   return out + say({"; first in {}", "；最先出现在 {}"}, say.Join(modules));
 }
 
+/// Ranks that one call brought it to from the same senders share a line.
 std::vector<std::string> ReachedLines(const Words& say, const Story& story) {
+  std::vector<std::pair<const StoryReach*, std::vector<int>>> groups;
+  for (const StoryReach& r : story.reached) {
+    const auto known =
+        std::ranges::find_if(groups, [&](const auto& g) { return g.first->op == r.op && g.first->from == r.from; });
+    (known == groups.end() ? groups.emplace_back(&r, std::vector<int>()) : *known).second.push_back(r.rank);
+  }
   std::vector<std::string> out;
-  for (size_t i = 0; i < story.reached.size() && i < kListed; ++i) {
-    const StoryReach& r = story.reached[i];
-    if (r.op.empty()) {
-      out.push_back(
-          say({"rank {} differs later, through no recorded call", "rank {} 随后出现差异，未采集到对应的通信"}, r.rank));
-    } else if (r.from.empty()) {
-      out.push_back(say({"reaches rank {} through {}", "经 {1} 传到 rank {0}"}, r.rank, r.op));
+  size_t more = 0;
+  for (const auto& [reach, ranks] : groups) {
+    const std::string to = Ranks(say, ranks);
+    if (out.size() == kListed) {
+      more += ranks.size();
+    } else if (reach->op.empty()) {
+      out.push_back(say({ranks.size() == 1 ? "{} differs later, through no recorded call"
+                                           : "{} differ later, through no recorded call",
+                         "{} 随后出现差异，未采集到对应的通信"},
+                        to));
+    } else if (reach->from.empty()) {
+      out.push_back(say({"reaches {} through {}", "经 {1} 传到 {0}"}, to, reach->op));
     } else {
       out.push_back(
-          say({"reaches rank {} through {} from {}", "经 {1} 由 {2} 传到 rank {0}"}, r.rank, r.op, Ranks(say, r.from)));
+          say({"reaches {} through {} from {}", "经 {1} 由 {2} 传到 {0}"}, to, reach->op, Ranks(say, reach->from)));
     }
   }
-  if (story.reached.size() > kListed)
-    out.push_back(say({"and {} more ranks", "以及另外 {} 个 rank"}, story.reached.size() - kListed));
+  if (more > 0) out.push_back(say({"and {} more ranks", "以及另外 {} 个 rank"}, more));
   return out;
 }
 

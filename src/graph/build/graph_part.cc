@@ -230,6 +230,7 @@ void Walk(Codec& c, RankFindings& found) {
     c.Number(begun.op);
     c.Number(begun.row);
     c.Kind(begun.verdict, RulerVerdict::kBug);
+    c.Number(begun.group);
   });
   c.List(found.infected, [&](InfectedGroup& group) {
     c.Number(group.rank);

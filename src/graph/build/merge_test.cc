@@ -59,8 +59,8 @@ TEST(MergeStats, RoundedOnlyWhereThePartsAre) {
   EXPECT_EQ(exact.norm.value(), std::sqrt(1.0001 * 1.0001 + 2.25));
 }
 
-MergeSettings Sizes(int ranks, int tp, int pp, int cp = 1, int ep = 1) {
-  MergeSettings s;
+ParallelLayout Sizes(int ranks, int tp, int pp, int cp = 1, int ep = 1) {
+  ParallelLayout s;
   s.rank_size = ranks, s.tp = tp, s.pp = pp, s.cp = cp, s.ep = ep;
   return s;
 }
@@ -68,7 +68,7 @@ MergeSettings Sizes(int ranks, int tp, int pp, int cp = 1, int ep = 1) {
 using Groups = std::vector<std::vector<int>>;
 
 TEST(MergeGroups, ByOrder) {
-  MergeSettings s = Sizes(8, 2, 2);
+  ParallelLayout s = Sizes(8, 2, 2);
   EXPECT_EQ(GroupsByOrder(s, {"tp"}), (Groups{{0, 1}, {2, 3}, {4, 5}, {6, 7}}));
   EXPECT_EQ(GroupsByOrder(s, {"pp"}), (Groups{{0, 4}, {1, 5}, {2, 6}, {3, 7}}));
   s.order = "tp-pp-dp";
@@ -101,7 +101,7 @@ TEST(MergeGroups, OfTheData) {
 TEST(MergeGroups, SizesThatCannotBe) {
   EXPECT_FALSE(CheckMergeSettings(Sizes(8, 3, 1), "target").ok());
   EXPECT_FALSE(CheckMergeSettings(Sizes(0, 1, 1), "target").ok());
-  MergeSettings s = Sizes(8, 2, 2);
+  ParallelLayout s = Sizes(8, 2, 2);
   s.order = "tp-pp";
   EXPECT_FALSE(CheckMergeSettings(s, "target").ok());  // dp is 2
   s.order = "tp-tp-dp-pp";

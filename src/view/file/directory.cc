@@ -21,9 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".vis.db", kTrendSuffix = ".trend.db";
-constexpr int kMaxDepth = 6;
+constexpr int kMaxFolderDepth = 6;
 constexpr size_t kMaxFiles = 2000;
-constexpr size_t kMaxEntries = 200000;  // a dump of tensors may lie below, a file each
+constexpr size_t kMaxVisited = 200000;  // a dump of tensors may lie below, a file each
 
 StatusOr<std::string> RealPath(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr), &std::free);
@@ -51,7 +51,7 @@ void Visit(Walk* walk, const fs::path& real, const std::string& relative, int de
   }
   for (; !walk->full && it != fs::directory_iterator(); it.increment(ec)) {
     if (ec) return;
-    if (++walk->entries > kMaxEntries || walk->files->size() >= kMaxFiles) {
+    if (++walk->entries > kMaxVisited || walk->files->size() >= kMaxFiles) {
       walk->full = true;
       walk->skipped->push_back(
           {relative.empty() ? "." : relative, "holds too many files to search: serve a directory further down"});
@@ -62,7 +62,7 @@ void Visit(Walk* walk, const fs::path& real, const std::string& relative, int de
     std::error_code type_ec;
     const fs::file_type type = it->symlink_status(type_ec).type();
     if (type == fs::file_type::directory) {
-      if (depth < kMaxDepth && name[0] != '.') Visit(walk, it->path(), below, depth + 1);
+      if (depth < kMaxFolderDepth && name[0] != '.') Visit(walk, it->path(), below, depth + 1);
       continue;
     }
     if (!IsShown(name)) continue;

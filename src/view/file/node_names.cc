@@ -12,7 +12,7 @@
 namespace msprobe::view {
 namespace {
 
-constexpr size_t kMaxNameBytes = UINT16_MAX;
+constexpr size_t kMaxHashedNameBytes = UINT16_MAX;
 constexpr size_t kMaxChunks = 4096;
 constexpr size_t kBlock = 64;
 constexpr uint32_t kAhead = 16;  // slots that are on their way into the cache
@@ -34,7 +34,7 @@ void NodeNames::Reserve(size_t names) {
 }
 
 Status NodeNames::Append(std::string_view name) {
-  if (name.size() > kMaxNameBytes)
+  if (name.size() > kMaxHashedNameBytes)
     return BadInput("holds a node name longer than 64 KiB: it was not written by a graph tool");
   if (chunks_.empty() || (1u << kChunkBits) - chunks_.back().used < name.size()) {
     if (chunks_.size() == kMaxChunks)

@@ -6,7 +6,7 @@ namespace msprobe::view {
 
 RulerVerdict RulerVerdictOf(std::string_view text) {
   for (const RulerVerdict verdict : {RulerVerdict::kInherited, RulerVerdict::kBitEqual, RulerVerdict::kRoundOff,
-                                     RulerVerdict::kSuspicious, RulerVerdict::kBug}) {
+                                     RulerVerdict::kRewritten, RulerVerdict::kSuspicious, RulerVerdict::kBug}) {
     if (text == RulerVerdictText(verdict)) return verdict;
   }
   return RulerVerdict::kNone;

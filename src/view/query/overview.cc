@@ -38,7 +38,7 @@ constexpr std::string_view kFindingsSql =
 constexpr std::string_view kOriginSql =
     "SELECT 'origin', 'NPU', s.name, '', p.verdict, p.error, p.input_error, p.units FROM msprobe_precision p "
     "JOIN msprobe_node n ON n.node = p.node JOIN msprobe_name s ON s.name_id = n.name_id WHERE p.node = ?1";
-constexpr std::string_view kNodesSql =
+constexpr std::string_view kNodeRangeSql =
     "SELECT first, last FROM msprobe_graph WHERE step = ?1 AND rank = ?2 AND data_source = 'NPU'";
 
 FindingRow ReadFinding(const SqliteStatement& query) {
@@ -146,7 +146,7 @@ StatusOr<bool> FindFindings(const SqliteDb& db, int64_t step, int64_t rank, RowQ
     MSP_ASSIGN_OR_RETURN(const bool there, VisFile::HasTable(db, table));
     if (!there) return false;
   }
-  MSP_ASSIGN_OR_RETURN(SqliteStatement query, db.Prepare(kNodesSql));
+  MSP_ASSIGN_OR_RETURN(SqliteStatement query, db.Prepare(kNodeRangeSql));
   query.Bind(1, step);
   query.Bind(2, rank);
   MSP_ASSIGN_OR_RETURN(const bool found, query.Step());

@@ -43,14 +43,14 @@ struct QueryContext {
 
   StatusOr<uint32_t> Find(const GraphAddress& key, Side side, std::string_view name) const {
     const Tree& t = tree(side);
-    const char* side_name = side == Side::kTarget ? "NPU" : "Bench";
+    const char* side_name = side == Side::kTarget ? "target" : "golden";
     if (t.empty()) {
       return BadInput(fmt::format("{} has no {} side at step {} rank {}: it is a single graph", key.file, side_name,
                                   key.step, key.rank));
     }
     const uint32_t i = name.empty() ? t.root() : t.Find(name);
     if (i == kNoNode) {
-      return BadInput(fmt::format("{} has no {} node {} at step {} rank {}: use a name that it lists", key.file,
+      return BadInput(fmt::format("{} has no {} node {} at step {} rank {}: check its name, or search for it", key.file,
                                   side_name, name, key.step, key.rank));
     }
     return i;

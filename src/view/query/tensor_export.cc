@@ -16,7 +16,7 @@ namespace msprobe::view {
 namespace {
 
 constexpr int kCellDigits = 5;                       // a picture tells no more
-constexpr int64_t kManyElements = int64_t{1} << 22;  // each slice goes through all of them
+constexpr int64_t kSlicedElements = int64_t{1} << 22;  // each slice goes through all of them
 constexpr int64_t kMostSlices = 256;
 
 std::string_view ValueOf(const ViewRow& row, std::string_view key) {
@@ -183,7 +183,7 @@ StatusOr<std::string> TensorExport::Slices(const File& own, const File& partner)
       const int64_t slices = detail.preview.target.slices;
       const int64_t worst = detail.worst.empty() ? 0 : SliceOf(detail.worst[0].place, detail.target.shape);
       if (worst > 0 && worst < slices) wanted.push_back(worst);
-      const bool more = detail.preview.target.count <= kManyElements;
+      const bool more = detail.preview.target.count <= kSlicedElements;
       for (int64_t s = 1; more && s < std::min(slices, kMostSlices); ++s) {
         if (s != worst) wanted.push_back(s);
       }

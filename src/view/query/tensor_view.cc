@@ -18,7 +18,7 @@ namespace {
 
 constexpr auto kPatience = std::chrono::seconds(10);
 // A file of a few bytes may hold a view of any size; views that repeat their elements a little are common.
-constexpr int64_t kMostRepeats = 64, kManyElements = int64_t{1} << 24;
+constexpr int64_t kMostRepeats = 64, kMostElements = int64_t{1} << 24;
 constexpr size_t kMostNameBytes = 4096;
 
 struct OpenTensor {
@@ -36,7 +36,7 @@ StatusOr<OpenTensor> OpenOne(const std::string& path, DType dtype, ShownTensor* 
   for (const int64_t n : out.tensor->shape) overflow |= __builtin_mul_overflow(count, n, &count);
   struct stat st {};
   const int64_t bytes = stat(path.c_str(), &st) == 0 ? static_cast<int64_t>(st.st_size) : 0;
-  if (overflow || (count > kManyElements && count / kMostRepeats > bytes)) {
+  if (overflow || (count > kMostElements && count / kMostRepeats > bytes)) {
     return BadInput(shown->file + " repeats the elements it holds too often: it is not shown");
   }
   shown->dtype = DTypeName(out.tensor->dtype);

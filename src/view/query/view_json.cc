@@ -44,6 +44,7 @@ void WriteRulings(JsonWriter* json, const std::optional<RulerCounts>& counts) {
   json->Member("suspicious", counts->suspicious);
   json->Member("inherited", counts->inherited);
   json->Member("round-off", counts->round_off);
+  json->Member("rewritten", counts->rewritten);
   json->Member("bit-equal", counts->bit_equal);
   json->Member("unjudged", counts->none);
   json->EndObject();

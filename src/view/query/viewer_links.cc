@@ -67,7 +67,7 @@ StatusOr<NodeHistory> Viewer::History(std::string_view file, Side side, std::str
   MSP_ASSIGN_OR_RETURN(auto open, cache_->File(file));
   MSP_ASSIGN_OR_RETURN(NodeHistory history, LoadHistory(*open, side, name));
   if (history.cells.empty())
-    return BadInput(fmt::format("no graph of {} has a node {}: use a name that it lists", file, name));
+    return BadInput(fmt::format("no graph of {} has a node {}: check its name, or search for it", file, name));
   MSP_ASSIGN_OR_RETURN(const auto found, cache_->directory.Resolve(file));
   const auto edits = cache_->matches.Load(found.first).edits;
   size_t loaded = 0;

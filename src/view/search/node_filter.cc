@@ -9,9 +9,10 @@ unsigned LevelBits(bool compared, const Tree& tree, uint32_t node) {
   static constexpr NodeFilter kOverflows[] = {NodeFilter::kAny, NodeFilter::kMedium, NodeFilter::kHigh,
                                               NodeFilter::kCritical};
   static_assert(static_cast<int>(Overflow::kNone) == 0 && static_cast<int>(Overflow::kCritical) == 3);
-  static constexpr NodeFilter kRulings[] = {NodeFilter::kUnjudged,  NodeFilter::kBitEqual,   NodeFilter::kRoundOff,
-                                            NodeFilter::kInherited, NodeFilter::kSuspicious, NodeFilter::kBug};
-  static_assert(static_cast<int>(RulerVerdict::kNone) == 0 && static_cast<int>(RulerVerdict::kBug) == 5);
+  static constexpr NodeFilter kRulings[] = {NodeFilter::kUnjudged,  NodeFilter::kBitEqual,  NodeFilter::kRoundOff,
+                                            NodeFilter::kRewritten, NodeFilter::kInherited, NodeFilter::kSuspicious,
+                                            NodeFilter::kBug};
+  static_assert(static_cast<int>(RulerVerdict::kNone) == 0 && static_cast<int>(RulerVerdict::kBug) == 6);
   if (tree.Type(node) == kCollection) return 0;
   const bool unmatched = compared && !tree.IsMatched(node);
   auto bits = static_cast<unsigned>(kOverflows[static_cast<uint8_t>(tree.OverflowAt(node))]);
@@ -40,6 +41,7 @@ std::optional<NodeFilter> ParseNodeFilter(std::string_view words) {
                                                                        {"suspicious", NodeFilter::kSuspicious},
                                                                        {"inherited", NodeFilter::kInherited},
                                                                        {"round-off", NodeFilter::kRoundOff},
+                                                                       {"rewritten", NodeFilter::kRewritten},
                                                                        {"bit-equal", NodeFilter::kBitEqual},
                                                                        {"unjudged", NodeFilter::kUnjudged}};
   if (words.empty()) return NodeFilter::kAny;

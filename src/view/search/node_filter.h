@@ -26,7 +26,8 @@ enum class NodeFilter : uint16_t {
   kRoundOff = 1024,
   kInherited = 2048,
   kSuspicious = 4096,
-  kBug = 8192
+  kBug = 8192,
+  kRewritten = 16384
 };
 
 /// Of words with commas between them; "" is kAny; nullopt where one is not a level.

@@ -43,6 +43,7 @@ const FieldValues& VerdictValues() {
                                    {"inherited", Bits(NodeFilter::kInherited)},
                                    {"rounding", Bits(NodeFilter::kRoundOff)},
                                    {"round-off", Bits(NodeFilter::kRoundOff), true},
+                                   {"rewritten", Bits(NodeFilter::kRewritten)},
                                    {"bit-equal", Bits(NodeFilter::kBitEqual)},
                                    {"missing", Bits(NodeFilter::kUnmatched)},
                                    {"unmatched", Bits(NodeFilter::kUnmatched), true},

@@ -33,7 +33,7 @@ export interface PairSummary {
   warnings: string[];
 }
 
-export const RULER = ['bug', 'suspicious', 'inherited', 'round_off', 'bit_equal'] as const; // a cell has "round-off" for "round_off"
+export const RULER = ['bug', 'suspicious', 'inherited', 'rewritten', 'round_off', 'bit_equal'] as const; // a cell has "round-off" for "round_off"
 
 /** Where a difference starts, over all ranks. */
 export interface Origin extends Difference {

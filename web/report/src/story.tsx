@@ -39,19 +39,17 @@ function Part({ of, onOp }: { of: Difference; onOp: OnOp }) {
 /** The modules that inherit it, as ways into the table. */
 function Modules({ of, onOp }: { of: Divergence; onOp: OnOp }) {
   const { t } = useLook();
-  const modules = new Map<string, { ops: number; first: string }>();
-  for (const { module, direction, ops, first_op } of of.inherited) {
+  const modules = new Map<string, string>(); // -> the first op of it
+  for (const { module, direction, first_op } of of.inherited) {
     const name = `${module || first_op}${direction === 'backward' ? ` · ${t('direction.backward')}` : ''}`;
-    const known = modules.get(name);
-    if (known) known.ops += ops;
-    else if (modules.size < CHIPS) modules.set(name, { ops, first: first_op });
+    if (modules.size < CHIPS && !modules.has(name)) modules.set(name, first_op);
   }
   if (modules.size === 0) return null;
   return (
     <div class="inherited">
       <h3>{t('story.inherited')}</h3>
       <p class="chips">
-        {[...modules].map(([name, { ops, first }]) => <button key={name} type="button" class="chip" onClick={() => onOp(first)}>{name} <b>{formatCount(ops)}</b></button>)}
+        {[...modules].map(([name, first]) => <button key={name} type="button" class="chip" onClick={() => onOp(first)}>{name}</button>)}
       </p>
     </div>
   );

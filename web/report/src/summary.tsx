@@ -4,15 +4,49 @@ import { useLook } from './context';
 import { RULER, type PairPage, type PairSummary, type Report } from './data';
 import { formatCount } from './format';
 
+const BEGUN = ['bug', 'suspicious', 'inherited'] as const;
+const RULES = ['error', 'warning', 'pass'] as const;
+
 export const fileNames = (pair: PairSummary) => pair.files.map((path) => path.slice(path.lastIndexOf('/') + 1)).join(', ');
 
-export function VerdictBar({ pair }: { pair: PairSummary }) {
-  const { t } = useLook();
-  const counts = { pass: pair.pass, warning: pair.warning, error: pair.error };
+/** Parts of a whole, each at least wide enough to be seen. */
+function Bar({ counts, text }: { counts: [string, number][]; text: string }) {
   return (
-    <div class="bar" role="img" aria-label={t('summary.bar', counts)}>
-      {(['error', 'warning', 'pass'] as const).map((verdict) => counts[verdict] > 0 && <i key={verdict} class={verdict} style={{ flexGrow: counts[verdict], minWidth: '6px' }} />)}
+    <div class="bar" role="img" aria-label={text}>
+      {counts.map(([part, count]) => count > 0 && <i key={part} class={part} style={{ flexGrow: count, minWidth: '6px' }} />)}
     </div>
+  );
+}
+
+/** What the ruler says of the ops of a pair, and below it what the old rule says of its rows; of a pair without a ruler only that. */
+function Verdicts({ pair }: { pair: PairSummary }) {
+  const { t } = useLook();
+  const rules = { error: formatCount(pair.error), warning: formatCount(pair.warning), pass: formatCount(pair.pass) };
+  const judged = RULER.map((verdict): [(typeof RULER)[number], number] => [verdict, pair.ruler?.[verdict] ?? 0]).filter(([, count]) => count > 0);
+  if (judged.length === 0) {
+    return (
+      <>
+        <Bar counts={[['error', pair.error], ['warning', pair.warning], ['pass', pair.pass]]} text={t('summary.bar', rules)} />
+        <ul class="counts">
+          <li class="error"><b>{rules.error}</b> {t('verdict.error')}</li>
+          <li class="warning"><b>{rules.warning}</b> {t('verdict.warning')}</li>
+          <li class="pass"><b>{rules.pass}</b> {t('verdict.pass')}</li>
+          <li class="muted">{t('summary.rows', { count: formatCount(pair.rows) })}</li>
+        </ul>
+      </>
+    );
+  }
+  return (
+    <>
+      <h3>{t('ruler.title')}</h3>
+      <Bar counts={judged} text={judged.map(([verdict, count]) => `${t(`ruler.${verdict}`)} ${formatCount(count)}`).join(', ')} />
+      <dl class="ruler">
+        {judged.map(([verdict, count]) => (
+          <div key={verdict} class={verdict}><dt><i />{t(`ruler.${verdict}`)}</dt><dd>{formatCount(count)}</dd></div>
+        ))}
+      </dl>
+      <p class="muted" data-test="old-rule">{t('summary.oldRule', { ...rules, rows: formatCount(pair.rows) })}</p>
+    </>
   );
 }
 
@@ -65,28 +99,12 @@ export function Summary({ pairs, at, page, choose }: SummaryProps) {
         <div><dt>{t('side.golden')}</dt><dd class="code"><Breaks text={pair.golden} /></dd></div>
       </dl>
       <p class="muted">{pairs.length === 1 && pair.label && `${pair.label} · `}{mode}{pair.fuzzy && ` · ${t('mode.fuzzy')}`}</p>
-      <VerdictBar pair={pair} />
-      <ul class="counts">
-        <li class="error"><b>{formatCount(pair.error)}</b> {t('verdict.error')}</li>
-        <li class="warning"><b>{formatCount(pair.warning)}</b> {t('verdict.warning')}</li>
-        <li class="pass"><b>{formatCount(pair.pass)}</b> {t('verdict.pass')}</li>
-        <li class="muted">{t('summary.rows', { count: formatCount(pair.rows) })}</li>
-      </ul>
+      <Verdicts pair={pair} />
       <ul key={at} class="ops-counts">
         <li>{t('summary.matched', { count: formatCount(pair.matched_ops) })}</li>
         <Names title={t('summary.targetOnly', { count: formatCount(pair.target_only_ops) })} names={page.target_only} total={pair.target_only_ops} />
         <Names title={t('summary.goldenOnly', { count: formatCount(pair.golden_only_ops) })} names={page.golden_only} total={pair.golden_only_ops} />
       </ul>
-      {pair.ruler && RULER.some((verdict) => pair.ruler![verdict] > 0) && (
-        <div>
-          <h3>{t('ruler.title')}</h3>
-          <dl class="ruler">
-            {RULER.filter((verdict) => pair.ruler![verdict] > 0).map((verdict) => (
-              <div key={verdict} class={verdict}><dt>{t(`ruler.${verdict}`)}</dt><dd>{formatCount(pair.ruler![verdict])}</dd></div>
-            ))}
-          </dl>
-        </div>
-      )}
       <p class="muted">{t('summary.files', { files: fileNames(pair) })}</p>
     </section>
   );
@@ -102,6 +120,7 @@ export function Pairs({ report, chosen, choose }: { report: Report; chosen: numb
     const row = list.current?.querySelector<HTMLElement>('tr.chosen');
     if (row && list.current) list.current.scrollTop = row.offsetTop - list.current.clientHeight / 2;
   }, []);
+  const judged = pairs.some((pair) => pair.ruler);
   if (pairs.length < 2 && !failures.length && !mine.length && !theirs.length) return null;
   return (
     <section class="card" aria-labelledby="pairs-title">
@@ -110,7 +129,11 @@ export function Pairs({ report, chosen, choose }: { report: Report; chosen: numb
       <div ref={list} class="scroll" tabIndex={0} role="region" aria-labelledby="pairs-title">
         <table class="pairs">
           <thead>
-            <tr><th>{t('pairs.pair')}</th><th class="number">{t('verdict.error')}</th><th class="number">{t('verdict.warning')}</th><th class="number">{t('verdict.pass')}</th><th>{t('pairs.first')}</th></tr>
+            <tr>
+              <th>{t('pairs.pair')}</th>
+              {judged ? BEGUN.map((verdict) => <th key={verdict} class="number">{t(`judged.${verdict}`)}</th>) : RULES.map((verdict) => <th key={verdict} class="number">{t(`verdict.${verdict}`)}</th>)}
+              <th>{t('pairs.first')}</th>
+            </tr>
           </thead>
           <tbody>
             {pairs.map((pair, i) => {
@@ -118,9 +141,9 @@ export function Pairs({ report, chosen, choose }: { report: Report; chosen: numb
               return (
                 <tr key={pair.label} class={i === chosen ? 'chosen' : ''}>
                   <td><button type="button" class="text-link" aria-current={i === chosen} onClick={() => choose(i)}>{pair.label || pair.target}</button></td>
-                  <td class="number">{formatCount(pair.error)}</td>
-                  <td class="number">{formatCount(pair.warning)}</td>
-                  <td class="number">{formatCount(pair.pass)}</td>
+                  {judged
+                    ? BEGUN.map((verdict) => <td key={verdict} class="number">{pair.ruler ? formatCount(pair.ruler[verdict]) : ''}</td>)
+                    : RULES.map((verdict) => <td key={verdict} class="number">{formatCount(pair[verdict])}</td>)}
                   <td class="code">{first ? <Breaks text={first.op} /> : t('pairs.none')}</td>
                 </tr>
               );

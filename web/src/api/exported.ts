@@ -52,7 +52,7 @@ export interface ExportedData {
 }
 
 const OVERFLOWS: (OverflowLevel | null)[] = [null, 'medium', 'high', 'critical'];
-const RULED: (Ruling | null)[] = [null, 'bit-equal', 'round-off', 'inherited', 'suspicious', 'bug'];
+const RULED: (Ruling | null)[] = [null, 'bit-equal', 'round-off', 'rewritten', 'inherited', 'suspicious', 'bug'];
 const MODULE = 0;
 const COLLECTION = 9; // no op: in no count
 

@@ -23,7 +23,7 @@ const MOST_TERMS = 32;
 const MOST_BYTES = 4096;
 
 const LEVEL_FIELDS: Record<string, [word: string, level: Level, again?: true][]> = {
-  verdict: [['bug', 'bug'], ['suspicious', 'suspicious'], ['inherited', 'inherited'], ['rounding', 'round-off'], ['round-off', 'round-off', true], ['bit-equal', 'bit-equal'], ['missing', 'unmatched'], ['unmatched', 'unmatched', true], ['unjudged', 'unjudged']],
+  verdict: [['bug', 'bug'], ['suspicious', 'suspicious'], ['inherited', 'inherited'], ['rounding', 'round-off'], ['round-off', 'round-off', true], ['rewritten', 'rewritten'], ['bit-equal', 'bit-equal'], ['missing', 'unmatched'], ['unmatched', 'unmatched', true], ['unjudged', 'unjudged']],
   result: [['error', 'error'], ['warning', 'warning'], ['pass', 'pass'], ['unmatched', 'unmatched'], ['none', 'none']],
   overflow: [['any', 'overflow'], ['critical', 'critical'], ['high', 'high'], ['medium', 'medium']],
 };

@@ -5,7 +5,7 @@ export const OTHER: Record<Side, Side> = { NPU: 'Bench', Bench: 'NPU' };
 export const OVERFLOW_LEVELS = ['medium', 'high', 'critical'] as const;
 export type OverflowLevel = (typeof OVERFLOW_LEVELS)[number];
 /** What the ruler says of a node, worst first. */
-export const RULINGS = ['bug', 'suspicious', 'inherited', 'round-off', 'bit-equal'] as const;
+export const RULINGS = ['bug', 'suspicious', 'inherited', 'rewritten', 'round-off', 'bit-equal'] as const;
 export type Ruling = (typeof RULINGS)[number];
 export const LEVELS = ['error', 'warning', 'pass', 'unmatched', 'none', 'overflow', ...OVERFLOW_LEVELS, ...RULINGS, 'unjudged'] as const;
 export type Level = (typeof LEVELS)[number];

@@ -47,7 +47,7 @@ export interface Story {
   origins: VerdictOrigin[]; // the cause, then what does not follow from it
   reached: { rank: number; from: number[]; through: string | null }[];
   inherited: { ops: number; forward: number; backward: number };
-  ops: { bit_equal: number; round_off: number; inherited: number; suspicious: number; bug: number; target_only: number; golden_only: number };
+  ops: { bit_equal: number; round_off: number; rewritten?: number; inherited: number; suspicious: number; bug: number; target_only: number; golden_only: number };
   text: { en: string[]; zh: string[] }; // the headline, then lines with a label
 }
 

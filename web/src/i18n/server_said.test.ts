@@ -37,7 +37,7 @@ describe('lines of the server', () => {
   });
   it('are known in Chinese, as far as a reader of the page can meet them', () => {
     // What a tree or a list of names refuses has the file before it.
-    const whole = ALL.map((line) => (/^(has|holds) more than|^holds a/.test(line) ? `x ${line}` : line.replace(/has no x (side|node)/, 'has no NPU $1')));
+    const whole = ALL.map((line) => (/^(has|holds) more than|^holds a/.test(line) ? `x ${line}` : line.replace(/has no x (side|node)/, 'has no target $1')));
     const unknown = whole.filter((line) => !FOR_PROGRAMS.some((kind) => kind.test(line)) && translateServerLine('zh', line).lang === 'en');
     expect(unknown).toEqual([]);
   });

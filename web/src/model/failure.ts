@@ -10,7 +10,7 @@ export function failure(error: unknown): Failed {
 /** What a "not found" of the server is about; i18n/server_said.ts has these lines in Chinese. */
 const ABSENT: [RegExp, Fault][] = [
   [/ has no graph of step /, 'graph'],
-  [/ no (NPU|Bench) node | has no (NPU|Bench) side |^no graph of .* has a node /, 'node'],
+  [/ no (target|golden) node | has no (target|golden) side |^no graph of .* has a node /, 'node'],
   [/ does not exist: choose from the list of files$| is not a regular file: choose from the list of files$/, 'gone'],
   [/ tensor | lies outside of the served directory|: keep the dump where it was|too many to sort/, 'read'],
 ];

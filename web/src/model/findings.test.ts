@@ -22,10 +22,13 @@ describe('the findings of a graph', () => {
     expect(shownFindings(list, 4, true, 'a').list.map(({ kind }) => kind)).toEqual(['bad_module']);
   });
   it('leave out masks, whose infinities both runs have', () => {
-    expect(kinds([finding('first_overflow', 'mask', 0), finding('first_overflow', 'mask', undefined, 'Bench')], true)).toEqual([]);
-    expect(kinds([finding('first_overflow', 'fc', 'inf'), finding('first_overflow', 'mask', undefined, 'Bench')], true)).toEqual(['first_overflow NPU fc']);
-    expect(kinds([finding('first_overflow', 'fc', undefined, 'Bench')], true)).toEqual(['first_overflow Bench fc']);
+    expect(kinds([finding('first_overflow', 'mask', 0), finding('first_overflow', 'mask', undefined, 'Bench')], false)).toEqual([]);
+    expect(kinds([finding('first_overflow', 'fc', 'inf'), finding('first_overflow', 'mask', undefined, 'Bench')], false)).toEqual(['first_overflow NPU fc']);
+    expect(kinds([finding('first_overflow', 'fc', undefined, 'Bench')], false)).toEqual(['first_overflow Bench fc']);
     expect(kinds([finding('first_overflow', 'single')], false)).toEqual(['first_overflow NPU single']);
+  });
+  it('leave overflow to the answer for the whole file, which tells it from large values', () => {
+    expect(kinds([finding('first_overflow', 'sum', 'inf'), finding('bad_parameter', 'fc')], true)).toEqual(['bad_parameter NPU fc']);
   });
   it('are the first of each kind', () => {
     const list = Array.from({ length: 9 }, (_, i) => finding('bad_parameter', `w${i}`));

@@ -23,7 +23,8 @@ export function shownFindings(all: Finding[], total: number, judged: boolean, or
   const list = first.filter((finding) => {
     const { kind, side, name } = finding;
     if (kind === 'origin') return !judged;
-    if (kind === 'first_overflow') return !isMask(finding) && !(side === 'Bench' && overflows);
+    // The answer for the whole file names what is not finite, and knows masks and large values from it.
+    if (kind === 'first_overflow') return !judged && !isMask(finding) && !(side === 'Bench' && overflows);
     if (kind !== 'first_error' && kind !== 'bad_module') return true;
     const again = said.has(name);
     said.add(name);

@@ -50,7 +50,7 @@ export function barHeight(cell: LayerCell, mode: ColorMode, axis: ErrorAxis | nu
   if (mode === 'overflow') return overflows > 0 ? Math.max(0.15, overflows / Math.max(nodes, overflows)) : LOWEST;
   if (error === 'inf') return 1;
   if (error !== null) return error > 0 && axis ? Math.min(1, Math.max(0.08, axisPlace(Math.log10(error), axis))) : LOWEST;
-  const rank: Partial<Record<Status, number>> = { error: 1, bug: 1, critical: 0.9, suspicious: 0.8, warning: 0.6, inherited: 0.5, unmatched: 0.3, 'round-off': 0.2, pass: 0.12, 'bit-equal': 0.12 };
+  const rank: Partial<Record<Status, number>> = { error: 1, bug: 1, critical: 0.9, suspicious: 0.8, warning: 0.6, inherited: 0.5, unmatched: 0.3, rewritten: 0.25, 'round-off': 0.2, pass: 0.12, 'bit-equal': 0.12 };
   return rank[layerStatus(cell, mode)] ?? LOWEST;
 }
 

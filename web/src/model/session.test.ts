@@ -46,7 +46,7 @@ class TableApi implements Api {
   }
   async summary(): Promise<Summary> {
     const totals = { nodes: 6, pass: 0, warning: 0, error: BAD.length, unmatched: 0, none: 4 };
-    const verdicts = this.verdictsInFile ? { bug: 1, suspicious: this.suspicious, inherited: 0, 'round-off': 0, 'bit-equal': 2, unjudged: 2 } : null;
+    const verdicts = this.verdictsInFile ? { bug: 1, suspicious: this.suspicious, inherited: 0, rewritten: 0, 'round-off': 0, 'bit-equal': 2, unjudged: 2 } : null;
     return { npu: totals, bench: totals, verdicts, first_error: summary('NPU', BAD[0]!) };
   }
   async children(graph: GraphRef, side: Side, name: string) {
@@ -442,7 +442,7 @@ describe('failure', () => {
   it('tells the kinds apart that the page words itself', () => {
     const kinds = [0, 400, 403, 404, 500].map((status) => failure(new ApiError('line', status)).fault);
     expect(kinds).toEqual(['noServer', 'request', 'token', 'file', 'read']);
-    const about = ['a has no graph of step 1 rank 2: choose', 'a has no NPU node n at step 1 rank 2: use', 'a does not exist: choose from the list of files', 'no tensor of n was saved: dump with task tensor'];
+    const about = ['a has no graph of step 1 rank 2: choose', 'a has no target node n at step 1 rank 2: check', 'a does not exist: choose from the list of files', 'no tensor of n was saved: dump with task tensor'];
     expect(about.map((line) => failure(new ApiError(line, 404)).fault)).toEqual(['graph', 'node', 'gone', 'read']);
     expect(failure(new RangeError('too long'))).toEqual({ at: 'failed', fault: 'read', error: 'too long' });
   });

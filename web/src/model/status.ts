@@ -34,11 +34,11 @@ export function disagreement(node: NodeSummary): 'passes' | 'marks' | null {
   if (node.matched === null) return null;
   const rules = precisionStatus(node.precision);
   if (begins(node.verdict)) return rules === 'pass' ? 'passes' : null;
-  const explained = node.verdict === 'round-off' || node.verdict === 'bit-equal';
+  const explained = node.verdict === 'round-off' || node.verdict === 'rewritten' || node.verdict === 'bit-equal';
   return explained && (rules === 'error' || rules === 'warning') ? 'marks' : null;
 }
 
-const SEVERITY: Status[] = ['bug', 'error', 'critical', 'suspicious', 'warning', 'high', 'inherited', 'unmatched', 'medium', 'round-off', 'pass', 'bit-equal', 'none'];
+const SEVERITY: Status[] = ['bug', 'error', 'critical', 'suspicious', 'warning', 'high', 'inherited', 'unmatched', 'medium', 'rewritten', 'round-off', 'pass', 'bit-equal', 'none'];
 export function worse(a: Status, b: Status): Status {
   return SEVERITY.indexOf(a) <= SEVERITY.indexOf(b) ? a : b;
 }

@@ -1,4 +1,4 @@
-import type { FlowNeighbour, Links, NodeDetails, Precision, Row } from '../api/types';
+import { RULINGS, type FlowNeighbour, type Links, type NodeDetails, type Precision, type Row } from '../api/types';
 import type { MessageKey } from '../i18n';
 import { measureText } from '../model/layers';
 import { statusOf } from '../model/status';
@@ -101,7 +101,7 @@ function Middle({ links, details }: { links: Links; details: NodeDetails }) {
   );
 }
 
-const VERDICTS = ['bug', 'suspicious', 'inherited', 'round-off', 'bit-equal'];
+const VERDICTS: readonly string[] = RULINGS;
 const MEASURES = ['error', 'input_error', 'units', 'cosine', 'max_abs_err'] as const;
 
 /** The size alone would call this rounding, and the verdict knows better: the figure would contradict it. */

@@ -1,20 +1,30 @@
 import type { ComponentChildren } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { NodeDetails, Row } from '../api/types';
+import type { VerdictOrigin } from '../api/verdict';
 import { translateSaid } from '../i18n/said';
 import { shortNumber } from '../model/format';
 import { largestPercent, percentText } from '../model/findings';
 import { magnitude } from '../model/magnitude';
+import { originOf } from '../model/problems';
 import { disagreement } from '../model/status';
 import { buildTable, type ItemTable, type Pair } from '../model/table';
 import { sortPairs, toCsv, type Sort } from '../model/table_tools';
-import { useApp, useText } from './context';
+import { useApp, useSession, useText } from './context';
 import { Icon } from './icons';
 import { Note } from './states';
 import { StatusChip } from './status_dot';
 
 const WORDS = new Set(['dtype', 'shape', 'md5', 'value', 'requires_grad', 'type', 'group_ranks', 'group_id', 'Requires_grad Consistent']);
 const FIRST_PAIRS = 100; // more are drawn on demand: optimizer nodes hold thousands
+
+/** What the verdict of the file names, where the selected node is its origin. */
+function useOriginItem(): VerdictOrigin | null {
+  const session = useSession();
+  useApp((state) => state.selection);
+  const origin = useApp(originOf);
+  return origin?.item && session.problems.atOrigin() ? origin : null;
+}
 
 /** Inputs, parameters and outputs; the two sides of an item stand below each other, its differences once beside them. */
 export function ItemsTable({ details }: { details: NodeDetails }) {
@@ -25,6 +35,7 @@ export function ItemsTable({ details }: { details: NodeDetails }) {
   const tips = useApp((state) => state.config?.tool_tip ?? null);
   const side = useApp((state) => state.selection?.side ?? 'NPU');
   const table = useMemo(() => buildTable(details, side), [details, side]);
+  const origin = useOriginItem();
   if (details.left_out) return <Note text={t('details.leftOut')} />;
   if (table.pairs.length === 0) return <Note text={t(details.node.children > 0 ? 'details.noItemsModule' : 'details.noItems')} />;
   const sorted = sortPairs(table.pairs, sort);
@@ -69,7 +80,7 @@ export function ItemsTable({ details }: { details: NodeDetails }) {
           </tr>
         </thead>
         {shown.map((pair, index) => (
-          <PairRows key={index} pair={pair} table={table} compared={compared} largest={largest} />
+          <PairRows key={index} pair={pair} table={table} compared={compared} largest={largest} begins={origin !== null && pair.item === origin.item} percent={origin?.percent ?? null} />
         ))}
       </table>
       {shown.length < table.pairs.length && (
@@ -126,10 +137,12 @@ interface PairProps {
   pair: Pair;
   table: ItemTable;
   compared: boolean;
+  begins: boolean; // the verdict of the file names this item
+  percent: number | null; // by how much, by the verdict
   largest: number | null; // percentage of the item that differs most, where the rules pass it and the ruler does not
 }
 
-function PairRows({ pair, table, compared, largest }: PairProps) {
+function PairRows({ pair, table, compared, largest, begins, percent: told }: PairProps) {
   const t = useText();
   const { valued, rest, compared: differences } = table;
   const { target, golden, result, messages } = pair;
@@ -148,20 +161,27 @@ function PairRows({ pair, table, compared, largest }: PairProps) {
   }
   const sides = [target && 'NPU', golden && 'Bench'].filter((side) => side !== null) as ('NPU' | 'Bench')[];
   const tone = result ?? (sides.length < 2 ? 'unmatched' : 'none');
-  const percent = largest !== null && result === 'pass' && target ? largestPercent([target]) : null;
-  const differs = percent !== null && percent > 0 && percent === largest;
+  const passes = result === 'pass';
+  const own = largest !== null && passes && target ? largestPercent([target]) : null;
+  const percent = begins ? told : own;
+  const differs = (begins && passes) || (own !== null && own > 0 && own === largest);
   const span = sides.length + (messages.length > 0 ? 1 : 0);
   return (
-    <tbody class={differs ? `${tone} differs` : tone}>
+    <tbody class={differs || begins ? `${tone} differs` : tone}>
       {sides.map((side, index) => (
         <tr key={side} class={side}>
           {index === 0 && (
             <>
               <th scope="row" class="item" rowSpan={span} title={(target ?? golden)?.name ?? ''}>
                 {pair.item}
+                {begins && (
+                  <span class="chip origin" data-test="item-origin">
+                    {t('story.first')}
+                  </span>
+                )}
               </th>
               <td class="result" rowSpan={span}>
-                {differs ? <span class="chip differs">{t('status.passDiffersBy', { value: percentText(percent) })}</span> : result && <StatusChip status={result} />}
+                {differs ? <span class="chip differs">{percent === null ? t('status.passDiffers') : t('status.passDiffersBy', { value: percentText(percent) })}</span> : result && <StatusChip status={result} />}
                 {sides.length < 2 && <span class="muted one-side">{t(target ? 'details.onlyTarget' : 'details.onlyGolden')}</span>}
               </td>
             </>

@@ -1,6 +1,7 @@
 import type { NodeSummary, Side } from '../api/types';
 import type { Translate } from '../i18n';
 import { measurePercent, percentText } from '../model/findings';
+import { originOf } from '../model/problems';
 import { disagreement, precisionStatus, statusOf } from '../model/status';
 import { useApp, useSession, useText } from './context';
 import { useFigures } from './figures';
@@ -31,15 +32,15 @@ export function NodeChip({ side, node, brief }: { side: Side; node: NodeSummary;
       {!(brief && begins) && (
         <>
           {status !== 'none' && !replaced && <StatusChip status={status} />}
-          {conflict && <Differs side={side} node={node} />}
+          {conflict && <Differs side={side} node={node} told={begins ? (originOf(session.state)?.percent ?? null) : null} />}
         </>
       )}
     </>
   );
 }
 
-/** What the rules say of a node that the ruler sees otherwise. */
-export function Differs({ side, node }: { side: Side; node: NodeSummary }) {
+/** What the rules say of a node that the ruler sees otherwise; `told` by how much the verdict of the file says it differs. */
+export function Differs({ side, node, told = null }: { side: Side; node: NodeSummary; told?: number | null }) {
   const t = useText();
   const conflict = disagreement(node);
   const figures = useFigures(side, node.name, conflict === 'passes');
@@ -48,7 +49,7 @@ export function Differs({ side, node }: { side: Side; node: NodeSummary }) {
   const error = links?.at === 'ready' ? links.value.precision?.error : null;
   return (
     <span class="chip differs" data-test="chip-differs">
-      {conflict === 'marks' ? t('status.marksExplained', { status: t(`status.${precisionStatus(node.precision)}`) }) : passesText(figures?.output ?? null, error ?? null, t)}
+      {conflict === 'marks' ? t('status.marksExplained', { status: t(`status.${precisionStatus(node.precision)}`) }) : passesText(told ?? figures?.output ?? null, error ?? null, t)}
     </span>
   );
 }

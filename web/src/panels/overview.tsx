@@ -44,7 +44,7 @@ function Found() {
   const plain = (kind: FindingKind, name: string): Finding => ({ kind, side: 'NPU', name, text: '', precision: null });
   const own = [
     error ? plain('first_error', error.name) : warning && plain('first_warning', warning.name),
-    overflow && plain('first_overflow', overflow.name),
+    overflow && !judged && plain('first_overflow', overflow.name),
   ];
   const all = list.length > 0 ? list : own.filter((finding) => !!finding);
   const alone = bench ? npu.unmatched : 0;

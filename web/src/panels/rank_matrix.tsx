@@ -8,7 +8,7 @@ import type { ColorMode } from '../model/status';
 import { useApp, useSession, useText } from './context';
 
 const JUDGED = ['bug', 'suspicious', 'inherited'] as const;
-const MOST_ROWS = 8; // of the table; more ranks than that stand side by side
+const MOST_ROWS = 8; // of the table; more ranks than that stand side by side, and so do those of a single step
 
 /** How bad each rank is at each step, and where it begins. */
 export function RankMatrix() {
@@ -18,6 +18,7 @@ export function RankMatrix() {
   const step = useApp((state) => state.step);
   const rank = useApp((state) => state.rank);
   const mode = useApp((state) => state.mode);
+  const single = useApp((state) => state.config?.graph_type === 'build' && state.mode !== 'overflow');
   const origin = useApp(originOf);
   const box = useRef<HTMLDivElement>(null);
   if (matrix.at !== 'ready' || matrix.value.length < 2) return null;
@@ -29,10 +30,11 @@ export function RankMatrix() {
     const here = cell.step === step && cell.rank === rank;
     const began = begins(cell, origin);
     const text = cellText(cell, mode, began, t);
+    const count = single ? cell.nodes : cellCount(cell, mode);
     return (
       <button
         key={`${cell.step} ${cell.rank}`}
-        class={`cell ${cellStatus(cell, mode)} ${began ? 'began' : ''} ${named ? 'named' : ''}`}
+        class={`cell ${single ? 'none' : cellStatus(cell, mode)} ${began ? 'began' : ''} ${named ? 'named' : ''}`}
         data-test={`cell-${cell.step}-${cell.rank}`}
         tabIndex={here ? 0 : -1}
         aria-current={here}
@@ -40,8 +42,8 @@ export function RankMatrix() {
         title={text}
         onClick={() => session.goToGraph(cell.step, cell.rank)}
       >
-        {named && <span class="cell-rank">{cell.rank}</span>}
-        <span>{shortCount(cellCount(cell, mode))}</span>
+        {named && <span class="cell-rank">{cell.rank} </span>}
+        <span>{named && count === 0 ? '' : shortCount(count)}</span>
       </button>
     );
   };
@@ -49,7 +51,7 @@ export function RankMatrix() {
     <div class="overview-part matrix">
       <h2>{t('overview.matrix')}</h2>
       <div class="matrix-scroll" ref={box} onKeyDown={(event) => walkCells(event, box.current!)}>
-        {ranks.length <= MOST_ROWS ? (
+        {ranks.length <= MOST_ROWS && steps.length > 1 ? (
           <table>
             <thead>
               <tr>
@@ -82,7 +84,7 @@ export function RankMatrix() {
           </table>
         ) : (
           steps.map((each) => (
-            <div key={each} class="rank-grid" role="group" aria-label={`${t('select.step')} ${each}`}>
+            <div key={each} class={`rank-grid ${density(ranks.length * steps.length)}`} role="group" aria-label={`${t('select.step')} ${each}`}>
               {steps.length > 1 && (
                 <span class="rank-step">
                   {t('select.step')} {each}
@@ -122,6 +124,11 @@ export function walkCells(event: KeyboardEvent, box: HTMLElement): void {
   event.stopPropagation();
 }
 
+/** All ranks of a large run are to be seen at once. */
+function density(cells: number): string {
+  return cells > 256 ? 'tiny' : cells > 32 ? 'small' : '';
+}
+
 function begins({ step, rank }: MatrixCell, origin: VerdictOrigin | null): boolean {
   return origin !== null && origin.ranks.includes(rank) && (origin.step === null || origin.step === step);
 }
@@ -139,9 +146,11 @@ function cellCount(cell: MatrixCell, mode: ColorMode): number {
 }
 
 function cellText(cell: MatrixCell, mode: ColorMode, began: boolean, t: Translate): string {
-  const levels = [...(mode === 'verdict' ? JUDGED : (['error', 'warning'] as const)), 'unmatched', 'critical', 'high', 'medium'] as const;
+  const found = [...(mode === 'verdict' ? JUDGED : (['error', 'warning'] as const)), 'unmatched'] as const;
+  const overflows = ['critical', 'high', 'medium'] as const;
+  const levels = mode === 'overflow' ? [...overflows, ...found] : [...found, ...overflows]; // the one that the cell shows first
   const list = levels.filter((level) => cell[level]).map((level) => `${grouped(cell[level]!)} ${t(`status.${level}`)}`);
   if (list.length === 0) list.push(t('summary.nodes', { count: grouped(cell.nodes) }));
-  if (began) list.unshift(t('overview.began'));
+  if (began) list.push(t('overview.began'));
   return t('overview.cell', { step: cell.step, rank: cell.rank, list: list.join(', ') });
 }

@@ -53,7 +53,7 @@ export function SummaryBar() {
         <button key={level} class={`count ${level}`} disabled={count === 0} title={t('summary.filter', { status: t(`status.${level}`) })} data-test={`count-${level}`} onClick={() => listNodes(session, level)}>
           <span class={`dot ${level}`} />
           <b>{grouped(count)}</b>
-          <span>{t(`status.${level}`)}</span>
+          <span class="count-name">{t(`status.${level}`)}</span>
         </button>
       ))}
       <Findings />
@@ -130,6 +130,8 @@ function Conclusion({ found }: { found: boolean }) {
   const mode = useApp((state) => state.mode);
   const compared = useApp((state) => state.config?.graph_type === 'compare');
   const verdicts = useApp((state) => (state.graph.at === 'ready' ? state.graph.value.summary.verdicts : null));
+  const card = useApp((state) => state.selection === null);
+  if (story && card) return null; // which has its words
   if (story) {
     const headline = story.text[language][0] ?? '';
     return (

@@ -18,7 +18,7 @@ it('gives each verdict a shape of its own', () => {
     path.push(traceMark(pen, 0, 0, 5, status));
     return path.join(',');
   };
-  const rulings = ['bug', 'suspicious', 'inherited', 'round-off', 'bit-equal'] as const;
+  const rulings = ['bug', 'suspicious', 'inherited', 'rewritten', 'round-off', 'bit-equal'] as const;
   expect(new Set(rulings.map(shape)).size).toBe(rulings.length);
   expect([hasMark('bug'), hasMark('error'), hasMark('none')]).toEqual([true, false, false]);
 });

@@ -22,7 +22,7 @@ describe('palette', () => {
   it('draws marks and edges of verdicts with enough contrast, on every ground and on their own fill', () => {
     for (const theme of ['light', 'dark'] as const) {
       const { status, surface, page, raised, nest } = makePalette(theme);
-      for (const name of ['bug', 'suspicious', 'inherited', 'round-off', 'bit-equal'] as const) {
+      for (const name of ['bug', 'suspicious', 'inherited', 'rewritten', 'round-off', 'bit-equal'] as const) {
         for (const ground of [surface, page, raised, ...nest]) expect(contrast(status[name].edge, ground), `${theme} ${name} on ${ground}`).toBeGreaterThan(3);
         expect(contrast(status[name].ink, status[name].fill), `${theme} ${name}`).toBeGreaterThan(4.5);
       }

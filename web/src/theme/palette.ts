@@ -1,7 +1,7 @@
 // All colours of the page, for the canvas and (as custom properties) for the style sheet.
 
 export type ThemeName = 'light' | 'dark';
-export type StatusName = 'pass' | 'warning' | 'error' | 'unmatched' | 'none' | 'medium' | 'high' | 'critical' | 'bug' | 'suspicious' | 'inherited' | 'round-off' | 'bit-equal';
+export type StatusName = 'pass' | 'warning' | 'error' | 'unmatched' | 'none' | 'medium' | 'high' | 'critical' | 'bug' | 'suspicious' | 'inherited' | 'rewritten' | 'round-off' | 'bit-equal';
 
 export interface StatusColors {
   fill: string; // a closed block, the head of an open one
@@ -71,6 +71,7 @@ export const FILLS: Record<StatusName, string> = {
   bug: '#B5105F',
   suspicious: '#F3B04B',
   inherited: '#E2D9F6',
+  rewritten: '#DFEBD8',
   'round-off': '#DCEFF2',
   'bit-equal': '#F7F9FB',
 };
@@ -87,6 +88,7 @@ const EDGES: Record<StatusName, string> = {
   bug: '#9A1257',
   suspicious: '#9A5B00',
   inherited: '#7556BD',
+  rewritten: '#55783F',
   'round-off': '#27798A',
   'bit-equal': '#6D7885',
 };
@@ -103,6 +105,7 @@ const DARK_EDGES: Record<StatusName, string> = {
   bug: '#FF74AE',
   suspicious: '#E0A23E',
   inherited: '#AD96EE',
+  rewritten: '#93BE7A',
   'round-off': '#5DBCCB',
   'bit-equal': '#8A95A3',
 };
@@ -119,11 +122,12 @@ const DARK_SHARE: Record<StatusName, number> = {
   bug: 0.68,
   suspicious: 0.42,
   inherited: 0.3,
+  rewritten: 0.22,
   'round-off': 0.22,
   'bit-equal': 0.07,
 };
 
-const JUDGED: readonly StatusName[] = ['bug', 'suspicious', 'inherited', 'round-off', 'bit-equal'];
+const JUDGED: readonly StatusName[] = ['bug', 'suspicious', 'inherited', 'rewritten', 'round-off', 'bit-equal'];
 
 const LIGHT = {
   page: '#EEF1F5',

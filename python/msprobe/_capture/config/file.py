@@ -6,6 +6,8 @@ import stat
 from json.decoder import JSONDecodeError, scanstring
 from typing import Any, NamedTuple
 
+from ..words import say
+
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_DEPTH = 64
 
@@ -47,17 +49,17 @@ def read_text(path: str) -> str:
         with open(path, "rb") as file:
             info = os.fstat(file.fileno())
             if not stat.S_ISREG(info.st_mode):
-                raise ConfigFileError("is not a regular file")
+                raise ConfigFileError(say("is not a regular file"))
             raw = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise ConfigFileError(f"cannot be read: {error.strerror}") from error
+        raise ConfigFileError(say("cannot be read: %(why)s", why=error.strerror)) from error
     if len(raw) > MAX_FILE_BYTES:
-        raise ConfigFileError(f"is larger than {MAX_FILE_BYTES // 1024**2} MB")
+        raise ConfigFileError(say("is larger than %(most)s MB", most=MAX_FILE_BYTES // 1024**2))
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise ConfigFileError(f"is not UTF-8 text (byte {error.start})", line) from error
+        raise ConfigFileError(say("is not UTF-8 text (byte %(at)s)", at=error.start), line) from error
 
 
 def read_json(path: str) -> ConfigFile:
@@ -65,7 +67,7 @@ def read_json(path: str) -> ConfigFile:
     parser = _Parser(read_text(path))
     data = parser.document()
     if not isinstance(data, dict):
-        raise ConfigFileError("has to hold one JSON object { ... }", 1)
+        raise ConfigFileError(say("has to hold one JSON object { ... }"), 1)
     return ConfigFile(path, data, parser.lines, parser.duplicates)
 
 
@@ -87,7 +89,8 @@ class _Parser:
         return self.text.count("\n", 0, at) + 1
 
     def _fail(self, message: str) -> None:
-        raise ConfigFileError(f"is not valid JSON: {message}", self._line(min(self.at, len(self.text))))
+        text = say("is not valid JSON: %(why)s", why=say(message))
+        raise ConfigFileError(text, self._line(min(self.at, len(self.text))))
 
     def _skip_space(self) -> None:
         self.at = _SPACE.match(self.text, self.at).end()
@@ -104,7 +107,7 @@ class _Parser:
 
     def _value(self, path: tuple) -> Any:
         if len(path) > MAX_DEPTH:
-            self._fail(f"nested deeper than {MAX_DEPTH} levels")
+            self._fail(say("nested deeper than %(most)s levels", most=MAX_DEPTH))
         first = self._peek()
         if first == "{":
             return self._object(path)
@@ -122,7 +125,8 @@ class _Parser:
         match = _NUMBER.match(self.text, self.at)
         if not match:
             found = self.text[self.at : self.at + 12].split("\n")[0]
-            self._fail(f"expected a value, found {found!r}" if found else "the file ends in the middle of a value")
+            ends = "the file ends in the middle of a value"
+            self._fail(say("expected a value, found %(found)s", found=repr(found)) if found else ends)
         if len(match.group()) > 400:
             self._fail("a number of more than 400 digits")
         self.at = match.end()
@@ -159,7 +163,7 @@ class _Parser:
                 self.duplicates.append(key_path)
             self.lines[key_path] = line
             if not self._take(":"):
-                self._fail(f'expected ":" after the key "{key}"')
+                self._fail(say('expected ":" after the key "%(key)s"', key=key))
             items[key] = self._value(key_path)
             if not self._take(",") and self._peek() != "}":
                 self._fail('expected "," or "}" in an object')
@@ -182,7 +186,8 @@ def read_api_lists(path: str) -> dict:
             continue
         key = _YAML_KEY.match(line)
         if not key:
-            raise ConfigFileError(f"expected 'module.path:' or '- function', found {line.strip()!r}", number)
+            text = "expected 'module.path:' or '- function', found %(found)s"
+            raise ConfigFileError(say(text, found=repr(line.strip())), number)
         current = key["key"].strip("\"'")
         lists[current] = _inline_names(key["value"], number)
     return lists
@@ -192,5 +197,5 @@ def _inline_names(text: str, line: int) -> list:
     if not text:
         return []
     if not (text.startswith("[") and text.endswith("]")):
-        raise ConfigFileError(f"expected a list of functions, found {text!r}", line)
+        raise ConfigFileError(say("expected a list of functions, found %(found)s", found=repr(text)), line)
     return [name.strip().strip("\"'") for name in text[1:-1].split(",") if name.strip()]

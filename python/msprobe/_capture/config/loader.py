@@ -11,6 +11,7 @@ from dataclasses import fields, replace
 from typing import Any, Optional, Union
 
 from ..errors import MsprobeException
+from ..words import say, wrong
 from .file import ConfigFile, ConfigFileError, read_api_lists, read_json
 from .keys import (
     BY_NAME,
@@ -98,7 +99,7 @@ def parse_index_list(value: Any) -> list[int]:
 
 
 def _parse_index(item: Any) -> range:
-    wanted = f'numbers from 0 to {MAX_INDEX} and ranges such as "3-5"'
+    wanted = say('numbers from 0 to %(most)s and ranges such as "3-5"', most=MAX_INDEX)
     if isinstance(item, bool) or not isinstance(item, (int, str)):
         raise ValueError(wanted)
     if isinstance(item, str):
@@ -118,13 +119,20 @@ def _parse_index(item: Any) -> range:
 def _read_file(config_path: Union[str, "os.PathLike[str]", None]) -> ConfigFile:
     path = DEFAULT_CONFIG_PATH if config_path is None else config_path
     if not isinstance(path, (str, os.PathLike)):
-        raise _invalid(f"config_path is {_show(path)}; allowed: the path of a JSON file")
+        allowed = say("the path of a JSON file")
+        raise _invalid(
+            say("%(name)s is %(value)s; allowed: %(allowed)s", name="config_path", value=_show(path), allowed=allowed)
+        )
     path = os.fspath(path)
     try:
         return read_json(path)
     except ConfigFileError as error:
-        place = f"{path}, line {error.line}" if error.line else path
-        raise _invalid(f"config_path: {place}: the file {error.message}") from error
+        text = say("config_path: %(place)s: the file %(why)s", place=_at(path, error.line), why=error.message)
+        raise _invalid(text) from error
+
+
+def _at(path: str, line: int) -> str:
+    return say("%(path)s, line %(line)s", path=path, line=line) if line else path
 
 
 def _invalid(text: str) -> MsprobeException:
@@ -193,15 +201,15 @@ class _Loader:
 
     def _place(self, key: str) -> str:
         if key in BY_NAME and BY_NAME[key].field in self._overrides:
-            return f"argument {key}" if self._file.data else self._file.path
+            return say("argument %(name)s", name=key) if self._file.data else self._file.path
         parts = tuple(key.split("."))
         for path in (parts, (self._section_name, key), (key,), parts[:1]):
             if path in self._file.lines:
-                return f"{self._file.path}, line {self._file.lines[path]}"
+                return _at(self._file.path, self._file.lines[path])
         return self._file.path
 
     def _wrong(self, key: str, value: Any, allowed: str) -> MsprobeException:
-        return _invalid(f"{key} is {_show(value)}; allowed: {allowed} ({self._place(key)})")
+        return _invalid(wrong(key, _show(value), allowed, self._place(key)))
 
     def _warn(self, key: str, text: str) -> None:
         self._warnings.append(f"{text} ({self._place(key)})")
@@ -235,7 +243,7 @@ class _Loader:
     def _read_integer(self, key: Key, config: Config) -> Optional[int]:
         value = self._get(key)
         if value is not None and (type(value) is not int or not 0 <= value <= key.allowed):
-            raise self._wrong(key.name, value, f"an integer from 0 to {key.allowed}")
+            raise self._wrong(key.name, value, say("an integer from %(least)s to %(most)s", least=0, most=key.allowed))
         return value
 
     def _read_count(self, key: Key, config: Config) -> int:
@@ -310,14 +318,17 @@ class _Loader:
         for name in names if pattern else []:
             if not re.fullmatch(pattern, name):
                 example = "Module.layer.Linear.forward.0" if config.level == "L0" else "Functional.linear.0.forward"
-                raise self._wrong("scope", names, f"full names as level {config.level} records them, such as {example}")
+                text = "full names as level %(level)s records them, such as %(example)s"
+                raise self._wrong("scope", names, say(text, level=config.level, example=example))
         return names
 
     def _read_data_mode(self, key: Key, config: Config) -> list:
         modes = self._read_strings(key, config) or ["all"]
         alone = "all" in modes and len(modes) > 1
         if alone or any(mode not in key.allowed for mode in modes):
-            raise self._wrong("data_mode", modes, '["all"], or some of ' + ", ".join(key.allowed[1:]))
+            raise self._wrong(
+                "data_mode", modes, say('["all"], or some of %(names)s', names=", ".join(key.allowed[1:]))
+            )
         if modes == ["all"]:
             return modes
         chosen = set(modes)
@@ -376,8 +387,9 @@ class _Loader:
         try:
             return read_api_lists(path)
         except ConfigFileError as error:
-            place = f"{path}, line {error.line}" if error.line else path
-            raise _invalid(f"custom_apis: {place}: the file {error.message} ({self._place('custom_apis')})") from error
+            text = "custom_apis: %(file)s: the file %(why)s (%(place)s)"
+            place = self._place("custom_apis")
+            raise _invalid(say(text, file=_at(path, error.line), why=error.message, place=place)) from error
 
     # ---- the configuration as a whole
 
@@ -392,7 +404,7 @@ class _Loader:
                 for inner in value:
                     self._warn_if_unknown((key, inner), LOAD_KEYS)
         for path in self._file.duplicates:
-            place = f"{self._file.path}, line {self._file.lines[path]}"
+            place = _at(self._file.path, self._file.lines[path])
             self._warnings.append(f'key "{".".join(map(str, path))}" occurs twice, the last one counts ({place})')
 
     def _warn_if_unknown(self, path: tuple, known: frozenset) -> None:
@@ -400,7 +412,7 @@ class _Loader:
         if key in known:
             return
         near = difflib.get_close_matches(key, sorted(known), n=1)
-        place = f"{self._file.path}, line {self._file.lines[path]}"
+        place = _at(self._file.path, self._file.lines[path])
         hint = f'; did you mean "{near[0]}"?' if near else ""
         if len(path) == 1 and key in KNOWN_SECTION_KEYS[self._task]:
             hint = f'; it belongs into the object "{self._task}"'

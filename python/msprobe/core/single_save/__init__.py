@@ -1,1 +1,1 @@
-"""The import paths of the earlier tool for SingleSave and SingleComparator."""
+"""The import paths of mindstudio-probe for SingleSave and SingleComparator."""

@@ -1,1 +1,1 @@
-"""The import paths of the earlier tool for compare and compare_distributed."""
+"""The import paths of mindstudio-probe for compare and compare_distributed."""

@@ -1,4 +1,4 @@
-"""The import path of the earlier tool."""
+"""The import path of mindstudio-probe."""
 
 from msprobe._compare import compare_distributed
 

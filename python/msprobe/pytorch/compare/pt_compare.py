@@ -1,4 +1,4 @@
-"""The import path of the earlier tool: 8.x has the function as `compare`, 26.x as `pt_compare`."""
+"""The import path of mindstudio-probe: 8.x has the function as `compare`, 26.x as `pt_compare`."""
 
 from msprobe._compare import compare
 

@@ -1,0 +1,184 @@
+#include "bindings/torch/unwritten.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "bindings/python/framework.h"
+#include "bindings/python/runtime.h"
+#include "bindings/python/tensor_record.h"
+#include "bindings/torch/torch_objects.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kWhole = 256 << 10;          // bytes of a storage that is kept as it is
+constexpr size_t kPiece = 64, kPieces = 512;  // of a larger one, evenly spaced
+constexpr size_t kMostBytes = 64 << 20;       // of all that is kept
+constexpr size_t kMostAllocations = 1 << 16;  // that are followed at a time
+constexpr size_t kFewAllocations = 256;       // that are not looked through for dead ones
+
+PyObject *take_sample = nullptr, *is_same_sample = nullptr;
+
+struct Allocation {
+  Ref storage;  // weak: its memory may become that of another
+  size_t bytes = 0;
+  std::vector<char> kept;  // on the host
+  Ref sample;              // elsewhere
+
+  size_t pieces() const { return bytes <= kWhole ? 1 : kPieces; }
+  size_t PieceBytes() const { return bytes <= kWhole ? bytes : kPiece; }
+  size_t PieceAt(size_t i) const { return bytes <= kWhole ? 0 : (bytes - kPiece) / (kPieces - 1) * i; }
+};
+
+std::map<const char*, Allocation> allocations;  // by first byte
+size_t kept_bytes = 0, look_through_at = kFewAllocations;
+
+void Erase(std::map<const char*, Allocation>::iterator it) {
+  kept_bytes -= it->second.kept.size();
+  allocations.erase(it);
+}
+
+void EraseDead() {
+  for (auto it = allocations.begin(); it != allocations.end();) {
+    const auto next = std::next(it);
+    if (!WeakTarget(it->second.storage.get())) Erase(it);
+    it = next;
+  }
+  look_through_at = std::max(kFewAllocations, 2 * allocations.size());
+}
+
+void Keep(const char* start, Allocation* a) {
+  a->kept.resize(a->pieces() * a->PieceBytes());
+  for (size_t i = 0; i < a->pieces(); ++i)
+    std::memcpy(a->kept.data() + i * a->PieceBytes(), start + a->PieceAt(i), a->PieceBytes());
+}
+
+// Dimensions of more than one element, the widest stride first.
+struct Elements {
+  size_t element = 0;
+  int64_t reach = 1;                              // elements from the first to the last
+  int64_t count = 1;                              // different ones
+  std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
+
+  explicit Elements(const TensorView& view) : element(ElementSize(view.dtype)) {
+    int64_t stride = 1;
+    for (int d = view.ndim - 1; d >= 0; --d) {
+      const int64_t size = view.shape[d], step = view.strides != nullptr ? view.strides[d] : stride;
+      stride *= size;
+      if (size == 0) count = 0;
+      if (size <= 1 || step == 0) continue;
+      dims.emplace_back(step, size);
+      reach += (size - 1) * step;
+      count *= size;
+    }
+    std::sort(dims.rbegin(), dims.rend());
+  }
+
+  bool IsDense() const { return count >= reach; }
+  bool Holds(int64_t at) const {
+    for (const auto& [stride, size] : dims) at -= std::min(at / stride, size - 1) * stride;
+    return at == 0;
+  }
+};
+
+// Whether the kept bytes that belong to the view are the same now; without such bytes it is not known.
+bool SameOnHost(const Allocation& a, const char* start, const TensorView& view) {
+  const Elements elements(view);
+  if (elements.count == 0) return false;
+  const char* data = static_cast<const char*>(view.data);
+  const auto first = static_cast<size_t>(data - start);
+  const size_t end = first + static_cast<size_t>(elements.reach) * elements.element;
+  if (end > a.bytes) return false;
+  bool any = false;
+  for (size_t i = 0; i < a.pieces(); ++i) {
+    const size_t at = a.PieceAt(i);
+    const char* kept = a.kept.data() + i * a.PieceBytes();
+    size_t from = std::max(at, first);
+    const size_t to = std::min(at + a.PieceBytes(), end);
+    if (from >= to) continue;
+    if (elements.IsDense()) {
+      if (std::memcmp(start + from, kept + (from - at), to - from) != 0) return false;
+      any = true;
+      continue;
+    }
+    from = first + (from - first + elements.element - 1) / elements.element * elements.element;
+    for (; from + elements.element <= to; from += elements.element) {
+      if (!elements.Holds(static_cast<int64_t>((from - first) / elements.element))) continue;
+      if (std::memcmp(start + from, kept + (from - at), elements.element) != 0) return false;
+      any = true;
+    }
+  }
+  return any;
+}
+
+bool SameElsewhere(const Allocation& a) {
+  const Ref storage = WeakTarget(a.storage.get());
+  Ref same(PyObject_CallFunctionObjArgs(is_same_sample, storage.get(), a.sample.get(), nullptr));
+  if (!same) NoteSkip("memory of a device could not be looked at", TakeError());
+  return same.get() == Py_True;
+}
+
+}  // namespace
+
+void AfterAllocation(const CallArgs&, PyObject* result) {
+  if (result == nullptr || !rt().running || t_flags.in_tool || framework().Compiling() || !IsPlainTensor(result))
+    return;
+  InTool guard;
+  const bool on_host = AttrIsTrue(result, torch_names.is_cpu) && !interpreter().defer_all;
+  if (!on_host && (take_sample == nullptr || AttrIsTrue(result, torch_names.is_meta))) return;
+  Ref storage(PyObject_CallMethodNoArgs(result, torch_names.untyped_storage));
+  Ref address(storage ? PyObject_CallMethodNoArgs(storage.get(), torch_names.data_ptr) : nullptr);
+  Ref bytes(address ? PyObject_CallMethodNoArgs(storage.get(), torch_names.nbytes) : nullptr);
+  Allocation a;
+  if (bytes) a.storage = Ref(PyWeakref_NewRef(storage.get(), nullptr));
+  // Wrappers of transforms have no memory of their own.
+  if (!a.storage) return PyErr_Clear();
+  const auto* start = static_cast<const char*>(PyLong_AsVoidPtr(address.get()));
+  a.bytes = PyLong_AsSize_t(bytes.get());
+  if (PyErr_Occurred() != nullptr) return PyErr_Clear();
+  if (start == nullptr || a.bytes == 0) return;
+  if (allocations.size() >= look_through_at) EraseDead();
+  if (allocations.size() >= kMostAllocations || kept_bytes >= kMostBytes) return;
+  if (on_host) {
+    Keep(start, &a);
+  } else {
+    a.sample = Ref(PyObject_CallOneArg(take_sample, storage.get()));
+    if (!a.sample) NoteSkip("memory of a device could not be looked at", TakeError());
+    if (!a.sample || a.sample.get() == Py_None) return;
+  }
+  if (const auto old = allocations.find(start); old != allocations.end()) Erase(old);
+  kept_bytes += a.kept.size();
+  allocations.emplace(start, std::move(a));
+}
+
+bool IsUnwritten(const TensorView& view, bool on_host) {
+  if (allocations.empty()) return false;
+  const auto* data = static_cast<const char*>(view.data);
+  auto it = allocations.upper_bound(data);
+  if (it == allocations.begin()) return false;
+  const char* start = (--it)->first;
+  const Allocation& a = it->second;
+  if (data >= start + a.bytes) return false;
+  if (!WeakTarget(a.storage.get())) return Erase(it), false;
+  if (!a.sample) return on_host && SameOnHost(a, start, view);
+  const bool same = SameElsewhere(a);
+  // Written once, written for ever: its parts are not told apart.
+  if (it = allocations.find(start); !same && it != allocations.end()) Erase(it);
+  return same;
+}
+
+void ForgetAllocations() {
+  allocations.clear();
+  kept_bytes = 0;
+  look_through_at = kFewAllocations;
+}
+
+void SetDeviceSamples(PyObject* take, PyObject* is_same) {
+  Py_INCREF(take), Py_INCREF(is_same);
+  Py_XSETREF(take_sample, take);
+  Py_XSETREF(is_same_sample, is_same);
+}
+
+}  // namespace msprobe

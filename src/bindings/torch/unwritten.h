@@ -1,0 +1,21 @@
+// Memory that torch.empty and its like gave and that nobody has written since: what is in it says nothing of the run.
+#pragma once
+
+#include "bindings/python/api_spec.h"
+#include "tensor/kernels/tensor_view.h"
+
+namespace msprobe {
+
+/// After a call of a function that allocates: keeps what is in the memory of its result, or a sample of that.
+void AfterAllocation(const CallArgs& args, PyObject* result);
+
+/// Whether everything that is in `view` is what its allocation found there. Writes need not be seen, whoever writes.
+bool IsUnwritten(const TensorView& view, bool on_host);
+
+/// At start and stop.
+void ForgetAllocations();
+
+/// Of memory that is not read here: storage -> sample; storage, sample -> whether it is the same.
+void SetDeviceSamples(PyObject* take, PyObject* is_same);
+
+}  // namespace msprobe
