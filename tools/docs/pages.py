@@ -38,6 +38,7 @@ GUIDES = (
             "compare/report",
             "compare/overflow",
             "compare/matching",
+            "compare/frameworks",
             "compare/structure",
             "compare/tensors",
             "compare/metrics",
