@@ -7,6 +7,7 @@ from pathlib import Path
 
 DEEP = (
     "conformance/",  # some twenty models under both tools, level by level
+    "mindspore/",  # records in an environment of its own
     "golden/test_graph_ray.py",
     "golden/test_old_plugins.py",
     "python/test_compare_hypothesis.py",

@@ -215,7 +215,7 @@ looks = []
 look = debugger._watch._look
 debugger._watch._look = lambda: looks.append(1) or look()
 times = iter([100.0, 100.1, 100.2, 100.6, 100.7, 101.2] + [102.0] * 99)
-import msprobe.pytorch.reload as reload
+import msprobe._capture.reload as reload
 reload.time = type("Clock", (), {"monotonic": staticmethod(lambda: next(times))})
 one(); one()
 print(len(looks))

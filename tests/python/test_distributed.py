@@ -284,12 +284,13 @@ def test_the_same_entries_as_the_earlier_tool(two, old_python, tmp_path):
     for rank in (0, 1):
         for name in names:
             ours, theirs = two.data(name, rank), old.data(name, rank)
+            if name == "pipelining":  # the trial of the stage
+                trial = list(theirs)[: list(theirs).index("Functional.linear.1.forward")]
+                theirs = {op: item for op, item in theirs.items() if op in ours or op not in trial}
             # It records isend and irecv inside batch_isend_irecv, but without inputs.
             inner = {op for op, item in theirs.items() if "input_args" not in item}
             assert all(op.startswith(("Distributed.isend", "Distributed.irecv")) for op in inner - set(ours))
             missing = set(theirs) - set(ours) - inner
-            if name == "pipelining":  # its trial of the stage
-                missing = {op for op in missing if op.split(".")[-2 if op[0] != "M" else -1] != "0"}
             assert not missing, f"{name}, rank {rank}"
             # It misses functions imported by name, those of newer releases, and everything behind a recomputation.
             ours = {op: item for op, item in ours.items() if "_single." not in op or op in theirs}

@@ -15,6 +15,7 @@ GUIDES = (
         (
             "capture/inserting",
             "capture/run",
+            "capture/mindspore",
             "capture/config",
             "capture/tasks",
             "capture/tensor",

@@ -325,21 +325,18 @@ std::vector<std::string> ReachedLines(const Words& say, const Story& story) {
 
 std::string OneSidedLine(const Words& say, const std::vector<std::string>& modules, bool target) {
   if (modules.empty()) return {};
-  std::vector<std::string> shown(modules.begin(),
-                                 modules.begin() + static_cast<std::ptrdiff_t>(std::min(modules.size(), kListed)));
-  if (modules.size() > kListed) shown.push_back("...");
-  return target
-             ? say({"only the target calls {} modules with parameters: {}", "仅调试侧调用了 {} 个带参数的模块：{}"},
-                   modules.size(), say.Join(shown))
-             : say({"only the golden run calls {} modules with parameters: {}", "仅标杆侧调用了 {} 个带参数的模块：{}"},
-                   modules.size(), say.Join(shown));
+  const size_t shown = std::min(modules.size(), kListed);
+  std::vector<std::string> names(modules.begin(), modules.begin() + static_cast<std::ptrdiff_t>(shown));
+  if (modules.size() > shown) names.push_back(say({"... ({} in all)", "...（共 {} 个）"}, modules.size()));
+  return target ? say({"with parameters, only in the target: {}", "带参数，仅调试侧有：{}"}, say.Join(names))
+                : say({"with parameters, only in the golden run: {}", "带参数，仅标杆侧有：{}"}, say.Join(names));
 }
 
 std::string UnrecordedLine(const Words& say, const Story& story) {
   if (story.unrecorded == 0) return {};
-  return say({"nothing was recorded inside of {} modules (first {}): a difference that begins there shows one op later",
-              "{} 个模块（首个为 {}）内部没有采集到任何算子：在其中产生的差异会晚一个算子才显现"},
-             story.unrecorded, story.first_unrecorded);
+  return say({"anything inside of {} ({} modules in all): a difference that begins there shows one op later",
+              "{} 等共 {} 个模块的内部：在其中产生的差异会晚一个算子才显现"},
+             story.first_unrecorded, story.unrecorded);
 }
 
 std::string CleanHeadline(const Words& say, const Story& s) {

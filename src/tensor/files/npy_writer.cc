@@ -45,6 +45,8 @@ std::string NpyHeader(DType dtype, std::span<const int64_t> shape) {
   return out + dict;
 }
 
+bool IsWidenedInNpy(DType dtype) { return IsFloating(dtype) && NumpyName(dtype).empty(); }
+
 Status WriteNpyFile(const std::string& path, const TensorView& t, uint64_t* bytes) {
   const bool widen = NumpyName(t.dtype).empty();
   const DType dtype = widen ? DType::kFloat32 : t.dtype;

@@ -17,4 +17,7 @@ std::string NpyHeader(DType dtype, std::span<const int64_t> shape);
 /// (bfloat16, float8) becomes float32. Adds the size of the file to `bytes`.
 Status WriteNpyFile(const std::string& path, const TensorView& t, uint64_t* bytes);
 
+/// Whether such a file has elements of a different type than the tensor: float32.
+bool IsWidenedInNpy(DType dtype);
+
 }  // namespace msprobe
