@@ -16,6 +16,7 @@ DEEP = (
     "python/test_examples.py",
     "python/test_graph_gloo.py",
     "python/test_no_memory.py",
+    "python/test_overflow_causes.py",
     "python/test_overflow_planted.py",
     "python/test_routes_fuzz.py",
     "python/test_run_processes.py",

@@ -48,6 +48,7 @@ class Finder {
     const std::vector<size_t> reached = graph_.ReachedFrom(main.rank, main.op);
     JoinSame(main, reached);
     AddOthers(main, reached);
+    AddIndependent(main);
     AddHandovers();
     AddCarriers(reached);
     AddInfection(main, reached);
@@ -165,6 +166,18 @@ class Finder {
       }
       kept.push_back(r);
       out_.others.push_back(OriginOf(r));
+    }
+  }
+  /// What begins on the same rank and cannot come from the creator.
+  void AddIndependent(const Root& main) {
+    for (const FirstDifference& other : ranks_[main.rank].differences.others) {
+      Origin origin;
+      origin.rank = ranks_[main.rank].rank;
+      origin.ranks = {origin.rank};
+      origin.difference = other;
+      origin.target_dump = ranks_[main.rank].files.target;
+      origin.golden_dump = ranks_[main.rank].files.golden;
+      out_.others.push_back(std::move(origin));
     }
   }
   static bool IsLike(const Root& a, const Root& b) {

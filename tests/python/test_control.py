@@ -582,7 +582,7 @@ def test_all_forms_of_the_constructor(tmp_path):
     wanted = {"of 26.x": some, "of 8.x": some, "8.x without a step": all_, "of the guide": all_, "empty text": all_}
     assert lines == [f"{form} {dumps} False" for form, dumps in {**wanted, "no file": all_}.items()]
     assert last == "PrecisionDebugger() takes at most 6 positional arguments (7 given)"
-    assert done.stderr.count("no config_path is given") == 1
+    assert "no config_path" not in done.stderr
 
 
 def test_wrong_arguments_are_named(tmp_path):

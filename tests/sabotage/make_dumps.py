@@ -21,6 +21,7 @@ from case import write_truth
 from forked import fork
 
 JOBS = 2
+KEPT = []  # until the child ends
 SETS = ("bugs", "noisy", "modules", "held_out", "clean")
 FORM_SETS = ("forms", "forms_of_statistics")  # faults of a known form; anatomy.py
 LAYOUT_SETS = ("layouts", "uncaptured", "layout_bugs")  # layout_pairs.py, layout_bugs.py
@@ -34,7 +35,14 @@ def seed_all(seed):
 
 def configuration(case, dump):
     section = {"scope": [], "list": [], "data_mode": ["all"], "summary_mode": case.summary}
-    return {"task": case.task, "level": case.level.replace("none", "mix"), "rank": [], "step": [], "dump_path": str(dump), case.task: section}
+    return {
+        "task": case.task,
+        "level": case.level.replace("none", "mix"),
+        "rank": [],
+        "step": [],
+        "dump_path": str(dump),
+        case.task: section,
+    }
 
 
 def noting_losses(work):
@@ -56,7 +64,10 @@ def bits_of(work, losses):
         for kind, tensor in (("parameters", parameter), ("gradients", parameter.grad)):
             if tensor is not None:
                 values[kind].append(getattr(tensor, "_local_tensor", tensor))
-    raw = {kind: [t.detach().contiguous().view(torch.uint8).numpy() for t in map(flat, list_)] for kind, list_ in values.items()}
+    raw = {
+        kind: [t.detach().contiguous().view(torch.uint8).numpy() for t in map(flat, list_)]
+        for kind, list_ in values.items()
+    }
     return {kind: hashlib.sha256(b"".join(t.tobytes() for t in list_)).hexdigest() for kind, list_ in raw.items()}
 
 
@@ -91,6 +102,8 @@ def train(case, side, out, rank, seed):
         debugger.step()
     if case.world > 1:
         (out / f"bits{rank}.json").write_text(json.dumps(bits_of(work, losses)))
+        # Taken apart while the interpreter is held, a group of gloo waits for its thread, which waits for the interpreter.
+        KEPT.extend((work, torch.distributed.group.WORLD))
         torch.distributed.destroy_process_group()
 
 
@@ -166,10 +179,11 @@ def form_sets():
 
 def other_ways():
     from on_top import ON_TOP
+    from other_models import OTHER_BUGS, OTHER_REWRITES, OTHER_ROUNDING
     from rewrites import REWRITES
     from rounding import ROUNDING
 
-    return dict(zip(OTHER_WAYS, (REWRITES, ROUNDING, ON_TOP)))
+    return dict(zip(OTHER_WAYS, (REWRITES + OTHER_REWRITES, ROUNDING + OTHER_ROUNDING, ON_TOP + OTHER_BUGS)))
 
 
 def layout_sets():

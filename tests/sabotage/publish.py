@@ -182,9 +182,6 @@ Slices, views, casts and `arange` are not recorded, here as in mindstudio-probe.
 that is not called at all, the op that takes the result first counts as right. Which ops count in each case is in
 `tests/sabotage/bugs.py` and `held_out.py`. One truth was completed after its first run: that of `gradient_in_half` had left
 out the multiplications of the planted code itself.
-
-The two misses: `layer_skipped_bf16`, because LayerNorm brings the statistics of any input within the rounding of
-bfloat16, and `mask_off_by_one_bf16`, because statistics do not show which scores are -inf, so the softmax after them is named.
 """
 
 CHINESE = """# 植入的错误：首个差异能否指出位置？
@@ -248,9 +245,6 @@ CHINESE = """# 植入的错误：首个差异能否指出位置？
 
 切片、视图、类型转换与 `arange` 不被采集，与 mindstudio-probe 相同。错误在其中，或在没有被调用的算子中时，最先使用其结果的算子算作正确。
 每个用例接受哪些算子，见 `tests/sabotage/bugs.py` 与 `held_out.py`。其中一个事实在首次运行后补全：`gradient_in_half` 起初漏掉了植入代码自身的乘法。
-
-两个未命中：`layer_skipped_bf16`，无论输入什么，LayerNorm 都使统计量落在 bfloat16 的舍入之内；`mask_off_by_one_bf16`，统计量看不出哪些
-分数是 -inf，因此给出的是其后的 softmax。
 """
 
 

@@ -39,6 +39,7 @@ GUIDES = (
             "compare/report",
             "compare/overflow",
             "compare/matching",
+            "compare/frameworks",
             "compare/structure",
             "compare/tensors",
             "compare/metrics",

@@ -42,7 +42,7 @@ class Debugger(Lifecycle):
         config = load_config(config_path, **overrides)
         tasks.check(config, self._framework)
         if config_path is None:
-            logger.info("no config_path is given: %s is used.", config.config_path)
+            logger.debug("no config_path is given: %s is used.", config.config_path)
         for warning in config.warnings:
             logger.warning(warning)
         if model is not None:

@@ -6,6 +6,7 @@
 
 #include "base/page_trim.h"
 #include "base/text.h"
+#include "compare/first_difference/lone_ops.h"
 #include "compare/first_difference/rewrites.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
@@ -19,19 +20,11 @@ constexpr float kCoarsestTravels = 1.6e-2f;  // tolerance of bfloat16; that of f
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kSameStatistics = 0x1p-22f;  // equal statistics leave so much room for what is in them
 constexpr size_t kFew = 16;                  // ops behind an argument whose change shows only amid rounding
-constexpr size_t kNear = 2;                  // matched ops that may stand between a lone op and what it changes
+constexpr float kJustAbove = 1.01f;
+constexpr float kLeastDrift = 0x1p-24f;  // statistics show no less
+constexpr float kFineDrift = 300;        // what stands out so much from all drift before it is no drift
 
 bool Differs(float distance) { return distance > 1; }
-
-/// An op that one run has more, at its place among the target's ops.
-struct Lone {
-  bool golden = false;
-  uint32_t op = 0;
-  size_t before = 0;  // target ops in front of it
-  bool moves = false;
-  bool known = false;  // as a rewrite, from a module that agrees
-  std::string_view parent;
-};
 
 class Walk {
  public:
@@ -40,6 +33,7 @@ class Walk {
         ops_(in.pair.target->ops()),
         containers_(in.target_tree),
         rewrites_(in.pair, in.plan, in.distances, in.target_tree, in.golden_tree, in.everywhere_other_dtype),
+        lone_(in, &rewrites_),
         answer_at_(ops_.size()) {
     out_.verdicts.assign(ops_.size(), RulerVerdict::kNone);
     out_.contexts.resize(ops_.size());
@@ -52,35 +46,24 @@ class Walk {
       const uint32_t g = in_.plan.golden_of[i];
       for (; g != kNoOp && golden_only < in_.plan.golden_only.size() && in_.plan.golden_only[golden_only] < g;
            ++golden_only)
-        AddLone(true, in_.plan.golden_only[golden_only], i);
+        lone_.Add(true, in_.plan.golden_only[golden_only], i);
       if (g == kNoOp) {
-        AddLone(false, static_cast<uint32_t>(i), i);
+        lone_.Add(false, static_cast<uint32_t>(i), i);
       } else if (in_.distances[i].matched) {
         Visit(i);
       }
     }
     for (; golden_only < in_.plan.golden_only.size(); ++golden_only)
-      AddLone(true, in_.plan.golden_only[golden_only], ops_.size());
+      lone_.Add(true, in_.plan.golden_only[golden_only], ops_.size());
     Finish();
     for (size_t i = 0; i < ops_.size(); ++i) out_.contexts[i].verdict = out_.verdicts[i];
     out_.answer_at = answer_at_;
+    out_.own_ops = lone_.makers(false);
+    out_.golden_own_ops = lone_.makers(true);
     return std::move(out_);
   }
 
  private:
-  void AddLone(bool golden, uint32_t op, size_t before) {
-    Lone lone;
-    lone.golden = golden;
-    lone.op = op;
-    lone.before = before;
-    const std::string_view name = (golden ? *in_.pair.golden : *in_.pair.target).ops().NameAt(op);
-    lone.moves = OnlyMovesOrCasts(name);
-    lone.parent = (golden ? in_.golden_tree : in_.target_tree).ParentOf(name);
-    if (rewrites_.Cover(name, golden, before)) return rewrites_.Learn(name, golden);
-    lone.known = rewrites_.Knows(name, golden);
-    lone_.push_back(lone);
-  }
-
   /// A backward op can only be judged when the values that its forward kept are known to agree. What has no inputs in
   /// the dump (gradients of parameters, saved values) can only be the first difference of all.
   bool ForwardAgrees(const NameParts& op) const {
@@ -104,6 +87,7 @@ class Walk {
     RulerContext& context = out_.contexts[i];
     context.inherits = anything_;
     context.travelled = inexact_ ? coarsest_ : 0;
+    cancelled_ = std::max(cancelled_, d.cancelled);
     if (in_.calibrated) context.calibrated = (*in_.calibrated)[in_.plan.golden_of[i]];
     if (!anything_ && d.has_output && !Differs(Scaled(i, d.conditioned))) last_agreeing_ = i + 1;
     const bool equal_inputs = d.rounded == 0 && d.input_error == 0 && !d.chosen && !d.argument && !d.shapes;
@@ -131,6 +115,9 @@ class Walk {
     if (!idle && (Differs(Scaled(i, d.input)) || Differs(Scaled(i, d.output)) || d.shapes))
       containers_.AddAncestorsOf(ParseOpName(ops_.NameAt(i)));
     inexact_ = inexact_ || d.chosen || d.input_error > 0 || d.output_error > 0 || d.output > 0;
+    for (const float error : {d.input_error, d.output_error}) {
+      if (std::isfinite(error)) drift_ = std::max(drift_, error);
+    }
   }
 
   bool IsRewritten(size_t i, const OpDistance& d) {
@@ -150,11 +137,20 @@ class Walk {
     const bool apart =
         Differs(Scaled(i, d.input)) || Differs(Scaled(i, d.output)) || d.argument || d.shapes || d.chosen;
     if (apart) rewrites_.Learn(ops_.NameAt(i), false);
+    if (apart && !in_.one_sided.empty()) {
+      lone_.AddReplaced(ops_.NameAt(i), false);
+      lone_.AddReplaced(in_.pair.golden->ops().NameAt(in_.plan.golden_of[i]), true);
+    }
     return apart ? RulerVerdict::kRewritten : RulerVerdict::kRoundOff;
   }
 
   /// Gradients that are zero but for rounding, and the step that an optimizer makes of such a one.
   bool IsOfRoundedZero(size_t i) {
+    const OpDistance& d = in_.distances[i];
+    // What cancels out goes on to the op behind it.
+    if (cancelled_ > 0 && d.amplitude > 0 && d.amplitude <= kJustAbove * cancelled_ &&
+        Contains(ops_.NameAt(i), ".backward"))
+      return true;
     const bool step = rounded_zero_ + 1 == i && !IsModuleName(in_.target_tree.ParentOf(ops_.NameAt(i)));
     if (!rewrites_.IsRoundedZero(i)) return step;
     rounded_zero_ = i;
@@ -170,14 +166,26 @@ class Walk {
     if (!d.few && in_.pair.options.mode == CompareMode::kStatistics && d.output_error <= kSameStatistics)
       return RulerVerdict::kRoundOff;
     if (d.expected <= 1 || (calibrated > 0 && d.output_error <= calibrated)) return RulerVerdict::kRoundOff;
-    const bool bug = d.values && d.worst > 1 && !OnlyChecksumsDiffer(d);
+    const bool bug = d.values && d.worst > 1 && !OnlyChecksumsDiffer(d, d.output_error);
     const RulerVerdict verdict = bug ? RulerVerdict::kBug : RulerVerdict::kSuspicious;
-    return Blame(Kind::kOp, i, verdict, d.expected);
+    return BlameOutput(i, verdict, d.expected);
   }
 
-  /// Their statistics agree to the round-off of the dtype.
-  bool OnlyChecksumsDiffer(const OpDistance& d) const {
-    return in_.pair.options.mode == CompareMode::kChecksum && d.output_error <= d.tolerance;
+  /// Where an input holds infinities, and statistics do not show at which places, it came in there.
+  RulerVerdict BlameOutput(size_t i, RulerVerdict verdict, float units) {
+    return Blame(in_.distances[i].masked && !anything_ ? Kind::kInput : Kind::kOp, i, verdict, units);
+  }
+
+  /// More than any drift before it, and more than its own rounding can give, though still near the tolerance.
+  bool JumpsFromDrift(const OpDistance& d) const {
+    const bool known = inexact_ && drift_ > 0 && d.has_input && d.has_output && d.values && !d.few && !d.dtypes;
+    return known && d.worst > 1 && d.tolerance > 0 && d.input_error <= drift_ &&
+           std::max(drift_, kLeastDrift) * kFineDrift < d.tolerance * d.conditioned;
+  }
+
+  /// Their statistics agree to the round-off of the dtype; those of indices to the last digit.
+  bool OnlyChecksumsDiffer(const OpDistance& d, float error) const {
+    return in_.pair.options.mode == CompareMode::kChecksum && error <= std::max(d.tolerance, kSameStatistics);
   }
 
   /// Both runs round before this op, or its inputs differ.
@@ -191,7 +199,10 @@ class Walk {
     const float calibrated = 2 * out_.contexts[i].calibrated;
     if (calibrated > 0 && d.output_error <= calibrated) output = std::min(output, 1.0f);
     if (!anything_ || from_outside_) {
-      if (!anything_ && d.shapes && !flipped_) return Blame(Kind::kShape, i, RulerVerdict::kNone, d.input);
+      if (!anything_ && d.shapes && !flipped_) {
+        split_ = d.split;
+        return Blame(Kind::kShape, i, RulerVerdict::kNone, d.input);
+      }
       if (!anything_ && d.shapes) return Added(i, d);
       if (!anything_ && d.argument) {
         if (!d.has_output || d.expected > 1 || Differs(Scaled(i, d.output)))
@@ -211,9 +222,12 @@ class Walk {
       if (jumps && hidden && !anything_) return Blame(Kind::kInput, i, RulerVerdict::kSuspicious, output);
       if (jumps && out_.first.kind == Kind::kNone && !passes_on && ForwardAgrees(name)) {
         const bool bug = !from_outside_ && output > sure_of_bug_ && d.output_error > 0.5f && d.worst > 1;
-        return Blame(Kind::kOp, i, bug ? RulerVerdict::kBug : RulerVerdict::kSuspicious, output);
+        return BlameOutput(i, bug ? RulerVerdict::kBug : RulerVerdict::kSuspicious, output);
       }
+      const bool leads = !anything_ && !containers_.Contains(name) && !flips && output > 0;
+      if (leads && JumpsFromDrift(d) && ForwardAgrees(name)) return BlameOutput(i, RulerVerdict::kSuspicious, output);
     }
+    if (split_ > 0 && anything_ && IsSettingBehindSplit(name, d)) return BlameSetting(i, d);
     if (!Differs(input) && !Differs(output) && !d.argument && !d.shapes && !d.chosen) {
       if (!anything_) loudest_ = std::max(loudest_, Scaled(i, d.output));
       return RulerVerdict::kRoundOff;
@@ -235,8 +249,10 @@ class Walk {
 
   RulerVerdict ArgumentVerdict() const { return inexact_ ? RulerVerdict::kSuspicious : RulerVerdict::kBug; }
 
-  RulerVerdict OnEntry(const OpDistance& d, float input) const {
-    if (!d.values) return RulerVerdict::kSuspicious;
+  RulerVerdict OnEntry(const OpDistance& d, float input) {
+    // The same values in another order, and the same loss: samples or units that stand in other places.
+    if (d.reordered && !anything_ && rewrites_.LossAgrees()) return RulerVerdict::kNone;
+    if (!d.values || OnlyChecksumsDiffer(d, d.input_error)) return RulerVerdict::kSuspicious;
     return input > sure_of_bug_ && (!inexact_ || d.input_error > 0.5f) ? RulerVerdict::kBug : RulerVerdict::kSuspicious;
   }
 
@@ -250,13 +266,24 @@ class Walk {
     found.verdict = verdict;
     found.units = units;
     const OpDistance& d = in_.distances[i];
+    found.hidden = kind == Kind::kInput && d.masked && d.input <= 1;
+    found.state = kind == Kind::kInput && IsState(i);
     if (d.has_input) found.input_error = d.input_error;
     if (d.has_output) found.output_error = d.output_error;
     anything_ = true;
     if (!later) {
       answer_at_ = i;
-      if (const Lone* lone = LoneBefore(kind, i)) {
-        SetLone(*lone, &found);
+      const bool unproven = inexact_ && kind == Kind::kOp && verdict != RulerVerdict::kBug;
+      const bool from_outside = (kind == Kind::kInput && !d.parameter) || kind == Kind::kShape;
+      const Lone* own = from_outside || unproven ? lone_.FirstOwnModule() : nullptr;
+      if (!own && kind == Kind::kShape) own = lone_.FirstWithoutEffect();
+      if (own && lone_.IsReplaced(*own)) own = nullptr;
+      const Lone* near = lone_.Before(kind, i);
+      if (own && (!near || own->before < near->before)) {
+        lone_.Set(*own, &found);
+        if (kind == Kind::kShape) found.verdict = verdict = RulerVerdict::kSuspicious;
+      } else if (near) {
+        lone_.Set(*near, &found);
       } else if (idle_argument_ != SIZE_MAX && (kind == Kind::kInput || (inexact_ && i - idle_argument_ <= kFew))) {
         SetIdleArgument(&found);
       }
@@ -271,68 +298,46 @@ class Walk {
     return verdict;
   }
 
+  /// What an op changes in place behind the backward pass, outside of all modules: a parameter, or what an optimizer
+  /// keeps of it.
+  bool IsState(size_t i) const {
+    const std::string_view name = ops_.NameAt(i);
+    if (IsModuleName(name) || !ChangesArguments(ApiOf(name)) || IsModuleName(in_.target_tree.ParentOf(name)))
+      return false;
+    for (size_t k = i; k-- > 0;) {
+      const OpDirection direction = ParseOpName(ops_.NameAt(k)).direction;
+      if (direction == OpDirection::kBackward || direction == OpDirection::kParameterGrad) return true;
+    }
+    return false;
+  }
+
+  /// Runs that are split differently cannot be compared by their values; their settings can, unless a number only
+  /// follows the split, or all comes to the same in the end.
+  bool IsSettingBehindSplit(const NameParts& name, const OpDistance& d) {
+    if (out_.first.kind != Kind::kShape || !d.setting || name.direction != OpDirection::kForward) return false;
+    const float ratio = d.setting_ratio;
+    const auto is = [&](float r) { return ratio > 0 && std::fabs(ratio - r) <= 1e-3f * r; };
+    if (is(split_) || is(1 / split_) || is(std::sqrt(split_)) || is(std::sqrt(1 / split_))) return false;
+    return !rewrites_.LossAgrees();
+  }
+
+  RulerVerdict BlameSetting(size_t i, const OpDistance& d) {
+    FirstDifference found;
+    found.kind = Kind::kArgument;
+    found.op = i;
+    found.golden_op = in_.plan.golden_of[i];
+    found.verdict = RulerVerdict::kSuspicious;
+    found.units = d.input;
+    out_.first = std::move(found);
+    answer_at_ = i;
+    return RulerVerdict::kSuspicious;
+  }
+
   /// An argument whose change did not show in its own op, as that of an op that may write to its input.
   void SetIdleArgument(FirstDifference* found) const {
     found->kind = Kind::kArgument;
     found->op = idle_argument_;
     found->golden_op = in_.plan.golden_of[idle_argument_];
-  }
-
-  /// The outermost module around `op` that one run has more, or the op itself.
-  uint32_t Outermost(const Lone& lone) const {
-    const DumpFile& dump = lone.golden ? *in_.pair.golden : *in_.pair.target;
-    const ModuleTree& tree = lone.golden ? in_.golden_tree : in_.target_tree;
-    const auto is_lone = [&](size_t op) {
-      return lone.golden ? std::binary_search(in_.plan.golden_only.begin(), in_.plan.golden_only.end(), op)
-                         : in_.plan.golden_of[op] == kNoOp;
-    };
-    uint32_t out = lone.op;
-    tree.ForEachAround(dump.ops().NameAt(lone.op), [&](std::string_view name) {
-      const auto at = dump.FindOp(name);
-      if (!at || !is_lone(*at)) return false;
-      out = static_cast<uint32_t>(*at);
-      return true;
-    });
-    return out;
-  }
-
-  void SetLone(const Lone& lone, FirstDifference* found) const {
-    const uint32_t op = Outermost(lone);
-    found->kind = lone.golden ? Kind::kMissingOp : Kind::kExtraOp;
-    if (lone.golden) {
-      found->golden_op = op;
-    } else {
-      found->op = op;
-      found->golden_op = kNoOp;
-    }
-  }
-
-  /// The op that only one run has and that explains the difference at `i`: it stands right in front of it, or in the
-  /// module that differs.
-  const Lone* LoneBefore(Kind kind, size_t i) const {
-    const bool module = IsModuleName(ops_.NameAt(i));
-    if (kind == Kind::kArgument || (kind == Kind::kOp && !module)) return nullptr;
-    const std::string_view parent = module ? std::string_view() : in_.target_tree.ParentOf(ops_.NameAt(i));
-    for (size_t k = lone_.size(); k-- > 0;) {
-      const Lone& lone = lone_[k];
-      const bool inside = module && !lone.parent.empty() && lone.parent == ops_.NameAt(i);
-      const bool beside = !parent.empty() && lone.parent == parent;
-      const bool near = kind != Kind::kOp && i - lone.before <= kNear;
-      if (lone.known) continue;
-      if (inside || beside || near) return FirstOfGroup(k);
-    }
-    return nullptr;
-  }
-
-  /// The first of the lone ops that stand together with lone_[k], of those that change values if there are any.
-  const Lone* FirstOfGroup(size_t k) const {
-    const auto together = [](const Lone& a, const Lone& b) { return b.before - a.before <= 1 + kNear; };
-    size_t first = k;
-    while (first > 0 && together(lone_[first - 1], lone_[first])) --first;
-    for (size_t j = first; j <= k; ++j) {
-      if (!lone_[j].moves && !lone_[j].known) return &lone_[j];
-    }
-    return &lone_[first];
   }
 
   /// False for the first part of a comparison that still runs.
@@ -343,29 +348,34 @@ class Walk {
     return true;
   }
 
+  void FinishWith(const Lone& lone) {
+    FirstDifference found;
+    found.op = std::min(lone.before, ops_.size() - 1);
+    lone_.Set(lone, &found);
+    found.verdict = RulerVerdict::kSuspicious;
+    out_.first = std::move(found);
+    answer_at_ = lone.before;
+  }
+
   void Finish() {
     if (anything_ || !IsComplete()) return;
+    if (const Lone* own = lone_.FirstOwnModule()) return FinishWith(*own);
     if (idle_argument_ != SIZE_MAX) {
       SetIdleArgument(&out_.first);
       out_.first.verdict = RulerVerdict::kSuspicious;
       answer_at_ = idle_argument_;
       return;
     }
-    // Nothing behind it was recorded: the op alone is the difference. Training and inference are built of other
-    // modules.
-    for (const Lone& lone : lone_) {
+    // Nothing behind it was recorded: the op alone is the difference. Training and inference, and two frameworks, are
+    // built of other ops.
+    for (const Lone& lone : lone_.all()) {
       // Where values behind it agree, the runs only compute them by other ops.
       const std::string_view name = (lone.golden ? *in_.pair.golden : *in_.pair.target).ops().NameAt(lone.op);
-      if (lone.moves || in_.plan.matched == 0 || in_.plan.fused) continue;
+      if (lone.moves || in_.plan.matched == 0 || in_.plan.fused || in_.plan.cross) continue;
       if (lone.before < last_agreeing_ && !StartsWith(name, "Distributed.")) continue;
-      FirstDifference found;
-      found.op = std::min(lone.before, ops_.size() - 1);
-      SetLone(lone, &found);
-      found.verdict = RulerVerdict::kSuspicious;
-      out_.first = std::move(found);
-      answer_at_ = lone.before;
-      return;
+      return FinishWith(lone);
     }
+    if (const Lone* own = grows_ == SIZE_MAX ? lone_.FirstWithoutEffect() : nullptr) return FinishWith(*own);
     if (grows_ == SIZE_MAX) return;
     out_.source.kind = Kind::kGrows;
     out_.source.op = answer_at_ = grows_;
@@ -378,9 +388,12 @@ class Walk {
   Containers containers_;
   Rewrites rewrites_;
   WalkResult out_;
-  BigArray<Lone> lone_;
+  LoneOps lone_;
   float coarsest_ = 0;
-  float loudest_ = 0;  // largest difference so far that only added up
+  float drift_ = 0;      // largest error so far of anything
+  float cancelled_ = 0;  // largest magnitude of a gradient that is zero but for rounding
+  float split_ = 0;      // of the shapes at which the runs part
+  float loudest_ = 0;    // largest difference so far that only added up
   size_t idle_argument_ = SIZE_MAX;
   size_t rounded_zero_ = SIZE_MAX - 1;  // the last op of such values
   size_t last_agreeing_ = 0;            // behind the last op whose values are there and agree

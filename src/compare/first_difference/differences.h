@@ -45,7 +45,12 @@ struct FirstDifference {
   /// Of kInput: the innermost module whose own inputs agree, so its code made the difference, and the last op in it
   /// that agrees; "" if there is none.
   std::string inside, after;
-  std::string item;                            // ".output.0": the item that is furthest apart
+  std::string item;         // ".output.0": the item that is furthest apart
+  bool recomputed = false;  // in a part of the forward pass that runs once more for the backward pass
+  bool hidden = false;      // of kInput: it holds infinities, and statistics do not show where
+  bool state = false;       // of kInput: what an optimizer changes in place, so it comes from the steps before
+  std::string
+      owner;  // of an op of the optimizer: the parameter that it changes, "blocks.0.mlp.up.weight"; "" if not known
   std::string parameter;                       // of kParameter: "weight"; "" if not known
   ItemDifference difference;                   // in the item
   std::string detail;                          // the same as text: "Norm differs by 12.3 %"
@@ -67,6 +72,7 @@ struct Differences {
 
   FirstDifference first;                   // the first op whose own output differs, or why there is none
   FirstDifference source;                  // kInput: an earlier difference that came in from outside; kNone otherwise
+  std::vector<FirstDifference> others;     // that begin behind the answer and cannot come from it
   FirstDifference dtype;                   // the first op with a tensor of another dtype; kNone if there is none
   size_t dtype_ops = 0;                    // ops with such tensors
   BigArray<RulerVerdict> verdicts;         // of each target op
@@ -78,7 +84,11 @@ struct Differences {
   uint32_t seen_golden = kNoOp;            // and its partner
   std::vector<InfectedModule> infected;    // of them, in the order in which they first differ
   std::shared_ptr<const ModuleTree> tree;  // of the target
-  std::string warning;                     // construct.json could not be used; the paths of modules were, instead
+  /// Forward calls of modules with parameters that only one run calls.
+  std::vector<std::string> target_modules, golden_modules;
+  uint64_t unrecorded = 0;       // modules of the target in which nothing was recorded, and that change their input
+  std::string first_unrecorded;  // the first of them
+  std::string warning;           // construct.json could not be used; the paths of modules were, instead
 };
 
 }  // namespace msprobe

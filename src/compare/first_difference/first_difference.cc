@@ -14,6 +14,11 @@
 #include "base/slot_table.h"
 #include "base/text.h"
 #include "compare/first_difference/difference_walk.h"
+#include "compare/first_difference/optimizer_step.h"
+#include "compare/first_difference/other_differences.h"
+#include "compare/first_difference/parameter_owner.h"
+#include "compare/first_difference/unrecorded.h"
+#include "compare/first_difference/value_maker.h"
 #include "compare/pair/op_at.h"
 #include "compare/pair/order_plan.h"
 #include "ops/op_name.h"
@@ -144,6 +149,8 @@ class Describer {
     out->golden_op = plan_.golden_of[out->op];
     if (out->golden_op != kNoOp) out->golden_name = pair_.golden->ops()[out->golden_op].name;
     out->module = IsModuleName(out->name) ? std::string_view() : target_.ParentOf(out->name);
+    out->recomputed = IsRecomputed(out->name);
+    MSP_ASSIGN_OR_RETURN(out->owner, ParameterOwner(*pair_.target, out->op));
     if (out->kind == Kind::kExtraOp) {
       out->detail = "is not in the golden run";
     } else {
@@ -153,6 +160,17 @@ class Describer {
   }
 
  private:
+  /// A forward op that is called in the backward pass: activations that were not kept.
+  bool IsRecomputed(std::string_view name) const {
+    bool out = false;
+    if (ParseOpName(name).direction != OpDirection::kForward) return false;
+    target_.ForEachAround(name, [&](std::string_view around) {
+      out = ParseOpName(around).direction == OpDirection::kBackward;
+      return !out;
+    });
+    return out;
+  }
+
   Status FillMissing(FirstDifference* out) const {
     out->name = out->golden_name = pair_.golden->ops()[out->golden_op].name;
     out->module = golden_.ParentOf(out->name);
@@ -175,11 +193,11 @@ class Describer {
       DescribeDType(diff, out);
     } else {
       const bool outputs = out->kind != Kind::kInput && out->kind != Kind::kShape;
-      const size_t row = WorstRow(diff, outputs);
+      const size_t row = out->hidden ? HiddenRow(diff) : WorstRow(diff, outputs);
       if (row < diff.rows_used) {
         out->item = diff.target[row].suffix;
-        out->difference = DifferenceOf(diff, row, mode);
-        out->detail = DetailOf(out->difference);
+        if (!out->hidden) out->difference = DifferenceOf(diff, row, mode);
+        out->detail = out->hidden ? "holds infinities, and statistics do not show where" : DetailOf(out->difference);
         if (!outputs) MSP_RETURN_IF_ERROR(FillSource(diff.target[row], out));
       }
     }
@@ -188,6 +206,16 @@ class Describer {
     out->input_error = shown.input;
     out->output_error = shown.output;
     return OkStatus();
+  }
+
+  /// The input that holds infinities; the last one, as masks are put behind what they mask.
+  static size_t HiddenRow(const OpDiff& diff) {
+    for (size_t i = diff.rows_used; i-- > 0;) {
+      const StatValue& norm = diff.target[i].stats[kNorm];
+      const bool endless = norm.IsNanOrInf() || (norm.IsNumber() && !std::isfinite(norm.AsDouble()));
+      if (endless && !IsResult(diff.target[i].state)) return i;
+    }
+    return 0;
   }
 
   size_t WorstRow(const OpDiff& diff, bool outputs) const {
@@ -323,18 +351,51 @@ void CountInfected(const DumpPair& pair, const ModuleTree& tree, const WalkResul
   }
 }
 
-/// The first op with other dtypes, and how many; true when they are so many that the runs are of other precision.
-bool CountDTypes(const OpDistances& distances, Differences* out) {
-  constexpr double kEverywhere = 0.2;
-  size_t values = 0;
+/// The first op with other dtypes, and how many; true when they are so many that the runs are of other precision, or
+/// when all products are of another: that is what autocast does to a model of which little else is recorded.
+bool CountDTypes(const OpList& ops, const OpDistances& distances, Differences* out) {
+  constexpr double kEverywhere = 0.2, kNearlyAll = 0.9;
+  constexpr size_t kFewProducts = 3;
+  size_t values = 0, products = 0, cast_products = 0;
   for (size_t i = distances.size(); i-- > 0;) {
-    values += distances[i].matched && distances[i].tolerance > 0;
+    const bool counts = distances[i].matched && distances[i].tolerance > 0;
+    const bool product =
+        counts && Contains(ops.NameAt(i), ".forward") && ArithmeticOf(ops.NameAt(i)) == Arithmetic::kProduct;
+    values += counts;
+    products += product;
     if (!distances[i].dtypes) continue;
+    cast_products += product;
     out->dtype.kind = FirstDifference::Kind::kDType;
     out->dtype.op = i;
     ++out->dtype_ops;
   }
-  return static_cast<double>(out->dtype_ops) > kEverywhere * static_cast<double>(values);
+  const bool all_products =
+      products >= kFewProducts && static_cast<double>(cast_products) >= kNearlyAll * static_cast<double>(products);
+  return all_products || static_cast<double>(out->dtype_ops) > kEverywhere * static_cast<double>(values);
+}
+
+/// Ops of the optimizer that one run has more are no difference where they are another form of the same step.
+void ForgetOtherForm(size_t begin, const WalkResult& walk, FirstDifference* first) {
+  const bool lone = first->kind == FirstDifference::Kind::kMissingOp || first->kind == FirstDifference::Kind::kExtraOp;
+  const auto inherits = [&](size_t i) { return walk.verdicts[i] == RulerVerdict::kInherited; };
+  bool differs = false;
+  for (size_t i = walk.answer_at; i < walk.verdicts.size() && !differs; ++i) differs = inherits(i);
+  if (lone && walk.answer_at >= begin && !differs) *first = FirstDifference();
+}
+
+/// A setting of the optimizer leads where nothing in front of its step differs.
+void AddSetting(FirstDifference setting, size_t answer_at, Differences* out) {
+  using enum FirstDifference::Kind;
+  const FirstDifference::Kind kind = out->Answer().kind;
+  const bool weak =
+      kind == kNone || kind == kGrows || ((kind == kMissingOp || kind == kExtraOp) && answer_at >= setting.op);
+  const bool behind = kind != kShape && kind != kDType && answer_at >= setting.op;
+  if (!weak && !behind) {
+    out->others.push_back(std::move(setting));
+    return;
+  }
+  out->source = FirstDifference();
+  out->first = std::move(setting);
 }
 
 }  // namespace
@@ -358,7 +419,7 @@ std::string_view DifferenceKindText(FirstDifference::Kind kind) {
 
 StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distances, const BigArray<float>* calibrated) {
   Differences out;
-  const bool everywhere = CountDTypes(distances, &out);
+  const bool everywhere = CountDTypes(pair.target->ops(), distances, &out);
   std::string golden_warning;
   const std::shared_ptr<const ModuleTree> tree = pair.trees->Target(&out.warning);
   const ModuleTree& target_tree = *tree;
@@ -373,11 +434,21 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   WalkInput input{pair, plan, distances, target_tree, golden_tree};
   input.calibrated = calibrated;
   input.everywhere_other_dtype = everywhere;
+  if (!all_paired) {
+    MSP_ASSIGN_OR_RETURN(input.one_sided, OneSidedModules(pair, plan, target_tree, golden_tree));
+  }
   WalkResult walk = WalkOps(input);
+  MSP_RETURN_IF_ERROR(FindMaker(input, &walk));
   const Describer describer(pair, plan, distances, target_tree, golden_tree);
+  out.others = OtherDifferences(input, walk);
   out.first = std::move(walk.first);
   out.source = std::move(walk.source);
   for (FirstDifference* d : {&out.first, &out.source, &out.dtype}) MSP_RETURN_IF_ERROR(describer.Fill(d));
+  for (FirstDifference& d : out.others) MSP_RETURN_IF_ERROR(describer.Fill(&d));
+  MSP_ASSIGN_OR_RETURN(OptimizerForms forms, CompareOptimizers(pair, plan));
+  if (forms.setting.kind != FirstDifference::Kind::kNone) AddSetting(std::move(forms.setting), walk.answer_at, &out);
+  if (forms.same_settings) ForgetOtherForm(forms.begin, walk, &out.first);
+  MSP_RETURN_IF_ERROR(CountUnrecorded(*pair.target, target_tree, &out));
   for (const RulerVerdict v : walk.verdicts) out.ruler.Add(v);
   out.rounds_parameters = std::ranges::any_of(distances, &OpDistance::rounded_parameter);
   CountInfected(pair, target_tree, walk, &out);
@@ -386,6 +457,8 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   out.verdicts = std::move(walk.verdicts);
   out.contexts = std::move(walk.contexts);
   out.tree = tree;
+  for (const OneSidedModule& module : input.one_sided)
+    (module.golden ? out.golden_modules : out.target_modules).emplace_back(module.name);
   return out;
 }
 

@@ -143,6 +143,28 @@ bool Rewrites::GradientsAgree(size_t pass) {
   return seen > 0;
 }
 
+bool Rewrites::LossAgrees() {
+  if (!read_) Read();
+  if (loss_agrees_ >= 0) return loss_agrees_ > 0;
+  // The passes are not there where the runs are of different precision.
+  loss_agrees_ = 0;
+  for (size_t p = 0; p < passes_.size(); ++p) {
+    if (passes_[p].backward) continue;
+    loss_agrees_ = LastResultAgrees(passes_[p].begin, EndOf(p));
+    break;
+  }
+  return loss_agrees_ > 0;
+}
+
+/// Of the last op that has one, whatever it is made of.
+bool Rewrites::LastResultAgrees(size_t begin, size_t end) const {
+  for (size_t i = end; i-- > begin;) {
+    const OpDistance& d = distances_[i];
+    if (IsMatched(i) && d.has_output && d.values) return d.output <= LimitOf(d, *pair_.options.thresholds);
+  }
+  return false;
+}
+
 void Rewrites::FindPasses() {
   const OpList& ops = pair_.target->ops();
   for (size_t i = 0; i < ops.size(); ++i) {

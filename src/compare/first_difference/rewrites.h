@@ -31,6 +31,8 @@ class Rewrites {
   /// Whether an op that no module calls holds nothing but what is zero but for rounding, compared with its likes: the
   /// gradient of a bias that cancels out.
   bool IsRoundedZero(size_t op);
+  /// Whether the last results of a forward pass agree.
+  bool LossAgrees();
 
  private:
   /// Ops of one direction, one after another.
@@ -46,6 +48,7 @@ class Rewrites {
   uint64_t KindOf(std::string_view op, bool golden) const;
   bool EndAgrees(size_t begin, size_t end) const;
   bool GradientsAgree(size_t pass);
+  bool LastResultAgrees(size_t begin, size_t end) const;
   bool IsMatched(size_t op) const { return distances_[op].matched && plan_.golden_of[op] != kNoOp; }
   bool Agrees(size_t op, bool without_output = false) const;
   bool IsBackward(std::string_view op) const;
@@ -64,6 +67,7 @@ class Rewrites {
   TextIds apis_;
   std::vector<float> amplitudes_;  // the largest of each API
   std::vector<Pass> passes_;
+  int loss_agrees_ = -1;  // -1: not looked at
 };
 
 }  // namespace msprobe

@@ -195,7 +195,31 @@ bool Divides(std::string_view op) {
   return Contains(api, "div") || Contains(api, "rsqrt") || Contains(api, "reciprocal") || Contains(api, "log");
 }
 
+/// So many terms at least make a sum.
+constexpr double kFewTerms = 8;
+
+bool IsOneDimensional(std::string_view shape) { return shape.find(',') == std::string_view::npos; }
+
 }  // namespace
+
+bool CancelsOut(const OpDiff& op, size_t row) {
+  const ItemView& item = op.target[row];
+  const int g = op.rows[row].golden;
+  if (item.state != ItemState::kOutput || g == kNoItem || !Contains(op.op, ".backward") || !IsTensor(item))
+    return false;
+  const ItemView& partner = op.golden[static_cast<size_t>(g)];
+  const Arithmetic kind = ArithmeticOf(op.op);
+  const bool broadcast = kind == Arithmetic::kCopy || kind == Arithmetic::kElementwise;
+  const bool bias = kind == Arithmetic::kProduct && IsOneDimensional(item.shape);
+  if (!broadcast && !bias) return false;
+  const Tensors t = TensorsOf(op, row);
+  double numel = 0;
+  for (const Amount& a : t.in) numel = std::max(numel, a.numel);
+  const double terms = numel / t.out.numel;
+  if (terms < kFewTerms || t.unit == 0) return false;
+  const double largest = std::max(AmountOf(item).amplitude, AmountOf(partner).amplitude);
+  return largest > 0 && largest <= OpTolerance(op) * std::sqrt(terms) * t.in_rms;
+}
 
 RoundOff RoundOffOf(const OpDiff& op, size_t row) {
   const Tensors t = TensorsOf(op, row);

@@ -169,7 +169,9 @@ double ChecksumError(const ItemView& a, const ItemView& b, Against against) {
   if (a.checksum == b.checksum || (zero(a) && zero(b))) return 0;
   const auto measured = [](const ItemView& v) { return IsTensor(v) && !v.stats[kMax].IsNone(); };
   if (!measured(a) || !measured(b)) return kInfinity;
-  return std::max(StatisticsError(a, b, against), kLeastError);
+  const double error = StatisticsError(a, b, against);
+  // Those of two dtypes differ whatever the values are.
+  return SameDType(a.dtype, b.dtype) ? std::max(error, kLeastError) : error;
 }
 
 double ErrorAgainst(const OpDiff& op, size_t row, CompareMode mode, Against against) {
@@ -232,11 +234,13 @@ bool DTypeChanges(const OpDiff& op, size_t i) {
   const ItemView* b = PartnerOf(op, i);
   if (!b) return false;
   const ItemView& a = op.target[i];
+  if (op.cross && IsInteger(ParseDType(a.dtype)) && IsInteger(ParseDType(b->dtype))) return false;
   return !SameDType(a.dtype, b->dtype) && a.shape == b->shape && StartsWith(a.shape, "[") &&
          !StartsWith(a.dtype, "<class") && !StartsWith(b->dtype, "<class");
 }
 
 bool ArgumentDiffers(const OpDiff& op, size_t i, CompareMode mode) {
+  if (op.cross) return false;
   const ItemView& a = op.target[i];
   if (a.state != ItemState::kInput && a.state != ItemState::kKwarg) return false;
   const ItemView* b = PartnerOf(op, i);
@@ -272,8 +276,9 @@ double LargestGradient(const OpDiff& op) {
   return out;
 }
 
+bool IsSingle(const ItemView& item) { return item.shape == "[]"; }
 /// At most two; Max and Min are all of them.
-bool HasFewElements(const ItemView& item) { return item.shape == "[]" || item.shape == "[1]" || item.shape == "[2]"; }
+bool HasFewElements(const ItemView& item) { return IsSingle(item) || item.shape == "[1]" || item.shape == "[2]"; }
 
 /// A gradient that is zero but for the rounding of sums that cancel out: its digits say nothing.
 bool IsRoundedZero(const OpDiff& op, size_t row, double largest) {
@@ -285,12 +290,70 @@ bool IsRoundedZero(const OpDiff& op, size_t row, double largest) {
 
 }  // namespace
 
+/// As people write it: six digits tell all of it.
+bool IsWritten(double v) {
+  if (v == 0 || !std::isfinite(v)) return true;
+  const double scale = std::pow(10.0, 5 - std::floor(std::log10(std::fabs(v))));
+  return std::fabs(v * scale - std::round(v * scale)) <= 1e-6 * std::fabs(v * scale);
+}
+
+double Elements(std::string_view shape) {
+  double out = 1, n = 0;
+  bool digits = false;
+  for (const char c : shape) {
+    if (c >= '0' && c <= '9') {
+      n = n * 10 + (c - '0');
+      digits = true;
+    } else if (digits) {
+      out *= n;
+      n = 0;
+      digits = false;
+    }
+  }
+  return out;
+}
+
+/// The argument in `row`, which differs, if it is a choice: sizes that come with a shape are none.
+void NoteSetting(const OpDiff& op, size_t row, OpDistance* out) {
+  const ItemView* partner = PartnerOf(op, row);
+  if (!partner || op.target[row].shape != partner->shape) return;
+  const StatValue &x = op.target[row].stats[kMax], &y = partner->stats[kMax];
+  if (!x.IsNumber() || !y.IsNumber()) {
+    out->setting = true;
+    return;
+  }
+  const double p = x.AsDouble(), q = y.AsDouble();
+  // Whole numbers count: sizes, places, turns of a loop.
+  const bool whole = op.target[row].dtype == "<class 'int'>" && partner->dtype == "<class 'int'>";
+  if (whole || !IsWritten(p) || !IsWritten(q)) return;
+  out->setting = true;
+  if (q != 0) out->setting_ratio = Single(p / q);
+}
+
+/// Whether the statistics agree of values that do not.
+bool IsReordered(const OpDiff& op, size_t row, CompareMode mode) {
+  if (mode == CompareMode::kStatistics) return false;
+  const ItemView* partner = PartnerOf(op, row);
+  const double room = std::max(Tolerance(*op.thresholds, partner->dtype), kLeastError);
+  return op.target[row].shape == partner->shape && StatisticsError(op.target[row], *partner, Against::kLarger) <= room;
+}
+
+/// Statistics of infinities are infinite: neither how many there are nor where.
+bool HidesInfinities(const ItemView& a, const ItemView& b) {
+  const StatValue &x = a.stats[kNorm], &y = b.stats[kNorm];
+  const auto endless = [](const StatValue& v) {
+    return v.IsNanOrInf() || (v.IsNumber() && !std::isfinite(v.AsDouble()));
+  };
+  return endless(x) && endless(y);
+}
+
 OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bool(size_t row)>& counts) {
   OpDistance out;
   const double tolerance = OpTolerance(op);
   out.tolerance = Single(tolerance);
   out.matched = op.matched;
   const double largest_gradient = LargestGradient(op);
+  bool reordered = false, otherwise = false;  // inputs of which the bits differ
   for (size_t i = 0; i < op.rows_used; ++i) {
     if (counts && !counts(i)) continue;
     if (IsRoundedZero(op, i, largest_gradient) || NobodyWrote(op, i)) continue;
@@ -300,6 +363,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
     if (!result && ArgumentDiffers(op, i, mode)) {
       out.argument = true;
       out.input = Single(kInfinity);
+      if (!out.setting) NoteSetting(op, i, &out);
       continue;
     }
     const ItemView* partner = PartnerOf(op, i);
@@ -308,11 +372,23 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
     out.values = out.values || (tensor && item.stats[kMax].IsNumber());
     (result ? out.has_output : out.has_input) |= tensor;
     const double error = RowError(op, i, mode);
+    if (result && error > 0 && CancelsOut(op, i)) {
+      Raise(&out.cancelled, std::max(Amplitude(item), Amplitude(*partner)));
+      continue;
+    }
+    const bool by_statistics =
+        mode == CompareMode::kStatistics || (mode == CompareMode::kTensor && op.tensors[i].error < 0);
+    if (tensor && !result && by_statistics) out.masked = out.masked || HidesInfinities(item, *partner);
     if (tensor) Raise(result ? &out.output_error : &out.input_error, error);
-    if (tensor && !result && item.shape != partner->shape && !op.rows[i].shapes_fit) out.shapes = true;
+    if (tensor && !result && item.shape != partner->shape && !op.rows[i].shapes_fit) {
+      out.shapes = true;
+      const double golden = Elements(partner->shape);
+      if (out.split == 0 && golden > 0) out.split = Single(Elements(item.shape) / golden);
+    }
+    if (tensor && !result && error > 0) (IsReordered(op, i, mode) ? reordered : otherwise) = true;
     const double distance = RowDistance(op, i, mode, tolerance);
     out.few = out.few && (!tensor || HasFewElements(item));
-    if (tensor && Tolerance(*op.thresholds, item.dtype) > 0 && !HasFewElements(item))
+    if (tensor && Tolerance(*op.thresholds, item.dtype) > 0 && !IsSingle(item))
       Raise(&out.amplitude, std::max(Amplitude(item), Amplitude(*partner)));
     out.parameter = out.parameter || (item.state == ItemState::kParameter && distance > 1);
     const bool weight = item.state == ItemState::kParameter || (tensor && !result && item.suffix != ".input.0");
@@ -324,7 +400,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
     if (result && error > 0) MeasureResult(op, i, error, distance, &out);
     if (mode == CompareMode::kChecksum && !result) out.blind = out.blind || item.checksum == "0x0000000000000000";
   }
-  if (op.matched && op.rows_used > 0 && mode != CompareMode::kChecksum) {
+  if (op.matched && !op.cross && op.rows_used > 0 && mode != CompareMode::kChecksum) {
     for (size_t g = 0; g < op.golden_used; ++g) {
       const ItemView& item = op.golden[g];
       const bool argument = item.state == ItemState::kInput || item.state == ItemState::kKwarg;
@@ -334,6 +410,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
       }
     }
   }
+  out.reordered = reordered && !otherwise;
   return out;
 }
 
@@ -348,6 +425,10 @@ RowRuler MeasureRow(const OpDiff& op, size_t row, CompareMode mode, const OpDist
   const bool result = IsResult(item.state);
   if (out.error == 0 && !ArgumentDiffers(op, row, mode)) {
     out.verdict = RulerVerdict::kBitEqual;
+    return out;
+  }
+  if (result && CancelsOut(op, row)) {
+    out.verdict = RulerVerdict::kRoundOff;
     return out;
   }
   const RoundOff round_off = result ? RoundOffOf(op, row) : RoundOff();

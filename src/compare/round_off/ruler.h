@@ -27,7 +27,8 @@ struct RulerCounts {
 
 /// Largest relative error of a row's statistics: of Norm against the norm, of the others against the amplitude, of the
 /// larger side, so that judging does not depend on which side that is. Infinity is a difference in kind (NaN, text,
-/// shape, checksum); 0 for rows without a partner, and where nobody wrote either side. In tensor mode that of the values (TensorDiff::error).
+/// shape, checksum); 0 for rows without a partner, and where nobody wrote either side. In tensor mode that of the
+/// values (TensorDiff::error).
 double RowError(const OpDiff& op, size_t row, CompareMode mode);
 
 /// The same relative to the golden run, as all figures that people read. Infinity where that one is 0.
@@ -59,6 +60,10 @@ struct RoundOff {
 };
 RoundOff RoundOffOf(const OpDiff& op, size_t row);
 
+/// A gradient that is a plain sum of the op's gradient (that of a bias, or of what was broadcast) and zero but for the
+/// rounding of terms that cancel out, on both sides: its digits say nothing.
+bool CancelsOut(const OpDiff& op, size_t row);
+
 /// An op's agreement in a few numbers, for the walk over all ops that looks for the first difference.
 struct OpDistance {
   float input = 0, output = 0;              // largest RowDistance over what the op starts from, and over its results
@@ -71,14 +76,20 @@ struct OpDistance {
   bool matched = false;
   bool has_input = false, has_output = false;  // tensors on both sides
   bool dtypes = false;                         // two tensors of one shape have different dtypes
-  bool blind = false;      // an input's xor checksum is 0 on both sides, which equal elements in pairs give, too
-  bool argument = false;   // an argument that is not a tensor differs, or is there on one side only
-  bool shapes = false;     // a tensor that the op starts from has another shape
-  bool chosen = false;     // a tensor of integers or booleans that the op starts from differs
-  bool choices = false;    // a result that holds integers or booleans differs: an index, a mask
-  bool values = false;     // statistics of values are there: differences have a size
-  bool few = true;         // no tensor has more than two elements: statistics tell all of them
-  bool parameter = false;  // a parameter differs by more than the round-off of its dtype
+  bool blind = false;     // an input's xor checksum is 0 on both sides, which equal elements in pairs give, too
+  bool argument = false;  // an argument that is not a tensor differs, or is there on one side only
+  bool shapes = false;    // a tensor that the op starts from has another shape
+  bool chosen = false;    // a tensor of integers or booleans that the op starts from differs
+  bool choices = false;   // a result that holds integers or booleans differs: an index, a mask
+  bool values = false;    // statistics of values are there: differences have a size
+  float cancelled = 0;    // largest magnitude of the results that cancel out (CancelsOut); they count for nothing else
+  float split = 0;        // elements of the first input of another shape, over those of the golden run; 0 without
+  float setting_ratio = 0;  // of `setting`: the number over that of the golden run; 0 for other values
+  bool reordered = false;   // inputs differ by what their statistics do not show: the same values in other places
+  bool masked = false;      // an input holds infinities on both sides: statistics do not show where
+  bool setting = false;     // an argument that no shape explains differs: a flag, a word, a number as people write it
+  bool few = true;          // no tensor has more than two elements: statistics tell all of them
+  bool parameter = false;   // a parameter differs by more than the round-off of its dtype
   bool rounded_parameter = false;  // one differs by no more; where a dump does not tell them, any but the first input
 };
 

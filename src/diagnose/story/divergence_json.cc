@@ -39,6 +39,8 @@ void DifferenceMembers(JsonWriter* json, const FirstDifference& f) {
   json->Member("module", f.module);
   json->Member("inside", f.inside);
   json->Member("after", f.after);
+  json->Member("parameter_of_step", f.owner);
+  json->Member("recomputed", f.recomputed);
   json->Member("item", f.item.empty() ? f.item : f.item.substr(1));
   json->Member("detail", f.detail);
   json->Member("inputs", f.inputs);

@@ -42,11 +42,15 @@ StoryOrigin OriginOf(const Origin& o, int step) {
   out.frame = d.frame;
   out.function = d.function;
   out.item = Bare(d.item);
+  out.recomputed = d.recomputed;
+  out.hidden = d.hidden;
+  out.owner = d.owner;
   out.parameter = d.parameter;
   out.what = d.difference.what;
   out.target = d.difference.target;
   out.golden = d.difference.golden;
   out.percent = d.difference.percent;
+  out.verdict = d.verdict;
   out.units = d.units;
   const bool made = out.cause == Cause::kOp || out.cause == Cause::kCollective || out.cause == Cause::kReceived;
   if (made) out.inputs = d.inputs;

@@ -47,18 +47,22 @@ Cause CauseOf(const FirstDifference& difference);
 /// Where something begins.
 struct StoryOrigin {
   Cause cause = Cause::kOp;
-  bool overflow = false;           // NaN or infinities of the target, without regard to the golden run
-  int step = -1;                   // -1: not known
-  std::vector<int> ranks;          // the first one is where to look; empty: not known
-  std::string op;                  // of the target; of kMissingOp of the golden run
-  std::string module;              // "layers.1.mlp.linear_fc1"; "" if not known
-  std::string module_class;        // "Linear"; "" if not known
-  std::string frame, function;     // "model.py:93", the user's innermost line; "" if not known
-  std::string item;                // "input.1"; "" for none
-  std::string parameter;           // kWeight: "weight"; "" if not known
-  std::string what;                // "Norm", "values", "shape", "checksum", "dtype", "value"; "" for none
-  std::string target, golden;      // what it is on both sides
-  double percent = -1;             // relative to the golden run; -1: it has no size
+  bool overflow = false;        // NaN or infinities of the target, without regard to the golden run
+  int step = -1;                // -1: not known
+  std::vector<int> ranks;       // the first one is where to look; empty: not known
+  std::string op;               // of the target; of kMissingOp of the golden run
+  std::string module;           // "layers.1.mlp.linear_fc1"; "" if not known
+  std::string module_class;     // "Linear"; "" if not known
+  std::string frame, function;  // "model.py:93", the user's innermost line; "" if not known
+  std::string item;             // "input.1"; "" for none
+  bool recomputed = false;      // in a part of the forward pass that runs once more for the backward pass
+  bool hidden = false;          // kInput, kCode: infinities that statistics do not show the places of
+  std::string owner;            // the parameter that an op of the optimizer changes; "" if not known
+  std::string parameter;        // kWeight: "weight"; "" if not known
+  std::string what;             // "Norm", "values", "shape", "checksum", "dtype", "value"; "" for none
+  std::string target, golden;   // what it is on both sides
+  double percent = -1;          // relative to the golden run; -1: it has no size
+  RulerVerdict verdict = RulerVerdict::kNone;
   double units = 0;                // in units of what rounding explains; may be infinite
   std::string inputs;              // "are equal", "agree to 3.1e-07"; "" if not known
   std::string other_op;            // kCode: the last op that agrees; kMask: the op that put -inf in
@@ -90,7 +94,11 @@ struct Story {
   bool more_modules = false;
   RulerCounts ops;                            // of all pairs
   uint64_t target_only = 0, golden_only = 0;  // ops without a partner
-  size_t steps = 0, ranks = 0;                // looked at, of one run by itself
+  /// Modules with parameters that only one run calls, and modules in which nothing was recorded: path of each.
+  std::vector<std::string> target_modules, golden_modules;
+  uint64_t unrecorded = 0;
+  std::string first_unrecorded;
+  size_t steps = 0, ranks = 0;  // looked at, of one run by itself
 };
 
 /// The answer of a comparison; `ops` of all its pairs.

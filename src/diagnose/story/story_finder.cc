@@ -60,8 +60,29 @@ Status StoryFinder::Add(RankFindings rank) {
   ops_.rewritten += n.rewritten;
   target_only_ += rank.target_only;
   golden_only_ += rank.golden_only;
+  const Differences& found = rank.differences;
+  if (target_modules_.empty()) target_modules_ = found.target_modules;
+  if (golden_modules_.empty()) golden_modules_ = found.golden_modules;
+  if (found.unrecorded > unrecorded_) {
+    unrecorded_ = found.unrecorded;
+    first_unrecorded_ = found.first_unrecorded;
+  }
   ranks_.push_back(std::move(rank));
   return OkStatus();
+}
+
+Story StoryFinder::Tell() const {
+  Story out = StoryOf(divergence_, ops_, target_only_, golden_only_);
+  const auto paths = [](const std::vector<std::string>& names) {
+    std::vector<std::string> out;
+    for (const std::string& name : names) out.emplace_back(ModulePath(name));
+    return out;
+  };
+  out.target_modules = paths(target_modules_);
+  out.golden_modules = paths(golden_modules_);
+  out.unrecorded = unrecorded_;
+  out.first_unrecorded = ModulePath(first_unrecorded_);
+  return out;
 }
 
 Status StoryFinder::End() {
@@ -125,7 +146,7 @@ Status StoryFinder::ExcuseOptimizer(RankFindings* rank) {
   FirstDifference& source = rank->differences.source;
   // Dumps of APIs do not say what is a parameter; data comes first.
   const bool api = source.kind == Kind::kInput && source.module.empty() && !IsModuleName(source.name);
-  const bool weight = source.kind == Kind::kParameter || (api && source.item != ".input.0");
+  const bool weight = source.kind == Kind::kParameter || (api && (source.state || source.item != ".input.0"));
   if (!weight || !rank->differences.rounds_parameters) return OkStatus();
   const auto before = std::ranges::find(step_before_, rank->rank, &FilePair::rank);
   if (before == step_before_.end()) return OkStatus();

@@ -19,7 +19,7 @@ class StoryFinder {
   /// Of the first step that differs. A replay may be added to its origins.
   Divergence& divergence() { return divergence_; }
   /// After End().
-  Story Tell() const { return StoryOf(divergence_, ops_, target_only_, golden_only_); }
+  Story Tell() const;
 
  private:
   Status EndStep();
@@ -37,6 +37,9 @@ class StoryFinder {
   std::string harmless_end_;  // the first of such ops that made no difference
   RulerCounts ops_;
   uint64_t target_only_ = 0, golden_only_ = 0;
+  std::vector<std::string> target_modules_, golden_modules_;  // of the first rank that has such
+  uint64_t unrecorded_ = 0;                                   // of one rank and step
+  std::string first_unrecorded_;
 };
 
 }  // namespace msprobe

@@ -35,11 +35,14 @@ void WriteOrigin(JsonWriter* json, const StoryOrigin& o) {
     TextOrNull(json, "function", o.function);
     TextOrNull(json, "item", o.item);
     TextOrNull(json, "parameter", o.parameter);
+    TextOrNull(json, "owner", o.owner);
+    json->Member("recomputed", o.recomputed);
     TextOrNull(json, "what", o.what);
     TextOrNull(json, "target", o.target);
     TextOrNull(json, "golden", o.golden);
     json->Key("percent");
     o.percent < 0 ? json->Null() : json->Number(o.percent);
+    TextOrNull(json, "verdict", Begins(o.verdict) ? std::string(RulerVerdictText(o.verdict)) : std::string());
     json->Member("units", o.units);
     TextOrNull(json, "inputs", o.inputs);
     TextOrNull(json, "other_op", o.other_op);
@@ -81,6 +84,11 @@ std::string StoryJson(const Story& story) {
       json.Member("target_only", story.target_only);
       json.Member("golden_only", story.golden_only);
     });
+    json.ObjectMember("one_sided_modules", [&] {
+      json.Member("target", story.target_modules);
+      json.Member("golden", story.golden_modules);
+    });
+    json.Member("unrecorded_modules", story.unrecorded);
     json.ObjectMember("text", [&] {
       json.Member("en", StoryLines(story, Language::kEnglish));
       json.Member("zh", StoryLines(story, Language::kChinese));

@@ -100,6 +100,32 @@ TEST(Story, SaysThatANumberIsAModule) {
   EXPECT_NE(StoryText(Told(d), Language::kEnglish).find("step 3, net.0: its"), std::string::npos);
 }
 
+/// What is known of the place beyond its name, and what was recorded of one run only or not at all.
+TEST(Story, TellsWhatIsBesideTheOrigin) {
+  Divergence d = OfWeight();
+  FirstDifference& f = d.creator.difference;
+  f.verdict = RulerVerdict::kBug;
+  f.recomputed = true;
+  f.owner = "layers.1.mlp.weight";
+  Story story = Told(d);
+  story.target_modules = {"layers.1.adapter"};
+  story.unrecorded = 2;
+  story.first_unrecorded = "layers.0.kernel";
+  const std::string text = StoryText(story, Language::kEnglish);
+  for (const char* wanted : {"step 3, layers.1.mlp (recomputation): its parameter",
+                             "\n  parameter: layers.1.mlp.weight\n", "\n  verdict: bug: more than rounding can give\n",
+                             "\n  modules: with parameters, only in the target: layers.1.adapter\n",
+                             "\n  not recorded: anything inside of layers.0.kernel (2 modules in all)"}) {
+    EXPECT_NE(text.find(wanted), std::string::npos) << wanted << "\n" << text;
+  }
+  d.found = false;
+  story = Told(d);
+  story.golden_modules = {"head"};
+  EXPECT_NE(StoryText(story, Language::kEnglish).find("with parameters, only in the golden run: head"),
+            std::string::npos)
+      << "also where nothing differs";
+}
+
 /// Rounding says nothing of what has no size.
 TEST(Story, OnlyFiguresAreMeasuredAgainstRounding) {
   for (const char* what : {"checksum", "dtype", "shape", "value"}) {

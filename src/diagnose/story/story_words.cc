@@ -124,7 +124,9 @@ std::string Where(const Words& say, const StoryOrigin& o) {
   std::vector<std::string> parts;
   if (!o.ranks.empty()) parts.push_back(Ranks(say, o.ranks));
   if (o.step >= 0) parts.push_back(fmt::format("step {}", o.step));
-  parts.push_back(o.module.empty() ? o.op : ModuleText(say, o.module, o.module_class));
+  std::string place = o.module.empty() ? o.op : ModuleText(say, o.module, o.module_class);
+  if (o.recomputed) place += say({" (recomputation)", "（重计算）"});
+  parts.push_back(std::move(place));
   return say.Join(parts);
 }
 
@@ -163,6 +165,13 @@ std::string Overflowed(const Words& say, const StoryOrigin& o) {
   }
 }
 
+/// Of a mask, most likely.
+std::string Hidden(const Words& say, const StoryOrigin& o) {
+  return say({"what comes of {} of {} differs: it holds infinities, and statistics do not show at which places",
+              "由 {1} 的 {0} 得出的结果不一致：其中含有无穷大，统计值无法显示其位置"},
+             o.item, o.op);
+}
+
 /// Of parameters: what autograd adds up for them is no op.
 bool IsGradient(const StoryOrigin& o) { return ParseOpName(o.op).direction == OpDirection::kParameterGrad; }
 
@@ -188,8 +197,10 @@ std::string WhatHappened(const Words& say, const StoryOrigin& o) {
       if (o.parameter.empty()) return say({"a parameter {} before it is used", "参数在使用前就已{}"}, differs);
       return say({"its parameter {} {} before it is used", "参数 {} 在使用前就已{}"}, o.parameter, differs);
     case Cause::kInput:
+      if (o.hidden) return Hidden(say, o);
       return say({"its {} {}, and no recorded op made it", "{} {}，且不由任何已采集的算子产生"}, o.item, differs);
     case Cause::kCode:
+      if (o.hidden) return Hidden(say, o);
       return say({"code between its recorded ops makes a difference: {} of {} {}",
                   "其已采集算子之间的代码造成差异：{1} 的 {0} {2}"},
                  o.item, o.op, differs);
@@ -259,6 +270,13 @@ std::string ValueLine(const Words& say, const StoryOrigin& o) {
   return out;
 }
 
+std::string VerdictLine(const Words& say, RulerVerdict verdict) {
+  if (verdict == RulerVerdict::kBug) return say({"bug: more than rounding can give", "bug：超出舍入所能造成的差异"});
+  if (verdict == RulerVerdict::kSuspicious)
+    return say({"suspicious: more than rounding is expected to give", "suspicious：超出舍入的预期"});
+  return {};
+}
+
 std::string InheritedLine(const Words& say, const Story& story) {
   if (story.inherited == 0) return {};
   const bool one = story.inherited == 1;
@@ -303,6 +321,22 @@ std::vector<std::string> ReachedLines(const Words& say, const Story& story) {
   }
   if (more > 0) out.push_back(say({"and {} more ranks", "以及另外 {} 个 rank"}, more));
   return out;
+}
+
+std::string OneSidedLine(const Words& say, const std::vector<std::string>& modules, bool target) {
+  if (modules.empty()) return {};
+  const size_t shown = std::min(modules.size(), kListed);
+  std::vector<std::string> names(modules.begin(), modules.begin() + static_cast<std::ptrdiff_t>(shown));
+  if (modules.size() > shown) names.push_back(say({"... ({} in all)", "...（共 {} 个）"}, modules.size()));
+  return target ? say({"with parameters, only in the target: {}", "带参数，仅调试侧有：{}"}, say.Join(names))
+                : say({"with parameters, only in the golden run: {}", "带参数，仅标杆侧有：{}"}, say.Join(names));
+}
+
+std::string UnrecordedLine(const Words& say, const Story& story) {
+  if (story.unrecorded == 0) return {};
+  return say({"anything inside of {} ({} modules in all): a difference that begins there shows one op later",
+              "{} 等共 {} 个模块的内部：在其中产生的差异会晚一个算子才显现"},
+             story.first_unrecorded, story.unrecorded);
 }
 
 std::string CleanHeadline(const Words& say, const Story& s) {
@@ -352,13 +386,23 @@ std::string StoryHeadline(const Story& story, Language language) {
 std::vector<std::string> StoryLines(const Story& story, Language language) {
   const Words say(language);
   std::vector<std::string> out{StoryHeadline(story, language)};
-  if (story.origins.empty()) return out;
   const auto add = [&](const Phrase& label, const std::string& text) {
     if (!text.empty()) out.push_back(OneLine(say(label) + std::string(say.colon()) + text));
   };
+  const auto add_notes = [&] {
+    add({"modules", "模块"}, OneSidedLine(say, story.target_modules, true));
+    add({"modules", "模块"}, OneSidedLine(say, story.golden_modules, false));
+    add({"not recorded", "未采集"}, UnrecordedLine(say, story));
+  };
+  if (story.origins.empty()) {
+    add_notes();
+    return out;
+  }
   const StoryOrigin& o = story.origins.front();
   add({"op", "算子"}, PlaceLine(say, o));
+  add({"parameter", "参数"}, o.owner);
   add({"value", "数值"}, ValueLine(say, o));
+  add({"verdict", "判定"}, VerdictLine(say, o.verdict));
   if (o.anatomy) add({"how", "形态"}, AnatomyText(*o.anatomy, language));
   add({"since", "起始"}, BadSinceText(o.since, language));
   if (o.cause == Cause::kCode && !o.other_op.empty()) add({"after", "位于其后"}, o.other_op);
@@ -373,6 +417,7 @@ std::vector<std::string> StoryLines(const Story& story, Language language) {
   }
   if (story.origins.size() > kListed + 1)
     add({"also", "另一处"}, say({"{} more origins", "还有 {} 处源头"}, story.origins.size() - kListed - 1));
+  add_notes();
   add({"next", "下一步"}, Advice(say, o));
   return out;
 }

@@ -1,8 +1,9 @@
 #include "tensor/files/npy_writer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <string_view>
-#include <utility>
+#include <vector>
 
 #include "base/file.h"
 #include "tensor/kernels/layout.h"
@@ -11,81 +12,76 @@
 namespace msprobe {
 namespace {
 
-constexpr size_t kChunk = 2048;  // elements that are widened at a time
+struct NamedType {
+  DType dtype;
+  std::string_view name;
+};
+constexpr NamedType kTypes[] = {
+    {DType::kFloat32, "<f4"},   {DType::kFloat64, "<f8"},     {DType::kFloat16, "<f2"}, {DType::kInt8, "|i1"},
+    {DType::kInt16, "<i2"},     {DType::kInt32, "<i4"},       {DType::kInt64, "<i8"},   {DType::kUInt8, "|u1"},
+    {DType::kUInt16, "<u2"},    {DType::kUInt32, "<u4"},      {DType::kUInt64, "<u8"},  {DType::kBool, "|b1"},
+    {DType::kComplex64, "<c8"}, {DType::kComplex128, "<c16"},
+};
 
-// NumPy's name of the elements in the file; empty: there is none.
-std::string_view DescriptionOf(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64: return "<f8";
-    case DType::kFloat16: return "<f2";
-    case DType::kInt8: return "|i1";
-    case DType::kInt16: return "<i2";
-    case DType::kInt32: return "<i4";
-    case DType::kInt64: return "<i8";
-    case DType::kUInt8: return "|u1";
-    case DType::kUInt16: return "<u2";
-    case DType::kUInt32: return "<u4";
-    case DType::kUInt64: return "<u8";
-    case DType::kBool: return "|b1";
-    case DType::kComplex64: return "<c8";
-    case DType::kComplex128: return "<c16";
-    case DType::kFloat32: return "<f4";
-    default: return IsWidenedInNpy(dtype) ? "<f4" : "";
-  }
-}
-
-std::string HeaderOf(std::string_view description, const TensorView& t) {
-  std::string text = "{'descr': '" + std::string(description) + "', 'fortran_order': False, 'shape': (";
-  for (int d = 0; d < t.ndim; ++d) text += std::to_string(t.shape[d]) + (d + 1 < t.ndim ? ", " : "");
-  text += t.ndim == 1 ? ",), }" : "), }";
-  text.append((64 - (10 + text.size() + 1) % 64) % 64, ' ');
-  text += '\n';
-  std::string head("\x93NUMPY\x01\x00", 8);
-  head += static_cast<char>(text.size() & 0xff);
-  head += static_cast<char>(text.size() >> 8);
-  return head + text;
-}
-
-Status WriteWidened(const char* from, size_t n, const TensorView& t, OutputFile* file) {
-  double wide[kChunk];
-  float narrow[kChunk];
-  for (size_t at = 0; at < n; at += kChunk) {
-    const size_t count = std::min(kChunk, n - at);
-    if (!metrics::ToDoubles(t.dtype, from + at * ElementSize(t.dtype), count, wide)) {
-      return InternalError(file->path() +
-                           " cannot be written: the elements of its tensor are of a type without values");
-    }
-    std::transform(wide, wide + count, narrow, [](double value) { return static_cast<float>(value); });
-    MSP_RETURN_IF_ERROR(file->Write({reinterpret_cast<const char*>(narrow), count * sizeof(float)}));
-  }
-  return OkStatus();
+std::string_view NumpyName(DType dtype) {
+  const auto* const found =
+      std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) { return t.dtype == dtype; });
+  return found == std::end(kTypes) ? std::string_view() : found->name;
 }
 
 }  // namespace
 
-bool IsWidenedInNpy(DType dtype) {
-  return IsFloating(dtype) && dtype != DType::kFloat64 && dtype != DType::kFloat32 && dtype != DType::kFloat16;
+std::string NpyHeader(DType dtype, std::span<const int64_t> shape) {
+  const std::string_view name = NumpyName(dtype);
+  if (name.empty()) return {};
+  std::string dict = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", name,
+                                 fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+  constexpr size_t kBefore = 10, kAlign = 64;  // magic, version and length
+  dict.append((kAlign - (kBefore + dict.size() + 1) % kAlign) % kAlign, ' ');
+  dict += '\n';
+  std::string out("\x93NUMPY\x01\x00", 8);
+  out += static_cast<char>(dict.size() & 0xFF);
+  out += static_cast<char>(dict.size() >> 8);
+  return out + dict;
 }
 
+bool IsWidenedInNpy(DType dtype) { return IsFloating(dtype) && NumpyName(dtype).empty(); }
+
 Status WriteNpyFile(const std::string& path, const TensorView& t, uint64_t* bytes) {
+  const bool widen = NumpyName(t.dtype).empty();
+  const DType dtype = widen ? DType::kFloat32 : t.dtype;
   Layout layout;
-  const std::string_view description = DescriptionOf(t.dtype);
-  if (description.empty() || !MakeLayout(t, Order::kLogical, &layout)) {
-    return InternalError(path + " cannot be written: NumPy has no such type, or its tensor has too many dimensions");
+  if (t.dtype == DType::kUnknown || t.dtype == DType::kComplex32 || !MakeLayout(t, Order::kLogical, &layout)) {
+    return InternalError(path + " cannot be written: numpy has no type for its tensor");
   }
   MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
-  MSP_RETURN_IF_ERROR(file.Write(HeaderOf(description, t)));
-  Status written;
-  if (layout.count > 0) {
-    LayoutWalker(layout).Walk(0, layout.count, [&](const char* p, size_t n) {
-      if (!written.ok()) return;
-      written = IsWidenedInNpy(t.dtype) ? WriteWidened(p, n, t, &file) : file.Write({p, n * layout.element});
-    });
-  }
-  MSP_RETURN_IF_ERROR(written);
-  MSP_RETURN_IF_ERROR(file.Commit());
-  *bytes += file.bytes_written();
-  return OkStatus();
+  const std::string header = NpyHeader(dtype, {t.shape, static_cast<size_t>(t.ndim)});
+  MSP_RETURN_IF_ERROR(file.Write(header));
+  Status status;
+  std::vector<double> wide;
+  std::vector<float> floats;
+  const auto take = [&](const char* from, size_t n) {
+    if (!status.ok()) return;
+    if (!widen) {
+      status = file.Write({from, n * layout.element});
+      return;
+    }
+    constexpr size_t kRun = 4096;
+    for (size_t at = 0; at < n && status.ok(); at += kRun) {
+      const size_t run = std::min(kRun, n - at);
+      wide.resize(run);
+      if (!metrics::ToDoubles(t.dtype, from + at * layout.element, run, wide.data())) {
+        status = InternalError(path + " cannot be written: its type is unknown");
+        return;
+      }
+      floats.assign(wide.begin(), wide.end());
+      status = file.Write({reinterpret_cast<const char*>(floats.data()), run * sizeof(float)});
+    }
+  };
+  if (layout.count > 0) LayoutWalker(layout).Walk(0, layout.count, take);
+  MSP_RETURN_IF_ERROR(status);
+  *bytes += header.size() + static_cast<uint64_t>(layout.count) * ElementSize(dtype);
+  return file.Commit();
 }
 
 }  // namespace msprobe

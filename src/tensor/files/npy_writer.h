@@ -1,7 +1,8 @@
-// Files as numpy.save() writes them for one array.
+// Files as numpy.save() writes them.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "base/status.h"
@@ -9,12 +10,14 @@
 
 namespace msprobe {
 
-/// Writes `path` (mode 0640) with the elements of `t` in C order. Types that NumPy does not have (bfloat16, those of
-/// one byte) are written as float32, which holds every value of them. The file appears complete or not at all; an
-/// existing one is replaced. Adds the size of the file to `bytes`.
+/// Version 1.0, in C order, the elements aligned to 64 bytes; "" for types that numpy does not have.
+std::string NpyHeader(DType dtype, std::span<const int64_t> shape);
+
+/// Writes `path` (mode 0640), complete or not at all; an existing file is replaced. What numpy has no type for
+/// (bfloat16, float8) becomes float32. Adds the size of the file to `bytes`.
 Status WriteNpyFile(const std::string& path, const TensorView& t, uint64_t* bytes);
 
-/// Whether such a file has elements of another type than the tensor: float32.
+/// Whether such a file has elements of a different type than the tensor: float32.
 bool IsWidenedInNpy(DType dtype);
 
 }  // namespace msprobe

@@ -1,0 +1,283 @@
+// What is told beside and behind the first difference: modules of one run, settings, makers of values, owners.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include "compare/first_difference/first_difference.h"
+#include "compare/pair/compare.h"
+#include "dump/test_files.h"
+
+namespace msprobe {
+namespace {
+
+/// A tensor of which Max and Norm are told apart.
+std::string TensorOf(const std::string& shape, double max, double norm) {
+  return fmt::format(
+      R"({{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [{}], "Max": {}, "Min": {}, "Mean": {},
+                     "Norm": {}}})",
+      shape, max, -max / 2, max / 4, norm);
+}
+
+std::string Wide(double norm) { return TensorOf("4, 8", norm / 3, norm); }
+
+std::string Number(double v) { return fmt::format(R"({{"type": "float", "value": {}}})", v); }
+
+std::string Call(const std::string& name, const std::string& inputs, const std::string& output,
+                 const std::string& kwargs = "", const std::string& parameters = "") {
+  const bool backward = name.find("backward") != std::string::npos;
+  return fmt::format(R"("{}": {{"{}": [{}], {} "output": [{}]{}}})", name, backward ? "input" : "input_args", inputs,
+                     backward ? "" : R"("input_kwargs": {)" + kwargs + "},", output,
+                     parameters.empty() ? "" : R"(, "parameters": {)" + parameters + "}");
+}
+
+class NoRowsFormat : public RowFormat {
+ public:
+  void AppendOp(const OpDiff&, int, OpBlock*) const override {}
+};
+
+class FindingsTest : public testing::Test {
+ protected:
+  void Write(const std::string& side, const std::vector<std::string>& ops, const std::string& parents = "") {
+    dir_.Write(side + "/dump.json", R"({"task": "statistics", "level": "mix", "framework": "pytorch", "data": {)" +
+                                        fmt::format("{}", fmt::join(ops, ", ")) + "}}");
+    if (!parents.empty()) dir_.Write(side + "/construct.json", "{" + parents + "}");
+  }
+  Differences Find() {
+    FilePair files;
+    files.target = dir_.path() + "/t/dump.json";
+    files.golden = dir_.path() + "/g/dump.json";
+    auto pair = OpenDumpPair(files, Mapping());
+    EXPECT_TRUE(pair.ok()) << pair.status().message();
+    const auto outcome = ComparePair(
+        *pair, NoRowsFormat(), [](OpBlock&&) { return OkStatus(); }, nullptr);
+    EXPECT_TRUE(outcome.ok());
+    auto found = FindDifferences(*pair, outcome->distances);
+    EXPECT_TRUE(found.ok());
+    return *found;
+  }
+  TempDir dir_;
+  using Kind = FirstDifference::Kind;
+};
+
+TEST_F(FindingsTest, AModuleWithParametersInOneRunOnlyIsAlwaysTold) {
+  // Its result is what went in: nothing behind it differs.
+  const std::string own = Call("Module.extra.Scale.forward.0", Wide(2), Wide(2), "", R"("weight": )" + Wide(1));
+  const std::string a = Call("Module.fc.Linear.forward.0", Wide(1), Wide(2), "", R"("weight": )" + Wide(3));
+  const std::string b = Call("Functional.relu.0.forward", Wide(2), Wide(1));
+  Write("t", {a, own, b});
+  Write("g", {a, b});
+  Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kExtraOp);
+  EXPECT_EQ(d.Answer().name, "Module.extra.Scale.forward.0");
+  EXPECT_EQ(d.target_modules, std::vector<std::string>{"Module.extra.Scale.forward.0"});
+  EXPECT_TRUE(d.golden_modules.empty());
+
+  Write("t", {a, b});
+  Write("g", {a, own, b});
+  d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kMissingOp);
+  EXPECT_EQ(d.golden_modules, std::vector<std::string>{"Module.extra.Scale.forward.0"});
+}
+
+TEST_F(FindingsTest, AModuleOfAnotherClassAtItsPlaceIsNotOfOneRunOnly) {
+  const auto norm = [](const std::string& kind, double out) {
+    return Call("Module.norm." + kind + ".forward.0", Wide(2), Wide(out), "", R"("weight": )" + Wide(1));
+  };
+  const std::string a = Call("Module.fc.Linear.forward.0", Wide(1), Wide(2), "", R"("weight": )" + Wide(3));
+  Write("t", {a, norm("RMSNorm", 1.5)});
+  Write("g", {a, norm("LayerNorm", 1)});
+  EXPECT_TRUE(Find().target_modules.empty());
+}
+
+TEST_F(FindingsTest, AnOpOfOneRunThatMadeWhatComesInIsFoundHoweverFarBack) {
+  std::vector<std::string> target{Call("Tensor.exp.0.forward", Wide(1), Wide(2))}, golden = target;
+  target.push_back(Call("Tensor.mul_.0.forward", Wide(2) + ", " + Number(1.5), Wide(3)));
+  for (int i = 0; i < 200; ++i) {
+    const std::string between = Call(fmt::format("Functional.silu.{}.forward", i), Wide(5 + i), Wide(6 + i));
+    target.push_back(between);
+    golden.push_back(between);
+  }
+  target.push_back(Call("Tensor.sin.0.forward", Wide(3), Wide(1)));
+  golden.push_back(Call("Tensor.sin.0.forward", Wide(2), Wide(0.7)));
+  Write("t", target);
+  Write("g", golden);
+  Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kExtraOp);
+  EXPECT_EQ(d.Answer().name, "Tensor.mul_.0.forward");
+  Write("g", target);
+  Write("t", golden);
+  d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kMissingOp);
+  EXPECT_EQ(d.Answer().name, "Tensor.mul_.0.forward");
+}
+
+TEST_F(FindingsTest, InfinitiesHideWhatIsMasked) {
+  const std::string masked = R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [4, 8], "Max": 0.5,
+                             "Min": -Infinity, "Mean": -Infinity, "Norm": Infinity})";
+  const auto ops = [&](double out) {
+    return std::vector{Call("Tensor.masked_fill.0.forward", Wide(2), masked),
+                       Call("Torch.softmax.0.forward", masked, Wide(out))};
+  };
+  Write("t", ops(1.2));
+  Write("g", ops(1));
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kInput);
+  EXPECT_EQ(d.Answer().name, "Tensor.masked_fill.0.forward");
+  EXPECT_TRUE(d.Answer().hidden);
+}
+
+std::string Loop(double lr, double decay) {
+  return fmt::format("{}, {}, {}, {}, {}, {}",
+                     Call("Tensor.__iadd__.0.forward", TensorOf("", 0, 0), TensorOf("", 1, 1)),
+                     Call("Tensor.mul_.0.forward", Wide(3) + ", " + Number(1 - lr * decay), Wide(2.9)),
+                     Call("Tensor.lerp_.0.forward", Wide(0.1) + ", " + Wide(0.2) + ", " + Number(0.1), Wide(0.12)),
+                     Call("Tensor.addcmul_.0.forward", Wide(0.1), Wide(0.3), R"("value": )" + Number(0.001)),
+                     Call("Tensor.add_.0.forward", Wide(0.5) + ", " + Number(1e-8), Wide(0.5)),
+                     Call("Tensor.addcdiv_.0.forward", Wide(2.9), Wide(2.8), R"("value": )" + Number(-lr / 0.1)));
+}
+
+TEST_F(FindingsTest, SettingsOfAFusedStepAreThoseOfALoop) {
+  const std::string forward = Call("Functional.linear.0.forward", Wide(1), Wide(2));
+  const std::string backward = Call("Functional.linear.0.backward", Wide(2), Wide(1));
+  const auto fused = [](double lr) {
+    return Call("Torch._fused_adamw_.0.forward", Wide(3), "null",
+                fmt::format(R"("lr": {}, "beta1": {}, "beta2": {}, "weight_decay": {}, "eps": {})", Number(lr),
+                            Number(0.9), Number(0.999), Number(0.01), Number(1e-8)));
+  };
+  Write("g", {forward, backward, Loop(0.01, 0.01)});
+  Write("t", {forward, backward, fused(0.01)});
+  EXPECT_EQ(Find().Answer().kind, Kind::kNone) << "another form of the same step";
+  Write("t", {forward, backward, fused(0.02)});
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kArgument);
+  EXPECT_EQ(d.Answer().name, "Torch._fused_adamw_.0.forward");
+  EXPECT_EQ(d.Answer().item, ".lr");
+  EXPECT_EQ(d.Answer().detail, "is 0.02 against 0.01");
+}
+
+TEST_F(FindingsTest, AnOpOfTheOptimizerNamesItsParameter) {
+  const std::string forward =
+      Call("Module.a.fc.Linear.forward.0", Wide(1), Wide(2), "", R"("weight": )" + Wide(3) + R"(, "bias": )" + Wide(7));
+  const std::string backward = Call("Module.a.fc.Linear.backward.0", Wide(2), Wide(1));
+  const auto step = [](double eps) {
+    std::string out;
+    int i = 0;
+    for (const double parameter : {3.0, 7.0}) {
+      out += fmt::format("{}{}, {}", out.empty() ? "" : ", ",
+                         Call(fmt::format("Tensor.mul_.{}.forward", i), Wide(parameter) + ", " + Number(0.99), Wide(2)),
+                         Call(fmt::format("Tensor.add_.{}.forward", i), Wide(0.5) + ", " + Number(i == 1 ? eps : 1e-8),
+                              Wide(i == 1 ? 0.5 + eps : 0.5)));
+      ++i;
+    }
+    return out;
+  };
+  Write("t", {forward, backward, step(1e-3)});
+  Write("g", {forward, backward, step(1e-8)});
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().name, "Tensor.add_.1.forward");
+  EXPECT_EQ(d.Answer().owner, "a.fc.bias");
+}
+
+TEST_F(FindingsTest, WhatRunsAgainInBackwardIsARecomputation) {
+  const auto ops = [](double second) {
+    return std::vector{Call("Functional.silu.0.forward", Wide(2), Wide(1)),
+                       Call("Functional.silu.1.forward", Wide(2), Wide(second)),
+                       Call("Module.a.Block.backward.0", Wide(1), Wide(second + 1))};
+  };
+  const std::string parents =
+      R"("Functional.silu.0.forward": "Module.a.Block.forward.0", "Module.a.Block.forward.0": null,
+         "Functional.silu.1.forward": "Module.a.Block.forward.1", "Module.a.Block.forward.1": "Module.a.Block.backward.0",
+         "Module.a.Block.backward.0": null)";
+  Write("t", ops(3), parents);
+  Write("g", ops(1), parents);
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().name, "Functional.silu.1.forward");
+  EXPECT_TRUE(d.Answer().recomputed);
+}
+
+TEST_F(FindingsTest, ASettingIsFoundThoughShapesDiffer) {
+  const auto run = [](int rows, double eps, double scale) {
+    const std::string x = TensorOf(fmt::format("{}, 8", rows), 1, rows),
+                      y = TensorOf(fmt::format("{}, 8", rows), 2, rows);
+    return std::vector{Call("Functional.silu.0.forward", x, y),
+                       Call("Functional.layer_norm.0.forward", y, x, R"("eps": )" + Number(eps)),
+                       Call("Tensor.__truediv__.0.forward", TensorOf("", rows, rows) + ", " + Number(scale),
+                            TensorOf("", rows / scale, rows / scale))};
+  };
+  Write("t", run(2, 1e-5, 4));
+  Write("g", run(4, 1e-5, 2));
+  EXPECT_EQ(Find().Answer().kind, Kind::kShape) << "the number follows the split";
+  Write("t", run(2, 1e-3, 4));
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kArgument);
+  EXPECT_EQ(d.Answer().name, "Functional.layer_norm.0.forward");
+}
+
+TEST_F(FindingsTest, IndependentDifferencesAreToldToo) {
+  const auto run = [](double first, double second, double eps) {
+    const auto module = [](const std::string& name, double weight, double out) {
+      return Call("Module." + name + ".Linear.forward.0", Wide(1), Wide(out), "", R"("weight": )" + Wide(weight));
+    };
+    return std::vector{
+        module("a", first, 1 + first), module("b", second, 2 + first + second),
+        Call("Functional.layer_norm.0.forward", Wide(2 + first + second), Wide(first), R"("eps": )" + Number(eps))};
+  };
+  Write("t", run(1.5, 2.5, 1e-3));
+  Write("g", run(1, 2, 1e-5));
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kParameter);
+  EXPECT_EQ(d.Answer().name, "Module.a.Linear.forward.0");
+  ASSERT_EQ(d.others.size(), 2u);
+  EXPECT_EQ(d.others[0].name, "Module.b.Linear.forward.0");
+  EXPECT_EQ(d.others[1].name, "Functional.layer_norm.0.forward");
+  EXPECT_EQ(d.others[1].kind, Kind::kArgument);
+}
+
+TEST_F(FindingsTest, ModulesWithoutRecordedOpsAreCounted) {
+  const auto run = [](double out) {
+    return std::vector{
+        Call("Functional.silu.0.forward", Wide(2), Wide(1)),   Call("Module.a.Silu.forward.0", Wide(2), Wide(1)),
+        Call("Functional.silu.1.forward", Wide(1), Wide(3)),   Call("Module.b.Silu.forward.0", Wide(1), Wide(3)),
+        Call("Module.c.Kernel.forward.0", Wide(3), Wide(out)), Call("Module.d.Identity.forward.0", Wide(3), Wide(3))};
+  };
+  const std::string parents = R"("Functional.silu.0.forward": "Module.a.Silu.forward.0",
+      "Functional.silu.1.forward": "Module.b.Silu.forward.0", "Module.a.Silu.forward.0": null, "Module.b.Silu.forward.0": null,
+      "Module.c.Kernel.forward.0": null, "Module.d.Identity.forward.0": null)";
+  Write("t", run(4), parents);
+  Write("g", run(5), parents);
+  const Differences d = Find();
+  EXPECT_EQ(d.unrecorded, 1u);
+  EXPECT_EQ(d.first_unrecorded, "Module.c.Kernel.forward.0");
+}
+
+TEST_F(FindingsTest, AJumpBehindSmallDriftStandsOut) {
+  const auto run = [](double drift, double jump) {
+    return std::vector{Call("Functional.silu.0.forward", Wide(1), Wide(2 * (1 + drift))),
+                       Call("Functional.linear.0.forward", Wide(2 * (1 + drift)), Wide(3 * (1 + drift))),
+                       Call("Functional.gelu.0.forward", Wide(3 * (1 + drift)), Wide(1.5 * (1 + jump))),
+                       Call("Functional.linear.1.forward", Wide(1.5 * (1 + jump)), Wide(2 * (1 + 3 * jump)))};
+  };
+  Write("t", run(3e-8, 4e-5));
+  Write("g", run(0, 0));
+  EXPECT_EQ(Find().Answer().kind, Kind::kOp);
+  EXPECT_EQ(Find().Answer().name, "Functional.gelu.0.forward");
+  Write("t", run(4e-7, 4e-5));
+  EXPECT_EQ(Find().Answer().kind, Kind::kGrows) << "not behind drift of this size";
+}
+
+TEST_F(FindingsTest, GradientsThatCancelOutSayNothing) {
+  // The bias in front of a normalisation: its gradient is a sum of terms that cancel out.
+  const auto run = [](double bias) {
+    return std::vector{Call("Functional.linear.0.forward", TensorOf("64, 8", 1, 10), TensorOf("64, 8", 1, 10)),
+                       Call("Functional.linear.0.backward", TensorOf("64, 8", 0.1, 1),
+                            TensorOf("64, 8", 0.1, 1) + ", " + TensorOf("8", bias, bias))};
+  };
+  Write("t", run(3e-9));
+  Write("g", run(1e-9));
+  EXPECT_EQ(Find().Answer().kind, Kind::kNone);
+  Write("t", run(3e-2));
+  EXPECT_EQ(Find().Answer().kind, Kind::kOp);
+}
+
+}  // namespace
+}  // namespace msprobe

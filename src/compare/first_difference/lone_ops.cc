@@ -1,0 +1,128 @@
+#include "compare/first_difference/lone_ops.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "ops/framework_names.h"
+#include "ops/op_name.h"
+#include "ops/op_traits.h"
+
+namespace msprobe {
+namespace {
+
+using Kind = FirstDifference::Kind;
+
+constexpr size_t kNear = 2;  // matched ops that may stand between a lone op and what it changes
+
+}  // namespace
+
+void LoneOps::Add(bool golden, uint32_t op, size_t before) {
+  Lone lone;
+  lone.golden = golden;
+  lone.op = op;
+  lone.before = before;
+  const std::string_view name = DumpOf(golden).ops().NameAt(op);
+  lone.moves = OnlyMovesOrCasts(name) || (in_.plan.cross && CommonFunctionOf(ApiOrClassOf(name)).moves);
+  lone.parent = TreeOf(golden).ParentOf(name);
+  const bool covered = rewrites_.Cover(name, golden, before);
+  const auto is_this = [&](const OneSidedModule& m) { return m.golden == golden && m.op == op; };
+  // Modules of two frameworks need not be the same.
+  if (!in_.plan.cross && std::ranges::any_of(in_.one_sided, is_this)) own_modules_.push_back({lone, covered});
+  if (covered && !lone.moves && !IsModuleName(name)) AddReplaced(name, golden);
+  lone.known = !covered && rewrites_.Knows(name, golden);
+  const bool forward = !IsModuleName(name) && ParseOpName(name).direction == OpDirection::kForward && !lone.moves;
+  if (forward && (ChangesArguments(ApiOf(name)) || (!covered && !lone.known))) makers_[golden].push_back(op);
+  if (covered) return rewrites_.Learn(name, golden);
+  lone_.push_back(lone);
+}
+
+void LoneOps::AddReplaced(std::string_view op, bool golden) {
+  bool outside = true;  // of all modules
+  TreeOf(golden).ForEachAround(op, [&](std::string_view name) {
+    outside = outside && !IsModuleName(name);
+    replaced_[golden].Insert(name);
+    return true;
+  });
+  if (outside) replaced_[golden].Insert("");
+}
+
+const Lone* LoneOps::FirstOwnModule() const {
+  const auto found = std::ranges::find(own_modules_, false, &OwnModule::covered);
+  return found == own_modules_.end() ? nullptr : &found->lone;
+}
+
+bool LoneOps::IsReplaced(const Lone& own) const {
+  return std::ranges::any_of(lone_, [&](const Lone& other) {
+    const std::string_view name = DumpOf(other.golden).ops().NameAt(other.op);
+    return other.golden != own.golden && !other.moves && !IsModuleName(name) && other.parent == own.parent;
+  });
+}
+
+const Lone* LoneOps::FirstWithoutEffect() const {
+  bool apis = false;
+  for (size_t i = 0; i < ops_.size() && !apis && !own_modules_.empty(); ++i) apis = !IsModuleName(ops_.NameAt(i));
+  if (!apis) return nullptr;
+  for (const OwnModule& own : own_modules_) {
+    const std::string_view parent = TreeOf(own.lone.golden).ParentOf(DumpOf(own.lone.golden).ops().NameAt(own.lone.op));
+    if (!replaced_[!own.lone.golden].Has(IsModuleName(parent) ? parent : std::string_view())) return &own.lone;
+  }
+  return nullptr;
+}
+
+/// The outermost module around `lone` that its run has more, or the op itself.
+uint32_t LoneOps::Outermost(const Lone& lone) const {
+  const DumpFile& dump = DumpOf(lone.golden);
+  const auto is_lone = [&](size_t op) {
+    return lone.golden ? std::binary_search(in_.plan.golden_only.begin(), in_.plan.golden_only.end(), op)
+                       : in_.plan.golden_of[op] == kNoOp;
+  };
+  uint32_t out = lone.op;
+  TreeOf(lone.golden).ForEachAround(dump.ops().NameAt(lone.op), [&](std::string_view name) {
+    const auto at = dump.FindOp(name);
+    if (!at || !is_lone(*at)) return false;
+    out = static_cast<uint32_t>(*at);
+    return true;
+  });
+  return out;
+}
+
+void LoneOps::Set(const Lone& lone, FirstDifference* found) const {
+  const uint32_t op = Outermost(lone);
+  found->kind = lone.golden ? Kind::kMissingOp : Kind::kExtraOp;
+  if (lone.golden) {
+    found->golden_op = op;
+  } else {
+    found->op = op;
+    found->golden_op = kNoOp;
+  }
+}
+
+const Lone* LoneOps::Before(Kind kind, size_t i) const {
+  const bool module = IsModuleName(ops_.NameAt(i));
+  // Other ranks see what a permutation before a communication hides from the statistics of its input.
+  const bool sent = kind == Kind::kOp && StartsWith(ops_.NameAt(i), "Distributed.");
+  if (kind == Kind::kArgument || (kind == Kind::kOp && !module && !sent)) return nullptr;
+  const std::string_view parent = module ? std::string_view() : in_.target_tree.ParentOf(ops_.NameAt(i));
+  for (size_t k = lone_.size(); k-- > 0;) {
+    const Lone& lone = lone_[k];
+    const bool inside = module && !lone.parent.empty() && lone.parent == ops_.NameAt(i);
+    const bool beside = !sent && !parent.empty() && lone.parent == parent;
+    const bool near = (kind != Kind::kOp || sent) && i - lone.before <= kNear;
+    if (lone.known) continue;
+    if (inside || beside || near) return FirstOfGroup(k);
+  }
+  return nullptr;
+}
+
+/// The first of the lone ops that stand together with lone_[k], of those that change values if there are any.
+const Lone* LoneOps::FirstOfGroup(size_t k) const {
+  const auto together = [](const Lone& a, const Lone& b) { return b.before - a.before <= 1 + kNear; };
+  size_t first = k;
+  while (first > 0 && together(lone_[first - 1], lone_[first])) --first;
+  for (size_t j = first; j <= k; ++j) {
+    if (!lone_[j].moves && !lone_[j].known) return &lone_[j];
+  }
+  return &lone_[first];
+}
+
+}  // namespace msprobe

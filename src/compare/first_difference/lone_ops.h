@@ -1,0 +1,67 @@
+// Ops that only one of two runs has, at their places in the walk over both.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "compare/first_difference/rewrites.h"
+#include "compare/first_difference/walk_types.h"
+
+namespace msprobe {
+
+/// An op that one run has more, at its place among the target's ops.
+struct Lone {
+  bool golden = false;
+  uint32_t op = 0;
+  size_t before = 0;  // target ops in front of it
+  bool moves = false;
+  bool known = false;  // as a rewrite, from a module that agrees
+  std::string_view parent;
+};
+
+class LoneOps {
+ public:
+  /// Both outlive the object.
+  LoneOps(const WalkInput& in, Rewrites* rewrites) : in_(in), ops_(in.pair.target->ops()), rewrites_(*rewrites) {}
+
+  void Add(bool golden, uint32_t op, size_t before);
+  /// Notes the modules around an op of another form, which that run has.
+  void AddReplaced(std::string_view op, bool golden);
+  /// In the order of Add(), without those inside of what agrees.
+  const BigArray<Lone>& all() const { return lone_; }
+
+  /// The op that only one run has and that explains the difference at `i`: it stands right in front of it, or in the
+  /// module that differs.
+  const Lone* Before(FirstDifference::Kind kind, size_t i) const;
+  /// The first module with parameters that only one run has and around which nothing agrees.
+  const Lone* FirstOwnModule() const;
+  /// Whether the other run has ops of its own where this one is called.
+  bool IsReplaced(const Lone& own) const;
+  /// One around which all agrees, and in whose place the other run has nothing. Dumps of modules do not show that.
+  const Lone* FirstWithoutEffect() const;
+  /// Ops whose results no other form of the same explains: what changes its argument, wherever it stands, and what
+  /// stands where the runs do not agree.
+  const std::vector<uint32_t>& makers(bool golden) const { return makers_[golden]; }
+  /// Makes `found` say that one run lacks the op, or the outermost module around it that it lacks.
+  void Set(const Lone& lone, FirstDifference* found) const;
+
+ private:
+  struct OwnModule {
+    Lone lone;
+    bool covered = false;  // something around it agrees
+  };
+  uint32_t Outermost(const Lone& lone) const;
+  const Lone* FirstOfGroup(size_t k) const;
+  const DumpFile& DumpOf(bool golden) const { return golden ? *in_.pair.golden : *in_.pair.target; }
+  const ModuleTree& TreeOf(bool golden) const { return golden ? in_.golden_tree : in_.target_tree; }
+
+  const WalkInput& in_;
+  const OpList& ops_;
+  Rewrites& rewrites_;
+  BigArray<Lone> lone_;
+  std::vector<OwnModule> own_modules_;
+  std::vector<uint32_t> makers_[2];
+  TextIds replaced_[2];  // modules in which that run has other ops; "" is what no module calls
+};
+
+}  // namespace msprobe

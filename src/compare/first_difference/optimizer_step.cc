@@ -1,0 +1,204 @@
+#include "compare/first_difference/optimizer_step.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "base/text.h"
+#include "ops/op_name.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kMostSteps = 100000;  // ops of a step that are looked at
+constexpr double kSameSetting = 1e-6;  // relative: some are computed back from others
+constexpr double kLargestEpsilon = 0.5;
+
+/// Behind the last op of a backward pass; all ops where there is none.
+size_t BehindBackward(const OpList& ops) {
+  for (size_t i = ops.size(); i-- > 0;) {
+    const OpDirection direction = ParseOpName(ops.NameAt(i)).direction;
+    if (direction == OpDirection::kBackward || direction == OpDirection::kParameterGrad) return i + 1;
+  }
+  return ops.size();
+}
+
+/// "lerp" of "Tensor.lerp_.3.forward" and of "Torch._foreach_lerp_.0.forward".
+std::string_view StepOf(std::string_view name) {
+  constexpr std::string_view kForeach = "_foreach_";
+  std::string_view api = ApiOf(name);
+  if (StartsWith(api, kForeach)) api.remove_prefix(kForeach.size());
+  while (!api.empty() && api.back() == '_') api.remove_suffix(1);
+  return api;
+}
+
+/// Reads the numbers that one step is given.
+class StepReader {
+ public:
+  explicit StepReader(const DumpFile& dump) : dump_(dump) {}
+
+  Status Read() {
+    const OpList& ops = dump_.ops();
+    const size_t begin = BehindBackward(ops);
+    for (size_t i = begin; i < std::min(ops.size(), begin + kMostSteps); ++i) {
+      const std::string_view name = ops.NameAt(i);
+      if (IsModuleName(name)) continue;
+      MSP_RETURN_IF_ERROR(ReadOp(i, StepOf(name)));
+    }
+    return OkStatus();
+  }
+
+  std::vector<OptimizerSetting> Settings() const {
+    std::vector<OptimizerSetting> out;
+    const auto add = [&](const char* name, const std::optional<Number>& number, double value) {
+      if (number && std::isfinite(value)) out.push_back({name, value, number->op});
+    };
+    add("lr", lr_, lr_ ? lr_->value : 0);
+    if (!lr_ && addcdiv_ && beta1_ && step_ > 0)
+      add("lr", addcdiv_, -addcdiv_->value * (1 - std::pow(1 - beta1_->value, step_)));
+    if (!lr_ && !addcdiv_ && alpha_) add("lr", alpha_, -alpha_->value);
+    add("beta1", beta1_, beta1_ ? 1 - beta1_->value : 0);
+    add("beta2", beta2_, beta2_ ? 1 - beta2_->value : 0);
+    add("eps", eps_, eps_ ? eps_->value : 0);
+    if (fused_decay_ && lr_) add("lr * weight_decay", fused_decay_, fused_decay_->value * lr_->value);
+    AddFactors(&out);
+    return out;
+  }
+
+ private:
+  struct Number {
+    double value = 0;
+    size_t op = 0;
+  };
+
+  void AddFactors(std::vector<OptimizerSetting>* out) const {
+    if (momentum_) out->push_back({"momentum", momentum_->value, momentum_->op});
+    for (const Number& factor : factors_) {
+      const bool is_beta2 = beta2_ && std::fabs(factor.value - (1 - beta2_->value)) < 1e-9;
+      if (is_beta2 || fused_decay_) continue;
+      // The loop of SGD multiplies what it keeps of the gradients by the momentum; Adam's takes its decay off the
+      // weight.
+      const bool adam = beta1_.has_value() || addcdiv_.has_value();
+      out->push_back({adam ? "lr * weight_decay" : "momentum", adam ? 1 - factor.value : factor.value, factor.op});
+      return;
+    }
+    // A step that leaves the weights as they are takes nothing off them.
+    if (beta1_ && addcdiv_ && !fused_decay_) out->push_back({"lr * weight_decay", 0, addcdiv_->op});
+  }
+
+  Status ReadOp(size_t i, std::string_view step) {
+    const bool fused = StartsWith(step, "_fused_");
+    const bool counts = step == "iadd" || step == "__iadd" || step == "add";
+    if (!fused && !counts && step != "lerp" && step != "addcmul" && step != "addcdiv" && step != "mul" &&
+        step != "__mul")
+      return OkStatus();
+    size_t count = 0;
+    MSP_RETURN_IF_ERROR(dump_.ParseOp(i, &doc_));
+    DescribeOp(dump_.ops().NameAt(i), doc_, CompareMode::kStatistics, &scratch_, &items_, &count);
+    const std::span<const ItemView> items(items_.data(), count);
+    if (fused) return ReadFused(i, items);
+    std::optional<double> number, alpha;
+    for (const ItemView& item : items) {
+      if (item.state == ItemState::kOutput) {
+        if (counts && item.shape == "[]" && item.stats[kMax].IsNumber())
+          step_ = std::max(step_, item.stats[kMax].AsDouble());
+        continue;
+      }
+      if (item.dtype != "<class 'float'>" || !item.stats[kMax].IsNumber()) continue;
+      (item.suffix.ends_with(".alpha") ? alpha : number) = item.stats[kMax].AsDouble();
+    }
+    if (alpha && step == "add" && *alpha < 0) alpha_ = {*alpha, i};
+    if (!number) return OkStatus();
+    if (step == "lerp") beta1_ = {*number, i};
+    if (step == "addcmul") beta2_ = {*number, i};
+    if (step == "addcdiv") addcdiv_ = {*number, i};
+    if (step == "add" && *number > 0 && *number < kLargestEpsilon) eps_ = {*number, i};
+    if (step == "mul" && *number > 0 && *number < 1) AddFactor(*number, i);
+    return OkStatus();
+  }
+
+  void AddFactor(double value, size_t op) {
+    const auto same = [&](const Number& n) { return n.value == value; };
+    if (factors_.size() < 4 && std::ranges::none_of(factors_, same)) factors_.push_back({value, op});
+  }
+
+  Status ReadFused(size_t i, std::span<const ItemView> items) {
+    for (const ItemView& item : items) {
+      if (item.state == ItemState::kOutput || !StartsWith(item.dtype, "<class") || !item.stats[kMax].IsNumber())
+        continue;
+      const double value = item.stats[kMax].AsDouble();
+      const std::string_view name = std::string_view(item.suffix).substr(item.suffix.rfind('.') + 1);
+      if (name == "lr") lr_ = {value, i};
+      if (name == "beta1") beta1_ = {1 - value, i};
+      if (name == "beta2") beta2_ = {1 - value, i};
+      if (name == "eps") eps_ = {value, i};
+      if (name == "momentum") momentum_ = {value, i};
+      if (name == "weight_decay") fused_decay_ = {value, i};
+    }
+    return OkStatus();
+  }
+
+  const DumpFile& dump_;
+  JsonDoc doc_;
+  std::vector<Item> scratch_;
+  std::vector<ItemView> items_;
+  std::optional<Number> lr_, beta1_, beta2_, eps_, addcdiv_, alpha_, momentum_, fused_decay_;
+  std::vector<Number> factors_;
+  double step_ = 0;
+};
+
+/// Whether the step of one run has ops that the other's lacks.
+bool StepsDiffer(const DumpPair& pair, const MatchPlan& plan) {
+  const OpList& ops = pair.target->ops();
+  bool own = false;
+  for (size_t i = BehindBackward(ops); i < ops.size() && !own; ++i)
+    own = plan.golden_of[i] == kNoOp && !IsModuleName(ops.NameAt(i));
+  if (own || plan.golden_only.empty()) return own;
+  return plan.golden_only.back() >= BehindBackward(pair.golden->ops());
+}
+
+std::string WrittenOut(double v) { return fmt::format("{:.6g}", v); }
+
+}  // namespace
+
+StatusOr<std::vector<OptimizerSetting>> OptimizerSettingsOf(const DumpFile& dump) {
+  StepReader reader(dump);
+  MSP_RETURN_IF_ERROR(reader.Read());
+  return reader.Settings();
+}
+
+StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan& plan) {
+  OptimizerForms forms;
+  if (plan.fused || plan.cross || !StepsDiffer(pair, plan)) return forms;
+  forms.differ = true;
+  forms.begin = BehindBackward(pair.target->ops());
+  MSP_ASSIGN_OR_RETURN(const std::vector<OptimizerSetting> target, OptimizerSettingsOf(*pair.target));
+  MSP_ASSIGN_OR_RETURN(const std::vector<OptimizerSetting> golden, OptimizerSettingsOf(*pair.golden));
+  forms.same_settings = std::ranges::find(target, "lr", &OptimizerSetting::name) != target.end();
+  for (const OptimizerSetting& a : target) {
+    const auto b = std::ranges::find(golden, a.name, &OptimizerSetting::name);
+    if (b == golden.end()) {
+      forms.same_settings = false;
+      continue;
+    }
+    const double scale = std::max(std::fabs(a.value), std::fabs(b->value));
+    if (std::fabs(a.value - b->value) <= kSameSetting * scale) continue;
+    FirstDifference& out = forms.setting;
+    out.kind = FirstDifference::Kind::kArgument;
+    out.op = a.op;
+    out.golden_op = plan.golden_of[a.op];
+    out.name = pair.target->ops().NameAt(a.op);
+    out.golden_name = pair.golden->ops().NameAt(b->op);
+    out.item = "." + a.name;
+    out.difference = {"value", WrittenOut(a.value), WrittenOut(b->value), -1};
+    out.detail = "is " + out.difference.target + " against " + out.difference.golden;
+    out.verdict = RulerVerdict::kBug;
+    forms.same_settings = false;
+    break;
+  }
+  return forms;
+}
+
+}  // namespace msprobe

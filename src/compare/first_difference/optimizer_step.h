@@ -1,0 +1,32 @@
+// The settings of an optimizer, whatever ops its step is made of.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compare/first_difference/differences.h"
+#include "compare/pair/dump_pair.h"
+
+namespace msprobe {
+
+/// lr, beta1, beta2, eps, momentum, and how much a step takes off a weight.
+struct OptimizerSetting {
+  std::string name;
+  double value = 0;
+  size_t op = 0;  // of the dump, from whose arguments it follows
+};
+
+/// Of the ops behind the last backward pass: a fused step has them as arguments, a loop over parameters and the
+/// functions for lists as the numbers that their ops are given. Those that do not follow from these are not there.
+StatusOr<std::vector<OptimizerSetting>> OptimizerSettingsOf(const DumpFile& dump);
+
+/// What two steps of different ops have to do with each other.
+struct OptimizerForms {
+  bool differ = false;         // the runs step by different ops; else their arguments are compared anyway
+  bool same_settings = false;  // and all settings are known, and the same: two forms of one step
+  size_t begin = 0;            // of the target's step
+  FirstDifference setting;     // the first that differs; kNone where none does
+};
+StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan& plan);
+
+}  // namespace msprobe

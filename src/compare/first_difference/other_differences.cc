@@ -1,0 +1,93 @@
+#include "compare/first_difference/other_differences.h"
+
+#include <cmath>
+
+#include "base/slot_table.h"
+#include "base/text.h"
+#include "ops/op_name.h"
+#include "ops/op_traits.h"
+
+namespace msprobe {
+namespace {
+
+using Kind = FirstDifference::Kind;
+
+constexpr size_t kMostOthers = 8;
+
+class Others {
+ public:
+  Others(const WalkInput& in, const WalkResult& walk)
+      : in_(in), walk_(walk), ops_(in.pair.target->ops()), differing_(in.target_tree) {
+    for (const FirstDifference* d : {&walk.first, &walk.source}) {
+      if (d->kind == Kind::kNone) continue;
+      const std::string_view name = ops_.NameAt(d->op);
+      told_.Insert(name);
+      told_.Insert(in.target_tree.ParentOf(name));
+      told_.Insert(ApiOf(name));
+      if (d->kind == Kind::kDType || d->kind == Kind::kShape || d->kind == Kind::kGrows) comparable_ = false;
+    }
+  }
+
+  std::vector<FirstDifference> Find() {
+    // Runs that are of other precision or split otherwise differ everywhere.
+    if (walk_.answer_at >= ops_.size() || !comparable_ || in_.everywhere_other_dtype) return {};
+    if (walk_.first.kind == Kind::kNone && walk_.source.kind == Kind::kNone) return {};
+    for (size_t i = walk_.answer_at; i < ops_.size() && out_.size() < kMostOthers; ++i) {
+      const NameParts name = ParseOpName(ops_.NameAt(i));
+      if (name.direction == OpDirection::kBackward || name.direction == OpDirection::kParameterGrad) backward_ = true;
+      const OpDistance& d = in_.distances[i];
+      if (name.direction != OpDirection::kForward || in_.plan.golden_of[i] == kNoOp || !d.matched) continue;
+      const bool apart = d.input > 1 || d.output > 1 || d.shapes;
+      const bool inherits = walk_.verdicts[i] == RulerVerdict::kInherited;  // not what is computed another way
+      if (i > walk_.answer_at && inherits && !d.shapes) Judge(i, name, d);
+      if (apart) differing_.AddAncestorsOf(name);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void Judge(size_t i, const NameParts& name, const OpDistance& d) {
+    const bool module = IsModuleName(name.full);
+    if (module && d.parameter && !backward_) return Add(Kind::kInput, i, name.full);
+    if (differing_.Contains(name)) return;
+    // Sizes and indices of copies follow from what was chosen before.
+    const bool copies = ArithmeticOf(name.full) == Arithmetic::kCopy;
+    if (d.setting && !module && !copies && IsFirstOf(name)) return Add(Kind::kArgument, i, ApiOf(name.full));
+    const bool bits = in_.pair.options.mode != CompareMode::kStatistics;
+    const bool equal = d.has_input && d.input == 0 && d.input_error == 0 && !d.argument && !d.chosen;
+    if (bits && equal && d.values && !d.few && !d.masked && !backward_ && d.worst > 1 && d.output > 1)
+      Add(Kind::kOp, i, name.full);
+  }
+
+  /// A setting of the optimizer differs for each parameter.
+  bool IsFirstOf(const NameParts& name) { return !told_.Has(ApiOf(name.full)); }
+
+  void Add(Kind kind, size_t i, std::string_view key) {
+    if (told_.Has(ops_.NameAt(i)) || !told_.Insert(key)) return;
+    FirstDifference found;
+    found.kind = kind;
+    found.op = i;
+    found.golden_op = in_.plan.golden_of[i];
+    found.verdict = RulerVerdict::kSuspicious;
+    const OpDistance& d = in_.distances[i];
+    found.units = kind == Kind::kOp ? d.output : d.input;
+    out_.push_back(std::move(found));
+  }
+
+  const WalkInput& in_;
+  const WalkResult& walk_;
+  const OpList& ops_;
+  Containers differing_;
+  TextIds told_;
+  std::vector<FirstDifference> out_;
+  bool comparable_ = true;
+  bool backward_ = false;
+};
+
+}  // namespace
+
+std::vector<FirstDifference> OtherDifferences(const WalkInput& in, const WalkResult& walk) {
+  return Others(in, walk).Find();
+}
+
+}  // namespace msprobe

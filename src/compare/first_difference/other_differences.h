@@ -1,0 +1,15 @@
+// Differences behind the first one that cannot come from it.
+#pragma once
+
+#include <vector>
+
+#include "compare/first_difference/walk_types.h"
+
+namespace msprobe {
+
+/// Parameters that differ before an optimizer step of this run could have changed them, and settings, in the forward
+/// pass and in the optimizer's; where dumps show every bit, also ops that give other results for equal inputs. At most
+/// some, one for each parameter's module and each kind of op.
+std::vector<FirstDifference> OtherDifferences(const WalkInput& in, const WalkResult& walk);
+
+}  // namespace msprobe

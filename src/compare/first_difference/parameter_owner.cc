@@ -1,0 +1,129 @@
+#include "compare/first_difference/parameter_owner.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+#include "base/text.h"
+#include "ops/op_name.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kMostOpsRead = 200000;
+constexpr std::string_view kParameterItem = ".parameters.";
+
+/// Its shape and statistics: what is known of a tensor in each op that it goes through.
+std::string PrintOf(const ItemView& item) {
+  std::string out = item.shape;
+  for (const StatValue& stat : item.stats) stat.AppendText(&(out += ' '));
+  return out;
+}
+
+/// "layers.0.mlp" of "Module.layers.0.mlp.FeedForward.forward.0".
+std::string PathOfModule(std::string_view name) {
+  std::string_view base = ParseOpName(name).base;
+  base.remove_prefix(std::min(base.size(), base.find('.') + 1));
+  const size_t dot = base.rfind('.');
+  return std::string(dot == std::string_view::npos ? std::string_view() : base.substr(0, dot));
+}
+
+class OwnerFinder {
+ public:
+  explicit OwnerFinder(const DumpFile& dump) : dump_(dump) {}
+
+  StatusOr<std::string> Find(size_t op) {
+    const OpList& ops = dump_.ops();
+    size_t begin = ops.size();
+    while (begin > 0 && !IsBackward(ops.NameAt(begin - 1))) --begin;
+    if (begin == 0 || op < begin || IsModuleName(ops.NameAt(op)) || ops.size() > kMostOpsRead) return std::string();
+    MSP_RETURN_IF_ERROR(ReadParameters(begin));
+    if (names_.empty()) return std::string();
+    MSP_RETURN_IF_ERROR(FindAnchors(begin));
+    if (anchors_.empty()) return std::string();
+    // Each parameter's ops end as far behind the one that takes it in as those of the last parameter do.
+    const size_t tail = ops.size() - 1 - anchors_.back().op;
+    for (const Anchor& anchor : anchors_) {
+      if (anchor.op + tail >= op) return NameAt(anchor);
+    }
+    return std::string();
+  }
+
+ private:
+  struct Anchor {
+    size_t op = 0;
+    std::string print;
+    size_t number = 0;  // among those that look the same
+  };
+
+  static bool IsBackward(std::string_view name) {
+    const OpDirection direction = ParseOpName(name).direction;
+    return direction == OpDirection::kBackward || direction == OpDirection::kParameterGrad;
+  }
+
+  std::span<const ItemView> Items(std::string_view name) {
+    size_t count = 0;
+    DescribeOp(name, doc_, CompareMode::kStatistics, &scratch_, &items_, &count);
+    return {items_.data(), count};
+  }
+
+  /// Of the first call of each module.
+  Status ReadParameters(size_t end) {
+    std::unordered_map<std::string, bool> seen;
+    for (size_t i = 0; i < end; ++i) {
+      const std::string_view name = dump_.ops().NameAt(i);
+      const NameParts parts = ParseOpName(name);
+      if (!IsModuleName(name) || parts.direction != OpDirection::kForward) continue;
+      if (!seen.emplace(parts.base, true).second) continue;
+      MSP_RETURN_IF_ERROR(dump_.ParseOp(i, &doc_));
+      for (const ItemView& item : Items(name)) {
+        if (item.state != ItemState::kParameter) continue;
+        names_[PrintOf(item)].push_back(PathOfModule(name) + "." + item.suffix.substr(kParameterItem.size()));
+      }
+    }
+    return OkStatus();
+  }
+
+  /// Ops of one kind that take a parameter in: the kind that comes first.
+  Status FindAnchors(size_t begin) {
+    std::unordered_map<std::string, size_t> numbers;
+    std::string_view api;
+    for (size_t i = begin; i < dump_.ops().size(); ++i) {
+      const std::string_view name = dump_.ops().NameAt(i);
+      if (IsModuleName(name) || (!api.empty() && ApiOf(name) != api)) continue;
+      MSP_RETURN_IF_ERROR(dump_.ParseOp(i, &doc_));
+      for (const ItemView& item : Items(name)) {
+        if (item.suffix != ".input.0") continue;
+        std::string print = PrintOf(item);
+        if (!names_.contains(print)) continue;
+        api = ApiOf(name);
+        const size_t number = numbers[print]++;
+        anchors_.push_back({i, std::move(print), number});
+        break;
+      }
+    }
+    numbers_ = std::move(numbers);
+    return OkStatus();
+  }
+
+  std::string NameAt(const Anchor& anchor) const {
+    const std::vector<std::string>& names = names_.at(anchor.print);
+    if (names.size() == 1) return names.front();
+    // Several look the same: their order tells them apart, if each of them is there.
+    return names.size() == numbers_.at(anchor.print) ? names[anchor.number] : std::string();
+  }
+
+  const DumpFile& dump_;
+  JsonDoc doc_;
+  std::vector<Item> scratch_;
+  std::vector<ItemView> items_;
+  std::unordered_map<std::string, std::vector<std::string>> names_;
+  std::unordered_map<std::string, size_t> numbers_;
+  std::vector<Anchor> anchors_;
+};
+
+}  // namespace
+
+StatusOr<std::string> ParameterOwner(const DumpFile& dump, size_t op) { return OwnerFinder(dump).Find(op); }
+
+}  // namespace msprobe

@@ -1,0 +1,173 @@
+#include "compare/first_difference/value_maker.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <string>
+
+#include "base/page_trim.h"
+#include "base/text.h"
+#include "compare/pair/op_at.h"
+#include "ops/op_name.h"
+#include "ops/op_traits.h"
+
+namespace msprobe {
+namespace {
+
+using Kind = FirstDifference::Kind;
+
+constexpr size_t kMostLookedAt = 20000;  // ops in front of the difference
+constexpr size_t kNoMaker = SIZE_MAX;
+constexpr size_t kMostAround = 64;  // around infinities: they are put in where they are used
+
+/// Equal for tensors that the dump shows no difference between. "" for what says too little to know it again: single
+/// numbers, and tensors of one value.
+std::string LooksOf(const ItemView& item) {
+  if (!StartsWith(item.shape, "[") || item.shape == "[]" || item.stats[kMax].IsNone()) return {};
+  std::string most, least, out = item.shape;
+  item.stats[kMax].AppendText(&most);
+  item.stats[kMin].AppendText(&least);
+  if (most == least) return {};
+  out.append(" ").append(item.dtype);
+  for (const StatValue& stat : item.stats) stat.AppendText(&(out += ' '));
+  return out;
+}
+
+/// Items of one op of a dump.
+class OpItems {
+ public:
+  OpItems(const DumpFile& dump, CompareMode mode) : dump_(dump), mode_(mode) {}
+
+  Status Read(size_t op) {
+    count_ = 0;
+    MSP_RETURN_IF_ERROR(dump_.ParseOp(op, &doc_));
+    DescribeOp(dump_.ops().NameAt(op), doc_, mode_, &scratch_, &items_, &count_);
+    return OkStatus();
+  }
+  std::span<const ItemView> items() const { return {items_.data(), count_}; }
+  bool Gives(const std::string& looks) const {
+    return std::ranges::any_of(
+        items(), [&](const ItemView& item) { return item.state == ItemState::kOutput && LooksOf(item) == looks; });
+  }
+
+ private:
+  const DumpFile& dump_;
+  const CompareMode mode_;
+  JsonDoc doc_;
+  std::vector<Item> scratch_;
+  std::vector<ItemView> items_;
+  size_t count_ = 0;
+};
+
+class Maker {
+ public:
+  Maker(const WalkInput& in, WalkResult* walk) : in_(in), walk_(*walk), out_(&walk->source) {}
+
+  /// An op that the target has more.
+  StatusOr<size_t> FindExtra(const std::string& looks) {
+    return FindAmong(*in_.pair.target, walk_.own_ops, out_->op, looks);
+  }
+  /// One that it lacks.
+  StatusOr<size_t> FindMissing(const std::string& looks) {
+    return FindAmong(*in_.pair.golden, walk_.golden_own_ops, out_->golden_op, looks);
+  }
+
+  /// The op whose result the infinities are in.
+  Status FindMask(const std::string& looks) {
+    const DumpFile& dump = *in_.pair.target;
+    OpItems items(dump, in_.pair.options.mode);
+    const std::string_view module = in_.target_tree.ParentOf(dump.ops().NameAt(out_->op));
+    for (size_t i = out_->op, seen = 0; i-- > 0 && seen < kMostAround; ++seen) {
+      const std::string_view name = dump.ops().NameAt(i);
+      if (IsModuleName(name) || in_.target_tree.ParentOf(name) != module || in_.plan.golden_of[i] == kNoOp) continue;
+      MSP_RETURN_IF_ERROR(items.Read(i));
+      if (!items.Gives(looks)) continue;
+      out_->op = i;
+      out_->golden_op = in_.plan.golden_of[i];
+      return OkStatus();
+    }
+    return OkStatus();
+  }
+
+ private:
+  /// The last of `ops` in front of `end` that gives it.
+  StatusOr<size_t> FindAmong(const DumpFile& dump, const std::vector<uint32_t>& ops, size_t end,
+                             const std::string& looks) {
+    OpItems items(dump, in_.pair.options.mode);
+    size_t seen = 0;
+    for (auto it = std::ranges::lower_bound(ops, end); it != ops.begin() && seen < kMostLookedAt; ++seen) {
+      const uint32_t op = *--it;
+      MSP_RETURN_IF_ERROR(items.Read(op));
+      if (items.Gives(looks)) return op;
+    }
+    return kNoMaker;
+  }
+
+  const WalkInput& in_;
+  const WalkResult& walk_;
+  FirstDifference* out_;
+};
+
+/// The input that is furthest apart; null where none is by more than rounding.
+const ItemView* WorstInput(const OpDiff& diff, CompareMode mode, const ItemView** partner) {
+  const double tolerance = OpTolerance(diff);
+  double worst = 1;
+  const ItemView* out = nullptr;
+  for (size_t i = 0; i < diff.rows_used; ++i) {
+    const bool input = diff.target[i].state == ItemState::kInput || diff.target[i].state == ItemState::kKwarg;
+    if (!input || diff.rows[i].golden == kNoItem) continue;
+    const double distance = RowDistance(diff, i, mode, tolerance);
+    if (distance <= worst) continue;
+    worst = distance;
+    out = &diff.target[i];
+    *partner = &diff.golden[static_cast<size_t>(diff.rows[i].golden)];
+  }
+  return out;
+}
+
+const ItemView* MaskedInput(const OpDiff& diff) {
+  for (size_t i = diff.rows_used; i-- > 0;) {
+    const StatValue& norm = diff.target[i].stats[kNorm];
+    const bool endless = norm.IsNanOrInf() || (norm.IsNumber() && !std::isfinite(norm.AsDouble()));
+    if (endless && !IsResult(diff.target[i].state)) return &diff.target[i];
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Status FindMaker(const WalkInput& in, WalkResult* walk) {
+  FirstDifference& found = walk->source;
+  const DumpPair& pair = in.pair;
+  if (found.kind != Kind::kInput || found.golden_op == kNoOp || in.plan.fused) return OkStatus();
+  JsonDoc target, golden;
+  OpDiff diff;
+  MSP_RETURN_IF_ERROR(pair.target->ParseOp(found.op, &target));
+  MSP_RETURN_IF_ERROR(pair.golden->ParseOp(found.golden_op, &golden));
+  DiffOps(pair.target->ops().NameAt(found.op), target, pair.golden->ops().NameAt(found.golden_op), &golden,
+          pair.options, &diff);
+  Maker maker(in, walk);
+  if (found.hidden) {
+    const ItemView* masked = MaskedInput(diff);
+    return masked ? maker.FindMask(LooksOf(*masked)) : OkStatus();
+  }
+  const ItemView* other = nullptr;
+  const ItemView* own = WorstInput(diff, pair.options.mode, &other);
+  if (!own || own->shape != other->shape) return OkStatus();
+  const std::string looks = LooksOf(*own), golden_looks = LooksOf(*other);
+  if (looks.empty() || golden_looks.empty() || looks == golden_looks) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(const size_t extra, maker.FindExtra(looks));
+  MSP_ASSIGN_OR_RETURN(const size_t missing, maker.FindMissing(golden_looks));
+  // Where each run has an op of its own, they stand for each other.
+  if ((extra == kNoMaker) == (missing == kNoMaker)) return OkStatus();
+  found.kind = extra != kNoMaker ? Kind::kExtraOp : Kind::kMissingOp;
+  if (extra != kNoMaker) {
+    found.op = extra;
+    found.golden_op = kNoOp;
+  } else {
+    found.golden_op = static_cast<uint32_t>(missing);
+  }
+  return OkStatus();
+}
+
+}  // namespace msprobe

@@ -1,0 +1,15 @@
+// Which op made a value that comes in somewhere else.
+#pragma once
+
+#include "compare/first_difference/walk_types.h"
+#include "compare/pair/dump_pair.h"
+
+namespace msprobe {
+
+/// Of a difference that comes in at an op and that no op in front of it seems to make. An op that only one run has, or
+/// that changes its argument in one run only, and whose result is the very value that comes in, made it, however far
+/// back it stands. Where the value holds infinities, whose places statistics do not show, the op that put them in is
+/// where to look.
+Status FindMaker(const WalkInput& in, WalkResult* walk);
+
+}  // namespace msprobe
