@@ -40,9 +40,8 @@ def prepare(config: Config) -> str:
     try:
         write_file(path, json.dumps(settings(config, whole), indent=4).encode())
     except OSError as error:
-        refuse(
-            f"dump_path: {path} cannot be written ({error.strerror}): choose another one ({config.place('dump_path')})"
-        )
+        text = "dump_path: %(path)s cannot be written (%(why)s): choose another one (%(place)s)"
+        refuse(say(text, path=path, why=error.strerror, place=config.place("dump_path")))
     os.environ[_VARIABLE] = path
     os.environ.pop("MS_ACL_DUMP_CFG_PATH", None)
     logger.info("level L2: MindSpore records kernels below %s, as %s says.", config.dump_path, path)
