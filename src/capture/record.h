@@ -23,7 +23,7 @@ struct TensorRecord {
   bool has_stats = false;  // false: the four statistics are null
   bool has_crc = false;
   bool unwritten = false;  // memory that nobody has written since it was allocated
-  bool xor_only = false;  // summary_mode xor: the digest is all there is
+  bool xor_only = false;   // summary_mode xor: the digest is all there is
   uint32_t crc = 0;
   uint32_t dims = 0;  // first of its dims in Record::dims
   int32_t slot = -1;  // of a value that comes later from a device; the record waits for it

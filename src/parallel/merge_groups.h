@@ -12,7 +12,6 @@
 
 namespace msprobe {
 
-
 /// What the dump of one rank says about its groups.
 struct RankHints {
   int rank = 0;

@@ -114,16 +114,22 @@ TEST_F(FindingsTest, AnOpOfOneRunThatMadeWhatComesInIsFoundHoweverFarBack) {
 TEST_F(FindingsTest, InfinitiesHideWhatIsMasked) {
   const std::string masked = R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [4, 8], "Max": 0.5,
                              "Min": -Infinity, "Mean": -Infinity, "Norm": Infinity})";
-  const auto ops = [&](double out) {
+  const auto ops = [&](double norm, double max) {
     return std::vector{Call("Tensor.masked_fill.0.forward", Wide(2), masked),
-                       Call("Torch.softmax.0.forward", masked, Wide(out))};
+                       Call("Torch.softmax.0.forward", masked, TensorOf("4, 8", max, norm))};
   };
-  Write("t", ops(1.2));
-  Write("g", ops(1));
-  const Differences d = Find();
+  // Rows that add up to the same: other elements are masked.
+  Write("t", ops(1.2, 0.5));
+  Write("g", ops(1, 0.5));
+  Differences d = Find();
   EXPECT_EQ(d.Answer().kind, Kind::kInput);
   EXPECT_EQ(d.Answer().name, "Tensor.masked_fill.0.forward");
   EXPECT_TRUE(d.Answer().hidden);
+  // A sum that differs is the softmax's own doing.
+  Write("t", ops(1.1, 0.55));
+  d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kOp);
+  EXPECT_EQ(d.Answer().name, "Torch.softmax.0.forward");
 }
 
 std::string Loop(double lr, double decay) {

@@ -347,6 +347,13 @@ bool HidesInfinities(const ItemView& a, const ItemView& b) {
   return endless(x) && endless(y);
 }
 
+/// Whatever a softmax is given, its rows add up to 1: where its Mean differs, the op itself computes wrongly.
+bool AddsUpToOne(const OpDiff& op, const ItemView& a, const ItemView& b, double tolerance) {
+  const StatValue &x = a.stats[kMean], &y = b.stats[kMean];
+  if (ArithmeticOf(op.op) != Arithmetic::kSoftmax || !x.IsNumber() || !y.IsNumber()) return false;
+  return std::abs(x.AsDouble() - y.AsDouble()) <= tolerance * std::abs(y.AsDouble());
+}
+
 OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bool(size_t row)>& counts) {
   OpDistance out;
   const double tolerance = OpTolerance(op);
@@ -354,6 +361,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
   out.matched = op.matched;
   const double largest_gradient = LargestGradient(op);
   bool reordered = false, otherwise = false;  // inputs of which the bits differ
+  bool masked = false, sums = true;           // an input holds infinities; the results that differ add up to the same
   for (size_t i = 0; i < op.rows_used; ++i) {
     if (counts && !counts(i)) continue;
     if (IsRoundedZero(op, i, largest_gradient) || NobodyWrote(op, i)) continue;
@@ -378,7 +386,8 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
     }
     const bool by_statistics =
         mode == CompareMode::kStatistics || (mode == CompareMode::kTensor && op.tensors[i].error < 0);
-    if (tensor && !result && by_statistics) out.masked = out.masked || HidesInfinities(item, *partner);
+    if (tensor && !result && by_statistics) masked = masked || HidesInfinities(item, *partner);
+    if (tensor && result && error > 0) sums = sums && AddsUpToOne(op, item, *partner, tolerance);
     if (tensor) Raise(result ? &out.output_error : &out.input_error, error);
     if (tensor && !result && item.shape != partner->shape && !op.rows[i].shapes_fit) {
       out.shapes = true;
@@ -411,6 +420,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
     }
   }
   out.reordered = reordered && !otherwise;
+  out.masked = masked && sums;
   return out;
 }
 

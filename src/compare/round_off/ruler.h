@@ -86,10 +86,10 @@ struct OpDistance {
   float split = 0;        // elements of the first input of another shape, over those of the golden run; 0 without
   float setting_ratio = 0;  // of `setting`: the number over that of the golden run; 0 for other values
   bool reordered = false;   // inputs differ by what their statistics do not show: the same values in other places
-  bool masked = false;      // an input holds infinities on both sides: statistics do not show where
-  bool setting = false;     // an argument that no shape explains differs: a flag, a word, a number as people write it
-  bool few = true;          // no tensor has more than two elements: statistics tell all of them
-  bool parameter = false;   // a parameter differs by more than the round-off of its dtype
+  bool masked = false;     // a softmax of infinities that adds up to 1: statistics do not show at which places they are
+  bool setting = false;    // an argument that no shape explains differs: a flag, a word, a number as people write it
+  bool few = true;         // no tensor has more than two elements: statistics tell all of them
+  bool parameter = false;  // a parameter differs by more than the round-off of its dtype
   bool rounded_parameter = false;  // one differs by no more; where a dump does not tell them, any but the first input
 };
 
