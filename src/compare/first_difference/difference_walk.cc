@@ -207,7 +207,7 @@ class Walk {
       if (!anything_ && d.argument) {
         if (!d.has_output || d.expected > 1 || Differs(Scaled(i, d.output)))
           return Blame(Kind::kArgument, i, ArgumentVerdict(), d.expected);
-        if (!IsModuleName(name.full)) idle_argument_ = i;
+        if (!IsModuleName(name.full) && !rewrites_.Knows(name.full, false)) idle_argument_ = i;
         return RulerVerdict::kRoundOff;
       }
       if (!anything_ && d.chosen && !flipped_) return Blame(Kind::kInput, i, OnEntry(d, kInfinity), kInfinity);

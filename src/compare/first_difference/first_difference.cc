@@ -193,7 +193,9 @@ class Describer {
       DescribeDType(diff, out);
     } else {
       const bool outputs = out->kind != Kind::kInput && out->kind != Kind::kShape;
-      const size_t row = out->hidden ? HiddenRow(diff) : WorstRow(diff, outputs);
+      const size_t row = !out->item.empty() ? RowOf(diff, out->item)
+                         : out->hidden      ? HiddenRow(diff)
+                                            : WorstRow(diff, outputs);
       if (row < diff.rows_used) {
         out->item = diff.target[row].suffix;
         if (!out->hidden) out->difference = DifferenceOf(diff, row, mode);
@@ -206,6 +208,12 @@ class Describer {
     out->input_error = shown.input;
     out->output_error = shown.output;
     return OkStatus();
+  }
+
+  static size_t RowOf(const OpDiff& diff, std::string_view item) {
+    size_t i = 0;
+    while (i < diff.rows_used && diff.target[i].suffix != item) ++i;
+    return i;
   }
 
   /// The input that holds infinities; the last one, as masks are put behind what they mask.
@@ -357,21 +365,23 @@ bool CountDTypes(const OpList& ops, const OpDistances& distances, Differences* o
   constexpr double kEverywhere = 0.2, kNearlyAll = 0.9;
   constexpr size_t kFewProducts = 3;
   size_t values = 0, products = 0, cast_products = 0;
+  const auto counts = [&](size_t i) { return distances[i].matched && distances[i].tolerance > 0; };
   for (size_t i = distances.size(); i-- > 0;) {
-    const bool counts = distances[i].matched && distances[i].tolerance > 0;
-    const bool product =
-        counts && Contains(ops.NameAt(i), ".forward") && ArithmeticOf(ops.NameAt(i)) == Arithmetic::kProduct;
-    values += counts;
-    products += product;
+    values += counts(i);
     if (!distances[i].dtypes) continue;
-    cast_products += product;
     out->dtype.kind = FirstDifference::Kind::kDType;
     out->dtype.op = i;
     ++out->dtype_ops;
   }
-  const bool all_products =
-      products >= kFewProducts && static_cast<double>(cast_products) >= kNearlyAll * static_cast<double>(products);
-  return all_products || static_cast<double>(out->dtype_ops) > kEverywhere * static_cast<double>(values);
+  if (out->dtype_ops == 0) return false;
+  if (static_cast<double>(out->dtype_ops) > kEverywhere * static_cast<double>(values)) return true;
+  for (size_t i = 0; i < distances.size(); ++i) {
+    const std::string_view name = ops.NameAt(i);
+    if (!counts(i) || !Contains(name, ".forward") || ArithmeticOf(name) != Arithmetic::kProduct) continue;
+    ++products;
+    cast_products += distances[i].dtypes;
+  }
+  return products >= kFewProducts && static_cast<double>(cast_products) >= kNearlyAll * static_cast<double>(products);
 }
 
 /// Ops of the optimizer that one run has more are no difference where they are another form of the same step.
@@ -440,7 +450,7 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   WalkResult walk = WalkOps(input);
   MSP_RETURN_IF_ERROR(FindMaker(input, &walk));
   const Describer describer(pair, plan, distances, target_tree, golden_tree);
-  out.others = OtherDifferences(input, walk);
+  MSP_ASSIGN_OR_RETURN(out.others, OtherDifferences(input, walk));
   out.first = std::move(walk.first);
   out.source = std::move(walk.source);
   for (FirstDifference* d : {&out.first, &out.source, &out.dtype}) MSP_RETURN_IF_ERROR(describer.Fill(d));

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = FirstDifference::Kind;
 
-constexpr size_t kMostOthers = 8;
+constexpr size_t kMostOthers = 8, kMostRead = 64;
 
 class Others {
  public:
@@ -28,10 +28,10 @@ class Others {
     }
   }
 
-  std::vector<FirstDifference> Find() {
+  StatusOr<std::vector<FirstDifference>> Find() {
     // Runs that are of other precision or split otherwise differ everywhere.
-    if (walk_.answer_at >= ops_.size() || !comparable_ || in_.everywhere_other_dtype) return {};
-    if (walk_.first.kind == Kind::kNone && walk_.source.kind == Kind::kNone) return {};
+    if (walk_.answer_at >= ops_.size() || !comparable_ || in_.everywhere_other_dtype) return std::move(out_);
+    if (walk_.first.kind == Kind::kNone && walk_.source.kind == Kind::kNone) return std::move(out_);
     for (size_t i = walk_.answer_at; i < ops_.size() && out_.size() < kMostOthers; ++i) {
       const NameParts name = ParseOpName(ops_.NameAt(i));
       if (name.direction == OpDirection::kBackward || name.direction == OpDirection::kParameterGrad) backward_ = true;
@@ -39,17 +39,46 @@ class Others {
       if (name.direction != OpDirection::kForward || in_.plan.golden_of[i] == kNoOp || !d.matched) continue;
       const bool apart = d.input > 1 || d.output > 1 || d.shapes;
       const bool inherits = walk_.verdicts[i] == RulerVerdict::kInherited;  // not what is computed another way
-      if (i > walk_.answer_at && inherits && !d.shapes) Judge(i, name, d);
+      if (i > walk_.answer_at && inherits && !d.shapes) MSP_RETURN_IF_ERROR(Judge(i, name, d));
       if (apart) differing_.AddAncestorsOf(name);
     }
     return std::move(out_);
   }
 
  private:
-  void Judge(size_t i, const NameParts& name, const OpDistance& d) {
+  Status Judge(size_t i, const NameParts& name, const OpDistance& d) {
     const bool module = IsModuleName(name.full);
-    if (module && d.parameter && !backward_) return Add(Kind::kInput, i, name.full);
-    if (differing_.Contains(name)) return;
+    if (module && d.parameter && !backward_) return AddParameter(i, name.full);
+    if (!differing_.Contains(name)) JudgeOp(i, name, d);
+    return OkStatus();
+  }
+
+  /// One that stands out: where many differ a little, all were written with less precision.
+  Status AddParameter(size_t i, std::string_view name) {
+    if (parameters_read_++ >= kMostRead || told_.Has(name)) return OkStatus();
+    JsonDoc target, golden;
+    OpDiff diff;
+    MSP_RETURN_IF_ERROR(in_.pair.target->ParseOp(i, &target));
+    MSP_RETURN_IF_ERROR(in_.pair.golden->ParseOp(in_.plan.golden_of[i], &golden));
+    DiffOps(name, target, in_.pair.golden->ops().NameAt(in_.plan.golden_of[i]), &golden, in_.pair.options, &diff);
+    const double tolerance = OpTolerance(diff);
+    double worst = in_.pair.options.thresholds->stands_out;
+    std::string item;
+    for (size_t row = 0; row < diff.rows_used; ++row) {
+      if (diff.target[row].state != ItemState::kParameter) continue;
+      const double distance = RowDistance(diff, row, in_.pair.options.mode, tolerance);
+      if (distance <= worst) continue;
+      worst = distance;
+      item = diff.target[row].suffix;
+    }
+    if (item.empty()) return OkStatus();
+    Add(Kind::kInput, i, name);
+    if (!out_.empty() && out_.back().op == i) out_.back().item = std::move(item);
+    return OkStatus();
+  }
+
+  void JudgeOp(size_t i, const NameParts& name, const OpDistance& d) {
+    const bool module = IsModuleName(name.full);
     // Sizes and indices of copies follow from what was chosen before.
     const bool copies = ArithmeticOf(name.full) == Arithmetic::kCopy;
     if (d.setting && !module && !copies && IsFirstOf(name)) return Add(Kind::kArgument, i, ApiOf(name.full));
@@ -80,13 +109,14 @@ class Others {
   Containers differing_;
   TextIds told_;
   std::vector<FirstDifference> out_;
+  size_t parameters_read_ = 0;
   bool comparable_ = true;
   bool backward_ = false;
 };
 
 }  // namespace
 
-std::vector<FirstDifference> OtherDifferences(const WalkInput& in, const WalkResult& walk) {
+StatusOr<std::vector<FirstDifference>> OtherDifferences(const WalkInput& in, const WalkResult& walk) {
   return Others(in, walk).Find();
 }
 

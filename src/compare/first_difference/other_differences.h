@@ -10,6 +10,6 @@ namespace msprobe {
 /// Parameters that differ before an optimizer step of this run could have changed them, and settings, in the forward
 /// pass and in the optimizer's; where dumps show every bit, also ops that give other results for equal inputs. At most
 /// some, one for each parameter's module and each kind of op.
-std::vector<FirstDifference> OtherDifferences(const WalkInput& in, const WalkResult& walk);
+StatusOr<std::vector<FirstDifference>> OtherDifferences(const WalkInput& in, const WalkResult& walk);
 
 }  // namespace msprobe

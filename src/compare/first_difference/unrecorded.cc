@@ -4,12 +4,14 @@
 #include <vector>
 
 #include "base/page_trim.h"
-#include "base/slot_table.h"
+#include "base/text.h"
 #include "compare/values/item_view.h"
 #include "ops/op_name.h"
 
 namespace msprobe {
 namespace {
+
+constexpr size_t kModulesAlone = 1000;  // in a row: a dump of modules only
 
 /// Whether one of its results is none of its inputs.
 StatusOr<bool> ChangesValues(const DumpFile& dump, size_t op) {
@@ -35,26 +37,37 @@ StatusOr<bool> ChangesValues(const DumpFile& dump, size_t op) {
   return false;
 }
 
+/// A module stands behind what it calls.
+bool CallsNothing(const OpList& ops, const ModuleTree& tree, size_t module) {
+  constexpr size_t kNear = 64;
+  const std::string_view name = ops.NameAt(module);
+  for (size_t i = module; i-- > 0 && module - i <= kNear;) {
+    if (tree.ParentOf(ops.NameAt(i)) == name) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Status CountUnrecorded(const DumpFile& dump, const ModuleTree& tree, Differences* out) {
   const OpList& ops = dump.ops();
-  TextIds called;  // names of modules that call something
   bool functions = false;
-  std::vector<size_t> modules;
+  size_t modules = 0;
+  std::vector<size_t> empty;
   for (size_t i = 0; i < ops.size(); ++i) {
     if (i % kStepsBetweenTrims == 0) TrimMaps();
     const std::string_view name = ops.NameAt(i);
-    const bool module = IsModuleName(name);
-    if (const std::string_view parent = tree.ParentOf(name); !parent.empty()) called.Insert(parent);
-    if (module && ParseOpName(name).direction == OpDirection::kForward) modules.push_back(i);
-    functions = functions || !module;
+    if (!IsModuleName(name)) {
+      functions = true;
+    } else if (Contains(name, ".forward.")) {
+      ++modules;
+      if (CallsNothing(ops, tree, i)) empty.push_back(i);
+    }
+    // Without functions every module is such a one.
+    if (!functions && modules > kModulesAlone) return OkStatus();
   }
-  const auto is_empty = [&](size_t i) { return !called.Has(ops.NameAt(i)); };
-  const size_t empty = static_cast<size_t>(std::ranges::count_if(modules, is_empty));
-  if (!functions || 2 * empty > modules.size()) return OkStatus();
-  for (const size_t i : modules) {
-    if (!is_empty(i)) continue;
+  if (!functions || 2 * empty.size() > modules) return OkStatus();
+  for (const size_t i : empty) {
     MSP_ASSIGN_OR_RETURN(const bool changes, ChangesValues(dump, i));
     if (changes && out->unrecorded++ == 0) out->first_unrecorded = ops.NameAt(i);
   }
