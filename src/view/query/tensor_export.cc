@@ -15,7 +15,7 @@
 namespace msprobe::view {
 namespace {
 
-constexpr int kCellDigits = 5;                       // a picture tells no more
+constexpr int kCellDigits = 5;                         // a picture tells no more
 constexpr int64_t kSlicedElements = int64_t{1} << 22;  // each slice goes through all of them
 constexpr int64_t kMostSlices = 256;
 
