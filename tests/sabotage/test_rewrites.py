@@ -18,7 +18,9 @@ PAIRS = {case.name: directory for directory in ("rewrites", "rounding") for case
 # Pairs without a bug of which an op is called suspicious, and why.
 KNOWN_DOUBTS = {}
 # Bugs whose answer is not right, and why.
-KNOWN_MISSES = {}
+KNOWN_MISSES = {
+    "short_window_on_rotary_by_complex_md5": "an op of the other form of rotary positions, in the same module, is named",
+}
 # Of `make test`: one of each way to see that the results agree.
 QUICK = (
     "residual_first_mini_gpt values_first_gated_L1 gate_behind_up_gated silu_by_sigmoid_gated_L1 threads_moe_md5"

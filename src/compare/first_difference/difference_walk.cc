@@ -250,8 +250,10 @@ class Walk {
   RulerVerdict ArgumentVerdict() const { return inexact_ ? RulerVerdict::kSuspicious : RulerVerdict::kBug; }
 
   RulerVerdict OnEntry(const OpDistance& d, float input) {
-    // The same values in another order, and the same loss: samples or units that stand in other places.
-    if (d.reordered && !anything_ && rewrites_.LossAgrees()) return RulerVerdict::kNone;
+    // The same values in another order, and the same loss and gradients: samples that stand in other places. Without
+    // the gradients it may be units, or a fault of a model that has learned nothing yet.
+    if (d.reordered && !anything_ && rewrites_.LossAgrees())
+      return rewrites_.StepAgrees() ? RulerVerdict::kNone : RulerVerdict::kSuspicious;
     if (!d.values || OnlyChecksumsDiffer(d, d.input_error)) return RulerVerdict::kSuspicious;
     return input > sure_of_bug_ && (!inexact_ || d.input_error > 0.5f) ? RulerVerdict::kBug : RulerVerdict::kSuspicious;
   }

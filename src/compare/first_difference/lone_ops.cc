@@ -10,7 +10,7 @@
 namespace msprobe {
 namespace {
 
-using Kind = FirstDifference::Kind;
+using FoundKind = FirstDifference::Kind;
 
 constexpr size_t kNear = 2;  // matched ops that may stand between a lone op and what it changes
 
@@ -88,7 +88,7 @@ uint32_t LoneOps::Outermost(const Lone& lone) const {
 
 void LoneOps::Set(const Lone& lone, FirstDifference* found) const {
   const uint32_t op = Outermost(lone);
-  found->kind = lone.golden ? Kind::kMissingOp : Kind::kExtraOp;
+  found->kind = lone.golden ? FoundKind::kMissingOp : FoundKind::kExtraOp;
   if (lone.golden) {
     found->golden_op = op;
   } else {
@@ -97,17 +97,17 @@ void LoneOps::Set(const Lone& lone, FirstDifference* found) const {
   }
 }
 
-const Lone* LoneOps::Before(Kind kind, size_t i) const {
+const Lone* LoneOps::Before(FoundKind kind, size_t i) const {
   const bool module = IsModuleName(ops_.NameAt(i));
   // Other ranks see what a permutation before a communication hides from the statistics of its input.
-  const bool sent = kind == Kind::kOp && StartsWith(ops_.NameAt(i), "Distributed.");
-  if (kind == Kind::kArgument || (kind == Kind::kOp && !module && !sent)) return nullptr;
+  const bool sent = kind == FoundKind::kOp && StartsWith(ops_.NameAt(i), "Distributed.");
+  if (kind == FoundKind::kArgument || (kind == FoundKind::kOp && !module && !sent)) return nullptr;
   const std::string_view parent = module ? std::string_view() : in_.target_tree.ParentOf(ops_.NameAt(i));
   for (size_t k = lone_.size(); k-- > 0;) {
     const Lone& lone = lone_[k];
     const bool inside = module && !lone.parent.empty() && lone.parent == ops_.NameAt(i);
     const bool beside = !sent && !parent.empty() && lone.parent == parent;
-    const bool near = (kind != Kind::kOp || sent) && i - lone.before <= kNear;
+    const bool near = (kind != FoundKind::kOp || sent) && i - lone.before <= kNear;
     if (lone.known) continue;
     if (inside || beside || near) return FirstOfGroup(k);
   }

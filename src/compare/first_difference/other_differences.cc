@@ -10,7 +10,7 @@
 namespace msprobe {
 namespace {
 
-using Kind = FirstDifference::Kind;
+using FoundKind = FirstDifference::Kind;
 
 constexpr size_t kMostOthers = 8, kMostRead = 64;
 
@@ -19,19 +19,20 @@ class Others {
   Others(const WalkInput& in, const WalkResult& walk)
       : in_(in), walk_(walk), ops_(in.pair.target->ops()), differing_(in.target_tree) {
     for (const FirstDifference* d : {&walk.first, &walk.source}) {
-      if (d->kind == Kind::kNone) continue;
+      if (d->kind == FoundKind::kNone) continue;
       const std::string_view name = ops_.NameAt(d->op);
       told_.Insert(name);
       told_.Insert(in.target_tree.ParentOf(name));
       told_.Insert(ApiOf(name));
-      if (d->kind == Kind::kDType || d->kind == Kind::kShape || d->kind == Kind::kGrows) comparable_ = false;
+      if (d->kind == FoundKind::kDType || d->kind == FoundKind::kShape || d->kind == FoundKind::kGrows)
+        comparable_ = false;
     }
   }
 
   StatusOr<std::vector<FirstDifference>> Find() {
     // Runs that are of other precision or split otherwise differ everywhere.
     if (walk_.answer_at >= ops_.size() || !comparable_ || in_.everywhere_other_dtype) return std::move(out_);
-    if (walk_.first.kind == Kind::kNone && walk_.source.kind == Kind::kNone) return std::move(out_);
+    if (walk_.first.kind == FoundKind::kNone && walk_.source.kind == FoundKind::kNone) return std::move(out_);
     for (size_t i = walk_.answer_at; i < ops_.size() && out_.size() < kMostOthers; ++i) {
       const NameParts name = ParseOpName(ops_.NameAt(i));
       if (name.direction == OpDirection::kBackward || name.direction == OpDirection::kParameterGrad) backward_ = true;
@@ -72,7 +73,7 @@ class Others {
       item = diff.target[row].suffix;
     }
     if (item.empty()) return OkStatus();
-    Add(Kind::kInput, i, name);
+    Add(FoundKind::kInput, i, name);
     if (!out_.empty() && out_.back().op == i) out_.back().item = std::move(item);
     return OkStatus();
   }
@@ -81,17 +82,17 @@ class Others {
     const bool module = IsModuleName(name.full);
     // Sizes and indices of copies follow from what was chosen before.
     const bool copies = ArithmeticOf(name.full) == Arithmetic::kCopy;
-    if (d.setting && !module && !copies && IsFirstOf(name)) return Add(Kind::kArgument, i, ApiOf(name.full));
+    if (d.setting && !module && !copies && IsFirstOf(name)) return Add(FoundKind::kArgument, i, ApiOf(name.full));
     const bool bits = in_.pair.options.mode != CompareMode::kStatistics;
     const bool equal = d.has_input && d.input == 0 && d.input_error == 0 && !d.argument && !d.chosen;
     if (bits && equal && d.values && !d.few && !d.masked && !backward_ && d.worst > 1 && d.output > 1)
-      Add(Kind::kOp, i, name.full);
+      Add(FoundKind::kOp, i, name.full);
   }
 
   /// A setting of the optimizer differs for each parameter.
   bool IsFirstOf(const NameParts& name) { return !told_.Has(ApiOf(name.full)); }
 
-  void Add(Kind kind, size_t i, std::string_view key) {
+  void Add(FoundKind kind, size_t i, std::string_view key) {
     if (told_.Has(ops_.NameAt(i)) || !told_.Insert(key)) return;
     FirstDifference found;
     found.kind = kind;
@@ -99,7 +100,7 @@ class Others {
     found.golden_op = in_.plan.golden_of[i];
     found.verdict = RulerVerdict::kSuspicious;
     const OpDistance& d = in_.distances[i];
-    found.units = kind == Kind::kOp ? d.output : d.input;
+    found.units = kind == FoundKind::kOp ? d.output : d.input;
     out_.push_back(std::move(found));
   }
 

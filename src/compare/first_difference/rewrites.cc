@@ -156,6 +156,12 @@ bool Rewrites::LossAgrees() {
   return loss_agrees_ > 0;
 }
 
+bool Rewrites::StepAgrees() {
+  if (!LossAgrees()) return false;
+  const auto backward = std::ranges::find(passes_, true, &Pass::backward);
+  return backward != passes_.end() && backward->agrees;
+}
+
 /// Of the last op that has one, whatever it is made of.
 bool Rewrites::LastResultAgrees(size_t begin, size_t end) const {
   for (size_t i = end; i-- > begin;) {

@@ -33,6 +33,8 @@ class Rewrites {
   bool IsRoundedZero(size_t op);
   /// Whether the last results of a forward pass agree.
   bool LossAgrees();
+  /// Whether the gradients that the optimizer takes in agree, too.
+  bool StepAgrees();
 
  private:
   /// Ops of one direction, one after another.

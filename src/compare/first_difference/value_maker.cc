@@ -14,7 +14,7 @@
 namespace msprobe {
 namespace {
 
-using Kind = FirstDifference::Kind;
+using FoundKind = FirstDifference::Kind;
 
 constexpr size_t kMostLookedAt = 20000;  // ops in front of the difference
 constexpr size_t kNoMaker = SIZE_MAX;
@@ -139,7 +139,7 @@ const ItemView* MaskedInput(const OpDiff& diff) {
 Status FindMaker(const WalkInput& in, WalkResult* walk) {
   FirstDifference& found = walk->source;
   const DumpPair& pair = in.pair;
-  if (found.kind != Kind::kInput || found.golden_op == kNoOp || in.plan.fused) return OkStatus();
+  if (found.kind != FoundKind::kInput || found.golden_op == kNoOp || in.plan.fused) return OkStatus();
   JsonDoc target, golden;
   OpDiff diff;
   MSP_RETURN_IF_ERROR(pair.target->ParseOp(found.op, &target));
@@ -160,7 +160,7 @@ Status FindMaker(const WalkInput& in, WalkResult* walk) {
   MSP_ASSIGN_OR_RETURN(const size_t missing, maker.FindMissing(golden_looks));
   // Where each run has an op of its own, they stand for each other.
   if ((extra == kNoMaker) == (missing == kNoMaker)) return OkStatus();
-  found.kind = extra != kNoMaker ? Kind::kExtraOp : Kind::kMissingOp;
+  found.kind = extra != kNoMaker ? FoundKind::kExtraOp : FoundKind::kMissingOp;
   if (extra != kNoMaker) {
     found.op = extra;
     found.golden_op = kNoOp;
