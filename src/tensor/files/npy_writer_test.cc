@@ -35,5 +35,22 @@ TEST(NpyWriter, StridedAndWidened) {
   std::filesystem::remove(path);
 }
 
+TEST(NpyWriter, NumbersAndEmptyTensors) {
+  EXPECT_NE(NpyHeader(DType::kFloat64, {}).find("'shape': ()"), std::string::npos);
+  const std::string path = testing::TempDir() + "/npy_writer_empty.npy";
+  const int64_t shape[] = {0, 3};
+  uint64_t bytes = 0;
+  ASSERT_TRUE(WriteNpyFile(path, {nullptr, DType::kFloat16, 2, shape, nullptr}, &bytes).ok());
+  EXPECT_EQ(bytes, NpyHeader(DType::kFloat16, shape).size());
+}
+
+TEST(NpyWriter, RefusesWhatNumpyHasNot) {
+  const int64_t shape[] = {1};
+  const uint32_t data = 0;
+  uint64_t bytes = 0;
+  EXPECT_FALSE(
+      WriteNpyFile(testing::TempDir() + "/no.npy", {&data, DType::kComplex32, 1, shape, nullptr}, &bytes).ok());
+}
+
 }  // namespace
 }  // namespace msprobe
