@@ -92,6 +92,25 @@ def old_python() -> Path:
     return None
 
 
+def _interpreter(variable, environment, what):
+    path = Path(os.environ.get(variable, REPO / environment / "bin" / "python"))
+    if not (path.parent / "msprobe").exists():
+        missing(f"{what} is not installed at {path}; run tools/setup.sh deep, or set {variable}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def mindspore_python() -> Path:
+    """The interpreter in whose environment MindSpore and our package are installed."""
+    return _interpreter("MSPROBE_MINDSPORE_PYTHON", ".venv-ms", "MindSpore")
+
+
+@pytest.fixture(scope="session")
+def old_mindspore_python() -> Path:
+    """The interpreter in whose environment MindSpore and the earlier tool are installed."""
+    return _interpreter("MSPROBE_OLD_MINDSPORE_PYTHON", ".venv-ms-old", "the earlier tool")
+
+
 @pytest.fixture(scope="session")
 def programs() -> Path:
     """The directory of the programs that call PrecisionDebugger, which tools/setup.sh deep makes."""

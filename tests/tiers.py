@@ -7,6 +7,7 @@ from pathlib import Path
 
 DEEP = (
     "conformance/",  # some twenty models under both tools, level by level
+    "mindspore/",  # records in an environment of its own
     "golden/test_graph_ray.py",
     "golden/test_old_plugins.py",
     "python/test_compare_hypothesis.py",
@@ -15,6 +16,7 @@ DEEP = (
     "python/test_examples.py",
     "python/test_graph_gloo.py",
     "python/test_no_memory.py",
+    "python/test_overflow_causes.py",
     "python/test_overflow_planted.py",
     "python/test_routes_fuzz.py",
     "python/test_run_processes.py",

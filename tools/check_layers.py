@@ -19,11 +19,12 @@ PYTHON = {
     "msprobe": {"msprobe._core"},
     "msprobe.pytorch": {"msprobe", "msprobe._core", "msprobe._compare_result", "msprobe._environment"},
     "msprobe.pytorch.compare": {"msprobe._compare"},
-    "msprobe.pytorch.config": {"msprobe.pytorch.errors"},
+    "msprobe._capture": {"msprobe._core", "msprobe._environment"},
+    "msprobe._capture.config": {"msprobe._capture.errors"},
     "msprobe.mindspore": {"msprobe._compare_result"},
     "msprobe.mindspore.compare": {"msprobe._compare"},
     "msprobe.tensorboard": {"msprobe._environment", "msprobe._page"},
-    "msprobe._attach": {"msprobe", "msprobe._core", "msprobe.pytorch"},
+    "msprobe._attach": {"msprobe", "msprobe._core", "msprobe._capture", "msprobe.pytorch", "msprobe.mindspore"},
     "msprobe._attach.site": {"msprobe._attach"},  # by the interpreters of others, with the standard library only
     "msprobe.core": {"msprobe.core.single_save.single_comparator", "msprobe.core.single_save.single_saver"},
     "msprobe.core.single_save": {"msprobe.pytorch.single_compare", "msprobe.pytorch.single_save"},
@@ -71,9 +72,10 @@ def check_cpp():
     rooms = cpp_rooms()
     everything = set(rooms)
     training = {room for room in everything if room.split("/")[0] not in {"cli", "serve", "view"}}
-    rooms["bindings"] = training | {"bindings/python", "bindings/torch"}
+    rooms["bindings"] = training | {"bindings/python", "bindings/backward", "bindings/torch", "bindings/mindspore"}
     rooms["bindings/python"] = training  # what every framework shares: it knows none
-    rooms["bindings/torch"] = training | {"bindings/python"}
+    rooms["bindings/backward"] = training | {"bindings/python"}  # graphs of nodes, alike in both frameworks
+    rooms["bindings/torch"] = rooms["bindings/mindspore"] = training | {"bindings/python", "bindings/backward"}
     rooms["bindings/page"] = everything - {"cli"}  # an extension of its own, not loaded by training scripts
     tops = {room.split("/")[0] for room in rooms}
     for path in sorted((ROOT / "src").rglob("*")):

@@ -93,6 +93,9 @@ test_environments() {
   venv .venv-tb "" tensorboard tb-graph-ascend==8.3.2
   venv .venv-board "" tensorboard
   venv .venv-ray "" ray
+  # MindSpore is built against the first NumPy; mindstudio-probe's package has the name of ours, so it has one of its own.
+  venv .venv-ms "" mindspore==2.10.0 'numpy<2'
+  venv .venv-ms-old "" mindspore==2.10.0 'numpy<2' mindstudio-probe==26.2.0
   programs
 }
 # Programs that call PrecisionDebugger, for both tools to run (tests/python/test_programs.py): one with the few packages that
@@ -176,8 +179,11 @@ if [ ! -f "$stamps/product.$key" ] || [ ! -x .venv/bin/msprobe ] || [ ! -f build
 fi
 for job in "${beside[@]}"; do wait "$job" || exit 1; done
 # Tests run by hand would meet an older product there.
-if { [ "$want" = deep ] || [ -x .venv-board/bin/python ]; } && { [ ! -f "$stamps/board.$key" ] || [ ! -x .venv-board/bin/msprobe ]; }; then
-  pip_install .venv-board --no-deps --force-reinstall build/wheels/$key/*.whl
-  touch "$stamps/board.$key"
-fi
+for guest in board ms; do
+  if { [ "$want" = deep ] || [ -x .venv-$guest/bin/python ]; } && { [ ! -f "$stamps/$guest.$key" ] || [ ! -x .venv-$guest/bin/msprobe ]; }; then
+    rm -f "$stamps/$guest".*
+    pip_install .venv-$guest --no-deps --force-reinstall build/wheels/$key/*.whl
+    touch "$stamps/$guest.$key"
+  fi
+done
 say "ready: .venv/bin/msprobe ($(.venv/bin/msprobe --version)), .venv/bin/python"

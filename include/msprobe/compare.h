@@ -34,6 +34,7 @@ struct CompareSettings {
   bool plain = false;               // write the files of mindstudio-probe only: no first_divergence.json
   bool advisor = false;             // also advisor_*.txt, as the older command form writes
   bool older_columns = false;       // tensor and md5 tables: "Accuracy Reached or Not", Pass and Different, as 8.x has
+  bool without_grads = false;       // with older_columns: no columns of requires_grad, as 8.1.1 has for MindSpore
   bool stacks = true;               // the column of call stacks, where there is a stack.json
   std::string stack_file;           // of two files: another stack.json than that beside the target
   bool diff_analyze = false;        // -da: ops as JSON instead of a table, and the first that differ by thresholds

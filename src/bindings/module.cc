@@ -10,10 +10,14 @@
 #include <span>
 #include <tuple>
 
+#include "bindings/mindspore/cells.h"
+#include "bindings/mindspore/mindspore_framework.h"
+#include "bindings/mindspore/primitives.h"
 #include "bindings/python/api_call.h"
 #include "bindings/python/api_site.h"
 #include "bindings/python/deferred.h"
 #include "bindings/python/framework.h"
+#include "bindings/python/host_tensor.h"
 #include "bindings/python/runtime.h"
 #include "bindings/python/step.h"
 #include "bindings/python/tasks.h"
@@ -58,9 +62,11 @@ std::string TextOf(const Status& status) {
   }
 }
 
-void Init(nb::handle torch, nb::object describe, nb::object describe_tensor, const std::string& own_directory) {
+void Init(nb::str name, nb::handle module, nb::object describe, nb::object describe_tensor,
+          const std::string& own_directory) {
   InitRuntime();
-  if (!InitApiTypes() || !InitTorch(torch.ptr())) throw nb::python_error();
+  const bool torch = Utf8(name) == "torch";
+  if (!InitApiTypes() || !(torch ? InitTorch(module.ptr()) : InitMindSpore(module.ptr()))) throw nb::python_error();
   Interpreter& i = interpreter();
   i.user_dict =
       reinterpret_cast<PyTypeObject*>(nb::getattr(nb::module_::import_("collections"), "UserDict").release().ptr());
@@ -125,6 +131,8 @@ std::string AddApiFrom(nb::handle owner, nb::str attr, nb::str prefix_text, nb::
   if (details.contains("dropout")) spec.dropout = nb::cast<bool>(details["dropout"]);
   if (details.contains("outputs_are_arguments")) spec.distributed = nb::cast<bool>(details["outputs_are_arguments"]);
   if (details.contains("skip_self")) spec.skip_self = nb::cast<bool>(details["skip_self"]);
+  if (details.contains("primitive")) spec.name_of = NameOfPrimitive, spec.skip_self = true;
+  if (details.contains("skip_owner")) spec.skip_owner = true;
   if (details.contains("resolve")) spec.resolve = Ref::Borrow(nb::handle(details["resolve"]).ptr());
   if (details.contains("role")) {
     const std::string role = Utf8(nb::cast<nb::str>(details["role"]));
@@ -135,6 +143,10 @@ std::string AddApiFrom(nb::handle owner, nb::str attr, nb::str prefix_text, nb::
     if (role == "wait") spec.watch = AfterWait, spec.stays = AnyOpenWork;
     if (role == "allocate") spec.watch = AfterAllocation;
     if (role == "set_eval_frame") spec.before = BeforeSetEvalFrame, spec.watch = AfterSetEvalFrame;
+    if (role == "compile") {
+      spec.before = [](const CallArgs&) { HideFromGraphCompiler(true); };
+      spec.watch = [](const CallArgs&, PyObject*) { HideFromGraphCompiler(false); };
+    }
   }
   if (details.contains("phase")) {
     spec.role = ApiRole::kPhase;
@@ -248,6 +260,10 @@ void AddModuleFrom(nb::handle module, nb::str base) {
   if (!AddModule(module.ptr(), Utf8(base).c_str())) throw nb::python_error();
 }
 
+void AddCellFrom(nb::handle cell, nb::str base) {
+  if (!AddCell(cell.ptr(), Utf8(base).c_str())) throw nb::python_error();
+}
+
 void LimitWriting(uint64_t tensors, uint64_t ops, nb::str why) {
   const std::string reason = Utf8(why);
   rt().files->Limit(tensors, reason);
@@ -289,8 +305,10 @@ uint32_t Crc32At(uintptr_t address, size_t bytes, uint32_t seed) {
 
 // What is recorded, and of which functions and modules.
 void BindSettings(nb::module_& m) {
-  m.def("init", &Init, nb::arg("torch"), nb::arg("describe"), nb::arg("describe_tensor"), nb::arg("own_directory"),
-        "Before all else: the framework, odd_values.py's functions, and the directory whose frames stacks leave out.");
+  m.def("init", &Init, nb::arg("name"), nb::arg("module"), nb::arg("describe"), nb::arg("describe_tensor"),
+        nb::arg("own_directory"),
+        "Before all else: the framework (\"torch\" or \"mindspore\"), odd_values.py's functions, and the directory "
+        "whose frames stacks leave out.");
   m.def("configure", &Configure, nb::arg("level"), nb::arg("structure"), nb::arg("summary"), nb::arg("extra_info"),
         nb::arg("data_mode"), nb::arg("scope"), nb::arg("list"), nb::arg("risk_level"),
         "What is recorded from the next start() on; ValueError: the scope or the list cannot be used.");
@@ -307,6 +325,11 @@ void BindSettings(nb::module_& m) {
       nb::arg("attr"), "Ends the last add_api() of this attribute; False: there is none.");
   m.def("add_module", &AddModuleFrom, nb::arg("module"), nb::arg("base"),
         "Hooks a module whose entries are named base, as Module.fc.Linear.");
+  m.def("add_cell", &AddCellFrom, nb::arg("cell"), nb::arg("base"), "The same for a Cell, as Cell.fc.Dense.");
+  m.def(
+      "name_primitive", [](nb::handle primitive, nb::str base) { NamePrimitive(primitive.ptr(), Utf8(base).c_str()); },
+      nb::arg("primitive"), nb::arg("base"),
+      "Calls of this Primitive are entries of this name, as Primitive.conv.Conv2D.");
   m.def("api_count", &ApiCount, "How many functions are hooked.");
   m.def("install_apis", &InstallApis, "Puts the hooks of functions in place; start() does it.");
   m.def("remove_apis", &RemoveApis, "Takes the hooks of functions away; stop() does it.");

@@ -74,8 +74,7 @@ class Formatter {
     for (int d = 0; d < t.ndim; ++d) out_->Int(r_.dims[t.dims + static_cast<size_t>(d)]);
     out_->EndArray();
     t.xor_only ? Digest(t) : Statistics(t);
-    out_->Key("requires_grad");
-    out_->Bool(t.requires_grad);
+    if (names_.tells_requires_grad) out_->Key("requires_grad"), out_->Bool(t.requires_grad);
     Extra(t);
     if (t.file_length > 0) {
       out_->Key("data_name");

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "tensor/files/npy_writer.h"
 #include "tensor/files/pt_writer.h"
 #include "tensor/kernels/crc32.h"
 #include "tensor/kernels/layout.h"
@@ -35,6 +36,11 @@ Status CopyFile(const std::string& from, const std::string& to, uint64_t* bytes)
   MSP_RETURN_IF_ERROR(file.Commit());
   *bytes += file.bytes_written();
   return OkStatus();
+}
+
+// In the format that the ending of its name says.
+Status WriteTensor(const std::string& path, const TensorView& tensor, uint64_t* bytes) {
+  return path.ends_with(".npy") ? WriteNpyFile(path, tensor, bytes) : WritePtFile(path, tensor, bytes);
 }
 
 // False without memory.
@@ -240,7 +246,7 @@ bool TensorFiles::Save(const std::string& file, const TensorView& tensor) {
 bool TensorFiles::SaveHere(Content content, const std::string& file, const TensorView& tensor, bool again) {
   if (again) (void)Finish();
   uint64_t written = 0;
-  const Status status = WritePtFile(JoinPath(dir_, file), tensor, &written);
+  const Status status = WriteTensor(JoinPath(dir_, file), tensor, &written);
   Note(status, written, false);
   if (!status.ok()) return false;
   std::lock_guard<std::mutex> lock(mutex_);
@@ -302,7 +308,7 @@ void TensorFiles::Run(const Job& job) {
   if (failed_) return Count(0, false);
   uint64_t bytes = 0;
   if (job.copy != nullptr) {
-    const Status status = WritePtFile(JoinPath(dir_, job.file), job.copy->view(), &bytes);
+    const Status status = WriteTensor(JoinPath(dir_, job.file), job.copy->view(), &bytes);
     return Note(status, bytes, false);
   }
   const Status status = Link(job.source, job.file, &bytes);

@@ -119,7 +119,7 @@ Status Certify(AttachRequest request, const std::string& out, const CommandConte
   std::string shown = json;
   if (!context.json)
     shown = (certificate.certified() ? certificate.Verdict() + "\n" : "") + JoinPath(out, "certificate.md") + "\n";
-  std::fwrite(shown.data(), 1, shown.size(), stdout);
+  context.json ? PrintJson(shown) : PrintForPeople(shown);
   return certificate.certified() ? OkStatus() : Status(Code::kFindings, certificate.Verdict());
 }
 

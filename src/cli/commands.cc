@@ -15,6 +15,7 @@
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "base/words/translate.h"
 #include "cli/earlier_commands.h"
 
 namespace msprobe {
@@ -45,9 +46,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kShort{{
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOldNames{
     {{"graph", "graph_visualize"}, {"nan_analyze", "overflow_check"}}};
 
-constexpr std::array<std::string_view, 12> kCommands{"compare",     "graph_visualize", "serve",        "export",
-                                                     "run",         "estimate",        "certify",      "recover",
-                                                     "verify-dump", "overflow_check",  "merge_result", "data2db"};
+constexpr std::array<std::string_view, 14> kCommands{
+    "compare", "graph_visualize", "serve",          "export",       "run",     "estimate", "certify",
+    "recover", "verify-dump",     "overflow_check", "merge_result", "data2db", "parse",    "code_mapping"};
 // Those that run the user's program.
 constexpr std::array<std::string_view, 3> kRunners{"run", "estimate", "certify"};
 
@@ -67,13 +68,18 @@ Status FlushOutput() {
   return InternalError("cannot print the summary" + why + ": redirect the output elsewhere; the results are written");
 }
 
+/// Scripts look for the marker, so it is English in every locale.
+void PrintMessage(std::string_view marker, const std::string& text) {
+  const std::string line = std::string(marker) + InLanguage(OneLine(text), LocaleLanguage()) + "\n";
+  std::fputs(line.c_str(), stderr);
+}
+
 int Report(Status status) {
   Status output = FlushOutput();
   if (status.ok()) status = std::move(output);
   if (!status.ok()) {
     const bool finding = status.code() == Code::kFindings;
-    const std::string line = (finding ? "" : "[msprobe] error: ") + OneLine(status.message()) + "\n";
-    std::fputs(line.c_str(), stderr);
+    PrintMessage(finding ? "" : "[msprobe] error: ", status.message());
   }
   return static_cast<int>(status.code());
 }
@@ -102,7 +108,7 @@ std::vector<std::string> TakeProgram(std::vector<std::string>* args) {
 
 Status UnknownCommand(const std::string& name) {
   if (const auto instead = InsteadOfEarlier(name)) {
-    return UsageError(fmt::format("{} is a command of mindstudio-probe: {}", name, *instead));
+    return UsageError(fmt::format("msprobe does not have the command {} of mindstudio-probe: {}", name, *instead));
   }
   return UsageError(
       fmt::format("unknown command '{}': use {}, see 'msprobe --help'", name, fmt::join(kCommands, ", ")));
@@ -125,9 +131,13 @@ Status UsageOf(const CLI::App& app, const CLI::ParseError& error) {
 
 }  // namespace
 
-void PrintWarning(const std::string& text) {
-  const std::string line = "[msprobe] warning: " + OneLine(text) + "\n";
-  std::fputs(line.c_str(), stderr);
+void PrintWarning(const std::string& text) { PrintMessage("[msprobe] warning: ", text); }
+
+void PrintJson(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+void PrintForPeople(std::string_view text) {
+  const std::string shown = InLanguage(text, LocaleLanguage());
+  std::fwrite(shown.data(), 1, shown.size(), stdout);
 }
 
 std::vector<std::string> ExpandShortOptions(std::vector<std::string> args) {
@@ -164,6 +174,8 @@ int RunCommand(std::vector<std::string> args) {
   RegisterRecover(app, &context);
   RegisterVerifyDump(app, &context);
   RegisterOverflowCheck(app, &context);
+  RegisterParse(app, &context);
+  RegisterCodeMapping(app, &context);
   app.footer("Run 'msprobe COMMAND --help' for the options of a command.");  // behind them: they would take it over
 
   bool becomes_program = false;

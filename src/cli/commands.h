@@ -31,12 +31,20 @@ void RegisterCertify(CLI::App& app, CommandContext* context);
 void RegisterRecover(CLI::App& app, CommandContext* context);
 void RegisterVerifyDump(CLI::App& app, CommandContext* context);
 void RegisterOverflowCheck(CLI::App& app, CommandContext* context);
+void RegisterParse(CLI::App& app, CommandContext* context);
+void RegisterCodeMapping(CLI::App& app, CommandContext* context);
 
 /// The whole command: parses, runs, prints a one-line error to stderr, returns the exit code.
 int RunCommand(std::vector<std::string> args);
 
 /// One line on stderr, whatever `text` holds.
 void PrintWarning(const std::string& text);
+
+/// What programs read, on stdout as it is.
+void PrintJson(std::string_view text);
+
+/// A summary on stdout, in the language of the locale.
+void PrintForPeople(std::string_view text);
 
 /// What `--template list` prints, or with a name the text of that layer mapping.
 Status PrintLayerTemplates(const std::string& name, bool json);

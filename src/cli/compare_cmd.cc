@@ -122,7 +122,7 @@ Status ReadCompareJson(const std::string& path, CompareSettings* request, Kernel
   return BadInput(path + " must hold \"npu_path\" and \"bench_path\": add the two paths");
 }
 
-Status CheckArguments(CompareArguments* args, bool input_json) {
+Status CheckArguments(CompareArguments* args, const CommandContext& context, bool input_json) {
   if (args->mode != "auto") {
     return UsageError(
         "-m " + args->mode +
@@ -135,8 +135,10 @@ Status CheckArguments(CompareArguments* args, bool input_json) {
     // The older form writes workbooks only.
     args->request.xlsx = true;
     args->request.older_columns = !args->newer_columns;
-    args->request.stacks = args->stack_mode;
-    if (!args->stack_mode) args->request.stack_file.clear();
+    // Release 8.1.1, which takes MindSpore's dumps in this form, always shows stacks, and no requires_grad.
+    args->request.without_grads = args->request.older_columns && context.framework == "mindspore";
+    args->request.stacks = args->stack_mode || args->request.without_grads;
+    if (!args->request.stacks) args->request.stack_file.clear();
   }
   args->request.xlsx = args->request.xlsx || args->request.highlight;
   if (args->request.plain && args->request.ruler) {
@@ -179,14 +181,14 @@ StatusOr<CompareReport> RunWithProgress(CompareSettings request, bool early) {
     request.glance = [&](const std::string& label, const std::string& text) {
       line.Clear();
       const std::string told = fmt::format("{}{}{}\n", OneLine(label), label.empty() ? "" : ": ", text);
-      std::fputs(told.c_str(), stdout);
+      PrintForPeople(told);
       std::fflush(stdout);
     };
     request.early = [&](const std::string& label, const std::string& difference) {
       line.Clear();
       const std::string text =
           fmt::format("first difference so far{}{}: {}\n", label.empty() ? "" : ", ", OneLine(label), difference);
-      std::fputs(text.c_str(), stdout);
+      PrintForPeople(text);
       std::fflush(stdout);
     };
   }
@@ -232,12 +234,12 @@ Status RunKernels(CompareArguments& args, const CLI::App& command, bool json) {
   settings.golden = args.request.golden;
   settings.output = args.request.output;
   settings.xlsx = args.request.xlsx;
+  settings.plain = args.request.plain;
   MSP_RETURN_IF_ERROR(ReadNumbers("--rank", args.rank, &settings.ranks));
   MSP_RETURN_IF_ERROR(ReadNumbers("--step", args.step, &settings.steps));
   MSP_ASSIGN_OR_RETURN(const KernelReport report, CompareKernels(settings));
   for (const std::string& warning : report.warnings) PrintWarning(warning);
-  const std::string text = json ? KernelReportJson(report) : KernelReportText(report);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  json ? PrintJson(KernelReportJson(report)) : PrintForPeople(KernelReportText(report));
   if (report.failures.empty()) return OkStatus();
   const auto& [label, status] = report.failures.front();
   return {status.code(),
@@ -260,7 +262,7 @@ Status Run(CompareArguments args, const CommandContext& context, const CLI::App&
     std::fwrite(yaml.data(), 1, yaml.size(), stdout);
     return OkStatus();
   }
-  MSP_RETURN_IF_ERROR(CheckArguments(&args, input_json));
+  MSP_RETURN_IF_ERROR(CheckArguments(&args, context, input_json));
   if (AreKernels(args)) return RunKernels(args, command, context.json);
   if (args.plan) {
     MSP_ASSIGN_OR_RETURN(const std::string plan, PlanCompare(args.request));
@@ -276,8 +278,7 @@ Status Run(CompareArguments args, const CommandContext& context, const CLI::App&
   for (const PairReport& pair : report.pairs) {
     for (const std::string& warning : pair.warnings) PrintWarning(warning);
   }
-  const std::string text = context.json ? SummaryJson(report) + "\n" : SummaryText(report);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  context.json ? PrintJson(SummaryJson(report) + "\n") : PrintForPeople(SummaryText(report));
   if (report.failures.empty()) return OkStatus();
   const auto& [label, status] = report.failures.front();
   return {status.code(),
@@ -309,7 +310,7 @@ Status RunAtb(const CompareSettings& request, bool json) {
                     report.tensors ? "tensor" : "statistics", report.rows, report.target_only, report.golden_only,
                     OneLine(report.path));
   }
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  json ? PrintJson(text) : PrintForPeople(text);
   return OkStatus();
 }
 

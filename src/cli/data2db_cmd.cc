@@ -94,8 +94,9 @@ void Print(const std::vector<TrendReport>& reports, bool json) {
     return;
   }
   for (const TrendReport& report : reports) {
-    fmt::print("{} rows of {} targets, steps {} to {}, ranks up to {}\n  result: {}\n", report.rows, report.targets,
-               report.min_step, report.max_step, report.max_rank, OneLine(report.path));
+    PrintForPeople(fmt::format("{} rows of {} targets, steps {} to {}, ranks up to {}\n  result: {}\n", report.rows,
+                               report.targets, report.min_step, report.max_step, report.max_rank,
+                               OneLine(report.path)));
   }
 }
 

@@ -18,7 +18,7 @@ constexpr std::string_view kCheckSettings =
 constexpr std::string_view kOffline =
     "msprobe does not run models on an NPU; 'msprobe run -- python script.py' records what a PyTorch model computes";
 
-constexpr std::array<Earlier, 12> kEarlier{{
+constexpr std::array<Earlier, 10> kEarlier{{
     {"acc_check", kCheckOps},
     {"multi_acc_check", kCheckOps},
     {"run_ut", kCheckOps},
@@ -28,11 +28,9 @@ constexpr std::array<Earlier, 12> kEarlier{{
      "'msprobe compare -tp DUMP -gp DUMP -o OUT --replay' compares two tensor dumps and runs their functions again in "
      "float64"},
     {"config_check", kCheckSettings},
-    {"parse", "no conversion is needed: 'msprobe compare' reads ATB dumps and MindSpore's kernel dumps directly"},
     {"op_generate",
      "'msprobe compare -tp DUMP -gp DUMP -o OUT --repro DIR' writes a script that calls the function that differs "
      "first"},
-    {"code_mapping", "'msprobe serve' shows the call stack of every recorded function"},
     {"offline_dump", kOffline},
     {"install_deps", "msprobe has no dependencies to install; 'msprobe --help' lists its commands"},
 }};

@@ -223,7 +223,7 @@ Status Run(const EstimateArgs& args, const CommandContext& context) {
   if (!estimate->exact_links) PrintWarning("the dump has no checksums: statistics decide which tensors are equal");
   for (const std::string& warning : estimate->warnings) PrintWarning(warning);
   const std::string text = context.json ? JsonOf(*estimate) : TextOf(*estimate);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  context.json ? PrintJson(text) : PrintForPeople(text);
   return OkStatus();
 }
 

@@ -159,11 +159,11 @@ std::string Count(uint64_t count, std::string_view thing) {
 // Of a tensor dump: how many tensors the page shows, and why not the others.
 void PrintTensors(const ExportArgs& args, const view::ExportedTensors& tensors) {
   if (tensors.saved == 0) return;
-  fmt::print("tensors: of {}, {} can be looked at", tensors.saved, tensors.held);
+  std::string text = fmt::format("tensors: of {}, {} can be looked at", tensors.saved, tensors.held);
   const uint64_t cut = tensors.saved - tensors.held - tensors.unread;
-  if (cut > 0) fmt::print("; {} did not fit (--max_tensors {})", cut, args.max_tensors);
-  if (tensors.unread > 0) fmt::print("; {} could not be read: {}", tensors.unread, tensors.problem);
-  fmt::print("\n");
+  if (cut > 0) text += fmt::format("; {} did not fit (--max_tensors {})", cut, args.max_tensors);
+  if (tensors.unread > 0) text += fmt::format("; {} could not be read: {}", tensors.unread, tensors.problem);
+  PrintForPeople(text + "\n");
 }
 
 void Print(const ExportArgs& args, const Page& page, size_t trends, const std::string& path, bool json) {
@@ -186,10 +186,11 @@ void Print(const ExportArgs& args, const Page& page, size_t trends, const std::s
   std::string holds;
   if (graphs.graphs > 0) holds += fmt::format(", {}, {} nodes", Count(graphs.graphs, "graph"), graphs.nodes);
   if (trends > 0) holds += fmt::format(", {} of {}", Count(trends, "trend file"), Count(page.targets, "name"));
-  fmt::print("page: {} ({:.1f} MB{})\n", OneLine(path), static_cast<double>(page.html.size()) / kMegabyte, holds);
+  PrintForPeople(
+      fmt::format("page: {} ({:.1f} MB{})\n", OneLine(path), static_cast<double>(page.html.size()) / kMegabyte, holds));
   if (graphs.details < graphs.nodes) {
-    fmt::print("figures: of {} nodes, the worst first; those of {} did not fit (--max_size {})\n", graphs.details,
-               graphs.nodes - graphs.details, args.max_size);
+    PrintForPeople(fmt::format("figures: of {} nodes, the worst first; those of {} did not fit (--max_size {})\n",
+                               graphs.details, graphs.nodes - graphs.details, args.max_size));
   }
   PrintTensors(args, graphs.tensors);
 }

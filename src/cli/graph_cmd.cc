@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/graph_structure.h"
+#include "cli/older_graph.h"
 #include "cli/ray_engine.h"
 #include "dump/reader.h"
 #include "graph/build/visualize.h"
@@ -215,7 +216,7 @@ Status RunGraph(GraphArguments* args, bool json) {
     }
     const std::string text = json ? GraphSummaryJson(summary, compare, options.overflow_check, structures.json)
                                   : GraphSummaryText(summary, compare, options.overflow_check) + structures.text;
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    json ? PrintJson(text) : PrintForPeople(text);
     return GraphSummaryStatus(summary);
   };
   Status status = run();
@@ -234,6 +235,8 @@ void RegisterGraphVisualize(CLI::App& app, CommandContext* context) {
   cmd->add_option("--target_path", options.target, "-tp: dump to visualize: a rank, step or dump directory");
   cmd->add_option("--golden_path", options.golden, "-gp: dump to compare with; without it only the graph is built");
   cmd->add_option("-o,--output_path", options.output, "directory for the result, created if missing");
+  auto input = std::make_shared<std::string>();
+  cmd->add_option("-i,--input_path", *input, "graph.json of mindstudio-probe 8.1.1: writes a .vis file of JSON");
   cmd->add_flag("--fuzzy_match", options.fuzzy, "-fm: match calls by name and order, not by call number");
   cmd->add_flag("--overflow_check", options.overflow_check, "-oc: mark nodes where infinities and NaNs appear");
   cmd->add_option_function<std::vector<std::string>>(
@@ -276,7 +279,9 @@ void RegisterGraphVisualize(CLI::App& app, CommandContext* context) {
       ->check(CLI::IsMember({"local", "ray"}))
       ->capture_default_str();
   cmd->add_option("--part", args->part, "build one graph, for another process to put together")->group("");
-  cmd->callback([args, context] { context->status = RunGraph(args.get(), context->json); });
+  cmd->callback([args, context, input] {
+    context->status = input->empty() ? RunGraph(args.get(), context->json) : RunOlderGraph(args->options, *input);
+  });
 }
 
 }  // namespace msprobe

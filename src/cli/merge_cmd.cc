@@ -31,7 +31,7 @@ Status Run(const MergeSettings& settings, bool as_json) {
   const std::string text = as_json ? Json(report)
                                    : fmt::format("{} rows of {} ranks, {} metrics\n  result: {}\n", report.rows,
                                                  report.ranks.size(), report.metrics.size(), OneLine(report.path));
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  as_json ? PrintJson(text) : PrintForPeople(text);
   return OkStatus();
 }
 

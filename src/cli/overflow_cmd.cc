@@ -23,7 +23,7 @@ Status Run(const OverflowArguments& args, const CommandContext& context) {
   const Story story = StoryOf(report);
   const std::string text = context.json ? OverflowJson(report, StoryJson(story), file)
                                         : OverflowText(report, StoryText(story, LocaleLanguage()), file);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  context.json ? PrintJson(text) : PrintForPeople(text);
   if (!args.exit_code || report.first.empty()) return OkStatus();
   const OverflowOp& op = report.first[0].ops[0];
   return {Code::kFindings, "NaN or infinities begin at " + op.name + " on rank " + std::to_string(op.rank)};

@@ -13,7 +13,7 @@ namespace {
 Status Run(const RecoverSettings& settings, bool as_json) {
   MSP_ASSIGN_OR_RETURN(const std::vector<RankRecovery> ranks, RecoverDump(settings));
   const std::string text = as_json ? RecoveryJson(ranks) + "\n" : RecoveryText(ranks);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  as_json ? PrintJson(text) : PrintForPeople(text);
   const auto bad = std::count_if(ranks.begin(), ranks.end(), [](const RankRecovery& r) { return !r.complete(); });
   if (bad == 0) return OkStatus();
   return {Code::kBadInput,

@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/words/translate.h"
 #include "cli/commands.h"
 #include "json/writer.h"
 #include "serve/server.h"
@@ -38,8 +39,7 @@ void OpenBrowser(std::string url) {
   const int error = posix_spawnp(&pid, program, &quiet, nullptr, argv, environ);
   posix_spawn_file_actions_destroy(&quiet);
   if (error != 0) {
-    fmt::print(stderr, "[msprobe] warning: cannot start xdg-open ({}): open the address yourself\n",
-               std::strerror(error));
+    PrintWarning(fmt::format("cannot start xdg-open ({}): open the address yourself", std::strerror(error)));
   }
 }
 
@@ -53,8 +53,8 @@ void Announce(const serve::Server& server, const ServeArgs& args, bool json) {
     line.EndObject();
     fmt::print("{}\n", line.Take());
   } else {
-    fmt::print("Serving {} at {}\n", args.directory, server.url());
-    fmt::print(stderr, "Press Ctrl-C to stop.\n");
+    PrintForPeople(fmt::format("Serving {} at {}\n", args.directory, server.url()));
+    std::fputs(InLanguage("Press Ctrl-C to stop.\n", LocaleLanguage()).c_str(), stderr);
   }
   std::fflush(stdout);
 }

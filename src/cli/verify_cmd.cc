@@ -13,7 +13,7 @@ namespace {
 Status Run(const std::string& path, bool as_json) {
   MSP_ASSIGN_OR_RETURN(const DumpCheck check, VerifyDump(path));
   const std::string text = as_json ? CheckJson(check) + "\n" : CheckText(check);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  as_json ? PrintJson(text) : PrintForPeople(text);
   if (!check.readable()) return BadInput("not every dump below " + path + " can be read: see above");
   const uint64_t count = check.count();
   if (count == 0) return OkStatus();

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "sheet/sheet_reader.h"
+#include "tensor/files/adump_reader.h"
 
 namespace msprobe {
 namespace {
@@ -16,7 +17,8 @@ namespace fs = std::filesystem;
 
 constexpr int kMostDepth = 10;
 constexpr size_t kMostEntries = 20'000'000, kMostTensors = 2'000'000, kMostLevels = 4;
-constexpr std::string_view kRankDir = "rank_", kFileEnd = ".npy", kList = "statistic.csv", kNames = "mapping.csv";
+constexpr std::string_view kRankDir = "rank_", kStepDir = "step_", kFileEnd = ".npy", kList = "statistic.csv",
+                           kNames = "mapping.csv";
 
 template <typename T>
 std::optional<T> Number(std::string_view text) {
@@ -31,10 +33,18 @@ std::optional<T> Number(std::string_view text) {
 bool PlaceOf(const std::vector<std::string>& parts, KernelDirectory* out) {
   if (parts.size() < kMostLevels) return false;
   const auto back = [&](size_t i) -> const std::string& { return parts[parts.size() - i]; };
+  const auto numbered = [](std::string_view part, std::string_view prefix) {
+    return StartsWith(part, prefix) ? Number<int>(part.substr(prefix.size())) : std::optional<int>();
+  };
+  // rank_{N}/{time}/step_{N}, as the C++ part of releases 8.x lays dumps out
+  if (const auto step = numbered(back(1), kStepDir), rank = numbered(back(3), kRankDir); step && rank) {
+    out->rank = *rank;
+    out->step = *step;
+    return true;
+  }
   const std::optional<int> step = Number<int>(back(1));
   const std::string& top = back(kMostLevels);
-  std::optional<int> rank =
-      StartsWith(top, kRankDir) ? Number<int>(std::string_view(top).substr(kRankDir.size())) : Number<int>(top);
+  std::optional<int> rank = StartsWith(top, kRankDir) ? numbered(top, kRankDir) : Number<int>(top);
   if (!rank) rank = Number<int>(back(3));  // {device}/{model}/{step}
   if (!step || !rank) return false;
   out->rank = *rank;
@@ -43,11 +53,19 @@ bool PlaceOf(const std::vector<std::string>& parts, KernelDirectory* out) {
   return true;
 }
 
+/// "{type}.{op}.{task}.{stream}.{time}": a file of Ascend, with all tensors of one run of the kernel.
+bool IsAdumpName(std::string_view name) {
+  constexpr size_t kParts = 5, kFirstNumber = 2;
+  const std::vector<std::string_view> parts = Split(name, '.');
+  return parts.size() == kParts && !parts[0].empty() && !parts[1].empty() && parts[0] != "Opdebug" &&
+         std::all_of(parts.begin() + kFirstNumber, parts.end(), IsDigits);
+}
+
 bool HoldsKernels(const fs::path& directory) {
   std::error_code error;
   if (fs::is_regular_file(directory / kList, error)) return true;
   for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    if (EndsWith(it->path().native(), kFileEnd)) return true;
+    if (EndsWith(it->path().native(), kFileEnd) || IsAdumpName(it->path().filename().native())) return true;
   }
   return false;
 }
@@ -64,12 +82,39 @@ Status ReadNames(const std::string& path, std::map<std::string, std::string>* ou
 
 Status TooMany(const std::string& path) { return BadInput(path + " lists more kernels than any dump"); }
 
+/// The tensors of a file of Ascend, by its header.
+Status AddAdump(const std::string& path, std::string_view name, const std::string& graph, KernelList* out) {
+  const std::vector<std::string_view> parts = Split(name, '.');
+  constexpr size_t kOp = 1, kTask = 2, kTime = 4;
+  const std::optional<uint64_t> time = Number<uint64_t>(parts[kTime]);
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  const StatusOr<AdumpFile> dump = ReadAdump(file.text(), path);
+  if (!time || !dump.ok()) {
+    ++out->passed_over;
+    return OkStatus();
+  }
+  for (size_t i = 0; i < dump->tensors.size(); ++i) {
+    if (out->tensors.size() == kMostTensors) return TooMany(path);
+    KernelTensor& t = out->tensors.emplace_back();
+    t.key = std::string(parts[kOp]).append(".").append(parts[kTask]).append(".") + dump->tensors[i].tensor.name;
+    t.time = *time;
+    t.graph = graph;
+    t.file = path;
+    t.member = static_cast<int>(i);
+  }
+  return OkStatus();
+}
+
 Status ReadFiles(const KernelDirectory& directory, const std::vector<std::string>& names, KernelList* out) {
   std::map<std::string, std::string> long_names;
   if (const std::string list = JoinPath(directory.path, kNames); IsRegularFile(list)) {
     MSP_RETURN_IF_ERROR(ReadNames(list, &long_names));
   }
   for (const std::string& name : names) {
+    if (IsAdumpName(name)) {
+      MSP_RETURN_IF_ERROR(AddAdump(JoinPath(directory.path, name), name, directory.graph, out));
+      continue;
+    }
     if (!EndsWith(name, kFileEnd)) continue;
     KernelTensor tensor;
     const auto known = long_names.find(name);
@@ -144,11 +189,18 @@ Status ReadKernelLines(std::string_view text, const std::string& path, const std
     if (out->tensors.size() == kMostTensors) return TooMany(path);
     tensor.graph = graph;
     tensor.file = path;
+    tensor.line = true;
     out->tensors.push_back(std::move(tensor));
     return OkStatus();
   }));
   if (columns) return OkStatus();
   return BadInput(path + " is empty: the run ended before it wrote its kernels");
+}
+
+std::string_view KernelOf(const KernelTensor& tensor) {
+  size_t end = tensor.key.size();
+  for (int part = 0; part < 3 && end != std::string::npos && end > 0; ++part) end = tensor.key.rfind('.', end - 1);
+  return std::string_view(tensor.key).substr(0, end);
 }
 
 bool ParseKernelName(std::string_view name, KernelTensor* out) {
@@ -207,7 +259,8 @@ StatusOr<std::vector<KernelDirectory>> FindKernels(const std::string& root) {
 
 Status ReadKernels(const KernelDirectory& directory, KernelList* out) {
   MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory.path));
-  const bool files = std::any_of(names.begin(), names.end(), [](const auto& n) { return EndsWith(n, kFileEnd); });
+  const bool files =
+      std::any_of(names.begin(), names.end(), [](const auto& n) { return EndsWith(n, kFileEnd) || IsAdumpName(n); });
   const KernelKind kind = files ? KernelKind::kFiles : KernelKind::kStatistics;
   if (out->kind != KernelKind::kNone && out->kind != kind) {
     return BadInput(directory.path + " holds " + (files ? "tensors" : "statistics") +

@@ -1,5 +1,5 @@
 // Kernel dumps: what MindSpore's own dump (level L2, graph mode) writes of each kernel's tensors, as files of numpy or
-// as lines of statistic.csv. `msprobe compare` with --rank and --step compares two of them.
+// Ascend or as lines of statistic.csv. `msprobe compare` with --rank and --step compares two of them.
 #pragma once
 
 #include <array>
@@ -21,7 +21,9 @@ struct KernelTensor {
   std::string key;           // "{op name}.{task}.{input|output}.{index}": kernels of two dumps pair by it
   uint64_t time = 0;         // microseconds
   std::string graph;         // "{net}/{graph id}"
-  std::string file;          // its file of numpy, or the statistic.csv that lists it
+  std::string file;          // its file, or the statistic.csv that lists it
+  int member = -1;           // which tensor of the file it is, in files of Ascend, which hold all of one run
+  bool line = false;         // of statistic.csv
   std::string dtype, shape;  // of a line
   std::array<std::string, kKernelStats> stats;  // of a line: Max, Min, Mean, Norm; "" where it has none
 };
@@ -32,8 +34,9 @@ struct KernelDirectory {
   std::string path, graph;
 };
 
-/// All such directories below `root`: {net}/{graph}/{step} in rank_{N}, and {device}/{model}/{id}/{step} of O2. Links
-/// are not followed; kBadInput when the tree is deeper or larger than any dump.
+/// All such directories below `root`: {net}/{graph}/{step} in rank_{N}, {device}/{model}/{id}/{step} of O2, and
+/// rank_{N}/{time}/step_{N} of releases 8.x. Links are not followed; kBadInput when the tree is deeper or larger than
+/// any dump.
 StatusOr<std::vector<KernelDirectory>> FindKernels(const std::string& root);
 
 /// True when `path` holds rank_{N} directories: a kernel dump, as --rank may be left out then. Looks no deeper.
@@ -47,11 +50,14 @@ struct KernelList {
   uint64_t passed_over = 0;  // files and lines that are not a kernel's
 };
 
-/// Adds what a directory holds: files of numpy, or else the lines of its statistic.csv.
+/// Adds what a directory holds: files of numpy and of Ascend, or else the lines of its statistic.csv.
 Status ReadKernels(const KernelDirectory& directory, KernelList* out);
 
 /// The text of one statistic.csv; `path` names it.
 Status ReadKernelLines(std::string_view text, const std::string& path, const std::string& graph, KernelList* out);
+
+/// "{op name}" of its key.
+std::string_view KernelOf(const KernelTensor& tensor);
 
 /// Fills key and time from "{type}.{op}.{task}.{stream}.{time}.{input|output}.{index}.{format}[.{dtype}].npy"; false
 /// for other names.

@@ -15,6 +15,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "diagnose/story/story_finder.h"
+#include "import/ir_code.h"
 #include "import/kernel_dump.h"
 #include "jobs/kernel_rows.h"
 #include "json/writer.h"
@@ -65,6 +66,34 @@ std::vector<KernelPair> PairKernels(const KernelList& target, const KernelList& 
 
 // ---- one step of one rank
 
+/// The lines of source that the target's kernels come from, where its graphs were saved beside them.
+class KernelSources {
+ public:
+  /// rank_{N}/graphs/ms_output_trace_code_graph_{graph}.ir of rank_{N}/{net}/{graph}/{step}.
+  void Read(const std::vector<const KernelDirectory*>& directories, std::vector<std::string>* warnings) {
+    for (const KernelDirectory* d : directories) {
+      const std::string_view graph = DirName(d->path), rank = DirName(DirName(graph));
+      const std::string path = fmt::format("{}/graphs/ms_output_trace_code_graph_{}.ir", rank, BaseName(graph));
+      if (!IsRegularFile(path)) continue;
+      StatusOr<IrFile> file = IrFile::Open(path);
+      if (file.ok()) {
+        graphs_.emplace(d->graph, std::move(*file));
+      } else {
+        warnings->push_back("no lines of source: " + file.status().message());
+      }
+    }
+  }
+  bool empty() const { return graphs_.empty(); }
+  std::string LineOf(const KernelTensor& kernel) const {
+    const auto graph = graphs_.find(kernel.graph);
+    const IrNode* node = graph == graphs_.end() ? nullptr : graph->second.Find(KernelOf(kernel));
+    return node ? SourceLine(*node) : std::string();
+  }
+
+ private:
+  std::map<std::string, IrFile> graphs_;
+};
+
 struct KernelBlock {
   RowBlock rows;
   KernelTable counts;
@@ -80,8 +109,8 @@ void CountRow(const KernelPair& pair, const KernelRow& row, KernelTable* counts)
   counts->unread += row.unread;
 }
 
-Status WriteRows(const TableSpec& spec, const std::vector<KernelPair>& pairs, KernelTable* out,
-                 std::vector<KernelFinding>* findings) {
+Status WriteRows(const TableSpec& spec, const std::vector<KernelPair>& pairs, const KernelSources& sources,
+                 KernelTable* out, std::vector<KernelFinding>* findings) {
   const bool csv = EndsWith(spec.path, ".csv");
   MSP_ASSIGN_OR_RETURN(const std::unique_ptr<ResultTable> table, CreateTable(spec, pairs.size()));
   const auto make = [&](size_t b) -> StatusOr<KernelBlock> {
@@ -89,6 +118,7 @@ Status WriteRows(const TableSpec& spec, const std::vector<KernelPair>& pairs, Ke
     for (size_t i = b * kRowsPerBlock; i < std::min(pairs.size(), (b + 1) * kRowsPerBlock); ++i) {
       KernelRow row = out->tensors ? ArrayRow(pairs[i], csv) : StatisticRow(pairs[i], csv);
       CountRow(pairs[i], row, &block.counts);
+      if (!sources.empty()) row.cells.push_back(sources.LineOf(*(pairs[i].target ? pairs[i].target : pairs[i].golden)));
       AppendTextRow(*table, {row.cells.begin(), row.cells.end()}, &block.rows);
       if (row.finding) block.findings.push_back(std::move(*row.finding));
     }
@@ -130,21 +160,20 @@ StatusOr<KernelTable> ComparePlace(const KernelSettings& settings, KernelPlace a
                                    RankFindings* judged) {
   MSP_ASSIGN_OR_RETURN(const KernelList target_list, ReadPlace(target, report));
   MSP_ASSIGN_OR_RETURN(const KernelList golden_list, ReadPlace(golden, report));
-  if (target_list.kind != golden_list.kind) {
-    const bool first = target_list.kind == KernelKind::kFiles;
-    return BadInput(fmt::format("{} holds tensors and {} only statistics: dump both runs in the same way",
-                                (first ? target : golden).front()->path, (first ? golden : target).front()->path));
-  }
   KernelTable out;
   out.rank = at.first;
   out.step = at.second;
-  out.tensors = target_list.kind == KernelKind::kFiles;
+  // Where one run holds only statistics, those of the other's files are computed.
+  out.tensors = target_list.kind == KernelKind::kFiles && golden_list.kind == KernelKind::kFiles;
   TableSpec spec;
   spec.path = JoinPath(settings.output, fmt::format("compare_result_{}_{}_{}.{}", at.first, at.second, time,
                                                     settings.xlsx ? "xlsx" : "csv"));
   spec.columns = KernelTitles(out.tensors);
+  KernelSources sources;
+  if (!settings.plain) sources.Read(target, &report->warnings);
+  if (!sources.empty()) spec.columns.emplace_back("NPU Source");
   std::vector<KernelFinding> findings;
-  MSP_RETURN_IF_ERROR(WriteRows(spec, PairKernels(target_list, golden_list), &out, &findings));
+  MSP_RETURN_IF_ERROR(WriteRows(spec, PairKernels(target_list, golden_list), sources, &out, &findings));
   FilePair place;
   place.rank = at.first;
   place.step = at.second;

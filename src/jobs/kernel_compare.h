@@ -15,6 +15,7 @@ struct KernelSettings {
   std::string target, golden, output;
   std::vector<int> ranks, steps;  // only these; empty: all
   bool xlsx = false;
+  bool plain = false;  // without the column of sources, which the earlier tool does not have
 };
 
 struct KernelTable {

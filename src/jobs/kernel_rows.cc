@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "compare/values/tensor_pairs.h"
+#include "import/adump_layout.h"
 #include "report/rows/older_verdict.h"
 #include "sheet/cell.h"
 #include "tensor/files/tensor_file.h"
@@ -59,20 +60,42 @@ void NoteMissing(const KernelPair& pair, KernelRow* row) {
 
 // ---- values
 
+/// The file stays open while its tensor is looked at.
 struct OpenArray {
   std::optional<TensorFile> file;
-  const FileTensor* tensor = nullptr;
+  std::optional<MappedFile> map;  // of Ascend, whose tensor may be a copy in another order
+  HostTensor host;
   Stats stats;
+  const FileTensor& tensor() const { return map ? host.tensor : *file->tensor(); }
 };
+
+Status OpenMember(const KernelTensor& kernel, OpenArray* out) {
+  MSP_ASSIGN_OR_RETURN(MappedFile map, MappedFile::Open(kernel.file));
+  MSP_ASSIGN_OR_RETURN(const AdumpFile dump, ReadAdump(map.text(), kernel.file));
+  const auto member = static_cast<size_t>(kernel.member);
+  if (member >= dump.tensors.size()) return BadInput(kernel.file + " was changed while it was read");
+  if (!dump.tensors[member].why.empty()) return BadInput(kernel.file + ": " + dump.tensors[member].why);
+  out->host = ToHost(dump.tensors[member]);
+  out->map = std::move(map);
+  return OkStatus();
+}
 
 StatusOr<OpenArray> OpenKernel(const KernelTensor& kernel) {
   OpenArray out;
-  MSP_ASSIGN_OR_RETURN(out.file, TensorFile::Open(kernel.file));
-  out.tensor = out.file->tensor();
-  if (!out.tensor || !ComputeStats(out.tensor->view(), &out.stats)) {
-    return BadInput(kernel.file + " holds no array of numbers");
+  if (kernel.member >= 0) {
+    MSP_RETURN_IF_ERROR(OpenMember(kernel, &out));
+  } else {
+    MSP_ASSIGN_OR_RETURN(out.file, TensorFile::Open(kernel.file));
+    if (!out.file->tensor()) return BadInput(kernel.file + " holds no array of numbers");
   }
+  if (!ComputeStats(out.tensor().view(), &out.stats)) return BadInput(kernel.file + " holds no array of numbers");
   return out;
+}
+
+/// The file and, where it holds several, which tensor of it.
+std::string PlaceOf(const KernelTensor& kernel) {
+  if (kernel.member < 0) return kernel.file;
+  return kernel.file + kernel.key.substr(kernel.key.rfind('.', kernel.key.rfind('.') - 1));
 }
 
 /// As Python writes a tuple, in brackets: "[2, 3]", "[3,]", "[]".
@@ -80,34 +103,43 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
   return fmt::format("[{}{}]", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
 }
 
+std::array<std::string, kStatCount> StatTexts(const OpenArray& array, bool csv) {
+  const DType dtype = array.tensor().dtype;
+  const Stats& s = array.stats;
+  if (s.count == 0) return {};
+  std::array<std::string, kStatCount> out = {NumberText(s.max, csv), NumberText(s.min, csv), NumberText(s.mean, csv),
+                                             NumberText(s.norm, csv)};
+  if (dtype == DType::kBool) {
+    out[kMax] = s.max != 0 ? "True" : "False";
+    out[kMin] = s.min != 0 ? "True" : "False";
+  } else if (IsInteger(dtype)) {
+    const bool is_unsigned = dtype >= DType::kUInt8 && dtype <= DType::kUInt64;
+    out[kMax] = is_unsigned ? std::to_string(s.uint_max) : std::to_string(s.int_max);
+    out[kMin] = is_unsigned ? std::to_string(s.uint_min) : std::to_string(s.int_min);
+  }
+  return out;
+}
+
 void DescribeArray(const KernelTensor& kernel, const OpenArray& array, size_t side, bool csv, KernelRow* row) {
   Cells& cells = row->cells;
-  const FileTensor& t = *array.tensor;
-  cells[kName + side] = kernel.file;
+  const FileTensor& t = array.tensor();
+  cells[kName + side] = PlaceOf(kernel);
   cells[kType + side] = DTypeName(t.dtype);
   cells[kShapeText + side] = ShapeText(t.shape);
-  if (array.stats.count == 0) return;
-  std::string* stats = &cells[side == 0 ? kTargetStats : kGoldenStats];
-  const Stats& s = array.stats;
-  if (t.dtype == DType::kBool) {
-    stats[kMax] = s.max != 0 ? "True" : "False";
-    stats[kMin] = s.min != 0 ? "True" : "False";
-  } else if (IsInteger(t.dtype)) {
-    const bool is_unsigned = t.dtype >= DType::kUInt8 && t.dtype <= DType::kUInt64;
-    stats[kMax] = is_unsigned ? std::to_string(s.uint_max) : std::to_string(s.int_max);
-    stats[kMin] = is_unsigned ? std::to_string(s.uint_min) : std::to_string(s.int_min);
-  } else {
-    stats[kMax] = NumberText(s.max, csv);
-    stats[kMin] = NumberText(s.min, csv);
-  }
-  stats[kMean] = NumberText(s.mean, csv);
-  stats[kNorm] = NumberText(s.norm, csv);
+  std::array<std::string, kStatCount> stats = StatTexts(array, csv);
+  std::move(stats.begin(), stats.end(), cells.begin() + (side == 0 ? kTargetStats : kGoldenStats));
 }
 
 KernelFigures FiguresOf(const OpenArray& array) {
-  KernelFigures out{std::string(DTypeName(array.tensor->dtype)), array.tensor->shape, {}};
+  KernelFigures out{std::string(DTypeName(array.tensor().dtype)), array.tensor().shape, {}};
   const Stats& s = array.stats;
   out.stats = {s.max, s.min, s.mean, s.norm};
+  const DType dtype = array.tensor().dtype;
+  if (IsInteger(dtype)) {
+    const bool is_unsigned = dtype >= DType::kUInt8 && dtype <= DType::kUInt64;
+    out.stats[kMax] = is_unsigned ? static_cast<double>(s.uint_max) : static_cast<double>(s.int_max);
+    out.stats[kMin] = is_unsigned ? static_cast<double>(s.uint_min) : static_cast<double>(s.int_min);
+  }
   return out;
 }
 
@@ -116,9 +148,9 @@ std::string Unlike(const OpenArray& a, const OpenArray& b) {
   if (a.stats.count == 0 || b.stats.count == 0) return "This is empty data, can not compare.";
   std::string out;
   const auto say = [&out](const char* text) { out += (out.empty() ? "" : " ") + std::string(text); };
-  if (a.tensor->shape.empty() || b.tensor->shape.empty()) say("This is type of scalar data, can not compare.");
-  if (a.tensor->shape != b.tensor->shape) say("Shape of NPU and bench Tensor do not match.");
-  if (a.tensor->dtype != b.tensor->dtype) say("Dtype of NPU and bench Tensor do not match. Skipped.");
+  if (a.tensor().shape.empty() || b.tensor().shape.empty()) say("This is type of scalar data, can not compare.");
+  if (a.tensor().shape != b.tensor().shape) say("Shape of NPU and bench Tensor do not match.");
+  if (a.tensor().dtype != b.tensor().dtype) say("Dtype of NPU and bench Tensor do not match. Skipped.");
   return out;
 }
 
@@ -134,13 +166,12 @@ KernelRow ArrayRow(const KernelPair& pair, bool csv) {
     StatusOr<OpenArray> opened = OpenKernel(*kernel);
     if (!opened.ok()) {
       row.unread = true;
-      row.cells[kName + side] = kernel->file;
+      row.cells[kName + side] = PlaceOf(*kernel);
       row.cells[kMessage] = "Dump file not found or read failed: " + OneLine(opened.status().message());
       continue;
     }
     DescribeArray(*kernel, *opened, side, csv, &row);
     arrays[side] = std::move(*opened);
-    arrays[side]->tensor = arrays[side]->file->tensor();
   }
   if (!pair.target || !pair.golden) {
     NoteMissing(pair, &row);
@@ -149,8 +180,8 @@ KernelRow ArrayRow(const KernelPair& pair, bool csv) {
   if (!arrays[0] || !arrays[1]) return row;
   row.cells[kMessage] = Unlike(*arrays[0], *arrays[1]);
   if (!row.cells[kMessage].empty()) return row;
-  const FileTensor& target = *arrays[0]->tensor;
-  TensorDiff diff = DiffTwoTensors(target, *arrays[1]->tensor);
+  const FileTensor& target = arrays[0]->tensor();
+  TensorDiff diff = DiffTwoTensors(target, arrays[1]->tensor());
   row.finding = FindingOf(*pair.target, {FiguresOf(*arrays[0]), FiguresOf(*arrays[1])});
   row.finding->error = diff.error;
   row.finding->golden_error = diff.golden_error;
@@ -250,22 +281,52 @@ bool AnyFarApart(const Statistics& a, const Statistics& b) {
   return far(kMax) || far(kMin) || far(kNorm);
 }
 
+/// A file as statistic.csv would list it.
+StatusOr<KernelTensor> LineOf(const KernelTensor& kernel) {
+  MSP_ASSIGN_OR_RETURN(const OpenArray array, OpenKernel(kernel));
+  KernelTensor out = kernel;
+  out.file = PlaceOf(kernel);
+  out.dtype = DTypeName(array.tensor().dtype);
+  out.shape = fmt::format("({})", fmt::join(array.tensor().shape, ","));
+  out.stats = StatTexts(array, false);
+  return out;
+}
+
+/// What MindSpore calls the types of statistic.csv is what numpy calls them, but for what numpy has no name for.
+bool SameType(const std::string& a, const std::string& b) {
+  return a == b || (a == "bfloat16" && b == "float32") || (a == "float32" && b == "bfloat16");
+}
+
 }  // namespace
 
 KernelRow StatisticRow(const KernelPair& pair, bool csv) {
   KernelRow row;
   row.cells.resize(KernelTitles(false).size());
-  Statistics a, b;
-  if (pair.target) a = DescribeLine(*pair.target, 0, csv, &row);
-  if (pair.golden) b = DescribeLine(*pair.golden, 1, csv, &row);
+  std::array<Statistics, 2> sides;
+  std::array<KernelTensor, 2> lines;
+  for (const size_t side : {0, 1}) {
+    const KernelTensor* kernel = side == 0 ? pair.target : pair.golden;
+    if (!kernel) continue;
+    StatusOr<KernelTensor> line = kernel->line ? *kernel : LineOf(*kernel);
+    if (!line.ok()) {
+      row.unread = true;
+      row.cells[kName + side] = kernel->key;
+      row.cells[kMessage] = "Dump file not found or read failed: " + OneLine(line.status().message());
+      return row;
+    }
+    lines[side] = std::move(*line);
+    sides[side] = DescribeLine(lines[side], side, csv, &row);
+  }
+  const auto& [a, b] = sides;
   if (!pair.target || !pair.golden) {
     NoteMissing(pair, &row);
     return row;
   }
-  row.finding = FindingOf(*pair.target, {FiguresOf(*pair.target, a), FiguresOf(*pair.golden, b)});
+  row.finding = FindingOf(*pair.target, {FiguresOf(lines[0], a), FiguresOf(lines[1], b)});
   std::string& message = row.cells[kMessage];
-  if (pair.target->shape != pair.golden->shape) message = "Tensor shapes do not match.";
-  if (pair.target->dtype != pair.golden->dtype) {
+  if (ShapeOf(lines[0].shape) != ShapeOf(lines[1].shape)) message = "Tensor shapes do not match.";
+  const bool mixed = pair.target->line != pair.golden->line;  // a file of numpy has bfloat16 as float32
+  if (mixed ? !SameType(lines[0].dtype, lines[1].dtype) : lines[0].dtype != lines[1].dtype) {
     message += (message.empty() ? "" : " ") + std::string("Dtype of NPU and bench Tensor do not match. Skipped.");
   }
   if (!message.empty()) return row;

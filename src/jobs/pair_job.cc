@@ -24,6 +24,7 @@ RowSettings RowsOf(const CompareSettings& request, const DumpPair& pair, const C
   out.highlight = request.highlight && request.xlsx;
   out.ruler = RulesTable(request);
   out.older = request.older_columns;
+  out.grads = !request.without_grads;
   if (custom && pair.tensors) out.custom = custom->columns();
   return out;
 }
@@ -75,8 +76,8 @@ Status CheckStructureOptions(const CompareSettings& r) {
 }
 
 StatusOr<SuggestedMapping> SuggestFrom(const DumpPair& pair, const Mapping& mapping) {
-  MSP_ASSIGN_OR_RETURN(const Structure target, Structure::Read(*pair.target));
-  MSP_ASSIGN_OR_RETURN(const Structure golden, Structure::Read(*pair.golden));
+  MSP_ASSIGN_OR_RETURN(const Structure target, Structure::Read(*pair.target, VocabularyOf(*pair.target, *pair.golden)));
+  MSP_ASSIGN_OR_RETURN(const Structure golden, Structure::Read(*pair.golden, VocabularyOf(*pair.target, *pair.golden)));
   return SuggestMapping(target, golden, DiffStructures(target, golden, mapping.layers), mapping.layers);
 }
 
@@ -164,8 +165,10 @@ std::string PairJob::ResultPath() const {
 
 StatusOr<PairOutcome> PairJob::CompareModels() {
   MSP_RETURN_IF_ERROR(CheckStructureOptions(request_));
-  MSP_ASSIGN_OR_RETURN(const Structure target, Structure::Read(*pair_.target));
-  MSP_ASSIGN_OR_RETURN(const Structure golden, Structure::Read(*pair_.golden));
+  MSP_ASSIGN_OR_RETURN(const Structure target,
+                       Structure::Read(*pair_.target, VocabularyOf(*pair_.target, *pair_.golden)));
+  MSP_ASSIGN_OR_RETURN(const Structure golden,
+                       Structure::Read(*pair_.golden, VocabularyOf(*pair_.target, *pair_.golden)));
   const std::vector<LayerRule>& layers = work_.mapping.layers;
   MSP_ASSIGN_OR_RETURN(StructureResult result,
                        CompareStructures(pair_, target, golden, layers, ResultPath(), ProgressOf()));

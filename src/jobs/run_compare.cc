@@ -208,8 +208,10 @@ StatusOr<std::string> PlanCompare(const CompareSettings& request) {
   for (const FilePair& files : plan.pairs) {
     MSP_ASSIGN_OR_RETURN(DumpPair pair, OpenPairFiles(files));
     if (request.structure || BothAreStructures(pair)) {
-      MSP_ASSIGN_OR_RETURN(const Structure target, Structure::Read(*pair.target));
-      MSP_ASSIGN_OR_RETURN(const Structure golden, Structure::Read(*pair.golden));
+      MSP_ASSIGN_OR_RETURN(const Structure target,
+                           Structure::Read(*pair.target, VocabularyOf(*pair.target, *pair.golden)));
+      MSP_ASSIGN_OR_RETURN(const Structure golden,
+                           Structure::Read(*pair.golden, VocabularyOf(*pair.target, *pair.golden)));
       json.Raw(StructureDiffJson(DiffStructures(target, golden, mapping.layers)));
       continue;
     }

@@ -113,6 +113,7 @@ Status CheckSettings(const MappingSettings& s) {
       {!s.layer_template.empty(), "--template"},  {s.consistent_check, "--consistent_check"}};
   for (const auto& [given, name] : options) {
     if (!given) continue;
+    if (&given == &options[1].first && s.cell) continue;  // modules and functions
     if (!first.empty()) return UsageError(first + " and " + name + " exclude each other: give one of them");
     first = name;
   }

@@ -1,6 +1,7 @@
 #include "match/match_dumps.h"
 
 #include "base/text.h"
+#include "match/cross_match.h"
 #include "match/layer_match.h"
 #include "match/name_mapping.h"
 
@@ -61,17 +62,48 @@ Status LinkItems(const DumpFile& target, const DumpFile& golden,
   return OkStatus();
 }
 
+bool HasTorchNames(const DumpFile& dump) { return dump.framework() == "pytorch" || dump.framework() == "mindtorch"; }
+
+/// Ops that names leave alone on both sides, by the structure of the models.
+Status FillAcross(const DumpFile& target, const DumpFile& golden, MatchPlan* plan) {
+  MSP_ASSIGN_OR_RETURN(MatchPlan across, MatchAcross(target, golden));
+  std::vector<bool> free(golden.ops().size(), false);
+  for (const uint32_t g : plan->golden_only) free[g] = true;
+  for (uint32_t t = 0; t < plan->golden_of.size(); ++t) {
+    const uint32_t g = across.golden_of[t];
+    if (plan->golden_of[t] != kNoOp || g == kNoOp || !free[g]) continue;
+    plan->golden_of[t] = g;
+    if (auto links = across.links.extract(t)) plan->links.insert(std::move(links));
+  }
+  CountMatches(golden.ops().size(), plan);
+  return OkStatus();
+}
+
 /// Plans in which the target's ops match under other names.
 StatusOr<MatchPlan> MatchRenamed(const DumpFile& target, const DumpFile& golden, const Mapping& mapping,
                                  const MatchOptions& options) {
   MSP_ASSIGN_OR_RETURN(const Framework target_framework, FrameworkOf(target));
   MSP_ASSIGN_OR_RETURN(const Framework golden_framework, FrameworkOf(golden));
   const bool cross = target_framework != golden_framework;
+  const bool named = mapping.api || mapping.cell;
+  // MSAdapter runs PyTorch's programs on MindSpore: its names are PyTorch's.
+  if (cross && !named && HasTorchNames(target) && HasTorchNames(golden)) {
+    MatchPlan plan = MatchOps(target.ops(), golden.ops(), options);
+    plan.cross = true;
+    return plan;
+  }
+  if (cross && !named && !options.exact) return MatchAcross(target, golden);
+  if (cross && mapping.api && target_framework == Framework::kPyTorch) {
+    // Its rules say which side is which framework's; names of modules are those of the target and the golden run.
+    Mapping swapped = mapping;
+    for (auto& [mine, theirs] : swapped.cells) std::swap(mine, theirs);
+    MSP_ASSIGN_OR_RETURN(const MatchPlan plan, MatchRenamed(golden, target, swapped, options));
+    return Inverted(plan, target.ops().size());
+  }
   if (mapping.api && !(target_framework == Framework::kMindSpore && golden_framework == Framework::kPyTorch)) {
-    return UsageError("-am/--api_mapping gives MindSpore's functions the names of PyTorch's, but " + target.path() +
+    return UsageError("-am/--api_mapping pairs functions of MindSpore with those of PyTorch, but " + target.path() +
                       " is of " + std::string(FrameworkName(target_framework)) + " and " + golden.path() + " of " +
-                      std::string(FrameworkName(golden_framework)) + ": leave it out" +
-                      (cross ? ", or exchange -tp and -gp" : ", or map items by -dm"));
+                      std::string(FrameworkName(golden_framework)) + ": leave it out, or map items by -dm");
   }
   std::vector<std::string> renamed;  // names are copied only where some change
   const bool cells = !mapping.cells.empty();
@@ -83,10 +115,12 @@ StatusOr<MatchPlan> MatchRenamed(const DumpFile& target, const DumpFile& golden,
   MatchPlan plan = MatchOps(cross || cells ? NameSequence(renamed) : NameSequence(target.ops()), golden.ops(), options);
   plan.cross = cross;
   if (!mapping.apis.empty()) LinkApiItems(OpNames(target), mapping.apis, &plan);
-  plan.how = mapping.cell  ? "cell mapping"
-             : mapping.api ? "api mapping"
-             : cross       ? "names of both frameworks"
-                           : plan.how;
+  if (cross && !options.exact) MSP_RETURN_IF_ERROR(FillAcross(target, golden, &plan));
+  plan.how = mapping.cell && mapping.api ? "cell and api mapping"
+             : mapping.cell              ? "cell mapping"
+             : mapping.api               ? "api mapping"
+             : cross                     ? "names of both frameworks"
+                                         : plan.how;
   if (options.fuzzy && plan.how != "fuzzy") plan.how += ", fuzzy";
   return plan;
 }

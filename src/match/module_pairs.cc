@@ -14,6 +14,7 @@ namespace {
 // What speaks for two modules being one; together they are called that from kEnough on.
 constexpr double kSameClass = 3, kSameContents = 3, kBothLeaves = 1, kSameParameters = 2, kOtherParameters = -1,
                  kAlikeName = 1.5, kSamePlace = 1, kEnough = 4.5;
+constexpr double kInOrder = 0.5;    // the place of what is looked at in its order
 constexpr size_t kMostScored = 64;  // left-over children on each side; more are paired by class and contents only
 constexpr size_t kNameLength = 48;  // of a name that is compared letter by letter
 
@@ -112,9 +113,9 @@ class Pairing {
   double Score(uint32_t x, uint32_t y, double place) const {
     const ModuleNode &a = T(x), &b = G(y);
     double out = kAlikeName * Likeness(a.name, b.name) + kSamePlace * place;
-    const bool containers = a.type.empty() && b.type.empty();
-    if (a.type.empty() == b.type.empty()) {
-      out += a.type == b.type ? kSameClass * (containers ? 0.5 : 1) : kSameClass * 0.6 * Likeness(a.type, b.type);
+    const bool containers = a.kind.empty() && b.kind.empty();
+    if (a.kind.empty() == b.kind.empty()) {
+      out += a.kind == b.kind ? kSameClass * (containers ? 0.5 : 1) : kSameClass * 0.6 * Likeness(a.kind, b.kind);
     }
     const auto bigger = static_cast<double>(std::max(a.size, b.size)),
                smaller = static_cast<double>(std::min(a.size, b.size));
@@ -139,6 +140,7 @@ class Pairing {
     }
     if (target.empty() || golden.empty()) return;
     if (target.size() > kMostScored || golden.size() > kMostScored) return InOrder(target, golden);
+    if (target_.vocabulary() == Vocabulary::kCommon) AlongOrder(target, golden);
     std::vector<std::tuple<double, size_t, size_t>> scores;
     for (size_t i = 0; i < target.size(); ++i) {
       for (size_t j = 0; j < golden.size(); ++j) {
@@ -154,9 +156,32 @@ class Pairing {
     }
   }
 
+  /// Of two frameworks names say little: partners follow each other in the same order, so that their scores are
+  /// greatest together.
+  void AlongOrder(const std::vector<uint32_t>& target, const std::vector<uint32_t>& golden) {
+    const size_t n = target.size(), m = golden.size();
+    std::vector<std::vector<double>> score(n, std::vector<double>(m)), best(n + 1, std::vector<double>(m + 1));
+    for (size_t i = n; i-- > 0;) {
+      for (size_t j = m; j-- > 0;) {
+        score[i][j] = Score(target[i], golden[j], kInOrder);
+        const double both = score[i][j] >= kEnough ? score[i][j] + best[i + 1][j + 1] : -1;
+        best[i][j] = std::max({best[i + 1][j], best[i][j + 1], both});
+      }
+    }
+    for (size_t i = 0, j = 0; i < n && j < m;) {
+      if (score[i][j] >= kEnough && best[i][j] == score[i][j] + best[i + 1][j + 1]) {
+        Pair(target[i++], golden[j++]);
+      } else if (best[i][j] == best[i + 1][j]) {
+        ++i;
+      } else {
+        ++j;
+      }
+    }
+  }
+
   /// The n-th of a class and contents with the n-th.
   void InOrder(const std::vector<uint32_t>& target, const std::vector<uint32_t>& golden) {
-    const auto key = [](const ModuleNode& m) { return MixHash(HashOf(m.type), m.contents); };
+    const auto key = [](const ModuleNode& m) { return MixHash(HashOf(m.kind), m.contents); };
     std::unordered_map<uint64_t, std::pair<std::vector<uint32_t>, size_t>> queues;
     for (const uint32_t y : golden) queues[key(G(y))].first.push_back(y);
     for (const uint32_t x : target) {
@@ -187,7 +212,7 @@ class Pairing {
   void FindMoved(bool close, bool named) {
     const auto key = [&](const Structure& side, const std::vector<uint32_t>& partner, bool target, uint32_t m) {
       const ModuleNode& node = side.modules()[m];
-      uint64_t hash = MixHash(HashOf(node.type), named ? HashOf(node.name) : node.contents);
+      uint64_t hash = MixHash(HashOf(node.kind), named ? HashOf(node.name) : node.contents);
       if (close) hash = MixHash(hash, Around(side, partner, target, m));
       return named ? hash : MixHash(hash, node.size);
     };

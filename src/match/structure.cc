@@ -5,8 +5,10 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "dump/flatten.h"
+#include "match/dump_ops.h"
 #include "match/hash_mix.h"
 #include "match/name_mapping.h"
+#include "ops/framework_names.h"
 #include "ops/op_name.h"
 
 namespace msprobe {
@@ -25,7 +27,7 @@ std::string ShapeText(const JsonValue& shape) {
   return out + "]";
 }
 
-std::string ParametersOf(std::string_view name, const JsonValue& op, std::vector<Item>* scratch) {
+std::string ParametersOf(std::string_view name, const JsonValue& op, bool common, std::vector<Item>* scratch) {
   scratch->clear();
   FlattenOp(name, op, scratch);
   std::string out;
@@ -34,15 +36,22 @@ std::string ParametersOf(std::string_view name, const JsonValue& op, std::vector
     const JsonValue* shape = item.leaf->Find("shape");
     if (!shape || !shape->IsArray()) continue;
     if (!out.empty()) out += ", ";
-    out += item.suffix.substr(item.suffix.rfind('.') + 1) + " " + ShapeText(*shape);
+    const std::string own = item.suffix.substr(item.suffix.rfind('.') + 1);
+    out += (common ? std::string(CommonParameter(own)) : own) + " " + ShapeText(*shape);
   }
   return out;
 }
 
 }  // namespace
 
-StatusOr<Structure> Structure::Read(const DumpFile& dump) {
+Vocabulary VocabularyOf(const DumpFile& target, const DumpFile& golden) {
+  const StatusOr<Framework> a = FrameworkOf(target), b = FrameworkOf(golden);
+  return a.ok() && b.ok() && *a != *b ? Vocabulary::kCommon : Vocabulary::kOwn;
+}
+
+StatusOr<Structure> Structure::Read(const DumpFile& dump, Vocabulary vocabulary) {
   Structure out;
+  out.vocabulary_ = vocabulary;
   MSP_ASSIGN_OR_RETURN(out.parents_, dump.Parents());
   const size_t listed = out.parents_ ? out.parents_->size() : 0;
   out.calls_.reserve(std::max(listed, dump.ops().size()));
@@ -65,6 +74,7 @@ StatusOr<Structure> Structure::Read(const DumpFile& dump) {
                     " deep: its names are damaged");
   }
   MSP_RETURN_IF_ERROR(out.ReadParameters(dump));
+  out.NameModules();
   out.Summarize();
   return out;
 }
@@ -113,8 +123,7 @@ void Structure::AddCall(std::string_view name, uint32_t op) {
     call.module = ModuleOf(parts.base, parts.direction != OpDirection::kParameterGrad);
     Link(&modules_[call.module].calls);
   } else {
-    const std::string_view api = ApiOfOp(parts.base);
-    call.function = api.substr(std::min(api.size(), api.find('.') + 1));
+    NameFunction(parts.base, &call);
     // A gradient is computed where the forward is.
     std::string_view inside = call.caller;
     if (parents_ && parts.direction == OpDirection::kBackward) {
@@ -125,6 +134,35 @@ void Structure::AddCall(std::string_view name, uint32_t op) {
     Link(&modules_[call.module].functions);
   }
   calls_.push_back(call);
+}
+
+void Structure::NameFunction(std::string_view base, StructureCall* call) {
+  const std::string_view api = ApiOfOp(base);
+  call->function = api.substr(std::min(api.size(), api.find('.') + 1));
+  if (vocabulary_ == Vocabulary::kOwn) return;
+  // A primitive is called by the name of an attribute; its class says what it does.
+  const std::string_view own = StartsWith(base, "Primitive.") ? base.substr(base.rfind('.') + 1) : call->function;
+  const auto [it, fresh] = common_functions_.try_emplace(own);
+  if (fresh) {
+    CommonFunction common = CommonFunctionOf(own);
+    it->second = {std::move(common.name), common.moves};
+  }
+  call->function = it->second.name;
+  call->moves = it->second.flag;
+}
+
+void Structure::NameModules() {
+  for (ModuleNode& node : modules_) {
+    node.kind = node.type;
+    if (vocabulary_ == Vocabulary::kOwn || node.type.empty()) continue;
+    const auto [it, fresh] = common_classes_.try_emplace(node.type);
+    if (fresh) {
+      CommonClass common = CommonClassOf(node.type);
+      it->second = {std::move(common.name), common.layer};
+    }
+    node.kind = it->second.name;
+    node.layer = it->second.flag;
+  }
 }
 
 void Structure::Link(CallChain* chain) {
@@ -146,9 +184,13 @@ void Structure::Summarize() {
     node.below = node.calls.size() + node.functions.size();
     uint64_t hash = 0;
     std::string_view first_call;
+    if (node.layer) {
+      node.contents = HashOf(node.kind);
+      continue;
+    }
     ForEachCall(node.functions, [&](uint32_t f) {
       const StructureCall& call = calls_[f];
-      if (call.direction != OpDirection::kForward) return true;
+      if (call.direction != OpDirection::kForward || call.moves) return true;
       if (first_call.empty()) first_call = call.caller;
       if (call.caller == first_call) hash = MixHash(hash, HashOf(call.function));
       return true;
@@ -177,7 +219,7 @@ Status Structure::ReadParameters(const DumpFile& dump) {
       });
       if (first == kNoCall) continue;
       MSP_RETURN_IF_ERROR(dump.ParseOp(calls_[first].op, &doc));
-      modules_[m].parameters = ParametersOf(calls_[first].name, doc, &scratch);
+      modules_[m].parameters = ParametersOf(calls_[first].name, doc, vocabulary_ == Vocabulary::kCommon, &scratch);
     }
     return OkStatus();
   });

@@ -30,6 +30,8 @@ struct CallChain {
 struct ModuleNode {
   std::string_view name;  // last part of its path
   std::string_view type;  // its class; "" of what only contains others (ModuleList), and of the top
+  std::string_view kind;  // the class, as both frameworks call it where names are common
+  bool layer = false;     // of the framework: what is in it says nothing (common names only)
   uint32_t parent = kNoModule;
   uint32_t depth = 0;
   std::vector<uint32_t> children;  // in the order in which they ran first
@@ -44,6 +46,7 @@ struct ModuleNode {
 struct StructureCall {
   std::string_view name;      // as dumps have it
   std::string_view function;  // "linear" of Functional.linear.0.forward; "" of modules
+  bool moves = false;         // the function only moves elements (common names only)
   std::string_view caller;    // the entry of construct.json that contains it; ""
   uint32_t module = 0;        // the module that is called, or in which the function runs
   OpDirection direction = OpDirection::kNone;
@@ -51,10 +54,18 @@ struct StructureCall {
   uint32_t next = kNoCall;   // in its chain
 };
 
+/// Names as a dump has them, or as PyTorch and MindSpore both have them.
+enum class Vocabulary : uint8_t { kOwn, kCommon };
+/// kCommon for dumps of different frameworks.
+Vocabulary VocabularyOf(const DumpFile& target, const DumpFile& golden);
+
 class Structure {
  public:
-  /// kBadInput when neither construct.json nor dump.json holds a call, or modules nest too deep.
-  static StatusOr<Structure> Read(const DumpFile& dump);
+  /// kBadInput when neither construct.json nor dump.json holds a call, or modules nest too deep. With common names,
+  /// classes, functions and parameters of two frameworks can be held against each other.
+  static StatusOr<Structure> Read(const DumpFile& dump, Vocabulary vocabulary = Vocabulary::kOwn);
+
+  Vocabulary vocabulary() const { return vocabulary_; }
 
   const std::vector<ModuleNode>& modules() const { return modules_; }
   const BigArray<StructureCall>& calls() const { return calls_; }
@@ -88,11 +99,20 @@ class Structure {
   uint32_t Child(uint32_t parent, std::string_view name);
   uint32_t ModuleOf(std::string_view base, bool called);
   void AddCall(std::string_view name, uint32_t op);
+  void NameFunction(std::string_view base, StructureCall* call);
+  void NameModules();
   /// The call that is added next joins the chain.
   void Link(CallChain* chain);
   void Summarize();
   Status ReadParameters(const DumpFile& dump);
 
+  Vocabulary vocabulary_ = Vocabulary::kOwn;
+  /// Common names, which stand in no dump. Nodes stay where they are, also when the object moves.
+  struct Named {
+    std::string name;
+    bool flag = false;
+  };
+  std::unordered_map<std::string_view, Named> common_functions_, common_classes_;  // by the dump's own names
   std::shared_ptr<const ParentIndex> parents_;
   std::vector<ModuleNode> modules_{1};
   BigArray<StructureCall> calls_;

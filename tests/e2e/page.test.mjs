@@ -151,6 +151,7 @@ test('the button leads to the origin in the sabotaged layer, from there to what 
   assert.equal(await page.locator('.node-name .chip.pass').count(), 0, 'what begins it all is not called a pass');
   assert.match(await page.locator('.node-name [data-test=chip-differs]').innerText(), /^Passes the old rule, differs by [\d.]+ %$/);
   assert.match(await page.locator('[data-test=items-note]').innerText(), /begins here/);
+  assert.equal(await page.locator('[data-test=item-origin]').count(), 1, 'the item that begins it is marked');
   assert.ok((await page.locator('.items .sized').count()) > 0, 'errors have bars');
   await toFinding('next-finding');
   await page.locator('.node-name .chip.inherited').waitFor();

@@ -232,6 +232,32 @@ test('counts of ops are equal on the terminal, in the report and on the page', a
   });
 });
 
+test('on a small screen all ranks are in sight without scrolling, and all layers, the one that it begins in marked', async () => {
+  const { page } = windows.light_en;
+  const inSight = (selector) =>
+    page.locator(selector).evaluateAll((all) => {
+      const inside = ({ left, top, right, bottom }, box) => left >= box.left - 1 && top >= box.top - 1 && right <= box.right + 1 && bottom <= box.bottom + 1;
+      const seen = (element) => {
+        const rect = element.getBoundingClientRect();
+        for (let at = element.parentElement; at; at = at.parentElement) if (getComputedStyle(at).overflow !== 'visible' && !inside(rect, at.getBoundingClientRect())) return false;
+        return inside(rect, { left: 0, top: 0, right: innerWidth, bottom: innerHeight });
+      };
+      return { all: all.length, seen: all.filter(seen).length };
+    });
+  await page.setViewportSize({ width: 1024, height: 768 });
+  try {
+    await openGraph('light_en', stories.find(({ name }) => name === 'r64'));
+    assert.deepEqual(await inSight('[data-test^=cell-]'), { all: 64, seen: 64 });
+    await openGraph('light_en', stories.find(({ name }) => name === 'm100'));
+    const layers = await inSight('button.bar.forward');
+    assert.ok(layers.all >= 119);
+    assert.equal(layers.seen, layers.all);
+    assert.deepEqual(await inSight('[data-test=layer-origin]'), { all: 1, seen: 1 });
+  } finally {
+    await page.setViewportSize({ width: 1440, height: 900 });
+  }
+});
+
 /** What a reader of the first screen takes down: which rank, which op, and why. */
 function readAnswer(texts) {
   const head = texts.map((text) => /^Origin: ranks? ([\d, ]+), step (\d+), (\S+): (.+)$/.exec(text)).find((found) => found);

@@ -64,10 +64,14 @@ def golden_set():
 
 
 def unpack(archive):
+    return unpack_into(archive, "golden_set")
+
+
+def unpack_into(archive, name):
     """Under build/, once; again when the archive is another one."""
-    out = REPO / "build" / f"golden_set_{archive.stat().st_size}"
+    out = REPO / "build" / f"{name}_{archive.stat().st_size}"
     if not (out / "public" / "expected").is_dir():
-        part = REPO / "build" / f"golden_set.{os.getpid()}"
+        part = REPO / "build" / f"{name}.{os.getpid()}"
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         with tarfile.open(archive) as tar:

@@ -222,7 +222,7 @@ def healthy_buffers(rank, world, start):
         torch.use_deterministic_algorithms(False)
 
 
-@planted([1], "Tensor.add.0.forward", "input")
+@planted([1], "Tensor.add.0.forward", "uninitialised")
 def reads_empty_memory(rank, world, start):
     torch.use_deterministic_algorithms(True)
     try:

@@ -103,7 +103,7 @@ def test_slow_steps_are_tightened(tmp_path):
     ],
 )
 def test_a_wrong_budget(budget, word, tmp_path):
-    from msprobe.pytorch.config import MsprobeException, load_config
+    from msprobe._capture.config import MsprobeException, load_config
 
     path = write_config(tmp_path, budget=budget)
     with pytest.raises(MsprobeException, match=word):
@@ -111,7 +111,7 @@ def test_a_wrong_budget(budget, word, tmp_path):
 
 
 def test_sizes():
-    from msprobe.pytorch.config.sizes import parse_size
+    from msprobe._capture.config.sizes import parse_size
 
     sizes = {"20GB": 20 * 10**9, "1.5 MiB": 3 * 2**19, "7": 7, 12: 12, "2kB": 2000, "1TB": 10**12, "3K": None, "": None}
     assert {text: parse_size(text) for text in sizes} == sizes

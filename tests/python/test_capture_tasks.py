@@ -257,13 +257,14 @@ def test_a_bench_of_the_earlier_tool(tmp_path, old_python):
     ],
 )
 def test_configurations_that_cannot_be_done(tmp_path, config, texts):
-    from msprobe.pytorch import tasks
-    from msprobe.pytorch.config import MsprobeException, load_config
+    from msprobe._capture import tasks
+    from msprobe._capture.config import MsprobeException, load_config
+    from msprobe.pytorch.framework import PYTORCH
 
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"dump_path": str(tmp_path), **config}, indent=1))
     with pytest.raises(MsprobeException) as caught:
-        tasks.check(load_config(str(path)))
+        tasks.check(load_config(str(path)), PYTORCH)
     text = str(caught.value)
     assert text.startswith("[msprobe] Invalid parameter: ")
     assert str(path) in text

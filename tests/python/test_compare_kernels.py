@@ -291,18 +291,62 @@ def refused(done, code, *words):
         assert word in last, last
 
 
-def test_what_cannot_be_compared_is_said(tmp_path):
+def test_statistics_against_files(tmp_path):
+    """The statistics of the files are computed; bfloat16 is float32 in files of NumPy."""
+    sides = tmp_path / "t", tmp_path / "g"
+    numbers = (6, 1, 3.5, float(numpy.linalg.norm(SIX)))
+    lines = [line(op, numbers, dtype=dtype) for op, dtype in (("x", "float32"), ("b", "bfloat16"))]
+    statistics(sides[0], [*lines, line("i", (3, 1, 2, 3.7416573), shape="(3)", dtype="int64")])
+    for op in "xb":
+        save(sides[1], op, SIX, io="output")
+    save(sides[1], "i", numpy.int64([1, 2, 3]), io="output")
+    for target, golden in (sides, sides[::-1]):
+        out = tmp_path / f"out_{target.name}"
+        told = json.loads(compare(target, golden, out, "--json").stdout)["tables"][0]
+        assert (told["mode"], told["rows"], told["reached"], told["unread"]) == ("kernel_statistics", 3, 3, 0)
+        rows, _ = table(out)
+        assert {row["Max diff"] for row in rows.values()} == {"0.0"}
+        assert all(float(row["L2norm diff"]) < 1e-5 for row in rows.values())
+
+
+def test_layout_of_releases_8(tmp_path):
+    """rank_N/TIME/step_N, as the C++ part of 8.x writes."""
     sides = tmp_path / "t", tmp_path / "g"
     for side, folder in enumerate(sides):
+        where = folder / "rank_1" / "20250101120000" / "step_3"
+        where.mkdir(parents=True)
+        numpy.save(where / "MatMul.Default_x-op0.0.0.7.input.0.ND.Float32.npy", SIX + side)
+    compare(*sides, tmp_path / "out")
+    assert len(table(tmp_path / "out", rank=1, step=3)[0]) == 1
+
+
+def test_files_of_ascend(tmp_path):
+    """All tensors of a kernel in one file, in the formats of the device."""
+    data = Path(__file__).resolve().parents[1] / "golden" / "mindspore" / "adump" / "data"
+    sides = tmp_path / "t", tmp_path / "g"
+    for folder in sides:
+        where = place(folder)
+        for path in data.iterdir():
+            (where / path.name).write_bytes(path.read_bytes())
+    changed = place(sides[0]) / "Conv2D.Default_network_conv_Conv2D-op0.8.3.1735704000003274"
+    changed.write_bytes(changed.read_bytes()[:-40] + bytes(8) + changed.read_bytes()[-32:])
+    compare(*sides, tmp_path / "out")
+    parts = {name: Path(name).name.split(".") for name in table(tmp_path / "out")[0]}
+    rows = {".".join([parts[name][0], *parts[name][-2:]]): row for name, row in table(tmp_path / "out")[0].items()}
+    assert rows["Conv2D.input.0"]["NPU Tensor Shape"] == "[1, 20, 3, 3]"
+    assert rows["Conv2D.input.1"]["NPU Tensor Shape"] == "[16, 20]"
+    assert rows["Conv2D.input.0"]["Cosine"] == "1.0"
+    assert len(rows) >= 12 and "Opdebug.input.0" not in rows
+
+
+def test_what_cannot_be_compared_is_said(tmp_path):
+    sides = tmp_path / "t", tmp_path / "g"
+    for folder in sides:
         save(folder, "x", SIX, rank=0, step=0)
-        if side:
-            save(folder, "x", SIX, step=1)
-        else:
-            statistics(folder, [line("x", (1, 1, 1, 1))], step=1)
         statistics(folder, [], header="", step=2)
     out = tmp_path / "out"
     done = compare(*sides, out, check=False)
-    refused(done, 3, "2 of 3 pairs", "rank 0, step 1", "tensors", "statistics")
+    refused(done, 3, "1 of 2 pairs", "rank 0, step 2", "is empty")
     assert len(list(out.glob("*.csv"))) == 1, "the others are compared"
     refused(compare(*sides, out, "--rank", "9", check=False), 3, "--rank and --step choose")
     refused(compare(*sides, out, "--rank", "x", check=False), 2, "--rank takes numbers")

@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msprobe.pytorch.config import Config, Load, MsprobeException, Slice, load_config, parse_index_list
+from msprobe._capture.config import Config, Load, MsprobeException, Slice, load_config, parse_index_list
 
 PREFIX = "[msprobe] Invalid parameter: "
 
@@ -424,7 +424,7 @@ json_values = st.recursive(
 
 @given(st.dictionaries(st.text(), json_values), st.sampled_from([None, 0, 2]), st.booleans())
 def test_the_parser_agrees_with_json(tmp_path_factory, value, indent, ascii_only):
-    from msprobe.pytorch.config.file import read_json
+    from msprobe._capture.config.file import read_json
 
     path = tmp_path_factory.getbasetemp() / "agree.json"
     path.write_text(json.dumps(value, indent=indent, ensure_ascii=ascii_only), encoding="utf-8", errors="surrogatepass")

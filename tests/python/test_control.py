@@ -215,7 +215,7 @@ looks = []
 look = debugger._watch._look
 debugger._watch._look = lambda: looks.append(1) or look()
 times = iter([100.0, 100.1, 100.2, 100.6, 100.7, 101.2] + [102.0] * 99)
-import msprobe.pytorch.reload as reload
+import msprobe._capture.reload as reload
 reload.time = type("Clock", (), {"monotonic": staticmethod(lambda: next(times))})
 one(); one()
 print(len(looks))
@@ -582,7 +582,7 @@ def test_all_forms_of_the_constructor(tmp_path):
     wanted = {"of 26.x": some, "of 8.x": some, "8.x without a step": all_, "of the guide": all_, "empty text": all_}
     assert lines == [f"{form} {dumps} False" for form, dumps in {**wanted, "no file": all_}.items()]
     assert last == "PrecisionDebugger() takes at most 6 positional arguments (7 given)"
-    assert done.stderr.count("no config_path is given") == 1
+    assert "no config_path" not in done.stderr
 
 
 def test_wrong_arguments_are_named(tmp_path):

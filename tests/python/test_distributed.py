@@ -240,7 +240,12 @@ def test_the_pipeline_of_pytorch(two):
     for rank in (0, 1):
         data = two.data("pipelining", rank)
         assert any(op.startswith("Distributed.batch_isend_irecv") for op in data)
-        # Two micro batches; before them PyTorch finds out shapes, with a backward of its own on the last stage.
+        # Two micro batches; before them PyTorch finds out shapes by a trial, which takes its numbers and is not recorded.
+        assert [op for op in data if op.startswith("Module.0.Linear.forward.")] == [
+            "Module.0.Linear.forward.1",
+            "Module.0.Linear.forward.2",
+        ]
+        assert not any(op.startswith("Module.0.Linear.backward.0") for op in data)
         assert sum(op.startswith("Module.0.Linear.parameters_grad.") for op in data) == 2
 
 
@@ -279,6 +284,9 @@ def test_the_same_entries_as_the_earlier_tool(two, old_python, tmp_path):
     for rank in (0, 1):
         for name in names:
             ours, theirs = two.data(name, rank), old.data(name, rank)
+            if name == "pipelining":  # the trial of the stage
+                trial = list(theirs)[: list(theirs).index("Functional.linear.1.forward")]
+                theirs = {op: item for op, item in theirs.items() if op in ours or op not in trial}
             # It records isend and irecv inside batch_isend_irecv, but without inputs.
             inner = {op for op, item in theirs.items() if "input_args" not in item}
             assert all(op.startswith(("Distributed.isend", "Distributed.irecv")) for op in inner - set(ours))

@@ -100,7 +100,7 @@ def test_the_training_is_the_same_with_and_without(dumps):
 def test_wrong_values_are_named(tmp_path, key, value):
     import json
 
-    from msprobe.pytorch.config import MsprobeException, load_config
+    from msprobe._capture.config import MsprobeException, load_config
 
     path = tmp_path / "config.json"
     path.write_text(json.dumps({"task": "grad_probe", "dump_path": "/d", "grad_probe": {key: value}}, indent=1))

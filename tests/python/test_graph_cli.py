@@ -224,8 +224,6 @@ def test_tasks_that_do_not_go_together(tmp_path):
         (md5 / "dump.json").read_text().replace('"Norm": 1.0', '"Norm": 1.0, "md5": "0badcafe"')
     )
     assert_refused(graph("-tp", stats, "-gp", md5, "-o", tmp_path / "out"), 3, "checksums")
-    other = make_rank(tmp_path / "ms", framework="mindspore")
-    assert_refused(graph("-tp", stats, "-gp", other, "-o", tmp_path / "out"), 3, "-lm")
     tensor = make_rank(tmp_path / "t", task="tensor")
     assert_refused(graph("-tp", tensor, "-gp", stats, "-o", tmp_path / "out"), 3, "same task")
     assert left_in(tmp_path / "out") == []

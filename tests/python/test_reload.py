@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from capture_helpers import capture
-from msprobe.pytorch.config import Config
-from msprobe.pytorch.config.keys import FILTERS, KEYS, LOAD_KEYS, NEVER, NEXT_START, NOW, READ_KEYS
+from msprobe._capture.config import Config
+from msprobe._capture.config.keys import FILTERS, KEYS, LOAD_KEYS, NEVER, NEXT_START, NOW, READ_KEYS
 from test_control import NET
 
 DOCS = [Path(__file__).parents[2] / "docs" / language / "capture" / "config.md" for language in ("en", "zh")]

@@ -2,7 +2,7 @@
 
 import pytest
 from launch import run_python
-from msprobe.pytorch.config import MsprobeException
+from msprobe._capture.config import MsprobeException
 from msprobe.pytorch.seed import seed_all
 
 HEADER = """

@@ -203,7 +203,7 @@ def test_a_step_is_one_line_in_the_log(tmp_path):
     ],
 )
 def test_errors_begin_in_the_language_of_the_terminal(monkeypatch, environment, begins):
-    from msprobe.pytorch.config import MsprobeException
+    from msprobe._capture.config import MsprobeException
 
     for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
         monkeypatch.delenv(name, raising=False)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from capture_helpers import capture
-from msprobe.pytorch.config import MsprobeException, load_config
-from msprobe.pytorch.words import CHINESE
+from msprobe._capture.config import MsprobeException, load_config
+from msprobe._capture.words import CHINESE
 from test_control import NET
 
-SOURCES = Path(__file__).resolve().parents[2] / "python" / "msprobe" / "pytorch"
+PACKAGE = Path(__file__).resolve().parents[2] / "python" / "msprobe"
 SAYS = ("say", "wrong", "_wrong", "_fail", "_invalid", "_refuse", "refuse", "ConfigFileError", "ValueError")
 VALUE = re.compile(r"%\((\w+)\)s")
 NAMES = re.compile(r"[\w.]*|L0.*|\d.*|torch\.nn\.Module")  # arguments, not sentences
@@ -36,7 +36,8 @@ def texts_of(path):
 
 
 def test_every_message_has_its_chinese():
-    sources = [path for path in SOURCES.rglob("*.py") if path.name != "words.py"]
+    rooms = ("_capture", "mindspore", "pytorch")
+    sources = [path for room in rooms for path in (PACKAGE / room).rglob("*.py") if path.name != "words.py"]
     used = {text for path in sources for text in texts_of(path)}
     sentences = {text for text in used if not NAMES.fullmatch(text)}
     assert sorted(sentences - set(CHINESE)) == []

@@ -7,6 +7,7 @@ import torch.distributed as dist
 from case import Case
 from layout_pairs import GOLDENS, TARGETS
 from layouts import WORLD
+from work import VOCABULARY
 
 
 class At(NamedTuple):
@@ -143,7 +144,9 @@ def in_layouts():
     for kind, layouts in CHOSEN.items():
         change, where, about = KINDS[kind]
         for layout in layouts.split():
-            yield case(kind, layout, FREE[layout], change, as_recorded(where, WAYS[count % 4]), about, **WAYS[count % 4])
+            yield case(
+                kind, layout, FREE[layout], change, as_recorded(where, WAYS[count % 4]), about, **WAYS[count % 4]
+            )
             count += 1
     for kind, (change, where, about) in CUT_KINDS.items():
         for layout, at in CUT.items():
@@ -154,7 +157,9 @@ def as_recorded(where, way):
     """Dumps of level L1 have no modules: an api is right wherever it is called."""
     if way.get("level") != "L1":
         return where
-    return tuple(f"any/{api}" for api in ("layer_norm", "gelu", "matmul", "softmax", "__mul__", "__add__", "masked_fill"))
+    return tuple(
+        f"any/{api}" for api in ("layer_norm", "gelu", "matmul", "softmax", "__mul__", "__add__", "masked_fill")
+    )
 
 
 # ---- what only several processes have ------------------------------------------------------------------------------------
@@ -164,7 +169,8 @@ def gather_skipped(work, rank):
     """Rank 1 takes its own keys twice."""
     if rank == 1:
         block = work.model.blocks[1]
-        block.gather = lambda x: torch.cat([x, x], dim=2)
+        gather = block.gather
+        block.gather = lambda x: torch.cat([gather(x)[:, :, x.shape[2] :]] * 2, dim=2)
 
 
 def tokens_rolled(work, rank):
@@ -176,7 +182,9 @@ def tokens_rolled(work, rank):
 
 def experts_not_combined(work, rank):
     if rank == 0:
-        work.model.layers[1].combine = lambda x: x * 1.0
+        layer = work.model.layers[1]
+        combine = layer.combine
+        layer.combine = lambda x: combine(x) * 0.0 + x
 
 
 def gradient_summed(work, rank):
@@ -203,13 +211,13 @@ def one_shard_differs(path):
 
 def batch_of_rank(work, rank):
     if rank == 1:
-        work.batch = work.batch.roll(1, 0) if work.batch.shape[0] > 1 else work.batch.flip(-1)
+        work.batch = (work.batch * 7 + 1) % VOCABULARY
 
 
 def labels_shifted(work, rank):
     if rank == 1:
         step = work.schedule.step
-        work.schedule.step = lambda *args, target: step(*args, target=target.roll(1, -1))
+        work.schedule.step = lambda *args, target, **others: step(*args, target=target.roll(1, -1), **others)
 
 
 def stage_input_scaled(work, rank):
@@ -227,16 +235,81 @@ def of_ranks(name, layout, bug, where, about, ranks, **options):
 
 EMBED = ("embed.tokens/embedding", "embed.tokens", "embed")
 ONLY_HERE = [
-    of_ranks("gather_skipped", "context_parallel", gather_skipped, ("blocks.1", "blocks.1/*"), "keys of the other part of the sequence are missing", SECOND),
-    of_ranks("rolled", "expert_parallel", tokens_rolled, ("layers.1", "layers.1/*"), "tokens reach the experts in another order", SECOND),
-    of_ranks("not_combined", "expert_parallel", experts_not_combined, ("layers.1", "layers.1/*"), "tokens do not come back from the experts", BOTH),
-    of_ranks("gradient_summed", "data_parallel", gradient_summed, ("/div_#2", "/div_", "clip_grad/*"), "a gradient is not averaged", None),
-    of_ranks("shard", "fsdp2", one_shard_differs("blocks.1.mlp.up.weight"), ("/all_gather_single", "blocks.1/all_gather_single", "any/all_gather_single"), "a shard of one rank differs", SECOND),
-    of_ranks("shard", "tensor_parallel", one_shard_differs("blocks.1.up.weight"), ("blocks.1.up", "blocks.1.up/*"), "a shard of one rank differs", SECOND),
-    of_ranks("labels", "gpipe", labels_shifted, ("/cross_entropy#0", "/cross_entropy"), "labels of the next token but one", SECOND),
-    of_ranks("labels", "one_f_one_b", labels_shifted, ("/cross_entropy#0", "/cross_entropy"), "labels of the next token but one", SECOND),
-    of_ranks("scaled", "gpipe", stage_input_scaled, ("0/__mul__", "0", "0/*"), "what a stage is given is halved", SECOND),
-    of_ranks("batch", "ddp", batch_of_rank, ("module.embed.tokens/embedding", "module.embed.tokens", "module.embed"), "other data on one rank", SECOND),
+    of_ranks(
+        "gather_skipped",
+        "context_parallel",
+        gather_skipped,
+        ("blocks.1", "blocks.1/*"),
+        "keys of the other part of the sequence are missing",
+        SECOND,
+    ),
+    of_ranks(
+        "rolled",
+        "expert_parallel",
+        tokens_rolled,
+        ("layers.1", "layers.1/*"),
+        "tokens reach the experts in another order",
+        SECOND,
+    ),
+    of_ranks(
+        "not_combined",
+        "expert_parallel",
+        experts_not_combined,
+        ("layers.1", "layers.1/*"),
+        "tokens do not come back from the experts",
+        BOTH,
+    ),
+    of_ranks(
+        "gradient_summed",
+        "data_parallel",
+        gradient_summed,
+        ("/div_#2", "/div_", "clip_grad/*"),
+        "a gradient is not averaged",
+        None,
+    ),
+    of_ranks(
+        "shard",
+        "fsdp2",
+        one_shard_differs("blocks.1.mlp.up.weight"),
+        ("/all_gather_single", "blocks.1/all_gather_single", "any/all_gather_single"),
+        "a shard of one rank differs",
+        SECOND,
+    ),
+    of_ranks(
+        "shard",
+        "tensor_parallel",
+        one_shard_differs("blocks.1.up.weight"),
+        ("blocks.1.up", "blocks.1.up/*"),
+        "a shard of one rank differs",
+        SECOND,
+    ),
+    of_ranks(
+        "labels",
+        "gpipe",
+        labels_shifted,
+        ("/cross_entropy#0", "/cross_entropy"),
+        "labels of the next token but one",
+        SECOND,
+    ),
+    of_ranks(
+        "labels",
+        "one_f_one_b",
+        labels_shifted,
+        ("/cross_entropy#0", "/cross_entropy"),
+        "labels of the next token but one",
+        SECOND,
+    ),
+    of_ranks(
+        "scaled", "gpipe", stage_input_scaled, ("0/__mul__", "0", "0/*"), "what a stage is given is halved", SECOND
+    ),
+    of_ranks(
+        "batch",
+        "ddp",
+        batch_of_rank,
+        ("module.embed.tokens/embedding", "module.embed.tokens", "module.embed"),
+        "other data on one rank",
+        SECOND,
+    ),
     of_ranks("batch", "fsdp2", batch_of_rank, EMBED, "other data on one rank", SECOND),
 ]
 

@@ -25,4 +25,6 @@ def pair(layout, way):
 
 
 LAYOUTS = [pair(layout, way) for layout in MAKERS for way in WAYS]
-UNCAPTURED = [Clean(f"bits_{name}", make, GOLDENS[name], "no capture", world=WORLD, level="none") for name, make in MAKERS.items()]
+UNCAPTURED = [
+    Clean(f"bits_{name}", make, GOLDENS[name], "no capture", world=WORLD, level="none") for name, make in MAKERS.items()
+]

@@ -21,6 +21,7 @@ from case import write_truth
 from forked import fork
 
 JOBS = 2
+KEPT = []  # until the child ends
 SETS = ("bugs", "noisy", "modules", "held_out", "clean")
 FORM_SETS = ("forms", "forms_of_statistics")  # faults of a known form; anatomy.py
 LAYOUT_SETS = ("layouts", "uncaptured", "layout_bugs")  # layout_pairs.py, layout_bugs.py
@@ -101,6 +102,8 @@ def train(case, side, out, rank, seed):
         debugger.step()
     if case.world > 1:
         (out / f"bits{rank}.json").write_text(json.dumps(bits_of(work, losses)))
+        # Taken apart while the interpreter is held, a group of gloo waits for its thread, which waits for the interpreter.
+        KEPT.extend((work, torch.distributed.group.WORLD))
         torch.distributed.destroy_process_group()
 
 

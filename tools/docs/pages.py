@@ -15,6 +15,7 @@ GUIDES = (
         (
             "capture/inserting",
             "capture/run",
+            "capture/mindspore",
             "capture/config",
             "capture/tasks",
             "capture/tensor",
@@ -38,6 +39,7 @@ GUIDES = (
             "compare/report",
             "compare/overflow",
             "compare/matching",
+            "compare/frameworks",
             "compare/structure",
             "compare/tensors",
             "compare/metrics",

@@ -1,23 +1,20 @@
 """`msprobe run`: the calls of PrecisionDebugger that the script would make."""
 
-from typing import Any, Optional
+from typing import Any
 
-import torch
-
-from ..pytorch import hooks
-from ..pytorch.debugger import PrecisionDebugger
-from ..pytorch.log import logger
+from .._capture.log import logger
+from .client import Client
 from .directory import OwnDirectory
 from .request import Request
-from .step_detector import Client
 
 
 class Capture(Client):
     """Calls PrecisionDebugger as a script would, unless the script does so itself."""
 
-    def __init__(self, request: Request):
+    def __init__(self, request: Request, debugger_class: Any):
         self._request = request
-        self._debugger: Optional[PrecisionDebugger] = None
+        self._class = debugger_class  # PrecisionDebugger of the framework
+        self._debugger: Any = None
         self._stands_back = False
         self._recorded = False
 
@@ -26,33 +23,33 @@ class Capture(Client):
             self._construct()
         if self._stands_back:
             return
-        PrecisionDebugger.start(model=roots[0])
+        self._class.start(model=roots[0])
         for number, root in enumerate(roots[1:], 1):
             self.join(root, number)
 
-    def join(self, root: torch.nn.Module, number: int) -> None:
+    def join(self, root: Any, number: int) -> None:
         if not self._stands_back and self._debugger._config.level != "L1":
-            hooks.add_model(root, number)
+            self._class._framework.add_model(root, number)
 
     def over(self) -> None:
         if not self._stands_back:
             self._recorded |= self._debugger._active
-            PrecisionDebugger.stop()
+            self._class.stop()
 
     def close(self) -> None:
         if not self._stands_back:
-            PrecisionDebugger.step()
+            self._class.step()
 
     def wants_roots(self) -> bool:
         return not (self._recorded or self._stands_back)
 
     def _construct(self) -> None:
-        if PrecisionDebugger._instance is not None:
+        if self._class._instance is not None:
             self._stand_back()
             return
-        self._debugger = PrecisionDebugger(self._request.config, **self._request.overrides())
-        PrecisionDebugger._on_second = self._stand_back
-        PrecisionDebugger._name_unranked = OwnDirectory(self._request.began)
+        self._debugger = self._class(self._request.config, **self._request.overrides())
+        self._class._on_second = self._stand_back
+        self._class._name_unranked = OwnDirectory(self._request.began)
         if self._debugger._forget_dataloader is not None:  # the steps are ours to begin and end
             self._debugger._forget_dataloader()
             self._debugger._forget_dataloader = None

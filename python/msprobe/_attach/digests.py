@@ -10,9 +10,9 @@ from typing import Any, Optional
 import torch
 
 from .. import _core
+from .client import Client
 from .ending import Finished, rank_name, write_result
 from .request import Request
-from .step_detector import Client
 
 
 class Digests(Client):

@@ -9,8 +9,8 @@ import glob
 import os
 from typing import Optional
 
-from ..pytorch.files import make_directory
-from ..pytorch.log import logger
+from .._capture.files import make_directory
+from .._capture.log import logger
 
 
 class OwnDirectory:

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple, Optional
 
 import torch
 
+from .._capture.budget import bytes_in
+from .._capture.config import Config
+from .._capture.log import logger
 from ..pytorch import hooks
-from ..pytorch.budget import bytes_in
-from ..pytorch.config import Config
 from ..pytorch.debugger import PrecisionDebugger
-from ..pytorch.log import logger
+from .client import Client
 from .ending import Finished, rank_name, write_result
 from .request import Request
-from .step_detector import Client
 
 ALL = "all"
 _TASKS = ("structure", "statistics", "md5", "tensor")

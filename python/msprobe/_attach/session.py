@@ -1,28 +1,52 @@
-"""Begins in every Python process of the command, right after PyTorch has been imported."""
+"""Begins in every Python process of the command, right after PyTorch or MindSpore has been imported."""
 
 import atexit
+import importlib
 import sys
+from typing import Any
 
-from ..pytorch.config import Config, MsprobeException, load_config
-from ..pytorch.debugger import PrecisionDebugger
-from ..pytorch.log import logger
-from ..pytorch.seed import seed_all
+from .._capture.config import Config, MsprobeException, load_config
+from .._capture.log import logger
 from . import request as requests
-from .step_detector import Client, StepDetector
+from .client import Client
+
+_attached: list = []  # the framework that is recorded: the first that was imported
 
 
-def attach() -> None:
-    """Starts what the command asked for; called once, right after PyTorch has been imported."""
+def attach(framework: str) -> None:
+    """Starts what the command asked for; called right after a framework, `torch` or `mindspore`, has been imported."""
+    if _attached:
+        return
     request = requests.read()
+    if framework == "mindspore" and request.mode != "run":
+        sys.stderr.write(
+            f"[msprobe] error: msprobe {request.mode} is for PyTorch; msprobe run records MindSpore, too\n"
+        )
+        raise SystemExit(2)
+    _attached.append(framework)
+    debugger = importlib.import_module(f"..{_PACKAGES[framework]}.debugger", __package__).PrecisionDebugger
     config = _config(request)
-    client = _client(request, config)
+    client = _client(request, config, debugger)
     if config.seed is not None:
         # Where a script would construct PrecisionDebugger: before it makes its model.
-        seed_all(config.seed, config.is_deterministic)
-        PrecisionDebugger._seeded = True
-    watch = StepDetector(client, "dataloader" if config.enable_dataloader else request.step_by)
+        debugger._framework.seed(config)
+        debugger._seeded = True
+    watch = _detector(framework, client, "dataloader" if config.enable_dataloader else request.step_by)
     watch.install()
     atexit.register(_explain, watch, client)
+
+
+_PACKAGES = {"torch": "pytorch", "mindspore": "mindspore"}
+
+
+def _detector(framework: str, client: Client, step_by: str) -> Any:
+    if framework == "mindspore":
+        from .cell_steps import CellSteps
+
+        return CellSteps(client, step_by)
+    from .step_detector import StepDetector
+
+    return StepDetector(client, step_by)
 
 
 def _config(request: requests.Request) -> Config:
@@ -37,21 +61,22 @@ def _config(request: requests.Request) -> Config:
     raise SystemExit(2)
 
 
-def _client(request: requests.Request, config: Config) -> Client:
+def _client(request: requests.Request, config: Config, debugger: Any) -> Client:
     from .capture import Capture
 
     if request.mode == "certify":
         from .digests import Digests
 
-        return Digests(request, Capture(request) if request.role == "captured" else Client(), config.dump_path)
+        captured = request.role == "captured"
+        return Digests(request, Capture(request, debugger) if captured else Client(), config.dump_path)
     if request.mode == "estimate":
         from .prices import Prices
 
         return Prices(request, config)
-    return Capture(request)
+    return Capture(request, debugger)
 
 
-def _explain(watch: StepDetector, client: Client) -> None:
+def _explain(watch: Any, client: Client) -> None:
     client.exit()
     why = watch.explain()
     if why and watch.found_roots:

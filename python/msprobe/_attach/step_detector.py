@@ -22,36 +22,13 @@ from typing import Any, Callable, Optional
 import torch
 from torch.nn.modules import module as module_hooks
 
+from .._capture.log import logger
 from ..pytorch import dataloader
-from ..pytorch.log import logger
+from .client import IDLE, OPEN, OVER, Client
 
-IDLE, OPEN, OVER = "idle", "open", "over"
 STEP_BY = ("auto", "optimizer", "forward", "dataloader")
 # The heap is searched for optimizers at the first forwards; one that is made later tells when it steps.
 _SEARCHES = 2
-
-
-class Client:
-    """What to do at the moments found. Called on the thread that runs the model."""
-
-    def begin(self, roots: list) -> None:
-        """Called right before the first forward of a step."""
-
-    def join(self, root: torch.nn.Module, number: int) -> None:
-        """Called when another root is about to run in the open step."""
-
-    def over(self) -> None:
-        """Called when the last optimizer of the step has stepped or, without optimizers, when the next forward begins."""
-
-    def close(self) -> None:
-        """Called right before the first forward of the next step, or where the script fetches its data."""
-
-    def wants_roots(self) -> bool:
-        """Tells whether further roots may join."""
-        return True
-
-    def exit(self) -> None:
-        """Called when the interpreter ends."""
 
 
 class _RootHook:

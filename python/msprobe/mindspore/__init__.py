@@ -1,28 +1,85 @@
-"""Compares MindSpore dumps: `from msprobe.mindspore import compare`. Recording them is not part of this version."""
+"""Records what a MindSpore script computes, and compares dumps: `from msprobe.mindspore import PrecisionDebugger, seed_all`.
 
-from typing import NoReturn
+PrecisionDebugger                 record training or inference, step by step
+seed_all                          make two runs draw the same random numbers
+MsprobeStep, MsprobeInitStep      callbacks of mindspore.train.Model that do the former
+save, save_grad, step             save single tensors, also in static graphs
+compare, compare_distributed      compare two recordings; need no MindSpore
+
+TrainerMon is a name of mindstudio-probe that raises an error which says what to use instead.
+"""
+
+import importlib
+import importlib.util
+import sys
+from typing import Any
 
 from msprobe._compare_result import CompareException, CompareResult
 
 from .compare.distributed_compare import ms_compare_distributed as compare_distributed
 from .compare.ms_compare import ms_compare as compare
 
-__all__ = ["CompareException", "CompareResult", "compare", "compare_distributed"]
+# What records needs MindSpore; it is imported when one of these is asked for.
+_RECORDING = {
+    "MsprobeException": ".._capture.errors",
+    "MsprobeInitStep": ".callbacks",
+    "MsprobeStep": ".callbacks",
+    "PrecisionDebugger": ".debugger",
+    "save": ".static_save",
+    "save_grad": ".static_save",
+    "seed_all": ".seed",
+    "step": ".static_save",
+}
+
+__all__ = [
+    "CompareException",
+    "CompareResult",
+    "MsprobeException",
+    "MsprobeInitStep",
+    "MsprobeStep",
+    "PrecisionDebugger",
+    "compare",
+    "compare_distributed",
+    "save",
+    "save_grad",
+    "seed_all",
+    "step",
+]
 
 
-def __getattr__(name: str) -> NoReturn:
-    """Explains that a name of mindstudio-probe is not available.
+def __getattr__(name: str) -> Any:
+    """Imports what records, and explains which names of mindstudio-probe are not available.
 
     Args:
         name: The missing name.
 
+    Returns:
+        The class or function of this name.
+
     Raises:
-        AttributeError: For names that begin with two underscores, which Python itself looks up.
-        ImportError: For all others.
+        AttributeError: For names that Python itself looks up.
+        ImportError: There is no such name, or no MindSpore.
     """
-    if name.startswith("__"):
-        raise AttributeError(name)
-    raise ImportError(
-        f"msprobe.mindspore has no {name}: this version compares MindSpore's dumps (compare, compare_distributed) but does "
-        "not record them: record with mindstudio-probe in an environment of its own"
-    )
+    if name.startswith("__") or importlib.util.find_spec(f"{__name__}.{name}") is not None:
+        raise AttributeError(name)  # of a module here, which is then imported
+    if name == "TrainerMon":
+        raise ImportError(
+            "msprobe.mindspore has no TrainerMon: PrecisionDebugger at level L0 records the gradients of all parameters, "
+            "and msprobe data2db makes curves of its dumps"
+        )
+    if name not in _RECORDING:
+        raise ImportError(f"msprobe.mindspore has no {name}: it has {', '.join(__all__)}")
+    try:
+        importlib.import_module("mindspore")
+    except ModuleNotFoundError as error:
+        if error.name != "mindspore":
+            raise
+        raise ImportError(
+            f"msprobe.mindspore.{name} needs MindSpore, which {sys.executable} does not have: install mindspore there, or "
+            "run the script with the Python of your training environment after installing msprobe into it",
+            name="mindspore",
+        ) from None
+    module = importlib.import_module(_RECORDING[name], __name__)
+    found = getattr(module, name)
+    globals()[name] = found
+    return found

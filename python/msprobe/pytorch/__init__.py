@@ -27,10 +27,10 @@ if not hasattr(torch.nn.Module(), "_forward_pre_hooks_with_kwargs"):
 
 from msprobe._compare_result import CompareException, CompareResult
 
+from .._capture.errors import MsprobeException
 from .compare.distributed_compare import compare_distributed
 from .compare.pt_compare import compare
 from .debugger import PrecisionDebugger
-from .errors import MsprobeException
 from .module_dump import module_dump, module_dump_end
 from .random_calls import random_save
 from .seed import seed_all

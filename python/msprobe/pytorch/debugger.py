@@ -5,19 +5,13 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
 
-import torch
-
-from . import hooks, tasks
-from .arguments import ModelOrModels, check_model, fifth_argument, is_index, refuse
-from .config import MsprobeException, load_config
-from .lifecycle import Lifecycle, locked
-from .log import logger
-from .recording import Recording
-from .service import Service, ServiceConfig
-from .words import say, wrong
+from .._capture.debugger import Debugger
+from .._capture.lifecycle import locked
+from .arguments import ModelOrModels, check_model, fifth_argument
+from .framework import PYTORCH
 
 
-class PrecisionDebugger(Lifecycle):
+class PrecisionDebugger(Debugger):
     """Records what a training or inference script computes, so that it can be compared with another run.
 
         debugger = PrecisionDebugger(config_path="config.json")   # before the model is built
@@ -45,19 +39,8 @@ class PrecisionDebugger(Lifecycle):
         service: The interface for frameworks that have the calls built in (sglang, verl); see Service.
     """
 
-    service: Service
-
+    _framework = PYTORCH
     _instance: Optional["PrecisionDebugger"] = None
-    _ready: bool
-    _on_second: Any = None  # told when the script constructs one beside the attached one
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> "PrecisionDebugger":
-        """Returns the instance of this process, and creates it the first time."""
-        if cls._instance is None:
-            instance = super().__new__(cls)
-            instance._ready = False
-            return instance
-        return cls._instance
 
     def __init__(
         self,
@@ -88,23 +71,10 @@ class PrecisionDebugger(Lifecycle):
                 and line.
             TypeError: More than six positional arguments were given.
         """
-        if self._ready:
-            if PrecisionDebugger._on_second is not None:
-                PrecisionDebugger._on_second()
+        if self._is_second():
             return
         model, step = fifth_argument(args, model, step)
-        overrides = {"task": task, "dump_path": dump_path, "level": level, "step": step}
-        config = load_config(config_path, **overrides)
-        tasks.check(config)
-        if config_path is None:
-            logger.info("no config_path is given: %s is used.", config.config_path)
-        for warning in config.warnings:
-            logger.warning(warning)
-        if model is not None:
-            check_model(model)
-        self.service = Service(self)
-        self._set_up(config, overrides, model)
-        self._ready = True
+        self._construct(config_path, {"task": task, "dump_path": dump_path, "level": level, "step": step}, model)
         PrecisionDebugger._instance = self
 
     @classmethod
@@ -144,49 +114,6 @@ class PrecisionDebugger(Lifecycle):
 
     @classmethod
     @locked
-    def stop(cls) -> None:
-        """Stops the recording that start() began and removes the hooks.
-
-        The files of the step are complete from here on. Another start() before step() appends to them.
-
-        Raises:
-            MsprobeException: PrecisionDebugger has not been constructed.
-        """
-        self = cls._get()
-        if not self._is_child() and not self._leave_to_dataloader("stop"):
-            self._stop()
-
-    @classmethod
-    @locked
-    def step(cls) -> None:
-        """Ends the step: closes its files and logs a summary. The next start() records into the directory of the next step.
-
-        Raises:
-            MsprobeException: PrecisionDebugger has not been constructed.
-        """
-        self = cls._get()
-        if not self._is_child() and not self._leave_to_dataloader("step"):
-            self._step()
-
-    @classmethod
-    def record(cls, model: Optional[ModelOrModels] = None, step: bool = True, **options: Any) -> Recording:
-        """Records a block as one step: `with PrecisionDebugger.record(model): ...`. Also works as a decorator.
-
-        Calls start() before the block, and stop() and step() after it, however it is left: normally, by an exception (which
-        propagates), or by return, break or continue.
-
-        Args:
-            model: See start().
-            step: False to leave out step(), for micro batches.
-            **options: The other arguments of start(): `token_range`, `rank_id`, `scheduled_tokens`.
-
-        Returns:
-            A context manager and decorator; `as` binds PrecisionDebugger.
-        """
-        return Recording(cls, model, step, options)
-
-    @classmethod
-    @locked
     def forward_backward_dump_end(cls) -> None:
         """Stops the recording in the middle of a step: the earlier name of stop().
 
@@ -198,52 +125,6 @@ class PrecisionDebugger(Lifecycle):
         self = cls._get()
         if not self._is_child():
             self._stop()
-
-    @classmethod
-    @locked
-    def set_init_step(cls, step: int) -> None:
-        """Sets the number of the next step, for example after loading a checkpoint.
-
-        Args:
-            step: The number, 0 or greater.
-
-        Raises:
-            MsprobeException: `step` is not such a number, or PrecisionDebugger has not been constructed.
-        """
-        self = cls._get()
-        if not is_index(step):
-            refuse(wrong("step", repr(step), "an integer from 0", "set_init_step"))
-        self._schedule.begin_at(step)
-
-    @classmethod
-    @locked
-    def save(cls, variable: Any, name: str, save_backward: bool = True) -> None:
-        """Writes a value to debug.json of the current step as `{name}.{count}.debug`. Only at level `debug`.
-
-        Needs no start() and stop(), but a step() at the end of each step. Does nothing at other levels.
-
-        Args:
-            variable: A tensor of any shape and dtype, or any nesting of dicts, lists, tuples and dataclasses of tensors,
-                numbers, strings and arrays. Tensors are written as statistics, and with task `tensor` also as files.
-            name: Name of the entry; `count` numbers the calls with this name within the step, from 0.
-            save_backward: Also write the gradients of the tensors in `variable`, as `{name}_grad.{count}.debug`: those that
-                have been computed by the time of step().
-
-        Raises:
-            MsprobeException: `name` is not a string, `save_backward` is not a bool, or PrecisionDebugger has not been
-                constructed.
-        """
-        self = cls._get()
-        if not isinstance(name, str) or not isinstance(save_backward, bool):
-            value = f"{name!r}, save_backward is {save_backward!r}"
-            refuse(wrong("name", value, "text, and True or False", "save"))
-        if self._is_child() or self._ended or self._config.level != "debug" or not self._is_enabled():
-            return
-        if self._schedule.wants_step() and (self._active or self._begin_saving()):
-            try:
-                self._features.saver.save(variable, name, save_backward)
-            except MemoryError:
-                self._features.reporter.warn_once("save", "there was not enough memory to save %s.", name)
 
     @classmethod
     @locked
@@ -264,54 +145,6 @@ class PrecisionDebugger(Lifecycle):
         check_model(model)
         if not self._is_child():
             self._features.monitor(model)
-
-    @classmethod
-    @locked
-    def register_custom_api(cls, module: Any, api: str, api_prefix: Optional[str] = None) -> None:
-        """Records one more function, as `{api_prefix}.{api}.{count}`, until restore_custom_api().
-
-        Args:
-            module: The module, class or other object that holds the function.
-            api: Name of the function.
-            api_prefix: Prefix of the entries; None for the name of `module`.
-
-        Raises:
-            MsprobeException: There is no such function, it cannot be hooked, or PrecisionDebugger has not been constructed.
-        """
-        cls._get()
-        why = hooks.add_custom(module, api, api_prefix)
-        if why:
-            refuse(say("%(name)s cannot be recorded: %(why)s", name=api, why=why))
-
-    @classmethod
-    @locked
-    def restore_custom_api(cls, module: Any, api: str) -> None:
-        """Undoes register_custom_api(). Does nothing for a function that was not registered.
-
-        Args:
-            module: See register_custom_api().
-            api: See register_custom_api().
-
-        Raises:
-            MsprobeException: PrecisionDebugger has not been constructed.
-        """
-        cls._get()
-        hooks.remove_custom(module, api)
-
-    @classmethod
-    def _get(cls) -> "PrecisionDebugger":
-        if cls._instance is None:
-            raise MsprobeException(MsprobeException.CAPTURE_ERROR, say("PrecisionDebugger instance is not created."))
-        return cls._instance
-
-    @property
-    def config(self) -> ServiceConfig:
-        """The configuration; see the class."""
-        return self.service.config
-
-    @property
-    def _model(self) -> Optional[Union[torch.nn.Module, Sequence[torch.nn.Module]]]:
-        return self._models.current
 
 
 # Without it help() and notebooks show the parameters of __new__, which takes anything.

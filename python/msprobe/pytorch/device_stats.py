@@ -19,7 +19,7 @@ from typing import Any, Optional
 import torch
 
 from .. import _core
-from .log import logger
+from .._capture.log import logger
 
 try:
     from torch.utils._python_dispatch import _disable_current_modes

@@ -11,9 +11,9 @@ from typing import Any, Optional
 import torch
 
 from .. import _core
-from .config import Config
-from .files import write_file
-from .log import logger
+from .._capture.config import Config
+from .._capture.files import write_file
+from .._capture.log import logger
 from .npy import bytes_of, npy_header
 
 

@@ -12,12 +12,12 @@ from typing import Any, Optional
 import torch
 
 from .. import _core
-from . import device_stats, odd_values, regions, slices, tasks, unwritten
+from .._capture.config import Config
+from .._capture.log import logger
+from .._capture.words import say
+from . import device_stats, odd_values, regions, unwritten
 from .apis import Api, extension_apis, hooked_apis, missing_extra, risk_of
-from .config import Config
 from .custom_ops import OperatorFinder, is_packet
-from .log import logger
-from .words import say
 
 # With p=0 these do nothing, and no backward is recorded.
 _DROPOUTS = frozenset(
@@ -30,28 +30,16 @@ _DROPOUTS = frozenset(
 )
 
 
-def set_up(config: Config) -> None:
-    """Prepares the recorder for a configuration; no hook is in place before start()."""
+def init() -> None:
+    """Tells the recorder which framework it records."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    _core.init(torch, odd_values.describe, odd_values.describe_tensor, package + os.sep)
+    _core.init("torch", torch, odd_values.describe, odd_values.describe_tensor, package + os.sep)
     device_stats.set_up()
     unwritten.set_up()
-    _core.configure(
-        level=config.level,
-        structure=config.task == "structure",
-        summary=config.summary_mode,
-        extra_info=config.extra_info,
-        data_mode=list(config.data_mode),
-        scope=list(config.scope),
-        list=list(config.list_),
-        risk_level=config.risk_level,
-    )
-    if tasks.decides(config):
-        _core.configure_saving("deferred", [])
-    else:
-        _core.configure_saving("now" if config.task == "tensor" else "no", list(config.tensor_list))
-    tasks.set_up(config)
-    slices.set_rules(list(config.slice_))
+
+
+def set_up(config: Config) -> None:
+    """Prepares the hooks of a configuration; none is in place before start()."""
     _watch()
     if config.level in ("L1", "mix"):
         _add_apis(config)

@@ -10,8 +10,8 @@ from typing import Any, Optional
 import torch
 
 from .. import _core
-from .config import Load
-from .log import logger
+from .._capture.config import Load
+from .._capture.log import logger
 
 _NUMBER = re.compile(r"(?P<base>Module\..+)\.forward\.(?P<number>\d+)")
 

@@ -2,10 +2,10 @@
 
 import torch
 
+from .._capture.words import wrong
 from . import hooks
 from .arguments import refuse
 from .debugger import PrecisionDebugger
-from .words import wrong
 
 
 def module_dump(module: torch.nn.Module, dump_name: str) -> None:

@@ -1,14 +1,11 @@
 """Files of values that the recorder cannot save by itself; called, like odd_values, with hooks and gradients off."""
 
-import os
-import tempfile
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 import torch
 
 from .. import _core
-
-_FILE_MODE = 0o640
+from .._capture import tensor_file
 
 
 def has_memory(tensor: torch.Tensor) -> bool:
@@ -40,44 +37,16 @@ def save_tensor(tensor: torch.Tensor, name: str) -> Optional[str]:
     if tensor.layout is torch.strided and not tensor.is_quantized:
         return file if has_memory(tensor) and _core.save_tensor(file, readable(tensor)) else None
     saved = tensor.detach().to("cpu").clone()
-    return file if _write(file, lambda stream: torch.save(saved, stream)) else None
+    return file if tensor_file.write(file, lambda stream: torch.save(saved, stream)) else None
 
 
 def save_array(array: Any, name: str) -> Optional[str]:
     """Saves numbers as a tensor and text as .npy; returns None for objects."""
-    import numpy as np
-
-    if array.dtype.kind in "biufc":
-        file = f"{name}.pt"
-        try:
-            tensor = torch.tensor(array)
-        except TypeError:  # a type that tensors do not have
-            return None
-        return file if _core.save_tensor(file, tensor) else None
-    if array.dtype.kind not in "US":
-        return None
-    file = f"{name}.npy"
-    return file if _write(file, lambda stream: np.save(stream, array, allow_pickle=False)) else None
-
-
-def _write(file: str, write: Callable) -> bool:
-    directory = _core.tensor_dir()
-    if not directory:
-        _core.count_tensor_file(0, False)
-        return False
-    temporary = ""
+    if array.dtype.kind not in "biufc":
+        return tensor_file.save_npy(array, name)
+    file = f"{name}.pt"
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=".tmp", dir=directory)
-        with os.fdopen(descriptor, "wb") as stream:
-            os.fchmod(descriptor, _FILE_MODE)
-            write(stream)
-            size = stream.tell()
-        os.replace(temporary, os.path.join(directory, file))
-    except (OSError, RuntimeError) as error:  # torch.save() turns what the disk says into a RuntimeError
-        if temporary and os.path.exists(temporary):
-            os.unlink(temporary)
-        _core.count_tensor_file(0, False)
-        _core.stop_saving(f"{os.path.join(directory, file)} could not be written ({error}): free some space")
-        return False
-    _core.count_tensor_file(size, True)
-    return True
+        tensor = torch.tensor(array)
+    except TypeError:  # a type that tensors do not have
+        return None
+    return file if _core.save_tensor(file, tensor) else None

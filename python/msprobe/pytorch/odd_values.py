@@ -4,19 +4,16 @@ The recorder calls these functions with its own hooks off and turns an exception
 Nothing here changes a value, consumes an iterator or calls a method that a user's class defines: attributes are read.
 """
 
-import collections
-import decimal
-import enum
-import fractions
 import json
-import types
 import zlib
 from contextlib import nullcontext
 from typing import Any, NamedTuple, Optional
 
 import torch
 
-from . import odd_files, slices
+from .._capture import slices
+from .._capture.other_values import MAX_TEXT, OtherValues, class_path, plain_int
+from . import odd_files
 
 try:
     from torch.utils._python_dispatch import _disable_current_modes
@@ -29,7 +26,6 @@ _disable_transforms = getattr(torch._C, "_DisableFuncTorch", nullcontext)
 _disable_dispatch = getattr(torch._C, "_DisableTorchDispatch", nullcontext)
 
 _MAX_WRAPPERS = 32
-_MAX_TEXT = 256
 
 
 class TensorDescription(NamedTuple):
@@ -66,7 +62,7 @@ def _tensor(tensor: torch.Tensor, file: Optional[str]) -> TensorDescription:
     kind = _kind_of(tensor)
     local = _unwrapped(tensor, kind)
     if local.layout is torch.strided and kind not in (_FAKE, _ASYNC, _MASKED):
-        local = slices.part_of(local)
+        local = _part_of(local)
     shape = tensor.shape if _is_sparse(local) or kind == _MASKED else local.shape
     extra = ""
     if kind == _DTENSOR:
@@ -79,6 +75,11 @@ def _tensor(tensor: torch.Tensor, file: Optional[str]) -> TensorDescription:
     return TensorDescription(kind, str(tensor.dtype), sizes, bool(tensor.requires_grad), extra, plain, saved)
 
 
+def _part_of(tensor: torch.Tensor) -> torch.Tensor:
+    parts = slices.parts_of(tensor.shape)
+    return tensor[tuple(parts)] if any(part != slice(None) for part in parts) else tensor
+
+
 _DTENSOR = "torch.distributed.tensor.DTensor"
 _FAKE = "torch._subclasses.fake_tensor.FakeTensor"
 _ASYNC = "torch.distributed._functional_collectives.AsyncCollectiveTensor"
@@ -89,11 +90,6 @@ _CLASSES = {
     "torch.distributed._tensor.api.DTensor": _DTENSOR,
     **{name: name for name in (_FAKE, _ASYNC, _NESTED, _MASKED)},
 }
-
-
-def class_path(cls: type) -> str:
-    """Returns the name of a class with its module."""
-    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def _functorch(name: str, tensor: torch.Tensor) -> bool:
@@ -181,17 +177,6 @@ _MEMORY_FORMATS = {
     torch.preserve_format: "preserve_format",
 }
 
-# Their text, by the function of their own class, says all of them.
-_TEXTS = {
-    complex: str,
-    range: str,
-    fractions.Fraction: str,
-    decimal.Decimal: str,
-    torch.layout: str,
-    torch.finfo: str,
-    torch.iinfo: str,
-}
-
 
 def _value(value: Any, key: Any, file: Optional[str]) -> Any:
     key = key if type(key) is str else None
@@ -199,61 +184,15 @@ def _value(value: Any, key: Any, file: Optional[str]) -> Any:
         return {"type": "torch.dtype", "value": str(value)}
     if key == "device" and type(value) in (str, int):
         return {"type": "torch.device", "value": value}
-    if isinstance(value, slice):
-        return {"type": "slice", "value": [_as_int(v) for v in (value.start, value.stop, value.step)]}
-    if value is Ellipsis:
-        return {"type": "ellipsis", "value": "..."}
     if isinstance(value, torch.Size):
         return {"type": "torch.Size", "value": [_as_int(n) for n in value]}
     if isinstance(value, torch.memory_format):
         return {"type": "torch.memory_format", "format": _MEMORY_FORMATS.get(value)}
-    return _numpy_value(value, file) or _number(value) or _text(value) or {"type": class_path(type(value))}
-
-
-def _number(value: Any) -> Optional[dict]:
-    """Reduces enums, and subclasses of numbers and str, to plain values."""
-    kind = type(value)
-    if isinstance(value, enum.Enum) and not isinstance(value, (int, float, str)):
-        return {"type": class_path(kind), "value": value._name_}
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):  # to evaluate one would specialise the graph
-        return {"type": f"torch.{kind.__name__}", "value": str(value.node.expr)[:_MAX_TEXT]}
-    for plain in (int, float, str):
-        if isinstance(value, plain):
-            convert = {int: int.__int__, float: float.__float__, str: str.__str__}[plain]
-            found = convert(value)
-            if plain is str:  # half a pair of surrogates cannot be written as UTF-8
-                found = found.encode("utf-8", "replace").decode()
-            return {"type": kind.__name__, "value": found}
-    return None
-
-
-def _text(value: Any) -> Optional[dict]:
-    kind = type(value)
-    if kind in _TEXTS:
-        name = "torch.layout" if kind is torch.layout else kind.__name__
-        return {"type": name if name in ("complex", "range", "torch.layout") else class_path(kind), "value": str(value)}
-    if kind in (bytes, bytearray):
-        return {"type": kind.__name__, "value": f"{len(value)} bytes, CRC-32 {zlib.crc32(value):08x}"}
-    if kind in (set, frozenset):
-        # In an order that is the same in every run.
-        return {"type": kind.__name__, "value": _shortened("{" + ", ".join(sorted(_member(v) for v in value)) + "}")}
-    if kind is torch.Generator:
+        return {"type": f"torch.{type(value).__name__}", "value": str(value.node.expr)[:MAX_TEXT]}
+    if type(value) is torch.Generator:
         return {"type": "torch.Generator", "value": str(value.device)}
-    if kind in (types.FunctionType, types.BuiltinFunctionType, type):
-        return {"type": kind.__name__, "value": f"{value.__module__}.{value.__qualname__}"}
-    if isinstance(value, collections.deque):
-        return {"type": class_path(kind), "value": _shortened("[" + ", ".join(_member(v) for v in value) + "]")}
-    return None
-
-
-def _member(value: Any) -> str:
-    if type(value) in (int, float, bool, str, complex, type(None), torch.dtype, torch.device):
-        return repr(value)
-    return class_path(type(value))
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 3] + "..."
+    return _OTHERS.describe(value, file) or {"type": class_path(type(value))}
 
 
 def _as_int(value: Any) -> Optional[int]:
@@ -263,54 +202,15 @@ def _as_int(value: Any) -> Optional[int]:
     if isinstance(value, torch.Tensor):  # an index in a tensor; reading one of a device would wait for it
         plain = type(value) is torch.Tensor and value.is_cpu and value.numel() == 1
         return int(value) if plain else None
-    try:
-        return int(value)
-    except (TypeError, ValueError, RuntimeError):
-        return None
+    return plain_int(value)
 
 
-# ---- NumPy --------------------------------------------------------------------------------------------------------------
-
-
-def _numpy_value(value: Any, file: Optional[str]) -> Optional[dict]:
-    if not any(cls.__module__.startswith("numpy") for cls in type(value).__mro__):
-        return None
-    import numpy as np
-
-    if isinstance(value, np.generic):
-        return {"type": type(value).__name__, "value": _numpy_scalar(value.item())}
-    if not isinstance(value, np.ndarray):
-        return None
-    array = np.ndarray.view(value, np.ndarray)  # of a subclass: none of its methods
-    item = {"type": "numpy.ndarray", "dtype": str(array.dtype), "shape": list(array.shape)}
-    item.update(dict.fromkeys(("Max", "Min", "Mean", "Norm")))
-    if array.size and array.dtype.kind in "biufc":
-        item.update(_array_statistics(array))
-    name = odd_files.save_array(array, file) if file else None
-    if name:
-        item["data_name"] = name
-    return item
-
-
-def _array_statistics(array: Any) -> dict:
-    import numpy as np
-
-    if array.dtype.kind == "c":
-        array = np.abs(array.astype(np.complex128))
-    item = {"Max": _numpy_scalar(array.max().item()), "Min": _numpy_scalar(array.min().item())}
-    if array.dtype.kind != "b":
-        with np.errstate(all="ignore"):
-            item["Mean"] = float(array.mean(dtype=np.float64))
-            item["Norm"] = float(np.linalg.norm(array.astype(np.float64).ravel()))
-    return item
-
-
-def _numpy_scalar(value: Any) -> Any:
-    if isinstance(value, (bool, int, float, str)) or value is None:
-        return value
-    if type(value).__name__ == "longdouble":
-        return float(value)
-    return None if type(value) in (bytes, tuple) else str(value)
+_OTHERS = OtherValues(
+    odd_files.save_array,
+    _as_int,
+    texts={torch.layout: "torch.layout", torch.finfo: "", torch.iinfo: ""},
+    members=(torch.dtype, torch.device),
+)
 
 
 # ---- values of libraries ------------------------------------------------------------------------------------------------

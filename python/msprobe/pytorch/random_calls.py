@@ -15,10 +15,10 @@ from typing import Any, Callable, Optional, Union
 
 import torch
 
-from .config import MsprobeException
-from .files import make_directory, open_new
-from .log import logger
-from .words import wrong
+from .._capture.config import MsprobeException
+from .._capture.files import make_directory, open_new
+from .._capture.log import logger
+from .._capture.words import wrong
 
 _TORCH = "bernoulli multinomial normal poisson rand rand_like randint randint_like randn randn_like randperm".split()
 _TENSOR = "bernoulli_ cauchy_ exponential_ geometric_ log_normal_ multinomial normal_ random_ uniform_".split()

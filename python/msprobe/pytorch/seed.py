@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
+from .._capture.config import MsprobeException
+from .._capture.config.keys import MAX_SEED
+from .._capture.words import say, wrong
 from . import random_calls
-from .config import MsprobeException
-from .config.keys import MAX_SEED
-from .words import say, wrong
 
 _NPU_VARIABLES = {
     "HCCL_DETERMINISTIC": "True",

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Union
 
-from .config import MsprobeException
-from .files import make_directory
-from .log import logger
-from .words import say, wrong
+from .._capture.config import MsprobeException
+from .._capture.files import make_directory
+from .._capture.log import logger
+from .._capture.words import say, wrong
 from .workbook import write_workbook
 
 HEADER = (

@@ -9,11 +9,11 @@ from typing import Any, Optional, Union
 import torch
 
 from .. import _core
-from .config import MsprobeException
-from .files import make_directory, write_file
-from .log import logger
+from .._capture.config import MsprobeException
+from .._capture.files import make_directory, write_file
+from .._capture.log import logger
+from .._capture.words import say, wrong
 from .npy import bytes_of, npy_header
-from .words import say, wrong
 
 Tensors = Union[torch.Tensor, Sequence[torch.Tensor], Mapping[Any, torch.Tensor]]
 

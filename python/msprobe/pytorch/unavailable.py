@@ -6,7 +6,7 @@ They can be imported anywhere. Calling one raises a RuntimeError that says what 
 import importlib.util
 from typing import Any, NoReturn
 
-from .words import say
+from .._capture.words import say
 
 
 def _refuse(name: str, package: str, instead: str) -> NoReturn:

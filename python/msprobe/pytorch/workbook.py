@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from xml.sax.saxutils import escape
 
-from .files import open_new
+from .._capture.files import open_new
 
 _ROWS_PER_SHEET = 1_000_000
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

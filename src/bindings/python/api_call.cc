@@ -14,11 +14,18 @@ namespace {
 const std::string* Resolve(const ApiSite* site, const CallArgs& args) {
   PyObject* first = FirstArgument(args);
   if (first == nullptr) first = Py_None;
+  if (site->spec.name_of != nullptr) return site->spec.name_of(first);
   InTool guard;
   Ref name(PyObject_CallOneArg(site->spec.resolve.get(), first));
   const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
   if (text == nullptr) return PyErr_Clear(), nullptr;
   return InternName(text);
+}
+
+bool WantsBackward(const ApiEvent& event) {
+  const Runtime& r = rt();
+  const bool listed = r.options.modules && r.options.extra_info;
+  return r.aside == 0 && r.options.backward && (event.collect || listed || r.filter.has_names());
 }
 
 }  // namespace
@@ -37,7 +44,7 @@ bool IsBeingCompiled(const ApiSite* site) {
 }
 
 void NoteLeftAlone(const ApiSite* site, const CallArgs& args) {
-  const std::string* name = site->spec.resolve ? Resolve(site, args) : site->base;
+  const std::string* name = site->spec.resolve || site->spec.name_of ? Resolve(site, args) : site->base;
   if (name != nullptr) NoteSkip(*name, *name);
 }
 
@@ -45,14 +52,16 @@ bool BeginApi(ApiEvent* event, const CallArgs& args) {
   Runtime& r = rt();
   ApiSite* site = event->site;
   const std::string* base = site->base;
-  if (site->spec.resolve && (base = Resolve(site, args)) == nullptr) return false;
+  const bool many = site->spec.resolve || site->spec.name_of != nullptr;
+  if (many && (base = Resolve(site, args)) == nullptr) return false;
   event->generation = r.generation;
-  const int32_t number = (site->spec.resolve ? CountsOf(base) : site->counts)->forwards.Next();
+  const int32_t number = (many ? CountsOf(base) : site->counts)->forwards.Next();
   event->name = {base, number, NameForm::kApiForward};
   framework().BeforeApi();  // may fail; the number is taken by then
   event->collect = ShouldCollect(event->name, site->spec.risk);
-  if (!event->collect) return true;
   InTool guard;
+  if (WantsBackward(*event)) event->prepared = framework().PrepareApiBackward(args);
+  if (!event->collect) return true;
   const bool record = !r.options.structure && r.options.forward;
   if (record) event->record = r.recorder->Acquire(event->name);
   RecordStack(event->name, event->record);
@@ -73,10 +82,9 @@ void EndApi(ApiEvent* event, const CallArgs& args, PyObject* result) {
   }
   InTool guard;
   const ApiSpec& spec = event->site->spec;
-  const bool list_backward = r.options.modules && r.options.extra_info;
-  if (r.aside == 0 && (event->collect || list_backward || r.filter.has_names()) && r.options.backward &&
-      !(spec.dropout && DropsNothing(args))) {
-    framework().HookApiBackward(result, {event->name.base, event->name.index, NameForm::kApiBackward}, spec.risk);
+  if (WantsBackward(*event) && !(spec.dropout && DropsNothing(args))) {
+    const OpName backward{event->name.base, event->name.index, NameForm::kApiBackward};
+    framework().HookApiBackward(std::move(event->prepared), result, backward, spec.risk);
   }
   AddParent(event->name);
   if (event->record == nullptr) return;

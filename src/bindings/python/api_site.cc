@@ -7,6 +7,7 @@
 
 #include "bindings/python/api_call.h"
 #include "bindings/python/frames.h"
+#include "bindings/python/framework.h"
 #include "bindings/python/name_counts.h"
 #include "bindings/python/thunks.h"
 #include "ops/op_traits.h"
@@ -247,10 +248,18 @@ PyObject* CallBody(PyObject* self, PyObject* args, PyObject* kwargs) {
   return RunHooked(site, call, [&] { return PyObject_Call(site->twin.get(), args, kwargs); });
 }
 
+bool IsModuleAt(PyObject* args, Py_ssize_t position) {
+  PyTypeObject* module = framework().types().module;
+  return module != nullptr && PyTuple_GET_SIZE(args) > position &&
+         PyType_IsSubtype(Py_TYPE(PyTuple_GET_ITEM(args, position)), module);
+}
+
 PyObject* CallAttribute(PyObject* self, PyObject* args, PyObject* kwargs) {
   ApiSite* site = reinterpret_cast<SiteObject*>(self)->site;
   CallArgs call;
   call.tuple = args;
+  call.skip = site->spec.skip_self ? 1 : 0;
+  if (site->spec.skip_owner && IsModuleAt(args, call.skip)) ++call.skip;
   call.kwargs = kwargs;
   return RunHooked(site, call, [&] { return PyObject_Call(site->function.get(), args, kwargs); });
 }

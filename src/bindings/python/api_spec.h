@@ -1,6 +1,7 @@
 // A hooked function: what its hook does, where it is, and one call of it.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -47,9 +48,12 @@ struct ApiSpec {
   void (*before)(const CallArgs&) = nullptr;                   // kWatch
   void (*watch)(const CallArgs&, PyObject* result) = nullptr;  // kWatch: after the call; result null: it raised
   bool (*stays)() = nullptr;                                   // kWatch: hooked after stop(), too, while this is true
+  bool skip_owner = false;                                     // of compiled code: the module whose method it was
   bool skip_self = false;                                      // of a method in Python
   /// One function that runs many ops (torch.ops, Triton): tells the base name by the first argument, or None.
   Ref resolve;
+  /// The same without Python, by the object that is called; null: no op.
+  const std::string* (*name_of)(PyObject* object) = nullptr;
 };
 
 enum class SiteKind { kBuiltin, kMethod, kPython, kAttribute };
@@ -83,6 +87,7 @@ struct ApiEvent {
   uint64_t generation = 0;
   bool collect = false;
   Record* record = nullptr;
+  std::shared_ptr<void> prepared;  // by the framework, for its backward
 };
 
 }  // namespace msprobe

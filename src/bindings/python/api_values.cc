@@ -78,6 +78,12 @@ void RecordOutput(const ApiSpec& spec, const CallArgs& args, PyObject* result, R
   }
 }
 
+std::vector<PyObject*> PositionalArguments(const CallArgs& args) {
+  std::vector<PyObject*> found;
+  EachPositional(args, [&](Py_ssize_t, PyObject* value) { found.push_back(value); });
+  return found;
+}
+
 PyObject* FirstArgument(const CallArgs& a) {
   if (a.self != nullptr) return a.self;
   if (a.tuple != nullptr) return PyTuple_GET_SIZE(a.tuple) > 0 ? PyTuple_GET_ITEM(a.tuple, 0) : nullptr;

@@ -1,6 +1,8 @@
 // Arguments and results of a call of a hooked function as lines of its record.
 #pragma once
 
+#include <vector>
+
 #include "bindings/python/api_spec.h"
 
 namespace msprobe {
@@ -8,6 +10,8 @@ namespace msprobe {
 void RecordInputs(const ApiSpec& spec, const CallArgs& args, Record* record);
 void RecordOutput(const ApiSpec& spec, const CallArgs& args, PyObject* result, Record* record);
 
+/// The positional arguments of the op; borrowed.
+std::vector<PyObject*> PositionalArguments(const CallArgs& args);
 /// Borrowed; null without one.
 PyObject* FirstArgument(const CallArgs& args);
 /// `inplace=True` or `out=tensor`.

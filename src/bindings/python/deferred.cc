@@ -134,6 +134,22 @@ int32_t DeferTensor(PyObject* tensor, const TensorView& view, int64_t count, boo
   return -1;
 }
 
+int32_t NewDeferredSlot() {
+  const int32_t slot = next_slot++;
+  Values()[slot] = {};
+  return slot;
+}
+
+void DeliverValues(int32_t slot, const TensorRecord& values, const std::string& file) {
+  const auto found = Values().find(slot);
+  if (found == Values().end()) return;
+  Value& value = found->second;
+  value.tensor = values;
+  value.file = file;
+  value.saved = !file.empty();
+  value.arrived = true;
+}
+
 void DeliverCells(int32_t slot, const DeviceCells& cells) {
   const auto found = Values().find(slot);
   if (found == Values().end()) return;

@@ -14,6 +14,11 @@ namespace msprobe {
 /// counted. With a `file` it will also be saved there. Of `view` the type and the shape are read.
 int32_t DeferTensor(PyObject* tensor, const TensorView& view, int64_t count, bool checksums, const std::string& file);
 
+/// A slot for values that whoever asks for it delivers itself, by DeliverValues().
+int32_t NewDeferredSlot();
+/// Statistics and checksum, and the file it was saved in; empty: none.
+void DeliverValues(int32_t slot, const TensorRecord& values, const std::string& file);
+
 /// The numbers that a device computed of consecutive parts of a tensor.
 struct DeviceCells {
   const char* first = nullptr;  // in host memory

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "bindings/python/py.h"
@@ -12,11 +13,15 @@
 
 namespace msprobe {
 
+struct CallArgs;
 struct TensorLabel;
+struct TensorLook;
 
 /// Types by which values are told apart; borrowed, they live as long as the process. Null: this release has none.
 struct FrameworkTypes {
-  PyTypeObject *tensor = nullptr, *parameter = nullptr;  // a plain tensor is exactly of one of them
+  PyTypeObject *tensor = nullptr, *parameter = nullptr;  // a plain tensor is exactly of one of them ...
+  bool plain_subclasses = false;                         // ... or of any class below
+  PyTypeObject* module = nullptr;                        // of models; null where nothing asks
   PyTypeObject* size = nullptr;                          // of a tensor; described in Python
   PyTypeObject *dtype = nullptr, *device = nullptr;      // shown as their text ...
   const char *dtype_name = "", *device_name = "";        // ... under these names; of static storage
@@ -47,16 +52,23 @@ class CaptureFramework {
   /// Appends a plain tensor whose memory may be read here, or which a device reduces. False: nothing was appended,
   /// it is described in Python.
   virtual bool RecordTensor(Record*, PyObject* /*tensor*/, const TensorLabel*) { return false; }
+  /// A plain tensor whose memory may be read here and now.
+  virtual bool LookAt(PyObject* /*tensor*/, TensorLook*) { return false; }
   /// One that the record held undecided is to be saved after all, under this name.
-  virtual void SaveHeldTensor(Record*, const HeldValue&, const std::string& /*name*/) {}
+  virtual void SaveHeld(Record*, const HeldValue&, const std::string& /*name*/) {}
+  /// Of the files that tensors are saved in.
+  virtual const char* file_ending() const { return ".pt"; }
   /// A copy with memory of its own.
   virtual Ref CopyOf(PyObject* /*tensor*/) { return {}; }
 
   // Calls of functions.
   /// One begins; what waits in the backward pass before it has its turn first.
   virtual void BeforeApi() {}
+  /// What must be known of the arguments before the call, which may change them, for the next.
+  virtual std::shared_ptr<void> PrepareApiBackward(const CallArgs&) { return nullptr; }
   /// The backward of the call that made `output` is recorded under `name`.
-  virtual void HookApiBackward(PyObject* /*output*/, const OpName& /*name*/, Risk) {}
+  virtual void HookApiBackward(std::shared_ptr<void> /*prepared*/, PyObject* /*output*/, const OpName& /*name*/, Risk) {
+  }
 
   // Steps.
   /// At start and stop: whatever region of compiled code a thread was in when recording ended is over, and no memory is

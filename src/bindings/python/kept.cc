@@ -119,7 +119,8 @@ bool ShouldCollect(const OpName& name, Risk risk) {
 
 void AddParent(const OpName& name) {
   Runtime& r = rt();
-  if (!r.options.modules || !r.options.extra_info || r.trigger.active() || r.aside > 0) return;  // with a trigger: when it is kept
+  if (!r.options.modules || !r.options.extra_info || r.trigger.active() || r.aside > 0)
+    return;  // with a trigger: when it is kept
   auto lock = r.recorder->lock();
   r.recorder->construct().AddOp(name, r.options.apis);
 }

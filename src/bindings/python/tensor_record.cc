@@ -28,7 +28,8 @@ void SaveHeldByPython(Record* record, const HeldValue& value, const std::string&
 
 bool IsPlainTensor(PyObject* o) {
   const FrameworkTypes& types = framework().types();
-  return Py_TYPE(o) == types.tensor || Py_TYPE(o) == types.parameter;
+  if (Py_TYPE(o) == types.tensor || Py_TYPE(o) == types.parameter) return true;
+  return types.plain_subclasses && types.tensor != nullptr && PyType_IsSubtype(Py_TYPE(o), types.tensor);
 }
 
 bool IsTensor(PyObject* o) {
@@ -96,7 +97,7 @@ void SavePending(Record* record) {
   for (size_t i = 0; i < held.size(); ++i) {
     if (record->nodes[held[i].node].type != RecordNodeType::kTensor) continue;
     held[i].described ? SaveHeldByPython(record, held[i], names_of[i])
-                      : framework().SaveHeldTensor(record, held[i], names_of[i]);
+                      : framework().SaveHeld(record, held[i], names_of[i]);
   }
 }
 

@@ -2,13 +2,13 @@
 
 #include <utility>
 
+#include "bindings/backward/node_hook.h"
 #include "bindings/python/kept.h"
 #include "bindings/python/runtime.h"
 #include "bindings/python/tensor_record.h"
 #include "bindings/python/values.h"
 #include "bindings/torch/leaf_memo.h"
 #include "bindings/torch/module_backward.h"
-#include "bindings/torch/node_hook.h"
 #include "bindings/torch/torch_objects.h"
 
 namespace msprobe {

@@ -1,6 +1,6 @@
 #include "bindings/torch/autograd_graph.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "bindings/torch/torch_objects.h"
 
@@ -38,18 +38,15 @@ GradEdge EdgeOf(PyObject* tensor) {
   if (!node) PyErr_Clear();
   if (node.get() == Py_None) {
     edge.node = AccumulatorOf(tensor);
+    edge.key = edge.node ? NodeKey(edge.node.get()) : 0;
     return edge;
   }
   Ref number(node ? PyObject_GetAttr(tensor, torch_names.output_nr) : nullptr);
   edge.number = number ? PyLong_AsSsize_t(number.get()) : 0;
+  edge.key = node ? NodeKey(node.get()) : 0;
   edge.node = std::move(node);
   PyErr_Clear();
   return edge;
-}
-
-uint64_t SequenceOf(PyObject* node) {
-  Ref number(PyObject_CallMethodNoArgs(node, torch_names.sequence_nr));
-  return AsSequence(number.get());
 }
 
 uint64_t NextSequence() {
@@ -64,77 +61,6 @@ uint64_t NextSequence() {
   if (node && node.get() != Py_None) return SequenceOf(node.get()) + 1;
   PyErr_Clear();
   return kNoSequence;
-}
-
-GraphWalk& GraphWalk::OfThread() { return PerThread<GraphWalk>(); }
-
-void GraphWalk::Forget() {
-  // Freeing a graph may run code of the user, which may call modules.
-  auto nodes = std::exchange(nodes_, {});
-}
-
-GraphWalk::Node* GraphWalk::Get(PyObject* object) {
-  if (const auto known = nodes_.find(object); known != nodes_.end()) return known->second.get();
-  auto node = std::make_unique<Node>();
-  node->object = Ref::Borrow(object);
-  node->sequence = SequenceOf(object);
-  return nodes_.emplace(object, std::move(node)).first->second.get();
-}
-
-void GraphWalk::Expand(Node* node) {
-  node->expanded = true;
-  Ref next(PyObject_GetAttr(node->object.get(), torch_names.next_functions));
-  if (!next || !PyTuple_Check(next.get())) return PyErr_Clear();
-  const Py_ssize_t count = PyTuple_GET_SIZE(next.get());
-  node->next.reserve(static_cast<size_t>(count));
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    PyObject* pair = PyTuple_GET_ITEM(next.get(), i);
-    PyObject* target = PyTuple_Check(pair) && PyTuple_GET_SIZE(pair) == 2 ? PyTuple_GET_ITEM(pair, 0) : Py_None;
-    Py_ssize_t number = 0;
-    if (target != Py_None) number = PyLong_AsSsize_t(PyTuple_GET_ITEM(pair, 1));
-    if (PyErr_Occurred()) PyErr_Clear();
-    node->next.emplace_back(target == Py_None ? nullptr : Get(target), number);
-  }
-}
-
-uint64_t GraphWalk::LastUser(PyObject* accumulator) const {
-  const auto node = nodes_.find(accumulator);
-  return node == nodes_.end() ? kNoSequence : node->second->last_user;
-}
-
-void GraphWalk::FindEdges(const std::vector<GradEdge>& outputs, uint64_t since, const std::vector<GradEdge>& inputs,
-                          std::vector<InputEdge>* found) {
-  ++visit_;
-  todo_.clear();  // left by a search that found no memory
-  auto reach = [&](Node* node) {
-    // An accumulator leads nowhere; what is older was there before the call.
-    if (node->visit == visit_ || node->sequence < since || node->sequence == kNoSequence) return;
-    node->visit = visit_;
-    todo_.push_back(node);
-  };
-  for (const GradEdge& input : inputs) {
-    if (input.node) Get(input.node.get())->input_visit = visit_;
-  }
-  for (const GradEdge& output : outputs) {
-    if (output.node) reach(Get(output.node.get()));
-  }
-  while (!todo_.empty()) {
-    Node* node = todo_.back();
-    todo_.pop_back();
-    if (!node->expanded) Expand(node);
-    for (size_t slot = 0; slot < node->next.size(); ++slot) {
-      auto [target, number] = node->next[slot];
-      if (target == nullptr) continue;
-      target->last_user = std::min(target->last_user, node->sequence);
-      reach(target);
-      if (target->input_visit != visit_) continue;
-      for (size_t input = 0; input < inputs.size(); ++input) {
-        if (inputs[input].node.get() != target->object.get() || inputs[input].number != number) continue;
-        found->push_back({node->object.get(), &node->hook, node->sequence, static_cast<Py_ssize_t>(slot), input});
-        break;
-      }
-    }
-  }
 }
 
 }  // namespace msprobe

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "bindings/backward/node_hook.h"
 #include "bindings/python/kept.h"
 #include "bindings/python/runtime.h"
 #include "bindings/python/values.h"
 #include "bindings/torch/leaf_memo.h"
-#include "bindings/torch/node_hook.h"
 #include "bindings/torch/torch_objects.h"
 
 namespace msprobe {

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
+#include "bindings/backward/node_hook.h"
 #include "bindings/python/runtime.h"
 #include "bindings/torch/identity.h"
-#include "bindings/torch/node_hook.h"
+#include "bindings/torch/param_hook.h"
 #include "bindings/torch/torch_objects.h"
 
 namespace msprobe {

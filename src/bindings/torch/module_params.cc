@@ -2,9 +2,10 @@
 
 #include <utility>
 
+#include "bindings/backward/node_hook.h"
 #include "bindings/python/runtime.h"
 #include "bindings/torch/autograd_graph.h"
-#include "bindings/torch/node_hook.h"
+#include "bindings/torch/param_hook.h"
 #include "bindings/torch/torch_objects.h"
 
 namespace msprobe {

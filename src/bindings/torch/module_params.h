@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "bindings/backward/param_grads.h"
 #include "bindings/python/py.h"
-#include "bindings/torch/param_grads.h"
 
 namespace msprobe {
 

@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "bindings/python/frames.h"
 #include "bindings/python/framework.h"
 #include "bindings/python/kept.h"
+#include "bindings/python/module_record.h"
 #include "bindings/python/values.h"
 #include "bindings/torch/leaf_memo.h"
 #include "bindings/torch/module_call.h"
@@ -40,17 +40,6 @@ HiddenHooks hidden = HiddenHooks::kNone;
 constexpr std::array kHookDicts = {"_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks",
                                    "_forward_hooks_with_kwargs", "_forward_hooks_always_called"};
 
-int StackDepth() {
-  const PyThreadState* state = PyThreadState_Get();
-#if PY_VERSION_HEX >= 0x030c0000
-  return state->py_recursion_limit - state->py_recursion_remaining;
-#elif PY_VERSION_HEX >= 0x030b0000
-  return state->recursion_limit - state->recursion_remaining;
-#else
-  return state->recursion_depth;
-#endif
-}
-
 struct HookObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   std::shared_ptr<ModuleSite>* site;
@@ -75,22 +64,6 @@ bool HasLegacyBackwardHook(PyObject* module) {
   return full.get() == Py_False && PyObject_Size(hooks.get()) > 0;
 }
 
-void BeginParent(const OpName& name) {
-  {
-    auto lock = rt().recorder->lock();
-    rt().recorder->construct().BeginModule(name);
-  }
-  rt().filter.BeginModule(name);
-}
-
-void EndParent(const OpName& name) {
-  {
-    auto lock = rt().recorder->lock();
-    rt().recorder->construct().EndModule(name);
-  }
-  rt().filter.EndModule(name);
-}
-
 // A call that was left without its hook being run: by KeyboardInterrupt and the like, or by stop() inside it.
 void DropLastCall() {
   auto& calls = OpenCalls();
@@ -109,17 +82,7 @@ void RecordParameters(OpenCall* call, PyObject* module, bool wanted) {
   Ref params(PyObject_GetAttr(module, torch_names.parameters));
   if (!params || !PyDict_Check(params.get())) return PyErr_Clear();
   if (call->record == nullptr || !wanted) return;
-  call->record->KeyLiteral("parameters");
-  call->record->BeginDict();
-  PyObject *name, *parameter;
-  Py_ssize_t position = 0;
-  while (PyDict_Next(params.get(), &position, &name, &parameter)) {
-    if (parameter == Py_None) continue;
-    const Ref held_name = Ref::Borrow(name), held = Ref::Borrow(parameter);
-    RecordKey(call->record, name);
-    RecordValue(call->record, parameter, name, 1);
-  }
-  call->record->EndDict();
+  RecordParameterDict(call->record, params.get());
 }
 
 PyObject* BeginCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyObject* args, PyObject* kwargs) {
@@ -133,7 +96,7 @@ PyObject* BeginCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, P
   BackwardOrder::Get().OnForward();
   LeafMemo::OfThread().Begin(module);
   auto& calls = OpenCalls();
-  const int depth = StackDepth();
+  const int depth = InterpreterDepth();
   while (!calls.empty() && (calls.back().generation != r.generation || calls.back().depth >= depth)) DropLastCall();
   OpenCall& call = calls.emplace_back();
   call.site = site;
@@ -141,23 +104,8 @@ PyObject* BeginCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, P
   call.depth = depth;
   call.name = {site->base, site->counts->forwards.Next(), NameForm::kModuleForward};
   BeginParent(call.name);
-  if (ShouldCollect(call.name, Risk::kFocus)) {
-    const bool record = !r.options.structure && r.options.forward;
-    if (record) call.record = r.recorder->Acquire(call.name);
-    RecordStack(call.name, call.record);
-    if (record) {
-      call.record->keep_unfinished = !r.trigger.active();
-      if (!r.options.output && !r.trigger.active()) r.recorder->Reserve(call.record);
-      call.record->copy_held = r.trigger.active() && AttrIsTrue(module, torch_names.inplace);
-      if (r.options.input) {
-        call.record->KeyLiteral("input_args");
-        RecordAsList(call.record, args);
-        call.record->KeyLiteral("input_kwargs");
-        RecordKeywords(call.record, kwargs);
-      }
-      call.record->copy_held = false;
-    }
-  }
+  const bool in_place = r.trigger.active() && AttrIsTrue(module, torch_names.inplace);
+  call.record = BeginModuleRecord(call.name, args, kwargs, in_place);
   if (site->legacy_backward_hook || r.aside > 0) Py_RETURN_NONE;
   SetInputs(&call, args);
   Py_RETURN_NONE;
@@ -170,7 +118,7 @@ PyObject* EndCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyO
   const bool known = std::any_of(calls.begin(), calls.end(), [&](const OpenCall& c) { return c.site == site; });
   if (!known) Py_RETURN_NONE;
   // Called where the call began, or one frame further out when it raised.
-  const int depth = StackDepth() + 1;
+  const int depth = InterpreterDepth() + 1;
   while (calls.back().site != site || (calls.back().depth > depth && calls.size() > 1)) DropLastCall();
   OpenCall& call = calls.back();
   const bool raised = output == Py_None && depth <= call.depth;

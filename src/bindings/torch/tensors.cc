@@ -1,21 +1,19 @@
 #include "bindings/torch/tensors.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "bindings/python/deferred.h"
+#include "bindings/python/host_tensor.h"
 #include "bindings/python/runtime.h"
 #include "bindings/python/tensor_record.h"
 #include "bindings/torch/leaf_memo.h"
 #include "bindings/torch/torch_objects.h"
 #include "bindings/torch/unwritten.h"
-#include "tensor/kernels/xor_digest.h"
 
 namespace msprobe {
 namespace {
 
-constexpr int64_t kReleaseGilElements = 100'000;
 constexpr uintptr_t kLowAddress = uintptr_t{1} << 40;  // an emptied storage gives null plus the offset of the view
 
 DType FromDlpack(uint8_t code, uint8_t bits) {
@@ -36,19 +34,7 @@ DType FromDlpack(uint8_t code, uint8_t bits) {
   }
 }
 
-// What a tensor shows of itself; the pointers live as long as the tensor.
-struct Look {
-  const char* data = nullptr;
-  DType dtype = DType::kUnknown;
-  bool on_host = false;
-  int ndim = 0;
-  const int64_t* shape = nullptr;
-  const int64_t* strides = nullptr;
-  int64_t own[2 * kMaxDims];
-  int64_t part[kMaxDims];  // the shape, when only a part is recorded
-};
-
-bool LookByDlpack(PyObject* tensor, Look* look) {
+bool LookByDlpack(PyObject* tensor, TensorLook* look) {
   DlpackTensor d;
   if (torch_objects().dlpack->tensor_from_object(tensor, &d) != 0) {
     PyErr_Clear();
@@ -64,7 +50,7 @@ bool LookByDlpack(PyObject* tensor, Look* look) {
 }
 
 // For releases of PyTorch without the table.
-bool LookByAttributes(PyObject* tensor, Look* look) {
+bool LookByAttributes(PyObject* tensor, TensorLook* look) {
   look->on_host = AttrIsTrue(tensor, torch_names.is_cpu);
   if (!look->on_host && AttrIsTrue(tensor, torch_names.is_meta)) return false;
   Ref dtype(PyObject_GetAttr(tensor, torch_names.dtype));
@@ -96,7 +82,7 @@ bool MethodIsTrue(PyObject* tensor, PyObject* method) {
 
 // Whether the storage holds every element the strides reach. Asked only when the address looks odd: views of storages
 // that were emptied (FSDP frees parameters so) point next to null.
-bool StorageHolds(PyObject* tensor, const Look& look) {
+bool StorageHolds(PyObject* tensor, const TensorLook& look) {
   Ref storage(PyObject_CallMethodNoArgs(tensor, torch_names.untyped_storage));
   Ref bytes(storage ? PyObject_CallMethodNoArgs(storage.get(), torch_names.nbytes) : nullptr);
   Ref start(storage ? PyObject_CallMethodNoArgs(storage.get(), torch_names.data_ptr) : nullptr);
@@ -113,28 +99,8 @@ bool StorageHolds(PyObject* tensor, const Look& look) {
   return at >= first && at - first + reach * ElementSize(look.dtype) <= size;
 }
 
-// What the configuration wants of it.
-void TakePart(Look* look, int64_t* count) {
-  std::copy(look->shape, look->shape + look->ndim, look->part);
-  int64_t strides[kMaxDims];
-  for (int64_t d = look->ndim - 1, step = 1; look->strides == nullptr && d >= 0; --d) {
-    strides[d] = step;
-    step *= look->shape[d];
-  }
-  const int64_t moved =
-      ApplySlices(rt().slices, look->ndim, look->strides != nullptr ? look->strides : strides, look->part);
-  if (look->strides == nullptr) {
-    std::copy(strides, strides + look->ndim, look->own);
-    look->strides = look->own;
-  }
-  look->data += moved * static_cast<int64_t>(ElementSize(look->dtype));
-  look->shape = look->part;
-  *count = 1;
-  for (int i = 0; i < look->ndim; ++i) *count *= look->shape[i];
-}
-
 // The same as a tensor of its own, for memory that only the framework reads.
-Ref PartOf(PyObject* tensor, const Look& look) {
+Ref PartOf(PyObject* tensor, const TensorLook& look) {
   Ref part(PyObject_CallMethodNoArgs(tensor, torch_names.detach));
   Ref shape(PyObject_GetAttr(tensor, torch_names.shape));
   int64_t whole[kMaxDims], begin = 0;
@@ -152,61 +118,18 @@ Ref PartOf(PyObject* tensor, const Look& look) {
 
 // A plain tensor, on any device. `again`: it is sure that nothing else is odd, so that devices which the table does not
 // know are looked at by attributes.
-bool LookAtAny(PyObject* tensor, bool again, Look* look, int64_t* count) {
+bool LookAtAny(PyObject* tensor, bool again, TensorLook* look) {
   const bool looked = torch_objects().dlpack != nullptr && LookByDlpack(tensor, look);
   if (!looked && ((torch_objects().dlpack != nullptr && !again) || !LookByAttributes(tensor, look))) return false;
   if (look->dtype == DType::kUnknown || look->ndim > kMaxDims) return false;
-  *count = 1;
-  for (int i = 0; i < look->ndim; ++i) *count *= look->shape[i];
-  if (look->on_host && *count > 0 && reinterpret_cast<uintptr_t>(look->data) < kLowAddress &&
+  look->Count();
+  if (look->on_host && look->count > 0 && reinterpret_cast<uintptr_t>(look->data) < kLowAddress &&
       !StorageHolds(tensor, *look)) {
     return false;
   }
   // Negation and conjugation may be pending: then the memory holds the values before them.
   return !MethodIsTrue(tensor, torch_names.is_neg) &&
          !(IsComplex(look->dtype) && MethodIsTrue(tensor, torch_names.is_conj));
-}
-
-// A plain tensor whose memory may be read here and now.
-bool LookAt(PyObject* tensor, Look* look, int64_t* count) {
-  return LookAtAny(tensor, false, look, count) && look->on_host;
-}
-
-TensorView ViewOf(const Look& look) { return {look.data, look.dtype, look.ndim, look.shape, look.strides}; }
-
-template <typename Work>
-void WithoutGil(bool large, const Work& work) {
-  if (!large) return work();
-  const GilReleased released;
-  work();
-}
-
-// Keeps what SavePending() needs to save the tensor that is recorded next.
-void Hold(Record* record, PyObject* tensor, const Look& look) {
-  HeldValue value;
-  value.node = static_cast<uint32_t>(record->nodes.size());
-  if (record->copy_held) {
-    value.copy = CopyTensor(ViewOf(look));
-    if (value.copy == nullptr) return;
-  } else {
-    value.object = Shared(tensor);
-  }
-  record->held.push_back(std::move(value));
-}
-
-bool SameStats(const Stats& a, const Stats& b) {
-  const auto same = [](double x, double y) { return x == y || (x != x && y != y); };
-  return same(a.max, b.max) && same(a.min, b.min) && same(a.mean, b.mean) && same(a.norm, b.norm) &&
-         a.int_max == b.int_max && a.int_min == b.int_min && a.uint_max == b.uint_max && a.uint_min == b.uint_min &&
-         a.nan_count == b.nan_count && a.inf_count == b.inf_count && a.count == b.count;
-}
-
-// Whether `view` still is what the record says.
-bool Unchanged(const TensorRecord& t, const std::vector<int64_t>& dims, const TensorView& view) {
-  if (view.dtype != t.dtype || view.ndim != t.ndim || !std::equal(dims.begin(), dims.end(), view.shape)) return false;
-  if (t.xor_only) return !t.has_stats || ComputeXor(view) == t.xor_digest;
-  Stats now;
-  return !t.has_stats || (ComputeStats(view, &now) && SameStats(t.stats, now));
 }
 
 // By waiting for the device: where it is decided at once what becomes of the tensor.
@@ -221,19 +144,20 @@ bool RecordFromHost(Record* record, PyObject* tensor) {
 
 }  // namespace
 
+bool LookAtHostTensor(PyObject* tensor, TensorLook* look) { return LookAtAny(tensor, false, look) && look->on_host; }
+
 bool RecordPlainTensor(Record* record, PyObject* tensor, const TensorLabel* label) {
-  Look look;
-  int64_t count = 0;
-  if (!LookAtAny(tensor, label != nullptr, &look, &count)) return false;
-  const bool unwritten = IsUnwritten(ViewOf(look), look.on_host);
+  TensorLook look;
+  if (!LookAtAny(tensor, label != nullptr, &look)) return false;
+  const bool unwritten = IsUnwritten(look.view(), look.on_host);
   // A label with a shape is of a tensor that Python saves.
   const bool own = label == nullptr || label->shape == nullptr;
   const bool later = own && record->save == SaveMode::kDeferred;
-  if (!look.on_host && (later || count == 0)) return RecordFromHost(record, tensor);
-  const bool deferred = !look.on_host || (interpreter().defer_all && count > 0 && !later);
+  if (!look.on_host && (later || look.count == 0)) return RecordFromHost(record, tensor);
+  const bool deferred = !look.on_host || (interpreter().defer_all && look.count > 0 && !later);
   Ref part;
   if (own && !rt().slices.empty()) {
-    TakePart(&look, &count);
+    TakePart(&look);
     if (deferred) part = PartOf(tensor, look);
     if (deferred && !part) return false;
   }
@@ -241,81 +165,27 @@ bool RecordPlainTensor(Record* record, PyObject* tensor, const TensorLabel* labe
   t.dtype = look.dtype;
   t.unwritten = unwritten;
   t.requires_grad = label != nullptr ? label->requires_grad : AttrIsTrue(tensor, torch_names.requires_grad);
-  const TensorView view = ViewOf(look);
+  const TensorView view = look.view();
   const bool checksums = rt().options.checksums || rt().options.xor_digests;
   const bool save = own && record->save == SaveMode::kNow && rt().files->working();
   const std::string file = save ? TensorFileName(record->path.NameAt(*record, record->nodes.size()), ".pt") : "";
   if (deferred) {
-    t.slot = DeferTensor(part ? part.get() : tensor, view, count, checksums, file);
+    t.slot = DeferTensor(part ? part.get() : tensor, view, look.count, checksums, file);
   } else {
     bool saved = false;
     LeafMemo& memo = LeafMemo::OfThread();
-    const bool remember = memo.open() && label == nullptr && count >= LeafMemo::kMinElements;
+    const bool remember = memo.open() && label == nullptr && look.count >= LeafMemo::kMinElements;
     const bool known = remember && memo.Find(tensor, view, &t);
-    WithoutGil(count >= kReleaseGilElements, [&] {
+    WithoutGilFor(look.count, [&] {
       if (!known) ComputeValues(view, checksums, &t);
       if (save) saved = rt().files->Save(file, view);
     });
     if (remember && !known) memo.Add(tensor, view, t);
     if (saved) record->SetFile(&t, file);
-    if (later) Hold(record, tensor, look);
+    if (later) HoldTensor(record, tensor, look);
   }
   AppendTensor(record, t, look.shape, look.ndim, label);
   return true;
-}
-
-void SaveHeldPlainTensor(Record* record, const HeldValue& value, const std::string& name) {
-  const auto number = static_cast<size_t>(record->nodes[value.node].i);
-  const std::string file = TensorFileName(name, ".pt");
-  bool saved = false;
-  if (value.copy != nullptr) {
-    saved = rt().files->Save(file, value.copy->view());
-  } else {
-    const TensorRecord t = record->tensors[number];
-    const std::vector<int64_t> dims(record->dims.begin() + t.dims, record->dims.begin() + t.dims + t.ndim);
-    Look look;
-    int64_t count = 0;
-    bool unchanged = LookAt(static_cast<PyObject*>(value.object.get()), &look, &count);
-    if (unchanged && !rt().slices.empty()) TakePart(&look, &count);
-    WithoutGil(count >= kReleaseGilElements, [&] {
-      unchanged = unchanged && Unchanged(t, dims, ViewOf(look));
-      if (unchanged) saved = rt().files->Save(file, ViewOf(look));
-    });
-    if (!unchanged) NoteSkip("a tensor changed before it was saved", name);
-  }
-  if (saved) record->SetFile(&record->tensors[number], file);
-}
-
-bool SavePlainTensor(PyObject* tensor, const std::string& file) {
-  Look look;
-  int64_t count = 0;
-  if (!LookAt(tensor, &look, &count)) return false;
-  bool saved = false;
-  WithoutGil(count >= kReleaseGilElements, [&] { saved = rt().files->Save(file, ViewOf(look)); });
-  return saved;
-}
-
-PyObject* StatisticsOf(PyObject* tensor) {
-  Look look;
-  int64_t count = 0;
-  if (!IsPlainTensor(tensor) || !LookAt(tensor, &look, &count)) {
-    return PyErr_Format(PyExc_TypeError, "the memory of this tensor cannot be read directly");
-  }
-  Stats s;
-  uint32_t crc = 0;
-  bool read = false;
-  WithoutGil(count >= kReleaseGilElements, [&] { read = ComputeStatsAndCrc32(ViewOf(look), &s, &crc); });
-  char hex[16];
-  std::snprintf(hex, sizeof hex, "%08x", crc);
-  if (!read || count == 0) return Py_BuildValue("OOOOs", Py_None, Py_None, Py_None, Py_None, hex);
-  const bool is_unsigned = look.dtype >= DType::kUInt8 && look.dtype <= DType::kUInt64;
-  const auto extreme = [&](double f, int64_t i, uint64_t u) {
-    if (look.dtype == DType::kBool) return PyBool_FromLong(f != 0);
-    if (!IsInteger(look.dtype)) return PyFloat_FromDouble(f);
-    return is_unsigned ? PyLong_FromUnsignedLongLong(u) : PyLong_FromLongLong(i);
-  };
-  const Ref max(extreme(s.max, s.int_max, s.uint_max)), min(extreme(s.min, s.int_min, s.uint_min));
-  return max && min ? Py_BuildValue("OOdds", max.get(), min.get(), s.mean, s.norm, hex) : nullptr;
 }
 
 }  // namespace msprobe

@@ -1,10 +1,8 @@
 // Tensors read where they are, through the DLPack table or the attributes of the object.
 #pragma once
 
-#include <string>
-
+#include "bindings/python/host_tensor.h"
 #include "bindings/python/py.h"
-#include "bindings/python/tensor_record.h"
 #include "capture/record.h"
 
 namespace msprobe {
@@ -13,13 +11,7 @@ namespace msprobe {
 /// describe it in Python.
 bool RecordPlainTensor(Record* record, PyObject* tensor, const TensorLabel* label = nullptr);
 
-/// One that the record held undecided is saved; when it has changed since that is counted instead.
-void SaveHeldPlainTensor(Record* record, const HeldValue& value, const std::string& name);
-
-/// A tensor that Python made of an unusual one; `file` with ending. False: it is not saved.
-bool SavePlainTensor(PyObject* tensor, const std::string& file);
-
-/// (Max, Min, Mean, Norm, CRC-32 text) of a plain tensor, or null with a Python error. New reference.
-PyObject* StatisticsOf(PyObject* tensor);
+/// A plain tensor whose memory may be read here and now.
+bool LookAtHostTensor(PyObject* tensor, TensorLook* look);
 
 }  // namespace msprobe

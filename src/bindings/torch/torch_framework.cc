@@ -2,12 +2,12 @@
 
 #include <stdexcept>
 
+#include "bindings/backward/node_hook.h"
+#include "bindings/backward/param_grads.h"
 #include "bindings/python/framework.h"
 #include "bindings/torch/api_backward.h"
 #include "bindings/torch/module_backward.h"
 #include "bindings/torch/modules.h"
-#include "bindings/torch/node_hook.h"
-#include "bindings/torch/param_grads.h"
 #include "bindings/torch/regions.h"
 #include "bindings/torch/tensors.h"
 #include "bindings/torch/torch_objects.h"
@@ -68,9 +68,10 @@ class TorchFramework final : public CaptureFramework {
   bool RecordTensor(Record* record, PyObject* tensor, const TensorLabel* label) override {
     return RecordPlainTensor(record, tensor, label);
   }
-  void SaveHeldTensor(Record* record, const HeldValue& value, const std::string& name) override {
-    SaveHeldPlainTensor(record, value, name);
+  void SaveHeld(Record* record, const HeldValue& value, const std::string& name) override {
+    SaveHeldTensor(record, value, name);
   }
+  bool LookAt(PyObject* tensor, TensorLook* look) override { return LookAtHostTensor(tensor, look); }
   Ref CopyOf(PyObject* tensor) override {
     Ref detached(PyObject_CallMethodNoArgs(tensor, torch_names.detach));
     Ref copy(detached ? PyObject_CallMethodNoArgs(detached.get(), torch_names.clone) : nullptr);
@@ -79,7 +80,7 @@ class TorchFramework final : public CaptureFramework {
   }
 
   void BeforeApi() override { BackwardOrder::Get().OnForward(); }
-  void HookApiBackward(PyObject* output, const OpName& name, Risk risk) override {
+  void HookApiBackward(std::shared_ptr<void>, PyObject* output, const OpName& name, Risk risk) override {
     msprobe::HookApiBackward(output, name, risk);
   }
 

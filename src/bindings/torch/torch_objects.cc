@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "bindings/backward/graph_walk.h"
+
 namespace msprobe {
 namespace {
 
@@ -12,13 +14,15 @@ void InitNames() {
   MSP_NAME(view_as), MSP_NAME(data_ptr), MSP_NAME(dtype), MSP_NAME(shape), MSP_NAME(stride), MSP_NAME(is_neg);
   MSP_NAME(is_conj), MSP_NAME(is_cpu), MSP_NAME(is_meta), MSP_NAME(untyped_storage), MSP_NAME(nbytes);
   MSP_NAME(next_functions), MSP_NAME(expand_as), MSP_NAME(output_nr), MSP_NAME(inplace), MSP_NAME(detach);
-  MSP_NAME(clone), MSP_NAME(forward), MSP_NAME(co_filename), MSP_NAME(hooks_dict_ref), MSP_NAME(remove);
+  MSP_NAME(clone), MSP_NAME(forward), MSP_NAME(co_filename), MSP_NAME(remove);
 #undef MSP_NAME
   torch_names.version = PyUnicode_InternFromString("_version");
   torch_names.dict = PyUnicode_InternFromString("__dict__");
   torch_names.forward_pre_hooks = PyUnicode_InternFromString("_forward_pre_hooks");
   torch_names.modules = PyUnicode_InternFromString("_modules");
-  torch_names.sequence_nr = PyUnicode_InternFromString("_sequence_nr");
+  node_names = {.next_functions = torch_names.next_functions,
+                .sequence_nr = PyUnicode_InternFromString("_sequence_nr"),
+                .unique_id = nullptr};
   torch_names.is_compiling_flag = PyUnicode_InternFromString("_is_compiling_flag");
   torch_names.parameters = PyUnicode_InternFromString("_parameters");
   torch_names.is_full_backward_hook = PyUnicode_InternFromString("_is_full_backward_hook");

@@ -368,12 +368,12 @@ class Walk {
       answer_at_ = idle_argument_;
       return;
     }
-    // Nothing behind it was recorded: the op alone is the difference. Training and inference are built of other
-    // modules.
+    // Nothing behind it was recorded: the op alone is the difference. Training and inference, and two frameworks, are
+    // built of other ops.
     for (const Lone& lone : lone_.all()) {
       // Where values behind it agree, the runs only compute them by other ops.
       const std::string_view name = (lone.golden ? *in_.pair.golden : *in_.pair.target).ops().NameAt(lone.op);
-      if (lone.moves || in_.plan.matched == 0 || in_.plan.fused) continue;
+      if (lone.moves || in_.plan.matched == 0 || in_.plan.fused || in_.plan.cross) continue;
       if (lone.before < last_agreeing_ && !StartsWith(name, "Distributed.")) continue;
       return FinishWith(lone);
     }

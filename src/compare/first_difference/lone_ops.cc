@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "ops/framework_names.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
 
@@ -21,11 +22,12 @@ void LoneOps::Add(bool golden, uint32_t op, size_t before) {
   lone.op = op;
   lone.before = before;
   const std::string_view name = DumpOf(golden).ops().NameAt(op);
-  lone.moves = OnlyMovesOrCasts(name);
+  lone.moves = OnlyMovesOrCasts(name) || (in_.plan.cross && CommonFunctionOf(ApiOrClassOf(name)).moves);
   lone.parent = TreeOf(golden).ParentOf(name);
   const bool covered = rewrites_.Cover(name, golden, before);
   const auto is_this = [&](const OneSidedModule& m) { return m.golden == golden && m.op == op; };
-  if (std::ranges::any_of(in_.one_sided, is_this)) own_modules_.push_back({lone, covered});
+  // Modules of two frameworks need not be the same.
+  if (!in_.plan.cross && std::ranges::any_of(in_.one_sided, is_this)) own_modules_.push_back({lone, covered});
   if (covered && !lone.moves && !IsModuleName(name)) AddReplaced(name, golden);
   lone.known = !covered && rewrites_.Knows(name, golden);
   const bool forward = !IsModuleName(name) && ParseOpName(name).direction == OpDirection::kForward && !lone.moves;
@@ -97,13 +99,15 @@ void LoneOps::Set(const Lone& lone, FirstDifference* found) const {
 
 const Lone* LoneOps::Before(FoundKind kind, size_t i) const {
   const bool module = IsModuleName(ops_.NameAt(i));
-  if (kind == FoundKind::kArgument || (kind == FoundKind::kOp && !module)) return nullptr;
+  // Other ranks see what a permutation before a communication hides from the statistics of its input.
+  const bool sent = kind == FoundKind::kOp && StartsWith(ops_.NameAt(i), "Distributed.");
+  if (kind == FoundKind::kArgument || (kind == FoundKind::kOp && !module && !sent)) return nullptr;
   const std::string_view parent = module ? std::string_view() : in_.target_tree.ParentOf(ops_.NameAt(i));
   for (size_t k = lone_.size(); k-- > 0;) {
     const Lone& lone = lone_[k];
     const bool inside = module && !lone.parent.empty() && lone.parent == ops_.NameAt(i);
-    const bool beside = !parent.empty() && lone.parent == parent;
-    const bool near = kind != FoundKind::kOp && i - lone.before <= kNear;
+    const bool beside = !sent && !parent.empty() && lone.parent == parent;
+    const bool near = (kind != FoundKind::kOp || sent) && i - lone.before <= kNear;
     if (lone.known) continue;
     if (inside || beside || near) return FirstOfGroup(k);
   }

@@ -108,6 +108,7 @@ Status MatchDumpPair(const FilePair& files, const Mapping& mapping, CustomMetric
   MSP_ASSIGN_OR_RETURN(pair->plan, MatchDumps(*pair->target, *pair->golden, mapping));
   pair->warnings.insert(pair->warnings.end(), pair->plan.warnings.begin(), pair->plan.warnings.end());
   pair->options.cross = pair->plan.cross;
+  if (pair->tensors && pair->plan.cross) pair->tensors->CrossFrameworks();
   pair->options.fused = pair->plan.fused.has_value();
   pair->options.join_targets = pair->options.fused && pair->plan.fused->join_targets;
   pair->options.check_dtype = !mapping.data && !mapping.layer && !pair->options.fused;

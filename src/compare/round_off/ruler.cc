@@ -234,11 +234,13 @@ bool DTypeChanges(const OpDiff& op, size_t i) {
   const ItemView* b = PartnerOf(op, i);
   if (!b) return false;
   const ItemView& a = op.target[i];
+  if (op.cross && IsInteger(ParseDType(a.dtype)) && IsInteger(ParseDType(b->dtype))) return false;
   return !SameDType(a.dtype, b->dtype) && a.shape == b->shape && StartsWith(a.shape, "[") &&
          !StartsWith(a.dtype, "<class") && !StartsWith(b->dtype, "<class");
 }
 
 bool ArgumentDiffers(const OpDiff& op, size_t i, CompareMode mode) {
+  if (op.cross) return false;
   const ItemView& a = op.target[i];
   if (a.state != ItemState::kInput && a.state != ItemState::kKwarg) return false;
   const ItemView* b = PartnerOf(op, i);
@@ -398,7 +400,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
     if (result && error > 0) MeasureResult(op, i, error, distance, &out);
     if (mode == CompareMode::kChecksum && !result) out.blind = out.blind || item.checksum == "0x0000000000000000";
   }
-  if (op.matched && op.rows_used > 0 && mode != CompareMode::kChecksum) {
+  if (op.matched && !op.cross && op.rows_used > 0 && mode != CompareMode::kChecksum) {
     for (size_t g = 0; g < op.golden_used; ++g) {
       const ItemView& item = op.golden[g];
       const bool argument = item.state == ItemState::kInput || item.state == ItemState::kKwarg;

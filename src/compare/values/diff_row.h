@@ -71,6 +71,7 @@ struct OpDiff {
   std::string_view op;
   bool matched = false;  // the op has a partner (its rows may still have none)
   bool skipped = false;  // no part of the comparison
+  bool cross = false;    // of two frameworks, whose functions take other arguments: only tensors are compared
   std::vector<ItemView> target, golden;
   size_t rows_used = 0, golden_used = 0;
   ValidLengths valid;               // of the outputs of both sides, where an input says it

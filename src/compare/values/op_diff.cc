@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "ops/framework_names.h"
 
 namespace msprobe {
 namespace {
@@ -72,6 +73,20 @@ bool GradConsistent(const DiffOptions& options, const ItemView& target, const It
   return options.cross && (target.requires_grad == ItemView::Grad::kNA || golden->requires_grad == ItemView::Grad::kNA);
 }
 
+/// Parameters under the names that both frameworks have for them: ".parameters.gamma" is ".parameters.weight".
+void UseCommonNames(size_t count, std::vector<ItemView>* items) {
+  for (size_t i = 0; i < count; ++i) {
+    ItemView& item = (*items)[i];
+    if (item.state != ItemState::kParameter && item.state != ItemState::kParameterGrad) continue;
+    const size_t begin = item.state == ItemState::kParameter ? item.suffix.rfind('.') + 1 : 1;
+    if (begin >= item.suffix.size()) continue;
+    const size_t end = std::min(item.suffix.find('.', begin), item.suffix.size());
+    const std::string_view own = std::string_view(item.suffix).substr(begin, end - begin);
+    const std::string_view common = CommonParameter(own);
+    if (common != own) item.suffix = item.suffix.substr(0, begin) + std::string(common) + item.suffix.substr(end);
+  }
+}
+
 }  // namespace
 
 void DiffOps(std::string_view target_name, const JsonValue& target, std::string_view golden_name,
@@ -98,7 +113,12 @@ void DiffOps(std::string_view target_name, const JsonValue& target, std::string_
 void DiffItems(const DiffOptions& options, OpDiff* out) {
   const ValidLengths valid = std::exchange(out->valid, ValidLengths());  // of this op only
   out->thresholds = options.thresholds;
+  out->cross = options.cross;
   out->ruler.clear();
+  if (options.cross) {
+    UseCommonNames(out->rows_used, &out->target);
+    UseCommonNames(out->golden_used, &out->golden);
+  }
   if (out->rows.size() < out->rows_used) out->rows.resize(out->rows_used);
   if (options.tensors && out->tensors.size() < out->rows_used) out->tensors.resize(out->rows_used);
   Partners partners(options.dialect.by_place, out);

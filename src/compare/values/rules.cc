@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "compare/values/dtype_match.h"
+#include "compare/values/other_shape.h"
 #include "compare/values/tensor_rules.h"
 #include "json/writer.h"
 #include "ops/collective.h"
@@ -66,27 +67,39 @@ struct Rules {
     if (!row->grad_consistent && !options.fused && Judged(has_grad(a), has_grad(known))) {
       Set(row, kRequiresGrad, Verdict::kError);
     }
-    if (b && scope == Scope::kAll && !IsOutput(i)) CheckScalar(a, *b, row);
+    if (b && scope == Scope::kAll && !IsOutput(i) && !options.cross) CheckScalar(a, *b, row);
     // Projections that an engine fuses (qkv, gate_up) are put together from several tensors: their dtype is not judged.
     const bool fused = b && (Contains(b->name, "qkv") || Contains(b->name, "gate_up"));
-    if (!fused && Judged(a.HasDType(), known.HasDType()) && (!b || !SameDType(a.dtype, b->dtype))) {
+    if (!fused && Judged(a.HasDType(), known.HasDType()) && (!b || !SameType(a, *b))) {
       Set(row, kDType, Verdict::kError);
     }
     const bool other_shape = !b || ShapesDiffer(a, *b, fused);
-    row->shapes_fit = b && (!options.check_shape || (options.fused && !other_shape));
+    row->shapes_fit = b && (!options.check_shape || ((options.fused || options.cross) && !other_shape));
     if (options.check_shape && other_shape && Judged(a.HasShape(), known.HasShape())) {
       Set(row, kShape, Verdict::kError);
     }
   }
 
+  /// Frameworks have integers of their own for indices; numbers that are no tensors are not compared between them.
+  bool SameType(const ItemView& a, const ItemView& b) const {
+    if (SameDType(a.dtype, b.dtype)) return true;
+    if (!options.cross) return false;
+    return !a.tensor || !b.tensor || (IsInteger(ParseDType(a.dtype)) && IsInteger(ParseDType(b.dtype)));
+  }
+
   bool ShapesDiffer(const ItemView& a, const ItemView& b, bool joined) const {
     if (a.shape == b.shape) return options.dialect.tells_kinds && a.tensor != b.tensor;
+    if (options.cross) return a.tensor && b.tensor && OtherOfCross(a, b) == OtherShape::kNone;
     if (!options.fused) return true;
     if (options.join_targets && joined) return false;
     std::vector<int64_t> target = Dimensions(a.shape), golden = Dimensions(b.shape);
     // Megatron keeps the heads of an output apart.
     if (!options.join_targets && target.size() == 3 && golden.size() == 2) target = {target[0], target[1] * target[2]};
     return target != golden;
+  }
+
+  static OtherShape OtherOfCross(const ItemView& a, const ItemView& b) {
+    return CompareShapes(Dimensions(a.shape), Dimensions(b.shape), MayBeTransposed(a));
   }
 
   /// Of "[1, 12, 32]" those that are not 1.

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "compare/values/custom_metrics.h"
 #include "compare/values/joined_tensor.h"
+#include "compare/values/other_shape.h"
 #include "compare/values/postprocess.h"
 #include "tensor/files/tensor_file.h"
 
@@ -71,6 +72,26 @@ uint64_t BytesOf(const FileTensor& tensor) {
     if (__builtin_mul_overflow(count, static_cast<uint64_t>(n), &count)) return UINT64_MAX;
   }
   return count;
+}
+
+/// A golden tensor with the elements of the target in another shape, as the target has it; null where it does not fit.
+const FileTensor* InShapeOf(const FileTensor& target, const FileTensor& golden, bool transposes, FileTensor* out) {
+  *out = golden;
+  switch (CompareShapes(target.shape, golden.shape, transposes)) {
+    case OtherShape::kTransposed:
+      std::swap(out->shape[0], out->shape[1]);
+      std::swap(out->strides[0], out->strides[1]);
+      return out;
+    case OtherShape::kRegrouped: {
+      FileTensor plain = golden;
+      uint64_t bytes = 0;
+      // Only what lies in C order keeps its elements in order.
+      if (!SetContiguous(&plain, UINT64_MAX, &bytes) || plain.strides != golden.strides) return nullptr;
+      out->shape = target.shape;
+      return SetContiguous(out, bytes, &bytes) ? out : nullptr;
+    }
+    default: return nullptr;
+  }
 }
 
 /// What comparing a tensor with itself gives; nothing needs to be read.
@@ -215,6 +236,10 @@ Status TensorPairs::Measure(const ItemView& target, const ItemView& golden, cons
   const FileTensor *read_target = a, *read_golden = b;
   MSP_RETURN_IF_ERROR(Change(target, false, valid.target, &own_target, &a, out));
   MSP_RETURN_IF_ERROR(Change(golden, true, valid.golden, &own_golden, &b, out));
+  FileTensor other;
+  if (cross_ && a->shape != b->shape) {
+    if (const FileTensor* fitting = InShapeOf(*a, *b, MayBeTransposed(target), &other)) b = fitting;
+  }
   if (a == read_target && b == read_golden && SameFile(target_path, golden_path)) {
     SetSame(*a, &out->metrics);
   } else {

@@ -30,6 +30,8 @@ class TensorPairs : public TensorSource {
 
   const TensorFolder& target() const { return target_; }
   const TensorFolder& golden() const { return golden_; }
+  /// The runs are of two frameworks: tensors with the same elements in different shapes are compared by what they hold.
+  void CrossFrameworks() { cross_ = true; }
   /// Whether tensors are changed before they are compared.
   bool changes() const { return postprocess_ != nullptr; }
 
@@ -44,6 +46,7 @@ class TensorPairs : public TensorSource {
   TensorFolder target_, golden_;
   CustomMetrics* custom_;
   const Postprocess* postprocess_;
+  bool cross_ = false;
 };
 
 /// The cells of two tensors that belong to no dump.json.

@@ -66,7 +66,7 @@ std::string Moves(const Say& say, const Anatomy& a) {
   if (a.kind == AnatomyKind::kDuplicated) {
     return say("{1} of axis {0} repeat others ({2})", "第 {} 维的{}有重复（{}）", a.part.axis, entries, out);
   }
-  return say("{1} of axis {0} stand in another order ({2})", "第 {} 维的{}次序不同（{}）", a.part.axis, entries, out);
+  return say("{1} of axis {0} are in a different order ({2})", "第 {} 维的{}次序不同（{}）", a.part.axis, entries, out);
 }
 
 std::string Clip(const Say& say, const Anatomy& a) {
@@ -101,7 +101,7 @@ std::string Kind(const Say& say, const Anatomy& a) {
     case AnatomyKind::kAxes: return Axes(say, a);
     case AnatomyKind::kOrder:
       if (a.ambiguous)
-        return say("its statistics are equal and its checksum is not: the values may stand in another order",
+        return say("its statistics are equal and its checksum is not: the values may be in a different order",
                    "统计量相同而校验和不同：可能是元素次序不同");
       return Moves(say, a);
     case AnatomyKind::kDuplicated:

@@ -54,7 +54,8 @@ std::vector<size_t> FirstSources(const std::vector<OverflowSource>& sources, con
     const OverflowSource& s = sources[i];
     const OpPlace& p = s.reader;
     // What is made of clean values has no part in what others spoilt, unless these have become clean again.
-    const bool own = s.own && absorbed[p.rank] > p.op && out.size() < kMostNamed;
+    const bool again = std::any_of(out.begin(), out.end(), [&](size_t k) { return sources[k].api == s.api; });
+    const bool own = s.own && !again && absorbed[p.rank] > p.op && out.size() < kMostNamed;
     if (!own && reached[p.rank] <= p.op) continue;
     // Gradients and parameters also travel by exchanges that no dump shows (those inside DistributedDataParallel).
     if (!own && (s.weak || hidden) && !out.empty() && sources[out[0]].time < s.time) continue;

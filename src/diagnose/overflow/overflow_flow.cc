@@ -317,6 +317,7 @@ class Follower {
     sources_[static_cast<size_t>(source)].weak = gradient;
     sources_[static_cast<size_t>(source)].own =
         !gradient && !module && !mask && OpOf(step).plain && CommApi(name).empty();
+    sources_[static_cast<size_t>(source)].api = ParseOpName(name).base;
     return source;
   }
 

@@ -39,6 +39,7 @@ struct OverflowSource {
   bool constant = false;        // an argument of the op is NaN or infinite itself
   bool leaf_grad = false;       // kInput: it wants a gradient, as parameters do
   bool own = false;             // kOp: a function of plain tensors that are clean; no other rank has a part in it
+  std::string_view api;         // of an own one: "Torch.exp"; called again it is the same fault
   bool weak = false;            // seen in gradients or from outside only: may have come through an unrecorded exchange
 
   size_t carriers = 0, absorbers = 0;                                     // ops

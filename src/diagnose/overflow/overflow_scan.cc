@@ -88,17 +88,21 @@ uint64_t MixText(uint64_t h, std::string_view text) { return Mix(h, std::hash<st
 
 void SetKeys(const JsonValue& leaf, BadItem* item) {
   uint64_t values = 1;
+  double bad = 0;  // elements
   for (const char* key : {"Max", "Min", "Mean", "Norm", "nan_count", "inf_count"}) {
     double v = 0;
     if (!NumberOf(leaf, key, &v)) continue;
     // All NaN are alike, whatever their bits.
     values = Mix(values, std::isnan(v) ? 0x7FF8 : std::bit_cast<uint64_t>(v));
     item->distinctive = item->distinctive || std::isfinite(v);
+    if (key[0] != 'M' && key[0] != 'N') bad += v;
   }
   if (const JsonValue* md5 = leaf.Find("md5"); md5 && md5->IsString()) {
     values = MixText(values, md5->Text());
     item->distinctive = true;
   }
+  // What is bad from end to end says no more than its shape.
+  if (bad > 0 && bad == ElementsOf(leaf)) item->distinctive = false;
   item->loose = Mix(values, std::bit_cast<uint64_t>(ElementsOf(leaf)));
   uint64_t key = values;
   if (const JsonValue* dtype = leaf.Find("dtype"); dtype && dtype->IsString()) key = MixText(key, dtype->Text());

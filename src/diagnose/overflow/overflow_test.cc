@@ -155,6 +155,39 @@ TEST_F(OverflowTest, MemoryThatIsWrittenFirstIsNoFinding) {
   EXPECT_EQ(Find().first[0].reader, "Torch.empty.0.forward");
 }
 
+TEST_F(OverflowTest, MemoryThatNobodyWroteIsNoFindingUntilItIsComputedWith) {
+  std::string unwritten = kNaN;
+  unwritten.insert(unwritten.rfind('}'), R"(, "unwritten": true)");
+  const Names moved{Op("Tensor.narrow.0.forward", unwritten, unwritten),
+                    Op("Tensor.narrow.1.forward", unwritten, kNaN)};
+  Rank(0, moved);
+  EXPECT_EQ(Named(), Names{});
+  Names read = moved;
+  read.push_back(Op("Tensor.add.0.forward", kClean + ", " + unwritten, kNaN));
+  Rank(0, read);
+  EXPECT_EQ(Named(), Names{"0: Tensor.add.0.forward"});
+  EXPECT_EQ(KindOfFirst(), Kind::kUninitialised);
+}
+
+TEST_F(OverflowTest, ACauseWithCleanInputsIsNoneOfAnotherUnlessThatWasAbsorbed) {
+  const Names two{Op("Torch.exp.0.forward", kClean, kInf), Op("Tensor.sum.0.forward", kInf, kInf),
+                  Op("Torch.log.0.forward", kClean, kNaN), Op("Tensor.sum.1.forward", kNaN, kNaN)};
+  Rank(0, two);
+  EXPECT_EQ(Named(), (Names{"0: Torch.exp.0.forward", "0: Torch.log.0.forward"}));
+  Names absorbed = two;
+  absorbed.insert(absorbed.begin() + 1, Op("Torch.sigmoid.0.forward", kInf, kClean));
+  Rank(0, absorbed);
+  EXPECT_EQ(Named(), Names{"0: Torch.exp.0.forward"});
+}
+
+TEST_F(OverflowTest, WhatIsBadFromEndToEndIsNoSignOfItsSource) {
+  std::string all = kInf;
+  all.insert(all.rfind('}'), R"(, "inf_count": 6)");
+  Rank(0, {Op("Torch.exp.0.forward", kClean, all), Op("Tensor.sum.0.forward", all, kInf),
+           Op("Torch.log.0.forward", kClean, all), Op("Tensor.sum.1.forward", all, kInf)});
+  EXPECT_EQ(Named(), (Names{"0: Torch.exp.0.forward", "0: Torch.log.0.forward"}));
+}
+
 TEST_F(OverflowTest, WhatACommunicationFillsIsNoInput) {
   for (const std::string api : {"all_gather_single", "reduce_scatter_single", "all_gather_coalesced"}) {
     const std::string keyword = api == "all_gather_coalesced" ? "output_tensor_lists"

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "match/dump_ops.h"
+
 namespace msprobe {
 
 StatusOr<CompareMode> ModeOf(const DumpFile& dump, const DumpFile& other) {
@@ -27,14 +29,11 @@ StatusOr<CompareMode> ModeOf(const DumpFile& dump, const DumpFile& other) {
   return here || other_sums == Checksums::kPresent ? CompareMode::kChecksum : CompareMode::kStatistics;
 }
 
-Status CheckFrameworks(const DumpFile& a, const DumpFile& b) {
-  const auto name = [](const DumpFile& d) {
-    return d.framework().empty() ? std::string_view("pytorch") : d.framework();
-  };
-  if (name(a) == name(b)) return OkStatus();
-  return BadInput(
-      fmt::format("{} is a dump of {}, but {} of {}: specify -lm with a layer mapping to compare across frameworks",
-                  a.path(), name(a), b.path(), name(b)));
+StatusOr<bool> AreCross(const DumpFile& a, const DumpFile& b, TensorPairs* tensors) {
+  MSP_ASSIGN_OR_RETURN(const Framework target, FrameworkOf(a));
+  MSP_ASSIGN_OR_RETURN(const Framework golden, FrameworkOf(b));
+  if (tensors && target != golden) tensors->CrossFrameworks();
+  return target != golden;
 }
 
 Status CheckMergeOptions(const GraphSettings& settings) {

@@ -5,14 +5,16 @@
 
 #include "base/status.h"
 #include "compare/values/item_view.h"
+#include "compare/values/tensor_pairs.h"
 #include "dump/reader.h"
 
 namespace msprobe {
 
 /// By which kind of data two dumps are compared; kBadInput when they are not of the same.
 StatusOr<CompareMode> ModeOf(const DumpFile& dump, const DumpFile& other);
-/// kBadInput for dumps of two frameworks.
-Status CheckFrameworks(const DumpFile& a, const DumpFile& b);
+/// Whether two dumps are of different frameworks; `tensors` (may be null) is told. kBadInput for a framework that is
+/// not known.
+StatusOr<bool> AreCross(const DumpFile& a, const DumpFile& b, TensorPairs* tensors);
 /// kUsage for options of a merge that do not go together.
 Status CheckMergeOptions(const GraphSettings& settings);
 

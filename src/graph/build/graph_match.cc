@@ -9,6 +9,9 @@ namespace msprobe {
 StatusOr<std::vector<std::string>> MatchGraphs(const GraphMatching& how, RankGraph* target, RankGraph* golden) {
   std::vector<std::string> warnings;
   const Mapping& mapping = *how.mapping;
+  if (how.merged && how.cross) {
+    return BadInput("merged ranks of two frameworks cannot be matched: compare them rank by rank, without --rank_size");
+  }
   if (how.merged) {
     if (mapping.layer) {
       std::string text = MatchMergedLayers(mapping, target, golden);
@@ -18,7 +21,7 @@ StatusOr<std::vector<std::string>> MatchGraphs(const GraphMatching& how, RankGra
     }
     return warnings;
   }
-  if (!mapping.layer) {
+  if (!mapping.layer && !how.cross) {
     if (how.fuzzy) {
       MatchFuzzy(&target->graph, &golden->graph);
     } else {

@@ -12,6 +12,7 @@ namespace msprobe {
 struct GraphMatching {
   const Mapping* mapping = nullptr;
   bool fuzzy = false, merged = false;
+  bool cross = false;  // the two runs are of different frameworks: names alone say little
 };
 
 /// Pairs the nodes of both graphs; returns what to warn of.

@@ -277,6 +277,7 @@ class RowMaker {
     how.mode = options_.mode;
     how.dialect = kGraphDialect;
     how.check_shape = !options_.merged;
+    how.cross = options_.cross;
     how.check_dtype = false;  // the nodes are paired: their items are too
     std::optional<OnceMeasured> tensors;
     if (options_.tensors) how.tensors = &tensors.emplace(*options_.tensors);
@@ -286,7 +287,8 @@ class RowMaker {
     const bool measured = options_.distances && node.op != kNoIndex && partner.op != kNoIndex;
     const bool whole = !options_.merged;  // parts of tensors do not have the shapes of the whole
     NodeDistance distance;
-    if (measured) distance = MeasureDistance({options_.mode, whole, how.tensors}, whole ? node.op : index, &diff);
+    if (measured)
+      distance = MeasureDistance({options_.mode, whole, options_.cross, how.tensors}, whole ? node.op : index, &diff);
     DiffItems(how, &diff);
     row->verdict = VerdictOf(diff);
     for (size_t i = 0; options_.log && options_.tensors && i < diff.rows_used; ++i) {

@@ -40,6 +40,7 @@ struct RowOptions {
   bool log = false;                       // tensor mode: a line for each item
   bool distances = false;                 // also NodeBlock::distances
   bool merged = false;                    // graphs of several ranks
+  bool cross = false;                     // the two runs are of different frameworks
   const Thresholds* thresholds = &DefaultThresholds();
 };
 

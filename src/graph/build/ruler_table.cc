@@ -95,6 +95,7 @@ NodeDistance MeasureDistance(const DistanceOptions& asked, uint32_t op, OpDiff* 
   if (HasArbitraryValues(diff->op)) return out;
   DiffOptions options = OptionsOf(asked.mode, asked.tensors);
   options.check_shape = asked.shapes;
+  options.cross = asked.cross;
   DiffItems(options, diff);
   out.distance = DistanceOf(*diff, options.mode);
   const bool differs = out.distance.input_error > 0 || out.distance.output_error > 0;
@@ -113,6 +114,7 @@ StatusOr<RankFindings> WriteRuler(const RulerPair& of, const std::vector<NodeDis
   pair.options = OptionsOf(of.mode, of.tensors);
   // Under a mapping any dtypes and names may stand against each other.
   pair.options.check_dtype = !of.mapped;
+  pair.options.cross = pair.plan.cross = of.cross;
   pair.plan.how = of.mapped ? "layer mapping" : pair.plan.how;
   pair.plan.golden_of.assign(pair.target->ops().size(), kNoOp);
   for (const Node& node : target->graph.nodes) {

@@ -24,6 +24,7 @@ struct NodeDistance {
 struct DistanceOptions {
   CompareMode mode = CompareMode::kStatistics;
   bool shapes = true;                     // other shapes are a difference
+  bool cross = false;                     // of two frameworks
   const TensorSource* tensors = nullptr;  // tensor mode: where the values lie
 };
 
@@ -39,6 +40,7 @@ struct RulerPair {
   FilePair files;
   CompareMode mode = CompareMode::kStatistics;
   bool mapped = false;                    // a mapping paired the nodes
+  bool cross = false;                     // the two runs are of different frameworks
   const TensorSource* tensors = nullptr;  // tensor mode: where the values lie
 };
 

@@ -43,6 +43,7 @@ struct LoadedPair {
   std::unique_ptr<TensorPairs> tensors;  // of a comparison of tensor dumps
   CompareMode mode = CompareMode::kStatistics;
   int micro_steps = 1;
+  bool cross = false;  // of two frameworks
 };
 
 // The tensors of a rank are parts of those of a merged graph.
@@ -293,8 +294,8 @@ class Visualizer {
       if (out.mode == CompareMode::kTensor) {
         out.tensors = std::make_unique<TensorPairs>(std::string(a.path()), std::string(b.path()), nullptr);
       }
-      if (!mapping_.layer) MSP_RETURN_IF_ERROR(CheckFrameworks(a, b));
-      const GraphMatching matching{&mapping_, options_.fuzzy, summary_.merged};
+      MSP_ASSIGN_OR_RETURN(out.cross, AreCross(a, b, out.tensors.get()));
+      const GraphMatching matching{&mapping_, options_.fuzzy, summary_.merged, out.cross};
       MSP_ASSIGN_OR_RETURN(const auto warnings, MatchGraphs(matching, out.target.get(), out.golden.get()));
       for (const std::string& text : warnings) Warn(text);
     }
@@ -342,7 +343,7 @@ class Visualizer {
   }
 
   StatusOr<RankFindings> WriteRulerOf(const GraphPair& pair, LoadedPair& loaded, std::vector<NodeDistance> distances) {
-    RulerPair of{FilesOf(pair), loaded.mode, mapping_.layer, loaded.tensors.get()};
+    RulerPair of{FilesOf(pair), loaded.mode, mapping_.layer, loaded.cross, loaded.tensors.get()};
     if (!loaded.target->merged) return WriteRuler(of, distances, loaded.target.get(), loaded.golden.get(), precision_);
     return WriteMergedRuler(of, std::move(distances), *loaded.target, *loaded.golden, options_.output, precision_);
   }
@@ -368,11 +369,11 @@ class Visualizer {
 
   Status WriteSide(const GraphSide& side, const GraphSide* golden, const LoadedPair& loaded, PartnerData* partners) {
     const NodeGraph& graph = side.rank->graph;
-    RowOptions options{loaded.mode, plan_.compare, options_.overflow_check};
-    options.tensors = loaded.tensors.get();
-    options.log = options_.log != nullptr;
+    RowOptions options{loaded.mode, plan_.compare, options_.overflow_check, loaded.tensors.get(),
+                       options_.log != nullptr};
     options.distances = golden && precision_;
     options.merged = summary_.merged;
+    options.cross = loaded.cross;
     options.thresholds = &thresholds_;
     const size_t blocks = (graph.order.size() + kBlockNodes - 1) / kBlockNodes;
     std::vector<Verdict> verdicts(graph.nodes.size(), Verdict::kNone);

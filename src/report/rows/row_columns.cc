@@ -24,11 +24,12 @@ enum Where : unsigned {
   kStacks = 1 << 7,    // from here on: only when asked for
   kRuler = 1 << 8,
   kReplays = 1 << 9,
+  kGrads = 1 << 10,
 };
 constexpr unsigned kAnyMode = kStatistics | kTensors | kChecksums;
 constexpr unsigned kAnyForm = kTables | kAnalysis, kAnyRelease = kNow | kOlder;
 constexpr unsigned kAlways = kAnyMode | kAnyForm | kAnyRelease;
-constexpr unsigned kExtras = kStacks | kRuler | kReplays;
+constexpr unsigned kExtras = kStacks | kRuler | kReplays | kGrads;
 
 unsigned PlaceOf(const RowSettings& o) {
   unsigned out = o.mode == CompareMode::kStatistics ? kStatistics
@@ -39,6 +40,7 @@ unsigned PlaceOf(const RowSettings& o) {
   if (o.stacks) out |= kStacks;
   if (o.ruler) out |= kRuler;
   if (o.replays) out |= kReplays;
+  if (o.grads) out |= kGrads;
   return out;
 }
 
@@ -94,7 +96,8 @@ Cell Difference(const RowView& r, size_t stat, OwnText) {
 /// In release 8.x there is none against zero.
 Cell RelativeError(const RowView& r, size_t stat, OwnText) {
   const StatDiff& d = r.row.diff[stat];
-  if (r.options.older && r.golden && d.diff_cell == StatDiff::Cell::kNumber) {
+  const bool difference = d.diff_cell == StatDiff::Cell::kNumber || d.diff_cell == StatDiff::Cell::kZero;
+  if (r.options.older && r.golden && difference) {
     const StatValue& golden = r.golden->stats[stat];
     if (golden.IsNumber() && golden.AsDouble() == 0) return NotAvailable();
   }
@@ -126,7 +129,8 @@ Cell Result(const RowView& r, size_t, OwnText) {
   return Colored(Cell::Word(VerdictText(r.row.verdict)), r.row.verdict);
 }
 Cell OlderVerdictCell(const RowView& r, size_t, OwnText) {
-  const std::string_view said = OlderVerdict(r.op, r.index, r.options.mode);
+  std::string_view said = OlderVerdict(r.op, r.index, r.options.mode);
+  if (!r.options.grads && said == "Pass") said = "pass";  // as 8.1.1 spells it
   if (r.options.mode != CompareMode::kStatistics) return Colored(Cell::Word(said), r.row.verdict);
   return Colored(Cell::Word(said), said == "Warning" ? Verdict::kWarning : Verdict::kPass);
 }
@@ -235,8 +239,8 @@ constexpr RowColumns::Column kColumns[] = {
     {"Bench Dtype", kAlways, OfGolden<&ItemView::dtype>},
     {"NPU Tensor Shape", kAlways, OfTarget<&ItemView::shape>},
     {"Bench Tensor Shape", kAlways, OfGolden<&ItemView::shape>},
-    {"NPU Requires_grad", kAlways, TargetGrad},
-    {"Bench Requires_grad", kAlways, GoldenGrad},
+    {"NPU Requires_grad", kAlways | kGrads, TargetGrad},
+    {"Bench Requires_grad", kAlways | kGrads, GoldenGrad},
     // No curve is drawn of differences in a tensor's own units: layers have different scales.
     {"Max diff", kOfStatistics, Difference, kMax},
     {"Min diff", kOfStatistics, Difference, kMin},
@@ -258,7 +262,7 @@ constexpr RowColumns::Column kColumns[] = {
     {"Bench min", kOfValues, GoldenStat, kMin},
     {"Bench mean", kOfValues, GoldenStat, kMean},
     {"Bench l2norm", kOfValues, GoldenStat, kNorm},
-    {"Requires_grad Consistent", kAlways, GradConsistent},
+    {"Requires_grad Consistent", kAlways | kGrads, GradConsistent},
     {"Result", kOfTables & ~kOlder, Result},
     {"Result", kOfTables & ~kNow & ~kTensors, OlderVerdictCell},
     {"Accuracy Reached or Not", kOfTables & ~kNow & ~kStatistics & ~kChecksums, OlderVerdictCell},

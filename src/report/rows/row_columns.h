@@ -20,6 +20,7 @@ struct RowSettings {
   std::vector<std::string> custom;                   // columns of the user's own metrics, in tensor mode
   bool ruler = false;                                // adds what the ruler says
   bool older = false;                                // verdicts as release 8.x gives them
+  bool grads = true;                                 // the columns of requires_grad; 8.1.1 has none for MindSpore
   const std::vector<ReplayedOp>* replays = nullptr;  // adds what the replays say
   std::string target_dump;                           // of the replays: those of this dump
   bool analysis = false;                             // the columns of -da

@@ -152,6 +152,7 @@ function PairRows({ pair, table, compared, largest, begins, percent: told }: Pai
         <tr>
           <th scope="row" class="item" title={target?.name ?? ''}>
             {pair.item}
+            {begins && <OriginChip />}
           </th>
           <Values row={target} columns={valued} />
           <Values row={target} columns={rest} />
@@ -174,11 +175,7 @@ function PairRows({ pair, table, compared, largest, begins, percent: told }: Pai
             <>
               <th scope="row" class="item" rowSpan={span} title={(target ?? golden)?.name ?? ''}>
                 {pair.item}
-                {begins && (
-                  <span class="chip origin" data-test="item-origin">
-                    {t('story.first')}
-                  </span>
-                )}
+                {begins && <OriginChip />}
               </th>
               <td class="result" rowSpan={span}>
                 {differs ? <span class="chip differs">{percent === null ? t('status.passDiffers') : t('status.passDiffersBy', { value: percentText(percent) })}</span> : result && <StatusChip status={result} />}
@@ -200,6 +197,15 @@ function PairRows({ pair, table, compared, largest, begins, percent: told }: Pai
         </tr>
       )}
     </tbody>
+  );
+}
+
+function OriginChip() {
+  const t = useText();
+  return (
+    <span class="chip origin" data-test="item-origin">
+      {t('story.first')}
+    </span>
   );
 }
 

@@ -1,4 +1,4 @@
-"""The first sitecustomize on the path of every Python below `msprobe run`: attaches when PyTorch has been imported.
+"""The first sitecustomize on the path of every Python below `msprobe run`: attaches when PyTorch or MindSpore has been imported.
 
 Runs in whatever interpreter the user's command starts, with or without msprobe, so it needs nothing but the standard
 library. The sitecustomize that would have been imported without us is imported as if we were not there.
@@ -17,7 +17,7 @@ def _say(text):
         sys.stderr.write("[msprobe] " + text + "\n")
 
 
-def _attach():
+def _attach(framework):
     try:
         from msprobe._attach import session
     except ImportError as error:
@@ -27,19 +27,25 @@ def _attach():
         )
         return
     try:
-        session.attach()
-    except (AttributeError, TypeError, ValueError, RuntimeError, OSError) as error:  # of a PyTorch unlike those we know
+        session.attach(framework)
+    except (
+        AttributeError,
+        TypeError,
+        ValueError,
+        RuntimeError,
+        OSError,
+    ) as error:  # of a framework unlike those we know
         _say(f"nothing is recorded: {type(error).__name__}: {error}. The run goes on.")
 
 
-class _AfterTorch:
-    """A finder that finds nothing by itself: it lets the others find torch, and attaches when torch has been executed."""
+class _AfterFramework:
+    """A finder that finds nothing by itself: it lets the others find a framework, and attaches when that has been executed."""
 
     def __init__(self):
         self._searching = False
 
     def find_spec(self, name, path=None, target=None):
-        if name != "torch" or self._searching:
+        if name not in ("torch", "mindspore") or self._searching:
             return None
         self._searching = True
         try:
@@ -61,10 +67,10 @@ class _Loader:
 
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self._loader
-        if self._finder in sys.meta_path:
-            sys.meta_path.remove(self._finder)
         self._loader.exec_module(module)
-        _attach()
+        if self._finder in sys.meta_path:  # the first framework is the one that is recorded
+            sys.meta_path.remove(self._finder)
+            _attach(module.__name__)
 
 
 def _import_the_other():
@@ -78,5 +84,5 @@ def _import_the_other():
 
 
 if os.environ.get("MSPROBE_ATTACH"):
-    sys.meta_path.insert(0, _AfterTorch())
+    sys.meta_path.insert(0, _AfterFramework())
 _import_the_other()

@@ -1,0 +1,128 @@
+"""MindSpore as the framework of a capture."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Optional
+
+import mindspore
+from mindspore import nn
+
+from .. import _core
+from .._capture.arguments import is_model, rank_of_launcher, refuse
+from .._capture.config import Config
+from .._capture.framework import Framework
+from .._capture.words import say
+from . import hooks
+from .seed import seed_all
+
+# What a task or key needs that is not here, and what to use instead.
+_REPLAYS = (
+    "task %(value)s replays single functions and is not a capture; capture task tensor on both sides and run msprobe compare "
+    "(%(place)s)"
+)
+_COMPARES = "%(name)s compares while the training runs, which is for PyTorch; capture two runs and run msprobe compare (%(place)s)"
+_UNAVAILABLE = {
+    "acc_check": _REPLAYS,
+    "run_ut": _REPLAYS,
+    "diff_check": _COMPARES,
+    "free_benchmark": (
+        "task %(value)s perturbs what the training computes, which this tool never does; capture two runs and run msprobe "
+        "compare (%(place)s)"
+    ),
+    "grad_probe": (
+        "task %(value)s lists gradients at the steps of PyTorch's optimizers; level L0 records the gradients of parameters "
+        "(%(place)s)"
+    ),
+    "nan_check": "task %(value)s needs an NPU; task overflow_check finds NaN and infinities on any device (%(place)s)",
+}
+
+
+class MindSpore(Framework):
+    """What lifecycle.py asks is what the modules beside this one do."""
+
+    module_type = nn.Cell
+    module_word = "Cell"
+    levels_of_models = ("L0", "L1", "mix")  # Primitives are found in Cells
+    tensor_type = mindspore.Tensor
+
+    def __init__(self) -> None:
+        """Knows no configuration yet."""
+        self._config: Optional[Config] = None
+
+    def seed(self, config: Config) -> None:
+        """Seeds the generators as the configuration says."""
+        seed_all(config.seed, config.is_deterministic)
+
+    def unavailable(self, config: Config) -> str:
+        """Explains why the task or level of the configuration cannot be recorded here; empty if it can."""
+        if config.task in _UNAVAILABLE:
+            return say(_UNAVAILABLE[config.task], name=config.task, value=config.task, place=config.place("task"))
+        if config.task == "tensor" and config.bench_path:
+            return say(_COMPARES, name="bench_path", place=config.place("bench_path"))
+        if config.enable_dataloader:
+            text = "enable_dataloader is for PyTorch; call start(), stop() and step() (%(place)s)"
+            return say(text, place=config.place("enable_dataloader"))
+        if config.load is not None:
+            text = "load, which replaces inputs of modules, is for PyTorch (%(place)s)"
+            return say(text, place=config.place("load"))
+        return ""
+
+    def check_model(self, model: Any) -> None:
+        """Raises MsprobeException unless it is a Cell or a list of Cells."""
+        if not is_model(model, nn.Cell):
+            text = "%(name)s is %(value)s; allowed: %(allowed)s"
+            allowed = say("mindspore.nn.Cell, or a list of them")
+            refuse(say(text, name="model", value=f"a {type(model).__name__}", allowed=allowed))
+
+    def rank_of_process(self) -> Optional[int]:
+        """Returns the rank of mindspore.communication; before it is initialised, that of the launcher."""
+        world = mindspore.communication.GlobalComm
+        if getattr(world, "INITED", False):
+            return mindspore.communication.get_rank()
+        return rank_of_launcher("RANK_ID", "RANK_SIZE")
+
+    def init(self) -> None:
+        """Tells the recorder which framework it records."""
+        hooks.init()
+
+    def set_up(self, config: Config) -> None:
+        """Prepares the hooks of a configuration; none is in place before start()."""
+        self._config = config
+        hooks.set_up(config)
+
+    def add_model(self, model: Any, number: Optional[int] = None) -> None:
+        """Hooks the Cells of a model or of several, and their Primitives; `number` is the index of a single one."""
+        hooks.add_model(model, self._config, number)
+
+    def named_modules(self, model: Any) -> Iterable[tuple[str, Any]]:
+        """Yields every Cell below the roots with the prefix of its entries."""
+        return hooks.named_cells(model)
+
+    def stop_recording(self) -> str:
+        """Stops recording. Returns an error message, or an empty string."""
+        return _core.stop()
+
+    def count_tokens(self, model: Any, token_range: Any) -> None:
+        """Records the forward passes of the root model numbered first to last, counted from 0, once (inference)."""
+        hooks.count_tokens(model, token_range)
+
+    def add_custom(self, module: Any, api: str, prefix: Any = None) -> str:
+        """Hooks one function. Returns why that is impossible, or an empty string."""
+        return hooks.add_custom(module, api, prefix)
+
+    def remove_custom(self, module: Any, api: str) -> bool:
+        """Undoes add_custom(). Returns False if there is nothing to undo."""
+        return hooks.remove_custom(module, api)
+
+    def hook_gradient(self, tensor: Any, arrived: Callable[[Any], None]) -> Any:
+        """Has `arrived` called with the gradient of a tensor, if it gets one."""
+        if getattr(tensor, "_grad_node", None) is None and not getattr(tensor, "requires_grad", False):
+            return None
+        return tensor.register_hook(arrived)
+
+    def parameter_bytes(self, models: list) -> tuple[int, int]:
+        """Returns the bytes of all parameters, and of those that get a gradient."""
+        parameters = {id(p): p for model in models for p in model.get_parameters()}.values()
+        return sum(p.nbytes for p in parameters), sum(p.nbytes for p in parameters if p.requires_grad)
+
+
+MINDSPORE = MindSpore()

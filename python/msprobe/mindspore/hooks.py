@@ -1,0 +1,200 @@
+"""Tells the recorder which functions, Primitives and Cells there are."""
+
+import os
+import weakref
+from collections.abc import Iterator
+from typing import Any, Optional
+
+import mindspore
+from mindspore import nn
+
+from .. import _core
+from .._capture.config import Config
+from .._capture.log import logger
+from . import describe, kernel_dump
+from .apis import FOCUS, Api, hooked_apis, missing_extra
+
+_hooked: dict = {}  # (id of the owner, attribute) -> Api
+_custom: list = []  # (owner, attribute) of register_custom_api
+_known_cells: weakref.WeakSet = weakref.WeakSet()
+_known_classes: set = set()  # of Primitives whose __call__ is hooked
+_lists: Any = None  # those that _hooked was made of
+_compiled: dict = {}  # role of the hook of compiled functions
+
+
+def init() -> None:
+    """Tells the recorder which framework it records."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    _core.init("mindspore", mindspore, describe.describe, describe.describe_tensor, package + os.sep)
+
+
+def set_up(config: Config) -> None:
+    """Prepares the hooks of a configuration; none is in place before start()."""
+    if config.level == "L2":
+        kernel_dump.prepare(config)
+        return
+    _watch_compiler(config)
+    if config.level in ("L1", "mix"):
+        _exchange_apis(config)
+
+
+def _exchange_apis(config: Config) -> None:
+    global _lists
+    lists = (config.custom_apis, config.exclude_apis)
+    if lists == _lists:
+        return
+    _lists = lists
+    _core.remove_apis()  # so that each attribute is the function itself; start() puts the hooks in place again
+    for name in missing_extra(config.custom_apis):
+        logger.warning("custom_apis: there is no function %s; it is left out.", name)
+    wanted = {(id(api.owner), api.attr): api for api in hooked_apis(mindspore, *lists)}
+    for key in [key for key, api in _hooked.items() if wanted.get(key) != api]:
+        _core.remove_api(_hooked[key].owner, key[1])
+        del _hooked[key]
+    for key, api in wanted.items():
+        if key not in _hooked:
+            _hooked[key] = api
+            why = _add(api)
+            if why:
+                logger.warning("%s.%s cannot be recorded: %s", api.prefix, api.name, why)
+
+
+def _add(api: Api) -> str:
+    return _core.add_api(api.owner, api.attr, api.prefix, api.name, FOCUS, False)
+
+
+# ---- compiled code ------------------------------------------------------------------------------------------------------
+
+
+def _watch_compiler(config: Config) -> None:
+    """Has graphs compiled as without us, and what they run recorded, or counted at levels without functions, as a whole."""
+    expression = mindspore._c_expression
+    if not _compiled:
+        for name in ("JitExecutor_", "GraphExecutor_"):
+            executor = getattr(expression, name, None)
+            if executor is not None and hasattr(executor, "compile"):
+                _core.add_api(executor, "compile", "compile", name, FOCUS, False, {"role": "compile"})
+        _compiled["role"] = ""
+    executor = _jit_executor()
+    role = "record" if config.level in ("L1", "mix") else "leave"
+    if executor is None or role == _compiled["role"]:
+        return
+    if _compiled["role"]:
+        _core.remove_api(executor, "__call__")
+    _compiled["role"] = role
+    details: dict = {
+        "resolve": _compiled_name if role == "record" else _left_alone,
+        "skip_self": True,
+        "skip_owner": True,
+    }
+    if role == "leave":
+        details["role"] = "leave"
+    _core.add_api(executor, "__call__", "Jit", "jit", FOCUS, False, details)
+
+
+def _jit_executor() -> Any:
+    """Returns the class of what ms.jit makes of a function; it has moved between releases."""
+    for path in ("graph", "common"):
+        api = getattr(getattr(mindspore, path, None), "api", None)
+        for name in ("_JitExecutor", "_MindsporeFunctionExecutor"):
+            if hasattr(api, name):
+                return getattr(api, name)
+    return None
+
+
+def _name_of(executor: Any) -> str:
+    owner = getattr(executor, "obj", None)
+    return type(owner).__name__ if isinstance(owner, nn.Cell) else getattr(executor.fn, "__name__", "function")
+
+
+def _compiled_name(executor: Any) -> str:
+    name = _name_of(executor)
+    _core.note_skip("compiled by ms.jit and recorded as a whole", name)
+    return f"Jit.{name}"
+
+
+def _left_alone(executor: Any) -> str:
+    return f"{_name_of(executor)} was compiled by ms.jit"
+
+
+# ---- Cells and Primitives -----------------------------------------------------------------------------------------------
+
+
+def named_cells(model: Any, number: Optional[int] = None) -> Iterator[tuple[str, Any]]:
+    """Yields every Cell below the roots with the prefix of its entries; for several models it has the model's number."""
+    several = isinstance(model, (list, tuple))
+    for index, root in enumerate(model if several else [model], number or 0):
+        prefix = f"Cell.{index}." if several or number is not None else "Cell."
+        for name, cell in root.cells_and_names():
+            if cell is not root:
+                yield f"{prefix}{name}.{type(cell).__name__}", cell
+
+
+def add_model(model: Any, config: Config, number: Optional[int] = None) -> None:
+    """Hooks the Cells of a model or of several, and the Primitives among their attributes."""
+    if config.level in ("L1", "mix"):
+        for root in model if isinstance(model, (list, tuple)) else [model]:
+            for _, cell in root.cells_and_names():
+                _add_primitives(cell)
+    if config.level in ("L0", "mix"):
+        for base, cell in named_cells(model, number):
+            if cell not in _known_cells:  # of another model, too: it keeps its first name
+                _known_cells.add(cell)
+                _core.add_cell(cell, base)
+
+
+def _add_primitives(cell: Any) -> None:
+    found = {**vars(cell), **(vars(cell).get("_primitives") or {})}
+    for name, value in found.items():
+        if not isinstance(value, mindspore.ops.Primitive):
+            continue
+        kind = type(value)
+        _core.name_primitive(value, f"Primitive.{name}.{kind.__name__}")
+        if kind not in _known_classes:
+            _known_classes.add(kind)
+            _core.add_api(kind, "__call__", "Primitive", kind.__name__, FOCUS, False, {"primitive": True})
+
+
+# ---- functions of the user's choice -------------------------------------------------------------------------------------
+
+
+def add_custom(module: Any, api: str, prefix: Any = None) -> str:
+    """Hooks one function. Returns why that is impossible, or an empty string."""
+    if not callable(getattr(module, api, None)):
+        return f"{module!r} has no function of this name"
+    prefix = prefix or getattr(module, "__name__", type(module).__name__)
+    why = _core.add_api(module, api, prefix, api, FOCUS, False)
+    if not why:
+        _custom.append((module, api))
+    return why
+
+
+def remove_custom(module: Any, api: str) -> bool:
+    """Undoes add_custom(). Returns False if there is nothing to undo."""
+    known = [i for i, (owner, attr) in enumerate(_custom) if owner is module and attr == api]
+    if known:
+        del _custom[known[-1]]
+        _core.remove_api(module, api)
+    return bool(known)
+
+
+# ---- inference ----------------------------------------------------------------------------------------------------------
+
+
+def count_tokens(model: Any, token_range: Any) -> None:
+    """Records the forward passes of the root model numbered first to last, counted from 0, once (inference)."""
+    root = model[0] if isinstance(model, (list, tuple)) else model
+    first, last = token_range
+    token = 0
+    _core.pause()
+
+    def count(cell: Any, args: Any) -> None:
+        nonlocal token
+        if token == first:
+            _core.resume()
+        elif token == last + 1:
+            _core.pause()
+            handle.remove()
+        token += 1
+
+    handle = root.register_forward_pre_hook(count, prepend=True)

@@ -1,0 +1,47 @@
+// Callables that autograd runs at its nodes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "bindings/backward/graph_walk.h"
+#include "bindings/python/py.h"
+
+namespace msprobe {
+
+class NodeHook {
+ public:
+  NodeHook() = default;
+  explicit NodeHook(uint64_t sequence) : sequence_(sequence) {}
+  NodeHook(const NodeHook&) = delete;
+  NodeHook& operator=(const NodeHook&) = delete;
+  virtual ~NodeHook() = default;
+
+  /// Arguments of autograd: before a node its grad_outputs, after it grad_inputs and grad_outputs. May throw.
+  virtual void Run(PyObject* const* args, Py_ssize_t count) = 0;
+
+  uint64_t sequence() const { return sequence_; }
+  void set_sequence(uint64_t sequence) { sequence_ = sequence; }
+  /// Weak: the dict of the hooks that autograd runs together with this one.
+  PyObject* siblings() const { return siblings_.get(); }
+  void set_siblings(Ref dict) { siblings_ = std::move(dict); }
+
+ private:
+  uint64_t sequence_ = kNoSequence;  // of the node
+  Ref siblings_;
+};
+
+/// New reference, or null with an error.
+PyObject* NewHookObject(std::unique_ptr<NodeHook> hook);
+bool IsNodeHook(PyObject* object);
+/// Of an object that NewHookObject() made.
+NodeHook* HookOf(PyObject* object);
+/// Tells a hook which others run with it, by the handle of its registration.
+void SetHandle(PyObject* hook, PyObject* handle);
+
+/// The gradient of this number among those of a node; None when there is none.
+PyObject* GradAt(PyObject* grads, Py_ssize_t number);
+
+bool InitNodeHookType();
+
+}  // namespace msprobe

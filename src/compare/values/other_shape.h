@@ -1,0 +1,26 @@
+// Two tensors of two frameworks that hold the same elements in different shapes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "compare/values/item_view.h"
+
+namespace msprobe {
+
+enum class OtherShape : uint8_t {
+  kNone,        // they have nothing in common
+  kSame,        // but for dimensions of 1
+  kRegrouped,   // the elements in the same order: [2, 8, 32] and [16, 32]
+  kTransposed,  // of two dimensions, exchanged: weights of x @ w and of a linear layer
+};
+
+/// `transposes`: whether exchanged dimensions count, as they do for parameters only. An output that is transposed is
+/// another output.
+OtherShape CompareShapes(std::span<const int64_t> a, std::span<const int64_t> b, bool transposes);
+
+/// A parameter, its gradient, or what a function's backward gives, which may be the gradient of a weight.
+bool MayBeTransposed(const ItemView& item);
+
+}  // namespace msprobe

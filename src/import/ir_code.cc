@@ -1,0 +1,108 @@
+#include "import/ir_code.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kMostNodes = 5'000'000, kMostLines = 10'000;
+constexpr std::string_view kFile = "In file ";
+
+std::string_view Trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
+}
+
+/// "%12(equiv_8_CNode_53) = Load(...": a node begins.
+bool BeginsNode(std::string_view line) {
+  if (!StartsWith(line, "%")) return false;
+  const size_t bracket = line.find('(');
+  return bracket != std::string_view::npos && IsDigits(line.substr(1, bracket - 1)) && Contains(line, " = ");
+}
+
+/// As names of files have it.
+std::string KernelName(std::string_view scope) {
+  std::string out(scope);
+  for (char& c : out) {
+    if (c == '.' || c == '/' || c == '\\' || c == ' ') c = '_';
+  }
+  return out;
+}
+
+std::string_view WithoutEnd(std::string_view line) {
+  return EndsWith(line, "/") ? line.substr(0, line.size() - 1) : line;
+}
+
+}  // namespace
+
+StatusOr<IrFile> IrFile::Open(const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(MappedFile map, MappedFile::Open(path));
+  MSP_ASSIGN_OR_RETURN(IrFile file, Parse(map.text(), path));
+  file.map_ = std::move(map);
+  return file;
+}
+
+StatusOr<IrFile> IrFile::Parse(std::string_view text, const std::string& path) {
+  constexpr std::string_view kScope = "# Fullname with scope: (", kComment = "# ";
+  IrFile out;
+  IrNode* node = nullptr;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = Trimmed(text.substr(at, end - at));
+    at = end + 1;
+    if (BeginsNode(line) || StartsWith(line, "}") || StartsWith(line, "Return(") || StartsWith(line, "return")) {
+      node = nullptr;
+    } else if (StartsWith(line, kScope) && EndsWith(line, ")")) {
+      if (out.nodes_.size() == kMostNodes) return BadInput(path + " has more nodes than any graph");
+      const std::string_view scope = line.substr(kScope.size(), line.size() - kScope.size() - 1);
+      const auto [it, fresh] = out.nodes_.try_emplace(KernelName(scope));
+      node = fresh ? &it->second : nullptr;  // the first of two nodes with one name
+      if (fresh) node->scope = scope;
+    } else if (node && StartsWith(line, kComment) && node->lines.size() < kMostLines) {
+      node->lines.push_back(line.substr(kComment.size()));
+    }
+  }
+  if (!out.nodes_.empty()) return out;
+  return BadInput(path + " is no graph of MindSpore: it names no node with its scope; give a file " +
+                  "ms_output_trace_code_graph_N.ir of rank_N/graphs");
+}
+
+const IrNode* IrFile::Find(std::string_view kernel) const {
+  const auto it = nodes_.find(std::string(kernel));
+  return it == nodes_.end() ? nullptr : &it->second;
+}
+
+std::string CodeStack(const IrNode& node) {
+  std::string out;
+  for (const std::string_view line : node.lines) {
+    if (!out.empty()) out += '\n';
+    out += WithoutEnd(line);
+  }
+  return out;
+}
+
+std::string SourceLine(const IrNode& node) {
+  constexpr std::string_view kFramework = "/site-packages/", kNote = "/<~~";
+  std::string_view found;
+  bool framework = true;
+  for (const std::string_view line : node.lines) {
+    if (!StartsWith(line, kFile)) continue;
+    const bool theirs = Contains(line.substr(0, line.find(", ")), kFramework);
+    if (!found.empty() && theirs && !framework) continue;
+    found = line.substr(kFile.size());
+    framework = theirs;
+  }
+  const size_t comma = found.find(", ");
+  if (comma == std::string_view::npos) return std::string(WithoutEnd(found));
+  std::string_view place = found.substr(0, comma), code = found.substr(comma);
+  place = place.substr(0, place.find('~', place.rfind(':') == std::string_view::npos ? 0 : place.rfind(':')));
+  const size_t slash = code.find('/');
+  code = slash == std::string_view::npos ? std::string_view() : code.substr(slash + 1);
+  code = WithoutEnd(code.substr(0, code.rfind(kNote)));
+  return std::string(place) + " " + std::string(Trimmed(code));
+}
+
+}  // namespace msprobe

@@ -1,0 +1,189 @@
+#include "match/cross_items.h"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <utility>
+
+#include "base/parallel.h"
+#include "base/text.h"
+#include "dump/flatten.h"
+#include "ops/op_name.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kOpsPerTask = 256;
+
+/// A tensor of an op, as far as it can be told from another.
+struct ShapedItem {
+  std::string suffix;
+  bool output = false;
+  std::vector<int64_t> shape;  // without dimensions of 1
+  int64_t count = 1;
+  double norm = -1;  // -1: unknown
+};
+
+bool ShapeOf(const JsonValue& leaf, ShapedItem* out) {
+  const JsonValue* shape = leaf.Find("shape");
+  const JsonValue* dtype = leaf.Find("dtype");
+  if (!shape || !shape->IsArray() || !dtype) return false;
+  for (const JsonValue& n : shape->Items()) {
+    if (!n.IsInt() || n.Int() < 0) return false;
+    if (__builtin_mul_overflow(out->count, n.Int(), &out->count)) return false;
+    if (n.Int() != 1) out->shape.push_back(n.Int());
+  }
+  if (const JsonValue* norm = leaf.Find("Norm"); norm && norm->IsNumber()) out->norm = norm->Number();
+  return true;
+}
+
+std::vector<ShapedItem> TensorsOf(std::string_view name, const JsonValue& op, std::vector<Item>* scratch) {
+  scratch->clear();
+  FlattenOp(name, op, scratch);
+  std::vector<ShapedItem> out;
+  for (Item& item : *scratch) {
+    const bool input = item.state == ItemState::kInput || item.state == ItemState::kKwarg;
+    if ((!input && item.state != ItemState::kOutput) || !item.leaf || !item.leaf->IsObject()) continue;
+    ShapedItem shaped;
+    shaped.output = !input;
+    if (!ShapeOf(*item.leaf, &shaped)) continue;
+    shaped.suffix = std::move(item.suffix);
+    out.push_back(std::move(shaped));
+  }
+  return out;
+}
+
+/// The golden item of each target item by some rule; -1: none.
+using Assignment = std::vector<int>;
+
+class Assigner {
+ public:
+  Assigner(const std::vector<ShapedItem>& target, const std::vector<ShapedItem>& golden)
+      : target_(target), golden_(golden) {}
+
+  Assignment ByPlace() const {
+    Assignment out(target_.size(), -1);
+    for (size_t i = 0; i < target_.size(); ++i) {
+      for (size_t j = 0; j < golden_.size(); ++j) {
+        if (golden_[j].suffix == target_[i].suffix) out[i] = static_cast<int>(j);
+      }
+    }
+    return out;
+  }
+
+  /// Equal shapes at equal places, then equal shapes in order, then as many elements in order.
+  Assignment ByShape() const {
+    Assignment out = ByPlace();
+    std::vector<bool> taken(golden_.size(), false);
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (out[i] >= 0 && Alike(i, static_cast<size_t>(out[i]))) {
+        taken[static_cast<size_t>(out[i])] = true;
+      } else {
+        out[i] = -1;
+      }
+    }
+    for (const bool exact : {true, false}) {
+      for (size_t i = 0; i < out.size(); ++i) {
+        for (size_t j = 0; j < golden_.size() && out[i] < 0; ++j) {
+          if (taken[j] || target_[i].output != golden_[j].output) continue;
+          if (exact ? !Alike(i, j) : target_[i].count != golden_[j].count) continue;
+          out[i] = static_cast<int>(j);
+          taken[j] = true;
+        }
+      }
+    }
+    return out;
+  }
+
+  /// Gradients come in the order in which they were ready, which two frameworks do not share: of those of one shape,
+  /// the nearest in size stand against each other.
+  Assignment ByNorm() const {
+    Assignment out = ByShape();
+    for (size_t i = 0; i < out.size(); ++i) {
+      for (size_t k = i + 1; k < out.size(); ++k) {
+        if (out[i] < 0 || out[k] < 0 || !target_[i].output || !target_[k].output) continue;
+        if (target_[i].count != target_[k].count) continue;
+        const auto x = static_cast<size_t>(out[i]), y = static_cast<size_t>(out[k]);
+        if (Apart(i, x) + Apart(k, y) > Apart(i, y) + Apart(k, x)) std::swap(out[i], out[k]);
+      }
+    }
+    return out;
+  }
+
+  bool OutputsDiffer() const {
+    const auto is_output = [](const ShapedItem& item) { return item.output; };
+    return std::count_if(target_.begin(), target_.end(), is_output) !=
+           std::count_if(golden_.begin(), golden_.end(), is_output);
+  }
+  void DropOutputs(Assignment* assignment) const {
+    for (size_t i = 0; i < assignment->size(); ++i) {
+      if (target_[i].output) (*assignment)[i] = -1;
+    }
+  }
+
+  size_t Alike(const Assignment& assignment) const {
+    size_t out = 0;
+    for (size_t i = 0; i < assignment.size(); ++i) {
+      out += assignment[i] >= 0 && target_[i].count == golden_[static_cast<size_t>(assignment[i])].count;
+    }
+    return out;
+  }
+
+ private:
+  double Apart(size_t i, size_t j) const {
+    const double a = target_[i].norm, b = golden_[j].norm;
+    return a < 0 || b < 0 ? 0 : std::fabs(a - b) / std::max({a, b, 1e-30});
+  }
+  bool Alike(size_t i, size_t j) const {
+    return target_[i].output == golden_[j].output && target_[i].shape == golden_[j].shape;
+  }
+
+  const std::vector<ShapedItem>&target_, &golden_;
+};
+
+struct Found {
+  uint32_t op = 0;
+  OpLinks links;
+};
+
+}  // namespace
+
+Status LinkByShape(const DumpFile& target, const DumpFile& golden, const std::unordered_set<uint32_t>& alike_only,
+                   MatchPlan* plan) {
+  std::mutex mutex;
+  std::vector<Found> found;
+  const size_t ops = target.ops().size();
+  MSP_RETURN_IF_ERROR(ParallelFor((ops + kOpsPerTask - 1) / kOpsPerTask, [&](size_t task) -> Status {
+    JsonDoc target_doc, golden_doc;
+    std::vector<Item> scratch;
+    std::vector<Found> mine;
+    for (size_t i = task * kOpsPerTask; i < std::min(ops, (task + 1) * kOpsPerTask); ++i) {
+      const uint32_t g = plan->golden_of[i];
+      const std::string_view name = target.ops().NameAt(i);
+      if (g == kNoOp || plan->links.count(static_cast<uint32_t>(i)) || IsModuleName(name)) continue;
+      MSP_RETURN_IF_ERROR(target.ParseOp(i, &target_doc));
+      MSP_RETURN_IF_ERROR(golden.ParseOp(g, &golden_doc));
+      const auto a = TensorsOf(name, target_doc, &scratch), b = TensorsOf(golden.ops().NameAt(g), golden_doc, &scratch);
+      const Assigner assigner(a, b);
+      const bool backward = ParseOpName(name).direction == OpDirection::kBackward;
+      Assignment by_shape = backward ? assigner.ByNorm() : assigner.ByShape();
+      // Where one side lists fewer gradients, they are those of a part of the function.
+      if (backward && assigner.OutputsDiffer()) assigner.DropOutputs(&by_shape);
+      const bool part = backward || alike_only.count(static_cast<uint32_t>(i)) > 0;
+      if (!part && assigner.Alike(by_shape) <= assigner.Alike(assigner.ByPlace())) continue;
+      Found out{static_cast<uint32_t>(i), {{}, part ? kNoOp : g}};
+      for (size_t k = 0; k < a.size(); ++k) {
+        if (by_shape[k] < 0) continue;
+        out.links.links.push_back({a[k].suffix, b[static_cast<size_t>(by_shape[k])].suffix, g});
+      }
+      mine.push_back(std::move(out));
+    }
+    const std::lock_guard lock(mutex);
+    for (Found& f : mine) found.push_back(std::move(f));
+    return OkStatus();
+  }));
+  for (Found& f : found) plan->links.emplace(f.op, std::move(f.links));
+  return OkStatus();
+}
+
+}  // namespace msprobe

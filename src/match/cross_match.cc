@@ -1,0 +1,264 @@
+#include "match/cross_match.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/text.h"
+#include "match/cross_items.h"
+#include "match/module_pairs.h"
+#include "match/structure.h"
+#include "ops/framework_names.h"
+#include "ops/op_name.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kNotAligned = SIZE_MAX;
+
+/// One side: the model, and for each module that has a partner the forward calls of functions in it, and in modules
+/// below it that have none.
+struct Side {
+  const DumpFile* dump = nullptr;
+  Structure structure;
+  std::unordered_map<uint32_t, std::vector<uint32_t>> functions;  // calls by module
+
+  const StructureCall& Call(uint32_t id) const { return structure.calls()[id]; }
+  void Collect(const std::vector<uint32_t>& partner) {
+    for (uint32_t id = 0; id < structure.calls().size(); ++id) {
+      const StructureCall& call = Call(id);
+      if (call.function.empty() || call.direction != OpDirection::kForward || call.op == UINT32_MAX) continue;
+      uint32_t module = call.module;
+      while (module != 0 && partner[module] == kNoModule) module = structure.modules()[module].parent;
+      functions[module].push_back(id);
+    }
+  }
+};
+
+/// Positions of two lists that belong together.
+using Aligned = std::vector<std::pair<size_t, size_t>>;
+
+class Matcher {
+ public:
+  Matcher(Side* target, Side* golden, MatchPlan* plan) : target_(*target), golden_(*golden), plan_(plan) {}
+
+  void Run(const ModulePairs& pairs) {
+    for (uint32_t t = 0; t < pairs.golden_of.size(); ++t) {
+      const uint32_t g = pairs.golden_of[t];
+      if (g == kNoModule) continue;
+      PairModuleCalls(t, g);
+      PairFunctions(t, g);
+    }
+  }
+  /// Ops of which an item has a partner only where shapes are alike.
+  const std::unordered_set<uint32_t>& alike_only() const { return alike_only_; }
+
+ private:
+  void PairOps(uint32_t t, uint32_t g) {
+    if (t != UINT32_MAX && g != UINT32_MAX) plan_->golden_of[t] = g;
+  }
+
+  /// The n-th call of a module in each direction: numbers of calls depend on what else ran.
+  void PairModuleCalls(uint32_t t, uint32_t g) {
+    std::array<std::vector<uint32_t>, 4> of_golden;
+    golden_.structure.ForEachCall(golden_.structure.modules()[g].calls, [&](uint32_t id) {
+      const StructureCall& call = golden_.Call(id);
+      if (call.op != UINT32_MAX) of_golden[static_cast<size_t>(call.direction)].push_back(call.op);
+      return true;
+    });
+    std::array<size_t, 4> next{};
+    target_.structure.ForEachCall(target_.structure.modules()[t].calls, [&](uint32_t id) {
+      const StructureCall& call = target_.Call(id);
+      const auto direction = static_cast<size_t>(call.direction);
+      if (call.op != UINT32_MAX && next[direction] < of_golden[direction].size())
+        PairOps(call.op, of_golden[direction][next[direction]++]);
+      return true;
+    });
+  }
+
+  void PairFunctions(uint32_t t, uint32_t g) {
+    const std::vector<uint32_t>&a = target_.functions[t], &b = golden_.functions[g];
+    if (a.empty() || b.empty()) return;
+    const auto computes = [](const Side& side, const std::vector<uint32_t>& calls) {
+      std::vector<size_t> out;
+      for (size_t i = 0; i < calls.size(); ++i) {
+        if (!side.Call(calls[i]).moves) out.push_back(i);
+      }
+      return out;
+    };
+    const bool layer = target_.structure.modules()[t].layer && golden_.structure.modules()[g].layer;
+    Aligned anchors = Align(a, b, computes(target_, a), computes(golden_, b));
+    if (layer) FillGaps(a, b, &anchors);
+    Aligned all = anchors;
+    size_t i = 0, j = 0;
+    for (const auto& [x, y] : anchors) {
+      AlignMoves(a, b, i, x, j, y, &all);
+      i = x + 1, j = y + 1;
+    }
+    AlignMoves(a, b, i, a.size(), j, b.size(), &all);
+    std::vector<size_t> golden_of(a.size(), kNotAligned), target_of(b.size(), kNotAligned);
+    for (const auto& [x, y] : all) golden_of[x] = y, target_of[y] = x;
+    for (const auto& [x, y] : all) PairCalls(a[x], b[y]);
+    JoinBias(target_, a, golden_, b, golden_of, false);
+    JoinBias(golden_, b, target_, a, target_of, true);
+  }
+
+  Aligned Align(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b, const std::vector<size_t>& from,
+                const std::vector<size_t>& to) const {
+    std::unordered_map<std::string_view, uint32_t> ids;
+    const auto list = [&ids](const Side& side, const std::vector<uint32_t>& calls, const std::vector<size_t>& at) {
+      BigArray<uint32_t> out;
+      for (const size_t i : at) {
+        const auto [it, fresh] = ids.try_emplace(side.Call(calls[i]).function, static_cast<uint32_t>(ids.size()));
+        out.push_back(it->second);
+      }
+      return out;
+    };
+    const BigArray<uint32_t> x = list(target_, a, from), y = list(golden_, b, to);
+    Aligned out;
+    if (x.empty() || y.empty()) return out;
+    for (const IndexPair& pair : AlignSequences(x, y)) out.emplace_back(from[pair.first], to[pair.second]);
+    return out;
+  }
+
+  /// Functions that only move elements, between two that compute.
+  void AlignMoves(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b, size_t a_begin, size_t a_end,
+                  size_t b_begin, size_t b_end, Aligned* out) const {
+    const auto moves = [](const Side& side, const std::vector<uint32_t>& calls, size_t begin, size_t end) {
+      std::vector<size_t> list;
+      for (size_t i = begin; i < end; ++i) {
+        if (side.Call(calls[i]).moves) list.push_back(i);
+      }
+      return list;
+    };
+    const Aligned found = Align(a, b, moves(target_, a, a_begin, a_end), moves(golden_, b, b_begin, b_end));
+    out->insert(out->end(), found.begin(), found.end());
+  }
+
+  /// In a layer of both frameworks, what stands alone between two partners is one thing under two names: the lookup of
+  /// an embedding.
+  void FillGaps(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b, Aligned* anchors) const {
+    Aligned out;
+    size_t i = 0, j = 0;
+    const auto fill = [&](size_t a_end, size_t b_end) {
+      std::vector<size_t> x, y;
+      for (; i < a_end; ++i) {
+        if (!target_.Call(a[i]).moves) x.push_back(i);
+      }
+      for (; j < b_end; ++j) {
+        if (!golden_.Call(b[j]).moves) y.push_back(j);
+      }
+      for (size_t k = 0; x.size() == y.size() && k < x.size(); ++k) out.emplace_back(x[k], y[k]);
+    };
+    for (const auto& [x, y] : *anchors) {
+      fill(x, y);
+      out.emplace_back(x, y);
+      i = x + 1, j = y + 1;
+    }
+    fill(a.size(), b.size());
+    *anchors = std::move(out);
+  }
+
+  static uint32_t Backward(const Side& side, uint32_t call) {
+    const NameParts parts = ParseOpName(side.Call(call).name);
+    const auto found = side.dump->FindOp(std::string(parts.base) + "." + std::string(parts.number) + ".backward");
+    return found ? static_cast<uint32_t>(*found) : UINT32_MAX;
+  }
+
+  /// A function and its gradient.
+  void PairCalls(uint32_t t, uint32_t g) {
+    PairOps(target_.Call(t).op, golden_.Call(g).op);
+    if (!IsComposite(golden_.Call(g).function)) PairOps(Backward(target_, t), Backward(golden_, g));
+  }
+
+  /// "matmul" and "bias_add" of one side are one call of the other, which takes the bias, too. `swapped`: `side` is the
+  /// golden run.
+  void JoinBias(const Side& side, const std::vector<uint32_t>& calls, const Side& other,
+                const std::vector<uint32_t>& others, const std::vector<size_t>& partner, bool swapped) {
+    for (size_t i = 0; i < calls.size(); ++i) {
+      if (side.Call(calls[i]).function != "bias_add" || partner[i] != kNotAligned) continue;
+      size_t product = i;
+      while (product > 0 && side.Call(calls[product - 1]).moves) --product;
+      if (product-- == 0 || partner[product] == kNotAligned) continue;
+      const std::string_view name = side.Call(calls[product]).function;
+      if (name != "matmul" && !StartsWith(name, "conv")) continue;
+      const uint32_t one = others[partner[product]];
+      if (swapped) {
+        LinkOne(other.Call(one).op, side.Call(calls[product]).op, side.Call(calls[i]).op);
+        continue;
+      }
+      LinkTwo(side.Call(calls[product]).op, side.Call(calls[i]).op, other.Call(one).op);
+      const uint32_t bias = Backward(side, calls[i]), whole = Backward(other, one);
+      PairOps(bias, whole);
+      if (bias != UINT32_MAX && whole != UINT32_MAX) alike_only_.insert(bias);
+    }
+  }
+
+  /// The target computes in two calls what the golden run computes in one.
+  void LinkTwo(uint32_t product, uint32_t bias, uint32_t golden) {
+    plan_->links[product] = {{{".input.0", ".input.0", golden}, {".input.1", ".input.1", golden}}, kNoOp};
+    plan_->links[bias] = {{{".input.1", ".input.2", golden}, {".output.0", ".output.0", golden}}, kNoOp};
+    plan_->golden_of[product] = plan_->golden_of[bias] = golden;
+  }
+  void LinkOne(uint32_t target, uint32_t product, uint32_t bias) {
+    plan_->links[target] = {{{".input.0", ".input.0", product},
+                             {".input.1", ".input.1", product},
+                             {".input.2", ".input.1", bias},
+                             {".output.0", ".output.0", bias}},
+                            kNoOp};
+    plan_->golden_of[target] = product;
+  }
+
+  Side &target_, &golden_;
+  MatchPlan* plan_;
+  std::unordered_set<uint32_t> alike_only_;
+};
+
+}  // namespace
+
+StatusOr<MatchPlan> MatchAcross(const DumpFile& target, const DumpFile& golden) {
+  Side a, b;
+  a.dump = &target;
+  b.dump = &golden;
+  MSP_ASSIGN_OR_RETURN(a.structure, Structure::Read(target, Vocabulary::kCommon));
+  MSP_ASSIGN_OR_RETURN(b.structure, Structure::Read(golden, Vocabulary::kCommon));
+  const ModulePairs pairs = PairModules(a.structure, b.structure, {});
+  a.Collect(pairs.golden_of);
+  b.Collect(pairs.target_of);
+  MatchPlan plan;
+  plan.cross = true;
+  plan.how = "structure of both models";
+  plan.golden_of.assign(target.ops().size(), kNoOp);
+  Matcher matcher(&a, &b, &plan);
+  matcher.Run(pairs);
+  MSP_RETURN_IF_ERROR(LinkByShape(target, golden, matcher.alike_only(), &plan));
+  CountMatches(golden.ops().size(), &plan);
+  return plan;
+}
+
+MatchPlan Inverted(const MatchPlan& plan, size_t golden_ops) {
+  MatchPlan out;
+  out.options = plan.options;
+  out.how = plan.how;
+  out.cross = plan.cross;
+  out.rules = plan.rules;
+  out.warnings = plan.warnings;
+  out.golden_of.assign(golden_ops, kNoOp);
+  for (uint32_t t = 0; t < plan.golden_of.size(); ++t) {
+    const uint32_t g = plan.golden_of[t];
+    if (g != kNoOp && out.golden_of[g] == kNoOp) out.golden_of[g] = t;
+  }
+  for (const auto& [t, links] : plan.links) {
+    for (const ItemLink& link : links.links) {
+      if (link.golden_op == kNoOp) continue;
+      OpLinks& mine = out.links[link.golden_op];
+      mine.links.push_back({link.golden, link.target, t});
+      if (links.others == link.golden_op) mine.others = t;
+    }
+  }
+  CountMatches(plan.golden_of.size(), &out);
+  return out;
+}
+
+}  // namespace msprobe

@@ -1,0 +1,19 @@
+// Two dumps of different frameworks, without a mapping: by the structure of the models, the order of calls, and names
+// that both frameworks have for the same thing.
+#pragma once
+
+#include "dump/reader.h"
+#include "match/match_plan.h"
+
+namespace msprobe {
+
+/// Modules pair by what they are and contain (module_pairs.h). In each pair, functions stand against each other in
+/// order, those that compute first, those that only move elements in the gaps between them. Gradients go with their
+/// forward calls. A linear layer or convolution that one side computes as a product and an added bias stands against
+/// both. kBadInput when a dump holds no call.
+StatusOr<MatchPlan> MatchAcross(const DumpFile& target, const DumpFile& golden);
+
+/// The plan with the two runs exchanged.
+MatchPlan Inverted(const MatchPlan& plan, size_t golden_ops);
+
+}  // namespace msprobe

@@ -1,0 +1,161 @@
+#include "match/cross_match.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "dump/test_files.h"
+#include "match/match_dumps.h"
+
+namespace msprobe {
+namespace {
+
+/// An op of a dump: its name, what contains it, the shapes of its inputs and of its output.
+struct Op {
+  std::string name, parent;
+  std::vector<std::string> inputs, outputs;
+  std::string parameters;  // JSON members
+  double norm = 1;         // of the first output; one more for each that follows
+};
+
+class CrossMatchTest : public testing::Test {
+ protected:
+  static std::string Tensor(const std::string& shape, double norm) {
+    return R"({"type": "x.Tensor", "dtype": "Float32", "shape": [)" + shape + R"(], "Norm": )" + std::to_string(norm) +
+           "}";
+  }
+  DumpFile Dump(const std::string& framework, const std::vector<Op>& ops) {
+    std::string text = R"({"task": "statistics", "level": "mix", "framework": ")" + framework + R"(", "data": {)";
+    std::string construct = "{";
+    for (const Op& op : ops) {
+      const bool first = &op == ops.data(), backward = op.name.find("backward") != std::string::npos;
+      const auto list = [&](const std::vector<std::string>& shapes, double norm) {
+        std::string out = "[";
+        for (size_t i = 0; i < shapes.size(); ++i)
+          out += (i ? ", " : "") + Tensor(shapes[i], norm + static_cast<double>(i));
+        return out + "]";
+      };
+      text += (first ? "\"" : ", \"") + op.name + "\": {\"" + (backward ? "input" : "input_args") +
+              "\": " + list(op.inputs, 1) + R"(, "output": )" + list(op.outputs, op.norm);
+      if (!op.parameters.empty()) text += R"(, "parameters": {)" + op.parameters + "}";
+      text += "}";
+      construct += (first ? "\"" : ", \"") + op.name + "\": " + (op.parent.empty() ? "null" : "\"" + op.parent + "\"");
+    }
+    dir_.Write(framework + "/construct.json", construct + "}");
+    StatusOr<DumpFile> dump = DumpFile::Open(dir_.Write(framework + "/dump.json", text + "}}"));
+    EXPECT_TRUE(dump.ok()) << dump.status().message();
+    return std::move(*dump);
+  }
+  static std::map<std::string, std::string> Pairs(const MatchPlan& plan, const DumpFile& target,
+                                                  const DumpFile& golden) {
+    std::map<std::string, std::string> out;
+    for (size_t i = 0; i < plan.golden_of.size(); ++i) {
+      if (plan.golden_of[i] != kNoOp) out.emplace(target.ops().NameAt(i), golden.ops().NameAt(plan.golden_of[i]));
+    }
+    return out;
+  }
+  static std::map<std::string, std::string> Links(const MatchPlan& plan, const DumpFile& target,
+                                                  const std::string& op) {
+    std::map<std::string, std::string> out;
+    const auto it = plan.links.find(static_cast<uint32_t>(*target.FindOp(op)));
+    if (it == plan.links.end()) return out;
+    for (const ItemLink& link : it->second.links) out.emplace(link.target, link.golden);
+    return out;
+  }
+  TempDir dir_;
+};
+
+std::string ParameterOf(const std::string& shape) {
+  return R"("weight": {"type": "x.Tensor", "dtype": "Float32", "shape": [)" + shape + "]}";
+}
+
+const std::string kMlp = "Cell.net.feed_forward.FeedForward.forward.0",
+                  kTorchMlp = "Module.model.mlp.LlamaMLP.forward.0";
+
+std::vector<Op> MindSporeNet() {
+  const std::string w1 = "Cell.net.feed_forward.w1.Dense.forward.0", w2 = "Cell.net.feed_forward.w2.Dense.forward.0";
+  return {{"Primitive.reshape.Reshape.0.forward", w1, {"2, 4, 8"}, {"8, 8"}},
+          {"Primitive.matmul.MatMul.0.forward", w1, {"8, 8", "16, 8"}, {"8, 16"}},
+          {"Primitive.bias_add.BiasAdd.0.forward", w1, {"8, 16", "16"}, {"8, 16"}},
+          {w1, kMlp, {"2, 4, 8"}, {"2, 4, 16"}, ParameterOf("16, 8")},
+          {"Mint.mul.0.forward", kMlp, {"2, 4, 16", "2, 4, 16"}, {"2, 4, 16"}},
+          {"Primitive.matmul.MatMul.1.forward", w2, {"8, 16", "8, 16"}, {"8, 8"}},
+          {w2, kMlp, {"2, 4, 16"}, {"2, 4, 8"}, ParameterOf("8, 16")},
+          {kMlp, "", {"2, 4, 8"}, {"2, 4, 8"}},
+          {"Tensor.__mul__.0.forward", "", {"2, 4, 8"}, {"2, 4, 8"}},
+          {"Primitive.matmul.MatMul.0.backward", w1, {"8, 16"}, {"16, 8", "8, 8"}, "", 5}};
+}
+
+std::vector<Op> TorchNet() {
+  const std::string gate = "Module.model.mlp.gate_proj.Linear.forward.0",
+                    down = "Module.model.mlp.down_proj.Linear.forward.0";
+  return {{"Functional.linear.0.forward", gate, {"2, 4, 8", "16, 8", "16"}, {"2, 4, 16"}},
+          {gate, kTorchMlp, {"2, 4, 8"}, {"2, 4, 16"}, ParameterOf("16, 8")},
+          {"Tensor.__mul__.0.forward", kTorchMlp, {"2, 4, 16", "2, 4, 16"}, {"2, 4, 16"}},
+          {"Functional.linear.1.forward", down, {"2, 4, 16", "8, 16"}, {"2, 4, 8"}},
+          {down, kTorchMlp, {"2, 4, 16"}, {"2, 4, 8"}, ParameterOf("8, 16")},
+          {kTorchMlp, "", {"2, 4, 8"}, {"2, 4, 8"}},
+          {"Tensor.__mul__.1.forward", "", {"2, 4, 8"}, {"2, 4, 8"}},
+          {"Functional.linear.0.backward", gate, {"8, 16"}, {"8, 8", "16, 8"}, "", 5}};
+}
+
+TEST_F(CrossMatchTest, ByStructureOrderAndCommonNames) {
+  const DumpFile a = Dump("mindspore", MindSporeNet()), b = Dump("pytorch", TorchNet());
+  const auto plan = MatchAcross(a, b);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  const auto pairs = Pairs(*plan, a, b);
+  EXPECT_EQ(pairs.at(kMlp), kTorchMlp);
+  EXPECT_EQ(pairs.at("Cell.net.feed_forward.w1.Dense.forward.0"), "Module.model.mlp.gate_proj.Linear.forward.0");
+  EXPECT_EQ(pairs.at("Cell.net.feed_forward.w2.Dense.forward.0"), "Module.model.mlp.down_proj.Linear.forward.0");
+  EXPECT_EQ(pairs.at("Mint.mul.0.forward"), "Tensor.__mul__.0.forward");
+  EXPECT_EQ(pairs.at("Tensor.__mul__.0.forward"), "Tensor.__mul__.1.forward") << "not that of its own number";
+  EXPECT_EQ(pairs.at("Primitive.matmul.MatMul.1.forward"), "Functional.linear.1.forward");
+  EXPECT_FALSE(pairs.count("Primitive.reshape.Reshape.0.forward"));
+}
+
+TEST_F(CrossMatchTest, AProductAndItsBiasAreOneCall) {
+  const DumpFile a = Dump("mindspore", MindSporeNet()), b = Dump("pytorch", TorchNet());
+  using Map = std::map<std::string, std::string>;
+  const auto plan = MatchAcross(a, b), back = MatchAcross(b, a);
+  ASSERT_TRUE(plan.ok() && back.ok());
+  EXPECT_EQ(Links(*plan, a, "Primitive.matmul.MatMul.0.forward"),
+            (Map{{".input.0", ".input.0"}, {".input.1", ".input.1"}}));
+  EXPECT_EQ(Links(*plan, a, "Primitive.bias_add.BiasAdd.0.forward"),
+            (Map{{".input.1", ".input.2"}, {".output.0", ".output.0"}}));
+  const auto links = back->links.find(static_cast<uint32_t>(*b.FindOp("Functional.linear.0.forward")));
+  ASSERT_TRUE(links != back->links.end());
+  EXPECT_EQ(links->second.links.back().target, ".output.0");
+  EXPECT_EQ(a.ops().NameAt(links->second.links.back().golden_op), "Primitive.bias_add.BiasAdd.0.forward");
+}
+
+TEST_F(CrossMatchTest, GradientsGoByShape) {
+  const DumpFile a = Dump("mindspore", MindSporeNet()), b = Dump("pytorch", TorchNet());
+  const auto plan = MatchAcross(a, b);
+  ASSERT_TRUE(plan.ok());
+  const auto links = Links(*plan, a, "Primitive.matmul.MatMul.0.backward");
+  EXPECT_EQ(links.at(".output.0"), ".output.1");
+  EXPECT_EQ(links.at(".output.1"), ".output.0");
+}
+
+TEST_F(CrossMatchTest, ExchangedRunsGiveThePlanExchanged) {
+  const DumpFile a = Dump("mindspore", MindSporeNet()), b = Dump("pytorch", TorchNet());
+  const auto plan = MatchAcross(a, b), back = MatchAcross(b, a);
+  ASSERT_TRUE(plan.ok() && back.ok());
+  const MatchPlan inverted = Inverted(*plan, b.ops().size());
+  EXPECT_EQ(Pairs(inverted, b, a), Pairs(*back, b, a));
+  EXPECT_EQ(inverted.golden_only.size(), a.ops().size() - inverted.matched - 1) << "the bias belongs to the product";
+}
+
+TEST_F(CrossMatchTest, NamesOfMSAdapterArePyTorchs) {
+  const std::vector<Op> ops = {{"Torch.exp.0.forward", "", {"2"}, {"2"}}, {"Torch.exp.2.forward", "", {"2"}, {"2"}}};
+  const DumpFile a = Dump("mindtorch", {ops[1], ops[0]}), b = Dump("pytorch", ops);
+  const auto plan = MatchDumps(a, b, {});
+  ASSERT_TRUE(plan.ok());
+  EXPECT_TRUE(plan->cross);
+  EXPECT_EQ(Pairs(*plan, a, b), (std::map<std::string, std::string>{{"Torch.exp.0.forward", "Torch.exp.0.forward"},
+                                                                    {"Torch.exp.2.forward", "Torch.exp.2.forward"}}));
+}
+
+}  // namespace
+}  // namespace msprobe

@@ -1,0 +1,102 @@
+"""Level L2: the settings that MindSpore's own dump is given, and on a CPU what it writes by them."""
+
+import json
+import pathlib
+import subprocess
+
+import pytest
+
+# Keys without which the runtime refuses the file, and values it takes.
+REQUIRED = {"dump_mode", "path", "net_name", "iteration", "saved_data", "input_output", "kernels", "support_device"}
+SETTINGS = """
+import json, os, sys
+os.environ["GLOG_v"] = "4"
+from msprobe._capture.config import load_config
+from msprobe.mindspore.kernel_dump import settings
+path, whole = sys.argv[1], sys.argv[2] == "O2"
+for config in json.loads(sys.argv[3]):
+    with open(path, "w") as file:
+        json.dump(config, file)
+    print(json.dumps(settings(load_config(path), whole)))
+"""
+GRAPH = """
+import os, sys
+os.environ["GLOG_v"] = "4"
+import numpy as np
+import mindspore as ms
+from mindspore import Tensor, nn, ops
+from msprobe.mindspore import PrecisionDebugger
+ms.set_context(mode=ms.GRAPH_MODE)
+debugger = PrecisionDebugger(task="tensor", level=sys.argv[2], dump_path=sys.argv[1])
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Dense(4, 2)
+    def construct(self, x):
+        return ops.tanh(self.fc(x))
+net = Net()
+debugger.start(net)
+print(net(Tensor(np.ones((3, 4), np.float32))).asnumpy().shape)
+debugger.stop()
+debugger.step()
+"""
+
+
+def settings_of(tmp_path, python, level, *configs):
+    configs = [{"dump_path": str(tmp_path / "dump"), "level": "L2", **config} for config in configs]
+    command = [python, "-c", SETTINGS, tmp_path / "config.json", level, json.dumps(configs)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_settings(tmp_path, mindspore_python):
+    every, some, checksums, overflow, crash = settings_of(
+        tmp_path,
+        mindspore_python,
+        "O0",
+        {"task": "tensor"},
+        {"task": "tensor", "step": ["0-2", 5], "rank": [1], "tensor": {"list": ["MatMul"], "data_mode": ["input"]}},
+        {"task": "statistics", "statistics": {"summary_mode": "md5"}},
+        {"task": "overflow_check", "overflow_check": {"overflow_nums": 3}},
+        {"task": "exception_dump"},
+    )
+    for one in (every, some, checksums, overflow, crash):
+        assert set(one["common_dump_settings"]) >= REQUIRED
+        assert one["e2e_dump_settings"] == {"enable": True, "trans_flag": True}
+        assert pathlib.Path(one["common_dump_settings"]["path"]).is_absolute()
+    assert every["common_dump_settings"]["iteration"] == "all" and every["common_dump_settings"]["dump_mode"] == 0
+    chosen = some["common_dump_settings"]
+    assert chosen["iteration"] == "0-2|5" and chosen["support_device"] == [1]
+    assert (chosen["dump_mode"], chosen["kernels"], chosen["input_output"]) == (1, ["MatMul"], 1)
+    assert checksums["common_dump_settings"]["statistic_category"] == ["hash:md5"]
+    assert (
+        overflow["common_dump_settings"]["op_debug_mode"] == 3
+        and overflow["common_dump_settings"]["overflow_number"] == 3
+    )
+    assert crash["common_dump_settings"]["op_debug_mode"] == 4
+
+
+def test_settings_of_whole_graphs(tmp_path, mindspore_python):
+    (one,) = settings_of(tmp_path, mindspore_python, "O2", {"task": "statistics"})
+    assert "e2e_dump_settings" not in one and one["common_dump_settings"]["file_format"] == "npy"
+
+
+def graph(tmp_path, python, level):
+    script = tmp_path / "graph.py"  # the compiler reads the source
+    script.write_text(GRAPH)
+    command = [python, script, tmp_path / "dump", level]
+    return subprocess.run(command, capture_output=True, text=True, timeout=180)
+
+
+def test_kernels_of_a_graph_on_a_cpu(tmp_path, mindspore_python):
+    done = graph(tmp_path, mindspore_python, "L2")
+    assert done.returncode == 0 and "(3, 2)" in done.stdout, done.stderr[-2000:]
+    arrays = [path.name for path in (tmp_path / "dump").rglob("*.npy")]
+    assert any("MatMul" in name for name in arrays) and any("Tanh" in name for name in arrays), arrays
+
+
+@pytest.mark.parametrize("level", ["L0", "mix"])
+def test_levels_of_pynative_mode_are_refused(tmp_path, mindspore_python, level):
+    done = graph(tmp_path, mindspore_python, level)
+    assert done.returncode != 0 and "GRAPH_MODE: use level L2" in done.stderr, done.stderr[-800:]

@@ -1,0 +1,59 @@
+"""mindstudio-probe, in an environment of its own, reads what we record of MindSpore: compare and graph_visualize."""
+
+import csv
+import json
+import pathlib
+import sqlite3
+import subprocess
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def two_dumps(tmp_path_factory, mindspore_python):
+    """Two recordings of the same network, as step directories."""
+    dumps = []
+    for side in ("npu", "bench"):
+        dump = tmp_path_factory.mktemp(side) / "dump"
+        command = [mindspore_python, HERE / "capture_scenario.py", "small", dump, json.dumps({"level": "mix"})]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        (dump / "step0" / "rank").rename(
+            dump / "step0" / "rank0"
+        )  # mindstudio-probe takes no directory without a number
+        dumps.append(dump / "step0")
+    return dumps
+
+
+def old(python, *arguments):
+    done = subprocess.run([python.parent / "msprobe", *arguments], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+def test_compare(tmp_path, two_dumps, old_mindspore_python):
+    old(old_mindspore_python, "compare", "-tp", two_dumps[0], "-gp", two_dumps[1], "-o", tmp_path)
+    (table,) = tmp_path.rglob("*.csv")
+    with table.open(encoding="utf-8-sig") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) > 60
+    assert {row["Bench Name"] for row in rows}.isdisjoint({"N/A", ""}), "every row has its partner"
+    assert all(row["NPU max"] == row["Bench max"] for row in rows)
+    assert {row["Result"] for row in rows} <= {"pass", ""}, {row["Result"] for row in rows}
+
+
+def test_graph(tmp_path, two_dumps, old_mindspore_python):
+    old(
+        old_mindspore_python,
+        "graph_visualize",
+        "-tp",
+        two_dumps[0] / "rank0",
+        "-gp",
+        two_dumps[1] / "rank0",
+        "-o",
+        tmp_path,
+    )
+    (path,) = tmp_path.glob("*.vis.db")
+    with sqlite3.connect(path) as db:
+        names = {name for (name,) in db.execute("select node_name from tb_nodes")}
+    assert {"Cell.first.Dense.forward.0", "Primitive.matmul.MatMul.0.backward"} <= names

@@ -1,0 +1,33 @@
+"""The tool does not change a training of MindSpore: losses, gradients, parameters and random numbers are equal bit for bit."""
+
+import json
+import pathlib
+import subprocess
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+# Entries a step must have at the least, so that a tool that records nothing does not pass.
+LEAST = {"L0": 2, "L1": 6, "mix": 8}  # forward and backward together
+
+
+@pytest.mark.parametrize(
+    "level, task", [("mix", "statistics"), ("L0", "statistics"), ("L1", "tensor"), ("mix", "tensor")]
+)
+def test_five_networks(tmp_path, mindspore_python, level, task):
+    command = [mindspore_python, HERE / "train_networks.py", tmp_path / "dump", level, task]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert set(result["bare"]) == {"convolutions", "residual", "compiled", "bfloat16", "dropout"}
+    for name, bare in result["bare"].items():
+        assert bare == result["again"][name], f"{name} is not repeatable without the tool: this machine tells nothing"
+        assert bare == result["recorded"][name], name
+        assert bare[0] != bare[1], f"{name} does not learn"
+    assert result["restored"], "functions are the same objects after stop()"
+    dumps = sorted((tmp_path / "dump").glob("step*/rank/dump.json"))
+    assert len(dumps) == 15
+    for dump in dumps:
+        entries = json.loads(dump.read_text())["data"]
+        assert len(entries) >= LEAST[level], dump
+        assert any(".backward" in name for name in entries), dump

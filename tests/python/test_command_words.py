@@ -1,0 +1,175 @@
+"""Messages of the commands in English and Chinese: every text that a command can print has its Chinese."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from message_texts import messages_of, parts_of, plain
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
+
+from graph_cases import TENSOR, run, write_rank
+
+ROOT = Path(__file__).resolve().parents[2]
+# What these say is printed by no command: the capture has words of its own, and a page asks with names of its own.
+ELSEWHERE = re.compile(
+    r"_test\.cc|_bench\.cc|src/(?:capture|bindings)/|src/serve/(?:\w*api|convert\w*|request_target)\.|"
+    r"src/view/(?:matching|search|query)/|/match_edits\."
+)
+ENTRY = re.compile(r'MSP_WORDS\(\s*("(?:[^"\\]|\\.)*"),\s*("(?:[^"\\]|\\.)*")\)')
+SEPARATORS = (": ", "; ", ", ")
+
+
+def entries():
+    for path in sorted((ROOT / "src" / "base" / "words").glob("*.def")):
+        for english, chinese in ENTRY.findall(path.read_text(encoding="utf-8")):
+            yield plain(english[1:-1]), plain(chinese[1:-1])
+
+
+WORDS = dict(entries())
+PATTERNS = [re.compile("(.*)".join(re.escape(part) for part in english.split("{}"))) for english in WORDS]
+
+
+def sentences(text):
+    """Whether a text says something besides its values."""
+    return len(re.findall("[A-Za-z]", text.replace("{}", ""))) > 4
+
+
+def has_chinese(text):
+    """As translate.cc: an entry, or pieces that have one."""
+    if not sentences(text) or any(pattern.fullmatch(text) for pattern in PATTERNS):
+        return True
+    for separator in SEPARATORS:
+        left, found, right = text.partition(separator)
+        if found and has_chinese(left) and has_chinese(right):
+            return True
+    return False
+
+
+def test_every_message_has_its_chinese():
+    sources = [p for p in (ROOT / "src").rglob("*.*") if p.suffix in (".cc", ".h")]
+    missing = {
+        f"{path.relative_to(ROOT)}: {text}"
+        for path in sources
+        if not ELSEWHERE.search(path.as_posix())
+        for text in messages_of(path)
+        if not has_chinese(re.sub(r"(?:\{\})+", "{}", text))
+    }
+    assert sorted(missing) == []
+
+
+def test_texts_are_read_out_of_the_sources(tmp_path):
+    source = tmp_path / "a.cc"
+    source.write_text(
+        """
+  // BadInput("no text of a message");
+  return BadInput(path + " holds " + (few ? "few" : "no") +
+                  " ops, " "see " + Shown(a, "b"));
+  return UsageError(fmt::format("{} of {} is {{x}}: {:.3f}{}", n, all ? "all" : "none", share, "!"));
+"""
+    )
+    assert [*messages_of(source)] == [
+        "{} holds few ops, see {}",
+        "{} holds no ops, see {}",
+        "{} of all is {x}: {}!",
+        "{} of none is {x}: {}!",
+    ]
+    assert [*parts_of('f(a, "b,c"), d', ",")] == ['f(a, "b,c")', "d"]
+
+
+# What is asked for, and what is said to it in English and in Chinese.
+WRONG = [
+    (
+        ["compare", "-tp", "absent", "-gp", "absent", "-o", "out"],
+        "absent does not exist: give a dump.json or a dump directory",
+        "absent 不存在：请给出 dump.json 或数据目录",
+    ),
+    (
+        ["compare", "-tp", "absent"],
+        "compare needs -tp TARGET and -gp GOLDEN (or -i compare.json): see 'msprobe compare --help'",
+        "compare 需要 -tp TARGET 和 -gp GOLDEN（或 -i compare.json）：见 'msprobe compare --help'",
+    ),
+    (
+        ["compare", "--frob"],
+        "unknown option --frob: see 'msprobe compare --help'",
+        "未知选项 --frob：见 'msprobe compare --help'",
+    ),
+    (
+        ["frob"],
+        "unknown command 'frob': use ",
+        "未知命令 'frob'：可用的命令有 compare, graph_visualize, ",
+    ),
+    (
+        ["acc_check", "-api_info", "dump.json"],
+        "msprobe does not have the command acc_check of mindstudio-probe: dump tensors in both runs, then 'msprobe compare ",
+        "msprobe 没有 mindstudio-probe 的命令 acc_check：请在两次运行中采集张量，再用 'msprobe compare ",
+    ),
+    (
+        ["overflow_check", "-i", "empty"],
+        "empty is not a dump (",
+        "empty 不是 dump 数据（",
+    ),
+    (
+        ["graph_visualize", "-tp", "dump", "-o", "out", "--ep", "2"],
+        "--cp, --ep, --layout and --plan only apply when ranks are merged: add --rank_size",
+        "--cp、--ep、--layout 和 --plan 只在合并 rank 时有效：请加上 --rank_size",
+    ),
+    (
+        ["serve", "a.txt", "--port", "0"],
+        "a.txt is neither a directory nor a .vis.db or .trend.db file: give the directory with the .vis.db files",
+        "a.txt 既不是目录，也不是 .vis.db 或 .trend.db 文件：请给出 .vis.db 文件所在的目录",
+    ),
+    (
+        ["data2db", "--data", "a.txt", "--db", "out"],
+        "a.txt is not a directory: give the directory with the data as --data",
+        "a.txt 不是目录：请用 --data 给出数据所在的目录",
+    ),
+    (
+        ["run", "--config", "c.json"],
+        "run needs your command after '--': msprobe run --config config.json -- python train.py",
+        "run 需要在 '--' 之后给出您的命令：msprobe run --config config.json -- python train.py",
+    ),
+    (
+        ["verify-dump", "a.txt"],
+        "a.txt is a file: give the directory it is in, a dump is judged with all its files",
+        "a.txt 是文件：请给出它所在的目录，数据要与其全部文件一起检查",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("args", "english", "told"), WRONG, ids=lambda value: value[0] if isinstance(value, list) else ""
+)
+def test_an_error_in_both_languages(tmp_path, args, english, told):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "a.txt").write_text("text")
+    for locale, text in (("C.UTF-8", english), ("", english), ("zh_CN.UTF-8", told), ("zh_TW", told)):
+        done = run(args, cwd=tmp_path, check=False, env={"LC_ALL": locale, "LC_MESSAGES": "", "LANG": ""})
+        assert done.returncode in (2, 3)
+        assert done.stderr.startswith("[msprobe] error: " + text), done.stderr
+
+
+def two_ops():
+    construct = {"Module.fc.Linear.forward.0": None, "Torch.add.0.forward": "Module.fc.Linear.forward.0"}
+    return construct, {name: {"input_args": [TENSOR], "input_kwargs": {}, "output": [TENSOR]} for name in construct}
+
+
+def test_summaries_in_both_languages(tmp_path):
+    case = write_rank(tmp_path / "a" / "step0" / "rank0", *two_ops())
+    write_rank(tmp_path / "b" / "step0" / "rank0", *two_ops())
+    chinese = {"LC_ALL": "zh_CN.UTF-8"}
+    compare = ["compare", "-tp", "a", "-gp", "b", "-o", "out"]
+    told = run(compare, cwd=tmp_path, env=chinese).stdout
+    assert "  算子：2，全部匹配\n" in told and "（统计量）\n" in told and "  结果：out/" in told
+    assert "  首个差异：无，所有匹配的算子一致\n" in told
+    assert not re.search("(?:result|ops|ruler|rows|old rule):", told)
+    graph = run(["graph_visualize", "-tp", "a", "-gp", "b", "-o", "out"], cwd=tmp_path, env=chinese).stdout
+    assert re.search(r"^图：out/\S+ \([\d.]+ MB\)$|^图：out/\S+（[\d.]+ MB）$", graph, re.MULTILINE), graph
+    assert "节点：调试侧 " in graph and "旧规则：" in graph
+    overflow = run(["overflow_check", "-i", str(case), "-o", "out"], cwd=tmp_path, env=chinese).stdout
+    assert "检查了 1 个 step、1 个 rank：没有算子产生 NaN 或无穷" in overflow
+    # What programs read is the same in every locale.
+    plain = [run([*compare, "--json"], cwd=tmp_path, env={"LC_ALL": locale}) for locale in ("C", "zh_CN.UTF-8")]
+    keys = [re.sub(r"\d{14}(?:_\d)?", "", done.stdout) for done in plain]
+    assert keys[0] == keys[1]
