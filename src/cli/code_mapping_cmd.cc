@@ -16,7 +16,7 @@ Status Run(const CodeMappingSettings& settings) {
   MSP_ASSIGN_OR_RETURN(const CodeMappingReport report, MapCode(settings));
   const std::string text = fmt::format("{} of {} rows have their lines of source\n  result: {}\n", report.found,
                                        report.rows, OneLine(report.path));
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  PrintForPeople(text);
   return OkStatus();
 }
 

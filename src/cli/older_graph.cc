@@ -84,8 +84,7 @@ Status RunOlderGraph(GraphSettings options, const std::string& input) {
     const std::string path =
         JoinPath(output, fmt::format("{}{}_{}.vis", options.golden.empty() ? "build" : "compare", place.name, time));
     MSP_RETURN_IF_ERROR(view::WriteVisJson(summary.file, path));
-    const std::string line = fmt::format("graph of {} nodes\n  result: {}\n", summary.target_nodes, OneLine(path));
-    std::fwrite(line.data(), 1, line.size(), stdout);
+    PrintForPeople(fmt::format("graph of {} nodes\n  result: {}\n", summary.target_nodes, OneLine(path)));
   }
   return OkStatus();
 }

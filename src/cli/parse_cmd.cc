@@ -34,7 +34,7 @@ Status Run(const ParseSettings& settings, bool as_json) {
   const std::string text =
       as_json ? Json(report)
               : fmt::format("{} files written\n  result: {}\n", report.written.size(), OneLine(settings.output));
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  as_json ? PrintJson(text) : PrintForPeople(text);
   if (report.failures.empty()) return OkStatus();
   return BadInput(fmt::format("{} files could not be converted, {} names them: {}", report.failures.size(),
                               report.failed_list, report.failures.front().second.message()));

@@ -18,7 +18,6 @@ struct WalkResult {
   RulerContexts contexts;
   std::vector<uint32_t> own_ops, golden_own_ops;  // that one run has more, and that are not known as another way
   size_t answer_at = 0;                           // index in the target behind which ops are infected
-  uint64_t rewritten = 0;                         // ops of the target that differ inside a module that agrees
 };
 
 struct WalkInput {

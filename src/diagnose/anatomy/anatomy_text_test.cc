@@ -36,7 +36,7 @@ TEST(AnatomyText, SaysWhichEntries) {
   a.sources = {3, 0};
   a.block = 8;
   EXPECT_EQ(AnatomyText(a, Language::kEnglish),
-            "blocks of 8 of axis 1 stand in another order (0 <- 3, 3 <- 0); undone, it is equal");
+            "blocks of 8 of axis 1 are in a different order (0 <- 3, 3 <- 0); undone, it is equal");
   a.kind = AnatomyKind::kZeroed;
   EXPECT_EQ(AnatomyText(a, Language::kEnglish), "it is zero, in 2 of 4 entries of axis 1 (0, 3)");
 }
