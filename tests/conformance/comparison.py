@@ -13,7 +13,7 @@ import torch
 # gradient, up to rounding from there to the optimizer.
 BITS, ROUNDING, SHAPE, BITS_OF_FORWARD = "bits", "rounding", "shape", "bits up to the first gradient"
 # What ours says in addition, behind all else.
-MORE = ("nan_count", "inf_count", "overflow_margin")
+MORE = ("unwritten", "nan_count", "inf_count", "overflow_margin")
 STATISTICS = ("Max", "Min", "Mean", "Norm")
 
 

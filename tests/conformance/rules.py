@@ -17,6 +17,7 @@ class Rule(NamedTuple):
 
 STATISTICS = "Mean, Norm"
 MORE = "items of tensors with NaN, infinities, or values near the greatest of their type"
+UNWRITTEN = "memory that nobody has written"
 XOR = "`xor` of tensors with no dimension, of dimensions of one element with a different stride, of conjugated and negated tensors"
 OTHER_NAMES = "functions that the framework reaches by a different name (`torch._VF.lstm` in nn.LSTM)"
 IN_PLACE = "backward of functions that work in place on a module's output, and of that module"
@@ -43,6 +44,7 @@ FUNCTIONS = r"(?!Module\.).*\.forward|optimizer|clip_grad"
 ALL_RULES = (
     Rule(STATISTICS, "any", "value", "any", "Mean|Norm"),
     Rule(MORE, "any", "keys", "any", "nan_count|inf_count|overflow_margin"),
+    Rule(UNWRITTEN, "any", "keys", "any", "unwritten"),
     Rule(XOR, "any", "value", "any", "xor of a number"),
     Rule(OTHER_NAMES, "rnn", "only ours in names", RECURRENT),
     Rule(OTHER_NAMES, "rnn", "only ours in construct", RECURRENT),

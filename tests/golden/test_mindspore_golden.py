@@ -88,7 +88,7 @@ def test_other_commands_are_named(case, tmp_path):
     _, done = run_case(case, tmp_path, check=False)
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()
-    assert "is a command of mindstudio-probe" in line
+    assert "of mindstudio-probe" in line
 
 
 def expected(case):

@@ -45,16 +45,15 @@ struct FirstDifference {
   /// Of kInput: the innermost module whose own inputs agree, so its code made the difference, and the last op in it
   /// that agrees; "" if there is none.
   std::string inside, after;
-  std::string item;         // ".output.0": the item that is furthest apart
-  bool recomputed = false;  // in a part of the forward pass that runs once more for the backward pass
-  bool hidden = false;      // of kInput: it holds infinities, and statistics do not show where
-  bool state = false;       // of kInput: what an optimizer changes in place, so it comes from the steps before
-  std::string
-      owner;  // of an op of the optimizer: the parameter that it changes, "blocks.0.mlp.up.weight"; "" if not known
-  std::string parameter;                       // of kParameter: "weight"; "" if not known
-  ItemDifference difference;                   // in the item
-  std::string detail;                          // the same as text: "Norm differs by 12.3 %"
-  std::string inputs;                          // "are equal", "agree to 3.1e-07"; "" for ops without inputs
+  std::string item;           // ".output.0": the item that is furthest apart
+  bool recomputed = false;    // in a part of the forward pass that runs once more for the backward pass
+  bool hidden = false;        // of kInput: it holds infinities, and statistics do not show where
+  bool state = false;         // of kInput: what an optimizer changes in place, so it comes from the steps before
+  std::string owner;          // of an op of the optimizer: the parameter that it changes, by its path; "" if not known
+  std::string parameter;      // of kParameter: "weight"; "" if not known
+  ItemDifference difference;  // in the item
+  std::string detail;         // the same as text: "Norm differs by 12.3 %"
+  std::string inputs;         // "are equal", "agree to 3.1e-07"; "" for ops without inputs
   double input_error = -1, output_error = -1;  // largest ShownError of the inputs and of the results; -1: unknown
   double units = 0;                            // output_error in units of what rounding explains here; may be infinite
   RulerVerdict verdict = RulerVerdict::kNone;

@@ -159,9 +159,10 @@ void Walk(Codec& c, FirstDifference& d) {
   c.Kind(d.verdict, RulerVerdict::kBug);
   for (std::string* text :
        {&d.name, &d.golden_name, &d.frame, &d.function, &d.module, &d.inside, &d.after, &d.item, &d.parameter,
-        &d.difference.what, &d.difference.target, &d.difference.golden, &d.detail, &d.inputs}) {
+        &d.difference.what, &d.difference.target, &d.difference.golden, &d.detail, &d.inputs, &d.owner}) {
     c.Text(*text);
   }
+  for (bool* flag : {&d.recomputed, &d.hidden, &d.state}) c.Number(*flag);
   for (double* number : {&d.difference.percent, &d.input_error, &d.output_error, &d.units}) c.Real(*number);
 }
 
@@ -213,6 +214,12 @@ void Walk(Codec& c, RankFindings& found) {
   Walk(c, found.differences.first);
   Walk(c, found.differences.source);
   Walk(c, found.differences.dtype);
+  c.List(found.differences.others, [&](FirstDifference& other) { Walk(c, other); });
+  for (auto* modules : {&found.differences.target_modules, &found.differences.golden_modules}) {
+    c.List(*modules, [&](std::string& module) { c.Text(module); });
+  }
+  c.Number(found.differences.unrecorded);
+  c.Text(found.differences.first_unrecorded);
   c.Number(found.differences.rounds_parameters);
   RulerCounts& n = found.differences.ruler;
   for (uint64_t* count : {&n.none, &n.bit_equal, &n.round_off, &n.inherited, &n.suspicious, &n.bug, &n.rewritten,
@@ -240,6 +247,9 @@ void Walk(Codec& c, RankFindings& found) {
     c.Text(group.first);
     c.Number(group.ops);
   });
+  for (const BegunOp& begun : found.begun) {
+    if (begun.group >= found.infected.size()) c.Fail();
+  }
 }
 
 void Walk(Codec& c, GraphPart& part) {

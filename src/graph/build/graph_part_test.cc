@@ -28,6 +28,14 @@ GraphPart Example() {
   found.calls.transfers = {{CommTransfer()}};
   found.marks.assign(5, RankFindings::kEndsApart);
   found.infected.push_back({2, "layers.0", true, 1, "Functional.linear.0.backward", 4});
+  found.begun.push_back({1, 3, RulerVerdict::kBug, 0});
+  found.differences.first.owner = "layers.0.weight";
+  found.differences.first.hidden = true;
+  found.differences.others.resize(1);
+  found.differences.others[0].name = "Torch.mul.0.forward";
+  found.differences.target_modules = {"Module.extra.Scale.forward.0"};
+  found.differences.unrecorded = 2;
+  found.differences.first_unrecorded = "Module.fused.Fused.forward.0";
   return part;
 }
 
@@ -44,6 +52,15 @@ TEST(GraphPart, ComesBackAsItWas) {
   EXPECT_EQ(part->found->differences.first.difference.percent, 25);
   EXPECT_EQ(part->found->calls.rank.calls[0].name, "Distributed.send.0.forward");
   EXPECT_EQ(part->found->marks.size(), 5u);
+  const Differences& differences = part->found->differences;
+  EXPECT_EQ(differences.first.owner, "layers.0.weight");
+  EXPECT_TRUE(differences.first.hidden);
+  ASSERT_EQ(differences.others.size(), 1u);
+  EXPECT_EQ(differences.others[0].name, "Torch.mul.0.forward");
+  EXPECT_EQ(differences.target_modules.size(), 1u);
+  EXPECT_TRUE(differences.golden_modules.empty());
+  EXPECT_EQ(differences.unrecorded, 2u);
+  EXPECT_EQ(differences.first_unrecorded, "Module.fused.Fused.forward.0");
   ShiftRows(100, &*part);
   EXPECT_EQ(part->calls[1][0].calls[0].row_id, 104);
   EXPECT_EQ(part->summary.findings[0].row_id, 105);
@@ -53,6 +70,9 @@ TEST(GraphPart, DamageIsRefused) {
   const std::string bytes = PackGraphPart(Example());
   for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(UnpackGraphPart(bytes.substr(0, size)).ok()) << size;
   EXPECT_FALSE(UnpackGraphPart(bytes + "x").ok());
+  GraphPart group_beyond = Example();
+  group_beyond.found->begun[0].group = 1;
+  EXPECT_FALSE(UnpackGraphPart(PackGraphPart(group_beyond)).ok());
   // Whatever a byte becomes, what is read is consistent: numbers of entries fit the bytes, kinds are known.
   for (size_t i = 0; i < bytes.size(); ++i) {
     std::string other = bytes;
