@@ -73,7 +73,37 @@ async function tryTheSyntax(page) {
   assert.ok((await find(page, 'verdict:bug,suspicious')).length > 0);
   assert.ok((await find(page, 'type:op')).every((name) => !name.startsWith('Module.')));
   assert.ok((await find(page, 'verdict:missing up_proj')).includes(RENAMED));
+  const linear = await find(page, 'op:linear');
+  assert.ok(linear.includes(BROKEN) && linear.every((name) => /\blinear\b/i.test(name)), linear.join());
+  assert.deepEqual(await find(page, 'op:linea'), []);
+  assert.ok((await find(page, '-op:linear')).every((name) => !linear.includes(name)));
+  const far = await find(page, 'error>10%');
+  assert.ok(far.includes(BROKEN), far.join());
+  assert.deepEqual(await find(page, 'error>0.1'), far);
+  assert.ok((await find(page, 'error<=10%')).every((name) => !far.includes(name)));
   assert.ok((await find(page, 'side:golden up_proj_new')).length > 0);
+}
+
+/** Sorted by hand and by keys; what each order lists. */
+async function trySorting(page) {
+  const of = async (sort) => {
+    await page.locator(`[data-test=search-sort-${sort}]`).click();
+    return find(page, `error>=0 type:module ${sort === 'execution' ? '' : ' '}`);
+  };
+  const executed = await of('execution');
+  const byError = await of('error');
+  assert.deepEqual([...byError].sort(), [...executed].sort());
+  assert.notDeepEqual(byError, executed);
+  const far = await find(page, 'error>10% type:module');
+  assert.deepEqual(byError.slice(0, far.length), far, 'the largest first');
+  // From the switch of the order the arrow keys choose.
+  await page.locator('[data-test=search-sort-error]').focus();
+  await page.keyboard.press('ArrowRight');
+  assert.equal(await page.locator('[data-test=search-sort-module]').getAttribute('aria-checked'), 'true');
+  const byModule = await find(page, 'error>=0 type:module');
+  const paths = byModule.map((name) => name.replace(/\.[^.]+\.(forward|backward).*/, ''));
+  assert.equal(paths.filter((path, i) => path !== paths[i - 1]).length, new Set(paths).size, 'forward and backward of a module together');
+  return byModule;
 }
 
 test('words, wildcards and fields find nodes, with a server and without', async () => {
@@ -83,6 +113,19 @@ test('words, wildcards and fields find nodes, with a server and without', async 
   assert.match(await page.locator('[data-test=search-help]').innerText(), /layers\.\*down[\s\S]*verdict:bug/);
   await shoot('search_help');
   await tryTheSyntax(page);
+  const sorted = await trySorting(page);
+  assert.match(page.url(), /sort=module/);
+  await shoot('search_sorted');
+  await page.reload();
+  await ready();
+  await page.keyboard.press('/');
+  await until(async () => (await page.locator('#search-hits li').count()) > 0, 'the list is back');
+  assert.equal(await page.locator('[data-test=search-sort-module]').getAttribute('aria-checked'), 'true');
+  // n goes through the list as it stands.
+  await page.locator('#search-hits li').first().click();
+  await page.keyboard.press('n');
+  await until(async () => (await page.evaluate(() => window.__msprobe.state().selection))?.name === sorted[1], 'the next of the list');
+  await find(page, 'side:golden up_proj_new');
   // A hit of the other side is gone to there.
   await page.locator('#search-hits li').first().click();
   await until(async () => (await page.evaluate(() => window.__msprobe.state().selection))?.side === 'Bench', 'the golden node is selected');
@@ -94,13 +137,14 @@ test('words, wildcards and fields find nodes, with a server and without', async 
   await exported.ready();
   await exported.page.keyboard.press('/');
   await tryTheSyntax(exported.page);
+  assert.deepEqual(await trySorting(exported.page), sorted, 'as with a server');
   await exported.page.locator('#search').fill('verdict:bag');
   await exported.page.locator('[data-test=search-refused]', { hasText: 'bag is not a value of verdict: bug,' }).waitFor();
   await exported.leave();
 });
 
 test('what is no search is told in the language of the page', async () => {
-  for (const [name, options, words] of [['refused', {}, /^colour: is not a field: use verdict, result, overflow, type or side/], ['refused_zh', CHINESE, /^colour: 不是搜索字段：可用 verdict/]]) {
+  for (const [name, options, words] of [['refused', {}, /^colour: is not a field: use verdict, result, overflow, type, op, error or side/], ['refused_zh', CHINESE, /^colour: 不是搜索字段：可用 verdict/]]) {
     const { page, ready, shoot, leave } = await visit(toGraph(), options);
     await ready();
     await page.keyboard.press('/');
