@@ -18,7 +18,7 @@ class Parameter(Tensor): pass
 nn = types.SimpleNamespace(Parameter=Parameter)
 torch = types.SimpleNamespace(Tensor=Tensor, nn=nn, Size=(), dtype=(), device=(), is_grad_enabled=lambda: False,
                               empty=lambda *shape, **options: Tensor())
-_core.init(torch, lambda value, key: json.dumps(str(value)), lambda tensor, key: "null", "/nowhere/")
+_core.init("torch", torch, lambda value, key: json.dumps(str(value)), lambda tensor, key: "null", "/nowhere/")
 _core.configure(level="L1", structure=False, summary="statistics", extra_info=True, data_mode=["all"], scope=[], list=[],
                 risk_level="ALL")
 

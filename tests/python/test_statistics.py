@@ -21,7 +21,7 @@ DTYPES = [getattr(torch, name) for name in f"{FLOATS} {INTEGERS} {COMPLEX} bool"
 def path(request):
     """Of host memory, and by the kernels that a device would run."""
     values = device_stats.DeviceValues()
-    _core.init(torch, odd_values.describe, odd_values.describe_tensor, "")
+    _core.init("torch", torch, odd_values.describe, odd_values.describe_tensor, "")
     _core.set_deferral(values.defer, values.fetch, request.param == "deferred")
     yield request.param
     _core.set_deferral(values.defer, values.fetch, False)
