@@ -93,6 +93,9 @@ StatusOr<view::SearchQuery> Query(const RequestTarget& t) {
   }
   query.filter = *filter;
   query.leaves_only = t.Get("leaf") == "1";
+  const auto sort = view::ParseHitSort(t.Get("sort"));
+  if (!sort) return UsageError("sort is not known: give execution, error or module");
+  query.sort = *sort;
   return query;
 }
 

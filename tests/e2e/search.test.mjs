@@ -73,7 +73,35 @@ async function tryTheSyntax(page) {
   assert.ok((await find(page, 'verdict:bug,suspicious')).length > 0);
   assert.ok((await find(page, 'type:op')).every((name) => !name.startsWith('Module.')));
   assert.ok((await find(page, 'verdict:missing up_proj')).includes(RENAMED));
+  const linear = await find(page, 'op:linear');
+  assert.ok(linear.includes(BROKEN) && linear.every((name) => /\blinear\b/i.test(name)), linear.join());
+  assert.deepEqual(await find(page, 'op:linea'), []);
+  assert.ok((await find(page, '-op:linear')).every((name) => !linear.includes(name)));
+  const far = await find(page, 'error>10%');
+  assert.ok(far.includes(BROKEN), far.join());
+  assert.deepEqual(await find(page, 'error>0.1'), far);
+  assert.ok((await find(page, 'error<=10%')).every((name) => !far.includes(name)));
   assert.ok((await find(page, 'side:golden up_proj_new')).length > 0);
+}
+
+/** Sorted by pointer and by keys: what the order of modules lists. */
+async function trySorting(page) {
+  const modules = () => find(page, 'error>=0 type:module');
+  const executed = await modules();
+  const far = await find(page, 'error>10% type:module');
+  assert.ok(far.length > 1 && far.length < executed.length);
+  await page.locator('[data-test=search-sort-error]').click();
+  await until(async () => (await modules()).slice(0, far.length).sort().join() === [...far].sort().join(), 'the largest stand first');
+  assert.deepEqual((await modules()).sort(), [...executed].sort());
+  await page.locator('[data-test=search-sort-error]').focus();
+  await page.keyboard.press('ArrowRight');
+  assert.equal(await page.locator('[data-test=search-sort-module]').getAttribute('aria-checked'), 'true');
+  const together = async () => {
+    const paths = (await modules()).map((name) => name.replace(/\.[^.]+\.(forward|backward).*/, ''));
+    return paths.filter((path, i) => path !== paths[i - 1]).length === new Set(paths).size;
+  };
+  await until(together, 'forward and backward of a module stand together');
+  return modules();
 }
 
 test('words, wildcards and fields find nodes, with a server and without', async () => {
@@ -83,6 +111,21 @@ test('words, wildcards and fields find nodes, with a server and without', async 
   assert.match(await page.locator('[data-test=search-help]').innerText(), /layers\.\*down[\s\S]*verdict:bug/);
   await shoot('search_help');
   await tryTheSyntax(page);
+  const sorted = await trySorting(page);
+  assert.match(page.url(), /sort=module/);
+  await shoot('search_sorted');
+  await page.reload();
+  await ready();
+  await page.keyboard.press('/');
+  await until(async () => (await page.locator('#search-hits li').count()) > 0, 'the list is back');
+  assert.equal(await page.locator('[data-test=search-sort-module]').getAttribute('aria-checked'), 'true');
+  // n goes through the list as it stands.
+  const selected = (name) => until(async () => (await page.evaluate(() => window.__msprobe.state().selection))?.name === name, `${name} is selected`);
+  await page.locator('#search-hits li').first().click();
+  await selected(sorted[0]);
+  await page.keyboard.press('n');
+  await selected(sorted[1]);
+  await find(page, 'side:golden up_proj_new');
   // A hit of the other side is gone to there.
   await page.locator('#search-hits li').first().click();
   await until(async () => (await page.evaluate(() => window.__msprobe.state().selection))?.side === 'Bench', 'the golden node is selected');
@@ -94,13 +137,14 @@ test('words, wildcards and fields find nodes, with a server and without', async 
   await exported.ready();
   await exported.page.keyboard.press('/');
   await tryTheSyntax(exported.page);
+  assert.deepEqual(await trySorting(exported.page), sorted, 'as with a server');
   await exported.page.locator('#search').fill('verdict:bag');
   await exported.page.locator('[data-test=search-refused]', { hasText: 'bag is not a value of verdict: bug,' }).waitFor();
   await exported.leave();
 });
 
 test('what is no search is told in the language of the page', async () => {
-  for (const [name, options, words] of [['refused', {}, /^colour: is not a field: use verdict, result, overflow, type or side/], ['refused_zh', CHINESE, /^colour: 不是搜索字段：可用 verdict/]]) {
+  for (const [name, options, words] of [['refused', {}, /^colour: is not a field: use verdict, result, overflow, type, op, error or side/], ['refused_zh', CHINESE, /^colour: 不是搜索字段：可用 verdict/]]) {
     const { page, ready, shoot, leave } = await visit(toGraph(), options);
     await ready();
     await page.keyboard.press('/');

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "fuzz_file.h"
+#include "view/search/op_name.h"
 #include "view/search/search_terms.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -20,12 +21,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   fuzz::Check(terms->terms.size() <= view::kMostTerms, "there are few terms");
   for (const view::SearchTerm& term : terms->terms) {
-    const int kinds = int{!term.pattern.empty()} + int{term.levels != 0} + int{term.types != 0};
+    const int kinds = int{!term.pattern.empty()} + int{term.levels != 0} + int{term.types != 0} +
+                      int{!term.ops.empty()} + int{term.error.relation != view::ErrorBound::Relation::kNone};
     fuzz::Check(kinds == 1, "a term is about one thing");
+    for (const view::NamePattern& op : term.ops) {
+      if (view::IsPattern(name, op)) fuzz::Check(view::FitsPattern(name, op), "what fits as a whole fits");
+    }
     if (view::FitsPattern(name, term.pattern) || name.empty()) continue;
     // What a name lacks its parts lack, too.
     fuzz::Check(!view::FitsPattern(name.substr(name.size() / 2), term.pattern), "a part has no more than the whole");
   }
+  const std::string_view op = view::OpNameOf(name);
+  fuzz::Check(op.size() <= name.size(), "an op is a part of its node's name");
   for (const std::string& word : terms->Marked()) fuzz::Check(!word.empty(), "what is marked is a text");
   return 0;
 }

@@ -10,6 +10,7 @@
 #include "view/file/directory.h"
 #include "view/file/tree.h"
 #include "view/file/vis_file.h"
+#include "view/search/hit_order.h"
 #include "view/search/node_filter.h"
 
 namespace msprobe::view {
@@ -76,6 +77,7 @@ struct SearchQuery {
   NodeFilter filter = NodeFilter::kAny;
   bool leaves_only = false;
   uint64_t offset = 0, limit = 200;
+  HitSort sort = HitSort::kExecution;
 };
 
 struct SearchHit {

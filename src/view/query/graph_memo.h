@@ -14,11 +14,12 @@
 namespace msprobe::view {
 
 struct GraphMemo {
-  std::mutex execution_mutex, layers_mutex, summary_mutex, activations_mutex;  // nobody waits for the other
-  std::array<std::shared_ptr<const Execution>, 2> execution;                   // of NPU and Bench
+  std::mutex execution_mutex, layers_mutex, summary_mutex, activations_mutex, errors_mutex;  // nobody waits
+  std::array<std::shared_ptr<const Execution>, 2> execution;                                 // of NPU and Bench
   std::optional<std::vector<LayerColumn>> layers;
   std::optional<GraphCounts> summary;
   std::optional<Activations> activations;
+  std::shared_ptr<const std::vector<double>> errors;  // of the target; node_errors.h
 };
 
 }  // namespace msprobe::view

@@ -276,6 +276,58 @@ TEST_F(OwnFile, LayersHoldTheLargestError) {
   EXPECT_EQ(layer.forward_node, "Torch.a.0.forward");
 }
 
+TEST_F(OwnFile, ErrorsAreSearchedAndSortedByOnBothSides) {
+  const std::string a = "Torch.a.0.forward", b = "Torch.b.0.forward";
+  SearchQuery query;
+  const auto names = [&](std::string_view text, Side side) {
+    query.text = text;
+    const auto hits = viewer->Search(key, side, query);
+    EXPECT_TRUE(hits.ok()) << hits.status().message();
+    std::vector<std::string> out;
+    for (const SearchHit& hit : hits->hits) out.push_back(hit.node.name);
+    return out;
+  };
+  const double error = *viewer->Links(key, Side::kTarget, a)->precision->error;
+  const std::string least = "error>=" + std::to_string(static_cast<int>(error * 100) - 1) + "% type:op";
+  for (const Side side : {Side::kTarget, Side::kGolden}) {
+    EXPECT_EQ(names(least, side).at(0), a);
+    EXPECT_EQ(names("type:op -error>=0", side), std::vector<std::string>());
+    EXPECT_EQ(names("op:a", side), std::vector<std::string>{a});
+  }
+  query.sort = HitSort::kError;
+  query.offset = 1;
+  query.limit = 1;
+  const auto second = names("type:op", Side::kTarget);
+  query.offset = 0;
+  const auto first = names("type:op", Side::kTarget);
+  const auto error_of = [&](const std::string& name) {
+    return *viewer->Links(key, Side::kTarget, name)->precision->error;
+  };
+  ASSERT_EQ(first.size() + second.size(), 2u);
+  EXPECT_GE(error_of(first[0]), error_of(second[0]));
+  EXPECT_EQ(viewer->Seek(key, Side::kTarget, query, first[0], true)->node->name, second[0]);
+  EXPECT_EQ(viewer->Seek(key, Side::kTarget, query, second[0], true)->node->name, first[0]);
+  EXPECT_EQ(viewer->Seek(key, Side::kTarget, query, second[0], false)->index, 0u);
+  MatchRequest request;
+  request.target = request.golden = a;
+  ASSERT_TRUE(viewer->ChangeMatches(key, MatchAction::kRemove, request).ok());
+  EXPECT_EQ(names("type:op -error>=0", Side::kTarget), std::vector<std::string>{a}) << "that was another pair's";
+}
+
+TEST_F(PlainFile, AFileWithoutErrorsSaysSo) {
+  SearchQuery query;
+  query.text = "error>0.1";
+  const auto hits = viewer->Search(kKey, Side::kTarget, query);
+  EXPECT_EQ(hits.status().code(), Code::kUsage);
+  EXPECT_EQ(hits.status().message(),
+            "error: no errors are known in this graph: compare two runs with msprobe graph_visualize");
+  EXPECT_EQ(viewer->Seek(kKey, Side::kTarget, query, "", true).status().code(), Code::kUsage);
+  query.text = "";
+  const auto executed = ToJson(*viewer->Search(kKey, Side::kTarget, query));
+  query.sort = HitSort::kError;
+  EXPECT_EQ(ToJson(*viewer->Search(kKey, Side::kTarget, query)), executed);
+}
+
 TEST_F(OwnFile, ExportHoldsAsMuchAsItMay) {
   const auto all = viewer->Export(key.file, {{}, {}, 1 << 20});
   ASSERT_TRUE(all.ok()) << all.status().message();

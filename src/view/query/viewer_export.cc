@@ -1,11 +1,13 @@
 // Graphs as one text, for a page without a server.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
 #include "json/writer.h"
 #include "view/query/execution.h"
 #include "view/query/json_parts.h"
+#include "view/query/node_errors.h"
 #include "view/query/node_links.h"
 #include "view/query/query_caches.h"
 #include "view/query/recompare.h"
@@ -22,8 +24,9 @@ constexpr uint64_t kMostNodes = 600'000;  // of all graphs: what a browser takes
 /// kNoNode is -1 there.
 void WriteIndex(JsonWriter* json, uint32_t value) { json->Int(static_cast<int32_t>(value)); }
 
-// [[name, length of the label, type, parent, level, overflow, partner, micro step, order, ruling], ...]
-void WriteNodes(JsonWriter* json, std::string_view key, const Tree& tree) {
+// [[name, length of the label, type, parent, level, overflow, partner, micro step, order, ruling, error], ...];
+// the error only where it is known.
+void WriteNodes(JsonWriter* json, std::string_view key, const Tree& tree, const NodeErrors& errors) {
   json->Key(key);
   json->BeginArray();
   for (uint32_t i = 0; i < tree.size(); ++i) {
@@ -39,6 +42,13 @@ void WriteNodes(JsonWriter* json, std::string_view key, const Tree& tree) {
     json->Value(n.micro_step);
     json->Value(n.order);
     json->Value(static_cast<uint32_t>(n.ruling));
+    if (i < errors.size() && !std::isnan(errors[i])) {
+      if (std::isinf(errors[i])) {
+        json->Value("inf");
+      } else {
+        json->Value(errors[i]);
+      }
+    }
     json->EndArray();
   }
   json->EndArray();
@@ -66,8 +76,9 @@ class Writer {
       : key_(key), held_(held), budget_(budget), tensors_(key, held, tensor_budget) {}
 
   Status Write(JsonWriter* json) {
-    WriteNodes(json, "npu", held_.graph->target);
-    WriteNodes(json, "bench", held_.graph->golden);
+    MSP_ASSIGN_OR_RETURN(const auto errors, ErrorsOf(*held_.file, *held_.graph, Side::kTarget));
+    WriteNodes(json, "npu", held_.graph->target, *errors);
+    WriteNodes(json, "bench", held_.graph->golden, {});  // as their partners'
     MSP_RETURN_IF_ERROR(WriteOrder(json, "npu_order", Side::kTarget, "NPU"));
     MSP_RETURN_IF_ERROR(WriteOrder(json, "bench_order", Side::kGolden, "Bench"));
     MSP_RETURN_IF_ERROR(WriteFlow(json));

@@ -1,4 +1,7 @@
 // Questions that look for nodes by name and by what is wrong with them.
+#include <algorithm>
+
+#include "view/query/node_errors.h"
 #include "view/query/query_caches.h"
 #include "view/query/viewer.h"
 #include "view/search/search_terms.h"
@@ -24,6 +27,16 @@ std::string ModuleAround(const Tree& tree, uint32_t node) {
   return "";
 }
 
+// Only for a search that asks for them; null for another one.
+StatusOr<std::shared_ptr<const NodeErrors>> ErrorsFor(const QueryContext& held, Side side, const SearchTerms& terms,
+                                                      HitSort sort) {
+  const bool known = held.file->config().verdicts;
+  if (terms.AsksErrors() && !known)
+    return UsageError("error: no errors are known in this graph: compare two runs with msprobe graph_visualize");
+  if (!known || (!terms.AsksErrors() && sort != HitSort::kError)) return std::shared_ptr<const NodeErrors>();
+  return ErrorsOf(*held.file, *held.graph, side);
+}
+
 }  // namespace
 
 StatusOr<SearchHits> Viewer::Search(const GraphAddress& key, Side side, const SearchQuery& query) {
@@ -32,14 +45,25 @@ StatusOr<SearchHits> Viewer::Search(const GraphAddress& key, Side side, const Se
   SearchHits out;
   out.side = SideOf(terms, side);
   MSP_ASSIGN_OR_RETURN([[maybe_unused]] const uint32_t root, held.Find(key, out.side, ""));
+  MSP_ASSIGN_OR_RETURN(const auto errors, ErrorsFor(held, out.side, terms, query.sort));
   out.words = terms.Marked();
   const Tree& tree = held.tree(out.side);
-  const Sieve sieve(tree, held.graph->compared, terms, query.filter, query.leaves_only);
+  const Sieve sieve(tree, held.graph->compared, terms, query.filter, query.leaves_only, errors.get());
+  const HitOrder order(tree, query.sort, errors.get());
+  std::vector<uint32_t> listed;  // all hits, unless they are in order as they come
   for (uint32_t i = 0; i < tree.size(); ++i) {
     if (!sieve.Keeps(i)) continue;
-    if (out.total++ >= query.offset && out.hits.size() < query.limit)
-      out.hits.push_back({held.Summary(out.side, i), ModuleAround(tree, i)});
+    const uint64_t before = out.total++;
+    if (!order.is_execution() || (before >= query.offset && listed.size() < query.limit)) listed.push_back(i);
   }
+  size_t first = 0, last = listed.size();
+  if (!order.is_execution()) {
+    first = static_cast<size_t>(std::min<uint64_t>(query.offset, listed.size()));
+    last = first + static_cast<size_t>(std::min<uint64_t>(query.limit, listed.size() - first));
+    std::partial_sort(listed.begin(), listed.begin() + static_cast<ptrdiff_t>(last), listed.end(), order);
+  }
+  for (size_t i = first; i < last; ++i)
+    out.hits.push_back({held.Summary(out.side, listed[i]), ModuleAround(tree, listed[i])});
   return out;
 }
 
@@ -51,28 +75,35 @@ StatusOr<SeekHit> Viewer::Seek(const GraphAddress& key, Side side, const SearchQ
   out.side = SideOf(terms, side);
   const Tree& tree = held.tree(out.side);
   MSP_ASSIGN_OR_RETURN(const uint32_t start, held.Find(key, out.side, from));
-  const Sieve sieve(tree, held.graph->compared, terms, query.filter, query.leaves_only);
+  MSP_ASSIGN_OR_RETURN(const auto errors, ErrorsFor(held, out.side, terms, query.sort));
+  const Sieve sieve(tree, held.graph->compared, terms, query.filter, query.leaves_only, errors.get());
+  const HitOrder order(tree, query.sort, errors.get());
   const bool anywhere = from.empty();
   uint32_t before = kNoNode, after = kNoNode, first = kNoNode, last = kNoNode;
-  uint64_t total = 0, until_start = 0, until_after = 0;
+  uint64_t total = 0, until_after = 0, until_start = 0;  // those up to the start, those before it
   for (uint32_t i = 0; i < tree.size(); ++i) {
     if (!sieve.Keeps(i)) continue;
-    if (first == kNoNode) first = i;
-    last = i;
-    if (!anywhere && i < start) {
-      before = i;
-      until_start = total;
-    } else if (after == kNoNode && (anywhere || i > start)) {
-      after = i;
-      until_after = total;
-    }
     ++total;
+    if (first == kNoNode || order(i, first)) first = i;
+    if (last == kNoNode || order(last, i)) last = i;
+    if (anywhere) continue;
+    if (order(start, i)) {
+      if (after == kNoNode || order(i, after)) after = i;
+      continue;
+    }
+    ++until_after;
+    if (i == start) continue;
+    ++until_start;
+    if (before == kNoNode || order(before, i)) before = i;
   }
   out.total = total;
   if (total == 0) return out;
   const uint32_t found = forward ? (after == kNoNode ? first : after) : (before == kNoNode ? last : before);
   out.node = held.Summary(out.side, found);
-  out.index = forward ? (after == kNoNode ? 0 : until_after) : (before == kNoNode ? total - 1 : until_start);
+  if (forward)
+    out.index = after == kNoNode ? 0 : until_after;
+  else
+    out.index = before == kNoNode ? total - 1 : until_start - 1;
   return out;
 }
 

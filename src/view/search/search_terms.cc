@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -108,6 +109,53 @@ StatusOr<unsigned> Meaning(const Field& field, std::string_view text) {
   return meaning;
 }
 
+// A number without a sign and not too long to be one, with or without "%".
+std::optional<double> SizeOf(std::string_view text) {
+  constexpr size_t kMostDigits = 32, kMostOfExponent = 2;
+  const bool percent = text.ends_with('%');
+  if (percent) text.remove_suffix(1);
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  const size_t e = std::min(text.find_first_of("eE"), text.size());
+  std::string_view exponent = text.substr(e);
+  if (!exponent.empty()) {
+    exponent.remove_prefix(exponent.size() > 1 && (exponent[1] == '+' || exponent[1] == '-') ? 2 : 1);
+    if (!IsDigits(exponent) || exponent.size() > kMostOfExponent) return std::nullopt;
+  }
+  const std::string_view mantissa = text.substr(0, e);
+  if (mantissa.empty() || mantissa.size() > kMostDigits || !digit(mantissa.front()) || !digit(mantissa.back()) ||
+      std::count(mantissa.begin(), mantissa.end(), '.') > 1 ||
+      !std::all_of(mantissa.begin(), mantissa.end(), [&](char c) { return digit(c) || c == '.'; })) {
+    return std::nullopt;
+  }
+  // from_chars does not take the plus of an exponent in all libraries.
+  std::string plain(text);
+  std::erase(plain, '+');
+  double value = 0;
+  const auto read = std::from_chars(plain.data(), plain.data() + plain.size(), value);
+  if (read.ec != std::errc() || read.ptr != plain.data() + plain.size()) return std::nullopt;
+  return percent ? value / 100 : value;
+}
+
+/// What stands behind "error"; nothing where the word is not about errors.
+std::optional<std::string_view> BehindError(std::string_view word) {
+  constexpr std::string_view kName = "error";
+  if (word.size() <= kName.size() || InLowerCase(word.substr(0, kName.size())) != kName) return std::nullopt;
+  const std::string_view behind = word.substr(kName.size());
+  const bool about =
+      behind[0] == '<' || behind[0] == '>' || behind[0] == '=' || (behind[0] == ':' && behind.substr(1, 1) != ":");
+  return about ? std::optional(behind) : std::nullopt;
+}
+
+StatusOr<ErrorBound> BoundOf(std::string_view behind) {
+  using Relation = ErrorBound::Relation;
+  const bool above = behind[0] == '>', equal = behind.substr(1, 1) == "=";
+  const auto limit = SizeOf(behind.substr(equal ? 2 : 1));
+  if ((!above && behind[0] != '<') || !limit)
+    return UsageError("error: needs a comparison with a number: error>0.1, error>=10% or error<1e-3");
+  if (above) return ErrorBound{equal ? Relation::kAtLeast : Relation::kAbove, *limit};
+  return ErrorBound{equal ? Relation::kAtMost : Relation::kBelow, *limit};
+}
+
 /// "type" of "type:op"; nothing of a word that is about names, as "torch::add" is.
 std::optional<std::string_view> FieldOf(std::string_view word) {
   const size_t colon = word.find(':');
@@ -127,6 +175,19 @@ NamePattern PatternOf(std::string_view word) {
   }
   if (pattern.empty()) pattern.emplace_back();  // "*": any name
   return pattern;
+}
+
+StatusOr<std::vector<NamePattern>> OpsOf(std::string_view text) {
+  std::vector<NamePattern> out;
+  for (const std::string_view part : Split(text, ',')) {
+    if (part.empty()) return UsageError("op: needs the name of an op or a class: op:linear or op:*norm*");
+    NamePattern& pattern = out.emplace_back();
+    for (const std::string_view piece : Split(part, '*')) {
+      pattern.push_back(InLowerCase(piece));
+      std::replace(pattern.back().begin(), pattern.back().end(), '?', kAnyCharacter);
+    }
+  }
+  return out;
 }
 
 /// Where the piece ends that stands at `at`; npos where it does not.
@@ -184,16 +245,25 @@ class Reader {
     const size_t start = at_;
     while (at_ < text_.size() && !IsSpace(text_[at_])) ++at_;
     const std::string_view word = text_.substr(start, at_ - start);
+    if (const auto behind = BehindError(word)) {
+      MSP_ASSIGN_OR_RETURN(term->error, BoundOf(*behind));
+      return true;
+    }
     const auto named = FieldOf(word);
     if (!named) {
       term->pattern = PatternOf(word);
       return true;
     }
     const std::string name = InLowerCase(*named);
+    if (name == "op") {
+      MSP_ASSIGN_OR_RETURN(term->ops, OpsOf(word.substr(name.size() + 1)));
+      return true;
+    }
     const auto* field = std::find_if(kFields.begin(), kFields.end(), [&](const Field& f) { return f.name == name; });
     if (field == kFields.end()) {
       return UsageError(fmt::format(
-          "{}: is not a field: use verdict, result, overflow, type or side, or put the word in quotation marks",
+          "{}: is not a field: use verdict, result, overflow, type, op, error or side, or put the word in quotation "
+          "marks",
           *named));
     }
     MSP_ASSIGN_OR_RETURN(const unsigned meaning, Meaning(*field, word.substr(named->size() + 1)));
@@ -230,6 +300,22 @@ std::vector<std::string> SearchTerms::Marked() const {
   return out;
 }
 
+bool SearchTerms::AsksErrors() const {
+  return std::any_of(terms.begin(), terms.end(),
+                     [](const SearchTerm& term) { return term.error.relation != ErrorBound::Relation::kNone; });
+}
+
+bool ErrorBound::Holds(double error) const {
+  switch (relation) {
+    case Relation::kAbove: return error > limit;
+    case Relation::kAtLeast: return error >= limit;
+    case Relation::kBelow: return error < limit;
+    case Relation::kAtMost: return error <= limit;
+    case Relation::kNone: break;
+  }
+  return false;
+}
+
 StatusOr<SearchTerms> ParseSearchTerms(std::string_view text) { return Reader(text).Read(); }
 
 bool FitsPattern(std::string_view name, const NamePattern& pattern) {
@@ -241,6 +327,23 @@ bool FitsPattern(std::string_view name, const NamePattern& pattern) {
     from = end;
   }
   return true;
+}
+
+bool IsPattern(std::string_view name, const NamePattern& pattern) {
+  if (pattern.empty()) return false;
+  size_t from = PieceEnd(name, pattern.front(), 0);
+  if (from == std::string_view::npos) return false;
+  if (pattern.size() == 1) return from == name.size();
+  for (size_t i = 1; i + 1 < pattern.size(); ++i) {
+    size_t end = std::string_view::npos;
+    for (; from <= name.size() && end == std::string_view::npos; ++from) end = PieceEnd(name, pattern[i], from);
+    if (end == std::string_view::npos) return false;
+    from = end;
+  }
+  for (; from <= name.size(); ++from) {
+    if (PieceEnd(name, pattern.back(), from) == name.size()) return true;
+  }
+  return false;
 }
 
 }  // namespace msprobe::view

@@ -15,12 +15,26 @@ namespace msprobe::view {
 using NamePattern = std::vector<std::string>;
 inline constexpr char kAnyCharacter = '\0';
 
-/// A node has a term when its name fits the pattern, or it has one of the levels (NodeFilter), or one of the types.
+/// What the largest relative error of a node is held against.
+struct ErrorBound {
+  enum class Relation : uint8_t { kNone, kAbove, kAtLeast, kBelow, kAtMost };
+  Relation relation = Relation::kNone;
+  double limit = 0;  ///< 0.1 is 10 %
+  /// NaN, no error, has none of these.
+  bool Holds(double error) const;
+};
+
+/// A node has a term when its name fits the pattern, or its op is called so, or it has one of the levels (NodeFilter),
+/// or one of the types, or its error is within the bound.
 struct SearchTerm {
   bool excluded = false;  ///< what has it is left out
   NamePattern pattern;    ///< empty: not about the name
   unsigned levels = 0;    ///< bits of NodeFilter
   unsigned types = 0;     ///< a bit for each type of node
+  ErrorBound error;
+  /// Names of ops (op_name.h), of which one fits as a whole: the pieces stand as in a NamePattern, the first at the
+  /// start, the last at the end.
+  std::vector<NamePattern> ops;
 };
 
 enum class SearchSide : uint8_t { kAsShown, kTarget, kGolden };
@@ -30,6 +44,8 @@ struct SearchTerms {
   SearchSide side = SearchSide::kAsShown;
   /// What to mark in the names that were found, in lower case.
   std::vector<std::string> Marked() const;
+  /// A term is about errors.
+  bool AsksErrors() const;
 };
 
 inline constexpr size_t kMostTerms = 32;
@@ -39,5 +55,7 @@ StatusOr<SearchTerms> ParseSearchTerms(std::string_view text);
 
 /// Letters A-Z in either case.
 bool FitsPattern(std::string_view name, const NamePattern& pattern);
+/// The same for the whole of the name.
+bool IsPattern(std::string_view name, const NamePattern& pattern);
 
 }  // namespace msprobe::view

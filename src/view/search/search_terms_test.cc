@@ -3,12 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <limits>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "json/parser.h"
+#include "view/search/hit_order.h"
+#include "view/search/op_name.h"
 #include "view/search/sieve.h"
 
 namespace msprobe::view {
@@ -44,6 +50,10 @@ struct CasesTest : testing::Test {
                         : verdict == "inherited"  ? RulerVerdict::kInherited
                         : verdict == "bit-equal"  ? RulerVerdict::kBitEqual
                                                   : RulerVerdict::kNone);
+      const JsonValue& error = given["error"];
+      errors.push_back(error.Text() == "inf" ? std::numeric_limits<double>::infinity()
+                       : error.IsNumber()    ? error.Number()
+                                             : std::numeric_limits<double>::quiet_NaN());
       matched.push_back(!given["matched"].IsBool() || given["matched"].Bool());
     }
     tree.Link();
@@ -56,6 +66,7 @@ struct CasesTest : testing::Test {
   std::string text;
   JsonDoc doc;
   Tree tree;
+  std::vector<double> errors;
 };
 
 TEST_F(CasesTest, FindWhatTheySay) {
@@ -65,7 +76,7 @@ TEST_F(CasesTest, FindWhatTheySay) {
     SCOPED_TRACE(given["q"].Text());
     const auto terms = ParseSearchTerms(given["q"].Text());
     ASSERT_TRUE(terms.ok()) << terms.status().message();
-    const Sieve sieve(tree, /*compared=*/true, *terms, NodeFilter::kAny, /*leaves_only=*/false);
+    const Sieve sieve(tree, /*compared=*/true, *terms, NodeFilter::kAny, /*leaves_only=*/false, &errors);
     std::vector<int64_t> found, wanted;
     for (uint32_t i = 0; i < tree.size(); ++i) {
       if (sieve.Keeps(i)) found.push_back(i);
@@ -99,6 +110,61 @@ TEST_F(CasesTest, AFilterALeafAndASearchAllCount) {
   for (uint32_t i = 0; i < tree.size(); ++i) EXPECT_EQ(sieve.Keeps(i), i == 3 || i == 4) << i;
 }
 
+TEST_F(CasesTest, WithoutErrorsNoneIsWithinABound) {
+  const auto terms = ParseSearchTerms("error>=0");
+  ASSERT_TRUE(terms.ok());
+  EXPECT_TRUE(terms->AsksErrors());
+  const Sieve sieve(tree, true, *terms, NodeFilter::kAny, false);
+  for (uint32_t i = 0; i < tree.size(); ++i) EXPECT_FALSE(sieve.Keeps(i)) << i;
+}
+
+TEST(OpNames, AreThoseOfCallsAndClasses) {
+  const std::pair<const char*, const char*> cases[] = {{"Functional.linear.7.forward", "linear"},
+                                                       {"Torch.linalg.norm.0.backward", "linalg.norm"},
+                                                       {"Tensor.backward.0.forward", "backward"},
+                                                       {"Module.a.0.Linear.forward.12", "Linear"},
+                                                       {"Cell.a.Dense.backward.0", "Dense"},
+                                                       {"Module.a.Linear.parameters_grad", "Linear"},
+                                                       {"Module.forwarder.Linear.forward.0", "Linear"},
+                                                       {"Apis_Between_Modules.0", ""},
+                                                       {"DefaultModel", ""},
+                                                       {".forward", ""},
+                                                       {"Torch..forward", ""},
+                                                       {"", ""}};
+  for (const auto& [node, op] : cases) EXPECT_EQ(OpNameOf(node), op) << node;
+}
+
+TEST(HitOrders, PutTheLargestErrorFirstAndModulesTogether) {
+  Tree tree;
+  const std::pair<const char*, int> nodes[] = {
+      {"Torch.free.0.forward", 1},  {"Torch.a.0.forward", 1},
+      {"Module.x.X.forward.0", 0},  {"Module.y.Y.forward.0", 0},
+      {"Module.y.Y.backward.0", 0}, {"Torch.a.0.backward", 1},
+      {"Module.x.X.backward.0", 0}, {"root", 0},
+  };
+  const char* parents[] = {"root", "Module.x.X.forward.0", "root", "root", "root", "Module.x.X.backward.0", "root", ""};
+  for (size_t i = 0; i < std::size(nodes); ++i) {
+    TreeNode node;
+    node.type = static_cast<uint8_t>(nodes[i].second);
+    node.order = static_cast<int64_t>(i);
+    ASSERT_TRUE(tree.Add(node, nodes[i].first, parents[i]).ok());
+  }
+  tree.Link();
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
+  const std::vector<double> errors{0.5, kNone, 0, kInf, 0.5, kNone, 2, kNone};
+  const auto sorted = [&](std::string_view word, const std::vector<double>* of) {
+    std::vector<uint32_t> order(tree.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), HitOrder(tree, *ParseHitSort(word), of));
+    return order;
+  };
+  EXPECT_EQ(sorted("", &errors), (std::vector<uint32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(sorted("error", &errors), (std::vector<uint32_t>{3, 6, 0, 4, 2, 1, 5, 7}));
+  EXPECT_EQ(sorted("error", nullptr), sorted("execution", nullptr)) << "where there are none";
+  EXPECT_EQ(sorted("module", nullptr), (std::vector<uint32_t>{1, 2, 5, 6, 3, 4, 7, 0}));
+  EXPECT_EQ(ParseHitSort("evil"), std::nullopt);
+}
+
 TEST(SearchTerms, LongPatternsEndSoon) {
   std::string name(60000, 'a'), query = "a";
   for (int i = 0; i < 1000; ++i) query += "*a";
@@ -106,6 +172,10 @@ TEST(SearchTerms, LongPatternsEndSoon) {
   ASSERT_TRUE(terms.ok());
   EXPECT_FALSE(FitsPattern(name, terms->terms[0].pattern));
   EXPECT_TRUE(FitsPattern(name + "b", terms->terms[0].pattern));
+  const auto op = ParseSearchTerms("op:" + query + "*b");
+  ASSERT_TRUE(op.ok());
+  EXPECT_FALSE(IsPattern(name, op->terms[0].ops[0]));
+  EXPECT_TRUE(IsPattern(name + "b", op->terms[0].ops[0]));
 }
 
 }  // namespace

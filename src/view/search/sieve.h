@@ -14,11 +14,17 @@ namespace msprobe::view {
 class Sieve {
  public:
   /// `compared`: a node without a partner is unmatched.
-  Sieve(const Tree& tree, bool compared, const SearchTerms& terms, NodeFilter filter, bool leaves_only);
+  /// `errors`: one entry a node, NaN where there is none; null: there are none.
+  Sieve(const Tree& tree, bool compared, const SearchTerms& terms, NodeFilter filter, bool leaves_only,
+        const std::vector<double>* errors = nullptr);
   bool Keeps(uint32_t node) const;
 
  private:
+  void KeepNames(const std::vector<uint8_t>& fits, bool excluded);
+  bool Has(uint32_t node, const SearchTerm& term) const;
+
   const Tree& tree_;
+  const std::vector<double>* const errors_;
   const bool compared_, leaves_only_;
   const NodeFilter filter_;
   std::vector<const SearchTerm*> others_;  // that are not about names

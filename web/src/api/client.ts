@@ -3,7 +3,7 @@ import { readNode, type NodeList } from './node_list';
 import type { ConversionState, ConvertApi, Listing } from './convert';
 import type { TensorApi, TensorPreview } from './tensor';
 import type { Verdict } from './verdict';
-import type { Children, Config, FileList, Findings, GraphRef, Layer, Links, MatchChange, MatchState, MatrixCell, NodeDetails, NodeHistory, NodeSummary, PartnerSuggestion, SearchResult, SeekHit, Side, Summary } from './types';
+import type { Children, Config, FileList, Findings, GraphRef, HitSort, Layer, Links, MatchChange, MatchState, MatrixCell, NodeDetails, NodeHistory, NodeSummary, PartnerSuggestion, SearchResult, SeekHit, Side, Summary } from './types';
 
 /** A request that failed; the message is the server's own line, fit to be shown. */
 export class ApiError extends Error {
@@ -30,6 +30,7 @@ export interface SearchQuery {
   q: string;
   level?: string | undefined; // one Level, or several with commas between them
   leaf?: 1 | undefined; // no nodes with others in them
+  sort?: HitSort | undefined; // none: execution
   offset?: number | undefined;
   limit?: number;
 }
@@ -38,6 +39,7 @@ export interface SeekQuery {
   level?: string | undefined;
   leaf?: 1 | undefined;
   q?: string | undefined;
+  sort?: HitSort | undefined;
   from?: string | undefined;
   direction: 1 | -1;
 }

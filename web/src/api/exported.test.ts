@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { SearchQuery } from './client';
+import type { Side } from './types';
 import { ExportedApi, readExported, type ExportedData } from './exported';
 import GOLDEN from './golden_ranks.json';
 
@@ -125,6 +127,26 @@ describe('an exported page', () => {
     expect(await api.search(REF, 'NPU', { q: '', level: 'unmatched,error', offset: 1, limit: 200 })).toMatchObject({ total: 2, hits: both.hits.slice(1) });
     expect(await api.seek(REF, 'NPU', { level: 'error', from: 'op.b', direction: 1 })).toMatchObject({ node: { name: 'op.a' }, index: 0, total: 1 });
     expect(await api.seek(REF, 'NPU', { level: 'high', direction: -1 })).toEqual({ side: 'NPU', node: null, index: 0, total: 0 });
+  });
+  it('knows errors, and sorts by them and by module, as the server does', async () => {
+    const [graph] = DATA.graphs;
+    const errors: Record<string, number | 'inf'> = { 'op.a': 'inf', 'op.b': 0.1, m: 0.5 };
+    const npu = graph!.npu.map((row) => (errors[row[0]] === undefined ? row : [...row, errors[row[0]]])) as typeof DATA.graphs[0]['npu'];
+    const known = new ExportedApi({ ...DATA, config: { ...DATA.config, verdicts: true }, graphs: [{ ...graph!, npu }] });
+    const names = async (query: SearchQuery, side: Side = 'NPU') => (await known.search(REF, side, query)).hits.map(({ name }) => name);
+    expect(await names({ q: 'error>10%' })).toEqual(['op.a', 'm']);
+    expect(await names({ q: '-error>10% side:golden' })).toEqual(['op.b', 'root']);
+    expect(await names({ q: '', sort: 'error' })).toEqual(['op.a', 'm', 'op.b', 'op.c', 'root']);
+    expect(await names({ q: '', sort: 'error' }, 'Bench')).toEqual(['op.a', 'm', 'op.b', 'root']);
+    expect(await names({ q: '', sort: 'error', offset: 1, limit: 2 })).toEqual(['m', 'op.b']);
+    expect(await names({ q: '', sort: 'module' })).toEqual(['op.a', 'op.b', 'm', 'root', 'op.c']);
+    const seek = (from: string | undefined, direction: 1 | -1) => known.seek(REF, 'NPU', { q: '-root', sort: 'error', from, direction });
+    expect(await seek(undefined, 1)).toMatchObject({ node: { name: 'op.a' }, index: 0, total: 4 });
+    expect(await seek('m', 1)).toMatchObject({ node: { name: 'op.b' }, index: 2 });
+    expect(await seek('root', -1)).toMatchObject({ node: { name: 'op.c' }, index: 3 });
+    expect(await seek(undefined, -1)).toMatchObject({ node: { name: 'op.c' }, index: 3 });
+    await expect(api.search(REF, 'NPU', { q: 'error>1' })).rejects.toMatchObject({ status: 400, message: expect.stringMatching(/no errors are known/) });
+    expect((await api.search(REF, 'NPU', { q: '', sort: 'error' })).hits.map(({ name }) => name)).toEqual(['op.a', 'op.b', 'm', 'op.c', 'root']);
   });
   it('follows the order of execution over its runs, and the flow both ways', async () => {
     const of = (name: string) => api.links(REF, 'NPU', name);

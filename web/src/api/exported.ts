@@ -3,11 +3,12 @@ import type { Activations } from './activations';
 import type { ExportedTrend } from './exported_trends';
 import { ApiError, NotHeld, type Api, type MatchApi, type SearchQuery, type SeekQuery } from './client';
 import type { TensorPreview, TensorQuery } from './tensor';
+import { modulePath } from './node_name';
 import { parseSearch, type SearchTerms } from './search_terms';
-import { LEVELS, type Children, type Config, type Counts, type ExchangePartner, type Findings, type FlowNeighbour, type GraphRef, type HistoryCell, type Layer, type Level, type Links, type MatrixCell, type NodeDetails, type NodeHistory, type NodeSummary, type OverflowLevel, type Precision, type Row, type Ruling, type Side, type Summary } from './types';
+import { LEVELS, type Children, type Config, type Counts, type ExchangePartner, type Findings, type FlowNeighbour, type GraphRef, type HitSort, type HistoryCell, type Layer, type Level, type Links, type MatrixCell, type NodeDetails, type NodeHistory, type NodeSummary, type OverflowLevel, type Precision, type Row, type Ruling, type Side, type Summary } from './types';
 import type { Verdict } from './verdict';
 
-type NodeRow = [name: string, label: number, type: 0 | 1 | 9, parent: number, level: number | null, overflow: number, partner: number, microStep: number, order: number, ruling: number];
+type NodeRow = [name: string, label: number, type: 0 | 1 | 9, parent: number, level: number | null, overflow: number, partner: number, microStep: number, order: number, ruling: number, error?: number | 'inf'];
 type EdgeRow = [node: number, input: number, from: number, output: number, confidence: number];
 
 interface DetailRow {
@@ -176,12 +177,33 @@ class ExportedGraph {
     return index;
   }
 
+  /** Of the pair; NaN where it is not known. */
+  errorOf(side: Side, index: number): number {
+    const at = side === 'NPU' ? index : this.sides.Bench.rows[index]![6];
+    const error = this.sides.NPU.rows[at]?.[10];
+    return error === 'inf' ? Infinity : (error ?? NaN);
+  }
+
+  /** What stands first where hits are sorted, by node; null: the order of execution. As src/view/search/hit_order.cc. */
+  keysOf(side: Side, sort: HitSort | undefined): number[] | null {
+    const { rows } = this.sides[side];
+    if (sort === 'error') return rows.map((_, index) => -this.errorOf(side, index)).map((key) => (Number.isNaN(key) ? Infinity : key));
+    if (sort !== 'module') return null;
+    const numbers = new Map<string, number>();
+    const modules = rows.map(([name, , type], index) => {
+      const around = type === MODULE ? name : this.moduleAround(side, index);
+      return around === null ? null : modulePath(around);
+    });
+    rows.forEach(([, , type], index) => type === MODULE && !numbers.has(modules[index]!) && numbers.set(modules[index]!, numbers.size));
+    return modules.map((path) => (path === null ? numbers.size : numbers.get(path)!));
+  }
+
   keeps(side: Side, index: number, levels: readonly Level[], terms: SearchTerms): boolean {
     const nodes = this.sides[side];
     const row = nodes.rows[index]!;
     const [name, , type] = row;
     const has = (level: Level) => type !== COLLECTION && hasLevel(level, nodes.unmatched(index), row);
-    return (levels.length === 0 || levels.some(has)) && terms.keeps({ name, type, has });
+    return (levels.length === 0 || levels.some(has)) && terms.keeps({ name, type, error: terms.asksErrors ? this.errorOf(side, index) : NaN, has });
   }
 
   /** Of an op the nearest module around it. */
@@ -223,6 +245,11 @@ function put<T>(map: Map<number, T[]>, key: number, value: T): void {
   const list = map.get(key);
   if (list) list.push(value);
   else map.set(key, [value]);
+}
+
+/** By their keys, those that are alike as they ran. */
+function inOrder(keys: number[] | null): (a: number, b: number) => number {
+  return (a, b) => (!keys || keys[a] === keys[b] ? a - b : keys[a]! < keys[b]! ? -1 : 1);
 }
 
 const MOST_EDGES = 200;
@@ -282,21 +309,22 @@ export class ExportedApi implements Api {
     const found = graph.data.details[other][partner] ?? NO_DETAILS;
     return { ...details, partner: { side: other, node: graph.summary(other, partner), inputs: found.inputs, outputs: found.outputs, stack: found.stack, merge_info: found.merge_info } };
   }
-  async search(ref: GraphRef, side: Side, { q, level, leaf, offset = 0, limit = 200 }: SearchQuery) {
+  async search(ref: GraphRef, side: Side, { q, level, leaf, sort, offset = 0, limit = 200 }: SearchQuery) {
     const graph = this.graph(ref);
     const terms = parseSearch(q);
     const asked = terms.side ?? side;
-    const hits = this.found(graph, asked, level, terms, leaf);
+    const hits = this.found(graph, asked, level, terms, leaf).sort(inOrder(graph.keysOf(asked, sort)));
     const listed = hits.slice(offset, offset + limit).map((index) => ({ ...graph.summary(asked, index), module: graph.moduleAround(asked, index) }));
     return { side: asked, total: hits.length, hits: listed, words: terms.words };
   }
-  async seek(ref: GraphRef, side: Side, { level, leaf, q = '', from, direction }: SeekQuery) {
+  async seek(ref: GraphRef, side: Side, { level, leaf, q = '', sort, from, direction }: SeekQuery) {
     const graph = this.graph(ref);
     const terms = parseSearch(q);
     const asked = terms.side ?? side;
-    const hits = this.found(graph, asked, level, terms, leaf);
-    const start = from === undefined ? (direction > 0 ? -1 : Infinity) : graph.find(asked, from);
-    const found = direction > 0 ? hits.findIndex((index) => index > start) : hits.findLastIndex((index) => index < start);
+    const order = inOrder(graph.keysOf(asked, sort));
+    const hits = this.found(graph, asked, level, terms, leaf).sort(order);
+    const start = from === undefined ? null : graph.find(asked, from);
+    const found = start === null ? -1 : direction > 0 ? hits.findIndex((index) => order(start, index) < 0) : hits.findLastIndex((index) => order(index, start) < 0);
     const at = found >= 0 ? found : direction > 0 ? 0 : hits.length - 1;
     const hit = hits[at];
     return { side: asked, node: hit === undefined ? null : graph.summary(asked, hit), index: Math.max(at, 0), total: hits.length };
@@ -356,6 +384,7 @@ export class ExportedApi implements Api {
   }
 
   private found(graph: ExportedGraph, side: Side, level: string | undefined, terms: SearchTerms, leaf: 1 | undefined): number[] {
+    if (terms.asksErrors && !this.data.config.verdicts) throw new ApiError('error: no errors are known in this graph: compare two runs with msprobe graph_visualize', 400);
     const named = level?.split(',') ?? [];
     const levels = LEVELS.filter((each) => named.includes(each));
     const found: number[] = [];

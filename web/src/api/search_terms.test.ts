@@ -10,15 +10,16 @@ interface Given {
   level?: string;
   overflow?: string;
   verdict?: string;
+  error?: number | 'inf';
   matched?: boolean;
 }
 
 const COLLECTION = 9;
 
-function searched({ name, type, level, overflow, verdict, matched = true }: Given): Searched {
+function searched({ name, type, level, overflow, verdict, matched = true, error = NaN }: Given): Searched {
   const levels: (string | undefined)[] = !matched ? ['unmatched', overflow] : [level ?? 'none', overflow, verdict ?? 'unjudged'];
   if (overflow) levels.push('overflow');
-  return { name, type, has: (wanted: Level) => type !== COLLECTION && levels.includes(wanted) };
+  return { name, type, error: error === 'inf' ? Infinity : error, has: (wanted: Level) => type !== COLLECTION && levels.includes(wanted) };
 }
 
 const NODES = (CASES.nodes as Given[]).map(searched);
@@ -28,6 +29,7 @@ describe('the search of a page without a server', () => {
     const terms = parseSearch(q);
     expect(NODES.flatMap((node, index) => (terms.keeps(node) ? [index] : []))).toEqual(nodes);
     expect(terms.words).toEqual(words);
+    expect(terms.asksErrors).toBe(/error[<>]/i.test(q));
     expect(terms.side).toBe(side === undefined ? null : side === 'golden' ? 'Bench' : 'NPU');
   });
   it.each(CASES.refused)('refuses $q in the same words', ({ q, error }) => {

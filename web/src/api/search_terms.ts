@@ -1,4 +1,5 @@
 import { ApiError } from './client';
+import { opNameOf } from './node_name';
 import type { Level, Side } from './types';
 
 // The syntax of searches for a page without a server. The server's own reader is src/view/search/search_terms.cc; both are
@@ -8,12 +9,14 @@ import type { Level, Side } from './types';
 export interface Searched {
   name: string;
   type: number;
+  error: number; // largest relative error, NaN where there is none
   has(level: Level): boolean;
 }
 
 export interface SearchTerms {
   side: Side | null; // null: the one that is shown
   words: string[]; // what to mark in the names, in lower case
+  asksErrors: boolean;
   keeps(node: Searched): boolean;
 }
 
@@ -52,10 +55,36 @@ function patternOf(word: string): { fits: RegExp; words: string[] } {
   return { fits: new RegExp(source, 'u'), words: parts.flatMap((part) => part.split('?')).filter(Boolean) };
 }
 
+/** The names of ops that "linear,*norm*" stands for, as a whole. */
+function opsOf(text: string): Test {
+  const fits = lowerCase(text)
+    .split(',')
+    .map((part) => {
+      if (part === '') throw refuse('op: needs the name of an op or a class: op:linear or op:*norm*');
+      const source = part.split('*').map((piece) => [...piece].map((c) => (c === '?' ? '[^]' : quoted(c))).join(''));
+      return new RegExp(`^${source.join('[^]*?')}$`, 'u');
+    });
+  return ({ name }) => {
+    const op = lowerCase(opNameOf(name));
+    return op !== '' && fits.some((one) => one.test(op));
+  };
+}
+
+/** What stands behind "error", as ">10%"; NaN has none of these. */
+function boundOf(text: string): Test {
+  const [, relation, number, exponent = '', percent] = /^([<>]=?)([0-9]+(?:\.[0-9]+)?)([eE][+-]?[0-9]{1,2})?(%?)$/s.exec(text) ?? [];
+  const limit = number === undefined ? NaN : Number(number + exponent) / (percent ? 100 : 1);
+  if (Number.isNaN(limit) || number!.length > 32) throw refuse('error: needs a comparison with a number: error>0.1, error>=10% or error<1e-3');
+  if (relation === '>') return ({ error }) => error > limit;
+  if (relation === '>=') return ({ error }) => error >= limit;
+  return relation === '<' ? ({ error }) => error < limit : ({ error }) => error <= limit;
+}
+
 class Reader {
   private readonly tests: Test[] = [];
   private readonly words: string[] = [];
   private side: Side | null = null;
+  private asksErrors = false;
   private at = 0;
 
   constructor(private readonly text: string) {}
@@ -71,8 +100,8 @@ class Reader {
       if (this.tests.length === MOST_TERMS) throw tooMuch;
       this.tests.push(excluded ? (node) => !test(node) : test);
     }
-    const { tests, words, side } = this;
-    return { side, words: [...new Set(words)], keeps: (node) => tests.every((test) => test(node)) };
+    const { tests, words, side, asksErrors } = this;
+    return { side, asksErrors, words: [...new Set(words)], keeps: (node) => tests.every((test) => test(node)) };
   }
 
   private skipSpaces(): void {
@@ -92,6 +121,11 @@ class Reader {
   private readWord(excluded: boolean): Test | null {
     const word = /^[^\0- ]+/.exec(this.text.slice(this.at))![0];
     this.at += word.length;
+    const [, behind] = /^error([<>=].*|:(?!:).*)$/is.exec(word) ?? [];
+    if (behind !== undefined) {
+      this.asksErrors = true;
+      return boundOf(behind);
+    }
     const [, named, value] = /^([A-Za-z]+):(?!:)(.*)$/s.exec(word) ?? [];
     if (named === undefined || value === undefined) {
       const { fits, words } = patternOf(word);
@@ -104,8 +138,9 @@ class Reader {
       const types = meanings(field, value, TYPES);
       return ({ type }) => types.includes(type);
     }
+    if (field === 'op') return opsOf(value);
     const known = LEVEL_FIELDS[field];
-    if (!known) throw refuse(`${named}: is not a field: use verdict, result, overflow, type or side, or put the word in quotation marks`);
+    if (!known) throw refuse(`${named}: is not a field: use verdict, result, overflow, type, op, error or side, or put the word in quotation marks`);
     const levels = meanings(field, value, known);
     return (node) => levels.some((level) => node.has(level));
   }

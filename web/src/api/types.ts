@@ -7,6 +7,9 @@ export type OverflowLevel = (typeof OVERFLOW_LEVELS)[number];
 /** What the ruler says of a node, worst first. */
 export const RULINGS = ['bug', 'suspicious', 'inherited', 'rewritten', 'round-off', 'bit-equal'] as const;
 export type Ruling = (typeof RULINGS)[number];
+/** Orders of the list of hits. */
+export const HIT_SORTS = ['execution', 'error', 'module'] as const;
+export type HitSort = (typeof HIT_SORTS)[number];
 export const LEVELS = ['error', 'warning', 'pass', 'unmatched', 'none', 'overflow', ...OVERFLOW_LEVELS, ...RULINGS, 'unjudged'] as const;
 export type Level = (typeof LEVELS)[number];
 

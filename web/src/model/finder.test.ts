@@ -10,11 +10,13 @@ const TOTAL = 1450;
 class ManyHits {
   asked: [offset: number, limit: number][] = [];
   levels: (string | undefined)[] = [];
+  sorts: (string | undefined)[] = [];
   total = TOTAL;
   broken = false;
-  async search(_graph: GraphRef, _side: Side, { level, offset = 0, limit = 200 }: SearchQuery) {
+  async search(_graph: GraphRef, _side: Side, { level, sort, offset = 0, limit = 200 }: SearchQuery) {
     this.asked.push([offset, limit]);
     this.levels.push(level);
+    this.sorts.push(sort);
     if (this.broken) throw new ApiError('', 0);
     const count = Math.max(0, Math.min(limit, this.total - offset));
     return { side: 'NPU', words: [], total: this.total, hits: Array.from({ length: count }, (_, i) => ({ name: `h.${offset + i}` }) as NodeSummary) };
@@ -84,6 +86,14 @@ describe('the list of hits', () => {
     expect(list()).toMatchObject({ active: 199, end: 200 });
     api.broken = false;
     expect(await mark(1)).toBe('h.200');
+  });
+  it('is sorted as it was chosen, in all its stretches and for the next node', async () => {
+    session.finder.search({ sort: 'error' });
+    await vi.waitFor(() => expect(list()).toMatchObject({ active: -1, start: 0 }));
+    await vi.waitFor(() => expect(api.sorts).toEqual([undefined, 'error']));
+    await vi.waitFor(async () => expect(await mark(-1)).toBe('h.1449'));
+    expect(api.sorts.at(-1)).toBe('error');
+    expect(session.finder.asked()).toMatchObject({ q: 'h', sort: 'error' });
   });
   it('drops what another question no longer wants', async () => {
     await mark(-1);

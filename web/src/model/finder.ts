@@ -1,5 +1,5 @@
 import type { Api } from '../api/client';
-import type { NodeSummary, SearchResult, Side } from '../api/types';
+import type { HitSort, NodeSummary, SearchResult, Side } from '../api/types';
 import { failure } from './failure';
 import { BUSY, IDLE } from './load';
 import type { SessionPort } from './port';
@@ -42,7 +42,7 @@ export class Finder {
     this.set({ open: false, side: 'NPU', query: '', levels: [], result: IDLE });
   }
 
-  search(change: Partial<Pick<SearchState, 'query' | 'side' | 'levels' | 'leaves'>>, open = true): void {
+  search(change: Partial<Pick<SearchState, 'query' | 'side' | 'levels' | 'leaves' | 'sort'>>, open = true): void {
     clearTimeout(this.timer);
     const epoch = ++this.epoch;
     this.set({ ...change, open, active: -1 });
@@ -63,7 +63,11 @@ export class Finder {
 
   private ask(offset: number, limit: number): Promise<SearchResult> {
     const { side, query, levels, leaves } = this.state;
-    return this.api.search(this.session.ref(), side, { q: query.trim(), level: levels.join(',') || undefined, leaf: leaves ? 1 : undefined, offset: offset || undefined, limit });
+    return this.api.search(this.session.ref(), side, { q: query.trim(), level: levels.join(',') || undefined, leaf: leaves ? 1 : undefined, sort: this.sort, offset: offset || undefined, limit });
+  }
+
+  private get sort(): HitSort | undefined {
+    return this.state.sort === 'execution' ? undefined : this.state.sort;
   }
 
   /** Marks the next (1) or previous (-1) hit; behind the last comes the first. Null where there is none to be had. */
@@ -146,11 +150,11 @@ export class Finder {
   }
 
   /** What is looked for, as a question about the next node; null where that is nothing. */
-  asked(): { side: Side; q: string | undefined; level: string | undefined; leaf: 1 | undefined } | null {
+  asked(): { side: Side; q: string | undefined; level: string | undefined; leaf: 1 | undefined; sort: HitSort | undefined } | null {
     const { query, levels, leaves, open } = this.state;
     const q = open ? query.trim() : '';
     if (q === '' && levels.length === 0) return null;
-    return { side: this.side, q: q || undefined, level: levels.join(',') || undefined, leaf: leaves ? 1 : undefined };
+    return { side: this.side, q: q || undefined, level: levels.join(',') || undefined, leaf: leaves ? 1 : undefined, sort: this.sort };
   }
 
   /** Shows the list as it was left; the next hit is one key away. */

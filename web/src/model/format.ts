@@ -37,8 +37,3 @@ export function shortCount(count: number): string {
   if (count < 1_000_000) return `${Math.round(count / 1000)}k`;
   return `${(count / 1e6).toFixed(1).replace(/\.0$/, '')}M`;
 }
-
-/** "model.layers.2.mlp" of "Module.model.layers.2.mlp.MLP.forward.0". */
-export function modulePath(name: string): string {
-  return name.replace(/^(Module|Cell)\./, '').replace(/\.[^.]+\.(forward|backward)(\.\d+)?$/, '');
-}

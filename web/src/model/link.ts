@@ -1,4 +1,4 @@
-import { LEVELS, type Config, type Level, type Side } from '../api/types';
+import { HIT_SORTS, LEVELS, type Config, type HitSort, type Level, type Side } from '../api/types';
 import type { ColorMode } from './status';
 import type { State } from './store';
 import { TABS, type Tab } from './tabs';
@@ -9,6 +9,7 @@ export interface LinkFilter {
   query: string;
   levels: Level[];
   leaves: boolean;
+  sort: HitSort;
 }
 
 /** The colours that an address can ask for. */
@@ -43,7 +44,7 @@ export interface Link {
 export function linkOf(state: State): Link | null {
   const { file, step, rank, microStep, selection, tab, search } = state;
   if (!file) return null;
-  const { side, query, levels, leaves } = search;
+  const { side, query, levels, leaves, sort } = search;
   return {
     file,
     step,
@@ -52,7 +53,7 @@ export function linkOf(state: State): Link | null {
     ...(selection ? { side: selection.side, node: selection.name } : {}),
     tab: selection ? tab : undefined,
     colors: colorsOf(state),
-    filter: { side, query: query.trim(), levels, leaves },
+    filter: { side, query: query.trim(), levels, leaves, sort },
   };
 }
 
@@ -91,7 +92,7 @@ export function parseLink(hash: string): Link | null {
     microStep: wholeNumber(query.get('micro_step')),
     tab: oneOf(TABS, query.get('tab')),
     colors: oneOf(COLORS, query.get('colors')),
-    filter: levels.length > 0 || text ? { side: sideOf(query.get('in')) ?? 'NPU', query: text, levels, leaves: query.get('leaves') === '1' } : undefined,
+    filter: levels.length > 0 || text ? { side: sideOf(query.get('in')) ?? 'NPU', query: text, levels, leaves: query.get('leaves') === '1', sort: oneOf(HIT_SORTS, query.get('sort')) ?? 'execution' } : undefined,
   };
 }
 
@@ -116,6 +117,7 @@ export function formatLink(link: Link): string {
     if (filter.query) query.set('q', filter.query);
     if (filter.levels.length > 0) query.set('level', filter.levels.join(','));
     if (filter.leaves) query.set('leaves', '1');
+    if (filter.sort !== 'execution') query.set('sort', filter.sort);
     if (filter.side !== 'NPU') query.set('in', filter.side);
   }
   return `#${query}`;

@@ -108,7 +108,7 @@ export class Problems {
     const leaving = origin !== null && this.atOrigin();
     const from = !fromStart && !leaving && selection?.side === side ? selection.name : undefined;
     const order = this.session.selectedNode()?.info.order;
-    const ask = (start: string | undefined) => this.api.seek(this.session.ref(), side, { level, q: filter?.q, leaf: filter?.leaf, from: start, direction });
+    const ask = (start: string | undefined) => this.api.seek(this.session.ref(), side, { level, q: filter?.q, leaf: filter?.leaf, sort: filter?.sort, from: start, direction });
     try {
       let hit = await ask(from);
       if (leaving && hit.node && this.isOrigin(hit.node.name)) hit = await ask(hit.node.name); // it was the first stop

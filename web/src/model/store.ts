@@ -1,5 +1,5 @@
 import type { Activations } from '../api/activations';
-import type { Config, FileList, Findings, Layer, Level, Links, MatchChange, MatchState, MatrixCell, NodeDetails, PartnerSuggestion, Refusal, SearchResult, Side, Summary } from '../api/types';
+import type { Config, FileList, Findings, HitSort, Layer, Level, Links, MatchChange, MatchState, MatrixCell, NodeDetails, PartnerSuggestion, Refusal, SearchResult, Side, Summary } from '../api/types';
 import type { Verdict } from '../api/verdict';
 import { FILE_ORDERS, type FileOrder } from './file_list';
 import { CONVERT, type ConvertState } from './convert_form';
@@ -34,6 +34,7 @@ export interface SearchState {
   query: string;
   levels: Level[]; // of which a node has one; empty: any
   leaves: boolean; // only nodes without others in them
+  sort: HitSort;
   result: Load<Hits>;
   active: number; // of all hits
 }
@@ -114,7 +115,7 @@ export const INITIAL: State = {
   findings: IDLE,
   layers: IDLE,
   activations: IDLE,
-  search: { open: false, side: 'NPU', query: '', levels: [], leaves: false, result: IDLE, active: -1 },
+  search: { open: false, side: 'NPU', query: '', levels: [], leaves: false, sort: 'execution', result: IDLE, active: -1 },
   matching: { open: false, picked: { NPU: null, Bench: null }, descendants: false, state: IDLE, busy: false, message: null, suggestions: [] },
   convert: CONVERT,
   notice: null,

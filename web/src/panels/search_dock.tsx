@@ -1,7 +1,8 @@
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
-import { RULINGS, type Level, type SearchHit, type Side } from '../api/types';
+import { modulePath } from '../api/node_name';
+import { HIT_SORTS, RULINGS, type Level, type SearchHit, type Side } from '../api/types';
 import type { MessageKey } from '../i18n';
-import { grouped, modulePath } from '../model/format';
+import { grouped } from '../model/format';
 import type { Failed } from '../model/load';
 import type { Session } from '../model/session';
 import { statusOf } from '../model/status';
@@ -106,6 +107,7 @@ export function SearchDock() {
           <input type="checkbox" data-test="search-leaves" checked={search.leaves} onChange={(event) => session.finder.search({ leaves: event.currentTarget.checked })} />
           {t('search.leaves')}
         </label>
+        <Sorts known={config?.verdicts === true} />
       </div>
       {config?.verdicts && <Levels of="view.verdict" levels={JUDGED} />}
       {compared && <Levels of={config?.verdicts ? 'view.rules' : 'view.precision'} levels={LEVELS} />}
@@ -118,6 +120,15 @@ export function SearchDock() {
       {(!found || found.total === 0) && <SearchHelp />}
     </aside>
   );
+}
+
+/** The order of the list; by error only where the file knows the errors of its nodes. */
+function Sorts({ known }: { known: boolean }) {
+  const session = useSession();
+  const t = useText();
+  const sort = useApp((state) => state.search.sort);
+  const values = HIT_SORTS.filter((each) => each !== 'error' || known);
+  return <Segments label={t('search.sort')} value={values.includes(sort) ? sort : 'execution'} values={values} test="search-sort" text={(each) => t(`search.sort.${each}`)} onChange={(each) => session.finder.search({ sort: each })} />;
 }
 
 /** A search that cannot be read says what is wrong with it; anything else, what went wrong. */
@@ -166,7 +177,8 @@ function SearchHelp() {
     ['linear -backward', 'search.help.without'],
     ['"a*b"', 'search.help.quoted'],
     ['type:op', 'search.help.type'],
-    ...(config?.verdicts ? ([['verdict:bug,suspicious', 'search.help.verdict']] as const) : []),
+    ['op:linear,*norm*', 'search.help.op'],
+    ...(config?.verdicts ? ([['verdict:bug,suspicious', 'search.help.verdict'], ['error>10%', 'search.help.error']] as const) : []),
     ...(compared ? ([['result:error', 'search.help.result'], ['side:golden', 'search.help.side']] as const) : []),
     ...(config?.overflow_check ? ([['overflow:any', 'search.help.overflow']] as const) : []),
   ];
