@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <unordered_set>
 
 #include "base/text.h"
@@ -244,7 +245,7 @@ Status DescribeUse(const OverflowStepView& step, const OverflowSource& source, O
   const BadOp *owner = FindBadOp(rank.scan, module.op), *user = FindBadOp(rank.scan, source.reader.op);
   if (!owner || !user) return OkStatus();
   const auto items_of = [&](const BadOp& op) {
-    return std::ranges::subrange(rank.scan.items.begin() + op.begin, rank.scan.items.begin() + op.end);
+    return std::span(rank.scan.items).subspan(op.begin, op.end - op.begin);
   };
   const auto parameter = std::ranges::find(items_of(*owner), source.item, &BadItem::index);
   if (parameter == items_of(*owner).end()) return OkStatus();
