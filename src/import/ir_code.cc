@@ -60,7 +60,7 @@ StatusOr<IrFile> IrFile::Parse(std::string_view text, const std::string& path) {
       const std::string_view scope = line.substr(kScope.size(), line.size() - kScope.size() - 1);
       const auto [it, fresh] = out.nodes_.try_emplace(KernelName(scope));
       node = fresh ? &it->second : nullptr;  // the first of two nodes with one name
-      if (fresh) node->scope = scope;
+      if (fresh) it->second.scope = scope;
     } else if (node && StartsWith(line, kComment) && node->lines.size() < kMostLines) {
       node->lines.push_back(line.substr(kComment.size()));
     }
