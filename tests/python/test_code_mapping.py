@@ -30,7 +30,7 @@ def test_files(tmp_path):
         assert row["Scope Name"] == kernel.replace("Default_", "Default/")
         lines = row["Code Stack"].splitlines()
         assert lines[0].startswith("In file ") and not any(line.endswith("/") for line in lines)
-        assert any(line.startswith("In file /work/model.py:81, ") for line in lines)
+        assert any(line.startswith("In file /repo/model.py:81, ") for line in lines)
 
 
 def test_statistics_get_two_columns(tmp_path):
@@ -68,5 +68,5 @@ def test_rows_of_kernels_show_their_line(tmp_path):
     run([*args, tmp_path / "plain", "--plain"])
     (path,), (plain,) = (list((tmp_path / d).glob("*.csv")) for d in ("out", "plain"))
     table = rows(path)
-    assert all(row["NPU Source"].startswith("/work/model.py:81 x = self.pool(") for row in table)
+    assert all(row["NPU Source"].startswith("/repo/model.py:81 x = self.pool(") for row in table)
     assert "NPU Source" not in rows(plain)[0]

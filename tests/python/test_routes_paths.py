@@ -18,7 +18,21 @@ VALID = {
 VALID_BODY = {"target_path": "dumps/a/step0", "output_path": "out", "npu": CALLS[0], "bench": CALLS[0], "id": 1}
 # Texts that name nothing in the file system.
 NO_PATHS = {
-    *("side", "name", "q", "level", "leaf", "sort", "from", "metric", "stat", "dimension", "tags", "item", "partner_item"),
+    *(
+        "side",
+        "name",
+        "q",
+        "level",
+        "leaf",
+        "sort",
+        "from",
+        "metric",
+        "stat",
+        "dimension",
+        "tags",
+        "item",
+        "partner_item",
+    ),
     *("npu", "bench", "revision", "template", "engine", "order", "file_type"),
 }
 # What may be made anew: any name below the directory will do.
