@@ -3,7 +3,6 @@
 #include <algorithm>
 
 namespace msprobe {
-namespace {
 
 uint64_t AsSequence(PyObject* number) {
   if (number == nullptr) {
@@ -17,8 +16,6 @@ uint64_t AsSequence(PyObject* number) {
   }
   return value;
 }
-
-}  // namespace
 
 GradNodeNames node_names;
 

@@ -34,6 +34,8 @@ struct GradEdge {
 /// have the highest number of all, as has, here, a node that tells none.
 inline constexpr uint64_t kNoSequence = UINT64_MAX;
 uint64_t SequenceOf(PyObject* node);
+/// Of the Python number, nullptr where asking for it failed; kNoSequence and no exception where it is none.
+uint64_t AsSequence(PyObject* number);
 
 /// An edge from one of the nodes of a call to one of its inputs.
 struct InputEdge {

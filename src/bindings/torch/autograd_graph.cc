@@ -5,22 +5,6 @@
 #include "bindings/torch/torch_objects.h"
 
 namespace msprobe {
-namespace {
-
-uint64_t AsSequence(PyObject* number) {
-  if (number == nullptr) {
-    PyErr_Clear();
-    return kNoSequence;
-  }
-  const uint64_t value = PyLong_AsUnsignedLongLong(number);
-  if (PyErr_Occurred()) {
-    PyErr_Clear();
-    return kNoSequence;
-  }
-  return value;
-}
-
-}  // namespace
 
 Ref AccumulatorOf(PyObject* leaf) {
   Ref view(PyObject_CallMethodOneArg(leaf, torch_names.expand_as, leaf));
