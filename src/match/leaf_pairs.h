@@ -1,0 +1,28 @@
+// Modules of two frameworks that belong together because the layers in them do, whatever holds these together.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "match/module_pairs.h"
+#include "match/structure.h"
+
+namespace msprobe {
+
+/// What a module's parameters look like, without names: shapes, sorted; of two dimensions the smaller first.
+std::vector<std::string> ParameterShapes(const ModuleNode& module);
+
+/// How much two layers, or modules with nothing inside, look like one; 0: they are not.
+double LeafScore(const Structure& target, uint32_t x, const Structure& golden, uint32_t y);
+
+/// False where what two modules contain says that they are not one, though they have one name or class.
+bool MayBeOne(const Structure& target, uint32_t x, const Structure& golden, uint32_t y);
+
+/// Pairs of modules below `t` and `g` that have no partner in `known`: layers in the order in which they run, and each
+/// module whose layers are those of one module of the other side.
+std::vector<std::pair<uint32_t, uint32_t>> PairByLeaves(const Structure& target, uint32_t t, const Structure& golden,
+                                                        uint32_t g, const ModulePairs& known);
+
+}  // namespace msprobe
