@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/text.h"
 #include "match/hash_mix.h"
@@ -13,7 +14,8 @@ namespace {
 
 // What speaks for two layers being one.
 constexpr double kSameKind = 2, kSameShapes = 2, kMoreParameters = 0.5, kNoParameters = 0.5, kOtherSize = -1.5,
-                 kAlikeOwnName = 0.6, kAlikeParent = 0.4, kEnoughForLeaves = 1.7;
+                 kAlikeOwnName = 0.6, kAlikeParent = 0.4, kEnoughForLeaves = 1.7, kJoined = 4;
+constexpr size_t kMostJoined = 3;         // query, key and value
 constexpr size_t kMostCells = 4'000'000;  // of a table of scores; more layers are aligned by kind and shapes alone
 constexpr double kMostlyTheSame = 0.5;    // share of layers with a partner in the other module
 constexpr double kSomeTheSame = 0.3;      // share of parameters
@@ -64,16 +66,50 @@ std::vector<std::string> ShapesBelow(const Structure& side, uint32_t m) {
   return out;
 }
 
+/// Rows and other sizes of the weight, "64" and "32" of "weight [64, 32]"; empty where that is not known.
+std::pair<int64_t, std::string_view> RowsOf(const ModuleNode& module) {
+  const std::string_view all = module.parameters;
+  constexpr std::string_view kWeight = "weight [";
+  if (!StartsWith(all, kWeight)) return {};
+  int64_t rows = 0;
+  size_t at = kWeight.size();
+  for (; at < all.size() && all[at] >= '0' && all[at] <= '9'; ++at) {
+    if (__builtin_mul_overflow(rows, int64_t{10}, &rows) || __builtin_add_overflow(rows, all[at] - '0', &rows)) return {};
+  }
+  return {rows, all.substr(at, all.find(']') - at)};
+}
+
+/// Whether layers that follow each other compute together what one layer of the other side does.
+bool AreParts(const Structure& side, const uint32_t* parts, size_t count, const Structure& other, uint32_t whole) {
+  const ModuleNode& one = other.modules()[whole];
+  const auto [all_rows, width] = RowsOf(one);
+  if (!one.layer || all_rows == 0) return false;
+  int64_t rows = 0, elements = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const ModuleNode& part = side.modules()[parts[i]];
+    const auto [own, own_width] = RowsOf(part);
+    if (part.kind != one.kind || own == 0 || own_width != width || part.parent != side.modules()[parts[0]].parent) {
+      return false;
+    }
+    if (ParameterShapes(part).size() != ParameterShapes(one).size()) return false;
+    if (__builtin_add_overflow(rows, own, &rows) || __builtin_add_overflow(elements, part.elements, &elements)) {
+      return false;
+    }
+  }
+  return rows == all_rows && (one.elements == 0 || elements == 0 || elements == one.elements);
+}
+
 /// One side of a region: the layers in it that have no partner, in the order in which they run.
 struct Region {
   const Structure& side;
   const std::vector<uint32_t>& partner;
-  std::vector<uint32_t> leaves, containers;
+  std::unordered_set<uint32_t> taken = {};  // layers that are joined
+  std::vector<uint32_t> leaves = {}, containers = {};
   std::unordered_map<uint32_t, std::pair<size_t, size_t>> span = {};  // leaves below a container: [first, last)
 
   void Collect(uint32_t module) {
     for (const uint32_t c : side.modules()[module].children) {
-      if (partner[c] != kNoModule) continue;
+      if (partner[c] != kNoModule || taken.count(c)) continue;
       if (IsLeaf(side, c)) {
         leaves.push_back(c);
         continue;
@@ -89,21 +125,32 @@ struct Region {
 class RegionPairing {
  public:
   RegionPairing(const Structure& target, uint32_t t, const Structure& golden, uint32_t g, const ModulePairs& known)
-      : t_{target, known.golden_of, {}, {}}, g_{golden, known.target_of, {}, {}} {
+      : t_{target, known.golden_of}, g_{golden, known.target_of} {
+    for (const JoinedLayers& layers : known.joined) {
+      t_.taken.insert(layers.targets.begin(), layers.targets.end());
+      g_.taken.insert(layers.goldens.begin(), layers.goldens.end());
+    }
     t_.Collect(t);
     g_.Collect(g);
   }
 
-  std::vector<std::pair<uint32_t, uint32_t>> Run() {
+  LeafPairs Run() {
     if (t_.leaves.empty() || g_.leaves.empty()) return {};
     golden_at_.assign(t_.leaves.size(), kNone);
     target_at_.assign(g_.leaves.size(), kNone);
     t_.leaves.size() * g_.leaves.size() > kMostCells ? AlignByKeys() : AlignByScores();
     ExchangeByName();
-    std::vector<std::pair<uint32_t, uint32_t>> out;
-    for (const uint32_t x : t_.containers) PairContainer(x, &out);
+    LeafPairs out;
+    for (const uint32_t x : t_.containers) PairContainer(x, &out.pairs);
+    std::vector<bool> joined(t_.leaves.size(), false);
+    for (const auto& [i, n, j, m] : joints_) {
+      JoinedLayers layers;
+      for (size_t k = 0; k < n; ++k) layers.targets.push_back(t_.leaves[i + k]), joined[i + k] = true;
+      for (size_t k = 0; k < m; ++k) layers.goldens.push_back(g_.leaves[j + k]);
+      out.joined.push_back(std::move(layers));
+    }
     for (size_t i = 0; i < t_.leaves.size(); ++i) {
-      if (golden_at_[i] != kNone) out.emplace_back(t_.leaves[i], g_.leaves[golden_at_[i]]);
+      if (golden_at_[i] != kNone && !joined[i]) out.pairs.emplace_back(t_.leaves[i], g_.leaves[golden_at_[i]]);
     }
     return out;
   }
@@ -113,24 +160,49 @@ class RegionPairing {
 
   void Join(size_t i, size_t j) { golden_at_[i] = j, target_at_[j] = i; }
 
+  /// How many layers from (i, j) on are one layer of the other side, as (n, 1) or (1, m); (0, 0): no.
+  std::pair<size_t, size_t> JointAt(size_t i, size_t j) const {
+    for (size_t n = kMostJoined; n > 1; --n) {
+      if (i + n <= t_.leaves.size() && AreParts(t_.side, &t_.leaves[i], n, g_.side, g_.leaves[j])) return {n, 1};
+      if (j + n <= g_.leaves.size() && AreParts(g_.side, &g_.leaves[j], n, t_.side, t_.leaves[i])) return {1, n};
+    }
+    return {0, 0};
+  }
+
   /// The alignment with the greatest sum of scores.
   void AlignByScores() {
     const size_t n = t_.leaves.size(), m = g_.leaves.size();
-    std::vector<float> score(n * m), best((n + 1) * (m + 1));
+    std::vector<float> best((n + 1) * (m + 1));
+    struct Step {
+      uint8_t down = 0, right = 0;  // both 1: a pair; one of them more: joined layers
+    };
+    std::vector<Step> steps(n * m);
     const auto at = [&](size_t i, size_t j) -> float& { return best[i * (m + 1) + j]; };
     for (size_t i = n; i-- > 0;) {
       for (size_t j = m; j-- > 0;) {
-        const double own = LeafScore(t_.side, t_.leaves[i], g_.side, g_.leaves[j]);
-        score[i * m + j] = own < kEnoughForLeaves ? 0 : static_cast<float>(own);
-        at(i, j) = std::max({at(i + 1, j), at(i, j + 1), score[i * m + j] + at(i + 1, j + 1)});
+        Step* step = &steps[i * m + j];
+        *step = at(i + 1, j) >= at(i, j + 1) ? Step{1, 0} : Step{0, 1};
+        at(i, j) = std::max(at(i + 1, j), at(i, j + 1));
+        const double score = LeafScore(t_.side, t_.leaves[i], g_.side, g_.leaves[j]);
+        if (const auto both = static_cast<float>(score) + at(i + 1, j + 1); score >= kEnoughForLeaves && both > at(i, j)) {
+          at(i, j) = both, *step = {1, 1};
+        }
+        const auto [down, right] = JointAt(i, j);
+        if (down == 0) continue;
+        if (const auto joined = static_cast<float>(kJoined) + at(i + down, j + right); joined > at(i, j)) {
+          at(i, j) = joined, *step = {static_cast<uint8_t>(down), static_cast<uint8_t>(right)};
+        }
       }
     }
     for (size_t i = 0, j = 0; i < n && j < m;) {
-      if (score[i * m + j] > 0 && at(i, j) == score[i * m + j] + at(i + 1, j + 1)) {
-        Join(i++, j++);
-      } else {
-        at(i, j) == at(i + 1, j) ? ++i : ++j;
+      const Step step = steps[i * m + j];
+      if (step.down == 1 && step.right == 1) Join(i, j);
+      if (step.down + step.right > 2) {
+        joints_.push_back({i, step.down, j, step.right});
+        for (size_t k = 0; k < step.down; ++k) golden_at_[i + k] = j;
+        for (size_t k = 0; k < step.right; ++k) target_at_[j + k] = i;
       }
+      i += step.down, j += step.right;
     }
   }
 
@@ -159,7 +231,7 @@ class RegionPairing {
     for (size_t i = 0; i < t_.leaves.size(); ++i) {
       for (size_t k = i + 1; k < std::min(i + kNear, t_.leaves.size()); ++k) {
         const size_t x = golden_at_[i], y = golden_at_[k];
-        if (x == kNone || y == kNone) continue;
+        if (x == kNone || y == kNone || target_at_[x] != i || target_at_[y] != k) continue;
         const auto parent = [](const Region& region, size_t a) { return region.side.modules()[region.leaves[a]].parent; };
         if (parent(t_, i) != parent(t_, k) || parent(g_, x) != parent(g_, y)) continue;
         if (LeafScore(t_.side, t_.leaves[i], g_.side, g_.leaves[y]) < kEnoughForLeaves) continue;
@@ -219,6 +291,10 @@ class RegionPairing {
 
   Region t_, g_;
   std::vector<size_t> golden_at_, target_at_;  // of leaves
+  struct Joint {
+    size_t i, n, j, m;  // n layers of the target from i on and m of the golden run from j on; n or m is 1
+  };
+  std::vector<Joint> joints_;
 };
 
 }  // namespace
@@ -276,8 +352,8 @@ bool MayBeOne(const Structure& target, uint32_t x, const Structure& golden, uint
          kSomeTheSame * static_cast<double>(std::min(mine.size(), theirs.size()));
 }
 
-std::vector<std::pair<uint32_t, uint32_t>> PairByLeaves(const Structure& target, uint32_t t, const Structure& golden,
-                                                        uint32_t g, const ModulePairs& known) {
+LeafPairs PairByLeaves(const Structure& target, uint32_t t, const Structure& golden, uint32_t g,
+                       const ModulePairs& known) {
   return RegionPairing(target, t, golden, g, known).Run();
 }
 

@@ -20,9 +20,14 @@ double LeafScore(const Structure& target, uint32_t x, const Structure& golden, u
 /// False where what two modules contain says that they are not one, though they have one name or class.
 bool MayBeOne(const Structure& target, uint32_t x, const Structure& golden, uint32_t y);
 
+struct LeafPairs {
+  std::vector<std::pair<uint32_t, uint32_t>> pairs;
+  std::vector<JoinedLayers> joined;
+};
+
 /// Pairs of modules below `t` and `g` that have no partner in `known`: layers in the order in which they run, and each
 /// module whose layers are those of one module of the other side.
-std::vector<std::pair<uint32_t, uint32_t>> PairByLeaves(const Structure& target, uint32_t t, const Structure& golden,
-                                                        uint32_t g, const ModulePairs& known);
+LeafPairs PairByLeaves(const Structure& target, uint32_t t, const Structure& golden, uint32_t g,
+                       const ModulePairs& known);
 
 }  // namespace msprobe

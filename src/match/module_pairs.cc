@@ -4,6 +4,7 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/text.h"
 #include "match/hash_mix.h"
@@ -43,8 +44,8 @@ class Pairing {
  private:
   const ModuleNode& T(uint32_t m) const { return target_.modules()[m]; }
   const ModuleNode& G(uint32_t m) const { return golden_.modules()[m]; }
-  bool FreeT(uint32_t m) const { return out_.golden_of[m] == kNoModule; }
-  bool FreeG(uint32_t m) const { return out_.target_of[m] == kNoModule; }
+  bool FreeT(uint32_t m) const { return out_.golden_of[m] == kNoModule && !joined_targets_.count(m); }
+  bool FreeG(uint32_t m) const { return out_.target_of[m] == kNoModule && !joined_goldens_.count(m); }
 
   void Pair(uint32_t t, uint32_t g) {
     out_.golden_of[t] = g;
@@ -80,8 +81,14 @@ class Pairing {
     for (size_t leaves = 0, scores = 0; scores < pairs.size(); ++scores) {
       for (; leaves < pairs.size(); ++leaves) {
         const auto [t, g] = pairs[leaves];
-        for (const auto& [x, y] : PairByLeaves(target_, t, golden_, g, out_)) {
+        const LeafPairs found = PairByLeaves(target_, t, golden_, g, out_);
+        for (const auto& [x, y] : found.pairs) {
           if (FreeT(x) && FreeG(y)) Pair(x, y);
+        }
+        for (const JoinedLayers& layers : found.joined) {
+          joined_targets_.insert(layers.targets.begin(), layers.targets.end());
+          joined_goldens_.insert(layers.goldens.begin(), layers.goldens.end());
+          out_.joined.push_back(layers);
         }
         by_name();
       }
@@ -267,6 +274,7 @@ class Pairing {
   const std::vector<LayerRule>& rules_;
   ModulePairs out_;
   std::vector<std::pair<uint32_t, uint32_t>> open_;
+  std::unordered_set<uint32_t> joined_targets_, joined_goldens_;
 };
 
 }  // namespace

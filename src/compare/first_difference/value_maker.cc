@@ -139,7 +139,7 @@ const ItemView* MaskedInput(const OpDiff& diff) {
 Status FindMaker(const WalkInput& in, WalkResult* walk) {
   FirstDifference& found = walk->source;
   const DumpPair& pair = in.pair;
-  if (found.kind != FoundKind::kInput || found.golden_op == kNoOp || in.plan.fused) return OkStatus();
+  if (found.kind != FoundKind::kInput || found.golden_op == kNoOp || in.plan.fused || in.plan.cross) return OkStatus();
   JsonDoc target, golden;
   OpDiff diff;
   MSP_RETURN_IF_ERROR(pair.target->ParseOp(found.op, &target));

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "ops/framework_names.h"
 #include "ops/op_traits.h"
 #include "tensor/kernels/dtype.h"
 
@@ -239,8 +240,34 @@ bool DTypeChanges(const OpDiff& op, size_t i) {
          !StartsWith(a.dtype, "<class") && !StartsWith(b->dtype, "<class");
 }
 
+/// Dimensions of the first tensor of an op.
+int64_t RankOf(const std::vector<ItemView>& items, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    if (items[i].tensor && items[i].dims && items[i].dims->IsArray())
+      return static_cast<int64_t>(items[i].dims->Items().size());
+  }
+  return 0;
+}
+
+/// A setting that both frameworks have, by name: an axis, whatever end it is counted from, an epsilon, a form.
+bool SettingDiffers(const OpDiff& op, const ItemView& a, const ItemView* b) {
+  constexpr std::string_view kInput = ".input.";
+  if (a.state != ItemState::kKwarg || !StartsWith(a.suffix, kInput)) return false;
+  const CommonArgument common = CommonArgumentOf(std::string_view(a.suffix).substr(kInput.size()));
+  const StatValue& x = a.stats[kMax];
+  if (common.name.empty() || a.tensor) return false;
+  if (!b) return !common.otherwise.empty() && x.IsText() && x.text != common.otherwise;
+  const StatValue& y = b->stats[kMax];
+  if (x.IsText() && y.IsText()) return x.text != y.text;
+  if (!x.IsNumber() || !y.IsNumber() || b->tensor) return false;
+  if (!x.IsInteger() || !y.IsInteger()) return std::fabs(x.AsDouble() - y.AsDouble()) > 1e-6 * std::fabs(y.AsDouble());
+  const int64_t rank = RankOf(op.target, op.rows_used);
+  const auto from_front = [rank](const StatValue& v) { return v.AsDouble() < 0 ? v.AsDouble() + double(rank) : v.AsDouble(); };
+  return rank == RankOf(op.golden, op.golden_used) && from_front(x) != from_front(y);
+}
+
 bool ArgumentDiffers(const OpDiff& op, size_t i, CompareMode mode) {
-  if (op.cross) return false;
+  if (op.cross) return SettingDiffers(op, op.target[i], PartnerOf(op, i));
   const ItemView& a = op.target[i];
   if (a.state != ItemState::kInput && a.state != ItemState::kKwarg) return false;
   const ItemView* b = PartnerOf(op, i);
@@ -409,9 +436,10 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
     if (result && error > 0) MeasureResult(op, i, error, distance, &out);
     if (mode == CompareMode::kChecksum && !result) out.blind = out.blind || item.checksum == "0x0000000000000000";
   }
-  if (op.matched && !op.cross && op.rows_used > 0 && mode != CompareMode::kChecksum) {
+  if (op.matched && op.rows_used > 0 && mode != CompareMode::kChecksum) {
     for (size_t g = 0; g < op.golden_used; ++g) {
       const ItemView& item = op.golden[g];
+      if (op.cross && (op.golden_taken[g] || !SettingDiffers(op, item, nullptr))) continue;
       const bool argument = item.state == ItemState::kInput || item.state == ItemState::kKwarg;
       if (argument && !op.golden_taken[g] && !IsNull(item)) {
         out.argument = true;
