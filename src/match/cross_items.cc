@@ -163,9 +163,11 @@ class Assigner {
   const std::vector<ShapedItem>&target_, &golden_;
 };
 
+/// Whether inputs of one shape may stand in another order: the frameworks list the statistics of a batch norm ahead of its
+/// weight, or behind its bias.
 bool Commutes(std::string_view op) {
   const std::string name = CommonFunctionOf(ApiOrClassOf(op)).name;
-  return name == "add" || name == "mul" || name == "maximum" || name == "minimum";
+  return name == "add" || name == "mul" || name == "maximum" || name == "minimum" || name == "batch_norm";
 }
 
 struct Found {

@@ -91,7 +91,7 @@ BUGS = (
     ),
     Bug(
         "pt_swapped_halves", PT, "llama", "(-x[..., half:], x[..., :half])", "(x[..., half:], -x[..., :half])",
-        ("model.layers.0.self_attn/*",),
+        ("model.layers.0.self_attn/*", "model.layers.0.attention.apply_rotary_emb/*"),
         "the wrong half of the rotary pair is negated",
     ),
     Bug(

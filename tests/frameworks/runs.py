@@ -17,6 +17,7 @@ from planted import BUGS
 from case import Place, read_dump
 from data import NETWORKS
 from graph_cases import find_command
+from score import answer_of
 
 FRAMEWORKS = ("mindspore", "pytorch")
 WAYS = tuple((level, task) for level in ("L0", "mix") for task in ("statistics", "tensor"))
@@ -161,19 +162,14 @@ def lines_of(side, op):
 
 def bug_result(root, bug):
     target, golden = root / "bugs" / bug.name, dump_of(root, OTHER[bug.side], bug.network)
-    report = compare(target, golden, root / "compared" / bug.name)["pairs"][0]
-    first = report["earlier_input_difference"] or report["first_difference"]
-    if not first:
-        return Answer(False, "", "none", "", "")
+    said = answer_of(compare(target, golden, root / "compared" / bug.name))
     places = [Place.parse(text) for text in bug.where]
     right = set()
     for side in (target, golden):
         names, parents = read_dump(side / "rank")
         right |= {op for op in names if any(holds(place, op, parents) for place in places)}
-    named = {first["op"], first.get("inside", "")}
-    marked = edited(root, bug)[1] in lines_of(target, first["op"])
-    told = first.get("verdict", "")
-    return Answer(bool(named & right) or marked, first["op"], first["kind"], told, first.get("detail", ""))
+    marked = said.kind != "missing_op" and edited(root, bug)[1] in lines_of(target, said.op)
+    return Answer(bool({said.op, said.inside} & right) or marked, said.op, said.kind, said.verdict, said.detail)
 
 
 def holds(place, op, parents):
