@@ -291,13 +291,18 @@ class Matcher {
 
 }  // namespace
 
-StatusOr<MatchPlan> MatchAcross(const DumpFile& target, const DumpFile& golden) {
+bool IsBackwardOfPart(std::string_view op) {
+  return ParseOpName(op).direction == OpDirection::kBackward && !IsModuleName(op) &&
+         IsComposite(CommonFunctionOf(ApiOrClassOf(op)).name);
+}
+
+StatusOr<MatchPlan> MatchAcross(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules) {
   Side a, b;
   a.dump = &target;
   b.dump = &golden;
   MSP_ASSIGN_OR_RETURN(a.structure, Structure::Read(target, Vocabulary::kCommon));
   MSP_ASSIGN_OR_RETURN(b.structure, Structure::Read(golden, Vocabulary::kCommon));
-  const ModulePairs pairs = PairModules(a.structure, b.structure, {});
+  const ModulePairs pairs = PairModules(a.structure, b.structure, rules);
   std::unordered_set<uint32_t> joined_targets, joined_goldens;
   for (const JoinedLayers& layers : pairs.joined) {
     joined_targets.insert(layers.targets.begin(), layers.targets.end());
