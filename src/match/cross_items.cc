@@ -102,8 +102,9 @@ class Assigner {
     return out;
   }
 
-  /// Operands of a sum or product may be exchanged (`outputs` false), and gradients come in the order in which they were ready, which two frameworks do not share: of those of one shape,
-  /// the nearest in size stand against each other.
+  /// Operands of a sum or product may be exchanged (`outputs` false), and gradients come in the order in which they
+  /// were ready, which two frameworks do not share: of those of one shape, the nearest in size stand against each
+  /// other.
   Assignment ByNorm(bool outputs) const {
     Assignment out = ByShape();
     for (size_t i = 0; i < out.size(); ++i) {
@@ -140,9 +141,9 @@ class Assigner {
   /// The golden item that is as far down among those of this shape; nothing where there are more on one side.
   std::optional<size_t> InOrder(size_t i) const {
     const auto like = [&](const std::vector<ShapedItem>& items, size_t end) {
-      return std::count_if(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(end), [&](const ShapedItem& item) {
-        return item.output == target_[i].output && item.shape == target_[i].shape;
-      });
+      return std::count_if(
+          items.begin(), items.begin() + static_cast<std::ptrdiff_t>(end),
+          [&](const ShapedItem& item) { return item.output == target_[i].output && item.shape == target_[i].shape; });
     };
     if (like(target_, target_.size()) != like(golden_, golden_.size())) return std::nullopt;
     auto left = like(target_, i);
@@ -163,8 +164,8 @@ class Assigner {
   const std::vector<ShapedItem>&target_, &golden_;
 };
 
-/// Whether inputs of one shape may stand in another order: the frameworks list the statistics of a batch norm ahead of its
-/// weight, or behind its bias.
+/// Whether inputs of one shape may stand in another order: the frameworks list the statistics of a batch norm ahead of
+/// its weight, or behind its bias.
 bool Commutes(std::string_view op) {
   const std::string name = CommonFunctionOf(ApiOrClassOf(op)).name;
   return name == "add" || name == "mul" || name == "maximum" || name == "minimum" || name == "batch_norm";

@@ -13,8 +13,8 @@ namespace msprobe {
 /// Modules pair by what they are and contain (module_pairs.h). In each pair, functions stand against each other in
 /// order, those that compute first, those that only move elements in the gaps between them. Gradients go with their
 /// forward calls. A linear layer or convolution that one side computes as a product and an added bias stands against
-/// both, and layers that one side computes as one (query, key and value) against that together. `rules`, a layer mapping,
-/// come first. kBadInput when a dump holds no call.
+/// both, and layers that one side computes as one (query, key and value) against that together. `rules`, a layer
+/// mapping, come first. kBadInput when a dump holds no call.
 StatusOr<MatchPlan> MatchAcross(const DumpFile& target, const DumpFile& golden,
                                 const std::vector<LayerRule>& rules = {});
 

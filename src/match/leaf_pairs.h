@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,12 +9,6 @@
 #include "match/structure.h"
 
 namespace msprobe {
-
-/// What a module's parameters look like, without names: shapes, sorted; of two dimensions the smaller first.
-std::vector<std::string> ParameterShapes(const ModuleNode& module);
-
-/// How much two layers, or modules with nothing inside, look like one; 0: they are not.
-double LeafScore(const Structure& target, uint32_t x, const Structure& golden, uint32_t y);
 
 /// False where what two modules contain says that they are not one, though they have one name or class.
 bool MayBeOne(const Structure& target, uint32_t x, const Structure& golden, uint32_t y);

@@ -53,8 +53,8 @@ class Pairing {
     open_.emplace_back(t, g);
   }
 
-  /// Of one framework each pair is looked into as a whole. Of two frameworks what has one name first, then what holds the
-  /// same layers, then what is most alike.
+  /// Of one framework each pair is looked into as a whole. Of two frameworks what has one name first, then what holds
+  /// the same layers, then what is most alike.
   void DescendAll() {
     if (target_.vocabulary() == Vocabulary::kCommon) return DescendByLeaves();
     while (!open_.empty()) {

@@ -13,7 +13,7 @@ namespace {
 using FoundKind = FirstDifference::Kind;
 
 constexpr size_t kMostAround = 200;  // ops looked at for one that agrees
-constexpr size_t kNear = 2;  // matched ops that may stand between a lone op and what it changes
+constexpr size_t kNear = 2;          // matched ops that may stand between a lone op and what it changes
 
 }  // namespace
 
@@ -70,8 +70,8 @@ const Lone* LoneOps::FirstWithoutEffect() const {
   return nullptr;
 }
 
-/// The outermost module around `lone` that its run has more, or the op itself: of two frameworks modules need not be the
-/// same.
+/// The outermost module around `lone` that its run has more, or the op itself: of two frameworks modules need not be
+/// the same.
 uint32_t LoneOps::Outermost(const Lone& lone) const {
   if (in_.plan.cross) return lone.op;
   const DumpFile& dump = DumpOf(lone.golden);
@@ -150,7 +150,8 @@ const Lone* LoneOps::BeforeAcross(FoundKind kind, size_t i) const {
     const std::string_view name = ops_.NameAt(j);
     const OpDistance& d = in_.distances[j];
     const bool compared = d.matched && d.has_input && d.has_output && d.values && !d.shapes;
-    if (compared && d.rounded <= 1 && d.output <= 1 && !IsModuleName(name) && HomeOf(false, name) == home) agrees = j + 1;
+    if (compared && d.rounded <= 1 && d.output <= 1 && !IsModuleName(name) && HomeOf(false, name) == home)
+      agrees = j + 1;
   }
   const Lone* found[2] = {nullptr, nullptr};  // the last of each run
   for (size_t k = lone_.size(); k-- > 0;) {

@@ -18,7 +18,7 @@ namespace {
 using FoundKind = FirstDifference::Kind;
 
 constexpr size_t kMostLookedAt = 20000;  // ops in front of the difference
-constexpr size_t kMostAcross = 400;     // of two frameworks, where values say less
+constexpr size_t kMostAcross = 400;      // of two frameworks, where values say less
 constexpr size_t kNoMaker = SIZE_MAX;
 constexpr size_t kMostAround = 64;  // around infinities: they are put in where they are used
 
@@ -169,8 +169,8 @@ bool IsInAgreeing(const WalkInput& in, bool golden, size_t op) {
   return agrees;
 }
 
-/// Of two frameworks: what made the golden input is called later in the target, or not at all; or the target's input is made
-/// by an op that the golden run does not have.
+/// Of two frameworks: what made the golden input is called later in the target, or not at all; or the target's input is
+/// made by an op that the golden run does not have.
 Status FindMakerAcross(const WalkInput& in, const ItemView& own, const ItemView& other, FirstDifference* found) {
   const CompareMode mode = in.pair.options.mode;
   const std::string looks = ExtremesOf(own), golden_looks = ExtremesOf(other);

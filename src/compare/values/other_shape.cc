@@ -46,8 +46,8 @@ OtherShape CompareShapes(std::span<const int64_t> a, std::span<const int64_t> b,
 
 bool MayBeTransposed(const ItemView& item) {
   if (item.state == ItemState::kParameter || item.state == ItemState::kParameterGrad) return true;
-  const NameParts parts =
-      ParseOpName(std::string_view(item.name).substr(0, item.name.size() - std::min(item.name.size(), item.suffix.size())));
+  const NameParts parts = ParseOpName(
+      std::string_view(item.name).substr(0, item.name.size() - std::min(item.name.size(), item.suffix.size())));
   if (IsModuleName(parts.base)) return false;
   if (item.state == ItemState::kOutput) return parts.direction == OpDirection::kBackward;
   return parts.direction == OpDirection::kForward && item.suffix == ".input.1" &&

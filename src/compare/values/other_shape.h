@@ -20,8 +20,8 @@ enum class OtherShape : uint8_t {
 /// another output.
 OtherShape CompareShapes(std::span<const int64_t> a, std::span<const int64_t> b, bool transposes);
 
-/// A parameter, its gradient, what a product multiplies by, or what a function's backward gives, which may be the gradient
-/// of such a one.
+/// A parameter, its gradient, what a product multiplies by, or what a function's backward gives, which may be the
+/// gradient of such a one.
 bool MayBeTransposed(const ItemView& item);
 
 }  // namespace msprobe

@@ -91,9 +91,7 @@ bool IsSquare(const FileTensor& tensor) {
 const FileTensor* InShapeOf(const FileTensor& target, const FileTensor& golden, bool transposes, FileTensor* out) {
   *out = golden;
   switch (CompareShapes(target.shape, golden.shape, transposes)) {
-    case OtherShape::kTransposed:
-      Transpose(out);
-      return out;
+    case OtherShape::kTransposed: Transpose(out); return out;
     case OtherShape::kRegrouped: {
       FileTensor plain = golden;
       uint64_t bytes = 0;
