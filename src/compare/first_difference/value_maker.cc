@@ -213,10 +213,14 @@ Status FindMaker(const WalkInput& in, WalkResult* walk) {
   if (found.kind != FoundKind::kInput || found.golden_op == kNoOp || in.plan.fused) return OkStatus();
   JsonDoc target, golden;
   OpDiff diff;
-  MSP_RETURN_IF_ERROR(pair.target->ParseOp(found.op, &target));
-  MSP_RETURN_IF_ERROR(pair.golden->ParseOp(found.golden_op, &golden));
-  DiffOps(pair.target->ops().NameAt(found.op), target, pair.golden->ops().NameAt(found.golden_op), &golden,
-          pair.options, &diff);
+  if (in.plan.cross) {
+    MSP_RETURN_IF_ERROR(DiffOpAt(pair, found.op, &target, &golden, &diff));  // whose items are not at equal places
+  } else {
+    MSP_RETURN_IF_ERROR(pair.target->ParseOp(found.op, &target));
+    MSP_RETURN_IF_ERROR(pair.golden->ParseOp(found.golden_op, &golden));
+    DiffOps(pair.target->ops().NameAt(found.op), target, pair.golden->ops().NameAt(found.golden_op), &golden,
+            pair.options, &diff);
+  }
   Maker maker(in, walk);
   if (in.plan.cross) {
     const ItemView* other = nullptr;
