@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "match/module_pairs.h"
+#include "match/paired_modules.h"
 #include "match/structure.h"
 
 namespace msprobe {

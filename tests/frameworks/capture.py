@@ -12,11 +12,12 @@ import os
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import numpy as np
 from data import batch, weight
+
+HERE = Path(__file__).resolve().parent
 
 
 def load(source):

@@ -8,17 +8,17 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-HERE = Path(__file__).resolve().parent
-REPO = HERE.parents[1]
-for folder in ("golden", "sabotage"):
-    sys.path.insert(0, str(HERE.parent / folder))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "sabotage"))
 
-from planted import BUGS
 from case import Place, read_dump
 from data import NETWORKS
 from graph_cases import find_command
+from planted import BUGS, HELD_OUT
 from score import answer_of
 
+HERE = Path(__file__).resolve().parent
+REPO = HERE.parents[1]
 FRAMEWORKS = ("mindspore", "pytorch")
 WAYS = tuple((level, task) for level in ("L0", "mix") for task in ("statistics", "tensor"))
 # The same weights in other layouts: (network of MindSpore, network of PyTorch).
@@ -34,14 +34,19 @@ def dump_of(root, framework, network, level="mix", task="statistics"):
     return root / framework / f"{network}_{level}_{task}"
 
 
+def line_of(bug):
+    text = source_of(bug.side, bug.network).read_text(encoding="utf-8")
+    return text[: text.index(bug.old)].count("\n") + 1
+
+
 def edited(root, bug):
-    """The file of a network with the bug in it, and the lines of the change."""
+    """The file of a network with the bug in it."""
     text = source_of(bug.side, bug.network).read_text(encoding="utf-8")
     assert text.count(bug.old) == 1, f"{bug.name}: {bug.old!r} occurs {text.count(bug.old)} times"
     path = root / "sources" / f"{bug.name}.py"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text.replace(bug.old, bug.new), encoding="utf-8")
-    return path, text[: text.index(bug.old)].count("\n") + 1
+    return path
 
 
 def jobs_of(root, framework, networks, ways, bugs):
@@ -53,15 +58,15 @@ def jobs_of(root, framework, networks, ways, bugs):
     ]
     for bug in bugs:
         if bug.side == framework:
-            job = {"network": bug.network, "level": "mix", "task": "statistics", "source": str(edited(root, bug)[0])}
+            job = {"network": bug.network, "level": "mix", "task": "statistics", "source": str(edited(root, bug))}
             jobs.append(job | {"out": str(root / "bugs" / bug.name)})
     return jobs
 
 
-def record(root, mindspore_python, networks=(*NETWORKS, "llama_fused"), ways=WAYS, bugs=BUGS):
+def record(root, mindspore_python, networks=(*NETWORKS, "llama_fused"), ways=WAYS, bugs=(*BUGS, *HELD_OUT)):
     """One interpreter for each framework, side by side."""
     running = []
-    for framework, python in (("pytorch", sys.executable), ("mindspore", mindspore_python)):
+    for framework, python in (("pytorch", sys.executable), ("mindspore", os.path.abspath(mindspore_python))):
         jobs = root / f"jobs_{framework}.json"
         jobs.parent.mkdir(parents=True, exist_ok=True)
         jobs.write_text(json.dumps(jobs_of(root, framework, networks, ways, bugs)))
@@ -153,22 +158,25 @@ class Answer(NamedTuple):
 
 def lines_of(side, op):
     """Lines of a network that an op is called from, the innermost one only."""
-    for names, frames in json.loads((side / "rank" / "stack.json").read_text()).values():
+    stacks = side / "rank" / "stack.json"
+    if not stacks.exists():
+        return set()
+    for names, frames in json.loads(stacks.read_text()).values():
         if op in names:
             inner = next((f for f in frames if "/sources/" in f or "_networks/" in f), "")
             return set(map(int, re.findall(r", line (\d+), in ", inner)))
     return set()
 
 
-def bug_result(root, bug):
+def bug_result(root, bug, out):
     target, golden = root / "bugs" / bug.name, dump_of(root, OTHER[bug.side], bug.network)
-    said = answer_of(compare(target, golden, root / "compared" / bug.name))
+    said = answer_of(compare(target, golden, out))
     places = [Place.parse(text) for text in bug.where]
     right = set()
     for side in (target, golden):
         names, parents = read_dump(side / "rank")
         right |= {op for op in names if any(holds(place, op, parents) for place in places)}
-    marked = said.kind != "missing_op" and edited(root, bug)[1] in lines_of(target, said.op)
+    marked = said.kind != "missing_op" and line_of(bug) in lines_of(target, said.op)
     return Answer(bool({said.op, said.inside} & right) or marked, said.op, said.kind, said.verdict, said.detail)
 
 

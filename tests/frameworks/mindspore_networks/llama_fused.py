@@ -1,9 +1,8 @@
 """llama.py with one product for query, key and value, and one for gate and up."""
 
-from mindspore import nn, ops
-
 import llama
 from llama import HEADS, INNER, KEYS, RENAMED, WIDTH, loss  # noqa: F401
+from mindspore import nn, ops
 
 JOINED = {
     "attention.w_qkv": {"attention.wq": 32, "attention.wk": 16, "attention.wv": 16},

@@ -1,11 +1,10 @@
 """llama.py with one product for query, key and value, and one for gate and up."""
 
+import llama
 import torch
 import torch.nn.functional as F
-from torch import nn
-
-import llama
 from llama import HEADS, INNER, KEYS, WIDTH, loss, repeat_kv, rotate_half  # noqa: F401
+from torch import nn
 
 JOINED = {
     "self_attn.qkv_proj": {"self_attn.q_proj": 32, "self_attn.k_proj": 16, "self_attn.v_proj": 16},
