@@ -98,7 +98,7 @@ def plan_of(target, golden, *options):
 
 
 class Clean(NamedTuple):
-    pairs: int  # ops of the target that have a partner
+    pairs: int  # ops of the target that have a partner and values in common with it
     equal: int  # of these: bit-equal, within round-off, computed another way with the same result
     computing: int  # ops that compute, on the side that has fewer of them
     paired: int  # of these: with a partner
@@ -131,9 +131,8 @@ def clean_result(target, golden, out):
     paired, computing = min(sides, key=lambda side: side[1])
     first = report["first_difference"] or {}
     equal = ruler["bit_equal"] + ruler["round_off"] + ruler["rewritten"]
-    return Clean(
-        report["matched_ops"], equal, computing, paired, ruler["bug"], ruler["suspicious"], first.get("op", "")
-    )
+    judged = report["matched_ops"] - (ruler["none"] - report["target_only_ops"])
+    return Clean(judged, equal, computing, paired, ruler["bug"], ruler["suspicious"], first.get("op", ""))
 
 
 def op_links(plan):
