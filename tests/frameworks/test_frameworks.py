@@ -1,6 +1,8 @@
 """Networks written in both frameworks: with equal weights nothing is called a bug, and planted bugs are named."""
 
 import csv
+import fcntl
+import os
 import subprocess
 import tarfile
 
@@ -44,8 +46,15 @@ def kept(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def runs_of_both(mindspore_python, tmp_path_factory):
-    root = tmp_path_factory.mktemp("frameworks")
-    record(root, mindspore_python)
+    """Recorded once for all processes of the test run."""
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "frameworks_recorded"
+    with open(f"{root}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not root.exists():
+            part = root.with_suffix(".part")
+            record(part, mindspore_python)
+            part.rename(root)
     return root
 
 
