@@ -32,7 +32,7 @@ bool SettingDiffers(const OpDiff& op, const ItemView& a, const ItemView* b) {
   if (!x.IsInteger() || !y.IsInteger()) return std::fabs(x.AsDouble() - y.AsDouble()) > 1e-6 * std::fabs(y.AsDouble());
   const int64_t rank = RankOf(op.target, op.rows_used);
   const auto from_front = [rank](const StatValue& v) {
-    return v.AsDouble() < 0 ? v.AsDouble() + double(rank) : v.AsDouble();
+    return v.AsDouble() < 0 ? v.AsDouble() + static_cast<double>(rank) : v.AsDouble();
   };
   return rank == RankOf(op.golden, op.golden_used) && from_front(x) != from_front(y);
 }
