@@ -21,6 +21,7 @@ from mindspore_set import (
     run_case,
     same_cell,
 )
+from served import serving
 
 pytestmark = pytest.mark.deep
 
@@ -295,6 +296,36 @@ def test_graphs_of_8(case, tmp_path):
                 assert set(node[items]) == set(mine[items])
                 for item, fields in node[items].items():
                     assert same_fields(fields, mine[items][item]), (name, item)
+
+
+def color_number(colors, index):
+    """Which of the colours, from the palest, a value has."""
+    ranges = [c["value"] for c in colors.values() if c["value"]]
+    return sum(index >= low for low, _ in ranges) - 1
+
+
+def test_page_of_graphs_of_8():
+    """The page over the files that 8.1.1 wrote: all nodes, their order, colours, partners and figures."""
+    with serving(mindspore_set() / "expected") as server:
+        files = [f["file"] for f in server.api("files").json["files"] if f["file"].startswith("ms8_graph")]
+        assert len(files) == len(OLDER_GRAPHS)
+        for file in files:
+            want = json.loads((mindspore_set() / "expected" / file).read_text())
+            summary = server.api("summary", file=file, step=0, rank=0).json
+            for side in ("NPU", "Bench") if "NPU" in want else ("NPU",):
+                nodes = want.get(side, want)["node"]
+                assert summary[side.lower()]["nodes"] == len(nodes)
+                for name, node in nodes.items():
+                    got = server.api("node", file=file, step=0, rank=0, side=side, name=name).json
+                    assert got["node"]["matched"] == (node["matched_node_link"] or [None])[-1]
+                    index = node["data"].get("precision_index") if node["matched_node_link"] else None
+                    level = None if index is None else (0, 0.5, 0.5, 1, 1)[color_number(want["Colors"], index)]
+                    assert got["node"]["precision"] == level, (file, name)
+                    rows = {row["name"]: row["values"] for row in got["inputs"] + got["outputs"]}
+                    assert set(rows) == {*node["input_data"], *node["output_data"]}
+                    assert got["stack"] == node["stack_info"]
+                    below = server.api("children", file=file, step=0, rank=0, side=side, name=name, limit=1000).json
+                    assert [child["name"] for child in below["children"]] == node["subnodes"]
 
 
 def test_kernels_with_long_names(tmp_path):
