@@ -103,9 +103,14 @@ def tables_of(want, got):
             yield read_table(path), read_table(got[name])
 
 
+def open_db(path):
+    """Without the files that SQLite puts beside it: other tests look into the same directory."""
+    return sqlite3.connect(f"file:{path}?immutable=1", uri=True)
+
+
 def assert_same_database(want, got):
     def rows(path):
-        db = sqlite3.connect(path)
+        db = open_db(path)
         tables = [t for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1")]
         return {
             t: sorted(blank_time(repr(row)) for row in db.execute(f"SELECT * FROM {t}"))
@@ -293,7 +298,7 @@ def test_tables_of_8(case, tmp_path):
 
 
 def nodes_of(path):
-    db = sqlite3.connect(path)
+    db = open_db(path)
     return {
         (s, n): links for s, n, links in db.execute("SELECT data_source, node_name, matched_node_link FROM tb_nodes")
     }
@@ -306,7 +311,7 @@ RECORDED = {"type", "dtype", "shape", "Max", "Min", "Mean", "Norm", "requires_gr
 
 
 def rows_of(path):
-    db = sqlite3.connect(path)
+    db = open_db(path)
     db.row_factory = sqlite3.Row
     return {(r["data_source"], r["node_name"]): dict(r) for r in db.execute("SELECT * FROM tb_nodes")}
 
@@ -574,7 +579,6 @@ def test_trends(case, tmp_path):
     run_case(case, tmp_path)
     (got,), (want,) = files(tmp_path).values(), expected(case).values()
     tables = [
-        {t for (t,) in sqlite3.connect(p).execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        for p in (want, got)
+        {t for (t,) in open_db(p).execute("SELECT name FROM sqlite_master WHERE type = 'table'")} for p in (want, got)
     ]
     assert tables[0] <= tables[1]
