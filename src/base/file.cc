@@ -113,7 +113,7 @@ StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
     if (!file.data_) {
       const std::string why = Reason();
       close(fd);
-      return BadInput(path + " cannot be read (" + why + "): check the disk");
+      return BadInput(path + " cannot be read (" + why + "): check the file and its permissions");
     }
   } else if (file.size_ > 0) {
     void* p = mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd, 0);

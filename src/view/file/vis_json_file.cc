@@ -131,7 +131,7 @@ Status VisJsonFile::Cut() const {
 
 Status VisJsonFile::Bad(size_t at, std::string_view expected) const {
   if (at >= text_.size()) return Cut();
-  return BadInput(fmt::format("{} is damaged at byte {}: expected {} but found {}; write it again", shown_, at,
+  return BadInput(fmt::format("{} is damaged at byte {}: expected {} but found {}, write it again", shown_, at,
                               expected, ShownByte(text_[at])));
 }
 
@@ -151,7 +151,7 @@ StatusOr<std::unique_ptr<VisJsonFile>> VisJsonFile::Open(const std::string& path
 Status VisJsonFile::ReadSettings(VisSettings* settings) {
   const size_t start = SkipSpace(text_, 0);
   if (start >= text_.size() || text_[start] != '{') {
-    return BadInput(shown_ + " is not a graph of msprobe (it does not begin with '{'): graph_visualize writes graphs");
+    return BadInput(shown_ + " is not a graph of msprobe (no JSON object): graph_visualize writes graphs");
   }
   MemberScanner scanner(text_, start + 1);
   Member m;
@@ -162,7 +162,7 @@ Status VisJsonFile::ReadSettings(VisSettings* settings) {
       case MemberScanner::Step::kBad: return Bad(scanner.position(), scanner.expected());
       case MemberScanner::Step::kEnd:
         if (target_.nodes != 0 && settings->compared == (golden_.nodes != 0)) return OkStatus();
-        return BadInput(shown_ + " is not a graph of msprobe (\"node\" is missing): graph_visualize writes graphs");
+        return BadInput(shown_ + " is not a graph of msprobe (no member \"node\"): graph_visualize writes graphs");
       case MemberScanner::Step::kMember: break;
     }
     const bool object = text_[m.begin] == '{';

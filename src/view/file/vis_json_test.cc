@@ -128,11 +128,11 @@ TEST_F(VisJsonTest, OneRun) {
 TEST_F(VisJsonTest, WhatIsNoGraphIsRefusedInOneLine) {
   const std::string whole = kOfRelease;
   const std::pair<std::string, std::string> refused[] = {
-      {"", "does not begin with '{'"},
-      {"[1]", "does not begin with '{'"},
-      {"{}", "\"node\" is missing"},
-      {R"({"NPU": {"node": {}}})", "\"node\" is missing"},
-      {R"({"NPU": {"node": {}}, "Bench": 1})", "\"node\" is missing"},
+      {"", "no JSON object"},
+      {"[1]", "no JSON object"},
+      {"{}", "no member \"node\""},
+      {R"({"NPU": {"node": {}}})", "no member \"node\""},
+      {R"({"NPU": {"node": {}}, "Bench": 1})", "no member \"node\""},
       {whole.substr(0, whole.size() / 2), "in the middle of its text"},
       {Replaced("\"task\": ", "\"task\" "), "expected ':'"},
   };
