@@ -141,13 +141,16 @@ std::vector<PackPart> ComparePacks(const Pack& bench, const Pack& cmp) {
   return out;
 }
 
-Sheet SummarySheet(const std::vector<PackPart>& parts) {
+Sheet SummarySheet(const std::vector<PackPart>& parts, bool truths) {
   Sheet out{"summary", {"filename", "pass_check"}, {}};
   for (const PackPart& part : parts) {
     const Cell::Color color = part.verdict == PackVerdict::kError     ? Cell::Color::kRed
                               : part.verdict == PackVerdict::kWarning ? Cell::Color::kYellow
                                                                       : Cell::Color::kNone;
-    out.rows.push_back({SheetValue::Of(part.sheet.name), SheetValue::Of(std::string(NameOf(part.verdict)), color)});
+    SheetValue verdict = SheetValue::Of(std::string(NameOf(part.verdict)));
+    if (truths) verdict = SheetValue::Of(part.verdict != PackVerdict::kError);
+    verdict.color = color;
+    out.rows.push_back({SheetValue::Of(part.sheet.name), std::move(verdict)});
   }
   return out;
 }

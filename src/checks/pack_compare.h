@@ -20,8 +20,8 @@ struct PackPart {
 /// The parts that both packs have, in the order of the workbook.
 std::vector<PackPart> ComparePacks(const Pack& bench, const Pack& cmp);
 
-/// The sheet "summary" of them.
-Sheet SummarySheet(const std::vector<PackPart>& parts);
+/// The sheet "summary" of them; `truths`: True and False as 8.x has them instead of pass, warning and error.
+Sheet SummarySheet(const std::vector<PackPart>& parts, bool truths);
 
 // Its parts, each in a file of its own.
 PackPart CompareEnvironment(const std::vector<Setting>& bench, const std::vector<Setting>& cmp);

@@ -44,7 +44,7 @@ Status RunDump(const ConfigCheckArguments& given, bool as_json) {
   return OkStatus();
 }
 
-Status RunCompare(const ConfigCheckArguments& given, bool as_json) {
+Status RunCompare(const ConfigCheckArguments& given, bool as_json, bool older) {
   const std::string output = given.output.empty() ? "./config_check_result" : given.output;
   for (const std::string& path : given.compare) {
     if (IsDirectory(path)) {
@@ -52,7 +52,8 @@ Status RunCompare(const ConfigCheckArguments& given, bool as_json) {
                         " is a directory: config_check -c compares two zip files of 'msprobe config_check -d'");
     }
   }
-  MSP_ASSIGN_OR_RETURN(const PackComparison result, ComparePackFiles(given.compare[0], given.compare[1], output));
+  MSP_ASSIGN_OR_RETURN(const PackComparison result,
+                       ComparePackFiles(given.compare[0], given.compare[1], output, older));
   PrintConfigWarnings(result.warnings);
   if (as_json) {
     JsonWriter json;
@@ -104,13 +105,13 @@ Status RunRules(const ConfigCheckArguments& given, bool as_json) {
           fmt::format("{} rules of the checklist fail: set what they name, then compare again", failed)};
 }
 
-Status RunConfigCheck(const CLI::App& command, const ConfigCheckArguments& given, bool as_json) {
+Status RunConfigCheck(const CLI::App& command, const ConfigCheckArguments& given, bool as_json, bool older) {
   const auto or_default = [&](const char* name) { return given.output.empty() ? std::string(name) : given.output; };
   if (command.count("--dump") > 0) return RunDump(given, as_json);
   if (!given.target.empty()) return RunRules(given, as_json);
   if (!given.golden.empty())
     return UsageError("config_check -gp needs the run under test, -tp: see 'msprobe config_check --help'");
-  if (!given.compare.empty()) return RunCompare(given, as_json);
+  if (!given.compare.empty()) return RunCompare(given, as_json, older);
   if (!given.verl_compare.empty()) {
     return PrintRlReport(
         CompareVerlLogs(given.verl_compare[0], given.verl_compare[1], or_default("./verl_param_compare_result")),
@@ -167,7 +168,9 @@ void RegisterConfigCheck(CLI::App& app, CommandContext* context) {
                       "zip file of -d, else directory of the results (default: config_check_pack.zip, "
                       "config_check_result, ... in the current directory)");
   command->add_flag("--json", context->json, "print the summary as one JSON object");
-  command->callback([given, command, context] { context->status = RunConfigCheck(*command, *given, context->json); });
+  command->callback([given, command, context] {
+    context->status = RunConfigCheck(*command, *given, context->json, !context->framework.empty());
+  });
 }
 
 }  // namespace msprobe

@@ -123,7 +123,8 @@ StatusOr<PackReport> CollectPack(const std::vector<std::string>& files, const st
   return out;
 }
 
-StatusOr<PackComparison> ComparePackFiles(const std::string& bench, const std::string& cmp, const std::string& output) {
+StatusOr<PackComparison> ComparePackFiles(const std::string& bench, const std::string& cmp, const std::string& output,
+                                          bool older) {
   MSP_ASSIGN_OR_RETURN(const PackFile bench_file, PackFile::Open(bench));
   MSP_ASSIGN_OR_RETURN(const PackFile cmp_file, PackFile::Open(cmp));
   MSP_ASSIGN_OR_RETURN(const Pack bench_pack, bench_file.Read());
@@ -136,7 +137,7 @@ StatusOr<PackComparison> ComparePackFiles(const std::string& bench, const std::s
   MSP_RETURN_IF_ERROR(MakeOutputDir(output));
   MSP_RETURN_IF_ERROR(bench_file.Unpack(JoinPath(output, "bench")));
   MSP_RETURN_IF_ERROR(cmp_file.Unpack(JoinPath(output, "cmp")));
-  std::vector<Sheet> sheets = {SummarySheet(out.parts)};
+  std::vector<Sheet> sheets = {SummarySheet(out.parts, older)};
   for (const PackPart& part : out.parts) sheets.push_back(part.sheet);
   out.path = JoinPath(output, "result.xlsx");
   MSP_RETURN_IF_ERROR(WriteWorkbook(out.path, sheets));

@@ -24,7 +24,8 @@ struct PackComparison {
   std::vector<std::string> warnings;
 };
 
-/// Unpacks both into output/bench and output/cmp and writes output/result.xlsx.
-StatusOr<PackComparison> ComparePackFiles(const std::string& bench, const std::string& cmp, const std::string& output);
+/// Unpacks both into output/bench and output/cmp and writes output/result.xlsx, `older` with the summary of 8.x.
+StatusOr<PackComparison> ComparePackFiles(const std::string& bench, const std::string& cmp, const std::string& output,
+                                          bool older);
 
 }  // namespace msprobe

@@ -1,0 +1,176 @@
+#include "checks/checklist.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "base/text.h"
+#include "config/read_configuration.h"
+
+namespace msprobe {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kData = fs::path(MSPROBE_SOURCE_DIR) / "tests/checks";
+
+std::string ReadAll(const fs::path& path) {
+  std::ostringstream out;
+  out << std::ifstream(path).rdbuf();
+  return out.str();
+}
+
+struct Planted {
+  std::string rule, verdict, pair, file, from, to;
+};
+
+std::string Trim(std::string text) {
+  text.erase(0, text.find_first_not_of(" \t"));
+  text.erase(text.find_last_not_of(" \t") + 1);
+  return text;
+}
+
+std::vector<Planted> AllPlanted() {
+  std::vector<Planted> out;
+  std::ifstream in(kData / "planted.txt");
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::vector<std::string> parts;
+    for (const std::string_view part : Split(line, '|')) parts.push_back(Trim(std::string(part)));
+    parts.resize(6);
+    out.push_back({parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]});
+  }
+  return out;
+}
+
+/// A copy of the pair's files, in which one text is replaced; "; " of the replacement begins a new line.
+class PairFiles {
+ public:
+  explicit PairFiles(const std::string& pair) : pair_(pair) {
+    static int number = 0;
+    folder_ = fs::temp_directory_path() / ("checklist_" + std::to_string(getpid()) + "_" + std::to_string(number++));
+    fs::create_directories(folder_);
+    for (const auto& entry : fs::directory_iterator(kData))
+      fs::copy_file(entry.path(), folder_ / entry.path().filename());
+  }
+  ~PairFiles() { fs::remove_all(folder_); }
+
+  bool Plant(const Planted& fault) {
+    const std::map<std::string, std::string> names = {{"script", "megatron_" + pair_ + ".sh"},
+                                                      {"common", "moe_common.sh"},
+                                                      {"yaml", "mindformers_" + pair_ + ".yaml"}};
+    const fs::path path = folder_ / names.at(fault.file);
+    std::string text = ReadAll(path);
+    const size_t at = text.find(fault.from);
+    if (at == std::string::npos) return false;
+    const size_t line = text.rfind('\n', at) + 1;
+    std::string to = fault.to;
+    for (size_t next; (next = to.find("; ")) != std::string::npos;) {
+      to.replace(next, 2, "\n" + text.substr(line, text.find_first_not_of(' ', line) - line));
+    }
+    text.replace(at, fault.from.size(), to);
+    std::ofstream(path) << text;
+    return true;
+  }
+
+  std::vector<CheckFinding> Run(std::span<const ChecklistRule> rules = ChecklistRules()) const {
+    const auto target = ReadConfiguration({(folder_ / ("megatron_" + pair_ + ".sh")).string()});
+    const auto golden = ReadConfiguration({(folder_ / ("mindformers_" + pair_ + ".yaml")).string()});
+    EXPECT_TRUE(target.ok() && golden.ok());
+    const EffectiveRun left(*target), right(*golden);
+    return RunChecklist(left, &right, rules);
+  }
+
+ private:
+  std::string pair_;
+  fs::path folder_;
+};
+
+std::string VerdictOf(const std::vector<CheckFinding>& findings, std::string_view rule) {
+  for (const CheckFinding& finding : findings) {
+    if (finding.rule->id == rule) return std::string(NameOf(finding.verdict));
+  }
+  return "nothing";
+}
+
+TEST(Checklist, NothingFailsOfAlignedPairs) {
+  for (const std::string pair : {"dense", "moe"}) {
+    for (const CheckFinding& finding : PairFiles(pair).Run()) {
+      EXPECT_NE(finding.verdict, CheckVerdict::kFail)
+          << pair << " " << finding.rule->id << ": " << finding.target << " " << finding.golden;
+    }
+  }
+}
+
+TEST(Checklist, EachPlantedMismatchIsFoundByItsRuleAndByNoneOnceThatIsRemoved) {
+  int failing = 0;
+  for (const Planted& fault : AllPlanted()) {
+    PairFiles files(fault.pair);
+    if (fault.file != "-") {
+      EXPECT_NE(VerdictOf(files.Run(), fault.rule), "fail") << fault.rule;
+      ASSERT_TRUE(files.Plant(fault)) << fault.rule;
+    }
+    EXPECT_EQ(VerdictOf(files.Run(), fault.rule), fault.verdict) << fault.rule;
+    failing += fault.verdict == "fail";
+    std::vector<ChecklistRule> others;
+    for (const ChecklistRule& rule : ChecklistRules()) {
+      if (rule.id != fault.rule) others.push_back(rule);
+    }
+    EXPECT_EQ(VerdictOf(files.Run(others), fault.rule), "nothing");
+  }
+  EXPECT_GE(failing, 30);
+}
+
+TEST(Checklist, EachRuleHasAPlantedCaseAndTextsInBothLanguages) {
+  std::set<std::string> planted, ids;
+  for (const Planted& fault : AllPlanted()) planted.insert(fault.rule);
+  for (const ChecklistRule& rule : ChecklistRules()) {
+    EXPECT_TRUE(ids.insert(std::string(rule.id)).second) << rule.id;
+    EXPECT_TRUE(planted.count(std::string(rule.id))) << rule.id;
+    for (const std::string_view text : {rule.reason, rule.fix, rule.reason_zh, rule.fix_zh}) EXPECT_FALSE(text.empty());
+  }
+  EXPECT_EQ(planted.size(), ids.size());
+}
+
+TEST(Checklist, RulesAboutOneRunFireWhenBothAgree) {
+  PairFiles files("moe");
+  ASSERT_TRUE(files.Plant({"", "", "", "yaml", "capacity_factor: 1.5", "capacity_factor: 0.8"}));
+  ASSERT_TRUE(
+      files.Plant({"", "", "", "script", "--moe-expert-capacity-factor 1.5", "--moe-expert-capacity-factor 0.8"}));
+  EXPECT_EQ(VerdictOf(files.Run(), "moe.capacity_equal"), "pass");
+  EXPECT_EQ(VerdictOf(files.Run(), "moe.capacity_factor"), "fail");
+}
+
+TEST(Checklist, OriginsNameFileAndLine) {
+  for (const CheckFinding& finding : PairFiles("dense").Run()) {
+    if (finding.rule->id != "structure.num_layers") continue;
+    EXPECT_TRUE(EndsWith(finding.target_origin, "megatron_dense.sh:21")) << finding.target_origin;
+    EXPECT_TRUE(EndsWith(finding.golden_origin, "mindformers_dense.yaml:75")) << finding.golden_origin;
+  }
+}
+
+TEST(Checklist, WhatNoFileSetsIsTheDefaultOfTheFramework) {
+  ConfigSource script;
+  script.dialect = ConfigDialect::kMegatron;
+  script.settings = {{"num_layers", ConfigValue::Of("4"), "a.sh", 1},
+                     {"hidden_size", ConfigValue::Of("1024"), "a.sh", 1},
+                     {"vocab_size", ConfigValue::Of("50257"), "a.sh", 2},
+                     {"tensor_model_parallel_size", ConfigValue::Of("2"), "a.sh", 3}};
+  Configuration configuration;
+  configuration.sources = {script};
+  const EffectiveRun run(configuration);
+  EXPECT_EQ(run.Number("hidden_dropout"), 0.1);
+  EXPECT_EQ(run.Number("beta2"), 0.999);
+  EXPECT_EQ(run.Number("padded_vocab"), 50432);  // a multiple of 128 x 2
+  EXPECT_EQ(run.Number("intermediate_size"), 4096);
+  EXPECT_EQ(run.Truth("tied_embeddings"), true);
+  EXPECT_EQ(run.Find("beta2")->origin, "default of Megatron");
+}
+
+}  // namespace
+}  // namespace msprobe
