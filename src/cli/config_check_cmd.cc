@@ -28,7 +28,9 @@ void PrintConfigWarnings(const std::vector<std::string>& warnings) {
 
 Status RunDump(const ConfigCheckArguments& given, bool as_json) {
   const std::string output = given.output.empty() ? "./config_check_pack.zip" : given.output;
-  MSP_ASSIGN_OR_RETURN(const PackReport report, CollectPack(given.dump, output));
+  std::vector<std::string> files = given.dump;
+  std::erase(files, "");  // what -d without files leaves there
+  MSP_ASSIGN_OR_RETURN(const PackReport report, CollectPack(files, output));
   PrintConfigWarnings(report.warnings);
   if (!as_json) {
     PrintForPeople(fmt::format("packed: {}\n  result: {}\n", fmt::join(report.parts, ", "), OneLine(report.path)));

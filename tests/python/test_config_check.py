@@ -101,6 +101,19 @@ def test_pack_holds_no_secrets(tmp_path):
     }
 
 
+def test_pack_of_the_environment_alone(tmp_path):
+    """Also in a directory that has to be made, and by the Python face."""
+    from msprobe.core.config_check import ConfigChecker
+
+    run(["config_check", "-d", "-o", tmp_path / "new" / "a.zip"])
+    ConfigChecker(output_zip_path=str(tmp_path / "b.zip"))
+    for path in (tmp_path / "new" / "a.zip", tmp_path / "b.zip"):
+        with zipfile.ZipFile(path) as archive:
+            assert sorted(archive.namelist()) == ["env", "pip"]
+    ConfigChecker.compare(str(tmp_path / "b.zip"), str(tmp_path / "new" / "a.zip"), str(tmp_path / "out"))
+    assert sheets_of(tmp_path / "out" / "result.xlsx")["summary"][1:] == [["env", "pass"], ["pip", "pass"]]
+
+
 def test_packs_compare(tmp_path):
     for name, rate, batch in (("a", "1e-4", 8), ("b", "2e-4", 8.0)):
         run(
