@@ -33,11 +33,11 @@ def packed(python, program, path):
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def test_pack_is_that_of_the_earlier_tool(tmp_path, ms_python, ms_old_python):
+def test_pack_is_that_of_the_earlier_tool(tmp_path, mindspore_python, old_mindspore_python):
     program = tmp_path / "train.py"
     program.write_text(TRAINING)
-    ours = packed(ms_python, program, tmp_path / "ours.zip")
-    theirs = packed(ms_old_python, program, tmp_path / "theirs.zip")
+    ours = packed(mindspore_python, program, tmp_path / "ours.zip")
+    theirs = packed(old_mindspore_python, program, tmp_path / "theirs.zip")
     assert set(ours) == set(theirs)
     for name in ours:
         if not name.startswith(("dataset", "weights")):
