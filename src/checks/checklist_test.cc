@@ -172,5 +172,82 @@ TEST(Checklist, WhatNoFileSetsIsTheDefaultOfTheFramework) {
   EXPECT_EQ(run.Find("beta2")->origin, "default of Megatron");
 }
 
+EffectiveRun RunOf(ConfigDialect dialect, const std::vector<std::pair<std::string, std::string>>& settings) {
+  ConfigSource source;
+  source.dialect = dialect;
+  for (const auto& [key, value] : settings) source.settings.push_back({key, PythonScalar(value), "a", 1});
+  Configuration configuration;
+  configuration.sources = {source};
+  return EffectiveRun(configuration);
+}
+
+std::string Verdict(const EffectiveRun& a, const EffectiveRun& b, std::string_view rule) {
+  return VerdictOf(RunChecklist(a, &b), rule);
+}
+
+TEST(Checklist, WindowsCountTheirTokensAlike) {
+  const EffectiveRun megatron = RunOf(ConfigDialect::kMegatron, {{"window_size", "(4095, 0)"}, {"num_layers", "2"}});
+  const std::vector<std::pair<std::string, std::string>> model = {{"model_type", "qwen2"}, {"sliding_window", "4096"}};
+  EXPECT_EQ(Verdict(megatron, RunOf(ConfigDialect::kHfModel, model), "structure.attention_mask"), "pass");
+  auto unused = model;
+  unused.push_back({"use_sliding_window", "False"});
+  EXPECT_EQ(Verdict(megatron, RunOf(ConfigDialect::kHfModel, unused), "structure.attention_mask"), "fail");
+}
+
+TEST(Checklist, WarmupInStepsSamplesRatiosAndShares) {
+  const EffectiveRun steps = RunOf(ConfigDialect::kMegatron, {{"lr_warmup_iters", "10"}, {"train_iters", "1000"}});
+  const EffectiveRun samples =
+      RunOf(ConfigDialect::kMegatron, {{"lr_warmup_samples", "80"}, {"global_batch_size", "8"}});
+  const EffectiveRun share =
+      RunOf(ConfigDialect::kMindFormers, {{"lr_schedule.warmup_ratio", "0.01"}, {"lr_schedule.total_steps", "-1"}});
+  const EffectiveRun other =
+      RunOf(ConfigDialect::kMindFormers, {{"lr_schedule.warmup_ratio", "0.03"}, {"lr_schedule.total_steps", "-1"}});
+  EXPECT_EQ(Verdict(steps, samples, "optimizer.warmup_ratio"), "pass");
+  EXPECT_EQ(Verdict(steps, share, "optimizer.warmup_ratio"), "pass");
+  EXPECT_EQ(Verdict(steps, other, "optimizer.warmup_ratio"), "fail");
+}
+
+TEST(Checklist, BatchesOfTheTrainerAndAutoOfDeepSpeed) {
+  ConfigSource trainer{ConfigDialect::kHfTrainer,
+                       "a",
+                       {{"per_device_train_batch_size", ConfigValue::Of("2"), "a", 1},
+                        {"gradient_accumulation_steps", ConfigValue::Of("4"), "a", 1}}};
+  ConfigSource deepspeed{ConfigDialect::kDeepSpeed,
+                         "b",
+                         {{"train_batch_size", ConfigValue::Of("auto"), "b", 1},
+                          {"gradient_clipping", ConfigValue::Of("auto"), "b", 2},
+                          {"zero_optimization.stage", ConfigValue::Of(int64_t{1}), "b", 3}}};
+  Configuration configuration;
+  configuration.sources = {deepspeed, trainer};
+  configuration.launcher = {{"num_gpus", ConfigValue::Of("4"), "a", 1}};
+  const EffectiveRun run(configuration);
+  EXPECT_EQ(run.Number("global_batch"), 32);
+  EXPECT_EQ(run.Number("clip_grad"), 1.0);
+  EXPECT_EQ(run.Truth("parallel_optimizer"), true);
+  EXPECT_EQ(run.Number("beta2"), 0.999);
+}
+
+TEST(Checklist, LossScales) {
+  const EffectiveRun bf16 = RunOf(ConfigDialect::kMegatron, {{"bf16", "True"}, {"num_layers", "2"}});
+  const EffectiveRun fp16 = RunOf(ConfigDialect::kMegatron, {{"fp16", "True"}, {"num_layers", "2"}});
+  const std::pair<std::string, std::string> dynamic{"runner_wrapper.scale_sense.type", "DynamicLossScaleUpdateCell"};
+  const EffectiveRun other =
+      RunOf(ConfigDialect::kMindFormers, {dynamic, {"model.model_config.compute_dtype", "bfloat16"}});
+  EXPECT_EQ(Verdict(bf16, other, "optimizer.loss_scale"), "warn");
+  const EffectiveRun half =
+      RunOf(ConfigDialect::kMindFormers, {dynamic, {"model.model_config.compute_dtype", "float16"}});
+  EXPECT_EQ(Verdict(fp16, half, "optimizer.loss_scale"), "pass");
+  EXPECT_EQ(Verdict(RunOf(ConfigDialect::kMegatron, {{"fp16", "True"}, {"loss_scale", "1024"}}), half,
+                    "optimizer.loss_scale"),
+            "fail");
+}
+
+TEST(Checklist, SectionsOfAYamlOfMegatron) {
+  const EffectiveRun run = RunOf(ConfigDialect::kMegatron, {{"language_model.num_layers", "3"},
+                                                            {"model_parallel.tensor_model_parallel_size", "2"}});
+  EXPECT_EQ(run.Number("num_layers"), 3);
+  EXPECT_EQ(run.Number("model_parallel"), 2);
+}
+
 }  // namespace
 }  // namespace msprobe

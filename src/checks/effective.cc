@@ -42,7 +42,13 @@ const Setting* LookUp(const ConfigSource& source, std::string_view name, ConfigV
   const bool negated = StartsWith(name, "!");
   if (negated) name.remove_prefix(1);
   const size_t hash = name.find('#');
-  const Setting* found = source.Find(name.substr(0, hash));
+  const std::string_view key = name.substr(0, hash);
+  const Setting* found = source.Find(key);
+  if (!found && source.dialect == ConfigDialect::kMegatron) {  // sections of a yaml behind --yaml-cfg
+    const auto same_end = [&](const Setting& s) { return EndsWith(s.key, "." + std::string(key)); };
+    const auto last = std::find_if(source.settings.rbegin(), source.settings.rend(), same_end);
+    if (last != source.settings.rend()) found = &*last;
+  }
   if (!found || found->value.IsNull()) return nullptr;
   *out = found->value;
   if (out->IsText() && (out->text == "auto" || out->text == "None")) return nullptr;
@@ -98,6 +104,7 @@ EffectiveRun::EffectiveRun(Configuration configuration, const Pack* pack) : conf
   ReadNamed();
   ReadDefaults();
   DeriveAttention();
+  DeriveWindow();
   DeriveActivation();
   DeriveOfModelType();
   DeriveSizes();
@@ -194,6 +201,18 @@ void EffectiveRun::DeriveAttention() {
   }
 }
 
+/// Megatron counts the tokens before the present one, others the present one too.
+void EffectiveRun::DeriveWindow() {
+  const Fact* window = Find("sliding_window");
+  if (!window || !Has(ConfigDialect::kMegatron) || window->by_default) return;
+  const std::string text =
+      window->value.IsList() && !window->value.items.empty() ? window->value.items[0].Shown() : window->value.Shown();
+  const size_t digit = text.find_first_of("0123456789");
+  if (digit == std::string::npos || StartsWith(text, "-")) return;
+  const ConfigValue left = PythonScalar(text.substr(digit, text.find_first_not_of("0123456789", digit) - digit));
+  if (left.kind == ConfigValue::Kind::kInt) From("sliding_window", "sliding_window", ConfigValue::Of(left.integer + 1));
+}
+
 void EffectiveRun::DeriveActivation() {
   // Gated SiLU is swiglu in every one of them.
   bool swiglu = false;
@@ -227,6 +246,10 @@ void EffectiveRun::DeriveOfModelType() {
       const bool rms = source.Find("rms_norm_eps") != nullptr;
       if (!Find("normalization")) Set("normalization", ConfigValue::Of(rms ? "RMSNorm" : "LayerNorm"), source.path);
       if (rms && !Find("position_code")) Set("position_code", ConfigValue::Of("rope"), source.path);
+      const Setting* windowed = source.Find("use_sliding_window");
+      if (windowed && !windowed->value.AsBool().value_or(true)) facts_.erase("sliding_window");
+      if (!Find("qk_norm")) Set("qk_norm", ConfigValue::Of(StartsWith(kind, "qwen3")), "default of " + kind, true);
+      if (kind == "mixtral") Set("norm_topk", ConfigValue::Of(true), "default of " + kind, true);
       for (const std::string_view family : {"llama", "mistral", "mixtral", "qwen2", "qwen3", "deepseek"}) {
         if (!StartsWith(kind, family)) continue;
         if (!Find("tied_embeddings")) Set("tied_embeddings", ConfigValue::Of(false), "default of " + kind, true);
@@ -278,6 +301,7 @@ void EffectiveRun::DeriveSizes() {
 
 void EffectiveRun::DeriveMoe() {
   if (!IsMoe()) return;
+  DeriveSharedExperts();
   // Dropping by position with padding is what MindFormers calls sdrop.
   if (!Find("enable_sdrop") && Find("token_drop_policy") && Has(ConfigDialect::kMegatron)) {
     const bool same = Word("token_drop_policy") == "position" && Truth("pad_to_capacity").value_or(false);
@@ -290,6 +314,19 @@ void EffectiveRun::DeriveMoe() {
   if (!Find("norm_topk") && Find("pre_softmax")) {
     From("pre_softmax", "norm_topk", ConfigValue::Of(!Truth("pre_softmax").value_or(false)));
   }
+}
+
+/// Megatron gives the size of all shared experts together.
+void EffectiveRun::DeriveSharedExperts() {
+  const auto size = Number("moe_intermediate_size");
+  if (Find("shared_expert_num") || !Has(ConfigDialect::kMegatron)) return;
+  for (const ConfigSource& source : configuration_.sources) {
+    const Setting* all = source.Find("moe_shared_expert_intermediate_size");
+    const auto together = all ? all->value.AsNumber() : std::nullopt;
+    if (!together || !size || *size <= 0) continue;
+    return Set("shared_expert_num", ConfigValue::Of(static_cast<int64_t>(*together / *size)), all->Origin());
+  }
+  Set("shared_expert_num", ConfigValue::Of(int64_t{0}), "default of Megatron", true);
 }
 
 void EffectiveRun::DeriveBatch() {
@@ -356,6 +393,11 @@ void EffectiveRun::DeriveOptimizer() {
     const Fact* steps = Find("warmup_steps");
     Set("warmup", ConfigValue::Of(int64_t{0}), steps ? steps->origin : "no warmup is set", !steps);
   }
+  if (ratio > 0) {
+    From("warmup_ratio", "warmup_share", ConfigValue::Of(ratio));
+  } else if (const auto steps = Number("warmup"); steps && total && *total > 0) {
+    From("warmup", "warmup_share", ConfigValue::Of(*steps / *total));
+  }
   if (Has(ConfigDialect::kMindFormers) && !Truth("use_clip_grad").value_or(false)) {
     From("use_clip_grad", "clip_grad", ConfigValue::Of(0.0));
   }
@@ -388,6 +430,10 @@ void EffectiveRun::DerivePrecision() {
   }
   if (const auto fp32 = Truth("softmax_fp32"); fp32 && !Find("softmax_dtype")) {
     From("softmax_fp32", "softmax_dtype", ConfigValue::Of(*fp32 ? "float32" : Word("precision")));
+  }
+  for (const ConfigSource& source : configuration_.sources) {
+    const Setting* kind = source.Find("runner_wrapper.scale_sense.type");
+    if (kind && Contains(kind->value.Shown(), "Dynamic")) Set("loss_scale", ConfigValue::Of("dynamic"), kind->Origin());
   }
   const Fact* stage = Find("parallel_optimizer");
   if (stage && stage->value.kind == ConfigValue::Kind::kInt) {

@@ -48,10 +48,12 @@ class EffectiveRun {
   void ReadNamed();
   void ReadDefaults();
   void DeriveAttention();
+  void DeriveWindow();
   void DeriveActivation();
   void DeriveOfModelType();
   void DeriveSizes();
   void DeriveMoe();
+  void DeriveSharedExperts();
   void DeriveOptimizer();
   void DeriveBatch();
   void DerivePrecision();
