@@ -71,6 +71,8 @@ ConfigValue ConfigValue::Of(std::string_view value) {
   return out;
 }
 
+ConfigValue ConfigValue::Of(const char* value) { return Of(std::string_view(value)); }
+
 ConfigValue ConfigValue::Of(const JsonValue& value) {  // NOLINT(misc-no-recursion): the parser bounds the depth
   using Json = JsonValue::Kind;
   ConfigValue out;

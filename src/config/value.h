@@ -33,7 +33,7 @@ struct ConfigValue {
   static ConfigValue Of(int64_t value);
   static ConfigValue Of(double value);
   static ConfigValue Of(std::string_view value);
-  static ConfigValue Of(const char* value) { return Of(std::string_view(value)); }
+  static ConfigValue Of(const char* value);
   static ConfigValue Of(const JsonValue& value);
 
   /// A number, a truth as 0 or 1 is none; texts that are written as one count ("1e-4", "4_096" does not).

@@ -38,8 +38,7 @@ Status WriteZip(const std::string& path, const std::vector<ZipEntry>& entries) {
   std::string directory;
   uint64_t at = 0;  // bytes so far
   for (const ZipEntry& entry : entries) {
-    if (entry.bytes.size() + at > kMostBytes || entry.name.size() > 0xFFFF ||
-        entries.size() > 0xFFFE) {
+    if (entry.bytes.size() + at > kMostBytes || entry.name.size() > 0xFFFF || entries.size() > 0xFFFE) {
       return BadInput(path + " would be larger than a plain zip archive can be: pack fewer files");
     }
     MSP_ASSIGN_OR_RETURN(const std::string packed, DeflateRaw(entry.bytes));

@@ -1,6 +1,5 @@
 // Zip files of config_check: what is read of them, and that two of them compare.
 #include "checks/pack.h"
-
 #include "checks/pack_compare.h"
 #include "fuzz_file.h"
 
