@@ -242,6 +242,19 @@ TEST(Checklist, LossScales) {
             "fail");
 }
 
+TEST(Checklist, GroupsInALogTellWhichWeightsDecay) {
+  const EffectiveRun yaml = RunOf(ConfigDialect::kMindFormers, {{"optimizer.weight_decay", "0.1"}});
+  const std::vector<std::pair<std::string, std::string>> all = {{"type", "AdamW"}, {"groups.0.weight_decay", "0.1"}};
+  auto two = all;
+  two.push_back({"groups.1.weight_decay", "0.0"});
+  const EffectiveRun one_group = RunOf(ConfigDialect::kTorchLog, all),
+                     two_groups = RunOf(ConfigDialect::kTorchLog, two);
+  EXPECT_EQ(Verdict(one_group, yaml, "optimizer.decayed_weights"), "fail");
+  EXPECT_EQ(Verdict(two_groups, yaml, "optimizer.decayed_weights"), "ask");
+  EXPECT_EQ(Verdict(two_groups, two_groups, "optimizer.decayed_weights"), "pass");
+  EXPECT_EQ(two_groups.Number("weight_decay"), 0.1);
+}
+
 TEST(Checklist, SectionsOfAYamlOfMegatron) {
   const EffectiveRun run = RunOf(ConfigDialect::kMegatron, {{"language_model.num_layers", "3"},
                                                             {"model_parallel.tensor_model_parallel_size", "2"}});

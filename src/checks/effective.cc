@@ -102,6 +102,7 @@ EffectiveRun::EffectiveRun(Configuration configuration, const Pack* pack) : conf
     if (source.dialect != ConfigDialect::kUnknown && !Has(source.dialect)) dialects_.push_back(source.dialect);
   }
   ReadNamed();
+  ReadOptimizerGroups();
   ReadDefaults();
   DeriveAttention();
   DeriveWindow();
@@ -166,7 +167,7 @@ void EffectiveRun::ReadNamed() {
   for (const QuantityNames& quantity : kQuantities) {
     for (const ConfigSource& source : configuration_.sources) {
       const size_t column = static_cast<size_t>(source.dialect);
-      if (column == 0) continue;
+      if (column == 0 || column > quantity.keys.size()) continue;
       for (const std::string_view name : Split(quantity.keys[column - 1], '|')) {
         ConfigValue value;
         const Setting* found = name.empty() ? nullptr : LookUp(source, name, &value);
@@ -174,6 +175,29 @@ void EffectiveRun::ReadNamed() {
         Set(std::string(quantity.id), Typed(value), found->Origin());  // a later source overrides
         break;
       }
+    }
+  }
+}
+
+/// What PyTorch printed of an optimizer is what it computes with.
+void EffectiveRun::ReadOptimizerGroups() {
+  for (const ConfigSource& source : configuration_.sources) {
+    if (source.dialect != ConfigDialect::kTorchLog) continue;
+    if (const Setting* type = source.Find("type")) Set("optimizer", type->value, type->Origin());
+    std::optional<double> most, least;
+    for (const Setting& setting : source.settings) {
+      const std::string name = setting.key.substr(setting.key.rfind('.') + 1);
+      if (name == "eps") Set("eps", setting.value, setting.Origin());
+      if (name == "betas" && setting.value.items.size() == 2) {
+        Set("beta1", setting.value.items[0], setting.Origin());
+        Set("beta2", setting.value.items[1], setting.Origin());
+      }
+      const auto decay = name == "weight_decay" ? setting.value.AsNumber() : std::nullopt;
+      if (!decay) continue;
+      if (!most || *decay > *most) Set("weight_decay", setting.value, setting.Origin());
+      most = std::max(most.value_or(*decay), *decay);
+      least = std::min(least.value_or(*decay), *decay);
+      Set("undecayed", ConfigValue::Of(*least == 0), setting.Origin());
     }
   }
 }

@@ -46,6 +46,7 @@ class EffectiveRun {
 
  private:
   void ReadNamed();
+  void ReadOptimizerGroups();
   void ReadDefaults();
   void DeriveAttention();
   void DeriveWindow();

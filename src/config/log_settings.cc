@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 
 #include "base/text.h"
 #include "config/python_literal.h"
@@ -127,6 +128,71 @@ void AddSource(ConfigValue value, ConfigDialect dialect, const std::string& path
   out->push_back(std::move(source));
 }
 
+/// "Parameter Group 0" and the lines "name: value" below it, for each group; the line before may name the optimizer.
+void AddOptimizer(std::string_view log, const std::string& path, std::vector<ConfigSource>* out) {
+  constexpr std::string_view kGroup = "Parameter Group ";
+  size_t at = log.find(kGroup);
+  if (at == std::string_view::npos) return;
+  ConfigSource source;
+  source.dialect = ConfigDialect::kTorchLog;
+  source.path = path;
+  int line = LineOf(log, at);
+  const size_t before = log.rfind('(', at);
+  if (before != std::string_view::npos && at - before < 8) {
+    const size_t begin = log.find_last_of(" \n\t", before == 0 ? 0 : before - 2);
+    const std::string_view name = Trimmed(log.substr(begin == std::string_view::npos ? 0 : begin,
+                                                     before - (begin == std::string_view::npos ? 0 : begin)));
+    if (!name.empty() && name.size() < 64) source.settings.push_back({"type", ConfigValue::Of(name), path, line});
+  }
+  int group = -1;
+  while (at < log.size() && source.settings.size() < 10'000) {
+    const size_t end = std::min(log.find('\n', at), log.size());
+    std::string_view row = log.substr(at, end - at);
+    at = end + 1;
+    const size_t begins = row.find(kGroup);
+    const size_t colon = row.find(": ");
+    if (begins != std::string_view::npos) {
+      ++group;
+    } else if (colon != std::string_view::npos) {
+      std::string_view name = Trimmed(row.substr(0, colon));
+      if (const size_t space = name.find_last_of(" \t"); space != std::string_view::npos) name.remove_prefix(space + 1);
+      size_t stop = 0;
+      const std::string_view text = Trimmed(row.substr(colon + 2));
+      auto value = ParsePythonLiteral(text, path, &stop);
+      if (name.empty() || !value.ok()) break;
+      source.settings.push_back(
+          {"groups." + std::to_string(group) + "." + std::string(name), *std::move(value), path, line});
+    } else if (!Trimmed(row).empty()) {
+      break;
+    }
+    ++line;
+  }
+  out->push_back(std::move(source));
+}
+
+/// The whole number behind `words`.
+std::optional<int64_t> NumberBehind(std::string_view log, std::string_view words) {
+  const size_t at = log.find(words);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = log.substr(at + words.size(), 12);
+  const size_t end = std::min(rest.find_first_not_of("0123456789"), rest.size());
+  const ConfigValue value = PythonScalar(rest.substr(0, end));
+  return value.kind == ConfigValue::Kind::kInt ? std::optional(value.integer) : std::nullopt;
+}
+
+void AddWorldSize(std::string_view log, const std::string& path, std::vector<ConfigSource>* out) {
+  constexpr std::string_view kWorld = "using world size: ";
+  const auto world = NumberBehind(log, kWorld), replicas = NumberBehind(log, "data-parallel size: ");
+  if (!world) return;
+  ConfigSource source;
+  source.dialect = ConfigDialect::kMegatron;
+  source.path = path;
+  const int line = LineOf(log, log.find(kWorld));
+  source.settings.push_back({"world_size", ConfigValue::Of(*world), path, line});
+  if (replicas) source.settings.push_back({"data_parallel_size", ConfigValue::Of(*replicas), path, line});
+  out->push_back(std::move(source));
+}
+
 }  // namespace
 
 StatusOr<ConfigValue> ReadArgumentList(std::string_view log, const std::string& path) {
@@ -202,6 +268,8 @@ StatusOr<std::vector<ConfigSource>> ReadLogSettings(std::string_view log_bytes, 
     MSP_ASSIGN_OR_RETURN(ConfigValue config, DictAt(log, at + 7, path + ", line " + std::to_string(LineOf(log, at))));
     AddSource(std::move(config), ConfigDialect::kDeepSpeed, path, LineOf(log, at), &out);
   }
+  AddOptimizer(log, path, &out);
+  AddWorldSize(log, path, &out);
   if (out.empty()) {
     return BadInput(path +
                     " holds no configuration that is known (arguments of Megatron, a dict of verl, "

@@ -20,7 +20,8 @@ StatusOr<ConfigValue> ReadArgumentList(std::string_view log, const std::string& 
 /// is taken off, and lines of other processes between are left out. kBadInput without one.
 StatusOr<ConfigValue> ReadVerlConfig(std::string_view log, const std::string& path);
 
-/// Whatever of the above, TrainingArguments(...), Namespace(...) and DeepSpeed's json it holds.
+/// Whatever of the above, TrainingArguments(...), Namespace(...), DeepSpeed's json, the groups of an optimizer as
+/// PyTorch prints it, and Megatron's line about the world size it holds.
 StatusOr<std::vector<ConfigSource>> ReadLogSettings(std::string_view log, const std::string& path);
 
 }  // namespace msprobe

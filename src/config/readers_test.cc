@@ -153,6 +153,20 @@ TEST(LogSettings, TrainingArgumentsAndNamespaces) {
   EXPECT_EQ((*read)[0].dialect, ConfigDialect::kHfTrainer);
 }
 
+TEST(LogSettings, GroupsOfAnOptimizerAndTheWorldSize) {
+  const auto read = ReadLogSettings(
+      "using world size: 8, data-parallel size: 4, x\n0: AdamW (\nParameter Group 0\n    betas: (0.9, 0.95)\n"
+      "    weight_decay: 0.1\n\nParameter Group 1\n    weight_decay: 0.0\n)\nstep: 1\n",
+      "a.log");
+  ASSERT_TRUE(read.ok()) << ErrorOf(read.status());
+  ASSERT_EQ(read->size(), 2u);
+  EXPECT_EQ((*read)[0].Find("type")->value.Shown(), "AdamW");
+  EXPECT_EQ((*read)[0].Find("groups.0.betas")->value.Shown(), "[0.9, 0.95]");
+  EXPECT_EQ((*read)[0].Find("groups.1.weight_decay")->value.Shown(), "0.0");
+  EXPECT_EQ((*read)[0].settings.size(), 4u);
+  EXPECT_EQ((*read)[1].Find("data_parallel_size")->value.Shown(), "4");
+}
+
 TEST(PythonLiteral, IsBounded) {
   size_t end = 0;
   EXPECT_FALSE(ParsePythonLiteral(std::string(100'000, '['), "x", &end).ok());
