@@ -255,6 +255,23 @@ TEST(Checklist, GroupsInALogTellWhichWeightsDecay) {
   EXPECT_EQ(two_groups.Number("weight_decay"), 0.1);
 }
 
+TEST(Checklist, OtherNamesOfTheSame) {
+  const EffectiveRun megatron = RunOf(ConfigDialect::kMegatron, {{"num_experts", "8"},
+                                                                 {"use_rotary_position_embeddings", "True"},
+                                                                 {"moe_aux_loss_coeff", "0.01"},
+                                                                 {"moe_router_load_balancing_type", "none"},
+                                                                 {"moe_ffn_hidden_size", "128"},
+                                                                 {"moe_shared_expert_intermediate_size", "256"}});
+  const EffectiveRun mindformers = RunOf(ConfigDialect::kMindFormers, {{"moe_config.expert_num", "8"},
+                                                                       {"moe_config.capacity_factor", "-1.0"},
+                                                                       {"moe_config.aux_loss_factor", "0.0"},
+                                                                       {"moe_config.shared_expert_num", "2"}});
+  for (const std::string rule : {"structure.position_code", "moe.capacity_equal", "moe.capacity_factor",
+                                 "moe.aux_loss_equal", "moe.shared_expert_num", "moe.enable_sdrop"}) {
+    EXPECT_EQ(Verdict(megatron, mindformers, rule), "pass") << rule;
+  }
+}
+
 TEST(Checklist, SectionsOfAYamlOfMegatron) {
   const EffectiveRun run = RunOf(ConfigDialect::kMegatron, {{"language_model.num_layers", "3"},
                                                             {"model_parallel.tensor_model_parallel_size", "2"}});

@@ -238,6 +238,11 @@ void EffectiveRun::DeriveWindow() {
 }
 
 void EffectiveRun::DeriveActivation() {
+  for (const ConfigSource& source : configuration_.sources) {  // an earlier name of --position-embedding-type rope
+    const Setting* rotary = source.Find("use_rotary_position_embeddings");
+    const bool on = source.dialect == ConfigDialect::kMegatron && rotary && rotary->value.AsBool().value_or(false);
+    if (on) Set("position_code", ConfigValue::Of("rope"), rotary->Origin());
+  }
   // Gated SiLU is swiglu in every one of them.
   bool swiglu = false;
   std::string activation_origin = "default of Megatron";
@@ -326,6 +331,12 @@ void EffectiveRun::DeriveSizes() {
 void EffectiveRun::DeriveMoe() {
   if (!IsMoe()) return;
   DeriveSharedExperts();
+  for (const ConfigSource& source : configuration_.sources) {
+    const Setting* balance = source.Find("moe_router_load_balancing_type");
+    if (source.dialect == ConfigDialect::kMegatron && balance && balance->value.Shown() == "none") {
+      Set("aux_loss", ConfigValue::Of(0.0), balance->Origin());
+    }
+  }
   // Dropping by position with padding is what MindFormers calls sdrop.
   if (!Find("enable_sdrop") && Find("token_drop_policy") && Has(ConfigDialect::kMegatron)) {
     const bool same = Word("token_drop_policy") == "position" && Truth("pad_to_capacity").value_or(false);
