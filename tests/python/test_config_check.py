@@ -178,6 +178,36 @@ def test_other_weights_and_a_second_run_are_found(tmp_path):
     assert parts["weights"] == "error" and parts["dataset"] == parts["random"] == parts["hyperparameters"] == "pass"
 
 
+@pytest.mark.deep
+def test_ranks_share_one_file(tmp_path):
+    program = tmp_path / "train.py"
+    program.write_text(
+        "import os, sys, torch\n"
+        "from msprobe.core.config_check import ConfigChecker\n"
+        "ConfigChecker.apply_patches()\n"
+        "torch.distributed.init_process_group('gloo', rank=int(sys.argv[2]), world_size=2, init_method='file://' + sys.argv[3])\n"
+        "torch.manual_seed(int(sys.argv[2]))\n"
+        "model = torch.nn.Linear(2, 2)\n"
+        "ConfigChecker(model, output_zip_path=sys.argv[1])\n"
+        "torch.distributed.barrier()\n"
+        "for _ in range(5):\n    model(torch.ones(1, 2))\n"
+    )
+    arguments = [str(tmp_path / "a.zip")], [str(tmp_path / "store")]
+    ranks = [
+        subprocess.Popen([sys.executable, str(program), *arguments[0], str(rank), *arguments[1]]) for rank in range(2)
+    ]
+    assert [rank.wait(timeout=200) for rank in ranks] == [0, 0]
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        names = archive.namelist()
+    expected = {
+        f"{kind}/step{s}/rank{r}/{file}.json"
+        for kind, file in (("dataset", "dataset"), ("weights", "weight"))
+        for s in range(5)
+        for r in range(2)
+    }
+    assert sorted(names) == sorted(expected | {"env", "pip", "random/rank0.json", "random/rank1.json"})
+
+
 def test_a_failure_while_packing_leaves_the_training_alone(tmp_path):
     program = tmp_path / "train.py"
     program.write_text(
