@@ -155,7 +155,8 @@ StatusOr<RlReport> CompareLogs(const std::string& npu_log, const std::string& be
   FlatSettings all = left;
   all.insert(right.begin(), right.end());
   SettingsTable table("超参名称", "NPU生效值", "bench生效值");
-  for (const auto& [key, value] : all) {
+  for (const auto& [name, value] : all) {
+    const std::string& key = name;  // clang captures no structured binding
     const bool skip =
         std::any_of(left_out.begin(), left_out.end(), [&](std::string_view word) { return Contains(key, word); });
     if (!skip) table.Add(key, FindIn(left, key), FindIn(right, key));
