@@ -35,6 +35,11 @@ std::string KeyOf(std::string_view name) {
   return out;
 }
 
+std::string WrittenName(std::string_view name) {
+  while (StartsWith(name, "-")) name.remove_prefix(1);
+  return std::string(name);
+}
+
 /// A script that gets a whole command as one argument: its words as arguments of their own.
 std::vector<ShellField> Unpacked(const std::vector<ShellField>& words) {
   std::vector<ShellField> out;
@@ -88,7 +93,8 @@ size_t ReadOptions(const std::vector<ShellField>& words, size_t at, bool launche
     const size_t equals = word.text.find('=');
     if (equals != std::string::npos) {
       const std::string_view text = word.text;
-      out->push_back({KeyOf(text.substr(0, equals)), ConfigValue::Of(text.substr(equals + 1)), word.file, word.line});
+      out->push_back({KeyOf(text.substr(0, equals)), ConfigValue::Of(text.substr(equals + 1)), word.file, word.line,
+                      WrittenName(text.substr(0, equals))});
       ++at;
       continue;
     }
@@ -99,7 +105,7 @@ size_t ReadOptions(const std::vector<ShellField>& words, size_t at, bool launche
       if (!values.empty() && words[next].text.find('=') != std::string::npos) break;
       values.push_back(ConfigValue::Of(words[next++].text));
     }
-    Setting setting{KeyOf(word.text), ConfigValue::Of(true), word.file, word.line};
+    Setting setting{KeyOf(word.text), ConfigValue::Of(true), word.file, word.line, WrittenName(word.text)};
     if (values.size() == 1) {
       setting.value = values[0];
     } else if (values.size() > 1) {

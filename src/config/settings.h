@@ -27,7 +27,8 @@ struct Setting {
   std::string key;  // of nested files the path with dots; of arguments the name with "_" for "-"
   ConfigValue value;
   std::string file;
-  int line = 0;  // 0: not known
+  int line = 0;              // 0: not known
+  std::string written = {};  // of an argument its name as it is written, with "-"; "" if that is `key`
 
   /// file:line, or the file alone.
   std::string Origin() const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/file.h"
 #include "base/python_process.h"
@@ -65,17 +66,21 @@ ConfigValue WithoutSecrets(const std::string& name, const ConfigValue& value) { 
 std::string SettingsJson(const Configuration& configuration) {
   std::vector<std::string> order;
   std::map<std::string, std::vector<ConfigValue>> values;
-  for (const ConfigSource& source : configuration.sources) {
+  const auto add = [&](const std::vector<Setting>& settings) {
     std::map<std::string, const Setting*> last;
-    for (const Setting& setting : source.settings) last[setting.key] = &setting;
-    for (const Setting& setting : source.settings) {
-      if (last[setting.key] != &setting || setting.value.IsNull()) continue;
-      std::vector<ConfigValue>& known = values[setting.key];
-      if (known.empty()) order.push_back(setting.key);
-      const ConfigValue value = WithoutSecrets(setting.key, setting.value);
+    for (const Setting& setting : settings) last[setting.key] = &setting;
+    for (const Setting& setting : settings) {
+      const Setting* counts = std::exchange(last[setting.key], nullptr);  // in the place of the first of its name
+      if (!counts || counts->value.IsNull()) continue;
+      const std::string& name = setting.written.empty() ? setting.key : setting.written;
+      std::vector<ConfigValue>& known = values[name];
+      if (known.empty()) order.push_back(name);
+      const ConfigValue value = WithoutSecrets(name, counts->value);
       if (known.empty() || !(known.back() == value)) known.push_back(value);
     }
-  }
+  };
+  add(configuration.launcher);
+  for (const ConfigSource& source : configuration.sources) add(source.settings);
   JsonWriter json(kPackStyle);
   json.BeginObject();
   for (const std::string& key : order) {

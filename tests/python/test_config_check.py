@@ -93,11 +93,12 @@ def test_pack_holds_no_secrets(tmp_path):
     assert re.search(r"^openpyxl=\d", packages, re.M)
     hidden = "<hidden by msprobe>"
     assert settings_of(out) == {
+        "nproc_per_node": "2",
         "bf16": True,
         "lr": "1e-4",
-        "hf_token": hidden,
-        "wandb_api_key": hidden,
-        "pad_token": "<pad>",
+        "hf-token": hidden,
+        "wandb-api-key": hidden,
+        "pad-token": "<pad>",
     }
 
 
@@ -164,6 +165,27 @@ def test_training_is_packed_as_the_earlier_tool_packs_it(tmp_path, old_python):
     mine, others = (sheets_of(tmp_path / f / "result.xlsx") for f in ("by_us", "by_them"))
     assert list(mine) == list(others)
     assert all(mine[title][0] == others[title][0] for title in mine)
+
+
+def test_settings_of_a_script_and_a_yaml_are_packed_byte_by_byte(tmp_path, old_python):
+    launch = script(
+        tmp_path,
+        'LR=1e-4\nGPT_ARGS="\n  --num-layers 2 \\\n  --lr $LR\n"\ntorchrun --nproc_per_node 2 train.py $GPT_ARGS --seed 1 --lr 2\n',
+    )
+    yaml = tmp_path / "a.yaml"
+    yaml.write_text(
+        "model:\n  layers: 2\n  dims: [1, 2]\n  none:\nopt:\n  lr: 1.0e-5\n  name: 'Ädam'\nflag: true\nmixed: [{a: 1}, 2]\n"
+    )
+    for path in (launch, yaml):
+        run(["config_check", "-d", path, "-o", tmp_path / "ours.zip"])
+        theirs = tmp_path / f"{path.name}.zip"
+        old = subprocess.run(
+            [old_python.parent / "msprobe", "config_check", "-d", path, "-o", theirs], capture_output=True, check=False
+        )
+        assert old.returncode == 0
+        name = "hyperparameters/hyperparameters_static.json"
+        with zipfile.ZipFile(tmp_path / "ours.zip") as a, zipfile.ZipFile(theirs) as b:
+            assert a.read(name).decode() == b.read(name).decode()
 
 
 def test_other_weights_and_a_second_run_are_found(tmp_path):
