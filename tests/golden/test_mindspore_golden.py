@@ -8,6 +8,7 @@ import re
 import sqlite3
 from pathlib import Path
 
+import openpyxl
 import pytest
 from graph_cases import run
 from mindspore_set import (
@@ -26,9 +27,10 @@ from served import serving
 pytestmark = pytest.mark.deep
 
 # Commands whose job others do here.
-OTHER_COMMANDS = """ms8_cfg_cmp ms8_op_generate_statistics_0 ms8_op_generate_statistics_1 ms8_op_generate_statistics_2
+OTHER_COMMANDS = """ms8_op_generate_statistics_0 ms8_op_generate_statistics_1 ms8_op_generate_statistics_2
  ms8_op_generate_tensor_0 ms8_op_generate_tensor_1 ms8_op_generate_tensor_2 ms8_run_ut_statistics ms8_run_ut_tensor ms_acc_L1_nan
- ms_acc_statistics ms_acc_tensor ms_acc_weight ms_cfg_cmp ms_cfg_same""".split()
+ ms_acc_statistics ms_acc_tensor ms_acc_weight""".split()
+CONFIGS = "ms8_cfg_cmp ms_cfg_cmp ms_cfg_same".split()
 # Files of the same names, and in them the same cells: numbers to one part in a million.
 AGREE = """ms_compare_m1_L0_stat ms_compare_m1_L1_stat ms_compare_m1_debug_stat ms_compare_m1_md5 ms_compare_m1_ranks_xlsx
  ms_compare_m1_stat_bench ms_compare_m1_stat_nan ms_compare_m1_stat_op ms_compare_m1_stat_step1 ms_compare_m1_stat_weight
@@ -75,7 +77,7 @@ DIFFERENT = """ms8_code_mapping_m1 ms8_code_mapping_npy ms8_code_mapping_stat ms
  ms8_compare_kernel_stat ms_compare_m1_cross_reverse ms_compare_m2_cross_reverse ms_compare_m1_ms_dm ms_compare_m1_ranks_da
  ms_compare_m2_ranks_da ms_compare_m2_da_file ms_compare_m2_ms_am ms_compare_m2_ms_lm ms_compare_m2_struct ms_db_m1 ms_db_m2
  ms_parse_adump ms_parse_broken ms_vis_m1_cross_none ms_vis_m2_cross_none""".split()
-GROUPS = (OTHER_COMMANDS, AGREE, STRICTER, KERNELS, CROSS_26, CROSS_8, OLDER, GRAPHS, OLDER_GRAPHS, DIFFERENT)
+GROUPS = (OTHER_COMMANDS, CONFIGS, AGREE, STRICTER, KERNELS, CROSS_26, CROSS_8, OLDER, GRAPHS, OLDER_GRAPHS, DIFFERENT)
 
 
 def test_every_case_is_judged():
@@ -90,6 +92,30 @@ def test_other_commands_are_named(case, tmp_path):
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()
     assert "of mindstudio-probe" in line
+
+
+@pytest.mark.parametrize("case", CONFIGS)
+def test_packs_agree(case, tmp_path):
+    """But for the columns of env, which mindstudio-probe swaps, signs of relative differences, and stacks that are alike."""
+    _, _ = run_case(case, tmp_path)
+    want, got = expected(case), files(tmp_path)
+    assert set(want) == set(got)
+    for name, path in want.items():
+        if path.suffix == ".json":
+            assert path.read_bytes() == got[name].read_bytes()
+    theirs, ours = (openpyxl.load_workbook(side["res/result.xlsx"]) for side in (want, got))
+    assert theirs.sheetnames == ours.sheetnames
+    for sheet in theirs.sheetnames:
+        a, b = (sorted(map(list, list(book[sheet].values)[1:]), key=repr) for book in (theirs, ours))
+        assert list(theirs[sheet].values)[0] == list(ours[sheet].values)[0]
+        if sheet == "env":
+            a = [[row[1], row[0], row[3], row[2], row[4]] for row in a]
+        if sheet == "random":  # a stack goes with the one that is equal, not with the first that is alike
+            a, b = ([[*row[:2], *row[4:]] for row in side] for side in (a, b))
+        plain = [[abs(x) if isinstance(x, (int, float)) and not isinstance(x, bool) else x for x in row] for row in a]
+        assert sorted(plain, key=repr) == sorted(b, key=repr) or all(
+            same_cell(str(x), str(y)) for p, q in zip(plain, b) for x, y in zip(p, q)
+        ), sheet
 
 
 def expected(case):
