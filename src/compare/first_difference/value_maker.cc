@@ -110,6 +110,14 @@ class Maker {
   FirstDifference* out_;
 };
 
+Status DiffFound(const DumpPair& pair, const FirstDifference& found, JsonDoc* target, JsonDoc* golden, OpDiff* out) {
+  MSP_RETURN_IF_ERROR(pair.target->ParseOp(found.op, target));
+  MSP_RETURN_IF_ERROR(pair.golden->ParseOp(found.golden_op, golden));
+  DiffOps(pair.target->ops().NameAt(found.op), *target, pair.golden->ops().NameAt(found.golden_op), golden,
+          pair.options, out);
+  return OkStatus();
+}
+
 /// The input that is furthest apart; null where none is by more than rounding.
 const ItemView* WorstInput(const OpDiff& diff, CompareMode mode, const ItemView** partner) {
   const double tolerance = OpTolerance(diff);
@@ -205,21 +213,111 @@ const ItemView* MaskedInput(const OpDiff& diff) {
   return nullptr;
 }
 
+/// A use of a parameter that one run has more adds to its gradient.
+class ExtraUse {
+ public:
+  ExtraUse(const WalkInput& in, FirstDifference* out) : in_(in), out_(out) {}
+
+  Status Find() {
+    const DumpPair& pair = in_.pair;
+    MSP_ASSIGN_OR_RETURN(const std::string looks, ParameterLooks());
+    if (looks.empty()) return OkStatus();
+    std::vector<uint32_t> own;
+    for (size_t i = 0; i < out_->op && own.size() < kMostLookedAt; ++i) {
+      if (in_.plan.golden_of[i] == kNoOp) own.push_back(static_cast<uint32_t>(i));
+    }
+    MSP_ASSIGN_OR_RETURN(const size_t extra, FirstUse(*pair.target, own, looks));
+    MSP_ASSIGN_OR_RETURN(const size_t missing, FirstUse(*pair.golden, in_.plan.golden_only, looks));
+    // Where each run has one of its own, they stand for each other.
+    if ((extra == kNoMaker) == (missing == kNoMaker)) return OkStatus();
+    if (extra != kNoMaker) {
+      if (IsReplaced(in_.target_tree.ParentOf(pair.target->ops().NameAt(extra)), *pair.golden, in_.golden_tree,
+                     in_.plan.golden_only))
+        return OkStatus();
+      out_->kind = FoundKind::kExtraOp;
+      out_->op = extra;
+      out_->golden_op = kNoOp;
+      return OkStatus();
+    }
+    if (IsReplaced(in_.golden_tree.ParentOf(pair.golden->ops().NameAt(missing)), *pair.target, in_.target_tree, own))
+      return OkStatus();
+    out_->kind = FoundKind::kMissingOp;
+    out_->golden_op = static_cast<uint32_t>(missing);
+    return OkStatus();
+  }
+
+ private:
+  /// Of the parameter whose gradient differs most, in the forward call of its module.
+  StatusOr<std::string> ParameterLooks() const {
+    const DumpPair& pair = in_.pair;
+    const std::string_view name = pair.target->ops().NameAt(out_->op);
+    JsonDoc a, b;
+    OpDiff diff;
+    MSP_RETURN_IF_ERROR(DiffFound(pair, *out_, &a, &b, &diff));
+    const double tolerance = OpTolerance(diff);
+    double worst = 1;
+    std::string parameter;
+    for (size_t i = 0; i < diff.rows_used; ++i) {
+      if (diff.rows[i].golden == kNoItem || diff.target[i].state != ItemState::kParameterGrad) continue;
+      const double distance = RowDistance(diff, i, pair.options.mode, tolerance);
+      if (distance <= worst) continue;
+      worst = distance;
+      parameter = ".parameters" + std::string(diff.target[i].suffix);
+    }
+    const auto forward = pair.target->FindOp(ForwardNameOf(ParseOpName(name)));
+    if (parameter.empty() || !forward) return std::string();
+    OpItems items(*pair.target, pair.options.mode);
+    MSP_RETURN_IF_ERROR(items.Read(*forward));
+    for (const ItemView& item : items.items()) {
+      if (item.state == ItemState::kParameter && item.suffix == parameter) return LooksOf(item);
+    }
+    return std::string();
+  }
+
+  StatusOr<size_t> FirstUse(const DumpFile& dump, std::span<const uint32_t> ops, const std::string& looks) const {
+    OpItems items(dump, in_.pair.options.mode);
+    size_t seen = 0;
+    for (const uint32_t op : ops) {
+      const std::string_view name = dump.ops().NameAt(op);
+      if (IsModuleName(name) || ParseOpName(name).direction != OpDirection::kForward) continue;
+      if (++seen > kMostLookedAt) break;
+      MSP_RETURN_IF_ERROR(items.Read(op));
+      const auto takes = [&](const ItemView& item) {
+        return (item.state == ItemState::kInput || item.state == ItemState::kKwarg) && LooksOf(item) == looks;
+      };
+      if (std::ranges::any_of(items.items(), takes)) return op;
+    }
+    return kNoMaker;
+  }
+
+  /// Whether the other run has an op of its own where this one is called.
+  static bool IsReplaced(std::string_view parent, const DumpFile& other, const ModuleTree& tree,
+                         std::span<const uint32_t> ops) {
+    return std::ranges::any_of(ops, [&](uint32_t op) {
+      const std::string_view name = other.ops().NameAt(op);
+      return !IsModuleName(name) && tree.ParentOf(name) == parent;
+    });
+  }
+
+  const WalkInput& in_;
+  FirstDifference* out_;
+};
+
 }  // namespace
 
 Status FindMaker(const WalkInput& in, WalkResult* walk) {
   FirstDifference& found = walk->source;
   const DumpPair& pair = in.pair;
+  if (found.kind == FoundKind::kNone && walk->first.kind == FoundKind::kOp && !in.plan.fused &&
+      ParseOpName(pair.target->ops().NameAt(walk->first.op)).direction == OpDirection::kParameterGrad)
+    return ExtraUse(in, &walk->first).Find();
   if (found.kind != FoundKind::kInput || found.golden_op == kNoOp || in.plan.fused) return OkStatus();
   JsonDoc target, golden;
   OpDiff diff;
   if (in.plan.cross) {
     MSP_RETURN_IF_ERROR(DiffOpAt(pair, found.op, &target, &golden, &diff));  // whose items are not at equal places
   } else {
-    MSP_RETURN_IF_ERROR(pair.target->ParseOp(found.op, &target));
-    MSP_RETURN_IF_ERROR(pair.golden->ParseOp(found.golden_op, &golden));
-    DiffOps(pair.target->ops().NameAt(found.op), target, pair.golden->ops().NameAt(found.golden_op), &golden,
-            pair.options, &diff);
+    MSP_RETURN_IF_ERROR(DiffFound(pair, found, &target, &golden, &diff));
   }
   Maker maker(in, walk);
   if (in.plan.cross) {
