@@ -447,8 +447,16 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   if (!all_paired) {
     MSP_ASSIGN_OR_RETURN(input.one_sided, OneSidedModules(pair, plan, target_tree, golden_tree));
   }
-  WalkResult walk = WalkOps(input);
-  MSP_RETURN_IF_ERROR(FindMaker(input, &walk));
+  WalkResult walk;
+  Unrecorded unrecorded;
+  const auto look = [&](size_t task) -> Status {
+    if (task == 1) return CountUnrecorded(*pair.target, target_tree, &unrecorded);
+    walk = WalkOps(input);
+    return FindMaker(input, &walk);
+  };
+  MSP_RETURN_IF_ERROR(ParallelFor(2, look));
+  out.unrecorded = unrecorded.modules;
+  out.first_unrecorded = std::move(unrecorded.first);
   const Describer describer(pair, plan, distances, target_tree, golden_tree);
   MSP_ASSIGN_OR_RETURN(out.others, OtherDifferences(input, walk));
   out.first = std::move(walk.first);
@@ -458,7 +466,6 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   MSP_ASSIGN_OR_RETURN(OptimizerForms forms, CompareOptimizers(pair, plan));
   if (forms.setting.kind != FirstDifference::Kind::kNone) AddSetting(std::move(forms.setting), walk.answer_at, &out);
   if (forms.same_settings) ForgetOtherForm(forms.begin, walk, &out.first);
-  MSP_RETURN_IF_ERROR(CountUnrecorded(*pair.target, target_tree, &out));
   for (const RulerVerdict v : walk.verdicts) out.ruler.Add(v);
   out.rounds_parameters = std::ranges::any_of(distances, &OpDistance::rounded_parameter);
   CountInfected(pair, target_tree, walk, &out);

@@ -49,7 +49,7 @@ bool CallsNothing(const OpList& ops, const ModuleTree& tree, size_t module) {
 
 }  // namespace
 
-Status CountUnrecorded(const DumpFile& dump, const ModuleTree& tree, Differences* out) {
+Status CountUnrecorded(const DumpFile& dump, const ModuleTree& tree, Unrecorded* out) {
   const OpList& ops = dump.ops();
   bool functions = false;
   size_t modules = 0;
@@ -69,7 +69,7 @@ Status CountUnrecorded(const DumpFile& dump, const ModuleTree& tree, Differences
   if (!functions || 2 * empty.size() > modules) return OkStatus();
   for (const size_t i : empty) {
     MSP_ASSIGN_OR_RETURN(const bool changes, ChangesValues(dump, i));
-    if (changes && out->unrecorded++ == 0) out->first_unrecorded = ops.NameAt(i);
+    if (changes && out->modules++ == 0) out->first = ops.NameAt(i);
   }
   return OkStatus();
 }
