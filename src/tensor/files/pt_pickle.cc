@@ -2,138 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <unordered_map>
 #include <utility>
 
 #include "base/text.h"
+#include "tensor/files/pt_machine.h"
 #include "tensor/files/pt_names.h"
 
 namespace msprobe {
-namespace {
-
-constexpr size_t kMostNodes = size_t{1} << 21, kMostItems = size_t{1} << 22, kMostValues = size_t{1} << 20;
-// Values may be shared, and a list of one shared list many times over is written out: so many for each byte.
-constexpr size_t kValuesPerByte = 64, kFewValues = 4096;
-constexpr int kMostDepth = 100;
-
-using Id = uint32_t;
-
-// A value while the pickle runs; containers name their items, because values may be shared.
-struct Node {
-  enum Kind : uint8_t { kNone, kBool, kInt, kFloat, kText, kTensor, kList, kTuple, kDict, kOther, kGlobal, kStorage };
-  Kind kind = kNone;
-  DType dtype = DType::kUnknown;  // kStorage
-  int64_t i = 0;                  // kTensor: its number
-  double d = 0;
-  std::string_view text;  // kGlobal: "module name"; kStorage: its bytes
-  std::vector<Id> items;
-};
-
-class Machine {
- public:
-  Machine(std::string_view pickle, const PtStorages& storages)
-      : rest_(pickle),
-        most_values_(std::min(kMostValues, kFewValues + kValuesPerByte * pickle.size())),
-        storages_(storages) {}
-
-  /// The value, or null when `why` says what is wrong.
-  bool Run(PtValue* out) {
-    while (!done_) {
-      uint8_t op = 0;
-      if (!Take(&op)) return Fail("it ends in the middle");
-      if (nodes_.size() > kMostNodes || items_ > kMostItems || marks_.size() > kMostNodes)
-        return Fail("it holds too many values");
-      if (!Step(op)) return false;
-    }
-    if (stack_.size() != 1 || !marks_.empty()) return Fail("it leaves no single value");
-    return ToValue(stack_[0], 0, out);
-  }
-  const std::string& why() const { return why_; }
-
- private:
-  bool Fail(std::string why) {
-    if (why_.empty()) why_ = std::move(why);
-    return false;
-  }
-
-  template <typename T>
-  bool Take(T* out) {
-    if (rest_.size() < sizeof *out) return Fail("it ends in the middle");
-    std::memcpy(out, rest_.data(), sizeof *out);
-    rest_.remove_prefix(sizeof *out);
-    return true;
-  }
-  bool TakeText(uint64_t size, std::string_view* out) {
-    if (size > rest_.size()) return Fail("it ends in the middle");
-    *out = rest_.substr(0, size);
-    rest_.remove_prefix(size);
-    return true;
-  }
-  bool TakeLine(std::string_view* out) {
-    const size_t end = rest_.find('\n');
-    if (end == std::string_view::npos) return Fail("it ends in the middle");
-    *out = rest_.substr(0, end);
-    rest_.remove_prefix(end + 1);
-    return true;
-  }
-
-  Node& Make(Node::Kind kind) {
-    stack_.push_back(static_cast<Id>(nodes_.size()));
-    Node& node = nodes_.emplace_back();
-    node.kind = kind;
-    return node;
-  }
-  bool MakeInt(int64_t v) { return Make(Node::kInt).i = v, true; }
-  bool MakeText(std::string_view text) { return Make(Node::kText).text = text, true; }
-  Node& Top() { return nodes_[stack_.back()]; }
-
-  // Values above the last mark, or `count` of them.
-  bool PopMany(std::vector<Id>* out) {
-    if (marks_.empty()) return Fail("a mark is missing");
-    const size_t begin = marks_.back();
-    marks_.pop_back();
-    out->assign(stack_.begin() + static_cast<int64_t>(begin), stack_.end());
-    stack_.resize(begin);
-    items_ += out->size();
-    return true;
-  }
-  bool PopMany(size_t count, std::vector<Id>* out) {
-    if (stack_.size() < Floor() + count) return Fail("a value is missing");
-    out->assign(stack_.end() - static_cast<int64_t>(count), stack_.end());
-    stack_.resize(stack_.size() - count);
-    items_ += count;
-    return true;
-  }
-  // Values below the last mark cannot be taken.
-  size_t Floor() const { return marks_.empty() ? 0 : marks_.back(); }
-
-  bool Step(uint8_t op);
-  bool StepNumber(uint8_t op);
-  bool StepText(uint8_t op);
-  bool StepMemo(uint8_t op);
-  bool StepContainer(uint8_t op);
-  bool Tuple(size_t count);
-  bool Add(Node::Kind kind, const std::vector<Id>& items);
-  bool Global(std::string_view module, std::string_view name);
-  bool Persistent();
-  bool Reduce();
-  bool Call(std::string_view function, Id function_id, std::vector<Id> args);
-  bool Tensor(const std::vector<Id>& args, bool names_dtype);
-  bool Integers(Id tuple, std::vector<int64_t>* out);
-  bool ToValue(Id id, int depth, PtValue* out);
-
-  std::string_view rest_;
-  const size_t most_values_;
-  const PtStorages& storages_;
-  bool done_ = false;
-  size_t items_ = 0, values_ = 0;
-  std::string why_;
-  std::vector<Node> nodes_;
-  std::vector<PtTensor> tensors_;
-  std::vector<Id> stack_;
-  std::vector<size_t> marks_;
-  std::unordered_map<uint32_t, Id> memo_;
-};
+namespace pt {
 
 bool Machine::Step(uint8_t op) {
   std::string_view module, name;
@@ -161,9 +37,12 @@ bool Machine::Step(uint8_t op) {
     }
     case 'Q': return Persistent();
     case 'R': return Reduce();
-    case 'b': {  // BUILD: attributes of an object, of which none are read
+    case 'b': {  // BUILD: attributes of an object
       std::vector<Id> state;
-      return PopMany(1, &state) && (stack_.size() > Floor() || Fail("a value is missing"));
+      if (!PopMany(1, &state) || (stack_.size() <= Floor() && !Fail("a value is missing"))) return false;
+      if (shown_ && Top().kind == Node::kOther && Top().items.size() > kObjectState)
+        Top().items[kObjectState] = state[0];
+      return true;
     }
     case 'K':
     case 'M':
@@ -261,7 +140,8 @@ bool Machine::Tuple(size_t count) {
 bool Machine::Add(Node::Kind kind, const std::vector<Id>& items) {
   if (stack_.size() <= Floor()) return Fail("a value is missing");
   Node& container = Top();
-  if (container.kind != kind) return Fail("a container is of a different kind");
+  if (container.kind != kind && !(shown_ && container.kind == Node::kOther))
+    return Fail("a container is of a different kind");
   if (kind == Node::kDict && items.size() % 2 != 0) return Fail("a key has no value");
   container.items.insert(container.items.end(), items.begin(), items.end());
   return true;
@@ -285,6 +165,7 @@ bool Machine::StepContainer(uint8_t op) {
     case 'e': return PopMany(&items) && Add(Node::kList, items);
     case 'u': return PopMany(&items) && Add(Node::kDict, items);
     default: {
+      if (shown_ && StepObject(op)) return true;
       constexpr std::string_view kHex = "0123456789abcdef";
       return Fail(std::string("opcode 0x") + kHex[op >> 4] + kHex[op & 15] + " is not allowed");
     }
@@ -298,6 +179,7 @@ bool Machine::Global(std::string_view module, std::string_view name) {
   node.kind = Node::kGlobal;
   node.text = KnownPtName(full);
   node.dtype = PtDType(full);
+  if (node.text.empty() && shown_ && node.dtype == DType::kUnknown && !IsHostilePtName(module, name)) node.text = name;
   if (node.text.empty() && node.dtype == DType::kUnknown) {
     return Fail("it names " + OneLine(module.substr(0, 100)) + "." + OneLine(name.substr(0, 100)) +
                 ", which is not read from files");
@@ -359,6 +241,10 @@ bool Machine::Call(std::string_view function, Id function_id, std::vector<Id> ar
     }
     return Call(inner.text, args[0], inner_args.items);
   }
+  if (shown_ && function == "defaultdict") return Make(Node::kDict), true;
+  if (shown_ && function == "_reconstructor" && args.size() == 3 && nodes_[args[0]].kind == Node::kGlobal)
+    return MakeObject(nodes_[args[0]].text, {args[2]});
+  if (shown_) return MakeObject(function.substr(function.rfind(' ') + 1), std::move(args));
   if (!IsOpaquePtFunction(function))
     return Fail("it calls " + std::string(function) + " differently from torch.save()");
   items_ += args.size();
@@ -417,12 +303,14 @@ bool Machine::Tensor(const std::vector<Id>& args, bool names_dtype) {
 bool Machine::ToValue(Id id, int depth, PtValue* out) {
   if (depth > kMostDepth || ++values_ > most_values_) return Fail("it is nested too deeply or too large");
   const Node& node = nodes_[id];
+  // An object may be its own attribute; tensors are not found that way.
+  if (shown_ && std::find(path_.begin(), path_.end(), id) != path_.end()) return true;
   switch (node.kind) {
     case Node::kGlobal:
       out->kind = PtValue::Kind::kText;
       out->text = node.dtype != DType::kUnknown ? DTypeName(node.dtype) : node.text;
       return true;
-    case Node::kStorage: return Fail("it holds a storage without a tensor");
+    case Node::kStorage: return shown_ || Fail("it holds a storage without a tensor");
     default: out->kind = static_cast<PtValue::Kind>(node.kind);
   }
   out->i = node.i;
@@ -431,16 +319,19 @@ bool Machine::ToValue(Id id, int depth, PtValue* out) {
   if (node.kind == Node::kTensor) out->tensor = tensors_[static_cast<size_t>(node.i)];
   out->items.resize(std::min(node.items.size(), most_values_ - values_));
   if (out->items.size() < node.items.size()) return Fail("it is nested too deeply or too large");
+  path_.push_back(id);
   for (size_t i = 0; i < node.items.size(); ++i) {
     if (!ToValue(node.items[i], depth + 1, &out->items[i])) return false;
   }
+  path_.pop_back();
   return true;
 }
 
-}  // namespace
+}  // namespace pt
 
-StatusOr<PtValue> ReadPtPickle(std::string_view pickle, const PtStorages& storages, const std::string& path) {
-  Machine machine(pickle, storages);
+StatusOr<PtValue> ReadPtPickle(std::string_view pickle, const PtStorages& storages, const std::string& path,
+                               PtObjects objects) {
+  pt::Machine machine(pickle, storages, objects);
   PtValue value;
   if (machine.Run(&value)) return value;
   return BadInput(path + " cannot be read: " + machine.why() + " (data.pkl); save tensors with torch.save()");

@@ -14,6 +14,7 @@ namespace msprobe {
 using PtStorages = std::function<const std::string_view*(std::string_view key)>;
 
 /// `path` is for error texts. Texts of the result are views of `pickle`.
-StatusOr<PtValue> ReadPtPickle(std::string_view pickle, const PtStorages& storages, const std::string& path);
+StatusOr<PtValue> ReadPtPickle(std::string_view pickle, const PtStorages& storages, const std::string& path,
+                               PtObjects objects = PtObjects::kRefused);
 
 }  // namespace msprobe

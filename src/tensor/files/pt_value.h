@@ -9,6 +9,15 @@
 
 namespace msprobe {
 
+/// What becomes of objects other than tensors and plain values. None is ever made, whatever it is.
+enum class PtObjects : uint8_t {
+  kRefused,
+  /// Checkpoints hold arguments and metadata: kOther with the name of the class and, as items, a tuple of arguments, the
+  /// attributes (none, or mostly a dict), then what was put into the object. Names of the interpreter and of the
+  /// operating system are refused all the same.
+  kShown,
+};
+
 struct PtTensor {
   DType dtype = DType::kUnknown;
   const void* data = nullptr;  // in the file

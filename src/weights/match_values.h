@@ -1,0 +1,18 @@
+// Weights whose names say nothing, paired by shape and values.
+#pragma once
+
+#include <vector>
+
+#include "weights/weight_pair.h"
+#include "weights/roles.h"
+
+namespace msprobe {
+
+/// Pairs of indices into `a` and `b`, with how. Reads a few thousand elements of each tensor at most.
+struct ValueMatch {
+  size_t a, b;
+  MatchedBy by;
+};
+std::vector<ValueMatch> MatchByValues(const std::vector<RoleTensor>& a, const std::vector<RoleTensor>& b);
+
+}  // namespace msprobe
