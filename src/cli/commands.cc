@@ -46,9 +46,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kShort{{
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOldNames{
     {{"graph", "graph_visualize"}, {"nan_analyze", "overflow_check"}}};
 
-constexpr std::array<std::string_view, 14> kCommands{
+constexpr std::array<std::string_view, 15> kCommands{
     "compare", "graph_visualize", "serve",          "export",       "run",     "estimate", "certify",
-    "recover", "verify-dump",     "overflow_check", "merge_result", "data2db", "parse",    "code_mapping"};
+    "recover", "verify-dump",     "overflow_check", "merge_result", "data2db", "parse",    "code_mapping",
+    "ckpt"};
 // Those that run the user's program.
 constexpr std::array<std::string_view, 3> kRunners{"run", "estimate", "certify"};
 
@@ -176,6 +177,7 @@ int RunCommand(std::vector<std::string> args) {
   RegisterOverflowCheck(app, &context);
   RegisterParse(app, &context);
   RegisterCodeMapping(app, &context);
+  RegisterCkpt(app, &context);
   app.footer("Run 'msprobe COMMAND --help' for the options of a command.");  // behind them: they would take it over
 
   bool becomes_program = false;
