@@ -39,6 +39,7 @@ HEADINGS = (
     "A training step under capture",
     "Comparing",
     "Graphs",
+    "Kernel dumps",
     "The page",
     "Large files",
     "Start",

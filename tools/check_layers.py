@@ -19,6 +19,7 @@ PYTHON = {
     "msprobe": {"msprobe._core"},
     "msprobe.pytorch": {"msprobe", "msprobe._core", "msprobe._compare_result", "msprobe._environment"},
     "msprobe.pytorch.compare": {"msprobe._compare"},
+    "msprobe._config": {"msprobe._environment"},
     "msprobe._capture": {"msprobe._core", "msprobe._environment"},
     "msprobe._capture.config": {"msprobe._capture.errors"},
     "msprobe.mindspore": {"msprobe._compare_result"},
@@ -27,6 +28,7 @@ PYTHON = {
     "msprobe._attach": {"msprobe", "msprobe._core", "msprobe._capture", "msprobe.pytorch", "msprobe.mindspore"},
     "msprobe._attach.site": {"msprobe._attach"},  # by the interpreters of others, with the standard library only
     "msprobe.core": {"msprobe.core.single_save.single_comparator", "msprobe.core.single_save.single_saver"},
+    "msprobe.core.config_check": {"msprobe._config.checker"},
     "msprobe.core.single_save": {"msprobe.pytorch.single_compare", "msprobe.pytorch.single_save"},
 }
 # TypeScript: folder of web/src -> folders it may import ("" is web/src itself).

@@ -54,7 +54,7 @@ quick() {
   beside lint
   part "demo" demo
   part "Python and golden tests" python_tests tests/python tests/golden -m "not deep"
-  part "planted bugs" in_turn tests/sabotage -m "not deep"
+  part "planted bugs" in_turn tests/sabotage tests/frameworks -m "not deep"
   part "page unit tests" web
   part "page in the browser" browser $main_pages
   part "lint" joined lint
@@ -64,7 +64,7 @@ deep() {
   part "demo" demo
   part "Python and golden tests" python_tests tests/python tests/golden -m deep
   part "dumps against mindstudio-probe's" in_turn tests/conformance
-  part "planted bugs" in_turn tests/sabotage -m deep
+  part "planted bugs" in_turn tests/sabotage tests/frameworks -m deep
   part "page in the browser" browser $(other_pages)
   part "unit tests under ASan and UBSan" asan
   part "threaded unit tests under TSan" tsan

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <new>
 
 #include "base/file_limit.h"
 #include "base/page_trim.h"
@@ -61,8 +62,30 @@ Status RenameToFreeName(const std::string& temp, std::string* path) {
   return InternalError(wanted + " and its numbered names are taken: choose another directory with -o");
 }
 
-void UnmapFile(const char* data, size_t size) {
+constexpr size_t kCopiedBytes = size_t{64} << 10;
+constexpr std::align_val_t kCopyAlignment{64};
+
+/// All of a small file; fewer bytes when it became shorter just now. Null when it cannot be read.
+char* CopyFile(int fd, size_t* size) {
+  char* const data = static_cast<char*>(::operator new(*size, kCopyAlignment));
+  size_t done = 0;
+  while (done < *size) {
+    const ssize_t got = pread(fd, data + done, *size - done, static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      ::operator delete(data, kCopyAlignment);
+      return nullptr;
+    }
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  *size = done;
+  return data;
+}
+
+void UnmapFile(const char* data, size_t size, bool copied) {
   if (!data) return;
+  if (copied) return ::operator delete(const_cast<char*>(data), kCopyAlignment);
   if (size >= kTrimmedMapBytes) UnwatchMap(data);
   munmap(const_cast<char*>(data), size);
 }
@@ -84,7 +107,15 @@ StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
     return BadInput(path + " is not a regular file: give the path of a file");
   }
   file.size_ = static_cast<size_t>(st.st_size);
-  if (file.size_ > 0) {
+  if (file.size_ > 0 && file.size_ <= kCopiedBytes) {
+    file.data_ = CopyFile(fd, &file.size_);
+    file.copied_ = true;
+    if (!file.data_) {
+      const std::string why = Reason();
+      close(fd);
+      return BadInput(path + " cannot be read (" + why + "): check the file and its permissions");
+    }
+  } else if (file.size_ > 0) {
     void* p = mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED) {
       const std::string why = Reason();
@@ -99,25 +130,29 @@ StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
 }
 
 MappedFile::MappedFile(MappedFile&& o) noexcept
-    : data_(std::exchange(o.data_, nullptr)), size_(std::exchange(o.size_, 0)), path_(std::move(o.path_)) {}
+    : data_(std::exchange(o.data_, nullptr)),
+      size_(std::exchange(o.size_, 0)),
+      copied_(o.copied_),
+      path_(std::move(o.path_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& o) noexcept {
   if (this != &o) {
-    UnmapFile(data_, size_);
+    UnmapFile(data_, size_, copied_);
     data_ = std::exchange(o.data_, nullptr);
     size_ = std::exchange(o.size_, 0);
+    copied_ = o.copied_;
     path_ = std::move(o.path_);
   }
   return *this;
 }
 
-MappedFile::~MappedFile() { UnmapFile(data_, size_); }
+MappedFile::~MappedFile() { UnmapFile(data_, size_, copied_); }
 
 void MappedFile::Release(size_t begin, size_t end) const {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   begin = (begin + page - 1) / page * page;
   end = std::min(end, size_) / page * page;
-  if (data_ && end > begin) (void)madvise(const_cast<char*>(data_) + begin, end - begin, MADV_DONTNEED);
+  if (data_ && !copied_ && end > begin) (void)madvise(const_cast<char*>(data_) + begin, end - begin, MADV_DONTNEED);
 }
 
 void MappedFile::WillNeed(size_t begin, size_t end) const {

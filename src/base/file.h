@@ -15,7 +15,8 @@ namespace msprobe {
 inline constexpr unsigned kDirMode = 0750;
 inline constexpr unsigned kFileMode = 0640;
 
-/// A whole file mapped read-only. The pages are the kernel's, so a 10 GB file costs address space, not memory.
+/// A whole file mapped read-only. The pages are the kernel's, so a 10 GB file costs address space, not memory. A small
+/// file is a copy instead: where there are many, making and removing their maps would take longer than reading them.
 class MappedFile {
  public:
   /// kBadInput when the path is missing, not a regular file, or not readable.
@@ -34,6 +35,7 @@ class MappedFile {
   MappedFile() = default;
   const char* data_ = nullptr;
   size_t size_ = 0;
+  bool copied_ = false;
   std::string path_;
 };
 

@@ -97,5 +97,22 @@ TEST_F(FileTest, WhatIsNoFileIsNotWaitedFor) {
   }
 }
 
+TEST_F(FileTest, SmallFilesAreCopiesAndLargeOnesMaps) {
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{64} << 10, (size_t{64} << 10) + 1}) {
+    const std::string path = Path("file"), text(size, 'x');
+    std::ofstream(path, std::ios::trunc) << text;
+    auto file = MappedFile::Open(path);
+    ASSERT_TRUE(file.ok()) << file.status().message();
+    const char* const data = file->text().data();
+    MappedFile moved = *std::move(file);
+    EXPECT_EQ(moved.text().data(), data) << "what refers to the text stays valid";
+    moved.Release(0, size);
+    EXPECT_EQ(moved.text(), text) << "what is released can be read again";
+    if (size != 1) continue;
+    std::ofstream(path, std::ios::trunc) << "";
+    EXPECT_EQ(moved.text(), text) << "nobody takes it away";
+  }
+}
+
 }  // namespace
 }  // namespace msprobe

@@ -23,34 +23,52 @@ struct Refusal {
 /// Builds the tree and stops at the first thing that has no place in it.
 class Builder : public YAML::EventHandler {
  public:
+  explicit Builder(YamlOptions options) : options_(options) {}
   YamlNode TakeRoot() { return std::move(root_); }
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { Add(mark, YamlNode::Kind::kNull, ""); }
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    throw Refusal{mark.line + 1, "an alias (*name) is not read here: write the value out"};
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    if (!options_.aliases) throw Refusal{mark.line + 1, "an alias (*name) is not read here: write the value out"};
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) throw Refusal{mark.line + 1, "an alias stands within what it names"};
+    CountCopy(mark, found->second, stack_.size());
+    if (!stack_.empty() && stack_.back().node.IsMap() && !stack_.back().has_key) {
+      throw Refusal{mark.line + 1, "a key must be a text"};
+    }
+    Put(YamlNode(found->second));
   }
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t, const std::string& value) override {
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
     CheckTag(mark, tag);
     // A plain "~" or "null" is a value that is not there; in quotes (tag "!") it is a text.
     const bool null = tag == "?" && (value.empty() || value == "~" || value == "null" || value == "Null");
     if (!stack_.empty() && stack_.back().node.IsMap() && !stack_.back().has_key) return SetKey(mark, value);
+    if (anchor != 0 && options_.aliases) {
+      YamlNode node;
+      node.kind = null ? YamlNode::Kind::kNull : YamlNode::Kind::kText;
+      node.line = mark.line + 1;
+      if (!null) node.text = value;
+      anchors_[anchor] = std::move(node);
+    }
     Add(mark, null ? YamlNode::Kind::kNull : YamlNode::Kind::kText, value);
   }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
-    Open(mark, tag, YamlNode::Kind::kList);
+    Open(mark, tag, anchor, YamlNode::Kind::kList);
   }
   void OnSequenceEnd() override { Close(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t, YAML::EmitterStyle::value) override {
-    Open(mark, tag, YamlNode::Kind::kMap);
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    Open(mark, tag, anchor, YamlNode::Kind::kMap);
   }
   void OnMapEnd() override { Close(); }
 
  private:
   struct Level {
     YamlNode node;
+    YAML::anchor_t anchor = 0;
     bool has_key = false;
     std::string key;
     int key_line = 0;
@@ -74,7 +92,18 @@ class Builder : public YAML::EventHandler {
     stack_.back().has_key = true;
   }
 
-  void Open(const YAML::Mark& mark, const std::string& tag, YamlNode::Kind kind) {
+  /// What a copy adds to the document, which is bounded as if it were written out.
+  void CountCopy(const YAML::Mark& mark, const YamlNode& node,
+                 size_t depth) {  // NOLINT(misc-no-recursion): kMaxYamlDepth
+    Count(mark);
+    if (depth >= static_cast<size_t>(kMaxYamlDepth)) {
+      throw Refusal{mark.line + 1, "nested deeper than " + std::to_string(kMaxYamlDepth) + " levels"};
+    }
+    for (const YamlNode& item : node.items) CountCopy(mark, item, depth + 1);
+    for (const YamlMember& member : node.members) CountCopy(mark, member.second, depth + 1);
+  }
+
+  void Open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YamlNode::Kind kind) {
     CheckTag(mark, tag);
     Count(mark);
     if (!stack_.empty() && stack_.back().node.IsMap() && !stack_.back().has_key) {
@@ -86,12 +115,15 @@ class Builder : public YAML::EventHandler {
     Level level;
     level.node.kind = kind;
     level.node.line = mark.line + 1;
+    level.anchor = anchor;
     stack_.push_back(std::move(level));
   }
 
   void Close() {
     YamlNode done = std::move(stack_.back().node);
+    const YAML::anchor_t anchor = stack_.back().anchor;
     stack_.pop_back();
+    if (anchor != 0 && options_.aliases) anchors_[anchor] = done;
     Put(std::move(done));
   }
 
@@ -117,6 +149,15 @@ class Builder : public YAML::EventHandler {
       level.node.items.push_back(std::move(node));
       return;
     }
+    if (options_.aliases && level.key == "<<" && node.IsMap()) {
+      for (YamlMember& member : node.members) {
+        if (level.at.emplace(member.first, level.node.members.size()).second) {
+          level.node.members.push_back(std::move(member));
+        }
+      }
+      level.has_key = false;
+      return;
+    }
     const auto [it, fresh] = level.at.emplace(level.key, level.node.members.size());
     if (fresh) {
       level.node.members.push_back({std::move(level.key), std::move(node)});
@@ -126,8 +167,10 @@ class Builder : public YAML::EventHandler {
     level.has_key = false;
   }
 
+  const YamlOptions options_;
   YamlNode root_;
   std::vector<Level> stack_;
+  std::unordered_map<YAML::anchor_t, YamlNode> anchors_;
   size_t nodes_ = 0;
 };
 
@@ -149,7 +192,7 @@ const YamlNode* YamlNode::Find(std::string_view key) const {
   return nullptr;
 }
 
-StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& path) {
+StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& path, YamlOptions options) {
   if (text.size() > kMaxYamlBytes) {
     return BadInput(path + " has " + std::to_string(text.size()) + " bytes, more than the " +
                     std::to_string(kMaxYamlBytes >> 20) + " MiB that are read of a YAML file");
@@ -162,7 +205,7 @@ StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& path) {
     ViewBuffer buffer(text);
     std::istream stream(&buffer);
     YAML::Parser parser(stream);
-    Builder builder;
+    Builder builder(options);
     parser.HandleNextDocument(builder);
     return builder.TakeRoot();
   } catch (const Refusal& refusal) {
@@ -172,9 +215,9 @@ StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& path) {
   }
 }
 
-StatusOr<YamlNode> ReadYamlFile(const std::string& path) {
+StatusOr<YamlNode> ReadYamlFile(const std::string& path, YamlOptions options) {
   MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  return ParseYaml(file.text(), path);
+  return ParseYaml(file.text(), path, options);
 }
 
 }  // namespace msprobe

@@ -38,10 +38,16 @@ inline constexpr size_t kMaxYamlBytes = 16 << 20;
 inline constexpr size_t kMaxYamlNodes = 1 << 20;
 inline constexpr int kMaxYamlDepth = 64;
 
+struct YamlOptions {
+  /// *name stands for a copy of what &name marks, and counts as that many values; << takes the members of a map that
+  /// are not there yet.
+  bool aliases = false;
+};
+
 /// One document. Of a key that stands twice the last value counts, as for Python's reader. kBadInput with path and line
-/// for what is not YAML, and for aliases (a file of a few lines can stand for billions of nodes), tags of other types,
-/// keys that are not plain text, and files beyond the limits above.
-StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& path);
-StatusOr<YamlNode> ReadYamlFile(const std::string& path);
+/// for what is not YAML, and for aliases unless they are asked for (a file of a few lines can stand for billions of
+/// nodes), tags of other types, keys that are not plain text, and files beyond the limits above.
+StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& path, YamlOptions options = {});
+StatusOr<YamlNode> ReadYamlFile(const std::string& path, YamlOptions options = {});
 
 }  // namespace msprobe

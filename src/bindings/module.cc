@@ -139,6 +139,7 @@ std::string AddApiFrom(nb::handle owner, nb::str attr, nb::str prefix_text, nb::
     spec.role = role == "mute"    ? ApiRole::kMute
                 : role == "leave" ? ApiRole::kLeave
                 : role == "aside" ? ApiRole::kAside
+                : role == "count" ? ApiRole::kCount
                                   : ApiRole::kWatch;
     if (role == "wait") spec.watch = AfterWait, spec.stays = AnyOpenWork;
     if (role == "allocate") spec.watch = AfterAllocation;

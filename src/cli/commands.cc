@@ -22,7 +22,7 @@ namespace msprobe {
 namespace {
 
 // CLI11 reads "-tp" as "-t p"; the command line we are compatible with has many such options.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kShort{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kShort{{
     {"-tp", "--target_path"},
     {"-config", "--config-path"},
     {"-gp", "--golden_path"},
@@ -40,15 +40,18 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kShort{{
     {"-ofs", "--onnx_fusion_switch"},
     {"-tensor_log", "--is_print_compare_log"},
     {"-progress_log", "--is_print_progress_log"},
+    {"-vc", "--verl-compare"},
+    {"-vv", "--verl-verify"},
+    {"-sc", "--slime-compare"},
 }};
 
 // The names that earlier releases gave to the same commands.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOldNames{
     {{"graph", "graph_visualize"}, {"nan_analyze", "overflow_check"}}};
 
-constexpr std::array<std::string_view, 15> kCommands{
-    "compare", "graph_visualize", "serve",          "export",       "run",     "estimate", "certify",
-    "recover", "verify-dump",     "overflow_check", "merge_result", "data2db", "parse",    "code_mapping",
+constexpr std::array<std::string_view, 16> kCommands{
+    "compare",     "graph_visualize", "serve",        "export",  "run",   "estimate",     "certify",     "recover",
+    "verify-dump", "overflow_check",  "merge_result", "data2db", "parse", "code_mapping", "config_check",
     "ckpt"};
 // Those that run the user's program.
 constexpr std::array<std::string_view, 3> kRunners{"run", "estimate", "certify"};
@@ -178,6 +181,7 @@ int RunCommand(std::vector<std::string> args) {
   RegisterParse(app, &context);
   RegisterCodeMapping(app, &context);
   RegisterCkpt(app, &context);
+  RegisterConfigCheck(app, &context);
   app.footer("Run 'msprobe COMMAND --help' for the options of a command.");  // behind them: they would take it over
 
   bool becomes_program = false;

@@ -12,13 +12,10 @@ struct Earlier {
 constexpr std::string_view kCheckOps =
     "dump tensors in both runs, then 'msprobe compare -tp DUMP -gp DUMP -o OUT --replay' runs the recorded functions "
     "again in float64 and says which side is closer";
-constexpr std::string_view kCheckSettings =
-    "msprobe does not compare settings; 'msprobe compare -tp DUMP -gp DUMP -o OUT' finds where two runs begin to "
-    "differ, the arguments of calls included";
 constexpr std::string_view kOffline =
     "msprobe does not run models on an NPU; 'msprobe run -- python script.py' records what a PyTorch model computes";
 
-constexpr std::array<Earlier, 10> kEarlier{{
+constexpr std::array<Earlier, 9> kEarlier{{
     {"acc_check", kCheckOps},
     {"multi_acc_check", kCheckOps},
     {"run_ut", kCheckOps},
@@ -27,7 +24,6 @@ constexpr std::array<Earlier, 10> kEarlier{{
     {"api_precision_compare",
      "'msprobe compare -tp DUMP -gp DUMP -o OUT --replay' compares two tensor dumps and runs their functions again in "
      "float64"},
-    {"config_check", kCheckSettings},
     {"op_generate",
      "'msprobe compare -tp DUMP -gp DUMP -o OUT --repro DIR' writes a script that calls the function that differs "
      "first"},

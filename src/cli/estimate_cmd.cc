@@ -77,6 +77,18 @@ void KeepLarger(std::optional<double> value, std::optional<double>* kept) {
   if (value && (!*kept || **kept < *value)) *kept = value;
 }
 
+/// Why figures are missing, and how many steps would give them.
+std::string TooFewSteps(const JsonValue& result, bool all_timed) {
+  const auto number = [&](std::string_view key) { return result[key].Int(); };
+  if (all_timed) {
+    return fmt::format(
+        "the script ended after {} steps: times are medians of fewer steps than --steps asks for, which takes {}",
+        number("steps"), number("steps_of_all"));
+  }
+  return fmt::format("the script ended after {} steps: times need {} steps, and {} for medians of --steps",
+                     number("steps"), number("steps_of_a_round"), number("steps_of_all"));
+}
+
 /// One process's figures.
 Status AddResult(const JsonValue& result, Estimate* estimate) {
   const JsonValue* shapes = result.Find("shapes");
@@ -90,6 +102,7 @@ Status AddResult(const JsonValue& result, Estimate* estimate) {
   KeepLarger(Median(bare->Find("seconds")), &estimate->bare_seconds);
   if (const JsonValue* n = result.Find("steps_recorded"); n && n->IsInt()) estimate->steps = n->Int();
   const std::optional<double> bare_memory = Median(bare->Find("memory"));
+  bool all_timed = true;
   for (const JsonValue& kind : kinds->Items()) {
     const JsonValue *task = kind.Find("task"), *level = kind.Find("level");
     if (!task || !task->IsString() || !level || !level->IsString()) continue;
@@ -97,13 +110,17 @@ Status AddResult(const JsonValue& result, Estimate* estimate) {
     if (t == kCostTasks.size() || l == kCostLevels.size()) continue;
     Row* row = FindRow(estimate, t, l);
     Add(costs.costs[t][l], &row->cost);
-    KeepLarger(Median(kind.Find("seconds")), &row->seconds);
+    const std::optional<double> seconds = Median(kind.Find("seconds"));
+    all_timed &= seconds.has_value();
+    KeepLarger(seconds, &row->seconds);
     if (const auto memory = Median(kind.Find("memory")); memory && bare_memory) {
       row->memory = std::max(row->memory.value_or(0), static_cast<int64_t>(*memory - *bare_memory));
     }
   }
   if (complete == nullptr || !complete->Bool()) {
-    estimate->warnings.push_back("the script ended before everything was timed: use a smaller --steps");
+    const std::string warning = TooFewSteps(result, all_timed);
+    if (std::count(estimate->warnings.begin(), estimate->warnings.end(), warning) == 0)
+      estimate->warnings.push_back(warning);
   }
   return OkStatus();
 }
@@ -159,21 +176,24 @@ std::string Bytes(double bytes) {
 
 std::string TextOf(const Estimate& e) {
   std::string text = fmt::format("{:<11} {:<5} {:>8} {:>8} {:>10}", "task", "level", "ops", "files", "bytes/step");
-  if (e.bare_seconds) text += fmt::format(" {:>9} {:>9} {:>9}", "s/step", "slowdown", "memory");
+  const bool timed = e.bare_seconds &&
+                     std::any_of(e.rows.begin(), e.rows.end(), [](const Row& row) { return row.seconds.has_value(); });
+  if (timed) text += fmt::format(" {:>9} {:>9} {:>9}", "s/step", "slowdown", "memory");
   text += '\n';
   for (const Row& row : e.rows) {
     text += fmt::format("{:<11} {:<5} {:>8} {:>8} {:>10}", kCostTasks[row.task], kCostLevels[row.level], row.cost.ops,
                         row.cost.files, Bytes(static_cast<double>(row.cost.bytes)));
-    if (row.seconds && e.bare_seconds) {
+    if (timed && row.seconds) {
       text += fmt::format(" {:>9.4f} {:>9.2f} {:>9}", *row.seconds, *row.seconds / *e.bare_seconds,
                           row.memory ? Bytes(static_cast<double>(*row.memory)) : "");
+    } else if (timed) {
+      text += fmt::format(" {:>9} {:>9} {:>9}", "-", "-", "-");
     }
     text += '\n';
   }
-  if (e.bare_seconds) text += fmt::format("without capture: {:.4f} s/step", *e.bare_seconds);
-  if (e.ranks > 1)
-    text += fmt::format("{}bytes of {} ranks, times of the slowest", e.bare_seconds ? "; " : "", e.ranks);
-  if (e.bare_seconds || e.ranks > 1) text += '\n';
+  if (timed) text += fmt::format("without capture: {:.4f} s/step", *e.bare_seconds);
+  if (e.ranks > 1) text += fmt::format("{}bytes of {} ranks, times of the slowest", timed ? "; " : "", e.ranks);
+  if (timed || e.ranks > 1) text += '\n';
   if (e.steps > 0 && !e.rows.empty()) {
     text += fmt::format("the configuration records {} steps: {}\n", e.steps,
                         Bytes(static_cast<double>(e.rows.back().cost.bytes) * static_cast<double>(e.steps)));

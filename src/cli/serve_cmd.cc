@@ -1,4 +1,4 @@
-// msprobe serve DIR: the page over the .vis.db files below DIR.
+// msprobe serve DIR: the page over the .vis.db files (and the .vis texts of earlier releases) below DIR.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <spawn.h>

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "base/parallel.h"
 #include "base/text.h"
 #include "dump/flatten.h"
+#include "ops/framework_names.h"
 #include "ops/op_name.h"
 
 namespace msprobe {
@@ -71,12 +73,17 @@ class Assigner {
     return out;
   }
 
-  /// Equal shapes at equal places, then equal shapes in order, then as many elements in order.
+  /// Equal shapes in order where both sides have as many of them, then at equal places, then in order whatever their
+  /// number, then as many elements in order.
   Assignment ByShape() const {
     Assignment out = ByPlace();
     std::vector<bool> taken(golden_.size(), false);
     for (size_t i = 0; i < out.size(); ++i) {
-      if (out[i] >= 0 && Alike(i, static_cast<size_t>(out[i]))) {
+      const std::optional<size_t> same = InOrder(i);
+      if (same) out[i] = static_cast<int>(*same);
+    }
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (out[i] >= 0 && !taken[static_cast<size_t>(out[i])] && Alike(i, static_cast<size_t>(out[i]))) {
         taken[static_cast<size_t>(out[i])] = true;
       } else {
         out[i] = -1;
@@ -95,13 +102,14 @@ class Assigner {
     return out;
   }
 
-  /// Gradients come in the order in which they were ready, which two frameworks do not share: of those of one shape,
-  /// the nearest in size stand against each other.
-  Assignment ByNorm() const {
+  /// Operands of a sum or product may be exchanged (`outputs` false), and gradients come in the order in which they
+  /// were ready, which two frameworks do not share: of those of one shape, the nearest in size stand against each
+  /// other.
+  Assignment ByNorm(bool outputs) const {
     Assignment out = ByShape();
     for (size_t i = 0; i < out.size(); ++i) {
       for (size_t k = i + 1; k < out.size(); ++k) {
-        if (out[i] < 0 || out[k] < 0 || !target_[i].output || !target_[k].output) continue;
+        if (out[i] < 0 || out[k] < 0 || target_[i].output != outputs || target_[k].output != outputs) continue;
         if (target_[i].count != target_[k].count) continue;
         const auto x = static_cast<size_t>(out[i]), y = static_cast<size_t>(out[k]);
         if (Apart(i, x) + Apart(k, y) > Apart(i, y) + Apart(k, x)) std::swap(out[i], out[k]);
@@ -130,6 +138,21 @@ class Assigner {
   }
 
  private:
+  /// The golden item that is as far down among those of this shape; nothing where there are more on one side.
+  std::optional<size_t> InOrder(size_t i) const {
+    const auto like = [&](const std::vector<ShapedItem>& items, size_t end) {
+      return std::count_if(
+          items.begin(), items.begin() + static_cast<std::ptrdiff_t>(end),
+          [&](const ShapedItem& item) { return item.output == target_[i].output && item.shape == target_[i].shape; });
+    };
+    if (like(target_, target_.size()) != like(golden_, golden_.size())) return std::nullopt;
+    auto left = like(target_, i);
+    for (size_t j = 0; j < golden_.size(); ++j) {
+      if (Alike(i, j) && left-- == 0) return j;
+    }
+    return std::nullopt;
+  }
+
   double Apart(size_t i, size_t j) const {
     const double a = target_[i].norm, b = golden_[j].norm;
     return a < 0 || b < 0 ? 0 : std::fabs(a - b) / std::max({a, b, 1e-30});
@@ -140,6 +163,13 @@ class Assigner {
 
   const std::vector<ShapedItem>&target_, &golden_;
 };
+
+/// Whether inputs of one shape may stand in another order: the frameworks list the statistics of a batch norm ahead of
+/// its weight, or behind its bias.
+bool Commutes(std::string_view op) {
+  const std::string name = CommonFunctionOf(ApiOrClassOf(op)).name;
+  return name == "add" || name == "mul" || name == "maximum" || name == "minimum" || name == "batch_norm";
+}
 
 struct Found {
   uint32_t op = 0;
@@ -166,11 +196,14 @@ Status LinkByShape(const DumpFile& target, const DumpFile& golden, const std::un
       const auto a = TensorsOf(name, target_doc, &scratch), b = TensorsOf(golden.ops().NameAt(g), golden_doc, &scratch);
       const Assigner assigner(a, b);
       const bool backward = ParseOpName(name).direction == OpDirection::kBackward;
-      Assignment by_shape = backward ? assigner.ByNorm() : assigner.ByShape();
+      const bool exchanges = !backward && Commutes(name);
+      Assignment by_shape = backward || exchanges ? assigner.ByNorm(backward) : assigner.ByShape();
       // Where one side lists fewer gradients, they are those of a part of the function.
       if (backward && assigner.OutputsDiffer()) assigner.DropOutputs(&by_shape);
       const bool part = backward || alike_only.count(static_cast<uint32_t>(i)) > 0;
-      if (!part && assigner.Alike(by_shape) <= assigner.Alike(assigner.ByPlace())) continue;
+      const Assignment by_place = assigner.ByPlace();
+      const size_t alike = assigner.Alike(by_shape), placed = assigner.Alike(by_place);
+      if (!part && (alike < placed || by_shape == by_place)) continue;
       Found out{static_cast<uint32_t>(i), {{}, part ? kNoOp : g}};
       for (size_t k = 0; k < a.size(); ++k) {
         if (by_shape[k] < 0) continue;

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/text.h"
+#include "dump/flatten.h"
 #include "match/cross_items.h"
 #include "match/module_pairs.h"
 #include "match/structure.h"
@@ -25,13 +26,16 @@ struct Side {
   std::unordered_map<uint32_t, std::vector<uint32_t>> functions;  // calls by module
 
   const StructureCall& Call(uint32_t id) const { return structure.calls()[id]; }
-  void Collect(const std::vector<uint32_t>& partner) {
+  /// `joined`: layers that stand against one layer of the other side together; what is in them is left out.
+  void Collect(const std::vector<uint32_t>& partner, const std::unordered_set<uint32_t>& joined) {
     for (uint32_t id = 0; id < structure.calls().size(); ++id) {
       const StructureCall& call = Call(id);
       if (call.function.empty() || call.direction != OpDirection::kForward || call.op == UINT32_MAX) continue;
       uint32_t module = call.module;
-      while (module != 0 && partner[module] == kNoModule) module = structure.modules()[module].parent;
-      functions[module].push_back(id);
+      while (module != 0 && partner[module] == kNoModule && !joined.count(module)) {
+        module = structure.modules()[module].parent;
+      }
+      if (!joined.count(module)) functions[module].push_back(id);
     }
   }
 };
@@ -50,6 +54,7 @@ class Matcher {
       PairModuleCalls(t, g);
       PairFunctions(t, g);
     }
+    for (const JoinedLayers& layers : pairs.joined) JoinLayers(layers);
   }
   /// Ops of which an item has a partner only where shapes are alike.
   const std::unordered_set<uint32_t>& alike_only() const { return alike_only_; }
@@ -75,6 +80,51 @@ class Matcher {
         PairOps(call.op, of_golden[direction][next[direction]++]);
       return true;
     });
+  }
+
+  static std::vector<uint32_t> OpsOf(const Side& side, uint32_t module, OpDirection direction) {
+    std::vector<uint32_t> out;
+    side.structure.ForEachCall(side.structure.modules()[module].calls, [&](uint32_t id) {
+      const StructureCall& call = side.Call(id);
+      if (call.op != UINT32_MAX && call.direction == direction) out.push_back(call.op);
+      return true;
+    });
+    return out;
+  }
+
+  /// The n-th calls of layers that are one layer of the other side, and the gradients of their parameters. The gradient
+  /// of their common input is a sum, which is in no call of theirs.
+  void JoinLayers(const JoinedLayers& layers) {
+    const bool joins_targets = layers.targets.size() > 1;
+    for (const OpDirection direction : {OpDirection::kForward, OpDirection::kParameterGrad}) {
+      std::vector<std::vector<uint32_t>> parts;
+      for (const uint32_t m : joins_targets ? layers.targets : layers.goldens) {
+        parts.push_back(OpsOf(joins_targets ? target_ : golden_, m, direction));
+      }
+      const std::vector<uint32_t> whole =
+          joins_targets ? OpsOf(golden_, layers.goldens[0], direction) : OpsOf(target_, layers.targets[0], direction);
+      for (size_t n = 0; n < whole.size(); ++n) {
+        OpLinks links;
+        links.joins_targets = joins_targets;
+        for (const std::vector<uint32_t>& ops : parts) {
+          if (n < ops.size()) links.joined.push_back(ops[n]);
+        }
+        if (links.joined.size() == parts.size()) Join(whole[n], std::move(links));
+      }
+    }
+  }
+  void Join(uint32_t whole, OpLinks links) {
+    if (!links.joins_targets) {
+      plan_->golden_of[whole] = links.joined[0];
+      plan_->links[whole] = std::move(links);
+      return;
+    }
+    links.others = whole;
+    for (const uint32_t t : links.joined) {
+      plan_->golden_of[t] = whole;
+      plan_->links[t] = {{{".input.0", ".input.0", whole}}, kNoOp};
+    }
+    plan_->links[links.joined[0]] = std::move(links);
   }
 
   void PairFunctions(uint32_t t, uint32_t g) {
@@ -172,18 +222,42 @@ class Matcher {
     if (!IsComposite(golden_.Call(g).function)) PairOps(Backward(target_, t), Backward(golden_, g));
   }
 
+  /// Dimensions of the tensors that a call takes.
+  static std::vector<size_t> RanksOfInputs(const Side& side, uint32_t call) {
+    std::vector<size_t> out;
+    JsonDoc doc;
+    if (side.Call(call).op == UINT32_MAX || !side.dump->ParseOp(side.Call(call).op, &doc).ok()) return out;
+    std::vector<Item> items;
+    FlattenOp(side.Call(call).name, doc, &items);
+    for (const Item& item : items) {
+      if ((item.state != ItemState::kInput && item.state != ItemState::kKwarg) || !item.leaf) continue;
+      const JsonValue* shape = item.leaf->IsObject() && item.leaf->Find("dtype") ? item.leaf->Find("shape") : nullptr;
+      if (shape && shape->IsArray()) out.push_back(shape->Items().size());
+    }
+    return out;
+  }
+
+  /// A sum that adds a bias to a product, where `whole` of the other side takes the bias, too.
+  static bool AddsBias(const Side& side, uint32_t call, const Side& other, uint32_t whole) {
+    if (side.Call(call).function == "bias_add") return true;
+    if (side.Call(call).function != "add") return false;
+    const std::vector<size_t> ranks = RanksOfInputs(side, call);
+    return ranks.size() == 2 && ranks[1] == 1 && ranks[0] > 1 && RanksOfInputs(other, whole).size() == 3;
+  }
+
   /// "matmul" and "bias_add" of one side are one call of the other, which takes the bias, too. `swapped`: `side` is the
   /// golden run.
   void JoinBias(const Side& side, const std::vector<uint32_t>& calls, const Side& other,
                 const std::vector<uint32_t>& others, const std::vector<size_t>& partner, bool swapped) {
     for (size_t i = 0; i < calls.size(); ++i) {
-      if (side.Call(calls[i]).function != "bias_add" || partner[i] != kNotAligned) continue;
+      if (partner[i] != kNotAligned) continue;
       size_t product = i;
       while (product > 0 && side.Call(calls[product - 1]).moves) --product;
       if (product-- == 0 || partner[product] == kNotAligned) continue;
       const std::string_view name = side.Call(calls[product]).function;
       if (name != "matmul" && !StartsWith(name, "conv")) continue;
       const uint32_t one = others[partner[product]];
+      if (!AddsBias(side, calls[i], other, one)) continue;
       if (swapped) {
         LinkOne(other.Call(one).op, side.Call(calls[product]).op, side.Call(calls[i]).op);
         continue;
@@ -217,15 +291,25 @@ class Matcher {
 
 }  // namespace
 
-StatusOr<MatchPlan> MatchAcross(const DumpFile& target, const DumpFile& golden) {
+bool IsBackwardOfPart(std::string_view op) {
+  return ParseOpName(op).direction == OpDirection::kBackward && !IsModuleName(op) &&
+         IsComposite(CommonFunctionOf(ApiOrClassOf(op)).name);
+}
+
+StatusOr<MatchPlan> MatchAcross(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules) {
   Side a, b;
   a.dump = &target;
   b.dump = &golden;
   MSP_ASSIGN_OR_RETURN(a.structure, Structure::Read(target, Vocabulary::kCommon));
   MSP_ASSIGN_OR_RETURN(b.structure, Structure::Read(golden, Vocabulary::kCommon));
-  const ModulePairs pairs = PairModules(a.structure, b.structure, {});
-  a.Collect(pairs.golden_of);
-  b.Collect(pairs.target_of);
+  const ModulePairs pairs = PairModules(a.structure, b.structure, rules);
+  std::unordered_set<uint32_t> joined_targets, joined_goldens;
+  for (const JoinedLayers& layers : pairs.joined) {
+    joined_targets.insert(layers.targets.begin(), layers.targets.end());
+    joined_goldens.insert(layers.goldens.begin(), layers.goldens.end());
+  }
+  a.Collect(pairs.golden_of, joined_targets);
+  b.Collect(pairs.target_of, joined_goldens);
   MatchPlan plan;
   plan.cross = true;
   plan.how = "structure of both models";
@@ -250,6 +334,12 @@ MatchPlan Inverted(const MatchPlan& plan, size_t golden_ops) {
     if (g != kNoOp && out.golden_of[g] == kNoOp) out.golden_of[g] = t;
   }
   for (const auto& [t, links] : plan.links) {
+    if (!links.joined.empty()) {
+      const uint32_t first = links.joins_targets ? links.others : links.joined[0];
+      out.links[first].joined = links.joined;
+      out.links[first].joins_targets = !links.joins_targets;
+      if (!links.joins_targets) out.links[first].others = t;
+    }
     for (const ItemLink& link : links.links) {
       if (link.golden_op == kNoOp) continue;
       OpLinks& mine = out.links[link.golden_op];

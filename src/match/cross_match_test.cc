@@ -147,6 +147,52 @@ TEST_F(CrossMatchTest, ExchangedRunsGiveThePlanExchanged) {
   EXPECT_EQ(inverted.golden_only.size(), a.ops().size() - inverted.matched - 1) << "the bias belongs to the product";
 }
 
+/// A model with an encoder whose layers lie in other modules in the two frameworks.
+TEST_F(CrossMatchTest, LayersPairWhateverHoldsThem) {
+  const auto linear = [](const std::string& name, const std::string& shape) {
+    return Op{name, "", {"2, 8"}, {"2, 8"}, ParameterOf(shape)};
+  };
+  const DumpFile a = Dump("mindspore", {linear("Cell.enc.a.q.Dense.forward.0", "8, 8"),
+                                        linear("Cell.enc.a.k.Dense.forward.0", "8, 8"),
+                                        linear("Cell.enc.b.up.Dense.forward.0", "16, 8"),
+                                        {"Cell.enc.Block.forward.0", "", {"2, 8"}, {"2, 8"}}});
+  const DumpFile b = Dump("pytorch", {linear("Module.body.query.Linear.forward.0", "8, 8"),
+                                      linear("Module.body.key.Linear.forward.0", "8, 8"),
+                                      linear("Module.body.mlp.inner.fc.Linear.forward.0", "16, 8"),
+                                      {"Module.body.Layer.forward.0", "", {"2, 8"}, {"2, 8"}}});
+  const auto plan = MatchAcross(a, b);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  const auto pairs = Pairs(*plan, a, b);
+  EXPECT_EQ(pairs.at("Cell.enc.a.q.Dense.forward.0"), "Module.body.query.Linear.forward.0");
+  EXPECT_EQ(pairs.at("Cell.enc.a.k.Dense.forward.0"), "Module.body.key.Linear.forward.0");
+  EXPECT_EQ(pairs.at("Cell.enc.b.up.Dense.forward.0"), "Module.body.mlp.inner.fc.Linear.forward.0");
+  EXPECT_EQ(pairs.at("Cell.enc.Block.forward.0"), "Module.body.Layer.forward.0");
+}
+
+TEST_F(CrossMatchTest, LayersThatAreOneStandTogether) {
+  const auto linear = [](const std::string& name, const std::string& weight, const std::string& output) {
+    return Op{name, "", {"2, 8"}, {output}, ParameterOf(weight)};
+  };
+  const DumpFile a = Dump("mindspore", {linear("Cell.net.w_qkv.Dense.forward.0", "16, 8", "2, 16"),
+                                        linear("Cell.net.wo.Dense.forward.0", "8, 8", "2, 8")});
+  const DumpFile b = Dump("pytorch", {linear("Module.net.q.Linear.forward.0", "8, 8", "2, 8"),
+                                      linear("Module.net.k.Linear.forward.0", "4, 8", "2, 4"),
+                                      linear("Module.net.v.Linear.forward.0", "4, 8", "2, 4"),
+                                      linear("Module.net.out.Linear.forward.0", "8, 8", "2, 8")});
+  const auto plan = MatchAcross(a, b), back = MatchAcross(b, a);
+  ASSERT_TRUE(plan.ok() && back.ok());
+  EXPECT_EQ(Pairs(*plan, a, b).at("Cell.net.wo.Dense.forward.0"), "Module.net.out.Linear.forward.0");
+  const OpLinks& one = plan->links.at(0);
+  EXPECT_EQ(one.joined, (std::vector<uint32_t>{0, 1, 2}));
+  EXPECT_FALSE(one.joins_targets);
+  EXPECT_TRUE(plan->golden_only.empty());
+  EXPECT_EQ(back->matched, 4u);
+  EXPECT_EQ(back->links.at(0).joined, (std::vector<uint32_t>{0, 1, 2}));
+  EXPECT_TRUE(back->links.at(0).joins_targets);
+  EXPECT_EQ(back->links.at(0).others, 0u);
+  EXPECT_EQ(Inverted(*plan, b.ops().size()).links.at(0).joined, back->links.at(0).joined);
+}
+
 TEST_F(CrossMatchTest, NamesOfMSAdapterArePyTorchs) {
   const std::vector<Op> ops = {{"Torch.exp.0.forward", "", {"2"}, {"2"}}, {"Torch.exp.2.forward", "", {"2"}, {"2"}}};
   const DumpFile a = Dump("mindtorch", {ops[1], ops[0]}), b = Dump("pytorch", ops);

@@ -65,8 +65,9 @@ Status LinkItems(const DumpFile& target, const DumpFile& golden,
 bool HasTorchNames(const DumpFile& dump) { return dump.framework() == "pytorch" || dump.framework() == "mindtorch"; }
 
 /// Ops that names leave alone on both sides, by the structure of the models.
-Status FillAcross(const DumpFile& target, const DumpFile& golden, MatchPlan* plan) {
-  MSP_ASSIGN_OR_RETURN(MatchPlan across, MatchAcross(target, golden));
+Status FillAcross(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules,
+                  MatchPlan* plan) {
+  MSP_ASSIGN_OR_RETURN(MatchPlan across, MatchAcross(target, golden, rules));
   std::vector<bool> free(golden.ops().size(), false);
   for (const uint32_t g : plan->golden_only) free[g] = true;
   for (uint32_t t = 0; t < plan->golden_of.size(); ++t) {
@@ -77,6 +78,17 @@ Status FillAcross(const DumpFile& target, const DumpFile& golden, MatchPlan* pla
   }
   CountMatches(golden.ops().size(), plan);
   return OkStatus();
+}
+
+/// What a layer mapping pairs by names and order of functions, and the rest by the structure of the models.
+Status FillLayersAcross(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules,
+                        MatchPlan* plan) {
+  for (size_t t = 0; t < plan->golden_of.size(); ++t) {
+    // They stay a pair, but there is nothing in it to be compared.
+    if (plan->golden_of[t] != kNoOp && IsBackwardOfPart(target.ops().NameAt(t)))
+      plan->links.emplace(static_cast<uint32_t>(t), OpLinks());
+  }
+  return FillAcross(target, golden, rules, plan);
 }
 
 /// Plans in which the target's ops match under other names.
@@ -115,7 +127,7 @@ StatusOr<MatchPlan> MatchRenamed(const DumpFile& target, const DumpFile& golden,
   MatchPlan plan = MatchOps(cross || cells ? NameSequence(renamed) : NameSequence(target.ops()), golden.ops(), options);
   plan.cross = cross;
   if (!mapping.apis.empty()) LinkApiItems(OpNames(target), mapping.apis, &plan);
-  if (cross && !options.exact) MSP_RETURN_IF_ERROR(FillAcross(target, golden, &plan));
+  if (cross && !options.exact) MSP_RETURN_IF_ERROR(FillAcross(target, golden, {}, &plan));
   plan.how = mapping.cell && mapping.api ? "cell and api mapping"
              : mapping.cell              ? "cell mapping"
              : mapping.api               ? "api mapping"
@@ -152,6 +164,7 @@ StatusOr<MatchPlan> MatchDumps(const DumpFile& target, const DumpFile& golden, c
     MSP_ASSIGN_OR_RETURN(const Framework golden_framework, FrameworkOf(golden));
     MSP_ASSIGN_OR_RETURN(MatchPlan plan, MatchLayers(target, golden, mapping.layers));
     plan.cross = target_framework != golden_framework;
+    if (plan.cross) MSP_RETURN_IF_ERROR(FillLayersAcross(target, golden, mapping.layers, &plan));
     if (std::string text = UnusedRulesWarning(plan, mapping); !text.empty()) plan.warnings.push_back(std::move(text));
     return plan;
   }

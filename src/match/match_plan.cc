@@ -257,6 +257,7 @@ void CountMatches(size_t golden_ops, MatchPlan* plan) {
       if (link.golden_op != kNoOp) used[link.golden_op] = true;
     }
     if (links.others != kNoOp) used[links.others] = true;
+    for (const uint32_t g : links.joined) used[g] = used[g] || !links.joins_targets;
   }
   for (uint32_t i = 0; i < golden_ops; ++i) {
     if (!used[i]) plan->golden_only.push_back(i);
@@ -274,6 +275,12 @@ void WriteLinks(JsonWriter* json, const MatchPlan& plan, const NameSequence& tar
       json->BeginArray();
       json->String(std::string(target[i]) + link.target);
       link.golden_op == kNoOp ? json->Null() : json->String(std::string(golden[link.golden_op]) + link.golden);
+      json->EndArray();
+    }
+    for (const uint32_t op : it->second.joined) {  // as a whole
+      json->BeginArray();
+      json->String(it->second.joins_targets ? target[op] : target[i]);
+      json->String(golden[it->second.joins_targets ? it->second.others : op]);
       json->EndArray();
     }
   }

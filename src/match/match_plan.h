@@ -33,6 +33,10 @@ struct ItemLink {
 struct OpLinks {
   std::vector<ItemLink> links;
   uint32_t others = kNoOp;  // golden op whose items stand against those that `links` does not name
+  /// Ops of one side whose items of one position are one item of the other's: of the target (this one first), which
+  /// stand against `others`, or of the golden run.
+  std::vector<uint32_t> joined = {};
+  bool joins_targets = false;
 };
 
 /// A plain result that prints as JSON; comparing follows it.

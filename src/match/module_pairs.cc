@@ -4,9 +4,12 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/text.h"
 #include "match/hash_mix.h"
+#include "match/leaf_pairs.h"
+#include "match/likeness.h"
 
 namespace msprobe {
 namespace {
@@ -16,23 +19,6 @@ constexpr double kSameClass = 3, kSameContents = 3, kBothLeaves = 1, kSameParame
                  kAlikeName = 1.5, kSamePlace = 1, kEnough = 4.5;
 constexpr double kInOrder = 0.5;    // the place of what is looked at in its order
 constexpr size_t kMostScored = 64;  // left-over children on each side; more are paired by class and contents only
-constexpr size_t kNameLength = 48;  // of a name that is compared letter by letter
-
-/// Share of letters in a longest common subsequence.
-double Likeness(std::string_view a, std::string_view b) {
-  a = a.substr(0, kNameLength), b = b.substr(0, kNameLength);
-  if (a.empty() || b.empty()) return 0;
-  size_t row[kNameLength + 1] = {};
-  for (const char c : a) {
-    size_t diagonal = 0;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = b[j - 1] == c ? diagonal + 1 : std::max(row[j], row[j - 1]);
-      diagonal = above;
-    }
-  }
-  return 2.0 * static_cast<double>(row[b.size()]) / static_cast<double>(a.size() + b.size());
-}
 
 class Pairing {
  public:
@@ -58,8 +44,8 @@ class Pairing {
  private:
   const ModuleNode& T(uint32_t m) const { return target_.modules()[m]; }
   const ModuleNode& G(uint32_t m) const { return golden_.modules()[m]; }
-  bool FreeT(uint32_t m) const { return out_.golden_of[m] == kNoModule; }
-  bool FreeG(uint32_t m) const { return out_.target_of[m] == kNoModule; }
+  bool FreeT(uint32_t m) const { return out_.golden_of[m] == kNoModule && !joined_targets_.count(m); }
+  bool FreeG(uint32_t m) const { return out_.target_of[m] == kNoModule && !joined_goldens_.count(m); }
 
   void Pair(uint32_t t, uint32_t g) {
     out_.golden_of[t] = g;
@@ -67,13 +53,48 @@ class Pairing {
     open_.emplace_back(t, g);
   }
 
+  /// Of one framework each pair is looked into as a whole. Of two frameworks what has one name first, then what holds
+  /// the same layers, then what is most alike.
   void DescendAll() {
+    if (target_.vocabulary() == Vocabulary::kCommon) return DescendByLeaves();
     while (!open_.empty()) {
       const auto [t, g] = open_.back();
       open_.pop_back();
       ByRules(t, g);
       ByName(t, g);
       ByScore(t, g);
+    }
+  }
+
+  void DescendByLeaves() {
+    std::vector<std::pair<uint32_t, uint32_t>> pairs;
+    const auto by_name = [&] {
+      while (!open_.empty()) {
+        const auto [t, g] = open_.back();
+        open_.pop_back();
+        pairs.emplace_back(t, g);
+        ByRules(t, g);
+        ByName(t, g);
+      }
+    };
+    by_name();
+    for (size_t leaves = 0, scores = 0; scores < pairs.size(); ++scores) {
+      for (; leaves < pairs.size(); ++leaves) {
+        const auto [t, g] = pairs[leaves];
+        const LeafPairs found = PairByLeaves(target_, t, golden_, g, out_);
+        for (const auto& [x, y] : found.pairs) {
+          if (FreeT(x) && FreeG(y)) Pair(x, y);
+        }
+        for (const JoinedLayers& layers : found.joined) {
+          joined_targets_.insert(layers.targets.begin(), layers.targets.end());
+          joined_goldens_.insert(layers.goldens.begin(), layers.goldens.end());
+          out_.joined.push_back(layers);
+        }
+        by_name();
+      }
+      const auto [t, g] = pairs[scores];
+      ByScore(t, g);
+      by_name();
     }
   }
 
@@ -99,6 +120,11 @@ class Pairing {
     }
   }
 
+  /// Whether two modules of two frameworks may be one; of one framework they may be anything.
+  bool Fit(uint32_t x, uint32_t y) const {
+    return target_.vocabulary() == Vocabulary::kOwn || MayBeOne(target_, x, golden_, y);
+  }
+
   void ByName(uint32_t t, uint32_t g) {
     std::unordered_map<std::string_view, uint32_t> names;
     for (const uint32_t y : G(g).children) {
@@ -106,7 +132,7 @@ class Pairing {
     }
     for (const uint32_t x : T(t).children) {
       const auto it = names.find(T(x).name);
-      if (it != names.end() && FreeT(x)) Pair(x, it->second);
+      if (it != names.end() && FreeT(x) && Fit(x, it->second)) Pair(x, it->second);
     }
   }
 
@@ -147,7 +173,7 @@ class Pairing {
         const double apart = static_cast<double>(i > j ? i - j : j - i);
         const double score =
             Score(target[i], golden[j], 1 - apart / static_cast<double>(std::max(target.size(), golden.size())));
-        if (score >= kEnough) scores.emplace_back(-score, i, j);
+        if (score >= kEnough && Fit(target[i], golden[j])) scores.emplace_back(-score, i, j);
       }
     }
     std::sort(scores.begin(), scores.end());
@@ -163,7 +189,7 @@ class Pairing {
     std::vector<std::vector<double>> score(n, std::vector<double>(m)), best(n + 1, std::vector<double>(m + 1));
     for (size_t i = n; i-- > 0;) {
       for (size_t j = m; j-- > 0;) {
-        score[i][j] = Score(target[i], golden[j], kInOrder);
+        score[i][j] = Fit(target[i], golden[j]) ? Score(target[i], golden[j], kInOrder) : 0;
         const double both = score[i][j] >= kEnough ? score[i][j] + best[i + 1][j + 1] : -1;
         best[i][j] = std::max({best[i + 1][j], best[i][j + 1], both});
       }
@@ -237,7 +263,7 @@ class Pairing {
       if (!(named && close) && (list.size() != target_count[keys[i]] || (!named && list.size() > 1 && !close)))
         continue;
       while (next < list.size() && !FreeG(list[next])) ++next;
-      if (next < list.size() && FreeT(left[i])) {
+      if (next < list.size() && FreeT(left[i]) && Fit(left[i], list[next])) {
         Pair(left[i], list[next++]);
         DescendAll();
       }
@@ -248,6 +274,7 @@ class Pairing {
   const std::vector<LayerRule>& rules_;
   ModulePairs out_;
   std::vector<std::pair<uint32_t, uint32_t>> open_;
+  std::unordered_set<uint32_t> joined_targets_, joined_goldens_;
 };
 
 }  // namespace

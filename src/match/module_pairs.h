@@ -2,18 +2,13 @@
 // order.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "match/mapping.h"
+#include "match/paired_modules.h"
 #include "match/structure.h"
 
 namespace msprobe {
-
-struct ModulePairs {
-  std::vector<uint32_t> golden_of;  // for each module of the target, or kNoModule
-  std::vector<uint32_t> target_of;  // for each module of the golden run, or kNoModule
-};
 
 /// `rules`, the user's own layer mapping, come first. Modules inside partners are looked at from the top down; what is
 /// left over is then looked for elsewhere in the model.

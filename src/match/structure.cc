@@ -27,19 +27,32 @@ std::string ShapeText(const JsonValue& shape) {
   return out + "]";
 }
 
-std::string ParametersOf(std::string_view name, const JsonValue& op, bool common, std::vector<Item>* scratch) {
+/// Elements of a tensor; 0 where that is not known.
+int64_t ElementsOf(const JsonValue& leaf) {
+  const JsonValue* shape = leaf.Find("shape");
+  if (!shape || !shape->IsArray()) return 0;
+  int64_t out = 1;
+  for (const JsonValue& n : shape->Items()) {
+    if (!n.IsInt() || n.Int() < 0 || __builtin_mul_overflow(out, n.Int(), &out)) return 0;
+  }
+  return out;
+}
+
+/// Its parameters and its first output.
+void ReadItems(std::string_view name, const JsonValue& op, bool common, std::vector<Item>* scratch, ModuleNode* node) {
   scratch->clear();
   FlattenOp(name, op, scratch);
-  std::string out;
+  std::string& out = node->parameters;
   for (const Item& item : *scratch) {
-    if (item.state != ItemState::kParameter || !item.leaf) continue;
+    if (!item.leaf || !item.leaf->IsObject()) continue;
+    if (item.state == ItemState::kOutput && node->elements == 0) node->elements = ElementsOf(*item.leaf);
+    if (item.state != ItemState::kParameter) continue;
     const JsonValue* shape = item.leaf->Find("shape");
     if (!shape || !shape->IsArray()) continue;
     if (!out.empty()) out += ", ";
     const std::string own = item.suffix.substr(item.suffix.rfind('.') + 1);
     out += (common ? std::string(CommonParameter(own)) : own) + " " + ShapeText(*shape);
   }
-  return out;
 }
 
 }  // namespace
@@ -219,7 +232,7 @@ Status Structure::ReadParameters(const DumpFile& dump) {
       });
       if (first == kNoCall) continue;
       MSP_RETURN_IF_ERROR(dump.ParseOp(calls_[first].op, &doc));
-      modules_[m].parameters = ParametersOf(calls_[first].name, doc, vocabulary_ == Vocabulary::kCommon, &scratch);
+      ReadItems(calls_[first].name, doc, vocabulary_ == Vocabulary::kCommon, &scratch, &modules_[m]);
     }
     return OkStatus();
   });

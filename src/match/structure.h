@@ -41,6 +41,7 @@ struct ModuleNode {
   uint64_t size = 0;               // modules in it and below
   uint64_t below = 0;              // calls in it and below
   std::string parameters;          // "weight [8, 8], bias [8]"; "" where the dump does not say
+  int64_t elements = 0;            // of its first output; 0 where the dump does not say
 };
 
 struct StructureCall {

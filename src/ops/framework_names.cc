@@ -37,6 +37,13 @@ constexpr NameRow kParameters[] = {
 #define PARAMETER(common, names) {#common, names},
 #include "ops/framework_names.def"
 };
+struct ArgumentRow {
+  std::string_view common, names, otherwise;
+};
+constexpr ArgumentRow kArguments[] = {
+#define ARGUMENT(common, names, otherwise) {#common, names, otherwise},
+#include "ops/framework_names.def"
+};
 
 std::string PlainName(std::string_view name) {
   while (StartsWith(name, "_")) name.remove_prefix(1);
@@ -118,6 +125,15 @@ std::string_view CommonParameter(std::string_view name) {
     }
   }
   return name;
+}
+
+CommonArgument CommonArgumentOf(std::string_view name) {
+  for (const ArgumentRow& row : kArguments) {
+    for (const std::string_view other : Split(row.names, ' ')) {
+      if (other == name) return {row.common, row.otherwise};
+    }
+  }
+  return {};
 }
 
 }  // namespace msprobe

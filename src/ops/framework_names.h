@@ -25,4 +25,10 @@ CommonClass CommonClassOf(std::string_view class_name);
 /// "weight" for "gamma"; other names as they are.
 std::string_view CommonParameter(std::string_view name);
 
+struct CommonArgument {
+  std::string_view name;       // "dim" for "axis"; "" for an argument that the frameworks do not share
+  std::string_view otherwise;  // its value where a call does not give it; "" where that is not known
+};
+CommonArgument CommonArgumentOf(std::string_view name);
+
 }  // namespace msprobe

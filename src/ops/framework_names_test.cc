@@ -35,5 +35,12 @@ TEST(FrameworkNames, Parameters) {
   EXPECT_EQ(CommonParameter("bias"), "bias");
 }
 
+TEST(FrameworkNames, Arguments) {
+  EXPECT_EQ(CommonArgumentOf("axis").name, "dim");
+  EXPECT_EQ(CommonArgumentOf("epsilon").name, CommonArgumentOf("eps").name);
+  EXPECT_EQ(CommonArgumentOf("approximate").otherwise, "none");
+  EXPECT_EQ(CommonArgumentOf("training").name, "");
+}
+
 }  // namespace
 }  // namespace msprobe

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/words/translate.h"
 #include "json/parser.h"
 #include "json/writer.h"
 #include "match/layer_templates.h"
@@ -45,6 +46,15 @@ std::string_view StateName(Conversion::State state) {
   return "failed";
 }
 
+/// A line of the command in Chinese, behind its mark.
+std::string InChinese(std::string_view line) {
+  std::string_view mark;
+  for (const std::string_view known : {"[msprobe] error: ", "[msprobe] warning: "}) {
+    if (line.starts_with(known)) mark = known;
+  }
+  return std::string(mark) + InLanguage(line.substr(mark.size()), Language::kChinese);
+}
+
 void WriteConversion(JsonWriter* json, const Conversion& c) {
   json->BeginObject();
   json->Member("id", c.id);
@@ -55,7 +65,9 @@ void WriteConversion(JsonWriter* json, const Conversion& c) {
   c.file.empty() ? json->Member("file", nullptr) : json->Member("file", c.file);
   json->Member("text", c.text);
   json->Member("error", c.error);
+  json->Member("error_zh", InChinese(c.error));
   json->Member("log", c.log);
+  json->ArrayMember("log_zh", c.log, [&](const std::string& line) { json->String(InChinese(line)); });
   json->EndObject();
 }
 

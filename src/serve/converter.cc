@@ -86,8 +86,19 @@ void CloseOthers() {
 /// threads in the child.
 pid_t ForkAlone() { return static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, 0)); }
 
-[[noreturn]] void Become(const char* command, char* const* argv, const char* directory, const Pipe& out,
-                         const Pipe& err, pid_t server) {
+/// The environment with English words, which whoever shows them translates.
+std::vector<char*> EnglishEnvironment() {
+  static char kEnglish[] = "LC_ALL=C.UTF-8";
+  std::vector<char*> out;
+  for (char** at = environ; *at != nullptr; ++at) {
+    if (!std::string_view(*at).starts_with("LC_ALL=")) out.push_back(*at);
+  }
+  out.insert(out.end(), {kEnglish, nullptr});
+  return out;
+}
+
+[[noreturn]] void Become(const char* command, char* const* argv, char* const* environment, const char* directory,
+                         const Pipe& out, const Pipe& err, pid_t server) {
   for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);  // the server's handlers would swallow them
   setpgid(0, 0);  // Ctrl-C in the server's terminal is for the server, which ends its child itself
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -96,7 +107,7 @@ pid_t ForkAlone() { return static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullpt
                      dup2(err.write, 2) >= 0 && chdir(directory) == 0;
   if (ready) {
     CloseOthers();
-    execv(command, argv);
+    execve(command, argv, environment);
   }
   constexpr char kText[] = "[msprobe] error: the conversion cannot be started: is msprobe still installed?\n";
   (void)!write(STDERR_FILENO, kText, sizeof kText - 1);
@@ -181,10 +192,12 @@ void Converter::Run() {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
+  const std::vector<char*> environment = EnglishEnvironment();
   Child child;
   const pid_t server = getpid();
   if (child.out.Open() && child.err.Open()) child.pid = ForkAlone();
-  if (child.pid == 0) Become(command_.c_str(), argv.data(), directory_.c_str(), child.out, child.err, server);
+  if (child.pid == 0)
+    Become(command_.c_str(), argv.data(), environment.data(), directory_.c_str(), child.out, child.err, server);
   if (child.pid < 0) {
     std::lock_guard lock(mutex_);
     last_error_ =

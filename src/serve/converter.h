@@ -24,8 +24,8 @@ struct Conversion {
   std::vector<std::string> command;  ///< as one would type it in the served directory
   std::string file;                  ///< kDone: the graph, relative to the served directory; "" when there is none
   std::string text;                  ///< kDone: what it printed, a plan or a summary as JSON
-  std::string error;                 ///< one line; with kDone what is incomplete
-  std::vector<std::string> log;      ///< the last lines of its stderr
+  std::string error;                 ///< one line, in English; with kDone what is incomplete
+  std::vector<std::string> log;      ///< the last lines of its stderr, in English
 };
 
 class Converter {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -36,6 +37,7 @@ case "$2" in
   slow) trap 'echo "[msprobe] error: interrupted" >&2; exit 130' INT; while :; do sleep 0.02; done;;
   stubborn) trap '' INT TERM; while :; do sleep 0.02; done;;
   fds) ls /proc/self/fd > fds;;
+  locale) echo "[msprobe] error: $LC_ALL" >&2; exit 3;;
 esac
 )sh";
 
@@ -115,6 +117,15 @@ TEST_F(ConverterTest, Failures) {
   const Conversion c = Wait(&absent);
   EXPECT_EQ(c.state, State::kFailed);
   EXPECT_NE(c.error.find("cannot be started"), std::string::npos);
+}
+
+// Its words are translated where they are shown, for each reader.
+TEST_F(ConverterTest, SpeaksEnglishInAnyLocale) {
+  const char* before = std::getenv("LC_ALL");
+  const std::string kept = before ? before : "";
+  setenv("LC_ALL", "zh_CN.UTF-8", 1);
+  EXPECT_EQ(Run("locale").error, "C.UTF-8");
+  before ? setenv("LC_ALL", kept.c_str(), 1) : unsetenv("LC_ALL");
 }
 
 TEST_F(ConverterTest, NoiseIsBounded) {

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
+#include <unordered_map>
 
 #include "base/text.h"
 
 namespace msprobe {
 namespace {
 
-constexpr size_t kMaxMembers = 10'000;
 constexpr size_t kPiece = 64 << 10;
 constexpr uint64_t kMostRatio = 1032;  // of deflate; more cannot be honest
 constexpr uint32_t kInZip64 = 0xFFFFFFFF;
@@ -26,19 +25,25 @@ T At(std::string_view bytes, size_t pos) {
 
 class Directory {
  public:
-  Directory(std::string_view file, const std::string& path) : file_(file), path_(path) {}
+  Directory(std::string_view file, const std::string& path, const ZipRules& rules)
+      : file_(file), path_(path), rules_(rules) {}
 
   StatusOr<std::vector<PackedMember>> Read() {
     uint64_t at = 0, count = 0;
     MSP_RETURN_IF_ERROR(FindStart(&at, &count));
-    if (count > kMaxMembers) return Bad("has more members than any workbook");
+    if (count > rules_.most_members) return Bad("has too many members");
     std::vector<PackedMember> out;
-    std::set<std::string_view> names;
+    std::unordered_map<std::string_view, size_t> names;
     for (uint64_t i = 0; i < count; ++i) {
       PackedMember member;
       MSP_RETURN_IF_ERROR(ReadEntry(&at, &member));
-      if (!names.insert(member.name).second) return Bad("has two members of one name");
-      out.push_back(member);
+      const auto [place, fresh] = names.emplace(member.name, out.size());
+      if (!fresh && rules_.names_once) return Bad("has two members of one name");
+      if (fresh) {
+        out.push_back(member);
+      } else {
+        out[place->second] = member;
+      }
     }
     std::vector<std::string_view> parts;
     for (const PackedMember& m : out) {
@@ -52,7 +57,9 @@ class Directory {
   }
 
  private:
-  Status Bad(const std::string& why) const { return BadInput(path_ + " " + why + ": it is not a workbook to read"); }
+  Status Bad(const std::string& why) const {
+    return BadInput(path_ + " " + why + ": it is not " + std::string(rules_.kind) + " to read");
+  }
   bool Has(uint64_t pos, uint64_t size) const { return pos <= file_.size() && file_.size() - pos >= size; }
 
   Status FindStart(uint64_t* at, uint64_t* count) {
@@ -101,7 +108,7 @@ class Directory {
     FromZip64(file_.substr(*at + 46 + name_size, extra_size), {&out->size, &packed, &offset});
     *at += 46 + name_size + extra_size + At<uint16_t>(file_, *at + 32);
     if (flags & 1) return Bad("is encrypted");
-    if (method != 0 && method != 8) return Bad("is packed in a way that workbooks are not");
+    if (method != 0 && method != 8) return Bad("is packed in a way that is not read");
     out->deflated = method == 8;
     if (!Has(offset, 30) || file_.substr(offset, 4) != "PK\3\4") return Bad("has a member outside of the file");
     const uint64_t begin = offset + 30 + At<uint16_t>(file_, offset + 26) + At<uint16_t>(file_, offset + 28);
@@ -116,6 +123,7 @@ class Directory {
 
   std::string_view file_;
   const std::string& path_;
+  const ZipRules rules_;
 };
 
 struct Inflater {
@@ -128,8 +136,21 @@ struct Inflater {
 
 }  // namespace
 
-StatusOr<std::vector<PackedMember>> ListZip(std::string_view file, const std::string& path) {
-  return Directory(file, path).Read();
+StatusOr<std::vector<PackedMember>> ListZip(std::string_view file, const std::string& path, ZipRules rules) {
+  return Directory(file, path, rules).Read();
+}
+
+StatusOr<std::string> UnpackWhole(const PackedMember& member, const std::string& path, uint64_t most) {
+  if (member.size > most) {
+    return BadInput(path + ": the member " + OneLine(member.name) + " has " + std::to_string(member.size) +
+                    " bytes, more than the " + std::to_string(most >> 20) + " MiB that are read of one");
+  }
+  std::string out;
+  MSP_RETURN_IF_ERROR(Unpack(member, path, [&](std::string_view piece) {
+    out += piece;
+    return OkStatus();
+  }));
+  return out;
 }
 
 Status Unpack(const PackedMember& member, const std::string& path,

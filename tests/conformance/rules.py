@@ -28,6 +28,7 @@ NO_DATA = "checksum of a tensor without data"
 VIEWS = "`Tensor.stride` of DTensors at the borders of modules"
 NEW_NAMES = "`all_gather_single`, `reduce_scatter_single` (newer PyTorch; FSDP2 calls them)"
 WAIT = "`Work.wait()`"
+CLAMP = "`clamp` at risk level FOCUS, the default"
 P2P_FILES = "names of the tensor files of `batch_isend_irecv`"
 
 RECURRENT = r"(VF\.lstm|Torch\.gru|Torch\.gru_cell)\.\d\.(forward|backward)"
@@ -38,6 +39,7 @@ UNUSED_OPS = (
 )
 CONVERSIONS = r"Tensor\.(to|float)\.\d+\.backward"
 SHARDING = r"Distributed\.(all_gather|reduce_scatter)_single\.\d+\.forward"
+CLAMPS = r"(Tensor|Torch)\.clamp\.\d+\.(forward|backward)"
 CONVERTED = "llama qwen2_vl mixtral t5 gpt2"
 FUNCTIONS = r"(?!Module\.).*\.forward|optimizer|clip_grad"
 
@@ -68,6 +70,8 @@ ALL_RULES = (
     Rule(NO_OPS, "llama qwen2_vl", "order in construct", r"Module\.lm_head\.Linear\.backward\.0"),
     Rule(BLIND, "recomputed", "only ours in names, at the end", FUNCTIONS),
     Rule(BLIND, "recomputed", "only ours in construct, at the end", FUNCTIONS),
+    Rule(CLAMP, "any", "only ours in names", CLAMPS),
+    Rule(CLAMP, "any", "only ours in construct", CLAMPS),
     Rule(NEW_NAMES, "fsdp1 fsdp2", "only ours in names", SHARDING),
     Rule(NEW_NAMES, "fsdp1 fsdp2", "only ours in construct", SHARDING),
     # What has not arrived yet is zeros there.

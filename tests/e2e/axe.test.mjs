@@ -1,10 +1,12 @@
-// Every main view in both themes and languages: accessible by the rules of WCAG 2.1 A and AA, and looking as it did.
+// Every main view in both themes and languages: accessible by the rules of WCAG 2.1 A and AA, looking as it did,
+// and in Chinese without a sentence in English.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { englishSentences } from './language.mjs';
 import { checkPicture, difference, readGolden } from './pictures.mjs';
 import { browser, openPage, OUT, ROOT, serve } from './support.mjs';
 import { walkViews, writeViews } from './views.mjs';
@@ -65,6 +67,7 @@ for (const [name, options] of VISITS) {
     const rules = name === VISITS[0][0] || process.env.MSPROBE_AXE === 'all' ? RULES : RULES_OF_LOOK;
     await walkViews(page, server.answer.url, files, async (view) => {
       wrong.push(...(await violations(page, rules)).map((text) => `${view}: ${text}`));
+      if (name.endsWith('_zh')) wrong.push(...(await page.evaluate(englishSentences)).map((text) => `${view}: still English: ${text}`));
       if (PICTURES.has(`${view}_${name}`)) {
         await page.evaluate(hidePaths);
         wrong.push(...[await checkPicture(page, `${view}_${name}`)].filter(Boolean));

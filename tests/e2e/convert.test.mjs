@@ -97,7 +97,7 @@ test('what fails says why, in the words of the command; what is not filled in is
   await page.locator('[data-test=check-merge]').uncheck();
   await page.locator('[data-test=convert-start]').click();
   await reaches(page, 'failed');
-  assert.match(await page.locator('.convert-error').innerText(), /json/);
+  assert.match(await page.locator('.convert-error').innerText(), /json[\s\S]*[\u4e00-\u9fff]/, 'in the language of the page');
   assert.deepEqual(existsSync(join(directory, 'graphs')) ? readdirSync(join(directory, 'graphs')).filter((name) => name !== 'new') : [], [], 'nothing half-written');
   await page.screenshot({ path: join(OUT, 'convert_failed_zh.png') });
   // A path out of the directory is refused before anything starts.

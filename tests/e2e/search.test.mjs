@@ -1,7 +1,7 @@
 // The list of nodes beside the graphs, and what can be typed to find them; the list of files.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -22,6 +22,8 @@ before(async () => {
   const served = join(directory, 'served');
   mkdirSync(served);
   writeDecoder(join(directory, 'dumps'));
+  const dump = join(directory, 'dumps/target/step0/rank0/dump.json');
+  writeFileSync(dump, readFileSync(dump, 'utf8').replace(/("Torch\.clone\.0\.forward":.*?)torch\.float32/, '$1torch.bfloat16'));
   msprobe('graph_visualize', '-tp', join(directory, 'dumps/target'), '-gp', join(directory, 'dumps/golden'), '-o', join(served, 'bad'), '-oc');
   msprobe('graph_visualize', '-tp', join(directory, 'dumps/golden'), '-gp', join(directory, 'dumps/golden'), '-o', join(served, 'good'));
   const fileOf = (run) => join(served, run, readdirSync(join(served, run)).find((name) => name.endsWith('.vis.db')));
@@ -82,6 +84,23 @@ async function tryTheSyntax(page) {
   assert.deepEqual(await find(page, 'error>0.1'), far);
   assert.ok((await find(page, 'error<=10%')).every((name) => !far.includes(name)));
   assert.ok((await find(page, 'side:golden up_proj_new')).length > 0);
+  assert.deepEqual(await find(page, 'dtype:bf16'), ['Torch.clone.0.forward']);
+  assert.ok((await find(page, 'dtype:float32 type:op -dtype:torch.bfloat16')).length === 0);
+  assert.ok((await find(page, 'dtype:fp32')).includes(BROKEN));
+  assert.deepEqual(await find(page, 'overflow:any op:linear rank:0'), []);
+  assert.ok((await find(page, 'overflow:any op:linear rank:1')).includes(BROKEN), 'of the other rank');
+}
+
+/** A hit of the graph of another rank is gone to there, and the list stays. */
+async function tryTheOtherRank(page) {
+  const state = () => page.evaluate(() => window.__msprobe.state());
+  assert.equal((await state()).rank, 0);
+  const found = await find(page, 'overflow:any op:linear rank:1');
+  await page.locator('#search-hits li').nth(found.indexOf(BROKEN)).click();
+  await until(async () => (await state()).rank === 1 && (await state()).selection?.name === BROKEN, 'rank 1 is shown with the hit', state);
+  assert.match(page.url(), /rank=1/);
+  await until(async () => (await page.locator('#search-hits li').count()) === found.length, 'the list is still there');
+  assert.equal(await page.locator('#search').inputValue(), 'overflow:any op:linear rank:1');
 }
 
 /** Sorted by pointer and by keys: what the order of modules lists. */
@@ -129,6 +148,7 @@ test('words, wildcards and fields find nodes, with a server and without', async 
   // A hit of the other side is gone to there.
   await page.locator('#search-hits li').first().click();
   await until(async () => (await page.evaluate(() => window.__msprobe.state().selection))?.side === 'Bench', 'the golden node is selected');
+  await tryTheOtherRank(page);
   await leave();
 
   const file = join(directory, 'page.html');
@@ -138,13 +158,14 @@ test('words, wildcards and fields find nodes, with a server and without', async 
   await exported.page.keyboard.press('/');
   await tryTheSyntax(exported.page);
   assert.deepEqual(await trySorting(exported.page), sorted, 'as with a server');
+  await tryTheOtherRank(exported.page);
   await exported.page.locator('#search').fill('verdict:bag');
   await exported.page.locator('[data-test=search-refused]', { hasText: 'bag is not a value of verdict: bug,' }).waitFor();
   await exported.leave();
 });
 
 test('what is no search is told in the language of the page', async () => {
-  for (const [name, options, words] of [['refused', {}, /^colour: is not a field: use verdict, result, overflow, type, op, error or side/], ['refused_zh', CHINESE, /^colour: 不是搜索字段：可用 verdict/]]) {
+  for (const [name, options, words, dtype, rank] of [['refused', {}, /^colour: is not a field: use verdict, result, overflow, type, op, dtype, error, side or rank/, /^bf17 is not a value of dtype: float32, /, /^rank: there is no rank 9 in this file: it has 0-1$/], ['refused_zh', CHINESE, /^colour: 不是搜索字段：可用 verdict/, /^bf17 不是 dtype 的取值，可用：float32, /, /^rank: 此文件中没有 rank 9：已有 0-1$/]]) {
     const { page, ready, shoot, leave } = await visit(toGraph(), options);
     await ready();
     await page.keyboard.press('/');
@@ -153,6 +174,10 @@ test('what is no search is told in the language of the page', async () => {
     await note.waitFor();
     assert.match(await note.innerText(), words);
     await shoot(`search_${name}`);
+    for (const [typed, told] of [['dtype:bf17', dtype], ['rank:9', rank]]) {
+      await page.locator('#search').fill(typed);
+      await until(async () => told.test(await note.innerText()), `${typed} is refused in the language of the page`, () => note.innerText());
+    }
     await leave();
   }
 });

@@ -22,7 +22,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Check(terms->terms.size() <= view::kMostTerms, "there are few terms");
   for (const view::SearchTerm& term : terms->terms) {
     const int kinds = int{!term.pattern.empty()} + int{term.levels != 0} + int{term.types != 0} +
-                      int{!term.ops.empty()} + int{term.error.relation != view::ErrorBound::Relation::kNone};
+                      int{term.dtypes != 0} + int{!term.ops.empty()} +
+                      int{term.error.relation != view::ErrorBound::Relation::kNone};
     fuzz::Check(kinds == 1, "a term is about one thing");
     for (const view::NamePattern& op : term.ops) {
       if (view::IsPattern(name, op)) fuzz::Check(view::FitsPattern(name, op), "what fits as a whole fits");

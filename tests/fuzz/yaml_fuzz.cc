@@ -18,11 +18,13 @@ size_t CountNodes(const msprobe::YamlNode& node, int depth) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace msprobe;
-  const auto root = ParseYaml({reinterpret_cast<const char*>(data), size}, "in.yaml");
-  if (!root.ok()) {
-    fuzz::CheckRefusal(root.status());
-    return 0;
+  for (const bool aliases : {false, true}) {
+    const auto root = ParseYaml({reinterpret_cast<const char*>(data), size}, "in.yaml", {.aliases = aliases});
+    if (!root.ok()) {
+      fuzz::CheckRefusal(root.status());
+      continue;
+    }
+    fuzz::Check(CountNodes(*root, 0) <= kMaxYamlNodes + 1, "the tree is no larger than its limit");
   }
-  fuzz::Check(CountNodes(*root, 0) <= kMaxYamlNodes + 1, "the tree is no larger than its limit");
   return 0;
 }

@@ -52,6 +52,11 @@ class Raising(Small):
         raise ValueError("of the script")
 
 
+class Mismatched(Small):
+    def construct(self, x):
+        return ops.matmul(super().construct(x), x)
+
+
 class InPlace(Small):
     def construct(self, x):
         h = self.first(x)
@@ -60,7 +65,7 @@ class InPlace(Small):
         return y
 
 
-MODELS = {kind.__name__.lower(): kind for kind in (Small, Dropping, Overflowing, Raising, InPlace)}
+MODELS = {kind.__name__.lower(): kind for kind in (Small, Dropping, Overflowing, Raising, Mismatched, InPlace)}
 
 
 def main(model, dump_path, config, steps="1"):

@@ -149,6 +149,22 @@ def test_exceptions_are_those_of_the_script(capture):
     assert "RAISED of the script" in done.stdout and "Traceback" not in done.stderr
 
 
+def test_exception_dump_shows_the_op_that_gave_no_result(tmp_path, mindspore_python):
+    """The operator fails after its launch, and MindSpore raises that at the end of the forward pass."""
+    config = json.dumps({"task": "exception_dump", "level": "L1"})
+    command = [mindspore_python, HERE / "capture_scenario.py", "mismatched", tmp_path / "dump", config]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and "RuntimeError: For 'MatMulExt' op" in done.stderr, done.stderr[-2000:]
+    rank = tmp_path / "dump" / "step0" / "rank"
+    entries = json.loads((rank / "dump.json").read_text())["data"]
+    names = list(entries)
+    assert names.index("Tensor.__add__.1.forward") + 1 == names.index("Functional.matmul.0.forward")
+    failed = entries["Functional.matmul.0.forward"]
+    assert [item["shape"] for item in failed["input_args"]] == [[3, 2], [3, 4]] and "Max" in failed["input_args"][0]
+    assert failed["output"] == [None]
+    assert "Functional.matmul.0.forward" in (rank / "dump_error_info.log").read_text()
+
+
 def test_a_full_or_forbidden_directory_does_not_end_the_training(tmp_path, mindspore_python):
     (tmp_path / "file").write_text("")
     command = [mindspore_python, HERE / "capture_scenario.py", "small", tmp_path / "file", json.dumps({"level": "mix"})]

@@ -1,6 +1,7 @@
-"""Programs that call PrecisionDebugger, driven by their own code: programs_scenario.py PROGRAM SITE CONFIG OUT.
+"""Programs that call PrecisionDebugger, driven by their own code: programs_scenario.py PROGRAM SITE CONFIG OUT [LACK].
 
-SITE holds the unpacked wheels. The same file runs under both tools. What it prints at the end is what the program saw."""
+SITE holds the unpacked wheels. The same file runs under both tools. What it prints at the end is what the program saw.
+LACK names something that the tool is made to lack first, to see that the test notices it."""
 
 import json
 import sys
@@ -10,7 +11,7 @@ from types import SimpleNamespace
 import torch
 from torch import nn
 
-program, site, config, out = sys.argv[1:]
+program, site, config, out, *lack = sys.argv[1:]
 site, out = Path(site), Path(out)
 sys.path.insert(0, str(site))
 torch.set_num_threads(1)
@@ -270,6 +271,27 @@ def slime():
     return seen
 
 
+def nothing(*_, **__):
+    """Stands for a method that does not do its work."""
+
+
+def take_away(what):
+    """Makes PrecisionDebugger of msprobe one that programs would not find enough."""
+    from msprobe._capture.service import ServiceConfig
+    from msprobe.pytorch import PrecisionDebugger
+
+    if what == "the place of a stage":
+        keep = ServiceConfig.__setattr__
+        ServiceConfig.__setattr__ = lambda self, key, value: None if key == "dump_path" else keep(self, key, value)
+    elif what == "service":
+        PrecisionDebugger.service = property(nothing, nothing)
+    elif what == "rank_id":
+        start = PrecisionDebugger.start
+        PrecisionDebugger.start = staticmethod(lambda *args, **kwargs: start(*args, **{**kwargs, "rank_id": None}))
+    else:
+        setattr(PrecisionDebugger, what, nothing)
+
+
 PROGRAMS = {
     "verl": verl,
     "sglang": lambda: sglang(1),
@@ -281,6 +303,8 @@ PROGRAMS = {
     "omni": omni,
     "slime": slime,
 }
+for what in lack:
+    take_away(what)
 saw = PROGRAMS[program]()
 (out.parent / f"{out.name}.saw.json").write_text(json.dumps(saw))
 torch.distributed.destroy_process_group()

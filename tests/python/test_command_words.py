@@ -1,5 +1,6 @@
 """Messages of the commands in English and Chinese: every text that a command can print has its Chinese."""
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -155,6 +156,33 @@ def two_ops():
     return construct, {name: {"input_args": [TENSOR], "input_kwargs": {}, "output": [TENSOR]} for name in construct}
 
 
+def english(line):
+    """Whether three English words follow one another that are no names."""
+    plain_words = re.sub(r"\b(?:max|min|mean|inf|nan)\b|`[^`]*`|'[^']*'|\S*[/._\d=]\S*", "·", line)
+    return re.search(r"\b[a-z]{2,}(?:[ ,;]+[a-z]{2,}){2,}\b", plain_words)
+
+
+def in_chinese_of_a_difference(root, environment):
+    """What the commands print where a weight differs and holds infinities."""
+    construct, data = two_ops()
+    weight = {**TENSOR, "Max": float("inf"), "Norm": float("inf")}
+    bad = {name: {**op, "parameters": {"weight": weight}, "output": [weight]} for name, op in data.items()}
+    good = {name: {**op, "parameters": {"weight": TENSOR}} for name, op in data.items()}
+    stack = {"0": [[*data], ["File /m/model.py, line 7, in forward, \n x = self.fc(x)"]]}
+    for side, ops in (("bad", bad), ("good", good)):
+        write_rank(root / side / "step0" / "rank0", construct, ops)
+        (root / side / "step0" / "rank0" / "stack.json").write_text(json.dumps(stack))
+    both = ["-tp", "bad", "-gp", "good", "-o", "out"]
+    for command in (
+        ["compare", *both],
+        ["graph_visualize", *both, "-oc"],
+        ["overflow_check", "-i", "bad", "-o", "out"],
+    ):
+        text = run(command, cwd=root, env=environment).stdout
+        assert "误差源头：" in text, text
+        yield text
+
+
 def test_summaries_in_both_languages(tmp_path):
     case = write_rank(tmp_path / "a" / "step0" / "rank0", *two_ops())
     write_rank(tmp_path / "b" / "step0" / "rank0", *two_ops())
@@ -169,6 +197,9 @@ def test_summaries_in_both_languages(tmp_path):
     assert "节点：调试侧 " in graph and "旧规则：" in graph
     overflow = run(["overflow_check", "-i", str(case), "-o", "out"], cwd=tmp_path, env=chinese).stdout
     assert "检查了 1 个 step、1 个 rank：没有算子产生 NaN 或无穷" in overflow
+    assert "正在查找通信之前的异常节点。\n" in overflow and "未找到异常节点，不生成分析文件。\n" in overflow
+    for text in (told, graph, overflow, *in_chinese_of_a_difference(tmp_path, chinese)):
+        assert [line for line in text.splitlines() if english(line)] == []
     # What programs read is the same in every locale.
     plain = [run([*compare, "--json"], cwd=tmp_path, env={"LC_ALL": locale}) for locale in ("C", "zh_CN.UTF-8")]
     keys = [re.sub(r"\d{14}(?:_\d)?", "", done.stdout) for done in plain]

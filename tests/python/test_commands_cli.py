@@ -476,7 +476,7 @@ def test_commands():
     ("name", "instead"),
     [
         *((name, "compare") for name in ("acc_check", "multi_acc_check", "run_ut", "multi_run_ut")),
-        *((name, "compare") for name in ("api_precision_compare", "config_check", "op_generate")),
+        *((name, "compare") for name in ("api_precision_compare", "op_generate")),
         ("offline_dump", "run"),
         ("run_overflow_check", "overflow_check"),
         ("install_deps", "--help"),

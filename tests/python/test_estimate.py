@@ -139,5 +139,16 @@ def test_a_command_is_run_timed_and_stopped(dumps, tmp_path):
     assert text.returncode == 0 and "bytes/step" in text.stdout and "tensor      mix" in text.stdout
     short = estimate("-c", "config.json", cwd=tmp_path, program=[sys.executable, "-c", "import torch"])
     assert short.returncode == 3 and "too few steps" in short.stderr
+    steps = [sys.executable, "loop.py", "conv"]
+    for count, warning, timed in (
+        (4, "after 4 steps: times need 5 steps, and 9 for medians of --steps", False),
+        (5, "after 5 steps: times are medians of fewer steps than --steps asks for, which takes 9", True),
+    ):
+        (tmp_path / "loop.py").write_text(LOOP.replace("range(3)", f"range({count})"))
+        few = estimate("-c", "config.json", cwd=tmp_path, program=steps)
+        assert few.returncode == 0 and f"[msprobe] warning: the script ended {warning}\n" in few.stderr, few.stderr
+        assert ("slowdown" in few.stdout) == ("without capture" in few.stdout) == timed, few.stdout
+        rows = [line.split() for line in few.stdout.splitlines() if line.startswith(("task ", "statistics "))]
+        assert len(rows) == 2 and ("-" not in rows[1]) and len(rows[1]) >= len(rows[0])
     both = estimate("--from", "dump", cwd=tmp_path, program=["true"])
     assert both.returncode == 2 and "not both" in both.stderr

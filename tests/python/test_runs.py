@@ -228,6 +228,38 @@ debugger.step()
 """
 
 
+FOREIGN = """
+import numpy
+@torch.library.custom_op("mine::quiet", mutates_args=())
+def quiet(x: torch.Tensor) -> torch.Tensor:
+    return torch.from_numpy(numpy.exp(x.numpy()))
+
+library = torch.library.Library("yours", "DEF")
+library.define("hushed(Tensor x) -> Tensor")
+library.impl("hushed", lambda x: torch.from_numpy(x.numpy() + 1), "CPU")
+library.define("loud(Tensor x) -> Tensor")
+library.impl("loud", lambda x: x * 2, "CPU")
+
+def step():
+    debugger.start(model=nn.Identity())
+    x = torch.ones(2, 2)
+    quiet(x), torch.ops.mine.quiet(x), torch.ops.yours.hushed(x), torch.ops.yours.loud(x)
+    debugger.stop()
+    debugger.step()
+"""
+
+
+@pytest.mark.parametrize("level, known, count", [("mix", [], 3), ("L1", ["mine"], 1), ("L0", [], 0)])
+def test_operators_that_nobody_asked_to_record_are_counted(tmp_path, level, known, count):
+    """But for those of which the functions that they call are recorded."""
+    dump = capture(tmp_path, "step()", early=FOREIGN, level=level, custom_op_namespaces=known)
+    told = f"skipped {count} because an operator is in none of custom_op_namespaces ({count})"
+    assert (told in dump.script.stderr + dump.script.stdout) == (count > 0)
+    assert count > 0 or "skipped" not in dump.script.stderr + dump.script.stdout
+    if level == "mix":
+        assert list(dump.data()) == ["Tensor.__mul__.0.forward"]
+
+
 def test_operators_of_extensions(tmp_path):
     dump = capture(tmp_path, EXTENSIONS_BODY, early=EXTENSIONS, level="L1", custom_op_namespaces=["mine"])
     data = dump.data()

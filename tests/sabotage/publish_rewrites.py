@@ -51,6 +51,7 @@ def measure(root):
             continue
         found[f"{name}_bugs"] = sum(answer.verdict == "bug" for answer in answers.values())
         found[f"{name}_doubts"] = sum(answer.verdict == "suspicious" for answer in answers.values())
+        found[f"{name}_claims"] = sum(bool(results[case.name].claims) for case in cases)
         found[name] = "\n".join(
             f"| {case.name} | {case.about} | {holds(case)} | {said(case, answers[case.name])} |" for case in cases
         )

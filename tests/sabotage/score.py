@@ -27,6 +27,7 @@ class Result(NamedTuple):
     answer: Answer
     bugs: int  # ops which the ruler calls a bug
     truth: Optional[dict]  # None for clean pairs
+    claims: list  # how values are wrong, by their texts
 
     @property
     def right(self):
@@ -71,12 +72,19 @@ def is_right(truth, answer):
     return bool(right) and bool(names & set(right["golden" if answer.kind == "missing_op" else "target"]))
 
 
+def claims_of(report):
+    origins = [] if isinstance(report, str) else report["verdict"]["origins"]
+    told = [origin["anatomy"] for origin in origins if origin["anatomy"]]
+    return [anatomy["text"]["en"] for anatomy in told if anatomy["kind"] != "unexplained"]
+
+
 def result_of(root):
     report = compare(root)
     pairs = [] if isinstance(report, str) else report["pairs"]
     bugs = sum(pair.get("ruler", {}).get("bug", 0) for pair in pairs)
     truth = root / "truth.json"
-    return Result(root.name, answer_of(report), bugs, json.loads(truth.read_text()) if truth.exists() else None)
+    known = json.loads(truth.read_text()) if truth.exists() else None
+    return Result(root.name, answer_of(report), bugs, known, claims_of(report))
 
 
 def results_of(directory, names=()):

@@ -28,6 +28,10 @@ GUIDES = (
         ),
     ),
     (
+        {"en": "Configuration", "zh": "配置"},
+        ("checks/config_check", "checks/checklist"),
+    ),
+    (
         {"en": "Comparison", "zh": "比对"},
         (
             "compare/README",

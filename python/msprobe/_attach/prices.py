@@ -124,6 +124,10 @@ class Prices(Client):
             bare = {"seconds": self._seconds.get(None), "memory": self._memory.get(None)}
             result = {"bare": bare, "kinds": figures, "shapes": self._shapes_directory(), "work": self._work}
             result["complete"] = self._at == len(self._plan)
+            # A step is timed when the next one begins.
+            result["steps"] = self._at + 1
+            result["steps_of_a_round"] = 3 + len(self._kinds) + 1
+            result["steps_of_all"] = len(self._plan) + 1
             result["steps_recorded"] = len(self._config.step)
             result["config"] = {"dump_path": self._config.dump_path}
             write_result(self._request.out, f"estimate.{rank_name()}", result)

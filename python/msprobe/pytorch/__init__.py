@@ -22,6 +22,11 @@ except ModuleNotFoundError as error:
         "the Python of your training environment after installing msprobe into it",
         name="torch",
     ) from None
+if any(base.__module__.partition(".")[0] == "mindspore" for base in getattr(torch, "Tensor", object).__mro__):
+    raise ImportError(
+        f"the torch that {sys.executable} has is an adapter of MindSpore (MSAdapter), whose capture is not here: record with "
+        "msprobe.mindspore at level L1, or with mindstudio-probe, whose dumps msprobe compare reads"
+    )
 if not hasattr(torch.nn.Module(), "_forward_pre_hooks_with_kwargs"):
     raise ImportError(f"msprobe.pytorch needs PyTorch 2.0 or newer, {sys.executable} has {torch.__version__}")
 

@@ -140,7 +140,7 @@ _LOW_JOIN_AND_SPLIT = _words(
 )
 _LOW_CAST = _words("__bool__ bfloat16 bool byte cfloat char double float half int long numpy to type_as")
 _LOW_CREATE = _words(
-    "arange clamp clone diag diag_embed diagflat empty empty_like eye full full_like linspace logspace ones ones_like tril "
+    "arange clone diag diag_embed diagflat empty empty_like eye full full_like linspace logspace ones ones_like tril "
     "tril_indices triu triu_indices zeros zeros_like"
 )
 _LOW_NAMES = _LOW_SHAPE | _LOW_JOIN_AND_SPLIT | _LOW_CAST | _LOW_CREATE

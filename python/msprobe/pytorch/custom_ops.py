@@ -1,5 +1,6 @@
 """custom_op_namespaces: operators of torch.ops.{namespace}, which extensions may register at any time."""
 
+import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -35,6 +36,49 @@ class OperatorFinder:
             if is_packet(packet):
                 self._known.add((space, name))
                 yield space, name, packet
+
+
+class ForeignOps:
+    """Finds each operator that was registered in Python, and not by PyTorch itself, once."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def new(self) -> Iterator[tuple[str, str, Any]]:
+        """(namespace, operator, its packet) of those that were registered since the last call."""
+        names = set(getattr(torch.library, "_defs", ())) - self._known
+        self._known |= names
+        for name in sorted(names):
+            space, _, operator = name.partition("::")
+            if not _is_of_torch(name):
+                packet = getattr(getattr(torch.ops, space), operator.partition(".")[0], None)
+                if is_packet(packet):
+                    yield space, packet.__name__, packet
+
+    def forget(self, namespace: str) -> None:
+        """Its operators are found again."""
+        self._known = {name for name in self._known if not name.startswith(f"{namespace}::")}
+
+
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+
+
+def _is_of_torch(name: str) -> bool:
+    """Whether the function behind the operator, or the code that registered it, is in PyTorch."""
+    made = _made_of(name)
+    if made is not None:
+        return made.__module__.partition(".")[0] == "torch"
+    try:
+        text = torch._C._dispatch_dump(name)
+    except RuntimeError:  # gone meanwhile
+        return True
+    return f"registered at {_TORCH}" in text.partition("alias analysis")[0]
+
+
+def _made_of(name: str) -> Any:
+    """The function that torch.library.custom_op was given; None for operators that were defined in another way."""
+    made = getattr(getattr(torch, "_library", None), "custom_ops", None)
+    return getattr(getattr(made, "OPDEFS", {}).get(name), "_init_fn", None)
 
 
 def is_packet(value: Any) -> bool:

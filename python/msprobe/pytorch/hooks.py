@@ -17,7 +17,7 @@ from .._capture.log import logger
 from .._capture.words import say
 from . import device_stats, odd_values, regions, unwritten
 from .apis import Api, extension_apis, hooked_apis, missing_extra, risk_of
-from .custom_ops import OperatorFinder, is_packet
+from .custom_ops import ForeignOps, OperatorFinder, is_packet
 
 # With p=0 these do nothing, and no backward is recorded.
 _DROPOUTS = frozenset(
@@ -59,6 +59,9 @@ _namespaces = OperatorFinder()
 _custom: list = []  # (owner, attribute) of register_custom_api
 _hooked: dict = {}  # (id of the owner, attribute) -> Api, of the built-in rules and custom_apis
 _hooked_ops: dict = {}  # namespace -> owners whose attribute _op is hooked
+_foreign = ForeignOps()
+_recorded_ops: set = set()  # ids of owners whose attribute _op is hooked, and
+_counted_ops: dict = {}  # id -> owner of those that nobody asked to record
 _lists: Any = None  # those that _hooked was made of
 
 
@@ -74,7 +77,9 @@ def _add_apis(config: Config) -> None:
     for namespace in set(_hooked_ops) - set(config.custom_op_namespaces):
         for owner in _hooked_ops.pop(namespace):
             _core.remove_api(owner, "_op")
+            _recorded_ops.discard(id(owner))
         _namespaces.forget(namespace)
+        _foreign.forget(namespace)
     if set(config.custom_op_namespaces) - set(_hooked_ops):
         _add_ops(_namespaces.all_ops(config.custom_op_namespaces))
         for namespace in config.custom_op_namespaces:
@@ -103,6 +108,27 @@ def add_new_ops(config: Config) -> None:
     if config.level in ("L1", "mix"):
         _add_extensions()
         _add_ops(_namespaces.used_ops(config.custom_op_namespaces))
+        _count_ops()
+
+
+def _count_ops() -> None:
+    for namespace, name, packet in _foreign.new():
+        for owner in _with_overloads(packet):
+            if id(owner) not in _recorded_ops:
+                _counted_ops[id(owner)] = owner
+                _core.add_api(owner, "_op", namespace, name, "FOCUS", False, {"role": "count"})
+
+
+def _with_overloads(packet: Any) -> list:
+    return [packet, *(getattr(packet, overload) for overload in packet.overloads())]
+
+
+def _hook(owner: Any, attr: str, *rest: Any) -> str:
+    if attr == "_op":
+        if _counted_ops.pop(id(owner), None) is not None:
+            _core.remove_api(owner, attr)
+        _recorded_ops.add(id(owner))
+    return _core.add_api(owner, attr, *rest)
 
 
 def _add_ops(found: Iterable[tuple[str, str, Any]]) -> None:
@@ -110,8 +136,8 @@ def _add_ops(found: Iterable[tuple[str, str, Any]]) -> None:
         # The packet stays what it is; the function it calls is its attribute. Objects of torch.library.custom_op call one
         # of its overloads. They share one counter.
         details = {"resolve": functools.partial(_constant, f"{namespace}.{name}")}
-        for owner in (packet, *(getattr(packet, overload) for overload in packet.overloads())):
-            why = _core.add_api(owner, "_op", namespace, name, risk_of(namespace, name), False, details)
+        for owner in _with_overloads(packet):
+            why = _hook(owner, "_op", namespace, name, risk_of(namespace, name), False, details)
             _hooked_ops.setdefault(namespace, []).append(owner)
             if why:
                 logger.warning("%s.%s cannot be recorded: %s", namespace, name, why)
@@ -162,7 +188,7 @@ def _constant(name: str, first_argument: Any) -> str:
 def _add(api: Api) -> str:
     full = f"{api.prefix}.{api.name}"
     details = {"dropout": True} if full in _DROPOUTS else {}
-    return _core.add_api(api.owner, api.attr, api.prefix, api.name, api.risk, api.in_place, details)
+    return _hook(api.owner, api.attr, api.prefix, api.name, api.risk, api.in_place, details)
 
 
 def add_custom(module: Any, api: str, prefix: Any = None) -> str:
@@ -172,7 +198,7 @@ def add_custom(module: Any, api: str, prefix: Any = None) -> str:
         return say("%(owner)s has no function of this name", owner=repr(module))
     prefix = prefix or getattr(module, "__name__", type(module).__name__)
     owner, attr = (function, "_op") if is_packet(function) else (module, api)
-    why = _core.add_api(owner, attr, prefix, api, risk_of(prefix, api), owner is module)
+    why = _hook(owner, attr, prefix, api, risk_of(prefix, api), owner is module)
     if not why:
         _custom.append((owner, attr))
     return why
@@ -186,6 +212,7 @@ def remove_custom(module: Any, api: str) -> bool:
     if known:
         del _custom[known[-1]]
         _core.remove_api(owner, attr)
+        _recorded_ops.discard(id(owner))
     return bool(known)
 
 

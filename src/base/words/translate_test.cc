@@ -74,6 +74,20 @@ TEST(TranslateTest, PiecesAndIndentation) {
   EXPECT_EQ(Chinese("step: out of memory"), "step：内存不足");
 }
 
+TEST(TranslateTest, LinesAboutADifferenceAreWholeSentences) {
+  EXPECT_EQ(
+      Chinese("  first difference: Functional.linear.2.forward (m.py:164 in forward) in Module.a.Linear.forward.0: "
+              "input.1 Norm differs by 25 %; a parameter differs before it is used"),
+      "  首个差异：Functional.linear.2.forward（m.py:164，forward），位于 Module.a.Linear.forward.0：input.1 Norm "
+      "相差 25 %；参数在使用前就已不一致");
+  EXPECT_EQ(Chinese("  first difference: Distributed.all_reduce.12.forward (g.py:140 in f): output.0 Norm NaN against "
+                    "0.338383, inputs are equal; it comes from other ranks"),
+            "  首个差异：Distributed.all_reduce.12.forward（g.py:140，f）：output.0 的 Norm 为 NaN，标杆为 "
+            "0.338383，输入相等；来自其他 rank");
+  EXPECT_EQ(Chinese("why        parameters.weight is bad: it was already bad when step0 began"),
+            "原因       parameters.weight 异常：在 step0 开始之前就已异常");
+}
+
 TEST(TranslateTest, WhatHasNoEntryStays) {
   for (const char* text :
        {"", "step  rank  findings", "\n", "Functional.linear.0.forward", "{}", "a: b, c; d", "结论：一致"}) {

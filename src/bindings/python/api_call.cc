@@ -48,6 +48,10 @@ void NoteLeftAlone(const ApiSite* site, const CallArgs& args) {
   if (name != nullptr) NoteSkip(*name, *name);
 }
 
+void NoteUnrecorded(const ApiSite* site) {
+  NoteSkip("an operator is in none of custom_op_namespaces", "torch.ops." + *site->base);
+}
+
 bool BeginApi(ApiEvent* event, const CallArgs& args) {
   Runtime& r = rt();
   ApiSite* site = event->site;

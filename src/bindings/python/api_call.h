@@ -12,6 +12,7 @@ void EndApi(ApiEvent* event, const CallArgs& args, PyObject* result);
 /// Returns the phase that this one interrupts.
 const std::string* SetPhase(const std::string* phase);
 void NoteLeftAlone(const ApiSite* site, const CallArgs& args);
+void NoteUnrecorded(const ApiSite* site);
 /// torch.compile or the like traces it: counted, and left alone.
 bool IsBeingCompiled(const ApiSite* site);
 
@@ -41,6 +42,12 @@ PyObject* RunSpecial(ApiSite* site, const CallArgs& args, Call call) {
       Shielded([&] { NoteLeftAlone(site, args); });
       result = call();
       break;
+    case ApiRole::kCount: {
+      const uint64_t before = rt().recorded;
+      result = call();
+      if (result != nullptr && rt().recorded == before) Shielded([&] { NoteUnrecorded(site); });
+      break;
+    }
     default: result = call();
   }
   return result;

@@ -225,7 +225,8 @@ bool IsWanted(const ApiSite& site) {
   if (site.spec.stays != nullptr && site.spec.stays()) return true;
   if (!installed) return false;
   if (site.spec.role == ApiRole::kWatch) return true;
-  if (hidden == HiddenApis::kAll || (site.spec.role == ApiRole::kRecord && !rt().options.apis)) return false;
+  const bool op = site.spec.role == ApiRole::kRecord || site.spec.role == ApiRole::kCount;
+  if (hidden == HiddenApis::kAll || (op && !rt().options.apis)) return false;
   return hidden == HiddenApis::kNone || site.kind == SiteKind::kBuiltin || site.kind == SiteKind::kMethod;
 }
 

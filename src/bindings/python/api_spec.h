@@ -32,6 +32,7 @@ enum class ApiRole : uint8_t {
   kMute,   // what runs inside is compiled code; nothing of it is recorded
   kLeave,  // a region that is left alone, as TorchScript is: counted by name
   kAside,  // not the training (a trial that finds shapes): what runs inside takes its numbers and is not recorded
+  kCount,  // an op that is not asked for: counted where nothing that it calls is recorded either
   kWatch,  // not an op: `watch` is told of each call
 };
 

@@ -111,6 +111,33 @@ TEST_F(FindingsTest, AnOpOfOneRunThatMadeWhatComesInIsFoundHoweverFarBack) {
   EXPECT_EQ(d.Answer().name, "Tensor.mul_.0.forward");
 }
 
+TEST_F(FindingsTest, AUseOfAParameterInOneRunOnlyMakesItsGradient) {
+  const auto run = [](bool more, double gradient) {
+    std::vector<std::string> ops{
+        Call("Module.embed.Embedding.forward.0", Wide(1), Wide(2), "", R"("weight": )" + Wide(3))};
+    for (int i = 0; i < 50; ++i)
+      ops.push_back(Call(fmt::format("Functional.silu.{}.forward", i), Wide(5 + i), Wide(6 + i)));
+    if (more) ops.push_back(Call("Torch.abs.0.forward", Wide(3), Wide(2.5)));
+    ops.push_back(Call("Functional.silu.0.backward", Wide(1), Wide(2)));
+    ops.push_back(R"("Module.embed.Embedding.parameters_grad.0": {"weight": [)" + Wide(gradient) + "]}");
+    return ops;
+  };
+  Write("t", run(true, 1.5));
+  Write("g", run(false, 1));
+  Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kExtraOp);
+  EXPECT_EQ(d.Answer().name, "Torch.abs.0.forward");
+  EXPECT_EQ(d.Answer().verdict, RulerVerdict::kBug);
+  Write("t", run(false, 1.5));
+  Write("g", run(true, 1));
+  d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kMissingOp);
+  EXPECT_EQ(d.Answer().name, "Torch.abs.0.forward");
+  // Nothing that only one run has uses it.
+  Write("g", run(false, 1));
+  EXPECT_EQ(Find().Answer().name, "Module.embed.Embedding.parameters_grad.0");
+}
+
 TEST_F(FindingsTest, InfinitiesHideWhatIsMasked) {
   const std::string masked = R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [4, 8], "Max": 0.5,
                              "Min": -Infinity, "Mean": -Infinity, "Norm": Infinity})";

@@ -12,7 +12,8 @@ namespace {
 
 using FoundKind = FirstDifference::Kind;
 
-constexpr size_t kNear = 2;  // matched ops that may stand between a lone op and what it changes
+constexpr size_t kMostAround = 200;  // ops looked at for one that agrees
+constexpr size_t kNear = 2;          // matched ops that may stand between a lone op and what it changes
 
 }  // namespace
 
@@ -69,8 +70,10 @@ const Lone* LoneOps::FirstWithoutEffect() const {
   return nullptr;
 }
 
-/// The outermost module around `lone` that its run has more, or the op itself.
+/// The outermost module around `lone` that its run has more, or the op itself: of two frameworks modules need not be
+/// the same.
 uint32_t LoneOps::Outermost(const Lone& lone) const {
+  if (in_.plan.cross) return lone.op;
   const DumpFile& dump = DumpOf(lone.golden);
   const auto is_lone = [&](size_t op) {
     return lone.golden ? std::binary_search(in_.plan.golden_only.begin(), in_.plan.golden_only.end(), op)
@@ -98,6 +101,7 @@ void LoneOps::Set(const Lone& lone, FirstDifference* found) const {
 }
 
 const Lone* LoneOps::Before(FoundKind kind, size_t i) const {
+  if (in_.plan.cross) return BeforeAcross(kind, i);
   const bool module = IsModuleName(ops_.NameAt(i));
   // Other ranks see what a permutation before a communication hides from the statistics of its input.
   const bool sent = kind == FoundKind::kOp && StartsWith(ops_.NameAt(i), "Distributed.");
@@ -112,6 +116,55 @@ const Lone* LoneOps::Before(FoundKind kind, size_t i) const {
     if (inside || beside || near) return FirstOfGroup(k);
   }
   return nullptr;
+}
+
+std::string_view LoneOps::HomeOf(bool golden, std::string_view op) const {
+  if (target_of_.empty()) {
+    for (size_t t = 0; t < ops_.size(); ++t) {
+      const uint32_t g = in_.plan.golden_of[t];
+      if (g != kNoOp && IsModuleName(ops_.NameAt(t))) target_of_.emplace(g, static_cast<uint32_t>(t));
+    }
+    target_of_.emplace(kNoOp, 0);  // so that it is made once
+  }
+  std::string_view home;
+  TreeOf(golden).ForEachAround(op, [&](std::string_view name) {
+    const auto at = DumpOf(golden).FindOp(name);
+    if (!at || !IsModuleName(name)) return true;
+    if (!golden && in_.plan.golden_of[*at] != kNoOp) home = name;
+    if (const auto it = golden ? target_of_.find(static_cast<uint32_t>(*at)) : target_of_.end(); it != target_of_.end())
+      home = ops_.NameAt(it->second);
+    return home.empty();
+  });
+  return home;
+}
+
+const Lone* LoneOps::BeforeAcross(FoundKind kind, size_t i) const {
+  const std::string_view own = ops_.NameAt(i);
+  const bool module = IsModuleName(own);
+  const NameParts parts = ParseOpName(own);
+  if (kind == FoundKind::kArgument || (kind == FoundKind::kOp && !module)) return nullptr;
+  const std::string_view home = module ? own : HomeOf(false, own);
+  // What stands ahead of an op whose values agree has done its work there.
+  size_t agrees = 0;
+  for (size_t j = i, seen = 0; j-- > 0 && seen < kMostAround && agrees == 0; ++seen) {
+    const std::string_view name = ops_.NameAt(j);
+    const OpDistance& d = in_.distances[j];
+    const bool compared = d.matched && d.has_input && d.has_output && d.values && !d.shapes;
+    if (compared && d.rounded <= 1 && d.output <= 1 && !IsModuleName(name) && HomeOf(false, name) == home)
+      agrees = j + 1;
+  }
+  const Lone* found[2] = {nullptr, nullptr};  // the last of each run
+  for (size_t k = lone_.size(); k-- > 0;) {
+    const Lone& lone = lone_[k];
+    const std::string_view name = DumpOf(lone.golden).ops().NameAt(lone.op);
+    if (lone.before < agrees) break;
+    if (lone.moves || lone.known || found[lone.golden] || IsModuleName(name)) continue;
+    if (ParseOpName(name).direction != parts.direction || HomeOf(lone.golden, name) != home) continue;
+    found[lone.golden] = &lone;
+    // Where each run has an op of its own, they stand for each other.
+    if (found[0] && found[1]) return nullptr;
+  }
+  return found[0] ? found[0] : found[1];
 }
 
 /// The first of the lone ops that stand together with lone_[k], of those that change values if there are any.

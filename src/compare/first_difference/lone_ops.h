@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "compare/first_difference/rewrites.h"
@@ -50,6 +51,11 @@ class LoneOps {
     Lone lone;
     bool covered = false;  // something around it agrees
   };
+  /// As Before(), of two frameworks: only a function that computes something, in the module of `i`, for whose absence
+  /// nothing of the other run makes up.
+  const Lone* BeforeAcross(FirstDifference::Kind kind, size_t i) const;
+  /// The nearest module around an op that both runs have, by its name in the target; "" for the top.
+  std::string_view HomeOf(bool golden, std::string_view op) const;
   uint32_t Outermost(const Lone& lone) const;
   const Lone* FirstOfGroup(size_t k) const;
   const DumpFile& DumpOf(bool golden) const { return golden ? *in_.pair.golden : *in_.pair.target; }
@@ -61,6 +67,7 @@ class LoneOps {
   BigArray<Lone> lone_;
   std::vector<OwnModule> own_modules_;
   std::vector<uint32_t> makers_[2];
+  mutable std::unordered_map<uint32_t, uint32_t> target_of_;  // modules, by golden op; made when it is asked for
   TextIds replaced_[2];  // modules in which that run has other ops; "" is what no module calls
 };
 

@@ -33,13 +33,13 @@ bool Rewrites::Agrees(size_t op, bool without_output) const {
   return compared && !otherwise && d.input <= limit && d.output <= limit;
 }
 
-bool Rewrites::IsBackward(std::string_view op) const {
-  const OpDirection direction = ParseOpName(op).direction;
-  return direction == OpDirection::kBackward || direction == OpDirection::kParameterGrad;
-}
+bool Rewrites::IsBackward(std::string_view op) const { return IsBackward(ParseOpName(op).direction); }
 
 void Rewrites::Read() {
   read_ = true;
+  const OpList& ops = pair_.target->ops();
+  directions_.assign(ops.size(), OpDirection::kNone);
+  for (size_t i = 0; i < ops.size(); ++i) directions_[i] = ParseOpName(ops.NameAt(i)).direction;
   FindAmplitudes();
   if (other_dtype_) return;
   FindWrongGradients();
@@ -51,9 +51,8 @@ void Rewrites::FindWrongGradients() {
   const OpList& ops = pair_.target->ops();
   for (size_t i = 0; i < ops.size(); ++i) {
     const OpDistance& d = distances_[i];
-    if (!IsMatched(i) || !d.has_output || !d.values) continue;
+    if (directions_[i] != OpDirection::kParameterGrad || !IsMatched(i) || !d.has_output || !d.values) continue;
     const NameParts name = ParseOpName(ops.NameAt(i));
-    if (name.direction != OpDirection::kParameterGrad) continue;
     const bool wrong = d.output > LimitOf(d, *pair_.options.thresholds);
     for (std::string_view path = WithoutLast(name.base); !path.empty(); path = WithoutLast(path)) {
       const bool fresh = graded_.Insert(path);
@@ -65,10 +64,10 @@ void Rewrites::FindWrongGradients() {
 void Rewrites::FindModules() {
   const OpList& ops = pair_.target->ops();
   for (size_t i = 0; i < ops.size(); ++i) {
+    if (directions_[i] == OpDirection::kParameterGrad || !IsMatched(i)) continue;
     const std::string_view name = ops.NameAt(i);
-    if (!IsModuleName(name) || !IsMatched(i)) continue;
+    if (!IsModuleName(name)) continue;
     const NameParts parts = ParseOpName(name);
-    if (parts.direction == OpDirection::kParameterGrad) continue;
     const bool backward = parts.direction == OpDirection::kBackward;
     const std::string_view path = WithoutLast(parts.base);
     // The first layer gives no gradient of its input, only those of its parameters.
@@ -83,7 +82,7 @@ void Rewrites::FindAmplitudes() {
   const OpList& ops = pair_.target->ops();
   for (size_t i = 0; i < ops.size(); ++i) {
     const std::string_view name = ops.NameAt(i);
-    if (!IsMatched(i) || IsModuleName(name) || !std::isfinite(distances_[i].amplitude)) continue;
+    if (!IsMatched(i) || !std::isfinite(distances_[i].amplitude) || IsModuleName(name)) continue;
     const uint32_t api = apis_.Enter(ApiOf(name));
     if (api == amplitudes_.size()) amplitudes_.push_back(0);
     amplitudes_[api] = std::max(amplitudes_[api], distances_[i].amplitude);
@@ -133,7 +132,7 @@ bool Rewrites::GradientsAgree(size_t pass) {
   size_t seen = 0, zero = 0;
   for (size_t i = EndOf(pass); i < distances_.size(); ++i) {
     const OpDistance& d = distances_[i];
-    if (!IsMatched(i) || !d.has_input || IsBackward(pair_.target->ops().NameAt(i))) continue;
+    if (!IsMatched(i) || !d.has_input || IsBackward(directions_[i])) continue;
     ++seen;
     if (d.input <= LimitOf(d, *pair_.options.thresholds) * stands_out) continue;
     const bool is_zero = IsRoundedZero(i);
@@ -172,9 +171,8 @@ bool Rewrites::LastResultAgrees(size_t begin, size_t end) const {
 }
 
 void Rewrites::FindPasses() {
-  const OpList& ops = pair_.target->ops();
-  for (size_t i = 0; i < ops.size(); ++i) {
-    const bool backward = IsBackward(ops.NameAt(i));
+  for (size_t i = 0; i < directions_.size(); ++i) {
+    const bool backward = IsBackward(directions_[i]);
     if (passes_.empty() || passes_.back().backward != backward) passes_.push_back({i, backward, false});
   }
   for (size_t p = 0; p < passes_.size(); ++p) {

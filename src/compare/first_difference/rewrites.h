@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/big_array.h"
 #include "base/slot_table.h"
 #include "compare/pair/dump_pair.h"
 #include "compare/pair/module_tree.h"
@@ -53,6 +54,9 @@ class Rewrites {
   bool LastResultAgrees(size_t begin, size_t end) const;
   bool IsMatched(size_t op) const { return distances_[op].matched && plan_.golden_of[op] != kNoOp; }
   bool Agrees(size_t op, bool without_output = false) const;
+  static bool IsBackward(OpDirection direction) {
+    return direction == OpDirection::kBackward || direction == OpDirection::kParameterGrad;
+  }
   bool IsBackward(std::string_view op) const;
   size_t EndOf(size_t pass) const;
 
@@ -64,8 +68,9 @@ class Rewrites {
   bool read_ = false;
   TextIds agreeing_[2];  // names of modules, of the target and of the golden run
   std::unordered_set<uint64_t> known_;
-  TextIds graded_;          // paths of modules around parameters whose gradients are compared
-  TextIds wrong_gradient_;  // paths of modules around parameters whose gradients differ
+  TextIds graded_;                    // paths of modules around parameters whose gradients are compared
+  TextIds wrong_gradient_;            // paths of modules around parameters whose gradients differ
+  BigArray<OpDirection> directions_;  // of the target's ops
   TextIds apis_;
   std::vector<float> amplitudes_;  // the largest of each API
   std::vector<Pass> passes_;

@@ -8,6 +8,7 @@
 #include "base/page_trim.h"
 #include "base/text.h"
 #include "compare/pair/op_at.h"
+#include "ops/framework_names.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
 
@@ -17,6 +18,7 @@ namespace {
 using FoundKind = FirstDifference::Kind;
 
 constexpr size_t kMostLookedAt = 20000;  // ops in front of the difference
+constexpr size_t kMostAcross = 400;      // of two frameworks, where values say less
 constexpr size_t kNoMaker = SIZE_MAX;
 constexpr size_t kMostAround = 64;  // around infinities: they are put in where they are used
 
@@ -108,6 +110,14 @@ class Maker {
   FirstDifference* out_;
 };
 
+Status DiffFound(const DumpPair& pair, const FirstDifference& found, JsonDoc* target, JsonDoc* golden, OpDiff* out) {
+  MSP_RETURN_IF_ERROR(pair.target->ParseOp(found.op, target));
+  MSP_RETURN_IF_ERROR(pair.golden->ParseOp(found.golden_op, golden));
+  DiffOps(pair.target->ops().NameAt(found.op), *target, pair.golden->ops().NameAt(found.golden_op), golden,
+          pair.options, out);
+  return OkStatus();
+}
+
 /// The input that is furthest apart; null where none is by more than rounding.
 const ItemView* WorstInput(const OpDiff& diff, CompareMode mode, const ItemView** partner) {
   const double tolerance = OpTolerance(diff);
@@ -125,6 +135,75 @@ const ItemView* WorstInput(const OpDiff& diff, CompareMode mode, const ItemView*
   return out;
 }
 
+/// What a tensor keeps when it is given another shape; "" as LooksOf().
+std::string ExtremesOf(const ItemView& item) {
+  std::string most, least;
+  item.stats[kMax].AppendText(&most);
+  item.stats[kMin].AppendText(&least);
+  return item.tensor && !item.stats[kMax].IsNone() && most != least ? most + " " + least : std::string();
+}
+
+/// The function in front of `end` that computed values of these extremes, close to it.
+StatusOr<size_t> ComputedBefore(const DumpFile& dump, size_t end, const std::string& extremes, CompareMode mode) {
+  OpItems items(dump, mode);
+  for (size_t i = end, seen = 0; i-- > 0 && seen < kMostAcross; ++seen) {
+    const std::string_view name = dump.ops().NameAt(i);
+    if (IsModuleName(name) || ParseOpName(name).direction != OpDirection::kForward) continue;
+    if (CommonFunctionOf(ApiOrClassOf(name)).moves) continue;
+    MSP_RETURN_IF_ERROR(items.Read(i));
+    const auto made = [&](const ItemView& item) {
+      return item.state == ItemState::kOutput && ExtremesOf(item) == extremes;
+    };
+    if (std::ranges::any_of(items.items(), made)) return i;
+  }
+  return kNoMaker;
+}
+
+/// Whether the nearest module around an op that both runs have gives the same in both: then it is made of other ops.
+bool IsInAgreeing(const WalkInput& in, bool golden, size_t op) {
+  const DumpFile& dump = golden ? *in.pair.golden : *in.pair.target;
+  const auto& golden_of = in.plan.golden_of;
+  bool agrees = false;
+  (golden ? in.golden_tree : in.target_tree).ForEachAround(dump.ops().NameAt(op), [&](std::string_view name) {
+    const auto at = IsModuleName(name) ? dump.FindOp(name) : std::nullopt;
+    if (!at) return true;
+    const auto found = golden ? std::find(golden_of.begin(), golden_of.end(), static_cast<uint32_t>(*at))
+                              : golden_of.begin() + static_cast<std::ptrdiff_t>(*at);
+    if (found == golden_of.end() || *found == kNoOp) return true;
+    const OpDistance& d = in.distances[static_cast<size_t>(found - golden_of.begin())];
+    agrees = d.has_output && d.values && d.input <= 1 && d.output <= 1;
+    return false;
+  });
+  return agrees;
+}
+
+/// Of two frameworks: what made the golden input is called later in the target, or not at all; or the target's input is
+/// made by an op that the golden run does not have.
+Status FindMakerAcross(const WalkInput& in, const ItemView& own, const ItemView& other, FirstDifference* found) {
+  const CompareMode mode = in.pair.options.mode;
+  const std::string looks = ExtremesOf(own), golden_looks = ExtremesOf(other);
+  if (looks.empty() || golden_looks.empty()) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(const size_t made, ComputedBefore(*in.pair.golden, found->golden_op, golden_looks, mode));
+  if (made != kNoMaker) {
+    const auto& golden_of = in.plan.golden_of;
+    const auto partner = std::find(golden_of.begin(), golden_of.end(), static_cast<uint32_t>(made));
+    const size_t at = static_cast<size_t>(partner - golden_of.begin());
+    const bool lacks = partner == golden_of.end() && !IsInAgreeing(in, true, made);
+    if (lacks) found->kind = FoundKind::kMissingOp;
+    if (partner != golden_of.end() && at > found->op) found->op = at;
+    if (lacks || at == found->op) {
+      found->golden_op = static_cast<uint32_t>(made);
+      return OkStatus();
+    }
+  }
+  MSP_ASSIGN_OR_RETURN(const size_t extra, ComputedBefore(*in.pair.target, found->op, looks, mode));
+  if (extra == kNoMaker || in.plan.golden_of[extra] != kNoOp || IsInAgreeing(in, false, extra)) return OkStatus();
+  found->kind = FoundKind::kExtraOp;
+  found->op = extra;
+  found->golden_op = kNoOp;
+  return OkStatus();
+}
+
 const ItemView* MaskedInput(const OpDiff& diff) {
   for (size_t i = diff.rows_used; i-- > 0;) {
     const StatValue& norm = diff.target[i].stats[kNorm];
@@ -134,19 +213,118 @@ const ItemView* MaskedInput(const OpDiff& diff) {
   return nullptr;
 }
 
+/// A use of a parameter that one run has more adds to its gradient.
+class ExtraUse {
+ public:
+  ExtraUse(const WalkInput& in, FirstDifference* out) : in_(in), out_(out) {}
+
+  Status Find() {
+    const DumpPair& pair = in_.pair;
+    MSP_ASSIGN_OR_RETURN(const std::string looks, ParameterLooks());
+    if (looks.empty()) return OkStatus();
+    std::vector<uint32_t> own;
+    for (size_t i = 0; i < out_->op && own.size() < kMostLookedAt; ++i) {
+      if (in_.plan.golden_of[i] == kNoOp) own.push_back(static_cast<uint32_t>(i));
+    }
+    MSP_ASSIGN_OR_RETURN(const size_t extra, FirstUse(*pair.target, own, looks));
+    MSP_ASSIGN_OR_RETURN(const size_t missing, FirstUse(*pair.golden, in_.plan.golden_only, looks));
+    // Where each run has one of its own, they stand for each other.
+    if ((extra == kNoMaker) == (missing == kNoMaker)) return OkStatus();
+    if (extra != kNoMaker) {
+      if (IsReplaced(in_.target_tree.ParentOf(pair.target->ops().NameAt(extra)), *pair.golden, in_.golden_tree,
+                     in_.plan.golden_only))
+        return OkStatus();
+      out_->kind = FoundKind::kExtraOp;
+      out_->op = extra;
+      out_->golden_op = kNoOp;
+      return OkStatus();
+    }
+    if (IsReplaced(in_.golden_tree.ParentOf(pair.golden->ops().NameAt(missing)), *pair.target, in_.target_tree, own))
+      return OkStatus();
+    out_->kind = FoundKind::kMissingOp;
+    out_->golden_op = static_cast<uint32_t>(missing);
+    return OkStatus();
+  }
+
+ private:
+  /// Of the parameter whose gradient differs most, in the forward call of its module.
+  StatusOr<std::string> ParameterLooks() const {
+    const DumpPair& pair = in_.pair;
+    const std::string_view name = pair.target->ops().NameAt(out_->op);
+    JsonDoc a, b;
+    OpDiff diff;
+    MSP_RETURN_IF_ERROR(DiffFound(pair, *out_, &a, &b, &diff));
+    const double tolerance = OpTolerance(diff);
+    double worst = 1;
+    std::string parameter;
+    for (size_t i = 0; i < diff.rows_used; ++i) {
+      if (diff.rows[i].golden == kNoItem || diff.target[i].state != ItemState::kParameterGrad) continue;
+      const double distance = RowDistance(diff, i, pair.options.mode, tolerance);
+      if (distance <= worst) continue;
+      worst = distance;
+      parameter = ".parameters" + std::string(diff.target[i].suffix);
+    }
+    const auto forward = pair.target->FindOp(ForwardNameOf(ParseOpName(name)));
+    if (parameter.empty() || !forward) return std::string();
+    OpItems items(*pair.target, pair.options.mode);
+    MSP_RETURN_IF_ERROR(items.Read(*forward));
+    for (const ItemView& item : items.items()) {
+      if (item.state == ItemState::kParameter && item.suffix == parameter) return LooksOf(item);
+    }
+    return std::string();
+  }
+
+  StatusOr<size_t> FirstUse(const DumpFile& dump, std::span<const uint32_t> ops, const std::string& looks) const {
+    OpItems items(dump, in_.pair.options.mode);
+    size_t seen = 0;
+    for (const uint32_t op : ops) {
+      const std::string_view name = dump.ops().NameAt(op);
+      if (IsModuleName(name) || ParseOpName(name).direction != OpDirection::kForward) continue;
+      if (++seen > kMostLookedAt) break;
+      MSP_RETURN_IF_ERROR(items.Read(op));
+      const auto takes = [&](const ItemView& item) {
+        return (item.state == ItemState::kInput || item.state == ItemState::kKwarg) && LooksOf(item) == looks;
+      };
+      if (std::ranges::any_of(items.items(), takes)) return op;
+    }
+    return kNoMaker;
+  }
+
+  /// Whether the other run has an op of its own where this one is called.
+  static bool IsReplaced(std::string_view parent, const DumpFile& other, const ModuleTree& tree,
+                         std::span<const uint32_t> ops) {
+    return std::ranges::any_of(ops, [&](uint32_t op) {
+      const std::string_view name = other.ops().NameAt(op);
+      return !IsModuleName(name) && tree.ParentOf(name) == parent;
+    });
+  }
+
+  const WalkInput& in_;
+  FirstDifference* out_;
+};
+
 }  // namespace
 
 Status FindMaker(const WalkInput& in, WalkResult* walk) {
   FirstDifference& found = walk->source;
   const DumpPair& pair = in.pair;
+  if (found.kind == FoundKind::kNone && walk->first.kind == FoundKind::kOp && !in.plan.fused &&
+      ParseOpName(pair.target->ops().NameAt(walk->first.op)).direction == OpDirection::kParameterGrad)
+    return ExtraUse(in, &walk->first).Find();
   if (found.kind != FoundKind::kInput || found.golden_op == kNoOp || in.plan.fused) return OkStatus();
   JsonDoc target, golden;
   OpDiff diff;
-  MSP_RETURN_IF_ERROR(pair.target->ParseOp(found.op, &target));
-  MSP_RETURN_IF_ERROR(pair.golden->ParseOp(found.golden_op, &golden));
-  DiffOps(pair.target->ops().NameAt(found.op), target, pair.golden->ops().NameAt(found.golden_op), &golden,
-          pair.options, &diff);
+  if (in.plan.cross) {
+    MSP_RETURN_IF_ERROR(DiffOpAt(pair, found.op, &target, &golden, &diff));  // whose items are not at equal places
+  } else {
+    MSP_RETURN_IF_ERROR(DiffFound(pair, found, &target, &golden, &diff));
+  }
   Maker maker(in, walk);
+  if (in.plan.cross) {
+    const ItemView* other = nullptr;
+    const ItemView* own = WorstInput(diff, pair.options.mode, &other);
+    return own ? FindMakerAcross(in, *own, *other, &found) : OkStatus();
+  }
   if (found.hidden) {
     const ItemView* masked = MaskedInput(diff);
     return masked ? maker.FindMask(LooksOf(*masked)) : OkStatus();

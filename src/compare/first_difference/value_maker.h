@@ -8,7 +8,8 @@ namespace msprobe {
 
 /// Of a difference that comes in at an op and that no op in front of it seems to make. An op that only one run has, or
 /// that changes its argument in one run only, and whose result is the very value that comes in, made it, however far
-/// back it stands. Where the value holds infinities, whose places statistics do not show, the op that put them in is
+/// back it stands; of the gradient of a parameter, what leads to it agrees, an op that only one run has and that uses
+/// the parameter. Where the value holds infinities, whose places statistics do not show, the op that put them in is
 /// where to look.
 Status FindMaker(const WalkInput& in, WalkResult* walk);
 

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "compare/pair/fused_op.h"
+#include "compare/pair/joined_op.h"
 #include "compare/values/described_op.h"
 
 namespace msprobe {
@@ -62,9 +63,12 @@ Status GatherPartners(const DumpPair& pair, const OpLinks& links, OpDiff* out) {
 
 Status DiffOpAt(const DumpPair& pair, size_t index, JsonDoc* target, JsonDoc* golden, OpDiff* out) {
   if (pair.plan.fused) return DiffFusedOp(pair, index, out);
+  const auto links = pair.plan.links.find(static_cast<uint32_t>(index));
+  if (links != pair.plan.links.end() && !links->second.joined.empty()) {
+    return DiffJoinedOp(pair, index, links->second, out);
+  }
   MSP_RETURN_IF_ERROR(pair.target->ParseOp(index, target));
   const std::string_view name = pair.target->ops().NameAt(index);
-  const auto links = pair.plan.links.find(static_cast<uint32_t>(index));
   if (links != pair.plan.links.end()) {
     out->op = name;
     out->matched = pair.plan.golden_of[index] != kNoOp;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "compare/round_off/settings.h"
 #include "ops/op_traits.h"
 #include "tensor/kernels/dtype.h"
 
@@ -240,7 +241,7 @@ bool DTypeChanges(const OpDiff& op, size_t i) {
 }
 
 bool ArgumentDiffers(const OpDiff& op, size_t i, CompareMode mode) {
-  if (op.cross) return false;
+  if (op.cross) return SettingDiffers(op, op.target[i], PartnerOf(op, i));
   const ItemView& a = op.target[i];
   if (a.state != ItemState::kInput && a.state != ItemState::kKwarg) return false;
   const ItemView* b = PartnerOf(op, i);
@@ -409,9 +410,10 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
     if (result && error > 0) MeasureResult(op, i, error, distance, &out);
     if (mode == CompareMode::kChecksum && !result) out.blind = out.blind || item.checksum == "0x0000000000000000";
   }
-  if (op.matched && !op.cross && op.rows_used > 0 && mode != CompareMode::kChecksum) {
+  if (op.matched && op.rows_used > 0 && mode != CompareMode::kChecksum) {
     for (size_t g = 0; g < op.golden_used; ++g) {
       const ItemView& item = op.golden[g];
+      if (op.cross && (op.golden_taken[g] || !SettingDiffers(op, item, nullptr))) continue;
       const bool argument = item.state == ItemState::kInput || item.state == ItemState::kKwarg;
       if (argument && !op.golden_taken[g] && !IsNull(item)) {
         out.argument = true;

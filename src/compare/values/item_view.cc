@@ -187,7 +187,8 @@ void DescribeItem(std::string_view op_name, Item&& item, CompareMode mode, ItemV
   out->suffix.swap(item.suffix);
   out->name.assign(op_name);
   out->name += out->suffix;
-  out->tensor = out->unwritten = false;
+  out->tensor = out->unwritten = out->joined = false;
+  out->parts.clear();
   out->data_name = kNoDataName;
   const JsonValue* leaf = item.leaf;
   out->entry = leaf;

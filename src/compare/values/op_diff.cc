@@ -73,10 +73,16 @@ bool GradConsistent(const DiffOptions& options, const ItemView& target, const It
   return options.cross && (target.requires_grad == ItemView::Grad::kNA || golden->requires_grad == ItemView::Grad::kNA);
 }
 
-/// Parameters under the names that both frameworks have for them: ".parameters.gamma" is ".parameters.weight".
+/// Parameters and settings under the names that both frameworks have for them: ".parameters.gamma" is
+/// ".parameters.weight", ".input.axis" is ".input.dim".
 void UseCommonNames(size_t count, std::vector<ItemView>* items) {
+  constexpr std::string_view kInput = ".input.";
   for (size_t i = 0; i < count; ++i) {
     ItemView& item = (*items)[i];
+    if (item.state == ItemState::kKwarg && StartsWith(item.suffix, kInput)) {
+      const CommonArgument common = CommonArgumentOf(std::string_view(item.suffix).substr(kInput.size()));
+      if (!common.name.empty()) item.suffix = std::string(kInput) + std::string(common.name);
+    }
     if (item.state != ItemState::kParameter && item.state != ItemState::kParameterGrad) continue;
     const size_t begin = item.state == ItemState::kParameter ? item.suffix.rfind('.') + 1 : 1;
     if (begin >= item.suffix.size()) continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/framework_names.h"
 #include "ops/op_name.h"
 
 namespace msprobe {
@@ -36,17 +37,21 @@ OtherShape CompareShapes(std::span<const int64_t> a, std::span<const int64_t> b,
   const std::vector<int64_t> x = WithoutOnes(a), y = WithoutOnes(b);
   if (x == y) return OtherShape::kSame;
   if (transposes) {
-    const bool exchanged = a.size() == 2 && b.size() == 2 && a[0] == b[1] && a[1] == b[0];
-    if (exchanged) return OtherShape::kTransposed;
+    const size_t n = a.size();
+    const bool matrices = n >= 2 && b.size() == n && a[n - 2] == b[n - 1] && a[n - 1] == b[n - 2];
+    if (matrices && std::equal(a.begin(), a.end() - 2, b.begin())) return OtherShape::kTransposed;
   }
   return Regrouped(x, y) ? OtherShape::kRegrouped : OtherShape::kNone;
 }
 
 bool MayBeTransposed(const ItemView& item) {
   if (item.state == ItemState::kParameter || item.state == ItemState::kParameterGrad) return true;
-  const NameParts parts =
-      ParseOpName(item.name.substr(0, item.name.size() - std::min(item.name.size(), item.suffix.size())));
-  return item.state == ItemState::kOutput && parts.direction == OpDirection::kBackward && !IsModuleName(parts.base);
+  const NameParts parts = ParseOpName(
+      std::string_view(item.name).substr(0, item.name.size() - std::min(item.name.size(), item.suffix.size())));
+  if (IsModuleName(parts.base)) return false;
+  if (item.state == ItemState::kOutput) return parts.direction == OpDirection::kBackward;
+  return parts.direction == OpDirection::kForward && item.suffix == ".input.1" &&
+         CommonFunctionOf(ApiOrClassOf(parts.full)).name == "matmul";
 }
 
 }  // namespace msprobe

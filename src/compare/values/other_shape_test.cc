@@ -17,6 +17,8 @@ TEST(OtherShape, Kinds) {
   EXPECT_EQ(Of({2, 8, 4}, {8, 2, 4}), OtherShape::kNone) << "exchanged dimensions are another output";
   EXPECT_EQ(Of({4, 8}, {8, 4}), OtherShape::kNone);
   EXPECT_EQ(Of({4, 8}, {8, 4}, true), OtherShape::kTransposed);
+  EXPECT_EQ(Of({2, 3, 4, 8}, {2, 3, 8, 4}, true), OtherShape::kTransposed);
+  EXPECT_EQ(Of({2, 3, 4, 8}, {3, 2, 8, 4}, true), OtherShape::kNone);
   EXPECT_EQ(Of({4, 8}, {32}, true), OtherShape::kRegrouped);
   EXPECT_EQ(Of({}, {1}), OtherShape::kSame);
   EXPECT_EQ(Of({0, 4}, {0}), OtherShape::kNone);

@@ -85,6 +85,7 @@ StatusOr<std::shared_ptr<const OriginEvidence>> EvidenceOf(const DumpPair& pair,
   if (out->target.empty() || out->golden.empty()) return nothing;
   out->results = kind == Kind::kOp || kind == Kind::kCommunication || kind == Kind::kArgument;
   out->both = lone;
+  out->shapes = kind == Kind::kShape;
   if (!lone && kind != Kind::kArgument) out->item = first.item;
   out->tensors = pair.target->task() == "tensor" && pair.golden->task() == "tensor";
   if (lone) {

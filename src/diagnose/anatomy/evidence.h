@@ -29,6 +29,7 @@ struct OriginEvidence {
   std::string item;       // ".output.0": to be looked at first; "" if none is named
   bool results = false;   // look at what the op makes, else at what it starts from
   bool both = false;      // then at the other
+  bool shapes = false;    // the runs are split differently here: an item is told only how its shape is wrong
   bool tensors = false;   // the dumps hold values
   OpText lone;            // the op that only one run has
   bool lone_in_golden = false;

@@ -181,7 +181,7 @@ std::string ItemText(const JsonValue& leaf) {
     const JsonValue* v = leaf.Find(key);
     if (v && !v->IsNull()) out += fmt::format(", {} {}", label, NumberText(*v));
   }
-  for (const auto& [key, label] : {std::pair("nan_count", "NaN"), std::pair("inf_count", "infinite")}) {
+  for (const auto& [key, label] : {std::pair("nan_count", "NaN"), std::pair("inf_count", "inf")}) {
     const JsonValue* v = leaf.Find(key);
     if (v && v->IsInt()) out += fmt::format(", {} {}", v->Int(), label);
   }

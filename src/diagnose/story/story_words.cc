@@ -349,10 +349,10 @@ std::string CleanHeadline(const Words& say, const Story& s) {
       s.ops.bit_equal + s.ops.round_off + s.ops.rewritten + s.ops.inherited + s.ops.suspicious + s.ops.bug;
   std::string out;
   if (s.outcome == Story::Outcome::kEqual) {
-    out = say({"No difference: all {} compared ops are bit-equal", "无差异：比对的 {} 个算子全部逐位相等"}, compared);
+    out = say({"No difference: all {} compared ops are bit-equal", "无差异：比对的 {} 个算子全部逐位相同"}, compared);
   } else if (s.outcome == Story::Outcome::kRoundOff) {
     out = say({"No difference beyond rounding: {} ops are bit-equal, {} within round-off",
-               "差异均在舍入误差内：{} 个算子逐位相等，{} 个在舍入误差内"},
+               "差异均在舍入误差内：{} 个算子逐位相同，{} 个在舍入误差内"},
               s.ops.bit_equal, s.ops.round_off);
     if (s.ops.rewritten > 0)
       out += say({", {} computed another way with the same result", "，{} 个计算方式不同而结果相同"}, s.ops.rewritten);

@@ -141,15 +141,18 @@ Cell AnalysisResult(const RowView& r, size_t, OwnText) {
   return Cell::Word(r.target.checksum == r.golden->checksum ? "pass" : "Different");
 }
 
+bool HasReasons(const RowView& r) { return r.highlight && !r.highlight->reasons.empty(); }
+bool HasMessage(const RowView& r) { return r.row.findings || HasReasons(r); }
 Cell Message(const RowView& r, size_t, OwnText text) {
-  const bool reasons = r.highlight && !r.highlight->reasons.empty();
-  if (!r.row.findings && !reasons) return Cell::Word("[]");
+  if (!HasMessage(r)) return Cell::Word("[]");
   *text = FindingsJson(r.op, r.index);
-  if (reasons) *text = WithReasons(std::move(*text), *r.highlight);
+  if (HasReasons(r)) *text = WithReasons(std::move(*text), *r.highlight);
   return Cell::Text(*text);
 }
 Cell OlderMessage(const RowView& r, size_t part, OwnText text) {
-  if (r.options.mode != CompareMode::kStatistics) return Message(r, part, text);
+  if (r.options.mode != CompareMode::kStatistics) {
+    return HasMessage(r) ? Message(r, part, text) : Cell::Word("");
+  }
   *text = OlderStatistics(r.op, r.index).message;
   if (!r.highlight) return Cell::Text(*text);
   for (const std::string& reason : r.highlight->reasons) *text += reason + " ";

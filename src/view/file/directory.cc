@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "view/file/vis_json_file.h"
 
 namespace msprobe::view {
 namespace {
@@ -31,7 +32,7 @@ StatusOr<std::string> RealPath(const std::string& path) {
   return std::string(real.get());
 }
 
-bool IsShown(std::string_view file) { return EndsWith(file, kSuffix) || IsTrendName(file); }
+bool IsShown(std::string_view file) { return EndsWith(file, kSuffix) || IsVisJsonName(file) || IsTrendName(file); }
 
 struct Walk {
   const GraphDirectory* directory;

@@ -107,13 +107,6 @@ class VisFile::Lease {
   std::unique_ptr<Connection> connection_;
 };
 
-Overflow OverflowOf(std::string_view text) {
-  if (text == "critical") return Overflow::kCritical;
-  if (text == "high") return Overflow::kHigh;
-  if (text == "medium") return Overflow::kMedium;
-  return Overflow::kNone;
-}
-
 Verdict VisFile::LevelOf(double index) const {
   if (md5_inverted_) index = 1 - index;
   // The bounds of the colours; files of earlier tools hold any value between 0 and 1.
@@ -128,6 +121,10 @@ VisFile::~VisFile() = default;
 
 StatusOr<std::unique_ptr<VisFile>> VisFile::Open(const std::string& path, std::string_view shown) {
   auto file = std::unique_ptr<VisFile>(new VisFile(path, shown));
+  if (IsVisJsonName(shown)) {
+    MSP_ASSIGN_OR_RETURN(file->json_, VisJsonFile::Open(path, shown, &file->config_));
+    return file;
+  }
   auto connection = file->Connect();
   if (!connection.ok()) {
     struct stat wal {};
@@ -223,6 +220,7 @@ Status VisFile::InFile(const Status& status) const {
 }
 
 Status VisFile::LoadSide(int64_t step, int64_t rank, std::string_view side, Tree* out) const {
+  if (json_) return step == config_.steps[0] && rank == config_.ranks[0] ? json_->LoadSide(side, out) : OkStatus();
   MSP_ASSIGN_OR_RETURN(auto borrowed, Borrow());
   Lease lease(this, std::move(borrowed));
   SqliteStatement& query = lease->graph;
@@ -249,6 +247,7 @@ Status VisFile::LoadSide(int64_t step, int64_t rank, std::string_view side, Tree
 }
 
 StatusOr<NodeRecord> VisFile::LoadRecord(int64_t rowid) const {
+  if (json_) return json_->LoadRecord(rowid);
   MSP_ASSIGN_OR_RETURN(auto borrowed, Borrow());
   Lease lease(this, std::move(borrowed));
   SqliteStatement& query = lease->record;

@@ -1,4 +1,4 @@
-// One .vis.db file: its settings, the nodes of a side, and the figures of a node.
+// One graph file, .vis.db or the .vis of earlier releases: its settings, the nodes of a side, the figures of a node.
 #pragma once
 
 #include <cstdint>
@@ -10,37 +10,17 @@
 #include <vector>
 
 #include "base/status.h"
-#include "view/file/cells.h"
 #include "view/file/sqlite_db.h"
 #include "view/file/tree.h"
+#include "view/file/vis_json_file.h"
+#include "view/file/vis_records.h"
 
 namespace msprobe::view {
-
-struct VisSettings {
-  bool compared = false;
-  std::string task;
-  int64_t micro_steps = 0;
-  bool overflow_check = false;
-  bool verdicts = false;      ///< the ruler judges its nodes
-  std::string colors_json;    ///< "" when there is none
-  std::string tool_tip_json;  ///< likewise
-  std::vector<int64_t> ranks, steps;
-  std::string target, golden;  ///< paths of the dumps; "" where the file does not say
-};
-
-Overflow OverflowOf(std::string_view text);
-
-/// What a node's own row holds.
-struct NodeRecord {
-  std::vector<ViewRow> inputs, outputs;
-  std::vector<std::string> stack, merge_info;
-  std::string communication_json;  ///< "" when the node talks to no other rank
-};
 
 /// Thread-safe: each query borrows a connection of its own.
 class VisFile {
  public:
-  /// `shown` is how errors name the file. kBadInput when it is not a graph database; the text says why.
+  /// `shown` is how errors name the file. kBadInput when it is no graph file; the text says why.
   static StatusOr<std::unique_ptr<VisFile>> Open(const std::string& path, std::string_view shown);
   ~VisFile();
   const VisSettings& config() const { return config_; }
@@ -51,6 +31,8 @@ class VisFile {
   const std::string& path() const { return path_; }
   /// Nodes of the compact layout are in msprobe_node; without it they are in tb_nodes.
   bool compact() const { return compact_; }
+  /// The graph when it is a JSON text; null: it is a database.
+  const VisJsonFile* json() const { return json_.get(); }
   /// What is 1 for an error is 0 in this file.
   bool md5_inverted() const { return md5_inverted_; }
   /// What a tree says of its nodes, with the name of the file before it.
@@ -60,7 +42,7 @@ class VisFile {
   /// The names that a graph of the compact layout brought, as long as such a graph is in memory; null otherwise.
   std::shared_ptr<const NodeNames> KnownNames() const;
   void KeepNames(const std::shared_ptr<const NodeNames>& names) const;
-  /// Asks a question of its own, for what stands beside the nodes.
+  /// Asks a question of its own, for what stands beside the nodes. Only of databases.
   Status Ask(const std::function<Status(const SqliteDb&)>& question) const;
   /// True for a plain table of this name; `name` is one of ours.
   static StatusOr<bool> HasTable(const SqliteDb& db, std::string_view name);
@@ -76,6 +58,7 @@ class VisFile {
 
   std::string path_, shown_;
   VisSettings config_;
+  std::unique_ptr<VisJsonFile> json_;
   bool md5_inverted_ = false, compact_ = false;
   mutable std::mutex mutex_;
   mutable std::weak_ptr<const NodeNames> names_;  // KnownNames()

@@ -87,6 +87,7 @@ struct SearchHit {
 
 struct SearchHits {
   Side side = Side::kTarget;  ///< the one that was asked for, unless the search names another
+  int64_t rank = 0;           ///< likewise
   uint64_t total = 0;
   std::vector<SearchHit> hits;
   std::vector<std::string> words;  ///< what to mark in the names, in lower case
@@ -95,6 +96,7 @@ struct SearchHits {
 /// The next or previous node that a filter keeps, and which of them it is.
 struct SeekHit {
   Side side = Side::kTarget;  ///< as of a search
+  int64_t rank = 0;           ///< likewise
   std::optional<NodeSummary> node;
   uint64_t index = 0, total = 0;
 };

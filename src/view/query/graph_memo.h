@@ -10,6 +10,7 @@
 #include "view/query/answers.h"
 #include "view/query/execution.h"
 #include "view/values/activations.h"
+#include "view/values/node_dtypes.h"
 
 namespace msprobe::view {
 
@@ -20,6 +21,7 @@ struct GraphMemo {
   std::optional<GraphCounts> summary;
   std::optional<Activations> activations;
   std::shared_ptr<const std::vector<double>> errors;  // of the target; node_errors.h
+  std::array<DTypesOfSide, 2> dtypes;                 // of target and golden side
 };
 
 }  // namespace msprobe::view

@@ -77,6 +77,7 @@ std::string ToJson(const SeekHit& hit) {
   JsonWriter json(kJsonPage);
   json.BeginObject();
   json.Member("side", SideName(hit.side));
+  json.Member("rank", hit.rank);
   WriteNode(&json, "node", hit.node);
   json.Member("index", hit.index);
   json.Member("total", hit.total);

@@ -99,6 +99,19 @@ Status ReadPlain(const SqliteDb& db, const VisFile& file, std::string_view side,
   return OkStatus();
 }
 
+Status ReadOnlyNode(const VisFile& file, std::string_view side, std::string_view name, std::vector<RowCell>* out) {
+  RowCell at{0, {.step = file.config().steps[0], .rank = file.config().ranks[0]}};
+  Tree tree;
+  MSP_RETURN_IF_ERROR(file.LoadSide(at.cell.step, at.cell.rank, side, &tree));
+  const uint32_t node = tree.Find(name);
+  if (node == kNoNode) return OkStatus();
+  at.cell.level = tree.LevelOf(node);
+  at.cell.overflow = tree.OverflowAt(node);
+  at.cell.matched = tree.IsMatched(node);
+  out->push_back(at);
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<NodeHistory> LoadHistory(const VisFile& file, Side side, std::string_view name) {
@@ -111,7 +124,7 @@ StatusOr<NodeHistory> LoadHistory(const VisFile& file, Side side, std::string_vi
     MSP_RETURN_IF_ERROR(ReadNodes(db, file, graphs, name, &rows));
     return side == Side::kTarget ? ReadMeasured(db, &rows) : OkStatus();
   };
-  MSP_RETURN_IF_ERROR(file.Ask(ask));
+  MSP_RETURN_IF_ERROR(file.json() ? ReadOnlyNode(file, source, name, &rows) : file.Ask(ask));
   NodeHistory out{std::string(name), side, {}};
   for (RowCell& at : rows) {
     // Only what was compared has a level.

@@ -7,6 +7,7 @@
 
 #include "view/file/cells.h"
 #include "view/file/file_rows.h"
+#include "view/file/load_graph.h"
 #include "view/file/rulings.h"
 
 namespace msprobe::view {
@@ -108,6 +109,26 @@ Status AddRulings(const VisFile& file, std::vector<NodeRange> ranges, std::vecto
   });
 }
 
+// A JSON text holds one graph, whose root counts what is below it.
+StatusOr<std::vector<OverviewCell>> ReadOnlyGraph(const VisFile& file) {
+  const int64_t step = file.config().steps[0], rank = file.config().ranks[0];
+  MSP_ASSIGN_OR_RETURN(const GraphSides graph, LoadGraph(file, step, rank));
+  const Tree& tree = graph.target;
+  OverviewCell cell{.step = step, .rank = rank, .nodes = tree.size()};
+  if (!tree.empty()) {
+    const SubtreeCounts counts = tree[tree.root()].counts;
+    cell.error = counts.error;
+    cell.warning = counts.warning;
+    cell.unmatched = counts.unmatched;
+  }
+  for (uint32_t i = 0; i < tree.size(); ++i) {
+    cell.medium += tree.OverflowAt(i) == Overflow::kMedium;
+    cell.high += tree.OverflowAt(i) == Overflow::kHigh;
+    cell.critical += tree.OverflowAt(i) == Overflow::kCritical;
+  }
+  return std::vector{cell};
+}
+
 // The node that a difference starts at, and how many only pass it on.
 struct Blame {
   std::optional<int64_t> bug, suspicious;  // the first of them
@@ -177,6 +198,7 @@ Status ReadFindings(const SqliteDb& db, int64_t step, int64_t rank, Findings* ou
 }  // namespace
 
 StatusOr<std::vector<OverviewCell>> LoadMatrix(const VisFile& file) {
+  if (file.json()) return ReadOnlyGraph(file);
   std::vector<OverviewCell> cells;
   std::vector<NodeRange> ranges;
   const auto ask = [&](const SqliteDb& db) -> Status {
@@ -199,6 +221,7 @@ StatusOr<std::vector<OverviewCell>> LoadMatrix(const VisFile& file) {
 }
 
 StatusOr<std::string> LoadVerdict(const VisFile& file) {
+  if (file.json()) return std::string(kNoVerdict);
   std::string out;
   MSP_RETURN_IF_ERROR(file.Ask([&](const SqliteDb& db) -> Status {
     MSP_ASSIGN_OR_RETURN(const bool there, VisFile::HasTable(db, "msprobe_verdict"));

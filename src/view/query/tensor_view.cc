@@ -53,7 +53,7 @@ std::string Relative(const ServedTree& tree, const std::string& path) {
 
 StatusOr<std::string> TensorDirectory(const VisFile& file, int64_t step, int64_t rank, bool target, int64_t rowid) {
   std::string out;
-  MSP_RETURN_IF_ERROR(file.Ask([&](const SqliteDb& db) -> Status {
+  const auto ask = [&](const SqliteDb& db) -> Status {
     MSP_ASSIGN_OR_RETURN(
         SqliteStatement query,
         db.Prepare(file.compact()
@@ -67,7 +67,12 @@ StatusOr<std::string> TensorDirectory(const VisFile& file, int64_t step, int64_t
     MSP_ASSIGN_OR_RETURN(const bool row, query.Step());
     if (row) out = query.Text(0);
     return OkStatus();
-  }));
+  };
+  if (file.json()) {
+    out = file.json()->DataDirectory(target);
+  } else {
+    MSP_RETURN_IF_ERROR(file.Ask(ask));
+  }
   if (out.empty())
     return BadInput(fmt::format("{} names no directory of tensors: it is not a tensor dump", file.shown()));
   return out;

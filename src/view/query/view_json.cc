@@ -166,6 +166,7 @@ std::string ToJson(const SearchHits& hits) {
   JsonWriter json(kJsonPage);
   json.BeginObject();
   json.Member("side", SideName(hits.side));
+  json.Member("rank", hits.rank);
   json.Member("total", hits.total);
   json.ArrayMember("hits", hits.hits, [&](const SearchHit& hit) {
     json.BeginObject();

@@ -46,10 +46,11 @@ class Viewer {
   /// Ancestors, root first, the node itself last.
   StatusOr<std::vector<std::string>> Path(const GraphAddress& key, Side side, std::string_view name);
   StatusOr<NodeDetail> Node(const GraphAddress& key, Side side, std::string_view name);
-  StatusOr<SearchHits> Search(const GraphAddress& key, Side side, const SearchQuery& query);
+  /// In the graph of another rank where the search names one.
+  StatusOr<SearchHits> Search(const GraphAddress& shown, Side side, const SearchQuery& query);
   /// The node after (or before) `from` that the query keeps; behind the last comes the first. An empty `from` stands
-  /// before the first. `offset` and `limit` mean nothing here.
-  StatusOr<SeekHit> Seek(const GraphAddress& key, Side side, const SearchQuery& query, std::string_view from,
+  /// before the first, as does one of another rank than the search names. `offset` and `limit` mean nothing here.
+  StatusOr<SeekHit> Seek(const GraphAddress& shown, Side side, const SearchQuery& query, std::string_view from,
                          bool forward);
   StatusOr<std::vector<OverviewCell>> Matrix(std::string_view file);
   /// JSON: what the tool says of the whole file, however it was matched by hand since.

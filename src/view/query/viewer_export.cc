@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "json/writer.h"
+#include "tensor/kernels/dtype.h"
 #include "view/query/execution.h"
+#include "view/query/graph_memo.h"
 #include "view/query/json_parts.h"
 #include "view/query/node_errors.h"
 #include "view/query/node_links.h"
@@ -79,6 +81,7 @@ class Writer {
     MSP_ASSIGN_OR_RETURN(const auto errors, ErrorsOf(*held_.file, *held_.graph, Side::kTarget));
     WriteNodes(json, "npu", held_.graph->target, *errors);
     WriteNodes(json, "bench", held_.graph->golden, {});  // as their partners'
+    MSP_RETURN_IF_ERROR(WriteDTypes(json));
     MSP_RETURN_IF_ERROR(WriteOrder(json, "npu_order", Side::kTarget, "NPU"));
     MSP_RETURN_IF_ERROR(WriteOrder(json, "bench_order", Side::kGolden, "Bench"));
     MSP_RETURN_IF_ERROR(WriteFlow(json));
@@ -90,6 +93,20 @@ class Writer {
   uint64_t details() const { return details_; }
 
  private:
+  // A number a node: a bit for each of the names.
+  Status WriteDTypes(JsonWriter* json) {
+    MSP_ASSIGN_OR_RETURN(const auto target, held_.graph->memo->dtypes[0].Of(*held_.file, held_.graph->target));
+    MSP_ASSIGN_OR_RETURN(const auto golden, held_.graph->memo->dtypes[1].Of(*held_.file, held_.graph->golden));
+    std::vector<std::string_view> names;
+    for (unsigned i = 0; i < static_cast<unsigned>(DType::kUnknown); ++i) names.push_back(DTypeName(DType{i}));
+    json->ObjectMember("dtypes", [&] {
+      json->Member("names", names);
+      json->Member("NPU", *target);
+      json->Member("Bench", *golden);
+    });
+    return OkStatus();
+  }
+
   Status WriteOrder(JsonWriter* json, std::string_view name, Side side, std::string_view source) {
     MSP_ASSIGN_OR_RETURN(const Execution order,
                          Execution::Load(*held_.file, held_.tree(side), key_.step, key_.rank, source));

@@ -1,6 +1,10 @@
 // Questions that look for nodes by name and by what is wrong with them.
 #include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
 
+#include "view/query/graph_memo.h"
 #include "view/query/node_errors.h"
 #include "view/query/query_caches.h"
 #include "view/query/viewer.h"
@@ -27,29 +31,66 @@ std::string ModuleAround(const Tree& tree, uint32_t node) {
   return "";
 }
 
-// Only for a search that asks for them; null for another one.
-StatusOr<std::shared_ptr<const NodeErrors>> ErrorsFor(const QueryContext& held, Side side, const SearchTerms& terms,
-                                                      HitSort sort) {
+// What the file says of nodes beside what is in the graph; null where nobody asked.
+struct Measured {
+  std::shared_ptr<const NodeErrors> errors;
+  std::shared_ptr<const NodeDTypes> dtypes;
+};
+
+StatusOr<Measured> MeasuredFor(const QueryContext& held, Side side, const SearchTerms& terms, HitSort sort) {
+  Measured out;
   const bool known = held.file->config().verdicts;
   if (terms.AsksErrors() && !known)
     return UsageError("error: no errors are known in this graph: compare two runs with msprobe graph_visualize");
-  if (!known || (!terms.AsksErrors() && sort != HitSort::kError)) return std::shared_ptr<const NodeErrors>();
-  return ErrorsOf(*held.file, *held.graph, side);
+  if (known && (terms.AsksErrors() || sort == HitSort::kError)) {
+    MSP_ASSIGN_OR_RETURN(out.errors, ErrorsOf(*held.file, *held.graph, side));
+  }
+  if (!terms.AsksDTypes()) return out;
+  MSP_ASSIGN_OR_RETURN(out.dtypes,
+                       held.graph->memo->dtypes[side == Side::kTarget ? 0 : 1].Of(*held.file, held.tree(side)));
+  if (std::all_of(out.dtypes->begin(), out.dtypes->end(), [](uint32_t bits) { return bits == 0; }))
+    return UsageError("dtype: no dtypes are known in this graph: make it from a dump of statistics or tensors");
+  return out;
+}
+
+// "0-3,8".
+std::string Ranges(const std::vector<int64_t>& ascending) {
+  std::string out;
+  for (size_t i = 0, last = 0; i < ascending.size(); i = last + 1) {
+    for (last = i; last + 1 < ascending.size() && ascending[last + 1] == ascending[last] + 1;) ++last;
+    out += fmt::format("{}{}", out.empty() ? "" : ",", ascending[i]);
+    if (last > i) out += fmt::format("-{}", ascending[last]);
+  }
+  return out;
+}
+
+// The graph that a search is of.
+StatusOr<GraphAddress> AddressOf(const SearchTerms& terms, GraphAddress key, QueryCaches* caches) {
+  if (!terms.rank || *terms.rank == key.rank) return key;
+  MSP_ASSIGN_OR_RETURN(const auto file, caches->File(key.file));
+  const std::vector<int64_t>& ranks = file->config().ranks;
+  if (!std::binary_search(ranks.begin(), ranks.end(), *terms.rank))
+    return UsageError(fmt::format("rank: there is no rank {} in this file: it has {}", *terms.rank, Ranges(ranks)));
+  key.rank = *terms.rank;
+  return key;
 }
 
 }  // namespace
 
-StatusOr<SearchHits> Viewer::Search(const GraphAddress& key, Side side, const SearchQuery& query) {
+StatusOr<SearchHits> Viewer::Search(const GraphAddress& shown, Side side, const SearchQuery& query) {
   MSP_ASSIGN_OR_RETURN(const SearchTerms terms, ParseSearchTerms(query.text));
+  MSP_ASSIGN_OR_RETURN(const GraphAddress key, AddressOf(terms, shown, cache_.get()));
   MSP_ASSIGN_OR_RETURN(const QueryContext held, cache_->Hold(key));
   SearchHits out;
   out.side = SideOf(terms, side);
+  out.rank = key.rank;
   MSP_ASSIGN_OR_RETURN([[maybe_unused]] const uint32_t root, held.Find(key, out.side, ""));
-  MSP_ASSIGN_OR_RETURN(const auto errors, ErrorsFor(held, out.side, terms, query.sort));
+  MSP_ASSIGN_OR_RETURN(const Measured measured, MeasuredFor(held, out.side, terms, query.sort));
   out.words = terms.Marked();
   const Tree& tree = held.tree(out.side);
-  const Sieve sieve(tree, held.graph->compared, terms, query.filter, query.leaves_only, errors.get());
-  const HitOrder order(tree, query.sort, errors.get());
+  const Sieve sieve(tree, held.graph->compared, terms, query.filter, query.leaves_only, measured.errors.get(),
+                    measured.dtypes.get());
+  const HitOrder order(tree, query.sort, measured.errors.get());
   std::vector<uint32_t> listed;  // all hits, unless they are in order as they come
   for (uint32_t i = 0; i < tree.size(); ++i) {
     if (!sieve.Keeps(i)) continue;
@@ -67,17 +108,21 @@ StatusOr<SearchHits> Viewer::Search(const GraphAddress& key, Side side, const Se
   return out;
 }
 
-StatusOr<SeekHit> Viewer::Seek(const GraphAddress& key, Side side, const SearchQuery& query, std::string_view from,
+StatusOr<SeekHit> Viewer::Seek(const GraphAddress& shown, Side side, const SearchQuery& query, std::string_view from,
                                bool forward) {
   MSP_ASSIGN_OR_RETURN(const SearchTerms terms, ParseSearchTerms(query.text));
+  MSP_ASSIGN_OR_RETURN(const GraphAddress key, AddressOf(terms, shown, cache_.get()));
+  if (key.rank != shown.rank) from = {};  // of another graph
   MSP_ASSIGN_OR_RETURN(const QueryContext held, cache_->Hold(key));
   SeekHit out;
   out.side = SideOf(terms, side);
+  out.rank = key.rank;
   const Tree& tree = held.tree(out.side);
   MSP_ASSIGN_OR_RETURN(const uint32_t start, held.Find(key, out.side, from));
-  MSP_ASSIGN_OR_RETURN(const auto errors, ErrorsFor(held, out.side, terms, query.sort));
-  const Sieve sieve(tree, held.graph->compared, terms, query.filter, query.leaves_only, errors.get());
-  const HitOrder order(tree, query.sort, errors.get());
+  MSP_ASSIGN_OR_RETURN(const Measured measured, MeasuredFor(held, out.side, terms, query.sort));
+  const Sieve sieve(tree, held.graph->compared, terms, query.filter, query.leaves_only, measured.errors.get(),
+                    measured.dtypes.get());
+  const HitOrder order(tree, query.sort, measured.errors.get());
   const bool anywhere = from.empty();
   uint32_t before = kNoNode, after = kNoNode, first = kNoNode, last = kNoNode;
   uint64_t total = 0, until_after = 0, until_start = 0;  // those up to the start, those before it

@@ -177,7 +177,8 @@ TEST_F(ViewerTest, SearchForWordsAndFieldsOnTheSideThatItNames) {
   EXPECT_EQ(hits->side, Side::kGolden);
   EXPECT_EQ(hits->total, 2u);
   const std::string json = ToJson(*hits);
-  EXPECT_EQ(json.find(R"({"side":"Bench","total":2,"hits":[{"name":"Module.blocks.0.fc1.Linear.forward.0",)"), 0u);
+  EXPECT_EQ(json.find(R"({"side":"Bench","rank":0,"total":2,"hits":[{"name":"Module.blocks.0.fc1.Linear.forward.0",)"),
+            0u);
   const auto next = viewer->Seek(kKey, Side::kTarget, query, "", true);
   ASSERT_TRUE(next.ok());
   EXPECT_EQ(next->side, Side::kGolden);

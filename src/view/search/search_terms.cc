@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "tensor/kernels/dtype.h"
 #include "view/search/node_filter.h"
 
 namespace msprobe::view {
@@ -76,14 +77,42 @@ const FieldValues& SideValues() {
   return kValues;
 }
 
+uint32_t Bit(DType type) { return uint32_t{1} << static_cast<unsigned>(type); }
+
+/// "float8" is any of its kinds.
+const FieldValues& DTypeValues() {
+  static const FieldValues kValues = [] {
+    FieldValues out;
+    uint32_t float8 = 0;
+    for (unsigned i = 0; i < static_cast<unsigned>(DType::kUnknown); ++i) {
+      const auto type = static_cast<DType>(i);
+      const bool is_float8 = DTypeName(type).starts_with("float8");
+      if (is_float8) float8 |= Bit(type);
+      out.push_back({DTypeName(type), Bit(type), is_float8 || type == DType::kComplex32});
+    }
+    const auto before = std::find_if(out.begin(), out.end(), [](const FieldValue& v) { return v.word == "int8"; });
+    out.insert(before, {"float8", float8});
+    for (const auto& [word, type] : {std::pair<std::string_view, DType>{"fp32", DType::kFloat32},
+                                     {"fp64", DType::kFloat64},
+                                     {"fp16", DType::kFloat16},
+                                     {"bf16", DType::kBFloat16}}) {
+      out.push_back({word, Bit(type), true});
+    }
+    out.push_back({"fp8", float8, true});
+    return out;
+  }();
+  return kValues;
+}
+
 struct Field {
   std::string_view name;
   const FieldValues& (*values)();
 };
-constexpr std::array<Field, 5> kFields{{{"verdict", VerdictValues},
+constexpr std::array<Field, 6> kFields{{{"verdict", VerdictValues},
                                         {"result", ResultValues},
                                         {"overflow", OverflowValues},
                                         {"type", TypeValues},
+                                        {"dtype", DTypeValues},
                                         {"side", SideValues}}};
 
 std::string Known(const FieldValues& values) {
@@ -98,7 +127,12 @@ StatusOr<unsigned> Meaning(const Field& field, std::string_view text) {
   const auto& values = field.values();
   unsigned meaning = 0;
   for (const std::string_view part : Split(text, ',')) {
-    const std::string word = InLowerCase(part);
+    std::string word = InLowerCase(part);
+    if (field.name == "dtype") {  // as tables have it
+      for (const std::string_view framework : {"torch.", "mindspore."}) {
+        if (word.starts_with(framework)) word.erase(0, framework.size());
+      }
+    }
     const auto known = std::find_if(values.begin(), values.end(), [&](const auto& v) { return v.word == word; });
     if (known == values.end()) {
       if (part.empty()) return UsageError(fmt::format("{}: needs a value: {}", field.name, Known(values)));
@@ -259,17 +293,29 @@ class Reader {
       MSP_ASSIGN_OR_RETURN(term->ops, OpsOf(word.substr(name.size() + 1)));
       return true;
     }
+    if (name == "rank") return SetRank(word.substr(name.size() + 1), term->excluded);
     const auto* field = std::find_if(kFields.begin(), kFields.end(), [&](const Field& f) { return f.name == name; });
     if (field == kFields.end()) {
       return UsageError(fmt::format(
-          "{}: is not a field: use verdict, result, overflow, type, op, error or side, or put the word in quotation "
-          "marks",
+          "{}: is not a field: use verdict, result, overflow, type, op, dtype, error, side or rank, or put the word in "
+          "quotation marks",
           *named));
     }
     MSP_ASSIGN_OR_RETURN(const unsigned meaning, Meaning(*field, word.substr(named->size() + 1)));
     if (field->name == "side") return SetSide(meaning, term->excluded);
-    (field->name == "type" ? term->types : term->levels) = meaning;
+    (field->name == "type" ? term->types : field->name == "dtype" ? term->dtypes : term->levels) = meaning;
     return true;
+  }
+  StatusOr<bool> SetRank(std::string_view text, bool excluded) {
+    constexpr size_t kMostDigits = 9;
+    if (excluded || text.size() > kMostDigits || !IsDigits(text)) {
+      return UsageError("rank: needs the number of one rank: rank:2");
+    }
+    int64_t rank = 0;
+    std::from_chars(text.data(), text.data() + text.size(), rank);
+    if (out_.rank.value_or(rank) != rank) return UsageError("a search is of one rank: use one rank:");
+    out_.rank = rank;
+    return false;
   }
   StatusOr<bool> SetSide(unsigned sides, bool excluded) {
     if (excluded) sides = 3 & ~sides;
@@ -303,6 +349,10 @@ std::vector<std::string> SearchTerms::Marked() const {
 bool SearchTerms::AsksErrors() const {
   return std::any_of(terms.begin(), terms.end(),
                      [](const SearchTerm& term) { return term.error.relation != ErrorBound::Relation::kNone; });
+}
+
+bool SearchTerms::AsksDTypes() const {
+  return std::any_of(terms.begin(), terms.end(), [](const SearchTerm& term) { return term.dtypes != 0; });
 }
 
 bool ErrorBound::Holds(double error) const {

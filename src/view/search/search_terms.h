@@ -2,6 +2,8 @@
 // syntax; web/src/api/search_terms.ts reads the same for pages without a server, held to search_cases.json as this is.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,12 +27,13 @@ struct ErrorBound {
 };
 
 /// A node has a term when its name fits the pattern, or its op is called so, or it has one of the levels (NodeFilter),
-/// or one of the types, or its error is within the bound.
+/// or one of the types, or a tensor of one of the dtypes, or its error is within the bound.
 struct SearchTerm {
   bool excluded = false;  ///< what has it is left out
   NamePattern pattern;    ///< empty: not about the name
   unsigned levels = 0;    ///< bits of NodeFilter
   unsigned types = 0;     ///< a bit for each type of node
+  uint32_t dtypes = 0;    ///< a bit for each DType
   ErrorBound error;
   /// Names of ops (op_name.h), of which one fits as a whole: the pieces stand as in a NamePattern, the first at the
   /// start, the last at the end.
@@ -42,10 +45,13 @@ enum class SearchSide : uint8_t { kAsShown, kTarget, kGolden };
 struct SearchTerms {
   std::vector<SearchTerm> terms;  ///< a node has all of them
   SearchSide side = SearchSide::kAsShown;
+  std::optional<int64_t> rank;  ///< of which the graph is searched; none: the one that is shown
   /// What to mark in the names that were found, in lower case.
   std::vector<std::string> Marked() const;
   /// A term is about errors.
   bool AsksErrors() const;
+  /// A term is about dtypes.
+  bool AsksDTypes() const;
 };
 
 inline constexpr size_t kMostTerms = 32;

@@ -12,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "json/parser.h"
+#include "tensor/kernels/dtype.h"
 #include "view/search/hit_order.h"
 #include "view/search/op_name.h"
 #include "view/search/sieve.h"
@@ -54,6 +56,9 @@ struct CasesTest : testing::Test {
       errors.push_back(error.Text() == "inf" ? std::numeric_limits<double>::infinity()
                        : error.IsNumber()    ? error.Number()
                                              : std::numeric_limits<double>::quiet_NaN());
+      uint32_t bits = 0;
+      for (const JsonValue& dtype : given["dtypes"].Items()) bits |= 1u << static_cast<int>(ParseDType(dtype.Text()));
+      dtypes.push_back(bits);
       matched.push_back(!given["matched"].IsBool() || given["matched"].Bool());
     }
     tree.Link();
@@ -67,6 +72,7 @@ struct CasesTest : testing::Test {
   JsonDoc doc;
   Tree tree;
   std::vector<double> errors;
+  std::vector<uint32_t> dtypes;
 };
 
 TEST_F(CasesTest, FindWhatTheySay) {
@@ -76,7 +82,7 @@ TEST_F(CasesTest, FindWhatTheySay) {
     SCOPED_TRACE(given["q"].Text());
     const auto terms = ParseSearchTerms(given["q"].Text());
     ASSERT_TRUE(terms.ok()) << terms.status().message();
-    const Sieve sieve(tree, /*compared=*/true, *terms, NodeFilter::kAny, /*leaves_only=*/false, &errors);
+    const Sieve sieve(tree, /*compared=*/true, *terms, NodeFilter::kAny, /*leaves_only=*/false, &errors, &dtypes);
     std::vector<int64_t> found, wanted;
     for (uint32_t i = 0; i < tree.size(); ++i) {
       if (sieve.Keeps(i)) found.push_back(i);
@@ -90,6 +96,8 @@ TEST_F(CasesTest, FindWhatTheySay) {
     EXPECT_EQ(terms->side, side == "golden"   ? SearchSide::kGolden
                            : side == "target" ? SearchSide::kTarget
                                               : SearchSide::kAsShown);
+    EXPECT_EQ(terms->rank, given["rank"].IsNumber() ? std::optional(given["rank"].Int()) : std::nullopt);
+    EXPECT_EQ(terms->AsksDTypes(), Contains(given["q"].Text(), "dtype:") || Contains(given["q"].Text(), "DTYPE:"));
   }
 }
 

@@ -50,8 +50,8 @@ std::vector<uint8_t> OpsThatFit(const NodeNames& names, const std::vector<NamePa
 }  // namespace
 
 Sieve::Sieve(const Tree& tree, bool compared, const SearchTerms& terms, NodeFilter filter, bool leaves_only,
-             const std::vector<double>* errors)
-    : tree_(tree), errors_(errors), compared_(compared), leaves_only_(leaves_only), filter_(filter) {
+             const std::vector<double>* errors, const std::vector<uint32_t>* dtypes)
+    : tree_(tree), errors_(errors), dtypes_(dtypes), compared_(compared), leaves_only_(leaves_only), filter_(filter) {
   for (const SearchTerm& term : terms.terms) {
     if (term.pattern.empty() && term.ops.empty()) {
       others_.push_back(&term);
@@ -69,6 +69,7 @@ void Sieve::KeepNames(const std::vector<uint8_t>& fits, bool excluded) {
 
 bool Sieve::Has(uint32_t node, const SearchTerm& term) const {
   if (term.types != 0) return (term.types >> tree_.Type(node) & 1) != 0;
+  if (term.dtypes != 0) return dtypes_ && ((*dtypes_)[node] & term.dtypes) != 0;
   if (term.error.relation != ErrorBound::Relation::kNone) return errors_ && term.error.Holds((*errors_)[node]);
   return (term.levels & LevelBits(compared_, tree_, node)) != 0;
 }

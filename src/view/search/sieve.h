@@ -14,9 +14,9 @@ namespace msprobe::view {
 class Sieve {
  public:
   /// `compared`: a node without a partner is unmatched.
-  /// `errors`: one entry a node, NaN where there is none; null: there are none.
+  /// `errors`, `dtypes`: one entry a node, NaN or 0 where there is none; null: there are none.
   Sieve(const Tree& tree, bool compared, const SearchTerms& terms, NodeFilter filter, bool leaves_only,
-        const std::vector<double>* errors = nullptr);
+        const std::vector<double>* errors = nullptr, const std::vector<uint32_t>* dtypes = nullptr);
   bool Keeps(uint32_t node) const;
 
  private:
@@ -25,6 +25,7 @@ class Sieve {
 
   const Tree& tree_;
   const std::vector<double>* const errors_;
+  const std::vector<uint32_t>* const dtypes_;
   const bool compared_, leaves_only_;
   const NodeFilter filter_;
   std::vector<const SearchTerm*> others_;  // that are not about names

@@ -77,7 +77,7 @@ export function Rows({ pair, page, search, setSearch }: Props) {
                   <tr class={rowClass(cells)}>
                     <td><button type="button" class="expander" aria-expanded={isOpen} aria-label={t('table.open', { row: number })} onClick={() => setOpen(isOpen ? open.filter((i) => i !== index) : [...open, index])}>{isOpen ? '▾' : '▸'} {number}</button></td>
                     {shown.map((i) => (
-                      <td key={i} class="code">{i === result || i === ruler ? <Badge verdict={cells[i] ?? ''} /> : <span class={columns[i] === 'Err_message' ? 'message' : 'cell'}>{cells[i] === '[]' && columns[i] === 'Err_message' ? '' : cells[i]}</span>}</td>
+                      <td key={i} class="code">{i === result || i === ruler ? <Badge verdict={cells[i] ?? ''} /> : <span class={columns[i] === 'Err_message' ? 'message' : 'cell'} lang={columns[i] === 'Err_message' ? 'en' : undefined}>{cells[i] === '[]' && columns[i] === 'Err_message' ? '' : cells[i]}</span>}</td>
                     ))}
                   </tr>
                   {isOpen && (

@@ -17,7 +17,9 @@ export interface Conversion {
   file: string | null;
   text: string;
   error: string;
+  error_zh: string;
   log: string[];
+  log_zh: string[];
 }
 
 export interface ConversionState {

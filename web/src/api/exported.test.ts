@@ -74,7 +74,7 @@ describe('an exported page', () => {
     const other = new ExportedApi({ ...DATA, graphs: [{ ...DATA.graphs[0]!, npu }] });
     const { node } = await other.children(REF, 'NPU', '');
     expect(node.counts).toEqual({ error: 1, warning: 0, unmatched: 1, overflow: 1, suspicious: 0, bug: 1 });
-    expect(await other.search(REF, 'NPU', { q: '', level: 'warning,suspicious' })).toEqual({ side: 'NPU', total: 0, hits: [], words: [] });
+    expect(await other.search(REF, 'NPU', { q: '', level: 'warning,suspicious' })).toEqual({ side: 'NPU', rank: 0, total: 0, hits: [], words: [] });
     expect((await other.search(REF, 'NPU', { q: 'm', level: undefined })).total).toBe(1);
   });
   it('counts alike in header, matrix, list and tree: tests/golden/graph/ranks, as msprobe export writes it', async () => {
@@ -126,7 +126,21 @@ describe('an exported page', () => {
     expect(both.hits.map(({ name }) => name).sort()).toEqual(['op.a', 'op.c']);
     expect(await api.search(REF, 'NPU', { q: '', level: 'unmatched,error', offset: 1, limit: 200 })).toMatchObject({ total: 2, hits: both.hits.slice(1) });
     expect(await api.seek(REF, 'NPU', { level: 'error', from: 'op.b', direction: 1 })).toMatchObject({ node: { name: 'op.a' }, index: 0, total: 1 });
-    expect(await api.seek(REF, 'NPU', { level: 'high', direction: -1 })).toEqual({ side: 'NPU', node: null, index: 0, total: 0 });
+    expect(await api.seek(REF, 'NPU', { level: 'high', direction: -1 })).toEqual({ side: 'NPU', rank: 0, node: null, index: 0, total: 0 });
+  });
+  it('knows dtypes and the graphs of other ranks', async () => {
+    const [graph] = DATA.graphs;
+    const dtypes = { names: ['float32', 'bfloat16'], NPU: [3, 1, 0, 0, 0], Bench: [0, 2, 0, 0] };
+    const known = new ExportedApi({ ...DATA, graphs: [{ ...graph!, dtypes }, { ...graph!, rank: 2 }, { ...graph!, rank: 3 }] });
+    const names = async (q: string) => (await known.search(REF, 'NPU', { q })).hits.map(({ name }) => name);
+    expect(await names('dtype:float32')).toEqual(['op.a', 'op.b']);
+    expect(await names('dtype:bf16')).toEqual(['op.a']);
+    expect(await names('dtype:bf16 side:golden')).toEqual(['op.b']);
+    expect(await known.search(REF, 'NPU', { q: 'op.a' })).toMatchObject({ rank: 0, total: 1 });
+    expect(await known.search(REF, 'NPU', { q: 'op.a rank:2' })).toMatchObject({ rank: 2, total: 1, words: ['op.a'] });
+    expect(await known.seek(REF, 'NPU', { q: 'op. rank:2', from: 'op.b', direction: 1 })).toMatchObject({ rank: 2, index: 0, total: 3, node: { name: 'op.a' } });
+    await expect(known.search(REF, 'NPU', { q: 'rank:1' })).rejects.toMatchObject({ status: 400, message: 'rank: there is no rank 1 in this file: it has 0,2-3' });
+    await expect(known.search(REF, 'NPU', { q: 'dtype:bf16 rank:2' })).rejects.toMatchObject({ status: 400, message: expect.stringMatching(/no dtypes are known/) });
   });
   it('knows errors, and sorts by them and by module, as the server does', async () => {
     const [graph] = DATA.graphs;

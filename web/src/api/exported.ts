@@ -30,6 +30,7 @@ interface GraphData {
   activations?: Activations; // of single graphs
   npu: NodeRow[];
   bench: NodeRow[];
+  dtypes?: { names: string[] } & Record<Side, number[]>; // a number a node: a bit for each name; pages of an earlier version have none
   npu_order: [number, number][];
   bench_order: [number, number][];
   flow: EdgeRow[] | null;
@@ -203,7 +204,13 @@ class ExportedGraph {
     const row = nodes.rows[index]!;
     const [name, , type] = row;
     const has = (level: Level) => type !== COLLECTION && hasLevel(level, nodes.unmatched(index), row);
-    return (levels.length === 0 || levels.some(has)) && terms.keeps({ name, type, error: terms.asksErrors ? this.errorOf(side, index) : NaN, has });
+    return (levels.length === 0 || levels.some(has)) && terms.keeps({ name, type, error: terms.asksErrors ? this.errorOf(side, index) : NaN, dtypes: terms.asksDtypes ? this.dtypesOf(side, index) : [], has });
+  }
+
+  private dtypesOf(side: Side, index: number): string[] {
+    const { dtypes } = this.data;
+    const bits = dtypes?.[side][index] ?? 0;
+    return dtypes?.names.filter((_, bit) => (bits >> bit) & 1) ?? [];
   }
 
   /** Of an op the nearest module around it. */
@@ -245,6 +252,14 @@ function put<T>(map: Map<number, T[]>, key: number, value: T): void {
   const list = map.get(key);
   if (list) list.push(value);
   else map.set(key, [value]);
+}
+
+/** "0-3,8". */
+function rangesOf(numbers: number[]): string {
+  const ascending = [...new Set(numbers)].sort((a, b) => a - b);
+  const starts = ascending.filter((number, i) => ascending[i - 1] !== number - 1);
+  const ends = ascending.filter((number, i) => ascending[i + 1] !== number + 1);
+  return starts.map((start, i) => (ends[i] === start ? `${start}` : `${start}-${ends[i]}`)).join(',');
 }
 
 /** By their keys, those that are alike as they ran. */
@@ -310,24 +325,24 @@ export class ExportedApi implements Api {
     return { ...details, partner: { side: other, node: graph.summary(other, partner), inputs: found.inputs, outputs: found.outputs, stack: found.stack, merge_info: found.merge_info } };
   }
   async search(ref: GraphRef, side: Side, { q, level, leaf, sort, offset = 0, limit = 200 }: SearchQuery) {
-    const graph = this.graph(ref);
     const terms = parseSearch(q);
+    const graph = this.graph(this.searched(ref, terms));
     const asked = terms.side ?? side;
     const hits = this.found(graph, asked, level, terms, leaf).sort(inOrder(graph.keysOf(asked, sort)));
     const listed = hits.slice(offset, offset + limit).map((index) => ({ ...graph.summary(asked, index), module: graph.moduleAround(asked, index) }));
-    return { side: asked, total: hits.length, hits: listed, words: terms.words };
+    return { side: asked, rank: graph.data.rank, total: hits.length, hits: listed, words: terms.words };
   }
   async seek(ref: GraphRef, side: Side, { level, leaf, q = '', sort, from, direction }: SeekQuery) {
-    const graph = this.graph(ref);
     const terms = parseSearch(q);
+    const graph = this.graph(this.searched(ref, terms));
     const asked = terms.side ?? side;
     const order = inOrder(graph.keysOf(asked, sort));
     const hits = this.found(graph, asked, level, terms, leaf).sort(order);
-    const start = from === undefined ? null : graph.find(asked, from);
+    const start = from === undefined || graph.data.rank !== ref.rank ? null : graph.find(asked, from);
     const found = start === null ? -1 : direction > 0 ? hits.findIndex((index) => order(start, index) < 0) : hits.findLastIndex((index) => order(index, start) < 0);
     const at = found >= 0 ? found : direction > 0 ? 0 : hits.length - 1;
     const hit = hits[at];
-    return { side: asked, node: hit === undefined ? null : graph.summary(asked, hit), index: Math.max(at, 0), total: hits.length };
+    return { side: asked, rank: graph.data.rank, node: hit === undefined ? null : graph.summary(asked, hit), index: Math.max(at, 0), total: hits.length };
   }
   async links(ref: GraphRef, side: Side, name: string): Promise<Links> {
     const graph = this.graph(ref);
@@ -383,8 +398,17 @@ export class ExportedApi implements Api {
     return activations;
   }
 
+  /** The graph that a search is of. */
+  private searched(ref: GraphRef, { rank }: SearchTerms): GraphRef {
+    if (rank === null) return ref;
+    const ranks = this.data.graphs.filter(({ step }) => step === ref.step).map((graph) => graph.rank);
+    if (!ranks.includes(rank)) throw new ApiError(`rank: there is no rank ${rank} in this file: it has ${rangesOf(ranks)}`, 400);
+    return { ...ref, rank };
+  }
+
   private found(graph: ExportedGraph, side: Side, level: string | undefined, terms: SearchTerms, leaf: 1 | undefined): number[] {
     if (terms.asksErrors && !this.data.config.verdicts) throw new ApiError('error: no errors are known in this graph: compare two runs with msprobe graph_visualize', 400);
+    if (terms.asksDtypes && !graph.data.dtypes?.[side].some(Boolean)) throw new ApiError('dtype: no dtypes are known in this graph: make it from a dump of statistics or tensors', 400);
     const named = level?.split(',') ?? [];
     const levels = LEVELS.filter((each) => named.includes(each));
     const found: number[] = [];

@@ -10,13 +10,16 @@ export interface Searched {
   name: string;
   type: number;
   error: number; // largest relative error, NaN where there is none
+  dtypes: readonly string[]; // of its tensors
   has(level: Level): boolean;
 }
 
 export interface SearchTerms {
   side: Side | null; // null: the one that is shown
+  rank: number | null; // likewise
   words: string[]; // what to mark in the names, in lower case
   asksErrors: boolean;
+  asksDtypes: boolean;
   keeps(node: Searched): boolean;
 }
 
@@ -33,6 +36,21 @@ const LEVEL_FIELDS: Record<string, [word: string, level: Level, again?: true][]>
 const TYPES: [word: string, type: number, again?: true][] = [['module', 0], ['op', 1], ['api', 1, true], ['collection', 9]];
 const SIDES: [word: string, side: Side, again?: true][] = [['target', 'NPU'], ['golden', 'Bench'], ['npu', 'NPU', true], ['bench', 'Bench', true]];
 
+const FLOAT8 = ['float8_e4m3fn', 'float8_e5m2', 'float8_e4m3fnuz', 'float8_e5m2fnuz', 'float8_e8m0fnu'];
+const itself = (word: string): [string, string[]] => [word, [word]];
+const again = (word: string, dtypes: string[]): [string, string[], true] => [word, dtypes, true];
+const DTYPES: [word: string, dtypes: string[], again?: true][] = [
+  ...['float32', 'float64', 'float16', 'bfloat16'].map(itself),
+  ['float8', FLOAT8],
+  ...['int8', 'int16', 'int32', 'int64', 'uint8', 'uint16', 'uint32', 'uint64', 'bool', 'complex64', 'complex128'].map(itself),
+  ...[...FLOAT8, 'complex32'].map((word) => again(word, [word])),
+  again('fp32', ['float32']),
+  again('fp64', ['float64']),
+  again('fp16', ['float16']),
+  again('bf16', ['bfloat16']),
+  again('fp8', FLOAT8),
+];
+
 const refuse = (text: string) => new ApiError(text, 400);
 const lowerCase = (text: string) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
@@ -40,7 +58,8 @@ const lowerCase = (text: string) => text.replace(/[A-Z]+/g, (letters) => letters
 function meanings<T>(field: string, text: string, values: [word: string, meaning: T, again?: true][]): T[] {
   const known = () => values.filter(([, , again]) => !again).map(([word]) => word).join(', ');
   return text.split(',').map((part) => {
-    const found = values.find(([word]) => word === lowerCase(part));
+    const wanted = field === 'dtype' ? lowerCase(part).replace(/^(torch|mindspore)\./, '') : lowerCase(part);
+    const found = values.find(([word]) => word === wanted);
     if (found) return found[1];
     throw refuse(part === '' ? `${field}: needs a value: ${known()}` : `${part} is not a value of ${field}: ${known()}`);
   });
@@ -84,7 +103,9 @@ class Reader {
   private readonly tests: Test[] = [];
   private readonly words: string[] = [];
   private side: Side | null = null;
+  private rank: number | null = null;
   private asksErrors = false;
+  private asksDtypes = false;
   private at = 0;
 
   constructor(private readonly text: string) {}
@@ -100,8 +121,8 @@ class Reader {
       if (this.tests.length === MOST_TERMS) throw tooMuch;
       this.tests.push(excluded ? (node) => !test(node) : test);
     }
-    const { tests, words, side, asksErrors } = this;
-    return { side, asksErrors, words: [...new Set(words)], keeps: (node) => tests.every((test) => test(node)) };
+    const { tests, words, side, rank, asksErrors, asksDtypes } = this;
+    return { side, rank, asksErrors, asksDtypes, words: [...new Set(words)], keeps: (node) => tests.every((test) => test(node)) };
   }
 
   private skipSpaces(): void {
@@ -139,10 +160,24 @@ class Reader {
       return ({ type }) => types.includes(type);
     }
     if (field === 'op') return opsOf(value);
+    if (field === 'rank') return this.setRank(value, excluded);
+    if (field === 'dtype') {
+      const wanted = meanings(field, value, DTYPES).flat();
+      this.asksDtypes = true;
+      return ({ dtypes }) => dtypes.some((dtype) => wanted.includes(dtype));
+    }
     const known = LEVEL_FIELDS[field];
-    if (!known) throw refuse(`${named}: is not a field: use verdict, result, overflow, type, op, error or side, or put the word in quotation marks`);
+    if (!known) throw refuse(`${named}: is not a field: use verdict, result, overflow, type, op, dtype, error, side or rank, or put the word in quotation marks`);
     const levels = meanings(field, value, known);
     return (node) => levels.some((level) => node.has(level));
+  }
+
+  private setRank(text: string, excluded: boolean): null {
+    if (excluded || !/^[0-9]{1,9}$/.test(text)) throw refuse('rank: needs the number of one rank: rank:2');
+    const rank = Number(text);
+    if ((this.rank ?? rank) !== rank) throw refuse('a search is of one rank: use one rank:');
+    this.rank = rank;
+    return null;
   }
 
   private setSide(sides: Side[], excluded: boolean): null {

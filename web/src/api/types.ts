@@ -150,6 +150,7 @@ export interface SearchHit extends NodeSummary {
 
 export interface SearchResult {
   side: Side; // the one that was asked for, unless the search names another
+  rank: number; // likewise
   total: number;
   hits: SearchHit[];
   words: string[]; // what to mark in the names, in lower case
@@ -169,6 +170,7 @@ export interface Communication {
 
 export interface SeekHit {
   side: Side; // as of a search
+  rank: number; // likewise
   node: NodeSummary | null;
   index: number;
   total: number;

@@ -178,6 +178,8 @@ export const en = {
   'search.help.quoted': 'exactly this text',
   'search.help.type': 'module, op or collection',
   'search.help.op': 'ops and modules by the name of the op or class, as a whole; * and ? as above',
+  'search.help.dtype': 'any tensor of the node: float32, bf16, fp8, int64, …',
+  'search.help.rank': 'in the graph of this rank; a click on a node shows that rank',
   'search.help.error': 'by the largest relative error: >, >=, < or <=, as 0.1 or 10%',
   'search.help.verdict': 'bug, suspicious, inherited, rounding, rewritten, bit-equal, missing or unjudged',
   'search.help.result': 'by the old rules: error, warning, pass, unmatched or none',

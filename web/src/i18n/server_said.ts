@@ -4,10 +4,14 @@
 /** A server's line, and what stands for it; `$1` is what the line names. */
 const LINES: [RegExp, string][] = [
   // searches
-  [/^(\w+): is not a field: use verdict, result, overflow, type, op, error or side, or put the word in quotation marks$/, '$1: 不是搜索字段：可用 verdict、result、overflow、type、op、error、side，或用引号括起该词'],
+  [/^(\w+): is not a field: use verdict, result, overflow, type, op, dtype, error, side or rank, or put the word in quotation marks$/, '$1: 不是搜索字段：可用 verdict、result、overflow、type、op、dtype、error、side、rank，或用引号括起该词'],
   [/^op: needs the name of an op or a class: op:linear or op:\*norm\*$/, 'op: 需要算子名或类名：如 op:linear 或 op:*norm*'],
   [/^error: needs a comparison with a number: error>0.1, error>=10% or error<1e-3$/, 'error: 需要与一个数值比较：如 error>0.1、error>=10% 或 error<1e-3'],
   [/^error: no errors are known in this graph: compare two runs with msprobe graph_visualize$/, 'error: 此图中没有已知的误差：请用 msprobe graph_visualize 比对两次运行'],
+  [/^dtype: no dtypes are known in this graph: make it from a dump of statistics or tensors$/, 'dtype: 此图中没有 dtype 信息：请用统计量或张量的 dump 数据生成图'],
+  [/^rank: needs the number of one rank: rank:2$/, 'rank: 需要单个 rank 的编号：如 rank:2'],
+  [/^rank: there is no rank (.+) in this file: it has (.+)$/, 'rank: 此文件中没有 rank $1：已有 $2'],
+  [/^a search is of one rank: use one rank:$/, '一次搜索只针对一个 rank：请只用一个 rank:'],
   [/^(\w+): needs a value: (.+)$/, '$1: 需要取值：$2'],
   [/^(.+) is not a value of (\w+): (.+)$/, '$1 不是 $2 的取值，可用：$3'],
   [/^a quotation mark is not closed: add another one$/, '引号未闭合：请补上另一个引号'],

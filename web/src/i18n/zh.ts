@@ -179,6 +179,8 @@ export const zh: Catalogue = {
   'search.help.quoted': '与引号内的文本完全一致',
   'search.help.type': 'module、op 或 collection',
   'search.help.op': '算子名或类名与之完全一致的算子和模块；* 和 ? 含义同上',
+  'search.help.dtype': '节点的任一张量为该类型：float32、bf16、fp8、int64 等',
+  'search.help.rank': '在该 rank 的图中搜索；点击节点即切换到该 rank',
   'search.help.error': '按最大相对误差：>、>=、< 或 <=，如 0.1 或 10%',
   'search.help.verdict': 'bug、suspicious、inherited、rounding、rewritten、bit-equal、missing 或 unjudged',
   'search.help.result': '按旧规则：error、warning、pass、unmatched 或 none',

@@ -56,7 +56,7 @@ describe('requestOf', () => {
   });
 });
 
-const conversion = (state: Conversion['state'], percent = 0): Conversion => ({ id: 1, state, percent, seconds: 0, command: [], file: state === 'done' ? 'g.vis.db' : null, text: '', error: '', log: [] });
+const conversion = (state: Conversion['state'], percent = 0): Conversion => ({ id: 1, state, percent, seconds: 0, command: [], file: state === 'done' ? 'g.vis.db' : null, text: '', error: '', error_zh: '', log: [], log_zh: [] });
 
 class FakeApi implements ConvertApi {
   states: (Conversion | Error | null)[] = [null];

@@ -131,13 +131,26 @@ export class Finder {
     const hit = this.at(wanted);
     if (!hit) return;
     this.set({ active: wanted });
-    void this.session.goTo(this.side, hit.name);
+    void this.goTo(hit, wanted);
+  }
+
+  /** To a node that may be in the graph of another rank. */
+  goToNode(rank: number, side: Side, name: string): Promise<void> {
+    const { state } = this.session;
+    return rank === state.rank ? this.session.goTo(side, name) : this.session.goToGraph(state.step, rank, name, side);
+  }
+
+  /** With the graph of another rank the list comes anew. */
+  private async goTo(hit: NodeSummary, index: number): Promise<void> {
+    const shown = this.session.state.rank;
+    await this.goToNode(this.hits?.rank ?? shown, this.side, hit.name);
+    if (this.session.state.rank !== shown) await this.mark(index);
   }
 
   /** To the next (1) or previous (-1) node of the list, which stays. */
   async walk(direction: 1 | -1): Promise<void> {
     const hit = await this.move(direction);
-    if (hit) void this.session.goTo(this.side, hit.name);
+    if (hit) void this.goTo(hit, this.state.active);
   }
 
   /** One came to this hit by another way. */

@@ -11,6 +11,8 @@ export interface SessionPort {
   tree(side: Side): Tree | null;
   selectedNode(): TreeNode | undefined;
   goTo(side: Side, name: string): Promise<void>;
+  /** To a node of another rank or step. */
+  goToGraph(step: number, rank: number, node?: string, side?: Side): Promise<void>;
   /** Reads again what may have changed on the server. */
   refresh(): Promise<void>;
   complain(error: unknown): void;

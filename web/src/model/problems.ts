@@ -7,7 +7,6 @@ import type { State } from './store';
 import type { TreeNode } from './tree';
 
 interface Walker extends SessionPort {
-  goToGraph(step: number, rank: number, node?: string, side?: Side): void;
   say(text: string): void;
   readonly finder: Finder;
   selectedNode(): TreeNode | undefined;
@@ -115,8 +114,8 @@ export class Problems {
       if (this.session.state.graph !== graph || !hit.node) return;
       if (origin && !leaving && from !== undefined && order !== undefined && wrapped(hit.node, order, direction)) return this.goToOrigin();
       if (filter) void this.session.finder.mark(hit.index);
-      await this.session.goTo(hit.side, hit.node.name);
-      if (this.session.state.graph === graph) this.session.say(`${hit.index + 1} / ${hit.total}`);
+      await this.session.finder.goToNode(hit.rank, hit.side, hit.node.name);
+      if (this.session.state.selection?.name === hit.node.name) this.session.say(`${hit.index + 1} / ${hit.total}`);
     } catch (error) {
       if (this.session.state.graph === graph) this.session.complain(error);
     }

@@ -63,16 +63,16 @@ class TableApi implements Api {
   async node(_graph: GraphRef, side: Side, name: string) {
     return { node: summary(side, plain(name)), inputs: [], outputs: [], stack: [name], merge_info: [], partner: null };
   }
-  async search(_graph: GraphRef, side: Side, { q, level, offset = 0, limit = 200 }: SearchQuery) {
+  async search({ rank }: GraphRef, side: Side, { q, level, offset = 0, limit = 200 }: SearchQuery) {
     const hits = ['m.0.a', 'm.0.b', 'm.0', 'm.1.a', 'm.1'].filter((name) => name.includes(q) && (level !== 'error' || BAD.includes(name)));
-    return { side, words: [], total: hits.length, hits: hits.slice(offset, offset + limit).map((name) => summary(side, name)) };
+    return { side, rank, words: [], total: hits.length, hits: hits.slice(offset, offset + limit).map((name) => summary(side, name)) };
   }
-  async seek(_graph: GraphRef, side: Side, { level, from, direction }: SeekQuery) {
+  async seek({ rank }: GraphRef, side: Side, { level, from, direction }: SeekQuery) {
     this.calls.push(`seek ${level}`);
     const order = from ? summary(side, from).order : direction > 0 ? -1 : 99;
     const index = direction > 0 ? BAD.findIndex((name) => summary(side, name).order > order) : BAD.findLastIndex((name) => summary(side, name).order < order);
     const at = index >= 0 ? index : direction > 0 ? 0 : BAD.length - 1;
-    return { side, node: summary(side, BAD[at]!), index: at, total: BAD.length };
+    return { side, rank, node: summary(side, BAD[at]!), index: at, total: BAD.length };
   }
   async history(_file: string, side: Side, name: string) {
     return { name, side, cells: [] };

@@ -269,9 +269,9 @@ export class Session implements SessionPort {
   }
 
   /** To a node of another rank or step, or to that graph as a whole. */
-  goToGraph(step: number, rank: number, node?: string, side: Side = 'NPU'): void {
+  async goToGraph(step: number, rank: number, node?: string, side: Side = 'NPU'): Promise<void> {
     const { file } = this.state;
-    if (file) void this.open({ file, step, rank, filter: keptOf(this.state).filter, ...(node ? { side, node } : {}) });
+    if (file) await this.open({ file, step, rank, filter: keptOf(this.state).filter, ...(node ? { side, node } : {}) });
   }
 
   private forget(): void {

@@ -67,7 +67,9 @@ function Progress({ conversion }: { conversion: Conversion }) {
   const t = useText();
   const copy = useCopy();
   const failed = useApp((state) => state.convert.failed);
-  const { state, percent, seconds, command, file, text, error, log } = conversion;
+  const { state, percent, seconds, command, file, text } = conversion;
+  const language = useApp((app) => app.language);
+  const [error, log] = language === 'zh' ? [conversion.error_zh, conversion.log_zh] : [conversion.error, conversion.log];
   const running = isRunning(conversion);
   const line = command.map(shellWord).join(' ');
   const first = useRef<HTMLButtonElement>(null);
@@ -84,7 +86,7 @@ function Progress({ conversion }: { conversion: Conversion }) {
       {running && <progress max={100} value={percent} aria-label={t('convert.progress')} />}
       {error && (
         <code class="convert-error" role="alert">
-          <ServerLine text={error} />
+          {error}
         </code>
       )}
       {failed && (
@@ -121,7 +123,7 @@ function Progress({ conversion }: { conversion: Conversion }) {
       {log.length > 0 && (
         <details open={state === 'failed'}>
           <summary>{t('convert.messages', { count: log.length })}</summary>
-          <pre class="convert-log" lang="en" tabIndex={0}>
+          <pre class="convert-log" tabIndex={0}>
             {log.join('\n')}
           </pre>
         </details>

@@ -167,6 +167,7 @@ function PairRows({ pair, table, compared, largest, begins, percent: told }: Pai
   const percent = begins ? told : own;
   const differs = (begins && passes) || (own !== null && own > 0 && own === largest);
   const span = sides.length + (messages.length > 0 ? 1 : 0);
+  const said = messages.map((message) => translateSaid(t, message));
   return (
     <tbody class={differs || begins ? `${tone} differs` : tone}>
       {sides.map((side, index) => (
@@ -191,8 +192,8 @@ function PairRows({ pair, table, compared, largest, begins, percent: told }: Pai
       ))}
       {messages.length > 0 && (
         <tr class="message">
-          <td colSpan={1 + valued.length + differences.length + rest.length} title={messages.join('\n')}>
-            <span class="message-text">{messages.map((message) => translateSaid(t, message)).join(' ')}</span>
+          <td colSpan={1 + valued.length + differences.length + rest.length} title={said.join('\n')}>
+            <span class="message-text">{said.join(' ')}</span>
           </td>
         </tr>
       )}

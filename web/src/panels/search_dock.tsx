@@ -178,8 +178,10 @@ function SearchHelp() {
     ['"a*b"', 'search.help.quoted'],
     ['type:op', 'search.help.type'],
     ['op:linear,*norm*', 'search.help.op'],
+    ['dtype:bf16', 'search.help.dtype'],
     ...(config?.verdicts ? ([['verdict:bug,suspicious', 'search.help.verdict'], ['error>10%', 'search.help.error']] as const) : []),
     ...(compared ? ([['result:error', 'search.help.result'], ['side:golden', 'search.help.side']] as const) : []),
+    ...((config?.ranks.length ?? 0) > 1 ? ([[`rank:${config!.ranks.at(-1)}`, 'search.help.rank']] as const) : []),
     ...(config?.overflow_check ? ([['overflow:any', 'search.help.overflow']] as const) : []),
   ];
   return (

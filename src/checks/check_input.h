@@ -1,0 +1,22 @@
+// What a rule of the checklist sees, and what it answers.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "checks/effective.h"
+
+namespace msprobe {
+
+enum class CheckVerdict : uint8_t { kSkip, kPass, kAsk, kWarn, kFail };
+/// pass, ask, warn, fail.
+std::string_view NameOf(CheckVerdict verdict);
+
+/// Both runs; `golden` is null if only one is looked at.
+struct CheckInput {
+  const EffectiveRun* target;
+  const EffectiveRun* golden;
+  std::string_view quantity;
+};
+
+}  // namespace msprobe

@@ -1,0 +1,57 @@
+#include "checks/checklist.h"
+
+#include <algorithm>
+
+#include "checks/rule_tests.h"
+
+namespace msprobe {
+namespace {
+
+constexpr ChecklistRule kRules[] = {
+#define MSP_RULE(id, section, test, quantity, reason, fix, reason_zh, fix_zh) \
+  {id, section, rule_tests::test, quantity, reason, fix, reason_zh, fix_zh},
+#include "checks/rules_model.def"
+#include "checks/rules_training.def"
+// clang-format off: the order of the table
+#include "checks/rules_other.def"
+// clang-format on
+#undef MSP_RULE
+};
+
+void Show(const EffectiveRun* run, std::string_view quantity, std::string* value, std::string* origin) {
+  const Fact* fact = run ? run->Find(quantity) : nullptr;
+  if (!fact) return;
+  *value = fact->value.Shown();
+  *origin = fact->origin;
+}
+
+}  // namespace
+
+std::string_view NameOf(CheckVerdict verdict) {
+  switch (verdict) {
+    case CheckVerdict::kSkip: return "skip";
+    case CheckVerdict::kPass: return "pass";
+    case CheckVerdict::kAsk: return "ask";
+    case CheckVerdict::kWarn: return "warn";
+    case CheckVerdict::kFail: return "fail";
+  }
+  return "skip";
+}
+
+std::span<const ChecklistRule> ChecklistRules() { return kRules; }
+
+std::vector<CheckFinding> RunChecklist(const EffectiveRun& target, const EffectiveRun* golden,
+                                       std::span<const ChecklistRule> rules) {
+  std::vector<CheckFinding> out;
+  for (const ChecklistRule& rule : rules) {
+    const CheckVerdict verdict = rule.test({&target, golden, rule.quantity});
+    if (verdict == CheckVerdict::kSkip) continue;
+    CheckFinding finding{&rule, verdict, {}, {}, {}, {}};
+    Show(&target, rule.quantity, &finding.target, &finding.target_origin);
+    Show(golden, rule.quantity, &finding.golden, &finding.golden_origin);
+    out.push_back(std::move(finding));
+  }
+  return out;
+}
+
+}  // namespace msprobe

@@ -1,0 +1,283 @@
+#include "checks/checklist.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "base/text.h"
+#include "config/read_configuration.h"
+
+namespace msprobe {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kData = fs::path(MSPROBE_SOURCE_DIR) / "tests/checks";
+
+std::string ReadAll(const fs::path& path) {
+  std::ostringstream out;
+  out << std::ifstream(path).rdbuf();
+  return out.str();
+}
+
+struct Planted {
+  std::string rule, verdict, pair, file, from, to;
+};
+
+std::string Trim(std::string text) {
+  text.erase(0, text.find_first_not_of(" \t"));
+  text.erase(text.find_last_not_of(" \t") + 1);
+  return text;
+}
+
+std::vector<Planted> AllPlanted() {
+  std::vector<Planted> out;
+  std::ifstream in(kData / "planted.txt");
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::vector<std::string> parts;
+    for (const std::string_view part : Split(line, '|')) parts.push_back(Trim(std::string(part)));
+    parts.resize(6);
+    out.push_back({parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]});
+  }
+  return out;
+}
+
+/// A copy of the pair's files, in which one text is replaced; "; " of the replacement begins a new line.
+class PairFiles {
+ public:
+  explicit PairFiles(const std::string& pair) : pair_(pair) {
+    static int number = 0;
+    folder_ = fs::temp_directory_path() / ("checklist_" + std::to_string(getpid()) + "_" + std::to_string(number++));
+    fs::create_directories(folder_);
+    for (const auto& entry : fs::directory_iterator(kData))
+      fs::copy_file(entry.path(), folder_ / entry.path().filename());
+  }
+  ~PairFiles() { fs::remove_all(folder_); }
+
+  bool Plant(const Planted& fault) {
+    const std::map<std::string, std::string> names = {{"script", "megatron_" + pair_ + ".sh"},
+                                                      {"common", "moe_common.sh"},
+                                                      {"yaml", "mindformers_" + pair_ + ".yaml"}};
+    const fs::path path = folder_ / names.at(fault.file);
+    std::string text = ReadAll(path);
+    const size_t at = text.find(fault.from);
+    if (at == std::string::npos) return false;
+    const size_t line = text.rfind('\n', at) + 1;
+    std::string to = fault.to;
+    for (size_t next; (next = to.find("; ")) != std::string::npos;) {
+      to.replace(next, 2, "\n" + text.substr(line, text.find_first_not_of(' ', line) - line));
+    }
+    text.replace(at, fault.from.size(), to);
+    std::ofstream(path) << text;
+    return true;
+  }
+
+  std::vector<CheckFinding> Run(std::span<const ChecklistRule> rules = ChecklistRules()) const {
+    const auto target = ReadConfiguration({(folder_ / ("megatron_" + pair_ + ".sh")).string()});
+    const auto golden = ReadConfiguration({(folder_ / ("mindformers_" + pair_ + ".yaml")).string()});
+    EXPECT_TRUE(target.ok() && golden.ok());
+    const EffectiveRun left(*target), right(*golden);
+    return RunChecklist(left, &right, rules);
+  }
+
+ private:
+  std::string pair_;
+  fs::path folder_;
+};
+
+std::string VerdictOf(const std::vector<CheckFinding>& findings, std::string_view rule) {
+  for (const CheckFinding& finding : findings) {
+    if (finding.rule->id == rule) return std::string(NameOf(finding.verdict));
+  }
+  return "nothing";
+}
+
+TEST(Checklist, NothingFailsOfAlignedPairs) {
+  for (const std::string pair : {"dense", "moe"}) {
+    for (const CheckFinding& finding : PairFiles(pair).Run()) {
+      EXPECT_NE(finding.verdict, CheckVerdict::kFail)
+          << pair << " " << finding.rule->id << ": " << finding.target << " " << finding.golden;
+    }
+  }
+}
+
+TEST(Checklist, EachPlantedMismatchIsFoundByItsRuleAndByNoneOnceThatIsRemoved) {
+  int failing = 0;
+  for (const Planted& fault : AllPlanted()) {
+    PairFiles files(fault.pair);
+    if (fault.file != "-") {
+      EXPECT_NE(VerdictOf(files.Run(), fault.rule), "fail") << fault.rule;
+      ASSERT_TRUE(files.Plant(fault)) << fault.rule;
+    }
+    EXPECT_EQ(VerdictOf(files.Run(), fault.rule), fault.verdict) << fault.rule;
+    failing += fault.verdict == "fail";
+    std::vector<ChecklistRule> others;
+    for (const ChecklistRule& rule : ChecklistRules()) {
+      if (rule.id != fault.rule) others.push_back(rule);
+    }
+    EXPECT_EQ(VerdictOf(files.Run(others), fault.rule), "nothing");
+  }
+  EXPECT_GE(failing, 30);
+}
+
+TEST(Checklist, EachRuleHasAPlantedCaseAndTextsInBothLanguages) {
+  std::set<std::string> planted, ids;
+  for (const Planted& fault : AllPlanted()) planted.insert(fault.rule);
+  for (const ChecklistRule& rule : ChecklistRules()) {
+    EXPECT_TRUE(ids.insert(std::string(rule.id)).second) << rule.id;
+    EXPECT_TRUE(planted.count(std::string(rule.id))) << rule.id;
+    for (const std::string_view text : {rule.reason, rule.fix, rule.reason_zh, rule.fix_zh}) EXPECT_FALSE(text.empty());
+  }
+  EXPECT_EQ(planted.size(), ids.size());
+}
+
+TEST(Checklist, RulesAboutOneRunFireWhenBothAgree) {
+  PairFiles files("moe");
+  ASSERT_TRUE(files.Plant({"", "", "", "yaml", "capacity_factor: 1.5", "capacity_factor: 0.8"}));
+  ASSERT_TRUE(
+      files.Plant({"", "", "", "script", "--moe-expert-capacity-factor 1.5", "--moe-expert-capacity-factor 0.8"}));
+  EXPECT_EQ(VerdictOf(files.Run(), "moe.capacity_equal"), "pass");
+  EXPECT_EQ(VerdictOf(files.Run(), "moe.capacity_factor"), "fail");
+}
+
+TEST(Checklist, OriginsNameFileAndLine) {
+  for (const CheckFinding& finding : PairFiles("dense").Run()) {
+    if (finding.rule->id != "structure.num_layers") continue;
+    EXPECT_TRUE(EndsWith(finding.target_origin, "megatron_dense.sh:21")) << finding.target_origin;
+    EXPECT_TRUE(EndsWith(finding.golden_origin, "mindformers_dense.yaml:75")) << finding.golden_origin;
+  }
+}
+
+TEST(Checklist, WhatNoFileSetsIsTheDefaultOfTheFramework) {
+  ConfigSource script;
+  script.dialect = ConfigDialect::kMegatron;
+  script.settings = {{"num_layers", ConfigValue::Of("4"), "a.sh", 1},
+                     {"hidden_size", ConfigValue::Of("1024"), "a.sh", 1},
+                     {"vocab_size", ConfigValue::Of("50257"), "a.sh", 2},
+                     {"tensor_model_parallel_size", ConfigValue::Of("2"), "a.sh", 3}};
+  Configuration configuration;
+  configuration.sources = {script};
+  const EffectiveRun run(configuration);
+  EXPECT_EQ(run.Number("hidden_dropout"), 0.1);
+  EXPECT_EQ(run.Number("beta2"), 0.999);
+  EXPECT_EQ(run.Number("padded_vocab"), 50432);  // a multiple of 128 x 2
+  EXPECT_EQ(run.Number("intermediate_size"), 4096);
+  EXPECT_EQ(run.Truth("tied_embeddings"), true);
+  EXPECT_EQ(run.Find("beta2")->origin, "default of Megatron");
+}
+
+EffectiveRun RunOf(ConfigDialect dialect, const std::vector<std::pair<std::string, std::string>>& settings) {
+  ConfigSource source;
+  source.dialect = dialect;
+  for (const auto& [key, value] : settings) source.settings.push_back({key, PythonScalar(value), "a", 1});
+  Configuration configuration;
+  configuration.sources = {source};
+  return EffectiveRun(configuration);
+}
+
+std::string Verdict(const EffectiveRun& a, const EffectiveRun& b, std::string_view rule) {
+  return VerdictOf(RunChecklist(a, &b), rule);
+}
+
+TEST(Checklist, WindowsCountTheirTokensAlike) {
+  const EffectiveRun megatron = RunOf(ConfigDialect::kMegatron, {{"window_size", "(4095, 0)"}, {"num_layers", "2"}});
+  const std::vector<std::pair<std::string, std::string>> model = {{"model_type", "qwen2"}, {"sliding_window", "4096"}};
+  EXPECT_EQ(Verdict(megatron, RunOf(ConfigDialect::kHfModel, model), "structure.attention_mask"), "pass");
+  auto unused = model;
+  unused.push_back({"use_sliding_window", "False"});
+  EXPECT_EQ(Verdict(megatron, RunOf(ConfigDialect::kHfModel, unused), "structure.attention_mask"), "fail");
+}
+
+TEST(Checklist, WarmupInStepsSamplesRatiosAndShares) {
+  const EffectiveRun steps = RunOf(ConfigDialect::kMegatron, {{"lr_warmup_iters", "10"}, {"train_iters", "1000"}});
+  const EffectiveRun samples =
+      RunOf(ConfigDialect::kMegatron, {{"lr_warmup_samples", "80"}, {"global_batch_size", "8"}});
+  const EffectiveRun share =
+      RunOf(ConfigDialect::kMindFormers, {{"lr_schedule.warmup_ratio", "0.01"}, {"lr_schedule.total_steps", "-1"}});
+  const EffectiveRun other =
+      RunOf(ConfigDialect::kMindFormers, {{"lr_schedule.warmup_ratio", "0.03"}, {"lr_schedule.total_steps", "-1"}});
+  EXPECT_EQ(Verdict(steps, samples, "optimizer.warmup_ratio"), "pass");
+  EXPECT_EQ(Verdict(steps, share, "optimizer.warmup_ratio"), "pass");
+  EXPECT_EQ(Verdict(steps, other, "optimizer.warmup_ratio"), "fail");
+}
+
+TEST(Checklist, BatchesOfTheTrainerAndAutoOfDeepSpeed) {
+  ConfigSource trainer{ConfigDialect::kHfTrainer,
+                       "a",
+                       {{"per_device_train_batch_size", ConfigValue::Of("2"), "a", 1},
+                        {"gradient_accumulation_steps", ConfigValue::Of("4"), "a", 1}}};
+  ConfigSource deepspeed{ConfigDialect::kDeepSpeed,
+                         "b",
+                         {{"train_batch_size", ConfigValue::Of("auto"), "b", 1},
+                          {"gradient_clipping", ConfigValue::Of("auto"), "b", 2},
+                          {"zero_optimization.stage", ConfigValue::Of(int64_t{1}), "b", 3}}};
+  Configuration configuration;
+  configuration.sources = {deepspeed, trainer};
+  configuration.launcher = {{"num_gpus", ConfigValue::Of("4"), "a", 1}};
+  const EffectiveRun run(configuration);
+  EXPECT_EQ(run.Number("global_batch"), 32);
+  EXPECT_EQ(run.Number("clip_grad"), 1.0);
+  EXPECT_EQ(run.Truth("parallel_optimizer"), true);
+  EXPECT_EQ(run.Number("beta2"), 0.999);
+}
+
+TEST(Checklist, LossScales) {
+  const EffectiveRun bf16 = RunOf(ConfigDialect::kMegatron, {{"bf16", "True"}, {"num_layers", "2"}});
+  const EffectiveRun fp16 = RunOf(ConfigDialect::kMegatron, {{"fp16", "True"}, {"num_layers", "2"}});
+  const std::pair<std::string, std::string> dynamic{"runner_wrapper.scale_sense.type", "DynamicLossScaleUpdateCell"};
+  const EffectiveRun other =
+      RunOf(ConfigDialect::kMindFormers, {dynamic, {"model.model_config.compute_dtype", "bfloat16"}});
+  EXPECT_EQ(Verdict(bf16, other, "optimizer.loss_scale"), "warn");
+  const EffectiveRun half =
+      RunOf(ConfigDialect::kMindFormers, {dynamic, {"model.model_config.compute_dtype", "float16"}});
+  EXPECT_EQ(Verdict(fp16, half, "optimizer.loss_scale"), "pass");
+  EXPECT_EQ(Verdict(RunOf(ConfigDialect::kMegatron, {{"fp16", "True"}, {"loss_scale", "1024"}}), half,
+                    "optimizer.loss_scale"),
+            "fail");
+}
+
+TEST(Checklist, GroupsInALogTellWhichWeightsDecay) {
+  const EffectiveRun yaml = RunOf(ConfigDialect::kMindFormers, {{"optimizer.weight_decay", "0.1"}});
+  const std::vector<std::pair<std::string, std::string>> all = {{"type", "AdamW"}, {"groups.0.weight_decay", "0.1"}};
+  auto two = all;
+  two.push_back({"groups.1.weight_decay", "0.0"});
+  const EffectiveRun one_group = RunOf(ConfigDialect::kTorchLog, all),
+                     two_groups = RunOf(ConfigDialect::kTorchLog, two);
+  EXPECT_EQ(Verdict(one_group, yaml, "optimizer.decayed_weights"), "fail");
+  EXPECT_EQ(Verdict(two_groups, yaml, "optimizer.decayed_weights"), "ask");
+  EXPECT_EQ(Verdict(two_groups, two_groups, "optimizer.decayed_weights"), "pass");
+  EXPECT_EQ(two_groups.Number("weight_decay"), 0.1);
+}
+
+TEST(Checklist, OtherNamesOfTheSame) {
+  const EffectiveRun megatron = RunOf(ConfigDialect::kMegatron, {{"num_experts", "8"},
+                                                                 {"use_rotary_position_embeddings", "True"},
+                                                                 {"moe_aux_loss_coeff", "0.01"},
+                                                                 {"moe_router_load_balancing_type", "none"},
+                                                                 {"moe_ffn_hidden_size", "128"},
+                                                                 {"moe_shared_expert_intermediate_size", "256"}});
+  const EffectiveRun mindformers = RunOf(ConfigDialect::kMindFormers, {{"moe_config.expert_num", "8"},
+                                                                       {"moe_config.capacity_factor", "-1.0"},
+                                                                       {"moe_config.aux_loss_factor", "0.0"},
+                                                                       {"moe_config.shared_expert_num", "2"}});
+  for (const std::string rule : {"structure.position_code", "moe.capacity_equal", "moe.capacity_factor",
+                                 "moe.aux_loss_equal", "moe.shared_expert_num", "moe.enable_sdrop"}) {
+    EXPECT_EQ(Verdict(megatron, mindformers, rule), "pass") << rule;
+  }
+}
+
+TEST(Checklist, SectionsOfAYamlOfMegatron) {
+  const EffectiveRun run = RunOf(ConfigDialect::kMegatron, {{"language_model.num_layers", "3"},
+                                                            {"model_parallel.tensor_model_parallel_size", "2"}});
+  EXPECT_EQ(run.Number("num_layers"), 3);
+  EXPECT_EQ(run.Number("model_parallel"), 2);
+}
+
+}  // namespace
+}  // namespace msprobe

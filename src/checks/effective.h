@@ -1,0 +1,71 @@
+// The effective configuration of a run: what its files set, with names of one kind, and what its frameworks take for
+// the rest.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checks/pack.h"
+#include "config/settings.h"
+
+namespace msprobe {
+
+struct Fact {
+  ConfigValue value;
+  std::string origin;  // file:line; "default of Megatron"; what it was computed from
+  bool by_default = false;
+};
+
+/// Values by the names of quantities.def and those that are computed from them: attention_kind, padded_vocab,
+/// global_batch, warmup, schedule, precision, moe, ...
+class EffectiveRun {
+ public:
+  explicit EffectiveRun(Configuration configuration, const Pack* pack = nullptr);
+
+  /// Null: no file says it, and no framework whose files were given has a default.
+  const Fact* Find(std::string_view quantity) const;
+  std::optional<double> Number(std::string_view quantity) const;
+  std::optional<bool> Truth(std::string_view quantity) const;
+  /// In small letters; "" if it is not known.
+  std::string Word(std::string_view quantity) const;
+  /// An environment variable, from the scripts or the pack.
+  const Setting* Variable(std::string_view name) const;
+  std::string Package(std::string_view name) const;
+  bool Has(ConfigDialect dialect) const;
+  /// Whether experts are used; nullopt if nothing says so.
+  bool IsMoe() const;
+  /// The smallest and largest value of the first input of the packed forwards, if those are whole numbers.
+  std::optional<std::pair<double, double>> TokenRange() const { return tokens_; }
+
+  const std::map<std::string, Fact, std::less<>>& facts() const { return facts_; }
+  const std::vector<std::string>& notes() const { return configuration_.notes; }
+  const std::vector<ConfigDialect>& dialects() const { return dialects_; }
+
+ private:
+  void ReadNamed();
+  void ReadOptimizerGroups();
+  void ReadDefaults();
+  void DeriveAttention();
+  void DeriveWindow();
+  void DeriveActivation();
+  void DeriveOfModelType();
+  void DeriveSizes();
+  void DeriveMoe();
+  void DeriveSharedExperts();
+  void DeriveOptimizer();
+  void DeriveBatch();
+  void DerivePrecision();
+  void Set(const std::string& quantity, ConfigValue value, const std::string& origin, bool by_default = false);
+  /// A computed value with the origin of what it was computed from.
+  void From(std::string_view source, const std::string& quantity, ConfigValue value);
+
+  Configuration configuration_;
+  std::vector<ConfigDialect> dialects_;
+  std::map<std::string, Fact, std::less<>> facts_;
+  std::optional<std::pair<double, double>> tokens_;
+};
+
+}  // namespace msprobe

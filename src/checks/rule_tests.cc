@@ -1,0 +1,391 @@
+#include "checks/rule_tests.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "base/text.h"
+
+namespace msprobe::rule_tests {
+namespace {
+
+constexpr double kSameNumber = 1e-9;  // in units of the larger
+constexpr double kLargeAuxLoss = 0.05;
+constexpr double kFewLayers = 2;
+
+using Verdict = CheckVerdict;
+
+std::string Plain(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  for (const auto& [from, to] : {std::pair("bfloat16", "bf16"), {"float16", "fp16"}, {"float32", "fp32"}}) {
+    if (out == from || out == "mstype." + std::string(from) || out == "torch." + std::string(from)) return to;
+  }
+  return out;
+}
+
+bool Same(const ConfigValue& a, const ConfigValue& b) {
+  const std::optional<double> x = a.AsNumber(), y = b.AsNumber();
+  if (x && y) return *x == *y || std::fabs(*x - *y) <= kSameNumber * std::max(std::fabs(*x), std::fabs(*y));
+  const std::optional<bool> p = a.AsBool(), q = b.AsBool();
+  if (p && q) return *p == *q;
+  return Plain(a.Shown()) == Plain(b.Shown());
+}
+
+/// `different` if both are known and differ, ask if one is not known.
+Verdict Compare(const CheckInput& input, std::string_view quantity, Verdict different) {
+  if (!input.golden) return Verdict::kSkip;
+  const Fact *a = input.target->Find(quantity), *b = input.golden->Find(quantity);
+  if (!a || !b) return Verdict::kAsk;
+  return Same(a->value, b->value) ? Verdict::kPass : different;
+}
+
+/// The worst answer of the runs.
+Verdict Each(const CheckInput& input, const std::function<Verdict(const EffectiveRun&)>& test) {
+  Verdict out = test(*input.target);
+  if (input.golden) out = std::max(out, test(*input.golden));
+  return out;
+}
+
+bool AnyMoe(const CheckInput& input) { return input.target->IsMoe() || (input.golden && input.golden->IsMoe()); }
+
+bool AnyMindSpore(const CheckInput& input) {
+  return input.target->Has(ConfigDialect::kMindFormers) ||
+         (input.golden && input.golden->Has(ConfigDialect::kMindFormers));
+}
+
+bool OnAscend(const EffectiveRun& run) {
+  return run.Has(ConfigDialect::kMindFormers) || run.Variable("ASCEND_RT_VISIBLE_DEVICES") ||
+         run.Variable("ASCEND_LAUNCH_BLOCKING") || run.Variable("HCCL_DETERMINISTIC") ||
+         run.Variable("HCCL_CONNECT_TIMEOUT") || run.Variable("TASK_QUEUE_ENABLE");
+}
+
+Verdict Usual(const CheckInput& input, double usual) {
+  return Each(input, [&](const EffectiveRun& run) {
+    const auto value = run.Number(input.quantity);
+    if (!value) return Verdict::kSkip;
+    return std::fabs(*value - usual) <= kSameNumber * usual ? Verdict::kPass : Verdict::kWarn;
+  });
+}
+
+bool Fp32(const std::string& word) { return Plain(word) == "fp32" || word == "true"; }
+
+}  // namespace
+
+Verdict Equal(const CheckInput& input) { return Compare(input, input.quantity, Verdict::kFail); }
+Verdict EqualOrWarn(const CheckInput& input) { return Compare(input, input.quantity, Verdict::kWarn); }
+
+Verdict AskAlways(const CheckInput&) { return Verdict::kAsk; }
+
+Verdict AskUnlessEqual(const CheckInput& input) {
+  const Verdict out = Compare(input, input.quantity, Verdict::kFail);
+  return out == Verdict::kSkip ? Verdict::kAsk : out;
+}
+
+Verdict AskDecay(const CheckInput& input) {
+  const auto decays = [](const EffectiveRun* run) { return run && run->Number("weight_decay").value_or(1) != 0; };
+  if (!decays(input.target) && !decays(input.golden)) return Verdict::kPass;
+  // Groups that a log shows decide; defaults of frameworks may have been changed in the source.
+  const Fact *a = input.target->Find("undecayed"), *b = input.golden ? input.golden->Find("undecayed") : nullptr;
+  if (!a || !b || (a->by_default && b->by_default)) return Verdict::kAsk;
+  if (!Same(a->value, b->value)) return Verdict::kFail;
+  return a->by_default || b->by_default ? Verdict::kAsk : Verdict::kPass;
+}
+
+Verdict EqualAttention(const CheckInput& input) { return Compare(input, "kv_heads", Verdict::kFail); }
+
+Verdict EqualWindow(const CheckInput& input) {
+  if (!input.golden) return Verdict::kSkip;
+  const Fact *a = input.target->Find("sliding_window"), *b = input.golden->Find("sliding_window");
+  if (!a && !b) return Verdict::kPass;
+  if (!a || !b) return Verdict::kFail;
+  return Same(a->value, b->value) ? Verdict::kPass : Verdict::kFail;
+}
+
+Verdict NoDropout(const CheckInput& input) {
+  const Verdict alone = Each(input, [](const EffectiveRun& run) {
+    const auto a = run.Number("attention_dropout"), b = run.Number("hidden_dropout");
+    if (!a && !b) return Verdict::kAsk;
+    return a.value_or(0) > 0 || b.value_or(0) > 0 ? Verdict::kWarn : Verdict::kPass;
+  });
+  const Verdict attention = Compare(input, "attention_dropout", Verdict::kFail),
+                hidden = Compare(input, "hidden_dropout", Verdict::kFail);
+  return attention == Verdict::kFail || hidden == Verdict::kFail ? Verdict::kFail : alone;
+}
+
+Verdict SameFusion(const CheckInput& input) {
+  if (!input.golden) return Verdict::kSkip;
+  for (const std::string_view name : {"fused_attention", "fused_rope", "fused_norm", "fused_swiglu"}) {
+    if (Compare(input, name, Verdict::kWarn) != Verdict::kPass &&
+        (input.target->Find(name) || input.golden->Find(name))) {
+      return Verdict::kWarn;
+    }
+  }
+  return Verdict::kPass;
+}
+
+Verdict EqualVocabulary(const CheckInput& input) { return Compare(input, "padded_vocab", Verdict::kFail); }
+
+Verdict VocabularyMultiple(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    const auto vocab = run.Number("padded_vocab");
+    if (!vocab) return Verdict::kAsk;
+    if (std::fmod(*vocab, 2) != 0) return Verdict::kFail;
+    return std::fmod(*vocab, 16) == 0 ? Verdict::kPass : Verdict::kWarn;
+  });
+}
+
+Verdict EqualExperts(const CheckInput& input) {
+  if (!input.golden || !AnyMoe(input)) return Verdict::kSkip;
+  if (input.target->IsMoe() != input.golden->IsMoe()) return Verdict::kFail;
+  return Compare(input, "expert_num", Verdict::kFail);
+}
+
+Verdict MoeEqual(const CheckInput& input) {
+  return AnyMoe(input) ? Compare(input, input.quantity, Verdict::kFail) : Verdict::kSkip;
+}
+
+Verdict CapacityRange(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    if (!run.IsMoe()) return Verdict::kSkip;
+    const auto factor = run.Number("capacity_factor");
+    if (!factor || *factor < 0) return Verdict::kPass;  // nothing is dropped
+    const double most = run.Number("expert_num").value_or(0) / std::max(1.0, run.Number("experts_chosen").value_or(1));
+    return *factor >= 1 && *factor <= most ? Verdict::kPass : Verdict::kFail;
+  });
+}
+
+Verdict SmallAuxLoss(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    if (!run.IsMoe()) return Verdict::kSkip;
+    const auto factor = run.Number("aux_loss");
+    if (!factor) return Verdict::kAsk;
+    if (*factor >= kLargeAuxLoss) return Verdict::kFail;
+    return *factor > 0 ? Verdict::kWarn : Verdict::kPass;
+  });
+}
+
+Verdict RouterV2(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    if (!run.IsMoe() || !run.Has(ConfigDialect::kMindFormers)) return Verdict::kSkip;
+    return run.Word("routing_policy") == "topkrouterv2" ? Verdict::kPass : Verdict::kWarn;
+  });
+}
+
+Verdict SameDropping(const CheckInput& input) {
+  if (!AnyMoe(input)) return Verdict::kSkip;
+  const auto dropless = [](const EffectiveRun& run) { return run.Number("capacity_factor").value_or(-1) < 0; };
+  if (input.golden && dropless(*input.target) && dropless(*input.golden)) return Verdict::kPass;
+  return Compare(input, "enable_sdrop", Verdict::kFail);
+}
+
+Verdict RouterFp32(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    if (!run.IsMoe()) return Verdict::kSkip;
+    const Fact* type = run.Find("router_dtype");
+    if (type)
+      return Fp32(run.Word("router_dtype")) || run.Word("router_dtype") == "fp64" ? Verdict::kPass : Verdict::kFail;
+    if (!run.Has(ConfigDialect::kMegatron)) return Verdict::kAsk;
+    return run.Word("precision") == "fp32" ? Verdict::kPass : Verdict::kFail;  // it takes the type of the model
+  });
+}
+
+Verdict FusedRouter(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    if (!run.IsMoe() || !run.Has(ConfigDialect::kMindFormers) || !run.Truth("enable_sdrop").value_or(false)) {
+      return Verdict::kSkip;
+    }
+    return run.Truth("fused_router").value_or(false) ? Verdict::kPass : Verdict::kWarn;
+  });
+}
+
+Verdict SharedGating(const CheckInput& input) {
+  const bool shared = input.target->Number("shared_expert_num").value_or(0) > 0 ||
+                      (input.golden && input.golden->Number("shared_expert_num").value_or(0) > 0);
+  if (!AnyMoe(input) || !shared) return Verdict::kSkip;
+  return Compare(input, "shared_gating", Verdict::kFail);
+}
+
+Verdict UsualEps(const CheckInput& input) { return Usual(input, 1e-8); }
+Verdict UsualBeta1(const CheckInput& input) { return Usual(input, 0.9); }
+Verdict UsualBeta2(const CheckInput& input) { return Usual(input, 0.95); }
+Verdict UsualClip(const CheckInput& input) { return Usual(input, 1.0); }
+
+/// By steps, or where the length of a run is not known by shares of it.
+Verdict EqualWarmup(const CheckInput& input) {
+  const Verdict steps = Compare(input, "warmup", Verdict::kFail);
+  return steps == Verdict::kAsk ? Compare(input, "warmup_share", Verdict::kFail) : steps;
+}
+
+Verdict EqualMinLr(const CheckInput& input) {
+  const bool constant =
+      input.golden && input.target->Word("schedule") == "constant" && input.golden->Word("schedule") == "constant";
+  return constant ? Verdict::kSkip : Compare(input, "min_lr", Verdict::kFail);
+}
+
+Verdict SameLossScale(const CheckInput& input) {
+  if (!input.golden) return Verdict::kSkip;
+  const auto scale = [](const EffectiveRun& run) -> std::string {
+    const Fact* fact = run.Find("loss_scale");
+    if (fact && fact->value.Shown() == "dynamic") return "dynamic";
+    const double value = fact ? fact->value.AsNumber().value_or(0) : 0;
+    if (value > 0) return PyRepr(value);
+    return run.Word("precision") == "fp16" ? "dynamic" : "1.0";
+  };
+  if (!input.target->Find("precision") || !input.golden->Find("precision")) return Verdict::kAsk;
+  const std::string a = scale(*input.target), b = scale(*input.golden);
+  if (a == b) return Verdict::kPass;
+  // A scale that adapts is divided out again, and in bf16 nothing underflows without one.
+  const bool fp16 = input.target->Word("precision") == "fp16" || input.golden->Word("precision") == "fp16";
+  return !fp16 && (a == "dynamic" || b == "dynamic") ? Verdict::kWarn : Verdict::kFail;
+}
+
+Verdict InitFp32(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    const Fact* type = run.Find("param_init_type");
+    if (!type || !run.Has(ConfigDialect::kMindFormers)) return Verdict::kPass;
+    return Fp32(run.Word("param_init_type")) ? Verdict::kPass : Verdict::kFail;
+  });
+}
+
+Verdict GradsFp32(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    if (!run.Has(ConfigDialect::kMegatron)) return Verdict::kSkip;
+    return run.Word("precision") == "fp16" && !run.Truth("grads_in_fp32").value_or(false) ? Verdict::kWarn
+                                                                                          : Verdict::kPass;
+  });
+}
+
+Verdict RotaryType(const CheckInput& input) {
+  if (!AnyMindSpore(input)) return Verdict::kAsk;
+  return Each(input, [](const EffectiveRun& run) {
+    if (!run.Has(ConfigDialect::kMindFormers)) return Verdict::kPass;
+    return Plain(run.Word("rotary_dtype")) == run.Word("precision") ? Verdict::kPass : Verdict::kWarn;
+  });
+}
+
+Verdict BiasAdd(const CheckInput& input) {
+  const Verdict same = Compare(input, "linear_bias", Verdict::kFail);
+  const auto has = [](const EffectiveRun* run) { return run && run->Truth("linear_bias").value_or(false); };
+  return same == Verdict::kPass && (has(input.target) || has(input.golden)) ? Verdict::kAsk : same;
+}
+
+Verdict ResidualAdd(const CheckInput& input) {
+  const Verdict same = Compare(input, "residual_fp32", Verdict::kFail);
+  return same == Verdict::kFail ? Verdict::kFail : Verdict::kAsk;
+}
+
+Verdict HighPrecision(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    if (!run.Has(ConfigDialect::kMindFormers)) return Verdict::kSkip;
+    return Contains(run.Word("high_precision"), "high_precision") ? Verdict::kPass : Verdict::kAsk;
+  });
+}
+
+Verdict NoParallelOptimizer(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    return run.Truth("parallel_optimizer").value_or(false) ? Verdict::kWarn : Verdict::kPass;
+  });
+}
+
+Verdict NoInterleave(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    return run.Number("micro_batch_interleave").value_or(1) > 1 ? Verdict::kWarn : Verdict::kPass;
+  });
+}
+
+Verdict TokensInRange(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    const auto range = run.TokenRange();
+    const auto vocab = run.Number("vocab_size");
+    if (!range || !vocab) return Verdict::kAsk;
+    return range->first >= 0 && range->second < *vocab ? Verdict::kPass : Verdict::kFail;
+  });
+}
+
+Verdict SpecialInRange(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    const auto vocab = run.Number("padded_vocab");
+    bool known = false;
+    for (const std::string_view token : {"bos_token", "eos_token", "pad_token"}) {
+      const auto id = run.Number(token);
+      if (!id || !vocab) continue;
+      known = true;
+      if (*id >= *vocab) return Verdict::kFail;
+    }
+    return known ? Verdict::kPass : Verdict::kAsk;
+  });
+}
+
+Verdict OverflowMode(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    if (!run.Has(ConfigDialect::kMindFormers)) return Verdict::kSkip;
+    const Setting* mode = run.Variable("MS_ASCEND_CHECK_OVERFLOW_MODE");
+    return mode && mode->value.Shown() == "INFNAN_MODE" ? Verdict::kPass : Verdict::kWarn;
+  });
+}
+
+Verdict NoGraphKernel(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    return run.Truth("graph_kernel").value_or(false) ? Verdict::kWarn : Verdict::kPass;
+  });
+}
+
+Verdict SameVersions(const CheckInput& input) {
+  if (!input.golden) return Verdict::kAsk;
+  bool known = false;
+  for (const std::string_view name :
+       {"mindspore", "mindformers", "torch", "torch-npu", "torch_npu", "transformers", "megatron-core"}) {
+    const std::string a = input.target->Package(name), b = input.golden->Package(name);
+    if (a.empty() || b.empty()) continue;
+    known = true;
+    if (a != b) return Verdict::kWarn;
+  }
+  return known ? Verdict::kPass : Verdict::kAsk;
+}
+
+Verdict FewLayers(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    const auto layers = run.Number("num_layers");
+    return layers && *layers > kFewLayers ? Verdict::kWarn : Verdict::kPass;
+  });
+}
+
+Verdict ConstantRate(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    const std::string kind = run.Word("schedule");
+    return kind.empty() ? Verdict::kAsk : kind == "constant" ? Verdict::kPass : Verdict::kWarn;
+  });
+}
+
+Verdict NoWarmup(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    const auto steps = run.Number("warmup");
+    return !steps ? Verdict::kAsk : *steps == 0 ? Verdict::kPass : Verdict::kWarn;
+  });
+}
+
+Verdict Deterministic(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    return run.Truth("deterministic").value_or(false) ? Verdict::kPass : Verdict::kWarn;
+  });
+}
+
+Verdict DeterministicCommunication(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    if (!OnAscend(run)) return Verdict::kSkip;
+    const Setting* mode = run.Variable("HCCL_DETERMINISTIC");
+    return mode && (mode->value.AsBool().value_or(false) || mode->value.Shown() == "strict") ? Verdict::kPass
+                                                                                             : Verdict::kWarn;
+  });
+}
+
+Verdict LaunchBlocking(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    if (!OnAscend(run)) return Verdict::kSkip;
+    const Setting* mode = run.Variable("ASCEND_LAUNCH_BLOCKING");
+    return mode && mode->value.AsBool().value_or(false) ? Verdict::kPass : Verdict::kWarn;
+  });
+}
+
+}  // namespace msprobe::rule_tests

@@ -1,0 +1,40 @@
+#include "compare/round_off/settings.h"
+
+#include <cmath>
+
+#include "base/text.h"
+#include "ops/framework_names.h"
+
+namespace msprobe {
+namespace {
+
+/// Dimensions of the first tensor of an op.
+int64_t RankOf(const std::vector<ItemView>& items, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    if (items[i].tensor && items[i].dims && items[i].dims->IsArray())
+      return static_cast<int64_t>(items[i].dims->Items().size());
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool SettingDiffers(const OpDiff& op, const ItemView& a, const ItemView* b) {
+  constexpr std::string_view kInput = ".input.";
+  if (a.state != ItemState::kKwarg || !StartsWith(a.suffix, kInput)) return false;
+  const CommonArgument common = CommonArgumentOf(std::string_view(a.suffix).substr(kInput.size()));
+  const StatValue& x = a.stats[kMax];
+  if (common.name.empty() || a.tensor) return false;
+  if (!b) return !common.otherwise.empty() && x.IsText() && x.text != common.otherwise;
+  const StatValue& y = b->stats[kMax];
+  if (x.IsText() && y.IsText()) return x.text != y.text;
+  if (!x.IsNumber() || !y.IsNumber() || b->tensor) return false;
+  if (!x.IsInteger() || !y.IsInteger()) return std::fabs(x.AsDouble() - y.AsDouble()) > 1e-6 * std::fabs(y.AsDouble());
+  const int64_t rank = RankOf(op.target, op.rows_used);
+  const auto from_front = [rank](const StatValue& v) {
+    return v.AsDouble() < 0 ? v.AsDouble() + static_cast<double>(rank) : v.AsDouble();
+  };
+  return rank == RankOf(op.golden, op.golden_used) && from_front(x) != from_front(y);
+}
+
+}  // namespace msprobe

@@ -1,0 +1,12 @@
+// Settings of functions that two frameworks have in common.
+#pragma once
+
+#include "compare/values/diff_row.h"
+
+namespace msprobe {
+
+/// Whether item `a` of an op is a setting that both frameworks have, and another one in `b`: an axis, whatever end it
+/// is counted from, an epsilon, a form. `b` is null where the other call does not give it.
+bool SettingDiffers(const OpDiff& op, const ItemView& a, const ItemView* b);
+
+}  // namespace msprobe

@@ -1,0 +1,177 @@
+#include "config/launch_command.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "config/shell_lexer.h"
+
+namespace msprobe {
+namespace {
+
+bool IsPython(std::string_view word) {
+  word = BaseName(word);
+  return StartsWith(word, "python") &&
+         std::all_of(word.begin() + 6, word.end(), [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
+}
+
+bool IsLauncher(std::string_view word) {
+  word = BaseName(word);
+  return word == "torchrun" || word == "msrun" || word == "deepspeed" || word == "accelerate";
+}
+
+/// -1, -1e-5 and -.5 are values, -x and --x are not.
+bool IsOption(std::string_view word) {
+  if (!StartsWith(word, "-") || word.size() < 2) return false;
+  const char c = word[1];
+  return !(std::isdigit(static_cast<unsigned char>(c)) || c == '.');
+}
+
+std::string KeyOf(std::string_view name) {
+  while (StartsWith(name, "-")) name.remove_prefix(1);
+  std::string out(name);
+  std::replace(out.begin(), out.end(), '-', '_');
+  return out;
+}
+
+std::string WrittenName(std::string_view name) {
+  while (StartsWith(name, "-")) name.remove_prefix(1);
+  return std::string(name);
+}
+
+/// A script that gets a whole command as one argument: its words as arguments of their own.
+std::vector<ShellField> Unpacked(const std::vector<ShellField>& words) {
+  std::vector<ShellField> out;
+  for (const ShellField& word : words) {
+    const size_t space = word.text.find(' ');
+    if (space == std::string::npos || !EndsWith(std::string_view(word.text).substr(0, space), ".py")) {
+      out.push_back(word);
+      continue;
+    }
+    const auto tokens = ShellTokens(word.text, word.file, word.line);
+    if (!tokens.ok()) {
+      out.push_back(word);
+      continue;
+    }
+    for (const ShellToken& token : *tokens) {
+      std::string text(token.text);
+      std::erase_if(text, [](char c) { return c == '"' || c == '\''; });
+      if (token.kind == ShellToken::Kind::kWord) out.push_back({text, word.file, word.line});
+    }
+  }
+  return out;
+}
+
+/// name=value, +name=value and ~name of hydra.
+bool ReadOverride(const ShellField& word, std::vector<Setting>* out) {
+  std::string_view text = word.text;
+  while (StartsWith(text, "+")) text.remove_prefix(1);
+  const size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0) return false;
+  const std::string_view key = text.substr(0, equals);
+  if (!std::all_of(key.begin(), key.end(), [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '/';
+      })) {
+    return false;
+  }
+  out->push_back({std::string(key), PythonScalar(text.substr(equals + 1)), word.file, word.line});
+  return true;
+}
+
+/// Options from `at` on; stops before the program if `launcher`.
+size_t ReadOptions(const std::vector<ShellField>& words, size_t at, bool launcher, std::vector<Setting>* out) {
+  while (at < words.size()) {
+    const ShellField& word = words[at];
+    if (!IsOption(word.text)) {
+      if (launcher && (EndsWith(word.text, ".py") || IsPython(word.text))) return at;
+      if (!launcher) ReadOverride(word, out);
+      ++at;
+      continue;
+    }
+    if (launcher && (word.text == "-m" || word.text == "--module")) return at;
+    const size_t equals = word.text.find('=');
+    if (equals != std::string::npos) {
+      const std::string_view text = word.text;
+      out->push_back({KeyOf(text.substr(0, equals)), ConfigValue::Of(text.substr(equals + 1)), word.file, word.line,
+                      WrittenName(text.substr(0, equals))});
+      ++at;
+      continue;
+    }
+    std::vector<ConfigValue> values;
+    size_t next = at + 1;
+    while (next < words.size() && !IsOption(words[next].text)) {
+      if (launcher && (!values.empty() || EndsWith(words[next].text, ".py"))) break;
+      if (!values.empty() && words[next].text.find('=') != std::string::npos) break;
+      values.push_back(ConfigValue::Of(words[next++].text));
+    }
+    Setting setting{KeyOf(word.text), ConfigValue::Of(true), word.file, word.line, WrittenName(word.text)};
+    if (values.size() == 1) {
+      setting.value = values[0];
+    } else if (values.size() > 1) {
+      setting.value = {};
+      setting.value.kind = ConfigValue::Kind::kList;
+      setting.value.items = std::move(values);
+    }
+    // The place of the value, which may be that of a variable, says more than that of the option.
+    if (at + 1 < next && words[at + 1].line > 0) {
+      setting.file = words[at + 1].file;
+      setting.line = words[at + 1].line;
+    }
+    out->push_back(std::move(setting));
+    at = next;
+  }
+  return at;
+}
+
+}  // namespace
+
+bool ReadLaunchCommand(const std::vector<ShellField>& packed, LaunchCommand* out) {
+  const std::vector<ShellField> words = Unpacked(packed);
+  size_t at = 0;
+  const auto starts = [&](const ShellField& word) {
+    return IsPython(word.text) || IsLauncher(word.text) || EndsWith(word.text, ".py");
+  };
+  while (at < words.size() && !starts(words[at])) ++at;
+  if (at == words.size()) return false;
+  // Behind "echo" or "grep" it is a text.
+  const std::string_view first = BaseName(words[0].text);
+  for (const std::string_view name :
+       {"echo", "printf", "grep", "pkill", "kill", "cp", "rm", "ls", "cat", "tee", "which"}) {
+    if (first == name) return false;
+  }
+  bool module_next = false;
+  while (at < words.size()) {
+    const std::string& word = words[at].text;
+    if (EndsWith(word, ".py")) {
+      out->program = word;
+      ++at;
+      break;
+    }
+    if (word == "-m" || word == "--module") {
+      module_next = true;
+      ++at;
+      continue;
+    }
+    if (module_next) {
+      module_next = false;
+      ++at;
+      if (Contains(word, "distributed.launch") || Contains(word, "distributed.run") || Contains(word, "torchrun")) {
+        at = ReadOptions(words, at, true, &out->launcher);
+        continue;
+      }
+      out->program = word;
+      break;
+    }
+    if (IsLauncher(word)) {
+      at = ReadOptions(words, at + 1, true, &out->launcher);
+      continue;
+    }
+    ++at;
+  }
+  if (out->program.empty()) return false;
+  ReadOptions(words, at, false, &out->arguments);
+  return true;
+}
+
+}  // namespace msprobe

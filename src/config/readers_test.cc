@@ -1,0 +1,207 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/text.h"
+#include "base/yaml.h"
+#include "config/log_settings.h"
+#include "config/python_literal.h"
+#include "config/read_configuration.h"
+#include "config/secrets.h"
+
+namespace msprobe {
+namespace {
+
+class Folder {
+ public:
+  Folder() : path_(std::filesystem::temp_directory_path() / ("readers_" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(path_);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string Write(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ / name) << text;
+    return (path_ / name).string();
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string ErrorOf(const Status& status) { return status.message(); }
+
+std::string Shown(const Configuration& configuration, std::string_view key) {
+  for (const ConfigSource& source : configuration.sources) {
+    if (const Setting* found = source.Find(key)) return found->value.Shown();
+  }
+  return "nothing";
+}
+
+TEST(ReadConfiguration, YamlWithAliasesMergesAndTypes) {
+  Folder folder;
+  const auto read = ReadConfiguration({folder.Write(
+      "a.yaml", "base: &base\n  lr: 1.0e-5\n  on: yes\nmodel:\n  <<: *base\n  lr: 2\n  list: [1, x]\nref: *base\n")});
+  ASSERT_TRUE(read.ok()) << ErrorOf(read.status());
+  EXPECT_EQ(Shown(*read, "model.lr"), "2");
+  EXPECT_EQ(Shown(*read, "ref.lr"), "1e-05");
+  EXPECT_EQ(Shown(*read, "model.list"), "[1, 'x']");
+  EXPECT_EQ(read->sources[0].Find("model.lr")->line, 6);
+}
+
+TEST(ReadConfiguration, AliasesCountAsIfTheyWereWrittenOut) {
+  std::string laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 12; ++i) {
+    const std::string before = "*a" + std::to_string(i - 1);
+    laughs += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + before;
+    for (int k = 1; k < 10; ++k) laughs += ", " + before;
+    laughs += "]\n";
+  }
+  EXPECT_FALSE(ParseYaml(laughs, "a.yaml", {.aliases = true}).ok());
+  EXPECT_FALSE(ParseYaml("a: &a [*a]\n", "a.yaml", {.aliases = true}).ok());
+  EXPECT_FALSE(ParseYaml("a: &a 1\nb: *a\n", "a.yaml").ok());
+}
+
+TEST(ReadConfiguration, HydraReferencesAndTheLastOverrideCounts) {
+  Folder folder;
+  const auto read = ReadConfiguration({folder.Write(
+      "a.sh",
+      "python3 -m verl.trainer.main_ppo actor_rollout_ref.actor.lr=1e-6 data.n=${actor_rollout_ref.actor.lr} "
+      "actor_rollout_ref.actor.lr=2e-6\n")});
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(Shown(*read, "actor_rollout_ref.actor.lr"), "2e-06");
+  EXPECT_EQ(read->sources[0].dialect, ConfigDialect::kVerl);
+  std::vector<Setting> circle = {{"a", ConfigValue::Of("${b}"), "", 0}, {"b", ConfigValue::Of("${a}"), "", 0}};
+  ResolveReferences(&circle);
+  EXPECT_TRUE(StartsWith(circle[0].value.Shown(), "${"));
+}
+
+TEST(ReadConfiguration, AScriptNamesItsYamlAndArgumentsOverrideIt) {
+  Folder folder;
+  folder.Write("model.yaml", "model:\n  model_config:\n    num_layers: 2\nseed: 1\n");
+  const auto read = ReadConfiguration(
+      {folder.Write("a.sh", "msrun --worker_num 8 run_mindformer.py --config model.yaml --seed 3\n")});
+  ASSERT_TRUE(read.ok());
+  ASSERT_EQ(read->sources.size(), 2u);
+  EXPECT_EQ(Shown(*read, "model.model_config.num_layers"), "2");
+  EXPECT_EQ(read->sources[1].Find("seed")->value.Shown(), "3");
+  EXPECT_EQ(read->launcher.size(), 1u);
+}
+
+TEST(ReadConfiguration, DialectsByTheirKeys) {
+  Folder folder;
+  const auto read = ReadConfiguration(
+      {folder.Write("config.json",
+                    R"({"model_type": "llama", "num_hidden_layers": 2, "rope_scaling": {"factor": 4.0}})"),
+       folder.Write("ds.json", R"({"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 2}})")});
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->sources[0].dialect, ConfigDialect::kHfModel);
+  EXPECT_EQ(read->sources[1].dialect, ConfigDialect::kDeepSpeed);
+  EXPECT_EQ(Shown(*read, "rope_scaling.factor"), "4.0");
+}
+
+TEST(ReadConfiguration, BadFilesGetOneLine) {
+  Folder folder;
+  EXPECT_NE(ErrorOf(ReadConfiguration({"/absent/a.sh"}).status()).find("does not exist"), std::string::npos);
+  EXPECT_NE(ErrorOf(ReadConfiguration({folder.Write("a.bin", "x")}).status()).find("no known ending"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(ReadConfiguration({folder.Write("a.json", "[1]")}).status()).find("not a JSON object"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(ReadConfiguration({folder.Write("a.log", "step 1 loss 2.0\n")}).status())
+                .find("no configuration that is known"),
+            std::string::npos);
+  const std::string large(100 << 20, 'a');
+  for (const std::string name : {"large.yaml", "large.json", "large.sh"}) {
+    const auto read = ReadConfiguration({folder.Write(name, large)});
+    ASSERT_FALSE(read.ok());
+    EXPECT_NE(ErrorOf(read.status()).find("104857600 bytes"), std::string::npos) << ErrorOf(read.status());
+  }
+}
+
+TEST(LogSettings, ArgumentsOfMegatron) {
+  const std::string log =
+      "noise\n[rank0]: ------ arguments ------\n[rank0]:   adam_beta1 .......... 0.9\n[rank0]:   bf16 ......... True\n"
+      "  num_layers ...... 4\n  path .......... /a b\n------ end of arguments ------\nrest ........ 1\n";
+  const auto list = ReadArgumentList(log, "a.log");
+  ASSERT_TRUE(list.ok()) << ErrorOf(list.status());
+  ASSERT_EQ(list->members.size(), 4u);
+  EXPECT_EQ(list->members[0].second.Shown(), "0.9");
+  EXPECT_EQ(list->members[3].second.Shown(), "/a b");
+  EXPECT_FALSE(ReadArgumentList("------ arguments ------\n a .. 1\n", "a.log").ok());
+  EXPECT_FALSE(ReadArgumentList("nothing\n", "a.log").ok());
+  EXPECT_FALSE(ReadArgumentList("--- arguments ---\nx\n--- end of arguments ---\n", "a.log").ok());
+}
+
+TEST(LogSettings, TheDictOfVerlBetweenLinesOfOthers) {
+  const std::string log =
+      "(A pid=1) {'actor_rollout_ref': {'x': 1}}\n(T pid=2) {'actor_rollout_ref': {'lr': 1e-06,\n(W pid=3) warning: "
+      "'x': 1\n"
+      "(T pid=2)  'name': \"it's\", 'none': None},\n(T pid=2)  'n': [1, 'a']}\n(T pid=2) step 1\n";
+  const auto config = ReadVerlConfig(log, "a.log");
+  ASSERT_TRUE(config.ok()) << ErrorOf(config.status());
+  std::string text;
+  config->AppendRepr(&text);
+  EXPECT_EQ(text, "{'actor_rollout_ref': {'lr': 1e-06, 'name': \"it's\", 'none': None}, 'n': [1, 'a']}");
+  EXPECT_FALSE(ReadVerlConfig("{'actor_rollout_ref': {'lr': 1", "a.log").ok());
+  EXPECT_FALSE(ReadVerlConfig("nothing", "a.log").ok());
+}
+
+TEST(LogSettings, TrainingArgumentsAndNamespaces) {
+  const auto read = ReadLogSettings(
+      "INFO TrainingArguments(\nadam_beta2=0.95,\nfsdp=[],\nlr_scheduler_type=SchedulerType.COSINE,\n)\n", "a.log");
+  ASSERT_TRUE(read.ok()) << ErrorOf(read.status());
+  EXPECT_EQ((*read)[0].Find("adam_beta2")->value.Shown(), "0.95");
+  EXPECT_EQ((*read)[0].dialect, ConfigDialect::kHfTrainer);
+}
+
+TEST(LogSettings, GroupsOfAnOptimizerAndTheWorldSize) {
+  const auto read = ReadLogSettings(
+      "using world size: 8, data-parallel size: 4, x\n0: AdamW (\nParameter Group 0\n    betas: (0.9, 0.95)\n"
+      "    weight_decay: 0.1\n\nParameter Group 1\n    weight_decay: 0.0\n)\nstep: 1\n",
+      "a.log");
+  ASSERT_TRUE(read.ok()) << ErrorOf(read.status());
+  ASSERT_EQ(read->size(), 2u);
+  EXPECT_EQ((*read)[0].Find("type")->value.Shown(), "AdamW");
+  EXPECT_EQ((*read)[0].Find("groups.0.betas")->value.Shown(), "[0.9, 0.95]");
+  EXPECT_EQ((*read)[0].Find("groups.1.weight_decay")->value.Shown(), "0.0");
+  EXPECT_EQ((*read)[0].settings.size(), 4u);
+  EXPECT_EQ((*read)[1].Find("data_parallel_size")->value.Shown(), "4");
+}
+
+TEST(PythonLiteral, IsBounded) {
+  size_t end = 0;
+  EXPECT_FALSE(ParsePythonLiteral(std::string(100'000, '['), "x", &end).ok());
+  EXPECT_FALSE(ParsePythonLiteral("{'a': 'b", "x", &end).ok());
+  const auto value = ParsePythonLiteral("{1: <Kind.A: 'a'>, 'b': call(1, [2]), 'c': (1,)} rest", "x", &end);
+  ASSERT_TRUE(value.ok()) << ErrorOf(value.status());
+  EXPECT_EQ(value->members[1].second.Shown(), "call(1, [2])");
+  EXPECT_EQ(end, 48u);
+}
+
+TEST(Secrets, ByNameAndByShape) {
+  for (const auto& [name, value] :
+       std::vector<std::pair<std::string, std::string>>{{"WANDB_API_KEY", "x"},
+                                                        {"wandb-api-key", "abc"},
+                                                        {"db_password", "1"},
+                                                        {"proxy", "http://user:pw@host:80/"},
+                                                        {"x", "hf_abcdefghijklmnopqrstuvwx"},
+                                                        {"note", "use sk-abcdefghijklmnopqrstuv please"},
+                                                        {"hf_token", "9Zq1xY72bcD03kfLmn45PQ"},
+                                                        {"awsSecretAccess", "a"}}) {
+    EXPECT_TRUE(IsSecret(name, value)) << name;
+  }
+  for (const auto& [name, value] :
+       std::vector<std::pair<std::string, std::string>>{{"pad_token", "<pad>"},
+                                                        {"eos_token_id", "151643"},
+                                                        {"num_key_value_heads", "8"},
+                                                        {"tokenizer", "GPT2BPETokenizer"},
+                                                        {"data_path", "/data/a_text_document_0123456789ABC"},
+                                                        {"max_tokens", "8192"},
+                                                        {"url", "http://host:80/a@b"}}) {
+    EXPECT_FALSE(IsSecret(name, value)) << name;
+  }
+  EXPECT_TRUE(IsTrainingVariable("HCCL_DETERMINISTIC"));
+  EXPECT_FALSE(IsTrainingVariable("HOME"));
+}
+
+}  // namespace
+}  // namespace msprobe

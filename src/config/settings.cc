@@ -1,0 +1,114 @@
+#include "config/settings.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/text.h"
+
+namespace msprobe {
+namespace {
+
+constexpr int kMaxReferences = 8;          // nested ones
+constexpr size_t kLongestValue = 1 << 16;  // of a text with references
+
+bool PlainList(const ConfigValue& value) {
+  return std::none_of(value.items.begin(), value.items.end(), [](const ConfigValue& item) { return item.IsMap(); });
+}
+
+void FlattenInto(const ConfigValue& value, const std::string& prefix,  // NOLINT(misc-no-recursion): bounded depth
+                 const std::string& file, int line, std::vector<Setting>* out) {
+  const auto below = [&](const std::string& name) { return prefix.empty() ? name : prefix + "." + name; };
+  if (value.IsMap() && !value.members.empty()) {
+    for (const ConfigMember& member : value.members) FlattenInto(member.second, below(member.first), file, line, out);
+  } else if (value.IsList() && !PlainList(value)) {
+    for (size_t i = 0; i < value.items.size(); ++i) {
+      FlattenInto(value.items[i], below(std::to_string(i)), file, line, out);
+    }
+  } else if (!prefix.empty()) {
+    out->push_back({prefix, value, file, line});
+  }
+}
+
+}  // namespace
+
+std::string_view NameOf(ConfigDialect dialect) {
+  switch (dialect) {
+    case ConfigDialect::kUnknown: return "unknown";
+    case ConfigDialect::kMegatron: return "Megatron";
+    case ConfigDialect::kMindFormers: return "MindFormers";
+    case ConfigDialect::kHfModel: return "Hugging Face model";
+    case ConfigDialect::kHfTrainer: return "Hugging Face Trainer";
+    case ConfigDialect::kDeepSpeed: return "DeepSpeed";
+    case ConfigDialect::kVerl: return "verl";
+    case ConfigDialect::kTorchLog: return "PyTorch optimizer";
+  }
+  return "unknown";
+}
+
+std::string Setting::Origin() const { return line > 0 ? file + ":" + std::to_string(line) : file; }
+
+const Setting* ConfigSource::Find(std::string_view key) const {
+  for (auto it = settings.rbegin(); it != settings.rend(); ++it) {
+    if (it->key == key) return &*it;
+  }
+  return nullptr;
+}
+
+void Flatten(const ConfigValue& value, const std::string& file, int line, std::vector<Setting>* out) {
+  FlattenInto(value, "", file, line, out);
+}
+
+ConfigDialect GuessDialect(const std::vector<Setting>& settings) {
+  int megatron = 0, trainer = 0;
+  for (const Setting& setting : settings) {
+    const std::string_view key = setting.key;
+    if (StartsWith(key, "actor_rollout_ref.")) return ConfigDialect::kVerl;
+    if (StartsWith(key, "model.model_config.") || StartsWith(key, "runner_config.") ||
+        StartsWith(key, "runner_wrapper.")) {
+      return ConfigDialect::kMindFormers;
+    }
+    if (StartsWith(key, "zero_optimization.") || key == "train_micro_batch_size_per_gpu")
+      return ConfigDialect::kDeepSpeed;
+    if (key == "architectures" || key == "model_type" || key == "num_hidden_layers") return ConfigDialect::kHfModel;
+    for (const std::string_view name : {"per_device_train_batch_size", "gradient_accumulation_steps", "learning_rate",
+                                        "max_grad_norm", "lr_scheduler_type", "model_name_or_path"}) {
+      trainer += key == name;
+    }
+    for (const std::string_view name :
+         {"num_layers", "micro_batch_size", "global_batch_size", "tensor_model_parallel_size", "num_attention_heads",
+          "train_iters", "seq_length", "lr_decay_style", "adam_beta2", "ffn_hidden_size"}) {
+      megatron += key == name;
+    }
+  }
+  if (megatron > trainer && megatron > 1) return ConfigDialect::kMegatron;
+  return trainer > 0 ? ConfigDialect::kHfTrainer : ConfigDialect::kUnknown;
+}
+
+void ResolveReferences(std::vector<Setting>* settings) {
+  std::unordered_map<std::string_view, const Setting*> by_key;
+  for (const Setting& setting : *settings) by_key[setting.key] = &setting;
+  const auto resolve_once = [&](ConfigValue* value) {
+    const size_t begin = value->text.find("${");
+    if (begin == std::string::npos) return false;
+    const size_t end = value->text.find('}', begin);
+    if (end == std::string::npos) return false;
+    const auto found = by_key.find(std::string_view(value->text).substr(begin + 2, end - begin - 2));
+    if (found == by_key.end()) return false;
+    if (begin == 0 && end + 1 == value->text.size()) {
+      *value = ConfigValue(found->second->value);
+    } else {
+      if (found->second->value.Shown().size() + value->text.size() > kLongestValue) return false;
+      value->text.replace(begin, end + 1 - begin, found->second->value.Shown());
+    }
+    return value->IsText();
+  };
+  std::vector<ConfigValue> resolved;
+  for (const Setting& setting : *settings) {
+    resolved.push_back(setting.value);
+    for (int i = 0; i < kMaxReferences && resolved.back().IsText() && resolve_once(&resolved.back()); ++i) {
+    }
+  }
+  for (size_t i = 0; i < settings->size(); ++i) (*settings)[i].value = std::move(resolved[i]);
+}
+
+}  // namespace msprobe

@@ -1,0 +1,65 @@
+// What a file says about a run: settings by name, each with the place that it comes from.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "config/value.h"
+
+namespace msprobe {
+
+/// Who reads a file, and so by which names and defaults.
+enum class ConfigDialect : uint8_t {
+  kUnknown,
+  kMegatron,     // arguments of Megatron-LM and MindSpeed
+  kMindFormers,  // yaml of MindFormers
+  kHfModel,      // config.json of a model of Hugging Face
+  kHfTrainer,    // TrainingArguments
+  kDeepSpeed,    // its json
+  kVerl,         // hydra configuration of verl
+  kTorchLog,     // the optimizer that PyTorch prints, with its groups as groups.N.name
+};
+std::string_view NameOf(ConfigDialect dialect);
+
+struct Setting {
+  std::string key;  // of nested files the path with dots; of arguments the name with "_" for "-"
+  ConfigValue value;
+  std::string file;
+  int line = 0;              // 0: not known
+  std::string written = {};  // of an argument its name as it is written, with "-"; "" if that is `key`
+
+  /// file:line, or the file alone.
+  std::string Origin() const;
+};
+
+/// The settings of one file or one command, in order: of those with one key the last counts.
+struct ConfigSource {
+  ConfigDialect dialect = ConfigDialect::kUnknown;
+  std::string path;
+  std::vector<Setting> settings;
+
+  const Setting* Find(std::string_view key) const;
+};
+
+/// All that is known about one run.
+struct Configuration {
+  std::vector<ConfigSource> sources;  // later ones override earlier ones
+  std::vector<Setting> environment;   // variables that scripts export, or a pack holds
+  std::vector<Setting> launcher;      // options of torchrun, msrun, ...: nproc_per_node, nnodes, worker_num, ...
+  std::vector<std::pair<std::string, std::string>> packages;  // name, version
+  std::vector<std::string> notes;                             // what could not be read for certain, for people
+};
+
+/// Leaves of a map with dotted keys; a list of plain values is one leaf, of others each element is a level.
+void Flatten(const ConfigValue& value, const std::string& file, int line, std::vector<Setting>* out);
+
+/// By the keys that only one of them has.
+ConfigDialect GuessDialect(const std::vector<Setting>& settings);
+
+/// `${a.b}` of a value stands for the setting a.b of the same source (hydra, OmegaConf); circles and unknown names
+/// stay.
+void ResolveReferences(std::vector<Setting>* settings);
+
+}  // namespace msprobe

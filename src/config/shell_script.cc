@@ -1,0 +1,360 @@
+#include "config/shell_script.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "config/shell_lexer.h"
+#include "config/shell_values.h"
+
+namespace msprobe {
+namespace {
+
+constexpr int kMaxSourced = 8, kMaxBlocks = 64;
+constexpr size_t kMaxSteps = 1 << 20, kMaxCommands = 10'000, kMaxNotes = 50;
+
+std::optional<int64_t> Whole(const std::string& text) {
+  const ConfigValue value = PythonScalar(text);
+  return value.kind == ConfigValue::Kind::kInt ? std::optional(value.integer) : std::nullopt;
+}
+
+class ShellRunner {
+ public:
+  explicit ShellRunner(const std::string& path) : values_(std::string(DirName(path))) {}
+
+  Status RunText(std::string_view text, const std::string& path, int depth) {  // NOLINT(misc-no-recursion)
+    MSP_ASSIGN_OR_RETURN(const std::vector<ShellToken> tokens, ShellTokens(text, path));
+    const std::vector<ShellToken>* saved_tokens = std::exchange(tokens_, &tokens);
+    const size_t saved_at = std::exchange(at_, 0);
+    const std::string saved_file = std::exchange(file_, path);
+    auto saved_functions = std::exchange(functions_, {});
+    const int saved_depth = std::exchange(depth_, depth);
+    const Status status = Block({}, true, 0);
+    tokens_ = saved_tokens;
+    at_ = saved_at;
+    file_ = saved_file;
+    functions_ = std::move(saved_functions);
+    depth_ = saved_depth;
+    return status;
+  }
+
+  ShellReading Take() {
+    std::vector<Setting> exported = values_.Exported();
+    exported.insert(exported.end(), out_.environment.begin(), out_.environment.end());
+    out_.environment = std::move(exported);
+    return std::move(out_);
+  }
+
+ private:
+  using Kind = ShellToken::Kind;
+  using Words = std::vector<const ShellToken*>;
+
+  void Note(int line, const std::string& what) {
+    if (out_.notes.size() < kMaxNotes) out_.notes.push_back(file_ + ":" + std::to_string(line) + ": " + what);
+  }
+
+  bool AtEnd() const { return at_ >= tokens_->size(); }
+  const ShellToken& Now() const { return (*tokens_)[at_]; }
+
+  /// Up to the end of the simple command; the separator is taken, too.
+  Words TakeCommand() {
+    Words words;
+    while (!AtEnd() && Now().kind == Kind::kWord) words.push_back(&(*tokens_)[at_++]);
+    return words;
+  }
+  void SkipSeparators() {
+    while (!AtEnd() && Now().kind != Kind::kWord) ++at_;
+  }
+  /// Skips redirections and pipes' operators behind a command, not what a pipe leads to.
+  void EndCommand() {
+    while (!AtEnd() && Now().kind == Kind::kOperator && (Contains(Now().text, ">") || Contains(Now().text, "<"))) {
+      ++at_;
+      if (!AtEnd() && Now().kind == Kind::kWord) ++at_;
+      while (!AtEnd() && Now().kind == Kind::kWord) ++at_;
+    }
+    if (!AtEnd() && Now().kind != Kind::kWord) ++at_;
+  }
+
+  Status Block(const std::set<std::string_view>& stop, bool active, int level) {  // NOLINT(misc-no-recursion)
+    if (level > kMaxBlocks) return BadInput(file_ + " has blocks that are nested too deeply");
+    while (true) {
+      SkipSeparators();
+      if (AtEnd()) return OkStatus();
+      if (++steps_ > kMaxSteps || !values_.within_bounds() || out_.commands.size() > kMaxCommands) {
+        return BadInput(file_ +
+                        " expands to more than a launch script does: give the arguments in a file of their own");
+      }
+      const std::string_view word = Now().text;
+      if (stop.count(word)) return OkStatus();
+      if (word == "if") {
+        MSP_RETURN_IF_ERROR(If(active, level));
+      } else if (word == "for" || word == "while" || word == "until" || word == "select") {
+        MSP_RETURN_IF_ERROR(Loop(active, level));
+      } else if (word == "case") {
+        MSP_RETURN_IF_ERROR(Case(active, level));
+      } else if (word == "function" || IsFunction()) {
+        MSP_RETURN_IF_ERROR(Function(level));
+      } else if (word == "{" || word == "}" || word == "do" || word == "then" || word == "!") {
+        ++at_;
+      } else {
+        const Words words = TakeCommand();
+        EndCommand();
+        if (active) MSP_RETURN_IF_ERROR(Command(words, level));
+      }
+    }
+  }
+
+  bool IsFunction() const {
+    return at_ + 2 < tokens_->size() && (*tokens_)[at_ + 1].text == "(" && (*tokens_)[at_ + 2].text == ")" &&
+           (*tokens_)[at_ + 1].kind == Kind::kOperator;
+  }
+
+  Status Function(int level) {  // NOLINT(misc-no-recursion): kMaxBlocks
+    if (Now().text == "function") ++at_;
+    if (AtEnd()) return OkStatus();
+    const std::string name(Now().text);
+    ++at_;
+    while (!AtEnd() && Now().text != "{") ++at_;
+    ++at_;
+    functions_[name] = at_;
+    return SkipTo({"}"}, level);
+  }
+
+  /// A block that is not run, and its end.
+  Status SkipTo(const std::set<std::string_view>& stop, int level) {  // NOLINT(misc-no-recursion): kMaxBlocks
+    int braces = 0;
+    while (!AtEnd()) {
+      if (Now().kind == Kind::kWord && Now().text == "{") ++braces;
+      if (Now().kind == Kind::kWord && stop.count(Now().text) && braces-- == 0) break;
+      ++at_;
+    }
+    if (!AtEnd()) ++at_;
+    return level > kMaxBlocks ? BadInput(file_ + " has blocks that are nested too deeply") : OkStatus();
+  }
+
+  Status If(bool active, int level) {  // NOLINT(misc-no-recursion): kMaxBlocks
+    bool taken = false;
+    while (!AtEnd() && Now().text != "fi") {
+      const bool is_else = Now().text == "else";
+      const int line = Now().line;
+      ++at_;
+      bool run = active && !taken;
+      if (!is_else) {
+        const size_t begin = at_;
+        while (!AtEnd() && Now().text != "then" && Now().text != "fi") ++at_;
+        if (run) {
+          const std::optional<bool> holds = Condition(begin, at_);
+          if (!holds) Note(line, "what this condition depends on is not in the script; read as if it held");
+          run = holds.value_or(true);
+        }
+      }
+      taken = taken || run;
+      if (!AtEnd() && Now().text == "then") ++at_;
+      MSP_RETURN_IF_ERROR(Block({"elif", "else", "fi"}, run, level + 1));
+    }
+    if (!AtEnd()) ++at_;
+    return OkStatus();
+  }
+
+  /// [ A op B ] and [[ A op B ]]; nullopt if it is anything else, or a side is not known.
+  std::optional<bool> Condition(size_t begin, size_t end) {
+    std::vector<std::string> words;
+    for (size_t i = begin; i < end; ++i) {
+      const ShellToken& token = (*tokens_)[i];
+      if (token.kind == Kind::kEndOfLine || token.text == ";") continue;
+      if (token.kind == Kind::kOperator) return std::nullopt;
+      if (token.text == "[" || token.text == "[[" || token.text == "]" || token.text == "]]" || token.text == "test") {
+        continue;
+      }
+      words.push_back(values_.Text(token.text));
+    }
+    bool negated = false;
+    if (!words.empty() && words[0] == "!") {
+      negated = true;
+      words.erase(words.begin());
+    }
+    for (const std::string& word : words) {
+      if (IsOpen(word)) return std::nullopt;
+    }
+    std::optional<bool> out;
+    if (words.size() == 2 && (words[0] == "-z" || words[0] == "-n")) {
+      out = words[1].empty() == (words[0] == "-z");
+    } else if (words.size() == 3) {
+      out = Compare(words[0], words[1], words[2]);
+    }
+    return out && negated ? std::optional(!*out) : out;
+  }
+
+  static std::optional<bool> Compare(const std::string& a, const std::string& op, const std::string& b) {
+    if (op == "=" || op == "==") return a == b;
+    if (op == "!=") return a != b;
+    const std::optional<int64_t> x = Whole(a), y = Whole(b);
+    if (!x || !y) return std::nullopt;
+    if (op == "-eq") return *x == *y;
+    if (op == "-ne") return *x != *y;
+    if (op == "-lt") return *x < *y;
+    if (op == "-le") return *x <= *y;
+    if (op == "-gt") return *x > *y;
+    if (op == "-ge") return *x >= *y;
+    return std::nullopt;
+  }
+
+  Status Loop(bool active, int level) {  // NOLINT(misc-no-recursion): kMaxBlocks
+    const int line = Now().line;
+    const bool counted = Now().text == "for";
+    ++at_;
+    const size_t begin = at_;
+    while (!AtEnd() && Now().text != "do") ++at_;
+    if (active && counted && at_ >= begin + 3) {
+      const std::string name((*tokens_)[begin].text);
+      std::vector<ShellField> all = values_.Expand((*tokens_)[begin + 2].text, file_, line);
+      if (!all.empty()) values_.Set(name, {all.front()});
+    }
+    if (active) Note(line, "a loop is read as one turn");
+    if (!AtEnd()) ++at_;
+    MSP_RETURN_IF_ERROR(Block({"done"}, active, level + 1));
+    if (!AtEnd()) ++at_;
+    return OkStatus();
+  }
+
+  Status Case(bool active, int level) {  // NOLINT(misc-no-recursion): kMaxBlocks
+    ++at_;
+    const int line = AtEnd() ? 0 : Now().line;
+    const std::string value = AtEnd() ? std::string() : values_.Text(Now().text);
+    const bool known = !IsOpen(value);
+    if (active && !known) Note(line, "what this choice depends on is not in the script; no branch of it is read");
+    while (!AtEnd() && Now().text != "in") ++at_;
+    if (!AtEnd()) ++at_;
+    bool taken = false;
+    while (!AtEnd() && Now().text != "esac") {
+      bool matches = false;
+      while (!AtEnd() && Now().text != ")" && Now().text != "esac") {
+        if (Now().kind == Kind::kWord) {
+          const std::string pattern = values_.Text(Now().text);
+          matches = matches || pattern == "*" || pattern == value;
+        }
+        ++at_;
+      }
+      if (AtEnd() || Now().text == "esac") break;
+      ++at_;
+      const bool run = active && known && matches && !taken;
+      taken = taken || run;
+      MSP_RETURN_IF_ERROR(CaseBody(run, level));
+    }
+    if (!AtEnd()) ++at_;
+    return OkStatus();
+  }
+
+  Status CaseBody(bool run, int level) {
+    while (!AtEnd() && Now().text != ";;" && Now().text != "esac") {
+      if (Now().kind != Kind::kWord) {
+        ++at_;
+        continue;
+      }
+      const Words words = TakeCommand();
+      const bool last = !AtEnd() && Now().text == ";;";
+      if (!last) EndCommand();
+      if (run) MSP_RETURN_IF_ERROR(Command(words, level));
+    }
+    if (!AtEnd() && Now().text == ";;") ++at_;
+    SkipSeparators();
+    return OkStatus();
+  }
+
+  Status Command(const Words& words, int level) {  // NOLINT(misc-no-recursion): kMaxBlocks, kMaxSourced
+    size_t at = 0;
+    if (at < words.size() && (words[at]->text == "export" || words[at]->text == "declare" ||
+                              words[at]->text == "local" || words[at]->text == "readonly")) {
+      return Declare(words);
+    }
+    std::vector<size_t> assigned;
+    while (at < words.size() && values_.Assign(words[at]->text, file_, words[at]->line)) assigned.push_back(at++);
+    if (at == words.size()) return OkStatus();
+    for (const size_t i : assigned) {
+      const std::string name(words[i]->text.substr(0, words[i]->text.find('=')));
+      if (const auto* value = values_.Find(name); value && !value->empty()) {
+        out_.environment.push_back({name, ConfigValue::Of(value->front().text), file_, words[i]->line});
+      }
+    }
+    std::vector<ShellField> fields;
+    for (; at < words.size(); ++at) {
+      for (ShellField& field : values_.Expand(words[at]->text, file_, words[at]->line)) {
+        fields.push_back(std::move(field));
+      }
+    }
+    if (fields.empty()) return OkStatus();
+    const std::string& name = fields[0].text;
+    if ((name == "source" || name == ".") && fields.size() > 1) return Source(fields[1]);
+    if (name == "eval") return Evaluate(std::move(fields));
+    if (const auto found = functions_.find(name); found != functions_.end()) {
+      const size_t back = std::exchange(at_, found->second);
+      if (level > kMaxBlocks) return BadInput(file_ + " calls functions that call each other without an end");
+      MSP_RETURN_IF_ERROR(Block({"}"}, true, level + 8));
+      at_ = back;
+      return OkStatus();
+    }
+    out_.commands.push_back(std::move(fields));
+    return OkStatus();
+  }
+
+  Status Declare(const Words& words) {
+    const bool exports = words[0]->text == "export";
+    for (size_t i = 1; i < words.size(); ++i) {
+      std::string_view name = words[i]->text.substr(0, words[i]->text.find('='));
+      if (EndsWith(name, "+")) name.remove_suffix(1);
+      if (StartsWith(name, "-")) continue;
+      values_.Assign(words[i]->text, file_, words[i]->line);
+      if (exports) values_.Export(std::string(name));
+    }
+    return OkStatus();
+  }
+
+  /// The arguments as a line of their own.
+  Status Evaluate(std::vector<ShellField> fields) {
+    std::string line;
+    for (size_t i = 1; i < fields.size(); ++i) line += fields[i].text + " ";
+    std::vector<ShellField> out;
+    MSP_ASSIGN_OR_RETURN(const std::vector<ShellToken> tokens, ShellTokens(line, file_, fields[0].line));
+    for (const ShellToken& token : tokens) {
+      if (token.kind != Kind::kWord) break;
+      for (ShellField& field : values_.Expand(token.text, file_, fields[0].line)) out.push_back(std::move(field));
+    }
+    if (!out.empty()) out_.commands.push_back(std::move(out));
+    return OkStatus();
+  }
+
+  Status Source(const ShellField& what) {  // NOLINT(misc-no-recursion): kMaxSourced
+    if (depth_ >= kMaxSourced) return BadInput(file_ + ": scripts source each other without an end");
+    std::string path = what.text;
+    if (!StartsWith(path, "/") && !PathExists(path)) path = JoinPath(values_.directory(), what.text);
+    if (IsOpen(what.text) || !IsRegularFile(path)) {
+      Note(what.line, "the sourced file " + OneLine(what.text) + " is not here; what it sets is not known");
+      return OkStatus();
+    }
+    MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+    return RunText(file.text(), path, depth_ + 1);
+  }
+
+  ShellValues values_;
+  ShellReading out_;
+  const std::vector<ShellToken>* tokens_ = nullptr;
+  size_t at_ = 0;
+  std::string file_;
+  std::map<std::string, size_t> functions_;  // where their bodies begin
+  int depth_ = 0;
+  size_t steps_ = 0;
+};
+
+}  // namespace
+
+StatusOr<ShellReading> ReadShell(std::string_view text, const std::string& path) {
+  if (!IsUtf8(text)) return BadInput(path + " is not UTF-8 text: save it as UTF-8");
+  ShellRunner runner(path);
+  MSP_RETURN_IF_ERROR(runner.RunText(text, path, 0));
+  return runner.Take();
+}
+
+}  // namespace msprobe

@@ -1,0 +1,54 @@
+// Variables of a shell script, and what words become with them.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/settings.h"
+#include "config/shell_field.h"
+
+namespace msprobe {
+
+class ShellValues {
+ public:
+  explicit ShellValues(std::string script_directory) : directory_(std::move(script_directory)) {}
+
+  /// The fields that a word becomes: none of an empty array, several of a full one and of an unquoted variable with
+  /// spaces.
+  std::vector<ShellField> Expand(std::string_view word, const std::string& file, int line);
+  /// The one text that it becomes within quotes.
+  std::string Text(std::string_view word);
+
+  /// NAME=value, NAME+=value, NAME=( ... ); false if the word is something else.
+  bool Assign(std::string_view word, const std::string& file, int line);
+  void Set(const std::string& name, std::vector<ShellField> value) { values_[name] = std::move(value); }
+  const std::vector<ShellField>* Find(const std::string& name) const;
+  void Export(const std::string& name) { exported_.insert(name); }
+  std::vector<Setting> Exported() const;
+  const std::string& directory() const { return directory_; }
+  /// False once expansions have given more than any script's.
+  bool within_bounds() const { return bytes_ < kMostBytes; }
+
+ private:
+  static constexpr size_t kMostBytes = 64 << 20;
+  struct Part;
+
+  void ExpandInto(std::string_view word, bool quoted, Part* part, int depth);
+  size_t Dollar(std::string_view word, size_t at, bool quoted, Part* part, int depth);
+  void Braces(std::string_view inner, std::string_view whole, bool quoted, Part* part, int depth);
+  void Variable(const std::string& name, std::string_view whole, bool quoted, Part* part);
+  std::string Arithmetic(std::string_view text);
+
+  std::map<std::string, std::vector<ShellField>> values_;
+  std::set<std::string> exported_;
+  std::string directory_;
+  size_t bytes_ = 0;
+};
+
+/// The text of a word whose value only a run knows.
+bool IsOpen(std::string_view word);
+
+}  // namespace msprobe

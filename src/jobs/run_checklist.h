@@ -1,0 +1,36 @@
+// `msprobe config_check -tp FILES -gp FILES`: the checklist over what two runs are configured with.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/language.h"
+#include "base/status.h"
+#include "checks/checklist.h"
+
+namespace msprobe {
+
+struct ChecklistReport {
+  std::vector<CheckFinding> findings;
+  std::vector<std::string> frameworks[2];  // of the target and of the golden run
+  std::vector<std::string> warnings;
+  std::vector<std::string> files;  // written
+  bool pair = false;
+
+  size_t Count(CheckVerdict verdict) const;
+};
+
+/// Each side: scripts, yaml and json files, logs, directories of models, packs (.zip). `golden` may be empty: then only
+/// the rules about one run are asked. With `output` checklist.json, checklist.xlsx and checklist.html are written
+/// there.
+StatusOr<ChecklistReport> RunChecklistOfFiles(const std::vector<std::string>& target,
+                                              const std::vector<std::string>& golden, const std::string& output,
+                                              Language language);
+
+std::string ChecklistJson(const ChecklistReport& report);
+/// What fails, is odd or must be asked, for a terminal.
+std::string ChecklistText(const ChecklistReport& report, Language language);
+/// One page that needs nothing else.
+std::string ChecklistHtml(const ChecklistReport& report, Language language);
+
+}  // namespace msprobe

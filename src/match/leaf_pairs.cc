@@ -1,0 +1,380 @@
+#include "match/leaf_pairs.h"
+
+#include <algorithm>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/text.h"
+#include "match/hash_mix.h"
+#include "match/likeness.h"
+#include "match/match_plan.h"
+
+namespace msprobe {
+namespace {
+
+// What speaks for two layers being one.
+constexpr double kSameKind = 2, kSameShapes = 2, kMoreParameters = 0.5, kNoParameters = 0.5, kOtherSize = -1.5,
+                 kAlikeOwnName = 0.6, kAlikeParent = 0.4, kEnoughForLeaves = 1.7, kJoined = 4;
+constexpr size_t kMostJoined = 3;         // query, key and value
+constexpr size_t kMostCells = 2'000'000;  // of a table of scores; more layers are aligned by kind and shapes alone
+constexpr double kMostlyTheSame = 0.5;    // share of layers with a partner in the other module
+constexpr double kSomeTheSame = 0.3;      // share of parameters
+
+std::vector<std::string_view> Functions(const Structure& side, uint32_t m) {
+  std::vector<std::string_view> out;
+  side.ForEachCall(side.modules()[m].functions, [&](uint32_t f) {
+    const StructureCall& call = side.calls()[f];
+    const bool once = out.empty() || call.caller == side.calls()[side.modules()[m].functions.first].caller;
+    if (call.direction == OpDirection::kForward && !call.moves && once) out.push_back(call.function);
+    return true;
+  });
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+using Shapes = std::vector<uint64_t>;  // hashes, sorted
+
+size_t CountCommon(const Shapes& a, const Shapes& b) {
+  size_t out = 0;
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    if (a[i] == b[j])
+      ++out, ++i, ++j;
+    else
+      a[i] < b[j] ? ++i : ++j;
+  }
+  return out;
+}
+
+/// What a module's parameters look like, without names; of two dimensions the smaller first.
+Shapes ShapesOf(const ModuleNode& module) {
+  Shapes out;
+  const std::string_view all = module.parameters;
+  for (size_t at = all.find('['); at != std::string_view::npos; at = all.find('[', at + 1)) {
+    std::vector<std::string_view> sizes = Split(all.substr(at + 1, all.find(']', at) - at - 1), ' ');
+    for (std::string_view& size : sizes) {
+      if (EndsWith(size, ",")) size.remove_suffix(1);
+    }
+    if (sizes.size() == 2 && std::make_pair(sizes[0].size(), sizes[0]) > std::make_pair(sizes[1].size(), sizes[1])) {
+      std::swap(sizes[0], sizes[1]);
+    }
+    uint64_t hash = sizes.size();
+    for (const std::string_view size : sizes) hash = MixHash(hash, HashOf(size));
+    out.push_back(hash);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+bool HasParameters(const Structure& side, uint32_t m) {
+  const ModuleNode& node = side.modules()[m];
+  if (!node.parameters.empty()) return true;
+  return std::any_of(node.children.begin(), node.children.end(), [&](uint32_t c) { return HasParameters(side, c); });
+}
+
+/// A layer, or what has no module in it. A layer whose parts have parameters of their own is more than one.
+bool IsLeaf(const Structure& side, uint32_t m) {
+  const ModuleNode& node = side.modules()[m];
+  if (node.type.empty()) return false;
+  if (node.children.empty()) return true;
+  return node.layer &&
+         std::none_of(node.children.begin(), node.children.end(), [&](uint32_t c) { return HasParameters(side, c); });
+}
+
+void AddShapesBelow(const Structure& side, uint32_t m, Shapes* out) {
+  const Shapes own = ShapesOf(side.modules()[m]);
+  out->insert(out->end(), own.begin(), own.end());
+  for (const uint32_t c : side.modules()[m].children) AddShapesBelow(side, c, out);
+}
+
+Shapes ShapesBelow(const Structure& side, uint32_t m) {
+  Shapes out;
+  AddShapesBelow(side, m, &out);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+/// Rows and other sizes of the weight, "64" and "32" of "weight [64, 32]"; empty where that is not known.
+std::pair<int64_t, std::string_view> RowsOf(const ModuleNode& module) {
+  const std::string_view all = module.parameters;
+  constexpr std::string_view kWeight = "weight [";
+  if (!StartsWith(all, kWeight)) return {};
+  int64_t rows = 0;
+  size_t at = kWeight.size();
+  for (; at < all.size() && all[at] >= '0' && all[at] <= '9'; ++at) {
+    if (__builtin_mul_overflow(rows, int64_t{10}, &rows) || __builtin_add_overflow(rows, all[at] - '0', &rows))
+      return {};
+  }
+  return {rows, all.substr(at, all.find(']') - at)};
+}
+
+/// A layer, or a module with nothing inside, and what it is compared by.
+struct Leaf {
+  Leaf(const Structure& side, uint32_t m)
+      : id(m), node(&side.modules()[m]), parent(side.modules()[node->parent].name), shapes(ShapesOf(*node)) {
+    std::tie(rows, width) = RowsOf(*node);
+    functions = Functions(side, m);
+  }
+  uint32_t id;
+  const ModuleNode* node;
+  std::string_view parent;
+  Shapes shapes;
+  int64_t rows = 0;
+  std::string_view width;
+  std::vector<std::string_view> functions;
+};
+
+/// How much two of them look like one; 0: they are not.
+double LeafScore(const Leaf& x, const Leaf& y) {
+  const ModuleNode &a = *x.node, &b = *y.node;
+  const bool same_kind = a.kind == b.kind;
+  if (!same_kind && a.layer && b.layer) return 0;
+  if (a.layer != b.layer && (x.functions.empty() || x.functions != y.functions)) return 0;
+  double out = same_kind ? kSameKind : 0;
+  if (x.shapes.empty() && y.shapes.empty()) {
+    if (!same_kind) return 0;
+    out += kNoParameters;
+  } else if (!x.shapes.empty() && !y.shapes.empty()) {
+    if (CountCommon(x.shapes, y.shapes) < std::min(x.shapes.size(), y.shapes.size())) return 0;
+    out += x.shapes.size() == y.shapes.size() ? kSameShapes : kMoreParameters;
+  }
+  if (a.elements > 0 && b.elements > 0 && a.elements != b.elements) out += kOtherSize;
+  return out + kAlikeOwnName * Likeness(a.name, b.name) + kAlikeParent * Likeness(x.parent, y.parent);
+}
+
+/// Whether layers that follow each other compute together what one layer of the other side does.
+bool AreParts(const Leaf* parts, size_t count, const Leaf& whole) {
+  if (!whole.node->layer || whole.rows == 0) return false;
+  int64_t rows = 0, elements = 0;
+  for (const Leaf* part = parts; part != parts + count; ++part) {
+    if (part->rows == 0 || part->rows >= whole.rows || part->width != whole.width) return false;
+    if (part->node->kind != whole.node->kind || part->node->parent != parts->node->parent) return false;
+    if (part->shapes.size() != whole.shapes.size()) return false;
+    if (__builtin_add_overflow(rows, part->rows, &rows)) return false;
+    if (__builtin_add_overflow(elements, part->node->elements, &elements)) return false;
+  }
+  const int64_t all = whole.node->elements;
+  return rows == whole.rows && (all == 0 || elements == 0 || elements == all);
+}
+
+/// One side of a region: the layers in it that have no partner, in the order in which they run.
+struct Region {
+  struct Container {
+    uint32_t id;
+    size_t first = 0, last = 0;  // leaves below it: [first, last)
+    bool HasLeavesOf(const Container& other) const { return first == other.first && last == other.last; }
+  };
+  const Structure& side;
+  const std::vector<uint32_t>& partner;
+  std::unordered_set<uint32_t> taken = {};  // layers that are joined
+  std::vector<Leaf> leaves = {};
+  std::vector<Container> containers = {};
+
+  void Collect(uint32_t module) {
+    for (const uint32_t c : side.modules()[module].children) {
+      if (partner[c] != kNoModule || taken.count(c)) continue;
+      if (IsLeaf(side, c)) {
+        leaves.emplace_back(side, c);
+        continue;
+      }
+      const size_t at = containers.size();
+      containers.push_back({c, leaves.size()});
+      Collect(c);
+      containers[at].last = leaves.size();
+    }
+  }
+};
+
+class RegionPairing {
+ public:
+  RegionPairing(const Structure& target, uint32_t t, const Structure& golden, uint32_t g, const ModulePairs& known)
+      : t_{target, known.golden_of}, g_{golden, known.target_of} {
+    for (const JoinedLayers& layers : known.joined) {
+      t_.taken.insert(layers.targets.begin(), layers.targets.end());
+      g_.taken.insert(layers.goldens.begin(), layers.goldens.end());
+    }
+    t_.Collect(t);
+    g_.Collect(g);
+  }
+
+  LeafPairs Run() {
+    if (t_.leaves.empty() || g_.leaves.empty()) return {};
+    golden_at_.assign(t_.leaves.size(), kNone);
+    target_at_.assign(g_.leaves.size(), kNone);
+    t_.leaves.size() * g_.leaves.size() > kMostCells ? AlignByKeys() : AlignByScores();
+    ExchangeByName();
+    LeafPairs out;
+    for (const Region::Container& x : t_.containers) PairContainer(x, &out.pairs);
+    std::vector<bool> joined(t_.leaves.size(), false);
+    for (const auto& [i, n, j, m] : joints_) {
+      JoinedLayers layers;
+      for (size_t k = 0; k < n; ++k) layers.targets.push_back(t_.leaves[i + k].id), joined[i + k] = true;
+      for (size_t k = 0; k < m; ++k) layers.goldens.push_back(g_.leaves[j + k].id);
+      out.joined.push_back(std::move(layers));
+    }
+    for (size_t i = 0; i < t_.leaves.size(); ++i) {
+      if (golden_at_[i] != kNone && !joined[i]) out.pairs.emplace_back(t_.leaves[i].id, g_.leaves[golden_at_[i]].id);
+    }
+    return out;
+  }
+
+ private:
+  static constexpr size_t kNone = SIZE_MAX;
+
+  void Join(size_t i, size_t j) { golden_at_[i] = j, target_at_[j] = i; }
+
+  /// How many layers from (i, j) on are one layer of the other side, as (n, 1) or (1, m); (0, 0): no.
+  std::pair<size_t, size_t> JointAt(size_t i, size_t j) const {
+    for (size_t n = kMostJoined; n > 1; --n) {
+      if (i + n <= t_.leaves.size() && AreParts(&t_.leaves[i], n, g_.leaves[j])) return {n, 1};
+      if (j + n <= g_.leaves.size() && AreParts(&g_.leaves[j], n, t_.leaves[i])) return {1, n};
+    }
+    return {0, 0};
+  }
+
+  /// The alignment with the greatest sum of scores.
+  void AlignByScores() {
+    const size_t n = t_.leaves.size(), m = g_.leaves.size();
+    std::vector<float> best((n + 1) * (m + 1));
+    struct Step {
+      uint8_t down = 0, right = 0;  // both 1: a pair; one of them more: joined layers
+    };
+    std::vector<Step> steps(n * m);
+    const auto at = [&](size_t i, size_t j) -> float& { return best[i * (m + 1) + j]; };
+    for (size_t i = n; i-- > 0;) {
+      for (size_t j = m; j-- > 0;) {
+        Step* step = &steps[i * m + j];
+        *step = at(i + 1, j) >= at(i, j + 1) ? Step{1, 0} : Step{0, 1};
+        at(i, j) = std::max(at(i + 1, j), at(i, j + 1));
+        const double score = LeafScore(t_.leaves[i], g_.leaves[j]);
+        if (const auto both = static_cast<float>(score) + at(i + 1, j + 1);
+            score >= kEnoughForLeaves && both > at(i, j)) {
+          at(i, j) = both, *step = {1, 1};
+        }
+        const auto [down, right] = JointAt(i, j);
+        if (down == 0) continue;
+        if (const auto joined = static_cast<float>(kJoined) + at(i + down, j + right); joined > at(i, j)) {
+          at(i, j) = joined, *step = {static_cast<uint8_t>(down), static_cast<uint8_t>(right)};
+        }
+      }
+    }
+    for (size_t i = 0, j = 0; i < n && j < m;) {
+      const Step step = steps[i * m + j];
+      if (step.down == 1 && step.right == 1) Join(i, j);
+      if (step.down + step.right > 2) {
+        joints_.push_back({i, step.down, j, step.right});
+        for (size_t k = 0; k < step.down; ++k) golden_at_[i + k] = j;
+        for (size_t k = 0; k < step.right; ++k) target_at_[j + k] = i;
+      }
+      i += step.down, j += step.right;
+    }
+  }
+
+  void AlignByKeys() {
+    std::unordered_map<uint64_t, uint32_t> ids;
+    const auto list = [&ids](const Region& region) {
+      BigArray<uint32_t> out;
+      for (const Leaf& leaf : region.leaves) {
+        uint64_t key = HashOf(leaf.node->kind);
+        for (const uint64_t shape : leaf.shapes) key = MixHash(key, shape);
+        out.push_back(ids.try_emplace(key, static_cast<uint32_t>(ids.size())).first->second);
+      }
+      return out;
+    };
+    const BigArray<uint32_t> a = list(t_), b = list(g_);
+    for (const IndexPair& pair : AlignSequences(a, b)) Join(pair.first, pair.second);
+  }
+
+  /// Of layers that look alike and follow each other in different orders, names say which is which.
+  void ExchangeByName() {
+    constexpr size_t kNear = 8;
+    constexpr double kClearly = 0.5;
+    const auto likeness = [&](size_t i, size_t j) {
+      return Likeness(t_.leaves[i].node->name, g_.leaves[j].node->name);
+    };
+    for (size_t i = 0; i < t_.leaves.size(); ++i) {
+      for (size_t k = i + 1; k < std::min(i + kNear, t_.leaves.size()); ++k) {
+        const size_t x = golden_at_[i], y = golden_at_[k];
+        if (x == kNone || y == kNone || target_at_[x] != i || target_at_[y] != k) continue;
+        const auto parent = [](const Region& region, size_t a) { return region.leaves[a].node->parent; };
+        if (parent(t_, i) != parent(t_, k) || parent(g_, x) != parent(g_, y)) continue;
+        if (LeafScore(t_.leaves[i], g_.leaves[y]) < kEnoughForLeaves) continue;
+        if (LeafScore(t_.leaves[k], g_.leaves[x]) < kEnoughForLeaves) continue;
+        if (likeness(i, y) + likeness(k, x) > likeness(i, x) + likeness(k, y) + kClearly) Join(i, y), Join(k, x);
+      }
+    }
+  }
+
+  /// The innermost container of the other side that holds the partners of the leaves in `of`; null without.
+  static const Region::Container* Around(const Region& other, const std::vector<size_t>& partner,
+                                         const Region::Container& of) {
+    size_t first = kNone, last = 0, paired = 0;
+    for (size_t i = of.first; i < of.last; ++i) {
+      if (partner[i] == kNone) continue;
+      first = std::min(first, partner[i]), last = std::max(last, partner[i]);
+      ++paired;
+    }
+    if (paired == 0 || static_cast<double>(paired) < kMostlyTheSame * static_cast<double>(of.last - of.first)) {
+      return nullptr;
+    }
+    const Region::Container* best = nullptr;
+    for (const Region::Container& c : other.containers) {
+      // Of those with the same leaves the innermost, which stands behind the others.
+      const bool holds = c.first <= first && last < c.last;
+      if (holds && (!best || c.last - c.first <= best->last - best->first)) best = &c;
+    }
+    return best;
+  }
+
+  void PairContainer(const Region::Container& x, std::vector<std::pair<uint32_t, uint32_t>>* out) const {
+    const Region::Container* y = Around(g_, golden_at_, x);
+    const Region::Container* back = y ? Around(t_, target_at_, *y) : nullptr;
+    if (!back || !back->HasLeavesOf(x)) return;
+    // What holds the same leaves one inside the other: one class first, else the innermost.
+    const auto chain = [](const Region& region, const Region::Container& like) {
+      std::vector<uint32_t> all;
+      for (const Region::Container& c : region.containers) {
+        if (c.HasLeavesOf(like)) all.push_back(c.id);
+      }
+      return all;
+    };
+    const std::vector<uint32_t> ours = chain(t_, x), theirs = chain(g_, *y);
+    const auto same_class = [&](uint32_t a, uint32_t b) {
+      const ModuleNode &p = t_.side.modules()[a], &q = g_.side.modules()[b];
+      return !p.type.empty() && p.kind == q.kind;
+    };
+    for (const uint32_t b : theirs) {
+      if (same_class(x.id, b)) return out->emplace_back(x.id, b), void();
+    }
+    const bool better = std::any_of(ours.begin(), ours.end(), [&](uint32_t a) {
+      return std::any_of(theirs.begin(), theirs.end(), [&](uint32_t b) { return same_class(a, b); });
+    });
+    if (!better && x.id == ours.back()) out->emplace_back(x.id, theirs.back());
+  }
+
+  Region t_, g_;
+  std::vector<size_t> golden_at_, target_at_;  // of leaves
+  struct Joint {
+    size_t i, n, j, m;  // n layers of the target from i on and m of the golden run from j on; n or m is 1
+  };
+  std::vector<Joint> joints_;
+};
+
+}  // namespace
+
+bool MayBeOne(const Structure& target, uint32_t x, const Structure& golden, uint32_t y) {
+  const ModuleNode &a = target.modules()[x], &b = golden.modules()[y];
+  if (a.elements > 0 && b.elements > 0 && a.elements != b.elements && a.kind != b.kind) return false;
+  const Shapes mine = ShapesBelow(target, x), theirs = ShapesBelow(golden, y);
+  if (mine.empty() != theirs.empty()) return a.kind == b.kind;
+  if (mine.empty()) return a.layer == b.layer || Functions(target, x) == Functions(golden, y);
+  return static_cast<double>(CountCommon(mine, theirs)) >=
+         kSomeTheSame * static_cast<double>(std::min(mine.size(), theirs.size()));
+}
+
+LeafPairs PairByLeaves(const Structure& target, uint32_t t, const Structure& golden, uint32_t g,
+                       const ModulePairs& known) {
+  return RegionPairing(target, t, golden, g, known).Run();
+}
+
+}  // namespace msprobe
