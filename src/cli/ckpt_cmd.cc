@@ -37,8 +37,8 @@ std::string PlaceText(const Checkpoint& a, const Checkpoint& b, const WeightPair
   return out + fmt::format(" in {}", b.files[static_cast<size_t>(place.file_b)].path);
 }
 
-void WritePlace(const Checkpoint& a, const Checkpoint& b, std::string_view key,
-                const std::optional<WeightPlace>& place, JsonWriter* json) {
+void WritePlace(const Checkpoint& a, const Checkpoint& b, std::string_view key, const std::optional<WeightPlace>& place,
+                JsonWriter* json) {
   if (!place) return;
   json->ObjectMember(key, [&] {
     json->Member("index_a", place->a);
@@ -131,8 +131,7 @@ std::string PairLine(const CkptResult& r, size_t i) {
   }
   out += "\n";
   if (d.first) out += "    first: " + PlaceText(r.a, r.b, pair, *d.first) + "\n";
-  if (d.worst && d.first && d.worst->a != d.first->a)
-    out += "    worst: " + PlaceText(r.a, r.b, pair, *d.worst) + "\n";
+  if (d.worst && d.first && d.worst->a != d.first->a) out += "    worst: " + PlaceText(r.a, r.b, pair, *d.worst) + "\n";
   return out;
 }
 
@@ -161,7 +160,8 @@ std::string ResultText(const CkptResult& r, bool all) {
   }
   if (shown > kMostShown) out += fmt::format("  ... {} more: --all, or -o FILE\n", shown - kMostShown);
   for (const auto& [side, only] : {std::pair{"A", &r.map.only_a}, {"B", &r.map.only_b}}) {
-    for (const WeightTensor& t : *only) out += fmt::format("  only in {}: {} {}\n", side, t.label(), ShapeText(t.shape));
+    for (const WeightTensor& t : *only)
+      out += fmt::format("  only in {}: {} {}\n", side, t.label(), ShapeText(t.shape));
   }
   for (const std::string& name : r.copies) out += fmt::format("  copies on other ranks differ: {}\n", name);
   return out;
@@ -277,7 +277,8 @@ void RegisterCkpt(CLI::App& app, CommandContext* context) {
   compare->add_flag("--optimizer", args->optimizer, "compare the states of the optimizers instead of the weights");
   compare->add_flag("--all", args->all, "list equal weights as well");
   compare->add_flag("--json", context->json, "print the result as one JSON object");
-  compare->footer("Exit code: 0 no weight differs, 1 some do or are on one side only, 2 wrong options, 3 not readable.");
+  compare->footer(
+      "Exit code: 0 no weight differs, 1 some do or are on one side only, 2 wrong options, 3 not readable.");
   compare->callback([args, context] { context->status = RunCkptCompare(*args, context->json); });
 }
 

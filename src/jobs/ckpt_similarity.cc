@@ -48,8 +48,8 @@ StatusOr<SimilarityReport> WriteCheckpointSimilarity(const std::string& a, const
     }
     met[found->second] = true;
     const WeightTensor& other = right.tensors[found->second];
-    pairs.push_back({left.tensors[i], other, MatchedBy::kName, left.tensors[i].shape == other.shape, "", i,
-                     found->second});
+    pairs.push_back(
+        {left.tensors[i], other, MatchedBy::kName, left.tensors[i].shape == other.shape, "", i, found->second});
   }
   for (size_t i = 0; i < met.size(); ++i) {
     if (!met[i]) report.only_b.push_back(right.tensors[i].name);

@@ -80,7 +80,8 @@ const PairLoop* UlpsOf(DType a, DType b) {
 /// Where element `index` of a box lies.
 const char* ElementOf(const WeightBlock& block, int64_t index) {
   int64_t offset = 0;
-  for (size_t d = block.size.size(); d-- > 0; index /= block.size[d]) offset += index % block.size[d] * block.strides[d];
+  for (size_t d = block.size.size(); d-- > 0; index /= block.size[d])
+    offset += index % block.size[d] * block.strides[d];
   return static_cast<const char*>(block.data) + offset * static_cast<int64_t>(ElementSize(block.dtype));
 }
 

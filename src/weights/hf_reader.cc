@@ -82,8 +82,8 @@ Status ReadHuggingFace(const std::string& directory, Checkpoint* out) {
   for (const auto& [name, wanted] : map) {
     const std::string path = JoinPath(directory, name);
     if (!PathExists(path)) {
-      return BadInput(fmt::format("{} names {}, which is missing: copy all files of the checkpoint", index,
-                                  OneLine(name)));
+      return BadInput(
+          fmt::format("{} names {}, which is missing: copy all files of the checkpoint", index, OneLine(name)));
     }
     const size_t before = out->tensors.size();
     MSP_RETURN_IF_ERROR(ReadTensorFile(path, out));

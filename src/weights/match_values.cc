@@ -10,9 +10,9 @@
 namespace msprobe {
 namespace {
 
-constexpr int64_t kSample = 16384;  // elements of a tensor that are looked at
-constexpr double kNear = 1e-2;      // relative difference of statistics that are taken for the same
-constexpr double kClear = 4;        // the next candidate must be so many times farther away
+constexpr int64_t kSample = 16384;   // elements of a tensor that are looked at
+constexpr double kNear = 1e-2;       // relative difference of statistics that are taken for the same
+constexpr double kClear = 4;         // the next candidate must be so many times farther away
 constexpr size_t kMostAlike = 4096;  // tensors of one shape that are compared each with each
 
 struct Profile {
@@ -40,8 +40,8 @@ double Distance(const Profile& a, const Profile& b) {
   const double scale = 1e-3 * std::max(std::fabs(a.stats.norm), std::fabs(b.stats.norm)) /
                        std::sqrt(static_cast<double>(std::max<int64_t>(a.stats.count, 1)));
   double distance = 0;
-  for (const auto& [x, y] : {std::pair{a.stats.norm, b.stats.norm}, {a.stats.max, b.stats.max},
-                             {a.stats.min, b.stats.min}}) {
+  for (const auto& [x, y] :
+       {std::pair{a.stats.norm, b.stats.norm}, {a.stats.max, b.stats.max}, {a.stats.min, b.stats.min}}) {
     distance = std::max(distance, Apart(x, y, scale));
   }
   // The mean of many elements that cancel out says little, so it counts against the spread.

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "weights/weight_pair.h"
 #include "weights/roles.h"
+#include "weights/weight_pair.h"
 
 namespace msprobe {
 

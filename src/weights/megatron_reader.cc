@@ -107,8 +107,8 @@ class MegatronReader {
       if (!ParseRank(name, &rank)) continue;
       const std::string path = ModelFile(JoinPath(directory_, name));
       if (path.empty()) {
-        return BadInput(fmt::format("{} has no model_optim_rng.pt: copy the files of all ranks",
-                                    JoinPath(directory_, name)));
+        return BadInput(
+            fmt::format("{} has no model_optim_rng.pt: copy the files of all ranks", JoinPath(directory_, name)));
       }
       MSP_ASSIGN_OR_RETURN(rank.file, out_->AddFile(path));
       MSP_ASSIGN_OR_RETURN(rank.value, OpenTorch(rank.file, out_));
@@ -252,9 +252,11 @@ std::string TrackerText(const std::string& path) {
 bool IsMegatron(const std::string& directory) {
   const auto names = ListDirectory(directory);
   return names.ok() && std::any_of(names->begin(), names->end(), [&](const std::string& name) {
-    return name.starts_with(kRankStart) && !ModelFile(JoinPath(directory, name)).empty();
-  });
+           return name.starts_with(kRankStart) && !ModelFile(JoinPath(directory, name)).empty();
+         });
 }
+
+Status ReadMegatron(const std::string& directory, Checkpoint* out) { return MegatronReader(directory, out).Read(); }
 
 StatusOr<std::string> LatestIteration(const std::string& directory) {
   // DeepSpeed names the last directory in "latest".

@@ -78,11 +78,11 @@ std::string ReadParameters(std::string_view bytes, std::vector<Parameter>* out) 
 }
 
 bool IsTrainingState(std::string_view name) {
-  constexpr std::array<std::string_view, 9> kPrefixes{"adam_m.", "adam_v.", "moment1.", "moment2.",   "moments.",
+  constexpr std::array<std::string_view, 9> kPrefixes{"adam_m.", "adam_v.", "moment1.", "moment2.",  "moments.",
                                                       "accum.",  "fp32_",   "optim",    "loss_scale"};
-  constexpr std::array<std::string_view, 10> kNames{"global_step", "step_num",     "epoch_num",   "learning_rate",
-                                                    "scale_sense", "beta1_power",  "beta2_power", "momentum",
-                                                    "current_iterator_step", "last_overflow_iterator_step"};
+  constexpr std::array<std::string_view, 10> kNames{
+      "global_step", "step_num",    "epoch_num", "learning_rate",         "scale_sense",
+      "beta1_power", "beta2_power", "momentum",  "current_iterator_step", "last_overflow_iterator_step"};
   const auto starts = [&](std::string_view prefix) { return name.starts_with(prefix); };
   return std::any_of(kPrefixes.begin(), kPrefixes.end(), starts) ||
          std::find(kNames.begin(), kNames.end(), name) != kNames.end();
@@ -93,8 +93,8 @@ bool IsTrainingState(std::string_view name) {
 Status ReadMindSpore(const std::string& path, Checkpoint* out) {
   MSP_ASSIGN_OR_RETURN(const int file, out->AddFile(path));
   const auto refuse = [&](const std::string& why) {
-    return BadInput(fmt::format("{} cannot be read ({}): give a file of safetensors, torch.save(), NumPy or MindSpore",
-                                path, why));
+    return BadInput(
+        fmt::format("{} cannot be read ({}): give a file of safetensors, torch.save(), NumPy or MindSpore", path, why));
   };
   std::vector<Parameter> parameters;
   if (const std::string why = ReadParameters(out->text(file), &parameters); !why.empty()) return refuse(why);

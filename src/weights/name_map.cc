@@ -33,8 +33,8 @@ bool IsTable(const std::string& name) {
 /// One side of the matching: its parts, and which of them have a partner.
 struct Side {
   Checkpoint* checkpoint;
-  std::vector<RoleTensor> parts;  // of tensors without a partner of the same name
-  std::vector<bool> taken;        // by index into Checkpoint::tensors
+  std::vector<RoleTensor> parts;          // of tensors without a partner of the same name
+  std::vector<bool> taken;                // by index into Checkpoint::tensors
   std::unordered_set<std::string> apart;  // labels that are not to be paired
 };
 
@@ -100,15 +100,15 @@ class WeightMatcher {
       const auto in_a = known[0].find(a), in_b = known[1].find(b);
       if (in_a == known[0].end() || in_b == known[1].end()) {
         const bool first = in_a == known[0].end();
-        return BadInput(fmt::format("the map names {}, which {} does not hold: correct the map",
-                                    OneLine(first ? a : b), sides_[first ? 0 : 1].checkpoint->path));
+        return BadInput(fmt::format("the map names {}, which {} does not hold: correct the map", OneLine(first ? a : b),
+                                    sides_[first ? 0 : 1].checkpoint->path));
       }
       for (const auto& [s, part] : {std::pair{size_t{0}, &in_a->second}, {size_t{1}, &in_b->second}}) {
         used_.insert(Key(sides_[s], part->tensor));
         if (part->tensor.part.empty()) sides_[s].taken[part->source] = true;
       }
-      WeightPair pair{in_a->second.tensor, in_b->second.tensor, MatchedBy::kFile, true, "", in_a->second.source,
-                      in_b->second.source};
+      WeightPair pair{in_a->second.tensor, in_b->second.tensor, MatchedBy::kFile, true, "",
+                      in_a->second.source, in_b->second.source};
       BringTogether(&pair, true);
       AddPair(std::move(pair), false);
     }

@@ -11,10 +11,28 @@ namespace {
 
 using Words = std::span<const std::string_view>;
 
-constexpr std::string_view kWrappers[] = {
-    "module",   "model",     "_orig_mod", "transformer", "language_model", "network", "backbone", "base_model",
-    "_backbone", "gpt_neox", "bert",      "roberta",     "generator",      "llama",   "gpt2",     "t5",
-    "net",      "text_model", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "state_dict", "weights"};
+constexpr std::string_view kWrappers[] = {"module",
+                                          "model",
+                                          "_orig_mod",
+                                          "transformer",
+                                          "language_model",
+                                          "network",
+                                          "backbone",
+                                          "base_model",
+                                          "_backbone",
+                                          "gpt_neox",
+                                          "bert",
+                                          "roberta",
+                                          "generator",
+                                          "llama",
+                                          "gpt2",
+                                          "t5",
+                                          "net",
+                                          "text_model",
+                                          "_fsdp_wrapped_module",
+                                          "_checkpoint_wrapped_module",
+                                          "state_dict",
+                                          "weights"};
 
 constexpr std::string_view kQ[] = {"q_proj",     "wq",       "query",       "q",      "q_lin", "to_q",
                                    "query_proj", "linear_q", "query_layer", "dense1", "w_q",   "q_dense"};
@@ -22,35 +40,62 @@ constexpr std::string_view kK[] = {"k_proj",   "wk",       "key",       "k",    
                                    "key_proj", "linear_k", "key_layer", "dense2", "w_k",   "k_dense"};
 constexpr std::string_view kV[] = {"v_proj",     "wv",       "value",       "v",      "v_lin", "to_v",
                                    "value_proj", "linear_v", "value_layer", "dense3", "w_v",   "v_dense"};
-constexpr std::string_view kQkv[] = {"c_attn", "query_key_value", "linear_qkv", "qkv_proj", "wqkv", "w_qkv",
+constexpr std::string_view kQkv[] = {"c_attn", "query_key_value", "linear_qkv", "qkv_proj", "wqkv",     "w_qkv",
                                      "qkv",    "in_proj",         "w_pack",     "c_qkv",    "qkv_layer"};
-constexpr std::string_view kO[] = {"o_proj", "wo",         "out_proj", "linear_proj", "dense",  "c_proj",
-                                   "o",      "projection", "out_lin",  "to_out",      "proj",   "w_o",
-                                   "output_proj", "output_dense"};
+constexpr std::string_view kO[] = {"o_proj", "wo",  "out_proj",    "linear_proj", "dense",
+                                   "c_proj", "o",   "projection",  "out_lin",     "to_out",
+                                   "proj",   "w_o", "output_proj", "output_dense"};
 constexpr std::string_view kGate[] = {"gate_proj", "w1", "wi_0", "linear_gate"};
 constexpr std::string_view kUp[] = {"up_proj", "w3", "wi_1"};
 constexpr std::string_view kGateUp[] = {"gate_up_proj", "w13", "gate_up", "w_gate_hidden", "gate_up_weight"};
-constexpr std::string_view kFc1[] = {"c_fc",  "linear_fc1", "dense_h_to_4h", "wi",      "fc1",
-                                     "lin1",  "fc_in",      "mapping",       "intermediate"};
+constexpr std::string_view kFc1[] = {"c_fc", "linear_fc1", "dense_h_to_4h", "wi",          "fc1",
+                                     "lin1", "fc_in",      "mapping",       "intermediate"};
 constexpr std::string_view kDown[] = {"down_proj", "w2",   "wo",     "c_proj",     "linear_fc2", "dense_4h_to_h",
                                       "fc2",       "lin2", "fc_out", "projection", "dense"};
 constexpr std::string_view kRouter[] = {"router", "gate", "wg", "classifier", "gate_layer"};
-constexpr std::string_view kNorm1[] = {
-    "input_layernorm", "attention_norm", "ln_1",      "ln1",        "norm1",       "layernorm1",
-    "input_norm",      "attn_norm",      "layer_norm1", "layernorm_1", "self_attn_layer_norm", "ln_attn", "norm_1",
-    "sa_layer_norm",   "attention_layernorm", "pre_attention_layernorm"};
-constexpr std::string_view kNorm2[] = {
-    "post_attention_layernorm", "ffn_norm",    "ln_2",       "ln2",         "norm2",    "layernorm2",
-    "pre_mlp_layernorm",        "mlp_norm",    "layer_norm2", "layernorm_2", "ln_mlp",  "norm_2",
-    "post_attention_norm",      "final_layer_norm", "output_layer_norm", "ffn_layernorm", "mlp_layernorm"};
-constexpr std::string_view kEmbed[] = {"embed_tokens",    "wte",      "word_embeddings", "word_embedding",
-                                       "tok_embeddings",  "shared",   "embed_in",        "token_embedding",
-                                       "embedding_lookup", "tok_embedding", "token_embeddings", "word_embeddings_table"};
+constexpr std::string_view kNorm1[] = {"input_layernorm",
+                                       "attention_norm",
+                                       "ln_1",
+                                       "ln1",
+                                       "norm1",
+                                       "layernorm1",
+                                       "input_norm",
+                                       "attn_norm",
+                                       "layer_norm1",
+                                       "layernorm_1",
+                                       "self_attn_layer_norm",
+                                       "ln_attn",
+                                       "norm_1",
+                                       "sa_layer_norm",
+                                       "attention_layernorm",
+                                       "pre_attention_layernorm"};
+constexpr std::string_view kNorm2[] = {"post_attention_layernorm",
+                                       "ffn_norm",
+                                       "ln_2",
+                                       "ln2",
+                                       "norm2",
+                                       "layernorm2",
+                                       "pre_mlp_layernorm",
+                                       "mlp_norm",
+                                       "layer_norm2",
+                                       "layernorm_2",
+                                       "ln_mlp",
+                                       "norm_2",
+                                       "post_attention_norm",
+                                       "final_layer_norm",
+                                       "output_layer_norm",
+                                       "ffn_layernorm",
+                                       "mlp_layernorm"};
+constexpr std::string_view kEmbed[] = {
+    "embed_tokens",     "wte",           "word_embeddings",  "word_embedding",
+    "tok_embeddings",   "shared",        "embed_in",         "token_embedding",
+    "embedding_lookup", "tok_embedding", "token_embeddings", "word_embeddings_table"};
 constexpr std::string_view kPositions[] = {"wpe", "position_embeddings", "position_embedding", "embed_positions",
                                            "full_position_embedding"};
 constexpr std::string_view kTypes[] = {"token_type_embeddings", "tokentype_embeddings", "token_type_embedding"};
-constexpr std::string_view kFinalNorm[] = {"norm",     "ln_f",             "final_layernorm", "final_norm", "norm_out",
-                                           "final_layer_norm", "layernorm", "layer_norm",     "norm_f",     "ln_out"};
+constexpr std::string_view kFinalNorm[] = {
+    "norm",      "ln_f",       "final_layernorm", "final_norm", "norm_out", "final_layer_norm",
+    "layernorm", "layer_norm", "norm_f",          "ln_out"};
 constexpr std::string_view kHead[] = {"lm_head", "output_layer", "embed_out", "head", "output", "lm_head_proj"};
 
 bool In(Words words, std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); }

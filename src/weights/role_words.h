@@ -9,13 +9,13 @@ namespace msprobe {
 
 /// What a name says, before shapes are known.
 struct WeightName {
-  std::string stack;     // "encoder", "decoder" or ""
+  std::string stack;  // "encoder", "decoder" or ""
   int64_t layer = -1, expert = -1;
-  std::string what;      // "attention.q", "mlp.gate_up", "norm1", "embed", ...; "" where no word is known
-  std::string param;     // "weight", "bias", ...
-  bool shared = false;   // of the shared expert
-  std::string rest;      // the name without what wraps all names of a model
-  std::string leaf;      // the last word before the parameter: "c_attn"
+  std::string what;     // "attention.q", "mlp.gate_up", "norm1", "embed", ...; "" where no word is known
+  std::string param;    // "weight", "bias", ...
+  bool shared = false;  // of the shared expert
+  std::string rest;     // the name without what wraps all names of a model
+  std::string leaf;     // the last word before the parameter: "c_attn"
 };
 
 WeightName ParseWeightName(std::string_view name);

@@ -123,7 +123,8 @@ class RoleMaker {
     if (what == "attention.qkv" && !t.shape.empty()) {
       const std::vector<Fused> parts = QkvRows(facts_, name.leaf, t.shape[0]);
       for (const Fused& fused : parts) {
-        Put(fmt::format("{}attention.{} {}", prefix, fused.part, name.param), SelectRanges(t, 0, fused.rows, fused.part));
+        Put(fmt::format("{}attention.{} {}", prefix, fused.part, name.param),
+            SelectRanges(t, 0, fused.rows, fused.part));
       }
       if (!parts.empty()) return;
     }

@@ -40,7 +40,7 @@ struct WeightDiff {
   double max_ulp = 0;    // in units in the last place of the coarser type
   double tolerance = 0;  // the least t with |a - b| <= t + t * |b| for all elements
   double norm_a = 0, norm_b = 0;
-  double error = 0;  // relative, as the ruler measures: the larger of ||a-b|| / ||.|| and max|a-b| / max|.|
+  double error = 0;    // relative, as the ruler measures: the larger of ||a-b|| / ||.|| and max|a-b| / max|.|
   double allowed = 0;  // by the ruler, for the coarser type
   std::optional<WeightPlace> first, worst;  // elements that differ
 };

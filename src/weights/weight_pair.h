@@ -24,12 +24,12 @@ struct WeightPair {
   WeightTensor a, b;
   MatchedBy by = MatchedBy::kName;
   bool same_shape = true;
-  std::string note;                    // what was done to compare them: "transposed", "padded: ..."
+  std::string note;                   // what was done to compare them: "transposed", "padded: ..."
   size_t source_a = 0, source_b = 0;  // of Checkpoint::tensors
 };
 
 struct NameMap {
-  std::vector<WeightPair> pairs;              // in the order of A
+  std::vector<WeightPair> pairs;             // in the order of A
   std::vector<WeightTensor> only_a, only_b;  // with no partner
   std::vector<std::string> notes;
 };

@@ -17,8 +17,8 @@ struct WeightBlock {
   const void* data = nullptr;
   std::vector<int64_t> strides;  // in elements
   DType dtype = DType::kUnknown;
-  int file = 0;                  // of Checkpoint::files
-  std::vector<int64_t> origin;   // of its first element in the tensor that has the name, before any part was taken
+  int file = 0;                 // of Checkpoint::files
+  std::vector<int64_t> origin;  // of its first element in the tensor that has the name, before any part was taken
   TensorView view() const { return {data, dtype, static_cast<int>(size.size()), size.data(), strides.data()}; }
 };
 

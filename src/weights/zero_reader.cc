@@ -27,9 +27,8 @@ int64_t RankOf(std::string_view name) {
   constexpr std::string_view kRank = "pp_rank_";
   const size_t at = name.find(kRank);
   int64_t rank = 0;
-  for (size_t i = at + kRank.size(); at != std::string_view::npos && i < name.size() && name[i] >= '0' &&
-                                     name[i] <= '9' && rank < 1'000'000;
-       ++i)
+  for (size_t i = at + kRank.size();
+       at != std::string_view::npos && i < name.size() && name[i] >= '0' && name[i] <= '9' && rank < 1'000'000; ++i)
     rank = rank * 10 + (name[i] - '0');
   return rank;
 }
@@ -87,7 +86,8 @@ bool AddStretch(const std::vector<Partition>& parts, int64_t begin, int64_t coun
   for (const Partition& p : parts) {
     const int64_t first = std::max(begin, at), last = std::min(begin + count, at + p.size());
     if (first < last) {
-      const auto* data = static_cast<const char*>(p.tensor->data) + static_cast<size_t>(first - at) * ElementSize(t->dtype);
+      const auto* data =
+          static_cast<const char*>(p.tensor->data) + static_cast<size_t>(first - at) * ElementSize(t->dtype);
       if (p.tensor->dtype != t->dtype || !AddFlat(done, last - first, data, p.file, t)) return false;
       done += last - first;
     }
@@ -97,8 +97,8 @@ bool AddStretch(const std::vector<Partition>& parts, int64_t begin, int64_t coun
 }
 
 Status Unfit(const std::string& directory, const std::string& name) {
-  return BadInput(fmt::format("the partitions in {} do not hold all of {}: copy the files of all ranks", directory,
-                              OneLine(name)));
+  return BadInput(
+      fmt::format("the partitions in {} do not hold all of {}: copy the files of all ranks", directory, OneLine(name)));
 }
 
 /// Stages 1 and 2: each rank has one stretch of the parameters of a group.
@@ -185,8 +185,8 @@ void ListStates(const ZeroRanks& ranks, Checkpoint* out) {
 bool IsZero(const std::string& directory) {
   const auto names = ListDirectory(directory);
   return names.ok() && std::any_of(names->begin(), names->end(), [](const std::string& name) {
-    return name.ends_with(kModel) || name.ends_with(kStates);
-  });
+           return name.ends_with(kModel) || name.ends_with(kStates);
+         });
 }
 
 Status ReadZero(const std::string& directory, Checkpoint* out) {
@@ -208,7 +208,8 @@ Status ReadZero(const std::string& directory, Checkpoint* out) {
     return OkStatus();
   }
   std::vector<std::vector<NamedShape>> groups;
-  if (!ReadShapes(*shapes, &groups)) return BadInput(directory + " has damaged param_shapes: save the checkpoint again");
+  if (!ReadShapes(*shapes, &groups))
+    return BadInput(directory + " has damaged param_shapes: save the checkpoint again");
   MSP_RETURN_IF_ERROR(stage3 ? JoinShares(directory, groups, ranks, out) : JoinGroups(directory, groups, ranks, out));
   out->format = fmt::format("DeepSpeed ZeRO-{}, {} ranks", stage3 ? "3" : "1/2", ranks.states.size());
   // Buffers and parameters that do not train are in the model's file alone.

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "tensor/files/pt_pickle.h"
+#include "tensor/files/pt_value.h"
 
 namespace msprobe::pt {
 
@@ -23,7 +23,7 @@ using Id = uint32_t;
 inline constexpr size_t kObjectState = 1;  // behind the arguments, before the items
 
 // A value while the pickle runs; containers name their items, because values may be shared.
-struct Node {
+struct PickleNode {
   enum Kind : uint8_t { kNone, kBool, kInt, kFloat, kText, kTensor, kList, kTuple, kDict, kOther, kGlobal, kStorage };
   Kind kind = kNone;
   DType dtype = DType::kUnknown;  // kStorage
@@ -82,15 +82,15 @@ class Machine {
     return true;
   }
 
-  Node& Make(Node::Kind kind) {
+  PickleNode& Make(PickleNode::Kind kind) {
     stack_.push_back(static_cast<Id>(nodes_.size()));
-    Node& node = nodes_.emplace_back();
+    PickleNode& node = nodes_.emplace_back();
     node.kind = kind;
     return node;
   }
-  bool MakeInt(int64_t v) { return Make(Node::kInt).i = v, true; }
-  bool MakeText(std::string_view text) { return Make(Node::kText).text = text, true; }
-  Node& Top() { return nodes_[stack_.back()]; }
+  bool MakeInt(int64_t v) { return Make(PickleNode::kInt).i = v, true; }
+  bool MakeText(std::string_view text) { return Make(PickleNode::kText).text = text, true; }
+  PickleNode& Top() { return nodes_[stack_.back()]; }
 
   // Values above the last mark, or `count` of them.
   bool PopMany(std::vector<Id>* out) {
@@ -120,7 +120,7 @@ class Machine {
   bool StepObject(uint8_t op);
   bool MakeObject(std::string_view name, std::vector<Id> args);
   bool Tuple(size_t count);
-  bool Add(Node::Kind kind, const std::vector<Id>& items);
+  bool Add(PickleNode::Kind kind, const std::vector<Id>& items);
   bool Global(std::string_view module, std::string_view name);
   bool Persistent();
   bool Reduce();
@@ -136,7 +136,7 @@ class Machine {
   bool done_ = false;
   size_t items_ = 0, values_ = 0;
   std::string why_;
-  std::vector<Node> nodes_;
+  std::vector<PickleNode> nodes_;
   std::vector<PtTensor> tensors_;
   std::vector<Id> stack_;
   std::vector<size_t> marks_;

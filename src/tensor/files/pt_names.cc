@@ -73,12 +73,14 @@ std::string_view KnownPtName(std::string_view name) {
 
 bool IsHostilePtName(std::string_view module, std::string_view name) {
   constexpr std::string_view kHostile[] = {
-      "os",       "posix",    "nt",      "posixpath", "ntpath", "sys",     "subprocess", "shutil",   "socket",
-      "ctypes",   "runpy",    "code",    "codeop",    "pty",    "pdb",     "bdb",        "timeit",   "importlib",
-      "imp",      "pickle",   "_pickle", "marshal",   "builtins", "__builtin__", "webbrowser", "http", "urllib",
-      "requests", "operator", "_operator", "functools", "tempfile", "signal", "threading", "multiprocessing",
-      "asyncio",  "commands", "popen2",  "cProfile",  "profile", "trace",  "doctest",    "pip",      "venv",
-      "zipimport", "pkgutil", "smtplib", "ftplib",    "telnetlib", "glob", "linecache",  "types"};
+      "os",       "posix",     "nt",          "posixpath",  "ntpath",  "sys",       "subprocess",
+      "shutil",   "socket",    "ctypes",      "runpy",      "code",    "codeop",    "pty",
+      "pdb",      "bdb",       "timeit",      "importlib",  "imp",     "pickle",    "_pickle",
+      "marshal",  "builtins",  "__builtin__", "webbrowser", "http",    "urllib",    "requests",
+      "operator", "_operator", "functools",   "tempfile",   "signal",  "threading", "multiprocessing",
+      "asyncio",  "commands",  "popen2",      "cProfile",   "profile", "trace",     "doctest",
+      "pip",      "venv",      "zipimport",   "pkgutil",    "smtplib", "ftplib",    "telnetlib",
+      "glob",     "linecache", "types"};
   constexpr std::string_view kHarmless[] = {"set",  "frozenset", "slice", "complex", "bytearray",       "object",
                                             "dict", "list",      "tuple", "int",     "float",           "bool",
                                             "str",  "bytes",     "range", "getattr", "SimpleNamespace", "partial"};

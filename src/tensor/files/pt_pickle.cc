@@ -24,14 +24,14 @@ bool Machine::Step(uint8_t op) {
     }
     case '.': return done_ = true;
     case '(': return marks_.push_back(stack_.size()), true;
-    case 'N': return Make(Node::kNone), true;
-    case 0x88: return Make(Node::kBool).i = 1, true;
-    case 0x89: return Make(Node::kBool), true;
+    case 'N': return Make(PickleNode::kNone), true;
+    case 0x88: return Make(PickleNode::kBool).i = 1, true;
+    case 0x89: return Make(PickleNode::kBool), true;
     case 'c': return TakeLine(&module) && TakeLine(&name) && Global(module, name);
     case 0x93: {  // STACK_GLOBAL
       std::vector<Id> parts;
       if (!PopMany(2, &parts)) return false;
-      if (nodes_[parts[0]].kind != Node::kText || nodes_[parts[1]].kind != Node::kText)
+      if (nodes_[parts[0]].kind != PickleNode::kText || nodes_[parts[1]].kind != PickleNode::kText)
         return Fail("a name is not text");
       return Global(nodes_[parts[0]].text, nodes_[parts[1]].text);
     }
@@ -40,7 +40,7 @@ bool Machine::Step(uint8_t op) {
     case 'b': {  // BUILD: attributes of an object
       std::vector<Id> state;
       if (!PopMany(1, &state) || (stack_.size() <= Floor() && !Fail("a value is missing"))) return false;
-      if (shown_ && Top().kind == Node::kOther && Top().items.size() > kObjectState)
+      if (shown_ && Top().kind == PickleNode::kOther && Top().items.size() > kObjectState)
         Top().items[kObjectState] = state[0];
       return true;
     }
@@ -79,7 +79,7 @@ bool Machine::StepNumber(uint8_t op) {
     uint64_t v = 0;
     if (!Take(&v)) return false;
     v = __builtin_bswap64(v);
-    std::memcpy(&Make(Node::kFloat).d, &v, sizeof v);
+    std::memcpy(&Make(PickleNode::kFloat).d, &v, sizeof v);
     return true;
   }
   uint8_t size = 0;  // LONG1
@@ -132,17 +132,17 @@ bool Machine::StepMemo(uint8_t op) {
 bool Machine::Tuple(size_t count) {
   std::vector<Id> items;
   if (!PopMany(count, &items)) return false;
-  Make(Node::kTuple).items = std::move(items);
+  Make(PickleNode::kTuple).items = std::move(items);
   return true;
 }
 
 // Items behind those of the container that is on the stack now.
-bool Machine::Add(Node::Kind kind, const std::vector<Id>& items) {
+bool Machine::Add(PickleNode::Kind kind, const std::vector<Id>& items) {
   if (stack_.size() <= Floor()) return Fail("a value is missing");
-  Node& container = Top();
-  if (container.kind != kind && !(shown_ && container.kind == Node::kOther))
+  PickleNode& container = Top();
+  if (container.kind != kind && !(shown_ && container.kind == PickleNode::kOther))
     return Fail("a container is of a different kind");
-  if (kind == Node::kDict && items.size() % 2 != 0) return Fail("a key has no value");
+  if (kind == PickleNode::kDict && items.size() % 2 != 0) return Fail("a key has no value");
   container.items.insert(container.items.end(), items.begin(), items.end());
   return true;
 }
@@ -150,20 +150,20 @@ bool Machine::Add(Node::Kind kind, const std::vector<Id>& items) {
 bool Machine::StepContainer(uint8_t op) {
   std::vector<Id> items;
   switch (op) {
-    case ')': return Make(Node::kTuple), true;
-    case ']': return Make(Node::kList), true;
-    case '}': return Make(Node::kDict), true;
+    case ')': return Make(PickleNode::kTuple), true;
+    case ']': return Make(PickleNode::kList), true;
+    case '}': return Make(PickleNode::kDict), true;
     case 0x85: return Tuple(1);
     case 0x86: return Tuple(2);
     case 0x87: return Tuple(3);
     case 't':
       if (!PopMany(&items)) return false;
-      Make(Node::kTuple).items = std::move(items);
+      Make(PickleNode::kTuple).items = std::move(items);
       return true;
-    case 'a': return PopMany(1, &items) && Add(Node::kList, items);
-    case 's': return PopMany(2, &items) && Add(Node::kDict, items);
-    case 'e': return PopMany(&items) && Add(Node::kList, items);
-    case 'u': return PopMany(&items) && Add(Node::kDict, items);
+    case 'a': return PopMany(1, &items) && Add(PickleNode::kList, items);
+    case 's': return PopMany(2, &items) && Add(PickleNode::kDict, items);
+    case 'e': return PopMany(&items) && Add(PickleNode::kList, items);
+    case 'u': return PopMany(&items) && Add(PickleNode::kDict, items);
     default: {
       if (shown_ && StepObject(op)) return true;
       constexpr std::string_view kHex = "0123456789abcdef";
@@ -175,8 +175,8 @@ bool Machine::StepContainer(uint8_t op) {
 bool Machine::Global(std::string_view module, std::string_view name) {
   const std::string full = std::string(module).append(" ").append(name);
   // The text lives in the tables, or is that of a dtype and is kept as one.
-  Node node;
-  node.kind = Node::kGlobal;
+  PickleNode node;
+  node.kind = PickleNode::kGlobal;
   node.text = KnownPtName(full);
   node.dtype = PtDType(full);
   if (node.text.empty() && shown_ && node.dtype == DType::kUnknown && !IsHostilePtName(module, name)) node.text = name;
@@ -193,15 +193,16 @@ bool Machine::Global(std::string_view module, std::string_view name) {
 bool Machine::Persistent() {
   std::vector<Id> id;
   if (!PopMany(1, &id)) return false;
-  const Node& tuple = nodes_[id[0]];
-  if (tuple.kind != Node::kTuple || tuple.items.size() != 5) return Fail("a storage is described in a different way");
-  const Node &type = nodes_[tuple.items[1]], &key = nodes_[tuple.items[2]];
-  const PtStorage* storage = type.kind == Node::kGlobal ? FindPtStorage(type.text) : nullptr;
-  if (storage == nullptr || key.kind != Node::kText) return Fail("a storage is described in a different way");
+  const PickleNode& tuple = nodes_[id[0]];
+  if (tuple.kind != PickleNode::kTuple || tuple.items.size() != 5)
+    return Fail("a storage is described in a different way");
+  const PickleNode &type = nodes_[tuple.items[1]], &key = nodes_[tuple.items[2]];
+  const PtStorage* storage = type.kind == PickleNode::kGlobal ? FindPtStorage(type.text) : nullptr;
+  if (storage == nullptr || key.kind != PickleNode::kText) return Fail("a storage is described in a different way");
   const std::string_view* bytes = storages_(key.text);
   if (bytes == nullptr) return Fail("the member of a storage is missing");
   const DType dtype = storage->dtype;
-  Node& made = Make(Node::kStorage);
+  PickleNode& made = Make(PickleNode::kStorage);
   made.dtype = dtype;
   made.text = *bytes;
   return true;
@@ -210,13 +211,13 @@ bool Machine::Persistent() {
 bool Machine::Reduce() {
   std::vector<Id> parts;
   if (!PopMany(2, &parts)) return false;
-  if (nodes_[parts[1]].kind != Node::kTuple) return Fail("arguments are not a tuple");
+  if (nodes_[parts[1]].kind != PickleNode::kTuple) return Fail("arguments are not a tuple");
   return Call(nodes_[parts[0]].text, parts[0], nodes_[parts[1]].items);
 }
 
 bool Machine::Call(std::string_view function, Id function_id, std::vector<Id> args) {
-  if (nodes_[function_id].kind != Node::kGlobal) return Fail("it calls what is not a function");
-  if (function == "collections OrderedDict" && args.empty()) return Make(Node::kDict), true;
+  if (nodes_[function_id].kind != PickleNode::kGlobal) return Fail("it calls what is not a function");
+  if (function == "collections OrderedDict" && args.empty()) return Make(PickleNode::kDict), true;
   if (function == "torch Size" && args.size() == 1) return stack_.push_back(args[0]), true;
   if (function.starts_with("torch._utils _rebuild_tensor")) return Tensor(args, function.ends_with("_v3"));
   // As a tensor, with the layout it had on the device behind the rest: what is stored has the plain one.
@@ -224,41 +225,41 @@ bool Machine::Call(std::string_view function, Id function_id, std::vector<Id> ar
   if (function == "torch_npu.npu._format Format" && args.size() == 1) return stack_.push_back(args[0]), true;
   // (tensor, dtype, device, requires_grad)
   if (function == "torch._utils _rebuild_device_tensor_from_cpu_tensor" && args.size() == 4) {
-    if (nodes_[args[0]].kind != Node::kTensor) return Fail("a tensor is described in a different way");
+    if (nodes_[args[0]].kind != PickleNode::kTensor) return Fail("a tensor is described in a different way");
     tensors_[static_cast<size_t>(nodes_[args[0]].i)].requires_grad = nodes_[args[3]].i != 0;
     return stack_.push_back(args[0]), true;
   }
   if (function.starts_with("torch._utils _rebuild_parameter") && args.size() >= 2) {
-    if (nodes_[args[0]].kind != Node::kTensor) return Fail("a parameter is not a tensor");
+    if (nodes_[args[0]].kind != PickleNode::kTensor) return Fail("a parameter is not a tensor");
     tensors_[static_cast<size_t>(nodes_[args[0]].i)].requires_grad = nodes_[args[1]].i != 0;
     return stack_.push_back(args[0]), true;
   }
   // (function, type, arguments, state): tensors with attributes
   if (function == "torch._tensor _rebuild_from_type_v2" && args.size() == 4) {
-    const Node &inner = nodes_[args[0]], &inner_args = nodes_[args[2]];
-    if (inner.kind != Node::kGlobal || inner.text == function || inner_args.kind != Node::kTuple) {
+    const PickleNode &inner = nodes_[args[0]], &inner_args = nodes_[args[2]];
+    if (inner.kind != PickleNode::kGlobal || inner.text == function || inner_args.kind != PickleNode::kTuple) {
       return Fail("a tensor is described in a different way");
     }
     return Call(inner.text, args[0], inner_args.items);
   }
-  if (shown_ && function == "defaultdict") return Make(Node::kDict), true;
-  if (shown_ && function == "_reconstructor" && args.size() == 3 && nodes_[args[0]].kind == Node::kGlobal)
+  if (shown_ && function == "defaultdict") return Make(PickleNode::kDict), true;
+  if (shown_ && function == "_reconstructor" && args.size() == 3 && nodes_[args[0]].kind == PickleNode::kGlobal)
     return MakeObject(nodes_[args[0]].text, {args[2]});
   if (shown_) return MakeObject(function.substr(function.rfind(' ') + 1), std::move(args));
   if (!IsOpaquePtFunction(function))
     return Fail("it calls " + std::string(function) + " differently from torch.save()");
   items_ += args.size();
-  Node& made = Make(Node::kOther);
+  PickleNode& made = Make(PickleNode::kOther);
   made.text = function.substr(function.find(' ') + 1);
   made.items = std::move(args);
   return true;
 }
 
 bool Machine::Integers(Id tuple, std::vector<int64_t>* out) {
-  const Node& node = nodes_[tuple];
-  if (node.kind != Node::kTuple || node.items.size() > kMaxDims) return Fail("a shape is not a tuple of numbers");
+  const PickleNode& node = nodes_[tuple];
+  if (node.kind != PickleNode::kTuple || node.items.size() > kMaxDims) return Fail("a shape is not a tuple of numbers");
   for (Id id : node.items) {
-    if (nodes_[id].kind != Node::kInt || nodes_[id].i < 0) return Fail("a shape is not a tuple of numbers");
+    if (nodes_[id].kind != PickleNode::kInt || nodes_[id].i < 0) return Fail("a shape is not a tuple of numbers");
     out->push_back(nodes_[id].i);
   }
   return true;
@@ -267,8 +268,8 @@ bool Machine::Integers(Id tuple, std::vector<int64_t>* out) {
 // (storage, offset, shape, strides, requires_grad, hooks[, dtype])
 bool Machine::Tensor(const std::vector<Id>& args, bool names_dtype) {
   if (args.size() < (names_dtype ? 7 : 4)) return Fail("a tensor is described in a different way");
-  const Node &storage = nodes_[args[0]], &offset = nodes_[args[1]];
-  if (storage.kind != Node::kStorage || offset.kind != Node::kInt || offset.i < 0) {
+  const PickleNode &storage = nodes_[args[0]], &offset = nodes_[args[1]];
+  if (storage.kind != PickleNode::kStorage || offset.kind != PickleNode::kInt || offset.i < 0) {
     return Fail("a tensor is described in a different way");
   }
   PtTensor tensor;
@@ -295,28 +296,28 @@ bool Machine::Tensor(const std::vector<Id>& args, bool names_dtype) {
   }
   tensor.data = empty ? nullptr : storage.text.data() + static_cast<uint64_t>(offset.i) * element;
   tensor.requires_grad = args.size() > 4 && nodes_[args[4]].i != 0;
-  Make(Node::kTensor).i = static_cast<int64_t>(tensors_.size());
+  Make(PickleNode::kTensor).i = static_cast<int64_t>(tensors_.size());
   tensors_.push_back(std::move(tensor));
   return true;
 }
 
 bool Machine::ToValue(Id id, int depth, PtValue* out) {
   if (depth > kMostDepth || ++values_ > most_values_) return Fail("it is nested too deeply or too large");
-  const Node& node = nodes_[id];
+  const PickleNode& node = nodes_[id];
   // An object may be its own attribute; tensors are not found that way.
   if (shown_ && std::find(path_.begin(), path_.end(), id) != path_.end()) return true;
   switch (node.kind) {
-    case Node::kGlobal:
+    case PickleNode::kGlobal:
       out->kind = PtValue::Kind::kText;
       out->text = node.dtype != DType::kUnknown ? DTypeName(node.dtype) : node.text;
       return true;
-    case Node::kStorage: return shown_ || Fail("it holds a storage without a tensor");
+    case PickleNode::kStorage: return shown_ || Fail("it holds a storage without a tensor");
     default: out->kind = static_cast<PtValue::Kind>(node.kind);
   }
   out->i = node.i;
   out->d = node.d;
   out->text = node.text;
-  if (node.kind == Node::kTensor) out->tensor = tensors_[static_cast<size_t>(node.i)];
+  if (node.kind == PickleNode::kTensor) out->tensor = tensors_[static_cast<size_t>(node.i)];
   out->items.resize(std::min(node.items.size(), most_values_ - values_));
   if (out->items.size() < node.items.size()) return Fail("it is nested too deeply or too large");
   path_.push_back(id);
