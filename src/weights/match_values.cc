@@ -13,6 +13,7 @@ namespace {
 constexpr int64_t kSample = 16384;   // elements of a tensor that are looked at
 constexpr double kNear = 1e-2;       // relative difference of statistics that are taken for the same
 constexpr double kClear = 4;         // the next candidate must be so many times farther away
+constexpr double kAsNear = 1e-3;     // steps of distance in which names and places decide
 constexpr size_t kMostAlike = 4096;  // tensors of one shape that are compared each with each
 
 struct Profile {
@@ -57,6 +58,10 @@ double NamePenalty(const Profile& a, const Profile& b) {
   return penalty;
 }
 
+/// How far down its list something stands.
+double Share(size_t i, size_t count) { return static_cast<double>(i) / static_cast<double>(count); }
+constexpr double kPlaceCounts = 0.1;
+
 using Indices = std::vector<size_t>;
 struct Shaped {
   Indices a, b;
@@ -66,14 +71,14 @@ class ValueMatcher {
  public:
   ValueMatcher(const std::vector<RoleTensor>& a, const std::vector<RoleTensor>& b) : a_(a), b_(b) {}
 
-  std::vector<ValueMatch> Run() {
+  std::vector<ValueMatch> Run(bool by_place) {
     std::map<std::vector<int64_t>, Shaped> shapes;
     for (size_t i = 0; i < a_.size(); ++i) shapes[Squeezed(a_[i].tensor).shape].a.push_back(i);
     for (size_t i = 0; i < b_.size(); ++i) shapes[Squeezed(b_[i].tensor).shape].b.push_back(i);
     for (auto& [shape, alike] : shapes) {
       if (alike.a.empty() || alike.b.empty() || alike.a.size() > kMostAlike || alike.b.size() > kMostAlike) continue;
       ByStatistics(&alike);
-      ByPlace(alike);
+      if (by_place) ByPlace(alike);
     }
     std::sort(out_.begin(), out_.end(), [](auto& x, auto& y) { return x.a < y.a; });
     return out_;
@@ -96,14 +101,15 @@ class ValueMatcher {
       for (const auto& [k, q] : of_b) {
         const double d = Distance(p, q);
         nearest_a[i] = std::min(nearest_a[i], d);
-        if (d < kNear) near.push_back({d, NamePenalty(p, q), i, k});
+        const double place = std::fabs(Share(i, a_.size()) - Share(k, b_.size()));
+        if (d < kNear) near.push_back({d, NamePenalty(p, q) + kPlaceCounts * place, i, k});
       }
     }
     // Clearly nearer than others first; what is as near is told apart by the names.
-    std::erase_if(near, [&](const Candidate& c) { return c.distance > kClear * nearest_a[c.a] + 1e-6; });
+    std::erase_if(near, [&](const Candidate& c) { return c.distance > kClear * nearest_a[c.a] + kAsNear; });
     std::stable_sort(near.begin(), near.end(), [](const Candidate& x, const Candidate& y) {
-      const bool as_near = std::fabs(x.distance - y.distance) < 1e-6;
-      return as_near ? x.penalty < y.penalty : x.distance < y.distance;
+      const auto steps = [](const Candidate& c) { return std::floor(c.distance / kAsNear); };
+      return std::pair(steps(x), x.penalty) < std::pair(steps(y), y.penalty);
     });
     Indices used_a, used_b;
     for (const Candidate& c : near) {
@@ -132,8 +138,9 @@ class ValueMatcher {
 
 }  // namespace
 
-std::vector<ValueMatch> MatchByValues(const std::vector<RoleTensor>& a, const std::vector<RoleTensor>& b) {
-  return ValueMatcher(a, b).Run();
+std::vector<ValueMatch> MatchByValues(const std::vector<RoleTensor>& a, const std::vector<RoleTensor>& b,
+                                      bool by_place) {
+  return ValueMatcher(a, b).Run(by_place);
 }
 
 }  // namespace msprobe

@@ -13,6 +13,8 @@ struct ValueMatch {
   size_t a, b;
   MatchedBy by;
 };
-std::vector<ValueMatch> MatchByValues(const std::vector<RoleTensor>& a, const std::vector<RoleTensor>& b);
+/// `by_place`: what values do not pair is paired by its place, where both sides have as many of a shape.
+std::vector<ValueMatch> MatchByValues(const std::vector<RoleTensor>& a, const std::vector<RoleTensor>& b,
+                                      bool by_place);
 
 }  // namespace msprobe

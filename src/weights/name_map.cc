@@ -58,6 +58,7 @@ class WeightMatcher {
     }
     ByRole();
     Tied();
+    WholeByValues();
     ByValues();
     for (size_t s = 0; s < 2; ++s) {
       for (RoleTensor& part : sides_[s].parts) (s == 0 ? out->only_a : out->only_b).push_back(std::move(part.tensor));
@@ -200,9 +201,37 @@ class WeightMatcher {
     }
     return nullptr;
   }
+  /// Tensors as they are stored, none of whose parts has a partner.
+  std::vector<RoleTensor> Wholes(size_t s) const {
+    const Checkpoint& c = *sides_[s].checkpoint;
+    std::vector<int64_t> left(c.tensors.size(), 0);
+    for (const RoleTensor& part : sides_[s].parts) left[part.source] += part.tensor.elements();
+    std::vector<RoleTensor> out;
+    for (size_t i = 0; i < left.size(); ++i) {
+      const bool all = left[i] > 0 && left[i] == c.tensors[i].elements();
+      if (all) out.push_back({"", c.tensors[i], false, false, i});
+    }
+    return out;
+  }
+
+  void WholeByValues() {
+    const std::array<std::vector<RoleTensor>, 2> wholes{Wholes(0), Wholes(1)};
+    std::array<std::unordered_set<size_t>, 2> done;
+    for (const ValueMatch& match : MatchByValues(wholes[0], wholes[1], false)) {
+      const RoleTensor &a = wholes[0][match.a], &b = wholes[1][match.b];
+      WeightPair pair{a.tensor, b.tensor, match.by, true, "", a.source, b.source};
+      if (!BringTogether(&pair, false)) continue;
+      done[0].insert(a.source);
+      done[1].insert(b.source);
+      AddPair(std::move(pair), false);
+    }
+    for (size_t s = 0; s < 2; ++s)
+      std::erase_if(sides_[s].parts, [&](const RoleTensor& part) { return done[s].contains(part.source); });
+  }
+
   void ByValues() {
     std::vector<bool> done_a(sides_[0].parts.size()), done_b(sides_[1].parts.size());
-    for (const ValueMatch& match : MatchByValues(sides_[0].parts, sides_[1].parts)) {
+    for (const ValueMatch& match : MatchByValues(sides_[0].parts, sides_[1].parts, true)) {
       const RoleTensor &a = sides_[0].parts[match.a], &b = sides_[1].parts[match.b];
       WeightPair pair{a.tensor, b.tensor, match.by, true, "", a.source, b.source};
       if (!BringTogether(&pair, false)) continue;
