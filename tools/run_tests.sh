@@ -64,6 +64,7 @@ deep() {
   part "demo" demo
   part "Python and golden tests" python_tests tests/python tests/golden -m deep
   part "dumps against mindstudio-probe's" in_turn tests/conformance
+  part "MindSpore" in_turn tests/mindspore
   part "planted bugs" in_turn tests/sabotage tests/frameworks -m deep
   part "page in the browser" browser $(other_pages)
   part "unit tests under ASan and UBSan" asan

@@ -145,15 +145,15 @@ void ShellValues::Variable(const std::string& name, std::string_view whole, bool
     part->now.text += first.text;
     return;
   }
-  for (const char c : first.text) {
-    if (IsSpace(c)) {
-      const auto [file, line] = std::pair(part->now.file, part->now.line);
-      part->End();
-      part->now.file = file;
-      part->now.line = line;
-    } else {
-      part->now.text += c;
-    }
+  for (size_t at = 0; at < first.text.size(); ++at) {
+    const size_t start = at;
+    while (at < first.text.size() && !IsSpace(first.text[at])) ++at;
+    part->now.text.append(first.text, start, at - start);
+    if (at == first.text.size()) break;
+    const auto [file, line] = std::pair(part->now.file, part->now.line);
+    part->End();
+    part->now.file = file;
+    part->now.line = line;
   }
 }
 

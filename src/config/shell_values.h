@@ -33,7 +33,7 @@ class ShellValues {
   bool within_bounds() const { return bytes_ < kMostBytes; }
 
  private:
-  static constexpr size_t kMostBytes = 64 << 20;
+  static constexpr size_t kMostBytes = 24 << 20;
   struct Part;
 
   void ExpandInto(std::string_view word, bool quoted, Part* part, int depth);

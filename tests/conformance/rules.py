@@ -71,7 +71,6 @@ ALL_RULES = (
     Rule(BLIND, "recomputed", "only ours in names, at the end", FUNCTIONS),
     Rule(BLIND, "recomputed", "only ours in construct, at the end", FUNCTIONS),
     Rule(CLAMP, "any", "only ours in names", CLAMPS),
-    Rule(CLAMP, "any", "only ours in construct", CLAMPS),
     Rule(NEW_NAMES, "fsdp1 fsdp2", "only ours in names", SHARDING),
     Rule(NEW_NAMES, "fsdp1 fsdp2", "only ours in construct", SHARDING),
     # What has not arrived yet is zeros there.

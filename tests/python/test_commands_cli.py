@@ -630,7 +630,8 @@ def test_different_calls_against_each_other_are_not_the_answer(out, options):
     """The table pairs backward calls by number, the answer by order."""
     path = golden_set() / "data" / "m1_mix_stat"
     text = both("compare", path / "extra" / RANK, path / "bench" / RANK, out, *options).stdout
-    assert "first difference: Module.model.embed_tokens.Embedding.parameters_grad.0: weight Max differs" in text
+    # One run adds the sum of |weight| of the embedding to its loss; its gradient differs for that.
+    assert "Origin: rank 0, step 0, Torch.abs.0.forward: the golden run has no Torch.abs.0.forward" in text
 
 
 def test_no_key_of_the_summary_stands_twice(out):

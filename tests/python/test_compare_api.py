@@ -257,7 +257,9 @@ except AttributeError as error:
 def test_mindspore_needs_no_framework_and_says_what_it_lacks(pair, tmp_path):
     source = f"""
 import sys
+import msprobe.mindspore
 from msprobe.mindspore import compare, compare_distributed
+assert not hasattr(msprobe.mindspore, "_fields")  # pydoc asks for it
 compare({pair!r}, {str(tmp_path / "out")!r})
 assert "torch" not in sys.modules and "mindspore" not in sys.modules
 try:

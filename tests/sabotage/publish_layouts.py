@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from graph_cases import find_command

@@ -57,10 +57,10 @@ def __getattr__(name: str) -> Any:
         The class or function of this name.
 
     Raises:
-        AttributeError: For names that Python itself looks up.
+        AttributeError: For names with an underscore in front, which Python and its tools look up.
         ImportError: There is no such name, or no MindSpore.
     """
-    if name.startswith("__") or importlib.util.find_spec(f"{__name__}.{name}") is not None:
+    if name.startswith("_") or importlib.util.find_spec(f"{__name__}.{name}") is not None:
         raise AttributeError(name)  # of a module here, which is then imported
     if name == "TrainerMon":
         raise ImportError(

@@ -98,7 +98,8 @@ class Writer {
     MSP_ASSIGN_OR_RETURN(const auto target, held_.graph->memo->dtypes[0].Of(*held_.file, held_.graph->target));
     MSP_ASSIGN_OR_RETURN(const auto golden, held_.graph->memo->dtypes[1].Of(*held_.file, held_.graph->golden));
     std::vector<std::string_view> names;
-    for (unsigned i = 0; i < static_cast<unsigned>(DType::kUnknown); ++i) names.push_back(DTypeName(DType{i}));
+    for (unsigned i = 0; i < static_cast<unsigned>(DType::kUnknown); ++i)
+      names.push_back(DTypeName(static_cast<DType>(i)));
     json->ObjectMember("dtypes", [&] {
       json->Member("names", names);
       json->Member("NPU", *target);

@@ -34,6 +34,8 @@ const LINES: [RegExp, string][] = [
   [/^(.+) has no row in tb_config: its writer was interrupted, write it again$/, '$1 不完整（tb_config 为空）：写入曾被中断，请重新生成'],
   [/^(.+) is not a SQLite database: write it again with msprobe graph_visualize$/, '$1 不是 SQLite 数据库：请用 msprobe graph_visualize 重新生成'],
   [/^(.+) is damaged or still being written \((.+)\): wait for the writer to end, or write it again$/, '$1 已损坏或仍在写入（$2）：请等待写入结束，或重新生成'],
+  [/^(.+) ends at byte (.+) in the middle of its text: wait for the writer to end, or write it again$/, '$1 在第 $2 字节处中断：请等待写入结束，或重新生成'],
+  [/^(.+) is damaged at byte (.+): expected (.+) but found (.+), write it again$/, '$1 在第 $2 字节处损坏（应为 $3，实为 $4）：请重新生成'],
   [/^(.+) cannot be read \((.+)\): check the file and its permissions$/, '$1 无法读取（$2）：请检查文件及其权限'],
   [/^(.+) changed while it was read: load the page again$/, '$1 在读取时发生了变化：请刷新页面'],
   [/^out of memory while reading (.+): close other programs$/, '读取 $1 时内存不足：请关闭其他程序'],
