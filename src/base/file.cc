@@ -155,6 +155,13 @@ void MappedFile::Release(size_t begin, size_t end) const {
   if (data_ && !copied_ && end > begin) (void)madvise(const_cast<char*>(data_) + begin, end - begin, MADV_DONTNEED);
 }
 
+void MappedFile::WillNeed(size_t begin, size_t end) const {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  begin = begin / page * page;
+  end = std::min(end, size_);
+  if (data_ && end > begin) (void)madvise(const_cast<char*>(data_) + begin, end - begin, MADV_WILLNEED);
+}
+
 StatusOr<OutputFile> OutputFile::Create(const std::string& path) {
   OutputFile file;
   file.path_ = path;

@@ -28,6 +28,8 @@ class MappedFile {
   const std::string& path() const { return path_; }
   /// Tells the kernel that bytes [begin, end) will not be read again soon.
   void Release(size_t begin, size_t end) const;
+  /// Tells the kernel that bytes [begin, end) will be read soon.
+  void WillNeed(size_t begin, size_t end) const;
 
  private:
   MappedFile() = default;

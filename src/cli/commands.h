@@ -33,6 +33,7 @@ void RegisterVerifyDump(CLI::App& app, CommandContext* context);
 void RegisterOverflowCheck(CLI::App& app, CommandContext* context);
 void RegisterParse(CLI::App& app, CommandContext* context);
 void RegisterCodeMapping(CLI::App& app, CommandContext* context);
+void RegisterCkpt(CLI::App& app, CommandContext* context);
 void RegisterConfigCheck(CLI::App& app, CommandContext* context);
 
 /// The whole command: parses, runs, prints a one-line error to stderr, returns the exit code.

@@ -9,6 +9,7 @@
 #include "base/language.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "jobs/ckpt_similarity.h"
 #include "jobs/config_pack.h"
 #include "jobs/rl_settings.h"
 #include "jobs/run_checklist.h"
@@ -46,13 +47,36 @@ Status RunDump(const ConfigCheckArguments& given, bool as_json) {
   return OkStatus();
 }
 
+/// Two directories are checkpoints.
+Status RunSimilarity(const ConfigCheckArguments& given, bool as_json) {
+  const std::string output = given.output.empty() ? "./ckpt_similarity.json" : given.output;
+  MSP_ASSIGN_OR_RETURN(const SimilarityReport report,
+                       WriteCheckpointSimilarity(given.compare[0], given.compare[1], output));
+  if (as_json) {
+    JsonWriter json;
+    json.BeginObject();
+    json.Member("file", output);
+    json.Member("compared", report.compared);
+    json.Member("only_a", report.only_a);
+    json.Member("only_b", report.only_b);
+    json.EndObject();
+    PrintJson(json.Take() + "\n");
+    return OkStatus();
+  }
+  for (const std::string& name : report.only_a) PrintWarning(OneLine(name) + " is in the first checkpoint only");
+  for (const std::string& name : report.only_b) PrintWarning(OneLine(name) + " is in the second checkpoint only");
+  PrintForPeople(fmt::format("{} parameters compared\n  result: {}\n", report.compared, OneLine(output)));
+  return OkStatus();
+}
+
 Status RunCompare(const ConfigCheckArguments& given, bool as_json, bool older) {
   const std::string output = given.output.empty() ? "./config_check_result" : given.output;
-  for (const std::string& path : given.compare) {
-    if (IsDirectory(path)) {
-      return UsageError(OneLine(path) +
-                        " is a directory: config_check -c compares two zip files of 'msprobe config_check -d'");
-    }
+  const bool first = IsDirectory(given.compare[0]), second = IsDirectory(given.compare[1]);
+  if (first && second) return RunSimilarity(given, as_json);
+  if (first || second) {
+    return UsageError(OneLine(given.compare[first ? 0 : 1]) +
+                      " is a directory and the other is not: config_check -c compares two zip files of 'msprobe "
+                      "config_check -d', or two checkpoints");
   }
   MSP_ASSIGN_OR_RETURN(const PackComparison result,
                        ComparePackFiles(given.compare[0], given.compare[1], output, older));

@@ -341,7 +341,7 @@ WRONG = [
     (["-d", "absent.sh", "-o", "out.zip"], 3, "absent.sh does not exist"),
     (["-d", "-o", "a.tar"], 2, "must end in .zip"),
     (["-c", "a.zip", "b.zip"], 3, "a.zip does not exist"),
-    (["-c", "dir", "dir"], 2, "is a directory"),
+    (["-c", "dir", "dir"], 3, "holds no checkpoint"),
     (["-c", "text.zip", "text.zip"], 3, "is not a zip archive"),
     (["-vc", "a.json", "b.log"], 2, "is not a log"),
     (["-vc", "empty.log", "empty.log"], 3, "no configuration of verl"),

@@ -71,6 +71,24 @@ std::string_view KnownPtName(std::string_view name) {
   return {};
 }
 
+bool IsHostilePtName(std::string_view module, std::string_view name) {
+  constexpr std::string_view kHostile[] = {
+      "os",       "posix",     "nt",          "posixpath",  "ntpath",  "sys",       "subprocess",
+      "shutil",   "socket",    "ctypes",      "runpy",      "code",    "codeop",    "pty",
+      "pdb",      "bdb",       "timeit",      "importlib",  "imp",     "pickle",    "_pickle",
+      "marshal",  "builtins",  "__builtin__", "webbrowser", "http",    "urllib",    "requests",
+      "operator", "_operator", "functools",   "tempfile",   "signal",  "threading", "multiprocessing",
+      "asyncio",  "commands",  "popen2",      "cProfile",   "profile", "trace",     "doctest",
+      "pip",      "venv",      "zipimport",   "pkgutil",    "smtplib", "ftplib",    "telnetlib",
+      "glob",     "linecache", "types"};
+  constexpr std::string_view kHarmless[] = {"set",  "frozenset", "slice", "complex", "bytearray",       "object",
+                                            "dict", "list",      "tuple", "int",     "float",           "bool",
+                                            "str",  "bytes",     "range", "getattr", "SimpleNamespace", "partial"};
+  if (std::find(std::begin(kHarmless), std::end(kHarmless), name) != std::end(kHarmless)) return false;
+  const std::string_view top = module.substr(0, module.find('.'));
+  return std::find(std::begin(kHostile), std::end(kHostile), top) != std::end(kHostile);
+}
+
 bool IsOpaquePtFunction(std::string_view name) {
   return std::find(std::begin(kOpaque), std::end(kOpaque), name) != std::end(kOpaque);
 }

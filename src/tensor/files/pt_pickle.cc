@@ -2,138 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <unordered_map>
 #include <utility>
 
 #include "base/text.h"
+#include "tensor/files/pt_machine.h"
 #include "tensor/files/pt_names.h"
 
 namespace msprobe {
-namespace {
-
-constexpr size_t kMostNodes = size_t{1} << 21, kMostItems = size_t{1} << 22, kMostValues = size_t{1} << 20;
-// Values may be shared, and a list of one shared list many times over is written out: so many for each byte.
-constexpr size_t kValuesPerByte = 64, kFewValues = 4096;
-constexpr int kMostDepth = 100;
-
-using Id = uint32_t;
-
-// A value while the pickle runs; containers name their items, because values may be shared.
-struct Node {
-  enum Kind : uint8_t { kNone, kBool, kInt, kFloat, kText, kTensor, kList, kTuple, kDict, kOther, kGlobal, kStorage };
-  Kind kind = kNone;
-  DType dtype = DType::kUnknown;  // kStorage
-  int64_t i = 0;                  // kTensor: its number
-  double d = 0;
-  std::string_view text;  // kGlobal: "module name"; kStorage: its bytes
-  std::vector<Id> items;
-};
-
-class Machine {
- public:
-  Machine(std::string_view pickle, const PtStorages& storages)
-      : rest_(pickle),
-        most_values_(std::min(kMostValues, kFewValues + kValuesPerByte * pickle.size())),
-        storages_(storages) {}
-
-  /// The value, or null when `why` says what is wrong.
-  bool Run(PtValue* out) {
-    while (!done_) {
-      uint8_t op = 0;
-      if (!Take(&op)) return Fail("it ends in the middle");
-      if (nodes_.size() > kMostNodes || items_ > kMostItems || marks_.size() > kMostNodes)
-        return Fail("it holds too many values");
-      if (!Step(op)) return false;
-    }
-    if (stack_.size() != 1 || !marks_.empty()) return Fail("it leaves no single value");
-    return ToValue(stack_[0], 0, out);
-  }
-  const std::string& why() const { return why_; }
-
- private:
-  bool Fail(std::string why) {
-    if (why_.empty()) why_ = std::move(why);
-    return false;
-  }
-
-  template <typename T>
-  bool Take(T* out) {
-    if (rest_.size() < sizeof *out) return Fail("it ends in the middle");
-    std::memcpy(out, rest_.data(), sizeof *out);
-    rest_.remove_prefix(sizeof *out);
-    return true;
-  }
-  bool TakeText(uint64_t size, std::string_view* out) {
-    if (size > rest_.size()) return Fail("it ends in the middle");
-    *out = rest_.substr(0, size);
-    rest_.remove_prefix(size);
-    return true;
-  }
-  bool TakeLine(std::string_view* out) {
-    const size_t end = rest_.find('\n');
-    if (end == std::string_view::npos) return Fail("it ends in the middle");
-    *out = rest_.substr(0, end);
-    rest_.remove_prefix(end + 1);
-    return true;
-  }
-
-  Node& Make(Node::Kind kind) {
-    stack_.push_back(static_cast<Id>(nodes_.size()));
-    Node& node = nodes_.emplace_back();
-    node.kind = kind;
-    return node;
-  }
-  bool MakeInt(int64_t v) { return Make(Node::kInt).i = v, true; }
-  bool MakeText(std::string_view text) { return Make(Node::kText).text = text, true; }
-  Node& Top() { return nodes_[stack_.back()]; }
-
-  // Values above the last mark, or `count` of them.
-  bool PopMany(std::vector<Id>* out) {
-    if (marks_.empty()) return Fail("a mark is missing");
-    const size_t begin = marks_.back();
-    marks_.pop_back();
-    out->assign(stack_.begin() + static_cast<int64_t>(begin), stack_.end());
-    stack_.resize(begin);
-    items_ += out->size();
-    return true;
-  }
-  bool PopMany(size_t count, std::vector<Id>* out) {
-    if (stack_.size() < Floor() + count) return Fail("a value is missing");
-    out->assign(stack_.end() - static_cast<int64_t>(count), stack_.end());
-    stack_.resize(stack_.size() - count);
-    items_ += count;
-    return true;
-  }
-  // Values below the last mark cannot be taken.
-  size_t Floor() const { return marks_.empty() ? 0 : marks_.back(); }
-
-  bool Step(uint8_t op);
-  bool StepNumber(uint8_t op);
-  bool StepText(uint8_t op);
-  bool StepMemo(uint8_t op);
-  bool StepContainer(uint8_t op);
-  bool Tuple(size_t count);
-  bool Add(Node::Kind kind, const std::vector<Id>& items);
-  bool Global(std::string_view module, std::string_view name);
-  bool Persistent();
-  bool Reduce();
-  bool Call(std::string_view function, Id function_id, std::vector<Id> args);
-  bool Tensor(const std::vector<Id>& args, bool names_dtype);
-  bool Integers(Id tuple, std::vector<int64_t>* out);
-  bool ToValue(Id id, int depth, PtValue* out);
-
-  std::string_view rest_;
-  const size_t most_values_;
-  const PtStorages& storages_;
-  bool done_ = false;
-  size_t items_ = 0, values_ = 0;
-  std::string why_;
-  std::vector<Node> nodes_;
-  std::vector<PtTensor> tensors_;
-  std::vector<Id> stack_;
-  std::vector<size_t> marks_;
-  std::unordered_map<uint32_t, Id> memo_;
-};
+namespace pt {
 
 bool Machine::Step(uint8_t op) {
   std::string_view module, name;
@@ -148,22 +24,25 @@ bool Machine::Step(uint8_t op) {
     }
     case '.': return done_ = true;
     case '(': return marks_.push_back(stack_.size()), true;
-    case 'N': return Make(Node::kNone), true;
-    case 0x88: return Make(Node::kBool).i = 1, true;
-    case 0x89: return Make(Node::kBool), true;
+    case 'N': return Make(PickleNode::kNone), true;
+    case 0x88: return Make(PickleNode::kBool).i = 1, true;
+    case 0x89: return Make(PickleNode::kBool), true;
     case 'c': return TakeLine(&module) && TakeLine(&name) && Global(module, name);
     case 0x93: {  // STACK_GLOBAL
       std::vector<Id> parts;
       if (!PopMany(2, &parts)) return false;
-      if (nodes_[parts[0]].kind != Node::kText || nodes_[parts[1]].kind != Node::kText)
+      if (nodes_[parts[0]].kind != PickleNode::kText || nodes_[parts[1]].kind != PickleNode::kText)
         return Fail("a name is not text");
       return Global(nodes_[parts[0]].text, nodes_[parts[1]].text);
     }
     case 'Q': return Persistent();
     case 'R': return Reduce();
-    case 'b': {  // BUILD: attributes of an object, of which none are read
+    case 'b': {  // BUILD: attributes of an object
       std::vector<Id> state;
-      return PopMany(1, &state) && (stack_.size() > Floor() || Fail("a value is missing"));
+      if (!PopMany(1, &state) || (stack_.size() <= Floor() && !Fail("a value is missing"))) return false;
+      if (shown_ && Top().kind == PickleNode::kOther && Top().items.size() > kObjectState)
+        Top().items[kObjectState] = state[0];
+      return true;
     }
     case 'K':
     case 'M':
@@ -200,7 +79,7 @@ bool Machine::StepNumber(uint8_t op) {
     uint64_t v = 0;
     if (!Take(&v)) return false;
     v = __builtin_bswap64(v);
-    std::memcpy(&Make(Node::kFloat).d, &v, sizeof v);
+    std::memcpy(&Make(PickleNode::kFloat).d, &v, sizeof v);
     return true;
   }
   uint8_t size = 0;  // LONG1
@@ -253,16 +132,17 @@ bool Machine::StepMemo(uint8_t op) {
 bool Machine::Tuple(size_t count) {
   std::vector<Id> items;
   if (!PopMany(count, &items)) return false;
-  Make(Node::kTuple).items = std::move(items);
+  Make(PickleNode::kTuple).items = std::move(items);
   return true;
 }
 
 // Items behind those of the container that is on the stack now.
-bool Machine::Add(Node::Kind kind, const std::vector<Id>& items) {
+bool Machine::Add(PickleNode::Kind kind, const std::vector<Id>& items) {
   if (stack_.size() <= Floor()) return Fail("a value is missing");
-  Node& container = Top();
-  if (container.kind != kind) return Fail("a container is of a different kind");
-  if (kind == Node::kDict && items.size() % 2 != 0) return Fail("a key has no value");
+  PickleNode& container = Top();
+  if (container.kind != kind && !(shown_ && container.kind == PickleNode::kOther))
+    return Fail("a container is of a different kind");
+  if (kind == PickleNode::kDict && items.size() % 2 != 0) return Fail("a key has no value");
   container.items.insert(container.items.end(), items.begin(), items.end());
   return true;
 }
@@ -270,21 +150,22 @@ bool Machine::Add(Node::Kind kind, const std::vector<Id>& items) {
 bool Machine::StepContainer(uint8_t op) {
   std::vector<Id> items;
   switch (op) {
-    case ')': return Make(Node::kTuple), true;
-    case ']': return Make(Node::kList), true;
-    case '}': return Make(Node::kDict), true;
+    case ')': return Make(PickleNode::kTuple), true;
+    case ']': return Make(PickleNode::kList), true;
+    case '}': return Make(PickleNode::kDict), true;
     case 0x85: return Tuple(1);
     case 0x86: return Tuple(2);
     case 0x87: return Tuple(3);
     case 't':
       if (!PopMany(&items)) return false;
-      Make(Node::kTuple).items = std::move(items);
+      Make(PickleNode::kTuple).items = std::move(items);
       return true;
-    case 'a': return PopMany(1, &items) && Add(Node::kList, items);
-    case 's': return PopMany(2, &items) && Add(Node::kDict, items);
-    case 'e': return PopMany(&items) && Add(Node::kList, items);
-    case 'u': return PopMany(&items) && Add(Node::kDict, items);
+    case 'a': return PopMany(1, &items) && Add(PickleNode::kList, items);
+    case 's': return PopMany(2, &items) && Add(PickleNode::kDict, items);
+    case 'e': return PopMany(&items) && Add(PickleNode::kList, items);
+    case 'u': return PopMany(&items) && Add(PickleNode::kDict, items);
     default: {
+      if (shown_ && StepObject(op)) return true;
       constexpr std::string_view kHex = "0123456789abcdef";
       return Fail(std::string("opcode 0x") + kHex[op >> 4] + kHex[op & 15] + " is not allowed");
     }
@@ -294,10 +175,11 @@ bool Machine::StepContainer(uint8_t op) {
 bool Machine::Global(std::string_view module, std::string_view name) {
   const std::string full = std::string(module).append(" ").append(name);
   // The text lives in the tables, or is that of a dtype and is kept as one.
-  Node node;
-  node.kind = Node::kGlobal;
+  PickleNode node;
+  node.kind = PickleNode::kGlobal;
   node.text = KnownPtName(full);
   node.dtype = PtDType(full);
+  if (node.text.empty() && shown_ && node.dtype == DType::kUnknown && !IsHostilePtName(module, name)) node.text = name;
   if (node.text.empty() && node.dtype == DType::kUnknown) {
     return Fail("it names " + OneLine(module.substr(0, 100)) + "." + OneLine(name.substr(0, 100)) +
                 ", which is not read from files");
@@ -311,15 +193,16 @@ bool Machine::Global(std::string_view module, std::string_view name) {
 bool Machine::Persistent() {
   std::vector<Id> id;
   if (!PopMany(1, &id)) return false;
-  const Node& tuple = nodes_[id[0]];
-  if (tuple.kind != Node::kTuple || tuple.items.size() != 5) return Fail("a storage is described in a different way");
-  const Node &type = nodes_[tuple.items[1]], &key = nodes_[tuple.items[2]];
-  const PtStorage* storage = type.kind == Node::kGlobal ? FindPtStorage(type.text) : nullptr;
-  if (storage == nullptr || key.kind != Node::kText) return Fail("a storage is described in a different way");
+  const PickleNode& tuple = nodes_[id[0]];
+  if (tuple.kind != PickleNode::kTuple || tuple.items.size() != 5)
+    return Fail("a storage is described in a different way");
+  const PickleNode &type = nodes_[tuple.items[1]], &key = nodes_[tuple.items[2]];
+  const PtStorage* storage = type.kind == PickleNode::kGlobal ? FindPtStorage(type.text) : nullptr;
+  if (storage == nullptr || key.kind != PickleNode::kText) return Fail("a storage is described in a different way");
   const std::string_view* bytes = storages_(key.text);
   if (bytes == nullptr) return Fail("the member of a storage is missing");
   const DType dtype = storage->dtype;
-  Node& made = Make(Node::kStorage);
+  PickleNode& made = Make(PickleNode::kStorage);
   made.dtype = dtype;
   made.text = *bytes;
   return true;
@@ -328,13 +211,13 @@ bool Machine::Persistent() {
 bool Machine::Reduce() {
   std::vector<Id> parts;
   if (!PopMany(2, &parts)) return false;
-  if (nodes_[parts[1]].kind != Node::kTuple) return Fail("arguments are not a tuple");
+  if (nodes_[parts[1]].kind != PickleNode::kTuple) return Fail("arguments are not a tuple");
   return Call(nodes_[parts[0]].text, parts[0], nodes_[parts[1]].items);
 }
 
 bool Machine::Call(std::string_view function, Id function_id, std::vector<Id> args) {
-  if (nodes_[function_id].kind != Node::kGlobal) return Fail("it calls what is not a function");
-  if (function == "collections OrderedDict" && args.empty()) return Make(Node::kDict), true;
+  if (nodes_[function_id].kind != PickleNode::kGlobal) return Fail("it calls what is not a function");
+  if (function == "collections OrderedDict" && args.empty()) return Make(PickleNode::kDict), true;
   if (function == "torch Size" && args.size() == 1) return stack_.push_back(args[0]), true;
   if (function.starts_with("torch._utils _rebuild_tensor")) return Tensor(args, function.ends_with("_v3"));
   // As a tensor, with the layout it had on the device behind the rest: what is stored has the plain one.
@@ -342,37 +225,41 @@ bool Machine::Call(std::string_view function, Id function_id, std::vector<Id> ar
   if (function == "torch_npu.npu._format Format" && args.size() == 1) return stack_.push_back(args[0]), true;
   // (tensor, dtype, device, requires_grad)
   if (function == "torch._utils _rebuild_device_tensor_from_cpu_tensor" && args.size() == 4) {
-    if (nodes_[args[0]].kind != Node::kTensor) return Fail("a tensor is described in a different way");
+    if (nodes_[args[0]].kind != PickleNode::kTensor) return Fail("a tensor is described in a different way");
     tensors_[static_cast<size_t>(nodes_[args[0]].i)].requires_grad = nodes_[args[3]].i != 0;
     return stack_.push_back(args[0]), true;
   }
   if (function.starts_with("torch._utils _rebuild_parameter") && args.size() >= 2) {
-    if (nodes_[args[0]].kind != Node::kTensor) return Fail("a parameter is not a tensor");
+    if (nodes_[args[0]].kind != PickleNode::kTensor) return Fail("a parameter is not a tensor");
     tensors_[static_cast<size_t>(nodes_[args[0]].i)].requires_grad = nodes_[args[1]].i != 0;
     return stack_.push_back(args[0]), true;
   }
   // (function, type, arguments, state): tensors with attributes
   if (function == "torch._tensor _rebuild_from_type_v2" && args.size() == 4) {
-    const Node &inner = nodes_[args[0]], &inner_args = nodes_[args[2]];
-    if (inner.kind != Node::kGlobal || inner.text == function || inner_args.kind != Node::kTuple) {
+    const PickleNode &inner = nodes_[args[0]], &inner_args = nodes_[args[2]];
+    if (inner.kind != PickleNode::kGlobal || inner.text == function || inner_args.kind != PickleNode::kTuple) {
       return Fail("a tensor is described in a different way");
     }
     return Call(inner.text, args[0], inner_args.items);
   }
+  if (shown_ && function == "defaultdict") return Make(PickleNode::kDict), true;
+  if (shown_ && function == "_reconstructor" && args.size() == 3 && nodes_[args[0]].kind == PickleNode::kGlobal)
+    return MakeObject(nodes_[args[0]].text, {args[2]});
+  if (shown_) return MakeObject(function.substr(function.rfind(' ') + 1), std::move(args));
   if (!IsOpaquePtFunction(function))
     return Fail("it calls " + std::string(function) + " differently from torch.save()");
   items_ += args.size();
-  Node& made = Make(Node::kOther);
+  PickleNode& made = Make(PickleNode::kOther);
   made.text = function.substr(function.find(' ') + 1);
   made.items = std::move(args);
   return true;
 }
 
 bool Machine::Integers(Id tuple, std::vector<int64_t>* out) {
-  const Node& node = nodes_[tuple];
-  if (node.kind != Node::kTuple || node.items.size() > kMaxDims) return Fail("a shape is not a tuple of numbers");
+  const PickleNode& node = nodes_[tuple];
+  if (node.kind != PickleNode::kTuple || node.items.size() > kMaxDims) return Fail("a shape is not a tuple of numbers");
   for (Id id : node.items) {
-    if (nodes_[id].kind != Node::kInt || nodes_[id].i < 0) return Fail("a shape is not a tuple of numbers");
+    if (nodes_[id].kind != PickleNode::kInt || nodes_[id].i < 0) return Fail("a shape is not a tuple of numbers");
     out->push_back(nodes_[id].i);
   }
   return true;
@@ -381,8 +268,8 @@ bool Machine::Integers(Id tuple, std::vector<int64_t>* out) {
 // (storage, offset, shape, strides, requires_grad, hooks[, dtype])
 bool Machine::Tensor(const std::vector<Id>& args, bool names_dtype) {
   if (args.size() < (names_dtype ? 7 : 4)) return Fail("a tensor is described in a different way");
-  const Node &storage = nodes_[args[0]], &offset = nodes_[args[1]];
-  if (storage.kind != Node::kStorage || offset.kind != Node::kInt || offset.i < 0) {
+  const PickleNode &storage = nodes_[args[0]], &offset = nodes_[args[1]];
+  if (storage.kind != PickleNode::kStorage || offset.kind != PickleNode::kInt || offset.i < 0) {
     return Fail("a tensor is described in a different way");
   }
   PtTensor tensor;
@@ -409,38 +296,43 @@ bool Machine::Tensor(const std::vector<Id>& args, bool names_dtype) {
   }
   tensor.data = empty ? nullptr : storage.text.data() + static_cast<uint64_t>(offset.i) * element;
   tensor.requires_grad = args.size() > 4 && nodes_[args[4]].i != 0;
-  Make(Node::kTensor).i = static_cast<int64_t>(tensors_.size());
+  Make(PickleNode::kTensor).i = static_cast<int64_t>(tensors_.size());
   tensors_.push_back(std::move(tensor));
   return true;
 }
 
 bool Machine::ToValue(Id id, int depth, PtValue* out) {
   if (depth > kMostDepth || ++values_ > most_values_) return Fail("it is nested too deeply or too large");
-  const Node& node = nodes_[id];
+  const PickleNode& node = nodes_[id];
+  // An object may be its own attribute; tensors are not found that way.
+  if (shown_ && std::find(path_.begin(), path_.end(), id) != path_.end()) return true;
   switch (node.kind) {
-    case Node::kGlobal:
+    case PickleNode::kGlobal:
       out->kind = PtValue::Kind::kText;
       out->text = node.dtype != DType::kUnknown ? DTypeName(node.dtype) : node.text;
       return true;
-    case Node::kStorage: return Fail("it holds a storage without a tensor");
+    case PickleNode::kStorage: return shown_ || Fail("it holds a storage without a tensor");
     default: out->kind = static_cast<PtValue::Kind>(node.kind);
   }
   out->i = node.i;
   out->d = node.d;
   out->text = node.text;
-  if (node.kind == Node::kTensor) out->tensor = tensors_[static_cast<size_t>(node.i)];
+  if (node.kind == PickleNode::kTensor) out->tensor = tensors_[static_cast<size_t>(node.i)];
   out->items.resize(std::min(node.items.size(), most_values_ - values_));
   if (out->items.size() < node.items.size()) return Fail("it is nested too deeply or too large");
+  path_.push_back(id);
   for (size_t i = 0; i < node.items.size(); ++i) {
     if (!ToValue(node.items[i], depth + 1, &out->items[i])) return false;
   }
+  path_.pop_back();
   return true;
 }
 
-}  // namespace
+}  // namespace pt
 
-StatusOr<PtValue> ReadPtPickle(std::string_view pickle, const PtStorages& storages, const std::string& path) {
-  Machine machine(pickle, storages);
+StatusOr<PtValue> ReadPtPickle(std::string_view pickle, const PtStorages& storages, const std::string& path,
+                               PtObjects objects) {
+  pt::Machine machine(pickle, storages, objects);
   PtValue value;
   if (machine.Run(&value)) return value;
   return BadInput(path + " cannot be read: " + machine.why() + " (data.pkl); save tensors with torch.save()");

@@ -15,7 +15,7 @@ StatusOr<PtFile> PtFile::Open(const std::string& path) {
   return file;
 }
 
-StatusOr<PtFile> PtFile::Parse(std::string_view bytes, const std::string& path) {
+StatusOr<PtFile> PtFile::Parse(std::string_view bytes, const std::string& path, PtObjects objects) {
   if (bytes.size() > 1 && bytes[0] == '\x80') {
     return BadInput(path + " has the legacy format of torch.save(): load it with torch and save it again");
   }
@@ -47,7 +47,7 @@ StatusOr<PtFile> PtFile::Parse(std::string_view bytes, const std::string& path) 
     const auto found = storages.find(key);
     return found == storages.end() ? nullptr : &found->second;
   };
-  MSP_ASSIGN_OR_RETURN(file.value_, ReadPtPickle(pickle, find, path));
+  MSP_ASSIGN_OR_RETURN(file.value_, ReadPtPickle(pickle, find, path, objects));
   return file;
 }
 

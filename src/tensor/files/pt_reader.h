@@ -23,7 +23,8 @@ class PtFile {
   /// before zip archives, is refused with a line that says so.
   static StatusOr<PtFile> Open(const std::string& path);
   /// `bytes` outlive the object; `path` is for error texts.
-  static StatusOr<PtFile> Parse(std::string_view bytes, const std::string& path);
+  static StatusOr<PtFile> Parse(std::string_view bytes, const std::string& path,
+                                PtObjects objects = PtObjects::kRefused);
 
   const PtValue& value() const { return value_; }
   /// The tensor of a file that holds one and nothing else; null otherwise.

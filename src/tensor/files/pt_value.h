@@ -2,12 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
 #include "tensor/kernels/tensor_view.h"
 
 namespace msprobe {
+
+/// What becomes of objects other than tensors and plain values. None is ever made, whatever it is.
+enum class PtObjects : uint8_t {
+  kRefused,
+  /// Checkpoints hold arguments and metadata: kOther with the name of the class and, as items, a tuple of arguments,
+  /// the attributes (none, or mostly a dict), then what was put into the object. Names of the interpreter and of the
+  /// operating system are refused all the same.
+  kShown,
+};
 
 struct PtTensor {
   DType dtype = DType::kUnknown;
@@ -26,5 +36,8 @@ struct PtValue {
   PtTensor tensor;             // kTensor
   std::vector<PtValue> items;  // kDict: key, value, key, value ...
 };
+
+/// Bytes of the storage of this key; null when there is none.
+using PtStorages = std::function<const std::string_view*(std::string_view key)>;
 
 }  // namespace msprobe

@@ -1,0 +1,285 @@
+// msprobe ckpt: what a checkpoint holds, and how far two are apart.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "json/writer.h"
+#include "weights/name_map.h"
+#include "weights/open_checkpoint.h"
+#include "weights/weight_diff.h"
+
+namespace msprobe {
+namespace {
+
+struct CkptArgs {
+  std::string a, b, output, map, map_out;
+  bool all = false, optimizer = false;
+};
+
+constexpr size_t kMostShown = 30;
+
+std::string PlaceText(const Checkpoint& a, const Checkpoint& b, const WeightPair& pair, const WeightPlace& place) {
+  std::string out = fmt::format("A {}{}", pair.a.name, ShapeText(place.a));
+  if (!place.part.empty()) out += fmt::format(" ({})", place.part);
+  out += fmt::format(" = {}", PyRepr(place.value_a));
+  out += fmt::format(" in {}", a.files[static_cast<size_t>(place.file_a)].path);
+  out += fmt::format("; B {}{}", pair.b.name, ShapeText(place.b));
+  out += fmt::format(" = {}", PyRepr(place.value_b));
+  return out + fmt::format(" in {}", b.files[static_cast<size_t>(place.file_b)].path);
+}
+
+void WritePlace(const Checkpoint& a, const Checkpoint& b, std::string_view key, const std::optional<WeightPlace>& place,
+                JsonWriter* json) {
+  if (!place) return;
+  json->ObjectMember(key, [&] {
+    json->Member("index_a", place->a);
+    json->Member("index_b", place->b);
+    json->Member("part", place->part);
+    json->Member("file_a", a.files[static_cast<size_t>(place->file_a)].path);
+    json->Member("file_b", b.files[static_cast<size_t>(place->file_b)].path);
+    json->Member("a", place->value_a);
+    json->Member("b", place->value_b);
+  });
+}
+
+void WriteDiff(const Checkpoint& a, const Checkpoint& b, const WeightPair& pair, const WeightDiff& diff,
+               JsonWriter* json) {
+  json->BeginObject();
+  json->Member("a", pair.a.label());
+  json->Member("b", pair.b.label());
+  json->Member("matched_by", MatchedByText(pair.by));
+  json->Member("note", pair.note);
+  json->Member("dtype_a", DTypeName(pair.a.dtype));
+  json->Member("dtype_b", DTypeName(pair.b.dtype));
+  json->Member("shape_a", pair.a.shape);
+  json->Member("shape_b", pair.b.shape);
+  json->Member("verdict", WeightVerdictText(diff.verdict));
+  if (pair.same_shape) {
+    json->Member("elements", diff.count);
+    json->Member("equal_share", diff.count > 0 ? static_cast<double>(diff.equal) / static_cast<double>(diff.count) : 1);
+    json->Member("l2", diff.l2);
+    json->Member("cosine", diff.cosine);
+    json->Member("max_abs", diff.max_abs);
+    json->Member("max_rel", diff.max_rel);
+    json->Member("max_ulp", diff.max_ulp);
+    json->Member("required_tolerance", diff.tolerance);
+    json->Member("relative_error", diff.error);
+    json->Member("allowed", diff.allowed);
+  }
+  WritePlace(a, b, "first", diff.first, json);
+  WritePlace(a, b, "worst", diff.worst, json);
+  json->EndObject();
+}
+
+struct CkptResult {
+  Checkpoint a, b;
+  NameMap map;
+  std::vector<WeightDiff> diffs;
+  std::vector<std::string> copies;  // names of tensors whose copies on other ranks differ
+
+  size_t different() const {
+    return static_cast<size_t>(
+        std::count_if(diffs.begin(), diffs.end(), [](const WeightDiff& d) { return IsDifferent(d.verdict); }));
+  }
+};
+
+std::string ResultJson(const CkptResult& r) {
+  std::string out;
+  JsonWriter json(&out, kJsonIndented);
+  json.BeginObject();
+  for (const auto& [key, c] : {std::pair{"a", &r.a}, {"b", &r.b}}) {
+    json.ObjectMember(key, [&, side = c] {
+      json.Member("path", side->path);
+      json.Member("format", side->format);
+      json.Member("tensors", side->tensors.size());
+      json.Member("notes", side->notes);
+    });
+  }
+  json.Member("notes", r.map.notes);
+  json.Member("different", r.different());
+  json.Member("copies_that_differ", r.copies);
+  json.ArrayMember("only_a", r.map.only_a, [&](const WeightTensor& t) { json.Value(t.label()); });
+  json.ArrayMember("only_b", r.map.only_b, [&](const WeightTensor& t) { json.Value(t.label()); });
+  json.Key("weights");
+  json.BeginArray();
+  for (size_t i = 0; i < r.diffs.size(); ++i) WriteDiff(r.a, r.b, r.map.pairs[i], r.diffs[i], &json);
+  json.EndArray();
+  json.EndObject();
+  return out + "\n";
+}
+
+std::string PairLine(const CkptResult& r, size_t i) {
+  const WeightPair& pair = r.map.pairs[i];
+  const WeightDiff& d = r.diffs[i];
+  std::string out = fmt::format("  {}", pair.a.label());
+  if (pair.a.label() != pair.b.label()) out += " | " + pair.b.label();
+  out += fmt::format(": {}", WeightVerdictText(d.verdict));
+  if (!pair.note.empty()) out += " (" + pair.note + ")";
+  if (!pair.same_shape) return out + " " + ShapeText(pair.a.shape) + " | " + ShapeText(pair.b.shape) + "\n";
+  if (d.verdict != WeightVerdict::kBitEqual) {
+    out += fmt::format(", l2 {:.6g}, max abs {:.6g}, {:.6g} ulp, equal {} of {}", d.l2, d.max_abs, d.max_ulp, d.equal,
+                       d.count);
+  }
+  out += "\n";
+  if (d.first) out += "    first: " + PlaceText(r.a, r.b, pair, *d.first) + "\n";
+  if (d.worst && d.first && d.worst->a != d.first->a) out += "    worst: " + PlaceText(r.a, r.b, pair, *d.worst) + "\n";
+  return out;
+}
+
+std::string ResultText(const CkptResult& r, bool all) {
+  std::string out = fmt::format("A {}: {}, {} tensors\nB {}: {}, {} tensors\n", r.a.path, r.a.format,
+                                r.a.tensors.size(), r.b.path, r.b.format, r.b.tensors.size());
+  std::map<WeightVerdict, size_t> verdicts;
+  std::map<MatchedBy, size_t> ways;
+  for (size_t i = 0; i < r.diffs.size(); ++i) {
+    ++verdicts[r.diffs[i].verdict];
+    ++ways[r.map.pairs[i].by];
+  }
+  out += fmt::format("{} pairs:", r.diffs.size());
+  for (const auto& [verdict, count] : verdicts) out += fmt::format(" {} {}", count, WeightVerdictText(verdict));
+  out += "\nmatched by:";
+  for (const auto& [way, count] : ways) out += fmt::format(" {} {}", MatchedByText(way), count);
+  out += "\n";
+  for (const auto* notes : {&r.a.notes, &r.b.notes, &r.map.notes}) {
+    for (const std::string& note : *notes) out += "note: " + note + "\n";
+  }
+  size_t shown = 0;
+  for (size_t i = 0; i < r.diffs.size(); ++i) {
+    if (!all && r.diffs[i].verdict == WeightVerdict::kBitEqual) continue;
+    if (!all && ++shown > kMostShown) continue;
+    out += PairLine(r, i);
+  }
+  if (shown > kMostShown) out += fmt::format("  ... {} more: --all, or -o FILE\n", shown - kMostShown);
+  for (const auto& [side, only] : {std::pair{"A", &r.map.only_a}, {"B", &r.map.only_b}}) {
+    for (const WeightTensor& t : *only)
+      out += fmt::format("  only in {}: {} {}\n", side, t.label(), ShapeText(t.shape));
+  }
+  for (const std::string& name : r.copies) out += fmt::format("  copies on other ranks differ: {}\n", name);
+  return out;
+}
+
+/// Copies of a tensor on other ranks that are not the same.
+Status CheckCopies(const Checkpoint& c, std::vector<std::string>* out) {
+  std::map<std::string_view, size_t> places;
+  for (size_t i = 0; i < c.tensors.size(); ++i) places.emplace(c.tensors[i].name, i);
+  std::vector<WeightPair> pairs;
+  for (const WeightTensor& copy : c.copies) {
+    const auto found = places.find(copy.name);
+    if (found == places.end()) continue;
+    const WeightTensor& own = c.tensors[found->second];
+    pairs.push_back({own, copy, MatchedBy::kName, own.shape == copy.shape, "", found->second, found->second});
+  }
+  MSP_ASSIGN_OR_RETURN(const std::vector<WeightDiff> diffs, CompareWeights(c, c, pairs));
+  for (size_t i = 0; i < diffs.size(); ++i) {
+    if (diffs[i].verdict != WeightVerdict::kBitEqual) out->push_back(c.path + ": " + pairs[i].b.name);
+  }
+  return OkStatus();
+}
+
+Status WriteText(const std::string& path, const std::string& text) {
+  MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  MSP_RETURN_IF_ERROR(file.Write(text));
+  return file.Commit();
+}
+
+Status RunCkptCompare(const CkptArgs& args, bool as_json) {
+  CkptResult r;
+  MSP_ASSIGN_OR_RETURN(r.a, OpenCheckpoint(args.a));
+  MSP_ASSIGN_OR_RETURN(r.b, OpenCheckpoint(args.b));
+  if (args.optimizer) {
+    r.a.tensors = std::move(r.a.optimizer);
+    r.b.tensors = std::move(r.b.optimizer);
+  }
+  std::optional<MapFile> file;
+  if (!args.map.empty()) {
+    MSP_ASSIGN_OR_RETURN(file, ReadMapFile(args.map));
+  }
+  MSP_ASSIGN_OR_RETURN(r.map, MatchWeights(&r.a, &r.b, file ? &*file : nullptr));
+  MSP_ASSIGN_OR_RETURN(r.diffs, CompareWeights(r.a, r.b, r.map.pairs));
+  if (!args.optimizer) {
+    MSP_RETURN_IF_ERROR(CheckCopies(r.a, &r.copies));
+    MSP_RETURN_IF_ERROR(CheckCopies(r.b, &r.copies));
+  }
+  if (!args.map_out.empty()) MSP_RETURN_IF_ERROR(WriteText(args.map_out, MapText(r.map)));
+  if (!args.output.empty()) MSP_RETURN_IF_ERROR(WriteText(args.output, ResultJson(r)));
+  as_json ? PrintJson(ResultJson(r)) : PrintForPeople(ResultText(r, args.all));
+  const size_t one_sided = r.map.only_a.size() + r.map.only_b.size();
+  if (r.different() == 0 && one_sided == 0 && r.copies.empty()) return OkStatus();
+  return {Code::kFindings, fmt::format("{} weights differ, {} are on one side only, {} copies differ", r.different(),
+                                       one_sided, r.copies.size())};
+}
+
+Status RunCkptShow(const CkptArgs& args, bool as_json) {
+  MSP_ASSIGN_OR_RETURN(const Checkpoint c, OpenCheckpoint(args.a));
+  std::string out;
+  uint64_t elements = 0, bytes = 0;
+  for (const WeightTensor& t : c.tensors) {
+    elements += static_cast<uint64_t>(t.elements());
+    bytes += t.bytes();
+  }
+  if (as_json) {
+    JsonWriter json(&out, kJsonIndented);
+    json.BeginObject();
+    json.Member("path", c.path);
+    json.Member("format", c.format);
+    json.Member("elements", elements);
+    json.Member("bytes", bytes);
+    json.Member("notes", c.notes);
+    for (const auto& [key, list] : {std::pair{"tensors", &c.tensors}, {"optimizer", &c.optimizer}}) {
+      json.ArrayMember(key, *list, [&](const WeightTensor& t) {
+        json.BeginObject();
+        json.Member("name", t.name);
+        json.Member("dtype", DTypeName(t.dtype));
+        json.Member("shape", t.shape);
+        if (!t.blocks.empty()) json.Member("file", c.files[static_cast<size_t>(t.blocks[0].file)].path);
+        json.Member("pieces", t.blocks.size());
+        json.EndObject();
+      });
+    }
+    json.EndObject();
+    PrintJson(out + "\n");
+    return OkStatus();
+  }
+  out = fmt::format("{}: {}\n{} tensors, {} elements, {} bytes; {} states of the optimizer\n", c.path, c.format,
+                    c.tensors.size(), elements, bytes, c.optimizer.size());
+  for (const std::string& note : c.notes) out += "note: " + note + "\n";
+  for (const WeightTensor& t : c.tensors)
+    out += fmt::format("  {} {} {}\n", OneLine(t.name), DTypeName(t.dtype), ShapeText(t.shape));
+  PrintForPeople(out);
+  return OkStatus();
+}
+
+}  // namespace
+
+void RegisterCkpt(CLI::App& app, CommandContext* context) {
+  auto args = std::make_shared<CkptArgs>();
+  CLI::App* command = app.add_subcommand("ckpt", "look into checkpoints of any format and compare their weights");
+  command->require_subcommand(1);
+  CLI::App* show = command->add_subcommand("show", "list the tensors of a checkpoint");
+  show->add_option("checkpoint", args->a, "a file or a directory")->required();
+  show->add_flag("--json", context->json, "print the list as one JSON object");
+  show->callback([args, context] { context->status = RunCkptShow(*args, context->json); });
+  CLI::App* compare = command->add_subcommand("compare", "compare the weights of two checkpoints of any formats");
+  compare->add_option("a", args->a, "a file or a directory")->required();
+  compare->add_option("b", args->b, "what it is compared with")->required();
+  compare->add_option("-o,--output", args->output, "file for the whole result as JSON");
+  compare->add_option("--map", args->map, "YAML file that says which weight of A is which of B");
+  compare->add_option("--map-out", args->map_out, "write the pairs as such a file, to edit");
+  compare->add_flag("--optimizer", args->optimizer, "compare the states of the optimizers instead of the weights");
+  compare->add_flag("--all", args->all, "list equal weights as well");
+  compare->add_flag("--json", context->json, "print the result as one JSON object");
+  compare->footer(
+      "Exit code: 0 no weight differs, 1 some do or are on one side only, 2 wrong options, 3 not readable.");
+  compare->callback([args, context] { context->status = RunCkptCompare(*args, context->json); });
+}
+
+}  // namespace msprobe

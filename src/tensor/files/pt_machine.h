@@ -1,0 +1,147 @@
+// The stack machine of pickles, for pt_pickle.cc and pt_objects.cc: values are nodes, and nothing is called.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "tensor/files/pt_value.h"
+
+namespace msprobe::pt {
+
+inline constexpr size_t kMostNodes = size_t{1} << 21, kMostItems = size_t{1} << 22, kMostValues = size_t{1} << 20;
+// Values may be shared, and a list of one shared list many times over is written out: so many for each byte.
+inline constexpr size_t kValuesPerByte = 64, kFewValues = 4096;
+inline constexpr int kMostDepth = 100;
+
+using Id = uint32_t;
+inline constexpr size_t kObjectState = 1;  // behind the arguments, before the items
+
+// A value while the pickle runs; containers name their items, because values may be shared.
+struct PickleNode {
+  enum Kind : uint8_t { kNone, kBool, kInt, kFloat, kText, kTensor, kList, kTuple, kDict, kOther, kGlobal, kStorage };
+  Kind kind = kNone;
+  DType dtype = DType::kUnknown;  // kStorage
+  int64_t i = 0;                  // kTensor: its number
+  double d = 0;
+  std::string_view text;  // kGlobal: "module name"; kStorage: its bytes
+  std::vector<Id> items;
+};
+
+class Machine {
+ public:
+  Machine(std::string_view pickle, const PtStorages& storages, PtObjects objects)
+      : rest_(pickle),
+        most_values_(std::min(kMostValues, kFewValues + kValuesPerByte * pickle.size())),
+        shown_(objects == PtObjects::kShown),
+        storages_(storages) {}
+
+  /// The value, or null when `why` says what is wrong.
+  bool Run(PtValue* out) {
+    while (!done_) {
+      uint8_t op = 0;
+      if (!Take(&op)) return Fail("it ends in the middle");
+      if (nodes_.size() > kMostNodes || items_ > kMostItems || marks_.size() > kMostNodes)
+        return Fail("it holds too many values");
+      if (!Step(op)) return false;
+    }
+    if (stack_.size() != 1 || !marks_.empty()) return Fail("it leaves no single value");
+    return ToValue(stack_[0], 0, out);
+  }
+  const std::string& why() const { return why_; }
+
+ private:
+  bool Fail(std::string why) {
+    if (why_.empty()) why_ = std::move(why);
+    return false;
+  }
+
+  template <typename T>
+  bool Take(T* out) {
+    if (rest_.size() < sizeof *out) return Fail("it ends in the middle");
+    std::memcpy(out, rest_.data(), sizeof *out);
+    rest_.remove_prefix(sizeof *out);
+    return true;
+  }
+  bool TakeText(uint64_t size, std::string_view* out) {
+    if (size > rest_.size()) return Fail("it ends in the middle");
+    *out = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return true;
+  }
+  bool TakeLine(std::string_view* out) {
+    const size_t end = rest_.find('\n');
+    if (end == std::string_view::npos) return Fail("it ends in the middle");
+    *out = rest_.substr(0, end);
+    rest_.remove_prefix(end + 1);
+    return true;
+  }
+
+  PickleNode& Make(PickleNode::Kind kind) {
+    stack_.push_back(static_cast<Id>(nodes_.size()));
+    PickleNode& node = nodes_.emplace_back();
+    node.kind = kind;
+    return node;
+  }
+  bool MakeInt(int64_t v) { return Make(PickleNode::kInt).i = v, true; }
+  bool MakeText(std::string_view text) { return Make(PickleNode::kText).text = text, true; }
+  PickleNode& Top() { return nodes_[stack_.back()]; }
+
+  // Values above the last mark, or `count` of them.
+  bool PopMany(std::vector<Id>* out) {
+    if (marks_.empty()) return Fail("a mark is missing");
+    const size_t begin = marks_.back();
+    marks_.pop_back();
+    out->assign(stack_.begin() + static_cast<int64_t>(begin), stack_.end());
+    stack_.resize(begin);
+    items_ += out->size();
+    return true;
+  }
+  bool PopMany(size_t count, std::vector<Id>* out) {
+    if (stack_.size() < Floor() + count) return Fail("a value is missing");
+    out->assign(stack_.end() - static_cast<int64_t>(count), stack_.end());
+    stack_.resize(stack_.size() - count);
+    items_ += count;
+    return true;
+  }
+  // Values below the last mark cannot be taken.
+  size_t Floor() const { return marks_.empty() ? 0 : marks_.back(); }
+
+  bool Step(uint8_t op);
+  bool StepNumber(uint8_t op);
+  bool StepText(uint8_t op);
+  bool StepMemo(uint8_t op);
+  bool StepContainer(uint8_t op);
+  bool StepObject(uint8_t op);
+  bool MakeObject(std::string_view name, std::vector<Id> args);
+  bool Tuple(size_t count);
+  bool Add(PickleNode::Kind kind, const std::vector<Id>& items);
+  bool Global(std::string_view module, std::string_view name);
+  bool Persistent();
+  bool Reduce();
+  bool Call(std::string_view function, Id function_id, std::vector<Id> args);
+  bool Tensor(const std::vector<Id>& args, bool names_dtype);
+  bool Integers(Id tuple, std::vector<int64_t>* out);
+  bool ToValue(Id id, int depth, PtValue* out);
+
+  std::string_view rest_;
+  const size_t most_values_;
+  const bool shown_;  // objects are shown as what they are made of
+  const PtStorages& storages_;
+  bool done_ = false;
+  size_t items_ = 0, values_ = 0;
+  std::string why_;
+  std::vector<PickleNode> nodes_;
+  std::vector<PtTensor> tensors_;
+  std::vector<Id> stack_;
+  std::vector<size_t> marks_;
+  std::unordered_map<uint32_t, Id> memo_;
+  std::vector<Id> path_;  // what ToValue() is inside of
+};
+
+}  // namespace msprobe::pt

@@ -1,0 +1,12 @@
+// Which weight of one checkpoint is which of another.
+#pragma once
+
+#include "weights/checkpoint.h"
+#include "weights/map_file.h"
+
+namespace msprobe {
+
+/// Facts that one checkpoint lacks are taken from the other. kBadInput where `file` names what is not there.
+StatusOr<NameMap> MatchWeights(Checkpoint* a, Checkpoint* b, const MapFile* file);
+
+}  // namespace msprobe

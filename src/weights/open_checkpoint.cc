@@ -1,0 +1,64 @@
+#include "weights/open_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "weights/readers.h"
+
+namespace msprobe {
+namespace {
+
+constexpr std::string_view kKinds =
+    "safetensors or torch files, a checkpoint of torch.distributed, Megatron, DeepSpeed or MindSpore, or .npz";
+
+StatusOr<std::string> OnlyFile(const std::string& directory, const std::vector<std::string>& names) {
+  std::string found;
+  for (const std::string_view ending : {".ckpt", ".pt", ".pth", ".npz"}) {
+    for (const std::string& name : names) {
+      if (!name.ends_with(ending)) continue;
+      if (!found.empty()) {
+        return BadInput(fmt::format("{} holds {} and {}, and nothing says which is meant: name the file", directory,
+                                    OneLine(BaseName(found)), OneLine(name)));
+      }
+      found = JoinPath(directory, name);
+    }
+    if (!found.empty()) return found;
+  }
+  return BadInput(fmt::format("{} holds no checkpoint: give a directory or file of {}", directory, kKinds));
+}
+
+bool HasFiles(const std::vector<std::string>& names) {
+  return std::any_of(names.begin(), names.end(), [](const std::string& name) {
+    return name.ends_with(".safetensors") || name.ends_with(".index.json") ||
+           (name.starts_with("pytorch_model") && name.ends_with(".bin"));
+  });
+}
+
+Status ReadAnyDirectory(const std::string& given, Checkpoint* out) {
+  MSP_ASSIGN_OR_RETURN(const std::string directory, LatestIteration(given));
+  if (PathExists(JoinPath(directory, ".metadata"))) return ReadDistributed(directory, out);
+  if (IsMegatron(directory)) return ReadMegatron(directory, out);
+  if (IsZero(directory)) return ReadZero(directory, out);
+  MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
+  if (HasFiles(names)) return ReadHuggingFace(directory, out);
+  MSP_ASSIGN_OR_RETURN(const std::string file, OnlyFile(directory, names));
+  ReadConfig(directory, &out->facts);
+  return ReadTensorFile(file, out);
+}
+
+}  // namespace
+
+StatusOr<Checkpoint> OpenCheckpoint(const std::string& path) {
+  Checkpoint out;
+  out.path = path;
+  if (!PathExists(path)) return BadInput(path + " does not exist: check the path");
+  MSP_RETURN_IF_ERROR(IsDirectory(path) ? ReadAnyDirectory(path, &out) : ReadTensorFile(path, &out));
+  if (out.tensors.empty() && out.optimizer.empty()) {
+    return BadInput(path + " holds no tensors: give the checkpoint of a model");
+  }
+  return out;
+}
+
+}  // namespace msprobe

@@ -1,0 +1,38 @@
+// The formats of checkpoints, for checkpoint.cc, and what their readers have in common.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weights/checkpoint.h"
+
+namespace msprobe {
+
+/// Each reads `path` into `out`, whose path is set.
+Status ReadHuggingFace(const std::string& directory, Checkpoint* out);
+Status ReadTensorFile(const std::string& path, Checkpoint* out);
+Status ReadDistributed(const std::string& directory, Checkpoint* out);
+Status ReadMegatron(const std::string& directory, Checkpoint* out);
+Status ReadZero(const std::string& directory, Checkpoint* out);
+Status ReadMindSpore(const std::string& path, Checkpoint* out);
+Status ReadNpz(const std::string& path, Checkpoint* out);
+
+bool IsMegatron(const std::string& directory);
+bool IsZero(const std::string& directory);
+/// The directory of the iteration that a directory of several names as its last; else itself.
+StatusOr<std::string> LatestIteration(const std::string& directory);
+
+/// The value of a key of a dict, or the attribute of an object; null when there is none.
+const PtValue* PtMember(const PtValue& value, std::string_view key);
+/// Opens a file of torch.save() with objects shown; it lives as long as the checkpoint.
+StatusOr<const PtValue*> OpenTorch(int file, Checkpoint* out);
+/// All tensors in `value`, with the keys that lead to them.
+void ListTensors(const PtValue& value, const std::string& prefix, int file, std::vector<WeightTensor>* out);
+int64_t PtInt(const PtValue* value, int64_t otherwise);
+
+/// What config.json beside the weights says.
+void ReadConfig(const std::string& directory, ModelFacts* facts);
+/// What Megatron's arguments say.
+void ReadArguments(const PtValue& args, ModelFacts* facts);
+
+}  // namespace msprobe

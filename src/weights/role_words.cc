@@ -1,0 +1,269 @@
+#include "weights/role_words.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "base/text.h"
+
+namespace msprobe {
+namespace {
+
+using Words = std::span<const std::string_view>;
+
+constexpr std::string_view kWrappers[] = {"module",
+                                          "model",
+                                          "_orig_mod",
+                                          "transformer",
+                                          "language_model",
+                                          "network",
+                                          "backbone",
+                                          "base_model",
+                                          "_backbone",
+                                          "gpt_neox",
+                                          "bert",
+                                          "roberta",
+                                          "generator",
+                                          "llama",
+                                          "gpt2",
+                                          "t5",
+                                          "net",
+                                          "text_model",
+                                          "_fsdp_wrapped_module",
+                                          "_checkpoint_wrapped_module",
+                                          "state_dict",
+                                          "weights"};
+
+constexpr std::string_view kQ[] = {"q_proj",     "wq",       "query",       "q",      "q_lin", "to_q",
+                                   "query_proj", "linear_q", "query_layer", "dense1", "w_q",   "q_dense"};
+constexpr std::string_view kK[] = {"k_proj",   "wk",       "key",       "k",      "k_lin", "to_k",
+                                   "key_proj", "linear_k", "key_layer", "dense2", "w_k",   "k_dense"};
+constexpr std::string_view kV[] = {"v_proj",     "wv",       "value",       "v",      "v_lin", "to_v",
+                                   "value_proj", "linear_v", "value_layer", "dense3", "w_v",   "v_dense"};
+constexpr std::string_view kQkv[] = {"c_attn", "query_key_value", "linear_qkv", "qkv_proj", "wqkv",     "w_qkv",
+                                     "qkv",    "in_proj",         "w_pack",     "c_qkv",    "qkv_layer"};
+constexpr std::string_view kO[] = {"o_proj", "wo",  "out_proj",    "linear_proj", "dense",
+                                   "c_proj", "o",   "projection",  "out_lin",     "to_out",
+                                   "proj",   "w_o", "output_proj", "output_dense"};
+constexpr std::string_view kGate[] = {"gate_proj", "w1", "wi_0", "linear_gate"};
+constexpr std::string_view kUp[] = {"up_proj", "w3", "wi_1"};
+constexpr std::string_view kGateUp[] = {"gate_up_proj", "w13", "gate_up", "w_gate_hidden", "gate_up_weight"};
+constexpr std::string_view kFc1[] = {"c_fc", "linear_fc1", "dense_h_to_4h", "wi",          "fc1",
+                                     "lin1", "fc_in",      "mapping",       "intermediate"};
+constexpr std::string_view kDown[] = {"down_proj", "w2",   "wo",     "c_proj",     "linear_fc2", "dense_4h_to_h",
+                                      "fc2",       "lin2", "fc_out", "projection", "dense"};
+constexpr std::string_view kRouter[] = {"router", "gate", "wg", "classifier", "gate_layer"};
+constexpr std::string_view kNorm1[] = {"input_layernorm",
+                                       "attention_norm",
+                                       "ln_1",
+                                       "ln1",
+                                       "norm1",
+                                       "layernorm1",
+                                       "input_norm",
+                                       "attn_norm",
+                                       "layer_norm1",
+                                       "layernorm_1",
+                                       "self_attn_layer_norm",
+                                       "ln_attn",
+                                       "norm_1",
+                                       "sa_layer_norm",
+                                       "attention_layernorm",
+                                       "pre_attention_layernorm"};
+constexpr std::string_view kNorm2[] = {"post_attention_layernorm",
+                                       "ffn_norm",
+                                       "ln_2",
+                                       "ln2",
+                                       "norm2",
+                                       "layernorm2",
+                                       "pre_mlp_layernorm",
+                                       "mlp_norm",
+                                       "layer_norm2",
+                                       "layernorm_2",
+                                       "ln_mlp",
+                                       "norm_2",
+                                       "post_attention_norm",
+                                       "final_layer_norm",
+                                       "output_layer_norm",
+                                       "ffn_layernorm",
+                                       "mlp_layernorm"};
+constexpr std::string_view kEmbed[] = {
+    "embed_tokens",     "wte",           "word_embeddings",  "word_embedding",
+    "tok_embeddings",   "shared",        "embed_in",         "token_embedding",
+    "embedding_lookup", "tok_embedding", "token_embeddings", "word_embeddings_table"};
+constexpr std::string_view kPositions[] = {"wpe", "position_embeddings", "position_embedding", "embed_positions",
+                                           "full_position_embedding"};
+constexpr std::string_view kTypes[] = {"token_type_embeddings", "tokentype_embeddings", "token_type_embedding"};
+constexpr std::string_view kFinalNorm[] = {
+    "norm",      "ln_f",       "final_layernorm", "final_norm", "norm_out", "final_layer_norm",
+    "layernorm", "layer_norm", "norm_f",          "ln_out"};
+constexpr std::string_view kHead[] = {"lm_head", "output_layer", "embed_out", "head", "output", "lm_head_proj"};
+
+bool In(Words words, std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); }
+
+bool AnyHas(const std::vector<std::string>& words, std::initializer_list<std::string_view> parts) {
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    return std::any_of(parts.begin(), parts.end(), [&](auto part) { return word.find(part) != std::string::npos; });
+  });
+}
+
+std::string Lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+bool IsNorm(std::string_view word) {
+  return word.find("norm") != std::string_view::npos || word.starts_with("ln_") || word == "ln1" || word == "ln2" ||
+         word == "ln";
+}
+
+/// "gamma" and "weight" are one thing in two frameworks.
+std::string ParamName(const std::string& word) {
+  if (word == "gamma" || word == "embedding_table" || word == "embedding_weight" || word == "scale") return "weight";
+  if (word == "beta") return "bias";
+  if (word == "moving_mean") return "running_mean";
+  if (word == "moving_variance") return "running_var";
+  return word;
+}
+
+std::string NormInLayer(const WeightName& name, const std::vector<std::string>& words, int64_t sub, bool attention) {
+  const std::string& last = words.back();
+  if (last.starts_with("q_") || last.starts_with("query_")) return "attention.q_norm";
+  if (last.starts_with("k_") || last.starts_with("key_")) return "attention.k_norm";
+  if (sub >= 0 && last == "layer_norm") {  // T5: each sublayer has one
+    if (sub == 0) return "norm1";
+    return name.stack == "decoder" && sub == 1 ? "norm_cross" : "norm2";
+  }
+  // Behind the sublayer, as in BERT: there the place says which.
+  if (last == "layernorm" && words.size() > 1 && words[words.size() - 2] == "output")
+    return attention ? "norm1" : "norm2";
+  if (In(kNorm1, last)) return "norm1";
+  if (In(kNorm2, last)) return "norm2";
+  if (last.find("inter_attention") != std::string::npos || last == "encoder_attn_layer_norm") return "norm_cross";
+  return {};
+}
+
+std::string AttentionWord(const std::string& last) {
+  if (In(kQ, last)) return "q";
+  if (In(kK, last)) return "k";
+  if (In(kV, last)) return "v";
+  if (In(kQkv, last)) return "qkv";
+  if (In(kO, last)) return "o";
+  if (last.find("relative_attention_bias") != std::string::npos) return "relative_bias";
+  return {};
+}
+
+std::string MlpWord(const std::string& last, const std::vector<std::string>& words, bool experts) {
+  if (In(kGateUp, last)) return "gate_up";
+  if (In(kGate, last)) return "gate";
+  if (In(kUp, last)) return "up";
+  if (!experts && In(kRouter, last)) return "router";
+  if (In(kFc1, last) || (last == "dense" && words.size() > 1 && words[words.size() - 2] == "intermediate")) return "up";
+  if (!experts && last == "dense" && AnyHas(words, {"router"})) return "router";
+  if (In(kDown, last)) return "down";
+  return {};
+}
+
+std::string WordInLayer(const WeightName& name, const std::vector<std::string>& words, int64_t sub) {
+  const std::string& last = words.back();
+  const bool cross = AnyHas(words, {"cross", "encdec", "encoder_attn", "inter_attention"});
+  const bool attention = AnyHas(words, {"attn", "attention"}) && !AnyHas({last}, {"layernorm", "norm"});
+  const bool attended = AnyHas({words.begin(), words.end() - 1}, {"attn", "attention"});
+  if (IsNorm(last)) return NormInLayer(name, words, sub, attended);
+  if (attention || In(kQkv, last)) {
+    const std::string word = AttentionWord(last);
+    return word.empty() ? word : (cross ? "cross." : "attention.") + word;
+  }
+  if (const std::string word = MlpWord(last, words, AnyHas(words, {"experts"})); !word.empty()) return "mlp." + word;
+  const std::string word = words.size() == 1 ? AttentionWord(last) : "";  // "layers.0.wq"
+  return word.empty() || word == "o" ? "" : "attention." + word;
+}
+
+std::string WordOutside(const std::vector<std::string>& words) {
+  if (words.empty()) return {};
+  const std::string& last = words.back();
+  if (AnyHas(words, {"cls", "pooler", "predictions", "transform", "classifier"})) return {};
+  if (In(kEmbed, last)) return "embed";
+  if (In(kPositions, last)) return "positions";
+  if (In(kTypes, last)) return "types";
+  if (IsNorm(last)) return AnyHas(words, {"embed"}) ? "embed_norm" : In(kFinalNorm, last) ? "final_norm" : "";
+  return In(kHead, last) && words.size() <= 2 ? "head" : "";
+}
+
+/// Takes the numbers of layer, sublayer and expert out of `words`.
+int64_t TakeNumbers(std::vector<std::string>* words, WeightName* out) {
+  constexpr size_t kMostDigits = 6;
+  int64_t sub = -1;
+  std::vector<std::string> left;
+  for (size_t i = 0; i < words->size(); ++i) {
+    const std::string& word = (*words)[i];
+    const bool number = IsDigits(word) && word.size() <= kMostDigits;
+    if (!number) {
+      left.push_back(word);
+      continue;
+    }
+    const int64_t value = std::stoll(word);
+    const std::string before = left.empty() ? "" : left.back();
+    if (before.find("expert") != std::string::npos) {
+      out->expert = value;
+    } else if (out->layer < 0) {
+      out->layer = value;
+      left.clear();  // what contains the layers tells nothing more
+    } else if (before == "layer") {
+      sub = value;
+      left.pop_back();
+    } else {
+      left.push_back(word);
+    }
+  }
+  *words = std::move(left);
+  return sub;
+}
+
+}  // namespace
+
+WeightName ParseWeightName(std::string_view name) {
+  WeightName out;
+  std::vector<std::string> words;
+  std::string lower = Lower(name);
+  std::replace(lower.begin(), lower.end(), '/', '.');
+  for (const std::string_view word : Split(lower, '.')) words.emplace_back(word);
+  while (words.size() > 1 && In(kWrappers, words[0])) words.erase(words.begin());
+  for (size_t i = 0; i < words.size(); ++i) out.rest += (i > 0 ? "." : "") + words[i];
+  for (const std::string& word : words) {
+    if (word == "encoder" || word == "decoder") {
+      out.stack = word;
+      break;
+    }
+  }
+  std::vector<std::string> parts = words;
+  out.param = ParamName(parts.back());
+  constexpr std::string_view kParams[] = {"weight", "bias", "running_mean", "running_var", "num_batches_tracked"};
+  if (In(kParams, out.param)) {
+    parts.pop_back();
+  } else if (out.param == "layer_norm_weight" || out.param == "layer_norm_bias") {  // Transformer Engine
+    const bool attention = AnyHas(parts, {"qkv", "attn", "attention"});
+    out.param = out.param == "layer_norm_weight" ? "weight" : "bias";
+    parts.back() = attention ? "input_layernorm" : "pre_mlp_layernorm";
+  } else {
+    out.param = "weight";  // "experts.down_proj", a parameter without a module of its own
+  }
+  out.shared = AnyHas(parts, {"shared_expert"});
+  const int64_t sub = TakeNumbers(&parts, &out);
+  if (parts.empty()) return out;
+  out.leaf = parts.back();
+  if (out.layer < 0) {
+    std::vector<std::string> outside;
+    for (const std::string& word : parts) {
+      if (!In(kWrappers, word) && word != "encoder" && word != "decoder") outside.push_back(word);
+    }
+    out.what = WordOutside(outside);
+  } else {
+    out.what = WordInLayer(out, parts, sub);
+  }
+  return out;
+}
+
+}  // namespace msprobe

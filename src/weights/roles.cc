@@ -1,0 +1,175 @@
+#include "weights/roles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "weights/role_words.h"
+
+namespace msprobe {
+namespace {
+
+constexpr int64_t kMostExperts = 4096;
+
+/// What the names of a checkpoint say together.
+struct Style {
+  bool two_stacks = false;  // encoder and decoder
+  bool conv1d = false;      // weights are stored as [in, out]
+  bool gated = false;       // "up" is the first linear of a gated layer, where both are fused
+  bool has_w3 = false;
+};
+
+Style StyleOf(const Checkpoint& c, const std::vector<WeightName>& names) {
+  Style style;
+  bool encoder = false, decoder = false;
+  int64_t fc1_rows = 0, fc2_columns = 0;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const WeightName& n = names[i];
+    const std::vector<int64_t>& shape = c.tensors[i].shape;
+    if (n.layer >= 0) {
+      encoder |= n.stack == "encoder";
+      decoder |= n.stack == "decoder";
+    }
+    style.has_w3 |= n.leaf == "w3";
+    if (shape.size() != 2 || n.param != "weight") continue;
+    if (n.leaf == "c_fc") style.conv1d |= shape[1] > shape[0];
+    if (n.leaf == "c_attn") style.conv1d |= shape[1] == 3 * shape[0];
+    if (n.leaf == "linear_fc1" || n.leaf == "dense_h_to_4h") fc1_rows = shape[0];
+    if (n.leaf == "linear_fc2" || n.leaf == "dense_4h_to_h") fc2_columns = shape[1];
+  }
+  style.two_stacks = encoder && decoder;
+  style.gated = fc1_rows > 0 && (c.facts.gated ? *c.facts.gated : fc1_rows == 2 * fc2_columns);
+  return style;
+}
+
+struct Fused {
+  std::string part;
+  std::vector<IndexRange> rows;
+};
+
+/// Rows of q, k and v in a tensor of `rows`; empty where the heads are not known.
+std::vector<Fused> QkvRows(const ModelFacts& facts, const std::string& leaf, int64_t rows) {
+  std::vector<Fused> out{{"q", {}}, {"k", {}}, {"v", {}}};
+  const int64_t heads = facts.heads;
+  const int64_t groups = facts.groups > 0 ? facts.groups : heads;
+  const int64_t size = facts.head_dim > 0 ? facts.head_dim : heads > 0 ? facts.hidden / heads : 0;
+  const bool interleaved = leaf == "linear_qkv" || leaf == "query_key_value";
+  const bool known = groups > 0 && size > 0 && heads % groups == 0 && (heads + 2 * groups) * size == rows;
+  if (interleaved) {
+    if (!known) return {};
+    const int64_t q = heads / groups * size, group = q + 2 * size;
+    for (int64_t g = 0; g < groups; ++g) {
+      const int64_t at = g * group;
+      out[0].rows.push_back({at, at + q});
+      out[1].rows.push_back({at + q, at + q + size});
+      out[2].rows.push_back({at + q + size, at + group});
+    }
+    return out;
+  }
+  if (!known && rows % 3 != 0) return {};
+  const int64_t q = known ? heads * size : rows / 3, k = known ? groups * size : rows / 3;
+  out[0].rows = {{0, q}};
+  out[1].rows = {{q, q + k}};
+  out[2].rows = {{q + k, q + 2 * k}};
+  return out;
+}
+
+class RoleMaker {
+ public:
+  RoleMaker(const ModelFacts& facts, const Style& style, std::vector<RoleTensor>* out)
+      : facts_(facts), style_(style), out_(out) {}
+
+  void Add(const WeightName& name, const WeightTensor& tensor, size_t source) {
+    source_ = source;
+    if (name.what.empty()) return Put(Prefix(name) + name.rest, tensor);
+    WeightTensor t = tensor;
+    const bool experts = t.shape.size() == 3 && name.what.starts_with("mlp.") && name.expert < 0;
+    if (experts && t.shape[0] <= kMostExperts) {
+      for (int64_t i = 0; i < t.shape[0]; ++i) {
+        WeightName one = name;
+        one.expert = i;
+        AddOne(one, SelectFirst(t, i, fmt::format("expert {}", i)));
+      }
+      return;
+    }
+    if (style_.conv1d && name.layer >= 0 && name.leaf.starts_with("c_")) t = Transposed(std::move(t));
+    AddOne(name, Squeezed(std::move(t)));
+  }
+
+ private:
+  std::string Prefix(const WeightName& name) const {
+    if (name.what.empty()) return "other ";
+    std::string out = style_.two_stacks && !name.stack.empty() ? name.stack + " " : "";
+    if (name.layer >= 0) out += fmt::format("layer {} ", name.layer);
+    if (name.shared) out += "shared ";
+    if (name.expert >= 0) out += fmt::format("expert {} ", name.expert);
+    return out;
+  }
+
+  void Put(const std::string& role, WeightTensor t, bool norm = false, bool table = false) {
+    out_->push_back({role, std::move(t), norm, table, source_});
+  }
+
+  void AddOne(const WeightName& name, const WeightTensor& t) {
+    const std::string prefix = Prefix(name);
+    std::string what = name.what;
+    if (what == "mlp.gate" && name.leaf == "w1" && !style_.has_w3) what = "mlp.up";
+    const bool fused_fc1 = what == "mlp.up" && style_.gated;
+    if ((what == "mlp.gate_up" || fused_fc1) && !t.shape.empty() && t.shape[0] % 2 == 0) {
+      const int64_t half = t.shape[0] / 2;
+      Put(prefix + "mlp.gate " + name.param, SelectRanges(t, 0, {{0, half}}, "gate"));
+      return Put(prefix + "mlp.up " + name.param, SelectRanges(t, 0, {{half, 2 * half}}, "up"));
+    }
+    if (what == "attention.qkv" && !t.shape.empty()) {
+      const std::vector<Fused> parts = QkvRows(facts_, name.leaf, t.shape[0]);
+      for (const Fused& fused : parts) {
+        Put(fmt::format("{}attention.{} {}", prefix, fused.part, name.param),
+            SelectRanges(t, 0, fused.rows, fused.part));
+      }
+      if (!parts.empty()) return;
+    }
+    const bool norm = what.find("norm") != std::string::npos && name.param == "weight";
+    Put(prefix + what + " " + name.param, t, norm, what == "embed" || what == "head");
+  }
+
+  const ModelFacts& facts_;
+  const Style& style_;
+  std::vector<RoleTensor>* out_;
+  size_t source_ = 0;
+};
+
+}  // namespace
+
+std::vector<RoleTensor> RolesOf(const Checkpoint& checkpoint) {
+  std::vector<WeightName> names;
+  for (const WeightTensor& t : checkpoint.tensors) names.push_back(ParseWeightName(t.name));
+  const Style style = StyleOf(checkpoint, names);
+  std::vector<RoleTensor> out;
+  RoleMaker maker(checkpoint.facts, style, &out);
+  for (size_t i = 0; i < names.size(); ++i) maker.Add(names[i], checkpoint.tensors[i], i);
+  return out;
+}
+
+std::string PartAt(const Checkpoint& checkpoint, size_t source, const std::vector<int64_t>& place) {
+  std::vector<WeightName> names;
+  for (const WeightTensor& t : checkpoint.tensors) names.push_back(ParseWeightName(t.name));
+  const Style style = StyleOf(checkpoint, names);
+  std::vector<RoleTensor> parts;
+  RoleMaker(checkpoint.facts, style, &parts).Add(names[source], checkpoint.tensors[source], source);
+  for (const RoleTensor& part : parts) {
+    for (const WeightBlock& block : part.tensor.blocks) {
+      if (block.origin.size() != place.size()) continue;
+      const size_t lost = place.size() - block.size.size();
+      bool inside = true;
+      for (size_t d = 0; d < place.size(); ++d) {
+        const size_t own = part.tensor.transposed ? place.size() - 1 - d : d;
+        const int64_t length = d < lost ? 1 : block.size[own - lost];
+        inside = inside && place[d] >= block.origin[own] && place[d] < block.origin[own] + length;
+      }
+      if (inside) return part.tensor.part;
+    }
+  }
+  return {};
+}
+
+}  // namespace msprobe
