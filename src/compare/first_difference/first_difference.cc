@@ -387,9 +387,9 @@ bool CountDTypes(const OpList& ops, const OpDistances& distances, Differences* o
 /// Ops of the optimizer that one run has more are no difference where they are another form of the same step.
 void ForgetOtherForm(size_t begin, const WalkResult& walk, FirstDifference* first) {
   const bool lone = first->kind == FirstDifference::Kind::kMissingOp || first->kind == FirstDifference::Kind::kExtraOp;
-  const auto inherits = [&](size_t i) { return walk.verdicts[i] == RulerVerdict::kInherited; };
   bool differs = false;
-  for (size_t i = walk.answer_at; i < walk.verdicts.size() && !differs; ++i) differs = inherits(i);
+  for (size_t i = walk.answer_at; i < walk.verdicts.size() && !differs; ++i)
+    differs = walk.verdicts[i] == RulerVerdict::kInherited;
   if (lone && walk.answer_at >= begin && !differs) *first = FirstDifference();
 }
 
@@ -432,11 +432,10 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   const bool everywhere = CountDTypes(pair.target->ops(), distances, &out);
   std::string golden_warning;
   const std::shared_ptr<const ModuleTree> tree = pair.trees->Target(&out.warning);
-  const ModuleTree& target_tree = *tree;
   // Where every op has its partner nobody asks for the golden run's hierarchy.
   const bool all_paired = pair.plan.target_only() == 0 && pair.plan.golden_only.empty();
   const auto golden = all_paired ? std::make_shared<const ModuleTree>() : pair.trees->Golden(&golden_warning);
-  const ModuleTree& golden_tree = *golden;
+  const ModuleTree &target_tree = *tree, &golden_tree = *golden;
   MSP_ASSIGN_OR_RETURN(MatchPlan aligned, AlignByOrder(pair, target_tree, golden_tree));
   const bool realigned = !aligned.golden_of.empty();
   if (realigned) MSP_RETURN_IF_ERROR(Remeasure(pair, aligned, &distances));
@@ -449,12 +448,11 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   }
   WalkResult walk;
   Unrecorded unrecorded;
-  const auto look = [&](size_t task) -> Status {
+  MSP_RETURN_IF_ERROR(ParallelFor(2, [&](size_t task) -> Status {
     if (task == 1) return CountUnrecorded(*pair.target, target_tree, &unrecorded);
     walk = WalkOps(input);
     return FindMaker(input, &walk);
-  };
-  MSP_RETURN_IF_ERROR(ParallelFor(2, look));
+  }));
   out.unrecorded = unrecorded.modules;
   out.first_unrecorded = std::move(unrecorded.first);
   const Describer describer(pair, plan, distances, target_tree, golden_tree);
