@@ -13,8 +13,6 @@
 namespace msprobe {
 namespace {
 
-constexpr std::string_view kSaveAgain = "save the checkpoint again with torch.distributed.checkpoint";
-
 struct StoredChunk {
   std::string file;
   int64_t offset = 0, length = 0;
@@ -80,8 +78,9 @@ class DistributedReader {
 
  private:
   Status Broken(const std::string& name, const std::string& why) const {
-    return BadInput(fmt::format("{} describes {} wrongly ({}): {}", JoinPath(directory_, ".metadata"), OneLine(name),
-                                why, kSaveAgain));
+    return BadInput(
+        fmt::format("{} describes {} wrongly ({}): save the checkpoint again with torch.distributed.checkpoint",
+                    JoinPath(directory_, ".metadata"), OneLine(name), why));
   }
 
   Status AddChunk(const BoxView& box, WeightTensor* tensor) {
@@ -94,8 +93,9 @@ class DistributedReader {
     const std::string_view all = out_->text(file);
     if (at.offset < 0 || at.length < 0 || static_cast<uint64_t>(at.offset) > all.size() ||
         static_cast<uint64_t>(at.length) > all.size() - static_cast<uint64_t>(at.offset)) {
-      return BadInput(fmt::format("{} ends before {} does: it was cut short, {}", out_->files[file].path,
-                                  OneLine(tensor->name), kSaveAgain));
+      return BadInput(fmt::format(
+          "{} ends before {} does: it was cut short, save the checkpoint again with torch.distributed.checkpoint",
+          out_->files[file].path, OneLine(tensor->name)));
     }
     const std::string_view bytes = all.substr(static_cast<size_t>(at.offset), static_cast<size_t>(at.length));
     MSP_ASSIGN_OR_RETURN(const PtFile torch, PtFile::Parse(bytes, out_->files[file].path, PtObjects::kShown));
@@ -144,7 +144,8 @@ Status ReadDistributed(const std::string& directory, Checkpoint* out) {
   MSP_ASSIGN_OR_RETURN(const PtValue metadata, ReadPtPickle(file.text(), no_storage, path, PtObjects::kShown));
   const PtValue* tensors = PtMember(metadata, "state_dict_metadata");
   if (!tensors || tensors->kind != PtValue::Kind::kDict) {
-    return BadInput(fmt::format("{} describes no tensors: {}", path, kSaveAgain));
+    return BadInput(
+        fmt::format("{} describes no tensors: save the checkpoint again with torch.distributed.checkpoint", path));
   }
   DistributedReader reader(directory, ReadStored(metadata), out);
   for (size_t i = 0; i + 1 < tensors->items.size(); i += 2) {

@@ -10,9 +10,6 @@
 namespace msprobe {
 namespace {
 
-constexpr std::string_view kKinds =
-    "safetensors or torch files, a checkpoint of torch.distributed, Megatron, DeepSpeed or MindSpore, or .npz";
-
 StatusOr<std::string> OnlyFile(const std::string& directory, const std::vector<std::string>& names) {
   std::string found;
   for (const std::string_view ending : {".ckpt", ".pt", ".pth", ".npz"}) {
@@ -26,7 +23,10 @@ StatusOr<std::string> OnlyFile(const std::string& directory, const std::vector<s
     }
     if (!found.empty()) return found;
   }
-  return BadInput(fmt::format("{} holds no checkpoint: give a directory or file of {}", directory, kKinds));
+  return BadInput(
+      fmt::format("{} holds no checkpoint: give a directory or file of safetensors or torch files, a checkpoint of "
+                  "torch.distributed, Megatron, DeepSpeed or MindSpore, or .npz",
+                  directory));
 }
 
 bool HasFiles(const std::vector<std::string>& names) {
