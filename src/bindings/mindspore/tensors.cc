@@ -1,6 +1,7 @@
 #include "bindings/mindspore/tensors.h"
 
 #include <algorithm>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -18,7 +19,9 @@ namespace msprobe {
 namespace {
 
 constexpr uintptr_t kLowAddress = uintptr_t{1} << 16;  // a tensor without memory, and offsets into none
+// What is held and not read: the memory that it takes, and what is lost when the process is killed.
 constexpr uint64_t kMostHeldBytes = uint64_t{64} << 20;
+constexpr size_t kMostHeldTensors = 256;
 
 struct ElementType {
   DType dtype = DType::kUnknown;
@@ -122,41 +125,94 @@ uint32_t WidenedCrc32(const TensorView& view) {
   return crc;
 }
 
+void ComputeTensorValues(const TensorLook& look, TensorRecord* t) {
+  ComputeValues(look.view(), rt().options.checksums, t);
+  if (t->has_crc && IsWidenedInNpy(look.dtype)) t->crc = WidenedCrc32(look.view());
+}
+
 void ReadValues(const TensorLook& look, const std::string& file, TensorRecord* t, bool* saved) {
   WithoutGilFor(look.count, [&] {
-    ComputeValues(look.view(), rt().options.checksums, t);
-    if (t->has_crc && IsWidenedInNpy(look.dtype)) t->crc = WidenedCrc32(look.view());
+    ComputeTensorValues(look, t);
     if (!file.empty()) *saved = rt().files->Save(file, look.view());
   });
 }
 
-// ---- gradients
+// ---- what is read later
 
-thread_local int t_gradients_later = 0;
-
+struct LaterValue {
+  int32_t slot;
+  std::string file;  // empty: it is not saved
+};
 struct LaterTensor {
   Ref tensor;
-  int32_t slot;
-  std::string file;
+  std::vector<int64_t> shape;
+  std::vector<LaterValue> values;  // everywhere it was recorded
 };
 struct LaterTensors {
   std::vector<LaterTensor> tensors;
+  std::unordered_map<PyObject*, size_t> known;  // index of tensors
   uint64_t bytes = 0;
+  bool forward = false;  // not only gradients
   bool reading = false;
 };
 LaterTensors& Later() {
   static auto* later = new LaterTensors;  // under the GIL
   return *later;
 }
+thread_local int t_gradients_later = 0;
+thread_local bool t_reading = false;
+
+// A parameter that gets no gradient, as the running mean of a norm: operators change it without a name that says so.
+bool IsBuffer(PyObject* tensor) {
+  static PyObject* const requires_grad = PyUnicode_InternFromString("requires_grad");
+  PyTypeObject* parameter = framework().types().parameter;
+  if (!PyType_IsSubtype(Py_TYPE(tensor), parameter)) return false;
+  return !AttrIsTrue(tensor, requires_grad);
+}
+
+bool MayWait(PyObject* tensor) {
+  const Runtime& r = rt();
+  if (r.trigger.active() || !r.slices.empty()) return false;
+  if (t_gradients_later > 0) return true;
+  return Later().forward && r.running && !t_flags.read_now && !IsBuffer(tensor);
+}
 
 bool PutOff(Record* record, PyObject* tensor, const TensorLook& look, const std::string& file, TensorRecord* t) {
-  const Runtime& r = rt();
-  if (t_gradients_later == 0 || look.count == 0 || record->save == SaveMode::kDeferred) return false;
-  if (r.trigger.active() || !r.slices.empty()) return false;
+  if (look.count == 0 || record->save == SaveMode::kDeferred || !MayWait(tensor)) return false;
+  if (Later().bytes > kMostHeldBytes || Later().tensors.size() >= kMostHeldTensors) ReadTensors();
+  LaterTensors& later = Later();
+  const auto [known, fresh] = later.known.try_emplace(tensor, later.tensors.size());
+  if (fresh) {
+    later.tensors.push_back({Ref::Borrow(tensor), {look.shape, look.shape + look.ndim}, {}});
+    later.bytes += static_cast<uint64_t>(look.count) * ElementSize(look.dtype);
+  }
   t->slot = NewDeferredSlot();
-  Later().tensors.push_back({Ref::Borrow(tensor), t->slot, file});
-  Later().bytes += static_cast<uint64_t>(look.count) * ElementSize(look.dtype);
+  later.tensors[known->second].values.push_back({t->slot, file});
   return true;
+}
+
+void ReadOne(const LaterTensor& waiting) {
+  TensorLook look;
+  TensorRecord t;
+  bool read = LookAtMindSporeTensor(waiting.tensor.get(), &look);
+  // Somebody may have given the tensor other memory.
+  read = read && std::equal(waiting.shape.begin(), waiting.shape.end(), look.shape, look.shape + look.ndim);
+  t.dtype = look.dtype;
+  if (!read) NoteSkip("a tensor could not be read", "its memory is gone");
+  std::vector<bool> saved(waiting.values.size());
+  if (read) {
+    WithoutGilFor(look.count, [&] {
+      ComputeTensorValues(look, &t);
+      for (size_t i = 0; i < saved.size(); ++i) {
+        const std::string& file = waiting.values[i].file;
+        saved[i] = !file.empty() && rt().files->Save(file, look.view());
+      }
+    });
+  }
+  for (size_t i = 0; i < saved.size(); ++i) {
+    DeliverValues(waiting.values[i].slot, t, saved[i] ? waiting.values[i].file : "");
+  }
+  t_host_copy = Ref();
 }
 
 }  // namespace
@@ -190,34 +246,37 @@ bool RecordMindSporeTensor(Record* record, PyObject* tensor, const TensorLabel* 
 }
 
 GradientsLater::GradientsLater() { ++t_gradients_later; }
+GradientsLater::~GradientsLater() { --t_gradients_later; }
 
-GradientsLater::~GradientsLater() {
-  --t_gradients_later;
-  if (Later().bytes > kMostHeldBytes) Shielded(ReadGradients);
+void ReadLaterAgain() { Later().forward = true; }
+
+void ReadAfterBackward() {
+  Later().forward = false;
+  ReadTensors();
 }
 
-bool GradientsWait() { return !Later().tensors.empty(); }
+void ReadBeforeWrite() {
+  ReadTensors();
+  // Another thread may have begun to, and given the GIL away.
+  while (Later().reading && !t_reading) {
+    const GilReleased released;
+    std::this_thread::yield();
+  }
+}
 
-void ReadGradients() {
+void ReadTensors() {
   LaterTensors& later = Later();
-  if (later.tensors.empty() || std::exchange(later.reading, true)) return;
+  if (later.tensors.empty() || later.reading) return;
   ErrorStash stash;
   InTool guard;
+  later.reading = t_reading = true;
   while (!later.tensors.empty()) {
     const std::vector<LaterTensor> tensors = std::exchange(later.tensors, {});
+    later.known.clear();
     later.bytes = 0;
-    for (const LaterTensor& waiting : tensors) {
-      TensorLook look;
-      TensorRecord t;
-      bool saved = false;
-      const bool read = LookAtMindSporeTensor(waiting.tensor.get(), &look);
-      t.dtype = look.dtype;
-      if (read) ReadValues(look, waiting.file, &t, &saved);
-      if (!read) NoteSkip("a gradient could not be read", "its memory is gone");
-      DeliverValues(waiting.slot, t, saved ? waiting.file : "");
-    }
+    for (const LaterTensor& waiting : tensors) Shielded([&] { ReadOne(waiting); });
   }
-  later.reading = false;
+  later.reading = t_reading = false;
   ResolveDeferred();
 }
 
