@@ -26,7 +26,7 @@ def set_item(y):
 
 
 def iadd(y):
-    y += 1  # noqa: PLW2901
+    y += 1
 
 
 def put_data(y):

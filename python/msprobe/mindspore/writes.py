@@ -25,7 +25,9 @@ _MEMORY = (
     "itemset numpy set_data set_device_address set_dtype storage untyped_storage"
 ).split()
 _NORMS = ("batch_norm", "instance_norm", "sync_batch_norm")
-_NO_WRITES = frozenset("is_ print_ requires_grad_ reshape_ scatter_nd scatter_tensor scatter_object_list shape_".split())
+_NO_WRITES = frozenset(
+    "is_ print_ requires_grad_ reshape_ scatter_nd scatter_tensor scatter_object_list shape_".split()
+)
 _PREFIXES = ("assign", "inplace_", "scatter_")
 
 
