@@ -83,7 +83,7 @@ void Configure(const std::string& level, bool structure, const std::string& summ
                const std::string& risk_level) {
   Runtime& r = rt();
   CaptureOptions o;
-  o.apis = level == "L1" || level == "mix";
+  o.apis = level == "L1" || level == "mix" || level == "L2";  // L2: operators of MindSpore
   o.modules = level == "L0" || level == "mix";
   o.structure = structure;
   o.checksums = summary == "md5";
@@ -150,7 +150,10 @@ std::string AddApiFrom(nb::handle owner, nb::str attr, nb::str prefix_text, nb::
     if (role == "allocate") spec.watch = AfterAllocation;
     if (role == "set_eval_frame") spec.before = BeforeSetEvalFrame, spec.watch = AfterSetEvalFrame;
     if (role == "new_graph") spec.watch = [](const CallArgs&, PyObject*) { ReadLaterAgain(); };
-    if (role == "backward") spec.watch = [](const CallArgs&, PyObject*) { ReadAfterBackward(); };
+    if (role == "backward") {
+      spec.before = [](const CallArgs&) { BeginBackward(); };
+      spec.watch = [](const CallArgs&, PyObject*) { ReadAfterBackward(); };
+    }
     if (role == "compile") {
       spec.before = [](const CallArgs&) { HideFromGraphCompiler(true); };
       spec.watch = [](const CallArgs&, PyObject*) { HideFromGraphCompiler(false); };
@@ -408,6 +411,7 @@ void BindValues(nb::module_& m) {
       nb::arg("slot"), nb::arg("data"), "The elements of a tensor have arrived at this address.");
   m.def("deliver_nothing", &DeliverNothing, nb::arg("slot"), "The values of this tensor will not come.");
   m.def("read_tensors", &ReadBeforeWrite, "Reads what was recorded of tensors of MindSpore and waits to be read.");
+  m.def("in_backward", &InBackward, "Whether MindSpore runs a backward pass.");
   m.def("resolve_deferred", &ResolveDeferred, "Finishes the records whose values have all arrived.");
   m.def("leaf_memo_hits", &LeafMemoHits, "Values that were not read a second time.");
   m.def("statistics_of", &StatisticsFrom, nb::arg("tensor"),

@@ -100,3 +100,12 @@ def test_kernels_of_a_graph_on_a_cpu(tmp_path, mindspore_python):
 def test_levels_of_pynative_mode_are_refused(tmp_path, mindspore_python, level):
     done = graph(tmp_path, mindspore_python, level)
     assert done.returncode != 0 and "GRAPH_MODE: use level L2" in done.stderr, done.stderr[-800:]
+
+
+@pytest.mark.parametrize("place, first", [("forward", "Kernel.Log.0.forward"), ("backward", "GradKernel.")])
+def test_operators_one_by_one_in_pynative_mode(tmp_path, mindspore_python, place, first):
+    command = [mindspore_python, pathlib.Path(__file__).parent / "kernels_scenario.py", tmp_path / "dump", place]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and json.loads(done.stdout)["same"], done.stderr[-2000:]
+    (entry,) = json.loads((tmp_path / "dump/step0/rank/dump.json").read_text())["data"].items()
+    assert entry[0].startswith(first) and entry[1]["output"][0]["nan_count"] == 8

@@ -111,7 +111,7 @@ class Lifecycle:
         self._take_changes(at_start=True)
         if (
             self._ended
-            or self._config.level in ("debug", "L2")
+            or not self._framework.records(self._config)
             or self._config.task == "grad_probe"
             or not self._is_enabled()
         ):
@@ -221,6 +221,7 @@ class Lifecycle:
                 "nothing", "nothing is recorded in step %d: %s", self._schedule.step, error
             )
             return False
+        self._framework.begin_recording(self._config)
         if self._config.level == "mix":
             self._framework.mark_optimizers()
         self._directory, self._active = directory, True

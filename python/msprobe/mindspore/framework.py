@@ -11,7 +11,7 @@ from .._capture.arguments import is_model, rank_of_launcher, refuse
 from .._capture.config import Config
 from .._capture.framework import Framework
 from .._capture.words import say
-from . import hooks
+from . import hooks, kernels
 from .seed import seed_all
 
 # What a task or key needs that is not here, and what to use instead.
@@ -42,6 +42,7 @@ class MindSpore(Framework):
     module_type = nn.Cell
     module_word = "Cell"
     levels_of_models = ("L0", "L1", "mix")  # Primitives are found in Cells
+    levels_of_decisions = ("L0", "L1", "mix", "L2")  # L2: operators, or settings of MindSpore's own dump
     tensor_type = mindspore.Tensor
 
     def __init__(self) -> None:
@@ -97,8 +98,18 @@ class MindSpore(Framework):
         """Yields every Cell below the roots with the prefix of its entries."""
         return hooks.named_cells(model)
 
+    def records(self, config: Config) -> bool:
+        """Tells whether start() and stop() record at the level of the configuration."""
+        return super().records(config) or kernels.are_seen(config)
+
+    def begin_recording(self, config: Config) -> None:
+        """Shows operators to the recorder where the configuration is about them."""
+        if kernels.are_seen(config):
+            kernels.enter()
+
     def stop_recording(self) -> str:
         """Stops recording. Returns an error message, or an empty string."""
+        kernels.leave()
         return _core.stop()
 
     def count_tokens(self, model: Any, token_range: Any) -> None:

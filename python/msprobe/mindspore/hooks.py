@@ -11,7 +11,7 @@ from mindspore import nn
 from .. import _core
 from .._capture.config import Config
 from .._capture.log import logger
-from . import describe, kernel_dump
+from . import describe, kernel_dump, kernels
 from .apis import FOCUS, Api, hooked_apis, missing_extra
 from .writes import Site, write_sites, writing_primitives
 
@@ -33,6 +33,11 @@ def init() -> None:
 
 def set_up(config: Config) -> None:
     """Prepares the hooks of a configuration; none is in place before start()."""
+    if kernels.are_seen(config):
+        _watch_passes()
+        _forget_apis()
+        kernels.set_up()
+        return
     if config.level == "L2":
         kernel_dump.prepare(config)
         return
@@ -62,6 +67,14 @@ def _exchange_apis(config: Config) -> None:
             why = _add(api)
             if why:
                 logger.warning("%s.%s cannot be recorded: %s", api.prefix, api.name, why)
+
+
+def _forget_apis() -> None:
+    global _lists
+    _lists = None
+    for owner, attr in [(api.owner, key[1]) for key, api in _hooked.items()]:
+        _core.remove_api(owner, attr)
+    _hooked.clear()
 
 
 def _add(api: Api) -> str:

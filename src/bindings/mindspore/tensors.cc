@@ -152,7 +152,8 @@ struct LaterTensors {
   std::vector<LaterTensor> tensors;
   std::unordered_map<PyObject*, size_t> known;  // index of tensors
   uint64_t bytes = 0;
-  bool forward = false;  // not only gradients
+  bool forward = false;   // not only gradients
+  bool backward = false;  // a pass runs
   bool reading = false;
 };
 LaterTensors& Later() {
@@ -250,7 +251,11 @@ GradientsLater::~GradientsLater() { --t_gradients_later; }
 
 void ReadLaterAgain() { Later().forward = true; }
 
+void BeginBackward() { Later().backward = true; }
+bool InBackward() { return Later().backward; }
+
 void ReadAfterBackward() {
+  Later().backward = false;
   Later().forward = false;
   ReadTensors();
 }

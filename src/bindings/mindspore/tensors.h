@@ -28,6 +28,8 @@ class GradientsLater {
 
 /// From here on values are read later: at start(), and when a forward pass begins that will be differentiated.
 void ReadLaterAgain();
+void BeginBackward();
+bool InBackward();
 /// A backward pass is over. What waits is read, and what is recorded until the next forward pass is read at once: here
 /// optimizers run, which change parameters in ways of their own.
 void ReadAfterBackward();
