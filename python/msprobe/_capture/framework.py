@@ -60,8 +60,16 @@ class Framework:
         """The same for optimizers, at the begin of each recorded step."""
 
     def records(self, config: Config) -> bool:
-        """Tells whether start() and stop() record at the level of the configuration."""
+        """Tells whether start() and stop() have something to do at the level of the configuration."""
         return config.level not in ("debug", "L2")
+
+    def drive_runtime(self, config: Config, directory: str) -> bool:
+        """Has the runtime of the device dump into this directory, in place of a recording. False: it is no such level.
+
+        Raises:
+            ValueError: What the runtime reads could not be written.
+        """
+        return False
 
     def begin_recording(self, config: Config) -> None:
         """Called when a step is open and recording begins or goes on."""

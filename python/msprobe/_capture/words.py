@@ -125,8 +125,17 @@ CHINESE = {
     "compare, or use task diff_check (%(place)s)": (
         "%(name)s %(value)s 会改变训练的计算结果，本工具从不这样做；请采集两次运行后用 msprobe compare，或使用 diff_check 任务（%(place)s）"
     ),
-    "%(name)s %(value)s records kernels through the runtime of an NPU; level mix records modules and functions on any device "
-    "(%(place)s)": "%(name)s %(value)s 通过 NPU 的运行时采集 kernel；mix 级别可在任何设备上采集模块和函数（%(place)s）",
+    "%(name)s %(value)s records kernels through the runtime of an NPU, and here is %(lacks)s; level mix records modules and "
+    "functions on any device (%(place)s)": (
+        "%(name)s %(value)s 通过 NPU 的运行时采集 kernel，而这里%(lacks)s；mix 级别可在任何设备上采集模块和函数（%(place)s）"
+    ),
+    "no NPU": "没有 NPU",
+    "one name of a call at level L2, as Functional.linear.0.forward": (
+        "（在 L2 级别）一次调用的名称，如 Functional.linear.0.forward"
+    ),
+    "list holds %(name)s: there is no function of this name (%(place)s)": (
+        "list 中有 %(name)s：没有这个名称的函数（%(place)s）"
+    ),
     # of MindSpore
     "mindspore.nn.Cell, or a list of them": "mindspore.nn.Cell，或其列表",
     "task %(value)s replays single functions and is not a capture; capture task tensor on both sides and run msprobe compare "

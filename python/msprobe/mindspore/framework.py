@@ -99,7 +99,7 @@ class MindSpore(Framework):
         return hooks.named_cells(model)
 
     def records(self, config: Config) -> bool:
-        """Tells whether start() and stop() record at the level of the configuration."""
+        """Tells whether start() and stop() have something to do at the level of the configuration."""
         return super().records(config) or kernels.are_seen(config)
 
     def begin_recording(self, config: Config) -> None:
