@@ -119,7 +119,7 @@ def main(net_name, level, mode, rounds="7"):
     directory = tempfile.mkdtemp(prefix="msprobe_bench")
     for _ in range(3):
         step()
-    early = [timed(step) for _ in range(3 * int(rounds))]
+    early = [timed(step) for _ in range(3 * int(rounds))] if mode == "idle" else []
     debugger = PrecisionDebugger(config_path=config_of(level, mode, directory))
 
     def recorded():

@@ -71,6 +71,9 @@ class Framework:
         """
         return False
 
+    def end_runtime_step(self, config: Config, directory: str) -> None:
+        """A step that the runtime dumped is over."""
+
     def begin_recording(self, config: Config) -> None:
         """Called when a step is open and recording begins or goes on."""
 

@@ -159,6 +159,11 @@ CHINESE = {
         "%(level)s 级别在 PyNative 模式下采集，而当前模式是 GRAPH_MODE：请使用 L2 级别，或 "
         "mindspore.set_context(mode=mindspore.PYNATIVE_MODE)（start）"
     ),
+    "level %(level)s in GRAPH_MODE needs an Ascend, for TensorDump is an operator of it: use level L2, or "
+    "mindspore.set_context(mode=mindspore.PYNATIVE_MODE) (start)": (
+        "GRAPH_MODE 下的 %(level)s 级别需要昇腾，因为 TensorDump 是昇腾的算子：请使用 L2 级别，或 "
+        "mindspore.set_context(mode=mindspore.PYNATIVE_MODE)（start）"
+    ),
     "dump_path: %(path)s cannot be written (%(why)s): choose another one (%(place)s)": (
         "dump_path：无法写入 %(path)s（%(why)s）：请另选一个（%(place)s）"
     ),
