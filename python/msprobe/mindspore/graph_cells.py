@@ -50,7 +50,7 @@ def check(config: Config) -> None:
 
 
 def settings(dump_path: str) -> dict:
-    """Returns what MindSpore's own dump is told for task statistics: those of what goes through TensorDump."""
+    """Returns the settings of MindSpore's own dump for task statistics: those of what goes through TensorDump."""
     common = {
         "dump_mode": 1,
         "path": os.path.abspath(dump_path),

@@ -34,7 +34,7 @@ class Dumped(NamedTuple):
 
 
 def directory_of(dump_path: str) -> str:
-    """Returns where TensorDump writes; the name of the last part is how its rows are told in tables."""
+    """Returns where TensorDump writes; in tables its rows are known by the last part."""
     rank = os.environ.get("RANK_ID", "")
     return os.path.join(os.path.abspath(dump_path), "cells", f"rank{rank}", _MARK)
 

@@ -1,7 +1,7 @@
 """Level L2: the kernels of one call of a function, dumped by the runtime of an NPU (ACL).
 
-The runtime reads what to dump from a file that is written here, beside the step's other files, and is told where the call
-begins and ends. For a backward it is told when the gradient of the call's result has come, and when the last gradient of its
+The runtime reads what to dump from a file that is written here, beside the step's other files, and learns where the call
+begins and ends: of a backward, when the gradient of the call's result has come, and when the last gradient of its
 tensors has left.
 """
 
