@@ -145,13 +145,13 @@ struct LaterValue {
 };
 struct LaterTensor {
   Ref tensor;
-  std::vector<int64_t> shape;
   std::vector<LaterValue> values;  // everywhere it was recorded
 };
 struct LaterTensors {
   std::vector<LaterTensor> tensors;
   std::unordered_map<PyObject*, size_t> known;  // index of tensors
   uint64_t bytes = 0;
+  size_t counted = 0;     // so many of them are in `bytes`
   bool forward = false;   // not only gradients
   bool backward = false;  // a pass runs
   bool reading = false;
@@ -166,9 +166,11 @@ thread_local bool t_reading = false;
 // A parameter that gets no gradient, as the running mean of a norm: operators change it without a name that says so.
 bool IsBuffer(PyObject* tensor) {
   static PyObject* const requires_grad = PyUnicode_InternFromString("requires_grad");
-  PyTypeObject* parameter = framework().types().parameter;
-  if (!PyType_IsSubtype(Py_TYPE(tensor), parameter)) return false;
-  return !AttrIsTrue(tensor, requires_grad);
+  static PyObject* const info_name = PyUnicode_InternFromString("_param_info");
+  if (!PyType_IsSubtype(Py_TYPE(tensor), framework().types().parameter)) return false;
+  Ref info(PyObject_GetAttr(tensor, info_name));  // where requires_grad is kept, which waits when it is asked itself
+  if (!info) PyErr_Clear();
+  return !AttrIsTrue(info ? info.get() : tensor, requires_grad);
 }
 
 bool MayWait(PyObject* tensor) {
@@ -178,28 +180,42 @@ bool MayWait(PyObject* tensor) {
   return Later().forward && r.running && !t_flags.read_now && !IsBuffer(tensor);
 }
 
-bool PutOff(Record* record, PyObject* tensor, const TensorLook& look, const std::string& file, TensorRecord* t) {
-  if (look.count == 0 || record->save == SaveMode::kDeferred || !MayWait(tensor)) return false;
+// Type and shape of a result wait, too, until operators before it have been prepared; those of older ones do not.
+void CountBytes() {
+  constexpr size_t kYoung = 32;
+  LaterTensors& later = Later();
+  for (; later.counted + kYoung < later.tensors.size(); ++later.counted) {
+    TensorLook look;
+    const ElementType* type = nullptr;
+    if (!LookAtShape(later.tensors[later.counted].tensor.get(), &look, &type)) continue;
+    later.bytes += static_cast<uint64_t>(look.count) * ElementSize(look.dtype);
+  }
+}
+
+// Nothing is asked of the tensor yet.
+bool PutOff(Record* record, PyObject* tensor, const std::string& file, TensorRecord* t) {
+  if (record->save == SaveMode::kDeferred || !MayWait(tensor)) return false;
+  CountBytes();
   if (Later().bytes > kMostHeldBytes || Later().tensors.size() >= kMostHeldTensors) ReadTensors();
   LaterTensors& later = Later();
   const auto [known, fresh] = later.known.try_emplace(tensor, later.tensors.size());
-  if (fresh) {
-    later.tensors.push_back({Ref::Borrow(tensor), {look.shape, look.shape + look.ndim}, {}});
-    later.bytes += static_cast<uint64_t>(look.count) * ElementSize(look.dtype);
-  }
+  if (fresh) later.tensors.push_back({Ref::Borrow(tensor), {}});
   t->slot = NewDeferredSlot();
   later.tensors[known->second].values.push_back({t->slot, file});
   return true;
 }
 
-void ReadOne(const LaterTensor& waiting) {
+// Of a type without statistics, or whose memory is gone, type and shape are shown; false: not even these.
+bool ReadOne(const LaterTensor& waiting) {
   TensorLook look;
   TensorRecord t;
-  bool read = LookAtMindSporeTensor(waiting.tensor.get(), &look);
-  // Somebody may have given the tensor other memory.
-  read = read && std::equal(waiting.shape.begin(), waiting.shape.end(), look.shape, look.shape + look.ndim);
+  const ElementType* type = nullptr;
+  const bool has_values = LookAtShape(waiting.tensor.get(), &look, &type);
+  if (type == nullptr) return false;
   t.dtype = look.dtype;
-  if (!read) NoteSkip("a tensor could not be read", "its memory is gone");
+  t.dtype_name = type->name;
+  const bool read = has_values && LookAtElements(waiting.tensor.get(), &look);
+  if (has_values && !read) NoteSkip("a tensor could not be read", "its memory is gone");
   std::vector<bool> saved(waiting.values.size());
   if (read) {
     WithoutGilFor(look.count, [&] {
@@ -210,10 +226,20 @@ void ReadOne(const LaterTensor& waiting) {
       }
     });
   }
+  const std::vector<int64_t> shape(look.own, look.own + look.ndim);
   for (size_t i = 0; i < saved.size(); ++i) {
-    DeliverValues(waiting.values[i].slot, t, saved[i] ? waiting.values[i].file : "");
+    DeliverValues(waiting.values[i].slot, t, shape, saved[i] ? waiting.values[i].file : "");
   }
   t_host_copy = Ref();
+  return true;
+}
+
+void ReadOrGiveUp(const LaterTensor& waiting) {
+  bool done = false;
+  Shielded([&] { done = ReadOne(waiting); });
+  if (done) return;
+  NoteSkip("a tensor could not be read", "an operator before it failed");
+  for (const LaterValue& value : waiting.values) DeliverNull(value.slot);
 }
 
 }  // namespace
@@ -226,22 +252,24 @@ bool LookAtMindSporeTensor(PyObject* tensor, TensorLook* look) {
 bool RecordMindSporeTensor(Record* record, PyObject* tensor, const TensorLabel* label) {
   TensorLook look;
   const ElementType* type = nullptr;
-  if (!LookAtShape(tensor, &look, &type)) return false;
   TensorRecord t;
-  t.dtype = look.dtype;
-  t.dtype_name = type->name;
   const bool own = label == nullptr || label->shape == nullptr;
   const bool save = own && record->save == SaveMode::kNow && rt().files->working();
   const std::string file = save ? TensorFileName(record->path.NameAt(*record, record->nodes.size()), ".npy") : "";
-  if (!PutOff(record, tensor, look, file, &t)) {
-    const bool read = LookAtElements(tensor, &look);
-    if (own && !rt().slices.empty()) TakePart(&look);
-    bool saved = false;
-    if (read) ReadValues(look, file, &t, &saved);
-    if (saved) record->SetFile(&t, file);
-    if (read && own && record->save == SaveMode::kDeferred) HoldTensor(record, tensor, look);
-    t_host_copy = Ref();
+  if (label == nullptr && PutOff(record, tensor, file, &t)) {
+    AppendTensor(record, t, nullptr, 0, label);
+    return true;
   }
+  if (!LookAtShape(tensor, &look, &type)) return false;
+  t.dtype = look.dtype;
+  t.dtype_name = type->name;
+  const bool read = LookAtElements(tensor, &look);
+  if (own && !rt().slices.empty()) TakePart(&look);
+  bool saved = false;
+  if (read) ReadValues(look, file, &t, &saved);
+  if (saved) record->SetFile(&t, file);
+  if (read && own && record->save == SaveMode::kDeferred) HoldTensor(record, tensor, look);
+  t_host_copy = Ref();
   AppendTensor(record, t, look.shape, look.ndim, label);
   return true;
 }
@@ -278,8 +306,8 @@ void ReadTensors() {
   while (!later.tensors.empty()) {
     const std::vector<LaterTensor> tensors = std::exchange(later.tensors, {});
     later.known.clear();
-    later.bytes = 0;
-    for (const LaterTensor& waiting : tensors) Shielded([&] { ReadOne(waiting); });
+    later.bytes = later.counted = 0;
+    for (const LaterTensor& waiting : tensors) ReadOrGiveUp(waiting);
   }
   later.reading = t_reading = false;
   ResolveDeferred();
