@@ -29,7 +29,7 @@ WORDS = {
 
 def bench_mindspore(args):
     """Returns a row for each of STEPS; mindstudio-probe, which takes seconds a step, is given fewer of them."""
-    rounds = {"ours": max(3, args.steps // 5), "old": max(1, args.steps // 20)}
+    rounds = {"ours": max(3, args.steps // 5), "old": max(2, args.steps // 20)}
     rows = []
     for net, level, mode, limit in STEPS:
         row = {"net": net, "level": level, "mode": mode, "limit": limit}
