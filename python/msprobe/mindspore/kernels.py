@@ -20,8 +20,9 @@ _entered: Optional[Any] = None
 
 def are_seen(config: Config) -> bool:
     """Tells whether this configuration is about operators as they run, and the release shows them."""
-    pynative = mindspore.get_context("mode") == mindspore.PYNATIVE_MODE
-    return config.level == "L2" and config.task == "overflow_check" and pynative and _Mode is not None
+    if config.level != "L2" or config.task != "overflow_check" or _Mode is None:
+        return False
+    return mindspore.get_context("mode") == mindspore.PYNATIVE_MODE
 
 
 @functools.cache
