@@ -14,10 +14,8 @@ from graph_cases import run
 from mindspore_cases import (
     AGREE,
     CONFIGS,
-    GRAPHS,
     GROUPS,
     KERNELS,
-    OLDER_GRAPHS,
     OTHER_COMMANDS,
     STRICTER,
 )
@@ -32,7 +30,6 @@ from mindspore_set import (
     run_case,
     same_cell,
 )
-from served import serving
 
 pytestmark = pytest.mark.deep
 
@@ -202,132 +199,6 @@ def test_kernels(case, tmp_path):
                 assert [(t, *c) for t, c in wrong.items() if not excused_kernel_cell(t, *c, a, b)] == [], name
 
 
-def same_figure(title, want, got):
-    """Distances and means are summed in another order; 8.x has no relative error of zero."""
-    if same_cell(want, got, 1e-4) or {want.strip(), got.strip()} <= {
-        "",
-        "N/A",
-        "None",
-        "nan",
-        "Nan",
-        "0",
-        "0.0%",
-        "inf",
-    }:
-        return True
-    a, b = as_number(want), as_number(got)
-    if title == "MaxRelativeErr" and a and b and min(a, b) > 1e3:
-        return True  # of an element that is zero but for rounding
-    if a is None or b is None:
-        return want in ("shape unmatched", "unsupported", "N/A") or title in ("NPU Dtype", "Bench Dtype")
-    return abs(a - b) <= 1e-6
-
-
-def nodes_of(path):
-    db = open_db(path)
-    return {
-        (s, n): links for s, n, links in db.execute("SELECT data_source, node_name, matched_node_link FROM tb_nodes")
-    }
-
-
-# What a node was compared by: other partners and other rules give others.
-JUDGED_COLUMNS = {"precision_index", "matched_node_link", "input_data", "output_data"}
-JUDGED_FIELDS = {"Requires_grad Consistent", "Result", "Err_message"}
-RECORDED = {"type", "dtype", "shape", "Max", "Min", "Mean", "Norm", "requires_grad", "data_name", "md5", "value"}
-
-
-def rows_of(path):
-    db = open_db(path)
-    db.row_factory = sqlite3.Row
-    return {(r["data_source"], r["node_name"]): dict(r) for r in db.execute("SELECT * FROM tb_nodes")}
-
-
-def wrong_items(want, got, same_partner):
-    """Fields of a node's items that differ and are no verdict; with another partner only what was recorded."""
-    assert list(want) == list(got)
-    for item, fields in want.items():
-        for field, value in fields.items():
-            if field in JUDGED_FIELDS or not (same_partner or field in RECORDED):
-                continue
-            if not same_figure(field, str(value), str(got[item].get(field, ""))):
-                yield item, field, value, got[item].get(field)
-
-
-@pytest.mark.parametrize("case", GRAPHS)
-def test_graphs(case, tmp_path):
-    """Cell by cell, but for verdicts; every match of the earlier tool, and those of backward nodes and gradients."""
-    run_case(case, tmp_path)
-    (want,), (got,) = expected(case).values(), files(tmp_path).values()
-    there, here = rows_of(want), rows_of(got)
-    assert set(there) == set(here)
-    stricter = set()
-    for key, a in there.items():
-        b = here[key]
-        assert {c for c in a if c not in JUDGED_COLUMNS and blank_time(a[c]) != blank_time(b[c])} == set(), key
-        same_partner = a["matched_node_link"] == b["matched_node_link"]
-        assert same_partner or a["matched_node_link"] == "[]"
-        for column in ("input_data", "output_data"):
-            assert list(wrong_items(json.loads(a[column]), json.loads(b[column]), same_partner)) == [], key
-        if same_partner and (a["precision_index"] or 0) < (b["precision_index"] or 0):
-            stricter.add(key[1])
-    # In tensor dumps theirs is judged before its calls are.
-    assert stricter <= {"Apis_Between_Modules.0"}
-
-
-def same_fields(want, got):
-    """Where the pair has no figure, 8.1.1 shows that of another field."""
-    return all(got.get(k) == v or got.get(k) in (" ", None) for k, v in want.items())
-
-
-@pytest.mark.parametrize("case", OLDER_GRAPHS)
-def test_graphs_of_8(case, tmp_path):
-    run_case(case, tmp_path)
-    want, got = (json.loads(next(iter(f.values())).read_text()) for f in (expected(case), files(tmp_path)))
-    sides = [k for k in ("NPU", "Bench") if k in want]
-    for a, b in zip([want[s] for s in sides] or [want], [got[s] for s in sides] or [got]):
-        assert a["root"] == b["root"]
-        more = set(b["node"]) - set(a["node"])
-        assert set(a["node"]) <= set(b["node"]) and all(".parameters_grad" in name for name in more)
-        for name, node in a["node"].items():
-            mine = b["node"][name]
-            assert [s for s in mine["subnodes"] if s not in more] == node["subnodes"]
-            assert (node["id"], node["node_type"], node["upnode"]) == (mine["id"], mine["node_type"], mine["upnode"])
-            for items in ("input_data", "output_data"):
-                assert set(node[items]) == set(mine[items])
-                for item, fields in node[items].items():
-                    assert same_fields(fields, mine[items][item]), (name, item)
-
-
-def color_number(colors, index):
-    """Which of the colours, from the palest, a value has."""
-    ranges = [c["value"] for c in colors.values() if c["value"]]
-    return sum(index >= low for low, _ in ranges) - 1
-
-
-def test_page_of_graphs_of_8():
-    """The page over the files that 8.1.1 wrote: all nodes, their order, colours, partners and figures."""
-    with serving(mindspore_set() / "expected") as server:
-        files = [f["file"] for f in server.api("files").json["files"] if f["file"].startswith("ms8_graph")]
-        assert len(files) == len(OLDER_GRAPHS)
-        for file in files:
-            want = json.loads((mindspore_set() / "expected" / file).read_text())
-            summary = server.api("summary", file=file, step=0, rank=0).json
-            for side in ("NPU", "Bench") if "NPU" in want else ("NPU",):
-                nodes = want.get(side, want)["node"]
-                assert summary[side.lower()]["nodes"] == len(nodes)
-                for name, node in nodes.items():
-                    got = server.api("node", file=file, step=0, rank=0, side=side, name=name).json
-                    assert got["node"]["matched"] == (node["matched_node_link"] or [None])[-1]
-                    index = node["data"].get("precision_index") if node["matched_node_link"] else None
-                    level = None if index is None else (0, 0.5, 0.5, 1, 1)[color_number(want["Colors"], index)]
-                    assert got["node"]["precision"] == level, (file, name)
-                    rows = {row["name"]: row["values"] for row in got["inputs"] + got["outputs"]}
-                    assert set(rows) == {*node["input_data"], *node["output_data"]}
-                    assert got["stack"] == node["stack_info"]
-                    below = server.api("children", file=file, step=0, rank=0, side=side, name=name, limit=1000).json
-                    assert [child["name"] for child in below["children"]] == node["subnodes"]
-
-
 def test_kernels_with_long_names(tmp_path):
     """The earlier tool drops nine of twelve files."""
     root, _ = run_case("ms_compare_kernel_long", tmp_path)
@@ -440,17 +311,6 @@ def test_pytorch_against_mindspore(m, tmp_path):
             {(r[0], r[1]) for r in read_table(path)[1:] if r[1] != "N/A" and ("Cell." in r[0] or "Module." in r[0])}
         )
     assert len(pairs[0]) > 18 and {(b, a) for a, b in pairs[0]} == pairs[1]
-
-
-@pytest.mark.parametrize("m", ["m1", "m2"])
-def test_graph_across_frameworks_without_a_mapping(m, tmp_path):
-    root, _ = run_case(f"ms_vis_{m}_cross_none", tmp_path)
-    (got,) = files(tmp_path).values()
-    matched = {key: links for key, links in nodes_of(got).items() if links != "[]"}
-    (want,) = expected(f"ms_vis_{m}_cross_lm").values()
-    theirs = {key: links for key, links in nodes_of(want).items() if links != "[]" and "Cell." in key[1]}
-    assert len(matched) > len(theirs) > 4
-    assert {key: matched.get(key) for key in theirs} == theirs
 
 
 def test_parse(tmp_path):
