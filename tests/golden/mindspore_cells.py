@@ -15,7 +15,7 @@ CLASSES = {
     "16 decimals": "| differences of statistics |",
     "null": "| `compare -i compare.json` (8.x): null tensors |",
     "reasons of 8.x": "| `compare -i compare.json` (8.x): `Err_message` |",
-    "smallest number of 8.x": "| `compare -i compare.json` (8.x): MaxRelativeErr |",
+    "smallest number of 8.x": "| `compare -i compare.json` (8.x): MaxRelativeErr of elements",
 }
 CROSS_SENTENCES = {
     "error: The Required_Grad of NPU and Bench are inconsistent",
@@ -65,7 +65,9 @@ def _difference(title, a, b, theirs, ours):
         return "null"
     if x is None or y is None:
         return None
-    of = next(s for s in STATISTICS if title.lower().startswith(s[:3]) or (s == "l2norm" and title[:4] in ("L2no", "Norm")))
+    of = next(
+        s for s in STATISTICS if title.lower().startswith(s[:3]) or (s == "l2norm" and title[:4] in ("L2no", "Norm"))
+    )
     unit = 2.5e-16 if "diff" in title else 2.5e-14 / max(abs(as_number(ours[f"Bench {of}"]) or 0), 1e-300)
     return "16 decimals" if abs(x - y) <= unit * (1 + 1e-6) else None
 
@@ -108,7 +110,10 @@ def items_of(dump):
     places = {"input_args": ".input", "input_kwargs": ".input", "input": ".input", "output": ".output"}
     for op, data in json.loads(dump.read_text())["data"].items():
         for key, value in data.items():
-            add(op + places.get(key, f".{key}" if key == "parameters" else ""), value if key in (*places, "parameters") else {key: value})
+            add(
+                op + places.get(key, f".{key}" if key == "parameters" else ""),
+                value if key in (*places, "parameters") else {key: value},
+            )
     return out
 
 

@@ -33,6 +33,7 @@ from mindspore_set import (
 
 pytestmark = pytest.mark.deep
 
+
 def test_every_case_is_judged():
     judged = [case for group in GROUPS for case in group]
     assert [c for c, n in collections.Counter(judged).items() if n > 1] == []

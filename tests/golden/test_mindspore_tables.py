@@ -47,7 +47,7 @@ def found_pairs(model):
 
 
 def call_of(item):
-    """"Tensor.__add__.3.forward" of an item of a function."""
+    """ "Tensor.__add__.3.forward" of an item of a function."""
     found = re.match(r"(.*)\.(\d+)\.(forward|backward)\.", item)
     return found.group(2, 3) if found and not item.startswith(("Cell.", "Module.")) else None
 
@@ -125,5 +125,3 @@ def test_pairs_of_equal_weights_agree(model):
     assert wrong == []
     assert sum(row["Bench Name"] != "N/A" for row in pairs.values()) >= {"m1": 600, "m2": 90}[model]
     assert {row["Result"] for row in pairs.values()} <= {"pass", "warning"}
-
-

@@ -87,11 +87,7 @@ class Visualizer {
         continue;
       }
       StatusOr<LoadedPair> loaded = Load(pair);
-      if (loaded.ok()) {
-        MSP_RETURN_IF_ERROR(WriteLoaded(pair, *loaded));
-      } else {
-        MSP_RETURN_IF_ERROR(LeaveOut(pair, loaded.status()));
-      }
+      MSP_RETURN_IF_ERROR(loaded.ok() ? WriteLoaded(pair, *loaded) : LeaveOut(pair, loaded.status()));
       if (EndsStep()) MSP_RETURN_IF_ERROR(WriteLinks());
       if (done_ + 1 == plan_.pairs.size() && loaded.ok()) last = std::move(*loaded);
     }
