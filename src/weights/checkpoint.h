@@ -42,6 +42,8 @@ struct Checkpoint {
   std::string_view text(int file) const { return files[static_cast<size_t>(file)].map->text(); }
   /// Gives back the memory of these bytes of a file.
   void Release(int file, const void* begin, size_t bytes) const;
+  /// The same for a block that has no gaps; nothing for others, whose neighbours may be still wanted.
+  void Release(const WeightBlock& block) const;
   /// They will be read soon.
   void WillNeed(int file, const void* begin, size_t bytes) const;
 };

@@ -159,7 +159,8 @@ Status ReadDistributed(const std::string& directory, Checkpoint* out) {
     MSP_ASSIGN_OR_RETURN(const PtValue* value, OpenTorch(number, out));
     if (const PtValue* args = PtMember(*value, "args")) ReadArguments(*args, &out->facts);
     out->format = "torch.distributed (Megatron)";
-    for (WeightTensor& t : out->tensors) t.name = McoreName(std::move(t.name));
+    const bool two_stacks = HasTwoStacks(out->tensors);
+    for (WeightTensor& t : out->tensors) t.name = McoreName(std::move(t.name), two_stacks);
   }
   return OkStatus();
 }

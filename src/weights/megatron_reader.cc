@@ -165,9 +165,10 @@ class MegatronReader {
       if (rank.ep != ep || rank.pp != pp) continue;
       std::vector<WeightTensor> tensors;
       if (const PtValue* model = PtMember(*rank.value, key)) ListTensors(*model, "", rank.file, &tensors);
+      const bool two_stacks = HasTwoStacks(tensors);
       for (WeightTensor& t : tensors) {
         if (t.name.ends_with("_extra_state")) continue;
-        t.name = McoreName(std::move(t.name));
+        t.name = McoreName(std::move(t.name), two_stacks);
         size_t length = 0;
         if (const size_t at = NumberAfter(t.name, kLayers, &length); at != std::string::npos)
           out->layers = std::max<int64_t>(out->layers, std::stoll(t.name.substr(at, length)) + 1);
