@@ -9,6 +9,7 @@
 #include "checks/pack.h"
 #include "config/read_configuration.h"
 #include "config/secrets.h"
+#include "jobs/checkpoint_settings.h"
 #include "json/writer.h"
 #include "sheet/workbook.h"
 
@@ -24,7 +25,8 @@ StatusOr<EffectiveRun> ReadSide(const std::vector<std::string>& paths, std::vect
   bool packed = false;
   for (const std::string& path : paths) {
     if (!EndsWith(path, ".zip")) {
-      MSP_RETURN_IF_ERROR(AddFile(path, &configuration));
+      MSP_RETURN_IF_ERROR(MayBeCheckpoint(path) ? AddCheckpointSettings(path, &configuration)
+                                                : AddFile(path, &configuration));
       continue;
     }
     if (packed) return UsageError(path + " is the second pack of one run: give one zip file a side");

@@ -36,6 +36,9 @@ struct Checkpoint {
   std::vector<WeightTensor> copies;
   std::vector<std::string> notes;  // what a person should know: tensors left out, a layout that was guessed
   std::deque<PtFile> torch_files;
+  /// What the training was started with, if a file holds it: an object, or a dict, of one of `torch_files`.
+  const PtValue* arguments = nullptr;
+  int arguments_file = 0;
 
   /// Maps a file; its number.
   StatusOr<int> AddFile(const std::string& path);

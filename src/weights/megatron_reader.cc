@@ -125,7 +125,7 @@ class MegatronReader {
   /// Numbers of ranks mean what the arguments say; without them, the second is the stage of the pipeline.
   Status CheckRanks() {
     const PtValue* args = PtMember(*ranks_[0].value, "args");
-    if (args) ReadArguments(*args, &out_->facts);
+    TakeArguments(args, ranks_[0].file, out_);
     const ModelFacts& facts = out_->facts;
     const bool experts_second = args && facts.pipeline_parallel == 1 && facts.expert_parallel > 1;
     std::set<std::array<int64_t, 3>> seen;

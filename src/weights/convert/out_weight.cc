@@ -105,7 +105,9 @@ Status StreamElements(const Checkpoint& from, const OutWeight& weight,
     values.resize(n);
     converted.resize(n * out_element);
     const bool known = metrics::ToDoubles(t.dtype, bytes.data(), n, values.data());
-    for (double& value : values) value += t.plus;
+    if (t.plus != 0) {  // would make zeros of -0.0 positive
+      for (double& value : values) value += t.plus;
+    }
     if (!known || !FromDoubles(weight.dtype, values.data(), n, converted.data()))
       return BadInput(t.label() + " cannot be converted to " + std::string(DTypeName(weight.dtype)) +
                       ": leave its type as it is");

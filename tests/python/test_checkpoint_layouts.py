@@ -1,0 +1,90 @@
+"""msprobe ckpt compare on layouts of Megatron beyond the common one, and of bf16 weights beside fp32 partitions."""
+
+import itertools
+import json
+
+import torch
+from checkpoint_savers import llama, save_distributed, save_megatron, save_safetensors, save_zero
+from graph_cases import run
+from megatron_savers import mixture, save_centred_norms, save_experts, save_older_names
+
+
+def compare(a, b, *options, code=0):
+    done = run(["ckpt", "compare", a, b, "--json", *options], check=False)
+    assert done.returncode == code, done.stderr + done.stdout[:2000]
+    return json.loads(done.stdout)
+
+
+def assert_equal(result, elements):
+    assert {w["verdict"] for w in result["weights"]} == {"bit-equal"}
+    assert result["only_a"] == result["only_b"] == result["copies_that_differ"] == []
+    assert sum(w["elements"] for w in result["weights"]) == elements
+
+
+def test_experts_on_ranks_of_their_own(tmp_path):
+    state = mixture()
+    save_safetensors(state, tmp_path / "hf")
+    save_distributed(state, tmp_path / "dcp")
+    for tp, pp, ep in ((1, 1, 2), (2, 1, 4), (2, 2, 2), (1, 2, 1)):
+        save_experts(state, tmp_path / f"tp{tp}pp{pp}ep{ep}", tp, pp, ep)
+    elements = sum(t.numel() for t in state.values())
+    for a, b in itertools.combinations(sorted(tmp_path.iterdir()), 2):
+        assert_equal(compare(a, b), elements)
+    # The third expert is the first of the second rank; row 50 of its fc1 is in "up".
+    file = tmp_path / "tp1pp1ep2" / "iter_0000010" / "mp_rank_00_001" / "model_optim_rng.pt"
+    saved = torch.load(file, weights_only=False)
+    saved["model"]["decoder.layers.3.mlp.experts.local_experts.0.linear_fc1.weight"].view(torch.int32)[50, 3] ^= 1
+    torch.save(saved, file)
+    for other in ("hf", "tp2pp2ep2"):
+        (found,) = [w for w in compare(tmp_path / other, tmp_path / "tp1pp1ep2")["weights"] if w["verdict"] != "bit-equal"]
+        assert found["b"].split("[")[0] == "decoder.layers.3.mlp.experts.local_experts.2.linear_fc1.weight"
+        assert (found["first"]["index_b"], found["first"]["part"]) == ([50, 3], "up")
+        assert "mp_rank_00_001" in found["first"]["file_b"]
+    # A copy of what is no expert differs on one rank.
+    saved["model"]["decoder.layers.3.mlp.experts.local_experts.0.linear_fc1.weight"].view(torch.int32)[50, 3] ^= 1
+    saved["model"]["decoder.layers.1.mlp.router.weight"][0, 0] += 1
+    torch.save(saved, file)
+    result = compare(tmp_path / "hf", tmp_path / "tp1pp1ep2", code=1)
+    assert result["different"] == 0 and "layers.1.mlp.router.weight" in result["copies_that_differ"][0]
+
+
+def test_older_names_and_norms_centred_on_zero(tmp_path):
+    state = llama()
+    save_safetensors(state, tmp_path / "hf")
+    save_megatron(state, tmp_path / "new")
+    save_older_names(state, tmp_path / "older")
+    elements = sum(t.numel() for t in state.values())
+    assert_equal(compare(tmp_path / "hf", tmp_path / "older"), elements)
+    assert_equal(compare(tmp_path / "older", tmp_path / "new"), elements)
+    save_centred_norms(state, tmp_path / "centred")
+    for other in ("hf", "new", "older"):
+        result = compare(tmp_path / other, tmp_path / "centred")
+        assert result["only_a"] == result["only_b"] == []
+        for weight in result["weights"]:
+            # t - 1 + 1 is t but for a rounding.
+            norm = "norm" in weight["a"]
+            assert weight["verdict"] in (("bit-equal", "equal", "round-off") if norm else ("bit-equal",)), weight["a"]
+            assert ("1 added to B" in weight["note"]) == norm
+
+
+def test_partitions_in_fp32_count_and_not_the_weights_in_bf16(tmp_path):
+    state = llama()
+    save_safetensors(state, tmp_path / "hf")
+    for stage, ranks in ((2, 3), (3, 3)):
+        save_zero(state, tmp_path / f"zero{stage}", stage, ranks)
+        assert_equal(compare(tmp_path / "hf", tmp_path / f"zero{stage}"), sum(t.numel() for t in state.values()))
+    file = tmp_path / "zero3" / "zero_pp_rank_1_mp_rank_00_optim_states.pt"
+    saved = torch.load(file, weights_only=False)
+    saved["optimizer_state_dict"]["fp32_flat_groups"][0].view(torch.int32)[5] ^= 1
+    torch.save(saved, file)
+    (found,) = [w for w in compare(tmp_path / "hf", tmp_path / "zero3")["weights"] if w["verdict"] != "bit-equal"]
+    assert found["a"] == "model.embed_tokens.weight" and "zero_pp_rank_1" in found["first"]["file_b"]
+    # 96 x 32 elements, a third on each rank: element 1024 + 5.
+    assert found["first"]["index_a"] == [32, 5]
+
+
+def test_a_bf16_copy_is_rounded_and_no_difference(tmp_path):
+    save_safetensors(llama(), tmp_path / "fp32")
+    save_safetensors({n: t.bfloat16() for n, t in llama().items()}, tmp_path / "bf16")
+    result = compare(tmp_path / "fp32", tmp_path / "bf16")
+    assert {w["verdict"] for w in result["weights"]} <= {"rounded", "equal"}
