@@ -257,7 +257,8 @@ std::vector<std::string> WordsOf(std::string_view name) {
     if (numbered) out.emplace_back(word.substr(at + 1));
   }
   // The slope of MindSpore's PReLU.
-  if (out.size() > 1 && out.back() == "a" && Contains(out[out.size() - 2], "prelu")) out.back() = "weight";
+  const bool slope = out.back() == "w" || out.back() == "a";
+  if (out.size() > 1 && slope && Contains(out[out.size() - 2], "prelu")) out.back() = "weight";
   return out;
 }
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import torch
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "golden")]
-from graph_cases import run
-from weight_layouts import FAMILIES, LAYOUTS, state_of
+from graph_cases import run  # noqa: E402
+from weight_layouts import FAMILIES, LAYOUTS, state_of  # noqa: E402
 
 
 def judge(family, layout, work):

@@ -36,7 +36,9 @@ def test_experts_on_ranks_of_their_own(tmp_path):
     saved["model"]["decoder.layers.3.mlp.experts.local_experts.0.linear_fc1.weight"].view(torch.int32)[50, 3] ^= 1
     torch.save(saved, file)
     for other in ("hf", "tp2pp2ep2"):
-        (found,) = [w for w in compare(tmp_path / other, tmp_path / "tp1pp1ep2")["weights"] if w["verdict"] != "bit-equal"]
+        (found,) = [
+            w for w in compare(tmp_path / other, tmp_path / "tp1pp1ep2")["weights"] if w["verdict"] != "bit-equal"
+        ]
         assert found["b"].split("[")[0] == "decoder.layers.3.mlp.experts.local_experts.2.linear_fc1.weight"
         assert (found["first"]["index_b"], found["first"]["part"]) == ([50, 3], "up")
         assert "mp_rank_00_001" in found["first"]["file_b"]

@@ -35,7 +35,9 @@ def test_arguments_of_megatron_are_compared_with_those_of_a_script(tmp_path):
     change_arguments(tmp_path / "a", **ARGUMENTS)
     save_megatron(llama(), tmp_path / "b")
     change_arguments(tmp_path / "b", **ARGUMENTS, params_dtype=torch.bfloat16)
-    assert not {"optimizer.lr", "optimizer.beta2", "structure.num_layers"} & {*failing(checklist(tmp_path / "a", tmp_path / "b"))}
+    assert not {"optimizer.lr", "optimizer.beta2", "structure.num_layers"} & {
+        *failing(checklist(tmp_path / "a", tmp_path / "b"))
+    }
     change_arguments(tmp_path / "b", lr=2e-4, adam_beta2=0.999)
     found = failing(checklist(tmp_path / "a", tmp_path / "b"))
     assert {"optimizer.lr", "optimizer.beta2"} <= {*found}

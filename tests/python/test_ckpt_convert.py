@@ -5,7 +5,6 @@ import resource
 import subprocess
 
 import numpy as np
-import pytest
 import torch
 from checkpoint_savers import llama, mindformers_name, save_all
 from graph_cases import find_command, run
@@ -53,7 +52,7 @@ MINDSPORE = {
     "batch.bias": "batch.beta",
     "batch.running_mean": "batch.moving_mean",
     "batch.running_var": "batch.moving_variance",
-    "prelu.weight": "prelu.a",
+    "prelu.weight": "prelu.w",
     "layer.weight": "layer.gamma",
     "layer.bias": "layer.beta",
     "group.weight": "group.gamma",
@@ -122,7 +121,9 @@ def test_types_are_rounded_as_torch_rounds(tmp_path):
     rng = np.random.default_rng(0)
     bits = rng.integers(0, 2**32, 20000, dtype=np.uint32).view(np.float32)
     special = [0.0, -0.0, np.inf, -np.inf, np.nan, 65504, 65520, 65519.99, 3.4e38, 1e-45, 6e-8, 2.98e-8, 2.9802322e-8]
-    values = torch.from_numpy(np.concatenate([bits, np.array(special, np.float32), rng.standard_normal(5000)]).astype("f"))
+    values = torch.from_numpy(
+        np.concatenate([bits, np.array(special, np.float32), rng.standard_normal(5000)]).astype("f")
+    )
     torch.save({"x": values, "count": torch.arange(5)}, tmp_path / "a.pt")
     for dtype in (torch.float16, torch.bfloat16, torch.float64):
         name = str(dtype).removeprefix("torch.")

@@ -65,7 +65,7 @@ class LayerNames {
       }
     }
     if (at.param != "weight") return t.name;
-    if (dims == 1 && Contains(word, "prelu")) return at.module + "a";
+    if (dims == 1 && Contains(word, "prelu")) return at.module + "w";
     const std::string what = ParseWeightName(t.name).what;
     const bool table = what == "embed" || what == "positions" || what == "types" || Contains(word, "embed");
     if (table && dims == 2 && bias == params.end()) return at.module + "embedding_table";
@@ -83,7 +83,8 @@ class LayerNames {
       }
     }
     const bool table = at.param == "embedding_table" && t.shape.size() == 2;
-    const bool prelu = at.param == "a" && t.shape.size() == 1 && params.size() == 1;
+    const bool slope = at.param == "w" || at.param == "a";  // of PReLU; "a" in older versions
+    const bool prelu = slope && t.shape.size() == 1 && Contains(LastWord(at.module), "prelu");
     return table || prelu ? at.module + "weight" : t.name;
   }
 
