@@ -119,3 +119,39 @@ def save_centred_norms(state, directory):
         saved = torch.load(file, weights_only=False)
         saved["args"].apply_layernorm_1p = True
         torch.save(saved, file)
+
+
+def save_distributed_optimizer(directory, bucket=None):
+    """Beside each rank of a checkpoint: fp32 weights and moments, as Megatron gathers them in one long tensor.
+
+    Weights lie last first, each from a multiple of 64 elements of its bucket on; a bucket ends with the weight that
+    reaches `bucket` elements. The weights in the files become bf16.
+    """
+    for file in sorted(directory.glob("iter_*/*/model_optim_rng.pt")):
+        saved = torch.load(file, weights_only=False)
+        states = []
+        for experts in (False, True):
+            for key in [k for k in saved if k.startswith("model")]:
+                names = [n for n in saved[key] if (".experts." in n) == experts]
+                flat, begin, at, pieces = {"param": [], "exp_avg": [], "exp_avg_sq": []}, 0, 0, []
+                for name in reversed(names):
+                    weight = saved[key][name]
+                    if bucket and at - begin >= bucket:
+                        begin = at
+                    gap = -(at - begin) % 64
+                    pieces.append((name, at + gap, weight))
+                    at += gap + weight.numel()
+                if not names:
+                    continue
+                for kind in flat:
+                    flat[kind] = torch.full((at,), 9.0)
+                    for _name, start, weight in pieces:
+                        # Of the value itself, so that every layout of one model has the same moments.
+                        value = weight.float().reshape(-1)
+                        value = {"param": value, "exp_avg": 0.1 * value, "exp_avg_sq": value * value}[kind]
+                        flat[kind][start : start + value.numel()] = value
+                states.append({0: {(torch.bfloat16, torch.float32): {**flat, "numel_unpadded": at}}, "buckets_coalesced": True})
+        for key in [k for k in saved if k.startswith("model")]:
+            saved[key] = {n: t.bfloat16() for n, t in saved[key].items()}
+        torch.save(saved, file)
+        torch.save(states[0] if len(states) == 1 else states, file.with_name("distrib_optim.pt"))

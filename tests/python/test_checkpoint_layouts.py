@@ -6,7 +6,7 @@ import json
 import torch
 from checkpoint_savers import llama, save_distributed, save_megatron, save_safetensors, save_zero
 from graph_cases import run
-from megatron_savers import mixture, save_centred_norms, save_experts, save_older_names
+from megatron_savers import mixture, save_centred_norms, save_distributed_optimizer, save_experts, save_older_names
 
 
 def compare(a, b, *options, code=0):
@@ -90,3 +90,34 @@ def test_a_bf16_copy_is_rounded_and_no_difference(tmp_path):
     save_safetensors({n: t.bfloat16() for n, t in llama().items()}, tmp_path / "bf16")
     result = compare(tmp_path / "fp32", tmp_path / "bf16")
     assert {w["verdict"] for w in result["weights"]} <= {"rounded", "equal"}
+
+
+def test_states_of_the_distributed_optimizer_are_merged_as_their_weights(tmp_path):
+    for name, layout, bucket in (("a", (1, 1, 1), None), ("b", (2, 2, 1), None), ("c", (1, 2, 2), 3000)):
+        save_megatron(llama(), tmp_path / name, *layout)
+        save_distributed_optimizer(tmp_path / name, bucket)
+    for other in "bc":
+        result = compare(tmp_path / "a", tmp_path / other, "--optimizer")
+        states = {w["a"].split(".")[0] for w in result["weights"]}
+        assert states == {"param", "exp_avg", "exp_avg_sq"} and not result["only_a"] and not result["only_b"]
+        assert {w["verdict"] for w in result["weights"]} == {"bit-equal"}
+    state = mixture()
+    for name, layout in (("d", (2, 1, 2)), ("e", (1, 1, 1))):
+        save_experts(state, tmp_path / name, *layout)
+        save_distributed_optimizer(tmp_path / name)
+    assert {w["verdict"] for w in compare(tmp_path / "d", tmp_path / "e", "--optimizer")["weights"]} == {"bit-equal"}
+    # One moment of one rank, and the weight that it belongs to.
+    file = tmp_path / "b" / "iter_0000005" / "mp_rank_01_001" / "distrib_optim.pt"
+    saved = torch.load(file, weights_only=False)
+    (buffer,) = saved[0].values()
+    buffer["exp_avg"].view(torch.int32)[64] ^= 1 << 22  # behind the first weight, which lies last in the model
+    torch.save(saved, file)
+    result = compare(tmp_path / "a", tmp_path / "b", "--optimizer", code=1)
+    (found,) = [w for w in result["weights"] if w["verdict"] != "bit-equal"]
+    assert found["a"] == "exp_avg.output_layer.weight" and "mp_rank_01_001" in found["first"]["file_b"]
+    # Weights in another order are not guessed at.
+    buffer["param"] = buffer["param"].flip(0)
+    torch.save(saved, file)
+    shown = json.loads(run(["ckpt", "show", tmp_path / "b", "--json"]).stdout)
+    assert not [t for t in shown["optimizer"] if t["name"].startswith("exp_avg.")]
+    assert "3 of 4 files hold the weights" in shown["notes"][0]
