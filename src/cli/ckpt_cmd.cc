@@ -326,7 +326,8 @@ void RegisterConvert(CLI::App* ckpt, CommandContext* context) {
 
 void RegisterCkpt(CLI::App& app, CommandContext* context) {
   auto args = std::make_shared<CkptArgs>();
-  CLI::App* command = app.add_subcommand("ckpt", "look into checkpoints of any format, compare and convert their weights");
+  CLI::App* command =
+      app.add_subcommand("ckpt", "look into checkpoints of any format, compare and convert their weights");
   command->require_subcommand(1);
   CLI::App* show = command->add_subcommand("show", "list the tensors of a checkpoint");
   show->add_option("checkpoint", args->a, "a file or a directory")->required();

@@ -90,8 +90,8 @@ StatusOr<bool> AddTrainer(const std::string& directory, Configuration* out) {
 
 bool MayBeCheckpoint(const std::string& path) {
   constexpr std::array<std::string_view, 6> kEndings{".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".npz"};
-  return IsDirectory(path) || std::any_of(kEndings.begin(), kEndings.end(),
-                                          [&](std::string_view ending) { return path.ends_with(ending); });
+  return IsDirectory(path) ||
+         std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) { return path.ends_with(ending); });
 }
 
 Status AddCheckpointSettings(const std::string& path, Configuration* out) {

@@ -34,9 +34,8 @@ std::string McoreName(std::string name, bool two_stacks) {
 
 bool HasTwoStacks(const std::vector<WeightTensor>& tensors) {
   const auto any = [&](std::string_view stack) {
-    return std::any_of(tensors.begin(), tensors.end(), [&](const WeightTensor& t) {
-      return t.name.find(stack) != std::string::npos;
-    });
+    return std::any_of(tensors.begin(), tensors.end(),
+                       [&](const WeightTensor& t) { return t.name.find(stack) != std::string::npos; });
   };
   return any("encoder.layers.") && any("decoder.layers.");
 }

@@ -130,7 +130,7 @@ bool IsNorm(std::string_view word) {
 
 /// "gamma" and "weight" are one thing in two frameworks.
 std::string ParamName(const std::string& word) {
-  constexpr std::string_view kWeights[] = {"gamma",  "embedding_table", "embedding_weight",
+  constexpr std::string_view kWeights[] = {"gamma", "embedding_table", "embedding_weight",
                                            "scale", "kernel",          "output_weights"};
   if (In(kWeights, word)) return "weight";
   if (word == "beta" || word == "output_bias") return "bias";

@@ -138,8 +138,8 @@ class RoleMaker {
     }
     const std::string fused_what = what.substr(what.find('.') + 1);
     if ((fused_what == "qkv" || fused_what == "kv") && !t.shape.empty()) {
-      const std::vector<Fused> parts = fused_what == "kv" ? KvRows(facts_, name.leaf, t.shape[0])
-                                                          : QkvRows(facts_, name.leaf, t.shape[0]);
+      const std::vector<Fused> parts =
+          fused_what == "kv" ? KvRows(facts_, name.leaf, t.shape[0]) : QkvRows(facts_, name.leaf, t.shape[0]);
       const std::string block = what.substr(0, what.find('.'));
       for (const Fused& fused : parts) {
         Put(fmt::format("{}{}.{} {}", prefix, block, fused.part, name.param),

@@ -150,7 +150,9 @@ def save_distributed_optimizer(directory, bucket=None):
                         value = weight.float().reshape(-1)
                         value = {"param": value, "exp_avg": 0.1 * value, "exp_avg_sq": value * value}[kind]
                         flat[kind][start : start + value.numel()] = value
-                states.append({0: {(torch.bfloat16, torch.float32): {**flat, "numel_unpadded": at}}, "buckets_coalesced": True})
+                states.append(
+                    {0: {(torch.bfloat16, torch.float32): {**flat, "numel_unpadded": at}}, "buckets_coalesced": True}
+                )
         for key in [k for k in saved if k.startswith("model")]:
             saved[key] = {n: t.bfloat16() for n, t in saved[key].items()}
         torch.save(saved, file)

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from checkpoint_savers import llama, save_distributed, save_megatron, save_safetensors
@@ -78,3 +79,29 @@ def test_training_arguments_of_transformers(tmp_path):
     found = failing(checklist(tmp_path / "a", tmp_path / "b"))
     assert (found["optimizer.lr"]["target"], found["optimizer.lr"]["golden"]) == ("0.0001", "0.0003")
     assert "training_args.bin" in found["optimizer.lr"]["target_from"]
+
+
+def test_tokens_of_recorded_batches_are_words_of_the_vocabulary(tmp_path):
+    save_safetensors(llama(), tmp_path / "model")  # of 96 words
+    rng = np.random.default_rng(0)
+    for step in range(2):
+        for rank in range(2):
+            directory = tmp_path / "batches" / f"step_{step}" / f"rank_{rank}"
+            directory.mkdir(parents=True)
+            np.save(directory / "tokens.npy", rng.integers(0, 96, (2, 8)).astype(np.int32))
+            np.save(directory / "labels.npy", np.full((2, 8), -100))
+
+    def verdict(*more):
+        done = run(["config_check", "-tp", tmp_path / "model", *more, "--json"], check=False)
+        assert done.returncode in (0, 1), done.stderr
+        return {f["rule"]: f["verdict"] for f in json.loads(done.stdout)["findings"]}["other.input_ids"]
+
+    assert verdict() == "ask"
+    assert verdict(tmp_path / "batches") == "pass"
+    for bad in (96, -1):
+        tokens = np.zeros((2, 8), np.int64)
+        tokens[1, 3] = bad
+        np.save(tmp_path / "batches" / "step_1" / "rank_1" / "tokens.npy", tokens)
+        assert verdict(tmp_path / "batches") == "fail"
+    (tmp_path / "batches" / "step_1" / "rank_1" / "tokens.npy").write_bytes(b"no array")
+    assert "tokens.npy" in checklist(tmp_path / "batches", code=3)

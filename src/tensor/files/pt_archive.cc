@@ -166,7 +166,8 @@ std::string PtArchive::Behind(uint32_t crc) {
   Put<uint32_t>(&out, 0x08074b50);
   Put<uint32_t>(&out, crc);
   const uint64_t size = open_->size;
-  for (int i = 0; i < 2; ++i) size >= kMost32 ? Put<uint64_t>(&out, size) : Put<uint32_t>(&out, static_cast<uint32_t>(size));
+  for (int i = 0; i < 2; ++i)
+    size >= kMost32 ? Put<uint64_t>(&out, size) : Put<uint32_t>(&out, static_cast<uint32_t>(size));
   List(*open_, crc);
   at_ += out.size();
   return out;

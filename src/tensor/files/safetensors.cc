@@ -215,7 +215,7 @@ StatusOr<std::vector<FileTensor>> ReadSafetensors(std::string_view bytes, const 
   return tensors;
 }
 
-StatusOr<std::string> SafetensorsHead(const std::string& path, const std::vector<TensorLabel>& tensors,
+StatusOr<std::string> SafetensorsHead(const std::string& path, const std::vector<TensorHeading>& tensors,
                                       std::vector<size_t>* order) {
   // Wide elements first, so that every tensor begins at a multiple of its elements; then by name.
   order->resize(tensors.size());
@@ -231,7 +231,7 @@ StatusOr<std::string> SafetensorsHead(const std::string& path, const std::vector
   std::unordered_set<std::string> names = {"__metadata__"};
   uint64_t at = 0;
   for (const size_t i : *order) {
-    const TensorLabel& t = tensors[i];
+    const TensorHeading& t = tensors[i];
     const std::string_view type = TypeName(t.dtype);
     const std::string shown = OneLine(t.name.substr(0, 100));
     Layout layout;
@@ -256,7 +256,7 @@ StatusOr<std::string> SafetensorsHead(const std::string& path, const std::vector
 }
 
 Status WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors) {
-  std::vector<TensorLabel> labels;
+  std::vector<TensorHeading> labels;
   for (const NamedTensor& t : tensors) {
     labels.push_back({t.name, t.view.dtype, {t.view.shape, t.view.shape + t.view.ndim}});
   }

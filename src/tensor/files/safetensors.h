@@ -21,13 +21,13 @@ struct NamedTensor {
   TensorView view;  // any strides
 };
 
-struct TensorLabel {
+struct TensorHeading {
   std::string name;
   DType dtype;
   std::vector<int64_t> shape;
 };
 /// What stands before the elements, which follow as `order` says, without gaps. Refuses as WriteSafetensors().
-StatusOr<std::string> SafetensorsHead(const std::string& path, const std::vector<TensorLabel>& tensors,
+StatusOr<std::string> SafetensorsHead(const std::string& path, const std::vector<TensorHeading>& tensors,
                                       std::vector<size_t>* order);
 
 /// Writes a file that all readers of the format take; metadata is {"format": "pt"}. kBadInput for a type that the

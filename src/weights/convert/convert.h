@@ -12,10 +12,10 @@
 namespace msprobe {
 
 struct ConvertOptions {
-  std::optional<NamesOf> names;     // nothing: those of the framework whose file is written
-  std::string like;                 // a checkpoint whose names and layout are taken
-  std::string map;                  // a file of ReadMapFile()
-  DType dtype = DType::kUnknown;    // of floating-point weights; kUnknown: as they are
+  std::optional<NamesOf> names;   // nothing: those of the framework whose file is written
+  std::string like;               // a checkpoint whose names and layout are taken
+  std::string map;                // a file of ReadMapFile()
+  DType dtype = DType::kUnknown;  // of floating-point weights; kUnknown: as they are
 };
 
 struct ConvertReport {

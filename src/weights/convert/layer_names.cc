@@ -29,7 +29,8 @@ std::string LastWord(std::string_view module) {
   if (!module.empty()) module.remove_suffix(1);
   const size_t dot = module.rfind('.');
   std::string out(dot == std::string_view::npos ? module : module.substr(dot + 1));
-  std::transform(out.begin(), out.end(), out.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c; });
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c; });
   return out;
 }
 

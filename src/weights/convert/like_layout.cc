@@ -43,8 +43,8 @@ class LikeTensor {
       out_.plus = plus;
     }
     if (out_.dtype != pair.a.dtype || out_.plus != plus) {
-      return BadInput(fmt::format("the parts of {} have different types: convert them first, with --dtype",
-                                  OneLine(like_.name)));
+      return BadInput(
+          fmt::format("the parts of {} have different types: convert them first, with --dtype", OneLine(like_.name)));
     }
     for (const WeightBlock& b : pair.b.blocks) {
       for (const WeightBlock& a : pair.a.blocks) {
@@ -107,10 +107,11 @@ Status PlanLike(Checkpoint* from, Checkpoint* like, const MapFile* map, ConvertP
     if (guesses++ == 0) guessed = t.label();
   }
   if (guesses > 0) {
-    return BadInput(fmt::format("{} of the weights of {} have no partner of their shape that names tell for certain, {} "
-                                "among them: write a map with 'msprobe ckpt compare A B --map-out FILE', correct it and "
-                                "give it with --map",
-                                guesses, like->path, OneLine(guessed)));
+    return BadInput(
+        fmt::format("{} of the weights of {} have no partner of their shape that names tell for certain, {} "
+                    "among them: write a map with 'msprobe ckpt compare A B --map-out FILE', correct it and "
+                    "give it with --map",
+                    guesses, like->path, OneLine(guessed)));
   }
   for (LikeTensor& t : made) {
     if (!t.empty()) MSP_RETURN_IF_ERROR(t.Finish(plan));

@@ -32,8 +32,9 @@ std::string_view TakeLayer(std::string_view role, std::string* layer) {
 }
 
 Status NotLikeLlama(const Checkpoint& from, const std::string& why) {
-  return BadInput(fmt::format(
-      "{} is not built like LLaMA ({}): name a checkpoint of the model that is to load it with --like", from.path, why));
+  return BadInput(
+      fmt::format("{} is not built like LLaMA ({}): name a checkpoint of the model that is to load it with --like",
+                  from.path, why));
 }
 
 }  // namespace

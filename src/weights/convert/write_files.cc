@@ -34,8 +34,8 @@ Status CheckNames(const std::string& path, const std::vector<OutWeight>& weights
   std::unordered_set<std::string_view> names;
   for (const OutWeight& w : weights) {
     if (w.name.empty() || !names.insert(w.name).second) {
-      return BadInput(fmt::format("{}: two weights would have the name {}: give a map with --map", path,
-                                  ShownName(w.name)));
+      return BadInput(
+          fmt::format("{}: two weights would have the name {}: give a map with --map", path, ShownName(w.name)));
     }
   }
   return OkStatus();
@@ -121,15 +121,14 @@ Status WriteTorchFile(const std::string& path, const Checkpoint& from, const std
 
 Status WriteSafetensorsFile(const std::string& path, const Checkpoint& from, const std::vector<OutWeight>& weights) {
   MSP_RETURN_IF_ERROR(CheckNames(path, weights));
-  std::vector<TensorLabel> labels;
+  std::vector<TensorHeading> labels;
   for (const OutWeight& w : weights) labels.push_back({w.name, w.dtype, w.shape});
   std::vector<size_t> order;
   MSP_ASSIGN_OR_RETURN(const std::string head, SafetensorsHead(path, labels, &order));
   MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
   MSP_RETURN_IF_ERROR(file.Write(head));
   for (const size_t i : order) {
-    MSP_RETURN_IF_ERROR(
-        StreamElements(from, weights[i], [&](std::string_view piece) { return file.Write(piece); }));
+    MSP_RETURN_IF_ERROR(StreamElements(from, weights[i], [&](std::string_view piece) { return file.Write(piece); }));
   }
   return file.Commit();
 }
