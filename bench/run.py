@@ -40,6 +40,7 @@ HEADINGS = (
     "Comparing",
     "Graphs",
     "Kernel dumps",
+    "Checkpoints",
     "The page",
     "Large files",
     "Start",

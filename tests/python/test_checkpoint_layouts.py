@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import os
+import subprocess
 
 import torch
 from checkpoint_savers import llama, save_distributed, save_megatron, save_safetensors, save_zero
@@ -121,3 +123,36 @@ def test_states_of_the_distributed_optimizer_are_merged_as_their_weights(tmp_pat
     shown = json.loads(run(["ckpt", "show", tmp_path / "b", "--json"]).stdout)
     assert not [t for t in shown["optimizer"] if t["name"].startswith("exp_avg.")]
     assert "3 of 4 files hold the weights" in shown["notes"][0]
+
+
+def test_similarity_of_ranks_is_that_of_mindstudio_probe(tmp_path, old_python):
+    """Our command on checkpoints of ranks against theirs, and theirs reads no other format."""
+    for seed, name in ((0, "a"), (1, "b")):
+        save_megatron(llama(seed), tmp_path / name)
+        save_experts(mixture(seed), tmp_path / f"experts_{name}", tp=2, pp=1, ep=2)
+    (tmp_path / "stub" / "megatron").mkdir(parents=True)
+    (tmp_path / "stub" / "megatron" / "__init__.py").touch()
+    for name in ("", "experts_"):
+        sides = [tmp_path / f"{name}a", tmp_path / f"{name}b"]
+        run(["config_check", "-c", *sides, "-o", tmp_path / f"{name}ours.json"])
+        done = subprocess.run(
+            [old_python.parent / "msprobe", "config_check", "-c", *sides, "-o", tmp_path / f"{name}theirs.json"],
+            env={**os.environ, "PYTHONPATH": str(tmp_path / "stub")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        ours, theirs = (json.loads((tmp_path / f"{name}{who}.json").read_text()) for who in ("ours", "theirs"))
+        # Transformer Engine's norm of the feed-forward network: docs/compatibility.md.
+        theirs = {
+            n.replace("mlp.linear_fc1.layer_norm_weight", "pre_mlp_layernorm.weight"): v for n, v in theirs.items()
+        }
+        norms = {n for n in theirs if n.endswith("pre_mlp_layernorm.weight")} if not name else set()
+        assert ours.keys() == theirs.keys()
+        for weight in ours.keys() - norms:
+            assert ours[weight]["shape"] == theirs[weight]["shape"], weight
+            for metric in ("l2", "cos"):
+                assert (
+                    abs(ours[weight][metric] - theirs[weight][metric]) <= 1e-5 * abs(theirs[weight][metric]) + 1e-6
+                ), weight
