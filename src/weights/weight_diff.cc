@@ -152,7 +152,7 @@ StatusOr<std::vector<WeightDiff>> CompareWeights(const Checkpoint& a, const Chec
                                                  const std::vector<WeightPair>& pairs) {
   const std::vector<DiffUnit> units = CutUnits(pairs);
   std::vector<PairSums> sums(pairs.size());
-  const auto ahead = static_cast<size_t>(ThreadCount()) * 4;
+  const auto ahead = static_cast<size_t>(ThreadCount()) * 16;
   constexpr size_t kWindow = 64;
   MSP_RETURN_IF_ERROR(ParallelOrdered<UnitSums>(
       units.size(), kWindow,

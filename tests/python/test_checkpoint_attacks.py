@@ -72,7 +72,7 @@ def test_files_that_are_none_and_links_that_lead_in_circles(tmp_path):
     refused(tmp_path / "empty.safetensors", "empty.safetensors")
     with open(tmp_path / "sparse.ckpt", "wb") as file:
         file.truncate(1 << 38)
-    done = msprobe("ckpt", "show", tmp_path / "sparse.ckpt")
+    done = run(["ckpt", "show", tmp_path / "sparse.ckpt"], check=False)  # larger than the memory that others get
     assert done.returncode == 3, done.stderr
 
 
