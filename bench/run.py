@@ -44,6 +44,7 @@ HEADINGS = (
     "Comparing",
     "Graphs",
     "Kernel dumps",
+    "Checkpoints",
     "The page",
     "Large files",
     "Start",

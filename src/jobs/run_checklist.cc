@@ -9,6 +9,8 @@
 #include "checks/pack.h"
 #include "config/read_configuration.h"
 #include "config/secrets.h"
+#include "jobs/checkpoint_settings.h"
+#include "jobs/recorded_batches.h"
 #include "json/writer.h"
 #include "sheet/workbook.h"
 
@@ -20,11 +22,17 @@ constexpr JsonStyle kReportStyle{.indent = 2, .comma = ",", .ascii = false};
 /// The files of a side together, packs last: they hold what ran.
 StatusOr<EffectiveRun> ReadSide(const std::vector<std::string>& paths, std::vector<std::string>* warnings) {
   Configuration configuration;
-  Pack all;
-  bool packed = false;
+  Pack all, recorded;
+  bool packed = false, batches = false;
   for (const std::string& path : paths) {
+    if (IsDirectory(path)) {
+      MSP_ASSIGN_OR_RETURN(const bool found, AddRecordedBatches(path, &recorded));
+      batches |= found;
+      if (found) continue;
+    }
     if (!EndsWith(path, ".zip")) {
-      MSP_RETURN_IF_ERROR(AddFile(path, &configuration));
+      MSP_RETURN_IF_ERROR(MayBeCheckpoint(path) ? AddCheckpointSettings(path, &configuration)
+                                                : AddFile(path, &configuration));
       continue;
     }
     if (packed) return UsageError(path + " is the second pack of one run: give one zip file a side");
@@ -34,7 +42,8 @@ StatusOr<EffectiveRun> ReadSide(const std::vector<std::string>& paths, std::vect
   }
   warnings->insert(warnings->end(), configuration.notes.begin(), configuration.notes.end());
   warnings->insert(warnings->end(), all.warnings.begin(), all.warnings.end());
-  EffectiveRun run(std::move(configuration), packed ? &all : nullptr);
+  all.dataset.merge(recorded.dataset);
+  EffectiveRun run(std::move(configuration), packed || batches ? &all : nullptr);
   if (run.dialects().empty()) {
     return BadInput(OneLine(paths[0]) +
                     " sets nothing that Megatron, MindFormers, transformers, DeepSpeed or verl knows: "
