@@ -79,18 +79,34 @@ Matrix MultiplyAdd(const Matrix& a, const Matrix& b, double alpha, const Matrix*
   return out;
 }
 
+/// The rule itself computes in bfloat16, and small singular values grow by 3.4 in each round: without rounding where it
+/// rounds, the float64 result is another one.
+void RoundToBFloat16(Matrix* m) {
+  for (double& v : m->v) {
+    if (!std::isfinite(v) || v == 0) continue;
+    const double unit = std::ldexp(1.0, std::max(std::ilogb(v), -126) - 7);
+    v = std::nearbyint(v / unit) * unit;
+  }
+}
+
 /// The nearest matrix with singular values near one, by the iteration of Newton and Schulz.
 Matrix Orthogonal(Matrix m, const UpdateRule& rule) {
   const bool tall = m.rows > m.columns;
   if (tall) m = TransposedOf(m);
-  double norm = 0;
-  for (const double v : m.v) norm += v * v;
-  norm = std::max(std::sqrt(norm), rule.eps);
-  for (double& v : m.v) v /= norm;
+  RoundToBFloat16(&m);
+  Matrix norm{1, 1, {0.0}};
+  for (const double v : m.v) norm.v[0] += v * v;
+  norm.v[0] = std::sqrt(norm.v[0]);
+  RoundToBFloat16(&norm);
+  for (double& v : m.v) v /= std::max(norm.v[0], rule.eps);
+  RoundToBFloat16(&m);
   for (int64_t i = 0; i < rule.newton_steps; ++i) {
-    const Matrix gram = MultiplyAdd(m, TransposedOf(m), 1, nullptr, 0);
-    const Matrix polynomial = MultiplyAdd(gram, gram, rule.newton[2], &gram, rule.newton[1]);
+    Matrix gram = MultiplyAdd(m, TransposedOf(m), 1, nullptr, 0);
+    RoundToBFloat16(&gram);
+    Matrix polynomial = MultiplyAdd(gram, gram, rule.newton[2], &gram, rule.newton[1]);
+    RoundToBFloat16(&polynomial);
     m = MultiplyAdd(polynomial, m, 1, &m, rule.newton[0]);
+    RoundToBFloat16(&m);
   }
   return tall ? TransposedOf(m) : m;
 }
@@ -127,6 +143,7 @@ void ApplyAdafactor(const UpdateRule& rule, const WeightValues& in, UpdatedWeigh
   const double alpha = (rule.scales_by_weight ? std::max(rule.eps2, Rms(in.before)) : 1) * rate;
   for (size_t i = 0; i < n; ++i) {
     out->change[i] = alpha / divisor * update[i];
+    out->sizes[i] = std::fabs(out->change[i]);
     out->weight[i] = in.before[i] * (1 - rule.lr * rule.weight_decay) - out->change[i];
   }
   out->noise = std::ldexp(4.0, -FractionBits(in.coarsest));  // of sums and of the outer product
@@ -153,10 +170,12 @@ void ApplyMuon(const UpdateRule& rule, const WeightValues& in, UpdatedWeight* ou
   if (rule.adjust_lr == "match_rms_adamw") ratio = 0.2 * std::sqrt(std::max(rows, columns));
   for (size_t i = 0; i < n; ++i) {
     out->change[i] = rule.lr * ratio * update.v[i];
+    out->sizes[i] = std::fabs(out->change[i]);
     out->weight[i] = in.before[i] * (1 - rule.lr * rule.weight_decay) - out->change[i];
   }
-  // The iteration runs in bfloat16, and small singular values grow by 3.4 in each round of it.
-  out->noise = std::ldexp(1.0, -8) * 8;
+  // Sums in another order, rounded to bfloat16, which the iteration magnifies by hundreds where a gradient has few
+  // directions; of bfloat16 weights all that can be held to it is the size of the update.
+  out->noise = FractionBits(in.coarsest) < 11 ? 1.5 : 0.25;
   out->computed = true;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 
 #include "optimizer/terms.h"
 
@@ -15,6 +16,7 @@ constexpr int64_t kSample = 512, kStretches = 4;  // elements of a stretch, and 
 constexpr size_t kMostWeights = 24, kMostSteps = 6;
 constexpr int64_t kMostWhole = int64_t{1} << 20;
 constexpr int kMostExponent = 24;  // of a loss scale
+constexpr int kCoarseBits = 11;    // fewer are those of bfloat16 and float16
 
 /// Numbers of some elements of a weight at a step.
 struct TermSample {
@@ -87,23 +89,22 @@ bool IsFittedTerm(std::string_view id) {
 /// The learning rate that was applied, step by step, and whose it is.
 std::string RateText(const OptimizerRecord& record, const TermSearch& search) {
   std::string out = "the learning rate is another one:";
+  std::set<size_t> told;
   int shift = 0;
   bool shifted = true;
   for (const TermSample& sample : search.samples()) {
-    const auto applied = search.Fitted(sample.step, sample.group).lr;
-    if (&sample == &search.samples()[0] || sample.step != (&sample - 1)->step) {
-      const double declared = search.RuleOf(sample).lr;
-      out += fmt::format(" step {} says {:.6g} and applies {:.6g};", record.steps[sample.step].step, declared,
-                         applied.value_or(NAN));
-      int found = 0;
-      for (const int by : {-1, 1}) {
-        const auto other = static_cast<int64_t>(sample.step) + by;
-        if (other < 0 || other >= static_cast<int64_t>(record.steps.size()) || !applied) continue;
-        const double rate = record.steps[static_cast<size_t>(other)].groups[sample.group].lr;
-        if (std::fabs(*applied - rate) <= 1e-4 * std::fabs(rate) && rate != declared) found = by;
-      }
-      if (found != 0 && shift != 0 && found != shift) shifted = false;
-      if (found != 0) shift = found;
+    const auto fitted = search.Fitted(sample.step, sample.group).lr;
+    if (!fitted || !told.insert(sample.step).second) continue;
+    const double declared = search.RuleOf(sample).lr;
+    out += fmt::format(" step {} says {:.6g} and applies {:.6g};", record.steps[sample.step].step, declared,
+                       fitted->value);
+    for (const int by : {-1, 1}) {
+      const auto other = static_cast<int64_t>(sample.step) + by;
+      if (other < 0 || other >= static_cast<int64_t>(record.steps.size())) continue;
+      const double rate = record.steps[static_cast<size_t>(other)].groups[sample.group].lr;
+      if (rate == declared || std::fabs(fitted->value - rate) > 1e-3 * std::fabs(rate)) continue;
+      shifted = shifted && (shift == 0 || shift == by);
+      shift = by;
     }
   }
   out.pop_back();
@@ -115,10 +116,12 @@ std::string RateText(const OptimizerRecord& record, const TermSearch& search) {
 TermFinding ScaleFinding(const OptimizerRecord& record, const std::vector<StepNorm>& norms, const TermSearch& search) {
   TermFinding out;
   std::vector<double> scales, applied;
+  double slack = 1e-3;
   for (size_t s = 0; s < record.steps.size(); ++s) {
     for (const TermSample& sample : search.samples()) {
       if (sample.step != s) continue;
-      const double scale = search.Fitted(s, sample.group).gradient_scale.value_or(NAN);
+      const double scale = search.Fitted(s, sample.group).gradient_scale.value_or(FittedNumber{NAN, 0}).value;
+      if (FractionBits(sample.values.coarsest) < kCoarseBits) slack = 2e-2;
       scales.push_back(scale * record.steps[s].loss_scale.value_or(1));
       for (const StepNorm& norm : norms) {
         if (norm.step == record.steps[s].step) applied.push_back(norm.norm * scale);
@@ -126,15 +129,15 @@ TermFinding ScaleFinding(const OptimizerRecord& record, const std::vector<StepNo
       break;
     }
   }
-  const auto same = [](const std::vector<double>& v) {
+  const auto same = [&](const std::vector<double>& v) {
     return !v.empty() &&
-           std::all_of(v.begin(), v.end(), [&](double x) { return std::fabs(x - v[0]) <= 1e-3 * std::fabs(v[0]); });
+           std::all_of(v.begin(), v.end(), [&](double x) { return std::fabs(x - v[0]) <= slack * std::fabs(v[0]); });
   };
   const std::optional<double> declared = record.steps[0].loss_scale;
   const double exponent = scales.empty() ? 0 : std::log2(std::fabs(scales[0]));
   const bool power = same(scales) && std::fabs(exponent) >= 1 && std::fabs(exponent) <= kMostExponent &&
-                     std::fabs(exponent - std::round(exponent)) < 1e-3;
-  if (declared && same(scales) && std::fabs(scales[0] - *declared) <= 1e-3 * *declared) {
+                     std::fabs(exponent - std::round(exponent)) < slack;
+  if (declared && same(scales) && std::fabs(scales[0] - *declared) <= slack * *declared) {
     out.term = "loss_scale";
     out.text = fmt::format("the gradient is not divided by the loss scale {:.6g}", *declared);
   } else if (scales.size() > 1 && same(applied) && !same(scales)) {

@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "optimizer/name_term.h"
+#include "optimizer/weight_values.h"
 
 namespace msprobe {
 namespace {
@@ -68,6 +69,22 @@ Status ReplayStep(const RecordedStep& step, OptimizerReplay* out) {
   return OkStatus();
 }
 
+/// Weight decay that rounds away: 1 - lr * decay times a weight is the weight.
+void NoteLostDecay(const OptimizerRecord& record, OptimizerReplay* out) {
+  for (const RecordedStep& step : record.steps) {
+    for (const RecordedWeight& w : step.weights) {
+      const UpdateRule& rule = step.groups[w.group];
+      const double decay = rule.lr * rule.weight_decay;
+      if (decay == 0 || rule.decay == DecayPlace::kCoupled || FractionBits(w.before.dtype) > 10) continue;
+      if (decay >= std::ldexp(1.0, -FractionBits(w.before.dtype) - 2)) continue;
+      out->notes.push_back(
+          fmt::format("a weight decay of {:.3g} a step is less than a {} weight can hold: it has no effect", decay,
+                      DTypeName(w.before.dtype)));
+      return;
+    }
+  }
+}
+
 /// The norm of the gradients against the clipping that was declared.
 void CheckClipping(const OptimizerRecord& record, OptimizerReplay* out) {
   const std::optional<double> declared = record.steps[0].clip_grad;
@@ -121,6 +138,7 @@ StatusOr<OptimizerReplay> ReplayOptimizer(const OptimizerRecord& record) {
   if (out.steps.size() == 1) {
     out.notes.emplace_back("one step does not show dampening, amsgrad or the order of the betas: record two or more");
   }
+  NoteLostDecay(record, &out);
   if (!out.steps.empty()) CheckClipping(record, &out);
   if (!wrong.empty()) {
     for (TermFinding& finding : NameTerms(record, out.steps, out.weights, wrong))

@@ -1,11 +1,14 @@
 #include "optimizer/terms.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "optimizer/weight_update.h"
 
 namespace msprobe {
 namespace {
+
+constexpr double kMostNoise = 0.02;
 
 bool IsAdam(const UpdateRule& r) { return r.kind == OptimizerKind::kAdam || r.kind == OptimizerKind::kAdamW; }
 
@@ -17,9 +20,10 @@ bool Set(T* to, const T& value) {
 }
 
 /// A number that was fitted and differs from what the rule says by more than rounding.
-bool SetFitted(const std::optional<double>& fitted, double* to) {
-  if (!fitted || !std::isfinite(*fitted) || std::fabs(*fitted - *to) <= 1e-5 * std::fabs(*to)) return false;
-  *to = *fitted;
+bool SetFitted(const std::optional<FittedNumber>& fitted, double* to, UpdateRule* rule) {
+  if (!fitted || std::fabs(fitted->value - *to) <= std::max(1e-5, fitted->noise) * std::fabs(*to)) return false;
+  *to = fitted->value;
+  rule->noise = std::max(rule->noise, fitted->noise);
   return true;
 }
 
@@ -29,6 +33,8 @@ bool SetEps(const FittedNumbers&, UpdateRule* r) {
 }
 
 constexpr UpdateTerm kTerms[] = {
+    {"not_updated", "the weight stays as it is",
+     [](const FittedNumbers&, UpdateRule* r) { return !r->frozen && Set(&r->frozen, true); }},
     {"bias_correction", "the bias of the moments is not corrected",
      [](const FittedNumbers&, UpdateRule* r) {
        if (!IsAdam(*r) || !r->correction1 || !r->correction2) return false;
@@ -130,29 +136,36 @@ constexpr UpdateTerm kTerms[] = {
     {"eps", "eps has another value", SetEps<-12>},
     {"eps", "eps has another value", SetEps<-15>},
     {"lr", "the learning rate is another one",
-     [](const FittedNumbers& f, UpdateRule* r) { return SetFitted(f.lr, &r->lr); }},
+     [](const FittedNumbers& f, UpdateRule* r) { return SetFitted(f.lr, &r->lr, r); }},
     {"gradient_scale", "the gradient is multiplied by a number",
-     [](const FittedNumbers& f, UpdateRule* r) { return SetFitted(f.gradient_scale, &r->gradient_scale); }},
+     [](const FittedNumbers& f, UpdateRule* r) { return SetFitted(f.gradient_scale, &r->gradient_scale, r); }},
     {"weight_decay", "weight_decay is another one",
      [](const FittedNumbers& f, UpdateRule* r) {
-       return f.weight_decay && std::fabs(*f.weight_decay) > 1e-7 && SetFitted(f.weight_decay, &r->weight_decay);
+       return f.weight_decay && std::fabs(f.weight_decay->value) > 1e-7 &&
+              SetFitted(f.weight_decay, &r->weight_decay, r);
      }},
     {"beta1", "beta1 is another one",
      [](const FittedNumbers& f, UpdateRule* r) {
-       return r->kind != OptimizerKind::kSgd && SetFitted(f.beta1, &r->beta1);
+       return r->kind != OptimizerKind::kSgd && SetFitted(f.beta1, &r->beta1, r);
      }},
     {"beta2", "beta2 is another one",
      [](const FittedNumbers& f, UpdateRule* r) {
-       return r->kind != OptimizerKind::kSgd && SetFitted(f.beta2, &r->beta2);
+       return r->kind != OptimizerKind::kSgd && SetFitted(f.beta2, &r->beta2, r);
      }},
     {"momentum", "momentum and dampening are others",
      [](const FittedNumbers& f, UpdateRule* r) {
        if (r->kind != OptimizerKind::kSgd && r->kind != OptimizerKind::kMuon) return false;
-       const bool momentum = SetFitted(f.momentum, &r->momentum);
-       return (f.dampening && std::fabs(*f.dampening - r->dampening) > 1e-5 && SetFitted(f.dampening, &r->dampening)) ||
-              momentum;
+       const bool momentum = SetFitted(f.momentum, &r->momentum, r);
+       const bool dampened = f.dampening && std::fabs(f.dampening->value - r->dampening) > 1e-4 &&
+                             SetFitted(f.dampening, &r->dampening, r);
+       return momentum || dampened;
      }},
 };
+
+/// What rounding does to a state.
+double StateError(const StateValues& state, size_t i, double terms, DType coarsest) {
+  return UlpAt(state.after[i], state.dtype) + std::ldexp(terms, -FractionBits(coarsest) - 1);
+}
 
 double GradientOf(const UpdateRule& rule, const WeightValues& in, size_t i) {
   double g = in.grad[i] * rule.gradient_scale * (rule.maximize ? -1 : 1);
@@ -164,9 +177,11 @@ double GradientOf(const UpdateRule& rule, const WeightValues& in, size_t i) {
 
 std::span<const UpdateTerm> UpdateTerms() { return kTerms; }
 
-std::optional<double> NumberFit::Ratio::value() const {
-  if (!(xx > 0) || !std::isfinite(xy / xx)) return std::nullopt;
-  return xy / xx;
+std::optional<FittedNumber> NumberFit::Ratio::value() const {
+  const double slope = xy / xx;
+  if (!(xx > 0) || !std::isfinite(slope) || slope == 0) return std::nullopt;
+  // If every element is off by its error, and all to one side.
+  return FittedNumber{slope, std::min(x_sum / xx / std::fabs(slope), kMostNoise)};
 }
 
 void NumberFit::Add(const UpdateRule& rule, const WeightValues& values) {
@@ -181,9 +196,9 @@ void NumberFit::Add(const UpdateRule& rule, const WeightValues& values) {
       const double share = rule.kind == OptimizerKind::kLion ? rule.beta2 : rule.momentum;
       for (size_t i = 0; m.recorded && i < m.after.size(); ++i) {
         const double g = GradientOf(rule, values, i);
-        scale_.Add((1 - share) * g, m.after[i] - share * m.before[i]);
-        beta2_.Add(m.before[i] - g, m.after[i] - g);
-        aa_ += m.before[i] * m.before[i];
+        const double error = StateError(m, i, std::fabs(m.before[i]) + std::fabs(g), values.coarsest);
+        scale_.Add((1 - share) * g, m.after[i] - share * m.before[i], error);
+        beta2_.Add(m.before[i] - g, m.after[i] - g, error);
       }
       break;
     }
@@ -198,9 +213,10 @@ void NumberFit::AddAdam(const UpdateRule& rule, const WeightValues& values) {
   if (!m.recorded || !v.recorded) return;
   for (size_t i = 0; i < m.after.size(); ++i) {
     const double g = GradientOf(rule, values, i);
-    scale_.Add((1 - rule.beta1) * g, m.after[i] - rule.beta1 * m.before[i]);
-    beta1_.Add(m.before[i] - g, m.after[i] - g);
-    beta2_.Add(v.before[i] - g * g, v.after[i] - g * g);
+    const double error = StateError(m, i, std::fabs(m.before[i]) + std::fabs(g), values.coarsest);
+    scale_.Add((1 - rule.beta1) * g, m.after[i] - rule.beta1 * m.before[i], error);
+    beta1_.Add(m.before[i] - g, m.after[i] - g, error);
+    beta2_.Add(v.before[i] - g * g, v.after[i] - g * g, StateError(v, i, v.before[i] + g * g, values.coarsest));
   }
 }
 
@@ -209,12 +225,14 @@ void NumberFit::AddSgd(const UpdateRule& rule, const WeightValues& values) {
   for (size_t i = 0; i < values.before.size(); ++i) {
     const double g = GradientOf(rule, values, i);
     if (!buffer.recorded) {
-      if (rule.lr != 0) scale_.Add(g, (values.before[i] - values.after[i]) / rule.lr);
+      if (rule.lr != 0)
+        scale_.Add(g, (values.before[i] - values.after[i]) / rule.lr, UlpAt(values.before[i], values.dtype) / rule.lr);
       continue;
     }
     const double b = buffer.before[i], y = buffer.after[i];
     const double taken = buffer.had_before ? 1 - rule.dampening : 1;
-    scale_.Add(taken * g, y - (buffer.had_before ? rule.momentum * b : 0));
+    const double error = StateError(buffer, i, std::fabs(b) + std::fabs(g), values.coarsest);
+    scale_.Add(taken * g, y - (buffer.had_before ? rule.momentum * b : 0), error);
     if (!buffer.had_before) continue;
     aa_ += b * b;
     ab_ += b * g;
@@ -233,8 +251,10 @@ void NumberFit::AddWeight(const UpdateRule& rule, const WeightValues& values) {
   for (size_t i = 0; i < values.before.size(); ++i) {
     const double w = values.before[i], moved = w - values.after[i], unit = updated.change[i] / one.lr;
     const double with_decay = unit + (rule.decay == DecayPlace::kDecoupled ? rule.weight_decay * w : 0);
-    lr_.Add(with_decay, moved);
-    if (rule.lr != 0 && rule.decay != DecayPlace::kCoupled) decay_.Add(w * rule.lr, moved - updated.change[i]);
+    const double error = UlpAt(std::max(std::fabs(w), std::fabs(values.after[i])), values.dtype) +
+                         std::ldexp(std::fabs(moved), -FractionBits(values.coarsest));
+    lr_.Add(with_decay, moved, error);
+    if (rule.lr != 0 && rule.decay != DecayPlace::kCoupled) decay_.Add(w * rule.lr, moved - updated.change[i], error);
   }
 }
 
@@ -247,8 +267,9 @@ FittedNumbers NumberFit::Result() const {
   out.gradient_scale = scale_.value();
   const double determinant = aa_ * bb_ - ab_ * ab_;
   if (determinant > 1e-9 * aa_ * bb_) {
-    out.momentum = (ay_ * bb_ - by_ * ab_) / determinant;
-    out.dampening = 1 - (by_ * aa_ - ay_ * ab_) / determinant;
+    constexpr double kNoise = 1e-4;
+    out.momentum = FittedNumber{(ay_ * bb_ - by_ * ab_) / determinant, kNoise};
+    out.dampening = FittedNumber{1 - (by_ * aa_ - ay_ * ab_) / determinant, kNoise};
   }
   return out;
 }

@@ -1,6 +1,7 @@
 // The terms of an update that implementations get wrong, as changes of a rule.
 #pragma once
 
+#include <cmath>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,9 +12,13 @@
 
 namespace msprobe {
 
+struct FittedNumber {
+  double value = 0, noise = 0;  // and how far chance may take it, relative
+};
+
 /// What the recorded numbers of a step say the hyperparameters were; none where they do not tell.
 struct FittedNumbers {
-  std::optional<double> lr, beta1, beta2, weight_decay, gradient_scale, momentum, dampening;
+  std::optional<FittedNumber> lr, beta1, beta2, weight_decay, gradient_scale, momentum, dampening;
 };
 
 struct UpdateTerm {
@@ -34,12 +39,16 @@ class NumberFit {
 
  private:
   struct Ratio {
-    double xy = 0, xx = 0;
-    void Add(double x, double y) {
-      xy += x * y;
-      xx += x * x;
+    double xy = 0, xx = 0, x_sum = 0;
+    /// `error`: what rounding does to y. Elements count by it: weights of one value all round to one side.
+    void Add(double x, double y, double error) {
+      const double u = x / error, v = y / error;
+      if (!std::isfinite(u) || !std::isfinite(v)) return;
+      xy += u * v;
+      xx += u * u;
+      x_sum += std::fabs(u);
     }
-    std::optional<double> value() const;
+    std::optional<FittedNumber> value() const;
   };
   void AddAdam(const UpdateRule& rule, const WeightValues& values);
   void AddSgd(const UpdateRule& rule, const WeightValues& values);

@@ -28,6 +28,9 @@ OptimizerKind ParseOptimizerKind(std::string_view name) {
                                                                               {"sgd", OptimizerKind::kSgd}}};
   std::string lower;
   for (const char c : name) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  for (const std::string_view other : {"nadam", "radam", "adamax", "sparseadam", "bitadam", "oneadam", "adamp"}) {
+    if (lower.find(other) != std::string::npos) return OptimizerKind::kUnknown;
+  }
   for (const auto& [word, kind] : kWords) {
     if (lower.find(word) != std::string::npos) return kind;
   }

@@ -39,6 +39,8 @@ struct UpdateRule {
   double gradient_scale = 1;                    // the gradient is multiplied by it first
   bool sign_of_new_moment = false;              // Lion: the sign is taken of the moment after its update
   bool in_float = false;                        // the corrections are computed in float32 (capturable)
+  bool frozen = false;                          // neither weight nor states change
+  double noise = 0;                             // of numbers that were fitted, relative
   // Adafactor
   double beta2_decay = -0.8, eps1 = std::numeric_limits<double>::quiet_NaN(), eps2 = 1e-3, d = 1;
   bool relative_step = true, clips_update = true, scales_by_weight = true;

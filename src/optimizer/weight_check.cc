@@ -25,14 +25,14 @@ double RmsOf(const std::vector<double>& values) {
   return values.empty() ? 0 : std::sqrt(sum / static_cast<double>(values.size()));
 }
 
-void CheckStates(const WeightValues& values, const UpdatedWeight& updated, double unit, WeightCheck* out) {
+void CheckStates(const WeightValues& values, const UpdatedWeight& updated, double unit, double rule_noise,
+                 WeightCheck* out) {
   for (size_t role = 0; role < kStateRoles; ++role) {
     const std::vector<double>& expected = updated.states[role];
     const StateValues& state = values.states[role];
     for (size_t i = 0; i < expected.size() && i < state.after.size(); ++i) {
-      const double allowed = 1.1 * UlpAt(expected[i], state.dtype) +
-                             kStateOperations * unit * updated.magnitudes[role][i] +
-                             updated.noise * std::fabs(expected[i]);
+      const double allowed =
+          1.1 * UlpAt(expected[i], state.dtype) + (kStateOperations * unit + rule_noise) * updated.magnitudes[role][i];
       Judge(state.after[i], expected[i], allowed, &out->states[role]);
     }
   }
@@ -73,16 +73,18 @@ WeightCheck CheckUpdate(const UpdateRule& rule, const WeightValues& values) {
   const double roundings = FractionBits(values.dtype) >= 23 ? 2.1 : 1.1;
   const double rms = updated.noise > 0 ? RmsOf(updated.change) : 0;
   for (size_t i = 0; i < values.before.size(); ++i) {
-    const double size = std::fabs(updated.change[i]);
+    const double size = updated.sizes[i];
     const double largest = std::max(std::fabs(values.before[i]), std::fabs(updated.weight[i]));
     const double ulp = UlpAt(largest, values.dtype);
-    const double allowed = roundings * ulp + kOperations * unit * size + updated.noise * std::max(size, rms);
+    const double allowed = roundings * ulp + (kOperations * unit + rule.noise) * size +
+                           updated.noise * std::max(size, rms) +
+                           rule.noise * std::fabs(rule.lr * rule.weight_decay * values.before[i]);
     Judge(values.after[i], updated.weight[i], allowed, &out.weight);
     const double error = std::fabs(values.after[i] - updated.weight[i]) / ulp;
     if (std::isfinite(error)) out.worst_ulp = std::max(out.worst_ulp, error);
     out.lost += values.after[i] == values.before[i] && updated.weight[i] != values.before[i];
   }
-  CheckStates(values, updated, unit, &out);
+  CheckStates(values, updated, unit, rule.noise, &out);
   return out;
 }
 

@@ -5,12 +5,17 @@
 namespace msprobe {
 namespace {
 
-/// The gradient as the rule sees it: scaled, turned round, with coupled decay.
-double Gradient(const UpdateRule& rule, const WeightValues& in, size_t i) {
+/// The gradient as the rule sees it: scaled, turned round, with coupled decay; and its size if nothing cancelled.
+struct SeenGradient {
+  double value, size;
+};
+
+SeenGradient Gradient(const UpdateRule& rule, const WeightValues& in, size_t i) {
   double g = in.grad[i] * rule.gradient_scale;
   if (rule.maximize) g = -g;
-  if (rule.decay == DecayPlace::kCoupled) g += rule.weight_decay * in.before[i];
-  return g;
+  if (rule.decay != DecayPlace::kCoupled) return {g, std::fabs(g)};
+  const double decay = rule.weight_decay * in.before[i];
+  return {g + decay, std::fabs(g) + std::fabs(decay)};
 }
 
 /// The weight after decay that does not go through the gradient.
@@ -29,10 +34,10 @@ void Reserve(StateRole role, size_t n, UpdatedWeight* out) {
 }
 
 /// `share` of the old value and the rest of the new one.
-void Average(StateRole role, size_t i, double share, double old_value, double new_share, double new_value,
+void Average(StateRole role, size_t i, double share, double old_value, double new_share, const SeenGradient& g,
              UpdatedWeight* out) {
-  out->states[static_cast<size_t>(role)][i] = share * old_value + new_share * new_value;
-  out->magnitudes[static_cast<size_t>(role)][i] = std::fabs(share * old_value) + std::fabs(new_share * new_value);
+  out->states[static_cast<size_t>(role)][i] = share * old_value + new_share * g.value;
+  out->magnitudes[static_cast<size_t>(role)][i] = std::fabs(share * old_value) + std::fabs(new_share) * g.size;
 }
 
 double Corrected(double beta, double steps, bool corrects) { return corrects ? 1 - std::pow(beta, steps) : 1; }
@@ -49,9 +54,9 @@ void ApplyAdam(const UpdateRule& rule, const WeightValues& in, UpdatedWeight* ou
   const bool keeps_top = rule.amsgrad && top.recorded;
   if (keeps_top) Reserve(StateRole::kMaximum, n, out);
   for (size_t i = 0; i < n; ++i) {
-    const double g = Gradient(rule, in, i);
+    const SeenGradient g = Gradient(rule, in, i);
     Average(StateRole::kFirst, i, rule.beta1, m.before[i], 1 - rule.beta1, g, out);
-    Average(StateRole::kSecond, i, rule.beta2, v.before[i], 1 - rule.beta2, g * g, out);
+    Average(StateRole::kSecond, i, rule.beta2, v.before[i], 1 - rule.beta2, {g.value * g.value, g.size * g.size}, out);
     double second = v.after[i];
     if (keeps_top) {
       const double largest = std::max(top.before[i], v.after[i]);
@@ -69,6 +74,7 @@ void ApplyAdam(const UpdateRule& rule, const WeightValues& in, UpdatedWeight* ou
     }
     const double change = divisor == 0 ? 0 : rule.lr / c1 * m.after[i] / divisor;
     out->change[i] = change;
+    out->sizes[i] = std::fabs(change);
     out->weight[i] = Decayed(rule, in.before[i]) - change;
   }
   if (rule.in_float) out->noise = 0x1p-23 / std::min(c1, c2);
@@ -82,14 +88,17 @@ void ApplySgd(const UpdateRule& rule, const WeightValues& in, UpdatedWeight* out
   if (keeps && !buffer.recorded) return;
   if (keeps) Reserve(StateRole::kFirst, n, out);
   for (size_t i = 0; i < n; ++i) {
-    const double g = Gradient(rule, in, i);
-    double direction = g;
+    const SeenGradient g = Gradient(rule, in, i);
+    double direction = g.value, size = g.size;
     if (keeps) {
       const double share = buffer.had_before ? rule.momentum : 0, taken = buffer.had_before ? 1 - rule.dampening : 1;
       Average(StateRole::kFirst, i, share, buffer.before[i], taken, g, out);
-      direction = rule.nesterov ? g + rule.momentum * buffer.after[i] : buffer.after[i];
+      const double kept = std::fabs(buffer.after[i]);
+      direction = rule.nesterov ? g.value + rule.momentum * buffer.after[i] : buffer.after[i];
+      size = rule.nesterov ? g.size + std::fabs(rule.momentum) * kept : kept;
     }
     out->change[i] = rule.lr * direction;
+    out->sizes[i] = std::fabs(rule.lr) * size;
     const double w = rule.decay == DecayPlace::kCoupled ? in.before[i] : Decayed(rule, in.before[i]);
     out->weight[i] = w - out->change[i];
   }
@@ -102,13 +111,14 @@ void ApplyLion(const UpdateRule& rule, const WeightValues& in, UpdatedWeight* ou
   if (!m.recorded) return;
   Reserve(StateRole::kFirst, n, out);
   for (size_t i = 0; i < n; ++i) {
-    const double g = Gradient(rule, in, i);
+    const SeenGradient g = Gradient(rule, in, i);
     Average(StateRole::kFirst, i, rule.beta2, m.before[i], 1 - rule.beta2, g, out);
-    const double mixed = rule.sign_of_new_moment ? m.after[i] : rule.beta1 * m.before[i] + (1 - rule.beta1) * g;
-    const double size = std::fabs(rule.beta1 * m.before[i]) + std::fabs((1 - rule.beta1) * g);
+    const double mixed = rule.sign_of_new_moment ? m.after[i] : rule.beta1 * m.before[i] + (1 - rule.beta1) * g.value;
+    const double size = std::fabs(rule.beta1 * m.before[i]) + std::fabs(1 - rule.beta1) * g.size;
     // Where the terms cancel but for rounding, either sign is right: no weight is held to it.
     const bool clear = std::fabs(mixed) > size * std::ldexp(8.0, -FractionBits(in.coarsest));
     out->change[i] = rule.lr * (mixed > 0 ? 1 : mixed < 0 ? -1 : 0);
+    out->sizes[i] = std::fabs(out->change[i]);
     out->weight[i] = clear || mixed == 0 ? Decayed(rule, in.before[i]) - out->change[i] : in.after[i];
   }
   out->computed = true;
@@ -121,6 +131,12 @@ UpdatedWeight ApplyRule(const UpdateRule& rule, const WeightValues& values) {
   if (values.grad.size() != values.before.size()) return out;
   out.weight.resize(values.before.size());
   out.change.resize(values.before.size());
+  out.sizes.resize(values.before.size());
+  if (rule.frozen) {
+    out.weight = values.before;
+    out.computed = true;
+    return out;
+  }
   switch (rule.kind) {
     case OptimizerKind::kUnknown: break;
     case OptimizerKind::kSgd: ApplySgd(rule, values, &out); break;

@@ -13,6 +13,7 @@ namespace msprobe {
 /// that a wrong state does not hide, or cause, a wrong weight.
 struct UpdatedWeight {
   std::vector<double> weight, change;  // after the step; how far the optimizer's own term moves it, without rounding
+  std::vector<double> sizes;           // of `change` if none of its terms cancelled: what rounding is relative to
   std::array<std::vector<double>, kStateRoles> states;      // empty: not of this rule, or not recorded
   std::array<std::vector<double>, kStateRoles> magnitudes;  // sums of the absolute terms: what rounding is relative to
   bool computed = false;                                    // false: the record lacks what the rule needs
