@@ -8,7 +8,8 @@
 namespace msprobe {
 namespace {
 
-constexpr double kFewest = 5;  // independent steps below which the test says nothing
+constexpr double kFewest =
+    10;  // independent steps below which the test says nothing: their number is itself an estimate
 
 /// The value that |t| exceeds by chance once in a thousand, for that many degrees of freedom.
 double StudentLimit(double freedom) {
@@ -32,22 +33,25 @@ double StudentLimit(double freedom) {
   return limit;
 }
 
-/// Geyer's initial positive sequence: 1 + 2 (rho_1 + rho_2 + ...), summed in pairs while they are positive.
+/// The larger of Geyer's initial positive sequence, 1 + 2 (rho_1 + rho_2 + ...), summed in pairs while they are
+/// positive, and what a chain of the same first correlation has: of short series either alone is too small.
 double CorrelationTime(const std::vector<double>& centred, double variance) {
   const size_t n = centred.size();
   const size_t most = std::min<size_t>(n / 2, 2000);
-  double sum = 1;
+  double sum = 1, first = 0;
   for (size_t lag = 1; lag + 1 < most; lag += 2) {
     double pair = 0;
     for (const size_t k : {lag, lag + 1}) {
       double product = 0;
       for (size_t i = 0; i + k < n; ++i) product += centred[i] * centred[i + k];
       pair += product / (static_cast<double>(n) * variance);
+      if (k == 1) first = pair;
     }
     if (pair <= 0) break;
     sum += 2 * pair;
   }
-  return std::max(sum, 1.0);
+  const double chain = first < 1 ? (1 + first) / (1 - first) : static_cast<double>(n);
+  return std::max({sum, chain, 1.0});
 }
 
 double MeanOf(const std::vector<double>& values, size_t begin, size_t end) {
@@ -112,7 +116,7 @@ ZeroTest TestZeroAxis(const std::vector<double>& differences) {
     variance += centred[i] * centred[i] / static_cast<double>(n);
   }
   if (variance <= mean * mean * 1e-24) {  // the same difference at each step
-    out.verdict = static_cast<double>(n) >= kFewest ? ZeroAxis::kOneSided : ZeroAxis::kUndecided;
+    out.verdict = n >= 5 ? ZeroAxis::kOneSided : ZeroAxis::kUndecided;
     out.independent = static_cast<double>(n);
     return out;
   }

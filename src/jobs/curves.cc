@@ -13,7 +13,7 @@ namespace {
 constexpr JsonStyle kCurvesStyle{.indent = 1, .comma = ",", .ascii = false, .not_finite = JsonStyle::NotFinite::kText};
 
 std::string StepsText(const Curve& c) {
-  return c.empty() ? "none" : fmt::format("{} to {}", c.steps.front(), c.steps.back());
+  return c.empty() ? "none" : fmt::format("{}..{}", c.steps.front(), c.steps.back());
 }
 
 void NoteRun(const RunCurves& run, std::vector<std::string>* notes) {

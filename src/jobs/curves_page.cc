@@ -64,6 +64,11 @@ std::string Both(std::string_view english) {
                      PageText(InLanguage(english, Language::kChinese)));
 }
 
+/// A title, which is too short to be looked up.
+std::string Title(std::string_view english, std::string_view chinese) {
+  return fmt::format("<span class=\"en\">{}</span><span class=\"zh\" lang=\"zh-CN\">{}</span>", english, chinese);
+}
+
 constexpr double kLeft = 76, kRight = 990, kTop = 12, kBottom = 268;
 constexpr size_t kMostPoints = 2000;  // of a line: more cannot be seen
 
@@ -173,21 +178,27 @@ std::string DifferenceChart(const ComparedCurve& c) {
 }
 
 std::string RulesTable(const CurveJudgement& judgement) {
-  std::string out = "<table><thead><tr><th scope=\"col\">" + Both("rule") + "</th><th scope=\"col\">" + Both("result") +
-                    "</th><th scope=\"col\">" + Both("found") + "</th></tr></thead><tbody>\n";
+  std::string out = "<table><thead><tr><th scope=\"col\">" + Title("rule", "规则") + "</th><th scope=\"col\">" +
+                    Title("result", "结果") + "</th><th scope=\"col\">" + Title("found", "发现") +
+                    "</th></tr></thead><tbody>\n";
   for (const CurveRule& rule : judgement.rules) {
     out += fmt::format("<tr><td><code>{}</code><br>{}</td><td class=\"{}\">{}</td><td>{}</td></tr>\n", rule.id,
-                       Both(rule.rule), RuleVerdictName(rule.verdict), Both(RuleVerdictName(rule.verdict)),
-                       Both(rule.text));
+                       Both(rule.rule), RuleVerdictName(rule.verdict), RuleVerdictName(rule.verdict), Both(rule.text));
   }
   return out + "</tbody></table>\n";
 }
 
 std::string FiguresTable(const CurvesResult& result) {
   std::string out = "<table><thead><tr>";
-  for (const std::string_view title : {"quantity", "steps", "mean |B - A|", "largest |B - A|", "mean relative",
-                                       "above and below", "drift", "golden band"}) {
-    out += "<th scope=\"col\">" + Both(title) + "</th>";
+  for (const auto& [english, chinese] : {std::pair("quantity", "量"),
+                                         {"steps", "step 数"},
+                                         {"mean |B - A|", "|B - A| 均值"},
+                                         {"largest |B - A|", "|B - A| 最大值"},
+                                         {"mean relative", "平均相对误差"},
+                                         {"above and below", "正与负"},
+                                         {"drift", "漂移"},
+                                         {"golden band", "标杆带"}}) {
+    out += "<th scope=\"col\">" + Title(english, chinese) + "</th>";
   }
   out += "</tr></thead><tbody>\n";
   for (const ComparedCurve& c : result.curves) {
@@ -212,7 +223,7 @@ std::string CurvesPage(const CurvesResult& result) {
       "curves</title>\n<style>{}</style></head><body>\n<header><h1>msprobe "
       "curves</h1><button id=\"language\"><span class=\"en\" lang=\"zh-CN\">中文</span><span class=\"zh\" "
       "lang=\"en\">English</span></button><button id=\"theme\">{}</button></header>\n<main>\n",
-      kPageStyle, Both("Light or dark"));
+      kPageStyle, Title("Light or dark", "浅色或深色"));
   out += fmt::format(
       "<section><p class=\"verdict {}\">{}</p>\n<p><span class=\"muted\">A</span> {} ({})<br><span "
       "class=\"muted\">B</span> {} ({})</p>\n",
@@ -224,11 +235,12 @@ std::string CurvesPage(const CurvesResult& result) {
   for (const ComparedCurve& c : result.curves) {
     out += "<section><h2>" + Both(CurveKindText(c.kind)) + "</h2>\n" + ValuesChart(result, c);
     if (c.kind != CurveKind::kLearningRate) {
-      out += "<p class=\"muted\">" + Both("B - A and the golden band") + "</p>\n" + DifferenceChart(c);
+      out +=
+          "<p class=\"muted\">" + Title("B - A and the golden band", "B - A 与标杆带") + "</p>\n" + DifferenceChart(c);
     }
     out += "</section>\n";
   }
-  out += "<section><h2>" + Both("Differences") + "</h2>\n" + FiguresTable(result) + "</section>\n</main>\n";
+  out += "<section><h2>" + Title("Differences", "差异") + "</h2>\n" + FiguresTable(result) + "</section>\n</main>\n";
   return out + fmt::format("<script>{}</script></body></html>\n", kPageScript);
 }
 

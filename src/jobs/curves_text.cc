@@ -64,9 +64,9 @@ std::string CurvesText(const CurvesResult& result, bool plots) {
                     kHeight);
     out += "B - A: * difference, - golden band\n" + DifferencePlot(*loss);
   }
-  out += "rules:\n";
+  out += "rules of the alignment guide:\n";
   for (const CurveRule& rule : result.judgement.rules) {
-    out += fmt::format("  {:7} {}: {}\n          {}\n", RuleVerdictName(rule.verdict), rule.id, rule.text, rule.rule);
+    out += fmt::format("  {}: {}: {}\n      {}\n", RuleVerdictName(rule.verdict), rule.id, rule.text, rule.rule);
   }
   out += fmt::format("verdict: {}\n", CurveVerdictText(result.judgement.verdict));
   for (const std::string& file : result.files) out += fmt::format("  result: {}\n", OneLine(file));

@@ -77,7 +77,7 @@ std::string ReplayText(std::string_view side, const OptimizerReplay& r) {
                        sum.elements);
   }
   for (const TermFinding& f : r.findings) {
-    out += fmt::format("  wrong term: {}\n    {}\n    on {}\n", f.term.empty() ? "unknown" : f.term, f.text, f.scope);
+    out += fmt::format("  wrong term: {}\n    {}\n    scope: {}\n", f.term.empty() ? "unknown" : f.term, f.text, f.scope);
     for (size_t i = 0; i < std::min(f.weights.size(), kMostNamed); ++i) out += "      " + OneLine(f.weights[i]) + "\n";
     if (f.weights.size() > kMostNamed) out += fmt::format("      ... {} more\n", f.weights.size() - kMostNamed);
     if (!f.others.empty()) {

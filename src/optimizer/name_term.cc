@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "optimizer/terms.h"
 
@@ -101,7 +103,9 @@ std::string RateText(const OptimizerRecord& record, const TermSearch& search) {
     for (const int by : {-1, 1}) {
       const auto other = static_cast<int64_t>(sample.step) + by;
       if (other < 0 || other >= static_cast<int64_t>(record.steps.size())) continue;
-      const double rate = record.steps[static_cast<size_t>(other)].groups[sample.group].lr;
+      const std::vector<UpdateRule>& groups = record.steps[static_cast<size_t>(other)].groups;
+      if (sample.group >= groups.size()) continue;
+      const double rate = groups[sample.group].lr;
       if (rate == declared || std::fabs(fitted->value - rate) > 1e-3 * std::fabs(rate)) continue;
       shifted = shifted && (shift == 0 || shift == by);
       shift = by;

@@ -1,12 +1,11 @@
 // The one term, or the two, that explain why weights are not as their rule says.
 #pragma once
 
-#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "optimizer/replay_optimizer.h"
+#include "optimizer/optimizer_findings.h"
+#include "optimizer/optimizer_record.h"
 
 namespace msprobe {
 

@@ -142,7 +142,15 @@ class StepReader {
     return OkStatus();
   }
 
+  /// Its elements lie one behind the other, as a record has them; files of other formats may hold anything.
+  static bool IsContiguous(const FileTensor& t) {
+    FileTensor whole = t;
+    uint64_t bytes = 0;
+    return t.data && SetContiguous(&whole, UINT64_MAX / 2, &bytes) && whole.strides == t.strides;
+  }
+
   void Take(const FileTensor& tensor, bool after) {
+    if (!IsContiguous(tensor)) return;
     const std::string_view name = tensor.name;
     const size_t slash = name.find('/');
     if (slash == std::string_view::npos) return;

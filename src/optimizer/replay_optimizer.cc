@@ -15,7 +15,8 @@ namespace msprobe {
 namespace {
 
 constexpr int64_t kChunk = 1 << 16;
-constexpr int64_t kMostOfMatrix = int64_t{1} << 22;  // elements of a matrix whose update needs all of it
+// Elements of a matrix whose update needs all of it, in memory or in time.
+constexpr int64_t kMostOfAdafactor = int64_t{1} << 26, kMostOfMuon = int64_t{1} << 20;
 constexpr double kClipSlack = 1e-3, kSameNorm = 1e-4;
 
 double SumOfSquares(const std::vector<double>& values) {
@@ -40,7 +41,8 @@ WeightCheck CheckWeight(const RecordedStep& step, const RecordedWeight& weight, 
 }
 
 bool TooLarge(const RecordedStep& step, const RecordedWeight& weight) {
-  return NeedsWhole(step.groups[weight.group].kind) && ElementsOf(weight) > kMostOfMatrix;
+  const OptimizerKind kind = step.groups[weight.group].kind;
+  return NeedsWhole(kind) && ElementsOf(weight) > (kind == OptimizerKind::kMuon ? kMostOfMuon : kMostOfAdafactor);
 }
 
 /// All weights of a step, in parallel.

@@ -3,9 +3,8 @@
 import math
 
 import torch
-from torch import nn
-
 from msprobe.pytorch import OptimizerRecord
+from torch import nn
 
 
 class Faulty(torch.optim.Optimizer):

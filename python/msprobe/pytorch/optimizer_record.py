@@ -44,7 +44,7 @@ def _on_host(tensor: torch.Tensor) -> torch.Tensor:
 def _write_tensors(path: str, tensors: "Iterable[tuple[str, torch.Tensor]]") -> None:
     """A safetensors file, which appears whole or not at all."""
     listed = [(name, t) for name, t in tensors if t.dtype in DTYPES and t.layout == torch.strided]
-    header: "dict[str, Any]" = {}
+    header: dict[str, Any] = {}
     at = 0
     for name, tensor in listed:
         size = tensor.numel() * tensor.element_size()
@@ -109,8 +109,8 @@ class OptimizerRecord:
         self._names = {} if model is None else {id(p): name for name, p in model.named_parameters()}
         self._steps = frozenset(steps)
         self._clip_grad, self._loss_scale = clip_grad, loss_scale
-        self._counts: "dict[int, int]" = {}
-        self._numbers: "dict[int, int]" = {}
+        self._counts: dict[int, int] = {}
+        self._numbers: dict[int, int] = {}
         os.makedirs(self.path, exist_ok=True)
         if optimizer is not None:
             pre, post = optimizer.register_step_pre_hook, optimizer.register_step_post_hook
@@ -155,11 +155,11 @@ class OptimizerRecord:
                     yield f"state/{name}/{key}", value
 
     def _description(self, optimizer: torch.optim.Optimizer) -> "dict[str, Any]":
-        groups: "list[dict[str, Any]]" = []
+        groups: list[dict[str, Any]] = []
         for group in optimizer.param_groups:
             groups.append({k: _plain(v) for k, v in group.items() if k not in ("params", "param_names")})
             groups[-1]["weights"] = []
-        states: "dict[str, dict[str, Any]]" = {}
+        states: dict[str, dict[str, Any]] = {}
         for g, name, parameter in self._named(optimizer):
             groups[g]["weights"].append(name)
             numbers = {k: v for k, v in optimizer.state.get(parameter, {}).items() if isinstance(v, (int, float))}
