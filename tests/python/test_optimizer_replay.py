@@ -2,6 +2,7 @@
 
 import json
 import math
+from functools import partial
 
 import optimizer_mutants as mutants
 import pytest
@@ -85,17 +86,19 @@ TORCH = [
 WAYS = [{"foreach": True}, {"foreach": False}, {"fused": True}]
 
 
+def of_torch(made, settings, model):
+    """An optimizer of PyTorch."""
+    return made(model.parameters(), lr=1e-2, **settings)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(f"{k}{v}" for k, v in way.items()))
 def test_optimizers_of_torch_are_clean(tmp_path, way, dtype):
     for i, (name, settings) in enumerate(TORCH):
         if name == "SGD" and "fused" in way and dtype == torch.bfloat16:
             continue  # test_fused_sgd_leaves_bfloat16_weights_as_they_are
-        path = mutants.train(
-            tmp_path / str(i),
-            lambda m: getattr(torch.optim, name)(m.parameters(), lr=1e-2, **settings, **way),
-            dtype=dtype,
-        )
+        made = getattr(torch.optim, name)
+        path = mutants.train(tmp_path / str(i), partial(of_torch, made, settings | way), dtype=dtype)
         result = replay(path)
         assert result["clean"], (name, settings)
         assert max(w["max_ulp"] for w in result["a"]["weights"]) < 8
