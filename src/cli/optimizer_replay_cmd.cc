@@ -26,6 +26,10 @@ void RegisterOptimizerReplay(CLI::App& app, CommandContext* context) {
       "optimizer_replay", "compute recorded steps of an optimizer again in float64, and name the term that is wrong");
   command->add_option("a", request->a, "a record of msprobe.pytorch.OptimizerRecord")->required();
   command->add_option("b", request->b, "the record of the other side");
+  command->add_option(
+      "--grads", request->gradients,
+      "A and B are checkpoints before and after one step, of any format; this one has its gradients under the "
+      "names of the weights, and --rule and --set say the rest");
   command->add_option("--rule", request->overrides.rule,
                       "SGD, Adam, AdamW, Lion, Adafactor or Muon, where the name of the class does not say");
   command->add_option("--set", request->overrides.hyperparameters,

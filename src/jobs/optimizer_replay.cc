@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "jobs/checkpoint_steps.h"
 #include "json/writer.h"
 
 namespace msprobe {
@@ -77,7 +78,8 @@ std::string ReplayText(std::string_view side, const OptimizerReplay& r) {
                        sum.elements);
   }
   for (const TermFinding& f : r.findings) {
-    out += fmt::format("  wrong term: {}\n    {}\n    scope: {}\n", f.term.empty() ? "unknown" : f.term, f.text, f.scope);
+    out +=
+        fmt::format("  wrong term: {}\n    {}\n    scope: {}\n", f.term.empty() ? "unknown" : f.term, f.text, f.scope);
     for (size_t i = 0; i < std::min(f.weights.size(), kMostNamed); ++i) out += "      " + OneLine(f.weights[i]) + "\n";
     if (f.weights.size() > kMostNamed) out += fmt::format("      ... {} more\n", f.weights.size() - kMostNamed);
     if (!f.others.empty()) {
@@ -96,9 +98,16 @@ bool OptimizerReplayReport::clean() const {
 
 StatusOr<OptimizerReplayReport> ReplayOptimizerRecords(const OptimizerReplayRequest& request) {
   OptimizerReplayReport out;
-  MSP_ASSIGN_OR_RETURN(const OptimizerRecord a, ReadOptimizerRecord(request.a, request.overrides));
+  const bool checkpoints = !request.gradients.empty();
+  if (checkpoints && request.b.empty()) {
+    return UsageError(
+        "--grads needs two checkpoints, before and after the step: see 'msprobe optimizer_replay --help'");
+  }
+  MSP_ASSIGN_OR_RETURN(const OptimizerRecord a,
+                       checkpoints ? ReadCheckpointStep({request.a, request.b, request.gradients}, request.overrides)
+                                   : ReadOptimizerRecord(request.a, request.overrides));
   MSP_ASSIGN_OR_RETURN(out.a, ReplayOptimizer(a));
-  if (!request.b.empty()) {
+  if (!checkpoints && !request.b.empty()) {
     MSP_ASSIGN_OR_RETURN(const OptimizerRecord b, ReadOptimizerRecord(request.b, request.overrides));
     MSP_ASSIGN_OR_RETURN(out.b, ReplayOptimizer(b));
     MSP_ASSIGN_OR_RETURN(out.differences, CompareRecords(a, b));

@@ -12,7 +12,8 @@
 namespace msprobe {
 
 struct OptimizerReplayRequest {
-  std::string a, b;  // records; b may be empty
+  std::string a, b;       // records; b may be empty
+  std::string gradients;  // given: a and b are checkpoints before and after one step, this has its gradients
   OptimizerOverrides overrides;
   std::string output;  // file of the result as JSON; "" writes none
 };

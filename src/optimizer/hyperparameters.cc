@@ -42,6 +42,32 @@ constexpr NamedSwitch kSwitches[] = {{"nesterov", &UpdateRule::nesterov},
 
 }  // namespace
 
+StatusOr<UpdateRule> RuleByName(const std::string& name) {
+  UpdateRule rule;
+  rule.kind = ParseOptimizerKind(name);
+  if (rule.kind == OptimizerKind::kUnknown) {
+    return UsageError(fmt::format("--rule: '{}' is none of SGD, Adam, AdamW, Lion, Adafactor and Muon", OneLine(name)));
+  }
+  if (rule.kind == OptimizerKind::kLion) rule.beta2 = 0.99;
+  if (rule.kind == OptimizerKind::kMuon) rule.momentum = 0.95;
+  const bool coupled = rule.kind == OptimizerKind::kAdam || rule.kind == OptimizerKind::kSgd;
+  rule.decay = coupled ? DecayPlace::kCoupled : DecayPlace::kDecoupled;
+  return rule;
+}
+
+Status ApplyOverrides(const OptimizerOverrides& overrides, RecordedStep* step) {
+  if (overrides.clip_grad) step->clip_grad = overrides.clip_grad;
+  for (UpdateRule& rule : step->groups) {
+    for (const std::string& text : overrides.hyperparameters) {
+      const size_t equals = text.find('=');
+      if (equals == std::string::npos)
+        return UsageError(fmt::format("'{}' is not NAME=VALUE, such as lr=1e-3", OneLine(text)));
+      MSP_RETURN_IF_ERROR(SetHyperparameter(text.substr(0, equals), text.substr(equals + 1), &rule));
+    }
+  }
+  return OkStatus();
+}
+
 Status SetHyperparameter(const std::string& name, const std::string& value, UpdateRule* rule) {
   for (const NamedSwitch& known : kSwitches) {
     if (known.name != name) continue;

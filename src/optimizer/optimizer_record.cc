@@ -64,26 +64,13 @@ UpdateRule RuleOfGroup(const JsonValue& group, std::string_view optimizer) {
   return rule;
 }
 
-Status Override(const OptimizerOverrides& overrides, RecordedStep* step) {
-  if (overrides.clip_grad) step->clip_grad = overrides.clip_grad;
-  for (UpdateRule& rule : step->groups) {
-    for (const std::string& text : overrides.hyperparameters) {
-      const size_t equals = text.find('=');
-      if (equals == std::string::npos)
-        return UsageError(fmt::format("'{}' is not NAME=VALUE, such as lr=1e-3", OneLine(text)));
-      MSP_RETURN_IF_ERROR(SetHyperparameter(text.substr(0, equals), text.substr(equals + 1), &rule));
-    }
-  }
-  return OkStatus();
-}
-
 class StepReader {
  public:
   StepReader(const std::string& directory, RecordedStep* out) : directory_(directory), out_(out) {}
 
   Status Read(const OptimizerOverrides& overrides) {
     MSP_RETURN_IF_ERROR(ReadDescription(overrides.rule));
-    MSP_RETURN_IF_ERROR(Override(overrides, out_));
+    MSP_RETURN_IF_ERROR(ApplyOverrides(overrides, out_));
     MSP_RETURN_IF_ERROR(ReadTensors("before.safetensors", false));
     MSP_RETURN_IF_ERROR(ReadTensors("after.safetensors", true));
     std::erase_if(out_->weights, [&](const RecordedWeight& w) {

@@ -34,6 +34,7 @@ struct RecordedStep {
   bool skipped = false;  // the gradients were not finite, and the loss scaler left the step out
   std::vector<RecordedWeight> weights;
   std::vector<TensorFile> files;
+  std::vector<std::vector<char>> buffers;  // tensors that lie in no file as they are
   std::vector<std::string> notes;
 };
 
@@ -53,6 +54,11 @@ struct OptimizerOverrides {
 /// `path`: a directory of msprobe.pytorch.OptimizerRecord, or one of the directories rank0/optimizer0 in it; of several
 /// the first rank and optimizer. kBadInput with what is missing and what to do.
 StatusOr<OptimizerRecord> ReadOptimizerRecord(const std::string& path, const OptimizerOverrides& overrides);
+
+/// The rule of an optimizer with its usual hyperparameters; kUsage for one that is not known.
+StatusOr<UpdateRule> RuleByName(const std::string& name);
+/// What the user says, in all groups of the step.
+Status ApplyOverrides(const OptimizerOverrides& overrides, RecordedStep* step);
 
 /// One hyperparameter by the name that frameworks give it; kUsage for a name or a value that is none.
 Status SetHyperparameter(const std::string& name, const std::string& value, UpdateRule* rule);

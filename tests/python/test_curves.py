@@ -55,20 +55,28 @@ def test_one_run_of_each_is_no_verdict(runs):
     assert curves(runs / "a1.log", runs / "a1.log")["verdict"] == "equal"
 
 
-def test_event_files_of_tensorboard_are_the_same_curves_as_the_log(runs, tmp_path):
-    writers = pytest.importorskip("torch.utils.tensorboard")
-    for name in ("a1", "fresh"):
-        writer = writers.SummaryWriter(str(tmp_path / name))
-        for line in (runs / f"{name}.log").read_text().splitlines():
-            step, loss, norm = re.fullmatch(r"step (\d+) loss: (\S+) grad_norm: (\S+)", line).groups()
-            writer.add_scalar("train/loss", float(loss), int(step))
-            writer.add_scalar("train/grad_norm", float(norm), int(step))
-        writer.close()
-    of_logs = curves(runs / "a1.log", runs / "fresh.log", code=1)["curves"]
-    of_events = curves(tmp_path / "a1", tmp_path / "fresh", code=1)["curves"]
-    for log, events in zip(of_logs, of_events):
-        assert log["steps"] == events["steps"] == STEPS
-        assert log["max_abs"] == pytest.approx(events["max_abs"], abs=1e-6)
+def test_event_files_of_tensorboard(tmp_path):
+    """The file is TensorBoard's own: scalars in both forms, and the same loss over samples beside it."""
+    folder = Path(__file__).resolve().parents[1] / "curves" / "tensorboard"
+    log = tmp_path / "a.log"
+    lines = (f"step {i} loss: {3 - i / 32} grad_norm: {(3 - i / 32) / 2} lr: 0.0625\n" for i in range(1, 41))
+    log.write_text("".join(lines))
+    for given in (folder, next(folder.iterdir())):
+        result = curves(given, log)
+        assert {c["quantity"]: c["steps"] for c in result["curves"]} == {
+            "loss": 40,
+            "grad norm": 40,
+            "learning rate": 40,
+        }
+        assert result["verdict"] == "equal"
+    whole = next(folder.iterdir()).read_bytes()
+    cut = tmp_path / "events.out.tfevents.1"
+    cut.write_bytes(whole[:-5])
+    result = curves(cut, log)
+    assert result["curves"][0]["steps"] == 39 and any("breaks off" in note for note in result["notes"])
+    cut.write_bytes(whole[:900] + bytes([whole[900] ^ 1]) + whole[901:])
+    done = run(["curves", cut, log], check=False)
+    assert done.returncode == 3 and "is damaged at byte" in done.stderr
 
 
 def test_a_trend_file_holds_the_loss_and_the_norms(tmp_path):

@@ -112,9 +112,8 @@ def test_matrix_optimizers_of_torch_are_clean(tmp_path, dtype):
     assert replay(path)["clean"]
     if not hasattr(torch.optim, "Muon"):
         pytest.skip("this PyTorch has no Muon")
-    matrices = [p for p in mutants.model_of(dtype).parameters() if p.ndim == 2]
-    model = torch.nn.ParameterList(matrices)
-    model.forward = lambda x: torch.nn.functional.gelu(x @ matrices[0].T) @ matrices[1].T
+    first, second = (torch.nn.Linear(a, b, bias=False) for a, b in ((24, 48), (48, 8)))
+    model = torch.nn.Sequential(first, torch.nn.GELU(), second).to(dtype)
     path = mutants.train(tmp_path / "m", lambda m: torch.optim.Muon(m.parameters(), lr=1e-2), model=model, dtype=dtype)
     assert replay(path)["clean"]
 
@@ -244,6 +243,28 @@ def test_bad_input_is_one_line(tmp_path):
         (path / "step0" / name).write_bytes(broken)
         assert run(["optimizer_replay", path], check=False).returncode == 3, name
         (path / "step0" / name).write_bytes(whole)
+
+
+@pytest.mark.parametrize("fault", ["", "swapped_betas"])
+def test_a_step_out_of_checkpoints(tmp_path, fault):
+    model = mutants.model_of()
+    optimizer = mutants.AdamW(model.parameters(), lr=1e-2)
+    optimizer.fault = fault
+    for step in range(3):
+        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, tmp_path / f"{step}.pt")
+        optimizer.zero_grad()
+        model(torch.randn(16, 24)).square().mean().backward()
+        torch.save({name: p.grad for name, p in model.named_parameters()}, tmp_path / f"grad{step}.pt")
+        optimizer.step()
+    steps = [tmp_path / "1.pt", tmp_path / "2.pt", "--grads", tmp_path / "grad1.pt"]
+    told = ["--rule", "AdamW", "--set", "lr=1e-2", "--set", "weight_decay=0.1"]
+    result = replay(*steps, *told, code=1 if fault else 0)
+    assert [f["term"] for f in result["a"]["findings"]] == ([fault] if fault else [])
+    assert len(result["a"]["weights"]) == 6
+    done = run(["optimizer_replay", *steps], check=False)
+    assert done.returncode == 2 and "name it with --rule" in done.stderr
+    done = run(["optimizer_replay", *steps[:3], tmp_path / "1.pt", *told], check=False)
+    assert done.returncode in (0, 1)  # weights taken for gradients: numbers, if wrong ones
 
 
 def test_the_summary_in_both_languages(tmp_path):
