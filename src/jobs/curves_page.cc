@@ -30,6 +30,7 @@ display:flex;flex-direction:column;gap:10px}.verdict{font-size:16px;border-left:
 table{border-collapse:collapse;width:100%}th,td{text-align:left;vertical-align:top;padding:5px 10px 5px 0;
 border-bottom:1px solid var(--line);overflow-wrap:anywhere}.number{text-align:right}.fail,.warn{color:var(--alarm);
 font-weight:600}svg{width:100%;height:auto;display:block}svg text{fill:var(--muted);font-size:11px}
+.ka{color:var(--accent)}.kb{color:var(--other)}
 .a{stroke:var(--accent)}.b{stroke:var(--other)}.more{stroke:var(--muted);opacity:.6}.curve{fill:none;stroke-width:1.5}
 .band{fill:var(--wash);stroke:none}.axis{stroke:var(--line)}code{font-family:ui-monospace,Menlo,Consolas,monospace;
 font-size:12.5px}html:not([lang=zh-CN]) .zh{display:none}html[lang=zh-CN] .en{display:none}
@@ -225,11 +226,14 @@ std::string CurvesPage(const CurvesResult& result) {
       "lang=\"en\">English</span></button><button id=\"theme\">{}</button></header>\n<main>\n",
       kPageStyle, Title("Light or dark", "浅色或深色"));
   out += fmt::format(
-      "<section><p class=\"verdict {}\">{}</p>\n<p><span class=\"muted\">A</span> {} ({})<br><span "
-      "class=\"muted\">B</span> {} ({})</p>\n",
+      "<section><p class=\"verdict {}\">{}</p>\n<p><b class=\"ka\">A</b> {} ({})<br><b "
+      "class=\"kb\">B</b> {} ({})</p>\n",
       result.fine() ? "fine" : "bad", Both(CurveVerdictText(result.judgement.verdict)),
       PageText(OneLine(result.a.path)), PageText(result.a.format), PageText(OneLine(result.b.path)),
       PageText(result.b.format));
+  for (const RunCurves& run : result.more_a) {
+    out += fmt::format("<p class=\"muted\">A {} ({})</p>\n", PageText(OneLine(run.path)), PageText(run.format));
+  }
   for (const std::string& note : result.notes) out += "<p class=\"muted\">" + Both(note) + "</p>\n";
   out += RulesTable(result.judgement) + "</section>\n";
   for (const ComparedCurve& c : result.curves) {

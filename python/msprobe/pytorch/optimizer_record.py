@@ -10,6 +10,7 @@ import struct
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Optional, Union
+from weakref import WeakKeyDictionary
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
@@ -110,8 +111,10 @@ class OptimizerRecord:
         self._names = {} if model is None else {id(p): name for name, p in model.named_parameters()}
         self._steps = frozenset(steps)
         self._clip_grad, self._loss_scale = clip_grad, loss_scale
-        self._counts: dict[int, int] = {}
-        self._numbers: dict[int, int] = {}
+        # By the object, not its id: that of an optimizer which is gone is given to the next one.
+        self._counts: WeakKeyDictionary[torch.optim.Optimizer, int] = WeakKeyDictionary()
+        self._numbers: WeakKeyDictionary[torch.optim.Optimizer, int] = WeakKeyDictionary()
+        self._next_number = 0
         os.makedirs(self.path, exist_ok=True)
         if optimizer is not None:
             pre, post = optimizer.register_step_pre_hook, optimizer.register_step_post_hook
@@ -134,8 +137,10 @@ class OptimizerRecord:
         self.remove()
 
     def _directory(self, optimizer: torch.optim.Optimizer) -> str:
-        number = self._numbers.setdefault(id(optimizer), len(self._numbers))
-        step = self._counts.get(id(optimizer), 0)
+        if optimizer not in self._numbers:
+            self._numbers[optimizer] = self._next_number
+            self._next_number += 1
+        number, step = self._numbers[optimizer], self._counts.get(optimizer, 0)
         return os.path.join(self.path, f"rank{self.rank}", f"optimizer{number}", f"step{step}")
 
     def _named(self, optimizer: torch.optim.Optimizer) -> "Iterator[tuple[int, str, torch.nn.Parameter]]":
@@ -170,7 +175,7 @@ class OptimizerRecord:
             "format": FORMAT,
             "optimizer": type(optimizer).__name__,
             "module": type(optimizer).__module__,
-            "step": self._counts.get(id(optimizer), 0),
+            "step": self._counts.get(optimizer, 0),
             "clip_grad": self._clip_grad,
             "loss_scale": self._loss_scale if scale is None else _plain(scale),
             "found_inf": _plain(getattr(optimizer, "found_inf", None)),
@@ -179,7 +184,7 @@ class OptimizerRecord:
         }
 
     def _before(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        if self._counts.get(id(optimizer), 0) not in self._steps:
+        if self._counts.get(optimizer, 0) not in self._steps:
             return
 
         def write(directory: str) -> None:
@@ -191,7 +196,7 @@ class OptimizerRecord:
         self._safely(write, optimizer)
 
     def _after(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        count = self._counts.get(id(optimizer), 0)
+        count = self._counts.get(optimizer, 0)
         if count in self._steps:
             self._safely(
                 lambda directory: _write_tensors(
@@ -199,7 +204,7 @@ class OptimizerRecord:
                 ),
                 optimizer,
             )
-        self._counts[id(optimizer)] = count + 1
+        self._counts[optimizer] = count + 1
 
     def _safely(self, write: Callable[[str], None], optimizer: torch.optim.Optimizer) -> None:
         """No failure of ours ends a training."""
