@@ -1,0 +1,29 @@
+#include "doctor/step_tensor.h"
+
+#include "tensor/files/tensor_file.h"
+#include "tensor/kernels/metrics_sources.h"
+#include "weights/weight_tensor.h"
+
+namespace msprobe {
+
+StatusOr<StepTensor> ReadStepTensor(const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(const TensorFile file, TensorFile::Open(path));
+  if (file.tensors().empty()) return BadInput(path + " holds no tensor: save one tensor in each file");
+  const FileTensor& tensor = file.tensors().front();
+  int64_t count = 0;
+  if (!CountElements(tensor.shape, &count) || count > kMostStepElements) {
+    return BadInput(path + " holds more elements than are compared of a batch or gradient: save a part of it");
+  }
+  const WeightTensor whole = WholeTensor(tensor, 0);
+  std::string bytes(whole.bytes(), '\0');
+  if (count > 0) GatherElements(whole, 0, count, bytes.data());
+  StepTensor out;
+  out.shape = tensor.shape;
+  out.values.resize(static_cast<size_t>(count));
+  if (!metrics::ToDoubles(tensor.dtype, bytes.data(), static_cast<size_t>(count), out.values.data())) {
+    return BadInput(path + " has elements of a type that is not read here: save them as numbers");
+  }
+  return out;
+}
+
+}  // namespace msprobe
