@@ -45,8 +45,8 @@ Status RunPreflightCommand(const DoctorArguments& args, bool as_json) {
 
 void RegisterDoctor(CLI::App& app, CommandContext* context) {
   auto args = std::make_shared<DoctorArguments>();
-  CLI::App* doctor = app.add_subcommand(
-      "doctor", "say at which stage two trainings part and why, from whatever is left of them");
+  CLI::App* doctor =
+      app.add_subcommand("doctor", "say at which stage two trainings part and why, from whatever is left of them");
   doctor->add_option("a", args->a, "directory or file of the reference")->required();
   doctor->add_option("b", args->b, "directory or file of the run in question")->required();
   doctor->add_option("--also-a", args->more_a, "further directories or files of the reference");

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "checks/checklist.h"
+#include "checks/effective.h"
 #include "config/read_configuration.h"
 #include "config/secrets.h"
 #include "jobs/run_checklist.h"
@@ -58,8 +59,9 @@ constexpr std::array kWordEffects{
 /// Names of what no training computes with.
 bool IsIncidental(std::string_view key) {
   for (const std::string_view word :
-       {"path", "dir", "save", "output", "log", "name", "port", "file", "tensorboard", "wandb", "config", "prefix",
-        "eval", "exit", "addr", "host", "rank", "url", "train_iters", "max_steps", "threads", "workers"}) {
+       {"path",        "dir",   "save",        "output",    "log",     "name",   "port", "file",
+        "tensorboard", "wandb", "config",      "prefix",    "eval",    "exit",   "addr", "host",
+        "rank",        "url",   "train_iters", "max_steps", "threads", "workers"}) {
     if (Contains(key, word)) return true;
   }
   return false;
@@ -103,7 +105,7 @@ void AddSettings(const Configuration& a, const Configuration& b, ConfigEvidence*
     if (told.contains(x->Origin()) && told.contains(y->Origin()) && x->line > 0) {
       // A line may hold many settings: the rule has told of this one if its values are those.
       const bool same = std::any_of(out->differences.begin(), out->differences.end(), [&](const ConfigDifference& d) {
-        return d.a == x->value.Shown() && d.b == y->value.Shown();
+        return SameValue(PythonScalar(d.a), x->value) && SameValue(PythonScalar(d.b), y->value);
       });
       if (same) continue;
     }
@@ -166,16 +168,10 @@ void AddFindings(const ChecklistReport& report, bool pair, ConfigEvidence* out) 
 }
 
 void ReadPrecision(const Configuration& configuration, ConfigEvidence* out) {
-  for (const auto& [key, setting] : LastByKey(configuration)) {
-    const bool names = key == "bf16" || key == "fp16" || Contains(key, "compute_dtype") || key == "torch_dtype" ||
-                       key == "params_dtype" || key == "dtype";
-    if (!names) continue;
-    out->known_precision = true;
-    const std::string value = setting->value.Shown();
-    const bool half = value == "True" || value == "true" || Contains(value, "float16") || value == "bf16" ||
-                      value == "fp16";
-    out->half = out->half || half;
-  }
+  const std::string precision = EffectiveRun(configuration).Word("precision");
+  if (precision.empty()) return;
+  out->known_precision = true;
+  out->half = out->half || Contains(precision, "16") || Contains(precision, "half");
 }
 
 }  // namespace

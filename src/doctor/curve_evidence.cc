@@ -86,8 +86,8 @@ bool IsFrozen(const TrainingLog& log) {
 
 int FirstNotFinite(const TrainingLog& log) {
   for (const LoggedStep& step : log.steps) {
-    const bool bad = !std::isfinite(step.loss.value) ||
-                     (step.gradient_norm && !std::isfinite(step.gradient_norm->value));
+    const bool bad =
+        !std::isfinite(step.loss.value) || (step.gradient_norm && !std::isfinite(step.gradient_norm->value));
     if (bad) return static_cast<int>(step.number - log.steps.front().number);
   }
   return -1;

@@ -28,10 +28,10 @@ struct CurveComparison {
 };
 
 struct CurveEvidence {
-  bool seen = false;           // both have losses of the same steps
-  bool from_start = false;     // the first step of both is the first of the training
+  bool seen = false;        // both have losses of the same steps
+  bool from_start = false;  // the first step of both is the first of the training
   CurveComparison loss, norm, rate;
-  bool frozen = false;         // both ran with a learning rate of 0
+  bool frozen = false;  // both ran with a learning rate of 0
   bool not_finite_a = false, not_finite_b = false;
   int not_finite_step = -1;
   /// From further runs of the reference: the largest difference of the losses between two of them, times 1.5.

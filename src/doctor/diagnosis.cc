@@ -10,9 +10,10 @@ namespace {
 
 const StageResult& ResultOf(const Diagnosis& d, StageId id) { return d.results[static_cast<size_t>(id)]; }
 
-/// Whether a difference of the configurations can be what was first seen at a stage.
-bool Explains(const ConfigDifference& d, StageId seen) {
-  if (d.effect == seen) return true;
+/// Whether a difference of the configurations can be what was first seen at a stage; `exact`: by an op, a batch or a
+/// weight, not by printed digits, which hide how it began.
+bool Explains(const ConfigDifference& d, StageId seen, bool exact) {
+  if (d.effect == seen || (!exact && seen > d.effect)) return true;
   // A model of another structure has other weights; statistics of a step cannot tell forward from data that differ.
   if (d.effect == StageId::kStep1Loss) return seen == StageId::kWeights || seen == StageId::kLocalNorm;
   if (d.effect == StageId::kData && seen == StageId::kStep1Loss) return true;
@@ -69,7 +70,7 @@ std::optional<NextRun> NextFrom(const Diagnosis& d, StageId from) {
 void WeighConfig(const DoctorEvidence& evidence, std::optional<StageId> seen, Diagnosis* out) {
   const ConfigDifference* cause = nullptr;
   for (const ConfigDifference& d : evidence.config.differences) {
-    const bool explains = seen && Explains(d, *seen);
+    const bool explains = seen && Explains(d, *seen, out->exact);
     const bool strong = d.fails || (!d.rule && !out->exact);
     if (explains && strong && !cause && (d.fails || *seen != StageId::kData)) {
       cause = &d;
@@ -77,8 +78,9 @@ void WeighConfig(const DoctorEvidence& evidence, std::optional<StageId> seen, Di
     }
     if (!d.fails && !explains) continue;
     const BothWords what = Described(d);
-    out->also.push_back(explains ? Both("{}; it can show there, too", "{}；也可能在此处表现", what.en)
-                                 : Both("{}; it does not explain what was seen first", "{}；不能解释最先看到的差异", what.en));
+    out->also.push_back(
+        explains ? Both("{}; it can show there, too", "{}；也可能在此处表现", what.en)
+                 : Both("{}; it does not explain what was seen first", "{}；不能解释最先看到的差异", what.en));
     out->also.back().zh = what.zh + (explains ? "；也可能在此处表现" : "；不能解释最先看到的差异");
   }
   if (!cause) return;
@@ -98,7 +100,8 @@ void JudgeConfigAlone(const DoctorEvidence& evidence, bool seen, Diagnosis* out)
     const bool without_effect = seen && !d.later;
     if (out->stage || without_effect) {
       const BothWords what = Described(d);
-      out->also.push_back({what.en + (seen ? "; no effect of it was seen" : ""), what.zh + (seen ? "；未见其影响" : "")});
+      out->also.push_back(
+          {what.en + (seen ? "; no effect of it was seen" : ""), what.zh + (seen ? "；未见其影响" : "")});
       continue;
     }
     out->outcome = Diagnosis::Outcome::kParted;
@@ -136,6 +139,15 @@ void JudgeAgreement(const DoctorEvidence& evidence, Diagnosis* out) {
       out->stage = unsure;
       out->step = ResultOf(*out, *unsure).step;
     }
+  }
+  for (const ConfigDifference& d : evidence.config.differences) {
+    if (!unsure || !d.fails || !Explains(d, *unsure, false)) continue;
+    // Small as it is, what is seen is what this changes.
+    out->outcome = Diagnosis::Outcome::kParted;
+    const int step = ResultOf(*out, *unsure).step;
+    TakeConfig(d, out);
+    out->step = step;
+    return;
   }
   JudgeConfigAlone(evidence, seen, out);
   if (out->outcome == Diagnosis::Outcome::kUndecided || unsure) out->next = NextFrom(*out, StageId::kConfig);

@@ -18,13 +18,13 @@ struct Diagnosis {
     kParted,     ///< they differ at a stage
   };
   Outcome outcome = Outcome::kUndecided;
-  bool bug = false;                  // a cause is named that is more than rounding
-  std::optional<StageId> stage;      // where they part
-  int step = -1;                     // from 0
-  std::string cause;                 // for programs; "" if it is not known
+  bool bug = false;              // a cause is named that is more than rounding
+  std::optional<StageId> stage;  // where they part
+  int step = -1;                 // from 0
+  std::string cause;             // for programs; "" if it is not known
   BothWords cause_text, fix;
-  bool exact = false;                // the cause is named, not only the stage
-  std::vector<BothWords> also;       // what differs, too, and cannot be the cause
+  bool exact = false;           // the cause is named, not only the stage
+  std::vector<BothWords> also;  // what differs, too, and cannot be the cause
   std::optional<NextRun> next;
   std::vector<StageResult> results;  // of DoctorStages(), in order
 };

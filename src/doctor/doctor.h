@@ -10,8 +10,8 @@
 namespace msprobe {
 
 struct DoctorRequest {
-  std::vector<std::string> a, b;               // directories and files of the reference, and of the run in question
-  std::vector<std::vector<std::string>> again; // further runs of the reference
+  std::vector<std::string> a, b;                // directories and files of the reference, and of the run in question
+  std::vector<std::vector<std::string>> again;  // further runs of the reference
   std::string output;
 };
 

@@ -33,7 +33,8 @@ BothWords HeadlineOf(const DoctorReport& report) {
   const std::string en = d.stage ? TitleOf(StageOfId(*d.stage), Language::kEnglish) : "";
   const std::string zh = d.stage ? TitleOf(StageOfId(*d.stage), Language::kChinese) : "";
   switch (d.outcome) {
-    case Diagnosis::Outcome::kAgree: return Both("The runs agree in all that was seen.", "在看到的范围内两次运行一致。");
+    case Diagnosis::Outcome::kAgree:
+      return Both("The runs agree in all that was seen.", "在看到的范围内两次运行一致。");
     case Diagnosis::Outcome::kRounding:
       return Both("The runs differ by no more than rounding explains, in all that was seen.",
                   "在看到的范围内，两次运行的差异均可由舍入解释。");
@@ -164,10 +165,11 @@ std::string CurvePicture(const CurveComparison& loss, bool chinese) {
       "<polyline class=\"b\" points=\"{}\"/>",
       chinese ? "loss（A 蓝，B 橙）" : "Loss (A blue, B orange)", kWidth, kHeight, lines[0], lines[1]);
   if (loss.parted) {
-    out += fmt::format("<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"10\" y2=\"{1}\" stroke=\"currentColor\" "
-                       "stroke-dasharray=\"4\"/><text x=\"{2:.1f}\" y=\"20\">{3} {4}</text>",
-                       x(*loss.parted), kHeight - kMargin, x(*loss.parted) + 4, chinese ? "分叉" : "parts at step",
-                       loss.parted->step + 1);
+    out += fmt::format(
+        "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"10\" y2=\"{1}\" stroke=\"currentColor\" "
+        "stroke-dasharray=\"4\"/><text x=\"{2:.1f}\" y=\"20\">{3} {4}</text>",
+        x(*loss.parted), kHeight - kMargin, x(*loss.parted) + 4, chinese ? "分叉" : "parts at step",
+        loss.parted->step + 1);
   }
   out += fmt::format("<text x=\"2\" y=\"{:.0f}\">{:.4g}</text><text x=\"2\" y=\"{:.0f}\">{:.4g}</text></svg>\n",
                      y(high) + 4, high, y(low), low);

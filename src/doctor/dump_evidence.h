@@ -20,18 +20,18 @@ struct DumpOrigin {
 };
 
 struct DumpEvidence {
-  bool seen = false;               // steps that both recorded
-  std::vector<int> steps;          // of them
-  bool first_step = false;         // the first of the training is among them
+  bool seen = false;        // steps that both recorded
+  std::vector<int> steps;   // of them
+  bool first_step = false;  // the first of the training is among them
   bool second_step = false;
-  bool tensors = false;            // both hold the tensors themselves
-  std::vector<int> clean;          // steps that agree, but for rounding
-  bool bit_equal = false;          // in all of them
+  bool tensors = false;    // both hold the tensors themselves
+  std::vector<int> clean;  // steps that agree, but for rounding
+  bool bit_equal = false;  // in all of them
   std::optional<DumpOrigin> origin;
-  bool unknown = false;            // ops differ and none begins it
+  bool unknown = false;  // ops differ and none begins it
   int unknown_step = -1;
-  Story story;                     // of the step that differs, else of the last
-  std::string html;                // report of that comparison
+  Story story;       // of the step that differs, else of the last
+  std::string html;  // report of that comparison
   std::vector<std::string> notes;
 };
 

@@ -16,7 +16,7 @@
 namespace msprobe {
 
 struct DoctorEvidence {
-  RunFiles a, b;  // the reference, and the run in question
+  RunFiles a, b;       // the reference, and the run in question
   std::string output;  // directory of what is written
   ConfigEvidence config;
   BatchEvidence batches;

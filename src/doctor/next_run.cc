@@ -127,10 +127,10 @@ std::optional<NextRun> Graft(const DoctorEvidence& evidence, const std::string& 
   json.EndObject();
   auto file = OutputFile::Create(path);
   if (!file.ok() || !file->Write(json.Take() + "\n").ok() || !file->Commit().ok()) return std::nullopt;
-  return NextRun{std::move(why),
-                 {"msprobe run --config " + Quoted(path) + " --dump-path " +
-                  Quoted(FreeName(evidence.b, "msprobe_graft")) + " --step " + std::to_string(step) + " -- " +
-                  ProgramOf(evidence.b)}};
+  return NextRun{
+      std::move(why),
+      {"msprobe run --config " + Quoted(path) + " --dump-path " + Quoted(FreeName(evidence.b, "msprobe_graft")) +
+       " --step " + std::to_string(step) + " -- " + ProgramOf(evidence.b)}};
 }
 
 }  // namespace msprobe

@@ -77,23 +77,27 @@ class Preflight {
     size_t before = out_->findings.size();
     for (const auto& [step, files] : run.batches) LookAtBatch(step, files);
     if (before == out_->findings.size()) {
-      Add("data", PreflightVerdict::kPass, Both("the batches of {} steps are sound", "{} 步的数据无异常", run.batches.size()));
+      Add("data", PreflightVerdict::kPass,
+          Both("the batches of {} steps are sound", "{} 步的数据无异常", run.batches.size()));
     }
   }
 
   void LookAtBatch(int step, const StepFiles& files) {
     std::optional<StepTensor> tokens, labels;
-    for (const auto& [name, path] : files) {
-      auto tensor = ReadStepTensor(path);
-      if (!tensor.ok()) {
-        Add("data.readable", PreflightVerdict::kWarn, {tensor.status().message(), tensor.status().message()});
+    for (const auto& [file, path] : files) {
+      auto tensors = ReadStepTensors(path);
+      if (!tensors.ok()) {
+        Add("data.readable", PreflightVerdict::kWarn, {tensors.status().message(), tensors.status().message()});
         continue;
       }
-      const bool ids = Contains(name, "token") || Contains(name, "input_ids");
-      const bool label = Contains(name, "label");
-      CheckValues(step, name, *tensor, ids, label);
-      if (ids) tokens = *tensor;
-      if (label) labels = *tensor;
+      for (auto& [own, tensor] : *tensors) {
+        const std::string name = own.empty() ? file : file + "/" + own;
+        const bool ids = Contains(name, "token") || Contains(name, "input_ids");
+        const bool label = Contains(name, "label");
+        CheckValues(step, name, tensor, ids, label);
+        if (ids) tokens = std::move(tensor);
+        if (label) labels = std::move(tensor);
+      }
     }
     if (tokens && labels) CheckShift(step, *tokens, *labels);
   }
@@ -107,8 +111,8 @@ class Preflight {
         std::count_if(t.values.begin(), t.values.end(), [](double v) { return !std::isfinite(v); }));
     if (bad > 0 && !Told("data.finite")) {
       Add("data.finite", PreflightVerdict::kFail,
-          Both("step {}: {} has {} elements that are NaN or infinite", "第 {} 步：{} 有 {} 个 NaN 或无穷元素", step + 1, name,
-               bad),
+          Both("step {}: {} has {} elements that are NaN or infinite", "第 {} 步：{} 有 {} 个 NaN 或无穷元素", step + 1,
+               name, bad),
           Both("look at how this sample is made", "检查该样本的生成"));
     }
     if (!ids && !label) return;
@@ -194,12 +198,13 @@ class Preflight {
     const TrainingLog& log = run.logs.front();
     const size_t before = out_->findings.size();
     for (const LoggedStep& step : log.steps) {
-      const bool bad = !std::isfinite(step.loss.value) ||
-                       (step.gradient_norm && !std::isfinite(step.gradient_norm->value));
+      const bool bad =
+          !std::isfinite(step.loss.value) || (step.gradient_norm && !std::isfinite(step.gradient_norm->value));
       if (!bad) continue;
       Add("log.finite", PreflightVerdict::kFail,
           Both("step {}: loss or gradient norm is not finite", "第 {} 步：loss 或梯度范数不是有限值", step.number),
-          Both("record the step before: msprobe run --task overflow_check", "采集前一步：msprobe run --task overflow_check"));
+          Both("record the step before: msprobe run --task overflow_check",
+               "采集前一步：msprobe run --task overflow_check"));
       break;
     }
     const LoggedStep& first = log.steps.front();
@@ -218,7 +223,8 @@ class Preflight {
     }
     LookForSpike(log);
     if (before == out_->findings.size()) {
-      Add("log", PreflightVerdict::kPass, Both("{} steps are finite and without a jump", "{} 步均有限且无突变", log.steps.size()));
+      Add("log", PreflightVerdict::kPass,
+          Both("{} steps are finite and without a jump", "{} 步均有限且无突变", log.steps.size()));
     }
   }
 
@@ -228,8 +234,8 @@ class Preflight {
       for (size_t j = i - 8; j < i; ++j) mean += log.steps[j].loss.value / 8;
       if (!(log.steps[i].loss.value > 1.5 * mean + 0.5)) continue;
       Add("log.jump", PreflightVerdict::kWarn,
-          Both("the loss jumps from about {:.4g} to {:.4g} at step {}", "loss 在第 {2} 步从约 {0:.4g} 跳到 {1:.4g}", mean,
-               log.steps[i].loss.value, log.steps[i].number),
+          Both("the loss jumps from about {:.4g} to {:.4g} at step {}", "loss 在第 {2} 步从约 {0:.4g} 跳到 {1:.4g}",
+               mean, log.steps[i].loss.value, log.steps[i].number),
           Both("look at the batch of that step", "检查该步的数据"));
       return;
     }
@@ -290,8 +296,8 @@ std::string PreflightText(const PreflightReport& report, Language language) {
   const bool zh = language == Language::kChinese;
   std::string out;
   for (const PreflightFinding& finding : report.findings) {
-    out += fmt::format("{:<6}{}: {}\n", PreflightName(finding.verdict), finding.check,
-                       OneLine(finding.text.In(language)));
+    out +=
+        fmt::format("{:<6}{}: {}\n", PreflightName(finding.verdict), finding.check, OneLine(finding.text.In(language)));
     if (!finding.fix.empty()) out += "      -> " + OneLine(finding.fix.In(language)) + "\n";
   }
   for (const BothWords& what : report.not_seen)

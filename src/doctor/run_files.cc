@@ -145,7 +145,7 @@ class RunFileFinder {
       const int step = StepOfDirectory(BaseName(directory));
       if (step < 0) continue;
       const std::string_view root = DirName(directory);
-      const bool gradients = Contains(BaseName(root), "grad");
+      const bool gradients = Contains(BaseName(root), "grad") || StartsWith(BaseName(path), "grad");
       const std::string name = path.substr(directory.size() + 1);
       (gradients ? out_->gradients : out_->batches)[step].emplace(name, path);
       return true;

@@ -22,8 +22,8 @@ bool DumpsPass(const DumpEvidence& dumps, StageId stage) {
     case StageId::kWeights:
     case StageId::kStep1Loss:
     case StageId::kLocalNorm: return first || (begins && dumps.origin->stage > stage);
-    case StageId::kOptimizer: return first && (IsClean(dumps, 1) || (dumps.origin && dumps.origin->step == 1 &&
-                                                                      dumps.origin->stage > stage));
+    case StageId::kOptimizer:
+      return first && (IsClean(dumps, 1) || (dumps.origin && dumps.origin->step == 1 && dumps.origin->stage > stage));
     case StageId::kStep2: return IsClean(dumps, 1);
     case StageId::kTraining: return !dumps.clean.empty() && dumps.clean.back() > 1 && !dumps.origin && !dumps.unknown;
     default: return false;
@@ -32,7 +32,8 @@ bool DumpsPass(const DumpEvidence& dumps, StageId stage) {
 
 std::string CauseKey(const StoryOrigin& origin) {
   switch (origin.cause) {
-    case Cause::kWeight: return "weight " + (origin.module.empty() ? origin.op : origin.module) + "." + origin.parameter;
+    case Cause::kWeight:
+      return "weight " + (origin.module.empty() ? origin.op : origin.module) + "." + origin.parameter;
     case Cause::kInput: return "input " + origin.op + "." + origin.item;
     default: return std::string(CauseName(origin.cause)) + " " + origin.op;
   }
@@ -85,14 +86,12 @@ bool AddDumpVerdict(const DoctorEvidence& evidence, StageId stage, StageResult* 
   }
   if (!DumpsPass(dumps, stage)) return false;
   RaiseVerdict(StageVerdict::kPass, out);
-  const bool equal = dumps.bit_equal;
+  std::string list;
+  for (const int step : dumps.steps) list += (list.empty() ? "" : ", ") + std::to_string(std::max(step, 0) + 1);
   out->evidence.push_back(
-      Both(equal ? "dumps: the steps {} agree bit for bit" : "dumps: the steps {} agree but for rounding",
-           equal ? "dump：第 {} 步逐位一致" : "dump：第 {} 步仅有舍入差异", [&] {
-             std::string list;
-             for (const int step : dumps.clean) list += (list.empty() ? "" : ", ") + std::to_string(std::max(step, 0) + 1);
-             return list.empty() ? std::string("1") : list;
-           }()));
+      dumps.bit_equal
+          ? Both("dumps: no difference here, bit for bit (steps {})", "dump：此处逐位一致（第 {} 步）", list)
+          : Both("dumps: no difference here beyond rounding (steps {})", "dump：此处仅有舍入差异（第 {} 步）", list));
   return true;
 }
 

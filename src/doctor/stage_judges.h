@@ -1,4 +1,4 @@
-// The functions of stages.def, and what several of them say alike.
+// The functions of stage_list.def, and what several of them say alike.
 #pragma once
 
 #include "doctor/evidence.h"
@@ -7,7 +7,7 @@
 namespace msprobe {
 
 #define MSP_STAGE(id, name, en, zh, judge) StageResult judge(const DoctorEvidence& evidence);
-#include "doctor/stages.def"
+#include "doctor/stage_list.def"
 #undef MSP_STAGE
 
 /// What the dumps say of a stage, added to `out`: the difference that begins there, or that the steps agree that show

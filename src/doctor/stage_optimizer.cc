@@ -11,8 +11,8 @@ StageResult JudgeOptimizer(const DoctorEvidence& evidence) {
   const CurveEvidence& curves = evidence.curves;
   if (!curves.rate.points.empty()) {
     const bool early = curves.rate.parted && curves.rate.parted->step <= 1;
-    out.evidence.push_back(PointWords("learning rate", "的学习率",
-                                      early ? *curves.rate.parted : curves.rate.points.front()));
+    out.evidence.push_back(
+        PointWords("learning rate", "的学习率", early ? *curves.rate.parted : curves.rate.points.front()));
     if (early) {
       out.verdict = StageVerdict::kDiffers;
       out.step = curves.rate.parted->step;

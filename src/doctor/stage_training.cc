@@ -18,7 +18,8 @@ void AddLateRate(const CurveEvidence& curves, StageResult* out) {
   out->evidence.push_back(PointWords("learning rate", "的学习率", point));
   out->cause = "learning rate of step " + std::to_string(point.step + 1);
   out->cause_text = Both("the learning rates part at step {}", "学习率在第 {} 步分叉", point.step + 1);
-  out->fix = Both("compare the schedules: warmup, decay, its steps and its end", "比较学习率调度：预热、衰减、步数与终值");
+  out->fix =
+      Both("compare the schedules: warmup, decay, its steps and its end", "比较学习率调度：预热、衰减、步数与终值");
 }
 
 }  // namespace
@@ -50,11 +51,14 @@ StageResult JudgeTraining(const DoctorEvidence& evidence) {
   }
   const bool agree = evidence.dumps.seen && !evidence.dumps.origin && !evidence.dumps.unknown;
   if (out.cause.empty()) {
-    RaiseVerdict(band ? StageVerdict::kPass : apart >= 0 && !agree ? StageVerdict::kDiffers : StageVerdict::kUnsure,
+    RaiseVerdict(band                   ? StageVerdict::kPass
+                 : apart >= 0 && !agree ? StageVerdict::kDiffers
+                                        : StageVerdict::kUnsure,
                  &out);
     out.step = step;
     out.cause = "loss from step " + std::to_string(step + 1) + " on";
-    out.cause_text = Both("the curves part at step {}; the steps before agree", "曲线在第 {} 步分叉，此前一致", step + 1);
+    out.cause_text =
+        Both("the curves part at step {}; the steps before agree", "曲线在第 {} 步分叉，此前一致", step + 1);
   }
   if (!out.exact && !out.next && !band) {
     out.next = RecordSteps(evidence, StepsAround(step),

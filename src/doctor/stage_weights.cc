@@ -18,10 +18,9 @@ StageResult JudgeWeights(const DoctorEvidence& evidence) {
                                   pair.rounded));
       continue;
     }
-    const BothWords what =
-        Both("{} of {} weights differ, {} are only in A, {} only in B; the first: {}",
-             "{1} 个权重中 {0} 个不同，{2} 个仅 A 有，{3} 个仅 B 有；第一个：{4}", pair.different, pair.weights,
-             pair.only_a, pair.only_b, pair.first.empty() ? pair.first_b : pair.first);
+    const BothWords what = Both("{} of {} weights differ, {} are only in A, {} only in B; the first: {}",
+                                "{1} 个权重中 {0} 个不同，{2} 个仅 A 有，{3} 个仅 B 有；第一个：{4}", pair.different,
+                                pair.weights, pair.only_a, pair.only_b, pair.first.empty() ? pair.first_b : pair.first);
     out.evidence.push_back(what);
     if (!pair.how.empty()) out.evidence.push_back(pair.how);
     if (pair.step < 0) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr DoctorStage kStages[] = {
 #define MSP_STAGE(id, name, en, zh, judge) {StageId::id, name, en, zh, judge},
-#include "doctor/stages.def"
+#include "doctor/stage_list.def"
 #undef MSP_STAGE
 };
 

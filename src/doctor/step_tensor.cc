@@ -5,11 +5,9 @@
 #include "weights/weight_tensor.h"
 
 namespace msprobe {
+namespace {
 
-StatusOr<StepTensor> ReadStepTensor(const std::string& path) {
-  MSP_ASSIGN_OR_RETURN(const TensorFile file, TensorFile::Open(path));
-  if (file.tensors().empty()) return BadInput(path + " holds no tensor: save one tensor in each file");
-  const FileTensor& tensor = file.tensors().front();
+StatusOr<StepTensor> ValuesOf(const FileTensor& tensor, const std::string& path) {
   int64_t count = 0;
   if (!CountElements(tensor.shape, &count) || count > kMostStepElements) {
     return BadInput(path + " holds more elements than are compared of a batch or gradient: save a part of it");
@@ -22,6 +20,22 @@ StatusOr<StepTensor> ReadStepTensor(const std::string& path) {
   out.values.resize(static_cast<size_t>(count));
   if (!metrics::ToDoubles(tensor.dtype, bytes.data(), static_cast<size_t>(count), out.values.data())) {
     return BadInput(path + " has elements of a type that is not read here: save them as numbers");
+  }
+  return out;
+}
+
+}  // namespace
+
+StatusOr<std::map<std::string, StepTensor>> ReadStepTensors(const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(const TensorFile file, TensorFile::Open(path));
+  if (file.tensors().empty()) return BadInput(path + " holds no tensor: save at least one in each file");
+  std::map<std::string, StepTensor> out;
+  int64_t elements = 0;
+  for (const FileTensor& tensor : file.tensors()) {
+    MSP_ASSIGN_OR_RETURN(StepTensor values, ValuesOf(tensor, path));
+    elements += static_cast<int64_t>(values.values.size());
+    if (elements > kMostStepElements) break;  // the first of a large file say enough
+    out.emplace(tensor.name, std::move(values));
   }
   return out;
 }

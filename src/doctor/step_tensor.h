@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ struct StepTensor {
 /// Elements that are looked at of one file.
 inline constexpr int64_t kMostStepElements = int64_t{1} << 26;
 
-/// The only tensor of a file, or the first. kBadInput for what is no file of tensors, and for what is larger.
-StatusOr<StepTensor> ReadStepTensor(const std::string& path);
+/// The tensors of a file by their names; "" is that of a file of one. kBadInput for what is no file of tensors, and for
+/// one that is larger.
+StatusOr<std::map<std::string, StepTensor>> ReadStepTensors(const std::string& path);
 
 }  // namespace msprobe

@@ -15,34 +15,40 @@
 namespace msprobe {
 namespace {
 
-/// Files by their name without what frameworks and formats add: "rank_0/tokens.npy" is "rank_0/tokens".
+/// Files by their name without what formats add: "rank_0/tokens.npy" is "rank_0/tokens".
 std::map<std::string, std::string> ByStem(const StepFiles& files) {
   std::map<std::string, std::string> out;
   for (const auto& [name, path] : files) out[name.substr(0, name.find_last_of('.'))] = path;
   return out;
 }
 
-struct FilePairOfStep {
-  std::string name, a, b;
+/// A tensor that both saved, and the files of it.
+struct SavedPair {
+  std::string name;
+  StepTensor a, b;
+  std::string file_a, file_b;
 };
 
-std::vector<FilePairOfStep> PairFiles(const StepFiles& a, const StepFiles& b) {
-  std::vector<FilePairOfStep> out;
+/// Those of one step; files that cannot be read are noted.
+std::vector<SavedPair> PairSaved(const StepFiles& a, const StepFiles& b, std::vector<std::string>* notes) {
+  std::vector<SavedPair> out;
   const auto right = ByStem(b);
-  for (const auto& [name, path] : ByStem(a)) {
-    if (const auto found = right.find(name); found != right.end()) out.push_back({name, path, found->second});
+  for (const auto& [stem, path] : ByStem(a)) {
+    const auto found = right.find(stem);
+    if (found == right.end()) continue;
+    auto x = ReadStepTensors(path), y = ReadStepTensors(found->second);
+    if (!x.ok() || !y.ok()) {
+      if (notes->size() < 20) notes->push_back((x.ok() ? y : x).status().message());
+      continue;
+    }
+    for (auto& [name, tensor] : *x) {
+      const auto other = y->find(name);
+      if (other == y->end()) continue;
+      out.push_back(
+          {name.empty() ? stem : stem + "/" + name, std::move(tensor), std::move(other->second), path, found->second});
+    }
   }
   return out;
-}
-
-/// True when a batch of `a` is that of `b`.
-bool SameBatch(const StepFiles& a, const StepFiles& b) {
-  const auto pairs = PairFiles(a, b);
-  if (pairs.empty()) return false;
-  return std::all_of(pairs.begin(), pairs.end(), [](const FilePairOfStep& pair) {
-    const auto x = ReadStepTensor(pair.a), y = ReadStepTensor(pair.b);
-    return x.ok() && y.ok() && x->shape == y->shape && x->values == y->values;
-  });
 }
 
 size_t CountUnequal(const StepTensor& x, const StepTensor& y) {
@@ -52,6 +58,8 @@ size_t CountUnequal(const StepTensor& x, const StepTensor& y) {
   }
   return unequal;
 }
+
+bool IsSame(const SavedPair& pair) { return pair.a.shape == pair.b.shape && CountUnequal(pair.a, pair.b) == 0; }
 
 /// Whether the rows of one are those of the other in another order.
 bool SameRows(const StepTensor& x, const StepTensor& y) {
@@ -111,17 +119,20 @@ BothWords HowBatchDiffers(const std::string& name, const StepTensor& x, const St
   size_t first = 0;
   while (first < x.values.size() && x.values[first] == y.values[first]) ++first;
   return Both("{} of {} elements of {} differ; the first, number {}, is {} in A and {} in B",
-              "{2} 的 {1} 个元素中有 {0} 个不同；第一个（第 {3} 个）在 A 中为 {4}，在 B 中为 {5}", unequal, x.values.size(),
-              name, first, PyRepr(x.values[first]), PyRepr(y.values[first]));
+              "{2} 的 {1} 个元素中有 {0} 个不同；第一个（第 {3} 个）在 A 中为 {4}，在 B 中为 {5}", unequal,
+              x.values.size(), name, first, PyRepr(x.values[first]), PyRepr(y.values[first]));
 }
 
 /// Where else B has the batch that A takes at `step`.
 BothWords WhereElse(const RunFiles& a, const RunFiles& b, int step) {
   const StepFiles& own = a.batches.at(step);
   int looked = 0;
+  std::vector<std::string> unread;
   for (const auto& [other, files] : b.batches) {
     if (++looked > 200) break;
-    if (other == step || !SameBatch(own, files)) continue;
+    if (other == step) continue;
+    const std::vector<SavedPair> pairs = PairSaved(own, files, &unread);
+    if (pairs.empty() || !std::all_of(pairs.begin(), pairs.end(), IsSame)) continue;
     return Both("; B takes this batch of A at step {}: the order differs", "；A 的这一批数据在 B 的第 {} 步：顺序不同",
                 other + 1);
   }
@@ -141,23 +152,18 @@ BatchEvidence CompareBatches(const RunFiles& a, const RunFiles& b) {
   for (const auto& [step, files] : a.batches) {
     const auto found = b.batches.find(step);
     if (found == b.batches.end()) continue;
-    const auto pairs = PairFiles(files, found->second);
+    const std::vector<SavedPair> pairs = PairSaved(files, found->second, &out.notes);
     if (pairs.empty()) continue;
     ++out.compared;
-    for (const FilePairOfStep& pair : pairs) {
-      const auto x = ReadStepTensor(pair.a), y = ReadStepTensor(pair.b);
-      if (!x.ok() || !y.ok()) {
-        out.notes.push_back((x.ok() ? y : x).status().message());
-        continue;
-      }
-      if (x->shape == y->shape && CountUnequal(*x, *y) == 0) continue;
+    for (const SavedPair& pair : pairs) {
+      if (IsSame(pair)) continue;
       out.first = step;
-      out.how = HowBatchDiffers(pair.name, *x, *y);
+      out.how = HowBatchDiffers(pair.name, pair.a, pair.b);
       const BothWords elsewhere = WhereElse(a, b, step);
       out.how.en += elsewhere.en;
       out.how.zh += elsewhere.zh;
-      out.file_a = pair.a;
-      out.file_b = pair.b;
+      out.file_a = pair.file_a;
+      out.file_b = pair.file_b;
       return out;
     }
   }
@@ -168,8 +174,7 @@ StatusOr<WeightEvidence> CompareCheckpoints(const RunFiles& a, const RunFiles& b
   WeightEvidence out;
   for (const RunCheckpoint& left : a.checkpoints) {
     const auto right = std::find_if(b.checkpoints.begin(), b.checkpoints.end(), [&](const RunCheckpoint& other) {
-      return left.step >= 0 ? other.step == left.step
-                            : other.step < 0 && BaseName(other.path) == BaseName(left.path);
+      return left.step >= 0 ? other.step == left.step : other.step < 0 && BaseName(other.path) == BaseName(left.path);
     });
     const bool lone = a.checkpoints.size() == 1 && b.checkpoints.size() == 1;
     if (right == b.checkpoints.end() && !lone) continue;
@@ -182,8 +187,8 @@ StatusOr<WeightEvidence> CompareCheckpoints(const RunFiles& a, const RunFiles& b
     MSP_ASSIGN_OR_RETURN(Checkpoint y, OpenCheckpoint(partner.path));
     MSP_ASSIGN_OR_RETURN(const NameMap map, MatchWeights(&x, &y, nullptr));
     MSP_ASSIGN_OR_RETURN(const std::vector<WeightDiff> diffs, CompareWeights(x, y, map.pairs));
-    WeightEvidence::Pair pair{left.path, partner.path, left.step, diffs.size(), 0, 0, map.only_a.size(),
-                              map.only_b.size(), {}, {}, {}};
+    WeightEvidence::Pair pair{left.path,         partner.path,      left.step, diffs.size(), 0, 0,
+                              map.only_a.size(), map.only_b.size(), {},        {},           {}};
     for (size_t i = 0; i < diffs.size(); ++i) {
       const WeightDiff& diff = diffs[i];
       if (diff.verdict == WeightVerdict::kRounded || diff.verdict == WeightVerdict::kRoundOff) ++pair.rounded;
@@ -202,31 +207,31 @@ StatusOr<WeightEvidence> CompareCheckpoints(const RunFiles& a, const RunFiles& b
     out.pairs.push_back(std::move(pair));
     if (out.pairs.size() >= 20) break;
   }
-  std::stable_sort(out.pairs.begin(), out.pairs.end(),
-                   [](const auto& x, const auto& y) { return x.step < y.step; });
+  std::stable_sort(out.pairs.begin(), out.pairs.end(), [](const auto& x, const auto& y) { return x.step < y.step; });
   return out;
 }
 
 GradientEvidence CompareGradients(const RunFiles& a, const RunFiles& b, bool half) {
   GradientEvidence out;
   const double bound = half ? 2e-2 : 1e-4;
+  std::vector<std::string> unread;
   for (const auto& [step, files] : a.gradients) {
     const auto found = b.gradients.find(step);
     if (found == b.gradients.end()) continue;
-    const auto pairs = PairFiles(files, found->second);
+    const std::vector<SavedPair> pairs = PairSaved(files, found->second, &unread);
     if (pairs.empty()) continue;
     ++out.compared;
     double worst = bound;
-    for (const FilePairOfStep& pair : pairs) {
-      const auto x = ReadStepTensor(pair.a), y = ReadStepTensor(pair.b);
-      if (!x.ok() || !y.ok() || x->shape != y->shape || x->values.empty()) continue;
+    for (const SavedPair& pair : pairs) {
+      const StepTensor &x = pair.a, &y = pair.b;
+      if (x.shape != y.shape || x.values.empty()) continue;
       double square_a = 0, square_b = 0, apart = 0;
-      for (size_t i = 0; i < x->values.size(); ++i) {
-        square_a += x->values[i] * x->values[i];
-        square_b += y->values[i] * y->values[i];
-        apart = std::max(apart, std::abs(x->values[i] - y->values[i]));
+      for (size_t i = 0; i < x.values.size(); ++i) {
+        square_a += x.values[i] * x.values[i];
+        square_b += y.values[i] * y.values[i];
+        apart = std::max(apart, std::abs(x.values[i] - y.values[i]));
       }
-      const double size = std::max(MaxOf(x->values), MaxOf(y->values));
+      const double size = std::max(MaxOf(x.values), MaxOf(y.values));
       if (size == 0 || apart / size <= worst) continue;
       worst = apart / size;
       out.first = step;

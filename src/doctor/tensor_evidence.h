@@ -10,9 +10,9 @@
 namespace msprobe {
 
 struct BatchEvidence {
-  int compared = 0;     // steps that both saved
-  int first = -1;       // step whose batches differ; -1: none
-  BothWords how;        // of that step
+  int compared = 0;  // steps that both saved
+  int first = -1;    // step whose batches differ; -1: none
+  BothWords how;     // of that step
   std::string file_a, file_b;
   std::vector<std::string> notes;
 };
@@ -23,7 +23,7 @@ struct WeightEvidence {
     std::string a, b;
     int step = -1;
     size_t weights = 0, different = 0, rounded = 0, only_a = 0, only_b = 0;
-    std::string first;   // label of the first weight that differs
+    std::string first;  // label of the first weight that differs
     std::string first_b;
     BothWords how;
   };

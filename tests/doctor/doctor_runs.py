@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -58,6 +59,7 @@ class Runner:
         self.root = Path(root)
         self.kept = self.root / "reference"  # what references gave, by what they are
         self.doctor = find_command()
+        self.lock = threading.Lock()
         self.environment = {
             **os.environ,
             "TRAIN_PYTHON": sys.executable,
@@ -93,11 +95,12 @@ class Runner:
             steps = command.split("--step ")[1].split()[0]
             known = kept.parent / f"dump_{steps}"
             target = where / command.split("--dump-path ")[1].split()[0]
-            if not known.exists():
-                self.shell(command, where)
-                shutil.copytree(target, known)
-            elif not target.exists():
-                shutil.copytree(known, target)
+            with self.lock:
+                if not known.exists():
+                    self.shell(command, where)
+                    shutil.copytree(target, known)
+                elif not target.exists():
+                    shutil.copytree(known, target)
             return
         self.shell(command, where)
 
