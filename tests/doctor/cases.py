@@ -80,6 +80,6 @@ CLEAN = (
     Case("moe_same", "clean", "a mixture of experts twice", (), network="moe"),
     Case("sdpa", "clean", "attention by one function", ((NET, "        scores = torch.matmul(q, k.transpose(2, 3)) * self.head_dim**-0.5\n        scores = scores + mask\n        weights = F.softmax(scores, dim=-1)\n        out = torch.matmul(weights, v)\n", "        out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)\n"),)),
     Case("ms_same", "clean", "the same network with MindSpore", (), framework="mindspore"),
-    Case("ms_fused", "clean", "with MindSpore, query, key and value in one", (), framework="mindspore", network="llama_fused"),
+    Case("ms_moe", "clean", "a mixture of experts with MindSpore", (), framework="mindspore", network="moe"),
 )
 CASES = (*PYTORCH, *MINDSPORE, *CLEAN)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,9 +42,7 @@ def prepare(root, case, framework, edited):
     for name in ("pretrain_tiny.py", "adamw.py") if torch else ("run_mindformer.py", "adamw_mindspore.py", "finetune.yaml"):
         shutil.copy(HERE / "runs" / name, root / name)
     shutil.copy(HERE / "runs" / ("run.sh" if torch else "run_mindspore.sh"), root / "run.sh")
-    # Fused layouts exist to be compared with what is apart at the other side.
-    network = case.network.removesuffix("_fused") if torch else case.network
-    source = REPO / "tests" / "frameworks" / f"{framework}_networks" / f"{network}.py"
+    source = REPO / "tests" / "frameworks" / f"{framework}_networks" / f"{case.network}.py"
     (root / "network.py").write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
     for name, old, new in (*case.both, *(case.edits if edited else ())):
         path = root / name
@@ -81,7 +80,7 @@ class Runner:
 
     def reference(self, case, run):
         """A fresh copy of what the reference gives: its run repeats itself bit for bit."""
-        key = f"{case.network}_{abs(hash(case.both))}"
+        key = f"{case.network}_{zlib.crc32(repr(case.both).encode()):08x}"
         kept = self.kept / key / "A"
         if not kept.exists():
             prepare(kept, case, "pytorch", edited=False)
