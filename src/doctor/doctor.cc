@@ -1,6 +1,7 @@
 #include "doctor/doctor.h"
 
 #include "base/file.h"
+#include "doctor/next_run.h"
 
 namespace msprobe {
 namespace {
@@ -27,6 +28,8 @@ StatusOr<DoctorReport> RunDoctor(const DoctorRequest& request, Language language
   }
   MSP_RETURN_IF_ERROR(MakeOutputDir(request.output));
   evidence.output = request.output;
+  std::vector<std::string> unlisted;
+  MSP_RETURN_IF_ERROR(WriteReport(RecordConfig(request.output), RecordConfigText(), &unlisted));
   MSP_ASSIGN_OR_RETURN(evidence.config, CompareConfigs(evidence.a, &evidence.b));
   const bool half = evidence.config.half || !evidence.config.known_precision;
   evidence.batches = CompareBatches(evidence.a, evidence.b);

@@ -66,6 +66,12 @@ std::string FrozenCommand(const RunFiles& run) {
 
 }  // namespace
 
+std::string RecordConfig(const std::string& output) { return JoinPath(output, "record.json"); }
+
+std::string RecordConfigText() {
+  return "{\"task\": \"tensor\", \"level\": \"mix\", \"budget\": {\"disk\": \"20GB\"}}\n";
+}
+
 std::string StepList(const std::vector<int>& steps) {
   std::string out;
   for (const int step : steps) out += (out.empty() ? "" : ",") + std::to_string(step);
@@ -83,8 +89,9 @@ NextRun RecordSteps(const DoctorEvidence& evidence, const std::vector<int>& step
     const std::set<int> there = RecordedSteps(*run);
     const bool all = std::all_of(wanted.begin(), wanted.end(), [&](int step) { return there.contains(step); });
     if (all) continue;
-    out.commands.push_back("msprobe run --level mix --dump-path " + Quoted(FreeName(*run, "msprobe_dump")) +
-                           " --step " + StepList(wanted) + " -- " + ProgramOf(*run));
+    out.commands.push_back("msprobe run --config " + Quoted(RecordConfig(evidence.output)) + " --dump-path " +
+                           Quoted(FreeName(*run, "msprobe_dump")) + " --step " + StepList(wanted) + " -- " +
+                           ProgramOf(*run));
   }
   return out;
 }

@@ -9,6 +9,11 @@
 
 namespace msprobe {
 
+/// The file of the settings with which steps are recorded: tensors, since statistics do not show the order of what they
+/// are of, within a budget beyond which less is kept.
+std::string RecordConfig(const std::string& output);
+std::string RecordConfigText();
+
 /// Records these steps of both runs, of a run that has them only the other.
 NextRun RecordSteps(const DoctorEvidence& evidence, const std::vector<int>& steps, BothWords why);
 
