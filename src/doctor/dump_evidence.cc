@@ -79,9 +79,10 @@ OpPlace FindPlace(const std::string& dump, const std::string& op, const std::str
 
 /// The stage of what begins at an op. `place`: in the dump that has the op.
 StageId StageOf(const StoryOrigin& origin, const OpPlace& place, int step, bool before_is_clean) {
-  // Code of a backward pass calls functions, too; what is computed once more for it is of the forward pass.
+  // Code of a backward pass calls functions, too. What differs where a forward pass is computed once more for it agreed
+  // when it was computed first.
   const bool within = place.found && place.at > place.first_backward && place.at < place.last_backward;
-  const bool backward = IsBackward(origin.op) || (within && !origin.recomputed);
+  const bool backward = IsBackward(origin.op) || within;
   const bool behind = place.found && place.first_backward < place.ops && place.at > place.last_backward;
   if (origin.cause == Cause::kInput && !backward && !behind) {
     const bool first = place.found && place.at == 0;
