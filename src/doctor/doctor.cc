@@ -39,10 +39,9 @@ StatusOr<DoctorReport> RunDoctor(const DoctorRequest& request, Language language
   MSP_ASSIGN_OR_RETURN(evidence.dumps, CompareRunDumps(evidence.a, evidence.b, request.output));
   out.diagnosis = Diagnose(evidence);
   MSP_RETURN_IF_ERROR(WriteReport(JoinPath(request.output, "msprobe_doctor.json"), DoctorJson(out), &out.files));
-  return WriteReport(JoinPath(request.output, "msprobe_doctor.html"), DoctorHtml(out, language), &out.files).ok()
-             ? StatusOr<DoctorReport>(std::move(out))
-             : StatusOr<DoctorReport>(
-                   InternalError(request.output + " cannot be written: check the space on the disk"));
+  MSP_RETURN_IF_ERROR(
+      WriteReport(JoinPath(request.output, "msprobe_doctor.html"), DoctorHtml(out, language), &out.files));
+  return out;
 }
 
 }  // namespace msprobe

@@ -77,6 +77,20 @@ OpPlace FindPlace(const std::string& dump, const std::string& op, const std::str
   return out;
 }
 
+/// The first forward call of a module in a dump.
+std::string ModuleCall(const std::string& dump, const std::string& module) {
+  const auto file = dump.empty() || module.empty() ? StatusOr<DumpFile>(BadInput("none")) : DumpFile::Open(dump);
+  if (!file.ok()) return {};
+  const std::string begin = "Module." + module + ".";
+  for (size_t i = 0; i < file->ops().size(); ++i) {
+    const std::string_view name = file->ops().NameAt(i);
+    // Behind the path stand the class, the direction and the number.
+    const bool own = StartsWith(name, begin) && Split(name.substr(begin.size()), '.').size() == 3;
+    if (own && EndsWith(name, ".forward.0")) return std::string(name);
+  }
+  return {};
+}
+
 /// The stage of what begins at an op. `place`: in the dump that has the op.
 StageId StageOf(const StoryOrigin& origin, const OpPlace& place, int step, bool before_is_clean) {
   // Code of a backward pass calls functions, too. What differs where a forward pass is computed once more for it agreed
@@ -162,7 +176,8 @@ StatusOr<DumpEvidence> CompareRunDumps(const RunFiles& a, const RunFiles& b, con
       const bool target = origin.cause != Cause::kMissingOp;
       const OpPlace place = FindPlace(FirstDumpFile(target ? pair.b : pair.a), origin.op, origin.item);
       out.origin = DumpOrigin{StageOf(origin, place, pair.step, before), pair.step, origin,
-                              origin.verdict == RulerVerdict::kSuspicious ? "suspicious" : "bug"};
+                              origin.verdict == RulerVerdict::kSuspicious ? "suspicious" : "bug",
+                              ModuleCall(FirstDumpFile(pair.a), origin.module)};
       return out;
     }
     if (out.story.outcome == Story::Outcome::kUnknown) {

@@ -74,6 +74,14 @@ bool AddDumpVerdict(const DoctorEvidence& evidence, StageId stage, StageResult* 
     out->cause_text = {StoryHeadline(dumps.story, Language::kEnglish), StoryHeadline(dumps.story, Language::kChinese)};
     out->exact = true;
     AddStory(dumps, out);
+    if (origin.cause == Cause::kGrows) {
+      // Nothing stands out: it may be rounding of another order.
+      out->verdict = StageVerdict::kUnsure;
+      out->exact = false;
+      out->next = Graft(evidence, dumps.origin->module_call, out->step,
+                        Both("with the inputs that A had there, B shows what of it is this module's own",
+                             "将 A 在此处的输入加载到 B，可看出差异是否由该模块自身产生"));
+    }
     int last = -1, found = -1;
     if (HasGap(dumps, &last, &found)) {
       out->exact = false;

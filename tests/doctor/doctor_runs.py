@@ -82,9 +82,10 @@ class Runner:
         """A fresh copy of what the reference gives: its run repeats itself bit for bit."""
         key = f"{case.network}_{zlib.crc32(repr(case.both).encode()):08x}"
         kept = self.kept / key / "A"
-        if not kept.exists():
-            prepare(kept, case, "pytorch", edited=False)
-            self.train(kept)
+        with self.lock:
+            if not kept.exists():
+                prepare(kept, case, "pytorch", edited=False)
+                self.train(kept)
         shutil.copytree(kept, run)
         return kept
 

@@ -40,10 +40,11 @@ def main():
     parser.add_argument("--mindspore", default=REPO / ".venv-ms" / "bin" / "python", help="python with MindSpore")
     parser.add_argument("--only", nargs="*", help="names of cases")
     parser.add_argument("--results", default="", help="a file for the results as JSON, which --write can begin with")
+    parser.add_argument("--workers", type=int, default=2, help="cases at a time")
     parser.add_argument("--keep", default="", help="directory of the runs, instead of one that goes")
     args = parser.parse_args()
     known = json.loads(Path(args.results).read_text()) if args.results and Path(args.results).exists() else {}
-    wanted = [c for c in CASES if (c.name in args.only if args.only else c.name not in known)]
+    wanted = [c for c in CASES if c.name not in known and (not args.only or c.name in args.only)]
     with tempfile.TemporaryDirectory() as scratch:
         runner = Runner(args.keep or scratch, args.mindspore)
 
@@ -58,14 +59,8 @@ def main():
             if args.results:
                 Path(args.results).write_text(json.dumps(known, indent=1))
 
-        # References first, so that no two cases train the same one.
-        seen = {}
-        for case in wanted:
-            seen.setdefault((case.network, case.both), case)
-        first = list(seen.values())
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(diagnosed, first))
-            list(pool.map(diagnosed, [c for c in wanted if c not in first]))
+        with ThreadPoolExecutor(args.workers) as pool:
+            list(pool.map(diagnosed, wanted))
     results = {name: Result(**fields) for name, fields in known.items()}
     planted = [results[c.name] for c in (*PYTORCH, *MINDSPORE) if c.name in results]
     clean = [results[c.name] for c in CLEAN if c.name in results]
