@@ -49,10 +49,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kShort{{
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOldNames{
     {{"graph", "graph_visualize"}, {"nan_analyze", "overflow_check"}}};
 
-constexpr std::array<std::string_view, 18> kCommands{
-    "compare", "graph_visualize", "serve",        "export",         "run",          "estimate",
-    "certify", "recover",         "verify-dump",  "overflow_check", "merge_result", "data2db",
-    "parse",   "code_mapping",    "config_check", "ckpt",           "doctor",       "preflight"};
+constexpr std::array<std::string_view, 20> kCommands{
+    "compare",     "graph_visualize",  "serve",        "export",   "run",   "estimate",     "certify",      "recover",
+    "verify-dump", "overflow_check",   "merge_result", "data2db",  "parse", "code_mapping", "config_check", "ckpt",
+    "curves",      "optimizer_replay", "doctor",       "preflight"};
 // Those that run the user's program.
 constexpr std::array<std::string_view, 3> kRunners{"run", "estimate", "certify"};
 
@@ -182,6 +182,8 @@ int RunCommand(std::vector<std::string> args) {
   RegisterCodeMapping(app, &context);
   RegisterCkpt(app, &context);
   RegisterConfigCheck(app, &context);
+  RegisterCurves(app, &context);
+  RegisterOptimizerReplay(app, &context);
   RegisterDoctor(app, &context);
   app.footer("Run 'msprobe COMMAND --help' for the options of a command.");  // behind them: they would take it over
 

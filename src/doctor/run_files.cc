@@ -187,7 +187,9 @@ class RunFileFinder {
       if (!AddCheckpoint(path)) ++out_->others;
       return;
     }
-    if (EndsWithOneOf(name, {".csv", ".jsonl"}) || IsLog(name)) {
+    const bool curves = EndsWithOneOf(name, {".csv", ".jsonl", ".trend.db"}) || name == "trainer_state.json" ||
+                        StartsWith(name, "events.out.tfevents.");
+    if (curves || IsLog(name)) {
       AddLog(path);
       if (IsLog(name)) AddConfig(path);
       return;
@@ -198,11 +200,10 @@ class RunFileFinder {
     ++out_->others;
   }
 
+  /// Files without a loss are none.
   void AddLog(const std::string& path) {
-    const auto file = MappedFile::Open(path);
-    if (!file.ok()) return Note(file.status().message());
-    TrainingLog log = ReadTrainingLog(file->text(), path);
-    if (!log.steps.empty()) out_->logs.push_back(std::move(log));
+    auto log = ReadTrainingLog(path);
+    if (log.ok() && !log->steps.empty()) out_->logs.push_back(*std::move(log));
   }
 
   RunFiles* out_;

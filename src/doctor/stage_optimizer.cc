@@ -8,6 +8,11 @@ namespace msprobe {
 StageResult JudgeOptimizer(const DoctorEvidence& evidence) {
   StageResult out;
   AddDumpVerdict(evidence, StageId::kOptimizer, &out);
+  if (out.verdict == StageVerdict::kDiffers) {
+    out.fix =
+        Both("compare the code of both optimizers there; msprobe optimizer_replay on records of both names the term",
+             "比较两侧优化器在此处的代码；对两侧的记录使用 msprobe optimizer_replay 可指出具体的项");
+  }
   const CurveEvidence& curves = evidence.curves;
   if (!curves.rate.points.empty()) {
     const bool early = curves.rate.parted && curves.rate.parted->step <= 1;

@@ -3,6 +3,7 @@
 PrecisionDebugger                 record training or inference, step by step
 seed_all, random_save             make two runs draw the same random numbers; find the calls that draw them
 module_dump, module_dump_end      record a single module under a name of your choice
+OptimizerRecord                   what an optimizer is given and makes of it, for `msprobe optimizer_replay`
 SingleSave, SingleComparator      save named tensors of a loop; compare what two runs saved
 compare, compare_distributed      compare two recordings (`from msprobe import compare` needs no PyTorch)
 
@@ -37,6 +38,7 @@ from .compare.distributed_compare import compare_distributed
 from .compare.pt_compare import compare
 from .debugger import PrecisionDebugger
 from .module_dump import module_dump, module_dump_end
+from .optimizer_record import OptimizerRecord
 from .random_calls import random_save
 from .seed import seed_all
 from .single_compare import SingleComparator
@@ -48,6 +50,7 @@ __all__ = [
     "CompareException",
     "CompareResult",
     "MsprobeException",
+    "OptimizerRecord",
     "PrecisionDebugger",
     "SingleComparator",
     "SingleSave",

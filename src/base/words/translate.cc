@@ -10,6 +10,7 @@ namespace {
 
 constexpr Translation kWords[] = {
 #define MSP_WORDS(english, chinese) {english, chinese},
+#include "base/words/words_alignment.def"
 #include "base/words/words_commands.def"
 #include "base/words/words_inputs.def"
 #include "base/words/words_parts.def"
