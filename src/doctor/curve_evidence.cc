@@ -28,9 +28,10 @@ double Beyond(const LoggedNumber& a, const LoggedNumber& b) {
   if (std::isnan(a.value) && std::isnan(b.value)) return 0;
   if (a.value == b.value) return 0;
   if (!std::isfinite(a.value) || !std::isfinite(b.value)) return INFINITY;
-  const double apart = std::abs(a.value - b.value) - a.half_digit - b.half_digit;
+  const double digits = a.half_digit + b.half_digit;
+  const double apart = std::abs(a.value - b.value) - digits;
   const double size = std::max(std::abs(a.value), std::abs(b.value));
-  return apart <= 0 || size == 0 ? 0 : apart / size;
+  return apart <= 1e-3 * digits || size == 0 ? 0 : apart / size;
 }
 
 /// Numbers of the steps from 0: logs that begin with 1 count from there.

@@ -76,7 +76,7 @@ void WeighConfig(const DoctorEvidence& evidence, std::optional<StageId> seen, Di
       cause = &d;
       continue;
     }
-    if (!d.fails && !explains) continue;
+    if (!d.fails && !(seen && Explains(d, *seen, true))) continue;
     const BothWords what = Described(d);
     out->also.push_back(
         explains ? Both("{}; it can show there, too", "{}；也可能在此处表现", what.en)

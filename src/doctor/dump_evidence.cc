@@ -91,13 +91,19 @@ std::string ModuleCall(const std::string& dump, const std::string& module) {
   return {};
 }
 
+/// Whether an op stands behind the backward pass, where the optimizer is.
+bool IsUpdate(const StoryOrigin& origin, const OpPlace& place) {
+  const bool behind = place.found && place.first_backward < place.ops && place.at > place.last_backward;
+  return !IsBackward(origin.op) && (behind || !origin.owner.empty());
+}
+
 /// The stage of what begins at an op. `place`: in the dump that has the op.
 StageId StageOf(const StoryOrigin& origin, const OpPlace& place, int step, bool before_is_clean) {
   // Code of a backward pass calls functions, too. What differs where a forward pass is computed once more for it agreed
   // when it was computed first.
   const bool within = place.found && place.at > place.first_backward && place.at < place.last_backward;
   const bool backward = IsBackward(origin.op) || within;
-  const bool behind = place.found && place.first_backward < place.ops && place.at > place.last_backward;
+  const bool behind = IsUpdate(origin, place);
   if (origin.cause == Cause::kInput && !backward && !behind) {
     const bool first = place.found && place.at == 0;
     if (place.first_input_whole || first) return StageId::kData;
@@ -107,7 +113,7 @@ StageId StageOf(const StoryOrigin& origin, const OpPlace& place, int step, bool 
     return step == 1 && before_is_clean ? StageId::kOptimizer : StageId::kTraining;
   }
   if (step > 1) return StageId::kTraining;
-  if (!origin.owner.empty() || (behind && !backward)) return step <= 0 ? StageId::kOptimizer : StageId::kTraining;
+  if (behind) return step <= 0 ? StageId::kOptimizer : StageId::kTraining;
   if (step == 1) return StageId::kStep2;
   return backward ? StageId::kLocalNorm : StageId::kStep1Loss;
 }
@@ -144,50 +150,110 @@ bool HoldsTensors(const std::string& step) {
   return dump.ok() && dump->task() == "tensor";
 }
 
-}  // namespace
+std::string FrameworkOf(const std::string& step) {
+  const std::string file = FirstDumpFile(step);
+  const auto dump = file.empty() ? StatusOr<DumpFile>(BadInput("none")) : DumpFile::Open(file);
+  return dump.ok() ? std::string(dump->framework()) : std::string();
+}
 
-StatusOr<DumpEvidence> CompareRunDumps(const RunFiles& a, const RunFiles& b, const std::string& output) {
-  DumpEvidence out;
-  const std::vector<StepPair> steps = PairSteps(a, b);
-  out.bit_equal = !steps.empty();
-  for (const StepPair& pair : steps) {
+/// Step by step, up to the first that differs.
+class DumpComparison {
+ public:
+  DumpComparison(const RunFiles& a, const RunFiles& b, const std::string& output)
+      : steps_(PairSteps(a, b)), output_(output) {}
+
+  StatusOr<DumpEvidence> Run() {
+    out_.bit_equal = !steps_.empty();
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      MSP_RETURN_IF_ERROR(Compare(steps_[i]));
+      if (!compared_) continue;
+      if (out_.story.outcome == Story::Outcome::kUnknown) {
+        out_.unknown = true;
+        out_.unknown_step = steps_[i].step;
+        return std::move(out_);
+      }
+      if (out_.story.outcome == Story::Outcome::kOrigin && !out_.story.origins.empty() && IsAnswer(i)) {
+        return std::move(out_);
+      }
+      out_.clean.push_back(steps_[i].step);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  /// What an update begins, until the next step says whether it changed a weight: code of two optimizers may differ
+  /// and do the same.
+  struct Suspect {
+    DumpOrigin origin;
+    Story story;
+    std::string html;
+    bool frameworks_differ = false;
+  };
+
+  Status Compare(const StepPair& pair) {
     CompareSettings settings;
     settings.target = pair.b;
     settings.golden = pair.a;
-    settings.output = JoinPath(output, pair.step < 0 ? "compare" : "compare_step" + std::to_string(pair.step));
+    settings.output = JoinPath(output_, pair.step < 0 ? "compare" : "compare_step" + std::to_string(pair.step));
     settings.html = true;
     const auto report = RunCompare(settings);
-    if (!report.ok()) {
+    compared_ = report.ok();
+    if (!compared_) {
       if (report.status().code() != Code::kBadInput) return report.status();
-      out.notes.push_back(report.status().message());
-      continue;
+      out_.notes.push_back(report.status().message());
+      return OkStatus();
     }
-    out.seen = true;
-    out.steps.push_back(pair.step);
-    out.first_step = out.first_step || pair.step <= 0;
-    out.second_step = out.second_step || pair.step == 1;
-    out.tensors = HoldsTensors(pair.a) && HoldsTensors(pair.b);
-    out.story = report->story;
-    out.html = report->html;
-    out.bit_equal = out.bit_equal && out.story.outcome == Story::Outcome::kEqual;
-    const bool before = std::find(out.clean.begin(), out.clean.end(), pair.step - 1) != out.clean.end();
-    if (out.story.outcome == Story::Outcome::kOrigin && !out.story.origins.empty()) {
-      const StoryOrigin& origin = out.story.origins.front();
-      const bool target = origin.cause != Cause::kMissingOp;
-      const OpPlace place = FindPlace(FirstDumpFile(target ? pair.b : pair.a), origin.op, origin.item);
-      out.origin = DumpOrigin{StageOf(origin, place, pair.step, before), pair.step, origin,
-                              origin.verdict == RulerVerdict::kSuspicious ? "suspicious" : "bug",
-                              ModuleCall(FirstDumpFile(pair.a), origin.module)};
-      return out;
-    }
-    if (out.story.outcome == Story::Outcome::kUnknown) {
-      out.unknown = true;
-      out.unknown_step = pair.step;
-      return out;
-    }
-    out.clean.push_back(pair.step);
+    out_.seen = true;
+    out_.steps.push_back(pair.step);
+    out_.first_step = out_.first_step || pair.step <= 0;
+    out_.second_step = out_.second_step || pair.step == 1;
+    out_.tensors = HoldsTensors(pair.a) && HoldsTensors(pair.b);
+    out_.story = report->story;
+    out_.html = report->html;
+    out_.bit_equal = out_.bit_equal && out_.story.outcome == Story::Outcome::kEqual;
+    return OkStatus();
   }
-  return out;
+
+  /// Whether the origin of step `i` is where the runs part; sets out_.origin.
+  bool IsAnswer(size_t i) {
+    const StepPair& pair = steps_[i];
+    const bool before = std::find(out_.clean.begin(), out_.clean.end(), pair.step - 1) != out_.clean.end();
+    const StoryOrigin& origin = out_.story.origins.front();
+    const bool target = origin.cause != Cause::kMissingOp;
+    const OpPlace place = FindPlace(FirstDumpFile(target ? pair.b : pair.a), origin.op, origin.item);
+    DumpOrigin found{StageOf(origin, place, pair.step, before), pair.step, origin,
+                     origin.verdict == RulerVerdict::kSuspicious ? "suspicious" : "bug",
+                     ModuleCall(FirstDumpFile(pair.a), origin.module)};
+    const bool weight = origin.cause == Cause::kWeight && !IsUpdate(origin, place);
+    if (suspect_ && suspect_->origin.step == pair.step - 1 && weight && !suspect_->frameworks_differ) {
+      out_.origin = std::move(suspect_->origin);
+      out_.story = std::move(suspect_->story);
+      out_.html = std::move(suspect_->html);
+      std::erase(out_.clean, out_.origin->step);
+      return true;
+    }
+    suspect_.reset();
+    const bool frameworks_differ = FrameworkOf(pair.a) != FrameworkOf(pair.b);
+    const bool next = i + 1 < steps_.size() && steps_[i + 1].step == pair.step + 1;
+    if (IsUpdate(origin, place) && (next || frameworks_differ)) {
+      suspect_ = Suspect{std::move(found), out_.story, out_.html, frameworks_differ};
+      return false;
+    }
+    out_.origin = std::move(found);
+    return true;
+  }
+
+  std::vector<StepPair> steps_;
+  std::string output_;
+  DumpEvidence out_;
+  std::optional<Suspect> suspect_;
+  bool compared_ = false;
+};
+
+}  // namespace
+
+StatusOr<DumpEvidence> CompareRunDumps(const RunFiles& a, const RunFiles& b, const std::string& output) {
+  return DumpComparison(a, b, output).Run();
 }
 
 }  // namespace msprobe

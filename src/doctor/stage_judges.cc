@@ -73,6 +73,13 @@ bool AddDumpVerdict(const DoctorEvidence& evidence, StageId stage, StageResult* 
     out->cause = CauseKey(origin);
     out->cause_text = {StoryHeadline(dumps.story, Language::kEnglish), StoryHeadline(dumps.story, Language::kChinese)};
     out->exact = true;
+    if (stage == StageId::kOptimizer && origin.cause == Cause::kWeight) {
+      // Seen in the second step, made in the first.
+      out->step = 0;
+      out->cause = "update of " + origin.module + "." + origin.parameter;
+      out->cause_text = {"the update of step 1 gives other weights: " + out->cause_text.en,
+                         "第 1 步的更新得到不同的权重：" + out->cause_text.zh};
+    }
     AddStory(dumps, out);
     if (origin.cause == Cause::kGrows) {
       // Nothing stands out: it may be rounding of another order.

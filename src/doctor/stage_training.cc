@@ -39,7 +39,6 @@ StageResult JudgeTraining(const DoctorEvidence& evidence) {
     return out;
   }
   const int step = apart >= 0 ? apart : unsure;
-  if (step <= 1 && out.cause.empty()) return out;  // an earlier stage says it
   const auto& points = apart >= 0 ? (curves.loss.parted ? curves.loss.parted : curves.norm.parted)
                                   : (curves.loss.unsure ? curves.loss.unsure : curves.norm.unsure);
   out.evidence.push_back(PointWords("curves part:", "曲线分叉：", *points));
