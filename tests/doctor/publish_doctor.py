@@ -16,15 +16,18 @@ from cases import CASES, CLEAN, MINDSPORE, PYTORCH
 from doctor_runs import REPO, Result, Runner
 
 YES = {"en": ("yes", "**no**"), "zh": ("是", "**否**")}
+NO = {"en": "no", "zh": "否"}
 
 
 def row(case, result, language):
     yes, no = YES[language]
     if case.kind == "clean":
-        return f"| {case.name} | {case.about} | {result.outcome} | {result.stage} | {yes if result.bug else 'no' if language == 'en' else '否'} | {result.runs} |"
+        called = yes if result.bug else NO[language]
+        return f"| {case.name} | {case.about} | {result.outcome} | {result.stage} | {called} | {result.runs} |"
+    right = [yes if found else no for found in (result.right_stage, result.right_cause)]
     return (
-        f"| {case.name} | {case.kind} | {case.about} | {result.stage} | `{result.cause}` | {yes if result.right_stage else no} | "
-        f"{yes if result.right_cause else no} | {result.runs} | {result.seconds:.0f} |"
+        f"| {case.name} | {case.kind} | {case.about} | {result.stage} | `{result.cause}` | {right[0]} | {right[1]} | "
+        f"{result.runs} | {result.seconds:.0f} |"
     )
 
 

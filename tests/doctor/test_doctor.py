@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "golden")]
+sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parent / "golden"))
 
 from cases import CASES
 from doctor_runs import REPO, Runner
