@@ -37,8 +37,9 @@ def prepare(root, case, framework, edited):
     """The directory of a run before it has run."""
     root.mkdir(parents=True)
     torch = framework == "pytorch"
-    for name in ("toy_text.py", "data.py"):
-        shutil.copy(HERE / "runs" / name, root / name)
+    shutil.copy(HERE / "runs" / "toy_text.py", root / "toy_text.py")
+    for name in ("data.py", "capture.py"):  # weights that both frameworks begin with
+        shutil.copy(REPO / "tests" / "frameworks" / name, root / name)
     for name in (
         ("pretrain_tiny.py", "adamw.py") if torch else ("run_mindformer.py", "adamw_mindspore.py", "finetune.yaml")
     ):

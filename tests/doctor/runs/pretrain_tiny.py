@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import network
 import numpy as np
 import torch
-from data import weight_of
+from capture import weight_of
 from toy_text import batch, save_batch
 
 parser = argparse.ArgumentParser()

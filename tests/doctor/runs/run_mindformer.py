@@ -12,7 +12,7 @@ import mindspore as ms
 import network
 import numpy as np
 from adamw_mindspore import AdamW, clip, set_rate
-from data import weight_of
+from capture import weight_of
 from toy_text import batch, save_batch
 
 parser = argparse.ArgumentParser()
