@@ -37,8 +37,14 @@ std::vector<double> WindowMaximum(const std::vector<double>& values, size_t wind
   return out;
 }
 
+BandConstruction ConstructionFor(size_t runs) {
+  if (runs >= kRunsForWindow) return BandConstruction::kWindow;
+  return runs == 2 ? BandConstruction::kTwoRuns : BandConstruction::kWholeRun;
+}
+
 /// Of the runs in `values`, the largest difference of two at each step, then widened.
-std::vector<double> HalfWidths(const std::vector<std::vector<double>>& values, size_t left_out, bool window) {
+std::vector<double> HalfWidths(const std::vector<std::vector<double>>& values, size_t left_out,
+                               BandConstruction construction) {
   std::vector<double> spread;
   for (size_t i = 0; i < values[0].size(); ++i) {
     double low = INFINITY, high = -INFINITY;
@@ -49,12 +55,13 @@ std::vector<double> HalfWidths(const std::vector<std::vector<double>>& values, s
     }
     spread.push_back(high > low ? high - low : 0);
   }
-  if (window) {
+  if (construction == BandConstruction::kWindow) {
     spread = WindowMaximum(spread, kBandWindow);
   } else {
     std::fill(spread.begin(), spread.end(), *std::max_element(spread.begin(), spread.end()));
   }
-  for (double& width : spread) width *= kBandFactor;
+  const double factor = construction == BandConstruction::kTwoRuns ? kBandFactorOfTwo : kBandFactor;
+  for (double& width : spread) width *= factor;
   return spread;
 }
 
@@ -63,7 +70,7 @@ void MeasureCoverage(const std::vector<std::vector<double>>& values, GoldenBand*
   if (values.size() < 3) return;
   size_t whole = 0, inside = 0, all = 0;
   for (size_t run = 0; run < values.size(); ++run) {
-    const std::vector<double> widths = HalfWidths(values, run, values.size() - 1 >= kRunsForWindow);
+    const std::vector<double> widths = HalfWidths(values, run, ConstructionFor(values.size() - 1));
     const std::vector<double>& reference = values[run == 0 ? 1 : 0];
     size_t here = 0;
     for (size_t i = 0; i < widths.size(); ++i) here += std::fabs(values[run][i] - reference[i]) <= widths[i];
@@ -79,6 +86,7 @@ void MeasureCoverage(const std::vector<std::vector<double>>& values, GoldenBand*
 
 std::string_view BandConstructionText(BandConstruction c) {
   switch (c) {
+    case BandConstruction::kTwoRuns: return "whole-run maximum x 2";
     case BandConstruction::kWholeRun: return "whole-run maximum x 1.5";
     case BandConstruction::kWindow: return "maximum of +-20 points x 1.5";
   }
@@ -104,9 +112,8 @@ StatusOr<GoldenBand> MakeBand(std::span<const Curve* const> golden) {
   }
   std::vector<std::vector<double>> values;
   for (const Curve* curve : golden) values.push_back(ValuesAt(*curve, out.steps));
-  const bool window = golden.size() >= kRunsForWindow;
-  out.construction = window ? BandConstruction::kWindow : BandConstruction::kWholeRun;
-  out.half_widths = HalfWidths(values, golden.size(), window);
+  out.construction = ConstructionFor(golden.size());
+  out.half_widths = HalfWidths(values, golden.size(), out.construction);
   MeasureCoverage(values, &out);
   return out;
 }

@@ -13,12 +13,13 @@
 namespace msprobe {
 
 enum class BandConstruction : uint8_t {
-  kWholeRun,  ///< two to four runs: 1.5 times the largest difference of any two of them at any step
+  kTwoRuns,   ///< 2 times the largest difference of the two at any step: of one pair, 1.5 covers too few fresh runs
+  kWholeRun,  ///< three and four runs: 1.5 times the largest difference of any two of them at any step
   kWindow,    ///< five runs and more: 1.5 times the largest one within 20 points of each step
 };
 std::string_view BandConstructionText(BandConstruction c);
 
-inline constexpr double kBandFactor = 1.5;
+inline constexpr double kBandFactor = 1.5, kBandFactorOfTwo = 2;
 inline constexpr size_t kBandWindow = 20, kRunsForWindow = 5;
 
 struct GoldenBand {

@@ -170,8 +170,11 @@ TEST(BandTest, IsBuiltByTheNumberOfRuns) {
   const Curve* two[] = {&a, &b};
   const auto band = MakeBand(two);
   ASSERT_TRUE(band.ok());
-  EXPECT_EQ(band->construction, BandConstruction::kWholeRun);
-  for (const double w : band->half_widths) EXPECT_NEAR(w, 0.3, 1e-12);
+  EXPECT_EQ(band->construction, BandConstruction::kTwoRuns);
+  for (const double w : band->half_widths) EXPECT_NEAR(w, 0.4, 1e-12);
+  const Curve* three[] = {&a, &b, &a};
+  EXPECT_EQ(MakeBand(three)->construction, BandConstruction::kWholeRun);
+  EXPECT_NEAR(MakeBand(three)->half_widths[0], 0.3, 1e-12);
   EXPECT_FALSE(band->runs_covered);
   std::vector<Curve> runs;
   for (uint32_t seed = 0; seed < 5; ++seed) runs.push_back(CurveOf(Noise(seed, 200, 0)));

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Optional, Union
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from .npy import bytes_of
 
@@ -115,8 +116,7 @@ class OptimizerRecord:
         if optimizer is not None:
             pre, post = optimizer.register_step_pre_hook, optimizer.register_step_post_hook
         else:
-            pre = torch.optim.optimizer.register_optimizer_step_pre_hook
-            post = torch.optim.optimizer.register_optimizer_step_post_hook
+            pre, post = register_optimizer_step_pre_hook, register_optimizer_step_post_hook
         self._handles = [pre(self._before), post(self._after)]
 
     def remove(self) -> None:
