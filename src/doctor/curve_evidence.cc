@@ -11,7 +11,6 @@ namespace {
 // steps; above the second, nothing of the kind does. Half precision rounds 65536 times coarser, sums less so.
 constexpr double kRoundedLoss = 2e-5, kApartLoss = 1e-3, kRoundedLossHalf = 2e-3, kApartLossHalf = 1e-2;
 constexpr double kRoundedNorm = 1e-4, kApartNorm = 2e-3, kRoundedNormHalf = 1e-2, kApartNormHalf = 5e-2;
-constexpr double kBandFactor = 1.5;
 
 struct Bounds {
   double rounded, apart;
@@ -94,19 +93,24 @@ int FirstNotFinite(const TrainingLog& log) {
   return -1;
 }
 
-/// The largest difference of two of the runs at one step, at most of all steps.
-std::optional<double> WidestOf(const std::vector<const TrainingLog*>& logs) {
-  std::optional<double> out;
-  for (size_t i = 0; i < logs.size(); ++i) {
-    for (size_t j = i + 1; j < logs.size(); ++j) {
-      const CurveComparison pair = CompareNumbers(*logs[i], *logs[j], LossOf, {0, INFINITY});
-      for (const CurvePoint& point : pair.points) {
-        if (!std::isfinite(point.a - point.b)) continue;
-        out = std::max(out.value_or(0), std::abs(point.a - point.b));
-      }
-    }
+void AddBand(const TrainingLog& left, const std::vector<RunFiles>& again, CurveEvidence* out) {
+  std::vector<const Curve*> golden{&left.loss};
+  for (const RunFiles& more : again) {
+    if (!more.logs.empty()) golden.push_back(&more.logs.front().loss);
   }
-  return out;
+  if (golden.size() < 2) return;
+  auto band = MakeBand(golden);
+  if (!band.ok()) {
+    out->notes.push_back(band.status().message());
+    return;
+  }
+  out->band = *std::move(band);
+  for (const CurvePoint& point : out->loss.points) {
+    const auto half_width = out->band->At(point.number);
+    if (!half_width || point.relative == 0 || std::abs(point.a - point.b) <= *half_width) continue;
+    out->out_of_band = point;
+    return;
+  }
 }
 
 }  // namespace
@@ -129,20 +133,7 @@ CurveEvidence CompareCurves(const RunFiles& a, const RunFiles& b, const std::vec
   out.not_finite_b = bad_b >= 0;
   out.not_finite_step = bad_b >= 0 ? bad_b : bad_a;
   if (!out.seen) out.notes.push_back("the logs have no step in common");
-  std::vector<const TrainingLog*> runs{&left};
-  for (const RunFiles& more : again) {
-    if (!more.logs.empty()) runs.push_back(&more.logs.front());
-  }
-  out.band_runs = runs.size();
-  if (runs.size() < 2) return out;
-  if (const auto widest = WidestOf(runs)) {
-    out.band = kBandFactor * *widest;
-    for (const CurvePoint& point : out.loss.points) {
-      if (point.relative == 0 || std::abs(point.a - point.b) <= *out.band) continue;
-      out.out_of_band = point;
-      break;
-    }
-  }
+  AddBand(left, again, &out);
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "curves/band.h"
 #include "doctor/run_files.h"
 #include "doctor/stage.h"
 
@@ -34,9 +35,7 @@ struct CurveEvidence {
   bool frozen = false;  // both ran with a learning rate of 0
   bool not_finite_a = false, not_finite_b = false;
   int not_finite_step = -1;
-  /// From further runs of the reference: the largest difference of the losses between two of them, times 1.5.
-  std::optional<double> band;
-  size_t band_runs = 0;
+  std::optional<GoldenBand> band;  // of the losses, from further runs of the reference
   std::optional<CurvePoint> out_of_band;
   std::vector<std::string> notes;
 };

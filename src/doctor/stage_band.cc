@@ -1,4 +1,6 @@
 // Stage: how far two runs of the reference itself are apart.
+#include <algorithm>
+
 #include "doctor/next_run.h"
 #include "doctor/stage_judges.h"
 
@@ -8,18 +10,20 @@ StageResult JudgeBand(const DoctorEvidence& evidence) {
   StageResult out;
   const CurveEvidence& curves = evidence.curves;
   if (!curves.seen || curves.loss.points.size() < 3) return out;
-  if (!curves.band) {
+  if (!curves.band || curves.band->half_widths.empty()) {
     if (FirstApart(curves) < 0 && FirstUnsure(curves) < 0) return out;
     out.next = RunAgain(evidence, Both("a second run of A shows its own error, which is the band for B (--again)",
                                        "再运行一次 A 可得到其自身误差，即 B 的允许带（--again）"));
     return out;
   }
-  out.evidence.push_back(Both("{} runs of A are at most {:.3g} apart in the loss; the band is 1.5 times that, {:.3g}",
-                              "A 的 {} 次运行 loss 最多相差 {:.3g}；允许带为其 1.5 倍，即 {:.3g}", curves.band_runs,
-                              *curves.band / 1.5, *curves.band));
+  const auto widest = std::max_element(curves.band->half_widths.begin(), curves.band->half_widths.end());
+  const std::string construction(BandConstructionText(curves.band->construction));
+  out.evidence.push_back(Both("{} runs of A make a band of at most {:.3g} around its loss ({})",
+                              "A 的 {} 次运行得到其 loss 的允许带，最宽 {:.3g}（{}）", curves.band->runs, *widest,
+                              construction));
   if (curves.out_of_band) {
     // Of a reference that repeats itself bit for bit any rounding leaves the band.
-    out.verdict = *curves.band > 0 ? StageVerdict::kDiffers : StageVerdict::kUnsure;
+    out.verdict = curves.band->IsEmpty() ? StageVerdict::kUnsure : StageVerdict::kDiffers;
     out.step = curves.out_of_band->step;
     out.evidence.push_back(PointWords("outside of the band: loss", "超出允许带的 loss", *curves.out_of_band));
     out.cause = "loss outside of the band";

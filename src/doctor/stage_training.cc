@@ -32,7 +32,7 @@ StageResult JudgeTraining(const DoctorEvidence& evidence) {
   if (out.cause.empty()) AddLateRate(curves, &out);
   if (curves.loss.points.size() < 3 || curves.frozen) return out;
   const int apart = FirstApart(curves), unsure = FirstUnsure(curves);
-  const bool band = curves.band && *curves.band > 0 && !curves.out_of_band;
+  const bool band = curves.band && !curves.band->IsEmpty() && !curves.out_of_band;
   if (apart < 0 && unsure < 0) {
     RaiseVerdict(StageVerdict::kPass, &out);
     out.evidence.push_back(Both("{} steps agree", "{} 步一致", curves.loss.points.size()));

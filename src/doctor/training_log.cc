@@ -17,7 +17,7 @@ std::optional<LoggedNumber> NumberAtStep(const Curve& curve, int64_t step) {
 }  // namespace
 
 StatusOr<TrainingLog> ReadTrainingLog(const std::string& path) {
-  MSP_ASSIGN_OR_RETURN(const RunCurves curves, ReadCurves(path, {}));
+  MSP_ASSIGN_OR_RETURN(RunCurves curves, ReadCurves(path, {}));
   TrainingLog out;
   out.path = path;
   for (const int64_t step : curves.of(CurveKind::kLoss).steps) {
@@ -26,6 +26,7 @@ StatusOr<TrainingLog> ReadTrainingLog(const std::string& path) {
     out.steps.push_back({step, *loss, NumberAtStep(curves.of(CurveKind::kGradNorm), step),
                          NumberAtStep(curves.of(CurveKind::kLearningRate), step)});
   }
+  out.loss = std::move(curves.of(CurveKind::kLoss));
   return out;
 }
 

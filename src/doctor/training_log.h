@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "curves/curve.h"
 
 namespace msprobe {
 
@@ -24,6 +25,7 @@ struct LoggedStep {
 struct TrainingLog {
   std::string path;
   std::vector<LoggedStep> steps;  // by number
+  Curve loss;                     // the same losses as a curve, for the band
 };
 
 /// Of whatever file `msprobe curves` reads. kBadInput where it has no loss.
