@@ -98,7 +98,8 @@ void AddSettings(const Configuration& a, const Configuration& b, ConfigEvidence*
     told.insert(known.b_from);
   }
   const SettingsByKey left = LastByKey(a), right = LastByKey(b);
-  for (const auto& [key, x] : left) {
+  for (const auto& [key, own] : left) {
+    const Setting* x = own;
     const auto found = right.find(key);
     if (found == right.end() || SameValue(x->value, found->second->value) || IsIncidental(key)) continue;
     const Setting* y = found->second;

@@ -234,8 +234,7 @@ class DumpComparison {
     }
     suspect_.reset();
     const bool frameworks_differ = FrameworkOf(pair.a) != FrameworkOf(pair.b);
-    const bool next = i + 1 < steps_.size() && steps_[i + 1].step == pair.step + 1;
-    if (IsUpdate(origin, place) && (next || frameworks_differ)) {
+    if (IsUpdate(origin, place)) {
       suspect_ = Suspect{std::move(found), out_.story, out_.html, frameworks_differ};
       return false;
     }
