@@ -68,11 +68,16 @@ bool AddDumpVerdict(const DoctorEvidence& evidence, StageId stage, StageResult* 
   const DumpEvidence& dumps = evidence.dumps;
   if (dumps.origin && dumps.origin->stage == stage) {
     const StoryOrigin& origin = dumps.origin->origin;
-    const int apart = FirstApart(evidence.curves);
-    if (origin.cause == Cause::kShape && evidence.curves.seen && (apart < 0 || apart > dumps.origin->step)) {
-      // Micro batches or ranks of another size: the ops have no values to compare, and the losses say that it is right.
+    const CurveEvidence& curves = evidence.curves;
+    const int apart = FirstApart(curves);
+    const bool split = origin.cause == Cause::kShape && (apart < 0 || apart > dumps.origin->step);
+    const bool without_effect =
+        apart < 0 && FirstUnsure(curves) < 0 && curves.loss.points.size() >= 3 && !curves.norm.points.empty();
+    if (curves.seen && (split || without_effect)) {
+      // Code that is written or split otherwise: what it gives has no effect on any loss or gradient norm.
       AddStory(dumps, out);
-      out->evidence.push_back(Both("the losses agree all the same", "但 loss 一致"));
+      out->evidence.push_back(Both("the losses agree all the same, so it is code that is written in another way",
+                                   "但 loss 一致，因此只是写法不同"));
       return true;
     }
     out->verdict = StageVerdict::kDiffers;
