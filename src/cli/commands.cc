@@ -49,10 +49,10 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kShort{{
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOldNames{
     {{"graph", "graph_visualize"}, {"nan_analyze", "overflow_check"}}};
 
-constexpr std::array<std::string_view, 18> kCommands{
-    "compare", "graph_visualize", "serve",        "export",         "run",          "estimate",
-    "certify", "recover",         "verify-dump",  "overflow_check", "merge_result", "data2db",
-    "parse",   "code_mapping",    "config_check", "ckpt",           "curves",       "optimizer_replay"};
+constexpr std::array<std::string_view, 20> kCommands{
+    "compare",     "graph_visualize",  "serve",        "export",   "run",   "estimate",     "certify",      "recover",
+    "verify-dump", "overflow_check",   "merge_result", "data2db",  "parse", "code_mapping", "config_check", "ckpt",
+    "curves",      "optimizer_replay", "doctor",       "preflight"};
 // Those that run the user's program.
 constexpr std::array<std::string_view, 3> kRunners{"run", "estimate", "certify"};
 
@@ -82,7 +82,7 @@ int Report(Status status) {
   Status output = FlushOutput();
   if (status.ok()) status = std::move(output);
   if (!status.ok()) {
-    const bool finding = status.code() == Code::kFindings;
+    const bool finding = status.code() == Code::kFindings || status.code() == Code::kUndecided;
     PrintMessage(finding ? "" : "[msprobe] error: ", status.message());
   }
   return static_cast<int>(status.code());
@@ -184,6 +184,7 @@ int RunCommand(std::vector<std::string> args) {
   RegisterConfigCheck(app, &context);
   RegisterCurves(app, &context);
   RegisterOptimizerReplay(app, &context);
+  RegisterDoctor(app, &context);
   app.footer("Run 'msprobe COMMAND --help' for the options of a command.");  // behind them: they would take it over
 
   bool becomes_program = false;

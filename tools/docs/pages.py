@@ -29,7 +29,7 @@ GUIDES = (
     ),
     (
         {"en": "Configuration", "zh": "配置"},
-        ("checks/config_check", "checks/checklist", "checks/checkpoints", "checks/curves", "checks/optimizer_replay"),
+        ("checks/config_check", "checks/checklist", "checks/checkpoints", "checks/curves", "checks/optimizer_replay", "checks/doctor"),
     ),
     (
         {"en": "Comparison", "zh": "比对"},
