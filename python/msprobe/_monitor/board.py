@@ -129,6 +129,10 @@ class Board:
             self.calls[self._tags[number]] = len(self.calls)
         return number
 
+    def unexpect(self, table: str, name: str) -> None:
+        """A series that this rank cannot have."""
+        self._expected.pop((table, name), None)
+
     def excuse(self, table: str) -> None:
         """A table that cannot have values in this step is not called silent."""
         self._excused.add(table)

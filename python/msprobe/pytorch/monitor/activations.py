@@ -171,10 +171,28 @@ class ModuleWatch:
         for i in wanted:
             tensor = replaced[i] if replaced is not None else outputs[i]
             if not tensor.is_leaf:
-                tensor.register_hook(functools.partial(call.output_gradient, i))
+                _hook_output(tensor, call, i)
         if replaced is None:
             return None
         return type(output)(*replaced) if hasattr(output, "_fields") else type(output)(replaced)
+
+
+def _hook_output(tensor: torch.Tensor, call: "_BackwardCall", number: int) -> None:
+    """Tells a call the gradient of its output. Of modules that return the same tensor the outermost is told first."""
+    calls = tensor.grad_fn.metadata.get((_MARK, tensor.output_nr))
+    if calls is not None:
+        calls.insert(0, (call, number))
+        return
+    calls = tensor.grad_fn.metadata[_MARK, tensor.output_nr] = [(call, number)]
+
+    def arrived(gradient: torch.Tensor) -> None:
+        for outer, place in calls:
+            outer.output_gradient(place, gradient)
+
+    tensor.register_hook(arrived)
+
+
+_MARK = "msprobe.monitor"
 
 
 class _Site:

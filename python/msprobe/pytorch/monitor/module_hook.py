@@ -280,6 +280,7 @@ class TrainerMon:
         config, board = self.config, self._board
         targets = names.targets_of_chunks(config, len(self.model))
         found: set = set()
+        taken: set = set()
         if config.print_struct:
             self._structure = StructureWatch(os.path.join(self.output_base_dir, "module_struct", f"rank{self.rank}"))
         if config.xy_distribution and not config.print_struct:
@@ -300,6 +301,9 @@ class TrainerMon:
                 if not name or type(module).__name__ == "FullyShardedDataParallel" or not _runs(module):
                     continue
                 found.add(name)
+                if name in taken:  # two modules are one when what is before "layers", "norm" ... is cut off
+                    name = prefix + path
+                taken.add(name)
                 if self._modules is not None:
                     self._modules.add(module, name)
                     count += 1
@@ -473,7 +477,9 @@ class TrainerMon:
                 moment = self._view.moments(parameter, states)[position]
                 if moment is not None:
                     numbers.append(self._series(table, name, table))
-                    tensors.append(local_part(moment))
+                    tensors.append(moment)
+                elif self._view.is_sharded and states:  # another rank has it
+                    self._board.unexpect(table, name)
         if not self.config.mg_direction:
             return
         for parameter, name in self._names.items():
@@ -482,7 +488,7 @@ class TrainerMon:
             if gradient is None or (moment is None and self.step_count > 0):
                 continue
             numbers.append(self._series("other", name, "mg_direction"))
-            tensors.append(sign_agreement(gradient, local_part(moment)) if moment is not None else torch.tensor(1.0))
+            tensors.append(sign_agreement(local_part(gradient), local_part(moment)) if moment is not None else torch.tensor(1.0))
 
     def _list_parameters(self, table: str, numbers: list, tensors: list) -> None:
         for parameter, name in self._names.items():

@@ -3,11 +3,15 @@
 Each kind of optimizer that keeps flat or partitioned copies has its own view; the default fits those of torch.optim.
 """
 
+import re
 from typing import Any, Optional
 
 import torch
 
 from .values import local_part
+
+
+_SHARDS = re.compile("ZeroRedundancy|Distributed")
 
 
 class OptimizerView:
@@ -17,6 +21,11 @@ class OptimizerView:
         """Looks at this optimizer; nothing is kept of it."""
         self.optimizer = optimizer
         self._masters: dict = {}  # id of a parameter -> (parameter, full-precision copy or shard)
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether each rank has the state of some parameters only."""
+        return type(self).__name__ == "DeepSpeedView" or any(_SHARDS.search(type(part).__name__) for part in self.parts)
 
     @property
     def parts(self) -> list:

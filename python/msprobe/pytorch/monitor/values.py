@@ -9,6 +9,7 @@ from ..._capture.log import logger
 from ..._monitor.board import Board
 from ..device_stats import is_capturing
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _PENDING = 4096  # tensors whose reductions wait on a device, at most
 
 
@@ -47,18 +48,26 @@ class Values:
             numbers: Series of the board.
             tensors: One for each; what is no tensor has no values.
         """
+        shapes = {}
+        for i, tensor in enumerate(tensors):
+            if type(tensor) not in _PLAIN and hasattr(tensor, "to_local"):
+                shapes[i] = list(tensor.shape)
+        if shapes:
+            with torch.no_grad():
+                tensors = [local_part(t.detach()) if i in shapes else t for i, t in enumerate(tensors)]
         left = self._board.take(numbers, tensors, self._threads)
         if left:
             with torch.no_grad():
                 for i in left:
                     self._take_odd(numbers[i], tensors[i])
+        for i, shape in shapes.items():
+            self._board.set_shape(numbers[i], str(shape))
 
     def _take_odd(self, number: int, tensor: Any) -> None:
         if not isinstance(tensor, torch.Tensor):
             self._board.put(number, [])
             return
-        shape = list(tensor.shape)
-        plain = local_part(tensor.detach())
+        plain = tensor.detach()
         if plain.layout is not torch.strided:
             plain = plain.to_dense()
         if plain.device.type not in ("cpu", "meta") and plain.numel() and not plain.is_complex():
@@ -67,11 +76,9 @@ class Values:
         if plain.device.type == "meta":
             self._board.put(number, [])
             return
-        plain = plain.cpu().resolve_conj().resolve_neg().as_subclass(torch.Tensor)
+        plain = local_part(plain).cpu().resolve_conj().resolve_neg().as_subclass(torch.Tensor)
         if self._board.take([number], [plain], self._threads):
             self._board.put(number, [])
-        elif shape != list(plain.shape):
-            self._board.set_shape(number, str(shape))
 
     def _reduce(self, number: int, tensor: torch.Tensor) -> None:
         if is_capturing(tensor.device):
