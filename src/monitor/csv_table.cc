@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -46,7 +47,9 @@ void AppendCell(std::string& out, const CsvCell& cell, bool whole, int digits) {
 
 double RoundDecimals(double v, int digits) {
   if (!std::isfinite(v)) return v;
-  const double scale = std::pow(10.0, digits);
+  static constexpr std::array<double, 21> kPowers{1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9, 1e10,
+                                                  1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20};
+  const double scale = kPowers[static_cast<size_t>(std::clamp(digits, 0, 20))];
   const double scaled = v * scale;
   return std::isfinite(scaled) ? std::nearbyint(scaled) / scale : v;
 }
@@ -68,6 +71,7 @@ CsvTable::CsvTable(CsvTable&& o) noexcept
       digits_(o.digits_),
       steps_per_file_(o.steps_per_file_),
       path_(std::move(o.path_)),
+      pending_(std::move(o.pending_)),
       fd_(std::exchange(o.fd_, -1)) {}
 
 CsvTable::~CsvTable() { Close(); }
@@ -95,9 +99,7 @@ Status CsvTable::OpenFor(int64_t step) {
   return AppendWhole(fd_, path_, header + "\n");
 }
 
-Status CsvTable::Append(int64_t step, std::span<const CsvRow> rows) {
-  if (rows.empty()) return OkStatus();
-  MSP_RETURN_IF_ERROR(OpenFor(step));
+void CsvTable::Add(int64_t step, std::span<const CsvRow> rows) {
   std::vector<char> whole(columns_.size(), 1);
   for (const CsvRow& row : rows) {
     for (size_t i = 0; i < columns_.size(); ++i) {
@@ -105,7 +107,7 @@ Status CsvTable::Append(int64_t step, std::span<const CsvRow> rows) {
       whole[i] &= kind == CsvCell::Kind::kInteger || kind == CsvCell::Kind::kText;
     }
   }
-  std::string text;
+  std::string& text = pending_;
   for (const CsvRow& row : rows) {
     AppendInt(text, row.vpp_stage);
     text += ',';
@@ -122,7 +124,14 @@ Status CsvTable::Append(int64_t step, std::span<const CsvRow> rows) {
     }
     text += '\n';
   }
-  return AppendWhole(fd_, path_, text);
+}
+
+Status CsvTable::Flush(int64_t step) {
+  if (pending_.empty()) return OkStatus();
+  Status status = OpenFor(step);
+  if (status.ok()) status = AppendWhole(fd_, path_, pending_);
+  pending_.clear();
+  return status;
 }
 
 }  // namespace msprobe

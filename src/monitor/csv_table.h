@@ -43,9 +43,11 @@ class CsvTable {
   CsvTable& operator=(CsvTable&&) = delete;
   ~CsvTable();
 
-  /// One block of rows. A column whose values are all whole numbers is written as such, else all of its numbers have a
-  /// point. What a full disk cut off is taken back, so that no row is half a row.
-  Status Append(int64_t step, std::span<const CsvRow> rows);
+  /// One block of rows, for the next Flush(). A column whose values are all whole numbers is written as such, else all
+  /// of its numbers have a point.
+  void Add(int64_t step, std::span<const CsvRow> rows);
+  /// Appends the blocks to the file of this step. What a full disk cut off is taken back, so that no row is half a row.
+  Status Flush(int64_t step);
   /// "{prefix}_{first}-{last}.csv" of a step.
   std::string FileOf(int64_t step) const;
 
@@ -58,7 +60,7 @@ class CsvTable {
   bool micro_steps_;
   int digits_;
   int64_t steps_per_file_;
-  std::string path_;
+  std::string path_, pending_;
   int fd_ = -1;
 };
 

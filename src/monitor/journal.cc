@@ -1,13 +1,12 @@
 #include "monitor/journal.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "base/file.h"
+#include "base/text.h"
 
 namespace msprobe {
 namespace {
@@ -15,7 +14,12 @@ namespace {
 bool HoldsText(const std::string& column) { return column == "shape" || column == "dtype"; }
 
 std::string ShapeText(const TensorView& view) {
-  return fmt::format("[{}]", fmt::join(std::span(view.shape, static_cast<size_t>(view.ndim)), ", "));
+  std::string text = "[";
+  for (int i = 0; i < view.ndim; ++i) {
+    if (i > 0) text += ", ";
+    AppendInt(text, view.shape[i]);
+  }
+  return text + "]";
 }
 
 CsvCell Extreme(DType dtype, const Stats& s, bool largest) {
@@ -30,7 +34,7 @@ CsvCell Extreme(DType dtype, const Stats& s, bool largest) {
 CsvCell StatisticOf(const std::string& column, const TensorSummary& summary, const TensorView& view) {
   const Stats& s = summary.stats;
   if (column == "shape") return CsvCell::Text(ShapeText(view));
-  if (column == "dtype") return CsvCell::Text(fmt::format("torch.{}", DTypeName(view.dtype)));
+  if (column == "dtype") return CsvCell::Text("torch." + std::string(DTypeName(view.dtype)));
   if (!summary.readable) return {};
   if (column == "norm") return CsvCell::Real(s.norm);
   if (column == "max" || column == "min") return Extreme(view.dtype, s, column == "max");
@@ -182,10 +186,10 @@ Status Journal::WriteCsv(Table* table, int64_t step, std::span<const uint32_t> r
     const Series& series = series_[rows[i]];
     block.push_back({series.name.vpp_stage, series.name.name, series.name.micro_step, &series.cells});
     if (i + 1 < rows.size() && series_[rows[i + 1]].group == series.group) continue;
-    if (Status status = table->csv->Append(step, block); !status.ok()) return status;
+    table->csv->Add(step, block);
     block.clear();
   }
-  return OkStatus();
+  return table->csv->Flush(step);
 }
 
 // The tables and series that the file does not know yet.

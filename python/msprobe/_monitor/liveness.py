@@ -33,7 +33,7 @@ class Liveness:
         self._last_beat = 0.0
         self._last_step: Optional[tuple] = None  # (step, time)
         self._seconds_per_step = 0.0
-        self._said: Optional[tuple] = None  # the last line, but for the step
+        self._said: Optional[list] = None  # what the last line said, but for the step
         self._ended = False
         self._broken = False
         self._rows = 0
@@ -54,11 +54,10 @@ class Liveness:
             self._seconds_per_step = (now - self._last_step[1]) / (step - self._last_step[0])
         self._last_step = (step, now)
         missing = silent()
-        kept = tuple(missing)
-        if kept != self._said:
-            if self._said is not None or kept:
+        if missing != self._said:
+            if self._said is not None or missing:
                 self._say(step, missing, requested)
-            self._said = kept
+            self._said = missing
         if now - self._last_beat >= _SECONDS_BETWEEN_BEATS:
             self.beat("running", step, missing, requested)
 
