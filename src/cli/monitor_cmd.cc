@@ -1,6 +1,7 @@
 // msprobe monitor: how the monitors of a run are doing, and a training command with a monitor attached.
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -40,6 +41,10 @@ void RegisterMonitor(CLI::App& app, CommandContext* context) {
   command->footer("Your command comes last: msprobe monitor --config monitor.json -- torchrun train.py ARGUMENTS");
   command->callback([request, context, status] {
     if (status->parsed()) return;
+    if (request->dump_path.empty()) {
+      const char* given = std::getenv("MONITOR_OUTPUT_DIR");
+      request->dump_path = given != nullptr ? given : "monitor_output";
+    }
     context->status = CheckLaunch(request.get(), context->program);
     if (context->status.ok()) context->status = BecomeProgram(*request, context->program);
   });

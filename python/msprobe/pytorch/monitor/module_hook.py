@@ -164,6 +164,8 @@ class TrainerMon:
         self.tp_group, self.dp_group = tp_group, dp_group
         self._view = view_of(optimizer)
         self._check_model()
+        if not any(hasattr(p, "main_grad") for model in self.model for p in model.parameters()):
+            self.params_have_main_grad = False
         self._steps = StepHooks(self._view.optimizer, self._before_step, self._after_step)
         if not self.dynamic_enable:
             self._start()
