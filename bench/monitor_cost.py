@@ -17,7 +17,12 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-OPTIMIZER = {"wg_distribution": True, "mv_distribution": True, "param_distribution": True, "ops": ["norm", "min", "max", "mean"]}
+OPTIMIZER = {
+    "wg_distribution": True,
+    "mv_distribution": True,
+    "param_distribution": True,
+    "ops": ["norm", "min", "max", "mean"],
+}
 CONFIGURATIONS = {
     "every 10 steps": ({**OPTIMIZER, "step_interval": 10}, 10),
     "every step": (OPTIMIZER, 10),
@@ -78,7 +83,11 @@ def measure(name, rounds, out):
         ratios.append(times["watched"] / times["bare"])
         durations.append(times["bare"] / steps)
     if int(os.environ.get("RANK", 0)) == 0:
-        print(json.dumps({"ratio": statistics.median(ratios), "ratios": sorted(ratios), "step": statistics.median(durations)}))
+        print(
+            json.dumps(
+                {"ratio": statistics.median(ratios), "ratios": sorted(ratios), "step": statistics.median(durations)}
+            )
+        )
 
 
 def run(tool, name, ranks, rounds):
@@ -86,7 +95,16 @@ def run(tool, name, ranks, rounds):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         free.close()
-        command = [os.path.join(ROOT, TOOLS[tool], "bin/python"), __file__, "--measure", name, "--rounds", str(rounds), "--out", out]
+        command = [
+            os.path.join(ROOT, TOOLS[tool], "bin/python"),
+            __file__,
+            "--measure",
+            name,
+            "--rounds",
+            str(rounds),
+            "--out",
+            out,
+        ]
         where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(ranks), "OMP_NUM_THREADS": "1"}
         if ranks == 1:
             where = {"OMP_NUM_THREADS": "1"}

@@ -50,9 +50,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOldNames
     {{"graph", "graph_visualize"}, {"nan_analyze", "overflow_check"}}};
 
 constexpr std::array<std::string_view, 17> kCommands{
-    "compare",     "graph_visualize", "serve",        "export",  "run",   "estimate",     "certify",      "recover",
-    "verify-dump", "overflow_check",  "merge_result", "data2db", "parse", "code_mapping", "config_check", "ckpt",
-    "monitor"};
+    "compare", "graph_visualize", "serve",        "export",         "run",          "estimate",
+    "certify", "recover",         "verify-dump",  "overflow_check", "merge_result", "data2db",
+    "parse",   "code_mapping",    "config_check", "ckpt",           "monitor"};
 // Those that run the user's program.
 constexpr std::array<std::string_view, 4> kRunners{"run", "estimate", "certify", "monitor"};
 

@@ -30,8 +30,9 @@ void RegisterMonitor(CLI::App& app, CommandContext* context) {
   request->mode = "monitor";
   CLI::App* command = app.add_subcommand(
       "monitor", "watch gradients, parameters and activations of a training command, without changing its script");
-  command->add_option("--config", request->config, "configuration of the monitor; without it gradients, optimizer state "
-                                                   "and parameters of all layers, at each step");
+  command->add_option("--config", request->config,
+                      "configuration of the monitor; without it gradients, optimizer state "
+                      "and parameters of all layers, at each step");
   command->add_option("--output", request->dump_path, "directory of the results instead of MONITOR_OUTPUT_DIR");
   CLI::App* status = command->add_subcommand("status", "ranks of a monitored run that fell behind, hang or are silent");
   status->add_option("directory", *directory, "output directory of the monitor")->required();

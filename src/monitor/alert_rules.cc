@@ -21,7 +21,8 @@ const char* AlertRuleName(AlertRule::Kind kind) {
 std::optional<AlertRules::Alarm> AlertRules::Judge(const std::string& series, const std::string& statistic,
                                                    double value) {
   const double size = std::fabs(value);
-  double& mean = means_.try_emplace(series + "\n" + statistic, std::isfinite(value) ? size : std::nan("")).first->second;
+  double& mean =
+      means_.try_emplace(series + "\n" + statistic, std::isfinite(value) ? size : std::nan("")).first->second;
   if (std::isnan(mean) && std::isfinite(value)) mean = size;
   const double before = mean;
   if (std::isfinite(value)) mean = kMemory * before + (1 - kMemory) * size;

@@ -77,9 +77,9 @@ StatusOr<EventFile> EventFile::Create(const std::string& directory) {
   (void)gethostname(host, sizeof host - 1);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   EventFile file;
-  file.path_ = JoinPath(directory, fmt::format("events.out.tfevents.{}.{}.{}",
-                                               std::chrono::duration_cast<std::chrono::seconds>(now).count(), host,
-                                               getpid()));
+  file.path_ =
+      JoinPath(directory, fmt::format("events.out.tfevents.{}.{}.{}",
+                                      std::chrono::duration_cast<std::chrono::seconds>(now).count(), host, getpid()));
   MSP_ASSIGN_OR_RETURN(file.fd_, OpenAppend(file.path_));
   std::string version = NewEvent(0);
   AppendBytes(&version, '\x1a', "brain.Event:2");

@@ -52,7 +52,8 @@ class Journal {
   /// Tables are written in the order they are added. Columns are statistics (norm, min, max, zeros, nans, id, mean,
   /// shape, dtype) or names of values that Put() gets.
   uint32_t AddTable(const std::string& name, std::vector<std::string> columns, bool micro_steps, Order order);
-  /// `tag` is the name by which alarms and TensorBoard know the series. Rows of one group are one block of the csv file.
+  /// `tag` is the name by which alarms and TensorBoard know the series. Rows of one group are one block of the csv
+  /// file.
   uint32_t AddSeries(SeriesName name, uint32_t group, std::string tag);
 
   /// Values of these come in this order, which is that of their rows the first time.

@@ -18,9 +18,9 @@
 namespace msprobe {
 namespace {
 
-constexpr double kLeastSilence = 30;   // seconds without a heartbeat that say nothing
-constexpr double kSilentSteps = 10;    // or so many steps of the monitor
-constexpr size_t kShownSilent = 5;     // series of a rank in the text
+constexpr double kLeastSilence = 30;      // seconds without a heartbeat that say nothing
+constexpr double kSilentSteps = 10;       // or so many steps of the monitor
+constexpr size_t kShownSilent = 5;        // series of a rank in the text
 constexpr uint64_t kMostBytes = 1 << 20;  // of a heartbeat
 
 std::string OwnHost() {
@@ -31,7 +31,10 @@ std::string OwnHost() {
 
 bool ProcessIsGone(const RankStatus& rank) {
   if (rank.pid <= 0 || rank.host != OwnHost()) return false;
-  return kill(static_cast<pid_t>(rank.pid), 0) != 0 && errno == ESRCH;
+  if (kill(static_cast<pid_t>(rank.pid), 0) != 0) return errno == ESRCH;
+  const auto stat =
+      MappedFile::Open(fmt::format("/proc/{}/stat", rank.pid));  // one that nobody waits for is left there
+  return stat.ok() && Contains(stat->text(), ") Z ");
 }
 
 StatusOr<RankStatus> ReadHeartbeat(const std::string& directory) {
@@ -59,7 +62,8 @@ StatusOr<RankStatus> ReadHeartbeat(const std::string& directory) {
 
 void JudgeRank(RankStatus* rank, int64_t farthest, double now) {
   const double age = now - rank->beat;
-  const double patience = std::max(kLeastSilence, kSilentSteps * rank->seconds_per_step * static_cast<double>(rank->interval));
+  const double patience =
+      std::max(kLeastSilence, kSilentSteps * rank->seconds_per_step * static_cast<double>(rank->interval));
   if (rank->state == "running") {
     if (ProcessIsGone(*rank)) {
       rank->findings.push_back("its process is gone without an end report: it was killed or it crashed");
@@ -101,7 +105,8 @@ StatusOr<RunStatus> ReadRunStatus(const std::string& directory, double now) {
     }
   }
   if (newest.empty()) {
-    return BadInput("no heartbeat.json in " + directory + " or in a directory of it: give the output directory of a monitor");
+    return BadInput("no heartbeat.json in " + directory +
+                    " or in a directory of it: give the output directory of a monitor");
   }
   RunStatus run;
   for (auto& [number, rank] : newest) {

@@ -96,7 +96,8 @@ bool SeriesFile::TakeRows(std::string_view bytes, size_t count, size_t table, Se
     rows.place.emplace(rows.series.back(), static_cast<uint32_t>(i));
   }
   // A training that alternates between a few sets of rows keeps a few layouts.
-  const auto oldest = layouts_.rbegin() + static_cast<std::ptrdiff_t>(std::min<size_t>(layouts_.size(), kLayoutsLooked));
+  const auto oldest =
+      layouts_.rbegin() + static_cast<std::ptrdiff_t>(std::min<size_t>(layouts_.size(), kLayoutsLooked));
   const auto known = std::find_if(layouts_.rbegin(), oldest, [&](const Rows& r) { return r.series == rows.series; });
   if (known != oldest) {
     session->layouts[table] = static_cast<size_t>(layouts_.rend() - known) - 1;
@@ -116,7 +117,8 @@ bool SeriesFile::TakeValues(std::string_view payload, size_t at, Session* sessio
   size_t values = sizeof(SeriesValues);
   if ((head.flags & kSameRows) == 0) {
     const size_t bytes = PaddedTo8(size_t{head.rows} * sizeof(uint32_t));
-    if (payload.size() - values < bytes || !TakeRows(payload.substr(values), head.rows, head.table, session)) return false;
+    if (payload.size() - values < bytes || !TakeRows(payload.substr(values), head.rows, head.table, session))
+      return false;
     values += bytes;
   }
   const size_t layout = session->layouts[head.table];

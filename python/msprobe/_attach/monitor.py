@@ -64,7 +64,9 @@ class Monitor(Client):
     def exit(self) -> None:
         """Says so where no model was monitored."""
         if self._monitor is None:
-            logger.warning("monitor: nothing was monitored: no model was called that an optimizer of torch.optim trains")
+            logger.warning(
+                "monitor: nothing was monitored: no model was called that an optimizer of torch.optim trains"
+            )
         else:
             self._monitor.close()
 

@@ -1,7 +1,7 @@
 """The tables of a monitor: which series there are, what arrived, what is written."""
 
 from collections.abc import Iterable
-from typing import Any, Optional
+from typing import Optional
 
 from .. import _core
 from .._capture.log import logger
@@ -169,7 +169,11 @@ class Board:
     def rows(self, table: str) -> dict:
         """Returns what a table has of the step: tag -> {statistic: value}."""
         columns = [c for c in self.columns(table) if c not in ("shape", "dtype")]
-        by_key = {(number_key[1], number_key[2]): number for number_key, number in self._series.items() if number_key[0] == table}
+        by_key = {
+            (number_key[1], number_key[2]): number
+            for number_key, number in self._series.items()
+            if number_key[0] == table
+        }
         found = {}
         for stage, name, micro, values in self._journal.rows(self._tables[table]):
             number = by_key.get((f"{stage}:{name}", micro), by_key.get((name, micro)))
@@ -230,4 +234,3 @@ _REASONS = {
     "param_updated": "the optimizer did not step",
     "param_update": "the optimizer did not step",
 }
-

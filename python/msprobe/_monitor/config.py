@@ -153,7 +153,13 @@ def check_config(given: dict, place: str) -> MonitorConfig:
 def _typed(given: dict, name: str, kind: Any, place: str) -> Any:
     value = given[name]
     if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-        words = {bool: "true or false", list: "a list", dict: "an object", str: "a string", float: "a number with a point"}
+        words = {
+            bool: "true or false",
+            list: "a list",
+            dict: "an object",
+            str: "a string",
+            float: "a number with a point",
+        }
         raise TypeError(f"{name} is {value!r}; allowed: {words[kind]} ({place})")
     return value
 
@@ -228,7 +234,9 @@ def _names(config: MonitorConfig, given: dict, place: str) -> None:
     if "append_output" in given:
         config.append_output = _typed(given, "append_output", list, place)
         if len(config.append_output) not in (0, 2):
-            raise ValueError(f"append_output has {len(config.append_output)} entries; allowed: none or two times ({place})")
+            raise ValueError(
+                f"append_output has {len(config.append_output)} entries; allowed: none or two times ({place})"
+            )
     if "sa_order" in given:
         config.sa_order = str(given["sa_order"]).replace(" ", "")
         if config.sa_order not in ORDERS:

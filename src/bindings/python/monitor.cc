@@ -211,8 +211,10 @@ void BindMonitor(nb::module_& m) {
           nb::arg("series"), nb::arg("shape"), "The shape that is written instead of the one seen.")
       .def(
           "drop", [](MonitorJournal& j) { j.journal().Drop(); }, "Forgets the values of this step.")
-      .def("write", &MonitorJournal::Write, nb::arg("step"), "Writes the step: rows, alarms, and an error or empty text.")
-      .def("rows", &MonitorJournal::Rows, nb::arg("table"), "(vpp_stage, name, micro_step, values) of the open step, or of the last.");
+      .def("write", &MonitorJournal::Write, nb::arg("step"),
+           "Writes the step: rows, alarms, and an error or empty text.")
+      .def("rows", &MonitorJournal::Rows, nb::arg("table"),
+           "(vpp_stage, name, micro_step, values) of the open step, or of the last.");
   nb::class_<MonitorEvents>(m, "MonitorEvents", "An event file of TensorBoard.")
       .def(nb::init<const std::string&>(), nb::arg("directory"), "ValueError: it cannot be written.")
       .def("add_scalar", &MonitorEvents::AddScalar, nb::arg("tag"), nb::arg("step"), nb::arg("value"))

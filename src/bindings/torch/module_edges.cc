@@ -38,8 +38,7 @@ void BindModuleEdges(nb::module_& m) {
   m.def("input_edges", &InputEdges, nb::arg("outputs"), nb::arg("since"), nb::arg("inputs"),
         "(node, gradient, input) of each edge from the nodes behind outputs, not older than since, to an input.");
   m.def(
-      "forget_edges", [] { PerThread<EdgeWalk>().walk.Forget(); },
-      "Lets go of the graph that input_edges() has seen.");
+      "forget_edges", [] { PerThread<EdgeWalk>().walk.Forget(); }, "Lets go of the graph that input_edges() has seen.");
 }
 
 }  // namespace msprobe

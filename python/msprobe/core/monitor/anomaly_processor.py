@@ -23,7 +23,9 @@ def main(arguments: list) -> int:
     parser.add_argument(
         "-d", "--data_path", required=True, metavar="DIR", help="the directory anomaly_detected of a monitored training"
     )
-    parser.add_argument("-o", "--out_path", default="", metavar="DIR", help="where anomaly_analyse.json is written; the same directory")
+    parser.add_argument(
+        "-o", "--out_path", default="", metavar="DIR", help="where anomaly_analyse.json is written; the same directory"
+    )
     parser.add_argument("-k", "--topk", type=int, default=8, metavar="N", help="how many anomalies (8)")
     parser.add_argument("-s", "--step", default="[]", metavar="LIST", help="only of these steps, such as [1,3]")
     given = parser.parse_args(arguments)

@@ -20,7 +20,9 @@ from .values import Values
 class ModuleWatch:
     """The hooks of the modules of one monitor."""
 
-    def __init__(self, config: MonitorConfig, board: Board, values: Values, micro_batches: int, guard: Callable) -> None:
+    def __init__(
+        self, config: MonitorConfig, board: Board, values: Values, micro_batches: int, guard: Callable
+    ) -> None:
         """Knows where values go; add() hooks a module.
 
         Args:
@@ -59,7 +61,9 @@ class ModuleWatch:
                 self._board.expect(table, name)
         if not self._config.forward_only and not backward:
             self._board.expect("actv_grad", name)
-            self._board.why("actv_grad", name, "it has a hook of register_backward_hook(), which PyTorch does not combine")
+            self._board.why(
+                "actv_grad", name, "it has a hook of register_backward_hook(), which PyTorch does not combine"
+            )
 
     def remove(self) -> None:
         """Removes the hooks."""
@@ -93,7 +97,14 @@ class ModuleWatch:
         site.open.append(_core.next_sequence() if torch.is_grad_enabled() else 0)
 
     def _after(
-        self, site: "_Site", forward: bool, backward: bool, module: torch.nn.Module, args: tuple, kwargs: dict, output: Any
+        self,
+        site: "_Site",
+        forward: bool,
+        backward: bool,
+        module: torch.nn.Module,
+        args: tuple,
+        kwargs: dict,
+        output: Any,
     ) -> Any:
         if not self.armed or _is_compiling():
             return None
@@ -102,7 +113,14 @@ class ModuleWatch:
         return result[0] if result else None
 
     def _take(
-        self, site: "_Site", forward: bool, backward: bool, module: torch.nn.Module, args: tuple, kwargs: dict, output: Any
+        self,
+        site: "_Site",
+        forward: bool,
+        backward: bool,
+        module: torch.nn.Module,
+        args: tuple,
+        kwargs: dict,
+        output: Any,
     ) -> Any:
         # Inside a backward pass it is a recomputation, whose values were there before.
         recomputed = torch._C._current_graph_task_id() != -1
@@ -127,9 +145,7 @@ class ModuleWatch:
                 _core.forget_edges()
         return result
 
-    def _list(
-        self, site: "_Site", table: str, side: str, micro: int, value: Any, numbers: list, tensors: list
-    ) -> None:
+    def _list(self, site: "_Site", table: str, side: str, micro: int, value: Any, numbers: list, tensors: list) -> None:
         if isinstance(value, torch.Tensor):
             value = (value,)
         if not isinstance(value, (list, tuple)):

@@ -57,7 +57,9 @@ def csv2tensorboard_by_step(
         raise ValueError(f"data_type_list has {wrong[0]!r}; allowed: {', '.join(DATA_TYPES)}")
     directories = output.rank_directories(monitor_path, time_start, time_end)
     if not directories:
-        raise ValueError(f"{monitor_path} has no directory of a monitor in this time: their names are like Dec03_21-34-40-rank0-1a2b3c4d")
+        raise ValueError(
+            f"{monitor_path} has no directory of a monitor in this time: their names are like Dec03_21-34-40-rank0-1a2b3c4d"
+        )
     if output_dirpath is None:
         output_dirpath = os.path.join(monitor_path, f"{output.time_name()}-csv2tensorboard_by_step")
     make_directory(output_dirpath)

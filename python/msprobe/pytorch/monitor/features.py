@@ -68,7 +68,9 @@ class FeatureWatch:
             if len(args) < 2 or args[0].dim() < 4 or args[1].dim() < 4:
                 self._board.why(hook, name, "its first two inputs are no queries and keys of 4 dimensions")
                 return
-            self._put(hook, f"{name}.attention", "qkt", micro, attention_feature(*args[:2], self._config.sa_order), name)
+            self._put(
+                hook, f"{name}.attention", "qkt", micro, attention_feature(*args[:2], self._config.sa_order), name
+            )
         elif hook == "moe_router_logit_hook":
             logits = first_tensor(output)
             if logits is None or logits.dim() < 2:
@@ -89,7 +91,11 @@ class FeatureWatch:
 
 def weight_name(module: torch.nn.Module) -> str:
     """The attribute that holds the matrix of a linear module; empty for embeddings and others."""
-    if isinstance(module, torch.nn.Embedding) or hasattr(module, "num_embeddings") or hasattr(module, "vocab_start_index"):
+    if (
+        isinstance(module, torch.nn.Embedding)
+        or hasattr(module, "num_embeddings")
+        or hasattr(module, "vocab_start_index")
+    ):
         return ""
     for name in ("weight", "wg"):
         weight = getattr(module, name, None)
@@ -149,5 +155,3 @@ def router_entropy(logits: torch.Tensor) -> Any:
         return 0.0
     share = torch.softmax(flat, dim=-1)
     return -torch.nansum(share * torch.log(share), dim=-1).sum() / flat.shape[0]
-
-

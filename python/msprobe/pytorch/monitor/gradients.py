@@ -155,7 +155,7 @@ class UnreducedGradients:
 
     def _patch_fsdp2(self, models: list) -> None:
         prefixed = {}
-        for chunk, model in enumerate(models):
+        for model in models:
             for name, parameter in model.named_parameters():
                 if parameter in self._names:
                     prefixed[name] = self._names[parameter]

@@ -1,7 +1,6 @@
 """TrainerMon: watches a whole training, as mindstudio-probe's class of this name does."""
 
 import atexit
-import importlib
 import json
 import os
 import weakref
@@ -17,17 +16,19 @@ from ..._monitor import config as configs
 from ..._monitor import output
 from ..._monitor.anomalies import AnomalyLog
 from ..._monitor.board import Board
+from ..._monitor.dynamic import ConfigFile
 from .. import hooks
 from . import names
 from .activations import ModuleWatch
 from .communication import CommunicationWatch
 from .features import FeatureWatch
 from .gradients import UnreducedGradients
-from .optimizers import OptimizerView, gradient_of, view_of
+from .optimizers import OptimizerView, view_of
+from .parameters import ParameterWatch
 from .step_hooks import StepHooks
 from .structure import StackWatch, StructureWatch
-from .updates import Updates, sign_agreement
-from .values import Values, local_part
+from .updates import Updates
+from .values import Values
 
 _OURS = (RuntimeError, ValueError, OSError, TypeError, AttributeError, KeyError, IndexError, MemoryError, ImportError)
 
@@ -70,15 +71,11 @@ class TrainerMon:
         self.tp_group = self.dp_group = None
         self.step_count = 0
         self._collected = 0
-        self._config_time = 0.0
+        self._config_file = ConfigFile(config_file_path)
         self._view: Optional[OptimizerView] = None
         self._steps: Optional[StepHooks] = None
         self._board: Optional[Board] = None
         self._broken = False
-        self._names: dict = {}  # parameter -> name
-        self._duplicates: set = set()
-        self._parts: list = []  # what has remove()
-        self._numbers: dict = {}  # (table, name) -> series
         self._clear()
         if self.dynamic_enable:
             logger.warning(
@@ -95,6 +92,7 @@ class TrainerMon:
         self._structure: Optional[StructureWatch] = None
         self._stacks: Optional[StackWatch] = None
         self._updates: Optional[Updates] = None
+        self._parameters: Optional[ParameterWatch] = None
         self._armed = False
 
     # ---- where it writes
@@ -126,7 +124,6 @@ class TrainerMon:
                 raise ValueError(f"anomalies cannot be written: {error}") from None
         self._board = Board(self.tensorboard_dir, self.config, self.rank, anomalies)
         self._values = Values(self._board)
-        self._numbers.clear()
         atexit.register(_end_at_exit, weakref.ref(self))
 
     # ---- what scripts call
@@ -202,7 +199,9 @@ class TrainerMon:
         """
         optimizer = optimizer if optimizer is not None else self.optimizer_trans
         if optimizer is None:
-            raise ValueError("monitor_gnorm_with_ad: there is no optimizer: call set_wrapped_optimizer() first or give one")
+            raise ValueError(
+                "monitor_gnorm_with_ad: there is no optimizer: call set_wrapped_optimizer() first or give one"
+            )
         self.set_monitor(model, optimizer, grad_acc_steps, tp_group, dp_group, start_iteration)
 
     def generate_wgrad_metrics(self, post_grad_dict: Any = None) -> tuple:
@@ -217,7 +216,7 @@ class TrainerMon:
         if self._board is None or not self.config.wg_distribution:
             return {}, {}
         if self._armed and self._view is not None:
-            self._guard(self._take_gradients)
+            self._guard(self._parameters.take_gradients)
         return self._board.rows("grad_reduced"), self._board.rows("grad_unreduced")
 
     def generate_xy_metrics(self) -> tuple:
@@ -250,9 +249,13 @@ class TrainerMon:
         for model in self.model:
             for module in model.modules():
                 if type(module).__name__ == "FullyShardedDataParallel" and not module._use_orig_params:
-                    raise ValueError("the monitor needs FSDP with use_orig_params=True: without it parameters have no names")
+                    raise ValueError(
+                        "the monitor needs FSDP with use_orig_params=True: without it parameters have no names"
+                    )
         if not any(p.requires_grad for model in self.model for p in model.parameters()):
-            raise ValueError("no parameter of the model requires a gradient: give set_monitor() the model that is trained")
+            raise ValueError(
+                "no parameter of the model requires a gradient: give set_monitor() the model that is trained"
+            )
 
     def _start(self) -> None:
         self._armed = False
@@ -261,12 +264,18 @@ class TrainerMon:
         self.monitoring = True
         self._collected = 0
         self._board.forget_expectations()
-        self._name_parameters()
-        self._expect_parameters()
         config = self.config
+        self._parameters = ParameterWatch(
+            config, self._board, self._values, self._view, self.params_have_main_grad, self._is_duplicate
+        )
+        self._parameters.add(self.model)
         if config.wg_distribution and not config.print_struct:
             self._gradients = UnreducedGradients(
-                config, self._names, self.micro_batch_number, self.params_have_main_grad, self._take_unreduced
+                config,
+                self._parameters.names,
+                self.micro_batch_number,
+                self.params_have_main_grad,
+                self._take_unreduced,
             )
             self._gradients.guard = self._guard
             self._gradients.install(self.model, self._view)
@@ -319,56 +328,11 @@ class TrainerMon:
         if count:
             logger.info("monitor: %d modules are monitored", count)
 
-    def _name_parameters(self) -> None:
-        self._names.clear()
-        self._duplicates.clear()
-        self._numbers.clear()
-        taken: set = set()
-        for chunk, model in enumerate(self.model):
-            prefix = f"{chunk}:"
-            for path, parameter in model.named_parameters():
-                if not parameter.requires_grad or not names.is_target_parameter(self.config, path, prefix):
-                    continue
-                name = prefix + names.squash(path, self.config.squash_name)
-                if name in taken:
-                    name = prefix + path
-                taken.add(name)
-                self._names[parameter] = name
-                if self._is_duplicate(parameter):
-                    self._duplicates.add(name)
-
     def _is_duplicate(self, parameter: Any) -> bool:
         if self.tp_group is not None and not getattr(parameter, "tensor_model_parallel", False):
             if dist.get_rank(group=self.tp_group) != 0:
                 return True
         return self.dp_group is not None and dist.get_rank(group=self.dp_group) != 0
-
-    def _expect_parameters(self) -> None:
-        config = self.config
-        tables = []
-        if config.wg_distribution:
-            tables += ["grad_unreduced", "grad_reduced"]
-        if config.mv_distribution:
-            tables += ["exp_avg", "exp_avg_sq"]
-        if config.param_distribution:
-            tables += ["param_origin", "param_updated"]
-        if config.ur_distribution:
-            tables += ["param_update"]
-        for table in tables if not config.print_struct else ():
-            for parameter, name in self._names.items():
-                if table == "grad_reduced" and name in self._duplicates:
-                    continue
-                if local_part(parameter.detach()).numel() == 0:
-                    continue
-                self._board.expect(table, name)
-                if table not in ("grad_unreduced",):
-                    self._series(table, name, _TAGS[table])
-
-    def _series(self, table: str, name: str, tag: str) -> int:
-        number = self._numbers.get((table, name))
-        if number is None:
-            number = self._numbers[table, name] = self._board.series(table, name, tag)
-        return number
 
     def _remove_hooks(self) -> None:
         for part in (
@@ -423,89 +387,31 @@ class TrainerMon:
                 raise MsprobeException(
                     MsprobeException.CAPTURE_ERROR, "exit after first monitor step when print model struct"
                 )
-        if self._communication is not None and self.config.cc_distribution.get("cc_log_only", False) and self.step_count > 0:
-            logger.info("monitor: communications and where they are called: %s", json.dumps(self._communication.stacks()))
+        if (
+            self._communication is not None
+            and self.config.cc_distribution.get("cc_log_only", False)
+            and self.step_count > 0
+        ):
+            logger.info(
+                "monitor: communications and where they are called: %s", json.dumps(self._communication.stacks())
+            )
             raise MsprobeException(MsprobeException.CAPTURE_ERROR, "exit after first step when print cc stack")
         if self._armed and not self.config.print_struct:
             self._guard(self._take_before)
 
     def _take_before(self) -> None:
-        config = self.config
         with torch.no_grad():
             if self._modules is not None:
                 self._modules.finish()
-            numbers: list = []
-            tensors: list = []
-            self._view.refresh()
-            if config.wg_distribution:
-                self._list_gradients(numbers, tensors)
-            if config.mv_distribution or config.mg_direction:
-                self._list_moments(numbers, tensors)
-            if config.param_distribution:
-                self._list_parameters("param_origin", numbers, tensors)
-            self._values.take(numbers, tensors)
+            self._parameters.take_before(self.step_count)
             if self._updates is not None:
-                self._updates.keep(self._names)
+                self._updates.keep(self._parameters.names)
             if self._communication is not None:
                 self._communication.finish()
 
-    def _take_gradients(self) -> None:
-        numbers: list = []
-        tensors: list = []
-        self._view.refresh()
-        self._list_gradients(numbers, tensors)
-        self._values.take(numbers, tensors)
-        self._values.flush()
-
-    def _list_gradients(self, numbers: list, tensors: list) -> None:
-        first = True
-        for parameter, name in self._names.items():
-            if name in self._duplicates:
-                continue
-            gradient = self._view.gradient(name, parameter, self.params_have_main_grad, first)
-            if gradient is None:
-                continue
-            first = False
-            numbers.append(self._series("grad_reduced", name, "post_grad"))
-            tensors.append(gradient)
-
-    def _list_moments(self, numbers: list, tensors: list) -> None:
-        states = self._view.states()
-        if not states:  # it has not stepped yet
-            self._board.excuse("exp_avg")
-            self._board.excuse("exp_avg_sq")
-        for table, position in (("exp_avg", 0), ("exp_avg_sq", 1)):
-            for parameter, name in self._names.items() if self.config.mv_distribution else ():
-                moment = self._view.moments(parameter, states)[position]
-                if moment is not None:
-                    numbers.append(self._series(table, name, table))
-                    tensors.append(moment)
-                elif self._view.is_sharded and states:  # another rank has it
-                    self._board.unexpect(table, name)
-        if not self.config.mg_direction:
-            return
-        for parameter, name in self._names.items():
-            gradient = gradient_of(parameter, self.params_have_main_grad)
-            moment = self._view.moments(parameter, states)[0]
-            if gradient is None or (moment is None and self.step_count > 0):
-                continue
-            numbers.append(self._series("other", name, "mg_direction"))
-            tensors.append(sign_agreement(local_part(gradient), local_part(moment)) if moment is not None else torch.tensor(1.0))
-
-    def _list_parameters(self, table: str, numbers: list, tensors: list) -> None:
-        for parameter, name in self._names.items():
-            if parameter.numel() != 0:
-                numbers.append(self._series(table, name, table))
-                tensors.append(parameter)
-
     def _take_unreduced(self, name: str, micro: int, gradient: Any, tag: str) -> None:
-        if not self._armed:
-            return
-        key = ("grad_unreduced", name, micro)
-        number = self._numbers.get(key)
-        if number is None:
-            number = self._numbers[key] = self._board.series("grad_unreduced", name, tag, micro, of=name)
-        self._guard(lambda: self._values.take([number], [gradient]))
+        if self._armed:
+            self._guard(lambda: self._parameters.take_unreduced(name, micro, gradient, tag))
 
     def _after_step(self) -> None:
         if self._broken:
@@ -523,13 +429,9 @@ class TrainerMon:
     def _finish_step(self) -> None:
         config = self.config
         with torch.no_grad():
-            numbers: list = []
-            tensors: list = []
-            if config.param_distribution:
-                self._list_parameters("param_updated", numbers, tensors)
-            self._values.take(numbers, tensors)
+            self._parameters.take_after()
             if self._updates is not None:
-                self._updates.take(self._names, self._board, self._values, config.ops, self._series)
+                self._updates.take(self._parameters, self._board, self._values, config.ops)
         self._values.flush()
         self._explain()
         if self._stacks is not None:
@@ -541,7 +443,8 @@ class TrainerMon:
             logger.info("monitor: %d steps are monitored, as collect_times says", self._collected)
             self._remove_hooks()
             self._board.end()
-            self._switch_off()
+            if self.dynamic_enable:
+                self._config_file.switch_off()
 
     def _explain(self) -> None:
         """Why series of gradients are missing, where the reason lies in the call of set_monitor()."""
@@ -550,24 +453,14 @@ class TrainerMon:
         passes = self._gradients.passes()
         if passes < self.micro_batch_number:
             reason = f"{passes} backward passes and not grad_acc_steps = {self.micro_batch_number}"
-            for name in self._names.values():
+            for name in self._parameters.names.values():
                 self._board.why("grad_unreduced", name, reason)
 
     # ---- DYNAMIC_MONITOR
 
     def _reload(self) -> None:
-        if not self.dynamic_enable:
-            return
-        try:
-            time = os.path.getmtime(self.config_file_path)
-            if time == self._config_time:
-                return
-            self._config_time = time
-            config = configs.load_config(self.config_file_path)
-        except (OSError, ValueError, TypeError) as error:
-            logger.error("monitor: the configuration stays as it was: %s", error)
-            return
-        if not config.dynamic_on:
+        config = self._config_file.change() if self.dynamic_enable else None
+        if config is None:
             return
         config.start_step = self.step_count
         config.squash_name = self.config.squash_name
@@ -578,20 +471,6 @@ class TrainerMon:
         self._open_board()
         self._start()
 
-    def _switch_off(self) -> None:
-        """Sets dynamic_on to false in the file, so that the next change begins anew."""
-        if not self.dynamic_enable:
-            return
-        try:
-            with open(self.config_file_path, encoding="utf-8") as file:
-                config = json.load(file)
-            config["dynamic_on"] = False
-            with open(self.config_file_path, "w", encoding="utf-8") as file:
-                json.dump(config, file, indent=2)
-            self._config_time = os.path.getmtime(self.config_file_path)
-        except (OSError, ValueError) as error:
-            logger.warning("monitor: dynamic_on could not be set to false in %s: %s", self.config_file_path, error)
-
     def close(self) -> None:
         """Removes all hooks, writes the last heartbeat and says what the run had; done when the process ends, too."""
         if self._steps is not None:
@@ -600,16 +479,6 @@ class TrainerMon:
             self._steps = None
         if self._board is not None:
             self._board.end()
-
-
-_TAGS = {
-    "grad_reduced": "post_grad",
-    "exp_avg": "exp_avg",
-    "exp_avg_sq": "exp_avg_sq",
-    "param_origin": "param_origin",
-    "param_updated": "param_updated",
-    "param_update": "param_update",
-}
 
 
 def _runs(module: torch.nn.Module) -> bool:
@@ -630,10 +499,3 @@ def _end_at_exit(monitor: Any) -> None:
     alive = monitor()
     if alive is not None and alive._board is not None:
         alive._board.end()
-
-
-def __getattr__(name: str) -> Any:
-    """Names that other modules of mindstudio-probe import from here."""
-    if name == "csv2tensorboard_by_step":
-        return importlib.import_module(".csv2tb", __package__).csv2tensorboard_by_step
-    raise AttributeError(name)

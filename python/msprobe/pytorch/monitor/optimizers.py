@@ -10,7 +10,6 @@ import torch
 
 from .values import local_part
 
-
 _SHARDS = re.compile("ZeroRedundancy|Distributed")
 
 

@@ -30,9 +30,7 @@ class StructureWatch:
 
     def add(self, module: torch.nn.Module, name: str) -> None:
         """Hooks a module."""
-        self._handles.append(
-            module.register_forward_hook(functools.partial(self._after, name), with_kwargs=True)
-        )
+        self._handles.append(module.register_forward_hook(functools.partial(self._after, name), with_kwargs=True))
 
     def remove(self) -> None:
         """Removes the hooks."""

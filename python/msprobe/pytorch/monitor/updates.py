@@ -1,6 +1,5 @@
 """What a step changed: the update of each parameter, and how gradients and first moments agree."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -26,9 +25,9 @@ class Updates:
             elif here.numel():
                 self._before[name] = here.clone()
 
-    def take(self, parameters: dict, board: Board, values: Values, ops: list, series: Callable) -> None:
+    def take(self, parameters: Any, board: Board, values: Values, ops: list) -> None:
         """Takes the differences, right after the step. The last column is ||update|| / ||parameter before||."""
-        for parameter, name in parameters.items():
+        for parameter, name in parameters.names.items():
             before = self._before.get(name)
             here = local_part(parameter.detach())
             if before is None or before.shape != here.shape:
@@ -37,7 +36,7 @@ class Updates:
             torch.sub(here, before, out=before)
             changed = torch.linalg.vector_norm(before, dtype=torch.float64 if before.device.type == "cpu" else None)
             ratio = float(changed / norm) if float(norm) else None
-            board.put(series("param_update", name, "param_update"), [*_values(before, ops, changed, values), ratio])
+            board.put(parameters.series("param_update", name), [*_values(before, ops, changed, values), ratio])
 
 
 def _values(tensor: torch.Tensor, ops: list, norm: torch.Tensor, values: Values) -> list:
