@@ -89,7 +89,7 @@ class Board:
     # ---- series
 
     def expect(self, table: str, name: str) -> None:
-        """A series that was asked for; if it stays silent that is told."""
+        """A series that was asked for; if it stays silent that is reported."""
         self._expected.setdefault((table, name), [])
 
     def forget_expectations(self) -> None:

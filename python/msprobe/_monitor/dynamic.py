@@ -21,7 +21,7 @@ class ConfigFile:
         self._time = 0.0
 
     def change(self) -> Optional[MonitorConfig]:
-        """Returns the configuration if the file has changed and has dynamic_on true; what is wrong is told once."""
+        """Returns the configuration if the file has changed and has dynamic_on true; what is wrong is reported once."""
         try:
             time = os.path.getmtime(self._path)
             if time == self._time:

@@ -78,4 +78,3 @@ class AclGraphDumper:
             RuntimeError: Always.
         """
         _refuse("AclGraphDumper", "torch_npu", _EAGER)
-

@@ -194,7 +194,7 @@ class ModuleWatch:
 
 
 def _hook_output(tensor: torch.Tensor, call: "_BackwardCall", number: int) -> None:
-    """Tells a call the gradient of its output. Of modules that return the same tensor the outermost is told first."""
+    """Tells a call the gradient of its output. Of modules that return the same tensor the outermost is reported first."""
     calls = tensor.grad_fn.metadata.get((_MARK, tensor.output_nr))
     if calls is not None:
         calls.insert(0, (call, number))

@@ -36,7 +36,7 @@ _OURS = (RuntimeError, ValueError, OSError, TypeError, AttributeError, KeyError,
 class TrainerMon:
     """Writes statistics of gradients, optimizer states, parameters and activations of each monitored step.
 
-    It never changes a number of the training and never stops it; what fails ends the monitor and is told in the log.
+    It never changes a number of the training and never stops it; what fails ends the monitor and is reported in the log.
     """
 
     def __init__(
@@ -59,7 +59,6 @@ class TrainerMon:
         self.config_file_path = config_file_path
         self.params_have_main_grad = params_have_main_grad
         self.config = configs.load_config(config_file_path)
-        self.process_group = process_group
         self.rank, self.pp_stage, self.group_mates = _place(process_group)
         self.output_base_dir = output.base_directory()
         self.tensorboard_dir = self._directory()
