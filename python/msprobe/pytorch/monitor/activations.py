@@ -124,16 +124,8 @@ class ModuleWatch:
     ) -> Any:
         # Inside a backward pass it is a recomputation, whose values were there before.
         recomputed = torch._C._current_graph_task_id() != -1
-        if forward and module.training and not recomputed:
-            if site.group is None:
-                site.group = self._groups
-                self._groups += 1
-            inputs = [t for t in (*args, *kwargs.values()) if isinstance(t, torch.Tensor)]
-            numbers, tensors = [], []
-            self._list(site, "actv", "input", site.forwards, inputs, numbers, tensors)
-            self._list(site, "actv", "output", site.forwards, output, numbers, tensors)
-            self._values.take(numbers, tensors)
-            site.forwards = (site.forwards + 1) % self._micro_batches
+        if forward and not recomputed:
+            self._take_forward(site, module, args, kwargs, output)
         result = None
         if backward and site.open:
             since = site.open.pop()
@@ -144,6 +136,20 @@ class ModuleWatch:
                 self._depth = 0
                 _core.forget_edges()
         return result
+
+    def _take_forward(self, site: "_Site", module: torch.nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
+        if not module.training:
+            return
+        if site.group is None:
+            site.group = self._groups
+            self._groups += 1
+        inputs = [t for t in (*args, *kwargs.values()) if isinstance(t, torch.Tensor)]
+        numbers: list = []
+        tensors: list = []
+        self._list(site, "actv", "input", site.forwards, inputs, numbers, tensors)
+        self._list(site, "actv", "output", site.forwards, output, numbers, tensors)
+        self._values.take(numbers, tensors)
+        site.forwards = (site.forwards + 1) % self._micro_batches
 
     def _list(self, site: "_Site", table: str, side: str, micro: int, value: Any, numbers: list, tensors: list) -> None:
         if isinstance(value, torch.Tensor):

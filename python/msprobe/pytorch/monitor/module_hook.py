@@ -21,6 +21,7 @@ from .. import hooks
 from . import names
 from .activations import ModuleWatch
 from .communication import CommunicationWatch
+from .faults import OURS
 from .features import FeatureWatch
 from .gradients import UnreducedGradients
 from .optimizers import OptimizerView, view_of
@@ -29,8 +30,6 @@ from .step_hooks import StepHooks
 from .structure import StackWatch, StructureWatch
 from .updates import Updates
 from .values import Values
-
-_OURS = (RuntimeError, ValueError, OSError, TypeError, AttributeError, KeyError, IndexError, MemoryError, ImportError)
 
 
 class TrainerMon:
@@ -362,7 +361,7 @@ class TrainerMon:
             return
         try:
             what()
-        except _OURS as error:
+        except OURS as error:
             self._broken = True
             logger.error("monitor: it ends here, the training goes on: %s: %s", type(error).__name__, error)
             self._fail()
@@ -372,7 +371,7 @@ class TrainerMon:
             self._remove_hooks()
             if self._board is not None:
                 self._board.end("failed")
-        except _OURS as error:
+        except OURS as error:
             logger.error("monitor: its hooks could not be removed: %s", error)
 
     # ---- a step
