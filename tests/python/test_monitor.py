@@ -263,3 +263,21 @@ def test_without_a_line_in_the_script(tmp_path):
     assert (
         subprocess.run([msprobe, "monitor", "status", str(tmp_path / "monitor")], capture_output=True).returncode == 0
     )
+
+
+def test_v2(run_script, tmp_path):
+    done = run_script(HEAD + 'import monitor_v2_scenario\nmonitor_v2_scenario.train("out")\n')
+    assert done.returncode == 0, done.stderr
+    files = monitor_files.tables(str(tmp_path / "out/rank_0"))
+    kinds = {
+        "module": "forward backward",
+        "weight_grad": "unreduced reduced",
+        "optimizer": "exp_avg exp_avg_sq",
+        "param": "",
+    }
+    assert sorted(files) == sorted(f"{kind}_step{part}.csv" for kind in kinds for part in ("0-1", "2-3"))
+    header, *rows = files["weight_grad_step0-1.csv"]
+    assert header == ["vpp_stage", "step", "module_name", "scope", "micro_step", "min", "max", "mean", "norm", "nans"]
+    assert len(rows) == 2 * 2 * 30
+    assert {row[3] for row in rows} == {"unreduced", "reduced"}
+    assert rows[0][0] == "-1" and float(rows[0][8]) > 0

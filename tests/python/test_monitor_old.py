@@ -61,3 +61,20 @@ print(json.dumps(found, sort_keys=True))
     ]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert (tmp_path / "db" / "monitor_data.trend.db").exists(), done.stdout + done.stderr
+
+
+@pytest.mark.deep
+def test_files_of_v2_are_those_of_the_old_tool(old_python, tmp_path):
+    scenario = SCENARIO.with_name("monitor_v2_scenario.py")
+    for python, name in ((old_python, "old"), (sys.executable, "new")):
+        subprocess.run([python, scenario, tmp_path / name], check=True, capture_output=True, cwd=tmp_path)
+    old, new = (monitor_files.tables(str(tmp_path / name / "rank_0")) for name in ("old", "new"))
+    assert sorted(old) == sorted(new)
+    for name, rows in old.items():
+        ours = [row for row in new[name] if row[3] != "unreduced"]  # which theirs loses
+        keys = rows[0].index("min")
+        assert [row[:keys] for row in rows] == [row[:keys] for row in ours]
+        for a, b in zip(rows[1:], ours[1:]):
+            size = float(a[rows[0].index("norm")])
+            for p, q in zip(a[keys:], b[keys:]):
+                assert float(p) == pytest.approx(float(q), rel=1e-5, abs=monitor_files.MEAN * size)
