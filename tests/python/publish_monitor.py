@@ -1,4 +1,4 @@
-"""All cases of monitor_scenario.py under both tools: publish_monitor.py DIRECTORY [CASE...] prints the table of docs/monitor_conformance.md."""
+"""All cases of monitor_scenario.py under both tools: publish_monitor.py DIRECTORY [CASE...] prints a table."""
 
 import os
 import pathlib
