@@ -29,6 +29,10 @@ PYTHON = {
     "msprobe._attach.site": {"msprobe._attach"},  # by the interpreters of others, with the standard library only
     "msprobe.core": {"msprobe.core.single_save.single_comparator", "msprobe.core.single_save.single_saver"},
     "msprobe.core.config_check": {"msprobe._config.checker"},
+    "msprobe._monitor": {"msprobe._core", "msprobe._capture"},
+    "msprobe.pytorch.monitor": {"msprobe._monitor"},
+    "msprobe.core.monitor": {"msprobe._monitor"},
+    "msprobe.core.monitor_v2": {"msprobe._monitor", "msprobe.pytorch.monitor"},
     "msprobe.core.single_save": {"msprobe.pytorch.single_compare", "msprobe.pytorch.single_save"},
 }
 # TypeScript: folder of web/src -> folders it may import ("" is web/src itself).

@@ -20,6 +20,7 @@
 #include "bindings/python/framework.h"
 #include "bindings/python/hook_object.h"
 #include "bindings/python/host_tensor.h"
+#include "bindings/python/monitor.h"
 #include "bindings/python/runtime.h"
 #include "bindings/python/step.h"
 #include "bindings/python/tasks.h"
@@ -27,6 +28,7 @@
 #include "bindings/python/values.h"
 #include "bindings/python/works.h"
 #include "bindings/torch/leaf_memo.h"
+#include "bindings/torch/module_edges.h"
 #include "bindings/torch/modules.h"
 #include "bindings/torch/regions.h"
 #include "bindings/torch/tensors.h"
@@ -436,4 +438,7 @@ NB_MODULE(_core, m) {
   BindFiles(m);
   BindValues(m);
   BindTasks(m);
+  nb::set_leak_warnings(false);  // a monitor lives until the interpreter is gone
+  BindMonitor(m);
+  BindModuleEdges(m);
 }

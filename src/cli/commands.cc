@@ -49,12 +49,12 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kShort{{
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOldNames{
     {{"graph", "graph_visualize"}, {"nan_analyze", "overflow_check"}}};
 
-constexpr std::array<std::string_view, 20> kCommands{
-    "compare",     "graph_visualize",  "serve",        "export",   "run",   "estimate",     "certify",      "recover",
-    "verify-dump", "overflow_check",   "merge_result", "data2db",  "parse", "code_mapping", "config_check", "ckpt",
-    "curves",      "optimizer_replay", "doctor",       "preflight"};
+constexpr std::array<std::string_view, 21> kCommands{
+    "compare",     "graph_visualize",  "serve",        "export",    "run",    "estimate",     "certify",      "recover",
+    "verify-dump", "overflow_check",   "merge_result", "data2db",   "parse",  "code_mapping", "config_check", "ckpt",
+    "curves",      "optimizer_replay", "doctor",       "preflight", "monitor"};
 // Those that run the user's program.
-constexpr std::array<std::string_view, 3> kRunners{"run", "estimate", "certify"};
+constexpr std::array<std::string_view, 4> kRunners{"run", "estimate", "certify", "monitor"};
 
 /// A result file that got the number of a closed stderr would receive the error messages.
 void OpenStandardStreams() {
@@ -126,7 +126,7 @@ Status UsageOf(const CLI::App& app, const CLI::ParseError& error) {
     if (dynamic_cast<const CLI::ExtrasError*>(&error) && !left.empty()) {
       text = (StartsWith(left[0], "-") ? "unknown option " : "unexpected argument ") + left[0];
       const std::string& name = command->get_name();
-      const bool runs = name == "run" || name == "estimate" || name == "certify";
+      const bool runs = name == "run" || name == "estimate" || name == "certify" || name == "monitor";
       if (runs && !StartsWith(left[0], "-")) text += " (your command goes after '--')";
     }
   }
@@ -185,6 +185,7 @@ int RunCommand(std::vector<std::string> args) {
   RegisterCurves(app, &context);
   RegisterOptimizerReplay(app, &context);
   RegisterDoctor(app, &context);
+  RegisterMonitor(app, &context);
   app.footer("Run 'msprobe COMMAND --help' for the options of a command.");  // behind them: they would take it over
 
   bool becomes_program = false;
@@ -197,7 +198,7 @@ int RunCommand(std::vector<std::string> args) {
       return Report(UnknownCommand(args[at]));
     }
     if (std::find(kRunners.begin(), kRunners.end(), args[at]) != kRunners.end()) context.program = TakeProgram(&args);
-    becomes_program = args[at] == "run";
+    becomes_program = args[at] == "run" || (args[at] == "monitor" && !context.program.empty());
   }
   std::vector<std::string> reversed(args.rbegin(), args.rend());  // CLI11 takes the arguments back to front
   if (!becomes_program) {  // which has its streams and signals as the caller set them

@@ -38,6 +38,7 @@ void RegisterConfigCheck(CLI::App& app, CommandContext* context);
 void RegisterCurves(CLI::App& app, CommandContext* context);
 void RegisterOptimizerReplay(CLI::App& app, CommandContext* context);
 void RegisterDoctor(CLI::App& app, CommandContext* context);
+void RegisterMonitor(CLI::App& app, CommandContext* context);
 
 /// The whole command: parses, runs, prints a one-line error to stderr, returns the exit code.
 int RunCommand(std::vector<std::string> args);

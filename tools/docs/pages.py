@@ -28,6 +28,10 @@ GUIDES = (
         ),
     ),
     (
+        {"en": "Monitor", "zh": "监控"},
+        ("monitor/README", "monitor/config"),
+    ),
+    (
         {"en": "Configuration", "zh": "配置"},
         ("checks/config_check", "checks/checklist", "checks/checkpoints", "checks/curves", "checks/optimizer_replay", "checks/doctor"),
     ),

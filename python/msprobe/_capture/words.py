@@ -107,12 +107,6 @@ CHINESE = {
     ),
     "run the model without the graph compiler and use PrecisionDebugger": "请不使用图编译器运行模型，并使用 PrecisionDebugger",
     "use PrecisionDebugger.save at level debug outside of the graph": "请在图之外以 debug 级别使用 PrecisionDebugger.save",
-    "TrainerMon (the monitor of gradients, optimizer states and activations over a whole training) is not part of this "
-    "release: collect statistics of single steps with PrecisionDebugger, or use TrainerMon of mindstudio-probe in an "
-    "environment of its own": (
-        "本版本没有 TrainerMon（监测整个训练的梯度、优化器状态和激活值）：请用 PrecisionDebugger 采集若干 step 的统计量，"
-        "或在单独的环境中使用 mindstudio-probe 的 TrainerMon"
-    ),
     "%(name)s %(value)s needs an NPU with torch_npu and its compiled nan_check extension; task overflow_check finds NaN and "
     "infinities on any device (%(place)s)": (
         "%(name)s %(value)s 需要装有 torch_npu 及其 nan_check 扩展的 NPU；overflow_check 任务可在任何设备上查找 NaN 和无穷（%(place)s）"
