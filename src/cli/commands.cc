@@ -22,7 +22,7 @@ namespace msprobe {
 namespace {
 
 // CLI11 reads "-tp" as "-t p"; the command line we are compatible with has many such options.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kShort{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kShort{{
     {"-tp", "--target_path"},
     {"-config", "--config-path"},
     {"-gp", "--golden_path"},
@@ -43,15 +43,19 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kShort{{
     {"-vc", "--verl-compare"},
     {"-vv", "--verl-verify"},
     {"-sc", "--slime-compare"},
+    {"-npu", "--npu_csv_path"},
+    {"-gpu", "--gpu_csv_path"},
+    {"-api_info", "--api_info_file"},
+    {"-csv_path", "--result_csv_path"},
 }};
 
 // The names that earlier releases gave to the same commands.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOldNames{
     {{"graph", "graph_visualize"}, {"nan_analyze", "overflow_check"}}};
 
-constexpr std::array<std::string_view, 16> kCommands{
+constexpr std::array<std::string_view, 17> kCommands{
     "compare",     "graph_visualize", "serve",        "export",  "run",   "estimate",     "certify",      "recover",
-    "verify-dump", "overflow_check",  "merge_result", "data2db", "parse", "code_mapping", "config_check", "ckpt"};
+    "verify-dump", "overflow_check",  "merge_result", "data2db", "parse", "code_mapping", "config_check", "ckpt", "api_precision_compare"};
 // Those that run the user's program.
 constexpr std::array<std::string_view, 3> kRunners{"run", "estimate", "certify"};
 
@@ -181,6 +185,7 @@ int RunCommand(std::vector<std::string> args) {
   RegisterCodeMapping(app, &context);
   RegisterCkpt(app, &context);
   RegisterConfigCheck(app, &context);
+  RegisterPrecisionCompare(app, &context);
   app.footer("Run 'msprobe COMMAND --help' for the options of a command.");  // behind them: they would take it over
 
   bool becomes_program = false;

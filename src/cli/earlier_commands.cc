@@ -15,15 +15,12 @@ constexpr std::string_view kCheckOps =
 constexpr std::string_view kOffline =
     "msprobe does not run models on an NPU; 'msprobe run -- python script.py' records what a PyTorch model computes";
 
-constexpr std::array<Earlier, 9> kEarlier{{
+constexpr std::array<Earlier, 8> kEarlier{{
     {"acc_check", kCheckOps},
     {"multi_acc_check", kCheckOps},
     {"run_ut", kCheckOps},
     {"multi_run_ut", kCheckOps},
     {"run_overflow_check", "'msprobe overflow_check -i DUMP -o OUT' finds where NaN and infinities come from"},
-    {"api_precision_compare",
-     "'msprobe compare -tp DUMP -gp DUMP -o OUT --replay' compares two tensor dumps and runs their functions again in "
-     "float64"},
     {"op_generate",
      "'msprobe compare -tp DUMP -gp DUMP -o OUT --repro DIR' writes a script that calls the function that differs "
      "first"},
