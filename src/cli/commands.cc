@@ -22,7 +22,7 @@ namespace msprobe {
 namespace {
 
 // CLI11 reads "-tp" as "-t p"; the command line we are compatible with has many such options.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kShort{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 25> kShort{{
     {"-tp", "--target_path"},
     {"-config", "--config-path"},
     {"-gp", "--golden_path"},
@@ -47,15 +47,18 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kShort{{
     {"-gpu", "--gpu_csv_path"},
     {"-api_info", "--api_info_file"},
     {"-csv_path", "--result_csv_path"},
+    {"-save_error_data", "--save_error_data"},
 }};
 
 // The names that earlier releases gave to the same commands.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOldNames{
-    {{"graph", "graph_visualize"}, {"nan_analyze", "overflow_check"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOldNames{{{"graph", "graph_visualize"},
+                                                                                 {"nan_analyze", "overflow_check"},
+                                                                                 {"run_ut", "acc_check"},
+                                                                                 {"multi_run_ut", "multi_acc_check"}}};
 
-constexpr std::array<std::string_view, 17> kCommands{
+constexpr std::array<std::string_view, 19> kCommands{
     "compare",     "graph_visualize", "serve",        "export",  "run",   "estimate",     "certify",      "recover",
-    "verify-dump", "overflow_check",  "merge_result", "data2db", "parse", "code_mapping", "config_check", "ckpt", "api_precision_compare"};
+    "verify-dump", "overflow_check",  "merge_result", "data2db", "parse", "code_mapping", "config_check", "ckpt", "acc_check", "multi_acc_check", "api_precision_compare"};
 // Those that run the user's program.
 constexpr std::array<std::string_view, 3> kRunners{"run", "estimate", "certify"};
 
@@ -185,6 +188,7 @@ int RunCommand(std::vector<std::string> args) {
   RegisterCodeMapping(app, &context);
   RegisterCkpt(app, &context);
   RegisterConfigCheck(app, &context);
+  RegisterAccCheck(app, &context);
   RegisterPrecisionCompare(app, &context);
   app.footer("Run 'msprobe COMMAND --help' for the options of a command.");  // behind them: they would take it over
 

@@ -35,6 +35,7 @@ void RegisterParse(CLI::App& app, CommandContext* context);
 void RegisterCodeMapping(CLI::App& app, CommandContext* context);
 void RegisterCkpt(CLI::App& app, CommandContext* context);
 void RegisterConfigCheck(CLI::App& app, CommandContext* context);
+void RegisterAccCheck(CLI::App& app, CommandContext* context);
 void RegisterPrecisionCompare(CLI::App& app, CommandContext* context);
 
 /// The whole command: parses, runs, prints a one-line error to stderr, returns the exit code.

@@ -12,12 +12,12 @@ import warnings
 
 import numpy as np
 import torch
-
-for gone, now in (("unicode_", "str_"), ("string_", "bytes_"), ("float_", "float64"), ("complex_", "complex128")):
-    setattr(np, gone, getattr(np, now))  # 8.1.1 is older than numpy 2
-
 from msprobe.core.common.const import CompareConst
-from msprobe.pytorch.api_accuracy_checker.compare.algorithm import get_abs_bench_with_eps, get_abs_err, get_rel_err_origin
+from msprobe.pytorch.api_accuracy_checker.compare.algorithm import (
+    get_abs_bench_with_eps,
+    get_abs_err,
+    get_rel_err_origin,
+)
 from msprobe.pytorch.api_accuracy_checker.compare.compare import Comparator
 from msprobe.pytorch.api_accuracy_checker.compare.compare_column import CompareColumn
 from msprobe.pytorch.api_accuracy_checker.compare.compare_input import CompareInput
@@ -55,7 +55,9 @@ def pair(case):
     n = SIZES[below(case, 1, len(SIZES))]
     i = np.arange(n)
     mode = below(case, 2, 10)
-    power = (below(case, 3, 20) - 14 if kind == 0 else below(case, 3, 40) - 20) - (drawn(case, i, 0) % np.uint64(12)).astype(int)
+    power = (below(case, 3, 20) - 14 if kind == 0 else below(case, 3, 40) - 20) - (
+        drawn(case, i, 0) % np.uint64(12)
+    ).astype(int)
     if mode == 5:
         power = power - 16
     value = ((drawn(case, i, 1) % np.uint64(1 << 24)).astype(float) - (1 << 23)) * np.exp2(power - 23.0)

@@ -68,7 +68,8 @@ def check(folder, side, functions):
         message = "This API does not support backward ut, skip backward." if number % 17 == 0 else ""
         # Only float8 inputs make the absolute standard, and then every row has its columns.
         comparator.compare_output(
-            name, UtDataInfo(backward[0], backward[1], forward[1], forward[0], None, [], message, is_fp8=number % 9 == 0)
+            name,
+            UtDataInfo(backward[0], backward[1], forward[1], forward[0], None, [], message, is_fp8=number % 9 == 0),
         )
     return paths[1]
 

@@ -1,0 +1,50 @@
+// The two tables of acc_check, which grow call by call, so that a check that was interrupted goes on where it was.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "lab/standards/status.h"
+
+namespace msprobe {
+
+/// A call as both tables have it.
+struct CheckedCall {
+  std::string full;
+  LabStatus forward = LabStatus::kNone, backward = LabStatus::kNone;
+  std::string message;
+  std::vector<std::vector<std::string>> rows;  // of the details, as CheckColumns()
+};
+
+class CheckTables {
+ public:
+  CheckTables() = default;
+  CheckTables(const CheckTables&) = delete;
+  CheckTables& operator=(const CheckTables&) = delete;
+  ~CheckTables();
+
+  /// accuracy_checking_{result,details}_{time}.csv in `folder`.
+  Status Create(const std::string& folder);
+  /// Goes on with accuracy_checking_result_{time}.csv and the details beside it. `done` gets the calls that are in it;
+  /// details of others, which the interrupt cut off, are dropped.
+  Status Continue(const std::string& result, std::set<std::string, std::less<>>* done);
+
+  /// On disk when it returns: details first, so that a call in the result has all of its rows.
+  Status Add(const CheckedCall& call);
+
+  const std::string& result() const { return result_; }
+  const std::string& details() const { return details_; }
+  /// "20260101000000" of the files' names.
+  const std::string& time() const { return time_; }
+
+ private:
+  Status OpenToAppend();
+  static Status Append(int fd, const std::string& path, const std::string& text);
+
+  std::string result_, details_, time_;
+  int result_fd_ = -1, details_fd_ = -1;
+};
+
+}  // namespace msprobe
