@@ -2,10 +2,11 @@
 
 usage: python _lab.py DEVICE      (descriptor 0 is a socket to the command; the module _replay is there already)
 
-First a line goes out, {"torch": version, "device": name} or {"error": text}. Then for each call a line comes in, {"call": CALL,
-"backward": truth, "random": seed} or {"save": {path: key}}, and a line goes out, {"forward": [ITEM], "backward": [ITEM], "note":
-text} or {"why": text} or {"saved": [key]}. The bytes of the tensors follow, of each item those of the device before those of the
-truth. Nothing of the dump is executed: functions come from an allow-list of torch, tensors through torch.load(weights_only=True).
+First a line goes out, {"torch": version, "device": name} or {"error": text}. Then lines come in, {"call": CALL, "arithmetic": kind,
+"backward": truth, "dtype": of the recorded result, "random": seed} or {"save": {path: part}}, and to each a line goes out,
+{"forward": [ITEM], "backward": [ITEM], "note": text} or {"why": text} or {"saved": [path]}. The bytes of the tensors follow, of each
+item those of the device before those of the truth. Nothing of the dump is executed: functions come from an allow-list of torch,
+tensors through torch.load(weights_only=True).
 """
 
 import importlib.util
@@ -15,9 +16,26 @@ import os
 import signal
 import socket
 import sys
+from functools import partial
 
 import _replay
-from _replay import REFUSALS, Call, Functions, Refused, bound_memory, finite, load, natural, tensors_in, widen
+from _replay import (
+    REFUSALS,
+    Call,
+    Functions,
+    Jitter,
+    Refused,
+    bound_memory,
+    finite,
+    limit_of,
+    load,
+    measure,
+    natural,
+    relative,
+    tensors_in,
+    unit_of,
+    widen,
+)
 
 torch = None  # imported by main(), which says so where there is none
 
@@ -133,6 +151,11 @@ class LabCall(Call):
         return super()._value(v, tensors)
 
 
+def shake(jitter, tensor):
+    """Widens a tensor and moves its elements by rounding errors."""
+    return jitter("", widen(tensor))
+
+
 class Pass:
     """One execution of a call, forward and backward."""
 
@@ -234,7 +257,7 @@ class Laboratory:
         if backward and "out" in call.spec["kwargs"]:
             backward, answer.line["note"] = False, "a function that writes into out= has no backward"
         truth = Pass(call, widen, backward, wide=True)
-        ours = self._on_device(call, backward, request["dtype"])
+        ours, cast = self._on_device(call, backward, request["dtype"])
         if call.draws:
             self._compare_draws(call, ours, truth, answer)
             return answer
@@ -246,6 +269,8 @@ class Laboratory:
         if backward:
             for key in call.tensors:
                 answer.add("backward", ours.grads.get(key), truth.grads.get(key))
+        unit = max(unit_of((*call.tensors.values(), *call.gradients.values())), cast)
+        self._measure(call, request["arithmetic"], unit, [(results, ours.grads), (truths, truth.grads)], answer)
         self._last = {
             "forward.input": list(call.tensors.values()),
             "forward.output.bench": truths,
@@ -255,6 +280,30 @@ class Laboratory:
             "backward.output.device": list(ours.grads.values()),
         }
         return answer
+
+    @staticmethod
+    def _measure(call, kind, unit, passes, answer):
+        """Adds to each result how far it is from the truth, and how far rounding explains, in ulp of its dtype."""
+        backward = bool(passes[0][1])
+        passes.append(passes[1])
+        if unit and (backward or kind not in ("copy", "elementwise")):
+            shaken = Pass(call, partial(shake, Jitter(unit)), backward, wide=True)
+            passes[2] = (parts_of(shaken.result), shaken.grads)
+        sides = {"forward": [part[0] for part in passes]}
+        if answer.line["backward"]:
+            sides["backward"] = [[part[1].get(key) for key in call.tensors] for part in passes]
+        for side, columns in sides.items():
+            floating = any(isinstance(a, torch.Tensor) and a.is_floating_point() for a in columns[0])
+            for item, a, b, c in zip(answer.line[side], *columns):
+                same = item["kind"] == "tensor" and a.shape == b.shape == c.shape and a.numel() > 0
+                # Choices between equal values (the indices of topk) tell nothing where the values themselves are there.
+                if not same or (floating and not (a.is_floating_point() or a.is_complex())):
+                    continue
+                a, b, c = (t.detach().cpu() for t in (a, b, c))
+                wide = a.is_floating_point() or a.is_complex()
+                ulp = 2 * unit_of([a]) if wide else 1.0
+                item["error"] = measure(a, b) / ulp
+                item["limit"] = limit_of(call, a, relative(c, b) if wide else 0, unit, kind, side == "backward") / ulp
 
     def _on_device(self, call, backward, recorded):
         def move(tensor):
@@ -268,9 +317,9 @@ class Laboratory:
             done = None  # types that only autocast brings together
         first = next((t for t in tensors_in(done.result) if t.is_floating_point()), None) if done else None
         if recorded not in HALVES or (first is not None and str(first.dtype) == recorded):
-            return done
+            return done, 0.0
         with torch.autocast(self._device.type, dtype=dtype_of(recorded)):
-            return Pass(call, move, backward, wide=False)
+            return Pass(call, move, backward, wide=False), torch.finfo(dtype_of(recorded)).eps / 2
 
     @staticmethod
     def _compare_draws(call, ours, truth, answer):

@@ -9,6 +9,7 @@
 #include "cli/lab_options.h"
 #include "json/writer.h"
 #include "lab/acc_check.h"
+#include "lab/check_tables.h"
 
 namespace msprobe {
 namespace {
@@ -21,6 +22,7 @@ std::string Json(const AccCheckReport& report) {
   json.BeginObject();
   json.Member("result", report.result);
   json.Member("details", report.details);
+  json.Member("float64", report.float64);
   if (!report.error_data.empty()) json.Member("error_data", report.error_data);
   json.Member("device", report.device);
   json.Member("passed", report.passed);
@@ -29,6 +31,11 @@ std::string Json(const AccCheckReport& report) {
   json.Member("skipped", report.skipped);
   json.Member("resumed", report.resumed);
   json.Member("errors", report.errors);
+  json.ObjectMember("verdicts", [&] {
+    for (size_t i = 0; i < report.verdicts.size(); ++i)
+      json.Member(Float64VerdictText(static_cast<Float64Verdict>(i)), report.verdicts[i]);
+  });
+  json.Member("suspects", report.suspects);
   json.EndObject();
   return json.Take() + "\n";
 }
@@ -39,7 +46,12 @@ std::string Text(const AccCheckReport& report) {
   if (report.resumed > 0) out += fmt::format("{} calls were checked before\n", report.resumed);
   for (size_t i = 0; i < report.errors.size() && i < kNamedErrors; ++i)
     out += fmt::format("  fails: {}\n", OneLine(report.errors[i]));
+  out += fmt::format("against float64: {} right, {} round-off, {} suspicious, {} wrong\n", report.verdicts[0],
+                     report.verdicts[1], report.verdicts[2], report.verdicts[3]);
+  for (size_t i = 0; i < report.suspects.size() && i < kNamedErrors; ++i)
+    out += fmt::format("  further away than rounding explains: {}\n", OneLine(report.suspects[i]));
   out += fmt::format("  result: {}\n  details: {}\n", OneLine(report.result), OneLine(report.details));
+  out += fmt::format("  float64: {}\n", OneLine(report.float64));
   if (!report.error_data.empty()) out += fmt::format("  data of calls that fail: {}\n", OneLine(report.error_data));
   return out;
 }
@@ -65,7 +77,8 @@ void AddOptions(CLI::App* command, const std::shared_ptr<AccCheckSettings>& sett
       ->capture_default_str();
   command->add_option("--result_csv_path", settings->resume,
                       "-csv_path: accuracy_checking_result_*.csv of a check that was interrupted, to go on with it");
-  command->add_flag("-f,--filter_api", settings->once, "of calls with the same shapes and settings check only the first");
+  command->add_flag("-f,--filter_api", settings->once,
+                    "of calls with the same shapes and settings check only the first");
   command->add_option("--config-path", settings->config,
                       "-config: config.json whose section acc_check has white_list, black_list, error_data_path");
   AddStandardsOption(command, &settings->release);
@@ -77,8 +90,9 @@ void AddOptions(CLI::App* command, const std::shared_ptr<AccCheckSettings>& sett
 
 void RegisterAccCheck(CLI::App& app, CommandContext* context) {
   auto one = std::make_shared<AccCheckSettings>(), many = std::make_shared<AccCheckSettings>();
-  AddOptions(app.add_subcommand("acc_check", "call the functions of a dump again, on a device and in float64, and say "
-                                             "which are inaccurate"),
+  AddOptions(app.add_subcommand("acc_check",
+                                "call the functions of a dump again, on a device and in float64, and say "
+                                "which are inaccurate"),
              one, context);
   CLI::App* multi = app.add_subcommand("multi_acc_check", "acc_check in several processes");
   AddOptions(multi, many, context);

@@ -52,13 +52,29 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 25> kShort{{
 
 // The names that earlier releases gave to the same commands.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOldNames{{{"graph", "graph_visualize"},
-                                                                                 {"nan_analyze", "overflow_check"},
-                                                                                 {"run_ut", "acc_check"},
-                                                                                 {"multi_run_ut", "multi_acc_check"}}};
+                                                                                  {"nan_analyze", "overflow_check"},
+                                                                                  {"run_ut", "acc_check"},
+                                                                                  {"multi_run_ut", "multi_acc_check"}}};
 
-constexpr std::array<std::string_view, 19> kCommands{
-    "compare",     "graph_visualize", "serve",        "export",  "run",   "estimate",     "certify",      "recover",
-    "verify-dump", "overflow_check",  "merge_result", "data2db", "parse", "code_mapping", "config_check", "ckpt", "acc_check", "multi_acc_check", "api_precision_compare"};
+constexpr std::array<std::string_view, 19> kCommands{"compare",
+                                                     "graph_visualize",
+                                                     "serve",
+                                                     "export",
+                                                     "run",
+                                                     "estimate",
+                                                     "certify",
+                                                     "recover",
+                                                     "verify-dump",
+                                                     "overflow_check",
+                                                     "merge_result",
+                                                     "data2db",
+                                                     "parse",
+                                                     "code_mapping",
+                                                     "config_check",
+                                                     "ckpt",
+                                                     "acc_check",
+                                                     "multi_acc_check",
+                                                     "api_precision_compare"};
 // Those that run the user's program.
 constexpr std::array<std::string_view, 3> kRunners{"run", "estimate", "certify"};
 

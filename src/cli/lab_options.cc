@@ -7,7 +7,8 @@
 namespace msprobe {
 
 void AddStandardsOption(CLI::App* command, StandardRelease* release) {
-  const std::map<std::string, StandardRelease> releases = {{"26.2", StandardRelease::k26}, {"8.1", StandardRelease::k8}};
+  const std::map<std::string, StandardRelease> releases = {{"26.2", StandardRelease::k26},
+                                                           {"8.1", StandardRelease::k8}};
   command
       ->add_option("--standards", *release,
                    "release of mindstudio-probe whose standards count: 26.2 judges floating outputs against the other "

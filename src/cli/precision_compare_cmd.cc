@@ -31,10 +31,11 @@ Status Run(const PrecisionCompareSettings& settings, bool as_json) {
   MSP_ASSIGN_OR_RETURN(const PrecisionCompareReport report, ComparePrecision(settings));
   for (const std::string& warning : report.warnings) PrintWarning(warning);
   const std::string text =
-      as_json ? Json(report)
-              : fmt::format("{} functions pass, {} with a warning, {} fail, {} are skipped\n  result: {}\n  details: {}\n",
-                            report.passed, report.warned, report.failed, report.skipped, OneLine(report.result),
-                            OneLine(report.details));
+      as_json
+          ? Json(report)
+          : fmt::format("{} functions pass, {} with a warning, {} fail, {} are skipped\n  result: {}\n  details: {}\n",
+                        report.passed, report.warned, report.failed, report.skipped, OneLine(report.result),
+                        OneLine(report.details));
   as_json ? PrintJson(text) : PrintForPeople(text);
   return OkStatus();
 }
@@ -43,14 +44,13 @@ Status Run(const PrecisionCompareSettings& settings, bool as_json) {
 
 void RegisterPrecisionCompare(CLI::App& app, CommandContext* context) {
   auto settings = std::make_shared<PrecisionCompareSettings>();
-  CLI::App* command = app.add_subcommand("api_precision_compare",
-                                         "compare what acc_check found on two devices, function by function");
+  CLI::App* command =
+      app.add_subcommand("api_precision_compare", "compare what acc_check found on two devices, function by function");
   command
       ->add_option("--npu_csv_path", settings->npu,
                    "-npu: accuracy_checking_details_*.csv of the device that is judged")
       ->required();
-  command
-      ->add_option("--gpu_csv_path", settings->gpu, "-gpu: the same file of the device that it is compared with")
+  command->add_option("--gpu_csv_path", settings->gpu, "-gpu: the same file of the device that it is compared with")
       ->required();
   command->add_option("-o,--out_path", settings->output, "directory of the two tables")->capture_default_str();
   AddStandardsOption(command, &settings->release);

@@ -113,7 +113,11 @@ class AccuracyCheck {
       return OkStatus();
     };
     const auto processes = static_cast<size_t>(settings_.processes);
-    return ParallelOrdered<CheckedCall>(plan_.size(), 4 * processes, make, take, processes);
+    MSP_RETURN_IF_ERROR(ParallelOrdered<CheckedCall>(plan_.size(), 4 * processes, make, take, processes));
+    wrong_.insert(wrong_.end(), suspicious_.begin(), suspicious_.end());
+    wrong_.resize(std::min(wrong_.size(), kMostNamed));
+    report_->suspects = std::move(wrong_);
+    return OkStatus();
   }
 
  private:
@@ -126,14 +130,19 @@ class AccuracyCheck {
     }
     MSP_ASSIGN_OR_RETURN(std::unique_ptr<CheckProcess> process, pool_.Take());
     MSP_ASSIGN_OR_RETURN(CallAnswer answer, process->Call(*request));
-    CheckedCall out =
-        JudgeCall(call.full, call.api, call.backward.has_value(), settings_.release, std::move(answer));
+    CheckedCall out = JudgeCall(call.full, call.api, call.backward.has_value(), settings_.release, std::move(answer));
     if (!report_->error_data.empty() && Fails(out)) MSP_RETURN_IF_ERROR(process->Save(report_->error_data, call.full));
     pool_.Give(std::move(process));
     return out;
   }
 
   void Count(const CheckedCall& call) {
+    if (call.verdict) {
+      ++report_->verdicts[static_cast<size_t>(*call.verdict)];
+      const bool wrong = *call.verdict == Float64Verdict::kWrong;
+      std::vector<std::string>& names = wrong ? wrong_ : suspicious_;
+      if (*call.verdict >= Float64Verdict::kSuspicious && names.size() < kMostNamed) names.push_back(call.full);
+    }
     const LabStatus worst = WorseOf(call.forward, call.backward);
     if (worst == LabStatus::kError) {
       ++report_->failed;
@@ -152,6 +161,7 @@ class AccuracyCheck {
   std::vector<PlannedCall> plan_;
   AccCheckReport* report_;
   ProcessPool pool_;
+  std::vector<std::string> wrong_, suspicious_;  // calls
 };
 
 }  // namespace
@@ -177,7 +187,7 @@ StatusOr<AccCheckReport> CheckAccuracy(const AccCheckSettings& settings, const s
     report.error_data = JoinPath(config.error_data, "ut_error_data" + tables.time());
     MSP_RETURN_IF_ERROR(MakeOutputDir(report.error_data));
   }
-  report.result = tables.result(), report.details = tables.details();
+  report.result = tables.result(), report.details = tables.details(), report.float64 = tables.float64();
   if (settings.processes > ThreadCount()) SetThreadCount(settings.processes);
   MSP_RETURN_IF_ERROR(check.Run(&tables, progress));
   return report;

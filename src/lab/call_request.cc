@@ -108,6 +108,7 @@ StatusOr<std::string> CallRequest(const DumpFile& dump, const PlannedCall& call)
   json.Key("gradients");
   MSP_RETURN_IF_ERROR(WriteSources(folder, gradients, &json));
   json.EndObject();
+  json.Member("arithmetic", ArithmeticText(ArithmeticOf(dump.ops()[call.forward].name)));
   json.Member("backward", !gradients.empty());
   json.Member("dtype", ResultType(forward));
   // The same call has the same values in every run, whatever is checked beside it.

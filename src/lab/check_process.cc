@@ -1,5 +1,7 @@
 #include "lab/check_process.h"
 
+#include <limits>
+
 #include "base/embed.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -27,6 +29,9 @@ std::string CheckProgram() {
 }
 
 std::string TextOf(const JsonValue& object, const char* key) { return std::string(object[key].Text()); }
+
+/// What is no number is "inf" or "nan": a result of another kind.
+double FigureOf(const JsonValue& v) { return v.IsNumber() ? v.Number() : std::numeric_limits<double>::infinity(); }
 
 ResultItem::Kind KindOf(std::string_view text) {
   if (text == "tensor") return ResultItem::Kind::kTensor;
@@ -71,6 +76,8 @@ Status CheckProcess::ReadItems(const JsonValue* items, std::vector<ResultItem>* 
     item.kind = KindOf(v["kind"].Text());
     item.dtype = TextOf(v, item.kind == ResultItem::Kind::kTensor ? "dtype" : "type");
     item.same = v["same"].Bool();
+    if (const JsonValue* error = v.Find("error"), *limit = v.Find("limit"); error && limit)
+      item.error = FigureOf(*error), item.limit = FigureOf(*limit);
     if (item.kind != ResultItem::Kind::kTensor) continue;
     item.shape = SizesOf(v["shape"]), item.truth_shape = SizesOf(v["truth_shape"]);
     for (const auto& [key, bytes] : {std::pair{"bytes", &item.ours}, std::pair{"truth_bytes", &item.truth}}) {

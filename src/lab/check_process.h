@@ -20,12 +20,14 @@ struct ResultItem {
   std::vector<int64_t> shape, truth_shape;
   std::string ours, truth;  // bytes of a tensor; the truth of floats is float64, that of others has their type
   bool same = false;        // of a value
+  // How far the result is from the truth and how far rounding explains, in ulp; -1 where nothing says it.
+  double error = -1, limit = -1;
 };
 
 struct CallAnswer {
   std::vector<ResultItem> forward, backward;
-  std::string note;  // why there is no backward
-  std::string why;   // why there is nothing
+  std::string note;                         // why there is no backward
+  std::string why;                          // why there is nothing
   bool draws = false, draws_alike = false;  // a dropout, and whether it drops as much
 };
 

@@ -161,7 +161,8 @@ std::vector<std::string> RowOf(const std::string& name, const ResultItem& item, 
   if (item.kind == ResultItem::Kind::kTensor) {
     const DType dtype = ParseDType(item.dtype);
     const DType bench = IsComplex(dtype) ? DType::kComplex128 : BenchType(dtype);
-    out[1] = bench == DType::kUnknown ? item.dtype : TypeText(bench), out[2] = item.dtype, out[3] = ShapeText(item.shape);
+    out[1] = bench == DType::kUnknown ? item.dtype : TypeText(bench), out[2] = item.dtype,
+    out[3] = ShapeText(item.shape);
   } else if (item.kind == ResultItem::Kind::kValue) {
     out[1] = out[2] = item.dtype;
   }
@@ -171,14 +172,30 @@ std::vector<std::string> RowOf(const std::string& name, const ResultItem& item, 
   return out;
 }
 
+std::string UlpText(double v) {
+  if (!std::isfinite(v)) return "inf";
+  std::string out;
+  AppendFixed(out, v, 3);
+  return out;
+}
+
+/// A row of the comparison with float64.
+void AddFloat64(const std::string& name, const ResultItem& item, CheckedCall* out) {
+  if (item.error < 0) return;
+  const Float64Verdict verdict = VerdictOf(item.error, item.limit);
+  out->verdict = std::max(verdict, out->verdict.value_or(verdict));
+  out->float64.push_back(
+      {name, item.dtype, std::string(Float64VerdictText(verdict)), UlpText(item.error), UlpText(item.limit)});
+}
+
 /// The worst of one direction.
-LabStatus JudgeItems(const std::string& prefix, const Judge& judge, std::vector<ResultItem>* items,
-                     CheckedCall* out) {
+LabStatus JudgeItems(const std::string& prefix, const Judge& judge, std::vector<ResultItem>* items, CheckedCall* out) {
   LabStatus worst = LabStatus::kPass;
   for (size_t i = 0; i < items->size(); ++i) {
     const CheckedOutput checked = judge.Of(&(*items)[i]);
     worst = WorseOf(worst, checked.status);
     out->rows.push_back(RowOf(prefix + std::to_string(i), (*items)[i], checked));
+    AddFloat64(prefix + std::to_string(i), (*items)[i], out);
     (*items)[i].ours.clear(), (*items)[i].truth.clear();
   }
   return worst;

@@ -17,7 +17,8 @@ namespace {
 
 // What mindstudio-probe says of an unstable sort.
 constexpr char kTopk[] =
-    "在npu上，topk的入参sorted=False时不生效，会返回有序tensor，而cpu上会返回无序tensor。 如果topk精度不达标，请检查是否是该原因导致的。";
+    "在npu上，topk的入参sorted=False时不生效，会返回有序tensor，而cpu上会返回无序tensor。 "
+    "如果topk精度不达标，请检查是否是该原因导致的。";
 constexpr char kNoStandard[] = "This data type does not support benchmark compare.";
 
 /// The columns of a details file, in any order.
@@ -199,7 +200,8 @@ StatusOr<PrecisionCompareReport> ComparePrecision(const PrecisionCompareSettings
   for (const DetailsRow& row : npu) MSP_RETURN_IF_ERROR(tables.Take(row, by_name));
   tables.Finish();
   if (report.passed + report.failed + report.warned + report.skipped == 0)
-    return BadInput(settings.npu + " and " + settings.gpu + " have no row in common: give the two files of the same dump");
+    return BadInput(settings.npu + " and " + settings.gpu +
+                    " have no row in common: give the two files of the same dump");
   MSP_RETURN_IF_ERROR(tables.Write());
   return report;
 }

@@ -17,7 +17,7 @@ struct PrecisionCompareSettings {
 };
 
 struct PrecisionCompareReport {
-  std::string result, details;  // files
+  std::string result, details;                               // files
   uint64_t passed = 0, warned = 0, failed = 0, skipped = 0;  // functions
   std::vector<std::string> warnings;
 };

@@ -98,6 +98,21 @@ Status WriteTensors(JsonWriter* json, const TensorFolder& folder, const CallTens
 
 }  // namespace
 
+std::string_view ArithmeticText(Arithmetic kind) {
+  switch (kind) {
+    case Arithmetic::kCopy: return "copy";
+    case Arithmetic::kElementwise: return "elementwise";
+    case Arithmetic::kFunction: return "function";
+    case Arithmetic::kProduct: return "product";
+    case Arithmetic::kReduction: return "reduction";
+    case Arithmetic::kNormalise: return "normalise";
+    case Arithmetic::kSoftmax: return "softmax";
+    case Arithmetic::kAttention: return "attention";
+    case Arithmetic::kUnknown: break;
+  }
+  return "unknown";
+}
+
 void WriteCallMembers(const OpCall& call, JsonWriter* json) {
   json->Member("owner", OwnerText(call.owner));
   json->Member("function", call.function);

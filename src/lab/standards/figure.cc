@@ -11,12 +11,12 @@ namespace msprobe {
 namespace {
 
 constexpr int kDigits = 14;
-constexpr int kHalfBits = 11;             // of the significand
-constexpr int kSmallestHalfPower = -24;   // of the smallest subnormal
+constexpr int kHalfBits = 11;            // of the significand
+constexpr int kSmallestHalfPower = -24;  // of the smallest subnormal
 // numpy 2 shows other magnitudes with an exponent.
 constexpr double kSmallestPlain = 1e-4, kLargestPlainSingle = 1e6, kLargestPlainHalf = 1e3;
 constexpr double kLargestHalf = 65504.0;
-constexpr double kBeyondHalf = 65520.0;   // from here on the nearest is infinity
+constexpr double kBeyondHalf = 65520.0;  // from here on the nearest is infinity
 
 /// The fewest significant digits, in scientific form, that round to the same value of `width`.
 std::string ShortestScientific(double v, Width width) {

@@ -20,7 +20,8 @@ struct LabFigure {
     return {width == Width::kHalf ? Kind::kHalf : width == Width::kSingle ? Kind::kSingle : Kind::kDouble, v};
   }
   bool blank() const { return kind == Kind::kBlank; }
-  /// " " of a blank; float64 with 14 digits behind the point; float32 and float16 with the fewest digits that tell them.
+  /// " " of a blank; float64 with 14 digits behind the point; float32 and float16 with the fewest digits that tell
+  /// them.
   std::string Text() const;
 };
 
@@ -28,7 +29,9 @@ struct LabFigure {
 double RoundToHalf(double v);
 /// The nearest value of this width.
 inline double RoundTo(Width width, double v) {
-  return width == Width::kDouble ? v : width == Width::kSingle ? static_cast<double>(static_cast<float>(v)) : RoundToHalf(v);
+  return width == Width::kDouble   ? v
+         : width == Width::kSingle ? static_cast<double>(static_cast<float>(v))
+                                   : RoundToHalf(v);
 }
 
 }  // namespace msprobe

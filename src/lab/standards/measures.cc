@@ -65,18 +65,18 @@ double Clipped(double v, double largest) { return std::isnan(v) ? v : std::clamp
 
 class Thresholds {
  public:
-  Thresholds(const ElementErrors& errors, double small_value) : errors_(errors) {
+  Thresholds(const ResultErrors& errors, double small_value) : errors_(errors) {
     const Width bench = errors.pair().bench.width();
     small_ = RoundTo(bench, small_value);
   }
   bool Small(size_t i) const { return errors_.Finite(i) && std::fabs(errors_.Bench(i)) <= small_; }
 
  private:
-  const ElementErrors& errors_;
+  const ResultErrors& errors_;
   double small_;
 };
 
-LabFigure BalanceOf(const ElementErrors& e) {
+LabFigure BalanceOf(const ResultErrors& e) {
   const Width width = e.pair().device.width();
   int64_t larger = 0, smaller = 0;
   for (size_t i = 0; i < e.size(); ++i) {
@@ -87,7 +87,7 @@ LabFigure BalanceOf(const ElementErrors& e) {
   return LabFigure::Double(static_cast<double>(std::abs(larger - smaller)) / static_cast<double>(e.size()));
 }
 
-void MeasureBenchmark(const ElementErrors& e, MeasureRow* row) {
+void MeasureBenchmark(const ResultErrors& e, FigureRow* row) {
   const StandardLimits& limits = LimitsOf(e.pair().device.dtype);
   const Thresholds thresholds(e, limits.small_value);
   const double small_error = RoundTo(e.width(), limits.small_value_benchmark);
@@ -120,7 +120,7 @@ void MeasureBenchmark(const ElementErrors& e, MeasureRow* row) {
 }
 
 /// Elements that are not finite on both sides and are no limits of the type, either.
-LabFigure InfNanRate(const ElementErrors& e, double bound) {
+LabFigure InfNanRate(const ResultErrors& e, double bound) {
   const ResultPair& pair = e.pair();
   const Width device = pair.device.width();
   const Width both = std::max(device, pair.bench.width());
@@ -137,7 +137,7 @@ LabFigure InfNanRate(const ElementErrors& e, double bound) {
   return Share(bad, all);
 }
 
-void MeasureLimits(const ElementErrors& e, double small_value, double relative, double absolute, MeasureRow* row,
+void MeasureLimits(const ResultErrors& e, double small_value, double relative, double absolute, FigureRow* row,
                    double bound) {
   const Thresholds thresholds(e, small_value);
   const double relative_limit = RoundTo(e.width(), relative), absolute_limit = RoundTo(e.width(), absolute);
@@ -186,7 +186,7 @@ double Float8Ulps(double bench, double device) {
   return ours - power * (bench >= 0 ? 1 : -1);
 }
 
-double UlpsOf(const ElementErrors& e, size_t i, const UlpLayout& layout, Width width) {
+double UlpsOf(const ResultErrors& e, size_t i, const UlpLayout& layout, Width width) {
   const Width bench = e.pair().bench.width();
   const double size = std::fabs(e.Bench(i));
   double power = size == 0 ? 0 : std::floor(Logarithm(size, bench));
@@ -196,7 +196,7 @@ double UlpsOf(const ElementErrors& e, size_t i, const UlpLayout& layout, Width w
   return std::fabs(RoundTo(width, apart * scale));
 }
 
-void MeasureUlps(const ElementErrors& e, MeasureRow* row) {
+void MeasureUlps(const ResultErrors& e, FigureRow* row) {
   const DType dtype = e.pair().device.dtype;
   const bool single = dtype == DType::kFloat32, eight = IsFloat8(dtype);
   const Width width = single || eight ? Width::kDouble : Width::kSingle;
@@ -227,7 +227,7 @@ double NumpyMean(const std::vector<double>& values, Width width) {
   return RoundTo(width, RoundTo(inside, sum / static_cast<double>(values.size())));
 }
 
-ElementErrors::ElementErrors(const ResultPair& pair)
+ResultErrors::ResultErrors(const ResultPair& pair)
     : pair_(pair), width_(std::max(pair.device.width(), pair.bench.width())) {
   const size_t n = pair.device.values.size();
   const Width bench = pair.bench.width(), device = pair.device.width();
@@ -242,7 +242,7 @@ ElementErrors::ElementErrors(const ResultPair& pair)
   }
 }
 
-void MeasureByStandard(Standard standard, const ElementErrors& e, MeasureRow* row) {
+void MeasureByStandard(Standard standard, const ResultErrors& e, FigureRow* row) {
   const StandardLimits& limits = LimitsOf(e.pair().device.dtype);
   switch (standard) {
     case Standard::kBenchmark: return MeasureBenchmark(e, row);

@@ -1,5 +1,5 @@
-// The figures of mindstudio-probe's standards for two results of an op, computed as numpy computes them: in the width of
-// their types, sums in numpy's order.
+// The figures of mindstudio-probe's standards for two results of an op, computed as numpy computes them: in the width
+// of their types, sums in numpy's order.
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ enum class Measure : uint8_t {
 };
 inline constexpr size_t kMeasures = 17;
 
-class MeasureRow {
+class FigureRow {
  public:
   LabFigure& operator[](Measure m) { return figures_[static_cast<size_t>(m)]; }
   const LabFigure& operator[](Measure m) const { return figures_[static_cast<size_t>(m)]; }
@@ -55,10 +55,10 @@ class MeasureRow {
 };
 
 /// Errors element by element, which several standards use.
-class ElementErrors {
+class ResultErrors {
  public:
   /// Both sides have the same number of elements, at least one.
-  explicit ElementErrors(const ResultPair& pair);
+  explicit ResultErrors(const ResultPair& pair);
 
   const ResultPair& pair() const { return pair_; }
   size_t size() const { return absolute_.size(); }
@@ -81,7 +81,7 @@ class ElementErrors {
 };
 
 /// Fills the columns of a standard. kBinary of floating results, too.
-void MeasureByStandard(Standard standard, const ElementErrors& errors, MeasureRow* row);
+void MeasureByStandard(Standard standard, const ResultErrors& errors, FigureRow* row);
 
 /// np.mean of `values` in this width.
 double NumpyMean(const std::vector<double>& values, Width width);

@@ -104,7 +104,8 @@ class Comparison {
     const std::optional<double> v = NumberIn(text);
     if (v) return *v;
     if (row_.failed.empty()) {
-      row_.failed = std::string(DetailsColumnName(column)) + (IsBlank(text) ? " has no value" : " is no number: " + OneLine(text));
+      row_.failed = std::string(DetailsColumnName(column)) +
+                    (IsBlank(text) ? " has no value" : " is no number: " + OneLine(text));
     }
     return 0;
   }
@@ -198,10 +199,12 @@ class Comparison {
     if (!passes(v)) message_ = failed;
   }
   void Binary() {
-    Share(In::kErrorRate, kOutErrorRate, [](double v) { return v == 0; }, "ERROR: 二进制一致错误率超过阈值\n");
+    Share(
+        In::kErrorRate, kOutErrorRate, [](double v) { return v == 0; }, "ERROR: 二进制一致错误率超过阈值\n");
   }
   void Thousandth() {
-    Share(In::kThousandth, kOutThousandth, [](double v) { return v >= kThousandthPasses; }, "ERROR: 双千指标不达标\n");
+    Share(
+        In::kThousandth, kOutThousandth, [](double v) { return v >= kThousandthPasses; }, "ERROR: 双千指标不达标\n");
   }
 
   void Ulps() {
@@ -219,8 +222,9 @@ class Comparison {
     }
     Put(kOutUlpShare, share);
     const bool consistent = mean.consistent && ratio.consistent;
-    const bool passes = consistent && ((single && mean.value < kUlpMean) ||
-                                       share < (single ? kUlpShare32 : kUlpShare16) || (!eight && ratio.value < kUlpRatio));
+    const bool passes =
+        consistent && ((single && mean.value < kUlpMean) || share < (single ? kUlpShare32 : kUlpShare16) ||
+                       (!eight && ratio.value < kUlpRatio));
     if (consistent) PutStatus(kOutUlpStatus, passes);
     row_.status = passes ? LabStatus::kPass : LabStatus::kError;
     if (!passes) message_ += "ERROR: ULP误差不满足标准\n";
@@ -236,24 +240,61 @@ class Comparison {
 }  // namespace
 
 const std::vector<std::string>& CheckColumns() {
-  static const std::vector<std::string> columns = {
-      "API Name",       "Bench Dtype",      "DEVICE Dtype",     "Shape",          "余弦相似度",
-      "最大绝对误差",   "双百指标",         "双千指标",         "双万指标",       "二进制一致错误率",
-      "误差均衡性",     "均方根误差",       "小值域错误占比",   "相对误差最大值", "相对误差平均值",
-      "inf/nan错误率",  "相对误差错误率",   "绝对误差错误率",   "ULP误差最大值",  "ULP误差平均值",
-      "ULP误差大于阈值占比", "Status", "Message"};
+  static const std::vector<std::string> columns = {"API Name",
+                                                   "Bench Dtype",
+                                                   "DEVICE Dtype",
+                                                   "Shape",
+                                                   "余弦相似度",
+                                                   "最大绝对误差",
+                                                   "双百指标",
+                                                   "双千指标",
+                                                   "双万指标",
+                                                   "二进制一致错误率",
+                                                   "误差均衡性",
+                                                   "均方根误差",
+                                                   "小值域错误占比",
+                                                   "相对误差最大值",
+                                                   "相对误差平均值",
+                                                   "inf/nan错误率",
+                                                   "相对误差错误率",
+                                                   "绝对误差错误率",
+                                                   "ULP误差最大值",
+                                                   "ULP误差平均值",
+                                                   "ULP误差大于阈值占比",
+                                                   "Status",
+                                                   "Message"};
   return columns;
 }
 
 const std::vector<std::string>& RatioColumns() {
-  static const std::vector<std::string> columns = {
-      "API Name",           "小值域错误比值",         "小值域判定结果",     "均方根误差比值",
-      "均方根误差判定结果", "相对误差最大值比值",     "相对误差最大值判定结果", "相对误差平均值比值",
-      "相对误差平均值判定结果", "误差均衡性比值",     "误差均衡性判定结果", "inf/nan错误率",
-      "inf/nan判定结果",    "相对误差错误率",         "相对误差判定结果",   "绝对误差错误率",
-      "绝对误差判定结果",   "二进制一致错误率",       "二进制一致错误率判定结果", "ULP误差平均值",
-      "ULP误差大于阈值占比", "ULP误差大于阈值占比比值", "ULP误差判定结果",  "双千指标",
-      "双千指标判定结果",   "比对结果",               "比对算法",           "Message"};
+  static const std::vector<std::string> columns = {"API Name",
+                                                   "小值域错误比值",
+                                                   "小值域判定结果",
+                                                   "均方根误差比值",
+                                                   "均方根误差判定结果",
+                                                   "相对误差最大值比值",
+                                                   "相对误差最大值判定结果",
+                                                   "相对误差平均值比值",
+                                                   "相对误差平均值判定结果",
+                                                   "误差均衡性比值",
+                                                   "误差均衡性判定结果",
+                                                   "inf/nan错误率",
+                                                   "inf/nan判定结果",
+                                                   "相对误差错误率",
+                                                   "相对误差判定结果",
+                                                   "绝对误差错误率",
+                                                   "绝对误差判定结果",
+                                                   "二进制一致错误率",
+                                                   "二进制一致错误率判定结果",
+                                                   "ULP误差平均值",
+                                                   "ULP误差大于阈值占比",
+                                                   "ULP误差大于阈值占比比值",
+                                                   "ULP误差判定结果",
+                                                   "双千指标",
+                                                   "双千指标判定结果",
+                                                   "比对结果",
+                                                   "比对算法",
+                                                   "Message"};
   return columns;
 }
 

@@ -18,7 +18,8 @@ constexpr double Power(int exponent) {
 
 constexpr StandardLimits kHalfLimits{Power(-10), Power(-16), 1e-16, Power(-10), Power(-8), Power(-20), Power(-11)};
 constexpr StandardLimits kBFloat16Limits{Power(-10), 1e-16, 1e-16, Power(-8), Power(-7), Power(-7), Power(-8)};
-constexpr StandardLimits kOtherLimits{Power(-20), Power(-30), Power(-30), Power(-20), Power(-11), Power(-14), Power(-14)};
+constexpr StandardLimits kOtherLimits{Power(-20), Power(-30), Power(-30), Power(-20),
+                                      Power(-11), Power(-14), Power(-14)};
 
 constexpr RatioLimits kLevel0{2, 2, 10, 2, 2}, kLevel1{2, 1.5, 5, 1.5, 2}, kLevel2{2, 1.2, 2, 1.2, 2};
 constexpr auto kLevel1Names = std::to_array<std::string_view>(

@@ -22,13 +22,13 @@ enum class StandardRelease : uint8_t { k26, k8 };
 
 /// Limits of a dtype; those of float32 for every dtype that has none.
 struct StandardLimits {
-  double small_value;         // magnitudes up to this are judged by absolute errors
-  double small_value_absolute;  // of kAbsolute
+  double small_value;            // magnitudes up to this are judged by absolute errors
+  double small_value_absolute;   // of kAbsolute
   double small_value_benchmark;  // of kBenchmark
-  double relative;            // of kAbsolute
-  double accumulative;        // of kAccumulative
-  double balance;             // the same, of the balance of errors
-  double smallest_error;      // of the other device, in ratios
+  double relative;               // of kAbsolute
+  double accumulative;           // of kAccumulative
+  double balance;                // the same, of the balance of errors
+  double smallest_error;         // of the other device, in ratios
 };
 const StandardLimits& LimitsOf(DType dtype);
 inline constexpr double kAccumulativeSmallValue = 1;

@@ -50,7 +50,8 @@ ResultPair GeneratedPair(uint64_t which, std::string* name) {
     double value = std::ldexp(static_cast<double>(Drawn(which, i, 1) % (1 << 24)) - (1 << 23), power - 23);
     if (wide) value += std::ldexp(static_cast<double>(Drawn(which, i, 2) % (1 << 20)), power - 50);
     double bench = wide ? value : static_cast<double>(static_cast<float>(value));
-    const double error = std::ldexp(static_cast<double>(Drawn(which, i, 3) % 2049) - 1024, -10 - static_cast<int>(Below(which, 5, 20)));
+    const double error =
+        std::ldexp(static_cast<double>(Drawn(which, i, 3) % 2049) - 1024, -10 - static_cast<int>(Below(which, 5, 20)));
     double device = Below(which, 6, 5) == 0 ? value : value + value * error;
     const bool special = Drawn(which, i, 4) % 8 == 0;
     if (mode == 0 && special) device = NAN;
@@ -58,7 +59,9 @@ ResultPair GeneratedPair(uint64_t which, std::string* name) {
     if (mode == 2 && special) device = -INFINITY;
     if (mode == 3 && special) bench = 0;
     if (mode == 4) device *= 0, bench *= 0;
-    device = kind == 0 ? RoundToHalf(device) : kind == 1 ? RoundToBFloat16(device) : static_cast<double>(static_cast<float>(device));
+    device = kind == 0   ? RoundToHalf(device)
+             : kind == 1 ? RoundToBFloat16(device)
+                         : static_cast<double>(static_cast<float>(device));
     out.device.values.push_back(device);
     out.bench.values.push_back(bench);
   }
@@ -66,7 +69,7 @@ ResultPair GeneratedPair(uint64_t which, std::string* name) {
   return out;
 }
 
-MeasureRow Measured(const std::string& what, const std::string& api, const ResultPair& pair, StandardRelease release,
+FigureRow Measured(const std::string& what, const std::string& api, const ResultPair& pair, StandardRelease release,
                     std::string* status) {
   *status = " ";
   if (what == "check") {
@@ -75,10 +78,11 @@ MeasureRow Measured(const std::string& what, const std::string& api, const Resul
     return checked.row;
   }
   static const std::map<std::string, Standard> standards = {
-      {"benchmark", Standard::kBenchmark}, {"absolute", Standard::kAbsolute},     {"binary", Standard::kBinary},
-      {"ulp", Standard::kUlp},             {"thousandth", Standard::kThousandth}, {"accumulative", Standard::kAccumulative}};
-  MeasureRow row;
-  const ElementErrors errors(pair);
+      {"benchmark", Standard::kBenchmark},   {"absolute", Standard::kAbsolute},
+      {"binary", Standard::kBinary},         {"ulp", Standard::kUlp},
+      {"thousandth", Standard::kThousandth}, {"accumulative", Standard::kAccumulative}};
+  FigureRow row;
+  const ResultErrors errors(pair);
   MeasureByStandard(standards.at(what), errors, &row);
   return row;
 }
@@ -102,7 +106,7 @@ int CompareAnswers(const std::string& path, StandardRelease release) {
     }
     std::string name, status;
     const ResultPair pair = GeneratedPair(std::strtoull(std::string(parts[0]).c_str(), nullptr, 10), &name);
-    const MeasureRow row = Measured(std::string(parts[1]), name, pair, release, &status);
+    const FigureRow row = Measured(std::string(parts[1]), name, pair, release, &status);
     const std::vector<std::string_view> cells = Split(parts[3], ';');
     std::string ours;
     // 8.1 writes "Warning".

@@ -13,8 +13,8 @@ namespace {
 constexpr double kSameDirection = 0.99;
 constexpr double kSmallError = 0.001;
 constexpr double kHundredthShare = 0.01, kThousandthShare = 0.001, kTenThousandthShare = 0.0001;
-constexpr auto kQuantised = std::to_array<std::string_view>(
-    {"npu_dynamic_quant", "npu_quant_lightning_indexer", "npu_rms_norm_dynamic_quant"});
+constexpr auto kQuantised =
+    std::to_array<std::string_view>({"npu_dynamic_quant", "npu_quant_lightning_indexer", "npu_rms_norm_dynamic_quant"});
 
 double LargestMagnitude(const std::vector<double>& values) {
   double out = 0;
@@ -56,7 +56,7 @@ bool CheckCosine(const ResultPair& pair, StandardRelease release, CheckedOutput*
 }
 
 /// The share of elements below a relative error passes when it exceeds 1 - that error.
-bool CheckShare(const ElementErrors& e, double limit, LabFigure* cell) {
+bool CheckShare(const ResultErrors& e, double limit, LabFigure* cell) {
   uint64_t near = 0;
   const double bound = RoundTo(e.width(), limit);
   for (const double r : e.relative()) near += r < bound;
@@ -65,7 +65,7 @@ bool CheckShare(const ElementErrors& e, double limit, LabFigure* cell) {
   return share > 1 - limit;
 }
 
-LabStatus Decide(const ElementErrors& e, StandardRelease release, CheckedOutput* out) {
+LabStatus Decide(const ResultErrors& e, StandardRelease release, CheckedOutput* out) {
   if (!CheckCosine(e.pair(), release, out)) return LabStatus::kError;
   double largest = 0;
   for (const double v : e.absolute()) largest = std::isnan(v) || std::isnan(largest) ? NAN : std::max(largest, v);
@@ -104,7 +104,7 @@ LabStatus WorseOf(LabStatus a, LabStatus b) {
 
 CheckedOutput CheckFloats(std::string_view api, const ResultPair& pair, bool float8_input, StandardRelease release) {
   CheckedOutput out;
-  const ElementErrors errors(pair);
+  const ResultErrors errors(pair);
   const DType dtype = pair.device.dtype;
   if (dtype != DType::kFloat64) MeasureByStandard(StandardOf(api, dtype, float8_input, release), errors, &out.row);
   out.status = Decide(errors, release, &out);
@@ -125,6 +125,8 @@ CheckedOutput CheckQuantised(double largest) {
   return out;
 }
 
-bool IsQuantised(std::string_view api) { return std::find(kQuantised.begin(), kQuantised.end(), api) != kQuantised.end(); }
+bool IsQuantised(std::string_view api) {
+  return std::find(kQuantised.begin(), kQuantised.end(), api) != kQuantised.end();
+}
 
 }  // namespace msprobe

@@ -16,7 +16,7 @@ LabStatus WorseOf(LabStatus a, LabStatus b);
 
 struct CheckedOutput {
   LabStatus status = LabStatus::kNone;
-  MeasureRow row;
+  FigureRow row;
   std::string message;
 };
 
