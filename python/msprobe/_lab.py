@@ -20,6 +20,7 @@ from functools import partial
 
 import _replay
 from _replay import (
+    MOST_CONDITION,
     REFUSALS,
     Call,
     Functions,
@@ -33,6 +34,7 @@ from _replay import (
     natural,
     relative,
     tensors_in,
+    terms,
     unit_of,
     widen,
 )
@@ -40,10 +42,10 @@ from _replay import (
 torch = None  # imported by main(), which says so where there is none
 
 MOST_BYTES = 1 << 31  # of a result in float64
-SEED = 1234
 # The classes that a target may have are not between its smallest and largest number when one of them is "ignored".
 IGNORED_CLASS = ("cross_entropy", "nll_loss")
 HALVES = ("torch.float16", "torch.bfloat16")
+BY_DTYPE = ("nextafter",)  # what they compute depends on the dtype, so float64 is no truth
 FEW = 100  # elements of a dropout, of which a share says nothing
 
 
@@ -241,6 +243,65 @@ class Answer:
         return item
 
 
+class Distances:
+    """How far results are from the truth, and how far rounding explains, in ulp of their dtypes.
+
+    `passes`: results and gradients of the device, then those in float64. `unit`: the unit round-off of the inputs.
+    """
+
+    def __init__(self, call, kind, unit, passes):
+        self._call, self._kind, self._unit = call, kind, unit
+        self._passes = [*passes, passes[-1]]
+        backward = bool(passes[0][1])
+        if unit and (backward or kind not in ("copy", "elementwise")):
+            shaken = Pass(call, partial(shake, Jitter(unit)), backward, wide=True)
+            self._passes[2] = (parts_of(shaken.result), shaken.grads)
+
+    def add_to(self, answer):
+        """Adds "error" and "limit" to the items of which they say something."""
+        if self._call.name in BY_DTYPE:
+            return
+        keys = list(self._call.tensors)
+        sides = {"forward": (keys, [part[0] for part in self._passes])}
+        if answer.line["backward"]:
+            sides["backward"] = (keys, [[part[1].get(key) for key in keys] for part in self._passes])
+        for side, (keys, columns) in sides.items():
+            floating = any(isinstance(a, torch.Tensor) and a.is_floating_point() for a in columns[0])
+            for number, (item, a, b, c) in enumerate(zip(answer.line[side], *columns)):
+                same = item["kind"] == "tensor" and a.shape == b.shape == c.shape and a.numel() > 0
+                # Choices between equal values (the indices of topk) tell nothing where the values themselves are there.
+                if same and (not floating or a.is_floating_point() or a.is_complex()):
+                    self._measure(
+                        item, *(t.detach().cpu() for t in (a, b, c)), keys[number] if side == "backward" else None
+                    )
+
+    def _measure(self, item, ours, truth, shaken, key):
+        wide = ours.is_floating_point() or ours.is_complex()
+        moved = relative(shaken, truth) if wide else 0.0
+        limit = limit_of(self._call, ours, moved, self._unit, self._kind, key is not None)
+        error = measure(ours, truth)
+        if key is not None and ours.is_floating_point() and self._unit and moved / self._unit > MOST_CONDITION:
+            limit += self._cancelled(ours, truth, key)
+        if math.isinf(error) and limit > 1 and not ours.isnan().any() and not truth.isnan().any():
+            return  # so near a pole that rounding decides between a number and infinity
+        ulp = 2 * unit_of([ours]) if wide else 1.0
+        item["error"], item["limit"] = error / ulp, limit / ulp
+
+    def _cancelled(self, ours, truth, key):
+        """The rounding of terms that cancel each other out, relative to what is left of them.
+
+        A gradient that is zero for all inputs (that of a value divided by its own norm) shows no size of its terms: they are as
+        large as gradients that come in, times the slope of the results over the input.
+        """
+        results = [t.abs().max().item() for t in tensors_in(self._passes[1][0]) if t.is_floating_point() and t.numel()]
+        given = [g.abs().max().item() for g in self._call.gradients.values() if g.numel()]
+        size = self._call.tensors[key].abs().max().item()
+        info = torch.finfo(ours.dtype)
+        terms_size = max(given, default=0.0) * max(results, default=0.0) / max(size, info.smallest_normal)
+        left = max(truth.abs().max().item(), info.smallest_normal)
+        return _replay.TAIL * info.eps * math.sqrt(terms(self._call, ours, True)) * terms_size / left
+
+
 class Laboratory:
     """Answers the requests of the command."""
 
@@ -270,7 +331,8 @@ class Laboratory:
             for key in call.tensors:
                 answer.add("backward", ours.grads.get(key), truth.grads.get(key))
         unit = max(unit_of((*call.tensors.values(), *call.gradients.values())), cast)
-        self._measure(call, request["arithmetic"], unit, [(results, ours.grads), (truths, truth.grads)], answer)
+        passes = [(results, ours.grads), (truths, truth.grads)]
+        Distances(call, request["arithmetic"], unit, passes).add_to(answer)
         self._last = {
             "forward.input": list(call.tensors.values()),
             "forward.output.bench": truths,
@@ -280,30 +342,6 @@ class Laboratory:
             "backward.output.device": list(ours.grads.values()),
         }
         return answer
-
-    @staticmethod
-    def _measure(call, kind, unit, passes, answer):
-        """Adds to each result how far it is from the truth, and how far rounding explains, in ulp of its dtype."""
-        backward = bool(passes[0][1])
-        passes.append(passes[1])
-        if unit and (backward or kind not in ("copy", "elementwise")):
-            shaken = Pass(call, partial(shake, Jitter(unit)), backward, wide=True)
-            passes[2] = (parts_of(shaken.result), shaken.grads)
-        sides = {"forward": [part[0] for part in passes]}
-        if answer.line["backward"]:
-            sides["backward"] = [[part[1].get(key) for key in call.tensors] for part in passes]
-        for side, columns in sides.items():
-            floating = any(isinstance(a, torch.Tensor) and a.is_floating_point() for a in columns[0])
-            for item, a, b, c in zip(answer.line[side], *columns):
-                same = item["kind"] == "tensor" and a.shape == b.shape == c.shape and a.numel() > 0
-                # Choices between equal values (the indices of topk) tell nothing where the values themselves are there.
-                if not same or (floating and not (a.is_floating_point() or a.is_complex())):
-                    continue
-                a, b, c = (t.detach().cpu() for t in (a, b, c))
-                wide = a.is_floating_point() or a.is_complex()
-                ulp = 2 * unit_of([a]) if wide else 1.0
-                item["error"] = measure(a, b) / ulp
-                item["limit"] = limit_of(call, a, relative(c, b) if wide else 0, unit, kind, side == "backward") / ulp
 
     def _on_device(self, call, backward, recorded):
         def move(tensor):

@@ -36,6 +36,7 @@ std::string Json(const AccCheckReport& report) {
       json.Member(Float64VerdictText(static_cast<Float64Verdict>(i)), report.verdicts[i]);
   });
   json.Member("suspects", report.suspects);
+  json.Member("known", report.known);
   json.EndObject();
   return json.Take() + "\n";
 }
@@ -48,6 +49,7 @@ std::string Text(const AccCheckReport& report) {
     out += fmt::format("  fails: {}\n", OneLine(report.errors[i]));
   out += fmt::format("against float64: {} right, {} round-off, {} suspicious, {} wrong\n", report.verdicts[0],
                      report.verdicts[1], report.verdicts[2], report.verdicts[3]);
+  if (report.known > 0) out += fmt::format("  {} of them from kernels that are known to be inaccurate\n", report.known);
   for (size_t i = 0; i < report.suspects.size() && i < kNamedErrors; ++i)
     out += fmt::format("  further away than rounding explains: {}\n", OneLine(report.suspects[i]));
   out += fmt::format("  result: {}\n  details: {}\n", OneLine(report.result), OneLine(report.details));

@@ -139,6 +139,7 @@ class AccuracyCheck {
   void Count(const CheckedCall& call) {
     if (call.verdict) {
       ++report_->verdicts[static_cast<size_t>(*call.verdict)];
+      report_->known += *call.verdict >= Float64Verdict::kSuspicious && call.known;
       const bool wrong = *call.verdict == Float64Verdict::kWrong;
       std::vector<std::string>& names = wrong ? wrong_ : suspicious_;
       if (*call.verdict >= Float64Verdict::kSuspicious && names.size() < kMostNamed) names.push_back(call.full);

@@ -32,6 +32,7 @@ struct AccCheckReport {
   std::vector<std::string> errors;                                        // names of calls that fail, at most 100
   std::array<uint64_t, 4> verdicts{};                                     // calls by Float64Verdict
   std::vector<std::string> suspects;                                      // wrong before suspicious, at most 100
+  uint64_t known = 0;                                                     // suspects whose kernels are known
   std::string truncated;                                                  // where the dump ends before its end
 };
 

@@ -29,7 +29,8 @@ const std::vector<std::string>& ResultColumns() {
 }
 
 const std::vector<std::string>& Float64Columns() {
-  static const std::vector<std::string> columns = {"API Name", "Dtype", "Verdict", "Error (ulp)", "Round-off (ulp)"};
+  static const std::vector<std::string> columns = {"API Name",    "Dtype",           "Verdict",
+                                                   "Error (ulp)", "Round-off (ulp)", "Known"};
   return columns;
 }
 

@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "lab/known_kernels.h"
+#include "lab/standards/api_name.h"
 #include "lab/standards/ratios.h"
 
 namespace msprobe {
@@ -97,6 +99,8 @@ class Judge {
     return out;
   }
 
+  const std::string& api() const { return api_; }
+
  private:
   CheckedOutput OfTensors(ResultItem* item) const {
     CheckedOutput out;
@@ -180,12 +184,16 @@ std::string UlpText(double v) {
 }
 
 /// A row of the comparison with float64.
-void AddFloat64(const std::string& name, const ResultItem& item, CheckedCall* out) {
+void AddFloat64(const std::string& name, std::string_view api, const ResultItem& item, CheckedCall* out) {
   if (item.error < 0) return;
   const Float64Verdict verdict = VerdictOf(item.error, item.limit);
   out->verdict = std::max(verdict, out->verdict.value_or(verdict));
-  out->float64.push_back(
-      {name, item.dtype, std::string(Float64VerdictText(verdict)), UlpText(item.error), UlpText(item.limit)});
+  const bool off = verdict >= Float64Verdict::kSuspicious;
+  const std::string_view known =
+      off ? KnownKernel(api, ParseOutputName(name).direction, item.dtype) : std::string_view();
+  out->known = out->known && (!off || !known.empty());
+  out->float64.push_back({name, item.dtype, std::string(Float64VerdictText(verdict)), UlpText(item.error),
+                          UlpText(item.limit), std::string(known)});
 }
 
 /// The worst of one direction.
@@ -195,7 +203,7 @@ LabStatus JudgeItems(const std::string& prefix, const Judge& judge, std::vector<
     const CheckedOutput checked = judge.Of(&(*items)[i]);
     worst = WorseOf(worst, checked.status);
     out->rows.push_back(RowOf(prefix + std::to_string(i), (*items)[i], checked));
-    AddFloat64(prefix + std::to_string(i), (*items)[i], out);
+    AddFloat64(prefix + std::to_string(i), judge.api(), (*items)[i], out);
     (*items)[i].ours.clear(), (*items)[i].truth.clear();
   }
   return worst;

@@ -64,6 +64,12 @@ def test_clean_calls(dumps, task, tmp_path):
     assert summary["failed"] + summary["warned"] <= 4 and summary["device"] == "cpu"
     assert found["Functional.linear.0"] == ["pass", "pass", ""]
     assert found["Functional.dropout.0"][0] == "pass"
+    # They are right, or rounding explains them.
+    against = results(tmp_path / "out", "float64")
+    assert {row[1] for row in against.values()} == {"right", "round-off"}
+    assert against["Tensor.masked_fill.0.forward.output.0"][1] == "right"
+    assert against["Functional.linear.1.forward.output.0"][:2] == ["torch.bfloat16", "right"]
+    assert summary["verdicts"]["wrong"] == 0 and summary["suspects"] == []
     details = results(tmp_path / "out", "details")
     assert details["Functional.linear.0.forward.output.0"][:3] == ["torch.float64", "torch.float32", "(4, 16)"]
     assert [f"Functional.linear.0.backward.output.{i}" in details for i in range(4)] == [True, True, True, False]
@@ -90,6 +96,7 @@ def test_kernels_of_the_user(dumps, tmp_path):
     check(dumps["tensor"], tmp_path / "out", *options, PYTHONPATH=str(tmp_path / "own"))
     found = results(tmp_path / "out")
     assert found["Functional.gelu.0"][0] == "error"
+    assert results(tmp_path / "out", "float64")["Functional.gelu.0.forward.output.0"][1] == "wrong"
     assert found["Functional.embedding.0"][0] == "SKIP" and "ended its process" in found["Functional.embedding.0"][2]
     assert found["Torch.tanh.1"][:2] == ["pass", "pass"]
     assert "in black list or not in white list" in found["Torch.softmax.0"][2]
@@ -105,13 +112,14 @@ def test_a_check_that_was_cut_off(dumps, tmp_path):
     cut.mkdir()
     for path in (tmp_path / "whole").iterdir():
         text = path.read_bytes()
-        at = text.index(b"Torch.tanh.0" if "result" in path.name else b"Torch.tanh.0.backward")
+        at = text.index(b"Torch.tanh.0.backward") if "details" in path.name else text.index(b"Torch.tanh.0")
         (cut / path.name).write_bytes(text[: at + 9])
     (result,) = cut.glob("*result*")
     done = check(dumps["statistics"], cut, "-csv_path", result, "--json")
     assert json.loads(done.stdout)["resumed"] > 3
     assert results(cut) == whole
     assert results(cut, "details") == details
+    assert results(cut, "float64") == results(tmp_path / "whole", "float64")
     renamed = result.rename(cut / "mine.csv")
     assert "under its own name" in check(dumps["statistics"], cut, "-csv_path", renamed, code=2).stderr
 
