@@ -20,7 +20,6 @@ from functools import partial
 
 import _replay
 from _replay import (
-    MOST_CONDITION,
     REFUSALS,
     Call,
     Functions,
@@ -46,7 +45,22 @@ MOST_BYTES = 1 << 31  # of a result in float64
 IGNORED_CLASS = ("cross_entropy", "nll_loss")
 HALVES = ("torch.float16", "torch.bfloat16")
 BY_DTYPE = ("nextafter",)  # what they compute depends on the dtype, so float64 is no truth
+CANCELS = 0.05  # of a gradient that one rounding of the inputs changes by this much of itself, little is left
 FEW = 100  # elements of a dropout, of which a share says nothing
+
+
+def own_functional():
+    """torch.nn.functional as torch has it, whatever was put into the module of that name."""
+    name = "torch.nn._functional_of_torch"
+    spec = importlib.util.spec_from_file_location(name, torch.nn.functional.__file__)
+    module = importlib.util.module_from_spec(spec)
+    add = torch._C._add_docstr
+    torch._C._add_docstr = lambda function, text: function  # they have theirs
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        torch._C._add_docstr = add
+    return module
 
 
 class LabFunctions(Functions):
@@ -61,12 +75,28 @@ class LabFunctions(Functions):
             found = self._walk([place], lambda f: id(f) in own)
             for name, function in found.items():
                 self._allowed[owner].setdefault(name, function)
+        self._functional = None
 
     def find(self, owner, name):
         """Returns the function of this name if it may be called again."""
         function = self._allowed[owner].get(name)
         if function is None:
             raise Refused(f"torch has no function {name} that may be called again")
+        return function
+
+    def find_own(self, owner, name):
+        """The same of torch itself, by which the truth is computed."""
+        function = self.find(owner, name)
+        module = getattr(function, "__module__", None)
+        if module is None or module.partition(".")[0] in ("torch", "builtins"):
+            return function
+        if owner == "functional":
+            self._functional = self._functional or own_functional()
+            function = getattr(self._functional, name, None)
+        else:
+            function = getattr(torch._C.TensorBase if owner == "tensor" else torch._C._VariableFunctions, name, None)
+        if function is None:
+            raise Refused(f"the place of torch's {name} is taken, and its own cannot be found")
         return function
 
 
@@ -115,6 +145,7 @@ class LabCall(Call):
     def __init__(self, functions, spec, seed):
         self.name, self.in_place, self.spec, self.module = spec["function"], spec["in_place"], spec, False
         self.function = functions.find(spec["owner"], self.name)
+        self.truth = functions.find_own(spec["owner"], self.name)
         self._generator = torch.Generator().manual_seed(seed)
         self.tensors, self.leaves = self._tensors(spec["tensors"])
         self.gradients = self._tensors(spec["gradients"])[0]
@@ -132,7 +163,7 @@ class LabCall(Call):
     def run(self, tensors, wide=True):
         """Calls the function with `tensors`, which it may overwrite; `wide`: in float64 on the CPU."""
         self.device, self.wide = next((t.device for t in tensors.values()), torch.device("cpu")), wide
-        function = self.function
+        function = self.truth if wide else self.function
         if wide and self.spec["owner"] == "tensor" and self.name in _replay.CASTS:
             self._refuse_choice()
             function = torch.Tensor.double
@@ -280,7 +311,7 @@ class Distances:
         moved = relative(shaken, truth) if wide else 0.0
         limit = limit_of(self._call, ours, moved, self._unit, self._kind, key is not None)
         error = measure(ours, truth)
-        if key is not None and ours.is_floating_point() and self._unit and moved / self._unit > MOST_CONDITION:
+        if key is not None and ours.is_floating_point() and moved > CANCELS:
             limit += self._cancelled(ours, truth, key)
         if math.isinf(error) and limit > 1 and not ours.isnan().any() and not truth.isnan().any():
             return  # so near a pole that rounding decides between a number and infinity
@@ -297,6 +328,7 @@ class Distances:
         given = [g.abs().max().item() for g in self._call.gradients.values() if g.numel()]
         size = self._call.tensors[key].abs().max().item()
         info = torch.finfo(ours.dtype)
+        results.append(info.eps * max(t.abs().max().item() for t in self._call.tensors.values() if t.numel()))
         terms_size = max(given, default=0.0) * max(results, default=0.0) / max(size, info.smallest_normal)
         left = max(truth.abs().max().item(), info.smallest_normal)
         return _replay.TAIL * info.eps * math.sqrt(terms(self._call, ours, True)) * terms_size / left

@@ -179,3 +179,37 @@ def test_dumps_that_lie(tmp_path):
     assert found == ["SKIP"] * 5 + ["pass", "SKIP"]
     messages = [row[2] for row in results(tmp_path / "out").values()]
     assert "too large" in messages[0] and "torch.load" in messages[2] and "no function system" in messages[6]
+
+
+ORDER = ("right", "round-off", "suspicious", "wrong")
+
+
+def worst(folder):
+    """{function: its worst verdict}."""
+    found = {}
+    for name, row in results(folder, "float64").items():
+        function = name.split(".")[1]
+        found[function] = max(found.get(function, "right"), row[1], key=ORDER.index)
+    return found
+
+
+@pytest.mark.deep
+def test_planted_kernels(tmp_path):
+    """Kernels with defects, half of them small, and right ones that compute in another way; torch's own are the truth."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "sitecustomize.py").write_text((HERE / "acc_check_kernels.py").read_text())
+    run_python([HERE / "acc_check_kernels.py", tmp_path / "dump.json"])
+    for kind in ("wrong", "alike", ""):
+        own = str(tmp_path / "own")
+        check(tmp_path / "dump.json", tmp_path / f"out_{kind}", PYTHONPATH=own, KERNELS=kind)
+    assert set(worst(tmp_path / "out_").values()) <= {"right", "round-off"}
+    alike = worst(tmp_path / "out_alike")
+    assert len(alike) == 25 and set(alike.values()) <= {"right", "round-off"}
+    planted = worst(tmp_path / "out_wrong")
+    # Cut instead of rounded, bfloat16 is off by less than an ulp.
+    assert {name for name, verdict in planted.items() if verdict in ("right", "round-off")} == {"mul"}
+    assert len(planted) == 25
+    # The fixed tolerances pass half of them, and fail clean products in bfloat16.
+    passed = [name for name, row in results(tmp_path / "out_wrong").items() if row[:2] == ["pass", "pass"]]
+    assert len(passed) >= 10
+    assert results(tmp_path / "out_")["Torch.matmul.0"][0] == "warning"
