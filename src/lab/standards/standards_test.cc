@@ -70,7 +70,7 @@ ResultPair GeneratedPair(uint64_t which, std::string* name) {
 }
 
 FigureRow Measured(const std::string& what, const std::string& api, const ResultPair& pair, StandardRelease release,
-                    std::string* status) {
+                   std::string* status) {
   *status = " ";
   if (what == "check") {
     const CheckedOutput checked = CheckFloats(api, pair, false, release);
