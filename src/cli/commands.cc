@@ -22,7 +22,7 @@ namespace msprobe {
 namespace {
 
 // CLI11 reads "-tp" as "-t p"; the command line we are compatible with has many such options.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kShort{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 25> kShort{{
     {"-tp", "--target_path"},
     {"-config", "--config-path"},
     {"-gp", "--golden_path"},
@@ -43,16 +43,26 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kShort{{
     {"-vc", "--verl-compare"},
     {"-vv", "--verl-verify"},
     {"-sc", "--slime-compare"},
+    {"-npu", "--npu_csv_path"},
+    {"-gpu", "--gpu_csv_path"},
+    {"-api_info", "--api_info_file"},
+    {"-csv_path", "--result_csv_path"},
+    {"-save_error_data", "--save_error_data"},
 }};
 
 // The names that earlier releases gave to the same commands.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOldNames{
-    {{"graph", "graph_visualize"}, {"nan_analyze", "overflow_check"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOldNames{{{"graph", "graph_visualize"},
+                                                                                  {"nan_analyze", "overflow_check"},
+                                                                                  {"run_ut", "acc_check"},
+                                                                                  {"multi_run_ut", "multi_acc_check"}}};
 
-constexpr std::array<std::string_view, 21> kCommands{
-    "compare",     "graph_visualize",  "serve",        "export",    "run",    "estimate",     "certify",      "recover",
-    "verify-dump", "overflow_check",   "merge_result", "data2db",   "parse",  "code_mapping", "config_check", "ckpt",
-    "curves",      "optimizer_replay", "doctor",       "preflight", "monitor"};
+constexpr std::array<std::string_view, 24> kCommands{
+    "compare",     "graph_visualize",  "serve",           "export",
+    "run",         "estimate",         "certify",         "recover",
+    "verify-dump", "overflow_check",   "merge_result",    "data2db",
+    "parse",       "code_mapping",     "config_check",    "ckpt",
+    "curves",      "optimizer_replay", "doctor",          "preflight",
+    "monitor",     "acc_check",        "multi_acc_check", "api_precision_compare"};
 // Those that run the user's program.
 constexpr std::array<std::string_view, 4> kRunners{"run", "estimate", "certify", "monitor"};
 
@@ -186,6 +196,8 @@ int RunCommand(std::vector<std::string> args) {
   RegisterOptimizerReplay(app, &context);
   RegisterDoctor(app, &context);
   RegisterMonitor(app, &context);
+  RegisterAccCheck(app, &context);
+  RegisterPrecisionCompare(app, &context);
   app.footer("Run 'msprobe COMMAND --help' for the options of a command.");  // behind them: they would take it over
 
   bool becomes_program = false;

@@ -64,6 +64,10 @@ GUIDES = (
         ),
     ),
     (
+        {"en": "Operators", "zh": "算子"},
+        ("lab/acc_check",),
+    ),
+    (
         {"en": "Graphs", "zh": "图"},
         ("graph/README", "graph/tasks", "graph/page", "graph/merge", "graph/trends", "graph/database"),
     ),

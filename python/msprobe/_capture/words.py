@@ -111,9 +111,9 @@ CHINESE = {
     "infinities on any device (%(place)s)": (
         "%(name)s %(value)s 需要装有 torch_npu 及其 nan_check 扩展的 NPU；overflow_check 任务可在任何设备上查找 NaN 和无穷（%(place)s）"
     ),
-    "%(name)s %(value)s replays single functions on an NPU and is not a capture; capture task tensor on both devices and run "
-    "msprobe compare (%(place)s)": (
-        "%(name)s %(value)s 在 NPU 上重放单个函数，不是采集；请在两个设备上采集 tensor 任务，再运行 msprobe compare（%(place)s）"
+    "%(name)s %(value)s calls single functions again and is not a capture; capture task tensor and run msprobe acc_check on its "
+    "dump.json (%(place)s)": (
+        "%(name)s %(value)s 再次调用单个函数，不是采集；请采集 tensor 任务，再对其 dump.json 运行 msprobe acc_check（%(place)s）"
     ),
     "%(name)s %(value)s perturbs what the training computes, which this tool never does; capture two runs and run msprobe "
     "compare, or use task diff_check (%(place)s)": (

@@ -40,8 +40,8 @@ from .compare.distributed_compare import compare_distributed
 from .compare.pt_compare import compare
 from .debugger import PrecisionDebugger
 from .module_dump import module_dump, module_dump_end
-from .optimizer_record import OptimizerRecord
 from .monitor.module_hook import TrainerMon
+from .optimizer_record import OptimizerRecord
 from .random_calls import random_save
 from .seed import seed_all
 from .single_compare import SingleComparator

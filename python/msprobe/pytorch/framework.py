@@ -17,8 +17,8 @@ from .seed import seed_all
 
 # What a task or level needs that is not here, and what to use instead.
 _REPLAYS = (
-    "%(name)s %(value)s replays single functions on an NPU and is not a capture; capture task tensor on both devices and run "
-    "msprobe compare (%(place)s)"
+    "%(name)s %(value)s calls single functions again and is not a capture; capture task tensor and run msprobe acc_check on its "
+    "dump.json (%(place)s)"
 )
 _UNAVAILABLE = {
     "nan_check": (
