@@ -78,10 +78,17 @@ def check_cpp():
     rooms = cpp_rooms()
     everything = set(rooms)
     training = {room for room in everything if room.split("/")[0] not in {"cli", "serve", "view"}}
-    rooms["bindings"] = training | {"bindings/python", "bindings/backward", "bindings/torch", "bindings/mindspore"}
+    rooms["bindings"] = training | {
+        "bindings/python",
+        "bindings/backward",
+        "bindings/torch",
+        "bindings/mindspore",
+        "bindings/monitor",
+    }
     rooms["bindings/python"] = training  # what every framework shares: it knows none
     rooms["bindings/backward"] = training | {"bindings/python"}  # graphs of nodes, alike in both frameworks
     rooms["bindings/torch"] = rooms["bindings/mindspore"] = training | {"bindings/python", "bindings/backward"}
+    rooms["bindings/monitor"] = training | {"bindings/python"}
     rooms["bindings/page"] = everything - {"cli"}  # an extension of its own, not loaded by training scripts
     tops = {room.split("/")[0] for room in rooms}
     for path in sorted((ROOT / "src").rglob("*")):

@@ -10,7 +10,7 @@
 #include "checks/effective.h"
 #include "config/read_configuration.h"
 #include "config/secrets.h"
-#include "jobs/run_checklist.h"
+#include "jobs/configuration/run_checklist.h"
 
 namespace msprobe {
 namespace {

@@ -33,7 +33,14 @@ GUIDES = (
     ),
     (
         {"en": "Configuration", "zh": "配置"},
-        ("checks/config_check", "checks/checklist", "checks/checkpoints", "checks/curves", "checks/optimizer_replay", "checks/doctor"),
+        (
+            "checks/config_check",
+            "checks/checklist",
+            "checks/checkpoints",
+            "checks/curves",
+            "checks/optimizer_replay",
+            "checks/doctor",
+        ),
     ),
     (
         {"en": "Comparison", "zh": "比对"},

@@ -1,4 +1,4 @@
-#include "jobs/recorded_batches.h"
+#include "jobs/configuration/recorded_batches.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "bindings/python/monitor.h"
+#include "bindings/monitor/monitor.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>

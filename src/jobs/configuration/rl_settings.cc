@@ -1,4 +1,4 @@
-#include "jobs/rl_settings.h"
+#include "jobs/configuration/rl_settings.h"
 
 #include <algorithm>
 #include <array>

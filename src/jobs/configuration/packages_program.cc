@@ -1,4 +1,4 @@
-#include "jobs/packages_program.h"
+#include "jobs/configuration/packages_program.h"
 
 #include "base/embed.h"
 

@@ -1,4 +1,4 @@
-#include "jobs/checkpoint_settings.h"
+#include "jobs/configuration/checkpoint_settings.h"
 
 #include <algorithm>
 #include <array>

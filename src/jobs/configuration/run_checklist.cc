@@ -1,4 +1,4 @@
-#include "jobs/run_checklist.h"
+#include "jobs/configuration/run_checklist.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include "checks/pack.h"
 #include "config/read_configuration.h"
 #include "config/secrets.h"
-#include "jobs/checkpoint_settings.h"
-#include "jobs/recorded_batches.h"
+#include "jobs/configuration/checkpoint_settings.h"
+#include "jobs/configuration/recorded_batches.h"
 #include "json/writer.h"
 #include "sheet/workbook.h"
 

@@ -1,4 +1,4 @@
-#include "jobs/config_pack.h"
+#include "jobs/configuration/config_pack.h"
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "config/read_configuration.h"
 #include "config/secrets.h"
-#include "jobs/packages_program.h"
+#include "jobs/configuration/packages_program.h"
 #include "json/writer.h"
 #include "sheet/zip_writer.h"
 
