@@ -65,8 +65,8 @@ Status LinkItems(const DumpFile& target, const DumpFile& golden,
 
 bool HasTorchNames(const DumpFile& dump) { return dump.framework() == "pytorch" || dump.framework() == "mindtorch"; }
 
-/// Ops that names leave alone on both sides, by the structure of the models; of pairs that it finds as well, which items
-/// belong together.
+/// Ops that names leave alone on both sides, by the structure of the models; of pairs that it finds as well, which
+/// items belong together.
 Status FillAcross(const DumpFile& target, const DumpFile& golden, MatchPlan* plan) {
   MSP_ASSIGN_OR_RETURN(MatchPlan across, MatchAcross(target, golden));
   std::vector<bool> free(golden.ops().size(), false);
@@ -89,8 +89,8 @@ void LeavePartsAlone(const DumpFile& target, MatchPlan* plan) {
   }
 }
 
-/// What a layer mapping pairs: its modules stand, functions inside them pair by the structure of the models first, which
-/// looks at what they compute and not only at their order.
+/// What a layer mapping pairs: its modules stand, functions inside them pair by the structure of the models first,
+/// which looks at what they compute and not only at their order.
 Status FillLayersAcross(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules,
                         MatchPlan* plan) {
   MSP_ASSIGN_OR_RETURN(MatchPlan across, MatchAcross(target, golden, rules));
@@ -118,9 +118,9 @@ Status FillLayersAcross(const DumpFile& target, const DumpFile& golden, const st
   return OkStatus();
 }
 
-/// Backward ops of functions go with their forward calls: two frameworks call a function differently often, so the order
-/// in which they appear says nothing. Of functions where no number leads to a partner (activation checkpointing counts
-/// on) the order stands.
+/// Backward ops of functions go with their forward calls: two frameworks call a function differently often, so the
+/// order in which they appear says nothing. Of functions where no number leads to a partner (activation checkpointing
+/// counts on) the order stands.
 void FollowForward(const DumpFile& target, const DumpFile& golden, MatchPlan* plan) {
   const std::vector<std::string_view> names = OpNames(target), golden_names = OpNames(golden);
   const auto call = [](const NameParts& of, std::string_view direction) {

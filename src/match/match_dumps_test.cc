@@ -129,10 +129,10 @@ TEST_F(MatchDumpsTest, BackwardGoesWithForwardWhereOneFrameworkCallsAFunctionMor
   const DumpFile a = Dump("t", "mindspore",
                           {"Tensor.__add__.0.forward", "Tensor.__add__.1.forward", "Functional.silu.7.forward",
                            "Tensor.__add__.1.backward", "Tensor.__add__.0.backward", "Functional.silu.7.backward"});
-  const DumpFile b = Dump("g", "pytorch",
-                          {"Tensor.__add__.0.forward", "Tensor.__add__.1.forward", "Tensor.__add__.2.forward",
-                           "Functional.silu.7.forward", "Tensor.__add__.2.backward", "Tensor.__add__.0.backward",
-                           "Functional.silu.9.backward"});
+  const DumpFile b = Dump(
+      "g", "pytorch",
+      {"Tensor.__add__.0.forward", "Tensor.__add__.1.forward", "Tensor.__add__.2.forward", "Functional.silu.7.forward",
+       "Tensor.__add__.2.backward", "Tensor.__add__.0.backward", "Functional.silu.9.backward"});
   Mapping mapping;
   mapping.api = true;
   const auto plan = MatchDumps(a, b, mapping);

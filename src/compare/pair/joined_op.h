@@ -14,9 +14,9 @@ struct LinkedDumps {
   CompareMode mode = CompareMode::kStatistics;
 };
 
-/// Puts both sides of op `index` of the target into `out`; `links` joins it with others of its side, or it stands against
-/// several ops of the golden run: outputs beside each other, parameters and their gradients below each other, as one
-/// tensor.
+/// Puts both sides of op `index` of the target into `out`; `links` joins it with others of its side, or it stands
+/// against several ops of the golden run: outputs beside each other, parameters and their gradients below each other,
+/// as one tensor.
 Status DescribeJoined(const LinkedDumps& of, size_t index, const OpLinks& links, OpDiff* out);
 
 }  // namespace msprobe

@@ -313,7 +313,8 @@ class RowMaker {
     const bool whole = !options_.merged;  // parts of tensors do not have the shapes of the whole
     NodeDistance distance;
     if (measured)
-      distance = MeasureDistance({options_.mode, whole, options_.cross, how.tensors}, whole ? node.op : row->node, &diff);
+      distance =
+          MeasureDistance({options_.mode, whole, options_.cross, how.tensors}, whole ? node.op : row->node, &diff);
     DiffItems(how, &diff);
     row->verdict = VerdictOf(diff);
     for (size_t i = 0; options_.log && options_.tensors && i < diff.rows_used; ++i) {
@@ -414,7 +415,7 @@ class RowMaker {
   Scratch& s_;
   NodeBlock& block_;
   std::string& out_;
-  bool judged_ = false;  // the rows of the comparison are those of the node at hand
+  bool judged_ = false;               // the rows of the comparison are those of the node at hand
   const OpDiff* judgment_ = nullptr;  // which those are
 };
 
