@@ -28,7 +28,22 @@ CHINESE = {
     "SingleSave has no directory yet: construct it once, SingleSave(dump_path)": (
         "SingleSave 还没有目录：请先构造一次，SingleSave(dump_path)"
     ),
+    "monitor_gnorm_with_ad: there is no optimizer: call set_wrapped_optimizer() first or give one": (
+        "monitor_gnorm_with_ad：没有优化器：请先调用 set_wrapped_optimizer()，或传入一个优化器"
+    ),
+    "the monitor needs FSDP with use_orig_params=True: without it parameters have no names": (
+        "监控需要 FSDP 的 use_orig_params=True：否则参数没有名称"
+    ),
+    "no parameter of the model requires a gradient: give set_monitor() the model that is trained": (
+        "模型中没有需要梯度的参数：请把正在训练的模型传给 set_monitor()"
+    ),
     # what is allowed
+    "[] at level L2": "L2 级别下为 []",
+    "tensor at level L2": "L2 级别下为 tensor",
+    "[] in GRAPH_MODE": "GRAPH_MODE 下为 []",
+    "one of all, forward, backward in GRAPH_MODE": "GRAPH_MODE 下为 all、forward、backward 之一",
+    "statistics in GRAPH_MODE": "GRAPH_MODE 下为 statistics",
+    "statistics, tensor in GRAPH_MODE": "GRAPH_MODE 下为 statistics 或 tensor",
     "the path of a JSON file": "JSON 文件的路径",
     "an object { ... }": "对象 { ... }",
     "true or false": "true 或 false",

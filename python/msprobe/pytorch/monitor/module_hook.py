@@ -12,6 +12,7 @@ import torch.distributed as dist
 
 from ..._capture.errors import MsprobeException
 from ..._capture.log import logger
+from ..._capture.words import say
 from ..._monitor import config as configs
 from ..._monitor import output
 from ..._monitor.anomalies import AnomalyLog
@@ -198,7 +199,7 @@ class TrainerMon:
         optimizer = optimizer if optimizer is not None else self.optimizer_trans
         if optimizer is None:
             raise ValueError(
-                "monitor_gnorm_with_ad: there is no optimizer: call set_wrapped_optimizer() first or give one"
+                say("monitor_gnorm_with_ad: there is no optimizer: call set_wrapped_optimizer() first or give one")
             )
         self.set_monitor(model, optimizer, grad_acc_steps, tp_group, dp_group, start_iteration)
 
@@ -248,11 +249,11 @@ class TrainerMon:
             for module in model.modules():
                 if type(module).__name__ == "FullyShardedDataParallel" and not module._use_orig_params:
                     raise ValueError(
-                        "the monitor needs FSDP with use_orig_params=True: without it parameters have no names"
+                        say("the monitor needs FSDP with use_orig_params=True: without it parameters have no names")
                     )
         if not any(p.requires_grad for model in self.model for p in model.parameters()):
             raise ValueError(
-                "no parameter of the model requires a gradient: give set_monitor() the model that is trained"
+                say("no parameter of the model requires a gradient: give set_monitor() the model that is trained")
             )
 
     def _start(self) -> None:
