@@ -95,8 +95,11 @@ class Preflight {
         const bool ids = Contains(name, "token") || Contains(name, "input_ids");
         const bool label = Contains(name, "label");
         CheckValues(step, name, tensor, ids, label);
-        if (ids) tokens = std::move(tensor);
-        if (label) labels = std::move(tensor);
+        if (label) {
+          labels = std::move(tensor);
+        } else if (ids) {
+          tokens = std::move(tensor);
+        }
       }
     }
     if (tokens && labels) CheckShift(step, *tokens, *labels);

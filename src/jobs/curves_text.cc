@@ -1,6 +1,8 @@
 // Curves for a terminal.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "curves/plot.h"
 #include "jobs/curves.h"
