@@ -16,11 +16,12 @@ namespace msprobe {
 
 /// What python/msprobe/_attach/request.py reads. Empty members are left out.
 struct AttachRequest {
-  std::string mode = "run";  // run, estimate, certify
+  std::string mode = "run";  // run, estimate, certify, resume
   std::string config, task, level, dump_path, step_by = "auto";
   std::string step;  // "0,3-5"
   int steps = 0;     // estimate, certify: then the script is stopped; 0: never
-  std::string role;  // certify: bare, captured
+  std::string role;  // certify: bare, captured; resume: scout, straight, killed, resumed
+  int save_at = 0;   // resume: steps that are done when the script saves
   std::string out;   // estimate, certify: where the processes leave what they found
 };
 

@@ -67,8 +67,13 @@ def _client(request: requests.Request, config: Config, debugger: Any) -> Client:
     if request.mode == "certify":
         from .digests import Digests
 
-        captured = request.role == "captured"
+        captured = request.role.startswith("captured")
         return Digests(request, Capture(request, debugger) if captured else Client(), config.dump_path)
+    if request.mode == "resume":
+        from .resume import Resume
+
+        inner = Capture(request, debugger) if request.role in ("straight", "resumed") else Client()
+        return Resume(request, inner, config.dump_path)
     if request.mode == "estimate":
         from .prices import Prices
 
