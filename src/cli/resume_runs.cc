@@ -128,8 +128,8 @@ StatusOr<std::map<std::string, NoticedOp>> FirstOps(const std::string& target, c
   for (const PairReport& pair : report.pairs) {
     const FirstDifference& answer = pair.differences.Answer();
     if (answer.kind == FirstDifference::Kind::kNone) continue;
-    const std::string rank = pair.files.rank < 0 ? "rank" : fmt::format("rank{}", pair.files.rank);
-    NoticedOp& op = ops[rank];
+    const std::string& label = pair.files.label;  // "step0 rank1"
+    NoticedOp& op = ops[label.substr(label.rfind(' ') + 1)];
     if (op.step >= 0 && op.step <= pair.files.step) continue;
     op = {pair.files.step, answer};
   }

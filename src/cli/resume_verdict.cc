@@ -186,6 +186,9 @@ std::optional<LostState> JudgeData(const JsonValue& killed_run, const DataSides&
   }
   ++result->compared;
   if (was == is) return std::nullopt;
+  // What a script makes of a batch depends on other states, too.
+  const auto loaded = TextsAt(sides.killed, "loaded");
+  if (!loaded.empty() && loaded == TextsAt(sides.resumed, "loaded")) return std::nullopt;
   if (TextsAt(sides.straight, "batch") != was) {
     result->unjudged.emplace_back("position or order of the data");
     return std::nullopt;

@@ -5,7 +5,8 @@ import os
 import sys
 import sysconfig
 import types
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 _LIBRARIES = tuple(
     {os.path.join(os.path.realpath(sysconfig.get_path(name)), "") for name in ("stdlib", "purelib", "platlib")}

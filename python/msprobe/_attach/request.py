@@ -25,9 +25,15 @@ class Request(NamedTuple):
     save_grads: str = ""
     replay_batches: str = ""
     replay_grads: str = ""
-    names: Optional[dict] = None  # run: name here: name in the files that are replayed
+    batches_from: str = "auto"  # or model
+    names: str = ""  # file: which saved name is which here
     loss_scale: float = 1.0  # run: by which the script multiplies its loss, where no GradScaler does
     out: str = ""  # estimate, certify: directory of what each process found
+
+    @property
+    def captures(self) -> bool:
+        """Whether anything is recorded: a run may only save or replay batches and gradients."""
+        return bool(self.config or self.dump_path)
 
     def overrides(self) -> dict:
         """Returns the arguments of PrecisionDebugger; "all", which only estimate knows, is left out."""

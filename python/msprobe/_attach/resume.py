@@ -106,6 +106,7 @@ class Resume(Digests):
             return
         batch = _tensors(arguments_of(roots[0]))
         state = {"step": self._done, "batch": [checksum(tensor) for tensor in batch], "fetched": self._data.fetched}
+        state["loaded"] = [checksum(tensor) for tensor in self._data.last]
         # Between the first and the step of the checkpoint nothing is asked for but the numbers.
         if self._done in (self._first_step(), self._request.save_at):
             state["states"] = Snapshot(roots, batch + self._data.last).kinds

@@ -8,7 +8,8 @@ import gc
 import importlib
 import random
 import sys
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch.nn.modules.batchnorm import _NormBase

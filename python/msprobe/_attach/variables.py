@@ -3,7 +3,8 @@
 import sys
 import types
 from collections import deque
-from typing import Any, Iterator, Optional
+from collections.abc import Iterator
+from typing import Any, Optional
 
 import torch
 
