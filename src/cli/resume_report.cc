@@ -80,6 +80,7 @@ std::string RankText(const RankResume& r) {
 std::string_view ResumeOutcomeText(ResumeOutcome outcome) {
   switch (outcome) {
     case ResumeOutcome::kEqual: return "equal";
+    case ResumeOutcome::kThroughOther: return "through_other_rank";
     case ResumeOutcome::kFrameworkDraws: return "restored";
     case ResumeOutcome::kLost: return "lost";
     case ResumeOutcome::kUnexplained: return "unexplained";
@@ -94,12 +95,22 @@ ResumeOutcome ResumeReport::outcome() const {
   return worst;
 }
 
+ResumeOutcome ResumeReport::CauseElsewhere() const {
+  ResumeOutcome worst = ResumeOutcome::kEqual;
+  for (const RankResume& r : ranks) {
+    const bool own = r.outcome == ResumeOutcome::kFrameworkDraws || r.outcome == ResumeOutcome::kLost;
+    if (own) worst = std::max(worst, r.outcome);
+  }
+  return worst;
+}
+
 std::string ResumeReport::Verdict() const {
   const ResumeOutcome all = outcome();
   const auto found = std::find_if(ranks.begin(), ranks.end(), [&](const RankResume& r) { return r.outcome == all; });
   if (found == ranks.end()) return "the script ran no step";
   const RankResume& r = *found;
   switch (all) {
+    case ResumeOutcome::kThroughOther:  // is never the worst of all
     case ResumeOutcome::kEqual:
       return fmt::format("resumed as if never killed: {} states of {} are equal, and {} steps after them in every bit",
                          r.compared, r.rank, r.steps);

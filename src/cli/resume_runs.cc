@@ -187,6 +187,13 @@ StatusOr<ResumeReport> JudgeRuns(const Runs& runs, int save_at) {
     report.python = ProgramText(killed, "python");
     report.torch = ProgramText(killed, "torch");
   }
+  // Ranks exchange gradients.
+  const ResumeOutcome cause = report.CauseElsewhere();
+  for (RankResume& rank : report.ranks) {
+    if (cause != ResumeOutcome::kEqual && rank.outcome == ResumeOutcome::kUnexplained) {
+      rank.outcome = ResumeOutcome::kThroughOther;
+    }
+  }
   return report;
 }
 

@@ -28,6 +28,7 @@ std::string_view StateWord(std::string_view kind);
 
 enum class ResumeOutcome : uint8_t {
   kEqual,            // everything is as if the run had never been killed
+  kThroughOther,     // its states are, but its steps differ, because another rank has lost some
   kFrameworkDraws,   // restored, but the framework has drawn random numbers since: cannot be equal bit by bit
   kLost,             // some state was not restored
   kUnexplained,      // no state known to msprobe was lost, yet the steps compute something else
@@ -57,6 +58,8 @@ struct ResumeReport {
   int64_t save_at = 0;
   std::vector<RankResume> ranks;
   ResumeOutcome outcome() const;
+  /// The worst of the ranks whose states are not as they were; kEqual without one.
+  ResumeOutcome CauseElsewhere() const;
   std::string Verdict() const;
   std::string Json() const;
   std::string Markdown() const;

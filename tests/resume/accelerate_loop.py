@@ -26,6 +26,7 @@ def main():
     parser.add_argument("--out", default=".")
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--lose", default="")
+    parser.add_argument("--forget-average", action="store_true", help="it is in no checkpoint")
     parser.add_argument("--no-shuffle", action="store_true")
     given = parser.parse_args()
     lose = given.lose.split(",")
@@ -37,10 +38,8 @@ def main():
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2)
     loader = torch.utils.data.DataLoader(Samples(), batch_size=8, shuffle=not given.no_shuffle)
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9))
-    model, optimizer, loader, prepared = accelerator.prepare(model, optimizer, loader, scheduler)
-    if "scheduler" not in lose or not given.resume:
-        accelerator.register_for_checkpointing(scheduler)
-    if "average" not in lose or not given.resume:
+    model, optimizer, loader, scheduler = accelerator.prepare(model, optimizer, loader, scheduler)
+    if not given.forget_average:
         accelerator.register_for_checkpointing(average)
     step, data = 0, loader
     path = Path(given.out) / "state"
@@ -57,7 +56,7 @@ def main():
             loss = nn.functional.cross_entropy(model(inputs), labels)
             accelerator.backward(loss)
             optimizer.step()
-            prepared.step()
+            scheduler.step()
             optimizer.zero_grad()
             average.update_parameters(accelerator.unwrap_model(model))
             step += 1

@@ -45,7 +45,7 @@ PLANTED = (
     Case("hf_trainer", lose="random", lost=("random",), example="torch"),
     Case("hf_trainer", lose="position", lost=("data",)),
     Case("hf_trainer", lose="callback", lost=("trainer",), example="Plateau"),
-    Case("accelerate_loop", lose="average", lost=("module",), example="average"),
+    Case("accelerate_loop", "--forget-average", lost=("module",), example="average"),
     Case("accelerate_loop", lose="position", lost=("data",)),
     Case("ddp_loop", lose="rank", lost=("random",), example="torch", ranks=("rank1",)),
     Case("ddp_loop", lose="epoch", lost=("data",), ranks=BOTH),

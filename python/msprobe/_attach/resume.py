@@ -8,6 +8,7 @@ import functools
 import json
 import os
 import sys
+from collections import deque
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from .tensor_checksum import checksum
 
 _MARK = "saved_after"  # file: how many steps were done when the script saved first
 _MOST_ITERATORS = 1000
+_PREFETCHED = 16
 
 
 class Resume(Digests):
@@ -109,7 +111,7 @@ class Resume(Digests):
         state["loaded"] = [checksum(tensor) for tensor in self._data.last]
         # Between the first and the step of the checkpoint nothing is asked for but the numbers.
         if self._done in (self._first_step(), self._request.save_at):
-            state["states"] = Snapshot(roots, batch + self._data.last).kinds
+            state["states"] = Snapshot(roots, batch + self._data.recent()).kinds
         else:
             state["parameters"] = {n: checksum(p) for root in roots for n, p in root.named_parameters()}
         self._before.append(state)
@@ -162,6 +164,7 @@ class _DataLog:
         self.iterators: list = []
         self.fetched = 0  # by the iterator that gave the last batch
         self.last: list = []  # tensors of the last batch
+        self._recent: deque = deque(maxlen=_PREFETCHED)
         self._generators: list = []  # that loaders have of their own
         kind = dataloader._BaseDataLoaderIter
         make, fetch = kind.__init__, kind.__next__
@@ -188,9 +191,14 @@ class _DataLog:
                 entry["fetched"] += 1
                 self.fetched = entry["fetched"]
             self.last = _tensors(batch)
+            self._recent.append(self.last)
             return batch
 
         kind.__init__, kind.__next__ = made, fetching
+
+    def recent(self) -> list:
+        """Lists the tensors of the batches that the script may still hold: some loaders fetch ahead."""
+        return [tensor for batch in self._recent for tensor in batch]
 
     def generator_states(self) -> list:
         """Lists the states of PyTorch's generator and of those that loaders have of their own."""
