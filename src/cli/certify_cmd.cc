@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/certificate.h"
+#include "certify/certificate.h"
 #include "cli/commands.h"
 #include "cli/launch.h"
 #include "cli/resume_runs.h"

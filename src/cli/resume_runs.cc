@@ -9,8 +9,8 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/resume_verdict.h"
-#include "cli/twice_report.h"
+#include "certify/resume_verdict.h"
+#include "certify/twice_report.h"
 #include "jobs/run_compare.h"
 #include "json/parser.h"
 #include "json/writer.h"

@@ -1,4 +1,4 @@
-#include "cli/resume_verdict.h"
+#include "certify/resume_verdict.h"
 
 #include <fmt/format.h>
 

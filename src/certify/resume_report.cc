@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cli/resume_verdict.h"
+#include "certify/resume_verdict.h"
 #include "json/writer.h"
 
 namespace msprobe {

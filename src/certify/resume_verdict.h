@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "cli/certificate.h"
+#include "certify/certificate.h"
 #include "json/value.h"
 
 namespace msprobe {

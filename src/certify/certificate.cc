@@ -1,4 +1,4 @@
-#include "cli/certificate.h"
+#include "certify/certificate.h"
 
 #include <fmt/format.h>
 

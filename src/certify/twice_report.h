@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/certificate.h"
+#include "certify/certificate.h"
 
 namespace msprobe {
 

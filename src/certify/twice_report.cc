@@ -1,4 +1,4 @@
-#include "cli/twice_report.h"
+#include "certify/twice_report.h"
 
 #include <fmt/format.h>
 
