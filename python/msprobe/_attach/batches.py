@@ -20,6 +20,9 @@ from .request import Request
 from .tensor_sets import Stored
 from .torch_values import leaves_of, like, rebuilt, stored
 
+_DEEPEST = 3
+_MOST_ITEMS = 64
+
 
 class Batches(Passing):
     """Saves the batch of each step, or puts a saved one in its place."""
@@ -184,15 +187,33 @@ def _of_call(root: torch.nn.Module) -> dict:
     if first is None:
         return {}
     found: dict = {}
-    known: dict = {}
-    for name, value in _variables().items():
-        for path, leaf in leaves_of(value, name).items():
-            passed = any(leaf is other for other in given.values())
-            if not _is_data(leaf) or id(leaf) in known or not (passed or _same_batch(leaf, first)):
-                continue
-            known[id(leaf)] = path
-            found[path] = leaf
+    known: set = set()
+    passed = {id(value) for value in given.values()}
+    variables = _variables()
+    plain = {name: value for name, value in variables.items() if isinstance(value, torch.Tensor)}
+    parts = {path: leaf for name, value in variables.items() for path, leaf in _batch_parts(value, name, passed)}
+    for name, leaf in {**plain, **parts}.items():
+        if _is_data(leaf) and id(leaf) not in known and (id(leaf) in passed or _same_batch(leaf, first)):
+            known.add(id(leaf))
+            found[name] = leaf
     found.update({name: value for name, value in given.items() if id(value) not in known})
+    return found
+
+
+def _batch_parts(value: Any, path: str, passed: set, deep: int = 0) -> list:
+    """Lists the tensors of containers that hold one that the model is given: a dict wholly, of a list its own items."""
+    if isinstance(value, dict) or (hasattr(value, "items") and hasattr(value, "__setitem__")):
+        leaves = leaves_of(value, path)
+        if any(id(leaf) in passed for leaf in leaves.values()):
+            return list(leaves.items())
+        return []
+    if not isinstance(value, (list, tuple)) or deep > _DEEPEST or len(value) > _MOST_ITEMS:
+        return []
+    own = [(f"{path}.{place}", part) for place, part in enumerate(value)]
+    tensors = [(name, part) for name, part in own if isinstance(part, torch.Tensor)]
+    found = tensors if any(id(part) in passed for _, part in tensors) else []
+    for name, part in own:
+        found = found + _batch_parts(part, name, passed, deep + 1)
     return found
 
 
