@@ -21,7 +21,7 @@ class NormRow(NamedTuple):
     """A weight and the norm of its gradient on this rank, the loss scale divided out."""
 
     name: str
-    gradient: Any  # of which type and shape are told
+    gradient: Any  # of which type and shape are reported
     norm: float
     before_clipping: Optional[float]
 
