@@ -50,8 +50,8 @@ def united(path):
 
 
 def commands():
-    """source below the root -> its arguments, without what only GCC knows."""
-    found = {}
+    """Sources that are compiled as one, below the root, with their arguments, without what only GCC knows."""
+    found = []
     for entry in json.loads((BUILD / "compile_commands.json").read_text()):
         words = shlex.split(entry["command"])
         kept, skip = [], 0
@@ -63,39 +63,66 @@ def commands():
             elif word not in ("-Winvalid-pch", "-fno-fat-lto-objects"):
                 kept.append(word)
         arguments = [word for word in kept if not word.endswith((".cc", ".cxx"))]
-        for source in united(entry["file"]) or [entry["file"]]:
-            found[os.path.relpath(source, ROOT)] = arguments
+        sources = [os.path.relpath(source, ROOT) for source in united(entry["file"]) or [entry["file"]]]
+        if all(name.startswith("src/") and not LEFT_OUT.search(name) for name in sources):
+            found.append((sources, arguments))
     return found
+
+
+def pasted(sources):
+    """One file with the text of all sources. Headers are most of what a source makes clang-tidy read, and of a file that is only
+    included, as in a unity build, the analyzer looks at nothing."""
+    if len(sources) == 1:
+        return ROOT / sources[0]
+    path = OUT / (sources[0].replace("/", "_") + "_and_more.cc")
+    path.write_text("".join((ROOT / name).read_text() for name in sources))
+    return path
+
+
+def place(line, path, sources):
+    """A finding with the source and line that it is about in place of those of the pasted file."""
+    match = re.match(rf"{re.escape(str(path))}:(\d+)(:.*)", line)
+    if match is None or len(sources) == 1:
+        return line
+    number = int(match[1])
+    for name in sources:
+        lines = (ROOT / name).read_text().count("\n")
+        if number <= lines:
+            return f"{ROOT / name}:{number}{match[2]}"
+        number -= lines
+    return line
 
 
 def main():
     if not (BUILD / "compile_commands.json").is_file():
         print("tidy: there is no release build: run `make unit` first", file=sys.stderr)
         return 2
-    known = commands()
-    wanted = set(known) if "--all" in sys.argv[1:] else changed()
-    names = sorted(n for n in wanted if n in known and n.startswith("src/") and not LEFT_OUT.search(n))
+    units = commands()
+    if "--all" not in sys.argv[1:]:
+        wanted = changed()
+        units = [([name], arguments) for sources, arguments in units for name in sources if name in wanted]
     OUT.mkdir(parents=True, exist_ok=True)
-    database = [
-        {"directory": str(BUILD), "file": str(ROOT / n), "arguments": [*known[n], "-c", str(ROOT / n)]} for n in names
-    ]
+    work = [(pasted(sources), sources, arguments) for sources, arguments in units]
+    database = [{"directory": str(BUILD), "file": str(p), "arguments": [*args, "-c", str(p)]} for p, _, args in work]
     (OUT / "compile_commands.json").write_text(json.dumps(database))
     flags = [f"--extra-arg={flag}" for flag in SHALLOW]
 
-    def run(name):
-        tidy = ["clang-tidy", "-p", str(OUT), "--quiet", *flags, str(ROOT / name)]
+    def run(unit):
+        path, sources, _ = unit
+        tidy = ["clang-tidy", "-p", str(OUT), "--quiet", *flags, str(path)]
         done = subprocess.run(tidy, cwd=ROOT, capture_output=True, text=True)
         # What it says decides, not its exit code: warnings alone leave that at 0.
-        said = [line for line in done.stdout.split("\n") if "warning:" in line or "error:" in line]
-        return said or ([f"{name}: clang-tidy failed: {done.stderr.strip()[-400:]}"] if done.returncode else [])
+        lines = done.stdout.split("\n")
+        said = [place(line, path, sources) for line in lines if "warning:" in line or "error:" in line]
+        return said or ([f"{path}: clang-tidy failed: {done.stderr.strip()[-400:]}"] if done.returncode else [])
 
     # The longest first, so that no core waits for one at the end.
-    names.sort(key=lambda n: -(ROOT / n).stat().st_size)
+    work.sort(key=lambda unit: -unit[0].stat().st_size)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
-        findings = [line for lines in threads.map(run, names) for line in lines]
+        findings = [line for lines in threads.map(run, work) for line in lines]
     for line in dict.fromkeys(findings):
         print(line)
-    print(f"tidy: {len(names)} files, {len(set(findings))} findings")
+    print(f"tidy: {sum(len(sources) for _, sources, _ in work)} sources, {len(set(findings))} findings")
     return 1 if findings else 0
 
 
