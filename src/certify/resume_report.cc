@@ -119,10 +119,8 @@ std::string ResumeReport::Verdict() const {
           "restored, but not equal in every bit, by the framework's own doing: on {} {}; no script can change that "
           "unless it keeps its iterator's order itself",
           r.rank, ListText(r.drawn));
-    case ResumeOutcome::kLost:
-      return fmt::format("not restored on {}: {}; {}", r.rank, ListText(r.lost), AfterText(r));
-    case ResumeOutcome::kUnexplained:
-      return fmt::format("no lost state was found, but on {} {}", r.rank, AfterText(r));
+    case ResumeOutcome::kLost: return fmt::format("not restored on {}: {}; {}", r.rank, ListText(r.lost), AfterText(r));
+    case ResumeOutcome::kUnexplained: return fmt::format("no lost state was found, but on {} {}", r.rank, AfterText(r));
     case ResumeOutcome::kNotReproducible:
       return fmt::format(
           "nothing can be said of the steps: two runs differ before the script saves ({} {} of step {} on {}): see "
@@ -169,8 +167,9 @@ std::string ResumeReport::Markdown() const {
       md += fmt::format("| {} | differs in every run | {} | | | | | |\n", r.rank, name);
     }
   }
-  md += "\n| process | states compared | steps after the resume | first difference | first op that noticed |\n"
-        "|---|---|---|---|---|\n";
+  md +=
+      "\n| process | states compared | steps after the resume | first difference | first op that noticed |\n"
+      "|---|---|---|---|---|\n";
   for (const RankResume& r : ranks) {
     const std::string noticed = r.noticed.empty() ? "none" : fmt::format("step {}: {}", r.noticed_step, r.noticed);
     md += fmt::format("| {} | {} | {} | {} | {} |\n", r.rank, r.compared, r.steps, AfterText(r), noticed);

@@ -193,7 +193,10 @@ std::optional<LostState> JudgeData(const JsonValue& killed_run, const DataSides&
     result->unjudged.emplace_back("position or order of the data");
     return std::nullopt;
   }
-  LostState lost{.kind = "data", .count = 1, .example = "the first batch", .was = was.empty() ? "" : was[0],
+  LostState lost{.kind = "data",
+                 .count = 1,
+                 .example = "the first batch",
+                 .was = was.empty() ? "" : was[0],
                  .is = is.empty() ? std::string(kMissing) : is[0],
                  .explanation = {}};
   for (int64_t step = 0; step < save_at; ++step) {
@@ -276,9 +279,10 @@ StatusOr<RankResume> JudgeResume(const std::string& rank, int64_t save_at, const
   for (const auto& [run, name] : {std::pair{&straight, "straight"}, {&killed, "killed"}, {&resumed, "resumed"}}) {
     const JsonValue* at = BeforeStep(*run, save_at);
     if (MemberOf(at, "states") != nullptr) continue;
-    return BadInput(fmt::format("the {} run of {} did not begin step {}: let the script train some steps more than it "
-                                "had done when it saved, or choose another --save-at",
-                                name, rank, save_at));
+    return BadInput(
+        fmt::format("the {} run of {} did not begin step {}: let the script train some steps more than it "
+                    "had done when it saved, or choose another --save-at",
+                    name, rank, save_at));
   }
   JudgeStates(save_at, straight, killed, resumed, &result);
   result.before = DifferenceBefore(save_at, straight, killed);

@@ -1,4 +1,5 @@
-// Which state of a training a resume did not restore: states before a step of a killed and of the resumed run, compared.
+// Which state of a training a resume did not restore: states before a step of a killed and of the resumed run,
+// compared.
 #pragma once
 
 #include <cstdint>
@@ -42,10 +43,10 @@ struct RankResume {
   std::vector<LostState> drawn;     // by the framework, after they were restored
   std::vector<LostState> suspects;  // numbers of the script that differ: state only if it uses them
   std::vector<std::string> unjudged;
-  uint64_t compared = 0;                        // states
-  int64_t steps = 0;                            // compared after the resume
+  uint64_t compared = 0;                       // states
+  int64_t steps = 0;                           // compared after the resume
   std::optional<RunDifference> before, after;  // first difference of two runs before the save, and after the resume
-  std::string noticed;                          // the first op that noticed; ""
+  std::string noticed;                         // the first op that noticed; ""
   int64_t noticed_step = -1;
 };
 

@@ -19,7 +19,7 @@ RankResume Judge(const std::string& straight, const std::string& killed, const s
 
 /// A run that began steps 0 and 1 with these states, and whose step 1 had this loss.
 std::string RunText(const std::string& first, const std::string& then, const std::string& more = "",
-                const std::string& loss = "7") {
+                    const std::string& loss = "7") {
   std::string out = R"({"before": [)";
   if (!first.empty()) out += R"({"step": 0, "batch": ["b0"], "states": {)" + first + "}}, ";
   out += R"({"step": 1, "batch": ["b1"], "states": {)" + then + R"(}}], "steps": [)";
@@ -27,7 +27,8 @@ std::string RunText(const std::string& first, const std::string& then, const std
   return out + R"({"losses": [{"checksum": "l)" + loss + R"("}]}])" + more + "}";
 }
 
-const char* const kFirst = R"("optimizer": {}, "tensor": {"average": "a0"}, "number": {"count": "0"}, "random": {"torch": "t0"})";
+const char* const kFirst =
+    R"("optimizer": {}, "tensor": {"average": "a0"}, "number": {"count": "0"}, "random": {"torch": "t0"})";
 const char* const kThen =
     R"("optimizer": {"m": "m1"}, "tensor": {"average": "a1"}, "number": {"count": "1"}, "random": {"torch": "t1"})";
 
@@ -44,8 +45,8 @@ TEST(ResumeVerdict, EqualRunsAreEqual) {
 }
 
 TEST(ResumeVerdict, NamesWhatIsNotThereAndWhatIsAsAtTheFirstStep) {
-  const RankResume r =
-      Judge(RunText(kFirst, kThen), RunText(kFirst, kThen), RunText("", With(With(kThen, R"("m": "m1")", ""), "a1", "a0")));
+  const RankResume r = Judge(RunText(kFirst, kThen), RunText(kFirst, kThen),
+                             RunText("", With(With(kThen, R"("m": "m1")", ""), "a1", "a0")));
   EXPECT_EQ(r.outcome, ResumeOutcome::kLost);
   ASSERT_EQ(r.lost.size(), 2u);
   EXPECT_EQ(r.lost[0].kind, "optimizer");
@@ -78,15 +79,18 @@ TEST(ResumeVerdict, ANumberIsToldAndOnlyLostWhereNothingElseExplainsTheSteps) {
 TEST(ResumeVerdict, ANewIteratorMayDrawFromWhatWasRestored) {
   const std::string killed = RunText(kFirst, kThen, R"(, "torch_states": ["t1"])");
   const std::string drawn = With(kThen, "t1", "t9");
-  const RankResume r = Judge(RunText(kFirst, kThen), killed, RunText("", drawn, R"(, "iterators": [{"before": ["t1"]}])"));
+  const RankResume r =
+      Judge(RunText(kFirst, kThen), killed, RunText("", drawn, R"(, "iterators": [{"before": ["t1"]}])"));
   EXPECT_EQ(r.outcome, ResumeOutcome::kFrameworkDraws);
-  const RankResume lost = Judge(RunText(kFirst, kThen), killed, RunText("", drawn, R"(, "iterators": [{"before": ["t3"]}])"));
+  const RankResume lost =
+      Judge(RunText(kFirst, kThen), killed, RunText("", drawn, R"(, "iterators": [{"before": ["t3"]}])"));
   EXPECT_EQ(lost.outcome, ResumeOutcome::kLost);
   EXPECT_EQ(lost.lost[0].example, "torch");
 }
 
 TEST(ResumeVerdict, WhatDiffersInEveryRunIsNotJudged) {
-  const RankResume r = Judge(RunText(kFirst, With(kThen, "t1", "t2")), RunText(kFirst, kThen), RunText("", With(kThen, "t1", "t3")));
+  const RankResume r =
+      Judge(RunText(kFirst, With(kThen, "t1", "t2")), RunText(kFirst, kThen), RunText("", With(kThen, "t1", "t3")));
   EXPECT_EQ(r.outcome, ResumeOutcome::kEqual);
   ASSERT_EQ(r.unjudged.size(), 1u);
 }

@@ -76,9 +76,9 @@ std::string TwiceReport::Json() const {
 }
 
 std::string TwiceReport::Markdown() const {
-  std::string md = fmt::format(
-      "# {}\n\n{}.\n\n`{}`\n\n| process | steps | first op that differs | results |\n|---|---|---|---|\n",
-      Repeats() ? "Repeats itself" : "Does not repeat itself", Verdict(), command);
+  std::string md =
+      fmt::format("# {}\n\n{}.\n\n`{}`\n\n| process | steps | first op that differs | results |\n|---|---|---|---|\n",
+                  Repeats() ? "Repeats itself" : "Does not repeat itself", Verdict(), command);
   for (const RankTwice& r : ranks) {
     md += fmt::format("| {} | {} | {} | {} |\n", r.rank, r.steps, OpText(r), ResultText(r));
   }

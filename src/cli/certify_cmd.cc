@@ -150,9 +150,9 @@ void RegisterCertify(CLI::App& app, CommandContext* context) {
   command->add_flag("--json", context->json, "print the certificate as JSON");
   CLI::Option* twice = command->add_flag(
       "--twice", args->twice, "run twice with capture instead and name the first op that does not repeat itself");
-  CLI::Option* resumes = command->add_flag(
-      "--resume", args->resumes,
-      "train straight, and once more with a kill after the script has saved and a resume; name the state that was lost");
+  CLI::Option* resumes = command->add_flag("--resume", args->resumes,
+                                           "train straight, and once more with a kill after the script has saved and a "
+                                           "resume; name the state that was lost");
   resumes->excludes(twice);
   command
       ->add_option("--save-at", args->request.save_at,

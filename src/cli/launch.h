@@ -24,8 +24,8 @@ struct AttachRequest {
   // run: directories of batches and gradients, and how what is replayed fits the script
   std::string save_batches, save_grads, replay_batches, replay_grads, batches_from, names;
   double loss_scale = 1;
-  int save_at = 0;   // resume: steps that are done when the script saves
-  std::string out;   // estimate, certify: where the processes leave what they found
+  int save_at = 0;  // resume: steps that are done when the script saves
+  std::string out;  // estimate, certify: where the processes leave what they found
   bool exchanges() const {
     return !(save_batches.empty() && save_grads.empty() && replay_batches.empty() && replay_grads.empty());
   }

@@ -39,9 +39,12 @@ StatusOr<Program> ShellWords(const std::string& text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (quote != 0) {
-      if (c == quote) quote = 0;
-      else if (c == '\\' && quote == '"' && i + 1 < text.size()) word += text[++i];
-      else word += c;
+      if (c == quote)
+        quote = 0;
+      else if (c == '\\' && quote == '"' && i + 1 < text.size())
+        word += text[++i];
+      else
+        word += c;
     } else if (c == '\'' || c == '"') {
       quote = c, open = true;
     } else if (c == '\\' && i + 1 < text.size()) {
@@ -155,8 +158,9 @@ StatusOr<int> FindSave(Runs* runs, const std::string& work, const Program& progr
   auto file = MappedFile::Open(JoinPath(work, "saved_after"));
   const int found = file.ok() ? std::atoi(std::string(file->text()).c_str()) : 0;
   if (found > 0) return found;
-  return BadInput("the script saved nothing by torch.save() between two steps: let it save earlier than at its end, "
-                  "and where it saves in another way, say after how many steps: --save-at N");
+  return BadInput(
+      "the script saved nothing by torch.save() between two steps: let it save earlier than at its end, "
+      "and where it saves in another way, say after how many steps: --save-at N");
 }
 
 std::string ProgramText(const JsonValue& run, std::string_view key) {
@@ -178,9 +182,10 @@ StatusOr<ResumeReport> JudgeRuns(const Runs& runs, int save_at) {
     if (!saved) MSP_RETURN_IF_ERROR(CheckSaves(killed, save_at));
     saved = true;  // other ranks need not save
     if (Status read = runs.Read("resumed", rank, &resumed); !read.ok()) {
-      return BadInput(fmt::format("{} of the resumed run made no step: let the script train some steps more than it had "
-                                  "done when it saved, and check --resume-args",
-                                  rank));
+      return BadInput(
+          fmt::format("{} of the resumed run made no step: let the script train some steps more than it had "
+                      "done when it saved, and check --resume-args",
+                      rank));
     }
     MSP_ASSIGN_OR_RETURN(RankResume result, JudgeResume(rank, save_at, straight, killed, resumed));
     report.ranks.push_back(std::move(result));
@@ -265,8 +270,8 @@ Status CertifyResume(AttachRequest request, const ResumeArgs& args, const Comman
   std::string shown;
   for (const RankResume& rank : report.ranks) {
     if (!rank.noticed.empty()) {
-      shown += fmt::format("the first op that noticed, in step {} of {}: {}\n", rank.noticed_step, rank.rank,
-                           rank.noticed);
+      shown +=
+          fmt::format("the first op that noticed, in step {} of {}: {}\n", rank.noticed_step, rank.rank, rank.noticed);
     }
   }
   const bool fine = report.outcome() <= ResumeOutcome::kFrameworkDraws;

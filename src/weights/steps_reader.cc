@@ -27,7 +27,8 @@ StatusOr<std::vector<std::string>> Numbered(const std::string& directory, std::s
 std::string PrefixOf(const std::string& file) {
   const std::string stem = file.substr(0, file.rfind('.'));
   const size_t bar = stem.rfind('_');
-  if (!file.ends_with(".safetensors") || bar == std::string::npos || !IsDigits(std::string_view(stem).substr(bar + 1))) {
+  if (!file.ends_with(".safetensors") || bar == std::string::npos ||
+      !IsDigits(std::string_view(stem).substr(bar + 1))) {
     return "";
   }
   return stem.substr(bar + 1) + "/";
@@ -62,8 +63,7 @@ Status ReadSteps(const std::string& directory, Checkpoint* out) {
   for (const std::string& step : steps) {
     MSP_ASSIGN_OR_RETURN(const std::vector<std::string> ranks, Numbered(JoinPath(directory, step), "rank_"));
     for (const std::string& rank : ranks) {
-      MSP_RETURN_IF_ERROR(
-          ReadFiles(JoinPath(JoinPath(directory, step), rank), fmt::format("{}/{}/", step, rank), out));
+      MSP_RETURN_IF_ERROR(ReadFiles(JoinPath(JoinPath(directory, step), rank), fmt::format("{}/{}/", step, rank), out));
     }
   }
   out->format = fmt::format("{} steps", steps.size());

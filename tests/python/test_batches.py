@@ -170,3 +170,32 @@ def test_sets_come_back(tmp_path):
     (tmp_path / "step_3" / "rank_1" / "batch_2.safetensors").unlink()
     with pytest.raises(tensor_sets.SetError, match=r"object\.npy cannot be read"):
         tensor_sets.read_directory(str(tmp_path / "step_3" / "rank_1"), "batch")
+
+
+SCALED = """
+import torch
+torch.manual_seed(1)
+x = torch.randn(4, 3)
+model = torch.nn.Linear(3, 2)
+for fused in (False, True):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, weight_decay=0.0, fused=fused)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    loss = model(x).square().sum()
+    print(*[float(torch.linalg.vector_norm(g.double())) for g in torch.autograd.grad(loss, list(model.parameters()), retain_graph=True)])
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    optimizer.zero_grad()
+    del optimizer
+"""
+
+
+def test_the_loss_scale_is_divided_out(tmp_path):
+    """By the scaler before the optimizer steps, and by an optimizer that does it itself."""
+    (tmp_path / "scaled.py").write_text(SCALED)
+    done = run([sys.executable, "scaled.py"], "--save-grads", "grads", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for step, (line, scale) in enumerate(zip(done.stdout.splitlines(), ("1.0", "1024.0"), strict=True)):
+        with (tmp_path / f"grads/step_{step}/rank_0/grads_norm.csv").open() as file:
+            rows = list(csv.reader(file))
+        assert [float(row[3]) for row in rows[1:3]] == pytest.approx([float(text) for text in line.split()], rel=1e-6)
+        assert rows[-1][3] == scale

@@ -10,7 +10,7 @@ from mindspore.dataset.engine import iterators
 
 from .._capture.log import logger
 from . import tensor_sets
-from .cell_steps import _is_optimizer
+from .cell_steps import is_optimizer
 from .client import Client
 from .exchange import Names, Passing, Refused, Saved, rank_of_process, saves_or_warns
 from .norm_table import NormRow, write_table
@@ -98,7 +98,7 @@ class CellExchange(Passing):
         @functools.wraps(original)
         def check(cell: Any) -> None:
             original(cell)
-            if _is_optimizer(cell) and not any(known is cell for known in self._hooked):
+            if is_optimizer(cell) and not any(known is cell for known in self._hooked):
                 self._hooked.append(cell)
                 cell.register_forward_pre_hook(lambda *of: self.guarded(lambda: self._about_to_step(*of)))
 
