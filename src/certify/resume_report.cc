@@ -138,6 +138,7 @@ std::string ResumeReport::Json() const {
   json.Member("outcome", ResumeOutcomeText(outcome()));
   json.Member("verdict", Verdict());
   json.Member("save_at", save_at);
+  json.Member("checkpoint_was_read", loaded);
   json.Member("created", created);
   json.Member("command", command);
   json.Member("resume_command", resume_command);

@@ -57,6 +57,7 @@ StatusOr<RankResume> JudgeResume(const std::string& rank, int64_t save_at, const
 struct ResumeReport {
   std::string command, resume_command, created, python, torch;
   int64_t save_at = 0;
+  bool loaded = false;  // the resumed run has read a file by torch.load()
   std::vector<RankResume> ranks;
   ResumeOutcome outcome() const;
   /// The worst of the ranks whose states are not as they were; kEqual without one.

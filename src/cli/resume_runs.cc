@@ -189,6 +189,8 @@ StatusOr<ResumeReport> JudgeRuns(const Runs& runs, int save_at) {
     }
     MSP_ASSIGN_OR_RETURN(RankResume result, JudgeResume(rank, save_at, straight, killed, resumed));
     report.ranks.push_back(std::move(result));
+    const JsonValue* loads = resumed.Find("loads");
+    report.loaded = report.loaded || (loads != nullptr && loads->IsInt() && loads->Int() > 0);
     report.python = ProgramText(killed, "python");
     report.torch = ProgramText(killed, "torch");
   }
@@ -268,6 +270,9 @@ Status CertifyResume(AttachRequest request, const ResumeArgs& args, const Comman
   report.created = TimestampNow();
   MSP_RETURN_IF_ERROR(NameOps(runs, out, &report));
   std::string shown;
+  if (report.outcome() == ResumeOutcome::kLost && !report.loaded) {
+    shown = "the resumed run read nothing by torch.load(): check --resume-args\n";
+  }
   for (const RankResume& rank : report.ranks) {
     if (!rank.noticed.empty()) {
       shown +=

@@ -109,11 +109,9 @@ class Resume(Digests):
         batch = _tensors(arguments_of(roots[0]))
         state = {"step": self._done, "batch": [checksum(tensor) for tensor in batch], "fetched": self._data.fetched}
         state["loaded"] = [checksum(tensor) for tensor in self._data.last]
-        # Between the first and the step of the checkpoint nothing is asked for but the numbers.
+        # Of the steps between, only the batches are asked for.
         if self._done in (self._first_step(), self._request.save_at):
             state["states"] = Snapshot(roots, batch + self._data.recent()).kinds
-        else:
-            state["parameters"] = {n: checksum(p) for root in roots for n, p in root.named_parameters()}
         self._before.append(state)
         self._torch_states += self._data.generator_states()
 
