@@ -12,6 +12,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OURS = ROOT / ".venv"
 OLD = ROOT / ".venv-old"
+OURS_MINDSPORE = ROOT / ".venv-ms"
+OLD_MINDSPORE = ROOT / ".venv-ms-old"
 
 
 def command_of(tool):

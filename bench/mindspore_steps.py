@@ -1,7 +1,8 @@
 """What a recorded step of MindSpore costs: the step with PrecisionDebugger over the same step without it, in one process.
 
 usage: mindspore_steps.py NET LEVEL MODE [ROUNDS]     with the Python of the environment whose tool is measured
-NET: conv, transformer. MODE: statistics, forward (data_mode forward), md5, tensor, idle (constructed, never started).
+NET: conv, transformer. MODE: statistics, md5, tensor; training_forward (data_mode forward), forward (the same, and no step has a backward); idle
+(constructed, never started, over the steps before that).
 
 Recorded and bare steps take turns; each recorded one is held against the mean of its two neighbours, and the median of
 these ratios is printed as JSON, by the clock on the wall and by the processor time of the process. Works with the earlier
@@ -84,7 +85,7 @@ NETS = {"conv": (Convolutions, (16, 3, 32, 32)), "transformer": (Transformer, (8
 
 def config_of(level, mode, directory):
     task = "tensor" if mode == "tensor" else "statistics"
-    section = {"scope": [], "list": [], "data_mode": ["forward"] if mode == "forward" else ["all"]}
+    section = {"scope": [], "list": [], "data_mode": ["forward"] if mode.endswith("forward") else ["all"]}
     if task == "statistics":
         section["summary_mode"] = "md5" if mode == "md5" else "statistics"
     path = os.path.join(directory, "config.json")
@@ -110,29 +111,35 @@ def main(net_name, level, mode, rounds="7"):
             part.asnumpy()
         return value.asnumpy()
 
-    directory = tempfile.mkdtemp(prefix="msprobe_bench")
-    debugger = PrecisionDebugger(config_path=config_of(level, mode, directory))
-
-    def recorded():
-        if mode != "idle":
-            debugger.start(net)
-        step()
-        if mode != "idle":
-            debugger.stop()
-            debugger.step()
-
     def timed(run):
         wall, cpu = time.perf_counter(), time.process_time()
         run()
         return time.perf_counter() - wall, time.process_time() - cpu
 
-    for run in (step, step, recorded, step):
-        run()
-    ratios, bases = [], [timed(step)]
-    for _ in range(int(rounds)):
-        costs = timed(recorded)
-        bases.append(timed(step))
-        ratios.append([2 * cost / (before + after) for cost, before, after in zip(costs, *bases[-2:])])
+    directory = tempfile.mkdtemp(prefix="msprobe_bench")
+    for _ in range(3):
+        step()
+    early = [timed(step) for _ in range(3 * int(rounds))] if mode == "idle" else []
+    debugger = PrecisionDebugger(config_path=config_of(level, mode, directory))
+
+    def recorded():
+        debugger.start(net)
+        step()
+        debugger.stop()
+        debugger.step()
+
+    if mode == "idle":
+        late, bases = [timed(step) for _ in early], early
+        ratios = [
+            [statistics.median(after) / statistics.median(before) for after, before in zip(zip(*late), zip(*early))]
+        ]
+    else:
+        recorded()
+        ratios, bases = [], [timed(step)]
+        for _ in range(int(rounds)):
+            costs = timed(recorded)
+            bases.append(timed(step))
+            ratios.append([2 * cost / (before + after) for cost, before, after in zip(costs, *bases[-2:])])
     shutil.rmtree(directory)
     wall, cpu = (statistics.median(ratio[i] for ratio in ratios) for i in (0, 1))
     base = statistics.median(base[0] for base in bases) * 1000

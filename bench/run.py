@@ -3,7 +3,8 @@
     make bench                                  # or
     .venv/bin/python bench/run.py --only step --steps 40 --write
 
-Parts: `start` (time to --help), `step` (a training step with the tool over one without), `statistics`, `tensor`, `xlsx`, `fuzzy`,
+Parts: `start` (time to --help), `step` (a training step with the tool over one without), `mindspore` (the same; mindspore_bench.py),
+`statistics`, `tensor`, `xlsx`, `fuzzy`,
 `ranks` and `memory` (msprobe compare on large dumps; compare_bench.py), `graph_scale` (graphs of up to 1,000,000 nodes;
 graph_scale.py), `page` (the page in Chromium and the server under load; page.py) and `overflow`. What a run measured is kept in
 out/bench.json, and --write puts the parts of all runs on this machine into docs/performance.md, so that a long bench may be taken in pieces.
@@ -29,6 +30,8 @@ from compare_bench import section as compare_section
 from graph_scale import graph_scale
 from graph_scale import section as graph_section
 from measure import OLD, OURS, ROOT, command_of, measured
+from mindspore_bench import bench_mindspore
+from mindspore_bench import section as mindspore_section
 from page import bench_page
 from page import section as page_section
 
@@ -37,9 +40,11 @@ COMPARE = ("statistics", "tensor", "xlsx", "ranks", "fuzzy", "memory")
 LARGE = (*COMPARE, "graph_scale", "overflow", "page")
 HEADINGS = (
     "A training step under capture",
+    "A training step of MindSpore under capture",
     "Comparing",
     "Graphs",
     "Kernel dumps",
+    "Checkpoints",
     "The page",
     "Large files",
     "Start",
@@ -178,6 +183,8 @@ def report(results, args):
                     f"{ours['bytes_per_step'] / 1e6:.0f} MB, because equal contents are links.",
                 ]
         lines.append("")
+    if "mindspore" in results:
+        lines += mindspore_section(results["mindspore"])
     if set(COMPARE) & set(results):
         lines += compare_section(results, args)
     if "graph_scale" in results:
@@ -224,7 +231,7 @@ def merge(before, measured_now):
 
 
 def main():
-    parts = ("start", "step", *LARGE)
+    parts = ("start", "step", "mindspore", *LARGE)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     by_hand = ("huge",)  # needs 20 GB of disk
     parser.add_argument("--only", choices=(*parts, *by_hand), action="append", help="huge: only when it is named")
@@ -264,6 +271,8 @@ def main():
         for part in wanted:
             if part == "step":
                 results[part] = bench_step(args)
+            elif part == "mindspore":
+                results[part] = bench_mindspore(args)
             elif part == "start":
                 results[part] = bench_start()
             elif part in COMPARE or part in by_hand:

@@ -29,6 +29,10 @@ PYTHON = {
     "msprobe._attach.site": {"msprobe._attach"},  # by the interpreters of others, with the standard library only
     "msprobe.core": {"msprobe.core.single_save.single_comparator", "msprobe.core.single_save.single_saver"},
     "msprobe.core.config_check": {"msprobe._config.checker"},
+    "msprobe._monitor": {"msprobe._core", "msprobe._capture"},
+    "msprobe.pytorch.monitor": {"msprobe._monitor"},
+    "msprobe.core.monitor": {"msprobe._monitor"},
+    "msprobe.core.monitor_v2": {"msprobe._monitor", "msprobe.pytorch.monitor"},
     "msprobe.core.single_save": {"msprobe.pytorch.single_compare", "msprobe.pytorch.single_save"},
 }
 # TypeScript: folder of web/src -> folders it may import ("" is web/src itself).
@@ -74,10 +78,17 @@ def check_cpp():
     rooms = cpp_rooms()
     everything = set(rooms)
     training = {room for room in everything if room.split("/")[0] not in {"cli", "serve", "view"}}
-    rooms["bindings"] = training | {"bindings/python", "bindings/backward", "bindings/torch", "bindings/mindspore"}
+    rooms["bindings"] = training | {
+        "bindings/python",
+        "bindings/backward",
+        "bindings/torch",
+        "bindings/mindspore",
+        "bindings/monitor",
+    }
     rooms["bindings/python"] = training  # what every framework shares: it knows none
     rooms["bindings/backward"] = training | {"bindings/python"}  # graphs of nodes, alike in both frameworks
     rooms["bindings/torch"] = rooms["bindings/mindspore"] = training | {"bindings/python", "bindings/backward"}
+    rooms["bindings/monitor"] = training | {"bindings/python"}
     rooms["bindings/page"] = everything - {"cli"}  # an extension of its own, not loaded by training scripts
     tops = {room.split("/")[0] for room in rooms}
     for path in sorted((ROOT / "src").rglob("*")):

@@ -54,7 +54,7 @@ quick() {
   beside lint
   part "demo" demo
   part "Python and golden tests" python_tests tests/python tests/golden -m "not deep"
-  part "planted bugs" in_turn tests/sabotage tests/frameworks -m "not deep"
+  part "planted bugs" in_turn tests/sabotage tests/frameworks tests/doctor -m "not deep"
   part "page unit tests" web
   part "page in the browser" browser $main_pages
   part "lint" joined lint
@@ -65,7 +65,7 @@ deep() {
   part "Python and golden tests" python_tests tests/python tests/golden -m deep
   part "dumps against mindstudio-probe's" in_turn tests/conformance
   part "MindSpore" in_turn tests/mindspore
-  part "planted bugs" in_turn tests/sabotage tests/frameworks -m deep
+  part "planted bugs" in_turn tests/sabotage tests/frameworks tests/doctor -m deep
   part "page in the browser" browser $(other_pages)
   part "unit tests under ASan and UBSan" asan
   part "threaded unit tests under TSan" tsan

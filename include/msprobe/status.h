@@ -15,6 +15,7 @@ enum class Code : int {
   kUsage = 2,          ///< wrong options or arguments
   kBadInput = 3,       ///< a file or directory cannot be used
   kInternal = 4,       ///< a fault of ours, or the machine's (disk full, out of memory)
+  kUndecided = 5,      ///< nothing that was given decides what was asked
   kInterrupted = 130,  ///< Ctrl-C
 };
 

@@ -108,6 +108,22 @@ Status PythonProcess::Send(const void* data, size_t bytes) {
   return OkStatus();
 }
 
+Status PythonProcess::Receive(std::chrono::steady_clock::time_point end_of_time, int seconds) {
+  for (;;) {
+    if (InterruptRequested()) return Interrupted();
+    if (seconds > 0 && std::chrono::steady_clock::now() > end_of_time)
+      return BadInput("the process of " + option_ + " did not answer within " + std::to_string(seconds) + " s");
+    pollfd ready{socket_, POLLIN, 0};
+    if (poll(&ready, 1, 200) <= 0) continue;  // looks for Ctrl-C now and then
+    char piece[65536];
+    const ssize_t got = recv(socket_, piece, sizeof piece, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return Ended();
+    buffer_.append(piece, static_cast<size_t>(got));
+    return OkStatus();
+  }
+}
+
 StatusOr<std::string> PythonProcess::ReadLine(int seconds) {
   const auto end_of_time = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   for (;;) {
@@ -117,17 +133,16 @@ StatusOr<std::string> PythonProcess::ReadLine(int seconds) {
       return line;
     }
     if (buffer_.size() > kLongestLine) return Ended();
-    if (InterruptRequested()) return Interrupted();
-    if (seconds > 0 && std::chrono::steady_clock::now() > end_of_time)
-      return BadInput("the process of " + option_ + " did not answer within " + std::to_string(seconds) + " s");
-    pollfd ready{socket_, POLLIN, 0};
-    if (poll(&ready, 1, 200) <= 0) continue;  // looks for Ctrl-C now and then
-    char piece[4096];
-    const ssize_t got = recv(socket_, piece, sizeof piece, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return Ended();
-    buffer_.append(piece, static_cast<size_t>(got));
+    MSP_RETURN_IF_ERROR(Receive(end_of_time, seconds));
   }
+}
+
+StatusOr<std::string> PythonProcess::ReadBytes(size_t bytes, int seconds) {
+  const auto end_of_time = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  while (buffer_.size() < bytes) MSP_RETURN_IF_ERROR(Receive(end_of_time, seconds));
+  std::string out = buffer_.substr(0, bytes);
+  buffer_.erase(0, bytes);
+  return out;
 }
 
 }  // namespace msprobe

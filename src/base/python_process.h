@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,6 +27,8 @@ class PythonProcess {
   Status Send(const void* data, size_t bytes);
   /// The next line without its end. After `seconds` (0: never) an error, behind which the process is of no more use.
   StatusOr<std::string> ReadLine(int seconds = 0);
+  /// The next `bytes` bytes, which come behind a line.
+  StatusOr<std::string> ReadBytes(size_t bytes, int seconds = 0);
   /// What to say when the other side is gone, or speaks otherwise than it should.
   Status Ended() const;
   /// Does not wait for it to end by itself.
@@ -33,6 +36,8 @@ class PythonProcess {
 
  private:
   explicit PythonProcess(std::string_view option) : option_(option) {}
+  /// Appends what has come to `buffer_`.
+  Status Receive(std::chrono::steady_clock::time_point end_of_time, int seconds);
   Status Spawn(std::string_view program, const std::vector<std::string>& arguments);
 
   std::string option_;

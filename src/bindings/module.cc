@@ -13,10 +13,13 @@
 #include "bindings/mindspore/cells.h"
 #include "bindings/mindspore/mindspore_framework.h"
 #include "bindings/mindspore/primitives.h"
+#include "bindings/mindspore/tensors.h"
+#include "bindings/monitor/monitor.h"
 #include "bindings/python/api_call.h"
 #include "bindings/python/api_site.h"
 #include "bindings/python/deferred.h"
 #include "bindings/python/framework.h"
+#include "bindings/python/hook_object.h"
 #include "bindings/python/host_tensor.h"
 #include "bindings/python/runtime.h"
 #include "bindings/python/step.h"
@@ -25,6 +28,7 @@
 #include "bindings/python/values.h"
 #include "bindings/python/works.h"
 #include "bindings/torch/leaf_memo.h"
+#include "bindings/torch/module_edges.h"
 #include "bindings/torch/modules.h"
 #include "bindings/torch/regions.h"
 #include "bindings/torch/tensors.h"
@@ -81,7 +85,7 @@ void Configure(const std::string& level, bool structure, const std::string& summ
                const std::string& risk_level) {
   Runtime& r = rt();
   CaptureOptions o;
-  o.apis = level == "L1" || level == "mix";
+  o.apis = level == "L1" || level == "mix" || level == "L2";  // L2: operators of MindSpore
   o.modules = level == "L0" || level == "mix";
   o.structure = structure;
   o.checksums = summary == "md5";
@@ -132,6 +136,8 @@ std::string AddApiFrom(nb::handle owner, nb::str attr, nb::str prefix_text, nb::
   if (details.contains("outputs_are_arguments")) spec.distributed = nb::cast<bool>(details["outputs_are_arguments"]);
   if (details.contains("skip_self")) spec.skip_self = nb::cast<bool>(details["skip_self"]);
   if (details.contains("primitive")) spec.name_of = NameOfPrimitive, spec.skip_self = true;
+  if (details.contains("writes")) spec.writes = nb::cast<bool>(details["writes"]);
+  if (details.contains("stand_in")) spec.stand_in = Ref::Borrow(nb::handle(details["stand_in"]).ptr());
   if (details.contains("skip_owner")) spec.skip_owner = true;
   if (details.contains("resolve")) spec.resolve = Ref::Borrow(nb::handle(details["resolve"]).ptr());
   if (details.contains("role")) {
@@ -140,10 +146,16 @@ std::string AddApiFrom(nb::handle owner, nb::str attr, nb::str prefix_text, nb::
                 : role == "leave" ? ApiRole::kLeave
                 : role == "aside" ? ApiRole::kAside
                 : role == "count" ? ApiRole::kCount
+                : role == "write" ? ApiRole::kWrite
                                   : ApiRole::kWatch;
     if (role == "wait") spec.watch = AfterWait, spec.stays = AnyOpenWork;
     if (role == "allocate") spec.watch = AfterAllocation;
     if (role == "set_eval_frame") spec.before = BeforeSetEvalFrame, spec.watch = AfterSetEvalFrame;
+    if (role == "new_graph") spec.watch = [](const CallArgs&, PyObject*) { ReadLaterAgain(); };
+    if (role == "backward") {
+      spec.before = [](const CallArgs&) { BeginBackward(); };
+      spec.watch = [](const CallArgs&, PyObject*) { ReadAfterBackward(); };
+    }
     if (role == "compile") {
       spec.before = [](const CallArgs&) { HideFromGraphCompiler(true); };
       spec.watch = [](const CallArgs&, PyObject*) { HideFromGraphCompiler(false); };
@@ -400,6 +412,8 @@ void BindValues(nb::module_& m) {
       "deliver_bytes", [](int32_t slot, uintptr_t data) { DeliverBytes(slot, reinterpret_cast<const void*>(data)); },
       nb::arg("slot"), nb::arg("data"), "The elements of a tensor have arrived at this address.");
   m.def("deliver_nothing", &DeliverNothing, nb::arg("slot"), "The values of this tensor will not come.");
+  m.def("read_tensors", &ReadBeforeWrite, "Reads what was recorded of tensors of MindSpore and waits to be read.");
+  m.def("in_backward", &InBackward, "Whether MindSpore runs a backward pass.");
   m.def("resolve_deferred", &ResolveDeferred, "Finishes the records whose values have all arrived.");
   m.def("leaf_memo_hits", &LeafMemoHits, "Values that were not read a second time.");
   m.def("statistics_of", &StatisticsFrom, nb::arg("tensor"),
@@ -417,11 +431,14 @@ NB_MODULE(_core, m) {
   using namespace msprobe;
   m.doc() = "The recorder behind PrecisionDebugger.";
   m.attr("__version__") = MSPROBE_VERSION;
-  if (!InitModuleTypes()) throw nb::python_error();
-  m.attr("ModuleHook") = nb::borrow(ModuleHookType());  // a model saved while it is recorded names it
+  if (!InitHookType()) throw nb::python_error();
+  m.attr("ModuleHook") = nb::borrow(HookType());  // a model saved while it is recorded names it
   BindSettings(m);
   BindSteps(m);
   BindFiles(m);
   BindValues(m);
   BindTasks(m);
+  nb::set_leak_warnings(false);  // a monitor lives until the interpreter is gone
+  BindMonitor(m);
+  BindModuleEdges(m);
 }

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "json/writer.h"
+#include "weights/convert/convert.h"
 #include "weights/name_map.h"
 #include "weights/open_checkpoint.h"
 #include "weights/weight_diff.h"
@@ -258,15 +259,80 @@ Status RunCkptShow(const CkptArgs& args, bool as_json) {
   return OkStatus();
 }
 
+struct ConvertArgs {
+  std::string input, output, names, dtype;
+  ConvertOptions options;
+};
+
+constexpr std::pair<std::string_view, NamesOf> kNamesOf[] = {{"same", NamesOf::kSame},
+                                                             {"mindspore", NamesOf::kMindSpore},
+                                                             {"torch", NamesOf::kTorch},
+                                                             {"mindformers", NamesOf::kMindFormers},
+                                                             {"transformers", NamesOf::kTransformers}};
+
+Status RunCkptConvert(ConvertArgs args, bool as_json) {
+  for (const auto& [word, names] : kNamesOf) {
+    if (args.names == word) args.options.names = names;
+  }
+  if (!args.dtype.empty()) args.options.dtype = ParseDType(args.dtype);
+  MSP_ASSIGN_OR_RETURN(const ConvertReport report, ConvertCheckpoint(args.input, args.output, args.options));
+  if (as_json) {
+    JsonWriter json(kJsonIndented);
+    json.BeginObject();
+    json.Member("file", args.output);
+    json.Member("format", report.format);
+    json.Member("tensors", report.tensors);
+    json.Member("bytes", report.bytes);
+    json.ArrayMember("names", report.names, [&](const std::pair<std::string, std::string>& pair) {
+      json.BeginObject();
+      json.Member("from", pair.first);
+      json.Member("to", pair.second);
+      json.EndObject();
+    });
+    json.Member("left_out", report.left_out);
+    json.Member("notes", report.notes);
+    json.EndObject();
+    PrintJson(json.Take() + "\n");
+    return OkStatus();
+  }
+  std::string out = fmt::format("{} weights, {} bytes, from {}\n", report.tensors, report.bytes, report.format);
+  for (const std::string& note : report.notes) out += "note: " + note + "\n";
+  for (const std::string& name : report.left_out) out += fmt::format("  left out: {}\n", OneLine(name));
+  PrintForPeople(out + fmt::format("  result: {}\n", OneLine(args.output)));
+  return OkStatus();
+}
+
+void RegisterConvert(CLI::App* ckpt, CommandContext* context) {
+  auto args = std::make_shared<ConvertArgs>();
+  CLI::App* convert = ckpt->add_subcommand("convert", "write the weights as one file for PyTorch or MindSpore");
+  convert->add_option("input", args->input, "a file or a directory of any format")->required();
+  convert->add_option("output", args->output, "a file that does not exist: .ckpt, .safetensors, .pt, .pth or .bin")
+      ->required();
+  std::vector<std::string> words;
+  for (const auto& [word, names] : kNamesOf) words.emplace_back(word);
+  convert
+      ->add_option("--names", args->names,
+                   "whose names the weights get (default: of the layers of the framework that the file is for)")
+      ->check(CLI::IsMember(words));
+  convert->add_option("--like", args->options.like, "a checkpoint whose names, fused weights and shapes are taken");
+  convert->add_option("--map", args->options.map, "YAML file that says which weight gets which name");
+  convert->add_option("--dtype", args->dtype, "type of all floating-point weights (default: as they are)")
+      ->check(CLI::IsMember({"float64", "float32", "float16", "bfloat16"}));
+  convert->add_flag("--json", context->json, "print what was done as one JSON object");
+  convert->callback([args, context] { context->status = RunCkptConvert(*args, context->json); });
+}
+
 }  // namespace
 
 void RegisterCkpt(CLI::App& app, CommandContext* context) {
   auto args = std::make_shared<CkptArgs>();
-  CLI::App* command = app.add_subcommand("ckpt", "look into checkpoints of any format and compare their weights");
+  CLI::App* command =
+      app.add_subcommand("ckpt", "look into checkpoints of any format, compare and convert their weights");
   command->require_subcommand(1);
   CLI::App* show = command->add_subcommand("show", "list the tensors of a checkpoint");
   show->add_option("checkpoint", args->a, "a file or a directory")->required();
   show->add_flag("--json", context->json, "print the list as one JSON object");
+  RegisterConvert(command, context);
   show->callback([args, context] { context->status = RunCkptShow(*args, context->json); });
   CLI::App* compare = command->add_subcommand("compare", "compare the weights of two checkpoints of any formats");
   compare->add_option("a", args->a, "a file or a directory")->required();

@@ -22,7 +22,7 @@ namespace msprobe {
 namespace {
 
 // CLI11 reads "-tp" as "-t p"; the command line we are compatible with has many such options.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kShort{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 25> kShort{{
     {"-tp", "--target_path"},
     {"-config", "--config-path"},
     {"-gp", "--golden_path"},
@@ -43,17 +43,28 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kShort{{
     {"-vc", "--verl-compare"},
     {"-vv", "--verl-verify"},
     {"-sc", "--slime-compare"},
+    {"-npu", "--npu_csv_path"},
+    {"-gpu", "--gpu_csv_path"},
+    {"-api_info", "--api_info_file"},
+    {"-csv_path", "--result_csv_path"},
+    {"-save_error_data", "--save_error_data"},
 }};
 
 // The names that earlier releases gave to the same commands.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOldNames{
-    {{"graph", "graph_visualize"}, {"nan_analyze", "overflow_check"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOldNames{{{"graph", "graph_visualize"},
+                                                                                  {"nan_analyze", "overflow_check"},
+                                                                                  {"run_ut", "acc_check"},
+                                                                                  {"multi_run_ut", "multi_acc_check"}}};
 
-constexpr std::array<std::string_view, 16> kCommands{
-    "compare",     "graph_visualize", "serve",        "export",  "run",   "estimate",     "certify",      "recover",
-    "verify-dump", "overflow_check",  "merge_result", "data2db", "parse", "code_mapping", "config_check", "ckpt"};
+constexpr std::array<std::string_view, 24> kCommands{
+    "compare",     "graph_visualize",  "serve",           "export",
+    "run",         "estimate",         "certify",         "recover",
+    "verify-dump", "overflow_check",   "merge_result",    "data2db",
+    "parse",       "code_mapping",     "config_check",    "ckpt",
+    "curves",      "optimizer_replay", "doctor",          "preflight",
+    "monitor",     "acc_check",        "multi_acc_check", "api_precision_compare"};
 // Those that run the user's program.
-constexpr std::array<std::string_view, 3> kRunners{"run", "estimate", "certify"};
+constexpr std::array<std::string_view, 4> kRunners{"run", "estimate", "certify", "monitor"};
 
 /// A result file that got the number of a closed stderr would receive the error messages.
 void OpenStandardStreams() {
@@ -81,7 +92,7 @@ int Report(Status status) {
   Status output = FlushOutput();
   if (status.ok()) status = std::move(output);
   if (!status.ok()) {
-    const bool finding = status.code() == Code::kFindings;
+    const bool finding = status.code() == Code::kFindings || status.code() == Code::kUndecided;
     PrintMessage(finding ? "" : "[msprobe] error: ", status.message());
   }
   return static_cast<int>(status.code());
@@ -125,7 +136,7 @@ Status UsageOf(const CLI::App& app, const CLI::ParseError& error) {
     if (dynamic_cast<const CLI::ExtrasError*>(&error) && !left.empty()) {
       text = (StartsWith(left[0], "-") ? "unknown option " : "unexpected argument ") + left[0];
       const std::string& name = command->get_name();
-      const bool runs = name == "run" || name == "estimate" || name == "certify";
+      const bool runs = name == "run" || name == "estimate" || name == "certify" || name == "monitor";
       if (runs && !StartsWith(left[0], "-")) text += " (your command goes after '--')";
     }
   }
@@ -181,6 +192,12 @@ int RunCommand(std::vector<std::string> args) {
   RegisterCodeMapping(app, &context);
   RegisterCkpt(app, &context);
   RegisterConfigCheck(app, &context);
+  RegisterCurves(app, &context);
+  RegisterOptimizerReplay(app, &context);
+  RegisterDoctor(app, &context);
+  RegisterMonitor(app, &context);
+  RegisterAccCheck(app, &context);
+  RegisterPrecisionCompare(app, &context);
   app.footer("Run 'msprobe COMMAND --help' for the options of a command.");  // behind them: they would take it over
 
   bool becomes_program = false;
@@ -193,7 +210,7 @@ int RunCommand(std::vector<std::string> args) {
       return Report(UnknownCommand(args[at]));
     }
     if (std::find(kRunners.begin(), kRunners.end(), args[at]) != kRunners.end()) context.program = TakeProgram(&args);
-    becomes_program = args[at] == "run";
+    becomes_program = args[at] == "run" || (args[at] == "monitor" && !context.program.empty());
   }
   std::vector<std::string> reversed(args.rbegin(), args.rend());  // CLI11 takes the arguments back to front
   if (!becomes_program) {  // which has its streams and signals as the caller set them

@@ -35,6 +35,12 @@ void RegisterParse(CLI::App& app, CommandContext* context);
 void RegisterCodeMapping(CLI::App& app, CommandContext* context);
 void RegisterCkpt(CLI::App& app, CommandContext* context);
 void RegisterConfigCheck(CLI::App& app, CommandContext* context);
+void RegisterCurves(CLI::App& app, CommandContext* context);
+void RegisterOptimizerReplay(CLI::App& app, CommandContext* context);
+void RegisterDoctor(CLI::App& app, CommandContext* context);
+void RegisterMonitor(CLI::App& app, CommandContext* context);
+void RegisterAccCheck(CLI::App& app, CommandContext* context);
+void RegisterPrecisionCompare(CLI::App& app, CommandContext* context);
 
 /// The whole command: parses, runs, prints a one-line error to stderr, returns the exit code.
 int RunCommand(std::vector<std::string> args);

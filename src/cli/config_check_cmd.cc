@@ -10,9 +10,9 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "jobs/ckpt_similarity.h"
-#include "jobs/config_pack.h"
-#include "jobs/rl_settings.h"
-#include "jobs/run_checklist.h"
+#include "jobs/configuration/config_pack.h"
+#include "jobs/configuration/rl_settings.h"
+#include "jobs/configuration/run_checklist.h"
 #include "json/writer.h"
 
 namespace msprobe {

@@ -9,21 +9,11 @@ struct Earlier {
   std::string_view name, instead;
 };
 
-constexpr std::string_view kCheckOps =
-    "dump tensors in both runs, then 'msprobe compare -tp DUMP -gp DUMP -o OUT --replay' runs the recorded functions "
-    "again in float64 and says which side is closer";
 constexpr std::string_view kOffline =
     "msprobe does not run models on an NPU; 'msprobe run -- python script.py' records what a PyTorch model computes";
 
-constexpr std::array<Earlier, 9> kEarlier{{
-    {"acc_check", kCheckOps},
-    {"multi_acc_check", kCheckOps},
-    {"run_ut", kCheckOps},
-    {"multi_run_ut", kCheckOps},
+constexpr std::array<Earlier, 4> kEarlier{{
     {"run_overflow_check", "'msprobe overflow_check -i DUMP -o OUT' finds where NaN and infinities come from"},
-    {"api_precision_compare",
-     "'msprobe compare -tp DUMP -gp DUMP -o OUT --replay' compares two tensor dumps and runs their functions again in "
-     "float64"},
     {"op_generate",
      "'msprobe compare -tp DUMP -gp DUMP -o OUT --repro DIR' writes a script that calls the function that differs "
      "first"},

@@ -4,6 +4,7 @@
 #include "match/cross_match.h"
 #include "match/layer_match.h"
 #include "match/name_mapping.h"
+#include "ops/op_name.h"
 
 namespace msprobe {
 namespace {
@@ -64,15 +65,15 @@ Status LinkItems(const DumpFile& target, const DumpFile& golden,
 
 bool HasTorchNames(const DumpFile& dump) { return dump.framework() == "pytorch" || dump.framework() == "mindtorch"; }
 
-/// Ops that names leave alone on both sides, by the structure of the models.
-Status FillAcross(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules,
-                  MatchPlan* plan) {
-  MSP_ASSIGN_OR_RETURN(MatchPlan across, MatchAcross(target, golden, rules));
+/// Ops that names leave alone on both sides, by the structure of the models; of pairs that it finds as well, which
+/// items belong together.
+Status FillAcross(const DumpFile& target, const DumpFile& golden, MatchPlan* plan) {
+  MSP_ASSIGN_OR_RETURN(MatchPlan across, MatchAcross(target, golden));
   std::vector<bool> free(golden.ops().size(), false);
   for (const uint32_t g : plan->golden_only) free[g] = true;
   for (uint32_t t = 0; t < plan->golden_of.size(); ++t) {
     const uint32_t g = across.golden_of[t];
-    if (plan->golden_of[t] != kNoOp || g == kNoOp || !free[g]) continue;
+    if (g == kNoOp || (plan->golden_of[t] != kNoOp ? plan->golden_of[t] != g : !free[g])) continue;
     plan->golden_of[t] = g;
     if (auto links = across.links.extract(t)) plan->links.insert(std::move(links));
   }
@@ -80,15 +81,71 @@ Status FillAcross(const DumpFile& target, const DumpFile& golden, const std::vec
   return OkStatus();
 }
 
-/// What a layer mapping pairs by names and order of functions, and the rest by the structure of the models.
+/// Backward ops that are only a part of what the other side computes stay a pair, but there is nothing in it to be
+/// compared.
+void LeavePartsAlone(const DumpFile& target, MatchPlan* plan) {
+  for (uint32_t t = 0; t < plan->golden_of.size(); ++t) {
+    if (plan->golden_of[t] != kNoOp && IsBackwardOfPart(target.ops().NameAt(t))) plan->links.emplace(t, OpLinks());
+  }
+}
+
+/// What a layer mapping pairs: its modules stand, functions inside them pair by the structure of the models first,
+/// which looks at what they compute and not only at their order.
 Status FillLayersAcross(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules,
                         MatchPlan* plan) {
-  for (size_t t = 0; t < plan->golden_of.size(); ++t) {
-    // They stay a pair, but there is nothing in it to be compared.
-    if (plan->golden_of[t] != kNoOp && IsBackwardOfPart(target.ops().NameAt(t)))
-      plan->links.emplace(static_cast<uint32_t>(t), OpLinks());
+  MSP_ASSIGN_OR_RETURN(MatchPlan across, MatchAcross(target, golden, rules));
+  const BigArray<uint32_t> named = plan->golden_of;
+  for (uint32_t t = 0; t < named.size(); ++t) {
+    if (!IsModuleName(target.ops().NameAt(t))) plan->golden_of[t] = kNoOp;
   }
-  return FillAcross(target, golden, rules, plan);
+  // Several ops of one side may stand against one of the other, but not by two ways of pairing.
+  for (const BigArray<uint32_t>* found : std::initializer_list<const BigArray<uint32_t>*>{&across.golden_of, &named}) {
+    std::vector<bool> taken(golden.ops().size(), false);
+    for (const uint32_t g : plan->golden_of) {
+      if (g != kNoOp) taken[g] = true;
+    }
+    for (uint32_t t = 0; t < named.size(); ++t) {
+      const uint32_t g = (*found)[t];
+      if (plan->golden_of[t] == kNoOp && g != kNoOp && !taken[g]) plan->golden_of[t] = g;
+    }
+  }
+  for (uint32_t t = 0; t < named.size(); ++t) {
+    if (plan->golden_of[t] == kNoOp || plan->golden_of[t] != across.golden_of[t]) continue;
+    if (auto links = across.links.extract(t)) plan->links.insert(std::move(links));
+  }
+  LeavePartsAlone(target, plan);
+  CountMatches(golden.ops().size(), plan);
+  return OkStatus();
+}
+
+/// Backward ops of functions go with their forward calls: two frameworks call a function differently often, so the
+/// order in which they appear says nothing. Of functions where no number leads to a partner (activation checkpointing
+/// counts on) the order stands.
+void FollowForward(const DumpFile& target, const DumpFile& golden, MatchPlan* plan) {
+  const std::vector<std::string_view> names = OpNames(target), golden_names = OpNames(golden);
+  const auto call = [](const NameParts& of, std::string_view direction) {
+    return std::string(of.base) + "." + std::string(of.number) + std::string(direction);
+  };
+  struct Found {
+    std::vector<std::pair<size_t, uint32_t>> ops;
+    bool any = false;
+  };
+  std::unordered_map<std::string_view, Found> functions;
+  for (size_t t = 0; t < names.size(); ++t) {
+    const NameParts parts = ParseOpName(names[t]);
+    if (parts.direction != OpDirection::kBackward || parts.number.empty() || parts.number_last) continue;
+    const auto forward = target.FindOp(call(parts, ".forward"));
+    if (!forward || plan->golden_of[*forward] == kNoOp) continue;
+    const auto backward = golden.FindOp(call(ParseOpName(golden_names[plan->golden_of[*forward]]), ".backward"));
+    Found& found = functions[parts.base];
+    found.ops.emplace_back(t, backward ? static_cast<uint32_t>(*backward) : kNoOp);
+    found.any = found.any || backward;
+  }
+  for (const auto& [function, found] : functions) {
+    if (!found.any) continue;
+    for (const auto& [t, g] : found.ops) plan->golden_of[t] = g;
+  }
+  CountMatches(golden.ops().size(), plan);
 }
 
 /// Plans in which the target's ops match under other names.
@@ -126,8 +183,12 @@ StatusOr<MatchPlan> MatchRenamed(const DumpFile& target, const DumpFile& golden,
     renamed = MapApis(Views(renamed), OpNames(golden), mapping.apis);
   MatchPlan plan = MatchOps(cross || cells ? NameSequence(renamed) : NameSequence(target.ops()), golden.ops(), options);
   plan.cross = cross;
+  if (cross && !options.fuzzy && !options.exact) FollowForward(target, golden, &plan);
   if (!mapping.apis.empty()) LinkApiItems(OpNames(target), mapping.apis, &plan);
-  if (cross && !options.exact) MSP_RETURN_IF_ERROR(FillAcross(target, golden, {}, &plan));
+  if (cross && !options.exact) {
+    MSP_RETURN_IF_ERROR(FillAcross(target, golden, &plan));
+    LeavePartsAlone(target, &plan);
+  }
   plan.how = mapping.cell && mapping.api ? "cell and api mapping"
              : mapping.cell              ? "cell mapping"
              : mapping.api               ? "api mapping"

@@ -125,6 +125,22 @@ TEST_F(MatchDumpsTest, NoTwoFunctionsShareAPartner) {
   EXPECT_EQ(Partners(MatchDumps(a, b, {}), b), (Names{"Torch.exp.0.forward", "Tensor.exp.0.forward", "-"}));
 }
 
+TEST_F(MatchDumpsTest, BackwardGoesWithForwardWhereOneFrameworkCallsAFunctionMoreOften) {
+  const DumpFile a = Dump("t", "mindspore",
+                          {"Tensor.__add__.0.forward", "Tensor.__add__.1.forward", "Functional.silu.7.forward",
+                           "Tensor.__add__.1.backward", "Tensor.__add__.0.backward", "Functional.silu.7.backward"});
+  const DumpFile b = Dump(
+      "g", "pytorch",
+      {"Tensor.__add__.0.forward", "Tensor.__add__.1.forward", "Tensor.__add__.2.forward", "Functional.silu.7.forward",
+       "Tensor.__add__.2.backward", "Tensor.__add__.0.backward", "Functional.silu.9.backward"});
+  Mapping mapping;
+  mapping.api = true;
+  const auto plan = MatchDumps(a, b, mapping);
+  EXPECT_EQ(Partners(plan, b), (Names{"Tensor.__add__.0.forward", "Tensor.__add__.1.forward",
+                                      "Functional.silu.7.forward", "-", "Tensor.__add__.0.backward",
+                                      "Functional.silu.9.backward"}));  // a number that leads nowhere: in order
+}
+
 TEST_F(MatchDumpsTest, ApiRulesNameTheItemsThatStandAgainstEachOther) {
   const DumpFile a = Dump("t", "mindspore", {"Functional.mine.0.forward", "Functional.mine.0.backward"});
   const DumpFile b = Dump("g", "pytorch", {"Torch.theirs.0.forward", "Torch.theirs.0.backward"});
@@ -172,9 +188,9 @@ TEST_F(MatchDumpsTest, LayersMatchByWhereTheyAre) {
   const auto plan = MatchDumps(a, b, mapping);
   EXPECT_EQ(Partners(plan, b),
             (Names{"Module.model.dec.layers.0.self_attn.Attention.forward.0", "Functional.linear.7.forward",
-                   "Functional.linear.8.backward", "Functional.linear.8.forward", "Module.model.dec.Decoder.forward.0",
+                   "Functional.linear.7.backward", "Functional.linear.8.forward", "Module.model.dec.Decoder.forward.0",
                    "-", "Module.model.dec.layers.0.self_attn.Attention.parameters_grad.0"}))
-      << "calls in one place pair in order, each direction by itself; ParallelTransformer counts its layers from 0";
+      << "calls in one place pair in order, gradients with their calls; ParallelTransformer counts its layers from 0";
   EXPECT_EQ(plan->how, "layer mapping");
 }
 

@@ -47,7 +47,8 @@ using SharedTexts = std::shared_ptr<const std::vector<std::string>>;
 struct TableSpec {
   std::string path;  // ends in .csv or .xlsx
   std::vector<std::string> columns;
-  SharedTexts shared;  // of cells of kShared
+  SharedTexts shared;            // of cells of kShared
+  std::string sheet = "Sheet1";  // of a workbook
 };
 
 /// csv, quoted as Python's csv module does; a new file each `rows_per_file` rows ("_part_1", "_part_2", ...).

@@ -87,7 +87,7 @@ class XlsxTable : public ResultTable {
 
   Status AddSheet() {
     MSP_RETURN_IF_ERROR(check_.EndSheet(sheet_));
-    const std::string name = slice_ == UINT64_MAX ? "Sheet1" : "part_" + std::to_string(sheets_);
+    const std::string name = slice_ == UINT64_MAX ? spec_.sheet : "part_" + std::to_string(sheets_);
     ++sheets_;
     sheet_ = library_.add_sheet(book_, name.c_str());
     if (!sheet_) return InternalError("cannot add the sheet " + name + " to " + final_path_ + ": out of memory?");

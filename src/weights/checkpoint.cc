@@ -31,6 +31,14 @@ void Checkpoint::Release(int file, const void* begin, size_t bytes) const {
   if (StretchOf(text(file), begin, bytes, &first, &last)) files[static_cast<size_t>(file)].map->Release(first, last);
 }
 
+void Checkpoint::Release(const WeightBlock& block) const {
+  int64_t count = 1;
+  for (size_t d = block.size.size(); d-- > 0; count *= block.size[d]) {
+    if (block.size[d] != 1 && block.strides[d] != count) return;
+  }
+  Release(block.file, block.data, static_cast<size_t>(count) * ElementSize(block.dtype));
+}
+
 void Checkpoint::WillNeed(int file, const void* begin, size_t bytes) const {
   size_t first = 0, last = 0;
   if (StretchOf(text(file), begin, bytes, &first, &last)) files[static_cast<size_t>(file)].map->WillNeed(first, last);

@@ -36,12 +36,17 @@ struct Checkpoint {
   std::vector<WeightTensor> copies;
   std::vector<std::string> notes;  // what a person should know: tensors left out, a layout that was guessed
   std::deque<PtFile> torch_files;
+  /// What the training was started with, if a file holds it: an object, or a dict, of one of `torch_files`.
+  const PtValue* arguments = nullptr;
+  int arguments_file = 0;
 
   /// Maps a file; its number.
   StatusOr<int> AddFile(const std::string& path);
   std::string_view text(int file) const { return files[static_cast<size_t>(file)].map->text(); }
   /// Gives back the memory of these bytes of a file.
   void Release(int file, const void* begin, size_t bytes) const;
+  /// The same for a block that has no gaps; nothing for others, whose neighbours may be still wanted.
+  void Release(const WeightBlock& block) const;
   /// They will be read soon.
   void WillNeed(int file, const void* begin, size_t bytes) const;
 };

@@ -157,9 +157,10 @@ Status ReadDistributed(const std::string& directory, Checkpoint* out) {
   if (PathExists(common)) {
     MSP_ASSIGN_OR_RETURN(const int number, out->AddFile(common));
     MSP_ASSIGN_OR_RETURN(const PtValue* value, OpenTorch(number, out));
-    if (const PtValue* args = PtMember(*value, "args")) ReadArguments(*args, &out->facts);
+    TakeArguments(PtMember(*value, "args"), number, out);
     out->format = "torch.distributed (Megatron)";
-    for (WeightTensor& t : out->tensors) t.name = McoreName(std::move(t.name));
+    const bool two_stacks = HasTwoStacks(out->tensors);
+    for (WeightTensor& t : out->tensors) t.name = McoreName(std::move(t.name), two_stacks);
   }
   return OkStatus();
 }

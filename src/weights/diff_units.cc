@@ -39,6 +39,14 @@ void CutBox(const BoxView& box, std::vector<BoxView>* out) {
   }
 }
 
+/// value * 2^(kMantissa - exponent)
+template <int kMantissa>
+double TimesPower(double value, int exponent) {
+  constexpr int kDouble = 52, kBias = 1023;
+  if constexpr (kMantissa == kDouble) return std::ldexp(value, kMantissa - exponent);
+  return value * __builtin_bit_cast(double, static_cast<uint64_t>(kBias + kMantissa - exponent) << kDouble);
+}
+
 // Two passes over the dtypes would be needed for units in the last place of any type; weights have these.
 template <int kMantissa, int kLeastExponent>
 void AddUlps(const double* a, const double* b, size_t n, LoopSums* sums) {
@@ -51,7 +59,7 @@ void AddUlps(const double* a, const double* b, size_t n, LoopSums* sums) {
     if (apart == 0) continue;
     const auto bits = __builtin_bit_cast(uint64_t, most);
     const int exponent = std::max(static_cast<int>(bits >> 52) - 1023, kLeastExponent);
-    ulps = std::max(ulps, std::ldexp(apart, kMantissa - exponent));
+    ulps = std::max(ulps, TimesPower<kMantissa>(apart, exponent));
     tolerance = std::max(tolerance, apart / (1 + std::fabs(b[i])));
   }
   sums->at = {sums->at[0] + products, ulps, tolerance, largest};

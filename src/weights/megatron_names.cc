@@ -7,7 +7,7 @@
 
 namespace msprobe {
 
-std::string McoreName(std::string name) {
+std::string McoreName(std::string name, bool two_stacks) {
   // In this order: each applies to what the ones before it left.
   constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kRules{{
       {"self_attention.linear_qkv.layer_norm_", "input_layernorm."},
@@ -25,10 +25,19 @@ std::string McoreName(std::string name) {
       {"word_embeddings_for_head", "output_layer"},
   }};
   for (const auto& [from, to] : kRules) {
+    if (two_stacks && from == "encoder") continue;
     for (size_t at = 0; (at = name.find(from, at)) != std::string::npos; at += to.size())
       name.replace(at, from.size(), to);
   }
   return name;
+}
+
+bool HasTwoStacks(const std::vector<WeightTensor>& tensors) {
+  const auto any = [&](std::string_view stack) {
+    return std::any_of(tensors.begin(), tensors.end(),
+                       [&](const WeightTensor& t) { return t.name.find(stack) != std::string::npos; });
+  };
+  return any("encoder.layers.") && any("decoder.layers.");
 }
 
 TensorSplit SplitOf(const std::string& name) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "weights/distributed_optimizer.h"
 #include "weights/megatron_names.h"
 #include "weights/readers.h"
 
@@ -22,6 +23,7 @@ struct MegatronRank {
   std::vector<int64_t> numbers;
   int file = 0;
   const PtValue* value = nullptr;
+  std::vector<std::vector<WeightTensor>> states;  // of the distributed optimizer, by the chunk of their weights
 };
 
 bool ParseRank(std::string_view name, MegatronRank* out) {
@@ -77,6 +79,7 @@ class MegatronReader {
   Status Read() {
     MSP_RETURN_IF_ERROR(OpenRanks());
     MSP_RETURN_IF_ERROR(CheckRanks());
+    ReadDistributedOptimizer();
     const auto chunks = static_cast<int64_t>(ChunkKeys().size());
     for (int64_t ep = 0; ep < ep_; ++ep) {
       int64_t layers = 0;
@@ -85,6 +88,9 @@ class MegatronReader {
           MegatronChunk chunk;
           CollectChunk(ep, pp, v, &chunk);
           MSP_RETURN_IF_ERROR(AddChunk(chunk, layers, ep));
+          MegatronChunk states;
+          CollectStates(ep, pp, v, &states);
+          MSP_RETURN_IF_ERROR(AddStates(states, layers, ep));
           layers += chunk.layers;
         }
       }
@@ -112,20 +118,16 @@ class MegatronReader {
       }
       MSP_ASSIGN_OR_RETURN(rank.file, out_->AddFile(path));
       MSP_ASSIGN_OR_RETURN(rank.value, OpenTorch(rank.file, out_));
-      if (PathExists(JoinPath(JoinPath(directory_, name), "distrib_optim.pt"))) distributed_optimizer_ = true;
       ranks_.push_back(std::move(rank));
     }
     if (ranks_.empty()) return BadInput(directory_ + " has no directory mp_rank_*: give that of an iteration");
-    if (distributed_optimizer_) {
-      out_->notes.push_back("the states of the distributed optimizer (distrib_optim.pt) are not read");
-    }
     return OkStatus();
   }
 
   /// Numbers of ranks mean what the arguments say; without them, the second is the stage of the pipeline.
   Status CheckRanks() {
     const PtValue* args = PtMember(*ranks_[0].value, "args");
-    if (args) ReadArguments(*args, &out_->facts);
+    TakeArguments(args, ranks_[0].file, out_);
     const ModelFacts& facts = out_->facts;
     const bool experts_second = args && facts.pipeline_parallel == 1 && facts.expert_parallel > 1;
     std::set<std::array<int64_t, 3>> seen;
@@ -159,23 +161,65 @@ class MegatronReader {
     return keys;
   }
 
+  /// The weights of one chunk of a rank.
+  std::vector<WeightTensor> ChunkOf(const MegatronRank& rank, const std::string& key) const {
+    std::vector<WeightTensor> tensors;
+    if (const PtValue* model = PtMember(*rank.value, key)) ListTensors(*model, "", rank.file, &tensors);
+    std::erase_if(tensors, [](const WeightTensor& t) { return t.name.ends_with("_extra_state"); });
+    const bool two_stacks = HasTwoStacks(tensors);
+    for (WeightTensor& t : tensors) t.name = McoreName(std::move(t.name), two_stacks);
+    return tensors;
+  }
+
+  static void AddToChunk(WeightTensor t, MegatronChunk* out) {
+    size_t length = 0;
+    if (const size_t at = NumberAfter(t.name, kLayers, &length); at != std::string::npos)
+      out->layers = std::max<int64_t>(out->layers, std::stoll(t.name.substr(at, length)) + 1);
+    const auto [found, fresh] = out->tensors.try_emplace(t.name);
+    if (fresh) out->names.push_back(t.name);
+    found->second.push_back(std::move(t));
+  }
+
   void CollectChunk(int64_t ep, int64_t pp, int64_t v, MegatronChunk* out) const {
     const std::string key = ChunkKeys()[static_cast<size_t>(v)];
     for (const MegatronRank& rank : ranks_) {
       if (rank.ep != ep || rank.pp != pp) continue;
-      std::vector<WeightTensor> tensors;
-      if (const PtValue* model = PtMember(*rank.value, key)) ListTensors(*model, "", rank.file, &tensors);
-      for (WeightTensor& t : tensors) {
-        if (t.name.ends_with("_extra_state")) continue;
-        t.name = McoreName(std::move(t.name));
-        size_t length = 0;
-        if (const size_t at = NumberAfter(t.name, kLayers, &length); at != std::string::npos)
-          out->layers = std::max<int64_t>(out->layers, std::stoll(t.name.substr(at, length)) + 1);
-        const auto [found, fresh] = out->tensors.try_emplace(t.name);
-        if (fresh) out->names.push_back(t.name);
-        found->second.push_back(std::move(t));
-      }
+      for (WeightTensor& t : ChunkOf(rank, key)) AddToChunk(std::move(t), out);
     }
+  }
+
+  void CollectStates(int64_t ep, int64_t pp, int64_t v, MegatronChunk* out) const {
+    for (const MegatronRank& rank : ranks_) {
+      if (rank.ep != ep || rank.pp != pp || rank.states.empty()) continue;
+      for (const WeightTensor& t : rank.states[static_cast<size_t>(v)]) AddToChunk(t, out);
+    }
+  }
+
+  /// What is not understood is left out with a note, on all ranks: half of the states would say nothing.
+  void ReadDistributedOptimizer() {
+    size_t files = 0, read = 0;
+    for (MegatronRank& rank : ranks_) {
+      const std::string path = JoinPath(JoinPath(directory_, rank.directory), "distrib_optim.pt");
+      if (!IsRegularFile(path)) continue;
+      ++files;
+      if (CutStates(path, &rank)) ++read;
+    }
+    if (files == 0 || read == ranks_.size()) return;
+    for (MegatronRank& rank : ranks_) rank.states.clear();
+    out_->notes.push_back(
+        fmt::format("the states of the distributed optimizer (distrib_optim.pt) are not read: {} of {} files hold the "
+                    "weights of their ranks in the order that is known",
+                    read, ranks_.size()));
+  }
+
+  bool CutStates(const std::string& path, MegatronRank* rank) {
+    const auto file = out_->AddFile(path);
+    if (!file.ok()) return false;
+    const auto saved = OpenTorch(*file, out_);
+    if (!saved.ok()) return false;
+    std::vector<std::vector<WeightTensor>> chunks;
+    for (const std::string& key : ChunkKeys()) chunks.push_back(ChunkOf(*rank, key));
+    return CutDistributedOptimizer(**saved, *file, chunks, &rank->states);
   }
 
   /// fc1 of a gated layer has two halves, so it is twice as long as fc2 is wide.
@@ -228,11 +272,23 @@ class MegatronReader {
     return OkStatus();
   }
 
+  /// As AddChunk(), of the optimizer.
+  Status AddStates(const MegatronChunk& chunk, int64_t layers_before, int64_t ep) {
+    const size_t copies = out_->copies.size();
+    for (const std::string& name : chunk.names) {
+      MSP_ASSIGN_OR_RETURN(WeightTensor t, JoinRanks(name, chunk.tensors.at(name), chunk));
+      t.name = AddToNumber(name, kLayers, layers_before);
+      if (ep_ > 1) t.name = AddToNumber(t.name, kExperts, ep * (out_->facts.experts / ep_));
+      if (seen_.insert(t.name).second) out_->optimizer.push_back(std::move(t));
+    }
+    out_->copies.resize(copies);  // of states
+    return OkStatus();
+  }
+
   std::string directory_;
   Checkpoint* out_;
   std::vector<MegatronRank> ranks_;
   int64_t tp_ = 1, pp_ = 1, ep_ = 1;
-  bool distributed_optimizer_ = false;
   std::set<std::string> seen_;
 };
 

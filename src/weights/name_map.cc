@@ -40,7 +40,7 @@ struct Side {
 
 class WeightMatcher {
  public:
-  WeightMatcher(Checkpoint* a, Checkpoint* b) {
+  WeightMatcher(Checkpoint* a, Checkpoint* b, bool values) : values_(values) {
     sides_[0].checkpoint = a;
     sides_[1].checkpoint = b;
     for (Side& side : sides_) side.taken.assign(side.checkpoint->tensors.size(), false);
@@ -58,8 +58,10 @@ class WeightMatcher {
     }
     ByRole();
     Tied();
-    WholeByValues();
-    ByValues();
+    if (values_) {
+      WholeByValues();
+      ByValues();
+    }
     for (size_t s = 0; s < 2; ++s) {
       for (RoleTensor& part : sides_[s].parts) (s == 0 ? out->only_a : out->only_b).push_back(std::move(part.tensor));
       for (WeightTensor& t : apart_[s]) (s == 0 ? out->only_a : out->only_b).push_back(std::move(t));
@@ -86,7 +88,7 @@ class WeightMatcher {
       const Checkpoint& c = *sides_[s].checkpoint;
       for (RoleTensor& part : RolesOf(c)) known[s].emplace(part.tensor.label(), part);
       for (size_t i = 0; i < c.tensors.size(); ++i)
-        known[s].insert_or_assign(c.tensors[i].label(), RoleTensor{"", c.tensors[i], false, false, i});
+        known[s].emplace(c.tensors[i].label(), RoleTensor{"", c.tensors[i], false, false, i});
     }
     for (size_t s = 0; s < 2; ++s) {
       for (const std::string& label : s == 0 ? file.only_a : file.only_b) {
@@ -242,6 +244,7 @@ class WeightMatcher {
     Drop(done_b, &sides_[1].parts);
   }
 
+  bool values_;
   std::array<Side, 2> sides_;
   std::array<std::vector<WeightTensor>, 2> apart_;
   std::unordered_set<std::string> used_;  // labels, behind "a" or "b"
@@ -260,7 +263,7 @@ double MeanOf(const WeightTensor& t) {
 }
 
 /// Adds what fits to two checkpoints whose norms are centred on different values.
-void AlignNorms(const Checkpoint& a, const Checkpoint& b, const std::vector<size_t>& norms, NameMap* map) {
+void AlignNorms(const Checkpoint& a, const Checkpoint& b, const std::vector<size_t>& norms, bool values, NameMap* map) {
   constexpr double kNearOne = 0.2;
   std::vector<WeightPair*> pairs;
   for (WeightPair& pair : map->pairs) {
@@ -272,7 +275,7 @@ void AlignNorms(const Checkpoint& a, const Checkpoint& b, const std::vector<size
   double side = 0;  // 1: those of B are centred on zero
   if (a.facts.zero_centred && b.facts.zero_centred) {
     side = static_cast<double>(*b.facts.zero_centred) - static_cast<double>(*a.facts.zero_centred);
-  } else {
+  } else if (values) {
     // Nothing says so, but all norms of one side lie one below those of the other.
     double least = INFINITY, most = -INFINITY;
     for (const WeightPair* pair : pairs) {
@@ -294,13 +297,13 @@ void AlignNorms(const Checkpoint& a, const Checkpoint& b, const std::vector<size
 
 }  // namespace
 
-StatusOr<NameMap> MatchWeights(Checkpoint* a, Checkpoint* b, const MapFile* file) {
+StatusOr<NameMap> MatchWeights(Checkpoint* a, Checkpoint* b, const MapFile* file, bool values) {
   FillFacts(&a->facts, b->facts);
   FillFacts(&b->facts, a->facts);
   NameMap out;
-  WeightMatcher matcher(a, b);
+  WeightMatcher matcher(a, b, values);
   MSP_RETURN_IF_ERROR(matcher.Run(file, &out));
-  AlignNorms(*a, *b, matcher.norms(), &out);
+  AlignNorms(*a, *b, matcher.norms(), values, &out);
   return out;
 }
 

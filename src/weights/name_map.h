@@ -6,7 +6,8 @@
 
 namespace msprobe {
 
-/// Facts that one checkpoint lacks are taken from the other. kBadInput where `file` names what is not there.
-StatusOr<NameMap> MatchWeights(Checkpoint* a, Checkpoint* b, const MapFile* file);
+/// Facts that one checkpoint lacks are taken from the other. Without `values` only names, shapes and what checkpoints
+/// say of themselves count. kBadInput where `file` names what is not there.
+StatusOr<NameMap> MatchWeights(Checkpoint* a, Checkpoint* b, const MapFile* file, bool values = true);
 
 }  // namespace msprobe

@@ -36,6 +36,8 @@ int64_t PtInt(const PtValue* value, int64_t otherwise);
 
 /// What config.json beside the weights says.
 void ReadConfig(const std::string& directory, ModelFacts* facts);
+/// Keeps the arguments of a training, and what they say of the model; null does nothing.
+void TakeArguments(const PtValue* args, int file, Checkpoint* out);
 /// What Megatron's arguments say.
 void ReadArguments(const PtValue& args, ModelFacts* facts);
 

@@ -98,6 +98,15 @@ constexpr std::string_view kFinalNorm[] = {
     "layernorm", "layer_norm", "norm_f",          "ln_out"};
 constexpr std::string_view kHead[] = {"lm_head", "output_layer", "embed_out", "head", "output", "lm_head_proj"};
 
+// Attention over a latent vector (MLA): down to it, its norm, up from it.
+constexpr std::string_view kQDown[] = {"q_a_proj", "linear_q_down_proj", "q2l_proj", "wq_a"};
+constexpr std::string_view kQUp[] = {"q_b_proj", "linear_q_up_proj", "l2q_proj", "wq_b"};
+constexpr std::string_view kKvDown[] = {"kv_a_proj_with_mqa", "kv_a_proj", "linear_kv_down_proj", "kv2l", "wkv_a"};
+constexpr std::string_view kKvUp[] = {"kv_b_proj", "linear_kv_up_proj", "lkv2kv", "wkv_b"};
+constexpr std::string_view kKv[] = {"linear_kv", "kv_proj", "wkv", "kv", "to_kv"};
+constexpr std::string_view kRouterBias[] = {"e_score_correction_bias", "expert_bias", "topk_bias"};
+constexpr std::string_view kSharedGate[] = {"shared_expert_gate", "shared_experts_gate", "gate_weight"};
+
 bool In(Words words, std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); }
 
 bool AnyHas(const std::vector<std::string>& words, std::initializer_list<std::string_view> parts) {
@@ -121,8 +130,10 @@ bool IsNorm(std::string_view word) {
 
 /// "gamma" and "weight" are one thing in two frameworks.
 std::string ParamName(const std::string& word) {
-  if (word == "gamma" || word == "embedding_table" || word == "embedding_weight" || word == "scale") return "weight";
-  if (word == "beta") return "bias";
+  constexpr std::string_view kWeights[] = {"gamma", "embedding_table", "embedding_weight",
+                                           "scale", "kernel",          "output_weights"};
+  if (In(kWeights, word)) return "weight";
+  if (word == "beta" || word == "output_bias") return "bias";
   if (word == "moving_mean") return "running_mean";
   if (word == "moving_variance") return "running_var";
   return word;
@@ -130,7 +141,8 @@ std::string ParamName(const std::string& word) {
 
 std::string NormInLayer(const WeightName& name, const std::vector<std::string>& words, int64_t sub, bool attention) {
   const std::string& last = words.back();
-  if (last.starts_with("q_") || last.starts_with("query_")) return "attention.q_norm";
+  if (last.starts_with("kv_") || last == "lkv_norm") return "attention.kv_norm";
+  if (last.starts_with("q_") || last.starts_with("query_") || last == "lq_norm") return "attention.q_norm";
   if (last.starts_with("k_") || last.starts_with("key_")) return "attention.k_norm";
   if (sub >= 0 && last == "layer_norm") {  // T5: each sublayer has one
     if (sub == 0) return "norm1";
@@ -150,12 +162,21 @@ std::string AttentionWord(const std::string& last) {
   if (In(kK, last)) return "k";
   if (In(kV, last)) return "v";
   if (In(kQkv, last)) return "qkv";
+  if (In(kKv, last)) return "kv";
+  for (const auto& [known, word] : {std::pair{Words(kQDown), "q_down"},
+                                    {Words(kQUp), "q_up"},
+                                    {Words(kKvDown), "kv_down"},
+                                    {Words(kKvUp), "kv_up"}}) {
+    if (In(known, last)) return word;
+  }
   if (In(kO, last)) return "o";
   if (last.find("relative_attention_bias") != std::string::npos) return "relative_bias";
   return {};
 }
 
 std::string MlpWord(const std::string& last, const std::vector<std::string>& words, bool experts) {
+  if (In(kSharedGate, last) && AnyHas(words, {"shared_expert"})) return "shared_gate";
+  if (In(kRouterBias, last)) return "router";
   if (In(kGateUp, last)) return "gate_up";
   if (In(kGate, last)) return "gate";
   if (In(kUp, last)) return "up";
@@ -222,16 +243,55 @@ int64_t TakeNumbers(std::vector<std::string>* words, WeightName* out) {
   return sub;
 }
 
+/// "encoder/layer_0/..." as "encoder.layer.0....", in small letters.
+std::vector<std::string> WordsOf(std::string_view name) {
+  std::string lower = Lower(name);
+  std::replace(lower.begin(), lower.end(), '/', '.');
+  std::vector<std::string> out;
+  for (const std::string_view word : Split(lower, '.')) {
+    const size_t at = word.rfind('_');
+    const std::string_view before = word.substr(0, at);
+    const bool numbered = at != std::string_view::npos && IsDigits(word.substr(at + 1)) &&
+                          (before == "layer" || before == "layers" || before == "block" || before == "blocks");
+    out.emplace_back(numbered ? before : word);
+    if (numbered) out.emplace_back(word.substr(at + 1));
+  }
+  // The slope of MindSpore's PReLU.
+  const bool slope = out.back() == "w" || out.back() == "a";
+  if (out.size() > 1 && slope && Contains(out[out.size() - 2], "prelu")) out.back() = "weight";
+  return out;
+}
+
+/// "experts.linear_fc1.weight7": one parameter for each expert.
+void TakeExpertOfParam(const std::vector<std::string>& words, WeightName* out) {
+  constexpr std::string_view kWeight = "weight", kBias = "bias";
+  constexpr size_t kMostDigits = 6;
+  for (const std::string_view param : {kWeight, kBias}) {
+    const std::string_view number = std::string_view(out->param).substr(std::min(param.size(), out->param.size()));
+    if (!out->param.starts_with(param) || !IsDigits(number) || number.size() > kMostDigits) continue;
+    if (!AnyHas(words, {"experts"})) continue;
+    out->expert = std::stoll(std::string(number));
+    out->param = param;
+    return;
+  }
+}
+
+/// Transformer Engine keeps a norm in the linear layer behind it.
+std::string NormInLinear(const std::vector<std::string>& words) {
+  if (words.back() == "linear_q_up_proj") return "q_a_layernorm";
+  if (words.back() == "linear_kv_up_proj") return "kv_a_layernorm";
+  return AnyHas(words, {"qkv", "attn", "attention"}) ? "input_layernorm" : "pre_mlp_layernorm";
+}
+
 }  // namespace
 
 WeightName ParseWeightName(std::string_view name) {
   WeightName out;
-  std::vector<std::string> words;
-  std::string lower = Lower(name);
-  std::replace(lower.begin(), lower.end(), '/', '.');
-  for (const std::string_view word : Split(lower, '.')) words.emplace_back(word);
+  std::vector<std::string> words = WordsOf(name);
   while (words.size() > 1 && In(kWrappers, words[0])) words.erase(words.begin());
-  for (size_t i = 0; i < words.size(); ++i) out.rest += (i > 0 ? "." : "") + words[i];
+  for (size_t i = 0; i < words.size(); ++i) {
+    out.rest += (i > 0 ? "." : "") + (i + 1 < words.size() ? words[i] : ParamName(words[i]));
+  }
   for (const std::string& word : words) {
     if (word == "encoder" || word == "decoder") {
       out.stack = word;
@@ -240,15 +300,17 @@ WeightName ParseWeightName(std::string_view name) {
   }
   std::vector<std::string> parts = words;
   out.param = ParamName(parts.back());
+  out.kernel = parts.back() == "kernel";
+  TakeExpertOfParam(parts, &out);
   constexpr std::string_view kParams[] = {"weight", "bias", "running_mean", "running_var", "num_batches_tracked"};
   if (In(kParams, out.param)) {
     parts.pop_back();
   } else if (out.param == "layer_norm_weight" || out.param == "layer_norm_bias") {  // Transformer Engine
-    const bool attention = AnyHas(parts, {"qkv", "attn", "attention"});
     out.param = out.param == "layer_norm_weight" ? "weight" : "bias";
-    parts.back() = attention ? "input_layernorm" : "pre_mlp_layernorm";
+    parts.pop_back();
+    if (!parts.empty()) parts.back() = NormInLinear(parts);
   } else {
-    out.param = "weight";  // "experts.down_proj", a parameter without a module of its own
+    out.param = In(kRouterBias, out.param) ? "bias" : "weight";  // a parameter without a module of its own
   }
   out.shared = AnyHas(parts, {"shared_expert"});
   const int64_t sub = TakeNumbers(&parts, &out);

@@ -16,6 +16,7 @@ struct WeightName {
   bool shared = false;  // of the shared expert
   std::string rest;     // the name without what wraps all names of a model
   std::string leaf;     // the last word before the parameter: "c_attn"
+  bool kernel = false;  // of TensorFlow or Flax: [in, out]
 };
 
 WeightName ParseWeightName(std::string_view name);

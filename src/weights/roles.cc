@@ -74,6 +74,22 @@ std::vector<Fused> QkvRows(const ModelFacts& facts, const std::string& leaf, int
   return out;
 }
 
+/// Rows of k and v in a tensor that holds no q.
+std::vector<Fused> KvRows(const ModelFacts& facts, const std::string& leaf, int64_t rows) {
+  if (rows % 2 != 0) return {};
+  const int64_t groups = facts.groups > 0 ? facts.groups : facts.heads;
+  const bool interleaved = leaf == "linear_kv";
+  if (interleaved && (groups <= 0 || rows % (2 * groups) != 0)) return {};
+  const int64_t pieces = interleaved ? groups : 1, half = rows / (2 * pieces);
+  std::vector<Fused> out{{"k", {}}, {"v", {}}};
+  for (int64_t g = 0; g < pieces; ++g) {
+    const int64_t at = g * 2 * half;
+    out[0].rows.push_back({at, at + half});
+    out[1].rows.push_back({at + half, at + 2 * half});
+  }
+  return out;
+}
+
 class RoleMaker {
  public:
   RoleMaker(const ModelFacts& facts, const Style& style, std::vector<RoleTensor>* out)
@@ -81,8 +97,8 @@ class RoleMaker {
 
   void Add(const WeightName& name, const WeightTensor& tensor, size_t source) {
     source_ = source;
-    if (name.what.empty()) return Put(Prefix(name) + name.rest, tensor);
     WeightTensor t = tensor;
+    if (name.what.empty()) return Put(Prefix(name) + name.rest, name.kernel ? Transposed(std::move(t)) : t);
     const bool experts = t.shape.size() == 3 && name.what.starts_with("mlp.") && name.expert < 0;
     if (experts && t.shape[0] <= kMostExperts) {
       for (int64_t i = 0; i < t.shape[0]; ++i) {
@@ -92,7 +108,7 @@ class RoleMaker {
       }
       return;
     }
-    if (style_.conv1d && name.layer >= 0 && name.leaf.starts_with("c_")) t = Transposed(std::move(t));
+    if (name.kernel || (style_.conv1d && name.layer >= 0)) t = Transposed(std::move(t));
     AddOne(name, Squeezed(std::move(t)));
   }
 
@@ -120,10 +136,13 @@ class RoleMaker {
       Put(prefix + "mlp.gate " + name.param, SelectRanges(t, 0, {{0, half}}, "gate"));
       return Put(prefix + "mlp.up " + name.param, SelectRanges(t, 0, {{half, 2 * half}}, "up"));
     }
-    if (what == "attention.qkv" && !t.shape.empty()) {
-      const std::vector<Fused> parts = QkvRows(facts_, name.leaf, t.shape[0]);
+    const std::string fused_what = what.substr(what.find('.') + 1);
+    if ((fused_what == "qkv" || fused_what == "kv") && !t.shape.empty()) {
+      const std::vector<Fused> parts =
+          fused_what == "kv" ? KvRows(facts_, name.leaf, t.shape[0]) : QkvRows(facts_, name.leaf, t.shape[0]);
+      const std::string block = what.substr(0, what.find('.'));
       for (const Fused& fused : parts) {
-        Put(fmt::format("{}attention.{} {}", prefix, fused.part, name.param),
+        Put(fmt::format("{}{}.{} {}", prefix, block, fused.part, name.param),
             SelectRanges(t, 0, fused.rows, fused.part));
       }
       if (!parts.empty()) return;

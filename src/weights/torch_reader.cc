@@ -43,7 +43,7 @@ void SortTorch(const PtValue& value, int file, Checkpoint* out) {
     const std::string key = TorchKey(value.items[i]);
     if (&value.items[i + 1] == model) continue;
     if (IsOptimizerKey(key)) ListTensors(value.items[i + 1], key, file, &out->optimizer);
-    if (key == "args" || key == "hyper_parameters") ReadArguments(value.items[i + 1], &out->facts);
+    if (key == "args" || key == "hyper_parameters") TakeArguments(&value.items[i + 1], file, out);
   }
 }
 
@@ -65,6 +65,13 @@ const PtValue* PtMember(const PtValue& value, std::string_view key) {
 int64_t PtInt(const PtValue* value, int64_t otherwise) {
   const bool is = value && (value->kind == PtValue::Kind::kInt || value->kind == PtValue::Kind::kBool);
   return is ? value->i : otherwise;
+}
+
+void TakeArguments(const PtValue* args, int file, Checkpoint* out) {
+  if (!args) return;
+  out->arguments = args;
+  out->arguments_file = file;
+  ReadArguments(*args, &out->facts);
 }
 
 StatusOr<const PtValue*> OpenTorch(int file, Checkpoint* out) {

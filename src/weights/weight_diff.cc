@@ -127,15 +127,6 @@ WeightDiff Conclude(const Checkpoint& a, const Checkpoint& b, const WeightPair& 
   return out;
 }
 
-/// The stretch of memory of a block that has no gaps; nothing for others, whose neighbours may be still wanted.
-void ReleaseBlock(const Checkpoint& c, const WeightBlock& block) {
-  int64_t count = 1;
-  for (size_t d = block.size.size(); d-- > 0; count *= block.size[d]) {
-    if (block.size[d] != 1 && block.strides[d] != count) return;
-  }
-  c.Release(block.file, block.data, static_cast<size_t>(count) * ElementSize(block.dtype));
-}
-
 void Prefetch(const Checkpoint& c, const WeightBlock& block) {
   int64_t reach = 1;
   for (size_t d = 0; d < block.size.size(); ++d) reach += (block.size[d] - 1) * block.strides[d];
@@ -161,7 +152,7 @@ StatusOr<std::vector<WeightDiff>> CompareWeights(const Checkpoint& a, const Chec
                                                  const std::vector<WeightPair>& pairs) {
   const std::vector<DiffUnit> units = CutUnits(pairs);
   std::vector<PairSums> sums(pairs.size());
-  const auto ahead = static_cast<size_t>(ThreadCount()) * 4;
+  const auto ahead = static_cast<size_t>(ThreadCount()) * 16;
   constexpr size_t kWindow = 64;
   MSP_RETURN_IF_ERROR(ParallelOrdered<UnitSums>(
       units.size(), kWindow,
@@ -172,8 +163,8 @@ StatusOr<std::vector<WeightDiff>> CompareWeights(const Checkpoint& a, const Chec
         }
         const WeightPair& pair = pairs[units[i].pair];
         const UnitSums out = MeasureUnit(units[i], pair.a.plus, pair.b.plus);
-        ReleaseBlock(a, units[i].a);
-        ReleaseBlock(b, units[i].b);
+        a.Release(units[i].a);
+        b.Release(units[i].b);
         return out;
       },
       [&](size_t i, UnitSums&& out) {

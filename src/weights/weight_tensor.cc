@@ -232,28 +232,36 @@ void GatherElements(const WeightTensor& t, int64_t begin, int64_t end, char* out
   std::vector<int64_t> strides(dims, 1);
   for (size_t d = dims; d-- > 1;) strides[d - 1] = strides[d] * t.shape[d];
   for (const WeightBlock& block : t.blocks) {
-    const int64_t rows = dims == 0 ? 1 : Product(block.size) / block.size[dims - 1];
     const int64_t length = dims == 0 ? 1 : block.size[dims - 1];
+    const int64_t rows = dims == 0 ? 1 : Product(block.size) / length;
     std::vector<int64_t> inside(dims, 0);
-    for (int64_t r = 0; r < rows; ++r) {
-      int64_t flat = 0;
-      for (size_t d = 0; d < dims; ++d) flat += (block.begin[d] + inside[d]) * strides[d];
+    // Where the row of this number begins in the tensor; larger numbers, later places.
+    const auto place_row = [&](int64_t row) {
+      int64_t flat = dims == 0 ? 0 : block.begin[dims - 1];
+      for (size_t d = dims - (dims > 0 ? 1 : 0); d-- > 0; row /= block.size[d]) {
+        inside[d] = row % block.size[d];
+        flat += (block.begin[d] + inside[d]) * strides[d];
+      }
+      return flat;
+    };
+    int64_t first_row = 0;
+    for (int64_t last_row = rows; first_row < last_row;) {
+      const int64_t middle = first_row + (last_row - first_row) / 2;
+      place_row(middle) + length <= begin ? first_row = middle + 1 : last_row = middle;
+    }
+    for (int64_t row = first_row; row < rows; ++row) {
+      const int64_t flat = place_row(row);
+      if (flat >= end) break;
       const int64_t first = std::max(begin, flat), last = std::min(end, flat + length);
-      if (first < last) {
-        const int64_t step = dims == 0 ? 1 : block.strides[dims - 1];
-        const char* from = ElementAt(block, inside) + (first - flat) * step * static_cast<int64_t>(element);
-        char* to = out + static_cast<size_t>(first - begin) * element;
-        if (step == 1) {
-          std::memcpy(to, from, static_cast<size_t>(last - first) * element);
-        } else {
-          for (int64_t i = first; i < last; ++i, to += element, from += step * static_cast<int64_t>(element))
-            std::memcpy(to, from, element);
-        }
+      const int64_t step = dims == 0 ? 1 : block.strides[dims - 1];
+      const char* from = ElementAt(block, inside) + (first - flat) * step * static_cast<int64_t>(element);
+      char* to = out + static_cast<size_t>(first - begin) * element;
+      if (step == 1) {
+        std::memcpy(to, from, static_cast<size_t>(last - first) * element);
+        continue;
       }
-      for (size_t d = dims - (dims > 0 ? 1 : 0); d-- > 0;) {
-        if (++inside[d] < block.size[d]) break;
-        inside[d] = 0;
-      }
+      for (int64_t i = first; i < last; ++i, to += element, from += step * static_cast<int64_t>(element))
+        std::memcpy(to, from, element);
     }
   }
 }

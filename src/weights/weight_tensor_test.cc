@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "weights/role_words.h"
@@ -103,6 +104,34 @@ TEST(WeightName, SaysTheSameInManyWords) {
   EXPECT_EQ(ParseWeightName("model.layers.3.block_sparse_moe.experts.5.w2.weight").expert, 5);
   EXPECT_EQ(what("backbone.embedding.word_embedding.embedding_table"), "-1 embed weight");
   EXPECT_EQ(what("lm_head.weight"), "-1 head weight");
+  EXPECT_EQ(what("decoder.layers.3.mlp.experts.linear_fc1.weight12"), "3 mlp.up weight");
+  EXPECT_EQ(ParseWeightName("decoder.layers.3.mlp.experts.linear_fc1.weight12").expert, 12);
+  EXPECT_EQ(what("decoder.layers.3.self_attention.linear_q_up_proj.layer_norm_weight"), "3 attention.q_norm weight");
+  EXPECT_EQ(what("model.layers.3.self_attn.kv_a_proj_with_mqa.weight"), "3 attention.kv_down weight");
+  EXPECT_EQ(what("model.layers.3.mlp.gate.e_score_correction_bias"), "3 mlp.router bias");
+  EXPECT_EQ(what("model.layers.3.mlp.shared_expert_gate.weight"), "3 mlp.shared_gate weight");
+  EXPECT_EQ(what("decoder.layers.3.cross_attention.linear_kv.weight"), "3 cross.kv weight");
+  EXPECT_EQ(what("bert/encoder/layer_3/attention/self/query/kernel"), "3 attention.q weight");
+  EXPECT_TRUE(ParseWeightName("bert/encoder/layer_3/attention/self/query/kernel").kernel);
+  EXPECT_EQ(ParseWeightName("act.prelu.w").param, "weight");
+}
+
+TEST(WeightTensor, PiecesOfBoxesAreWhatTheWholeHas) {
+  const std::vector<float> values = Counting(6 * 4);
+  const WeightTensor whole = Matrix(values, {6, 4});
+  const auto joined = JoinAlong(1, {SelectRanges(whole, 1, {{2, 4}}, ""), SelectRanges(whole, 1, {{0, 2}}, "")});
+  ASSERT_TRUE(joined.ok());
+  for (const WeightTensor& t : {whole, Transposed(whole), *joined}) {
+    const std::vector<float> all = Gathered(t);
+    for (int64_t begin = 0; begin < 24; ++begin) {
+      for (int64_t end = begin; end <= 24; ++end) {
+        std::vector<float> part(24, -1);
+        GatherElements(t, begin, end, reinterpret_cast<char*>(part.data()));
+        EXPECT_TRUE(std::equal(part.begin(), part.begin() + (end - begin), all.begin() + begin));
+        EXPECT_TRUE(std::all_of(part.begin() + (end - begin), part.end(), [](float x) { return x == -1; }));
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -11,6 +11,14 @@ from pathlib import Path
 import openpyxl
 import pytest
 from graph_cases import run
+from mindspore_cases import (
+    AGREE,
+    CONFIGS,
+    GROUPS,
+    KERNELS,
+    OTHER_COMMANDS,
+    STRICTER,
+)
 from mindspore_set import (
     as_number,
     blank_time,
@@ -22,62 +30,8 @@ from mindspore_set import (
     run_case,
     same_cell,
 )
-from served import serving
 
 pytestmark = pytest.mark.deep
-
-# Commands whose job others do here.
-OTHER_COMMANDS = """ms8_op_generate_statistics_0 ms8_op_generate_statistics_1 ms8_op_generate_statistics_2
- ms8_op_generate_tensor_0 ms8_op_generate_tensor_1 ms8_op_generate_tensor_2 ms8_run_ut_statistics ms8_run_ut_tensor ms_acc_L1_nan
- ms_acc_statistics ms_acc_tensor ms_acc_weight""".split()
-CONFIGS = "ms8_cfg_cmp ms_cfg_cmp ms_cfg_same".split()
-# Files of the same names, and in them the same cells: numbers to one part in a million.
-AGREE = """ms_compare_m1_L0_stat ms_compare_m1_L1_stat ms_compare_m1_debug_stat ms_compare_m1_md5 ms_compare_m1_ranks_xlsx
- ms_compare_m1_stat_bench ms_compare_m1_stat_nan ms_compare_m1_stat_op ms_compare_m1_stat_step1 ms_compare_m1_stat_weight
- ms_compare_m1_tensor_weight ms_compare_m2_L0_md5 ms_compare_m2_L0_stat ms_compare_m2_L0_tensor ms_compare_m2_L1_md5
- ms_compare_m2_L1_stat ms_compare_m2_L1_tensor ms_compare_m2_debug_md5 ms_compare_m2_debug_tensor ms_compare_m2_list
- ms_compare_m2_list_vs_net ms_compare_m2_md5 ms_compare_m2_noextra ms_compare_m2_precision ms_compare_m2_proc
- ms_compare_m2_ranks ms_compare_m2_ranks_tensor ms_compare_m2_scope ms_compare_m2_stat_bench ms_compare_m2_stat_nan
- ms_compare_m2_stat_op ms_compare_m2_stat_step1 ms_compare_m2_stat_weight ms_compare_m2_stat_xlsx
- ms_compare_m2_task_mismatch ms_compare_m2_tensor_weight ms_compare_m2_tensor_xlsx ms_vis_m1_L0 ms_vis_m1_build
- ms_vis_m1_cmp_md5 ms_vis_m1_cmp_nan ms_vis_m1_cmp_op ms_vis_m1_cmp_weight ms_vis_m1_nan_oc ms_vis_m2_L0 ms_vis_m2_L1
- ms_vis_m2_build ms_vis_m2_cmp_md5 ms_vis_m2_cmp_nan ms_vis_m2_cmp_op ms_vis_m2_cmp_weight ms_vis_m2_list ms_vis_m2_nan_oc
- ms_vis_m2_op_fm ms_vis_m2_ranks ms_vis_m2_steps ms_vis_m2_struct ms_vis_m2_tensor_build""".split()
-# As above, of tensors: rows that only our rules call a warning or an error have a reason in docs/compatibility.md.
-STRICTER = """ms_compare_m1_tensor_nan ms_compare_m1_tensor_op ms_compare_m2_tensor_nan ms_compare_m2_tensor_op
- ms_compare_m2_tensor_fm""".split()
-KERNELS = """ms_compare_kernel_ge_nan ms_compare_kernel_ge_weight ms_compare_kernel_graph_bench ms_compare_kernel_graph_nan
- ms_compare_kernel_graph_op ms_compare_kernel_graph_step1 ms_compare_kernel_graph_vs_jit ms_compare_kernel_graph_weight
- ms_compare_kernel_graph_xlsx ms_compare_kernel_jit_nan ms_compare_kernel_jit_weight ms_compare_kernel_m1
- ms_compare_kernel_m1_jitfwd ms_compare_kernel_out ms_compare_kernel_stat_nan ms_compare_kernel_stat_weight
- ms_compare_kernel_stat_xlsx ms_compare_kernel_statall_nan ms_compare_kernel_statall_weight ms8_compare_kernel
-""".split()
-CROSS_26 = (
-    [
-        f"ms_compare_{m}_cross_{kind}_{how}"
-        for m in ("m1", "m2")
-        for kind in ("stat", "tensor")
-        for how in ("am", "amcm", "cm", "dm", "lm", "none")
-    ]
-    + """ms_compare_m1_cross_L0 ms_compare_m1_cross_L1 ms_compare_m1_cross_am_yaml ms_compare_m1_cross_cm_nofile ms_compare_m1_cross_cm_sub
- ms_compare_m1_cross_lm_nofile ms_compare_m1_cross_problem_lm ms_compare_m2_cross_L0 ms_compare_m2_cross_L1
- ms_compare_m2_cross_am_yaml ms_compare_m2_cross_cm_nofile ms_compare_m2_cross_lm_nofile ms_compare_m2_cross_problem_lm""".split()
-)
-CROSS_8 = [f"ms8_compare_{m}_cross_{how}" for m in ("m1", "m2") for how in ("am", "cm", "lm", "tensor")] + [
-    "ms8_compare_m2_dm"
-]
-OLDER = """ms8_compare_dir ms8_compare_m1_md5 ms8_compare_m1_stack ms8_compare_m1_stat ms8_compare_m1_tensor ms8_compare_m2_md5
- ms8_compare_m2_stat ms8_compare_m2_tensor""".split()
-GRAPHS = """ms_vis_m1_cmp_tensor ms_vis_m2_cmp_tensor ms_vis_m1_cross_lm ms_vis_m1_cross_lm_nofile ms_vis_m1_cross_problem
- ms_vis_m1_cross_tensor_lm ms_vis_m2_cross_lm""".split()
-OLDER_GRAPHS = """ms8_graph_m1_build ms8_graph_m1_cmp ms8_graph_m1_cross ms8_graph_m2_build ms8_graph_m2_cmp ms8_graph_m2_cross""".split()
-# A test below says what is right.
-DIFFERENT = """ms8_code_mapping_m1 ms8_code_mapping_npy ms8_code_mapping_stat ms8_compare_m2_fm ms_compare_kernel_long
- ms_compare_kernel_stat_vs_npy
- ms8_compare_kernel_stat ms_compare_m1_cross_reverse ms_compare_m2_cross_reverse ms_compare_m1_ms_dm ms_compare_m1_ranks_da
- ms_compare_m2_ranks_da ms_compare_m2_da_file ms_compare_m2_ms_am ms_compare_m2_ms_lm ms_compare_m2_struct ms_db_m1 ms_db_m2
- ms_parse_adump ms_parse_broken ms_vis_m1_cross_none ms_vis_m2_cross_none""".split()
-GROUPS = (OTHER_COMMANDS, CONFIGS, AGREE, STRICTER, KERNELS, CROSS_26, CROSS_8, OLDER, GRAPHS, OLDER_GRAPHS, DIFFERENT)
 
 
 def test_every_case_is_judged():
@@ -89,9 +43,11 @@ def test_every_case_is_judged():
 @pytest.mark.parametrize("case", OTHER_COMMANDS)
 def test_other_commands_are_named(case, tmp_path):
     _, done = run_case(case, tmp_path, check=False)
-    assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()
-    assert "of mindstudio-probe" in line
+    if "generate" in case:
+        assert done.returncode == 2 and "of mindstudio-probe" in line
+    else:  # acc_check, which calls functions of PyTorch
+        assert done.returncode == 3 and "is a dump of mindspore: acc_check calls functions of PyTorch" in line
 
 
 @pytest.mark.parametrize("case", CONFIGS)
@@ -246,188 +202,6 @@ def test_kernels(case, tmp_path):
                 assert [(t, *c) for t, c in wrong.items() if not excused_kernel_cell(t, *c, a, b)] == [], name
 
 
-def module_pairs(rows):
-    return {
-        row[0]: row[1] for row in rows[1:] if row[0].startswith("Cell.") and ".forward." in row[0] and row[1] != "N/A"
-    }
-
-
-# What frameworks and rules do not share: see the rows on MindSpore against PyTorch.
-NOT_JUDGED = {
-    "Requires_grad Consistent",
-    "Result",
-    "Err_message",
-    "Accuracy Reached or Not",
-    "NPU_Stack_Info",
-    "Data_name",
-}
-
-
-@pytest.mark.parametrize("case", CROSS_26 + CROSS_8)
-def test_across_frameworks(case, tmp_path):
-    """Every row of the earlier tool is an error. Ours: its module pairs are there, and more; where rows are the same, so are the figures."""
-    run_case(case, tmp_path)
-    for theirs, ours in tables_of(expected(case), files(tmp_path)):
-        pairs, mine = module_pairs(theirs), module_pairs(ours)
-        assert len(theirs) == len(ours)
-        assert {k: v for k, v in mine.items() if k in pairs} == pairs
-        result = ours[0].index("Err_message")
-        assert not any("equires_grad" in row[result] or "dtype" in row[result].lower() for row in ours[1:])
-        common = [t for t in theirs[0] if t in ours[0] and t not in NOT_JUDGED]
-        here, there = ({t: rows[0].index(t) for t in common} for rows in (theirs, ours))
-        for a, b in zip(theirs[1:], ours[1:]):
-            assert a[0] == b[0]
-            if a[1] != b[1] or a[1] == "N/A":
-                continue
-            wrong = [t for t in common if not same_figure(t, a[here[t]], b[there[t]])]
-            assert wrong == [], (a[0], [(t, a[here[t]], b[there[t]]) for t in wrong])
-
-
-def same_figure(title, want, got):
-    """Distances and means are summed in another order; 8.x has no relative error of zero."""
-    if same_cell(want, got, 1e-4) or {want.strip(), got.strip()} <= {
-        "",
-        "N/A",
-        "None",
-        "nan",
-        "Nan",
-        "0",
-        "0.0%",
-        "inf",
-    }:
-        return True
-    a, b = as_number(want), as_number(got)
-    if title == "MaxRelativeErr" and a and b and min(a, b) > 1e3:
-        return True  # of an element that is zero but for rounding
-    if a is None or b is None:
-        return want in ("shape unmatched", "unsupported", "N/A") or title in ("NPU Dtype", "Bench Dtype")
-    return abs(a - b) <= 1e-6
-
-
-@pytest.mark.parametrize("case", OLDER)
-def test_tables_of_8(case, tmp_path):
-    """Cell by cell, but for messages and stacks, and what the row on `compare -f mindspore -i` says of verdicts and null."""
-    run_case(case, tmp_path)
-    for theirs, ours in tables_of(expected(case), files(tmp_path)):
-        assert theirs[0] == ours[0] and len(theirs) == len(ours)
-        for a, b in zip(theirs[1:], ours[1:]):
-            wrong = {t: (x.strip(), y) for t, x, y in zip(theirs[0], a, b) if not same_cell(x.strip(), y.strip())}
-            stack = wrong.pop("NPU_Stack_Info", ("", "None"))
-            assert stack[1] in ("", "None") or stack[0].split() == stack[1].split(), a[0]
-            said = wrong.pop("Err_message", None)
-            # A message of theirs that is not ours: a warning, not compared, or 0-d; one of ours alone has its rule in it.
-            assert said is None or said[0] or said[1].startswith('["'), (a[0], said)
-            verdict = wrong.pop("Result", None)
-            assert verdict in (None, ("Warning", "")), (a[0], verdict)
-            wrong = {t: c for t, c in wrong.items() if not same_figure(t, *c)}
-            assert wrong == {}, a[0]
-
-
-def nodes_of(path):
-    db = open_db(path)
-    return {
-        (s, n): links for s, n, links in db.execute("SELECT data_source, node_name, matched_node_link FROM tb_nodes")
-    }
-
-
-# What a node was compared by: other partners and other rules give others.
-JUDGED_COLUMNS = {"precision_index", "matched_node_link", "input_data", "output_data"}
-JUDGED_FIELDS = {"Requires_grad Consistent", "Result", "Err_message"}
-RECORDED = {"type", "dtype", "shape", "Max", "Min", "Mean", "Norm", "requires_grad", "data_name", "md5", "value"}
-
-
-def rows_of(path):
-    db = open_db(path)
-    db.row_factory = sqlite3.Row
-    return {(r["data_source"], r["node_name"]): dict(r) for r in db.execute("SELECT * FROM tb_nodes")}
-
-
-def wrong_items(want, got, same_partner):
-    """Fields of a node's items that differ and are no verdict; with another partner only what was recorded."""
-    assert list(want) == list(got)
-    for item, fields in want.items():
-        for field, value in fields.items():
-            if field in JUDGED_FIELDS or not (same_partner or field in RECORDED):
-                continue
-            if not same_figure(field, str(value), str(got[item].get(field, ""))):
-                yield item, field, value, got[item].get(field)
-
-
-@pytest.mark.parametrize("case", GRAPHS)
-def test_graphs(case, tmp_path):
-    """Cell by cell, but for verdicts; every match of the earlier tool, and those of backward nodes and gradients."""
-    run_case(case, tmp_path)
-    (want,), (got,) = expected(case).values(), files(tmp_path).values()
-    there, here = rows_of(want), rows_of(got)
-    assert set(there) == set(here)
-    stricter = set()
-    for key, a in there.items():
-        b = here[key]
-        assert {c for c in a if c not in JUDGED_COLUMNS and blank_time(a[c]) != blank_time(b[c])} == set(), key
-        same_partner = a["matched_node_link"] == b["matched_node_link"]
-        assert same_partner or a["matched_node_link"] == "[]"
-        for column in ("input_data", "output_data"):
-            assert list(wrong_items(json.loads(a[column]), json.loads(b[column]), same_partner)) == [], key
-        if same_partner and (a["precision_index"] or 0) < (b["precision_index"] or 0):
-            stricter.add(key[1])
-    # In tensor dumps theirs is judged before its calls are.
-    assert stricter <= {"Apis_Between_Modules.0"}
-
-
-def same_fields(want, got):
-    """Where the pair has no figure, 8.1.1 shows that of another field."""
-    return all(got.get(k) == v or got.get(k) in (" ", None) for k, v in want.items())
-
-
-@pytest.mark.parametrize("case", OLDER_GRAPHS)
-def test_graphs_of_8(case, tmp_path):
-    run_case(case, tmp_path)
-    want, got = (json.loads(next(iter(f.values())).read_text()) for f in (expected(case), files(tmp_path)))
-    sides = [k for k in ("NPU", "Bench") if k in want]
-    for a, b in zip([want[s] for s in sides] or [want], [got[s] for s in sides] or [got]):
-        assert a["root"] == b["root"]
-        more = set(b["node"]) - set(a["node"])
-        assert set(a["node"]) <= set(b["node"]) and all(".parameters_grad" in name for name in more)
-        for name, node in a["node"].items():
-            mine = b["node"][name]
-            assert [s for s in mine["subnodes"] if s not in more] == node["subnodes"]
-            assert (node["id"], node["node_type"], node["upnode"]) == (mine["id"], mine["node_type"], mine["upnode"])
-            for items in ("input_data", "output_data"):
-                assert set(node[items]) == set(mine[items])
-                for item, fields in node[items].items():
-                    assert same_fields(fields, mine[items][item]), (name, item)
-
-
-def color_number(colors, index):
-    """Which of the colours, from the palest, a value has."""
-    ranges = [c["value"] for c in colors.values() if c["value"]]
-    return sum(index >= low for low, _ in ranges) - 1
-
-
-def test_page_of_graphs_of_8():
-    """The page over the files that 8.1.1 wrote: all nodes, their order, colours, partners and figures."""
-    with serving(mindspore_set() / "expected") as server:
-        files = [f["file"] for f in server.api("files").json["files"] if f["file"].startswith("ms8_graph")]
-        assert len(files) == len(OLDER_GRAPHS)
-        for file in files:
-            want = json.loads((mindspore_set() / "expected" / file).read_text())
-            summary = server.api("summary", file=file, step=0, rank=0).json
-            for side in ("NPU", "Bench") if "NPU" in want else ("NPU",):
-                nodes = want.get(side, want)["node"]
-                assert summary[side.lower()]["nodes"] == len(nodes)
-                for name, node in nodes.items():
-                    got = server.api("node", file=file, step=0, rank=0, side=side, name=name).json
-                    assert got["node"]["matched"] == (node["matched_node_link"] or [None])[-1]
-                    index = node["data"].get("precision_index") if node["matched_node_link"] else None
-                    level = None if index is None else (0, 0.5, 0.5, 1, 1)[color_number(want["Colors"], index)]
-                    assert got["node"]["precision"] == level, (file, name)
-                    rows = {row["name"]: row["values"] for row in got["inputs"] + got["outputs"]}
-                    assert set(rows) == {*node["input_data"], *node["output_data"]}
-                    assert got["stack"] == node["stack_info"]
-                    below = server.api("children", file=file, step=0, rank=0, side=side, name=name, limit=1000).json
-                    assert [child["name"] for child in below["children"]] == node["subnodes"]
-
-
 def test_kernels_with_long_names(tmp_path):
     """The earlier tool drops nine of twelve files."""
     root, _ = run_case("ms_compare_kernel_long", tmp_path)
@@ -540,17 +314,6 @@ def test_pytorch_against_mindspore(m, tmp_path):
             {(r[0], r[1]) for r in read_table(path)[1:] if r[1] != "N/A" and ("Cell." in r[0] or "Module." in r[0])}
         )
     assert len(pairs[0]) > 18 and {(b, a) for a, b in pairs[0]} == pairs[1]
-
-
-@pytest.mark.parametrize("m", ["m1", "m2"])
-def test_graph_across_frameworks_without_a_mapping(m, tmp_path):
-    root, _ = run_case(f"ms_vis_{m}_cross_none", tmp_path)
-    (got,) = files(tmp_path).values()
-    matched = {key: links for key, links in nodes_of(got).items() if links != "[]"}
-    (want,) = expected(f"ms_vis_{m}_cross_lm").values()
-    theirs = {key: links for key, links in nodes_of(want).items() if links != "[]" and "Cell." in key[1]}
-    assert len(matched) > len(theirs) > 4
-    assert {key: matched.get(key) for key in theirs} == theirs
 
 
 def test_parse(tmp_path):

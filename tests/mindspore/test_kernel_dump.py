@@ -96,7 +96,52 @@ def test_kernels_of_a_graph_on_a_cpu(tmp_path, mindspore_python):
     assert any("MatMul" in name for name in arrays) and any("Tanh" in name for name in arrays), arrays
 
 
-@pytest.mark.parametrize("level", ["L0", "mix"])
-def test_levels_of_pynative_mode_are_refused(tmp_path, mindspore_python, level):
+@pytest.mark.parametrize("level, text", [("L0", "GRAPH_MODE needs an Ascend"), ("mix", "GRAPH_MODE: use level L2")])
+def test_levels_of_pynative_mode_are_refused(tmp_path, mindspore_python, level, text):
     done = graph(tmp_path, mindspore_python, level)
-    assert done.returncode != 0 and "GRAPH_MODE: use level L2" in done.stderr, done.stderr[-800:]
+    assert done.returncode != 0 and text in done.stderr, done.stderr[-800:]
+
+
+CELLS = """
+import os, sys
+os.environ["GLOG_v"] = "4"
+import json
+import numpy as np
+import mindspore as ms
+from mindspore import Tensor, nn
+from msprobe._capture.config import load_config
+from msprobe.mindspore import graph_cells, hooks
+ms.set_context(mode=ms.GRAPH_MODE)
+with open(sys.argv[1] + ".json", "w") as file:
+    json.dump({"task": "statistics", "level": "L0", "dump_path": sys.argv[1]}, file)
+config = load_config(sys.argv[1] + ".json")
+net = nn.SequentialCell(nn.Dense(4, 3), nn.ReLU())
+graph_cells.prepare(config)
+graph_cells.wrap(hooks.named_cells(net), config)
+print(open(os.environ["MINDSPORE_DUMP_CONFIG"]).read())
+del os.environ["MINDSPORE_DUMP_CONFIG"]  # statistics of kernels are not for a CPU
+print(os.environ["MS_KERNEL_LAUNCH_SKIP"], file=sys.stderr)
+net(Tensor(np.ones((2, 4), np.float32)))
+"""
+
+
+def test_cells_of_a_graph_are_compiled_with_operators_that_dump(tmp_path, mindspore_python):
+    """As far as a CPU goes: the graph is compiled, and then there is no kernel for the operator."""
+    script = tmp_path / "cells.py"
+    script.write_text(CELLS)
+    done = subprocess.run([mindspore_python, script, tmp_path / "dump"], capture_output=True, text=True, timeout=120)
+    assert done.returncode != 0 and "Unsupported op [TensorDump] on CPU" in done.stderr, done.stderr[-2000:]
+    assert "Cell.0.Dense.forward.input.0" in done.stderr and done.stderr.startswith("TensorDump")
+    settings = json.loads(done.stdout)
+    assert set(settings["common_dump_settings"]) >= REQUIRED
+    assert settings["common_dump_settings"]["kernels"] == ["TensorDump"]
+    assert settings["e2e_dump_settings"] == {"enable": False, "trans_flag": True, "stat_calc_mode": "device"}
+
+
+@pytest.mark.parametrize("place, first", [("forward", "Kernel.Log.0.forward"), ("backward", "GradKernel.")])
+def test_operators_one_by_one_in_pynative_mode(tmp_path, mindspore_python, place, first):
+    command = [mindspore_python, pathlib.Path(__file__).parent / "kernels_scenario.py", tmp_path / "dump", place]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and json.loads(done.stdout)["same"], done.stderr[-2000:]
+    (entry,) = json.loads((tmp_path / "dump/step0/rank/dump.json").read_text())["data"].items()
+    assert entry[0].startswith(first) and entry[1]["output"][0]["nan_count"] == 8

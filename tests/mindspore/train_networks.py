@@ -1,8 +1,9 @@
-"""Trains five small networks in this process, first while PrecisionDebugger records and then twice without it, and prints
+"""Trains small networks in this process, first while PrecisionDebugger records and then twice without it, and prints
 what each run computed: checksums of losses, gradients and parameters after each step, and the next random numbers. The two
 bare runs are the control: where they differ, a difference of the recorded one says nothing.
 
 usage: train_networks.py DUMP_PATH LEVEL TASK [NAME ...]
+LEVEL L2 trains once, in GRAPH_MODE, where MindSpore reads what to record when it begins; DUMP_PATH "" is that without it.
 """
 
 import json
@@ -109,11 +110,21 @@ class Bfloat16(nn.Cell):
         return self.scaled(x)
 
 
+class MeanOfSquares(nn.Cell):
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def construct(self, x):
+        return (self.net(x) ** 2).mean()
+
+
 NETWORKS = {
     "convolutions": (Convolutions, (4, 1, 8, 8), nn.Adam),
     "residual": (Residual, (4, 8), nn.Momentum),
     "compiled": (Compiled, (4, 8), nn.SGD),
     "bfloat16": (Bfloat16, (8, 8), None),
+    "stepped": (Residual, (4, 8), nn.TrainOneStepCell),
     "dropout": (lambda: Residual(drops=True), (4, 8), nn.Adam),
 }
 
@@ -130,9 +141,13 @@ def train(name, debugger):
     net = make()
     net.set_train()
     x, params = data(*shape), net.trainable_params()
-    step = ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, params)
-    update = None
-    if optimizer is not None:
+    loss_of = MeanOfSquares(net)
+    step, update = ms.value_and_grad(loss_of, None, params), None
+    if optimizer is nn.TrainOneStepCell:  # the optimizer is a Cell of the network that is trained
+        trains = optimizer(loss_of, nn.Adam(params, 0.01))
+        trains.set_train()
+        step = lambda x: (trains(x), ())  # noqa: E731
+    elif optimizer is not None:
         update = optimizer(params, 0.01, 0.9) if optimizer is nn.Momentum else optimizer(params, 0.01)
     steps = []
     for _ in range(3):
@@ -141,7 +156,7 @@ def train(name, debugger):
         loss, grads = step(x)
         if update is not None:
             update(grads)
-        else:
+        elif grads:
             for param, grad in zip(params, grads):
                 param.set_data(param - (grad * 0.05).astype(param.dtype))
         if debugger:
@@ -152,6 +167,10 @@ def train(name, debugger):
 
 
 def main(dump_path, level, task, *names):
+    if level == "L2":
+        ms.set_context(mode=ms.GRAPH_MODE)
+        debugger = PrecisionDebugger(task=task, dump_path=dump_path, level=level) if dump_path else None
+        return print(json.dumps({name: train(name, debugger) for name in names}))
     functions = {"relu": ops.relu, "add": Tensor.__add__, "call": ops.ReLU.__call__}
     debugger = PrecisionDebugger(task=task, dump_path=dump_path, level=level)
     recorded = {name: train(name, debugger) for name in names or NETWORKS}

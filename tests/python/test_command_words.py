@@ -102,9 +102,9 @@ WRONG = [
         "未知命令 'frob'：可用的命令有 compare, graph_visualize, ",
     ),
     (
-        ["acc_check", "-api_info", "dump.json"],
-        "msprobe does not have the command acc_check of mindstudio-probe: dump tensors in both runs, then 'msprobe compare ",
-        "msprobe 没有 mindstudio-probe 的命令 acc_check：请在两次运行中采集张量，再用 'msprobe compare ",
+        ["op_generate", "-i", "config.json"],
+        "msprobe does not have the command op_generate of mindstudio-probe: 'msprobe compare ",
+        "msprobe 没有 mindstudio-probe 的命令 op_generate：'msprobe compare ",
     ),
     (
         ["overflow_check", "-i", "empty"],

@@ -6,6 +6,8 @@ import json
 import pytest
 import torch
 from graph_cases import run
+from publish_weight_names import judge
+from weight_layouts import LAYOUTS
 
 pytestmark = pytest.mark.deep
 
@@ -106,3 +108,11 @@ def test_weights_find_their_partners(tmp_path, family):
     save(other_words, lambda t: t * (1 + 1e-4 * torch.randn_like(t)))
     save(other_words, lambda t: 0.02 * torch.randn_like(t))  # values say nothing
     save(without_words, lambda t: t * (1 + 1e-4 * torch.randn_like(t)))  # names say nothing
+
+
+@pytest.mark.parametrize("family", ["DeepseekV3", "GPT2", "T5"])
+def test_names_alone_tell_the_layouts_of_other_programs(tmp_path, family):
+    """All values of the other side are random while partners are looked for (publish_weight_names.py: all families)."""
+    for layout in LAYOUTS[family]:
+        weights, found, lost = judge(family, layout, tmp_path)
+        assert found >= 0.98 * weights, (layout, lost)

@@ -30,8 +30,19 @@ GUIDES = (
         ),
     ),
     (
+        {"en": "Monitor", "zh": "监控"},
+        ("monitor/README", "monitor/config"),
+    ),
+    (
         {"en": "Configuration", "zh": "配置"},
-        ("checks/config_check", "checks/checklist", "checks/checkpoints"),
+        (
+            "checks/config_check",
+            "checks/checklist",
+            "checks/checkpoints",
+            "checks/curves",
+            "checks/optimizer_replay",
+            "checks/doctor",
+        ),
     ),
     (
         {"en": "Comparison", "zh": "比对"},
@@ -60,6 +71,10 @@ GUIDES = (
             "compare/atb",
             "compare/sabotage",
         ),
+    ),
+    (
+        {"en": "Operators", "zh": "算子"},
+        ("lab/acc_check",),
     ),
     (
         {"en": "Graphs", "zh": "图"},

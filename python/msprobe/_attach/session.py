@@ -25,6 +25,9 @@ def attach(framework: str) -> None:
         )
         raise SystemExit(2)
     _attached.append(framework)
+    if request.mode == "monitor":
+        _attach_monitor(request)
+        return
     debugger = importlib.import_module(f"..{_PACKAGES[framework]}.debugger", __package__).PrecisionDebugger
     config = _config(request)
     client = _client(request, config, debugger)
@@ -35,6 +38,23 @@ def attach(framework: str) -> None:
     watch = _detector(framework, client, "dataloader" if config.enable_dataloader else request.step_by)
     watch.install()
     atexit.register(_explain, watch, client)
+
+
+def _attach_monitor(request: requests.Request) -> None:
+    from .._monitor.config import load_config as load_monitor_config
+    from .monitor import Monitor
+    from .step_detector import StepDetector
+
+    try:
+        if request.config is not None:
+            load_monitor_config(request.config)
+    except (TypeError, ValueError) as error:
+        sys.stderr.write(f"[msprobe] error: {error}\n")
+        raise SystemExit(2) from None
+    client = Monitor(request)
+    watch = StepDetector(client, "auto")
+    watch.install()
+    atexit.register(client.exit)
 
 
 _PACKAGES = {"torch": "pytorch", "mindspore": "mindspore"}

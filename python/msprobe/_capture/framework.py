@@ -12,6 +12,7 @@ class Framework:
     module_type: type  # of models
     module_word = "Module"  # what names of its entries begin with
     levels_of_models: tuple = ("L0", "mix")  # at which add_model() has something to do
+    levels_of_decisions: tuple = ("L0", "L1", "mix")  # of tasks that decide after an op ran whether it is kept
     tensor_type: type
     has_overflow_flag = False  # of the device
 
@@ -57,6 +58,24 @@ class Framework:
 
     def mark_optimizers(self) -> None:
         """The same for optimizers, at the begin of each recorded step."""
+
+    def records(self, config: Config) -> bool:
+        """Tells whether start() and stop() have something to do at the level of the configuration."""
+        return config.level not in ("debug", "L2")
+
+    def drive_runtime(self, config: Config, directory: str) -> bool:
+        """Has the runtime of the device dump into this directory, in place of a recording. False: it is no such level.
+
+        Raises:
+            ValueError: What the runtime reads could not be written.
+        """
+        return False
+
+    def end_runtime_step(self, config: Config, directory: str) -> None:
+        """A step that the runtime dumped is over."""
+
+    def begin_recording(self, config: Config) -> None:
+        """Called when a step is open and recording begins or goes on."""
 
     def stop_recording(self) -> str:
         """Stops recording. Returns an error message, or an empty string."""

@@ -67,6 +67,7 @@ class Lifecycle:
         self._rank: Optional[int] = None
         self._ended = False
         self._active = False  # between an effective start() and step()
+        self._by_runtime = False  # that step is dumped by the runtime of the device
         self._directory = ""
         self._pid = os.getpid()
         self._phases_hooked = False
@@ -111,7 +112,7 @@ class Lifecycle:
         self._take_changes(at_start=True)
         if (
             self._ended
-            or self._config.level in ("debug", "L2")
+            or not self._framework.records(self._config)
             or self._config.task == "grad_probe"
             or not self._is_enabled()
         ):
@@ -215,12 +216,16 @@ class Lifecycle:
         if self._first_start and not self._active and os.path.isfile(os.path.join(directory, "dump.json")):
             logger.warning("dump_path holds an earlier dump, steps recorded now replace its steps: %s", directory)
         try:
+            if self._framework.drive_runtime(self._config, directory):
+                self._directory, self._active, self._by_runtime = directory, True, True
+                return True
             _core.start(directory, self._config.task, self._config.level)
         except ValueError as error:  # no permission, disk full: the training goes on without us
             self._features.reporter.warn_once(
                 "nothing", "nothing is recorded in step %d: %s", self._schedule.step, error
             )
             return False
+        self._framework.begin_recording(self._config)
         if self._config.level == "mix":
             self._framework.mark_optimizers()
         self._directory, self._active = directory, True
@@ -235,6 +240,12 @@ class Lifecycle:
         budget = self._features.budget
         if budget is not None and budget.leaves_out:
             _core.note_skip(budget.leaves_out, f"in step {self._schedule.step}")
+        if self._by_runtime:
+            self._by_runtime = False
+            self._framework.stop_recording()
+            self._framework.end_runtime_step(self._config, self._directory)
+            self._info(f"step {self._schedule.step}: the runtime of the device dumped below {self._directory}.")
+            return
         self._report(_core.end_step())
         summary = _core.take_summary()
         if budget is not None:

@@ -9,6 +9,8 @@ from .config import Config
 from .framework import Framework
 from .words import say
 
+_WITHOUT_MODEL = ("L1", "L2")  # levels
+
 
 class Models:
     """Tracks the current model and those already prepared."""
@@ -40,10 +42,10 @@ class Models:
         """Makes `model` the current one, if given, and prepares it if it is new; `loader` hears of new modules."""
         if model is not None:
             self.current = model
-        if config.level == "L1" and token_range is None and loader is None:
+        if config.level in _WITHOUT_MODEL and token_range is None and loader is None:
             return
         if self.current is None:
-            if config.level == "L1":
+            if config.level in _WITHOUT_MODEL:
                 refuse(
                     say("token_range and load need the model: call start(model=...) or PrecisionDebugger(model=...)")
                 )

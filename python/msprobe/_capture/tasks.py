@@ -11,7 +11,6 @@ from .framework import Framework
 from .log import logger
 from .words import say, wrong
 
-_LEVELS = ("L0", "L1", "mix")
 _KINDS = {"overflow_check": "overflow", "diff_check": "difference", "exception_dump": "exception"}
 _FILES = ("dump.json", "stack.json", "construct.json", "dump_summary.json")
 
@@ -29,7 +28,7 @@ def check(config: Config, framework: Framework) -> None:
     if unavailable:
         _refuse(unavailable)
     kind = decides(config)
-    if kind and config.level not in _LEVELS:
+    if kind and config.level not in framework.levels_of_decisions:
         allowed = say("L0, L1, mix with task %(task)s", task=config.task)
         _refuse(wrong("level", config.level, allowed, config.place("level")))
     if kind == "overflow" and config.summary_mode == "xor":

@@ -28,7 +28,22 @@ CHINESE = {
     "SingleSave has no directory yet: construct it once, SingleSave(dump_path)": (
         "SingleSave 还没有目录：请先构造一次，SingleSave(dump_path)"
     ),
+    "monitor_gnorm_with_ad: there is no optimizer: call set_wrapped_optimizer() first or give one": (
+        "monitor_gnorm_with_ad：没有优化器：请先调用 set_wrapped_optimizer()，或传入一个优化器"
+    ),
+    "the monitor needs FSDP with use_orig_params=True: without it parameters have no names": (
+        "监控需要 FSDP 的 use_orig_params=True：否则参数没有名称"
+    ),
+    "no parameter of the model requires a gradient: give set_monitor() the model that is trained": (
+        "模型中没有需要梯度的参数：请把正在训练的模型传给 set_monitor()"
+    ),
     # what is allowed
+    "[] at level L2": "L2 级别下为 []",
+    "tensor at level L2": "L2 级别下为 tensor",
+    "[] in GRAPH_MODE": "GRAPH_MODE 下为 []",
+    "one of all, forward, backward in GRAPH_MODE": "GRAPH_MODE 下为 all、forward、backward 之一",
+    "statistics in GRAPH_MODE": "GRAPH_MODE 下为 statistics",
+    "statistics, tensor in GRAPH_MODE": "GRAPH_MODE 下为 statistics 或 tensor",
     "the path of a JSON file": "JSON 文件的路径",
     "an object { ... }": "对象 { ... }",
     "true or false": "true 或 false",
@@ -107,26 +122,29 @@ CHINESE = {
     ),
     "run the model without the graph compiler and use PrecisionDebugger": "请不使用图编译器运行模型，并使用 PrecisionDebugger",
     "use PrecisionDebugger.save at level debug outside of the graph": "请在图之外以 debug 级别使用 PrecisionDebugger.save",
-    "TrainerMon (the monitor of gradients, optimizer states and activations over a whole training) is not part of this "
-    "release: collect statistics of single steps with PrecisionDebugger, or use TrainerMon of mindstudio-probe in an "
-    "environment of its own": (
-        "本版本没有 TrainerMon（监测整个训练的梯度、优化器状态和激活值）：请用 PrecisionDebugger 采集若干 step 的统计量，"
-        "或在单独的环境中使用 mindstudio-probe 的 TrainerMon"
-    ),
     "%(name)s %(value)s needs an NPU with torch_npu and its compiled nan_check extension; task overflow_check finds NaN and "
     "infinities on any device (%(place)s)": (
         "%(name)s %(value)s 需要装有 torch_npu 及其 nan_check 扩展的 NPU；overflow_check 任务可在任何设备上查找 NaN 和无穷（%(place)s）"
     ),
-    "%(name)s %(value)s replays single functions on an NPU and is not a capture; capture task tensor on both devices and run "
-    "msprobe compare (%(place)s)": (
-        "%(name)s %(value)s 在 NPU 上重放单个函数，不是采集；请在两个设备上采集 tensor 任务，再运行 msprobe compare（%(place)s）"
+    "%(name)s %(value)s calls single functions again and is not a capture; capture task tensor and run msprobe acc_check on its "
+    "dump.json (%(place)s)": (
+        "%(name)s %(value)s 再次调用单个函数，不是采集；请采集 tensor 任务，再对其 dump.json 运行 msprobe acc_check（%(place)s）"
     ),
     "%(name)s %(value)s perturbs what the training computes, which this tool never does; capture two runs and run msprobe "
     "compare, or use task diff_check (%(place)s)": (
         "%(name)s %(value)s 会改变训练的计算结果，本工具从不这样做；请采集两次运行后用 msprobe compare，或使用 diff_check 任务（%(place)s）"
     ),
-    "%(name)s %(value)s records kernels through the runtime of an NPU; level mix records modules and functions on any device "
-    "(%(place)s)": "%(name)s %(value)s 通过 NPU 的运行时采集 kernel；mix 级别可在任何设备上采集模块和函数（%(place)s）",
+    "%(name)s %(value)s records kernels through the runtime of an NPU, and here is %(lacks)s; level mix records modules and "
+    "functions on any device (%(place)s)": (
+        "%(name)s %(value)s 通过 NPU 的运行时采集 kernel，而这里%(lacks)s；mix 级别可在任何设备上采集模块和函数（%(place)s）"
+    ),
+    "no NPU": "没有 NPU",
+    "one name of a call at level L2, as Functional.linear.0.forward": (
+        "（在 L2 级别）一次调用的名称，如 Functional.linear.0.forward"
+    ),
+    "list holds %(name)s: there is no function of this name (%(place)s)": (
+        "list 中有 %(name)s：没有这个名称的函数（%(place)s）"
+    ),
     # of MindSpore
     "mindspore.nn.Cell, or a list of them": "mindspore.nn.Cell，或其列表",
     "task %(value)s replays single functions and is not a capture; capture task tensor on both sides and run msprobe compare "
@@ -148,6 +166,11 @@ CHINESE = {
     "level %(level)s records in PyNative mode, and the mode is GRAPH_MODE: use level L2, or "
     "mindspore.set_context(mode=mindspore.PYNATIVE_MODE) (start)": (
         "%(level)s 级别在 PyNative 模式下采集，而当前模式是 GRAPH_MODE：请使用 L2 级别，或 "
+        "mindspore.set_context(mode=mindspore.PYNATIVE_MODE)（start）"
+    ),
+    "level %(level)s in GRAPH_MODE needs an Ascend, for TensorDump is an operator of it: use level L2, or "
+    "mindspore.set_context(mode=mindspore.PYNATIVE_MODE) (start)": (
+        "GRAPH_MODE 下的 %(level)s 级别需要昇腾，因为 TensorDump 是昇腾的算子：请使用 L2 级别，或 "
         "mindspore.set_context(mode=mindspore.PYNATIVE_MODE)（start）"
     ),
     "dump_path: %(path)s cannot be written (%(why)s): choose another one (%(place)s)": (

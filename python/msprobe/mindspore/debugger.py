@@ -11,6 +11,7 @@ from .._capture.arguments import refuse
 from .._capture.debugger import Debugger
 from .._capture.lifecycle import locked
 from .._capture.words import say
+from . import graph_cells
 from .framework import MINDSPORE
 
 _OF_PYNATIVE = ("L0", "L1", "mix")
@@ -105,7 +106,9 @@ class PrecisionDebugger(Debugger):
         self = cls._get()
         if self._is_child():
             return
-        if self._config.level in _OF_PYNATIVE and mindspore.get_context("mode") == mindspore.GRAPH_MODE:
+        if graph_cells.are_meant(self._config):
+            graph_cells.check(self._config)
+        elif self._config.level in _OF_PYNATIVE and mindspore.get_context("mode") == mindspore.GRAPH_MODE:
             text = (
                 "level %(level)s records in PyNative mode, and the mode is GRAPH_MODE: use level L2, or "
                 "mindspore.set_context(mode=mindspore.PYNATIVE_MODE) (start)"

@@ -11,7 +11,7 @@ from .._capture.arguments import is_model, rank_of_launcher, refuse
 from .._capture.config import Config
 from .._capture.framework import Framework
 from .._capture.words import say
-from . import hooks
+from . import graph_cells, graph_files, hooks, kernels
 from .seed import seed_all
 
 # What a task or key needs that is not here, and what to use instead.
@@ -42,6 +42,7 @@ class MindSpore(Framework):
     module_type = nn.Cell
     module_word = "Cell"
     levels_of_models = ("L0", "L1", "mix")  # Primitives are found in Cells
+    levels_of_decisions = ("L0", "L1", "mix", "L2")  # L2: operators, or settings of MindSpore's own dump
     tensor_type = mindspore.Tensor
 
     def __init__(self) -> None:
@@ -87,18 +88,41 @@ class MindSpore(Framework):
     def set_up(self, config: Config) -> None:
         """Prepares the hooks of a configuration; none is in place before start()."""
         self._config = config
+        if graph_cells.are_meant(config):
+            graph_cells.prepare(config)
         hooks.set_up(config)
 
     def add_model(self, model: Any, number: Optional[int] = None) -> None:
         """Hooks the Cells of a model or of several, and their Primitives; `number` is the index of a single one."""
+        if graph_cells.are_meant(self._config):
+            return graph_cells.wrap(hooks.named_cells(model, number), self._config)
         hooks.add_model(model, self._config, number)
 
     def named_modules(self, model: Any) -> Iterable[tuple[str, Any]]:
         """Yields every Cell below the roots with the prefix of its entries."""
         return hooks.named_cells(model)
 
+    def records(self, config: Config) -> bool:
+        """Tells whether start() and stop() have something to do at the level of the configuration."""
+        return super().records(config) or kernels.are_seen(config)
+
+    def drive_runtime(self, config: Config, directory: str) -> bool:
+        """In GRAPH_MODE at level L0 the compiled Cells dump; nothing is recorded."""
+        return graph_cells.are_meant(config)
+
+    def end_runtime_step(self, config: Config, directory: str) -> None:
+        """Makes the files of the step of what the Cells dumped."""
+        mindspore.runtime.synchronize()
+        graph_files.collect(config.dump_path, directory, config.task, config.level)
+
+    def begin_recording(self, config: Config) -> None:
+        """Shows operators to the recorder where the configuration is about them."""
+        if kernels.are_seen(config):
+            kernels.enter()
+
     def stop_recording(self) -> str:
         """Stops recording. Returns an error message, or an empty string."""
+        kernels.leave()
         return _core.stop()
 
     def count_tokens(self, model: Any, token_range: Any) -> None:

@@ -11,8 +11,9 @@ from mindspore import nn
 from .. import _core
 from .._capture.config import Config
 from .._capture.log import logger
-from . import describe, kernel_dump
+from . import describe, kernel_dump, kernels
 from .apis import FOCUS, Api, hooked_apis, missing_extra
+from .writes import Site, write_sites, writing_primitives
 
 _hooked: dict = {}  # (id of the owner, attribute) -> Api
 _custom: list = []  # (owner, attribute) of register_custom_api
@@ -20,6 +21,8 @@ _known_cells: weakref.WeakSet = weakref.WeakSet()
 _known_classes: set = set()  # of Primitives whose __call__ is hooked
 _lists: Any = None  # those that _hooked was made of
 _compiled: dict = {}  # role of the hook of compiled functions
+_writes: dict = {}  # (id of the owner, attribute) -> Site
+_write_hooks: set = set()  # keys of _writes that are hooked as such, not as functions to record
 
 
 def init() -> None:
@@ -30,12 +33,19 @@ def init() -> None:
 
 def set_up(config: Config) -> None:
     """Prepares the hooks of a configuration; none is in place before start()."""
+    if kernels.are_seen(config):
+        _watch_passes()
+        _forget_apis()
+        kernels.set_up()
+        return
     if config.level == "L2":
         kernel_dump.prepare(config)
         return
     _watch_compiler(config)
+    _watch_passes()
     if config.level in ("L1", "mix"):
         _exchange_apis(config)
+    _exchange_writes(config)
 
 
 def _exchange_apis(config: Config) -> None:
@@ -59,8 +69,59 @@ def _exchange_apis(config: Config) -> None:
                 logger.warning("%s.%s cannot be recorded: %s", api.prefix, api.name, why)
 
 
+def _forget_apis() -> None:
+    global _lists
+    _lists = None
+    for owner, attr in [(api.owner, key[1]) for key, api in _hooked.items()]:
+        _core.remove_api(owner, attr)
+    _hooked.clear()
+
+
 def _add(api: Api) -> str:
-    return _core.add_api(api.owner, api.attr, api.prefix, api.name, FOCUS, False)
+    details = {"writes": (id(api.owner), api.attr) in _all_writes()}
+    return _core.add_api(api.owner, api.attr, api.prefix, api.name, FOCUS, False, details)
+
+
+# ---- when values are read -----------------------------------------------------------------------------------------------
+
+
+def _all_writes() -> dict:
+    if not _writes:
+        sites = [*write_sites(mindspore), *(Site(kind, "__call__") for kind in writing_primitives(mindspore))]
+        _writes.update({(id(site.owner), site.attr): site for site in sites})
+    return _writes
+
+
+def _exchange_writes(config: Config) -> None:
+    """Hooks what may change tensors and is not recorded."""
+    records = config.level in ("L1", "mix")
+    for key, site in _all_writes().items():
+        recorded = records and (key in _hooked or site.owner in _known_classes)
+        if recorded:
+            _forget_write(key)
+        elif key not in _write_hooks:
+            _write_hooks.add(key)
+            details: dict = {"role": "write"}
+            if site.stand_in is not None:
+                details["stand_in"] = site.stand_in
+            _core.add_api(site.owner, site.attr, "write", site.attr, FOCUS, False, details)
+
+
+def _forget_write(key: tuple) -> None:
+    if key in _write_hooks:
+        _write_hooks.discard(key)
+        _core.remove_api(_writes[key].owner, key[1])
+
+
+def _watch_passes() -> None:
+    """Tells the recorder where a forward pass begins that will be differentiated, and where its backward has ended."""
+    if "passes" in _compiled:
+        return
+    _compiled["passes"] = True
+    executor = getattr(_api_module("_pynative_executor"), "_pynative_executor", None)
+    for name, role in (("new_graph", "new_graph"), ("grad", "backward")):
+        if hasattr(type(executor), name):
+            _core.add_api(type(executor), name, "pass", name, FOCUS, False, {"role": role})
 
 
 # ---- compiled code ------------------------------------------------------------------------------------------------------
@@ -86,6 +147,7 @@ def _watch_compiler(config: Config) -> None:
         "resolve": _compiled_name if role == "record" else _left_alone,
         "skip_self": True,
         "skip_owner": True,
+        "writes": True,  # it may assign to parameters
     }
     if role == "leave":
         details["role"] = "leave"
@@ -94,11 +156,18 @@ def _watch_compiler(config: Config) -> None:
 
 def _jit_executor() -> Any:
     """Returns the class of what ms.jit makes of a function; it has moved between releases."""
+    for name in ("_JitExecutor", "_MindsporeFunctionExecutor"):
+        found = getattr(_api_module(name), name, None)
+        if found is not None:
+            return found
+    return None
+
+
+def _api_module(name: str) -> Any:
     for path in ("graph", "common"):
         api = getattr(getattr(mindspore, path, None), "api", None)
-        for name in ("_JitExecutor", "_MindsporeFunctionExecutor"):
-            if hasattr(api, name):
-                return getattr(api, name)
+        if hasattr(api, name):
+            return api
     return None
 
 
@@ -152,7 +221,10 @@ def _add_primitives(cell: Any) -> None:
         _core.name_primitive(value, f"Primitive.{name}.{kind.__name__}")
         if kind not in _known_classes:
             _known_classes.add(kind)
-            _core.add_api(kind, "__call__", "Primitive", kind.__name__, FOCUS, False, {"primitive": True})
+            key = (id(kind), "__call__")
+            details = {"primitive": True, "writes": key in _all_writes()}
+            _forget_write(key)
+            _core.add_api(kind, "__call__", "Primitive", kind.__name__, FOCUS, False, details)
 
 
 # ---- functions of the user's choice -------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from .._capture.log import logger
 from .._capture.words import say, wrong
 
 _VARIABLE = "MINDSPORE_DUMP_CONFIG"
+_VARIABLE_OF_ACL = "MS_ACL_DUMP_CFG_PATH"
 _TASKS = ("statistics", "tensor", "overflow_check", "exception_dump")
 _EVERY_DEVICE = list(range(8))
 _CATEGORIES = {"statistics": ["max", "min", "avg", "l2norm"], "md5": ["hash:md5"]}
@@ -43,7 +44,9 @@ def prepare(config: Config) -> str:
         text = "dump_path: %(path)s cannot be written (%(why)s): choose another one (%(place)s)"
         refuse(say(text, path=path, why=error.strerror, place=config.place("dump_path")))
     os.environ[_VARIABLE] = path
-    os.environ.pop("MS_ACL_DUMP_CFG_PATH", None)
+    os.environ.pop(_VARIABLE_OF_ACL, None)
+    if whole:  # the runtime of the device reads the same file
+        os.environ[_VARIABLE_OF_ACL] = path
     logger.info("level L2: MindSpore records kernels below %s, as %s says.", config.dump_path, path)
     return path
 

@@ -3,10 +3,13 @@
 PrecisionDebugger                 record training or inference, step by step
 seed_all, random_save             make two runs draw the same random numbers; find the calls that draw them
 module_dump, module_dump_end      record a single module under a name of your choice
+OptimizerRecord                   what an optimizer is given and makes of it, for `msprobe optimizer_replay`
 SingleSave, SingleComparator      save named tensors of a loop; compare what two runs saved
 compare, compare_distributed      compare two recordings (`from msprobe import compare` needs no PyTorch)
 
-TrainerMon, AclGraphDumper, acl_save, set_fx_dump_config and set_ge_dump_config are names of mindstudio-probe that raise an
+TrainerMon                        watch a whole training: gradients, optimizer states, parameters, activations
+
+AclGraphDumper, acl_save, set_fx_dump_config and set_ge_dump_config are names of mindstudio-probe that raise an
 error which says what to use instead.
 """
 
@@ -37,17 +40,20 @@ from .compare.distributed_compare import compare_distributed
 from .compare.pt_compare import compare
 from .debugger import PrecisionDebugger
 from .module_dump import module_dump, module_dump_end
+from .monitor.module_hook import TrainerMon
+from .optimizer_record import OptimizerRecord
 from .random_calls import random_save
 from .seed import seed_all
 from .single_compare import SingleComparator
 from .single_save import SingleSave
-from .unavailable import AclGraphDumper, TrainerMon, acl_save, set_fx_dump_config, set_ge_dump_config
+from .unavailable import AclGraphDumper, acl_save, set_fx_dump_config, set_ge_dump_config
 
 __all__ = [
     "AclGraphDumper",
     "CompareException",
     "CompareResult",
     "MsprobeException",
+    "OptimizerRecord",
     "PrecisionDebugger",
     "SingleComparator",
     "SingleSave",

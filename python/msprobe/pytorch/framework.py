@@ -9,7 +9,7 @@ from .._capture.arguments import rank_of_launcher
 from .._capture.config import Config
 from .._capture.framework import Framework
 from .._capture.words import say
-from . import dataloader, hooks
+from . import dataloader, hooks, kernel_dump
 from .arguments import check_model
 from .grad_probe import GradProbe
 from .load_inputs import InputLoader
@@ -17,8 +17,8 @@ from .seed import seed_all
 
 # What a task or level needs that is not here, and what to use instead.
 _REPLAYS = (
-    "%(name)s %(value)s replays single functions on an NPU and is not a capture; capture task tensor on both devices and run "
-    "msprobe compare (%(place)s)"
+    "%(name)s %(value)s calls single functions again and is not a capture; capture task tensor and run msprobe acc_check on its "
+    "dump.json (%(place)s)"
 )
 _UNAVAILABLE = {
     "nan_check": (
@@ -32,8 +32,8 @@ _UNAVAILABLE = {
         "compare, or use task diff_check (%(place)s)"
     ),
     "L2": (
-        "%(name)s %(value)s records kernels through the runtime of an NPU; level mix records modules and functions on any device "
-        "(%(place)s)"
+        "%(name)s %(value)s records kernels through the runtime of an NPU, and here is %(lacks)s; level mix records modules and "
+        "functions on any device (%(place)s)"
     ),
 }
 
@@ -43,6 +43,7 @@ class PyTorch(Framework):
 
     module_type = torch.nn.Module
     tensor_type = torch.Tensor
+    _kernels: Optional[kernel_dump.KernelDump] = None
 
     @property
     def has_overflow_flag(self) -> bool:  # type: ignore[override]
@@ -56,8 +57,9 @@ class PyTorch(Framework):
     def unavailable(self, config: Config) -> str:
         """Explains why the task or level of the configuration cannot be recorded here; empty if it can."""
         for name, value in (("task", config.task), ("level", config.level)):
-            if value in _UNAVAILABLE:
-                return say(_UNAVAILABLE[value], name=name, value=value, place=config.place(name))
+            lacks = kernel_dump.missing() if value == "L2" else ""
+            if value in _UNAVAILABLE and (lacks or value != "L2"):
+                return say(_UNAVAILABLE[value], name=name, value=value, place=config.place(name), lacks=say(lacks))
         return ""
 
     def check_model(self, model: Any) -> None:
@@ -77,6 +79,9 @@ class PyTorch(Framework):
 
     def set_up(self, config: Config) -> None:
         """Prepares the hooks of a configuration; none is in place before start()."""
+        if self._kernels is not None:
+            self._kernels.end()
+        self._kernels = kernel_dump.KernelDump(kernel_dump.chosen(config)) if config.level == "L2" else None
         hooks.set_up(config)
 
     def add_new_ops(self, config: Config) -> None:
@@ -99,8 +104,21 @@ class PyTorch(Framework):
         """Lists what runs inside optimizers under them in construct.json, while recording."""
         hooks.mark_optimizers()
 
+    def drive_runtime(self, config: Config, directory: str) -> bool:
+        """At level L2: has the runtime of an NPU dump into this directory, in place of a recording."""
+        if self._kernels is None:
+            return False
+        self._kernels.begin(directory)
+        return True
+
+    def records(self, config: Config) -> bool:
+        """Tells whether start() and stop() have something to do at the level of the configuration."""
+        return super().records(config) or config.level == "L2"
+
     def stop_recording(self) -> str:
         """Stops recording. Returns an error message, or an empty string."""
+        if self._kernels is not None:
+            self._kernels.end()
         return hooks.stop_recording()
 
     def count_tokens(self, model: Any, token_range: Any) -> None:

@@ -30,8 +30,9 @@ _DROPOUTS = frozenset(
 )
 
 
+@functools.cache
 def init() -> None:
-    """Tells the recorder which framework it records."""
+    """Tells the recorder which framework it records; once, for the recorder and the monitor ask for it."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     _core.init("torch", torch, odd_values.describe, odd_values.describe_tensor, package + os.sep)
     device_stats.set_up()

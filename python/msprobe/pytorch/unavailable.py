@@ -1,4 +1,4 @@
-"""Names of mindstudio-probe that this release cannot serve: graphs on Ascend NPUs, the monitor.
+"""Names of mindstudio-probe that this release cannot serve: graphs on Ascend NPUs.
 
 They can be imported anywhere. Calling one raises a RuntimeError that says what it needs and what to use instead.
 """
@@ -78,24 +78,3 @@ class AclGraphDumper:
             RuntimeError: Always.
         """
         _refuse("AclGraphDumper", "torch_npu", _EAGER)
-
-
-class TrainerMon:
-    """Not in this release: the monitor of gradients, optimizer states and activations over a whole training."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Raises an error that names an alternative.
-
-        Args:
-            *args: Ignored.
-            **kwargs: Ignored.
-
-        Raises:
-            RuntimeError: Always.
-        """
-        text = (
-            "TrainerMon (the monitor of gradients, optimizer states and activations over a whole training) is not part of this "
-            "release: collect statistics of single steps with PrecisionDebugger, or use TrainerMon of mindstudio-probe in an "
-            "environment of its own"
-        )
-        raise RuntimeError(say(text))

@@ -10,8 +10,10 @@ namespace {
 
 constexpr Translation kWords[] = {
 #define MSP_WORDS(english, chinese) {english, chinese},
+#include "base/words/words_alignment.def"
 #include "base/words/words_commands.def"
 #include "base/words/words_inputs.def"
+#include "base/words/words_lab.def"
 #include "base/words/words_parts.def"
 #include "base/words/words_summaries.def"
 #undef MSP_WORDS

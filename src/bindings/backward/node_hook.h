@@ -2,23 +2,21 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include "bindings/backward/graph_walk.h"
+#include "bindings/python/hook_object.h"
 #include "bindings/python/py.h"
 
 namespace msprobe {
 
-class NodeHook {
+class NodeHook : public Hook {
  public:
   NodeHook() = default;
   explicit NodeHook(uint64_t sequence) : sequence_(sequence) {}
-  NodeHook(const NodeHook&) = delete;
-  NodeHook& operator=(const NodeHook&) = delete;
-  virtual ~NodeHook() = default;
 
   /// Arguments of autograd: before a node its grad_outputs, after it grad_inputs and grad_outputs. May throw.
   virtual void Run(PyObject* const* args, Py_ssize_t count) = 0;
+  PyObject* Call(PyObject* const* args, Py_ssize_t count) final;
 
   uint64_t sequence() const { return sequence_; }
   void set_sequence(uint64_t sequence) { sequence_ = sequence; }
@@ -31,17 +29,13 @@ class NodeHook {
   Ref siblings_;
 };
 
-/// New reference, or null with an error.
-PyObject* NewHookObject(std::unique_ptr<NodeHook> hook);
 bool IsNodeHook(PyObject* object);
-/// Of an object that NewHookObject() made.
+/// Of an object that was made of a NodeHook.
 NodeHook* HookOf(PyObject* object);
 /// Tells a hook which others run with it, by the handle of its registration.
 void SetHandle(PyObject* hook, PyObject* handle);
 
 /// The gradient of this number among those of a node; None when there is none.
 PyObject* GradAt(PyObject* grads, Py_ssize_t number);
-
-bool InitNodeHookType();
 
 }  // namespace msprobe

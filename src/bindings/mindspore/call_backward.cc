@@ -113,7 +113,7 @@ void CallHook::WatchPass() {
 void EndOfPassHook::Run(PyObject* const*, Py_ssize_t) {
   pass_is_watched = false;
   FinishOpenBackwards();
-  ReadGradients();
+  ReadAfterBackward();
 }
 
 CallHook* HookAt(const GradEdge& edge) {

@@ -1,10 +1,7 @@
 #include "bindings/mindspore/cells.h"
 
-#include <structmember.h>
-
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,6 +11,7 @@
 #include "bindings/mindspore/cell_params.h"
 #include "bindings/mindspore/mindspore_objects.h"
 #include "bindings/mindspore/tensors.h"
+#include "bindings/python/hook_object.h"
 #include "bindings/python/kept.h"
 #include "bindings/python/module_record.h"
 #include "bindings/python/name_counts.h"
@@ -67,12 +65,6 @@ struct OpenCell {
 };
 std::vector<OpenCell>& OpenCells() { return PerThread<std::vector<OpenCell>>(); }
 
-struct HookObject {
-  PyObject_HEAD vectorcallfunc vectorcall;
-  CellSitePtr* site;
-};
-PyTypeObject* hook_type = nullptr;
-
 OpName BackwardName(const OpenCell& cell) { return {cell.site->base, cell.name.index, NameForm::kModuleBackward}; }
 
 // A call that was left without its hook being run: by KeyboardInterrupt and the like, or by stop() inside it.
@@ -87,7 +79,6 @@ void DropLastCell() {
 void BeginCell(const CellSitePtr& site, PyObject* args, PyObject* kwargs) {
   Runtime& r = rt();
   InTool guard;
-  if (GradientsWait()) ReadGradients();
   auto& cells = OpenCells();
   const int depth = InterpreterDepth();
   while (!cells.empty() && (cells.back().generation != r.generation || cells.back().depth >= depth)) DropLastCell();
@@ -144,40 +135,33 @@ void EndCell(const CellSitePtr& site, PyObject* cell_object, PyObject* output) {
   if (cells.empty()) GraphWalk::OfThread().Forget();
 }
 
-// cell, args, kwargs
-PyObject* CallPre(PyObject* self, PyObject* const* a, size_t nargsf, PyObject*) {
-  auto* hook = reinterpret_cast<HookObject*>(self);
-  const bool runs = rt().running && !t_flags.in_tool && hook->site != nullptr && PyVectorcall_NARGS(nargsf) >= 3;
-  if (runs) Shielded([&] { BeginCell(*hook->site, a[1], a[2]); });
-  Py_RETURN_NONE;
-}
+class CellHook : public Hook {
+ public:
+  explicit CellHook(CellSitePtr site) : site_(std::move(site)) {}
 
-// cell, args, kwargs, output
-PyObject* CallPost(PyObject* self, PyObject* const* a, size_t nargsf, PyObject*) {
-  auto* hook = reinterpret_cast<HookObject*>(self);
-  const bool runs = !t_flags.in_tool && hook->site != nullptr && PyVectorcall_NARGS(nargsf) >= 4;
-  if (runs) Shielded([&] { EndCell(*hook->site, a[0], a[3]); });
-  Py_RETURN_NONE;
-}
+ protected:
+  CellSitePtr site_;
+};
 
-void DeallocHook(PyObject* self) {
-  delete reinterpret_cast<HookObject*>(self)->site;
-  PyTypeObject* type = Py_TYPE(self);
-  PyObject_Free(self);
-  Py_DECREF(type);
-}
+class BeforeCell final : public CellHook {
+ public:
+  using CellHook::CellHook;
+  // cell, args, kwargs
+  PyObject* Call(PyObject* const* a, Py_ssize_t count) override {
+    if (rt().running && !t_flags.in_tool && count >= 3) Shielded([&] { BeginCell(site_, a[1], a[2]); });
+    Py_RETURN_NONE;
+  }
+};
 
-PyObject* NewHook(CellSitePtr site, vectorcallfunc call) {
-  auto* hook = PyObject_New(HookObject, hook_type);
-  if (hook == nullptr) return nullptr;
-  hook->vectorcall = call;
-  hook->site = site == nullptr ? nullptr : new CellSitePtr(std::move(site));
-  return reinterpret_cast<PyObject*>(hook);
-}
-
-// A copy of a hooked network (deepcopy, pickle) has hooks that do nothing: its calls are not those of the network.
-PyObject* NewInert(PyTypeObject*, PyObject*, PyObject*) { return NewHook(nullptr, CallPre); }
-PyObject* ReduceHook(PyObject* self, PyObject*) { return Py_BuildValue("O()", Py_TYPE(self)); }
+class AfterCell final : public CellHook {
+ public:
+  using CellHook::CellHook;
+  // cell, args, kwargs, output
+  PyObject* Call(PyObject* const* a, Py_ssize_t count) override {
+    if (!t_flags.in_tool && count >= 4) Shielded([&] { EndCell(site_, a[0], a[3]); });
+    Py_RETURN_NONE;
+  }
+};
 
 Ref DictOf(PyObject* cell, const char* name) { return Ref(PyObject_GetAttrString(cell, name)); }
 
@@ -242,8 +226,8 @@ bool AddCell(PyObject* cell, const char* base) {
   CellEntry entry;
   entry.reference = Ref(PyWeakref_NewRef(cell, nullptr));
   if (!entry.reference) return false;
-  entry.pre = Ref(NewHook(site, CallPre));
-  entry.post = Ref(NewHook(site, CallPost));
+  entry.pre = Ref(NewHookObject(std::make_unique<BeforeCell>(site)));
+  entry.post = Ref(NewHookObject(std::make_unique<AfterCell>(site)));
   entry.id = Ref(PyUnicode_FromString("msprobe"));  // MindSpore's own are numbers
   entry.site = std::move(site);
   if (!entry.pre || !entry.post || !entry.id) return false;
@@ -277,23 +261,5 @@ OpName BackwardOfCell() {
 }
 
 bool OutsideCells() { return OpenCells().empty(); }
-
-bool InitCellTypes() {
-  if (hook_type != nullptr) return true;
-  static PyMemberDef members[] = {
-      {"__vectorcalloffset__", T_PYSSIZET, offsetof(HookObject, vectorcall), READONLY, nullptr},
-      {nullptr, 0, 0, 0, nullptr}};
-  static PyMethodDef methods[] = {{"__reduce__", ReduceHook, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
-  static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(DeallocHook)},
-                                {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-                                {Py_tp_new, reinterpret_cast<void*>(NewInert)},
-                                {Py_tp_members, members},
-                                {Py_tp_methods, methods},
-                                {0, nullptr}};
-  static PyType_Spec spec = {"msprobe._core.CellHook", sizeof(HookObject), 0,
-                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, slots};
-  hook_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  return hook_type != nullptr;
-}
 
 }  // namespace msprobe

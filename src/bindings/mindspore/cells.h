@@ -17,6 +17,4 @@ OpName BackwardOfCell();
 /// No call of a Cell runs on this thread.
 bool OutsideCells();
 
-bool InitCellTypes();
-
 }  // namespace msprobe

@@ -4,7 +4,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "bindings/backward/node_hook.h"
 #include "bindings/backward/param_grads.h"
 #include "bindings/mindspore/call_backward.h"
 #include "bindings/mindspore/cells.h"
@@ -14,6 +13,7 @@
 #include "bindings/python/api_site.h"
 #include "bindings/python/api_values.h"
 #include "bindings/python/framework.h"
+#include "bindings/python/hook_object.h"
 
 namespace msprobe {
 namespace {
@@ -47,9 +47,7 @@ class MindSporeFramework final : public CaptureFramework {
     return copy;
   }
 
-  void BeforeApi() override {
-    if (GradientsWait()) ReadGradients();
-  }
+  void BeforeWrite() override { ReadBeforeWrite(); }
   std::shared_ptr<void> PrepareApiBackward(const CallArgs& args) override {
     if (!mindspore_objects().has_nodes || !mindspore_objects().Grad()) return nullptr;
     return std::make_shared<CallBackward>(PositionalArguments(args));
@@ -60,11 +58,12 @@ class MindSporeFramework final : public CaptureFramework {
     if (OutsideCells()) GraphWalk::OfThread().Forget();
   }
 
+  void ForgetRegions() override { ReadLaterAgain(); }
   void InstallModuleHooks() override { InstallCellHooks(); }
   void RemoveModuleHooks() override { RemoveCellHooks(); }
   void FinishBackward() override {
     FinishOpenBackwards();
-    ReadGradients();
+    ReadTensors();
   }
   void FinishParameterGradients() override {
     const GradientsLater later;
@@ -75,7 +74,7 @@ class MindSporeFramework final : public CaptureFramework {
 }  // namespace
 
 bool InitMindSpore(PyObject* mindspore) {
-  if (!InitNodeHookType() || !InitCellTypes()) return false;
+  if (!InitHookType()) return false;
   InitMindSporeObjects(mindspore);
   static auto* made = new MindSporeFramework;  // for as long as the process lives
   made->FindTypes(mindspore);

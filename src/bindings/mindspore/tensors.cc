@@ -1,6 +1,7 @@
 #include "bindings/mindspore/tensors.h"
 
 #include <algorithm>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -18,7 +19,9 @@ namespace msprobe {
 namespace {
 
 constexpr uintptr_t kLowAddress = uintptr_t{1} << 16;  // a tensor without memory, and offsets into none
+// What is held and not read: the memory that it takes, and what is lost when the process is killed.
 constexpr uint64_t kMostHeldBytes = uint64_t{64} << 20;
+constexpr size_t kMostHeldTensors = 256;
 
 struct ElementType {
   DType dtype = DType::kUnknown;
@@ -122,41 +125,121 @@ uint32_t WidenedCrc32(const TensorView& view) {
   return crc;
 }
 
+void ComputeTensorValues(const TensorLook& look, TensorRecord* t) {
+  ComputeValues(look.view(), rt().options.checksums, t);
+  if (t->has_crc && IsWidenedInNpy(look.dtype)) t->crc = WidenedCrc32(look.view());
+}
+
 void ReadValues(const TensorLook& look, const std::string& file, TensorRecord* t, bool* saved) {
   WithoutGilFor(look.count, [&] {
-    ComputeValues(look.view(), rt().options.checksums, t);
-    if (t->has_crc && IsWidenedInNpy(look.dtype)) t->crc = WidenedCrc32(look.view());
+    ComputeTensorValues(look, t);
     if (!file.empty()) *saved = rt().files->Save(file, look.view());
   });
 }
 
-// ---- gradients
+// ---- what is read later
 
-thread_local int t_gradients_later = 0;
-
+struct LaterValue {
+  int32_t slot;
+  std::string file;  // empty: it is not saved
+};
 struct LaterTensor {
   Ref tensor;
-  int32_t slot;
-  std::string file;
+  std::vector<LaterValue> values;  // everywhere it was recorded
 };
 struct LaterTensors {
   std::vector<LaterTensor> tensors;
+  std::unordered_map<PyObject*, size_t> known;  // index of tensors
   uint64_t bytes = 0;
+  size_t counted = 0;     // so many of them are in `bytes`
+  bool forward = false;   // not only gradients
+  bool backward = false;  // a pass runs
   bool reading = false;
 };
 LaterTensors& Later() {
   static auto* later = new LaterTensors;  // under the GIL
   return *later;
 }
+thread_local int t_gradients_later = 0;
+thread_local bool t_reading = false;
 
-bool PutOff(Record* record, PyObject* tensor, const TensorLook& look, const std::string& file, TensorRecord* t) {
+// A parameter that gets no gradient, as the running mean of a norm: operators change it without a name that says so.
+bool IsBuffer(PyObject* tensor) {
+  static PyObject* const requires_grad = PyUnicode_InternFromString("requires_grad");
+  static PyObject* const info_name = PyUnicode_InternFromString("_param_info");
+  if (!PyType_IsSubtype(Py_TYPE(tensor), framework().types().parameter)) return false;
+  Ref info(PyObject_GetAttr(tensor, info_name));  // where requires_grad is kept, which waits when it is asked itself
+  if (!info) PyErr_Clear();
+  return !AttrIsTrue(info ? info.get() : tensor, requires_grad);
+}
+
+bool MayWait(PyObject* tensor) {
   const Runtime& r = rt();
-  if (t_gradients_later == 0 || look.count == 0 || record->save == SaveMode::kDeferred) return false;
   if (r.trigger.active() || !r.slices.empty()) return false;
+  if (t_gradients_later > 0) return true;
+  return Later().forward && r.running && !t_flags.read_now && !IsBuffer(tensor);
+}
+
+// Type and shape of a result wait, too, until operators before it have been prepared; those of older ones do not.
+void CountBytes() {
+  constexpr size_t kYoung = 32;
+  LaterTensors& later = Later();
+  for (; later.counted + kYoung < later.tensors.size(); ++later.counted) {
+    TensorLook look;
+    const ElementType* type = nullptr;
+    if (!LookAtShape(later.tensors[later.counted].tensor.get(), &look, &type)) continue;
+    later.bytes += static_cast<uint64_t>(look.count) * ElementSize(look.dtype);
+  }
+}
+
+// Nothing is asked of the tensor yet.
+bool PutOff(Record* record, PyObject* tensor, const std::string& file, TensorRecord* t) {
+  if (record->save == SaveMode::kDeferred || !MayWait(tensor)) return false;
+  CountBytes();
+  if (Later().bytes > kMostHeldBytes || Later().tensors.size() >= kMostHeldTensors) ReadTensors();
+  LaterTensors& later = Later();
+  const auto [known, fresh] = later.known.try_emplace(tensor, later.tensors.size());
+  if (fresh) later.tensors.push_back({Ref::Borrow(tensor), {}});
   t->slot = NewDeferredSlot();
-  Later().tensors.push_back({Ref::Borrow(tensor), t->slot, file});
-  Later().bytes += static_cast<uint64_t>(look.count) * ElementSize(look.dtype);
+  later.tensors[known->second].values.push_back({t->slot, file});
   return true;
+}
+
+// Of a type without statistics, or whose memory is gone, type and shape are shown; false: not even these.
+bool ReadOne(const LaterTensor& waiting) {
+  TensorLook look;
+  TensorRecord t;
+  const ElementType* type = nullptr;
+  const bool has_values = LookAtShape(waiting.tensor.get(), &look, &type);
+  if (type == nullptr) return false;
+  t.dtype = look.dtype;
+  t.dtype_name = type->name;
+  const bool read = has_values && LookAtElements(waiting.tensor.get(), &look);
+  if (has_values && !read) NoteSkip("a tensor could not be read", "its memory is gone");
+  std::vector<bool> saved(waiting.values.size());
+  if (read) {
+    WithoutGilFor(look.count, [&] {
+      ComputeTensorValues(look, &t);
+      for (size_t i = 0; i < saved.size(); ++i) {
+        const std::string& file = waiting.values[i].file;
+        saved[i] = !file.empty() && rt().files->Save(file, look.view());
+      }
+    });
+  }
+  const std::vector<int64_t> shape(look.own, look.own + look.ndim);
+  for (size_t i = 0; i < saved.size(); ++i) {
+    DeliverValues(waiting.values[i].slot, t, shape, saved[i] ? waiting.values[i].file : "");
+  }
+  t_host_copy = Ref();
+  return true;
+}
+
+void ReadOrGiveUp(const LaterTensor& waiting) {
+  bool done = false;
+  Shielded([&] { done = ReadOne(waiting); });
+  if (done) return;
+  NoteSkip("a tensor could not be read", "an operator before it failed");
+  for (const LaterValue& value : waiting.values) DeliverNull(value.slot);
 }
 
 }  // namespace
@@ -169,55 +252,64 @@ bool LookAtMindSporeTensor(PyObject* tensor, TensorLook* look) {
 bool RecordMindSporeTensor(Record* record, PyObject* tensor, const TensorLabel* label) {
   TensorLook look;
   const ElementType* type = nullptr;
-  if (!LookAtShape(tensor, &look, &type)) return false;
   TensorRecord t;
-  t.dtype = look.dtype;
-  t.dtype_name = type->name;
   const bool own = label == nullptr || label->shape == nullptr;
   const bool save = own && record->save == SaveMode::kNow && rt().files->working();
   const std::string file = save ? TensorFileName(record->path.NameAt(*record, record->nodes.size()), ".npy") : "";
-  if (!PutOff(record, tensor, look, file, &t)) {
-    const bool read = LookAtElements(tensor, &look);
-    if (own && !rt().slices.empty()) TakePart(&look);
-    bool saved = false;
-    if (read) ReadValues(look, file, &t, &saved);
-    if (saved) record->SetFile(&t, file);
-    if (read && own && record->save == SaveMode::kDeferred) HoldTensor(record, tensor, look);
-    t_host_copy = Ref();
+  if (label == nullptr && PutOff(record, tensor, file, &t)) {
+    AppendTensor(record, t, nullptr, 0, label);
+    return true;
   }
+  if (!LookAtShape(tensor, &look, &type)) return false;
+  t.dtype = look.dtype;
+  t.dtype_name = type->name;
+  const bool read = LookAtElements(tensor, &look);
+  if (own && !rt().slices.empty()) TakePart(&look);
+  bool saved = false;
+  if (read) ReadValues(look, file, &t, &saved);
+  if (saved) record->SetFile(&t, file);
+  if (read && own && record->save == SaveMode::kDeferred) HoldTensor(record, tensor, look);
+  t_host_copy = Ref();
   AppendTensor(record, t, look.shape, look.ndim, label);
   return true;
 }
 
 GradientsLater::GradientsLater() { ++t_gradients_later; }
+GradientsLater::~GradientsLater() { --t_gradients_later; }
 
-GradientsLater::~GradientsLater() {
-  --t_gradients_later;
-  if (Later().bytes > kMostHeldBytes) Shielded(ReadGradients);
+void ReadLaterAgain() { Later().forward = true; }
+
+void BeginBackward() { Later().backward = true; }
+bool InBackward() { return Later().backward; }
+
+void ReadAfterBackward() {
+  Later().backward = false;
+  Later().forward = false;
+  ReadTensors();
 }
 
-bool GradientsWait() { return !Later().tensors.empty(); }
+void ReadBeforeWrite() {
+  ReadTensors();
+  // Another thread may have begun to, and given the GIL away.
+  while (Later().reading && !t_reading) {
+    const GilReleased released;
+    std::this_thread::yield();
+  }
+}
 
-void ReadGradients() {
+void ReadTensors() {
   LaterTensors& later = Later();
-  if (later.tensors.empty() || std::exchange(later.reading, true)) return;
+  if (later.tensors.empty() || later.reading) return;
   ErrorStash stash;
   InTool guard;
+  later.reading = t_reading = true;
   while (!later.tensors.empty()) {
     const std::vector<LaterTensor> tensors = std::exchange(later.tensors, {});
-    later.bytes = 0;
-    for (const LaterTensor& waiting : tensors) {
-      TensorLook look;
-      TensorRecord t;
-      bool saved = false;
-      const bool read = LookAtMindSporeTensor(waiting.tensor.get(), &look);
-      t.dtype = look.dtype;
-      if (read) ReadValues(look, waiting.file, &t, &saved);
-      if (!read) NoteSkip("a gradient could not be read", "its memory is gone");
-      DeliverValues(waiting.slot, t, saved ? waiting.file : "");
-    }
+    later.known.clear();
+    later.bytes = later.counted = 0;
+    for (const LaterTensor& waiting : tensors) ReadOrGiveUp(waiting);
   }
-  later.reading = false;
+  later.reading = t_reading = false;
   ResolveDeferred();
 }
 

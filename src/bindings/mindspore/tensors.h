@@ -12,9 +12,12 @@ namespace msprobe {
 bool RecordMindSporeTensor(Record* record, PyObject* tensor, const TensorLabel* label);
 bool LookAtMindSporeTensor(PyObject* tensor, TensorLook* look);
 
-/// While it lives, tensors that this thread records are gradients: only their places are taken, and they are read by
-/// ReadGradients(). So the backward pass does not wait for each of them, and what only holds references costs nothing.
-/// Nothing of MindSpore writes into a gradient that somebody holds.
+// To read a tensor waits for all operators that were launched, not only for the one that fills it, and the thread that
+// waits keeps a processor busy. So what is recorded only takes a reference, and is read when the training waits itself,
+// at the end of a backward pass, at stop(), and before anything that may change a tensor where it lies.
+
+/// While it lives, tensors that this thread records are gradients. Nothing of MindSpore writes into a gradient that
+/// somebody holds.
 class GradientsLater {
  public:
   GradientsLater();
@@ -22,9 +25,17 @@ class GradientsLater {
   GradientsLater(const GradientsLater&) = delete;
   GradientsLater& operator=(const GradientsLater&) = delete;
 };
-/// Reads what waits. At the end of a backward pass, before code of the user that might change a gradient, and when what
-/// is held would take much memory.
-void ReadGradients();
-bool GradientsWait();
+
+/// From here on values are read later: at start(), and when a forward pass begins that will be differentiated.
+void ReadLaterAgain();
+void BeginBackward();
+bool InBackward();
+/// A backward pass is over. What waits is read, and what is recorded until the next forward pass is read at once: here
+/// optimizers run, which change parameters in ways of their own.
+void ReadAfterBackward();
+/// A call begins that may change tensors.
+void ReadBeforeWrite();
+/// Reads what waits.
+void ReadTensors();
 
 }  // namespace msprobe

@@ -72,7 +72,9 @@ bool BeginApi(ApiEvent* event, const CallArgs& args) {
   if (!record) return true;
   if (!r.trigger.active()) r.recorder->Reserve(event->record);
   event->record->copy_held = site->changes_arguments || (r.trigger.active() && AsksForInPlace(args));
+  t_flags.read_now = site->changes_arguments || AsksForInPlace(args);
   if (r.options.input) RecordInputs(site->spec, args, event->record);
+  t_flags.read_now = false;
   event->record->copy_held = false;
   return true;
 }

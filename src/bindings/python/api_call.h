@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bindings/python/api_spec.h"
+#include "bindings/python/framework.h"
 #include "bindings/python/runtime.h"
 
 namespace msprobe {
@@ -62,6 +63,11 @@ PyObject* RunHooked(ApiSite* site, const CallArgs& args, Call call) {
     Shielded([&] { site->spec.watch(args, result); });
     return result;
   }
+  // Also within a recorded call.
+  if (rt().step_open && !t_flags.in_tool && (site->changes_arguments || site->spec.role == ApiRole::kWrite)) {
+    Shielded([] { framework().BeforeWrite(); });
+  }
+  if (site->spec.role == ApiRole::kWrite) return call();
   if (!rt().running || t_flags.api_depth > 0 || t_flags.in_tool || IsBeingCompiled(site)) return call();
   if (site->spec.role != ApiRole::kRecord) return RunSpecial(site, args, call);
   ApiEvent event;

@@ -166,7 +166,7 @@ bool PrepareAttribute(ApiSite* site) {
   PyObject* dict =
       PyType_Check(site->owner.get()) ? reinterpret_cast<PyTypeObject*>(site->owner.get())->tp_dict : nullptr;
   site->owner_has_attribute = dict == nullptr || PyDict_Contains(dict, site->attr.get()) == 1;
-  site->attribute = Ref(NewSiteObject(attribute_type, site));
+  site->attribute = site->spec.stand_in ? site->spec.stand_in : Ref(NewSiteObject(attribute_type, site));
   site->takes_self = false;
   return static_cast<bool>(site->attribute);
 }
@@ -334,7 +334,7 @@ bool AddApi(PyObject* owner, PyObject* attr, const ApiSpec& spec, std::string* w
   site->base = InternName(spec.base);
   site->counts = CountsOf(site->base);
   site->spec = spec;
-  site->changes_arguments = spec.distributed || ChangesArguments(spec.base);
+  site->changes_arguments = spec.distributed || spec.writes || ChangesArguments(spec.base);
   if (!Prepare(site.get(), spec.in_place)) {
     *why = PyErr_Occurred() ? TakeError() : "not a function that can be hooked";
     return false;

@@ -34,6 +34,7 @@ enum class ApiRole : uint8_t {
   kAside,  // not the training (a trial that finds shapes): what runs inside takes its numbers and is not recorded
   kCount,  // an op that is not asked for: counted where nothing that it calls is recorded either
   kWatch,  // not an op: `watch` is told of each call
+  kWrite,  // not an op: it may change tensors where they lie
 };
 
 struct ApiSpec {
@@ -51,6 +52,8 @@ struct ApiSpec {
   bool (*stays)() = nullptr;                                   // kWatch: hooked after stop(), too, while this is true
   bool skip_owner = false;                                     // of compiled code: the module whose method it was
   bool skip_self = false;                                      // of a method in Python
+  bool writes = false;                                         // changes its arguments, though its name does not say so
+  Ref stand_in;                                                // takes the place of the attribute; calls are not seen
   /// One function that runs many ops (torch.ops, Triton): tells the base name by the first argument, or None.
   Ref resolve;
   /// The same without Python, by the object that is called; null: no op.

@@ -21,6 +21,8 @@ struct Value {
   int64_t count = 0;
   bool checksums = false;
   bool arrived = false;
+  bool described = false;  // type and shape came with the values
+  bool is_null = false;
 };
 
 // Under the GIL.
@@ -92,6 +94,21 @@ Stats Fold(const DeviceCells& cells, DType dtype, int64_t count) {
   return out;
 }
 
+void ShowAsNull(Record* record, const TensorRecord& tensor) {
+  const auto number = &tensor - record->tensors.data();
+  for (RecordNode& node : record->nodes) {
+    if (node.type == RecordNodeType::kTensor && node.i == number) node.type = RecordNodeType::kNull;
+  }
+}
+
+void Describe(Record* record, const Value& value, TensorRecord* t) {
+  t->dtype = value.tensor.dtype;
+  t->dtype_name = value.tensor.dtype_name;
+  t->ndim = static_cast<uint8_t>(value.shape.size());
+  t->dims = static_cast<uint32_t>(record->dims.size());
+  record->dims.insert(record->dims.end(), value.shape.begin(), value.shape.end());
+}
+
 bool Fill(Record* record) {
   auto& values = Values();
   const auto waits = [&](const TensorRecord& t) {
@@ -102,6 +119,8 @@ bool Fill(Record* record) {
   for (TensorRecord& t : record->tensors) {
     const auto found = t.slot >= 0 ? values.find(t.slot) : values.end();
     if (found == values.end()) continue;
+    if (found->second.is_null) ShowAsNull(record, t);
+    if (found->second.described) Describe(record, found->second, &t);
     const TensorRecord& value = found->second.tensor;
     t.has_stats = value.has_stats;
     t.stats = value.stats;
@@ -140,14 +159,21 @@ int32_t NewDeferredSlot() {
   return slot;
 }
 
-void DeliverValues(int32_t slot, const TensorRecord& values, const std::string& file) {
+void DeliverValues(int32_t slot, const TensorRecord& values, const std::vector<int64_t>& shape,
+                   const std::string& file) {
   const auto found = Values().find(slot);
   if (found == Values().end()) return;
   Value& value = found->second;
   value.tensor = values;
+  value.shape = shape;
   value.file = file;
   value.saved = !file.empty();
-  value.arrived = true;
+  value.described = value.arrived = true;
+}
+
+void DeliverNull(int32_t slot) {
+  const auto found = Values().find(slot);
+  if (found != Values().end()) found->second.is_null = found->second.arrived = true;
 }
 
 void DeliverCells(int32_t slot, const DeviceCells& cells) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "bindings/python/py.h"
 #include "capture/record.h"
@@ -16,8 +17,11 @@ int32_t DeferTensor(PyObject* tensor, const TensorView& view, int64_t count, boo
 
 /// A slot for values that whoever asks for it delivers itself, by DeliverValues().
 int32_t NewDeferredSlot();
-/// Statistics and checksum, and the file it was saved in; empty: none.
-void DeliverValues(int32_t slot, const TensorRecord& values, const std::string& file);
+/// Type, shape, statistics and checksum, and the file it was saved in; empty: none.
+void DeliverValues(int32_t slot, const TensorRecord& values, const std::vector<int64_t>& shape,
+                   const std::string& file);
+/// Nothing is known of the tensor: it is shown as null.
+void DeliverNull(int32_t slot);
 
 /// The numbers that a device computed of consecutive parts of a tensor.
 struct DeviceCells {

@@ -31,6 +31,7 @@ class InTool;
 struct ThreadFlags {
   int api_depth = 0;
   bool in_tool = false;
+  bool read_now = false;   // what is recorded will be changed by the call
   bool finishing = false;  // stop() or step(): what waits is written though nothing runs any more
   InTool* tool = nullptr;
   uint64_t number = 0;  // of the thread; 0: not asked yet

@@ -1,10 +1,7 @@
 #include "bindings/torch/modules.h"
 
-#include <structmember.h>
-
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -12,6 +9,7 @@
 #include <vector>
 
 #include "bindings/python/framework.h"
+#include "bindings/python/hook_object.h"
 #include "bindings/python/kept.h"
 #include "bindings/python/module_record.h"
 #include "bindings/python/values.h"
@@ -39,12 +37,6 @@ HiddenHooks hidden = HiddenHooks::kNone;
 // The first two hold hooks that run before the forward.
 constexpr std::array kHookDicts = {"_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks",
                                    "_forward_hooks_with_kwargs", "_forward_hooks_always_called"};
-
-struct HookObject {
-  PyObject_HEAD vectorcallfunc vectorcall;
-  std::shared_ptr<ModuleSite>* site;
-};
-PyTypeObject* hook_type = nullptr;
 
 bool Tracing() {
   PyObject* tracing_state = torch_objects().tracing_state;
@@ -148,42 +140,37 @@ PyObject* EndCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyO
   return replaced;
 }
 
-// module, args, kwargs
-PyObject* CallPre(PyObject* self, PyObject* const* a, size_t nargsf, PyObject*) {
-  auto* hook = reinterpret_cast<HookObject*>(self);
-  if (!rt().running || t_flags.in_tool || hook->site == nullptr || PyVectorcall_NARGS(nargsf) < 3) Py_RETURN_NONE;
-  Shielded([&] { Py_XDECREF(BeginCall(*hook->site, a[0], a[1], a[2])); });  // None
-  Py_RETURN_NONE;
-}
+class SiteHook : public Hook {
+ public:
+  explicit SiteHook(std::shared_ptr<ModuleSite> site) : site_(std::move(site)) {}
 
-// module, args, kwargs, output; output is None when the module raised an exception
-PyObject* CallPost(PyObject* self, PyObject* const* a, size_t nargsf, PyObject*) {
-  auto* hook = reinterpret_cast<HookObject*>(self);
-  if (t_flags.in_tool || hook->site == nullptr || PyVectorcall_NARGS(nargsf) < 4) Py_RETURN_NONE;
-  PyObject* result = nullptr;
-  Shielded([&] { result = EndCall(*hook->site, a[0], a[3]); });
-  if (result == nullptr) Py_RETURN_NONE;
-  return result;
-}
+ protected:
+  std::shared_ptr<ModuleSite> site_;
+};
 
-void DeallocHook(PyObject* self) {
-  delete reinterpret_cast<HookObject*>(self)->site;
-  PyTypeObject* type = Py_TYPE(self);
-  PyObject_Free(self);
-  Py_DECREF(type);
-}
+class BeforeModule final : public SiteHook {
+ public:
+  using SiteHook::SiteHook;
+  // module, args, kwargs
+  PyObject* Call(PyObject* const* a, Py_ssize_t count) override {
+    if (!rt().running || t_flags.in_tool || count < 3) Py_RETURN_NONE;
+    Shielded([&] { Py_XDECREF(BeginCall(site_, a[0], a[1], a[2])); });  // None
+    Py_RETURN_NONE;
+  }
+};
 
-PyObject* NewHook(std::shared_ptr<ModuleSite> site, vectorcallfunc call) {
-  auto* hook = PyObject_New(HookObject, hook_type);
-  if (hook == nullptr) return nullptr;
-  hook->vectorcall = call;
-  hook->site = site == nullptr ? nullptr : new std::shared_ptr<ModuleSite>(std::move(site));
-  return reinterpret_cast<PyObject*>(hook);
-}
-
-// A copy of a hooked model (deepcopy, pickle) has hooks that do nothing: its calls are not those of the model.
-PyObject* NewInert(PyTypeObject*, PyObject*, PyObject*) { return NewHook(nullptr, CallPre); }
-PyObject* ReduceHook(PyObject* self, PyObject*) { return Py_BuildValue("O()", Py_TYPE(self)); }
+class AfterModule final : public SiteHook {
+ public:
+  using SiteHook::SiteHook;
+  // module, args, kwargs, output; output is None when the module raised an exception
+  PyObject* Call(PyObject* const* a, Py_ssize_t count) override {
+    if (t_flags.in_tool || count < 4) Py_RETURN_NONE;
+    PyObject* result = nullptr;
+    Shielded([&] { result = EndCall(site_, a[0], a[3]); });
+    if (result == nullptr) Py_RETURN_NONE;
+    return result;
+  }
+};
 
 bool SetIn(PyObject* module, const char* dict, PyObject* id, PyObject* value, bool first = false) {
   Ref hooks(PyObject_GetAttrString(module, dict));
@@ -240,8 +227,8 @@ bool AddModule(PyObject* module, const char* base) {
   ModuleEntry entry;
   entry.reference = Ref(PyWeakref_NewRef(module, nullptr));
   if (!entry.reference) return false;
-  entry.pre = Ref(NewHook(site, CallPre));
-  entry.post = Ref(NewHook(site, CallPost));
+  entry.pre = Ref(NewHookObject(std::make_unique<BeforeModule>(site)));
+  entry.post = Ref(NewHookObject(std::make_unique<AfterModule>(site)));
   entry.site = site;
   Ref hooks_module(PyImport_ImportModule("torch.utils.hooks"));
   Ref handle_type(hooks_module ? PyObject_GetAttrString(hooks_module.get(), "RemovableHandle") : nullptr);
@@ -332,26 +319,6 @@ void HideModuleHooks(HiddenHooks which) {
     const bool hide = installed && (which == HiddenHooks::kAll || (which == HiddenHooks::kCrowded && e.crowded));
     if (std::exchange(e.hidden, hide) != hide) hide ? HideOne(&e, module) : ShowOne(&e, module);
   });
-}
-
-PyObject* ModuleHookType() { return reinterpret_cast<PyObject*>(hook_type); }
-
-bool InitModuleTypes() {
-  if (hook_type != nullptr) return true;
-  static PyMemberDef members[] = {
-      {"__vectorcalloffset__", T_PYSSIZET, offsetof(HookObject, vectorcall), READONLY, nullptr},
-      {nullptr, 0, 0, 0, nullptr}};
-  static PyMethodDef methods[] = {{"__reduce__", ReduceHook, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
-  static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(DeallocHook)},
-                                {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-                                {Py_tp_new, reinterpret_cast<void*>(NewInert)},
-                                {Py_tp_members, members},
-                                {Py_tp_methods, methods},
-                                {0, nullptr}};
-  static PyType_Spec spec = {"msprobe._core.ModuleHook", sizeof(HookObject), 0,
-                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, slots};
-  hook_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  return hook_type != nullptr;
 }
 
 }  // namespace msprobe

@@ -16,7 +16,5 @@ void RemoveModuleHooks();
 /// them.
 enum class HiddenHooks { kNone, kCrowded, kAll };
 void HideModuleHooks(HiddenHooks which);
-bool InitModuleTypes();
-PyObject* ModuleHookType();
 
 }  // namespace msprobe

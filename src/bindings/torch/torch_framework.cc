@@ -2,9 +2,9 @@
 
 #include <stdexcept>
 
-#include "bindings/backward/node_hook.h"
 #include "bindings/backward/param_grads.h"
 #include "bindings/python/framework.h"
+#include "bindings/python/hook_object.h"
 #include "bindings/torch/api_backward.h"
 #include "bindings/torch/module_backward.h"
 #include "bindings/torch/modules.h"
@@ -97,7 +97,7 @@ class TorchFramework final : public CaptureFramework {
 }  // namespace
 
 bool InitTorch(PyObject* torch) {
-  if (!InitNodeHookType() || !InitModuleTypes()) return false;
+  if (!InitHookType()) return false;
   InitTorchObjects(torch);
   static auto* made = new TorchFramework;  // for as long as the process lives
   made->FindTypes(torch);

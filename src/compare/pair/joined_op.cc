@@ -122,20 +122,18 @@ void JoinOps(const std::vector<DescribedOp>& ops, std::vector<ItemView>* items, 
 
 }  // namespace
 
-Status DiffJoinedOp(const DumpPair& pair, size_t index, const OpLinks& links, OpDiff* out) {
-  out->op = pair.target->ops().NameAt(index);
+Status DescribeJoined(const LinkedDumps& of, size_t index, const OpLinks& links, OpDiff* out) {
+  out->op = of.target.ops().NameAt(index);
   out->matched = true;
   out->docs.clear();
   const std::vector<uint32_t> own{static_cast<uint32_t>(index)}, whole{links.others};
   const bool targets = links.joins_targets;
-  const CompareMode mode = pair.options.mode;
   MSP_ASSIGN_OR_RETURN(const std::vector<DescribedOp> a,
-                       DescribeOps(*pair.target, targets ? links.joined : own, mode, out));
+                       DescribeOps(of.target, targets ? links.joined : own, of.mode, out));
   MSP_ASSIGN_OR_RETURN(const std::vector<DescribedOp> b,
-                       DescribeOps(*pair.golden, targets ? whole : links.joined, mode, out));
+                       DescribeOps(of.golden, targets ? whole : links.joined, of.mode, out));
   JoinOps(a, &out->target, &out->rows_used);
   JoinOps(b, &out->golden, &out->golden_used);
-  DiffItems(pair.options, out);
   return OkStatus();
 }
 

@@ -13,7 +13,7 @@ namespace {
 /// Golden ops that one op of the target needs, each described once.
 class GoldenOps {
  public:
-  GoldenOps(const DumpPair& pair, OpDiff* out) : pair_(pair), out_(out) {}
+  GoldenOps(const LinkedDumps& of, OpDiff* out) : of_(of), out_(out) {}
 
   /// The items of golden op `index`, in table order.
   StatusOr<const DescribedOp*> Items(uint32_t index) {
@@ -22,22 +22,23 @@ class GoldenOps {
     if (!fresh) return op;
     if (out_->docs.size() < ops_.size()) out_->docs.push_back(std::make_unique<JsonDoc>());
     JsonDoc* doc = out_->docs[ops_.size() - 1].get();
-    MSP_RETURN_IF_ERROR(pair_.golden->ParseOp(index, doc));
+    MSP_RETURN_IF_ERROR(of_.golden.ParseOp(index, doc));
     size_t count = 0;
-    DescribeOp(pair_.golden->ops().NameAt(index), *doc, pair_.options.mode, &out_->scratch, &op->items, &count);
+    DescribeOp(of_.golden.ops().NameAt(index), *doc, of_.mode, &out_->scratch, &op->items, &count);
     for (size_t i = 0; i < count; ++i) op->at.emplace(op->items[i].suffix, i);
     return op;
   }
 
  private:
-  const DumpPair& pair_;
+  const LinkedDumps& of_;
   OpDiff* out_;
   std::unordered_map<uint32_t, DescribedOp> ops_;  // nodes stay where they are
 };
 
-/// Puts the partners that `links` names under the suffixes of the target's items.
-Status GatherPartners(const DumpPair& pair, const OpLinks& links, OpDiff* out) {
-  GoldenOps ops(pair, out);
+}  // namespace
+
+Status GatherPartners(const LinkedDumps& of, const OpLinks& links, OpDiff* out) {
+  GoldenOps ops(of, out);
   out->golden.clear();
   std::unordered_set<std::string_view> named;
   for (const ItemLink& link : links.links) {
@@ -59,13 +60,14 @@ Status GatherPartners(const DumpPair& pair, const OpLinks& links, OpDiff* out) {
   return OkStatus();
 }
 
-}  // namespace
-
 Status DiffOpAt(const DumpPair& pair, size_t index, JsonDoc* target, JsonDoc* golden, OpDiff* out) {
   if (pair.plan.fused) return DiffFusedOp(pair, index, out);
+  const LinkedDumps dumps{*pair.target, *pair.golden, pair.options.mode};
   const auto links = pair.plan.links.find(static_cast<uint32_t>(index));
   if (links != pair.plan.links.end() && !links->second.joined.empty()) {
-    return DiffJoinedOp(pair, index, links->second, out);
+    MSP_RETURN_IF_ERROR(DescribeJoined(dumps, index, links->second, out));
+    DiffItems(pair.options, out);
+    return OkStatus();
   }
   MSP_RETURN_IF_ERROR(pair.target->ParseOp(index, target));
   const std::string_view name = pair.target->ops().NameAt(index);
@@ -73,7 +75,7 @@ Status DiffOpAt(const DumpPair& pair, size_t index, JsonDoc* target, JsonDoc* go
     out->op = name;
     out->matched = pair.plan.golden_of[index] != kNoOp;
     DescribeOp(name, *target, pair.options.mode, &out->scratch, &out->target, &out->rows_used);
-    MSP_RETURN_IF_ERROR(GatherPartners(pair, links->second, out));
+    MSP_RETURN_IF_ERROR(GatherPartners(dumps, links->second, out));
     if (const TensorSource* tensors = pair.options.tensors) {
       out->valid.target = tensors->ValidLengthOf(name, out->target, out->rows_used, false);
     }

@@ -2,8 +2,12 @@
 #pragma once
 
 #include "compare/pair/dump_pair.h"
+#include "compare/pair/joined_op.h"
 
 namespace msprobe {
+
+/// Puts the golden items that `links` names into `out`, under the suffixes of the target's items.
+Status GatherPartners(const LinkedDumps& of, const OpLinks& links, OpDiff* out);
 
 /// Compares op `index` of the target with its partner, or item by item with several. `out` holds views into the two
 /// documents.

@@ -20,21 +20,6 @@ constexpr std::string_view kOption = "--replay";
 constexpr int kLongestSeconds = 300;  // of an op
 constexpr int kMostRestarts = 5;      // a call that ends the process is the dump's fault, many are the machine's
 
-std::string_view ArithmeticText(Arithmetic kind) {
-  switch (kind) {
-    case Arithmetic::kCopy: return "copy";
-    case Arithmetic::kElementwise: return "elementwise";
-    case Arithmetic::kFunction: return "function";
-    case Arithmetic::kProduct: return "product";
-    case Arithmetic::kReduction: return "reduction";
-    case Arithmetic::kNormalise: return "normalise";
-    case Arithmetic::kSoftmax: return "softmax";
-    case Arithmetic::kAttention: return "attention";
-    case Arithmetic::kUnknown: break;
-  }
-  return "unknown";
-}
-
 double NumberOf(const JsonValue& object, const char* key) {
   const JsonValue* v = object.Find(key);
   if (v && v->IsNumber()) return v->Number();

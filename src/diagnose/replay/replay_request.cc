@@ -98,19 +98,38 @@ Status WriteTensors(JsonWriter* json, const TensorFolder& folder, const CallTens
 
 }  // namespace
 
+std::string_view ArithmeticText(Arithmetic kind) {
+  switch (kind) {
+    case Arithmetic::kCopy: return "copy";
+    case Arithmetic::kElementwise: return "elementwise";
+    case Arithmetic::kFunction: return "function";
+    case Arithmetic::kProduct: return "product";
+    case Arithmetic::kReduction: return "reduction";
+    case Arithmetic::kNormalise: return "normalise";
+    case Arithmetic::kSoftmax: return "softmax";
+    case Arithmetic::kAttention: return "attention";
+    case Arithmetic::kUnknown: break;
+  }
+  return "unknown";
+}
+
+void WriteCallMembers(const OpCall& call, JsonWriter* json) {
+  json->Member("owner", OwnerText(call.owner));
+  json->Member("function", call.function);
+  json->Member("in_place", call.in_place);
+  json->Key("args"), WriteList(json, call.args);
+  json->ObjectMember("kwargs", [&] {
+    for (const auto& [name, value] : call.kwargs) json->Key(name), WriteValue(json, value);
+  });
+}
+
 StatusOr<std::string> ReplaySideJson(const DumpFile& dump, const OpSide& side) {
   const TensorFolder folder(dump.path());
   const OpCall& call = side.call;
   JsonWriter json;
   json.BeginObject();
-  json.Member("owner", OwnerText(call.owner));
-  json.Member("function", call.function);
+  WriteCallMembers(call, &json);
   json.Member("module", call.module);
-  json.Member("in_place", call.in_place);
-  json.Key("args"), WriteList(&json, call.args);
-  json.ObjectMember("kwargs", [&] {
-    for (const auto& [name, value] : call.kwargs) json.Key(name), WriteValue(&json, value);
-  });
   json.Key("tensors");
   MSP_RETURN_IF_ERROR(WriteTensors(&json, folder, call.tensors, false));
   json.Key("gradients");

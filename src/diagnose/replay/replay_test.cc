@@ -90,10 +90,11 @@ TEST(ReplayRequestTest, ArgumentsAreDataNotText) {
       {"type": "ellipsis", "value": "..."}, {"a": {"type": "bool", "value": true}}, {"type": "torch.device", "value": "npu:0"})");
   ASSERT_TRUE(request.ok()) << request.status().message();
   EXPECT_EQ(*request,
-            "{\"owner\": \"torch\", \"function\": \"f\", \"module\": false, \"in_place\": false, \"args\": [\"'); "
+            "{\"owner\": \"torch\", \"function\": \"f\", \"in_place\": false, \"args\": [\"'); "
             "import os #\", "
             "{\"float\": \"nan\"}, [null, {\"slice\": [1, null, 2]}], {\"torch\": \"float16\"}, {\"ellipsis\": true}, "
-            "{\"dict\": [[\"a\", true]]}, {\"device\": true}], \"kwargs\": {\"dim\": -1}, \"tensors\": [], "
+            "{\"dict\": [[\"a\", true]]}, {\"device\": true}], \"kwargs\": {\"dim\": -1}, \"module\": false, "
+            "\"tensors\": [], "
             "\"gradients\": [], \"outputs\": []}");
 }
 

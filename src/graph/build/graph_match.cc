@@ -6,7 +6,8 @@
 
 namespace msprobe {
 
-StatusOr<std::vector<std::string>> MatchGraphs(const GraphMatching& how, RankGraph* target, RankGraph* golden) {
+StatusOr<std::vector<std::string>> MatchGraphs(const GraphMatching& how, RankGraph* target, RankGraph* golden,
+                                               GraphLinks* links) {
   std::vector<std::string> warnings;
   const Mapping& mapping = *how.mapping;
   if (how.merged && how.cross) {
@@ -32,6 +33,7 @@ StatusOr<std::vector<std::string>> MatchGraphs(const GraphMatching& how, RankGra
   MSP_ASSIGN_OR_RETURN(MatchPlan plan, MatchDumps(target->files.dump, golden->files.dump, mapping));
   warnings = std::move(plan.warnings);
   MatchByPlan(plan, &target->graph, &golden->graph);
+  if (how.cross) *links = std::move(plan.links);
   if (how.fuzzy) MatchCallsInside(&target->graph, &golden->graph);
   return warnings;
 }

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/tree/builder.h"
 #include "match/mapping.h"
+#include "match/match_plan.h"
 
 namespace msprobe {
 
@@ -15,7 +17,11 @@ struct GraphMatching {
   bool cross = false;  // the two runs are of different frameworks: names alone say little
 };
 
-/// Pairs the nodes of both graphs; returns what to warn of.
-StatusOr<std::vector<std::string>> MatchGraphs(const GraphMatching& how, RankGraph* target, RankGraph* golden);
+using GraphLinks = std::unordered_map<uint32_t, OpLinks>;  // by op of the target
+
+/// Pairs the nodes of both graphs; returns what to warn of. `links`: of two frameworks, which items of a pair stand
+/// against each other where it is not those at the same place.
+StatusOr<std::vector<std::string>> MatchGraphs(const GraphMatching& how, RankGraph* target, RankGraph* golden,
+                                               GraphLinks* links);
 
 }  // namespace msprobe

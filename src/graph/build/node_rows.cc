@@ -9,6 +9,7 @@
 
 #include "base/slot_table.h"
 #include "base/text.h"
+#include "compare/pair/op_at.h"
 #include "graph/build/once_measured.h"
 #include "graph/db/vis_schema.h"
 #include "graph/flow/name_index.h"
@@ -27,6 +28,7 @@ constexpr std::string_view kLostStackText =
 struct Scratch {
   JsonDoc target_doc, golden_doc;
   OpDiff diff;
+  OpDiff joined;  // of layers that one side computes as one
   std::vector<ItemField> fields;
   MergeNotes target_notes, golden_notes;
 };
@@ -273,9 +275,32 @@ class RowMaker {
       row->partner_output = PutItems(partner.name, diff.golden, diff.golden_used, true, false);
     }
     if (options_.mode == CompareMode::kStructure) return OkStatus();
+    MSP_ASSIGN_OR_RETURN(OpDiff * pair, FindItems(node, partner));
+    return Judge(node, partner, row, pair);
+  }
+
+  /// What is compared: the items of the two nodes, or what a plan across frameworks puts against them.
+  StatusOr<OpDiff*> FindItems(const Node& node, const Node& partner) {
+    if (!options_.cross || !options_.links || node.op == kNoIndex || partner.op == kNoIndex) return &s_.diff;
+    const auto found = options_.links->find(node.op);
+    if (found == options_.links->end()) return &s_.diff;
+    const LinkedDumps dumps{side_.rank->files.dump, golden_->rank->files.dump, options_.mode};
+    if (found->second.joined.empty()) {
+      MSP_RETURN_IF_ERROR(GatherPartners(dumps, found->second, &s_.diff));
+      return &s_.diff;
+    }
+    MSP_RETURN_IF_ERROR(DescribeJoined(dumps, node.op, found->second, &s_.joined));
+    return s_.joined.rows_used == s_.diff.rows_used ? &s_.joined : &s_.diff;
+  }
+
+  Status Judge(const Node& node, const Node& partner, NodeRows::Row* row, OpDiff* pair) {
+    judgment_ = pair;
+    OpDiff& diff = *pair;
     DiffOptions how;
     how.mode = options_.mode;
     how.dialect = kGraphDialect;
+    // Of two frameworks the plan says what stands where, and one may have an operand that the other has not.
+    how.dialect.by_place = how.dialect.judges_alone = !options_.cross;
     how.check_shape = !options_.merged;
     how.cross = options_.cross;
     how.check_dtype = false;  // the nodes are paired: their items are too
@@ -288,7 +313,8 @@ class RowMaker {
     const bool whole = !options_.merged;  // parts of tensors do not have the shapes of the whole
     NodeDistance distance;
     if (measured)
-      distance = MeasureDistance({options_.mode, whole, options_.cross, how.tensors}, whole ? node.op : index, &diff);
+      distance =
+          MeasureDistance({options_.mode, whole, options_.cross, how.tensors}, whole ? node.op : row->node, &diff);
     DiffItems(how, &diff);
     row->verdict = VerdictOf(diff);
     for (size_t i = 0; options_.log && options_.tensors && i < diff.rows_used; ++i) {
@@ -349,7 +375,7 @@ class RowMaker {
       const ItemField& f = fields[i];
       if (group ? IsShownOfGroup(f.key) : !IsHidden(f.key, is_batch)) w->Field(f.key, f.value);
     }
-    if (verdicts && !group) AppendVerdict(s_.diff, row, options_.mode, w);
+    if (verdicts && !group) AppendVerdict(*judgment_, row, options_.mode, w);
     w->Done();
   }
 
@@ -389,7 +415,8 @@ class RowMaker {
   Scratch& s_;
   NodeBlock& block_;
   std::string& out_;
-  bool judged_ = false;  // the rows of the comparison are those of the node at hand
+  bool judged_ = false;               // the rows of the comparison are those of the node at hand
+  const OpDiff* judgment_ = nullptr;  // which those are
 };
 
 }  // namespace

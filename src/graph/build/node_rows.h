@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compare/values/op_diff.h"
+#include "graph/build/graph_match.h"
 #include "graph/build/ruler_table.h"
 #include "graph/comm/links.h"
 #include "graph/db/vis_db.h"
@@ -41,6 +42,7 @@ struct RowOptions {
   bool distances = false;                 // also NodeBlock::distances
   bool merged = false;                    // graphs of several ranks
   bool cross = false;                     // the two runs are of different frameworks
+  const GraphLinks* links = nullptr;      // then: items that stand at other places
   const Thresholds* thresholds = &DefaultThresholds();
 };
 

@@ -121,6 +121,7 @@ StatusOr<RankFindings> WriteRuler(const RulerPair& of, const std::vector<NodeDis
     if (node.op != kNoIndex && node.match != kNoIndex)
       pair.plan.golden_of[node.op] = golden->graph.nodes[node.match].op;
   }
+  if (of.links) pair.plan.links = *of.links;
   // The walk opens construct.json itself, so the hierarchies would be there twice. Freeing takes a while.
   const JoinedThreads freeing = StartThreads(1, [target, golden] {
     for (RankGraph* rank : {target, golden}) {

@@ -7,6 +7,7 @@
 
 #include "compare/values/op_diff.h"
 #include "diagnose/divergence.h"
+#include "graph/build/graph_match.h"
 #include "graph/db/vis_db.h"
 #include "graph/tree/builder.h"
 
@@ -42,6 +43,7 @@ struct RulerPair {
   bool mapped = false;                    // a mapping paired the nodes
   bool cross = false;                     // the two runs are of different frameworks
   const TensorSource* tensors = nullptr;  // tensor mode: where the values lie
+  const GraphLinks* links = nullptr;      // of two frameworks: items that stand at other places
 };
 
 /// Walks over all ops of a pair as `compare` does and writes a row for each distance. Takes the two dumps out of their

@@ -44,6 +44,7 @@ struct LoadedPair {
   CompareMode mode = CompareMode::kStatistics;
   int micro_steps = 1;
   bool cross = false;  // of two frameworks
+  GraphLinks links;    // then: items that stand at other places
 };
 
 // The tensors of a rank are parts of those of a merged graph.
@@ -86,11 +87,7 @@ class Visualizer {
         continue;
       }
       StatusOr<LoadedPair> loaded = Load(pair);
-      if (loaded.ok()) {
-        MSP_RETURN_IF_ERROR(WriteLoaded(pair, *loaded));
-      } else {
-        MSP_RETURN_IF_ERROR(LeaveOut(pair, loaded.status()));
-      }
+      MSP_RETURN_IF_ERROR(loaded.ok() ? WriteLoaded(pair, *loaded) : LeaveOut(pair, loaded.status()));
       if (EndsStep()) MSP_RETURN_IF_ERROR(WriteLinks());
       if (done_ + 1 == plan_.pairs.size() && loaded.ok()) last = std::move(*loaded);
     }
@@ -296,7 +293,7 @@ class Visualizer {
       }
       MSP_ASSIGN_OR_RETURN(out.cross, AreCross(a, b, out.tensors.get()));
       const GraphMatching matching{&mapping_, options_.fuzzy, summary_.merged, out.cross};
-      MSP_ASSIGN_OR_RETURN(const auto warnings, MatchGraphs(matching, out.target.get(), out.golden.get()));
+      MSP_ASSIGN_OR_RETURN(const auto warnings, MatchGraphs(matching, out.target.get(), out.golden.get(), &out.links));
       for (const std::string& text : warnings) Warn(text);
     }
     out.micro_steps = NumberMicroSteps(out.target->files.construct.megatron_micro_steps, &out.target->graph,
@@ -343,7 +340,7 @@ class Visualizer {
   }
 
   StatusOr<RankFindings> WriteRulerOf(const GraphPair& pair, LoadedPair& loaded, std::vector<NodeDistance> distances) {
-    RulerPair of{FilesOf(pair), loaded.mode, mapping_.layer, loaded.cross, loaded.tensors.get()};
+    RulerPair of{FilesOf(pair), loaded.mode, mapping_.layer, loaded.cross, loaded.tensors.get(), &loaded.links};
     if (!loaded.target->merged) return WriteRuler(of, distances, loaded.target.get(), loaded.golden.get(), precision_);
     return WriteMergedRuler(of, std::move(distances), *loaded.target, *loaded.golden, options_.output, precision_);
   }
@@ -374,6 +371,7 @@ class Visualizer {
     options.distances = golden && precision_;
     options.merged = summary_.merged;
     options.cross = loaded.cross;
+    options.links = &loaded.links;
     options.thresholds = &thresholds_;
     const size_t blocks = (graph.order.size() + kBlockNodes - 1) / kBlockNodes;
     std::vector<Verdict> verdicts(graph.nodes.size(), Verdict::kNone);

@@ -1,5 +1,6 @@
 #include "report/rows/older_verdict.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "sheet/cell.h"
@@ -20,24 +21,34 @@ std::string_view AccuracyText(const TensorDiff& diff) {
 }
 
 namespace {
+constexpr std::string_view kGradDiffers = "Requires_grad inconsistent.";
+
+/// As release 8.1.1 has it, which takes the larger one with its sign: negative values are far apart sooner.
+bool IsWarning(double target, double golden) {
+  constexpr double kMost = 0.5, kSmallest = 1e-10;
+  return std::fabs((target - golden) / (std::max(target, golden) + kSmallest)) > kMost;
+}
+
 bool AnyFarApart(const ItemView& a, const ItemView& b, const DiffRow& row) {
   for (size_t k = 0; k < kStatCount; ++k) {
     if (row.diff[k].diff_cell != StatDiff::Cell::kNumber) continue;
     if (!a.stats[k].IsNumber() || !b.stats[k].IsNumber()) continue;
-    if (IsFarApart(a.stats[k].AsDouble(), b.stats[k].AsDouble())) return true;
+    if (IsWarning(a.stats[k].AsDouble(), b.stats[k].AsDouble())) return true;
   }
   return false;
 }
 }  // namespace
 
+bool IsUnmatched(const DiffRow& row) { return row.golden == kNoItem || row.golden_only; }
+
 OlderResult OlderStatistics(const OpDiff& op, size_t row) {
   const DiffRow& diff = op.rows[row];
-  if (diff.golden == kNoItem || diff.golden_only) return {kNotAvailableCell, "No bench data matched."};
+  if (IsUnmatched(diff)) return {kNotAvailableCell, std::string(kNoBenchData)};
   OlderResult out;
   if (AnyFarApart(op.target[row], op.golden[static_cast<size_t>(diff.golden)], diff)) {
-    out = {"Warning", "Need double check api accuracy. "};
+    out = {"Warning", "Need double check api accuracy."};
   }
-  if (!diff.grad_consistent) out.message += "Requires_grad inconsistent. ";
+  if (!diff.grad_consistent) out.message += (out.message.empty() ? "" : " ") + std::string(kGradDiffers);
   return out;
 }
 

@@ -12,6 +12,9 @@ namespace msprobe {
 /// checksums, that of OlderStatistics() otherwise.
 std::string_view OlderVerdict(const OpDiff& op, size_t row, CompareMode mode);
 
+inline constexpr std::string_view kNoBenchData = "No bench data matched.";
+bool IsUnmatched(const DiffRow& row);
+
 /// What release 8.x says of a row of statistics: "Warning" where one is off by half of the larger value, "" otherwise,
 /// and a sentence.
 struct OlderResult {

@@ -151,11 +151,12 @@ Cell Message(const RowView& r, size_t, OwnText text) {
 }
 Cell OlderMessage(const RowView& r, size_t part, OwnText text) {
   if (r.options.mode != CompareMode::kStatistics) {
+    if (IsUnmatched(r.row) && !HasReasons(r)) return Cell::Word(kNoBenchData);
     return HasMessage(r) ? Message(r, part, text) : Cell::Word("");
   }
   *text = OlderStatistics(r.op, r.index).message;
   if (!r.highlight) return Cell::Text(*text);
-  for (const std::string& reason : r.highlight->reasons) *text += reason + " ";
+  for (const std::string& reason : r.highlight->reasons) *text += (text->empty() ? "" : " ") + reason;
   return Cell::Text(*text);
 }
 Cell AnalysisMessage(const RowView& r, size_t, OwnText) {

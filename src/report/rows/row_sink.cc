@@ -43,6 +43,7 @@ StatusOr<std::unique_ptr<RowSink>> CreateTableSink(const RowSettings& options, c
   TableSpec spec;
   spec.path = path;
   spec.columns = RowColumns(options).titles();
+  if (options.older && !options.grads) spec.sheet = "Sheet";  // as release 8.1.1
   if (options.stacks) spec.shared = StackTexts(*options.stacks);
   MSP_ASSIGN_OR_RETURN(std::unique_ptr<ResultTable> table, CreateTable(spec, total_rows));
   return std::unique_ptr<RowSink>(std::make_unique<TableSink>(options, std::move(table)));

@@ -215,13 +215,14 @@ StatusOr<std::vector<FileTensor>> ReadSafetensors(std::string_view bytes, const 
   return tensors;
 }
 
-Status WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors) {
+StatusOr<std::string> SafetensorsHead(const std::string& path, const std::vector<TensorHeading>& tensors,
+                                      std::vector<size_t>* order) {
   // Wide elements first, so that every tensor begins at a multiple of its elements; then by name.
-  std::vector<const NamedTensor*> order;
-  for (const NamedTensor& t : tensors) order.push_back(&t);
-  std::sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
-    const size_t left = ElementSize(a->view.dtype), right = ElementSize(b->view.dtype);
-    return left != right ? left > right : a->name < b->name;
+  order->resize(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) (*order)[i] = i;
+  std::sort(order->begin(), order->end(), [&](size_t a, size_t b) {
+    const size_t left = ElementSize(tensors[a].dtype), right = ElementSize(tensors[b].dtype);
+    return left != right ? left > right : tensors[a].name < tensors[b].name;
   });
   std::string header;
   JsonWriter json(&header, kJsonCompact);
@@ -229,31 +230,41 @@ Status WriteSafetensors(const std::string& path, const std::vector<NamedTensor>&
   json.ObjectMember("__metadata__", [&] { json.Member("format", "pt"); });
   std::unordered_set<std::string> names = {"__metadata__"};
   uint64_t at = 0;
-  for (const NamedTensor* t : order) {
-    const std::string_view type = TypeName(t->view.dtype);
-    const std::string shown = OneLine(t->name.substr(0, 100));
+  for (const size_t i : *order) {
+    const TensorHeading& t = tensors[i];
+    const std::string_view type = TypeName(t.dtype);
+    const std::string shown = OneLine(t.name.substr(0, 100));
     Layout layout;
-    if (type.empty() || !MakeLayout(t->view, Order::kLogical, &layout)) {
+    const TensorView view{nullptr, t.dtype, static_cast<int>(t.shape.size()), t.shape.data(), nullptr};
+    if (type.empty() || !MakeLayout(view, Order::kLogical, &layout)) {
       return BadInput(path + ": safetensors does not know the type of " + shown + ": convert it first");
     }
-    if (!names.insert(t->name).second) return BadInput(path + ": the name " + shown + " comes twice: rename a tensor");
+    if (!names.insert(t.name).second) return BadInput(path + ": the name " + shown + " comes twice: rename a tensor");
     const uint64_t begin = at;
     at += static_cast<uint64_t>(layout.count) * layout.element;
-    json.ObjectMember(t->name, [&] {
+    json.ObjectMember(t.name, [&] {
       json.Member("dtype", type);
-      json.Member("shape", std::span(t->view.shape, static_cast<size_t>(t->view.ndim)));
+      json.Member("shape", t.shape);
       json.Member("data_offsets", std::array{begin, at});
     });
   }
   json.EndObject();
   header.append((kLength - header.size() % kLength) % kLength, ' ');
   if (header.size() > kMostHeader) return BadInput(path + ": the names of the tensors are too long: write fewer");
-
-  MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
   const uint64_t length = header.size();
-  MSP_RETURN_IF_ERROR(file.Write({reinterpret_cast<const char*>(&length), kLength}));
-  MSP_RETURN_IF_ERROR(file.Write(header));
-  for (const NamedTensor* t : order) MSP_RETURN_IF_ERROR(WriteElements(t->view, &file));
+  return std::string(reinterpret_cast<const char*>(&length), kLength) + header;
+}
+
+Status WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors) {
+  std::vector<TensorHeading> labels;
+  for (const NamedTensor& t : tensors) {
+    labels.push_back({t.name, t.view.dtype, {t.view.shape, t.view.shape + t.view.ndim}});
+  }
+  std::vector<size_t> order;
+  MSP_ASSIGN_OR_RETURN(const std::string head, SafetensorsHead(path, labels, &order));
+  MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  MSP_RETURN_IF_ERROR(file.Write(head));
+  for (const size_t i : order) MSP_RETURN_IF_ERROR(WriteElements(tensors[i].view, &file));
   return file.Commit();
 }
 

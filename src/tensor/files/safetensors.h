@@ -21,6 +21,15 @@ struct NamedTensor {
   TensorView view;  // any strides
 };
 
+struct TensorHeading {
+  std::string name;
+  DType dtype;
+  std::vector<int64_t> shape;
+};
+/// What stands before the elements, which follow as `order` says, without gaps. Refuses as WriteSafetensors().
+StatusOr<std::string> SafetensorsHead(const std::string& path, const std::vector<TensorHeading>& tensors,
+                                      std::vector<size_t>* order);
+
 /// Writes a file that all readers of the format take; metadata is {"format": "pt"}. kBadInput for a type that the
 /// format does not know, and for a name that comes twice.
 Status WriteSafetensors(const std::string& path, const std::vector<NamedTensor>& tensors);

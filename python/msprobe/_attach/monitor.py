@@ -1,0 +1,83 @@
+"""msprobe monitor: a TrainerMon for the first model that is trained, as a script would construct it."""
+
+import gc
+import json
+import os
+import tempfile
+from typing import Any
+
+import torch
+
+from .._capture.log import logger
+from .client import Client
+from .request import Request
+
+_DEFAULT = {
+    "targets": {},
+    "wg_distribution": True,
+    "mv_distribution": True,
+    "param_distribution": True,
+    "ops": ["norm", "min", "max", "mean", "nans"],
+}
+
+
+class Monitor(Client):
+    """Constructs it right before the first forward of a model that an optimizer trains."""
+
+    def __init__(self, request: Request) -> None:
+        """Reads what the command asked for.
+
+        Args:
+            request: Of the command.
+        """
+        self._config = request.config
+        if request.dump_path:
+            os.environ["MONITOR_OUTPUT_DIR"] = request.dump_path
+        self._monitor: Any = None
+
+    def begin(self, roots: list) -> None:
+        """Looks for the optimizer of the model, until there is one."""
+        if self._monitor is not None:
+            return
+        pairs = [(root, optimizer) for root in roots for optimizer in _optimizers_of(root)]
+        if not pairs:
+            return
+        model, optimizer = pairs[0]
+        for _, other in pairs[1:]:
+            logger.warning("monitor: a further optimizer (%s) is not monitored: the first one is", type(other).__name__)
+        from ..pytorch import TrainerMon
+
+        if self._config is not None:
+            self._monitor = TrainerMon(self._config, None)
+        else:
+            with tempfile.TemporaryDirectory() as directory:
+                path = os.path.join(directory, "monitor.json")
+                with open(path, "w", encoding="utf-8") as file:
+                    json.dump(_DEFAULT, file)
+                self._monitor = TrainerMon(path, None)
+        self._monitor.set_monitor(model, optimizer)
+
+    def wants_roots(self) -> bool:
+        """Models are looked for until one is monitored."""
+        return self._monitor is None
+
+    def exit(self) -> None:
+        """Says so where no model was monitored."""
+        if self._monitor is None:
+            logger.warning(
+                "monitor: nothing was monitored: no model was called that an optimizer of torch.optim trains"
+            )
+        else:
+            self._monitor.close()
+
+
+def _optimizers_of(model: torch.nn.Module) -> list:
+    own = {id(parameter) for parameter in model.parameters()}
+    alive = [o for o in gc.get_objects() if issubclass(type(o), torch.optim.Optimizer)]
+    found = []
+    for optimizer in alive:
+        groups = getattr(optimizer, "param_groups", ())
+        if any(id(p) in own for group in groups for p in group.get("params", ())):
+            found.append(optimizer)
+    # A wrapper holds the one that steps.
+    return [o for o in found if not any(getattr(w, "optimizer", None) is o for w in found if w is not o)]

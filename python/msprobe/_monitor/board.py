@@ -1,0 +1,236 @@
+"""The tables of a monitor: which series there are, what arrived, what is written."""
+
+from collections.abc import Iterable
+from typing import Optional
+
+from .. import _core
+from .._capture.log import logger
+from .anomalies import AnomalyLog
+from .config import MonitorConfig
+from .liveness import Liveness
+
+# In the order in which a step writes them: table -> whether its rows have a micro step, whether they are in the order
+# of declaration.
+TABLES = {
+    "actv": (True, False),
+    "actv_grad": (True, False),
+    "attention_hook": (True, False),
+    "linear_hook": (False, False),
+    "moe_router_weight_hook": (False, False),
+    "moe_router_logit_hook": (True, False),
+    "grad_unreduced": (False, False),
+    "grad_reduced": (False, True),
+    "exp_avg": (False, True),
+    "exp_avg_sq": (False, True),
+    "param_origin": (False, True),
+    "param_updated": (False, True),
+    "param_update": (False, True),
+    "other": (False, False),
+}
+_COLUMNS = {
+    "attention_hook": ["entropy", "softmax_max"],
+    "linear_hook": ["sr", "kernel_norm"],
+    "moe_router_weight_hook": ["router_weight_similarity"],
+    "moe_router_logit_hook": ["per_token_expert_entropy"],
+}
+
+
+class Board:
+    """All series of one process. Values are taken while a step runs and written by write()."""
+
+    def __init__(self, directory: str, config: MonitorConfig, rank: int, anomalies: Optional[AnomalyLog]) -> None:
+        """Opens the files.
+
+        Args:
+            directory: Of this rank.
+            config: What is wanted.
+            rank: Of this process.
+            anomalies: Where alarms go besides the log.
+
+        Raises:
+            ValueError: The directory cannot be written.
+        """
+        self._config = config
+        self.eps = config.eps
+        self._rank = rank
+        self._anomalies = anomalies
+        self._journal = _core.MonitorJournal(
+            directory,
+            config.eps,
+            config.ndigits,
+            config.step_count_per_record,
+            config.format == "csv",
+            config.format == "tensorboard",
+            config.rules,
+        )
+        self._tables = {}
+        for name, (micro, declared) in TABLES.items():
+            micro = config.monitor_mbs_grad if name == "grad_unreduced" else micro
+            self._tables[name] = self._journal.add_table(name, self.columns(name), micro, declared)
+        self._series: dict = {}
+        self._tags: dict = {}  # number -> tag
+        self._expected: dict = {}  # (table, name) -> numbers of its series
+        self._heard: set = set()  # numbers that arrived in this step
+        self._ever: set = set()
+        self._why: dict = {}  # (table, name) -> reason
+        self._excused: set = set()  # tables that cannot have values in this step
+        self.calls: dict = {}  # tag -> position among the calls of the step
+        self.liveness = Liveness(directory, rank, config.step_interval)
+        self.step = -1
+        self._failed = ""
+        self._asked: tuple = ()
+        self._answer: list = []
+
+    def columns(self, table: str) -> list:
+        """Names of the values of a row."""
+        columns = list(_COLUMNS.get(table, self._config.ops))
+        return [*columns, "ratio"] if table == "param_update" else columns
+
+    # ---- series
+
+    def expect(self, table: str, name: str) -> None:
+        """A series that was asked for; if it stays silent that is reported."""
+        self._expected.setdefault((table, name), [])
+
+    def forget_expectations(self) -> None:
+        """Begins anew, for another configuration."""
+        self._expected.clear()
+        self._why.clear()
+
+    def why(self, table: str, name: str, reason: str) -> None:
+        """Explains a series without values."""
+        self._why[table, name] = reason
+
+    def series(self, table: str, name: str, tag: str, micro: int = -1, group: int = 0, of: Optional[str] = None) -> int:
+        """Returns the number of a series, which is made at the first call.
+
+        Args:
+            table: A key of TABLES.
+            name: Such as "0:fc.weight", the part before the first colon being the pipeline stage.
+            tag: The last part of its tag, such as "post_grad".
+            micro: Its micro step, if its rows have one.
+            group: Rows of one group are written together.
+            of: The name by which it is expected, if another.
+
+        Returns:
+            The number.
+        """
+        key = (table, name, micro)
+        number = self._series.get(key)
+        if number is None:
+            stage, _, rest = name.partition(":")
+            if not rest or not stage.isdigit():
+                stage, rest = "0", name
+            part = f":{micro}" if micro >= 0 else ""
+            full = f"{name}{part}/rank{self._rank}/{tag}"
+            number = self._journal.add_series(self._tables[table], int(stage), rest, micro, group, full)
+            self._series[key] = number
+            self._tags[number] = full
+            self._expected.setdefault((table, of or name), []).append(number)
+        if self._anomalies is not None:
+            self.calls[self._tags[number]] = len(self.calls)
+        return number
+
+    def unexpect(self, table: str, name: str) -> None:
+        """A series that this rank cannot have."""
+        self._expected.pop((table, name), None)
+
+    def excuse(self, table: str) -> None:
+        """A table that cannot have values in this step is not called silent."""
+        self._excused.add(table)
+
+    # ---- values
+
+    def take(self, numbers: list, tensors: list, threads: int) -> list:
+        """Takes the statistics of tensors. Returns the positions of those that could not be read here."""
+        self._heard.update(numbers)
+        return self._journal.take(numbers, tensors, threads)
+
+    def put(self, number: int, values: Iterable) -> None:
+        """Takes values of the columns; None for one without."""
+        self._heard.add(number)
+        self._journal.put(number, list(values))
+
+    def put_summary(self, number: int, numbers: list, shape: list, dtype: str) -> None:
+        """Takes statistics that a device has computed."""
+        self._heard.add(number)
+        self._journal.put_summary(number, numbers, shape, dtype)
+
+    def set_shape(self, number: int, shape: str) -> None:
+        """Writes this shape instead of the one that was seen."""
+        self._journal.set_shape(number, shape)
+
+    def drop(self) -> None:
+        """Forgets what arrived in this step."""
+        self._journal.drop()
+        self._heard.clear()
+        self.calls.clear()
+
+    def rows(self, table: str) -> dict:
+        """Returns what a table has of the step: tag -> {statistic: value}."""
+        columns = [c for c in self.columns(table) if c not in ("shape", "dtype")]
+        by_key = {
+            (number_key[1], number_key[2]): number
+            for number_key, number in self._series.items()
+            if number_key[0] == table
+        }
+        found = {}
+        for stage, name, micro, values in self._journal.rows(self._tables[table]):
+            number = by_key.get((f"{stage}:{name}", micro), by_key.get((name, micro)))
+            if number is not None:
+                found[self._tags[number]] = dict(zip(columns, values))
+        return found
+
+    # ---- steps
+
+    def write(self, step: int) -> None:
+        """Writes what arrived and tells which series gave nothing."""
+        self.step = step
+        report = self._journal.write(step)
+        if report["error"] and report["error"] != self._failed:
+            logger.error("monitor: step %d is not complete: %s", step, report["error"])
+        self._failed = report["error"]
+        for tag, statistic, rule, value, mean in report["alarms"]:
+            message = f"{rule}: {statistic} of {tag} is {value} at step {step}, the running mean before it {mean}"
+            logger.warning("monitor: %s", message)
+            if self._anomalies is not None:
+                self._anomalies.add(tag, message, step, self.calls.get(tag, -1))
+        if self._anomalies is not None:
+            self._anomalies.write()
+        self._ever |= self._heard
+        heard = self._heard
+        excused, self._excused = self._excused, set()
+        self.liveness.step(step, report["rows"], len(self._expected), lambda: self._silent_now(heard, excused))
+        self._heard = set()
+        self.calls.clear()
+
+    def _silent_now(self, heard: set, excused: set) -> list:
+        """As _silent(), which most steps answer as the one before did."""
+        asked = (heard, excused, len(self._expected), dict(self._why))
+        if asked != self._asked:
+            self._asked, self._answer = asked, self._silent(heard, excused)
+        return self._answer
+
+    def _silent(self, heard: set, excused: Iterable = ()) -> list:
+        return [
+            (table, name, self._why.get((table, name), _REASONS.get(table, "nothing arrived")))
+            for (table, name), numbers in self._expected.items()
+            if heard.isdisjoint(numbers) and table not in excused
+        ]
+
+    def end(self, state: str = "ended") -> None:
+        """Says what the whole run had."""
+        self.liveness.end(state, self.step, self._silent(self._ever), len(self._expected))
+
+
+_REASONS = {
+    "actv": "its forward did not run, or not in training mode",
+    "actv_grad": "no gradient came to it",
+    "grad_unreduced": "no gradient came to it",
+    "grad_reduced": "its gradient was None when the optimizer stepped",
+    "exp_avg": "the optimizer has no such state of it",
+    "exp_avg_sq": "the optimizer has no such state of it",
+    "param_origin": "the optimizer did not step",
+    "param_updated": "the optimizer did not step",
+    "param_update": "the optimizer did not step",
+}

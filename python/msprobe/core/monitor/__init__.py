@@ -1,0 +1,1 @@
+"""Anomalies of monitored trainings, under the module names of mindstudio-probe."""

@@ -1,0 +1,500 @@
+"""TrainerMon: watches a whole training, as mindstudio-probe's class of this name does."""
+
+import atexit
+import json
+import os
+import weakref
+from collections.abc import Callable
+from typing import Any, Optional
+
+import torch
+import torch.distributed as dist
+
+from ..._capture.errors import MsprobeException
+from ..._capture.log import logger
+from ..._capture.words import say
+from ..._monitor import config as configs
+from ..._monitor import output
+from ..._monitor.anomalies import AnomalyLog
+from ..._monitor.board import Board
+from ..._monitor.dynamic import ConfigFile
+from .. import hooks
+from . import names
+from .activations import ModuleWatch
+from .communication import CommunicationWatch
+from .faults import OURS
+from .features import FeatureWatch
+from .gradients import UnreducedGradients
+from .optimizers import OptimizerView, view_of
+from .parameters import ParameterWatch
+from .step_hooks import StepHooks
+from .structure import StackWatch, StructureWatch
+from .updates import Updates
+from .values import Values
+
+
+class TrainerMon:
+    """Writes statistics of gradients, optimizer states, parameters and activations of each monitored step.
+
+    It never changes a number of the training and never stops it; what fails ends the monitor and is reported in the log.
+    """
+
+    def __init__(
+        self, config_file_path: str, process_group: Any = None, params_have_main_grad: bool = True, opt_ty: Any = None
+    ) -> None:
+        """Reads the configuration and makes the output directory of this rank.
+
+        Args:
+            config_file_path: A JSON file; docs/en/monitor/config.md lists its keys.
+            process_group: The pipeline's; its ranks are named in anomalies.
+            params_have_main_grad: Whether gradients are in `main_grad` (Megatron-LM); a parameter that has none is read at
+                `grad`.
+            opt_ty: Ignored; earlier releases needed it.
+
+        Raises:
+            ValueError: The configuration cannot be read, a value is out of range, or the output cannot be written.
+            TypeError: A value of the configuration has the wrong type.
+        """
+        hooks.init()
+        self.config_file_path = config_file_path
+        self.params_have_main_grad = params_have_main_grad
+        self.config = configs.load_config(config_file_path)
+        self.rank, self.pp_stage, self.group_mates = _place(process_group)
+        self.output_base_dir = output.base_directory()
+        self.tensorboard_dir = self._directory()
+        self.dynamic_enable = os.getenv("DYNAMIC_MONITOR", "False").lower() == "true"
+        self.monitoring = False
+        self.micro_batch_number = 1
+        self.model: list = []
+        self.optimizer_trans: Any = None
+        self.tp_group = self.dp_group = None
+        self.step_count = 0
+        self._collected = 0
+        self._config_file = ConfigFile(config_file_path)
+        self._view: Optional[OptimizerView] = None
+        self._steps: Optional[StepHooks] = None
+        self._board: Optional[Board] = None
+        self._broken = False
+        self._clear()
+        if self.dynamic_enable:
+            logger.warning(
+                "monitor: DYNAMIC_MONITOR is set: nothing is monitored until %s has dynamic_on true", config_file_path
+            )
+        else:
+            self._open_board()
+
+    def _clear(self) -> None:
+        self._gradients: Optional[UnreducedGradients] = None
+        self._modules: Optional[ModuleWatch] = None
+        self._features: Optional[FeatureWatch] = None
+        self._communication: Optional[CommunicationWatch] = None
+        self._structure: Optional[StructureWatch] = None
+        self._stacks: Optional[StackWatch] = None
+        self._updates: Optional[Updates] = None
+        self._parameters: Optional[ParameterWatch] = None
+        self._armed = False
+
+    # ---- where it writes
+
+    def _directory(self) -> str:
+        times = self.config.append_output
+        if times:
+            found = output.rank_directories(self.output_base_dir, *times)
+            if self.rank in found:
+                logger.info("monitor: rank %d continues %s", self.rank, found[self.rank])
+                return found[self.rank]
+            logger.warning("monitor: append_output names no directory of rank %d: a new one is made", self.rank)
+        return output.new_directory(self.rank)
+
+    @property
+    def _is_monitored_rank(self) -> bool:
+        return not self.config.module_ranks or self.rank in self.config.module_ranks
+
+    def _open_board(self) -> None:
+        if not self._is_monitored_rank:
+            return
+        if self._board is not None:
+            self._board.end()
+        anomalies = None
+        if self.config.alert_dump:
+            try:
+                anomalies = AnomalyLog(self.output_base_dir, self.rank, self.pp_stage, self.group_mates)
+            except OSError as error:
+                raise ValueError(f"anomalies cannot be written: {error}") from None
+        self._board = Board(self.tensorboard_dir, self.config, self.rank, anomalies)
+        self._values = Values(self._board)
+        atexit.register(_end_at_exit, weakref.ref(self))
+
+    # ---- what scripts call
+
+    def set_monitor(
+        self,
+        model: Any,
+        optimizer: Any,
+        grad_acc_steps: int = 1,
+        tp_group: Any = None,
+        dp_group: Any = None,
+        start_iteration: int = 0,
+    ) -> None:
+        """Hooks the model and its optimizer; call it after both have been wrapped for parallel training.
+
+        Args:
+            model: A module, or the list of a pipeline's chunks.
+            optimizer: That trains it.
+            grad_acc_steps: Backward passes of an optimizer step.
+            tp_group: Ranks of tensor parallelism; of parameters that all of them hold, the first rank's are written.
+            dp_group: Ranks of data parallelism; gradients after the reduction are written by the first.
+            start_iteration: The number of the first step.
+
+        Raises:
+            TypeError: The optimizer is one that cannot be read.
+            ValueError: The model has no parameter that is trained, or FSDP was used without use_orig_params.
+        """
+        self.micro_batch_number = configs.whole_number(grad_acc_steps, "grad_acc_steps", 1, 1)
+        self.step_count = configs.whole_number(start_iteration, "start_iteration", 0, 0)
+        if self._steps is not None:
+            logger.warning("monitor: set_monitor() was called before: the first model is monitored no more")
+            self._remove_hooks()
+            self._steps.remove()
+        self.model = list(model) if isinstance(model, (list, tuple)) else [model]
+        self.tp_group, self.dp_group = tp_group, dp_group
+        self._view = view_of(optimizer)
+        self._check_model()
+        if not any(hasattr(p, "main_grad") for model in self.model for p in model.parameters()):
+            self.params_have_main_grad = False
+        self._steps = StepHooks(self._view.optimizer, self._before_step, self._after_step)
+        if not self.dynamic_enable:
+            self._start()
+
+    def set_wrapped_optimizer(self, optimizer: Any) -> None:
+        """Gives the optimizer for monitor_gnorm_with_ad().
+
+        Args:
+            optimizer: That trains the model.
+        """
+        self.optimizer_trans = optimizer
+
+    def monitor_gnorm_with_ad(
+        self,
+        model: Any,
+        optimizer: Any = None,
+        grad_acc_steps: int = 1,
+        tp_group: Any = None,
+        dp_group: Any = None,
+        start_iteration: int = 0,
+    ) -> None:
+        """The earlier name of set_monitor().
+
+        Args:
+            model: As there.
+            optimizer: As there; None: that of set_wrapped_optimizer().
+            grad_acc_steps: As there.
+            tp_group: As there.
+            dp_group: As there.
+            start_iteration: As there.
+
+        Raises:
+            ValueError: There is no optimizer.
+        """
+        optimizer = optimizer if optimizer is not None else self.optimizer_trans
+        if optimizer is None:
+            raise ValueError(
+                say("monitor_gnorm_with_ad: there is no optimizer: call set_wrapped_optimizer() first or give one")
+            )
+        self.set_monitor(model, optimizer, grad_acc_steps, tp_group, dp_group, start_iteration)
+
+    def generate_wgrad_metrics(self, post_grad_dict: Any = None) -> tuple:
+        """Returns the statistics of gradients of the open step, for format "api".
+
+        Args:
+            post_grad_dict: Ignored; mindstudio-probe passes gradients through here.
+
+        Returns:
+            (after the reduction, before it), each tag -> {statistic: value}.
+        """
+        if self._board is None or not self.config.wg_distribution:
+            return {}, {}
+        if self._armed and self._view is not None:
+            self._guard(self._parameters.take_gradients)
+        return self._board.rows("grad_reduced"), self._board.rows("grad_unreduced")
+
+    def generate_xy_metrics(self) -> tuple:
+        """Returns the statistics of inputs and outputs of modules of the open step, for format "api".
+
+        Returns:
+            (activations, their gradients), each tag -> {statistic: value}.
+        """
+        if self._board is None:
+            return {}, {}
+        return self._board.rows("actv"), self._board.rows("actv_grad")
+
+    def reload_xy(self, xy_distribution: bool = False) -> None:
+        """Begins or ends the monitoring of activations; DYNAMIC_MONITOR replaces it.
+
+        Args:
+            xy_distribution: Whether they are monitored from now on.
+        """
+        logger.warning("monitor: reload_xy() is an earlier interface: set DYNAMIC_MONITOR and change the configuration")
+        self.config.xy_distribution = xy_distribution
+        if self._modules is not None:
+            self._modules.remove()
+            self._modules = None
+        if self.monitoring:
+            self._watch_modules()
+
+    # ---- beginning and end of the hooks
+
+    def _check_model(self) -> None:
+        for model in self.model:
+            for module in model.modules():
+                if type(module).__name__ == "FullyShardedDataParallel" and not module._use_orig_params:
+                    raise ValueError(
+                        say("the monitor needs FSDP with use_orig_params=True: without it parameters have no names")
+                    )
+        if not any(p.requires_grad for model in self.model for p in model.parameters()):
+            raise ValueError(
+                say("no parameter of the model requires a gradient: give set_monitor() the model that is trained")
+            )
+
+    def _start(self) -> None:
+        self._armed = False
+        if self._board is None or self.config.collect_times <= 0:
+            return
+        self.monitoring = True
+        self._collected = 0
+        self._board.forget_expectations()
+        config = self.config
+        self._parameters = ParameterWatch(
+            config, self._board, self._values, self._view, self.params_have_main_grad, self._is_duplicate
+        )
+        self._parameters.add(self.model)
+        if config.wg_distribution and not config.print_struct:
+            self._gradients = UnreducedGradients(
+                config,
+                self._parameters.names,
+                self.micro_batch_number,
+                self.params_have_main_grad,
+                self._take_unreduced,
+            )
+            self._gradients.guard = self._guard
+            self._gradients.install(self.model, self._view)
+        if config.ur_distribution:
+            self._updates = Updates()
+        self._watch_modules()
+        if config.cc_distribution.get("enable", False):
+            self._communication = CommunicationWatch(config, self._board, self._values, self._guard)
+            self._communication.install()
+        self._arm()
+
+    def _watch_modules(self) -> None:
+        config, board = self.config, self._board
+        targets = names.targets_of_chunks(config, len(self.model))
+        found: set = set()
+        taken: set = set()
+        if config.print_struct:
+            self._structure = StructureWatch(os.path.join(self.output_base_dir, "module_struct", f"rank{self.rank}"))
+        if config.xy_distribution and not config.print_struct:
+            self._modules = ModuleWatch(config, board, self._values, self.micro_batch_number, self._guard)
+        if config.stack_info:
+            self._stacks = StackWatch(self.tensorboard_dir)
+        features = config.recording_l2_features and not config.print_struct
+        self._features = FeatureWatch(config, board, self.micro_batch_number, self._guard) if features else None
+        count = 0
+        for chunk, model in enumerate(self.model):
+            prefix = f"{chunk}:"
+            for path, module in model.named_modules():
+                if self._stacks is not None:
+                    self._stacks.add(module, prefix + names.squash(path, config.squash_name))
+                if self._features is not None:
+                    self._features.add(module, path, prefix)
+                name = names.target_module_name(config, targets, path, prefix)
+                if not name or type(module).__name__ == "FullyShardedDataParallel" or not _runs(module):
+                    continue
+                found.add(name)
+                if name in taken:  # two modules are one when what is before "layers", "norm" ... is cut off
+                    name = prefix + path
+                taken.add(name)
+                if self._modules is not None:
+                    self._modules.add(module, name)
+                    count += 1
+                elif self._structure is not None:
+                    self._structure.add(module, name)
+        if self._modules is not None and not config.all_xy:
+            for target in targets:
+                if target not in found:
+                    board.expect("actv", target)
+                    board.why("actv", target, "the model has no module of this name")
+        if count:
+            logger.info("monitor: %d modules are monitored", count)
+
+    def _is_duplicate(self, parameter: Any) -> bool:
+        if self.tp_group is not None and not getattr(parameter, "tensor_model_parallel", False):
+            if dist.get_rank(group=self.tp_group) != 0:
+                return True
+        return self.dp_group is not None and dist.get_rank(group=self.dp_group) != 0
+
+    def _remove_hooks(self) -> None:
+        for part in (
+            self._gradients,
+            self._modules,
+            self._features,
+            self._communication,
+            self._structure,
+            self._stacks,
+        ):
+            if part is not None:
+                part.remove()
+        self._clear()
+        self.monitoring = False
+        if self._board is not None:
+            self._board.drop()
+            self._values.forget()
+
+    def _arm(self) -> None:
+        """Whether the hooks of the coming step do something."""
+        self._armed = self.monitoring and self.config.is_monitored(self.step_count)
+        for part in (self._modules, self._features, self._communication):
+            if part is not None:
+                part.armed = self._armed
+
+    def _guard(self, what: Callable[[], None]) -> None:
+        if self._broken:
+            return
+        try:
+            what()
+        except OURS as error:
+            self._broken = True
+            logger.error("monitor: it ends here, the training goes on: %s: %s", type(error).__name__, error)
+            self._fail()
+
+    def _fail(self) -> None:
+        try:
+            self._remove_hooks()
+            if self._board is not None:
+                self._board.end("failed")
+        except OURS as error:
+            logger.error("monitor: its hooks could not be removed: %s", error)
+
+    # ---- a step
+
+    def _before_step(self) -> None:
+        if self._broken or not self.monitoring:
+            return
+        if self._structure is not None and self._structure.is_known:
+            self._guard(self._structure.write)
+            if not self.config.cc_distribution.get("cc_log_only", False):
+                raise MsprobeException(
+                    MsprobeException.CAPTURE_ERROR, "exit after first monitor step when print model struct"
+                )
+        if (
+            self._communication is not None
+            and self.config.cc_distribution.get("cc_log_only", False)
+            and self.step_count > 0
+        ):
+            logger.info(
+                "monitor: communications and where they are called: %s", json.dumps(self._communication.stacks())
+            )
+            raise MsprobeException(MsprobeException.CAPTURE_ERROR, "exit after first step when print cc stack")
+        if self._armed and not self.config.print_struct:
+            self._guard(self._take_before)
+
+    def _take_before(self) -> None:
+        with torch.no_grad():
+            if self._modules is not None:
+                self._modules.finish()
+            self._parameters.take_before(self.step_count)
+            if self._updates is not None:
+                self._updates.keep(self._parameters.names)
+            if self._communication is not None:
+                self._communication.finish()
+
+    def _take_unreduced(self, name: str, micro: int, gradient: Any, tag: str) -> None:
+        if self._armed:
+            self._guard(lambda: self._parameters.take_unreduced(name, micro, gradient, tag))
+
+    def _after_step(self) -> None:
+        if self._broken:
+            return
+        if self.monitoring and self._armed and not self.config.print_struct:
+            self._guard(self._finish_step)
+        if self._gradients is not None:
+            self._gradients.next_step()
+        if self._modules is not None:
+            self._modules.next_step()
+        self.step_count += 1
+        self._guard(self._reload)
+        self._arm()
+
+    def _finish_step(self) -> None:
+        config = self.config
+        with torch.no_grad():
+            self._parameters.take_after()
+            if self._updates is not None:
+                self._updates.take(self._parameters, self._board, self._values, config.ops)
+        self._values.flush()
+        self._explain()
+        if self._stacks is not None:
+            self._stacks.write()
+            self._stacks = None
+        self._board.write(self.step_count)
+        self._collected += 1
+        if self._collected >= config.collect_times:
+            logger.info("monitor: %d steps are monitored, as collect_times says", self._collected)
+            self._remove_hooks()
+            self._board.end()
+            if self.dynamic_enable:
+                self._config_file.switch_off()
+
+    def _explain(self) -> None:
+        """Why series of gradients are missing, where the reason lies in the call of set_monitor()."""
+        if self._gradients is None or self.micro_batch_number == 1:
+            return
+        passes = self._gradients.passes()
+        if passes < self.micro_batch_number:
+            reason = f"{passes} backward passes and not grad_acc_steps = {self.micro_batch_number}"
+            for name in self._parameters.names.values():
+                self._board.why("grad_unreduced", name, reason)
+
+    # ---- DYNAMIC_MONITOR
+
+    def _reload(self) -> None:
+        config = self._config_file.change() if self.dynamic_enable else None
+        if config is None:
+            return
+        config.start_step = self.step_count
+        config.squash_name = self.config.squash_name
+        logger.warning("monitor: the configuration has changed: it holds from step %d on", self.step_count)
+        if self.monitoring:
+            self._remove_hooks()
+        self.config = config
+        self._open_board()
+        self._start()
+
+    def close(self) -> None:
+        """Removes all hooks, writes the last heartbeat and says what the run had; done when the process ends, too."""
+        if self._steps is not None:
+            self._remove_hooks()
+            self._steps.remove()
+            self._steps = None
+        if self._board is not None:
+            self._board.end()
+
+
+def _runs(module: torch.nn.Module) -> bool:
+    """Lists of modules have no forward of their own."""
+    return type(module).forward is not torch.nn.Module.forward
+
+
+def _place(process_group: Any) -> tuple:
+    """(rank, stage of the pipeline, ranks of the group)."""
+    if not (dist.is_available() and dist.is_initialized()):
+        return 0, 0, [0]
+    group = process_group if isinstance(process_group, dist.ProcessGroup) else dist.group.WORLD
+    rank = dist.get_rank()
+    return rank, dist.get_group_rank(group, rank), dist.get_process_group_ranks(group)
+
+
+def _end_at_exit(monitor: Any) -> None:
+    alive = monitor()
+    if alive is not None and alive._board is not None:
+        alive._board.end()

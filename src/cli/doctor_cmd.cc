@@ -1,0 +1,72 @@
+// msprobe doctor, msprobe preflight: where two trainings part; what one of them says before it runs long.
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/language.h"
+#include "cli/commands.h"
+#include "doctor/doctor.h"
+#include "doctor/preflight.h"
+
+namespace msprobe {
+namespace {
+
+struct DoctorArguments {
+  std::string a, b, output;
+  std::vector<std::string> more_a, more_b, again;
+};
+
+std::vector<std::string> PathsOf(const std::string& first, const std::vector<std::string>& more) {
+  std::vector<std::string> out{first};
+  out.insert(out.end(), more.begin(), more.end());
+  return out;
+}
+
+Status RunDoctorCommand(const DoctorArguments& args, bool as_json) {
+  DoctorRequest request{PathsOf(args.a, args.more_a), PathsOf(args.b, args.more_b), {}, args.output};
+  for (const std::string& path : args.again) request.again.push_back({path});
+  MSP_ASSIGN_OR_RETURN(const DoctorReport report, RunDoctor(request, LocaleLanguage()));
+  as_json ? PrintJson(DoctorJson(report)) : PrintForPeople(DoctorText(report, LocaleLanguage()));
+  switch (report.diagnosis.outcome) {
+    case Diagnosis::Outcome::kParted: return {Code::kFindings, "the runs part"};
+    case Diagnosis::Outcome::kUndecided: return {Code::kUndecided, "not decided"};
+    default: return OkStatus();
+  }
+}
+
+Status RunPreflightCommand(const DoctorArguments& args, bool as_json) {
+  MSP_ASSIGN_OR_RETURN(const PreflightReport report,
+                       RunPreflight(PathsOf(args.a, args.more_a), args.output, LocaleLanguage()));
+  as_json ? PrintJson(PreflightJson(report)) : PrintForPeople(PreflightText(report, LocaleLanguage()));
+  if (report.Count(PreflightVerdict::kFail) > 0) return {Code::kFindings, "the run is not ready"};
+  return OkStatus();
+}
+
+}  // namespace
+
+void RegisterDoctor(CLI::App& app, CommandContext* context) {
+  auto args = std::make_shared<DoctorArguments>();
+  CLI::App* doctor =
+      app.add_subcommand("doctor", "say at which stage two trainings part and why, from whatever is left of them");
+  doctor->add_option("a", args->a, "directory or file of the reference")->required();
+  doctor->add_option("b", args->b, "directory or file of the run in question")->required();
+  doctor->add_option("--also-a", args->more_a, "further directories or files of the reference");
+  doctor->add_option("--also-b", args->more_b, "further directories or files of the run in question");
+  doctor->add_option("--again", args->again, "directory or log of a further run of the reference, for its own error");
+  doctor->add_option("-o,--output", args->output, "directory of the result")->default_val("./msprobe_doctor");
+  doctor->add_flag("--json", context->json, "print the report as one JSON object");
+  doctor->footer(
+      "Exit code: 0 they agree or differ by rounding, 1 they part, 2 wrong options, 3 not readable, 5 not decided.");
+  doctor->callback([args, context] { context->status = RunDoctorCommand(*args, context->json); });
+
+  auto one = std::make_shared<DoctorArguments>();
+  CLI::App* preflight =
+      app.add_subcommand("preflight", "say what is wrong with one training before it runs long, from what is there");
+  preflight->add_option("run", one->a, "directory or file of the run")->required();
+  preflight->add_option("--also", one->more_a, "further directories or files");
+  preflight->add_option("-o,--output", one->output, "directory of the result")->default_val("./msprobe_preflight");
+  preflight->add_flag("--json", context->json, "print the report as one JSON object");
+  preflight->footer("Exit code: 0 nothing fails, 1 something does, 2 wrong options, 3 not readable.");
+  preflight->callback([one, context] { context->status = RunPreflightCommand(*one, context->json); });
+}
+
+}  // namespace msprobe

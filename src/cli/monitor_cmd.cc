@@ -1,0 +1,54 @@
+// msprobe monitor: how the monitors of a run are doing, and a training command with a monitor attached.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/launch.h"
+#include "monitor/run_status.h"
+
+namespace msprobe {
+namespace {
+
+Status ShowStatus(const std::string& directory, bool as_json) {
+  const auto clock = std::chrono::system_clock::now().time_since_epoch();
+  const double now = std::chrono::duration<double>(clock).count();
+  MSP_ASSIGN_OR_RETURN(const RunStatus run, ReadRunStatus(directory, now));
+  as_json ? PrintJson(RunStatusJson(run, now)) : PrintForPeople(RunStatusText(run, now));
+  const size_t count = run.findings();
+  if (count == 0) return OkStatus();
+  return {Code::kFindings, std::to_string(count) + (count == 1 ? " finding" : " findings")};
+}
+
+}  // namespace
+
+void RegisterMonitor(CLI::App& app, CommandContext* context) {
+  auto request = std::make_shared<AttachRequest>();
+  auto directory = std::make_shared<std::string>();
+  request->mode = "monitor";
+  CLI::App* command = app.add_subcommand(
+      "monitor", "watch gradients, parameters and activations of a training command, without changing its script");
+  command->add_option("--config", request->config,
+                      "configuration of the monitor; without it gradients, optimizer state "
+                      "and parameters of all layers, at each step");
+  command->add_option("--output", request->dump_path, "directory of the results instead of MONITOR_OUTPUT_DIR");
+  CLI::App* status = command->add_subcommand("status", "ranks of a monitored run that fell behind, hang or are silent");
+  status->add_option("directory", *directory, "output directory of the monitor")->required();
+  status->add_flag("--json", context->json, "print the result as one JSON object");
+  status->footer("Exit code: 0 all well, 1 findings, 2 wrong options, 3 not readable.");
+  status->callback([directory, context] { context->status = ShowStatus(*directory, context->json); });
+  command->footer("Your command comes last: msprobe monitor --config monitor.json -- torchrun train.py ARGUMENTS");
+  command->callback([request, context, status] {
+    if (status->parsed()) return;
+    if (request->dump_path.empty()) {
+      const char* given = std::getenv("MONITOR_OUTPUT_DIR");
+      request->dump_path = given != nullptr ? given : "monitor_output";
+    }
+    context->status = CheckLaunch(request.get(), context->program);
+    if (context->status.ok()) context->status = BecomeProgram(*request, context->program);
+  });
+}
+
+}  // namespace msprobe

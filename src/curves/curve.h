@@ -1,0 +1,66 @@
+// A quantity of a training over its steps, as a log or another file of the run holds it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace msprobe {
+
+enum class CurveKind : uint8_t { kLoss, kGradNorm, kLearningRate };
+inline constexpr std::array kCurveKinds{CurveKind::kLoss, CurveKind::kGradNorm, CurveKind::kLearningRate};
+/// "loss", "grad norm", "learning rate".
+std::string_view CurveKindText(CurveKind kind);
+
+struct Curve {
+  std::vector<int64_t> steps;  // rising
+  std::vector<double> values;
+  std::vector<double> units;  // what one unit of the last digit that was printed, or stored, is worth
+
+  size_t size() const { return steps.size(); }
+  bool empty() const { return steps.empty(); }
+};
+
+struct RunCurves {
+  std::string path, format;  // "log of Megatron", "csv", "TensorBoard", ...
+  std::array<Curve, kCurveKinds.size()> curves;
+  std::vector<std::string> notes;  // what a person should know: steps logged twice, a file that was cut off
+
+  Curve& of(CurveKind kind) { return curves[static_cast<size_t>(kind)]; }
+  const Curve& of(CurveKind kind) const { return curves[static_cast<size_t>(kind)]; }
+};
+
+/// What a user says of a file that is not as expected: words before the numbers, columns or tags.
+struct CurveNames {
+  std::string loss, grad_norm, learning_rate;
+  std::string pattern;  // "step {step} loss {loss}": a line of a log
+
+  const std::string& of(CurveKind kind) const {
+    return kind == CurveKind::kLoss ? loss : kind == CurveKind::kGradNorm ? grad_norm : learning_rate;
+  }
+};
+
+/// Points in the order of a file.
+class CurveCollector {
+ public:
+  /// kBadInput when there are more than any training logs.
+  Status Add(CurveKind kind, int64_t step, double value, double unit);
+  size_t count(CurveKind kind) const { return points_[static_cast<size_t>(kind)].size(); }
+  /// By step; of points of one step the last counts, which is noted.
+  void Finish(RunCurves* out);
+
+ private:
+  struct Point {
+    int64_t step;
+    double value, unit;
+  };
+  std::array<std::vector<Point>, kCurveKinds.size()> points_;
+};
+
+inline constexpr size_t kMaxCurvePoints = 5'000'000;
+
+}  // namespace msprobe

@@ -1,0 +1,255 @@
+#include "curves/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace msprobe {
+namespace {
+
+constexpr double kJump = 5;         // half-widths of the band that a jump exceeds
+constexpr size_t kJumpPoints = 10;  // within so many points
+constexpr double kSmall = 0.01;     // "less than 1 %" of the guide
+
+struct RuleText {
+  std::string_view id, rule;
+};
+constexpr RuleText kStep1{"step1_loss", "the loss of the first step is the forward pass alone: it must agree"};
+constexpr RuleText kSameRate{"learning_rate", "the learning rate must be the same at each step"};
+constexpr RuleText kWeightsFixed{"weights_not_updated", "with learning rate 0 each step is forward and backward alone"};
+constexpr RuleText kBenchmark{"benchmark_error", "the error must be within that of the benchmark, run more than once"};
+constexpr RuleText kZero{"zero_axis", "the error must fluctuate up and down along the zero axis"};
+constexpr RuleText kDiffusion{"loss_diffusion", "a sudden growth begins with the data or an overflow at that step"};
+constexpr RuleText kLate{"late_difference", "a late difference comes from the optimizer or from mixed precision"};
+constexpr RuleText kNorm{"global_norm", "the norm of the gradient is the backward pass: it must agree"};
+
+CurveRule Make(const RuleText& rule, RuleVerdict verdict, std::string text) {
+  return {rule.id, rule.rule, verdict, std::move(text)};
+}
+
+const ComparedCurve* FindCurve(const std::vector<ComparedCurve>& curves, CurveKind kind) {
+  for (const ComparedCurve& c : curves) {
+    if (c.kind == kind && c.pair.size() > 0) return &c;
+  }
+  return nullptr;
+}
+
+bool HasBand(const ComparedCurve& c) { return c.band && !c.band->IsEmpty() && c.check.compared > 0; }
+
+double Allowed(const ComparedCurve& c, size_t i) {
+  const double width = c.band ? c.band->At(c.pair.steps[i]).value_or(0) : 0;
+  return std::max(width, c.pair.units[i]);
+}
+
+size_t PlaceOf(const ComparedCurve& c, int64_t step) {
+  return static_cast<size_t>(std::lower_bound(c.pair.steps.begin(), c.pair.steps.end(), step) - c.pair.steps.begin());
+}
+
+/// Mean of |b - a| / |a| over the last quarter.
+double LateRelative(const ComparedCurve& c) {
+  const size_t n = c.pair.size(), begin = n - std::max<size_t>(n / 4, 1);
+  double sum = 0;
+  for (size_t i = begin; i < n; ++i) {
+    sum += std::fabs(c.pair.difference(i)) / std::max(std::fabs(c.pair.a[i]), c.pair.units[i]);
+  }
+  return sum / static_cast<double>(n - begin);
+}
+
+/// The first quarter fits better than the last by far: then it is the late part that differs, not the whole.
+bool GrowsLate(const ComparedCurve& c) {
+  const size_t n = c.pair.size(), quarter = n / 4;
+  double early = 0, late = 0;
+  for (size_t i = 0; i < quarter; ++i) {
+    early += std::fabs(c.pair.difference(i));
+    late += std::fabs(c.pair.difference(n - 1 - i));
+  }
+  return early < 0.5 * late;
+}
+
+/// Where it left the band, did it jump?
+bool Jumps(const ComparedCurve& c, size_t at) {
+  for (size_t i = at; i < std::min(c.pair.size(), at + kJumpPoints); ++i) {
+    if (std::fabs(c.pair.difference(i)) > kJump * Allowed(c, i)) return true;
+  }
+  return false;
+}
+
+void JudgeRate(const std::vector<ComparedCurve>& curves, CurveJudgement* out) {
+  const ComparedCurve* rate = FindCurve(curves, CurveKind::kLearningRate);
+  if (!rate) return;
+  bool fixed = true;
+  for (size_t i = 0; i < rate->pair.size(); ++i) {
+    fixed = fixed && rate->pair.a[i] == 0 && rate->pair.b[i] == 0;
+    const double a = rate->pair.a[i], b = rate->pair.b[i];
+    if (std::fabs(b - a) <= 1.01 * rate->pair.units[i] + 1e-6 * std::fabs(a)) continue;
+    out->rules.push_back(Make(kSameRate, RuleVerdict::kFail,
+                              fmt::format("differs from step {} on: A {:.6g}, B {:.6g}", rate->pair.steps[i], a, b)));
+    return;
+  }
+  out->rules.push_back(Make(kSameRate, RuleVerdict::kPass, fmt::format("equal at {} steps", rate->pair.size())));
+  if (fixed) {
+    out->rules.push_back(
+        Make(kWeightsFixed, RuleVerdict::kPass, "the learning rate is 0: the weights stay as they are"));
+  }
+}
+
+void JudgeNorm(const std::vector<ComparedCurve>& curves, CurveJudgement* out) {
+  const ComparedCurve* norm = FindCurve(curves, CurveKind::kGradNorm);
+  if (!norm) return;
+  const auto relative = fmt::format("mean relative difference {:.3g}", norm->difference.mean_relative);
+  if (!HasBand(*norm)) {
+    const bool equal = !norm->difference.first_apart;
+    out->rules.push_back(Make(kNorm, equal ? RuleVerdict::kPass : RuleVerdict::kUnknown, relative));
+    return;
+  }
+  if (!norm->check.first_outside) {
+    out->rules.push_back(Make(kNorm, RuleVerdict::kPass, "within its golden band, " + relative));
+    return;
+  }
+  out->rules.push_back(
+      Make(kNorm, RuleVerdict::kWarn,
+           fmt::format("leaves its golden band at step {}, {}", *norm->check.first_outside, relative)));
+}
+
+std::string ZeroText(const CurveDifference& d) {
+  const double percent = 100.0 * static_cast<double>(d.positive) / static_cast<double>(std::max<size_t>(d.count, 1));
+  return fmt::format("{:.0f} % positive, t {:.2f} of {:.2f}, {:.0f} independent steps", percent, d.zero.t, d.zero.limit,
+                     d.zero.independent);
+}
+
+void JudgeInside(const ComparedCurve& c, CurveJudgement* out) {
+  out->rules.push_back(Make(kBenchmark, RuleVerdict::kPass,
+                            fmt::format("within the golden band at {} steps, at most {:.2f} of its half-width",
+                                        c.check.compared, c.check.worst_ratio)));
+  const ZeroTest& zero = c.difference.zero;
+  const std::string found = ZeroText(c.difference);
+  switch (zero.verdict) {
+    case ZeroAxis::kEqual:
+    case ZeroAxis::kRoundZero:
+      out->verdict = CurveVerdict::kReasonable;
+      out->rules.push_back(Make(kZero, RuleVerdict::kPass, found));
+      break;
+    case ZeroAxis::kOneSided:
+      out->verdict = CurveVerdict::kOneSided;
+      out->step = c.difference.first_apart;
+      out->rules.push_back(Make(kZero, RuleVerdict::kFail, found));
+      break;
+    case ZeroAxis::kUndecided:
+      out->verdict = CurveVerdict::kWithinBand;
+      out->rules.push_back(Make(
+          kZero, RuleVerdict::kUnknown,
+          fmt::format("successive differences are alike: {:.0f} independent steps are too few", zero.independent)));
+  }
+}
+
+void JudgeOutside(const ComparedCurve& c, CurveJudgement* out) {
+  const int64_t step = *c.check.first_outside;
+  const size_t at = PlaceOf(c, step);
+  out->step = step;
+  out->rules.push_back(Make(kBenchmark, RuleVerdict::kFail,
+                            fmt::format("leaves the golden band at step {}: outside at {} of {} steps, at most {:.1f} "
+                                        "half-widths",
+                                        step, c.check.outside, c.check.compared, c.check.worst_ratio)));
+  if (at == 0) {
+    out->verdict = CurveVerdict::kFromFirstStep;
+    return;
+  }
+  if (Jumps(c, at) && at >= kJumpPoints) {
+    out->verdict = CurveVerdict::kDiverges;
+    out->rules.push_back(Make(kDiffusion, RuleVerdict::kFail, fmt::format("jumps at step {}", step)));
+    return;
+  }
+  if (c.difference.zero.verdict == ZeroAxis::kOneSided) {
+    out->rules.push_back(Make(kZero, RuleVerdict::kFail, ZeroText(c.difference)));
+  }
+  if (at < c.pair.size() / 4 || !GrowsLate(c)) {
+    out->verdict = CurveVerdict::kOutsideBand;
+    return;
+  }
+  out->verdict = CurveVerdict::kLateDifference;
+  const double late = LateRelative(c);
+  std::string text = fmt::format("mean relative difference of the last quarter {:.3g}", late);
+  if (late < kSmall) text += ", below 1 %: decide by the evaluation of downstream tasks";
+  out->rules.push_back(Make(kLate, late < kSmall ? RuleVerdict::kWarn : RuleVerdict::kFail, std::move(text)));
+}
+
+void JudgeStep1(const ComparedCurve& c, CurveJudgement* out) {
+  const double d = std::fabs(c.pair.difference(0));
+  const auto text = fmt::format("A {:.6g}, B {:.6g} at step {}", c.pair.a[0], c.pair.b[0], c.pair.steps[0]);
+  const bool banded = HasBand(c) && c.band->At(c.pair.steps[0]);
+  RuleVerdict verdict = RuleVerdict::kUnknown;
+  if (d <= c.pair.units[0]) {
+    verdict = RuleVerdict::kPass;
+  } else if (banded) {
+    verdict = d <= Allowed(c, 0) ? RuleVerdict::kPass : RuleVerdict::kFail;
+  }
+  out->rules.push_back(Make(kStep1, verdict, text));
+}
+
+}  // namespace
+
+std::string_view CurveVerdictName(CurveVerdict v) {
+  constexpr std::array<std::string_view, 9> kNames{"equal",           "reasonable",      "within_band",
+                                                   "one_sided",       "from_first_step", "outside_band",
+                                                   "late_difference", "diverges",        "no_band"};
+  return kNames[static_cast<size_t>(v)];
+}
+
+std::string_view CurveVerdictText(CurveVerdict v) {
+  switch (v) {
+    case CurveVerdict::kEqual: return "equal to the last digit";
+    case CurveVerdict::kReasonable: return "reasonable: within the golden band, and round zero";
+    case CurveVerdict::kWithinBand: return "within the golden band; too short to say whether round zero";
+    case CurveVerdict::kOneSided: return "not reasonable: within the golden band, but on one side of zero";
+    case CurveVerdict::kFromFirstStep: return "not reasonable: outside of the golden band from the first step on";
+    case CurveVerdict::kOutsideBand: return "not reasonable: leaves the golden band";
+    case CurveVerdict::kLateDifference: return "not reasonable: leaves the golden band late";
+    case CurveVerdict::kDiverges: return "not reasonable: diverges";
+    case CurveVerdict::kNoBand: return "not known: without a golden band no difference can be called reasonable";
+  }
+  return "";
+}
+
+std::string_view RuleVerdictName(RuleVerdict v) {
+  constexpr std::array<std::string_view, 4> kNames{"pass", "warn", "fail", "unknown"};
+  return kNames[static_cast<size_t>(v)];
+}
+
+CurveJudgement JudgeCurves(const std::vector<ComparedCurve>& curves) {
+  CurveJudgement out;
+  JudgeRate(curves, &out);
+  const ComparedCurve* decides = FindCurve(curves, CurveKind::kLoss);
+  if (decides) {
+    JudgeStep1(*decides, &out);
+    JudgeNorm(curves, &out);
+  } else {
+    decides = FindCurve(curves, CurveKind::kGradNorm);
+  }
+  if (!decides) return out;
+  const CurveDifference& d = decides->difference;
+  if (!d.first_apart) {
+    out.verdict = CurveVerdict::kEqual;
+  } else if (d.first_not_finite) {
+    out.verdict = CurveVerdict::kDiverges;
+    out.step = d.first_not_finite;
+    out.rules.push_back(Make(kDiffusion, RuleVerdict::kFail,
+                             fmt::format("one side is not finite from step {} on", *d.first_not_finite)));
+  } else if (!HasBand(*decides)) {
+    out.step = d.first_apart;
+    out.rules.push_back(Make(kBenchmark, RuleVerdict::kUnknown,
+                             decides->band
+                                 ? "the runs of A are equal to the bit: turn deterministic computation off and "
+                                   "repeat them"
+                                 : "run A once more, without deterministic computation, and give it as a "
+                                   "third file"));
+  } else if (decides->check.first_outside) {
+    JudgeOutside(*decides, &out);
+  } else {
+    JudgeInside(*decides, &out);
+  }
+  return out;
+}
+
+}  // namespace msprobe

@@ -1,0 +1,60 @@
+// What the difference of two curves means, by the rules of the alignment guide of MindFormers.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "curves/band.h"
+#include "curves/curve.h"
+#include "curves/difference.h"
+
+namespace msprobe {
+
+enum class CurveVerdict : uint8_t {
+  kEqual,           ///< to the last digit
+  kReasonable,      ///< within the golden band, and round zero
+  kWithinBand,      ///< within the golden band; too few independent steps to say more
+  kOneSided,        ///< within the golden band, on one side of zero
+  kFromFirstStep,   ///< the first loss is outside of the band already
+  kOutsideBand,     ///< leaves the band
+  kLateDifference,  ///< fits early, and leaves the band late and slowly
+  kDiverges,        ///< jumps away, or is not finite
+  kNoBand,          ///< there is no band to judge by
+};
+/// "equal", "reasonable", "within_band", ...: for programs.
+std::string_view CurveVerdictName(CurveVerdict v);
+/// A sentence.
+std::string_view CurveVerdictText(CurveVerdict v);
+inline bool IsFine(CurveVerdict v) { return v <= CurveVerdict::kWithinBand; }
+
+enum class RuleVerdict : uint8_t { kPass, kWarn, kFail, kUnknown };
+std::string_view RuleVerdictName(RuleVerdict v);
+
+struct CurveRule {
+  std::string_view id;  // "benchmark_error"
+  std::string_view rule;
+  RuleVerdict verdict;
+  std::string text;  // what was found
+};
+
+/// A quantity that both runs have.
+struct ComparedCurve {
+  CurveKind kind = CurveKind::kLoss;
+  CurvePair pair;
+  CurveDifference difference;
+  std::optional<GoldenBand> band;
+  BandCheck check;
+};
+
+struct CurveJudgement {
+  CurveVerdict verdict = CurveVerdict::kNoBand;
+  std::optional<int64_t> step;  // where they part
+  std::vector<CurveRule> rules;
+};
+
+/// Of what both runs have; the loss decides where it is there, else the norm of the gradient.
+CurveJudgement JudgeCurves(const std::vector<ComparedCurve>& curves);
+
+}  // namespace msprobe

@@ -1,0 +1,184 @@
+#include "doctor/diagnosis.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "doctor/next_run.h"
+
+namespace msprobe {
+namespace {
+
+const StageResult& ResultOf(const Diagnosis& d, StageId id) { return d.results[static_cast<size_t>(id)]; }
+
+/// Whether a difference of the configurations can be what was first seen at a stage; `exact`: by an op, a batch or a
+/// weight, not by printed digits, which hide how it began.
+bool Explains(const ConfigDifference& d, StageId seen, bool exact) {
+  if (d.effect == seen || (!exact && seen > d.effect)) return true;
+  // A model of another structure has other weights; statistics of a step cannot tell forward from data that differ.
+  if (d.effect == StageId::kStep1Loss) return seen == StageId::kWeights || seen == StageId::kLocalNorm;
+  if (d.effect == StageId::kData && seen == StageId::kStep1Loss) return true;
+  return d.later && seen > d.effect;
+}
+
+BothWords Described(const ConfigDifference& d) {
+  return Both("{}: {} in A, {} in B", "{}：A 为 {}，B 为 {}", d.id, OneLine(d.a), OneLine(d.b));
+}
+
+void TakeConfig(const ConfigDifference& d, Diagnosis* out) {
+  out->stage = StageId::kConfig;
+  out->cause = (d.rule ? "rule " : "setting ") + d.id;
+  const BothWords what = Described(d);
+  out->cause_text = {d.reason.en + " (" + what.en + ")", d.reason.zh + "（" + what.zh + "）"};
+  out->fix = d.fix;
+  out->exact = true;
+}
+
+void TakeResult(StageId id, const StageResult& result, Diagnosis* out) {
+  out->stage = id;
+  out->step = result.step;
+  out->cause = result.cause;
+  out->cause_text = result.cause_text;
+  out->fix = result.fix;
+  out->exact = result.exact;
+}
+
+/// The stages that runs show, by what they did.
+std::optional<StageId> FirstSeen(const Diagnosis& d, StageVerdict verdict) {
+  for (const DoctorStage& stage : DoctorStages()) {
+    if (stage.id == StageId::kConfig || stage.id == StageId::kBand) continue;
+    if (ResultOf(d, stage.id).verdict == verdict) return stage.id;
+  }
+  return std::nullopt;
+}
+
+bool AnythingSeen(const Diagnosis& d) {
+  return std::any_of(d.results.begin() + 1, d.results.end(),
+                     [](const StageResult& r) { return r.verdict != StageVerdict::kNotSeen; });
+}
+
+/// The first stage whose next run would say more, beginning with `from`.
+std::optional<NextRun> NextFrom(const Diagnosis& d, StageId from) {
+  for (const DoctorStage& stage : DoctorStages()) {
+    if (stage.id < from) continue;
+    const auto& next = ResultOf(d, stage.id).next;
+    if (next && !next->commands.empty()) return next;
+  }
+  return std::nullopt;
+}
+
+/// The differences of the configurations in the light of what was first seen: one becomes the cause, the rest is told.
+void WeighConfig(const DoctorEvidence& evidence, std::optional<StageId> seen, Diagnosis* out) {
+  const ConfigDifference* cause = nullptr;
+  for (const ConfigDifference& d : evidence.config.differences) {
+    const bool explains = seen && Explains(d, *seen, out->exact);
+    const bool strong = d.fails || (!d.rule && !out->exact);
+    if (explains && strong && !cause && (d.fails || *seen != StageId::kData)) {
+      cause = &d;
+      continue;
+    }
+    if (!d.fails && !(seen && Explains(d, *seen, true))) continue;
+    const BothWords what = Described(d);
+    out->also.push_back(
+        explains ? Both("{}; it can show there, too", "{}；也可能在此处表现", what.en)
+                 : Both("{}; it does not explain what was seen first", "{}；不能解释最先看到的差异", what.en));
+    out->also.back().zh = what.zh + (explains ? "；也可能在此处表现" : "；不能解释最先看到的差异");
+  }
+  if (!cause) return;
+  const StageResult& first = ResultOf(*out, *seen);
+  if (!first.cause_text.empty()) {
+    out->also.insert(out->also.begin(), {"seen first: " + first.cause_text.en, "最先看到：" + first.cause_text.zh});
+  }
+  const int step = out->step;
+  TakeConfig(*cause, out);
+  out->step = step;
+}
+
+/// Configurations alone differ: nothing was seen of the runs, or nothing that they change.
+void JudgeConfigAlone(const DoctorEvidence& evidence, bool seen, Diagnosis* out) {
+  for (const ConfigDifference& d : evidence.config.differences) {
+    if (!d.fails) continue;
+    const bool without_effect = seen && !d.later;
+    if (out->stage || without_effect) {
+      const BothWords what = Described(d);
+      out->also.push_back(
+          {what.en + (seen ? "; no effect of it was seen" : ""), what.zh + (seen ? "；未见其影响" : "")});
+      continue;
+    }
+    out->outcome = Diagnosis::Outcome::kParted;
+    TakeConfig(d, out);
+    if (seen) {
+      out->also.push_back(Both("no effect of it was seen yet", "尚未看到其影响"));
+    } else {
+      out->also.push_back(Both("nothing was given that shows what the runs did", "没有可显示两次运行行为的文件"));
+    }
+  }
+}
+
+bool IsBitEqual(const DoctorEvidence& evidence) {
+  const auto same = [](const CurveComparison& curve) {
+    return std::all_of(curve.points.begin(), curve.points.end(),
+                       [](const CurvePoint& p) { return p.a == p.b || (p.a != p.a && p.b != p.b); });
+  };
+  const bool dumps = !evidence.dumps.seen || evidence.dumps.bit_equal;
+  return dumps && same(evidence.curves.loss) && same(evidence.curves.norm);
+}
+
+/// Nothing differs for certain.
+void JudgeAgreement(const DoctorEvidence& evidence, Diagnosis* out) {
+  const bool seen = AnythingSeen(*out);
+  const std::optional<StageId> unsure = FirstSeen(*out, StageVerdict::kUnsure);
+  if (!seen) {
+    out->outcome = Diagnosis::Outcome::kUndecided;
+  } else if (!unsure) {
+    out->outcome = IsBitEqual(evidence) ? Diagnosis::Outcome::kAgree : Diagnosis::Outcome::kRounding;
+  } else {
+    // Steps that agree op by op, and losses that part slowly behind them: rounding does that, and so may a small cause.
+    const bool explained = evidence.dumps.seen && !evidence.dumps.unknown && evidence.dumps.second_step;
+    out->outcome = explained ? Diagnosis::Outcome::kRounding : Diagnosis::Outcome::kUndecided;
+    if (!explained) {
+      out->stage = unsure;
+      out->step = ResultOf(*out, *unsure).step;
+    }
+  }
+  for (const ConfigDifference& d : evidence.config.differences) {
+    if (!unsure || !d.fails || !Explains(d, *unsure, false)) continue;
+    // Small as it is, what is seen is what this changes.
+    out->outcome = Diagnosis::Outcome::kParted;
+    const int step = ResultOf(*out, *unsure).step;
+    TakeConfig(d, out);
+    out->step = step;
+    return;
+  }
+  JudgeConfigAlone(evidence, seen, out);
+  if (out->outcome == Diagnosis::Outcome::kUndecided || unsure) out->next = NextFrom(*out, StageId::kConfig);
+}
+
+}  // namespace
+
+std::string_view NameOf(Diagnosis::Outcome outcome) {
+  switch (outcome) {
+    case Diagnosis::Outcome::kAgree: return "agree";
+    case Diagnosis::Outcome::kRounding: return "rounding";
+    case Diagnosis::Outcome::kUndecided: return "undecided";
+    case Diagnosis::Outcome::kParted: return "parted";
+  }
+  return "";
+}
+
+Diagnosis Diagnose(const DoctorEvidence& evidence) {
+  Diagnosis out;
+  for (const DoctorStage& stage : DoctorStages()) out.results.push_back(stage.judge(evidence));
+  const std::optional<StageId> seen = FirstSeen(out, StageVerdict::kDiffers);
+  if (!seen) {
+    JudgeAgreement(evidence, &out);
+    return out;
+  }
+  out.outcome = Diagnosis::Outcome::kParted;
+  TakeResult(*seen, ResultOf(out, *seen), &out);
+  WeighConfig(evidence, seen, &out);
+  out.bug = out.exact;
+  if (!out.exact) out.next = NextFrom(out, *seen);
+  return out;
+}
+
+}  // namespace msprobe

@@ -1,0 +1,83 @@
+#include "doctor/diagnosis.h"
+
+#include <gtest/gtest.h>
+
+namespace msprobe {
+namespace {
+
+/// Runs whose losses agree up to `step`, and are `apart` from there on, relative.
+DoctorEvidence PartingAt(int step, double apart) {
+  RunFiles a, b;
+  a.given = {"A"};
+  b.given = {"B"};
+  TrainingLog left, right;
+  for (int i = 0; i < 20; ++i) {
+    left.steps.push_back({i + 1, {4.0 - 0.1 * i, 5e-7}, {}, {}});
+    right.steps.push_back(left.steps.back());
+    if (i >= step) right.steps.back().loss.value *= 1 + apart;
+  }
+  a.logs = {left};
+  b.logs = {right};
+  DoctorEvidence out;
+  out.curves = CompareCurves(a, b, {}, false);
+  out.a = a;
+  out.b = b;
+  return out;
+}
+
+ConfigDifference Differs(const std::string& id, StageId effect, bool later) {
+  ConfigDifference out;
+  out.id = id;
+  out.fails = true;
+  out.effect = effect;
+  out.later = later;
+  return out;
+}
+
+TEST(Diagnosis, NamesTheStageAtWhichLossesPart) {
+  EXPECT_EQ(Diagnose(PartingAt(0, 0.1)).stage, StageId::kStep1Loss);
+  EXPECT_EQ(Diagnose(PartingAt(1, 0.1)).stage, StageId::kStep2);
+  const Diagnosis late = Diagnose(PartingAt(10, 0.1));
+  EXPECT_EQ(late.stage, StageId::kTraining);
+  EXPECT_EQ(late.step, 10);
+  EXPECT_FALSE(late.exact);
+  EXPECT_FALSE(late.bug);
+  ASSERT_TRUE(late.next);
+  EXPECT_EQ(late.next->commands.size(), 2u);
+  EXPECT_NE(late.next->commands[0].find("--step 0,1,9,10"), std::string::npos) << late.next->commands[0];
+}
+
+TEST(Diagnosis, EqualLossesAgreeAndSmallDifferencesAreNotDecided) {
+  EXPECT_EQ(Diagnose(PartingAt(30, 0)).outcome, Diagnosis::Outcome::kAgree);
+  EXPECT_EQ(Diagnose(PartingAt(10, 1e-4)).outcome, Diagnosis::Outcome::kUndecided);
+  EXPECT_EQ(Diagnose(DoctorEvidence()).outcome, Diagnosis::Outcome::kUndecided);
+}
+
+TEST(Diagnosis, AConfigurationIsTheCauseOnlyOfWhatItCanChange) {
+  DoctorEvidence evidence = PartingAt(1, 0.1);
+  evidence.config.seen = true;
+  evidence.config.differences = {Differs("optimizer.beta2", StageId::kOptimizer, true)};
+  Diagnosis d = Diagnose(evidence);
+  EXPECT_EQ(d.stage, StageId::kConfig);
+  EXPECT_EQ(d.cause, "rule optimizer.beta2");
+  evidence = PartingAt(0, 0.1);
+  evidence.config.seen = true;
+  evidence.config.differences = {Differs("optimizer.beta2", StageId::kOptimizer, true)};
+  d = Diagnose(evidence);  // the first loss knows no optimizer
+  EXPECT_EQ(d.stage, StageId::kStep1Loss);
+  ASSERT_EQ(d.also.size(), 1u);
+  EXPECT_NE(d.also[0].en.find("does not explain"), std::string::npos);
+}
+
+TEST(Diagnosis, BatchesGoBeforeWhatTheyCause) {
+  DoctorEvidence evidence = PartingAt(0, 0.1);
+  evidence.batches.compared = 1;
+  evidence.batches.first = 0;
+  evidence.batches.how = {"tokens differ", "tokens 不同"};
+  const Diagnosis d = Diagnose(evidence);
+  EXPECT_EQ(d.stage, StageId::kData);
+  EXPECT_TRUE(d.exact);
+}
+
+}  // namespace
+}  // namespace msprobe

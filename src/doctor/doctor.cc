@@ -1,0 +1,47 @@
+#include "doctor/doctor.h"
+
+#include "base/file.h"
+#include "doctor/next_run.h"
+
+namespace msprobe {
+namespace {
+
+Status WriteReport(const std::string& path, const std::string& text, std::vector<std::string>* files) {
+  MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  MSP_RETURN_IF_ERROR(file.Write(text));
+  MSP_RETURN_IF_ERROR(file.Commit());
+  files->push_back(path);
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<DoctorReport> RunDoctor(const DoctorRequest& request, Language language) {
+  DoctorReport out;
+  DoctorEvidence& evidence = out.evidence;
+  MSP_ASSIGN_OR_RETURN(evidence.a, FindRunFiles(request.a));
+  MSP_ASSIGN_OR_RETURN(evidence.b, FindRunFiles(request.b));
+  std::vector<RunFiles> again;
+  for (const std::vector<std::string>& paths : request.again) {
+    MSP_ASSIGN_OR_RETURN(RunFiles run, FindRunFiles(paths));
+    again.push_back(std::move(run));
+  }
+  MSP_RETURN_IF_ERROR(MakeOutputDir(request.output));
+  evidence.output = request.output;
+  std::vector<std::string> unlisted;
+  MSP_RETURN_IF_ERROR(WriteReport(RecordConfig(request.output), RecordConfigText(), &unlisted));
+  MSP_ASSIGN_OR_RETURN(evidence.config, CompareConfigs(evidence.a, &evidence.b));
+  const bool half = evidence.config.half || !evidence.config.known_precision;
+  evidence.batches = CompareBatches(evidence.a, evidence.b);
+  MSP_ASSIGN_OR_RETURN(evidence.weights, CompareCheckpoints(evidence.a, evidence.b));
+  evidence.gradients = CompareGradients(evidence.a, evidence.b, half);
+  evidence.curves = CompareCurves(evidence.a, evidence.b, again, half);
+  MSP_ASSIGN_OR_RETURN(evidence.dumps, CompareRunDumps(evidence.a, evidence.b, request.output));
+  out.diagnosis = Diagnose(evidence);
+  MSP_RETURN_IF_ERROR(WriteReport(JoinPath(request.output, "msprobe_doctor.json"), DoctorJson(out), &out.files));
+  MSP_RETURN_IF_ERROR(
+      WriteReport(JoinPath(request.output, "msprobe_doctor.html"), DoctorHtml(out, language), &out.files));
+  return out;
+}
+
+}  // namespace msprobe

@@ -1,0 +1,258 @@
+#include "doctor/dump_evidence.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "dump/reader.h"
+#include "jobs/run_compare.h"
+#include "report/summary.h"
+
+namespace msprobe {
+namespace {
+
+constexpr std::string_view kForward = ".forward", kBackward = ".backward";
+
+bool IsBackward(std::string_view op) { return Contains(op, kBackward) || Contains(op, ".parameters_grad"); }
+
+/// A directory of steps, or one of a dump without steps.
+std::string StepDirectory(const RunDump& dump, int step) {
+  return step < 0 ? dump.path : JoinPath(dump.path, "step" + std::to_string(step));
+}
+
+/// dump.json of one rank of a step: what holds for all of them is read there.
+std::string FirstDumpFile(const std::string& step) {
+  if (IsRegularFile(JoinPath(step, "dump.json"))) return JoinPath(step, "dump.json");
+  const auto names = ListDirectory(step);
+  if (!names.ok()) return {};
+  for (const std::string& name : *names) {
+    const std::string file = JoinPath(JoinPath(step, name), "dump.json");
+    if (IsRegularFile(file)) return file;
+  }
+  return {};
+}
+
+/// The index of an op, and how many there are.
+struct OpPlace {
+  size_t at = 0, first_backward = 0, last_backward = 0, ops = 0;
+  bool found = false, first_input_whole = false;
+};
+
+/// Whether an item of an op holds whole numbers or truths: data, masks and positions, but nothing that is computed.
+bool IsWhole(const JsonValue& item) {
+  const std::string_view dtype = item["dtype"].Text();
+  return Contains(dtype, "int") || Contains(dtype, "Int") || Contains(dtype, "bool") || Contains(dtype, "Bool");
+}
+
+/// "input.1" of {"input_args": [..], "input_kwargs": {..}}.
+bool ItemIsWhole(const JsonValue& op, std::string_view item) {
+  while (StartsWith(item, ".")) item.remove_prefix(1);
+  const auto parts = Split(item, '.');
+  if (parts.size() < 2 || parts[0] != "input") return false;
+  const JsonValue* args = op.Find("input_args");
+  if (!args) args = op.Find("input");
+  size_t number = 0;
+  if (!IsDigits(parts[1])) return IsWhole(op["input_kwargs"][parts[1]]);
+  for (const char c : parts[1]) number = number * 10 + static_cast<size_t>(c - '0');
+  return args && IsWhole((*args)[number]);
+}
+
+OpPlace FindPlace(const std::string& dump, const std::string& op, const std::string& item) {
+  OpPlace out;
+  const auto file = dump.empty() ? StatusOr<DumpFile>(BadInput("none")) : DumpFile::Open(dump);
+  if (!file.ok()) return out;
+  out.ops = file->ops().size();
+  out.first_backward = out.ops;
+  for (size_t i = 0; i < out.ops; ++i) {
+    if (!IsBackward(file->ops().NameAt(i))) continue;
+    out.first_backward = std::min(out.first_backward, i);
+    out.last_backward = i;
+  }
+  const auto at = file->FindOp(op);
+  if (!at) return out;
+  out.found = true;
+  out.at = *at;
+  JsonDoc doc;
+  if (file->ParseOp(*at, &doc).ok()) out.first_input_whole = ItemIsWhole(doc, item);
+  return out;
+}
+
+/// The first forward call of a module in a dump.
+std::string ModuleCall(const std::string& dump, const std::string& module) {
+  const auto file = dump.empty() || module.empty() ? StatusOr<DumpFile>(BadInput("none")) : DumpFile::Open(dump);
+  if (!file.ok()) return {};
+  const std::string begin = "Module." + module + ".";
+  for (size_t i = 0; i < file->ops().size(); ++i) {
+    const std::string_view name = file->ops().NameAt(i);
+    // Behind the path stand the class, the direction and the number.
+    const bool own = StartsWith(name, begin) && Split(name.substr(begin.size()), '.').size() == 3;
+    if (own && EndsWith(name, ".forward.0")) return std::string(name);
+  }
+  return {};
+}
+
+/// Whether an op stands behind the backward pass, where the optimizer is.
+bool IsUpdate(const StoryOrigin& origin, const OpPlace& place) {
+  const bool behind = place.found && place.first_backward < place.ops && place.at > place.last_backward;
+  return !IsBackward(origin.op) && (behind || !origin.owner.empty());
+}
+
+/// The stage of what begins at an op. `place`: in the dump that has the op.
+StageId StageOf(const StoryOrigin& origin, const OpPlace& place, int step, bool before_is_clean) {
+  // Code of a backward pass calls functions, too. What differs where a forward pass is computed once more for it agreed
+  // when it was computed first.
+  const bool within = place.found && place.at > place.first_backward && place.at < place.last_backward;
+  const bool backward = IsBackward(origin.op) || within;
+  const bool behind = IsUpdate(origin, place);
+  if (origin.cause == Cause::kInput && !backward && !behind) {
+    const bool first = place.found && place.at == 0;
+    if (place.first_input_whole || first) return StageId::kData;
+  }
+  if (origin.cause == Cause::kWeight && !backward && !behind) {
+    if (step <= 0) return StageId::kWeights;
+    return step == 1 && before_is_clean ? StageId::kOptimizer : StageId::kTraining;
+  }
+  if (step > 1) return StageId::kTraining;
+  if (behind) return step <= 0 ? StageId::kOptimizer : StageId::kTraining;
+  if (step == 1) return StageId::kStep2;
+  return backward ? StageId::kLocalNorm : StageId::kStep1Loss;
+}
+
+struct StepPair {
+  int step;
+  std::string a, b;
+};
+
+/// Of each step that both recorded; where several dumps hold it, the last one of each.
+std::vector<StepPair> PairSteps(const RunFiles& a, const RunFiles& b) {
+  std::vector<StepPair> out;
+  const auto find = [](const RunFiles& run, int step) -> const RunDump* {
+    const RunDump* found = nullptr;
+    for (const RunDump& dump : run.dumps) {
+      if (std::find(dump.steps.begin(), dump.steps.end(), step) != dump.steps.end()) found = &dump;
+    }
+    return found;
+  };
+  for (const RunDump& dump : a.dumps) {
+    for (const int step : dump.steps) {
+      const RunDump *left = find(a, step), *right = find(b, step);
+      if (left != &dump || right == nullptr) continue;
+      out.push_back({step, StepDirectory(*left, step), StepDirectory(*right, step)});
+    }
+  }
+  std::sort(out.begin(), out.end(), [](const StepPair& x, const StepPair& y) { return x.step < y.step; });
+  return out;
+}
+
+bool HoldsTensors(const std::string& step) {
+  const std::string file = FirstDumpFile(step);
+  const auto dump = file.empty() ? StatusOr<DumpFile>(BadInput("none")) : DumpFile::Open(file);
+  return dump.ok() && dump->task() == "tensor";
+}
+
+std::string FrameworkOf(const std::string& step) {
+  const std::string file = FirstDumpFile(step);
+  const auto dump = file.empty() ? StatusOr<DumpFile>(BadInput("none")) : DumpFile::Open(file);
+  return dump.ok() ? std::string(dump->framework()) : std::string();
+}
+
+/// Step by step, up to the first that differs.
+class DumpComparison {
+ public:
+  DumpComparison(const RunFiles& a, const RunFiles& b, const std::string& output)
+      : steps_(PairSteps(a, b)), output_(output) {}
+
+  StatusOr<DumpEvidence> Run() {
+    out_.bit_equal = !steps_.empty();
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      MSP_RETURN_IF_ERROR(Compare(steps_[i]));
+      if (!compared_) continue;
+      if (out_.story.outcome == Story::Outcome::kUnknown) {
+        out_.unknown = true;
+        out_.unknown_step = steps_[i].step;
+        return std::move(out_);
+      }
+      if (out_.story.outcome == Story::Outcome::kOrigin && !out_.story.origins.empty() && IsAnswer(i)) {
+        return std::move(out_);
+      }
+      out_.clean.push_back(steps_[i].step);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  /// What an update begins, until the next step says whether it changed a weight: code of two optimizers may differ
+  /// and do the same.
+  struct Suspect {
+    DumpOrigin origin;
+    Story story;
+    std::string html;
+    bool frameworks_differ = false;
+  };
+
+  Status Compare(const StepPair& pair) {
+    CompareSettings settings;
+    settings.target = pair.b;
+    settings.golden = pair.a;
+    settings.output = JoinPath(output_, pair.step < 0 ? "compare" : "compare_step" + std::to_string(pair.step));
+    settings.html = true;
+    const auto report = RunCompare(settings);
+    compared_ = report.ok();
+    if (!compared_) {
+      if (report.status().code() != Code::kBadInput) return report.status();
+      out_.notes.push_back(report.status().message());
+      return OkStatus();
+    }
+    out_.seen = true;
+    out_.steps.push_back(pair.step);
+    out_.first_step = out_.first_step || pair.step <= 0;
+    out_.second_step = out_.second_step || pair.step == 1;
+    out_.tensors = HoldsTensors(pair.a) && HoldsTensors(pair.b);
+    out_.story = report->story;
+    out_.html = report->html;
+    out_.bit_equal = out_.bit_equal && out_.story.outcome == Story::Outcome::kEqual;
+    return OkStatus();
+  }
+
+  /// Whether the origin of step `i` is where the runs part; sets out_.origin.
+  bool IsAnswer(size_t i) {
+    const StepPair& pair = steps_[i];
+    const bool before = std::find(out_.clean.begin(), out_.clean.end(), pair.step - 1) != out_.clean.end();
+    const StoryOrigin& origin = out_.story.origins.front();
+    const bool target = origin.cause != Cause::kMissingOp;
+    const OpPlace place = FindPlace(FirstDumpFile(target ? pair.b : pair.a), origin.op, origin.item);
+    DumpOrigin found{StageOf(origin, place, pair.step, before), pair.step, origin,
+                     origin.verdict == RulerVerdict::kSuspicious ? "suspicious" : "bug",
+                     ModuleCall(FirstDumpFile(pair.a), origin.module)};
+    const bool weight = origin.cause == Cause::kWeight && !IsUpdate(origin, place);
+    if (suspect_ && suspect_->origin.step == pair.step - 1 && weight && !suspect_->frameworks_differ) {
+      out_.origin = std::move(suspect_->origin);
+      out_.story = std::move(suspect_->story);
+      out_.html = std::move(suspect_->html);
+      std::erase(out_.clean, out_.origin->step);
+      return true;
+    }
+    suspect_.reset();
+    const bool frameworks_differ = FrameworkOf(pair.a) != FrameworkOf(pair.b);
+    if (IsUpdate(origin, place)) {
+      suspect_ = Suspect{std::move(found), out_.story, out_.html, frameworks_differ};
+      return false;
+    }
+    out_.origin = std::move(found);
+    return true;
+  }
+
+  std::vector<StepPair> steps_;
+  std::string output_;
+  DumpEvidence out_;
+  std::optional<Suspect> suspect_;
+  bool compared_ = false;
+};
+
+}  // namespace
+
+StatusOr<DumpEvidence> CompareRunDumps(const RunFiles& a, const RunFiles& b, const std::string& output) {
+  return DumpComparison(a, b, output).Run();
+}
+
+}  // namespace msprobe

@@ -1,0 +1,29 @@
+// All that is known of two runs, or of one, gathered once; the stages judge it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/language.h"
+#include "doctor/both_words.h"
+#include "doctor/config_evidence.h"
+#include "doctor/curve_evidence.h"
+#include "doctor/dump_evidence.h"
+#include "doctor/run_files.h"
+#include "doctor/tensor_evidence.h"
+
+namespace msprobe {
+
+struct DoctorEvidence {
+  RunFiles a, b;       // the reference, and the run in question
+  std::string output;  // directory of what is written
+  ConfigEvidence config;
+  BatchEvidence batches;
+  WeightEvidence weights;
+  GradientEvidence gradients;
+  CurveEvidence curves;
+  DumpEvidence dumps;
+};
+
+}  // namespace msprobe

@@ -1,0 +1,143 @@
+#include "doctor/next_run.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "config/read_configuration.h"
+#include "config/shell_script.h"
+#include "json/writer.h"
+
+namespace msprobe {
+namespace {
+
+constexpr std::string_view kYourCommand = "YOUR_TRAINING_COMMAND";
+
+std::string Quoted(std::string_view word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string(word);
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+/// What starts a run again: its launch script, or a word to be replaced.
+std::string ProgramOf(const RunFiles& run) {
+  return run.scripts.empty() ? std::string(kYourCommand) : "bash " + Quoted(run.scripts.front());
+}
+
+/// A name that is free in the directory of the run.
+std::string FreeName(const RunFiles& run, const std::string& name) {
+  std::string out = JoinPath(run.directory, name);
+  for (int i = 2; PathExists(out) && i < 1000; ++i) out = JoinPath(run.directory, name + "_" + std::to_string(i));
+  return out;
+}
+
+std::set<int> RecordedSteps(const RunFiles& run) {
+  std::set<int> out;
+  for (const RunDump& dump : run.dumps) out.insert(dump.steps.begin(), dump.steps.end());
+  return out;
+}
+
+/// The launch command with a learning rate of 0; "" where no argument of it is one.
+std::string FrozenCommand(const RunFiles& run) {
+  if (run.scripts.empty()) return {};
+  const auto file = MappedFile::Open(run.scripts.front());
+  if (!file.ok()) return {};
+  const auto reading = ReadShell(file->text(), run.scripts.front());
+  if (!reading.ok()) return {};
+  for (const auto& command : reading->commands) {
+    std::string out;
+    bool found = false;
+    for (size_t i = 0; i < command.size(); ++i) {
+      std::string word = command[i].text;
+      const bool rate = word == "--lr" || word == "--learning_rate" || word == "--learning-rate" || word == "--min-lr";
+      out += (i ? " " : "") + Quoted(word);
+      if (!rate || i + 1 >= command.size()) continue;
+      out += " 0";
+      ++i;
+      found = true;
+    }
+    if (found) return "(cd " + Quoted(run.directory) + " && " + out + ")";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string RecordConfig(const std::string& output) { return JoinPath(output, "record.json"); }
+
+std::string RecordConfigText() {
+  return "{\"task\": \"tensor\", \"level\": \"mix\", \"budget\": {\"disk\": \"20GB\"}}\n";
+}
+
+std::string StepList(const std::vector<int>& steps) {
+  std::string out;
+  for (const int step : steps) out += (out.empty() ? "" : ",") + std::to_string(step);
+  return out;
+}
+
+NextRun RecordSteps(const DoctorEvidence& evidence, const std::vector<int>& steps, BothWords why) {
+  NextRun out;
+  out.why = std::move(why);
+  std::vector<int> wanted = steps;
+  std::sort(wanted.begin(), wanted.end());
+  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+  std::erase_if(wanted, [](int step) { return step < 0; });
+  for (const RunFiles* run : {&evidence.a, &evidence.b}) {
+    const std::set<int> there = RecordedSteps(*run);
+    const bool all = std::all_of(wanted.begin(), wanted.end(), [&](int step) { return there.contains(step); });
+    if (all) continue;
+    out.commands.push_back("msprobe run --config " + Quoted(RecordConfig(evidence.output)) + " --dump-path " +
+                           Quoted(FreeName(*run, "msprobe_dump")) + " --step " + StepList(wanted) + " -- " +
+                           ProgramOf(*run));
+  }
+  return out;
+}
+
+NextRun RunAgain(const DoctorEvidence& evidence, BothWords why) {
+  const std::string log = FreeName(evidence.a, "again") + ".log";
+  return {std::move(why), {ProgramOf(evidence.a) + " 2>&1 | tee " + Quoted(log)}};
+}
+
+std::optional<NextRun> RunFrozen(const DoctorEvidence& evidence, BothWords why) {
+  NextRun out;
+  out.why = std::move(why);
+  for (const RunFiles* run : {&evidence.a, &evidence.b}) {
+    const std::string command = FrozenCommand(*run);
+    if (command.empty()) return std::nullopt;
+    out.commands.push_back(command + " 2>&1 | tee " + Quoted(FreeName(*run, "lr0") + ".log"));
+  }
+  return out;
+}
+
+std::optional<NextRun> Graft(const DoctorEvidence& evidence, const std::string& module_call, int step, BothWords why) {
+  const auto holds = [&](const RunDump& dump) {
+    return std::find(dump.steps.begin(), dump.steps.end(), step) != dump.steps.end();
+  };
+  const auto dump = std::find_if(evidence.a.dumps.begin(), evidence.a.dumps.end(), holds);
+  if (dump == evidence.a.dumps.end() || !evidence.dumps.tensors || !StartsWith(module_call, "Module.")) {
+    return std::nullopt;
+  }
+  const std::string path = JoinPath(evidence.output, "graft.json");
+  JsonWriter json(kJsonIndented);
+  json.BeginObject();
+  json.Member("task", "statistics");
+  json.Member("level", "mix");
+  json.ObjectMember("load", [&] {
+    json.Member("path", dump->path);
+    json.Member("modules", std::vector<std::string>{module_call});
+    json.Member("step", std::vector<int>{step});
+    json.Member("dump_after_load", true);
+  });
+  json.EndObject();
+  auto file = OutputFile::Create(path);
+  if (!file.ok() || !file->Write(json.Take() + "\n").ok() || !file->Commit().ok()) return std::nullopt;
+  return NextRun{
+      std::move(why),
+      {"msprobe run --config " + Quoted(path) + " --dump-path " + Quoted(FreeName(evidence.b, "msprobe_graft")) +
+       " --step " + std::to_string(step) + " -- " + ProgramOf(evidence.b)}};
+}
+
+}  // namespace msprobe

@@ -1,0 +1,239 @@
+#include "doctor/run_files.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <set>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "config/read_configuration.h"
+#include "dump/reader.h"
+#include "weights/open_checkpoint.h"
+
+namespace msprobe {
+namespace {
+
+constexpr int kDeepest = 6;
+constexpr size_t kMostFiles = 20'000;
+constexpr size_t kLongestConfig = size_t{16} << 20;
+
+bool EndsWithOneOf(std::string_view name, std::initializer_list<std::string_view> endings) {
+  return std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) { return EndsWith(name, ending); });
+}
+
+/// The last whole number in a text; -1 without one.
+int LastNumber(std::string_view text) {
+  size_t end = text.find_last_of("0123456789");
+  if (end == std::string_view::npos) return -1;
+  size_t begin = end;
+  while (begin > 0 && text[begin - 1] >= '0' && text[begin - 1] <= '9') --begin;
+  int out = -1;
+  const auto [stop, error] = std::from_chars(text.data() + begin, text.data() + end + 1, out);
+  return error == std::errc() && stop == text.data() + end + 1 ? out : -1;
+}
+
+/// "step_12", "step12"; -1 for anything else.
+int StepOfDirectory(std::string_view name) {
+  if (!StartsWith(name, "step")) return -1;
+  name.remove_prefix(4);
+  if (StartsWith(name, "_")) name.remove_prefix(1);
+  return IsDigits(name) ? LastNumber(name) : -1;
+}
+
+bool IsRankDirectory(std::string_view name) {
+  if (!StartsWith(name, "rank") && !StartsWith(name, "proc")) return false;
+  name.remove_prefix(4);
+  if (StartsWith(name, "_")) name.remove_prefix(1);
+  return name.empty() || IsDigits(name);
+}
+
+/// By words of its path below what was given: "init", "step_10", "iter_0000010", "checkpoint-10".
+int StepOfCheckpoint(std::string_view path, std::string_view given) {
+  if (StartsWith(path, given) && path.size() > given.size()) path.remove_prefix(given.size() + 1);
+  std::string_view name = BaseName(path);
+  if (const size_t dot = name.find_last_of('.'); dot != std::string_view::npos && dot > 0) name = name.substr(0, dot);
+  for (const std::string_view part : {name, BaseName(DirName(path))}) {
+    if (Contains(part, "init")) return 0;
+    for (const std::string_view word : {"step", "iter", "checkpoint", "ckpt", "epoch"}) {
+      if (Contains(part, word) && LastNumber(part) >= 0) return LastNumber(part);
+    }
+  }
+  return -1;
+}
+
+class RunFileFinder {
+ public:
+  explicit RunFileFinder(RunFiles* out) : out_(out) {}
+
+  void Look(const std::string& path, int depth) {
+    if (IsDirectory(path))
+      LookIntoDirectory(path, depth);
+    else
+      LookAtFile(path);
+  }
+  void SetGiven(const std::string& path) { given_ = path; }
+
+ private:
+  void Note(const std::string& text) {
+    if (out_->notes.size() < 50) out_->notes.push_back(text);
+  }
+
+  void LookIntoDirectory(const std::string& path, int depth) {
+    if (depth > kDeepest || seen_ > kMostFiles) return;
+    const auto listed = ListDirectory(path);
+    if (!listed.ok()) return Note(listed.status().message());
+    const std::set<std::string, std::less<>> names(listed->begin(), listed->end());
+    if (names.contains("msprobe_doctor.json")) return;  // a result of ours
+    if (names.contains("dump.json")) return AddDump(path);
+    if (IsCheckpointDirectory(path, names)) {
+      if (AddCheckpoint(path) && names.contains("config.json")) AddConfig(JoinPath(path, "config.json"));
+      return;
+    }
+    for (const std::string& name : *listed) {
+      const std::string inner = JoinPath(path, name);
+      if (StartsWith(name, ".") || name == "__pycache__") continue;
+      std::error_code error;
+      if (std::filesystem::is_symlink(inner, error) && IsDirectory(inner)) continue;
+      if (++seen_ > kMostFiles) {
+        return Note(path + " holds more files than are looked at; the rest is left out: give the files themselves");
+      }
+      Look(inner, depth + 1);
+    }
+  }
+
+  static bool IsCheckpointDirectory(const std::string& path, const std::set<std::string, std::less<>>& names) {
+    if (names.contains(".metadata") || names.contains("latest_checkpointed_iteration.txt") || names.contains("latest"))
+      return true;
+    for (const std::string& name : names) {
+      if (EndsWith(name, ".safetensors.index.json") || EndsWith(name, ".bin.index.json")) return true;
+      if (name == "model.safetensors" || name == "pytorch_model.bin") return true;
+      if (StartsWith(name, "mp_rank_") && IsDirectory(JoinPath(path, name))) return true;
+    }
+    return false;
+  }
+
+  bool AddCheckpoint(const std::string& path) {
+    const auto opened = OpenCheckpoint(path);
+    if (!opened.ok()) {
+      Note(opened.status().message());
+      return false;
+    }
+    if (opened->tensors.empty()) return false;
+    out_->checkpoints.push_back({path, StepOfCheckpoint(path, given_)});
+    return true;
+  }
+
+  void AddDump(std::string_view rank) {
+    std::string_view step = IsRankDirectory(BaseName(rank)) ? DirName(rank) : rank;
+    const int number = StepOfDirectory(BaseName(step));
+    const std::string root(number >= 0 ? DirName(step) : step);
+    auto found =
+        std::find_if(out_->dumps.begin(), out_->dumps.end(), [&](const RunDump& dump) { return dump.path == root; });
+    if (found == out_->dumps.end()) found = out_->dumps.insert(found, RunDump{root, {}});
+    if (std::find(found->steps.begin(), found->steps.end(), number) == found->steps.end()) {
+      found->steps.push_back(number);
+      std::sort(found->steps.begin(), found->steps.end());
+    }
+  }
+
+  /// A tensor of a step: below "step_N" of a directory of batches or gradients.
+  bool AddStepFile(const std::string& path) {
+    std::string_view directory = DirName(path);
+    for (int up = 0; up < 3 && !directory.empty() && directory != "/"; ++up, directory = DirName(directory)) {
+      const int step = StepOfDirectory(BaseName(directory));
+      if (step < 0) continue;
+      const std::string_view root = DirName(directory);
+      const bool gradients = Contains(BaseName(root), "grad") || StartsWith(BaseName(path), "grad");
+      const std::string name = path.substr(directory.size() + 1);
+      (gradients ? out_->gradients : out_->batches)[step].emplace(name, path);
+      return true;
+    }
+    return false;
+  }
+
+  void AddConfig(const std::string& path) {
+    if (EndsWith(path, ".zip")) {
+      const bool packed = std::any_of(out_->configs.begin(), out_->configs.end(),
+                                      [](const std::string& other) { return EndsWith(other, ".zip"); });
+      if (packed)
+        Note(path + " is a second pack of one run and is left out: give only one of them");
+      else
+        out_->configs.push_back(path);
+      return;
+    }
+    Configuration one;
+    const Status status = AddFile(path, &one);
+    if (!status.ok()) {
+      if (!IsLog(path)) Note(status.message());
+      return;
+    }
+    if (one.sources.empty() && one.environment.empty()) return;
+    out_->configs.push_back(path);
+    if (EndsWithOneOf(path, {".sh", ".bash"})) out_->scripts.push_back(path);
+  }
+
+  static bool IsLog(std::string_view path) { return EndsWithOneOf(path, {".log", ".txt", ".out"}); }
+
+  void LookAtFile(const std::string& path) {
+    const std::string_view name = BaseName(path);
+    std::error_code error;
+    const auto size = std::filesystem::file_size(path, error);
+    if (error) return Note(path + " cannot be read: check its permissions");
+    if (name == "dump.json") return AddDump(DirName(path));
+    if (EndsWithOneOf(name, {".npy", ".pt", ".npz", ".safetensors"}) && AddStepFile(path)) return;
+    if (EndsWithOneOf(name, {".safetensors", ".ckpt", ".pt", ".pth", ".bin", ".npz"})) {
+      if (!AddCheckpoint(path)) ++out_->others;
+      return;
+    }
+    const bool curves = EndsWithOneOf(name, {".csv", ".jsonl", ".trend.db"}) || name == "trainer_state.json" ||
+                        StartsWith(name, "events.out.tfevents.");
+    if (curves || IsLog(name)) {
+      AddLog(path);
+      if (IsLog(name)) AddConfig(path);
+      return;
+    }
+    if (EndsWithOneOf(name, {".sh", ".bash", ".yaml", ".yml", ".json", ".zip"}) && size <= kLongestConfig) {
+      return AddConfig(path);
+    }
+    ++out_->others;
+  }
+
+  /// Files without a loss are none.
+  void AddLog(const std::string& path) {
+    auto log = ReadTrainingLog(path);
+    if (log.ok() && !log->steps.empty()) out_->logs.push_back(*std::move(log));
+  }
+
+  RunFiles* out_;
+  std::string given_;
+  size_t seen_ = 0;
+};
+
+}  // namespace
+
+StatusOr<RunFiles> FindRunFiles(const std::vector<std::string>& paths) {
+  RunFiles out;
+  out.given = paths;
+  RunFileFinder finder(&out);
+  for (const std::string& path : paths) {
+    if (!PathExists(path)) return BadInput(path + " does not exist: check the path");
+    finder.SetGiven(path);
+    finder.Look(path, 0);
+  }
+  out.directory = IsDirectory(paths[0]) ? paths[0] : std::string(DirName(paths[0]));
+  if (out.directory.empty()) out.directory = ".";
+  std::stable_sort(out.logs.begin(), out.logs.end(),
+                   [](const TrainingLog& x, const TrainingLog& y) { return x.steps.size() > y.steps.size(); });
+  std::stable_sort(out.checkpoints.begin(), out.checkpoints.end(),
+                   [](const RunCheckpoint& x, const RunCheckpoint& y) { return x.step < y.step; });
+  if (out.empty()) {
+    return BadInput(paths[0] +
+                    " holds nothing that is known of a training: give launch scripts, configurations, logs with "
+                    "losses, checkpoints, batches or dumps, or the directory where they are");
+  }
+  return out;
+}
+
+}  // namespace msprobe

@@ -1,0 +1,30 @@
+// Stage: does each step take the same data?
+#include "doctor/stage_judges.h"
+
+namespace msprobe {
+
+StageResult JudgeData(const DoctorEvidence& evidence) {
+  StageResult out;
+  const BatchEvidence& batches = evidence.batches;
+  if (batches.first >= 0) {
+    out.verdict = StageVerdict::kDiffers;
+    out.exact = true;
+    out.step = batches.first;
+    out.cause = "batch of step " + std::to_string(batches.first + 1);
+    out.cause_text =
+        Both("the batches of step {} differ: {}", "第 {} 步的数据不同：{}", batches.first + 1, batches.how.en);
+    out.cause_text.zh = Both("", "第 {} 步的数据不同：{}", batches.first + 1, batches.how.zh).zh;
+    out.evidence = {out.cause_text, Both("files: {} and {}", "文件：{} 与 {}", batches.file_a, batches.file_b)};
+    out.fix = Both("let B read the batches that A saved, then look at the data loaders",
+                   "让 B 读取 A 保存的数据，再检查数据加载");
+    return out;
+  }
+  if (batches.compared > 0) {
+    out.verdict = StageVerdict::kPass;
+    out.evidence.push_back(Both("the saved batches of {} steps are equal", "{} 步保存的数据相同", batches.compared));
+  }
+  AddDumpVerdict(evidence, StageId::kData, &out);
+  return out;
+}
+
+}  // namespace msprobe

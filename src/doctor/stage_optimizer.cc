@@ -1,0 +1,53 @@
+// Stage: from the same gradients the same update?
+#include "base/text.h"
+#include "doctor/next_run.h"
+#include "doctor/stage_judges.h"
+
+namespace msprobe {
+
+StageResult JudgeOptimizer(const DoctorEvidence& evidence) {
+  StageResult out;
+  AddDumpVerdict(evidence, StageId::kOptimizer, &out);
+  if (out.verdict == StageVerdict::kDiffers) {
+    out.fix =
+        Both("compare the code of both optimizers there; msprobe optimizer_replay on records of both names the term",
+             "比较两侧优化器在此处的代码；对两侧的记录使用 msprobe optimizer_replay 可指出具体的项");
+  }
+  const CurveEvidence& curves = evidence.curves;
+  if (!curves.rate.points.empty()) {
+    const bool early = curves.rate.parted && curves.rate.parted->step <= 1;
+    out.evidence.push_back(
+        PointWords("learning rate", "的学习率", early ? *curves.rate.parted : curves.rate.points.front()));
+    if (early) {
+      out.verdict = StageVerdict::kDiffers;
+      out.step = curves.rate.parted->step;
+      out.exact = true;
+      out.cause = "learning rate of step " + std::to_string(curves.rate.parted->step + 1);
+      out.cause_text = Both("the learning rates differ", "学习率不同");
+      out.fix = Both("set the same learning rate, schedule and warmup", "设置相同的学习率、调度与预热");
+    }
+  }
+  for (const WeightEvidence::Pair& pair : evidence.weights.pairs) {
+    if (pair.step != 1) continue;
+    RaiseVerdict(pair.different > 0 ? StageVerdict::kDiffers : StageVerdict::kPass, &out);
+    out.evidence.push_back(Both("behind step 1 {} of {} weights differ", "第 1 步之后 {1} 个权重中 {0} 个不同",
+                                pair.different, pair.weights));
+    if (pair.different == 0 || !out.cause.empty()) continue;
+    out.step = 0;
+    out.cause = "update of " + pair.first;
+    out.cause_text = Both("the update of {} differs", "{} 的更新不同", pair.first);
+  }
+  const bool second = curves.loss.parted && curves.loss.parted->step == 1;
+  if (second && out.verdict < StageVerdict::kDiffers) {
+    // Which of backward pass and optimizer made it is not in the losses.
+    RaiseVerdict(StageVerdict::kUnsure, &out);
+  }
+  if (out.verdict >= StageVerdict::kUnsure && !out.exact && !out.next) {
+    out.next = RecordSteps(evidence, {0, 1},
+                           Both("a recording of the steps 1 and 2 tells the backward pass from the optimizer",
+                                "采集第 1、2 步可区分反向与优化器"));
+  }
+  return out;
+}
+
+}  // namespace msprobe

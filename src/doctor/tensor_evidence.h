@@ -1,0 +1,43 @@
+// Saved batches, gradients and checkpoints of two runs compared.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "doctor/both_words.h"
+#include "doctor/run_files.h"
+
+namespace msprobe {
+
+struct BatchEvidence {
+  int compared = 0;  // steps that both saved
+  int first = -1;    // step whose batches differ; -1: none
+  BothWords how;     // of that step
+  std::string file_a, file_b;
+  std::vector<std::string> notes;
+};
+BatchEvidence CompareBatches(const RunFiles& a, const RunFiles& b);
+
+struct WeightEvidence {
+  struct Pair {
+    std::string a, b;
+    int step = -1;
+    size_t weights = 0, different = 0, rounded = 0, only_a = 0, only_b = 0;
+    std::string first;  // label of the first weight that differs
+    std::string first_b;
+    BothWords how;
+  };
+  std::vector<Pair> pairs;  // by step
+  std::vector<std::string> notes;
+};
+StatusOr<WeightEvidence> CompareCheckpoints(const RunFiles& a, const RunFiles& b);
+
+struct GradientEvidence {
+  int compared = 0;
+  int first = -1;
+  std::string file;
+  BothWords how;
+};
+GradientEvidence CompareGradients(const RunFiles& a, const RunFiles& b, bool half);
+
+}  // namespace msprobe

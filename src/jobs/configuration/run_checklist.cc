@@ -1,0 +1,248 @@
+#include "jobs/configuration/run_checklist.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "checks/pack.h"
+#include "config/read_configuration.h"
+#include "config/secrets.h"
+#include "jobs/configuration/checkpoint_settings.h"
+#include "jobs/configuration/recorded_batches.h"
+#include "json/writer.h"
+#include "sheet/workbook.h"
+
+namespace msprobe {
+namespace {
+
+constexpr JsonStyle kReportStyle{.indent = 2, .comma = ",", .ascii = false};
+
+/// The files of a side together, packs last: they hold what ran.
+StatusOr<EffectiveRun> ReadSide(const std::vector<std::string>& paths, std::vector<std::string>* warnings) {
+  Configuration configuration;
+  Pack all, recorded;
+  bool packed = false, batches = false;
+  for (const std::string& path : paths) {
+    if (IsDirectory(path)) {
+      MSP_ASSIGN_OR_RETURN(const bool found, AddRecordedBatches(path, &recorded));
+      batches |= found;
+      if (found) continue;
+    }
+    if (!EndsWith(path, ".zip")) {
+      MSP_RETURN_IF_ERROR(MayBeCheckpoint(path) ? AddCheckpointSettings(path, &configuration)
+                                                : AddFile(path, &configuration));
+      continue;
+    }
+    if (packed) return UsageError(path + " is the second pack of one run: give one zip file a side");
+    MSP_ASSIGN_OR_RETURN(const PackFile file, PackFile::Open(path));
+    MSP_ASSIGN_OR_RETURN(all, file.Read());
+    packed = true;
+  }
+  warnings->insert(warnings->end(), configuration.notes.begin(), configuration.notes.end());
+  warnings->insert(warnings->end(), all.warnings.begin(), all.warnings.end());
+  all.dataset.merge(recorded.dataset);
+  EffectiveRun run(std::move(configuration), packed || batches ? &all : nullptr);
+  if (run.dialects().empty()) {
+    return BadInput(OneLine(paths[0]) +
+                    " sets nothing that Megatron, MindFormers, transformers, DeepSpeed or verl knows: "
+                    "give the script, yaml, json or log of the training");
+  }
+  return run;
+}
+
+std::vector<std::string> FrameworksOf(const EffectiveRun& run) {
+  std::vector<std::string> out;
+  for (const ConfigDialect dialect : run.dialects()) out.emplace_back(NameOf(dialect));
+  return out;
+}
+
+std::string Escaped(std::string_view text) {
+  std::string out;
+  for (const char c : ToUtf8(text)) {
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '&')
+      out += "&amp;";
+    else if (c == '"')
+      out += "&quot;";
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::vector<const CheckFinding*> WorstFirst(const ChecklistReport& report) {
+  std::vector<const CheckFinding*> out;
+  for (const CheckFinding& finding : report.findings) out.push_back(&finding);
+  std::stable_sort(out.begin(), out.end(), [](const auto* a, const auto* b) { return a->verdict > b->verdict; });
+  return out;
+}
+
+Sheet FindingSheet(const ChecklistReport& report, Language language) {
+  Sheet out{"checklist",
+            {"rule", "section", "verdict", "target", "golden", "target from", "golden from", "reason", "fix"},
+            {}};
+  for (const CheckFinding* finding : WorstFirst(report)) {
+    const Cell::Color color = finding->verdict == CheckVerdict::kFail   ? Cell::Color::kRed
+                              : finding->verdict == CheckVerdict::kWarn ? Cell::Color::kYellow
+                                                                        : Cell::Color::kNone;
+    std::vector<SheetValue> row;
+    for (const std::string& text :
+         {std::string(finding->rule->id), std::string(finding->rule->section), std::string(NameOf(finding->verdict)),
+          finding->target, finding->golden, finding->target_origin, finding->golden_origin,
+          std::string(finding->Reason(language)), std::string(finding->Fix(language))}) {
+      row.push_back(SheetValue::Of(text));
+    }
+    row[2].color = color;
+    out.rows.push_back(std::move(row));
+  }
+  return out;
+}
+
+Sheet EffectiveSheet(const EffectiveRun& target, const EffectiveRun* golden) {
+  Sheet out{"effective", {"quantity", "target", "golden", "target from", "golden from"}, {}};
+  std::vector<std::string> names;
+  for (const auto& [name, fact] : target.facts()) names.push_back(name);
+  if (golden) {
+    for (const auto& [name, fact] : golden->facts()) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  for (const std::string& name : names) {
+    const Fact *a = target.Find(name), *b = golden ? golden->Find(name) : nullptr;
+    const auto text = [](const Fact* fact) { return SheetValue::Of(fact ? fact->value.Shown() : std::string()); };
+    const auto origin = [](const Fact* fact) { return SheetValue::Of(fact ? fact->origin : std::string()); };
+    out.rows.push_back({SheetValue::Of(name), text(a), text(b), origin(a), origin(b)});
+  }
+  return out;
+}
+
+Status WriteText(const std::string& path, const std::string& text, std::vector<std::string>* files) {
+  MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  MSP_RETURN_IF_ERROR(file.Write(text));
+  files->push_back(path);
+  return file.Commit();
+}
+
+}  // namespace
+
+size_t ChecklistReport::Count(CheckVerdict verdict) const {
+  return static_cast<size_t>(std::count_if(findings.begin(), findings.end(),
+                                           [&](const CheckFinding& finding) { return finding.verdict == verdict; }));
+}
+
+StatusOr<ChecklistReport> RunChecklistOfFiles(const std::vector<std::string>& target,
+                                              const std::vector<std::string>& golden, const std::string& output,
+                                              Language language) {
+  ChecklistReport out;
+  MSP_ASSIGN_OR_RETURN(const EffectiveRun left, ReadSide(target, &out.warnings));
+  std::optional<EffectiveRun> right;
+  if (!golden.empty()) {
+    MSP_ASSIGN_OR_RETURN(right, ReadSide(golden, &out.warnings));
+    out.frameworks[1] = FrameworksOf(*right);
+  }
+  out.pair = right.has_value();
+  out.frameworks[0] = FrameworksOf(left);
+  out.findings = RunChecklist(left, right ? &*right : nullptr);
+  if (output.empty()) return out;
+  MSP_RETURN_IF_ERROR(MakeOutputDir(output));
+  const std::string book = JoinPath(output, "checklist.xlsx");
+  MSP_RETURN_IF_ERROR(
+      WriteWorkbook(book, {FindingSheet(out, language), EffectiveSheet(left, right ? &*right : nullptr)}));
+  MSP_RETURN_IF_ERROR(WriteText(JoinPath(output, "checklist.json"), ChecklistJson(out), &out.files));
+  MSP_RETURN_IF_ERROR(WriteText(JoinPath(output, "checklist.html"), ChecklistHtml(out, language), &out.files));
+  out.files.insert(out.files.begin(), book);
+  return out;
+}
+
+std::string ChecklistJson(const ChecklistReport& report) {
+  JsonWriter json(kReportStyle);
+  json.BeginObject();
+  json.Member("target_frameworks", report.frameworks[0]);
+  json.Member("golden_frameworks", report.frameworks[1]);
+  json.ObjectMember("verdicts", [&] {
+    for (const CheckVerdict verdict :
+         {CheckVerdict::kPass, CheckVerdict::kAsk, CheckVerdict::kWarn, CheckVerdict::kFail}) {
+      json.Member(NameOf(verdict), report.Count(verdict));
+    }
+  });
+  json.ArrayMember("findings", report.findings, [&](const CheckFinding& finding) {
+    json.BeginObject();
+    json.Member("rule", finding.rule->id);
+    json.Member("section", finding.rule->section);
+    json.Member("verdict", NameOf(finding.verdict));
+    json.Member("target", finding.target);
+    json.Member("golden", finding.golden);
+    json.Member("target_from", finding.target_origin);
+    json.Member("golden_from", finding.golden_origin);
+    json.Member("reason", finding.rule->reason);
+    json.Member("fix", finding.rule->fix);
+    json.EndObject();
+  });
+  json.Member("warnings", report.warnings);
+  json.EndObject();
+  return json.Take() + "\n";
+}
+
+std::string ChecklistText(const ChecklistReport& report, Language language) {
+  std::string out;
+  std::string asked;
+  for (const CheckFinding* finding : WorstFirst(report)) {
+    if (finding->verdict == CheckVerdict::kPass) continue;
+    if (finding->verdict == CheckVerdict::kAsk) {
+      asked += (asked.empty() ? "" : ", ") + std::string(finding->rule->id);
+      continue;
+    }
+    out += fmt::format("{}  {}: {}\n", NameOf(finding->verdict), finding->rule->id, finding->Reason(language));
+    for (const auto& [side, value, origin] : {std::tuple("target", finding->target, finding->target_origin),
+                                              {"golden", finding->golden, finding->golden_origin}}) {
+      if (!value.empty()) out += fmt::format("      {} {} ({})\n", side, OneLine(value), OneLine(origin));
+    }
+    out += fmt::format("      -> {}\n", finding->Fix(language));
+  }
+  if (!asked.empty()) out += fmt::format("ask a person: {}\n", asked);
+  out += fmt::format("{} pass, {} to ask, {} warn, {} fail\n", report.Count(CheckVerdict::kPass),
+                     report.Count(CheckVerdict::kAsk), report.Count(CheckVerdict::kWarn),
+                     report.Count(CheckVerdict::kFail));
+  for (const std::string& file : report.files) out += fmt::format("  result: {}\n", OneLine(file));
+  return out;
+}
+
+std::string ChecklistHtml(const ChecklistReport& report, Language language) {
+  const bool chinese = language == Language::kChinese;
+  std::string out = fmt::format(
+      "<!doctype html>\n<html lang=\"{}\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width\"><title>msprobe config_check</title>\n<style>\n"
+      ":root{{color-scheme:light dark}}body{{font:15px/1.5 system-ui,sans-serif;margin:2rem}}table{{border-collapse:"
+      "collapse;width:100%}}th,td{{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px solid "
+      "#8886}}.fail{{font-weight:700}}code{{font-size:.9em}}small{{display:block}}\n</style></head><body><main>\n",
+      chinese ? "zh" : "en");
+  out += fmt::format("<h1>{}</h1>\n<p>{} pass, {} ask, {} warn, {} fail</p>\n",
+                     chinese ? "配置检查清单" : "Checklist of the configuration", report.Count(CheckVerdict::kPass),
+                     report.Count(CheckVerdict::kAsk), report.Count(CheckVerdict::kWarn),
+                     report.Count(CheckVerdict::kFail));
+  out += "<table><thead><tr>";
+  for (const auto& [english, other] : {std::pair("verdict", "结论"),
+                                       {"rule", "规则"},
+                                       {"target", "待比对"},
+                                       {"golden", "标杆"},
+                                       {"reason and fix", "原因与修改"}}) {
+    out += fmt::format("<th scope=\"col\">{}</th>", chinese ? other : english);
+  }
+  out += "</tr></thead><tbody>\n";
+  for (const CheckFinding* finding : WorstFirst(report)) {
+    out += fmt::format(
+        "<tr class=\"{0}\"><td>{0}</td><td><code>{1}</code></td><td>{2}<small>{3}</small></td><td>{4}<small>{5}</small>"
+        "</td><td>{6}<small>{7}</small></td></tr>\n",
+        NameOf(finding->verdict), Escaped(finding->rule->id), Escaped(finding->target), Escaped(finding->target_origin),
+        Escaped(finding->golden), Escaped(finding->golden_origin), Escaped(finding->Reason(language)),
+        Escaped(finding->Fix(language)));
+  }
+  return out + "</tbody></table></main></body></html>\n";
+}
+
+}  // namespace msprobe

@@ -1,0 +1,166 @@
+#include "jobs/curves.h"
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "curves/read_curves.h"
+#include "json/writer.h"
+
+namespace msprobe {
+namespace {
+
+constexpr JsonStyle kCurvesStyle{.indent = 1, .comma = ",", .ascii = false, .not_finite = JsonStyle::NotFinite::kText};
+
+std::string StepsText(const Curve& c) {
+  return c.empty() ? "none" : fmt::format("{}..{}", c.steps.front(), c.steps.back());
+}
+
+void NoteRun(const RunCurves& run, std::vector<std::string>* notes) {
+  for (const std::string& note : run.notes) notes->push_back(OneLine(run.path) + ": " + note);
+}
+
+Status CompareKind(CurveKind kind, const CurvesRequest& request, CurvesResult* out) {
+  const Curve &a = out->a.of(kind), &b = out->b.of(kind);
+  if (a.empty() || b.empty()) return OkStatus();
+  ComparedCurve compared;
+  compared.kind = kind;
+  compared.pair = PairCurves(a, b, request.shift);
+  if (compared.pair.size() == 0) {
+    if (kind != CurveKind::kLoss) return OkStatus();
+    return BadInput(
+        fmt::format("{} has steps {}, {} has {}: no step in common; give runs of the same steps, or shift B "
+                    "with --shift",
+                    OneLine(request.a), StepsText(a), OneLine(request.b), StepsText(b)));
+  }
+  if (kind == CurveKind::kLoss && (a.size() != compared.pair.size() || b.size() != compared.pair.size())) {
+    out->notes.push_back(
+        fmt::format("{} steps in common are compared: A has {}, B {}", compared.pair.size(), a.size(), b.size()));
+  }
+  compared.difference = CompareCurves(compared.pair);
+  std::vector<const Curve*> golden{&a};
+  for (const RunCurves& run : out->more_a) {
+    if (!run.of(kind).empty()) golden.push_back(&run.of(kind));
+  }
+  if (golden.size() > 1 && kind != CurveKind::kLearningRate) {
+    MSP_ASSIGN_OR_RETURN(compared.band, MakeBand(golden));
+    compared.check = CheckBand(*compared.band, compared.pair);
+    if (kind == CurveKind::kLoss && compared.check.compared < compared.pair.size()) {
+      out->notes.push_back(fmt::format("the golden band covers {} of {} steps: its runs are shorter",
+                                       compared.check.compared, compared.pair.size()));
+    }
+  }
+  out->curves.push_back(std::move(compared));
+  return OkStatus();
+}
+
+void WriteCompared(const ComparedCurve& c, JsonWriter* json) {
+  const CurveDifference& d = c.difference;
+  json->BeginObject();
+  json->Member("quantity", CurveKindText(c.kind));
+  json->Member("steps", d.count);
+  json->Member("first_step", d.first_step);
+  json->Member("last_step", d.last_step);
+  json->Member("first_difference", d.first);
+  json->Member("mean_difference", d.mean);
+  json->Member("mean_abs", d.mean_abs);
+  json->Member("max_abs", d.max_abs);
+  json->Member("max_step", d.max_step);
+  json->Member("mean_relative", d.mean_relative);
+  json->Member("max_relative", d.max_relative);
+  json->Member("positive", d.positive);
+  json->Member("negative", d.negative);
+  json->Member("drift", d.drift);
+  json->Member("first_apart", d.first_apart);
+  json->ObjectMember("zero_axis", [&] {
+    json->Member("verdict", ZeroAxisText(d.zero.verdict));
+    json->Member("independent_steps", d.zero.independent);
+    json->Member("t", d.zero.t);
+    json->Member("limit", d.zero.limit);
+  });
+  if (c.band) {
+    json->ObjectMember("golden_band", [&] {
+      json->Member("construction", BandConstructionText(c.band->construction));
+      json->Member("runs", c.band->runs);
+      json->Member("largest_half_width", *std::max_element(c.band->half_widths.begin(), c.band->half_widths.end()));
+      json->Member("runs_covered", c.band->runs_covered);
+      json->Member("steps_outside", c.check.outside);
+      json->Member("steps_compared", c.check.compared);
+      json->Member("first_outside", c.check.first_outside);
+      json->Member("worst_ratio", c.check.worst_ratio);
+    });
+  }
+  json->EndObject();
+}
+
+Status WriteCurveFile(const std::string& path, const std::string& text) {
+  MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  MSP_RETURN_IF_ERROR(file.Write(text));
+  return file.Commit();
+}
+
+}  // namespace
+
+const ComparedCurve* CurvesResult::Find(CurveKind kind) const {
+  for (const ComparedCurve& c : curves) {
+    if (c.kind == kind) return &c;
+  }
+  return nullptr;
+}
+
+StatusOr<CurvesResult> CompareCurveFiles(const CurvesRequest& request) {
+  CurvesResult out;
+  MSP_ASSIGN_OR_RETURN(out.a, ReadCurves(request.a, request.names));
+  MSP_ASSIGN_OR_RETURN(out.b, ReadCurves(request.b, request.names));
+  NoteRun(out.a, &out.notes);
+  NoteRun(out.b, &out.notes);
+  for (const std::string& path : request.more_a) {
+    MSP_ASSIGN_OR_RETURN(RunCurves run, ReadCurves(path, request.names));
+    NoteRun(run, &out.notes);
+    out.more_a.push_back(std::move(run));
+  }
+  for (const CurveKind kind : kCurveKinds) MSP_RETURN_IF_ERROR(CompareKind(kind, request, &out));
+  if (!out.Find(CurveKind::kLoss) && !out.Find(CurveKind::kGradNorm)) {
+    return BadInput(fmt::format("{} and {} have no quantity in common: give two files with a loss", OneLine(request.a),
+                                OneLine(request.b)));
+  }
+  out.judgement = JudgeCurves(out.curves);
+  if (request.output.empty()) return out;
+  MSP_RETURN_IF_ERROR(MakeOutputDir(request.output));
+  out.files = {JoinPath(request.output, "curves.json"), JoinPath(request.output, "curves.html")};
+  MSP_RETURN_IF_ERROR(WriteCurveFile(out.files[0], CurvesJson(out)));
+  MSP_RETURN_IF_ERROR(WriteCurveFile(out.files[1], CurvesPage(out)));
+  return out;
+}
+
+std::string CurvesJson(const CurvesResult& result) {
+  JsonWriter json(kCurvesStyle);
+  json.BeginObject();
+  json.Member("verdict", CurveVerdictName(result.judgement.verdict));
+  json.Member("fine", result.fine());
+  json.Member("step", result.judgement.step);
+  std::vector<std::pair<std::string_view, const RunCurves*>> runs{{"A", &result.a}, {"B", &result.b}};
+  for (const RunCurves& run : result.more_a) runs.emplace_back("A", &run);
+  json.ArrayMember("runs", runs, [&](const auto& side) {
+    json.BeginObject();
+    json.Member("side", side.first);
+    json.Member("path", side.second->path);
+    json.Member("format", side.second->format);
+    for (const CurveKind kind : kCurveKinds) json.Member(CurveKindText(kind), side.second->of(kind).size());
+    json.EndObject();
+  });
+  json.ArrayMember("rules", result.judgement.rules, [&](const CurveRule& rule) {
+    json.BeginObject();
+    json.Member("rule", rule.id);
+    json.Member("verdict", RuleVerdictName(rule.verdict));
+    json.Member("says", rule.rule);
+    json.Member("found", rule.text);
+    json.EndObject();
+  });
+  json.ArrayMember("curves", result.curves, [&](const ComparedCurve& c) { WriteCompared(c, &json); });
+  json.Member("notes", result.notes);
+  json.EndObject();
+  return json.Take() + "\n";
+}
+
+}  // namespace msprobe

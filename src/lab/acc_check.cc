@@ -1,0 +1,197 @@
+#include "lab/acc_check.h"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+
+#include "base/file.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "dump/reader.h"
+#include "json/parser.h"
+#include "lab/call_plan.h"
+#include "lab/call_request.h"
+#include "lab/check_process.h"
+#include "lab/check_tables.h"
+#include "lab/judge.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kMostNamed = 100;
+
+/// The lists of a config.json, and where data of failing calls goes.
+struct CheckConfig {
+  CallFilter filter;
+  std::string error_data = "./";
+};
+
+Status ReadNames(const JsonValue& section, const char* key, const std::string& path,
+                 std::set<std::string, std::less<>>* out) {
+  const JsonValue* names = section.Find(key);
+  if (!names || names->IsNull()) return OkStatus();
+  if (!names->IsArray()) return BadInput(path + ": \"" + key + "\" must be a list of names of functions");
+  for (const JsonValue& name : names->Items()) {
+    if (!name.IsString()) return BadInput(path + ": \"" + key + "\" must be a list of names of functions");
+    out->emplace(name.Text());
+  }
+  return OkStatus();
+}
+
+Status ReadConfig(const std::string& path, CheckConfig* out) {
+  if (path.empty()) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  JsonDoc doc;
+  MSP_RETURN_IF_ERROR(ParseJson(file.text(), path, &doc));
+  const JsonValue* section = doc.Find("acc_check");
+  if (!section) section = doc.Find("run_ut");
+  if (!section) return OkStatus();
+  MSP_RETURN_IF_ERROR(ReadNames(*section, "white_list", path, &out->filter.white));
+  MSP_RETURN_IF_ERROR(ReadNames(*section, "black_list", path, &out->filter.black));
+  const JsonValue* folder = section->Find("error_data_path");
+  if (!folder) return OkStatus();
+  if (!folder->IsString()) return BadInput(path + ": \"error_data_path\" must be a string, a path");
+  out->error_data = folder->Text();
+  return OkStatus();
+}
+
+/// Processes that are free; each works on a call at a time.
+class ProcessPool {
+ public:
+  explicit ProcessPool(std::vector<std::string> devices) : devices_(std::move(devices)) {}
+
+  StatusOr<std::unique_ptr<CheckProcess>> Take() {
+    std::string device;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        std::unique_ptr<CheckProcess> out = std::move(free_.back());
+        free_.pop_back();
+        return out;
+      }
+      device = devices_[next_++ % devices_.size()];
+    }
+    return CheckProcess::Start(device);
+  }
+  void Give(std::unique_ptr<CheckProcess> process) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(process));
+  }
+
+ private:
+  std::vector<std::string> devices_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<CheckProcess>> free_;
+  size_t next_ = 0;
+};
+
+bool Fails(const CheckedCall& call) {
+  return WorseOf(call.forward, call.backward) == LabStatus::kError ||
+         WorseOf(call.forward, call.backward) == LabStatus::kWarning;
+}
+
+class AccuracyCheck {
+ public:
+  AccuracyCheck(const AccCheckSettings& settings, const DumpFile& dump, std::vector<PlannedCall> plan,
+                AccCheckReport* report)
+      : settings_(settings), dump_(dump), plan_(std::move(plan)), report_(report), pool_(settings.devices) {}
+
+  /// A device that is not there is told before a table is made.
+  Status Begin() {
+    MSP_ASSIGN_OR_RETURN(std::unique_ptr<CheckProcess> first, pool_.Take());
+    report_->device = first->device();
+    pool_.Give(std::move(first));
+    return OkStatus();
+  }
+
+  Status Run(CheckTables* tables, const std::function<void(double)>& progress) {
+    const auto make = [this](size_t i) { return Check(plan_[i]); };
+    const auto take = [&](size_t i, CheckedCall&& call) {
+      MSP_RETURN_IF_ERROR(tables->Add(call));
+      Count(call);
+      if (progress) progress(static_cast<double>(i + 1) / static_cast<double>(plan_.size()));
+      return OkStatus();
+    };
+    const auto processes = static_cast<size_t>(settings_.processes);
+    MSP_RETURN_IF_ERROR(ParallelOrdered<CheckedCall>(plan_.size(), 4 * processes, make, take, processes));
+    wrong_.insert(wrong_.end(), suspicious_.begin(), suspicious_.end());
+    wrong_.resize(std::min(wrong_.size(), kMostNamed));
+    report_->suspects = std::move(wrong_);
+    return OkStatus();
+  }
+
+ private:
+  StatusOr<CheckedCall> Check(const PlannedCall& call) {
+    if (!call.skip.empty()) return SkippedCall(call.full, call.skip);
+    const StatusOr<std::string> request = CallRequest(dump_, call);
+    if (!request.ok()) {
+      if (request.status().code() != Code::kBadInput) return request.status();
+      return SkippedCall(call.full, request.status().message());
+    }
+    MSP_ASSIGN_OR_RETURN(std::unique_ptr<CheckProcess> process, pool_.Take());
+    MSP_ASSIGN_OR_RETURN(CallAnswer answer, process->Call(*request));
+    CheckedCall out = JudgeCall(call.full, call.api, call.backward.has_value(), settings_.release, std::move(answer));
+    if (!report_->error_data.empty() && Fails(out)) MSP_RETURN_IF_ERROR(process->Save(report_->error_data, call.full));
+    pool_.Give(std::move(process));
+    return out;
+  }
+
+  void Count(const CheckedCall& call) {
+    if (call.verdict) {
+      ++report_->verdicts[static_cast<size_t>(*call.verdict)];
+      report_->known += *call.verdict >= Float64Verdict::kSuspicious && call.known;
+      const bool wrong = *call.verdict == Float64Verdict::kWrong;
+      std::vector<std::string>& names = wrong ? wrong_ : suspicious_;
+      if (*call.verdict >= Float64Verdict::kSuspicious && names.size() < kMostNamed) names.push_back(call.full);
+    }
+    const LabStatus worst = WorseOf(call.forward, call.backward);
+    if (worst == LabStatus::kError) {
+      ++report_->failed;
+      if (report_->errors.size() < kMostNamed) report_->errors.push_back(call.full);
+    } else if (worst == LabStatus::kWarning) {
+      ++report_->warned;
+    } else if (call.forward == LabStatus::kSkip) {
+      ++report_->skipped;
+    } else {
+      ++report_->passed;
+    }
+  }
+
+  const AccCheckSettings& settings_;
+  const DumpFile& dump_;
+  std::vector<PlannedCall> plan_;
+  AccCheckReport* report_;
+  ProcessPool pool_;
+  std::vector<std::string> wrong_, suspicious_;  // calls
+};
+
+}  // namespace
+
+StatusOr<AccCheckReport> CheckAccuracy(const AccCheckSettings& settings, const std::function<void(double)>& progress) {
+  AccCheckReport report;
+  CheckConfig config;
+  MSP_RETURN_IF_ERROR(ReadConfig(settings.config, &config));
+  MSP_ASSIGN_OR_RETURN(const DumpFile dump, DumpFile::Open(settings.dump));
+  if (!dump.framework().empty() && dump.framework() != "pytorch")
+    return BadInput(settings.dump + " is a dump of " + std::string(dump.framework()) +
+                    ": acc_check calls functions of PyTorch; 'msprobe compare' compares dumps of both frameworks");
+  report.truncated = dump.truncated();
+  CheckTables tables;
+  if (!settings.resume.empty()) MSP_RETURN_IF_ERROR(tables.Continue(settings.resume, &config.filter.done));
+  report.resumed = config.filter.done.size();
+  config.filter.once = settings.once;
+  MSP_ASSIGN_OR_RETURN(std::vector<PlannedCall> plan, PlanCalls(dump, config.filter));
+  AccuracyCheck check(settings, dump, std::move(plan), &report);
+  MSP_RETURN_IF_ERROR(check.Begin());
+  if (settings.resume.empty()) MSP_RETURN_IF_ERROR(tables.Create(settings.output));
+  if (settings.save_error_data) {
+    report.error_data = JoinPath(config.error_data, "ut_error_data" + tables.time());
+    MSP_RETURN_IF_ERROR(MakeOutputDir(report.error_data));
+  }
+  report.result = tables.result(), report.details = tables.details(), report.float64 = tables.float64();
+  if (settings.processes > ThreadCount()) SetThreadCount(settings.processes);
+  MSP_RETURN_IF_ERROR(check.Run(&tables, progress));
+  return report;
+}
+
+}  // namespace msprobe

@@ -1,0 +1,120 @@
+#include "lab/call_request.h"
+
+#include <cmath>
+#include <cstdlib>
+
+#include "base/text.h"
+#include "compare/values/tensor_folder.h"
+#include "diagnose/replay/replay_request.h"
+#include "json/writer.h"
+#include "tensor/files/tensor_file.h"
+#include "tensor/kernels/crc32.h"
+
+namespace msprobe {
+namespace {
+
+/// A statistic of a tensor: a number, a truth, or a text such as "inf"; NaN of anything else.
+double StatisticOf(const JsonValue& leaf, const char* key) {
+  const JsonValue* v = leaf.Find(key);
+  if (!v) return NAN;
+  if (v->IsBool()) return v->Bool() ? 1 : 0;
+  if (v->IsNumber()) return v->Number();
+  return v->IsString() ? std::strtod(std::string(v->Text()).c_str(), nullptr) : NAN;
+}
+
+bool HasElements(const JsonValue& leaf) {
+  for (const JsonValue& size : leaf.Find("shape")->Items()) {
+    if (size.IsInt() && size.Int() == 0) return false;
+  }
+  return true;
+}
+
+/// What a tensor looked like: {"dtype", "shape", "min", "max", "first", "last", "nan"}. `first` and `last` may be
+/// infinite where the others are the ends of the finite values.
+Status WriteRange(const JsonValue& leaf, const std::string& key, JsonWriter* json) {
+  const JsonValue *low = leaf.Find("Min"), *high = leaf.Find("Max");
+  const bool known = low && high && !low->IsNull() && !high->IsNull();
+  if (!known && HasElements(leaf)) {
+    return BadInput("the dump has neither values nor a range of " + OneLine(key));
+  }
+  const double first = StatisticOf(leaf, "Min"), last = StatisticOf(leaf, "Max");
+  const double low_finite = StatisticOf(leaf, leaf.Find("Min_except_inf_nan") ? "Min_except_inf_nan" : "Min");
+  const double high_finite = StatisticOf(leaf, leaf.Find("Max_except_inf_nan") ? "Max_except_inf_nan" : "Max");
+  json->BeginObject();
+  json->Member("dtype", leaf.Find("dtype")->Text());
+  json->Key("shape"), json->BeginArray();
+  for (const JsonValue& size : leaf.Find("shape")->Items()) json->Int(size.Int());
+  json->EndArray();
+  json->Key("min"), json->Number(known ? low_finite : 0);
+  json->Key("max"), json->Number(known ? high_finite : 0);
+  json->Key("first"), json->Number(known ? first : 0);
+  json->Key("last"), json->Number(known ? last : 0);
+  json->Member("nan", known && (std::isnan(first) || std::isnan(last) || StatisticOf(leaf, "nan_count") > 0));
+  json->EndObject();
+  return OkStatus();
+}
+
+Status WriteSources(const TensorFolder& folder, const CallTensors& tensors, JsonWriter* json) {
+  json->BeginArray();
+  for (const auto& [key, leaf] : tensors) {
+    const JsonValue *name = leaf->Find("data_name"), *grad = leaf->Find("requires_grad");
+    json->BeginArray();
+    json->String(key);
+    if (name && name->IsString()) {
+      MSP_ASSIGN_OR_RETURN(const std::string path, folder.Find(name->Text()));
+      if (!EndsWith(path, ".pt")) return BadInput(OneLine(path) + " is not a file of PyTorch");
+      // Our own reader looks first: sizes that do not fit are found before anything is allocated.
+      MSP_RETURN_IF_ERROR(TensorFile::Open(path, ParseDType(leaf->Find("dtype")->Text())).status());
+      json->String(path);
+    } else {
+      MSP_RETURN_IF_ERROR(WriteRange(*leaf, key, json));
+    }
+    json->Bool(grad && grad->IsBool() && grad->Bool());
+    json->EndArray();
+  }
+  json->EndArray();
+  return OkStatus();
+}
+
+/// The dtype of the first floating result.
+std::string_view ResultType(const JsonValue& op) {
+  CallTensors outputs;
+  if (const JsonValue* v = op.Find("output")) CollectTensors(*v, "output", &outputs);
+  for (const auto& [key, leaf] : outputs) {
+    const std::string_view dtype = leaf->Find("dtype")->Text();
+    if (IsFloating(ParseDType(dtype))) return dtype;
+  }
+  return {};
+}
+
+}  // namespace
+
+StatusOr<std::string> CallRequest(const DumpFile& dump, const PlannedCall& call) {
+  JsonDoc forward, backward;
+  MSP_RETURN_IF_ERROR(dump.ParseOp(call.forward, &forward));
+  MSP_ASSIGN_OR_RETURN(const OpCall found, CallOf(dump.ops()[call.forward].name, forward));
+  CallTensors gradients;
+  if (call.backward) {
+    MSP_RETURN_IF_ERROR(dump.ParseOp(*call.backward, &backward));
+    if (const JsonValue* v = backward.Find("input")) CollectTensors(*v, "gradient", &gradients);
+  }
+  const TensorFolder folder(dump.path());
+  JsonWriter json;
+  json.BeginObject();
+  json.Key("call"), json.BeginObject();
+  WriteCallMembers(found, &json);
+  json.Key("tensors");
+  MSP_RETURN_IF_ERROR(WriteSources(folder, found.tensors, &json));
+  json.Key("gradients");
+  MSP_RETURN_IF_ERROR(WriteSources(folder, gradients, &json));
+  json.EndObject();
+  json.Member("arithmetic", ArithmeticText(ArithmeticOf(dump.ops()[call.forward].name)));
+  json.Member("backward", !gradients.empty());
+  json.Member("dtype", ResultType(forward));
+  // The same call has the same values in every run, whatever is checked beside it.
+  json.Key("random"), json.Int(Crc32(call.full.data(), call.full.size()));
+  json.EndObject();
+  return json.Take() + "\n";
+}
+
+}  // namespace msprobe

@@ -1,0 +1,14 @@
+// The question to python/msprobe/_lab.py: a call of a dump as one line of JSON.
+#pragma once
+
+#include <string>
+
+#include "lab/call_plan.h"
+
+namespace msprobe {
+
+/// With the values of a tensor dump, else with what the dump says of their range. kBadInput, one line, for what cannot
+/// be called again.
+StatusOr<std::string> CallRequest(const DumpFile& dump, const PlannedCall& call);
+
+}  // namespace msprobe

@@ -1,0 +1,148 @@
+#include "lab/check_process.h"
+
+#include <limits>
+
+#include "base/embed.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "diagnose/replay/replay_program.h"
+#include "json/parser.h"
+#include "json/writer.h"
+
+MSPROBE_EMBED(lab, MSPROBE_PROGRAM_FILE);
+
+namespace msprobe {
+namespace {
+
+constexpr char kName[] = "acc_check";
+constexpr int kLongestCall = 600;  // seconds
+constexpr int kMostEnds = 1000;    // of the process, each by a call
+constexpr int64_t kMostResultBytes = int64_t{1} << 31;
+
+/// Both programs as one: the parts that they share are a module.
+std::string CheckProgram() {
+  std::string out = "import sys, types\n_replay = types.ModuleType('_replay')\nsys.modules['_replay'] = _replay\nexec(";
+  AppendPyStrRepr(out, ReplayProgram());
+  out += ", _replay.__dict__)\n";
+  out.append(MSPROBE_EMBEDDED(lab));
+  return out;
+}
+
+std::string TextOf(const JsonValue& object, const char* key) { return std::string(object[key].Text()); }
+
+/// What is no number is "inf" or "nan": a result of another kind.
+double FigureOf(const JsonValue& v) { return v.IsNumber() ? v.Number() : std::numeric_limits<double>::infinity(); }
+
+ResultItem::Kind KindOf(std::string_view text) {
+  if (text == "tensor") return ResultItem::Kind::kTensor;
+  if (text == "value") return ResultItem::Kind::kValue;
+  return text == "none" ? ResultItem::Kind::kNone : ResultItem::Kind::kApart;
+}
+
+std::vector<int64_t> SizesOf(const JsonValue& v) {
+  std::vector<int64_t> out;
+  for (const JsonValue& size : v.Items()) out.push_back(size.Int());
+  return out;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<CheckProcess>> CheckProcess::Start(const std::string& device) {
+  std::unique_ptr<CheckProcess> out(new CheckProcess(device));
+  MSP_RETURN_IF_ERROR(out->Begin());
+  return out;
+}
+
+Status CheckProcess::Begin() {
+  MSP_ASSIGN_OR_RETURN(process_, PythonProcess::Start(kName, CheckProgram(), {device_}));
+  const StatusOr<std::string> line = process_->ReadLine();
+  if (!line.ok() && line.status().code() != Code::kBadInput) return line.status();
+  JsonDoc doc;
+  const bool read = line.ok() && ParseJson(*line, "the answer of acc_check", &doc).ok();
+  if (const JsonValue* error = read ? doc.Find("error") : nullptr; error && error->IsString())
+    return UsageError("acc_check: " + OneLine(error->Text()) +
+                      ": set MSPROBE_PYTHON to a Python that has it, or choose the device with -d");
+  if (!read || !doc.Find("torch"))
+    return UsageError(
+        "acc_check: its process did not start: see its output above, or set MSPROBE_PYTHON to a different Python");
+  name_ = TextOf(doc, "device");
+  return OkStatus();
+}
+
+Status CheckProcess::ReadItems(const JsonValue* items, std::vector<ResultItem>* out) {
+  if (!items) return OkStatus();
+  for (const JsonValue& v : items->Items()) {
+    ResultItem& item = out->emplace_back();
+    item.kind = KindOf(v["kind"].Text());
+    item.dtype = TextOf(v, item.kind == ResultItem::Kind::kTensor ? "dtype" : "type");
+    item.same = v["same"].Bool();
+    if (const JsonValue* error = v.Find("error"), *limit = v.Find("limit"); error && limit)
+      item.error = FigureOf(*error), item.limit = FigureOf(*limit);
+    if (item.kind != ResultItem::Kind::kTensor) continue;
+    item.shape = SizesOf(v["shape"]), item.truth_shape = SizesOf(v["truth_shape"]);
+    for (const auto& [key, bytes] : {std::pair{"bytes", &item.ours}, std::pair{"truth_bytes", &item.truth}}) {
+      const int64_t size = v[key].Int();
+      if (size < 0 || size > kMostResultBytes) return process_->Ended();
+      MSP_ASSIGN_OR_RETURN(*bytes, process_->ReadBytes(static_cast<size_t>(size), kLongestCall));
+    }
+  }
+  return OkStatus();
+}
+
+StatusOr<CallAnswer> CheckProcess::Read(const std::string& line) {
+  JsonDoc doc;
+  CallAnswer out;
+  MSP_RETURN_IF_ERROR(ParseJson(line, "the answer of acc_check", &doc));
+  out.why = TextOf(doc, "why");
+  out.note = TextOf(doc, "note");
+  if (const JsonValue* alike = doc.Find("draws")) out.draws = true, out.draws_alike = alike->Bool();
+  MSP_RETURN_IF_ERROR(ReadItems(doc.Find("forward"), &out.forward));
+  MSP_RETURN_IF_ERROR(ReadItems(doc.Find("backward"), &out.backward));
+  return out;
+}
+
+StatusOr<CallAnswer> CheckProcess::Call(const std::string& request) {
+  if (!process_) {
+    if (++restarts_ > kMostEnds)
+      return InternalError("the process of acc_check ended again and again: see what it wrote above");
+    MSP_RETURN_IF_ERROR(Begin());
+  }
+  Status status = process_->Send(request.data(), request.size());
+  if (status.ok()) {
+    StatusOr<std::string> line = process_->ReadLine(kLongestCall);
+    status = line.status();
+    if (line.ok()) {
+      StatusOr<CallAnswer> answer = Read(*line);
+      if (answer.ok()) return answer;
+      status = answer.status();
+    }
+  }
+  if (status.code() != Code::kBadInput) return status;
+  process_->Kill();
+  process_.reset();
+  CallAnswer out;
+  out.why = "the call ended its process or did not come to its end: see what it wrote";
+  return out;
+}
+
+Status CheckProcess::Save(const std::string& folder, const std::string& full) {
+  if (!process_) return OkStatus();
+  JsonWriter json;
+  json.BeginObject();
+  json.ObjectMember("save", [&] {
+    for (const char* part : {"forward.input", "forward.output.bench", "forward.output.device", "backward.input",
+                             "backward.output.bench", "backward.output.device"}) {
+      json.Member(JoinPath(folder, full + "." + part), part);
+    }
+  });
+  json.EndObject();
+  const std::string request = json.Take() + "\n";
+  MSP_RETURN_IF_ERROR(process_->Send(request.data(), request.size()));
+  MSP_ASSIGN_OR_RETURN(const std::string line, process_->ReadLine(kLongestCall));
+  JsonDoc doc;
+  MSP_RETURN_IF_ERROR(ParseJson(line, "the answer of acc_check", &doc));
+  if (doc.Find("saved")) return OkStatus();
+  return InternalError("cannot save the data of " + full + ": " + TextOf(doc, "why"));
+}
+
+}  // namespace msprobe

@@ -1,0 +1,57 @@
+// The process that makes calls again (python/msprobe/_lab.py): started when it is needed, and again after a call that
+// ended it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/python_process.h"
+#include "json/value.h"
+
+namespace msprobe {
+
+/// A result on both sides.
+struct ResultItem {
+  enum class Kind : uint8_t { kTensor, kValue, kNone, kApart };
+  Kind kind = Kind::kNone;
+  std::string dtype;  // "torch.float32", "<class 'int'>"
+  std::vector<int64_t> shape, truth_shape;
+  std::string ours, truth;  // bytes of a tensor; the truth of floats is float64, that of others has their type
+  bool same = false;        // of a value
+  // How far the result is from the truth and how far rounding explains, in ulp; -1 where nothing says it.
+  double error = -1, limit = -1;
+};
+
+struct CallAnswer {
+  std::vector<ResultItem> forward, backward;
+  std::string note;                         // why there is no backward
+  std::string why;                          // why there is nothing
+  bool draws = false, draws_alike = false;  // a dropout, and whether it drops as much
+};
+
+class CheckProcess {
+ public:
+  /// kUsage when there is no Python with torch, or no such device.
+  static StatusOr<std::unique_ptr<CheckProcess>> Start(const std::string& device);
+  /// `device` as the process names it, for what is told.
+  const std::string& device() const { return name_; }
+
+  /// An answer without results has a `why`, also when the call ended the process.
+  StatusOr<CallAnswer> Call(const std::string& request);
+  /// Writes the tensors of the last call to `folder`; their names begin with `full`.
+  Status Save(const std::string& folder, const std::string& full);
+
+ private:
+  explicit CheckProcess(std::string device) : device_(std::move(device)) {}
+  Status Begin();
+  StatusOr<CallAnswer> Read(const std::string& line);
+  Status ReadItems(const JsonValue* items, std::vector<ResultItem>* out);
+
+  std::string device_, name_;
+  std::unique_ptr<PythonProcess> process_;  // null after it ended
+  int restarts_ = 0;
+};
+
+}  // namespace msprobe

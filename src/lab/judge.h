@@ -1,0 +1,17 @@
+// A call that was made on both sides, judged by mindstudio-probe's standards.
+#pragma once
+
+#include "lab/check_process.h"
+#include "lab/check_tables.h"
+#include "lab/standards/standard.h"
+
+namespace msprobe {
+
+/// `api` as "linalg.inv". The answer's tensors are used up.
+CheckedCall JudgeCall(const std::string& full, const std::string& api, bool backward_wanted, StandardRelease release,
+                      CallAnswer&& answer);
+
+/// A call that was not made, and why.
+CheckedCall SkippedCall(const std::string& full, const std::string& why);
+
+}  // namespace msprobe

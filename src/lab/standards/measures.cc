@@ -1,0 +1,271 @@
+#include "lab/standards/measures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace msprobe {
+namespace {
+
+constexpr double kBFloat16Max = 3.3895313892515355e38;
+constexpr double kBFloat16Epsilon = 0.00390625;
+constexpr double kManyUlps32 = 32, kManyUlps16 = 1;
+constexpr double kThousandthLimit = 0.001;
+
+double EpsilonOf(const ResultPair& pair) {
+  if (pair.device.dtype == DType::kBFloat16) return kBFloat16Epsilon;
+  switch (pair.bench.width()) {
+    case Width::kHalf: return std::ldexp(1.0, -10);
+    case Width::kSingle: return static_cast<double>(std::numeric_limits<float>::epsilon());
+    case Width::kDouble: break;
+  }
+  return std::numeric_limits<double>::epsilon();
+}
+
+double LargestOf(const ResultValues& values) {
+  if (values.dtype == DType::kBFloat16) return kBFloat16Max;
+  switch (values.width()) {
+    case Width::kHalf: return 65504;
+    case Width::kSingle: return static_cast<double>(std::numeric_limits<float>::max());
+    case Width::kDouble: break;
+  }
+  return std::numeric_limits<double>::max();
+}
+
+/// numpy's sum: eight partial sums of up to 128 values, halves of what is longer.
+double PairwiseSum(const double* v, size_t n, Width width) {
+  const auto add = [width](double a, double b) { return RoundTo(width, a + b); };
+  if (n < 8) {
+    double sum = 0;
+    for (size_t i = 0; i < n; ++i) sum = add(sum, v[i]);
+    return sum;
+  }
+  if (n > 128) {
+    size_t half = n / 2;
+    half -= half % 8;
+    return add(PairwiseSum(v, half, width), PairwiseSum(v + half, n - half, width));
+  }
+  std::array<double, 8> r;
+  std::copy_n(v, 8, r.begin());
+  size_t i = 8;
+  for (; i + 8 <= n; i += 8) {
+    for (size_t j = 0; j < 8; ++j) r[j] = add(r[j], v[i + j]);
+  }
+  double sum = add(add(add(r[0], r[1]), add(r[2], r[3])), add(add(r[4], r[5]), add(r[6], r[7])));
+  for (; i < n; ++i) sum = add(sum, v[i]);
+  return sum;
+}
+
+LabFigure Share(uint64_t bad, uint64_t of) {
+  return of == 0 ? LabFigure::Whole(0) : LabFigure::Double(static_cast<double>(bad) / static_cast<double>(of));
+}
+
+/// |device - bench| of a type, where NaN stays NaN.
+double Clipped(double v, double largest) { return std::isnan(v) ? v : std::clamp(v, -largest, largest); }
+
+class Thresholds {
+ public:
+  Thresholds(const ResultErrors& errors, double small_value) : errors_(errors) {
+    const Width bench = errors.pair().bench.width();
+    small_ = RoundTo(bench, small_value);
+  }
+  bool Small(size_t i) const { return errors_.Finite(i) && std::fabs(errors_.Bench(i)) <= small_; }
+
+ private:
+  const ResultErrors& errors_;
+  double small_;
+};
+
+LabFigure BalanceOf(const ResultErrors& e) {
+  const Width width = e.pair().device.width();
+  int64_t larger = 0, smaller = 0;
+  for (size_t i = 0; i < e.size(); ++i) {
+    const double apart = RoundTo(width, e.Device(i) - e.BenchAsDevice(i));
+    larger += apart > 0;
+    smaller += apart < 0;
+  }
+  return LabFigure::Double(static_cast<double>(std::abs(larger - smaller)) / static_cast<double>(e.size()));
+}
+
+void MeasureBenchmark(const ResultErrors& e, FigureRow* row) {
+  const StandardLimits& limits = LimitsOf(e.pair().device.dtype);
+  const Thresholds thresholds(e, limits.small_value);
+  const double small_error = RoundTo(e.width(), limits.small_value_benchmark);
+  uint64_t small = 0, small_bad = 0, infinite = 0, masked = 0;
+  std::vector<double> squares(e.size()), relative;
+  double largest = -1;
+  for (size_t i = 0; i < e.size(); ++i) {
+    const bool is_small = thresholds.Small(i), finite = e.Finite(i);
+    small += is_small;
+    small_bad += is_small && e.absolute()[i] > small_error;
+    infinite += !finite;
+    masked += is_small || !finite;
+    squares[i] = is_small || !finite ? 0 : RoundTo(e.width(), e.absolute()[i] * e.absolute()[i]);
+    if (is_small || !finite) continue;
+    if (e.relative()[i] >= 0) relative.push_back(e.relative()[i]);
+    if (std::isnan(e.relative()[i]) || std::isnan(largest)) {
+      largest = NAN;
+    } else {
+      largest = std::max(largest, e.relative()[i]);
+    }
+  }
+  const double n = static_cast<double>(e.size());
+  const double mean = NumpyMean(squares, e.width()) * (n / (n - static_cast<double>(masked) + 0.0001) + 0.0001);
+  (*row)[Measure::kSmallValue] = Share(small_bad, small);
+  (*row)[Measure::kRmse] = LabFigure::Double(std::sqrt(mean));
+  (*row)[Measure::kBalance] = BalanceOf(e);
+  (*row)[Measure::kMaxRelative] = largest >= 0 ? LabFigure::Of(largest, e.width()) : LabFigure::Whole(0);
+  (*row)[Measure::kMeanRelative] =
+      relative.empty() ? LabFigure::Whole(0) : LabFigure::Of(NumpyMean(relative, e.width()), e.width());
+}
+
+/// Elements that are not finite on both sides and are no limits of the type, either.
+LabFigure InfNanRate(const ResultErrors& e, double bound) {
+  const ResultPair& pair = e.pair();
+  const Width device = pair.device.width();
+  const Width both = std::max(device, pair.bench.width());
+  const double largest = LargestOf(pair.device), limit = RoundTo(both, bound);
+  uint64_t all = 0, bad = 0;
+  for (size_t i = 0; i < e.size(); ++i) {
+    if (e.Finite(i)) continue;
+    ++all;
+    const double ours = Clipped(e.Device(i), largest), theirs = Clipped(e.BenchAsDevice(i), largest);
+    const double apart = RoundTo(device, std::fabs(RoundTo(device, ours - theirs)));
+    const bool near = RoundTo(both, apart / e.Magnitude(i)) <= limit;
+    bad += !near && !(std::isnan(ours) && std::isnan(theirs));
+  }
+  return Share(bad, all);
+}
+
+void MeasureLimits(const ResultErrors& e, double small_value, double relative, double absolute, FigureRow* row,
+                   double bound) {
+  const Thresholds thresholds(e, small_value);
+  const double relative_limit = RoundTo(e.width(), relative), absolute_limit = RoundTo(e.width(), absolute);
+  uint64_t small = 0, small_bad = 0, normal = 0, normal_bad = 0;
+  for (size_t i = 0; i < e.size(); ++i) {
+    if (!e.Finite(i)) continue;
+    if (thresholds.Small(i)) {
+      ++small;
+      small_bad += e.absolute()[i] > absolute_limit;
+    } else {
+      ++normal;
+      normal_bad += e.relative()[i] > relative_limit;
+    }
+  }
+  (*row)[Measure::kInfNan] = InfNanRate(e, bound);
+  (*row)[Measure::kRelativeRate] = Share(normal_bad, normal);
+  (*row)[Measure::kAbsoluteRate] = Share(small_bad, small);
+}
+
+struct UlpLayout {
+  double smallest_power, bits;
+};
+
+UlpLayout LayoutOf(DType dtype) {
+  if (dtype == DType::kFloat16) return {-14, 10};
+  return dtype == DType::kBFloat16 ? UlpLayout{-126, 7} : UlpLayout{-126, 23};
+}
+
+double PowerOfTwo(double exponent, Width width) {
+  return width == Width::kSingle ? static_cast<double>(std::exp2(static_cast<float>(exponent)))
+                                 : RoundTo(width, std::exp2(exponent));
+}
+
+double Logarithm(double v, Width width) {
+  return width == Width::kDouble ? std::log2(v) : RoundTo(width, static_cast<double>(std::log2(static_cast<float>(v))));
+}
+
+/// The distance of one element of a float8 type in units of its last place, which tapers off with the exponent.
+double Float8Ulps(double bench, double device) {
+  const double tiny = std::ldexp(1.0, -1000);
+  const double power = std::max(std::log2(std::fabs(bench) + tiny), -22.0);
+  const double exponent = std::floor(power), size = std::fabs(exponent);
+  const int bits = size <= 3 ? 3 : size <= 7 ? 2 : size <= 15 ? 1 : 0;
+  if (bits > 0) return (device - bench) * std::exp2(-exponent + bits);
+  const double ours = std::log2(std::fabs(device) + tiny) * (device >= 0 ? 1 : -1);
+  return ours - power * (bench >= 0 ? 1 : -1);
+}
+
+double UlpsOf(const ResultErrors& e, size_t i, const UlpLayout& layout, Width width) {
+  const Width bench = e.pair().bench.width();
+  const double size = std::fabs(e.Bench(i));
+  double power = size == 0 ? 0 : std::floor(Logarithm(size, bench));
+  if (!std::isnan(power)) power = std::max(power, layout.smallest_power);
+  const double scale = RoundTo(width, PowerOfTwo(RoundTo(bench, -power + layout.bits), bench));
+  const double apart = RoundTo(width, RoundTo(std::max(width, bench), RoundTo(width, e.Device(i)) - e.Bench(i)));
+  return std::fabs(RoundTo(width, apart * scale));
+}
+
+void MeasureUlps(const ResultErrors& e, FigureRow* row) {
+  const DType dtype = e.pair().device.dtype;
+  const bool single = dtype == DType::kFloat32, eight = IsFloat8(dtype);
+  const Width width = single || eight ? Width::kDouble : Width::kSingle;
+  const UlpLayout layout = LayoutOf(dtype);
+  std::vector<double> ulps(e.size());
+  uint64_t many = 0;
+  double largest = -INFINITY;
+  for (size_t i = 0; i < e.size(); ++i) {
+    ulps[i] = eight ? Float8Ulps(e.Bench(i), e.Device(i)) : UlpsOf(e, i, layout, width);
+    many += ulps[i] > (single ? kManyUlps32 : kManyUlps16);
+    largest = std::isnan(ulps[i]) || std::isnan(largest) ? NAN : std::max(largest, ulps[i]);
+  }
+  (*row)[Measure::kMaxUlp] = LabFigure::Of(largest, width);
+  (*row)[Measure::kMeanUlp] = LabFigure::Of(NumpyMean(ulps, width), width);
+  (*row)[Measure::kUlpShare] = LabFigure::Double(static_cast<double>(many) / static_cast<double>(e.size()));
+}
+
+}  // namespace
+
+Width ResultValues::width() const {
+  if (dtype == DType::kFloat64) return Width::kDouble;
+  return dtype == DType::kFloat16 ? Width::kHalf : Width::kSingle;
+}
+
+double NumpyMean(const std::vector<double>& values, Width width) {
+  const Width inside = std::max(width, Width::kSingle);  // halves are summed up in float32
+  const double sum = PairwiseSum(values.data(), values.size(), inside);
+  return RoundTo(width, RoundTo(inside, sum / static_cast<double>(values.size())));
+}
+
+ResultErrors::ResultErrors(const ResultPair& pair)
+    : pair_(pair), width_(std::max(pair.device.width(), pair.bench.width())) {
+  const size_t n = pair.device.values.size();
+  const Width bench = pair.bench.width(), device = pair.device.width();
+  const double epsilon = EpsilonOf(pair);
+  absolute_.resize(n), relative_.resize(n), rounded_.resize(n), magnitude_.resize(n), finite_.resize(n);
+  for (size_t i = 0; i < n; ++i) {
+    rounded_[i] = RoundTo(device, Bench(i));
+    finite_[i] = std::isfinite(Device(i)) && std::isfinite(rounded_[i]);
+    magnitude_[i] = RoundTo(bench, std::fabs(Bench(i)) + epsilon);
+    absolute_[i] = std::fabs(RoundTo(width_, Device(i) - Bench(i)));
+    relative_[i] = RoundTo(width_, absolute_[i] / magnitude_[i]);
+  }
+}
+
+void MeasureByStandard(Standard standard, const ResultErrors& e, FigureRow* row) {
+  const StandardLimits& limits = LimitsOf(e.pair().device.dtype);
+  switch (standard) {
+    case Standard::kBenchmark: return MeasureBenchmark(e, row);
+    case Standard::kUlp: return MeasureUlps(e, row);
+    case Standard::kAbsolute:
+      return MeasureLimits(e, limits.small_value, limits.relative, limits.small_value_absolute, row, limits.relative);
+    case Standard::kAccumulative:
+      MeasureLimits(e, kAccumulativeSmallValue, limits.accumulative, limits.accumulative, row, limits.accumulative);
+      (*row)[Measure::kBalance] = BalanceOf(e);
+      return;
+    case Standard::kBinary: {
+      uint64_t differ = 0;
+      for (size_t i = 0; i < e.size(); ++i) differ += !(e.Bench(i) == e.Device(i));
+      (*row)[Measure::kErrorRate] = LabFigure::Double(static_cast<double>(differ) / static_cast<double>(e.size()));
+      return;
+    }
+    case Standard::kThousandth: {
+      uint64_t near = 0;
+      for (const double r : e.relative()) near += r < RoundTo(e.width(), kThousandthLimit);
+      (*row)[Measure::kThousandth] = LabFigure::Double(static_cast<double>(near) / static_cast<double>(e.size()));
+      return;
+    }
+  }
+}
+
+}  // namespace msprobe

@@ -1,0 +1,132 @@
+#include "lab/standards/status.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "base/text.h"
+
+namespace msprobe {
+namespace {
+
+constexpr double kSameDirection = 0.99;
+constexpr double kSmallError = 0.001;
+constexpr double kHundredthShare = 0.01, kThousandthShare = 0.001, kTenThousandthShare = 0.0001;
+constexpr auto kQuantised =
+    std::to_array<std::string_view>({"npu_dynamic_quant", "npu_quant_lightning_indexer", "npu_rms_norm_dynamic_quant"});
+
+double LargestMagnitude(const std::vector<double>& values) {
+  double out = 0;
+  for (const double v : values) {
+    if (std::isnan(v)) return v;
+    out = std::max(out, std::fabs(v));
+  }
+  return out;
+}
+
+/// The cosine of the two results; false where it decides that they are an error.
+bool CheckCosine(const ResultPair& pair, StandardRelease release, CheckedOutput* out) {
+  LabFigure& cell = out->row[Measure::kCosine];
+  const std::vector<double>&a = pair.device.values, &b = pair.bench.values;
+  if (a.size() == 1) {
+    out->message = "one element has no direction";
+    return true;
+  }
+  const double a_max = LargestMagnitude(a), b_max = LargestMagnitude(b);
+  const double zero = std::numeric_limits<double>::epsilon();
+  if (a_max <= zero || b_max <= zero) {
+    out->message = a_max <= zero && b_max <= zero ? "all elements are zero"
+                   : a_max <= zero                ? "all elements of the device are zero"
+                                                  : "all elements of the bench are zero";
+    return a_max <= zero && b_max <= zero;
+  }
+  double dot = 0, aa = 0, bb = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double x = a[i] / a_max, y = b[i] / b_max;
+    dot += x * y, aa += x * x, bb += y * y;
+  }
+  const double cosine = dot / (std::sqrt(aa) * std::sqrt(bb));
+  cell = LabFigure::Double(std::isnan(cosine) ? cosine : std::clamp(cosine, -1.0, 1.0));
+  if (std::isnan(cosine)) {
+    out->message = "NaN or infinite elements have no direction";
+    return release == StandardRelease::k26;
+  }
+  return cosine > kSameDirection;
+}
+
+/// The share of elements below a relative error passes when it exceeds 1 - that error.
+bool CheckShare(const ResultErrors& e, double limit, LabFigure* cell) {
+  uint64_t near = 0;
+  const double bound = RoundTo(e.width(), limit);
+  for (const double r : e.relative()) near += r < bound;
+  const double share = static_cast<double>(near) / static_cast<double>(e.size());
+  *cell = LabFigure::Double(share);
+  return share > 1 - limit;
+}
+
+LabStatus Decide(const ResultErrors& e, StandardRelease release, CheckedOutput* out) {
+  if (!CheckCosine(e.pair(), release, out)) return LabStatus::kError;
+  double largest = 0;
+  for (const double v : e.absolute()) largest = std::isnan(v) || std::isnan(largest) ? NAN : std::max(largest, v);
+  out->row[Measure::kMaxAbsolute] = LabFigure::Of(largest, e.width());
+  if (largest < RoundTo(e.width(), kSmallError)) return LabStatus::kPass;
+  const DType dtype = e.pair().device.dtype;
+  const bool half = dtype == DType::kFloat16 || dtype == DType::kBFloat16;
+  if (half && !CheckShare(e, kHundredthShare, &out->row[Measure::kHundredth])) return LabStatus::kError;
+  const bool thousandth = CheckShare(e, kThousandthShare, &out->row[Measure::kThousandth]);
+  if (half) return thousandth ? LabStatus::kPass : LabStatus::kWarning;
+  const bool ten_thousandth = CheckShare(e, kTenThousandthShare, &out->row[Measure::kTenThousandth]);
+  if (dtype != DType::kFloat32 && dtype != DType::kFloat64) return LabStatus::kPass;
+  if (!thousandth) return LabStatus::kError;
+  return ten_thousandth ? LabStatus::kPass : LabStatus::kWarning;
+}
+
+}  // namespace
+
+std::string_view LabStatusText(LabStatus s) {
+  switch (s) {
+    case LabStatus::kPass: return "pass";
+    case LabStatus::kWarning: return "warning";
+    case LabStatus::kError: return "error";
+    case LabStatus::kSkip: return "SKIP";
+    case LabStatus::kNone: break;
+  }
+  return " ";
+}
+
+LabStatus WorseOf(LabStatus a, LabStatus b) {
+  for (const LabStatus s : {LabStatus::kError, LabStatus::kWarning}) {
+    if (a == s || b == s) return s;
+  }
+  return LabStatus::kPass;
+}
+
+CheckedOutput CheckFloats(std::string_view api, const ResultPair& pair, bool float8_input, StandardRelease release) {
+  CheckedOutput out;
+  const ResultErrors errors(pair);
+  const DType dtype = pair.device.dtype;
+  if (dtype != DType::kFloat64) MeasureByStandard(StandardOf(api, dtype, float8_input, release), errors, &out.row);
+  out.status = Decide(errors, release, &out);
+  return out;
+}
+
+CheckedOutput CheckExact(uint64_t differ, uint64_t of) {
+  CheckedOutput out;
+  out.row[Measure::kErrorRate] = LabFigure::Double(static_cast<double>(differ) / static_cast<double>(of));
+  out.status = differ == 0 ? LabStatus::kPass : LabStatus::kError;
+  return out;
+}
+
+CheckedOutput CheckQuantised(double largest) {
+  CheckedOutput out;
+  out.row[Measure::kMaxAbsolute] = LabFigure::Whole(largest);
+  out.status = largest <= 1 ? LabStatus::kPass : LabStatus::kError;
+  return out;
+}
+
+bool IsQuantised(std::string_view api) {
+  return std::find(kQuantised.begin(), kQuantised.end(), api) != kQuantised.end();
+}
+
+}  // namespace msprobe

@@ -1,0 +1,36 @@
+#include "monitor/append_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/file.h"
+
+namespace msprobe {
+
+StatusOr<int> OpenAppend(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, kFileMode);
+  if (fd < 0) return BadInput(path + " cannot be written: " + std::strerror(errno) + "; choose another directory");
+  return fd;
+}
+
+Status AppendWhole(int fd, const std::string& path, std::string_view bytes) {
+  struct stat before {};
+  const bool known = fstat(fd, &before) == 0;
+  while (!bytes.empty()) {
+    const ssize_t written = write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) {
+      const std::string why = written < 0 ? std::strerror(errno) : "nothing was taken";
+      if (known) (void)!ftruncate(fd, before.st_size);
+      return InternalError(path + " cannot be continued: " + why + "; free space or choose another directory");
+    }
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return OkStatus();
+}
+
+}  // namespace msprobe

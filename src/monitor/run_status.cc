@@ -1,0 +1,155 @@
+#include "monitor/run_status.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "json/parser.h"
+#include "json/writer.h"
+
+namespace msprobe {
+namespace {
+
+constexpr double kLeastSilence = 30;      // seconds without a heartbeat that say nothing
+constexpr double kSilentSteps = 10;       // or so many steps of the monitor
+constexpr size_t kShownSilent = 5;        // series of a rank in the text
+constexpr uint64_t kMostBytes = 1 << 20;  // of a heartbeat
+
+std::string OwnHost() {
+  char host[256] = "";
+  (void)gethostname(host, sizeof host - 1);
+  return host;
+}
+
+bool ProcessIsGone(const RankStatus& rank) {
+  if (rank.pid <= 0 || rank.host != OwnHost()) return false;
+  if (kill(static_cast<pid_t>(rank.pid), 0) != 0) return errno == ESRCH;
+  const auto stat =
+      MappedFile::Open(fmt::format("/proc/{}/stat", rank.pid));  // one that nobody waits for is left there
+  return stat.ok() && Contains(stat->text(), ") Z ");
+}
+
+StatusOr<RankStatus> ReadHeartbeat(const std::string& directory) {
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(JoinPath(directory, "heartbeat.json")));
+  if (file.text().size() > kMostBytes) return BadInput(file.path() + " is too large for a heartbeat");
+  JsonDoc doc;
+  MSP_RETURN_IF_ERROR(ParseJson(file.text(), file.path(), &doc));
+  if (!doc["rank"].IsInt() || !doc["state"].IsString()) return BadInput(file.path() + " is not a heartbeat");
+  RankStatus rank;
+  rank.directory = directory;
+  rank.rank = doc["rank"].Int();
+  rank.pid = doc["pid"].Int();
+  rank.host = doc["host"].Text();
+  rank.state = doc["state"].Text();
+  rank.step = doc["step"].Int();
+  rank.interval = std::max<int64_t>(doc["interval"].Int(), 1);
+  rank.requested = doc["requested"].UInt();
+  rank.reported = doc["reported"].UInt();
+  rank.started = doc["started"].Number();
+  rank.beat = doc["beat"].Number();
+  rank.seconds_per_step = doc["seconds_per_step"].Number();
+  for (const JsonValue& text : doc["silent"].Items()) rank.silent.emplace_back(text.Text());
+  return rank;
+}
+
+void JudgeRank(RankStatus* rank, int64_t farthest, double now) {
+  const double age = now - rank->beat;
+  const double patience =
+      std::max(kLeastSilence, kSilentSteps * rank->seconds_per_step * static_cast<double>(rank->interval));
+  if (rank->state == "running") {
+    if (ProcessIsGone(*rank)) {
+      rank->findings.push_back("its process is gone without an end report: it was killed or it crashed");
+    } else if (age > patience) {
+      rank->findings.push_back(fmt::format("no heartbeat for {:.0f} s: it hangs, or its machine does", age));
+    }
+  } else if (rank->state != "ended") {
+    rank->findings.push_back("the monitor ended with an error: see the log of the rank");
+  }
+  if (const int64_t behind = farthest - rank->step; behind > rank->interval) {
+    rank->findings.push_back(fmt::format("{} steps behind the farthest rank", behind));
+  }
+  if (!rank->silent.empty()) {
+    rank->findings.push_back(fmt::format("{} of {} series without a value", rank->silent.size(), rank->requested));
+  }
+}
+
+}  // namespace
+
+size_t RunStatus::findings() const {
+  size_t count = 0;
+  for (const RankStatus& rank : ranks) count += rank.findings.size();
+  return count;
+}
+
+StatusOr<RunStatus> ReadRunStatus(const std::string& directory, double now) {
+  MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
+  std::vector<std::string> places{directory};
+  for (const std::string& name : names) places.push_back(JoinPath(directory, name));
+  std::map<int64_t, RankStatus> newest;
+  for (const std::string& place : places) {
+    if (!IsRegularFile(JoinPath(place, "heartbeat.json"))) continue;
+    MSP_ASSIGN_OR_RETURN(RankStatus rank, ReadHeartbeat(place));
+    const auto known = newest.find(rank.rank);
+    if (known == newest.end()) {
+      newest.emplace(rank.rank, std::move(rank));
+    } else if (known->second.started < rank.started) {
+      known->second = std::move(rank);
+    }
+  }
+  if (newest.empty()) {
+    return BadInput("no heartbeat.json in " + directory +
+                    " or in a directory of it: give the output directory of a monitor");
+  }
+  RunStatus run;
+  for (auto& [number, rank] : newest) {
+    run.step = std::max(run.step, rank.step);
+    run.ranks.push_back(std::move(rank));
+  }
+  for (RankStatus& rank : run.ranks) JudgeRank(&rank, run.step, now);
+  return run;
+}
+
+std::string RunStatusText(const RunStatus& run, double now) {
+  std::string text = fmt::format("{} ranks, farthest step {}\n", run.ranks.size(), run.step);
+  for (const RankStatus& rank : run.ranks) {
+    text += fmt::format("rank {}: {}, step {}, {} of {} series, last heartbeat {:.0f} s ago, {}\n", rank.rank,
+                        OneLine(rank.state), rank.step, rank.reported, rank.requested, std::max(now - rank.beat, 0.0),
+                        OneLine(BaseName(rank.directory)));
+    for (const std::string& finding : rank.findings) text += "  " + OneLine(finding) + "\n";
+    for (size_t i = 0; i < rank.silent.size() && i < kShownSilent; ++i) text += "    " + OneLine(rank.silent[i]) + "\n";
+    if (rank.silent.size() > kShownSilent) text += fmt::format("    and {} more\n", rank.silent.size() - kShownSilent);
+  }
+  return text;
+}
+
+std::string RunStatusJson(const RunStatus& run, double now) {
+  JsonWriter json(kJsonIndented);
+  json.Object([&] {
+    json.Member("step", run.step);
+    json.Member("findings", run.findings());
+    json.ArrayMember("ranks", run.ranks, [&](const RankStatus& rank) {
+      json.Object([&] {
+        json.Member("rank", rank.rank);
+        json.Member("state", rank.state);
+        json.Member("step", rank.step);
+        json.Member("requested", rank.requested);
+        json.Member("reported", rank.reported);
+        json.Member("seconds_since_heartbeat", now - rank.beat);
+        json.Member("directory", rank.directory);
+        json.Member("findings", rank.findings);
+        json.Member("silent", rank.silent);
+      });
+    });
+  });
+  return json.Take() + "\n";
+}
+
+}  // namespace msprobe

@@ -1,0 +1,149 @@
+#include "optimizer/compare_records.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/text.h"
+#include "optimizer/name_term.h"
+#include "optimizer/weight_values.h"
+
+namespace msprobe {
+namespace {
+
+constexpr int64_t kStretch = 1 << 16;
+
+struct RuleNumber {
+  std::string_view name;
+  double UpdateRule::*value;
+};
+constexpr RuleNumber kRuleNumbers[] = {{"lr", &UpdateRule::lr},
+                                       {"weight_decay", &UpdateRule::weight_decay},
+                                       {"beta1", &UpdateRule::beta1},
+                                       {"beta2", &UpdateRule::beta2},
+                                       {"eps", &UpdateRule::eps},
+                                       {"momentum", &UpdateRule::momentum},
+                                       {"dampening", &UpdateRule::dampening}};
+
+struct RuleSwitch {
+  std::string_view name;
+  bool UpdateRule::*value;
+};
+constexpr RuleSwitch kRuleSwitches[] = {{"nesterov", &UpdateRule::nesterov},
+                                        {"amsgrad", &UpdateRule::amsgrad},
+                                        {"maximize", &UpdateRule::maximize},
+                                        {"bias_correction", &UpdateRule::correction1}};
+
+/// The first text of each kind and how often it comes.
+class DifferenceList {
+ public:
+  void Add(std::string_view what, const std::string& text) {
+    auto [at, added] = counts_.emplace(what, 0);
+    if (++at->second == 1) out_.push_back({std::string(what), text});
+  }
+  std::vector<RecordDifference> Take() {
+    for (RecordDifference& d : out_) {
+      const size_t count = counts_[d.what];
+      if (count > 1) d.text += fmt::format(", and {} more", count - 1);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  std::map<std::string, size_t, std::less<>> counts_;
+  std::vector<RecordDifference> out_;
+};
+
+void CompareRules(const UpdateRule& a, const UpdateRule& b, const std::string& where, DifferenceList* out) {
+  if (a.kind != b.kind) {
+    out->Add("optimizer",
+             fmt::format("{}: A has {}, B has {}", where, OptimizerKindName(a.kind), OptimizerKindName(b.kind)));
+  }
+  for (const RuleNumber& n : kRuleNumbers) {
+    if (a.*n.value == b.*n.value) continue;
+    out->Add(n.name, fmt::format("{}: A has {:.6g}, B has {:.6g}", where, a.*n.value, b.*n.value));
+  }
+  for (const RuleSwitch& s : kRuleSwitches) {
+    if (a.*s.value == b.*s.value) continue;
+    out->Add(s.name, fmt::format("{}: A has {}, B has {}", where, a.*s.value, b.*s.value));
+  }
+}
+
+struct ElementSums {
+  double aa = 0, ab = 0, bb = 0, worst_ulp = 0;
+  bool equal = true;
+  void Add(const std::vector<double>& a, const std::vector<double>& b, DType dtype) {
+    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+      aa += a[i] * a[i];
+      ab += a[i] * b[i];
+      bb += b[i] * b[i];
+      if (a[i] == b[i]) continue;
+      equal = false;
+      worst_ulp =
+          std::max(worst_ulp, std::fabs(a[i] - b[i]) / UlpAt(std::max(std::fabs(a[i]), std::fabs(b[i])), dtype));
+    }
+  }
+};
+
+void CompareWeight(const RecordedStep& sa, const RecordedWeight& a, const RecordedStep& sb, const RecordedWeight& b,
+                   DifferenceList* out) {
+  const std::string where = fmt::format("step {}, {}", sa.step, OneLine(a.name));
+  CompareRules(sa.groups[a.group], sb.groups[b.group], where, out);
+  if (a.before.shape != b.before.shape) {
+    out->Add("shape", fmt::format("{}: the shapes differ", where));
+    return;
+  }
+  ElementSums before, grad, after, first;
+  const int64_t count = ElementsOf(a);
+  for (int64_t begin = 0; begin < count; begin += kStretch) {
+    const int64_t end = std::min(count, begin + kStretch);
+    const WeightValues va = LoadValues(a, begin, end, 1), vb = LoadValues(b, begin, end, 1);
+    before.Add(va.before, vb.before, va.dtype);
+    grad.Add(va.grad, vb.grad, va.coarsest);
+    after.Add(va.after, vb.after, va.dtype);
+    first.Add(va.of(StateRole::kFirst).before, vb.of(StateRole::kFirst).before, va.coarsest);
+  }
+  if (!before.equal)
+    out->Add("weight_before", fmt::format("{}: apart by {:.4g} ulp before the step", where, before.worst_ulp));
+  if (!first.equal) out->Add("state_before", fmt::format("{}: the first moment differs before the step", where));
+  if (!grad.equal) {
+    const double ratio = grad.aa > 0 ? grad.ab / grad.aa : 0;
+    const bool scaled = grad.bb > 0 && std::fabs(grad.ab * grad.ab - grad.aa * grad.bb) < 1e-6 * grad.aa * grad.bb;
+    out->Add("gradient", scaled && std::fabs(ratio - 1) > 1e-3
+                             ? fmt::format("{}: the gradient of B is that of A times {:.6g}", where, ratio)
+                             : fmt::format("{}: apart by {:.4g} ulp", where, grad.worst_ulp));
+  }
+  if (!after.equal)
+    out->Add("weight_after", fmt::format("{}: apart by {:.4g} ulp after the step", where, after.worst_ulp));
+}
+
+}  // namespace
+
+StatusOr<std::vector<RecordDifference>> CompareRecords(const OptimizerRecord& a, const OptimizerRecord& b) {
+  DifferenceList out;
+  size_t paired = 0;
+  for (const RecordedStep& sa : a.steps) {
+    const auto sb =
+        std::find_if(b.steps.begin(), b.steps.end(), [&](const RecordedStep& s) { return s.step == sa.step; });
+    if (sb == b.steps.end()) continue;
+    if (sa.clip_grad && sb->clip_grad && *sa.clip_grad != *sb->clip_grad) {
+      out.Add("clip_grad", fmt::format("A clips gradients to {:.6g}, B to {:.6g}", *sa.clip_grad, *sb->clip_grad));
+    }
+    for (size_t i = 0; i < sa.weights.size(); ++i) {
+      const RecordedWeight* other = FindWeight(*sb, sa.weights[i].name, i);
+      if (!other) continue;
+      ++paired;
+      CompareWeight(sa, sa.weights[i], *sb, *other, &out);
+    }
+  }
+  if (paired == 0) {
+    return BadInput(
+        fmt::format("{} and {} have no weight of one name at one step: give records of the same model and steps",
+                    OneLine(a.path), OneLine(b.path)));
+  }
+  return out.Take();
+}
+
+}  // namespace msprobe

@@ -1,0 +1,241 @@
+#include "optimizer/optimizer_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "json/parser.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kMaxRecordedSteps = 1000, kMaxDescription = 64 << 20;
+
+void SetFromJson(const JsonValue& group, std::string_view key, double* out) {
+  if (group[key].IsNumber()) *out = group[key].Number();
+}
+void SetFromJson(const JsonValue& group, std::string_view key, bool* out) {
+  if (group[key].IsBool()) *out = group[key].Bool();
+}
+
+UpdateRule RuleOfGroup(const JsonValue& group, std::string_view optimizer) {
+  UpdateRule rule;
+  rule.kind = ParseOptimizerKind(optimizer);
+  if (rule.kind == OptimizerKind::kLion) rule.beta2 = 0.99;
+  SetFromJson(group, "lr", &rule.lr);
+  SetFromJson(group, "weight_decay", &rule.weight_decay);
+  SetFromJson(group, "momentum", &rule.momentum);
+  SetFromJson(group, "dampening", &rule.dampening);
+  SetFromJson(group, "nesterov", &rule.nesterov);
+  SetFromJson(group, "amsgrad", &rule.amsgrad);
+  SetFromJson(group, "maximize", &rule.maximize);
+  SetFromJson(group, "capturable", &rule.in_float);
+  SetFromJson(group, "bias_correction", &rule.correction1);
+  rule.correction2 = rule.correction1;
+  if (group["betas"].size() >= 2) {
+    rule.beta1 = group["betas"][0].Number();
+    rule.beta2 = group["betas"][1].Number();
+  }
+  const JsonValue& eps = group["eps"];
+  if (eps.IsNumber()) rule.eps = eps.Number();
+  if (eps.IsArray() && eps.size() == 2) {
+    if (eps[0].IsNumber()) rule.eps1 = eps[0].Number();
+    if (eps[1].IsNumber()) rule.eps2 = eps[1].Number();
+  }
+  SetFromJson(group, "beta2_decay", &rule.beta2_decay);
+  SetFromJson(group, "d", &rule.d);
+  if (group["ns_steps"].IsInt()) rule.newton_steps = std::clamp<int64_t>(group["ns_steps"].Int(), 0, 99);
+  for (size_t i = 0; i < 3 && group["ns_coefficients"].size() == 3; ++i) {
+    rule.newton[i] = group["ns_coefficients"][i].Number();
+  }
+  rule.adjust_lr = group["adjust_lr_fn"].Text();
+  bool decoupled = rule.kind != OptimizerKind::kAdam;
+  SetFromJson(group, "decoupled_weight_decay", &decoupled);
+  SetFromJson(group, "adam_w_mode", &decoupled);
+  if (rule.kind == OptimizerKind::kAdam || rule.kind == OptimizerKind::kAdamW) {
+    rule.kind = decoupled ? OptimizerKind::kAdamW : OptimizerKind::kAdam;
+    rule.decay = decoupled ? DecayPlace::kDecoupled : DecayPlace::kCoupled;
+  }
+  if (rule.kind == OptimizerKind::kSgd) rule.decay = DecayPlace::kCoupled;
+  return rule;
+}
+
+class StepReader {
+ public:
+  StepReader(const std::string& directory, RecordedStep* out) : directory_(directory), out_(out) {}
+
+  Status Read(const OptimizerOverrides& overrides) {
+    MSP_RETURN_IF_ERROR(ReadDescription(overrides.rule));
+    MSP_RETURN_IF_ERROR(ApplyOverrides(overrides, out_));
+    MSP_RETURN_IF_ERROR(ReadTensors("before.safetensors", false));
+    MSP_RETURN_IF_ERROR(ReadTensors("after.safetensors", true));
+    std::erase_if(out_->weights, [&](const RecordedWeight& w) {
+      const bool whole = w.before.data && w.after.data && w.before.shape == w.after.shape;
+      if (!whole) out_->notes.push_back(OneLine(w.name) + " is not there before and after the step: left out");
+      return !whole;
+    });
+    if (out_->weights.empty()) {
+      return BadInput(OneLine(directory_) + " holds no weight before and after the step: record the training again");
+    }
+    return OkStatus();
+  }
+
+ private:
+  Status ReadDescription(const std::string& rule) {
+    const std::string path = JoinPath(directory_, "optimizer.json");
+    MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+    if (file.text().size() > kMaxDescription)
+      return BadInput(OneLine(path) + " is too large: record the training again");
+    JsonDoc doc;
+    MSP_RETURN_IF_ERROR(ParseJson(file.text(), path, &doc));
+    if (!doc["groups"].IsArray() || doc["groups"].empty()) {
+      return BadInput(OneLine(path) + " has no \"groups\": give what msprobe.pytorch.OptimizerRecord wrote");
+    }
+    out_->step = doc["step"].Int();
+    out_->optimizer = doc["optimizer"].Text();
+    if (doc["clip_grad"].IsNumber()) out_->clip_grad = doc["clip_grad"].Number();
+    if (doc["loss_scale"].IsNumber()) out_->loss_scale = doc["loss_scale"].Number();
+    out_->skipped = doc["found_inf"].Number() > 0;
+    for (const JsonValue& group : doc["groups"].Items()) {
+      out_->groups.push_back(RuleOfGroup(group, rule.empty() ? out_->optimizer : rule));
+      for (const JsonValue& name : group["weights"].Items()) {
+        const std::string text(name.Text());
+        if (!places_.emplace(text, out_->weights.size()).second) continue;
+        out_->weights.emplace_back();
+        out_->weights.back().name = text;
+        out_->weights.back().group = out_->groups.size() - 1;
+        const JsonValue& step = doc["states"][text]["step"];
+        if (step.IsNumber()) out_->weights.back().steps = step.Number() + 1;
+      }
+    }
+    if (out_->groups[0].kind == OptimizerKind::kUnknown) {
+      return BadInput(
+          fmt::format("{}: '{}' is none of SGD, Adam, AdamW, Lion, Adafactor and Muon: name the nearest with "
+                      "--rule",
+                      OneLine(path), OneLine(out_->optimizer)));
+    }
+    return OkStatus();
+  }
+
+  Status ReadTensors(const std::string& name, bool after) {
+    const std::string path = JoinPath(directory_, name);
+    MSP_ASSIGN_OR_RETURN(TensorFile file, TensorFile::Open(path));
+    for (const FileTensor& tensor : file.tensors()) Take(tensor, after);
+    out_->files.push_back(std::move(file));
+    return OkStatus();
+  }
+
+  /// Its elements lie one behind the other, as a record has them; files of other formats may hold anything.
+  static bool IsContiguous(const FileTensor& t) {
+    FileTensor whole = t;
+    uint64_t bytes = 0;
+    return t.data && SetContiguous(&whole, UINT64_MAX / 2, &bytes) && whole.strides == t.strides;
+  }
+
+  void Take(const FileTensor& tensor, bool after) {
+    if (!IsContiguous(tensor)) return;
+    const std::string_view name = tensor.name;
+    const size_t slash = name.find('/');
+    if (slash == std::string_view::npos) return;
+    const std::string_view part = name.substr(0, slash);
+    std::string_view weight = name.substr(slash + 1), key;
+    if (part == "state") {
+      const size_t last = weight.rfind('/');
+      if (last == std::string_view::npos) return;
+      key = weight.substr(last + 1);
+      weight = weight.substr(0, last);
+    }
+    const auto found = places_.find(std::string(weight));
+    if (found == places_.end()) return;
+    RecordedWeight& to = out_->weights[found->second];
+    if (part == "weight") {
+      (after ? to.after : to.before) = tensor;
+    } else if (part == "grad") {
+      to.grad = tensor;
+    } else if (key == "step") {
+      if (after) TakeCount(tensor, &to);
+    } else if (part == "state") {
+      RecordedState& state = to.states[std::string(key)];
+      (after ? state.after : state.before) = tensor;
+    }
+  }
+
+  static void TakeCount(const FileTensor& tensor, RecordedWeight* to) {
+    if (!tensor.shape.empty() && !(tensor.shape.size() == 1 && tensor.shape[0] == 1)) return;
+    if (tensor.dtype == DType::kFloat32) {
+      float v = 0;
+      std::memcpy(&v, tensor.data, sizeof(v));
+      to->steps = v;
+    } else if (tensor.dtype == DType::kInt64) {
+      int64_t v = 0;
+      std::memcpy(&v, tensor.data, sizeof(v));
+      to->steps = static_cast<double>(v);
+    }
+  }
+
+  const std::string& directory_;
+  RecordedStep* out_;
+  std::unordered_map<std::string, size_t> places_;
+};
+
+/// The first directory in `path` whose name is `word` and a number.
+std::string FirstNumbered(const std::string& path, std::string_view word, const std::vector<std::string>& names,
+                          std::vector<std::string>* others) {
+  std::string first;
+  for (const std::string& name : names) {
+    if (!StartsWith(name, word) || !IsDigits(std::string_view(name).substr(word.size()))) continue;
+    if (first.empty()) {
+      first = JoinPath(path, name);
+    } else {
+      others->push_back(name);
+    }
+  }
+  return first;
+}
+
+}  // namespace
+
+StatusOr<OptimizerRecord> ReadOptimizerRecord(const std::string& path, const OptimizerOverrides& overrides) {
+  OptimizerRecord out;
+  std::string at = path;
+  for (const std::string_view word : {"rank", "optimizer"}) {
+    MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(at));
+    std::vector<std::string> others;
+    const std::string first = FirstNumbered(at, word, names, &others);
+    if (first.empty()) continue;
+    at = first;
+    if (!others.empty()) {
+      out.notes.push_back(fmt::format("{} is replayed; {} others beside it are not: give their directories one by one",
+                                      OneLine(at), others.size()));
+    }
+  }
+  out.path = at;
+  MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(at));
+  std::vector<std::string> steps;
+  for (const std::string& name : names) {
+    if (StartsWith(name, "step") && IsDigits(std::string_view(name).substr(4)) && name.size() < 20)
+      steps.push_back(name);
+  }
+  std::sort(steps.begin(), steps.end(), [](const std::string& a, const std::string& b) {
+    return a.size() != b.size() ? a.size() < b.size() : a < b;
+  });
+  if (steps.empty()) {
+    return BadInput(OneLine(path) +
+                    " holds no step0, step1, ... of an optimizer: record some with "
+                    "msprobe.pytorch.OptimizerRecord");
+  }
+  if (steps.size() > kMaxRecordedSteps) steps.resize(kMaxRecordedSteps);
+  for (const std::string& name : steps) {
+    out.steps.emplace_back();
+    const std::string directory = JoinPath(at, name);
+    MSP_RETURN_IF_ERROR(StepReader(directory, &out.steps.back()).Read(overrides));
+    for (std::string& note : out.steps.back().notes) out.notes.push_back(name + ": " + note);
+  }
+  return out;
+}
+
+}  // namespace msprobe

@@ -1,0 +1,112 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "optimizer/optimizer_record.h"
+#include "optimizer/terms.h"
+#include "optimizer/weight_check.h"
+
+namespace msprobe {
+namespace {
+
+WeightValues OneElement(double before, double grad, double m, double v, double steps) {
+  WeightValues out;
+  out.dtype = out.coarsest = DType::kFloat64;
+  out.shape = {1};
+  out.steps = steps;
+  out.before = {before};
+  out.grad = {grad};
+  for (const auto& [role, value] : {std::pair{StateRole::kFirst, m}, {StateRole::kSecond, v}}) {
+    StateValues& state = out.states[static_cast<size_t>(role)];
+    state.recorded = state.had_before = true;
+    state.dtype = DType::kFloat64;
+    state.before = {value};
+  }
+  return out;
+}
+
+UpdateRule AdamWRule() {
+  UpdateRule rule;
+  rule.kind = OptimizerKind::kAdamW;
+  rule.lr = 0.1;
+  rule.weight_decay = 0.5;
+  return rule;
+}
+
+TEST(UpdateTest, AdamWAsItIsWritten) {
+  WeightValues in = OneElement(2, 4, 1, 3, 3);
+  in.states[0].after = {0.9 * 1 + 0.1 * 4};
+  in.states[1].after = {0.999 * 3 + 0.001 * 16};
+  const double c1 = 1 - std::pow(0.9, 3), c2 = 1 - std::pow(0.999, 3);
+  const double expected = 2 * (1 - 0.05) - 0.1 / c1 * 1.3 / (std::sqrt(3.013 / c2) + 1e-8);
+  in.after = {expected};
+  const UpdatedWeight out = ApplyRule(AdamWRule(), in);
+  ASSERT_TRUE(out.computed);
+  EXPECT_DOUBLE_EQ(out.weight[0], expected);
+  EXPECT_TRUE(CheckUpdate(AdamWRule(), in).fine());
+  in.after[0] += 1e-12;
+  EXPECT_FALSE(CheckUpdate(AdamWRule(), in).fine());
+}
+
+TEST(UpdateTest, ABFloat16WeightLosesSmallUpdates) {
+  WeightValues in = OneElement(1, 1, 0, 0, 1);
+  in.dtype = in.coarsest = DType::kBFloat16;
+  in.states[0].after = {0.1};
+  in.states[1].after = {0.001};
+  UpdateRule rule = AdamWRule();
+  rule.lr = 1e-4;
+  in.after = {1};
+  const WeightCheck check = CheckUpdate(rule, in);
+  EXPECT_TRUE(check.fine());
+  EXPECT_EQ(check.lost, 1u);
+  in.after = {0.5};
+  EXPECT_FALSE(CheckUpdate(rule, in).fine());
+}
+
+TEST(UpdateTest, WithoutStatesNothingIsComputed) {
+  WeightValues in = OneElement(1, 1, 0, 0, 1);
+  in.after = {1};
+  in.states[1].recorded = false;
+  EXPECT_FALSE(CheckUpdate(AdamWRule(), in).computed);
+}
+
+TEST(TermsTest, EachChangesTheRuleOrSaysThatItDoesNot) {
+  for (const UpdateTerm& term : UpdateTerms()) {
+    for (const OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kAdam, OptimizerKind::kAdamW,
+                                     OptimizerKind::kLion, OptimizerKind::kAdafactor, OptimizerKind::kMuon}) {
+      UpdateRule rule;
+      rule.kind = kind;
+      if (!term.apply({}, &rule)) continue;
+      // A rule that has it already is not changed to itself, but for switches that go back and forth.
+      EXPECT_FALSE(term.text.empty());
+    }
+  }
+}
+
+TEST(OptimizerKindTest, NamesOfClasses) {
+  EXPECT_EQ(ParseOptimizerKind("FusedAdam"), OptimizerKind::kAdam);
+  EXPECT_EQ(ParseOptimizerKind("AdamWeightDecay"), OptimizerKind::kAdamW);
+  EXPECT_EQ(ParseOptimizerKind("DistributedMuon"), OptimizerKind::kMuon);
+  EXPECT_EQ(ParseOptimizerKind("NAdam"), OptimizerKind::kUnknown);
+  EXPECT_EQ(ParseOptimizerKind("LBFGS"), OptimizerKind::kUnknown);
+}
+
+TEST(HyperparameterTest, ByNameAndValue) {
+  UpdateRule rule;
+  EXPECT_TRUE(SetHyperparameter("lr", "1e-3", &rule).ok());
+  EXPECT_DOUBLE_EQ(rule.lr, 1e-3);
+  EXPECT_TRUE(SetHyperparameter("amsgrad", "true", &rule).ok());
+  EXPECT_TRUE(rule.amsgrad);
+  for (const auto& [name, value] : {std::pair{"lr", "fast"}, {"speed", "1"}, {"amsgrad", "1"}}) {
+    EXPECT_EQ(SetHyperparameter(name, value, &rule).code(), Code::kUsage) << name;
+  }
+}
+
+TEST(UlpTest, OfEachType) {
+  EXPECT_EQ(UlpAt(1, DType::kBFloat16), 0x1p-7);
+  EXPECT_EQ(UlpAt(-3, DType::kFloat32), 0x1p-22);
+  EXPECT_EQ(UlpAt(0, DType::kFloat16), 0x1p-24);
+}
+
+}  // namespace
+}  // namespace msprobe
