@@ -5,18 +5,22 @@ import subprocess
 import sys
 
 import pytest
+import torch
+from accelerate import skip_first_batches
 from graph_cases import find_command
 from launch import HERE, PACKAGE_ROOT, REPO
 
 sys.path.insert(0, str(REPO / "tests" / "resume"))
 
 from cases import Case, certify, faults
+from msprobe._attach.leaves import Leaves
+from msprobe._attach.resume import _order_of
 
 ENVIRONMENT = {"PYTHONPATH": f"{HERE}:{PACKAGE_ROOT}"}
 EVERYTHING = "optimizer,scheduler,scaler,statistics,average,curriculum,torch,numpy,python,position"
 DEEP = (
-    Case("plain_loop"),
-    Case("plain_loop", "--epoch --global-order", "late"),
+    Case("plain_loop", "--epoch --global-order"),
+    Case("accelerate_loop", drawn=True),
     Case("hf_trainer", lose="callback", lost=("trainer",), example="Plateau"),
     Case("accelerate_loop", "--forget-average", lost=("module",), example="average"),
     Case("ddp_loop", lose="rank", lost=("random",), example="torch", ranks=("rank1",)),
@@ -39,6 +43,20 @@ def test_each_of_many_lost_states_is_named(tmp_path):
     assert (tmp_path / "out" / "certificate.md").read_text().startswith("# Resume after 3 steps: lost")
     assert [*(tmp_path / "out" / "compare").glob("*.html")]
     assert not [*(tmp_path / "out").glob(".msprobe_*")]
+
+
+def test_a_copy_of_a_random_state_is_no_tensor_of_the_training():
+    leaves = Leaves()
+    leaves.add("copy", torch.get_rng_state())
+    leaves.add("bytes", torch.zeros(5000, dtype=torch.uint8))
+    assert list(leaves.numbers) == ["copy"] and list(leaves.tensors) == ["bytes"]
+
+
+def test_batches_that_a_sampler_leaves_out_count_as_fetched():
+    loader = torch.utils.data.DataLoader(range(8), batch_size=2, shuffle=True)
+    order, skipped = _order_of(skip_first_batches(skip_first_batches(loader, 1), 2))
+    assert order is loader.sampler and skipped == 3
+    assert _order_of(loader) == (loader.sampler, 0)
 
 
 @pytest.mark.deep

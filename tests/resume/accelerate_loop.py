@@ -6,19 +6,9 @@ from pathlib import Path
 import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
+from samples import Samples
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
-
-
-class Samples(torch.utils.data.Dataset):
-    """Samples that are the same in every run."""
-
-    def __len__(self):
-        return 64
-
-    def __getitem__(self, number):
-        generator = torch.Generator().manual_seed(number)
-        return torch.randn(8, generator=generator), torch.randint(0, 3, (), generator=generator)
 
 
 def main():

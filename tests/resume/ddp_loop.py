@@ -5,18 +5,8 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from samples import Samples
 from torch import nn
-
-
-class Samples(torch.utils.data.Dataset):
-    """Samples that are the same in every run."""
-
-    def __len__(self):
-        return 64
-
-    def __getitem__(self, number):
-        generator = torch.Generator().manual_seed(number)
-        return torch.randn(8, generator=generator), torch.randint(0, 3, (), generator=generator)
 
 
 def main():

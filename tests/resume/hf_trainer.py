@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import torch
+from samples import Samples
 from torch import nn
 from transformers import Trainer, TrainerCallback, TrainingArguments, set_seed
 from transformers.trainer_callback import ExportableState
@@ -20,18 +21,6 @@ class Network(nn.Module):
     def forward(self, inputs, labels=None):
         logits = self.layers(inputs)
         return {"loss": nn.functional.cross_entropy(logits, labels), "logits": logits}
-
-
-class Samples(torch.utils.data.Dataset):
-    """Samples that are the same in every run."""
-
-    def __len__(self):
-        return 64
-
-    def __getitem__(self, number):
-        generator = torch.Generator().manual_seed(number)
-        label = torch.randint(0, 3, (), generator=generator)
-        return {"inputs": torch.randn(8, generator=generator), "labels": label}
 
 
 class Plateau(TrainerCallback, ExportableState):
@@ -77,7 +66,7 @@ def main():
         ignore_data_skip="position" in lose,
         restore_callback_states_from_checkpoint="callback" not in lose,
     )
-    trainer = Trainer(Network(), arguments, train_dataset=Samples(), callbacks=[Plateau()])
+    trainer = Trainer(Network(), arguments, train_dataset=Samples(("inputs", "labels")), callbacks=[Plateau()])
     trainer.train(resume_from_checkpoint=str(checkpoint) if given.resume else None)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from samples import Samples
 from torch import nn
 
 SAVE_AT, STEPS = 3, 7
@@ -51,17 +52,6 @@ class Speed:
         self.total += loss.detach()
 
 
-class Samples(torch.utils.data.Dataset):
-    """Samples that are the same in every run."""
-
-    def __len__(self):
-        return 64
-
-    def __getitem__(self, number):
-        generator = torch.Generator().manual_seed(number)
-        return torch.randn(8, generator=generator), torch.randint(0, 3, (), generator=generator)
-
-
 def restore(checkpoint, lose, parts):
     """Puts back what the checkpoint holds, but for what `lose` names."""
     for name, part in parts.items():
@@ -83,6 +73,7 @@ def main():
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--lose", default="", help="names, with commas between")
     parser.add_argument("--global-order", action="store_true", help="the loader draws from the global generator")
+    parser.add_argument("--late", action="store_true", help="restores that generator after the loader has drawn")
     parser.add_argument("--by-itself", action="store_true", help="resumes where there is a checkpoint")
     parser.add_argument("--epoch", action="store_true", help="saves at the end of an epoch")
     given = parser.parse_args()
@@ -110,16 +101,16 @@ def main():
         skip = 0 if "position" in lose else checkpoint["in_epoch"]
         if order is not None:
             order.set_state(checkpoint["order"])
-        elif skip:
-            torch.set_rng_state(checkpoint["at_epoch"])
+        elif "torch" not in lose and not given.late:
+            torch.set_rng_state(checkpoint["torch"])
     while step < STEPS:
-        at_epoch = torch.get_rng_state()
+        at_epoch = torch.get_rng_state()  # a script may keep a copy that it does not need
         order_state = None if order is None else order.get_state()
         for number, (inputs, labels) in enumerate(loader):
             if number < skip:
                 continue
             if checkpoint is not None:
-                if "torch" not in lose and not (given.global_order and "late" not in lose):
+                if "torch" not in lose and (given.late or not given.global_order):
                     torch.set_rng_state(checkpoint["torch"])
                 if "python" not in lose:
                     random.setstate(checkpoint["python"])

@@ -50,6 +50,9 @@ class Leaves:
             return
         if tensor.numel() == 1 and not tensor.is_complex() and tensor.layout is torch.strided:
             self.numbers[name] = repr(tensor.detach().item())
+        elif _is_random_state(tensor):
+            # A copy that the script has made: the generator itself is what the steps use.
+            self.numbers[name] = checksum(tensor)
         else:
             self.tensors[name] = checksum(tensor)
 
@@ -97,6 +100,18 @@ def generator_state(value: Any) -> Optional[str]:
     if isinstance(value, numpy.random.RandomState):
         return _crc(repr([_plain(part) for part in value.get_state()]).encode())
     return None
+
+
+def _is_random_state(tensor: torch.Tensor) -> bool:
+    """Tells whether a tensor is what get_rng_state() returns: on the host whichever device the generator is of."""
+    if tensor.dtype is not torch.uint8 or tensor.dim() != 1 or tensor.device.type != "cpu":
+        return False
+    sizes = {torch.get_rng_state().numel()}
+    for device in ("cuda", "npu"):
+        backend = getattr(torch, device, None)
+        if backend is not None and backend.is_available() and backend.is_initialized():
+            sizes.add(backend.get_rng_state().numel())
+    return tensor.numel() in sizes
 
 
 def _plain(part: Any) -> Any:

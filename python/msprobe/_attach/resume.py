@@ -25,6 +25,7 @@ from .tensor_checksum import checksum
 _MARK = "saved_after"  # file: how many steps were done when the script saved first
 _MOST_ITERATORS = 1000
 _PREFETCHED = 16
+_DEEPEST_SAMPLER = 8  # samplers around samplers
 
 
 class Resume(Digests):
@@ -174,9 +175,10 @@ class _DataLog:
                     self._generators.append(own)
             before = self.generator_states()
             make(this, loader, *args, **kwargs)
-            entry = {"before": before, "after": self.generator_states(), "fetched": 0}
-            entry["sampler"] = type(getattr(loader, "sampler", None)).__name__
-            entry["draws_order"] = _draws_order(getattr(loader, "sampler", None))
+            sampler, skipped = _order_of(loader)
+            entry = {"before": before, "after": self.generator_states(), "fetched": skipped}
+            entry["sampler"] = type(sampler).__name__
+            entry["draws_order"] = _draws_order(sampler)
             if len(self.iterators) < _MOST_ITERATORS:
                 self.iterators.append(entry)
             this._msprobe_entry = entry
@@ -201,6 +203,22 @@ class _DataLog:
     def generator_states(self) -> list:
         """Lists the states of PyTorch's generator and of those that loaders have of their own."""
         return [checksum(torch.get_rng_state()), *(checksum(own.get_state()) for own in self._generators)]
+
+
+def _order_of(loader: Any) -> tuple:
+    """Returns the sampler that makes the order of a loader, and how many batches those around it leave out."""
+    sampler, skipped, inner = None, 0, loader
+    for _ in range(_DEEPEST_SAMPLER):
+        # Not by truth: an empty sampler is one, too.
+        inner = next(
+            (i for i in (getattr(inner, n, None) for n in ("batch_sampler", "sampler")) if i is not None), None
+        )
+        if inner is None:
+            break
+        sampler = inner
+        left_out = getattr(sampler, "skip_batches", 0)  # of accelerate.skip_first_batches()
+        skipped += left_out if type(left_out) is int else 0
+    return sampler, skipped
 
 
 def _draws_order(sampler: Any) -> bool:
