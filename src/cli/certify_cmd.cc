@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "certify/certificate.h"
 #include "cli/commands.h"
-#include "cli/launch.h"
+#include "cli/launch/launch.h"
 #include "cli/resume_runs.h"
 #include "dump/reader.h"
 #include "dump/repair/certificate_check.h"

@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 #include "cli/commands.h"
-#include "cli/launch.h"
+#include "cli/launch/launch.h"
 
 namespace msprobe {
 

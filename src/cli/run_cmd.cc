@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "cli/commands.h"
-#include "cli/launch.h"
+#include "cli/launch/launch.h"
 #include "weights/map_file.h"
 
 namespace msprobe {

@@ -1,4 +1,4 @@
-#include "cli/launch.h"
+#include "cli/launch/launch.h"
 
 #include <fmt/format.h>
 #include <spawn.h>
