@@ -4,9 +4,11 @@
 """
 
 import argparse
+import functools
 import json
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from cases import CLEAN, PLANTED, certify, faults
@@ -34,6 +36,13 @@ def row(case, certificate, wrong):
     }
 
 
+def judged(case, command):
+    """Runs a case; returns its cells."""
+    with tempfile.TemporaryDirectory() as directory:
+        done, certificate = certify(case, Path(directory) / "out", command)
+        return row(case, certificate, faults(case, done, certificate))
+
+
 def table(rows):
     """Returns the rows as Markdown."""
     lines = ["| case | outcome | named | also | first result that differs | first op |", "|---|---|---|---|---|---|"]
@@ -49,18 +58,17 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--command", default=str(Path(sys.executable).parent / "msprobe"))
     parser.add_argument("--keep", default="", help="file for the rows as JSON; rows that it holds are not run again")
+    parser.add_argument("--jobs", type=int, default=2, help="cases at a time")
     given = parser.parse_args()
     keep = Path(given.keep) if given.keep else None
     known = {r["case"]: r for r in json.loads(keep.read_text())} if keep and keep.exists() else {}
-    for case in (*PLANTED, *CLEAN):
-        if given.only not in case.name or known.get(case.name, {}).get("right"):
-            continue
-        with tempfile.TemporaryDirectory() as directory:
-            done, certificate = certify(case, Path(directory) / "out", given.command)
-            known[case.name] = row(case, certificate, faults(case, done, certificate))
-        print(json.dumps(known[case.name]), flush=True)
-        if keep:
-            keep.write_text(json.dumps(list(known.values()), indent=1))
+    asked = [c for c in (*PLANTED, *CLEAN) if given.only in c.name and not known.get(c.name, {}).get("right")]
+    with ThreadPoolExecutor(given.jobs) as pool:
+        for found in pool.map(functools.partial(judged, command=given.command), asked):
+            known[found["case"]] = found
+            print(json.dumps(found), flush=True)
+            if keep:
+                keep.write_text(json.dumps(list(known.values()), indent=1))
     if given.only:
         return
     planted, clean = [known[c.name] for c in PLANTED], [known[c.name] for c in CLEAN]
