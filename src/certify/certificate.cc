@@ -124,24 +124,28 @@ std::string DateText(const std::string& stamp) {
 
 }  // namespace
 
-std::optional<RunDifference> CompareDigests(const JsonValue& left, const JsonValue& right) {
+std::optional<RunDifference> CompareDigests(const JsonValue& left, const JsonValue& right,
+                                            const DigestOptions& options) {
   const JsonValue *a = StepsOf(left), *b = StepsOf(right);
   if (a == nullptr || b == nullptr) return RunDifference{0, "number of steps", "", "none", "none"};
-  for (size_t i = 0; i < std::min(a->size(), b->size()); ++i) {
+  const auto from = std::min(static_cast<size_t>(options.left_from), a->size());
+  const size_t left_steps = a->size() - from;
+  for (size_t i = 0; i < std::min(left_steps, b->size()); ++i) {
     for (const auto& [part, what] : kParts) {
-      const JsonValue *x = (*a)[i].Find(part), *y = (*b)[i].Find(part);
+      if (!options.random && std::string_view(part) == "random") continue;
+      const JsonValue *x = (*a)[from + i].Find(part), *y = (*b)[i].Find(part);
       if (x == nullptr || y == nullptr || x->kind() != y->kind()) continue;
       std::optional<RunDifference> found;
       if (x->IsArray()) found = CompareLosses(*x, *y);
       if (x->IsObject()) found = CompareNamed(what, *x, *y);
       if (!found) continue;
-      found->step = i;
+      found->step = static_cast<int64_t>(from + i);
       return found;
     }
   }
-  if (a->size() == b->size()) return std::nullopt;
-  return RunDifference{static_cast<int64_t>(std::min(a->size(), b->size())), "number of steps", "",
-                       std::to_string(a->size()), std::to_string(b->size())};
+  if (left_steps == b->size()) return std::nullopt;
+  return RunDifference{static_cast<int64_t>(from + std::min(left_steps, b->size())), "number of steps", "",
+                       std::to_string(left_steps), std::to_string(b->size())};
 }
 
 RankCertificate DescribeRank(const std::string& rank, const JsonValue& bare, const JsonValue& captured) {

@@ -20,7 +20,12 @@ struct RunDifference {
 };
 
 /// What msprobe's digests (python/msprobe/_attach/digests.py) of two runs of one rank say.
-std::optional<RunDifference> CompareDigests(const JsonValue& left, const JsonValue& right);
+struct DigestOptions {
+  int64_t left_from = 0;  // step of `left` that is the first of `right`; differences are told in steps of `left`
+  bool random = true;     // compare the states of random generators, too
+};
+std::optional<RunDifference> CompareDigests(const JsonValue& left, const JsonValue& right,
+                                            const DigestOptions& options = {});
 
 struct RankCertificate {
   std::string rank;

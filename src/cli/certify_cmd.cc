@@ -10,7 +10,8 @@
 #include "base/text.h"
 #include "certify/certificate.h"
 #include "cli/commands.h"
-#include "cli/launch.h"
+#include "cli/launch/launch.h"
+#include "cli/resume_runs.h"
 #include "dump/reader.h"
 #include "dump/repair/certificate_check.h"
 #include "json/parser.h"
@@ -128,7 +129,8 @@ Status Certify(AttachRequest request, const std::string& out, const CommandConte
 void RegisterCertify(CLI::App& app, CommandContext* context) {
   struct Args {
     AttachRequest request;
-    std::string out;
+    ResumeArgs resume;
+    bool resumes = false, twice = false;
   };
   auto args = std::make_shared<Args>();
   args->request.mode = "certify";
@@ -142,14 +144,40 @@ void RegisterCertify(CLI::App& app, CommandContext* context) {
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   command
-      ->add_option("-o,--output_path", args->out,
+      ->add_option("-o,--output_path", args->resume.out,
                    "directory for certificate.md and certificate.json, and for the dump unless one is configured")
       ->required();
   command->add_flag("--json", context->json, "print the certificate as JSON");
+  CLI::Option* twice = command->add_flag(
+      "--twice", args->twice, "run twice with capture instead and name the first op that does not repeat itself");
+  CLI::Option* resumes = command->add_flag("--resume", args->resumes,
+                                           "train straight, and once more with a kill after the script has saved and a "
+                                           "resume; name the state that was lost");
+  resumes->excludes(twice);
+  command
+      ->add_option("--save-at", args->request.save_at,
+                   "steps that are done when the script saves (without it, one more short run finds that)")
+      ->check(CLI::Range(1, 1'000'000))
+      ->needs(resumes);
+  command
+      ->add_option("--resume-args", args->resume.resume_args,
+                   "what is added to your command to resume, such as \"--resume {dir}/last.pt\"; {dir} here and in "
+                   "your command is a new directory for each training")
+      ->needs(resumes);
+  command->add_option("--resume-command", args->resume.resume_command, "a whole command that resumes, instead")
+      ->needs(resumes);
   command->footer(
       "Your command comes last: msprobe certify --config config.json -o DIR -- python train.py ARGUMENTS\n"
       "Exit code: 0 certified, 1 not certified, 2 wrong options, 3 the command failed.");
-  command->callback([args, context] { context->status = Certify(args->request, args->out, *context); });
+  command->callback([args, context] {
+    if (args->resumes) {
+      context->status = CertifyResume(args->request, args->resume, *context);
+    } else if (args->twice) {
+      context->status = CertifyTwice(args->request, args->resume.out, *context);
+    } else {
+      context->status = Certify(args->request, args->resume.out, *context);
+    }
+  });
 }
 
 }  // namespace msprobe

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "capture/cost_estimate.h"
 #include "cli/commands.h"
-#include "cli/launch.h"
+#include "cli/launch/launch.h"
 #include "dump/reader.h"
 #include "json/parser.h"
 #include "json/writer.h"

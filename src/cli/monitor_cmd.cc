@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/commands.h"
-#include "cli/launch.h"
+#include "cli/launch/launch.h"
 #include "monitor/run_status.h"
 
 namespace msprobe {

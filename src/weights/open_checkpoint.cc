@@ -41,6 +41,7 @@ Status ReadAnyDirectory(const std::string& given, Checkpoint* out) {
   if (PathExists(JoinPath(directory, ".metadata"))) return ReadDistributed(directory, out);
   if (IsMegatron(directory)) return ReadMegatron(directory, out);
   if (IsZero(directory)) return ReadZero(directory, out);
+  if (HasSteps(directory)) return ReadSteps(directory, out);
   MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
   if (HasFiles(names)) return ReadHuggingFace(directory, out);
   MSP_ASSIGN_OR_RETURN(const std::string file, OnlyFile(directory, names));

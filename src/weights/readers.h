@@ -17,6 +17,10 @@ Status ReadZero(const std::string& directory, Checkpoint* out);
 Status ReadMindSpore(const std::string& path, Checkpoint* out);
 Status ReadNpz(const std::string& path, Checkpoint* out);
 
+/// Directories step_N/rank_R of safetensors, .npz or .npy files; names begin with "step_0/rank_0/".
+Status ReadSteps(const std::string& directory, Checkpoint* out);
+bool HasSteps(const std::string& directory);
+
 bool IsMegatron(const std::string& directory);
 bool IsZero(const std::string& directory);
 /// The directory of the iteration that a directory of several names as its last; else itself.

@@ -24,6 +24,8 @@ GUIDES = (
             "capture/estimate",
             "capture/budget",
             "capture/certify",
+            "capture/resume",
+            "capture/batches",
             "capture/safety",
         ),
     ),

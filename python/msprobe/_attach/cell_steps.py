@@ -73,7 +73,7 @@ class CellSteps:
         """A Cell is about to be called for the first time."""
         if mindspore.get_context("mode") != mindspore.PYNATIVE_MODE:
             return
-        if _is_optimizer(cell):
+        if is_optimizer(cell):
             self._watch_optimizer(cell)
         elif self._inside is None and self._owner in (None, threading.get_ident()) and self._is_new_root(cell):
             self._owner = threading.get_ident()
@@ -108,7 +108,7 @@ class CellSteps:
         if self._inside != id(root):
             return
         self._inside = None
-        if self._state == OPEN and any(_is_optimizer(part) for _, part in root.cells_and_names()):
+        if self._state == OPEN and any(is_optimizer(part) for _, part in root.cells_and_names()):
             self._end()
 
     def _end(self) -> None:
@@ -133,7 +133,7 @@ class CellSteps:
             return False
         if not self._searched:
             self._searched = True
-            for found in [o for o in gc.get_objects() if issubclass(type(o), nn.Cell) and _is_optimizer(o)]:
+            for found in [o for o in gc.get_objects() if issubclass(type(o), nn.Cell) and is_optimizer(o)]:
                 self._watch_optimizer(found)
         return bool(self._optimizers)
 
@@ -153,7 +153,8 @@ def cell_of(arguments: tuple) -> Any:
     return arguments[0]
 
 
-def _is_optimizer(cell: Any) -> bool:
+def is_optimizer(cell: Any) -> bool:
+    """Tells whether a Cell is an optimizer."""
     return isinstance(cell, _optimizer_classes())
 
 

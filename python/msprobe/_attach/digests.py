@@ -13,6 +13,7 @@ from .. import _core
 from .client import Client
 from .ending import Finished, rank_name, write_result
 from .request import Request
+from .tensor_checksum import checksum
 
 
 class Digests(Client):
@@ -99,20 +100,6 @@ class Digests(Client):
     def _changed_states(self) -> dict:
         first = self._first_states
         return {name: "untouched" if first.get(name) == now else now for name, now in _random_states().items()}
-
-
-def checksum(tensor: Any) -> str:
-    """CRC-32 of dtype, shape and elements."""
-    plain = tensor.detach()
-    if hasattr(plain, "to_local"):
-        plain = plain.to_local()
-    if plain.layout is not torch.strided:
-        plain = plain.to_dense()
-    if plain.is_quantized:
-        plain = plain.int_repr()
-    plain = plain.resolve_conj().resolve_neg().cpu().contiguous()
-    head = f"{tensor.dtype}{tuple(tensor.shape)}".encode()
-    return f"{_core.crc32(plain.data_ptr(), plain.numel() * plain.element_size(), _core.crc32_of(head)):08x}"
 
 
 def _value(tensor: Any) -> Optional[str]:

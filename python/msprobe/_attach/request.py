@@ -10,7 +10,7 @@ VARIABLE = "MSPROBE_ATTACH"
 class Request(NamedTuple):
     """The options of the command that its processes need."""
 
-    mode: str = "run"  # run, estimate, certify
+    mode: str = "run"  # run, estimate, certify, resume
     config: Optional[str] = None
     task: Optional[str] = None
     level: Optional[str] = None
@@ -18,9 +18,22 @@ class Request(NamedTuple):
     step: Optional[list] = None
     step_by: str = "auto"
     steps: int = 0  # estimate, certify: steps until the script is stopped; 0: never
-    role: str = ""  # certify: bare, captured
+    role: str = ""  # certify: bare, captured; resume: scout, straight, killed, resumed
     began: float = 0.0  # when the command was given, in seconds since 1970
+    save_at: int = 0  # certify --resume: steps that are done when the script saves
+    save_batches: str = ""  # run: directories of what steps get
+    save_grads: str = ""
+    replay_batches: str = ""
+    replay_grads: str = ""
+    batches_from: str = "auto"  # or model
+    names: str = ""  # file: which saved name is which here
+    loss_scale: float = 1.0  # run: by which the script multiplies its loss, where no GradScaler does
     out: str = ""  # estimate, certify: directory of what each process found
+
+    @property
+    def captures(self) -> bool:
+        """Whether anything is recorded: a run may only save or replay batches and gradients."""
+        return bool(self.config or self.dump_path)
 
     def overrides(self) -> dict:
         """Returns the arguments of PrecisionDebugger; "all", which only estimate knows, is left out."""

@@ -2,6 +2,7 @@
 
 import atexit
 import importlib
+import os
 import sys
 from typing import Any
 
@@ -71,7 +72,8 @@ def _detector(framework: str, client: Client, step_by: str) -> Any:
 
 def _config(request: requests.Request) -> Config:
     try:
-        config = load_config(request.config, **request.overrides())
+        given = request.overrides() if request.captures else {"dump_path": os.getcwd()}  # nothing is written there
+        config = load_config(request.config, **given)
         if config.level != "debug":
             return config
         why = "level debug records what the script saves by debugger.save(): construct PrecisionDebugger in the script"
@@ -87,13 +89,39 @@ def _client(request: requests.Request, config: Config, debugger: Any) -> Client:
     if request.mode == "certify":
         from .digests import Digests
 
-        captured = request.role == "captured"
+        captured = request.role.startswith("captured")
         return Digests(request, Capture(request, debugger) if captured else Client(), config.dump_path)
+    if request.mode == "resume":
+        from .resume import Resume
+
+        inner = Capture(request, debugger) if request.role in ("straight", "resumed") else Client()
+        return Resume(request, inner, config.dump_path)
     if request.mode == "estimate":
         from .prices import Prices
 
         return Prices(request, config)
-    return Capture(request, debugger)
+    return _with_exchange(request, Capture(request, debugger) if request.captures else Client())
+
+
+def _with_exchange(request: requests.Request, client: Client) -> Client:
+    """Puts what saves and replays batches and gradients around a client."""
+    batches = request.save_batches or request.replay_batches
+    gradients = request.save_grads or request.replay_grads
+    if not (batches or gradients):
+        return client
+    if _attached[0] == "mindspore":
+        from .cell_exchange import CellExchange
+
+        return CellExchange(request, client)
+    if gradients:
+        from .gradients import Gradients
+
+        client = Gradients(request, client)
+    if batches:
+        from .batches import Batches
+
+        client = Batches(request, client)
+    return client
 
 
 def _explain(watch: Any, client: Client) -> None:

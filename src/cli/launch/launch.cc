@@ -1,4 +1,4 @@
-#include "cli/launch.h"
+#include "cli/launch/launch.h"
 
 #include <fmt/format.h>
 #include <spawn.h>
@@ -92,8 +92,16 @@ std::string RequestJson(const AttachRequest& request) {
   MemberIfAny(&json, "step_by", request.step_by);
   MemberIfAny(&json, "role", request.role);
   MemberIfAny(&json, "out", request.out);
+  MemberIfAny(&json, "save_batches", request.save_batches);
+  MemberIfAny(&json, "save_grads", request.save_grads);
+  MemberIfAny(&json, "replay_batches", request.replay_batches);
+  MemberIfAny(&json, "replay_grads", request.replay_grads);
+  MemberIfAny(&json, "batches_from", request.batches_from);
+  MemberIfAny(&json, "names", request.names);
+  if (request.loss_scale != 1) json.Member("loss_scale", request.loss_scale);
   if (!request.step.empty()) json.Key("step"), WriteSteps(&json, request.step);
   json.Member("steps", request.steps);
+  if (request.save_at > 0) json.Member("save_at", request.save_at);
   json.RawMember("began", fmt::format("{:.3f}", std::chrono::duration<double>(now).count()));
   json.EndObject();
   return json.Take();
@@ -177,7 +185,7 @@ Status CheckLaunch(AttachRequest* request, const std::vector<std::string>& progr
                     "{0} out, or use PrecisionDebugger in the script",
                     option));
   }
-  if (request->config.empty() && request->dump_path.empty()) {
+  if (request->config.empty() && request->dump_path.empty() && !request->exchanges()) {
     return UsageError(
         fmt::format("{0} needs to know where to write: --config config.json, or --dump-path DIR and the "
                     "defaults, such as msprobe {0} --dump-path dump -- python train.py",
@@ -187,6 +195,10 @@ Status CheckLaunch(AttachRequest* request, const std::vector<std::string>& progr
   if (!request->config.empty()) {
     request->config = Absolute(request->config);
     MSP_RETURN_IF_ERROR(MappedFile::Open(request->config).status());
+  }
+  for (std::string* path : {&request->save_batches, &request->save_grads, &request->replay_batches,
+                            &request->replay_grads, &request->names}) {
+    *path = Absolute(*path);
   }
   request->dump_path = Absolute(request->dump_path);
   request->out = Absolute(request->out);

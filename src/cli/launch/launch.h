@@ -16,12 +16,19 @@ namespace msprobe {
 
 /// What python/msprobe/_attach/request.py reads. Empty members are left out.
 struct AttachRequest {
-  std::string mode = "run";  // run, estimate, certify
+  std::string mode = "run";  // run, estimate, certify, resume
   std::string config, task, level, dump_path, step_by = "auto";
   std::string step;  // "0,3-5"
   int steps = 0;     // estimate, certify: then the script is stopped; 0: never
-  std::string role;  // certify: bare, captured
-  std::string out;   // estimate, certify: where the processes leave what they found
+  std::string role;  // certify: bare, captured; resume: scout, straight, killed, resumed
+  // run: directories of batches and gradients, and how what is replayed fits the script
+  std::string save_batches, save_grads, replay_batches, replay_grads, batches_from, names;
+  double loss_scale = 1;
+  int save_at = 0;  // resume: steps that are done when the script saves
+  std::string out;  // estimate, certify: where the processes leave what they found
+  bool exchanges() const {
+    return !(save_batches.empty() && save_grads.empty() && replay_batches.empty() && replay_grads.empty());
+  }
 };
 
 /// The options that run, estimate and certify share: --config, --task, --level, --dump-path, --step-by.

@@ -1,0 +1,323 @@
+#include "cli/resume_runs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <map>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "certify/resume_verdict.h"
+#include "certify/twice_report.h"
+#include "jobs/run_compare.h"
+#include "json/parser.h"
+#include "json/writer.h"
+
+namespace msprobe {
+namespace {
+
+using Program = std::vector<std::string>;
+
+/// Statistics would hide that a value has moved by less than they show.
+constexpr const char* kConfig =
+    R"({"task": "statistics", "level": "mix", "rank": [], "step": [], "statistics": {"summary_mode": "md5"}})";
+
+Status WriteFile(const std::string& path, std::string_view text) {
+  MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  MSP_RETURN_IF_ERROR(file.Write(text));
+  return file.Commit();
+}
+
+/// As a shell takes a line apart: blanks, quotes and backslashes.
+StatusOr<Program> ShellWords(const std::string& text) {
+  Program words;
+  std::string word;
+  bool open = false;
+  char quote = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote != 0) {
+      if (c == quote)
+        quote = 0;
+      else if (c == '\\' && quote == '"' && i + 1 < text.size())
+        word += text[++i];
+      else
+        word += c;
+    } else if (c == '\'' || c == '"') {
+      quote = c, open = true;
+    } else if (c == '\\' && i + 1 < text.size()) {
+      word += text[++i], open = true;
+    } else if (c == ' ' || c == '\t' || c == '\n') {
+      if (open) words.push_back(word);
+      word.clear(), open = false;
+    } else {
+      word += c, open = true;
+    }
+  }
+  if (quote != 0) return UsageError(fmt::format("a quote is not closed in {}", text));
+  if (open) words.push_back(word);
+  return words;
+}
+
+/// {dir} in every argument is the directory of that training.
+Program InDirectory(const Program& program, const std::string& directory) {
+  Program out;
+  for (std::string argument : program) {
+    for (size_t at = argument.find("{dir}"); at != std::string::npos; at = argument.find("{dir}", at)) {
+      argument.replace(at, 5, directory);
+      at += directory.size();
+    }
+    out.push_back(std::move(argument));
+  }
+  return out;
+}
+
+class Runs {
+ public:
+  Runs(AttachRequest request, std::string out, const WorkDir& work)
+      : request_(std::move(request)), out_(std::move(out)), work_(work) {}
+
+  AttachRequest& request() { return request_; }
+
+  /// Runs the program in a role, with {dir} as `directory` below the output.
+  Status Run(const std::string& role, const std::string& directory, const Program& program) {
+    const std::string own = JoinPath(out_, directory);
+    if (std::any_of(program.begin(), program.end(), [](const auto& a) { return a.find("{dir}") != a.npos; })) {
+      if (role != "resumed") RemoveTree(own);
+      MSP_RETURN_IF_ERROR(MakeOutputDir(own));
+    }
+    request_.role = role;
+    request_.dump_path = JoinPath(out_, "dump_" + role);
+    RemoveTree(request_.dump_path);
+    MSP_ASSIGN_OR_RETURN(const int code, RunProgram(request_, InDirectory(program, own)));
+    if (code == 0) return OkStatus();
+    return BadInput(fmt::format("{} ended with exit code {} in the {} run: see its messages", program[0], code, role));
+  }
+
+  StatusOr<std::vector<std::string>> Ranks(const std::string& role) const { return work_.Results(role + "."); }
+
+  Status Read(const std::string& role, const std::string& rank, JsonDoc* doc) const {
+    MSP_ASSIGN_OR_RETURN(const MappedFile file,
+                         MappedFile::Open(fmt::format("{}/{}.{}.json", work_.path(), role, rank)));
+    return ParseJson(file.text(), file.path(), doc);
+  }
+
+  std::string dump(const std::string& role) const { return JoinPath(out_, "dump_" + role); }
+
+ private:
+  AttachRequest request_;
+  std::string out_;
+  const WorkDir& work_;
+};
+
+/// The first op of each rank, in the first step in which one differs. Steps are those of the dumps.
+struct NoticedOp {
+  int step = -1;
+  FirstDifference difference;
+};
+
+StatusOr<std::map<std::string, NoticedOp>> FirstOps(const std::string& target, const std::string& golden,
+                                                    const std::string& output) {
+  std::map<std::string, NoticedOp> ops;
+  if (!IsDirectory(target) || !IsDirectory(golden)) return ops;
+  CompareSettings settings;
+  settings.target = target;
+  settings.golden = golden;
+  settings.output = output;
+  settings.html = true;
+  MSP_ASSIGN_OR_RETURN(const CompareReport report, RunCompare(settings));
+  for (const PairReport& pair : report.pairs) {
+    const FirstDifference& answer = pair.differences.Answer();
+    if (answer.kind == FirstDifference::Kind::kNone) continue;
+    const std::string& label = pair.files.label;  // "step0 rank1"
+    NoticedOp& op = ops[label.substr(label.rfind(' ') + 1)];
+    if (op.step >= 0 && op.step <= pair.files.step) continue;
+    op = {pair.files.step, answer};
+  }
+  return ops;
+}
+
+Status CheckSaves(const JsonValue& killed, int64_t save_at) {
+  const JsonValue* saves = killed.Find("saves");
+  if (saves == nullptr || !saves->IsArray() || saves->empty()) return OkStatus();  // in a way of its own
+  int64_t last = 0;
+  for (const JsonValue& save : saves->Items()) {
+    const JsonValue* step = save.IsObject() ? save.Find("step") : nullptr;
+    if (step == nullptr || !step->IsInt()) continue;
+    if (step->Int() == save_at) return OkStatus();
+    last = step->Int();
+  }
+  return BadInput(fmt::format("the script saved after {} steps and not after {}: --save-at {}", last, save_at, last));
+}
+
+/// How many steps are done when the script saves first.
+StatusOr<int> FindSave(Runs* runs, const std::string& work, const Program& program) {
+  MSP_RETURN_IF_ERROR(runs->Run("scout", "scout", program));
+  auto file = MappedFile::Open(JoinPath(work, "saved_after"));
+  const int found = file.ok() ? std::atoi(std::string(file->text()).c_str()) : 0;
+  if (found > 0) return found;
+  return BadInput(
+      "the script saved nothing by torch.save() between two steps: let it save earlier than at its end, "
+      "and where it saves in another way, say after how many steps: --save-at N");
+}
+
+std::string ProgramText(const JsonValue& run, std::string_view key) {
+  const JsonValue* versions = run.Find("versions");
+  const JsonValue* v = versions != nullptr ? versions->Find(key) : nullptr;
+  return v != nullptr && v->IsString() ? std::string(v->Text()) : "";
+}
+
+StatusOr<ResumeReport> JudgeRuns(const Runs& runs, int save_at) {
+  ResumeReport report;
+  report.save_at = save_at;
+  MSP_ASSIGN_OR_RETURN(const std::vector<std::string> ranks, runs.Ranks("killed"));
+  if (ranks.empty()) return BadInput("the command ran no step: it must call a PyTorch model");
+  bool saved = false;
+  for (const std::string& rank : ranks) {
+    JsonDoc straight, killed, resumed;
+    MSP_RETURN_IF_ERROR(runs.Read("straight", rank, &straight));
+    MSP_RETURN_IF_ERROR(runs.Read("killed", rank, &killed));
+    if (!saved) MSP_RETURN_IF_ERROR(CheckSaves(killed, save_at));
+    saved = true;  // other ranks need not save
+    if (Status read = runs.Read("resumed", rank, &resumed); !read.ok()) {
+      return BadInput(
+          fmt::format("{} of the resumed run made no step: let the script train some steps more than it had "
+                      "done when it saved, and check --resume-args",
+                      rank));
+    }
+    MSP_ASSIGN_OR_RETURN(RankResume result, JudgeResume(rank, save_at, straight, killed, resumed));
+    report.ranks.push_back(std::move(result));
+    const JsonValue* loads = resumed.Find("loads");
+    report.loaded = report.loaded || (loads != nullptr && loads->IsInt() && loads->Int() > 0);
+    report.python = ProgramText(killed, "python");
+    report.torch = ProgramText(killed, "torch");
+  }
+  // Ranks exchange gradients.
+  const ResumeOutcome cause = report.CauseElsewhere();
+  for (RankResume& rank : report.ranks) {
+    if (cause != ResumeOutcome::kEqual && rank.outcome == ResumeOutcome::kUnexplained) {
+      rank.outcome = ResumeOutcome::kThroughOther;
+    }
+  }
+  return report;
+}
+
+Status NameOps(const Runs& runs, const std::string& out, ResumeReport* report) {
+  const bool any = std::any_of(report->ranks.begin(), report->ranks.end(), [](const RankResume& r) {
+    return r.outcome != ResumeOutcome::kEqual && r.outcome != ResumeOutcome::kNotReproducible;
+  });
+  if (!any) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(const auto ops, FirstOps(runs.dump("resumed"), runs.dump("straight"), JoinPath(out, "compare")));
+  for (RankResume& rank : report->ranks) {
+    const auto found = ops.find(rank.rank);
+    if (found == ops.end()) continue;
+    rank.noticed = DifferenceLine(found->second.difference);
+    rank.noticed_step = report->save_at + found->second.step;
+  }
+  return OkStatus();
+}
+
+Status Start(AttachRequest* request, const std::string& out, const CommandContext& context,
+             std::unique_ptr<WorkDir>* work) {
+  MSP_RETURN_IF_ERROR(MakeOutputDir(out));
+  MSP_ASSIGN_OR_RETURN(*work, WorkDir::Create(out));
+  request->out = (*work)->path();
+  request->dump_path = JoinPath(out, "dump");
+  if (request->config.empty()) {
+    request->config = JoinPath((*work)->path(), "config.json");
+    MSP_RETURN_IF_ERROR(WriteFile(request->config, kConfig));
+  }
+  return CheckLaunch(request, context.program);
+}
+
+Status Finish(const std::string& out, const CommandContext& context, const std::string& json,
+              const std::string& markdown, const std::string& verdict) {
+  MSP_RETURN_IF_ERROR(WriteFile(JoinPath(out, "certificate.json"), json));
+  MSP_RETURN_IF_ERROR(WriteFile(JoinPath(out, "certificate.md"), markdown));
+  if (context.json) {
+    PrintJson(json);
+  } else {
+    PrintForPeople(verdict + JoinPath(out, "certificate.md") + "\n");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status CertifyResume(AttachRequest request, const ResumeArgs& args, const CommandContext& context) {
+  MSP_ASSIGN_OR_RETURN(Program again, ShellWords(args.resume_command));
+  MSP_ASSIGN_OR_RETURN(const Program more, ShellWords(args.resume_args));
+  if (again.empty()) again = context.program;
+  again.insert(again.end(), more.begin(), more.end());
+  std::unique_ptr<WorkDir> work;
+  request.mode = "resume";
+  MSP_RETURN_IF_ERROR(Start(&request, args.out, context, &work));
+  const std::string out = std::string(DirName(request.out));
+  int save_at = request.save_at;
+  Runs runs(std::move(request), out, *work);
+  if (save_at == 0) {
+    MSP_ASSIGN_OR_RETURN(save_at, FindSave(&runs, work->path(), context.program));
+  }
+  runs.request().save_at = save_at;
+  MSP_RETURN_IF_ERROR(runs.Run("straight", "straight", context.program));
+  MSP_RETURN_IF_ERROR(runs.Run("killed", "resumed", context.program));
+  MSP_RETURN_IF_ERROR(runs.Run("resumed", "resumed", again));
+  MSP_ASSIGN_OR_RETURN(ResumeReport report, JudgeRuns(runs, save_at));
+  report.command = ShellText(context.program);
+  report.resume_command = ShellText(again);
+  report.created = TimestampNow();
+  MSP_RETURN_IF_ERROR(NameOps(runs, out, &report));
+  std::string shown;
+  if (report.outcome() == ResumeOutcome::kLost && !report.loaded) {
+    shown = "the resumed run read nothing by torch.load(): check --resume-args\n";
+  }
+  for (const RankResume& rank : report.ranks) {
+    if (!rank.noticed.empty()) {
+      shown +=
+          fmt::format("the first op that noticed, in step {} of {}: {}\n", rank.noticed_step, rank.rank, rank.noticed);
+    }
+  }
+  const bool fine = report.outcome() <= ResumeOutcome::kFrameworkDraws;
+  MSP_RETURN_IF_ERROR(Finish(args.out, context, report.Json(), report.Markdown(),
+                             (fine ? report.Verdict() + "\n" : std::string()) + shown));
+  return fine ? OkStatus() : Status(Code::kFindings, report.Verdict());
+}
+
+Status CertifyTwice(AttachRequest request, const std::string& given, const CommandContext& context) {
+  std::unique_ptr<WorkDir> work;
+  request.mode = "certify";
+  MSP_RETURN_IF_ERROR(Start(&request, given, context, &work));
+  const std::string out = std::string(DirName(request.out));
+  Runs runs(std::move(request), out, *work);
+  for (const char* role : {"captured", "captured_again"}) MSP_RETURN_IF_ERROR(runs.Run(role, role, context.program));
+  MSP_ASSIGN_OR_RETURN(const std::vector<std::string> ranks, runs.Ranks("captured"));
+  if (ranks.empty()) return BadInput("the command ran no step: it must call a PyTorch model");
+  TwiceReport report;
+  report.command = ShellText(context.program);
+  report.created = TimestampNow();
+  MSP_ASSIGN_OR_RETURN(const auto ops,
+                       FirstOps(runs.dump("captured_again"), runs.dump("captured"), JoinPath(out, "compare")));
+  for (const std::string& name : ranks) {
+    JsonDoc first, second;
+    MSP_RETURN_IF_ERROR(runs.Read("captured", name, &first));
+    MSP_RETURN_IF_ERROR(runs.Read("captured_again", name, &second));
+    RankTwice& rank = report.ranks.emplace_back();
+    rank.rank = name;
+    rank.difference = CompareDigests(first, second);
+    const JsonValue* steps = first.Find("steps");
+    rank.steps = steps != nullptr && steps->IsArray() ? static_cast<int64_t>(steps->size()) : 0;
+    if (const auto op = ops.find(name); op != ops.end()) {
+      rank.step = op->second.step;
+      rank.kind = DifferenceKindText(op->second.difference.kind);
+      rank.op = DifferenceLine(op->second.difference);
+    }
+  }
+  const bool same = report.Repeats();
+  MSP_RETURN_IF_ERROR(
+      Finish(given, context, report.Json(), report.Markdown(), same ? report.Verdict() + "\n" : std::string()));
+  return same ? OkStatus() : Status(Code::kFindings, report.Verdict());
+}
+
+}  // namespace msprobe
