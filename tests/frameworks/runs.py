@@ -134,7 +134,9 @@ def clean_result(target, golden, out):
     first = report["first_difference"] or {}
     equal = ruler["bit_equal"] + ruler["round_off"] + ruler["rewritten"]
     judged = report["matched_ops"] - (ruler["none"] - report["target_only_ops"])
-    return Clean(judged, equal, computing, paired, most[0] / most[1], ruler["bug"], ruler["suspicious"], first.get("op", ""))
+    return Clean(
+        judged, equal, computing, paired, most[0] / most[1], ruler["bug"], ruler["suspicious"], first.get("op", "")
+    )
 
 
 def op_links(plan):
