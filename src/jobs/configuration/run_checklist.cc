@@ -12,6 +12,7 @@
 #include "jobs/configuration/checkpoint_settings.h"
 #include "jobs/configuration/configuration_page.h"
 #include "jobs/configuration/recorded_batches.h"
+#include "jobs/configuration/tokenizer_files.h"
 #include "json/writer.h"
 #include "sheet/workbook.h"
 
@@ -30,6 +31,11 @@ StatusOr<EffectiveRun> ReadSide(const std::vector<std::string>& paths, std::vect
       MSP_ASSIGN_OR_RETURN(const bool found, AddRecordedBatches(path, &recorded));
       batches |= found;
       if (found) continue;
+    }
+    if (IsDirectory(path) || IsTokenizerFile(path)) {
+      MSP_ASSIGN_OR_RETURN(const bool found, AddTokenizer(path, &configuration));
+      // The directory of a model has its configuration, too.
+      if (found && (!IsDirectory(path) || !IsRegularFile(JoinPath(path, "config.json")))) continue;
     }
     if (!EndsWith(path, ".zip")) {
       MSP_RETURN_IF_ERROR(MayBeCheckpoint(path) ? AddCheckpointSettings(path, &configuration)
