@@ -152,7 +152,8 @@ void Journal::ArriveSummary(uint32_t number, const TensorSummary& summary, const
   }
 }
 
-void Journal::Take(std::span<const uint32_t> series, std::span<const TensorView> tensors, int threads) {
+void Journal::Take(std::span<const uint32_t> series, std::span<const TensorView> tensors, int threads,
+                   std::vector<TensorSummary>* out) {
   bool zeros = false;
   {
     const std::lock_guard lock(mutex_);
@@ -162,6 +163,7 @@ void Journal::Take(std::span<const uint32_t> series, std::span<const TensorView>
   SummarizeTensors(tensors, zeros ? options_.eps : -1, threads, summaries.data());
   const std::lock_guard lock(mutex_);
   for (size_t i = 0; i < series.size(); ++i) ArriveSummary(series[i], summaries[i], tensors[i]);
+  if (out != nullptr) *out = std::move(summaries);
 }
 
 void Journal::PutSummary(uint32_t series, const TensorSummary& summary, const TensorView& like) {

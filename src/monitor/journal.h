@@ -60,7 +60,9 @@ class Journal {
   /// Values of these come in this order, which is that of their rows the first time.
   void Announce(std::span<const uint32_t> series);
   /// The statistics of tensors[i] are the values of series[i] in this step; what it had before is replaced.
-  void Take(std::span<const uint32_t> series, std::span<const TensorView> tensors, int threads);
+  /// `summaries`: also returned there.
+  void Take(std::span<const uint32_t> series, std::span<const TensorView> tensors, int threads,
+            std::vector<TensorSummary>* summaries = nullptr);
   /// Statistics that a device has computed.
   void PutSummary(uint32_t series, const TensorSummary& summary, const TensorView& like);
   /// Values of the columns, as they are. Fewer are missing ones.

@@ -174,9 +174,19 @@ class Board:
 
     # ---- values
 
-    def take(self, numbers: list, tensors: list, threads: int) -> list:
-        """Takes the statistics of tensors. Returns the positions of those that could not be read here."""
-        return self._journal.take(numbers, tensors, threads)
+    def take(self, numbers: list, tensors: list, threads: int, often: bool = False) -> list:
+        """Takes the statistics of tensors. Returns the positions of those that could not be read here.
+
+        Args:
+            numbers: Their series.
+            tensors: One for each.
+            threads: At most, that read.
+            often: Whether a tensor comes several times in a step, as those of modules do.
+
+        Returns:
+            The positions.
+        """
+        return self._journal.take(numbers, tensors, threads, often)
 
     def put(self, number: int, values: Iterable) -> None:
         """Takes values of the columns; None for one without."""

@@ -92,7 +92,8 @@ void BindMonitor(nb::module_& m) {
       .def("add_series", &AddSeries, nb::arg("table"), nb::arg("vpp_stage"), nb::arg("name"),
            nb::arg("micro_step"), nb::arg("group"), nb::arg("tag"), "The number of a series; micro_step -1: none.")
       .def("take", &MonitorJournal::Take, nb::arg("series"), nb::arg("tensors"), nb::arg("threads"),
-           "The statistics of tensors; returns the positions of those that cannot be read here.")
+           nb::arg("often") = false,
+           "The statistics of tensors, often: such that are met several times; returns the positions of those that cannot be read here.")
       .def("put_summary", &MonitorJournal::PutSummary, nb::arg("series"), nb::arg("numbers"), nb::arg("shape"),
            nb::arg("dtype"), "(count, min, max, mean, norm, NaN, near zero) of a tensor elsewhere.")
       .def("put", &MonitorJournal::Put, nb::arg("series"), nb::arg("values"), "Values of the columns; None: none.")

@@ -37,10 +37,9 @@ MonitorJournal::MonitorJournal(const std::string& directory, double eps, int dig
   journal_ = std::move(*opened);
 }
 
-std::vector<size_t> MonitorJournal::Take(nb::list series, nb::list tensors, int threads) {
-  std::vector<size_t> left;
-  std::vector<uint32_t> numbers;
-  std::vector<uint32_t> all;
+std::vector<size_t> MonitorJournal::Take(nb::list series, nb::list tensors, int threads, bool often) {
+  std::vector<size_t> left, read;  // positions
+  std::vector<uint32_t> numbers, all;
   for (const nb::handle number : series) all.push_back(nb::cast<uint32_t>(number));
   if (all.size() != tensors.size()) throw nb::value_error("as many series as tensors");
   journal_->Announce(all);
@@ -48,20 +47,30 @@ std::vector<size_t> MonitorJournal::Take(nb::list series, nb::list tensors, int 
   int64_t elements = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
     auto look = std::make_unique<TensorLook>();
-    const nb::handle tensor = tensors[i];
-    if (!IsPlainTensor(tensor.ptr()) || !framework().LookAt(tensor.ptr(), look.get())) {
+    PyObject* tensor = nb::handle(tensors[i]).ptr();
+    if (!IsPlainTensor(tensor) || !framework().LookAt(tensor, look.get())) {
       left.push_back(i);
+      continue;
+    }
+    if (const TensorSummary* known = often ? memo_.Find(tensor, *look) : nullptr) {
+      journal_->PutSummary(all[i], *known, look->view());
       continue;
     }
     elements += look->count;
     numbers.push_back(all[i]);
+    read.push_back(i);
     looks.push_back(std::move(look));
   }
+  if (looks.empty()) return left;
   std::vector<TensorView> views;
   views.reserve(looks.size());
   for (const auto& look : looks) views.push_back(look->view());
+  std::vector<TensorSummary> summaries;
   // The lists hold the tensors meanwhile.
-  WithoutGilFor(elements, [&] { journal_->Take(numbers, views, threads); });
+  WithoutGilFor(elements, [&] { journal_->Take(numbers, views, threads, &summaries); });
+  for (size_t i = 0; often && i < read.size(); ++i) {
+    memo_.Add(nb::handle(tensors[read[i]]).ptr(), *looks[i], summaries[i]);
+  }
   return left;
 }
 
@@ -98,6 +107,7 @@ void MonitorJournal::Put(uint32_t series, nb::list values) {
 
 nb::dict MonitorJournal::Write(int64_t step) {
   StepReport report;
+  memo_.Clear();
   {
     const nb::gil_scoped_release release;
     report = journal_->Write(step);

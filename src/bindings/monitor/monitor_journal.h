@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "bindings/monitor/summary_memo.h"
 #include "bindings/python/py.h"
 #include "monitor/journal.h"
 
@@ -22,7 +23,8 @@ class MonitorJournal {
                  const std::vector<std::tuple<std::string, std::optional<double>>>& rules);
 
   /// The positions of those that are no plain tensors in host memory.
-  std::vector<size_t> Take(nanobind::list series, nanobind::list tensors, int threads);
+  /// `often`: tensors of modules, of which one is met several times.
+  std::vector<size_t> Take(nanobind::list series, nanobind::list tensors, int threads, bool often);
   /// False: it is no plain tensor in host memory.
   bool TakeOne(uint32_t series, PyObject* tensor, int threads);
   /// (count, min, max, mean, norm, NaN, near zero) that a device gave of a tensor of this shape and type.
@@ -39,6 +41,7 @@ class MonitorJournal {
 
  private:
   std::unique_ptr<Journal> journal_;
+  SummaryMemo memo_;
 };
 
 }  // namespace msprobe

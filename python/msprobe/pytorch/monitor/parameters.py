@@ -100,6 +100,13 @@ class ParameterWatch:
 
     # ---- around a step
 
+    @property
+    def has_series(self) -> bool:
+        """Whether anything is read of parameters around a step."""
+        config = self._config
+        moments = config.mv_distribution or config.mg_direction
+        return config.wg_distribution or moments or config.param_distribution or config.ur_distribution
+
     def begin_step(self, step: int) -> None:
         """The optimizer is about to step."""
         self._view.refresh()

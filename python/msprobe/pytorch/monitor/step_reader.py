@@ -37,6 +37,8 @@ class StepReader:
     def before(self, step: int) -> None:
         """Right before a step."""
         watch = self._parameters
+        if not watch.has_series:
+            return
         watch.begin_step(step)
         self._one_by_one = self._in_step.begin(watch.names)
         if self._one_by_one:
@@ -49,6 +51,8 @@ class StepReader:
     def after(self) -> None:
         """Right after it."""
         watch = self._parameters
+        if not watch.has_series:
+            return
         alone: list = []
         rest = list(watch.names)
         if self._one_by_one:

@@ -43,12 +43,13 @@ class Values:
         self._pending: list = []  # (series, shape, dtype, row on its device)
         self.threads = torch.get_num_threads()
 
-    def take(self, numbers: list, tensors: list) -> None:
+    def take(self, numbers: list, tensors: list, often: bool = False) -> None:
         """Values of this step.
 
         Args:
             numbers: Series of the board.
             tensors: One for each; what is no tensor has no values.
+            often: Whether a tensor may come several times in a step.
         """
         shapes = {}
         for i, tensor in enumerate(tensors):
@@ -57,7 +58,7 @@ class Values:
         if shapes:
             with torch.no_grad():
                 tensors = [local_part(t.detach()) if i in shapes else t for i, t in enumerate(tensors)]
-        left = self._board.take(numbers, tensors, self.threads)
+        left = self._board.take(numbers, tensors, self.threads, often)
         if left:
             with torch.no_grad():
                 for i in left:
