@@ -27,7 +27,9 @@ from .features import FeatureWatch
 from .gradients import UnreducedGradients
 from .optimizers import OptimizerView, view_of
 from .parameters import ParameterWatch
+from .place import place_of
 from .step_hooks import StepHooks
+from .step_reader import StepReader
 from .structure import StackWatch, StructureWatch
 from .updates import Updates
 from .values import Values
@@ -59,7 +61,7 @@ class TrainerMon:
         self.config_file_path = config_file_path
         self.params_have_main_grad = params_have_main_grad
         self.config = configs.load_config(config_file_path)
-        self.rank, self.pp_stage, self.group_mates = _place(process_group)
+        self.rank, self.pp_stage, self.group_mates = place_of(process_group)
         self.output_base_dir = output.base_directory()
         self.tensorboard_dir = self._directory()
         self.dynamic_enable = os.getenv("DYNAMIC_MONITOR", "False").lower() == "true"
@@ -90,8 +92,8 @@ class TrainerMon:
         self._communication: Optional[CommunicationWatch] = None
         self._structure: Optional[StructureWatch] = None
         self._stacks: Optional[StackWatch] = None
-        self._updates: Optional[Updates] = None
         self._parameters: Optional[ParameterWatch] = None
+        self._reader: Optional[StepReader] = None
         self._armed = False
 
     # ---- where it writes
@@ -277,9 +279,12 @@ class TrainerMon:
                 self._take_unreduced,
             )
             self._gradients.guard = self._guard
+            self._gradients.native = lambda name, passes: self._parameters.gradient_hook(
+                name, passes, self._take_unreduced
+            )
             self._gradients.install(self.model, self._view)
-        if config.ur_distribution:
-            self._updates = Updates()
+        updates = Updates(self._board, self._values, config.ops) if config.ur_distribution else None
+        self._reader = StepReader(self._view, self._parameters, updates, self._values, self._guard)
         self._watch_modules()
         if config.cc_distribution.get("enable", False):
             self._communication = CommunicationWatch(config, self._board, self._values, self._guard)
@@ -341,12 +346,14 @@ class TrainerMon:
             self._communication,
             self._structure,
             self._stacks,
+            self._reader,
         ):
             if part is not None:
                 part.remove()
         self._clear()
         self.monitoring = False
         if self._board is not None:
+            self._board.arm(False)
             self._board.drop()
             self._values.forget()
 
@@ -356,6 +363,8 @@ class TrainerMon:
         for part in (self._modules, self._features, self._communication):
             if part is not None:
                 part.armed = self._armed
+        if self._board is not None:
+            self._board.arm(self._armed)
 
     def _guard(self, what: Callable[[], None]) -> None:
         if self._broken:
@@ -402,9 +411,7 @@ class TrainerMon:
         with torch.no_grad():
             if self._modules is not None:
                 self._modules.finish()
-            self._parameters.take_before(self.step_count)
-            if self._updates is not None:
-                self._updates.keep(self._parameters.names)
+            self._reader.before(self.step_count)
             if self._communication is not None:
                 self._communication.finish()
 
@@ -419,6 +426,8 @@ class TrainerMon:
             self._guard(self._finish_step)
         if self._gradients is not None:
             self._gradients.next_step()
+        if self._board is not None:
+            self._board.next_step()
         if self._modules is not None:
             self._modules.next_step()
         self.step_count += 1
@@ -428,9 +437,7 @@ class TrainerMon:
     def _finish_step(self) -> None:
         config = self.config
         with torch.no_grad():
-            self._parameters.take_after()
-            if self._updates is not None:
-                self._updates.take(self._parameters, self._board, self._values, config.ops)
+            self._reader.after()
         self._values.flush()
         self._explain()
         if self._stacks is not None:
@@ -483,15 +490,6 @@ class TrainerMon:
 def _runs(module: torch.nn.Module) -> bool:
     """Lists of modules have no forward of their own."""
     return type(module).forward is not torch.nn.Module.forward
-
-
-def _place(process_group: Any) -> tuple:
-    """(rank, stage of the pipeline, ranks of the group)."""
-    if not (dist.is_available() and dist.is_initialized()):
-        return 0, 0, [0]
-    group = process_group if isinstance(process_group, dist.ProcessGroup) else dist.group.WORLD
-    rank = dist.get_rank()
-    return rank, dist.get_group_rank(group, rank), dist.get_process_group_ranks(group)
 
 
 def _end_at_exit(monitor: Any) -> None:
