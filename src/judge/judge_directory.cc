@@ -115,9 +115,10 @@ StatusOr<Judgement> JudgeDirectory(const JudgeRequest& request) {
   out.watched = judge.watched();
   out.steps = judge.steps();
   out.last_step = judge.last_step();
-  out.alarm_strength = judge.alarm_strength();
+  out.alarm_strength = judge.alarm_strength(false);
   out.events = WhoBegan(judge);
   out.rows = judge.rows();
+  out.changes = judge.changes();
   if (!out.has_loss) out.notes.emplace_back("no series of the loss: give a log or a csv file with --loss");
   if (out.steps <= static_cast<int64_t>(kJudgeWarmup)) {
     out.notes.push_back(fmt::format("{} steps: changes are told from {} monitored steps on", out.steps, kJudgeWarmup));

@@ -26,6 +26,7 @@ struct Judgement {
   bool has_loss = false;
   double alarm_strength = 0;
   std::vector<JudgedEvent> events;
+  std::vector<RowChange> changes;  // weak ones, too
   std::vector<std::string> notes;
   // What the evidence is called: (table, name, rank, column) of a change.
   std::vector<RunJudge::Row> rows;

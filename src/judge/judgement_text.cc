@@ -78,7 +78,8 @@ std::string Lead(const JudgedEvent& event, bool has_loss) {
 
 std::string ChangeText(const RowChange& c, const RunJudge::Row& row, size_t ranks) {
   std::string text = fmt::format("step {}: {} of {}, {}", c.change.onset,
-                                 MetricName(row.key.table, row.columns[c.column]), OneLine(row.key.name),
+                                 MetricName(row.key.table, row.columns[c.column]),
+                                 row.together ? "all layers" : OneLine(row.key.name),
                                  HowChanged(c.change.detector, c.change.before, c.change.after));
   if (ranks > 1) text += fmt::format(", rank {}", row.key.rank);
   return text;

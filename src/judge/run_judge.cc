@@ -25,6 +25,10 @@ bool IsWatched(const std::string& table, const std::string& column) {
   return true;
 }
 
+// Running means of squares leap when one gradient is large, and then fall for many steps: in healthy calibration runs
+// their strongest changes are a quarter stronger than those of all other series.
+double TrustIn(const std::string& table) { return table == "exp_avg_sq" ? 0.75 : table == "exp_avg" ? 0.85 : 1; }
+
 }  // namespace
 
 size_t RunJudge::AddRow(const RowKey& key, std::span<const std::string> columns) {
@@ -42,7 +46,7 @@ size_t RunJudge::AddRow(const RowKey& key, std::span<const std::string> columns)
     if (columns[c] == "norm") row.norm = c;
     if (!IsWatched(key.table, columns[c])) continue;
     row.watches[c].emplace(SeriesScale::kLogarithm, columns[c] != "max");
-    ++watched_;
+    ++(key.table == "loss" ? few_ : watched_);
   }
   const auto [peers, first] = peer_ids_.emplace(common, peers_.size());
   if (first) peers_.emplace_back();
@@ -72,15 +76,15 @@ void RunJudge::Put(size_t number, std::span<const double> values) {
   for (size_t c = 0; c < row.now.size(); ++c) row.now[c] = c < values.size() ? values[c] : std::nan("");
 }
 
-double RunJudge::alarm_strength() const {
-  const double tests = static_cast<double>(std::max<size_t>(watched_, 1)) * kStepsOfRun * kDetectorsOfSeries;
-  return std::log10(tests / options_.false_alarms);
+double RunJudge::alarm_strength(bool few) const {
+  const auto series = static_cast<double>(std::max<size_t>(few ? few_ : watched_, 1));
+  return std::log10(series * kStepsOfRun * kDetectorsOfSeries / (options_.false_alarms / 2));
 }
 
-double RunJudge::support_strength() const { return std::min(kSupport, alarm_strength()); }
+double RunJudge::support_strength() { return kSupport; }
 
 bool RunJudge::IsAlarm(const RowChange& c) const {
-  return c.step >= options_.from_step && c.change.strength >= alarm_strength();
+  return c.step >= options_.from_step && c.change.strength >= alarm_strength(IsFew(rows_[c.row]));
 }
 
 void RunJudge::Tell(size_t row, size_t column, const Change& change, std::optional<int64_t> culprit) {
@@ -97,7 +101,10 @@ void RunJudge::JudgeRow(size_t number) {
     if (!row.watches[c]) continue;
     // A value that is missing, such as the mean of no elements, is NaN here: only a norm says that there are NaN.
     if (std::isnan(row.now[c]) && c != row.norm) continue;
-    if (const auto change = row.watches[c]->Add(step_, row.now[c], least)) Tell(number, c, *change);
+    if (auto change = row.watches[c]->Add(step_, row.now[c], least)) {
+      if (change->strength < kExactStrength / 2) change->strength *= TrustIn(row.key.table);
+      if (change->strength >= least) Tell(number, c, *change);
+    }
   }
 }
 
@@ -105,13 +112,15 @@ void RunJudge::JudgeMissing() {
   table_rows_.clear();
   const auto place = [](const Row& row) { return fmt::format("{}\n{}", row.key.rank, row.key.table); };
   for (size_t i = 0; i < rows_.size(); ++i) {
-    if (rows_[i].unbroken >= kHeldLongEnough && !IsHere(i)) ++table_rows_[place(rows_[i])];
+    if (rows_[i].together) continue;
+    if (rows_[i].unbroken >= kHeldLongEnough && !rows_[i].told_missing && !IsHere(i)) ++table_rows_[place(rows_[i])];
   }
   if (table_rows_.empty()) return;
   std::unordered_map<std::string, size_t> here;
   for (size_t i = 0; i < rows_.size(); ++i) here[place(rows_[i])] += IsHere(i) ? 1 : 0;
   for (size_t i = 0; i < rows_.size(); ++i) {
     Row& row = rows_[i];
+    if (row.together) continue;
     if (IsHere(i)) {
       row.told_missing = false;
       continue;
@@ -131,7 +140,7 @@ void RunJudge::JudgeOutside() {
     Row& row = rows_[i];
     if (row.partner == SIZE_MAX || row.never_held || row.key.table != "param_updated") continue;
     const Row& origin = rows_[row.partner];
-    if (origin.seen != step_count_ || !IsHere(i) || row.seen_before != step_count_ - 1) continue;
+    if (origin.seen != step_count_ || !IsHere(i) || row.seen_before < 0 || row.seen_before != step_count_ - 1) continue;
     for (size_t c = 0; c < row.columns.size(); ++c) {
       const double left = row.before[c], found = origin.now[c];
       if (left == found || (std::isnan(left) && std::isnan(found))) continue;
@@ -212,7 +221,10 @@ void RunJudge::JudgePeers() {
 void RunJudge::EndStep(int64_t step) {
   step_ = step;
   const size_t first = changes_.size();
-  for (size_t i = 0; i < rows_.size(); ++i) JudgeRow(i);
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (!rows_[i].together) JudgeRow(i);
+  }
+  JudgeTogether();
   JudgeMissing();
   JudgeOutside();
   JudgePeers();

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "judge/series_watch.h"
@@ -16,8 +17,9 @@
 namespace msprobe {
 
 struct JudgeOptions {
-  /// False alarms that a healthy run of 2,000 steps may have; divided by all its series and detectors.
-  double false_alarms = 0.02;
+  /// False alarms that a healthy run of 2,000 steps may have: half of them over the loss and what all layers do together, half over
+  /// all other series; divided by series, steps and detectors.
+  double false_alarms = 0.05;
   int64_t from_step = 0;  // alarms before it are left out
 };
 
@@ -65,6 +67,9 @@ class RunJudge {
     size_t held = 0;                                  // steps in which a relation held
     bool never_held = false;
     size_t norm = SIZE_MAX;  // column
+    double level = 0;        // of the logarithm of the norm, over the last steps
+    size_t levels = 0;       // values that went into it
+    bool together = false;   // it stands for all rows of its table on its rank
   };
   const std::vector<Row>& rows() const { return rows_; }
   const std::vector<RowChange>& changes() const { return changes_; }
@@ -72,10 +77,12 @@ class RunJudge {
   size_t watched() const { return watched_; }
   int64_t steps() const { return step_count_; }
   int64_t last_step() const { return last_step_; }
-  /// -log10 of the probability from which a change is an alarm.
-  double alarm_strength() const;
+  /// -log10 of the probability from which a change is an alarm: of the loss and of all layers together, which are few,
+  /// and of the others.
+  double alarm_strength(bool few) const;
+  bool IsFew(const Row& row) const { return row.together || row.key.table == "loss"; }
   /// A weaker one supports an alarm beside it.
-  double support_strength() const;
+  static double support_strength();
   /// Whether a change is an alarm on its own.
   bool IsAlarm(const RowChange& change) const;
 
@@ -94,6 +101,7 @@ class RunJudge {
   };
   void Tell(size_t row, size_t column, const Change& change, std::optional<int64_t> culprit = {});
   void JudgeRow(size_t row);
+  void JudgeTogether();
   void JudgeMissing();
   void JudgeOutside();
   void JudgePeers();
@@ -109,9 +117,10 @@ class RunJudge {
   std::vector<Peers> peers_;
   std::unordered_map<std::string, size_t> peer_ids_;
   std::map<size_t, Reduction> reductions_;
+  std::map<std::pair<size_t, std::string>, size_t> together_;  // (rank, table) -> its row
   std::unordered_map<std::string, size_t> table_rows_;  // rows of a table that came in this step
   std::vector<RowChange> changes_;
-  size_t ranks_ = 0, watched_ = 0;
+  size_t ranks_ = 0, watched_ = 0, few_ = 0;
   int64_t step_count_ = 0, step_ = 0, last_step_ = -1;
 };
 

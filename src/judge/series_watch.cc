@@ -100,7 +100,7 @@ std::optional<Change> SeriesWatch::Runs(int64_t step, double value) {
   } else if (++zero_run_ == 1) {
     zero_since_ = step;
   }
-  if (!IsWarm()) return change;
+  if (!IsWarm() || scale_ == SeriesScale::kLinear) return change;  // a difference may be zero
   const auto limit = [](size_t longest, size_t least) {
     return least + static_cast<size_t>(kRunFactor * static_cast<double>(longest));
   };

@@ -9,7 +9,7 @@ namespace {
 constexpr size_t kFewest = 64;
 // A smooth series has magnitudes that hardly differ; its tail is taken to be a quarter of their size at least.
 constexpr double kLeastScale = 0.25;
-constexpr double kPriorWeight = 0.5, kPriorShape = 0.1;
+constexpr double kPriorWeight = 0.5, kPriorShape = 0.04;
 
 }  // namespace
 

@@ -9,7 +9,7 @@ namespace msprobe {
 /// taken to be lighter than kLightest: a few hundred values do not show how far a tail reaches.
 class Tail {
  public:
-  static constexpr double kLightest = 0.08, kHeaviest = 0.5;
+  static constexpr double kLightest = 0.02, kHeaviest = 0.5;
 
   /// Of magnitudes (>= 0), in any order; they are sorted. At least 64 are needed for a tail that says something.
   void Fit(std::span<double> magnitudes);

@@ -50,7 +50,9 @@ std::string CommonPlace(const std::vector<std::string>& layers) {
 class EventMaker {
  public:
   explicit EventMaker(const RunJudge& judge) : judge_(judge), rows_(judge.rows()) {
-    for (const RunJudge::Row& row : rows_) table_layers_[row.key.table].insert(LayerOf(row));
+    for (const RunJudge::Row& row : rows_) {
+      if (!row.together) table_layers_[row.key.table].insert(LayerOf(row));
+    }
   }
 
   JudgedEvent Make(int64_t told, std::vector<RowChange> near) const {
@@ -153,6 +155,7 @@ class EventMaker {
     std::map<std::string, double> layers;
     std::vector<std::string> order;
     for (const RowChange& c : first) {
+      if (rows_[c.row].together) continue;
       const std::string layer = LayerOf(rows_[c.row]);
       const auto [known, fresh] = layers.emplace(layer, c.change.strength);
       if (fresh) order.push_back(layer);
@@ -160,11 +163,12 @@ class EventMaker {
     }
     const auto total = static_cast<double>(table_layers_.at(event->table).size());
     const double share = static_cast<double>(layers.size()) / total;
-    const double best = layers[order[0]];
+    const double best = order.empty() ? 0 : layers[order[0]];
     const bool one_stands_out =
         std::count_if(layers.begin(), layers.end(), [&](auto& l) { return l.second >= kNearStrength * best; }) <
         static_cast<std::ptrdiff_t>(std::max<size_t>(layers.size() / 2, 2));
-    event->all_layers = event->detector == Detector::kClip || (share >= kMostOfLayers && total > 2 && !one_stands_out);
+    const bool together = std::any_of(first.begin(), first.end(), [&](const RowChange& c) { return rows_[c.row].together; });
+    event->all_layers = event->detector == Detector::kClip || (together && !IsExact(event->detector)) || (share >= kMostOfLayers && total > 2 && !one_stands_out);
     if (event->detector == Detector::kReduction && layers.size() == 1 && best >= kExactStrength &&
         rows_[first.front().row].never_held == false) {
       event->all_layers = true;  // a common factor

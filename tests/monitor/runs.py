@@ -40,7 +40,7 @@ if __name__ == "__main__":
     healthy = int(sys.argv[3]) if len(sys.argv) > 3 else 4
     wanted = cases.fault_cases(split) if split != "calibration" else []
     make_all(
-        [*cases.healthy_cases(split, healthy), *wanted, *[cases.twin_of(c) for c in wanted]],
+        [*wanted, *[cases.twin_of(c) for c in wanted], *cases.healthy_cases(split, healthy)],
         where,
         int(sys.argv[4]) if len(sys.argv) > 4 else 2,
     )
