@@ -115,7 +115,7 @@ StatusOr<Judgement> JudgeDirectory(const JudgeRequest& request) {
   out.watched = judge.watched();
   out.steps = judge.steps();
   out.last_step = judge.last_step();
-  out.alarm_strength = judge.alarm_strength(false);
+  out.alarm_strength = judge.alarm_strength(RunJudge::Family::kSingle);
   out.events = WhoBegan(judge);
   out.rows = judge.rows();
   out.changes = judge.changes();

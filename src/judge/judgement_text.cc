@@ -13,14 +13,14 @@ namespace {
 constexpr size_t kNamedLayers = 4, kShownInText = 5;
 
 std::string MetricName(const std::string& table, const std::string& column) {
-  if (table == "loss") return "loss";
+  if (table == "loss") return "the loss";
   if (table == "actv") return column == "max" ? "largest activation" : "activation norm";
   if (table == "actv_grad") return "norm of activation gradients";
   if (table == "grad_unreduced") return "gradient norm before the reduction";
   if (table == "grad_reduced") return "gradient norm";
   if (table == "exp_avg") return "norm of the first moment";
   if (table == "exp_avg_sq") return "norm of the second moment";
-  if (table == "param_origin" || table == "param_updated") return "parameters";
+  if (table == "param_origin" || table == "param_updated") return "the parameters";
   if (table == "param_update") return column == "ratio" ? "update/weight ratio" : "update norm";
   if (table == "other") return "agreement of gradient and first moment";
   return column;

@@ -25,11 +25,17 @@ bool IsWatched(const std::string& table, const std::string& column) {
   return true;
 }
 
-// Running means of squares leap when one gradient is large, and then fall for many steps: in healthy calibration runs
-// their strongest changes are a quarter stronger than those of all other series.
-double TrustIn(const std::string& table) { return table == "exp_avg_sq" ? 0.75 : table == "exp_avg" ? 0.85 : 1; }
+bool IsSum(const std::string& table) {
+  return table.starts_with("exp_avg") || table == "param_origin" || table == "param_updated";
+}
 
 }  // namespace
+
+// Running means of squares leap when one gradient is large, and then fall for many steps: in healthy calibration runs
+// their strongest changes are a quarter stronger than those of all other series.
+double RunJudge::TrustIn(const std::string& table) {
+  return table == "exp_avg_sq" ? 0.75 : table == "exp_avg" ? 0.85 : 1;
+}
 
 size_t RunJudge::AddRow(const RowKey& key, std::span<const std::string> columns) {
   const std::string common = fmt::format("{}\n{}\n{}\n{}", key.table, key.vpp_stage, key.micro_step, key.name);
@@ -45,8 +51,10 @@ size_t RunJudge::AddRow(const RowKey& key, std::span<const std::string> columns)
   for (size_t c = 0; c < columns.size(); ++c) {
     if (columns[c] == "norm") row.norm = c;
     if (!IsWatched(key.table, columns[c])) continue;
-    row.watches[c].emplace(SeriesScale::kLogarithm, columns[c] != "max");
-    ++(key.table == "loss" ? few_ : watched_);
+    const bool extreme = columns[c] == "max";
+    row.watches[c].emplace(SeriesScale::kLogarithm, !extreme, extreme ? kLeastLeap : kLeastChange);
+    if (IsSum(key.table)) row.watches[c]->IgnoreNoise();
+    if (key.table != "loss") ++watched_;
   }
   const auto [peers, first] = peer_ids_.emplace(common, peers_.size());
   if (first) peers_.emplace_back();
@@ -76,15 +84,20 @@ void RunJudge::Put(size_t number, std::span<const double> values) {
   for (size_t c = 0; c < row.now.size(); ++c) row.now[c] = c < values.size() ? values[c] : std::nan("");
 }
 
-double RunJudge::alarm_strength(bool few) const {
-  const auto series = static_cast<double>(std::max<size_t>(few ? few_ : watched_, 1));
-  return std::log10(series * kStepsOfRun * kDetectorsOfSeries / (options_.false_alarms / 2));
+RunJudge::Family RunJudge::FamilyOf(const Row& row) {
+  return row.key.table == "loss" ? Family::kLoss : row.together ? Family::kTogether : Family::kSingle;
+}
+
+double RunJudge::alarm_strength(Family family) const {
+  const size_t series = family == Family::kLoss ? 1 : family == Family::kTogether ? few_ : watched_;
+  const double tests = static_cast<double>(std::max<size_t>(series, 1)) * kStepsOfRun * kDetectorsOfSeries;
+  return std::log10(tests / (options_.false_alarms / 3));
 }
 
 double RunJudge::support_strength() { return kSupport; }
 
 bool RunJudge::IsAlarm(const RowChange& c) const {
-  return c.step >= options_.from_step && c.change.strength >= alarm_strength(IsFew(rows_[c.row]));
+  return c.step >= options_.from_step && c.change.strength >= alarm_strength(FamilyOf(rows_[c.row]));
 }
 
 void RunJudge::Tell(size_t row, size_t column, const Change& change, std::optional<int64_t> culprit) {

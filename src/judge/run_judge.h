@@ -17,8 +17,8 @@
 namespace msprobe {
 
 struct JudgeOptions {
-  /// False alarms that a healthy run of 2,000 steps may have: half of them over the loss and what all layers do together, half over
-  /// all other series; divided by series, steps and detectors.
+  /// False alarms that a healthy run of 2,000 steps may have: a third of them of the loss, a third of what all layers do together, a
+  /// third of all other series; divided by series, steps and detectors.
   double false_alarms = 0.05;
   int64_t from_step = 0;  // alarms before it are left out
 };
@@ -40,6 +40,7 @@ struct RowChange {
   int64_t step = 0;               // when it was told
   std::optional<int64_t> culprit;  // rank that differs from the majority of the others
   bool against_ranks = false;      // of the difference to the median of all ranks
+  bool against_layers = false;     // of the difference to the median of all layers
 };
 
 class RunJudge {
@@ -62,6 +63,7 @@ class RunJudge {
     bool told_missing = false;
     std::vector<std::optional<SeriesWatch>> watches;  // by column
     std::optional<SeriesWatch> against;               // of its norm, to the other ranks
+    std::optional<SeriesWatch> apart;                 // of its norm, to the other layers
     size_t peers = SIZE_MAX;                          // index of peers_
     size_t partner = SIZE_MAX;                        // row whose values it has to repeat or to follow
     size_t held = 0;                                  // steps in which a relation held
@@ -77,10 +79,10 @@ class RunJudge {
   size_t watched() const { return watched_; }
   int64_t steps() const { return step_count_; }
   int64_t last_step() const { return last_step_; }
-  /// -log10 of the probability from which a change is an alarm: of the loss and of all layers together, which are few,
-  /// and of the others.
-  double alarm_strength(bool few) const;
-  bool IsFew(const Row& row) const { return row.together || row.key.table == "loss"; }
+  /// -log10 of the probability from which a change is an alarm.
+  enum class Family : uint8_t { kLoss, kTogether, kSingle };
+  double alarm_strength(Family family) const;
+  static Family FamilyOf(const Row& row);
   /// A weaker one supports an alarm beside it.
   static double support_strength();
   /// Whether a change is an alarm on its own.
@@ -102,6 +104,8 @@ class RunJudge {
   void Tell(size_t row, size_t column, const Change& change, std::optional<int64_t> culprit = {});
   void JudgeRow(size_t row);
   void JudgeTogether();
+  void JudgeApart(size_t row, double away);
+  static double TrustIn(const std::string& table);
   void JudgeMissing();
   void JudgeOutside();
   void JudgePeers();

@@ -7,7 +7,8 @@ namespace msprobe {
 namespace {
 
 constexpr size_t kHistory = 400, kRefit = 16;  // of a statistic; steps until its tail is fitted again
-constexpr size_t kQuietAfter = 48;             // steps of a series after a change
+constexpr size_t kQuietAfter = 48;  // steps of a series after a change
+constexpr double kStronger = 1;
 constexpr size_t kSpikeBase = 8, kLevelBase = 32;
 constexpr std::array<size_t, 2> kLevelWindows{8, 24};
 constexpr size_t kTrendSpan = 96, kTrendWindow = 24;
@@ -17,7 +18,7 @@ constexpr double kRunFactor = 4;
 enum : size_t { kOfSpike, kOfShortLevel, kOfLongLevel, kOfTrend, kOfNoise };
 // How much overlapping windows reduce what a strength says: their statistics change slowly, so the tail that they show
 // is that of fewer values.
-constexpr std::array<double, 5> kTrust{1, 0.9, 0.8, 0.6, 0.7};
+constexpr std::array<double, 5> kTrust{1, 1, 1, 0.8, 0.7};
 
 double Median(double* values, size_t count) {
   double* middle = values + count / 2;
@@ -132,8 +133,9 @@ std::optional<Change> SeriesWatch::Levels(int64_t step, double least) {
     Statistic& statistic = statistics_[which];
     const double magnitude = std::fabs(size);
     const double strength = kTrust[which] * statistic.tail.Strength(magnitude);
-    const bool large = scale_ == SeriesScale::kLinear || magnitude >= kLeastChange;
-    if (IsWarm() && quiet_ == 0 && large && strength >= least && (!change || strength > change->strength)) {
+    const bool large = magnitude >= least_change_ || which == kOfNoise;
+    const double floor = quiet_ == 0 ? least : std::max(least, told_strength_ + kStronger);
+    if (IsWarm() && large && strength >= floor && (!change || strength > change->strength)) {
       change = make(strength);
     }
     // What is far out would hide the next one.
@@ -158,7 +160,7 @@ std::optional<Change> SeriesWatch::Levels(int64_t step, double least) {
       return made;
     });
   }
-  if (count_ > kNoiseWindow + kNoiseBase + 1) {
+  if (noise_ && count_ > kNoiseWindow + kNoiseBase + 1) {
     const auto noise = [&](size_t first, size_t count) {
       std::array<double, kRing> part{};
       for (size_t j = 0; j < count; ++j) part[j] = std::fabs(Recent(first + j) - Recent(first + j + 1));
@@ -192,7 +194,10 @@ std::optional<Change> SeriesWatch::Add(int64_t step, double value, double least)
   const std::optional<Change> level = Levels(step, least);
   if (quiet_ > 0) --quiet_;
   if (level && (!change || level->strength > change->strength)) change = level;
-  if (level) quiet_ = kQuietAfter;
+  if (level) {
+    quiet_ = kQuietAfter;
+    told_strength_ = level->strength;
+  }
   return change;
 }
 

@@ -44,16 +44,20 @@ enum class SeriesScale : uint8_t { kLogarithm, kLinear };
 
 /// Values that it takes before it says anything.
 inline constexpr size_t kJudgeWarmup = 200;
-/// What is too small to be told, on the logarithm.
-inline constexpr double kLeastChange = 0.05;
+/// What is too small to be told, on the logarithm; of extremes, which leap.
+inline constexpr double kLeastChange = 0.05, kLeastLeap = 0.7;
 
 class SeriesWatch {
  public:
   /// `repeats`: whether equal values one after another mean something.
-  SeriesWatch(SeriesScale scale, bool repeats) : scale_(scale), repeats_(repeats) {}
+  /// `least_change`: what is smaller, on the logarithm, is not told.
+  SeriesWatch(SeriesScale scale, bool repeats, double least_change = kLeastChange)
+      : scale_(scale), repeats_(repeats), least_change_(least_change) {}
 
   /// Changes as strong as `least` (-log10 of the probability) or stronger: the strongest of this step.
   std::optional<Change> Add(int64_t step, double value, double least);
+  /// Of values that are sums over many steps, such as parameters and moments, the noise from step to step says nothing.
+  void IgnoreNoise() { noise_ = false; }
   size_t count() const { return count_; }
   bool IsWarm() const { return count_ >= kJudgeWarmup; }
 
@@ -76,7 +80,8 @@ class SeriesWatch {
 
   static constexpr size_t kRing = 256, kStatistics = 5;
   SeriesScale scale_;
-  bool repeats_;
+  bool repeats_, noise_ = true;
+  double least_change_;
   size_t count_ = 0, end_ = 0;
   std::array<double, kRing> ring_{};
   std::array<int64_t, kRing> steps_{};
@@ -84,7 +89,8 @@ class SeriesWatch {
   double last_ = 0;
   size_t equal_run_ = 0, longest_equal_ = 0, zero_run_ = 0, longest_zeros_ = 0, finite_ = 0;
   int64_t equal_since_ = 0, zero_since_ = 0;
-  size_t quiet_ = 0;  // steps that say nothing after a change
+  size_t quiet_ = 0;  // steps after a change in which only a stronger one is told
+  double told_strength_ = 0;
   bool told_equal_ = false, told_zeros_ = false, told_not_finite_ = false;
 };
 

@@ -1,5 +1,6 @@
 // What all layers do together: the median over the rows of a table of how far each is from its own level. One layer does
-// not move it, and its noise is less than that of any of them.
+// not move it, and its noise is less than that of any of them. What a layer does apart from that has less noise, too: the
+// data of a step move all of them.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -14,8 +15,29 @@ constexpr size_t kFewestRows = 3, kSettled = 24;
 
 }  // namespace
 
+void RunJudge::JudgeApart(size_t number, double away) {
+  Row& row = rows_[number];
+  if (!row.apart) {
+    row.apart.emplace(SeriesScale::kLinear, false);
+    row.apart->IgnoreNoise();
+    ++watched_;
+  }
+  auto change = row.apart->Add(step_, away, support_strength());
+  if (!change) return;
+  change->strength *= TrustIn(row.key.table);
+  const double now = row.now[row.norm];
+  change->before = now / std::exp(change->after - change->before);
+  change->after = now;
+  Tell(number, row.norm, *change);
+  changes_.back().against_layers = true;
+}
+
 void RunJudge::JudgeTogether() {
-  std::map<std::pair<size_t, std::string>, std::vector<double>> all;
+  struct Away {
+    size_t row;
+    double value;
+  };
+  std::map<std::pair<size_t, std::string>, std::vector<Away>> all;
   for (size_t i = 0; i < rows_.size(); ++i) {
     Row& row = rows_[i];
     if (row.together || row.norm == SIZE_MAX || row.key.table == "loss" || !IsHere(i)) continue;
@@ -25,7 +47,7 @@ void RunJudge::JudgeTogether() {
     if (row.levels++ == 0) row.level = y;
     const double away = y - row.level;
     row.level += std::max(kFollow, 1.0 / static_cast<double>(row.levels)) * away;
-    if (row.levels > kSettled) all[{row.key.rank, row.key.table}].push_back(away);
+    if (row.levels > kSettled) all[{row.key.rank, row.key.table}].push_back({i, away});
   }
   for (auto& [place, values] : all) {
     if (values.size() < kFewestRows) continue;
@@ -42,10 +64,14 @@ void RunJudge::JudgeTogether() {
       rows_.push_back(std::move(row));
       ++few_;
     }
-    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+    std::vector<double> sorted;
+    for (const Away& away : values) sorted.push_back(away.value);
+    std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
+    const double median = sorted[sorted.size() / 2];
+    for (const Away& away : values) JudgeApart(away.row, away.value - median);
     Row& row = rows_[known->second];
     row.seen = step_count_;
-    row.now[0] = values[values.size() / 2];
+    row.now[0] = median;
     if (auto change = row.watches[0]->Add(step_, row.now[0], support_strength())) {
       change->after = std::exp(change->after - change->before);
       change->before = 1;

@@ -84,11 +84,13 @@ class EventMaker {
       if (IsCandidate(c, told)) onset = std::min(onset, c.change.onset);
     }
     const auto rank_of = [&](const RowChange& c) {
-      const bool candidate = IsCandidate(c, told);
-      const int64_t late = std::max<int64_t>(c.change.onset - onset - kSameTime, 0);
-      const bool exact = IsExact(c.change.detector) && late == 0;
-      const bool forward = exact || (c.change.strength >= kExactStrength / 2 && late == 0);
-      return std::make_tuple(!candidate, IsLoss(rows_[c.row]), !exact, late, forward ? Phase(c, rows_[c.row]) : 0,
+      const RunJudge::Row& row = rows_[c.row];
+      // Where a level changed is known to a few steps, all else exactly.
+      const bool sharp = IsExact(c.change.detector) || c.change.detector == Detector::kSpike;
+      const int64_t late = std::max<int64_t>(c.change.onset - onset - (sharp ? 0 : kSameTime), 0);
+      const bool certain = c.change.strength >= kExactStrength / 2 && late == 0;
+      return std::make_tuple(!IsCandidate(c, told), IsLoss(row), !(IsExact(c.change.detector) && certain), late, !certain,
+                             certain ? Phase(c, row) : 0, !row.together, row.together ? Phase(c, row) : 0,
                              -c.change.strength);
     };
     std::stable_sort(near->begin(), near->end(),
@@ -108,7 +110,8 @@ class EventMaker {
     for (const RowChange& c : near) {
       const RunJudge::Row& other = rows_[c.row];
       if (other.key.table != row.key.table) continue;
-      if (std::llabs(c.change.onset - lead.change.onset) > kSameTime) continue;
+      const bool sharp = IsExact(lead.change.detector) || lead.change.detector == Detector::kSpike;
+      if (std::llabs(c.change.onset - lead.change.onset) > (sharp ? 0 : kSameTime)) continue;
       if (IsExact(lead.change.detector) && c.change.detector != lead.change.detector) continue;
       first.push_back(c);
     }

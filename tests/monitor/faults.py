@@ -99,6 +99,12 @@ class Planted:
         if step == fault.at and fault.kind == "overflow":
             module = self.model.get_submodule(fault.layer)
             fault.kept["hook"] = module.register_forward_hook(lambda m, i, o: o + float("inf"))
+        if step == fault.at and fault.kind == "rank_noise":
+            generator = torch.Generator().manual_seed(step)
+            for p in self.model.parameters():
+                p.register_hook(
+                    lambda g: g + fault.size * g.norm() / g.numel() ** 0.5 * torch.randn(g.shape, generator=generator)
+                )
         if step == fault.at and fault.kind == "nan_gradient":
             weight = next(iter(self.weights.values()))
             fault.kept["hook"] = weight.register_hook(lambda g: g.flatten().index_fill(0, torch.tensor(0), float("nan")).view_as(g))
@@ -115,11 +121,6 @@ class Planted:
         fault = self.fault
         if not self.here or fault is None:
             return
-        if self.active(step, "rank_noise"):
-            generator = torch.Generator().manual_seed(step)
-            for p in self.model.parameters():
-                noise = torch.randn(p.shape, generator=generator)
-                p.grad += fault.size * p.grad.norm() / p.numel() ** 0.5 * noise
         if self.active(step, "rank_scale"):
             for p in self.model.parameters():
                 p.grad *= fault.size
