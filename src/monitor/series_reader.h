@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -43,6 +44,15 @@ class SeriesFile {
   bool cut_off() const { return whole_ < file_.text().size(); }
   /// -1 without any.
   int64_t last_step() const { return last_step_; }
+
+  /// What was written of a table at a step: rows are series.
+  struct Values {
+    int64_t step;
+    size_t table;
+    std::span<const size_t> series;
+  };
+  Values values(size_t block) const;
+  double Value(size_t block, size_t row, size_t column) const;
 
   /// The points of a column of a series, in the order they were written.
   std::vector<Point> Read(size_t series, size_t column) const;
