@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/launch/launch.h"
+#include "cli/monitor/show_run.h"
 #include "monitor/run_status.h"
 
 namespace msprobe {
@@ -20,6 +21,41 @@ Status ShowStatus(const std::string& directory, bool as_json) {
   const size_t count = run.findings();
   if (count == 0) return OkStatus();
   return {Code::kFindings, std::to_string(count) + (count == 1 ? " finding" : " findings")};
+}
+
+Status Show(const ShowRunRequest& request, bool as_json) {
+  MSP_ASSIGN_OR_RETURN(const std::string text, ShowRun(request, as_json));
+  as_json ? PrintJson(text) : PrintForPeople(text);
+  return OkStatus();
+}
+
+bool LocaleHasBlocks() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(name);
+    if (value == nullptr || *value == '\0') continue;
+    const std::string_view text(value);
+    return text.find("UTF-8") != std::string_view::npos || text.find("utf8") != std::string_view::npos;
+  }
+  return false;
+}
+
+CLI::App* AddShow(CLI::App* command, CommandContext* context) {
+  auto request = std::make_shared<ShowRunRequest>();
+  CLI::App* show = command->add_subcommand("show", "layers over steps, and plots of series, on the terminal");
+  show->add_option("directory", request->directory, "output directory of the monitor")->required();
+  show->add_option("--series", request->series, "plot series with this in their names, up to 6");
+  show->add_option("--metric", request->metric, "grad_reduced unless given");
+  show->add_option("--stat", request->stat, "norm unless given");
+  show->add_option("--rank", request->rank, "the first unless given");
+  show->add_flag("--all", request->all_series, "a row for each series instead of each layer");
+  show->add_option("--width", request->width, "columns; those of the terminal unless given");
+  show->add_option("--height", request->height, "rows of a plot");
+  show->add_flag("--json", context->json, "print the values as one JSON object");
+  show->callback([request, context] {
+    request->blocks = LocaleHasBlocks();
+    context->status = Show(*request, context->json);
+  });
+  return show;
 }
 
 }  // namespace
@@ -40,8 +76,9 @@ void RegisterMonitor(CLI::App& app, CommandContext* context) {
   status->footer("Exit code: 0 all well, 1 findings, 2 wrong options, 3 not readable.");
   status->callback([directory, context] { context->status = ShowStatus(*directory, context->json); });
   command->footer("Your command comes last: msprobe monitor --config monitor.json -- torchrun train.py ARGUMENTS");
-  command->callback([request, context, status] {
-    if (status->parsed()) return;
+  CLI::App* show = AddShow(command, context);
+  command->callback([request, context, status, show] {
+    if (status->parsed() || show->parsed()) return;
     if (request->dump_path.empty()) {
       const char* given = std::getenv("MONITOR_OUTPUT_DIR");
       request->dump_path = given != nullptr ? given : "monitor_output";
