@@ -15,7 +15,7 @@ import { ServerLine } from './panels/states';
 import { StrayedNote } from './panels/strayed';
 import { SummaryBar } from './panels/summary_bar';
 import { TopBar } from './panels/top_bar';
-import { RunView } from './panels/run_page';
+import { RunView } from './panels/runs/page';
 import { TrendsView } from './panels/trends';
 import { applyPalette } from './theme/palette';
 

@@ -2,6 +2,7 @@ import { render } from 'preact';
 import { App } from './app';
 import { HttpApi } from './api/client';
 import { ExportedApi, readExported } from './api/exported';
+import { ExportedRunApi } from './api/exported_runs';
 import { ExportedTrendApi } from './api/exported_trends';
 import { HttpRunApi } from './api/runs';
 import { HttpTrendApi } from './api/trends';
@@ -12,7 +13,7 @@ import { INITIAL, readPreferences, Store } from './model/store';
 import { parseTrendLink } from './model/trends';
 import { browserStorage, SessionContext } from './panels/context';
 import type { Views } from './panels/graphs';
-import { RunContext } from './panels/run_page';
+import { RunContext } from './panels/runs/page';
 import { TrendContext } from './panels/trends';
 import { installProbe } from './probe';
 import './theme/style.css';
@@ -34,7 +35,7 @@ let restoring = false; // going back and forth writes no history of its own
 const exported = await readExported(document.getElementById('data')?.textContent ?? '');
 const http = exported ? null : new HttpApi(host.token);
 const trends = http ? new HttpTrendApi((what, params) => http.get(what, params)) : new ExportedTrendApi(exported!.trends ?? []);
-const runs = http && new HttpRunApi((what, params) => http.get(what, params)); // an exported page holds none
+const runs = http ? new HttpRunApi((what, params) => http.get(what, params)) : new ExportedRunApi(exported!.runs ?? []);
 const session = new Session(store, http ?? new ExportedApi(exported!), (hash, entry) =>
   host.writeLink(hash, entry && !restoring),
 );

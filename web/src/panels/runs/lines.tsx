@@ -1,9 +1,9 @@
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { NO_VALUE, type RunBands, type RunEvent } from '../api/runs';
-import { axisSteps, type StepWindow } from '../model/run_view';
-import { makeScale, valueText, type ScaleMode } from '../model/trend_scale';
-import { useText } from './context';
-import { Icon } from './icons';
+import { NO_VALUE, type RunBands, type RunEvent } from '../../api/runs';
+import { axisSteps, type StepWindow } from '../../model/run_view';
+import { makeScale, valueText, type ScaleMode } from '../../model/trend_scale';
+import { useText } from '../context';
+import { Icon } from '../icons';
 
 const LEAST_HEIGHT = 150;
 const TOP = 8;

@@ -1,22 +1,22 @@
 import { createContext } from 'preact';
 import { useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { RunApi, RunEvent, RunInfo, RunRows } from '../api/runs';
-import { failure } from '../model/failure';
-import { BUSY, type Load } from '../model/load';
-import { fitRunChoice, formatRunLink, type RunChoice } from '../model/run_choice';
-import { runScale } from '../model/run_scale';
-import { RunTiles } from '../model/run_tiles';
-import { boundWindow, TILE_BINS, wholeWindow, type Extent, type StepWindow } from '../model/run_view';
-import type { MapView } from '../model/trends';
-import type { RunPicture } from '../render/run_map';
-import { useApp, useSession, useText } from './context';
-import { Icon } from './icons';
-import { RunBar, RunLook } from './run_bar';
-import { RunEvents } from './run_events';
-import { RunLines } from './run_lines';
-import { mapHeight, RunMap, type RunCellPlace } from './run_map';
-import { useRunLines } from './run_line_loader';
-import { Failure, Loading, Note } from './states';
+import type { RunApi, RunEvent, RunInfo, RunRows } from '../../api/runs';
+import { failure } from '../../model/failure';
+import { BUSY, type Load } from '../../model/load';
+import { fitRunChoice, formatRunLink, type RunChoice } from '../../model/run_choice';
+import { runScale } from '../../model/run_scale';
+import { RunTiles } from '../../model/run_tiles';
+import { boundWindow, TILE_BINS, wholeWindow, type Extent, type StepWindow } from '../../model/run_view';
+import type { MapView } from '../../model/trends';
+import type { RunPicture } from '../../render/run_map';
+import { useApp, useSession, useText } from '../context';
+import { Icon } from '../icons';
+import { RunBar, RunLook } from './bar';
+import { RunEvents } from './events';
+import { RunLines } from './lines';
+import { mapHeight, RunMap, type RunCellPlace } from './map';
+import { useRunLines } from './line_loader';
+import { Failure, Loading, Note } from '../states';
 
 const LIVE_SECONDS = 300; // after the last write
 const POLL = { reading: 150, live: 2000, ended: 20000 }; // ms

@@ -1,6 +1,6 @@
-import type { RunEvent } from '../api/runs';
-import { grouped } from '../model/format';
-import { useText } from './context';
+import type { RunEvent } from '../../api/runs';
+import { grouped } from '../../model/format';
+import { useText } from '../context';
 
 const MOST = 50;
 

@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { RunApi, RunBands } from '../api/runs';
-import type { RunChoice } from '../model/run_choice';
-import { levelFor, type Extent, type StepWindow } from '../model/run_view';
-import type { LineBins, RunLine } from './run_lines';
+import type { RunApi, RunBands } from '../../api/runs';
+import type { RunChoice } from '../../model/run_choice';
+import { levelFor, type Extent, type StepWindow } from '../../model/run_view';
+import type { LineBins, RunLine } from './lines';
 
 const BINS = 500; // across the chart
 const REST = 120; // ms that a window rests before lines are asked for

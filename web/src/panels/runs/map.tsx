@@ -1,7 +1,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { panWindow, zoomWindow, type Extent, type StepWindow } from '../model/run_view';
-import { rowAt, rowsIn, RunMapPainter, stepAt, TOP, wantedTiles, type RunPicture, type RunPlace } from '../render/run_map';
-import { usePalette, useText } from './context';
+import { panWindow, zoomWindow, type Extent, type StepWindow } from '../../model/run_view';
+import { rowAt, rowsIn, RunMapPainter, stepAt, TOP, wantedTiles, type RunPicture, type RunPlace } from '../../render/run_map';
+import { usePalette, useText } from '../context';
 
 export const READABLE = 15; // pixels of a row
 const TALL = 24;

@@ -1,6 +1,6 @@
 import { useEffect, useReducer } from 'preact/hooks';
-import type { RunChoice } from '../model/run_choice';
-import { useApp, useSession, useText } from './context';
+import type { RunChoice } from '../../model/run_choice';
+import { useApp, useSession, useText } from '../context';
 
 const MOST = 3;
 const NONE: never[] = [];
