@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/launch/launch.h"
+#include "cli/monitor/show_run.h"
 #include "curves/read_curves.h"
 #include "judge/judge_directory.h"
 #include "monitor/run_status.h"
@@ -61,6 +62,40 @@ void RegisterJudge(CLI::App* command, CommandContext* context) {
   judge->callback([arguments, context] { context->status = ShowJudgement(*arguments, context->json); });
 }
 
+Status Show(const ShowRunRequest& request, bool as_json) {
+  MSP_ASSIGN_OR_RETURN(const std::string text, ShowRun(request, as_json));
+  as_json ? PrintJson(text) : PrintForPeople(text);
+  return OkStatus();
+}
+
+bool LocaleHasBlocks() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(name);
+    if (value == nullptr || *value == '\0') continue;
+    const std::string_view text(value);
+    return text.find("UTF-8") != std::string_view::npos || text.find("utf8") != std::string_view::npos;
+  }
+  return false;
+}
+
+void AddShow(CLI::App* command, CommandContext* context) {
+  auto request = std::make_shared<ShowRunRequest>();
+  CLI::App* show = command->add_subcommand("show", "layers over steps, and plots of series, on the terminal");
+  show->add_option("directory", request->directory, "output directory of the monitor")->required();
+  show->add_option("--series", request->series, "plot series with this in their names, up to 6");
+  show->add_option("--metric", request->metric, "grad_reduced unless given");
+  show->add_option("--stat", request->stat, "norm unless given");
+  show->add_option("--rank", request->rank, "the first unless given");
+  show->add_flag("--all", request->all_series, "a row for each series instead of each layer");
+  show->add_option("--width", request->width, "columns; those of the terminal unless given");
+  show->add_option("--height", request->height, "rows of a plot");
+  show->add_flag("--json", context->json, "print the values as one JSON object");
+  show->callback([request, context] {
+    request->blocks = LocaleHasBlocks();
+    context->status = Show(*request, context->json);
+  });
+}
+
 }  // namespace
 
 void RegisterMonitor(CLI::App& app, CommandContext* context) {
@@ -80,6 +115,7 @@ void RegisterMonitor(CLI::App& app, CommandContext* context) {
   status->callback([directory, context] { context->status = ShowStatus(*directory, context->json); });
   command->footer("Your command comes last: msprobe monitor --config monitor.json -- torchrun train.py ARGUMENTS");
   RegisterJudge(command, context);
+  AddShow(command, context);
   command->callback([request, context, command] {
     if (!command->get_subcommands().empty()) return;
     if (request->dump_path.empty()) {
