@@ -215,8 +215,8 @@ class Relations:
         ways = placements(self._of.call.tensors, size, first_only)
         if not ways:
             return ()
-        for lowest in (False, True) if -1 in change.index else (False,):
-            for way in ways:
+        for way in ways:  # those with most dimensions first, whatever stands in the padded places
+            for lowest in (False, True) if -1 in change.index else (False,):
                 if self._of.holds(change, way, lowest):
                     return way, lowest
         return ()
