@@ -7,6 +7,7 @@
 #include "compare/values/tensor_folder.h"
 #include "diagnose/replay/replay_request.h"
 #include "json/writer.h"
+#include "lab/ulp_table.h"
 #include "tensor/files/tensor_file.h"
 #include "tensor/kernels/crc32.h"
 
@@ -76,6 +77,18 @@ Status WriteSources(const TensorFolder& folder, const CallTensors& tensors, Json
   return OkStatus();
 }
 
+/// {"torch.float32": [ulps, share]} of functions whose kernels were measured.
+void WriteMeasured(std::string_view api, bool backward, JsonWriter* json) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    const std::optional<FunctionBound> bound = MeasuredBound(api, backward, dtype);
+    if (!bound) continue;
+    json->Key("torch." + std::string(DTypeName(dtype)));
+    json->BeginArray();
+    json->Number(bound->ulps), json->Number(bound->share);
+    json->EndArray();
+  }
+}
+
 /// The dtype of the first floating result.
 std::string_view ResultType(const JsonValue& op) {
   CallTensors outputs;
@@ -111,6 +124,8 @@ StatusOr<std::string> CallRequest(const DumpFile& dump, const PlannedCall& call)
   json.Member("arithmetic", ArithmeticText(ArithmeticOf(dump.ops()[call.forward].name)));
   json.Member("backward", !gradients.empty());
   json.Member("dtype", ResultType(forward));
+  json.ObjectMember("measured", [&] { WriteMeasured(call.api, false, &json); });
+  json.ObjectMember("measured_backward", [&] { WriteMeasured(call.api, true, &json); });
   // The same call has the same values in every run, whatever is checked beside it.
   json.Key("random"), json.Int(Crc32(call.full.data(), call.full.size()));
   json.EndObject();

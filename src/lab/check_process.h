@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/python_process.h"
 #include "json/value.h"
+#include "lab/check_tables.h"
 
 namespace msprobe {
 
@@ -22,13 +24,24 @@ struct ResultItem {
   bool same = false;        // of a value
   // How far the result is from the truth and how far rounding explains, in ulp; -1 where nothing says it.
   double error = -1, limit = -1;
+  // Of each element: `ulps` of its own value and, where `bound` is there (float32 each), a distance of its own.
+  std::string rule;  // what the bound comes from, as python/msprobe/_element.py lists them
+  double ulps = -1, terms = 1, condition = 1;
+  std::string bound;
+};
+
+/// A random result: how far the distributions are apart.
+struct DrawnResult {
+  Float64Verdict verdict = Float64Verdict::kRight;
+  double distance = 0, limit = 0;
+  int64_t values = 0;
 };
 
 struct CallAnswer {
   std::vector<ResultItem> forward, backward;
-  std::string note;                         // why there is no backward
-  std::string why;                          // why there is nothing
-  bool draws = false, draws_alike = false;  // a dropout, and whether it drops as much
+  std::string note;  // why there is no backward
+  std::string why;   // why there is nothing
+  std::optional<DrawnResult> draws;
 };
 
 class CheckProcess {

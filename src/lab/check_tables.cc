@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -25,12 +26,6 @@ constexpr double kSuspiciousLimits = 4;    // further away than this many times 
 const std::vector<std::string>& ResultColumns() {
   static const std::vector<std::string> columns = {"API name", "Forward Test Success", "Backward Test Success",
                                                    "Message"};
-  return columns;
-}
-
-const std::vector<std::string>& Float64Columns() {
-  static const std::vector<std::string> columns = {"API Name",    "Dtype",           "Verdict",
-                                                   "Error (ulp)", "Round-off (ulp)", "Known"};
   return columns;
 }
 
@@ -94,10 +89,18 @@ std::string_view Float64VerdictText(Float64Verdict v) {
   return "wrong";
 }
 
-Float64Verdict VerdictOf(double error, double limit) {
+const std::vector<std::string>& Float64Columns() {
+  static const std::vector<std::string> columns = {
+      "API Name",  "Dtype",         "Verdict",       "Error (ulp)", "Round-off (ulp)", "Known", "Element Error (ulp)",
+      "Element Round-off (ulp)", "Rule", "Terms", "Condition", "Required rtol", "Required atol", "Classes",
+      "Ulp Histogram"};
+  return columns;
+}
+
+Float64Verdict VerdictOf(double error, double limit, double coarse) {
   if (error <= kCorrectlyRounded) return Float64Verdict::kRight;
   if (error <= limit) return Float64Verdict::kRoundOff;
-  return error <= kSuspiciousLimits * limit ? Float64Verdict::kSuspicious : Float64Verdict::kWrong;
+  return error <= std::max(kSuspiciousLimits * limit, coarse) ? Float64Verdict::kSuspicious : Float64Verdict::kWrong;
 }
 
 void CheckTables::SetPaths(const std::string& folder) {

@@ -16,8 +16,10 @@ namespace msprobe {
 /// How a result compares with float64.
 enum class Float64Verdict : uint8_t { kRight, kRoundOff, kSuspicious, kWrong };
 std::string_view Float64VerdictText(Float64Verdict v);
-/// Of the error and of what rounding explains, in ulp.
-Float64Verdict VerdictOf(double error, double limit);
+/// Of the error and of what rounding explains, in ulp. Up to `coarse` ulp nothing is more than suspicious.
+Float64Verdict VerdictOf(double error, double limit, double coarse = 0);
+/// Of the third table.
+const std::vector<std::string>& Float64Columns();
 
 /// A call as all tables have it.
 struct CheckedCall {

@@ -1,11 +1,15 @@
 #include "lab/judge.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "base/text.h"
+#include "lab/element_bound.h"
 #include "lab/known_kernels.h"
+#include "lab/result_values.h"
 #include "lab/standards/api_name.h"
 #include "lab/standards/ratios.h"
 
@@ -32,47 +36,8 @@ DType BenchType(DType device) {
   }
 }
 
-double HalfOf(uint16_t bits) {
-  const int power = bits >> 10 & 31;
-  const double fraction = bits & 1023, sign = bits >> 15 ? -1 : 1;
-  if (power == 31) return fraction == 0 ? sign * INFINITY : NAN;
-  return sign * (power == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, power - 25));
-}
-
-template <typename T, typename To>
-std::vector<double> Decoded(const std::string& bytes, To&& to) {
-  std::vector<double> out(bytes.size() / sizeof(T));
-  for (size_t i = 0; i < out.size(); ++i) {
-    T v;
-    std::memcpy(&v, bytes.data() + i * sizeof(T), sizeof(T));
-    out[i] = to(v);
-  }
-  return out;
-}
-
-/// Complex numbers are pairs of real ones.
-DType RealType(DType t) {
-  if (t == DType::kComplex64) return DType::kFloat32;
-  return t == DType::kComplex128 ? DType::kFloat64 : t == DType::kComplex32 ? DType::kFloat16 : t;
-}
-
-std::vector<double> FloatsOf(const std::string& bytes, DType dtype) {
-  switch (RealType(dtype)) {
-    case DType::kFloat64: return Decoded<double>(bytes, [](double v) { return v; });
-    case DType::kFloat32: return Decoded<float>(bytes, [](float v) { return static_cast<double>(v); });
-    case DType::kFloat16: return Decoded<uint16_t>(bytes, HalfOf);
-    default: break;
-  }
-  return Decoded<uint16_t>(bytes, [](uint16_t v) {
-    const uint32_t wide = uint32_t{v} << 16;
-    float out;
-    std::memcpy(&out, &wide, sizeof out);
-    return static_cast<double>(out);
-  });
-}
-
 bool IsJudged(DType t) {
-  const DType real = RealType(t);
+  const DType real = RealTypeOf(t);
   return real == DType::kFloat64 || real == DType::kFloat32 || real == DType::kFloat16 || real == DType::kBFloat16;
 }
 
@@ -142,7 +107,7 @@ class Judge {
 
   CheckedOutput OfFloats(ResultItem* item, DType dtype) const {
     ResultPair pair;
-    pair.device.dtype = RealType(dtype);
+    pair.device.dtype = RealTypeOf(dtype);
     pair.bench.dtype = BenchType(pair.device.dtype);
     pair.device.values = FloatsOf(item->ours, dtype);
     pair.bench.values = FloatsOf(item->truth, DType::kFloat64);
@@ -183,17 +148,52 @@ std::string UlpText(double v) {
   return out;
 }
 
+std::string ShortText(double v) { return std::isfinite(v) ? fmt::format("{:.3g}", v) : "inf"; }
+
+/// Functions of each element: fewer correct digits than rounding leaves are an approximation as long as half are there.
+bool IsOfElements(const ResultItem& item) {
+  return item.rule == "ulp" || item.rule == "condition" || item.rule == "saved";
+}
+
+double HalfOfTheDigits(DType dtype) {
+  switch (RealTypeOf(dtype)) {
+    case DType::kFloat64: return 0x1p26;
+    case DType::kFloat16: return 0x1p5;
+    case DType::kBFloat16: return 0x1p3;
+    default: return 0x1p11;
+  }
+}
+
 /// A row of the comparison with float64.
 void AddFloat64(const std::string& name, std::string_view api, const ResultItem& item, CheckedCall* out) {
   if (item.error < 0) return;
-  const Float64Verdict verdict = VerdictOf(item.error, item.limit);
+  const DType dtype = ParseDType(item.dtype);
+  const double coarse = IsOfElements(item) ? HalfOfTheDigits(dtype) : 0;
+  Float64Verdict verdict = VerdictOf(item.error, item.limit, coarse);
+  ElementFigures elements;
+  if (IsJudged(dtype)) elements = JudgeElements(item, dtype);
+  if (elements.bounded) verdict = std::max(verdict, VerdictOf(elements.error, elements.limit, coarse));
   out->verdict = std::max(verdict, out->verdict.value_or(verdict));
   const bool off = verdict >= Float64Verdict::kSuspicious;
   const std::string_view known =
       off ? KnownKernel(api, ParseOutputName(name).direction, item.dtype) : std::string_view();
   out->known = out->known && (!off || !known.empty());
-  out->float64.push_back({name, item.dtype, std::string(Float64VerdictText(verdict)), UlpText(item.error),
-                          UlpText(item.limit), std::string(known)});
+  std::vector<std::string> row = {name,
+                                  item.dtype,
+                                  std::string(Float64VerdictText(verdict)),
+                                  UlpText(item.error),
+                                  UlpText(item.limit),
+                                  std::string(known)};
+  row.push_back(elements.bounded ? UlpText(elements.error) : "");
+  row.push_back(elements.bounded ? UlpText(elements.limit) : "");
+  row.push_back(item.rule);
+  row.push_back(elements.bounded ? ShortText(item.terms) : "");
+  row.push_back(elements.bounded ? ShortText(item.condition) : "");
+  row.push_back(IsJudged(dtype) ? ShortText(elements.rtol) : "");
+  row.push_back(IsJudged(dtype) ? ShortText(elements.atol) : "");
+  row.push_back(ClassesText(elements));
+  row.push_back(HistogramText(elements));
+  out->float64.push_back(std::move(row));
 }
 
 /// The worst of one direction.
@@ -204,9 +204,24 @@ LabStatus JudgeItems(const std::string& prefix, const Judge& judge, std::vector<
     worst = WorseOf(worst, checked.status);
     out->rows.push_back(RowOf(prefix + std::to_string(i), (*items)[i], checked));
     AddFloat64(prefix + std::to_string(i), judge.api(), (*items)[i], out);
-    (*items)[i].ours.clear(), (*items)[i].truth.clear();
+    (*items)[i].ours.clear(), (*items)[i].truth.clear(), (*items)[i].bound.clear();
   }
   return worst;
+}
+
+/// Random results have no errors of elements; their distributions are compared.
+void AddDraws(const DrawnResult& drawn, CheckedCall* out) {
+  out->verdict = drawn.verdict;
+  out->known = false;
+  out->forward = drawn.verdict == Float64Verdict::kWrong ? LabStatus::kError : LabStatus::kPass;
+  const std::string found = fmt::format("{} values, distance {:.3g}, {:.3g} by chance", drawn.values, drawn.distance,
+                                        drawn.limit);
+  std::vector<std::string> row(Float64Columns().size());
+  row[0] = out->full + ".forward.output.0";
+  row[2] = Float64VerdictText(drawn.verdict);
+  row[8] = "distribution";
+  row[13] = found;
+  out->float64.push_back(std::move(row));
 }
 
 std::vector<std::string> BlankRow(const std::string& name, const std::string& why) {
@@ -234,7 +249,7 @@ CheckedCall JudgeCall(const std::string& full, const std::string& api, bool back
   CheckedCall out;
   out.full = full;
   if (answer.draws) {
-    out.forward = answer.draws_alike ? LabStatus::kPass : LabStatus::kError;
+    AddDraws(*answer.draws, &out);
     return out;
   }
   const Judge judge(api, release);
