@@ -6,11 +6,16 @@ come often (the zeros of a dropout) are compared by their shares, which the dist
 """
 
 import math
+import re
 
 from _replay import Refused
 
 torch = None  # set by the process
 
+# Functions whose results are what they draw.
+DRAWING = re.compile(
+    r"dropout|rand|normal|uniform|bernoulli|exponential|geometric|cauchy|poisson|binomial|multinomial|gumbel|rrelu"
+)
 ENOUGH = 20_000  # values of each side
 FEW = 1_000  # of which no distribution is told
 LEAST_DRAWS, MOST_DRAWS = 30, 200
@@ -46,11 +51,13 @@ def moments_apart(sides):
 
 def independent(sides):
     """How many of the values are drawn independently: those of one draw vary together in a dropout of whole channels."""
-    values = torch.cat([draw for side in sides for draw in side])
-    means = torch.stack([draw.mean() for side in sides for draw in side])
-    own = values.var().item() / sides[0][0].numel()
-    together = max(1.0, means.var().item() / own) if own > 0 else 1.0
-    return values.numel() / 2 / (SAFE * together)
+    draws = [draw for side in sides for draw in side]
+    together = 1.0
+    for figure in (lambda x: x, lambda x: x**2, lambda x: (x == 0).double()):
+        own = figure(torch.cat(draws)).var().item() / draws[0].numel()
+        means = torch.stack([figure(draw).mean() for draw in draws])
+        together = max(together, means.var().item() / own if own > 0 else 1.0)
+    return sum(draw.numel() for draw in draws) / 2 / (SAFE * together)
 
 
 def plain(result):
@@ -61,16 +68,19 @@ def plain(result):
     raise Refused("it draws random numbers that are no real numbers")
 
 
-def compare(first, draw):
+def compare(name, first, draw):
     """Compares a random call.
 
     Args:
+        name: Of the function.
         first: The results of the device and of float64.
         draw: A function of a number that makes the call again, with the same return value.
 
     Returns:
         "right", "suspicious" or "wrong", and the distance as text.
     """
+    if not DRAWING.search(name):
+        raise Refused("it draws random numbers")  # and computes with them
     sides = [[plain(result)] for result in first]
     count = sides[0][0].numel()
     if sides[1][0].numel() != count:

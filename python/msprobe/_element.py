@@ -25,7 +25,7 @@ torch = None  # set by the process
 SUMS = frozenset(
     "linear mm bmm dot vdot mv addmm addmv addr baddbmm einsum tensordot inner outer ger matmul conv1d conv2d conv3d conv_transpose1d "
     "conv_transpose2d conv_transpose3d bilinear chain_matmul multi_dot addbmm kron sum mean nansum nanmean cumsum trace index_add "
-    "scatter_add avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d prod cumprod "
+    "scatter_add avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d "
     "rmatmul imatmul".split()
 )
 # The values that indices point at, by the position of the indices in the result; None: the result itself.
@@ -38,6 +38,8 @@ BINARY = frozenset(
 FUSED = frozenset(
     "linear mm bmm dot mv addmm baddbmm einsum matmul conv1d conv2d conv3d sum mean nansum nanmean rmatmul imatmul".split()
 )
+# They are left of a logarithm of a sum that is about one.
+LOGARITHMS = frozenset("log_softmax logsoftmax cross_entropy crossentropyloss logsumexp".split())
 # Places and weights are computed in the dtype, and an error of a place is none of the values around it.
 NO_RULE = frozenset("interpolate upsample grid_sample grid_sampler grid_sampler_2d grid_sampler_3d ctc_loss".split())
 ACCUMULATE = frozenset("index_put put scatter index_put_impl".split())  # copies, unless they are asked to add
@@ -349,6 +351,8 @@ class ElementBounds:
             steps += TAIL * unit * math.sqrt(SPREAD_STEPS) / self._unit
         # What is small beside the others may be what is left of them.
         typical = math.sqrt((size**2).nan_to_num(nan=0.0, posinf=0.0).mean().item())
+        if self._name in LOGARITHMS and not which:
+            typical = max(typical, 1.0)
         distance = steps * moved + TAIL * (unit if which else inner) * typical
         return self._made("spread", 2, distance, truth, unit, length)
 

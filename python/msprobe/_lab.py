@@ -265,7 +265,7 @@ class Laboratory:
             torch.manual_seed(-1 - number)
             return parts_of(device.result), parts_of(Pass(call, widen, False, wide=True).result)
 
-        return _draws.compare((parts_of(ours.result), parts_of(truth.result)), draw)
+        return _draws.compare(call.name, (parts_of(ours.result), parts_of(truth.result)), draw)
 
     def save(self, wanted):
         """Writes the tensors of the last call to files, {prefix of the path: part}."""

@@ -284,7 +284,9 @@ class Relations:
 
     def _compiled(self):
         call, function = self._of.call, self._of.call.function
-        refused = importlib.import_module("torch._dynamo.exc").TorchDynamoException  # a second, which others need not wait
+        refused = importlib.import_module(
+            "torch._dynamo.exc"
+        ).TorchDynamoException  # a second, which others need not wait
         torch._dynamo.reset()
         call.function = torch.compile(lambda *args, **kwargs: function(*args, **kwargs), dynamic=False)
         try:
