@@ -100,11 +100,38 @@ std::string_view ResultType(const JsonValue& op) {
   return {};
 }
 
+/// What requests of both frameworks have.
+void WriteShared(const DumpFile& dump, const PlannedCall& call, JsonWriter* json) {
+  json->Member("arithmetic", ArithmeticText(ArithmeticOf(dump.ops()[call.forward].name)));
+  json->ObjectMember("measured", [&] { WriteMeasured(call.api, false, json); });
+  json->ObjectMember("measured_backward", [&] { WriteMeasured(call.api, true, json); });
+  // The same call has the same values in every run, whatever is checked beside it.
+  json->Key("random"), json->Int(Crc32(call.full.data(), call.full.size()));
+}
+
+/// The op as the dump has it; the process looks for files in the folder of the dump only.
+StatusOr<std::string> MindSporeRequest(const DumpFile& dump, const PlannedCall& call, const JsonDoc& forward) {
+  JsonDoc backward;
+  if (call.backward) MSP_RETURN_IF_ERROR(dump.ParseOp(*call.backward, &backward));
+  JsonWriter json;
+  json.BeginObject();
+  json.ObjectMember("op", [&] {
+    json.Member("name", call.full);
+    json.Member("folder", TensorFolder(dump.path()).path());
+    json.Key("forward"), json.Value(forward);
+    if (call.backward) json.Key("backward"), json.Value(backward);
+  });
+  WriteShared(dump, call, &json);
+  json.EndObject();
+  return json.Take() + "\n";
+}
+
 }  // namespace
 
 StatusOr<std::string> CallRequest(const DumpFile& dump, const PlannedCall& call) {
   JsonDoc forward, backward;
   MSP_RETURN_IF_ERROR(dump.ParseOp(call.forward, &forward));
+  if (dump.framework() == "mindspore") return MindSporeRequest(dump, call, forward);
   MSP_ASSIGN_OR_RETURN(const OpCall found, CallOf(dump.ops()[call.forward].name, forward));
   CallTensors gradients;
   if (call.backward) {
@@ -121,13 +148,9 @@ StatusOr<std::string> CallRequest(const DumpFile& dump, const PlannedCall& call)
   json.Key("gradients");
   MSP_RETURN_IF_ERROR(WriteSources(folder, gradients, &json));
   json.EndObject();
-  json.Member("arithmetic", ArithmeticText(ArithmeticOf(dump.ops()[call.forward].name)));
   json.Member("backward", !gradients.empty());
   json.Member("dtype", ResultType(forward));
-  json.ObjectMember("measured", [&] { WriteMeasured(call.api, false, &json); });
-  json.ObjectMember("measured_backward", [&] { WriteMeasured(call.api, true, &json); });
-  // The same call has the same values in every run, whatever is checked beside it.
-  json.Key("random"), json.Int(Crc32(call.full.data(), call.full.size()));
+  WriteShared(dump, call, &json);
   json.EndObject();
   return json.Take() + "\n";
 }

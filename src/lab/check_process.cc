@@ -20,18 +20,23 @@ constexpr int kLongestCall = 600;  // seconds
 constexpr int kMostEnds = 1000;    // of the process, each by a call
 constexpr int64_t kMostResultBytes = int64_t{1} << 31;
 
-/// All programs as one: what they share are modules.
-std::string CheckProgram() {
+/// All programs of a framework as one: what they share are modules.
+std::string CheckProgram(LabFramework framework) {
   std::string out = "import sys, types\n";
-  const std::pair<std::string_view, std::string_view> modules[] = {
-      {"_replay", ReplayProgram()}, {"_calls", CallsProgram()}, {"_element", ElementProgram()}, {"_draws", DrawsProgram()}};
+  using Modules = std::vector<std::pair<std::string_view, std::string_view>>;
+  const bool torch = framework == LabFramework::kTorch;
+  const Modules modules = torch ? Modules{{"_replay", ReplayProgram()},
+                                          {"_calls", CallsProgram()},
+                                          {"_element", ElementProgram()},
+                                          {"_draws", DrawsProgram()}}
+                                : Modules{{"_numpy_truth", NumpyTruthProgram()}};
   for (const auto& [name, program] : modules) {
     out.append(name).append(" = types.ModuleType('").append(name).append("')\nsys.modules['").append(name);
     out.append("'] = ").append(name).append("\nexec(");
     AppendPyStrRepr(out, program);
     out.append(", ").append(name).append(".__dict__)\n");
   }
-  out.append(MSPROBE_EMBEDDED(lab));
+  out.append(torch ? MSPROBE_EMBEDDED(lab) : MindSporeProgram());
   return out;
 }
 
@@ -59,14 +64,14 @@ std::vector<int64_t> SizesOf(const JsonValue& v) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<CheckProcess>> CheckProcess::Start(const std::string& device) {
-  std::unique_ptr<CheckProcess> out(new CheckProcess(device));
+StatusOr<std::unique_ptr<CheckProcess>> CheckProcess::Start(const std::string& device, LabFramework framework) {
+  std::unique_ptr<CheckProcess> out(new CheckProcess(device, framework));
   MSP_RETURN_IF_ERROR(out->Begin());
   return out;
 }
 
 Status CheckProcess::Begin() {
-  MSP_ASSIGN_OR_RETURN(process_, PythonProcess::Start(kName, CheckProgram(), {device_}));
+  MSP_ASSIGN_OR_RETURN(process_, PythonProcess::Start(kName, CheckProgram(framework_), {device_}));
   const StatusOr<std::string> line = process_->ReadLine();
   if (!line.ok() && line.status().code() != Code::kBadInput) return line.status();
   JsonDoc doc;
@@ -74,7 +79,7 @@ Status CheckProcess::Begin() {
   if (const JsonValue* error = read ? doc.Find("error") : nullptr; error && error->IsString())
     return UsageError("acc_check: " + OneLine(error->Text()) +
                       ": set MSPROBE_PYTHON to a Python that has it, or choose the device with -d");
-  if (!read || !doc.Find("torch"))
+  if (!read || !doc.Find("device"))
     return UsageError(
         "acc_check: its process did not start: see its output above, or set MSPROBE_PYTHON to a different Python");
   name_ = TextOf(doc, "device");

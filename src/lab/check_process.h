@@ -1,4 +1,5 @@
-// The process that makes calls again (python/msprobe/_lab.py): started when it is needed, and again after a call that
+// The process that makes calls again (python/msprobe/_lab.py, of MindSpore
+// _lab_mindspore.py): started when it is needed, and again after a call that
 // ended it.
 #pragma once
 
@@ -44,10 +45,12 @@ struct CallAnswer {
   std::optional<DrawnResult> draws;
 };
 
+enum class LabFramework : uint8_t { kTorch, kMindSpore };
+
 class CheckProcess {
  public:
-  /// kUsage when there is no Python with torch, or no such device.
-  static StatusOr<std::unique_ptr<CheckProcess>> Start(const std::string& device);
+  /// kUsage when there is no Python with the framework, or no such device.
+  static StatusOr<std::unique_ptr<CheckProcess>> Start(const std::string& device, LabFramework framework);
   /// `device` as the process names it, for what is told.
   const std::string& device() const { return name_; }
 
@@ -57,12 +60,13 @@ class CheckProcess {
   Status Save(const std::string& folder, const std::string& full);
 
  private:
-  explicit CheckProcess(std::string device) : device_(std::move(device)) {}
+  CheckProcess(std::string device, LabFramework framework) : device_(std::move(device)), framework_(framework) {}
   Status Begin();
   StatusOr<CallAnswer> Read(const std::string& line);
   Status ReadItems(const JsonValue* items, std::vector<ResultItem>* out);
 
   std::string device_, name_;
+  LabFramework framework_;
   std::unique_ptr<PythonProcess> process_;  // null after it ended
   int restarts_ = 0;
 };

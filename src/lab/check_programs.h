@@ -13,4 +13,8 @@ std::string_view ElementProgram();
 /// Whether two sides draw from one distribution.
 std::string_view DrawsProgram();
 
+/// The process for calls of MindSpore, python/msprobe/_lab_mindspore.py, and its numpy functions, _numpy_truth.py.
+std::string_view MindSporeProgram();
+std::string_view NumpyTruthProgram();
+
 }  // namespace msprobe

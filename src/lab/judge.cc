@@ -196,6 +196,75 @@ void AddFloat64(const std::string& name, std::string_view api, const ResultItem&
   out->float64.push_back(std::move(row));
 }
 
+/// How mindstudio-probe judges results of MindSpore.
+struct MindSporeFigures {
+  double cosine = 0, absolute = 0, relative = 0;
+  bool valid = false;
+
+  static MindSporeFigures Of(const ResultItem& item) {
+    MindSporeFigures out;
+    const DType dtype = ParseDType(item.dtype);
+    if (item.kind != ResultItem::Kind::kTensor || item.shape != item.truth_shape || !IsJudged(dtype)) return out;
+    const std::vector<double> ours = FloatsOf(item.ours, dtype), truth = FloatsOf(item.truth, DType::kFloat64);
+    if (ours.empty() || ours.size() != truth.size()) return out;
+    double product = 0, squares = 0, truth_squares = 0;
+    for (size_t i = 0; i < ours.size(); ++i) {
+      const double apart = std::abs(ours[i] - truth[i]), size = std::abs(truth[i]);
+      product += ours[i] * truth[i], squares += ours[i] * ours[i], truth_squares += truth[i] * truth[i];
+      // A NaN stays, as numpy keeps it.
+      out.absolute = apart > out.absolute || std::isnan(apart) ? apart : out.absolute;
+      const double relative = apart / (size == 0 ? kZeroSize : size);
+      out.relative = relative > out.relative || std::isnan(relative) ? relative : out.relative;
+    }
+    out.cosine = (kZeroSize + product) / (kZeroSize + std::sqrt(squares) * std::sqrt(truth_squares));
+    out.valid = true;
+    return out;
+  }
+  bool passes() const { return cosine > 0.99 && absolute < 0.001; }
+
+  static constexpr double kZeroSize = 1e-8;
+};
+
+LabStatus MindSporeStatus(const ResultItem& item, const MindSporeFigures& figures) {
+  if (figures.valid) return figures.passes() ? LabStatus::kPass : LabStatus::kError;
+  if (item.kind == ResultItem::Kind::kValue) return item.same ? LabStatus::kPass : LabStatus::kError;
+  if (item.kind == ResultItem::Kind::kApart || item.shape != item.truth_shape) return LabStatus::kError;
+  if (item.kind == ResultItem::Kind::kNone || item.ours.empty()) return LabStatus::kSkip;
+  return item.ours == item.truth ? LabStatus::kPass : LabStatus::kError;
+}
+
+std::vector<std::string> MindSporeRow(const std::string& name, const ResultItem& item, LabStatus* status) {
+  const MindSporeFigures figures = MindSporeFigures::Of(item);
+  *status = MindSporeStatus(item, figures);
+  std::vector<std::string> out(MindSporeCheckColumns().size());
+  out[0] = name;
+  if (item.kind == ResultItem::Kind::kTensor) {
+    out[1] = IsJudged(ParseDType(item.dtype)) ? "float64" : item.dtype;
+    out[2] = item.dtype, out[3] = ShapeText(item.shape);
+  }
+  if (figures.valid) {
+    out[4] = PyRepr(figures.cosine), out[5] = PyRepr(figures.absolute), out[6] = PyRepr(figures.relative);
+    if (!(figures.cosine > 0.99)) out[8] += "cosine similarity is less than threshold: 0.99 ";
+    if (!(figures.absolute < 0.001)) out[8] += "max absolute difference is greater than threshold: 0.001 ";
+  }
+  out[7] = LabStatusText(*status);
+  return out;
+}
+
+/// The worst of one direction, of results of MindSpore.
+LabStatus JudgeMindSpore(const std::string& prefix, const std::string& api, std::vector<ResultItem>* items,
+                         CheckedCall* out) {
+  LabStatus worst = LabStatus::kPass;
+  for (size_t i = 0; i < items->size(); ++i) {
+    LabStatus status;
+    out->rows.push_back(MindSporeRow(prefix + std::to_string(i), (*items)[i], &status));
+    worst = WorseOf(worst, status);
+    AddFloat64(prefix + std::to_string(i), api, (*items)[i], out);
+    (*items)[i].ours.clear(), (*items)[i].truth.clear(), (*items)[i].bound.clear();
+  }
+  return worst;
+}
+
 /// The worst of one direction.
 LabStatus JudgeItems(const std::string& prefix, const Judge& judge, std::vector<ResultItem>* items, CheckedCall* out) {
   LabStatus worst = LabStatus::kPass;
@@ -234,22 +303,33 @@ std::vector<std::string> BlankRow(const std::string& name, const std::string& wh
 
 }  // namespace
 
-CheckedCall SkippedCall(const std::string& full, const std::string& why) {
+CheckedCall SkippedCall(const std::string& full, LabFramework framework, const std::string& why) {
   CheckedCall out;
   out.full = full;
   out.forward = out.backward = LabStatus::kSkip;
   out.message = why;
-  out.rows.push_back(BlankRow(full + ".forward.output.0", why));
+  if (framework == LabFramework::kTorch) {
+    out.rows.push_back(BlankRow(full + ".forward.output.0", why));
+  } else {
+    std::vector<std::string>& row = out.rows.emplace_back(MindSporeCheckColumns().size());
+    row[0] = full + ".forward.output.0", row[7] = LabStatusText(LabStatus::kSkip), row[8] = why;
+  }
   return out;
 }
 
-CheckedCall JudgeCall(const std::string& full, const std::string& api, bool backward_wanted, StandardRelease release,
-                      CallAnswer&& answer) {
-  if (!answer.why.empty()) return SkippedCall(full, answer.why);
+CheckedCall JudgeCall(const std::string& full, const std::string& api, bool backward_wanted, LabFramework framework,
+                      StandardRelease release, CallAnswer&& answer) {
+  if (!answer.why.empty()) return SkippedCall(full, framework, answer.why);
   CheckedCall out;
   out.full = full;
   if (answer.draws) {
     AddDraws(*answer.draws, &out);
+    return out;
+  }
+  if (framework == LabFramework::kMindSpore) {
+    out.forward = JudgeMindSpore(full + ".forward.output.", api, &answer.forward, &out);
+    if (!answer.backward.empty())
+      out.backward = JudgeMindSpore(full + ".backward.output.", api, &answer.backward, &out);
     return out;
   }
   const Judge judge(api, release);

@@ -113,8 +113,9 @@ def tanh_of(root, values, name):
     folder = root / name
     (folder / "own").mkdir(parents=True)
     (folder / "own" / "sitecustomize.py").write_text(TANH)
-    for what, tensor in (("x", x), ("y", y)):
-        torch.save(tensor, folder / f"{what}.pt")
+    (folder / "dump_tensor_data").mkdir()
+    torch.save(x, folder / "dump_tensor_data" / "x.pt")
+    torch.save(y, folder / "y.pt")
     leaf = {
         "type": "torch.Tensor",
         "dtype": "torch.float32",
@@ -123,9 +124,9 @@ def tanh_of(root, values, name):
         "data_name": "x.pt",
     }
     call = {"input_args": [leaf], "input_kwargs": {}, "output": [leaf]}
-    head = {"task": "tensor", "level": "L1", "framework": "pytorch", "dump_data_dir": str(folder)}
+    head = {"task": "tensor", "level": "L1", "framework": "pytorch", "dump_data_dir": str(folder / "dump_tensor_data")}
     (folder / "dump.json").write_text(json.dumps({**head, "data": {"Torch.tanh.0.forward": call}}))
-    check(folder / "dump.json", folder / "out", TANH=str(folder / "y.pt"))
+    check(folder / "dump.json", folder / "out", PYTHONPATH=str(folder / "own"), TANH=str(folder / "y.pt"))
     return verdicts(folder / "out")["Torch.tanh.0"]
 
 
