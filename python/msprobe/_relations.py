@@ -19,6 +19,7 @@ import signal
 import socket
 import sys
 
+import _calls
 import _changes
 import _lab
 import _replay
@@ -283,7 +284,9 @@ class Relations:
 
     def _compiled(self):
         call, function = self._of.call, self._of.call.function
-        refused = importlib.import_module("torch._dynamo.exc").TorchDynamoException  # a second, which others need not wait
+        refused = importlib.import_module(
+            "torch._dynamo.exc"
+        ).TorchDynamoException  # a second, which others need not wait
         torch._dynamo.reset()
         call.function = torch.compile(lambda *args, **kwargs: function(*args, **kwargs), dynamic=False)
         try:
@@ -374,7 +377,7 @@ def main():
     import torch.overrides
     import torch.utils.deterministic
 
-    _replay.torch = _lab.torch = _changes.torch = torch
+    _replay.torch = _calls.torch = _lab.torch = _changes.torch = torch
     try:
         device = pick(sys.argv[1])
         torch.zeros(1, device=device)
