@@ -33,16 +33,24 @@ StatusOr<SeriesFile> SeriesFile::Open(const std::string& path) {
   return file;
 }
 
+SeriesFile::SeriesFile(MappedFile file) : file_(std::move(file)), whole_(kSeriesMagic.size()) {}
+
+Status SeriesFile::Continue() {
+  MSP_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::Open(file_.path()));
+  if (mapped.text().size() < whole_) return BadInput(file_.path() + " is shorter than before: is it another run's?");
+  file_ = std::move(mapped);
+  Scan();
+  return OkStatus();
+}
+
 void SeriesFile::Scan() {
   const std::string_view text = file_.text();
-  Session session;
-  whole_ = kSeriesMagic.size();
   while (text.size() - whole_ >= sizeof(SeriesBlock)) {
     const auto block = LoadAt<SeriesBlock>(text, whole_);
     const size_t payload = whole_ + sizeof(SeriesBlock);
     if (PaddedTo8(block.bytes) > text.size() - payload) return;
     const std::string_view bytes = text.substr(payload, block.bytes);
-    if (Crc32(bytes.data(), bytes.size()) != block.crc || !Take(block.type, bytes, payload, &session)) return;
+    if (Crc32(bytes.data(), bytes.size()) != block.crc || !Take(block.type, bytes, payload, &session_)) return;
     whole_ = payload + PaddedTo8(block.bytes);
   }
 }

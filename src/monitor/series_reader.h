@@ -36,6 +36,11 @@ class SeriesFile {
   /// kBadInput when it is no such file. A file that ends in the middle of a block is read up to there.
   static StatusOr<SeriesFile> Open(const std::string& path);
 
+  /// Reads what was appended since; what was read before stays as it is.
+  Status Continue();
+  /// Forgets the blocks that were read, for who follows a file that grows for weeks.
+  void ForgetBlocks() { blocks_.clear(); }
+
   const std::vector<Table>& tables() const { return tables_; }
   const std::vector<Series>& series() const { return series_; }
   size_t blocks() const { return blocks_.size(); }
@@ -73,7 +78,7 @@ class SeriesFile {
   };
   static constexpr size_t kNone = SIZE_MAX;
 
-  explicit SeriesFile(MappedFile file) : file_(std::move(file)) {}
+  explicit SeriesFile(MappedFile file);
   void Scan();
   bool Take(uint32_t type, std::string_view payload, size_t at, Session* session);
   bool TakeTable(std::string_view payload, Session* session);
@@ -82,6 +87,7 @@ class SeriesFile {
   bool TakeRows(std::string_view bytes, size_t count, size_t table, Session* session);
 
   MappedFile file_;
+  Session session_;
   std::vector<Table> tables_;
   std::vector<Series> series_;
   std::unordered_map<std::string, size_t> table_ids_, series_ids_;
