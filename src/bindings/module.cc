@@ -445,5 +445,6 @@ NB_MODULE(_core, m) {
   BindTasks(m);
   nb::set_leak_warnings(false);  // a monitor lives until the interpreter is gone
   BindMonitor(m);
+  BindSeriesJudge(m);
   BindModuleEdges(m);
 }

@@ -9,12 +9,15 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "judge/series_feed.h"
+#include "monitor/run_status.h"
 #include "monitor/series_reader.h"
 
 namespace msprobe {
 namespace {
 
 constexpr size_t kMostRanks = 65536;
+constexpr const char* kSeriesName = "monitor.series";
 
 // Of "Nov25_23-30-32-rank0-e32088e2"; 0 for another name.
 size_t RankOf(const std::string& directory) {
@@ -31,19 +34,30 @@ size_t RankOf(const std::string& directory) {
 struct Source {
   size_t rank = 0;
   SeriesFile file;
-  std::vector<size_t> rows;  // by series
+  SeriesFeed feed;
 };
 
-StatusOr<std::vector<Source>> OpenSources(const std::string& directory) {
+// The directory itself, or of each rank the newest directory in it: an output directory keeps earlier runs.
+StatusOr<std::vector<std::string>> Places(const std::string& directory) {
+  if (IsRegularFile(JoinPath(directory, kSeriesName))) return std::vector<std::string>{directory};
+  std::vector<std::string> places;
+  if (const auto status = ReadRunStatus(directory, 0); status.ok()) {
+    for (const RankStatus& rank : status->ranks) places.push_back(rank.directory);
+    return places;
+  }
   MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
-  std::vector<std::string> places{directory};
   for (const std::string& name : names) places.push_back(JoinPath(directory, name));
+  return places;
+}
+
+StatusOr<std::vector<Source>> OpenSources(const std::string& directory) {
+  MSP_ASSIGN_OR_RETURN(const std::vector<std::string> places, Places(directory));
   std::vector<Source> sources;
   for (const std::string& place : places) {
-    const std::string path = JoinPath(place, "monitor.series");
+    const std::string path = JoinPath(place, kSeriesName);
     if (!IsRegularFile(path)) continue;
     MSP_ASSIGN_OR_RETURN(SeriesFile file, SeriesFile::Open(path));
-    sources.push_back({RankOf(place), std::move(file), {}});
+    sources.push_back({RankOf(place), std::move(file), SeriesFeed(RankOf(place))});
   }
   if (sources.empty()) {
     return BadInput("no monitor.series in " + directory +
@@ -61,27 +75,10 @@ struct Place {
 std::vector<Place> PlacesInOrder(const std::vector<Source>& sources) {
   std::vector<Place> places;
   for (size_t s = 0; s < sources.size(); ++s) {
-    for (size_t b = 0; b < sources[s].file.blocks(); ++b) places.push_back({sources[s].file.values(b).step, s, b});
+    for (size_t b = 0; b < sources[s].file.blocks(); ++b) places.push_back({sources[s].file.block(b).step, s, b});
   }
   std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.step < b.step; });
   return places;
-}
-
-void PutBlock(Source* source, size_t block, RunJudge* judge) {
-  const SeriesFile& file = source->file;
-  const SeriesFile::Values values = file.values(block);
-  const SeriesFile::Table& table = file.tables()[values.table];
-  source->rows.resize(file.series().size(), SIZE_MAX);
-  std::vector<double> row_values(table.columns.size());
-  for (size_t r = 0; r < values.series.size(); ++r) {
-    size_t& row = source->rows[values.series[r]];
-    if (row == SIZE_MAX) {
-      const SeriesFile::Series& series = file.series()[values.series[r]];
-      row = judge->AddRow({source->rank, table.name, series.vpp_stage, series.name, series.micro_step}, table.columns);
-    }
-    for (size_t c = 0; c < row_values.size(); ++c) row_values[c] = file.Value(block, r, c);
-    judge->Put(row, row_values);
-  }
 }
 
 }  // namespace
@@ -103,7 +100,8 @@ StatusOr<Judgement> JudgeDirectory(const JudgeRequest& request) {
   const std::vector<std::string> value{"value"};
   const std::vector<Place> places = PlacesInOrder(sources);
   for (size_t i = 0; i < places.size(); ++i) {
-    PutBlock(&sources[places[i].source], places[i].block, &judge);
+    Source& source = sources[places[i].source];
+    source.feed.Put(source.file, places[i].block, &judge);
     const int64_t step = places[i].step;
     if (i + 1 < places.size() && places[i + 1].step == step) continue;
     if (const auto found = loss.find(step); own_loss && found != loss.end()) {
@@ -117,7 +115,7 @@ StatusOr<Judgement> JudgeDirectory(const JudgeRequest& request) {
   out.last_step = judge.last_step();
   out.alarm_strength = judge.alarm_strength(RunJudge::Family::kSingle);
   out.events = WhoBegan(judge);
-  out.rows = judge.rows();
+  out.rows.assign(judge.rows().begin(), judge.rows().end());
   out.changes = judge.changes();
   if (!out.has_loss) out.notes.emplace_back("no series of the loss: give a log or a csv file with --loss");
   if (out.steps <= static_cast<int64_t>(kJudgeWarmup)) {

@@ -28,15 +28,16 @@ struct Judgement {
   std::vector<JudgedEvent> events;
   std::vector<RowChange> changes;  // weak ones, too
   std::vector<std::string> notes;
-  // What the evidence is called: (table, name, rank, column) of a change.
-  std::vector<RunJudge::Row> rows;
+  std::vector<RowName> rows;
 };
 
-/// kBadInput when there is no monitor.series in `directory` or a directory of it.
+/// Of each rank the newest directory. kBadInput when there is no monitor.series in `directory` or a directory of it.
 StatusOr<Judgement> JudgeDirectory(const JudgeRequest& request);
 
 /// One line: what began, where, how, on which rank, and how long before the loss.
 std::string EventText(const JudgedEvent& event, const Judgement& judgement);
+/// One JSON object on one line.
+std::string EventJson(const JudgedEvent& event, const Judgement& judgement);
 std::string JudgementText(const Judgement& judgement);
 std::string JudgementJson(const Judgement& judgement);
 

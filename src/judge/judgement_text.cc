@@ -76,7 +76,7 @@ std::string Lead(const JudgedEvent& event, bool has_loss) {
   return *lead == 0 ? ", at the same step as the loss" : fmt::format(", {} steps after the loss", -*lead);
 }
 
-std::string ChangeText(const RowChange& c, const RunJudge::Row& row, size_t ranks) {
+std::string ChangeText(const RowChange& c, const RowName& row, size_t ranks) {
   std::string text = fmt::format("step {}: {} of {}, {}", c.change.onset,
                                  MetricName(row.key.table, row.columns[c.column]),
                                  row.together ? "all layers" : OneLine(row.key.name),
@@ -85,7 +85,7 @@ std::string ChangeText(const RowChange& c, const RunJudge::Row& row, size_t rank
   return text;
 }
 
-void WriteChange(const RowChange& c, const RunJudge::Row& row, JsonWriter* json) {
+void WriteChange(const RowChange& c, const RowName& row, JsonWriter* json) {
   json->Object([&] {
     json->Member("detector", DetectorName(c.change.detector));
     json->Member("step", c.change.onset);
@@ -133,6 +133,12 @@ std::string EventText(const JudgedEvent& event, const Judgement& judgement) {
   return fmt::format("step {}: {}{}, {}{}{}", event.onset, MetricName(event.table, event.column), Where(event),
                      HowChanged(event.detector, event.before, event.after), Whose(event, judgement.ranks),
                      Lead(event, judgement.has_loss));
+}
+
+std::string EventJson(const JudgedEvent& event, const Judgement& judgement) {
+  JsonWriter json({.not_finite = JsonStyle::NotFinite::kText});
+  WriteEvent(event, judgement, &json);
+  return json.Take();
 }
 
 std::string JudgementText(const Judgement& judgement) {

@@ -32,6 +32,13 @@ struct RowKey {
   int64_t micro_step = -1;
 };
 
+/// What a row is called.
+struct RowName {
+  RowKey key;
+  std::vector<std::string> columns;
+  bool together = false;  // it stands for all rows of its table on its rank
+};
+
 /// A change of one column of one row.
 struct RowChange {
   Change change;
@@ -54,9 +61,7 @@ class RunJudge {
   /// Judges the step. `changes()` grows.
   void EndStep(int64_t step);
 
-  struct Row {
-    RowKey key;
-    std::vector<std::string> columns;
+  struct Row : RowName {
     std::vector<double> now, before;
     int64_t seen = -1, seen_before = -1;  // counts of steps
     size_t unbroken = 0, absent = 0;      // steps in which it came without a gap
@@ -71,7 +76,6 @@ class RunJudge {
     size_t norm = SIZE_MAX;  // column
     double level = 0;        // of the logarithm of the norm, over the last steps
     size_t levels = 0;       // values that went into it
-    bool together = false;   // it stands for all rows of its table on its rank
   };
   const std::vector<Row>& rows() const { return rows_; }
   const std::vector<RowChange>& changes() const { return changes_; }

@@ -6,7 +6,8 @@
 namespace msprobe {
 namespace {
 
-constexpr size_t kHistory = 400, kRefit = 16;  // of a statistic; steps until its tail is fitted again
+constexpr size_t kHistory = 400;               // of a statistic
+constexpr size_t kRefit = 16, kRefitLater = 50;  // steps until its tail is fitted again
 constexpr size_t kQuietAfter = 48;  // steps of a series after a change
 constexpr double kStronger = 1;
 constexpr size_t kSpikeBase = 8, kLevelBase = 32;
@@ -57,7 +58,7 @@ void SeriesWatch::Statistic::Push(double magnitude, size_t most) {
     history[at] = magnitude;
     at = (at + 1) % most;
   }
-  if (++since_fit < kRefit && tail.known()) return;
+  if (++since_fit < (history.size() < most ? kRefit : kRefitLater) && tail.known()) return;
   since_fit = 0;
   std::array<double, kHistory> sorted;
   std::copy(history.begin(), history.end(), sorted.begin());

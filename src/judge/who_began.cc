@@ -13,7 +13,6 @@ namespace msprobe {
 namespace {
 
 constexpr int64_t kLookBack = 30;   // steps before the first alarm in which weaker changes count
-constexpr int64_t kEventSpan = 60;  // steps after it that belong to it
 constexpr int64_t kAsideSteps = 8;  // after the first alarm: what is told then may have begun with it
 constexpr double kEarlyStrength = 6.5, kMostOfLayers = 0.6, kNearStrength = 0.6;
 constexpr int64_t kSameTime = 2;
@@ -202,7 +201,7 @@ class EventMaker {
 
 }  // namespace
 
-std::string LayerOf(const RunJudge::Row& row) {
+std::string LayerOf(const RowName& row) {
   std::string name = row.key.name;
   for (const char* part : {".input", ".output"}) {
     if (const size_t at = name.rfind(part); at != std::string::npos) return name.substr(0, at);
@@ -213,12 +212,12 @@ std::string LayerOf(const RunJudge::Row& row) {
   return name;
 }
 
-std::vector<JudgedEvent> WhoBegan(const RunJudge& judge) {
+std::vector<JudgedEvent> WhoBegan(const RunJudge& judge, int64_t from_step) {
   std::vector<JudgedEvent> events;
   const std::vector<RowChange>& all = judge.changes();
   const EventMaker maker(judge);
   for (size_t i = 0; i < all.size() && events.size() < kMostEvents; ++i) {
-    if (!judge.IsAlarm(all[i])) continue;
+    if (all[i].step < from_step || !judge.IsAlarm(all[i])) continue;
     const int64_t told = all[i].step;
     std::vector<RowChange> near;
     size_t j = i;

@@ -36,9 +36,12 @@ struct JudgedEvent {
 inline constexpr size_t kShownEvidence = 12, kMostEvents = 20;
 
 /// "layers.1.self_attn.q_proj" of a parameter or of an input or output of a module.
-std::string LayerOf(const RunJudge::Row& row);
+std::string LayerOf(const RowName& row);
 
-/// In the order in which they began.
-std::vector<JudgedEvent> WhoBegan(const RunJudge& judge);
+/// Steps without an alarm after which the next one is another event.
+inline constexpr int64_t kEventSpan = 60;
+
+/// In the order in which they began; only those with alarms from a step on.
+std::vector<JudgedEvent> WhoBegan(const RunJudge& judge, int64_t from_step = INT64_MIN);
 
 }  // namespace msprobe

@@ -152,11 +152,6 @@ bool SeriesFile::TakeValues(std::string_view payload, size_t at, Session* sessio
   return true;
 }
 
-SeriesFile::Values SeriesFile::values(size_t block) const {
-  const Block& b = blocks_[block];
-  return {b.step, b.table, layouts_[b.layout].series};
-}
-
 double SeriesFile::Value(size_t block, size_t row, size_t column) const {
   const Block& b = blocks_[block];
   return LoadAt<double>(file_.text(), b.values + (column * b.rows + row) * sizeof(double));

@@ -47,6 +47,9 @@ class SeriesFile {
   /// Reads about `most_bytes` of what is new; true when there is more. kBadInput when the file was replaced.
   StatusOr<bool> Follow(size_t most_bytes = SIZE_MAX);
 
+  /// Forgets the blocks that were read, for who follows a file that grows for weeks.
+  void ForgetBlocks() { blocks_.clear(); }
+
   const std::vector<Table>& tables() const { return tables_; }
   const std::vector<Series>& series() const { return series_; }
   size_t blocks() const { return blocks_.size(); }
@@ -58,13 +61,6 @@ class SeriesFile {
   /// -1 without any.
   int64_t last_step() const { return last_step_; }
 
-  /// What was written of a table at a step: rows are series.
-  struct Values {
-    int64_t step;
-    size_t table;
-    std::span<const size_t> series;
-  };
-  Values values(size_t block) const;
   double Value(size_t block, size_t row, size_t column) const;
 
   /// The points of a column of a series, in the order they were written.

@@ -60,7 +60,7 @@ FAULTS = [
     ("llama", 3, {}, Fault("missing_all_reduce", 0, layer=_ATTENTION + ".v_proj", note="a layer is left out of the reduction")),
     ("conv", 3, {}, Fault("bad_data", 0, rank=2, note="a rank reads noise")),
     ("mlp", 4, {}, Fault("bit_flip", 0, layer="layers.1.1", rank=3, size=20, note="mantissa bit of a weight of a rank")),
-    ("mlp", 2, {}, Fault("skipped_step", 0, rank=1, size=1, note="one of 2 ranks leaves a step out")),
+    ("mlp", 2, {}, Fault("reduced_noise", 0, rank=1, size=1e-3, note="one of 2 ranks gets another sum")),
 ]
 
 

@@ -137,6 +137,10 @@ class Planted:
         if self.active(step, "wrong_accumulation"):
             for p in self.model.parameters():
                 p.grad *= fault.size
+        if self.active(step, "reduced_noise"):
+            generator = torch.Generator().manual_seed(step)
+            for p in self.model.parameters():
+                p.grad *= 1 + fault.size * torch.randn(p.shape, generator=generator)
         if self.active(step, "gradient_sign"):
             for p in self.weights.values():
                 p.grad.neg_()
@@ -188,10 +192,6 @@ class Planted:
             bits = state[:1].view(torch.int32)
             bits ^= 1 << int(fault.size)
         fault.kept["weights"] = {n: p.detach().clone() for n, p in self.weights.items()}
-
-    def skips_step(self, step):
-        """Whether this rank leaves the step out."""
-        return self.here and self.active(step, "skipped_step") and step < self.fault.at + int(self.fault.size)
 
     def stepped(self, step):
         """After the optimizer."""

@@ -104,14 +104,7 @@ def train(rank, ranks, case, output):
         torch.nn.utils.clip_grad_norm_(model.parameters(), planted.clip(step, shape.clip))
         planted.clipped(step)
         losses.append(total)
-        if planted.skips_step(step):
-            with torch.no_grad():
-                held = [p.clone() for p in model.parameters()]
-                optimizer.step()
-                for p, before in zip(model.parameters(), held):
-                    p.copy_(before)
-        else:
-            optimizer.step()
+        optimizer.step()
         optimizer.zero_grad()
     if monitor is not None:
         monitor.close()

@@ -18,9 +18,11 @@ from ..._monitor import output
 from ..._monitor.anomalies import AnomalyLog
 from ..._monitor.board import Board
 from ..._monitor.dynamic import ConfigFile
+from ..._monitor.live import LiveJudge
 from .. import hooks
 from . import names
 from .activations import ModuleWatch
+from .alarm_dump import AlarmDump
 from .communication import CommunicationWatch
 from .faults import OURS
 from .features import FeatureWatch
@@ -76,6 +78,9 @@ class TrainerMon:
         self._view: Optional[OptimizerView] = None
         self._steps: Optional[StepHooks] = None
         self._board: Optional[Board] = None
+        self._judge: Optional[LiveJudge] = None
+        self._alarm_dump: Optional[AlarmDump] = None
+        self._callbacks: list = []
         self._broken = False
         self._clear()
         if self.dynamic_enable:
@@ -125,6 +130,11 @@ class TrainerMon:
                 raise ValueError(f"anomalies cannot be written: {error}") from None
         self._board = Board(self.tensorboard_dir, self.config, self.rank, anomalies)
         self._values = Values(self._board)
+        config = self.config
+        self._judge = None
+        if config.false_alarms is not None:
+            self._judge = LiveJudge(self.tensorboard_dir, self.rank, config.false_alarms, config.actions, anomalies)
+            self._judge.callbacks = self._callbacks
         atexit.register(_end_at_exit, weakref.ref(self))
 
     # ---- what scripts call
@@ -204,6 +214,14 @@ class TrainerMon:
                 say("monitor_gnorm_with_ad: there is no optimizer: call set_wrapped_optimizer() first or give one")
             )
         self.set_monitor(model, optimizer, grad_acc_steps, tp_group, dp_group, start_iteration)
+
+    def on_change(self, callback: Callable[[dict], None]) -> None:
+        """Calls this when the rule ChangePoint tells a change, at the end of the step.
+
+        Args:
+            callback: Gets the event, the object that docs/en/monitor/judge.md describes. What it raises ends the training.
+        """
+        self._callbacks.append(callback)
 
     def generate_wgrad_metrics(self, post_grad_dict: Any = None) -> tuple:
         """Returns the statistics of gradients of the open step, for format "api".
@@ -289,6 +307,9 @@ class TrainerMon:
         if config.cc_distribution.get("enable", False):
             self._communication = CommunicationWatch(config, self._board, self._values, self._guard)
             self._communication.install()
+        if self._judge is not None and config.actions.dump_steps:
+            self._alarm_dump = AlarmDump(self.model, self.tensorboard_dir, config.actions.dump_config)
+            self._judge.dump = self._alarm_dump.begin
         self._arm()
 
     def _watch_modules(self) -> None:
@@ -422,8 +443,12 @@ class TrainerMon:
     def _after_step(self) -> None:
         if self._broken:
             return
+        if self._alarm_dump is not None:
+            self._guard(self._alarm_dump.next_step)
         if self.monitoring and self._armed and not self.config.print_struct:
             self._guard(self._finish_step)
+        if self._judge is not None:
+            self._judge.tell()
         if self._gradients is not None:
             self._gradients.next_step()
         if self._board is not None:
@@ -444,6 +469,8 @@ class TrainerMon:
             self._stacks.write()
             self._stacks = None
         self._board.write(self.step_count)
+        if self._judge is not None:
+            self._judge.step(self.step_count)
         self._collected += 1
         if self._collected >= config.collect_times:
             logger.info("monitor: %d steps are monitored, as collect_times says", self._collected)
