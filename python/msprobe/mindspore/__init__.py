@@ -4,9 +4,8 @@ PrecisionDebugger                 record training or inference, step by step
 seed_all                          make two runs draw the same random numbers
 MsprobeStep, MsprobeInitStep      callbacks of mindspore.train.Model that do the former
 save, save_grad, step             save single tensors, also in static graphs
+TrainerMon                        writes statistics of gradients, parameters and activations of a whole training
 compare, compare_distributed      compare two recordings; need no MindSpore
-
-TrainerMon is a name of mindstudio-probe that raises an error which says what to use instead.
 """
 
 import importlib
@@ -25,6 +24,7 @@ _RECORDING = {
     "MsprobeInitStep": ".callbacks",
     "MsprobeStep": ".callbacks",
     "PrecisionDebugger": ".debugger",
+    "TrainerMon": ".monitor.trainer_mon",
     "save": ".static_save",
     "save_grad": ".static_save",
     "seed_all": ".seed",
@@ -38,6 +38,7 @@ __all__ = [
     "MsprobeInitStep",
     "MsprobeStep",
     "PrecisionDebugger",
+    "TrainerMon",
     "compare",
     "compare_distributed",
     "save",
@@ -62,11 +63,6 @@ def __getattr__(name: str) -> Any:
     """
     if name.startswith("_") or importlib.util.find_spec(f"{__name__}.{name}") is not None:
         raise AttributeError(name)  # of a module here, which is then imported
-    if name == "TrainerMon":
-        raise ImportError(
-            "msprobe.mindspore has no TrainerMon: PrecisionDebugger at level L0 records the gradients of all parameters, "
-            "and msprobe data2db makes curves of its dumps"
-        )
     if name not in _RECORDING:
         raise ImportError(f"msprobe.mindspore has no {name}: it has {', '.join(__all__)}")
     try:

@@ -14,12 +14,11 @@ from ..._capture.errors import MsprobeException
 from ..._capture.log import logger
 from ..._capture.words import say
 from ..._monitor import config as configs
-from ..._monitor import output
+from ..._monitor import names, output
 from ..._monitor.anomalies import AnomalyLog
 from ..._monitor.board import Board
 from ..._monitor.dynamic import ConfigFile
 from .. import hooks
-from . import names
 from .activations import ModuleWatch
 from .communication import CommunicationWatch
 from .faults import OURS
