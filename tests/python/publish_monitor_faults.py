@@ -1,6 +1,6 @@
 """What becomes of a monitor and of its files when a run meets a fault: killed, disk full, directory read-only, and so on.
 
-monitor_faults.py DIRECTORY [KILLS] prints a table; each case is a process of its own, forked from one that has PyTorch loaded.
+publish_monitor_faults.py DIRECTORY [KILLS] prints a table; each case is a process of its own, forked from one that has PyTorch loaded.
 """
 
 import contextlib
