@@ -22,7 +22,14 @@ from .parameters import ParameterWatch
 
 _FAULTS = (RuntimeError, ValueError, TypeError, KeyError, IndexError, AttributeError, OSError)
 # Keys that have no meaning where gradients are results of functions, or that are for PyTorch.
-_LEFT_OUT = ("mg_direction", "monitor_mbs_grad", "recording_l2_features", "stack_info", "print_struct")
+_LEFT_OUT = (
+    "mg_direction",
+    "monitor_mbs_grad",
+    "recording_l2_features",
+    "stack_info",
+    "print_struct",
+    "input_distribution",
+)
 
 
 class TrainerMon:
