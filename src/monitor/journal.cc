@@ -145,7 +145,8 @@ void Journal::ArriveSummary(uint32_t number, const TensorSummary& summary, const
     if (table.kinds[i] == Column::kShape) {
       if (!alike) series.cells[i] = CsvCell::Text(ShapeText(view));
     } else if (table.kinds[i] == Column::kDType) {
-      if (!alike) series.cells[i] = CsvCell::Text("torch." + std::string(DTypeName(view.dtype)));
+      if (!alike) series.cells[i] = CsvCell::Text(options_.dtype_name != nullptr ? options_.dtype_name(view.dtype)
+                                                                    : "torch." + std::string(DTypeName(view.dtype)));
     } else {
       series.cells[i] = StatisticOf(table.kinds[i], summary, view);
     }

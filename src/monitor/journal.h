@@ -26,6 +26,8 @@ struct JournalOptions {
   int64_t steps_per_file = 1;
   bool csv = true, events = false, series = true;  // which files are written
   std::vector<AlertRule> rules;
+  /// How the column `dtype` names a type of elements.
+  std::string (*dtype_name)(DType) = nullptr;  // null: "torch.float32"
 };
 
 /// A value that a rule of the configuration calls an anomaly.

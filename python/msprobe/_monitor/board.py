@@ -12,6 +12,9 @@ from .liveness import Liveness
 # In the order in which a step writes them: table -> whether its rows have a micro step, whether they are in the order
 # of declaration.
 TABLES = {
+    "model_input": (True, False),
+    "input_checksum": (True, False),
+    "loss": (True, False),
     "actv": (True, False),
     "actv_grad": (True, False),
     "attention_hook": (True, False),
@@ -28,6 +31,9 @@ TABLES = {
     "other": (False, False),
 }
 _COLUMNS = {
+    "model_input": ["norm", "min", "max", "mean", "shape", "dtype"],
+    "input_checksum": ["checksum"],
+    "loss": ["loss"],
     "attention_hook": ["entropy", "softmax_max"],
     "linear_hook": ["sr", "kernel_norm"],
     "moe_router_weight_hook": ["router_weight_similarity"],

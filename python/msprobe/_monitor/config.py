@@ -20,6 +20,7 @@ _MOST_STEPS_PER_FILE = 1_000_000
 _MOST_DUMPED = 100
 _FLAGS = (
     "print_struct",
+    "input_distribution",
     "ur_distribution",
     "xy_distribution",
     "mv_distribution",
@@ -62,6 +63,7 @@ class MonitorConfig:
     collect_times: int = ENDLESS
     step_interval: int = 1
     print_struct: bool = False
+    input_distribution: bool = False
     ur_distribution: bool = False
     xy_distribution: bool = False
     mv_distribution: bool = False

@@ -22,12 +22,22 @@ CsvCell CellFrom(nb::handle value) {
   return CsvCell::Text(nb::cast<std::string>(nb::str(value)));
 }
 
+// "Float32", "BFloat16", "UInt8": as MindSpore says it.
+std::string MindSporeName(DType dtype) {
+  std::string name(DTypeName(dtype));
+  if (name.starts_with("bfloat")) return "BF" + name.substr(2);
+  if (name.starts_with("uint")) return "UI" + name.substr(2);
+  if (!name.empty() && name[0] >= 'a' && name[0] <= 'z') name[0] = static_cast<char>(name[0] - 'a' + 'A');
+  return name;
+}
+
 }  // namespace
 
 MonitorJournal::MonitorJournal(const std::string& directory, double eps, int digits, int64_t steps_per_file, bool csv,
                                bool events,
                                const std::vector<std::tuple<std::string, std::optional<double>>>& rules) {
-  JournalOptions options{directory, eps, digits, steps_per_file, csv, events, true, {}};
+  JournalOptions options{directory, eps, digits, steps_per_file, csv, events, true, {}, nullptr};
+  if (framework().names().framework == "mindspore") options.dtype_name = MindSporeName;
   for (const auto& [name, threshold] : rules) {
     const bool nan = name == AlertRuleName(AlertRule::Kind::kNan);
     options.rules.push_back({nan ? AlertRule::Kind::kNan : AlertRule::Kind::kTurbulence, threshold});

@@ -254,9 +254,14 @@ class _BackwardCall:
     def _add(self, position: int, gradient: Any) -> None:
         self._seen += 1
         if gradient is not None:
-            with torch.no_grad():
-                before = self._inputs[position]
-                self._inputs[position] = gradient if before is None else before + gradient
+            before = self._inputs[position]
+            if before is None:
+                self._inputs[position] = gradient
+            elif torch.is_grad_enabled():  # a backward pass that is itself differentiated
+                with torch.no_grad():
+                    self._inputs[position] = before + gradient
+            else:
+                self._inputs[position] = before + gradient
         if self._seen == self._edges:
             self.finish()
 

@@ -47,6 +47,14 @@ class UnreducedGradients:
         seen = [_core.gradient_hook_passes(hook) for hook in self._native]
         return max([*seen, *self._counts.values()], default=0)
 
+    def explain(self, board: Any) -> None:
+        """Why series are missing, where the reason lies in the call of set_monitor()."""
+        passes = self.passes() if self._micro_batches > 1 else 1
+        if passes < self._micro_batches:
+            reason = f"{passes} backward passes and not grad_acc_steps = {self._micro_batches}"
+            for name in self._names.values():
+                board.why("grad_unreduced", name, reason)
+
     def install(self, models: list, optimizer: OptimizerView) -> None:
         """Begins.
 

@@ -6,6 +6,7 @@ another where they have no kernel for all at once (on a CPU by default): the lis
 it is asked for it, and again when it is asked for the next one. What the optimizer computes is its own code on the same tensors.
 """
 
+import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Optional
@@ -33,10 +34,10 @@ class InStep:
         """
         self._optimizer = view.optimizer
         self._module, self._name = _loop_of(view)
+        self._knows = self._module is not None
         self._before, self._after = before, after
         self._versions: dict = {}  # parameter -> version before the step
         self._visited: set = set()
-        self._original: Optional[Callable] = None
 
     def begin(self, parameters: Iterable) -> bool:
         """Right before a step.
@@ -50,25 +51,19 @@ class InStep:
         self.end()
         self._visited = set()
         self._versions = {}
-        if self._module is None or not self._goes_one_by_one():
+        if not self._knows or not self._goes_one_by_one():
             return False
         for parameter in parameters:
             if type(parameter) not in _PLAIN or parameter.device.type != "cpu":
                 return False
             self._versions[parameter] = parameter._version
-        original = self._original = getattr(self._module, self._name)
-
-        def loop(given: list, *rest: Any, **named: Any) -> Any:
-            return original(_ReadList(given, self), *rest, **named)
-
-        setattr(self._module, self._name, loop)
+        _loop(self._module, self._name).add(self)
         return True
 
     def end(self) -> None:
         """After a step; also when it failed."""
-        if self._original is not None:
-            setattr(self._module, self._name, self._original)
-            self._original = None
+        if self._name:
+            _loop(self._module, self._name).remove(self)
 
     def left(self) -> tuple:
         """Parameters that the step did not visit: those it left alone, and those it changed in another way."""
@@ -77,7 +72,7 @@ class InStep:
             if parameter not in self._visited:
                 (alone if parameter._version == version else changed).append(parameter)
         if changed:
-            self._module = None  # from now on all are read before the step
+            self._knows = False  # from now on all are read before the step
             logger.warning(
                 "monitor: %s has changed %d parameters in a way of its own: what they were before this step was not read",
                 type(self._optimizer).__name__,
@@ -103,19 +98,49 @@ class InStep:
         self._after(parameter)
 
 
+class _Loop:
+    """A function of PyTorch that goes through parameters, and the monitors whose steps are open."""
+
+    def __init__(self, module: Any, name: str) -> None:
+        self._module, self._name = module, name
+        self._watches: list = []
+        self._original: Optional[Callable] = None
+
+    def add(self, watch: InStep) -> None:
+        if not self._watches:
+            original = self._original = getattr(self._module, self._name)
+
+            def loop(parameters: list, *rest: Any, **named: Any) -> Any:
+                return original(_ReadList(parameters, list(self._watches)), *rest, **named)
+
+            setattr(self._module, self._name, loop)
+        self._watches.append(watch)
+
+    def remove(self, watch: InStep) -> None:
+        if watch in self._watches:
+            self._watches.remove(watch)
+            if not self._watches:
+                setattr(self._module, self._name, self._original)
+
+
+@functools.cache
+def _loop(module: Any, name: str) -> _Loop:
+    return _Loop(module, name)
+
+
 class _ReadList(list):
     """Reads what is taken from it, before and after."""
 
-    def __init__(self, given: list, watch: InStep) -> None:
-        super().__init__(given)
-        self._watch = watch
+    def __init__(self, parameters: list, watches: list) -> None:
+        super().__init__(parameters)
+        self._watches = watches
 
     def __iter__(self) -> Iterator:
         for parameter in super().__iter__():
-            known = self._watch.reach(parameter)
+            known = [watch for watch in self._watches if watch.reach(parameter)]
             yield parameter
-            if known:
-                self._watch.leave(parameter)
+            for watch in known:
+                watch.leave(parameter)
 
 
 def _loop_of(view: OptimizerView) -> tuple:

@@ -14,22 +14,22 @@ from ..._capture.errors import MsprobeException
 from ..._capture.log import logger
 from ..._capture.words import say
 from ..._monitor import config as configs
-from ..._monitor import output
+from ..._monitor import names, output
 from ..._monitor.anomalies import AnomalyLog
 from ..._monitor.board import Board
 from ..._monitor.dynamic import ConfigFile
 from ..._monitor.live import LiveJudge
 from .. import hooks
-from . import names
 from .activations import ModuleWatch
 from .alarm_dump import AlarmDump
 from .communication import CommunicationWatch
 from .faults import OURS
 from .features import FeatureWatch
 from .gradients import UnreducedGradients
+from .inputs import InputWatch
 from .optimizers import OptimizerView, view_of
 from .parameters import ParameterWatch
-from .place import place_of
+from .place import check_models, place_of
 from .step_hooks import StepHooks
 from .step_reader import StepReader
 from .structure import StackWatch, StructureWatch
@@ -92,6 +92,7 @@ class TrainerMon:
 
     def _clear(self) -> None:
         self._gradients: Optional[UnreducedGradients] = None
+        self._inputs: Optional[InputWatch] = None
         self._modules: Optional[ModuleWatch] = None
         self._features: Optional[FeatureWatch] = None
         self._communication: Optional[CommunicationWatch] = None
@@ -171,7 +172,7 @@ class TrainerMon:
         self.model = list(model) if isinstance(model, (list, tuple)) else [model]
         self.tp_group, self.dp_group = tp_group, dp_group
         self._view = view_of(optimizer)
-        self._check_model()
+        check_models(self.model)
         if not any(hasattr(p, "main_grad") for model in self.model for p in model.parameters()):
             self.params_have_main_grad = False
         self._steps = StepHooks(self._view.optimizer, self._before_step, self._after_step)
@@ -248,6 +249,15 @@ class TrainerMon:
             return {}, {}
         return self._board.rows("actv"), self._board.rows("actv_grad")
 
+    def record_loss(self, loss: Any) -> None:
+        """Gives the loss of a micro step, with "input_distribution"; needed where the model does not return it.
+
+        Args:
+            loss: A tensor of one element, which is fetched at the end of the step, or a number.
+        """
+        if self._inputs is not None and self._armed:
+            self._guard(lambda: self._inputs.loss(loss))
+
     def reload_xy(self, xy_distribution: bool = False) -> None:
         """Begins or ends the monitoring of activations; DYNAMIC_MONITOR replaces it.
 
@@ -263,18 +273,6 @@ class TrainerMon:
             self._watch_modules()
 
     # ---- beginning and end of the hooks
-
-    def _check_model(self) -> None:
-        for model in self.model:
-            for module in model.modules():
-                if type(module).__name__ == "FullyShardedDataParallel" and not module._use_orig_params:
-                    raise ValueError(
-                        say("the monitor needs FSDP with use_orig_params=True: without it parameters have no names")
-                    )
-        if not any(p.requires_grad for model in self.model for p in model.parameters()):
-            raise ValueError(
-                say("no parameter of the model requires a gradient: give set_monitor() the model that is trained")
-            )
 
     def _start(self) -> None:
         self._armed = False
@@ -303,6 +301,10 @@ class TrainerMon:
             self._gradients.install(self.model, self._view)
         updates = Updates(self._board, self._values, config.ops) if config.ur_distribution else None
         self._reader = StepReader(self._view, self._parameters, updates, self._values, self._guard)
+        if config.input_distribution and not config.print_struct:
+            self._inputs = InputWatch(self._board, self._values, self.micro_batch_number, self._guard)
+            for chunk, model in enumerate(self.model):
+                self._inputs.add(model, f"{chunk}:")
         self._watch_modules()
         if config.cc_distribution.get("enable", False):
             self._communication = CommunicationWatch(config, self._board, self._values, self._guard)
@@ -362,6 +364,7 @@ class TrainerMon:
     def _remove_hooks(self) -> None:
         for part in (
             self._gradients,
+            self._inputs,
             self._modules,
             self._features,
             self._communication,
@@ -381,7 +384,7 @@ class TrainerMon:
     def _arm(self) -> None:
         """Whether the hooks of the coming step do something."""
         self._armed = self.monitoring and self.config.is_monitored(self.step_count)
-        for part in (self._modules, self._features, self._communication):
+        for part in (self._inputs, self._modules, self._features, self._communication):
             if part is not None:
                 part.armed = self._armed
         if self._board is not None:
@@ -453,8 +456,9 @@ class TrainerMon:
             self._gradients.next_step()
         if self._board is not None:
             self._board.next_step()
-        if self._modules is not None:
-            self._modules.next_step()
+        for part in (self._inputs, self._modules):
+            if part is not None:
+                part.next_step()
         self.step_count += 1
         self._guard(self._reload)
         self._arm()
@@ -463,8 +467,11 @@ class TrainerMon:
         config = self.config
         with torch.no_grad():
             self._reader.after()
+            if self._inputs is not None:
+                self._inputs.finish()
         self._values.flush()
-        self._explain()
+        if self._gradients is not None:
+            self._gradients.explain(self._board)
         if self._stacks is not None:
             self._stacks.write()
             self._stacks = None
@@ -478,16 +485,6 @@ class TrainerMon:
             self._board.end()
             if self.dynamic_enable:
                 self._config_file.switch_off()
-
-    def _explain(self) -> None:
-        """Why series of gradients are missing, where the reason lies in the call of set_monitor()."""
-        if self._gradients is None or self.micro_batch_number == 1:
-            return
-        passes = self._gradients.passes()
-        if passes < self.micro_batch_number:
-            reason = f"{passes} backward passes and not grad_acc_steps = {self.micro_batch_number}"
-            for name in self._parameters.names.values():
-                self._board.why("grad_unreduced", name, reason)
 
     # ---- DYNAMIC_MONITOR
 

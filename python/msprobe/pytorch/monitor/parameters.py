@@ -5,9 +5,9 @@ from typing import Any, Optional
 
 import torch
 
+from ..._monitor import names
 from ..._monitor.board import Board
 from ..._monitor.config import MonitorConfig
-from . import names
 from .optimizers import OptimizerView, gradient_of
 from .updates import sign_agreement
 from .values import Values, local_part

@@ -1,9 +1,10 @@
 """What becomes of a monitor and of its files when a run meets a fault: killed, disk full, directory read-only, and so on.
 
-monitor_faults.py DIRECTORY [KILLS] prints a table; each case is a process of its own, forked from one that has PyTorch loaded.
+publish_monitor_faults.py DIRECTORY [KILLS] prints a table; each case is a process of its own, forked from one that has PyTorch loaded.
 """
 
 import contextlib
+import csv
 import glob
 import io
 import json
@@ -82,6 +83,12 @@ def forked(work):
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), text
 
 
+def rows_are_whole(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        text = file.read()
+    return text.endswith("\n") and len({len(row) for row in csv.reader(io.StringIO(text))}) == 1
+
+
 def whole_files(base, last):
     """What is wrong with the files of the only rank below `base`, which has written steps 0 to `last`, maybe one more."""
     (directory,) = glob.glob(os.path.join(base, "monitor", "*-rank0-*"))
@@ -98,10 +105,7 @@ def whole_files(base, last):
                 )
     for path in glob.glob(os.path.join(directory, "*.csv")):
         name = os.path.basename(path)
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-        fields = {line.count(",") for line in text.splitlines()}
-        if int(name.rsplit("-", 1)[1][:-4]) <= last and (len(fields) != 1 or not text.endswith("\n")):
+        if int(name.rsplit("-", 1)[1][:-4]) <= last and not rows_are_whole(path):
             wrong.append(f"{name} is not whole")
     tables = {os.path.basename(path).rsplit("_", 1)[0] for path in glob.glob(os.path.join(directory, "*_1-1.csv"))}
     wrong += [f"no {t} of step {last}" for t in tables if not os.path.exists(f"{directory}/{t}_{last}-{last}.csv")]
@@ -144,9 +148,7 @@ def full_disk(base):
     (directory,) = glob.glob(os.path.join(base, "monitor", "*-rank0-*"))
     assert not _core.read_series(os.path.join(directory, "monitor.series"))["cut_off"]
     for path in glob.glob(os.path.join(directory, "*.csv")):
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-        assert text == "" or len({line.count(",") for line in text.splitlines()}) == 1 and text.endswith("\n"), path
+        assert os.path.getsize(path) == 0 or rows_are_whole(path), path
     assert training.losses == losses_without(base[:-5], 60)
 
 
@@ -166,8 +168,11 @@ def read_only_later(base):
     mounted(base, "size=8m")
     training = Training(base, EVERYTHING)
     training.step(2)
-    subprocess.run(["mount", "-o", "remount,ro", base], check=True)
+    (directory,) = glob.glob(os.path.join(base, "monitor", "*-rank0-*"))
+    subprocess.run(["mount", "--bind", directory, directory], check=True)
+    subprocess.run(["mount", "-o", "remount,bind,ro", directory], check=True)
     training.step(3)
+    subprocess.run(["umount", "-l", directory], check=True)
     assert training.losses == losses_without(base[:-5], 5)
 
 
@@ -184,7 +189,10 @@ def twice(base):
     first, second = (
         _core.read_series(os.path.join(d, "monitor.series"))["series"] for d in glob.glob(base + "/monitor/*-rank0-*")
     )
-    assert len(first) > 50 and sorted(map(repr, first)) == sorted(map(repr, second))
+    assert len(first) > 50 and len(first) == len(second), (len(first), len(second))
+    assert not set(map(repr, first)) ^ set(map(repr, second)), sorted(set(map(repr, first)) ^ set(map(repr, second)))[
+        :4
+    ]
     assert training.losses == losses_without(base, 3)
 
 
@@ -212,7 +220,7 @@ def rewrapped(base):
     training = Training(base, {"wg_distribution": True})
     training.step(2)
     training.model.load_state_dict({k: v.clone() for k, v in training.model.state_dict().items()}, assign=True)
-    training.optimizer = torch.optim.AdamW(training.model.parameters(), lr=1e-3)
+    training.optimizer.param_groups[0]["params"] = list(training.model.parameters())
     training.step(2)
 
 
