@@ -123,8 +123,11 @@ std::string AddApiFrom(nb::handle owner, nb::str attr, nb::str prefix_text, nb::
   spec.base = prefix + "." + api;
   spec.risk = risk == "CORE" ? Risk::kCore : risk == "LOW" ? Risk::kLow : Risk::kFocus;
   spec.in_place = in_place;
-  spec.distributed = prefix == "Distributed";
-  if (const Collective* call = spec.distributed ? FindCollective(api) : nullptr; call && call->Fills()) {
+  // MindSpore's comm_func returns its results, mint.distributed fills an argument or changes it in place.
+  const bool returns = details.contains("returns") && nb::cast<bool>(details["returns"]);
+  spec.distributed = prefix == "Distributed" && !returns;
+  spec.fills = prefix == "MintDistributed";
+  if (const Collective* call = spec.distributed || spec.fills ? FindCollective(api) : nullptr; call && call->Fills()) {
     spec.ignored_args = {call->position};
     spec.ignored_keyword = call->keyword;
   }
@@ -442,5 +445,6 @@ NB_MODULE(_core, m) {
   BindTasks(m);
   nb::set_leak_warnings(false);  // a monitor lives until the interpreter is gone
   BindMonitor(m);
+  BindSeriesJudge(m);
   BindModuleEdges(m);
 }
