@@ -42,7 +42,7 @@ def test_ranks_are_linked_as_those_of_pytorch(twins, tmp_path, name):
     ours, got = graph(tmp_path / "b", "-tp", twins[name])
     links = {place(r): json.loads(r["matched_distributed"]) for r in want}
     mine = {place(r): json.loads(torch_text(r["matched_distributed"])) for r in got}
-    assert sum(bool(link) for link in links.values()) > 15
+    assert sum(bool(link) for link in links.values()) >= 8
     assert mine == links
     assert [place(r) for r in got if r["is_distributed"]] == [place(r) for r in want if r["is_distributed"]]
     assert ours["links"] == theirs["links"] and len(ours["findings"]) == len(theirs["findings"])
@@ -58,7 +58,7 @@ def test_merged_ranks_are_those_of_pytorch(twins, tmp_path, name):
         assert torch_text(b["up_node"]) == a["up_node"]
         assert torch_text(b["matched_distributed"]) == a["matched_distributed"]
         theirs, ours = (json.loads(r["output_data"]) for r in (a, b))
-        assert [f["Norm"] for f in theirs.values()] == [f["Norm"] for f in ours.values()], a["node_name"]
+        assert [f.get("Norm") for f in theirs.values()] == [f.get("Norm") for f in ours.values()], a["node_name"]
 
 
 @pytest.mark.parametrize("golden", ["bench", "weight"])

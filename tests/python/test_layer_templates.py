@@ -269,9 +269,9 @@ def test_each_mapped_pair_and_no_other(template, tmp_path):
 @pytest.mark.parametrize(
     ("change", "code", "words"),
     [
-        (("\nMLP:\n", "\nMPL:\n"), 0, ["line 17: MPL", "correct them, or leave them out"]),
-        (("\nMLP:\n", "\nSelfAttention:\n"), 3, ["line 17", '"SelfAttention" stands in line', "in one place"]),
-        (("  linear_fc2:", "  linear_fc1:"), 3, ["line 18", '"linear_fc1" stands in line 17', "in one place"]),
+        (("\nMLP:\n", "\nMPL:\n"), 0, ["line 16: MPL", "correct them, or leave them out"]),
+        (("\nMLP:\n", "\nSelfAttention:\n"), 3, ["line 16", '"SelfAttention" stands in line', "in one place"]),
+        (("  linear_fc2:", "  linear_fc1:"), 3, ["line 17", '"linear_fc1" stands in line 16', "in one place"]),
     ],
     ids=["unknown class", "class twice", "child twice"],
 )

@@ -24,7 +24,7 @@ StatusOr<std::unique_ptr<WholeDumps>> WriteWholeDumps(const RankGraph& target, c
   auto out = std::make_unique<WholeDumps>(std::move(directory));
   for (const RankGraph* rank : {&target, &golden}) {
     const std::string dir = JoinPath(out->directory.path(), rank == &target ? "target" : "golden");
-    MSP_RETURN_IF_ERROR(WriteModelDump(*rank, /*matched_only=*/false, dir));
+    MSP_RETURN_IF_ERROR(WriteModelDump(*rank, ModelDump::kWhole, dir));
     MSP_ASSIGN_OR_RETURN(DumpFile dump, DumpFile::Open(JoinPath(dir, "dump.json")));
     (rank == &target ? out->target : out->golden) = std::make_unique<DumpFile>(std::move(dump));
   }
@@ -53,6 +53,15 @@ StatusOr<std::vector<std::string>> MatchWhole(const Mapping& mapping, const Whol
     if (partner == kNoIndex) continue;
     node.match = partner;
     golden->graph.nodes[partner].match = id;
+  }
+  // Layers that the target computes as one: the first of them is its partner, the others show it, too.
+  for (const auto& [op, link] : plan.links) {
+    if (link.joins_targets || link.joined.empty()) continue;
+    const uint32_t first = golden->graph.nodes[node_of[link.joined[0]]].match;
+    for (const uint32_t joined : link.joined) {
+      uint32_t& match = golden->graph.nodes[node_of[joined]].match;
+      if (match == kNoIndex) match = first;
+    }
   }
   *links = std::move(plan.links);
   return std::move(plan.warnings);
