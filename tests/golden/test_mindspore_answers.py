@@ -12,7 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mindspore_cells import STATISTICS, cell_class, items_of
-from mindspore_reference import METRICS, RELATIVE, metric_cells, op_of, plain_dtype, reference_faults, same_metric, statistics_cells
+from mindspore_reference import (
+    METRICS,
+    RELATIVE,
+    metric_cells,
+    op_of,
+    plain_dtype,
+    reference_faults,
+    same_metric,
+    statistics_cells,
+)
 from mindspore_set import as_number, blank_time, files, mindspore_set, read_table, run_case, same_cell
 
 pytestmark = pytest.mark.deep
@@ -29,7 +38,9 @@ def rows_of(path):
 
 
 def expected_rows(case, name=None):
-    tables = {n: p for n, p in files(mindspore_set() / "expected" / case / "out").items() if p.suffix in (".csv", ".xlsx")}
+    tables = {
+        n: p for n, p in files(mindspore_set() / "expected" / case / "out").items() if p.suffix in (".csv", ".xlsx")
+    }
     return rows_of(tables[name] if name else next(iter(tables.values())))
 
 
@@ -65,7 +76,14 @@ def test_mappings_of_one_framework_leave_backward_ops_with_their_own(case, tmp_p
 
 
 @pytest.mark.parametrize(
-    "case", [*REVERSED, *MAPPED, "ms_compare_m1_cross_stat_am", "ms_compare_m1_cross_tensor_am", "ms_compare_m2_cross_tensor_lm"]
+    "case",
+    [
+        *REVERSED,
+        *MAPPED,
+        "ms_compare_m1_cross_stat_am",
+        "ms_compare_m1_cross_tensor_am",
+        "ms_compare_m2_cross_tensor_lm",
+    ],
 )
 def test_a_changed_cell_is_noticed(case, tmp_path):
     """Of each title a cell of a row with a partner and, where there is one, of a row without."""
@@ -186,7 +204,11 @@ def by_kernel(rows):
         name = (row["NPU Name"] or row["Bench Name"]).split(" ")[0]
         out.setdefault(name, []).append(row)
     for same in out.values():
-        same.sort(key=lambda row: [round(as_number(row[f"{side} {s}"]) or 0, 4) for side in ("NPU", "Bench") for s in STATISTICS])
+        same.sort(
+            key=lambda row: [
+                round(as_number(row[f"{side} {s}"]) or 0, 4) for side in ("NPU", "Bench") for s in STATISTICS
+            ]
+        )
     return out
 
 

@@ -146,7 +146,9 @@ def vision_of_mindspeed(direction):
     tree.add(f"{image}.encoder.patch_embed", "PatchEmbed", encoder, "patches", ["conv3d"])
     tree.add(f"{image}.encoder.rotary_pos_emb", "VisionRotaryEmbedding", encoder, "vision rotary")
     blocks = module_name(f"{image}.encoder.blocks", "TransformerBlock")
-    marks = {part: f"v {name}" for part, name in {**TEXT, "qkv": "qkv", "proj": "proj", "fc1": "up", "fc2": "down"}.items()}
+    marks = {
+        part: f"v {name}" for part, name in {**TEXT, "qkv": "qkv", "proj": "proj", "fc1": "up", "fc2": "down"}.items()
+    }
     for i in range(LAYERS):
         path = f"{image}.encoder.blocks.layers.{i}"
         megatron_layer(tree, path, blocks, "TransformerLayer", "Qwen2vlVitSelfAttention", None, marks, i)

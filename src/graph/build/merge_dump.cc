@@ -112,7 +112,8 @@ Status WriteDump(const RankGraph& graph, std::optional<ModelDump> which, const s
       if (matched_only && graph.graph.nodes[order[i]].match == kNoIndex) continue;
       MSP_RETURN_IF_ERROR(graph.merged->Read(graph, order[i], &doc, &notes));
       if (!doc.IsObject()) continue;
-      entries.RawMember(graph.graph.nodes[order[i]].name, EntryJson(doc, notes, of_parts, graph.graph.nodes[order[i]].name));
+      entries.RawMember(graph.graph.nodes[order[i]].name,
+                        EntryJson(doc, notes, of_parts, graph.graph.nodes[order[i]].name));
     }
     return out;
   };
