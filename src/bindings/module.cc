@@ -415,7 +415,9 @@ void BindValues(nb::module_& m) {
       "deliver_bytes", [](int32_t slot, uintptr_t data) { DeliverBytes(slot, reinterpret_cast<const void*>(data)); },
       nb::arg("slot"), nb::arg("data"), "The elements of a tensor have arrived at this address.");
   m.def("deliver_nothing", &DeliverNothing, nb::arg("slot"), "The values of this tensor will not come.");
-  m.def("read_tensors", &ReadBeforeWrite, "Reads what was recorded of tensors of MindSpore and waits to be read.");
+  m.def(
+      "read_tensors", [] { ReadBeforeWrite(); },
+      "Reads what was recorded of tensors of MindSpore and waits to be read.");
   m.def("in_backward", &InBackward, "Whether MindSpore runs a backward pass.");
   m.def("resolve_deferred", &ResolveDeferred, "Finishes the records whose values have all arrived.");
   m.def("leaf_memo_hits", &LeafMemoHits, "Values that were not read a second time.");
@@ -443,5 +445,6 @@ NB_MODULE(_core, m) {
   BindTasks(m);
   nb::set_leak_warnings(false);  // a monitor lives until the interpreter is gone
   BindMonitor(m);
+  BindSeriesJudge(m);
   BindModuleEdges(m);
 }

@@ -1,0 +1,107 @@
+// msprobe acc_check and multi_acc_check: the functions of a dump called again, on a device and in float64.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/text.h"
+#include "cli/lab/lab_commands.h"
+#include "cli/lab/lab_options.h"
+#include "json/writer.h"
+#include "lab/acc_check.h"
+#include "lab/check_tables.h"
+
+namespace msprobe {
+namespace {
+
+constexpr int kMostProcesses = 64, kUsualProcesses = 8;
+constexpr size_t kNamedErrors = 10;
+
+std::string Json(const AccCheckReport& report) {
+  JsonWriter json;
+  json.BeginObject();
+  json.Member("result", report.result);
+  json.Member("details", report.details);
+  json.Member("float64", report.float64);
+  if (!report.error_data.empty()) json.Member("error_data", report.error_data);
+  json.Member("device", report.device);
+  json.Member("passed", report.passed);
+  json.Member("warned", report.warned);
+  json.Member("failed", report.failed);
+  json.Member("skipped", report.skipped);
+  json.Member("resumed", report.resumed);
+  json.Member("errors", report.errors);
+  json.ObjectMember("verdicts", [&] {
+    for (size_t i = 0; i < report.verdicts.size(); ++i)
+      json.Member(Float64VerdictText(static_cast<Float64Verdict>(i)), report.verdicts[i]);
+  });
+  json.Member("suspects", report.suspects);
+  json.Member("known", report.known);
+  json.EndObject();
+  return json.Take() + "\n";
+}
+
+std::string Text(const AccCheckReport& report) {
+  std::string out = fmt::format("{} calls pass on {}, {} with a warning, {} fail, {} are skipped\n", report.passed,
+                                report.device, report.warned, report.failed, report.skipped);
+  if (report.resumed > 0) out += fmt::format("{} calls were checked before\n", report.resumed);
+  for (size_t i = 0; i < report.errors.size() && i < kNamedErrors; ++i)
+    out += fmt::format("  fails: {}\n", OneLine(report.errors[i]));
+  out += fmt::format("against float64: {} right, {} round-off, {} suspicious, {} wrong\n", report.verdicts[0],
+                     report.verdicts[1], report.verdicts[2], report.verdicts[3]);
+  if (report.known > 0) out += fmt::format("  {} of them from kernels that are known to be inaccurate\n", report.known);
+  for (size_t i = 0; i < report.suspects.size() && i < kNamedErrors; ++i)
+    out += fmt::format("  further away than rounding explains: {}\n", OneLine(report.suspects[i]));
+  out += fmt::format("  result: {}\n  details: {}\n", OneLine(report.result), OneLine(report.details));
+  out += fmt::format("  float64: {}\n", OneLine(report.float64));
+  if (!report.error_data.empty()) out += fmt::format("  data of calls that fail: {}\n", OneLine(report.error_data));
+  return out;
+}
+
+Status Run(const AccCheckSettings& settings, bool as_json) {
+  MSP_ASSIGN_OR_RETURN(const AccCheckReport report, CheckAccuracy(settings, nullptr));
+  if (!report.truncated.empty()) PrintWarning(report.truncated);
+  as_json ? PrintJson(Json(report)) : PrintForPeople(Text(report));
+  return OkStatus();
+}
+
+void AddOptions(CLI::App* command, const std::shared_ptr<AccCheckSettings>& settings, CommandContext* context) {
+  command->add_option("--api_info_file", settings->dump, "-api_info: dump.json of level L1 or mix")->required();
+  command->add_option("-o,--out_path", settings->output, "directory of the two tables")->capture_default_str();
+  command->add_flag("--save_error_data", settings->save_error_data,
+                    "-save_error_data: keep the tensors of calls that do not pass");
+  command->add_flag("-j,--jit_compile", settings->jit, "of an NPU: without effect, kernels are called as they are");
+  command
+      ->add_option("-d,--device", settings->devices,
+                   "numbers of accelerators, or devices of torch such as cpu and cuda:1; the CPU where there is no "
+                   "accelerator")
+      ->expected(1, 8)
+      ->capture_default_str();
+  command->add_option("--result_csv_path", settings->resume,
+                      "-csv_path: accuracy_checking_result_*.csv of a check that was interrupted, to go on with it");
+  command->add_flag("-f,--filter_api", settings->once,
+                    "of calls with the same shapes and settings check only the first");
+  command->add_option("--config-path", settings->config,
+                      "-config: config.json whose section acc_check has white_list, black_list, error_data_path");
+  AddStandardsOption(command, &settings->release);
+  command->add_flag("--json", context->json, "print the summary as one JSON object");
+  command->callback([settings, context] { context->status = Run(*settings, context->json); });
+}
+
+}  // namespace
+
+void RegisterAccCheck(CLI::App& app, CommandContext* context) {
+  auto one = std::make_shared<AccCheckSettings>(), many = std::make_shared<AccCheckSettings>();
+  AddOptions(app.add_subcommand("acc_check",
+                                "call the functions of a dump again, on a device and in float64, and say "
+                                "which are inaccurate"),
+             one, context);
+  CLI::App* multi = app.add_subcommand("multi_acc_check", "acc_check in several processes");
+  AddOptions(multi, many, context);
+  many->processes = kUsualProcesses;
+  multi->add_option("-n,--num_splits", many->processes, "processes")
+      ->check(CLI::Range(1, kMostProcesses))
+      ->capture_default_str();
+}
+
+}  // namespace msprobe
