@@ -112,9 +112,7 @@ def grown(rows, messages):
         if worst_in < 0.1 and (norm_ratio(row) or 0) > 0.5:
             messages[row["NPU Name"]].append("error: The NormRelativeErr of output is greater than 0.5.")
     if outputs and (worst_out > 0.1 if worst_in == 0 else worst_out / worst_in > 10):
-        messages[outputs[0]["NPU Name"]].append(
-            "warning: The norm relative error of output is 10 times that of input."
-        )
+        messages[outputs[0]["NPU Name"]].append("warning: The norm relative error of output is 10 times that of input.")
 
 
 def fallen(rows, messages):
