@@ -336,6 +336,63 @@ def test_checklist_of_a_pair_and_of_one_run(tmp_path):
     assert alone["golden_frameworks"] == [] and alone["verdicts"]["fail"] == 0
 
 
+def verdicts(*arguments):
+    done = run(["config_check", *arguments, "--json"], check=False)
+    assert done.returncode in (0, 1), done.stderr
+    return {finding["rule"]: finding["verdict"] for finding in json.loads(done.stdout)["findings"]}
+
+
+def tokenizer(directory, tokens, eos="</s>", piece=False):
+    """The files of a tokenizer with these tokens, as the library tokenizers or SentencePiece writes them."""
+    directory.mkdir()
+    if piece:
+
+        def field(number, body):
+            return bytes([number << 3 | 2, len(body)]) + body
+
+        model = b"".join(field(1, field(1, token.encode())) for token in tokens)
+        (directory / "tokenizer.model").write_bytes(model)
+        return directory
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    (directory / "tokenizer.json").write_text(json.dumps({"model": {"type": "BPE", "vocab": vocabulary}}))
+    (directory / "tokenizer_config.json").write_text(json.dumps({"eos_token": {"content": eos}}))
+    return directory
+
+
+def test_tokenizers_against_the_model_and_each_other(tmp_path):
+    tokens = ["<unk>", "<s>", "</s>", "a", "b"]
+    fine = tokenizer(tmp_path / "fine", tokens)
+    pieces = tokenizer(tmp_path / "pieces", tokens, piece=True)
+    other = tokenizer(tmp_path / "other", [*tokens[:3], "b", "a"], eos="a")
+    large = tokenizer(tmp_path / "large", [f"t{i}" for i in range(40000)])
+    yaml = CHECKS / "mindformers_dense.yaml"
+    same = verdicts("-tp", yaml, fine, "-gp", yaml, pieces)
+    assert [same[f"other.tokenizer{part}"] for part in ("", "_ids", "_size")] == ["pass", "pass", "pass"]
+    assert verdicts("-tp", yaml, fine, "-gp", yaml, other)["other.tokenizer"] == "fail"
+    assert verdicts("-tp", yaml, other)["other.tokenizer_ids"] == "fail"
+    assert verdicts("-tp", yaml, large)["other.tokenizer_size"] == "fail"
+    (tmp_path / "fine" / "tokenizer.json").write_text('{"model": {"vocab"')
+    done = run(["config_check", "-tp", yaml, fine], check=False)
+    assert done.returncode == 3 and "tokenizer.json" in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.deep
+def test_the_vocabulary_of_a_real_tokenizer(tmp_path):
+    tokenizers = pytest.importorskip("tokenizers")
+    made = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="<unk>"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=300, special_tokens=["<unk>", "<s>", "</s>"], show_progress=False
+    )
+    made.train_from_iterator(["msprobe finds where a training run goes wrong"] * 9, trainer)
+    (tmp_path / "t").mkdir()
+    made.save(str(tmp_path / "t" / "tokenizer.json"))
+    run(["config_check", "-tp", CHECKS / "mindformers_dense.yaml", tmp_path / "t", "-o", tmp_path / "out"])
+    shown = {row[0]: row[1] for row in sheets_of(tmp_path / "out" / "checklist.xlsx")["effective"]}
+    assert shown["tokenizer_vocabulary"].startswith(f"{made.get_vocab_size()} tokens, ")
+    assert int(shown["tokenizer_largest_id"]) == max(made.get_vocab().values())
+
+
 def test_pack_tells_the_range_of_the_tokens(tmp_path):
     def packed(name, most):
         place = tmp_path / name

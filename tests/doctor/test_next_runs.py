@@ -1,0 +1,148 @@
+"""The runs that the doctor asks for beyond a recording: a module of B with the inputs of A, learning rates of 0, batches, optimizers."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from graph_cases import find_command
+
+# Sums in another order drift; `jump` is a module whose arithmetic is another one, hidden behind the drift.
+SCRIPT = """
+import sys
+import torch
+
+drift, jump = float(sys.argv[1]), float(sys.argv[2])
+torch.manual_seed(3), torch.set_num_threads(1)
+
+
+class Act(torch.nn.Module):
+    def forward(self, x):
+        return torch.tanh(x) * (1 + jump)
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.act = torch.nn.Linear(16, 16), Act()
+
+    def forward(self, x):
+        y = self.fc(x)
+        return self.act(y + y.abs().mean() * drift)
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList([Block() for _ in range(3)])
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=float(sys.argv[sys.argv.index("--lr") + 1]))
+data = torch.randn(40, 8, 16)
+for step in range(40):
+    optimizer.zero_grad()
+    loss = net(data[step]).square().mean()
+    loss.backward()
+    optimizer.step()
+    print(f"iteration {step + 1}/40 | learning rate: {optimizer.param_groups[0]['lr']:.6E} | lm loss: {loss.item():.6E} | grad norm: 1.0 |")
+"""
+
+
+def side(root, name, drift, jump):
+    run = root / name
+    run.mkdir()
+    (run / "train.py").write_text(SCRIPT)
+    (run / "run.sh").write_text(
+        f'HERE=$(cd "$(dirname "${{BASH_SOURCE[0]}}")" && pwd)\n{sys.executable} $HERE/train.py {drift} {jump} --lr 0.01\n'
+    )
+    shell(f"bash {name}/run.sh > {name}/train.log", root)
+
+
+def shell(command, root):
+    environment = {**os.environ, "PATH": f"{os.path.dirname(find_command())}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=root, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout[-800:]}\n{done.stderr[-1500:]}"
+
+
+def ask(root):
+    done = subprocess.run(
+        [find_command(), "doctor", "A", "B", "-o", "doctor", "--json"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (0, 1, 5), done.stderr
+    return json.loads(done.stdout)
+
+
+def stage(said, name):
+    return next(s for s in said["stages"] if s["stage"] == name)
+
+
+@pytest.mark.deep
+def test_a_run_with_a_learning_rate_of_0_is_one_of_its_own(tmp_path):
+    """The forward pass of both is the same; what differs is the rate, which a frozen run takes out of it."""
+    for name, drift in (("A", 0), ("B", 2e-3)):
+        side(tmp_path, name, drift, 0)
+    offer = stage(ask(tmp_path), "lr0")["offer"]
+    assert len(offer["commands"]) == 2 and "run.sh" in offer["commands"][0]
+    for command in offer["commands"]:
+        shell(command, tmp_path)
+    assert (tmp_path / "A" / "lr0.log").read_text().count("learning rate: 0.000000E+00") == 40
+    said = ask(tmp_path)
+    assert stage(said, "lr0")["verdict"] == "differs" and stage(said, "lr0")["step"] == 1
+    assert [len(log) for log in (said["a"]["logs"],)] == [2] and len(said["a"]["configurations"]) == 2, (
+        "run.sh, train.log"
+    )
+
+
+@pytest.mark.deep
+def test_saved_batches_and_optimizers_are_read_as_such(tmp_path):
+    for name in "AB":
+        side(tmp_path, name, 0, 0)
+        shell(
+            f"msprobe run --save-batches {name}/msprobe_batches --batches-from model --save-optimizer "
+            f"{name}/msprobe_optimizer -- bash {name}/run.sh",
+            tmp_path,
+        )
+    said = ask(tmp_path)
+    assert said["a"]["batches"] == 40 and said["a"]["optimizer_records"] == ["A/msprobe_optimizer"]
+    assert stage(said, "data")["verdict"] == "pass" and stage(said, "optimizer")["verdict"] == "pass"
+    assert stage(said, "data")["offer"] is None and stage(said, "optimizer")["offer"] is None
+    record = tmp_path / "B" / "msprobe_optimizer" / "rank0" / "optimizer0" / "step0" / "optimizer.json"
+    record.write_text(record.read_text().replace('"weight_decay": 0', '"weight_decay": 0.5'))
+    said = ask(tmp_path)
+    assert stage(said, "optimizer")["cause"] == "term weight_decay" and said["stage"] == "optimizer"
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("jump", "outcome"), [(4e-5, "parted"), (0, "rounding")])
+def test_inputs_of_a_show_what_a_module_adds(tmp_path, jump, outcome):
+    """Grafting: behind drift nothing stands out; with the inputs of A the module is at fault, or it is not."""
+    for name, drift, own in (("A", 0, 0), ("B", 4e-7, jump)):
+        side(tmp_path, name, drift, own)
+        shell(
+            f'echo \'{{"task": "tensor", "level": "mix"}}\' > {name}.json && msprobe run --config {name}.json --dump-path '
+            f"{name}/msprobe_dump --step 0 -- bash {name}/run.sh",
+            tmp_path,
+        )
+    said = ask(tmp_path)
+    print(json.dumps(said["next"]), said["outcome"], said["cause"])
+    grafts = [c for c in (said["next"] or {"commands": []})["commands"] if "graft.json" in c]
+    assert grafts, said
+    shell(grafts[0], tmp_path)
+    said = ask(tmp_path)
+    print(said["outcome"], said["cause"], said["cause_text"])
+    assert said["outcome"] == outcome
+    if jump:
+        assert "act" in said["cause_text"]["en"].lower() or "mul" in said["cause"]
