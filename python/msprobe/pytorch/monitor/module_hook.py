@@ -12,15 +12,16 @@ import torch.distributed as dist
 
 from ..._capture.errors import MsprobeException
 from ..._capture.log import logger
-from ..._capture.words import say
 from ..._monitor import config as configs
 from ..._monitor import names, output
 from ..._monitor.anomalies import AnomalyLog
 from ..._monitor.board import Board
+from ..._monitor.budget import Budget
 from ..._monitor.dynamic import ConfigFile
 from .. import hooks
 from .activations import ModuleWatch
 from .communication import CommunicationWatch
+from .earlier_calls import EarlierCalls
 from .faults import OURS
 from .features import FeatureWatch
 from .gradients import UnreducedGradients
@@ -35,7 +36,7 @@ from .updates import Updates
 from .values import Values
 
 
-class TrainerMon:
+class TrainerMon(EarlierCalls):
     """Writes statistics of gradients, optimizer states, parameters and activations of each monitored step.
 
     It never changes a number of the training and never stops it; what fails ends the monitor and is reported in the log.
@@ -68,7 +69,6 @@ class TrainerMon:
         self.monitoring = False
         self.micro_batch_number = 1
         self.model: list = []
-        self.optimizer_trans: Any = None
         self.tp_group = self.dp_group = None
         self.step_count = 0
         self._collected = 0
@@ -87,6 +87,7 @@ class TrainerMon:
 
     def _clear(self) -> None:
         self._gradients: Optional[UnreducedGradients] = None
+        self._budget: Optional[Budget] = None
         self._inputs: Optional[InputWatch] = None
         self._modules: Optional[ModuleWatch] = None
         self._features: Optional[FeatureWatch] = None
@@ -169,43 +170,6 @@ class TrainerMon:
         if not self.dynamic_enable:
             self._start()
 
-    def set_wrapped_optimizer(self, optimizer: Any) -> None:
-        """Gives the optimizer for monitor_gnorm_with_ad().
-
-        Args:
-            optimizer: That trains the model.
-        """
-        self.optimizer_trans = optimizer
-
-    def monitor_gnorm_with_ad(
-        self,
-        model: Any,
-        optimizer: Any = None,
-        grad_acc_steps: int = 1,
-        tp_group: Any = None,
-        dp_group: Any = None,
-        start_iteration: int = 0,
-    ) -> None:
-        """The earlier name of set_monitor().
-
-        Args:
-            model: As there.
-            optimizer: As there; None: that of set_wrapped_optimizer().
-            grad_acc_steps: As there.
-            tp_group: As there.
-            dp_group: As there.
-            start_iteration: As there.
-
-        Raises:
-            ValueError: There is no optimizer.
-        """
-        optimizer = optimizer if optimizer is not None else self.optimizer_trans
-        if optimizer is None:
-            raise ValueError(
-                say("monitor_gnorm_with_ad: there is no optimizer: call set_wrapped_optimizer() first or give one")
-            )
-        self.set_monitor(model, optimizer, grad_acc_steps, tp_group, dp_group, start_iteration)
-
     def generate_wgrad_metrics(self, post_grad_dict: Any = None) -> tuple:
         """Returns the statistics of gradients of the open step, for format "api".
 
@@ -262,6 +226,11 @@ class TrainerMon:
             return
         self.monitoring = True
         self._collected = 0
+        limits = self.config.budget
+        if limits:
+            activations = self.config.xy_distribution or self.config.recording_l2_features
+            interval = self.config.step_interval
+            self._budget = Budget(limits.get("disk"), limits.get("slowdown"), interval, activations)
         self._board.forget_expectations()
         config = self.config
         self._parameters = ParameterWatch(
@@ -363,6 +332,8 @@ class TrainerMon:
     def _arm(self) -> None:
         """Whether the hooks of the coming step do something."""
         self._armed = self.monitoring and self.config.is_monitored(self.step_count)
+        if self._armed and self._budget is not None:
+            self._armed = self._budget.wants()
         for part in (self._inputs, self._modules, self._features, self._communication):
             if part is not None:
                 part.armed = self._armed
@@ -418,6 +389,13 @@ class TrainerMon:
             if self._communication is not None:
                 self._communication.finish()
 
+    def _leave_out_modules(self) -> None:
+        for part in (self._modules, self._features):
+            if part is not None:
+                part.remove()
+        self._modules = self._features = None
+        self._board.leave_out(("actv", "actv_grad", *configs.FEATURE_HOOKS))
+
     def _take_unreduced(self, name: str, micro: int, gradient: Any, tag: str) -> None:
         if self._armed:
             self._guard(lambda: self._parameters.take_unreduced(name, micro, gradient, tag))
@@ -427,6 +405,8 @@ class TrainerMon:
             return
         if self.monitoring and self._armed and not self.config.print_struct:
             self._guard(self._finish_step)
+        if self._budget is not None and self._budget.ended(self._armed, self._board.written):
+            self._leave_out_modules()
         if self._gradients is not None:
             self._gradients.next_step()
         if self._board is not None:
