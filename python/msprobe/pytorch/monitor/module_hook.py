@@ -363,6 +363,8 @@ class TrainerMon(EarlierCalls):
     def _before_step(self) -> None:
         if self._broken or not self.monitoring:
             return
+        if self._reader is not None:
+            self._reader.remove()  # what a step left that failed
         if self._structure is not None and self._structure.is_known:
             self._guard(self._structure.write)
             if not self.config.cc_distribution.get("cc_log_only", False):
