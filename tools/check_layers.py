@@ -33,6 +33,7 @@ PYTHON = {
     "msprobe.pytorch.monitor": {"msprobe._monitor"},
     "msprobe.mindspore.monitor": {"msprobe._monitor", "msprobe._capture", "msprobe.mindspore"},
     "msprobe.core.monitor": {"msprobe._monitor"},
+    "msprobe.core.grad_probe": {"msprobe._capture"},
     "msprobe.core.monitor_v2": {"msprobe._monitor", "msprobe.pytorch.monitor"},
     "msprobe.core.single_save": {"msprobe.pytorch.single_compare", "msprobe.pytorch.single_save"},
 }

@@ -3,6 +3,7 @@
 PrecisionDebugger                 record training or inference, step by step
 seed_all                          make two runs draw the same random numbers
 MsprobeStep, MsprobeInitStep      callbacks of mindspore.train.Model that do the former
+OptimizerRecord                   what an optimizer is given and makes of it, for `msprobe optimizer_replay`
 save, save_grad, step             save single tensors, also in static graphs
 TrainerMon                        writes statistics of gradients, parameters and activations of a whole training
 compare, compare_distributed      compare two recordings; need no MindSpore
@@ -23,6 +24,7 @@ _RECORDING = {
     "MsprobeException": ".._capture.errors",
     "MsprobeInitStep": ".callbacks",
     "MsprobeStep": ".callbacks",
+    "OptimizerRecord": ".optimizer_record",
     "PrecisionDebugger": ".debugger",
     "TrainerMon": ".monitor.trainer_mon",
     "save": ".static_save",
@@ -37,6 +39,7 @@ __all__ = [
     "MsprobeException",
     "MsprobeInitStep",
     "MsprobeStep",
+    "OptimizerRecord",
     "PrecisionDebugger",
     "TrainerMon",
     "compare",

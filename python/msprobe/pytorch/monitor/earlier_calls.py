@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..._capture.log import logger
 from ..._capture.words import say
 
 
@@ -9,6 +10,9 @@ class EarlierCalls:
     """What scripts of those releases call."""
 
     optimizer_trans: Any = None
+    config: Any
+    monitoring: bool
+    _modules: Any
 
     def set_wrapped_optimizer(self, optimizer: Any) -> None:
         """Gives the optimizer for monitor_gnorm_with_ad().
@@ -46,3 +50,17 @@ class EarlierCalls:
                 say("monitor_gnorm_with_ad: there is no optimizer: call set_wrapped_optimizer() first or give one")
             )
         self.set_monitor(model, optimizer, grad_acc_steps, tp_group, dp_group, start_iteration)
+
+    def reload_xy(self, xy_distribution: bool = False) -> None:
+        """Begins or ends the monitoring of activations; DYNAMIC_MONITOR replaces it.
+
+        Args:
+            xy_distribution: Whether they are monitored from now on.
+        """
+        logger.warning("monitor: reload_xy() is an earlier interface: set DYNAMIC_MONITOR and change the configuration")
+        self.config.xy_distribution = xy_distribution
+        if self._modules is not None:
+            self._modules.remove()
+            self._modules = None
+        if self.monitoring:
+            self._watch_modules()

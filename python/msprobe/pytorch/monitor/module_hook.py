@@ -18,8 +18,10 @@ from ..._monitor.anomalies import AnomalyLog
 from ..._monitor.board import Board
 from ..._monitor.budget import Budget
 from ..._monitor.dynamic import ConfigFile
+from ..._monitor.live import LiveJudge
 from .. import hooks
 from .activations import ModuleWatch
+from .alarm_dump import AlarmDump
 from .communication import CommunicationWatch
 from .earlier_calls import EarlierCalls
 from .faults import OURS
@@ -76,6 +78,9 @@ class TrainerMon(EarlierCalls):
         self._view: Optional[OptimizerView] = None
         self._steps: Optional[StepHooks] = None
         self._board: Optional[Board] = None
+        self._judge: Optional[LiveJudge] = None
+        self._alarm_dump: Optional[AlarmDump] = None
+        self._callbacks: list = []
         self._broken = False
         self._clear()
         if self.dynamic_enable:
@@ -127,6 +132,11 @@ class TrainerMon(EarlierCalls):
                 raise ValueError(f"anomalies cannot be written: {error}") from None
         self._board = Board(self.tensorboard_dir, self.config, self.rank, anomalies)
         self._values = Values(self._board)
+        config = self.config
+        self._judge = None
+        if config.false_alarms is not None:
+            self._judge = LiveJudge(self.tensorboard_dir, self.rank, config.false_alarms, config.actions, anomalies)
+            self._judge.callbacks = self._callbacks
         atexit.register(_end_at_exit, weakref.ref(self))
 
     # ---- what scripts call
@@ -170,6 +180,14 @@ class TrainerMon(EarlierCalls):
         if not self.dynamic_enable:
             self._start()
 
+    def on_change(self, callback: Callable[[dict], None]) -> None:
+        """Calls this when the rule ChangePoint tells a change, at the end of the step.
+
+        Args:
+            callback: Gets the event, the object that docs/en/monitor/judge.md describes. What it raises ends the training.
+        """
+        self._callbacks.append(callback)
+
     def generate_wgrad_metrics(self, post_grad_dict: Any = None) -> tuple:
         """Returns the statistics of gradients of the open step, for format "api".
 
@@ -203,20 +221,6 @@ class TrainerMon(EarlierCalls):
         """
         if self._inputs is not None and self._armed:
             self._guard(lambda: self._inputs.loss(loss))
-
-    def reload_xy(self, xy_distribution: bool = False) -> None:
-        """Begins or ends the monitoring of activations; DYNAMIC_MONITOR replaces it.
-
-        Args:
-            xy_distribution: Whether they are monitored from now on.
-        """
-        logger.warning("monitor: reload_xy() is an earlier interface: set DYNAMIC_MONITOR and change the configuration")
-        self.config.xy_distribution = xy_distribution
-        if self._modules is not None:
-            self._modules.remove()
-            self._modules = None
-        if self.monitoring:
-            self._watch_modules()
 
     # ---- beginning and end of the hooks
 
@@ -260,6 +264,9 @@ class TrainerMon(EarlierCalls):
         if config.cc_distribution.get("enable", False):
             self._communication = CommunicationWatch(config, self._board, self._values, self._guard)
             self._communication.install()
+        if self._judge is not None and config.actions.dump_steps:
+            self._alarm_dump = AlarmDump(self.model, self.tensorboard_dir, config.actions.dump_config)
+            self._judge.dump = self._alarm_dump.begin
         self._arm()
 
     def _watch_modules(self) -> None:
@@ -405,10 +412,14 @@ class TrainerMon(EarlierCalls):
     def _after_step(self) -> None:
         if self._broken:
             return
+        if self._alarm_dump is not None:
+            self._guard(self._alarm_dump.next_step)
         if self.monitoring and self._armed and not self.config.print_struct:
             self._guard(self._finish_step)
         if self._budget is not None and self._budget.ended(self._armed, self._board.written):
             self._leave_out_modules()
+        if self._judge is not None:
+            self._judge.tell()
         if self._gradients is not None:
             self._gradients.next_step()
         if self._board is not None:
@@ -433,6 +444,8 @@ class TrainerMon(EarlierCalls):
             self._stacks.write()
             self._stacks = None
         self._board.write(self.step_count)
+        if self._judge is not None:
+            self._judge.step(self.step_count)
         self._collected += 1
         if self._collected >= config.collect_times:
             logger.info("monitor: %d steps are monitored, as collect_times says", self._collected)
