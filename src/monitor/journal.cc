@@ -205,7 +205,7 @@ void Journal::SortRows(Table* table) {
   });
 }
 
-Status Journal::WriteCsv(Table* table, int64_t step, std::span<const uint32_t> rows) {
+Status Journal::WriteCsv(Table* table, int64_t step, std::span<const uint32_t> rows, uint64_t* bytes) {
   if (!table->csv) return OkStatus();
   std::vector<CsvRow> block;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -215,7 +215,7 @@ Status Journal::WriteCsv(Table* table, int64_t step, std::span<const uint32_t> r
     table->csv->Add(step, block);
     block.clear();
   }
-  return table->csv->Flush(step);
+  return table->csv->Flush(step, bytes);
 }
 
 // The tables and series that the file does not know yet.
@@ -285,13 +285,14 @@ StepReport Journal::Write(int64_t step) {
     report.rows += rows.size();
     report.same_rows &= rows == table.last_rows;
     if (!rows.empty()) {
-      keep(WriteCsv(&table, step, rows));
+      keep(WriteCsv(&table, step, rows, &report.bytes));
       WriteSeries(number, step, rows);
       if (events_) WriteEvents(table, step, rows);
       if (!rules_.empty()) Judge(table, rows, &report.alarms);
     }
     table.last_rows = std::move(rows);
   }
+  report.bytes += writer_.pending_bytes();
   keep(writer_.Flush());
   if (events_) {
     if (Status status = events_->Flush(); !status.ok()) {

@@ -128,6 +128,7 @@ nb::dict MonitorJournal::Write(int64_t step) {
     alarms.append(nb::make_tuple(a.tag, a.statistic, a.rule, a.value, a.mean));
   }
   out["rows"] = report.rows;
+  out["bytes"] = report.bytes;
   out["same_rows"] = report.same_rows;
   out["alarms"] = alarms;
   out["error"] = report.status.message();
