@@ -88,7 +88,9 @@ export interface RunApi {
 }
 
 export function unpackFloats(text: string): Float32Array {
-  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const packed = atob(text);
+  const bytes = new Uint8Array(packed.length);
+  for (let i = 0; i < packed.length; i++) bytes[i] = packed.charCodeAt(i);
   return new Float32Array(bytes.buffer, 0, bytes.length >> 2);
 }
 
