@@ -8,6 +8,7 @@ import torch
 
 from .adapter import CompiledGraph, Seen, recording
 from .reference import Draws, needed, value_of
+from .repro import compiled_alone, failing_script
 
 SAME, ROUND_OFF, COMPILED, EAGER, WRONG, UNKNOWN = (
     "same bits",
@@ -36,6 +37,8 @@ class KernelRow(NamedTuple):
         compiled: Distance of the compiled result from float64, in multiples of what rounding explains.
         eager: The same of eager.
         note: Why nothing is known, or how a recomputed value differs from that of the forward pass.
+        blamed: Of a wrong result the first of `nodes` that Inductor compiles wrongly by itself; else empty.
+        repro: Of a wrong result a script that was seen to fail in a fresh process; else empty.
     """
 
     graph: int
@@ -49,6 +52,8 @@ class KernelRow(NamedTuple):
     compiled: float
     eager: float
     note: str
+    blamed: str = ""
+    repro: str = ""
 
 
 def _lines(graph: CompiledGraph, names: tuple) -> tuple:
@@ -74,6 +79,25 @@ def _distance(value: torch.Tensor, truth: torch.Tensor, bound: torch.Tensor) -> 
     return (apart / bound[there]).max().item() if apart.numel() else 0.0
 
 
+def bound_of(truths: list, dtype: torch.dtype) -> torch.Tensor:
+    """How far from the truth rounding takes a result of this dtype, element by element.
+
+    Args:
+        truths: The result in float64, then with rounding errors put in.
+        dtype: A floating-point dtype.
+
+    Returns:
+        The distances.
+    """
+    info, truth = torch.finfo(dtype), truths[0]
+    finite = truth[torch.isfinite(truth)]
+    largest = finite.abs().max().item() if finite.numel() else 0.0
+    spread = torch.zeros_like(truth)
+    for moved in truths[1:]:
+        spread = torch.maximum(spread, torch.nan_to_num((moved - truth).abs(), posinf=0.0))
+    return _ULPS * info.eps * truth.abs() + _TIMES * spread + info.eps * largest + info.smallest_normal
+
+
 def _judge(compiled: torch.Tensor, eager: torch.Tensor, truths: list) -> tuple[str, float, float]:
     if torch.equal(compiled, eager):
         return SAME, 0.0, 0.0
@@ -85,13 +109,7 @@ def _judge(compiled: torch.Tensor, eager: torch.Tensor, truths: list) -> tuple[s
             steady &= moved == truth
         wrong = (compiled != eager) & (compiled != truth) & steady
         return (WRONG if wrong.any() else ROUND_OFF), float(wrong.any()), 0.0
-    info = torch.finfo(compiled.dtype)
-    finite = truth[torch.isfinite(truth)]
-    largest = finite.abs().max().item() if finite.numel() else 0.0
-    spread = torch.zeros_like(truth)
-    for moved in truths[1:]:
-        spread = torch.maximum(spread, torch.nan_to_num((moved - truth).abs(), posinf=0.0))
-    bound = _ULPS * info.eps * truth.abs() + _TIMES * spread + info.eps * largest + info.smallest_normal
+    bound = bound_of(truths, compiled.dtype)
     ours, theirs = _distance(compiled, truth, bound), _distance(eager, truth, bound)
     if ours <= 1 and theirs <= 1:
         return ROUND_OFF, ours, theirs
@@ -103,8 +121,8 @@ def _judge(compiled: torch.Tensor, eager: torch.Tensor, truths: list) -> tuple[s
 class _Graph:
     """The rows of one compiled graph."""
 
-    def __init__(self, number: int, graph: CompiledGraph, forward: dict) -> None:
-        self._number, self._graph, self._forward = number, graph, forward
+    def __init__(self, number: int, graph: CompiledGraph, forward: dict, repro_dir: str) -> None:
+        self._number, self._graph, self._forward, self._repro_dir = number, graph, forward, repro_dir
         self._meta = {node.name: node.meta.get("val") for node in graph.fx.graph.nodes}
 
     def rows(self) -> list[KernelRow]:
@@ -124,6 +142,7 @@ class _Graph:
     def _row(self, seen: Seen, buffer: str, value: torch.Tensor) -> KernelRow:
         graph, node = self._graph, self._graph.node_of.get(buffer, "")
         verdict, ours, theirs, note = UNKNOWN, 0.0, 0.0, ""
+        known: dict = {}
         nodes = graph.nodes_of.get(buffer, ())
         shown = self._meta.get(node)
         if not isinstance(shown, torch.Tensor) or shown.shape != value.shape or shown.dtype != value.dtype:
@@ -139,28 +158,43 @@ class _Graph:
                 note = f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"
             note = note or self._against_forward(node, value)
         direction = "backward" if graph.backward else "forward"
+        blamed, repro = self._shown(buffer, node, nodes, known) if verdict == WRONG else ("", "")
+        lines = _lines(graph, (blamed,) if blamed else nodes)
+        name = seen.call.kernel
         return KernelRow(
-            self._number,
-            direction,
-            seen.call.kernel,
-            buffer,
-            node,
-            nodes,
-            _lines(graph, nodes),
-            verdict,
-            ours,
-            theirs,
-            note,
+            self._number, direction, name, buffer, node, nodes, lines, verdict, ours, theirs, note, blamed, repro
         )
 
-    def _compare(self, node: str, known: dict, value: torch.Tensor) -> tuple[str, float, float]:
+    def _truths(self, node: str, known: dict) -> list:
+        """The value in float64, then with rounding errors put in."""
         fx = self._graph.fx
         with torch.no_grad():
-            eager = value_of(fx, node, known)
-            truths = [value_of(fx, node, known, wide=True)]
-            for seed in range(_RUNS):
-                truths.append(value_of(fx, node, known, wide=True, generator=torch.Generator().manual_seed(seed)))
-        return _judge(value, eager, truths)
+            moved = (torch.Generator().manual_seed(seed) for seed in range(_RUNS))
+            return [value_of(fx, node, known, wide=True, generator=generator) for generator in (None, *moved)]
+
+    def _compare(self, node: str, known: dict, value: torch.Tensor) -> tuple[str, float, float]:
+        with torch.no_grad():
+            eager = value_of(self._graph.fx, node, known)
+        return _judge(value, eager, self._truths(node, known))
+
+    def _shown(self, buffer: str, node: str, nodes: tuple, known: dict) -> tuple[str, str]:
+        """The node that is wrong by itself, and a script that fails."""
+        repro = ""
+        if self._repro_dir and self._meta[node].dtype.is_floating_point:
+            name = f"graph{self._number}_{buffer}"
+            truths = self._truths(node, known)
+            repro = failing_script(self._repro_dir, name, self._graph.fx, node, known, truths, bound_of)
+        known = dict(known)
+        for one in nodes:
+            try:
+                value = compiled_alone(self._graph.fx, one, known)
+                if self._compare(one, known, value)[0] == WRONG:
+                    return one, repro
+                with torch.no_grad():
+                    known[one] = value_of(self._graph.fx, one, known)
+            except (Draws, RuntimeError, TypeError, ValueError, KeyError, IndexError, NotImplementedError):
+                continue
+        return "", repro
 
     def _against_forward(self, node: str, value: torch.Tensor) -> str:
         """Of a value that the backward pass computes once more: whether it is that of the forward pass."""
@@ -178,7 +212,9 @@ class _Graph:
         )
 
 
-def check_kernels(function: Callable, *args: Any, backward: bool = True, **kwargs: Any) -> list[KernelRow]:
+def check_kernels(
+    function: Callable, *args: Any, backward: bool = True, repro_dir: str = "", **kwargs: Any
+) -> list[KernelRow]:
     """Compiles a function or model with Inductor, runs it once, and judges every kernel that was generated.
 
     The kernels of the run get what the kernels before them computed, so that each row is about its own kernel. Eager and
@@ -188,6 +224,7 @@ def check_kernels(function: Callable, *args: Any, backward: bool = True, **kwarg
     Args:
         function: What is compiled.
         *args: Its arguments.
+        repro_dir: Directory for scripts that show wrong results; empty for none.
         backward: Whether to run the backward pass from the sum of its floating-point results.
         **kwargs: Its keyword arguments.
 
@@ -207,5 +244,5 @@ def check_kernels(function: Callable, *args: Any, backward: bool = True, **kwarg
     rows: list[KernelRow] = []
     forward: dict = {}
     for number, graph in enumerate(graphs):
-        rows += _Graph(number, graph, forward).rows()
+        rows += _Graph(number, graph, forward, repro_dir).rows()
     return rows
