@@ -34,6 +34,7 @@ PYTHON = {
     "msprobe.pytorch.free_benchmark": {"msprobe._capture", "msprobe.pytorch.apis"},
     "msprobe.pytorch.compile_accuracy_checker": {"msprobe._capture"},
     "msprobe.core.monitor": {"msprobe._monitor"},
+    "msprobe.core.grad_probe": {"msprobe._capture"},
     "msprobe.core.monitor_v2": {"msprobe._monitor", "msprobe.pytorch.monitor"},
     "msprobe.core.single_save": {"msprobe.pytorch.single_compare", "msprobe.pytorch.single_save"},
 }

@@ -19,6 +19,7 @@ import signal
 import socket
 import sys
 
+import _calls
 import _changes
 import _lab
 import _replay
@@ -392,7 +393,7 @@ def main():
     import torch.overrides
     import torch.utils.deterministic
 
-    _replay.torch = _lab.torch = _changes.torch = torch
+    _replay.torch = _calls.torch = _lab.torch = _changes.torch = torch
     try:
         device = pick(sys.argv[1])
         torch.zeros(1, device=device)

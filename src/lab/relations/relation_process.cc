@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "diagnose/replay/replay_program.h"
 #include "json/parser.h"
+#include "lab/check_programs.h"
 #include "lab/relations/lab_program.h"
 #include "lab/relations/relation.h"
 
@@ -42,6 +43,9 @@ void AppendModule(std::string_view name, std::string_view program, std::string* 
 std::string RelationProgram() {
   std::string out = "import sys, types\n";
   AppendModule("_replay", ReplayProgram(), &out);
+  AppendModule("_calls", CallsProgram(), &out);
+  AppendModule("_element", ElementProgram(), &out);
+  AppendModule("_draws", DrawsProgram(), &out);
   AppendModule("_lab", LabProgram(), &out);
   AppendModule("_changes", ChangesProgram(), &out);
   out.append(MSPROBE_EMBEDDED(relations));
