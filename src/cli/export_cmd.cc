@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "json/writer.h"
-#include "report/html_report.h"
+#include "report/fill_page.h"
 #include "serve/page.h"
 #include "view/query/viewer.h"
 #include "view/run/run_export.h"

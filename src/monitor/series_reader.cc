@@ -152,6 +152,11 @@ bool SeriesFile::TakeValues(std::string_view payload, size_t at, Session* sessio
   return true;
 }
 
+double SeriesFile::Value(size_t block, size_t row, size_t column) const {
+  const Block& b = blocks_[block];
+  return LoadAt<double>(file_.text(), b.values + (column * b.rows + row) * sizeof(double));
+}
+
 std::vector<SeriesFile::Point> SeriesFile::Read(size_t series, size_t column) const {
   std::vector<Point> points;
   const size_t table = series_[series].table;

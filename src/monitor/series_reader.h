@@ -47,6 +47,9 @@ class SeriesFile {
   /// Reads about `most_bytes` of what is new; true when there is more. kBadInput when the file was replaced.
   StatusOr<bool> Follow(size_t most_bytes = SIZE_MAX);
 
+  /// Forgets the blocks that were read, for who follows a file that grows for weeks.
+  void ForgetBlocks() { blocks_.clear(); }
+
   const std::vector<Table>& tables() const { return tables_; }
   const std::vector<Series>& series() const { return series_; }
   size_t blocks() const { return blocks_.size(); }
@@ -57,6 +60,8 @@ class SeriesFile {
   bool cut_off() const { return whole_ < file_.text().size(); }
   /// -1 without any.
   int64_t last_step() const { return last_step_; }
+
+  double Value(size_t block, size_t row, size_t column) const;
 
   /// The points of a column of a series, in the order they were written.
   std::vector<Point> Read(size_t series, size_t column) const;
