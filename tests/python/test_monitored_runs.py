@@ -30,6 +30,8 @@ def run(tmp_path_factory):
     (root / "anomaly_detected" / "rank1").mkdir(parents=True)
     anomaly = {"rank": 1, "step": 320, "tag_name": "0:model.layers.7.mlp.weight/1/post_grad", "message": "it is NaN"}
     (root / "anomaly_detected" / "rank1" / "anomaly.json").write_text(json.dumps({"a": anomaly}))
+    event = {"onset": 240, "rank": 1, "table": "grad_reduced", "text": "step 240: norm of all layers jumped"}
+    (root / "judgement.json").write_text(json.dumps({"events": [event]}))
     return root
 
 
@@ -49,6 +51,7 @@ def test_layers_over_steps(run):
     assert len(rows) == 13 and "model.layers.9" in rows
     assert re.search(r"[▁-█]{40}N{10}  ", rows["model.layers.7"])
     assert "N" not in rows["model.layers.6"].split()[1]
+    assert lines[-2] == "step 240: grad_reduced step 240: norm of all layers jumped"
     assert lines[-1] == "step 320: 0:model.layers.7.mlp.weight/1/post_grad it is NaN"
     assert "it is NaN" not in msprobe("monitor", "show", run)
     assert "step 0 至 399，每列" in msprobe("monitor", "show", run, language="zh_CN.UTF-8")
@@ -87,7 +90,7 @@ def test_a_summary_in_one_file(run, tmp_path):
     assert rank["rank"] == 1, "the one of which something was found"
     (metric,) = rank["metrics"]
     assert metric["stat"] == "norm" and len(metric["labels"]) == SERIES
-    assert held["data"]["events"]["events"][0]["step"] == 320
+    assert held["data"]["events"]["events"][1]["step"] == 320
 
 
 def test_data2db_reads_the_file_of_series(run, tmp_path):

@@ -106,12 +106,18 @@ function useRunData(api: RunApi, info: RunInfo, choice: RunChoice, redraw: () =>
   useLayoutEffect(() => {
     const { of, at, version } = asked.current;
     const fresh = of !== source;
-    if (!fresh && (version === info.version || (Date.now() - at < 10_000 && rows.value.at === 'ready' && !rows.value.value.behind))) return;
+    if (!fresh && (version === info.version || Date.now() - at < 10_000)) return;
     asked.current = { of: source, at: Date.now(), version: info.version };
-    api.rows(source).then(
-      (value) => asked.current.of === source && setRows({ of: source, value: { at: 'ready', value } }),
-      (error: unknown) => asked.current.of === source && setRows({ of: source, value: failure(error) }),
-    );
+    const load = () =>
+      api.rows(source).then(
+        (value) => {
+          if (asked.current.of !== source) return;
+          setRows({ of: source, value: { at: 'ready', value } });
+          if (value.behind) setTimeout(() => void load(), POLL.reading); // it knows more each time
+        },
+        (error: unknown) => asked.current.of === source && setRows({ of: source, value: failure(error) }),
+      );
+    void load();
   }, [api, source, info.version, series]);
   // Tiles that come together are drawn together.
   const frame = useRef(0);
