@@ -14,6 +14,7 @@ DEEP = (
     "python/test_compile.py",
     "python/test_distributed.py",
     "python/test_examples.py",
+    "python/test_filters.py",
     "python/test_graph_gloo.py",
     "python/test_no_memory.py",
     "python/test_overflow_causes.py",

@@ -23,6 +23,8 @@ OUT = ROOT / "build" / "tidy"
 LEFT_OUT = re.compile(r"_(test|bench|avx2|avx512|neon)\.cc$")
 # The analyzer's shallow mode takes a third of the time and inlines small functions only.
 SHALLOW = ["-Xclang", "-analyzer-config", "-Xclang", "mode=shallow"]
+# Of units that are read as one: headers are most of what a small one costs.
+MOST_LINES = 2500
 
 
 def git(*args):
@@ -69,12 +71,34 @@ def commands():
     return found
 
 
+def lines_of(sources):
+    return sum((ROOT / name).read_text().count("\n") for name in sources)
+
+
+def grouped(units):
+    """Units of one folder read together, as (sources, arguments, the units they are made of)."""
+
+    def place_of(unit):
+        return unit[1], unit[0][0].rsplit("/", 1)[0]
+
+    groups, lines, last = [], 0, None
+    for unit in sorted(units, key=place_of):
+        sources, arguments = unit
+        lines += lines_of(sources)
+        if place_of(unit) != last or lines > MOST_LINES:
+            groups.append(([], arguments, []))
+            last, lines = place_of(unit), lines_of(sources)
+        groups[-1][0].extend(sources)
+        groups[-1][2].append(sources)
+    return groups
+
+
 def pasted(sources):
     """One file with the text of all sources. Headers are most of what a source makes clang-tidy read, and of a file that is only
     included, as in a unity build, the analyzer looks at nothing."""
     if len(sources) == 1:
         return ROOT / sources[0]
-    path = OUT / (sources[0].replace("/", "_") + "_and_more.cc")
+    path = OUT / (sources[0].replace("/", "_") + f"_and_{len(sources) - 1}.cc")
     path.write_text("".join((ROOT / name).read_text() for name in sources))
     return path
 
@@ -102,13 +126,15 @@ def main():
         wanted = changed()
         units = [([name], arguments) for sources, arguments in units for name in sources if name in wanted]
     OUT.mkdir(parents=True, exist_ok=True)
-    work = [(pasted(sources), sources, arguments) for sources, arguments in units]
-    database = [{"directory": str(BUILD), "file": str(p), "arguments": [*args, "-c", str(p)]} for p, _, args in work]
+    groups = grouped(units)
+    every = [(sources, arguments) for sources, arguments, _ in groups] + units
+    files = {tuple(sources): (pasted(sources), arguments) for sources, arguments in every}
+    database = [{"directory": str(BUILD), "file": str(p), "arguments": [*a, "-c", str(p)]} for p, a in files.values()]
     (OUT / "compile_commands.json").write_text(json.dumps(database))
     flags = [f"--extra-arg={flag}" for flag in SHALLOW]
 
-    def run(unit):
-        path, sources, _ = unit
+    def look(sources):
+        path, _ = files[tuple(sources)]
         tidy = ["clang-tidy", "-p", str(OUT), "--quiet", *flags, str(path)]
         done = subprocess.run(tidy, cwd=ROOT, capture_output=True, text=True)
         # What it says decides, not its exit code: warnings alone leave that at 0.
@@ -116,13 +142,21 @@ def main():
         said = [place(line, path, sources) for line in lines if "warning:" in line or "error:" in line]
         return said or ([f"{path}: clang-tidy failed: {done.stderr.strip()[-400:]}"] if done.returncode else [])
 
+    def run(group):
+        sources, _, parts = group
+        said = look(sources)
+        # Units that have a name in common cannot be read as one.
+        if len(parts) > 1 and any("clang-diagnostic-error" in line for line in said):
+            said = [line for part in parts for line in look(part)]
+        return said
+
     # The longest first, so that no core waits for one at the end.
-    work.sort(key=lambda unit: -unit[0].stat().st_size)
+    groups.sort(key=lambda group: -lines_of(group[0]))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
-        findings = [line for lines in threads.map(run, work) for line in lines]
+        findings = [line for lines in threads.map(run, groups) for line in lines]
     for line in dict.fromkeys(findings):
         print(line)
-    print(f"tidy: {sum(len(sources) for _, sources, _ in work)} sources, {len(set(findings))} findings")
+    print(f"tidy: {sum(len(sources) for sources, _, _ in groups)} sources, {len(set(findings))} findings")
     return 1 if findings else 0
 
 

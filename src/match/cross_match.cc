@@ -24,13 +24,32 @@ struct Side {
   const DumpFile* dump = nullptr;
   Structure structure;
   std::unordered_map<uint32_t, std::vector<uint32_t>> functions;  // calls by module
+  std::unordered_map<uint32_t, std::string> as_functions;         // calls of modules that count as functions
 
   const StructureCall& Call(uint32_t id) const { return structure.calls()[id]; }
+  std::string_view Function(uint32_t id) const {
+    const auto found = as_functions.find(id);
+    return found == as_functions.end() ? Call(id).function : std::string_view(found->second);
+  }
+  /// A module in which nothing was recorded and that has no weights (nn.SiLU) is what the other side may call as a
+  /// function.
+  bool CountsAsFunction(uint32_t id, const std::vector<uint32_t>& partner) {
+    const ModuleNode& node = structure.modules()[Call(id).module];
+    if (!Call(id).function.empty() || partner[Call(id).module] != kNoModule || !node.children.empty() ||
+        !node.functions.empty() || !node.parameters.empty()) {
+      return false;
+    }
+    const CommonFunction common = CommonFunctionOf(node.kind);
+    if (common.name.empty() || common.moves) return false;
+    as_functions.emplace(id, common.name);
+    return true;
+  }
   /// `joined`: layers that stand against one layer of the other side together; what is in them is left out.
   void Collect(const std::vector<uint32_t>& partner, const std::unordered_set<uint32_t>& joined) {
     for (uint32_t id = 0; id < structure.calls().size(); ++id) {
       const StructureCall& call = Call(id);
-      if (call.function.empty() || call.direction != OpDirection::kForward || call.op == UINT32_MAX) continue;
+      if (call.direction != OpDirection::kForward || call.op == UINT32_MAX) continue;
+      if (call.function.empty() && (joined.count(call.module) || !CountsAsFunction(id, partner))) continue;
       uint32_t module = call.module;
       while (module != 0 && partner[module] == kNoModule && !joined.count(module)) {
         module = structure.modules()[module].parent;
@@ -160,7 +179,7 @@ class Matcher {
     const auto list = [&ids](const Side& side, const std::vector<uint32_t>& calls, const std::vector<size_t>& at) {
       BigArray<uint32_t> out;
       for (const size_t i : at) {
-        const auto [it, fresh] = ids.try_emplace(side.Call(calls[i]).function, static_cast<uint32_t>(ids.size()));
+        const auto [it, fresh] = ids.try_emplace(side.Function(calls[i]), static_cast<uint32_t>(ids.size()));
         out.push_back(it->second);
       }
       return out;
@@ -212,14 +231,16 @@ class Matcher {
 
   static uint32_t Backward(const Side& side, uint32_t call) {
     const NameParts parts = ParseOpName(side.Call(call).name);
-    const auto found = side.dump->FindOp(std::string(parts.base) + "." + std::string(parts.number) + ".backward");
+    const std::string base(parts.base), number(parts.number);
+    const bool module = side.Call(call).function.empty();
+    const auto found = side.dump->FindOp(module ? base + ".backward." + number : base + "." + number + ".backward");
     return found ? static_cast<uint32_t>(*found) : UINT32_MAX;
   }
 
   /// A function and its gradient.
   void PairCalls(uint32_t t, uint32_t g) {
     PairOps(target_.Call(t).op, golden_.Call(g).op);
-    if (!IsComposite(golden_.Call(g).function)) PairOps(Backward(target_, t), Backward(golden_, g));
+    if (!IsComposite(golden_.Function(g))) PairOps(Backward(target_, t), Backward(golden_, g));
   }
 
   /// Dimensions of the tensors that a call takes.
@@ -239,8 +260,8 @@ class Matcher {
 
   /// A sum that adds a bias to a product, where `whole` of the other side takes the bias, too.
   static bool AddsBias(const Side& side, uint32_t call, const Side& other, uint32_t whole) {
-    if (side.Call(call).function == "bias_add") return true;
-    if (side.Call(call).function != "add") return false;
+    if (side.Function(call) == "bias_add") return true;
+    if (side.Function(call) != "add") return false;
     const std::vector<size_t> ranks = RanksOfInputs(side, call);
     return ranks.size() == 2 && ranks[1] == 1 && ranks[0] > 1 && RanksOfInputs(other, whole).size() == 3;
   }
@@ -254,7 +275,7 @@ class Matcher {
       size_t product = i;
       while (product > 0 && side.Call(calls[product - 1]).moves) --product;
       if (product-- == 0 || partner[product] == kNotAligned) continue;
-      const std::string_view name = side.Call(calls[product]).function;
+      const std::string_view name = side.Function(calls[product]);
       if (name != "matmul" && !StartsWith(name, "conv")) continue;
       const uint32_t one = others[partner[product]];
       if (!AddsBias(side, calls[i], other, one)) continue;

@@ -193,6 +193,24 @@ TEST_F(CrossMatchTest, LayersThatAreOneStandTogether) {
   EXPECT_EQ(Inverted(*plan, b.ops().size()).links.at(0).joined, back->links.at(0).joined);
 }
 
+// MindSpore's nn.SiLU records nothing inside; PyTorch's model calls the function.
+TEST_F(CrossMatchTest, AnActivationWithNothingInsideIsAFunction) {
+  const DumpFile a = Dump("mindspore", {{"Cell.fc.Dense.forward.0", "", {"2, 4"}, {"2, 4"}, R"("weight": {})"},
+                                        {"Cell.act.SiLU.forward.0", "", {"2, 4"}, {"2, 4"}},
+                                        {"Cell.act.SiLU.backward.0", "", {"2, 4"}, {"2, 4"}}});
+  const DumpFile b = Dump("pytorch", {{"Module.fc.Linear.forward.0", "", {"2, 4"}, {"2, 4"}, R"("weight": {})"},
+                                      {"Functional.silu.0.forward", "", {"2, 4"}, {"2, 4"}},
+                                      {"Functional.silu.0.backward", "", {"2, 4"}, {"2, 4"}}});
+  const auto plan = MatchAcross(a, b);
+  ASSERT_TRUE(plan.ok());
+  const auto pairs = Pairs(*plan, a, b);
+  EXPECT_EQ(pairs.at("Cell.act.SiLU.forward.0"), "Functional.silu.0.forward");
+  EXPECT_EQ(pairs.at("Cell.act.SiLU.backward.0"), "Functional.silu.0.backward");
+  const auto exchanged = MatchAcross(b, a);
+  ASSERT_TRUE(exchanged.ok());
+  EXPECT_EQ(Pairs(*exchanged, b, a).at("Functional.silu.0.backward"), "Cell.act.SiLU.backward.0");
+}
+
 TEST_F(CrossMatchTest, NamesOfMSAdapterArePyTorchs) {
   const std::vector<Op> ops = {{"Torch.exp.0.forward", "", {"2"}, {"2"}}, {"Torch.exp.2.forward", "", {"2"}, {"2"}}};
   const DumpFile a = Dump("mindtorch", {ops[1], ops[0]}), b = Dump("pytorch", ops);

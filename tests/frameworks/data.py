@@ -48,6 +48,11 @@ BATCHES = {
     "vit": lambda: (_numbers(2, 3, 16, 16), np.array([5, 2])),
     "fused_attention": lambda: _text(45),
     "lora": lambda: (_integers(40, 3, 7), _numbers(3, 6)),
+    # Written after the rules were made.
+    "encoder_decoder": lambda: (_integers(44, 2, 7), _integers(44, 2, 6)),
+    "unet": lambda: (_numbers(2, 3, 8, 8), _numbers(2, 3, 8, 9)[..., :8].copy()),
+    "mixer": lambda: (_numbers(2, 3, 16, 16), np.array([5, 2])),
+    "recommender": lambda: (_integers(40, 3, 3), _numbers(3, 6)),
 }
 NETWORKS = tuple(BATCHES)
 

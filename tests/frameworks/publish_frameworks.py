@@ -41,10 +41,11 @@ def clean_row(root, mindspore, pytorch):
             results.append((level, clean_result(paths[target], paths[OTHER[target]], out)))
     equal = min(r.equal / r.pairs for _, r in results)
     paired = min(r.paired / r.computing for level, r in results if level == "mix")
+    every = min(r.every for level, r in results if level == "mix")
     pairs = max(r.pairs for _, r in results)
     name = mindspore if mindspore == pytorch else f"{mindspore} / {pytorch}"
     bugs, doubted = sum(r.bugs for _, r in results), sum(r.suspicious for _, r in results)
-    return bugs, f"| {name} | {pairs} | {equal:.1%} | {paired:.1%} | {bugs} | {doubted} |"
+    return bugs, f"| {name} | {pairs} | {equal:.1%} | {paired:.1%} | {every:.1%} | {bugs} | {doubted} |"
 
 
 def bug_row(bug, result, words):

@@ -100,8 +100,9 @@ def plan_of(target, golden, *options):
 class Clean(NamedTuple):
     pairs: int  # ops of the target that have a partner and values in common with it
     equal: int  # of these: bit-equal, within round-off, computed another way with the same result
-    computing: int  # ops that compute, on the side that has fewer of them
+    computing: int  # functions that compute, on the side that has fewer of them
     paired: int  # of these: with a partner
+    every: float  # the share with a partner, modules counted too
     bugs: int
     suspicious: int
     named: str  # what is called the first difference, if anything is
@@ -123,16 +124,19 @@ def clean_result(target, golden, out):
     report = compare(target, golden, out)["pairs"][0]
     plan, moving = plan_of(target, golden), moving_functions()
     ruler = report["ruler"]
-    sides = []
+    every, functions = [], []
     for at, alone in ((0, "target_only"), (1, "golden_only")):
-        paired = {pair[at] for pair in plan["pairs"] if computes(pair[at], moving)}
-        paired |= {op for op, _ in [i if at == 0 else i[::-1] for i in op_links(plan)] if computes(op, moving)}
-        sides.append((len(paired), len(paired) + sum(computes(op, moving) for op in plan[alone])))
-    paired, computing = min(sides, key=lambda side: side[1])
+        paired = {pair[at] for pair in (*plan["pairs"], *op_links(plan)) if computes(pair[at], moving)}
+        all_of = paired | {op for op in plan[alone] if computes(op, moving)}
+        every.append((len(paired), len(all_of)))
+        functions.append(tuple(sum(not op.startswith(("Cell.", "Module.")) for op in ops) for ops in (paired, all_of)))
+    (paired, computing), most = (min(sides, key=lambda side: side[1]) for sides in (functions, every))
     first = report["first_difference"] or {}
     equal = ruler["bit_equal"] + ruler["round_off"] + ruler["rewritten"]
     judged = report["matched_ops"] - (ruler["none"] - report["target_only_ops"])
-    return Clean(judged, equal, computing, paired, ruler["bug"], ruler["suspicious"], first.get("op", ""))
+    return Clean(
+        judged, equal, computing, paired, most[0] / most[1], ruler["bug"], ruler["suspicious"], first.get("op", "")
+    )
 
 
 def op_links(plan):

@@ -31,8 +31,8 @@ from runs import (
 )
 
 LEAST_EQUAL = 0.95  # of the pairs of ops of clean runs
-LEAST_PAIRED = 0.85  # of the ops that compute; modules that one side does not have are the rest
-KNOWN_MISSES = {"ms_norm_position"}
+LEAST_PAIRED = 0.87  # of the functions that compute; where layers are fused on one side only, those are the rest
+KNOWN_MISSES = {"ms_norm_position", "ms_concat_order"}
 # Recorded once, without call stacks, so that `make test` needs no MindSpore: keep.py makes it.
 KEPT = HERE / "kept.tar.xz"
 KEPT_PAIRS = (("vit", "vit"), ("llama_fused", "llama"), ("llama", "llama_fused"))

@@ -74,6 +74,14 @@ def test_input_gradient_of_a_cell_is_its_own_share(mix_tensor):
     np.testing.assert_allclose(passed_on, received @ weight, rtol=1e-5)
 
 
+def test_what_a_cell_uses_and_returns_has_no_gradient_of_its_own(capture):
+    """One tensor is input and output: its gradient holds both shares, so neither is claimed."""
+    entries, _, _ = capture("returning", task="statistics", level="L0")
+    entry = entries["Cell.biased.Biased.backward.0"]
+    assert entry["input"][0]["shape"] == [3, 4] and entry["input"][1] is None
+    assert entry["output"][0]["shape"] == [3, 4] and entry["output"][1] is None
+
+
 def test_primitives_pass_gradients_on_in_the_order_of_their_arguments(mix_tensor):
     entries, _, _ = mix_tensor
     forward = entries["Primitive.bias_add.BiasAdd.0.forward"]["input_args"]

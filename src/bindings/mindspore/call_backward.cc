@@ -174,19 +174,27 @@ void CallBackward::Hook(PyObject* output, const OpName& name, Risk risk, const O
   output_grads_.resize(outputs.size());
   std::vector<InputEdge> edges;
   if (r.options.output && !r.options.structure) GraphWalk::OfThread().FindEdges(outputs, since_, inputs, &edges);
+  std::vector<bool> unknown(inputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].node) continue;
+    // What is returned as it came has no node in between. Where the call uses it, too, its gradient is the sum of both,
+    // and nothing tells the shares.
+    const auto same = std::find(inputs.begin(), inputs.end(), outputs[i]);
+    const auto input = static_cast<size_t>(same - inputs.begin());
+    if (std::any_of(edges.begin(), edges.end(), [&](const InputEdge& edge) { return edge.input == input; })) {
+      unknown[input] = true;
+      continue;
+    }
     CallHook* hook = HookAt(outputs[i]);
     if (hook == nullptr) return NoteSkip("a backward could not be hooked", name.str() + ": " + TakeError());
     hook->outputs.push_back({shared_from_this(), outputs[i].number, i});
     ++expected_, ++outputs_expected_;
-    // What is returned as it came has no node in between.
-    const auto same = std::find(inputs.begin(), inputs.end(), outputs[i]);
     if (same == inputs.end()) continue;
-    hook->inputs.push_back({shared_from_this(), -1 - outputs[i].number, static_cast<size_t>(same - inputs.begin())});
+    hook->inputs.push_back({shared_from_this(), -1 - outputs[i].number, input});
     ++expected_;
   }
   for (const InputEdge& edge : edges) {
+    if (unknown[edge.input]) continue;
     CallHook* hook = HookAt({Ref::Borrow(edge.node), 0, NodeKey(edge.node)});
     if (hook == nullptr) continue;
     hook->inputs.push_back({shared_from_this(), edge.slot, edge.input});
