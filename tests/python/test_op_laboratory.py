@@ -102,11 +102,6 @@ def test_scripts_of_calls(dump, tmp_path, call, settings, shown):
     assert run_python([summary["script"]]).stdout == summary["printed"]
     full = call.removesuffix(".forward")
     assert set(json.loads((tmp_path / "one.json").read_text())) == {f"{full}.forward", f"{full}.backward"}
-    # The file with the one call is enough for the next script, as in 8.x.
-    if "data_mode" not in settings:
-        config["dump_json_path"] = ""
-        (tmp_path / "config_op.json").write_text(json.dumps(config))
-        command("op_generate", "-i", tmp_path / "config_op.json", "-o", tmp_path / "again")
 
 
 def test_scripts_that_cannot_be(dump, tmp_path):
@@ -116,6 +111,7 @@ def test_scripts_that_cannot_be(dump, tmp_path):
 
     assert "has no call Torch.tanh.9.forward" in generate(api_name="Torch.tanh.9")
     assert '"api_name" must name a call' in generate(api_name="../x")
+    assert '"dump_json_path" must be' in generate(api_name="Torch.tanh.0", dump_json_path="")
     assert '"iter_times" must be a whole number from 1 to 1000' in generate(api_name="Torch.tanh.0", iter_times=0)
     assert '"propagation" must be "forward" or "backward"' in generate(api_name="Torch.tanh.0", propagation="both")
     assert not list((tmp_path / "out").glob("*")) if (tmp_path / "out").exists() else True
