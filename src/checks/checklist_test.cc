@@ -207,6 +207,60 @@ TEST(Checklist, WarmupInStepsSamplesRatiosAndShares) {
   EXPECT_EQ(Verdict(steps, other, "optimizer.warmup_ratio"), "fail");
 }
 
+TEST(Checklist, DefaultsOfDeepSpeedAreThoseOfWhatItsFileNames) {
+  ConfigSource deepspeed{ConfigDialect::kDeepSpeed,
+                         "ds.json",
+                         {{"optimizer.type", ConfigValue::Of("Adam"), "ds.json", 2},
+                          {"optimizer.params.eps", ConfigValue::Of("auto"), "ds.json", 3},
+                          {"scheduler.type", ConfigValue::Of("WarmupDecayLR"), "ds.json", 4}}};
+  Configuration configuration;
+  configuration.sources = {deepspeed};
+  const EffectiveRun run(std::move(configuration));
+  EXPECT_EQ(run.Number("beta2"), 0.999);
+  EXPECT_EQ(run.Number("lr"), 0.001);
+  EXPECT_EQ(run.Find("lr")->origin, "default of DeepSpeed");
+  EXPECT_EQ(run.Find("eps"), nullptr) << "auto is for the trainer to say";
+  EXPECT_EQ(run.Number("warmup"), 1000);
+  EXPECT_EQ(run.Word("schedule"), "linear");
+  EXPECT_EQ(run.Word("optimizer_kind"), "adamw");
+}
+
+EffectiveRun WithTokenizer(int64_t eos, int64_t largest, const std::string& vocabulary) {
+  Configuration configuration;
+  configuration.sources = {{ConfigDialect::kHfModel,
+                            "config.json",
+                            {{"vocab_size", ConfigValue::Of(int64_t{32000}), "config.json", 1},
+                             {"eos_token_id", ConfigValue::Of(int64_t{2}), "config.json", 2}}},
+                           {ConfigDialect::kTokenizer,
+                            "tokenizer.json",
+                            {{"tokenizer.vocabulary", ConfigValue::Of(vocabulary), "tokenizer.json"},
+                             {"tokenizer.largest_id", ConfigValue::Of(largest), "tokenizer.json"},
+                             {"tokenizer.eos_token", ConfigValue::Of(eos), "tokenizer.json"}}}};
+  return EffectiveRun(std::move(configuration));
+}
+
+TEST(Checklist, TokenizersAreHeldAgainstTheModelAndEachOther) {
+  const EffectiveRun fine = WithTokenizer(2, 31999, "a"), other = WithTokenizer(2, 31999, "b");
+  EXPECT_EQ(VerdictOf(RunChecklist(fine, &fine), "other.tokenizer"), "pass");
+  EXPECT_EQ(VerdictOf(RunChecklist(fine, &other), "other.tokenizer"), "fail");
+  EXPECT_EQ(VerdictOf(RunChecklist(fine, nullptr), "other.tokenizer_ids"), "pass");
+  EXPECT_EQ(VerdictOf(RunChecklist(WithTokenizer(7, 31999, "a"), nullptr), "other.tokenizer_ids"), "fail");
+  EXPECT_EQ(VerdictOf(RunChecklist(fine, nullptr), "other.tokenizer_size"), "pass");
+  EXPECT_EQ(VerdictOf(RunChecklist(WithTokenizer(2, 32000, "a"), nullptr), "other.tokenizer_size"), "fail");
+}
+
+TEST(Checklist, WarmupStepsBelowOneAreAShare) {
+  ConfigSource trainer{ConfigDialect::kHfTrainer,
+                       "args.yaml",
+                       {{"warmup_steps", ConfigValue::Of(0.1), "args.yaml", 1},
+                        {"max_steps", ConfigValue::Of(int64_t{1000}), "args.yaml", 2}}};
+  Configuration configuration;
+  configuration.sources = {trainer};
+  const EffectiveRun run(std::move(configuration));
+  EXPECT_EQ(run.Number("warmup"), 100);
+  EXPECT_EQ(run.Number("warmup_share"), 0.1);
+}
+
 TEST(Checklist, BatchesOfTheTrainerAndAutoOfDeepSpeed) {
   ConfigSource trainer{ConfigDialect::kHfTrainer,
                        "a",

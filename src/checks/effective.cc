@@ -99,10 +99,13 @@ EffectiveRun::EffectiveRun(Configuration configuration, const Pack* pack) : conf
     }
   }
   for (const ConfigSource& source : configuration_.sources) {
-    if (source.dialect != ConfigDialect::kUnknown && !Has(source.dialect)) dialects_.push_back(source.dialect);
+    if (source.dialect == ConfigDialect::kUnknown || source.dialect == ConfigDialect::kTokenizer) continue;
+    if (!Has(source.dialect)) dialects_.push_back(source.dialect);
   }
   ReadNamed();
   ReadOptimizerGroups();
+  ReadTokenizer();
+  ReadDeepSpeedDefaults();
   ReadDefaults();
   DeriveAttention();
   DeriveWindow();
@@ -198,6 +201,41 @@ void EffectiveRun::ReadOptimizerGroups() {
       most = std::max(most.value_or(*decay), *decay);
       least = std::min(least.value_or(*decay), *decay);
       Set("undecayed", ConfigValue::Of(*least == 0), setting.Origin());
+    }
+  }
+}
+
+/// tokenizer.bos_token of its files is the quantity tokenizer_bos_token.
+void EffectiveRun::ReadTokenizer() {
+  for (const ConfigSource& source : configuration_.sources) {
+    if (source.dialect != ConfigDialect::kTokenizer) continue;
+    for (const Setting& setting : source.settings) {
+      std::string quantity = setting.key;
+      std::replace(quantity.begin(), quantity.end(), '.', '_');
+      Set(quantity, setting.value, setting.Origin());
+    }
+  }
+}
+
+/// What DeepSpeed takes for an optimizer and a schedule that its file names without saying more; "auto" leaves it to
+/// the trainer.
+void EffectiveRun::ReadDeepSpeedDefaults() {
+  struct Preset {
+    std::string_view section, key, quantity, value;
+  };
+  static constexpr Preset kPresets[] = {{"optimizer", "lr", "lr", "0.001"},
+                                        {"optimizer", "betas", "beta1", "0.9"},
+                                        {"optimizer", "betas", "beta2", "0.999"},
+                                        {"optimizer", "eps", "eps", "1e-08"},
+                                        {"optimizer", "weight_decay", "weight_decay", "0"},
+                                        {"scheduler", "warmup_num_steps", "warmup_steps", "1000"}};
+  for (const ConfigSource& source : configuration_.sources) {
+    if (source.dialect != ConfigDialect::kDeepSpeed) continue;
+    for (const Preset& preset : kPresets) {
+      const std::string section(preset.section);
+      const bool named = source.Find(section + ".type") != nullptr;
+      if (!named || Find(preset.quantity) || source.Find(section + ".params." + std::string(preset.key))) continue;
+      Set(std::string(preset.quantity), PythonScalar(preset.value), "default of DeepSpeed", true);
     }
   }
 }
@@ -406,7 +444,9 @@ void EffectiveRun::DeriveOptimizer() {
   } else if (!name.empty()) {
     From("optimizer", "optimizer_kind", ConfigValue::Of(name));
   }
-  const std::string schedule = Word("lr_schedule");
+  std::string schedule = Word("lr_schedule");
+  if (schedule == "warmuplr") schedule = "constant";  // of DeepSpeed, as the next
+  if (schedule == "warmupdecaylr") schedule = "linear";
   for (const std::string_view kind : {"cosine", "linear", "constant", "polynomial", "inverse", "wsd"}) {
     if (!Contains(schedule, kind)) continue;
     From("lr_schedule", "schedule", ConfigValue::Of(kind));
@@ -417,8 +457,13 @@ void EffectiveRun::DeriveOptimizer() {
     From("train_samples", "train_steps", ConfigValue::Of(std::floor(*Number("train_samples") / batch)));
   }
   const auto total = Number("decay_steps").value_or(-1) > 0 ? Number("decay_steps") : Number("train_steps");
-  const double ratio = Number("warmup_ratio").value_or(0);
-  if (Number("warmup_steps").value_or(0) > 0) {
+  double ratio = Number("warmup_ratio").value_or(0);
+  if (const auto share = Number("warmup_steps"); share && *share > 0 && *share < 1) {
+    // transformers 5: below 1 it is a share of the steps.
+    ratio = *share;
+    From("warmup_steps", "warmup_ratio", ConfigValue::Of(ratio));
+    if (total && *total > 0) From("warmup_steps", "warmup", ConfigValue::Of(std::ceil(ratio * *total)));
+  } else if (Number("warmup_steps").value_or(0) > 0) {
     From("warmup_steps", "warmup", Find("warmup_steps")->value);
   } else if (ratio > 0 && total && *total > 0) {
     From("warmup_ratio", "warmup", ConfigValue::Of(std::round(ratio * *total)));

@@ -47,6 +47,8 @@ class EffectiveRun {
  private:
   void ReadNamed();
   void ReadOptimizerGroups();
+  void ReadTokenizer();
+  void ReadDeepSpeedDefaults();
   void ReadDefaults();
   void DeriveAttention();
   void DeriveWindow();

@@ -317,6 +317,35 @@ Verdict SpecialInRange(const CheckInput& input) {
   });
 }
 
+/// Ids that the configuration has for a special token, of which some models have several.
+bool HasId(const Fact& fact, double id) {
+  if (!fact.value.IsList()) return fact.value.AsNumber() == id;
+  return std::any_of(fact.value.items.begin(), fact.value.items.end(),
+                     [&](const ConfigValue& item) { return item.AsNumber() == id; });
+}
+
+Verdict TokenizerIds(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    if (!run.Find("tokenizer_vocabulary")) return Verdict::kSkip;
+    if (run.Number("tokenizer_ids_given_twice").value_or(0) > 0) return Verdict::kFail;
+    for (const std::string token : {"bos_token", "eos_token", "pad_token"}) {
+      const Fact* told = run.Find(token);
+      const auto id = run.Number("tokenizer_" + token);
+      // What a framework would take without being told is no statement about this model.
+      if (told && !told->by_default && id && !HasId(*told, *id)) return Verdict::kFail;
+    }
+    return Verdict::kPass;
+  });
+}
+
+Verdict TokenizerFits(const CheckInput& input) {
+  return Each(input, [](const EffectiveRun& run) {
+    const auto largest = run.Number("tokenizer_largest_id"), vocab = run.Number("padded_vocab");
+    if (!largest || !vocab) return Verdict::kSkip;
+    return *largest >= *vocab ? Verdict::kFail : Verdict::kPass;
+  });
+}
+
 Verdict OverflowMode(const CheckInput& input) {
   return Each(input, [](const EffectiveRun& run) {
     if (!run.Has(ConfigDialect::kMindFormers)) return Verdict::kSkip;

@@ -85,6 +85,7 @@ Status RunCompare(const ConfigCheckArguments& given, bool as_json, bool older) {
     JsonWriter json;
     json.BeginObject();
     json.Member("file", result.path);
+    json.Member("html", result.page);
     json.ObjectMember("parts", [&] {
       for (const PackPart& part : result.parts) json.Member(part.sheet.name, NameOf(part.verdict));
     });
@@ -98,7 +99,10 @@ Status RunCompare(const ConfigCheckArguments& given, bool as_json, bool older) {
     text += fmt::format("{}: {}, {} rows\n", part.sheet.name, NameOf(part.verdict), part.sheet.rows.size());
   }
   if (result.parts.empty()) text = "the two packs have no part in common\n";
-  PrintForPeople(text + fmt::format("  result: {}\n", OneLine(result.path)));
+  for (const std::string& file : {result.path, result.page}) {
+    if (!file.empty()) text += fmt::format("  result: {}\n", OneLine(file));
+  }
+  PrintForPeople(text);
   return OkStatus();
 }
 

@@ -15,6 +15,9 @@ void AddExchangeOptions(CLI::App* command, AttachRequest* request) {
                       "save the batch of each step here, as step_N/rank_R/batch.safetensors");
   command->add_option("--save-grads", request->save_grads,
                       "save the gradients that the optimizer gets in each step here, with a table of local norms");
+  command->add_option("--save-optimizer", request->save_optimizer,
+                      "record here what the optimizers are given and make of it in the first three steps, or in those "
+                      "of --step, for 'msprobe optimizer_replay'");
   command->add_option("--replay-batches", request->replay_batches,
                       "give the script the batches saved here, or .npy files below step_N/rank_R");
   command->add_option("--replay-grads", request->replay_grads, "give the optimizer the gradients saved here");

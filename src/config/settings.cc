@@ -40,6 +40,7 @@ std::string_view NameOf(ConfigDialect dialect) {
     case ConfigDialect::kHfTrainer: return "Hugging Face Trainer";
     case ConfigDialect::kDeepSpeed: return "DeepSpeed";
     case ConfigDialect::kVerl: return "verl";
+    case ConfigDialect::kTokenizer: return "tokenizer";
     case ConfigDialect::kTorchLog: return "PyTorch optimizer";
   }
   return "unknown";

@@ -19,6 +19,7 @@ enum class ConfigDialect : uint8_t {
   kHfTrainer,    // TrainingArguments
   kDeepSpeed,    // its json
   kVerl,         // hydra configuration of verl
+  kTokenizer,    // files of a tokenizer
   kTorchLog,     // the optimizer that PyTorch prints, with its groups as groups.N.name
 };
 std::string_view NameOf(ConfigDialect dialect);

@@ -74,14 +74,10 @@ CurveComparison CompareNumbers(const TrainingLog& a, const TrainingLog& b, Chose
   return out;
 }
 
-bool IsFrozen(const TrainingLog& log) {
-  bool any = false;
-  for (const LoggedStep& step : log.steps) {
-    if (!step.learning_rate) continue;
-    if (step.learning_rate->value != 0) return false;
-    any = true;
-  }
-  return any;
+/// The longest log that learns, or does not; null without one.
+const TrainingLog* FindLog(const RunFiles& run, bool frozen) {
+  const auto found = std::ranges::find_if(run.logs, [&](const TrainingLog& log) { return IsFrozen(log) == frozen; });
+  return found == run.logs.end() ? nullptr : &*found;
 }
 
 int FirstNotFinite(const TrainingLog& log) {
@@ -113,12 +109,8 @@ void AddBand(const TrainingLog& left, const std::vector<RunFiles>& again, CurveE
   }
 }
 
-}  // namespace
-
-CurveEvidence CompareCurves(const RunFiles& a, const RunFiles& b, const std::vector<RunFiles>& again, bool half) {
+CurveEvidence CompareLogs(const TrainingLog& left, const TrainingLog& right, bool half) {
   CurveEvidence out;
-  if (a.logs.empty() || b.logs.empty()) return out;
-  const TrainingLog &left = a.logs.front(), &right = b.logs.front();
   out.loss = CompareNumbers(left, right, LossOf,
                             half ? Bounds{kRoundedLossHalf, kApartLossHalf} : Bounds{kRoundedLoss, kApartLoss});
   out.norm = CompareNumbers(left, right, NormOf,
@@ -133,8 +125,22 @@ CurveEvidence CompareCurves(const RunFiles& a, const RunFiles& b, const std::vec
   out.not_finite_b = bad_b >= 0;
   out.not_finite_step = bad_b >= 0 ? bad_b : bad_a;
   if (!out.seen) out.notes.push_back("the logs have no step in common");
-  AddBand(left, again, &out);
   return out;
+}
+
+}  // namespace
+
+CurveEvidence CompareCurves(const RunFiles& a, const RunFiles& b, const std::vector<RunFiles>& again, bool half) {
+  const TrainingLog *left = FindLog(a, false), *right = FindLog(b, false);
+  if (a.logs.empty() || b.logs.empty()) return {};
+  CurveEvidence out = CompareLogs(left ? *left : a.logs.front(), right ? *right : b.logs.front(), half);
+  AddBand(left ? *left : a.logs.front(), again, &out);
+  return out;
+}
+
+CurveEvidence CompareFrozenCurves(const RunFiles& a, const RunFiles& b, bool half) {
+  const TrainingLog *left = FindLog(a, true), *right = FindLog(b, true);
+  return left && right ? CompareLogs(*left, *right, half) : CurveEvidence();
 }
 
 }  // namespace msprobe

@@ -43,4 +43,7 @@ struct CurveEvidence {
 /// `again`: further runs of A. `half`: the runs compute in half precision, or nobody knows.
 CurveEvidence CompareCurves(const RunFiles& a, const RunFiles& b, const std::vector<RunFiles>& again, bool half);
 
+/// Of the logs of runs with a learning rate of 0, where both have one.
+CurveEvidence CompareFrozenCurves(const RunFiles& a, const RunFiles& b, bool half);
+
 }  // namespace msprobe

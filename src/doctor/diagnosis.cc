@@ -56,12 +56,17 @@ bool AnythingSeen(const Diagnosis& d) {
                      [](const StageResult& r) { return r.verdict != StageVerdict::kNotSeen; });
 }
 
-/// The first stage whose next run would say more, beginning with `from`.
+/// The first stage whose next run would say more, beginning with `from`; where all of those were run, what shows a
+/// stage alone.
 std::optional<NextRun> NextFrom(const Diagnosis& d, StageId from) {
   for (const DoctorStage& stage : DoctorStages()) {
     if (stage.id < from) continue;
     const auto& next = ResultOf(d, stage.id).next;
     if (next && !next->commands.empty()) return next;
+  }
+  for (const DoctorStage& stage : DoctorStages()) {
+    const auto& offer = ResultOf(d, stage.id).offer;
+    if (stage.id >= from && offer && !offer->commands.empty()) return offer;
   }
   return std::nullopt;
 }

@@ -36,6 +36,8 @@ StatusOr<DoctorReport> RunDoctor(const DoctorRequest& request, Language language
   MSP_ASSIGN_OR_RETURN(evidence.weights, CompareCheckpoints(evidence.a, evidence.b));
   evidence.gradients = CompareGradients(evidence.a, evidence.b, half);
   evidence.curves = CompareCurves(evidence.a, evidence.b, again, half);
+  evidence.frozen = CompareFrozenCurves(evidence.a, evidence.b, half);
+  evidence.optimizer = CompareOptimizerRecords(evidence.a, evidence.b);
   MSP_ASSIGN_OR_RETURN(evidence.dumps, CompareRunDumps(evidence.a, evidence.b, request.output));
   out.diagnosis = Diagnose(evidence);
   MSP_RETURN_IF_ERROR(WriteReport(JoinPath(request.output, "msprobe_doctor.json"), DoctorJson(out), &out.files));

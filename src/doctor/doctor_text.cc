@@ -22,6 +22,14 @@ StateWords VerdictWords(StageVerdict verdict) {
   return {};
 }
 
+/// Whether a run that shows a stage is worth naming: the stage was not seen, and where the runs part is open.
+bool IsOffered(const Diagnosis& d, const StageResult& result) {
+  const bool open =
+      d.outcome == Diagnosis::Outcome::kUndecided || (d.outcome == Diagnosis::Outcome::kParted && !d.exact);
+  return open && result.verdict == StageVerdict::kNotSeen && result.offer && !result.offer->commands.empty() &&
+         !(d.next && d.next->commands == result.offer->commands);
+}
+
 const DoctorStage& StageOfId(StageId id) { return DoctorStages()[static_cast<size_t>(id)]; }
 
 std::string TitleOf(const DoctorStage& stage, Language language) {
@@ -63,6 +71,7 @@ std::string FilesLine(const RunFiles& run, Language language) {
   size_t steps = 0;
   for (const RunDump& dump : run.dumps) steps += dump.steps.size();
   add(steps, "recorded steps", "步 dump");
+  add(run.optimizer_records.size(), "records of the optimizer", "份优化器记录");
   return OneLine(run.given.front()) + ": " + fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -73,12 +82,12 @@ void WriteWords(JsonWriter* json, std::string_view key, const BothWords& words) 
   });
 }
 
-void WriteNext(JsonWriter* json, const std::optional<NextRun>& next) {
+void WriteNext(JsonWriter* json, std::string_view key, const std::optional<NextRun>& next) {
   if (!next) {
-    json->Member("next", nullptr);
+    json->Member(key, nullptr);
     return;
   }
-  json->ObjectMember("next", [&] {
+  json->ObjectMember(key, [&] {
     json->Member("commands", next->commands);
     WriteWords(json, "why", next->why);
   });
@@ -108,6 +117,7 @@ void WriteRun(JsonWriter* json, std::string_view key, const RunFiles& run) {
     });
     json->Member("batches", run.batches.size());
     json->Member("gradients", run.gradients.size());
+    json->Member("optimizer_records", run.optimizer_records);
     json->Member("notes", run.notes);
   });
 }
@@ -193,6 +203,9 @@ std::string DoctorText(const DoctorReport& report, Language language) {
     const StateWords words = VerdictWords(result.verdict);
     out += fmt::format("{:<12}{}\n", zh ? words.zh : words.en, TitleOf(stage, language));
     for (const BothWords& line : result.evidence) out += "            " + OneLine(line.In(language)) + "\n";
+    if (!IsOffered(d, result)) continue;
+    out += (zh ? "            查看方法：" : "            to see it: ") + result.offer->why.In(language) + "\n";
+    for (const std::string& command : result.offer->commands) out += "              " + command + "\n";
   }
   if (d.next) {
     out += (zh ? "\n代价最小的下一步：" : "\nCheapest next run: ") + d.next->why.In(language) + "\n";
@@ -227,7 +240,7 @@ std::string DoctorJson(const DoctorReport& report) {
       json.Member("zh", words.zh);
     });
   });
-  WriteNext(&json, d.next);
+  WriteNext(&json, "next", d.next);
   json.ArrayMember("stages", DoctorStages(), [&](const DoctorStage& stage) {
     const StageResult& result = d.results[static_cast<size_t>(stage.id)];
     json.Object([&] {
@@ -242,7 +255,8 @@ std::string DoctorJson(const DoctorReport& report) {
           json.Member("zh", words.zh);
         });
       });
-      WriteNext(&json, result.next);
+      WriteNext(&json, "next", result.next);
+      WriteNext(&json, "offer", result.offer);
     });
   });
   WriteRun(&json, "a", report.evidence.a);
@@ -284,6 +298,11 @@ std::string DoctorHtml(const DoctorReport& report, Language language) {
       out += "<ul>";
       for (const BothWords& line : result.evidence) out += "<li>" + PageText(line.In(language)) + "</li>";
       out += "</ul>";
+    }
+    if (IsOffered(d, result)) {
+      out += "<p>" + PageText(result.offer->why.In(language)) + "</p><pre>";
+      for (const std::string& command : result.offer->commands) out += PageText(command) + "\n";
+      out += "</pre>";
     }
     out += "</li>\n";
   }

@@ -23,6 +23,8 @@ struct DoctorEvidence {
   WeightEvidence weights;
   GradientEvidence gradients;
   CurveEvidence curves;
+  CurveEvidence frozen;  // of runs with a learning rate of 0
+  OptimizerEvidence optimizer;
   DumpEvidence dumps;
 };
 

@@ -1,12 +1,11 @@
 #include "doctor/next_run.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "base/file.h"
 #include "base/text.h"
-#include "config/read_configuration.h"
-#include "config/shell_script.h"
 #include "json/writer.h"
 
 namespace msprobe {
@@ -28,9 +27,11 @@ std::string ProgramOf(const RunFiles& run) {
 }
 
 /// A name that is free in the directory of the run.
-std::string FreeName(const RunFiles& run, const std::string& name) {
-  std::string out = JoinPath(run.directory, name);
-  for (int i = 2; PathExists(out) && i < 1000; ++i) out = JoinPath(run.directory, name + "_" + std::to_string(i));
+std::string FreeName(const RunFiles& run, const std::string& name, const std::string& ending = {}) {
+  std::string out = JoinPath(run.directory, name + ending);
+  for (int i = 2; PathExists(out) && i < 1000; ++i) {
+    out = JoinPath(run.directory, name + "_" + std::to_string(i) + ending);
+  }
   return out;
 }
 
@@ -40,27 +41,34 @@ std::set<int> RecordedSteps(const RunFiles& run) {
   return out;
 }
 
-/// The launch command with a learning rate of 0; "" where no argument of it is one.
+/// Arguments that set a learning rate, for sed and for us.
+constexpr std::string_view kRatePattern = "(--(lr|min[-_]lr|learning[-_]rate)[ =]+)[^ \\]+";
+
+bool SetsRate(const std::string& script) {
+  const auto file = MappedFile::Open(script);
+  if (!file.ok()) return false;
+  return std::ranges::any_of(
+      std::array{"--lr ", "--lr=", "--learning-rate ", "--learning-rate=", "--learning_rate ", "--learning_rate="},
+      [&](const char* argument) { return Contains(file->text(), argument); });
+}
+
+/// A run of the launch script with a learning rate of 0; "" where no argument of it is one. The changed script lies
+/// beside its original, since scripts look for files around them, under a name that no later look takes for a script
+/// of the run.
 std::string FrozenCommand(const RunFiles& run) {
-  if (run.scripts.empty()) return {};
-  const auto file = MappedFile::Open(run.scripts.front());
-  if (!file.ok()) return {};
-  const auto reading = ReadShell(file->text(), run.scripts.front());
-  if (!reading.ok()) return {};
-  for (const auto& command : reading->commands) {
-    std::string out;
-    bool found = false;
-    for (size_t i = 0; i < command.size(); ++i) {
-      std::string word = command[i].text;
-      const bool rate = word == "--lr" || word == "--learning_rate" || word == "--learning-rate" || word == "--min-lr";
-      out += (i ? " " : "") + Quoted(word);
-      if (!rate || i + 1 >= command.size()) continue;
-      out += " 0";
-      ++i;
-      found = true;
-    }
-    if (found) return "(cd " + Quoted(run.directory) + " && " + out + ")";
-  }
+  if (run.scripts.empty() || !SetsRate(run.scripts.front())) return {};
+  const std::string& script = run.scripts.front();
+  const std::string changed = JoinPath(std::string(DirName(script)), ".lr0_" + std::string(BaseName(script)));
+  return "sed -E " + Quoted("s/" + std::string(kRatePattern) + "/\\10/g") + " " + Quoted(script) + " > " +
+         Quoted(changed) + " && bash " + Quoted(changed) + " 2>&1 | tee " + Quoted(FreeName(run, "lr0", ".log"));
+}
+
+/// " --save-batches DIR" where the run has none, ...
+std::string BesidesOption(const RunFiles& run, Besides besides) {
+  if (besides == Besides::kBatches && run.batches.empty())
+    return " --save-batches " + Quoted(FreeName(run, "msprobe_batches"));
+  if (besides == Besides::kOptimizer && run.optimizer_records.empty())
+    return " --save-optimizer " + Quoted(FreeName(run, "msprobe_optimizer"));
   return {};
 }
 
@@ -78,7 +86,7 @@ std::string StepList(const std::vector<int>& steps) {
   return out;
 }
 
-NextRun RecordSteps(const DoctorEvidence& evidence, const std::vector<int>& steps, BothWords why) {
+NextRun RecordSteps(const DoctorEvidence& evidence, const std::vector<int>& steps, BothWords why, Besides besides) {
   NextRun out;
   out.why = std::move(why);
   std::vector<int> wanted = steps;
@@ -90,9 +98,33 @@ NextRun RecordSteps(const DoctorEvidence& evidence, const std::vector<int>& step
     const bool all = std::all_of(wanted.begin(), wanted.end(), [&](int step) { return there.contains(step); });
     if (all) continue;
     out.commands.push_back("msprobe run --config " + Quoted(RecordConfig(evidence.output)) + " --dump-path " +
-                           Quoted(FreeName(*run, "msprobe_dump")) + " --step " + StepList(wanted) + " -- " +
-                           ProgramOf(*run));
+                           Quoted(FreeName(*run, "msprobe_dump")) + " --step " + StepList(wanted) +
+                           BesidesOption(*run, besides) + " -- " + ProgramOf(*run));
   }
+  return out;
+}
+
+NextRun SaveBatches(const DoctorEvidence& evidence, BothWords why) {
+  NextRun out{std::move(why), {}};
+  for (const RunFiles* run : {&evidence.a, &evidence.b}) {
+    const std::string option = BesidesOption(*run, Besides::kBatches);
+    if (!option.empty()) out.commands.push_back("msprobe run" + option + " -- " + ProgramOf(*run));
+  }
+  return out;
+}
+
+NextRun SaveOptimizer(const DoctorEvidence& evidence, BothWords why) {
+  NextRun out{std::move(why), {}};
+  std::string replay = "msprobe optimizer_replay";
+  for (const RunFiles* run : {&evidence.a, &evidence.b}) {
+    const bool there = !run->optimizer_records.empty();
+    const std::string record = there ? run->optimizer_records.front() : FreeName(*run, "msprobe_optimizer");
+    replay += " " + Quoted(record);
+    if (there) continue;
+    out.commands.push_back("msprobe run --save-grads " + Quoted(FreeName(*run, "msprobe_grads")) +
+                           " --save-optimizer " + Quoted(record) + " -- " + ProgramOf(*run));
+  }
+  if (!out.commands.empty()) out.commands.push_back(replay);
   return out;
 }
 
@@ -102,12 +134,11 @@ NextRun RunAgain(const DoctorEvidence& evidence, BothWords why) {
 }
 
 std::optional<NextRun> RunFrozen(const DoctorEvidence& evidence, BothWords why) {
-  NextRun out;
-  out.why = std::move(why);
+  NextRun out{std::move(why), {}};
   for (const RunFiles* run : {&evidence.a, &evidence.b}) {
     const std::string command = FrozenCommand(*run);
     if (command.empty()) return std::nullopt;
-    out.commands.push_back(command + " 2>&1 | tee " + Quoted(FreeName(*run, "lr0") + ".log"));
+    out.commands.push_back(command);
   }
   return out;
 }
@@ -123,7 +154,7 @@ std::optional<NextRun> Graft(const DoctorEvidence& evidence, const std::string& 
   const std::string path = JoinPath(evidence.output, "graft.json");
   JsonWriter json(kJsonIndented);
   json.BeginObject();
-  json.Member("task", "statistics");
+  json.Member("task", "tensor");  // as A was recorded, so that both are compared alike
   json.Member("level", "mix");
   json.ObjectMember("load", [&] {
     json.Member("path", dump->path);

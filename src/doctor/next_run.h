@@ -14,8 +14,18 @@ namespace msprobe {
 std::string RecordConfig(const std::string& output);
 std::string RecordConfigText();
 
+/// What a run that records steps saves besides, where it is not there yet.
+enum class Besides : uint8_t { kNothing, kBatches, kOptimizer };
+
 /// Records these steps of both runs, of a run that has them only the other.
-NextRun RecordSteps(const DoctorEvidence& evidence, const std::vector<int>& steps, BothWords why);
+NextRun RecordSteps(const DoctorEvidence& evidence, const std::vector<int>& steps, BothWords why,
+                    Besides besides = Besides::kNothing);
+
+/// Saves the batches of both runs, of all their steps; those of a run that has some are kept.
+NextRun SaveBatches(const DoctorEvidence& evidence, BothWords why);
+
+/// Saves the gradients of the first steps and what the optimizers make of them, and has them computed again.
+NextRun SaveOptimizer(const DoctorEvidence& evidence, BothWords why);
 
 /// Runs the reference once more, for its own error.
 NextRun RunAgain(const DoctorEvidence& evidence, BothWords why);

@@ -70,8 +70,8 @@ class Preflight {
   void LookAtBatches() {
     const RunFiles& run = out_->run;
     if (run.batches.empty()) {
-      NotSeen(Both("data: save the batches of some steps as step_N/rank_M/NAME.npy",
-                   "数据：请将若干步的数据保存为 step_N/rank_M/NAME.npy"));
+      NotSeen(Both("data: save batches with msprobe run --save-batches DIR -- COMMAND",
+                   "数据：请用 msprobe run --save-batches DIR -- 训练命令 保存数据"));
       return;
     }
     size_t before = out_->findings.size();

@@ -87,6 +87,7 @@ class RunFileFinder {
     const std::set<std::string, std::less<>> names(listed->begin(), listed->end());
     if (names.contains("msprobe_doctor.json")) return;  // a result of ours
     if (names.contains("dump.json")) return AddDump(path);
+    if (names.contains("optimizer.json") && names.contains("before.safetensors")) return AddOptimizerRecord(path);
     if (IsCheckpointDirectory(path, names)) {
       if (AddCheckpoint(path) && names.contains("config.json")) AddConfig(JoinPath(path, "config.json"));
       return;
@@ -112,6 +113,13 @@ class RunFileFinder {
       if (StartsWith(name, "mp_rank_") && IsDirectory(JoinPath(path, name))) return true;
     }
     return false;
+  }
+
+  /// `step` is "RECORD/rank0/optimizer0/step0".
+  void AddOptimizerRecord(const std::string& step) {
+    const std::string record(DirName(DirName(DirName(step))));
+    std::vector<std::string>& known = out_->optimizer_records;
+    if (std::find(known.begin(), known.end(), record) == known.end()) known.push_back(record);
   }
 
   bool AddCheckpoint(const std::string& path) {
@@ -190,8 +198,8 @@ class RunFileFinder {
     const bool curves = EndsWithOneOf(name, {".csv", ".jsonl", ".trend.db"}) || name == "trainer_state.json" ||
                         StartsWith(name, "events.out.tfevents.");
     if (curves || IsLog(name)) {
-      AddLog(path);
-      if (IsLog(name)) AddConfig(path);
+      const bool frozen = AddLog(path);
+      if (IsLog(name) && !frozen) AddConfig(path);
       return;
     }
     if (EndsWithOneOf(name, {".sh", ".bash", ".yaml", ".yml", ".json", ".zip"}) && size <= kLongestConfig) {
@@ -200,10 +208,13 @@ class RunFileFinder {
     ++out_->others;
   }
 
-  /// Files without a loss are none.
-  void AddLog(const std::string& path) {
+  /// Files without a loss are none. True for the log of a run with a learning rate of 0, whose settings are not those
+  /// of the training.
+  bool AddLog(const std::string& path) {
     auto log = ReadTrainingLog(path);
-    if (log.ok() && !log->steps.empty()) out_->logs.push_back(*std::move(log));
+    if (!log.ok() || log->steps.empty()) return false;
+    out_->logs.push_back(*std::move(log));
+    return IsFrozen(out_->logs.back());
   }
 
   RunFiles* out_;

@@ -50,8 +50,9 @@ struct StageResult {
   std::string cause;                // for programs: "rule structure.norm_eps", "op Functional.linear.3.forward"
   BothWords cause_text;             // for people
   BothWords fix;
-  bool exact = false;           // the cause is named, not only the stage
-  std::optional<NextRun> next;  // the cheapest that would decide this stage
+  bool exact = false;            // the cause is named, not only the stage
+  std::optional<NextRun> next;   // the cheapest that would decide this stage
+  std::optional<NextRun> offer;  // what shows this stage alone, where another run shows more at once
 };
 
 struct DoctorStage {

@@ -31,7 +31,8 @@ StageResult JudgeBand(const DoctorEvidence& evidence) {
         Both("B leaves the band of A at step {}", "B 在第 {} 步超出 A 的允许带", curves.out_of_band->step + 1);
     out.next = RecordSteps(evidence, StepsAround(curves.out_of_band->step),
                            Both("a recording of the first steps and of those around step {} shows where they part",
-                                "采集开头及第 {} 步附近可显示分叉处", curves.out_of_band->step + 1));
+                                "采集开头及第 {} 步附近可显示分叉处", curves.out_of_band->step + 1),
+                           Besides::kBatches);
   } else {
     out.verdict = StageVerdict::kPass;
     out.evidence.push_back(Both("all {} steps of B lie in it; {:.0f} % of them above A",

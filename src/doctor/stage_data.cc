@@ -1,4 +1,5 @@
 // Stage: does each step take the same data?
+#include "doctor/next_run.h"
 #include "doctor/stage_judges.h"
 
 namespace msprobe {
@@ -24,6 +25,10 @@ StageResult JudgeData(const DoctorEvidence& evidence) {
     out.evidence.push_back(Both("the saved batches of {} steps are equal", "{} 步保存的数据相同", batches.compared));
   }
   AddDumpVerdict(evidence, StageId::kData, &out);
+  if (batches.compared == 0) {
+    out.offer = SaveBatches(evidence, Both("saved batches of both show from which step on their data differ",
+                                           "保存两侧每步的数据，可看出从哪一步起数据不同"));
+  }
   return out;
 }
 

@@ -4,6 +4,31 @@
 #include "doctor/stage_judges.h"
 
 namespace msprobe {
+namespace {
+
+/// A term of the update that one side computes otherwise is the cause whatever recorded ops showed of it.
+void AddRecords(const OptimizerEvidence& records, StageResult* out) {
+  if (!records.seen) return;
+  if (records.term.empty()) {
+    out->evidence.push_back(
+        records.clean
+            ? Both("recorded steps of both optimizers: each does what its hyperparameters say, which are the same",
+                   "两侧记录的优化器步骤：均与超参数一致，且超参数相同")
+            : Both("recorded steps of both optimizers: they differ from the rule in the same way",
+                   "两侧记录的优化器步骤：与规则的差别相同"));
+    RaiseVerdict(StageVerdict::kPass, out);
+    return;
+  }
+  out->verdict = StageVerdict::kDiffers;
+  out->step = 0;
+  out->exact = records.term != "unknown";
+  out->cause = "term " + records.term;
+  out->cause_text = records.how;
+  out->fix = Both("compare this term in the code of both optimizers", "比较两侧优化器代码中的这一项");
+  out->evidence.push_back(records.how);
+}
+
+}  // namespace
 
 StageResult JudgeOptimizer(const DoctorEvidence& evidence) {
   StageResult out;
@@ -14,6 +39,7 @@ StageResult JudgeOptimizer(const DoctorEvidence& evidence) {
              "比较两侧优化器在此处的代码；对两侧的记录使用 msprobe optimizer_replay 可指出具体的项");
   }
   const CurveEvidence& curves = evidence.curves;
+  AddRecords(evidence.optimizer, &out);
   if (!curves.rate.points.empty()) {
     const bool early = curves.rate.parted && curves.rate.parted->step <= 1;
     out.evidence.push_back(
@@ -45,7 +71,13 @@ StageResult JudgeOptimizer(const DoctorEvidence& evidence) {
   if (out.verdict >= StageVerdict::kUnsure && !out.exact && !out.next) {
     out.next = RecordSteps(evidence, {0, 1},
                            Both("a recording of the steps 1 and 2 tells the backward pass from the optimizer",
-                                "采集第 1、2 步可区分反向与优化器"));
+                                "采集第 1、2 步可区分反向与优化器"),
+                           Besides::kOptimizer);
+  }
+  if (!evidence.optimizer.seen) {
+    out.offer = SaveOptimizer(
+        evidence, Both("recorded steps of both optimizers, computed again in float64, name the term that differs",
+                       "记录两侧优化器的步骤并以 float64 重新计算，可指出不同的项"));
   }
   return out;
 }

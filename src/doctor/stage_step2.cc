@@ -24,7 +24,8 @@ StageResult JudgeStep2(const DoctorEvidence& evidence) {
     if ((apart || unsure) && !out.exact) {
       out.next = RecordSteps(evidence, {0, 1},
                              Both("a recording of the steps 1 and 2 tells the backward pass from the optimizer",
-                                  "采集第 1、2 步可区分反向与优化器"));
+                                  "采集第 1、2 步可区分反向与优化器"),
+                             Besides::kOptimizer);
     }
   }
   return out;

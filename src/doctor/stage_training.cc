@@ -62,7 +62,8 @@ StageResult JudgeTraining(const DoctorEvidence& evidence) {
   if (!out.exact && !out.next && !band) {
     out.next = RecordSteps(evidence, StepsAround(step),
                            Both("a recording of the first steps and of those around step {} shows where they part",
-                                "采集开头及第 {} 步附近可显示分叉处", step + 1));
+                                "采集开头及第 {} 步附近可显示分叉处", step + 1),
+                           Besides::kBatches);
   }
   return out;
 }

@@ -7,7 +7,9 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/words/translate.h"
 #include "doctor/step_tensor.h"
+#include "jobs/optimizer_replay.h"
 #include "weights/name_map.h"
 #include "weights/open_checkpoint.h"
 #include "weights/weight_diff.h"
@@ -145,6 +147,26 @@ double MaxOf(const std::vector<double>& values) {
   return out;
 }
 
+BothWords FoundWords(const std::string& en, const std::string& zh, const std::string& text) {
+  return {en + text, zh + InLanguage(text, Language::kChinese)};
+}
+
+/// A term that only one side has wrong; what both do is how this optimizer is.
+const TermFinding* FindOwnTerm(const OptimizerReplay& here, const OptimizerReplay& there) {
+  const auto own = std::ranges::find_if(here.findings, [&](const TermFinding& finding) {
+    return std::ranges::none_of(there.findings, [&](const TermFinding& other) { return other.term == finding.term; });
+  });
+  return own == here.findings.end() ? nullptr : &*own;
+}
+
+/// What both were given comes from the steps before, not from what they were told.
+bool IsGiven(const RecordDifference& d) {
+  for (const std::string_view given : {"weight_before", "state_before", "gradient", "weight_after"}) {
+    if (d.what == given) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 BatchEvidence CompareBatches(const RunFiles& a, const RunFiles& b) {
@@ -242,6 +264,37 @@ GradientEvidence CompareGradients(const RunFiles& a, const RunFiles& b, bool hal
     }
     if (out.first >= 0) return out;
   }
+  return out;
+}
+
+OptimizerEvidence CompareOptimizerRecords(const RunFiles& a, const RunFiles& b) {
+  OptimizerEvidence out;
+  if (a.optimizer_records.empty() || b.optimizer_records.empty()) return out;
+  OptimizerReplayRequest request;
+  request.a = a.optimizer_records.front();
+  request.b = b.optimizer_records.front();
+  const auto replay = ReplayOptimizerRecords(request);
+  if (!replay.ok()) {
+    out.notes.push_back(replay.status().message());
+    return out;
+  }
+  out.seen = true;
+  out.clean = replay->clean();
+  out.same_gradients =
+      std::ranges::none_of(replay->differences, [](const RecordDifference& d) { return d.what == "gradient"; });
+  const auto told = std::ranges::find_if(replay->differences, [](const RecordDifference& d) { return !IsGiven(d); });
+  if (told != replay->differences.end()) {
+    out.term = told->what;
+    out.how = FoundWords("the optimizers are told differently: ", "两侧优化器的设置不同：", told->text);
+    return out;
+  }
+  const TermFinding* in_b = FindOwnTerm(*replay->b, replay->a);
+  const TermFinding* in_a = in_b ? nullptr : FindOwnTerm(replay->a, *replay->b);
+  const TermFinding* found = in_b ? in_b : in_a;
+  if (!found) return out;
+  out.term = found->term.empty() ? "unknown" : found->term;
+  out.how = in_b ? FoundWords("the optimizer of B: ", "B 的优化器：", found->text)
+                 : FoundWords("the optimizer of A: ", "A 的优化器：", found->text);
   return out;
 }
 

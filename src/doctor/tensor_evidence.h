@@ -1,4 +1,4 @@
-// Saved batches, gradients and checkpoints of two runs compared.
+// Saved batches, gradients, checkpoints and optimizer steps of two runs compared.
 #pragma once
 
 #include <string>
@@ -39,5 +39,16 @@ struct GradientEvidence {
   BothWords how;
 };
 GradientEvidence CompareGradients(const RunFiles& a, const RunFiles& b, bool half);
+
+struct OptimizerEvidence {
+  bool seen = false;            // both have a record
+  bool clean = false;           // both do what their hyperparameters say, and were told the same
+  bool same_gradients = false;  // beyond rounding
+  std::string term;  // that B, and not A, computes otherwise; or the hyperparameter that differs; "" for none
+  BothWords how;
+  std::vector<std::string> notes;
+};
+
+OptimizerEvidence CompareOptimizerRecords(const RunFiles& a, const RunFiles& b);
 
 }  // namespace msprobe

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/file.h"
+#include "base/text.h"
 #include "curves/read_curves.h"
 
 namespace msprobe {
@@ -28,6 +30,16 @@ StatusOr<TrainingLog> ReadTrainingLog(const std::string& path) {
   }
   out.loss = std::move(curves.of(CurveKind::kLoss));
   return out;
+}
+
+bool IsFrozen(const TrainingLog& log) {
+  bool any = false;
+  for (const LoggedStep& step : log.steps) {
+    if (!step.learning_rate) continue;
+    if (step.learning_rate->value != 0) return false;
+    any = true;
+  }
+  return any || StartsWith(BaseName(log.path), "lr0");
 }
 
 }  // namespace msprobe

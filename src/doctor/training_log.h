@@ -28,6 +28,10 @@ struct TrainingLog {
   Curve loss;                     // the same losses as a curve, for the band
 };
 
+/// Whether its training ran with a learning rate of 0: it says so at each step, or, where it prints none, by the name
+/// that the doctor gives such logs.
+bool IsFrozen(const TrainingLog& log);
+
 /// Of whatever file `msprobe curves` reads. kBadInput where it has no loss.
 StatusOr<TrainingLog> ReadTrainingLog(const std::string& path);
 

@@ -61,13 +61,14 @@ std::string PageText(std::string_view text) {
 
 /// English and, where the words are known, Chinese.
 std::string Both(std::string_view english) {
-  return fmt::format("<span class=\"en\">{}</span><span class=\"zh\" lang=\"zh-CN\">{}</span>", PageText(english),
-                     PageText(InLanguage(english, Language::kChinese)));
+  return fmt::format("<span class=\"en\" lang=\"en\">{}</span><span class=\"zh\" lang=\"zh-CN\">{}</span>",
+                     PageText(english), PageText(InLanguage(english, Language::kChinese)));
 }
 
 /// A title, which is too short to be looked up.
 std::string Title(std::string_view english, std::string_view chinese) {
-  return fmt::format("<span class=\"en\">{}</span><span class=\"zh\" lang=\"zh-CN\">{}</span>", english, chinese);
+  return fmt::format("<span class=\"en\" lang=\"en\">{}</span><span class=\"zh\" lang=\"zh-CN\">{}</span>", english,
+                     chinese);
 }
 
 constexpr double kLeft = 76, kRight = 990, kTop = 12, kBottom = 268;

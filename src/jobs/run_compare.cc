@@ -14,6 +14,7 @@
 #include "json/writer.h"
 #include "report/divergence_file.h"
 #include "report/html_report.h"
+#include "report/report_page.h"
 
 namespace msprobe {
 namespace {

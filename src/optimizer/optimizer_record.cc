@@ -35,6 +35,7 @@ UpdateRule RuleOfGroup(const JsonValue& group, std::string_view optimizer) {
   SetFromJson(group, "maximize", &rule.maximize);
   SetFromJson(group, "capturable", &rule.in_float);
   SetFromJson(group, "bias_correction", &rule.correction1);
+  if (group["eps_place"].Text() == "before_correction") rule.eps_place = EpsPlace::kBeforeCorrection;
   rule.correction2 = rule.correction1;
   if (group["betas"].size() >= 2) {
     rule.beta1 = group["betas"][0].Number();

@@ -6,6 +6,8 @@
 #include "base/text.h"
 #include "dump/test_files.h"
 #include "json/parser.h"
+#include "report/fill_page.h"
+#include "report/report_page.h"
 #include "report/row_watch.h"
 
 namespace msprobe {

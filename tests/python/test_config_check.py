@@ -1,6 +1,8 @@
 """msprobe config_check: packs, their comparison with mindstudio-probe both ways, logs of verl and slime, the checklist."""
 
+import base64
 import csv
+import gzip
 import json
 import os
 import re
@@ -69,6 +71,12 @@ def train(python, folder, name, seed, launch):
     return folder / name
 
 
+def page_data(path):
+    """What the command put into a page of the HTML report."""
+    packed = re.search(r'id="data">([^<]*)<', path.read_text(encoding="utf-8"))[1]
+    return json.loads(gzip.decompress(base64.b64decode(packed)))
+
+
 def test_pack_holds_no_secrets(tmp_path):
     script(tmp_path, "export WANDB_API_KEY=0123456789abcdef\nHF=hf_abcdefghijklmnopqrstuvwx\n", "secret.sh")
     launch = script(
@@ -134,6 +142,11 @@ def test_packs_compare(tmp_path):
         ["hyperparameters_static.json", "lr", "lr", "1e-4", "2e-4", "pure name", "error"]
     ]
     assert (tmp_path / "out" / "bench" / "env").is_file() and (tmp_path / "out" / "cmp" / "pip").is_file()
+    data = page_data(tmp_path / "out" / "result.html")["configuration"]
+    assert [(part["name"], part["verdict"]) for part in data["parts"]] == list(json.loads(done.stdout)["parts"].items())
+    assert data["parts"][2]["rows"] == sheets["hyperparameters"][1:] and data["golden"]["files"] == [
+        str(tmp_path / "a.zip")
+    ]
 
 
 def test_training_is_packed_as_the_earlier_tool_packs_it(tmp_path, old_python):
@@ -309,7 +322,10 @@ def test_checklist_of_a_pair_and_of_one_run(tmp_path):
         row[:3] for row in sheets["effective"]
     ]
     page = (tmp_path / "out" / "checklist.html").read_text(encoding="utf-8")
-    assert "structure.num_layers" in page and "<script" not in page
+    data = page_data(tmp_path / "out" / "checklist.html")["configuration"]
+    assert [f["rule"] for f in data["findings"]] and len(data["findings"]) == len(report["findings"])
+    assert "structure.num_layers" not in page, "the data is packed"
+    assert data["target"] == {"files": [str(dense)], "frameworks": ["Megatron"]}
     other = tmp_path / "other.yaml"
     other.write_text(yaml.read_text().replace("num_layers: 32", "num_layers: 30"))
     done = run(["config_check", "-tp", other, "-gp", dense], check=False)

@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 from functools import partial
 
 import optimizer_mutants as mutants
@@ -275,3 +277,35 @@ def test_the_summary_in_both_languages(tmp_path):
     assert "wrong term: eps_inside_root" in told and "scope: all weights" in told
     chinese = run(["optimizer_replay", path], check=False, env={"LC_ALL": "zh_CN.UTF-8"}).stdout
     assert "错误的项：eps_inside_root" in chinese and "eps 加在根号内" in chinese and "wrong" not in chinese
+
+
+SCRIPT = """
+import sys
+import torch
+torch.manual_seed(3), torch.set_num_threads(1)
+model = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.Tanh(), torch.nn.Linear(5, 1))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, eps=float(sys.argv[1]), fused=True)
+for step in range(5):
+    optimizer.zero_grad()
+    model(torch.randn(8, 6)).square().mean().backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 0.25)
+    optimizer.step()
+print(sum(p.double().sum() for p in model.parameters()).item().hex())
+"""
+
+
+def test_recorded_without_a_line_in_the_script(tmp_path):
+    """`msprobe run --save-optimizer`: names of the model, the norm that is clipped to, the steps asked for, and the same bits."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, "script.py"]
+    bare = subprocess.run([*command, "1e-8"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    done = run(["run", "--save-optimizer", "a", "--", *command, "1e-8"], cwd=tmp_path)
+    assert done.stdout == bare
+    run(["run", "--save-optimizer", "b", "--step", "1-3", "--", *command, "1e-3"], cwd=tmp_path)
+    assert sorted(p.name for p in (tmp_path / "a/rank0/optimizer0").iterdir()) == ["step0", "step1", "step2"]
+    assert sorted(p.name for p in (tmp_path / "b/rank0/optimizer0").iterdir()) == ["step1", "step2", "step3"]
+    told = json.loads((tmp_path / "a/rank0/optimizer0/step0/optimizer.json").read_text())
+    assert told["clip_grad"] == 0.25 and told["groups"][0]["weights"] == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    assert replay(tmp_path / "a")["clean"]
+    result = replay(tmp_path / "a", tmp_path / "b", code=1)
+    assert "eps" in {d["what"] for d in result["differences"]} and not result["a"]["findings"]

@@ -11,6 +11,7 @@ from . import tensor_sets
 from .client import Client
 from .exchange import Names, Passing, Saved, rank_of_process, refuse_on, saves_or_warns
 from .norm_table import NormRow, write_table
+from .parameter_names import names_by_id
 from .request import Request
 from .torch_values import like, local, stored
 
@@ -66,7 +67,7 @@ class Gradients(Passing):
 
     def _gradients_of(self, optimizer: Any) -> dict:
         """Maps names to parameters that have a gradient."""
-        self._name_parameters()
+        self._parameter_names = names_by_id(self._roots)
         found: dict = {}
         for number, group in enumerate(optimizer.param_groups):
             for place, parameter in enumerate(group["params"]):
@@ -74,20 +75,6 @@ class Gradients(Passing):
                     name = self._parameter_names.get(id(parameter), f"group{number}.{place}")
                     found[name] = parameter
         return found
-
-    def _name_parameters(self) -> None:
-        self._parameter_names.clear()
-        for number, root in enumerate(self._roots):
-            for name, parameter in root.named_parameters():
-                # What wraps a model says nothing of it.
-                plain = ".".join(part for part in name.split(".") if part not in ("_orig_mod", "_fsdp_wrapped_module"))
-                while plain.startswith("module."):
-                    plain = plain[len("module.") :]
-                full = f"{number}.{plain}" if number else plain
-                self._parameter_names[id(parameter)] = full
-                # Megatron's optimizers step copies of higher precision.
-                if isinstance(main := getattr(parameter, "main_param", None), torch.Tensor):
-                    self._parameter_names[id(main)] = full
 
     # ---- out
 

@@ -23,6 +23,7 @@ class Request(NamedTuple):
     save_at: int = 0  # certify --resume: steps that are done when the script saves
     save_batches: str = ""  # run: directories of what steps get
     save_grads: str = ""
+    save_optimizer: str = ""
     replay_batches: str = ""
     replay_grads: str = ""
     batches_from: str = "auto"  # or model
@@ -34,6 +35,14 @@ class Request(NamedTuple):
     def captures(self) -> bool:
         """Whether anything is recorded: a run may only save or replay batches and gradients."""
         return bool(self.config or self.dump_path)
+
+    def numbers(self, default: tuple) -> frozenset:
+        """Returns the steps of --step, ranges written out; `default` without any."""
+        found: set = set()
+        for item in self.step or default:
+            begin, _, end = str(item).partition("-")
+            found.update(range(int(begin), int(end or begin) + 1))
+        return frozenset(found)
 
     def overrides(self) -> dict:
         """Returns the arguments of PrecisionDebugger; "all", which only estimate knows, is left out."""

@@ -107,9 +107,15 @@ def _with_exchange(request: requests.Request, client: Client) -> Client:
     """Puts what saves and replays batches and gradients around a client."""
     batches = request.save_batches or request.replay_batches
     gradients = request.save_grads or request.replay_grads
-    if not (batches or gradients):
+    if not (batches or gradients or request.save_optimizer):
         return client
     if _attached[0] == "mindspore":
+        if request.save_optimizer:
+            from .cell_optimizer_steps import CellOptimizerSteps
+
+            client = CellOptimizerSteps(request, client)
+        if not (batches or gradients):
+            return client
         from .cell_exchange import CellExchange
 
         return CellExchange(request, client)
@@ -117,6 +123,10 @@ def _with_exchange(request: requests.Request, client: Client) -> Client:
         from .gradients import Gradients
 
         client = Gradients(request, client)
+    if request.save_optimizer:
+        from .optimizer_steps import OptimizerSteps
+
+        client = OptimizerSteps(request, client)
     if batches:
         from .batches import Batches
 

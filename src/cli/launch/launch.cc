@@ -94,6 +94,7 @@ std::string RequestJson(const AttachRequest& request) {
   MemberIfAny(&json, "out", request.out);
   MemberIfAny(&json, "save_batches", request.save_batches);
   MemberIfAny(&json, "save_grads", request.save_grads);
+  MemberIfAny(&json, "save_optimizer", request.save_optimizer);
   MemberIfAny(&json, "replay_batches", request.replay_batches);
   MemberIfAny(&json, "replay_grads", request.replay_grads);
   MemberIfAny(&json, "batches_from", request.batches_from);
@@ -196,8 +197,8 @@ Status CheckLaunch(AttachRequest* request, const std::vector<std::string>& progr
     request->config = Absolute(request->config);
     MSP_RETURN_IF_ERROR(MappedFile::Open(request->config).status());
   }
-  for (std::string* path : {&request->save_batches, &request->save_grads, &request->replay_batches,
-                            &request->replay_grads, &request->names}) {
+  for (std::string* path : {&request->save_batches, &request->save_grads, &request->save_optimizer,
+                            &request->replay_batches, &request->replay_grads, &request->names}) {
     *path = Absolute(*path);
   }
   request->dump_path = Absolute(request->dump_path);

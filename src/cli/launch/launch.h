@@ -21,13 +21,14 @@ struct AttachRequest {
   std::string step;  // "0,3-5"
   int steps = 0;     // estimate, certify: then the script is stopped; 0: never
   std::string role;  // certify: bare, captured; resume: scout, straight, killed, resumed
-  // run: directories of batches and gradients, and how what is replayed fits the script
-  std::string save_batches, save_grads, replay_batches, replay_grads, batches_from, names;
+  // run: directories of batches, gradients and optimizer steps, and how what is replayed fits the script
+  std::string save_batches, save_grads, save_optimizer, replay_batches, replay_grads, batches_from, names;
   double loss_scale = 1;
   int save_at = 0;  // resume: steps that are done when the script saves
   std::string out;  // estimate, certify: where the processes leave what they found
   bool exchanges() const {
-    return !(save_batches.empty() && save_grads.empty() && replay_batches.empty() && replay_grads.empty());
+    return !(save_batches.empty() && save_grads.empty() && save_optimizer.empty() && replay_batches.empty() &&
+             replay_grads.empty());
   }
 };
 

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "config/read_configuration.h"
 #include "config/secrets.h"
+#include "jobs/configuration/configuration_page.h"
 #include "jobs/configuration/packages_program.h"
 #include "json/writer.h"
 #include "sheet/zip_writer.h"
@@ -146,6 +147,10 @@ StatusOr<PackComparison> ComparePackFiles(const std::string& bench, const std::s
   for (const PackPart& part : out.parts) sheets.push_back(part.sheet);
   out.path = JoinPath(output, "result.xlsx");
   MSP_RETURN_IF_ERROR(WriteWorkbook(out.path, sheets));
+  const std::string page = JoinPath(output, "result.html");
+  MSP_ASSIGN_OR_RETURN(const bool drawn, WritePackPage(page, ConfigurationSides{{{{cmp}, {bench}}}, {}}, out.parts,
+                                                       out.warnings, {out.path}));
+  if (drawn) out.page = page;
   return out;
 }
 

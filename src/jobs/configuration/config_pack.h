@@ -20,11 +20,13 @@ StatusOr<PackReport> CollectPack(const std::vector<std::string>& files, const st
 
 struct PackComparison {
   std::string path;  // of result.xlsx
+  std::string page;  // of result.html; "" if this msprobe was built without its pages
   std::vector<PackPart> parts;
   std::vector<std::string> warnings;
 };
 
-/// Unpacks both into output/bench and output/cmp and writes output/result.xlsx, `older` with the summary of 8.x.
+/// Unpacks both into output/bench and output/cmp and writes output/result.xlsx and output/result.html, `older` with the
+/// summary of 8.x.
 StatusOr<PackComparison> ComparePackFiles(const std::string& bench, const std::string& cmp, const std::string& output,
                                           bool older);
 

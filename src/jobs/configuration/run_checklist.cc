@@ -10,7 +10,9 @@
 #include "config/read_configuration.h"
 #include "config/secrets.h"
 #include "jobs/configuration/checkpoint_settings.h"
+#include "jobs/configuration/configuration_page.h"
 #include "jobs/configuration/recorded_batches.h"
+#include "jobs/configuration/tokenizer_files.h"
 #include "json/writer.h"
 #include "sheet/workbook.h"
 
@@ -29,6 +31,11 @@ StatusOr<EffectiveRun> ReadSide(const std::vector<std::string>& paths, std::vect
       MSP_ASSIGN_OR_RETURN(const bool found, AddRecordedBatches(path, &recorded));
       batches |= found;
       if (found) continue;
+    }
+    if (IsDirectory(path) || IsTokenizerFile(path)) {
+      MSP_ASSIGN_OR_RETURN(const bool found, AddTokenizer(path, &configuration));
+      // The directory of a model has its configuration, too.
+      if (found && (!IsDirectory(path) || !IsRegularFile(JoinPath(path, "config.json")))) continue;
     }
     if (!EndsWith(path, ".zip")) {
       MSP_RETURN_IF_ERROR(MayBeCheckpoint(path) ? AddCheckpointSettings(path, &configuration)
@@ -55,23 +62,6 @@ StatusOr<EffectiveRun> ReadSide(const std::vector<std::string>& paths, std::vect
 std::vector<std::string> FrameworksOf(const EffectiveRun& run) {
   std::vector<std::string> out;
   for (const ConfigDialect dialect : run.dialects()) out.emplace_back(NameOf(dialect));
-  return out;
-}
-
-std::string Escaped(std::string_view text) {
-  std::string out;
-  for (const char c : ToUtf8(text)) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
   return out;
 }
 
@@ -150,12 +140,15 @@ StatusOr<ChecklistReport> RunChecklistOfFiles(const std::vector<std::string>& ta
   out.findings = RunChecklist(left, right ? &*right : nullptr);
   if (output.empty()) return out;
   MSP_RETURN_IF_ERROR(MakeOutputDir(output));
-  const std::string book = JoinPath(output, "checklist.xlsx");
-  MSP_RETURN_IF_ERROR(
-      WriteWorkbook(book, {FindingSheet(out, language), EffectiveSheet(left, right ? &*right : nullptr)}));
+  const std::string book = JoinPath(output, "checklist.xlsx"), page = JoinPath(output, "checklist.html");
+  const Sheet effective = EffectiveSheet(left, right ? &*right : nullptr);
+  MSP_RETURN_IF_ERROR(WriteWorkbook(book, {FindingSheet(out, language), effective}));
   MSP_RETURN_IF_ERROR(WriteText(JoinPath(output, "checklist.json"), ChecklistJson(out), &out.files));
-  MSP_RETURN_IF_ERROR(WriteText(JoinPath(output, "checklist.html"), ChecklistHtml(out, language), &out.files));
   out.files.insert(out.files.begin(), book);
+  const ConfigurationSides sides{{target, golden}, {out.frameworks[0], out.frameworks[1]}};
+  MSP_ASSIGN_OR_RETURN(const bool drawn,
+                       WriteChecklistPage(page, sides, WorstFirst(out), effective, out.warnings, out.files));
+  if (drawn) out.files.push_back(page);
   return out;
 }
 
@@ -210,39 +203,6 @@ std::string ChecklistText(const ChecklistReport& report, Language language) {
                      report.Count(CheckVerdict::kFail));
   for (const std::string& file : report.files) out += fmt::format("  result: {}\n", OneLine(file));
   return out;
-}
-
-std::string ChecklistHtml(const ChecklistReport& report, Language language) {
-  const bool chinese = language == Language::kChinese;
-  std::string out = fmt::format(
-      "<!doctype html>\n<html lang=\"{}\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-      "content=\"width=device-width\"><title>msprobe config_check</title>\n<style>\n"
-      ":root{{color-scheme:light dark}}body{{font:15px/1.5 system-ui,sans-serif;margin:2rem}}table{{border-collapse:"
-      "collapse;width:100%}}th,td{{text-align:left;vertical-align:top;padding:.35rem .6rem;border-bottom:1px solid "
-      "#8886}}.fail{{font-weight:700}}code{{font-size:.9em}}small{{display:block}}\n</style></head><body><main>\n",
-      chinese ? "zh" : "en");
-  out += fmt::format("<h1>{}</h1>\n<p>{} pass, {} ask, {} warn, {} fail</p>\n",
-                     chinese ? "配置检查清单" : "Checklist of the configuration", report.Count(CheckVerdict::kPass),
-                     report.Count(CheckVerdict::kAsk), report.Count(CheckVerdict::kWarn),
-                     report.Count(CheckVerdict::kFail));
-  out += "<table><thead><tr>";
-  for (const auto& [english, other] : {std::pair("verdict", "结论"),
-                                       {"rule", "规则"},
-                                       {"target", "待比对"},
-                                       {"golden", "标杆"},
-                                       {"reason and fix", "原因与修改"}}) {
-    out += fmt::format("<th scope=\"col\">{}</th>", chinese ? other : english);
-  }
-  out += "</tr></thead><tbody>\n";
-  for (const CheckFinding* finding : WorstFirst(report)) {
-    out += fmt::format(
-        "<tr class=\"{0}\"><td>{0}</td><td><code>{1}</code></td><td>{2}<small>{3}</small></td><td>{4}<small>{5}</small>"
-        "</td><td>{6}<small>{7}</small></td></tr>\n",
-        NameOf(finding->verdict), Escaped(finding->rule->id), Escaped(finding->target), Escaped(finding->target_origin),
-        Escaped(finding->golden), Escaped(finding->golden_origin), Escaped(finding->Reason(language)),
-        Escaped(finding->Fix(language)));
-  }
-  return out + "</tbody></table></main></body></html>\n";
 }
 
 }  // namespace msprobe

@@ -21,8 +21,8 @@ struct ChecklistReport {
 };
 
 /// Each side: scripts, yaml and json files, logs, directories of models, packs (.zip). `golden` may be empty: then only
-/// the rules about one run are asked. With `output` checklist.json, checklist.xlsx and checklist.html are written
-/// there.
+/// the rules about one run are asked. With `output` checklist.json, checklist.xlsx and, where this msprobe
+/// has its pages, checklist.html are written there.
 StatusOr<ChecklistReport> RunChecklistOfFiles(const std::vector<std::string>& target,
                                               const std::vector<std::string>& golden, const std::string& output,
                                               Language language);
@@ -30,7 +30,5 @@ StatusOr<ChecklistReport> RunChecklistOfFiles(const std::vector<std::string>& ta
 std::string ChecklistJson(const ChecklistReport& report);
 /// What fails, is odd or must be asked, for a terminal.
 std::string ChecklistText(const ChecklistReport& report, Language language);
-/// One page that needs nothing else.
-std::string ChecklistHtml(const ChecklistReport& report, Language language);
 
 }  // namespace msprobe

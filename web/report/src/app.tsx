@@ -1,12 +1,14 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { applyPalette, makePalette, type ThemeName } from '../../src/theme/palette';
+import { ConfigurationAnswer } from './configuration';
 import { LookContext } from './context';
 import { Curves } from './curves';
-import type { Report } from './data';
+import { isConfiguration, type CompareReport, type Report } from './data';
 import { formatTime } from './format';
 import { translator, type Language } from './i18n';
 import { WorstOps } from './ops';
 import { pairOfOrigin } from './pairs';
+import { Notes } from './notes';
 import { Replays } from './replay';
 import { Story } from './story';
 import { Pairs, Summary } from './summary';
@@ -20,7 +22,7 @@ function preferredTheme(): ThemeName {
 }
 
 /** The verdict stands before the list of pairs, however long that is; what is about the chosen one stands behind it. */
-function Answer({ report, at, choose }: { report: Report; at: number; choose: (pair: number) => void }) {
+function Answer({ report, at, choose }: { report: CompareReport; at: number; choose: (pair: number) => void }) {
   const pair = report.summary.pairs[at]!;
   const page = report.pages[at]!;
   const [search, setSearch] = useState('');
@@ -45,7 +47,7 @@ function Answer({ report, at, choose }: { report: Report; at: number; choose: (p
 }
 
 interface PartsProps {
-  report: Report;
+  report: CompareReport;
   at: number;
   search: string;
   setSearch: (search: string) => void;
@@ -65,18 +67,27 @@ function Parts({ report, at, search, setSearch, onOp: showOp }: PartsProps) {
   );
 }
 
+function Comparison({ report }: { report: CompareReport }) {
+  const [pair, setPair] = useState(() => pairOfOrigin(report));
+  return (
+    <>
+      {report.pages.length > 0 ? <Answer report={report} at={pair} choose={setPair} /> : <Pairs report={report} chosen={pair} choose={setPair} />}
+      <Notes texts={report.summary.pairs[pair]?.warnings ?? []} />
+    </>
+  );
+}
+
 export function App({ report }: { report: Report | null }) {
   const [language, setLanguage] = useState<Language>(preferredLanguage);
   const [theme, setTheme] = useState<ThemeName>(preferredTheme);
-  const [pair, setPair] = useState(() => (report ? pairOfOrigin(report) : 0));
   const look = useMemo(() => ({ t: translator(language), language, palette: makePalette(theme) }), [language, theme]);
   const { t } = look;
+  const title = t(report && isConfiguration(report) ? 'config.title' : 'title');
   useEffect(() => {
     applyPalette(look.palette, document.documentElement);
     document.documentElement.lang = language === 'zh' ? 'zh-CN' : 'en';
-    document.title = `msprobe · ${t('title')}`;
+    document.title = `msprobe · ${title}`;
   }, [look]);
-  const warnings = report?.summary.pairs[pair]?.warnings ?? [];
   return (
     <LookContext.Provider value={look}>
       <a class="skip" href="#story">{t('skip')}</a>
@@ -86,7 +97,7 @@ export function App({ report }: { report: Report | null }) {
           <path class="logo-b" d="M15 10l6-5" />
           <path class="logo-c" d="M15 10l6 6" />
         </svg>
-        <h1>msprobe <span>{t('title')}</span></h1>
+        <h1>msprobe <span>{title}</span></h1>
         <span class="spacer" />
         {report && <span class="muted made">{t('made', { time: formatTime(report.time), tool: report.tool })}</span>}
         <button type="button" class="text-button" onClick={() => print()}>{t('print')}</button>
@@ -96,16 +107,10 @@ export function App({ report }: { report: Report | null }) {
       <main>
         {report === null ? (
           <p class="card broken" role="alert">{t('broken')}</p>
+        ) : isConfiguration(report) ? (
+          <ConfigurationAnswer report={report} />
         ) : (
-          <>
-            {report.pages.length > 0 ? <Answer report={report} at={pair} choose={setPair} /> : <Pairs report={report} chosen={pair} choose={setPair} />}
-            {warnings.length > 0 && (
-              <section class="card">
-                <h2>{t('notes.title')}</h2>
-                <ul>{warnings.map((text) => <li key={text}>{text}</li>)}</ul>
-              </section>
-            )}
-          </>
+          <Comparison report={report} />
         )}
       </main>
     </LookContext.Provider>

@@ -97,10 +97,14 @@ export interface PairPage {
   golden_only: string[];
 }
 
-export interface Report {
+/** What every report says of itself. */
+interface Made {
   format: number;
   tool: string;
   time: string;
+}
+
+export interface CompareReport extends Made {
   summary: {
     pairs: PairSummary[];
     target_only_dirs: string[];
@@ -112,6 +116,43 @@ export interface Report {
   };
   pages: PairPage[];
 }
+
+export type SheetCell = string | number | boolean | null;
+export interface Sheet {
+  name: string;
+  columns: string[];
+  total: number; // rows of the file, of which these are the first, what differs before what agrees
+  rows: SheetCell[][];
+}
+export const CHECKED = ['fail', 'warn', 'ask', 'pass'] as const;
+export interface CheckFinding {
+  rule: string;
+  section: string;
+  verdict: (typeof CHECKED)[number];
+  values: [target: string, golden: string]; // "": not known
+  origins: [target: string, golden: string];
+  reason: { en: string; zh: string };
+  fix: { en: string; zh: string };
+}
+export interface ConfigurationSide {
+  files: string[];
+  frameworks: string[];
+}
+/** What config_check found: the checklist, or two packs compared. */
+export interface ConfigurationReport extends Made {
+  configuration: {
+    target: ConfigurationSide;
+    golden: ConfigurationSide; // without files: only one run was checked
+    files: string[]; // names of the tables beside the page
+    warnings: string[];
+    findings?: CheckFinding[];
+    effective?: Sheet;
+    parts?: (Sheet & { verdict: 'pass' | 'warning' | 'error' })[];
+  };
+}
+
+export type Report = CompareReport | ConfigurationReport;
+export const isConfiguration = (report: Report): report is ConfigurationReport => 'configuration' in report;
 
 export const DIRECTIONS = ['other', 'forward', 'backward', 'gradient'] as const; // by the numbers in cells and bins
 export type Direction = (typeof DIRECTIONS)[number];

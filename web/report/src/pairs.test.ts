@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { Report } from './data';
+import type { CompareReport } from './data';
 import { pairOfOrigin } from './pairs';
 
 const reportOf = (labels: string[], origin: object | null) =>
-  ({ summary: { pairs: labels.map((label) => ({ label })), verdict: { outcome: origin ? 'origin' : 'equal', origins: origin ? [origin] : [] } } }) as unknown as Report;
+  ({ summary: { pairs: labels.map((label) => ({ label })), verdict: { outcome: origin ? 'origin' : 'equal', origins: origin ? [origin] : [] } } }) as unknown as CompareReport;
 
 describe('the pair to begin with', () => {
   it('is that of the rank and step of the origin', () => {

@@ -1,7 +1,7 @@
-import type { Report } from './data';
+import type { CompareReport } from './data';
 
 /** The pair to begin with: the one in which the origin is, so that its rows are those of the answer. */
-export function pairOfOrigin({ summary: { pairs, verdict } }: Pick<Report, 'summary'>): number {
+export function pairOfOrigin({ summary: { pairs, verdict } }: Pick<CompareReport, 'summary'>): number {
   const origin = verdict.outcome === 'origin' ? verdict.origins[0] : undefined;
   const rank = origin?.ranks?.[0];
   if (origin === undefined || rank === undefined) return 0;

@@ -1,6 +1,6 @@
 import { Breaks } from './breaks';
 import { useLook } from './context';
-import type { Replay, ReplayFigures, Report } from './data';
+import type { CompareReport, Replay, ReplayFigures } from './data';
 import { formatMeasure } from './format';
 import { translateWhy, type MessageKey, type Translate } from './i18n';
 
@@ -34,7 +34,7 @@ function Figures({ of }: { of: ReplayFigures | undefined }) {
 }
 
 /** Of a pair: which side is nearer to the float64 result of the same call. */
-export function Replays({ report, label, onOp }: { report: Report; label: string; onOp: (op: string) => void }) {
+export function Replays({ report, label, onOp }: { report: CompareReport; label: string; onOp: (op: string) => void }) {
   const { t } = useLook();
   if (!report.summary.replays) return null;
   const groups = ORDER.map((verdict) => report.summary.replays!.filter((replay) => replay.label === label && replay.verdict === verdict));

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { Breaks } from './breaks';
 import { useLook } from './context';
-import { RULER, type PairPage, type PairSummary, type Report } from './data';
+import { RULER, type CompareReport, type PairPage, type PairSummary } from './data';
 import { formatCount } from './format';
 
 const BEGUN = ['bug', 'suspicious', 'inherited'] as const;
@@ -10,7 +10,7 @@ const RULES = ['error', 'warning', 'pass'] as const;
 export const fileNames = (pair: PairSummary) => pair.files.map((path) => path.slice(path.lastIndexOf('/') + 1)).join(', ');
 
 /** Parts of a whole, each at least wide enough to be seen. */
-function Bar({ counts, text }: { counts: [string, number][]; text: string }) {
+export function Bar({ counts, text }: { counts: [string, number][]; text: string }) {
   return (
     <div class="bar" role="img" aria-label={text}>
       {counts.map(([part, count]) => count > 0 && <i key={part} class={part} style={{ flexGrow: count, minWidth: '6px' }} />)}
@@ -111,7 +111,7 @@ export function Summary({ pairs, at, page, choose }: SummaryProps) {
 }
 
 /** All pairs, when there are several, and what could not be compared. */
-export function Pairs({ report, chosen, choose }: { report: Report; chosen: number; choose: (pair: number) => void }) {
+export function Pairs({ report, chosen, choose }: { report: CompareReport; chosen: number; choose: (pair: number) => void }) {
   const { t } = useLook();
   const { pairs, failures, target_only_dirs: mine, golden_only_dirs: theirs } = report.summary;
   const list = useRef<HTMLDivElement>(null);

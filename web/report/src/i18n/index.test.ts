@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CATALOGUES, translateDetail, translateWhy, translator } from './index';
+import { CATALOGUES, translateDetail, translateOrigin, translateWhy, translator } from './index';
 
 const { en, zh } = CATALOGUES;
 const keys = Object.keys(en) as (keyof typeof en)[];
@@ -19,7 +19,7 @@ describe('catalogues', () => {
   });
   it('have no text that nothing shows', () => {
     const all = Object.values(sources).join('\n');
-    const families = /^(mode|verdict|advice|direction|measure|detail|story|ruler|judged|replay|why)\./; // some are put together from a prefix and a value
+    const families = /^(mode|verdict|advice|direction|measure|detail|story|ruler|judged|replay|why|part|checked|origin)\./; // some are put together from a prefix and a value
     for (const key of keys) expect(all.includes(`'${key}'`) || families.test(key), key).toBe(true);
   });
 });
@@ -54,6 +54,11 @@ describe('phrases of the command', () => {
     expect(translateDetail(t, 'Norm 5.301337138571699 against 4.241069710')).toBe('Norm 5.30134 对 4.24107');
     expect(translateDetail(t, 'something new')).toBe('something new');
     for (const text of ['Norm differs by 12.2 %', 'shape [3] against [2]', 'are equal']) expect(translateDetail(translator('en'), text)).toBe(text);
+  });
+  it('say where a value comes from', () => {
+    expect(translateOrigin(translator('zh'), 'default of Megatron')).toBe('Megatron 的默认值');
+    expect(translateOrigin(translator('en'), 'default of Megatron')).toBe('default of Megatron');
+    expect(translateOrigin(translator('zh'), 'run.sh:21')).toBe('run.sh:21');
   });
   it('say in the reader\'s language why an op cannot be called again', () => {
     const t = translator('zh');

@@ -59,3 +59,9 @@ export function translateWhy(t: Translate, text: string): string {
   }
   return text;
 }
+
+/** Where a value of a configuration comes from, as the command says it; lines of files stay. */
+export function translateOrigin(t: Translate, text: string): string {
+  const match = /^default of (.+)$/.exec(text);
+  return match ? t('origin.default', { framework: match[1]! }) : text;
+}

@@ -1,0 +1,113 @@
+#include "jobs/configuration/configuration_page.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "report/fill_page.h"
+#include "report/report_page.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kMostRows = 10'000;  // of a part: what a browser draws and searches at once
+
+void WriteSides(JsonWriter* json, const ConfigurationSides& sides, const std::vector<std::string>& warnings,
+                const std::vector<std::string>& files) {
+  for (const auto& [key, at] : {std::pair("target", 0), {"golden", 1}}) {
+    json->ObjectMember(key, [&] {
+      json->Member("files", sides.files[at]);
+      json->Member("frameworks", sides.frameworks[at]);
+    });
+  }
+  std::vector<std::string> names;
+  for (const std::string& file : files) names.emplace_back(BaseName(file));
+  json->Member("files", names);
+  json->Member("warnings", warnings);
+}
+
+void WriteBoth(JsonWriter* json, std::string_view key, std::string_view english, std::string_view chinese) {
+  json->ObjectMember(key, [&] {
+    json->Member("en", english);
+    json->Member("zh", chinese);
+  });
+}
+
+void WriteValue(JsonWriter* json, const SheetValue& value) {
+  switch (value.kind) {
+    case SheetValue::Kind::kNone: return json->Null();
+    case SheetValue::Kind::kText: return json->Value(ToUtf8(value.text));
+    case SheetValue::Kind::kNumber: return json->Value(value.number);
+    case SheetValue::Kind::kBool: return json->Value(value.number != 0);
+  }
+}
+
+/// Rows that agree stand last: a bounded page loses those.
+bool Agrees(const std::vector<SheetValue>& row) {
+  return std::any_of(row.begin(), row.end(),
+                     [](const SheetValue& cell) { return cell.kind == SheetValue::Kind::kBool && cell.number != 0; });
+}
+
+void WriteSheet(JsonWriter* json, const Sheet& sheet) {
+  std::vector<const std::vector<SheetValue>*> rows;
+  for (const auto& row : sheet.rows) rows.push_back(&row);
+  std::stable_partition(rows.begin(), rows.end(), [](const auto* row) { return !Agrees(*row); });
+  rows.resize(std::min(rows.size(), kMostRows));
+  json->Member("name", sheet.name);
+  json->Member("columns", sheet.columns);
+  json->Member("total", sheet.rows.size());
+  json->ArrayMember("rows", rows, [&](const std::vector<SheetValue>* row) {
+    json->BeginArray();
+    for (const SheetValue& value : *row) WriteValue(json, value);
+    json->EndArray();
+  });
+}
+
+StatusOr<bool> WritePage(const std::string& path, const std::function<void(JsonWriter*)>& members) {
+  if (ReportPage().empty()) return false;
+  MSP_ASSIGN_OR_RETURN(const std::string html, FilledReportPage([&](JsonWriter* json) {
+                         json->ObjectMember("configuration", [&] { members(json); });
+                       }));
+  MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  MSP_RETURN_IF_ERROR(file.Write(html));
+  MSP_RETURN_IF_ERROR(file.Commit());
+  return true;
+}
+
+}  // namespace
+
+StatusOr<bool> WriteChecklistPage(const std::string& path, const ConfigurationSides& sides,
+                                  const std::vector<const CheckFinding*>& findings, const Sheet& effective,
+                                  const std::vector<std::string>& warnings, const std::vector<std::string>& files) {
+  return WritePage(path, [&](JsonWriter* json) {
+    WriteSides(json, sides, warnings, files);
+    json->ArrayMember("findings", findings, [&](const CheckFinding* finding) {
+      json->Object([&] {
+        json->Member("rule", finding->rule->id);
+        json->Member("section", finding->rule->section);
+        json->Member("verdict", NameOf(finding->verdict));
+        json->Member("values", std::vector<std::string>{finding->target, finding->golden});
+        json->Member("origins", std::vector<std::string>{finding->target_origin, finding->golden_origin});
+        WriteBoth(json, "reason", finding->Reason(Language::kEnglish), finding->Reason(Language::kChinese));
+        WriteBoth(json, "fix", finding->Fix(Language::kEnglish), finding->Fix(Language::kChinese));
+      });
+    });
+    json->ObjectMember("effective", [&] { WriteSheet(json, effective); });
+  });
+}
+
+StatusOr<bool> WritePackPage(const std::string& path, const ConfigurationSides& sides,
+                             const std::vector<PackPart>& parts, const std::vector<std::string>& warnings,
+                             const std::vector<std::string>& files) {
+  return WritePage(path, [&](JsonWriter* json) {
+    WriteSides(json, sides, warnings, files);
+    json->ArrayMember("parts", parts, [&](const PackPart& part) {
+      json->Object([&] {
+        json->Member("verdict", NameOf(part.verdict));
+        WriteSheet(json, part.sheet);
+      });
+    });
+  });
+}
+
+}  // namespace msprobe
