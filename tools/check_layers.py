@@ -31,6 +31,8 @@ PYTHON = {
     "msprobe.core.config_check": {"msprobe._config.checker"},
     "msprobe._monitor": {"msprobe._core", "msprobe._capture"},
     "msprobe.pytorch.monitor": {"msprobe._monitor"},
+    "msprobe.pytorch.free_benchmark": {"msprobe._capture", "msprobe.pytorch.apis"},
+    "msprobe.pytorch.compile_accuracy_checker": {"msprobe._capture"},
     "msprobe.core.monitor": {"msprobe._monitor"},
     "msprobe.core.grad_probe": {"msprobe._capture"},
     "msprobe.core.monitor_v2": {"msprobe._monitor", "msprobe.pytorch.monitor"},

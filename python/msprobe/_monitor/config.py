@@ -296,9 +296,7 @@ def _actions(config: MonitorConfig, alert: dict, place: str) -> None:
     if "dump_steps" in given:
         actions.dump_steps = _typed(given, "dump_steps", int, place)
         if not 0 <= actions.dump_steps <= _MOST_DUMPED:
-            raise ValueError(
-                f"alert: dump_steps is {actions.dump_steps}; allowed: from 0 to {_MOST_DUMPED} ({place})"
-            )
+            raise ValueError(f"alert: dump_steps is {actions.dump_steps}; allowed: from 0 to {_MOST_DUMPED} ({place})")
     if "dump_config" in given:
         actions.dump_config = _typed(given, "dump_config", str, place)
     if "command" in given:

@@ -54,7 +54,9 @@ class LiveJudge:
             logger.warning("monitor: change: %s", event["text"])
             if self._anomalies is not None:
                 evidence = event["evidence"][0]
-                self._anomalies.add(f"0:{evidence['name']}/rank{self._rank}/{evidence['table']}", event["text"], step, -1)
+                self._anomalies.add(
+                    f"0:{evidence['name']}/rank{self._rank}/{evidence['table']}", event["text"], step, -1
+                )
                 self._anomalies.write()
             self._act(step, event)
         self._commands = [process for process in self._commands if process.poll() is None]
