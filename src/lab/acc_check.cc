@@ -19,7 +19,7 @@
 namespace msprobe {
 namespace {
 
-constexpr size_t kMostNamed = 100;
+constexpr size_t kMostNamed = 100, kMostWorst = 20;
 
 /// The lists of a config.json, and where data of failing calls goes.
 struct CheckConfig {
@@ -144,8 +144,20 @@ class AccuracyCheck {
     return out;
   }
 
+  /// Sorted by badness, as they come.
+  void KeepWorst(const CheckedCall& call) {
+    const auto before = [](const WorstCall& a, const WorstCall& b) {
+      return a.verdict != b.verdict ? a.verdict > b.verdict : a.times > b.times;
+    };
+    const WorstCall found{call.full, *call.verdict, call.times};
+    std::vector<WorstCall>& worst = report_->worst;
+    worst.insert(std::upper_bound(worst.begin(), worst.end(), found, before), found);
+    if (worst.size() > kMostWorst) worst.pop_back();
+  }
+
   void Count(const CheckedCall& call) {
     if (call.verdict) {
+      KeepWorst(call);
       ++report_->verdicts[static_cast<size_t>(*call.verdict)];
       report_->known += *call.verdict >= Float64Verdict::kSuspicious && call.known;
       const bool wrong = *call.verdict == Float64Verdict::kWrong;

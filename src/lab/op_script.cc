@@ -272,7 +272,6 @@ StatusOr<OpScriptSettings> OpScriptSettings::Read(const std::string& path) {
   }
   if (!IsPlainCall(out.call))
     return BadInput(path + ": \"api_name\" must name a call of the dump, such as \"Functional.softmax.0\"");
-  if (out.dump.empty()) out.dump = out.extracted;
   if (out.dump.empty()) return BadInput(path + ": \"dump_json_path\" must be the path of a dump.json");
   return out;
 }
@@ -293,7 +292,7 @@ StatusOr<OpScript> WriteOpScript(const OpScriptSettings& settings) {
     return printed.status();
   }
   out.printed = *std::move(printed);
-  if (!settings.extracted.empty() && settings.extracted != settings.dump)
+  if (!settings.extracted.empty())
     MSP_RETURN_IF_ERROR(WriteExtract(settings, dump));
   return out;
 }
