@@ -54,7 +54,7 @@ size_t RunJudge::AddRow(const RowKey& key, std::span<const std::string> columns)
     const bool extreme = columns[c] == "max";
     row.watches[c].emplace(SeriesScale::kLogarithm, !extreme, extreme ? kLeastLeap : kLeastChange);
     if (IsSum(key.table)) row.watches[c]->IgnoreNoise();
-    if (key.table == "loss") row.watches[c]->IgnoreDips();
+    if (key.table == "loss" || extreme) row.watches[c]->IgnoreDips();
     ++(key.table == "loss" ? losses_ : watched_);
   }
   const auto [peers, first] = peer_ids_.emplace(common, peers_.size());

@@ -19,7 +19,7 @@ namespace msprobe {
 struct JudgeOptions {
   /// False alarms that a healthy run of 2,000 steps may have: a third of them of the loss, a third of what all layers
   /// do together, a third of all other series; divided by series, steps and detectors.
-  double false_alarms = 0.05;
+  double false_alarms = 0.02;
   int64_t from_step = 0;  // alarms before it are left out
 };
 

@@ -58,7 +58,7 @@ class SeriesWatch {
   std::optional<Change> Add(int64_t step, double value, double least);
   /// Of values that are sums over many steps, such as parameters and moments, the noise from step to step says nothing.
   void IgnoreNoise() { noise_ = false; }
-  /// One value that is lower than the others is no fault of a loss: a batch may be easy.
+  /// One value that is lower than the others is no fault of a loss, as a batch may be easy, nor of a largest value.
   void IgnoreDips() { dips_ = false; }
   size_t count() const { return count_; }
   bool IsWarm() const { return count_ >= kJudgeWarmup; }

@@ -1,4 +1,4 @@
-"""Judges the runs of a split, which it makes first, and prints the table of docs/en/monitor/faults.md.
+"""Judges the runs of a split, which it makes first, and prints the table of docs/en/monitor/judge.md.
 
     python publish_faults.py SPLIT DIRECTORY [HEALTHY] [JOBS]
 

@@ -14,7 +14,7 @@ torch.set_num_threads(1)
 torch.manual_seed(3)
 with open("config.json", "w") as file:
     json.dump({"targets": {}, "wg_distribution": True, "param_distribution": True, "ops": ["norm", "min", "max"], "format": "api",
-               "alert": {"dump": True, "rules": [{"rule_name": "ChangePoint", "args": {"false_alarms": 0.05}}],
+               "alert": {"dump": True, "rules": [{"rule_name": "ChangePoint", "args": {"false_alarms": 0.02}}],
                          "actions": {"dump_steps": 1, "command": ["tee", "told.json"]}}}, file)
 model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 16), torch.nn.Tanh(), torch.nn.Linear(16, 4))
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
@@ -32,7 +32,8 @@ for step in range(230):
     optimizer.step()
     optimizer.zero_grad()
 monitor.close()
-print(json.dumps(events))
+with open("events.json", "w") as file:
+    json.dump(events, file)
 """
 
 
@@ -51,7 +52,7 @@ def judge(directory, *options, env=None):
 
 def test_planted_change_is_told_while_the_training_runs_and_afterwards(monitored, tmp_path):
     done, output = monitored
-    events = json.loads(done.stdout.splitlines()[-1])
+    events = json.loads((tmp_path / "events.json").read_text())
     assert [(e["told"], e["detector"], e["layers"]) for e in events] == [(220, "changed_outside", ["2"])]
     assert "step 220: the parameters of 2, changed between two steps of the optimizer" in done.stderr
     assert json.loads((tmp_path / "told.json").read_text())["onset"] == 220
@@ -96,5 +97,5 @@ def test_what_is_no_run_is_refused(tmp_path):
 def test_settings_out_of_range_are_refused(alert):
     from msprobe._monitor.config import check_config
 
-    with pytest.raises((TypeError, ValueError), match="alert"):
+    with pytest.raises((TypeError, ValueError), match="allowed: "):
         check_config({"alert": alert}, "config.json")

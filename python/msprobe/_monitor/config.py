@@ -287,7 +287,7 @@ def _alert(config: MonitorConfig, given: dict, place: str) -> None:
 
 
 def _false_alarms(rule: Any, place: str) -> float:
-    value = (rule.get("args") or {}).get("false_alarms", 0.05) if isinstance(rule, dict) else 0.05
+    value = (rule.get("args") or {}).get("false_alarms", 0.02) if isinstance(rule, dict) else 0.02
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 10:
         raise TypeError(f"alert: false_alarms is {value!r}; allowed: a number above 0, up to 10 ({place})")
     return float(value)
