@@ -51,7 +51,7 @@ def test_what_is_chosen(calls):
     [
         ([], 2, "lab takes a dump, a script, or a command after '--'"),
         (["@", "--relations", "upside down"], 2, "there is no relation upside down: use all, again, row alone"),
-        (["@", "-d", "moon"], 2, "torch has no device moon here"),
+        pytest.param(["@", "-d", "moon"], 2, "torch has no device moon here", marks=pytest.mark.deep),
         (["nowhere"], 3, "nowhere"),
     ],
 )
