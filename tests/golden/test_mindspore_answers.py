@@ -75,22 +75,11 @@ def test_mappings_of_one_framework_leave_backward_ops_with_their_own(case, tmp_p
     assert moved > 30
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        *REVERSED,
-        *MAPPED,
-        "ms_compare_m1_cross_stat_am",
-        "ms_compare_m1_cross_tensor_am",
-        "ms_compare_m2_cross_tensor_lm",
-    ],
-)
-def test_a_changed_cell_is_noticed(case, tmp_path):
-    """Of each title a cell of a row with a partner and, where there is one, of a row without."""
-    rows = our_rows(case, tmp_path)
+def change_cells(case, rows):
+    """[(title, whether it was noticed)]: of each title a cell of a row with a partner is changed."""
     drawn = random.Random(case)
     roots = argument(case, "-tp"), argument(case, "-gp")
-    assert reference_faults(rows, *roots) == []
+    changes = []
     unjudged = {"NPU Name", "NPU_Stack_Info", "Data_name", "NPU Requires_grad", "Bench Requires_grad"}
     for title in rows[0]:
         if title in unjudged:
@@ -120,7 +109,23 @@ def test_a_changed_cell_is_noticed(case, tmp_path):
             changed[at][title] = "0.5"
         else:
             changed[at][title] = str(number * 1.01 + 1e-3) + ("%" if "%" in changed[at][title] else "")
-        assert reference_faults(of_op, *roots) != [], (title, changed[at])
+        changes.append((title, reference_faults(of_op, *roots) != []))
+    return changes
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "ms_compare_m2_cross_reverse",
+        "ms_compare_m2_ms_lm",
+        "ms_compare_m2_cross_tensor_lm",
+    ],
+)
+def test_a_changed_cell_is_noticed(case, tmp_path):
+    """All cases: publish_mindspore.py."""
+    changes = change_cells(case, our_rows(case, tmp_path))
+    assert len(changes) > 15
+    assert [title for title, noticed in changes if not noticed] == []
 
 
 @pytest.mark.parametrize("case", ["ms_compare_m1_ranks_da", "ms_compare_m2_ranks_da", "ms_compare_m2_da_file"])

@@ -84,8 +84,7 @@ def in_model(row):
     )
 
 
-@pytest.mark.parametrize("golden", ["bench", "weight"])
-@pytest.mark.parametrize("mapped", [False, True], ids=["structure", "lm"])
+@pytest.mark.parametrize(("golden", "mapped"), [("bench", False), ("weight", True)], ids=["structure", "lm"])
 def test_merged_ranks_against_the_other_framework(twins, tmp_path, golden, mapped):
     """Four ranks of MindSpore against one of PyTorch: matched and judged as four of PyTorch against it."""
     data = golden_set() / "data"
@@ -128,8 +127,7 @@ def test_pytorch_ranks_against_mindspore(twins, tmp_path):
         assert torch_text(json.loads(row["matched_node_link"])[-1]) == row["node_name"]
 
 
-@pytest.mark.parametrize("target", ["mindspore", "pytorch"])
-def test_overflows_across_frameworks(twins, tmp_path, target):
+def test_overflows_across_frameworks(twins, tmp_path, target="mindspore"):
     """-oc of two ranks: levels of the nodes, and the origin, are those of a comparison within PyTorch."""
     name = "tp2dp2/bench"
     broken = {"pytorch": tmp_path / "pytorch", "mindspore": tmp_path / "mindspore"}
