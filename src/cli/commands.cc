@@ -63,7 +63,7 @@ constexpr std::array<std::string_view, 28> kCommands{
     "parse",       "code_mapping",     "config_check",    "ckpt",
     "curves",      "optimizer_replay", "doctor",          "preflight",
     "monitor",     "acc_check",        "multi_acc_check", "api_precision_compare",
-    "lab",         "tolerance",       "op_generate", "run_overflow_check"};
+    "lab",         "tolerance",        "op_generate",     "run_overflow_check"};
 // Those that run the user's program.
 constexpr std::array<std::string_view, 5> kRunners{"run", "estimate", "certify", "monitor", "lab"};
 

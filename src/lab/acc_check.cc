@@ -101,7 +101,11 @@ class AccuracyCheck {
  public:
   AccuracyCheck(const AccCheckSettings& settings, const DumpFile& dump, std::vector<PlannedCall> plan,
                 AccCheckReport* report)
-      : settings_(settings), dump_(dump), plan_(std::move(plan)), report_(report), framework_(FrameworkOf(dump)),
+      : settings_(settings),
+        dump_(dump),
+        plan_(std::move(plan)),
+        report_(report),
+        framework_(FrameworkOf(dump)),
         pool_(settings.devices, framework_) {}
 
   /// A device that is not there is told before a table is made.
@@ -138,7 +142,8 @@ class AccuracyCheck {
     }
     MSP_ASSIGN_OR_RETURN(std::unique_ptr<CheckProcess> process, pool_.Take());
     MSP_ASSIGN_OR_RETURN(CallAnswer answer, process->Call(*request));
-    CheckedCall out = JudgeCall(call.full, call.api, call.backward.has_value(), framework_, settings_.release, std::move(answer));
+    CheckedCall out =
+        JudgeCall(call.full, call.api, call.backward.has_value(), framework_, settings_.release, std::move(answer));
     if (!report_->error_data.empty() && Fails(out)) MSP_RETURN_IF_ERROR(process->Save(report_->error_data, call.full));
     pool_.Give(std::move(process));
     return out;

@@ -290,8 +290,8 @@ void AddDraws(const DrawnResult& drawn, CheckedCall* out) {
   out->verdict = drawn.verdict;
   out->known = false;
   out->forward = drawn.verdict == Float64Verdict::kWrong ? LabStatus::kError : LabStatus::kPass;
-  const std::string found = fmt::format("{} values, distance {:.3g}, {:.3g} by chance", drawn.values, drawn.distance,
-                                        drawn.limit);
+  const std::string found =
+      fmt::format("{} values, distance {:.3g}, {:.3g} by chance", drawn.values, drawn.distance, drawn.limit);
   std::vector<std::string> row(Float64Columns().size());
   row[0] = out->full + ".forward.output.0";
   row[2] = Float64VerdictText(drawn.verdict);

@@ -18,7 +18,8 @@ bool IsBeyond(const JsonValue& leaf) {
     const JsonValue* v = leaf.Find(key);
     if (!v) continue;
     if (v->IsNumber() && !std::isfinite(v->Number())) return true;
-    if (v->IsString() && (v->Text().find("nan") != std::string_view::npos || v->Text().find("inf") != std::string_view::npos))
+    if (v->IsString() &&
+        (v->Text().find("nan") != std::string_view::npos || v->Text().find("inf") != std::string_view::npos))
       return true;
   }
   return false;

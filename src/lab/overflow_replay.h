@@ -1,4 +1,5 @@
-// What `msprobe run_overflow_check` does: calls whose results overflowed are made again, and it is said whether they had to.
+// What `msprobe run_overflow_check` does: calls whose results overflowed are made again, and it is said whether they
+// had to.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@ namespace msprobe {
 
 enum class OverflowCause : uint8_t {
   kExpected,    // the exact result is beyond the dtype, too: the inputs are the cause
-  kUnexpected,  // the exact result is finite in the dtype, and the call on this device is not: the function is the cause
+  kUnexpected,  // the exact result is finite in the dtype, and the call on this device is not: the function is the
+                // cause
   kGone,        // neither: what was recorded does not come again on this device
   kUnknown,     // the call cannot be made again
 };

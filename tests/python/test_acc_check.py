@@ -81,7 +81,7 @@ def test_clean_calls(dumps, task, tmp_path):
     assert against["Torch.topk.0.forward.output.0"][7] == "exact"
     assert against["Functional.dropout.0.forward.output.0"][7] == "distribution"
     assert against["Torch.topk.0.forward.output.1"][7] == "class"
-    assert float(against["Functional.gelu.0.forward.output.0"][10]) < 1e-6
+    assert 0 < float(against["Functional.linear.0.forward.output.0"][10]) < 1e-3
     # An autocast is part of the call that is checked.
     assert details["Functional.linear.1.forward.output.0"][1] == "torch.bfloat16"
     assert details["Torch.topk.0.forward.output.1"][0] == "torch.int64"

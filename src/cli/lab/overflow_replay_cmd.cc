@@ -46,8 +46,12 @@ Status Run(const OverflowReplayArgs& args, bool as_json) {
   for (const OverflowedCall& call : report.overflowed) {
     const std::string name = OneLine(call.full);
     switch (call.cause) {
-      case OverflowCause::kExpected: out += fmt::format("  {}: expected, its inputs lead to it in float64, too\n", name); break;
-      case OverflowCause::kUnexpected: out += fmt::format("  {}: not expected, float64 stays within the dtype\n", name); break;
+      case OverflowCause::kExpected:
+        out += fmt::format("  {}: expected, its inputs lead to it in float64, too\n", name);
+        break;
+      case OverflowCause::kUnexpected:
+        out += fmt::format("  {}: not expected, float64 stays within the dtype\n", name);
+        break;
       case OverflowCause::kGone: out += fmt::format("  {}: does not come again here\n", name); break;
       case OverflowCause::kUnknown: out += fmt::format("  {}: not called again: {}\n", name, OneLine(call.why)); break;
     }
@@ -60,8 +64,8 @@ Status Run(const OverflowReplayArgs& args, bool as_json) {
 
 void RegisterOverflowReplay(CLI::App& app, CommandContext* context) {
   auto args = std::make_shared<OverflowReplayArgs>();
-  CLI::App* command = app.add_subcommand(
-      "run_overflow_check", "call the functions of a dump that overflowed again, and say which had to");
+  CLI::App* command = app.add_subcommand("run_overflow_check",
+                                         "call the functions of a dump that overflowed again, and say which had to");
   command->add_option("--api_info_file", args->dump, "-api_info: dump.json of level L1 or mix")->required();
   command->add_flag("-j,--jit_compile", args->jit, "of an NPU: without effect, kernels are called as they are");
   command->add_option("-d,--device", args->device, "number of an accelerator, or a device of torch such as cpu")
