@@ -190,6 +190,7 @@ CHINESE = {
     ),
     "on a CPU": "（在 CPU 上）",
     "at level L2": "（在 L2 级别）",
+    "the changed call gives another shape": "改动后的调用得到的形状不同",
 }
 
 
