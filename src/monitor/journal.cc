@@ -44,7 +44,7 @@ double NumberOf(const CsvCell& cell) {
 }  // namespace
 
 Journal::Column Journal::KindOf(const std::string& column) {
-  static constexpr std::array<std::string_view, 9> kNames{"norm", "min", "max",   "zeros", "nans",
+  static constexpr std::array<std::string_view, 9> kNames{"norm", "min",  "max",   "zeros", "nans",
                                                           "id",   "mean", "shape", "dtype"};
   return static_cast<Column>(std::find(kNames.begin(), kNames.end(), column) - kNames.begin());
 }
@@ -145,8 +145,9 @@ void Journal::ArriveSummary(uint32_t number, const TensorSummary& summary, const
     if (table.kinds[i] == Column::kShape) {
       if (!alike) series.cells[i] = CsvCell::Text(ShapeText(view));
     } else if (table.kinds[i] == Column::kDType) {
-      if (!alike) series.cells[i] = CsvCell::Text(options_.dtype_name != nullptr ? options_.dtype_name(view.dtype)
-                                                                    : "torch." + std::string(DTypeName(view.dtype)));
+      if (!alike)
+        series.cells[i] = CsvCell::Text(options_.dtype_name != nullptr ? options_.dtype_name(view.dtype)
+                                                                       : "torch." + std::string(DTypeName(view.dtype)));
     } else {
       series.cells[i] = StatisticOf(table.kinds[i], summary, view);
     }
