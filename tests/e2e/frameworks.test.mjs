@@ -43,7 +43,7 @@ test('ranks of MindSpore against PyTorch', async () => {
     await page.locator('#search-hits li', { hasText: 'MintDistributed' }).first().click();
     await until(async () => (await state()).details === 'ready' && (await state()).links === 'ready', 'a node is selected');
     assert.equal((await state()).selection.name, NODE);
-    const answer = await page.evaluate(async (path) => (await fetch(path)).json(), `api/node?file=${FILE}&step=0&rank=0&side=NPU&name=${NODE}`);
+    const answer = await page.evaluate(async ([path, token]) => (await fetch(path, { headers: { 'X-Msprobe-Token': token } })).json(), [`api/node?file=${FILE}&step=0&rank=0&side=NPU&name=${NODE}`, server.answer.token]);
     assert.equal(answer.node.matched, 'Distributed.all_reduce.0.forward');
     assert.equal(answer.communication.nodes_info[1][1], NODE, 'the call of the other rank, found by the name of the group');
     await page.locator('[data-test=colors-overflow]').click();
