@@ -40,7 +40,7 @@ _COMMUNICATION = {"enable": bool, "cc_codeline": list, "cc_pre_hook": bool, "cc_
 
 @dataclass
 class AlertActions:
-    """What is done when a change is told."""
+    """What is done when a change is reported."""
 
     dump_steps: int = 0  # of PrecisionDebugger
     dump_config: str = ""
