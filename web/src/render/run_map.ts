@@ -129,7 +129,7 @@ export class RunMapPainter {
     const second = picture.view === 'difference' ? picture.other?.get(tile.place) : undefined;
     if (picture.view === 'difference' && !second) return null;
     const { scale } = picture;
-    const look = [palette.name, picture.view, scale?.mode, scale?.low, scale?.high, picture.rows.length, tile.serial, second?.serial].join();
+    const look = [palette.name, picture.view, scale?.serial, tile.serial, second?.serial].join();
     if (tile.picture?.look !== look) tile.picture = { look, image: this.draw(picture, tile, second, palette) };
     return { image: tile.picture.image, from: found.from, bins: found.bins, rows: tile.rows };
   }
