@@ -32,6 +32,7 @@ PYTHON = {
     "msprobe._monitor": {"msprobe._core", "msprobe._capture"},
     "msprobe.pytorch.monitor": {"msprobe._monitor"},
     "msprobe.mindspore.monitor": {"msprobe._monitor", "msprobe._capture", "msprobe.mindspore"},
+    "msprobe.scripts.atb": set(),
     "msprobe.pytorch.free_benchmark": {"msprobe._capture", "msprobe.pytorch.apis"},
     "msprobe.pytorch.compile_accuracy_checker": {"msprobe._capture"},
     "msprobe.core.monitor": {"msprobe._monitor"},
