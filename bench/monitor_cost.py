@@ -130,13 +130,14 @@ def main():
     parser.add_argument("--out")
     parser.add_argument("--tools", default="msprobe,mindstudio-probe")
     parser.add_argument("--ranks", default="1,2")
+    parser.add_argument("--names", default=";".join(CONFIGURATIONS), help="of the configurations, with ; between")
     given = parser.parse_args()
     if given.measure:
         measure(given.measure, given.rounds, given.out)
         return
     print("| what is monitored | ranks | step without | " + " | ".join(given.tools.split(",")) + " |")
     print("|---|---|---|---|---|")
-    for name in CONFIGURATIONS:
+    for name in given.names.split(";"):
         for ranks in map(int, given.ranks.split(",")):
             found = {tool: run(tool, name, ranks, given.rounds) for tool in given.tools.split(",")}
             step = next(iter(found.values()))["step"]

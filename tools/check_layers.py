@@ -32,6 +32,7 @@ PYTHON = {
     "msprobe._monitor": {"msprobe._core", "msprobe._capture"},
     "msprobe.pytorch.monitor": {"msprobe._monitor"},
     "msprobe.core.monitor": {"msprobe._monitor"},
+    "msprobe.core.grad_probe": {"msprobe._capture"},
     "msprobe.core.monitor_v2": {"msprobe._monitor", "msprobe.pytorch.monitor"},
     "msprobe.core.single_save": {"msprobe.pytorch.single_compare", "msprobe.pytorch.single_save"},
 }

@@ -297,8 +297,9 @@ Status MakeOutputDir(const std::string& path) {
       }
       continue;
     }
+    const std::string reason = Reason();
     if (IsDirectory(part)) continue;
-    return BadInput(part + " cannot be created (" + Reason() + "): choose another output directory with -o");
+    return BadInput(part + " cannot be created (" + reason + "): choose another output directory with -o");
   }
   if (access(path.c_str(), W_OK | X_OK) != 0) {
     return BadInput(path + " is not writable (" + Reason() + "): choose another output directory with -o");

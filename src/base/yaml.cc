@@ -162,6 +162,7 @@ class Builder : public YAML::EventHandler {
     if (fresh) {
       level.node.members.push_back({std::move(level.key), std::move(node)});
     } else {
+      node.replaced = level.node.members[it->second].second.line;
       level.node.members[it->second].second = std::move(node);
     }
     level.has_key = false;

@@ -16,6 +16,7 @@ struct YamlNode {
   enum class Kind : uint8_t { kNull, kText, kList, kMap };
   Kind kind = Kind::kNull;
   int line = 0;                     // where it starts, from 1
+  int replaced = 0;                 // line of an earlier value of the same key; 0: there was none
   std::string text;                 // of kText; numbers and booleans as they are written
   std::vector<YamlNode> items;      // of kList
   std::vector<YamlMember> members;  // of kMap, in the order of the file, keys once

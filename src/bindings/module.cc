@@ -123,8 +123,11 @@ std::string AddApiFrom(nb::handle owner, nb::str attr, nb::str prefix_text, nb::
   spec.base = prefix + "." + api;
   spec.risk = risk == "CORE" ? Risk::kCore : risk == "LOW" ? Risk::kLow : Risk::kFocus;
   spec.in_place = in_place;
-  spec.distributed = prefix == "Distributed";
-  if (const Collective* call = spec.distributed ? FindCollective(api) : nullptr; call && call->Fills()) {
+  // MindSpore's comm_func returns its results, mint.distributed fills an argument or changes it in place.
+  const bool returns = details.contains("returns") && nb::cast<bool>(details["returns"]);
+  spec.distributed = prefix == "Distributed" && !returns;
+  spec.fills = prefix == "MintDistributed";
+  if (const Collective* call = spec.distributed || spec.fills ? FindCollective(api) : nullptr; call && call->Fills()) {
     spec.ignored_args = {call->position};
     spec.ignored_keyword = call->keyword;
   }
@@ -412,7 +415,9 @@ void BindValues(nb::module_& m) {
       "deliver_bytes", [](int32_t slot, uintptr_t data) { DeliverBytes(slot, reinterpret_cast<const void*>(data)); },
       nb::arg("slot"), nb::arg("data"), "The elements of a tensor have arrived at this address.");
   m.def("deliver_nothing", &DeliverNothing, nb::arg("slot"), "The values of this tensor will not come.");
-  m.def("read_tensors", &ReadBeforeWrite, "Reads what was recorded of tensors of MindSpore and waits to be read.");
+  m.def(
+      "read_tensors", [] { ReadBeforeWrite(); },
+      "Reads what was recorded of tensors of MindSpore and waits to be read.");
   m.def("in_backward", &InBackward, "Whether MindSpore runs a backward pass.");
   m.def("resolve_deferred", &ResolveDeferred, "Finishes the records whose values have all arrived.");
   m.def("leaf_memo_hits", &LeafMemoHits, "Values that were not read a second time.");
@@ -440,5 +445,6 @@ NB_MODULE(_core, m) {
   BindTasks(m);
   nb::set_leak_warnings(false);  // a monitor lives until the interpreter is gone
   BindMonitor(m);
+  BindSeriesJudge(m);
   BindModuleEdges(m);
 }

@@ -15,8 +15,8 @@
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "base/words/translate.h"
 #include "cli/earlier_commands.h"
+#include "cli/lab/lab_commands.h"
 
 namespace msprobe {
 namespace {
@@ -56,15 +56,16 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOldNames
                                                                                   {"run_ut", "acc_check"},
                                                                                   {"multi_run_ut", "multi_acc_check"}}};
 
-constexpr std::array<std::string_view, 24> kCommands{
+constexpr std::array<std::string_view, 27> kCommands{
     "compare",     "graph_visualize",  "serve",           "export",
     "run",         "estimate",         "certify",         "recover",
     "verify-dump", "overflow_check",   "merge_result",    "data2db",
     "parse",       "code_mapping",     "config_check",    "ckpt",
     "curves",      "optimizer_replay", "doctor",          "preflight",
-    "monitor",     "acc_check",        "multi_acc_check", "api_precision_compare"};
+    "monitor",     "acc_check",        "multi_acc_check", "api_precision_compare",
+    "lab",         "tolerance",       "op_generate"};
 // Those that run the user's program.
-constexpr std::array<std::string_view, 4> kRunners{"run", "estimate", "certify", "monitor"};
+constexpr std::array<std::string_view, 5> kRunners{"run", "estimate", "certify", "monitor", "lab"};
 
 /// A result file that got the number of a closed stderr would receive the error messages.
 void OpenStandardStreams() {
@@ -80,12 +81,6 @@ Status FlushOutput() {
   if ((std::fflush(stdout) == 0 && !failed) || errno == EPIPE) return OkStatus();
   const std::string why = errno ? std::string(" (") + std::strerror(errno) + ")" : std::string();
   return InternalError("cannot print the summary" + why + ": redirect the output elsewhere; the results are written");
-}
-
-/// Scripts look for the marker, so it is English in every locale.
-void PrintMessage(std::string_view marker, const std::string& text) {
-  const std::string line = std::string(marker) + InLanguage(OneLine(text), LocaleLanguage()) + "\n";
-  std::fputs(line.c_str(), stderr);
 }
 
 int Report(Status status) {
@@ -136,7 +131,7 @@ Status UsageOf(const CLI::App& app, const CLI::ParseError& error) {
     if (dynamic_cast<const CLI::ExtrasError*>(&error) && !left.empty()) {
       text = (StartsWith(left[0], "-") ? "unknown option " : "unexpected argument ") + left[0];
       const std::string& name = command->get_name();
-      const bool runs = name == "run" || name == "estimate" || name == "certify" || name == "monitor";
+      const bool runs = name == "run" || name == "estimate" || name == "certify" || name == "monitor" || name == "lab";
       if (runs && !StartsWith(left[0], "-")) text += " (your command goes after '--')";
     }
   }
@@ -144,15 +139,6 @@ Status UsageOf(const CLI::App& app, const CLI::ParseError& error) {
 }
 
 }  // namespace
-
-void PrintWarning(const std::string& text) { PrintMessage("[msprobe] warning: ", text); }
-
-void PrintJson(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
-
-void PrintForPeople(std::string_view text) {
-  const std::string shown = InLanguage(text, LocaleLanguage());
-  std::fwrite(shown.data(), 1, shown.size(), stdout);
-}
 
 std::vector<std::string> ExpandShortOptions(std::vector<std::string> args) {
   for (std::string& arg : args) {
@@ -198,6 +184,9 @@ int RunCommand(std::vector<std::string> args) {
   RegisterMonitor(app, &context);
   RegisterAccCheck(app, &context);
   RegisterPrecisionCompare(app, &context);
+  RegisterTolerance(app, &context);
+  RegisterOpGenerate(app, &context);
+  RegisterLab(app, &context);
   app.footer("Run 'msprobe COMMAND --help' for the options of a command.");  // behind them: they would take it over
 
   bool becomes_program = false;

@@ -5,19 +5,13 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cli/context/command_context.h"
 
 namespace CLI {
 class App;
 }
 
 namespace msprobe {
-
-struct CommandContext {
-  Status status;
-  std::string framework;             // -f pytorch|mindspore of the old command form; "" if absent
-  bool json = false;                 // --json: the summary as one JSON object on stdout instead of text
-  std::vector<std::string> program;  // what stands behind "--", of the commands that run a program
-};
 
 void RegisterCompare(CLI::App& app, CommandContext* context);
 void RegisterGraphVisualize(CLI::App& app, CommandContext* context);
@@ -39,20 +33,9 @@ void RegisterCurves(CLI::App& app, CommandContext* context);
 void RegisterOptimizerReplay(CLI::App& app, CommandContext* context);
 void RegisterDoctor(CLI::App& app, CommandContext* context);
 void RegisterMonitor(CLI::App& app, CommandContext* context);
-void RegisterAccCheck(CLI::App& app, CommandContext* context);
-void RegisterPrecisionCompare(CLI::App& app, CommandContext* context);
 
 /// The whole command: parses, runs, prints a one-line error to stderr, returns the exit code.
 int RunCommand(std::vector<std::string> args);
-
-/// One line on stderr, whatever `text` holds.
-void PrintWarning(const std::string& text);
-
-/// What programs read, on stdout as it is.
-void PrintJson(std::string_view text);
-
-/// A summary on stdout, in the language of the locale.
-void PrintForPeople(std::string_view text);
 
 /// What `--template list` prints, or with a name the text of that layer mapping.
 Status PrintLayerTemplates(const std::string& name, bool json);

@@ -12,11 +12,8 @@ struct Earlier {
 constexpr std::string_view kOffline =
     "msprobe does not run models on an NPU; 'msprobe run -- python script.py' records what a PyTorch model computes";
 
-constexpr std::array<Earlier, 4> kEarlier{{
+constexpr std::array<Earlier, 3> kEarlier{{
     {"run_overflow_check", "'msprobe overflow_check -i DUMP -o OUT' finds where NaN and infinities come from"},
-    {"op_generate",
-     "'msprobe compare -tp DUMP -gp DUMP -o OUT --repro DIR' writes a script that calls the function that differs "
-     "first"},
     {"offline_dump", kOffline},
     {"install_deps", "msprobe has no dependencies to install; 'msprobe --help' lists its commands"},
 }};

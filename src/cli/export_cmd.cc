@@ -16,6 +16,7 @@
 #include "report/fill_page.h"
 #include "serve/page.h"
 #include "view/query/viewer.h"
+#include "view/run/run_export.h"
 
 namespace msprobe {
 namespace {
@@ -41,12 +42,14 @@ struct Source {
 struct Sources {
   std::vector<std::unique_ptr<view::Viewer>> viewers;
   std::vector<Source> graphs, trends;
+  std::vector<std::pair<view::FoundRun, view::Viewer*>> runs;  // of a monitor
 };
 
 struct Page {
   std::string html;
   view::ExportedGraphs graphs;
   uint64_t targets = 0;  // of all trend files
+  uint64_t series = 0;   // of all monitored runs
 };
 
 // On a page without a server nothing may be asked of any.
@@ -79,8 +82,10 @@ Status Collect(const ExportArgs& args, Sources* out) {
     out->viewers.push_back(std::move(opened));
     view::Viewer* viewer = out->viewers.back().get();
     MSP_ASSIGN_OR_RETURN(const view::FileList list, viewer->Files());
-    if (list.files.empty() && list.trends.empty()) {
-      return BadInput(list.skipped.empty() ? fmt::format("{} holds no .vis.db and no .trend.db file", input)
+    if (list.files.empty() && list.trends.empty() && list.runs.empty()) {
+      return BadInput(list.skipped.empty() ? fmt::format("{} holds no .vis.db file, no .trend.db file and no monitored "
+                                                         "run",
+                                                         input)
                                            : list.skipped[0].reason);
     }
     for (const view::FoundFile& f : list.files) out->graphs.push_back({f.file, f, viewer});
@@ -88,6 +93,7 @@ Status Collect(const ExportArgs& args, Sources* out) {
       out->trends.push_back({f.file, f, viewer});
       trend_paths.push_back(viewer->root().empty() ? input : "");
     }
+    for (const view::FoundRun& run : list.runs) out->runs.emplace_back(run, viewer);
   }
   if (out->graphs.size() > 1) {
     return UsageError(fmt::format("{} and {} are two graph files, and a page holds one: name the one to export",
@@ -120,6 +126,55 @@ StatusOr<std::string> TrendsJson(const Sources& sources, const ExportArgs& args,
   return out;
 }
 
+// Of the ranks that --rank names, or else those of which something was found, or else the first.
+std::vector<int64_t> RanksOfRun(const std::vector<int64_t>& all, const std::vector<view::RunEvent>& events,
+                                const ExportArgs& args) {
+  constexpr size_t kMostRanks = 4;
+  std::set<int64_t> wanted(args.ranks.begin(), args.ranks.end());
+  for (const view::RunEvent& event : events) {
+    if (args.ranks.empty() && event.rank >= 0 && wanted.size() < kMostRanks) wanted.insert(event.rank);
+  }
+  std::vector<int64_t> ranks;
+  for (const int64_t rank : all) {
+    if (wanted.count(rank) != 0) ranks.push_back(rank);
+  }
+  if (ranks.empty() && args.ranks.empty()) ranks.push_back(all.front());
+  return ranks;
+}
+
+/// `,"runs":[...]`, or "" without any.
+StatusOr<std::string> RunsJson(const Sources& sources, const ExportArgs& args, uint64_t* series) {
+  constexpr uint64_t kCellBytes = 16;  // in the page: three numbers as base64
+  std::string out;
+  if (sources.runs.empty()) return out;
+  const uint64_t cells = args.max_size * kMegabyte / kCellBytes / sources.runs.size() * 3 / 4;
+  JsonWriter json(&out, kJsonPage);
+  out += ',';
+  json.Key("runs");
+  json.BeginArray();
+  for (const auto& [run, viewer] : sources.runs) {
+    MSP_ASSIGN_OR_RETURN(const auto all, viewer->RunRanks(run.directory));
+    MSP_ASSIGN_OR_RETURN(const auto events, viewer->RunEvents(run.directory));
+    std::vector<std::pair<int64_t, std::shared_ptr<view::OpenRank>>> ranks;
+    for (const int64_t rank : RanksOfRun(all, events, args)) {
+      MSP_ASSIGN_OR_RETURN(auto open, viewer->RunRank(run.directory, rank));
+      ranks.emplace_back(rank, std::move(open));
+    }
+    if (ranks.empty()) return BadInput(fmt::format("{} has no rank of --rank: choose one that it has", run.directory));
+    MSP_ASSIGN_OR_RETURN(const view::ExportedRun data, view::ExportRun(ranks, events, run.changed, cells));
+    json.BeginObject();
+    json.Member("file", run.directory == "." ? std::string(BaseName(viewer->root())) : run.directory);
+    json.Member("size", run.size);
+    json.Member("mtime", run.changed);
+    json.Member("ranks", ranks.size());
+    json.RawMember("data", data.json);
+    json.EndObject();
+    *series += data.series;
+  }
+  json.EndArray();
+  return out;
+}
+
 StatusOr<view::ExportedGraphs> GraphsJson(const Sources& sources, const view::ExportChoice& choice) {
   if (!sources.graphs.empty()) {
     const Source& source = sources.graphs[0];
@@ -137,9 +192,10 @@ StatusOr<Page> MakePage(const Sources& sources, const ExportArgs& args) {
   view::ExportChoice choice{args.steps, args.ranks, most * kUsualRatio, args.max_tensors * kMegabyte};
   Page out;
   MSP_ASSIGN_OR_RETURN(const std::string trends, TrendsJson(sources, args, &out.targets));
+  MSP_ASSIGN_OR_RETURN(const std::string runs, RunsJson(sources, args, &out.series));
   for (int i = 0; i < kMostTries; ++i) {
     MSP_ASSIGN_OR_RETURN(out.graphs, GraphsJson(sources, choice));
-    out.graphs.json.insert(out.graphs.json.size() - 1, trends);
+    out.graphs.json.insert(out.graphs.json.size() - 1, trends + runs);
     MSP_ASSIGN_OR_RETURN(out.html, FillPage(page, out.graphs.json));
     out.graphs.json.clear();
     if (out.html.size() <= most) return out;
@@ -166,7 +222,8 @@ void PrintTensors(const ExportArgs& args, const view::ExportedTensors& tensors) 
   PrintForPeople(text + "\n");
 }
 
-void Print(const ExportArgs& args, const Page& page, size_t trends, const std::string& path, bool json) {
+void Print(const ExportArgs& args, const Page& page, const Sources& sources, const std::string& path, bool json) {
+  const size_t trends = sources.trends.size();
   const view::ExportedGraphs& graphs = page.graphs;
   if (json) {
     JsonWriter line(kJsonCompact);
@@ -179,6 +236,7 @@ void Print(const ExportArgs& args, const Page& page, size_t trends, const std::s
     line.Member("tensors", graphs.tensors.held);
     line.Member("tensors_saved", graphs.tensors.saved);
     line.Member("trends", trends);
+    line.Member("runs", sources.runs.size());
     line.EndObject();
     fmt::print("{}\n", line.Take());
     return;
@@ -186,6 +244,9 @@ void Print(const ExportArgs& args, const Page& page, size_t trends, const std::s
   std::string holds;
   if (graphs.graphs > 0) holds += fmt::format(", {}, {} nodes", Count(graphs.graphs, "graph"), graphs.nodes);
   if (trends > 0) holds += fmt::format(", {} of {}", Count(trends, "trend file"), Count(page.targets, "name"));
+  if (!sources.runs.empty()) {
+    holds += fmt::format(", {} of {} series", Count(sources.runs.size(), "monitored run"), page.series);
+  }
   PrintForPeople(
       fmt::format("page: {} ({:.1f} MB{})\n", OneLine(path), static_cast<double>(page.html.size()) / kMegabyte, holds));
   if (graphs.details < graphs.nodes) {
@@ -207,7 +268,7 @@ Status RunExport(const ExportArgs& args, bool json) {
   MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(args.output));
   MSP_RETURN_IF_ERROR(file.Write(page.html));
   MSP_RETURN_IF_ERROR(file.CommitResult());
-  Print(args, page, sources.trends.size(), file.path(), json);
+  Print(args, page, sources, file.path(), json);
   return OkStatus();
 }
 
@@ -216,7 +277,8 @@ Status RunExport(const ExportArgs& args, bool json) {
 void RegisterExport(CLI::App& app, CommandContext* context) {
   auto args = std::make_shared<ExportArgs>();
   CLI::App* cmd = app.add_subcommand("export", "write graphs and trends as one HTML page that works without a server");
-  cmd->add_option("file", args->inputs, "a .vis.db file, .trend.db files, or a directory with them")->required();
+  cmd->add_option("file", args->inputs, "a .vis.db file, .trend.db files, or a directory with them or of a monitor")
+      ->required();
   cmd->add_option("-o,--output_path", args->output, "the page to write, FILE.html")->required();
   cmd->add_option("--step", args->steps, "only these steps")->delimiter(',');
   cmd->add_option("--rank", args->ranks, "only these ranks")->delimiter(',');

@@ -3,9 +3,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
+#include "base/file.h"
+#include "base/temp_directory.h"
 #include "cli/commands.h"
 #include "cli/graph_structure.h"
 #include "cli/older_graph.h"
@@ -13,6 +16,8 @@
 #include "dump/reader.h"
 #include "graph/build/visualize.h"
 #include "graph/node/field_text.h"
+#include "import/kernel_dump.h"
+#include "jobs/kernel_graph.h"
 #include "json/writer.h"
 #include "parallel/merge.h"
 
@@ -177,6 +182,29 @@ class ProgressPrinter {
   int shown_ = -1;
 };
 
+/// Kernel dumps of MindSpore, as dumps of modules in a directory of their own; nothing where the paths are no kernels.
+StatusOr<std::optional<TempDirectory>> TakeKernels(GraphSettings* options) {
+  std::vector<std::string*> paths = {&options->target};
+  if (!options->golden.empty()) paths.push_back(&options->golden);
+  const auto is_kernels = [](const std::string* path) { return LooksLikeKernels(*path); };
+  const size_t kernels = static_cast<size_t>(std::count_if(paths.begin(), paths.end(), is_kernels));
+  if (kernels == 0) return std::optional<TempDirectory>();
+  if (kernels < paths.size()) {
+    const bool target = is_kernels(&options->target);
+    return BadInput((target ? options->target : options->golden) + " holds kernels (rank_N) and " +
+                    (target ? options->golden : options->target) +
+                    " does not: give two kernel dumps, or two dumps of level L0 or mix");
+  }
+  MSP_RETURN_IF_ERROR(MakeOutputDir(options->output));
+  MSP_ASSIGN_OR_RETURN(TempDirectory temp, TempDirectory::Create(options->output, "kernel_graph"));
+  for (std::string* path : paths) {
+    const std::string out = JoinPath(temp.path(), path == paths.front() ? "target" : "golden");
+    MSP_RETURN_IF_ERROR(WriteKernelsAsDump(*path, out, options->warning));
+    *path = out;
+  }
+  return std::optional<TempDirectory>(std::move(temp));
+}
+
 Status RunGraph(GraphArguments* args, bool json) {
   if (const auto& name = args->options.layer_template; name == "list" || !args->print_template.empty()) {
     return PrintLayerTemplates(args->print_template, json);
@@ -198,6 +226,7 @@ Status RunGraph(GraphArguments* args, bool json) {
       };
     }
     printer.Show(0);
+    MSP_ASSIGN_OR_RETURN(const std::optional<TempDirectory> kernels, TakeKernels(&options));
     if (args->plan) {
       MSP_ASSIGN_OR_RETURN(const std::string plan, MergePlanJson(options));
       printer.Clear();

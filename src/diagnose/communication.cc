@@ -293,6 +293,14 @@ StatusOr<RankCalls> ReadCalls(int rank, const DumpFile& dump) {
 CommGraph JoinCalls(std::vector<RankCalls> ranks) {
   std::sort(ranks.begin(), ranks.end(),
             [](const RankCalls& a, const RankCalls& b) { return a.rank.rank < b.rank.rank; });
+  std::vector<NamedCalls> named;
+  for (RankCalls& r : ranks) {
+    named.push_back({r.rank.rank, {}});
+    for (std::vector<CommTransfer>& call : r.transfers) {
+      for (CommTransfer& t : call) named.back().transfers.push_back(&t);
+    }
+  }
+  NameGroups(named);
   CommGraph graph;
   for (RankCalls& r : ranks) graph.ranks.push_back(std::move(r.rank));
   Joiner joiner(&graph);

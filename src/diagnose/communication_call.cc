@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <climits>
+#include <map>
 
 #include "base/text.h"
+#include "dump/group_name.h"
 #include "ops/collective.h"
 
 namespace msprobe {
@@ -127,7 +129,25 @@ void ReadBatch(const JsonValue& list, std::vector<CommTransfer>* out) {
 
 }  // namespace
 
-std::vector<int> ReadGroup(const JsonValue& op) { return Sorted(Arguments(op).Group()); }
+void ReadGroup(const JsonValue& op, CommTransfer* out) {
+  out->group = Sorted(Arguments(op).Group());
+  if (out->group.empty()) out->group_name = GroupNameOf(op);
+}
+
+void NameGroups(const std::vector<NamedCalls>& ranks) {
+  std::map<std::string_view, std::vector<int>> members;
+  for (const NamedCalls& rank : ranks) {
+    for (const CommTransfer* t : rank.transfers) {
+      if (!t->group_name.empty()) members[t->group_name].push_back(rank.rank);
+    }
+  }
+  for (auto& [name, numbers] : members) numbers = Sorted(std::move(numbers));
+  for (const NamedCalls& rank : ranks) {
+    for (CommTransfer* t : rank.transfers) {
+      if (!t->group_name.empty()) t->group = members[t->group_name];
+    }
+  }
+}
 
 std::vector<CommTransfer> ReadTransfers(std::string_view api, const JsonValue& op, int own_rank) {
   const Arguments args(op);
@@ -144,6 +164,8 @@ std::vector<CommTransfer> ReadTransfers(std::string_view api, const JsonValue& o
   CommTransfer t;
   const std::vector<int> group = args.Group();
   t.group = Sorted(group);
+  // The text of an object that is sent is no group.
+  if (group.empty() && !Contains(api, "object")) t.group_name = GroupNameOf(op);
   if (flow == Flow::kSend || flow == Flow::kReceive) {
     t.kind = CommTransfer::Kind::kPair;
     t.gives = flow == Flow::kSend;

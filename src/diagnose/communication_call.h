@@ -23,6 +23,7 @@ struct CommTransfer {
   int tag = 0;             // kPair
   int root = kUnknown;     // kGroup: the rank that gives (broadcast, scatter) or takes (reduce, gather) for all
   std::vector<int> group;  // ranks of the group in ascending order; empty for the default group
+  std::string group_name;  // where the dump has nothing else: NameGroups() finds the ranks
   static constexpr int kUnknown = -1;
 };
 
@@ -30,7 +31,15 @@ struct CommTransfer {
 /// their names; ranks within a group (group_src, group_dst) become ranks of the run.
 std::vector<CommTransfer> ReadTransfers(std::string_view api, const JsonValue& op, int own_rank);
 
-/// Ranks of the group that a call names, in ascending order; empty for the default group.
-std::vector<int> ReadGroup(const JsonValue& op);
+/// The group that a call names.
+void ReadGroup(const JsonValue& op, CommTransfer* out);
+
+/// MindSpore names a group and does not list its ranks. A name stands for one group in a whole run, so its ranks are
+/// those that call with it.
+struct NamedCalls {
+  int rank = 0;
+  std::vector<CommTransfer*> transfers;
+};
+void NameGroups(const std::vector<NamedCalls>& ranks);
 
 }  // namespace msprobe

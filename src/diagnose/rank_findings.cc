@@ -6,6 +6,7 @@
 #include "compare/pair/module_tree.h"
 #include "diagnose/communication_sides.h"
 #include "diagnose/divergence.h"
+#include "ops/collective.h"
 #include "ops/op_name.h"
 
 namespace msprobe {
@@ -36,7 +37,7 @@ void ForgetRewritten(const OpList& ops, const Differences& found, BigArray<uint8
   for (size_t i = 0; i < marks->size(); ++i) {
     const bool told = (found.verdicts[i] != RulerVerdict::kNone && found.verdicts[i] != RulerVerdict::kRewritten) ||
                       i == found.Answer().op;
-    if (!told && !StartsWith(ops.NameAt(i), "Distributed.")) (*marks)[i] = 0;
+    if (!told && !IsCommunication(ops.NameAt(i))) (*marks)[i] = 0;
   }
 }
 

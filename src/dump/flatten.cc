@@ -11,7 +11,7 @@ bool IsLeaf(const JsonValue& object) {
   const JsonValue* type = object.Find("type");
   if (type && type->IsString()) return true;
   const JsonValue* kind = object.Find("class_type");
-  return kind && kind->IsString() && kind->Text() == "torch.distributed.P2POp";
+  return kind && kind->IsString() && EndsWith(kind->Text(), ".distributed.P2POp");
 }
 
 /// Walks lists and objects down to their leaves; the suffix grows and shrinks with the path.

@@ -1,8 +1,12 @@
 #include "import/ir_code.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
+#include "import/execution_order.h"
 
 namespace msprobe {
 namespace {
@@ -21,15 +25,6 @@ bool BeginsNode(std::string_view line) {
   if (!StartsWith(line, "%")) return false;
   const size_t bracket = line.find('(');
   return bracket != std::string_view::npos && IsDigits(line.substr(1, bracket - 1)) && Contains(line, " = ");
-}
-
-/// As names of files have it.
-std::string KernelName(std::string_view scope) {
-  std::string out(scope);
-  for (char& c : out) {
-    if (c == '.' || c == '/' || c == '\\' || c == ' ') c = '_';
-  }
-  return out;
 }
 
 std::string_view WithoutEnd(std::string_view line) {
@@ -58,7 +53,7 @@ StatusOr<IrFile> IrFile::Parse(std::string_view text, const std::string& path) {
     } else if (StartsWith(line, kScope) && EndsWith(line, ")")) {
       if (out.nodes_.size() == kMostNodes) return BadInput(path + " has more nodes than any graph");
       const std::string_view scope = line.substr(kScope.size(), line.size() - kScope.size() - 1);
-      const auto [it, fresh] = out.nodes_.try_emplace(KernelName(scope));
+      const auto [it, fresh] = out.nodes_.try_emplace(KernelFileName(scope));
       node = fresh ? &it->second : nullptr;  // the first of two nodes with one name
       if (fresh) it->second.scope = scope;
     } else if (node && StartsWith(line, kComment) && node->lines.size() < kMostLines) {
@@ -73,6 +68,23 @@ StatusOr<IrFile> IrFile::Parse(std::string_view text, const std::string& path) {
 const IrNode* IrFile::Find(std::string_view kernel) const {
   const auto it = nodes_.find(std::string(kernel));
   return it == nodes_.end() ? nullptr : &it->second;
+}
+
+std::map<std::string, IrFile> ReadGraphCode(const std::vector<const KernelDirectory*>& directories,
+                                            std::vector<std::string>* warnings) {
+  std::map<std::string, IrFile> out;
+  for (const KernelDirectory* d : directories) {
+    const std::string_view graph = DirName(d->path), rank = DirName(DirName(graph));
+    const std::string path = fmt::format("{}/graphs/ms_output_trace_code_graph_{}.ir", rank, BaseName(graph));
+    if (out.contains(d->graph) || !IsRegularFile(path)) continue;
+    StatusOr<IrFile> file = IrFile::Open(path);
+    if (file.ok()) {
+      out.emplace(d->graph, std::move(*file));
+    } else {
+      warnings->push_back("no lines of source: " + file.status().message());
+    }
+  }
+  return out;
 }
 
 std::string CodeStack(const IrNode& node) {

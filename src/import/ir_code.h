@@ -2,6 +2,7 @@
 // ("ms_output_trace_code_graph_0.ir").
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "import/kernel_dump.h"
 
 namespace msprobe {
 
@@ -34,6 +36,11 @@ class IrFile {
   std::optional<MappedFile> map_;
   std::unordered_map<std::string, IrNode> nodes_;
 };
+
+/// rank_{N}/graphs/ms_output_trace_code_graph_{graph}.ir of rank_{N}/{net}/{graph}/{step}, by "{net}/{graph}". A file
+/// that cannot be read is a warning.
+std::map<std::string, IrFile> ReadGraphCode(const std::vector<const KernelDirectory*>& directories,
+                                            std::vector<std::string>* warnings);
 
 /// The lines as one text, each without the "/" at its end.
 std::string CodeStack(const IrNode& node);

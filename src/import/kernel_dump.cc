@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 constexpr int kMostDepth = 10;
 constexpr size_t kMostEntries = 20'000'000, kMostTensors = 2'000'000, kMostLevels = 4;
 constexpr std::string_view kRankDir = "rank_", kStepDir = "step_", kFileEnd = ".npy", kList = "statistic.csv",
-                           kNames = "mapping.csv";
+                           kNames = "mapping.csv", kConstants = "constants";
 
 template <typename T>
 std::optional<T> Number(std::string_view text) {
@@ -42,7 +42,8 @@ bool PlaceOf(const std::vector<std::string>& parts, KernelDirectory* out) {
     out->step = *step;
     return true;
   }
-  const std::optional<int> step = Number<int>(back(1));
+  out->constants = back(1) == kConstants && StartsWith(back(kMostLevels), kRankDir);
+  const std::optional<int> step = out->constants ? 0 : Number<int>(back(1));
   const std::string& top = back(kMostLevels);
   std::optional<int> rank = StartsWith(top, kRankDir) ? numbered(top, kRankDir) : Number<int>(top);
   if (!rank) rank = Number<int>(back(3));  // {device}/{model}/{step}
@@ -97,6 +98,7 @@ Status AddAdump(const std::string& path, std::string_view name, const std::strin
     if (out->tensors.size() == kMostTensors) return TooMany(path);
     KernelTensor& t = out->tensors.emplace_back();
     t.key = std::string(parts[kOp]).append(".").append(parts[kTask]).append(".") + dump->tensors[i].tensor.name;
+    t.type = parts[0];
     t.time = *time;
     t.graph = graph;
     t.file = path;
@@ -124,6 +126,7 @@ Status ReadFiles(const KernelDirectory& directory, const std::vector<std::string
     }
     if (out->tensors.size() == kMostTensors) return TooMany(directory.path);
     tensor.graph = directory.graph;
+    tensor.constant = directory.constants;
     tensor.file = JoinPath(directory.path, name);
     out->tensors.push_back(std::move(tensor));
   }
@@ -132,7 +135,7 @@ Status ReadFiles(const KernelDirectory& directory, const std::vector<std::string
 
 /// The columns of statistic.csv; those of statistics stand where the configuration put them.
 struct StatisticColumns {
-  static constexpr size_t kOpName = 1, kTask = 2, kTime = 4, kInOut = 5, kSlot = 6, kFirst = 8;
+  static constexpr size_t kOpType = 0, kOpName = 1, kTask = 2, kTime = 4, kInOut = 5, kSlot = 6, kFirst = 8;
   size_t dtype = kFirst, shape = kFirst + 1;
   std::array<size_t, kKernelStats> stats{};  // 0: none
 
@@ -156,6 +159,7 @@ bool ReadLine(const StatisticColumns& columns, const std::vector<SheetCell>& row
   const std::optional<uint64_t> time = Number<uint64_t>(row[C::kTime].text);
   if (!time || row[C::kOpName].text.empty()) return false;
   out->key = row[C::kOpName].text + "." + row[C::kTask].text + "." + row[C::kInOut].text + "." + row[C::kSlot].text;
+  out->type = row[C::kOpType].text;
   out->time = *time;
   out->dtype = row[columns.dtype].text;
   out->shape = row[columns.shape].text;
@@ -203,6 +207,15 @@ std::string_view KernelOf(const KernelTensor& tensor) {
   return std::string_view(tensor.key).substr(0, end);
 }
 
+bool IsOutput(const KernelTensor& tensor) {
+  const size_t slot = tensor.key.rfind('.');
+  return EndsWith(std::string_view(tensor.key).substr(0, slot), ".output");
+}
+
+uint32_t SlotOf(const KernelTensor& tensor) {
+  return Number<uint32_t>(std::string_view(tensor.key).substr(tensor.key.rfind('.') + 1)).value_or(0);
+}
+
 bool ParseKernelName(std::string_view name, KernelTensor* out) {
   if (!EndsWith(name, kFileEnd)) return false;
   const std::vector<std::string_view> parts = Split(name.substr(0, name.size() - kFileEnd.size()), '.');
@@ -212,6 +225,7 @@ bool ParseKernelName(std::string_view name, KernelTensor* out) {
   if (at + 2 >= parts.size() || (parts[at] != "input" && parts[at] != "output")) return false;
   const std::optional<uint64_t> time = Number<uint64_t>(parts[kTime]);
   if (!time || !IsDigits(parts[at + 1]) || parts[kOp].empty()) return false;
+  out->type = parts[0];
   out->time = *time;
   out->key.clear();
   for (const std::string_view part : {parts[kOp], parts[kTask], parts[at]}) out->key.append(part).append(".");
@@ -259,6 +273,7 @@ StatusOr<std::vector<KernelDirectory>> FindKernels(const std::string& root) {
 
 Status ReadKernels(const KernelDirectory& directory, KernelList* out) {
   MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory.path));
+  if (directory.constants) return ReadFiles(directory, names, out);
   const bool files =
       std::any_of(names.begin(), names.end(), [](const auto& n) { return EndsWith(n, kFileEnd) || IsAdumpName(n); });
   const KernelKind kind = files ? KernelKind::kFiles : KernelKind::kStatistics;

@@ -18,13 +18,17 @@ inline constexpr size_t kKernelStats = 4;
 
 /// One tensor of one run of a kernel.
 struct KernelTensor {
-  std::string key;           // "{op name}.{task}.{input|output}.{index}": kernels of two dumps pair by it
-  uint64_t time = 0;         // microseconds
-  std::string graph;         // "{net}/{graph id}"
-  std::string file;          // its file, or the statistic.csv that lists it
-  int member = -1;           // which tensor of the file it is, in files of Ascend, which hold all of one run
-  bool line = false;         // of statistic.csv
-  std::string dtype, shape;  // of a line
+  std::string key;        // "{op name}.{task}.{input|output}.{index}": kernels of two dumps pair by it
+  std::string type;       // "MatMul"
+  uint64_t time = 0;      // microseconds
+  uint32_t run = 0;       // of one name in one graph: the how manieth in order of time; by PlaceKernels(), as the next
+  uint32_t place = 0;     // of the run of the kernel among all of the step
+  std::string graph;      // "{net}/{graph id}"
+  std::string file;       // its file, or the statistic.csv that lists it
+  int member = -1;        // which tensor of the file it is, in files of Ascend, which hold all of one run
+  bool line = false;      // of statistic.csv
+  bool constant = false;  // of the graph, in any step
+  std::string dtype, shape;                     // of a line
   std::array<std::string, kKernelStats> stats;  // of a line: Max, Min, Mean, Norm; "" where it has none
 };
 
@@ -32,6 +36,7 @@ struct KernelTensor {
 struct KernelDirectory {
   int rank = 0, step = 0;
   std::string path, graph;
+  bool constants = false;  // {net}/{graph}/constants, which belongs to all steps; step is 0
 };
 
 /// All such directories below `root`: {net}/{graph}/{step} in rank_{N}, {device}/{model}/{id}/{step} of O2, and
@@ -50,7 +55,8 @@ struct KernelList {
   uint64_t passed_over = 0;  // files and lines that are not a kernel's
 };
 
-/// Adds what a directory holds: files of numpy and of Ascend, or else the lines of its statistic.csv.
+/// Adds what a directory holds: files of numpy and of Ascend, or else the lines of its statistic.csv. Constants are
+/// files whatever else the list has.
 Status ReadKernels(const KernelDirectory& directory, KernelList* out);
 
 /// The text of one statistic.csv; `path` names it.
@@ -58,9 +64,11 @@ Status ReadKernelLines(std::string_view text, const std::string& path, const std
 
 /// "{op name}" of its key.
 std::string_view KernelOf(const KernelTensor& tensor);
+bool IsOutput(const KernelTensor& tensor);
+uint32_t SlotOf(const KernelTensor& tensor);
 
-/// Fills key and time from "{type}.{op}.{task}.{stream}.{time}.{input|output}.{index}.{format}[.{dtype}].npy"; false
-/// for other names.
+/// Fills key, type and time from "{type}.{op}.{task}.{stream}.{time}.{input|output}.{index}.{format}[.{dtype}].npy";
+/// false for other names.
 bool ParseKernelName(std::string_view name, KernelTensor* out);
 
 }  // namespace msprobe

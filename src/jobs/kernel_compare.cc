@@ -7,6 +7,7 @@
 #include <deque>
 #include <iterator>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "diagnose/story/story_finder.h"
+#include "import/execution_order.h"
 #include "import/ir_code.h"
 #include "import/kernel_dump.h"
 #include "jobs/kernel_rows.h"
@@ -64,35 +66,55 @@ std::vector<KernelPair> PairKernels(const KernelList& target, const KernelList& 
   return out;
 }
 
-// ---- one step of one rank
+/// As the target ran them, what only the golden run has behind the rest; inputs of a kernel before its outputs.
+void OrderByExecution(std::vector<KernelPair>* pairs) {
+  const auto key = [](const KernelPair& pair) {
+    const KernelTensor& t = pair.target ? *pair.target : *pair.golden;
+    return std::tuple(pair.target == nullptr, t.place, std::string_view(t.key));
+  };
+  std::stable_sort(pairs->begin(), pairs->end(),
+                   [&](const KernelPair& a, const KernelPair& b) { return key(a) < key(b); });
+}
 
-/// The lines of source that the target's kernels come from, where its graphs were saved beside them.
-class KernelSources {
- public:
-  /// rank_{N}/graphs/ms_output_trace_code_graph_{graph}.ir of rank_{N}/{net}/{graph}/{step}.
-  void Read(const std::vector<const KernelDirectory*>& directories, std::vector<std::string>* warnings) {
-    for (const KernelDirectory* d : directories) {
-      const std::string_view graph = DirName(d->path), rank = DirName(DirName(graph));
-      const std::string path = fmt::format("{}/graphs/ms_output_trace_code_graph_{}.ir", rank, BaseName(graph));
-      if (!IsRegularFile(path)) continue;
-      StatusOr<IrFile> file = IrFile::Open(path);
-      if (file.ok()) {
-        graphs_.emplace(d->graph, std::move(*file));
-      } else {
-        warnings->push_back("no lines of source: " + file.status().message());
-      }
+std::string IterationsText(const std::vector<uint64_t>& iterations) {
+  constexpr size_t kMost = 5;
+  const size_t shown = std::min(kMost, iterations.size());
+  std::string out =
+      fmt::format("{}", fmt::join(iterations.begin(), iterations.begin() + static_cast<long>(shown), ", "));
+  return out + (iterations.size() > shown ? fmt::format(", ... ({} in all)", iterations.size()) : "");
+}
+
+/// Once for a graph of a rank: the files are the same for all steps.
+void CompareOrders(int rank, const ExecutionOrders& target, const ExecutionOrders& golden, KernelReport* report) {
+  for (const auto& [graph, order] : target) {
+    const auto partner = golden.find(graph);
+    const auto known = [&](const KernelOrders& o) { return o.rank == rank && o.graph == graph; };
+    if (partner == golden.end() || std::any_of(report->orders.begin(), report->orders.end(), known)) continue;
+    const std::vector<std::string>&a = order.scopes(), &b = partner->second.scopes();
+    KernelOrders out{rank, graph, a.size(), b.size(), a == b, 0, "", ""};
+    if (!out.same) {
+      out.first = static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+      if (out.first < a.size()) out.target = a[out.first];
+      if (out.first < b.size()) out.golden = b[out.first];
+    }
+    report->orders.push_back(std::move(out));
+    const std::vector<uint64_t>&ran = order.iterations, &other = partner->second.iterations;
+    if (!ran.empty() && !other.empty() && ran != other) {
+      report->warnings.push_back(
+          fmt::format("graph {} of rank {} ran in iterations {} in the target, in {} in the golden run", graph, rank,
+                      IterationsText(ran), IterationsText(other)));
     }
   }
-  bool empty() const { return graphs_.empty(); }
-  std::string LineOf(const KernelTensor& kernel) const {
-    const auto graph = graphs_.find(kernel.graph);
-    const IrNode* node = graph == graphs_.end() ? nullptr : graph->second.Find(KernelOf(kernel));
-    return node ? SourceLine(*node) : std::string();
-  }
+}
 
- private:
-  std::map<std::string, IrFile> graphs_;
-};
+// ---- one step of one rank
+
+/// The line of source that a kernel comes from; "" where its graph was not saved.
+std::string LineOf(const std::map<std::string, IrFile>& code, const KernelTensor& kernel) {
+  const auto graph = code.find(kernel.graph);
+  const IrNode* node = graph == code.end() ? nullptr : graph->second.Find(KernelOf(kernel));
+  return node ? SourceLine(*node) : std::string();
+}
 
 struct KernelBlock {
   RowBlock rows;
@@ -109,7 +131,7 @@ void CountRow(const KernelPair& pair, const KernelRow& row, KernelTable* counts)
   counts->unread += row.unread;
 }
 
-Status WriteRows(const TableSpec& spec, const std::vector<KernelPair>& pairs, const KernelSources& sources,
+Status WriteRows(const TableSpec& spec, const std::vector<KernelPair>& pairs, const std::map<std::string, IrFile>& code,
                  KernelTable* out, std::vector<KernelFinding>* findings) {
   const bool csv = EndsWith(spec.path, ".csv");
   MSP_ASSIGN_OR_RETURN(const std::unique_ptr<ResultTable> table, CreateTable(spec, pairs.size()));
@@ -118,7 +140,7 @@ Status WriteRows(const TableSpec& spec, const std::vector<KernelPair>& pairs, co
     for (size_t i = b * kRowsPerBlock; i < std::min(pairs.size(), (b + 1) * kRowsPerBlock); ++i) {
       KernelRow row = out->tensors ? ArrayRow(pairs[i], csv) : StatisticRow(pairs[i], csv);
       CountRow(pairs[i], row, &block.counts);
-      if (!sources.empty()) row.cells.push_back(sources.LineOf(*(pairs[i].target ? pairs[i].target : pairs[i].golden)));
+      if (!code.empty()) row.cells.push_back(LineOf(code, *(pairs[i].target ? pairs[i].target : pairs[i].golden)));
       AppendTextRow(*table, {row.cells.begin(), row.cells.end()}, &block.rows);
       if (row.finding) block.findings.push_back(std::move(*row.finding));
     }
@@ -146,6 +168,9 @@ using KernelPlaces = std::map<KernelPlace, std::vector<const KernelDirectory*>>;
 StatusOr<KernelList> ReadPlace(const std::vector<const KernelDirectory*>& directories, KernelReport* report) {
   KernelList out;
   for (const KernelDirectory* directory : directories) MSP_RETURN_IF_ERROR(ReadKernels(*directory, &out));
+  if (std::all_of(out.tensors.begin(), out.tensors.end(), [](const KernelTensor& t) { return t.constant; })) {
+    out.tensors.clear();
+  }
   if (out.passed_over > 0) {
     report->warnings.push_back(fmt::format("{} files or lines below {} are not a kernel's and were passed over",
                                            out.passed_over, directories.front()->path));
@@ -158,8 +183,13 @@ StatusOr<KernelTable> ComparePlace(const KernelSettings& settings, KernelPlace a
                                    const std::vector<const KernelDirectory*>& target,
                                    const std::vector<const KernelDirectory*>& golden, KernelReport* report,
                                    RankFindings* judged) {
-  MSP_ASSIGN_OR_RETURN(const KernelList target_list, ReadPlace(target, report));
-  MSP_ASSIGN_OR_RETURN(const KernelList golden_list, ReadPlace(golden, report));
+  MSP_ASSIGN_OR_RETURN(KernelList target_list, ReadPlace(target, report));
+  MSP_ASSIGN_OR_RETURN(KernelList golden_list, ReadPlace(golden, report));
+  const ExecutionOrders target_orders = ReadExecutionOrders(target, &report->warnings);
+  const ExecutionOrders golden_orders = ReadExecutionOrders(golden, &report->warnings);
+  PlaceKernels(target_orders, &target_list);
+  PlaceKernels(golden_orders, &golden_list);
+  if (!settings.plain) CompareOrders(at.first, target_orders, golden_orders, report);
   KernelTable out;
   out.rank = at.first;
   out.step = at.second;
@@ -169,11 +199,13 @@ StatusOr<KernelTable> ComparePlace(const KernelSettings& settings, KernelPlace a
   spec.path = JoinPath(settings.output, fmt::format("compare_result_{}_{}_{}.{}", at.first, at.second, time,
                                                     settings.xlsx ? "xlsx" : "csv"));
   spec.columns = KernelTitles(out.tensors);
-  KernelSources sources;
-  if (!settings.plain) sources.Read(target, &report->warnings);
-  if (!sources.empty()) spec.columns.emplace_back("NPU Source");
+  std::map<std::string, IrFile> code;
+  if (!settings.plain) code = ReadGraphCode(target, &report->warnings);
+  if (!code.empty()) spec.columns.emplace_back("NPU Source");
   std::vector<KernelFinding> findings;
-  MSP_RETURN_IF_ERROR(WriteRows(spec, PairKernels(target_list, golden_list), sources, &out, &findings));
+  std::vector<KernelPair> pairs = PairKernels(target_list, golden_list);
+  if (!settings.plain && !target_orders.empty()) OrderByExecution(&pairs);
+  MSP_RETURN_IF_ERROR(WriteRows(spec, pairs, code, &out, &findings));
   FilePair place;
   place.rank = at.first;
   place.step = at.second;
@@ -189,7 +221,20 @@ KernelPlaces Chosen(const std::vector<KernelDirectory>& all, const KernelSetting
   };
   KernelPlaces out;
   for (const KernelDirectory& d : all) {
-    if (wanted(settings.ranks, d.rank) && wanted(settings.steps, d.step)) out[{d.rank, d.step}].push_back(&d);
+    if (d.constants || !wanted(settings.ranks, d.rank) || !wanted(settings.steps, d.step)) continue;
+    out[{d.rank, d.step}].push_back(&d);
+  }
+  if (settings.plain) return out;
+  // Constants are compared once: with the first step of their rank that has their graph.
+  for (const KernelDirectory& d : all) {
+    if (!d.constants) continue;
+    const auto has_graph = [&](const auto& place) {
+      const auto& in = place.second;
+      return place.first.first == d.rank &&
+             std::any_of(in.begin(), in.end(), [&](const KernelDirectory* step) { return step->graph == d.graph; });
+    };
+    if (const auto first = std::find_if(out.begin(), out.end(), has_graph); first != out.end())
+      first->second.push_back(&d);
   }
   return out;
 }
@@ -262,6 +307,17 @@ StatusOr<KernelReport> CompareKernels(const KernelSettings& settings) {
 
 std::string KernelReportText(const KernelReport& report) {
   std::string out = StoryText(report.story, LocaleLanguage());
+  for (const KernelOrders& o : report.orders) {
+    if (o.same) {
+      out +=
+          fmt::format("execution order of graph {}, rank {}: the same {} kernels\n", o.graph, o.rank, o.target_kernels);
+      continue;
+    }
+    const auto name = [](const std::string& kernel) { return kernel.empty() ? "-" : OneLine(kernel); };
+    out += fmt::format(
+        "execution order of graph {}, rank {}: different from kernel {} on: {} in the target, {} in the golden run\n",
+        o.graph, o.rank, o.first + 1, name(o.target), name(o.golden));
+  }
   for (const KernelTable& t : report.tables) {
     out += fmt::format("compare (kernels, {}), {}: {} rows, {} reach the accuracy, {} do not",
                        t.tensors ? "tensors" : "statistics", PlaceText({t.rank, t.step}), t.rows, t.yes, t.no);
@@ -286,6 +342,20 @@ std::string KernelReportJson(const KernelReport& report) {
     json.Member("target_only", t.target_only);
     json.Member("golden_only", t.golden_only);
     json.Member("unread", t.unread);
+    json.EndObject();
+  });
+  json.ArrayMember("execution_orders", report.orders, [&](const KernelOrders& o) {
+    json.BeginObject();
+    json.Member("rank", o.rank);
+    json.Member("graph", o.graph);
+    json.Member("target_kernels", o.target_kernels);
+    json.Member("golden_kernels", o.golden_kernels);
+    json.Member("same", o.same);
+    if (!o.same) {
+      json.Member("first", o.first);
+      json.Member("target", o.target);
+      json.Member("golden", o.golden);
+    }
     json.EndObject();
   });
   json.ArrayMember("failures", report.failures, [&](const auto& failure) {

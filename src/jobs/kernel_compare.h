@@ -27,9 +27,20 @@ struct KernelTable {
   uint64_t unread = 0;       // rows of which a file could not be read
 };
 
+/// In which order the two runs launched the kernels of a graph.
+struct KernelOrders {
+  int rank = 0;
+  std::string graph;
+  size_t target_kernels = 0, golden_kernels = 0;
+  bool same = false;
+  size_t first = 0;            // where they are different first
+  std::string target, golden;  // the kernels that are there, with their scopes; "" behind the end
+};
+
 struct KernelReport {
   std::vector<KernelTable> tables;
   std::vector<std::pair<std::string, Status>> failures;  // "rank 0, step 3": why it has no table
+  std::vector<KernelOrders> orders;                      // of graphs that both have one of
   std::vector<std::string> warnings;
   Story story;  // over all steps and ranks
 };

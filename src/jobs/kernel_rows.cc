@@ -42,12 +42,11 @@ std::string NumberText(double v, bool csv) {
 /// Where the two tensors stand: "{op}.{task}.{input|output}.{index}" taken apart.
 KernelFinding FindingOf(const KernelTensor& t, std::array<KernelFigures, 2> sides) {
   KernelFinding out;
-  const size_t slot = t.key.rfind('.'), io = t.key.rfind('.', slot - 1);
-  out.kernel = t.key.substr(0, io);
-  out.output = t.key.compare(io, slot - io, ".output") == 0;
-  (void)std::from_chars(t.key.data() + slot + 1, t.key.data() + t.key.size(), out.slot);
+  out.kernel = t.key.substr(0, t.key.rfind('.', t.key.rfind('.') - 1));
+  out.output = IsOutput(t);
+  out.slot = SlotOf(t);
   out.graph = t.graph;
-  out.time = t.time;
+  out.place = t.place;
   out.target = std::move(sides[0]);
   out.golden = std::move(sides[1]);
   return out;
@@ -298,6 +297,18 @@ bool SameType(const std::string& a, const std::string& b) {
 }
 
 }  // namespace
+
+StatusOr<KernelFigures> MeasureKernel(const KernelTensor& kernel) {
+  if (kernel.line) {
+    Statistics stats;
+    for (size_t k = 0; k < kStatCount; ++k) stats[k] = Statistic(kernel.stats[k]);
+    return FiguresOf(kernel, stats);
+  }
+  MSP_ASSIGN_OR_RETURN(const OpenArray array, OpenKernel(kernel));
+  KernelFigures out = FiguresOf(array);
+  if (array.stats.count == 0) out.stats = {};
+  return out;
+}
 
 KernelRow StatisticRow(const KernelPair& pair, bool csv) {
   KernelRow row;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
 #include "import/kernel_dump.h"
 #include "jobs/kernel_story.h"
 
@@ -21,6 +22,9 @@ struct KernelRow {
   bool unread = false;
   std::optional<KernelFinding> finding;  // of two tensors with values
 };
+
+/// Type, shape and statistics of a tensor, from its line or its file.
+StatusOr<KernelFigures> MeasureKernel(const KernelTensor& kernel);
 
 std::vector<std::string> KernelTitles(bool tensors);
 /// Of two files of numpy. `csv`: texts as csv files have them.

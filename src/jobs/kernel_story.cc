@@ -19,7 +19,7 @@ struct KernelOp {
 };
 
 std::vector<KernelOp> OpsOf(std::vector<KernelFinding>* findings) {
-  const auto run = [](const KernelFinding& f) { return std::tie(f.time, f.graph, f.kernel); };
+  const auto run = [](const KernelFinding& f) { return std::tie(f.place, f.graph, f.kernel); };
   std::stable_sort(findings->begin(), findings->end(), [&](const KernelFinding& a, const KernelFinding& b) {
     return std::tuple(run(a), a.output, a.slot) < std::tuple(run(b), b.output, b.slot);
   });
@@ -47,26 +47,13 @@ std::string NameOf(const KernelOp& op, size_t number) {
   return "Functional." + ApiOf(op.begin->kernel) + "." + std::to_string(number) + ".forward";
 }
 
-void WriteTensor(JsonWriter* json, const KernelFigures& figures) {
-  constexpr std::array<const char*, kStatCount> kKeys{"Max", "Min", "Mean", "Norm"};
-  json->Object([&] {
-    json->Member("type", "mindspore.Tensor");
-    json->Member("dtype", figures.dtype);
-    json->Member("shape", figures.shape);
-    for (size_t k = 0; k < kStatCount; ++k) {
-      json->Key(kKeys[k]);
-      figures.stats[k] ? json->Number(*figures.stats[k]) : json->Null();
-    }
-  });
-}
-
 Status WriteSide(const std::vector<KernelOp>& ops, bool golden, const std::string& path) {
   JsonWriter json({.ascii = false, .not_finite = JsonStyle::NotFinite::kPython});
   const auto tensors = [&](const KernelOp& op, std::string_view key, bool outputs) {
     json.Key(key);
     json.BeginArray();
     for (const KernelFinding* f = op.begin; f != op.end; ++f) {
-      if (f->output == outputs) WriteTensor(&json, golden ? f->golden : f->target);
+      if (f->output == outputs) WriteFigures(golden ? f->golden : f->target, &json);
     }
     json.EndArray();
   };
@@ -129,6 +116,19 @@ void Rename(const std::vector<KernelOp>& ops, RankFindings* found) {
 }
 
 }  // namespace
+
+void WriteFigures(const KernelFigures& figures, JsonWriter* json) {
+  constexpr std::array<const char*, kStatCount> kKeys{"Max", "Min", "Mean", "Norm"};
+  json->Object([&] {
+    json->Member("type", "mindspore.Tensor");
+    json->Member("dtype", figures.dtype);
+    json->Member("shape", figures.shape);
+    for (size_t k = 0; k < kStatCount; ++k) {
+      json->Key(kKeys[k]);
+      figures.stats[k] ? json->Number(*figures.stats[k]) : json->Null();
+    }
+  });
+}
 
 StatusOr<RankFindings> JudgeKernels(std::vector<KernelFinding> findings, const FilePair& place,
                                     const std::string& directory) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "diagnose/divergence.h"
+#include "json/writer.h"
 
 namespace msprobe {
 
@@ -17,11 +18,14 @@ struct KernelFigures {
   std::array<std::optional<double>, kStatCount> stats;
 };
 
+/// As dump.json has a tensor.
+void WriteFigures(const KernelFigures& figures, JsonWriter* json);
+
 /// A tensor of one run of a kernel that both sides have.
 struct KernelFinding {
   std::string kernel;  // "{op name}.{task}"
   std::string graph;
-  uint64_t time = 0;  // of the run, in the target
+  uint32_t place = 0;  // of the run among those of the target's step
   bool output = false;
   uint32_t slot = 0;
   KernelFigures target, golden;

@@ -14,6 +14,7 @@
 #include "lab/check_process.h"
 #include "lab/check_tables.h"
 #include "lab/judge.h"
+#include "lab/standards/ratios.h"
 
 namespace msprobe {
 namespace {
@@ -58,7 +59,8 @@ Status ReadConfig(const std::string& path, CheckConfig* out) {
 /// Processes that are free; each works on a call at a time.
 class ProcessPool {
  public:
-  explicit ProcessPool(std::vector<std::string> devices) : devices_(std::move(devices)) {}
+  ProcessPool(std::vector<std::string> devices, LabFramework framework)
+      : devices_(std::move(devices)), framework_(framework) {}
 
   StatusOr<std::unique_ptr<CheckProcess>> Take() {
     std::string device;
@@ -71,7 +73,7 @@ class ProcessPool {
       }
       device = devices_[next_++ % devices_.size()];
     }
-    return CheckProcess::Start(device);
+    return CheckProcess::Start(device, framework_);
   }
   void Give(std::unique_ptr<CheckProcess> process) {
     const std::lock_guard lock(mutex_);
@@ -80,6 +82,7 @@ class ProcessPool {
 
  private:
   std::vector<std::string> devices_;
+  LabFramework framework_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<CheckProcess>> free_;
   size_t next_ = 0;
@@ -90,11 +93,16 @@ bool Fails(const CheckedCall& call) {
          WorseOf(call.forward, call.backward) == LabStatus::kWarning;
 }
 
+LabFramework FrameworkOf(const DumpFile& dump) {
+  return dump.framework() == "mindspore" ? LabFramework::kMindSpore : LabFramework::kTorch;
+}
+
 class AccuracyCheck {
  public:
   AccuracyCheck(const AccCheckSettings& settings, const DumpFile& dump, std::vector<PlannedCall> plan,
                 AccCheckReport* report)
-      : settings_(settings), dump_(dump), plan_(std::move(plan)), report_(report), pool_(settings.devices) {}
+      : settings_(settings), dump_(dump), plan_(std::move(plan)), report_(report), framework_(FrameworkOf(dump)),
+        pool_(settings.devices, framework_) {}
 
   /// A device that is not there is told before a table is made.
   Status Begin() {
@@ -122,15 +130,15 @@ class AccuracyCheck {
 
  private:
   StatusOr<CheckedCall> Check(const PlannedCall& call) {
-    if (!call.skip.empty()) return SkippedCall(call.full, call.skip);
+    if (!call.skip.empty()) return SkippedCall(call.full, framework_, call.skip);
     const StatusOr<std::string> request = CallRequest(dump_, call);
     if (!request.ok()) {
       if (request.status().code() != Code::kBadInput) return request.status();
-      return SkippedCall(call.full, request.status().message());
+      return SkippedCall(call.full, framework_, request.status().message());
     }
     MSP_ASSIGN_OR_RETURN(std::unique_ptr<CheckProcess> process, pool_.Take());
     MSP_ASSIGN_OR_RETURN(CallAnswer answer, process->Call(*request));
-    CheckedCall out = JudgeCall(call.full, call.api, call.backward.has_value(), settings_.release, std::move(answer));
+    CheckedCall out = JudgeCall(call.full, call.api, call.backward.has_value(), framework_, settings_.release, std::move(answer));
     if (!report_->error_data.empty() && Fails(out)) MSP_RETURN_IF_ERROR(process->Save(report_->error_data, call.full));
     pool_.Give(std::move(process));
     return out;
@@ -161,6 +169,7 @@ class AccuracyCheck {
   const DumpFile& dump_;
   std::vector<PlannedCall> plan_;
   AccCheckReport* report_;
+  LabFramework framework_;
   ProcessPool pool_;
   std::vector<std::string> wrong_, suspicious_;  // calls
 };
@@ -172,11 +181,11 @@ StatusOr<AccCheckReport> CheckAccuracy(const AccCheckSettings& settings, const s
   CheckConfig config;
   MSP_RETURN_IF_ERROR(ReadConfig(settings.config, &config));
   MSP_ASSIGN_OR_RETURN(const DumpFile dump, DumpFile::Open(settings.dump));
-  if (!dump.framework().empty() && dump.framework() != "pytorch")
-    return BadInput(settings.dump + " is a dump of " + std::string(dump.framework()) +
-                    ": acc_check calls functions of PyTorch; 'msprobe compare' compares dumps of both frameworks");
+  if (!dump.framework().empty() && dump.framework() != "pytorch" && dump.framework() != "mindspore")
+    return BadInput(settings.dump + " is a dump of " + OneLine(dump.framework()) +
+                    ": acc_check calls functions of PyTorch and MindSpore");
   report.truncated = dump.truncated();
-  CheckTables tables;
+  CheckTables tables(FrameworkOf(dump) == LabFramework::kTorch ? CheckColumns() : MindSporeCheckColumns());
   if (!settings.resume.empty()) MSP_RETURN_IF_ERROR(tables.Continue(settings.resume, &config.filter.done));
   report.resumed = config.filter.done.size();
   config.filter.once = settings.once;

@@ -7,6 +7,7 @@
 #include "compare/values/tensor_folder.h"
 #include "diagnose/replay/replay_request.h"
 #include "json/writer.h"
+#include "lab/ulp_table.h"
 #include "tensor/files/tensor_file.h"
 #include "tensor/kernels/crc32.h"
 
@@ -76,6 +77,18 @@ Status WriteSources(const TensorFolder& folder, const CallTensors& tensors, Json
   return OkStatus();
 }
 
+/// {"torch.float32": [ulps, share]} of functions whose kernels were measured.
+void WriteMeasured(std::string_view api, bool backward, JsonWriter* json) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    const std::optional<FunctionBound> bound = MeasuredBound(api, backward, dtype);
+    if (!bound) continue;
+    json->Key("torch." + std::string(DTypeName(dtype)));
+    json->BeginArray();
+    json->Number(bound->ulps), json->Number(bound->share);
+    json->EndArray();
+  }
+}
+
 /// The dtype of the first floating result.
 std::string_view ResultType(const JsonValue& op) {
   CallTensors outputs;
@@ -87,11 +100,38 @@ std::string_view ResultType(const JsonValue& op) {
   return {};
 }
 
+/// What requests of both frameworks have.
+void WriteShared(const DumpFile& dump, const PlannedCall& call, JsonWriter* json) {
+  json->Member("arithmetic", ArithmeticText(ArithmeticOf(dump.ops()[call.forward].name)));
+  json->ObjectMember("measured", [&] { WriteMeasured(call.api, false, json); });
+  json->ObjectMember("measured_backward", [&] { WriteMeasured(call.api, true, json); });
+  // The same call has the same values in every run, whatever is checked beside it.
+  json->Key("random"), json->Int(Crc32(call.full.data(), call.full.size()));
+}
+
+/// The op as the dump has it; the process looks for files in the folder of the dump only.
+StatusOr<std::string> MindSporeRequest(const DumpFile& dump, const PlannedCall& call, const JsonDoc& forward) {
+  JsonDoc backward;
+  if (call.backward) MSP_RETURN_IF_ERROR(dump.ParseOp(*call.backward, &backward));
+  JsonWriter json;
+  json.BeginObject();
+  json.ObjectMember("op", [&] {
+    json.Member("name", call.full);
+    json.Member("folder", TensorFolder(dump.path()).path());
+    json.Key("forward"), json.Value(forward);
+    if (call.backward) json.Key("backward"), json.Value(backward);
+  });
+  WriteShared(dump, call, &json);
+  json.EndObject();
+  return json.Take() + "\n";
+}
+
 }  // namespace
 
 StatusOr<std::string> CallRequest(const DumpFile& dump, const PlannedCall& call) {
   JsonDoc forward, backward;
   MSP_RETURN_IF_ERROR(dump.ParseOp(call.forward, &forward));
+  if (dump.framework() == "mindspore") return MindSporeRequest(dump, call, forward);
   MSP_ASSIGN_OR_RETURN(const OpCall found, CallOf(dump.ops()[call.forward].name, forward));
   CallTensors gradients;
   if (call.backward) {
@@ -108,11 +148,9 @@ StatusOr<std::string> CallRequest(const DumpFile& dump, const PlannedCall& call)
   json.Key("gradients");
   MSP_RETURN_IF_ERROR(WriteSources(folder, gradients, &json));
   json.EndObject();
-  json.Member("arithmetic", ArithmeticText(ArithmeticOf(dump.ops()[call.forward].name)));
   json.Member("backward", !gradients.empty());
   json.Member("dtype", ResultType(forward));
-  // The same call has the same values in every run, whatever is checked beside it.
-  json.Key("random"), json.Int(Crc32(call.full.data(), call.full.size()));
+  WriteShared(dump, call, &json);
   json.EndObject();
   return json.Take() + "\n";
 }

@@ -8,6 +8,7 @@
 #include "diagnose/replay/replay_program.h"
 #include "json/parser.h"
 #include "json/writer.h"
+#include "lab/check_programs.h"
 
 MSPROBE_EMBED(lab, MSPROBE_PROGRAM_FILE);
 
@@ -19,12 +20,23 @@ constexpr int kLongestCall = 600;  // seconds
 constexpr int kMostEnds = 1000;    // of the process, each by a call
 constexpr int64_t kMostResultBytes = int64_t{1} << 31;
 
-/// Both programs as one: the parts that they share are a module.
-std::string CheckProgram() {
-  std::string out = "import sys, types\n_replay = types.ModuleType('_replay')\nsys.modules['_replay'] = _replay\nexec(";
-  AppendPyStrRepr(out, ReplayProgram());
-  out += ", _replay.__dict__)\n";
-  out.append(MSPROBE_EMBEDDED(lab));
+/// All programs of a framework as one: what they share are modules.
+std::string CheckProgram(LabFramework framework) {
+  std::string out = "import sys, types\n";
+  using Modules = std::vector<std::pair<std::string_view, std::string_view>>;
+  const bool torch = framework == LabFramework::kTorch;
+  const Modules modules = torch ? Modules{{"_replay", ReplayProgram()},
+                                          {"_calls", CallsProgram()},
+                                          {"_element", ElementProgram()},
+                                          {"_draws", DrawsProgram()}}
+                                : Modules{{"_numpy_truth", NumpyTruthProgram()}};
+  for (const auto& [name, program] : modules) {
+    out.append(name).append(" = types.ModuleType('").append(name).append("')\nsys.modules['").append(name);
+    out.append("'] = ").append(name).append("\nexec(");
+    AppendPyStrRepr(out, program);
+    out.append(", ").append(name).append(".__dict__)\n");
+  }
+  out.append(torch ? MSPROBE_EMBEDDED(lab) : MindSporeProgram());
   return out;
 }
 
@@ -39,6 +51,11 @@ ResultItem::Kind KindOf(std::string_view text) {
   return text == "none" ? ResultItem::Kind::kNone : ResultItem::Kind::kApart;
 }
 
+Float64Verdict VerdictNamed(std::string_view text) {
+  if (text == "right") return Float64Verdict::kRight;
+  return text == "suspicious" ? Float64Verdict::kSuspicious : Float64Verdict::kWrong;
+}
+
 std::vector<int64_t> SizesOf(const JsonValue& v) {
   std::vector<int64_t> out;
   for (const JsonValue& size : v.Items()) out.push_back(size.Int());
@@ -47,14 +64,14 @@ std::vector<int64_t> SizesOf(const JsonValue& v) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<CheckProcess>> CheckProcess::Start(const std::string& device) {
-  std::unique_ptr<CheckProcess> out(new CheckProcess(device));
+StatusOr<std::unique_ptr<CheckProcess>> CheckProcess::Start(const std::string& device, LabFramework framework) {
+  std::unique_ptr<CheckProcess> out(new CheckProcess(device, framework));
   MSP_RETURN_IF_ERROR(out->Begin());
   return out;
 }
 
 Status CheckProcess::Begin() {
-  MSP_ASSIGN_OR_RETURN(process_, PythonProcess::Start(kName, CheckProgram(), {device_}));
+  MSP_ASSIGN_OR_RETURN(process_, PythonProcess::Start(kName, CheckProgram(framework_), {device_}));
   const StatusOr<std::string> line = process_->ReadLine();
   if (!line.ok() && line.status().code() != Code::kBadInput) return line.status();
   JsonDoc doc;
@@ -62,7 +79,7 @@ Status CheckProcess::Begin() {
   if (const JsonValue* error = read ? doc.Find("error") : nullptr; error && error->IsString())
     return UsageError("acc_check: " + OneLine(error->Text()) +
                       ": set MSPROBE_PYTHON to a Python that has it, or choose the device with -d");
-  if (!read || !doc.Find("torch"))
+  if (!read || !doc.Find("device"))
     return UsageError(
         "acc_check: its process did not start: see its output above, or set MSPROBE_PYTHON to a different Python");
   name_ = TextOf(doc, "device");
@@ -78,10 +95,15 @@ Status CheckProcess::ReadItems(const JsonValue* items, std::vector<ResultItem>* 
     item.same = v["same"].Bool();
     if (const JsonValue* error = v.Find("error"), *limit = v.Find("limit"); error && limit)
       item.error = FigureOf(*error), item.limit = FigureOf(*limit);
+    if (const JsonValue* rule = v.Find("rule")) item.rule = rule->Text();
+    if (const JsonValue* ulps = v.Find("ulps"))
+      item.ulps = FigureOf(*ulps), item.terms = FigureOf(v["terms"]), item.condition = FigureOf(v["condition"]);
     if (item.kind != ResultItem::Kind::kTensor) continue;
     item.shape = SizesOf(v["shape"]), item.truth_shape = SizesOf(v["truth_shape"]);
-    for (const auto& [key, bytes] : {std::pair{"bytes", &item.ours}, std::pair{"truth_bytes", &item.truth}}) {
-      const int64_t size = v[key].Int();
+    for (const auto& [key, bytes] : {std::pair{"bytes", &item.ours}, std::pair{"truth_bytes", &item.truth},
+                                     std::pair{"bound_bytes", &item.bound}}) {
+      const JsonValue* count = v.Find(key);
+      const int64_t size = count ? count->Int() : 0;
       if (size < 0 || size > kMostResultBytes) return process_->Ended();
       MSP_ASSIGN_OR_RETURN(*bytes, process_->ReadBytes(static_cast<size_t>(size), kLongestCall));
     }
@@ -95,7 +117,10 @@ StatusOr<CallAnswer> CheckProcess::Read(const std::string& line) {
   MSP_RETURN_IF_ERROR(ParseJson(line, "the answer of acc_check", &doc));
   out.why = TextOf(doc, "why");
   out.note = TextOf(doc, "note");
-  if (const JsonValue* alike = doc.Find("draws")) out.draws = true, out.draws_alike = alike->Bool();
+  if (const JsonValue* drawn = doc.Find("draws"); drawn && drawn->IsObject()) {
+    out.draws = DrawnResult{VerdictNamed((*drawn)["verdict"].Text()), FigureOf((*drawn)["distance"]),
+                            FigureOf((*drawn)["limit"]), (*drawn)["values"].Int()};
+  }
   MSP_RETURN_IF_ERROR(ReadItems(doc.Find("forward"), &out.forward));
   MSP_RETURN_IF_ERROR(ReadItems(doc.Find("backward"), &out.backward));
   return out;

@@ -1,14 +1,17 @@
-// The process that makes calls again (python/msprobe/_lab.py): started when it is needed, and again after a call that
+// The process that makes calls again (python/msprobe/_lab.py, of MindSpore
+// _lab_mindspore.py): started when it is needed, and again after a call that
 // ended it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/python_process.h"
 #include "json/value.h"
+#include "lab/check_tables.h"
 
 namespace msprobe {
 
@@ -22,19 +25,32 @@ struct ResultItem {
   bool same = false;        // of a value
   // How far the result is from the truth and how far rounding explains, in ulp; -1 where nothing says it.
   double error = -1, limit = -1;
+  // Of each element: `ulps` of its own value and, where `bound` is there (float32 each), a distance of its own.
+  std::string rule;  // what the bound comes from, as python/msprobe/_element.py lists them
+  double ulps = -1, terms = 1, condition = 1;
+  std::string bound;
+};
+
+/// A random result: how far the distributions are apart.
+struct DrawnResult {
+  Float64Verdict verdict = Float64Verdict::kRight;
+  double distance = 0, limit = 0;
+  int64_t values = 0;
 };
 
 struct CallAnswer {
   std::vector<ResultItem> forward, backward;
-  std::string note;                         // why there is no backward
-  std::string why;                          // why there is nothing
-  bool draws = false, draws_alike = false;  // a dropout, and whether it drops as much
+  std::string note;  // why there is no backward
+  std::string why;   // why there is nothing
+  std::optional<DrawnResult> draws;
 };
+
+enum class LabFramework : uint8_t { kTorch, kMindSpore };
 
 class CheckProcess {
  public:
-  /// kUsage when there is no Python with torch, or no such device.
-  static StatusOr<std::unique_ptr<CheckProcess>> Start(const std::string& device);
+  /// kUsage when there is no Python with the framework, or no such device.
+  static StatusOr<std::unique_ptr<CheckProcess>> Start(const std::string& device, LabFramework framework);
   /// `device` as the process names it, for what is told.
   const std::string& device() const { return name_; }
 
@@ -44,12 +60,13 @@ class CheckProcess {
   Status Save(const std::string& folder, const std::string& full);
 
  private:
-  explicit CheckProcess(std::string device) : device_(std::move(device)) {}
+  CheckProcess(std::string device, LabFramework framework) : device_(std::move(device)), framework_(framework) {}
   Status Begin();
   StatusOr<CallAnswer> Read(const std::string& line);
   Status ReadItems(const JsonValue* items, std::vector<ResultItem>* out);
 
   std::string device_, name_;
+  LabFramework framework_;
   std::unique_ptr<PythonProcess> process_;  // null after it ended
   int restarts_ = 0;
 };

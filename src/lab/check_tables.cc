@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -25,12 +26,6 @@ constexpr double kSuspiciousLimits = 4;    // further away than this many times 
 const std::vector<std::string>& ResultColumns() {
   static const std::vector<std::string> columns = {"API name", "Forward Test Success", "Backward Test Success",
                                                    "Message"};
-  return columns;
-}
-
-const std::vector<std::string>& Float64Columns() {
-  static const std::vector<std::string> columns = {"API Name",    "Dtype",           "Verdict",
-                                                   "Error (ulp)", "Round-off (ulp)", "Known"};
   return columns;
 }
 
@@ -94,10 +89,24 @@ std::string_view Float64VerdictText(Float64Verdict v) {
   return "wrong";
 }
 
-Float64Verdict VerdictOf(double error, double limit) {
+const std::vector<std::string>& MindSporeCheckColumns() {
+  static const std::vector<std::string> columns = {"API Name", "Bench Dtype", "Tested Dtype",   "Shape",  "Cosine",
+                                                   "MaxAbsErr", "MaxRelativeErr", "Status", "Message"};
+  return columns;
+}
+
+const std::vector<std::string>& Float64Columns() {
+  static const std::vector<std::string> columns = {
+      "API Name",  "Dtype",         "Verdict",       "Error (ulp)", "Round-off (ulp)", "Known", "Element Error (ulp)",
+      "Element Round-off (ulp)", "Rule", "Terms", "Condition", "Required rtol", "Required atol", "Classes",
+      "Ulp Histogram"};
+  return columns;
+}
+
+Float64Verdict VerdictOf(double error, double limit, double coarse) {
   if (error <= kCorrectlyRounded) return Float64Verdict::kRight;
   if (error <= limit) return Float64Verdict::kRoundOff;
-  return error <= kSuspiciousLimits * limit ? Float64Verdict::kSuspicious : Float64Verdict::kWrong;
+  return error <= std::max(kSuspiciousLimits * limit, coarse) ? Float64Verdict::kSuspicious : Float64Verdict::kWrong;
 }
 
 void CheckTables::SetPaths(const std::string& folder) {
@@ -113,7 +122,7 @@ Status CheckTables::Create(const std::string& folder) {
   if (PathExists(result_) || PathExists(details_))
     return BadInput(result_ + " is there already: wait a second, or choose a different -o");
   MSP_RETURN_IF_ERROR(WriteWhole(float64_, HeaderOf(Float64Columns())));
-  MSP_RETURN_IF_ERROR(WriteWhole(details_, HeaderOf(CheckColumns())));
+  MSP_RETURN_IF_ERROR(WriteWhole(details_, HeaderOf(columns_)));
   MSP_RETURN_IF_ERROR(WriteWhole(result_, HeaderOf(ResultColumns())));
   return OpenToAppend();
 }
@@ -137,7 +146,7 @@ Status CheckTables::Continue(const std::string& result, std::set<std::string, st
   const auto keep_details = [&](const std::vector<std::string>& row) {
     return done->contains(ParseOutputName(row.front()).full);
   };
-  MSP_ASSIGN_OR_RETURN(const std::string details, KeptRows(details_, CheckColumns(), keep_details));
+  MSP_ASSIGN_OR_RETURN(const std::string details, KeptRows(details_, columns_, keep_details));
   MSP_ASSIGN_OR_RETURN(const std::string float64, KeptRows(float64_, Float64Columns(), keep_details));
   MSP_RETURN_IF_ERROR(WriteWhole(float64_, float64));
   MSP_RETURN_IF_ERROR(WriteWhole(details_, details));

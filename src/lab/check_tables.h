@@ -16,8 +16,12 @@ namespace msprobe {
 /// How a result compares with float64.
 enum class Float64Verdict : uint8_t { kRight, kRoundOff, kSuspicious, kWrong };
 std::string_view Float64VerdictText(Float64Verdict v);
-/// Of the error and of what rounding explains, in ulp.
-Float64Verdict VerdictOf(double error, double limit);
+/// Of the error and of what rounding explains, in ulp. Up to `coarse` ulp nothing is more than suspicious.
+Float64Verdict VerdictOf(double error, double limit, double coarse = 0);
+/// Of the details of a dump of MindSpore, as mindstudio-probe has them.
+const std::vector<std::string>& MindSporeCheckColumns();
+/// Of the third table.
+const std::vector<std::string>& Float64Columns();
 
 /// A call as all tables have it.
 struct CheckedCall {
@@ -32,7 +36,8 @@ struct CheckedCall {
 
 class CheckTables {
  public:
-  CheckTables() = default;
+  /// `columns`: of the details, CheckColumns() or MindSporeCheckColumns().
+  explicit CheckTables(const std::vector<std::string>& columns) : columns_(columns) {}
   CheckTables(const CheckTables&) = delete;
   CheckTables& operator=(const CheckTables&) = delete;
   ~CheckTables();
@@ -57,6 +62,7 @@ class CheckTables {
   Status OpenToAppend();
   static Status Append(int fd, const std::string& path, const std::string& text);
 
+  const std::vector<std::string>& columns_;
   std::string result_, details_, float64_, time_;
   int result_fd_ = -1, details_fd_ = -1, float64_fd_ = -1;
 };

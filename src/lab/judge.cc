@@ -1,11 +1,15 @@
 #include "lab/judge.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "base/text.h"
+#include "lab/element_bound.h"
 #include "lab/known_kernels.h"
+#include "lab/result_values.h"
 #include "lab/standards/api_name.h"
 #include "lab/standards/ratios.h"
 
@@ -32,47 +36,8 @@ DType BenchType(DType device) {
   }
 }
 
-double HalfOf(uint16_t bits) {
-  const int power = bits >> 10 & 31;
-  const double fraction = bits & 1023, sign = bits >> 15 ? -1 : 1;
-  if (power == 31) return fraction == 0 ? sign * INFINITY : NAN;
-  return sign * (power == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, power - 25));
-}
-
-template <typename T, typename To>
-std::vector<double> Decoded(const std::string& bytes, To&& to) {
-  std::vector<double> out(bytes.size() / sizeof(T));
-  for (size_t i = 0; i < out.size(); ++i) {
-    T v;
-    std::memcpy(&v, bytes.data() + i * sizeof(T), sizeof(T));
-    out[i] = to(v);
-  }
-  return out;
-}
-
-/// Complex numbers are pairs of real ones.
-DType RealType(DType t) {
-  if (t == DType::kComplex64) return DType::kFloat32;
-  return t == DType::kComplex128 ? DType::kFloat64 : t == DType::kComplex32 ? DType::kFloat16 : t;
-}
-
-std::vector<double> FloatsOf(const std::string& bytes, DType dtype) {
-  switch (RealType(dtype)) {
-    case DType::kFloat64: return Decoded<double>(bytes, [](double v) { return v; });
-    case DType::kFloat32: return Decoded<float>(bytes, [](float v) { return static_cast<double>(v); });
-    case DType::kFloat16: return Decoded<uint16_t>(bytes, HalfOf);
-    default: break;
-  }
-  return Decoded<uint16_t>(bytes, [](uint16_t v) {
-    const uint32_t wide = uint32_t{v} << 16;
-    float out;
-    std::memcpy(&out, &wide, sizeof out);
-    return static_cast<double>(out);
-  });
-}
-
 bool IsJudged(DType t) {
-  const DType real = RealType(t);
+  const DType real = RealTypeOf(t);
   return real == DType::kFloat64 || real == DType::kFloat32 || real == DType::kFloat16 || real == DType::kBFloat16;
 }
 
@@ -142,7 +107,7 @@ class Judge {
 
   CheckedOutput OfFloats(ResultItem* item, DType dtype) const {
     ResultPair pair;
-    pair.device.dtype = RealType(dtype);
+    pair.device.dtype = RealTypeOf(dtype);
     pair.bench.dtype = BenchType(pair.device.dtype);
     pair.device.values = FloatsOf(item->ours, dtype);
     pair.bench.values = FloatsOf(item->truth, DType::kFloat64);
@@ -183,17 +148,121 @@ std::string UlpText(double v) {
   return out;
 }
 
+std::string ShortText(double v) { return std::isfinite(v) ? fmt::format("{:.3g}", v) : "inf"; }
+
+/// Functions of each element: fewer correct digits than rounding leaves are an approximation as long as half are there.
+bool IsOfElements(const ResultItem& item) {
+  return item.rule == "ulp" || item.rule == "condition" || item.rule == "saved";
+}
+
+double HalfOfTheDigits(DType dtype) {
+  switch (RealTypeOf(dtype)) {
+    case DType::kFloat64: return 0x1p26;
+    case DType::kFloat16: return 0x1p5;
+    case DType::kBFloat16: return 0x1p3;
+    default: return 0x1p11;
+  }
+}
+
 /// A row of the comparison with float64.
 void AddFloat64(const std::string& name, std::string_view api, const ResultItem& item, CheckedCall* out) {
   if (item.error < 0) return;
-  const Float64Verdict verdict = VerdictOf(item.error, item.limit);
+  const DType dtype = ParseDType(item.dtype);
+  const double coarse = IsOfElements(item) ? HalfOfTheDigits(dtype) : 0;
+  Float64Verdict verdict = VerdictOf(item.error, item.limit, coarse);
+  ElementFigures elements;
+  if (IsJudged(dtype)) elements = JudgeElements(item, dtype);
+  if (elements.bounded) verdict = std::max(verdict, VerdictOf(elements.error, elements.limit, coarse));
   out->verdict = std::max(verdict, out->verdict.value_or(verdict));
   const bool off = verdict >= Float64Verdict::kSuspicious;
   const std::string_view known =
       off ? KnownKernel(api, ParseOutputName(name).direction, item.dtype) : std::string_view();
   out->known = out->known && (!off || !known.empty());
-  out->float64.push_back({name, item.dtype, std::string(Float64VerdictText(verdict)), UlpText(item.error),
-                          UlpText(item.limit), std::string(known)});
+  std::vector<std::string> row = {name,
+                                  item.dtype,
+                                  std::string(Float64VerdictText(verdict)),
+                                  UlpText(item.error),
+                                  UlpText(item.limit),
+                                  std::string(known)};
+  row.push_back(elements.bounded ? UlpText(elements.error) : "");
+  row.push_back(elements.bounded ? UlpText(elements.limit) : "");
+  row.push_back(item.rule);
+  row.push_back(elements.bounded ? ShortText(item.terms) : "");
+  row.push_back(elements.bounded ? ShortText(item.condition) : "");
+  row.push_back(IsJudged(dtype) ? ShortText(elements.rtol) : "");
+  row.push_back(IsJudged(dtype) ? ShortText(elements.atol) : "");
+  row.push_back(ClassesText(elements));
+  row.push_back(HistogramText(elements));
+  out->float64.push_back(std::move(row));
+}
+
+/// How mindstudio-probe judges results of MindSpore.
+struct MindSporeFigures {
+  double cosine = 0, absolute = 0, relative = 0;
+  bool valid = false;
+
+  static MindSporeFigures Of(const ResultItem& item) {
+    MindSporeFigures out;
+    const DType dtype = ParseDType(item.dtype);
+    if (item.kind != ResultItem::Kind::kTensor || item.shape != item.truth_shape || !IsJudged(dtype)) return out;
+    const std::vector<double> ours = FloatsOf(item.ours, dtype), truth = FloatsOf(item.truth, DType::kFloat64);
+    if (ours.empty() || ours.size() != truth.size()) return out;
+    double product = 0, squares = 0, truth_squares = 0;
+    for (size_t i = 0; i < ours.size(); ++i) {
+      const double apart = std::abs(ours[i] - truth[i]), size = std::abs(truth[i]);
+      product += ours[i] * truth[i], squares += ours[i] * ours[i], truth_squares += truth[i] * truth[i];
+      // A NaN stays, as numpy keeps it.
+      out.absolute = apart > out.absolute || std::isnan(apart) ? apart : out.absolute;
+      const double relative = apart / (size == 0 ? kZeroSize : size);
+      out.relative = relative > out.relative || std::isnan(relative) ? relative : out.relative;
+    }
+    out.cosine = (kZeroSize + product) / (kZeroSize + std::sqrt(squares) * std::sqrt(truth_squares));
+    out.valid = true;
+    return out;
+  }
+  bool passes() const { return cosine > 0.99 && absolute < 0.001; }
+
+  static constexpr double kZeroSize = 1e-8;
+};
+
+LabStatus MindSporeStatus(const ResultItem& item, const MindSporeFigures& figures) {
+  if (figures.valid) return figures.passes() ? LabStatus::kPass : LabStatus::kError;
+  if (item.kind == ResultItem::Kind::kValue) return item.same ? LabStatus::kPass : LabStatus::kError;
+  if (item.kind == ResultItem::Kind::kApart || item.shape != item.truth_shape) return LabStatus::kError;
+  if (item.kind == ResultItem::Kind::kNone || item.ours.empty()) return LabStatus::kSkip;
+  return item.ours == item.truth ? LabStatus::kPass : LabStatus::kError;
+}
+
+std::vector<std::string> MindSporeRow(const std::string& name, const ResultItem& item, LabStatus* status) {
+  const MindSporeFigures figures = MindSporeFigures::Of(item);
+  *status = MindSporeStatus(item, figures);
+  std::vector<std::string> out(MindSporeCheckColumns().size());
+  out[0] = name;
+  if (item.kind == ResultItem::Kind::kTensor) {
+    out[1] = IsJudged(ParseDType(item.dtype)) ? "float64" : item.dtype;
+    out[2] = item.dtype, out[3] = ShapeText(item.shape);
+  }
+  if (figures.valid) {
+    out[4] = PyRepr(figures.cosine), out[5] = PyRepr(figures.absolute), out[6] = PyRepr(figures.relative);
+    if (!(figures.cosine > 0.99)) out[8] += "cosine similarity is less than threshold: 0.99 ";
+    if (!(figures.absolute < 0.001)) out[8] += "max absolute difference is greater than threshold: 0.001 ";
+  }
+  out[7] = LabStatusText(*status);
+  return out;
+}
+
+/// The worst of one direction, of results of MindSpore.
+LabStatus JudgeMindSpore(const std::string& prefix, const std::string& api, std::vector<ResultItem>* items,
+                         CheckedCall* out) {
+  LabStatus worst = LabStatus::kPass;
+  for (size_t i = 0; i < items->size(); ++i) {
+    LabStatus status;
+    out->rows.push_back(MindSporeRow(prefix + std::to_string(i), (*items)[i], &status));
+    worst = WorseOf(worst, status);
+    AddFloat64(prefix + std::to_string(i), api, (*items)[i], out);
+    (*items)[i].ours.clear(), (*items)[i].truth.clear(), (*items)[i].bound.clear();
+  }
+  return worst;
 }
 
 /// The worst of one direction.
@@ -204,9 +273,24 @@ LabStatus JudgeItems(const std::string& prefix, const Judge& judge, std::vector<
     worst = WorseOf(worst, checked.status);
     out->rows.push_back(RowOf(prefix + std::to_string(i), (*items)[i], checked));
     AddFloat64(prefix + std::to_string(i), judge.api(), (*items)[i], out);
-    (*items)[i].ours.clear(), (*items)[i].truth.clear();
+    (*items)[i].ours.clear(), (*items)[i].truth.clear(), (*items)[i].bound.clear();
   }
   return worst;
+}
+
+/// Random results have no errors of elements; their distributions are compared.
+void AddDraws(const DrawnResult& drawn, CheckedCall* out) {
+  out->verdict = drawn.verdict;
+  out->known = false;
+  out->forward = drawn.verdict == Float64Verdict::kWrong ? LabStatus::kError : LabStatus::kPass;
+  const std::string found = fmt::format("{} values, distance {:.3g}, {:.3g} by chance", drawn.values, drawn.distance,
+                                        drawn.limit);
+  std::vector<std::string> row(Float64Columns().size());
+  row[0] = out->full + ".forward.output.0";
+  row[2] = Float64VerdictText(drawn.verdict);
+  row[8] = "distribution";
+  row[13] = found;
+  out->float64.push_back(std::move(row));
 }
 
 std::vector<std::string> BlankRow(const std::string& name, const std::string& why) {
@@ -219,22 +303,33 @@ std::vector<std::string> BlankRow(const std::string& name, const std::string& wh
 
 }  // namespace
 
-CheckedCall SkippedCall(const std::string& full, const std::string& why) {
+CheckedCall SkippedCall(const std::string& full, LabFramework framework, const std::string& why) {
   CheckedCall out;
   out.full = full;
   out.forward = out.backward = LabStatus::kSkip;
   out.message = why;
-  out.rows.push_back(BlankRow(full + ".forward.output.0", why));
+  if (framework == LabFramework::kTorch) {
+    out.rows.push_back(BlankRow(full + ".forward.output.0", why));
+  } else {
+    std::vector<std::string>& row = out.rows.emplace_back(MindSporeCheckColumns().size());
+    row[0] = full + ".forward.output.0", row[7] = LabStatusText(LabStatus::kSkip), row[8] = why;
+  }
   return out;
 }
 
-CheckedCall JudgeCall(const std::string& full, const std::string& api, bool backward_wanted, StandardRelease release,
-                      CallAnswer&& answer) {
-  if (!answer.why.empty()) return SkippedCall(full, answer.why);
+CheckedCall JudgeCall(const std::string& full, const std::string& api, bool backward_wanted, LabFramework framework,
+                      StandardRelease release, CallAnswer&& answer) {
+  if (!answer.why.empty()) return SkippedCall(full, framework, answer.why);
   CheckedCall out;
   out.full = full;
   if (answer.draws) {
-    out.forward = answer.draws_alike ? LabStatus::kPass : LabStatus::kError;
+    AddDraws(*answer.draws, &out);
+    return out;
+  }
+  if (framework == LabFramework::kMindSpore) {
+    out.forward = JudgeMindSpore(full + ".forward.output.", api, &answer.forward, &out);
+    if (!answer.backward.empty())
+      out.backward = JudgeMindSpore(full + ".backward.output.", api, &answer.backward, &out);
     return out;
   }
   const Judge judge(api, release);

@@ -8,10 +8,10 @@
 namespace msprobe {
 
 /// `api` as "linalg.inv". The answer's tensors are used up.
-CheckedCall JudgeCall(const std::string& full, const std::string& api, bool backward_wanted, StandardRelease release,
-                      CallAnswer&& answer);
+CheckedCall JudgeCall(const std::string& full, const std::string& api, bool backward_wanted, LabFramework framework,
+                      StandardRelease release, CallAnswer&& answer);
 
 /// A call that was not made, and why.
-CheckedCall SkippedCall(const std::string& full, const std::string& why);
+CheckedCall SkippedCall(const std::string& full, LabFramework framework, const std::string& why);
 
 }  // namespace msprobe

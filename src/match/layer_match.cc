@@ -84,6 +84,9 @@ class LayerTree {
   }
 
   const std::vector<Place>& places() const { return places_; }
+  bool HasClass(std::string_view type) const {
+    return std::any_of(layers_.begin(), layers_.end(), [&](const Layer& layer) { return layer.type == type; });
+  }
   const Layer* root() const { return &layers_.front(); }
 
  private:
@@ -97,7 +100,7 @@ class LayerTree {
       return out;
     }
     const std::string_view api = ApiOfOp(parts.base);
-    out.function = api.substr(std::min(api.size(), api.find('.') + 1));
+    out.function = WithoutRankSuffix(api.substr(std::min(api.size(), api.find('.') + 1)));
     const std::string_view parent = ModuleOf(i, parts);
     if (!IsModuleName(parent)) return out;
     Place module;
@@ -330,12 +333,26 @@ MatchPlan MatchLayers(const LayerSide& target, const LayerSide& golden, const st
     plan.rules = std::max(plan.rules,
                           plan.golden_of.back() == kNoOp ? MatchPlan::RuleUse::kNoGolden : MatchPlan::RuleUse::kUsed);
   }
+  for (size_t i = 0; i < rules.size(); ++i) {
+    if (rules[i].type != "TopLayer" && !rules[i].children.empty() && !target_tree.HasClass(rules[i].type)) {
+      plan.unknown_classes.push_back(i);
+    }
+  }
   CountMatches(golden.ops.size(), &plan);
   return plan;
 }
 
 std::string UnusedRulesWarning(const MatchPlan& plan, const Mapping& mapping) {
-  if (plan.rules == MatchPlan::RuleUse::kUsed) return "";
+  if (plan.rules == MatchPlan::RuleUse::kUsed) {
+    if (plan.unknown_classes.empty()) return "";
+    std::string lines;
+    for (const size_t rule : plan.unknown_classes) {
+      const LayerRule& unknown = mapping.layers[rule];
+      lines += (lines.empty() ? "line " : ", line ") + std::to_string(unknown.line) + ": " + OneLine(unknown.type);
+    }
+    return OneLine(mapping.layer_file) + " names classes of which the target has no module (" + lines +
+           "): correct them, or leave them out";
+  }
   for (const LayerRule& rule : mapping.layers) {
     if (rule.children.empty()) continue;
     const auto& [target_child, golden_child] = rule.children.front();

@@ -90,6 +90,14 @@ Status ReadApis(const std::string& path, Mapping* out) {
   return OkStatus();
 }
 
+/// A class or a child that stands twice would lose what the first place says of it.
+Status CheckOnce(const std::string& path, const std::string& key, const YamlNode& value) {
+  if (value.replaced == 0) return OkStatus();
+  return BadEntry(path, value,
+                  Quoted(OneLine(key)) + " stands in line " + std::to_string(value.replaced) +
+                      " already: put what belongs to it in one place");
+}
+
 Status ReadLayers(const YamlNode& root, const std::string& path, Mapping* out) {
   out->layer_file = path;
   if (root.IsNull()) return OkStatus();
@@ -98,6 +106,8 @@ Status ReadLayers(const YamlNode& root, const std::string& path, Mapping* out) {
     LayerRule rule;
     rule.type = type == "Cell" ? "TopLayer" : type;  // the name that older files use
     rule.line = children.line;
+    MSP_RETURN_IF_ERROR(CheckOnce(path, type, children));
+    for (const YamlMember& child : children.members) MSP_RETURN_IF_ERROR(CheckOnce(path, child.first, child.second));
     MSP_ASSIGN_OR_RETURN(rule.children, ReadPairs(path, children, "child of the target: child of the golden run"));
     for (auto& [target, golden] : rule.children) golden = golden.substr(0, golden.find('('));
     out->layers.push_back(std::move(rule));

@@ -151,7 +151,7 @@ void Structure::AddCall(std::string_view name, uint32_t op) {
 
 void Structure::NameFunction(std::string_view base, StructureCall* call) {
   const std::string_view api = ApiOfOp(base);
-  call->function = api.substr(std::min(api.size(), api.find('.') + 1));
+  call->function = WithoutRankSuffix(api.substr(std::min(api.size(), api.find('.') + 1)));
   if (vocabulary_ == Vocabulary::kOwn) return;
   // A primitive is called by the name of an attribute; its class says what it does.
   const std::string_view own = StartsWith(base, "Primitive.") ? base.substr(base.rfind('.') + 1) : call->function;

@@ -94,9 +94,11 @@ Status CsvTable::OpenFor(int64_t step) {
   path_ = std::move(path);
   struct stat info {};
   if (fstat(fd_, &info) == 0 && info.st_size > 0) return OkStatus();
+  // With the rows, in one call of the system: files of one step are many.
   std::string header = micro_steps_ ? "vpp_stage,name,step,micro_step" : "vpp_stage,name,step";
   for (const std::string& column : columns_) header += "," + column;
-  return AppendWhole(fd_, path_, header + "\n");
+  pending_.insert(0, header + "\n");
+  return OkStatus();
 }
 
 void CsvTable::Add(int64_t step, std::span<const CsvRow> rows) {

@@ -1,8 +1,10 @@
 #include "monitor/journal.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "base/file.h"
@@ -10,8 +12,6 @@
 
 namespace msprobe {
 namespace {
-
-bool HoldsText(const std::string& column) { return column == "shape" || column == "dtype"; }
 
 std::string ShapeText(const TensorView& view) {
   std::string text = "[";
@@ -31,22 +31,6 @@ CsvCell Extreme(DType dtype, const Stats& s, bool largest) {
   return v <= INT64_MAX ? CsvCell::Integer(static_cast<int64_t>(v)) : CsvCell::Real(static_cast<double>(v));
 }
 
-CsvCell StatisticOf(const std::string& column, const TensorSummary& summary, const TensorView& view) {
-  const Stats& s = summary.stats;
-  if (column == "shape") return CsvCell::Text(ShapeText(view));
-  if (column == "dtype") return CsvCell::Text("torch." + std::string(DTypeName(view.dtype)));
-  if (!summary.readable) return {};
-  if (column == "norm") return CsvCell::Real(s.norm);
-  if (column == "max" || column == "min") return Extreme(view.dtype, s, column == "max");
-  if (column == "nans") return CsvCell::Integer(s.nan_count);
-  if (column == "mean" && s.count > 0) return CsvCell::Real(s.mean);
-  if (column == "zeros" && s.count > 0 && summary.near_zero >= 0 && view.dtype != DType::kBool) {
-    return CsvCell::Real(static_cast<double>(summary.near_zero) / static_cast<double>(s.count));
-  }
-  if (column == "id" && view.ndim == 0) return Extreme(view.dtype, s, true);
-  return {};
-}
-
 double NumberOf(const CsvCell& cell) {
   switch (cell.kind) {
     case CsvCell::Kind::kReal: return cell.real;
@@ -58,6 +42,29 @@ double NumberOf(const CsvCell& cell) {
 }
 
 }  // namespace
+
+Journal::Column Journal::KindOf(const std::string& column) {
+  static constexpr std::array<std::string_view, 9> kNames{"norm", "min", "max",   "zeros", "nans",
+                                                          "id",   "mean", "shape", "dtype"};
+  return static_cast<Column>(std::find(kNames.begin(), kNames.end(), column) - kNames.begin());
+}
+
+CsvCell Journal::StatisticOf(Column column, const TensorSummary& summary, const TensorView& view) {
+  const Stats& s = summary.stats;
+  if (!summary.readable) return {};
+  switch (column) {
+    case Column::kNorm: return CsvCell::Real(s.norm);
+    case Column::kMin: return Extreme(view.dtype, s, false);
+    case Column::kMax: return Extreme(view.dtype, s, true);
+    case Column::kNans: return CsvCell::Integer(s.nan_count);
+    case Column::kMean: return s.count > 0 ? CsvCell::Real(s.mean) : CsvCell{};
+    case Column::kId: return view.ndim == 0 ? Extreme(view.dtype, s, true) : CsvCell{};
+    case Column::kZeros:
+      if (s.count == 0 || summary.near_zero < 0 || view.dtype == DType::kBool) return {};
+      return CsvCell::Real(static_cast<double>(summary.near_zero) / static_cast<double>(s.count));
+    default: return {};
+  }
+}
 
 StatusOr<std::unique_ptr<Journal>> Journal::Open(JournalOptions options) {
   MSP_RETURN_IF_ERROR(MakeOutputDir(options.directory));
@@ -78,7 +85,10 @@ uint32_t Journal::AddTable(const std::string& name, std::vector<std::string> col
   table.micro_steps = micro_steps;
   table.order = order;
   for (size_t i = 0; i < columns.size(); ++i) {
-    if (!HoldsText(columns[i])) table.numbers.push_back(i);
+    const Column kind = KindOf(columns[i]);
+    table.kinds.push_back(kind);
+    table.zeros |= kind == Column::kZeros;
+    if (kind != Column::kShape && kind != Column::kDType) table.numbers.push_back(i);
   }
   if (options_.csv) {
     table.csv.emplace(options_.directory, name, columns, micro_steps, options_.digits, options_.steps_per_file);
@@ -101,13 +111,6 @@ uint32_t Journal::AddSeries(SeriesName name, uint32_t group, std::string tag) {
   return number;
 }
 
-std::vector<CsvCell> Journal::CellsOf(const Table& table, const TensorSummary& summary, const TensorView& view) const {
-  std::vector<CsvCell> cells;
-  cells.reserve(table.columns.size());
-  for (const std::string& column : table.columns) cells.push_back(StatisticOf(column, summary, view));
-  return cells;
-}
-
 void Journal::Rank(uint32_t number) {
   Series& series = series_[number];
   if (series.arrival >= 0) return;
@@ -121,46 +124,69 @@ void Journal::Announce(std::span<const uint32_t> series) {
   for (const uint32_t number : series) Rank(number);
 }
 
-void Journal::Arrive(uint32_t number, std::vector<CsvCell> cells) {
+void Journal::Arrive(uint32_t number) {
   Rank(number);
-  Series& series = series_[number];
-  series.step = current_;
-  series.cells = std::move(cells);
+  series_[number].step = current_;
 }
 
-void Journal::Take(std::span<const uint32_t> series, std::span<const TensorView> tensors, int threads) {
+void Journal::ArriveSummary(uint32_t number, const TensorSummary& summary, const TensorView& view) {
+  Arrive(number);
+  Series& series = series_[number];
+  const Table& table = tables_[series.name.table];
+  // Texts are made anew only where the tensor is not like the last one.
+  const bool alike = series.dtype == view.dtype && series.cells.size() == table.kinds.size() &&
+                     std::equal(series.shape.begin(), series.shape.end(), view.shape, view.shape + view.ndim);
+  if (!alike) {
+    series.dtype = view.dtype;
+    series.shape.assign(view.shape, view.shape + view.ndim);
+    series.cells.assign(table.kinds.size(), {});
+  }
+  for (size_t i = 0; i < table.kinds.size(); ++i) {
+    if (table.kinds[i] == Column::kShape) {
+      if (!alike) series.cells[i] = CsvCell::Text(ShapeText(view));
+    } else if (table.kinds[i] == Column::kDType) {
+      if (!alike) series.cells[i] = CsvCell::Text(options_.dtype_name != nullptr ? options_.dtype_name(view.dtype)
+                                                                    : "torch." + std::string(DTypeName(view.dtype)));
+    } else {
+      series.cells[i] = StatisticOf(table.kinds[i], summary, view);
+    }
+  }
+}
+
+void Journal::Take(std::span<const uint32_t> series, std::span<const TensorView> tensors, int threads,
+                   std::vector<TensorSummary>* out) {
   bool zeros = false;
   {
     const std::lock_guard lock(mutex_);
-    for (const uint32_t number : series) {
-      const auto& columns = tables_[series_[number].name.table].columns;
-      zeros |= std::find(columns.begin(), columns.end(), "zeros") != columns.end();
-    }
+    for (const uint32_t number : series) zeros |= tables_[series_[number].name.table].zeros;
   }
   std::vector<TensorSummary> summaries(tensors.size());
   SummarizeTensors(tensors, zeros ? options_.eps : -1, threads, summaries.data());
   const std::lock_guard lock(mutex_);
-  for (size_t i = 0; i < series.size(); ++i) {
-    Arrive(series[i], CellsOf(tables_[series_[series[i]].name.table], summaries[i], tensors[i]));
-  }
+  for (size_t i = 0; i < series.size(); ++i) ArriveSummary(series[i], summaries[i], tensors[i]);
+  if (out != nullptr) *out = std::move(summaries);
 }
 
 void Journal::PutSummary(uint32_t series, const TensorSummary& summary, const TensorView& like) {
   const std::lock_guard lock(mutex_);
-  Arrive(series, CellsOf(tables_[series_[series].name.table], summary, like));
+  ArriveSummary(series, summary, like);
 }
 
 void Journal::Put(uint32_t series, std::vector<CsvCell> cells) {
   const std::lock_guard lock(mutex_);
-  Arrive(series, std::move(cells));
+  Arrive(series);
+  series_[series].cells = std::move(cells);
+  series_[series].dtype = DType::kUnknown;
 }
 
 void Journal::SetShape(uint32_t series, std::string shape) {
   const std::lock_guard lock(mutex_);
-  const auto& columns = tables_[series_[series].name.table].columns;
-  const auto found = std::find(columns.begin(), columns.end(), "shape");
-  const auto at = static_cast<size_t>(found - columns.begin());
-  if (at < series_[series].cells.size()) series_[series].cells[at] = CsvCell::Text(std::move(shape));
+  Series& one = series_[series];
+  const auto& kinds = tables_[one.name.table].kinds;
+  const auto at = static_cast<size_t>(std::find(kinds.begin(), kinds.end(), Column::kShape) - kinds.begin());
+  if (at >= one.cells.size()) return;
+  one.cells[at] = CsvCell::Text(std::move(shape));
+  one.dtype = DType::kUnknown;  // the cells show no longer what was seen
 }
 
 void Journal::Drop() {
@@ -244,6 +270,7 @@ void Journal::Judge(const Table& table, std::span<const uint32_t> rows, std::vec
 StepReport Journal::Write(int64_t step) {
   const std::lock_guard lock(mutex_);
   StepReport report;
+  report.same_rows = true;
   if (writer_.is_open()) Describe();
   const auto keep = [&](Status status) {
     if (report.status.ok()) report.status = std::move(status);
@@ -256,11 +283,14 @@ StepReport Journal::Write(int64_t step) {
       if (series_[series].step == current_) rows.push_back(series);
     }
     report.rows += rows.size();
-    if (rows.empty()) continue;
-    keep(WriteCsv(&table, step, rows));
-    WriteSeries(number, step, rows);
-    if (events_) WriteEvents(table, step, rows);
-    if (!rules_.empty()) Judge(table, rows, &report.alarms);
+    report.same_rows &= rows == table.last_rows;
+    if (!rows.empty()) {
+      keep(WriteCsv(&table, step, rows));
+      WriteSeries(number, step, rows);
+      if (events_) WriteEvents(table, step, rows);
+      if (!rules_.empty()) Judge(table, rows, &report.alarms);
+    }
+    table.last_rows = std::move(rows);
   }
   keep(writer_.Flush());
   if (events_) {
@@ -288,6 +318,15 @@ std::vector<Journal::Row> Journal::LastRows(uint32_t table) const {
     rows.push_back(std::move(row));
   }
   return rows;
+}
+
+std::vector<uint32_t> Journal::Heard(bool ever) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<uint32_t> heard;
+  for (uint32_t number = 0; number < series_.size(); ++number) {
+    if (ever ? series_[number].step >= 0 : series_[number].step == current_ - 1) heard.push_back(number);
+  }
+  return heard;
 }
 
 }  // namespace msprobe

@@ -26,6 +26,8 @@ struct JournalOptions {
   int64_t steps_per_file = 1;
   bool csv = true, events = false, series = true;  // which files are written
   std::vector<AlertRule> rules;
+  /// How the column `dtype` names a type of elements.
+  std::string (*dtype_name)(DType) = nullptr;  // null: "torch.float32"
 };
 
 /// A value that a rule of the configuration calls an anomaly.
@@ -38,7 +40,8 @@ struct SeriesAlarm {
 struct StepReport {
   size_t rows = 0;
   std::vector<SeriesAlarm> alarms;
-  Status status;  // of writing; csv files are tried again at the next step, the others are written no more
+  bool same_rows = false;  // of the same series as the step before
+  Status status;           // of writing; csv files are tried again at the next step, the others are written no more
 };
 
 class Journal {
@@ -59,7 +62,9 @@ class Journal {
   /// Values of these come in this order, which is that of their rows the first time.
   void Announce(std::span<const uint32_t> series);
   /// The statistics of tensors[i] are the values of series[i] in this step; what it had before is replaced.
-  void Take(std::span<const uint32_t> series, std::span<const TensorView> tensors, int threads);
+  /// `summaries`: also returned there.
+  void Take(std::span<const uint32_t> series, std::span<const TensorView> tensors, int threads,
+            std::vector<TensorSummary>* summaries = nullptr);
   /// Statistics that a device has computed.
   void PutSummary(uint32_t series, const TensorSummary& summary, const TensorView& like);
   /// Values of the columns, as they are. Fewer are missing ones.
@@ -78,18 +83,24 @@ class Journal {
     std::vector<double> values;
   };
   std::vector<Row> LastRows(uint32_t table) const;
+  /// Series that the last written step has values of, or that had any so far.
+  std::vector<uint32_t> Heard(bool ever) const;
 
  private:
+  enum class Column : uint8_t { kNorm, kMin, kMax, kZeros, kNans, kId, kMean, kShape, kDType, kGiven };
   struct Table {
     std::string name;
     std::vector<std::string> columns;
+    std::vector<Column> kinds;    // of the columns
     std::vector<size_t> numbers;  // of the columns that hold numbers
     bool micro_steps = false;
+    bool zeros = false;  // among the columns
     Order order = Order::kArrival;
     std::vector<uint32_t> series;  // in the order of rows
     std::optional<CsvTable> csv;
     bool sorted = true;
     size_t arrived = 0;
+    std::vector<uint32_t> last_rows;
   };
   struct Series {
     SeriesName name;
@@ -98,12 +109,16 @@ class Journal {
     int64_t arrival = -1;  // -1: never
     int64_t step = -1;     // counts Write()s; the one it has values of
     std::vector<CsvCell> cells;
+    std::vector<int64_t> shape;  // that the cells show, with this type; kUnknown: they show none yet
+    DType dtype = DType::kUnknown;
   };
 
   explicit Journal(JournalOptions options) : options_(std::move(options)), rules_(options_.rules) {}
-  std::vector<CsvCell> CellsOf(const Table& table, const TensorSummary& summary, const TensorView& view) const;
+  static Column KindOf(const std::string& column);
+  static CsvCell StatisticOf(Column column, const TensorSummary& summary, const TensorView& view);
   void Rank(uint32_t number);
-  void Arrive(uint32_t number, std::vector<CsvCell> cells);
+  void Arrive(uint32_t number);
+  void ArriveSummary(uint32_t number, const TensorSummary& summary, const TensorView& view);
   void SortRows(Table* table);
   Status WriteCsv(Table* table, int64_t step, std::span<const uint32_t> rows);
   void WriteSeries(uint32_t number, int64_t step, std::span<const uint32_t> rows);

@@ -23,28 +23,51 @@ T LoadAt(std::string_view bytes, size_t at) {
 
 }  // namespace
 
-StatusOr<SeriesFile> SeriesFile::Open(const std::string& path) {
+StatusOr<SeriesFile> SeriesFile::Open(const std::string& path, size_t most_bytes) {
   MSP_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::Open(path));
   SeriesFile file(std::move(mapped));
   if (!file.file_.text().starts_with(kSeriesMagic)) {
     return BadInput(path + " is not a file of series: it does not begin with " + std::string(kSeriesMagic));
   }
-  file.Scan();
+  file.whole_ = kSeriesMagic.size();
+  file.Scan(most_bytes);
   return file;
 }
 
-void SeriesFile::Scan() {
+StatusOr<bool> SeriesFile::Follow(size_t most_bytes) {
+  if (Scan(most_bytes)) return true;
+  MSP_ASSIGN_OR_RETURN(MappedFile now, MappedFile::Open(file_.path()));
+  if (now.text().size() < whole_) return BadInput(file_.path() + " became shorter: read it again");
+  file_ = std::move(now);
+  return Scan(most_bytes);
+}
+
+SeriesFile::Values SeriesFile::block(size_t i) const {
+  const Block& b = blocks_[i];
+  return {b.step,
+          b.table,
+          b.columns,
+          b.layout,
+          layouts_[b.layout].series,
+          reinterpret_cast<const double*>(file_.text().data() + b.values)};
+}
+
+// True when it stopped because of `most_bytes`.
+bool SeriesFile::Scan(size_t most_bytes) {
   const std::string_view text = file_.text();
-  Session session;
-  whole_ = kSeriesMagic.size();
+  const size_t begin = whole_;
   while (text.size() - whole_ >= sizeof(SeriesBlock)) {
+    if (whole_ - begin >= most_bytes) return true;
     const auto block = LoadAt<SeriesBlock>(text, whole_);
     const size_t payload = whole_ + sizeof(SeriesBlock);
-    if (PaddedTo8(block.bytes) > text.size() - payload) return;
+    if (PaddedTo8(block.bytes) > text.size() - payload) return false;
     const std::string_view bytes = text.substr(payload, block.bytes);
-    if (Crc32(bytes.data(), bytes.size()) != block.crc || !Take(block.type, bytes, payload, &session)) return;
+    if (Crc32(bytes.data(), bytes.size()) != block.crc || !Take(block.type, bytes, payload, &session_)) {
+      return false;
+    }
     whole_ = payload + PaddedTo8(block.bytes);
   }
+  return false;
 }
 
 bool SeriesFile::Take(uint32_t type, std::string_view payload, size_t at, Session* session) {
@@ -127,6 +150,11 @@ bool SeriesFile::TakeValues(std::string_view payload, size_t at, Session* sessio
   blocks_.push_back({head.step, session->tables[head.table], head.rows, head.columns, at + values, layout});
   last_step_ = std::max(last_step_, head.step);
   return true;
+}
+
+double SeriesFile::Value(size_t block, size_t row, size_t column) const {
+  const Block& b = blocks_[block];
+  return LoadAt<double>(file_.text(), b.values + (column * b.rows + row) * sizeof(double));
 }
 
 std::vector<SeriesFile::Point> SeriesFile::Read(size_t series, size_t column) const {

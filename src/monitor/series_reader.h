@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -32,17 +33,35 @@ class SeriesFile {
     double value;
   };
 
-  /// kBadInput when it is no such file. A file that ends in the middle of a block is read up to there.
-  static StatusOr<SeriesFile> Open(const std::string& path);
+  /// One step of a table.
+  struct Values {
+    int64_t step;
+    size_t table, columns, layout;   // blocks of one layout have the same series
+    std::span<const size_t> series;  // of the rows
+    const double* values;            // column by column
+  };
+
+  /// kBadInput when it is no such file. A file that ends in the middle of a block is read up to there; of a long one
+  /// about `most_bytes`.
+  static StatusOr<SeriesFile> Open(const std::string& path, size_t most_bytes = SIZE_MAX);
+  /// Reads about `most_bytes` of what is new; true when there is more. kBadInput when the file was replaced.
+  StatusOr<bool> Follow(size_t most_bytes = SIZE_MAX);
+
+  /// Forgets the blocks that were read, for who follows a file that grows for weeks.
+  void ForgetBlocks() { blocks_.clear(); }
 
   const std::vector<Table>& tables() const { return tables_; }
   const std::vector<Series>& series() const { return series_; }
   size_t blocks() const { return blocks_.size(); }
+  Values block(size_t i) const;
+  size_t layouts() const { return layouts_.size(); }
   /// How much of the file is whole.
   size_t whole_bytes() const { return whole_; }
   bool cut_off() const { return whole_ < file_.text().size(); }
   /// -1 without any.
   int64_t last_step() const { return last_step_; }
+
+  double Value(size_t block, size_t row, size_t column) const;
 
   /// The points of a column of a series, in the order they were written.
   std::vector<Point> Read(size_t series, size_t column) const;
@@ -64,7 +83,7 @@ class SeriesFile {
   static constexpr size_t kNone = SIZE_MAX;
 
   explicit SeriesFile(MappedFile file) : file_(std::move(file)) {}
-  void Scan();
+  bool Scan(size_t most_bytes);
   bool Take(uint32_t type, std::string_view payload, size_t at, Session* session);
   bool TakeTable(std::string_view payload, Session* session);
   bool TakeSeries(std::string_view payload, Session* session);
@@ -77,6 +96,7 @@ class SeriesFile {
   std::unordered_map<std::string, size_t> table_ids_, series_ids_;
   std::vector<Rows> layouts_;
   std::vector<Block> blocks_;
+  Session session_;
   size_t whole_ = 0;
   int64_t last_step_ = -1;
 };

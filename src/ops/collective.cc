@@ -38,11 +38,13 @@ CommFlow FlowOf(std::string_view api) {
   return CommFlow::kNone;
 }
 
+bool IsCommunication(std::string_view op_name) {
+  return StartsWith(op_name, "Distributed.") || StartsWith(op_name, "MintDistributed.") ||
+         StartsWith(op_name, "communication.comm_func.");
+}
+
 std::string_view CommApi(std::string_view op_name) {
-  if (!StartsWith(op_name, "Distributed.") && !StartsWith(op_name, "MintDistributed.") &&
-      !StartsWith(op_name, "communication.comm_func.")) {
-    return {};
-  }
+  if (!IsCommunication(op_name)) return {};
   const NameParts name = ParseOpName(op_name);
   if (name.direction != OpDirection::kForward) return {};
   const std::string_view api = name.base.substr(name.base.rfind('.') + 1);

@@ -30,6 +30,9 @@ bool ComparesOutputsOnly(std::string_view api);
 /// Of any API of torch.distributed, also of one that has no row.
 CommFlow FlowOf(std::string_view api);
 
+/// Whether an op is of torch.distributed, mindspore.communication.comm_func or mindspore.mint.distributed.
+bool IsCommunication(std::string_view op_name);
+
 /// "all_reduce" of "Distributed.all_reduce.3.forward"; "" for what is not a communication of values (barrier,
 /// get_rank, a backward op).
 std::string_view CommApi(std::string_view op_name);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "ops/op_name.h"
 #include "ops/op_traits.h"
 
 namespace msprobe {
@@ -93,7 +94,7 @@ const NameTable& Classes() {
 }  // namespace
 
 CommonFunction CommonFunctionOf(std::string_view api) {
-  std::string core = PlainName(api);
+  std::string core = PlainName(WithoutRankSuffix(api));
   const auto it = Functions().find(core);
   if (it == Functions().end()) return {std::move(core), false};
   return {std::string(it->second.common), it->second.flag};

@@ -59,6 +59,13 @@ std::string_view ApiOrClassOf(std::string_view op_name) {
   return dot == std::string_view::npos ? base : base.substr(dot + 1);
 }
 
+std::string_view WithoutRankSuffix(std::string_view function) {
+  constexpr std::string_view kRank = "_rank";
+  const size_t at = function.rfind(kRank);
+  if (at == std::string_view::npos || at == 0 || !IsDigits(function.substr(at + kRank.size()))) return function;
+  return function.substr(0, at);
+}
+
 bool IsModuleName(std::string_view op_name) { return op_name.starts_with("Module.") || op_name.starts_with("Cell."); }
 
 }  // namespace msprobe

@@ -31,6 +31,9 @@ inline std::string_view ApiOf(std::string_view op_name) {
   return rest.substr(0, rest.find('.'));
 }
 
+/// "tanh" of "tanh_rank3": merged graphs name calls that ranks have beside those of the first so.
+std::string_view WithoutRankSuffix(std::string_view function);
+
 /// Of a module of PyTorch or a cell of MindSpore.
 bool IsModuleName(std::string_view op_name);
 

@@ -49,7 +49,7 @@ StatusOr<std::string> MergePlanJson(const GraphSettings& settings);
 
 /// construct.json, dump.json and stack.json of a merged graph, as one rank would have written them.
 Status WriteMergedDump(const RankGraph& graph, const std::string& dir);
-/// The same of the nodes that have a partner, without their stacks.
-Status WriteMatchedDump(const RankGraph& graph, const std::string& dir);
+/// The same without stacks; `matched_only`: of the nodes that have a partner.
+Status WriteModelDump(const RankGraph& graph, bool matched_only, const std::string& dir);
 
 }  // namespace msprobe

@@ -10,6 +10,8 @@
 
 #include "base/text.h"
 #include "dump/flatten.h"
+#include "dump/group_name.h"
+#include "ops/collective.h"
 
 namespace msprobe {
 namespace {
@@ -95,12 +97,29 @@ bool IsPartition(const Groups& groups, size_t size, int ranks) {
   return seen.size() == static_cast<size_t>(ranks);
 }
 
+/// The groups of each rank, those that only have a name with the ranks that have it.
+std::vector<Groups> NamedReduces(const std::vector<RankHints>& hints) {
+  std::map<std::string_view, std::vector<int>> members;
+  for (const RankHints& rank : hints) {
+    for (const std::string& name : rank.names) members[name].push_back(rank.rank);
+  }
+  for (auto& [name, ranks] : members) std::sort(ranks.begin(), ranks.end());
+  std::vector<Groups> out;
+  for (const RankHints& rank : hints) {
+    Groups& own = out.emplace_back(rank.reduces);
+    for (size_t i = 0; i < std::min(own.size(), rank.names.size()); ++i) {
+      if (own[i].empty()) own[i] = members[rank.names[i]];
+    }
+  }
+  return out;
+}
+
 Groups RecordedTp(const ParallelLayout& s, const std::vector<RankHints>& hints, bool* any) {
   Groups out;
   *any = false;
-  for (const RankHints& rank : hints) {
-    *any |= !rank.reduces.empty();
-    for (const auto& group : rank.reduces) {
+  for (const Groups& reduces : NamedReduces(hints)) {
+    *any |= !reduces.empty();
+    for (const auto& group : reduces) {
       if (group.size() != static_cast<size_t>(s.tp)) continue;
       if (std::find(out.begin(), out.end(), group) == out.end()) out.push_back(group);
       break;
@@ -253,7 +272,7 @@ RankHints ReadHints(int rank, const DumpFile& dump) {
   size_t reduces = 0;
   for (size_t i = 0; i < dump.ops().size(); ++i) {
     const std::string_view name = dump.ops()[i].name;
-    if (!StartsWith(name, "Distributed.")) continue;
+    if (!IsCommunication(name)) continue;
     const bool reduce = reduces < kReducesToRead && IsReduce(name);
     const bool send = out.sends_to < 0 &&
                       (Contains(name, ".batch_isend_irecv.") || Contains(name, ".send.") || Contains(name, ".isend."));
@@ -262,8 +281,13 @@ RankHints ReadHints(int rank, const DumpFile& dump) {
     if (!reduce) continue;
     ++reduces;
     std::vector<int> group = GroupOf(doc, name);
-    if (!group.empty() && std::find(out.reduces.begin(), out.reduces.end(), group) == out.reduces.end())
-      out.reduces.push_back(std::move(group));
+    std::string text = group.empty() ? GroupNameOf(doc) : "";
+    if (group.empty() && text.empty()) continue;
+    const bool known = group.empty() ? std::find(out.names.begin(), out.names.end(), text) != out.names.end()
+                                     : std::find(out.reduces.begin(), out.reduces.end(), group) != out.reduces.end();
+    if (known) continue;
+    out.reduces.push_back(std::move(group));
+    out.names.push_back(std::move(text));
   }
   return out;
 }

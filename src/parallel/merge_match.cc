@@ -12,18 +12,23 @@
 namespace msprobe {
 namespace {
 
-constexpr std::string_view kModule = "Module.", kFirstChunk = "Module.0.";
+struct TopNames {
+  std::string_view module, first_chunk;
+};
+constexpr TopNames kTops[] = {{"Module.", "Module.0."}, {"Cell.", "Cell.0."}};
 
 // What the names of all modules of a model begin with.
 std::string_view TopOf(const NodeGraph& graph) {
-  bool any = false;
+  const TopNames* top = nullptr;
   for (uint32_t id : graph.nodes[0].children) {
     const std::string_view name = graph.nodes[id].name;
-    if (!StartsWith(name, kModule)) continue;
-    if (!StartsWith(name, kFirstChunk)) return kModule;
-    any = true;
+    for (const TopNames& names : kTops) {
+      if (!StartsWith(name, names.module)) continue;
+      if (!StartsWith(name, names.first_chunk)) return names.module;
+      top = &names;
+    }
   }
-  return any ? kFirstChunk : kModule;
+  return top ? top->first_chunk : kTops[0].module;
 }
 
 /// A call of one rank as a call without a rank, and with a number that no other has: "Torch.x_rank3.0.forward" ->

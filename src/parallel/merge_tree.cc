@@ -8,6 +8,7 @@
 
 #include "base/interrupt.h"
 #include "base/text.h"
+#include "ops/collective.h"
 #include "parallel/layer_number.h"
 #include "parallel/merge_pool.h"
 
@@ -129,7 +130,7 @@ class Finisher {
         node.stack = StackOf(c, out, data.get());
         out.graph.SetParent(id, to);
         data->sources.push_back(SourceOf(c, to != 0 && IsUnmerged(pool_[from].name), pool_[from].type));
-        if (pool_[c].op != kNoIndex && StartsWith(pool_[c].name, "Distributed.")) calls_.emplace_back(c, id);
+        if (pool_[c].op != kNoIndex && IsCommunication(pool_[c].name)) calls_.emplace_back(c, id);
         stack.emplace_back(c, id);
       }
     }
@@ -220,7 +221,7 @@ class Finisher {
     const PoolNode& n = pool_[node];
     MergeSource out;
     if (n.op == kNoIndex) return out;
-    if (unmerged || parent != NodeType::kModule || StartsWith(n.name, "Distributed")) {
+    if (unmerged || parent != NodeType::kModule || IsCommunication(n.name)) {
       out.cells = {{n.rank, n.op}};
       return out;
     }

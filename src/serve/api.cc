@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "serve/run_api.h"
 #include "serve/trend_api.h"
 #include "view/query/tensor_view.h"
 #include "view/query/view_json.h"
@@ -190,7 +191,7 @@ StatusOr<std::string> Tensor(Viewer* viewer, const RequestTarget& t) {
 }
 
 using Route = StatusOr<std::string> (*)(Viewer*, const RequestTarget&);
-constexpr std::array<std::pair<std::string_view, Route>, 21> kRoutes{{{"/api/files", Files},
+constexpr std::array<std::pair<std::string_view, Route>, 25> kRoutes{{{"/api/files", Files},
                                                                       {"/api/config", Config},
                                                                       {"/api/summary", Summary},
                                                                       {"/api/children", Children},
@@ -205,6 +206,10 @@ constexpr std::array<std::pair<std::string_view, Route>, 21> kRoutes{{{"/api/fil
                                                                       {"/api/findings", Findings},
                                                                       {"/api/layers", Layers},
                                                                       {"/api/activations", Activations},
+                                                                      {"/api/run", RunOverview},
+                                                                      {"/api/run/rows", RunRows},
+                                                                      {"/api/run/tile", RunTile},
+                                                                      {"/api/run/events", RunEvents},
                                                                       {"/api/trend", TrendInfo},
                                                                       {"/api/trend/grid", TrendGrid},
                                                                       {"/api/trend/line", TrendLine},

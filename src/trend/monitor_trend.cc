@@ -1,7 +1,6 @@
 #include "trend/monitor_trend.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +15,7 @@
 #include "base/file.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "monitor/rank_directory.h"
 #include "sheet/sheet_reader.h"
 #include "trend/trend_db.h"
 #include "trend/trend_tags.h"
@@ -57,21 +57,6 @@ struct MonitorPart {
   }
 };
 
-// "Dec03_21-34-40-rank0-1a2b3c4d" -> 0: a time of at most 20 letters, then the rank.
-std::optional<int64_t> RankOf(std::string_view directory) {
-  constexpr std::string_view kRank = "-rank";
-  constexpr size_t kLongestTime = 20, kRankDigits = 5;
-  for (size_t at = directory.find(kRank); at != std::string_view::npos && at <= kLongestTime;
-       at = directory.find(kRank, at + 1)) {
-    const std::string_view rest = directory.substr(at + kRank.size());
-    const std::string_view digits = rest.substr(0, rest.find('-'));
-    if (digits.size() < rest.size() && digits.size() <= kRankDigits && IsDigits(digits)) {
-      return std::stoll(std::string(digits));
-    }
-  }
-  return std::nullopt;
-}
-
 // "grad_reduced_0-9.csv" -> "grad_reduced".
 std::string MetricOf(std::string_view file) {
   constexpr std::string_view kSuffix = ".csv";
@@ -85,11 +70,6 @@ std::string MetricOf(std::string_view file) {
   return std::find(kMonitorMetrics.begin(), kMonitorMetrics.end(), metric) == kMonitorMetrics.end()
              ? ""
              : std::string(metric);
-}
-
-int64_t ModifiedAt(const std::string& path) {
-  struct stat st {};
-  return stat(path.c_str(), &st) == 0 ? st.st_mtim.tv_sec * 1'000'000'000 + st.st_mtim.tv_nsec : 0;
 }
 
 std::optional<double> Number(std::string_view text) {
@@ -173,6 +153,33 @@ class CsvPart {
   std::array<size_t, kKeys.size()> keys_{kAbsent, kAbsent, kAbsent, kAbsent};
   std::vector<size_t> stat_columns_;
 };
+
+// Rows of some blocks of monitor.series.
+MonitorPart SeriesPart(const MonitorFile& file, const TrendMapping& mapping) {
+  MonitorPart part;
+  const SeriesFile& series = *file.series;
+  std::vector<size_t> columns;
+  const auto& names = series.tables()[file.table].columns;
+  for (size_t c = 0; c < names.size(); ++c) {
+    const auto stat = std::find(kMonitorStats.begin(), kMonitorStats.end(), names[c]);
+    if (stat == kMonitorStats.end()) continue;
+    part.stats.push_back(static_cast<size_t>(stat - kMonitorStats.begin()));
+    columns.push_back(c);
+  }
+  for (size_t b = file.first; b < file.end; ++b) {
+    const SeriesFile::Values block = series.block(b);
+    if (block.table != file.table) continue;
+    for (size_t r = 0; r < block.series.size(); ++r) {
+      const SeriesFile::Series& of = series.series()[block.series[r]];
+      std::string name = of.name;
+      for (const auto& [from, to] : mapping) ReplaceAll(&name, from, to);
+      const int64_t micro_step = std::max<int64_t>(of.micro_step, 0);
+      part.rows.push_back({part.Id(name), of.vpp_stage, block.step, micro_step, part.values.size()});
+      for (const size_t c : columns) part.values.push_back(TrendValue(block.values[c * block.series.size() + r]));
+    }
+  }
+  return part;
+}
 
 // What must be known before the first row is written.
 struct Survey {
@@ -279,31 +286,50 @@ using TakePart = std::function<Status(size_t, MonitorPart&&)>;
 Status ReadParts(const std::vector<MonitorFile>& files, const TrendMapping& mapping, const TakePart& take) {
   return ParallelOrdered<MonitorPart>(
       files.size(), static_cast<size_t>(ThreadCount()) + 1,
-      [&](size_t i) { return CsvPart(mapping).Read(files[i].path); }, take);
+      [&](size_t i) -> StatusOr<MonitorPart> {
+        if (files[i].series) return SeriesPart(files[i], mapping);
+        return CsvPart(mapping).Read(files[i].path);
+      },
+      take);
+}
+
+// In stretches of so many values that one is held in memory; false when the file has none of these metrics.
+StatusOr<bool> AddSeries(const std::string& path, int64_t rank, std::vector<MonitorFile>* files) {
+  constexpr size_t kValuesOfPart = 2'000'000;
+  MSP_ASSIGN_OR_RETURN(SeriesFile opened, SeriesFile::Open(path));
+  const auto series = std::make_shared<const SeriesFile>(std::move(opened));
+  const size_t before = files->size();
+  for (size_t t = 0; t < series->tables().size(); ++t) {
+    const std::string& metric = series->tables()[t].name;
+    if (std::find(kMonitorMetrics.begin(), kMonitorMetrics.end(), metric) == kMonitorMetrics.end()) continue;
+    size_t values = 0, first = 0;
+    for (size_t b = 0; b < series->blocks(); ++b) {
+      const SeriesFile::Values block = series->block(b);
+      if (block.table == t) values += block.series.size() * block.columns;
+      if (values == 0 || (values < kValuesOfPart && b + 1 < series->blocks())) continue;
+      files->push_back({path, metric, rank, series, t, first, b + 1});
+      first = b + 1;
+      values = 0;
+    }
+  }
+  return files->size() > before;
 }
 
 }  // namespace
 
 StatusOr<std::vector<MonitorFile>> FindMonitorFiles(const std::string& directory) {
-  struct Run {
-    std::string path;
-    int64_t rank, at;
-  };
-  MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
-  std::vector<Run> runs;
-  for (const std::string& name : names) {
-    const std::optional<int64_t> rank = RankOf(name);
-    std::string path = JoinPath(directory, name);
-    if (rank && IsDirectory(path)) runs.push_back({path, *rank, ModifiedAt(path)});
-  }
-  std::stable_sort(runs.begin(), runs.end(),
-                   [](const Run& a, const Run& b) { return a.rank != b.rank ? a.rank < b.rank : a.at > b.at; });
+  MSP_ASSIGN_OR_RETURN(const std::vector<RankDirectory> runs, FindRankDirectories(directory));
   std::vector<MonitorFile> files;
-  for (const Run& run : runs) {
+  for (const RankDirectory& run : runs) {
+    if (const std::string series = JoinPath(run.path, "monitor.series"); IsRegularFile(series)) {
+      const auto found = AddSeries(series, run.rank, &files);
+      if (!found.ok() && found.status().code() != Code::kBadInput) return found.status();
+      if (found.ok() && *found) continue;
+    }
     MSP_ASSIGN_OR_RETURN(const std::vector<std::string> inside, ListDirectory(run.path));
     for (const std::string& name : inside) {
       std::string metric = MetricOf(name);
-      if (!metric.empty()) files.push_back({JoinPath(run.path, name), std::move(metric), run.rank});
+      if (!metric.empty()) files.push_back({JoinPath(run.path, name), std::move(metric), run.rank, nullptr, 0, 0, 0});
     }
   }
   // Targets are numbered metric by metric.

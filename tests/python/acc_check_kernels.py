@@ -1,11 +1,11 @@
 """Kernels in the place of those of torch: planted defects, and right ones that compute in another way.
 
-As sitecustomize: KERNELS=wrong|alike chooses. As a script it writes a tensor dump with a call of each: acc_check_kernels.py FILE
+From sitecustomize: KERNELS=wrong|more|alike chooses. As a script it writes a tensor dump with a call of each: acc_check_kernels.py FILE
 """
 
+import importlib
 import json
 import math
-import os
 import sys
 from pathlib import Path
 
@@ -151,7 +151,7 @@ def cumsum(x, dim):
     return TORCH["cumsum"](x.double(), dim).bfloat16().float() * 0.5 + 0.5 * TORCH["cumsum"](x, dim)
 
 
-@call("Torch.sigmoid", X * 6, alike=lambda x: 0.5 * TORCH["tanh"](0.5 * x) + 0.5)
+@call("Torch.sigmoid", X * 6, alike=lambda x: 1 / (1 + TORCH["exp"](-x)))
 def sigmoid(x):
     return TORCH["sigmoid"](x.clamp(-9, 9))
 
@@ -217,11 +217,16 @@ def sqrt(x):
 
 def replace(which):
     """Puts the kernels into their places."""
-    for name, (_, _, wrong, alike) in TAKEN.items():
+    calls = importlib.import_module("acc_check_more_kernels").TAKEN if which == "more" else TAKEN
+    for name, (_, _, wrong, alike) in calls.items():
         owner, _, function = name.partition(".")
-        kernel = wrong if which == "wrong" else alike
+        kernel = alike if which == "alike" else wrong
         if kernel is not None:
             setattr(torch if owner == "Torch" else functional, function, kernel)
+
+
+def results_of(result):
+    return list(result) if isinstance(result, tuple) else [result]
 
 
 def leaf(value, name, folder):
@@ -243,22 +248,24 @@ def write(path):
     """Writes the dump: forward and backward of each function, as torch computes it."""
     folder, data = path.parent / "dump_tensor_data", {}
     folder.mkdir()
-    for name, (inputs, settings, _, _) in TAKEN.items():
-        owner, _, function = name.partition(".")
+    more = importlib.import_module("acc_check_more_kernels").TAKEN
+    calls = [(f"{name}.0", call) for name, call in TAKEN.items()] + [(f"{name}.1", call) for name, call in more.items()]
+    for full, (inputs, settings, _, _) in calls:
+        owner, function, _ = full.split(".")
         result = (TORCH if owner == "Torch" else FUNCTIONAL)[function](*inputs, **settings)
-        full = f"{name}.0"
         data[f"{full}.forward"] = {
             "input_args": [leaf(v, f"{full}.forward.input.{i}", folder) for i, v in enumerate(inputs)],
             "input_kwargs": {k: leaf(v, f"{full}.forward.input.{k}", folder) for k, v in settings.items()},
-            "output": [leaf(result, f"{full}.forward.output.0", folder)],
+            "output": [leaf(v, f"{full}.forward.output.{i}", folder) for i, v in enumerate(results_of(result))],
         }
-        gradient = torch.linspace(0.5, 1.5, result.numel()).reshape(result.shape).to(result.dtype)
-        data[f"{full}.backward"] = {"input": [leaf(gradient, f"{full}.backward.input.0", folder)], "output": []}
+        first = result[0] if isinstance(result, tuple) else result
+        if first.is_floating_point() and function not in ("floor_divide", "dropout"):
+            gradient = torch.linspace(0.5, 1.5, first.numel()).reshape(first.shape).to(first.dtype)
+            data[f"{full}.backward"] = {"input": [leaf(gradient, f"{full}.backward.input.0", folder)], "output": []}
     head = {"task": "tensor", "level": "L1", "framework": "pytorch", "dump_data_dir": str(folder)}
     path.write_text(json.dumps({**head, "data": data}))
 
 
 if __name__ == "__main__":
+    sys.modules["acc_check_kernels"] = sys.modules["__main__"]
     write(Path(sys.argv[1]))
-elif os.environ.get("KERNELS"):
-    replace(os.environ["KERNELS"])

@@ -1,6 +1,6 @@
 """What acc_check says of the operators of torch on this device: a call for each sample of torch's own test inputs (OpInfo).
 
-usage: python publish_op_accuracy.py DIRECTORY [SAMPLES]      needs expecttest, which torch's test inputs import
+usage: python publish_op_accuracy.py DIRECTORY [SAMPLES [SEED]]      needs expecttest, which torch's test inputs import
 
 Writes a tensor dump of the calls, forward and backward, checks it, and prints the table of docs/en/lab/acc_check.md: operators by
 verdict and dtype, and the names of those that rounding does not explain.
@@ -118,8 +118,8 @@ def kind_and_name(op):
     return ("Torch", op.name) if hasattr(torch, op.name) else ("Tensor", op.name)
 
 
-def calls_of(op, dtype, most):
-    torch.manual_seed(0)
+def calls_of(op, dtype, most, seed):
+    torch.manual_seed(seed)
     taken = 0
     for sample in op.sample_inputs("cpu", dtype, requires_grad=op.supports_autograd):
         if taken == most:
@@ -132,7 +132,7 @@ def calls_of(op, dtype, most):
         yield sample, result
 
 
-def make(folder, most):
+def make(folder, most, seed):
     """Makes the dump.
 
     Returns the path of the dump and {full name: (operator, dtype)}."""
@@ -144,7 +144,7 @@ def make(folder, most):
         for dtype in DTYPES:
             if dtype not in op.supported_dtypes("cpu"):
                 continue
-            for sample, result in calls_of(op, dtype, most):
+            for sample, result in calls_of(op, dtype, most, seed):
                 full = f"{kind}.{name}.{len(of)}"
                 try:
                     dump.add(full, sample, result)
@@ -155,8 +155,9 @@ def make(folder, most):
 
 
 def main():
-    root, most = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 3
-    path, of = make(root / "dump", most)
+    root = Path(sys.argv[1])
+    most, seed = (int(sys.argv[at]) if len(sys.argv) > at else usual for at, usual in ((2, 3), (3, 0)))
+    path, of = make(root / "dump", most, seed)
     command = os.environ.get("MSPROBE_BIN", "msprobe")
     done = subprocess.run(
         [command, "acc_check", "-api_info", path, "-o", root / "out", "-d", "cpu", "--json"],
@@ -166,13 +167,13 @@ def main():
     summary = json.loads(done.stdout)
     worst, figures = defaultdict(dict), {}
     with open(summary["float64"], encoding="utf-8-sig", newline="") as file:
-        for name, _, verdict, error, limit, known in list(csv.reader(file))[1:]:
+        for name, _, verdict, error, limit, known, near, bound, rule, *_ in list(csv.reader(file))[1:]:
             full, _, part = name.partition(".forward" if ".forward" in name else ".backward")
             key = of[full]
             verdict = "known" if known else verdict
             if ORDER.index(verdict) >= ORDER.index(worst[key[1]].get(key[0], "right")):
                 worst[key[1]][key[0]] = verdict
-                figures[key] = (name, error, limit)
+                figures[key] = (name, error, limit, near, bound, rule)
     print("| dtype | operators |", " | ".join(ORDER), "|\n|---|---|---|---|---|---|---|")
     for dtype, ops in worst.items():
         counts = Counter(ops.values())

@@ -1,7 +1,8 @@
 """Task grad_probe: files, columns and numbers, and that the training stays what it is."""
 
 import csv
-import hashlib
+import shutil
+import zlib
 
 import numpy as np
 import pytest
@@ -63,7 +64,7 @@ def test_tables_hold_the_gradients(dumps):
             assert float(line["norm"]) == pytest.approx(gradient.double().norm().item(), rel=1e-6)
             assert line["shape"] == str(list(gradient.shape))
             if section["grad_level"] == "L0":
-                assert line["MD5"] == hashlib.md5(gradient.numpy().tobytes()).hexdigest()
+                assert line["MD5"] == f"{zlib.crc32(gradient.float().numpy().tobytes()):08x}"
             else:
                 signs = np.load(dump.root / "rank0" / "step2" / f"{name}.npy")
                 assert signs.dtype == bool and (signs == (gradient > 0).numpy()).all()
@@ -92,6 +93,63 @@ def test_the_training_is_the_same_with_and_without(dumps):
     trained = [torch.load(dump.root.parent / "trained.pt", weights_only=True) for dump in dumps]
     for name in trained[0]:
         assert all(torch.equal(trained[-1][name], state[name]) for state in trained)
+
+
+def compared(first, second, out):
+    from msprobe.core.grad_probe.grad_compare import GradComparator
+
+    GradComparator.compare_distributed(str(first), str(second), str(out))
+    with open(out / "rank0" / "similarities.csv", newline="") as file:
+        head, *lines = csv.reader(file)
+    return head, {line[0]: [float(value) for value in line[1:]] for line in lines}
+
+
+def test_signs_of_two_trainings_are_compared(dumps, tmp_path):
+    head, same = compared(dumps[2].root, dumps[2].root, tmp_path / "same")
+    assert head == ["step", "0", "2"]
+    assert list(same) == ["0.weight", "0.bias", "2.weight", "2.bias", "summary"]
+    assert all(values == [1.0, 1.0] for values in same.values())
+    pictures = sorted(path.name for path in (tmp_path / "same" / "rank0" / "similarities_picture").iterdir())
+    assert len(pictures) == 5 and pictures[-1].startswith("summary_similarities.")
+
+    other = tmp_path / "other"
+    shutil.copytree(dumps[2].root, other)
+    path = other / "rank0" / "step2" / "0.weight.npy"
+    signs = np.load(path)
+    signs.flat[:3] ^= True
+    np.save(path, signs)
+    _, differ = compared(dumps[2].root, other, tmp_path / "differ")
+    assert differ["0.weight"] == [1.0, 9 / 12] and differ["0.bias"] == [1.0, 1.0]
+    assert differ["summary"] == [1.0, 1 - 3 / (12 + 3 + 3 + 1)]
+
+
+def test_suspicious_steps_are_named():
+    from msprobe.core.grad_probe.grad_compare import problems
+
+    assert problems([0.96, 0.96, 0.9], [0, 5, 9]) == [
+        "step 0: similarity 0.9600, below 0.97",
+        "step 9: similarity falls from 0.9600 to 0.9000",
+    ]
+    assert problems([0.97, 0.945], [0, 1]) == []
+
+
+def test_what_does_not_fit_is_refused(dumps, tmp_path):
+    from msprobe.core.grad_probe.grad_compare import GradComparator
+
+    def refused(kind, text, change):
+        other = tmp_path / text.replace(" ", "_")
+        shutil.copytree(dumps[2].root, other)
+        change(other / "rank0")
+        with pytest.raises(kind, match=text):
+            GradComparator.compare_distributed(str(dumps[2].root), str(other), str(tmp_path / "out"))
+
+    signs = "step0/0.bias.npy"
+    refused(RuntimeError, "no step in common", lambda rank: [shutil.rmtree(rank / f"step{n}") for n in (0, 2)])
+    refused(RuntimeError, "does not exist", lambda rank: (rank / signs).unlink())
+    refused(RuntimeError, "have the shapes", lambda rank: np.save(rank / signs, np.zeros(9, bool)))
+    refused(TypeError, "and no signs", lambda rank: np.save(rank / signs, np.zeros(3)))
+    refused(ValueError, "is not an .npy file", lambda rank: (rank / signs).write_bytes(b"text"))
+    refused(ValueError, "is cut off", lambda rank: (rank / signs).write_bytes((rank / signs).read_bytes()[:-1]))
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,13 @@ def step(model, optimizer):
     optimizer.zero_grad()
 """
 EVERYTHING = {
-    **{"mg_direction": True, "ur_distribution": True, "recording_l2_features": True, "stack_info": True},
+    **{
+        "input_distribution": True,
+        "mg_direction": True,
+        "ur_distribution": True,
+        "recording_l2_features": True,
+        "stack_info": True,
+    },
     "l2_targets": {"linear_hook": [], "moe_router_logit_hook": ["0:head"], "moe_router_weight_hook": ["0:head"]},
     "alert": {"rules": [{"rule_name": "AnomalyTurbulence", "args": {"threshold": 0.5}}], "dump": True},
 }
@@ -59,7 +65,13 @@ for name, monitored in (("with", True), ("without", False)):
     assert {"actv_0-0.csv", "grad_unreduced_0-0.csv", "param_updated_3-3.csv", "exp_avg_1-1.csv"} <= set(files)
     assert_series_are_the_csv(directory, files)
     if case == "everything":
-        assert {"param_update_0-0.csv", "other_0-0.csv", "linear_hook_0-0.csv", "stack_info.csv"} <= set(files)
+        assert {
+            "model_input_0-0.csv",
+            "param_update_0-0.csv",
+            "other_0-0.csv",
+            "linear_hook_0-0.csv",
+            "stack_info.csv",
+        } <= set(files)
         assert (tmp_path / "with/monitor/anomaly_detected/rank0/anomaly.json").exists()
 
 
@@ -110,6 +122,35 @@ json.dump(truth, open("truth.json", "w"))
         assert row[7] == "nan" if ratio == float("inf") else float(row[7]) == pytest.approx(ratio, rel=1e-5)
 
 
+def test_inputs_tell_repeated_data(run_script, tmp_path):
+    script = """
+from msprobe.pytorch import TrainerMon
+model, optimizer = model_and_optimizer()
+monitor = TrainerMon(config(input_distribution=True, step_count_per_record=9))
+monitor.set_monitor(model, optimizer)
+batches = [torch.randint(0, 20, (2, 6)) for _ in range(2)]
+shifted = batches[0].roll(1, 1)
+losses = []
+for tokens in (batches[0], batches[1], batches[0], shifted):
+    loss = torch.nn.functional.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
+    monitor.record_loss(loss)
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+json.dump(losses, open("losses.json", "w"))
+"""
+    done = run_script(HEAD + script, env={"MONITOR_OUTPUT_DIR": str(tmp_path / "monitor")})
+    assert done.returncode == 0, done.stderr
+    files = monitor_files.tables(monitor_files.directories(str(tmp_path))[0])
+    header, *rows = files["input_checksum_0-8.csv"]
+    assert header == ["vpp_stage", "name", "step", "micro_step", "checksum"]
+    first, second, again, shifted = (row[-1] for row in rows)
+    assert first == again and len({first, second, shifted}) == 3
+    assert files["model_input_0-8.csv"][0][4:] == ["norm", "min", "max", "mean", "shape", "dtype"]
+    losses = [float(row[-1]) for row in files["loss_0-8.csv"][1:]]
+    assert losses == pytest.approx(json.loads((tmp_path / "losses.json").read_text()), abs=1e-6)
+
+
 def test_what_stays_silent_is_told(run_script, tmp_path):
     script = """
 from msprobe.pytorch import TrainerMon
@@ -152,7 +193,7 @@ monitor.set_monitor(model, optimizer)
 step(model, optimizer)
 shutil.rmtree(os.environ["MONITOR_OUTPUT_DIR"])
 step(model, optimizer)
-monitor._parameters.take_before = None  # stands for a fault of ours
+monitor._parameters.list_before = None  # stands for a fault of ours
 step(model, optimizer)
 step(model, optimizer)
 assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())

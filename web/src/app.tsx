@@ -15,6 +15,7 @@ import { ServerLine } from './panels/states';
 import { StrayedNote } from './panels/strayed';
 import { SummaryBar } from './panels/summary_bar';
 import { TopBar } from './panels/top_bar';
+import { RunView } from './panels/runs/page';
 import { TrendsView } from './panels/trends';
 import { applyPalette } from './theme/palette';
 
@@ -24,6 +25,7 @@ export function App({ views }: { views: Views }) {
   const language = useApp((state) => state.language);
   const file = useApp((state) => state.file);
   const trend = useApp((state) => state.trend?.file ?? null);
+  const run = useApp((state) => state.trend?.run !== undefined);
   const converting = useApp((state) => state.convert.open);
   const [help, setHelp] = useState(false);
   useLayoutEffect(() => applyPalette(palette, document.documentElement), [palette]);
@@ -37,7 +39,7 @@ export function App({ views }: { views: Views }) {
   return (
     <div class="app">
       <TopBar onHelp={() => setHelp(true)} />
-      {converting ? <ConvertView /> : file ? <GraphPage views={views} /> : trend ? <TrendsView file={trend} /> : <FilesView />}
+      {converting ? <ConvertView /> : file ? <GraphPage views={views} /> : trend && run ? <RunView run={trend} /> : trend ? <TrendsView file={trend} /> : <FilesView />}
       {help && <Help onClose={() => setHelp(false)} />}
       <Notice />
     </div>

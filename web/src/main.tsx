@@ -2,7 +2,9 @@ import { render } from 'preact';
 import { App } from './app';
 import { HttpApi } from './api/client';
 import { ExportedApi, readExported } from './api/exported';
+import { ExportedRunApi } from './api/exported_runs';
 import { ExportedTrendApi } from './api/exported_trends';
+import { HttpRunApi } from './api/runs';
 import { HttpTrendApi } from './api/trends';
 import { findHost } from './host';
 import { parseLink } from './model/link';
@@ -11,12 +13,14 @@ import { INITIAL, readPreferences, Store } from './model/store';
 import { parseTrendLink } from './model/trends';
 import { browserStorage, SessionContext } from './panels/context';
 import type { Views } from './panels/graphs';
+import { RunContext } from './panels/runs/page';
 import { TrendContext } from './panels/trends';
 import { installProbe } from './probe';
 import './theme/style.css';
 import './theme/dock.css';
 import './theme/files.css';
 import './theme/matching.css';
+import './theme/runs.css';
 import './theme/trends.css';
 import './theme/verdict.css';
 import './theme/rulings.css';
@@ -31,6 +35,7 @@ let restoring = false; // going back and forth writes no history of its own
 const exported = await readExported(document.getElementById('data')?.textContent ?? '');
 const http = exported ? null : new HttpApi(host.token);
 const trends = http ? new HttpTrendApi((what, params) => http.get(what, params)) : new ExportedTrendApi(exported!.trends ?? []);
+const runs = http ? new HttpRunApi((what, params) => http.get(what, params)) : new ExportedRunApi(exported!.runs ?? []);
 const session = new Session(store, http ?? new ExportedApi(exported!), (hash, entry) =>
   host.writeLink(hash, entry && !restoring),
 );
@@ -68,7 +73,9 @@ installProbe(session, views);
 render(
   <SessionContext.Provider value={session}>
     <TrendContext.Provider value={trends}>
-      <App views={views} />
+      <RunContext.Provider value={runs}>
+        <App views={views} />
+      </RunContext.Provider>
     </TrendContext.Provider>
   </SessionContext.Provider>,
   document.getElementById('app')!,

@@ -71,8 +71,9 @@ class Framework:
         """
         return False
 
-    def end_runtime_step(self, config: Config, directory: str) -> None:
-        """A step that the runtime dumped is over."""
+    def end_runtime_step(self, config: Config, directory: str) -> str:
+        """A step for which drive_runtime() took over is over. Returns what was done in it."""
+        return f"the runtime of the device dumped below {directory}"
 
     def begin_recording(self, config: Config) -> None:
         """Called when a step is open and recording begins or goes on."""

@@ -243,8 +243,8 @@ class Lifecycle:
         if self._by_runtime:
             self._by_runtime = False
             self._framework.stop_recording()
-            self._framework.end_runtime_step(self._config, self._directory)
-            self._info(f"step {self._schedule.step}: the runtime of the device dumped below {self._directory}.")
+            done = self._framework.end_runtime_step(self._config, self._directory)
+            self._info(f"step {self._schedule.step}: {done}.")
             return
         self._report(_core.end_step())
         summary = _core.take_summary()

@@ -37,6 +37,13 @@ CHINESE = {
     "no parameter of the model requires a gradient: give set_monitor() the model that is trained": (
         "模型中没有需要梯度的参数：请把正在训练的模型传给 set_monitor()"
     ),
+    "the model is a %(kind)s; allowed: a mindspore.nn.Cell": "模型是 %(kind)s；允许：mindspore.nn.Cell",
+    "the optimizer is a %(kind)s; allowed: one of mindspore.nn or mindspore.mint.optim": (
+        "优化器是 %(kind)s；允许：mindspore.nn 或 mindspore.mint.optim 中的优化器"
+    ),
+    "the optimizer has no parameter of the model: give set_monitor() the two that train": (
+        "优化器中没有该模型的参数：请把一起训练的模型和优化器传给 set_monitor()"
+    ),
     # what is allowed
     "[] at level L2": "L2 级别下为 []",
     "tensor at level L2": "L2 级别下为 tensor",

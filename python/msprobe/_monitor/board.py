@@ -1,7 +1,7 @@
 """The tables of a monitor: which series there are, what arrived, what is written."""
 
-from collections.abc import Iterable
-from typing import Optional
+from collections.abc import Callable, Iterable
+from typing import Any, Optional
 
 from .. import _core
 from .._capture.log import logger
@@ -12,6 +12,9 @@ from .liveness import Liveness
 # In the order in which a step writes them: table -> whether its rows have a micro step, whether they are in the order
 # of declaration.
 TABLES = {
+    "model_input": (True, False),
+    "input_checksum": (True, False),
+    "loss": (True, False),
     "actv": (True, False),
     "actv_grad": (True, False),
     "attention_hook": (True, False),
@@ -28,6 +31,9 @@ TABLES = {
     "other": (False, False),
 }
 _COLUMNS = {
+    "model_input": ["norm", "min", "max", "mean", "shape", "dtype"],
+    "input_checksum": ["checksum"],
+    "loss": ["loss"],
     "attention_hook": ["entropy", "softmax_max"],
     "linear_hook": ["sr", "kernel_norm"],
     "moe_router_weight_hook": ["router_weight_similarity"],
@@ -70,8 +76,7 @@ class Board:
         self._series: dict = {}
         self._tags: dict = {}  # number -> tag
         self._expected: dict = {}  # (table, name) -> numbers of its series
-        self._heard: set = set()  # numbers that arrived in this step
-        self._ever: set = set()
+        self._changes = 0  # of what was asked for
         self._why: dict = {}  # (table, name) -> reason
         self._excused: set = set()  # tables that cannot have values in this step
         self.calls: dict = {}  # tag -> position among the calls of the step
@@ -80,6 +85,7 @@ class Board:
         self._failed = ""
         self._asked: tuple = ()
         self._answer: list = []
+        self._open_steps = 0
 
     def columns(self, table: str) -> list:
         """Names of the values of a row."""
@@ -91,15 +97,19 @@ class Board:
     def expect(self, table: str, name: str) -> None:
         """A series that was asked for; if it stays silent that is reported."""
         self._expected.setdefault((table, name), [])
+        self._changes += 1
 
     def forget_expectations(self) -> None:
         """Begins anew, for another configuration."""
         self._expected.clear()
         self._why.clear()
+        self._changes += 1
 
     def why(self, table: str, name: str, reason: str) -> None:
         """Explains a series without values."""
-        self._why[table, name] = reason
+        if self._why.get((table, name)) != reason:
+            self._why[table, name] = reason
+            self._changes += 1
 
     def series(self, table: str, name: str, tag: str, micro: int = -1, group: int = 0, of: Optional[str] = None) -> int:
         """Returns the number of a series, which is made at the first call.
@@ -127,33 +137,69 @@ class Board:
             self._series[key] = number
             self._tags[number] = full
             self._expected.setdefault((table, of or name), []).append(number)
+            self._changes += 1
         if self._anomalies is not None:
             self.calls[self._tags[number]] = len(self.calls)
         return number
 
     def unexpect(self, table: str, name: str) -> None:
         """A series that this rank cannot have."""
-        self._expected.pop((table, name), None)
+        if self._expected.pop((table, name), None) is not None:
+            self._changes += 1
 
     def excuse(self, table: str) -> None:
         """A table that cannot have values in this step is not called silent."""
         self._excused.add(table)
 
+    # ---- hooks that take gradients
+
+    def arm(self, armed: bool) -> None:
+        """Whether the hooks of gradients take what they see."""
+        self._journal.armed = armed
+
+    def next_step(self) -> None:
+        """The hooks of gradients count passes from 0 again."""
+        self._open_steps += 1
+        self._journal.step = self._open_steps
+
+    def gradient_hook(self, number: int, passes: int, otherwise: Callable, threads: int) -> Optional[Any]:
+        """A hook of a parameter that takes its gradient in every so many passes, without any Python.
+
+        Args:
+            number: The series.
+            passes: Of a step.
+            otherwise: Called with a gradient that the hook cannot read.
+            threads: At most, that read.
+
+        Returns:
+            The hook; None where Python has to know the order of calls.
+        """
+        if self._anomalies is not None:
+            return None
+        return _core.gradient_hook(self._journal, number, passes, otherwise, threads)
+
     # ---- values
 
-    def take(self, numbers: list, tensors: list, threads: int) -> list:
-        """Takes the statistics of tensors. Returns the positions of those that could not be read here."""
-        self._heard.update(numbers)
-        return self._journal.take(numbers, tensors, threads)
+    def take(self, numbers: list, tensors: list, threads: int, often: bool = False) -> list:
+        """Takes the statistics of tensors. Returns the positions of those that could not be read here.
+
+        Args:
+            numbers: Their series.
+            tensors: One for each.
+            threads: At most, that read.
+            often: Whether a tensor comes several times in a step, as those of modules do.
+
+        Returns:
+            The positions.
+        """
+        return self._journal.take(numbers, tensors, threads, often)
 
     def put(self, number: int, values: Iterable) -> None:
         """Takes values of the columns; None for one without."""
-        self._heard.add(number)
         self._journal.put(number, list(values))
 
     def put_summary(self, number: int, numbers: list, shape: list, dtype: str) -> None:
         """Takes statistics that a device has computed."""
-        self._heard.add(number)
         self._journal.put_summary(number, numbers, shape, dtype)
 
     def set_shape(self, number: int, shape: str) -> None:
@@ -163,7 +209,6 @@ class Board:
     def drop(self) -> None:
         """Forgets what arrived in this step."""
         self._journal.drop()
-        self._heard.clear()
         self.calls.clear()
 
     def rows(self, table: str) -> dict:
@@ -197,18 +242,16 @@ class Board:
                 self._anomalies.add(tag, message, step, self.calls.get(tag, -1))
         if self._anomalies is not None:
             self._anomalies.write()
-        self._ever |= self._heard
-        heard = self._heard
         excused, self._excused = self._excused, set()
-        self.liveness.step(step, report["rows"], len(self._expected), lambda: self._silent_now(heard, excused))
-        self._heard = set()
+        same = report["same_rows"]
+        self.liveness.step(step, report["rows"], len(self._expected), lambda: self._silent_now(same, excused))
         self.calls.clear()
 
-    def _silent_now(self, heard: set, excused: set) -> list:
+    def _silent_now(self, same: bool, excused: set) -> list:
         """As _silent(), which most steps answer as the one before did."""
-        asked = (heard, excused, len(self._expected), dict(self._why))
-        if asked != self._asked:
-            self._asked, self._answer = asked, self._silent(heard, excused)
+        asked = (self._changes, excused)
+        if not same or asked != self._asked:
+            self._asked, self._answer = asked, self._silent(set(self._journal.heard(False)), excused)
         return self._answer
 
     def _silent(self, heard: set, excused: Iterable = ()) -> list:
@@ -220,7 +263,7 @@ class Board:
 
     def end(self, state: str = "ended") -> None:
         """Says what the whole run had."""
-        self.liveness.end(state, self.step, self._silent(self._ever), len(self._expected))
+        self.liveness.end(state, self.step, self._silent(set(self._journal.heard(True))), len(self._expected))
 
 
 _REASONS = {

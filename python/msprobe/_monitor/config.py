@@ -10,14 +10,17 @@ from .._capture.log import logger
 OPS = ("norm", "min", "max", "zeros", "nans", "id", "mean", "shape", "dtype")
 FEATURE_HOOKS = ("linear_hook", "attention_hook", "moe_router_weight_hook", "moe_router_logit_hook")
 ORDERS = ("s,b,h,d", "b,s,h,d")
-RULES = ("AnomalyTurbulence", "AnomalyNan")
+CHANGE_RULE = "ChangePoint"
+RULES = ("AnomalyTurbulence", "AnomalyNan", CHANGE_RULE)
 FORMATS = ("csv", "tensorboard", "api")
 ENDLESS = 100_000_000
 _MOST_BYTES = 16 << 20
 _MOST_DIGITS = 20
 _MOST_STEPS_PER_FILE = 1_000_000
+_MOST_DUMPED = 100
 _FLAGS = (
     "print_struct",
+    "input_distribution",
     "ur_distribution",
     "xy_distribution",
     "mv_distribution",
@@ -36,6 +39,15 @@ _COMMUNICATION = {"enable": bool, "cc_codeline": list, "cc_pre_hook": bool, "cc_
 
 
 @dataclass
+class AlertActions:
+    """What is done when a change is told."""
+
+    dump_steps: int = 0  # of PrecisionDebugger
+    dump_config: str = ""
+    command: list = field(default_factory=list)  # gets the event as JSON on its standard input
+
+
+@dataclass
 class MonitorConfig:
     """One member for each key; docs/en/monitor/config.md explains them."""
 
@@ -51,6 +63,7 @@ class MonitorConfig:
     collect_times: int = ENDLESS
     step_interval: int = 1
     print_struct: bool = False
+    input_distribution: bool = False
     ur_distribution: bool = False
     xy_distribution: bool = False
     mv_distribution: bool = False
@@ -66,6 +79,8 @@ class MonitorConfig:
     cc_distribution: dict = field(default_factory=dict)
     rules: list = field(default_factory=list)  # (name, threshold or None)
     alert_dump: bool = False
+    false_alarms: Optional[float] = None  # of the rule ChangePoint; None: it is off
+    actions: AlertActions = field(default_factory=AlertActions)
     stack_info: bool = False
     squash_name: bool = False
     dynamic_on: bool = False
@@ -250,6 +265,9 @@ def _alert(config: MonitorConfig, given: dict, place: str) -> None:
         name = rule.get("rule_name") if isinstance(rule, dict) else rule
         if name not in RULES:
             raise TypeError(f"alert: rule_name is {name!r}; allowed: {' or '.join(RULES)} ({place})")
+        if name == CHANGE_RULE:
+            config.false_alarms = _false_alarms(rule, place)
+            continue
         threshold: Optional[float] = (rule.get("args") or {}).get("threshold")
         if threshold is not None and (
             isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or threshold < 0
@@ -259,6 +277,38 @@ def _alert(config: MonitorConfig, given: dict, place: str) -> None:
             logger.warning('%s: AnomalyTurbulence needs "args": {"threshold": 0.5}: this rule is left out', place)
             continue
         config.rules.append((name, threshold))
+    _actions(config, alert, place)
+
+
+def _false_alarms(rule: Any, place: str) -> float:
+    value = (rule.get("args") or {}).get("false_alarms", 0.05) if isinstance(rule, dict) else 0.05
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 10:
+        raise TypeError(f"alert: false_alarms is {value!r}; allowed: a number above 0, up to 10 ({place})")
+    return float(value)
+
+
+def _actions(config: MonitorConfig, alert: dict, place: str) -> None:
+    given = _typed(alert, "actions", dict, place) if "actions" in alert else {}
+    for key in given:
+        if key not in ("dump_steps", "dump_config", "command"):
+            raise TypeError(f"alert: actions has {key}; allowed: dump_steps, dump_config, command ({place})")
+    actions = config.actions
+    if "dump_steps" in given:
+        actions.dump_steps = _typed(given, "dump_steps", int, place)
+        if not 0 <= actions.dump_steps <= _MOST_DUMPED:
+            raise ValueError(
+                f"alert: dump_steps is {actions.dump_steps}; allowed: from 0 to {_MOST_DUMPED} ({place})"
+            )
+    if "dump_config" in given:
+        actions.dump_config = _typed(given, "dump_config", str, place)
+    if "command" in given:
+        actions.command = _typed(given, "command", list, place)
+        if not actions.command or not all(isinstance(part, str) for part in actions.command):
+            raise TypeError(
+                f"alert: command is {actions.command!r}; allowed: a program and its arguments, a list of texts ({place})"
+            )
+    if given and config.false_alarms is None:
+        logger.warning("%s: alert has actions, but no rule %s: they are not taken", place, CHANGE_RULE)
 
 
 def _communication(config: MonitorConfig, given: dict, place: str) -> None:

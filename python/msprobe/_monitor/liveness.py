@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable
 from typing import Optional
@@ -36,6 +37,7 @@ class Liveness:
         self._said: Optional[list] = None  # what the last line said, but for the step
         self._ended = False
         self._broken = False
+        self._writer: Optional[threading.Thread] = None
         self._rows = 0
         self._steps = 0
 
@@ -89,6 +91,17 @@ class Liveness:
             },
             indent=1,
         )
+        # Beside the training: file systems may flush a file that replaces another, which takes as long as the disk is slow.
+        if self._writer is not None:
+            if state == "running" and self._writer.is_alive():
+                return
+            self._writer.join()
+        self._writer = threading.Thread(target=self._write, args=(text,), daemon=True)
+        self._writer.start()
+        if state != "running":
+            self._writer.join()
+
+    def _write(self, text: str) -> None:
         try:
             write_file(os.path.join(self.directory, "heartbeat.json"), text.encode())
         except OSError as error:

@@ -54,9 +54,9 @@ class V2Files:
         """No statistic that costs more than the others is asked for."""
         return []
 
-    def take(self, numbers: list, tensors: list, threads: int) -> list:
+    def take(self, numbers: list, tensors: list, threads: int, often: bool = False) -> list:
         """As that of Board."""
-        return self._journal.take(numbers, tensors, threads)
+        return self._journal.take(numbers, tensors, threads, often)
 
     def put(self, number: int, values: Iterable) -> None:
         """As that of Board."""

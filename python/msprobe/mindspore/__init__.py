@@ -5,9 +5,8 @@ seed_all                          make two runs draw the same random numbers
 MsprobeStep, MsprobeInitStep      callbacks of mindspore.train.Model that do the former
 OptimizerRecord                   what an optimizer is given and makes of it, for `msprobe optimizer_replay`
 save, save_grad, step             save single tensors, also in static graphs
+TrainerMon                        writes statistics of gradients, parameters and activations of a whole training
 compare, compare_distributed      compare two recordings; need no MindSpore
-
-TrainerMon is a name of mindstudio-probe that raises an error which says what to use instead.
 """
 
 import importlib
@@ -27,6 +26,7 @@ _RECORDING = {
     "MsprobeStep": ".callbacks",
     "OptimizerRecord": ".optimizer_record",
     "PrecisionDebugger": ".debugger",
+    "TrainerMon": ".monitor.trainer_mon",
     "save": ".static_save",
     "save_grad": ".static_save",
     "seed_all": ".seed",
@@ -41,6 +41,7 @@ __all__ = [
     "MsprobeStep",
     "OptimizerRecord",
     "PrecisionDebugger",
+    "TrainerMon",
     "compare",
     "compare_distributed",
     "save",
@@ -65,11 +66,6 @@ def __getattr__(name: str) -> Any:
     """
     if name.startswith("_") or importlib.util.find_spec(f"{__name__}.{name}") is not None:
         raise AttributeError(name)  # of a module here, which is then imported
-    if name == "TrainerMon":
-        raise ImportError(
-            "msprobe.mindspore has no TrainerMon: PrecisionDebugger at level L0 records the gradients of all parameters, "
-            "and msprobe data2db makes curves of its dumps"
-        )
     if name not in _RECORDING:
         raise ImportError(f"msprobe.mindspore has no {name}: it has {', '.join(__all__)}")
     try:

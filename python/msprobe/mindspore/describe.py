@@ -32,8 +32,24 @@ def describe_tensor(tensor: Any, file: Optional[str] = None) -> TensorDescriptio
 
 
 def describe(value: Any, key: Any = None, file: Optional[str] = None) -> Any:
-    """Describes a value that is neither a tensor nor one of Python's own containers, as JSON text."""
+    """Describes a value that is neither a tensor nor one of Python's own containers, as JSON text or by its members."""
+    if type(value).__name__ == "P2POp" and type(value).__module__.startswith("mindspore."):
+        return _exchange(value)
     return json.dumps(_value(value, key, file), indent=1)
+
+
+def _exchange(value: Any) -> tuple:
+    """Describes one send or receive of a batch."""
+    members = {
+        "class_type": "mindspore.mint.distributed.P2POp",
+        "tensor": value.tensor,
+        "op": value.op if isinstance(value.op, str) else value.op.__name__,
+        "peer": value.peer,
+        "tag": value.tag,
+    }
+    return tuple(
+        part for key, item in members.items() for part in (key, item if key == "tensor" else json.dumps(item))
+    )
 
 
 def _value(value: Any, key: Any, file: Optional[str]) -> Any:

@@ -110,10 +110,11 @@ class MindSpore(Framework):
         """In GRAPH_MODE at level L0 the compiled Cells dump; nothing is recorded."""
         return graph_cells.are_meant(config)
 
-    def end_runtime_step(self, config: Config, directory: str) -> None:
+    def end_runtime_step(self, config: Config, directory: str) -> str:
         """Makes the files of the step of what the Cells dumped."""
         mindspore.runtime.synchronize()
         graph_files.collect(config.dump_path, directory, config.task, config.level)
+        return super().end_runtime_step(config, directory)
 
     def begin_recording(self, config: Config) -> None:
         """Shows operators to the recorder where the configuration is about them."""

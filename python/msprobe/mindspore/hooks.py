@@ -78,7 +78,7 @@ def _forget_apis() -> None:
 
 
 def _add(api: Api) -> str:
-    details = {"writes": (id(api.owner), api.attr) in _all_writes()}
+    details = {"writes": (id(api.owner), api.attr) in _all_writes(), "returns": api.prefix == "Distributed"}
     return _core.add_api(api.owner, api.attr, api.prefix, api.name, FOCUS, False, details)
 
 

@@ -1,5 +1,6 @@
 """PyTorch as the framework of a capture."""
 
+import os
 from collections.abc import Callable, Iterable
 from typing import Any, Optional
 
@@ -8,9 +9,11 @@ import torch
 from .._capture.arguments import rank_of_launcher
 from .._capture.config import Config
 from .._capture.framework import Framework
-from .._capture.words import say
+from .._capture.words import say, wrong
 from . import dataloader, hooks, kernel_dump
 from .arguments import check_model
+from .free_benchmark import FreeBenchmark
+from .free_benchmark import Settings as BenchmarkSettings
 from .grad_probe import GradProbe
 from .load_inputs import InputLoader
 from .seed import seed_all
@@ -27,10 +30,6 @@ _UNAVAILABLE = {
     ),
     "acc_check": _REPLAYS,
     "run_ut": _REPLAYS,
-    "free_benchmark": (
-        "%(name)s %(value)s perturbs what the training computes, which this tool never does; capture two runs and run msprobe "
-        "compare, or use task diff_check (%(place)s)"
-    ),
     "L2": (
         "%(name)s %(value)s records kernels through the runtime of an NPU, and here is %(lacks)s; level mix records modules and "
         "functions on any device (%(place)s)"
@@ -44,6 +43,7 @@ class PyTorch(Framework):
     module_type = torch.nn.Module
     tensor_type = torch.Tensor
     _kernels: Optional[kernel_dump.KernelDump] = None
+    _benchmark: Optional[FreeBenchmark] = None
 
     @property
     def has_overflow_flag(self) -> bool:  # type: ignore[override]
@@ -60,6 +60,9 @@ class PyTorch(Framework):
             lacks = kernel_dump.missing() if value == "L2" else ""
             if value in _UNAVAILABLE and (lacks or value != "L2"):
                 return say(_UNAVAILABLE[value], name=name, value=value, place=config.place(name), lacks=say(lacks))
+        if config.task == "free_benchmark":
+            name, value, allowed = BenchmarkSettings.of(config.section).fault()
+            return wrong(name, str(value), allowed, config.place(name)) if name else ""
         return ""
 
     def check_model(self, model: Any) -> None:
@@ -82,6 +85,9 @@ class PyTorch(Framework):
         if self._kernels is not None:
             self._kernels.end()
         self._kernels = kernel_dump.KernelDump(kernel_dump.chosen(config)) if config.level == "L2" else None
+        if self._benchmark is not None:
+            self._benchmark.end()
+        self._benchmark = FreeBenchmark(config) if config.task == "free_benchmark" else None
         hooks.set_up(config)
 
     def add_new_ops(self, config: Config) -> None:
@@ -105,11 +111,20 @@ class PyTorch(Framework):
         hooks.mark_optimizers()
 
     def drive_runtime(self, config: Config, directory: str) -> bool:
-        """At level L2: has the runtime of an NPU dump into this directory, in place of a recording."""
+        """In place of a recording: at level L2 the runtime of an NPU dumps, with task free_benchmark calls are made again."""
+        if self._benchmark is not None:
+            self._benchmark.begin(directory, int(os.path.basename(os.path.dirname(directory)).removeprefix("step")))
+            return True
         if self._kernels is None:
             return False
         self._kernels.begin(directory)
         return True
+
+    def end_runtime_step(self, config: Config, directory: str) -> str:
+        """Returns what was done in the step."""
+        if self._benchmark is not None:
+            return self._benchmark.end_step()
+        return super().end_runtime_step(config, directory)
 
     def records(self, config: Config) -> bool:
         """Tells whether start() and stop() have something to do at the level of the configuration."""
@@ -119,6 +134,9 @@ class PyTorch(Framework):
         """Stops recording. Returns an error message, or an empty string."""
         if self._kernels is not None:
             self._kernels.end()
+        if self._benchmark is not None:
+            self._benchmark.end()
+            return ""
         return hooks.stop_recording()
 
     def count_tokens(self, model: Any, token_range: Any) -> None:

@@ -47,7 +47,7 @@ class MindSporeFramework final : public CaptureFramework {
     return copy;
   }
 
-  void BeforeWrite() override { ReadBeforeWrite(); }
+  void BeforeWrite(PyObject* first) override { ReadBeforeWrite(first); }
   std::shared_ptr<void> PrepareApiBackward(const CallArgs& args) override {
     if (!mindspore_objects().has_nodes || !mindspore_objects().Grad()) return nullptr;
     return std::make_shared<CallBackward>(PositionalArguments(args));

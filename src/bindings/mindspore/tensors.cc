@@ -234,6 +234,14 @@ bool ReadOne(const LaterTensor& waiting) {
   return true;
 }
 
+// The shape of the youngest result comes when nearly all that was launched is done, and who asks for it sleeps; the
+// address of an older one is waited for in a loop that keeps a core busy until then.
+void SleepUntilMade(PyObject* youngest) {
+  TensorLook look;
+  const ElementType* type = nullptr;
+  (void)LookAtShape(youngest, &look, &type);
+}
+
 void ReadOrGiveUp(const LaterTensor& waiting) {
   bool done = false;
   Shielded([&] { done = ReadOne(waiting); });
@@ -288,8 +296,8 @@ void ReadAfterBackward() {
   ReadTensors();
 }
 
-void ReadBeforeWrite() {
-  ReadTensors();
+void ReadBeforeWrite(PyObject* written) {
+  ReadTensors(written);
   // Another thread may have begun to, and given the GIL away.
   while (Later().reading && !t_reading) {
     const GilReleased released;
@@ -297,7 +305,7 @@ void ReadBeforeWrite() {
   }
 }
 
-void ReadTensors() {
+void ReadTensors(PyObject* youngest) {
   LaterTensors& later = Later();
   if (later.tensors.empty() || later.reading) return;
   ErrorStash stash;
@@ -307,6 +315,7 @@ void ReadTensors() {
     const std::vector<LaterTensor> tensors = std::exchange(later.tensors, {});
     later.known.clear();
     later.bytes = later.counted = 0;
+    SleepUntilMade(youngest != nullptr && IsTensor(youngest) ? youngest : tensors.back().tensor.get());
     for (const LaterTensor& waiting : tensors) ReadOrGiveUp(waiting);
   }
   later.reading = t_reading = false;

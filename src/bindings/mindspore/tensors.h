@@ -33,9 +33,9 @@ bool InBackward();
 /// A backward pass is over. What waits is read, and what is recorded until the next forward pass is read at once: here
 /// optimizers run, which change parameters in ways of their own.
 void ReadAfterBackward();
-/// A call begins that may change tensors.
-void ReadBeforeWrite();
-/// Reads what waits.
-void ReadTensors();
+/// A call begins that may change tensors, of which `written` (may be null) may be one.
+void ReadBeforeWrite(PyObject* written = nullptr);
+/// Reads what waits. `youngest`: a tensor that was made after those, if one is known.
+void ReadTensors(PyObject* youngest = nullptr);
 
 }  // namespace msprobe

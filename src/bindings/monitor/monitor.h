@@ -6,5 +6,6 @@
 namespace msprobe {
 
 void BindMonitor(nanobind::module_& m);
+void BindSeriesJudge(nanobind::module_& m);
 
 }  // namespace msprobe

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bindings/python/api_spec.h"
+#include "bindings/python/api_values.h"
 #include "bindings/python/framework.h"
 #include "bindings/python/runtime.h"
 
@@ -65,7 +66,7 @@ PyObject* RunHooked(ApiSite* site, const CallArgs& args, Call call) {
   }
   // Also within a recorded call.
   if (rt().step_open && !t_flags.in_tool && (site->changes_arguments || site->spec.role == ApiRole::kWrite)) {
-    Shielded([] { framework().BeforeWrite(); });
+    Shielded([&] { framework().BeforeWrite(FirstArgument(args)); });
   }
   if (site->spec.role == ApiRole::kWrite) return call();
   if (!rt().running || t_flags.api_depth > 0 || t_flags.in_tool || IsBeingCompiled(site)) return call();

@@ -334,7 +334,7 @@ bool AddApi(PyObject* owner, PyObject* attr, const ApiSpec& spec, std::string* w
   site->base = InternName(spec.base);
   site->counts = CountsOf(site->base);
   site->spec = spec;
-  site->changes_arguments = spec.distributed || spec.writes || ChangesArguments(spec.base);
+  site->changes_arguments = spec.distributed || spec.fills || spec.writes || ChangesArguments(spec.base);
   if (!Prepare(site.get(), spec.in_place)) {
     *why = PyErr_Occurred() ? TakeError() : "not a function that can be hooked";
     return false;

@@ -43,6 +43,7 @@ struct ApiSpec {
   bool in_place = true;                            // false: exchange the attribute of the owner
   bool dropout = false;                            // with p=0 nothing happens, and no backward is recorded
   bool distributed = false;                        // outputs are the arguments after the call
+  bool fills = false;                              // the same where the call returns nothing
   std::vector<int> ignored_args, ignored_outputs;  // positions that hold garbage and are shown as null
   std::string ignored_keyword;
   ApiRole role = ApiRole::kRecord;

@@ -64,8 +64,9 @@ class CaptureFramework {
   // Calls of functions.
   /// One begins; what waits in the backward pass before it has its turn first.
   virtual void BeforeApi() {}
-  /// A call that may change tensors where they lie: what was recorded of them and not read yet is read first.
-  virtual void BeforeWrite() {}
+  /// A call that may change tensors where they lie: what was recorded of them and not read yet is read first. Of its
+  /// arguments the first, borrowed; may be null.
+  virtual void BeforeWrite(PyObject* /*first*/) {}
   /// What must be known of the arguments before the call, which may change them, for the next.
   virtual std::shared_ptr<void> PrepareApiBackward(const CallArgs&) { return nullptr; }
   /// The backward of the call that made `output` is recorded under `name`.

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "compare/first_difference/lone_ops.h"
 #include "compare/first_difference/rewrites.h"
+#include "ops/collective.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
 
@@ -262,7 +263,7 @@ class Walk {
   RulerVerdict Blame(Kind kind, size_t i, RulerVerdict verdict, float units) {
     const bool later = anything_;  // behind a difference from outside
     FirstDifference found;
-    found.kind = kind == Kind::kOp && StartsWith(ops_.NameAt(i), "Distributed.") ? Kind::kCommunication : kind;
+    found.kind = kind == Kind::kOp && IsCommunication(ops_.NameAt(i)) ? Kind::kCommunication : kind;
     found.op = i;
     found.golden_op = in_.plan.golden_of[i];
     found.verdict = verdict;
@@ -374,7 +375,7 @@ class Walk {
       // Where values behind it agree, the runs only compute them by other ops.
       const std::string_view name = (lone.golden ? *in_.pair.golden : *in_.pair.target).ops().NameAt(lone.op);
       if (lone.moves || in_.plan.matched == 0 || in_.plan.fused || in_.plan.cross) continue;
-      if (lone.before < last_agreeing_ && !StartsWith(name, "Distributed.")) continue;
+      if (lone.before < last_agreeing_ && !IsCommunication(name)) continue;
       return FinishWith(lone);
     }
     if (const Lone* own = grows_ == SIZE_MAX ? lone_.FirstWithoutEffect() : nullptr) return FinishWith(*own);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "ops/collective.h"
 #include "ops/framework_names.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
@@ -104,7 +105,7 @@ const Lone* LoneOps::Before(FoundKind kind, size_t i) const {
   if (in_.plan.cross) return BeforeAcross(kind, i);
   const bool module = IsModuleName(ops_.NameAt(i));
   // Other ranks see what a permutation before a communication hides from the statistics of its input.
-  const bool sent = kind == FoundKind::kOp && StartsWith(ops_.NameAt(i), "Distributed.");
+  const bool sent = kind == FoundKind::kOp && IsCommunication(ops_.NameAt(i));
   if (kind == FoundKind::kArgument || (kind == FoundKind::kOp && !module && !sent)) return nullptr;
   const std::string_view parent = module ? std::string_view() : in_.target_tree.ParentOf(ops_.NameAt(i));
   for (size_t k = lone_.size(); k-- > 0;) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "ops/collective.h"
 #include "ops/op_name.h"
 
 namespace msprobe {
@@ -15,8 +16,6 @@ std::string_view WithoutLast(std::string_view s) {
   const size_t dot = s.rfind('.');
   return dot == std::string_view::npos ? std::string_view() : s.substr(0, dot);
 }
-
-bool IsCommunication(std::string_view op) { return StartsWith(op, "Distributed."); }
 
 /// The tolerance of halves is some units wide; two results of the same code are neighbours.
 float LimitOf(const OpDistance& d, const Thresholds& t) {

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "compare/values/stat_value.h"
 #include "json/members.h"
+#include "ops/collective.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
 
@@ -225,7 +226,7 @@ void CollectTensors(const JsonValue& value, const std::string& key, CallTensors*
 }
 
 StatusOr<OpCall> CallOf(std::string_view name, const JsonValue& op) {
-  if (StartsWith(name, "Distributed.")) return BadInput("a communication needs its ranks");
+  if (IsCommunication(name)) return BadInput("a communication needs its ranks");
   OpCall call;
   ArgumentReader reader(&call.tensors);
   ReadArguments(op, &reader, &call);

@@ -1,5 +1,6 @@
 #include "graph/build/graph_match.h"
 
+#include "graph/build/whole_dumps.h"
 #include "graph/tree/matcher.h"
 #include "match/match_dumps.h"
 #include "parallel/merge_match.h"
@@ -7,11 +8,14 @@
 namespace msprobe {
 
 StatusOr<std::vector<std::string>> MatchGraphs(const GraphMatching& how, RankGraph* target, RankGraph* golden,
-                                               GraphLinks* links) {
+                                               GraphLinks* links, std::shared_ptr<const WholeDumps>* whole) {
   std::vector<std::string> warnings;
   const Mapping& mapping = *how.mapping;
   if (how.merged && how.cross) {
-    return BadInput("merged ranks of two frameworks cannot be matched: compare them rank by rank, without --rank_size");
+    MSP_ASSIGN_OR_RETURN(*whole, WriteWholeDumps(*target, *golden, how.output));
+    MSP_ASSIGN_OR_RETURN(warnings, MatchWhole(mapping, **whole, target, golden, links));
+    if (how.fuzzy) MatchCallsInside(&target->graph, &golden->graph);
+    return warnings;
   }
   if (how.merged) {
     if (mapping.layer) {

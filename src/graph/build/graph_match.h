@@ -1,6 +1,7 @@
 // Which node of the target stands against which of the golden run, by the options of the command.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -15,13 +16,17 @@ struct GraphMatching {
   const Mapping* mapping = nullptr;
   bool fuzzy = false, merged = false;
   bool cross = false;  // the two runs are of different frameworks: names alone say little
+  std::string output;  // where files may be written meanwhile
 };
+
+struct WholeDumps;
 
 using GraphLinks = std::unordered_map<uint32_t, OpLinks>;  // by op of the target
 
 /// Pairs the nodes of both graphs; returns what to warn of. `links`: of two frameworks, which items of a pair stand
-/// against each other where it is not those at the same place.
+/// against each other where it is not those at the same place. `whole`: of merged graphs of two frameworks the dumps
+/// whose ops the links name.
 StatusOr<std::vector<std::string>> MatchGraphs(const GraphMatching& how, RankGraph* target, RankGraph* golden,
-                                               GraphLinks* links);
+                                               GraphLinks* links, std::shared_ptr<const WholeDumps>* whole);
 
 }  // namespace msprobe

@@ -96,6 +96,7 @@ void Walk(Codec& c, CommTransfer& t) {
   c.Number(t.tag);
   c.Number(t.root);
   c.List(t.group, [&](int& rank) { c.Number(rank); });
+  c.Text(t.group_name);
 }
 
 void Walk(Codec& c, NodeCall& call) {

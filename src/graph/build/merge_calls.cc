@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
+#include "ops/collective.h"
 
 namespace msprobe {
 namespace {
@@ -22,7 +23,7 @@ StatusOr<RankNodeCalls> ReadRank(int rank, const DumpFile& dump, int graph_rank,
   JsonDoc doc;
   for (size_t op = 0; op < dump.ops().size(); ++op) {
     const std::string_view name = dump.ops()[op].name;
-    if (!StartsWith(name, "Distributed.")) continue;
+    if (!IsCommunication(name)) continue;
     MSP_RETURN_IF_ERROR(dump.ParseOp(op, &doc));
     NodeCall call = ReadNodeCall(name, doc, rank);
     if (call.transfers.empty()) continue;

@@ -136,9 +136,9 @@ Status WriteMergedDump(const RankGraph& graph, const std::string& dir) {
   return WriteConstruct(graph, JoinPath(dir, "construct.json"));
 }
 
-Status WriteMatchedDump(const RankGraph& graph, const std::string& dir) {
+Status WriteModelDump(const RankGraph& graph, bool matched_only, const std::string& dir) {
   MSP_RETURN_IF_ERROR(MakeOutputDir(dir));
-  MSP_RETURN_IF_ERROR(WriteDump(graph, true, JoinPath(dir, "dump.json")));
+  MSP_RETURN_IF_ERROR(WriteDump(graph, matched_only, JoinPath(dir, "dump.json")));
   if (InterruptRequested()) return Interrupted();
   return WriteConstruct(graph, JoinPath(dir, "construct.json"));
 }

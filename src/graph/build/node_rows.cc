@@ -11,11 +11,13 @@
 #include "base/text.h"
 #include "compare/pair/op_at.h"
 #include "graph/build/once_measured.h"
+#include "graph/build/whole_dumps.h"
 #include "graph/db/vis_schema.h"
 #include "graph/flow/name_index.h"
 #include "graph/node/field_text.h"
 #include "graph/node/item_fields.h"
 #include "json/writer.h"
+#include "ops/collective.h"
 #include "parallel/merge_suspects.h"
 
 namespace msprobe {
@@ -193,7 +195,7 @@ class RowMaker {
     row.order = order;
     row.stack = side_.stack_number[node_index];
     row.name_hash = HashName(node.name);
-    row.distributed = StartsWith(node.name, "Distributed");
+    row.distributed = IsCommunication(node.name);
     MSP_RETURN_IF_ERROR(AddData(node_index, &row));
     // The golden side's rows are read together with their partners; what follows is about the target.
     if (side_.key.source == "NPU") {
@@ -275,21 +277,26 @@ class RowMaker {
       row->partner_output = PutItems(partner.name, diff.golden, diff.golden_used, true, false);
     }
     if (options_.mode == CompareMode::kStructure) return OkStatus();
-    MSP_ASSIGN_OR_RETURN(OpDiff * pair, FindItems(node, partner));
+    MSP_ASSIGN_OR_RETURN(OpDiff * pair, FindItems(index));
     return Judge(node, partner, row, pair);
   }
 
   /// What is compared: the items of the two nodes, or what a plan across frameworks puts against them.
-  StatusOr<OpDiff*> FindItems(const Node& node, const Node& partner) {
-    if (!options_.cross || !options_.links || node.op == kNoIndex || partner.op == kNoIndex) return &s_.diff;
-    const auto found = options_.links->find(node.op);
+  StatusOr<OpDiff*> FindItems(uint32_t index) {
+    const Node& node = side_.rank->graph.nodes[index];
+    const WholeDumps* whole = options_.whole;
+    if (!options_.cross || !options_.links || node.op == kNoIndex) return &s_.diff;
+    if (golden_->rank->graph.nodes[node.match].op == kNoIndex) return &s_.diff;
+    const uint32_t op = whole ? whole->target_op[index] : node.op;
+    const auto found = options_.links->find(op);
     if (found == options_.links->end()) return &s_.diff;
-    const LinkedDumps dumps{side_.rank->files.dump, golden_->rank->files.dump, options_.mode};
+    const LinkedDumps dumps{whole ? *whole->target : side_.rank->files.dump,
+                            whole ? *whole->golden : golden_->rank->files.dump, options_.mode};
     if (found->second.joined.empty()) {
       MSP_RETURN_IF_ERROR(GatherPartners(dumps, found->second, &s_.diff));
       return &s_.diff;
     }
-    MSP_RETURN_IF_ERROR(DescribeJoined(dumps, node.op, found->second, &s_.joined));
+    MSP_RETURN_IF_ERROR(DescribeJoined(dumps, op, found->second, &s_.joined));
     return s_.joined.rows_used == s_.diff.rows_used ? &s_.joined : &s_.diff;
   }
 

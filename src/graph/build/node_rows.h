@@ -43,6 +43,7 @@ struct RowOptions {
   bool merged = false;                    // graphs of several ranks
   bool cross = false;                     // the two runs are of different frameworks
   const GraphLinks* links = nullptr;      // then: items that stand at other places
+  const WholeDumps* whole = nullptr;      // then, of merged graphs: dumps whose ops the links name
   const Thresholds* thresholds = &DefaultThresholds();
 };
 

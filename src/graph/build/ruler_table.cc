@@ -10,6 +10,7 @@
 #include "base/temp_directory.h"
 #include "compare/pair/module_tree.h"
 #include "compare/values/tensor_diff.h"
+#include "graph/build/whole_dumps.h"
 #include "ops/op_traits.h"
 #include "parallel/merge.h"
 
@@ -137,8 +138,9 @@ StatusOr<RankFindings> WriteMergedRuler(const RulerPair& of, std::vector<NodeDis
   MSP_ASSIGN_OR_RETURN(const TempDirectory temp, TempDirectory::Create(output, "merged"));
   DumpPair pair;
   for (const RankGraph* rank : {&target, &golden}) {
-    const std::string dir = JoinPath(temp.path(), rank == &target ? "target" : "golden");
-    MSP_RETURN_IF_ERROR(WriteMatchedDump(*rank, dir));
+    const std::string& parent = of.whole ? of.whole->directory.path() : temp.path();
+    const std::string dir = JoinPath(parent, rank == &target ? "target" : "golden");
+    if (!of.whole) MSP_RETURN_IF_ERROR(WriteModelDump(*rank, /*matched_only=*/true, dir));
     MSP_ASSIGN_OR_RETURN(DumpFile dump, DumpFile::Open(JoinPath(dir, "dump.json")));
     (rank == &target ? pair.target : pair.golden) = std::make_unique<DumpFile>(std::move(dump));
   }
@@ -146,6 +148,8 @@ StatusOr<RankFindings> WriteMergedRuler(const RulerPair& of, std::vector<NodeDis
   pair.options = OptionsOf(CompareMode::kStatistics, nullptr);
   pair.options.check_shape = false;
   pair.options.check_dtype = false;  // the nodes are paired already, by what they are in the merged model
+  pair.options.cross = pair.plan.cross = of.cross;
+  if (of.whole) pair.plan.links = *of.links;
   pair.plan.how = of.mapped ? "layer mapping" : pair.plan.how;
   pair.plan.golden_of.assign(pair.target->ops().size(), kNoOp);
   std::vector<size_t> op_of(target.graph.nodes.size(), SIZE_MAX);

@@ -44,6 +44,7 @@ struct RulerPair {
   bool cross = false;                     // the two runs are of different frameworks
   const TensorSource* tensors = nullptr;  // tensor mode: where the values lie
   const GraphLinks* links = nullptr;      // of two frameworks: items that stand at other places
+  const WholeDumps* whole = nullptr;      // then, of merged graphs: dumps whose ops the links name
 };
 
 /// Walks over all ops of a pair as `compare` does and writes a row for each distance. Takes the two dumps out of their
@@ -53,7 +54,7 @@ StatusOr<RankFindings> WriteRuler(const RulerPair& of, const std::vector<NodeDis
 
 /// The same of two merged graphs: their matched nodes are written as dumps, in the order of the graphs, into a
 /// directory below `output` that is removed again. Nodes of one side only are left out: those of another layout
-/// communicate.
+/// communicate. Of two frameworks the dumps of all nodes are there already.
 StatusOr<RankFindings> WriteMergedRuler(const RulerPair& of, std::vector<NodeDistance> nodes, const RankGraph& target,
                                         const RankGraph& golden, const std::string& output, SideTable* table);
 

@@ -24,6 +24,7 @@
 #include "graph/build/meta_table.h"
 #include "graph/build/node_rows.h"
 #include "graph/build/row_counts.h"
+#include "graph/build/whole_dumps.h"
 #include "graph/comm/comm_findings.h"
 #include "graph/node/field_text.h"
 #include "graph/tree/graph_plan.h"
@@ -45,6 +46,7 @@ struct LoadedPair {
   int micro_steps = 1;
   bool cross = false;  // of two frameworks
   GraphLinks links;    // then: items that stand at other places
+  std::shared_ptr<const WholeDumps> whole;  // then, of merged graphs: dumps whose ops the links name
 };
 
 // The tensors of a rank are parts of those of a merged graph.
@@ -292,8 +294,9 @@ class Visualizer {
         out.tensors = std::make_unique<TensorPairs>(std::string(a.path()), std::string(b.path()), nullptr);
       }
       MSP_ASSIGN_OR_RETURN(out.cross, AreCross(a, b, out.tensors.get()));
-      const GraphMatching matching{&mapping_, options_.fuzzy, summary_.merged, out.cross};
-      MSP_ASSIGN_OR_RETURN(const auto warnings, MatchGraphs(matching, out.target.get(), out.golden.get(), &out.links));
+      const GraphMatching matching{&mapping_, options_.fuzzy, summary_.merged, out.cross, options_.output};
+      MSP_ASSIGN_OR_RETURN(const auto warnings,
+                           MatchGraphs(matching, out.target.get(), out.golden.get(), &out.links, &out.whole));
       for (const std::string& text : warnings) Warn(text);
     }
     out.micro_steps = NumberMicroSteps(out.target->files.construct.megatron_micro_steps, &out.target->graph,
@@ -340,7 +343,8 @@ class Visualizer {
   }
 
   StatusOr<RankFindings> WriteRulerOf(const GraphPair& pair, LoadedPair& loaded, std::vector<NodeDistance> distances) {
-    RulerPair of{FilesOf(pair), loaded.mode, mapping_.layer, loaded.cross, loaded.tensors.get(), &loaded.links};
+    RulerPair of{FilesOf(pair), loaded.mode, mapping_.layer, loaded.cross, loaded.tensors.get(), &loaded.links,
+                 loaded.whole.get()};
     if (!loaded.target->merged) return WriteRuler(of, distances, loaded.target.get(), loaded.golden.get(), precision_);
     return WriteMergedRuler(of, std::move(distances), *loaded.target, *loaded.golden, options_.output, precision_);
   }
@@ -372,6 +376,7 @@ class Visualizer {
     options.merged = summary_.merged;
     options.cross = loaded.cross;
     options.links = &loaded.links;
+    options.whole = loaded.whole.get();
     options.thresholds = &thresholds_;
     const size_t blocks = (graph.order.size() + kBlockNodes - 1) / kBlockNodes;
     std::vector<Verdict> verdicts(graph.nodes.size(), Verdict::kNone);

@@ -1,6 +1,7 @@
 #include "graph/comm/comm_data.h"
 
 #include "base/text.h"
+#include "dump/group_name.h"
 #include "graph/tree/node_graph.h"
 #include "ops/collective.h"
 
@@ -62,6 +63,8 @@ const JsonValue* FirstOutput(const JsonValue& op) {
 std::string Reduction(const JsonValue& op) {
   const JsonValue* kwargs = op.Find("input_kwargs");
   const auto text = [](const JsonValue& v) {
+    const std::string_view value = TextOf(v, "value");
+    if (TextOf(v, "type") == "str") return std::string(IsReductionText(value) ? value : std::string_view());
     if (!Contains(TextOf(v, "type"), "ReduceOp") && !Contains(TextOf(v, "type"), "RedOpType")) return std::string();
     return std::string(TextOf(v, "value"));
   };
@@ -96,6 +99,8 @@ CommData DataOf(std::string_view api, const JsonValue& op) {
     tensor = TensorAt(op, 0, {"tensor", "input"});
     sizes = api != "gather";
   }
+  // MindSpore's functions that return their result have no buffer in front.
+  if (!tensor && !Contains(api, "recv")) tensor = TensorAt(op, 0, {});
   if (tensor) Fill(*tensor, &data);
   if (!sizes) data.elements = -1;
   if (Contains(api, "reduce")) data.reduction = Reduction(op);
@@ -122,7 +127,7 @@ void BatchData(const JsonValue& list, std::vector<CommData>* data) {
 }  // namespace
 
 bool IsBarrier(std::string_view op_name) {
-  return StartsWith(op_name, "Distributed.") && EndsWith(op_name, ".forward") &&
+  return IsCommunication(op_name) && EndsWith(op_name, ".forward") &&
          Contains(Segment(op_name, 1), "barrier");
 }
 
@@ -133,7 +138,7 @@ void ReadExchanges(std::string_view op_name, const JsonValue& op, int own_rank, 
   if (IsBarrier(op_name)) {
     CommTransfer t;
     t.gives = t.takes = true;
-    t.group = ReadGroup(op);
+    ReadGroup(op, &t);
     transfers->push_back(std::move(t));
     data->emplace_back();
     return;

@@ -69,6 +69,14 @@ void SortCalls(std::vector<RankNodeCalls>* ranks) {
     std::stable_sort(r.calls.begin(), r.calls.end(),
                      [](const NodeCall& a, const NodeCall& b) { return a.line < b.line; });
   }
+  std::vector<NamedCalls> named;
+  for (RankNodeCalls& r : *ranks) {
+    named.push_back({r.rank, {}});
+    for (NodeCall& call : r.calls) {
+      for (CommTransfer& t : call.transfers) named.back().transfers.push_back(&t);
+    }
+  }
+  NameGroups(named);
 }
 
 CommGraph JoinNodeCalls(const std::vector<RankNodeCalls>& ranks) {

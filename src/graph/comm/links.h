@@ -34,6 +34,7 @@ struct RankNodeCalls {
 /// Reads the call from its entry in dump.json; no transfers when it moves nothing between ranks.
 NodeCall ReadNodeCall(std::string_view node, const JsonValue& op, int rank);
 
+/// By rank and line; then the ranks of groups that calls only name are known, too.
 void SortCalls(std::vector<RankNodeCalls>* ranks);
 
 /// The exchanges among all ranks. Ranks and calls of the result are those of `ranks`, which are sorted.

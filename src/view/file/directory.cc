@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "monitor/rank_directory.h"
 #include "view/file/vis_json_file.h"
 
 namespace msprobe::view {
@@ -38,6 +39,7 @@ struct Walk {
   const GraphDirectory* directory;
   std::vector<FoundFile>* files;
   std::vector<SkippedFile>* skipped;
+  std::vector<std::string>* runs;
   size_t entries = 0;
   bool full = false;
 };
@@ -62,6 +64,14 @@ void Visit(Walk* walk, const fs::path& real, const std::string& relative, int de
     const std::string below = relative.empty() ? name : JoinPath(relative, name);
     std::error_code type_ec;
     const fs::file_type type = it->symlink_status(type_ec).type();
+    const bool of_rank = type == fs::file_type::directory && RankOfDirectory(name).has_value();
+    if (of_rank || (relative.empty() && name == "monitor.series")) {
+      std::string run = relative.empty() ? "." : relative;
+      if (walk->runs != nullptr && (walk->runs->empty() || walk->runs->back() != run)) {
+        walk->runs->push_back(std::move(run));
+      }
+      continue;
+    }
     if (type == fs::file_type::directory) {
       if (depth < kMaxFolderDepth && name[0] != '.') Visit(walk, it->path(), below, depth + 1);
       continue;
@@ -74,6 +84,19 @@ void Visit(Walk* walk, const fs::path& real, const std::string& relative, int de
       walk->skipped->push_back({below, resolved.status().message()});
     }
   }
+}
+
+Status CheckRelative(std::string_view file) {
+  if (file.empty() || file.size() >= PATH_MAX || file[0] == '/' || file.find('\0') != std::string_view::npos) {
+    return UsageError("file is not a relative path: choose from the list of files");
+  }
+  for (size_t at = 0; at <= file.size();) {
+    const size_t end = std::min(file.find('/', at), file.size());
+    if (file.substr(at, end - at) == "..")
+      return UsageError(fmt::format("{} points out of the directory: choose from the list of files", file));
+    at = end + 1;
+  }
+  return OkStatus();
 }
 
 }  // namespace
@@ -105,7 +128,8 @@ StatusOr<GraphDirectory> GraphDirectory::Open(const std::string& path) {
   return directory;
 }
 
-void GraphDirectory::List(std::vector<FoundFile>* files, std::vector<SkippedFile>* skipped) const {
+void GraphDirectory::List(std::vector<FoundFile>* files, std::vector<SkippedFile>* skipped,
+                          std::vector<std::string>* runs) const {
   if (!only_.empty()) {
     auto resolved = Resolve(only_);
     if (resolved.ok()) {
@@ -115,22 +139,18 @@ void GraphDirectory::List(std::vector<FoundFile>* files, std::vector<SkippedFile
     }
     return;
   }
-  Walk walk{this, files, skipped};
+  Walk walk{this, files, skipped, runs};
   Visit(&walk, real_, "", 0);
+  if (runs != nullptr) {
+    std::sort(runs->begin(), runs->end());
+    runs->erase(std::unique(runs->begin(), runs->end()), runs->end());
+  }
   std::sort(files->begin(), files->end(), [](const auto& a, const auto& b) { return a.file < b.file; });
   std::sort(skipped->begin(), skipped->end(), [](const auto& a, const auto& b) { return a.file < b.file; });
 }
 
 StatusOr<std::pair<std::string, FileStamp>> GraphDirectory::Resolve(std::string_view file) const {
-  if (file.empty() || file.size() >= PATH_MAX || file[0] == '/' || file.find('\0') != std::string_view::npos) {
-    return UsageError("file is not a relative path: choose from the list of files");
-  }
-  for (size_t at = 0; at <= file.size();) {
-    const size_t end = std::min(file.find('/', at), file.size());
-    if (file.substr(at, end - at) == "..")
-      return UsageError(fmt::format("{} points out of the directory: choose from the list of files", file));
-    at = end + 1;
-  }
+  MSP_RETURN_IF_ERROR(CheckRelative(file));
   if (!IsShown(file) || (!only_.empty() && file != only_)) {
     return BadInput(fmt::format("{} is not one of the files here: choose from the list of files", file));
   }
@@ -143,6 +163,18 @@ StatusOr<std::pair<std::string, FileStamp>> GraphDirectory::Resolve(std::string_
   if (!ReadStamp(*real, &stamp))
     return BadInput(fmt::format("{} is not a regular file: choose from the list of files", file));
   return std::make_pair(*std::move(real), stamp);
+}
+
+StatusOr<std::string> GraphDirectory::ResolveRun(std::string_view run) const {
+  MSP_RETURN_IF_ERROR(CheckRelative(run));
+  auto real = RealPath(JoinPath(real_, run));
+  if (!real.ok() || !IsDirectory(*real) || !only_.empty()) {
+    return BadInput(fmt::format("{} does not exist: choose from the list of files", run));
+  }
+  if (*real != real_ && !StartsWith(*real, real_ == "/" ? real_ : real_ + "/")) {
+    return UsageError(fmt::format("{} is a link out of the directory: serve the directory it points to", run));
+  }
+  return *std::move(real);
 }
 
 }  // namespace msprobe::view

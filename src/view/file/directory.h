@@ -43,11 +43,15 @@ class GraphDirectory {
   const std::string& real() const { return real_; }
   /// A file was given, not a directory.
   bool single() const { return !only_.empty(); }
-  /// Sorted by name. What could not be looked at is in `skipped`.
-  void List(std::vector<FoundFile>* files, std::vector<SkippedFile>* skipped) const;
+  /// Sorted by name. What could not be looked at is in `skipped`. `runs`: directories with those of the ranks of a
+  /// monitored run, "." for this one.
+  void List(std::vector<FoundFile>* files, std::vector<SkippedFile>* skipped,
+            std::vector<std::string>* runs = nullptr) const;
   /// The real path and stamp of a listed name. kUsage for a name that points outside, kBadInput when there is no such
   /// file.
   StatusOr<std::pair<std::string, FileStamp>> Resolve(std::string_view file) const;
+  /// The real path of a directory that List() calls a run.
+  StatusOr<std::string> ResolveRun(std::string_view run) const;
 
  private:
   std::string shown_, real_;

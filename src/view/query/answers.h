@@ -10,6 +10,7 @@
 #include "view/file/directory.h"
 #include "view/file/tree.h"
 #include "view/file/vis_file.h"
+#include "view/run/run_cache.h"
 #include "view/search/hit_order.h"
 #include "view/search/node_filter.h"
 
@@ -27,6 +28,7 @@ struct FileList {
   std::string root;
   std::vector<FoundFile> files;
   std::vector<FoundFile> trends;  ///< .trend.db, not looked into
+  std::vector<FoundRun> runs;     ///< of a monitor, not looked into
   std::vector<SkippedFile> skipped;
 };
 

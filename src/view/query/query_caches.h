@@ -11,6 +11,7 @@
 #include "view/query/graph_cache.h"
 #include "view/query/manual_pair_metrics.h"
 #include "view/query/query_context.h"
+#include "view/run/run_cache.h"
 #include "view/trend/trend_cache.h"
 
 namespace msprobe::view {
@@ -23,6 +24,7 @@ struct QueryCaches {
   ManualPairMetrics meter;
   GraphCache graphs;
   TrendCache trends;
+  RunCache runs;
   MatchStore matches;
   MatchHistory changes;  ///< of the matches
 

@@ -77,6 +77,14 @@ std::string ToJson(const FileList& list) {
   json.Member("root", list.root);
   WriteFiles(&json, "files", list.files);
   WriteFiles(&json, "trends", list.trends);
+  json.ArrayMember("runs", list.runs, [&](const FoundRun& run) {
+    json.BeginObject();
+    json.Member("file", run.directory);
+    json.Member("ranks", run.ranks);
+    json.Member("size", run.size);
+    json.Member("mtime", run.changed);
+    json.EndObject();
+  });
   json.ArrayMember("skipped", list.skipped, [&](const SkippedFile& f) {
     json.BeginObject();
     json.Member("file", f.file);

@@ -98,7 +98,14 @@ StatusOr<FileList> Viewer::Files() {
   FileList list;
   list.root = directory_.shown();
   std::vector<FoundFile> found;
-  directory_.List(&found, &list.skipped);
+  std::vector<std::string> runs;
+  directory_.List(&found, &list.skipped, &runs);
+  for (const std::string& run : runs) {
+    const auto real = directory_.ResolveRun(run);
+    if (!real.ok() || !IsRunDirectory(*real)) continue;
+    list.runs.push_back(RunCache::Describe(*real));
+    list.runs.back().directory = run;
+  }
   for (FoundFile& f : found) {
     if (IsTrendName(f.file)) {
       list.trends.push_back(std::move(f));
@@ -118,6 +125,26 @@ StatusOr<FileList> Viewer::Files() {
 StatusOr<std::shared_ptr<TrendFile>> Viewer::Trend(std::string_view file) {
   MSP_ASSIGN_OR_RETURN(const auto found, directory_.Resolve(file));
   return cache_->trends.File(found.first, found.second, file);
+}
+
+StatusOr<std::vector<int64_t>> Viewer::RunRanks(std::string_view run) {
+  MSP_ASSIGN_OR_RETURN(const std::string real, directory_.ResolveRun(run));
+  return cache_->runs.Ranks(real);
+}
+
+StatusOr<std::shared_ptr<OpenRank>> Viewer::RunRank(std::string_view run, int64_t rank) {
+  MSP_ASSIGN_OR_RETURN(const std::string real, directory_.ResolveRun(run));
+  return cache_->runs.Rank(real, rank);
+}
+
+StatusOr<int64_t> Viewer::RunChanged(std::string_view run, int64_t rank) {
+  MSP_ASSIGN_OR_RETURN(const std::string real, directory_.ResolveRun(run));
+  return cache_->runs.Changed(real, rank);
+}
+
+StatusOr<std::vector<RunEvent>> Viewer::RunEvents(std::string_view run) {
+  MSP_ASSIGN_OR_RETURN(const std::string real, directory_.ResolveRun(run));
+  return ReadRunEvents(real);
 }
 
 StatusOr<VisSettings> Viewer::Config(std::string_view file) {

@@ -16,6 +16,8 @@
 #include "view/file/vis_file.h"
 #include "view/query/answers.h"
 #include "view/query/match_answers.h"
+#include "view/run/run_cache.h"
+#include "view/run/run_events.h"
 #include "view/trend/trend_file.h"
 
 namespace msprobe::view {
@@ -62,6 +64,12 @@ class Viewer {
   /// Everything the page asks, as one text for a page that has no server; web/src/api/exported.ts reads it.
   StatusOr<ExportedGraphs> Export(std::string_view file, const ExportChoice& choice);
   StatusOr<std::shared_ptr<TrendFile>> Trend(std::string_view file);
+  /// Of a monitored run: a directory that Files() names.
+  StatusOr<std::vector<int64_t>> RunRanks(std::string_view run);
+  StatusOr<std::shared_ptr<OpenRank>> RunRank(std::string_view run, int64_t rank);
+  /// When the files of a rank were written last, in seconds since 1970.
+  StatusOr<int64_t> RunChanged(std::string_view run, int64_t rank);
+  StatusOr<std::vector<RunEvent>> RunEvents(std::string_view run);
   StatusOr<MatchState> Matches(const GraphAddress& key);
   /// Writes beside the file; the file itself stays as it is.
   StatusOr<MatchChange> ChangeMatches(const GraphAddress& key, MatchAction action, const MatchRequest& request);

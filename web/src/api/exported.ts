@@ -1,5 +1,6 @@
 // The Api of an exported page: the graphs are in the page, src/view/query/viewer_export.cc wrote them.
 import type { Activations } from './activations';
+import type { ExportedRun } from './exported_runs';
 import type { ExportedTrend } from './exported_trends';
 import { ApiError, NotHeld, type Api, type MatchApi, type SearchQuery, type SeekQuery } from './client';
 import type { TensorPreview, TensorQuery } from './tensor';
@@ -44,6 +45,7 @@ export interface ExportedData {
   size?: number;
   mtime?: number;
   trends?: ExportedTrend[];
+  runs?: ExportedRun[];
   config: Config;
   verdict?: Verdict; // pages of an earlier version have none
   matrix: { cells: MatrixCell[] };
@@ -286,8 +288,8 @@ export class ExportedApi implements Api {
   };
 
   async files() {
-    const { file, size = 0, mtime = 0, trends = [] } = this.data;
-    return { root: '', files: file ? [{ file, size, mtime }] : [], trends: trends.map(({ data: _, ...entry }) => entry), skipped: [] };
+    const { file, size = 0, mtime = 0, trends = [], runs = [] } = this.data;
+    return { root: '', files: file ? [{ file, size, mtime }] : [], trends: trends.map(({ data: _, ...entry }) => entry), runs: runs.map(({ data: _, ...entry }) => entry), skipped: [] };
   }
   async config(file: string): Promise<Config> {
     if (file !== this.data.file) throw new ApiError(file, 404);

@@ -1,7 +1,9 @@
 import { enConvert } from './en_convert';
+import { enRun } from './en_run';
 
 export const en = {
   ...enConvert,
+  ...enRun,
   'app.tagline': 'Where two runs of a model part ways',
   'files.title': 'Graph files',
   'files.in': 'in {root}',
@@ -13,6 +15,7 @@ export const en = {
   'files.kinds': 'Kinds of files',
   'files.graphs': 'Graphs',
   'files.trends': 'Trends',
+  'files.runs': 'Monitored runs',
   'files.filter': 'Filter by name or verdict',
   'files.shown': '{shown} of {total}',
   'files.noMatch': 'No file matches',

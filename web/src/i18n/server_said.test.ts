@@ -6,7 +6,7 @@ const SOURCES = import.meta.glob<string>(['../../../src/view/**/*.cc', '../../..
 const FOR_PROGRAMS = [
   /page_api\.md/,
   /^x x(: browse the served directory and choose again)?$/, // put together from others
-  /^(side|direction|dimension|order|level|sort|name or item|name|npu|npu or bench|item|id|descendants|the request|the body) (is|are) /,
+  /^(side|direction|dimension|order|level|sort|fold|cell|labels|name or item|name|npu|npu or bench|item|id|descendants|the request|the body) (is|are) /,
   /^\S+ is (negative|not text|missing: (give|send))/,
   /^a line follows/,
   /^there is no such query/,

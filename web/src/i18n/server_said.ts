@@ -54,6 +54,13 @@ const LINES: [RegExp, string][] = [
   [/^(.+) has no target (.+): choose one that the file has$/, '$1 没有此名称（$2）：请从已有的中选择'],
   [/^(.+) has no target (.+) with (.+)$/, '$1 的 $3 中没有名称 $2'],
   [/^(.+) has (.+) rows of (.+) values here, too many to sort: narrow them by a name or a tag$/, '$1 此处有 $2 行、每行 $3 个值，过多而无法排序：请按名称或标签筛选'],
+  // monitored runs
+  [/^the rank has no metric (.+) with (.+): choose one that the run has$/, '此 rank 没有指标 $1 的统计量 $2：请从已有的中选择'],
+  [/^(.+) holds neither monitor\.series nor csv files of a monitor: choose another rank$/, '$1 中既没有 monitor.series 也没有监控的 csv 文件：请选择其他 rank'],
+  [/^the directory holds no ranks of a monitored run: choose from the list of files$/, '该目录中没有被监控运行的 rank：请从文件列表中选择'],
+  [/^the run has no rank (.+): choose one that it has$/, '此运行没有 rank $1：请从已有的中选择'],
+  [/^it has no columns name and step: is it a file of a training monitor\?$/, '没有 name 和 step 列：这是训练监控的文件吗？'],
+  [/^(.+) cannot be made: set TMPDIR to a directory with space$/, '$1 无法创建：请将 TMPDIR 设为有空间的目录'],
   // tensors
   [/^(.+) does not hold one tensor: it is not shown$/, '$1 不是单个张量，不予显示'],
   [/^(.+) repeats the elements it holds too often: it is not shown$/, '$1 的元素重复过多，不予显示'],

@@ -1,8 +1,10 @@
 import { zhConvert } from './zh_convert';
+import { zhRun } from './zh_run';
 import type { Catalogue } from './en';
 
 export const zh: Catalogue = {
   ...zhConvert,
+  ...zhRun,
   'app.tagline': '找出两次运行从哪里开始不一致',
   'files.title': '图数据文件',
   'files.in': '目录：{root}',
@@ -14,6 +16,7 @@ export const zh: Catalogue = {
   'files.kinds': '文件类型',
   'files.graphs': '图',
   'files.trends': '趋势',
+  'files.runs': '监控的运行',
   'files.filter': '按名称或结论筛选',
   'files.shown': '{shown} / {total}',
   'files.noMatch': '没有匹配的文件',

@@ -75,10 +75,11 @@ export class Session implements SessionPort {
     this.notes.forget();
     try {
       const value = await this.api.files();
-      const { files, trends = [] } = value;
-      if (openLone && files.length + trends.length === 1 && this.state.file === null) {
-        const [graph, numbers] = [files[0], trends[0]];
-        if (graph) void this.open({ file: graph.file });
+      const { files, trends = [], runs = [] } = value;
+      if (openLone && files.length + trends.length + runs.length === 1 && this.state.file === null) {
+        const [graph, numbers, run] = [files[0], trends[0], runs[0]];
+        if (run) this.openTrend({ file: run.file, run: {} }, `#${new URLSearchParams({ run: run.file })}`);
+        else if (graph) void this.open({ file: graph.file });
         else if (numbers) this.openTrend({ file: numbers.file }, `#${new URLSearchParams({ trend: numbers.file })}`);
       }
       this.store.set({ files: { at: 'ready', value } });

@@ -8,6 +8,7 @@ import type { ColorMode } from './status';
 import type { Strayed } from './strayed';
 import type { Tab } from './tabs';
 import type { Tree } from './tree';
+import type { RunChoice } from './run_choice';
 import type { TrendChoice } from './trends';
 
 export type Language = 'en' | 'zh';
@@ -60,7 +61,8 @@ export interface MatchPanel {
 export interface State {
   files: Load<FileList>;
   file: string | null;
-  trend: (Partial<TrendChoice> & { file: string }) | null; // shown instead of a graph
+  /** Shown instead of a graph: of a trend file, or of a directory of a monitor. */
+  trend: (Partial<TrendChoice> & { file: string; run?: Partial<RunChoice> }) | null;
   config: Config | null;
   verdict: Load<Verdict>; // of the file, over all ranks and steps
   step: number;
@@ -91,7 +93,7 @@ export interface State {
   mapBench: boolean;
   detailsHeight: number;
   split: number; // share of the left pane
-  fileKind: 'graphs' | 'trends'; // of the list of files
+  fileKind: 'graphs' | 'trends' | 'runs'; // of the list of files
   fileOrder: FileOrder;
   dock: number; // share of the list of nodes beside the graphs
 }
@@ -176,7 +178,7 @@ export function readPreferences(storage: Pick<Storage, 'getItem'> | null, base: 
   }
   if (kept['theme'] !== 'dark' && kept['theme'] !== 'light') delete kept['theme'];
   if (kept['language'] !== 'zh' && kept['language'] !== 'en') delete kept['language'];
-  if (kept['fileKind'] !== 'graphs' && kept['fileKind'] !== 'trends') delete kept['fileKind'];
+  if (!['graphs', 'trends', 'runs'].includes(kept['fileKind'] as string)) delete kept['fileKind'];
   if (!FILE_ORDERS.some((order) => order === kept['fileOrder'])) delete kept['fileOrder'];
   return { ...base, ...kept };
 }

@@ -1,4 +1,5 @@
 import type { GridQuery, LineQuery, TrendApi, TrendFilter, TrendGrid, TrendInfo, TrendPoint, TrendTarget } from '../api/trends';
+import { parseRunLink, type RunChoice } from './run_choice';
 import type { ScaleMode } from './trend_scale';
 
 export const PAGE_ROWS = 1000;
@@ -160,7 +161,9 @@ export async function loadLine(api: TrendApi, choice: TrendChoice, query: LineQu
   return { label, query, points, other };
 }
 
-export function parseTrendLink(hash: string): (Partial<TrendChoice> & { file: string }) | null {
+export function parseTrendLink(hash: string): (Partial<TrendChoice> & { file: string; run?: Partial<RunChoice> }) | null {
+  const run = parseRunLink(hash);
+  if (run) return { file: run.run, run };
   const query = new URLSearchParams(hash.replace(/^#/, ''));
   const file = query.get('trend');
   if (!file) return null;

@@ -8,23 +8,24 @@ import { useApp, usePrefer, useSession, useText } from './context';
 import { Icon } from './icons';
 import { arrowsChoose } from './segments';
 
-const KINDS = ['graphs', 'trends'] as const;
+const KINDS = ['graphs', 'trends', 'runs'] as const;
 type Kind = (typeof KINDS)[number];
 const FEW = 8; // files that need no filter
 
-/** Graphs and trends, each with a filter and an order of its own. */
-export function FileLists({ graphs, trends }: { graphs: FileEntry[]; trends: FileEntry[] }) {
+/** Graphs, trends and monitored runs, each with a filter and an order of its own. */
+export function FileLists({ graphs, trends, runs }: { graphs: FileEntry[]; trends: FileEntry[]; runs: FileEntry[] }) {
   const t = useText();
   const wanted = useApp((state) => state.fileKind);
   const prefer = usePrefer();
-  const lists: Record<Kind, FileEntry[]> = { graphs, trends };
-  const both = graphs.length > 0 && trends.length > 0;
-  const kind = lists[wanted].length > 0 ? wanted : graphs.length > 0 ? 'graphs' : 'trends';
+  const lists: Record<Kind, FileEntry[]> = { graphs, trends, runs };
+  const there = KINDS.filter((each) => lists[each].length > 0);
+  const both = there.length > 1;
+  const kind = lists[wanted].length > 0 ? wanted : (there[0] ?? 'graphs');
   return (
     <>
       {both && (
         <div class="tabs file-kinds" role="tablist" aria-label={t('files.kinds')} onKeyDown={arrowsChoose}>
-          {KINDS.map((each) => (
+          {there.map((each) => (
             <button key={each} id={`files-${each}`} role="tab" aria-selected={kind === each} tabIndex={kind === each ? 0 : -1} aria-controls="files-panel" data-test={`files-${each}`} onClick={() => prefer({ fileKind: each })}>
               {t(`files.${each}`)} <span class="muted">{grouped(lists[each].length)}</span>
             </button>
@@ -48,7 +49,7 @@ function FileTable({ kind, list }: { kind: Kind; list: FileEntry[] }) {
   const notes = useNotes(kind === 'graphs' ? list : []);
   const told = kind === 'graphs';
   const shown = shownFiles(list, filter, told || order !== 'verdict' ? order : 'name', notes);
-  const open = (file: string) => (told ? void session.open({ file }) : session.openTrend({ file }, `#${new URLSearchParams({ trend: file })}`));
+  const open = (file: string) => (told ? void session.open({ file }) : session.openTrend({ file, ...(kind === 'runs' ? { run: {} } : {}) }, `#${new URLSearchParams({ [kind === 'runs' ? 'run' : 'trend']: file })}`));
   const heads: [order: FileOrder, className: string][] = FILE_ORDERS.filter((each) => told || each !== 'verdict').map((each) => [each, each]);
   return (
     <>

@@ -11,7 +11,7 @@ export function FilesView() {
   const canConvert = useApp((state) => state.convert.enabled);
   if (files.at === 'idle' || files.at === 'busy') return <Loading />;
   if (files.at === 'failed') return <Failure failed={files} retry={() => void session.loadFiles()} />;
-  const { root, files: list, trends = [], skipped } = files.value;
+  const { root, files: list, trends = [], runs = [], skipped } = files.value;
   return (
     <main class="files">
       <div class="files-head">
@@ -34,13 +34,13 @@ export function FilesView() {
           )}
         </div>
       </div>
-      {list.length === 0 && trends.length === 0 ? (
+      {list.length + trends.length + runs.length === 0 ? (
         <div class="empty card">
           <strong>{t('files.none')}</strong>
           <span>{t('files.noneHint')}</span>
         </div>
       ) : (
-        <FileLists graphs={list} trends={trends} />
+        <FileLists graphs={list} trends={trends} runs={runs} />
       )}
       {skipped.length > 0 && (
         <details class="skipped">

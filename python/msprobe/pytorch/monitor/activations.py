@@ -148,7 +148,7 @@ class ModuleWatch:
         tensors: list = []
         self._list(site, "actv", "input", site.forwards, inputs, numbers, tensors)
         self._list(site, "actv", "output", site.forwards, output, numbers, tensors)
-        self._values.take(numbers, tensors)
+        self._values.take(numbers, tensors, often=True)
         site.forwards = (site.forwards + 1) % self._micro_batches
 
     def _list(self, site: "_Site", table: str, side: str, micro: int, value: Any, numbers: list, tensors: list) -> None:
@@ -254,9 +254,14 @@ class _BackwardCall:
     def _add(self, position: int, gradient: Any) -> None:
         self._seen += 1
         if gradient is not None:
-            with torch.no_grad():
-                before = self._inputs[position]
-                self._inputs[position] = gradient if before is None else before + gradient
+            before = self._inputs[position]
+            if before is None:
+                self._inputs[position] = gradient
+            elif torch.is_grad_enabled():  # a backward pass that is itself differentiated
+                with torch.no_grad():
+                    self._inputs[position] = before + gradient
+            else:
+                self._inputs[position] = before + gradient
         if self._seen == self._edges:
             self.finish()
 
@@ -269,7 +274,7 @@ class _BackwardCall:
         tensors: list = []
         watch._list(site, "actv_grad", "input", site.backwards, tuple(self._inputs), numbers, tensors)
         watch._list(site, "actv_grad", "output", site.backwards, tuple(self._outputs), numbers, tensors)
-        watch._values.take(numbers, tensors)
+        watch._values.take(numbers, tensors, often=True)
         site.backwards = (site.backwards + 1) % watch._micro_batches
         self._inputs = self._outputs = []
         watch._unfinished.pop(id(self), None)

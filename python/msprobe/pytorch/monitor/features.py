@@ -8,7 +8,7 @@ import torch
 
 from ..._monitor.board import Board
 from ..._monitor.config import MonitorConfig
-from .names import squash
+from ..._monitor.names import squash
 from .values import first_tensor
 
 _ROUNDS = 3  # of the power iteration

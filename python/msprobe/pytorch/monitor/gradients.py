@@ -6,6 +6,7 @@ from typing import Any, Optional
 
 import torch
 
+from ... import _core
 from ..._capture.log import logger
 from ..._monitor.config import MonitorConfig
 from .optimizers import OptimizerView, gradient_of
@@ -33,6 +34,7 @@ class UnreducedGradients:
         self._main_grad = main_grad
         self._take = take
         self._counts: dict = {}  # what gets gradients -> backward passes in this step
+        self._native: list = []  # hooks that count themselves
         self._undo: list = []
         self.way = ""  # for people: how gradients are read
 
@@ -42,7 +44,16 @@ class UnreducedGradients:
 
     def passes(self) -> int:
         """Backward passes of the open step, as far as any parameter has seen them."""
-        return max(self._counts.values(), default=0)
+        seen = [_core.gradient_hook_passes(hook) for hook in self._native]
+        return max([*seen, *self._counts.values()], default=0)
+
+    def explain(self, board: Any) -> None:
+        """Why series are missing, where the reason lies in the call of set_monitor()."""
+        passes = self.passes() if self._micro_batches > 1 else 1
+        if passes < self._micro_batches:
+            reason = f"{passes} backward passes and not grad_acc_steps = {self._micro_batches}"
+            for name in self._names.values():
+                board.why("grad_unreduced", name, reason)
 
     def install(self, models: list, optimizer: OptimizerView) -> None:
         """Begins.
@@ -70,6 +81,7 @@ class UnreducedGradients:
         for undo in reversed(self._undo):
             undo()
         self._undo.clear()
+        self._native.clear()
 
     # ---- which pass it is
 
@@ -92,7 +104,10 @@ class UnreducedGradients:
             hook = self._parameter_hook(parameter, name)
             if not self._main_grad and hasattr(parameter, "register_post_accumulate_grad_hook"):
                 # Before the hooks of DDP, which may divide the gradient in place.
-                handle = parameter.register_post_accumulate_grad_hook(hook)
+                native = None if self._config.monitor_mbs_grad else self.native(name, self._micro_batches)
+                if native is not None:
+                    self._native.append(native)
+                handle = parameter.register_post_accumulate_grad_hook(native if native is not None else hook)
             else:
                 # After the trainer's own hook, which adds the gradient to main_grad.
                 with torch.enable_grad():
@@ -240,6 +255,8 @@ class UnreducedGradients:
 
     # Set by the monitor: runs what must not stop the training.
     guard: Callable[[Callable[[], None]], Optional[Any]] = staticmethod(lambda what: what())
+    # Set by the monitor: (name, passes of a step) -> a hook that needs no Python, or None.
+    native: Callable[[str, int], Optional[Any]] = staticmethod(lambda name, passes: None)
 
 
 def _is_fsdp1(module: Any) -> bool:

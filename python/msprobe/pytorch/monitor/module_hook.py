@@ -14,20 +14,24 @@ from ..._capture.errors import MsprobeException
 from ..._capture.log import logger
 from ..._capture.words import say
 from ..._monitor import config as configs
-from ..._monitor import output
+from ..._monitor import names, output
 from ..._monitor.anomalies import AnomalyLog
 from ..._monitor.board import Board
 from ..._monitor.dynamic import ConfigFile
+from ..._monitor.live import LiveJudge
 from .. import hooks
-from . import names
 from .activations import ModuleWatch
+from .alarm_dump import AlarmDump
 from .communication import CommunicationWatch
 from .faults import OURS
 from .features import FeatureWatch
 from .gradients import UnreducedGradients
+from .inputs import InputWatch
 from .optimizers import OptimizerView, view_of
 from .parameters import ParameterWatch
+from .place import check_models, place_of
 from .step_hooks import StepHooks
+from .step_reader import StepReader
 from .structure import StackWatch, StructureWatch
 from .updates import Updates
 from .values import Values
@@ -59,7 +63,7 @@ class TrainerMon:
         self.config_file_path = config_file_path
         self.params_have_main_grad = params_have_main_grad
         self.config = configs.load_config(config_file_path)
-        self.rank, self.pp_stage, self.group_mates = _place(process_group)
+        self.rank, self.pp_stage, self.group_mates = place_of(process_group)
         self.output_base_dir = output.base_directory()
         self.tensorboard_dir = self._directory()
         self.dynamic_enable = os.getenv("DYNAMIC_MONITOR", "False").lower() == "true"
@@ -74,6 +78,9 @@ class TrainerMon:
         self._view: Optional[OptimizerView] = None
         self._steps: Optional[StepHooks] = None
         self._board: Optional[Board] = None
+        self._judge: Optional[LiveJudge] = None
+        self._alarm_dump: Optional[AlarmDump] = None
+        self._callbacks: list = []
         self._broken = False
         self._clear()
         if self.dynamic_enable:
@@ -85,13 +92,14 @@ class TrainerMon:
 
     def _clear(self) -> None:
         self._gradients: Optional[UnreducedGradients] = None
+        self._inputs: Optional[InputWatch] = None
         self._modules: Optional[ModuleWatch] = None
         self._features: Optional[FeatureWatch] = None
         self._communication: Optional[CommunicationWatch] = None
         self._structure: Optional[StructureWatch] = None
         self._stacks: Optional[StackWatch] = None
-        self._updates: Optional[Updates] = None
         self._parameters: Optional[ParameterWatch] = None
+        self._reader: Optional[StepReader] = None
         self._armed = False
 
     # ---- where it writes
@@ -123,6 +131,11 @@ class TrainerMon:
                 raise ValueError(f"anomalies cannot be written: {error}") from None
         self._board = Board(self.tensorboard_dir, self.config, self.rank, anomalies)
         self._values = Values(self._board)
+        config = self.config
+        self._judge = None
+        if config.false_alarms is not None:
+            self._judge = LiveJudge(self.tensorboard_dir, self.rank, config.false_alarms, config.actions, anomalies)
+            self._judge.callbacks = self._callbacks
         atexit.register(_end_at_exit, weakref.ref(self))
 
     # ---- what scripts call
@@ -159,7 +172,7 @@ class TrainerMon:
         self.model = list(model) if isinstance(model, (list, tuple)) else [model]
         self.tp_group, self.dp_group = tp_group, dp_group
         self._view = view_of(optimizer)
-        self._check_model()
+        check_models(self.model)
         if not any(hasattr(p, "main_grad") for model in self.model for p in model.parameters()):
             self.params_have_main_grad = False
         self._steps = StepHooks(self._view.optimizer, self._before_step, self._after_step)
@@ -203,6 +216,14 @@ class TrainerMon:
             )
         self.set_monitor(model, optimizer, grad_acc_steps, tp_group, dp_group, start_iteration)
 
+    def on_change(self, callback: Callable[[dict], None]) -> None:
+        """Calls this when the rule ChangePoint tells a change, at the end of the step.
+
+        Args:
+            callback: Gets the event, the object that docs/en/monitor/judge.md describes. What it raises ends the training.
+        """
+        self._callbacks.append(callback)
+
     def generate_wgrad_metrics(self, post_grad_dict: Any = None) -> tuple:
         """Returns the statistics of gradients of the open step, for format "api".
 
@@ -228,6 +249,15 @@ class TrainerMon:
             return {}, {}
         return self._board.rows("actv"), self._board.rows("actv_grad")
 
+    def record_loss(self, loss: Any) -> None:
+        """Gives the loss of a micro step, with "input_distribution"; needed where the model does not return it.
+
+        Args:
+            loss: A tensor of one element, which is fetched at the end of the step, or a number.
+        """
+        if self._inputs is not None and self._armed:
+            self._guard(lambda: self._inputs.loss(loss))
+
     def reload_xy(self, xy_distribution: bool = False) -> None:
         """Begins or ends the monitoring of activations; DYNAMIC_MONITOR replaces it.
 
@@ -243,18 +273,6 @@ class TrainerMon:
             self._watch_modules()
 
     # ---- beginning and end of the hooks
-
-    def _check_model(self) -> None:
-        for model in self.model:
-            for module in model.modules():
-                if type(module).__name__ == "FullyShardedDataParallel" and not module._use_orig_params:
-                    raise ValueError(
-                        say("the monitor needs FSDP with use_orig_params=True: without it parameters have no names")
-                    )
-        if not any(p.requires_grad for model in self.model for p in model.parameters()):
-            raise ValueError(
-                say("no parameter of the model requires a gradient: give set_monitor() the model that is trained")
-            )
 
     def _start(self) -> None:
         self._armed = False
@@ -277,13 +295,23 @@ class TrainerMon:
                 self._take_unreduced,
             )
             self._gradients.guard = self._guard
+            self._gradients.native = lambda name, passes: self._parameters.gradient_hook(
+                name, passes, self._take_unreduced
+            )
             self._gradients.install(self.model, self._view)
-        if config.ur_distribution:
-            self._updates = Updates()
+        updates = Updates(self._board, self._values, config.ops) if config.ur_distribution else None
+        self._reader = StepReader(self._view, self._parameters, updates, self._values, self._guard)
+        if config.input_distribution and not config.print_struct:
+            self._inputs = InputWatch(self._board, self._values, self.micro_batch_number, self._guard)
+            for chunk, model in enumerate(self.model):
+                self._inputs.add(model, f"{chunk}:")
         self._watch_modules()
         if config.cc_distribution.get("enable", False):
             self._communication = CommunicationWatch(config, self._board, self._values, self._guard)
             self._communication.install()
+        if self._judge is not None and config.actions.dump_steps:
+            self._alarm_dump = AlarmDump(self.model, self.tensorboard_dir, config.actions.dump_config)
+            self._judge.dump = self._alarm_dump.begin
         self._arm()
 
     def _watch_modules(self) -> None:
@@ -336,26 +364,31 @@ class TrainerMon:
     def _remove_hooks(self) -> None:
         for part in (
             self._gradients,
+            self._inputs,
             self._modules,
             self._features,
             self._communication,
             self._structure,
             self._stacks,
+            self._reader,
         ):
             if part is not None:
                 part.remove()
         self._clear()
         self.monitoring = False
         if self._board is not None:
+            self._board.arm(False)
             self._board.drop()
             self._values.forget()
 
     def _arm(self) -> None:
         """Whether the hooks of the coming step do something."""
         self._armed = self.monitoring and self.config.is_monitored(self.step_count)
-        for part in (self._modules, self._features, self._communication):
+        for part in (self._inputs, self._modules, self._features, self._communication):
             if part is not None:
                 part.armed = self._armed
+        if self._board is not None:
+            self._board.arm(self._armed)
 
     def _guard(self, what: Callable[[], None]) -> None:
         if self._broken:
@@ -402,9 +435,7 @@ class TrainerMon:
         with torch.no_grad():
             if self._modules is not None:
                 self._modules.finish()
-            self._parameters.take_before(self.step_count)
-            if self._updates is not None:
-                self._updates.keep(self._parameters.names)
+            self._reader.before(self.step_count)
             if self._communication is not None:
                 self._communication.finish()
 
@@ -415,12 +446,19 @@ class TrainerMon:
     def _after_step(self) -> None:
         if self._broken:
             return
+        if self._alarm_dump is not None:
+            self._guard(self._alarm_dump.next_step)
         if self.monitoring and self._armed and not self.config.print_struct:
             self._guard(self._finish_step)
+        if self._judge is not None:
+            self._judge.tell()
         if self._gradients is not None:
             self._gradients.next_step()
-        if self._modules is not None:
-            self._modules.next_step()
+        if self._board is not None:
+            self._board.next_step()
+        for part in (self._inputs, self._modules):
+            if part is not None:
+                part.next_step()
         self.step_count += 1
         self._guard(self._reload)
         self._arm()
@@ -428,15 +466,18 @@ class TrainerMon:
     def _finish_step(self) -> None:
         config = self.config
         with torch.no_grad():
-            self._parameters.take_after()
-            if self._updates is not None:
-                self._updates.take(self._parameters, self._board, self._values, config.ops)
+            self._reader.after()
+            if self._inputs is not None:
+                self._inputs.finish()
         self._values.flush()
-        self._explain()
+        if self._gradients is not None:
+            self._gradients.explain(self._board)
         if self._stacks is not None:
             self._stacks.write()
             self._stacks = None
         self._board.write(self.step_count)
+        if self._judge is not None:
+            self._judge.step(self.step_count)
         self._collected += 1
         if self._collected >= config.collect_times:
             logger.info("monitor: %d steps are monitored, as collect_times says", self._collected)
@@ -444,16 +485,6 @@ class TrainerMon:
             self._board.end()
             if self.dynamic_enable:
                 self._config_file.switch_off()
-
-    def _explain(self) -> None:
-        """Why series of gradients are missing, where the reason lies in the call of set_monitor()."""
-        if self._gradients is None or self.micro_batch_number == 1:
-            return
-        passes = self._gradients.passes()
-        if passes < self.micro_batch_number:
-            reason = f"{passes} backward passes and not grad_acc_steps = {self.micro_batch_number}"
-            for name in self._parameters.names.values():
-                self._board.why("grad_unreduced", name, reason)
 
     # ---- DYNAMIC_MONITOR
 
@@ -483,15 +514,6 @@ class TrainerMon:
 def _runs(module: torch.nn.Module) -> bool:
     """Lists of modules have no forward of their own."""
     return type(module).forward is not torch.nn.Module.forward
-
-
-def _place(process_group: Any) -> tuple:
-    """(rank, stage of the pipeline, ranks of the group)."""
-    if not (dist.is_available() and dist.is_initialized()):
-        return 0, 0, [0]
-    group = process_group if isinstance(process_group, dist.ProcessGroup) else dist.group.WORLD
-    rank = dist.get_rank()
-    return rank, dist.get_group_rank(group, rank), dist.get_process_group_ranks(group)
 
 
 def _end_at_exit(monitor: Any) -> None:

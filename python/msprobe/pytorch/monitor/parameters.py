@@ -1,13 +1,13 @@
 """Parameters of the monitored model: their values, their gradients when the optimizer uses them, its moments."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Optional
 
 import torch
 
+from ..._monitor import names
 from ..._monitor.board import Board
 from ..._monitor.config import MonitorConfig
-from . import names
 from .optimizers import OptimizerView, gradient_of
 from .updates import sign_agreement
 from .values import Values, local_part
@@ -50,6 +50,8 @@ class ParameterWatch:
         self.names: dict = {}  # parameter -> name
         self._duplicates: set = set()
         self._numbers: dict = {}  # (table, name) -> series
+        self._states: list = []
+        self._step, self._first = 0, True
 
     def add(self, models: list) -> None:
         """Names the parameters that are trained, and says which series they will have."""
@@ -98,84 +100,109 @@ class ParameterWatch:
 
     # ---- around a step
 
-    def take_before(self, step: int) -> None:
-        """Right before the optimizer steps."""
+    @property
+    def has_series(self) -> bool:
+        """Whether anything is read of parameters around a step."""
         config = self._config
+        moments = config.mv_distribution or config.mg_direction
+        return config.wg_distribution or moments or config.param_distribution or config.ur_distribution
+
+    def begin_step(self, step: int) -> None:
+        """The optimizer is about to step."""
+        self._view.refresh()
+        self._step, self._first = step, True
+        self._states = self._view.states()
+        if not self._states:  # it has not stepped yet
+            self._board.excuse("exp_avg")
+            self._board.excuse("exp_avg_sq")
+
+    def take_before(self) -> None:
+        """Right before the optimizer steps, of all parameters."""
         numbers: list = []
         tensors: list = []
-        self._view.refresh()
-        if config.wg_distribution:
-            self._list_gradients(numbers, tensors)
-        if config.mv_distribution or config.mg_direction:
-            self._list_moments(step, numbers, tensors)
-        if config.param_distribution:
-            self._list_parameters("param_origin", numbers, tensors)
+        for parameter, name in self.names.items():
+            self.list_before(parameter, name, numbers, tensors)
         self._values.take(numbers, tensors)
 
-    def take_after(self) -> None:
-        """Right after it."""
-        if self._config.param_distribution:
-            numbers: list = []
-            tensors: list = []
-            self._list_parameters("param_updated", numbers, tensors)
-            self._values.take(numbers, tensors)
+    def take_after(self, parameters: Iterable) -> None:
+        """Right after it, of these."""
+        numbers: list = []
+        tensors: list = []
+        for parameter in parameters:
+            self.list_after(parameter, self.names[parameter], numbers, tensors)
+        self._values.take(numbers, tensors)
+
+    def list_before(self, parameter: Any, name: str, numbers: list, tensors: list) -> None:
+        """Appends what is read of a parameter before its update."""
+        config = self._config
+        if config.wg_distribution and name not in self._duplicates:
+            gradient = self._view.gradient(name, parameter, self._main_grad, self._first)
+            if gradient is not None:
+                self._first = False
+                numbers.append(self.series("grad_reduced", name))
+                tensors.append(gradient)
+        if config.mv_distribution or config.mg_direction:
+            self._list_moments(parameter, name, numbers, tensors)
+        if config.param_distribution and parameter.numel() != 0:
+            numbers.append(self.series("param_origin", name))
+            tensors.append(parameter)
+
+    def list_after(self, parameter: Any, name: str, numbers: list, tensors: list) -> None:
+        """Appends what is read of a parameter after its update."""
+        if self._config.param_distribution and parameter.numel() != 0:
+            numbers.append(self.series("param_updated", name))
+            tensors.append(parameter)
 
     def take_gradients(self) -> None:
         """The gradients as they are now, for who asks before the step."""
         numbers: list = []
         tensors: list = []
         self._view.refresh()
-        self._list_gradients(numbers, tensors)
+        first = True
+        for parameter, name in self.names.items():
+            gradient = None
+            if name not in self._duplicates:
+                gradient = self._view.gradient(name, parameter, self._main_grad, first)
+            if gradient is not None:
+                first = False
+                numbers.append(self.series("grad_reduced", name))
+                tensors.append(gradient)
         self._values.take(numbers, tensors)
         self._values.flush()
 
     def take_unreduced(self, name: str, micro: int, gradient: Any, tag: str) -> None:
         """A gradient before the reduction."""
+        self._values.take([self._unreduced(name, micro, tag)], [gradient])
+
+    def gradient_hook(self, name: str, passes: int, take: Callable[[str, int, Any, str], None]) -> Optional[Any]:
+        """A hook that takes the gradient of a parameter before the reduction; None: Python has to."""
+        number = self._unreduced(name, -1, "acc_grad")
+        return self._board.gradient_hook(
+            number, passes, lambda gradient: take(name, -1, gradient, "acc_grad"), self._values.threads
+        )
+
+    def _unreduced(self, name: str, micro: int, tag: str) -> int:
         key = ("grad_unreduced", name, micro)
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = self._board.series("grad_unreduced", name, tag, micro, of=name)
-        self._values.take([number], [gradient])
+        return number
 
-    def _list_gradients(self, numbers: list, tensors: list) -> None:
-        first = True
-        for parameter, name in self.names.items():
-            if name in self._duplicates:
-                continue
-            gradient = self._view.gradient(name, parameter, self._main_grad, first)
-            if gradient is None:
-                continue
-            first = False
-            numbers.append(self.series("grad_reduced", name))
-            tensors.append(gradient)
-
-    def _list_moments(self, step: int, numbers: list, tensors: list) -> None:
-        states = self._view.states()
-        if not states:  # it has not stepped yet
-            self._board.excuse("exp_avg")
-            self._board.excuse("exp_avg_sq")
-        for table, position in (("exp_avg", 0), ("exp_avg_sq", 1)):
-            for parameter, name in self.names.items() if self._config.mv_distribution else ():
-                moment = self._view.moments(parameter, states)[position]
+    def _list_moments(self, parameter: Any, name: str, numbers: list, tensors: list) -> None:
+        moments = self._view.moments(parameter, self._states)
+        if self._config.mv_distribution:
+            for table, moment in zip(("exp_avg", "exp_avg_sq"), moments):
                 if moment is not None:
                     numbers.append(self.series(table, name))
                     tensors.append(moment)
-                elif self._view.is_sharded and states:  # another rank has it
+                elif self._view.is_sharded and self._states:  # another rank has it
                     self._board.unexpect(table, name)
         if not self._config.mg_direction:
             return
-        for parameter, name in self.names.items():
-            gradient = gradient_of(parameter, self._main_grad)
-            moment = self._view.moments(parameter, states)[0]
-            if gradient is None or (moment is None and step > 0):
-                continue
-            numbers.append(self.series("other", name))
-            tensors.append(
-                sign_agreement(local_part(gradient), local_part(moment)) if moment is not None else torch.tensor(1.0)
-            )
-
-    def _list_parameters(self, table: str, numbers: list, tensors: list) -> None:
-        for parameter, name in self.names.items():
-            if parameter.numel() != 0:
-                numbers.append(self.series(table, name))
-                tensors.append(parameter)
+        gradient, moment = gradient_of(parameter, self._main_grad), moments[0]
+        if gradient is None or (moment is None and self._step > 0):
+            return
+        numbers.append(self.series("other", name))
+        tensors.append(
+            sign_agreement(local_part(gradient), local_part(moment)) if moment is not None else torch.tensor(1.0)
+        )

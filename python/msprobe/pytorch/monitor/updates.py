@@ -9,34 +9,47 @@ from .values import Values, local_part
 
 
 class Updates:
-    """Keeps the parameters of before the step, which takes as much memory as they do."""
+    """Keeps parameters from before their update to after it: all of them, or each for itself where they are read one by one."""
 
-    def __init__(self) -> None:
-        """Keeps nothing yet."""
+    def __init__(self, board: Board, values: Values, ops: list) -> None:
+        """Keeps nothing yet.
+
+        Args:
+            board: Of the series.
+            values: Knows `eps`.
+            ops: The statistics.
+        """
+        self._board, self._values, self._ops = board, values, ops
         self._before: dict = {}  # name -> copy
+        self._spare: dict = {}  # (shape, type) -> memory for copies
 
-    def keep(self, parameters: dict) -> None:
-        """Copies the parameters, right before a step."""
-        for parameter, name in parameters.items():
-            here = local_part(parameter.detach())
-            known = self._before.get(name)
-            if known is not None and known.shape == here.shape and known.dtype == here.dtype:
-                known.copy_(here)
-            elif here.numel():
-                self._before[name] = here.clone()
+    def keep(self, parameter: Any, name: str) -> None:
+        """Copies a parameter, right before its update."""
+        here = local_part(parameter.detach())
+        if not here.numel():
+            return
+        spare = self._spare.get(_kind(here))
+        self._before[name] = spare.pop().copy_(here) if spare else here.clone()
 
-    def take(self, parameters: Any, board: Board, values: Values, ops: list) -> None:
-        """Takes the differences, right after the step. The last column is ||update|| / ||parameter before||."""
-        for parameter, name in parameters.names.items():
-            before = self._before.get(name)
-            here = local_part(parameter.detach())
-            if before is None or before.shape != here.shape:
-                continue
-            norm = torch.linalg.vector_norm(before, dtype=torch.float64 if before.device.type == "cpu" else None)
-            torch.sub(here, before, out=before)
-            changed = torch.linalg.vector_norm(before, dtype=torch.float64 if before.device.type == "cpu" else None)
-            ratio = float(changed / norm) if float(norm) else None
-            board.put(parameters.series("param_update", name), [*_values(before, ops, changed, values), ratio])
+    def take(self, parameter: Any, name: str, series: int) -> None:
+        """Takes the difference, right after it. The last column is ||update|| / ||parameter before||."""
+        before = self._before.pop(name, None)
+        if before is None:
+            return
+        here = local_part(parameter.detach())
+        self._spare.setdefault(_kind(before), []).append(before)
+        if before.shape != here.shape:
+            return
+        wide = torch.float64 if before.device.type == "cpu" else None
+        norm = torch.linalg.vector_norm(before, dtype=wide)
+        torch.sub(here, before, out=before)
+        changed = torch.linalg.vector_norm(before, dtype=wide)
+        ratio = float(changed / norm) if float(norm) else None
+        self._board.put(series, [*_values(before, self._ops, changed, self._values), ratio])
+
+
+def _kind(tensor: torch.Tensor) -> tuple:
+    return tensor.shape, tensor.dtype, tensor.device
 
 
 def _values(tensor: torch.Tensor, ops: list, norm: torch.Tensor, values: Values) -> list:

@@ -26,6 +26,8 @@ def wide_type(device_type: str) -> torch.dtype:
 
 def local_part(tensor: Any) -> Any:
     """What this rank holds: the shard of a DTensor, the tensor itself otherwise."""
+    if type(tensor) in _PLAIN:
+        return tensor
     to_local = getattr(tensor, "to_local", None)
     return to_local() if to_local is not None and not isinstance(tensor, torch.nn.Module) else tensor
 
@@ -39,14 +41,15 @@ class Values:
         self._zeros = "zeros" in board.columns("other")
         self.eps = board.eps
         self._pending: list = []  # (series, shape, dtype, row on its device)
-        self._threads = torch.get_num_threads()
+        self.threads = torch.get_num_threads()
 
-    def take(self, numbers: list, tensors: list) -> None:
+    def take(self, numbers: list, tensors: list, often: bool = False) -> None:
         """Values of this step.
 
         Args:
             numbers: Series of the board.
             tensors: One for each; what is no tensor has no values.
+            often: Whether a tensor may come several times in a step.
         """
         shapes = {}
         for i, tensor in enumerate(tensors):
@@ -55,7 +58,7 @@ class Values:
         if shapes:
             with torch.no_grad():
                 tensors = [local_part(t.detach()) if i in shapes else t for i, t in enumerate(tensors)]
-        left = self._board.take(numbers, tensors, self._threads)
+        left = self._board.take(numbers, tensors, self.threads, often)
         if left:
             with torch.no_grad():
                 for i in left:
@@ -77,7 +80,7 @@ class Values:
             self._board.put(number, [])
             return
         plain = local_part(plain).cpu().resolve_conj().resolve_neg().as_subclass(torch.Tensor)
-        if self._board.take([number], [plain], self._threads):
+        if self._board.take([number], [plain], self.threads):
             self._board.put(number, [])
 
     def _reduce(self, number: int, tensor: torch.Tensor) -> None:

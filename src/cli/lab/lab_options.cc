@@ -1,4 +1,4 @@
-#include "cli/lab_options.h"
+#include "cli/lab/lab_options.h"
 
 #include <CLI/CLI.hpp>
 #include <map>

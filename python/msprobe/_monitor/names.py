@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from ..._monitor.config import MonitorConfig
+from .config import MonitorConfig
 
 # What stands before these words is the wrapping, which differs between trainers.
 _ROOTS = [re.compile(rf"^.*\.({word}.*)") for word in (r"layers?\.", r"embeddings?\.", "final", "output", "norm")]

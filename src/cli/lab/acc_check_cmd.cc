@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "base/text.h"
-#include "cli/commands.h"
-#include "cli/lab_options.h"
+#include "cli/lab/lab_commands.h"
+#include "cli/lab/lab_options.h"
 #include "json/writer.h"
 #include "lab/acc_check.h"
 #include "lab/check_tables.h"

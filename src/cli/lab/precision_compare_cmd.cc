@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "base/text.h"
-#include "cli/commands.h"
-#include "cli/lab_options.h"
+#include "cli/lab/lab_commands.h"
+#include "cli/lab/lab_options.h"
 #include "json/writer.h"
 #include "lab/precision_compare.h"
 

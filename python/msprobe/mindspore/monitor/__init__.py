@@ -1,0 +1,1 @@
+"""The training monitor for MindSpore."""

@@ -1,0 +1,222 @@
+"""The calls of a script between start() and stop(), each made again."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Optional
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from ..._capture.config import Config
+from ..._capture.log import logger
+from ..apis import hooked_apis
+from .gradients import GradientCheck
+from .perturb import first_input, mapped, perturbed, same_generators
+from .preheat import Preheat
+from .ratio import Difference, agrees, compare, is_floating, threshold_of
+from .rows import Rows
+from .settings import BACKWARD, FIX, TO_CPU, Settings
+
+# What a function raises for inputs that it does not take.
+REFUSALS = (
+    RuntimeError,
+    TypeError,
+    ValueError,
+    IndexError,
+    AttributeError,
+    ArithmeticError,
+    MemoryError,
+    NotImplementedError,
+)
+
+
+class Call:
+    """A call of the script: its name, its function and its inputs as they were before it."""
+
+    def __init__(self, name: str, function: Callable, args: tuple, kwargs: dict) -> None:
+        """Keeps the inputs, those that the function overwrites as copies."""
+        self.name, self.function = name, function
+        keep = _copied if _overwrites(name, kwargs) else (lambda value: value)
+        self.args, self.kwargs = keep(args), keep(kwargs)
+
+    @property
+    def pure_name(self) -> str:
+        """`Functional.linear`."""
+        return self.name.rsplit(".", 2)[0]
+
+    def again(self, args: tuple, kwargs: dict) -> Any:
+        """Calls the function with copies of other inputs; generators stay as they are."""
+        with torch.no_grad(), same_generators():
+            return self.function(*_copied(args), **_copied(kwargs))
+
+
+def _copied(value: Any) -> Any:
+    return mapped(value, lambda tensor: tensor.detach().clone())
+
+
+def _overwrites(name: str, kwargs: dict) -> bool:
+    function = name.split(".")[-3] if name.count(".") >= 3 else name
+    plain = function.endswith("_") and not function.endswith("__")
+    return (
+        plain
+        or function.startswith("__i")
+        or function == "__setitem__"
+        or "out" in kwargs
+        or bool(kwargs.get("inplace"))
+    )
+
+
+class _Mode(TorchFunctionMode):
+    """Sees each outermost call of a function of torch in this thread."""
+
+    def __init__(self, benchmark: "FreeBenchmark") -> None:
+        super().__init__()
+        self._benchmark = benchmark
+
+    def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: Optional[dict] = None) -> Any:
+        """Makes the call of the script, then the changed one."""
+        return self._benchmark.called(func, args, kwargs or {})
+
+
+class FreeBenchmark:
+    """What task free_benchmark does in each step."""
+
+    def __init__(self, config: Config) -> None:
+        """Takes a configuration whose section is valid."""
+        self._settings = Settings.of(config.section)
+        self._scope, self._list = config.scope, config.list_
+        self._preheat = Preheat(self._settings) if self._settings.if_preheat else None
+        self._names = _names(config)
+        self._counts: Counter = Counter()
+        self._mode: Optional[_Mode] = None
+        self._rows: Optional[Rows] = None
+        self._step, self._directory, self._calls = 0, "", 0
+        self._warned: set = set()
+
+    def begin(self, directory: str, step: int) -> None:
+        """Watches the functions of torch until end(). The counts of a step begin with its first start()."""
+        if self._mode is not None:
+            return
+        if self._rows is None:
+            self._step, self._directory = step, directory
+            self._rows = Rows(directory, self._settings, step)
+            self._counts.clear()
+        self._mode = _Mode(self)
+        self._mode.__enter__()
+
+    def end(self) -> None:
+        """Leaves torch as it was."""
+        if self._mode is not None:
+            self._mode.__exit__(None, None, None)
+            self._mode = None
+
+    def end_step(self) -> str:
+        """Ends a step, whose counts the next one does not go on with. Returns what was done in it."""
+        self.end()
+        calls, rows = self._calls, self._rows.count if self._rows is not None else 0
+        self._rows, self._calls = None, 0
+        where = f", in {self._directory}" if rows else ""
+        return f"free_benchmark made {calls} calls again, {rows} results are not consistent{where}"
+
+    def called(self, function: Callable, args: tuple, kwargs: dict) -> Any:
+        """Makes a call of the script and, where it is chosen, the changed one. Returns what the script gets."""
+        place = self._names.get(function)
+        if place is None:
+            return function(*args, **kwargs)
+        name = f"{place}.{self._counts[place]}.{self._settings.fuzz_stage}"
+        self._counts[place] += 1
+        if not self._wants(name):
+            return function(*args, **kwargs)
+        self._calls += 1
+        call = Call(name, function, args, kwargs)
+        result = function(*args, **kwargs)
+        if self._settings.fuzz_stage == BACKWARD:
+            self._guarded(call, lambda: GradientCheck(call, self._settings, self._differs).watch(args, result))
+            return result
+        fixed = self._guarded(call, lambda: self._checked(call, result))
+        return result if fixed is None else fixed
+
+    def _wants(self, name: str) -> bool:
+        if self._scope and name not in self._scope:
+            return False
+        return not self._list or any(part in name for part in self._list)
+
+    def _guarded(self, call: Call, work: Callable[[], Any]) -> Any:
+        """Nothing that goes wrong in a changed call reaches the script."""
+        try:
+            return work()
+        except (*REFUSALS, OSError) as error:
+            if call.pure_name not in self._warned:
+                self._warned.add(call.pure_name)
+                text = str(error).strip().split("\n", 1)[0][:200]
+                logger.warning("free_benchmark: %s is not compared: %s (%s)", call.name, type(error).__name__, text)
+            return None
+
+    def _checked(self, call: Call, result: Any) -> Any:
+        """Returns what takes the place of the result; None: nothing does."""
+        if first_input(call.args) < 0:
+            return None
+        changed = perturbed(self._settings.pert_mode, _copied(call.args), _copied(call.kwargs))
+        if changed is None:
+            return None
+        other = call.again(*changed)
+        if self._settings.handler_type == FIX:
+            return _fixed(result, other)
+        if not is_floating(other):
+            return None
+        if self._preheat is not None:
+            self._heat(call, result, other)
+        elif self._settings.pert_mode == TO_CPU:
+            if not agrees(_copied(result), other):
+                self._differs(call.name, Difference(None, None, result))
+        else:
+            limits = (lambda dtype: 1.0) if self._settings.pert_mode == "no_change" else threshold_of
+            for difference in compare(_detached(result), other, limits)[0]:
+                self._differs(call.name, difference)
+        return None
+
+    def _heat(self, call: Call, result: Any, other: Any) -> None:
+        heat, name = self._preheat, call.pure_name
+        if heat.counts(name, self._step):
+            return
+        found, largest = compare(_detached(result), other, lambda dtype: heat.threshold(name, dtype))
+        for difference in found:
+            self._differs(call.name, difference)
+        if not heat.wants_sample(name, self._step):
+            return
+        on_cpu = perturbed(TO_CPU, _copied(call.args), _copied(call.kwargs))
+        confirmed = agrees(_copied(result), call.again(*on_cpu))
+        first = result if isinstance(result, torch.Tensor) else next(t for t in result if isinstance(t, torch.Tensor))
+        heat.take(name, first.dtype, largest, confirmed)
+
+    def _differs(self, name: str, difference: Difference) -> None:
+        if self._rows is not None:
+            self._rows.add(name, difference)
+
+
+def _detached(value: Any) -> Any:
+    return mapped(value, lambda tensor: tensor.detach())
+
+
+def _fixed(ours: Any, other: Any) -> Any:
+    """Puts the values of the changed call into the result of the script, whose graph stays."""
+    if isinstance(ours, torch.Tensor) and isinstance(other, torch.Tensor):
+        if ours.shape != other.shape:
+            raise ValueError("the changed call gives another shape")
+        ours.data = other.to(ours.dtype).to(ours.device)
+        return ours
+    if isinstance(ours, dict) and isinstance(other, dict):
+        return {key: _fixed(part, other[key]) for key, part in ours.items()}
+    if isinstance(ours, (list, tuple)) and isinstance(other, (list, tuple)) and len(ours) == len(other):
+        parts = [_fixed(a, b) for a, b in zip(ours, other)]
+        return ours if hasattr(ours, "_fields") or type(ours) not in (list, tuple) else type(ours)(parts)
+    raise TypeError(f"a result of type {type(ours).__name__} cannot be replaced")
+
+
+def _names(config: Config) -> dict:
+    """{function: `Functional.linear`}."""
+    found = {}
+    for api in hooked_apis(torch, config.custom_apis, config.exclude_apis):
+        if api.prefix not in ("Distributed", "Jit"):
+            found.setdefault(getattr(api.owner, api.attr), f"{api.prefix}.{api.name}")
+    return found

@@ -1,0 +1,131 @@
+"""What the model is given and what it makes of it in one number: statistics of its inputs, and the loss.
+
+A checksum that comes again in another step tells repeated data; a loss that jumps with a checksum never seen before, a bad batch.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Optional
+
+import torch
+
+from ..._monitor.board import Board
+from .values import Values, local_part
+
+_WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_PERIOD = 65521  # of the weights of the checksum
+_BITS = (1 << 48) - 1  # what a float64 holds exactly
+
+
+class InputWatch:
+    """The hooks of the models of one monitor; of the modules inside nothing is seen."""
+
+    def __init__(self, board: Board, values: Values, micro_batches: int, guard: Callable) -> None:
+        """Hooks nothing yet.
+
+        Args:
+            board: Of its series.
+            values: Takes tensors.
+            micro_batches: Forward passes of a step.
+            guard: Runs what must not stop the training.
+        """
+        self._board, self._values, self._guard = board, values, guard
+        self._micro_batches = max(micro_batches, 1)
+        self._handles: list = []
+        self._calls: dict = {}  # chunk -> forward passes in this step
+        self._losses = 0
+        self._checksums: list = []  # (series, its value where it was computed)
+        self.armed = True
+
+    def add(self, model: torch.nn.Module, prefix: str) -> None:
+        """Hooks a model."""
+        hook = self._hook(prefix)
+        self._handles.append(model.register_forward_hook(hook, with_kwargs=True))
+        self._board.expect("model_input", prefix)
+
+    def remove(self) -> None:
+        """Removes the hooks."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self.next_step()
+
+    def next_step(self) -> None:
+        """The optimizer has stepped: passes count from 0 again."""
+        self._calls.clear()
+        self._checksums.clear()
+        self._losses = 0
+
+    def loss(self, value: Any) -> None:
+        """Takes the loss of a micro step; what is no tensor or number of one element has no value."""
+        number = self._board.series("loss", "0:loss", "loss", self._losses % self._micro_batches)
+        self._losses += 1
+        if not isinstance(value, torch.Tensor):
+            self._board.put(number, [float(value)])
+        elif value.numel() == 1:
+            self._checksums.append((number, value.detach().reshape(())))
+
+    def _hook(self, prefix: str) -> Callable:
+        def hook(module: torch.nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
+            if self.armed and module.training and not torch.compiler.is_compiling():
+                self._guard(lambda: self._take(prefix, args, kwargs, output))
+
+        return hook
+
+    def _take(self, prefix: str, args: tuple, kwargs: dict, output: Any) -> None:
+        micro = self._calls.get(prefix, 0)
+        self._calls[prefix] = micro + 1
+        with torch.no_grad():
+            for name, tensor in _tensors(args, kwargs):
+                row = f"{prefix}{name}"
+                number = self._board.series("model_input", row, "model_input", micro % self._micro_batches, of=prefix)
+                self._values.take([number], [tensor])
+                mark = self._board.series(
+                    "input_checksum", row, "input_checksum", micro % self._micro_batches, of=prefix
+                )
+                self._checksums.append((mark, checksum(local_part(tensor))))
+            found = loss_of(output)
+            if found is not None:
+                self.loss(found)
+
+    def finish(self) -> None:
+        """Fetches what was computed in the step, with one copy for each device."""
+        pending, self._checksums = self._checksums, []
+        by_device: dict = {}
+        for number, value in pending:
+            by_device.setdefault(value.device, []).append((number, value))
+        for entries in by_device.values():
+            numbers = torch.stack([value.double() for _, value in entries]).tolist()
+            for (number, _), value in zip(entries, numbers):
+                self._board.put(number, [value])
+
+
+def _tensors(args: tuple, kwargs: dict) -> Iterator[tuple]:
+    """(name, tensor) of the arguments and of what is in dicts of them."""
+    named = [*((f"args.{i}", value) for i, value in enumerate(args)), *kwargs.items()]
+    for name, value in named:
+        if isinstance(value, torch.Tensor):
+            yield name, value
+        elif isinstance(value, dict):
+            yield from ((f"{name}.{key}", inner) for key, inner in value.items() if isinstance(inner, torch.Tensor))
+
+
+def loss_of(output: Any) -> Optional[torch.Tensor]:
+    """The loss that a model returns: its output where that is one floating number, or the entry `loss` of it."""
+    found = output.get("loss") if isinstance(output, dict) else getattr(output, "loss", output)
+    if isinstance(found, torch.Tensor) and found.numel() == 1 and found.is_floating_point():
+        return found
+    return None
+
+
+def checksum(tensor: torch.Tensor) -> torch.Tensor:
+    """A number that another order of the elements, or other elements, change: a sum of bits, each with a weight of its place.
+
+    Computed on the tensor's device, without waiting for it, and exact in float64.
+    """
+    plain = tensor.detach()
+    if plain.is_complex():
+        plain = torch.view_as_real(plain)
+    plain = plain.contiguous().reshape(-1)
+    words = plain.view(_WORDS[plain.element_size()]).long()
+    weights = torch.arange(words.numel(), device=words.device) % _PERIOD + 1
+    return (words * weights).sum() & _BITS

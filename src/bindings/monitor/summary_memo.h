@@ -1,0 +1,38 @@
+// What a module gives another takes: one tensor is read as the output of a module, as the input of the next three and as
+// the output of the module around them. Its values are taken once.
+//
+// A tensor is the same while it lives and its version has not changed; what changes memory without counting (`.data`,
+// NumPy, collectives) nearly always changes one of its lines that are compared, too: one of each 4 KiB.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "bindings/python/host_tensor.h"
+#include "bindings/python/py.h"
+#include "monitor/tensor_summary.h"
+
+namespace msprobe {
+
+class SummaryMemo {
+ public:
+  /// Null: it has not been read lately, or has changed.
+  const TensorSummary* Find(PyObject* tensor, const TensorLook& look) const;
+  void Add(PyObject* tensor, const TensorLook& look, const TensorSummary& summary);
+  void Clear();
+
+ private:
+  struct Entry {
+    Ref tensor;  // weak
+    const char* data = nullptr;
+    int64_t count = 0, version = 0;
+    DType dtype = DType::kUnknown;
+    uint64_t sample = 0;
+    TensorSummary summary;
+  };
+  std::array<Entry, 32> entries_;
+  size_t next_ = 0;
+};
+
+}  // namespace msprobe

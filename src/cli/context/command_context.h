@@ -1,0 +1,31 @@
+// What every command gets and how it prints.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace msprobe {
+
+struct CommandContext {
+  Status status;
+  std::string framework;             // -f pytorch|mindspore of the old command form; "" if absent
+  bool json = false;                 // --json: the summary as one JSON object on stdout instead of text
+  std::vector<std::string> program;  // what stands behind "--", of the commands that run a program
+};
+
+/// One line on stderr. Scripts look for the marker, so it is English in every locale.
+void PrintMessage(std::string_view marker, const std::string& text);
+
+/// One line on stderr, whatever `text` holds.
+void PrintWarning(const std::string& text);
+
+/// What programs read, on stdout as it is.
+void PrintJson(std::string_view text);
+
+/// A summary on stdout, in the language of the locale.
+void PrintForPeople(std::string_view text);
+
+}  // namespace msprobe

@@ -1,0 +1,221 @@
+// msprobe lab: the calls of a run under changes that must not change their results.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <memory>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/lab/lab_commands.h"
+#include "cli/launch/launch.h"
+#include "json/writer.h"
+#include "lab/relations/relation_matrix.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kLongestName = 24;
+
+struct LabArgs {
+  MatrixSettings settings;
+  AttachRequest request;
+};
+
+std::string FigureText(double v) {
+  if (!std::isfinite(v)) return "inf";
+  return v == 0 || v >= 0.01 ? fmt::format("{:.3g}", v) : "<0.01";
+}
+
+/// Rows with the same function and dtype, as one row of what is printed.
+struct TableLine {
+  std::string api, dtype;
+  uint64_t calls = 0;
+  std::vector<std::optional<UlpDistance>> cells;  // of the relations of the report
+};
+
+std::vector<TableLine> LinesOf(const MatrixReport& report) {
+  std::vector<TableLine> out;
+  std::map<std::pair<std::string, std::string>, size_t> places;
+  for (const MatrixRow& row : report.rows) {
+    if (!row.answer.why.empty()) continue;
+    const auto [place, added] = places.emplace(std::pair(row.api, row.answer.dtype), out.size());
+    if (added) out.push_back({row.api, row.answer.dtype, 0, {}});
+    TableLine& line = out[place->second];
+    line.cells.resize(report.relations.size());
+    ++line.calls;
+    for (const RelationCell& cell : row.answer.cells) {
+      const auto at = std::find(report.relations.begin(), report.relations.end(), cell.relation);
+      if (at == report.relations.end() || !cell.why.empty()) continue;
+      std::optional<UlpDistance>& distance = line.cells[static_cast<size_t>(at - report.relations.begin())];
+      if (!distance) distance.emplace();
+      distance->Add(cell.distance);
+    }
+  }
+  return out;
+}
+
+std::string TableText(const MatrixReport& report) {
+  std::string out = fmt::format("{:<{}} {:<9} {:>5}", "function", kLongestName, "dtype", "calls");
+  for (const size_t relation : report.relations) out += fmt::format(" {:>13}", kRelations[relation].name);
+  out += '\n';
+  for (const TableLine& line : LinesOf(report)) {
+    const std::string_view dtype = std::string_view(line.dtype).substr(line.dtype.rfind('.') + 1);
+    out +=
+        fmt::format("{:<{}} {:<9} {:>5}", OneLine(line.api).substr(0, kLongestName), kLongestName, dtype, line.calls);
+    for (const auto& cell : line.cells) out += fmt::format(" {:>13}", cell ? FigureText(cell->of_largest) : "-");
+    out += '\n';
+  }
+  return out;
+}
+
+std::string OriginText(const MatrixReport& report, const RelationOrigin& origin) {
+  const std::string_view name = kRelations[origin.relation].name;
+  std::string out;
+  if (!origin.row) {
+    out = fmt::format("{}: no call changes", name);
+  } else {
+    out = fmt::format("{}: {} calls change, the first is {}", name, origin.differ,
+                      OneLine(report.rows[*origin.row].full));
+  }
+  if (origin.unknown > 0) out += fmt::format("; {} calls before that cannot be said", origin.unknown);
+  return "  " + out + "\n";
+}
+
+std::string LabText(const MatrixReport& report) {
+  std::string out =
+      fmt::format("{} calls on {} with torch {}, {} threads; a batch of {}, a sequence of {}\n", report.rows.size(),
+                  report.device, OneLine(report.torch), report.threads, report.batch, report.sequence);
+  out += TableText(report);
+  out += "largest differences, in ulp at the largest value of the result; - where the relation does not apply\n";
+  for (const RelationOrigin& origin : report.origins) {
+    if (!IsRounding(origin.relation)) out += OriginText(report, origin);
+  }
+  uint64_t left = 0;
+  std::string why;
+  for (const MatrixRow& row : report.rows) {
+    if (row.answer.why.empty()) continue;
+    if (left++ == 0) why = row.full + ": " + row.answer.why;
+  }
+  if (left > 0) out += fmt::format("{} calls could not be made again, such as {}\n", left, OneLine(why));
+  return out;
+}
+
+void WriteCell(const RelationCell& cell, JsonWriter* json) {
+  json->BeginObject();
+  json->Member("relation", kRelations[cell.relation].name);
+  if (!cell.why.empty()) {
+    json->Member("why", cell.why);
+  } else {
+    json->Member("elements", cell.distance.elements);
+    json->Member("differ", cell.distance.differ);
+    json->Member("ulp", cell.distance.worst);
+    json->Member("ulp_of_largest", cell.distance.of_largest);
+    if (!cell.detail.empty()) json->Member("detail", cell.detail);
+  }
+  json->EndObject();
+}
+
+std::string LabJson(const MatrixReport& report) {
+  JsonWriter json;
+  json.BeginObject();
+  json.Member("dump", report.dump);
+  json.Member("device", report.device);
+  json.Member("torch", report.torch);
+  json.Member("threads", report.threads);
+  json.Member("batch", report.batch);
+  json.Member("sequence", report.sequence);
+  json.Member("copies", report.copies);
+  json.ArrayMember("origins", report.origins, [&](const RelationOrigin& origin) {
+    json.BeginObject();
+    json.Member("relation", kRelations[origin.relation].name);
+    json.Member("first", origin.row ? std::optional(report.rows[*origin.row].full) : std::nullopt);
+    json.Member("calls", origin.differ);
+    json.Member("unknown_before", origin.unknown);
+    json.EndObject();
+  });
+  json.ArrayMember("rows", report.rows, [&](const MatrixRow& row) {
+    json.BeginObject();
+    json.Member("name", row.full);
+    json.Member("function", row.api);
+    if (!row.answer.why.empty()) {
+      json.Member("why", row.answer.why);
+    } else {
+      json.Member("dtype", row.answer.dtype);
+      json.ArrayMember("shape", row.answer.shape, [&](int64_t size) { json.Int(size); });
+      json.ArrayMember("cells", row.answer.cells, [&](const RelationCell& cell) { WriteCell(cell, &json); });
+    }
+    json.EndObject();
+  });
+  json.EndObject();
+  return json.Take() + "\n";
+}
+
+Status Show(const MatrixSettings& settings, bool as_json) {
+  MSP_ASSIGN_OR_RETURN(const MatrixReport report, MakeRelationMatrix(settings));
+  if (!report.truncated.empty()) PrintWarning(report.truncated);
+  as_json ? PrintJson(LabJson(report)) : PrintForPeople(LabText(report));
+  return OkStatus();
+}
+
+/// The first step of a program, recorded with its tensors into a directory that is removed.
+Status RecordAndShow(const LabArgs& args, const std::vector<std::string>& program, bool as_json) {
+  const char* tmp = std::getenv("TMPDIR");
+  MSP_ASSIGN_OR_RETURN(auto work, WorkDir::Create(tmp != nullptr && *tmp != '\0' ? tmp : "/tmp"));
+  AttachRequest request = args.request;
+  request.task = "tensor", request.level = "L1", request.step = "0", request.dump_path = work->path();
+  MSP_RETURN_IF_ERROR(CheckLaunch(&request, program));
+  MSP_ASSIGN_OR_RETURN(const int code, RunProgram(request, program));
+  if (code != 0) return BadInput(fmt::format("{} ended with exit code {}: see its messages", program[0], code));
+  MatrixSettings settings = args.settings;
+  settings.dump = work->path();
+  return Show(settings, as_json);
+}
+
+Status Run(const LabArgs& args, const CommandContext& context) {
+  const std::string& target = args.settings.dump;
+  if (target.empty() == context.program.empty())
+    return UsageError("lab takes a dump, a script, or a command after '--': see 'msprobe lab --help'");
+  if (!context.program.empty()) return RecordAndShow(args, context.program, context.json);
+  if (!EndsWith(target, ".py")) return Show(args.settings, context.json);
+  const char* python = std::getenv("MSPROBE_PYTHON");
+  return RecordAndShow(args, {python != nullptr && *python != '\0' ? python : "python3", target}, context.json);
+}
+
+}  // namespace
+
+void RegisterLab(CLI::App& app, CommandContext* context) {
+  auto args = std::make_shared<LabArgs>();
+  MatrixSettings& settings = args->settings;
+  CLI::App* command = app.add_subcommand(
+      "lab", "call the functions of a run again in other batches, chunks, layouts and threads, and say which change");
+  command->add_option("target", settings.dump, "a dump of level L1 or mix, or a script, whose first step is recorded");
+  command->add_option("-d,--device", settings.device, "number of an accelerator, or a device of torch such as cpu")
+      ->capture_default_str();
+  command
+      ->add_option("--relations", settings.relations,
+                   "names such as 'row alone' or padded, or all (with compiled, which takes seconds per function); "
+                   "default: all but compiled")
+      ->delimiter(',');
+  command->add_option("--ops", settings.ops, "only these functions, such as linear")->delimiter(',');
+  command->add_option("--rows", settings.rows, "rows of the smaller batch (default: half)")->check(CLI::PositiveNumber);
+  command->add_option("--chunk", settings.chunk, "positions of a chunk (default: half)")->check(CLI::PositiveNumber);
+  command->add_option("--pad", settings.pad, "positions that are added behind a sequence; negative: in front of it")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t{-65536}, int64_t{65536}));
+  command
+      ->add_option("--batch-size", settings.batch, "rows of the recorded batch (default: as its first call has them)")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--sequence-length", settings.sequence,
+                   "positions of the recorded sequences (default: as its first call has them)")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--json", context->json, "print the table as one JSON object, call by call");
+  command->footer("A command comes last: msprobe lab -- python train.py ARGUMENTS");
+  command->callback([args, context] { context->status = Run(*args, *context); });
+}
+
+}  // namespace msprobe

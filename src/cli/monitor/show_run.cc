@@ -1,0 +1,228 @@
+#include "cli/monitor/show_run.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <vector>
+
+#include "base/text.h"
+#include "curves/plot.h"
+#include "json/writer.h"
+#include "view/run/run_cache.h"
+#include "view/run/run_events.h"
+
+namespace msprobe {
+namespace {
+
+using view::BinCell;
+using view::CellView;
+
+constexpr size_t kUsualWidth = 100, kLeastWidth = 40, kMostWidth = 1000;
+constexpr size_t kMostRowsShown = 400, kMostPlotted = 6, kMostEventsShown = 10;
+constexpr std::array<const char*, 8> kBlocks{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+constexpr std::array<const char*, 8> kAscii{".", ":", "-", "=", "+", "*", "%", "@"};
+constexpr std::array<char, kMostPlotted> kMarks{'*', '+', 'o', 'x', '#', '='};
+
+view::Deadline Never() { return std::chrono::steady_clock::now() + std::chrono::hours(24); }
+
+size_t TerminalWidth(size_t wanted) {
+  winsize size{};
+  if (wanted == 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) wanted = size.ws_col;
+  return wanted == 0 ? kUsualWidth : std::clamp(wanted, kLeastWidth, kMostWidth);
+}
+
+// What is shown of the run.
+struct Shown {
+  std::vector<int64_t> ranks;
+  int64_t rank = 0;
+  view::RunInfo info;
+  view::RunTileQuery query;
+  view::RunRowsAnswer rows;
+  view::RunTile tile;
+  std::vector<view::RunEvent> events;
+
+  int64_t width() const { return info.interval << query.level; }  // steps of a bin
+  const BinCell& Cell(size_t row, size_t bin) const { return tile.cells[row * tile.bins + bin]; }
+};
+
+Status ChooseMetric(const ShowRunRequest& request, const view::RunInfo& info, view::RunRowsQuery* query) {
+  std::vector<std::string> names;
+  for (const view::RunMetric& metric : info.metrics) names.push_back(metric.name);
+  if (names.empty()) return BadInput(request.directory + " has no values yet: wait for the first step of the monitor");
+  auto metric = std::find(names.begin(), names.end(), request.metric.empty() ? "grad_reduced" : request.metric);
+  if (metric == names.end() && request.metric.empty()) metric = names.begin();
+  if (metric == names.end()) {
+    return BadInput(fmt::format("{} has no metric {}: it has {}", request.directory, OneLine(request.metric),
+                                fmt::join(names, ", ")));
+  }
+  const auto& stats = info.metrics[static_cast<size_t>(metric - names.begin())].stats;
+  auto stat = std::find(stats.begin(), stats.end(), request.stat.empty() ? "norm" : request.stat);
+  if (stat == stats.end() && request.stat.empty()) stat = stats.begin();
+  if (stat == stats.end()) {
+    return BadInput(fmt::format("{} of {} has no statistic {}: it has {}", *metric, request.directory,
+                                OneLine(request.stat), fmt::join(stats, ", ")));
+  }
+  query->metric = *metric;
+  query->stat = *stat;
+  return OkStatus();
+}
+
+// Room for `columns` bins.
+StatusOr<Shown> Load(const ShowRunRequest& request, size_t columns) {
+  Shown shown;
+  view::RunCache cache;
+  MSP_ASSIGN_OR_RETURN(shown.ranks, cache.Ranks(request.directory));
+  shown.rank = request.rank.value_or(shown.ranks.front());
+  MSP_ASSIGN_OR_RETURN(const auto rank, cache.Rank(request.directory, shown.rank));
+  MSP_ASSIGN_OR_RETURN(shown.info, rank->Info(Never()));
+  view::RunRowsQuery& rows = shown.query.rows;
+  MSP_RETURN_IF_ERROR(ChooseMetric(request, shown.info, &rows));
+  rows.text = request.series;
+  rows.fold = request.series.empty() && !request.all_series ? view::RunFold::kLayer : view::RunFold::kNone;
+  MSP_ASSIGN_OR_RETURN(shown.rows, rank->Rows(rows, Never()));
+  if (shown.rows.rows.empty()) {
+    return BadInput(fmt::format("no series of {} has {} in its name: give another part of a name", rows.metric,
+                                OneLine(request.series)));
+  }
+  const int64_t records = (shown.info.last_step - shown.info.first_step) / shown.info.interval + 1;
+  while ((records >> shown.query.level) >= static_cast<int64_t>(columns)) ++shown.query.level;
+  shown.query.from = view::FloorDiv(shown.info.first_step, shown.width());
+  shown.query.bins = static_cast<size_t>(view::FloorDiv(shown.info.last_step, shown.width()) - shown.query.from + 1);
+  shown.query.limit = request.series.empty() ? kMostRowsShown : kMostPlotted;
+  MSP_ASSIGN_OR_RETURN(shown.tile, rank->Tile(shown.query, Never()));
+  shown.events = view::ReadRunEvents(request.directory);
+  return shown;
+}
+
+// In eighths of the way from the lowest to the highest value, on a logarithmic scale where all are positive.
+std::string Shade(const Shown& shown, float value, const ShowRunRequest& request) {
+  if (value == view::kNoBinValue) return " ";
+  if (std::isnan(value)) return "N";
+  if (std::isinf(value)) return "I";
+  const auto [low, high] = std::pair(shown.rows.low, shown.rows.high);
+  double at = 0.5;
+  if (high > low) at = low > 0 ? std::log(value / low) / std::log(high / low) : (value - low) / (high - low);
+  const auto step = static_cast<size_t>(std::clamp(at * 8, 0.0, 7.0));
+  return request.blocks ? kBlocks[step] : kAscii[step];
+}
+
+std::string FittedName(const std::string& name, size_t room) {
+  return name.size() <= room ? name
+                             : name.substr(0, room / 2 - 1) + ".." + name.substr(name.size() - (room - room / 2 - 1));
+}
+
+std::string Heading(const Shown& shown) {
+  const auto& rows = shown.query.rows;
+  return fmt::format("{} {}, rank {} of {}, steps {} to {}, {} steps a column\n", rows.metric, rows.stat, shown.rank,
+                     shown.ranks.size(), shown.info.first_step, shown.info.last_step, shown.width());
+}
+
+std::string EventLines(const Shown& shown) {
+  std::string text;
+  size_t count = 0;
+  for (const view::RunEvent& event : shown.events) {
+    if (event.rank >= 0 && event.rank != shown.rank) continue;
+    if (++count <= kMostEventsShown) {
+      text += fmt::format("step {}: {} {}\n", event.step, OneLine(event.series), OneLine(event.text));
+    }
+  }
+  if (count > kMostEventsShown) text += fmt::format("and {} more findings\n", count - kMostEventsShown);
+  return text;
+}
+
+std::string MapText(const Shown& shown, const ShowRunRequest& request, size_t names) {
+  std::string text = Heading(shown);
+  for (size_t r = 0; r < shown.tile.rows.size(); ++r) {
+    text += fmt::format("{:<{}} ", FittedName(OneLine(shown.tile.rows[r].label), names), names);
+    BinCell all;
+    for (size_t b = 0; b < shown.tile.bins; ++b) {
+      text += Shade(shown, CellValue(shown.Cell(r, b), CellView::kHighest), request);
+      all.Merge(shown.Cell(r, b));
+    }
+    text += all.count == 0 ? "\n" : fmt::format("  {:.3g} to {:.3g}\n", all.low, all.high);
+  }
+  if (shown.rows.rows.size() > shown.tile.rows.size()) {
+    text +=
+        fmt::format("and {} more rows: narrow them with --series\n", shown.rows.rows.size() - shown.tile.rows.size());
+  }
+  if (shown.rows.odd > 0) text += fmt::format("{} cells hold NaN (N) or an infinity (I)\n", shown.rows.odd);
+  return text + EventLines(shown);
+}
+
+std::string PlotText(const Shown& shown, const ShowRunRequest& request, size_t columns) {
+  std::vector<PlotLine> lines;
+  std::string legend;
+  size_t odd = 0;
+  for (size_t r = 0; r < shown.tile.rows.size(); ++r) {
+    PlotLine line;
+    line.mark = kMarks[r];
+    for (size_t b = 0; b < shown.tile.bins; ++b) {
+      const float value = CellValue(shown.Cell(r, b), CellView::kHighest);
+      if (value == view::kNoBinValue) continue;
+      odd += std::isfinite(value) ? 0 : 1;
+      line.x.push_back(static_cast<double>((shown.query.from + static_cast<int64_t>(b)) * shown.width()));
+      line.y.push_back(value);
+    }
+    legend += fmt::format("{} {}\n", line.mark, OneLine(shown.tile.rows[r].label));
+    lines.push_back(std::move(line));
+  }
+  std::string text = Heading(shown) + DrawPlot(lines, columns, std::clamp<size_t>(request.height, 4, 200)) + legend;
+  if (shown.rows.rows.size() > shown.tile.rows.size()) {
+    text += fmt::format("and {} more series: give a longer part of the name\n",
+                        shown.rows.rows.size() - shown.tile.rows.size());
+  }
+  if (odd > 0) text += fmt::format("{} points are NaN or infinite and not drawn\n", odd);
+  return text + EventLines(shown);
+}
+
+std::string ShownJson(const Shown& shown) {
+  JsonWriter json(kJsonPage);
+  const auto list = [&](std::string_view key, size_t row, CellView view) {
+    json.Key(key);
+    json.BeginArray();
+    for (size_t b = 0; b < shown.tile.bins; ++b) {
+      const float value = CellValue(shown.Cell(row, b), view);
+      value == view::kNoBinValue ? json.Null() : json.Rounded(value, 9);
+    }
+    json.EndArray();
+  };
+  json.Object([&] {
+    json.Member("metric", shown.query.rows.metric);
+    json.Member("stat", shown.query.rows.stat);
+    json.Member("rank", shown.rank);
+    json.Member("ranks", shown.ranks.size());
+    json.Member("first_step", shown.query.from * shown.width());
+    json.Member("steps_of_column", shown.width());
+    json.Key("rows");
+    json.BeginArray();
+    for (size_t r = 0; r < shown.tile.rows.size(); ++r) {
+      json.Object([&] {
+        json.Member("name", shown.tile.rows[r].label);
+        list("lowest", r, CellView::kLowest);
+        list("mean", r, CellView::kMean);
+        list("highest", r, CellView::kHighest);
+      });
+    }
+    json.EndArray();
+  });
+  return json.Take() + "\n";
+}
+
+}  // namespace
+
+StatusOr<std::string> ShowRun(const ShowRunRequest& request, bool as_json) {
+  constexpr size_t kRange = 24, kScale = 14;  // behind a row, before a plot
+  const size_t width = TerminalWidth(request.width);
+  const size_t names = std::min<size_t>(36, width / 3);
+  const size_t columns = std::max<size_t>(10, request.series.empty() ? width - names - kRange : width - kScale);
+  MSP_ASSIGN_OR_RETURN(const Shown shown, Load(request, columns));
+  if (as_json) return ShownJson(shown);
+  return request.series.empty() ? MapText(shown, request, names) : PlotText(shown, request, columns);
+}
+
+}  // namespace msprobe

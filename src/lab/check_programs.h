@@ -1,0 +1,20 @@
+// The Python modules of the process that makes calls again, python/msprobe/_calls.py, _element.py
+// and _draws.py.
+#pragma once
+
+#include <string_view>
+
+namespace msprobe {
+
+/// Functions and calls.
+std::string_view CallsProgram();
+/// How far rounding may move each element.
+std::string_view ElementProgram();
+/// Whether two sides draw from one distribution.
+std::string_view DrawsProgram();
+
+/// The process for calls of MindSpore, python/msprobe/_lab_mindspore.py, and its numpy functions, _numpy_truth.py.
+std::string_view MindSporeProgram();
+std::string_view NumpyTruthProgram();
+
+}  // namespace msprobe

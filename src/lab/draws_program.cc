@@ -1,0 +1,10 @@
+#include "base/embed.h"
+#include "lab/check_programs.h"
+
+MSPROBE_EMBED(draws, MSPROBE_PROGRAM_FILE);
+
+namespace msprobe {
+
+std::string_view DrawsProgram() { return MSPROBE_EMBEDDED(draws); }
+
+}  // namespace msprobe

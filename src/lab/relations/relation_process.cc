@@ -1,0 +1,149 @@
+#include "lab/relations/relation_process.h"
+
+#include "base/embed.h"
+#include "base/text.h"
+#include "diagnose/replay/replay_program.h"
+#include "json/parser.h"
+#include "lab/check_programs.h"
+#include "lab/relations/lab_program.h"
+#include "lab/relations/relation.h"
+
+MSPROBE_EMBED(relations, MSPROBE_PROGRAM_FILE);
+
+namespace msprobe {
+namespace {
+
+constexpr char kLabName[] = "lab";
+constexpr int kLongestAnswer = 600;  // seconds
+constexpr int kMostRestarts = 100;   // of the process, each after a call that ended it
+constexpr int64_t kMostPairBytes = int64_t{1} << 31;
+
+/// Reads the program itself, which may be longer than an argument.
+constexpr char kBootstrap[] = R"(import os, socket
+stream = socket.socket(fileno=os.dup(0))
+size, parts = b"", []
+while not size.endswith(b"\n"):
+    size += stream.recv(1) or b"0\n"
+left = int(size)
+while left > 0:
+    parts.append(stream.recv(min(left, 65536)) or left * b"\n")
+    left -= len(parts[-1])
+stream.close()
+exec(compile(b"".join(parts), "msprobe lab", "exec"))
+)";
+
+/// A program whose text is `program`, as a module that later ones import.
+void AppendModule(std::string_view name, std::string_view program, std::string* out) {
+  *out += "module = types.ModuleType('" + std::string(name) + "')\nsys.modules['" + std::string(name) +
+          "'] = module\nexec(";
+  AppendPyStrRepr(*out, program);
+  *out += ", module.__dict__)\n";
+}
+
+std::string RelationProgram() {
+  std::string out = "import sys, types\n";
+  AppendModule("_replay", ReplayProgram(), &out);
+  AppendModule("_calls", CallsProgram(), &out);
+  AppendModule("_element", ElementProgram(), &out);
+  AppendModule("_draws", DrawsProgram(), &out);
+  AppendModule("_lab", LabProgram(), &out);
+  AppendModule("_changes", ChangesProgram(), &out);
+  out.append(MSPROBE_EMBEDDED(relations));
+  return out;
+}
+
+std::string MemberText(const JsonValue& object, const char* key) { return std::string(object[key].Text()); }
+
+}  // namespace
+
+StatusOr<std::unique_ptr<RelationProcess>> RelationProcess::Start(const std::string& device) {
+  std::unique_ptr<RelationProcess> out(new RelationProcess(device));
+  MSP_RETURN_IF_ERROR(out->Begin());
+  return out;
+}
+
+Status RelationProcess::Begin() {
+  MSP_ASSIGN_OR_RETURN(process_, PythonProcess::Start(kLabName, kBootstrap, {device_}));
+  const std::string program = RelationProgram(), size = std::to_string(program.size()) + "\n";
+  Status sent = process_->Send(size.data(), size.size());
+  if (sent.ok()) sent = process_->Send(program.data(), program.size());
+  if (!sent.ok() && sent.code() != Code::kBadInput) return sent;
+  const StatusOr<std::string> line = process_->ReadLine();
+  if (!line.ok() && line.status().code() != Code::kBadInput) return line.status();
+  JsonDoc doc;
+  const bool read = line.ok() && ParseJson(*line, "the answer of the laboratory", &doc).ok();
+  if (const JsonValue* error = read ? doc.Find("error") : nullptr; error && error->IsString())
+    return UsageError("lab: " + OneLine(error->Text()) +
+                      ": set MSPROBE_PYTHON to a Python that has it, or choose the device with -d");
+  if (!read || !doc.Find("torch"))
+    return UsageError(
+        "lab: its process did not start: see its output above, or set MSPROBE_PYTHON to a different Python");
+  name_ = MemberText(doc, "device"), torch_ = MemberText(doc, "torch"), threads_ = doc["threads"].Int();
+  return OkStatus();
+}
+
+Status RelationProcess::ReadPairs(const JsonValue& pairs, RelationCell* cell) {
+  for (const JsonValue& v : pairs.Items()) {
+    std::string got, want;
+    for (const auto& [key, bytes] : {std::pair{"got_bytes", &got}, std::pair{"want_bytes", &want}}) {
+      const int64_t size = v[key].Int();
+      if (size < 0 || size > kMostPairBytes) return process_->Ended();
+      MSP_ASSIGN_OR_RETURN(*bytes, process_->ReadBytes(static_cast<size_t>(size), kLongestAnswer));
+    }
+    UlpDistance distance;
+    if (MeasureUlp(ParseDType(v["got"].Text()), got, ParseDType(v["want"].Text()), want, &distance)) {
+      cell->distance.Add(distance);
+    } else {
+      cell->why = "no distance is known for results of " + OneLine(v["got"].Text());
+    }
+  }
+  return OkStatus();
+}
+
+StatusOr<RelationAnswer> RelationProcess::Read(const std::string& line) {
+  JsonDoc doc;
+  RelationAnswer out;
+  MSP_RETURN_IF_ERROR(ParseJson(line, "the answer of the laboratory", &doc));
+  out.why = MemberText(doc, "why"), out.dtype = MemberText(doc, "dtype");
+  if (const JsonValue* shape = doc.Find("shape")) {
+    for (const JsonValue& size : shape->Items()) out.shape.push_back(size.Int());
+  }
+  const JsonValue* cells = doc.Find("cells");
+  if (!cells) return out;
+  for (const JsonValue& v : cells->Items()) {
+    const auto relation = FindRelation(v["relation"].Text());
+    if (!relation) return process_->Ended();
+    RelationCell& cell = out.cells.emplace_back();
+    cell.relation = *relation;
+    cell.why = MemberText(v, "why"), cell.detail = MemberText(v, "detail");
+    cell.apart = v["apart"].Bool();
+    if (const JsonValue* pairs = v.Find("pairs")) MSP_RETURN_IF_ERROR(ReadPairs(*pairs, &cell));
+  }
+  return out;
+}
+
+StatusOr<RelationAnswer> RelationProcess::Ask(const std::string& request) {
+  if (!process_) {
+    if (++restarts_ > kMostRestarts)
+      return InternalError("the process of the laboratory ended again and again: see what it wrote above");
+    MSP_RETURN_IF_ERROR(Begin());
+  }
+  Status status = process_->Send(request.data(), request.size());
+  if (status.ok()) {
+    StatusOr<std::string> line = process_->ReadLine(kLongestAnswer);
+    status = line.status();
+    if (line.ok()) {
+      StatusOr<RelationAnswer> answer = Read(*line);
+      if (answer.ok()) return answer;
+      status = answer.status();
+    }
+  }
+  if (status.code() != Code::kBadInput) return status;
+  process_->Kill();
+  process_.reset();
+  RelationAnswer out;
+  out.why = "the call ended its process or did not come to its end: see what it wrote";
+  return out;
+}
+
+}  // namespace msprobe

@@ -1,0 +1,50 @@
+#include "lab/result_values.h"
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+namespace msprobe {
+namespace {
+
+double HalfOf(uint16_t bits) {
+  const int power = bits >> 10 & 31;
+  const double fraction = bits & 1023, sign = bits >> 15 ? -1 : 1;
+  if (power == 31) return fraction == 0 ? sign * INFINITY : NAN;
+  return sign * (power == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, power - 25));
+}
+
+template <typename T, typename To>
+std::vector<double> Decoded(const std::string& bytes, To&& to) {
+  std::vector<double> out(bytes.size() / sizeof(T));
+  for (size_t i = 0; i < out.size(); ++i) {
+    T v;
+    std::memcpy(&v, bytes.data() + i * sizeof(T), sizeof(T));
+    out[i] = to(v);
+  }
+  return out;
+}
+
+}  // namespace
+
+DType RealTypeOf(DType t) {
+  if (t == DType::kComplex64) return DType::kFloat32;
+  return t == DType::kComplex128 ? DType::kFloat64 : t == DType::kComplex32 ? DType::kFloat16 : t;
+}
+
+std::vector<double> FloatsOf(const std::string& bytes, DType dtype) {
+  switch (RealTypeOf(dtype)) {
+    case DType::kFloat64: return Decoded<double>(bytes, [](double v) { return v; });
+    case DType::kFloat32: return Decoded<float>(bytes, [](float v) { return static_cast<double>(v); });
+    case DType::kFloat16: return Decoded<uint16_t>(bytes, HalfOf);
+    default: break;
+  }
+  return Decoded<uint16_t>(bytes, [](uint16_t v) {
+    const uint32_t wide = uint32_t{v} << 16;
+    float out;
+    std::memcpy(&out, &wide, sizeof out);
+    return static_cast<double>(out);
+  });
+}
+
+}  // namespace msprobe

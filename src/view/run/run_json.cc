@@ -1,0 +1,102 @@
+#include "view/run/run_json.h"
+
+#include "base/base64.h"
+#include "json/writer.h"
+
+namespace msprobe::view {
+namespace {
+
+void WriteSize(JsonWriter* json, std::string_view key, float value) {
+  json->Key(key);
+  value == kNoBinValue ? json->Null() : json->Rounded(value, 9);
+}
+
+void WritePacked(JsonWriter* json, std::string_view key, const RunTile& tile, CellView view) {
+  std::vector<float> values;
+  values.reserve(tile.cells.size());
+  for (const BinCell& cell : tile.cells) values.push_back(CellValue(cell, view));
+  json->Member(key, Base64({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}));
+}
+
+}  // namespace
+
+std::string RunJson(const std::vector<int64_t>& ranks, const RunInfo& info, int64_t changed) {
+  JsonWriter json(kJsonPage);
+  json.Object([&] {
+    json.Member("ranks", ranks);
+    size_t at = 0;
+    json.ArrayMember("metrics", info.metrics, [&](const RunMetric& metric) {
+      json.Object([&] {
+        json.Member("name", metric.name);
+        json.Member("stats", metric.stats);
+        json.Member("series", info.series[at++]);
+      });
+    });
+    json.Member("first_step", info.first_step);
+    json.Member("last_step", info.last_step);
+    json.Member("interval", info.interval);
+    json.Member("version", info.version);
+    json.Member("behind", info.behind);
+    json.Member("changed", changed);
+  });
+  return json.Take();
+}
+
+std::string ToJson(const RunRowsAnswer& answer) {
+  JsonWriter json(kJsonPage);
+  json.Object([&] {
+    size_t at = 0;
+    json.ArrayMember("rows", answer.rows, [&](const RunRow& row) {
+      const RunRowSize& size = answer.sizes[at++];
+      json.Object([&] {
+        json.Member("label", row.label);
+        json.Member("series", row.members.size());
+        WriteSize(&json, "middle", size.middle);
+        json.Key("spread");
+        json.Rounded(size.spread, 9);
+      });
+    });
+    WriteSize(&json, "low", answer.low);
+    WriteSize(&json, "high", answer.high);
+    WriteSize(&json, "least", answer.least);
+    json.Member("odd", answer.odd);
+    json.Member("behind", answer.behind);
+  });
+  return json.Take();
+}
+
+std::string TileJson(const RunTile& tile, CellView view, bool whole) {
+  JsonWriter json(kJsonPage);
+  json.Object([&] {
+    json.Member("rows", tile.rows.size());
+    json.Member("bins", tile.bins);
+    json.Member("final", tile.final);
+    json.Member("behind", tile.behind);
+    if (whole) {
+      WritePacked(&json, "lowest", tile, CellView::kLowest);
+      WritePacked(&json, "highest", tile, CellView::kHighest);
+      WritePacked(&json, "mean", tile, CellView::kMean);
+    } else {
+      WritePacked(&json, "values", tile, view);
+    }
+  });
+  return json.Take();
+}
+
+std::string ToJson(const std::vector<RunEvent>& events) {
+  JsonWriter json(kJsonPage);
+  json.Object([&] {
+    json.ArrayMember("events", events, [&](const RunEvent& event) {
+      json.Object([&] {
+        json.Member("step", event.step);
+        json.Member("rank", event.rank);
+        json.Member("series", event.series);
+        json.Member("text", event.text);
+        json.Member("source", event.source);
+      });
+    });
+  });
+  return json.Take();
+}
+
+}  // namespace msprobe::view

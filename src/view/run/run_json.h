@@ -1,0 +1,19 @@
+// The answers about monitored runs as the page receives them; docs/page_api.md describes each.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "view/run/open_rank.h"
+#include "view/run/run_cache.h"
+#include "view/run/run_events.h"
+
+namespace msprobe::view {
+
+std::string RunJson(const std::vector<int64_t>& ranks, const RunInfo& info, int64_t changed);
+std::string ToJson(const RunRowsAnswer& answer);
+/// Values as base64 of float32, row by row. `whole`: lowest, highest and mean of each cell instead of one number.
+std::string TileJson(const RunTile& tile, CellView view, bool whole);
+std::string ToJson(const std::vector<RunEvent>& events);
+
+}  // namespace msprobe::view

@@ -1,0 +1,118 @@
+// What the server says about monitored runs; docs/page_api.md is the contract.
+
+export interface RunInfo {
+  ranks: number[];
+  metrics: { name: string; stats: string[]; series: number }[];
+  first_step: number;
+  last_step: number; // -1: none yet
+  interval: number; // steps between two records
+  version: number; // another one: there are other values
+  behind: boolean; // the files hold more than what was read so far
+  changed: number; // seconds since 1970
+}
+
+export interface RunRow {
+  label: string;
+  series: number; // in it
+  middle: number | null; // median over the steps
+  spread: number; // median distance from it
+}
+
+export interface RunRows {
+  rows: RunRow[];
+  low: number | null; // 98 % of the values lie between these
+  high: number | null;
+  least: number | null; // magnitude above zero
+  odd: number; // cells with NaN or an infinity
+  behind: boolean;
+}
+
+export const RUN_FOLDS = ['layer', 'none'] as const;
+export type RunFold = (typeof RUN_FOLDS)[number];
+export const RUN_CELLS = ['highest', 'mean', 'lowest'] as const;
+export type RunCell = (typeof RUN_CELLS)[number];
+
+/** Which rows, and what a cell says of the values in it. */
+export interface RunSource {
+  run: string;
+  rank: number;
+  metric: string;
+  stat: string;
+  fold: RunFold;
+  q: string;
+  as?: string; // the rows of this run, by their names
+  as_rank?: number;
+}
+
+export interface TileQuery extends RunSource {
+  cell: RunCell;
+  level: number; // a bin is interval << level steps
+  from: number; // first bin
+  bins: number;
+  offset: number; // first row
+  limit: number;
+  labels?: string[] | undefined; // these rows instead
+}
+
+/** Row by row; NO_VALUE where there is none. */
+export interface RunTile {
+  rows: number;
+  bins: number;
+  values: Float32Array;
+  final: boolean; // all of its steps are over
+  behind: boolean;
+}
+
+export interface RunBands extends Omit<RunTile, 'values'> {
+  lowest: Float32Array;
+  highest: Float32Array;
+  mean: Float32Array;
+}
+
+export interface RunEvent {
+  step: number;
+  rank: number; // -1: of no rank alone
+  series: string;
+  text: string;
+  source: 'anomaly' | 'judgement';
+}
+
+export const NO_VALUE = Math.fround(-3.4028235e38);
+
+export interface RunApi {
+  info(run: string, rank?: number): Promise<RunInfo>;
+  rows(source: RunSource & { cell: RunCell }): Promise<RunRows>;
+  tile(query: TileQuery): Promise<RunTile>;
+  bands(query: TileQuery): Promise<RunBands>;
+  events(run: string): Promise<RunEvent[]>;
+}
+
+export function unpackFloats(text: string): Float32Array {
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  return new Float32Array(bytes.buffer, 0, bytes.length >> 2);
+}
+
+type Get = <T>(what: string, params: Record<string, string | number | undefined>) => Promise<T>;
+type Packed<T> = { [K in keyof T]: T[K] extends Float32Array ? string : T[K] };
+
+export class HttpRunApi implements RunApi {
+  constructor(private readonly get: Get) {}
+
+  info(run: string, rank?: number) {
+    return this.get<RunInfo>('run', { run, rank });
+  }
+  rows(source: RunSource & { cell: RunCell }) {
+    return this.get<RunRows>('run/rows', { ...source });
+  }
+  async tile({ labels, ...query }: TileQuery) {
+    const { values, ...rest } = await this.get<Packed<RunTile>>('run/tile', { ...query, labels: labels?.join('\n') });
+    return { ...rest, values: unpackFloats(values) };
+  }
+  async bands({ labels, ...query }: TileQuery) {
+    const { lowest, highest, mean, ...rest } = await this.get<Packed<RunBands>>('run/tile', { ...query, cell: 'all', labels: labels?.join('\n') });
+    return { ...rest, lowest: unpackFloats(lowest), highest: unpackFloats(highest), mean: unpackFloats(mean) };
+  }
+  async events(run: string) {
+    return (await this.get<{ events: RunEvent[] }>('run/events', { run })).events;
+  }
+}
