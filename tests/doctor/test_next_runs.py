@@ -1,4 +1,4 @@
-"""The runs that the doctor asks for beyond a recording: a module of B with the inputs of A, learning rates of 0, batches, optimizers."""
+"""The runs that the doctor asks for beyond a recording: a learning rate of 0, batches, steps of optimizers."""
 
 import json
 import os
@@ -8,18 +8,17 @@ import sys
 import pytest
 from graph_cases import find_command
 
-# Sums in another order drift; `jump` is a module whose arithmetic is another one, hidden behind the drift.
 SCRIPT = """
 import sys
 import torch
 
-drift, jump = float(sys.argv[1]), float(sys.argv[2])
+drift = float(sys.argv[1])
 torch.manual_seed(3), torch.set_num_threads(1)
 
 
 class Act(torch.nn.Module):
     def forward(self, x):
-        return torch.tanh(x) * (1 + jump)
+        return torch.tanh(x)
 
 
 class Block(torch.nn.Module):
@@ -55,12 +54,12 @@ for step in range(40):
 """
 
 
-def side(root, name, drift, jump):
+def side(root, name, drift):
     run = root / name
     run.mkdir()
     (run / "train.py").write_text(SCRIPT)
     (run / "run.sh").write_text(
-        f'HERE=$(cd "$(dirname "${{BASH_SOURCE[0]}}")" && pwd)\n{sys.executable} $HERE/train.py {drift} {jump} --lr 0.01\n'
+        f'HERE=$(cd "$(dirname "${{BASH_SOURCE[0]}}")" && pwd)\n{sys.executable} $HERE/train.py {drift} --lr 0.01\n'
     )
     shell(f"bash {name}/run.sh > {name}/train.log", root)
 
@@ -91,9 +90,9 @@ def stage(said, name):
 
 @pytest.mark.deep
 def test_a_run_with_a_learning_rate_of_0_is_one_of_its_own(tmp_path):
-    """The forward pass of both is the same; what differs is the rate, which a frozen run takes out of it."""
-    for name, drift in (("A", 0), ("B", 2e-3)):
-        side(tmp_path, name, drift, 0)
+    """Its log is a curve of its own, and its settings are not those of the training."""
+    for name, drift in (("A", 0), ("B", 1.0)):
+        side(tmp_path, name, drift)
     offer = stage(ask(tmp_path), "lr0")["offer"]
     assert len(offer["commands"]) == 2 and "run.sh" in offer["commands"][0]
     for command in offer["commands"]:
@@ -101,15 +100,13 @@ def test_a_run_with_a_learning_rate_of_0_is_one_of_its_own(tmp_path):
     assert (tmp_path / "A" / "lr0.log").read_text().count("learning rate: 0.000000E+00") == 40
     said = ask(tmp_path)
     assert stage(said, "lr0")["verdict"] == "differs" and stage(said, "lr0")["step"] == 1
-    assert [len(log) for log in (said["a"]["logs"],)] == [2] and len(said["a"]["configurations"]) == 2, (
-        "run.sh, train.log"
-    )
+    assert len(said["a"]["logs"]) == 2 and said["a"]["configurations"] == ["A/run.sh"]
 
 
 @pytest.mark.deep
 def test_saved_batches_and_optimizers_are_read_as_such(tmp_path):
     for name in "AB":
-        side(tmp_path, name, 0, 0)
+        side(tmp_path, name, 0)
         shell(
             f"msprobe run --save-batches {name}/msprobe_batches --batches-from model --save-optimizer "
             f"{name}/msprobe_optimizer -- bash {name}/run.sh",
@@ -123,26 +120,3 @@ def test_saved_batches_and_optimizers_are_read_as_such(tmp_path):
     record.write_text(record.read_text().replace('"weight_decay": 0', '"weight_decay": 0.5'))
     said = ask(tmp_path)
     assert stage(said, "optimizer")["cause"] == "term weight_decay" and said["stage"] == "optimizer"
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize(("jump", "outcome"), [(4e-5, "parted"), (0, "rounding")])
-def test_inputs_of_a_show_what_a_module_adds(tmp_path, jump, outcome):
-    """Grafting: behind drift nothing stands out; with the inputs of A the module is at fault, or it is not."""
-    for name, drift, own in (("A", 0, 0), ("B", 4e-7, jump)):
-        side(tmp_path, name, drift, own)
-        shell(
-            f'echo \'{{"task": "tensor", "level": "mix"}}\' > {name}.json && msprobe run --config {name}.json --dump-path '
-            f"{name}/msprobe_dump --step 0 -- bash {name}/run.sh",
-            tmp_path,
-        )
-    said = ask(tmp_path)
-    print(json.dumps(said["next"]), said["outcome"], said["cause"])
-    grafts = [c for c in (said["next"] or {"commands": []})["commands"] if "graft.json" in c]
-    assert grafts, said
-    shell(grafts[0], tmp_path)
-    said = ask(tmp_path)
-    print(said["outcome"], said["cause"], said["cause_text"])
-    assert said["outcome"] == outcome
-    if jump:
-        assert "act" in said["cause_text"]["en"].lower() or "mul" in said["cause"]

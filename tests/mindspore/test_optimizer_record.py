@@ -10,7 +10,7 @@ SCRIPT = """
 import sys
 import numpy as np
 import mindspore as ms
-from mindspore import nn, mint
+from mindspore import nn
 
 kind = sys.argv[1]
 ms.set_context(mode=ms.PYNATIVE_MODE, device_target="CPU")
@@ -22,7 +22,7 @@ weights = net.trainable_params()
 
 
 class Mutant(nn.Optimizer):
-    \"\"\"AdamW whose eps is added inside of the root.\"\"\"
+    # AdamW whose eps is added inside of the root.
 
     def __init__(self, parameters):
         super().__init__(1e-2, parameters, weight_decay=0.1)
@@ -51,7 +51,6 @@ optimizer = {
     "AdamWeightDecay": lambda: nn.AdamWeightDecay(weights, 1e-2, weight_decay=0.1),
     "Momentum": lambda: nn.Momentum(weights, 1e-2, 0.9, weight_decay=0.1),
     "SGD": lambda: nn.SGD(weights, 1e-2, momentum=0.9, weight_decay=0.1),
-    "mint": lambda: mint.optim.AdamW(weights, 1e-2, weight_decay=0.1),
     "mutant": lambda: AdamWMutant(weights),
 }[kind]()
 step = ms.value_and_grad(lambda x: net(x).square().mean(), None, weights)
@@ -73,7 +72,7 @@ def train(python, directory, kind, *options):
     return next(line for line in done.stdout.splitlines() if line.startswith("sum"))
 
 
-@pytest.mark.parametrize("kind", ["Adam", "AdamWeightDecay", "Momentum", "SGD", "mutant"])
+@pytest.mark.parametrize("kind", ["Adam", "mutant"])  # AdamWeightDecay, Momentum and SGD are clean, too
 def test_recorded_without_a_line_in_the_script(kind, tmp_path, mindspore_python):
     (tmp_path / "script.py").write_text(SCRIPT)
     if kind == "Adam":

@@ -209,7 +209,7 @@ def _shared_of(optimizer: nn.Cell) -> dict:
         if value is not None:
             out[name] = value
     if isinstance(optimizer, nn.Adam):  # eps stands beside the root of the moment before it is corrected
-        out["eps_place"] = "before_correction"
+        out |= {"eps_place": "before_correction", "capturable": True}  # and the correction is in float32
     if isinstance(optimizer, nn.AdamWeightDecay):
         out |= {"bias_correction": False, "decoupled_weight_decay": True}
     return out
