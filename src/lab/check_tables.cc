@@ -23,10 +23,13 @@ constexpr size_t kTimeDigits = 14;
 constexpr double kCorrectlyRounded = 0.5;  // ulp
 constexpr double kSuspiciousLimits = 4;    // further away than this many times what rounding explains is wrong
 
-const std::vector<std::string>& ResultColumns() {
-  static const std::vector<std::string> columns = {"API name", "Forward Test Success", "Backward Test Success",
+/// mindstudio-probe spells the first one in two ways.
+const std::vector<std::string>& ResultColumns(const std::vector<std::string>& details) {
+  static const std::vector<std::string> pytorch = {"API name", "Forward Test Success", "Backward Test Success",
                                                    "Message"};
-  return columns;
+  static const std::vector<std::string> mindspore = {"API Name", "Forward Test Success", "Backward Test Success",
+                                                     "Message"};
+  return &details == &MindSporeCheckColumns() ? mindspore : pytorch;
 }
 
 std::string HeaderOf(const std::vector<std::string>& columns) {
@@ -134,7 +137,7 @@ Status CheckTables::Create(const std::string& folder) {
     return BadInput(result_ + " is there already: wait a second, or choose a different -o");
   MSP_RETURN_IF_ERROR(WriteWhole(float64_, HeaderOf(Float64Columns())));
   MSP_RETURN_IF_ERROR(WriteWhole(details_, HeaderOf(columns_)));
-  MSP_RETURN_IF_ERROR(WriteWhole(result_, HeaderOf(ResultColumns())));
+  MSP_RETURN_IF_ERROR(WriteWhole(result_, HeaderOf(ResultColumns(columns_))));
   return OpenToAppend();
 }
 
@@ -153,7 +156,7 @@ Status CheckTables::Continue(const std::string& result, std::set<std::string, st
   if (!PathExists(float64_)) MSP_RETURN_IF_ERROR(WriteWhole(float64_, HeaderOf(Float64Columns())));
   for (const std::string& path : {result_, details_, float64_}) MSP_RETURN_IF_ERROR(DropHalfLine(path));
   const auto keep_result = [&](const std::vector<std::string>& row) { return done->insert(row.front()).second; };
-  MSP_ASSIGN_OR_RETURN(const std::string results, KeptRows(result_, ResultColumns(), keep_result));
+  MSP_ASSIGN_OR_RETURN(const std::string results, KeptRows(result_, ResultColumns(columns_), keep_result));
   const auto keep_details = [&](const std::vector<std::string>& row) {
     return done->contains(ParseOutputName(row.front()).full);
   };

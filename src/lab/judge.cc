@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -240,14 +241,21 @@ LabStatus MindSporeStatus(const ResultItem& item, const MindSporeFigures& figure
   return item.ours == item.truth ? LabStatus::kPass : LabStatus::kError;
 }
 
+/// "Float32" for mindspore.float32, as the tables of MindSpore have it.
+std::string MindSporeDtype(std::string_view dtype) {
+  std::string out(dtype.substr(dtype.rfind('.') + 1));
+  if (!out.empty()) out[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(out[0])));
+  return out;
+}
+
 std::vector<std::string> MindSporeRow(const std::string& name, const ResultItem& item, LabStatus* status) {
   const MindSporeFigures figures = MindSporeFigures::Of(item);
   *status = MindSporeStatus(item, figures);
   std::vector<std::string> out(MindSporeCheckColumns().size());
   out[0] = name;
   if (item.kind == ResultItem::Kind::kTensor) {
-    out[1] = IsJudged(ParseDType(item.dtype)) ? "float64" : item.dtype;
-    out[2] = item.dtype, out[3] = ShapeText(item.shape);
+    out[2] = MindSporeDtype(item.dtype), out[3] = ShapeText(item.shape);
+    out[1] = IsJudged(ParseDType(item.dtype)) ? "Float64" : out[2];
   }
   if (figures.valid) {
     out[4] = PyRepr(figures.cosine), out[5] = PyRepr(figures.absolute), out[6] = PyRepr(figures.relative);
