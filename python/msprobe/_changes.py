@@ -111,3 +111,14 @@ def turned(tensor):
     if tensor.dim() < 2 or min(tensor.shape[-2:]) < 2:
         return tensor
     return tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
+
+
+def nudged(tensor, generator):
+    """The tensor in float64, every element of it moved by one ulp of its dtype, up or down."""
+    if not tensor.is_floating_point():
+        return tensor.clone()
+    wide = tensor.double()
+    signs = torch.randint(0, 2, tensor.shape, generator=generator, dtype=torch.int8).double() * 2 - 1
+    exponent = torch.frexp(wide).exponent
+    step = torch.ldexp(torch.ones_like(wide), exponent - 1) * torch.finfo(tensor.dtype).eps
+    return torch.where(torch.isfinite(wide) & (wide != 0), wide + signs * step, wide)

@@ -17,7 +17,7 @@ DRAWING = re.compile(
     r"dropout|rand|normal|uniform|bernoulli|exponential|geometric|cauchy|poisson|binomial|multinomial|gumbel|rrelu"
 )
 ENOUGH = 20_000  # values of each side
-FEW = 1_000  # of which no distribution is told
+FEW = 1_000  # values; fewer say nothing of a distribution
 LEAST_DRAWS, MOST_DRAWS = 30, 200
 SAFE = 1.5  # the number of independent values is itself estimated
 ROUND_OFF, WRONG = 1e-5, 1e-9  # how likely two equal distributions are as far apart

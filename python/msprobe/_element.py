@@ -133,7 +133,11 @@ class ElementBounds:
         """The bound of a result (`place` is its number) or of a gradient (its key); None where no rule says any."""
         if not is_wide(ours) or self._unit == 0 or ours.numel() == 0 or self._name in NO_RULE:
             return None
-        return self._backward(place, ours, truth) if side == "backward" else self._forward(place, ours, truth)
+        bound = self._backward(place, ours, truth) if side == "backward" else self._forward(place, ours, truth)
+        if bound is not None and bound.rule in ("condition", "saved", "terms", "spread"):
+            # Terms below the normal numbers lose digits, or are flushed to 0.
+            bound.distance = bound.distance + torch.finfo(ours.dtype).smallest_normal * bound.count
+        return bound
 
     def _forward(self, place, ours, truth):
         unit = max(torch.finfo(ours.dtype).eps / 2, self._unit)

@@ -3,7 +3,7 @@
 usage: python _lab_mindspore.py DEVICE      (descriptor 0 is a socket to the command; the module _numpy_truth is there already)
 
 Lines and bytes are those of _lab.py; a request has {"op": {"name", "forward", "backward", "folder"}} as the dump has them instead of a
-call. The truth is numpy's float64 where numpy has the function, else MindSpore's own in float64, which gradients always have. Functions come
+call. The truth is numpy's float64 where _numpy_truth has the function, else MindSpore's own in float64. Functions come
 from an allow-list of mindspore.mint, mindspore.ops and mindspore.Tensor, tensors from npy files without objects.
 """
 
@@ -17,7 +17,7 @@ import socket
 import sys
 
 import numpy as np
-from _numpy_truth import NUMPY
+from _numpy_truth import GRADIENTS, NUMPY
 
 mindspore = None  # imported by main(), which says so where there is none
 
@@ -43,6 +43,7 @@ LARGEST = {
     "Float16": 65504.0,
     "BFloat16": 3.3895e38,
 }
+SMALLEST = {"Float64": 2.0**-1022, "Float32": 2.0**-126, "Float16": 2.0**-14, "BFloat16": 2.0**-126}  # normal numbers
 RANDOM = ("dropout", "rand", "normal", "uniform", "bernoulli", "multinomial")
 SHARED = (
     "kernel",
@@ -122,6 +123,8 @@ class Call:
     def _parse(self, value):
         if isinstance(value, list):
             return ("list", [self._parse(v) for v in value])
+        if value is None and self.kind == "Tensor" and not self.arrays:
+            raise Refused("the dump does not have its tensor")
         if not isinstance(value, dict):
             return ("value", value)
         if "dtype" in value and "shape" in value:
@@ -212,68 +215,97 @@ def run(call, arrays, wide, backward):
         kwargs = {k: call.value(v, lambda i: at.get(i, tensors[i])) for k, v in call.kwargs.items()}
         return call.function(*args, **kwargs)
 
-    leaves = [tensors[i].copy() for i in places]
-    results = flat(forward(*leaves))
+    leaves = [tensors[i] for i in places]
     if not backward:
-        return results, []
-    kept = [r for r in results if isinstance(r, mindspore.Tensor) and r.is_floating_point()][: len(call.given)]
+        return flat(forward(*leaves)), []
+    others = []  # results that have no gradients
 
-    def first(*leaves):
-        found = [r for r in flat(forward(*leaves)) if isinstance(r, mindspore.Tensor) and r.is_floating_point()]
-        return tuple(found[: len(kept)]) if len(kept) > 1 else found[0]
+    def floats(*leaves):
+        found = flat(forward(*leaves))
+        kept = [r for r in found if isinstance(r, mindspore.Tensor) and r.is_floating_point()]
+        others.append(len(kept) < len(found))
+        return tuple(kept) if len(kept) > 1 else kept[0]
 
-    given = [tensors[place].astype(kept[i].dtype) for i, (_, place) in enumerate(call.given[: len(kept)])]
-    grad = mindspore.ops.GradOperation(get_all=True, sens_param=True)(first)
-    return results, flat(grad(*leaves, tuple(given) if len(kept) > 1 else given[0]))
-
-
-def truth_of(call, arrays):
-    """Results in float64: numpy's, else MindSpore's."""
-    function = NUMPY.get(call.base)
-    if function is not None:
-        try:
-            args = [call.value(v, lambda i: arrays[i]) for v in call.args]
-            kwargs = {k: call.value(v, lambda i: arrays[i]) for k, v in call.kwargs.items()}
-            with np.errstate(all="ignore"):
-                return [np.asarray(part) for part in flat(function(*args, **kwargs))]
-        except REFUSALS:
-            pass  # it has other arguments
-    return [to_array(t) if isinstance(t, mindspore.Tensor) else t for t in run(call, arrays, True, False)[0]]
+    outputs, pullback = mindspore.vjp(floats, *leaves)
+    outputs = flat(outputs)
+    given = [tensors[place].astype(out.dtype) for out, (_, place) in zip(outputs, call.given)]
+    if len(given) < len(outputs):
+        given += [mindspore.ops.zeros_like(out) for out in outputs[len(given) :]]
+    grads = flat(pullback(tuple(given) if len(given) > 1 else given[0]))
+    return flat(forward(*leaves)) if any(others) else outputs, grads
 
 
-def relative(a, b):
-    """The larger of the errors relative to the largest element and to the norm, over what is finite."""
+def by_numpy(call, arrays, function, *first):
+    """The results of a numpy function of the call's arguments, None where it has others."""
+    if function is None:
+        return None
+    try:
+        args = [call.value(v, lambda i: arrays[i]) for v in call.args]
+        kwargs = {k: call.value(v, lambda i: arrays[i]) for k, v in call.kwargs.items()}
+        with np.errstate(all="ignore"):
+            return [np.asarray(part) for part in flat(function(*first, *args, **kwargs))]
+    except REFUSALS:
+        return None
+
+
+def truth_of(call, arrays, backward):
+    """Results and gradients in float64: numpy's, else MindSpore's; and whether numpy has all of them."""
+    results = by_numpy(call, arrays, NUMPY.get(call.base))
+    if not backward and results is not None:
+        return results, [], True
+    grads = None
+    if results is not None and len(results) == 1 and len(call.given) == 1 and len(call.floats()) == call.inputs:
+        grads = by_numpy(call, arrays, GRADIENTS.get(call.base), arrays[call.given[0][1]])
+        if grads is not None and len(grads) > call.inputs:  # a number among the arguments has one, too
+            tensors = [v[0] == "tensor" for v in call.args]
+            grads = [g for g, kept in zip(grads, tensors) if kept] if len(tensors) == len(grads) else None
+        if grads is not None and [g.shape for g in grads] != [arrays[i].shape for i in call.floats()]:
+            grads = None
+    if results is not None and grads is not None:
+        return results, grads, True
+    found, wide = run(call, arrays, True, backward)
+    own = [to_array(t) if isinstance(t, mindspore.Tensor) else t for t in found]
+    return own if results is None else results, [to_array(g) for g in wide], False
+
+
+def relative(a, b, smallest=0.0):
+    """The larger of the errors relative to the largest element and to the norm, over what is finite.
+
+    No element of b counts as less than `smallest`.
+    """
     good = np.isfinite(a) & np.isfinite(b)
     a, b = a[good], b[good]
     apart = np.abs(a - b)
     if not apart.size or not apart.any():
         return 0.0
-    pairs = ((apart.max(), np.abs(b).max()), (np.linalg.norm(apart), np.linalg.norm(b)))
+    pairs = (
+        (apart.max(), max(np.abs(b).max(), smallest)),
+        (np.linalg.norm(apart), max(np.linalg.norm(b), smallest * math.sqrt(b.size))),
+    )
     return max(top / below if below > 0 else math.inf for top, below in pairs)
 
 
 class Judge:
     """What rounding explains, as python/msprobe/_replay.py and _element.py have it."""
 
-    def __init__(self, call, request, backward):
-        self._call, self._kind, self._backward = call, request["arithmetic"], backward
+    def __init__(self, call, request, backward, numpy):
+        self._call, self._kind, self._backward, self._numpy = call, request["arithmetic"], backward, numpy
         self._measured = request["measured"]
         units = [EPS[d] / 2 for d in call.dtypes if d in EPS]
         self.unit = max(units, default=0.0)
         self._shaken = None
 
     def _draws(self):
-        """Results and gradients with inputs moved by one rounding, in several draws."""
+        """Results and gradients with inputs moved by one rounding: in several draws where numpy computes them, which takes no time."""
         if self._shaken is None:
             self._shaken = []
-            for draw in range(DRAWS):
+            for draw in range(DRAWS if self._numpy or not self._backward else 1):
                 signs = np.random.default_rng(draw + 1)
                 moved = [
                     a * (1 + self.unit * signs.choice((-1.0, 1.0), a.shape)) if d in EPS else a
                     for a, d in zip(self._call.arrays, self._call.dtypes)
                 ]
-                grads = run(self._call, moved, True, True)[1] if self._backward else []
-                self._shaken.append((truth_of(self._call, moved), [to_array(g) for g in grads]))
+                self._shaken.append(truth_of(self._call, moved, self._backward))
         return self._shaken
 
     def add_to(self, item, ours, truth, dtype, side, place):
@@ -281,14 +313,14 @@ class Judge:
         eps = EPS[dtype]
         special = ~(np.isfinite(ours) & np.isfinite(truth)) | (np.abs(truth) > 0.9 * LARGEST[dtype])
         same = (np.isnan(ours) == np.isnan(truth)) & ((np.sign(ours) == np.sign(truth)) | np.isnan(ours))
-        error = math.inf if (special & ~same).any() else relative(ours[~special], truth[~special])
+        error = math.inf if (special & ~same).any() else relative(ours[~special], truth[~special], SMALLEST[dtype])
         if self._kind == "copy" and side == 0:
             item |= {"error": error / eps, "limit": 0.51, "rule": "exact", "ulps": 0.5, "terms": 1, "condition": 1}
             return None
         unit = max(eps / 2, self.unit)
         inner = min(unit, SINGLE) if eps > 2.0**-40 else unit
         changes = [np.abs(draw[side][place] - truth) for draw in self._draws()]
-        moved = np.sqrt(sum(np.nan_to_num(c) ** 2 for c in changes) / DRAWS)
+        moved = np.sqrt(sum(np.nan_to_num(c) ** 2 for c in changes) / len(changes))
         size = np.abs(np.nan_to_num(truth, posinf=0.0, neginf=0.0))
         total = np.linalg.norm(moved) / max(np.linalg.norm(size), 1e-300)
         shapes = [a.shape for a, d in zip(self._call.arrays, self._call.dtypes) if d in EPS]
@@ -319,14 +351,17 @@ class Judge:
             return (
                 np.full(ours.shape, share * unit * max(np.abs(a).max() for a in self._call.arrays)) if share else None
             )
-        if limit > 0.25 or self.unit == 0:
-            return None
+        if limit > 0.25 or self.unit == 0 or len(changes) < DRAWS:
+            return None  # of one draw, an element may have moved by nothing
         extra = 4 if side else 0
         if self._kind in ("attention", "unknown", "softmax", "elementwise", "function"):
             extra += TAIL * unit * math.sqrt(STEPS) / self.unit
         typical = max(math.sqrt(float((size**2).mean())), 1.0 if self._call.base == "log_softmax" else 0.0)
         item |= {"rule": "spread", "ulps": 2}
-        return (TAIL * steps + extra) * np.maximum(moved, self.unit * size) + TAIL * (unit if side else inner) * typical
+        distance = (TAIL * steps + extra) * np.maximum(moved, self.unit * size) + TAIL * (
+            unit if side else inner
+        ) * typical
+        return distance + SMALLEST[dtype] * length  # terms below are flushed to 0
 
 
 class Laboratory:
@@ -342,13 +377,12 @@ class Laboratory:
             raise Refused("it draws random numbers")
         backward = bool(call.given and call.floats())
         results, grads = run(call, call.arrays, False, backward)
-        truths = truth_of(call, call.arrays)
-        wide = run(call, call.arrays, True, True)[1] if backward else []
+        truths, wide, numpy = truth_of(call, call.arrays, backward)
         if len(results) != len(truths):
             raise Refused(f"it has {len(results)} results on the device and {len(truths)} in float64")
-        judge = Judge(call, request, backward)
+        judge = Judge(call, request, backward, numpy)
         line, blobs = {"forward": [], "backward": [], "note": ""}, []
-        pairs = (("forward", 0, results, truths), ("backward", 1, grads, [to_array(g) for g in wide]))
+        pairs = (("forward", 0, results, truths), ("backward", 1, grads, wide))
         for name, side, ours, theirs in pairs:
             for place, (a, b) in enumerate(zip(ours, theirs)):
                 line[name].append(self._item(judge, a, b, side, place, blobs))

@@ -6,7 +6,7 @@ First a line goes out, {"torch": version, "device": name, "threads": n} or {"err
 "relations": [name], "batch", "sequence", "rows", "chunk", "pad"}, and to each a line goes out, {"cells": [CELL]} or {"why": text}. A cell
 is {"relation", "why": text, "apart": whether the call has nothing to do with the relation} or {"relation", "detail", "pairs": [PAIR]}. A
 PAIR is {"got": dtype, "want": dtype, "got_bytes": n, "want_bytes": n}: what the changed call gave, and the same elements of the unchanged
-one, whose bytes follow in this order.
+one, whose bytes follow in this order; with "as" the ulp is that of this dtype.
 
 Whether a relation holds for a function is not looked up: a change is only judged when the function in float64 on the CPU gives the same
 with it and without it. What remains in the dtype of the call is then rounding, or a choice of kernel.
@@ -23,7 +23,7 @@ import _calls
 import _changes
 import _lab
 import _replay
-from _changes import Change, every_second, keep_layout, placements, same, turned
+from _changes import Change, every_second, keep_layout, nudged, placements, same, turned
 from _lab import LabCall, LabFunctions, dtype_of, parts_of, pick
 from _replay import REFUSALS, Refused, bound_memory, finite, widen
 
@@ -306,6 +306,22 @@ class Relations:
             raise Refused("its results are no floating-point numbers")
         return "", pairs
 
+    def _one_ulp(self):
+        """The function in float64 of inputs that are all moved by one ulp of their dtype, up or down."""
+        call, generator = self._of.call, torch.Generator().manual_seed(1)
+        if not any(t.is_floating_point() for t in call.tensors.values()):
+            raise Refused("it has no floating-point input")
+        inputs = {key: nudged(t, generator) for key, t in call.tensors.items()}
+        found = self._of._tensors(self._of.run(inputs, wide=True))
+        pairs = [
+            (a, b, whole.dtype)
+            for a, b, whole in zip(found, self._of.exact, self._of.whole)
+            if whole.is_floating_point() and a.shape == b.shape
+        ]
+        if not pairs:
+            raise Refused("its results are no floating-point numbers")
+        return "", pairs
+
 
 class Bench:
     """Answers the requests of the command."""
@@ -343,7 +359,7 @@ class Bench:
 
     @staticmethod
     def _pair(pair, blobs):
-        item = {}
+        item = {"as": str(pair[2])} if len(pair) > 2 else {}
         for name, tensor in zip(("got", "want"), pair):
             if tensor.is_complex():
                 tensor = torch.view_as_real(tensor.resolve_conj())

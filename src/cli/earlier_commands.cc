@@ -12,8 +12,7 @@ struct Earlier {
 constexpr std::string_view kOffline =
     "msprobe does not run models on an NPU; 'msprobe run -- python script.py' records what a PyTorch model computes";
 
-constexpr std::array<Earlier, 3> kEarlier{{
-    {"run_overflow_check", "'msprobe overflow_check -i DUMP -o OUT' finds where NaN and infinities come from"},
+constexpr std::array<Earlier, 2> kEarlier{{
     {"offline_dump", kOffline},
     {"install_deps", "msprobe has no dependencies to install; 'msprobe --help' lists its commands"},
 }};

@@ -56,7 +56,7 @@ void RegisterJudge(CLI::App* command, CommandContext* context) {
                    "false alarms that a healthy run of 2,000 steps may have, over all series")
       ->check(CLI::Range(1e-6, 10.0))
       ->capture_default_str();
-  judge->add_option("--from-step", arguments->request.options.from_step, "tell only what is told from this step on");
+  judge->add_option("--from-step", arguments->request.options.from_step, "report only changes from this step on");
   judge->add_flag("--json", context->json, "print the result as one JSON object");
   judge->footer("Exit code: 0 no change, 1 findings, 2 wrong options, 3 not readable.");
   judge->callback([arguments, context] { context->status = ShowJudgement(*arguments, context->json); });

@@ -86,7 +86,9 @@ std::string IterationsText(const std::vector<uint64_t>& iterations) {
 
 /// Once for a graph of a rank: the files are the same for all steps.
 void CompareOrders(int rank, const ExecutionOrders& target, const ExecutionOrders& golden, KernelReport* report) {
-  for (const auto& [graph, order] : target) {
+  for (const auto& one : target) {
+    const std::string& graph = one.first;  // which clang 14 lets lambdas refer to
+    const ExecutionOrder& order = one.second;
     const auto partner = golden.find(graph);
     const auto known = [&](const KernelOrders& o) { return o.rank == rank && o.graph == graph; };
     if (partner == golden.end() || std::any_of(report->orders.begin(), report->orders.end(), known)) continue;

@@ -91,12 +91,9 @@ StatusOr<Judgement> JudgeDirectory(const JudgeRequest& request) {
   std::set<size_t> ranks;
   for (const Source& source : sources) {
     ranks.insert(source.rank);
-    out.has_loss |= std::any_of(source.file.tables().begin(), source.file.tables().end(),
-                                [](const SeriesFile::Table& t) { return t.name == "loss"; });
   }
   std::map<int64_t, double> loss(request.loss.begin(), request.loss.end());
   const bool own_loss = !loss.empty();
-  out.has_loss |= own_loss;
   const std::vector<std::string> value{"value"};
   const std::vector<Place> places = PlacesInOrder(sources);
   for (size_t i = 0; i < places.size(); ++i) {
@@ -115,6 +112,8 @@ StatusOr<Judgement> JudgeDirectory(const JudgeRequest& request) {
   out.last_step = judge.last_step();
   out.alarm_strength = judge.alarm_strength(RunJudge::Family::kSingle);
   out.events = WhoBegan(judge);
+  out.has_loss = std::any_of(judge.rows().begin(), judge.rows().end(),
+                             [](const RunJudge::Row& row) { return row.key.table == "loss"; });
   out.rows.assign(judge.rows().begin(), judge.rows().end());
   out.changes = judge.changes();
   if (!out.has_loss) out.notes.emplace_back("no series of the loss: give a log or a csv file with --loss");

@@ -87,7 +87,8 @@ TEST(SeriesWatch, TellsEachKindOfChangeAndWhereItBegan) {
     const auto found = FirstChange(&watch, 600, [&](int64_t s) { return one.change(s, healthy.Next()); });
     ASSERT_TRUE(found) << DetectorName(one.detector);
     EXPECT_EQ(found->second.detector, one.detector);
-    EXPECT_NEAR(static_cast<double>(found->second.onset), static_cast<double>(one.onset), static_cast<double>(one.slack));
+    EXPECT_NEAR(static_cast<double>(found->second.onset), static_cast<double>(one.onset),
+                static_cast<double>(one.slack));
     EXPECT_LE(found->first, one.latest);
   }
 }
@@ -95,7 +96,8 @@ TEST(SeriesWatch, TellsEachKindOfChangeAndWhereItBegan) {
 TEST(SeriesWatch, SaysNothingBeforeItsWarmUp) {
   Healthy healthy(3);
   SeriesWatch watch(SeriesScale::kLogarithm, true);
-  const auto found = FirstChange(&watch, 150, [&](int64_t s) { return s > 100 ? 100 * healthy.Next() : healthy.Next(); });
+  const auto found =
+      FirstChange(&watch, 150, [&](int64_t s) { return s > 100 ? 100 * healthy.Next() : healthy.Next(); });
   EXPECT_FALSE(found);
 }
 
@@ -114,13 +116,20 @@ RunJudge JudgedRun(size_t ranks, int64_t steps, const RunValue& value) {
         for (int layer = 0; layer < 4; ++layer, ++number) {
           // Replicas have the same; gradients after the reduction are those before it.
           const bool after = std::string(table) == "grad_reduced";
-          double common = after ? judge.rows()[judge.AddRow({rank, "grad_unreduced", 0, "layers." + std::to_string(layer) + ".weight", -1}, kNorm)].now[0]
-                                : (rank == 0 ? noise[number].Next() : 0);
+          double common =
+              after ? judge
+                          .rows()[judge.AddRow(
+                              {rank, "grad_unreduced", 0, "layers." + std::to_string(layer) + ".weight", -1}, kNorm)]
+                          .now[0]
+                    : (rank == 0 ? noise[number].Next() : 0);
           if (!after && rank > 0) {
-            common = judge.rows()[judge.AddRow({0, table, 0, "layers." + std::to_string(layer) + ".weight", -1}, kNorm)].now[0];
+            common = judge.rows()[judge.AddRow({0, table, 0, "layers." + std::to_string(layer) + ".weight", -1}, kNorm)]
+                         .now[0];
           }
-          if (std::string(table) == "param_origin") common = 5 + static_cast<double>(layer) + 0.001 * static_cast<double>(step);
-          if (std::string(table) == "param_updated") common = 5 + static_cast<double>(layer) + 0.001 * static_cast<double>(step + 1);
+          if (std::string(table) == "param_origin")
+            common = 5 + static_cast<double>(layer) + 0.001 * static_cast<double>(step);
+          if (std::string(table) == "param_updated")
+            common = 5 + static_cast<double>(layer) + 0.001 * static_cast<double>(step + 1);
           const double v = value(rank, table, layer, step, common);
           const std::vector<double> row{v, -v / 2, v / 3};
           judge.Put(judge.AddRow({rank, table, 0, "layers." + std::to_string(layer) + ".weight", -1}, kNorm), row);
@@ -135,7 +144,8 @@ RunJudge JudgedRun(size_t ranks, int64_t steps, const RunValue& value) {
 TEST(RunJudge, HealthyRunHasNoEvent) {
   const RunJudge judge = JudgedRun(3, 600, [](size_t, const std::string&, int, int64_t, double v) { return v; });
   for (const JudgedEvent& e : WhoBegan(judge)) {
-    ADD_FAILURE() << DetectorName(e.detector) << ' ' << e.table << ' ' << e.column << ' ' << e.onset << ' ' << e.before << ' ' << e.after;
+    ADD_FAILURE() << DetectorName(e.detector) << ' ' << e.table << ' ' << e.column << ' ' << e.onset << ' ' << e.before
+                  << ' ' << e.after;
   }
 }
 
@@ -179,7 +189,8 @@ TEST(RunJudge, RowThatStopsIsMissing) {
   for (int64_t step = 0; step < 420; ++step) {
     const double x = a.Next(), y = b.Next();
     judge.Put(judge.AddRow({0, "grad_reduced", 0, "fc1.weight", -1}, kNorm), std::vector<double>{x, x, x});
-    if (step < 400) judge.Put(judge.AddRow({0, "grad_reduced", 0, "fc2.weight", -1}, kNorm), std::vector<double>{y, y, y});
+    if (step < 400)
+      judge.Put(judge.AddRow({0, "grad_reduced", 0, "fc2.weight", -1}, kNorm), std::vector<double>{y, y, y});
     judge.EndStep(step);
   }
   const auto events = WhoBegan(judge);

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "judge/judge_directory.h"
 #include "json/writer.h"
+#include "judge/judge_directory.h"
 
 namespace msprobe {
 namespace {
@@ -77,10 +77,10 @@ std::string Lead(const JudgedEvent& event, bool has_loss) {
 }
 
 std::string ChangeText(const RowChange& c, const RowName& row, size_t ranks) {
-  std::string text = fmt::format("step {}: {} of {}, {}", c.change.onset,
-                                 MetricName(row.key.table, row.columns[c.column]),
-                                 row.together ? "all layers" : OneLine(row.key.name),
-                                 HowChanged(c.change.detector, c.change.before, c.change.after));
+  std::string text =
+      fmt::format("step {}: {} of {}, {}", c.change.onset, MetricName(row.key.table, row.columns[c.column]),
+                  row.together ? "all layers" : OneLine(row.key.name),
+                  HowChanged(c.change.detector, c.change.before, c.change.after));
   if (ranks > 1) text += fmt::format(", rank {}", row.key.rank);
   return text;
 }
@@ -142,7 +142,8 @@ std::string EventJson(const JudgedEvent& event, const Judgement& judgement) {
 }
 
 std::string JudgementText(const Judgement& judgement) {
-  std::string text = fmt::format("{} series of {} ranks over {} steps\n", judgement.watched, judgement.ranks, judgement.steps);
+  std::string text =
+      fmt::format("{} series of {} ranks over {} steps\n", judgement.watched, judgement.ranks, judgement.steps);
   if (judgement.events.empty()) text += "no change that a healthy training would not have\n";
   for (const JudgedEvent& event : judgement.events) {
     text += EventText(event, judgement) + "\n";

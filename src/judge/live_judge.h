@@ -30,7 +30,7 @@ class LiveJudge {
   SeriesFile file_;
   SeriesFeed feed_;
   RunJudge judge_;
-  size_t looked_ = 0;         // changes of the judge
+  size_t looked_ = 0;  // changes of the judge
   int64_t last_alarm_ = -1;
 };
 

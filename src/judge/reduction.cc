@@ -36,8 +36,8 @@ void RunJudge::JudgeReduction(Reduction* reduction) {
   for (const size_t i : reduction->rows) {
     Row& row = rows_[i];
     if (row.partner == SIZE_MAX) {
-      const auto own = ids_.find(std::to_string(row.key.rank) + "\ngrad_unreduced\n" + std::to_string(row.key.vpp_stage) +
-                                 "\n-1\n" + row.key.name);
+      const auto own = ids_.find(std::to_string(row.key.rank) + "\ngrad_unreduced\n" +
+                                 std::to_string(row.key.vpp_stage) + "\n-1\n" + row.key.name);
       if (own == ids_.end()) continue;
       row.partner = own->second;
     }
@@ -76,7 +76,8 @@ void RunJudge::JudgeReduction(Reduction* reduction) {
     reduction->told_growth = true;
     const size_t row = reduction->rows[0];
     Tell(row, rows_[row].norm,
-         {Detector::kReduction, step_, kExactStrength, rows_[row].now[rows_[row].norm] / factor, rows_[row].now[rows_[row].norm]});
+         {Detector::kReduction, step_, kExactStrength, rows_[row].now[rows_[row].norm] / factor,
+          rows_[row].now[rows_[row].norm]});
   }
 }
 

@@ -54,7 +54,8 @@ size_t RunJudge::AddRow(const RowKey& key, std::span<const std::string> columns)
     const bool extreme = columns[c] == "max";
     row.watches[c].emplace(SeriesScale::kLogarithm, !extreme, extreme ? kLeastLeap : kLeastChange);
     if (IsSum(key.table)) row.watches[c]->IgnoreNoise();
-    if (key.table != "loss") ++watched_;
+    if (key.table == "loss" || extreme) row.watches[c]->IgnoreDips();
+    ++(key.table == "loss" ? losses_ : watched_);
   }
   const auto [peers, first] = peer_ids_.emplace(common, peers_.size());
   if (first) peers_.emplace_back();
@@ -89,7 +90,7 @@ RunJudge::Family RunJudge::FamilyOf(const Row& row) {
 }
 
 double RunJudge::alarm_strength(Family family) const {
-  const size_t series = family == Family::kLoss ? 1 : family == Family::kTogether ? few_ : watched_;
+  const size_t series = family == Family::kLoss ? losses_ : family == Family::kTogether ? few_ : watched_;
   const double tests = static_cast<double>(std::max<size_t>(series, 1)) * kStepsOfRun * kDetectorsOfSeries;
   return std::log10(tests / (options_.false_alarms / 3));
 }
@@ -180,7 +181,8 @@ void RunJudge::JudgeReplicas(Peers* peers) {
     if (values.size() <= 1) continue;
     peers->differ = true;
     if (peers->equal < kHeldLongEnough) return;
-    const auto most = std::max_element(values.begin(), values.end(), [](auto& a, auto& b) { return a.second < b.second; });
+    const auto most =
+        std::max_element(values.begin(), values.end(), [](auto& a, auto& b) { return a.second < b.second; });
     std::optional<int64_t> culprit;
     size_t shown = peers->rows[0];
     for (const size_t row : peers->rows) {

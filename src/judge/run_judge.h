@@ -17,9 +17,9 @@
 namespace msprobe {
 
 struct JudgeOptions {
-  /// False alarms that a healthy run of 2,000 steps may have: a third of them of the loss, a third of what all layers do together, a
-  /// third of all other series; divided by series, steps and detectors.
-  double false_alarms = 0.05;
+  /// False alarms that a healthy run of 2,000 steps may have: a third of them of the loss, a third of what all layers
+  /// do together, a third of all other series; divided by series, steps and detectors.
+  double false_alarms = 0.02;
   int64_t from_step = 0;  // alarms before it are left out
 };
 
@@ -44,7 +44,7 @@ struct RowChange {
   Change change;
   size_t row = 0;
   size_t column = 0;
-  int64_t step = 0;               // when it was told
+  int64_t step = 0;                // when it was told
   std::optional<int64_t> culprit;  // rank that differs from the majority of the others
   bool against_ranks = false;      // of the difference to the median of all ranks
   bool against_layers = false;     // of the difference to the median of all layers
@@ -126,9 +126,9 @@ class RunJudge {
   std::unordered_map<std::string, size_t> peer_ids_;
   std::map<size_t, Reduction> reductions_;
   std::map<std::pair<size_t, std::string>, size_t> together_;  // (rank, table) -> its row
-  std::unordered_map<std::string, size_t> table_rows_;  // rows of a table that came in this step
+  std::unordered_map<std::string, size_t> table_rows_;         // rows of a table that came in this step
   std::vector<RowChange> changes_;
-  size_t ranks_ = 0, watched_ = 0, few_ = 0;
+  size_t ranks_ = 0, watched_ = 0, few_ = 0, losses_ = 0;
   int64_t step_count_ = 0, step_ = 0, last_step_ = -1;
 };
 

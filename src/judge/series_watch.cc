@@ -6,9 +6,9 @@
 namespace msprobe {
 namespace {
 
-constexpr size_t kHistory = 400;               // of a statistic
+constexpr size_t kHistory = 400;                 // of a statistic
 constexpr size_t kRefit = 16, kRefitLater = 50;  // steps until its tail is fitted again
-constexpr size_t kQuietAfter = 48;  // steps of a series after a change
+constexpr size_t kQuietAfter = 48;               // steps of a series after a change
 constexpr double kStronger = 1;
 constexpr size_t kSpikeBase = 8, kLevelBase = 32;
 constexpr std::array<size_t, 2> kLevelWindows{8, 24};
@@ -136,7 +136,8 @@ std::optional<Change> SeriesWatch::Levels(int64_t step, double least) {
     const double strength = kTrust[which] * statistic.tail.Strength(magnitude);
     const bool large = magnitude >= least_change_ || which == kOfNoise;
     const double floor = quiet_ == 0 ? least : std::max(least, told_strength_ + kStronger);
-    if (IsWarm() && large && strength >= floor && (!change || strength > change->strength)) {
+    const bool dip = which == kOfSpike && size < 0 && !dips_;
+    if (IsWarm() && large && !dip && strength >= floor && (!change || strength > change->strength)) {
       change = make(strength);
     }
     // What is far out would hide the next one.
@@ -144,8 +145,9 @@ std::optional<Change> SeriesWatch::Levels(int64_t step, double least) {
   };
   if (count_ > kSpikeBase) {
     const double base = MedianOf(1, kSpikeBase);
-    consider(kOfSpike, Recent(0) - base,
-             [&](double s) { return Change{Detector::kSpike, step, s, Back(base), Back(Recent(0))}; });
+    consider(kOfSpike, Recent(0) - base, [&](double s) {
+      return Change{Detector::kSpike, step, s, Back(base), Back(Recent(0))};
+    });
   }
   for (size_t i = 0; i < kLevelWindows.size(); ++i) {
     const size_t window = kLevelWindows[i];

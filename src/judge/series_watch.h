@@ -34,8 +34,8 @@ inline constexpr double kExactStrength = 99;
 
 struct Change {
   Detector detector = Detector::kSpike;
-  int64_t onset = 0;     // the step where it began, as far as that can be told
-  double strength = 0;   // -log10 of the probability in a healthy series; kExactStrength for what is exact
+  int64_t onset = 0;             // the step where it began, as far as that can be told
+  double strength = 0;           // -log10 of the probability in a healthy series; kExactStrength for what is exact
   double before = 0, after = 0;  // typical values, in the units of the series
 };
 
@@ -58,6 +58,8 @@ class SeriesWatch {
   std::optional<Change> Add(int64_t step, double value, double least);
   /// Of values that are sums over many steps, such as parameters and moments, the noise from step to step says nothing.
   void IgnoreNoise() { noise_ = false; }
+  /// One value that is lower than the others is no fault of a loss, as a batch may be easy, nor of a largest value.
+  void IgnoreDips() { dips_ = false; }
   size_t count() const { return count_; }
   bool IsWarm() const { return count_ >= kJudgeWarmup; }
 
@@ -80,7 +82,7 @@ class SeriesWatch {
 
   static constexpr size_t kRing = 256, kStatistics = 5;
   SeriesScale scale_;
-  bool repeats_, noise_ = true;
+  bool repeats_, noise_ = true, dips_ = true;
   double least_change_;
   size_t count_ = 0, end_ = 0;
   std::array<double, kRing> ring_{};

@@ -1,6 +1,6 @@
-// What all layers do together: the median over the rows of a table of how far each is from its own level. One layer does
-// not move it, and its noise is less than that of any of them. What a layer does apart from that has less noise, too: the
-// data of a step move all of them.
+// What all layers do together: the median over the rows of a table of how far each is from its own level. One layer
+// does not move it, and its noise is less than that of any of them. What a layer does apart from that has less noise,
+// too: the data of a step move all of them.
 #include <algorithm>
 #include <cmath>
 #include <map>

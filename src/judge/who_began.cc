@@ -16,6 +16,7 @@ constexpr int64_t kLookBack = 30;   // steps before the first alarm in which wea
 constexpr int64_t kAsideSteps = 8;  // after the first alarm: what is told then may have begun with it
 constexpr double kEarlyStrength = 6.5, kMostOfLayers = 0.6, kNearStrength = 0.6;
 constexpr int64_t kSameTime = 2;
+constexpr double kFarStronger = 2;
 
 // In a step: what is earlier can be the cause of what is later.
 int Phase(const RowChange& c, const RunJudge::Row& row) {
@@ -88,8 +89,8 @@ class EventMaker {
       const bool sharp = IsExact(c.change.detector) || c.change.detector == Detector::kSpike;
       const int64_t late = std::max<int64_t>(c.change.onset - onset - (sharp ? 0 : kSameTime), 0);
       const bool certain = c.change.strength >= kExactStrength / 2 && late == 0;
-      return std::make_tuple(!IsCandidate(c, told), IsLoss(row), !(IsExact(c.change.detector) && certain), late, !certain,
-                             certain ? Phase(c, row) : 0, !row.together, row.together ? Phase(c, row) : 0,
+      return std::make_tuple(!IsCandidate(c, told), IsLoss(row), !(IsExact(c.change.detector) && certain), late,
+                             !certain, certain ? Phase(c, row) : 0, !row.together, row.together ? Phase(c, row) : 0,
                              -c.change.strength);
     };
     std::stable_sort(near->begin(), near->end(),
@@ -166,11 +167,13 @@ class EventMaker {
     const auto total = static_cast<double>(table_layers_.at(event->table).size());
     const double share = static_cast<double>(layers.size()) / total;
     const double best = order.empty() ? 0 : layers[order[0]];
-    const bool one_stands_out =
-        std::count_if(layers.begin(), layers.end(), [&](auto& l) { return l.second >= kNearStrength * best; }) <
-        static_cast<std::ptrdiff_t>(std::max<size_t>(layers.size() / 2, 2));
-    const bool together = std::any_of(first.begin(), first.end(), [&](const RowChange& c) { return rows_[c.row].together; });
-    event->all_layers = event->detector == Detector::kClip || (together && !IsExact(event->detector)) || (share >= kMostOfLayers && total > 2 && !one_stands_out);
+    const bool one_stands_out = std::count_if(layers.begin(), layers.end(), [&](auto& l) {
+                                  return l.second >= kNearStrength * best;
+                                }) < static_cast<std::ptrdiff_t>(std::max<size_t>(layers.size() / 2, 2));
+    const bool together =
+        std::any_of(first.begin(), first.end(), [&](const RowChange& c) { return rows_[c.row].together; });
+    event->all_layers = event->detector == Detector::kClip || (together && !IsExact(event->detector)) ||
+                        (share >= kMostOfLayers && total > 2 && !one_stands_out);
     if (event->detector == Detector::kReduction && layers.size() == 1 && best >= kExactStrength &&
         rows_[first.front().row].never_held == false) {
       event->all_layers = true;  // a common factor
@@ -221,12 +224,20 @@ std::vector<JudgedEvent> WhoBegan(const RunJudge& judge, int64_t from_step) {
     const int64_t told = all[i].step;
     std::vector<RowChange> near;
     size_t j = i;
-    while (j > 0 && all[j - 1].step >= told - kLookBack) --j;
+    // Not into the event before.
+    const int64_t before = events.empty() ? INT64_MIN : events.back().told + kAsideSteps;
+    while (j > 0 && all[j - 1].step >= told - kLookBack && all[j - 1].step > before) --j;
     for (; j < all.size() && all[j].step <= told + kEventSpan; ++j) near.push_back(all[j]);
     events.push_back(maker.Make(told, std::move(near)));
     // Changes go on while a fault does: they belong to it until it has been quiet for a while.
+    // What is far stronger than all there was at its beginning is another one.
     int64_t last = told;
+    double strongest = 0;
+    for (const RowChange& c : events.back().evidence)
+      strongest = std::max(strongest, c.step <= told + kAsideSteps ? c.change.strength : 0.0);
     while (i + 1 < all.size() && (all[i + 1].step <= last + kEventSpan || !judge.IsAlarm(all[i + 1]))) {
+      const RowChange& next = all[i + 1];
+      if (next.step > told + kAsideSteps && next.change.strength >= kFarStronger * strongest) break;
       ++i;
       if (judge.IsAlarm(all[i])) last = all[i].step;
     }

@@ -13,15 +13,15 @@ namespace msprobe {
 
 /// What belongs together in time: the first alarm, and what changed about it.
 struct JudgedEvent {
-  int64_t told = 0;   // the step of the first alarm
-  int64_t onset = 0;  // where it began
+  int64_t told = 0;                 // the step of the first alarm
+  int64_t onset = 0;                // where it began
   std::vector<RowChange> evidence;  // who began first; at most kShownEvidence
   size_t alarms = 0, changes = 0;
 
   Detector detector = Detector::kSpike;
-  std::string table, column;         // what changed first
-  std::vector<std::string> layers;   // modules or parameters; empty with `all_layers`
-  std::string place;                 // what they have in common: a module; empty: the whole model
+  std::string table, column;        // what changed first
+  std::vector<std::string> layers;  // modules or parameters; empty with `all_layers`
+  std::string place;                // what they have in common: a module; empty: the whole model
   bool all_layers = false;
   std::vector<size_t> ranks;         // that show it
   std::optional<int64_t> culprit;    // the guilty rank
@@ -29,9 +29,7 @@ struct JudgedEvent {
   double before = 0, after = 0;      // of the first of the evidence
   double factor = 0;                 // after / before where that says something; else 0
   std::optional<int64_t> loss_step;  // where the loss shows it
-  std::optional<int64_t> lead() const {
-    return loss_step ? std::optional(*loss_step - onset) : std::nullopt;
-  }
+  std::optional<int64_t> lead() const { return loss_step ? std::optional(*loss_step - onset) : std::nullopt; }
 };
 inline constexpr size_t kShownEvidence = 12, kMostEvents = 20;
 

@@ -19,7 +19,7 @@
 namespace msprobe {
 namespace {
 
-constexpr size_t kMostNamed = 100;
+constexpr size_t kMostNamed = 100, kMostWorst = 20;
 
 /// The lists of a config.json, and where data of failing calls goes.
 struct CheckConfig {
@@ -101,7 +101,11 @@ class AccuracyCheck {
  public:
   AccuracyCheck(const AccCheckSettings& settings, const DumpFile& dump, std::vector<PlannedCall> plan,
                 AccCheckReport* report)
-      : settings_(settings), dump_(dump), plan_(std::move(plan)), report_(report), framework_(FrameworkOf(dump)),
+      : settings_(settings),
+        dump_(dump),
+        plan_(std::move(plan)),
+        report_(report),
+        framework_(FrameworkOf(dump)),
         pool_(settings.devices, framework_) {}
 
   /// A device that is not there is told before a table is made.
@@ -138,14 +142,27 @@ class AccuracyCheck {
     }
     MSP_ASSIGN_OR_RETURN(std::unique_ptr<CheckProcess> process, pool_.Take());
     MSP_ASSIGN_OR_RETURN(CallAnswer answer, process->Call(*request));
-    CheckedCall out = JudgeCall(call.full, call.api, call.backward.has_value(), framework_, settings_.release, std::move(answer));
+    CheckedCall out =
+        JudgeCall(call.full, call.api, call.backward.has_value(), framework_, settings_.release, std::move(answer));
     if (!report_->error_data.empty() && Fails(out)) MSP_RETURN_IF_ERROR(process->Save(report_->error_data, call.full));
     pool_.Give(std::move(process));
     return out;
   }
 
+  /// Sorted by badness, as they come.
+  void KeepWorst(const CheckedCall& call) {
+    const auto before = [](const WorstCall& a, const WorstCall& b) {
+      return a.verdict != b.verdict ? a.verdict > b.verdict : a.times > b.times;
+    };
+    const WorstCall found{call.full, *call.verdict, call.times};
+    std::vector<WorstCall>& worst = report_->worst;
+    worst.insert(std::upper_bound(worst.begin(), worst.end(), found, before), found);
+    if (worst.size() > kMostWorst) worst.pop_back();
+  }
+
   void Count(const CheckedCall& call) {
     if (call.verdict) {
+      KeepWorst(call);
       ++report_->verdicts[static_cast<size_t>(*call.verdict)];
       report_->known += *call.verdict >= Float64Verdict::kSuspicious && call.known;
       const bool wrong = *call.verdict == Float64Verdict::kWrong;

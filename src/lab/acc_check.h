@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "lab/check_tables.h"
 #include "lab/standards/standard.h"
 
 namespace msprobe {
@@ -25,6 +26,12 @@ struct AccCheckSettings {
   StandardRelease release = StandardRelease::k26;
 };
 
+struct WorstCall {
+  std::string full;
+  Float64Verdict verdict = Float64Verdict::kRight;
+  double times = 0;  // its error, in multiples of what rounding explains
+};
+
 struct AccCheckReport {
   std::string result, details, float64, error_data;  // files; the directory of saved tensors, "" without one
   std::string device;
@@ -32,6 +39,7 @@ struct AccCheckReport {
   std::vector<std::string> errors;                                        // names of calls that fail, at most 100
   std::array<uint64_t, 4> verdicts{};                                     // calls by Float64Verdict
   std::vector<std::string> suspects;                                      // wrong before suspicious, at most 100
+  std::vector<WorstCall> worst;                                           // at most 20, the worst first
   uint64_t known = 0;                                                     // suspects whose kernels are known
   std::string truncated;                                                  // where the dump ends before its end
 };

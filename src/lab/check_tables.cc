@@ -90,16 +90,27 @@ std::string_view Float64VerdictText(Float64Verdict v) {
 }
 
 const std::vector<std::string>& MindSporeCheckColumns() {
-  static const std::vector<std::string> columns = {"API Name", "Bench Dtype", "Tested Dtype",   "Shape",  "Cosine",
-                                                   "MaxAbsErr", "MaxRelativeErr", "Status", "Message"};
+  static const std::vector<std::string> columns = {"API Name",  "Bench Dtype",    "Tested Dtype", "Shape",  "Cosine",
+                                                   "MaxAbsErr", "MaxRelativeErr", "Status",       "Message"};
   return columns;
 }
 
 const std::vector<std::string>& Float64Columns() {
-  static const std::vector<std::string> columns = {
-      "API Name",  "Dtype",         "Verdict",       "Error (ulp)", "Round-off (ulp)", "Known", "Element Error (ulp)",
-      "Element Round-off (ulp)", "Rule", "Terms", "Condition", "Required rtol", "Required atol", "Classes",
-      "Ulp Histogram"};
+  static const std::vector<std::string> columns = {"API Name",
+                                                   "Dtype",
+                                                   "Verdict",
+                                                   "Error (ulp)",
+                                                   "Round-off (ulp)",
+                                                   "Known",
+                                                   "Element Error (ulp)",
+                                                   "Element Round-off (ulp)",
+                                                   "Rule",
+                                                   "Terms",
+                                                   "Condition",
+                                                   "Required rtol",
+                                                   "Required atol",
+                                                   "Classes",
+                                                   "Ulp Histogram"};
   return columns;
 }
 

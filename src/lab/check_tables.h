@@ -31,6 +31,7 @@ struct CheckedCall {
   std::vector<std::vector<std::string>> rows;     // of the details, as CheckColumns()
   std::vector<std::vector<std::string>> float64;  // of the comparison with float64
   std::optional<Float64Verdict> verdict;          // the worst of its results
+  double times = 0;   // the largest error of a result or element, in multiples of what rounding explains
   bool known = true;  // every result that is off comes from a kernel that is known to be inaccurate
 };
 

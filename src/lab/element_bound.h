@@ -17,10 +17,10 @@ inline constexpr std::array<double, 6> kUlpClasses = {0.5, 1, 2, 4, 16, 256};
 
 /// What the elements of a result say.
 struct ElementFigures {
-  bool bounded = false;         // the rule of the item gave a bound
-  double error = 0, limit = 0;  // in ulp, of the element that is furthest beyond its own limit
-  double rtol = 0;              // the smallest that passes with atol = 0; infinite where the truth is 0
-  double atol = 0;              // the smallest that passes with an rtol of one ulp
+  bool bounded = false;                         // the rule of the item gave a bound
+  double error = 0, limit = 0;                  // in ulp, of the element that is furthest beyond its own limit
+  double rtol = 0;                              // the smallest that passes with atol = 0; infinite where the truth is 0
+  double atol = 0;                              // the smallest that passes with an rtol of one ulp
   uint64_t nan = 0, infinite = 0, flushed = 0;  // elements of another class; subnormals that became 0
   uint64_t subnormal = 0;                       // of the truth
   /// By the power of two of the truth (rounded down to a multiple of 4; kZeroBin of zeros): elements in each class.

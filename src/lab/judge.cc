@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "base/text.h"
 #include "lab/element_bound.h"
@@ -164,6 +165,10 @@ double HalfOfTheDigits(DType dtype) {
   }
 }
 
+double TimesOf(double error, double limit) {
+  return error == 0 ? 0 : limit > 0 ? error / limit : std::numeric_limits<double>::infinity();
+}
+
 /// A row of the comparison with float64.
 void AddFloat64(const std::string& name, std::string_view api, const ResultItem& item, CheckedCall* out) {
   if (item.error < 0) return;
@@ -174,6 +179,8 @@ void AddFloat64(const std::string& name, std::string_view api, const ResultItem&
   if (IsJudged(dtype)) elements = JudgeElements(item, dtype);
   if (elements.bounded) verdict = std::max(verdict, VerdictOf(elements.error, elements.limit, coarse));
   out->verdict = std::max(verdict, out->verdict.value_or(verdict));
+  out->times = std::max(out->times, TimesOf(item.error, item.limit));
+  if (elements.bounded) out->times = std::max(out->times, TimesOf(elements.error, elements.limit));
   const bool off = verdict >= Float64Verdict::kSuspicious;
   const std::string_view known =
       off ? KnownKernel(api, ParseOutputName(name).direction, item.dtype) : std::string_view();
@@ -283,8 +290,8 @@ void AddDraws(const DrawnResult& drawn, CheckedCall* out) {
   out->verdict = drawn.verdict;
   out->known = false;
   out->forward = drawn.verdict == Float64Verdict::kWrong ? LabStatus::kError : LabStatus::kPass;
-  const std::string found = fmt::format("{} values, distance {:.3g}, {:.3g} by chance", drawn.values, drawn.distance,
-                                        drawn.limit);
+  const std::string found =
+      fmt::format("{} values, distance {:.3g}, {:.3g} by chance", drawn.values, drawn.distance, drawn.limit);
   std::vector<std::string> row(Float64Columns().size());
   row[0] = out->full + ".forward.output.0";
   row[2] = Float64VerdictText(drawn.verdict);

@@ -142,7 +142,8 @@ StatusOr<std::string> InputText(const OpScriptSettings& settings, const TensorFo
                                 const JsonValue& leaf) {
   const JsonValue* name = leaf.Find("data_name");
   if (settings.real_data) {
-    if (!name || !name->IsString()) return BadInput("the dump holds no values of " + OneLine(key) + ": use random_data");
+    if (!name || !name->IsString())
+      return BadInput("the dump holds no values of " + OneLine(key) + ": use random_data");
     MSP_ASSIGN_OR_RETURN(const std::string path, folder.Find(name->Text()));
     MSP_RETURN_IF_ERROR(TensorFile::Open(path, ParseDType(leaf.Find("dtype")->Text())).status());
     const std::unique_ptr<char, decltype(&std::free)> whole(realpath(path.c_str(), nullptr), &std::free);
@@ -208,8 +209,9 @@ Status WriteExtract(const OpScriptSettings& settings, const DumpFile& dump) {
 
 /// Names of files are made of it, and text of the script.
 bool IsPlainCall(const std::string& name) {
-  return !name.empty() && name.size() <= 1000 && name.find_first_not_of(
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") == std::string::npos;
+  return !name.empty() && name.size() <= 1000 &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.") ==
+             std::string::npos;
 }
 
 StatusOr<std::string> RunScript(const std::string& path) {
@@ -272,7 +274,6 @@ StatusOr<OpScriptSettings> OpScriptSettings::Read(const std::string& path) {
   }
   if (!IsPlainCall(out.call))
     return BadInput(path + ": \"api_name\" must name a call of the dump, such as \"Functional.softmax.0\"");
-  if (out.dump.empty()) out.dump = out.extracted;
   if (out.dump.empty()) return BadInput(path + ": \"dump_json_path\" must be the path of a dump.json");
   return out;
 }
@@ -293,8 +294,7 @@ StatusOr<OpScript> WriteOpScript(const OpScriptSettings& settings) {
     return printed.status();
   }
   out.printed = *std::move(printed);
-  if (!settings.extracted.empty() && settings.extracted != settings.dump)
-    MSP_RETURN_IF_ERROR(WriteExtract(settings, dump));
+  if (!settings.extracted.empty()) MSP_RETURN_IF_ERROR(WriteExtract(settings, dump));
   return out;
 }
 

@@ -10,7 +10,7 @@ namespace msprobe {
 
 struct OpScriptSettings {
   std::string dump;       // a dump.json
-  std::string extracted;  // a file for the call's own entries, or that has them; "" without one
+  std::string extracted;  // a file for the call's own entries; "" without one
   std::string call;       // "Functional.softmax.0"
   bool backward = false;
   bool real_data = false;  // recorded tensors; else values drawn within the recorded range

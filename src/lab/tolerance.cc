@@ -39,8 +39,8 @@ std::string_view NameOf(std::string_view op) { return op.substr(op.rfind('.') + 
 std::string CallOf(std::string_view op) {
   if (op.find('.') != std::string_view::npos) return std::string(op);
   const Arithmetic kind = TraitsOf(op).arithmetic;
-  const bool functional = op == "linear" || StartsWith(op, "conv") || EndsWith(op, "pool1d") || EndsWith(op, "pool2d") ||
-                          kind == Arithmetic::kNormalise;
+  const bool functional = op == "linear" || StartsWith(op, "conv") || EndsWith(op, "pool1d") ||
+                          EndsWith(op, "pool2d") || kind == Arithmetic::kNormalise;
   return (functional ? "torch.nn.functional." : "torch.") + std::string(op);
 }
 
@@ -99,9 +99,10 @@ ToleranceLine OfNorm(const ToleranceQuery& query, Arithmetic kind, double terms)
   ToleranceLine out;
   out.rule = "norm", out.terms = terms;
   out.line = fmt::format("assert (actual.double() - expected).norm() <= {} * expected.norm()", UpText(limit));
-  out.why = fmt::format("1 ulp, and {:g} sqrt(K) roundings for K = {:g}, condition 1; inputs that cancel out, or "
-                        "softmax of large ones, take more: acc_check measures the condition of a recorded call",
-                        kTail, terms);
+  out.why = fmt::format(
+      "1 ulp, and {:g} sqrt(K) roundings for K = {:g}, condition 1; inputs that cancel out, or "
+      "softmax of large ones, take more: acc_check measures the condition of a recorded call",
+      kTail, terms);
   return out;
 }
 
@@ -126,7 +127,8 @@ StatusOr<ToleranceLine> ToleranceOf(const ToleranceQuery& query) {
   if (const auto bound = MeasuredBound(name, query.backward, query.dtype)) return OfFunction(query, *bound);
   const Arithmetic kind = TraitsOf(name).arithmetic;
   if (query.backward)
-    return UsageError("the gradient of " + OneLine(query.op) + " was not measured: acc_check judges that of a recorded call");
+    return UsageError("the gradient of " + OneLine(query.op) +
+                      " was not measured: acc_check judges that of a recorded call");
   if (kind == Arithmetic::kCopy) {
     ToleranceLine out;
     out.rule = "exact";

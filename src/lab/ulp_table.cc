@@ -26,8 +26,8 @@ std::optional<FunctionBound> MeasuredBound(std::string_view api, bool backward, 
   const auto* found = std::find_if(std::begin(kMeasured), std::end(kMeasured),
                                    [&](const MeasuredFunction& f) { return f.name == name && f.backward == backward; });
   if (found == std::end(kMeasured)) return std::nullopt;
-  const FunctionBound bound = dtype == DType::kFloat32   ? found->single
-                              : dtype == DType::kFloat16 ? found->half
+  const FunctionBound bound = dtype == DType::kFloat32    ? found->single
+                              : dtype == DType::kFloat16  ? found->half
                               : dtype == DType::kBFloat16 ? found->bfloat
                                                           : FunctionBound();
   return bound.ulps > 0 ? std::optional(bound) : std::nullopt;

@@ -85,6 +85,8 @@ TEST_F(MappingTest, FilesOfAnotherKindAreRefusedByLine) {
   settings = {};
   settings.layer = dir_.Write("l.yaml", "MLP: gate\n");
   Refused(settings, Code::kBadInput, "l.yaml, line 1");
+  settings.layer = dir_.Write("m.yaml", "MLP:\n  a: b\n  c: d\nMLP:\n  e: f\n");
+  Refused(settings, Code::kBadInput, "m.yaml, line 5: \"MLP\" stands in line 2 already");
   settings = {};
   settings.data = dir_.path() + "/none.yaml";
   Refused(settings, Code::kBadInput, "none.yaml");

@@ -53,7 +53,7 @@ struct MatchPlan {
   enum class RuleUse : uint8_t { kNoTarget, kNoGolden, kUsed };
   RuleUse rules = RuleUse::kUsed;
   std::vector<size_t> unknown_classes = {};  // rules of a layer mapping whose class the target does not have
-  std::vector<std::string> warnings;  // of the mapping: what it names and the dumps do not have
+  std::vector<std::string> warnings;         // of the mapping: what it names and the dumps do not have
   size_t matched = 0;
   size_t skipped = 0;  // target ops that are not part of the comparison
   size_t target_only() const { return golden_of.size() - matched - skipped; }

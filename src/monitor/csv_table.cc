@@ -128,10 +128,11 @@ void CsvTable::Add(int64_t step, std::span<const CsvRow> rows) {
   }
 }
 
-Status CsvTable::Flush(int64_t step) {
+Status CsvTable::Flush(int64_t step, uint64_t* bytes) {
   if (pending_.empty()) return OkStatus();
   Status status = OpenFor(step);
   if (status.ok()) status = AppendWhole(fd_, path_, pending_);
+  if (status.ok() && bytes != nullptr) *bytes += pending_.size();
   pending_.clear();
   return status;
 }

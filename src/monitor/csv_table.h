@@ -47,7 +47,8 @@ class CsvTable {
   /// of its numbers have a point.
   void Add(int64_t step, std::span<const CsvRow> rows);
   /// Appends the blocks to the file of this step. What a full disk cut off is taken back, so that no row is half a row.
-  Status Flush(int64_t step);
+  /// `bytes`: by how much the file has grown is added there.
+  Status Flush(int64_t step, uint64_t* bytes = nullptr);
   /// "{prefix}_{first}-{last}.csv" of a step.
   std::string FileOf(int64_t step) const;
 

@@ -44,7 +44,7 @@ double NumberOf(const CsvCell& cell) {
 }  // namespace
 
 Journal::Column Journal::KindOf(const std::string& column) {
-  static constexpr std::array<std::string_view, 9> kNames{"norm", "min", "max",   "zeros", "nans",
+  static constexpr std::array<std::string_view, 9> kNames{"norm", "min",  "max",   "zeros", "nans",
                                                           "id",   "mean", "shape", "dtype"};
   return static_cast<Column>(std::find(kNames.begin(), kNames.end(), column) - kNames.begin());
 }
@@ -145,8 +145,9 @@ void Journal::ArriveSummary(uint32_t number, const TensorSummary& summary, const
     if (table.kinds[i] == Column::kShape) {
       if (!alike) series.cells[i] = CsvCell::Text(ShapeText(view));
     } else if (table.kinds[i] == Column::kDType) {
-      if (!alike) series.cells[i] = CsvCell::Text(options_.dtype_name != nullptr ? options_.dtype_name(view.dtype)
-                                                                    : "torch." + std::string(DTypeName(view.dtype)));
+      if (!alike)
+        series.cells[i] = CsvCell::Text(options_.dtype_name != nullptr ? options_.dtype_name(view.dtype)
+                                                                       : "torch." + std::string(DTypeName(view.dtype)));
     } else {
       series.cells[i] = StatisticOf(table.kinds[i], summary, view);
     }
@@ -205,7 +206,7 @@ void Journal::SortRows(Table* table) {
   });
 }
 
-Status Journal::WriteCsv(Table* table, int64_t step, std::span<const uint32_t> rows) {
+Status Journal::WriteCsv(Table* table, int64_t step, std::span<const uint32_t> rows, uint64_t* bytes) {
   if (!table->csv) return OkStatus();
   std::vector<CsvRow> block;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -215,7 +216,7 @@ Status Journal::WriteCsv(Table* table, int64_t step, std::span<const uint32_t> r
     table->csv->Add(step, block);
     block.clear();
   }
-  return table->csv->Flush(step);
+  return table->csv->Flush(step, bytes);
 }
 
 // The tables and series that the file does not know yet.
@@ -285,13 +286,14 @@ StepReport Journal::Write(int64_t step) {
     report.rows += rows.size();
     report.same_rows &= rows == table.last_rows;
     if (!rows.empty()) {
-      keep(WriteCsv(&table, step, rows));
+      keep(WriteCsv(&table, step, rows, &report.bytes));
       WriteSeries(number, step, rows);
       if (events_) WriteEvents(table, step, rows);
       if (!rules_.empty()) Judge(table, rows, &report.alarms);
     }
     table.last_rows = std::move(rows);
   }
+  report.bytes += writer_.pending_bytes();
   keep(writer_.Flush());
   if (events_) {
     if (Status status = events_->Flush(); !status.ok()) {

@@ -39,6 +39,7 @@ struct SeriesAlarm {
 /// What became of a step.
 struct StepReport {
   size_t rows = 0;
+  uint64_t bytes = 0;  // that the files have grown
   std::vector<SeriesAlarm> alarms;
   bool same_rows = false;  // of the same series as the step before
   Status status;           // of writing; csv files are tried again at the next step, the others are written no more
@@ -120,7 +121,7 @@ class Journal {
   void Arrive(uint32_t number);
   void ArriveSummary(uint32_t number, const TensorSummary& summary, const TensorView& view);
   void SortRows(Table* table);
-  Status WriteCsv(Table* table, int64_t step, std::span<const uint32_t> rows);
+  Status WriteCsv(Table* table, int64_t step, std::span<const uint32_t> rows, uint64_t* bytes);
   void WriteSeries(uint32_t number, int64_t step, std::span<const uint32_t> rows);
   void WriteEvents(const Table& table, int64_t step, std::span<const uint32_t> rows);
   void Judge(const Table& table, std::span<const uint32_t> rows, std::vector<SeriesAlarm>* alarms);

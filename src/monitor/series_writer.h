@@ -36,6 +36,7 @@ class SeriesWriter {
   void AddSeries(std::span<const SeriesName> series);
   /// `values` column by column; rows are numbers of series.
   void AddValues(int64_t step, uint32_t table, std::span<const uint32_t> rows, std::span<const double> values);
+  size_t pending_bytes() const { return pending_.size(); }
   /// Writes what was added. After an error the file is whole up to the last Flush() and takes nothing more.
   Status Flush();
   void Close();

@@ -39,5 +39,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"forward", "", "", OpDirection::kForward, false}, Case{"", "", "", OpDirection::kNone, false},
                     Case{"...", "...", "", OpDirection::kNone, false}));
 
+TEST(OpName, RankOfAMergedCallIsNoPartOfTheFunction) {
+  EXPECT_EQ(WithoutRankSuffix("tanh_rank3"), "tanh");
+  EXPECT_EQ(WithoutRankSuffix("__truediv___rank12"), "__truediv__");
+  EXPECT_EQ(WithoutRankSuffix("matrix_rank"), "matrix_rank");
+  EXPECT_EQ(WithoutRankSuffix("_rank3"), "_rank3");
+}
+
 }  // namespace
 }  // namespace msprobe

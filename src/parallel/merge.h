@@ -49,7 +49,11 @@ StatusOr<std::string> MergePlanJson(const GraphSettings& settings);
 
 /// construct.json, dump.json and stack.json of a merged graph, as one rank would have written them.
 Status WriteMergedDump(const RankGraph& graph, const std::string& dir);
-/// The same without stacks; `matched_only`: of the nodes that have a partner.
-Status WriteModelDump(const RankGraph& graph, bool matched_only, const std::string& dir);
+enum class ModelDump : uint8_t {
+  kMatched,  // of the nodes that have a partner
+  kWhole,    // of all nodes; parameters of several ranks have no shapes, which are those of a part
+};
+/// The same without stacks.
+Status WriteModelDump(const RankGraph& graph, ModelDump which, const std::string& dir);
 
 }  // namespace msprobe

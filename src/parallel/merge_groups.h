@@ -16,8 +16,8 @@ namespace msprobe {
 struct RankHints {
   int rank = 0;
   std::vector<std::vector<int>> reduces;  // groups of its all_reduce and reduce_scatter calls, each once, in order
-  std::vector<std::string> names;         // of `reduces`; an empty group is that of all ranks that have its name
   int sends_to = -1;                      // peer of its first send
+  std::vector<std::string> names;         // of `reduces`; an empty group is that of all ranks that have its name
 };
 
 /// Ranks that become one graph: of each pipeline stage a grid of ranks, tensor parallel fastest, then context, then

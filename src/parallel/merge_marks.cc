@@ -90,7 +90,8 @@ class Marker {
         const size_t index = SumOf(pool_[*it].was)->Fills() ? 1 : 0;  // behind the buffer for the sum
         const JsonValue* in = other_.IsObject() ? TensorAt(other_, pool_[*it].was, false, index) : nullptr;
         // MindSpore's functions that return the sum have no buffer for it.
-        if (index > 0 && other_.IsObject() && !(in && in->Find("shape"))) in = TensorAt(other_, pool_[*it].was, false, 0);
+        if (index > 0 && other_.IsObject() && !(in && in->Find("shape")))
+          in = TensorAt(other_, pool_[*it].was, false, 0);
         if (!in || !Equal(product, TensorStats::Of(*in))) continue;
         pool_[c].reduced = *it;
         pool_.decisions().reduced.emplace_back(pool_[c].name, pool_[*it].name);

@@ -191,31 +191,16 @@ StatusOr<std::string> Tensor(Viewer* viewer, const RequestTarget& t) {
 }
 
 using Route = StatusOr<std::string> (*)(Viewer*, const RequestTarget&);
-constexpr std::array<std::pair<std::string_view, Route>, 25> kRoutes{{{"/api/files", Files},
-                                                                      {"/api/config", Config},
-                                                                      {"/api/summary", Summary},
-                                                                      {"/api/children", Children},
-                                                                      {"/api/path", Path},
-                                                                      {"/api/node", Node},
-                                                                      {"/api/search", Search},
-                                                                      {"/api/seek", Seek},
-                                                                      {"/api/links", Links},
-                                                                      {"/api/history", History},
-                                                                      {"/api/matrix", Matrix},
-                                                                      {"/api/verdict", Verdict},
-                                                                      {"/api/findings", Findings},
-                                                                      {"/api/layers", Layers},
-                                                                      {"/api/activations", Activations},
-                                                                      {"/api/run", RunOverview},
-                                                                      {"/api/run/rows", RunRows},
-                                                                      {"/api/run/tile", RunTile},
-                                                                      {"/api/run/events", RunEvents},
-                                                                      {"/api/trend", TrendInfo},
-                                                                      {"/api/trend/grid", TrendGrid},
-                                                                      {"/api/trend/line", TrendLine},
-                                                                      {"/api/matches", Matches},
-                                                                      {"/api/suggestions", Suggestions},
-                                                                      {"/api/tensor", Tensor}}};
+constexpr std::array<std::pair<std::string_view, Route>, 25> kRoutes{
+    {{"/api/files", Files},          {"/api/config", Config},    {"/api/summary", Summary},
+     {"/api/children", Children},    {"/api/path", Path},        {"/api/node", Node},
+     {"/api/search", Search},        {"/api/seek", Seek},        {"/api/links", Links},
+     {"/api/history", History},      {"/api/matrix", Matrix},    {"/api/verdict", Verdict},
+     {"/api/findings", Findings},    {"/api/layers", Layers},    {"/api/activations", Activations},
+     {"/api/run", RunOverview},      {"/api/run/rows", RunRows}, {"/api/run/tile", RunTile},
+     {"/api/run/events", RunEvents}, {"/api/trend", TrendInfo},  {"/api/trend/grid", TrendGrid},
+     {"/api/trend/line", TrendLine}, {"/api/matches", Matches},  {"/api/suggestions", Suggestions},
+     {"/api/tensor", Tensor}}};
 
 constexpr std::array<std::pair<std::string_view, view::MatchAction>, 6> kChanges{
     {{"/api/match/add", view::MatchAction::kAdd},

@@ -66,7 +66,7 @@ test('a click draws the line of a row, all series stand by themselves', async ()
   await page.locator('[data-test=run-fold-none]').click();
   await until(async () => (await page.locator('.runs').innerText()).includes('10 rows'), 'a row for each series');
   const box = await map().boundingBox();
-  await page.mouse.click(box.x + box.width * 0.6, box.y + 60);
+  await page.mouse.click(box.x + box.width * 0.6, box.y + 75);
   await page.locator('.trend-names code').waitFor();
   await until(async () => (await page.locator('.trend-chart path').count()) >= 2, 'a band and a line');
   assert.match(await page.locator('.trend-names').innerText(), /layers\.0\.attn\.weight/);

@@ -8,7 +8,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace msprobe;
   const fuzz::MemoryFile input(data, size);
-  const auto file = SeriesFile::Open(input.path());
+  auto file = SeriesFile::Open(input.path());
   if (!file.ok()) {
     fuzz::CheckRefusal(file.status());
     return 0;

@@ -3,6 +3,7 @@
 Every cell of a table is either that of mindstudio-probe or must be the one that is computed here.
 """
 
+import functools
 import json
 import math
 import re
@@ -112,9 +113,7 @@ def grown(rows, messages):
         if worst_in < 0.1 and (norm_ratio(row) or 0) > 0.5:
             messages[row["NPU Name"]].append("error: The NormRelativeErr of output is greater than 0.5.")
     if outputs and (worst_out > 0.1 if worst_in == 0 else worst_out / worst_in > 10):
-        messages[outputs[0]["NPU Name"]].append(
-            "warning: The norm relative error of output is 10 times that of input."
-        )
+        messages[outputs[0]["NPU Name"]].append("warning: The norm relative error of output is 10 times that of input.")
 
 
 def fallen(rows, messages):
@@ -208,6 +207,14 @@ def wrong_metrics(row, target, golden):
 # ---- tables -----------------------------------------------------------------------------------------------------------------
 
 
+known_items = functools.cache(items_of)  # the set does not change
+
+
+@functools.cache
+def framework_of(dump):
+    return json.loads(dump.read_text())["framework"]
+
+
 def recorded_cells(item, side):
     """What a table has of a tensor of one run."""
     cells = {f"{side} Dtype": item["dtype"], f"{side} Tensor Shape": str(item["shape"])}
@@ -218,8 +225,8 @@ def recorded_cells(item, side):
 
 def reference_faults(rows, target, golden):
     """(item, title, what it must be, what it is) of all cells of a table of 26.2.0 that do not follow from the two dumps."""
-    items = {"NPU": items_of(target), "Bench": items_of(golden)}
-    cross = json.loads(target.read_text())["framework"] != json.loads(golden.read_text())["framework"]
+    items = {"NPU": known_items(target), "Bench": known_items(golden)}
+    cross = framework_of(target) != framework_of(golden)
     ops, faults = {}, []
     for row in rows:
         ops.setdefault(op_of(row["NPU Name"])[0], []).append(row)

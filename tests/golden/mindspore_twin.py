@@ -81,4 +81,7 @@ def torch_text(text):
     return text
 
 
-BACK = {own: f"{name}." for name, own in (("Torch", "Mint"), ("Functional", "MintFunctional"), ("Distributed", "MintDistributed"))}
+BACK = {
+    own: f"{name}."
+    for name, own in (("Torch", "Mint"), ("Functional", "MintFunctional"), ("Distributed", "MintDistributed"))
+}

@@ -265,10 +265,11 @@ def test_fuzzy_match_of_a_changed_op(tmp_path):
     assert "only in the target" in done.stdout
 
 
-@pytest.mark.parametrize("m", ["m1", "m2"])
-def test_truth_of_overflows(m, tmp_path):
+@pytest.mark.parametrize("name", ["overflow_m1", "overflow_m2", "ms_overflow_m1", "ms_overflow_m2"])
+def test_truth_of_overflows(name, tmp_path):
     """An infinite weight: the layer and its parameter are the source."""
-    root, done = run_case(f"overflow_{m}", tmp_path, folder="truth")
+    m = name[-2:]
+    root, done = run_case(name, tmp_path, folder="truth")
     layer, parameter = json.loads((root / "truth" / f"overflow_{m}" / "case.json").read_text())["answer"]["source"]
     path = ".".join(layer.split(".")[1:-3])
     assert f"{path}: its parameter {parameter.split('.')[1]}" in done.stdout

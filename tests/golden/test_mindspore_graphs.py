@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 from mindspore_cases import GRAPHS, OLDER_GRAPHS
 from mindspore_cells import CROSS_SENTENCES, UNMATCHED, result_of
-from mindspore_set import blank_time, files, mindspore_set, run_case, same_cell
+from mindspore_set import as_number, blank_time, files, mindspore_set, read_table, run_case, same_cell
 from served import serving
 
 pytestmark = pytest.mark.deep
@@ -101,6 +101,47 @@ def test_graph_across_frameworks_without_a_mapping(m, tmp_path):
     assert len(matched) > len(theirs) > 4
     assert {key: matched.get(key) for key in theirs} == theirs
     assert {row["precision_index"] for (side, _), row in nodes.items() if side == "NPU"} == {None, 0}
+
+
+def items_with_figures(path):
+    """Name of an item of the target -> its fields."""
+    items = {}
+    for (side, _), row in nodes_of(path).items():
+        if side == "NPU":
+            items |= json.loads(row["input_data"]) | json.loads(row["output_data"])
+    return items
+
+
+def same_figure(row, title, cell):
+    """A cell of a table as graphs show it."""
+    want = row[title]
+    if "RelativeErr" in title and cell == "N/A":
+        of = {"Max": "max", "Min": "min", "Mea": "mean", "Nor": "l2norm"}[title[:3]]
+        return want in ("N/A", "Diff") or (want == "0" and as_number(row[f"Bench {of}"]) == 0)
+    if (want, cell) == ("Diff", "N/A"):
+        return True
+    return same_cell(want, cell) or (want.endswith("%") and abs(as_number(want) - as_number(cell)) <= 5.1e-7)
+
+
+@pytest.mark.parametrize("m", ["m1", "m2"])
+def test_figures_without_a_mapping_are_those_of_tables(m, tmp_path):
+    """Whose cells test_mindspore_answers.py computes again."""
+    run_case(f"ms_vis_{m}_cross_none", tmp_path / "graph")
+    run_case(f"ms_compare_{m}_cross_stat_none", tmp_path / "table")
+    (db,) = files(tmp_path / "graph").values()
+    (path,) = (tmp_path / "table").glob("*.csv")
+    table = read_table(path)
+    rows = {row[0]: dict(zip(table[0], row)) for row in table[1:]}
+    judged = 0
+    for name, fields in items_with_figures(db).items():
+        row = rows.get(name)
+        if row is None or row["Bench Name"] == "N/A" or "Max diff" not in fields:
+            continue
+        shared = [t for t in fields if t in row and t not in ("Err_message", "Result")]
+        assert [t for t in shared if not same_figure(row, t, str(fields[t]))] == [], name
+        assert (fields["Result"], fields["Err_message"]) == (row["Result"], row["Err_message"]), name
+        judged += 1
+    assert judged > {"m1": 500, "m2": 80}[m]
 
 
 def older_fault(node, want, got, same_partner):

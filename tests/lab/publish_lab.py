@@ -65,7 +65,9 @@ def main():
     with tempfile.TemporaryDirectory() as gone:
         scratch = Path(args.keep or gone)
         if not (scratch / "oracle").exists():
-            subprocess.run([sys.executable, HERE / "oracle_calls.py", scratch / "oracle"], check=True, capture_output=True)
+            subprocess.run(
+                [sys.executable, HERE / "oracle_calls.py", scratch / "oracle"], check=True, capture_output=True
+            )
         count, equal, apart = compared(lab(args.command, scratch / "oracle")["rows"])
         rows = whole_models(args.command, scratch, args.only or MODELS)
     print(f"{equal} of {count} cells equal", *apart, sep="\n")
@@ -76,10 +78,15 @@ def main():
             lines.append(f"| {name} | {change} | {f'`{truth}`' if truth else '-'} | {f'`{named}`' if named else '-'} |")
     differ = [row for row in rows if row[2]]
     traced = [row for row in differ if row[2] == row[3]]
-    print(f"{len(rows)} runs, {len(differ)} differ, {len(traced)} traced; {sum(r[2] is None and r[3] is not None for r in rows)} only named")
+    print(
+        f"{len(rows)} runs, {len(differ)} differ, {len(traced)} traced; {sum(r[2] is None and r[3] is not None for r in rows)} only named"
+    )
     if not args.write:
         return
-    for language, head in (("en", "| model | change | first op that differs | named |"), ("zh", "| 模型 | 改变 | 第一个不同的算子 | 指出的算子 |")):
+    for language, head in (
+        ("en", "| model | change | first op that differs | named |"),
+        ("zh", "| 模型 | 改变 | 第一个不同的算子 | 指出的算子 |"),
+    ):
         page = REPO / "docs" / language / "lab" / "relations.md"
         page.write_text(replaced(page.read_text(), "whole models", "\n".join([head, "|---|---|---|---|", *lines])))
 

@@ -21,7 +21,11 @@ CHANGES = ("row alone", "half batch", "chunked", "padded")
 class Mlp(nn.Module):
     def __init__(self, width):
         super().__init__()
-        self.first, self.norm, self.second = nn.Linear(width, 2 * width), nn.LayerNorm(2 * width), nn.Linear(2 * width, 10)
+        self.first, self.norm, self.second = (
+            nn.Linear(width, 2 * width),
+            nn.LayerNorm(2 * width),
+            nn.Linear(2 * width, 10),
+        )
 
     def forward(self, x):
         return self.second(self.norm(functional.gelu(self.first(x))))
@@ -59,7 +63,12 @@ def hf(kind, **settings):
     import transformers
 
     usual = {"vocab_size": 100, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
-    usual |= {"intermediate_size": 64, "max_position_embeddings": 128, "attn_implementation": "sdpa", "use_cache": False}
+    usual |= {
+        "intermediate_size": 64,
+        "max_position_embeddings": 128,
+        "attn_implementation": "sdpa",
+        "use_cache": False,
+    }
     if kind == "GPT2":
         usual = {"vocab_size": 100, "n_embd": 32, "n_layer": 2, "n_head": 4, "use_cache": False}
     config = getattr(transformers, kind + "Config")(**{**usual, **settings})
@@ -124,7 +133,9 @@ def main():
             folder = root / name / change
             folder.mkdir(parents=True)
             (folder / "config.json").write_text(
-                json.dumps({"task": "tensor", "level": "L1", "dump_path": str(folder), "rank": [], "step": [], "tensor": {}})
+                json.dumps(
+                    {"task": "tensor", "level": "L1", "dump_path": str(folder), "rank": [], "step": [], "tensor": {}}
+                )
             )
             debugger = PrecisionDebugger(config_path=str(folder / "config.json"))
             with torch.no_grad():

@@ -47,7 +47,9 @@ def first_difference(whole, part, front=0, batch=0):
     if list(ours) != list(theirs):
         raise ValueError(f"{whole} and {part} call different functions")
     for name, op in ours.items():
-        pairs = zip(outputs(op, path.parent / "dump_tensor_data"), outputs(theirs[name], other.parent / "dump_tensor_data"))
+        pairs = zip(
+            outputs(op, path.parent / "dump_tensor_data"), outputs(theirs[name], other.parent / "dump_tensor_data")
+        )
         for a, b in pairs:
             if a.dim() != b.dim():
                 raise ValueError(f"{name} has results of {a.dim()} and {b.dim()} dimensions")

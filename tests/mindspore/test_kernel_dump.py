@@ -110,12 +110,15 @@ import numpy as np
 import mindspore as ms
 from mindspore import Tensor, nn
 from msprobe._capture.config import load_config
-from msprobe.mindspore import graph_cells, hooks
+from msprobe.mindspore import graph_cells, graph_modes, hooks
 ms.set_context(mode=ms.GRAPH_MODE)
 with open(sys.argv[1] + ".json", "w") as file:
     json.dump({"task": "statistics", "level": "L0", "dump_path": sys.argv[1]}, file)
 config = load_config(sys.argv[1] + ".json")
-net = nn.SequentialCell(nn.Dense(4, 3), nn.ReLU())
+net = nn.SequentialCell(nn.Dense(4, 3), nn.SequentialCell(nn.ReLU(), nn.ReLU()))
+cells = list(hooks.named_cells(net))
+modes = graph_modes.of_cells(cells, graph_modes.of_mindformers())
+print(json.dumps({base: modes[id(cell)] for base, cell in cells if id(cell) in modes}))
 graph_cells.prepare(config)
 graph_cells.wrap(hooks.named_cells(net), config)
 print(open(os.environ["MINDSPORE_DUMP_CONFIG"]).read())
@@ -125,14 +128,30 @@ net(Tensor(np.ones((2, 4), np.float32)))
 """
 
 
+# As MindFormers has it: of which Cells TensorDump shows what is given.
+MODES = """# modes
+SequentialCell:
+  "1": (out,in)  # by the path inside the class
+TopLayer:
+  0: (in,[out,in])
+  1: (sideways,in)
+"""
+
+
 def test_cells_of_a_graph_are_compiled_with_operators_that_dump(tmp_path, mindspore_python):
     """As far as a CPU goes: the graph is compiled, and then there is no kernel for the operator."""
     script = tmp_path / "cells.py"
     script.write_text(CELLS)
+    (tmp_path / "mindformers/configuration").mkdir(parents=True)
+    (tmp_path / "mindformers/__init__.py").write_text("raise ImportError('for an Ascend')\n")
+    (tmp_path / "mindformers/configuration/layer_mapping.yaml").write_text(MODES)
     done = subprocess.run([mindspore_python, script, tmp_path / "dump"], capture_output=True, text=True, timeout=120)
+    assert "layer_mapping.yaml, line 6 is not understood" in done.stdout + done.stderr
     assert done.returncode != 0 and "Unsupported op [TensorDump] on CPU" in done.stderr, done.stderr[-2000:]
-    assert "Cell.0.Dense.forward.input.0" in done.stderr and done.stderr.startswith("TensorDump")
-    settings = json.loads(done.stdout)
+    assert "Cell.0.Dense.forward.input.0" in done.stderr and "\nTensorDump\n" in done.stderr
+    modes, settings = done.stdout.split("\n", 1)
+    assert json.loads(modes) == {"Cell.0.Dense": [[True], [False, True]], "Cell.1.1.ReLU": [[False], [True]]}
+    settings = json.loads(settings)
     assert set(settings["common_dump_settings"]) >= REQUIRED
     assert settings["common_dump_settings"]["kernels"] == ["TensorDump"]
     assert settings["e2e_dump_settings"] == {"enable": False, "trans_flag": True, "stat_calc_mode": "device"}

@@ -107,7 +107,9 @@ class Planted:
                 )
         if step == fault.at and fault.kind == "nan_gradient":
             weight = next(iter(self.weights.values()))
-            fault.kept["hook"] = weight.register_hook(lambda g: g.flatten().index_fill(0, torch.tensor(0), float("nan")).view_as(g))
+            fault.kept["hook"] = weight.register_hook(
+                lambda g: g.flatten().index_fill(0, torch.tensor(0), float("nan")).view_as(g)
+            )
         if step == fault.at + 1 and "hook" in fault.kept:
             fault.kept["hook"].remove()
 

@@ -158,7 +158,8 @@ class Conv(nn.Module):
         super().__init__()
         widths = [1] + [shape.width] * shape.layers
         self.layers = nn.ModuleList(
-            nn.Sequential(nn.Conv2d(a, b, 3, padding=1), nn.GroupNorm(2, b), nn.ReLU()) for a, b in zip(widths, widths[1:])
+            nn.Sequential(nn.Conv2d(a, b, 3, padding=1), nn.GroupNorm(2, b), nn.ReLU())
+            for a, b in zip(widths, widths[1:])
         )
         self.head = nn.Linear(shape.width * 4, CLASSES)
 

@@ -1,4 +1,4 @@
-"""Judges the runs of a split, which it makes first, and prints the table of docs/en/monitor/faults.md.
+"""Judges the runs of a split, which it makes first, and prints the table of docs/en/monitor/judge.md.
 
     python publish_faults.py SPLIT DIRECTORY [HEALTHY] [JOBS]
 
@@ -57,7 +57,7 @@ def judge(directory):
 
 def old_rule(directory, threshold):
     """Steps after the warm-up at which AnomalyTurbulence alarms: |value| above (1 + threshold) times the running mean."""
-    from msprobe import _core  # noqa: PLC0415 - not needed without it
+    from msprobe import _core
 
     steps = set()
     for path in glob.glob(os.path.join(directory, "*", "monitor.series")):
@@ -120,7 +120,11 @@ def main():
     healthy = cases.healthy_cases(split, int(sys.argv[3]) if len(sys.argv) > 3 else 12)
     wanted = cases.fault_cases(split) if split != "calibration" else []
     if "--no-runs" not in sys.argv:
-        runs.make_all([*wanted, *[cases.twin_of(c) for c in wanted], *healthy], where, int(sys.argv[4]) if len(sys.argv) > 4 else 2)
+        runs.make_all(
+            [*wanted, *[cases.twin_of(c) for c in wanted], *healthy],
+            where,
+            int(sys.argv[4]) if len(sys.argv) > 4 else 2,
+        )
     here = [c for c in wanted if os.path.exists(os.path.join(where, c["name"] + "_twin", "loss.csv"))]
     rows = [look_at(case, where) for case in here if os.path.exists(os.path.join(where, case["name"], "loss.csv"))]
     for row in rows:
@@ -133,7 +137,9 @@ def main():
         )
     layers = [r["layer"] for r in rows if r["layer"] is not None]
     ranks = [r["rank"] for r in rows if r["rank"] is not None]
-    print(f"in time: {sum(r['in_time'] for r in rows)} of {len(rows)}; told at all {sum(r['told'] is not None for r in rows)}")
+    print(
+        f"in time: {sum(r['in_time'] for r in rows)} of {len(rows)}; told at all {sum(r['told'] is not None for r in rows)}"
+    )
     print(f"right layer: {sum(layers)} of {len(layers)}; right rank: {sum(ranks)} of {len(ranks)}")
     print(f"alarms before the fault: {sum(r['false'] for r in rows)}")
     alarms = {}
@@ -148,7 +154,10 @@ def main():
     if "--old" in sys.argv:
         for threshold in OLD_THRESHOLDS:
             found = [old_rule(os.path.join(where, c["name"]), threshold) for c in here]
-            right = sum(any(s >= c["fault"]["at"] for s in f) and not any(s < c["fault"]["at"] for s in f) for f, c in zip(found, here))
+            right = sum(
+                any(s >= c["fault"]["at"] for s in f) and not any(s < c["fault"]["at"] for s in f)
+                for f, c in zip(found, here)
+            )
             any_after = sum(any(s >= c["fault"]["at"] for s in f) for f, c in zip(found, here))
             clean = sum(bool(old_rule(os.path.join(where, n), threshold)) for n in alarms)
             print(

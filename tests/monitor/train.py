@@ -64,7 +64,7 @@ def train(rank, ranks, case, output):
     os.environ["MONITOR_OUTPUT_DIR"] = output
     if ranks > 1:
         dist.init_process_group("gloo", init_method=f"file://{output}/meeting", rank=rank, world_size=ranks)
-    from msprobe.pytorch import TrainerMon  # noqa: PLC0415 - it reads MONITOR_OUTPUT_DIR
+    from msprobe.pytorch import TrainerMon
 
     shape = Shape(**case["shape"])
     torch.manual_seed(case["seed"])

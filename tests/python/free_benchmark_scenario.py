@@ -2,7 +2,7 @@
 
 usage: free_benchmark_scenario.py DIRECTORY SECTION      (SECTION: that of config.json as JSON, or "bare")
 
-Writes what the training computed to DIRECTORY/trained.pt, and with a section {"dtype": "bfloat16"} trains in it. Runs under mindstudio-probe 8.1, too.
+Writes what the training computed to DIRECTORY/trained.pt; a section {"dtype": "bfloat16"} trains in it. Runs under mindstudio-probe 8.1.
 """
 
 import json
@@ -39,7 +39,14 @@ def main():
     if section is not None:
         from msprobe.pytorch import PrecisionDebugger
 
-        settings = {"task": "free_benchmark", "dump_path": str(root), "rank": [], "step": [], "level": "L1", "free_benchmark": section}
+        settings = {
+            "task": "free_benchmark",
+            "dump_path": str(root),
+            "rank": [],
+            "step": [],
+            "level": "L1",
+            "free_benchmark": section,
+        }
         (root / "config.json").write_text(json.dumps(settings))
         debugger = PrecisionDebugger(config_path=str(root / "config.json"))
     torch.manual_seed(0)

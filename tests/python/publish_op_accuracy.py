@@ -1,9 +1,10 @@
 """What acc_check says of the operators of torch on this device: a call for each sample of torch's own test inputs (OpInfo).
 
-usage: python publish_op_accuracy.py DIRECTORY [SAMPLES [SEED]]      needs expecttest, which torch's test inputs import
+usage: python publish_op_accuracy.py DIRECTORY [SAMPLES [FIRST]]      needs expecttest, which torch's test inputs import
 
-Writes a tensor dump of the calls, forward and backward, checks it, and prints the table of docs/en/lab/acc_check.md: operators by
-verdict and dtype, and the names of those that rounding does not explain.
+Takes SAMPLES test inputs of each operator and dtype, from number FIRST on. Writes a tensor dump of the calls, forward and backward,
+checks it, and prints the table of docs/en/lab/acc_check.md: operators by verdict and dtype, and the names of those that rounding does
+not explain.
 """
 
 import csv
@@ -118,9 +119,9 @@ def kind_and_name(op):
     return ("Torch", op.name) if hasattr(torch, op.name) else ("Tensor", op.name)
 
 
-def calls_of(op, dtype, most, seed):
-    torch.manual_seed(seed)
-    taken = 0
+def calls_of(op, dtype, most, first):
+    torch.manual_seed(first)
+    taken = -first
     for sample in op.sample_inputs("cpu", dtype, requires_grad=op.supports_autograd):
         if taken == most:
             return
@@ -129,10 +130,11 @@ def calls_of(op, dtype, most, seed):
         except (RuntimeError, TypeError, ValueError, AssertionError):
             continue
         taken += 1
-        yield sample, result
+        if taken > 0:
+            yield sample, result
 
 
-def make(folder, most, seed):
+def make(folder, most, first):
     """Makes the dump.
 
     Returns the path of the dump and {full name: (operator, dtype)}."""
@@ -144,7 +146,7 @@ def make(folder, most, seed):
         for dtype in DTYPES:
             if dtype not in op.supported_dtypes("cpu"):
                 continue
-            for sample, result in calls_of(op, dtype, most, seed):
+            for sample, result in calls_of(op, dtype, most, first):
                 full = f"{kind}.{name}.{len(of)}"
                 try:
                     dump.add(full, sample, result)
@@ -156,8 +158,8 @@ def make(folder, most, seed):
 
 def main():
     root = Path(sys.argv[1])
-    most, seed = (int(sys.argv[at]) if len(sys.argv) > at else usual for at, usual in ((2, 3), (3, 0)))
-    path, of = make(root / "dump", most, seed)
+    most, first = (int(sys.argv[at]) if len(sys.argv) > at else usual for at, usual in ((2, 3), (3, 0)))
+    path, of = make(root / "dump", most, first)
     command = os.environ.get("MSPROBE_BIN", "msprobe")
     done = subprocess.run(
         [command, "acc_check", "-api_info", path, "-o", root / "out", "-d", "cpu", "--json"],

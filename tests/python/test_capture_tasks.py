@@ -242,7 +242,13 @@ def test_a_bench_of_the_earlier_tool(tmp_path, old_python):
     "config, texts",
     [
         ({"task": "nan_check"}, ["task nan_check", "NPU", "overflow_check"]),
-        ({"task": "free_benchmark"}, ["task free_benchmark", "diff_check"]),
+        ({"task": "free_benchmark", "free_benchmark": {"pert_mode": "some"}}, ["pert_mode is some", "bit_noise"]),
+        ({"task": "free_benchmark", "free_benchmark": {"pert_mode": "to_cpu"}}, ["fuzz_device is npu", "cpu with"]),
+        (
+            {"task": "free_benchmark", "free_benchmark": {"handler_type": "fix", "fuzz_stage": "backward"}},
+            ["fuzz_stage is backward", "forward with handler_type fix"],
+        ),
+        ({"task": "free_benchmark", "free_benchmark": {"preheat_step": 0}}, ["preheat_step is 0", "above 0"]),
         ({"task": "run_ut"}, ["task run_ut", "task tensor"]),
         ({"task": "tensor", "level": "L2"}, ["level L2", "NPU", "mix"]),
         ({"task": "overflow_check", "level": "debug"}, ["level is debug", "L0, L1, mix"]),

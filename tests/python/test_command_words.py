@@ -102,9 +102,9 @@ WRONG = [
         "未知命令 'frob'：可用的命令有 compare, graph_visualize, ",
     ),
     (
-        ["op_generate", "-i", "config.json"],
-        "msprobe does not have the command op_generate of mindstudio-probe: 'msprobe compare ",
-        "msprobe 没有 mindstudio-probe 的命令 op_generate：'msprobe compare ",
+        ["offline_dump", "-i", "config.json"],
+        "msprobe does not have the command offline_dump of mindstudio-probe: ",
+        "msprobe 没有 mindstudio-probe 的命令 offline_dump：",
     ),
     (
         ["overflow_check", "-i", "empty"],

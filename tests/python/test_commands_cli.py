@@ -475,9 +475,7 @@ def test_commands():
 @pytest.mark.parametrize(
     ("name", "instead"),
     [
-        ("op_generate", "compare"),
         ("offline_dump", "run"),
-        ("run_overflow_check", "overflow_check"),
         ("install_deps", "--help"),
     ],
 )

@@ -39,7 +39,7 @@ def dumps(tmp_path_factory):
 
 
 def rows(dump, step):
-    with open(dump.root / "rank0" / f"grad_summary_{step}.csv", newline="") as file:
+    with open(dump.root / "rank0" / f"grad_summary_{step}.csv", newline="", encoding="utf-8-sig") as file:
         header, *lines = csv.reader(file)
     return header, {line[0]: dict(zip(header, line)) for line in lines}
 
@@ -99,7 +99,7 @@ def compared(first, second, out):
     from msprobe.core.grad_probe.grad_compare import GradComparator
 
     GradComparator.compare_distributed(str(first), str(second), str(out))
-    with open(out / "rank0" / "similarities.csv", newline="") as file:
+    with open(out / "rank0" / "similarities.csv", newline="", encoding="utf-8-sig") as file:
         head, *lines = csv.reader(file)
     return head, {line[0]: [float(value) for value in line[1:]] for line in lines}
 

@@ -16,7 +16,7 @@ def test_tensors(tmp_path):
         "Cell.a.Dense.forward.input.0_float32_3": np.array([1.0, -2.0], np.float32),
         "Cell.a.act.ReLU.forward.input.0_int64_4": np.array([[5]]),
         "Cell.a.Dense.forward.output.0_bfloat16_5": np.array(3.0, np.float32),
-        "Cell.a.Dense.forward.input.0_float32_11": np.array([7.0, 7.0], np.float32),
+        "Cell.a.Dense.forward.input.0_in_float32_11": np.array([7.0, 7.0], np.float32),
         "Cell.a.Dense.backward.input.1_bool_12": np.array([True, False]),
     }
     (tmp_path / "cells").mkdir()

@@ -146,7 +146,9 @@ def vision_of_mindspeed(direction):
     tree.add(f"{image}.encoder.patch_embed", "PatchEmbed", encoder, "patches", ["conv3d"])
     tree.add(f"{image}.encoder.rotary_pos_emb", "VisionRotaryEmbedding", encoder, "vision rotary")
     blocks = module_name(f"{image}.encoder.blocks", "TransformerBlock")
-    marks = {part: f"v {name}" for part, name in {**TEXT, "qkv": "qkv", "proj": "proj", "fc1": "up", "fc2": "down"}.items()}
+    marks = {
+        part: f"v {name}" for part, name in {**TEXT, "qkv": "qkv", "proj": "proj", "fc1": "up", "fc2": "down"}.items()
+    }
     for i in range(LAYERS):
         path = f"{image}.encoder.blocks.layers.{i}"
         megatron_layer(tree, path, blocks, "TransformerLayer", "Qwen2vlVitSelfAttention", None, marks, i)
@@ -269,9 +271,9 @@ def test_each_mapped_pair_and_no_other(template, tmp_path):
 @pytest.mark.parametrize(
     ("change", "code", "words"),
     [
-        (("\nMLP:\n", "\nMPL:\n"), 0, ["line 17: MPL", "correct them, or leave them out"]),
-        (("\nMLP:\n", "\nSelfAttention:\n"), 3, ["line 17", '"SelfAttention" stands in line', "in one place"]),
-        (("  linear_fc2:", "  linear_fc1:"), 3, ["line 18", '"linear_fc1" stands in line 17', "in one place"]),
+        (("\nMLP:\n", "\nMPL:\n"), 0, ["line 16: MPL", "correct them, or leave them out"]),
+        (("\nMLP:\n", "\nSelfAttention:\n"), 3, ["line 16", '"SelfAttention" stands in line', "in one place"]),
+        (("  linear_fc2:", "  linear_fc1:"), 3, ["line 17", '"linear_fc1" stands in line 16', "in one place"]),
     ],
     ids=["unknown class", "class twice", "child twice"],
 )

@@ -151,6 +151,45 @@ json.dump(losses, open("losses.json", "w"))
     assert losses == pytest.approx(json.loads((tmp_path / "losses.json").read_text()), abs=1e-6)
 
 
+def test_a_budget_is_kept(run_script, tmp_path):
+    script = """
+from msprobe._monitor import budget
+from msprobe.pytorch import TrainerMon
+model, optimizer = model_and_optimizer()
+everything = {key + "_distribution": True for key in ("xy", "wg", "mv", "param")}
+monitor = TrainerMon(config(budget={"disk": "200KB"}, step_count_per_record=1000, **everything))
+monitor.set_monitor(model, optimizer)
+for _ in range(300):
+    step(model, optimizer)
+monitor.close()
+directory = monitor.tensorboard_dir
+size = sum(entry.stat().st_size for entry in os.scandir(directory) if entry.name != "heartbeat.json")
+assert 100_000 < size <= 200_000, size
+
+clock = [0.0]
+budget.time.perf_counter = lambda: clock[0]  # a step takes 100 ms, a monitored one 10 % more
+monitor = TrainerMon(config(budget={"slowdown": 1.02}, **everything))
+monitor.set_monitor(model, optimizer)
+for _ in range(60):
+    clock[0] += 0.11 if monitor._armed else 0.1
+    step(model, optimizer)
+assert not any(m._forward_hooks for m in model.modules())
+for wrong in ({"disk": "much"}, {"slowdown": 0}, 3):
+    try:
+        TrainerMon(config(budget=wrong))
+    except ValueError as error:
+        assert "allowed" in str(error)
+    else:
+        raise AssertionError(wrong)
+"""
+    done = run_script(HEAD + script, env={"MONITOR_OUTPUT_DIR": str(tmp_path / "monitor")})
+    assert done.returncode == 0, done.stderr
+    assert (
+        "only one in 10 of the monitored steps" in done.stderr and "is used up: nothing more is written" in done.stderr
+    )
+    assert "takes 1.100 times as long, the budget allows 1.020: modules are left out" in done.stderr
+
+
 def test_what_stays_silent_is_told(run_script, tmp_path):
     script = """
 from msprobe.pytorch import TrainerMon

@@ -158,3 +158,38 @@ assert board.take([], [], 1) == []
 def test_reductions_of_devices_are_the_kernels_of_the_host(run_script, tmp_path):
     done = run_script(HEAD + DEVICE)
     assert done.returncode == 0, done.stderr
+
+
+OFTEN = """
+from msprobe import _core
+from msprobe.pytorch import hooks
+
+hooks.init()
+journal = _core.MonitorJournal("out", 1e-8, 6, 1, False, False, [])
+table = journal.add_table("actv", ["norm", "min", "max"], False, False)
+number = journal.add_series(table, 0, "x", -1, 0, "x")
+
+def norm(tensor):
+    assert journal.take([number], [tensor], 1, True) == []
+    return journal.rows(table)[0][3][0]
+
+torch.manual_seed(0)
+x = torch.randn(300, 100)
+first = norm(x)
+assert norm(x) == first
+for change in (lambda: x.mul_(2), lambda: x.data.mul_(2), lambda: x.numpy().__imul__(2), lambda: x.data[20:35].zero_()):
+    before = norm(x)
+    change()
+    assert norm(x) != before
+    assert abs(norm(x) - x.norm().item()) < 1e-5 * x.norm().item()
+for _ in range(50):  # new tensors in the memory of old ones
+    y = torch.randn(300, 100)
+    assert abs(norm(y) - y.double().norm().item()) < 1e-5 * norm(y)
+    del y
+assert abs(norm(x.t()) - x.norm().item()) < 1e-3
+"""
+
+
+def test_a_tensor_that_comes_again_is_read_again_when_it_has_changed(run_script, tmp_path):
+    done = run_script(HEAD + OFTEN)
+    assert done.returncode == 0, done.stderr

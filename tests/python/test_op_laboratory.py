@@ -1,6 +1,7 @@
 """Bounds of functions, on the command line and as the lines of tests that `msprobe tolerance` prints; scripts of single calls."""
 
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -101,11 +102,6 @@ def test_scripts_of_calls(dump, tmp_path, call, settings, shown):
     assert run_python([summary["script"]]).stdout == summary["printed"]
     full = call.removesuffix(".forward")
     assert set(json.loads((tmp_path / "one.json").read_text())) == {f"{full}.forward", f"{full}.backward"}
-    # The file with the one call is enough for the next script, as in 8.x.
-    if "data_mode" not in settings:
-        config["dump_json_path"] = ""
-        (tmp_path / "config_op.json").write_text(json.dumps(config))
-        command("op_generate", "-i", tmp_path / "config_op.json", "-o", tmp_path / "again")
 
 
 def test_scripts_that_cannot_be(dump, tmp_path):
@@ -115,6 +111,36 @@ def test_scripts_that_cannot_be(dump, tmp_path):
 
     assert "has no call Torch.tanh.9.forward" in generate(api_name="Torch.tanh.9")
     assert '"api_name" must name a call' in generate(api_name="../x")
+    assert '"dump_json_path" must be' in generate(api_name="Torch.tanh.0", dump_json_path="")
     assert '"iter_times" must be a whole number from 1 to 1000' in generate(api_name="Torch.tanh.0", iter_times=0)
     assert '"propagation" must be "forward" or "backward"' in generate(api_name="Torch.tanh.0", propagation="both")
     assert not list((tmp_path / "out").glob("*")) if (tmp_path / "out").exists() else True
+
+
+def test_overflows_made_again(tmp_path):
+    """The inputs are the cause of one, and the kernel of the other; a third does not come again."""
+    files = tmp_path / "dump_tensor_data"
+    files.mkdir()
+    data = {}
+    values = {"exp.0": torch.tensor([800.0, 1.0]), "softplus.0": torch.tensor([1.0, 2.0]), "tanh.0": torch.ones(2)}
+    for name, tensor in values.items():
+        torch.save(tensor, files / f"{name}.pt")
+        leaf = {"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "requires_grad": False}
+        owner = "Functional" if name.startswith("soft") else "Torch"
+        data[f"{owner}.{name}.forward"] = {
+            "input_args": [{**leaf, "Max": 1.0, "Min": 0.0, "data_name": f"{name}.pt"}],
+            "input_kwargs": {},
+            "output": [{**leaf, "Max": "inf" if name == "exp.0" else math.inf, "Min": 0.0}],
+        }
+    head = {"task": "tensor", "level": "L1", "framework": "pytorch", "dump_data_dir": str(files)}
+    (tmp_path / "dump.json").write_text(json.dumps({**head, "data": data}))
+    (tmp_path / "own").mkdir()
+    kernel = "from torch.nn import functional\nfunctional.softplus = lambda x: x / 0\n"
+    (tmp_path / "own" / "sitecustomize.py").write_text(kernel)
+    arguments = ["run_overflow_check", "-api_info", str(tmp_path / "dump.json"), "-j", "--json"]
+    found = json.loads(run(arguments, env={**ENV, "PYTHONPATH": str(tmp_path / "own")}).stdout)["overflowed"]
+    assert [(entry["name"], entry["overflow"]) for entry in found] == [
+        ("Torch.exp.0", "expected"),
+        ("Functional.softplus.0", "not expected"),
+        ("Torch.tanh.0", "does not come again"),
+    ]

@@ -32,6 +32,9 @@ NO_PATHS = {
         "tags",
         "item",
         "partner_item",
+        "fold",
+        "cell",
+        "labels",
     ),
     *("npu", "bench", "revision", "template", "engine", "order", "file_type"),
 }

@@ -31,7 +31,7 @@ GUIDES = (
     ),
     (
         {"en": "Monitor", "zh": "监控"},
-        ("monitor/README", "monitor/config"),
+        ("monitor/README", "monitor/config", "monitor/judge"),
     ),
     (
         {"en": "Configuration", "zh": "配置"},
@@ -74,7 +74,7 @@ GUIDES = (
     ),
     (
         {"en": "Operators", "zh": "算子"},
-        ("lab/acc_check",),
+        ("lab/acc_check", "lab/relations", "lab/free_benchmark", "lab/compiled"),
     ),
     (
         {"en": "Graphs", "zh": "图"},

@@ -35,7 +35,10 @@ let restoring = false; // going back and forth writes no history of its own
 const exported = await readExported(document.getElementById('data')?.textContent ?? '');
 const http = exported ? null : new HttpApi(host.token);
 const trends = http ? new HttpTrendApi((what, params) => http.get(what, params)) : new ExportedTrendApi(exported!.trends ?? []);
-const runs = http ? new HttpRunApi((what, params) => http.get(what, params)) : new ExportedRunApi(exported!.runs ?? []);
+const served = http && new HttpRunApi((what, params) => http.get(what, params));
+const linkedRun = parseTrendLink(host.readLink());
+if (linkedRun?.run) served?.prefetch({ ...linkedRun.run, run: linkedRun.file });
+const runs = served ?? new ExportedRunApi(exported!.runs ?? []);
 const session = new Session(store, http ?? new ExportedApi(exported!), (hash, entry) =>
   host.writeLink(hash, entry && !restoring),
 );

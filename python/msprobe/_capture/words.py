@@ -45,6 +45,11 @@ CHINESE = {
         "优化器中没有该模型的参数：请把一起训练的模型和优化器传给 set_monitor()"
     ),
     # what is allowed
+    "cpu with pert_mode to_cpu, else npu": "pert_mode 为 to_cpu 时用 cpu，否则用 npu",
+    "a whole number above 0": "大于 0 的整数",
+    "false with handler_type fix": "handler_type 为 fix 时只能为 false",
+    "forward with handler_type fix": "handler_type 为 fix 时只能为 forward",
+    "improve_precision, to_cpu with handler_type fix": "handler_type 为 fix 时可为 improve_precision、to_cpu",
     "[] at level L2": "L2 级别下为 []",
     "tensor at level L2": "L2 级别下为 tensor",
     "[] in GRAPH_MODE": "GRAPH_MODE 下为 []",
@@ -137,10 +142,6 @@ CHINESE = {
     "dump.json (%(place)s)": (
         "%(name)s %(value)s 再次调用单个函数，不是采集；请采集 tensor 任务，再对其 dump.json 运行 msprobe acc_check（%(place)s）"
     ),
-    "%(name)s %(value)s perturbs what the training computes, which this tool never does; capture two runs and run msprobe "
-    "compare, or use task diff_check (%(place)s)": (
-        "%(name)s %(value)s 会改变训练的计算结果，本工具从不这样做；请采集两次运行后用 msprobe compare，或使用 diff_check 任务（%(place)s）"
-    ),
     "%(name)s %(value)s records kernels through the runtime of an NPU, and here is %(lacks)s; level mix records modules and "
     "functions on any device (%(place)s)": (
         "%(name)s %(value)s 通过 NPU 的运行时采集 kernel，而这里%(lacks)s；mix 级别可在任何设备上采集模块和函数（%(place)s）"
@@ -159,8 +160,9 @@ CHINESE = {
     "%(name)s compares while the training runs, which is for PyTorch; capture two runs and run msprobe compare (%(place)s)": (
         "%(name)s 在训练运行时比较，只用于 PyTorch；请采集两次运行后用 msprobe compare（%(place)s）"
     ),
-    "task %(value)s perturbs what the training computes, which this tool never does; capture two runs and run msprobe "
-    "compare (%(place)s)": "%(value)s 任务会改变训练的计算结果，本工具从不这样做；请采集两次运行后用 msprobe compare（%(place)s）",
+    "task %(value)s calls functions of PyTorch again; capture two runs and run msprobe compare (%(place)s)": (
+        "%(value)s 任务再次调用 PyTorch 的函数；请采集两次运行后用 msprobe compare（%(place)s）"
+    ),
     "task %(value)s lists gradients at the steps of PyTorch's optimizers; level L0 records the gradients of parameters "
     "(%(place)s)": "%(value)s 任务在 PyTorch 优化器的每一步列出梯度；L0 级别采集参数的梯度（%(place)s）",
     "task %(value)s needs an NPU; task overflow_check finds NaN and infinities on any device (%(place)s)": (
@@ -188,6 +190,7 @@ CHINESE = {
     ),
     "on a CPU": "（在 CPU 上）",
     "at level L2": "（在 L2 级别）",
+    "the changed call gives another shape": "改动后的调用得到的形状不同",
 }
 
 

@@ -86,6 +86,7 @@ class Board:
         self._asked: tuple = ()
         self._answer: list = []
         self._open_steps = 0
+        self.written = 0  # bytes of the last step
 
     def columns(self, table: str) -> list:
         """Names of the values of a row."""
@@ -146,6 +147,12 @@ class Board:
         """A series that this rank cannot have."""
         if self._expected.pop((table, name), None) is not None:
             self._changes += 1
+
+    def leave_out(self, tables: Iterable) -> None:
+        """Series of these tables are asked for no more."""
+        tables = set(tables)
+        self._expected = {key: numbers for key, numbers in self._expected.items() if key[0] not in tables}
+        self._changes += 1
 
     def excuse(self, table: str) -> None:
         """A table that cannot have values in this step is not called silent."""
@@ -232,6 +239,7 @@ class Board:
         """Writes what arrived and tells which series gave nothing."""
         self.step = step
         report = self._journal.write(step)
+        self.written = report["bytes"]
         if report["error"] and report["error"] != self._failed:
             logger.error("monitor: step %d is not complete: %s", step, report["error"])
         self._failed = report["error"]

@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
+from .._capture.config.sizes import read_budget
 from .._capture.log import logger
 
 OPS = ("norm", "min", "max", "zeros", "nans", "id", "mean", "shape", "dtype")
@@ -40,7 +41,7 @@ _COMMUNICATION = {"enable": bool, "cc_codeline": list, "cc_pre_hook": bool, "cc_
 
 @dataclass
 class AlertActions:
-    """What is done when a change is told."""
+    """What is done when a change is reported."""
 
     dump_steps: int = 0  # of PrecisionDebugger
     dump_config: str = ""
@@ -85,6 +86,7 @@ class MonitorConfig:
     squash_name: bool = False
     dynamic_on: bool = False
     append_output: list = field(default_factory=list)
+    budget: dict = field(default_factory=dict)  # disk: bytes, slowdown: factor, where they are given
 
     @property
     def all_targets(self) -> bool:
@@ -150,6 +152,10 @@ def check_config(given: dict, place: str) -> MonitorConfig:
     if config.format not in FORMATS:
         logger.warning("%s: format %s is not one of %s: csv is written", place, config.format, ", ".join(FORMATS))
         config.format = "csv"
+    if "budget" in given:
+        config.budget = read_budget(
+            given["budget"], lambda key, value, allowed: ValueError(f"{key} is {value!r}; allowed: {allowed} ({place})")
+        )
     _alert(config, given, place)
     _communication(config, given, place)
     if "mg_distribution" in given:  # the name that earlier documents gave it
@@ -281,7 +287,7 @@ def _alert(config: MonitorConfig, given: dict, place: str) -> None:
 
 
 def _false_alarms(rule: Any, place: str) -> float:
-    value = (rule.get("args") or {}).get("false_alarms", 0.05) if isinstance(rule, dict) else 0.05
+    value = (rule.get("args") or {}).get("false_alarms", 0.02) if isinstance(rule, dict) else 0.02
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 10:
         raise TypeError(f"alert: false_alarms is {value!r}; allowed: a number above 0, up to 10 ({place})")
     return float(value)
@@ -296,9 +302,7 @@ def _actions(config: MonitorConfig, alert: dict, place: str) -> None:
     if "dump_steps" in given:
         actions.dump_steps = _typed(given, "dump_steps", int, place)
         if not 0 <= actions.dump_steps <= _MOST_DUMPED:
-            raise ValueError(
-                f"alert: dump_steps is {actions.dump_steps}; allowed: from 0 to {_MOST_DUMPED} ({place})"
-            )
+            raise ValueError(f"alert: dump_steps is {actions.dump_steps}; allowed: from 0 to {_MOST_DUMPED} ({place})")
     if "dump_config" in given:
         actions.dump_config = _typed(given, "dump_config", str, place)
     if "command" in given:

@@ -20,7 +20,7 @@ class LiveJudge:
     def __init__(
         self, directory: str, rank: int, false_alarms: float, actions: AlertActions, anomalies: Optional[AnomalyLog]
     ) -> None:
-        """Begins with the file as it is.
+        """Reads nothing before the first step.
 
         Args:
             directory: Of this rank.
@@ -28,11 +28,10 @@ class LiveJudge:
             false_alarms: That a healthy run of 2,000 steps may have.
             actions: What is done at an alarm.
             anomalies: Where alarms go besides the log.
-
-        Raises:
-            ValueError: The file of the series cannot be read.
         """
-        self._judge = _core.SeriesJudge(os.path.join(directory, "monitor.series"), rank, false_alarms)
+        self._path = os.path.join(directory, "monitor.series")
+        self._false_alarms = false_alarms
+        self._judge: Optional[_core.SeriesJudge] = None
         self._actions = actions
         self._anomalies = anomalies
         self._rank = rank
@@ -47,14 +46,20 @@ class LiveJudge:
 
         Args:
             step: The step that was written last.
+
+        Raises:
+            ValueError: The file of the series cannot be read.
         """
+        if self._judge is None:
+            self._judge = _core.SeriesJudge(self._path, self._rank, self._false_alarms)
         for line in self._judge.advance():
             event = json.loads(line)
-            event["rank_here"] = self._rank
             logger.warning("monitor: change: %s", event["text"])
             if self._anomalies is not None:
                 evidence = event["evidence"][0]
-                self._anomalies.add(f"0:{evidence['name']}/rank{self._rank}/{evidence['table']}", event["text"], step, -1)
+                self._anomalies.add(
+                    f"0:{evidence['name']}/rank{self._rank}/{evidence['table']}", event["text"], step, -1
+                )
                 self._anomalies.write()
             self._act(step, event)
         self._commands = [process for process in self._commands if process.poll() is None]

@@ -47,9 +47,7 @@ def _exchange(value: Any) -> tuple:
         "peer": value.peer,
         "tag": value.tag,
     }
-    return tuple(
-        part for key, item in members.items() for part in (key, item if key == "tensor" else json.dumps(item))
-    )
+    return tuple(part for key, item in members.items() for part in (key, item if key == "tensor" else json.dumps(item)))
 
 
 def _value(value: Any, key: Any, file: Optional[str]) -> Any:

@@ -25,8 +25,7 @@ _UNAVAILABLE = {
     "run_ut": _REPLAYS,
     "diff_check": _COMPARES,
     "free_benchmark": (
-        "task %(value)s perturbs what the training computes, which this tool never does; capture two runs and run msprobe "
-        "compare (%(place)s)"
+        "task %(value)s calls functions of PyTorch again; capture two runs and run msprobe compare (%(place)s)"
     ),
     "grad_probe": (
         "task %(value)s lists gradients at the steps of PyTorch's optimizers; level L0 records the gradients of parameters "

@@ -17,7 +17,7 @@ from .._capture.arguments import refuse
 from .._capture.config import Config
 from .._capture.files import make_directory, write_file
 from .._capture.words import say, wrong
-from . import graph_files
+from . import graph_files, graph_modes
 
 _DATA_MODES = (["all"], ["forward"], ["backward"])
 _wrapped: set = set()  # ids of Cells; their constructs are kept by the graphs
@@ -83,17 +83,23 @@ def wrap(cells: Iterable[tuple[str, Any]], config: Config) -> None:
     directory = graph_files.directory_of(config.dump_path)
     make_directory(directory)
     forward, backward = (list(config.data_mode) != [left_out] for left_out in ("backward", "forward"))
+    cells = list(cells)
+    modes = graph_modes.of_cells(cells, graph_modes.of_mindformers())
     for base, cell in cells:
         private = type(cell).__name__.startswith("_") or ".grad_reducer" in base
         if id(cell) not in _wrapped and not private:
             _wrapped.add(id(cell))
             stem = os.path.join(directory, base)
-            cell.construct = types.MethodType(_dumping(cell.construct, stem, forward, backward), cell)
+            cell.construct = types.MethodType(
+                _dumping(cell.construct, stem, forward, backward, modes.get(id(cell), graph_modes.Modes())), cell
+            )
 
 
-def _dumping(construct: Any, stem: str, forward: bool, backward: bool) -> Any:
+def _dumping(construct: Any, stem: str, forward: bool, backward: bool, modes: graph_modes.Modes) -> Any:
     """Returns a construct around another one. MindSpore compiles it: paths are constants, conditions are known."""
     dump = ops.TensorDump()
+    dump_given = ops.TensorDump("in")
+    given_inputs, given_outputs = ((*side, *(False,) * 32)[:32] for side in modes)
     gradient = ops.DumpGradient() if backward else None
     places = range(32)
     inputs = tuple(f"{stem}.forward.input.{i}" for i in places)
@@ -107,7 +113,10 @@ def _dumping(construct: Any, stem: str, forward: bool, backward: bool) -> Any:
             value = args[i]
             if isinstance(value, Tensor) and i < 32:
                 if forward:
-                    dump(inputs[i], value)
+                    if given_inputs[i]:
+                        dump_given(inputs[i], value)
+                    else:
+                        dump(inputs[i], value)
                 if backward:
                     value = gradient(input_gradients[i], value, "out")
             given = given + (value,)
@@ -120,14 +129,20 @@ def _dumping(construct: Any, stem: str, forward: bool, backward: bool) -> Any:
                     if backward:
                         value = gradient(output_gradients[i], value, "in")
                     if forward:
-                        dump(outputs[i], value)
+                        if given_outputs[i]:
+                            dump_given(outputs[i], value)
+                        else:
+                            dump(outputs[i], value)
                 results = results + (value,)
             return results
         if isinstance(result, Tensor):
             if backward:
                 result = gradient(output_gradients[0], result, "in")
             if forward:
-                dump(outputs[0], result)
+                if given_outputs[0]:
+                    dump_given(outputs[0], result)
+                else:
+                    dump(outputs[0], result)
         return result
 
     return dumping_construct

@@ -1,6 +1,7 @@
 """What graphs dumped of their Cells becomes the files of a step: dump.json, construct.json, stack.json and dump_tensor_data.
 
-Tensors come as `Cell.fc.Dense.forward.input.0_float32_7.npy`, where 7 grows with every file; the statistics of a step as tables of
+Tensors come as `Cell.fc.Dense.forward.input.0_float32_7.npy`, where 7 grows with every file, and
+`_in` stands before the type where graph_modes.py asks for what is given; the statistics of a step as tables of
 MindSpore's own dump, `rank_r/Net/0/{step}/statistic.csv`. Needs no MindSpore.
 """
 
@@ -18,7 +19,7 @@ from .._capture.files import make_directory, write_file
 
 _MARK = "dump_tensor_data"
 _FILE = re.compile(
-    r"(?P<item>Cell\..+\.(?:forward|backward)\.(?:input|output)\.\d+)_(?P<dtype>[a-z]+\d*)_(?P<id>\d+)\.npy"
+    r"(?P<item>Cell\..+\.(?:forward|backward)\.(?:input|output)\.\d+)(?:_in)?_(?P<dtype>[a-z]+\d*)_(?P<id>\d+)\.npy"
 )
 _ITEM = re.compile(r"(?P<cell>Cell\..+)\.(?P<direction>forward|backward)\.(?P<side>input|output)\.(?P<place>\d+)")
 _STATISTICS = (("Max", "Max Value"), ("Min", "Min Value"), ("Mean", "Avg Value"), ("Norm", "L2Norm Value"))

@@ -96,7 +96,7 @@ class OptimizerRecord:
         return os.path.join(self.path, f"rank{self.rank}", f"optimizer{number}", f"step{step}")
 
     def describe(self, optimizer: nn.Cell, step: int) -> dict:
-        """Returns the hyperparameters and counts of this step."""
+        """Returns what the optimizer is given at this step."""
         groups = _groups_of(optimizer)
         states = {name: {"step": step} for group in groups for name in group["weights"]}
         return {

@@ -59,7 +59,7 @@ class PrecisionDebugger(Debugger):
         Args:
             config_path: Path of the JSON configuration. None for the default one of the package: statistics at level L1.
             task: What to record: `statistics` (default), `tensor`, `structure`, `overflow_check`, `diff_check`,
-                `exception_dump` or `grad_probe`.
+                `exception_dump`, `grad_probe` or `free_benchmark`.
             dump_path: Directory for the dump; created with its parents when recording begins.
             level: `L0` (modules), `L1` (functions, default), `mix` (both) or `debug` (only what save() is given).
             *args: At most two, for compatibility: `step`, or `model` and then `step`.

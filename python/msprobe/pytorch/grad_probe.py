@@ -76,7 +76,7 @@ class GradProbe:
                     rows.append(self._row(self._names[id(parameter)][0], _plain(gradient), step, directory))
         text = io.StringIO(newline="")
         csv.writer(text).writerows([self._header(), *rows])
-        write_file(os.path.join(directory, f"grad_summary_{step}.csv"), text.getvalue().encode())
+        write_file(os.path.join(directory, f"grad_summary_{step}.csv"), text.getvalue().encode("utf-8-sig"))
 
     def _header(self) -> list:
         middle = {"L0": ["MD5"], "L1": [], "L2": self._intervals()}[self._level]

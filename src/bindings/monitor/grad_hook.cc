@@ -59,8 +59,8 @@ class GradHook final : public Hook {
 
 nb::object NewGradHook(nb::object journal, uint32_t series, int64_t passes, nb::object otherwise, int threads) {
   if (!InitHookType()) throw nb::python_error();
-  PyObject* made = NewHookObject(std::make_unique<GradHook>(std::move(journal), series, passes < 1 ? 1 : passes,
-                                                            std::move(otherwise), threads));
+  PyObject* made = NewHookObject(
+      std::make_unique<GradHook>(std::move(journal), series, passes < 1 ? 1 : passes, std::move(otherwise), threads));
   if (made == nullptr) throw nb::python_error();
   return nb::steal(made);
 }

@@ -1,3 +1,5 @@
+#include "judge/live_judge.h"
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -8,7 +10,6 @@
 #include <vector>
 
 #include "bindings/monitor/monitor.h"
-#include "judge/live_judge.h"
 
 namespace nb = nanobind;
 

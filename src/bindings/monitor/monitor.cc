@@ -87,13 +87,14 @@ void BindMonitor(nb::module_& m) {
                     const std::vector<std::tuple<std::string, std::optional<double>>>&>(),
            nb::arg("directory"), nb::arg("eps"), nb::arg("digits"), nb::arg("steps_per_file"), nb::arg("csv"),
            nb::arg("events"), nb::arg("rules"), "ValueError: the directory cannot be written.")
-      .def("add_table", &AddTable, nb::arg("name"), nb::arg("columns"), nb::arg("micro_steps"),
-           nb::arg("declared"), "The number of a table; its rows are in the order they are declared, or arrive.")
-      .def("add_series", &AddSeries, nb::arg("table"), nb::arg("vpp_stage"), nb::arg("name"),
-           nb::arg("micro_step"), nb::arg("group"), nb::arg("tag"), "The number of a series; micro_step -1: none.")
+      .def("add_table", &AddTable, nb::arg("name"), nb::arg("columns"), nb::arg("micro_steps"), nb::arg("declared"),
+           "The number of a table; its rows are in the order they are declared, or arrive.")
+      .def("add_series", &AddSeries, nb::arg("table"), nb::arg("vpp_stage"), nb::arg("name"), nb::arg("micro_step"),
+           nb::arg("group"), nb::arg("tag"), "The number of a series; micro_step -1: none.")
       .def("take", &MonitorJournal::Take, nb::arg("series"), nb::arg("tensors"), nb::arg("threads"),
            nb::arg("often") = false,
-           "The statistics of tensors, often: such that are met several times; returns the positions of those that cannot be read here.")
+           "The statistics of tensors, often: such that are met several times; returns the positions of those that "
+           "cannot be read here.")
       .def("put_summary", &MonitorJournal::PutSummary, nb::arg("series"), nb::arg("numbers"), nb::arg("shape"),
            nb::arg("dtype"), "(count, min, max, mean, norm, NaN, near zero) of a tensor elsewhere.")
       .def("put", &MonitorJournal::Put, nb::arg("series"), nb::arg("values"), "Values of the columns; None: none.")

@@ -34,8 +34,7 @@ std::string MindSporeName(DType dtype) {
 }  // namespace
 
 MonitorJournal::MonitorJournal(const std::string& directory, double eps, int digits, int64_t steps_per_file, bool csv,
-                               bool events,
-                               const std::vector<std::tuple<std::string, std::optional<double>>>& rules) {
+                               bool events, const std::vector<std::tuple<std::string, std::optional<double>>>& rules) {
   JournalOptions options{directory, eps, digits, steps_per_file, csv, events, true, {}, nullptr};
   if (framework().names().framework == "mindspore") options.dtype_name = MindSporeName;
   for (const auto& [name, threshold] : rules) {
@@ -128,6 +127,7 @@ nb::dict MonitorJournal::Write(int64_t step) {
     alarms.append(nb::make_tuple(a.tag, a.statistic, a.rule, a.value, a.mean));
   }
   out["rows"] = report.rows;
+  out["bytes"] = report.bytes;
   out["same_rows"] = report.same_rows;
   out["alarms"] = alarms;
   out["error"] = report.status.message();

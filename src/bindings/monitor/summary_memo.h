@@ -1,5 +1,5 @@
-// What a module gives another takes: one tensor is read as the output of a module, as the input of the next three and as
-// the output of the module around them. Its values are taken once.
+// What a module gives another takes: one tensor is read as the output of a module, as the input of the next three and
+// as the output of the module around them. Its values are taken once.
 //
 // A tensor is the same while it lives and its version has not changed; what changes memory without counting (`.data`,
 // NumPy, collectives) nearly always changes one of its lines that are compared, too: one of each 4 KiB.

@@ -37,6 +37,15 @@ std::string Json(const AccCheckReport& report) {
   });
   json.Member("suspects", report.suspects);
   json.Member("known", report.known);
+  json.Key("worst"), json.BeginArray();
+  for (const WorstCall& call : report.worst) {
+    json.BeginObject();
+    json.Member("name", call.full);
+    json.Member("verdict", Float64VerdictText(call.verdict));
+    json.Key("times"), json.Number(call.times);
+    json.EndObject();
+  }
+  json.EndArray();
   json.EndObject();
   return json.Take() + "\n";
 }

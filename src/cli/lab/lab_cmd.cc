@@ -18,7 +18,7 @@
 namespace msprobe {
 namespace {
 
-constexpr size_t kLongestName = 24;
+constexpr size_t kLongestName = 24, kMostRanks = 8;
 
 struct LabArgs {
   MatrixSettings settings;
@@ -85,6 +85,24 @@ std::string OriginText(const MatrixReport& report, const RelationOrigin& origin)
   return "  " + out + "\n";
 }
 
+/// The functions that make most of a change of their inputs.
+std::string SensitivityText(const MatrixReport& report) {
+  const auto at = std::find(report.relations.begin(), report.relations.end(), kOneUlp);
+  if (at == report.relations.end()) return {};
+  const auto place = static_cast<size_t>(at - report.relations.begin());
+  std::vector<std::pair<double, std::string>> ranks;
+  for (const TableLine& line : LinesOf(report)) {
+    if (line.cells[place] && line.cells[place]->of_largest > 0)
+      ranks.emplace_back(line.cells[place]->of_largest, OneLine(line.api));
+  }
+  std::stable_sort(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  if (ranks.size() > kMostRanks) ranks.resize(kMostRanks);
+  std::string list;
+  for (const auto& [factor, api] : ranks)
+    list += fmt::format("{}{} {}", list.empty() ? "" : ", ", api, FigureText(factor));
+  return list.empty() ? "" : fmt::format("most sensitive to a change of one ulp of the inputs: {}\n", list);
+}
+
 std::string LabText(const MatrixReport& report) {
   std::string out =
       fmt::format("{} calls on {} with torch {}, {} threads; a batch of {}, a sequence of {}\n", report.rows.size(),
@@ -94,6 +112,7 @@ std::string LabText(const MatrixReport& report) {
   for (const RelationOrigin& origin : report.origins) {
     if (!IsRounding(origin.relation)) out += OriginText(report, origin);
   }
+  out += SensitivityText(report);
   uint64_t left = 0;
   std::string why;
   for (const MatrixRow& row : report.rows) {

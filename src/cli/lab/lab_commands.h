@@ -13,6 +13,7 @@ void RegisterAccCheck(CLI::App& app, CommandContext* context);
 void RegisterPrecisionCompare(CLI::App& app, CommandContext* context);
 void RegisterTolerance(CLI::App& app, CommandContext* context);
 void RegisterOpGenerate(CLI::App& app, CommandContext* context);
+void RegisterOverflowReplay(CLI::App& app, CommandContext* context);
 void RegisterLab(CLI::App& app, CommandContext* context);
 
 }  // namespace msprobe

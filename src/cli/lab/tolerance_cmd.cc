@@ -49,7 +49,8 @@ Status Run(const ToleranceArgs& args, bool as_json) {
   }
   std::string text;
   for (size_t i = 0; i < lines.size(); ++i)
-    text += fmt::format("# {}, {}: {}\n{}\n", OneLine(args.ops[i]), DTypeName(query.dtype), lines[i].why, lines[i].line);
+    text +=
+        fmt::format("# {}, {}: {}\n{}\n", OneLine(args.ops[i]), DTypeName(query.dtype), lines[i].why, lines[i].line);
   PrintJson(as_json ? ToleranceJson(args, lines) : text);  // Python in every language
   return OkStatus();
 }

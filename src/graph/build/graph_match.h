@@ -3,12 +3,11 @@
 
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "graph/build/graph_links.h"
 #include "graph/tree/builder.h"
 #include "match/mapping.h"
-#include "match/match_plan.h"
 
 namespace msprobe {
 
@@ -20,8 +19,6 @@ struct GraphMatching {
 };
 
 struct WholeDumps;
-
-using GraphLinks = std::unordered_map<uint32_t, OpLinks>;  // by op of the target
 
 /// Pairs the nodes of both graphs; returns what to warn of. `links`: of two frameworks, which items of a pair stand
 /// against each other where it is not those at the same place. `whole`: of merged graphs of two frameworks the dumps

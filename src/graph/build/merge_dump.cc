@@ -1,10 +1,12 @@
 // A merged graph as the dump that a single rank would have written.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/parallel.h"
+#include "base/text.h"
 #include "graph/build/node_rows.h"
 #include "json/writer.h"
 #include "parallel/merge.h"
@@ -16,11 +18,38 @@ constexpr size_t kBlock = 64;
 
 constexpr JsonStyle kStyle{.indent = 2, .comma = ","};
 
+/// Without the shapes of the tensors in it. Depth is bounded by the parser.
+void WriteWithoutShapes(JsonWriter* json, const JsonValue& value) {
+  if (value.IsArray()) {
+    json->BeginArray();
+    for (const JsonValue& item : value.Items()) WriteWithoutShapes(json, item);
+    json->EndArray();
+  } else if (value.IsObject()) {
+    json->BeginObject();
+    for (const JsonMember& m : value.Members()) {
+      if (m.name == "shape") continue;
+      json->Key(m.name);
+      WriteWithoutShapes(json, m.value);
+    }
+    json->EndObject();
+  } else {
+    json->Value(value);
+  }
+}
+
 /// On one line.
-std::string EntryJson(const JsonValue& op, const MergeNotes& notes) {
+std::string EntryJson(const JsonValue& op, const MergeNotes& notes, bool of_parts, std::string_view name) {
   JsonWriter json;
   json.BeginObject();
-  for (const JsonMember& m : op.Members()) json.Key(m.name), json.Value(m.value);
+  const bool gradient = Contains(name, ".parameters_grad");
+  for (const JsonMember& m : op.Members()) {
+    json.Key(m.name);
+    if (of_parts && (gradient || m.name == "parameters")) {
+      WriteWithoutShapes(&json, m.value);
+    } else {
+      json.Value(m.value);
+    }
+  }
   if (!notes.info.empty()) json.Member("parallel_merge_info", notes.info);
   json.EndObject();
   return json.Take();
@@ -58,7 +87,9 @@ Status WriteConstruct(const RankGraph& graph, const std::string& path) {
   return file.Commit();
 }
 
-Status WriteDump(const RankGraph& graph, bool matched_only, const std::string& path) {
+Status WriteDump(const RankGraph& graph, std::optional<ModelDump> which, const std::string& path) {
+  const bool matched_only = which == ModelDump::kMatched;
+  const bool of_parts = which == ModelDump::kWhole && graph.merged->ranks.size() > 1;
   MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
   std::string head;
   JsonWriter json(&head, kStyle);
@@ -81,7 +112,8 @@ Status WriteDump(const RankGraph& graph, bool matched_only, const std::string& p
       if (matched_only && graph.graph.nodes[order[i]].match == kNoIndex) continue;
       MSP_RETURN_IF_ERROR(graph.merged->Read(graph, order[i], &doc, &notes));
       if (!doc.IsObject()) continue;
-      entries.RawMember(graph.graph.nodes[order[i]].name, EntryJson(doc, notes));
+      entries.RawMember(graph.graph.nodes[order[i]].name,
+                        EntryJson(doc, notes, of_parts, graph.graph.nodes[order[i]].name));
     }
     return out;
   };
@@ -130,15 +162,15 @@ Status WriteStack(const RankGraph& graph, const std::string& path) {
 
 Status WriteMergedDump(const RankGraph& graph, const std::string& dir) {
   MSP_RETURN_IF_ERROR(MakeOutputDir(dir));
-  MSP_RETURN_IF_ERROR(WriteDump(graph, false, JoinPath(dir, "dump.json")));
+  MSP_RETURN_IF_ERROR(WriteDump(graph, std::nullopt, JoinPath(dir, "dump.json")));
   if (InterruptRequested()) return Interrupted();
   MSP_RETURN_IF_ERROR(WriteStack(graph, JoinPath(dir, "stack.json")));
   return WriteConstruct(graph, JoinPath(dir, "construct.json"));
 }
 
-Status WriteModelDump(const RankGraph& graph, bool matched_only, const std::string& dir) {
+Status WriteModelDump(const RankGraph& graph, ModelDump which, const std::string& dir) {
   MSP_RETURN_IF_ERROR(MakeOutputDir(dir));
-  MSP_RETURN_IF_ERROR(WriteDump(graph, matched_only, JoinPath(dir, "dump.json")));
+  MSP_RETURN_IF_ERROR(WriteDump(graph, which, JoinPath(dir, "dump.json")));
   if (InterruptRequested()) return Interrupted();
   return WriteConstruct(graph, JoinPath(dir, "construct.json"));
 }

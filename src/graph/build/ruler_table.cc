@@ -87,6 +87,34 @@ StatusOr<RankFindings> WriteDistances(const FilePair& files, DumpPair& pair, con
   return rank;
 }
 
+/// The links of ops of whole dumps as links of the ops of a pair, which lacks some of them.
+GraphLinks LinksOf(const WholeDumps& whole, const GraphLinks& links, const DumpPair& pair) {
+  const auto at = [](const DumpFile& from, uint32_t op, const DumpFile& to) {
+    const auto found = op == kNoOp ? std::nullopt : to.FindOp(from.ops().NameAt(op));
+    return found ? static_cast<uint32_t>(*found) : kNoOp;
+  };
+  GraphLinks out;
+  for (const auto& [target, link] : links) {
+    const uint32_t op = at(*whole.target, target, *pair.target);
+    if (op == kNoOp) continue;
+    OpLinks moved = link;
+    bool complete = true;
+    for (ItemLink& item : moved.links) {
+      const uint32_t golden = at(*whole.golden, item.golden_op, *pair.golden);
+      complete = complete && (golden == kNoOp) == (item.golden_op == kNoOp);
+      item.golden_op = golden;
+    }
+    moved.others = at(*whole.golden, link.others, *pair.golden);
+    complete = complete && (moved.others == kNoOp) == (link.others == kNoOp);
+    for (uint32_t& joined : moved.joined) {
+      joined = link.joins_targets ? at(*whole.target, joined, *pair.target) : at(*whole.golden, joined, *pair.golden);
+      complete = complete && joined != kNoOp;
+    }
+    out.emplace(op, complete ? std::move(moved) : OpLinks());
+  }
+  return out;
+}
+
 }  // namespace
 
 NodeDistance MeasureDistance(const DistanceOptions& asked, uint32_t op, OpDiff* diff) {
@@ -138,9 +166,8 @@ StatusOr<RankFindings> WriteMergedRuler(const RulerPair& of, std::vector<NodeDis
   MSP_ASSIGN_OR_RETURN(const TempDirectory temp, TempDirectory::Create(output, "merged"));
   DumpPair pair;
   for (const RankGraph* rank : {&target, &golden}) {
-    const std::string& parent = of.whole ? of.whole->directory.path() : temp.path();
-    const std::string dir = JoinPath(parent, rank == &target ? "target" : "golden");
-    if (!of.whole) MSP_RETURN_IF_ERROR(WriteModelDump(*rank, /*matched_only=*/true, dir));
+    const std::string dir = JoinPath(temp.path(), rank == &target ? "target" : "golden");
+    MSP_RETURN_IF_ERROR(WriteModelDump(*rank, ModelDump::kMatched, dir));
     MSP_ASSIGN_OR_RETURN(DumpFile dump, DumpFile::Open(JoinPath(dir, "dump.json")));
     (rank == &target ? pair.target : pair.golden) = std::make_unique<DumpFile>(std::move(dump));
   }
@@ -149,7 +176,7 @@ StatusOr<RankFindings> WriteMergedRuler(const RulerPair& of, std::vector<NodeDis
   pair.options.check_shape = false;
   pair.options.check_dtype = false;  // the nodes are paired already, by what they are in the merged model
   pair.options.cross = pair.plan.cross = of.cross;
-  if (of.whole) pair.plan.links = *of.links;
+  if (of.whole) pair.plan.links = LinksOf(*of.whole, *of.links, pair);
   pair.plan.how = of.mapped ? "layer mapping" : pair.plan.how;
   pair.plan.golden_of.assign(pair.target->ops().size(), kNoOp);
   std::vector<size_t> op_of(target.graph.nodes.size(), SIZE_MAX);

@@ -54,7 +54,7 @@ StatusOr<RankFindings> WriteRuler(const RulerPair& of, const std::vector<NodeDis
 
 /// The same of two merged graphs: their matched nodes are written as dumps, in the order of the graphs, into a
 /// directory below `output` that is removed again. Nodes of one side only are left out: those of another layout
-/// communicate. Of two frameworks the dumps of all nodes are there already.
+/// communicate.
 StatusOr<RankFindings> WriteMergedRuler(const RulerPair& of, std::vector<NodeDistance> nodes, const RankGraph& target,
                                         const RankGraph& golden, const std::string& output, SideTable* table);
 

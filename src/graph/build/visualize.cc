@@ -44,8 +44,8 @@ struct LoadedPair {
   std::unique_ptr<TensorPairs> tensors;  // of a comparison of tensor dumps
   CompareMode mode = CompareMode::kStatistics;
   int micro_steps = 1;
-  bool cross = false;  // of two frameworks
-  GraphLinks links;    // then: items that stand at other places
+  bool cross = false;                       // of two frameworks
+  GraphLinks links;                         // then: items that stand at other places
   std::shared_ptr<const WholeDumps> whole;  // then, of merged graphs: dumps whose ops the links name
 };
 
@@ -343,8 +343,8 @@ class Visualizer {
   }
 
   StatusOr<RankFindings> WriteRulerOf(const GraphPair& pair, LoadedPair& loaded, std::vector<NodeDistance> distances) {
-    RulerPair of{FilesOf(pair), loaded.mode, mapping_.layer, loaded.cross, loaded.tensors.get(), &loaded.links,
-                 loaded.whole.get()};
+    RulerPair of{FilesOf(pair),        loaded.mode,   mapping_.layer,    loaded.cross,
+                 loaded.tensors.get(), &loaded.links, loaded.whole.get()};
     if (!loaded.target->merged) return WriteRuler(of, distances, loaded.target.get(), loaded.golden.get(), precision_);
     return WriteMergedRuler(of, std::move(distances), *loaded.target, *loaded.golden, options_.output, precision_);
   }
@@ -353,10 +353,7 @@ class Visualizer {
   static void ReleasePages(const LoadedPair& loaded) {
     for (const RankGraph* rank : {loaded.target.get(), loaded.golden.get()}) {
       if (!rank) continue;
-      for (const RankFiles* files : FilesOf(*rank)) {
-        const DumpFile& dump = files->dump;
-        dump.file().Release(0, dump.file().text().size());
-      }
+      for (const RankFiles* files : FilesOf(*rank)) files->dump.file().Release(0, files->dump.file().text().size());
     }
   }
 

@@ -7,7 +7,9 @@
 
 #include "base/temp_directory.h"
 #include "dump/reader.h"
-#include "graph/build/graph_match.h"
+#include "graph/build/graph_links.h"
+#include "graph/tree/builder.h"
+#include "match/mapping.h"
 
 namespace msprobe {
 

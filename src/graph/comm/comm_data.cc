@@ -127,8 +127,7 @@ void BatchData(const JsonValue& list, std::vector<CommData>* data) {
 }  // namespace
 
 bool IsBarrier(std::string_view op_name) {
-  return IsCommunication(op_name) && EndsWith(op_name, ".forward") &&
-         Contains(Segment(op_name, 1), "barrier");
+  return IsCommunication(op_name) && EndsWith(op_name, ".forward") && Contains(Segment(op_name, 1), "barrier");
 }
 
 void ReadExchanges(std::string_view op_name, const JsonValue& op, int own_rank, std::vector<CommTransfer>* transfers,

@@ -58,6 +58,23 @@ class LinksTest : public testing::Test {
 
 using Texts = std::vector<std::string>;
 
+TEST_F(LinksTest, GroupsThatOnlyHaveANameAreThoseWhoCallWithIt) {
+  const auto call = [&](int rank, const std::string& number, const std::string& group) {
+    Call(rank, "MintDistributed.all_reduce." + number + ".forward", Tensor(),
+         group.empty() ? "" : R"("group": {"type": "str", "value": ")" + group + R"("})");
+  };
+  for (const int rank : {0, 1, 2, 3}) {
+    call(rank, "0", rank < 2 ? "tp-0-1" : "tp-2-3");
+    call(rank, "1", "hccl_world_group");
+  }
+  const auto links = Links();
+  ASSERT_EQ(links.size(), 8u);
+  EXPECT_NE(links.at(1).find("\"1\""), std::string::npos);
+  EXPECT_EQ(links.at(1).find("\"2\""), std::string::npos) << "of the other group";
+  EXPECT_NE(links.at(2).find("\"3\""), std::string::npos) << "of all ranks";
+  EXPECT_TRUE(CheckCommunication(ranks_, JoinNodeCalls(ranks_)).empty());
+}
+
 TEST_F(LinksTest, SendFindsItsReceive) {
   Call(0, "Distributed.isend.0.forward", Tensor(), R"("dst": )" + Int(1));
   Call(0, "Distributed.isend.1.forward", Tensor() + ", " + Int(1));  // at its position

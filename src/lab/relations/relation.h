@@ -14,7 +14,7 @@ struct Relation {
   bool usual;
 };
 
-inline constexpr std::array<Relation, 12> kRelations{{{"again", true},
+inline constexpr std::array<Relation, 13> kRelations{{{"again", true},
                                                       {"row alone", true},
                                                       {"half batch", true},
                                                       {"chunked", true},
@@ -25,10 +25,13 @@ inline constexpr std::array<Relation, 12> kRelations{{{"again", true},
                                                       {"deterministic", true},
                                                       {"compiled", false},
                                                       {"other dtype", true},
-                                                      {"float64", true}}};
+                                                      {"float64", true},
+                                                      {"one ulp", true}}};
 
-/// Of the last two a difference is expected: it is the rounding of a dtype.
-inline bool IsRounding(size_t relation) { return relation >= kRelations.size() - 2; }
+/// By how many ulp a result moves when all inputs move by one.
+inline constexpr size_t kOneUlp = kRelations.size() - 1;
+/// Of the last three a difference is expected: it is the rounding of a dtype.
+inline bool IsRounding(size_t relation) { return relation >= kRelations.size() - 3; }
 
 /// The number of a name; underscores and hyphens stand for spaces.
 std::optional<size_t> FindRelation(std::string_view name);

@@ -91,7 +91,8 @@ Status RelationProcess::ReadPairs(const JsonValue& pairs, RelationCell* cell) {
       MSP_ASSIGN_OR_RETURN(*bytes, process_->ReadBytes(static_cast<size_t>(size), kLongestAnswer));
     }
     UlpDistance distance;
-    if (MeasureUlp(ParseDType(v["got"].Text()), got, ParseDType(v["want"].Text()), want, &distance)) {
+    if (MeasureUlp(ParseDType(v["got"].Text()), got, ParseDType(v["want"].Text()), want, &distance,
+                   ParseDType(v["as"].Text()))) {
       cell->distance.Add(distance);
     } else {
       cell->why = "no distance is known for results of " + OneLine(v["got"].Text());

@@ -73,7 +73,8 @@ void UlpDistance::Add(const UlpDistance& other) {
   worst = std::max(worst, other.worst), of_largest = std::max(of_largest, other.of_largest);
 }
 
-bool MeasureUlp(DType got_type, const std::string& got, DType want_type, const std::string& want, UlpDistance* out) {
+bool MeasureUlp(DType got_type, const std::string& got, DType want_type, const std::string& want, UlpDistance* out,
+                DType as) {
   *out = {};
   const size_t got_size = ElementSize(got_type), want_size = ElementSize(want_type);
   if (got_size == 0 || want_size == 0 || got.size() % got_size != 0 || want.size() % want_size != 0) return false;
@@ -90,7 +91,8 @@ bool MeasureUlp(DType got_type, const std::string& got, DType want_type, const s
   if (!metrics::ToDoubles(got_type, got.data(), n, a.data()) ||
       !metrics::ToDoubles(want_type, want.data(), n, b.data()))
     return false;
-  MeasureFloats(got_format->fraction_bits < want_format->fraction_bits ? *got_format : *want_format, a, b, out);
+  const FloatFormat& coarser = got_format->fraction_bits < want_format->fraction_bits ? *got_format : *want_format;
+  MeasureFloats(FormatOf(as).value_or(coarser), a, b, out);
   return true;
 }
 

@@ -20,8 +20,10 @@ struct UlpDistance {
   void Add(const UlpDistance& other);
 };
 
-/// Elements of `got` and `want`, in the byte order of the machine. With two dtypes, the ulp is that of the coarser one.
-/// False when the sizes do not fit or a dtype is none of float16, bfloat16, float32, float64, int64, bool.
-bool MeasureUlp(DType got_type, const std::string& got, DType want_type, const std::string& want, UlpDistance* out);
+/// Elements of `got` and `want`, in the byte order of the machine. The ulp is that of `as`, else that of the coarser
+/// one of the two dtypes. False when the sizes do not fit or a dtype is none of float16, bfloat16, float32, float64,
+/// int64, bool.
+bool MeasureUlp(DType got_type, const std::string& got, DType want_type, const std::string& want, UlpDistance* out,
+                DType as = DType::kUnknown);
 
 }  // namespace msprobe

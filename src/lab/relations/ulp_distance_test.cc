@@ -52,6 +52,9 @@ TEST(UlpDistance, CoarserOfTwoTypes) {
   ASSERT_TRUE(MeasureUlp(DType::kFloat32, BytesOf<float>({1.0f}), DType::kFloat64,
                          BytesOf<double>({1.0 + std::ldexp(1.0, -24)}), &d));
   EXPECT_EQ(d.worst, 0.5);
+  ASSERT_TRUE(MeasureUlp(DType::kFloat64, BytesOf<double>({1.0}), DType::kFloat64, BytesOf<double>({1.0 + 1.0 / 128}),
+                         &d, DType::kBFloat16));
+  EXPECT_EQ(d.worst, 1.0);
 }
 
 TEST(UlpDistance, RefusesWhatDoesNotFit) {

@@ -98,8 +98,8 @@ OpenRank::Summary* OpenRank::Summarize(size_t metric, size_t stat, Deadline unti
   }
   Summary& summary = summaries_.front();
   const size_t rows = series_->metrics()[metric].series.size();
-  for (; summary.taken < series_->records(metric); ++summary.taken) {
-    if (summary.taken % kClockEvery == 0 && std::chrono::steady_clock::now() > until) break;
+  for (size_t now = 1; summary.taken < series_->records(metric); ++summary.taken, ++now) {
+    if (now % kClockEvery == 0 && std::chrono::steady_clock::now() > until) break;  // some are taken in any case
     const RankSeries::Record record = series_->At(metric, summary.taken, stat);
     if (record.values != nullptr) summary.bins.Take(record.step, record.rows, record.values, rows);
   }

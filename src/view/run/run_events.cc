@@ -36,14 +36,15 @@ void AddAnomalies(const std::string& path, std::vector<RunEvent>* events) {
   });
 }
 
-void AddFindings(const std::string& path, std::vector<RunEvent>* events) {
+// What `msprobe monitor judge --json` prints.
+void AddJudgement(const std::string& path, std::vector<RunEvent>* events) {
   ReadDocument(path, [&](const JsonDoc& doc) {
-    for (const JsonValue& value : doc["findings"].Items()) {
-      if (!value["step"].IsInt()) continue;
+    for (const JsonValue& value : doc["events"].Items()) {
+      if (!value["onset"].IsInt()) continue;
       RunEvent event;
-      event.step = value["step"].Int();
+      event.step = value["onset"].Int();
       event.rank = value["rank"].IsInt() ? value["rank"].Int() : -1;
-      event.series = value["series"].Text();
+      event.series = value["table"].Text();
       event.text = value["text"].Text();
       event.source = "judgement";
       events->push_back(std::move(event));
@@ -55,7 +56,7 @@ void AddFindings(const std::string& path, std::vector<RunEvent>* events) {
 
 std::vector<RunEvent> ReadRunEvents(const std::string& directory) {
   std::vector<RunEvent> events;
-  AddFindings(JoinPath(directory, "judgement.json"), &events);
+  AddJudgement(JoinPath(directory, "judgement.json"), &events);
   const std::string detected = JoinPath(directory, "anomaly_detected");
   if (const auto names = ListDirectory(detected); IsDirectory(detected) && names.ok()) {
     for (const std::string& name : *names) AddAnomalies(JoinPath(JoinPath(detected, name), "anomaly.json"), &events);

@@ -88,15 +88,38 @@ export interface RunApi {
 }
 
 export function unpackFloats(text: string): Float32Array {
-  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const packed = atob(text);
+  const bytes = new Uint8Array(packed.length);
+  for (let i = 0; i < packed.length; i++) bytes[i] = packed.charCodeAt(i);
   return new Float32Array(bytes.buffer, 0, bytes.length >> 2);
 }
 
 type Get = <T>(what: string, params: Record<string, string | number | undefined>) => Promise<T>;
+const keyOf = (what: string, params: Record<string, string | number | undefined>) => JSON.stringify([what, Object.entries(params).sort()]);
 type Packed<T> = { [K in keyof T]: T[K] extends Float32Array ? string : T[K] };
 
 export class HttpRunApi implements RunApi {
-  constructor(private readonly get: Get) {}
+  private readonly early = new Map<string, Promise<unknown>>();
+
+  constructor(private readonly ask: Get) {}
+
+  /** Asks for what a link names before anything is drawn; the first to ask for it gets that answer. */
+  prefetch({ run, rank, metric, stat, fold = 'layer', q = '', cell = 'highest' }: Partial<RunSource> & { run: string; cell?: RunCell }): void {
+    const keep = (what: string, params: Record<string, string | number | undefined>) => {
+      const answer = this.ask(what, params);
+      answer.catch(() => undefined); // who asks for it is told
+      this.early.set(keyOf(what, params), answer);
+    };
+    keep('run', { run, rank });
+    if (rank !== undefined && metric !== undefined && stat !== undefined) keep('run/rows', { run, rank, metric, stat, fold, q, cell });
+  }
+
+  private get<T>(what: string, params: Record<string, string | number | undefined>): Promise<T> {
+    const key = keyOf(what, params);
+    const known = this.early.get(key) as Promise<T> | undefined;
+    this.early.delete(key);
+    return known ?? this.ask<T>(what, params);
+  }
 
   info(run: string, rank?: number) {
     return this.get<RunInfo>('run', { run, rank });

@@ -16,6 +16,7 @@ export class RunTiles {
   private readonly held = new Map<string, HeldTile>();
   private readonly asked = new Set<string>();
   private wanted: TilePlace[] = [];
+  private shown: TilePlace[] = [];
   private version = 0;
   private serial = 0;
   private gone = false;
@@ -52,10 +53,11 @@ export class RunTiles {
     return null;
   }
 
-  /** What is on the screen, the most wanted first. */
-  want(places: TilePlace[]): void {
-    this.wanted = places;
-    for (const place of places) {
+  /** What is on the screen, and what may come next. */
+  want(shown: TilePlace[], next: TilePlace[]): void {
+    this.shown = shown;
+    this.wanted = [...shown, ...next];
+    for (const place of this.wanted) {
       const key = keyOf(place);
       const tile = this.held.get(key);
       if (tile) [this.held.delete(key), this.held.set(key, tile)]; // the last used stand last
@@ -63,9 +65,9 @@ export class RunTiles {
     this.pump();
   }
 
-  /** All that is wanted is there. */
+  /** All that is on the screen is there. */
   get settled(): boolean {
-    return this.wanted.every((place) => this.held.has(keyOf(place)));
+    return this.shown.every((place) => this.held.has(keyOf(place)));
   }
 
   private pump(): void {

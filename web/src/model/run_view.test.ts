@@ -50,6 +50,7 @@ describe('scales', () => {
     const row = { label: 'a', series: 1, middle: 10, spread: 1 };
     expect(sigma.place(10, row)).toBe(0.5);
     expect(sigma.place(10 + 3 * 1.4826, row)).toBeCloseTo(1);
+    expect(runScale('sigma', [rows])!.serial, 'tiles that were drawn with other medians are drawn again').not.toBe(sigma.serial);
   });
 });
 

@@ -6,7 +6,9 @@ import { SearchBox } from './search';
 export function TopBar({ onHelp }: { onHelp: () => void }) {
   const session = useSession();
   const t = useText();
-  const file = useApp((state) => state.file ?? state.trend?.file ?? null);
+  const named = useApp((state) => state.file ?? state.trend?.file ?? null);
+  const root = useApp((state) => (state.files.at === 'ready' ? state.files.value.root : ''));
+  const file = named === '.' ? root.replace(/\/+$/, '').replace(/^.*\//, '') || named : named; // a run that is the served directory
   const theme = useApp((state) => state.theme);
   const language = useApp((state) => state.language);
   const ready = useApp((state) => state.graph.at === 'ready');

@@ -47,7 +47,7 @@ export const stepAt = (place: RunPlace, x: number) => place.window.from + ((x - 
 export const rowAt = (place: RunPlace, y: number) => Math.floor((y - TOP + place.top) / place.rowHeight);
 
 /** What is needed now, and, behind it, the whole run in a few tiles: what is drawn until finer ones are there. */
-export function wantedTiles(picture: RunPicture, place: RunPlace): TilePlace[] {
+export function wantedTiles(picture: RunPicture, place: RunPlace): [shown: TilePlace[], next: TilePlace[]] {
   const level = levelFor(place.window, place.width - place.names, picture.interval);
   const rows = rowsIn(place, picture.rows.length);
   const span = place.window.to - place.window.from;
@@ -56,7 +56,7 @@ export function wantedTiles(picture: RunPicture, place: RunPlace): TilePlace[] {
     ({ column }) => column >= 0 && !shown.some((tile) => tile.column === column),
   );
   const coarse = level < picture.coarsest ? tilesOf(place.window, picture.coarsest, rows, picture.interval) : [];
-  return [...shown, ...coarse, ...around];
+  return [shown, [...coarse, ...around]];
 }
 
 export class RunMapPainter {
@@ -129,7 +129,7 @@ export class RunMapPainter {
     const second = picture.view === 'difference' ? picture.other?.get(tile.place) : undefined;
     if (picture.view === 'difference' && !second) return null;
     const { scale } = picture;
-    const look = [palette.name, picture.view, scale?.mode, scale?.low, scale?.high, picture.rows.length, tile.serial, second?.serial].join();
+    const look = [palette.name, picture.view, scale?.serial, tile.serial, second?.serial].join();
     if (tile.picture?.look !== look) tile.picture = { look, image: this.draw(picture, tile, second, palette) };
     return { image: tile.picture.image, from: found.from, bins: found.bins, rows: tile.rows };
   }

@@ -172,6 +172,16 @@ function quietInk(ink: string, fill: string): string {
 
 /** The palette of a theme; a file may bring its own fills, by accuracy level. */
 export function makePalette(name: ThemeName, fills: Partial<Record<StatusName, string>> = {}): Palette {
+  const key = JSON.stringify([name, fills]);
+  const palette = made.get(key) ?? compute(name, fills);
+  made.set(key, palette);
+  return palette;
+}
+
+/** Several parts of the page ask for the same one, and contrasts take their time. */
+const made = new Map<string, Palette>();
+
+function compute(name: ThemeName, fills: Partial<Record<StatusName, string>>): Palette {
   const base = name === 'dark' ? DARK : LIGHT;
   const status = {} as Record<StatusName, StatusColors>;
   for (const key of Object.keys(FILLS) as StatusName[]) {

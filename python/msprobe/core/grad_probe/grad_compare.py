@@ -70,7 +70,7 @@ class GradComparator:
         writer = csv.writer(text)
         writer.writerow(["step", *steps])
         writer.writerows([name, *values] for name, values in table.items())
-        write_file(os.path.join(output_dir, "similarities.csv"), text.getvalue().encode())
+        write_file(os.path.join(output_dir, "similarities.csv"), text.getvalue().encode("utf-8-sig"))
         pictures = os.path.join(output_dir, "similarities_picture")
         make_directory(pictures)
         for name, values in table.items():
@@ -127,7 +127,7 @@ def _parameters(path1: str, path2: str) -> list:
     """Names in the order of the first table that both have."""
     for name in sorted(os.listdir(path1)):
         if name.endswith(".csv") and os.path.exists(os.path.join(path2, name)):
-            with open(os.path.join(path1, name), newline="", encoding="utf-8") as file:
+            with open(os.path.join(path1, name), newline="", encoding="utf-8-sig") as file:
                 rows = list(csv.DictReader(file))
             column = next((c for c in ("param_name", "Param_name") if rows and c in rows[0]), None)
             if column is not None:

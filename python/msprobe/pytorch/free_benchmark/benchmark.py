@@ -1,5 +1,7 @@
 """The calls of a script between start() and stop(), each made again."""
 
+import dis
+import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Optional
@@ -11,7 +13,7 @@ from ..._capture.config import Config
 from ..._capture.log import logger
 from ..apis import hooked_apis
 from .gradients import GradientCheck
-from .perturb import first_input, mapped, perturbed, same_generators
+from .perturb import Generators, drawing_from, first_input, mapped, perturbed
 from .preheat import Preheat
 from .ratio import Difference, agrees, compare, is_floating, threshold_of
 from .rows import Rows
@@ -38,6 +40,7 @@ class Call:
         self.name, self.function = name, function
         keep = _copied if _overwrites(name, kwargs) else (lambda value: value)
         self.args, self.kwargs = keep(args), keep(kwargs)
+        self.generators = Generators()
 
     @property
     def pure_name(self) -> str:
@@ -45,8 +48,8 @@ class Call:
         return self.name.rsplit(".", 2)[0]
 
     def again(self, args: tuple, kwargs: dict) -> Any:
-        """Calls the function with copies of other inputs; generators stay as they are."""
-        with torch.no_grad(), same_generators():
+        """Calls the function with copies of other inputs; it draws the numbers that it has drawn."""
+        with torch.no_grad(), drawing_from(self.generators):
             return self.function(*_copied(args), **_copied(kwargs))
 
 
@@ -66,6 +69,19 @@ def _overwrites(name: str, kwargs: dict) -> bool:
     )
 
 
+def _operator(function: Callable, frame: Any) -> str:
+    """`__mul__` when Tensor.mul is called by the operator: names of calls tell them apart, which torch does not."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    kind = dis.opname[code[at]] if 0 <= at < len(code) else ""
+    name = getattr(function, "__name__", "")
+    if name.startswith("__") or kind == "BINARY_SUBSCR" or not kind.startswith(("BINARY_", "INPLACE_", "COMPARE_OP")):
+        return ""
+    stem = {"div": "truediv", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}.get(
+        name.rstrip("_"), name.rstrip("_")
+    )
+    return f"__i{stem}__" if name.endswith("_") else f"__{stem}__"
+
+
 class _Mode(TorchFunctionMode):
     """Sees each outermost call of a function of torch in this thread."""
 
@@ -75,6 +91,9 @@ class _Mode(TorchFunctionMode):
 
     def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: Optional[dict] = None) -> Any:
         """Makes the call of the script, then the changed one."""
+        operator = _operator(func, sys._getframe(1))
+        if operator:
+            func = getattr(torch.Tensor, operator, func)
         return self._benchmark.called(func, args, kwargs or {})
 
 

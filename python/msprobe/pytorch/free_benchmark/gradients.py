@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from .perturb import mapped, perturbed, same_generators
+from .perturb import drawing_from, mapped, perturbed
 from .ratio import Difference, compare, threshold_of
 from .settings import NO_CHANGE, Settings
 
@@ -56,7 +56,7 @@ class GradientCheck:
         kwargs = mapped(self._call.kwargs, lambda tensor: tensor.detach().clone())
         if "inplace" in kwargs:
             kwargs["inplace"] = False
-        with torch.enable_grad(), same_generators():
+        with torch.enable_grad(), drawing_from(self._call.generators):
             # A function that overwrites an input may not overwrite a leaf.
             placed = [value.clone() if isinstance(value, torch.Tensor) else value for value in placed]
             out = next(t for t in _flat(self._call.function(*placed, **kwargs)) if t.requires_grad)

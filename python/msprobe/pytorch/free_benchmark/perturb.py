@@ -123,9 +123,27 @@ def perturbed(mode: str, args: tuple, kwargs: dict) -> Optional[tuple[tuple, dic
     return args, kwargs
 
 
+class Generators:
+    """The states of torch's generators."""
+
+    def __init__(self) -> None:
+        """Reads them."""
+        cuda = torch.cuda.is_initialized()
+        self._cpu, self._cuda = torch.get_rng_state(), torch.cuda.get_rng_state_all() if cuda else []
+
+    def set(self) -> None:
+        """Puts them back."""
+        torch.set_rng_state(self._cpu)
+        if self._cuda:
+            torch.cuda.set_rng_state_all(self._cuda)
+
+
 @contextlib.contextmanager
-def same_generators() -> Iterator[None]:
-    """Puts back the states of the generators, so that the script draws the numbers that it would have drawn."""
-    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
-    with torch.random.fork_rng(devices=devices):
+def drawing_from(before: Generators) -> Iterator[None]:
+    """Draws the numbers that were drawn from these states on; the script then draws what it would have drawn."""
+    after = Generators()
+    before.set()
+    try:
         yield
+    finally:
+        after.set()

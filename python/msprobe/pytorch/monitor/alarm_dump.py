@@ -34,7 +34,7 @@ class AlarmDump:
         """
         if self._debugger is not None or self._dumps >= _MOST_DUMPS:
             return
-        from .. import PrecisionDebugger  # noqa: PLC0415 - it imports the monitor
+        from .. import PrecisionDebugger
 
         self._dumps += 1
         self._left = steps

@@ -12,17 +12,18 @@ import torch.distributed as dist
 
 from ..._capture.errors import MsprobeException
 from ..._capture.log import logger
-from ..._capture.words import say
 from ..._monitor import config as configs
 from ..._monitor import names, output
 from ..._monitor.anomalies import AnomalyLog
 from ..._monitor.board import Board
+from ..._monitor.budget import Budget
 from ..._monitor.dynamic import ConfigFile
 from ..._monitor.live import LiveJudge
 from .. import hooks
 from .activations import ModuleWatch
 from .alarm_dump import AlarmDump
 from .communication import CommunicationWatch
+from .earlier_calls import EarlierCalls
 from .faults import OURS
 from .features import FeatureWatch
 from .gradients import UnreducedGradients
@@ -37,7 +38,7 @@ from .updates import Updates
 from .values import Values
 
 
-class TrainerMon:
+class TrainerMon(EarlierCalls):
     """Writes statistics of gradients, optimizer states, parameters and activations of each monitored step.
 
     It never changes a number of the training and never stops it; what fails ends the monitor and is reported in the log.
@@ -70,7 +71,6 @@ class TrainerMon:
         self.monitoring = False
         self.micro_batch_number = 1
         self.model: list = []
-        self.optimizer_trans: Any = None
         self.tp_group = self.dp_group = None
         self.step_count = 0
         self._collected = 0
@@ -92,6 +92,7 @@ class TrainerMon:
 
     def _clear(self) -> None:
         self._gradients: Optional[UnreducedGradients] = None
+        self._budget: Optional[Budget] = None
         self._inputs: Optional[InputWatch] = None
         self._modules: Optional[ModuleWatch] = None
         self._features: Optional[FeatureWatch] = None
@@ -179,43 +180,6 @@ class TrainerMon:
         if not self.dynamic_enable:
             self._start()
 
-    def set_wrapped_optimizer(self, optimizer: Any) -> None:
-        """Gives the optimizer for monitor_gnorm_with_ad().
-
-        Args:
-            optimizer: That trains the model.
-        """
-        self.optimizer_trans = optimizer
-
-    def monitor_gnorm_with_ad(
-        self,
-        model: Any,
-        optimizer: Any = None,
-        grad_acc_steps: int = 1,
-        tp_group: Any = None,
-        dp_group: Any = None,
-        start_iteration: int = 0,
-    ) -> None:
-        """The earlier name of set_monitor().
-
-        Args:
-            model: As there.
-            optimizer: As there; None: that of set_wrapped_optimizer().
-            grad_acc_steps: As there.
-            tp_group: As there.
-            dp_group: As there.
-            start_iteration: As there.
-
-        Raises:
-            ValueError: There is no optimizer.
-        """
-        optimizer = optimizer if optimizer is not None else self.optimizer_trans
-        if optimizer is None:
-            raise ValueError(
-                say("monitor_gnorm_with_ad: there is no optimizer: call set_wrapped_optimizer() first or give one")
-            )
-        self.set_monitor(model, optimizer, grad_acc_steps, tp_group, dp_group, start_iteration)
-
     def on_change(self, callback: Callable[[dict], None]) -> None:
         """Calls this when the rule ChangePoint tells a change, at the end of the step.
 
@@ -258,20 +222,6 @@ class TrainerMon:
         if self._inputs is not None and self._armed:
             self._guard(lambda: self._inputs.loss(loss))
 
-    def reload_xy(self, xy_distribution: bool = False) -> None:
-        """Begins or ends the monitoring of activations; DYNAMIC_MONITOR replaces it.
-
-        Args:
-            xy_distribution: Whether they are monitored from now on.
-        """
-        logger.warning("monitor: reload_xy() is an earlier interface: set DYNAMIC_MONITOR and change the configuration")
-        self.config.xy_distribution = xy_distribution
-        if self._modules is not None:
-            self._modules.remove()
-            self._modules = None
-        if self.monitoring:
-            self._watch_modules()
-
     # ---- beginning and end of the hooks
 
     def _start(self) -> None:
@@ -280,6 +230,11 @@ class TrainerMon:
             return
         self.monitoring = True
         self._collected = 0
+        limits = self.config.budget
+        if limits:
+            activations = self.config.xy_distribution or self.config.recording_l2_features
+            interval = self.config.step_interval
+            self._budget = Budget(limits.get("disk"), limits.get("slowdown"), interval, activations)
         self._board.forget_expectations()
         config = self.config
         self._parameters = ParameterWatch(
@@ -384,6 +339,8 @@ class TrainerMon:
     def _arm(self) -> None:
         """Whether the hooks of the coming step do something."""
         self._armed = self.monitoring and self.config.is_monitored(self.step_count)
+        if self._armed and self._budget is not None:
+            self._armed = self._budget.wants()
         for part in (self._inputs, self._modules, self._features, self._communication):
             if part is not None:
                 part.armed = self._armed
@@ -413,6 +370,8 @@ class TrainerMon:
     def _before_step(self) -> None:
         if self._broken or not self.monitoring:
             return
+        if self._reader is not None:
+            self._reader.remove()  # what a step left that failed
         if self._structure is not None and self._structure.is_known:
             self._guard(self._structure.write)
             if not self.config.cc_distribution.get("cc_log_only", False):
@@ -439,6 +398,13 @@ class TrainerMon:
             if self._communication is not None:
                 self._communication.finish()
 
+    def _leave_out_modules(self) -> None:
+        for part in (self._modules, self._features):
+            if part is not None:
+                part.remove()
+        self._modules = self._features = None
+        self._board.leave_out(("actv", "actv_grad", *configs.FEATURE_HOOKS))
+
     def _take_unreduced(self, name: str, micro: int, gradient: Any, tag: str) -> None:
         if self._armed:
             self._guard(lambda: self._parameters.take_unreduced(name, micro, gradient, tag))
@@ -450,6 +416,8 @@ class TrainerMon:
             self._guard(self._alarm_dump.next_step)
         if self.monitoring and self._armed and not self.config.print_struct:
             self._guard(self._finish_step)
+        if self._budget is not None and self._budget.ended(self._armed, self._board.written):
+            self._leave_out_modules()
         if self._judge is not None:
             self._judge.tell()
         if self._gradients is not None:

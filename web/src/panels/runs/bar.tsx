@@ -84,17 +84,22 @@ function RankField({ info, rank, onChange }: { info: RunInfo; rank: number; onCh
   );
 }
 
+/** 2026-11-25 18:24. Intl loads tables for every language first, a tenth of a second. */
+function timeText(seconds: number): string {
+  const at = new Date(seconds * 1000);
+  const two = (value: number) => String(value).padStart(2, '0');
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}`;
+}
+
 /** Whether the run still writes. */
 function RunState({ info }: { info: RunInfo }) {
   const t = useText();
-  const language = useApp((state) => state.language);
   const live = Date.now() / 1000 - info.changed < LIVE_SECONDS;
   const step = grouped(info.last_step);
-  const time = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(info.changed * 1000));
   return (
     <span class="run-state muted" data-test="run-state" data-step={info.last_step}>
       <span class={`run-dot ${live ? 'live' : ''}`} />
-      {info.behind ? t('run.behind', { step }) : live ? t('run.live', { step }) : t('run.ended', { step, time })}
+      {info.behind ? t('run.behind', { step }) : live ? t('run.live', { step }) : t('run.ended', { step, time: timeText(info.changed) })}
     </span>
   );
 }

@@ -42,7 +42,7 @@ export function RunLines(props: Props) {
   const { lines, names, onRemove, onClear } = props;
   const t = useText();
   return (
-    <section class="trend-lines" aria-label={t('trend.lines')}>
+    <section class={`trend-lines ${lines.length > 0 ? 'some' : ''}`} aria-label={t('trend.lines')}>
       {lines.length === 0 ? (
         <p class="muted trend-none">{t('run.noLines')}</p>
       ) : (

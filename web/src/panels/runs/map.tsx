@@ -67,8 +67,9 @@ export function RunMap(props: Props) {
   }, [names, size.width]);
   useLayoutEffect(() => {
     if (!painter.current || size.width === 0) return;
-    picture.tiles.want(wantedTiles(picture, place));
-    picture.other?.want(wantedTiles(picture, place));
+    const [shown, next] = wantedTiles(picture, place);
+    picture.tiles.want(shown, next);
+    picture.other?.want(shown, next);
     painter.current.paint(picture, place, palette);
     painted(picture.tiles.settled);
   });

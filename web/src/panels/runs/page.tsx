@@ -1,5 +1,5 @@
 import { createContext } from 'preact';
-import { useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { RunApi, RunEvent, RunInfo, RunRows } from '../../api/runs';
 import { failure } from '../../model/failure';
 import { BUSY, type Load } from '../../model/load';
@@ -36,7 +36,7 @@ export function RunView({ run }: { run: string }) {
   const [missing, setMissing] = useState<string[]>([]);
   const rank = choice?.rank ?? wanted?.rank;
   useEffect(() => setChoice(null), [wanted]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!api) return;
     let [gone, timer, first] = [false, 0, true];
     const look = async () => {
@@ -103,17 +103,29 @@ function useRunData(api: RunApi, info: RunInfo, choice: RunChoice, redraw: () =>
   const asked = useRef({ of: null as object | null, at: 0, version: -1 });
   const series = info.metrics.find((m) => m.name === metric)?.series ?? 0;
   // Rows say where values lie: again when there are more series, and now and then while the run grows.
-  useEffect(() => {
+  useLayoutEffect(() => {
     const { of, at, version } = asked.current;
     const fresh = of !== source;
-    if (!fresh && (version === info.version || (Date.now() - at < 10_000 && rows.value.at === 'ready' && !rows.value.value.behind))) return;
+    if (!fresh && (version === info.version || Date.now() - at < 10_000)) return;
     asked.current = { of: source, at: Date.now(), version: info.version };
-    api.rows(source).then(
-      (value) => asked.current.of === source && setRows({ of: source, value: { at: 'ready', value } }),
-      (error: unknown) => asked.current.of === source && setRows({ of: source, value: failure(error) }),
-    );
+    const load = () =>
+      api.rows(source).then(
+        (value) => {
+          if (asked.current.of !== source) return;
+          setRows({ of: source, value: { at: 'ready', value } });
+          if (value.behind) setTimeout(() => void load(), POLL.reading); // it knows more each time
+        },
+        (error: unknown) => asked.current.of === source && setRows({ of: source, value: failure(error) }),
+      );
+    void load();
   }, [api, source, info.version, series]);
-  const failed = (error?: unknown) => (error ? session.complain(error) : redraw());
+  // Tiles that come together are drawn together.
+  const frame = useRef(0);
+  const failed = (error?: unknown) => {
+    if (error) return session.complain(error);
+    cancelAnimationFrame(frame.current);
+    frame.current = requestAnimationFrame(redraw);
+  };
   const tiles = useMemo(() => new RunTiles(api, source, failed), [api, source, series]);
   useEffect(() => () => tiles.close(), [tiles]);
   tiles.setVersion(info.version);

@@ -1,0 +1,248 @@
+"""Each kernel of a compiled model, beside what eager and float64 make of the same inputs."""
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+
+from .adapter import CompiledGraph, Seen, recording
+from .reference import Draws, needed, value_of
+from .repro import compiled_alone, failing_script
+
+SAME, ROUND_OFF, COMPILED, EAGER, WRONG, UNKNOWN = (
+    "same bits",
+    "both round-off",
+    "compiled nearer",
+    "eager nearer",
+    "compiled wrong",
+    "not known",
+)
+_RUNS, _ULPS, _TIMES = 3, 8, 8  # of rounding errors that are tried; what is granted beside them
+_FAR = 4  # times as far as eager is no matter of rounding
+
+
+class KernelRow(NamedTuple):
+    """One result of one kernel.
+
+    Attributes:
+        graph: Number of the compiled graph.
+        direction: `forward` or `backward`.
+        kernel: Name of the kernel in the generated code.
+        buffer: The result.
+        node: FX node whose value it is.
+        nodes: FX nodes that the kernel computes for it.
+        lines: Source lines of these nodes, `model.py:12`.
+        verdict: `same bits`, `both round-off`, `compiled nearer`, `eager nearer`, `compiled wrong` or `not known`.
+        compiled: Distance of the compiled result from float64, in multiples of what rounding explains.
+        eager: The same of eager.
+        note: Why nothing is known, or how a recomputed value differs from that of the forward pass.
+        blamed: Of a wrong result the first of `nodes` that Inductor compiles wrongly by itself; else empty.
+        repro: Of a wrong result a script that was seen to fail in a fresh process; else empty.
+    """
+
+    graph: int
+    direction: str
+    kernel: str
+    buffer: str
+    node: str
+    nodes: tuple
+    lines: tuple
+    verdict: str
+    compiled: float
+    eager: float
+    note: str
+    blamed: str = ""
+    repro: str = ""
+
+
+def _lines(graph: CompiledGraph, names: tuple) -> tuple:
+    found = []
+    for node in graph.fx.graph.nodes:
+        if node.name in names:
+            places = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+            if places:
+                path, line = places[-1]
+                found.append(f"{path.rsplit('/', 1)[-1]}:{line}")
+    return tuple(dict.fromkeys(found))
+
+
+def _distance(value: torch.Tensor, truth: torch.Tensor, bound: torch.Tensor) -> float:
+    """How far a result is from the truth, in multiples of what rounding explains."""
+    value, there = value.double(), torch.isfinite(truth)
+    if not torch.equal(torch.isnan(value), torch.isnan(truth)):
+        return float("inf")
+    infinite = torch.isinf(truth)
+    if not torch.equal(value[infinite], truth[infinite]):
+        return float("inf")
+    apart = (value[there] - truth[there]).abs()
+    return (apart / bound[there]).max().item() if apart.numel() else 0.0
+
+
+def bound_of(truths: list, dtype: torch.dtype) -> torch.Tensor:
+    """How far from the truth rounding takes a result of this dtype, element by element.
+
+    Args:
+        truths: The result in float64, then with rounding errors put in.
+        dtype: A floating-point dtype.
+
+    Returns:
+        The distances.
+    """
+    info, truth = torch.finfo(dtype), truths[0]
+    finite = truth[torch.isfinite(truth)]
+    largest = finite.abs().max().item() if finite.numel() else 0.0
+    spread = torch.zeros_like(truth)
+    for moved in truths[1:]:
+        spread = torch.maximum(spread, torch.nan_to_num((moved - truth).abs(), posinf=0.0))
+    return _ULPS * info.eps * truth.abs() + _TIMES * spread + info.eps * largest + info.smallest_normal
+
+
+def _judge(compiled: torch.Tensor, eager: torch.Tensor, truths: list) -> tuple[str, float, float]:
+    if torch.equal(compiled, eager):
+        return SAME, 0.0, 0.0
+    truth = truths[0]
+    if not compiled.is_floating_point():
+        # A comparison or a choice that rounding decides is no fault.
+        steady = torch.ones_like(compiled, dtype=torch.bool)
+        for moved in truths[1:]:
+            steady &= moved == truth
+        wrong = (compiled != eager) & (compiled != truth) & steady
+        return (WRONG if wrong.any() else ROUND_OFF), float(wrong.any()), 0.0
+    bound = bound_of(truths, compiled.dtype)
+    ours, theirs = _distance(compiled, truth, bound), _distance(eager, truth, bound)
+    if ours <= 1 and theirs <= 1:
+        return ROUND_OFF, ours, theirs
+    if ours <= 1:
+        return COMPILED, ours, theirs
+    return (WRONG if ours > _FAR * max(theirs, 0.25) else EAGER if theirs < ours else COMPILED), ours, theirs
+
+
+class _Graph:
+    """The rows of one compiled graph."""
+
+    def __init__(self, number: int, graph: CompiledGraph, forward: dict, repro_dir: str) -> None:
+        self._number, self._graph, self._forward, self._repro_dir = number, graph, forward, repro_dir
+        self._meta = {node.name: node.meta.get("val") for node in graph.fx.graph.nodes}
+
+    def rows(self) -> list[KernelRow]:
+        return [self._row(seen, name, value) for seen in self._graph.seen for name, value in seen.after.items()]
+
+    def _known(self, seen: Seen) -> dict:
+        """Values of FX nodes before a kernel: the inputs of the graph, and the buffers that the kernel reads."""
+        known = {name: value for name, value in self._graph.inputs.items() if name in self._meta}
+        for buffer, value in seen.before.items():
+            node = self._graph.node_of.get(buffer)
+            shown = self._meta.get(node)
+            if buffer not in seen.call.outputs and isinstance(shown, torch.Tensor):
+                if shown.shape == value.shape and shown.dtype == value.dtype:
+                    known[node] = value
+        return known
+
+    def _row(self, seen: Seen, buffer: str, value: torch.Tensor) -> KernelRow:
+        graph, node = self._graph, self._graph.node_of.get(buffer, "")
+        verdict, ours, theirs, note = UNKNOWN, 0.0, 0.0, ""
+        known: dict = {}
+        nodes = graph.nodes_of.get(buffer, ())
+        shown = self._meta.get(node)
+        if not isinstance(shown, torch.Tensor) or shown.shape != value.shape or shown.dtype != value.dtype:
+            note = "no FX node has this value"
+        else:
+            known = self._known(seen)
+            nodes = tuple(n.name for n in needed(graph.fx.graph, node, known)) or nodes
+            try:
+                verdict, ours, theirs = self._compare(node, known, value)
+            except Draws as draw:
+                note = f"{draw} draws random numbers"
+            except (RuntimeError, TypeError, ValueError, KeyError, IndexError, NotImplementedError) as error:
+                note = f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"
+            note = note or self._against_forward(node, value)
+        direction = "backward" if graph.backward else "forward"
+        blamed, repro = self._shown(buffer, node, nodes, known) if verdict == WRONG else ("", "")
+        lines = _lines(graph, (blamed,) if blamed else nodes)
+        name = seen.call.kernel
+        return KernelRow(
+            self._number, direction, name, buffer, node, nodes, lines, verdict, ours, theirs, note, blamed, repro
+        )
+
+    def _truths(self, node: str, known: dict) -> list:
+        """The value in float64, then with rounding errors put in."""
+        fx = self._graph.fx
+        with torch.no_grad():
+            moved = (torch.Generator().manual_seed(seed) for seed in range(_RUNS))
+            return [value_of(fx, node, known, wide=True, generator=generator) for generator in (None, *moved)]
+
+    def _compare(self, node: str, known: dict, value: torch.Tensor) -> tuple[str, float, float]:
+        with torch.no_grad():
+            eager = value_of(self._graph.fx, node, known)
+        return _judge(value, eager, self._truths(node, known))
+
+    def _shown(self, buffer: str, node: str, nodes: tuple, known: dict) -> tuple[str, str]:
+        """The node that is wrong by itself, and a script that fails."""
+        repro = ""
+        if self._repro_dir and self._meta[node].dtype.is_floating_point:
+            name = f"graph{self._number}_{buffer}"
+            truths = self._truths(node, known)
+            repro = failing_script(self._repro_dir, name, self._graph.fx, node, known, truths, bound_of)
+        known = dict(known)
+        for one in nodes:
+            try:
+                value = compiled_alone(self._graph.fx, one, known)
+                if self._compare(one, known, value)[0] == WRONG:
+                    return one, repro
+                with torch.no_grad():
+                    known[one] = value_of(self._graph.fx, one, known)
+            except (Draws, RuntimeError, TypeError, ValueError, KeyError, IndexError, NotImplementedError):
+                continue
+        return "", repro
+
+    def _against_forward(self, node: str, value: torch.Tensor) -> str:
+        """Of a value that the backward pass computes once more: whether it is that of the forward pass."""
+        if not self._graph.backward:
+            self._forward[node] = value
+            return ""
+        before = self._forward.get(node)
+        if before is None or before.shape != value.shape or before.dtype != value.dtype:
+            return ""
+        differ = int((before != value).sum())
+        return (
+            f"recomputed: {differ} of {value.numel()} elements differ from the forward pass"
+            if differ
+            else "recomputed: the same"
+        )
+
+
+def check_kernels(
+    function: Callable, *args: Any, backward: bool = True, repro_dir: str = "", **kwargs: Any
+) -> list[KernelRow]:
+    """Compiles a function or model with Inductor, runs it once, and judges every kernel that was generated.
+
+    The kernels of the run get what the kernels before them computed, so that each row is about its own kernel. Eager and
+    float64 compute the same FX nodes from the same inputs; how far rounding goes is found by computing in float64 with rounding
+    errors of the dtypes put in after each node.
+
+    Args:
+        function: What is compiled.
+        *args: Its arguments.
+        repro_dir: Directory for scripts that show wrong results; empty for none.
+        backward: Whether to run the backward pass from the sum of its floating-point results.
+        **kwargs: Its keyword arguments.
+
+    Returns:
+        A row for each result of each kernel, in the order of the run.
+
+    Raises:
+        MsprobeException: The Inductor of this release of PyTorch is not known.
+    """
+    with recording() as graphs:
+        result = torch.compile(function, dynamic=False)(*args, **kwargs)
+        if backward:
+            flat = torch.utils._pytree.tree_leaves(result)
+            outs = [t for t in flat if isinstance(t, torch.Tensor) and t.requires_grad]
+            if outs:
+                torch.autograd.backward([out.sum() for out in outs])
+    rows: list[KernelRow] = []
+    forward: dict = {}
+    for number, graph in enumerate(graphs):
+        rows += _Graph(number, graph, forward, repro_dir).rows()
+    return rows

@@ -1,0 +1,86 @@
+"""`msprobe acc_check` of a dump of MindSpore, with numpy as the reference and no torch."""
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
+
+from graph_cases import run
+
+
+def leaf(values, name=None, **changes):
+    entry = {"type": "mindspore.Tensor", "dtype": "Float32", "shape": list(values.shape)}
+    entry |= {"Max": float(values.max()), "Min": float(values.min()), **changes}
+    return {**entry, "data_name": name} if name else entry
+
+
+def table(folder, what):
+    (path,) = folder.glob(f"accuracy_checking_{what}_*.csv")
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.reader(file))
+    return rows[0], {row[0]: row[1:] for row in rows[1:]}
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory, mindspore_python):
+    root = tmp_path_factory.mktemp("acc_check")
+    files = root / "dump_tensor_data"
+    files.mkdir()
+    x = np.random.default_rng(1).standard_normal((64, 32)).astype(np.float32)
+    np.save(files / "x.npy", x)
+    kept, drawn = leaf(x, "x.npy"), leaf(x)
+    number = {"type": "float", "value": 0.5}
+    data = {
+        "Mint.tanh.0.forward": {"input_args": [kept], "input_kwargs": {}, "output": [kept]},
+        "Mint.mul.0.forward": {"input_args": [kept, kept], "input_kwargs": {}, "output": [kept]},
+        "Mint.mul.0.backward": {"input": [kept], "output": [kept, kept]},
+        "Tensor.add.0.forward": {"input_args": [drawn, number], "input_kwargs": {}, "output": [drawn]},
+        "Functional.transpose.0.forward": {"input_args": [kept, {"type": "tuple"}], "input_kwargs": {}, "output": []},
+        "Mint.exp.0.forward": {"input_args": [leaf(x, "../x.npy")], "input_kwargs": {}, "output": [kept]},
+        "Mint.sin.0.forward": {"input_args": [{**kept, "shape": [3]}], "input_kwargs": {}, "output": [kept]},
+        "Mint.set_seed.0.forward": {"input_args": [], "input_kwargs": {}, "output": []},
+        "Tensor.sum.0.forward": {"input_args": [None], "input_kwargs": {}, "output": []},
+    }
+    head = {"task": "tensor", "level": "L1", "framework": "mindspore", "dump_data_dir": str(files)}
+    (root / "dump.json").write_text(json.dumps({**head, "data": data}))
+    done = run(
+        ["acc_check", "-api_info", str(root / "dump.json"), "-o", str(root / "out"), "--json"],
+        env={"MSPROBE_PYTHON": str(mindspore_python)},
+    )
+    return root / "out", json.loads(done.stdout)
+
+
+def test_tables(checked):
+    """The columns of mindstudio-probe for MindSpore."""
+    header, details = table(checked[0], "details")
+    assert header[1:] == "Bench Dtype,Tested Dtype,Shape,Cosine,MaxAbsErr,MaxRelativeErr,Status,Message".split(",")
+    assert details["Mint.mul.0.forward.output.0"][:3] == ["float64", "mindspore.float32", "(64, 32)"]
+    assert details["Mint.mul.0.backward.output.1"][6] == "pass"
+    results = table(checked[0], "result")[1]
+    assert results["Mint.mul.0"][:2] == ["pass", "pass"] and results["Tensor.add.0"][0] == "pass"
+
+
+def test_verdicts(checked):
+    """MindSpore's tanh on the CPU has half of its digits, which its own standard passes."""
+    against = table(checked[0], "float64")[1]
+    assert against["Mint.tanh.0.forward.output.0"][1] == "suspicious"
+    assert float(against["Mint.tanh.0.forward.output.0"][5]) > 100
+    assert against["Mint.mul.0.forward.output.0"][1] == "right"
+    assert against["Mint.mul.0.backward.output.0"][1] in ("right", "round-off")
+    assert against["Tensor.add.0.forward.output.0"][1] in ("right", "round-off")
+    assert checked[1]["suspects"] == ["Mint.tanh.0"] and checked[1]["verdicts"]["wrong"] == 0
+
+
+def test_calls_that_cannot_be_made(checked):
+    results = table(checked[0], "result")[1]
+    why = {name: row[2] for name, row in results.items() if row[0] == "SKIP"}
+    assert "is not a file of the dump" in why["Mint.exp.0"]
+    assert "another shape" in why["Mint.sin.0"]
+    assert "no function Mint.set_seed" in why["Mint.set_seed.0"]
+    assert "does not have its tensor" in why["Tensor.sum.0"]
+    assert "of the type tuple is not known" in why["Functional.transpose.0"]

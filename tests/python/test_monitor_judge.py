@@ -1,0 +1,101 @@
+"""Changes told by the monitor: a planted fault is named while the training runs and afterwards, and what is then done."""
+
+import json
+import os
+
+import pytest
+from graph_cases import run
+
+TRAINING = """
+import json, os, sys
+import torch
+from msprobe.pytorch import TrainerMon
+torch.set_num_threads(1)
+torch.manual_seed(3)
+with open("config.json", "w") as file:
+    json.dump({"targets": {}, "wg_distribution": True, "param_distribution": True, "ops": ["norm", "min", "max"], "format": "api",
+               "alert": {"dump": True, "rules": [{"rule_name": "ChangePoint", "args": {"false_alarms": 0.02}}],
+                         "actions": {"dump_steps": 1, "command": ["tee", "told.json"]}}}, file)
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 16), torch.nn.Tanh(), torch.nn.Linear(16, 4))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+monitor = TrainerMon("config.json", params_have_main_grad=False)
+monitor.set_monitor(model, optimizer)
+events = []
+monitor.on_change(events.append)
+teacher = torch.randn(8, 4)
+for step in range(230):
+    if step == 220:
+        with torch.no_grad():
+            model[2].weight[0, 0] += 1e-3
+    x = torch.randn(16, 8)
+    torch.nn.functional.mse_loss(model(x), x @ teacher).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+monitor.close()
+with open("events.json", "w") as file:
+    json.dump(events, file)
+"""
+
+
+@pytest.fixture
+def monitored(run_script, tmp_path):
+    """A run whose weight is changed behind the optimizer's back at step 220."""
+    done = run_script(TRAINING)
+    assert done.returncode == 0, done.stderr
+    assert " it ends here" not in done.stderr
+    return done, os.path.join(str(tmp_path), "monitor_output")
+
+
+def judge(directory, *options, env=None):
+    return run(["monitor", "judge", directory, *options], check=False, env=env)
+
+
+def test_planted_change_is_told_while_the_training_runs_and_afterwards(monitored, tmp_path):
+    done, output = monitored
+    events = json.loads((tmp_path / "events.json").read_text())
+    assert [(e["told"], e["detector"], e["layers"]) for e in events] == [(220, "changed_outside", ["2"])]
+    assert "step 220: the parameters of 2, changed between two steps of the optimizer" in done.stderr
+    assert json.loads((tmp_path / "told.json").read_text())["onset"] == 220
+    assert list((tmp_path / "monitor_output").glob("*/alarm_step220/step0/rank*/dump.json"))
+    assert "changed between two steps" in (tmp_path / "monitor_output/anomaly_detected/rank0/anomaly.json").read_text()
+
+    after = judge(output, "--json")
+    assert after.returncode == 1, after.stderr
+    told = json.loads(after.stdout)
+    assert [(e["onset"], e["detector"], e["layers"]) for e in told["events"]] == [(220, "changed_outside", ["2"])]
+    assert told["events"][0]["text"] == events[0]["text"]
+
+    chinese = judge(output, env={"LC_ALL": "zh_CN.UTF-8"})
+    assert "step 220：2 的参数，在优化器的两次更新之间被改变" in chinese.stdout
+    assert "没有损失的序列" in chinese.stdout
+
+    loss = tmp_path / "loss.csv"
+    loss.write_text("step,loss\n" + "".join(f"{i},{2 + 0.01 * ((i * 7919) % 13)}\n" for i in range(230)))
+    assert "the loss does not show it" in judge(output, "--loss", str(loss)).stdout
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    done = judge(str(tmp_path))
+    assert done.returncode == 3
+    assert "no monitor.series" in done.stderr
+    (tmp_path / "monitor.series").write_bytes(b"nothing of the kind")
+    assert "is not a file of series" in judge(str(tmp_path)).stderr
+    assert judge(str(tmp_path), "--false-alarms", "0").returncode == 2
+    (tmp_path / "loss.txt").write_text("no numbers")
+    assert judge(str(tmp_path), "--loss", str(tmp_path / "loss.txt")).returncode == 3
+
+
+@pytest.mark.parametrize(
+    "alert",
+    [
+        {"rules": [{"rule_name": "ChangePoint", "args": {"false_alarms": 0}}]},
+        {"rules": [{"rule_name": "ChangePoint"}], "actions": {"dump_steps": 1000}},
+        {"rules": [{"rule_name": "ChangePoint"}], "actions": {"command": "tee"}},
+        {"rules": [{"rule_name": "ChangePoint"}], "actions": {"mail": True}},
+    ],
+)
+def test_settings_out_of_range_are_refused(alert):
+    from msprobe._monitor.config import check_config
+
+    with pytest.raises((TypeError, ValueError), match="allowed: "):
+        check_config({"alert": alert}, "config.json")

@@ -1,0 +1,103 @@
+"""What a monitor wrote, looked at without a browser: on the terminal, in one file, and collected by data2db."""
+
+import base64
+import gzip
+import json
+import math
+import re
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from graph_cases import find_command
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+
+from monitor_scale import names_of, write_series
+
+STEPS, SERIES = 400, 93  # 3 series of no layer, and 10 layers
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    root = tmp_path_factory.mktemp("monitor") / "output"
+    for rank in (0, 1):
+        directory = root / f"Nov25_18-24-11-rank{rank}-0000000{rank}"
+        directory.mkdir(parents=True)
+        write_series(directory / "monitor.series", rank, SERIES, STEPS, ["norm", "min"], 1)
+    (root / "anomaly_detected" / "rank1").mkdir(parents=True)
+    anomaly = {"rank": 1, "step": 320, "tag_name": "0:model.layers.7.mlp.weight/1/post_grad", "message": "it is NaN"}
+    (root / "anomaly_detected" / "rank1" / "anomaly.json").write_text(json.dumps({"a": anomaly}))
+    event = {"onset": 240, "rank": 1, "table": "grad_reduced", "text": "step 240: norm of all layers jumped"}
+    (root / "judgement.json").write_text(json.dumps({"events": [event]}))
+    return root
+
+
+def msprobe(*args, code=0, language="en_US.UTF-8"):
+    done = subprocess.run(
+        [find_command(), *map(str, args)], capture_output=True, text=True, env={"LC_ALL": language}, check=False
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def test_layers_over_steps(run):
+    text = msprobe("monitor", "show", run, "--rank", 1, "--width", 120)
+    head, *lines = text.splitlines()
+    assert head == "grad_reduced norm, rank 1 of 2, steps 0 to 399, 8 steps a column"
+    rows = {line.split()[0]: line for line in lines[:13]}
+    assert len(rows) == 13 and "model.layers.9" in rows
+    assert re.search(r"[▁-█]{40}N{10}  ", rows["model.layers.7"])
+    assert "N" not in rows["model.layers.6"].split()[1]
+    assert lines[-2] == "step 240: grad_reduced step 240: norm of all layers jumped"
+    assert lines[-1] == "step 320: 0:model.layers.7.mlp.weight/1/post_grad it is NaN"
+    assert "it is NaN" not in msprobe("monitor", "show", run)
+    assert "step 0 至 399，每列" in msprobe("monitor", "show", run, language="zh_CN.UTF-8")
+
+
+def test_plots_of_series(run):
+    text = msprobe("monitor", "show", run, "--series", "layers.3.mlp", "--width", 80, "--height", 8, language="C")
+    assert text.isascii() and len(text.splitlines()) == 1 + 8 + 2 + 3
+    assert "* model.layers.3.mlp.down_proj.weight" in text
+    values = json.loads(msprobe("monitor", "show", run, "--series", "layers.3.mlp.up", "--stat", "min", "--json"))
+    (row,) = values["rows"]
+    assert row["name"] == "model.layers.3.mlp.up_proj.weight"
+    assert row["lowest"][0] <= row["mean"][0] <= row["highest"][0]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--metric", "x"], "has no metric x: it has grad_reduced"),
+        (["--stat", "max"], "has no statistic max: it has norm, min"),
+        (["--rank", "7"], "the run has no rank 7: choose one that it has"),
+        (["--series", "zzz"], "no series of grad_reduced has zzz in its name: give another part of a name"),
+    ],
+)
+def test_what_is_not_there_is_named(run, options, text):
+    assert msprobe("monitor", "show", run, *options, code=3).rstrip().endswith(text)
+
+
+def test_a_summary_in_one_file(run, tmp_path):
+    page = tmp_path / "report.html"
+    said = json.loads(msprobe("export", run, "-o", page, "--json"))
+    assert said["runs"] == 1 and said["bytes"] == page.stat().st_size < 2 << 20
+    packed = re.search(r'<script [^>]*id="data"[^>]*>([^<]+)</script>', page.read_text()).group(1)
+    (held,) = json.loads(gzip.decompress(base64.b64decode(packed)))["runs"]
+    (rank,) = held["data"]["ranks"]
+    assert rank["rank"] == 1, "the one of which something was found"
+    (metric,) = rank["metrics"]
+    assert metric["stat"] == "norm" and len(metric["labels"]) == SERIES
+    assert held["data"]["events"]["events"][1]["step"] == 320
+
+
+def test_data2db_reads_the_file_of_series(run, tmp_path):
+    msprobe("data2db", "--data", run, "--db", tmp_path, "--format", "monitor")
+    db = sqlite3.connect(tmp_path / "monitor_data.trend.db")
+    assert db.execute("SELECT count(*) FROM trend_data").fetchone() == (2 * STEPS * SERIES,)
+    assert {name for (name,) in db.execute("SELECT target_name FROM monitoring_targets")} == set(names_of(SERIES))
+    where = "JOIN monitoring_targets USING (target_id) WHERE target_name LIKE 'model.layers.7.mlp.up%' AND rank = 1"
+    values = dict(db.execute(f"SELECT step, norm FROM trend_data {where}"))
+    assert values[0] > 0 and math.isfinite(values[319]) and values[320] is None
