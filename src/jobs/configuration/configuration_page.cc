@@ -14,10 +14,10 @@ constexpr size_t kMostRows = 10'000;  // of a part: what a browser draws and sea
 
 void WriteSides(JsonWriter* json, const ConfigurationSides& sides, const std::vector<std::string>& warnings,
                 const std::vector<std::string>& files) {
-  for (const auto& [key, at] : {std::pair("target", 0), {"golden", 1}}) {
-    json->ObjectMember(key, [&] {
-      json->Member("files", sides.files[at]);
-      json->Member("frameworks", sides.frameworks[at]);
+  for (const size_t side : {0, 1}) {
+    json->ObjectMember(side == 0 ? "target" : "golden", [&] {
+      json->Member("files", sides.files[side]);
+      json->Member("frameworks", sides.frameworks[side]);
     });
   }
   std::vector<std::string> names;
