@@ -43,7 +43,7 @@ class Elements {
     ours_ = FloatsOf(item.ours, dtype);
     truth_ = FloatsOf(item.truth, DType::kFloat64);
     bounds_.resize(item.bound.size() / sizeof(float));
-    std::memcpy(bounds_.data(), item.bound.data(), bounds_.size() * sizeof(float));
+    if (!bounds_.empty()) std::memcpy(bounds_.data(), item.bound.data(), bounds_.size() * sizeof(float));
   }
 
   void Judge() {
