@@ -288,8 +288,8 @@ def pick(name):
     return torch.device("cuda", int(name)) if torch.cuda.is_available() else torch.device("cpu")
 
 
-def main():
-    """Runs the process."""
+def channel():
+    """The stream to the command, and a function that says an answer and its bytes on it."""
     stream = socket.socket(fileno=os.dup(0)).makefile("rwb")
     sys.stdout = sys.stderr
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command says when it is over
@@ -300,6 +300,12 @@ def main():
             stream.write(memoryview(blob))
         stream.flush()
 
+    return stream, say
+
+
+def main():
+    """Runs the process."""
+    stream, say = channel()
     if importlib.util.find_spec("torch") is None:
         say({"error": f"{sys.executable} has no torch, with which ops are called again"})
         return

@@ -14,9 +14,6 @@ with it and without it. What remains in the dtype of the call is then rounding, 
 
 import importlib
 import json
-import os
-import signal
-import socket
 import sys
 
 import _calls
@@ -24,8 +21,8 @@ import _changes
 import _lab
 import _replay
 from _changes import Change, every_second, keep_layout, nudged, placements, same, turned
-from _lab import LabCall, LabFunctions, dtype_of, parts_of, pick
-from _replay import REFUSALS, Refused, bound_memory, finite, widen
+from _lab import LabCall, LabFunctions, channel, dtype_of, parts_of, pick
+from _replay import REFUSALS, Refused, bound_memory, widen
 
 torch = None  # imported by main(), which says so where there is none
 
@@ -374,16 +371,7 @@ class Bench:
 
 def main():
     """Runs the process."""
-    stream = socket.socket(fileno=os.dup(0)).makefile("rwb")
-    sys.stdout = sys.stderr
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command says when it is over
-
-    def say(value, blobs=()):
-        stream.write(json.dumps(finite(value)).encode() + b"\n")
-        for blob in blobs:
-            stream.write(memoryview(blob))
-        stream.flush()
-
+    stream, say = channel()
     global torch
     try:
         import torch

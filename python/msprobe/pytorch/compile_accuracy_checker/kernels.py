@@ -20,6 +20,8 @@ SAME, ROUND_OFF, COMPILED, EAGER, WRONG, UNKNOWN = (
 )
 _RUNS, _ULPS, _TIMES = 3, 8, 8  # of rounding errors that are tried; what is granted beside them
 _FAR = 4  # times as far as eager is no matter of rounding
+# What computing a part of a graph by itself may raise: then it is not judged.
+REFUSALS = (RuntimeError, TypeError, ValueError, KeyError, IndexError, NotImplementedError)
 
 
 class KernelRow(NamedTuple):
@@ -154,7 +156,7 @@ class _Graph:
                 verdict, ours, theirs = self._compare(node, known, value)
             except Draws as draw:
                 note = f"{draw} draws random numbers"
-            except (RuntimeError, TypeError, ValueError, KeyError, IndexError, NotImplementedError) as error:
+            except REFUSALS as error:
                 note = f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"
             note = note or self._against_forward(node, value)
         direction = "backward" if graph.backward else "forward"
@@ -192,7 +194,7 @@ class _Graph:
                     return one, repro
                 with torch.no_grad():
                     known[one] = value_of(self._graph.fx, one, known)
-            except (Draws, RuntimeError, TypeError, ValueError, KeyError, IndexError, NotImplementedError):
+            except (Draws, *REFUSALS):
                 continue
         return "", repro
 
