@@ -10,10 +10,12 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from cases import CASES, CLEAN, MINDSPORE, PYTORCH
 from doctor_runs import REPO, Result, Runner
+from published import replaced
 
 YES = {"en": ("yes", "**no**"), "zh": ("是", "**否**")}
 NO = {"en": "no", "zh": "否"}
@@ -29,12 +31,6 @@ def row(case, result, language):
         f"| {case.name} | {case.kind} | {case.about} | {result.stage} | `{result.cause}` | {right[0]} | {right[1]} | "
         f"{result.runs} | {result.seconds:.0f} |"
     )
-
-
-def replaced(text, mark, body):
-    begin, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->"
-    before, _, rest = text.partition(begin)
-    return before + begin + body + "\n" + end + rest.partition(end)[2]
 
 
 def main():

@@ -12,11 +12,13 @@ from pathlib import Path
 
 import torch
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from lowering_bugs import BUGS, plant
 from msprobe.pytorch.compile_accuracy_checker import check_kernels
-from publish_lab import REPO, replaced
+from publish_lab import REPO
+from published import replaced
 from whole_models import MODELS
 
 # A fresh process has the bug before its script compiles.

@@ -11,9 +11,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from oracle import compared
+from published import replaced
 from whole_models import MODELS
 from whole_truth import first_difference
 
@@ -47,12 +49,6 @@ def whole_models(command, scratch, names):
                 truth = first_difference(scratch / name / "whole", scratch / name / change, batch=batch)
                 rows.append((name, change, truth, named[change]))
     return rows
-
-
-def replaced(text, mark, body):
-    begin, end = f"<!-- {mark} -->\n", f"<!-- end of {mark} -->"
-    before, _, rest = text.partition(begin)
-    return before + begin + body + "\n" + end + rest.partition(end)[2]
 
 
 def main():

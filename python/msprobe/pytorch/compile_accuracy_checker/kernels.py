@@ -38,7 +38,8 @@ class KernelRow(NamedTuple):
         verdict: `same bits`, `both round-off`, `compiled nearer`, `eager nearer`, `compiled wrong` or `not known`.
         compiled: Distance of the compiled result from float64, in multiples of what rounding explains.
         eager: The same of eager.
-        note: Why nothing is known, or how a recomputed value differs from that of the forward pass.
+        note: Why nothing is known, which nodes could not be judged where none is to blame, or how a recomputed value
+            differs from that of the forward pass.
         blamed: Of a wrong result the first of `nodes` that Inductor compiles wrongly by itself; else empty.
         repro: Of a wrong result a script that was seen to fail in a fresh process; else empty.
     """
@@ -160,7 +161,11 @@ class _Graph:
                 note = f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"
             note = note or self._against_forward(node, value)
         direction = "backward" if graph.backward else "forward"
-        blamed, repro = self._shown(buffer, node, nodes, known) if verdict == WRONG else ("", "")
+        blamed, repro, unjudged = "", "", ()
+        if verdict == WRONG:
+            blamed, repro, unjudged = self._shown(buffer, node, nodes, known)
+        if unjudged and not blamed:
+            note = "; ".join(filter(None, (note, f"not to be computed alone: {', '.join(unjudged)}")))
         lines = _lines(graph, (blamed,) if blamed else nodes)
         name = seen.call.kernel
         return KernelRow(
@@ -179,9 +184,9 @@ class _Graph:
             eager = value_of(self._graph.fx, node, known)
         return _judge(value, eager, self._truths(node, known))
 
-    def _shown(self, buffer: str, node: str, nodes: tuple, known: dict) -> tuple[str, str]:
-        """The node that is wrong by itself, and a script that fails."""
-        repro = ""
+    def _shown(self, buffer: str, node: str, nodes: tuple, known: dict) -> tuple[str, str, tuple]:
+        """The node that is wrong by itself, a script that fails, and the nodes that cannot be computed alone."""
+        repro, unjudged = "", []
         if self._repro_dir and self._meta[node].dtype.is_floating_point:
             name = f"graph{self._number}_{buffer}"
             truths = self._truths(node, known)
@@ -191,12 +196,12 @@ class _Graph:
             try:
                 value = compiled_alone(self._graph.fx, one, known)
                 if self._compare(one, known, value)[0] == WRONG:
-                    return one, repro
+                    return one, repro, tuple(unjudged)
                 with torch.no_grad():
                     known[one] = value_of(self._graph.fx, one, known)
             except (Draws, *REFUSALS):
-                continue
-        return "", repro
+                unjudged.append(one)
+        return "", repro, tuple(unjudged)
 
     def _against_forward(self, node: str, value: torch.Tensor) -> str:
         """Of a value that the backward pass computes once more: whether it is that of the forward pass."""
