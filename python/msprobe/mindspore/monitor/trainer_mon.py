@@ -15,6 +15,7 @@ from ..._monitor import names, output
 from ..._monitor.anomalies import AnomalyLog
 from ..._monitor.board import Board
 from ..._monitor.dynamic import ConfigFile
+from ..._monitor.phases import Phases
 from .. import hooks
 from ..framework import MindSpore
 from .cells import CellWatch
@@ -32,7 +33,7 @@ _LEFT_OUT = (
 )
 
 
-class TrainerMon:
+class TrainerMon(Phases):
     """Writes statistics of gradients, optimizer states, parameters and activations of each monitored step.
 
     PyNative mode. It never changes a number of the training and never stops it; what fails ends the monitor and is reported.
@@ -54,7 +55,7 @@ class TrainerMon:
         self.config = configs.load_config(config_file_path)
         self.rank = MindSpore().rank_of_process() or 0
         self.output_base_dir = output.base_directory()
-        self.directory = self._directory()
+        self.directory = self._new_directory()
         self.dynamic_enable = os.getenv("DYNAMIC_MONITOR", "False").lower() == "true"
         self.monitoring = False
         self.step_count = 0
@@ -75,11 +76,6 @@ class TrainerMon:
         else:
             self._open_board()
         atexit.register(_end_at_exit, weakref.ref(self))
-
-    def _directory(self) -> str:
-        times = self.config.append_output
-        found = output.rank_directories(self.output_base_dir, *times) if times else {}
-        return found.get(self.rank) or output.new_directory(self.rank)
 
     def _open_board(self) -> None:
         config = self.config
@@ -205,25 +201,7 @@ class TrainerMon:
     def _finish_step(self) -> None:
         self._parameters.after()
         self._board.write(self.step_count)
-        self._collected += 1
-        if self._collected >= self.config.collect_times:
-            logger.info("monitor: %d steps are monitored, as collect_times says", self._collected)
-            self._remove_hooks()
-            self._board.end()
-            if self.dynamic_enable:
-                self._config_file.switch_off()
-
-    def _reload(self) -> None:
-        config = self._config_file.change() if self.dynamic_enable else None
-        if config is None:
-            return
-        config.start_step = self.step_count
-        config.squash_name = self.config.squash_name
-        logger.warning("monitor: the configuration has changed: it holds from step %d on", self.step_count)
-        self._remove_hooks()
-        self.config = config
-        self._open_board()
-        self._start()
+        self._count_step()
 
     def _remove_hooks(self) -> None:
         if self._cells is not None:

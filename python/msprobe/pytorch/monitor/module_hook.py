@@ -19,6 +19,7 @@ from ..._monitor.board import Board
 from ..._monitor.budget import Budget
 from ..._monitor.dynamic import ConfigFile
 from ..._monitor.live import LiveJudge
+from ..._monitor.phases import Phases
 from .. import hooks
 from .activations import ModuleWatch
 from .alarm_dump import AlarmDump
@@ -38,7 +39,7 @@ from .updates import Updates
 from .values import Values
 
 
-class TrainerMon(EarlierCalls):
+class TrainerMon(EarlierCalls, Phases):
     """Writes statistics of gradients, optimizer states, parameters and activations of each monitored step.
 
     It never changes a number of the training and never stops it; what fails ends the monitor and is reported in the log.
@@ -66,7 +67,7 @@ class TrainerMon(EarlierCalls):
         self.config = configs.load_config(config_file_path)
         self.rank, self.pp_stage, self.group_mates = place_of(process_group)
         self.output_base_dir = output.base_directory()
-        self.tensorboard_dir = self._directory()
+        self.tensorboard_dir = self._new_directory()
         self.dynamic_enable = os.getenv("DYNAMIC_MONITOR", "False").lower() == "true"
         self.monitoring = False
         self.micro_batch_number = 1
@@ -104,16 +105,6 @@ class TrainerMon(EarlierCalls):
         self._armed = False
 
     # ---- where it writes
-
-    def _directory(self) -> str:
-        times = self.config.append_output
-        if times:
-            found = output.rank_directories(self.output_base_dir, *times)
-            if self.rank in found:
-                logger.info("monitor: rank %d continues %s", self.rank, found[self.rank])
-                return found[self.rank]
-            logger.warning("monitor: append_output names no directory of rank %d: a new one is made", self.rank)
-        return output.new_directory(self.rank)
 
     @property
     def _is_monitored_rank(self) -> bool:
@@ -432,7 +423,6 @@ class TrainerMon(EarlierCalls):
         self._arm()
 
     def _finish_step(self) -> None:
-        config = self.config
         with torch.no_grad():
             self._reader.after()
             if self._inputs is not None:
@@ -446,28 +436,7 @@ class TrainerMon(EarlierCalls):
         self._board.write(self.step_count)
         if self._judge is not None:
             self._judge.step(self.step_count)
-        self._collected += 1
-        if self._collected >= config.collect_times:
-            logger.info("monitor: %d steps are monitored, as collect_times says", self._collected)
-            self._remove_hooks()
-            self._board.end()
-            if self.dynamic_enable:
-                self._config_file.switch_off()
-
-    # ---- DYNAMIC_MONITOR
-
-    def _reload(self) -> None:
-        config = self._config_file.change() if self.dynamic_enable else None
-        if config is None:
-            return
-        config.start_step = self.step_count
-        config.squash_name = self.config.squash_name
-        logger.warning("monitor: the configuration has changed: it holds from step %d on", self.step_count)
-        if self.monitoring:
-            self._remove_hooks()
-        self.config = config
-        self._open_board()
-        self._start()
+        self._count_step()
 
     def close(self) -> None:
         """Removes all hooks, writes the last heartbeat and says what the run had; done when the process ends, too."""
