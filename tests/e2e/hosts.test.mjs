@@ -489,7 +489,7 @@ test('an exported file says what it cannot do, in both languages', async () => {
     await wait((now) => now.details === 'ready', 'the node is selected');
     assert.match(await frame.locator('[data-test=exported]').getAttribute('title'), words[0]);
     await click('tab-tensor');
-    assert.match(await frame.locator('#tab-panel').innerText(), words[1]);
+    await frame.locator('#tab-panel', { hasText: words[1] }).waitFor();
     await press('c');
     await frame.locator('[data-test=matching-bar]', { hasText: words[2] }).waitFor();
     assert.equal(await frame.locator('[data-test=match-act], [data-test=convert-icon]').count(), 0);
