@@ -45,10 +45,10 @@ def changed():
 
 
 def united(path):
-    """The sources that a file of CMake's unity builds includes."""
-    if "/Unity/unity_" not in path or not pathlib.Path(path).is_file():
+    """The sources that a file of msprobe_unite (cmake/rooms.cmake) includes."""
+    if "/united/" not in path or not pathlib.Path(path).is_file():
         return []
-    return re.findall(r'#include "([^"]+)"', pathlib.Path(path).read_text())
+    return [str(ROOT / "src" / name) for name in re.findall(r'#include "([^"]+)"', pathlib.Path(path).read_text())]
 
 
 def commands():
