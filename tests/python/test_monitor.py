@@ -232,7 +232,7 @@ monitor.set_monitor(model, optimizer)
 step(model, optimizer)
 shutil.rmtree(os.environ["MONITOR_OUTPUT_DIR"])
 step(model, optimizer)
-monitor._parameters.list_before = None  # stands for a fault of ours
+monitor._reader._read_before = None  # stands for a fault of ours
 step(model, optimizer)
 step(model, optimizer)
 assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())

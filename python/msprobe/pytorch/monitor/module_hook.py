@@ -338,11 +338,11 @@ class TrainerMon(EarlierCalls, Phases):
         if self._board is not None:
             self._board.arm(self._armed)
 
-    def _guard(self, what: Callable[[], None]) -> None:
+    def _guard(self, what: Callable[..., None], *arguments: Any) -> None:
         if self._broken:
             return
         try:
-            what()
+            what(*arguments)
         except OURS as error:
             self._broken = True
             logger.error("monitor: it ends here, the training goes on: %s: %s", type(error).__name__, error)
