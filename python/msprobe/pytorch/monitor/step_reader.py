@@ -46,7 +46,8 @@ class StepReader:
         if self._one_by_one:
             if self._native is None:
                 self._native = watch.native_reader()
-            self._state = self._in_step.state
+            # The optimizer makes its states in its first step, before the loop: as they are now.
+            self._state = self._in_step.state or {}
             return
         watch.take_before()
         if self._updates is not None:
