@@ -89,11 +89,13 @@ def check_cpp():
         "bindings/torch",
         "bindings/mindspore",
         "bindings/monitor",
+        "bindings/monitor/torch",
     }
     rooms["bindings/python"] = training  # what every framework shares: it knows none
     rooms["bindings/backward"] = training | {"bindings/python"}  # graphs of nodes, alike in both frameworks
     rooms["bindings/torch"] = rooms["bindings/mindspore"] = training | {"bindings/python", "bindings/backward"}
     rooms["bindings/monitor"] = training | {"bindings/python"}
+    rooms["bindings/monitor/torch"] = rooms["bindings/torch"] | {"bindings/torch", "bindings/monitor"}
     rooms["bindings/page"] = everything - {"cli"}  # an extension of its own, not loaded by training scripts
     tops = {room.split("/")[0] for room in rooms}
     for path in sorted((ROOT / "src").rglob("*")):

@@ -15,6 +15,8 @@
 #include "bindings/mindspore/primitives.h"
 #include "bindings/mindspore/tensors.h"
 #include "bindings/monitor/monitor.h"
+#include "bindings/monitor/torch/bind_taps.h"
+#include "bindings/monitor/torch/parameter_reader.h"
 #include "bindings/python/api_call.h"
 #include "bindings/python/api_site.h"
 #include "bindings/python/deferred.h"
@@ -28,7 +30,6 @@
 #include "bindings/python/values.h"
 #include "bindings/python/works.h"
 #include "bindings/torch/leaf_memo.h"
-#include "bindings/torch/module_edges.h"
 #include "bindings/torch/modules.h"
 #include "bindings/torch/regions.h"
 #include "bindings/torch/tensors.h"
@@ -446,5 +447,6 @@ NB_MODULE(_core, m) {
   nb::set_leak_warnings(false);  // a monitor lives until the interpreter is gone
   BindMonitor(m);
   BindSeriesJudge(m);
-  BindModuleEdges(m);
+  BindModuleTaps(m);
+  BindParameterReader(m);
 }

@@ -36,7 +36,7 @@ net.set_train()
 optimizer = OPTIMIZERS[CASE](net.trainable_params())
 if MONITORED:
     from msprobe.mindspore import TrainerMon
-    config = {key + "_distribution": True for key in ("xy", "wg", "mv", "param", "ur")}
+    config = {key + "_distribution": True for key in ("xy", "wg", "mv", "param", "ur")} | {"mg_direction": True}
     json.dump({"targets": {}, "ops": ["norm", "max", "nans"], "ndigits": 20, **config}, open("config.json", "w"))
     TrainerMon("config.json").set_monitor(net, optimizer)
 value_and_grad = ms.value_and_grad(lambda x, y: ((net(x) - y) ** 2).mean(), None, optimizer.parameters)
@@ -46,6 +46,7 @@ losses, truth = [], {}
 for step in range(3):
     x, y = (Tensor(random.standard_normal((3, n)).astype(np.float32)) for n in (4, 2))
     before = [p.asnumpy().astype(np.float64) for p in optimizer.parameters]
+    moments = [m.asnumpy() for m in optimizer.moment1] if CASE == "Adam" else []
     if CASE == "cell":
         loss, gradients = whole(x, y), []
     else:
@@ -57,6 +58,8 @@ for step in range(3):
         norms = {"param_origin": before[i], "param_updated": after[i], "param_update": after[i] - before[i]}
         if gradients:
             norms["grad_reduced"] = gradients[i].asnumpy().astype(np.float64)
+        if moments:
+            norms["other"] = (np.mean(np.sign(gradients[i].asnumpy()) * np.sign(moments[i])) + 1) / 2
         truth.update({f"{table} {p.name} {step}": float(np.linalg.norm(a)) for table, a in norms.items()})
 state = hashlib.sha256(b"".join(p.asnumpy().tobytes() for p in net.get_parameters())).hexdigest()
 json.dump({"losses": losses, "state": state}, open("result.json", "w"))
@@ -88,6 +91,7 @@ def test_values_and_training(mindspore_python, tmp_path, case):
             tables.setdefault(os.path.basename(path).rsplit("_", 1)[0], []).extend(csv.DictReader(file))
     moments = {"Momentum": {"exp_avg"}, "SGD": set()}.get(case, {"exp_avg", "exp_avg_sq"})
     parameters = {"grad_reduced", "param_origin", "param_updated", "param_update"}
+    parameters |= {"other"} if moments else set()  # of mg_direction, which needs a first moment
     assert set(tables) == {"actv", "actv_grad", *parameters, *moments}
     assert tables["actv"][0]["shape"] == "[3, 4]" and tables["actv"][0]["dtype"] == "Float32"
     names = {row["name"] for row in tables["actv"]}
@@ -105,7 +109,7 @@ import json, os
 import mindspore as ms
 from mindspore import nn
 from msprobe.mindspore import TrainerMon
-json.dump({"targets": {"nowhere": {}}, "xy_distribution": True, "mg_direction": True}, open("config.json", "w"))
+json.dump({"targets": {"nowhere": {}}, "xy_distribution": True, "print_struct": True}, open("config.json", "w"))
 net, other = nn.Dense(2, 2), nn.Dense(2, 2)
 monitor = TrainerMon("config.json")
 for arguments, kind in (((1, nn.SGD(net.trainable_params(), 0.1)), TypeError), ((net, net.weight), TypeError),
@@ -120,5 +124,51 @@ for arguments, kind in (((1, nn.SGD(net.trainable_params(), 0.1)), TypeError), (
     (tmp_path / "train.py").write_text(script)
     done = subprocess.run([mindspore_python, "train.py"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "mg_direction: not for MindSpore" in done.stderr
+    assert "print_struct: not for MindSpore" in done.stderr
     assert len(done.stdout.splitlines()) == 3
+
+
+def test_a_budget_is_kept_and_a_change_is_told(mindspore_python, tmp_path):
+    script = """
+import json, os
+import numpy as np
+import mindspore as ms
+from mindspore import nn
+from msprobe.mindspore import TrainerMon
+
+ms.set_context(mode=ms.PYNATIVE_MODE)
+KEYS = {"targets": {}, "param_distribution": True, "wg_distribution": True, "step_count_per_record": 1000}
+
+def train(name, steps, **keys):
+    os.environ["MONITOR_OUTPUT_DIR"] = name
+    json.dump({**KEYS, **keys}, open("config.json", "w"))
+    net = nn.Dense(4, 2)
+    net.set_train()
+    optimizer = nn.SGD(net.trainable_params(), 1e-3)
+    monitor = TrainerMon("config.json")
+    events = []
+    monitor.on_change(events.append)
+    monitor.set_monitor(net, optimizer)
+    draw = np.random.default_rng(1)
+    step = ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, net.trainable_params())
+    for number in range(steps):
+        if number == 220:
+            weight = net.weight.asnumpy()
+            weight[0, 0] += 1e-3
+            net.weight.set_data(ms.Tensor(weight))
+        optimizer(step(ms.Tensor(draw.standard_normal((64, 4)).astype(np.float32)))[1])
+    monitor.close()
+    return monitor, events
+
+monitor, _ = train("small", 40, budget={"disk": "20KB"})
+written = sum(os.path.getsize(os.path.join(monitor.directory, f)) for f in os.listdir(monitor.directory) if f != "heartbeat.json")
+print("written", written)
+_, events = train("alarms", 225, alert={"rules": [{"rule_name": "ChangePoint"}]})
+print(events[0]["detector"], events[0]["told"])
+"""
+    (tmp_path / "train.py").write_text(script)
+    done = subprocess.run([mindspore_python, "train.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = dict(line.split() for line in done.stdout.splitlines())
+    assert 0 < int(found["written"]) <= 20000 and "its disk budget of 20000 bytes" in done.stderr
+    assert found["changed_outside"] == "220"

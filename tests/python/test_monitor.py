@@ -225,14 +225,17 @@ for _ in range(2):
 def test_a_monitor_that_fails_lets_the_training_go_on(run_script, tmp_path):
     script = """
 import shutil
+import time
 from msprobe.pytorch import TrainerMon
 model, optimizer = model_and_optimizer()
 monitor = TrainerMon(config(wg_distribution=True, xy_distribution=True))
 monitor.set_monitor(model, optimizer)
 step(model, optimizer)
+while not os.path.exists(os.path.join(monitor.tensorboard_dir, "heartbeat.json")):
+    time.sleep(0.01)  # its thread makes the directory
 shutil.rmtree(os.environ["MONITOR_OUTPUT_DIR"])
 step(model, optimizer)
-monitor._parameters.list_before = None  # stands for a fault of ours
+monitor._reader._read_before = None  # stands for a fault of ours
 step(model, optimizer)
 step(model, optimizer)
 assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())

@@ -163,8 +163,6 @@ CHINESE = {
     "task %(value)s calls functions of PyTorch again; capture two runs and run msprobe compare (%(place)s)": (
         "%(value)s 任务再次调用 PyTorch 的函数；请采集两次运行后用 msprobe compare（%(place)s）"
     ),
-    "task %(value)s lists gradients at the steps of PyTorch's optimizers; level L0 records the gradients of parameters "
-    "(%(place)s)": "%(value)s 任务在 PyTorch 优化器的每一步列出梯度；L0 级别采集参数的梯度（%(place)s）",
     "task %(value)s needs an NPU; task overflow_check finds NaN and infinities on any device (%(place)s)": (
         "%(value)s 任务需要 NPU；overflow_check 任务可在任何设备上查找 NaN 和无穷（%(place)s）"
     ),

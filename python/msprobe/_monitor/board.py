@@ -88,6 +88,11 @@ class Board:
         self._open_steps = 0
         self.written = 0  # bytes of the last step
 
+    @property
+    def journal(self) -> Any:
+        """What the values go into."""
+        return self._journal
+
     def columns(self, table: str) -> list:
         """Names of the values of a row."""
         columns = list(_COLUMNS.get(table, self._config.ops))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .._capture.log import logger
 from . import output
+from .budget import Budget
+from .live import LiveJudge
 
 
 class Phases:
@@ -20,6 +23,7 @@ class Phases:
     _collected: int
     _config_file: Any
     _board: Any
+    _callbacks: list
 
     def _new_directory(self) -> str:
         """The directory of this rank: that of an earlier run where append_output names one."""
@@ -31,6 +35,31 @@ class Phases:
                 return found[self.rank]
             logger.warning("monitor: append_output names no directory of rank %d: a new one is made", self.rank)
         return output.new_directory(self.rank)
+
+    def on_change(self, callback: Callable[[dict], None]) -> None:
+        """Calls this when the rule ChangePoint tells a change, at the end of the step.
+
+        Args:
+            callback: Gets the event, the object that docs/en/monitor/judge.md describes. What it raises ends the training.
+        """
+        self._callbacks.append(callback)
+
+    def _new_judge(self, directory: str, anomalies: Any) -> LiveJudge | None:
+        """What judges the series while they grow, if the configuration has the rule ChangePoint."""
+        config = self.config
+        if config.false_alarms is None:
+            return None
+        judge = LiveJudge(directory, self.rank, config.false_alarms, config.actions, anomalies)
+        judge.callbacks = self._callbacks
+        return judge
+
+    def _new_budget(self) -> Budget | None:
+        """What keeps the limits of the configuration, if it has any."""
+        config = self.config
+        if not config.budget:
+            return None
+        activations = config.xy_distribution or config.recording_l2_features
+        return Budget(config.budget.get("disk"), config.budget.get("slowdown"), config.step_interval, activations)
 
     def _count_step(self) -> None:
         """Ends the monitoring when collect_times steps are written."""

@@ -4,7 +4,7 @@ import csv
 import io
 import os
 from collections.abc import Iterable
-from typing import Optional
+from typing import Any, Optional
 
 from .. import _core
 from .._capture.files import make_directory, open_new
@@ -40,6 +40,10 @@ class V2Files:
         """The series of one more row of this name in the step."""
         again = self._counts.get((kind, name, scope), 0)
         self._counts[kind, name, scope] = again + 1
+        return self.number_at(kind, name, scope, again, micro)
+
+    def number_at(self, kind: str, name: str, scope: str, again: int, micro: Optional[int] = None) -> int:
+        """The series of a row that was there `again` times before in the step."""
         key = (kind, name, scope, again)
         number = self._numbers.get(key)
         if number is None:
@@ -47,6 +51,11 @@ class V2Files:
             number = self._numbers[key] = self._journal.add_series(self._tables[kind], 0, full, again, 0, full)
             self._rows[kind, full, again] = (name, scope, micro)
         return number
+
+    @property
+    def journal(self) -> Any:
+        """What the values go into."""
+        return self._journal
 
     # ---- what Values asks of a board
 

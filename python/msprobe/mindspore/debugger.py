@@ -13,6 +13,7 @@ from .._capture.lifecycle import locked
 from .._capture.words import say
 from . import graph_cells
 from .framework import MINDSPORE
+from .grad_probe import check_optimizer
 
 _OF_PYNATIVE = ("L0", "L1", "mix")
 CellOrCells = Union[nn.Cell, Sequence[nn.Cell]]
@@ -61,7 +62,8 @@ class PrecisionDebugger(Debugger):
 
         Args:
             config_path: Path of the JSON configuration. None for the default one of the package: statistics at level L1.
-            task: What to record: `statistics` (default), `tensor`, `structure`, `overflow_check` or `exception_dump`.
+            task: What to record: `statistics` (default), `tensor`, `structure`, `overflow_check`, `exception_dump` or
+                `grad_probe`.
             dump_path: Directory for the dump; created with its parents when recording begins.
             level: `L0` (Cells), `L1` (functions and Primitives, default), `mix` (both), `debug` (only what save() is given)
                 or `L2` (kernels, by MindSpore's own dump).
@@ -115,3 +117,24 @@ class PrecisionDebugger(Debugger):
             )
             refuse(say(text, level=self._config.level))
         self._start(model, token_range, rank_id)
+
+    @classmethod
+    @locked
+    def monitor(cls, optimizer: Union[nn.Cell, Sequence[nn.Cell]]) -> None:
+        """Lists the gradients that an optimizer is called with, in PyNative mode. Only with task `grad_probe`.
+
+        Writes `{dump_path}/rank{r}/grad_summary_{step}.csv` with one row per parameter: max, min and L2 norm of its gradient,
+        its shape, and further columns that depend on `grad_level`. With another task it takes effect once a reloaded
+        configuration has this one.
+
+        Args:
+            optimizer: One of `mindspore.nn` or `mindspore.mint.optim`, or several.
+
+        Raises:
+            MsprobeException: It is no optimizer, or PrecisionDebugger has not been constructed.
+        """
+        self = cls._get()
+        for one in optimizer if isinstance(optimizer, (list, tuple)) else [optimizer]:
+            check_optimizer(one)
+        if not self._is_child():
+            self._features.monitor(optimizer)

@@ -12,6 +12,7 @@ from .._capture.config import Config
 from .._capture.framework import Framework
 from .._capture.words import say
 from . import graph_cells, graph_files, hooks, kernels
+from .grad_probe import GradProbe
 from .seed import seed_all
 
 # What a task or key needs that is not here, and what to use instead.
@@ -26,10 +27,6 @@ _UNAVAILABLE = {
     "diff_check": _COMPARES,
     "free_benchmark": (
         "task %(value)s calls functions of PyTorch again; capture two runs and run msprobe compare (%(place)s)"
-    ),
-    "grad_probe": (
-        "task %(value)s lists gradients at the steps of PyTorch's optimizers; level L0 records the gradients of parameters "
-        "(%(place)s)"
     ),
     "nan_check": "task %(value)s needs an NPU; task overflow_check finds NaN and infinities on any device (%(place)s)",
 }
@@ -65,6 +62,10 @@ class MindSpore(Framework):
             text = "load, which replaces inputs of modules, is for PyTorch (%(place)s)"
             return say(text, place=config.place("load"))
         return ""
+
+    def grad_probe(self, config: Config, before: Any) -> Any:
+        """Returns what lists the gradients that optimizers are called with."""
+        return GradProbe(config, before, self.rank_of_process)
 
     def check_model(self, model: Any) -> None:
         """Raises MsprobeException unless it is a Cell or a list of Cells."""

@@ -1,9 +1,7 @@
 """Records what an optimizer of MindSpore is given and what it makes of it, for `msprobe optimizer_replay` (PyNative mode)."""
 
-import json
 import os
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Optional, Union
 
 import mindspore
@@ -13,13 +11,13 @@ from mindspore import nn
 from .._attach import tensor_sets
 from .._attach.exchange import rank_of_process
 from .._attach.tensor_sets import Stored
+from .._optimizer_record import StepRecord, plain, write_description
 
-FORMAT = 1
 # Attributes that hold a state of each weight, by the names that the replay knows.
 _STATES = {"moments1": "moment1", "moments2": "moment2", "moments": "momentum_buffer", "accum": "momentum_buffer"}
 
 
-class OptimizerRecord:
+class OptimizerRecord(StepRecord):
     """Hooks on an optimizer that write each step below a directory; remove() takes them off.
 
     Nothing of the training changes: the hooks read, before and after the optimizer runs. A step that cannot be written
@@ -50,13 +48,8 @@ class OptimizerRecord:
         Raises:
             OSError: The directory cannot be created.
         """
-        self.path = os.fspath(path)
-        self.rank = rank_of_process()
-        self._steps = frozenset(steps)
-        self._clip_grad, self._loss_scale = clip_grad, loss_scale
-        self._handles: list = []
+        super().__init__(path, rank_of_process(), steps, clip_grad, loss_scale)
         self._watched: list = []
-        os.makedirs(self.path, exist_ok=True)
         if optimizer is not None:
             self.watch(optimizer)
 
@@ -73,51 +66,13 @@ class OptimizerRecord:
         self._handles.append(optimizer.register_forward_pre_hook(steps.before))
         self._handles.append(optimizer.register_forward_hook(steps.after))
 
-    def remove(self) -> None:
-        """Takes the hooks off; what is written stays."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
-
-    def __enter__(self) -> "OptimizerRecord":
-        """Returns itself: `with OptimizerRecord("record", optimizer):`."""
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Takes the hooks off."""
-        self.remove()
-
-    def wants(self, step: int) -> bool:
-        """Tells whether a step is written."""
-        return step in self._steps
-
-    def directory(self, number: int, step: int) -> str:
-        """Returns the directory of a step of the optimizer with this number."""
-        return os.path.join(self.path, f"rank{self.rank}", f"optimizer{number}", f"step{step}")
-
     def describe(self, optimizer: nn.Cell, step: int) -> dict:
         """Returns the hyperparameters and counts of this step."""
         groups = _groups_of(optimizer)
         states = {name: {"step": step} for group in groups for name in group["weights"]}
-        return {
-            "format": FORMAT,
-            "optimizer": _kind_of(optimizer),
-            "module": type(optimizer).__module__,
-            "step": step,
-            "clip_grad": self._clip_grad,
-            "loss_scale": self._loss_scale or _plain(getattr(optimizer, "loss_scale", None)),
-            "found_inf": None,
-            "groups": groups,
-            "states": states,
-        }
-
-    def safely(self, write: Callable[[], None]) -> None:
-        """Calls a function: no failure of ours ends a training."""
-        try:
-            write()
-        except (OSError, ValueError, TypeError, RuntimeError, AttributeError) as error:
-            self.remove()
-            warnings.warn(f"[msprobe] the record of the optimizer ends: {error}", RuntimeWarning, stacklevel=2)
+        loss_scale = self._loss_scale or _plain(getattr(optimizer, "loss_scale", None))
+        described = self._describe(_kind_of(optimizer), step, loss_scale, None, groups, states)
+        return {**described, "module": type(optimizer).__module__}
 
 
 class _Steps:
@@ -145,9 +100,8 @@ class _Steps:
         for parameter, gradient in zip(optimizer.parameters, gradients):
             tensors[f"grad/{parameter.name}"] = _stored(gradient)
         self._write("before.safetensors", tensors)
-        path = os.path.join(self._record.directory(self._number, self._count), "optimizer.json")
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(self._record.describe(optimizer, self._begun + self._count), file)
+        directory = self._record.directory(self._number, self._count)
+        write_description(directory, self._record.describe(optimizer, self._begun + self._count))
 
     def _write(self, name: str, tensors: dict) -> None:
         path = os.path.join(self._record.directory(self._number, self._count), name)
@@ -236,11 +190,7 @@ def _steps_done(optimizer: nn.Cell) -> int:
 
 def _plain(value: Any) -> Any:
     """A hyperparameter as JSON has it; None for what is none."""
-    if isinstance(value, mindspore.Tensor):
-        return value.asnumpy().reshape(-1)[0].item() if value.size == 1 else None
-    if isinstance(value, (tuple, list)):
-        return [_plain(v) for v in value]
-    return value if isinstance(value, (bool, int, float, str)) else None
+    return plain(value, mindspore.Tensor, lambda t: t.asnumpy().reshape(-1)[0].item() if t.size == 1 else None)
 
 
 def _stored(value: Any) -> Optional[Stored]:

@@ -7,17 +7,16 @@ hyperparameters say.
 import json
 import os
 import struct
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Optional, Union
 from weakref import WeakKeyDictionary
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from .._optimizer_record import StepRecord, plain, write_description
 from .npy import bytes_of
 
-FORMAT = 1
 DTYPES = {
     torch.float64: "F64",
     torch.float32: "F32",
@@ -64,14 +63,10 @@ def _write_tensors(path: str, tensors: "Iterable[tuple[str, torch.Tensor]]") -> 
 
 def _plain(value: Any) -> Any:
     """A hyperparameter as JSON has it."""
-    if isinstance(value, torch.Tensor):
-        return value.item() if value.numel() == 1 else None
-    if isinstance(value, (tuple, list)):
-        return [_plain(v) for v in value]
-    return value if value is None or isinstance(value, (bool, int, float, str)) else None
+    return plain(value, torch.Tensor, lambda tensor: tensor.item() if tensor.numel() == 1 else None)
 
 
-class OptimizerRecord:
+class OptimizerRecord(StepRecord):
     """Hooks on one optimizer, or on all of the process, that write each step below a directory; remove() takes them off.
 
     Nothing of the training changes: the hooks read, before and after step(). A step that cannot be written (the disk is
@@ -106,42 +101,23 @@ class OptimizerRecord:
         Raises:
             OSError: The directory cannot be created.
         """
-        self.path = os.fspath(path)
-        self.rank = _rank()
+        super().__init__(path, _rank(), steps, clip_grad, loss_scale)
         self._names = {} if model is None else {id(p): name for name, p in model.named_parameters()}
-        self._steps = frozenset(steps)
-        self._clip_grad, self._loss_scale = clip_grad, loss_scale
         # By the object, not its id: that of an optimizer which is gone is given to the next one.
         self._counts: WeakKeyDictionary[torch.optim.Optimizer, int] = WeakKeyDictionary()
         self._numbers: WeakKeyDictionary[torch.optim.Optimizer, int] = WeakKeyDictionary()
         self._next_number = 0
-        os.makedirs(self.path, exist_ok=True)
         if optimizer is not None:
             pre, post = optimizer.register_step_pre_hook, optimizer.register_step_post_hook
         else:
             pre, post = register_optimizer_step_pre_hook, register_optimizer_step_post_hook
         self._handles = [pre(self._before), post(self._after)]
 
-    def remove(self) -> None:
-        """Takes the hooks off; what is written stays."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
-
-    def __enter__(self) -> "OptimizerRecord":
-        """Returns itself: `with OptimizerRecord("record", optimizer):`."""
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Takes the hooks off."""
-        self.remove()
-
     def _directory(self, optimizer: torch.optim.Optimizer) -> str:
         if optimizer not in self._numbers:
             self._numbers[optimizer] = self._next_number
             self._next_number += 1
-        number, step = self._numbers[optimizer], self._counts.get(optimizer, 0)
-        return os.path.join(self.path, f"rank{self.rank}", f"optimizer{number}", f"step{step}")
+        return self.directory(self._numbers[optimizer], self._counts.get(optimizer, 0))
 
     def _named(self, optimizer: torch.optim.Optimizer) -> "Iterator[tuple[int, str, torch.nn.Parameter]]":
         for g, group in enumerate(optimizer.param_groups):
@@ -171,45 +147,25 @@ class OptimizerRecord:
             if numbers:
                 states[name] = numbers
         scale = getattr(optimizer, "grad_scale", None)  # a fused optimizer divides by it itself
-        return {
-            "format": FORMAT,
-            "optimizer": type(optimizer).__name__,
-            "module": type(optimizer).__module__,
-            "step": self._counts.get(optimizer, 0),
-            "clip_grad": self._clip_grad,
-            "loss_scale": self._loss_scale if scale is None else _plain(scale),
-            "found_inf": _plain(getattr(optimizer, "found_inf", None)),
-            "groups": groups,
-            "states": states,
-        }
+        loss_scale = self._loss_scale if scale is None else _plain(scale)
+        found_inf = _plain(getattr(optimizer, "found_inf", None))
+        step = self._counts.get(optimizer, 0)
+        described = self._describe(type(optimizer).__name__, step, loss_scale, found_inf, groups, states)
+        return {**described, "module": type(optimizer).__module__}
 
     def _before(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        if self._counts.get(optimizer, 0) not in self._steps:
-            return
+        if self.wants(self._counts.get(optimizer, 0)):
+            self.safely(lambda: self._write_before(optimizer))
 
-        def write(directory: str) -> None:
-            os.makedirs(directory, exist_ok=True)
-            _write_tensors(os.path.join(directory, "before.safetensors"), self._weights(optimizer, True))
-            with open(os.path.join(directory, "optimizer.json"), "w", encoding="utf-8") as file:
-                json.dump(self._description(optimizer), file)
-
-        self._safely(write, optimizer)
+    def _write_before(self, optimizer: torch.optim.Optimizer) -> None:
+        directory = self._directory(optimizer)
+        os.makedirs(directory, exist_ok=True)
+        _write_tensors(os.path.join(directory, "before.safetensors"), self._weights(optimizer, True))
+        write_description(directory, self._description(optimizer))
 
     def _after(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         count = self._counts.get(optimizer, 0)
-        if count in self._steps:
-            self._safely(
-                lambda directory: _write_tensors(
-                    os.path.join(directory, "after.safetensors"), self._weights(optimizer, False)
-                ),
-                optimizer,
-            )
+        if self.wants(count):
+            path = os.path.join(self._directory(optimizer), "after.safetensors")
+            self.safely(lambda: _write_tensors(path, self._weights(optimizer, False)))
         self._counts[optimizer] = count + 1
-
-    def _safely(self, write: Callable[[str], None], optimizer: torch.optim.Optimizer) -> None:
-        """No failure of ours ends a training."""
-        try:
-            write(self._directory(optimizer))
-        except (OSError, ValueError, TypeError, RuntimeError) as error:
-            self.remove()
-            warnings.warn(f"[msprobe] the record of the optimizer ends: {error}", RuntimeWarning, stacklevel=2)

@@ -12,8 +12,9 @@ from .. import _core
 from .._capture.config import MsprobeException
 from .._capture.files import make_directory, write_file
 from .._capture.log import logger
+from .._capture.npy import npy_header
 from .._capture.words import say, wrong
-from .npy import bytes_of, npy_header
+from .npy import bytes_of
 
 Tensors = Union[torch.Tensor, Sequence[torch.Tensor], Mapping[Any, torch.Tensor]]
 

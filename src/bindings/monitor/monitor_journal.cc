@@ -47,26 +47,33 @@ MonitorJournal::MonitorJournal(const std::string& directory, double eps, int dig
 }
 
 std::vector<size_t> MonitorJournal::Take(nb::list series, nb::list tensors, int threads, bool often) {
+  if (series.size() != tensors.size()) throw nb::value_error("as many series as tensors");
+  std::vector<uint32_t> numbers;
+  std::vector<PyObject*> items;
+  for (const nb::handle number : series) numbers.push_back(nb::cast<uint32_t>(number));
+  for (const nb::handle tensor : tensors) items.push_back(tensor.ptr());
+  return TakeItems(numbers, items, threads, often);
+}
+
+std::vector<size_t> MonitorJournal::TakeItems(const std::vector<uint32_t>& series,
+                                              const std::vector<PyObject*>& tensors, int threads, bool often) {
   std::vector<size_t> left, read;  // positions
-  std::vector<uint32_t> numbers, all;
-  for (const nb::handle number : series) all.push_back(nb::cast<uint32_t>(number));
-  if (all.size() != tensors.size()) throw nb::value_error("as many series as tensors");
-  journal_->Announce(all);
+  std::vector<uint32_t> numbers;
+  journal_->Announce(series);
   std::vector<std::unique_ptr<TensorLook>> looks;
   int64_t elements = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
     auto look = std::make_unique<TensorLook>();
-    PyObject* tensor = nb::handle(tensors[i]).ptr();
-    if (!IsPlainTensor(tensor) || !framework().LookAt(tensor, look.get())) {
+    if (!IsPlainTensor(tensors[i]) || !framework().LookAt(tensors[i], look.get())) {
       left.push_back(i);
       continue;
     }
-    if (const TensorSummary* known = often ? memo_.Find(tensor, *look) : nullptr) {
-      journal_->PutSummary(all[i], *known, look->view());
+    if (const TensorSummary* known = often ? memo_.Find(tensors[i], *look) : nullptr) {
+      journal_->PutSummary(series[i], *known, look->view());
       continue;
     }
     elements += look->count;
-    numbers.push_back(all[i]);
+    numbers.push_back(series[i]);
     read.push_back(i);
     looks.push_back(std::move(look));
   }
@@ -75,11 +82,8 @@ std::vector<size_t> MonitorJournal::Take(nb::list series, nb::list tensors, int 
   views.reserve(looks.size());
   for (const auto& look : looks) views.push_back(look->view());
   std::vector<TensorSummary> summaries;
-  // The lists hold the tensors meanwhile.
   WithoutGilFor(elements, [&] { journal_->Take(numbers, views, threads, &summaries); });
-  for (size_t i = 0; often && i < read.size(); ++i) {
-    memo_.Add(nb::handle(tensors[read[i]]).ptr(), *looks[i], summaries[i]);
-  }
+  for (size_t i = 0; often && i < read.size(); ++i) memo_.Add(tensors[read[i]], *looks[i], summaries[i]);
   return left;
 }
 

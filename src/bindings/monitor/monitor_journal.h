@@ -25,6 +25,9 @@ class MonitorJournal {
   /// The positions of those that are no plain tensors in host memory.
   /// `often`: tensors of modules, of which one is met several times.
   std::vector<size_t> Take(nanobind::list series, nanobind::list tensors, int threads, bool often);
+  /// The same of borrowed objects, which others hold meanwhile.
+  std::vector<size_t> TakeItems(const std::vector<uint32_t>& series, const std::vector<PyObject*>& tensors, int threads,
+                                bool often);
   /// False: it is no plain tensor in host memory.
   bool TakeOne(uint32_t series, PyObject* tensor, int threads);
   /// (count, min, max, mean, norm, NaN, near zero) that a device gave of a tensor of this shape and type.

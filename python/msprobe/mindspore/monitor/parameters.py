@@ -12,7 +12,7 @@ from ..._monitor.config import MonitorConfig
 
 # How optimizers of mindspore.nn, and of mindspore.mint and mindspore.experimental, call their moments.
 _MOMENTS = (("moment1", "moment2"), ("moments1", "moments2"), ("exp_avg", "exp_avg_sq"), ("moments", None))
-_TAGS = {"grad_reduced": "post_grad"}
+_TAGS = {"grad_reduced": "post_grad", "other": "mg_direction"}
 
 
 class ParameterWatch:
@@ -39,6 +39,7 @@ class ParameterWatch:
             ("param_origin", config.param_distribution),
             ("param_updated", config.param_distribution),
             ("param_update", config.ur_distribution),
+            ("other", config.mg_direction and self._moments()[0] is not None),
         ):
             for name in self._names.values() if wanted else ():
                 board.expect(table, name)
@@ -85,6 +86,10 @@ class ParameterWatch:
                 rows.add("exp_avg", name, first[place])
             if config.mv_distribution and second is not None:
                 rows.add("exp_avg_sq", name, second[place])
+            if config.mg_direction and first is not None and place < len(gradients):
+                agreement = sign_agreement(gradients[place], first[place])
+                if agreement is not None:
+                    rows.add("other", name, agreement)
             if config.param_distribution:
                 rows.add("param_origin", name, parameter)
             if config.ur_distribution:
@@ -144,6 +149,14 @@ class _Rows:
         if isinstance(tensor, Tensor):
             self.numbers.append(self._series(table, name))
             self.tensors.append(tensor)
+
+
+def sign_agreement(gradient: Any, moment: Any) -> Optional[Tensor]:
+    """The share of elements whose gradient and first moment have one sign; elements that are zero count half."""
+    if not isinstance(gradient, Tensor) or not isinstance(moment, Tensor) or gradient.size != moment.size:
+        return None
+    product = np.sign(_array(gradient)).ravel() * np.sign(_array(moment)).ravel()
+    return Tensor(np.float32((product.mean() + 1) / 2 if product.size else 1))
 
 
 def _array(parameter: Any) -> np.ndarray:

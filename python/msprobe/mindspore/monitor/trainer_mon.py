@@ -14,7 +14,9 @@ from ..._monitor import config as configs
 from ..._monitor import names, output
 from ..._monitor.anomalies import AnomalyLog
 from ..._monitor.board import Board
+from ..._monitor.budget import Budget
 from ..._monitor.dynamic import ConfigFile
+from ..._monitor.live import LiveJudge
 from ..._monitor.phases import Phases
 from .. import hooks
 from ..framework import MindSpore
@@ -24,7 +26,6 @@ from .parameters import ParameterWatch
 _FAULTS = (RuntimeError, ValueError, TypeError, KeyError, IndexError, AttributeError, OSError)
 # Keys that have no meaning where gradients are results of functions, or that are for PyTorch.
 _LEFT_OUT = (
-    "mg_direction",
     "monitor_mbs_grad",
     "recording_l2_features",
     "stack_info",
@@ -67,6 +68,9 @@ class TrainerMon(Phases):
         self._cells: Optional[CellWatch] = None
         self._parameters: Optional[ParameterWatch] = None
         self._board: Optional[Board] = None
+        self._judge: Optional[LiveJudge] = None
+        self._budget: Optional[Budget] = None
+        self._callbacks: list = []
         self._armed = self._broken = False
         self._config_file = ConfigFile(config_file_path)
         if self.dynamic_enable:
@@ -90,6 +94,9 @@ class TrainerMon(Phases):
             self._board.end()
         anomalies = AnomalyLog(self.output_base_dir, self.rank, 0, [self.rank]) if config.alert_dump else None
         self._board = Board(self.directory, config, self.rank, anomalies)
+        self._judge = self._new_judge(self.directory, anomalies)
+        if self._judge is not None and config.actions.dump_steps:
+            logger.warning("monitor: alert: dump_steps: not for MindSpore, and left out")
 
     def set_monitor(
         self,
@@ -141,6 +148,7 @@ class TrainerMon(Phases):
             return
         board, config = self._board, self.config
         board.forget_expectations()
+        self._budget = self._new_budget()
         self._parameters = ParameterWatch(config, board, self._model, self._optimizer)
         if self._parameters.is_empty:
             raise ValueError(say("the optimizer has no parameter of the model: give set_monitor() the two that train"))
@@ -168,6 +176,8 @@ class TrainerMon(Phases):
 
     def _arm(self) -> None:
         self._armed = self.monitoring and self.config.is_monitored(self.step_count)
+        if self._armed and self._budget is not None:
+            self._armed = self._budget.wants()
         if self._cells is not None:
             self._cells.armed = self._armed
 
@@ -192,6 +202,10 @@ class TrainerMon(Phases):
             return
         if self._armed:
             self._guard(self._finish_step)
+        if self._budget is not None and self._budget.ended(self._armed, self._board.written):
+            self._leave_out_cells()
+        if self._judge is not None:
+            self._judge.tell()
         if self._cells is not None:
             self._cells.next_step()
         self.step_count += 1
@@ -201,12 +215,20 @@ class TrainerMon(Phases):
     def _finish_step(self) -> None:
         self._parameters.after()
         self._board.write(self.step_count)
+        if self._judge is not None:
+            self._judge.step(self.step_count)
         self._count_step()
+
+    def _leave_out_cells(self) -> None:
+        if self._cells is not None:
+            self._cells.remove()
+            self._cells = None
+            self._board.leave_out(("actv", "actv_grad"))
 
     def _remove_hooks(self) -> None:
         if self._cells is not None:
             self._cells.remove()
-        self._cells = self._parameters = None
+        self._cells = self._parameters = self._budget = None
         self.monitoring = self._armed = False
         if self._board is not None:
             self._board.drop()

@@ -36,8 +36,9 @@ class InStep:
         self._module, self._name = _loop_of(view)
         self._knows = self._module is not None
         self._before, self._after = before, after
-        self._versions: dict = {}  # parameter -> version before the step
-        self._visited: set = set()
+        # Those that the step has not visited yet: id -> (parameter, version before the step). The hash of a tensor is a
+        # function in Python, its id is not.
+        self._left: dict = {}
 
     def begin(self, parameters: Iterable) -> bool:
         """Right before a step.
@@ -49,16 +50,20 @@ class InStep:
             Whether they are read in the step; if not they have to be read now.
         """
         self.end()
-        self._visited = set()
-        self._versions = {}
+        self._left = {}
         if not self._knows or not self._goes_one_by_one():
             return False
         for parameter in parameters:
             if type(parameter) not in _PLAIN or parameter.device.type != "cpu":
                 return False
-            self._versions[parameter] = parameter._version
+            self._left[id(parameter)] = (parameter, parameter._version)
         _loop(self._module, self._name).add(self)
         return True
+
+    @property
+    def state(self) -> dict:
+        """Of the optimizer, by parameter."""
+        return self._optimizer.state
 
     def end(self) -> None:
         """After a step; also when it failed."""
@@ -68,9 +73,8 @@ class InStep:
     def left(self) -> tuple:
         """Parameters that the step did not visit: those it left alone, and those it changed in another way."""
         alone, changed = [], []
-        for parameter, version in self._versions.items():
-            if parameter not in self._visited:
-                (alone if parameter._version == version else changed).append(parameter)
+        for parameter, version in self._left.values():
+            (alone if parameter._version == version else changed).append(parameter)
         if changed:
             self._knows = False  # from now on all are read before the step
             logger.warning(
@@ -87,9 +91,8 @@ class InStep:
 
     def reach(self, parameter: Any) -> bool:
         """The optimizer asks for a parameter; whether it is one that is read."""
-        if parameter in self._visited or parameter not in self._versions:
+        if self._left.pop(id(parameter), None) is None:
             return False
-        self._visited.add(parameter)
         self._before(parameter)
         return True
 

@@ -123,11 +123,7 @@ class TrainerMon(EarlierCalls, Phases):
                 raise ValueError(f"anomalies cannot be written: {error}") from None
         self._board = Board(self.tensorboard_dir, self.config, self.rank, anomalies)
         self._values = Values(self._board)
-        config = self.config
-        self._judge = None
-        if config.false_alarms is not None:
-            self._judge = LiveJudge(self.tensorboard_dir, self.rank, config.false_alarms, config.actions, anomalies)
-            self._judge.callbacks = self._callbacks
+        self._judge = self._new_judge(self.tensorboard_dir, anomalies)
         atexit.register(_end_at_exit, weakref.ref(self))
 
     # ---- what scripts call
@@ -171,14 +167,6 @@ class TrainerMon(EarlierCalls, Phases):
         if not self.dynamic_enable:
             self._start()
 
-    def on_change(self, callback: Callable[[dict], None]) -> None:
-        """Calls this when the rule ChangePoint tells a change, at the end of the step.
-
-        Args:
-            callback: Gets the event, the object that docs/en/monitor/judge.md describes. What it raises ends the training.
-        """
-        self._callbacks.append(callback)
-
     def generate_wgrad_metrics(self, post_grad_dict: Any = None) -> tuple:
         """Returns the statistics of gradients of the open step, for format "api".
 
@@ -221,11 +209,7 @@ class TrainerMon(EarlierCalls, Phases):
             return
         self.monitoring = True
         self._collected = 0
-        limits = self.config.budget
-        if limits:
-            activations = self.config.xy_distribution or self.config.recording_l2_features
-            interval = self.config.step_interval
-            self._budget = Budget(limits.get("disk"), limits.get("slowdown"), interval, activations)
+        self._budget = self._new_budget()
         self._board.forget_expectations()
         config = self.config
         self._parameters = ParameterWatch(
@@ -338,11 +322,11 @@ class TrainerMon(EarlierCalls, Phases):
         if self._board is not None:
             self._board.arm(self._armed)
 
-    def _guard(self, what: Callable[[], None]) -> None:
+    def _guard(self, what: Callable[..., None], *arguments: Any) -> None:
         if self._broken:
             return
         try:
-            what()
+            what(*arguments)
         except OURS as error:
             self._broken = True
             logger.error("monitor: it ends here, the training goes on: %s: %s", type(error).__name__, error)

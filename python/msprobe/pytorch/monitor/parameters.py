@@ -5,6 +5,7 @@ from typing import Any, Optional
 
 import torch
 
+from ... import _core
 from ..._monitor import names
 from ..._monitor.board import Board
 from ..._monitor.config import MonitorConfig
@@ -97,6 +98,24 @@ class ParameterWatch:
         if number is None:
             number = self._numbers[table, name] = self._board.series(table, name, _TAGS.get(table, "mg_direction"))
         return number
+
+    def native_reader(self) -> Any:
+        """What reads parameters without Python; it refuses those that it cannot read."""
+        config = self._config
+        reader = _core.ParameterReader(self._board.journal, self._values.threads)
+        for parameter, name in self.names.items():
+            special = config.mg_direction or hasattr(parameter, "main_grad")
+            if special or parameter.numel() == 0:
+                continue
+            wanted = (
+                ("grad_reduced", config.wg_distribution and name not in self._duplicates),
+                ("exp_avg", config.mv_distribution),
+                ("exp_avg_sq", config.mv_distribution),
+                ("param_origin", config.param_distribution),
+                ("param_updated", config.param_distribution),
+            )
+            reader.add(parameter, *(self.series(table, name) if on else -1 for table, on in wanted))
+        return reader
 
     # ---- around a step
 

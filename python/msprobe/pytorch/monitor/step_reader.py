@@ -33,6 +33,8 @@ class StepReader:
         self._parameters, self._updates, self._values, self._guard = parameters, updates, values, guard
         self._in_step = InStep(view, self._reach, self._leave)
         self._one_by_one = False  # in the open step
+        self._native: Any = None  # reads parameters that are like most
+        self._state: dict = {}
 
     def before(self, step: int) -> None:
         """Right before a step."""
@@ -42,6 +44,10 @@ class StepReader:
         watch.begin_step(step)
         self._one_by_one = self._in_step.begin(watch.names)
         if self._one_by_one:
+            if self._native is None:
+                self._native = watch.native_reader()
+            # The optimizer makes its states in its first step, before the loop: as they are now.
+            self._state = self._in_step.state or {}
             return
         watch.take_before()
         if self._updates is not None:
@@ -71,22 +77,24 @@ class StepReader:
         self._in_step.end()
 
     def _reach(self, parameter: Any) -> None:
-        self._guard(lambda: self._read_before(parameter))
+        self._guard(self._read_before, parameter)
 
     def _leave(self, parameter: Any) -> None:
-        self._guard(lambda: self._read_after(parameter))
+        self._guard(self._read_after, parameter)
 
     def _read_before(self, parameter: Any) -> None:
-        numbers: list = []
-        tensors: list = []
         name = self._parameters.names[parameter]
-        self._parameters.list_before(parameter, name, numbers, tensors)
-        self._values.take(numbers, tensors)
+        if not self._native.before(parameter, self._state):
+            numbers: list = []
+            tensors: list = []
+            self._parameters.list_before(parameter, name, numbers, tensors)
+            self._values.take(numbers, tensors)
         if self._updates is not None:
             self._updates.keep(parameter, name)
 
     def _read_after(self, parameter: Any) -> None:
-        self._parameters.take_after((parameter,))
+        if not self._native.after(parameter):
+            self._parameters.take_after((parameter,))
         if self._updates is not None:
             self._take_update(parameter)
 

@@ -242,30 +242,16 @@ class MonitorV2:
 class V2Modules(ModuleWatch):
     """Inputs of modules when they begin, outputs when they end, gradients when they are there."""
 
+    by_row = True
+
     def __init__(self, files: V2Files, values: Values, guard: Any) -> None:
         """Knows where values go."""
         config = SimpleNamespace(backward_only=False, forward_only=False)
-        board = SimpleNamespace(expect=lambda *_: None, why=lambda *_: None)
+        board = SimpleNamespace(expect=lambda *_: None, why=lambda *_: None, journal=files.journal)
         super().__init__(config, board, values, 1, guard)
         self._files = files
 
-    def _before(self, site: Any, module: torch.nn.Module, args: tuple, kwargs: dict) -> None:
-        super()._before(site, module, args, kwargs)
-        if self.armed and not torch.compiler.is_compiling() and torch._C._current_graph_task_id() == -1:
-            self._guard(lambda: self._take_rows(site, "input", (*args, *kwargs.values())))
-
-    def _take_forward(self, site: Any, module: torch.nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
-        self._take_rows(site, "output", output)
-
-    def _take_rows(self, site: Any, side: str, value: Any) -> None:
-        numbers: list = []
-        tensors: list = []
-        self._list(site, "actv", side, 0, value, numbers, tensors)
-        self._values.take(numbers, tensors)
-
-    def _list(self, site: Any, table: str, side: str, micro: int, value: Any, numbers: list, tensors: list) -> None:
-        values = value if isinstance(value, (list, tuple)) else (value,)
-        word, scope = (side, "forward") if table == "actv" else (f"grad_{side}", "backward")
-        for index, tensor in enumerate(t for t in values if isinstance(t, torch.Tensor)):
-            numbers.append(self._files.number("module", f"{site.name}.{word}.{index}", scope))
-            tensors.append(tensor)
+    def _declare(self, site: int, gradient: bool, output: bool, place: int, turn: int, group: int) -> int:
+        word, scope = ("grad_", "backward") if gradient else ("", "forward")
+        name = f"{self._names[site]}.{word}{'output' if output else 'input'}.{place}"
+        return self._files.number_at("module", name, scope, turn)

@@ -1,0 +1,84 @@
+// Inputs and outputs of the modules of PyTorch and their gradients, for the series of a monitor.
+//
+// The graph of the backward pass is not changed: a full backward hook of PyTorch puts a node at the inputs of the
+// module, which sums the gradients of their uses inside before those from outside join them, and so changes bits of the
+// training. Here the gradients of inputs are read at the edges that lead from the module to them, and summed apart.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "bindings/monitor/monitor_journal.h"
+#include "bindings/monitor/torch/tap_call.h"
+#include "bindings/python/py.h"
+
+namespace msprobe {
+
+/// A module that is watched.
+struct TapSite {
+  size_t index = 0;
+  bool forward = true, backward = true;
+  int64_t group = -1;  // in the order of first calls
+  int64_t forwards = 0, backwards = 0;
+  std::vector<uint64_t> open;                      // sequence numbers of the calls that have begun
+  std::unordered_map<uint64_t, uint32_t> numbers;  // row -> series
+  std::unordered_map<uint64_t, int64_t> seen;      // row -> how often in this step
+};
+
+class ModuleTaps final : public TapOwner, public std::enable_shared_from_this<ModuleTaps> {
+ public:
+  struct Options {
+    Ref owner;  // of the journal
+    MonitorJournal* journal = nullptr;
+    int64_t micro_batches = 1;  // after so many calls rows count from 0 again
+    int threads = 1;
+    Ref declare;    // (site, is gradient, is output, place or -1, turn, group) -> the number of a series
+    Ref otherwise;  // (numbers, tensors): takes what cannot be read here
+    /// Rows as TrainerMonitorV2 has them: inputs when the module begins, only tensors, each row counted for itself.
+    bool by_row = false;
+  };
+
+  explicit ModuleTaps(Options options) : options_(std::move(options)) {}
+
+  TapSite* Add(bool forward, bool backward);
+  /// Before and after a module's forward. After() gives what stands in for the output, a new reference, or null.
+  void Before(TapSite* site, PyObject* args, PyObject* kwargs);
+  PyObject* After(TapSite* site, PyObject* module, PyObject* args, PyObject* kwargs, PyObject* output);
+  /// Takes what is left of gradients of which some never came.
+  void Finish();
+  /// The optimizer has stepped: calls count from 0 again.
+  void NextStep();
+  /// Lets go of what it calls.
+  void Remove();
+
+  void Begun(std::shared_ptr<TapCall> call) override { unfinished_.push_back(std::move(call)); }
+  void TakeGradients(TapSite* site, const std::vector<Ref>& inputs, const std::vector<Ref>& outputs) override;
+  void Forget(const TapCall* call) override;
+
+ private:
+  struct Rows {
+    std::vector<uint32_t> numbers;
+    std::vector<PyObject*> items;  // borrowed
+  };
+  void List(TapSite* site, bool gradient, bool output, int64_t turn, const std::vector<PyObject*>& items, Rows* rows);
+  uint32_t Number(TapSite* site, bool gradient, bool output, int64_t place, int64_t turn);
+  void Take(const Rows& rows);
+  void TakeForward(TapSite* site, PyObject* args, PyObject* kwargs, PyObject* output);
+  PyObject* HookBackward(TapSite* site, uint64_t since, PyObject* args, PyObject* output);
+
+  Options options_;
+  std::vector<std::unique_ptr<TapSite>> sites_;
+  std::vector<std::shared_ptr<TapCall>> unfinished_;
+  int64_t groups_ = 0;
+  int64_t depth_ = 0;  // of watched modules that run
+};
+
+/// Callables for register_forward_pre_hook() and register_forward_hook(), both with kwargs. New references; null with
+/// an error.
+PyObject* NewBeforeTap(std::shared_ptr<ModuleTaps> taps, TapSite* site);
+PyObject* NewAfterTap(std::shared_ptr<ModuleTaps> taps, TapSite* site);
+
+}  // namespace msprobe
