@@ -446,5 +446,6 @@ NB_MODULE(_core, m) {
   nb::set_leak_warnings(false);  // a monitor lives until the interpreter is gone
   BindMonitor(m);
   BindSeriesJudge(m);
+  BindOptimizerStep(m);
   BindModuleEdges(m);
 }
