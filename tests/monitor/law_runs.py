@@ -39,15 +39,22 @@ class Run:
             monitor.close()
 
 
+def laws():
+    """Names of all laws."""
+    from msprobe._monitor.laws import LAWS
+
+    return list(LAWS)
+
+
 def broken_in(directory):
-    """Law -> first sentence, of all ranks; and the laws that were looked at."""
-    broken, looked = {}, set()
+    """Law -> first sentence, of all ranks; and law -> how often it was looked at."""
+    broken, looked = {}, {}
     for path in sorted(glob.glob(os.path.join(directory, "*-rank*-*", "laws.json"))):
         with open(path, encoding="utf-8") as file:
             laws = json.load(file)["laws"]
         for name, law in laws.items():
             if law["looks"]:
-                looked.add(name)
+                looked[name] = looked.get(name, 0) + law["looks"]
             for entry in law["broken"]:
                 broken.setdefault(name, f"step {entry['step']}: {entry['name']}: {entry['text']}")
     return broken, looked

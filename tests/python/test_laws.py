@@ -4,6 +4,7 @@ import json
 
 import pytest
 from conftest import REPO
+from msprobe._monitor.law_ranks import FILE, RankLines
 from msprobe._monitor.laws import LAWS, read_laws
 
 HERE = f"""
@@ -118,6 +119,43 @@ def test_the_training_stays_what_it_is_and_what_breaks_is_told_everywhere(run_sc
     assert any("law_finite_step" in key for key in anomalies)
     tables = {path.name for path in directory.glob("health_*_7-7.csv")}
     assert {"health_weight_7-7.csv", "health_activation_7-7.csv", "health_logits_7-7.csv"} <= tables
+
+
+class Store(dict):
+    def set(self, key, value):
+        self[key] = value.encode()
+
+    def check(self, keys):
+        return all(key in self for key in keys)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "",
+        "null",
+        "[" * 100_000,
+        "NaN",
+        '{"step": 0}',
+        '{"step": [], "parameters": {}, "parts": {}}',
+        '{"step": 0, "parameters": {"a": {}}, "parts": {}}',
+        '{"step": 0, "parameters": {"a": 1}, "parts": {"a": []}}',
+        '{"step": 0, "parameters": {"a": 1}, "parts": {}, "samples": {"a": [[1], [1, 2]]}}',
+        '{"step": 0, "parameters": {"a": 1}, "parts": {}, "batch": [[]]}',
+        "\\xff",
+    ],
+)
+def test_lines_of_ranks_that_are_none_are_left_out(tmp_path, hostile):
+    store, lines = Store(), []
+    for rank in range(2):
+        (tmp_path / str(rank)).mkdir()
+        lines.append(RankLines(str(tmp_path / str(rank)), rank, store, 1, 2))
+    good = {"step": 3, "parameters": {"a": 1}, "parts": {}}
+    (tmp_path / "1" / FILE).write_text(hostile + "\n" + json.dumps(good) + "\n" + '{"step": 4, "param')
+    lines[0].tell(good)
+    assert lines[0].complete() == [{0: good, 1: good}]
+    assert "has a line that is none" in lines[0].why
+    assert lines[0].complete() == []
 
 
 @pytest.mark.parametrize(

@@ -102,8 +102,37 @@ class RankLines:
         for part in whole.splitlines():
             try:
                 line = json.loads(part)
-                step = line["step"]
-            except (ValueError, TypeError, KeyError):
+            except (ValueError, RecursionError):
+                line = None
+            if not _is_line(line):
                 self.why = f"the file of rank {rank} has a line that is none"
                 continue
-            self._open.setdefault(step, {})[rank] = line
+            self._open.setdefault(line["step"], {})[rank] = line
+
+
+def _is_line(line: Any) -> bool:
+    """Tells whether something is a line of a rank, as far as its readers rely on it."""
+    if not isinstance(line, dict) or not isinstance(line.get("step"), int):
+        return False
+    tables = [
+        line.get("parameters"),
+        line.get("parts"),
+        *(line.get(key, {}) for key in ("gradients", "samples", "initial")),
+    ]
+    if not all(isinstance(table, dict) for table in tables) or not isinstance(line.get("batch", []), list):
+        return False
+    numbers = [*tables[0].values(), *tables[2].values(), *tables[4].values(), *line.get("batch", [])]
+    if not all(isinstance(number, int) for number in numbers) or not all(
+        isinstance(p, str) for p in tables[1].values()
+    ):
+        return False
+    return all(_is_sample(sample) for sample in tables[3].values())
+
+
+def _is_sample(sample: Any) -> bool:
+    """Before and after the reduction, of equal length."""
+    if not isinstance(sample, list) or len(sample) != 2 or not all(isinstance(part, list) for part in sample):
+        return False
+    return len(sample[0]) == len(sample[1]) and all(
+        isinstance(value, (int, float)) for part in sample for value in part
+    )
