@@ -31,6 +31,7 @@ PYTHON = {
     "msprobe.core.config_check": {"msprobe._config.checker"},
     "msprobe._monitor": {"msprobe._core", "msprobe._capture"},
     "msprobe.pytorch.monitor": {"msprobe._monitor"},
+    "msprobe.pytorch.monitor.laws": {"msprobe._core", "msprobe._monitor", "msprobe.pytorch.monitor"},
     "msprobe.mindspore.monitor": {"msprobe._monitor", "msprobe._capture", "msprobe.mindspore"},
     "msprobe.scripts.atb": set(),
     "msprobe.pytorch.free_benchmark": {"msprobe._capture", "msprobe.pytorch.apis"},

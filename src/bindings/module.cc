@@ -449,4 +449,6 @@ NB_MODULE(_core, m) {
   BindSeriesJudge(m);
   BindModuleTaps(m);
   BindParameterReader(m);
+  BindOptimizerStep(m);
+  BindModuleEdges(m);
 }

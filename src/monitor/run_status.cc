@@ -56,6 +56,7 @@ StatusOr<RankStatus> ReadHeartbeat(const std::string& directory) {
   rank.started = doc["started"].Number();
   rank.beat = doc["beat"].Number();
   rank.seconds_per_step = doc["seconds_per_step"].Number();
+  for (const JsonValue& text : doc["laws"].Items()) rank.laws.emplace_back(text.Text());
   for (const JsonValue& text : doc["silent"].Items()) rank.silent.emplace_back(text.Text());
   return rank;
 }
@@ -76,6 +77,7 @@ void JudgeRank(RankStatus* rank, int64_t farthest, double now) {
   if (const int64_t behind = farthest - rank->step; behind > rank->interval) {
     rank->findings.push_back(fmt::format("{} steps behind the farthest rank", behind));
   }
+  for (const std::string& law : rank->laws) rank->findings.push_back(law);
   if (!rank->silent.empty()) {
     rank->findings.push_back(fmt::format("{} of {} series without a value", rank->silent.size(), rank->requested));
   }
@@ -145,6 +147,7 @@ std::string RunStatusJson(const RunStatus& run, double now) {
         json.Member("seconds_since_heartbeat", now - rank.beat);
         json.Member("directory", rank.directory);
         json.Member("findings", rank.findings);
+        json.Member("laws", rank.laws);
         json.Member("silent", rank.silent);
       });
     });

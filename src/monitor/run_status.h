@@ -15,6 +15,7 @@ struct RankStatus {
   uint64_t requested = 0, reported = 0;  // series
   double started = 0, beat = 0;          // seconds since 1970
   double seconds_per_step = 0;
+  std::vector<std::string> laws;      // laws of a training step that broke, a line each
   std::vector<std::string> silent;    // series without a value, and why
   std::vector<std::string> findings;  // what is wrong with this rank
 };

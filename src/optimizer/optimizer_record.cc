@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
+#include <cstring>
 
 #include "base/file.h"
 #include "base/text.h"
-#include "json/parser.h"
 
 namespace msprobe {
 namespace {
@@ -65,20 +64,23 @@ UpdateRule RuleOfGroup(const JsonValue& group, std::string_view optimizer) {
   return rule;
 }
 
+/// Its elements lie one behind the other, as a record has them; files of other formats may hold anything.
+bool IsContiguous(const FileTensor& t) {
+  FileTensor whole = t;
+  uint64_t bytes = 0;
+  return t.data && SetContiguous(&whole, UINT64_MAX / 2, &bytes) && whole.strides == t.strides;
+}
+
 class StepReader {
  public:
-  StepReader(const std::string& directory, RecordedStep* out) : directory_(directory), out_(out) {}
+  StepReader(const std::string& directory, RecordedStep* out) : directory_(directory), out_(out), builder_(out) {}
 
   Status Read(const OptimizerOverrides& overrides) {
     MSP_RETURN_IF_ERROR(ReadDescription(overrides.rule));
     MSP_RETURN_IF_ERROR(ApplyOverrides(overrides, out_));
     MSP_RETURN_IF_ERROR(ReadTensors("before.safetensors", false));
     MSP_RETURN_IF_ERROR(ReadTensors("after.safetensors", true));
-    std::erase_if(out_->weights, [&](const RecordedWeight& w) {
-      const bool whole = w.before.data && w.after.data && w.before.shape == w.after.shape;
-      if (!whole) out_->notes.push_back(OneLine(w.name) + " is not there before and after the step: left out");
-      return !whole;
-    });
+    builder_.Finish();
     if (out_->weights.empty()) {
       return BadInput(OneLine(directory_) + " holds no weight before and after the step: record the training again");
     }
@@ -93,94 +95,20 @@ class StepReader {
       return BadInput(OneLine(path) + " is too large: record the training again");
     JsonDoc doc;
     MSP_RETURN_IF_ERROR(ParseJson(file.text(), path, &doc));
-    if (!doc["groups"].IsArray() || doc["groups"].empty()) {
-      return BadInput(OneLine(path) + " has no \"groups\": give what msprobe.pytorch.OptimizerRecord wrote");
-    }
-    out_->step = doc["step"].Int();
-    out_->optimizer = doc["optimizer"].Text();
-    if (doc["clip_grad"].IsNumber()) out_->clip_grad = doc["clip_grad"].Number();
-    if (doc["loss_scale"].IsNumber()) out_->loss_scale = doc["loss_scale"].Number();
-    out_->skipped = doc["found_inf"].Number() > 0;
-    for (const JsonValue& group : doc["groups"].Items()) {
-      out_->groups.push_back(RuleOfGroup(group, rule.empty() ? out_->optimizer : rule));
-      for (const JsonValue& name : group["weights"].Items()) {
-        const std::string text(name.Text());
-        if (!places_.emplace(text, out_->weights.size()).second) continue;
-        out_->weights.emplace_back();
-        out_->weights.back().name = text;
-        out_->weights.back().group = out_->groups.size() - 1;
-        const JsonValue& step = doc["states"][text]["step"];
-        if (step.IsNumber()) out_->weights.back().steps = step.Number() + 1;
-      }
-    }
-    if (out_->groups[0].kind == OptimizerKind::kUnknown) {
-      return BadInput(
-          fmt::format("{}: '{}' is none of SGD, Adam, AdamW, Lion, Adafactor and Muon: name the nearest with "
-                      "--rule",
-                      OneLine(path), OneLine(out_->optimizer)));
-    }
-    return OkStatus();
+    return builder_.Describe(doc, path, rule);
   }
 
   Status ReadTensors(const std::string& name, bool after) {
     const std::string path = JoinPath(directory_, name);
     MSP_ASSIGN_OR_RETURN(TensorFile file, TensorFile::Open(path));
-    for (const FileTensor& tensor : file.tensors()) Take(tensor, after);
+    for (const FileTensor& tensor : file.tensors()) builder_.Take(tensor, after);
     out_->files.push_back(std::move(file));
     return OkStatus();
   }
 
-  /// Its elements lie one behind the other, as a record has them; files of other formats may hold anything.
-  static bool IsContiguous(const FileTensor& t) {
-    FileTensor whole = t;
-    uint64_t bytes = 0;
-    return t.data && SetContiguous(&whole, UINT64_MAX / 2, &bytes) && whole.strides == t.strides;
-  }
-
-  void Take(const FileTensor& tensor, bool after) {
-    if (!IsContiguous(tensor)) return;
-    const std::string_view name = tensor.name;
-    const size_t slash = name.find('/');
-    if (slash == std::string_view::npos) return;
-    const std::string_view part = name.substr(0, slash);
-    std::string_view weight = name.substr(slash + 1), key;
-    if (part == "state") {
-      const size_t last = weight.rfind('/');
-      if (last == std::string_view::npos) return;
-      key = weight.substr(last + 1);
-      weight = weight.substr(0, last);
-    }
-    const auto found = places_.find(std::string(weight));
-    if (found == places_.end()) return;
-    RecordedWeight& to = out_->weights[found->second];
-    if (part == "weight") {
-      (after ? to.after : to.before) = tensor;
-    } else if (part == "grad") {
-      to.grad = tensor;
-    } else if (key == "step") {
-      if (after) TakeCount(tensor, &to);
-    } else if (part == "state") {
-      RecordedState& state = to.states[std::string(key)];
-      (after ? state.after : state.before) = tensor;
-    }
-  }
-
-  static void TakeCount(const FileTensor& tensor, RecordedWeight* to) {
-    if (!tensor.shape.empty() && !(tensor.shape.size() == 1 && tensor.shape[0] == 1)) return;
-    if (tensor.dtype == DType::kFloat32) {
-      float v = 0;
-      std::memcpy(&v, tensor.data, sizeof(v));
-      to->steps = v;
-    } else if (tensor.dtype == DType::kInt64) {
-      int64_t v = 0;
-      std::memcpy(&v, tensor.data, sizeof(v));
-      to->steps = static_cast<double>(v);
-    }
-  }
-
   const std::string& directory_;
   RecordedStep* out_;
-  std::unordered_map<std::string, size_t> places_;
+  StepBuilder builder_;
 };
 
 /// The first directory in `path` whose name is `word` and a number.
@@ -199,6 +127,85 @@ std::string FirstNumbered(const std::string& path, std::string_view word, const 
 }
 
 }  // namespace
+
+Status StepBuilder::Describe(const JsonDoc& doc, const std::string& place, const std::string& rule) {
+  if (!doc["groups"].IsArray() || doc["groups"].empty()) {
+    return BadInput(OneLine(place) + " has no \"groups\": give what msprobe.pytorch.OptimizerRecord wrote");
+  }
+  out_->step = doc["step"].Int();
+  out_->optimizer = doc["optimizer"].Text();
+  if (doc["clip_grad"].IsNumber()) out_->clip_grad = doc["clip_grad"].Number();
+  if (doc["loss_scale"].IsNumber()) out_->loss_scale = doc["loss_scale"].Number();
+  out_->skipped = doc["found_inf"].Number() > 0;
+  for (const JsonValue& group : doc["groups"].Items()) {
+    out_->groups.push_back(RuleOfGroup(group, rule.empty() ? out_->optimizer : rule));
+    for (const JsonValue& name : group["weights"].Items()) {
+      const std::string text(name.Text());
+      if (!places_.emplace(text, out_->weights.size()).second) continue;
+      out_->weights.emplace_back();
+      out_->weights.back().name = text;
+      out_->weights.back().group = out_->groups.size() - 1;
+      const JsonValue& step = doc["states"][text]["step"];
+      if (step.IsNumber()) out_->weights.back().steps = step.Number() + 1;
+    }
+  }
+  if (out_->groups[0].kind == OptimizerKind::kUnknown) {
+    return BadInput(
+        fmt::format("{}: '{}' is none of SGD, Adam, AdamW, Lion, Adafactor and Muon: name the nearest with "
+                    "--rule",
+                    OneLine(place), OneLine(out_->optimizer)));
+  }
+  return OkStatus();
+}
+
+void StepBuilder::Take(const FileTensor& tensor, bool after) {
+  if (!IsContiguous(tensor)) return;
+  const std::string_view name = tensor.name;
+  const size_t slash = name.find('/');
+  if (slash == std::string_view::npos) return;
+  const std::string_view part = name.substr(0, slash);
+  std::string_view weight = name.substr(slash + 1), key;
+  if (part == "state") {
+    const size_t last = weight.rfind('/');
+    if (last == std::string_view::npos) return;
+    key = weight.substr(last + 1);
+    weight = weight.substr(0, last);
+  }
+  const auto found = places_.find(std::string(weight));
+  if (found == places_.end()) return;
+  RecordedWeight& to = out_->weights[found->second];
+  if (part == "weight") {
+    (after ? to.after : to.before) = tensor;
+  } else if (part == "grad") {
+    to.grad = tensor;
+  } else if (key == "step") {
+    if (after) TakeCount(tensor, &to);
+  } else if (part == "state") {
+    RecordedState& state = to.states[std::string(key)];
+    (after ? state.after : state.before) = tensor;
+  }
+}
+
+void StepBuilder::TakeCount(const FileTensor& tensor, RecordedWeight* to) {
+  if (!tensor.shape.empty() && !(tensor.shape.size() == 1 && tensor.shape[0] == 1)) return;
+  if (tensor.dtype == DType::kFloat32) {
+    float v = 0;
+    std::memcpy(&v, tensor.data, sizeof(v));
+    to->steps = v;
+  } else if (tensor.dtype == DType::kInt64) {
+    int64_t v = 0;
+    std::memcpy(&v, tensor.data, sizeof(v));
+    to->steps = static_cast<double>(v);
+  }
+}
+
+void StepBuilder::Finish() {
+  std::erase_if(out_->weights, [&](const RecordedWeight& w) {
+    const bool whole = w.before.data && w.after.data && w.before.shape == w.after.shape;
+    if (!whole) out_->notes.push_back(OneLine(w.name) + " is not there before and after the step: left out");
+    return !whole;
+  });
+}
 
 StatusOr<OptimizerRecord> ReadOptimizerRecord(const std::string& path, const OptimizerOverrides& overrides) {
   OptimizerRecord out;

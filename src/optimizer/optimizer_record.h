@@ -5,9 +5,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/status.h"
+#include "json/parser.h"
 #include "optimizer/update_rule.h"
 #include "tensor/files/tensor_file.h"
 
@@ -49,6 +51,25 @@ struct OptimizerOverrides {
   std::string rule;
   std::vector<std::string> hyperparameters;  // NAME=VALUE
   std::optional<double> clip_grad;
+};
+
+/// Puts a step together from what describes it and its tensors, which have to outlive it.
+class StepBuilder {
+ public:
+  explicit StepBuilder(RecordedStep* out) : out_(out) {}
+
+  /// `doc`: what is in optimizer.json; `place`: what errors call it; `rule`: a name instead of the optimizer's, or "".
+  Status Describe(const JsonDoc& doc, const std::string& place, const std::string& rule);
+  /// By its name: "weight/W", "grad/W", "state/W/exp_avg".
+  void Take(const FileTensor& tensor, bool after);
+  /// Leaves out weights that are not there before and after the step.
+  void Finish();
+
+ private:
+  static void TakeCount(const FileTensor& tensor, RecordedWeight* to);
+
+  RecordedStep* out_;
+  std::unordered_map<std::string, size_t> places_;
 };
 
 /// `path`: a directory of msprobe.pytorch.OptimizerRecord, or one of the directories rank0/optimizer0 in it; of several

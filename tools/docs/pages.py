@@ -31,7 +31,7 @@ GUIDES = (
     ),
     (
         {"en": "Monitor", "zh": "监控"},
-        ("monitor/README", "monitor/config", "monitor/judge"),
+        ("monitor/README", "monitor/config", "monitor/judge", "monitor/laws", "monitor/health"),
     ),
     (
         {"en": "Configuration", "zh": "配置"},

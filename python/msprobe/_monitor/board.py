@@ -21,6 +21,11 @@ TABLES = {
     "linear_hook": (False, False),
     "moe_router_weight_hook": (False, False),
     "moe_router_logit_hook": (True, False),
+    "health_weight": (False, False),
+    "health_activation": (False, False),
+    "health_logits": (False, False),
+    "health_router": (False, False),
+    "health_attention": (False, False),
     "grad_unreduced": (False, False),
     "grad_reduced": (False, True),
     "exp_avg": (False, True),
@@ -38,6 +43,11 @@ _COLUMNS = {
     "linear_hook": ["sr", "kernel_norm"],
     "moe_router_weight_hook": ["router_weight_similarity"],
     "moe_router_logit_hook": ["per_token_expert_entropy"],
+    "health_weight": ["stable_rank", "sigma_max", "frobenius"],
+    "health_activation": ["max", "median", "max_over_median"],
+    "health_logits": ["max", "z_loss", "entropy"],
+    "health_router": ["token_entropy", "load_max", "load_min", "similarity", "similarity_max"],
+    "health_attention": ["entropy", "entropy_min_head", "softmax_max", "logit_max"],
 }
 
 

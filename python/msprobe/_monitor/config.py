@@ -7,9 +7,11 @@ from typing import Any, Optional
 
 from .._capture.config.sizes import read_budget
 from .._capture.log import logger
+from .laws import LawConfig, read_laws
 
 OPS = ("norm", "min", "max", "zeros", "nans", "id", "mean", "shape", "dtype")
 FEATURE_HOOKS = ("linear_hook", "attention_hook", "moe_router_weight_hook", "moe_router_logit_hook")
+HEALTH = ("weights", "activations", "logits", "routers", "attention")
 ORDERS = ("s,b,h,d", "b,s,h,d")
 CHANGE_RULE = "ChangePoint"
 RULES = ("AnomalyTurbulence", "AnomalyNan", CHANGE_RULE)
@@ -86,6 +88,9 @@ class MonitorConfig:
     squash_name: bool = False
     dynamic_on: bool = False
     append_output: list = field(default_factory=list)
+    health: list = field(default_factory=list)  # of HEALTH
+    health_every: int = 10  # monitored steps
+    laws: LawConfig = field(default_factory=LawConfig)
     budget: dict = field(default_factory=dict)  # disk: bytes, slowdown: factor, where they are given
 
     @property
@@ -156,6 +161,10 @@ def check_config(given: dict, place: str) -> MonitorConfig:
         config.budget = read_budget(
             given["budget"], lambda key, value, allowed: ValueError(f"{key} is {value!r}; allowed: {allowed} ({place})")
         )
+    if "health" in given:
+        _health(config, given["health"], place)
+    if "laws" in given:
+        config.laws = read_laws(given["laws"], place)
     _alert(config, given, place)
     _communication(config, given, place)
     if "mg_distribution" in given:  # the name that earlier documents gave it
@@ -262,6 +271,24 @@ def _names(config: MonitorConfig, given: dict, place: str) -> None:
         config.sa_order = str(given["sa_order"]).replace(" ", "")
         if config.sa_order not in ORDERS:
             raise TypeError(f"sa_order is {given['sa_order']!r}; allowed: {' or '.join(ORDERS)} ({place})")
+
+
+def _health(config: MonitorConfig, given: Any, place: str) -> None:
+    if isinstance(given, bool):
+        config.health = list(HEALTH) if given else []
+        return
+    if not isinstance(given, dict):
+        raise TypeError(f"health is {given!r}; allowed: true, false or an object ({place})")
+    config.health = list(HEALTH)
+    for key in given:
+        if key == "every":
+            config.health_every = _typed(given, key, int, place)
+            if config.health_every < 1:
+                raise ValueError(f"health: every is {config.health_every}; allowed: an integer from 1 ({place})")
+        elif key not in HEALTH:
+            raise TypeError(f"health has {key}; allowed: every, {', '.join(HEALTH)} ({place})")
+        elif not _typed(given, key, bool, place):
+            config.health.remove(key)
 
 
 def _alert(config: MonitorConfig, given: dict, place: str) -> None:

@@ -61,7 +61,7 @@ class LiveJudge:
                     f"0:{evidence['name']}/rank{self._rank}/{evidence['table']}", event["text"], step, -1
                 )
                 self._anomalies.write()
-            self._act(step, event)
+            self.act(step, event)
         self._commands = [process for process in self._commands if process.poll() is None]
 
     def tell(self) -> None:
@@ -71,7 +71,13 @@ class LiveJudge:
             for callback in self.callbacks:
                 callback(event)
 
-    def _act(self, step: int, event: dict) -> None:
+    def act(self, step: int, event: dict) -> None:
+        """Does what is to be done at an alarm, also at one of the laws.
+
+        Args:
+            step: Where it was reported.
+            event: What tell() gives to the callbacks.
+        """
         self._untold.append(event)
         if self._actions.command and self._started < _MOST_COMMANDS:
             self._run(event)

@@ -40,6 +40,7 @@ class Liveness:
         self._writer: Optional[threading.Thread] = None
         self._rows = 0
         self._steps = 0
+        self.laws: Callable[[], list] = list  # lines of those that broke
 
     def step(self, step: int, rows: int, requested: int, silent: Callable[[], list]) -> None:
         """Says once what changed, and renews the heartbeat.
@@ -87,6 +88,7 @@ class Liveness:
                 "seconds_per_step": round(self._seconds_per_step, 6),
                 "requested": requested,
                 "reported": requested - len(missing),
+                "laws": self.laws(),
                 "silent": [f"{table} {name}: {why}" for table, name, why in missing[:_MOST_SILENT]],
             },
             indent=1,

@@ -58,7 +58,7 @@ class Phases:
         config = self.config
         if not config.budget:
             return None
-        activations = config.xy_distribution or config.recording_l2_features
+        activations = config.xy_distribution or config.recording_l2_features or bool(config.health)
         return Budget(config.budget.get("disk"), config.budget.get("slowdown"), config.step_interval, activations)
 
     def _count_step(self) -> None:

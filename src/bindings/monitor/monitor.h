@@ -7,5 +7,6 @@ namespace msprobe {
 
 void BindMonitor(nanobind::module_& m);
 void BindSeriesJudge(nanobind::module_& m);
+void BindOptimizerStep(nanobind::module_& m);
 
 }  // namespace msprobe

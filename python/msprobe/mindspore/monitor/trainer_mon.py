@@ -31,6 +31,7 @@ _LEFT_OUT = (
     "stack_info",
     "print_struct",
     "input_distribution",
+    "health",
 )
 
 
@@ -86,6 +87,7 @@ class TrainerMon(Phases):
         if config.module_ranks and self.rank not in config.module_ranks:
             return
         ignored = [key for key in _LEFT_OUT if getattr(config, key)]
+        ignored += ["laws"] if config.laws.on else []
         if config.cc_distribution.get("enable", False):
             ignored.append("cc_distribution")
         if ignored:

@@ -28,7 +28,10 @@ from .earlier_calls import EarlierCalls
 from .faults import OURS
 from .features import FeatureWatch
 from .gradients import UnreducedGradients
+from .health import TABLES as HEALTH_TABLES
+from .health import HealthWatch
 from .inputs import InputWatch
+from .laws.of_monitor import MonitoredLaws
 from .optimizers import OptimizerView, view_of
 from .parameters import ParameterWatch
 from .place import check_models, place_of
@@ -39,7 +42,7 @@ from .updates import Updates
 from .values import Values
 
 
-class TrainerMon(EarlierCalls, Phases):
+class TrainerMon(EarlierCalls, Phases, MonitoredLaws):
     """Writes statistics of gradients, optimizer states, parameters and activations of each monitored step.
 
     It never changes a number of the training and never stops it; what fails ends the monitor and is reported in the log.
@@ -97,6 +100,7 @@ class TrainerMon(EarlierCalls, Phases):
         self._inputs: Optional[InputWatch] = None
         self._modules: Optional[ModuleWatch] = None
         self._features: Optional[FeatureWatch] = None
+        self._health: Optional[HealthWatch] = None
         self._communication: Optional[CommunicationWatch] = None
         self._structure: Optional[StructureWatch] = None
         self._stacks: Optional[StackWatch] = None
@@ -114,14 +118,16 @@ class TrainerMon(EarlierCalls, Phases):
         if not self._is_monitored_rank:
             return
         if self._board is not None:
+            self._end_laws()
             self._board.end()
         anomalies = None
-        if self.config.alert_dump:
+        if self.config.alert_dump or self.config.laws.on:
             try:
                 anomalies = AnomalyLog(self.output_base_dir, self.rank, self.pp_stage, self.group_mates)
             except OSError as error:
                 raise ValueError(f"anomalies cannot be written: {error}") from None
-        self._board = Board(self.tensorboard_dir, self.config, self.rank, anomalies)
+        self._board = Board(self.tensorboard_dir, self.config, self.rank, anomalies if self.config.alert_dump else None)
+        self._open_laws(anomalies)
         self._values = Values(self._board)
         self._judge = self._new_judge(self.tensorboard_dir, anomalies)
         atexit.register(_end_at_exit, weakref.ref(self))
@@ -193,13 +199,17 @@ class TrainerMon(EarlierCalls, Phases):
         return self._board.rows("actv"), self._board.rows("actv_grad")
 
     def record_loss(self, loss: Any) -> None:
-        """Gives the loss of a micro step, with "input_distribution"; needed where the model does not return it.
+        """Gives the loss of a micro step, with "input_distribution" or "laws"; needed where the model does not return it.
+
+        The laws need it before its backward pass.
 
         Args:
             loss: A tensor of one element, which is fetched at the end of the step, or a number.
         """
         if self._inputs is not None and self._armed:
             self._guard(lambda: self._inputs.loss(loss))
+        if self._laws is not None:
+            self._guard(lambda: self._laws.loss(loss))
 
     # ---- beginning and end of the hooks
 
@@ -242,6 +252,7 @@ class TrainerMon(EarlierCalls, Phases):
         if self._judge is not None and config.actions.dump_steps:
             self._alarm_dump = AlarmDump(self.model, self.tensorboard_dir, config.actions.dump_config)
             self._judge.dump = self._alarm_dump.begin
+        self._start_laws()
         self._arm()
 
     def _watch_modules(self) -> None:
@@ -257,9 +268,13 @@ class TrainerMon(EarlierCalls, Phases):
             self._stacks = StackWatch(self.tensorboard_dir)
         features = config.recording_l2_features and not config.print_struct
         self._features = FeatureWatch(config, board, self.micro_batch_number, self._guard) if features else None
+        if config.health and not config.print_struct:
+            self._health = HealthWatch(config, board, self.micro_batch_number, self._guard)
         count = 0
         for chunk, model in enumerate(self.model):
             prefix = f"{chunk}:"
+            if self._health is not None:
+                self._health.add(model, prefix)
             for path, module in model.named_modules():
                 if self._stacks is not None:
                     self._stacks.add(module, prefix + names.squash(path, config.squash_name))
@@ -292,11 +307,13 @@ class TrainerMon(EarlierCalls, Phases):
         return self.dp_group is not None and dist.get_rank(group=self.dp_group) != 0
 
     def _remove_hooks(self) -> None:
+        self._remove_laws()
         for part in (
             self._gradients,
             self._inputs,
             self._modules,
             self._features,
+            self._health,
             self._communication,
             self._structure,
             self._stacks,
@@ -319,6 +336,8 @@ class TrainerMon(EarlierCalls, Phases):
         for part in (self._inputs, self._modules, self._features, self._communication):
             if part is not None:
                 part.armed = self._armed
+        if self._health is not None:
+            self._health.armed = self._armed and self._collected % self.config.health_every == 0
         if self._board is not None:
             self._board.arm(self._armed)
 
@@ -336,6 +355,7 @@ class TrainerMon(EarlierCalls, Phases):
         try:
             self._remove_hooks()
             if self._board is not None:
+                self._end_laws()
                 self._board.end("failed")
         except OURS as error:
             logger.error("monitor: its hooks could not be removed: %s", error)
@@ -347,6 +367,7 @@ class TrainerMon(EarlierCalls, Phases):
             return
         if self._reader is not None:
             self._reader.remove()  # what a step left that failed
+        self._laws_before_step()
         if self._structure is not None and self._structure.is_known:
             self._guard(self._structure.write)
             if not self.config.cc_distribution.get("cc_log_only", False):
@@ -369,16 +390,18 @@ class TrainerMon(EarlierCalls, Phases):
         with torch.no_grad():
             if self._modules is not None:
                 self._modules.finish()
+            if self._health is not None:
+                self._health.finish()
             self._reader.before(self.step_count)
             if self._communication is not None:
                 self._communication.finish()
 
     def _leave_out_modules(self) -> None:
-        for part in (self._modules, self._features):
+        for part in (self._modules, self._features, self._health):
             if part is not None:
                 part.remove()
-        self._modules = self._features = None
-        self._board.leave_out(("actv", "actv_grad", *configs.FEATURE_HOOKS))
+        self._modules = self._features = self._health = None
+        self._board.leave_out(("actv", "actv_grad", *configs.FEATURE_HOOKS, *HEALTH_TABLES))
 
     def _take_unreduced(self, name: str, micro: int, gradient: Any, tag: str) -> None:
         if self._armed:
@@ -393,13 +416,14 @@ class TrainerMon(EarlierCalls, Phases):
             self._guard(self._finish_step)
         if self._budget is not None and self._budget.ended(self._armed, self._board.written):
             self._leave_out_modules()
+        self._laws_after_step()
         if self._judge is not None:
             self._judge.tell()
         if self._gradients is not None:
             self._gradients.next_step()
         if self._board is not None:
             self._board.next_step()
-        for part in (self._inputs, self._modules):
+        for part in (self._inputs, self._modules, self._health):
             if part is not None:
                 part.next_step()
         self.step_count += 1
@@ -429,6 +453,7 @@ class TrainerMon(EarlierCalls, Phases):
             self._steps.remove()
             self._steps = None
         if self._board is not None:
+            self._end_laws()
             self._board.end()
 
 
@@ -440,4 +465,5 @@ def _runs(module: torch.nn.Module) -> bool:
 def _end_at_exit(monitor: Any) -> None:
     alive = monitor()
     if alive is not None and alive._board is not None:
+        alive._end_laws()
         alive._board.end()
