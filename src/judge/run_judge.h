@@ -110,6 +110,7 @@ class RunJudge {
   void JudgeTogether();
   void JudgeApart(size_t row, double away);
   static double TrustIn(const std::string& table);
+  static double LeastOf(const std::string& table);
   void JudgeMissing();
   void JudgeOutside();
   void JudgePeers();
