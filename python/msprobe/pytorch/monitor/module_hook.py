@@ -14,6 +14,7 @@ from ..._capture.errors import MsprobeException
 from ..._capture.log import logger
 from ..._monitor import config as configs
 from ..._monitor import names, output
+from ..._monitor.alarm_news import AlarmNews, FileNews
 from ..._monitor.anomalies import AnomalyLog
 from ..._monitor.board import Board
 from ..._monitor.budget import Budget
@@ -28,6 +29,7 @@ from .earlier_calls import EarlierCalls
 from .faults import OURS
 from .features import FeatureWatch
 from .gradients import UnreducedGradients
+from .group_news import GroupNews
 from .inputs import InputWatch
 from .optimizers import OptimizerView, view_of
 from .parameters import ParameterWatch
@@ -128,7 +130,16 @@ class TrainerMon(EarlierCalls, Phases):
         if config.false_alarms is not None:
             self._judge = LiveJudge(self.tensorboard_dir, self.rank, config.false_alarms, config.actions, anomalies)
             self._judge.callbacks = self._callbacks
+            self._judge.news = self._alarm_news()
         atexit.register(_end_at_exit, weakref.ref(self))
+
+    def _alarm_news(self) -> Optional[AlarmNews]:
+        way = self.config.actions.ranks
+        if way == "file":
+            return FileNews(self.output_base_dir, self.rank)
+        if way == "group" and dist.is_initialized() and dist.get_world_size() > 1:
+            return GroupNews()
+        return None
 
     # ---- what scripts call
 
