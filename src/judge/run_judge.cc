@@ -109,6 +109,11 @@ void RunJudge::Tell(size_t row, size_t column, const Change& change, std::option
   changes_.push_back({change, row, column, step_, culprit, false});
 }
 
+void RunJudge::ForgetChanges(int64_t before) {
+  changes_.erase(changes_.begin(), std::find_if(changes_.begin(), changes_.end(),
+                                                [&](const RowChange& c) { return c.step >= before; }));
+}
+
 void RunJudge::JudgeRow(size_t number) {
   Row& row = rows_[number];
   if (!IsHere(number)) return;

@@ -79,6 +79,8 @@ class RunJudge {
   };
   const std::vector<Row>& rows() const { return rows_; }
   const std::vector<RowChange>& changes() const { return changes_; }
+  /// Forgets those that were told before a step, for who judges for weeks.
+  void ForgetChanges(int64_t before);
   size_t ranks() const { return ranks_; }
   size_t watched() const { return watched_; }
   int64_t steps() const { return step_count_; }
