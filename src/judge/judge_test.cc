@@ -57,6 +57,29 @@ TEST(Tail, StrengthGrowsWithDistanceAndNeedsHistory) {
   EXPECT_TRUE(std::isinf(tail.Strength(INFINITY)));
 }
 
+TEST(Tail, FewDifferentValuesHaveNoTail) {
+  Tail tail;
+  std::vector<double> two(400, 0.1);
+  std::fill(two.begin() + 370, two.end(), 0.2);
+  tail.Fit(two);
+  EXPECT_FALSE(tail.known());
+  EXPECT_EQ(tail.Strength(0.7), 0);
+}
+
+TEST(RunJudge, LargestTokenIsQuiet) {
+  // Ids of tokens: their largest one is the last of the vocabulary or a little less.
+  RunJudge judge({});
+  std::mt19937 random(4);
+  for (int64_t step = 0; step < 2000; ++step) {
+    double largest = 0;
+    for (int i = 0; i < 64; ++i) largest = std::max<double>(largest, random() % 48);
+    const size_t row = judge.AddRow({0, "actv", 0, "embed_tokens.input", -1}, std::vector<std::string>{"max"});
+    judge.Put(row, std::vector<double>{largest});
+    judge.EndStep(step);
+  }
+  EXPECT_TRUE(WhoBegan(judge).empty());
+}
+
 TEST(SeriesWatch, HealthySeriesAreQuiet) {
   size_t alarms = 0;
   for (uint32_t seed = 0; seed < 60; ++seed) {

@@ -1,11 +1,17 @@
 #include "judge/live_judge.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "judge/judge_directory.h"
 #include "judge/who_began.h"
 
 namespace msprobe {
+namespace {
+
+constexpr size_t kMostChanges = 4096;  // beyond, those that no event refers to any more are forgotten
+
+}  // namespace
 
 StatusOr<std::unique_ptr<LiveJudge>> LiveJudge::Open(const std::string& path, size_t rank, JudgeOptions options) {
   MSP_ASSIGN_OR_RETURN(SeriesFile file, SeriesFile::Open(path));
@@ -14,6 +20,11 @@ StatusOr<std::unique_ptr<LiveJudge>> LiveJudge::Open(const std::string& path, si
 
 void LiveJudge::EndStep(int64_t step, std::vector<std::string>* told) {
   judge_.EndStep(step);
+  if (judge_.changes().size() > kMostChanges) {
+    const size_t count = judge_.changes().size();
+    judge_.ForgetChanges(step - 2 * kEventSpan);
+    looked_ -= std::min(looked_, count - judge_.changes().size());
+  }
   bool alarm = false;
   for (; looked_ < judge_.changes().size(); ++looked_) alarm |= judge_.IsAlarm(judge_.changes()[looked_]);
   if (!alarm) return;

@@ -37,6 +37,10 @@ double RunJudge::TrustIn(const std::string& table) {
   return table == "exp_avg_sq" ? 0.75 : table == "exp_avg" ? 0.85 : 1;
 }
 
+double RunJudge::LeastOf(const std::string& table) {
+  return table.starts_with("exp_avg") ? kLeastOfMoments : kLeastChange;
+}
+
 size_t RunJudge::AddRow(const RowKey& key, std::span<const std::string> columns) {
   const std::string common = fmt::format("{}\n{}\n{}\n{}", key.table, key.vpp_stage, key.micro_step, key.name);
   const auto [known, fresh] = ids_.emplace(fmt::format("{}\n{}", key.rank, common), rows_.size());
@@ -52,8 +56,8 @@ size_t RunJudge::AddRow(const RowKey& key, std::span<const std::string> columns)
     if (columns[c] == "norm") row.norm = c;
     if (!IsWatched(key.table, columns[c])) continue;
     const bool extreme = columns[c] == "max";
-    row.watches[c].emplace(SeriesScale::kLogarithm, !extreme, extreme ? kLeastLeap : kLeastChange);
-    if (IsSum(key.table)) row.watches[c]->IgnoreNoise();
+    row.watches[c].emplace(SeriesScale::kLogarithm, !extreme, extreme ? kLeastLeap : LeastOf(key.table));
+    if (IsSum(key.table) || extreme) row.watches[c]->IgnoreNoise();
     if (key.table == "loss" || extreme) row.watches[c]->IgnoreDips();
     ++(key.table == "loss" ? losses_ : watched_);
   }
@@ -103,6 +107,11 @@ bool RunJudge::IsAlarm(const RowChange& c) const {
 
 void RunJudge::Tell(size_t row, size_t column, const Change& change, std::optional<int64_t> culprit) {
   changes_.push_back({change, row, column, step_, culprit, false});
+}
+
+void RunJudge::ForgetChanges(int64_t before) {
+  changes_.erase(changes_.begin(), std::find_if(changes_.begin(), changes_.end(),
+                                                [&](const RowChange& c) { return c.step >= before; }));
 }
 
 void RunJudge::JudgeRow(size_t number) {
@@ -218,6 +227,7 @@ void RunJudge::JudgeAgainstRanks(Peers* peers) {
     if (const auto change = row.against->Add(step_, values[i] - median, support_strength())) {
       Tell(peers->rows[i], row.norm, *change, static_cast<int64_t>(row.key.rank));
       changes_.back().against_ranks = true;
+      if (change->detector == Detector::kVariance) continue;  // its values are noise, not norms
       changes_.back().change.before = std::exp(change->before + median);
       changes_.back().change.after = std::exp(change->after + median);
     }

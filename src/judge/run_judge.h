@@ -79,6 +79,8 @@ class RunJudge {
   };
   const std::vector<Row>& rows() const { return rows_; }
   const std::vector<RowChange>& changes() const { return changes_; }
+  /// Forgets those that were told before a step, for who judges for weeks.
+  void ForgetChanges(int64_t before);
   size_t ranks() const { return ranks_; }
   size_t watched() const { return watched_; }
   int64_t steps() const { return step_count_; }
@@ -110,6 +112,7 @@ class RunJudge {
   void JudgeTogether();
   void JudgeApart(size_t row, double away);
   static double TrustIn(const std::string& table);
+  static double LeastOf(const std::string& table);
   void JudgeMissing();
   void JudgeOutside();
   void JudgePeers();

@@ -44,8 +44,9 @@ enum class SeriesScale : uint8_t { kLogarithm, kLinear };
 
 /// Values that it takes before it says anything.
 inline constexpr size_t kJudgeWarmup = 200;
-/// What is too small to be told, on the logarithm; of extremes, which leap.
-inline constexpr double kLeastChange = 0.05, kLeastLeap = 0.7;
+/// What is too small to be told, on the logarithm; of extremes, which leap; of moments, which leap a little whenever
+/// one gradient is large: the gradient is judged itself.
+inline constexpr double kLeastChange = 0.05, kLeastLeap = 0.7, kLeastOfMoments = 0.2;
 
 class SeriesWatch {
  public:
@@ -56,7 +57,8 @@ class SeriesWatch {
 
   /// Changes as strong as `least` (-log10 of the probability) or stronger: the strongest of this step.
   std::optional<Change> Add(int64_t step, double value, double least);
-  /// Of values that are sums over many steps, such as parameters and moments, the noise from step to step says nothing.
+  /// Of values that are sums over many steps, such as parameters and moments, the noise from step to step says nothing;
+  /// nor that of extremes.
   void IgnoreNoise() { noise_ = false; }
   /// One value that is lower than the others is no fault of a loss, as a batch may be easy, nor of a largest value.
   void IgnoreDips() { dips_ = false; }

@@ -6,7 +6,7 @@
 namespace msprobe {
 namespace {
 
-constexpr size_t kFewest = 64;
+constexpr size_t kFewest = 64, kFewestDifferent = 4;
 // A smooth series has magnitudes that hardly differ; its tail is taken to be a quarter of their size at least.
 constexpr double kLeastScale = 0.25;
 constexpr double kPriorWeight = 0.5, kPriorShape = 0.04;
@@ -33,7 +33,10 @@ void Tail::Fit(std::span<double> magnitudes) {
   shape_ = std::clamp(kPriorWeight * kPriorShape + (1 - kPriorWeight) * moments, kLightest, kHeaviest);
   scale_ = std::max({mean * (1 - shape_), kLeastScale * quantile_, 1e-12});
   share_ = n / static_cast<double>(magnitudes.size());
-  if (magnitudes[magnitudes.size() / 2] == 0) known_ = false;  // mostly repeated values: no noise to measure by
+  // Mostly repeated values: no noise to measure by. A tail of a few different values has no shape.
+  size_t different = 1;
+  for (size_t i = first + 1; i < magnitudes.size(); ++i) different += magnitudes[i] > magnitudes[i - 1] ? 1 : 0;
+  if (magnitudes[magnitudes.size() / 2] == 0 || different < kFewestDifferent) known_ = false;
 }
 
 double Tail::Strength(double magnitude) const {

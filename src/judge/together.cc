@@ -18,7 +18,7 @@ constexpr size_t kFewestRows = 3, kSettled = 24;
 void RunJudge::JudgeApart(size_t number, double away) {
   Row& row = rows_[number];
   if (!row.apart) {
-    row.apart.emplace(SeriesScale::kLinear, false);
+    row.apart.emplace(SeriesScale::kLinear, false, LeastOf(row.key.table));
     row.apart->IgnoreNoise();
     ++watched_;
   }
@@ -73,8 +73,10 @@ void RunJudge::JudgeTogether() {
     row.seen = step_count_;
     row.now[0] = median;
     if (auto change = row.watches[0]->Add(step_, row.now[0], support_strength())) {
-      change->after = std::exp(change->after - change->before);
-      change->before = 1;
+      if (change->detector != Detector::kVariance) {
+        change->after = std::exp(change->after - change->before);
+        change->before = 1;
+      }
       Tell(known->second, 0, *change);
     }
   }

@@ -93,6 +93,8 @@ class Planted:
         if self.active(step, "dead_expert") and step == fault.at:
             module, _, number = fault.layer.rpartition(".experts.")
             self.model.get_submodule(module).closed.add(int(number))
+        if step == fault.at and fault.kind == "evaluation":
+            self.model.eval()
         if self.active(step, "weight_growth"):
             for weight in self.weights.values():
                 weight.data.mul_(fault.size)

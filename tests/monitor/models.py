@@ -1,4 +1,7 @@
-"""Small trainings to watch: LLaMA-like, residual MLP, convolutions, mixture of experts; every size is a parameter."""
+"""Small trainings to watch: LLaMA-like, residual MLP, convolutions, mixture of experts; every size is a parameter.
+
+Three more families are of no split but the last one: recurrent, residual convolutions with batch norm, an encoder with dropout.
+"""
 
 from typing import NamedTuple
 
@@ -20,6 +23,10 @@ class Shape(NamedTuple):
     experts: int = 4
     heads: int = 4
     tokens: int = 16
+    optimizer: str = "adamw"  # or sgd
+    schedule: str = "cosine"  # or constant
+    samples: int = 0  # of a data set that is gone through again and again, its last batch smaller; 0: always new data
+    chosen: int = 2  # experts of a token
 
 
 VOCABULARY, FEATURES, CLASSES = 48, 16, 8
@@ -62,10 +69,11 @@ class Gated(nn.Module):
 
 
 class Experts(nn.Module):
-    """The two best of some experts for each token; experts without tokens take no part."""
+    """The best of some experts for each token; experts without tokens take no part."""
 
-    def __init__(self, width, count):
+    def __init__(self, width, count, chosen):
         super().__init__()
+        self.chosen = chosen
         self.router = nn.Linear(width, count, bias=False)
         self.experts = nn.ModuleList(Gated(width, width) for _ in range(count))
         self.closed: set = set()  # experts that get no token
@@ -75,7 +83,7 @@ class Experts(nn.Module):
         logits = self.router(flat)
         if self.closed:
             logits = logits.index_fill(1, torch.tensor(sorted(self.closed)), -1e9)
-        weight, chosen = torch.softmax(logits, -1).topk(2, -1)
+        weight, chosen = torch.softmax(logits, -1).topk(self.chosen, -1)
         out = torch.zeros_like(flat)
         for number, expert in enumerate(self.experts):
             row, slot = (chosen == number).nonzero(as_tuple=True)
@@ -90,7 +98,7 @@ class Layer(nn.Module):
         self.input_norm, self.post_norm = Norm(shape.width), Norm(shape.width)
         self.self_attn = Attention(shape.width, shape.heads)
         moe = shape.family == "moe"
-        self.mlp = Experts(shape.width, shape.experts) if moe else Gated(shape.width, 2 * shape.width)
+        self.mlp = Experts(shape.width, shape.experts, shape.chosen) if moe else Gated(shape.width, 2 * shape.width)
 
     def forward(self, x):
         x = x + self.self_attn(self.input_norm(x))
@@ -172,8 +180,90 @@ class Conv(nn.Module):
         return functional.cross_entropy(self(inputs), target)
 
 
+class Recurrent(nn.Module):
+    """A recurrent network on text of a random grammar."""
+
+    def __init__(self, shape):
+        super().__init__()
+        self.embed = nn.Embedding(VOCABULARY, shape.width)
+        self.layers = nn.ModuleList(nn.GRU(shape.width, shape.width, batch_first=True) for _ in range(shape.layers))
+        self.head = nn.Linear(shape.width, VOCABULARY)
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        for layer in self.layers:
+            x = layer(x)[0]
+        return self.head(x)
+
+    def loss(self, inputs, target):
+        return functional.cross_entropy(self(inputs).flatten(0, 1), target.flatten())
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.conv1, self.conv2 = (nn.Conv2d(width, width, 3, padding=1, bias=False) for _ in range(2))
+        self.norm1, self.norm2 = nn.BatchNorm2d(width), nn.BatchNorm2d(width)
+
+    def forward(self, x):
+        return functional.relu(x + self.norm2(self.conv2(functional.relu(self.norm1(self.conv1(x))))))
+
+
+class Residual(nn.Module):
+    """Residual convolutions with batch norm."""
+
+    def __init__(self, shape):
+        super().__init__()
+        self.stem = nn.Conv2d(1, shape.width, 3, padding=1)
+        self.layers = nn.ModuleList(Block(shape.width) for _ in range(shape.layers))
+        self.head = nn.Linear(shape.width, CLASSES)
+
+    def forward(self, x):
+        x = self.stem(x)
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x.mean((2, 3)))
+
+    def loss(self, inputs, target):
+        return functional.cross_entropy(self(inputs), target)
+
+
+class Encoder(nn.Module):
+    """Attention over the rows of an image, with dropout."""
+
+    def __init__(self, shape):
+        super().__init__()
+        self.patch = nn.Linear(8, shape.width)
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(shape.width, shape.heads, 2 * shape.width, 0.1, batch_first=True)
+            for _ in range(shape.layers)
+        )
+        self.head = nn.Linear(8 * shape.width, CLASSES)
+
+    def forward(self, x):
+        x = self.patch(x[:, 0])
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x.flatten(1))
+
+    def loss(self, inputs, target):
+        return functional.cross_entropy(self(inputs), target)
+
+
+FAMILIES = {
+    "llama": Language,
+    "moe": Language,
+    "mlp": Mlp,
+    "conv": Conv,
+    "gru": Recurrent,
+    "residual": Residual,
+    "encoder": Encoder,
+}
+
+
 def make_model(shape: Shape) -> nn.Module:
-    return {"llama": Language, "moe": Language, "mlp": Mlp, "conv": Conv}[shape.family](shape)
+    """The model of a shape, freshly initialised."""
+    return FAMILIES[shape.family](shape)
 
 
 class Data:
@@ -189,10 +279,14 @@ class Data:
 
     def batch(self, step: int, micro: int, rank: int) -> tuple:
         """(inputs, target)."""
+        count = self.shape.batch
+        if self.shape.samples:
+            batches = -(-self.shape.samples // count)
+            count = min(count, self.shape.samples - step % batches * count)
+            step = step % batches
         number = ((self.seed * 7919 + step) * 64 + micro) * 64 + rank
         generator = torch.Generator().manual_seed(number % (1 << 62))
-        count = self.shape.batch
-        if self.shape.family in ("llama", "moe"):
+        if self.shape.family in ("llama", "moe", "gru"):
             tokens = [torch.randint(0, VOCABULARY, (count,), generator=generator)]
             for _ in range(self.shape.tokens):
                 tokens.append(torch.multinomial(self.table[tokens[-1]], 1, generator=generator)[:, 0])

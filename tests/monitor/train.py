@@ -32,10 +32,19 @@ class Step:
 
 
 def rate(step, steps, shape):
-    """Linear warm-up of 50 steps, then a cosine to a tenth."""
+    """Linear warm-up of 50 steps, then a cosine to a tenth, or constant."""
     if step < 50:
         return shape.lr * (step + 1) / 50
+    if shape.schedule == "constant":
+        return shape.lr
     return shape.lr * (0.55 + 0.45 * math.cos(math.pi * (step - 50) / max(steps - 50, 1)))
+
+
+def make_optimizer(model, shape):
+    """AdamW, or stochastic gradient descent with momentum."""
+    if shape.optimizer == "sgd":
+        return torch.optim.SGD(model.parameters(), lr=shape.lr, momentum=0.9)
+    return torch.optim.AdamW(model.parameters(), lr=shape.lr, betas=(0.9, 0.99), weight_decay=0.01)
 
 
 def reduce_gradients(model, left_out, ranks):
@@ -70,7 +79,7 @@ def train(rank, ranks, case, output):
     torch.manual_seed(case["seed"])
     model = make_model(shape)
     data = Data(shape, case["seed"])
-    optimizer = torch.optim.AdamW(model.parameters(), lr=shape.lr, betas=(0.9, 0.99), weight_decay=0.01)
+    optimizer = make_optimizer(model, shape)
     fault = Fault(**case["fault"]) if case.get("fault") else None
     planted = Planted(fault, model, optimizer, rank)
     hook = Step(optimizer, planted)

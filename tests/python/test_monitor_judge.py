@@ -37,6 +37,54 @@ with open("events.json", "w") as file:
 """
 
 
+TWO_RANKS = """
+import json, os, sys
+import torch
+import torch.distributed as dist
+
+def train(rank):
+    dist.init_process_group("gloo", init_method="file://" + os.path.abspath("meeting"), rank=rank, world_size=2)
+    from msprobe.pytorch import TrainerMon
+    torch.set_num_threads(1)
+    torch.manual_seed(3)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 4))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    monitor = TrainerMon("config.json", params_have_main_grad=False)
+    monitor.set_monitor(model, optimizer)
+    for step in range(216):
+        if step == 206 and rank == 1:
+            with torch.no_grad():
+                model[2].weight[0, 0] += 1e-3
+        torch.nn.functional.mse_loss(model(torch.randn(4, 8)), torch.randn(4, 4)).backward()
+        for p in model.parameters():
+            dist.all_reduce(p.grad)
+        optimizer.step()
+        optimizer.zero_grad()
+    monitor.close()
+    dist.barrier()
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    torch.multiprocessing.start_processes(train, nprocs=2, start_method="fork")
+"""
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("way", ["file", "group"])
+def test_all_ranks_dump_at_the_alarm_of_one(run_script, tmp_path, way):
+    rules = [{"rule_name": "ChangePoint", "args": {"false_alarms": 0.02}}]
+    config = {"targets": {}, "param_distribution": True, "ops": ["norm"], "format": "api"}
+    config["alert"] = {"rules": rules, "actions": {"dump_steps": 1, "ranks": way}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    done = run_script(TWO_RANKS)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("rank 1 reports a change at step 206") == 1, "rank 0 hears it"
+    assert list(tmp_path.glob("monitor_output/*-rank1-*/alarm_step206/step0/rank*/dump.json"))
+    heard = list(tmp_path.glob("monitor_output/*-rank0-*/alarm_step2*/step0/rank*/dump.json"))
+    assert len(heard) == 1
+    assert int(heard[0].parts[-4].removeprefix("alarm_step")) in range(206, 212)
+
+
 @pytest.fixture
 def monitored(run_script, tmp_path):
     """A run whose weight is changed behind the optimizer's back at step 220."""
@@ -92,6 +140,7 @@ def test_what_is_no_run_is_refused(tmp_path):
         {"rules": [{"rule_name": "ChangePoint"}], "actions": {"dump_steps": 1000}},
         {"rules": [{"rule_name": "ChangePoint"}], "actions": {"command": "tee"}},
         {"rules": [{"rule_name": "ChangePoint"}], "actions": {"mail": True}},
+        {"rules": [{"rule_name": "ChangePoint"}], "actions": {"ranks": "radio"}},
     ],
 )
 def test_settings_out_of_range_are_refused(alert):

@@ -48,6 +48,7 @@ class AlertActions:
     dump_steps: int = 0  # of PrecisionDebugger
     dump_config: str = ""
     command: list = field(default_factory=list)  # gets the event as JSON on its standard input
+    ranks: str = ""  # how all ranks learn of an alarm of one: file or group; empty: they do not
 
 
 @dataclass
@@ -323,8 +324,8 @@ def _false_alarms(rule: Any, place: str) -> float:
 def _actions(config: MonitorConfig, alert: dict, place: str) -> None:
     given = _typed(alert, "actions", dict, place) if "actions" in alert else {}
     for key in given:
-        if key not in ("dump_steps", "dump_config", "command"):
-            raise TypeError(f"alert: actions has {key}; allowed: dump_steps, dump_config, command ({place})")
+        if key not in ("dump_steps", "dump_config", "command", "ranks"):
+            raise TypeError(f"alert: actions has {key}; allowed: dump_steps, dump_config, command, ranks ({place})")
     actions = config.actions
     if "dump_steps" in given:
         actions.dump_steps = _typed(given, "dump_steps", int, place)
@@ -337,6 +338,14 @@ def _actions(config: MonitorConfig, alert: dict, place: str) -> None:
         if not actions.command or not all(isinstance(part, str) for part in actions.command):
             raise TypeError(
                 f"alert: command is {actions.command!r}; allowed: a program and its arguments, a list of texts ({place})"
+            )
+    if "ranks" in given:
+        actions.ranks = _typed(given, "ranks", str, place)
+        if actions.ranks not in ("file", "group"):
+            raise ValueError(f"alert: ranks is {actions.ranks!r}; allowed: file or group ({place})")
+        if actions.ranks == "group" and config.module_ranks:
+            raise ValueError(
+                f"alert: ranks is group with module_ranks; allowed: file, or all ranks monitored ({place})"
             )
     if given and config.false_alarms is None:
         logger.warning("%s: alert has actions, but no rule %s: they are not taken", place, CHANGE_RULE)

@@ -8,6 +8,7 @@ from typing import Optional
 
 from .. import _core
 from .._capture.log import logger
+from .alarm_news import AlarmNews
 from .anomalies import AnomalyLog
 from .config import AlertActions
 
@@ -40,6 +41,7 @@ class LiveJudge:
         self.callbacks: list = []
         self._untold: list = []  # events that the callbacks have not got
         self.dump: Optional[Callable[[int, int], None]] = None  # (step, number of steps) -> dumps them
+        self.news: Optional[AlarmNews] = None  # of the other ranks
 
     def step(self, step: int) -> None:
         """Judges what was written, and acts.
@@ -52,7 +54,8 @@ class LiveJudge:
         """
         if self._judge is None:
             self._judge = _core.SeriesJudge(self._path, self._rank, self._false_alarms)
-        for line in self._judge.advance():
+        lines = self._judge.advance()
+        for line in lines:
             event = json.loads(line)
             logger.warning("monitor: change: %s", event["text"])
             if self._anomalies is not None:
@@ -63,6 +66,14 @@ class LiveJudge:
                 self._anomalies.write()
             self.act(step, event)
         self._commands = [process for process in self._commands if process.poll() is None]
+        if self.news is not None:
+            self._hear(step, bool(lines))
+
+    def _hear(self, step: int, alarm: bool) -> None:
+        for rank, told in self.news.exchange(step, alarm):
+            logger.warning("monitor: rank %d reports a change at step %d", rank, told)
+            if self._actions.dump_steps and self.dump is not None:
+                self.dump(step, self._actions.dump_steps)
 
     def tell(self) -> None:
         """Calls the callbacks with what is new. What they raise reaches the training: that is how they end it."""

@@ -14,6 +14,7 @@ from ..._capture.errors import MsprobeException
 from ..._capture.log import logger
 from ..._monitor import config as configs
 from ..._monitor import names, output
+from ..._monitor.alarm_news import AlarmNews, FileNews
 from ..._monitor.anomalies import AnomalyLog
 from ..._monitor.board import Board
 from ..._monitor.budget import Budget
@@ -30,6 +31,7 @@ from .features import FeatureWatch
 from .gradients import UnreducedGradients
 from .health import TABLES as HEALTH_TABLES
 from .health import HealthWatch
+from .group_news import GroupNews
 from .inputs import InputWatch
 from .laws.of_monitor import MonitoredLaws
 from .optimizers import OptimizerView, view_of
@@ -130,7 +132,17 @@ class TrainerMon(EarlierCalls, Phases, MonitoredLaws):
         self._open_laws(anomalies)
         self._values = Values(self._board)
         self._judge = self._new_judge(self.tensorboard_dir, anomalies)
+        if self._judge is not None:
+            self._judge.news = self._alarm_news()
         atexit.register(_end_at_exit, weakref.ref(self))
+
+    def _alarm_news(self) -> Optional[AlarmNews]:
+        way = self.config.actions.ranks
+        if way == "file":
+            return FileNews(self.output_base_dir, self.rank)
+        if way == "group" and dist.is_initialized() and dist.get_world_size() > 1:
+            return GroupNews()
+        return None
 
     # ---- what scripts call
 
