@@ -102,7 +102,7 @@ KEYS = (
     ),
     *(
         Key(name, "", sections=("tensor",))
-        for name in ("online_run_ut", "online_run_ut_recompute", "online_queue_mb", "online_wait")
+        for name in ("online_run_ut", "online_run_ut_recompute", "online_queue_mb", "online_wait", "online_end_wait")
     ),
     *(
         Key(name, "", sections=("free_benchmark",))

@@ -75,7 +75,7 @@ class Feed:
         self._tell({"dump": os.path.abspath(directory), "step": step})
 
     def end(self) -> None:
-        """The training is at its end: what is left is sent, as long as `online_wait` allows."""
+        """The training is at its end: what is left is sent, as long as `online_end_wait` allows."""
         if self._process is None:
             if self._left_out and not self._ended:
                 logger.warning(say(_NONE_SENT, steps=self._left_out))
@@ -85,7 +85,7 @@ class Feed:
         self._over = self._ended = True
         self._tell({"end": {"steps_left_out": self._left_out, "calls_left_out": 0}}, process)
         try:
-            out, _ = process.communicate(timeout=self._settings.online_wait + 5)
+            out, _ = process.communicate(timeout=self._settings.online_end_wait + 5)
         except subprocess.TimeoutExpired:
             process.kill()
             out, _ = process.communicate()
@@ -104,7 +104,7 @@ class Feed:
             "run": secrets.token_hex(8),
             "rank": rank,
             "backward": not settings.online_run_ut_recompute,
-            "end_wait": settings.online_wait,
+            "end_wait": settings.online_end_wait,
         }
         try:
             self._process = subprocess.Popen(

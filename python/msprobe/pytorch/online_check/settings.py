@@ -1,4 +1,4 @@
-"""The keys of the section tensor that send calls to a checker, as mindstudio-probe 8.x has them, and three of our own."""
+"""The keys of the section tensor that send calls to a checker, as mindstudio-probe 8.x has them, and four of our own."""
 
 import ipaddress
 import os
@@ -20,7 +20,8 @@ class Settings(NamedTuple):
         token_path: File of the token that the checker wants, readable by its owner only; "" without one.
         online_run_ut_recompute: Whether the training computes activations again; then no gradients are sent.
         online_queue_mb: Megabytes of steps that wait to be sent. A step that begins beyond them is left out.
-        online_wait: Seconds that a step waits at most before it is left out, and the end of the training for the last calls.
+        online_wait: Seconds that a step waits at most before it is left out.
+        online_end_wait: Seconds that the end of the training waits at most for the last calls to be acknowledged.
     """
 
     online_run_ut: bool = False
@@ -32,6 +33,7 @@ class Settings(NamedTuple):
     online_run_ut_recompute: bool = False
     online_queue_mb: int = 1024
     online_wait: float = 10
+    online_end_wait: float = 60
 
     @classmethod
     def of(cls, section: Mapping) -> "Settings":
@@ -49,6 +51,7 @@ class Settings(NamedTuple):
             ("online_run_ut_recompute", isinstance(self.online_run_ut_recompute, bool), "true or false"),
             ("online_queue_mb", _is_number(self.online_queue_mb, 1, _MOST_QUEUE), "a number of megabytes from 1"),
             ("online_wait", _is_number(self.online_wait, 0, _MOST_WAIT), "seconds from 0 to 3600"),
+            ("online_end_wait", _is_number(self.online_end_wait, 0, _MOST_WAIT), "seconds from 0 to 3600"),
             ("nfs_path", isinstance(self.nfs_path, str), "a string"),
         ]
         if self.nfs_path:
