@@ -1,6 +1,6 @@
 """What becomes of a training and of its calls when they are judged while it runs, and things go wrong.
 
-usage: python publish_online_check.py DIRECTORY [CALLS]    (CALLS: 10000; MSPROBE: the command, else the one beside this Python)
+usage: python publish_online_check.py DIRECTORY [CALLS]    (CALLS: 10000; MSPROBE_BIN: the command, else the one beside this Python)
 
 Prints the table of docs/en/lab/online.md. Each row is a training, its losses compared bit by bit with those of the training without the
 tool, and the rows of all tables counted: each call that the checker acknowledged has one, and only one.
@@ -79,7 +79,7 @@ class Run:
 
     def check(self):
         """Starts the checker."""
-        command = os.environ.get("MSPROBE") or str(Path(sys.executable).with_name("msprobe"))
+        command = os.environ.get("MSPROBE_BIN") or str(Path(sys.executable).with_name("msprobe"))
         words = [command, "acc_check", *map(str, self.options), "-o", str(self.folder / "out"), "--json"]
         env = {"MSPROBE_PYTHON": sys.executable, **os.environ, "OMP_NUM_THREADS": "1"}
         with open(self.folder / "checker.err", "a") as errors:

@@ -182,7 +182,7 @@ def test_without_a_secret_only_this_machine(tmp_path):
 
 
 def test_a_training_is_judged_over_tls(tmp_path, monkeypatch):
-    monkeypatch.setenv("MSPROBE", str(find_command()))
+    monkeypatch.setenv("MSPROBE_BIN", str(find_command()))
     tls, token = tmp_path / "tls", tmp_path / "token"
     publish_online_check.certificates(tls)
     token.write_text("the right token of the test")
