@@ -110,11 +110,10 @@ class Connection(threading.Thread):
                     self._close_segment()
                 continue
             quiet = 0.0
-            self._receiver.wait_for_room()
             header, body = read_frame(self._socket.recv)
             if header.get("end") is True:
                 self._commit(), self._close_segment()
-                kept = {key: header.get(key) for key in ("calls", "steps_left_out", "calls_left_out")}
+                kept = {key: header.get(key) for key in ("calls", "left", "steps_left_out")}
                 self._receiver.end(self._run, self._rank, kept)
                 self._say({"acked": self._last, "ended": True})
                 return
@@ -140,6 +139,7 @@ class Connection(threading.Thread):
         if self._uncommitted:
             self._segment.commit()
             self._uncommitted = self._uncommitted_bytes = 0
+            self._receiver.wait_for_room()
             self._say({"acked": self._last})
 
     def _close_segment(self):

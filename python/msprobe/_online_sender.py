@@ -2,7 +2,7 @@
 
 usage: python _online_sender.py SETTINGS    (JSON)
 
-Lines come in, {"dump": directory, "step": n} for each step that is written, then {"end": {"steps_left_out", "calls_left_out"}} or the
+Lines come in, {"dump": directory, "step": n} for each step that is written, then {"end": {"steps_left_out": n}} or the
 end of the pipe. The directory of a step is removed when all of its calls are acknowledged. Lines go out: {"connected": true},
 {"refused": why}, {"waits": why}, and at the end {"sent": calls, "acked": calls, "left": calls, "refused": why}.
 """
@@ -209,6 +209,10 @@ class Sender:
             self._steps.ack(line.acked)
             if self.ended:
                 return
+        if not said_end:  # the time is over, and the checker need not wait for the rest
+            line.send({"end": True, "calls": self._steps.acked, "left": self._steps.left, **(self._steps.end or {})}, ())
+            self.ended = line.answers(2)
+            self._steps.ack(line.acked)
 
     def _into_folder(self):
         journal, number = Journal(self._settings["folder"]), 1

@@ -44,7 +44,7 @@ def free_port():
 
 def config(folder, **keys):
     """A config.json whose section tensor sends calls."""
-    section = {"scope": [], "list": [], "online_run_ut": True, **keys}
+    section = {"scope": [], "list": [], "online_run_ut": True, "online_end_wait": 1800, **keys}
     settings = {"task": "tensor", "dump_path": str(folder / "dump"), "rank": [], "step": [], "level": "L1"}
     path = folder / "config.json"
     path.write_text(json.dumps({**settings, "tensor": section}))
@@ -160,10 +160,29 @@ def killed(run):
 
 def stopped(run):
     """Slow: it stands still until the training has left out steps, or is done."""
-    run.checker.send_signal(signal.SIGSTOP)
+    everything = [run.checker.pid, *children(run.checker.pid)]
+    for process in everything:
+        os.kill(process, signal.SIGSTOP)
     while run.training.poll() is None and "not recorded while" not in run.told():
         time.sleep(0.1)
-    run.checker.send_signal(signal.SIGCONT)
+    for process in everything:
+        os.kill(process, signal.SIGCONT)
+
+
+def children(process):
+    """The processes that a process has started."""
+    return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def everything(run):
+    garbage(run)
+    killed(run)
+
+
+def losses_without(steps):
+    """Those of the training without the tool."""
+    words = [sys.executable, HERE / "online_scenario.py", "none", steps, PER_STEP - OWN]
+    return json.loads(subprocess.run(list(map(str, words)), check=True, capture_output=True).stdout)
 
 
 def main():
@@ -176,22 +195,21 @@ def main():
     token.chmod(0o600)
     (folder / "wrong").write_text("another token than the right one\n")
     (folder / "wrong").chmod(0o600)
-    words = [sys.executable, HERE / "online_scenario.py", "none", steps, PER_STEP - OWN]
-    own = json.loads(subprocess.run(list(map(str, words)), check=True, capture_output=True).stdout)
     (folder / "share").mkdir()
     safe = {"tls": tls, "token": token}
+    few = max(steps // 10, 5)
     cases = {
-        "nothing goes wrong": (Run(folder / "plain", steps, **safe), None),
-        "shared folder": (Run(folder / "folder", steps, place=folder / "share"), None),
-        "checker killed and restarted twice": (Run(folder / "killed", steps, **safe), killed),
-        "garbage on the wire": (Run(folder / "garbage", steps, tls=None, token=token), garbage),
+        "killed and restarted twice, garbage on the wire": (Run(folder / "all", steps, **safe), everything),
+        "nothing goes wrong": (Run(folder / "plain", few, **safe), None),
+        "shared folder": (Run(folder / "folder", few, place=folder / "share"), None),
         "checker stands still, queue of 1 MB": (
-            Run(folder / "slow", steps, **safe, online_queue_mb=1, online_wait=0.05),
+            Run(folder / "slow", few, **safe, online_queue_mb=1, online_wait=0.05),
             stopped,
         ),
-        "wrong token": (Run(folder / "refused", steps, tls=tls, token=folder / "wrong"), None),
+        "wrong token": (Run(folder / "refused", few, tls=tls, token=folder / "wrong"), None),
     }
-    print("| what happens | losses | calls acknowledged | rows | twice | steps left out |\n|---|---|---|---|---|---|")
+    own = {count: losses_without(count) for count in (steps, few)}
+    print("| what happens | calls made | losses | acknowledged | rows | twice | steps left out |\n|---|---|---|---|---|---|---|")
     for name, (run, event) in cases.items():
         if name == "wrong token":
             run.options[-1] = token
@@ -200,14 +218,14 @@ def main():
         run.train()
         if event:
             event(run)
-        same = "the same bits" if run.losses() == own else "DIFFERENT"
-        acked, _, left_out = run.acked() or (0, 0, steps)
+        same = "the same bits" if run.losses() == own[run.steps] else "DIFFERENT"
+        acked, _, left_out = run.acked() or (0, 0, run.steps)
         if name == "wrong token":
             run.kill()
         else:
             run.summary()
         found = rows(run.folder / "out")
-        print(f"| {name} | {same} | {acked} | {len(found)} | {len(found) - len(set(found))} | {left_out} |", flush=True)
+        print(f"| {name} | {run.steps * PER_STEP:,} | {same} | {acked:,} | {len(found):,} | {len(found) - len(set(found))} | {left_out} |", flush=True)
 
 
 if __name__ == "__main__":

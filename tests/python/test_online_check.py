@@ -171,7 +171,7 @@ def test_who_is_let_in(receiver):
         else:
             time.sleep(0.01)
     assert [(found["step"], found["rank"], found["calls"]) for found in dumps] == [(0, 0, 1)] * 2
-    assert found["ended"] == [{"rank": 0, "calls": 2, "steps_left_out": 1, "calls_left_out": None}]
+    assert found["ended"] == [{"rank": 0, "calls": 2, "left": None, "steps_left_out": 1}]
     assert len(made.warnings()) == 7
 
 

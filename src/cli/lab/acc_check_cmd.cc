@@ -69,6 +69,7 @@ std::string Json(const OnlineReport& report) {
   json.Member("results", report.results);
   json.Member("judged", report.judged);
   json.Member("sent", report.sent);
+  json.Member("left", report.left);
   json.Member("steps_left_out", report.steps_left_out);
   WriteCounts(report.calls, &json);
   json.EndObject();
@@ -99,6 +100,7 @@ std::string Text(const AccCheckReport& report) {
 
 std::string Text(const OnlineReport& report, const std::string& output) {
   std::string out = fmt::format("{} calls were judged; the trainings sent {}\n", report.judged, report.sent);
+  if (report.left > 0) out += fmt::format("{} calls were not sent before their training ended\n", report.left);
   if (report.steps_left_out > 0)
     out += fmt::format("{} steps were not recorded: the queue of their training was full\n", report.steps_left_out);
   return out + CountsText(report.calls) +

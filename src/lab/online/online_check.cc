@@ -135,6 +135,7 @@ class OnlineCheck {
       } else if (const JsonValue* said = doc.Find("ended")) {
         for (const JsonValue& rank : said->Items()) {
           if (rank["calls"].IsInt()) report_.sent += static_cast<uint64_t>(rank["calls"].Int());
+          if (rank["left"].IsInt()) report_.left += static_cast<uint64_t>(rank["left"].Int());
           if (rank["steps_left_out"].IsInt())
             report_.steps_left_out += static_cast<uint64_t>(rank["steps_left_out"].Int());
         }

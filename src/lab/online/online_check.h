@@ -27,7 +27,7 @@ Status ReadOnlinePlace(const std::string& place, OnlineSettings* out);
 struct OnlineReport {
   AccCheckReport calls;                           // of all tables together
   uint64_t judged = 0;                            // calls that have a row since the command began
-  uint64_t sent = 0, steps_left_out = 0;          // as the trainings said at their end
+  uint64_t sent = 0, left = 0, steps_left_out = 0;          // as the trainings said at their end
   std::vector<std::string> results;               // accuracy_checking_result_{time}.csv of each step and rank
 };
 

@@ -83,7 +83,7 @@ class Feed:
             return
         process, self._process = self._process, None
         self._over = self._ended = True
-        self._tell({"end": {"steps_left_out": self._left_out, "calls_left_out": 0}}, process)
+        self._tell({"end": {"steps_left_out": self._left_out}}, process)
         try:
             out, _ = process.communicate(timeout=self._settings.online_end_wait + 5)
         except subprocess.TimeoutExpired:
