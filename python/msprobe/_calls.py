@@ -129,6 +129,7 @@ def generated(leaf, generator, api):
 
 class LabCall(Call):
     """A function and its arguments, from files or made up."""
+
     def __init__(self, functions, spec, seed):
         self.name, self.in_place, self.spec, self.module = spec["function"], spec["in_place"], spec, False
         self.function = functions.find(spec["owner"], self.name)

@@ -23,7 +23,7 @@ class Segment:
         """Makes it."""
         self.step, self.calls, self.bytes = step, 0, 0
         self._name = os.path.join(folder, f"{run}.rank{rank}.step{step}.{first:012d}.")
-        self._file = open(self._name + "open", "xb")  # noqa: SIM115
+        self._file = open(self._name + "open", "xb")
         os.fchmod(self._file.fileno(), 0o640)
 
     def add(self, header: dict, bodies: tuple) -> None:

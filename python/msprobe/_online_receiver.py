@@ -298,7 +298,7 @@ def main():
     try:
         receiver = Receiver(settings)
         if "port" in settings:
-            lock = open(os.path.join(receiver.journal.folder, "lock"), "wb")  # noqa: SIM115
+            lock = open(os.path.join(receiver.journal.folder, "lock"), "wb")
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             receiver.journal.adopt()
             where = receiver.listen(settings)

@@ -210,7 +210,9 @@ class Sender:
             if self.ended:
                 return
         if not said_end:  # the time is over, and the checker need not wait for the rest
-            line.send({"end": True, "calls": self._steps.acked, "left": self._steps.left, **(self._steps.end or {})}, ())
+            line.send(
+                {"end": True, "calls": self._steps.acked, "left": self._steps.left, **(self._steps.end or {})}, ()
+            )
             self.ended = line.answers(2)
             self._steps.ack(line.acked)
 

@@ -46,7 +46,9 @@ def context_of(folder: str, side: str) -> Optional[ssl.SSLContext]:
             context.load_verify_locations(revoked)
             context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
     except (ssl.SSLError, OSError) as error:
-        raise SetupError(f"tls_path: {folder} cannot be used ({error}); MSPROBE_TLS_PASSWORD is that of the key") from error
+        raise SetupError(
+            f"tls_path: {folder} cannot be used ({error}); MSPROBE_TLS_PASSWORD is that of the key"
+        ) from error
     return context
 
 

@@ -66,7 +66,9 @@ def read_frame(
     if magic != _MAGIC or zero:
         raise WireError("it is not a frame of msprobe")
     if version != VERSION:
-        raise WireError(f"the other side speaks version {version} and this one {VERSION}: install the same release on both")
+        raise WireError(
+            f"the other side speaks version {version} and this one {VERSION}: install the same release on both"
+        )
     if header_length > most_header or length > most_body:
         raise WireError(f"a frame of {header_length} and {length} bytes is too large")
     text = _exactly(read, header_length)

@@ -64,7 +64,8 @@ Status WriteSources(const TensorFolder& folder, const CallTensors& tensors, bool
     json->String(key);
     if (name && name->IsString()) {
       MSP_ASSIGN_OR_RETURN(const std::string path, folder.Find(name->Text()));
-      if (!EndsWith(path, ".pt") && !EndsWith(path, ".safetensors")) return BadInput(OneLine(path) + " is not a file of PyTorch");
+      if (!EndsWith(path, ".pt") && !EndsWith(path, ".safetensors"))
+        return BadInput(OneLine(path) + " is not a file of PyTorch");
       // Our own reader looks first: sizes that do not fit are found before anything is allocated.
       MSP_RETURN_IF_ERROR(TensorFile::Open(path, ParseDType(leaf->Find("dtype")->Text())).status());
       json->String(path);

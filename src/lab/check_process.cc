@@ -9,7 +9,7 @@
 #include "diagnose/replay/replay_program.h"
 #include "json/parser.h"
 #include "json/writer.h"
-#include "lab/check_programs.h"
+#include "lab/programs/check_programs.h"
 
 MSPROBE_EMBED(lab, MSPROBE_PROGRAM_FILE);
 

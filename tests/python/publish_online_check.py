@@ -209,7 +209,9 @@ def main():
         "wrong token": (Run(folder / "refused", few, tls=tls, token=folder / "wrong"), None),
     }
     own = {count: losses_without(count) for count in (steps, few)}
-    print("| what happens | calls made | losses | acknowledged | rows | twice | steps left out |\n|---|---|---|---|---|---|---|")
+    print(
+        "| what happens | calls made | losses | acknowledged | rows | twice | steps left out |\n|---|---|---|---|---|---|---|"
+    )
     for name, (run, event) in cases.items():
         if name == "wrong token":
             run.options[-1] = token
@@ -225,7 +227,9 @@ def main():
         else:
             run.summary()
         found = rows(run.folder / "out")
-        print(f"| {name} | {run.steps * PER_STEP:,} | {same} | {acked:,} | {len(found):,} | {len(found) - len(set(found))} | {left_out} |", flush=True)
+        twice = len(found) - len(set(found))
+        cells = (name, f"{run.steps * PER_STEP:,}", same, f"{acked:,}", f"{len(found):,}", twice, left_out)
+        print("| " + " | ".join(map(str, cells)) + " |", flush=True)
 
 
 if __name__ == "__main__":

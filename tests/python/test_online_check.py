@@ -17,13 +17,12 @@ from launch import HERE, run_python
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
 sys.path.append(str(Path(msprobe.__file__).parent))  # where the programs of the checker find each other
 
-from graph_cases import find_command
-
 from _online_calls import RecordedCalls, check_call
 from _online_journal import Journal, Segment
 from _online_receiver import Receiver
 from _online_tls import SetupError, read_token
 from _online_wire import WireError, frame, frames_of, read_frame
+from graph_cases import find_command
 
 RUN = "0123456789abcdef"
 

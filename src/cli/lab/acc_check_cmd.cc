@@ -141,7 +141,8 @@ void AddOptions(CLI::App* command, const std::shared_ptr<AccCheckArgs>& args, Co
                       "HOST:PORT or a shared directory: judge what trainings send, while they run");
   command->add_option("--tls_path", args->online.tls,
                       "of --online HOST:PORT: directory of server.key, server.crt and ca.crt");
-  command->add_option("--token_path", args->online.token, "of --online HOST:PORT: file of the token that trainings say");
+  command->add_option("--token_path", args->online.token,
+                      "of --online HOST:PORT: file of the token that trainings say");
   command->add_option("--rank_list", args->online.ranks, "of --online: ranks that send; it ends when all of them have");
   command->add_option("-o,--out_path", settings->output, "directory of the two tables")->capture_default_str();
   command->add_flag("--save_error_data", settings->save_error_data,

@@ -102,8 +102,7 @@ class OnlineCheck {
     MSP_ASSIGN_OR_RETURN(process_, PythonProcess::Start(kName, ReceiverProgram(), {json.Take()}));
     JsonDoc doc;
     MSP_RETURN_IF_ERROR(Read(&doc));
-    if (const JsonValue* error = doc.Find("error"))
-      return UsageError("acc_check --online: " + OneLine(error->Text()));
+    if (const JsonValue* error = doc.Find("error")) return UsageError("acc_check --online: " + OneLine(error->Text()));
     const std::string where(doc["listening"].Text());
     if (online_.folder.empty()) ReadPort(std::string_view(where).substr(where.rfind(':') + 1), &port_);
     if (restarts_ == 0) tell_("calls are taken at " + OneLine(where), false);
@@ -152,15 +151,15 @@ class OnlineCheck {
 
   /// Rows that an earlier command has written are found in the table of the step, and not written again.
   Status Judge(const JsonDoc& doc) {
-    const std::string place =
-        "step" + std::to_string(doc["step"].Int()) + "/rank" + std::to_string(doc["rank"].Int());
+    const std::string place = "step" + std::to_string(doc["step"].Int()) + "/rank" + std::to_string(doc["rank"].Int());
     AccCheckSettings settings = settings_;
     settings.dump = doc["dump"].Text();
     settings.output = JoinPath(root_, place);
     MSP_ASSIGN_OR_RETURN(settings.resume, ResultIn(settings.output));
     if (doc["calls"].Int() == 0) return OkStatus();
     StatusOr<AccCheckReport> report = CheckAccuracy(settings, nullptr, &pool_);
-    if (!report.ok()) return report.status().code() == Code::kBadInput ? InternalError(report.status().message()) : report.status();
+    if (!report.ok())
+      return report.status().code() == Code::kBadInput ? InternalError(report.status().message()) : report.status();
     if (std::find(report_.results.begin(), report_.results.end(), report->result) == report_.results.end())
       report_.results.push_back(report->result);
     report_.judged += report->passed + report->warned + report->failed + report->skipped;

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "diagnose/replay/replay_program.h"
 #include "json/parser.h"
-#include "lab/check_programs.h"
+#include "lab/programs/check_programs.h"
 #include "lab/relations/lab_program.h"
 #include "lab/relations/relation.h"
 

@@ -61,7 +61,11 @@ class Settings(NamedTuple):
                 ("host", _is_address(self.host), "the address of the checker"),
                 ("port", _is_number(self.port, 1, 65535) and isinstance(self.port, int), "a port from 1 to 65535"),
                 ("tls_path", isinstance(self.tls_path, str), "a string"),
-                ("tls_path", self._has_certificates(), 'a directory of client.key, client.crt and ca.crt, or "" for none'),
+                (
+                    "tls_path",
+                    self._has_certificates(),
+                    'a directory of client.key, client.crt and ca.crt, or "" for none',
+                ),
                 ("token_path", isinstance(self.token_path, str), "a string"),
                 ("tls_path", self._is_protected(), "given for a checker on another machine, or token_path"),
                 ("token_path", not self.token_path or os.path.isfile(str(self.token_path)), "the file of the token"),
