@@ -310,8 +310,13 @@ def main():
     except (SetupError, OSError, OverflowError) as error:
         say({"error": str(error)})
         return
-    say({"listening": where})
-    serve(receiver, stream, say)
+    try:
+        say({"listening": where})
+        serve(receiver, stream, say)
+    except OSError as error:
+        if not isinstance(error, ConnectionError):
+            raise  # the disk is full
+        # The command is gone; what it had is in the journal.
 
 
 if __name__ == "__main__":
