@@ -34,6 +34,7 @@ PYTHON = {
     "msprobe.pytorch.monitor.laws": {"msprobe._core", "msprobe._monitor", "msprobe.pytorch.monitor"},
     "msprobe.mindspore.monitor": {"msprobe._monitor", "msprobe._capture", "msprobe.mindspore"},
     "msprobe.scripts.atb": set(),
+    "msprobe.pytorch.online_check": {"msprobe._capture"},
     "msprobe.pytorch.free_benchmark": {"msprobe._capture", "msprobe.pytorch.apis"},
     "msprobe.pytorch.compile_accuracy_checker": {"msprobe._capture"},
     "msprobe.core.monitor": {"msprobe._monitor"},

@@ -4,6 +4,7 @@ Nothing of the dump is executed: functions come from an allow-list of torch, ten
 """
 
 import importlib.util
+import json
 import math
 
 import _replay
@@ -14,6 +15,26 @@ torch = None  # set by the process
 MOST_BYTES = 1 << 31  # of a tensor in float64
 # The classes that a target may have are not between its smallest and largest number when one of them is "ignored".
 IGNORED_CLASS = ("cross_entropy", "nll_loss")
+TYPES = dict(
+    zip(
+        "F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL C64".split(),
+        "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64".split(),
+    )
+)
+
+
+def read_tensor(path):
+    """Reads a file of torch, or of one tensor in the safetensors format; the command has looked at it already."""
+    if not path.endswith(".safetensors"):
+        return _replay.read_tensor(path)
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        (entry,) = (value for key, value in json.loads(file.read(length)).items() if key != "__metadata__")
+        numbers = bytearray(file.read())
+    dtype = getattr(torch, TYPES[entry["dtype"]])
+    if not numbers:
+        return torch.zeros(entry["shape"], dtype=dtype)
+    return torch.frombuffer(numbers, dtype=dtype).reshape(entry["shape"])
 
 
 def own_functional():
@@ -119,7 +140,7 @@ class LabCall(Call):
         self.draws = False
 
     def _tensors(self, entries):
-        tensors, leaves = load([entry for entry in entries if isinstance(entry[1], str)])
+        tensors, leaves = load([entry for entry in entries if isinstance(entry[1], str)], read_tensor)
         for key, leaf, requires_grad in sorted(entries, key=lambda entry: natural(entry[0])):
             if not isinstance(leaf, str):
                 tensors[key] = generated(leaf, self._generator, self.name)

@@ -1,6 +1,7 @@
 """The process in which `msprobe acc_check` makes the calls of a dump again: on a device, and in float64 on the CPU.
 
-usage: python _lab.py DEVICE      (descriptor 0 is a socket to the command; the modules _replay, _calls, _element and _draws are there already)
+usage: python _lab.py DEVICE      (descriptor 0 is a socket to the command; the modules _channel, _replay, _calls, _element, _draws and
+_recorded are there already)
 
 First a line goes out, {"torch": version, "device": name} or {"error": text}. Then lines come in, {"call": CALL, "arithmetic": kind,
 "backward": truth, "dtype": of the recorded result, "random": seed, "measured", "measured_backward":
@@ -13,24 +14,22 @@ import contextlib
 import importlib.util
 import json
 import math
-import os
 import re
-import signal
-import socket
 import sys
 from functools import partial
 
 import _calls
 import _draws
 import _element
+import _recorded
 import _replay
 from _calls import MOST_BYTES, LabCall, LabFunctions, Pass, dtype_of, parts_of, shake
+from _channel import channel
 from _replay import (
     REFUSALS,
     Jitter,
     Refused,
     bound_memory,
-    finite,
     limit_of,
     measure,
     relative,
@@ -42,6 +41,7 @@ from _replay import (
 
 torch = None  # imported by main(), which says so where there is none
 
+RECORDED = "recorded"  # in place of a device: the results are those of the dump
 HALVES = ("torch.float16", "torch.bfloat16")
 BY_DTYPE = ("nextafter",)  # what they compute depends on the dtype, so float64 is no truth
 MOST_EXPLAINED = 0.25  # of a result
@@ -205,7 +205,12 @@ class Laboratory:
         truth, why = self._truth(call, backward)
         if why:
             backward, answer.line["note"] = False, why
-        ours, cast = self._on_device(call, backward, request["dtype"])
+        if "recorded" in request:
+            ours = _recorded.RecordedPass(call, request["recorded"], truth, backward)
+            cast, backward = ours.cast, backward and bool(ours.grads)
+            answer.line["note"] = answer.line["note"] or ours.note
+        else:
+            ours, cast = self._on_device(call, backward, request["dtype"])
         if call.draws:
             answer.line["draws"] = self._compare_draws(call, ours, truth)
             return answer
@@ -280,27 +285,14 @@ class Laboratory:
 
 def pick(name):
     """The device of this name, or of this number on the accelerator that there is."""
+    if name == RECORDED:
+        return torch.device("cpu")
     if not name.isdigit():
         return torch.device(name)
     if importlib.util.find_spec("torch_npu") is not None:
         importlib.import_module("torch_npu")
         return torch.device("npu", int(name))
     return torch.device("cuda", int(name)) if torch.cuda.is_available() else torch.device("cpu")
-
-
-def channel():
-    """The stream to the command, and a function that says an answer and its bytes on it."""
-    stream = socket.socket(fileno=os.dup(0)).makefile("rwb")
-    sys.stdout = sys.stderr
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command says when it is over
-
-    def say(value, blobs=()):
-        stream.write(json.dumps(finite(value)).encode() + b"\n")
-        for blob in blobs:
-            stream.write(memoryview(blob))
-        stream.flush()
-
-    return stream, say
 
 
 def main():
@@ -313,7 +305,7 @@ def main():
     import torch
     import torch.overrides
 
-    _replay.torch = _calls.torch = _element.torch = _draws.torch = torch
+    _replay.torch = _calls.torch = _element.torch = _draws.torch = _recorded.torch = torch
     try:
         device = pick(sys.argv[1])
         torch.zeros(1, device=device)
@@ -322,7 +314,7 @@ def main():
         return
     laboratory = Laboratory(device)
     bound_memory()
-    say({"torch": torch.__version__, "device": str(device)})
+    say({"torch": torch.__version__, "device": RECORDED if sys.argv[1] == RECORDED else str(device)})
     for line in stream:
         request = json.loads(line)
         try:

@@ -1,6 +1,6 @@
 """The process in which `msprobe acc_check` makes the calls of a dump of MindSpore again: on a device, and in float64. It needs no torch.
 
-usage: python _lab_mindspore.py DEVICE      (descriptor 0 is a socket to the command; the module _numpy_truth is there already)
+usage: python _lab_mindspore.py DEVICE      (descriptor 0 is a socket to the command; the modules _channel and _numpy_truth are there already)
 
 Lines and bytes are those of _lab.py; a request has {"op": {"name", "forward", "backward", "folder"}} as the dump has them instead of a
 call. The truth is numpy's float64 where _numpy_truth has the function, else MindSpore's own in float64. Functions come
@@ -12,11 +12,10 @@ import json
 import math
 import os
 import resource
-import signal
-import socket
 import sys
 
 import numpy as np
+from _channel import channel
 from _numpy_truth import GRADIENTS, NUMPY
 
 mindspore = None  # imported by main(), which says so where there is none
@@ -369,6 +368,7 @@ class Laboratory:
 
     def __init__(self):
         self._functions = Functions()
+        self._last = {}
 
     def check(self, request):
         """Makes one call on both sides. Returns the line and the bytes."""
@@ -386,7 +386,26 @@ class Laboratory:
         for name, side, ours, theirs in pairs:
             for place, (a, b) in enumerate(zip(ours, theirs)):
                 line[name].append(self._item(judge, a, b, side, place, blobs))
+        self._last = {
+            "forward.input": call.arrays[: call.inputs],
+            "forward.output.bench": truths,
+            "forward.output.device": results,
+            "backward.input": [call.arrays[place] for _, place in call.given] if backward else [],
+            "backward.output.bench": wide,
+            "backward.output.device": grads,
+        }
         return line, blobs
+
+    def save(self, wanted):
+        """Writes the arrays of the last call to files, {prefix of the path: part}; of 16 bits as float32."""
+        saved = []
+        for prefix, part in wanted.items():
+            for number, value in enumerate(self._last.get(part, ())):
+                array = to_array(value) if isinstance(value, mindspore.Tensor) else np.asarray(value)
+                if array.dtype.kind in "biufc":
+                    np.save(f"{prefix}.{number}.npy", array)
+                    saved.append(f"{prefix}.{number}.npy")
+        return {"saved": saved}
 
     @staticmethod
     def _item(judge, ours, truth, side, place, blobs):
@@ -429,28 +448,10 @@ def as_bytes(array, dtype):
     return np.ascontiguousarray(array)
 
 
-def finite(value):
-    """Replaces infinities by text, which JSON can hold."""
-    if isinstance(value, dict):
-        return {key: finite(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [finite(part) for part in value]
-    value = value.item() if isinstance(value, np.generic) else value
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def main():
     """Runs the process."""
-    stream = socket.socket(fileno=os.dup(0)).makefile("rwb")
-    sys.stdout = sys.stderr
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command says when it is over
+    stream, say = channel()
     os.environ.setdefault("GLOG_v", "3")
-
-    def say(value, blobs=()):
-        stream.write(json.dumps(finite(value)).encode() + b"\n")
-        for blob in blobs:
-            stream.write(memoryview(blob))
-        stream.flush()
 
     global mindspore
     try:
@@ -466,7 +467,7 @@ def main():
         request = json.loads(line)
         try:
             if "save" in request:
-                say({"saved": []})
+                say(laboratory.save(request["save"]))
                 continue
             answer, blobs = laboratory.check(request)
         except Refused as refusal:

@@ -21,7 +21,8 @@ import _changes
 import _lab
 import _replay
 from _changes import Change, every_second, keep_layout, nudged, placements, same, turned
-from _lab import LabCall, LabFunctions, channel, dtype_of, parts_of, pick
+from _channel import channel
+from _lab import LabCall, LabFunctions, dtype_of, parts_of, pick
 from _replay import REFUSALS, Refused, bound_memory, widen
 
 torch = None  # imported by main(), which says so where there is none

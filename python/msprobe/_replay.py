@@ -1,6 +1,6 @@
 """The process in which `msprobe compare --replay` runs calls of a dump again, in float64 on the CPU.
 
-usage: python _replay.py      (descriptor 0 is a socket to the command)
+usage: python _replay.py      (descriptor 0 is a socket to the command; the module _channel is there already)
 
 First a line goes out, {"torch": version} or {"error": text}. Then for each op a line comes in, {"arithmetic", "backward", "sides":
 {"target": CALL, "golden": CALL}}, and a line goes out, {"sides": {side: {"items": [[key, figures], ...]} or {"why": text}},
@@ -11,13 +11,12 @@ torch.load(weights_only=True).
 import importlib.util
 import json
 import math
-import os
 import pickle
 import re
 import resource
-import signal
-import socket
 import sys
+
+from _channel import channel
 
 torch = None  # imported by main(), which says so where there is none
 
@@ -113,11 +112,16 @@ def tensors_in(value):
     return [tensor for part in value for tensor in tensors_in(part)] if isinstance(value, (list, tuple)) else []
 
 
-def load(entries):
+def read_tensor(path):
+    """The tensor of a file of torch."""
+    return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def load(entries, read=read_tensor):
     """{key: tensor} of [key, path, requires_grad] entries, and the keys whose tensors require gradients."""
     tensors, leaves = {}, set()
     for key, path, requires_grad in sorted(entries, key=lambda entry: natural(entry[0])):
-        tensor = torch.load(path, map_location="cpu", weights_only=True)
+        tensor = read(path)
         if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided or tensor.is_quantized:
             raise Refused(f"{key} is not a plain tensor")
         tensors[key] = tensor.detach()
@@ -424,15 +428,6 @@ def replay_side(functions, spec, kind, backward):
     return wide or figures, truths
 
 
-def finite(value):
-    """Replaces infinities by text, which JSON can hold."""
-    if isinstance(value, dict):
-        return {key: finite(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(part) for part in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def answer(functions, request):
     """Replays both sides of one op."""
     sides, truths = {}, {}
@@ -470,14 +465,7 @@ def bound_memory():
 
 def main():
     """Runs the process."""
-    stream = socket.socket(fileno=os.dup(0)).makefile("rwb")
-    sys.stdout = sys.stderr
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command says when it is over
-
-    def say(value):
-        stream.write(json.dumps(finite(value)).encode() + b"\n")
-        stream.flush()
-
+    stream, say = channel()
     if importlib.util.find_spec("torch") is None:
         say({"error": f"{sys.executable} has no torch, with which ops are replayed"})
         return

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
+#include <optional>
 
 #include "base/file.h"
 #include "base/parallel.h"
@@ -11,6 +11,7 @@
 #include "json/parser.h"
 #include "lab/call_plan.h"
 #include "lab/call_request.h"
+#include "lab/check_pool.h"
 #include "lab/check_process.h"
 #include "lab/check_tables.h"
 #include "lab/judge.h"
@@ -56,42 +57,13 @@ Status ReadConfig(const std::string& path, CheckConfig* out) {
   return OkStatus();
 }
 
-/// Processes that are free; each works on a call at a time.
-class ProcessPool {
- public:
-  ProcessPool(std::vector<std::string> devices, LabFramework framework)
-      : devices_(std::move(devices)), framework_(framework) {}
-
-  StatusOr<std::unique_ptr<CheckProcess>> Take() {
-    std::string device;
-    {
-      const std::lock_guard lock(mutex_);
-      if (!free_.empty()) {
-        std::unique_ptr<CheckProcess> out = std::move(free_.back());
-        free_.pop_back();
-        return out;
-      }
-      device = devices_[next_++ % devices_.size()];
-    }
-    return CheckProcess::Start(device, framework_);
-  }
-  void Give(std::unique_ptr<CheckProcess> process) {
-    const std::lock_guard lock(mutex_);
-    free_.push_back(std::move(process));
-  }
-
- private:
-  std::vector<std::string> devices_;
-  LabFramework framework_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<CheckProcess>> free_;
-  size_t next_ = 0;
-};
-
 bool Fails(const CheckedCall& call) {
   return WorseOf(call.forward, call.backward) == LabStatus::kError ||
          WorseOf(call.forward, call.backward) == LabStatus::kWarning;
 }
+
+/// The results of the dump itself are judged.
+bool IsRecorded(const AccCheckSettings& settings) { return settings.devices.front() == kRecordedDevice; }
 
 LabFramework FrameworkOf(const DumpFile& dump) {
   return dump.framework() == "mindspore" ? LabFramework::kMindSpore : LabFramework::kTorch;
@@ -100,19 +72,19 @@ LabFramework FrameworkOf(const DumpFile& dump) {
 class AccuracyCheck {
  public:
   AccuracyCheck(const AccCheckSettings& settings, const DumpFile& dump, std::vector<PlannedCall> plan,
-                AccCheckReport* report)
+                AccCheckReport* report, CheckPool* pool)
       : settings_(settings),
         dump_(dump),
         plan_(std::move(plan)),
         report_(report),
         framework_(FrameworkOf(dump)),
-        pool_(settings.devices, framework_) {}
+        pool_(pool ? pool : &own_.emplace(settings.devices, framework_)) {}
 
   /// A device that is not there is told before a table is made.
   Status Begin() {
-    MSP_ASSIGN_OR_RETURN(std::unique_ptr<CheckProcess> first, pool_.Take());
+    MSP_ASSIGN_OR_RETURN(std::unique_ptr<CheckProcess> first, pool_->Take());
     report_->device = first->device();
-    pool_.Give(std::move(first));
+    pool_->Give(std::move(first));
     return OkStatus();
   }
 
@@ -135,17 +107,17 @@ class AccuracyCheck {
  private:
   StatusOr<CheckedCall> Check(const PlannedCall& call) {
     if (!call.skip.empty()) return SkippedCall(call.full, framework_, call.skip);
-    const StatusOr<std::string> request = CallRequest(dump_, call);
+    const StatusOr<std::string> request = CallRequest(dump_, call, IsRecorded(settings_));
     if (!request.ok()) {
       if (request.status().code() != Code::kBadInput) return request.status();
       return SkippedCall(call.full, framework_, request.status().message());
     }
-    MSP_ASSIGN_OR_RETURN(std::unique_ptr<CheckProcess> process, pool_.Take());
+    MSP_ASSIGN_OR_RETURN(std::unique_ptr<CheckProcess> process, pool_->Take());
     MSP_ASSIGN_OR_RETURN(CallAnswer answer, process->Call(*request));
     CheckedCall out =
         JudgeCall(call.full, call.api, call.backward.has_value(), framework_, settings_.release, std::move(answer));
     if (!report_->error_data.empty() && Fails(out)) MSP_RETURN_IF_ERROR(process->Save(report_->error_data, call.full));
-    pool_.Give(std::move(process));
+    pool_->Give(std::move(process));
     return out;
   }
 
@@ -187,13 +159,15 @@ class AccuracyCheck {
   std::vector<PlannedCall> plan_;
   AccCheckReport* report_;
   LabFramework framework_;
-  ProcessPool pool_;
+  std::optional<CheckPool> own_;
+  CheckPool* pool_;
   std::vector<std::string> wrong_, suspicious_;  // calls
 };
 
 }  // namespace
 
-StatusOr<AccCheckReport> CheckAccuracy(const AccCheckSettings& settings, const std::function<void(double)>& progress) {
+StatusOr<AccCheckReport> CheckAccuracy(const AccCheckSettings& settings, const std::function<void(double)>& progress,
+                                       CheckPool* pool) {
   AccCheckReport report;
   CheckConfig config;
   MSP_RETURN_IF_ERROR(ReadConfig(settings.config, &config));
@@ -201,13 +175,15 @@ StatusOr<AccCheckReport> CheckAccuracy(const AccCheckSettings& settings, const s
   if (!dump.framework().empty() && dump.framework() != "pytorch" && dump.framework() != "mindspore")
     return BadInput(settings.dump + " is a dump of " + OneLine(dump.framework()) +
                     ": acc_check calls functions of PyTorch and MindSpore");
+  if (IsRecorded(settings) && dump.framework() == "mindspore")
+    return UsageError("-d recorded is for dumps of PyTorch: leave it out, so that the calls are made again");
   report.truncated = dump.truncated();
   CheckTables tables(FrameworkOf(dump) == LabFramework::kTorch ? CheckColumns() : MindSporeCheckColumns());
   if (!settings.resume.empty()) MSP_RETURN_IF_ERROR(tables.Continue(settings.resume, &config.filter.done));
   report.resumed = config.filter.done.size();
   config.filter.once = settings.once;
   MSP_ASSIGN_OR_RETURN(std::vector<PlannedCall> plan, PlanCalls(dump, config.filter));
-  AccuracyCheck check(settings, dump, std::move(plan), &report);
+  AccuracyCheck check(settings, dump, std::move(plan), &report, pool);
   MSP_RETURN_IF_ERROR(check.Begin());
   if (settings.resume.empty()) MSP_RETURN_IF_ERROR(tables.Create(settings.output));
   if (settings.save_error_data) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -12,6 +13,11 @@
 #include "lab/standards/standard.h"
 
 namespace msprobe {
+
+class CheckPool;
+
+/// In place of a device: no call is made again, the results of the dump are judged.
+inline constexpr std::string_view kRecordedDevice = "recorded";
 
 struct AccCheckSettings {
   std::string dump;  // a dump.json
@@ -44,6 +50,8 @@ struct AccCheckReport {
   std::string truncated;                                                  // where the dump ends before its end
 };
 
-StatusOr<AccCheckReport> CheckAccuracy(const AccCheckSettings& settings, const std::function<void(double)>& progress);
+/// `pool`: of the devices of the settings, for several dumps; null for one of its own.
+StatusOr<AccCheckReport> CheckAccuracy(const AccCheckSettings& settings, const std::function<void(double)>& progress,
+                                       CheckPool* pool = nullptr);
 
 }  // namespace msprobe

@@ -55,7 +55,8 @@ Status WriteRange(const JsonValue& leaf, const std::string& key, JsonWriter* jso
   return OkStatus();
 }
 
-Status WriteSources(const TensorFolder& folder, const CallTensors& tensors, JsonWriter* json) {
+/// `whole`: values that are made up are refused.
+Status WriteSources(const TensorFolder& folder, const CallTensors& tensors, bool whole, JsonWriter* json) {
   json->BeginArray();
   for (const auto& [key, leaf] : tensors) {
     const JsonValue *name = leaf->Find("data_name"), *grad = leaf->Find("requires_grad");
@@ -63,10 +64,13 @@ Status WriteSources(const TensorFolder& folder, const CallTensors& tensors, Json
     json->String(key);
     if (name && name->IsString()) {
       MSP_ASSIGN_OR_RETURN(const std::string path, folder.Find(name->Text()));
-      if (!EndsWith(path, ".pt")) return BadInput(OneLine(path) + " is not a file of PyTorch");
+      if (!EndsWith(path, ".pt") && !EndsWith(path, ".safetensors"))
+        return BadInput(OneLine(path) + " is not a file of PyTorch");
       // Our own reader looks first: sizes that do not fit are found before anything is allocated.
       MSP_RETURN_IF_ERROR(TensorFile::Open(path, ParseDType(leaf->Find("dtype")->Text())).status());
       json->String(path);
+    } else if (whole) {
+      return BadInput("the dump has no values of " + OneLine(key));
     } else {
       MSP_RETURN_IF_ERROR(WriteRange(*leaf, key, json));
     }
@@ -100,6 +104,20 @@ std::string_view ResultType(const JsonValue& op) {
   return {};
 }
 
+/// The results of the dump and, of an op with a backward entry, the gradients that leave it.
+Status WriteRecorded(const TensorFolder& folder, const JsonDoc& forward, const JsonDoc& backward, JsonWriter* json) {
+  CallTensors results, gradients;
+  if (const JsonValue* v = forward.Find("output")) CollectTensors(*v, "output", &results);
+  if (const JsonValue* v = backward.Find("output")) CollectTensors(*v, "output", &gradients);
+  json->Key("recorded"), json->BeginObject();
+  json->Key("forward");
+  MSP_RETURN_IF_ERROR(WriteSources(folder, results, true, json));
+  json->Key("backward");
+  MSP_RETURN_IF_ERROR(WriteSources(folder, gradients, true, json));
+  json->EndObject();
+  return OkStatus();
+}
+
 /// What requests of both frameworks have.
 void WriteShared(const DumpFile& dump, const PlannedCall& call, JsonWriter* json) {
   json->Member("arithmetic", ArithmeticText(ArithmeticOf(dump.ops()[call.forward].name)));
@@ -128,7 +146,7 @@ StatusOr<std::string> MindSporeRequest(const DumpFile& dump, const PlannedCall& 
 
 }  // namespace
 
-StatusOr<std::string> CallRequest(const DumpFile& dump, const PlannedCall& call) {
+StatusOr<std::string> CallRequest(const DumpFile& dump, const PlannedCall& call, bool recorded) {
   JsonDoc forward, backward;
   MSP_RETURN_IF_ERROR(dump.ParseOp(call.forward, &forward));
   if (dump.framework() == "mindspore") return MindSporeRequest(dump, call, forward);
@@ -144,12 +162,13 @@ StatusOr<std::string> CallRequest(const DumpFile& dump, const PlannedCall& call)
   json.Key("call"), json.BeginObject();
   WriteCallMembers(found, &json);
   json.Key("tensors");
-  MSP_RETURN_IF_ERROR(WriteSources(folder, found.tensors, &json));
+  MSP_RETURN_IF_ERROR(WriteSources(folder, found.tensors, recorded, &json));
   json.Key("gradients");
-  MSP_RETURN_IF_ERROR(WriteSources(folder, gradients, &json));
+  MSP_RETURN_IF_ERROR(WriteSources(folder, gradients, recorded, &json));
   json.EndObject();
   json.Member("backward", !gradients.empty());
   json.Member("dtype", ResultType(forward));
+  if (recorded) MSP_RETURN_IF_ERROR(WriteRecorded(folder, forward, backward, &json));
   WriteShared(dump, call, &json);
   json.EndObject();
   return json.Take() + "\n";

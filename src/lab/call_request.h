@@ -8,7 +8,7 @@
 namespace msprobe {
 
 /// With the values of a tensor dump, else with what the dump says of their range. kBadInput, one line, for what cannot
-/// be called again.
-StatusOr<std::string> CallRequest(const DumpFile& dump, const PlannedCall& call);
+/// be called again. `recorded`: with the results of the dump, too; then no value is made up.
+StatusOr<std::string> CallRequest(const DumpFile& dump, const PlannedCall& call, bool recorded = false);
 
 }  // namespace msprobe

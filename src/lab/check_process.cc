@@ -4,11 +4,12 @@
 
 #include "base/embed.h"
 #include "base/file.h"
+#include "base/python_program.h"
 #include "base/text.h"
 #include "diagnose/replay/replay_program.h"
 #include "json/parser.h"
 #include "json/writer.h"
-#include "lab/check_programs.h"
+#include "lab/programs/check_programs.h"
 
 MSPROBE_EMBED(lab, MSPROBE_PROGRAM_FILE);
 
@@ -22,22 +23,15 @@ constexpr int64_t kMostResultBytes = int64_t{1} << 31;
 
 /// All programs of a framework as one: what they share are modules.
 std::string CheckProgram(LabFramework framework) {
-  std::string out = "import sys, types\n";
-  using Modules = std::vector<std::pair<std::string_view, std::string_view>>;
-  const bool torch = framework == LabFramework::kTorch;
-  const Modules modules = torch ? Modules{{"_replay", ReplayProgram()},
-                                          {"_calls", CallsProgram()},
-                                          {"_element", ElementProgram()},
-                                          {"_draws", DrawsProgram()}}
-                                : Modules{{"_numpy_truth", NumpyTruthProgram()}};
-  for (const auto& [name, program] : modules) {
-    out.append(name).append(" = types.ModuleType('").append(name).append("')\nsys.modules['").append(name);
-    out.append("'] = ").append(name).append("\nexec(");
-    AppendPyStrRepr(out, program);
-    out.append(", ").append(name).append(".__dict__)\n");
-  }
-  out.append(torch ? MSPROBE_EMBEDDED(lab) : MindSporeProgram());
-  return out;
+  if (framework == LabFramework::kMindSpore)
+    return JoinPrograms({{"_channel", ChannelProgram()}, {"_numpy_truth", NumpyTruthProgram()}}, MindSporeProgram());
+  return JoinPrograms({{"_channel", ChannelProgram()},
+                       {"_replay", ReplayProgram()},
+                       {"_calls", CallsProgram()},
+                       {"_element", ElementProgram()},
+                       {"_draws", DrawsProgram()},
+                       {"_recorded", RecordedProgram()}},
+                      MSPROBE_EMBEDDED(lab));
 }
 
 std::string TextOf(const JsonValue& object, const char* key) { return std::string(object[key].Text()); }

@@ -33,12 +33,15 @@ def checked(tmp_path_factory, mindspore_python):
     files.mkdir()
     x = np.random.default_rng(1).standard_normal((64, 32)).astype(np.float32)
     np.save(files / "x.npy", x)
+    np.save(files / "large.npy", x * 1000)
+    large = leaf(x * 1000, "large.npy")
     kept, drawn = leaf(x, "x.npy"), leaf(x)
     number = {"type": "float", "value": 0.5}
     data = {
         "Mint.tanh.0.forward": {"input_args": [kept], "input_kwargs": {}, "output": [kept]},
         "Mint.mul.0.forward": {"input_args": [kept, kept], "input_kwargs": {}, "output": [kept]},
         "Mint.mul.0.backward": {"input": [kept], "output": [kept, kept]},
+        "Mint.mul.1.forward": {"input_args": [large, large], "input_kwargs": {}, "output": [large]},
         "Tensor.add.0.forward": {"input_args": [drawn, number], "input_kwargs": {}, "output": [drawn]},
         "Functional.transpose.0.forward": {"input_args": [kept, {"type": "tuple"}], "input_kwargs": {}, "output": []},
         "Mint.exp.0.forward": {"input_args": [leaf(x, "../x.npy")], "input_kwargs": {}, "output": [kept]},
@@ -48,8 +51,10 @@ def checked(tmp_path_factory, mindspore_python):
     }
     head = {"task": "tensor", "level": "L1", "framework": "mindspore", "dump_data_dir": str(files)}
     (root / "dump.json").write_text(json.dumps({**head, "data": data}))
+    (root / "config.json").write_text(json.dumps({"acc_check": {"error_data_path": str(root / "kept")}}))
+    options = ["-save_error_data", "-config", str(root / "config.json")]
     done = run(
-        ["acc_check", "-api_info", str(root / "dump.json"), "-o", str(root / "out"), "--json"],
+        ["acc_check", "-api_info", str(root / "dump.json"), "-o", str(root / "out"), "--json", *options],
         env={"MSPROBE_PYTHON": str(mindspore_python)},
     )
     return root / "out", json.loads(done.stdout)
@@ -74,6 +79,19 @@ def test_verdicts(checked):
     assert against["Mint.mul.0.backward.output.0"][1] in ("right", "round-off")
     assert against["Tensor.add.0.forward.output.0"][1] in ("right", "round-off")
     assert checked[1]["suspects"] == ["Mint.tanh.0"] and checked[1]["verdicts"]["wrong"] == 0
+
+
+def test_data_of_calls_that_do_not_pass(checked):
+    """The standard of mindstudio-probe fails a large product whose every digit is right."""
+    results = table(checked[0], "result")[1]
+    assert [name for name, row in results.items() if row[0] == "error"] == ["Mint.mul.1"]
+    (kept,) = (checked[0].parent / "kept").glob("ut_error_data*")
+    names = {path.name for path in kept.iterdir()}
+    sides = {f"Mint.mul.1.forward.{part}.0.npy" for part in ("input", "output.bench", "output.device")}
+    assert names == sides | {"Mint.mul.1.forward.input.1.npy"}
+    ours, truth = (np.load(kept / f"Mint.mul.1.forward.output.{side}.0.npy") for side in ("device", "bench"))
+    assert ours.dtype == np.float32 and truth.dtype == np.float64
+    np.testing.assert_allclose(ours, truth, rtol=1e-7)
 
 
 def test_calls_that_cannot_be_made(checked):

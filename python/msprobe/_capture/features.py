@@ -19,6 +19,7 @@ class Features:
         self.reporter = StepReporter()
         self.budget: Optional[Budget] = None
         self.loader: Any = None
+        self.online: Any = framework.online_feed(config)  # of the configuration that the run began with
         self.grad_probe: Any = None
         self._monitored: list = []  # (weak references to the models of a monitor(), whether it was a list)
         self.take(config, None)
@@ -37,6 +38,11 @@ class Features:
             models = [model() for model in references]
             if all(model is not None for model in models):
                 self.grad_probe.monitor(models if several else models[0])
+
+    def end(self) -> None:
+        """Recording has ended."""
+        if self.online is not None:
+            self.online.end()
 
     def monitor(self, model: Any) -> None:
         """Passes models to the gradient probe, and keeps them for a later configuration that has one."""

@@ -114,6 +114,10 @@ class Framework:
         """Returns what replaces inputs of modules as `load` says, or None."""
         return None
 
+    def online_feed(self, config: Config) -> Any:
+        """Returns what sends the recorded calls to a checker, or None."""
+        return None
+
     def grad_probe(self, config: Config, before: Any) -> Any:
         """Returns what lists the gradients at each step of an optimizer, or None."""
         return None

@@ -136,10 +136,16 @@ class Lifecycle:
         if not self._schedule.wants_rank(self._rank):
             self._first_start = False
             return
+        online = self._features.online
+        if online is not None and not self._active and not online.begin(self._rank):
+            _core.pause()
+            return
         if self._begin():
             self._first_start = False
             if self._features.budget is not None:
                 self._features.budget.limit()
+            elif online is not None:
+                online.limit()
             if token_range is not None and not self._tokens_counted:
                 self._tokens_counted = True
                 self._framework.count_tokens(self._models.current, token_range)
@@ -254,6 +260,8 @@ class Lifecycle:
         talks = self._rank in (None, 0)
         self._features.reporter.at_end_of_step(self._schedule.step, self._directory, summary, what, talks)
         tasks.end_step(self._config, self._directory, summary["recorded"])
+        if self._features.online is not None:
+            self._features.online.take(self._directory, self._schedule.step)
 
     def _lose_step(self, method: str) -> None:
         for end in (self._framework.stop_recording, self._close_step):  # the state is that of a step that is over
@@ -268,6 +276,7 @@ class Lifecycle:
         self._close_step()
         self._framework.stop_recording()
         self._ended = True
+        self._features.end()
         if self._forget_dataloader is not None:
             self._forget_dataloader()
         self._info("recording has ended and the hooks are removed: msprobe ends successfully.")
@@ -281,6 +290,7 @@ class Lifecycle:
             self._framework.stop_recording()
             self._close_step()
             self._ended = True
+            self._features.end()
 
     def _report(self, error: str) -> None:
         if error:

@@ -22,6 +22,16 @@ CHINESE = {
     "token_range and load need the model: call start(model=...) or PrecisionDebugger(model=...)": (
         "token_range 和 load 需要模型：请调用 start(model=...) 或 PrecisionDebugger(model=...)"
     ),
+    "nothing is sent to a checker: %(why)s": "没有向检查端发送任何数据：%(why)s",
+    "nothing is sent to the checker: %(why)s": "没有向检查端发送任何数据：%(why)s",
+    "the checker is not there, it is tried again: %(why)s": "检查端不在线，将重试：%(why)s",
+    "steps are not recorded while more than %(most)s MB wait to be sent to the checker": (
+        "待发送给检查端的数据超过 %(most)s MB 期间，不采集 step"
+    ),
+    "%(steps)s steps were not recorded: no checker takes them": "%(steps)s 个 step 没有采集：没有检查端接收",
+    "online check: %(acked)s calls are kept by the checker, %(left)s are not, %(steps)s steps were not recorded": (
+        "在线检查：检查端已保存 %(acked)s 次调用，未保存 %(left)s 次，%(steps)s 个 step 没有采集"
+    ),
     "%(name)s cannot be recorded: %(why)s": "无法采集 %(name)s：%(why)s",
     "%(owner)s has no function of this name": "%(owner)s 没有此名称的函数",
     "PrecisionDebugger instance is not created.": "尚未创建 PrecisionDebugger 实例（PrecisionDebugger instance is not created.）",
@@ -45,6 +55,17 @@ CHINESE = {
         "优化器中没有该模型的参数：请把一起训练的模型和优化器传给 set_monitor()"
     ),
     # what is allowed
+    "a number of megabytes from 1": "不小于 1 的兆字节数",
+    "seconds from 0 to 3600": "0 到 3600 的秒数",
+    "a directory that both sides have": "两侧都能访问的目录",
+    "the address of the checker": "检查端的地址",
+    "a port from 1 to 65535": "1 到 65535 的端口",
+    'a directory of client.key, client.crt and ca.crt, or "" for none': (
+        '含 client.key、client.crt 和 ca.crt 的目录，或表示不用的 ""'
+    ),
+    "the file of the token": "令牌文件",
+    "given for a checker on another machine, or token_path": "检查端在其他机器上时须给出，或给出 token_path",
+    "L1, mix with online_run_ut": "online_run_ut 为 true 时可为 L1、mix",
     "cpu with pert_mode to_cpu, else npu": "pert_mode 为 to_cpu 时用 cpu，否则用 npu",
     "a whole number above 0": "大于 0 的整数",
     "false with handler_type fix": "handler_type 为 fix 时只能为 false",

@@ -16,6 +16,8 @@ from .free_benchmark import FreeBenchmark
 from .free_benchmark import Settings as BenchmarkSettings
 from .grad_probe import GradProbe
 from .load_inputs import InputLoader
+from .online_check import Feed
+from .online_check import Settings as OnlineSettings
 from .seed import seed_all
 
 # What a task or level needs that is not here, and what to use instead.
@@ -63,6 +65,12 @@ class PyTorch(Framework):
         if config.task == "free_benchmark":
             name, value, allowed = BenchmarkSettings.of(config.section).fault()
             return wrong(name, str(value), allowed, config.place(name)) if name else ""
+        online = OnlineSettings.of(config.section) if config.task == "tensor" else OnlineSettings()
+        name, value, allowed = online.fault()
+        if name:
+            return wrong(name, str(value), allowed, config.place(name))
+        if online.online_run_ut and config.level not in ("L1", "mix"):
+            return wrong("level", config.level, "L1, mix with online_run_ut", config.place("level"))
         return ""
 
     def check_model(self, model: Any) -> None:
@@ -172,6 +180,11 @@ class PyTorch(Framework):
     def input_loader(self, config: Config) -> Any:
         """Returns what replaces inputs of modules as `load` says, or None."""
         return InputLoader(config.load)
+
+    def online_feed(self, config: Config) -> Any:
+        """Returns what sends the recorded calls to a checker, if the configuration asks for it."""
+        settings = OnlineSettings.of(config.section) if config.task == "tensor" else OnlineSettings()
+        return Feed(settings) if settings.online_run_ut else None
 
     def grad_probe(self, config: Config, before: Any) -> Any:
         """Returns what lists the gradients at each step of an optimizer."""

@@ -10,6 +10,7 @@
 #include "json/writer.h"
 #include "lab/acc_check.h"
 #include "lab/check_tables.h"
+#include "lab/online/online_check.h"
 
 namespace msprobe {
 namespace {
@@ -17,12 +18,15 @@ namespace {
 constexpr int kMostProcesses = 64, kUsualProcesses = 8;
 constexpr size_t kNamedErrors = 10;
 
-std::string Json(const AccCheckReport& report) {
-  JsonWriter json;
-  json.BeginObject();
-  json.Member("result", report.result);
-  json.Member("details", report.details);
-  json.Member("float64", report.float64);
+struct AccCheckArgs {
+  AccCheckSettings check;
+  OnlineSettings online;
+  std::string place;  // of --online
+};
+
+/// What tables say, as members of the open object.
+void WriteCounts(const AccCheckReport& report, JsonWriter* out) {
+  JsonWriter& json = *out;
   if (!report.error_data.empty()) json.Member("error_data", report.error_data);
   json.Member("device", report.device);
   json.Member("passed", report.passed);
@@ -46,11 +50,33 @@ std::string Json(const AccCheckReport& report) {
     json.EndObject();
   }
   json.EndArray();
+}
+
+std::string Json(const AccCheckReport& report) {
+  JsonWriter json;
+  json.BeginObject();
+  json.Member("result", report.result);
+  json.Member("details", report.details);
+  json.Member("float64", report.float64);
+  WriteCounts(report, &json);
   json.EndObject();
   return json.Take() + "\n";
 }
 
-std::string Text(const AccCheckReport& report) {
+std::string Json(const OnlineReport& report) {
+  JsonWriter json;
+  json.BeginObject();
+  json.Member("results", report.results);
+  json.Member("judged", report.judged);
+  json.Member("sent", report.sent);
+  json.Member("left", report.left);
+  json.Member("steps_left_out", report.steps_left_out);
+  WriteCounts(report.calls, &json);
+  json.EndObject();
+  return json.Take() + "\n";
+}
+
+std::string CountsText(const AccCheckReport& report) {
   std::string out = fmt::format("{} calls pass on {}, {} with a warning, {} fail, {} are skipped\n", report.passed,
                                 report.device, report.warned, report.failed, report.skipped);
   if (report.resumed > 0) out += fmt::format("{} calls were checked before\n", report.resumed);
@@ -61,21 +87,63 @@ std::string Text(const AccCheckReport& report) {
   if (report.known > 0) out += fmt::format("  {} of them from kernels that are known to be inaccurate\n", report.known);
   for (size_t i = 0; i < report.suspects.size() && i < kNamedErrors; ++i)
     out += fmt::format("  further away than rounding explains: {}\n", OneLine(report.suspects[i]));
+  return out;
+}
+
+std::string Text(const AccCheckReport& report) {
+  std::string out = CountsText(report);
   out += fmt::format("  result: {}\n  details: {}\n", OneLine(report.result), OneLine(report.details));
   out += fmt::format("  float64: {}\n", OneLine(report.float64));
   if (!report.error_data.empty()) out += fmt::format("  data of calls that fail: {}\n", OneLine(report.error_data));
   return out;
 }
 
-Status Run(const AccCheckSettings& settings, bool as_json) {
+std::string Text(const OnlineReport& report, const std::string& output) {
+  std::string out = fmt::format("{} calls were judged; the trainings sent {}\n", report.judged, report.sent);
+  if (report.left > 0) out += fmt::format("{} calls were not sent before their training ended\n", report.left);
+  if (report.steps_left_out > 0)
+    out += fmt::format("{} steps were not recorded: the queue of their training was full\n", report.steps_left_out);
+  return out + CountsText(report.calls) +
+         fmt::format("  tables of {} steps and ranks: {}\n", report.results.size(), OneLine(output));
+}
+
+Status RunOnline(const AccCheckArgs& args, bool as_json) {
+  const auto tell = [](const std::string& text, bool warning) {
+    warning ? PrintWarning(text) : PrintMessage("[msprobe] ", text);
+  };
+  MSP_ASSIGN_OR_RETURN(const OnlineReport report, CheckOnline(args.online, args.check, tell));
+  as_json ? PrintJson(Json(report)) : PrintForPeople(Text(report, args.check.output));
+  return OkStatus();
+}
+
+Status Run(AccCheckArgs* args, bool as_json) {
+  const AccCheckSettings& settings = args->check;
+  bool online = !args->place.empty();
+  if (!settings.config.empty()) {
+    MSP_ASSIGN_OR_RETURN(const bool configured, ReadOnlineConfig(settings.config, &args->online));
+    online = online || (configured && settings.dump.empty());
+  }
+  if (!args->place.empty()) MSP_RETURN_IF_ERROR(ReadOnlinePlace(args->place, &args->online));
+  if (online && settings.dump.empty()) return RunOnline(*args, as_json);
+  if (online) return UsageError("--online judges what trainings send: leave out -api_info");
+  if (settings.dump.empty())
+    return UsageError("-api_info is missing: the dump.json whose calls are made again, or --online HOST:PORT");
   MSP_ASSIGN_OR_RETURN(const AccCheckReport report, CheckAccuracy(settings, nullptr));
   if (!report.truncated.empty()) PrintWarning(report.truncated);
   as_json ? PrintJson(Json(report)) : PrintForPeople(Text(report));
   return OkStatus();
 }
 
-void AddOptions(CLI::App* command, const std::shared_ptr<AccCheckSettings>& settings, CommandContext* context) {
-  command->add_option("--api_info_file", settings->dump, "-api_info: dump.json of level L1 or mix")->required();
+void AddOptions(CLI::App* command, const std::shared_ptr<AccCheckArgs>& args, CommandContext* context) {
+  AccCheckSettings* settings = &args->check;
+  command->add_option("--api_info_file", settings->dump, "-api_info: dump.json of level L1 or mix");
+  command->add_option("--online", args->place,
+                      "HOST:PORT or a shared directory: judge what trainings send, while they run");
+  command->add_option("--tls_path", args->online.tls,
+                      "of --online HOST:PORT: directory of server.key, server.crt and ca.crt");
+  command->add_option("--token_path", args->online.token,
+                      "of --online HOST:PORT: file of the token that trainings say");
+  command->add_option("--rank_list", args->online.ranks, "of --online: ranks that send; it ends when all of them have");
   command->add_option("-o,--out_path", settings->output, "directory of the two tables")->capture_default_str();
   command->add_flag("--save_error_data", settings->save_error_data,
                     "-save_error_data: keep the tensors of calls that do not pass");
@@ -83,7 +151,7 @@ void AddOptions(CLI::App* command, const std::shared_ptr<AccCheckSettings>& sett
   command
       ->add_option("-d,--device", settings->devices,
                    "numbers of accelerators, or devices of torch such as cpu and cuda:1; the CPU where there is no "
-                   "accelerator")
+                   "accelerator. recorded: judge the results of the dump itself")
       ->expected(1, 8)
       ->capture_default_str();
   command->add_option("--result_csv_path", settings->resume,
@@ -94,21 +162,21 @@ void AddOptions(CLI::App* command, const std::shared_ptr<AccCheckSettings>& sett
                       "-config: config.json whose section acc_check has white_list, black_list, error_data_path");
   AddStandardsOption(command, &settings->release);
   command->add_flag("--json", context->json, "print the summary as one JSON object");
-  command->callback([settings, context] { context->status = Run(*settings, context->json); });
+  command->callback([args, context] { context->status = Run(args.get(), context->json); });
 }
 
 }  // namespace
 
 void RegisterAccCheck(CLI::App& app, CommandContext* context) {
-  auto one = std::make_shared<AccCheckSettings>(), many = std::make_shared<AccCheckSettings>();
+  auto one = std::make_shared<AccCheckArgs>(), many = std::make_shared<AccCheckArgs>();
   AddOptions(app.add_subcommand("acc_check",
                                 "call the functions of a dump again, on a device and in float64, and say "
                                 "which are inaccurate"),
              one, context);
   CLI::App* multi = app.add_subcommand("multi_acc_check", "acc_check in several processes");
   AddOptions(multi, many, context);
-  many->processes = kUsualProcesses;
-  multi->add_option("-n,--num_splits", many->processes, "processes")
+  many->check.processes = kUsualProcesses;
+  multi->add_option("-n,--num_splits", many->check.processes, "processes")
       ->check(CLI::Range(1, kMostProcesses))
       ->capture_default_str();
 }

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/interrupt.h"
+#include "base/python_program.h"
 #include "base/text.h"
 #include "diagnose/replay/op_call.h"
 #include "diagnose/replay/replay_program.h"
@@ -125,7 +126,8 @@ StatusOr<std::unique_ptr<Replayer>> Replayer::Start() {
 }
 
 Status Replayer::Begin() {
-  MSP_ASSIGN_OR_RETURN(process_, PythonProcess::Start(kOption, ReplayProgram(), {}));
+  MSP_ASSIGN_OR_RETURN(
+      process_, PythonProcess::Start(kOption, JoinPrograms({{"_channel", ChannelProgram()}}, ReplayProgram()), {}));
   const StatusOr<std::string> line = process_->ReadLine();
   if (!line.ok() && line.status().code() != Code::kBadInput) return line.status();
   JsonDoc doc;

@@ -1,10 +1,11 @@
 #include "lab/relations/relation_process.h"
 
 #include "base/embed.h"
+#include "base/python_program.h"
 #include "base/text.h"
 #include "diagnose/replay/replay_program.h"
 #include "json/parser.h"
-#include "lab/check_programs.h"
+#include "lab/programs/check_programs.h"
 #include "lab/relations/lab_program.h"
 #include "lab/relations/relation.h"
 
@@ -32,24 +33,16 @@ stream.close()
 exec(compile(b"".join(parts), "msprobe lab", "exec"))
 )";
 
-/// A program whose text is `program`, as a module that later ones import.
-void AppendModule(std::string_view name, std::string_view program, std::string* out) {
-  *out += "module = types.ModuleType('" + std::string(name) + "')\nsys.modules['" + std::string(name) +
-          "'] = module\nexec(";
-  AppendPyStrRepr(*out, program);
-  *out += ", module.__dict__)\n";
-}
-
 std::string RelationProgram() {
-  std::string out = "import sys, types\n";
-  AppendModule("_replay", ReplayProgram(), &out);
-  AppendModule("_calls", CallsProgram(), &out);
-  AppendModule("_element", ElementProgram(), &out);
-  AppendModule("_draws", DrawsProgram(), &out);
-  AppendModule("_lab", LabProgram(), &out);
-  AppendModule("_changes", ChangesProgram(), &out);
-  out.append(MSPROBE_EMBEDDED(relations));
-  return out;
+  return JoinPrograms({{"_channel", ChannelProgram()},
+                       {"_replay", ReplayProgram()},
+                       {"_calls", CallsProgram()},
+                       {"_element", ElementProgram()},
+                       {"_draws", DrawsProgram()},
+                       {"_recorded", RecordedProgram()},
+                       {"_lab", LabProgram()},
+                       {"_changes", ChangesProgram()}},
+                      MSPROBE_EMBEDDED(relations));
 }
 
 std::string MemberText(const JsonValue& object, const char* key) { return std::string(object[key].Text()); }

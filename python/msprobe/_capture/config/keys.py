@@ -95,6 +95,15 @@ KEYS = (
     Key("bounds", "bounds", [-1, 0, 1], sections=("grad_probe",), owner="grad_probe"),
     *(Key(name, "", sections=("tensor",)) for name in ("file_format", "backward_input")),
     *(Key(name, "", sections=("acc_check", "run_ut")) for name in ("white_list", "black_list", "error_data_path")),
+    *(Key(name, "", sections=("acc_check", "run_ut")) for name in ("is_online", "rank_list")),
+    *(
+        Key(name, "", sections=("tensor", "acc_check", "run_ut"))
+        for name in ("nfs_path", "host", "port", "tls_path", "token_path")
+    ),
+    *(
+        Key(name, "", sections=("tensor",))
+        for name in ("online_run_ut", "online_run_ut_recompute", "online_queue_mb", "online_wait", "online_end_wait")
+    ),
     *(
         Key(name, "", sections=("free_benchmark",))
         for name in (

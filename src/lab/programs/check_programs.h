@@ -1,5 +1,5 @@
-// The Python modules of the process that makes calls again, python/msprobe/_calls.py, _element.py
-// and _draws.py.
+// The Python modules of the process that makes calls again, python/msprobe/_calls.py, _element.py,
+// _draws.py and _recorded.py.
 #pragma once
 
 #include <string_view>
@@ -12,6 +12,8 @@ std::string_view CallsProgram();
 std::string_view ElementProgram();
 /// Whether two sides draw from one distribution.
 std::string_view DrawsProgram();
+/// Results of a dump in place of those of a device.
+std::string_view RecordedProgram();
 
 /// The process for calls of MindSpore, python/msprobe/_lab_mindspore.py, and its numpy functions, _numpy_truth.py.
 std::string_view MindSporeProgram();

@@ -1,5 +1,5 @@
 #include "base/embed.h"
-#include "lab/check_programs.h"
+#include "lab/programs/check_programs.h"
 
 MSPROBE_EMBED(draws, MSPROBE_PROGRAM_FILE);
 
