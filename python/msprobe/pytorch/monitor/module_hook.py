@@ -29,9 +29,9 @@ from .earlier_calls import EarlierCalls
 from .faults import OURS
 from .features import FeatureWatch
 from .gradients import UnreducedGradients
+from .group_news import GroupNews
 from .health import TABLES as HEALTH_TABLES
 from .health import HealthWatch
-from .group_news import GroupNews
 from .inputs import InputWatch
 from .laws.of_monitor import MonitoredLaws
 from .optimizers import OptimizerView, view_of
