@@ -105,6 +105,7 @@ EffectiveRun::EffectiveRun(Configuration configuration, const Pack* pack) : conf
   ReadNamed();
   ReadOptimizerGroups();
   ReadTokenizer();
+  ReadVersions();
   ReadDeepSpeedDefaults();
   ReadDefaults();
   DeriveAttention();
@@ -182,9 +183,25 @@ void EffectiveRun::ReadNamed() {
   }
 }
 
+/// Whether verl trains without a rollout. What it takes for an optimizer then has changed between releases.
+static bool IsFineTuning(const std::vector<ConfigSource>& sources) {
+  bool verl = false;
+  for (const ConfigSource& source : sources) {
+    if (source.dialect != ConfigDialect::kVerl) continue;
+    verl = true;
+    for (const Setting& setting : source.settings) {
+      if (StartsWith(setting.key, "actor_rollout_ref.")) return false;
+    }
+  }
+  return verl;
+}
+
 void EffectiveRun::ReadDefaults() {
+  const bool fine_tuning = IsFineTuning(configuration_.sources);
   for (const DefaultValue& preset : kDefaults) {
     if (!Has(preset.dialect) || Find(preset.id)) continue;
+    const bool changed = preset.id == "lr" || preset.id == "beta2" || preset.id == "lr_schedule";
+    if (preset.dialect == ConfigDialect::kVerl && fine_tuning && changed) continue;
     Set(std::string(preset.id), PythonScalar(preset.value), "default of " + std::string(NameOf(preset.dialect)), true);
   }
 }

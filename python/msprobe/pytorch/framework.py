@@ -15,7 +15,7 @@ from .arguments import check_model
 from .free_benchmark import FreeBenchmark
 from .free_benchmark import Settings as BenchmarkSettings
 from .grad_probe import GradProbe
-from .load_inputs import InputLoader
+from .load_inputs import TorchInputLoader
 from .seed import seed_all
 
 # What a task or level needs that is not here, and what to use instead.
@@ -171,7 +171,7 @@ class PyTorch(Framework):
 
     def input_loader(self, config: Config) -> Any:
         """Returns what replaces inputs of modules as `load` says, or None."""
-        return InputLoader(config.load)
+        return TorchInputLoader(config.load)
 
     def grad_probe(self, config: Config, before: Any) -> Any:
         """Returns what lists the gradients at each step of an optimizer."""
