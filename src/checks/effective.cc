@@ -37,6 +37,21 @@ std::string LowerText(std::string text) {
   return text;
 }
 
+/// The items of a list, also of one that a shell passes on as a text: "[0.9, 0.95]".
+std::vector<ConfigValue> ItemsOf(const ConfigValue& value) {
+  if (value.IsList()) return value.items;
+  std::string_view text = value.IsText() ? std::string_view(value.text) : std::string_view();
+  if (text.size() < 2 || (text.front() != '[' && text.front() != '(')) return {};
+  text = text.substr(1, text.size() - 2);
+  std::vector<ConfigValue> out;
+  for (std::string_view part : Split(text, ',')) {
+    while (StartsWith(part, " ")) part.remove_prefix(1);
+    while (EndsWith(part, " ")) part.remove_suffix(1);
+    out.push_back(PythonScalar(part));
+  }
+  return out;
+}
+
 /// "key", "!key" (the opposite), "key#1" (the second element), in the source; the value that it gives.
 const Setting* LookUp(const ConfigSource& source, std::string_view name, ConfigValue* out) {
   const bool negated = StartsWith(name, "!");
@@ -54,9 +69,9 @@ const Setting* LookUp(const ConfigSource& source, std::string_view name, ConfigV
   if (out->IsText() && (out->text == "auto" || out->text == "None")) return nullptr;
   if (hash != std::string_view::npos) {
     const size_t index = static_cast<size_t>(name[hash + 1] - '0');
-    if (!out->IsList() || index >= out->items.size()) return nullptr;
-    const ConfigValue item = out->items[index];
-    *out = item;
+    const std::vector<ConfigValue> items = ItemsOf(*out);
+    if (index >= items.size()) return nullptr;
+    *out = items[index];
   }
   if (negated) {
     const std::optional<bool> flag = out->AsBool();

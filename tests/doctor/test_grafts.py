@@ -133,22 +133,6 @@ def test_a_module_itself_or_only_its_inputs(tmp_path, fault, module, outcome):
     assert calls == {f"Module.{module}.Block.forward.0": ["input.0", "kwargs.scale"]}
 
 
-@pytest.mark.deep
-def test_all_modules_at_once_where_differences_add_up(tmp_path):
-    """No op stands out: the doctor asks for the graft by itself, and each module is as it is in A."""
-    record(tmp_path, "A", "")
-    record(tmp_path, "B", "drift")
-    said = ask(tmp_path)
-    commands = said["next"]["commands"] if said["next"] else []
-    if not commands or "graft.json" not in commands[0]:
-        pytest.skip(f"an op stands out: {said['cause']}")
-    modules = json.loads((tmp_path / "doctor" / "graft.json").read_text())["load"]["modules"]
-    assert modules == [f"Module.blocks.{i}.Block.forward.0" for i in range(3)]
-    shell(commands[0], tmp_path)
-    said = ask(tmp_path)
-    assert said["graft"]["outcome"] == "only_inputs" and not said["bug"]
-
-
 def test_bfloat16_comes_back_whole(tmp_path):
     record(tmp_path, "A", "bf16")
     record(tmp_path, "B", "bf16 weight")

@@ -40,7 +40,7 @@ bool IsTokenFile(std::string_view name) {
 
 /// The rows of the last dimension, as far as there is room for them.
 void AddRows(const FileTensor& t, TokenRows* rows) {
-  constexpr size_t kMostRows = 64, kMostIds = 8192;
+  constexpr size_t kRowsTaken = 64, kIdsTaken = 8192;
   int64_t count = 1, stride = 1;
   for (size_t i = t.shape.size(); i-- > 0;) {
     if (t.shape[i] != 1 && t.strides[i] != stride) return;  // no batch of a loader lies so
@@ -50,8 +50,8 @@ void AddRows(const FileTensor& t, TokenRows* rows) {
   if (!IsInteger(t.dtype) || count == 0 || t.shape.empty()) return;
   const auto length = static_cast<size_t>(t.shape.back());
   const char* from = static_cast<const char*>(t.data);
-  for (size_t row = 0; row < static_cast<size_t>(count) / length && rows->size() < kMostRows; ++row) {
-    std::vector<double> ids(std::min(length, kMostIds));
+  for (size_t row = 0; row < static_cast<size_t>(count) / length && rows->size() < kRowsTaken; ++row) {
+    std::vector<double> ids(std::min(length, kIdsTaken));
     if (!metrics::ToDoubles(t.dtype, from + row * length * ElementSize(t.dtype), ids.size(), ids.data())) return;
     rows->emplace_back(ids.begin(), ids.end());
   }

@@ -11,7 +11,7 @@
 namespace msprobe {
 namespace {
 
-constexpr int kSecondsOfPython = 60;
+constexpr int kSecondsOfTokenizer = 60;
 
 /// What the program says of the rows; a note where it has no answer.
 Status AskPython(const std::string& path, const TokenRows& rows, Configuration* out, ConfigSource* source) {
@@ -28,7 +28,7 @@ Status AskPython(const std::string& path, const TokenRows& rows, Configuration* 
   }
   text += ".\n";
   if (const Status sent = (*python)->Send(text.data(), text.size()); !sent.ok()) return leave_out(sent.message());
-  const auto answer = (*python)->ReadLine(kSecondsOfPython);
+  const auto answer = (*python)->ReadLine(kSecondsOfTokenizer);
   if (!answer.ok()) return leave_out(answer.status().message());
   const std::string& line = *answer;
   if (StartsWith(line, "none ")) return leave_out(line.substr(5));
