@@ -10,6 +10,7 @@ DEEP = (
     "mindspore/",  # records in an environment of its own
     "golden/test_graph_ray.py",
     "golden/test_old_plugins.py",
+    "doctor/test_grafts.py",
     "python/test_compare_hypothesis.py",
     "python/test_compile.py",
     "python/test_distributed.py",

@@ -249,6 +249,58 @@ TEST(Checklist, TokenizersAreHeldAgainstTheModelAndEachOther) {
   EXPECT_EQ(VerdictOf(RunChecklist(WithTokenizer(2, 32000, "a"), nullptr), "other.tokenizer_size"), "fail");
 }
 
+TEST(Checklist, SpecialTokensOfTwoTokenizersAreTheSame) {
+  const EffectiveRun fine = WithTokenizer(2, 31999, "a");
+  EXPECT_EQ(VerdictOf(RunChecklist(fine, &fine), "other.tokenizer_special"), "pass");
+  const EffectiveRun other = WithTokenizer(7, 31999, "a");
+  EXPECT_EQ(VerdictOf(RunChecklist(fine, &other), "other.tokenizer_special"), "fail");
+}
+
+/// A run with recorded tokens, of which a share comes back from its tokenizer; below 0: it is not known.
+EffectiveRun WithRecordedTokens(double share, int64_t unknown) {
+  Configuration configuration;
+  configuration.sources = {{ConfigDialect::kTokenizer,
+                            "tokenizer.json",
+                            {{"tokenizer.vocabulary", ConfigValue::Of(std::string("a")), "tokenizer.json"},
+                             {"tokenizer.ids_without_a_token", ConfigValue::Of(unknown), "tokenizer.json"}}}};
+  if (share >= 0) {
+    configuration.sources[0].settings.push_back(
+        {"tokenizer.share_that_comes_back", ConfigValue::Of(share), "tokenizer.json"});
+  }
+  Pack pack;
+  pack.dataset[{0, 0}].push_back({"input_ids", true, {31, 0, 15, 60}});
+  return EffectiveRun(std::move(configuration), &pack);
+}
+
+TEST(Checklist, RecordedTokensComeBackFromTheirTokenizer) {
+  const auto verdict = [](double share, int64_t unknown) {
+    return VerdictOf(RunChecklist(WithRecordedTokens(share, unknown), nullptr), "other.round_trip");
+  };
+  EXPECT_EQ(verdict(1, 0), "pass");
+  EXPECT_EQ(verdict(0.9, 0), "warn");
+  EXPECT_EQ(verdict(0.3, 0), "fail");
+  EXPECT_EQ(verdict(-1, 0), "ask");
+  EXPECT_EQ(verdict(-1, 3), "fail");
+}
+
+EffectiveRun WithPackages(const std::vector<std::pair<std::string, std::string>>& packages) {
+  Configuration configuration;
+  configuration.packages = packages;
+  return EffectiveRun(std::move(configuration));
+}
+
+TEST(Checklist, VersionsBetweenWhichSomethingChanged) {
+  const EffectiveRun old = WithPackages({{"transformers", "4.45.2"}, {"torch", "2.5.1"}}),
+                     fresh = WithPackages({{"transformers", "4.57.0"}, {"torch", "2.5.0+cpu"}}),
+                     later = WithPackages({{"transformers", "4.57.9"}, {"torch", "2.5.1"}}),
+                     mixed = WithPackages({{"torch", "2.5.1"}, {"torch_npu", "2.1.0.post6"}});
+  EXPECT_EQ(VerdictOf(RunChecklist(old, &fresh), "other.known_versions"), "warn");
+  EXPECT_EQ(VerdictOf(RunChecklist(later, &fresh), "other.known_versions"), "pass");
+  EXPECT_EQ(VerdictOf(RunChecklist(later, &fresh), "other.versions"), "pass");
+  EXPECT_EQ(VerdictOf(RunChecklist(old, &fresh), "other.versions"), "warn");
+  EXPECT_EQ(VerdictOf(RunChecklist(mixed, nullptr), "other.known_versions"), "fail");
+}
+
 TEST(Checklist, WarmupStepsBelowOneAreAShare) {
   ConfigSource trainer{ConfigDialect::kHfTrainer,
                        "args.yaml",

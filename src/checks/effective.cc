@@ -37,6 +37,21 @@ std::string LowerText(std::string text) {
   return text;
 }
 
+/// The items of a list, also of one that a shell passes on as a text: "[0.9, 0.95]".
+std::vector<ConfigValue> ItemsOf(const ConfigValue& value) {
+  if (value.IsList()) return value.items;
+  std::string_view text = value.IsText() ? std::string_view(value.text) : std::string_view();
+  if (text.size() < 2 || (text.front() != '[' && text.front() != '(')) return {};
+  text = text.substr(1, text.size() - 2);
+  std::vector<ConfigValue> out;
+  for (std::string_view part : Split(text, ',')) {
+    while (StartsWith(part, " ")) part.remove_prefix(1);
+    while (EndsWith(part, " ")) part.remove_suffix(1);
+    out.push_back(PythonScalar(part));
+  }
+  return out;
+}
+
 /// "key", "!key" (the opposite), "key#1" (the second element), in the source; the value that it gives.
 const Setting* LookUp(const ConfigSource& source, std::string_view name, ConfigValue* out) {
   const bool negated = StartsWith(name, "!");
@@ -54,9 +69,9 @@ const Setting* LookUp(const ConfigSource& source, std::string_view name, ConfigV
   if (out->IsText() && (out->text == "auto" || out->text == "None")) return nullptr;
   if (hash != std::string_view::npos) {
     const size_t index = static_cast<size_t>(name[hash + 1] - '0');
-    if (!out->IsList() || index >= out->items.size()) return nullptr;
-    const ConfigValue item = out->items[index];
-    *out = item;
+    const std::vector<ConfigValue> items = ItemsOf(*out);
+    if (index >= items.size()) return nullptr;
+    *out = items[index];
   }
   if (negated) {
     const std::optional<bool> flag = out->AsBool();
@@ -105,6 +120,7 @@ EffectiveRun::EffectiveRun(Configuration configuration, const Pack* pack) : conf
   ReadNamed();
   ReadOptimizerGroups();
   ReadTokenizer();
+  ReadVersions();
   ReadDeepSpeedDefaults();
   ReadDefaults();
   DeriveAttention();
@@ -182,9 +198,25 @@ void EffectiveRun::ReadNamed() {
   }
 }
 
+/// Whether verl trains without a rollout. What it takes for an optimizer then has changed between releases.
+static bool IsFineTuning(const std::vector<ConfigSource>& sources) {
+  bool verl = false;
+  for (const ConfigSource& source : sources) {
+    if (source.dialect != ConfigDialect::kVerl) continue;
+    verl = true;
+    for (const Setting& setting : source.settings) {
+      if (StartsWith(setting.key, "actor_rollout_ref.")) return false;
+    }
+  }
+  return verl;
+}
+
 void EffectiveRun::ReadDefaults() {
+  const bool fine_tuning = IsFineTuning(configuration_.sources);
   for (const DefaultValue& preset : kDefaults) {
     if (!Has(preset.dialect) || Find(preset.id)) continue;
+    const bool changed = preset.id == "lr" || preset.id == "beta2" || preset.id == "lr_schedule";
+    if (preset.dialect == ConfigDialect::kVerl && fine_tuning && changed) continue;
     Set(std::string(preset.id), PythonScalar(preset.value), "default of " + std::string(NameOf(preset.dialect)), true);
   }
 }

@@ -48,6 +48,7 @@ class EffectiveRun {
   void ReadNamed();
   void ReadOptimizerGroups();
   void ReadTokenizer();
+  void ReadVersions();
   void ReadDeepSpeedDefaults();
   void ReadDefaults();
   void DeriveAttention();

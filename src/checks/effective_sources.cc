@@ -31,6 +31,16 @@ void EffectiveRun::ReadOptimizerGroups() {
 }
 
 /// tokenizer.bos_token of its files is the quantity tokenizer_bos_token.
+void EffectiveRun::ReadVersions() {
+  std::string text;
+  for (const std::string_view name : {"torch", "torch-npu", "torch_npu", "mindspore", "mindformers", "transformers",
+                                      "megatron-core", "deepspeed", "numpy"}) {
+    const std::string version = Package(name);
+    if (!version.empty()) text += (text.empty() ? "" : ", ") + std::string(name) + " " + version;
+  }
+  if (!text.empty()) Set("versions", ConfigValue::Of(text), "packages");
+}
+
 void EffectiveRun::ReadTokenizer() {
   for (const ConfigSource& source : configuration_.sources) {
     if (source.dialect != ConfigDialect::kTokenizer) continue;

@@ -11,7 +11,7 @@ namespace msprobe {
 namespace {
 
 struct DoctorArguments {
-  std::string a, b, output;
+  std::string a, b, output, graft;
   std::vector<std::string> more_a, more_b, again;
 };
 
@@ -22,7 +22,7 @@ std::vector<std::string> PathsOf(const std::string& first, const std::vector<std
 }
 
 Status RunDoctorCommand(const DoctorArguments& args, bool as_json) {
-  DoctorRequest request{PathsOf(args.a, args.more_a), PathsOf(args.b, args.more_b), {}, args.output};
+  DoctorRequest request{PathsOf(args.a, args.more_a), PathsOf(args.b, args.more_b), {}, args.output, args.graft};
   for (const std::string& path : args.again) request.again.push_back({path});
   MSP_ASSIGN_OR_RETURN(const DoctorReport report, RunDoctor(request, LocaleLanguage()));
   as_json ? PrintJson(DoctorJson(report)) : PrintForPeople(DoctorText(report, LocaleLanguage()));
@@ -52,6 +52,10 @@ void RegisterDoctor(CLI::App& app, CommandContext* context) {
   doctor->add_option("--also-a", args->more_a, "further directories or files of the reference");
   doctor->add_option("--also-b", args->more_b, "further directories or files of the run in question");
   doctor->add_option("--again", args->again, "directory or log of a further run of the reference, for its own error");
+  doctor->add_option(
+      "--graft", args->graft,
+      "prepare a run of B in which this module gets the inputs that it got in A: does the module differ, "
+      "or only what it gets?");
   doctor->add_option("-o,--output", args->output, "directory of the result")->default_val("./msprobe_doctor");
   doctor->add_flag("--json", context->json, "print the report as one JSON object");
   doctor->footer(

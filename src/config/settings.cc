@@ -64,6 +64,8 @@ ConfigDialect GuessDialect(const std::vector<Setting>& settings) {
   for (const Setting& setting : settings) {
     const std::string_view key = setting.key;
     if (StartsWith(key, "actor_rollout_ref.")) return ConfigDialect::kVerl;
+    // Of its supervised fine-tuning.
+    if (key == "optim.warmup_steps_ratio" || key == "optim.lr_warmup_steps_ratio") return ConfigDialect::kVerl;
     if (StartsWith(key, "model.model_config.") || StartsWith(key, "runner_config.") ||
         StartsWith(key, "runner_wrapper.")) {
       return ConfigDialect::kMindFormers;

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "doctor/next_run.h"
+#include "doctor/stage_judges.h"
 
 namespace msprobe {
 namespace {
@@ -172,7 +173,10 @@ std::string_view NameOf(Diagnosis::Outcome outcome) {
 
 Diagnosis Diagnose(const DoctorEvidence& evidence) {
   Diagnosis out;
-  for (const DoctorStage& stage : DoctorStages()) out.results.push_back(stage.judge(evidence));
+  for (const DoctorStage& stage : DoctorStages()) {
+    out.results.push_back(stage.judge(evidence));
+    AddGraftLines(evidence, stage.id, &out.results.back());
+  }
   const std::optional<StageId> seen = FirstSeen(out, StageVerdict::kDiffers);
   if (!seen) {
     JudgeAgreement(evidence, &out);

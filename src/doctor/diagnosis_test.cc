@@ -53,6 +53,37 @@ TEST(Diagnosis, EqualLossesAgreeAndSmallDifferencesAreNotDecided) {
   EXPECT_EQ(Diagnose(DoctorEvidence()).outcome, Diagnosis::Outcome::kUndecided);
 }
 
+/// Steps in which small differences add up from an op on.
+DoctorEvidence Growing(GraftEvidence::Outcome graft) {
+  DoctorEvidence out;
+  StoryOrigin origin;
+  origin.cause = Cause::kGrows;
+  out.dumps.seen = out.dumps.first_step = true;
+  out.dumps.steps = {0};
+  out.dumps.story.outcome = Story::Outcome::kOrigin;
+  out.dumps.story.origins = {origin};
+  out.dumps.origin = DumpOrigin{StageId::kStep1Loss, 0, origin, "bug"};
+  out.graft.outcome = graft;
+  out.graft.step = 0;
+  out.graft.modules = {"layers.0", "layers.1"};
+  out.graft.module = "layers.1";
+  return out;
+}
+
+TEST(Diagnosis, WhatModulesGiveWithTheInputsOfTheReferenceDecidesWhereDifferencesAddUp) {
+  EXPECT_FALSE(Diagnose(Growing(GraftEvidence::Outcome::kNone)).bug);
+  const Diagnosis module = Diagnose(Growing(GraftEvidence::Outcome::kModule));
+  EXPECT_TRUE(module.bug);
+  EXPECT_EQ(module.cause, "module layers.1");
+  EXPECT_EQ(module.stage, StageId::kStep1Loss);
+  const Diagnosis inputs = Diagnose(Growing(GraftEvidence::Outcome::kSame));
+  EXPECT_FALSE(inputs.bug);
+  EXPECT_FALSE(inputs.exact);
+  const auto& evidence = inputs.results[static_cast<size_t>(StageId::kStep1Loss)].evidence;
+  ASSERT_FALSE(evidence.empty());
+  EXPECT_NE(evidence.back().en.find("only the inputs of these modules differ"), std::string::npos);
+}
+
 TEST(Diagnosis, AConfigurationIsTheCauseOnlyOfWhatItCanChange) {
   DoctorEvidence evidence = PartingAt(1, 0.1);
   evidence.config.seen = true;

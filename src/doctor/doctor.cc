@@ -14,6 +14,20 @@ Status WriteReport(const std::string& path, const std::string& text, std::vector
   return OkStatus();
 }
 
+/// The next run is one of B in which this module gets the inputs that it got in A.
+Status AskForGraft(const std::string& module, DoctorReport* report) {
+  const DoctorEvidence& evidence = report->evidence;
+  const auto first = FirstCommonStep(evidence.a, evidence.b);
+  if (!first) return BadInput("--graft needs a step that both runs recorded: record one with task tensor, level mix");
+  const bool later = evidence.dumps.origin && evidence.dumps.origin->step > *first;
+  const int step = later ? evidence.dumps.origin->step : *first;
+  MSP_ASSIGN_OR_RETURN(const PreparedGraft graft, PrepareGraft(evidence.a, evidence.b, step, module, evidence.output));
+  report->diagnosis.next = RunGraft(evidence, graft.config, step,
+                                    Both("with the inputs of A, {} of B shows whether the module itself differs",
+                                         "使用 A 的输入，可看出 B 的 {} 自身是否不同", graft.modules.front()));
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<DoctorReport> RunDoctor(const DoctorRequest& request, Language language) {
@@ -39,7 +53,9 @@ StatusOr<DoctorReport> RunDoctor(const DoctorRequest& request, Language language
   evidence.frozen = CompareFrozenCurves(evidence.a, evidence.b, half);
   evidence.optimizer = CompareOptimizerRecords(evidence.a, evidence.b);
   MSP_ASSIGN_OR_RETURN(evidence.dumps, CompareRunDumps(evidence.a, evidence.b, request.output));
+  evidence.graft = CompareGrafts(evidence.a, evidence.b, request.output);
   out.diagnosis = Diagnose(evidence);
+  if (!request.graft.empty()) MSP_RETURN_IF_ERROR(AskForGraft(request.graft, &out));
   MSP_RETURN_IF_ERROR(WriteReport(JoinPath(request.output, "msprobe_doctor.json"), DoctorJson(out), &out.files));
   MSP_RETURN_IF_ERROR(
       WriteReport(JoinPath(request.output, "msprobe_doctor.html"), DoctorHtml(out, language), &out.files));

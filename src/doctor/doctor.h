@@ -13,6 +13,7 @@ struct DoctorRequest {
   std::vector<std::string> a, b;                // directories and files of the reference, and of the run in question
   std::vector<std::vector<std::string>> again;  // further runs of the reference
   std::string output;
+  std::string graft;  // a module that B is to run with the inputs of A; "" for none
 };
 
 struct DoctorReport {

@@ -71,6 +71,7 @@ std::string FilesLine(const RunFiles& run, Language language) {
   size_t steps = 0;
   for (const RunDump& dump : run.dumps) steps += dump.steps.size();
   add(steps, "recorded steps", "步 dump");
+  add(run.grafts.size(), "recordings with inputs of A", "份使用 A 输入的 dump");
   add(run.optimizer_records.size(), "records of the optimizer", "份优化器记录");
   return OneLine(run.given.front()) + ": " + fmt::format("{}", fmt::join(parts, ", "));
 }
@@ -119,6 +120,27 @@ void WriteRun(JsonWriter* json, std::string_view key, const RunFiles& run) {
     json->Member("gradients", run.gradients.size());
     json->Member("optimizer_records", run.optimizer_records);
     json->Member("notes", run.notes);
+  });
+}
+
+std::string_view NameOf(GraftEvidence::Outcome outcome) {
+  switch (outcome) {
+    case GraftEvidence::Outcome::kNone: return "none";
+    case GraftEvidence::Outcome::kSame: return "only_inputs";
+    case GraftEvidence::Outcome::kModule: return "module";
+    case GraftEvidence::Outcome::kUnknown: return "unknown";
+  }
+  return "";
+}
+
+void WriteGraft(JsonWriter* json, const GraftEvidence& graft) {
+  json->ObjectMember("graft", [&] {
+    json->Member("outcome", NameOf(graft.outcome));
+    json->Key("step");
+    graft.step >= 0 ? json->Int(graft.step + 1) : json->Null();
+    json->Member("modules", graft.modules);
+    json->Member("module", graft.module);
+    json->Member("why", graft.why);
   });
 }
 
@@ -261,6 +283,7 @@ std::string DoctorJson(const DoctorReport& report) {
   });
   WriteRun(&json, "a", report.evidence.a);
   WriteRun(&json, "b", report.evidence.b);
+  WriteGraft(&json, report.evidence.graft);
   json.Member("compare_html", report.evidence.dumps.html);
   json.EndObject();
   return json.Take() + "\n";

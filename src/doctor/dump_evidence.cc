@@ -1,24 +1,17 @@
 #include "doctor/dump_evidence.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/file.h"
 #include "base/text.h"
+#include "doctor/graft_calls.h"
 #include "dump/reader.h"
 #include "jobs/run_compare.h"
 #include "report/summary.h"
 
 namespace msprobe {
 namespace {
-
-constexpr std::string_view kForward = ".forward", kBackward = ".backward";
-
-bool IsBackward(std::string_view op) { return Contains(op, kBackward) || Contains(op, ".parameters_grad"); }
-
-/// A directory of steps, or one of a dump without steps.
-std::string StepDirectory(const RunDump& dump, int step) {
-  return step < 0 ? dump.path : JoinPath(dump.path, "step" + std::to_string(step));
-}
 
 /// dump.json of one rank of a step: what holds for all of them is read there.
 std::string FirstDumpFile(const std::string& step) {
@@ -64,7 +57,7 @@ OpPlace FindPlace(const std::string& dump, const std::string& op, const std::str
   out.ops = file->ops().size();
   out.first_backward = out.ops;
   for (size_t i = 0; i < out.ops; ++i) {
-    if (!IsBackward(file->ops().NameAt(i))) continue;
+    if (!IsBackwardOp(file->ops().NameAt(i))) continue;
     out.first_backward = std::min(out.first_backward, i);
     out.last_backward = i;
   }
@@ -77,24 +70,10 @@ OpPlace FindPlace(const std::string& dump, const std::string& op, const std::str
   return out;
 }
 
-/// The first forward call of a module in a dump.
-std::string ModuleCall(const std::string& dump, const std::string& module) {
-  const auto file = dump.empty() || module.empty() ? StatusOr<DumpFile>(BadInput("none")) : DumpFile::Open(dump);
-  if (!file.ok()) return {};
-  const std::string begin = "Module." + module + ".";
-  for (size_t i = 0; i < file->ops().size(); ++i) {
-    const std::string_view name = file->ops().NameAt(i);
-    // Behind the path stand the class, the direction and the number.
-    const bool own = StartsWith(name, begin) && Split(name.substr(begin.size()), '.').size() == 3;
-    if (own && EndsWith(name, ".forward.0")) return std::string(name);
-  }
-  return {};
-}
-
 /// Whether an op stands behind the backward pass, where the optimizer is.
 bool IsUpdate(const StoryOrigin& origin, const OpPlace& place) {
   const bool behind = place.found && place.first_backward < place.ops && place.at > place.last_backward;
-  return !IsBackward(origin.op) && (behind || !origin.owner.empty());
+  return !IsBackwardOp(origin.op) && (behind || !origin.owner.empty());
 }
 
 /// The stage of what begins at an op. `place`: in the dump that has the op.
@@ -102,7 +81,7 @@ StageId StageOf(const StoryOrigin& origin, const OpPlace& place, int step, bool 
   // Code of a backward pass calls functions, too. What differs where a forward pass is computed once more for it agreed
   // when it was computed first.
   const bool within = place.found && place.at > place.first_backward && place.at < place.last_backward;
-  const bool backward = IsBackward(origin.op) || within;
+  const bool backward = IsBackwardOp(origin.op) || within;
   const bool behind = IsUpdate(origin, place);
   if (origin.cause == Cause::kInput && !backward && !behind) {
     const bool first = place.found && place.at == 0;
@@ -125,22 +104,13 @@ struct StepPair {
 
 /// Of each step that both recorded; where several dumps hold it, the last one of each.
 std::vector<StepPair> PairSteps(const RunFiles& a, const RunFiles& b) {
+  std::set<int> steps;
+  for (const RunDump& dump : a.dumps) steps.insert(dump.steps.begin(), dump.steps.end());
   std::vector<StepPair> out;
-  const auto find = [](const RunFiles& run, int step) -> const RunDump* {
-    const RunDump* found = nullptr;
-    for (const RunDump& dump : run.dumps) {
-      if (std::find(dump.steps.begin(), dump.steps.end(), step) != dump.steps.end()) found = &dump;
-    }
-    return found;
-  };
-  for (const RunDump& dump : a.dumps) {
-    for (const int step : dump.steps) {
-      const RunDump *left = find(a, step), *right = find(b, step);
-      if (left != &dump || right == nullptr) continue;
-      out.push_back({step, StepDirectory(*left, step), StepDirectory(*right, step)});
-    }
+  for (const int step : steps) {
+    std::string right = StepDirectory(b.dumps, step);
+    if (!right.empty()) out.push_back({step, StepDirectory(a.dumps, step), std::move(right)});
   }
-  std::sort(out.begin(), out.end(), [](const StepPair& x, const StepPair& y) { return x.step < y.step; });
   return out;
 }
 
@@ -222,8 +192,7 @@ class DumpComparison {
     const bool target = origin.cause != Cause::kMissingOp;
     const OpPlace place = FindPlace(FirstDumpFile(target ? pair.b : pair.a), origin.op, origin.item);
     DumpOrigin found{StageOf(origin, place, pair.step, before), pair.step, origin,
-                     origin.verdict == RulerVerdict::kSuspicious ? "suspicious" : "bug",
-                     ModuleCall(FirstDumpFile(pair.a), origin.module)};
+                     origin.verdict == RulerVerdict::kSuspicious ? "suspicious" : "bug"};
     const bool weight = origin.cause == Cause::kWeight && !IsUpdate(origin, place);
     if (suspect_ && suspect_->origin.step == pair.step - 1 && weight && !suspect_->frameworks_differ) {
       out_.origin = std::move(suspect_->origin);

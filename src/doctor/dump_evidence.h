@@ -16,8 +16,7 @@ struct DumpOrigin {
   StageId stage = StageId::kStep1Loss;
   int step = -1;
   StoryOrigin origin;
-  std::string verdict;      // "bug", "suspicious"
-  std::string module_call;  // of A around it: "Module.layers.0.mlp.MLP.forward.0"; "" if there is none
+  std::string verdict;  // "bug", "suspicious"
 };
 
 struct DumpEvidence {

@@ -10,6 +10,7 @@
 #include "doctor/config_evidence.h"
 #include "doctor/curve_evidence.h"
 #include "doctor/dump_evidence.h"
+#include "doctor/graft.h"
 #include "doctor/run_files.h"
 #include "doctor/tensor_evidence.h"
 
@@ -26,6 +27,7 @@ struct DoctorEvidence {
   CurveEvidence frozen;  // of runs with a learning rate of 0
   OptimizerEvidence optimizer;
   DumpEvidence dumps;
+  GraftEvidence graft;
 };
 
 }  // namespace msprobe

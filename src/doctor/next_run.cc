@@ -6,7 +6,6 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "json/writer.h"
 
 namespace msprobe {
 namespace {
@@ -143,32 +142,17 @@ std::optional<NextRun> RunFrozen(const DoctorEvidence& evidence, BothWords why) 
   return out;
 }
 
-std::optional<NextRun> Graft(const DoctorEvidence& evidence, const std::string& module_call, int step, BothWords why) {
-  const auto holds = [&](const RunDump& dump) {
-    return std::find(dump.steps.begin(), dump.steps.end(), step) != dump.steps.end();
-  };
-  const auto dump = std::find_if(evidence.a.dumps.begin(), evidence.a.dumps.end(), holds);
-  if (dump == evidence.a.dumps.end() || !evidence.dumps.tensors || !StartsWith(module_call, "Module.")) {
-    return std::nullopt;
-  }
-  const std::string path = JoinPath(evidence.output, "graft.json");
-  JsonWriter json(kJsonIndented);
-  json.BeginObject();
-  json.Member("task", "tensor");  // as A was recorded, so that both are compared alike
-  json.Member("level", "mix");
-  json.ObjectMember("load", [&] {
-    json.Member("path", dump->path);
-    json.Member("modules", std::vector<std::string>{module_call});
-    json.Member("step", std::vector<int>{step});
-    json.Member("dump_after_load", true);
-  });
-  json.EndObject();
-  auto file = OutputFile::Create(path);
-  if (!file.ok() || !file->Write(json.Take() + "\n").ok() || !file->Commit().ok()) return std::nullopt;
-  return NextRun{
-      std::move(why),
-      {"msprobe run --config " + Quoted(path) + " --dump-path " + Quoted(FreeName(evidence.b, "msprobe_graft")) +
-       " --step " + std::to_string(step) + " -- " + ProgramOf(evidence.b)}};
+NextRun RunGraft(const DoctorEvidence& evidence, const std::string& config, int step, BothWords why) {
+  return {std::move(why),
+          {"msprobe run --config " + Quoted(config) + " --dump-path " + Quoted(FreeName(evidence.b, "msprobe_graft")) +
+           " --step " + std::to_string(step) + " -- " + ProgramOf(evidence.b)}};
+}
+
+std::optional<NextRun> Graft(const DoctorEvidence& evidence, int step, BothWords why) {
+  if (!evidence.dumps.tensors) return std::nullopt;
+  const auto prepared = PrepareGraft(evidence.a, evidence.b, step, {}, evidence.output);
+  if (!prepared.ok()) return std::nullopt;  // the step stays undecided, as without it
+  return RunGraft(evidence, prepared->config, step, std::move(why));
 }
 
 }  // namespace msprobe

@@ -33,8 +33,12 @@ NextRun RunAgain(const DoctorEvidence& evidence, BothWords why);
 /// Both with a learning rate of 0; none where no launch script sets it.
 std::optional<NextRun> RunFrozen(const DoctorEvidence& evidence, BothWords why);
 
-/// B with the inputs that A gave a module; needs tensors of A. The configuration is written to the output.
-std::optional<NextRun> Graft(const DoctorEvidence& evidence, const std::string& module_call, int step, BothWords why);
+/// B with inputs of A, as `config` says.
+NextRun RunGraft(const DoctorEvidence& evidence, const std::string& config, int step, BothWords why);
+
+/// The same, with the inputs of all modules that can be held against each other alone, which are written to the output;
+/// nothing where the dumps do not hold them.
+std::optional<NextRun> Graft(const DoctorEvidence& evidence, int step, BothWords why);
 
 /// "0,1,36,37"
 std::string StepList(const std::vector<int>& steps);

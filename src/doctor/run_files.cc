@@ -137,9 +137,9 @@ class RunFileFinder {
     std::string_view step = IsRankDirectory(BaseName(rank)) ? DirName(rank) : rank;
     const int number = StepOfDirectory(BaseName(step));
     const std::string root(number >= 0 ? DirName(step) : step);
-    auto found =
-        std::find_if(out_->dumps.begin(), out_->dumps.end(), [&](const RunDump& dump) { return dump.path == root; });
-    if (found == out_->dumps.end()) found = out_->dumps.insert(found, RunDump{root, {}});
+    std::vector<RunDump>& dumps = PathExists(JoinPath(rank, kLoadedFile)) ? out_->grafts : out_->dumps;
+    auto found = std::find_if(dumps.begin(), dumps.end(), [&](const RunDump& dump) { return dump.path == root; });
+    if (found == dumps.end()) found = dumps.insert(found, RunDump{root, {}});
     if (std::find(found->steps.begin(), found->steps.end(), number) == found->steps.end()) {
       found->steps.push_back(number);
       std::sort(found->steps.begin(), found->steps.end());
@@ -223,6 +223,15 @@ class RunFileFinder {
 };
 
 }  // namespace
+
+std::string StepDirectory(const std::vector<RunDump>& dumps, int step) {
+  std::string out;
+  for (const RunDump& dump : dumps) {
+    if (std::find(dump.steps.begin(), dump.steps.end(), step) == dump.steps.end()) continue;
+    out = step < 0 ? dump.path : JoinPath(dump.path, "step" + std::to_string(step));
+  }
+  return out;
+}
 
 StatusOr<RunFiles> FindRunFiles(const std::vector<std::string>& paths) {
   RunFiles out;

@@ -20,6 +20,9 @@ struct RunCheckpoint {
 /// Files of one step, by their path within the directory of the step: "rank_0/tokens.npy".
 using StepFiles = std::map<std::string, std::string>;
 
+/// What a capture leaves beside the dump of a step in which modules got inputs of another run.
+inline constexpr std::string_view kLoadedFile = "msprobe_loaded.json";
+
 struct RunDump {
   std::string path;        // with the directories of the steps
   std::vector<int> steps;  // from 0; -1 for a dump without steps
@@ -33,16 +36,20 @@ struct RunFiles {
   std::vector<TrainingLog> logs;     // with losses, the longest first
   std::vector<RunCheckpoint> checkpoints;
   std::vector<RunDump> dumps;
+  std::vector<RunDump> grafts;                  // recorded with inputs of another run
   std::map<int, StepFiles> batches, gradients;  // by step from 0
   std::vector<std::string> optimizer_records;   // of --save-optimizer and OptimizerRecord
   size_t others = 0;                            // files that are none of these
   std::vector<std::string> notes;               // files that look like one of these and cannot be read
 
   bool empty() const {
-    return configs.empty() && logs.empty() && checkpoints.empty() && dumps.empty() && batches.empty() &&
-           gradients.empty() && optimizer_records.empty();
+    return configs.empty() && logs.empty() && checkpoints.empty() && dumps.empty() && grafts.empty() &&
+           batches.empty() && gradients.empty() && optimizer_records.empty();
   }
 };
+
+/// The directory of a step in the last of the dumps that holds it; "" where none does.
+std::string StepDirectory(const std::vector<RunDump>& dumps, int step);
 
 /// Looks through files and directories, some levels deep; links to directories are not followed. kBadInput for a path
 /// that does not exist, and where nothing is known.

@@ -45,6 +45,23 @@ void AddStory(const DumpEvidence& dumps, StageResult* out) {
   for (size_t i = 0; i < en.size() && i < zh.size() && i < 6; ++i) out->evidence.push_back({en[i], zh[i]});
 }
 
+/// Small differences that add up: what B's modules give with the inputs of A tells whether one of them is at work.
+void TakeGraft(const DoctorEvidence& evidence, StageResult* out) {
+  const GraftEvidence& graft = evidence.graft;
+  const bool decides = graft.outcome == GraftEvidence::Outcome::kModule && graft.step == out->step;
+  if (decides) {
+    out->verdict = StageVerdict::kDiffers;
+    out->exact = true;
+    out->cause = graft.named ? CauseKey(graft.story.origins.front()) : "module " + graft.module;
+    out->cause_text = Both("with the inputs of A, {} of B still gives something else: the module itself differs",
+                           "使用 A 的输入时，B 的 {} 的结果仍然不同：差异来自该模块自身", graft.module);
+  } else if (graft.outcome == GraftEvidence::Outcome::kNone) {
+    out->next = Graft(evidence, out->step,
+                      Both("with the inputs that A had, each module of B shows what of the difference is its own",
+                           "给 B 的各模块加载 A 的输入，可看出差异是否由模块自身产生"));
+  }
+}
+
 /// Between the last step that agrees and the one whose parameters differ already lie others.
 bool HasGap(const DumpEvidence& dumps, int* last, int* found) {
   *found = dumps.origin->step;
@@ -97,9 +114,7 @@ bool AddDumpVerdict(const DoctorEvidence& evidence, StageId stage, StageResult* 
       // Nothing stands out: it may be rounding of another order.
       out->verdict = StageVerdict::kUnsure;
       out->exact = false;
-      out->next = Graft(evidence, dumps.origin->module_call, out->step,
-                        Both("with the inputs that A had there, B shows what of it is this module's own",
-                             "将 A 在此处的输入加载到 B，可看出差异是否由该模块自身产生"));
+      TakeGraft(evidence, out);
     }
     int last = -1, found = -1;
     if (HasGap(dumps, &last, &found)) {
@@ -150,6 +165,34 @@ int Earliest(const std::optional<CurvePoint>& x, const std::optional<CurvePoint>
 }
 
 }  // namespace
+
+void AddGraftLines(const DoctorEvidence& evidence, StageId stage, StageResult* out) {
+  const GraftEvidence& graft = evidence.graft;
+  const StageId place = graft.step <= 0 ? StageId::kStep1Loss : graft.step == 1 ? StageId::kStep2 : StageId::kTraining;
+  if (graft.outcome == GraftEvidence::Outcome::kNone || stage != place) return;
+  const std::string modules = graft.modules.size() == 1 ? graft.modules.front() : std::to_string(graft.modules.size());
+  switch (graft.outcome) {
+    case GraftEvidence::Outcome::kSame:
+      out->evidence.push_back(
+          Both("graft: with the inputs of A, B gives what A gives ({} modules, step {}): only the "
+               "inputs of these modules differ",
+               "移植输入：使用 A 的输入时，B 与 A 结果一致（模块：{}，第 {} 步）：不同的只是这些模块的输入", modules,
+               graft.step + 1));
+      return;
+    case GraftEvidence::Outcome::kModule:
+      out->evidence.push_back(
+          Both("graft: with the inputs of A, {} of B still gives something else (step {}): the "
+               "module itself differs",
+               "移植输入：使用 A 的输入时，B 的 {} 的结果仍然不同（第 {} 步）：差异来自该模块自身", graft.module,
+               graft.step + 1));
+      out->evidence.push_back({"graft: " + StoryHeadline(graft.story, Language::kEnglish),
+                               "移植输入：" + StoryHeadline(graft.story, Language::kChinese)});
+      return;
+    default:
+      out->evidence.push_back(
+          Both("graft: step {} says nothing: {}", "移植输入：第 {} 步无法判断：{}", graft.step + 1, graft.why));
+  }
+}
 
 int FirstApart(const CurveEvidence& curves) { return Earliest(curves.loss.parted, curves.norm.parted); }
 int FirstUnsure(const CurveEvidence& curves) { return Earliest(curves.loss.unsure, curves.norm.unsure); }

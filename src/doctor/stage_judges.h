@@ -14,6 +14,9 @@ namespace msprobe {
 /// it. True where they say anything.
 bool AddDumpVerdict(const DoctorEvidence& evidence, StageId stage, StageResult* out);
 
+/// What B gave with inputs of A, at the stage of their step.
+void AddGraftLines(const DoctorEvidence& evidence, StageId stage, StageResult* out);
+
 /// `verdict` where it is worse than that of `out`.
 void RaiseVerdict(StageVerdict verdict, StageResult* out);
 

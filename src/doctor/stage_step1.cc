@@ -33,7 +33,7 @@ StageResult JudgeStep1Loss(const DoctorEvidence& evidence) {
     out.cause_text = Both("the first loss differs: weights, data or the forward pass do",
                           "第 1 步 loss 不同：权重、数据或前向计算不同");
   }
-  if ((apart || unsure) && !out.exact) {
+  if ((apart || unsure) && !out.exact && !out.next) {
     out.next = RecordSteps(evidence, {0, 1},
                            Both("a recording of step 1 tells data, weights and forward pass apart, and names the op",
                                 "采集第 1 步可区分数据、权重与前向，并指出算子"));

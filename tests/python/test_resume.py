@@ -1,9 +1,11 @@
 """msprobe certify --resume and --twice: lost states are named, clean resumes have none, and what does not repeat itself is found."""
 
 import json
+import random
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 from accelerate import skip_first_batches
@@ -13,6 +15,7 @@ from launch import HERE, PACKAGE_ROOT, REPO
 sys.path.insert(0, str(REPO / "tests" / "resume"))
 
 from cases import Case, certify, faults
+from msprobe._attach.generators import held_generators, is_generator
 from msprobe._attach.leaves import Leaves
 from msprobe._attach.resume import _order_of
 
@@ -50,6 +53,30 @@ def test_a_copy_of_a_random_state_is_no_tensor_of_the_training():
     leaves.add("copy", torch.get_rng_state())
     leaves.add("bytes", torch.zeros(5000, dtype=torch.uint8))
     assert list(leaves.numbers) == ["copy"] and list(leaves.tensors) == ["bytes"]
+
+
+class _Slots:
+    __slots__ = ("rng",)
+
+
+def _scales(rng):
+    while True:
+        yield rng.uniform()
+
+
+def test_generators_that_no_variable_leads_to():
+    slots, rng, inside = _Slots(), np.random.default_rng(1), np.random.default_rng(2)
+    slots.rng = np.random.default_rng(3)
+    source = _scales(rng)
+    next(source)
+    draw = (lambda held: lambda: held.random())(inside)
+    found = [rng, inside, slots.rng, np.random.mtrand._rand, random._inst, np.random.default_rng(4)]
+    assert all(is_generator(type(generator)) for generator in found)
+    assert not is_generator(random.SystemRandom) and not is_generator(dict)
+    names = {id(generator): name for generator, name in held_generators(found, {id(found[-1])})}
+    assert names[id(slots.rng)] == "_Slots.rng" and names[id(rng)] == "_scales.<locals>"
+    assert "<lambda>" in names[id(inside)] and draw() < 1
+    assert len(names) == 3  # the global ones are states of their own, and the last one is known
 
 
 def test_batches_that_a_sampler_leaves_out_count_as_fetched():

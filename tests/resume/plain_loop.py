@@ -52,6 +52,25 @@ class Speed:
         self.total += loss.detach()
 
 
+class Noise:
+    """Draws from a generator that no dictionary of attributes holds."""
+
+    __slots__ = ("rng",)
+
+    def __init__(self):
+        self.rng = np.random.default_rng(11)
+
+
+def scales(states):
+    """An iterator whose generator is a variable of its own; its state goes to and comes from a list."""
+    rng = np.random.default_rng(12)
+    while True:
+        if states:
+            rng.bit_generator.state = states.pop()
+        scale = float(rng.uniform(0.99, 1.01))
+        yield scale, lambda: rng.bit_generator.state
+
+
 def restore(checkpoint, lose, parts):
     """Puts back what the checkpoint holds, but for what `lose` names."""
     for name, part in parts.items():
@@ -75,6 +94,7 @@ def main():
     parser.add_argument("--global-order", action="store_true", help="the loader draws from the global generator")
     parser.add_argument("--late", action="store_true", help="restores that generator after the loader has drawn")
     parser.add_argument("--by-itself", action="store_true", help="resumes where there is a checkpoint")
+    parser.add_argument("--held", action="store_true", help="draws from generators that slots and iterators hold")
     parser.add_argument("--epoch", action="store_true", help="saves at the end of an epoch")
     given = parser.parse_args()
     lose = given.lose.split(",")
@@ -85,6 +105,8 @@ def main():
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 50)
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=2)
     average, curriculum, speed, history = Average(model), Curriculum(), Speed(), []
+    noise, states = (Noise() if given.held else None), []
+    source = scales(states) if given.held else None
     order = None if given.global_order else torch.Generator().manual_seed(7)
     size = 22 if given.epoch else 8
     loader = torch.utils.data.DataLoader(Samples(), batch_size=size, shuffle=True, generator=order)
@@ -97,6 +119,10 @@ def main():
         restore(checkpoint, lose, parts)
         if "average" not in lose:
             average.shadow = checkpoint["average"]
+        if given.held and "slots" not in lose:
+            noise.rng.bit_generator.state = checkpoint["noise"]
+        if given.held and "iterator" not in lose:
+            states.append(checkpoint["scale"])
         step = checkpoint["step"]
         skip = 0 if "position" in lose else checkpoint["in_epoch"]
         if order is not None:
@@ -118,6 +144,9 @@ def main():
                     np.random.set_state(checkpoint["numpy"])
                 checkpoint, skip = None, 0
             noisy = inputs + random.random() * 0.01 + float(np.random.rand()) * 0.01 * curriculum.difficulty
+            if given.held:
+                scale, scale_state = next(source)
+                noisy = noisy * scale + float(noise.rng.normal()) * 0.01
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(model(noisy), labels)
             scaler.scale(loss).backward()
@@ -135,6 +164,8 @@ def main():
                 state.update(average=average.shadow, step=step, in_epoch=0 if ended else number + 1)
                 state.update(torch=torch.get_rng_state(), python=random.getstate(), numpy=np.random.get_state())
                 state.update(order=order_state if order is None or not ended else order.get_state(), at_epoch=at_epoch)
+                if given.held:
+                    state.update(noise=noise.rng.bit_generator.state, scale=scale_state())
                 torch.save(state, path)
             if step == STEPS:
                 break

@@ -16,6 +16,7 @@ from torch.nn.modules.batchnorm import _NormBase
 
 from .. import _core
 from .forward_call import is_users_module
+from .generators import held_generators, is_generator
 from .leaves import Leaves, generator_state, is_users_object
 from .tensor_checksum import checksum
 from .variables import Variables
@@ -156,6 +157,8 @@ class Snapshot:
             if id(generator) not in known:
                 known.add(id(generator))
                 self._generator(generator, name)
+        for generator, name in held_generators(self._heap.generators, known):
+            self._generator(generator, name)
 
     def _generator(self, generator: Any, owner: str) -> None:
         state = generator_state(generator)
@@ -205,6 +208,7 @@ class _Heap:
         self.schedulers: list = []
         self.scalers: list = []
         self.samplers: list = []
+        self.generators: list = []
         self.with_state: list = []
         self.of_user: list = []
         self.trainer_states: list = []
@@ -212,6 +216,9 @@ class _Heap:
         groups = list(self._groups())
         for value in gc.get_objects():
             kind = type(value)
+            if is_generator(kind):
+                self.generators.append(value)
+                continue
             for classes, found in groups:
                 # issubclass of the type: isinstance would run __class__ of proxies.
                 if issubclass(kind, classes):

@@ -167,7 +167,7 @@ class Lifecycle:
             return
         try:
             if self._features.loader is not None:
-                self._features.loader.end_step()
+                self._features.loader.end_step(self._directory if self._active else None)
             self._close_step()
         finally:
             self._schedule.next()

@@ -190,7 +190,6 @@ CHINESE = {
     "enable_dataloader is for PyTorch; call start(), stop() and step() (%(place)s)": (
         "enable_dataloader 只用于 PyTorch；请调用 start()、stop() 和 step()（%(place)s）"
     ),
-    "load, which replaces inputs of modules, is for PyTorch (%(place)s)": "替换模块输入的 load 只用于 PyTorch（%(place)s）",
     "level %(level)s records in PyNative mode, and the mode is GRAPH_MODE: use level L2, or "
     "mindspore.set_context(mode=mindspore.PYNATIVE_MODE) (start)": (
         "%(level)s 级别在 PyNative 模式下采集，而当前模式是 GRAPH_MODE：请使用 L2 级别，或 "

@@ -13,6 +13,7 @@ from .._capture.framework import Framework
 from .._capture.words import say
 from . import graph_cells, graph_files, hooks, kernels
 from .grad_probe import GradProbe
+from .load_inputs import MindSporeInputLoader
 from .seed import seed_all
 
 # What a task or key needs that is not here, and what to use instead.
@@ -58,9 +59,6 @@ class MindSpore(Framework):
         if config.enable_dataloader:
             text = "enable_dataloader is for PyTorch; call start(), stop() and step() (%(place)s)"
             return say(text, place=config.place("enable_dataloader"))
-        if config.load is not None:
-            text = "load, which replaces inputs of modules, is for PyTorch (%(place)s)"
-            return say(text, place=config.place("load"))
         return ""
 
     def grad_probe(self, config: Config, before: Any) -> Any:
@@ -137,6 +135,10 @@ class MindSpore(Framework):
     def remove_custom(self, module: Any, api: str) -> bool:
         """Undoes add_custom(). Returns False if there is nothing to undo."""
         return hooks.remove_custom(module, api)
+
+    def input_loader(self, config: Config) -> Any:
+        """Returns what replaces inputs of Cells as `load` says."""
+        return MindSporeInputLoader(config.load)
 
     def hook_gradient(self, tensor: Any, arrived: Callable[[Any], None]) -> Any:
         """Has `arrived` called with the gradient of a tensor, if it gets one."""

@@ -15,7 +15,7 @@ from .arguments import check_model
 from .free_benchmark import FreeBenchmark
 from .free_benchmark import Settings as BenchmarkSettings
 from .grad_probe import GradProbe
-from .load_inputs import InputLoader
+from .load_inputs import TorchInputLoader
 from .online_check import Feed
 from .online_check import Settings as OnlineSettings
 from .seed import seed_all
@@ -179,7 +179,7 @@ class PyTorch(Framework):
 
     def input_loader(self, config: Config) -> Any:
         """Returns what replaces inputs of modules as `load` says, or None."""
-        return InputLoader(config.load)
+        return TorchInputLoader(config.load)
 
     def online_feed(self, config: Config) -> Any:
         """Returns what sends the recorded calls to a checker, if the configuration asks for it."""

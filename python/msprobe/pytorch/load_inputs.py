@@ -1,93 +1,40 @@
-"""load: modules get the inputs of an earlier dump instead of those the model has for them."""
+"""load: how modules of PyTorch get other inputs."""
 
-import glob
-import os
 import pickle
-import re
-from collections.abc import Iterable
 from typing import Any, Optional
 
+import numpy
 import torch
 
-from .. import _core
-from .._capture.config import Load
-from .._capture.log import logger
-
-_NUMBER = re.compile(r"(?P<base>Module\..+)\.forward\.(?P<number>\d+)")
+from .._capture.load_inputs import InputLoader, refuse_other
 
 
-class InputLoader:
-    """Replaces inputs between begin() and end(), in the steps that the configuration names."""
+class TorchInputLoader(InputLoader):
+    """Files of torch.save() and of numpy."""
 
-    def __init__(self, config: Load) -> None:
-        self._config = config
-        self._wanted: dict = {}  # base name of a module -> numbers of its calls
-        for name in config.modules:
-            match = _NUMBER.fullmatch(name)
-            self._wanted.setdefault(match["base"], set()).add(int(match["number"]))
-        self._hooked: set = set()
-        self._calls: dict = {}
-        self._replaced: set = set()
-        self._directory: Optional[str] = None  # while it works
+    tensor_type = torch.Tensor
 
-    def add_modules(self, named: Iterable[tuple[str, torch.nn.Module]]) -> None:
-        """Hooks those of the (name, module) pairs whose inputs are to be replaced, and warns of missing ones."""
-        for base, module in named:
-            if base in self._wanted and base not in self._hooked:
-                self._hooked.add(base)
-                module.register_forward_pre_hook(_Replace(self, base), prepend=True, with_kwargs=True)
-        for base in sorted(self._wanted.keys() - self._hooked):
-            logger.warning("load: the model has no module %s; its inputs are not replaced.", base)
+    def hook(self, base: str, module: torch.nn.Module) -> None:
+        """Replaces inputs ahead of all other hooks of the module."""
+        module.register_forward_pre_hook(_Replace(self, base), prepend=True, with_kwargs=True)
 
-    def begin(self, step: int, rank: Optional[int]) -> bool:
-        """Starts replacing, if this step and rank are wanted; tells whether they are."""
-        config = self._config
-        wanted = (not config.step or step in config.step) and (not config.rank or rank in config.rank)
-        self._directory = _tensor_directory(config.path, step, rank) if wanted else None
-        return self._directory is not None
+    def read(self, path: str, like: torch.Tensor) -> torch.Tensor:
+        """Returns the tensor of a file.
 
-    def end(self) -> None:
-        """Stops replacing."""
-        self._directory = None
-
-    def end_step(self) -> None:
-        """Warns of what was not replaced, and resets the call counters."""
-        missed = sorted(set(self._config.modules) - self._replaced)
-        if self._calls and missed:
-            logger.warning("load: these calls did not happen or had no input that fits: %s", ", ".join(missed))
-        self._calls.clear()
-        self._replaced.clear()
-
-    def replace(self, base: str, args: tuple, kwargs: dict) -> Any:
-        """Returns the (args, kwargs) to call a module with, or None for its own."""
-        if self._directory is None:
-            return None
-        number = self._calls.get(base, 0)
-        self._calls[base] = number + 1
-        if number not in self._wanted[base]:
-            return None
-        name = f"{base}.forward.{number}"
-        return _core.run_unseen(lambda: self._inputs(name, args, kwargs))
-
-    def _inputs(self, name: str, args: tuple, kwargs: dict) -> tuple:
-        new_args = tuple(self._loaded(name, f"input.{i}", value) for i, value in enumerate(args))
-        new_kwargs = {key: self._loaded(name, f"kwargs.{key}", value) for key, value in kwargs.items()}
-        return new_args, new_kwargs
-
-    def _loaded(self, name: str, place: str, value: Any) -> Any:
-        if not isinstance(value, torch.Tensor):
-            return value
-        path = os.path.join(self._directory, f"{name}.{place}.pt")
-        try:
-            found = torch.load(path, map_location=value.device, weights_only=True)
-        except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
-            logger.warning("load: %s is not used, the input stays as it is: %s", path, _first_line(error))
-            return value
-        if not isinstance(found, torch.Tensor) or found.shape != value.shape or found.dtype != value.dtype:
-            logger.warning("load: %s holds %s, the input is %s and stays as it is.", path, _kind(found), _kind(value))
-            return value
-        self._replaced.add(name)
-        return found.requires_grad_(value.requires_grad)
+        Raises:
+            ValueError: It does not fit `like`, or is no tensor.
+            OSError: It cannot be read.
+        """
+        if path.endswith(".npy"):
+            found = _of_numpy(path, like)
+        else:
+            try:
+                found = torch.load(path, map_location=like.device, weights_only=True)
+            except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
+                raise ValueError(str(error)) from error
+        if not isinstance(found, torch.Tensor) or found.shape != like.shape or found.dtype != like.dtype:
+            refuse_other(path, _kind(found), _kind(like))
+        return found.requires_grad_(like.requires_grad)
 
 
 class _Replace:
@@ -104,26 +51,23 @@ class _Replace:
         return _Replace, ()
 
 
-def _tensor_directory(root: str, step: int, rank: Optional[int]) -> Optional[str]:
-    below = os.path.join(root, f"step{step}")
-    if rank is not None:
-        candidates = [os.path.join(below, f"rank{rank}")]
-    else:
-        numbered = sorted(glob.glob(os.path.join(glob.escape(below), "proc*")))
-        candidates = [os.path.join(below, "rank"), *numbered, os.path.join(below, "rank0")]
-    for candidate in candidates:
-        directory = os.path.join(candidate, "dump_tensor_data")
-        if os.path.isdir(directory):
-            return directory
-    logger.warning("load: there is no dump_tensor_data for step %d below %s; no input is replaced.", step, below)
-    return None
+def _of_numpy(path: str, like: torch.Tensor) -> torch.Tensor:
+    """Files of numpy have no bfloat16: such a tensor lies in float32, and is taken only if no bit is lost."""
+    stored = torch.from_numpy(numpy.load(path, allow_pickle=False))
+    found = stored
+    widened = stored.dtype == torch.float32 and like.dtype == torch.bfloat16
+    if widened or (_is_whole(stored.dtype) and _is_whole(like.dtype)):
+        found = stored.to(like.dtype)
+        if not torch.equal(found.to(stored.dtype), stored):
+            refuse_other(path, _kind(stored), _kind(like))
+    return found.to(like.device)
+
+
+def _is_whole(dtype: torch.dtype) -> bool:
+    return not dtype.is_floating_point and not dtype.is_complex and dtype is not torch.bool
 
 
 def _kind(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return f"{value.dtype} {list(value.shape)}"
     return f"a {type(value).__name__}"
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).split("\n", 1)[0]

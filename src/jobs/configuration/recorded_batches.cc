@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "tensor/files/tensor_file.h"
+#include "tensor/kernels/metrics_sources.h"
 #include "tensor/kernels/stats.h"
 
 namespace msprobe {
@@ -37,7 +38,26 @@ bool IsTokenFile(std::string_view name) {
          std::any_of(kEndings.begin(), kEndings.end(), [&](auto ending) { return name.ends_with(ending); });
 }
 
-Status AddTokens(const std::string& path, std::vector<NamedFeatures>* out) {
+/// The rows of the last dimension, as far as there is room for them.
+void AddRows(const FileTensor& t, TokenRows* rows) {
+  constexpr size_t kRowsTaken = 64, kIdsTaken = 8192;
+  int64_t count = 1, stride = 1;
+  for (size_t i = t.shape.size(); i-- > 0;) {
+    if (t.shape[i] != 1 && t.strides[i] != stride) return;  // no batch of a loader lies so
+    stride *= t.shape[i];
+    count *= t.shape[i];
+  }
+  if (!IsInteger(t.dtype) || count == 0 || t.shape.empty()) return;
+  const auto length = static_cast<size_t>(t.shape.back());
+  const char* from = static_cast<const char*>(t.data);
+  for (size_t row = 0; row < static_cast<size_t>(count) / length && rows->size() < kRowsTaken; ++row) {
+    std::vector<double> ids(std::min(length, kIdsTaken));
+    if (!metrics::ToDoubles(t.dtype, from + row * length * ElementSize(t.dtype), ids.size(), ids.data())) return;
+    rows->emplace_back(ids.begin(), ids.end());
+  }
+}
+
+Status AddTokens(const std::string& path, std::vector<NamedFeatures>* out, TokenRows* rows) {
   MSP_ASSIGN_OR_RETURN(const TensorFile file, TensorFile::Open(path));
   for (const FileTensor& t : file.tensors()) {
     Stats stats;
@@ -48,13 +68,14 @@ Status AddTokens(const std::string& path, std::vector<NamedFeatures>* out) {
       features.min = stats.int_min != 0 ? static_cast<double>(stats.int_min) : static_cast<double>(stats.uint_min);
     }
     out->push_back({"input_ids", true, features});
+    AddRows(t, rows);
   }
   return OkStatus();
 }
 
 }  // namespace
 
-StatusOr<bool> AddRecordedBatches(const std::string& directory, Pack* pack) {
+StatusOr<bool> AddRecordedBatches(const std::string& directory, Pack* pack, TokenRows* rows) {
   bool found = false;
   MSP_ASSIGN_OR_RETURN(const auto steps, Numbered(directory, "step"));
   for (const auto& [step, step_path] : steps) {
@@ -63,7 +84,7 @@ StatusOr<bool> AddRecordedBatches(const std::string& directory, Pack* pack) {
       MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
       for (const std::string& name : names) {
         if (!IsTokenFile(name)) continue;
-        MSP_RETURN_IF_ERROR(AddTokens(JoinPath(path, name), &pack->dataset[{step, rank}]));
+        MSP_RETURN_IF_ERROR(AddTokens(JoinPath(path, name), &pack->dataset[{step, rank}], rows));
         found = true;
       }
     }

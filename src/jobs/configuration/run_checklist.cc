@@ -12,6 +12,7 @@
 #include "jobs/configuration/checkpoint_settings.h"
 #include "jobs/configuration/configuration_page.h"
 #include "jobs/configuration/recorded_batches.h"
+#include "jobs/configuration/round_trip.h"
 #include "jobs/configuration/tokenizer_files.h"
 #include "json/writer.h"
 #include "sheet/workbook.h"
@@ -25,10 +26,11 @@ constexpr JsonStyle kReportStyle{.indent = 2, .comma = ",", .ascii = false};
 StatusOr<EffectiveRun> ReadSide(const std::vector<std::string>& paths, std::vector<std::string>* warnings) {
   Configuration configuration;
   Pack all, recorded;
+  TokenRows rows;
   bool packed = false, batches = false;
   for (const std::string& path : paths) {
     if (IsDirectory(path)) {
-      MSP_ASSIGN_OR_RETURN(const bool found, AddRecordedBatches(path, &recorded));
+      MSP_ASSIGN_OR_RETURN(const bool found, AddRecordedBatches(path, &recorded, &rows));
       batches |= found;
       if (found) continue;
     }
@@ -47,6 +49,7 @@ StatusOr<EffectiveRun> ReadSide(const std::vector<std::string>& paths, std::vect
     MSP_ASSIGN_OR_RETURN(all, file.Read());
     packed = true;
   }
+  MSP_RETURN_IF_ERROR(AddRoundTrip(rows, &configuration));
   warnings->insert(warnings->end(), configuration.notes.begin(), configuration.notes.end());
   warnings->insert(warnings->end(), all.warnings.begin(), all.warnings.end());
   all.dataset.merge(recorded.dataset);

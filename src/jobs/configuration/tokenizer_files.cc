@@ -182,6 +182,14 @@ StatusOr<ConfigSource> ReadTokenizer(std::string_view bytes, const std::string& 
   return SourceOf(vocabulary, path);
 }
 
+StatusOr<std::set<int64_t>> IdsOfTokenizer(const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, OpenBounded(path));
+  MSP_ASSIGN_OR_RETURN(const Vocabulary vocabulary, ReadVocabulary(file.text(), path));
+  std::set<int64_t> out;
+  for (const auto& [id, token] : vocabulary.tokens) out.insert(out.end(), id);
+  return out;
+}
+
 StatusOr<bool> AddTokenizer(const std::string& path, Configuration* out) {
   std::string found = IsDirectory(path) ? std::string() : path;
   for (const std::string_view name : kFiles) {

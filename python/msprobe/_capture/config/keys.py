@@ -123,6 +123,6 @@ def _known(section: str) -> frozenset:
 TOP_KEYS = frozenset(key.name for key in KEYS if key.sections == COMMON)
 KNOWN_SECTION_KEYS = {section: _known(section) for section in TASKS}
 LOAD_KEYS = frozenset("path modules step rank dump_after_load".split())
-FORWARD_OF_MODULE = re.compile(r"Module\..+\.forward\.\d+")
+FORWARD_OF_MODULE = re.compile(r"(Module|Cell)\..+\.forward\.\d+")
 # Read when it stands beside the configuration and the key custom_apis is absent.
 CUSTOM_APIS_FILE = "custom_wrap_ops.yaml"
