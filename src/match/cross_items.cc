@@ -19,6 +19,7 @@ constexpr size_t kOpsPerTask = 256;
 
 /// A tensor of an op, as far as it can be told from another.
 struct ShapedItem {
+  uint32_t op = kNoOp;
   std::string suffix;
   bool output = false;
   std::vector<int64_t> shape;  // without dimensions of 1
@@ -39,21 +40,35 @@ bool ShapeOf(const JsonValue& leaf, ShapedItem* out) {
   return true;
 }
 
-std::vector<ShapedItem> TensorsOf(std::string_view name, const JsonValue& op, std::vector<Item>* scratch) {
-  scratch->clear();
-  FlattenOp(name, op, scratch);
-  std::vector<ShapedItem> out;
-  for (Item& item : *scratch) {
-    const bool input = item.state == ItemState::kInput || item.state == ItemState::kKwarg;
-    if ((!input && item.state != ItemState::kOutput) || !item.leaf || !item.leaf->IsObject()) continue;
-    ShapedItem shaped;
-    shaped.output = !input;
-    if (!ShapeOf(*item.leaf, &shaped)) continue;
-    shaped.suffix = std::move(item.suffix);
-    out.push_back(std::move(shaped));
+/// Tensors of ops of one dump, and what reading them needs.
+class TensorReader {
+ public:
+  explicit TensorReader(const DumpFile& dump) : dump_(dump) {}
+
+  StatusOr<std::vector<ShapedItem>> Read(uint32_t index) {
+    const std::string_view name = dump_.ops().NameAt(index);
+    MSP_RETURN_IF_ERROR(dump_.ParseOp(index, &doc_));
+    scratch_.clear();
+    FlattenOp(name, doc_, &scratch_);
+    std::vector<ShapedItem> out;
+    for (Item& item : scratch_) {
+      const bool input = item.state == ItemState::kInput || item.state == ItemState::kKwarg;
+      if ((!input && item.state != ItemState::kOutput) || !item.leaf || !item.leaf->IsObject()) continue;
+      ShapedItem shaped;
+      shaped.op = index;
+      shaped.output = !input;
+      if (!ShapeOf(*item.leaf, &shaped)) continue;
+      shaped.suffix = std::move(item.suffix);
+      out.push_back(std::move(shaped));
+    }
+    return out;
   }
-  return out;
-}
+
+ private:
+  const DumpFile& dump_;
+  JsonDoc doc_;
+  std::vector<Item> scratch_;
+};
 
 /// The golden item of each target item by some rule; -1: none.
 using Assignment = std::vector<int>;
@@ -176,40 +191,84 @@ struct Found {
   OpLinks links;
 };
 
+void AddLinks(const std::vector<ShapedItem>& target, const std::vector<ShapedItem>& golden,
+              const Assignment& assignment, std::vector<Found>* found) {
+  for (size_t k = 0; k < target.size(); ++k) {
+    const auto of_op = [&](const Found& f) { return f.op == target[k].op; };
+    if (std::none_of(found->begin(), found->end(), of_op)) found->push_back({target[k].op, {}});
+    if (assignment[k] < 0) continue;
+    const ShapedItem& partner = golden[static_cast<size_t>(assignment[k])];
+    std::find_if(found->begin(), found->end(), of_op)
+        ->links.links.push_back({target[k].suffix, partner.suffix, partner.op});
+  }
+}
+
+/// What a product and the bias behind it are given and give together. The first result of the bias goes on to the
+/// product.
+StatusOr<std::vector<ShapedItem>> WithBias(TensorReader* reader, uint32_t product, uint32_t bias) {
+  MSP_ASSIGN_OR_RETURN(std::vector<ShapedItem> out, reader->Read(bias));
+  std::vector<int64_t> given;
+  for (const ShapedItem& item : out) {
+    if (!item.output) given = item.shape;
+  }
+  const auto passed =
+      std::find_if(out.begin(), out.end(), [&](const ShapedItem& item) { return item.output && item.shape == given; });
+  if (passed != out.end()) out.erase(passed);
+  MSP_ASSIGN_OR_RETURN(std::vector<ShapedItem> own, reader->Read(product));
+  for (ShapedItem& item : own) {
+    if (item.output) out.push_back(std::move(item));
+  }
+  return out;
+}
+
+Status LinkBias(const DumpFile& target, const DumpFile& golden, const BiasGradient& of, std::vector<Found>* found) {
+  TensorReader reader(target), golden_reader(golden);
+  MSP_ASSIGN_OR_RETURN(const auto a, of.of_golden ? reader.Read(of.target) : WithBias(&reader, of.target, of.bias));
+  MSP_ASSIGN_OR_RETURN(const auto b,
+                       of.of_golden ? WithBias(&golden_reader, of.golden, of.bias) : golden_reader.Read(of.golden));
+  const Assigner assigner(a, b);
+  Assignment by_shape = assigner.ByNorm(true);
+  if (assigner.OutputsDiffer()) assigner.DropOutputs(&by_shape);
+  std::vector<Found> mine;
+  if (!of.of_golden) mine.push_back({of.target, LinksOfPart(of.golden)});
+  AddLinks(a, b, by_shape, &mine);
+  for (Found& f : mine) found->push_back(std::move(f));
+  return OkStatus();
+}
+
 }  // namespace
 
-Status LinkByShape(const DumpFile& target, const DumpFile& golden, const std::unordered_set<uint32_t>& alike_only,
+OpLinks LinksOfPart(uint32_t golden) { return {{{".input.0", ".input.0", golden}}, kNoOp}; }
+
+Status LinkByShape(const DumpFile& target, const DumpFile& golden, const std::vector<BiasGradient>& biases,
                    MatchPlan* plan) {
+  std::vector<Found> joined;
+  for (const BiasGradient& bias : biases) MSP_RETURN_IF_ERROR(LinkBias(target, golden, bias, &joined));
+  for (Found& f : joined) plan->links.emplace(f.op, std::move(f.links));
   std::mutex mutex;
   std::vector<Found> found;
   const size_t ops = target.ops().size();
   MSP_RETURN_IF_ERROR(ParallelFor((ops + kOpsPerTask - 1) / kOpsPerTask, [&](size_t task) -> Status {
-    JsonDoc target_doc, golden_doc;
-    std::vector<Item> scratch;
+    TensorReader reader(target), golden_reader(golden);
     std::vector<Found> mine;
     for (size_t i = task * kOpsPerTask; i < std::min(ops, (task + 1) * kOpsPerTask); ++i) {
       const uint32_t g = plan->golden_of[i];
       const std::string_view name = target.ops().NameAt(i);
       if (g == kNoOp || plan->links.count(static_cast<uint32_t>(i)) || IsModuleName(name)) continue;
-      MSP_RETURN_IF_ERROR(target.ParseOp(i, &target_doc));
-      MSP_RETURN_IF_ERROR(golden.ParseOp(g, &golden_doc));
-      const auto a = TensorsOf(name, target_doc, &scratch), b = TensorsOf(golden.ops().NameAt(g), golden_doc, &scratch);
+      MSP_ASSIGN_OR_RETURN(const auto a, reader.Read(static_cast<uint32_t>(i)));
+      MSP_ASSIGN_OR_RETURN(const auto b, golden_reader.Read(g));
       const Assigner assigner(a, b);
       const bool backward = ParseOpName(name).direction == OpDirection::kBackward;
       const bool exchanges = !backward && Commutes(name);
       Assignment by_shape = backward || exchanges ? assigner.ByNorm(backward) : assigner.ByShape();
       // Where one side lists fewer gradients, they are those of a part of the function.
       if (backward && assigner.OutputsDiffer()) assigner.DropOutputs(&by_shape);
-      const bool part = backward || alike_only.count(static_cast<uint32_t>(i)) > 0;
       const Assignment by_place = assigner.ByPlace();
       const size_t alike = assigner.Alike(by_shape), placed = assigner.Alike(by_place);
-      if (!part && (alike < placed || by_shape == by_place)) continue;
-      Found out{static_cast<uint32_t>(i), {{}, part ? kNoOp : g}};
-      for (size_t k = 0; k < a.size(); ++k) {
-        if (by_shape[k] < 0) continue;
-        out.links.links.push_back({a[k].suffix, b[static_cast<size_t>(by_shape[k])].suffix, g});
-      }
-      mine.push_back(std::move(out));
+      if (!backward && (alike < placed || by_shape == by_place)) continue;
+      std::vector<Found> own{{static_cast<uint32_t>(i), {{}, backward ? kNoOp : g}}};
+      AddLinks(a, b, by_shape, &own);
+      mine.push_back(std::move(own[0]));
     }
     const std::lock_guard lock(mutex);
     for (Found& f : mine) found.push_back(std::move(f));

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <map>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/text.h"
 #include "dump/flatten.h"
 #include "match/cross_items.h"
+#include "match/cross_side.h"
 #include "match/module_pairs.h"
 #include "match/structure.h"
 #include "ops/framework_names.h"
@@ -17,66 +21,31 @@ namespace msprobe {
 namespace {
 
 constexpr size_t kNotAligned = SIZE_MAX;
-
-/// One side: the model, and for each module that has a partner the forward calls of functions in it, and in modules
-/// below it that have none.
-struct Side {
-  const DumpFile* dump = nullptr;
-  Structure structure;
-  std::unordered_map<uint32_t, std::vector<uint32_t>> functions;  // calls by module
-  std::unordered_map<uint32_t, std::string> as_functions;         // calls of modules that count as functions
-
-  const StructureCall& Call(uint32_t id) const { return structure.calls()[id]; }
-  std::string_view Function(uint32_t id) const {
-    const auto found = as_functions.find(id);
-    return found == as_functions.end() ? Call(id).function : std::string_view(found->second);
-  }
-  /// A module in which nothing was recorded and that has no weights (nn.SiLU) is what the other side may call as a
-  /// function.
-  bool CountsAsFunction(uint32_t id, const std::vector<uint32_t>& partner) {
-    const ModuleNode& node = structure.modules()[Call(id).module];
-    if (!Call(id).function.empty() || partner[Call(id).module] != kNoModule || !node.children.empty() ||
-        !node.functions.empty() || !node.parameters.empty()) {
-      return false;
-    }
-    const CommonFunction common = CommonFunctionOf(node.kind);
-    if (common.name.empty() || common.moves) return false;
-    as_functions.emplace(id, common.name);
-    return true;
-  }
-  /// `joined`: layers that stand against one layer of the other side together; what is in them is left out.
-  void Collect(const std::vector<uint32_t>& partner, const std::unordered_set<uint32_t>& joined) {
-    for (uint32_t id = 0; id < structure.calls().size(); ++id) {
-      const StructureCall& call = Call(id);
-      if (call.direction != OpDirection::kForward || call.op == UINT32_MAX) continue;
-      if (call.function.empty() && (joined.count(call.module) || !CountsAsFunction(id, partner))) continue;
-      uint32_t module = call.module;
-      while (module != 0 && partner[module] == kNoModule && !joined.count(module)) {
-        module = structure.modules()[module].parent;
-      }
-      if (!joined.count(module)) functions[module].push_back(id);
-    }
-  }
-};
+constexpr double kSameFactor = 1e-6;
 
 /// Positions of two lists that belong together.
 using Aligned = std::vector<std::pair<size_t, size_t>>;
 
 class Matcher {
  public:
-  Matcher(Side* target, Side* golden, MatchPlan* plan) : target_(*target), golden_(*golden), plan_(plan) {}
+  Matcher(CrossSide* target, CrossSide* golden, MatchPlan* plan) : target_(*target), golden_(*golden), plan_(plan) {}
 
   void Run(const ModulePairs& pairs) {
     for (uint32_t t = 0; t < pairs.golden_of.size(); ++t) {
       const uint32_t g = pairs.golden_of[t];
       if (g == kNoModule) continue;
       PairModuleCalls(t, g);
+      if (target_.HasActivation(t, pairs.golden_of) != golden_.HasActivation(g, pairs.target_of)) {
+        LeaveAlone(t, {".output.0"}, {".input.0"});
+      } else if (target_.structure.modules()[t].results > 1) {
+        LeaveAlone(t, {}, LaterGradients(t));
+      }
       PairFunctions(t, g);
     }
     for (const JoinedLayers& layers : pairs.joined) JoinLayers(layers);
   }
-  /// Ops of which an item has a partner only where shapes are alike.
-  const std::unordered_set<uint32_t>& alike_only() const { return alike_only_; }
+  /// Gradients of products whose bias one side adds in a call of its own.
+  const std::vector<BiasGradient>& biases() const { return biases_; }
 
  private:
   void PairOps(uint32_t t, uint32_t g) {
@@ -101,7 +70,30 @@ class Matcher {
     });
   }
 
-  static std::vector<uint32_t> OpsOf(const Side& side, uint32_t module, OpDirection direction) {
+  /// Items of the calls of a module, and of their gradients, that the partner does not have: the activation of one
+  /// side's layer stands behind that of the other.
+  void LeaveAlone(uint32_t t, const std::vector<std::string>& forward, const std::vector<std::string>& backward) {
+    target_.structure.ForEachCall(target_.structure.modules()[t].calls, [&](uint32_t id) {
+      const StructureCall& call = target_.Call(id);
+      const bool is_backward = call.direction == OpDirection::kBackward;
+      if (call.op == UINT32_MAX || (!is_backward && call.direction != OpDirection::kForward)) return true;
+      const uint32_t golden = plan_->golden_of[call.op];
+      OpLinks links{{}, golden};
+      for (const std::string& item : is_backward ? backward : forward) links.links.push_back({item, "", kNoOp});
+      if (golden != kNoOp && !links.links.empty()) plan_->links[call.op] = std::move(links);
+      return true;
+    });
+  }
+
+  /// What the first result of a module may be made of: the memory of a cell, the weights of an attention. PyTorch's
+  /// gradient of it is that of its uses outside the module, MindSpore's of all.
+  std::vector<std::string> LaterGradients(uint32_t t) const {
+    std::vector<std::string> out;
+    for (uint32_t k = 1; k < target_.structure.modules()[t].results; ++k) out.push_back(".input." + std::to_string(k));
+    return out;
+  }
+
+  static std::vector<uint32_t> OpsOf(const CrossSide& side, uint32_t module, OpDirection direction) {
     std::vector<uint32_t> out;
     side.structure.ForEachCall(side.structure.modules()[module].calls, [&](uint32_t id) {
       const StructureCall& call = side.Call(id);
@@ -149,7 +141,7 @@ class Matcher {
   void PairFunctions(uint32_t t, uint32_t g) {
     const std::vector<uint32_t>&a = target_.functions[t], &b = golden_.functions[g];
     if (a.empty() || b.empty()) return;
-    const auto computes = [](const Side& side, const std::vector<uint32_t>& calls) {
+    const auto computes = [](const CrossSide& side, const std::vector<uint32_t>& calls) {
       std::vector<size_t> out;
       for (size_t i = 0; i < calls.size(); ++i) {
         if (!side.Call(calls[i]).moves) out.push_back(i);
@@ -157,7 +149,7 @@ class Matcher {
       return out;
     };
     const bool layer = target_.structure.modules()[t].layer && golden_.structure.modules()[g].layer;
-    Aligned anchors = Align(a, b, computes(target_, a), computes(golden_, b));
+    Aligned anchors = AlignTwice(a, b, computes(target_, a), computes(golden_, b));
     if (layer) FillGaps(a, b, &anchors);
     Aligned all = anchors;
     size_t i = 0, j = 0;
@@ -169,17 +161,40 @@ class Matcher {
     std::vector<size_t> golden_of(a.size(), kNotAligned), target_of(b.size(), kNotAligned);
     for (const auto& [x, y] : all) golden_of[x] = y, target_of[y] = x;
     for (const auto& [x, y] : all) PairCalls(a[x], b[y]);
+    PairScales(a, b, anchors, golden_of, target_of);
     JoinBias(target_, a, golden_, b, golden_of, false);
     JoinBias(golden_, b, target_, a, target_of, true);
   }
 
+  /// What gives as many elements first; in between, what has only the name in common.
+  Aligned AlignTwice(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b, const std::vector<size_t>& from,
+                     const std::vector<size_t>& to) const {
+    Aligned out;
+    size_t i = 0, j = 0;
+    const auto fill = [&](size_t a_end, size_t b_end) {
+      std::vector<size_t> x, y;
+      for (; i < from.size() && from[i] < a_end; ++i) x.push_back(from[i]);
+      for (; j < to.size() && to[j] < b_end; ++j) y.push_back(to[j]);
+      for (const auto& pair : Align(a, b, x, y, false)) out.push_back(pair);
+    };
+    for (const auto& [x, y] : Align(a, b, from, to, true)) {
+      fill(x, y);
+      out.emplace_back(x, y);
+      ++i, ++j;
+    }
+    fill(a.size(), b.size());
+    return out;
+  }
+
+  /// `sized`: only what gives as many elements.
   Aligned Align(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b, const std::vector<size_t>& from,
-                const std::vector<size_t>& to) const {
-    std::unordered_map<std::string_view, uint32_t> ids;
-    const auto list = [&ids](const Side& side, const std::vector<uint32_t>& calls, const std::vector<size_t>& at) {
+                const std::vector<size_t>& to, bool sized) const {
+    std::map<std::pair<std::string_view, int64_t>, uint32_t> ids;
+    const auto list = [&](const CrossSide& side, const std::vector<uint32_t>& calls, const std::vector<size_t>& at) {
       BigArray<uint32_t> out;
       for (const size_t i : at) {
-        const auto [it, fresh] = ids.try_emplace(side.Function(calls[i]), static_cast<uint32_t>(ids.size()));
+        const auto key = std::make_pair(side.Function(calls[i]), sized ? side.sizes[calls[i]] : 0);
+        const auto [it, fresh] = ids.try_emplace(key, static_cast<uint32_t>(ids.size()));
         out.push_back(it->second);
       }
       return out;
@@ -194,14 +209,14 @@ class Matcher {
   /// Functions that only move elements, between two that compute.
   void AlignMoves(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b, size_t a_begin, size_t a_end,
                   size_t b_begin, size_t b_end, Aligned* out) const {
-    const auto moves = [](const Side& side, const std::vector<uint32_t>& calls, size_t begin, size_t end) {
+    const auto moves = [](const CrossSide& side, const std::vector<uint32_t>& calls, size_t begin, size_t end) {
       std::vector<size_t> list;
       for (size_t i = begin; i < end; ++i) {
         if (side.Call(calls[i]).moves) list.push_back(i);
       }
       return list;
     };
-    const Aligned found = Align(a, b, moves(target_, a, a_begin, a_end), moves(golden_, b, b_begin, b_end));
+    const Aligned found = Align(a, b, moves(target_, a, a_begin, a_end), moves(golden_, b, b_begin, b_end), false);
     out->insert(out->end(), found.begin(), found.end());
   }
 
@@ -229,22 +244,66 @@ class Matcher {
     *anchors = std::move(out);
   }
 
-  static uint32_t Backward(const Side& side, uint32_t call) {
-    const NameParts parts = ParseOpName(side.Call(call).name);
-    const std::string base(parts.base), number(parts.number);
-    const bool module = side.Call(call).function.empty();
-    const auto found = side.dump->FindOp(module ? base + ".backward." + number : base + "." + number + ".backward");
-    return found ? static_cast<uint32_t>(*found) : UINT32_MAX;
-  }
-
   /// A function and its gradient.
   void PairCalls(uint32_t t, uint32_t g) {
     PairOps(target_.Call(t).op, golden_.Call(g).op);
-    if (!IsComposite(golden_.Function(g))) PairOps(Backward(target_, t), Backward(golden_, g));
+    const uint32_t a = target_.Backward(t), b = golden_.Backward(g);
+    PairOps(a, b);
+    if (a != UINT32_MAX && b != UINT32_MAX && IsComposite(golden_.Function(g))) plan_->links[a] = LinksOfPart(b);
+  }
+
+  /// What one side multiplies by a number the other may divide by its reciprocal; and a product may be scaled ahead of
+  /// it or behind it, where only the number is the same.
+  void PairScales(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b, const Aligned& anchors,
+                  const std::vector<size_t>& golden_of, const std::vector<size_t>& target_of) {
+    std::vector<size_t> x, y;
+    for (const auto& [i, j] : anchors) x.push_back(i), y.push_back(j);
+    const auto list = [](const CrossSide& side, const std::vector<uint32_t>& calls, const std::vector<size_t>& partner,
+                         const std::vector<size_t>& at) {
+      std::vector<Scale> out;
+      for (size_t i = 0; i < calls.size(); ++i) {
+        std::optional<Scale> scale = partner[i] == kNotAligned ? ScaleOf(side, calls[i]) : std::nullopt;
+        if (!scale) continue;
+        scale->at = i;
+        scale->ahead = static_cast<size_t>(std::lower_bound(at.begin(), at.end(), i) - at.begin());
+        out.push_back(std::move(*scale));
+      }
+      return out;
+    };
+    std::vector<Scale> targets = list(target_, a, golden_of, x), goldens = list(golden_, b, target_of, y);
+    for (const bool moved : {false, true}) {
+      for (Scale& t : targets) {
+        const auto fits = [&](const Scale& g) {
+          if (g.factor == 0 || t.factor == 0 || (t.ahead != g.ahead) != moved) return false;
+          if (!moved) return t.divides != g.divides;
+          const auto [begin, end] = std::minmax(t.ahead, g.ahead);
+          bool products = std::fabs(t.factor - g.factor) <= kSameFactor * std::fabs(g.factor);
+          for (size_t k = begin; k < end && products; ++k) products = IsProduct(target_.Function(a[x[k]]));
+          return products;
+        };
+        const auto g = std::find_if(goldens.begin(), goldens.end(), fits);
+        if (g == goldens.end()) continue;
+        PairScale(a[t.at], b[g->at], t, *g, moved);
+        t.factor = g->factor = 0;  // taken
+      }
+    }
+  }
+
+  void PairScale(uint32_t t, uint32_t g, const Scale& target, const Scale& golden, bool moved) {
+    const uint32_t op = target_.Call(t).op, golden_op = golden_.Call(g).op;
+    OpLinks links;
+    if (!moved) {
+      links.links = {{target.tensor, golden.tensor, golden_op}, {".output.0", ".output.0", golden_op}};
+      PairOps(target_.Backward(t), golden_.Backward(g));
+    } else if (target.divides == golden.divides) {
+      links.links = {{target.number, golden.number, golden_op}};
+    }
+    PairOps(op, golden_op);
+    plan_->links[op] = std::move(links);
   }
 
   /// Dimensions of the tensors that a call takes.
-  static std::vector<size_t> RanksOfInputs(const Side& side, uint32_t call) {
+  static std::vector<size_t> RanksOfInputs(const CrossSide& side, uint32_t call) {
     std::vector<size_t> out;
     JsonDoc doc;
     if (side.Call(call).op == UINT32_MAX || !side.dump->ParseOp(side.Call(call).op, &doc).ok()) return out;
@@ -259,7 +318,7 @@ class Matcher {
   }
 
   /// A sum that adds a bias to a product, where `whole` of the other side takes the bias, too.
-  static bool AddsBias(const Side& side, uint32_t call, const Side& other, uint32_t whole) {
+  static bool AddsBias(const CrossSide& side, uint32_t call, const CrossSide& other, uint32_t whole) {
     if (side.Function(call) == "bias_add") return true;
     if (side.Function(call) != "add") return false;
     const std::vector<size_t> ranks = RanksOfInputs(side, call);
@@ -268,7 +327,7 @@ class Matcher {
 
   /// "matmul" and "bias_add" of one side are one call of the other, which takes the bias, too. `swapped`: `side` is the
   /// golden run.
-  void JoinBias(const Side& side, const std::vector<uint32_t>& calls, const Side& other,
+  void JoinBias(const CrossSide& side, const std::vector<uint32_t>& calls, const CrossSide& other,
                 const std::vector<uint32_t>& others, const std::vector<size_t>& partner, bool swapped) {
     for (size_t i = 0; i < calls.size(); ++i) {
       if (partner[i] != kNotAligned) continue;
@@ -276,17 +335,20 @@ class Matcher {
       while (product > 0 && side.Call(calls[product - 1]).moves) --product;
       if (product-- == 0 || partner[product] == kNotAligned) continue;
       const std::string_view name = side.Function(calls[product]);
-      if (name != "matmul" && !StartsWith(name, "conv")) continue;
+      if (!IsProduct(name)) continue;
       const uint32_t one = others[partner[product]];
       if (!AddsBias(side, calls[i], other, one)) continue;
+      const uint32_t gradient = side.Backward(calls[product]), bias = side.Backward(calls[i]),
+                     whole = other.Backward(one);
+      const bool graded = gradient != UINT32_MAX && bias != UINT32_MAX && whole != UINT32_MAX;
       if (swapped) {
         LinkOne(other.Call(one).op, side.Call(calls[product]).op, side.Call(calls[i]).op);
-        continue;
+        if (graded) biases_.push_back({whole, gradient, bias, true});
+      } else {
+        LinkTwo(side.Call(calls[product]).op, side.Call(calls[i]).op, other.Call(one).op);
+        PairOps(bias, whole);
+        if (graded) biases_.push_back({gradient, whole, bias, false});
       }
-      LinkTwo(side.Call(calls[product]).op, side.Call(calls[i]).op, other.Call(one).op);
-      const uint32_t bias = Backward(side, calls[i]), whole = Backward(other, one);
-      PairOps(bias, whole);
-      if (bias != UINT32_MAX && whole != UINT32_MAX) alike_only_.insert(bias);
     }
   }
 
@@ -305,9 +367,9 @@ class Matcher {
     plan_->golden_of[target] = product;
   }
 
-  Side &target_, &golden_;
+  CrossSide &target_, &golden_;
   MatchPlan* plan_;
-  std::unordered_set<uint32_t> alike_only_;
+  std::vector<BiasGradient> biases_;
 };
 
 }  // namespace
@@ -318,7 +380,7 @@ bool IsBackwardOfPart(std::string_view op) {
 }
 
 StatusOr<MatchPlan> MatchAcross(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules) {
-  Side a, b;
+  CrossSide a, b;
   a.dump = &target;
   b.dump = &golden;
   MSP_ASSIGN_OR_RETURN(a.structure, Structure::Read(target, Vocabulary::kCommon));
@@ -331,13 +393,15 @@ StatusOr<MatchPlan> MatchAcross(const DumpFile& target, const DumpFile& golden, 
   }
   a.Collect(pairs.golden_of, joined_targets);
   b.Collect(pairs.target_of, joined_goldens);
+  MSP_RETURN_IF_ERROR(a.ReadSizes());
+  MSP_RETURN_IF_ERROR(b.ReadSizes());
   MatchPlan plan;
   plan.cross = true;
   plan.how = "structure of both models";
   plan.golden_of.assign(target.ops().size(), kNoOp);
   Matcher matcher(&a, &b, &plan);
   matcher.Run(pairs);
-  MSP_RETURN_IF_ERROR(LinkByShape(target, golden, matcher.alike_only(), &plan));
+  MSP_RETURN_IF_ERROR(LinkByShape(target, golden, matcher.biases(), &plan));
   CountMatches(golden.ops().size(), &plan);
   return plan;
 }

@@ -17,6 +17,7 @@ struct Op {
   std::vector<std::string> inputs, outputs;
   std::string parameters;  // JSON members
   double norm = 1;         // of the first output; one more for each that follows
+  double number = 0;       // an argument behind the inputs
 };
 
 class CrossMatchTest : public testing::Test {
@@ -31,13 +32,15 @@ class CrossMatchTest : public testing::Test {
     for (const Op& op : ops) {
       const bool first = &op == ops.data(), backward = op.name.find("backward") != std::string::npos;
       const auto list = [&](const std::vector<std::string>& shapes, double norm) {
-        std::string out = "[";
+        std::string out;
         for (size_t i = 0; i < shapes.size(); ++i)
           out += (i ? ", " : "") + Tensor(shapes[i], norm + static_cast<double>(i));
-        return out + "]";
+        return out;
       };
-      text += (first ? "\"" : ", \"") + op.name + "\": {\"" + (backward ? "input" : "input_args") +
-              "\": " + list(op.inputs, 1) + R"(, "output": )" + list(op.outputs, op.norm);
+      const std::string number =
+          op.number == 0 ? "" : R"(, {"type": "float", "value": )" + std::to_string(op.number) + "}";
+      text += (first ? "\"" : ", \"") + op.name + "\": {\"" + (backward ? "input" : "input_args") + "\": [" +
+              list(op.inputs, 1) + number + R"(], "output": [)" + list(op.outputs, op.norm) + "]";
       if (!op.parameters.empty()) text += R"(, "parameters": {)" + op.parameters + "}";
       text += "}";
       construct += (first ? "\"" : ", \"") + op.name + "\": " + (op.parent.empty() ? "null" : "\"" + op.parent + "\"");
@@ -136,6 +139,83 @@ TEST_F(CrossMatchTest, GradientsGoByShape) {
   const auto links = Links(*plan, a, "Primitive.matmul.MatMul.0.backward");
   EXPECT_EQ(links.at(".output.0"), ".output.1");
   EXPECT_EQ(links.at(".output.1"), ".output.0");
+}
+
+/// A product and its bias in one call of PyTorch and two of MindSpore.
+TEST_F(CrossMatchTest, GradientsOfAProductAndItsBiasAreThoseOfOneCall) {
+  const DumpFile a =
+      Dump("mindspore", {{"Primitive.conv.Conv2D.0.forward", "", {"2, 3, 4, 4", "5, 3, 1, 1"}, {"2, 5, 4, 4"}},
+                         {"Primitive.bias_add.BiasAdd.0.forward", "", {"2, 5, 4, 4", "5"}, {"2, 5, 4, 4"}},
+                         {"Primitive.bias_add.BiasAdd.0.backward", "", {"2, 5, 4, 4"}, {"2, 5, 4, 4", "5"}},
+                         {"Primitive.conv.Conv2D.0.backward", "", {"2, 5, 4, 4"}, {"5, 3, 1, 1"}}});
+  const DumpFile b =
+      Dump("pytorch", {{"Functional.conv2d.0.forward", "", {"2, 3, 4, 4", "5, 3, 1, 1", "5"}, {"2, 5, 4, 4"}},
+                       {"Functional.conv2d.0.backward", "", {"2, 5, 4, 4"}, {"5, 3, 1, 1", "5"}}});
+  using Map = std::map<std::string, std::string>;
+  const auto plan = MatchAcross(a, b), back = MatchAcross(b, a);
+  ASSERT_TRUE(plan.ok() && back.ok());
+  EXPECT_EQ(Links(*plan, a, "Primitive.bias_add.BiasAdd.0.backward"),
+            (Map{{".input.0", ".input.0"}, {".output.1", ".output.1"}}));
+  EXPECT_EQ(Links(*plan, a, "Primitive.conv.Conv2D.0.backward"),
+            (Map{{".input.0", ".input.0"}, {".output.0", ".output.0"}}));
+  EXPECT_EQ(Links(*back, b, "Functional.conv2d.0.backward"),
+            (Map{{".input.0", ".input.0"}, {".output.0", ".output.0"}, {".output.1", ".output.1"}}));
+  EXPECT_TRUE(plan->golden_only.empty() && back->golden_only.empty());
+  std::map<std::string, std::string> of;
+  for (const ItemLink& link : back->links.at(1).links) of[link.target] = a.ops().NameAt(link.golden_op);
+  EXPECT_EQ(of.at(".input.0"), "Primitive.bias_add.BiasAdd.0.backward");
+  EXPECT_EQ(of.at(".output.0"), "Primitive.conv.Conv2D.0.backward");
+  EXPECT_EQ(of.at(".output.1"), "Primitive.bias_add.BiasAdd.0.backward");
+}
+
+/// What PyTorch records as the gradient of a loss is that of its last part.
+TEST_F(CrossMatchTest, OfAFunctionOfSeveralPartsTheGivenGradientIsCompared) {
+  const DumpFile a = Dump("mindspore", {{"Functional.cross_entropy.0.forward", "", {"2, 5", "2"}, {""}},
+                                        {"Functional.cross_entropy.0.backward", "", {""}, {"2, 5"}}});
+  const DumpFile b = Dump("pytorch", {{"Functional.cross_entropy.0.forward", "", {"2, 5", "2"}, {""}},
+                                      {"Functional.cross_entropy.0.backward", "", {""}, {"", ""}}});
+  using Map = std::map<std::string, std::string>;
+  const auto plan = MatchAcross(a, b), back = MatchAcross(b, a);
+  ASSERT_TRUE(plan.ok() && back.ok());
+  EXPECT_EQ(Links(*plan, a, "Functional.cross_entropy.0.backward"), (Map{{".input.0", ".input.0"}}));
+  EXPECT_EQ(Links(*back, b, "Functional.cross_entropy.0.backward"), (Map{{".input.0", ".input.0"}}));
+}
+
+std::vector<Op> Attention(const std::string& first, double ahead, const std::string& second, double behind) {
+  std::vector<Op> out;
+  const auto scale = [&](const std::string& name, const std::string& shape, double number) {
+    if (number == 0) return;
+    out.push_back({name, "", {shape}, {shape}});
+    out.back().number = number;
+  };
+  scale(first, "2, 3, 4", ahead);
+  out.push_back({"Torch.matmul.0.forward", "", {"2, 3, 4", "2, 4, 3"}, {"2, 3, 3"}});
+  scale(second, "2, 3, 3", behind);
+  out.push_back({"Torch.softmax.0.forward", "", {"2, 3, 3"}, {"2, 3, 3"}});
+  return out;
+}
+
+TEST_F(CrossMatchTest, AScaleMayStandOnTheOtherSideOfAProduct) {
+  using Map = std::map<std::string, std::string>;
+  const DumpFile a = Dump("mindspore", Attention("", 0, "Tensor.__mul__.0.forward", 0.25));
+  const DumpFile b = Dump("pytorch", Attention("Tensor.__mul__.0.forward", 0.25, "", 0));
+  const auto plan = MatchAcross(a, b);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(Pairs(*plan, a, b).at("Tensor.__mul__.0.forward"), "Tensor.__mul__.0.forward");
+  EXPECT_EQ(Links(*plan, a, "Tensor.__mul__.0.forward"), (Map{{".input.1", ".input.1"}})) << "only the number";
+  const DumpFile other = Dump("pytorch", Attention("Tensor.__mul__.0.forward", 0.5, "", 0));
+  EXPECT_FALSE(Pairs(*MatchAcross(a, other), a, other).count("Tensor.__mul__.0.forward")) << "another number";
+}
+
+TEST_F(CrossMatchTest, DividingIsMultiplyingByTheReciprocal) {
+  using Map = std::map<std::string, std::string>;
+  const DumpFile a = Dump("mindspore", Attention("", 0, "Tensor.__truediv__.0.forward", 4));
+  const DumpFile b = Dump("pytorch", Attention("", 0, "Tensor.__mul__.0.forward", 0.25));
+  const auto plan = MatchAcross(a, b), back = MatchAcross(b, a);
+  ASSERT_TRUE(plan.ok() && back.ok());
+  EXPECT_EQ(Links(*plan, a, "Tensor.__truediv__.0.forward"),
+            (Map{{".input.0", ".input.0"}, {".output.0", ".output.0"}}));
+  EXPECT_EQ(Pairs(*back, b, a).at("Tensor.__mul__.0.forward"), "Tensor.__truediv__.0.forward");
 }
 
 TEST_F(CrossMatchTest, ExchangedRunsGiveThePlanExchanged) {

@@ -1,6 +1,7 @@
 #include "match/match_dumps.h"
 
 #include "base/text.h"
+#include "match/cross_items.h"
 #include "match/cross_match.h"
 #include "match/layer_match.h"
 #include "match/name_mapping.h"
@@ -81,11 +82,12 @@ Status FillAcross(const DumpFile& target, const DumpFile& golden, MatchPlan* pla
   return OkStatus();
 }
 
-/// Backward ops that are only a part of what the other side computes stay a pair, but there is nothing in it to be
+/// Backward ops that are only a part of what the other side computes stay a pair, but only what they are given is
 /// compared.
 void LeavePartsAlone(const DumpFile& target, MatchPlan* plan) {
   for (uint32_t t = 0; t < plan->golden_of.size(); ++t) {
-    if (plan->golden_of[t] != kNoOp && IsBackwardOfPart(target.ops().NameAt(t))) plan->links.emplace(t, OpLinks());
+    const uint32_t g = plan->golden_of[t];
+    if (g != kNoOp && IsBackwardOfPart(target.ops().NameAt(t))) plan->links.emplace(t, LinksOfPart(g));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "match/module_pairs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -18,6 +19,8 @@ namespace {
 constexpr double kSameClass = 3, kSameContents = 3, kBothLeaves = 1, kSameParameters = 2, kOtherParameters = -1,
                  kAlikeName = 1.5, kSamePlace = 1, kEnough = 4.5;
 constexpr double kInOrder = 0.5;    // the place of what is looked at in its order
+constexpr double kSameNorm = 1e-5;  // weights of one file; two layers of one shape are further apart
+constexpr size_t kMostCrossed = 4;  // pairs between which the order is another
 constexpr size_t kMostScored = 64;  // left-over children on each side; more are paired by class and contents only
 
 class Pairing {
@@ -235,6 +238,19 @@ class Pairing {
     return target ? m : partner[m];
   }
 
+  /// Of two frameworks, what runs among other layers is only by its weights known to be the same.
+  bool MayHaveMoved(uint32_t x, uint32_t y) const {
+    if (target_.vocabulary() == Vocabulary::kOwn) return true;
+    if (T(x).norm > 0 && std::fabs(T(x).norm - G(y).norm) <= kSameNorm * T(x).norm) return true;
+    size_t crossed = 0;
+    for (uint32_t t = 0; t < out_.golden_of.size() && crossed < kMostCrossed; ++t) {
+      const uint32_t g = out_.golden_of[t];
+      if (g == kNoModule || !T(t).children.empty() || T(t).calls.empty() || G(g).calls.empty()) continue;
+      crossed += (T(t).calls.first < T(x).calls.first) != (G(g).calls.first < G(y).calls.first);
+    }
+    return crossed < kMostCrossed;
+  }
+
   void FindMoved(bool close, bool named) {
     const auto key = [&](const Structure& side, const std::vector<uint32_t>& partner, bool target, uint32_t m) {
       const ModuleNode& node = side.modules()[m];
@@ -263,7 +279,8 @@ class Pairing {
       if (!(named && close) && (list.size() != target_count[keys[i]] || (!named && list.size() > 1 && !close)))
         continue;
       while (next < list.size() && !FreeG(list[next])) ++next;
-      if (next < list.size() && FreeT(left[i]) && Fit(left[i], list[next])) {
+      if (next < list.size() && FreeT(left[i]) && Fit(left[i], list[next]) &&
+          (named || MayHaveMoved(left[i], list[next]))) {
         Pair(left[i], list[next++]);
         DescendAll();
       }

@@ -1,6 +1,7 @@
 #include "match/structure.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/parallel.h"
 #include "base/text.h"
@@ -27,15 +28,11 @@ std::string ShapeText(const JsonValue& shape) {
   return out + "]";
 }
 
-/// Elements of a tensor; 0 where that is not known.
-int64_t ElementsOf(const JsonValue& leaf) {
-  const JsonValue* shape = leaf.Find("shape");
-  if (!shape || !shape->IsArray()) return 0;
-  int64_t out = 1;
-  for (const JsonValue& n : shape->Items()) {
-    if (!n.IsInt() || n.Int() < 0 || __builtin_mul_overflow(out, n.Int(), &out)) return 0;
-  }
-  return out;
+/// Of a tensor that tells itself from others; 0: all its elements are one number, or that is not known.
+double NormOf(const JsonValue& leaf) {
+  const JsonValue *norm = leaf.Find("Norm"), *most = leaf.Find("Max"), *least = leaf.Find("Min");
+  if (!norm || !norm->IsNumber() || !most || !most->IsNumber() || !least || !least->IsNumber()) return 0;
+  return most->Number() == least->Number() ? 0 : norm->Number();
 }
 
 /// Its parameters and its first output.
@@ -46,7 +43,9 @@ void ReadItems(std::string_view name, const JsonValue& op, bool common, std::vec
   for (const Item& item : *scratch) {
     if (!item.leaf || !item.leaf->IsObject()) continue;
     if (item.state == ItemState::kOutput && node->elements == 0) node->elements = ElementsOf(*item.leaf);
+    node->results += item.state == ItemState::kOutput && item.leaf->Find("dtype");
     if (item.state != ItemState::kParameter) continue;
+    node->norm = std::hypot(node->norm, NormOf(*item.leaf));
     const JsonValue* shape = item.leaf->Find("shape");
     if (!shape || !shape->IsArray()) continue;
     if (!out.empty()) out += ", ";
@@ -56,6 +55,16 @@ void ReadItems(std::string_view name, const JsonValue& op, bool common, std::vec
 }
 
 }  // namespace
+
+int64_t ElementsOf(const JsonValue& leaf) {
+  const JsonValue* shape = leaf.Find("shape");
+  if (!shape || !shape->IsArray()) return 0;
+  int64_t out = 1;
+  for (const JsonValue& n : shape->Items()) {
+    if (!n.IsInt() || n.Int() < 0 || __builtin_mul_overflow(out, n.Int(), &out)) return 0;
+  }
+  return out;
+}
 
 Vocabulary VocabularyOf(const DumpFile& target, const DumpFile& golden) {
   const StatusOr<Framework> a = FrameworkOf(target), b = FrameworkOf(golden);

@@ -41,7 +41,9 @@ struct ModuleNode {
   uint64_t size = 0;               // modules in it and below
   uint64_t below = 0;              // calls in it and below
   std::string parameters;          // "weight [8, 8], bias [8]"; "" where the dump does not say
+  double norm = 0;                 // of them together; 0 where the dump does not say, and of constants
   int64_t elements = 0;            // of its first output; 0 where the dump does not say
+  uint32_t results = 0;            // tensors among its outputs
 };
 
 struct StructureCall {
@@ -59,6 +61,9 @@ struct StructureCall {
 enum class Vocabulary : uint8_t { kOwn, kCommon };
 /// kCommon for dumps of different frameworks.
 Vocabulary VocabularyOf(const DumpFile& target, const DumpFile& golden);
+
+/// Elements of a tensor of a dump; 0 where that is not known.
+int64_t ElementsOf(const JsonValue& leaf);
 
 class Structure {
  public:

@@ -53,6 +53,11 @@ BATCHES = {
     "unet": lambda: (_numbers(2, 3, 8, 8), _numbers(2, 3, 8, 9)[..., :8].copy()),
     "mixer": lambda: (_numbers(2, 3, 16, 16), np.array([5, 2])),
     "recommender": lambda: (_integers(40, 3, 3), _numbers(3, 6)),
+    # Written after these, too.
+    "tagger": lambda: (_integers(30, 3, 5), _integers(6, 3, 5)),
+    "segmenter": lambda: (_numbers(2, 3, 8, 8), (_numbers(2, 1, 8, 8) > 0).astype(np.float32)),
+    "qwen": lambda: _text(50),
+    "dit": lambda: (_numbers(2, 3, 8, 8), _integers(60, 2), _integers(10, 2), _numbers(1, 2, 3, 8, 8)[0]),
 }
 NETWORKS = tuple(BATCHES)
 

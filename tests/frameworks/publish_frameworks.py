@@ -17,6 +17,7 @@ from runs import (
     FUSED,
     HELD_OUT,
     HERE,
+    LATER,
     NETWORKS,
     OTHER,
     REPO,
@@ -58,10 +59,10 @@ def measure(root, mindspore_python):
     record(root, mindspore_python)
     with ThreadPoolExecutor(2) as pool:
         clean = list(pool.map(lambda pair: clean_row(root, *pair), [*((n, n) for n in NETWORKS), *FUSED]))
-        every = (*BUGS, *HELD_OUT)
+        every = (*BUGS, *HELD_OUT, *LATER)
         results = list(pool.map(lambda bug: bug_result(root, bug, root / "compared" / bug.name), every))
     found = {"clean": "\n".join(row for _, row in clean), "called": sum(bugs for bugs, _ in clean)}
-    for name, bugs in (("bugs", BUGS), ("held_out", HELD_OUT)):
+    for name, bugs in (("bugs", BUGS), ("held_out", HELD_OUT), ("later", LATER)):
         chosen = [(bug, result) for bug, result in zip(every, results) if bug in bugs]
         found |= {f"{name}_all": len(chosen), f"{name}_right": sum(result.right for _, result in chosen)}
         for language, words in WORDS.items():
@@ -77,7 +78,7 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         found = measure(Path(scratch), args.mindspore)
     for language in WORDS:
-        own = {name: found[f"{name}_{language}"] for name in ("bugs", "held_out")}
+        own = {name: found[f"{name}_{language}"] for name in ("bugs", "held_out", "later")}
         text = (HERE / f"page.{language}.txt").read_text(encoding="utf-8").format(**found, **own)
         if language == "en":
             print(text)

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "sabotage"))
 from case import Place, read_dump
 from data import NETWORKS
 from graph_cases import find_command
-from planted import BUGS, HELD_OUT
+from planted import BUGS, HELD_OUT, LATER
 from score import answer_of
 
 HERE = Path(__file__).resolve().parent
@@ -63,7 +63,7 @@ def jobs_of(root, framework, networks, ways, bugs):
     return jobs
 
 
-def record(root, mindspore_python, networks=(*NETWORKS, "llama_fused"), ways=WAYS, bugs=(*BUGS, *HELD_OUT)):
+def record(root, mindspore_python, networks=(*NETWORKS, "llama_fused"), ways=WAYS, bugs=(*BUGS, *HELD_OUT, *LATER)):
     """One interpreter for each framework, side by side."""
     running = []
     for framework, python in (("pytorch", sys.executable), ("mindspore", os.path.abspath(mindspore_python))):

@@ -16,6 +16,7 @@ from runs import (
     FUSED,
     HELD_OUT,
     HERE,
+    LATER,
     NETWORKS,
     OTHER,
     REPO,
@@ -31,8 +32,12 @@ from runs import (
 )
 
 LEAST_EQUAL = 0.95  # of the pairs of ops of clean runs
-LEAST_PAIRED = 0.87  # of the functions that compute; where layers are fused on one side only, those are the rest
-KNOWN_MISSES = {"ms_norm_position", "ms_concat_order"}
+# Of the functions that compute; the rest are those of layers that are fused on one side only, and of calls that one side
+# makes where the other has a loop.
+LEAST_PAIRED = 0.65
+LEAST_OF_EIGHT = 0.95
+EIGHT = ("llama", "bert", "conv", "gru", "moe", "vit", "fused_attention", "lora")
+KNOWN_MISSES = {"ms_concat_order", "ms_exchanged_state"}
 # Recorded once, without call stacks, so that `make test` needs no MindSpore: keep.py makes it.
 KEPT = HERE / "kept.tar.xz"
 KEPT_PAIRS = (("vit", "vit"), ("llama_fused", "llama"), ("llama", "llama_fused"))
@@ -70,7 +75,8 @@ def check_clean(root, mindspore, pytorch, level, task, out):
         result = clean_result(sides[target], sides[OTHER[target]], out / target)
         assert (result.bugs, result.suspicious, result.named) == (0, 0, ""), (target, result)
         assert result.equal >= LEAST_EQUAL * result.pairs, (target, result)
-        assert level == "L0" or result.paired >= LEAST_PAIRED * result.computing, (target, result)
+        least = LEAST_OF_EIGHT if mindspore == pytorch and mindspore in EIGHT else LEAST_PAIRED
+        assert level == "L0" or result.paired >= least * result.computing, (target, result)
 
 
 @pytest.mark.parametrize(("mindspore", "pytorch"), KEPT_PAIRS)
@@ -80,7 +86,7 @@ def test_clean_pairs_of_kept_dumps(kept, tmp_path, mindspore, pytorch):
 
 @pytest.mark.parametrize("name", KEPT_BUGS)
 def test_bugs_of_kept_dumps(kept, tmp_path, name):
-    (bug,) = (bug for bug in (*BUGS, *HELD_OUT) if bug.name == name)
+    (bug,) = (bug for bug in (*BUGS, *HELD_OUT, *LATER) if bug.name == name)
     result = bug_result(kept, bug, tmp_path)
     assert result.right, result
 
@@ -151,7 +157,7 @@ def test_graphs_judge_as_tables(kept, tmp_path, mindspore, pytorch, target):
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_page_is_about_these_cases(language):
     text = (REPO / "docs" / language / "compare" / "frameworks.md").read_text(encoding="utf-8")
-    assert [bug.name for bug in (*BUGS, *HELD_OUT) if f"\n| {bug.name} |" not in text] == []
+    assert [bug.name for bug in (*BUGS, *HELD_OUT, *LATER) if f"\n| {bug.name} |" not in text] == []
     assert [network for network in NETWORKS if f"\n| {network} |" not in text] == []
 
 
@@ -163,7 +169,7 @@ def test_clean_pairs(runs_of_both, tmp_path, mindspore, pytorch, level, task):
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("bug", [*BUGS, *HELD_OUT], ids=lambda bug: bug.name)
+@pytest.mark.parametrize("bug", [*BUGS, *HELD_OUT, *LATER], ids=lambda bug: bug.name)
 def test_a_planted_bug_is_named(runs_of_both, tmp_path, bug):
     result = bug_result(runs_of_both, bug, tmp_path)
     assert result.right == (bug.name not in KNOWN_MISSES), result
