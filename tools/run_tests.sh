@@ -35,6 +35,7 @@ configure_build() { cmake --preset "$1" ${2:-} >"build/$1.log" 2>&1 && cmake --b
 unit() { configure_build release && ctest --preset release -j 2; }
 threaded="base tensor dump capture compare graph view serve"
 lint() { tools/lint.sh "$@"; }
+lint_all() { ended sanitized; lint --all; }
 build_asan() { configure_build asan; }
 build_tsan() { configure_build tsan "" "$(printf '%s_test ' $threaded)"; }
 sanitized() { build_asan; build_tsan; }
@@ -44,8 +45,11 @@ web() { npm --prefix web test --silent; }
 demo() { python examples/quickstart/demo.py --out out/demo --no-serve; }
 # Two at a time; a file that took long begins early, and what is left goes to the process that has nothing to do.
 python_tests() { python -m pytest -q -n 2 --dist worksteal "$@"; }
+# As well, but a file stays whole: its dumps are recorded once for all of its tests.
+by_file() { python -m pytest -q -n 2 --dist loadfile "$@"; }
 in_turn() { python -m pytest -q "$@"; }
-browser() { node --test "$@"; }
+# Half of what a file takes it waits for the browser.
+browser() { node --test --test-concurrency=2 "$@"; }
 main_pages="tests/e2e/page.test.mjs tests/e2e/tasks.test.mjs tests/e2e/report.test.mjs"
 other_pages() { printf '%s\n' tests/e2e/*.test.mjs | grep -vxF "$(printf '%s\n' $main_pages)"; }
 
@@ -54,23 +58,24 @@ quick() {
   beside lint
   part "demo" demo
   part "Python and golden tests" python_tests tests/python tests/golden -m "not deep"
-  part "planted bugs" in_turn tests/sabotage tests/frameworks tests/doctor -m "not deep"
+  part "planted bugs" by_file tests/sabotage tests/frameworks tests/doctor -m "not deep"
   part "page unit tests" web
   part "page in the browser" browser $main_pages
   part "lint" joined lint
 }
 deep() {
   beside sanitized
+  beside lint_all
   part "demo" demo
   part "Python and golden tests" python_tests tests/python tests/golden -m deep
   part "dumps against mindstudio-probe's" in_turn tests/conformance
-  part "MindSpore" in_turn tests/mindspore
-  part "planted bugs" in_turn tests/sabotage tests/frameworks tests/doctor -m deep
+  part "MindSpore" by_file tests/mindspore
+  part "planted bugs" by_file tests/sabotage tests/frameworks tests/doctor -m deep
   part "page in the browser" browser $(other_pages)
   part "unit tests under ASan and UBSan" asan
   part "threaded unit tests under TSan" tsan
   part "fuzz" tools/fuzz.sh 5
-  part "lint" lint --all
+  part "lint" joined lint_all
 }
 
 # What the parts say of themselves: `counts LOG...` prints how many tests passed, failed and were left for the other tier.

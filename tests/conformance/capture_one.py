@@ -20,8 +20,6 @@ import numpy
 import torch
 from forked import fork
 
-STEPS = 2
-
 
 def digest(tensors):
     found = hashlib.sha256()
@@ -71,7 +69,7 @@ def train(model_name, rank, world, config_path):
             debugger.stop()
 
     steps = []
-    for _ in range(STEPS):
+    for _ in range(models.STEPS):
         for optimizer in training.optimizers:
             optimizer.zero_grad()
         losses = training.losses(capture)

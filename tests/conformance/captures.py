@@ -13,10 +13,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from comparison import BITS, BITS_OF_FORWARD, SHAPE, Comparison, read
+from comparison import BITS, BITS_OF_FORWARD, ROUNDING, SHAPE, Comparison, read
 from launch import HERE as TESTS
 from launch import PACKAGE_ROOT, REPO
-from models import MODELS, WORLD
+from models import MODELS, STEPS, WORLD
+from recorded import LIVE, read_recorded
 from rules import rules_of
 
 HERE = Path(__file__).resolve().parent
@@ -58,13 +59,11 @@ class Row(NamedTuple):
 
 
 class Captures:
-    def __init__(self, models, their_python, root):
-        self.root, self.rows, self.used = root, [], Counter()
-        plans = {"ours": (sys.executable, {BARE: None, **OURS})}
-        if their_python:
-            plans["theirs"] = (their_python, COMPARED)
+    def __init__(self, plans, root, recorded=None):
+        """plans: {tool: (interpreter, models, configurations)}; recorded: {model: read_recorded()}."""
+        self.root, self.rows, self.used, self.recorded = root, [], Counter(), recorded or {}
         self._workers = {}
-        for tool, (python, configurations) in plans.items():
+        for tool, (python, models, configurations) in plans.items():
             plan = json.dumps({model: configurations for model in models})
             paths = [HERE, TESTS, PACKAGE_ROOT] if tool == "ours" else [HERE, TESTS]
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "OMP_NUM_THREADS": "1"}
@@ -106,18 +105,21 @@ class Captures:
         """The dumps of one step, by rank."""
         return [read(path) for path in sorted((self._wait(model, tool) / config / "dump" / f"step{step}").iterdir())]
 
+    def _their_side(self, model, config):
+        """What the earlier tool wrote in each step, and how exactly it can be compared in the first and the others."""
+        if model in self.recorded:
+            return self.recorded[model][config], (ROUNDING, SHAPE)
+        # Where the earlier tool changes what is computed, from the second step on nothing is the same any more.
+        same = self.bits(model, "ours", BARE) == self.bits(model, "theirs", config)
+        return steps_of(self, model, "theirs", config), (BITS, BITS) if same else (BITS_OF_FORWARD, SHAPE)
+
     def compare(self, model, config):
-        bare, theirs = self.bits(model, "ours", BARE), self.bits(model, "theirs", config)
-        self.bits(model, "ours", config)
+        theirs, (of_first, of_others) = self._their_side(model, config)
         found, first = [], None
-        for step in range(len(bare[0])):
-            if bare == theirs:
-                precision = BITS
-            else:  # the earlier tool changes what is computed; from the second step on nothing is the same any more
-                precision = SHAPE if step else BITS_OF_FORWARD
-            sides = [self.dumps(model, tool, config, step) for tool in ("ours", "theirs")]
-            assert [len(side) for side in sides] == [WORLD.get(model, 1)] * 2
-            for ours, other in zip(*sides):
+        for step, (mine, others) in enumerate(zip(steps_of(self, model, "ours", config), theirs, strict=True)):
+            precision = of_others if step else of_first
+            assert [len(mine), len(others)] == [WORLD.get(model, 1)] * 2
+            for ours, other in zip(mine, others):
                 result = Comparison(ours, other, rules_of(model), precision)
                 found += [f"step {step}, {ours.directory.name}: {line}" for line in result.found]
                 self.used.update(result.allowed)
@@ -127,15 +129,25 @@ class Captures:
         return found
 
 
+def steps_of(captures, model, tool, config):
+    """[[Dump of each rank] of each step]."""
+    captures.bits(model, tool, config)
+    return [captures.dumps(model, tool, config, step) for step in range(STEPS)]
+
+
 @pytest.fixture(scope="session")
 def captures(request, tmp_path_factory):
-    """Of the models whose tests were asked for."""
+    """Of the models whose tests were asked for. MSPROBE_CONFORMANCE=live asks the earlier tool about all of them."""
     asked = {item.callspec.params.get("model") for item in request.session.items if hasattr(item, "callspec")}
     python = Path(os.environ.get("MSPROBE_OLD_PYTHON", REPO / ".venv-old" / "bin" / "python"))
     models = [model for model in MODELS if model in asked]
-    found = Captures(
-        models, python if (python.parent / "msprobe").exists() else None, tmp_path_factory.mktemp("conformance")
-    )
+    plans = {"ours": (sys.executable, models, {BARE: None, **OURS})}
+    live = models if os.environ.get("MSPROBE_CONFORMANCE") == "live" else LIVE
+    recorded = {model: read_recorded(model) for model in models if model not in live}
+    recorded = {model: dumps for model, dumps in recorded.items() if dumps}
+    if (python.parent / "msprobe").exists():
+        plans["theirs"] = (python, [model for model in models if model not in recorded], COMPARED)
+    found = Captures(plans, tmp_path_factory.mktemp("conformance"), recorded)
     yield found
     found.stop()
     if found.rows:

@@ -12,6 +12,8 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
+STEPS = 2  # of each training
+
 
 class Training(NamedTuple):
     model: Any  # what start() is given: a module or a list of them

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { after, before, test } from 'node:test';
 import { englishSentences } from './language.mjs';
-import { browser, findCommand, openPage, OUT, ROOT } from './support.mjs';
+import { browser, counts, findCommand, holds, openPage, OUT, ROOT, shows } from './support.mjs';
 
 const require = createRequire(join(ROOT, 'web/package.json'));
 const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
@@ -78,34 +78,34 @@ for (const [look, options] of LOOKS) {
   const zh = look.endsWith('_zh');
   test(`checklist_${look}: what fails stands first, with where each value comes from, and why`, async () => {
     const { page, leave } = await visit(pages.checklist, options);
-    assert.match(await page.locator('[data-test=verdict-headline]').textContent(), zh ? /^\d+ 条规则中 1 条未通过/ : /^1 of \d+ rules fail/);
+    await holds(async () => assert.match(await page.locator('[data-test=verdict-headline]').textContent(), zh ? /^\d+ 条规则中 1 条未通过/ : /^1 of \d+ rules fail/));
     const first = page.locator('#rules tbody tr').first();
-    assert.match(await first.innerText(), /structure\.num_layers[\s\S]*30[\s\S]*other\.yaml:\d+[\s\S]*32[\s\S]*megatron_dense\.sh:\d+/);
-    assert.match(await first.innerText(), zh ? /两侧模型层数不同/ : /layers/);
+    await shows(first, /structure\.num_layers[\s\S]*30[\s\S]*other\.yaml:\d+[\s\S]*32[\s\S]*megatron_dense\.sh:\d+/);
+    await holds(async () => assert.match(await first.innerText(), zh ? /两侧模型层数不同/ : /layers/));
     if (zh) assert.deepEqual(await page.evaluate(englishSentences), []);
     const pass = page.locator('#rules').getByRole('button', { name: zh ? '通过' : 'pass', exact: true });
     const before = await page.locator('#rules tbody tr').count();
     await pass.click();
-    assert.ok((await page.locator('#rules tbody tr').count()) > before + 40, 'rules that pass are there, too');
+    await holds(async () => assert.ok((await page.locator('#rules tbody tr').count()) > before + 40, 'rules that pass are there, too'));
     await pass.click();
     await page.locator('#rules').getByRole('searchbox').fill('no such rule');
-    assert.equal(await page.locator('#rules tbody tr').count(), 0);
+    await counts(page.locator('#rules tbody tr'), 0);
     await page.locator('#rules').getByRole('searchbox').fill('');
     await page.locator('section:has(#effective-title)').getByRole('searchbox').fill('num_layers');
-    assert.match(await page.locator('section:has(#effective-title) tbody tr').first().innerText(), /num_layers[\s\S]*30[\s\S]*32/);
+    await shows(page.locator('section:has(#effective-title) tbody tr').first(), /num_layers[\s\S]*30[\s\S]*32/);
     await page.locator('section:has(#effective-title)').getByRole('searchbox').fill('');
     await leave(`checklist_${look}`);
   });
 
   test(`packs_${look}: the parts with their verdicts and rows; texts of the packs are only text`, async () => {
     const { page, leave } = await visit(pages.packs, options);
-    assert.match(await page.locator('[data-test=verdict-headline]').textContent(), zh ? /以下部分不同：.*超参数/ : /These parts differ:.*Hyperparameters/);
+    await holds(async () => assert.match(await page.locator('[data-test=verdict-headline]').textContent(), zh ? /以下部分不同：.*超参数/ : /These parts differ:.*Hyperparameters/));
     const part = page.locator('section:has(#part-hyperparameters)');
-    assert.match(await part.innerText(), /lr[\s\S]*1e-4[\s\S]*2e-4/);
-    assert.match(await part.innerText(), /onerror=alert/);
+    await shows(part, /lr[\s\S]*1e-4[\s\S]*2e-4/);
+    await shows(part, /onerror=alert/);
     assert.equal(await page.locator('img').count(), 0);
-    assert.match(await page.locator('section:has(#part-env)').innerText(), /NCCL_ALGO[\s\S]*Ring[\s\S]*Tree/);
-    assert.match(await page.locator('section:has(#part-pip)').innerText(), zh ? /没有差异/ : /No difference/);
+    await shows(page.locator('section:has(#part-env)'), /NCCL_ALGO[\s\S]*Ring[\s\S]*Tree/);
+    await holds(async () => assert.match(await page.locator('section:has(#part-pip)').innerText(), zh ? /没有差异/ : /No difference/));
     await leave(`packs_${look}`);
   });
 }
@@ -114,9 +114,9 @@ for (const [look, options] of LOOKS) {
   test(`curves_${look}: verdict and plots can be read in both themes`, async () => {
     const zh = look.endsWith('_zh');
     const { page, leave } = await visit(join(directory, 'curves/curves.html'), options);
-    assert.equal(await page.locator('html').getAttribute('lang'), zh ? 'zh-CN' : 'en');
+    await holds(async () => assert.equal(await page.locator('html').getAttribute('lang'), zh ? 'zh-CN' : 'en'));
     if (zh) assert.deepEqual(await page.evaluate(englishSentences), []);
-    assert.ok((await page.locator('svg').count()) >= 1, 'a plot');
+    await holds(async () => assert.ok((await page.locator('svg').count()) >= 1, 'a plot'));
     assert.ok(await page.locator('main').isVisible());
     await leave(`curves_${look}`);
   });

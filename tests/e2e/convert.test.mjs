@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { hugeDump, RANKS } from './large_data.mjs';
-import { browser, findCommand, openPage, OUT, serve, start } from './support.mjs';
+import { browser, findCommand, holds, openPage, OUT, serve, shows, start } from './support.mjs';
 
 const CHINESE = { locale: 'zh-CN', colorScheme: 'dark' };
 const EXPECTED_FAULT = /status of 4\d\d/; // the browser repeats each answer that is an error
@@ -61,7 +61,7 @@ test('a comparison from the list of files to the graph, by keyboard alone', asyn
   await page.screenshot({ path: join(OUT, 'convert_picker.png') });
   await page.locator('[data-test="choose-target 目标"]').focus();
   await page.keyboard.press('Enter');
-  assert.equal(await page.locator('#field-target').inputValue(), 'runs/target 目标');
+  await holds(async () => assert.equal(await page.locator('#field-target').inputValue(), 'runs/target 目标'));
   await page.locator('#field-golden').focus();
   await page.keyboard.type('runs/golden');
   await page.locator('#field-output').fill('graphs/new');
@@ -71,15 +71,14 @@ test('a comparison from the list of files to the graph, by keyboard alone', asyn
   await page.screenshot({ path: join(OUT, 'convert_form.png') });
   await page.keyboard.press('Enter'); // of the form: starts
   await reaches(page, 'done');
-  const command = await page.locator('.convert-command pre').innerText();
-  assert.match(command, /graph_visualize --target_path '\.\/runs\/target 目标' --golden_path \.\/runs\/golden --output_path \.\/graphs\/new --layer_mapping --overflow_check/);
+  await shows(page.locator('.convert-command pre'), /graph_visualize --target_path '\.\/runs\/target 目标' --golden_path \.\/runs\/golden --output_path \.\/graphs\/new --layer_mapping --overflow_check/);
   await page.screenshot({ path: join(OUT, 'convert_done.png') });
   await page.keyboard.press('Enter'); // the focus is on "Open the graph"
   await page.waitForFunction(() => window.__msprobe.state().graph === 'ready');
   assert.match((await page.evaluate(() => window.__msprobe.state())).file, /^graphs\/new\/compare_\d+\.vis\.db$/);
   // Back to the form from the graph, as it was left.
   await page.locator('[data-test=convert-icon]').click();
-  assert.equal(await page.locator('#field-golden').inputValue(), 'runs/golden');
+  await holds(async () => assert.equal(await page.locator('#field-golden').inputValue(), 'runs/golden'));
   await page.keyboard.press('Escape');
   await page.locator('canvas').first().waitFor();
   await leave();
@@ -88,16 +87,16 @@ test('a comparison from the list of files to the graph, by keyboard alone', asyn
 test('what fails says why, in the words of the command; what is not filled in is marked', async () => {
   const { page, leave } = await visit(CHINESE, `${server.answer.url}#convert`);
   await page.locator('[data-test=convert-start]').click();
-  assert.match(await page.locator('#note-target').innerText(), /必填/);
+  await shows(page.locator('#note-target'), /必填/);
   await page.locator('#field-target').fill('runs/broken');
   await page.locator('[data-test=check-merge]').check();
   await page.locator('[data-test=convert-start]').click();
-  assert.equal(await page.locator('[data-test=merge-tp-0]').getAttribute('aria-invalid'), 'true');
+  await holds(async () => assert.equal(await page.locator('[data-test=merge-tp-0]').getAttribute('aria-invalid'), 'true'));
   await page.screenshot({ path: join(OUT, 'convert_form_zh.png'), fullPage: true });
   await page.locator('[data-test=check-merge]').uncheck();
   await page.locator('[data-test=convert-start]').click();
   await reaches(page, 'failed');
-  assert.match(await page.locator('.convert-error').innerText(), /json[\s\S]*[\u4e00-\u9fff]/, 'in the language of the page');
+  await shows(page.locator('.convert-error'), /json[\s\S]*[\u4e00-\u9fff]/, 'in the language of the page');
   assert.deepEqual(existsSync(join(directory, 'graphs')) ? readdirSync(join(directory, 'graphs')).filter((name) => name !== 'new') : [], [], 'nothing half-written');
   await page.screenshot({ path: join(OUT, 'convert_failed_zh.png') });
   // A path out of the directory is refused before anything starts.
@@ -107,7 +106,7 @@ test('what fails says why, in the words of the command; what is not filled in is
     await page.locator('[data-test=convert-start]').click();
     const note = page.locator('#note-target.field-fault', { hasText: path });
     await note.waitFor(); // at the field that it is about, in the language of the page
-    assert.match(await note.innerText(), /[\u4e00-\u9fff]/);
+    await shows(note, /[\u4e00-\u9fff]/);
     assert.doesNotMatch(await note.innerText(), /\/api\//);
   }
   await leave();

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { BROKEN, msprobe, writeDecoder } from './data.mjs';
-import { browser, openPage, OUT, ROOT, serve, until } from './support.mjs';
+import { browser, holds, openPage, OUT, ROOT, serve, shows, until } from './support.mjs';
 
 const GOLDEN = [process.env.MSPROBE_GOLDEN ?? '', join(ROOT, '../shared/golden'), join(ROOT, '../../shared/golden')].map((place) => join(place, 'mindspore.tar.xz')).find(existsSync);
 const CASE = 'public/expected/ms8_graph_m2_cmp/out/compare_20250101000000.vis';
@@ -63,28 +63,28 @@ test('a .vis file opens with its colours, its ranks and the details of its nodes
   assert.match(files[1], /^compare_rank1_\d+\.vis$/);
   const view = await visit(`ours/${files[0]}`);
   const { page, state, leave } = view;
-  assert.equal((await state()).rank, 0);
-  assert.match(await page.locator('.summary-bar').innerText(), /[\d,]+ nodes[\s\S]*Error/);
+  await holds(async () => assert.equal((await state()).rank, 0));
+  await shows(page.locator('.summary-bar'), /[\d,]+ nodes[\s\S]*Error/);
   await select(view, BROKEN);
-  assert.match(await page.locator('.details').innerText(), /output\.0[\s\S]*300%/);
+  await shows(page.locator('.details'), /output\.0[\s\S]*300%/);
   await page.locator('.details').getByText('Stack', { exact: true }).click();
-  assert.match(await page.locator('.details').innerText(), /model\.py/);
+  await shows(page.locator('.details'), /model\.py/);
   await leave('earlier_ours');
 });
 
 test('the second rank is told by the name of its file', async () => {
   const file = readdirSync(join(directory, 'served/ours')).find((name) => name.includes('rank1'));
   const view = await visit(`ours/${file}`);
-  assert.equal((await view.state()).rank, 1);
-  assert.match(await view.page.locator('.summary-bar').innerText(), /overflow|critical/i);
+  await holds(async () => assert.equal((await view.state()).rank, 1));
+  await shows(view.page.locator('.summary-bar'), /overflow|critical/i);
   await view.leave('earlier_rank1');
 });
 
 test('a graph that 8.1.1 wrote', { skip: GOLDEN || process.env.CI === 'true' ? false : 'the larger golden set is absent' }, async () => {
   const view = await visit(`theirs_${CASE.split('/').at(-1)}`);
   const { page, leave } = view;
-  assert.match(await page.locator('.summary-bar').innerText(), /55 nodes/);
+  await shows(page.locator('.summary-bar'), /55 nodes/);
   await select(view, 'Cell.conv1.Conv2d.forward.0');
-  assert.match(await page.locator('.details').innerText(), /Float32[\s\S]*MaxRelativeErr|MaxRelativeErr[\s\S]*Float32/);
+  await shows(page.locator('.details'), /Float32[\s\S]*MaxRelativeErr|MaxRelativeErr[\s\S]*Float32/);
   await leave('earlier_theirs');
 });

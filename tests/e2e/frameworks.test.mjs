@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { msprobe } from './data.mjs';
-import { browser, openPage, OUT, ROOT, serve, until } from './support.mjs';
+import { browser, holds, listed, openPage, OUT, ROOT, serve, until } from './support.mjs';
 
 const RANKS = join(ROOT, 'tests/golden/graph/ranks');
 const FILE = 'frameworks.vis.db';
@@ -40,9 +40,10 @@ test('ranks of MindSpore against PyTorch', async () => {
     await until(async () => (await page.locator('[data-test^=cell-]').count()) === 2, 'a cell for each rank');
     await page.keyboard.press('/');
     await page.keyboard.type('all_reduce.0');
-    await page.locator('#search-hits li', { hasText: 'MintDistributed' }).first().click();
+    await listed(page);
+    await page.locator('#search-hits li', { hasText: NODE }).first().click();
     await until(async () => (await state()).details === 'ready' && (await state()).links === 'ready', 'a node is selected');
-    assert.equal((await state()).selection.name, NODE);
+    await holds(async () => assert.equal((await state()).selection.name, NODE));
     const answer = await page.evaluate(async ([path, token]) => (await fetch(path, { headers: { 'X-Msprobe-Token': token } })).json(), [`api/node?file=${FILE}&step=0&rank=0&side=NPU&name=${NODE}`, server.answer.token]);
     assert.equal(answer.node.matched, 'Distributed.all_reduce.0.forward');
     assert.equal(answer.communication.nodes_info[1][1], NODE, 'the call of the other rank, found by the name of the group');

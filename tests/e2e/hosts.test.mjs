@@ -8,7 +8,7 @@ import { after, before, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { msprobe, TENSOR_NODE, TREND_LAYERS, writeTensors, writeTrends } from './data.mjs';
 import { hugeDump, makeGraph, MODULE, MODULE_GOLDEN, overflow, RANKS, renamedGraph } from './large_data.mjs';
-import { browser, DEMO, freePort, openPage, OUT, ROOT, start, tickLevels, until } from './support.mjs';
+import { browser, counts, DEMO, freePort, holds, listed, openPage, OUT, ROOT, start, tickLevels, until } from './support.mjs';
 
 const TENSORBOARD = process.env.MSPROBE_BOARD ?? join(ROOT, '.venv-board/bin/tensorboard');
 const BROKEN = process.env.MSPROBE_DEMO_NODE ?? 'Module.model.layers.2.mlp.down_proj.Linear.forward.0';
@@ -82,14 +82,14 @@ test('the tab lists files, opens a graph and shows the items of a node', { skip 
   await page.goto(address);
   const frame = await tabOf(page);
   await frame.locator('.file-link').first().waitFor();
-  assert.equal(await frame.locator('.file-link').count(), 5);
+  await counts(frame.locator('.file-link'), 5);
   await frame.locator('[data-test=files-trends]').click();
-  assert.equal(await frame.locator('.file-link').count(), 2);
+  await counts(frame.locator('.file-link'), 2);
   await frame.locator('[data-test=files-graphs]').click();
   await toNode(frame, '第二', BROKEN);
   const weight = frame.locator('.items tbody', { hasText: 'parameters.weight' });
-  assert.equal(await weight.locator('tr.NPU').count(), 1);
-  assert.equal(await weight.locator('tr.Bench').count(), 1);
+  await counts(weight.locator('tr.NPU'), 1);
+  await counts(weight.locator('tr.Bench'), 1);
   await page.screenshot({ path: join(OUT, 'tensorboard.png') });
   const ours = faults.filter((text) => /msprobe|graph_ascend\/|frame|Content.Security/i.test(text));
   assert.deepEqual(ours, []);
@@ -188,6 +188,7 @@ async function look({ page, frame, state, wait, press, pressIn, click, shoot }, 
   await frame.locator('#search-hits li', { hasText: BROKEN }).first().click();
   await wait((now) => now.selection?.name === BROKEN && now.details === 'ready', 'the hit is selected');
   await click('colors-precision');
+  await frame.locator('[data-test=count-error]:enabled, [data-test=count-warning]:enabled').first().waitFor();
   const level = (await frame.locator('[data-test=count-error]').isEnabled()) ? 'error' : 'warning';
   await click(`count-${level}`);
   await frame.locator('#search-hits li').first().waitFor();
@@ -298,6 +299,7 @@ async function lookAtTrends({ frame }, shoot) {
   await frame.locator('[data-test=trend-second]').selectOption({ index: 1 });
   await frame.locator('[data-test=trend-difference]').click();
   await map.press('ArrowDown');
+  await until(async () => /second run|第二次运行/.test(await readout()), 'both values are said', readout);
   read.push(await readout());
   await map.press('Enter');
   await frame.locator('.trend-chart svg path.dashed').waitFor();
@@ -332,9 +334,9 @@ async function lookAtTensor(visit, name) {
   await visit.click('tab-tensor');
   await frame.locator('[data-test=tensor-item]').selectOption({ label: 'output.0' });
   await frame.locator('[data-test=worst]').waitFor();
-  assert.match((await frame.locator('[data-test=worst] tbody tr').allInnerTexts())[1], /^\[1, 2, 5\]\s.*\s9$/);
-  assert.equal(await frame.locator('[data-test=heat]').count(), 3);
-  assert.equal(await frame.locator('[data-test=histogram]').count(), 2);
+  await holds(async () => assert.match((await frame.locator('[data-test=worst] tbody tr').allInnerTexts())[1], /^\[1, 2, 5\]\s.*\s9$/));
+  await counts(frame.locator('[data-test=heat]'), 3);
+  await counts(frame.locator('[data-test=histogram]'), 2);
   await frame.locator('[data-test=tensor-slice]').fill('1');
   await frame.locator('[data-test=tensor-slice]').press('Enter');
   await frame.locator('.tensor-head code', { hasText: '[1, :, :]' }).waitFor();
@@ -357,15 +359,17 @@ test('TensorBoard: nodes are matched, saved, parted, and matched again from the 
   const { frame, wait, pressIn, click } = visit;
   const said = (kind) => wait(() => frame.evaluate((k) => !window.__msprobe.matching().busy && window.__msprobe.matching().message?.kind === k, kind), `it says ${kind}`);
   const count = async () => Number((await frame.locator('[data-test=count-unmatched] b').allInnerTexts())[0] ?? 0);
-  const counts = (wanted) => until(async () => (await count()) === wanted, `${wanted} without a partner`, count);
+  const free = (wanted) => until(async () => (await count()) === wanted, `${wanted} without a partner`, count);
   const goTo = async (side, name) => {
     await pressIn('canvas[data-side=NPU]', '/');
     await frame.locator('.search-bar [role=radio]').nth(side === 'Bench' ? 1 : 0).click();
     await frame.locator('#search').fill(name);
+    await listed(frame);
     await frame.locator(`.search-list li[title="${name}"]`).click();
     await wait((now) => now.selection?.name === name && now.details === 'ready', `${name} is selected`);
   };
-  await wait((now) => now.graph === 'ready', 'the graph is ready');
+  await wait((now) => now.graph === 'ready' && now.findings === 'ready', 'the graph is ready');
+  await frame.locator('[data-test=count-unmatched]').waitFor();
   const database = readFileSync(join(LOGS, 'renamed.vis.db'));
   const unmatched = await count();
   assert.ok(unmatched > 0);
@@ -376,7 +380,7 @@ test('TensorBoard: nodes are matched, saved, parted, and matched again from the 
   await click('match-act');
   await said('made');
   const pairs = await frame.evaluate(() => window.__msprobe.matching().message.values.count);
-  await counts(unmatched - pairs);
+  await free(unmatched - pairs);
   assert.equal(JSON.parse(readFileSync(join(LOGS, 'renamed.vis.match.json'), 'utf8')).graphs[0].made[MODULE], MODULE_GOLDEN);
   await visit.shoot('tensorboard_matched');
   await click('match-save');
@@ -384,10 +388,10 @@ test('TensorBoard: nodes are matched, saved, parted, and matched again from the 
   assert.equal(JSON.parse(readFileSync(join(LOGS, 'renamed_0_0.vis.config'), 'utf8'))[MODULE], MODULE_GOLDEN);
   await click('match-act'); // is "cancel" now
   await said('removed');
-  await counts(unmatched);
+  await free(unmatched);
   await click('match-apply');
   await said('applied');
-  await counts(unmatched - pairs);
+  await free(unmatched - pairs);
   assert.ok(readFileSync(join(LOGS, 'renamed.vis.db')).equals(database), 'the database is as it was');
   await visit.leave();
 });
@@ -399,7 +403,7 @@ test('TensorBoard: a dump below the log directory becomes a graph, and a convers
   await click('browse-target');
   await click('dir-dumps');
   await click('choose-target');
-  assert.equal(await frame.locator('#field-target').inputValue(), 'dumps/target');
+  await holds(async () => assert.equal(await frame.locator('#field-target').inputValue(), 'dumps/target'));
   await frame.locator('#field-golden').fill('dumps/golden');
   await frame.locator('#field-output').fill('new');
   await click('convert-start');
@@ -466,13 +470,13 @@ test('an exported file of a directory holds its graph and its trends; one trend 
   const said = JSON.parse(msprobe('export', directory, '-o', page, '--json', '--rank', '0'));
   assert.deepEqual([said.graphs, said.trends], [1, 1]);
   const visit = await inFile(page, '');
-  const listed = async () => (await visit.frame.locator('.file-link').allInnerTexts()).map((text) => text.trim());
-  assert.deepEqual(await listed(), ['ranks.vis.db']);
+  const files = async () => (await visit.frame.locator('.file-link').allInnerTexts()).map((text) => text.trim());
+  await holds(async () => assert.deepEqual(await files(), ['ranks.vis.db']));
   await visit.frame.locator('[data-test=files-trends]').click();
-  assert.deepEqual(await listed(), ['golden.trend.db']);
+  await holds(async () => assert.deepEqual(await files(), ['golden.trend.db']));
   await visit.frame.locator('.file-link').click();
   await visit.frame.locator('[data-test=trend-map]').waitFor();
-  assert.deepEqual(await visit.frame.locator('[data-test=trend-value] option').allInnerTexts(), ['0'], 'the chosen rank');
+  await holds(async () => assert.deepEqual(await visit.frame.locator('[data-test=trend-value] option').allInnerTexts(), ['0'], 'the chosen rank'));
   await visit.leave();
   msprobe('export', join(directory, 'golden.trend.db'), '-o', join(WORK, 'alone.html'));
   const alone = await inFile(join(WORK, 'alone.html'), '');
@@ -487,7 +491,7 @@ test('an exported file says what it cannot do, in both languages', async () => {
   for (const [options, words] of [[{}, [/without a server/, /does not hold the values of this tensor/, /as they were when it was written/]], [CHINESE, [/没有服务/, /不含该张量的数值/, /不能修改/]]]) {
     const { frame, wait, press, click, leave, shoot } = await inFile(page, link('values.vis.db', { side: 'NPU', node: TENSOR_NODE }), options);
     await wait((now) => now.details === 'ready', 'the node is selected');
-    assert.match(await frame.locator('[data-test=exported]').getAttribute('title'), words[0]);
+    await holds(async () => assert.match(await frame.locator('[data-test=exported]').getAttribute('title'), words[0]));
     await click('tab-tensor');
     await frame.locator('#tab-panel', { hasText: words[1] }).waitFor();
     await press('c');
@@ -495,7 +499,7 @@ test('an exported file says what it cannot do, in both languages', async () => {
     assert.equal(await frame.locator('[data-test=match-act], [data-test=convert-icon]').count(), 0);
     await shoot(`exported_limits${options.locale ? '_zh' : ''}`);
     await click('exported');
-    assert.match(await frame.locator('[data-test=exported-limits]').innerText(), words[0]);
+    await holds(async () => assert.match(await frame.locator('[data-test=exported-limits]').innerText(), words[0]));
     await leave();
   }
 });

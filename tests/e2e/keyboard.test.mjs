@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { BROKEN, msprobe, writeDecoder } from './data.mjs';
-import { browser, openPage, serve, until as waitUntil } from './support.mjs';
+import { browser, counts, holds, listed, openPage, serve, until as waitUntil } from './support.mjs';
 
 let directory;
 let chrome;
@@ -68,14 +68,14 @@ test('from the list of files to the first finding and its figures', async () => 
   await tabTo('[data-test=tab-items]');
   await tabTo('[data-test=sort-Norm]');
   await press('Enter');
-  assert.equal(await page.locator('th[aria-sort=descending]').count(), 1);
+  await counts(page.locator('th[aria-sort=descending]'), 1);
 });
 
 test('the arrow keys change the tab and the side that is searched', async () => {
   await tabTo('[role=tab]', true);
-  assert.ok(await focused('[data-test=tab-items]'), 'the chosen tab, not each of them');
+  await holds(async () => assert.ok(await focused('[data-test=tab-items]'), 'the chosen tab, not each of them'));
   await press('ArrowRight');
-  assert.ok(await focused('[data-test=tab-flow]'));
+  await holds(async () => assert.ok(await focused('[data-test=tab-flow]')));
   await page.locator('[data-test=flow]').waitFor();
   await press('ArrowLeft');
   await press('ArrowLeft');
@@ -85,7 +85,7 @@ test('the arrow keys change the tab and the side that is searched', async () => 
   await tabTo('.search-bar [role=radio]');
   await press('ArrowRight');
   await until(async () => (await page.locator('.search-bar [role=radio]').nth(1).getAttribute('aria-checked')) === 'true', 'the golden side');
-  assert.ok(await focused('.search-bar [role=radio][aria-checked=true]'));
+  await holds(async () => assert.ok(await focused('.search-bar [role=radio][aria-checked=true]')));
   await press('Escape');
 });
 
@@ -110,7 +110,9 @@ test('a filtered list, the tree, its menu, and the way back', async () => {
   await tabTo('#search', true);
   await press('Control+A');
   await page.keyboard.type('layers.2');
+  await listed(page);
   await until(async () => (await page.locator('#search-hits li').allInnerTexts()).every((text) => text.includes('layers.2')), 'of layer 2');
+  assert.ok((await page.locator('#search-hits li').count()) > 0);
   await press('ArrowDown');
   await press('Enter');
   await until(() => focused('canvas[data-side=NPU]'), 'the keys are in the graph');
@@ -119,9 +121,9 @@ test('a filtered list, the tree, its menu, and the way back', async () => {
   await until(async () => (await state()).selection.name !== at, 'up in the tree');
   await press('Shift+F10');
   await page.locator('.node-menu').waitFor();
-  assert.ok(await focused('.node-menu [role=menuitem]'));
+  await holds(async () => assert.ok(await focused('.node-menu [role=menuitem]')));
   await press('Escape');
-  assert.ok(await focused('canvas[data-side=NPU]'), 'the focus comes back');
+  await holds(async () => assert.ok(await focused('canvas[data-side=NPU]'), 'the focus comes back'));
 });
 
 test('the other rank, help, theme and language', async () => {
@@ -136,7 +138,7 @@ test('the other rank, help, theme and language', async () => {
   await until(async () => (await state()).language === 'zh', 'Chinese');
   await press('?');
   await page.locator('dialog.help').waitFor();
-  assert.ok(await focused('dialog.help *'), 'the focus is in the sheet');
+  await holds(async () => assert.ok(await focused('dialog.help *'), 'the focus is in the sheet'));
   await press('Escape');
   await page.locator('dialog.help').waitFor({ state: 'detached' });
   await tabTo('.brand', true);

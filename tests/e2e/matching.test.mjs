@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { MODULE, MODULE_GOLDEN as OTHER, renamedGraph } from './large_data.mjs';
-import { browser, findCommand, openPage, OUT, serve, until } from './support.mjs';
+import { browser, findCommand, holds, listed, openPage, OUT, serve, shows, until } from './support.mjs';
 
 let directory;
 let chrome;
@@ -31,12 +31,14 @@ async function visit(options) {
   await page.goto(server.answer.url);
   const state = () => page.evaluate(() => window.__msprobe?.state() ?? {});
   const matching = () => page.evaluate(() => window.__msprobe.matching());
-  await until(async () => (await state()).graph === 'ready', 'the graph is ready');
+  await until(async () => (await state()).graph === 'ready' && (await state()).findings === 'ready', 'the graph is ready');
+  await page.locator('.summary-bar .count').first().waitFor();
   const goTo = async (side, name) => {
     await page.keyboard.press('/');
     if (side === 'Bench') await page.locator('.search-bar [role=radio]').nth(1).click();
     else await page.locator('.search-bar [role=radio]').first().click();
     await page.locator('#search').fill(name);
+    await listed(page);
     const hit = page.locator(`.search-list li[title="${name}"]`);
     await hit.click();
     await until(async () => (await state()).selection?.name === name && (await state()).details === 'ready', `${name} is selected`);
@@ -65,8 +67,8 @@ test('a renamed layer is matched, compared, saved, parted and matched again from
   const { count: pairs } = (await matching()).message.values;
   await until(async () => (await count('unmatched')) === unmatched - pairs, 'the counts follow');
   await until(async () => (await page.locator('.items tbody').count()) > 0, 'the figures are there');
-  assert.match(await page.locator('.items thead').innerText(), /Norm/);
-  assert.deepEqual(await page.evaluate((name) => window.__msprobe.drawn('NPU').includes(name), MODULE), true);
+  await shows(page.locator('.items thead'), /Norm/);
+  await holds(async () => assert.deepEqual(await page.evaluate((name) => window.__msprobe.drawn('NPU').includes(name), MODULE), true));
   await shoot('matching_made');
 
   await page.locator('[data-test=match-save]').click();
@@ -96,7 +98,7 @@ test('with keys alone, in Chinese and dark; another visitor sees it', async () =
   await page.keyboard.press('Shift+C');
   await said('removed');
   await until(async () => (await count('unmatched')) > unmatched, 'the counts follow');
-  assert.match(await page.locator('[data-test=match-said]').innerText(), /已取消/);
+  await shows(page.locator('[data-test=match-said]'), /已取消/);
 
   // The other page was opened before and does not know: it is told, and shows how it is.
   await other.page.keyboard.press('c');
@@ -137,8 +139,8 @@ test('a partner is suggested, changes are undone and made again, a matched node 
   await shoot('matching_suggested');
   // A look at a golden node that has a partner.
   await goTo('Bench', MODULE.replace('down_proj', 'up_proj'));
+  await holds(async () => assert.equal((await matching()).message?.kind, 'pending'));
   assert.deepEqual((await matching()).picked, { NPU: MODULE, Bench: null });
-  assert.equal((await matching()).message.kind, 'pending');
   await first.click();
   await until(async () => (await matching()).picked.Bench === OTHER, 'the suggestion is taken');
   await page.locator('[data-test=match-act]').click();

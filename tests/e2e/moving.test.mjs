@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { browser, DEMO, openPage, OUT, serve, until } from './support.mjs';
+import { browser, counts, DEMO, holds, listed, openPage, OUT, serve, until } from './support.mjs';
 
 let chrome;
 let server;
@@ -19,8 +19,11 @@ before(async () => {
   for (let opened = 0; opened < 3; opened++) {
     await page.keyboard.press('/');
     await page.locator('#search').fill(['LlamaModel.forward', 'layers.0.LlamaDecoderLayer.forward', 'layers.1.LlamaDecoderLayer.forward'][opened]);
-    await page.locator('.search-list li').first().click();
-    await until(async () => (await page.evaluate(() => window.__msprobe.state().details)) === 'ready', 'it is selected');
+    await listed(page);
+    const hit = page.locator('.search-list li').first();
+    const wanted = await hit.getAttribute('title');
+    await hit.click();
+    await until(() => page.evaluate((n) => window.__msprobe.state().selection?.name === n && window.__msprobe.state().details === 'ready', wanted), 'it is selected');
     await page.locator('canvas[data-side=NPU]').focus();
     const { name } = await page.evaluate(() => window.__msprobe.state().selection);
     if (!(await page.evaluate((n) => window.__msprobe.open('NPU').includes(n), name))) await page.keyboard.press('Enter');
@@ -77,12 +80,17 @@ test('the other side follows also when what it shows is still on its way', async
   await slow.page.locator('canvas[data-side=NPU]').focus();
   await slow.page.keyboard.press('ArrowDown');
   await until(async () => (await probe('state')).selection !== null, 'the keys select');
+  const root = (await probe('state')).selection.name;
   await slow.page.keyboard.press('ArrowDown');
+  await until(async () => (await probe('state')).selection.name !== root, 'and the next');
   const name = await slow.page.evaluate(() => window.__msprobe.state().selection.name);
   await slow.page.keyboard.press('Enter');
   await until(async () => (await probe('open', 'NPU')).includes(name), `${name} opens`);
-  const { whole, height } = await probe('map', 'NPU');
-  assert.ok(whole > height + 60, `there is something to move in: ${whole} of ${height}`);
+  const room = async () => {
+    const { whole, height } = await probe('map', 'NPU');
+    return whole - height;
+  };
+  await until(async () => (await room()) > 60, 'there is something to move in', room);
   const small = slow.page.locator('canvas[data-map=NPU]');
   await small.click({ position: await nearBottom(small) });
   await until(async () => (await probe('map', 'NPU')).top > 0, 'it goes down');
@@ -95,17 +103,18 @@ test('the other side follows also when what it shows is still on its way', async
 
 test('the small pictures show something, and can be put away on either side', async () => {
   for (const side of ['NPU', 'Bench']) {
-    const colours = await page.evaluate((s) => {
-      const canvas = document.querySelector(`canvas[data-map=${s}]`);
-      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-      return new Set(new Uint32Array(data.buffer)).size;
-    }, side);
-    assert.ok(colours > 5, `${side}: ${colours} colours`);
+    const colours = () =>
+      page.evaluate((s) => {
+        const canvas = document.querySelector(`canvas[data-map=${s}]`);
+        const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        return new Set(new Uint32Array(data.buffer)).size;
+      }, side);
+    await until(async () => (await colours()) > 5, `${side} has colours`, colours);
     const button = page.locator(`[data-test=map-${side}]`);
     await button.focus();
     await page.keyboard.press('Enter');
-    assert.equal(await page.locator(`canvas[data-map=${side}]`).count(), 0);
-    assert.equal(await button.getAttribute('aria-pressed'), 'false');
+    await counts(page.locator(`canvas[data-map=${side}]`), 0);
+    await holds(async () => assert.equal(await button.getAttribute('aria-pressed'), 'false'));
     await page.keyboard.press('Enter');
     await page.locator(`canvas[data-map=${side}]`).waitFor();
   }
@@ -126,10 +135,12 @@ test('fitting, by button and key, and the keys that zoom and move', async () => 
   await page.keyboard.press('f');
   await until(async () => (await zoom('NPU')) < 0.99, 'f fits');
   await page.keyboard.press('0');
+  await until(async () => (await zoom('NPU')) === 1, '0 is the full size again');
   const before = (await map('NPU')).top;
   await page.keyboard.press('PageDown');
   await until(async () => (await map('NPU')).top > before, 'a page down');
   await page.keyboard.press('?');
+  await page.locator('dialog.help').waitFor();
   const keys = await page.locator('dialog.help kbd').allInnerTexts();
   for (const key of ['w', 's', 'a', 'd', 'f', 'c']) assert.ok(keys.includes(key), `the help names ${key} among ${keys}`);
   await shoot('help');

@@ -6,7 +6,7 @@ import { copyFileSync, cpSync, existsSync, mkdtempSync, readdirSync, rmSync } fr
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { browser, DEMO, findCommand, freePort, openPage, OUT, ROOT, serve, start } from './support.mjs';
+import { browser, counts, DEMO, findCommand, freePort, openPage, OUT, ROOT, serve, start } from './support.mjs';
 
 const TENSORBOARD = process.env.MSPROBE_TENSORBOARD ?? join(ROOT, '.venv-tb/bin/tensorboard');
 const TENSORBOARD_26 = join(ROOT, '.venv-old/bin/tensorboard'); // with the plugin of mindstudio-probe 26.2
@@ -86,7 +86,7 @@ test('its page draws the graph', { skip: missing }, async () => {
   await blocks.first().waitFor({ timeout: 60_000 });
   await page.waitForTimeout(500); // its opening animation, for the picture
   await page.screenshot({ path: join(OUT, 'old_plugin.png') });
-  assert.equal(await blocks.count(), 2, 'both sides are drawn');
+  await counts(blocks, 2, 'both sides are drawn');
 });
 
 test('the page of 26.2 draws the graph and shows the differences of a node', { skip: missing || missing26 }, async () => {

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { browser, DEMO, findCommand, openPage, OUT, ROOT, serve, tickLevels, until } from './support.mjs';
+import { browser, counts, DEMO, findCommand, holds, listed, openPage, OUT, ROOT, serve, tickLevels, until } from './support.mjs';
 
 const LAYER = process.env.MSPROBE_DEMO_LAYER ?? 'Module.model.layers.2.LlamaDecoderLayer.forward.0';
 const COLUMN = LAYER.replace(/^Module\./, '').replace(/\.[A-Za-z]+\.forward\.\d+$/, ''); // model.layers.2
@@ -57,8 +57,7 @@ async function walk({ page, state, selected, shoot }, name) {
   await page.locator('[data-test=verdict-go]').click();
   await selected();
   const first = (await state()).selection.name;
-  const path = await page.locator('[data-test=node-name]').innerText();
-  assert.match(`${first} ${path}`, /layers\.2\./, 'the origin is in the sabotaged layer');
+  await holds(async () => assert.match(`${first} ${await page.locator('[data-test=node-name]').innerText()}`, /layers\.2\./, 'the origin is in the sabotaged layer'));
 
   await page.locator('[data-test=tab-flow]').click();
   const ends = page.locator('[data-test=producer]');
@@ -80,10 +79,10 @@ async function walk({ page, state, selected, shoot }, name) {
   await page.locator('[data-test=tab-overview]').click();
   const bar = page.locator(`[data-test="layer-forward-${COLUMN}"]`);
   const tall = (locator) => locator.locator('.bar-fill').evaluate((fill) => fill.getBoundingClientRect().height);
-  assert.ok((await tall(bar)) > (await tall(page.locator(`[data-test="layer-forward-${COLUMN.replace(/\d+$/, '1')}"]`))), 'the error grows there');
+  await holds(async () => assert.ok((await tall(bar)) > (await tall(page.locator(`[data-test="layer-forward-${COLUMN.replace(/\d+$/, '1')}"]`))), 'the error grows there'));
   await bar.click();
   await selected();
-  assert.ok(inLayer((await state()).selection.name), `the bar leads into the layer, not to ${(await state()).selection.name}`);
+  await holds(async () => assert.ok(inLayer((await state()).selection.name), `the bar leads into the layer, not to ${(await state()).selection.name}`));
 }
 
 test('the overview leads to the sabotaged layer, the flow along it', async () => {
@@ -95,7 +94,7 @@ test('the overview leads to the sabotaged layer, the flow along it', async () =>
 test('the keys walk the nodes that a filter keeps', async () => {
   const { page, state, selected, leave } = await visit(demo());
   await page.keyboard.press('/');
-  const counts = await Promise.all(['inherited', 'round-off', 'bit-equal'].map((level) => page.locator(`[data-test=count-${level}] b`).innerText()));
+  const numbers = await Promise.all(['inherited', 'round-off', 'bit-equal'].map((level) => page.locator(`[data-test=count-${level}] b`).innerText()));
   await tickLevels(page, 'inherited', 'round-off', 'bit-equal');
   await page.keyboard.press('Escape');
   await page.evaluate(() => document.activeElement.blur());
@@ -106,8 +105,8 @@ test('the keys walk the nodes that a filter keeps', async () => {
     await until(async () => (await state()).selection !== null && (await state()).selection.name !== before, `${key} moves on`);
     await selected();
     seen.push((await state()).selection.name);
-    const all = counts.reduce((sum, count) => sum + Number(count.replaceAll(',', '')), 0);
-    assert.match(await page.locator('.notice').innerText(), new RegExp(`^[12] / ${all}$`));
+    const all = numbers.reduce((sum, count) => sum + Number(count.replaceAll(',', '')), 0);
+    await holds(async () => assert.match(await page.locator('.notice').innerText(), new RegExp(`^[12] / ${all}$`)));
   }
   assert.equal(seen[0], seen[2]);
   await leave();
@@ -119,6 +118,7 @@ test('the list goes on to its last node, scrolled or walked', async () => {
   await page.keyboard.type('forward');
   const hits = page.locator('#search-hits li');
   const count = () => page.locator('.search-count').innerText();
+  await listed(page);
   await until(async () => (await hits.count()) === 200 && /^\d/.test(await count()), 'the first of them');
   const total = Number((await count()).match(/[\d,]+/)[0].replaceAll(',', ''));
   assert.ok(total > 400, `${total}`);
@@ -127,7 +127,7 @@ test('the list goes on to its last node, scrolled or walked', async () => {
   await page.keyboard.press('ArrowUp');
   const at = (index) => async () => (await page.locator('#search-hits li.active').getAttribute('aria-posinset').catch(() => null)) === String(index) && (await count()).startsWith(`${index.toLocaleString('en')} /`);
   await until(at(total), 'the last one is marked');
-  assert.ok(await page.locator('#search-hits li.active').evaluate((hit) => hit.getBoundingClientRect().bottom <= hit.parentElement.getBoundingClientRect().bottom + 1), 'and in sight');
+  await holds(async () => assert.ok(await page.locator('#search-hits li.active').evaluate((hit) => hit.getBoundingClientRect().bottom <= hit.parentElement.getBoundingClientRect().bottom + 1), 'and in sight'));
   await page.locator('#search-hits').evaluate((list) => list.scrollTo(0, 0));
   await until(async () => (await hits.count()) >= 400, 'those before it');
   await page.keyboard.press('ArrowDown');
@@ -141,18 +141,19 @@ test('a node is shown over all ranks and steps, and each leads to it', async () 
     const { page, state, selected, shoot, leave } = await visit(`${server.answer.url}#file=${encodeURIComponent(file)}`, options);
     await page.keyboard.press('/');
     await page.keyboard.type('all_reduce.0');
-    await page.locator('#search-hits li').first().click();
+    await listed(page);
+    await page.locator('#search-hits li', { hasText: 'all_reduce.0' }).first().click();
     await selected();
     const { name: node } = (await state()).selection;
     await page.locator('[data-test=tab-history]').click();
     const cells = page.locator('.history-cell:not(:disabled)');
     await until(async () => (await cells.count()) > 1, 'a cell for each graph');
-    assert.equal(await page.locator('.history-cell[aria-current=true]').count(), 1);
+    await counts(page.locator('.history-cell[aria-current=true]'), 1);
     await shoot(name);
     const [step, rank] = (await cells.last().getAttribute('data-test')).split('-').slice(1).map(Number);
     await cells.last().click();
     await until(async () => (await state()).rank === rank && (await state()).step === step && (await state()).selection?.name === node && (await state()).details === 'ready', 'the node of the other graph');
-    assert.equal(await page.locator('[data-test=tab-history][aria-selected=true]').count(), 1, 'in the same tab');
+    await counts(page.locator('[data-test=tab-history][aria-selected=true]'), 1, 'in the same tab');
     assert.ok(await page.locator('[data-test=search-dock]').isVisible(), 'what was looked for stays');
     await leave();
   }
@@ -164,7 +165,7 @@ test('the matrix of ranks and steps leads to each of them', async () => {
     const { page, state, shoot, leave } = await visit(`${server.answer.url}#file=${encodeURIComponent(file)}`, options);
     const cells = page.locator('[data-test^=cell-]');
     await until(async () => (await cells.count()) > 1, 'a cell for each rank');
-    assert.equal(await page.locator('.cell[aria-current=true]').count(), 1);
+    await counts(page.locator('.cell[aria-current=true]'), 1);
     const [step, rank] = (await cells.last().getAttribute('data-test')).split('-').slice(1).map(Number);
     await cells.last().click();
     await until(async () => (await state()).rank === rank && (await state()).step === step && (await state()).graph === 'ready', 'the other graph is shown');
@@ -189,7 +190,7 @@ test('an exported page opens from disk and shows the same, in both languages and
     else {
       await visitor.page.locator('[data-test=first-finding]').click();
       await visitor.selected();
-      assert.ok((await visitor.page.locator('.items tbody').count()) > 0);
+      await holds(async () => assert.ok((await visitor.page.locator('.items tbody').count()) > 0));
       await visitor.shoot(name);
     }
     await visitor.leave();

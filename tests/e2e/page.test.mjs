@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { join } from 'node:path';
-import { browser, DEMO, openPage, OUT, serve, until } from './support.mjs';
+import { browser, counts, DEMO, holds, openPage, OUT, serve, shows, until } from './support.mjs';
 
 const LAYER = process.env.MSPROBE_DEMO_LAYER ?? 'Module.model.layers.2.LlamaDecoderLayer.forward.0';
 const BROKEN = process.env.MSPROBE_DEMO_NODE ?? 'Module.model.layers.2.mlp.down_proj.Linear.forward.0';
@@ -23,7 +23,7 @@ after(async () => {
   server?.stop();
 });
 
-const state = () => page.evaluate(() => window.__msprobe.state());
+const state = () => page.evaluate(() => window.__msprobe?.state() ?? {});
 const rect = (side, name) => page.evaluate(([s, n]) => window.__msprobe.rect(s, n), [side, name]);
 const drawn = (side) => page.evaluate((s) => window.__msprobe.drawn(s), side);
 const open = (side) => page.evaluate((s) => window.__msprobe.open(s), side);
@@ -99,15 +99,15 @@ const isFinding = (color) => isRed(color) || isYellow(color) || isViolet(color);
 
 test('the graph opens by itself and says what there is to find', async () => {
   await page.goto(server.answer.url);
-  await until(async () => (await state()).graph === 'ready', 'the graph is ready');
+  await until(async () => (await state()).graph === 'ready' && (await state()).findings === 'ready', 'the graph is ready');
   assert.match((await state()).file, /^compare_.*\.vis\.db$/);
+  await shows(page.locator('.summary-bar'), /[\d,]+ nodes[\s\S]*\d+\s+(Bug|Suspicious)/);
   const summary = await page.locator('.summary-bar').innerText();
-  assert.match(summary, /[\d,]+ nodes/);
   const found = [...summary.matchAll(/(\d+)\s+(Bug|Suspicious)/g)].reduce((sum, match) => sum + Number(match[1]), 0);
   assert.ok(found > 0, `findings in: ${summary}`);
   await until(async () => (await drawn('NPU')).some((name) => name.includes('.mlp.down_proj.')) && (await drawn('Bench')).some((name) => name.includes('.mlp.down_proj.')), 'the graph is open at the origin');
   assert.equal((await state()).selection, null, 'the overview stays');
-  assert.match(await page.locator('[data-test=compared]').innerText(), /^\S+ against \S+$/, 'what was compared');
+  await shows(page.locator('[data-test=compared]'), /^\S+ against \S+$/, 'what was compared');
   await shoot('1_open');
 });
 
@@ -122,7 +122,7 @@ test('the card says what the whole file is about, and the bar agrees', async () 
   assert.doesNotMatch(await page.locator('body').innerText(), /No errors|A difference starts here/);
   await page.locator('[data-test=colors-precision]').click();
   await page.locator('[data-test=count-error]').waitFor();
-  assert.match(page.url(), /colors=rules/);
+  await holds(() => assert.match(page.url(), /colors=rules/));
   assert.doesNotMatch(await page.locator('body').innerText(), /No errors|A difference starts here/, 'by the old rules neither');
   await page.locator('[data-test=colors-verdict]').click();
   await page.locator('[data-test=count-bug]').waitFor();
@@ -145,23 +145,20 @@ test('opening a module on one side opens its partner', async () => {
 
 test('the button leads to the origin in the sabotaged layer, from there to what inherits it, or to what the old rules mark', async () => {
   const origin = await toFinding('first-finding');
-  const path = await page.locator('[data-test=node-name]').innerText();
-  assert.match(`${origin} ${path}`, /layers\.2\./);
-  assert.equal(await page.locator('.node-name [data-test=chip-origin]').count(), 1);
+  await holds(async () => assert.match(`${origin} ${await page.locator('[data-test=node-name]').innerText()}`, /layers\.2\./));
+  await counts(page.locator('.node-name [data-test=chip-origin]'), 1);
   assert.equal(await page.locator('.node-name .chip.pass').count(), 0, 'what begins it all is not called a pass');
-  assert.match(await page.locator('.node-name [data-test=chip-differs]').innerText(), /^Passes the old rule, differs by [\d.]+ %$/);
-  assert.match(await page.locator('[data-test=items-note]').innerText(), /begins here/);
-  assert.equal(await page.locator('[data-test=item-origin]').count(), 1, 'the item that begins it is marked');
-  assert.ok((await page.locator('.items .sized').count()) > 0, 'errors have bars');
+  await shows(page.locator('.node-name [data-test=chip-differs]'), /^Passes the old rule, differs by [\d.]+ %$/);
+  await shows(page.locator('[data-test=items-note]'), /begins here/);
+  await counts(page.locator('[data-test=item-origin]'), 1, 'the item that begins it is marked');
+  await holds(async () => assert.ok((await page.locator('.items .sized').count()) > 0, 'errors have bars'));
   await toFinding('next-finding');
   await page.locator('.node-name .chip.inherited').waitFor();
   await page.locator('[data-test=colors-precision]').click();
   const name = await toFinding('next-finding');
   await until(async () => isFinding(await colorOf('NPU', name)), 'a finding has its colour');
   assert.ok(!isFinding(await colorOf('Bench', name)), 'the golden side is not to blame');
-  const top = await resting('NPU', name);
-  const partner = await resting('Bench', name);
-  assert.ok(Math.abs(top.y - partner.y) <= 1, 'both sides stand at the same height');
+  await holds(async () => assert.ok(Math.abs((await resting('NPU', name)).y - (await resting('Bench', name)).y) <= 1, 'both sides stand at the same height'));
   await page.locator('[data-test=colors-verdict]').click();
   await shoot('2_first_finding');
 });
@@ -171,19 +168,20 @@ test('a selected node shows its items in pairs, rounded, with the verdict near t
   await page.reload();
   await until(async () => (await state()).details === 'ready', 'the link opened the node');
   assert.equal((await state()).selection.name, BROKEN);
+  await page.locator('.items tbody').first().waitFor();
   const head = await page.locator('.items thead th').allInnerTexts();
   assert.equal(head[1], 'Result');
   const weight = page.locator('.items tbody', { hasText: 'parameters.weight' });
-  assert.equal(await weight.locator('tr.NPU').count(), 1);
-  assert.equal(await weight.locator('tr.Bench').count(), 1);
+  await counts(weight.locator('tr.NPU'), 1);
+  await counts(weight.locator('tr.Bench'), 1);
   const at = head.indexOf('Norm');
   const norm = async (row, skip) => Number(await weight.locator(row).locator('th, td').nth(at - skip).getAttribute('data-full'));
   const ratio = (await norm('tr.NPU', 0)) / (await norm('tr.Bench', 2)); // item and result span both rows
   assert.ok(Math.abs(ratio - 1.25) < 1e-3, `the weight was scaled by 1.25, the table says ${ratio}`);
   const cell = weight.locator('tr.NPU').locator('th, td').nth(at);
-  assert.ok((await cell.innerText()).length < (await cell.getAttribute('data-full')).length, 'shown rounded');
+  await holds(async () => assert.ok((await cell.innerText()).length < (await cell.getAttribute('data-full')).length, 'shown rounded'));
   await page.locator('[data-test=tab-stack]').click();
-  assert.match(await page.locator('.stacks').innerText(), /modeling_llama\.py/);
+  await shows(page.locator('.stacks'), /modeling_llama\.py/);
   await page.locator('[data-test=tab-items]').click();
   await shoot('3_details');
 });
@@ -224,7 +222,7 @@ test('search finds, walks with the keys and jumps', async () => {
   const wanted = (await hits.nth(1).innerText()).trim();
   await page.keyboard.press('Enter');
   await until(async () => (await state()).selection?.name === wanted, 'the second hit is selected');
-  assert.ok((await drawn('NPU')).includes(wanted));
+  await holds(async () => assert.ok((await drawn('NPU')).includes(wanted)));
   await shoot('4_search');
   await page.keyboard.press('Escape');
 });
@@ -244,15 +242,12 @@ test('wheel scrolls both sides, ctrl and wheel zoom', async () => {
   await page.mouse.move(before.x + 40, 400);
   await page.mouse.wheel(0, 60);
   await until(async () => (await rect('NPU', name)).y !== before.y, 'the target moved');
-  const target = await resting('NPU', name);
-  const golden = await resting('Bench', name);
-  assert.ok(Math.abs(target.y - golden.y) <= 1, 'the golden side followed');
+  await holds(async () => assert.ok(Math.abs((await resting('NPU', name)).y - (await resting('Bench', name)).y) <= 1, 'the golden side followed'));
   await page.keyboard.down('Control');
   await page.mouse.wheel(0, -200);
   await page.keyboard.up('Control');
   await until(async () => (await rect('NPU', name)).height > before.height * 1.2, 'blocks grew');
-  const [a, b] = [await rect('NPU', name), await rect('Bench', name)];
-  assert.equal(a.height, b.height);
+  await holds(async () => assert.equal((await rect('NPU', name)).height, (await rect('Bench', name)).height));
   await page.getByRole('button', { name: 'Zoom 100 %' }).click();
 });
 
@@ -268,14 +263,14 @@ test('theme and language change, and stay', async () => {
   await shoot('5_dark_zh');
   await page.reload();
   await until(async () => (await state()).details === 'ready', 'the link brought everything back');
-  assert.deepEqual([(await state()).theme, (await state()).language, (await state()).selection.name], ['dark', 'zh', name]);
+  await holds(async () => assert.deepEqual([(await state()).theme, (await state()).language, (await state()).selection.name], ['dark', 'zh', name]));
 });
 
 test('a step without the file says so instead of hanging', async () => {
   const other = await openPage(chrome);
   await other.page.goto(`${server.answer.url}#file=missing.vis.db`);
   await other.page.getByRole('alert').waitFor();
-  assert.match(await other.page.getByRole('alert').innerText(), /missing\.vis\.db/);
+  await shows(other.page.getByRole('alert'), /missing\.vis\.db/);
   assert.deepEqual(other.faults.filter((fault) => !/404/.test(fault)), []);
 });
 

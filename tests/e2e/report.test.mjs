@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { after, before, test } from 'node:test';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { browser, DEMO, findCommand, openPage, OUT } from './support.mjs';
+import { browser, counts, DEMO, findCommand, holds, openPage, OUT, shows } from './support.mjs';
 
 const HOSTILE = 'Functional.</script><img src=x onerror=alert(1)>.0.forward';
 let directory;
@@ -113,11 +113,11 @@ for (const [name, options] of [
   test(`${name}: the answer, plots, tables; every text can be read, nothing sticks out`, async () => {
     const { page, leave } = await visit(demo, options);
     const zh = options.locale === 'zh-CN';
-    assert.match(await page.locator('#story').innerText(), zh ? /误差源头：[\s\S]*相差/ : /Origin: [\s\S]*differs by/);
-    assert.equal(await page.locator('html').getAttribute('lang'), zh ? 'zh-CN' : 'en');
-    assert.ok((await page.locator('svg.plot').count()) >= 3, 'curves by layer, map of parts, curve over the run');
-    assert.ok((await page.locator('svg.plot path.line.forward').first().getAttribute('d')).includes('L'), 'a curve over several layers');
-    assert.ok((await page.locator('table.rows tbody tr').count()) >= 20);
+    await holds(async () => assert.match(await page.locator('#story').innerText(), zh ? /误差源头：[\s\S]*相差/ : /Origin: [\s\S]*differs by/));
+    await holds(async () => assert.equal(await page.locator('html').getAttribute('lang'), zh ? 'zh-CN' : 'en'));
+    await holds(async () => assert.ok((await page.locator('svg.plot').count()) >= 3, 'curves by layer, map of parts, curve over the run'));
+    await holds(async () => assert.ok((await page.locator('svg.plot path.line.forward').first().getAttribute('d')).includes('L'), 'a curve over several layers'));
+    await holds(async () => assert.ok((await page.locator('table.rows tbody tr').count()) >= 20));
     assert.deepEqual(await page.evaluate(faintTexts), []);
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'no sideways scrolling of the page');
     await leave(name);
@@ -143,20 +143,22 @@ test('rows are filtered, sorted, opened and turned over', async () => {
   const first = () => rows.first().locator('td').nth(1).innerText();
   const worst = await first();
   await page.getByRole('button', { name: 'Sort by Row', exact: true }).click();
-  assert.notEqual(await first(), worst);
-  assert.equal(await page.locator('table.rows th').first().getAttribute('aria-sort'), 'ascending');
+  await holds(async () => assert.notEqual(await first(), worst));
+  await holds(async () => assert.equal(await page.locator('table.rows th').first().getAttribute('aria-sort'), 'ascending'));
   await page.getByRole('button', { name: 'Next' }).click();
-  assert.match(await page.locator('.pager').innerText(), /Rows 51 to 100/);
+  await shows(page.locator('.pager'), /Rows 51 to 100/);
   await page.getByRole('searchbox').fill('gate_proj parameters_grad');
-  const names = await page.locator('table.rows tbody tr td:nth-child(2)').allInnerTexts();
-  assert.ok(names.length > 0 && names.every((name) => name.includes('gate_proj') && name.includes('parameters_grad')), names.join());
+  await holds(async () => {
+    const names = await page.locator('table.rows tbody tr td:nth-child(2)').allInnerTexts();
+    assert.ok(names.length > 0 && names.every((name) => name.includes('gate_proj') && name.includes('parameters_grad')), names.join());
+  });
   await rows.first().getByRole('button').press('Enter');
-  assert.match(await page.locator('tr.whole').innerText(), /Bench l2norm/);
+  await shows(page.locator('tr.whole'), /Bench l2norm/);
   await page.getByRole('searchbox').fill('nothing of this name');
-  assert.match(await page.locator('#rows').innerText(), /No row matches/);
+  await shows(page.locator('#rows'), /No row matches/);
   await page.getByRole('searchbox').fill('');
   await page.locator('.ops .op-link').first().click();
-  assert.equal(await page.getByRole('searchbox').inputValue(), await page.locator('.ops .op-link').first().innerText());
+  await holds(async () => assert.equal(await page.getByRole('searchbox').inputValue(), await page.locator('.ops .op-link').first().innerText()));
   await leave();
 });
 
@@ -165,13 +167,13 @@ test('measures, parts and directions change the plots', async () => {
   const curve = () => page.locator('svg.plot path.line.forward').first().getAttribute('d');
   const before = await curve();
   await page.locator('label.chooser', { hasText: /^Part/ }).locator('select').selectOption({ label: 'mlp.down_proj' });
-  assert.notEqual(await curve(), before);
+  await holds(async () => assert.notEqual(await curve(), before));
   await page.getByLabel('Measure').selectOption({ label: 'Mean, relative error' });
-  assert.equal(await page.locator('path.roundoff').count(), 0, 'round-off is in units of the first measure');
+  await counts(page.locator('path.roundoff'), 0, 'round-off is in units of the first measure');
   await page.locator('.legend').first().getByRole('button', { name: 'Forward' }).click();
-  assert.equal(await page.locator('.chart').first().locator('svg.plot path.line.forward').count(), 0);
+  await counts(page.locator('.chart').first().locator('svg.plot path.line.forward'), 0);
   await page.locator('section').filter({ hasText: 'Error through depth' }).getByRole('button', { name: 'Backward' }).nth(1).click();
-  assert.ok((await page.locator('rect.spot').count()) > 4);
+  await holds(async () => assert.ok((await page.locator('rect.spot').count()) > 4));
   await leave();
 });
 
@@ -182,13 +184,13 @@ test('names of the dumps are text; the file asks for nothing and runs nothing el
   const { page, leave } = await visit(hostile);
   let asked = false;
   page.on('dialog', (dialog) => ((asked = true), dialog.dismiss()));
-  assert.match(await page.locator('#story').innerText(), /onerror=alert/);
+  await shows(page.locator('#story'), /onerror=alert/);
   assert.equal(await page.locator('img').count(), 0);
-  assert.equal(await page.locator('.pairs tbody tr').count(), 2);
+  await counts(page.locator('.pairs tbody tr'), 2);
   const [story, pairs] = await Promise.all(['#story', '.pairs'].map((part) => page.locator(part).boundingBox()));
   assert.ok(story.y + story.height <= pairs.y, 'the verdict stands before the list of pairs');
   await page.locator('.pairs').getByRole('button', { name: 'rank1' }).click();
-  assert.match(await page.locator('#story').innerText(), /rank1: no difference beyond rounding/);
+  await shows(page.locator('#story'), /rank1: no difference beyond rounding/);
   const blocked = await page.evaluate(() => {
     const script = document.createElement('script');
     try {
@@ -212,14 +214,14 @@ test('a report that was cut short says so', async () => {
   const { page } = await openPage(chrome);
   await page.goto(pathToFileURL(cut).href);
   await page.getByRole('alert').waitFor();
-  assert.match(await page.getByRole('alert').innerText(), /cut short/);
+  await shows(page.getByRole('alert'), /cut short/);
   await page.context().close();
 });
 
 test('it prints with all its sections', async () => {
   const { page, leave } = await visit(demo, { colorScheme: 'light' });
   await page.emulateMedia({ media: 'print' });
-  assert.equal(await page.locator('.tools').isVisible(), false);
+  await holds(async () => assert.equal(await page.locator('.tools').isVisible(), false));
   const pdf = await page.pdf({ format: 'A4', printBackground: true });
   assert.ok(pdf.length > 20_000);
   writeFileSync(join(OUT, 'report.pdf'), pdf);
@@ -259,7 +261,7 @@ for (const [name, options] of [
     const section = page.locator('section', { has: page.locator('#replay-title') });
     const verdicts = await section.locator('tbody .badge').allInnerTexts();
     assert.deepEqual(verdicts, zh ? ['标杆侧更接近', '两侧都远离真值', '调试侧更接近', '两侧都在舍入范围内', '无法重新调用', '无法重新调用'] : ['golden run is nearer', 'both are far from it', 'target is nearer', 'both within round-off', 'cannot be called again', 'cannot be called again']);
-    assert.match(await section.locator('tbody').innerText(), zh ? /会生成随机数[\s\S]*torch 拒绝此调用/ : /it draws random numbers[\s\S]*torch refuses the call/);
+    await holds(async () => assert.match(await section.locator('tbody').innerText(), zh ? /会生成随机数[\s\S]*torch 拒绝此调用/ : /it draws random numbers[\s\S]*torch refuses the call/));
     assert.deepEqual(await page.evaluate(faintTexts), []);
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'no sideways scrolling of the page');
     await leave(name);

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { appendSteps, writeCsvRun, writeRun } from './run_data.mjs';
-import { browser, openPage, OUT, ROOT, serve, until } from './support.mjs';
+import { browser, holds, openPage, OUT, ROOT, serve, shows, until } from './support.mjs';
 
 const DATA = mkdtempSync(join(tmpdir(), 'msprobe_runs_'));
 const AXE = readFileSync(createRequire(join(ROOT, 'web/package.json')).resolve('axe-core/axe.min.js'), 'utf8');
@@ -46,10 +46,10 @@ test('a run opens from the list as a map of layers over steps', async () => {
   await page.locator('.file-link', { hasText: 'broken' }).click();
   await map().waitFor();
   await painted();
-  assert.ok((await colors()) > 20, 'the map has colours');
+  await holds(async () => assert.ok((await colors()) > 20, 'the map has colours'));
   await map().focus();
   for (const key of ['ArrowDown', 'ArrowDown', 'ArrowRight']) await page.keyboard.press(key);
-  assert.match(await readout(), /layers\.1 · 2 series · .* · /);
+  await holds(async () => assert.match(await readout(), /layers\.1 · 2 series · .* · /));
   await page.screenshot({ path: join(OUT, 'run_map.png') });
 });
 
@@ -57,7 +57,7 @@ test('another rank shows NaN, and what was found there', async () => {
   await page.locator('[data-test=run-rank]').fill('1');
   await until(async () => /NaN or infinite in [1-9]/.test(await page.locator('.runs').innerText()), 'NaN is counted');
   await page.locator('[data-test=run-events] .text-button').click();
-  assert.match(await page.locator('[data-test=run-events]').innerText(), /Step 240.*rank 1.*layers\.2\.fc\.weight.*AnomalyTurbulence/s);
+  await shows(page.locator('[data-test=run-events]'), /Step 240.*rank 1.*layers\.2\.fc\.weight.*AnomalyTurbulence/s);
   await until(async () => /from=\d+&to=\d+/.test(page.url()), 'the address has the steps');
   await page.locator('[data-test=run-whole]').click();
 });
@@ -69,7 +69,7 @@ test('a click draws the line of a row, all series stand by themselves', async ()
   await page.mouse.click(box.x + box.width * 0.6, box.y + 75);
   await page.locator('.trend-names code').waitFor();
   await until(async () => (await page.locator('.trend-chart path').count()) >= 2, 'a band and a line');
-  assert.match(await page.locator('.trend-names').innerText(), /layers\.0\.attn\.weight/);
+  await shows(page.locator('.trend-names'), /layers\.0\.attn\.weight/);
 });
 
 test('keys zoom and pan, the address keeps it', async () => {

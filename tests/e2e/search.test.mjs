@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { BROKEN, msprobe, RENAMED, writeDecoder, writeTrends } from './data.mjs';
-import { browser, findCommand, openPage, OUT, serve, tickLevels, until } from './support.mjs';
+import { browser, findCommand, holds, listed, openPage, OUT, serve, shows, tickLevels, until } from './support.mjs';
 
 const CHINESE = { locale: 'zh-CN', colorScheme: 'dark' };
 const EXPECTED_FAULT = /status of 4\d\d/;
@@ -58,8 +58,7 @@ const toGraph = () => `#file=${encodeURIComponent(graph.slice(join(directory, 's
 /** What a search finds, as names; a refusal is thrown. */
 async function find(page, text) {
   await page.locator('#search').fill(text);
-  await until(async () => (await page.evaluate(() => window.__msprobe.state().search)) !== 'busy', 'there is an answer');
-  await page.waitForTimeout(150); // the answer of the search before may still be there
+  await listed(page);
   const hits = page.locator('#search-hits li');
   return hits.evaluateAll((all) => all.map((hit) => hit.title));
 }
@@ -96,9 +95,10 @@ async function tryTheOtherRank(page) {
   const state = () => page.evaluate(() => window.__msprobe.state());
   assert.equal((await state()).rank, 0);
   const found = await find(page, 'overflow:any op:linear rank:1');
+  assert.ok(found.includes(BROKEN), found.join());
   await page.locator('#search-hits li').nth(found.indexOf(BROKEN)).click();
   await until(async () => (await state()).rank === 1 && (await state()).selection?.name === BROKEN, 'rank 1 is shown with the hit', state);
-  assert.match(page.url(), /rank=1/);
+  await holds(() => assert.match(page.url(), /rank=1/));
   await until(async () => (await page.locator('#search-hits li').count()) === found.length, 'the list is still there');
   assert.equal(await page.locator('#search').inputValue(), 'overflow:any op:linear rank:1');
 }
@@ -114,7 +114,7 @@ async function trySorting(page) {
   assert.deepEqual((await modules()).sort(), [...executed].sort());
   await page.locator('[data-test=search-sort-error]').focus();
   await page.keyboard.press('ArrowRight');
-  assert.equal(await page.locator('[data-test=search-sort-module]').getAttribute('aria-checked'), 'true');
+  await holds(async () => assert.equal(await page.locator('[data-test=search-sort-module]').getAttribute('aria-checked'), 'true'));
   const together = async () => {
     const paths = (await modules()).map((name) => name.replace(/\.[^.]+\.(forward|backward).*/, ''));
     return paths.filter((path, i) => path !== paths[i - 1]).length === new Set(paths).size;
@@ -127,17 +127,17 @@ test('words, wildcards and fields find nodes, with a server and without', async 
   const { page, ready, shoot, leave } = await visit(toGraph());
   await ready();
   await page.keyboard.press('/');
-  assert.match(await page.locator('[data-test=search-help]').innerText(), /layers\.\*down[\s\S]*verdict:bug/);
+  await shows(page.locator('[data-test=search-help]'), /layers\.\*down[\s\S]*verdict:bug/);
   await shoot('search_help');
   await tryTheSyntax(page);
   const sorted = await trySorting(page);
-  assert.match(page.url(), /sort=module/);
+  await holds(() => assert.match(page.url(), /sort=module/));
   await shoot('search_sorted');
   await page.reload();
   await ready();
   await page.keyboard.press('/');
   await until(async () => (await page.locator('#search-hits li').count()) > 0, 'the list is back');
-  assert.equal(await page.locator('[data-test=search-sort-module]').getAttribute('aria-checked'), 'true');
+  await holds(async () => assert.equal(await page.locator('[data-test=search-sort-module]').getAttribute('aria-checked'), 'true'));
   // n goes through the list as it stands.
   const selected = (name) => until(async () => (await page.evaluate(() => window.__msprobe.state().selection))?.name === name, `${name} is selected`);
   await page.locator('#search-hits li').first().click();
@@ -172,7 +172,7 @@ test('what is no search is told in the language of the page', async () => {
     await page.keyboard.type('colour:red');
     const note = page.locator('[data-test=search-refused]');
     await note.waitFor();
-    assert.match(await note.innerText(), words);
+    await holds(async () => assert.match(await note.innerText(), words));
     await shoot(`search_${name}`);
     for (const [typed, told] of [['dtype:bf17', dtype], ['rank:9', rank]]) {
       await page.locator('#search').fill(typed);
@@ -208,8 +208,8 @@ test('the list stays beside both graphs while ten hits are walked by pointer and
   const splitter = page.getByRole('separator', { name: 'Width of the list of nodes' });
   await splitter.focus();
   for (let i = 0; i < 4; i++) await page.keyboard.press('ArrowLeft');
+  await until(async () => (await dock.boundingBox()).width > list.width + 40, 'the list is wider', () => dock.boundingBox());
   const { width } = await dock.boundingBox();
-  assert.ok(width > list.width + 40, `${width} after ${list.width}`);
   await page.reload();
   await ready();
   await page.keyboard.press('/');
@@ -217,7 +217,7 @@ test('the list stays beside both graphs while ten hits are walked by pointer and
   // A call says which module it stands in.
   await tickLevels(page);
   assert.deepEqual(await find(page, 'type:op clone'), ['Torch.clone.0.forward']);
-  assert.equal(await page.locator('.hit-module').innerText(), 'in model');
+  await holds(async () => assert.equal(await page.locator('.hit-module').innerText(), 'in model'));
   await leave();
 });
 
@@ -226,21 +226,21 @@ test('the list of files has a filter, orders and verdicts; trends have a tab of 
     const { page, shoot, leave } = await visit('', options);
     await page.locator('.file-link').first().waitFor();
     const names = () => page.locator('.file-link').allInnerTexts().then((all) => all.map((text) => text.trim()));
-    assert.equal((await names()).length, 10);
+    await holds(async () => assert.equal((await names()).length, 10));
     const verdicts = page.locator('[data-test=file-verdict]');
     await until(async () => (await verdicts.count()) === 10, 'what came out is there');
-    assert.match(await page.locator('tr', { hasText: 'bad/' }).innerText(), options.locale ? /误差源头：[\s\S]* 对比 [\s\S]* · rank 数：2/ : /Origin: [\s\S]* against [\s\S]* · ranks: 2/);
+    await holds(async () => assert.match(await page.locator('tr', { hasText: 'bad/' }).innerText(), options.locale ? /误差源头：[\s\S]* 对比 [\s\S]* · rank 数：2/ : /Origin: [\s\S]* against [\s\S]* · ranks: 2/));
     await page.locator('[data-test=files-by-verdict]').click();
-    assert.match((await names())[0], /^bad\//);
+    await holds(async () => assert.match((await names())[0], /^bad\//));
     await shoot(name);
     await page.locator('[data-test=files-by-changed]').click();
-    assert.equal((await names())[0], 'run5.vis.db');
+    await holds(async () => assert.equal((await names())[0], 'run5.vis.db'));
     await page.locator('[data-test=file-filter]').fill('down_proj');
     await until(async () => (await names()).length === 1, 'by what is said of it');
     await page.locator('[data-test=file-filter]').fill('RUN vis');
-    assert.equal((await names()).length, 8);
+    await holds(async () => assert.equal((await names()).length, 8));
     await page.locator('[data-test=files-trends]').click();
-    assert.equal((await names()).length, 2);
+    await holds(async () => assert.equal((await names()).length, 2));
     await leave();
   }
 });

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { writeRank } from './data.mjs';
-import { browser, DEMO, findCommand, openPage, OUT, ROOT, serve, until } from './support.mjs';
+import { browser, counts, DEMO, findCommand, holds, listed, openPage, OUT, ROOT, serve, shows, until } from './support.mjs';
 
 const LONG = 'runs/2026-11-20_a_rather_long_name_of_an_experiment_that_does_not_end_where_one_would_wish/llama_7b_tensor_parallel_8_pipeline_parallel_4_bf16';
 const RANKS = join(ROOT, 'tests/golden/graph/ranks');
@@ -64,9 +64,9 @@ test('the list shows every column and the whole of long names', async () => {
       return [...main.querySelectorAll('td, th, .file-link, .button')].filter((part) => part.scrollWidth > part.clientWidth + 1 || part.getBoundingClientRect().right > right).map((part) => part.textContent);
     });
     assert.deepEqual(sticking, [], name);
-    assert.ok((await table.innerText()).includes(LONG));
+    await holds(async () => assert.ok((await table.innerText()).includes(LONG)));
     await page.locator('.skipped summary').click();
-    assert.match(await page.locator('.skipped').innerText(), /text\.vis\.db (is not a|不是) SQLite/);
+    await shows(page.locator('.skipped'), /text\.vis\.db (is not a|不是) SQLite/);
     await leave(name);
   }
 });
@@ -76,7 +76,7 @@ test('a directory without graphs says how to make one', async () => {
   try {
     for (const [name, options] of [['empty', {}], ['empty_zh', CHINESE]]) {
       const { page, leave } = await visit('', { url: other.answer.url, ...options });
-      assert.match(await page.locator('.empty').innerText(), /msprobe graph_visualize/);
+      await shows(page.locator('.empty'), /msprobe graph_visualize/);
       await leave(name);
     }
   } finally {
@@ -89,7 +89,7 @@ test('what is not a database is told in the language of the page, and the list i
     const { page, leave } = await visit('#file=text.vis.db', options);
     const alert = page.getByRole('alert');
     await alert.waitFor();
-    assert.match(await alert.innerText(), words);
+    await holds(async () => assert.match(await alert.innerText(), words));
     await page.screenshot({ path: join(OUT, `${name}.png`) });
     await alert.getByRole('button').last().click();
     await page.locator('.file-table').waitFor();
@@ -119,7 +119,7 @@ test('a link to a step and rank that the file lacks says so, and offers what the
     const { page, state, leave } = await visit(`#file=${encodeURIComponent(`${LONG}/compare.vis.db`)}&step=77&rank=99`, options);
     await until(async () => (await state()).graph === 'ready', 'the graph is ready');
     const note = page.locator('[data-test=strayed]');
-    assert.match(await note.innerText(), words);
+    await holds(async () => assert.match(await note.innerText(), words));
     await page.screenshot({ path: join(OUT, `${name}.png`) });
     await note.getByRole('button', { name: 'Step 0' }).click();
     await until(async () => (await note.count()) === 0 && (await state()).graph === 'ready', 'it goes once something is chosen');
@@ -142,11 +142,11 @@ test('a single graph shows how large its values are, and which are odd', async (
     const { page, state, leave } = await visit(`#file=${encodeURIComponent(file)}`, options);
     const values = page.locator('[data-test=odd-values]');
     await values.waitFor();
-    assert.match(await values.innerText(), words[0]);
+    await holds(async () => assert.match(await values.innerText(), words[0]));
     assert.doesNotMatch(await page.locator('[data-test=overview]').innerText(), /Nothing to report|没有需要关注/);
     const bars = page.locator('[data-test=magnitudes] button.bar');
-    assert.ok((await bars.count()) > 5);
-    assert.match(await bars.first().getAttribute('aria-label'), words[1]);
+    await holds(async () => assert.ok((await bars.count()) > 5));
+    await holds(async () => assert.match(await bars.first().getAttribute('aria-label'), words[1]));
     await page.screenshot({ path: join(OUT, `${name}.png`) });
     await bars.first().click();
     await until(async () => (await state()).details === 'ready', 'the op is selected');
@@ -158,13 +158,14 @@ test('steps and ranks are chosen, and the address keeps them', async () => {
   const file = graph('ranks', '-tp', join(RANKS, 'target'), '-gp', join(RANKS, 'golden'), '--plain'); // as the earlier tool wrote it
   const { page, state, leave } = await visit(`#file=${encodeURIComponent(file)}`);
   await until(async () => (await state()).graph === 'ready', 'the graph is ready');
-  const ranks = await page.locator('.chooser', { hasText: 'Rank' }).locator('select').locator('option').allInnerTexts();
-  assert.ok(ranks.length > 1, ranks.join(' '));
+  const options = page.locator('.chooser', { hasText: 'Rank' }).locator('select').locator('option');
+  await until(async () => (await options.count()) > 1, 'several ranks', () => options.allInnerTexts());
+  const ranks = await options.allInnerTexts();
   await page.locator('.chooser', { hasText: 'Rank' }).locator('select').selectOption(ranks.at(-1));
   await until(async () => page.url().includes(`rank=${ranks.at(-1)}`) && (await state()).graph === 'ready', 'the other rank is shown');
   await page.reload();
   await until(async () => (await state()).graph === 'ready', 'the graph is back');
-  assert.equal(await page.locator('.chooser', { hasText: 'Rank' }).locator('select').inputValue(), ranks.at(-1));
+  await holds(async () => assert.equal(await page.locator('.chooser', { hasText: 'Rank' }).locator('select').inputValue(), ranks.at(-1)));
   // Such a file lists no findings: what its nodes say takes their place.
   await page.locator('[data-test=finding-first_warning]').click();
   await until(async () => (await state()).details === 'ready', 'the first warning is selected');
@@ -198,27 +199,27 @@ test('directory, step, rank and micro step are chosen one after the other', asyn
   await until(async () => (await state()).graph === 'ready' && (await state()).file === files[1], 'the graph of the second directory');
   await page.locator('.file-name').click();
   await page.locator('.file-link', { hasText: files[0] }).click();
-  const shows = async (step, rank) => {
+  const isAt = async (step, rank) => {
     const now = await state();
     return now.graph === 'ready' && now.file === files[0] && now.step === step && now.rank === rank;
   };
-  await until(() => shows(0, 0), 'the graph of the first directory');
+  await until(() => isAt(0, 0), 'the graph of the first directory');
   const chooser = (name) => page.locator(`.chooser:has(> span:text-is("${name}")) select`);
   await chooser('Step').selectOption('1');
-  await until(() => shows(1, 0), 'the other step');
+  await until(() => isAt(1, 0), 'the other step');
   await chooser('Rank').selectOption('1');
-  await until(() => shows(1, 1), 'the other rank');
-  assert.deepEqual(await chooser('Micro step').locator('option').allInnerTexts(), ['All', '0', '1']);
+  await until(() => isAt(1, 1), 'the other rank');
+  await holds(async () => assert.deepEqual(await chooser('Micro step').locator('option').allInnerTexts(), ['All', '0', '1']));
   const drawn = (side) => page.evaluate((name) => window.__msprobe.drawn(name).slice(1).sort(), side);
   const calls = (...of) => of.flatMap((call) => [`Module.net.Net.backward.${call}`, `Module.net.Net.forward.${call}`]).sort();
   const both = (...of) => async () => JSON.stringify([await drawn('NPU'), await drawn('Bench')]) === JSON.stringify([calls(...of), calls(...of)]);
   await until(both(0, 1), 'all passes', state);
   await chooser('Micro step').selectOption('1');
   await until(both(1), 'the second pass alone, on both sides');
-  assert.match(page.url(), /step=1&rank=1.*micro_step=1/);
+  await holds(() => assert.match(page.url(), /step=1&rank=1.*micro_step=1/));
   await page.reload();
   await until(both(1), 'the same after loading the page again');
-  assert.equal(await chooser('Micro step').inputValue(), '1');
+  await holds(async () => assert.equal(await chooser('Micro step').inputValue(), '1'));
   await chooser('Micro step').selectOption('0');
   await until(both(0), 'the first pass alone');
   await chooser('Micro step').selectOption({ label: 'All' });
@@ -238,7 +239,9 @@ test('the address names filter, tab and node; a page without a clipboard copies 
   await page.locator('#search').fill('down_proj');
   const hits = page.locator('#search-hits li');
   await until(async () => page.url().includes('q=down_proj') && (await hits.count()) > 1, 'the filter is in the address');
+  await listed(page);
   const { length } = await hits.all();
+  assert.ok(length > 1);
   // The buttons go along the list, which stays.
   await page.locator('[data-test=search-next]').click();
   await page.locator('[data-test=search-next]').click();
@@ -264,11 +267,11 @@ test('the address names filter, tab and node; a page without a clipboard copies 
   await colleague.locator('.stacks').waitFor();
   const seen = await colleague.evaluate(() => window.__msprobe.state());
   assert.equal(seen.selection.name, first);
-  assert.equal(await colleague.locator('[data-test=colors-precision]').getAttribute('aria-checked'), 'true', 'in the same colours');
+  await holds(async () => assert.equal(await colleague.locator('[data-test=colors-precision]').getAttribute('aria-checked'), 'true', 'in the same colours'));
   await colleague.locator('#search').focus();
   await until(async () => (await colleague.locator('#search-hits li').count()) === length, 'the same nodes are listed');
   await page.keyboard.press('?');
-  assert.match(await page.locator('[data-test=legend]').innerText(), /Error[\s\S]*Unmatched/);
+  await shows(page.locator('[data-test=legend]'), /Error[\s\S]*Unmatched/);
   await page.keyboard.press('Escape');
   await leave('link');
 });
@@ -277,11 +280,13 @@ test('both panes draw on whole device pixels, so that text is sharp', async () =
   for (const deviceScaleFactor of [1, 1.25]) {
     const { page, state, leave } = await visit(`#file=${encodeURIComponent(`${LONG}/compare.vis.db`)}`, { deviceScaleFactor });
     await until(async () => (await state()).graph === 'ready', 'the graph is ready');
-    const sizes = await page.evaluate(() => {
+    const sizes = () => page.evaluate(() => {
       const exact = (canvas) => new Promise((done) => new ResizeObserver(([entry]) => done(entry.devicePixelContentBoxSize[0].inlineSize)).observe(canvas, { box: 'device-pixel-content-box' }));
       return Promise.all([...document.querySelectorAll('canvas[data-side]')].map(async (canvas) => [canvas.width, await exact(canvas)]));
     });
-    for (const [drawn, filled] of sizes) assert.equal(drawn, filled, `at ${deviceScaleFactor}`);
+    await holds(async () => {
+      for (const [drawn, filled] of await sizes()) assert.equal(drawn, filled, `at ${deviceScaleFactor}`);
+    });
     await leave();
   }
 });
@@ -307,7 +312,7 @@ test('a finding is shown below the head of its module; the keys go from a hit to
   await page.locator('[data-test=search-close]').click();
   await page.locator('#search-hits').waitFor({ state: 'detached' });
   await page.keyboard.press('/');
-  assert.equal(await page.locator('#search-hits li.active').count(), 1, 'the list comes back as it was');
+  await counts(page.locator('#search-hits li.active'), 1, 'the list comes back as it was');
   await leave();
 });
 
@@ -318,16 +323,16 @@ test('the Tab key goes from the search box into its list, back, and on; Escape c
   await page.locator('.search-list').waitFor();
   const inside = (part) => page.evaluate((selector) => document.activeElement.closest(selector) !== null, part);
   await page.keyboard.press('Tab');
-  assert.ok(await inside('.search-list'));
+  await holds(async () => assert.ok(await inside('.search-list')));
   await page.keyboard.press('Shift+Tab');
-  assert.ok(await inside('.search'));
+  await holds(async () => assert.ok(await inside('.search')));
   for (let i = 0; i < 40 && (i === 0 || (await inside('.search-list'))); i++) await page.keyboard.press('Tab');
   assert.ok(!(await inside('.search-list')) && (await page.locator('.search-list').isVisible()), 'the list stays');
-  assert.ok(await inside('.top-bar'), 'on behind the field');
+  await holds(async () => assert.ok(await inside('.top-bar'), 'on behind the field'));
   await page.locator('#search').focus();
   await page.keyboard.press('Escape');
   await page.locator('.search-list').waitFor({ state: 'detached' });
-  assert.ok(await inside('canvas[data-side=NPU]'));
+  await holds(async () => assert.ok(await inside('canvas[data-side=NPU]')));
   await leave();
 });
 
@@ -351,7 +356,7 @@ test('an address without its token is explained, in both languages', async () =>
   const { page } = await openPage(chrome);
   const answer = await page.goto(server.answer.url.replace(/token=.*/, ''));
   assert.equal(answer.status(), 403);
-  assert.match(await page.locator('body').innerText(), /msprobe serve printed last[\s\S]*此地址/);
+  await shows(page.locator('body'), /msprobe serve printed last[\s\S]*此地址/);
   await page.screenshot({ path: join(OUT, 'no_token.png') });
   await page.context().close();
 });

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { DENIALS, wantedLines } from './stories/words.mjs';
-import { browser, findCommand, openPage, OUT, ROOT, serve, until } from './support.mjs';
+import { browser, findCommand, holds, openPage, OUT, ROOT, serve, until } from './support.mjs';
 
 const LANGUAGES = { en: { LC_ALL: 'C.UTF-8' }, zh: { LC_ALL: 'zh_CN.UTF-8' } };
 const LOOKS = [
@@ -247,12 +247,14 @@ test('on a small screen all ranks are in sight without scrolling, and all layers
   await page.setViewportSize({ width: 1024, height: 768 });
   try {
     await openGraph('light_en', stories.find(({ name }) => name === 'r64'));
-    assert.deepEqual(await inSight('[data-test^=cell-]'), { all: 64, seen: 64 });
+    await holds(async () => assert.deepEqual(await inSight('[data-test^=cell-]'), { all: 64, seen: 64 }));
     await openGraph('light_en', stories.find(({ name }) => name === 'm100'));
-    const layers = await inSight('button.bar.forward');
-    assert.ok(layers.all >= 119);
-    assert.equal(layers.seen, layers.all);
-    assert.deepEqual(await inSight('[data-test=layer-origin]'), { all: 1, seen: 1 });
+    await holds(async () => {
+      const layers = await inSight('button.bar.forward');
+      assert.ok(layers.all >= 119);
+      assert.equal(layers.seen, layers.all);
+    });
+    await holds(async () => assert.deepEqual(await inSight('[data-test=layer-origin]'), { all: 1, seen: 1 }));
   } finally {
     await page.setViewportSize({ width: 1440, height: 900 });
   }

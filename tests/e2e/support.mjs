@@ -1,4 +1,5 @@
 // What both browser tests share: where things are, the server under test, the browser.
+import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -65,6 +66,26 @@ export async function until(check, what, state = null) {
   throw new Error(`waited in vain: ${what}${state ? `; ${JSON.stringify(await state())}` : ''}`);
 }
 
+/** An assertion about what is on its way, tried until it passes; in the end it fails with its own words. What must stay as it is, or must never come, is asserted without it. */
+export async function holds(check) {
+  for (const end = Date.now() + 30_000; ; await new Promise((done) => setTimeout(done, 30))) {
+    try {
+      return await check();
+    } catch (error) {
+      if (Date.now() > end) throw error;
+    }
+  }
+}
+
+/** Until the text of what the locator names matches. */
+export const shows = (locator, wanted, message) => holds(async () => assert.match(await locator.innerText(), wanted, message));
+
+/** Until there are as many. */
+export const counts = (locator, wanted, message) => holds(async () => assert.equal(await locator.count(), wanted, message));
+
+/** Until the list of nodes is the answer to what was asked last; until then it is the one before. `page` may be a frame of it. */
+export const listed = (page) => until(async () => ['ready', 'failed', 'idle'].includes(await page.evaluate(() => window.__msprobe.state().search)), 'the search is answered');
+
 /** Ticks these levels of the search list and no others; `page` may be a frame of it. */
 export async function tickLevels(page, ...levels) {
   for (const box of await page.locator('.search-levels input').all()) {
@@ -98,9 +119,18 @@ export function browser() {
   });
 }
 
+/** MSPROBE_SLOW=8: pages have an eighth of the processor, so that a test that reads before it waits is found out. */
+const SLOW = Number(process.env.MSPROBE_SLOW ?? 1);
+
+async function slowed(page) {
+  const session = await page.context().newCDPSession(page);
+  await session.send('Emulation.setCPUThrottlingRate', { rate: SLOW });
+}
+
 /** A page in a fresh profile; everything it complains of is collected in `faults`. */
 export async function openPage(chrome, options = {}) {
   const context = await chrome.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: 'light', locale: 'en-US', ...options });
+  if (SLOW > 1) context.on('page', (page) => slowed(page).catch(() => {})); // one that is closed again at once has nothing to slow down
   const page = await context.newPage();
   const faults = [];
   page.on('console', (message) => ['error', 'warning'].includes(message.type()) && faults.push(message.text()));

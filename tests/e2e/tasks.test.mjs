@@ -7,7 +7,7 @@ import { delimiter, join, resolve } from 'node:path';
 import { after, before, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { forDocument } from './pictures.mjs';
-import { browser, findCommand, openPage, ROOT, serve, tickLevels, until } from './support.mjs';
+import { browser, findCommand, holds, openPage, ROOT, serve, shows, tickLevels, until } from './support.mjs';
 
 const TASKS = join(ROOT, 'out/tasks');
 const DOC = readFileSync(join(ROOT, 'docs/en/graph/tasks.md'), 'utf8');
@@ -99,7 +99,7 @@ test('1. the sabotaged layer is found', async () => {
     await shoot('layer');
     await origin.click();
     await until(async () => (await state()).details === 'ready', 'the op is selected');
-    assert.match(`${(await state()).selection.name} ${await page.locator('[data-test=node-name]').innerText()}`, /layers\.2\.[\s\S]*mlp[\s\S]*down_proj/);
+    await holds(async () => assert.match(`${(await state()).selection.name} ${await page.locator('[data-test=node-name]').innerText()}`, /layers\.2\.[\s\S]*mlp[\s\S]*down_proj/));
     await shoot('details');
   });
 });
@@ -113,7 +113,7 @@ test('2. the rank that had NaN first is found', async () => {
     await until(async () => (await state()).rank === 2 && (await state()).step === 1 && (await state()).graph === 'ready', 'rank 2 at step 1', state);
     await page.locator('[data-test=verdict-go]').click();
     await until(async () => (await state()).details === 'ready', 'the op is selected', state);
-    assert.equal((await state()).selection.name, 'Functional.cross_entropy.0.forward');
+    await holds(async () => assert.equal((await state()).selection.name, 'Functional.cross_entropy.0.forward'));
     await shoot('nan');
   });
 });
@@ -170,7 +170,7 @@ test('5. a colleague gets one file', async () => {
     await ready();
     await page.locator('[data-test=verdict-go]').click();
     await until(async () => (await state()).details === 'ready', 'the op is selected', state);
-    assert.match(await page.locator('[data-test=node-name]').innerText(), /layers\.2\.[\s\S]*mlp[\s\S]*down_proj/);
+    await shows(page.locator('[data-test=node-name]'), /layers\.2\.[\s\S]*mlp[\s\S]*down_proj/);
     await shoot('export');
   });
 });

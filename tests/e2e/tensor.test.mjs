@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { msprobe, TENSOR_NODE, writeTensors } from './data.mjs';
 import { makeGraph, renameOp } from './large_data.mjs';
-import { browser, openPage, OUT, serve } from './support.mjs';
+import { browser, counts, holds, openPage, OUT, serve, shows } from './support.mjs';
 
 const EXPECTED_FAULT = /status of 4\d\d/;
 
@@ -45,12 +45,14 @@ test('an item shows both sides, their difference and its worst elements', async 
   const { page, leave } = await visit();
   await page.locator('[data-test=tensor-item]').selectOption({ label: 'output.0' });
   await page.locator('[data-test=worst]').waitFor();
-  const worst = await page.locator('[data-test=worst] tbody tr').allInnerTexts();
-  assert.match(worst[0], /\[0, 0, 7\]\s+NaN\s/);
-  assert.match(worst[1], /^\[1, 2, 5\]\s.*\s9$/);
-  assert.equal(await page.locator('[data-test=heat]').count(), 3);
-  assert.equal(await page.locator('[data-test=histogram]').count(), 2);
-  assert.match(await page.locator('.tensor-facts').innerText(), /1 NaN[\s\S]*17,999 of 19,200 elements are equal[\s\S]*NaN or infinite on one side only: 1\./);
+  await holds(async () => {
+    const worst = await page.locator('[data-test=worst] tbody tr').allInnerTexts();
+    assert.match(worst[0], /\[0, 0, 7\]\s+NaN\s/);
+    assert.match(worst[1], /^\[1, 2, 5\]\s.*\s9$/);
+  });
+  await counts(page.locator('[data-test=heat]'), 3);
+  await counts(page.locator('[data-test=histogram]'), 2);
+  await shows(page.locator('.tensor-facts'), /1 NaN[\s\S]*17,999 of 19,200 elements are equal[\s\S]*NaN or infinite on one side only: 1\./);
   await page.locator('[data-test=tensor-slice]').fill('1');
   await page.keyboard.press('Enter');
   await page.locator('.tensor-head code', { hasText: '[1, :, :]' }).waitFor();
@@ -58,8 +60,7 @@ test('an item shows both sides, their difference and its worst elements', async 
   const picture = page.locator('[data-test=heat]').nth(2);
   await picture.focus();
   for (const key of ['ArrowDown', 'ArrowDown', 'ArrowRight', 'ArrowRight', 'ArrowRight', 'ArrowRight']) await page.keyboard.press(key);
-  const read = await page.locator('.heat-read').nth(2).innerText();
-  assert.match(read, /rows 2, columns 5–6: 9$/);
+  await shows(page.locator('.heat-read').nth(2), /rows 2, columns 5–6: 9$/);
   await page.evaluate(() => document.querySelector('.tensor').scrollIntoView());
   await page.screenshot({ path: join(OUT, 'tensor.png') });
   await leave();
@@ -68,10 +69,10 @@ test('an item shows both sides, their difference and its worst elements', async 
 test('in Chinese and dark; it opens on what is off, an input that agrees has no worst elements', async () => {
   const { page, leave } = await visit({ locale: 'zh-CN', colorScheme: 'dark' });
   await page.locator('[data-test=worst]').waitFor();
-  assert.equal(await page.locator('[data-test=tensor-item] option:checked').innerText(), 'output.0');
+  await holds(async () => assert.equal(await page.locator('[data-test=tensor-item] option:checked').innerText(), 'output.0'));
   await page.locator('[data-test=tensor-item]').selectOption({ label: 'input.0' });
   await page.locator('[data-test=worst]').waitFor({ state: 'detached' });
-  assert.match(await page.locator('.tensor-facts').innerText(), /19,200 个元素中有 19,200 个相等/);
+  await shows(page.locator('.tensor-facts'), /19,200 个元素中有 19,200 个相等/);
   assert.equal(await page.locator('[data-test=worst]').count(), 0);
   await page.locator('[data-test=tensor-item]').selectOption({ label: 'output.0' });
   await page.locator('[data-test=worst]').waitFor();
@@ -97,8 +98,8 @@ test('two nodes of other names are matched by hand, and compared by their tensor
   await page.locator('[data-test=match-act]').click();
   await page.waitForFunction(() => window.__msprobe.matching().message?.kind === 'made' && !window.__msprobe.matching().busy);
   await page.locator('.items thead', { hasText: 'Cosine' }).waitFor();
-  assert.match(await page.locator('.items').innerText(), /Error[^\n]*[\s\S]*NaN or infinities stand at other places/);
-  assert.equal(await page.locator('[data-test=count-error] b').innerText(), '1');
+  await shows(page.locator('.items'), /Error[^\n]*[\s\S]*NaN or infinities stand at other places/);
+  await holds(async () => assert.equal(await page.locator('[data-test=count-error] b').innerText(), '1'));
   await page.screenshot({ path: join(OUT, 'tensor_matched.png') });
   await page.context().close();
   assert.deepEqual(faults, []);
@@ -109,12 +110,12 @@ test('a tensor that was deleted is told, and the page goes on', async () => {
   const { page, leave } = await visit();
   await page.locator('[data-test=tensor-item]').selectOption({ label: 'output.0' });
   await page.locator('.tensor-facts', { hasText: 'not there any more' }).waitFor();
-  assert.equal(await page.locator('[data-test=heat]').count(), 1);
+  await counts(page.locator('[data-test=heat]'), 1);
   rmSync(join(directory, 'target/step0/rank0/dump_tensor_data', `${TENSOR_NODE}.output.0.npy`));
   await page.locator('[data-test=tensor-slice]').fill('1');
   await page.keyboard.press('Enter');
   await page.getByRole('alert').waitFor();
-  assert.match(await page.getByRole('alert').innerText(), /not there any more/);
+  await shows(page.getByRole('alert'), /not there any more/);
   await page.locator('[data-test=tab-items]').click();
   await page.locator('.items').waitFor();
   await leave();

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { TREND_LAYERS, writeOddTrends, writeTrends } from './data.mjs';
-import { browser, openPage, OUT, serve, until } from './support.mjs';
+import { browser, counts, holds, openPage, OUT, serve, shows, until } from './support.mjs';
 
 const DATA = mkdtempSync(join(tmpdir(), 'msprobe_trends_'));
 
@@ -48,7 +48,7 @@ test('a trend file opens from the list as a map with names', async () => {
   await page.locator('[data-test=trend-search]').fill('output');
   await until(async () => (await page.locator('.trends').innerText()).includes(`${TREND_LAYERS + 1} rows`), 'outputs only');
   await toCell(1, 0);
-  assert.match(await readout(), /^Module\.model\.layers\.0\.mlp\.Linear\.output\.0 · Step 0 · 0\.01/);
+  await holds(async () => assert.match(await readout(), /^Module\.model\.layers\.0\.mlp\.Linear\.output\.0 · Step 0 · 0\.01/));
   await page.screenshot({ path: join(OUT, 'trend_map.png') });
   // Keys that come faster than the page is drawn all count.
   await map().evaluate((canvas) => {
@@ -60,7 +60,7 @@ test('a trend file opens from the list as a map with names', async () => {
 test('limits count and mark what is outside', async () => {
   await page.locator('.trend-limit').nth(1).fill('1000');
   await until(async () => (await page.locator('.trend-outside').count()) === 1, 'the count is shown');
-  assert.match(await page.locator('.trend-outside').innerText(), /^1\d? outside/);
+  await shows(page.locator('.trend-outside'), /^1\d? outside/);
 });
 
 test('a second run is laid over, as a difference and as dashed lines', async () => {
@@ -71,9 +71,8 @@ test('a second run is laid over, as a difference and as dashed lines', async () 
   await page.keyboard.press('Enter');
   const chart = page.locator('.trend-chart svg');
   await chart.waitFor();
-  assert.equal(await chart.locator('path.dashed').count(), 1);
-  const name = await page.locator('.trend-names code').innerText();
-  assert.match(name, /layers\.8\.mlp\.Linear\.output\.0 · forward norm · rank 1/);
+  await counts(chart.locator('path.dashed'), 1);
+  await shows(page.locator('.trend-names code'), /layers\.8\.mlp\.Linear\.output\.0 · forward norm · rank 1/);
   await page.screenshot({ path: join(OUT, 'trend_difference.png') });
 });
 
@@ -83,9 +82,9 @@ test('a name leads to its ranks and steps', async () => {
   await toCell(9, 0);
   await page.keyboard.press('Shift+Enter');
   await until(async () => (await page.locator('.trend-target').count()) === 1, 'the map of one name');
-  assert.match(await page.locator('.trend-target').innerText(), /layers\.8/);
+  await shows(page.locator('.trend-target'), /layers\.8/);
   await toCell(1, 5);
-  assert.match(await readout(), /^1 · Step 5/);
+  await holds(async () => assert.match(await readout(), /^1 · Step 5/));
 });
 
 test('NaN and infinities are told from no value, as is their difference', async () => {
@@ -93,12 +92,12 @@ test('NaN and infinities are told from no value, as is their difference', async 
   await other.goto(`${server.answer.url}#trend=odd%2Fdump_data.trend.db&metric=forward&stat=norm&by=rank&value=1&q=output&with=even%2Fdump_data.trend.db`);
   const legend = (kind) => other.locator(`[data-test=legend-${kind}]`);
   await legend('nan').waitFor();
-  assert.equal(await legend('nan').innerText(), '3 NaN');
-  assert.equal(await legend('infinite').innerText(), '6 infinite');
+  await holds(async () => assert.equal(await legend('nan').innerText(), '3 NaN'));
+  await holds(async () => assert.equal(await legend('infinite').innerText(), '6 infinite'));
   assert.equal(await legend('none').count(), 0);
   await other.locator('[data-test=trend-difference]').click();
   await until(async () => (await legend('nan').count()) === 1 && (await legend('nan').innerText()) === '3 NaN', 'a NaN run minus a good one is NaN');
-  assert.equal(await legend('infinite').innerText(), '6 infinite');
+  await holds(async () => assert.equal(await legend('infinite').innerText(), '6 infinite'));
   await other.screenshot({ path: join(OUT, 'trend_nan.png') });
   await other.close();
 });
@@ -118,8 +117,8 @@ test('the name of which one rank is 1 % off stands first among the outliers', as
     return other.locator('[data-test=trend-readout]').innerText();
   };
   await until(async () => /layers\.5\./.test(await first(0)), 'an infinite rank beside finite ones comes before all');
-  assert.match(await first(1), /layers\.9\./);
-  assert.match(await other.locator('[data-test=legend-sigma]').innerText(), /-3 σ[\s\S]*\+3 σ from the median of the ranks/);
+  await holds(async () => assert.match(await first(1), /layers\.9\./));
+  await shows(other.locator('[data-test=legend-sigma]'), /-3 σ[\s\S]*\+3 σ from the median of the ranks/);
   await other.screenshot({ path: join(OUT, 'trend_outliers.png') });
   await other.close();
 });
@@ -129,7 +128,7 @@ test('a link to what a trend file lacks says so', async () => {
   await other.goto(`${server.answer.url}#trend=odd%2Fdump_data.trend.db&metric=forward&stat=norm&by=step&value=77`);
   const note = other.locator('[data-test=strayed]');
   await note.waitFor();
-  assert.match(await note.innerText(), /step 77[\s\S]*step 0/);
+  await shows(note, /step 77[\s\S]*step 0/);
   await other.close();
 });
 
@@ -140,8 +139,8 @@ test('the address names what is shown; Chinese and dark as well', async () => {
   const other = await page.context().newPage();
   await other.goto(page.url());
   await other.locator('[data-test=trend-map]').waitFor();
-  assert.equal(await other.locator('[data-test=trend-stat]').inputValue(), 'mean');
-  assert.equal(await other.locator('[data-test=trend-search]').inputValue(), 'output');
+  await holds(async () => assert.equal(await other.locator('[data-test=trend-stat]').inputValue(), 'mean'));
+  await holds(async () => assert.equal(await other.locator('[data-test=trend-search]').inputValue(), 'output'));
   await other.locator('[data-test=theme]').click();
   await other.locator('[data-test=language]').click();
   await other.locator('text=第二次运行').waitFor();

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { BROKEN, msprobe, RENAMED, TENSOR_NODE, writeDecoder, writeTensors, writeTrends } from './data.mjs';
-import { until as waitUntil } from './support.mjs';
+import { listed, until as waitUntil } from './support.mjs';
 
 /** Graphs, trends, a report and an exported page below `directory`. */
 export function writeViews(directory) {
@@ -90,6 +90,7 @@ export async function walkViews(page, url, files, at) {
   await until(async () => (await page.evaluate(() => window.__msprobe.matching())).state.at === 'ready', 'matches are known');
   await test('match-Bench').click();
   await page.locator('#search').fill('up_proj_new');
+  await listed(page);
   await page.locator('#search-hits li', { hasText: 'forward' }).click();
   await until(async () => (await state()).selection?.side === 'Bench' && (await state()).details === 'ready', 'the other side is picked');
   await at('matching', page);

@@ -147,13 +147,20 @@ def test_names_of_other_versions_are_skipped():
     assert listed == [("Functional", "relu"), ("Tensor", "add"), ("Torch", "add")]
 
 
-def test_listing_takes_less_than_20_ms():
+def processor_seconds(work):
     times = []
     for _ in range(5):
         begin = time.process_time()
-        hooked_apis(torch)
+        work()
         times.append(time.process_time() - begin)
-    assert min(times) < 0.020
+    return min(times)
+
+
+def test_listing_is_no_more_than_some_looks_at_each_name():
+    """A few milliseconds; on a slow machine a look takes as much longer."""
+    owners = (torch, torch.Tensor, torch.nn.functional, torch.linalg)
+    look = processor_seconds(lambda: [getattr(owner, name, None) for owner in owners for name in dir(owner)])
+    assert processor_seconds(lambda: hooked_apis(torch)) < 25 * look
 
 
 LIST_BOTH = """

@@ -6,9 +6,11 @@ from importlib.metadata import version
 
 import pytest
 from graph_cases import run as run_command
-from launch import REPO, run_python
+from launch import REPO, WARM, run_python
 
 EXAMPLES = REPO / "examples" / "capture"
+# What nearly every example imports.
+WARM_MODEL = (*WARM, "transformers.models.llama.modeling_llama")
 LAYERS = [f"Module.model.layers.{n}.LlamaDecoderLayer.forward.0" for n in (0, 1)]
 
 
@@ -20,11 +22,7 @@ def run(tmp_path, name, launcher=(), **config):
         directory.mkdir()
         keys = json.loads((EXAMPLES / "config.json").read_text())
         (directory / "config.json").write_text(json.dumps({**keys, "step": step, **({} if step else config)}))
-        # One process more or less must not matter for the order of sums.
-        command, options = (
-            [*launcher, EXAMPLES / name, "config.json"],
-            {"cwd": directory, "env": {"OMP_NUM_THREADS": "1"}},
-        )
+        command, options = [*launcher, EXAMPLES / name, "config.json"], {"cwd": directory, "warm": WARM_MODEL}
         done = run_python(command, check=False, **options)
         # Now and then a process of gloo ends so, also where the tool records nothing.
         if place == "off" and "terminate called without an active exception" in done.stderr:
@@ -98,7 +96,7 @@ def test_the_readme_shows_what_the_demo_prints(tmp_path):
     """Lines that end in dots are cut. With other releases of transformers the counts of ops are different ones."""
     for side, sabotage in (("golden", "none"), ("problem", "weight")):
         script = REPO / "examples" / "quickstart" / "train.py"
-        run_python([script, "--dump", side, "--sabotage", sabotage, "--steps", "1"], cwd=tmp_path)
+        run_python([script, "--dump", side, "--sabotage", sabotage, "--steps", "1"], cwd=tmp_path, warm=WARM_MODEL)
     for name, locale in (("README.md", "C"), ("README.zh.md", "zh_CN.UTF-8")):
         sides = ["-tp", "problem/step0", "-gp", "golden/step0"]
         done = run_command(["compare", *sides, "-o", "out"], cwd=tmp_path, env={"LC_ALL": locale})

@@ -62,7 +62,7 @@ def run(tool, program, level, root, programs, python, lack=()):
     config.write_text(json.dumps({"task": "statistics", "level": level, "dump_path": str(out), "statistics": {}}))
     options = {} if python is None else {"python": python, "ours": False}
     command = [HERE / "programs_scenario.py", program, programs, config, out, *lack]
-    done = run_python(command, cwd=root, fresh=True, check=not lack, **options)
+    done = run_python(command, cwd=root, check=not lack, **options)
     saw = root / f"{tool}.saw.json"
     return out, json.loads(saw.read_text()) if saw.exists() else done.stderr
 
@@ -82,10 +82,24 @@ def differences(ours, theirs, directories, rules):
     return wrong
 
 
+@pytest.fixture(scope="module")
+def of_ours(programs, tmp_path_factory):
+    """What run() gives for our tool as it is, of a program and a level; each is run once."""
+    made = {}
+
+    def result(program, level):
+        if (program, level) not in made:
+            root = tmp_path_factory.mktemp("ours")
+            made[program, level] = run("ours", program, level, root, programs, None)
+        return made[program, level]
+
+    return result
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_a_program_gets_what_the_earlier_tool_gave_it(name, tmp_path, programs, old_python):
+def test_a_program_gets_what_the_earlier_tool_gave_it(name, tmp_path, programs, of_ours, old_python):
     program, level, directories, saw = CASES[name]
-    ours, ours_saw = run("ours", program, level, tmp_path, programs, None)
+    ours, ours_saw = of_ours(program, level)
     theirs, theirs_saw = run("theirs", program, level, tmp_path, programs, old_python)
     assert ours_saw == theirs_saw == saw
     rules = (*rules_of("programs"), *(OF_VERL if name == "verl-mix" else ()))
@@ -94,9 +108,9 @@ def test_a_program_gets_what_the_earlier_tool_gave_it(name, tmp_path, programs, 
 
 @pytest.mark.deep
 @pytest.mark.parametrize(("program", "level", "directories", "lack"), LACKS)
-def test_a_tool_that_lacks_something_is_noticed(program, level, directories, lack, tmp_path, programs):
+def test_a_tool_that_lacks_something_is_noticed(program, level, directories, lack, tmp_path, programs, of_ours):
     """The dumps differ from those of a whole tool, or the program fails."""
-    whole, saw = run("ours", program, level, tmp_path, programs, None)
+    whole, saw = of_ours(program, level)
     assert differences(whole, whole, directories, rules_of("programs")) == []
     less, saw_of_less = run("less", program, level, tmp_path, programs, None, (lack,))
     assert saw_of_less != saw or differences(less, whole, directories, rules_of("programs"))

@@ -255,7 +255,7 @@ for i in range(40):
         until = time.monotonic() + 60
         while time.monotonic() < until and os.statvfs("DISK").f_bavail * 4096 > 160_000:
             time.sleep(0.05)
-        time.sleep(1)  # by now the writing thread has met the end of the disk
+        time.sleep(2)  # by now the writing thread, which writes on while this one sleeps, has met the end of the disk
     F.relu(torch.full((20000,), float(i)))
 debugger.stop(); debugger.step()
 print("KEPT", kept.tolist())

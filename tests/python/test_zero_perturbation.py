@@ -5,6 +5,7 @@ import json
 import pytest
 from launch import HERE, WARM, run_python
 
+# Of all of these each of more models is trained in tests/conformance/test_bits.py.
 VARIANTS = [
     ("statistics", "L0", ""),
     ("statistics", "L1", ""),
@@ -41,8 +42,14 @@ def without_tool(tmp_path_factory):
     return result
 
 
-@pytest.mark.parametrize("task, level, options", VARIANTS)
-@pytest.mark.parametrize("model", ["llama", "conv", "nested"])
+# The large model with what does most.
+OF_LLAMA = [variant for variant in VARIANTS if variant[1] == "mix" and variant[2] != "--summary md5"]
+CASES = [("llama", *variant) for variant in OF_LLAMA] + [
+    (model, *variant) for model in ("conv", "nested") for variant in VARIANTS
+]
+
+
+@pytest.mark.parametrize("model, task, level, options", CASES)
 def test_training_computes_the_same_bits(model, task, level, options, without_tool, tmp_path):
     out = tmp_path / "dump"
     with_tool = train(model, "--task", task, "--level", level, "--out", out, *options.split(), cwd=tmp_path)

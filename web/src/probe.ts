@@ -32,7 +32,7 @@ export function installProbe(session: Session, views: Views): void {
   window.__msprobe = {
     state() {
       const { file, graph, details, links, findings, search, step, rank, selection, theme, language } = session.state;
-      return { file, graph: graph.at, details: details.at, links: links.at, findings: findings.at, search: search.result.at, step, rank, selection, theme, language };
+      return { file, graph: graph.at, details: details.at, links: links.at, findings: findings.at, search: session.finder.settled ? search.result.at : 'busy', step, rank, selection, theme, language };
     },
     rect(side, name) {
       const view = views[side];

@@ -52,6 +52,16 @@ describe('the list of hits', () => {
     for (let i = 1448; i >= 0; i--) expect(await mark(-1)).toBe(`h.${i}`);
     expect(list()).toMatchObject({ start: 0, end: 1000, first: 'h.0', last: 'h.999' });
   });
+  it('keeps the answer before until the next one is there, and says so', async () => {
+    expect(session.finder.settled).toBe(true);
+    session.finder.search({ query: 'h.' });
+    expect(session.state.search.result.at).toBe('ready');
+    expect(session.finder.settled).toBe(false);
+    await vi.waitFor(() => expect(session.finder.settled).toBe(true));
+    session.finder.search({ query: '' });
+    expect(session.finder.settled).toBe(true);
+    expect(session.state.search.result.at).toBe('idle');
+  });
   it('counts each key that comes while more is fetched', async () => {
     for (let i = 0; i < 199; i++) await mark(1);
     await Promise.all([1, 1, 1, 1].map(() => session.finder.move(1)));

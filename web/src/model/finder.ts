@@ -12,6 +12,7 @@ const MOST_LISTED = 1000; // the browser lays out as many without a pause
 /** Nodes by name and level. The list holds a stretch of all hits, which moves along with whoever walks it. */
 export class Finder {
   private epoch = 0; // of the question: answers to an earlier one are dropped
+  private answered = 0; // the question that was answered last
   private timer: ReturnType<typeof setTimeout> | undefined;
   private fetching: Promise<void> | null = null;
 
@@ -35,9 +36,14 @@ export class Finder {
     this.session.store.set({ search: { ...this.state, ...change } });
   }
 
+  /** Whether what is listed answers what was asked last: until then it is the answer before. */
+  get settled(): boolean {
+    return this.answered === this.epoch;
+  }
+
   /** Of another graph: nothing is asked. */
   forget(): void {
-    this.epoch++;
+    this.answered = ++this.epoch;
     clearTimeout(this.timer);
     this.set({ open: false, side: 'NPU', query: '', levels: [], result: IDLE });
   }
@@ -47,6 +53,7 @@ export class Finder {
     const epoch = ++this.epoch;
     this.set({ ...change, open, active: -1 });
     if (this.state.query.trim() === '' && this.state.levels.length === 0) {
+      this.answered = epoch;
       this.set({ result: IDLE });
       this.session.writeLink();
       return;
@@ -58,7 +65,9 @@ export class Finder {
   private async run(epoch: number): Promise<void> {
     this.session.writeLink();
     const result = await this.ask(0, PAGE).then((found) => ({ at: 'ready' as const, value: { ...found, start: 0 } }), failure);
-    if (epoch === this.epoch) this.set({ result });
+    if (epoch !== this.epoch) return;
+    this.answered = epoch;
+    this.set({ result });
   }
 
   private ask(offset: number, limit: number): Promise<SearchResult> {
