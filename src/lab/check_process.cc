@@ -25,11 +25,10 @@ std::string CheckProgram(LabFramework framework) {
   std::string out = "import sys, types\n";
   using Modules = std::vector<std::pair<std::string_view, std::string_view>>;
   const bool torch = framework == LabFramework::kTorch;
-  const Modules modules = torch ? Modules{{"_replay", ReplayProgram()},
-                                          {"_calls", CallsProgram()},
-                                          {"_element", ElementProgram()},
-                                          {"_draws", DrawsProgram()}}
-                                : Modules{{"_numpy_truth", NumpyTruthProgram()}};
+  const Modules modules =
+      torch ? Modules{{"_replay", ReplayProgram()}, {"_calls", CallsProgram()},       {"_element", ElementProgram()},
+                      {"_steps", StepsProgram()},   {"_extended", ExtendedProgram()}, {"_draws", DrawsProgram()}}
+            : Modules{{"_numpy_truth", NumpyTruthProgram()}};
   for (const auto& [name, program] : modules) {
     out.append(name).append(" = types.ModuleType('").append(name).append("')\nsys.modules['").append(name);
     out.append("'] = ").append(name).append("\nexec(");
@@ -96,12 +95,14 @@ Status CheckProcess::ReadItems(const JsonValue* items, std::vector<ResultItem>* 
     if (const JsonValue* error = v.Find("error"), *limit = v.Find("limit"); error && limit)
       item.error = FigureOf(*error), item.limit = FigureOf(*limit);
     if (const JsonValue* rule = v.Find("rule")) item.rule = rule->Text();
+    if (const JsonValue* unknown = v.Find("unknown")) item.unknown = unknown->Text();
+    if (const JsonValue* known = v.Find("known")) item.known = known->Text();
     if (const JsonValue* ulps = v.Find("ulps"))
       item.ulps = FigureOf(*ulps), item.terms = FigureOf(v["terms"]), item.condition = FigureOf(v["condition"]);
     if (item.kind != ResultItem::Kind::kTensor) continue;
     item.shape = SizesOf(v["shape"]), item.truth_shape = SizesOf(v["truth_shape"]);
     for (const auto& [key, bytes] : {std::pair{"bytes", &item.ours}, std::pair{"truth_bytes", &item.truth},
-                                     std::pair{"bound_bytes", &item.bound}}) {
+                                     std::pair{"low_bytes", &item.low}, std::pair{"bound_bytes", &item.bound}}) {
       const JsonValue* count = v.Find(key);
       const int64_t size = count ? count->Int() : 0;
       if (size < 0 || size > kMostResultBytes) return process_->Ended();

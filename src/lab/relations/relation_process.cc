@@ -18,20 +18,6 @@ constexpr int kLongestAnswer = 600;  // seconds
 constexpr int kMostRestarts = 100;   // of the process, each after a call that ended it
 constexpr int64_t kMostPairBytes = int64_t{1} << 31;
 
-/// Reads the program itself, which may be longer than an argument.
-constexpr char kBootstrap[] = R"(import os, socket
-stream = socket.socket(fileno=os.dup(0))
-size, parts = b"", []
-while not size.endswith(b"\n"):
-    size += stream.recv(1) or b"0\n"
-left = int(size)
-while left > 0:
-    parts.append(stream.recv(min(left, 65536)) or left * b"\n")
-    left -= len(parts[-1])
-stream.close()
-exec(compile(b"".join(parts), "msprobe lab", "exec"))
-)";
-
 /// A program whose text is `program`, as a module that later ones import.
 void AppendModule(std::string_view name, std::string_view program, std::string* out) {
   *out += "module = types.ModuleType('" + std::string(name) + "')\nsys.modules['" + std::string(name) +
@@ -45,6 +31,8 @@ std::string RelationProgram() {
   AppendModule("_replay", ReplayProgram(), &out);
   AppendModule("_calls", CallsProgram(), &out);
   AppendModule("_element", ElementProgram(), &out);
+  AppendModule("_steps", StepsProgram(), &out);
+  AppendModule("_extended", ExtendedProgram(), &out);
   AppendModule("_draws", DrawsProgram(), &out);
   AppendModule("_lab", LabProgram(), &out);
   AppendModule("_changes", ChangesProgram(), &out);
@@ -63,11 +51,7 @@ StatusOr<std::unique_ptr<RelationProcess>> RelationProcess::Start(const std::str
 }
 
 Status RelationProcess::Begin() {
-  MSP_ASSIGN_OR_RETURN(process_, PythonProcess::Start(kLabName, kBootstrap, {device_}));
-  const std::string program = RelationProgram(), size = std::to_string(program.size()) + "\n";
-  Status sent = process_->Send(size.data(), size.size());
-  if (sent.ok()) sent = process_->Send(program.data(), program.size());
-  if (!sent.ok() && sent.code() != Code::kBadInput) return sent;
+  MSP_ASSIGN_OR_RETURN(process_, PythonProcess::Start(kLabName, RelationProgram(), {device_}));
   const StatusOr<std::string> line = process_->ReadLine();
   if (!line.ok() && line.status().code() != Code::kBadInput) return line.status();
   JsonDoc doc;
