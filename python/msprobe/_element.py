@@ -139,23 +139,47 @@ class ElementBounds:
             bound.distance = bound.distance + torch.finfo(ours.dtype).smallest_normal * bound.count
         return bound
 
+    def least(self, side, ours):
+        """What is left of the bound without passes: ulp of each element. What is nearer is within it. None where no rule says any."""
+        if not is_wide(ours) or self._unit == 0 or ours.numel() == 0 or self._name in NO_RULE:
+            return None
+        backward = side == "backward"
+        if not backward and self._is_copy():
+            return Bound("exact", 0.5)
+        if self._kind in ("elementwise", "function"):
+            measured = self._measured_backward if backward else self._measured
+            if backward:
+                return Bound("saved", max(SAVED_ULPS, measured[0] if measured else 0), None, 1.0, -1)
+            if measured and self._numbers() is not None:
+                return Bound("ulp", measured[0])
+            return Bound("condition", self._own_ulps(), None, 1.0, -1)
+        # The terms of a sum are together no smaller than the sum, and a result moves at least as its own rounding does.
+        count, unit = terms(self._call, ours, backward), max(torch.finfo(ours.dtype).eps / 2, self._unit)
+        summed = (backward and self._kind == "copy") or self._is_sum()
+        fused = not summed or (self._name in FUSED and not backward)
+        inner = min(unit, SINGLE) if fused else unit
+        more = TAIL * inner * math.sqrt(count) / torch.finfo(ours.dtype).eps
+        return Bound("terms" if summed else "spread", (1 if summed else 2) + more, None, count, -1)
+
+    def _is_copy(self):
+        return self._kind == "copy" and not (self._name in ACCUMULATE and self._adds())
+
+    def _own_ulps(self):
+        return 1 if self._kind == "elementwise" else _replay.FUNCTION_ULPS
+
     def _forward(self, place, ours, truth):
         unit = max(torch.finfo(ours.dtype).eps / 2, self._unit)
-        if self._kind == "copy" and not (self._name in ACCUMULATE and self._adds()):
+        if self._is_copy():
             return Bound("exact", 0.5)
         if self._kind in ("elementwise", "function"):
             lost = self._lost(ours, unit) if self._measured else None
-            numbers = self._numbers()
-            if self._measured and numbers is not None:
-                rounded = self._moved_by_numbers(0, place, unit, 0.0) if numbers else None
-                parts = [part for part in (lost, rounded) if isinstance(part, torch.Tensor)]
-                return Bound("ulp", self._measured[0], sum(parts[1:], parts[0]) if parts else None)
+            if self._measured and self._numbers() is not None:
+                return Bound("ulp", self._measured[0], lost)
             moved = self._moved(0, place, unit)
             if moved is None:
                 return None
-            ulps = 1 if self._kind == "elementwise" else _replay.FUNCTION_ULPS
             distance = CONDITION_STEPS * moved + (0.0 if lost is None else lost)
-            return self._made("condition", ulps, distance, truth, unit)
+            return self._made("condition", self._own_ulps(), distance, truth, unit)
         if self._is_sum():
             return self._sum(0, place, ours, truth, unit, True)
         return self._spread(0, place, ours, truth, unit)
@@ -257,24 +281,56 @@ class ElementBounds:
 
     def _moved_by_numbers(self, which, place, unit, moved):
         """Adds what rounding of numbers among the arguments changes, such as 0.1."""
-        spec = self._call.spec
-        numbers = [v for v in (*spec["args"], *spec["kwargs"].values()) if isinstance(v, float) and v % 0.125]
-        for sign in (1, -1) if numbers else ():
-
-            def turn(v, factor=1 + sign * unit):
-                return v * factor if isinstance(v, float) else v
-
-            self._call.spec = {
-                **spec,
-                "args": [turn(v) for v in spec["args"]],
-                "kwargs": {key: turn(v) for key, v in spec["kwargs"].items()},
-            }
-            try:
-                change = self._difference(self._pass(("numbers", sign, unit), _replay.widen), which, place)
-            finally:
-                self._call.spec = spec
+        for sign in (1, -1) if self._inexact() else ():
+            turned = self._with_numbers(("numbers", sign, unit), lambda v, factor=1 + sign * unit: v * factor)
+            change = self._difference(turned, which, place)
             moved = change if moved is None or change is None else moved + change
         return moved
+
+    def _inexact(self):
+        """The numbers among the arguments that are no short fractions."""
+        spec = self._call.spec
+        return [v for v in (*spec["args"], *spec["kwargs"].values()) if isinstance(v, float) and v % 0.125]
+
+    def _with_numbers(self, name, turn):
+        """A pass with other numbers among the arguments."""
+        spec = self._call.spec
+
+        def turned(v):
+            return turn(v) if isinstance(v, float) else v
+
+        self._call.spec = {
+            **spec,
+            "args": [turned(v) for v in spec["args"]],
+            "kwargs": {key: turned(v) for key, v in spec["kwargs"].items()},
+        }
+        try:
+            return self._pass(name, _replay.widen)
+        finally:
+            self._call.spec = spec
+
+    def shift(self, place, ours, truth):
+        """What the truth lacks because the kernel gets the numbers among the arguments in a narrower dtype; None if it does not seem so.
+
+        Which one is not known: the one that fits the whole result best. Errors that fit none of them are errors of the kernel.
+        """
+        if (
+            not self._measured
+            or self._kind not in ("elementwise", "function")
+            or not self._numbers()
+            or not self._inexact()
+        ):
+            return None
+        size, found = truth.abs().clamp(min=torch.finfo(ours.dtype).smallest_normal), []
+        for dtype in dict.fromkeys((torch.float64, torch.float32, ours.dtype)):
+            made = self._with_numbers(
+                ("narrow", dtype), lambda v, dtype=dtype: torch.tensor(v, dtype=dtype).double().item()
+            )
+            lacks = (self._at(made, 0, place) - truth).nan_to_num(0.0, 0.0, 0.0)
+            apart = (((ours.double() - truth) - lacks).abs() / size).nan_to_num(0.0, 0.0, 0.0).max().item()
+            found.append((apart, len(found), lacks))
+        nearest = min(found, key=lambda entry: entry[:2])
+        return nearest[2] if nearest[1] else None
 
     def _saved(self, key, unit):
         """The largest change when saved values move by one rounding."""

@@ -1,7 +1,6 @@
 """The process in which `msprobe acc_check` makes the calls of a dump again: on a device, and in float64 on the CPU.
 
-usage: python _lab.py DEVICE      (descriptor 0 is a socket to the command; the modules _channel, _replay, _calls, _element, _draws and
-_recorded are there already)
+usage: python _lab.py DEVICE      (descriptor 0 is a socket to the command; the modules that it imports from here are there already)
 
 First a line goes out, {"torch": version, "device": name} or {"error": text}. Then lines come in, {"call": CALL, "arithmetic": kind,
 "backward": truth, "dtype": of the recorded result, "random": seed, "measured", "measured_backward":
@@ -21,8 +20,10 @@ from functools import partial
 import _calls
 import _draws
 import _element
+import _extended
 import _recorded
 import _replay
+import _steps
 from _calls import MOST_BYTES, LabCall, LabFunctions, Pass, dtype_of, parts_of, shake
 from _channel import channel
 from _replay import (
@@ -54,13 +55,13 @@ class Answer:
     def __init__(self):
         self.line, self._blobs = {"forward": [], "backward": [], "note": ""}, []
 
-    def add(self, side, ours, truth):
-        """Appends one result of the device and its truth."""
-        self.line[side].append(self._item(ours, truth))
+    def add(self, side, ours, truth, low=None):
+        """Appends one result of the device and its truth; `low` is what the truth lacks in float64."""
+        self.line[side].append(self._item(ours, truth, low))
 
-    def _item(self, ours, truth):
+    def _item(self, ours, truth, low):
         if isinstance(ours, torch.Tensor) and isinstance(truth, torch.Tensor):
-            return self._tensors(ours, truth)
+            return self._tensors(ours, truth, low)
         if ours is None or truth is None:
             return {"kind": "none" if ours is truth else "apart"}
         if isinstance(ours, (bool, int, float, str)):
@@ -69,7 +70,7 @@ class Answer:
             return {"kind": "value", "type": str(type(ours)), "same": ours == truth or not isinstance(ours, torch.Size)}
         return {"kind": "apart", "type": str(type(ours))[:100]}
 
-    def _tensors(self, ours, truth):
+    def _tensors(self, ours, truth, low):
         ours, truth = ours.detach(), truth.detach()
         item = {"kind": "tensor", "dtype": str(ours.dtype), "shape": list(ours.shape), "truth_shape": list(truth.shape)}
         if ours.is_sparse or ours.layout != torch.strided or ours.is_quantized:
@@ -85,17 +86,19 @@ class Answer:
             truth = truth.to(ours.dtype)
         if truth.numel() * 8 > MOST_BYTES:
             raise Refused(f"a result of the shape {item['shape']} is too large")
-        for tensor, key in ((ours, "bytes"), (truth, "truth_bytes")):
+        for tensor, key in ((ours, "bytes"), (truth, "truth_bytes"), (low, "low_bytes")):
+            if tensor is None:
+                continue
             data = tensor.cpu().resolve_neg().contiguous().view(-1)
             data = data.view(torch.uint8) if data.numel() else data.to(torch.uint8)
             self._blobs.append((item, data.numpy()))
             item[key] = data.numel()
         return item
 
-    def attach(self, item, distance):
-        """Adds what the elements of a result may be away from the truth."""
-        data = distance.to(torch.float32).contiguous().view(-1).view(torch.uint8)
-        item["bound_bytes"] = data.numel()
+    def attach(self, item, key, values):
+        """Adds what the elements of a result may be away from the truth, or what the truth lacks."""
+        data = values.contiguous().view(-1).view(torch.uint8)
+        item[key] = data.numel()
         self._blobs.append((item, data.numpy()))
 
     def blobs(self):
@@ -109,64 +112,132 @@ class Distances:
     """How far results are from the truth, and how far rounding explains, in ulp of their dtypes.
 
     `passes`: results and gradients of the device, then those in float64. `unit`: the unit round-off of the inputs; `cast`: of an
-    autocast. `measured`: of the table of functions.
+    autocast. `measured`: of the table of functions. `beyond`: the truth beyond float64.
+
+    A bound grows with each pass in float64 that looks for what rounding changes. No pass is made for a result that is within the bound as it
+    is without; `condition` is -1 then.
     """
 
-    def __init__(self, call, kind, unit, passes, cast, measured):
-        self._call, self._kind, self._unit = call, kind, unit
-        self._passes = [*passes, passes[-1]]
-        backward = bool(passes[0][1])
+    def __init__(self, call, kind, unit, passes, cast, measured, beyond):
+        self._call, self._kind, self._unit, self._beyond = call, kind, unit, beyond
+        self._passes = passes
+        self._backward = bool(passes[0][1])
+        self._shaken = self._steps = None
+        self._bounds = None if cast else _element.ElementBounds(call, kind, unit, measured, self._run, passes[1])
 
-        def run(change, saved):
-            with saved or contextlib.nullcontext():
-                made = Pass(call, change, backward, wide=True)
-            return parts_of(made.result), made.grads
-
-        if unit and (backward or kind not in ("copy", "elementwise")):
-            self._passes[2] = run(partial(shake, Jitter(unit)), None)
-        self._bounds = None
-        if not cast:
-            self._bounds = _element.ElementBounds(call, kind, unit, measured, run, self._passes[1])
+    def _run(self, change, around):
+        with around or contextlib.nullcontext():
+            made = Pass(self._call, change, self._backward, wide=True)
+        return parts_of(made.result), made.grads
 
     def add_to(self, answer):
         """Adds "error" and "limit" to the items of which they say something."""
         if self._call.name in BY_DTYPE:
             return
-        keys = list(self._call.tensors)
-        sides = {"forward": (keys, [part[0] for part in self._passes])}
-        for number, right in _element.chosen(self._call, *(part[0] for part in self._passes[:2])).items():
+        for number, right in _element.chosen(self._call, *(part[0] for part in self._passes)).items():
             answer.line["forward"][number] |= {"rule": "class", "error": 0.0 if right else math.inf, "limit": 0.5}
+        keys = list(self._call.tensors)
+        sides = {"forward": [(number, *pair) for number, pair in enumerate(zip(*(part[0] for part in self._passes)))]}
         if answer.line["backward"]:
-            sides["backward"] = (keys, [[part[1].get(key) for key in keys] for part in self._passes])
-        for side, (keys, columns) in sides.items():
-            floating = any(isinstance(a, torch.Tensor) and a.is_floating_point() for a in columns[0])
-            for number, (item, a, b, c) in enumerate(zip(answer.line[side], *columns)):
-                same = item["kind"] == "tensor" and a.shape == b.shape == c.shape and a.numel() > 0
+            sides["backward"] = [(key, *(part[1].get(key) for part in self._passes)) for key in keys]
+        for side, results in sides.items():
+            floating = any(isinstance(a, torch.Tensor) and a.is_floating_point() for _, a, _ in results)
+            for number, (item, (place, a, b)) in enumerate(zip(answer.line[side], results)):
+                same = item["kind"] == "tensor" and a.shape == b.shape and a.numel() > 0
                 # Choices between equal values (the indices of topk) tell nothing where the values themselves are there.
-                if same and (not floating or a.is_floating_point() or a.is_complex()):
-                    three = [t.detach().cpu() for t in (a, b, c)]
-                    key = keys[number] if side == "backward" else None
-                    if item.get("rule") != "class":
-                        self._measure(item, *three, key)
-                    # Where rounding explains anything in a whole result, it does in its elements.
-                    if self._bounds and item.get("limit", math.inf) * 2 * unit_of([a]) < MOST_EXPLAINED:
-                        self._bound(answer, item, side, number if key is None else key, *three[:2])
+                if not same or (floating and not (a.is_floating_point() or a.is_complex())):
+                    continue
+                ours, truth = a.detach().cpu(), b.detach().cpu()
+                low, item_why = self._beyond.of(side, number, ours)
+                if item_why:
+                    item["unknown"] = item_why
+                elif item.get("rule") != "class":
+                    self._judge(answer, item, side, place, ours, truth, low)
 
-    def _bound(self, answer, item, side, place, ours, truth):
-        bound = self._bounds.of(side, place, ours, truth)
+    def _judge(self, answer, item, side, place, ours, truth, low):
+        bound = self._bounds.least(side, ours) if self._bounds else None
+        if self._is_near(item, bound, ours, truth, low, side == "backward"):
+            if bound is not None:
+                attach(answer, item, bound)
+            return
+        if low is None and bound is not None and side == "forward" and ours.is_floating_point():
+            low = self._bounds.shift(place, ours, truth)
+            if low is not None:
+                answer.attach(item, "low_bytes", low)
+        self._measure(item, ours, truth, low, side, place, self._moved(side, place, truth))
+        bound = None
+        # Where rounding explains anything in a whole result, it does in its elements.
+        if self._bounds and item.get("limit", math.inf) * 2 * unit_of([ours]) < MOST_EXPLAINED:
+            bound = self._bounds.of(side, place, ours, truth)
+        if wide_and_far(item, bound, ours, truth, low):
+            self._by_steps(item, bound, side, place, ours, truth)
         if bound is not None:
-            item |= {"rule": bound.rule, "ulps": bound.ulps, "terms": bound.count, "condition": bound.condition}
-            if bound.distance is not None:
-                answer.attach(item, bound.distance)
+            attach(answer, item, bound)
 
-    def _measure(self, item, ours, truth, shaken, key):
-        wide = ours.is_floating_point() or ours.is_complex()
-        moved = relative(shaken, truth) if wide else 0.0
-        limit = limit_of(self._call, ours, moved, self._unit, self._kind, key is not None)
-        error = measure(ours, truth)
-        if key is not None and ours.is_floating_point() and moved > CANCELS:
-            limit += self._cancelled(ours, truth, key)
+    def _is_near(self, item, bound, ours, truth, low, backward):
+        """Whether a result of plain numbers is within the least that rounding explains, as a whole and element by element."""
+        if not ours.is_floating_point():
+            return False
+        info = torch.finfo(ours.dtype)
+        apart, size = (ours.double() - truth), truth.abs()
+        apart = (apart if low is None else apart - low).abs_()
+        furthest, largest = apart.max().item(), size.max().item()
+        if not (math.isfinite(furthest) and largest < 0.9 * info.max):
+            return False
+        smallest = info.smallest_normal
+        error = max(
+            furthest / max(largest, smallest),
+            apart.norm().item() / max(size.norm().item(), smallest * math.sqrt(size.numel())),
+        )
+        limit = limit_of(self._call, ours, 0.0, self._unit, self._kind, backward)
+        if error > limit:
+            return False
+        # A unit in the last place is at least half an eps of the value.
+        if bound is not None and (apart > size.clamp_(min=smallest).mul_(bound.ulps * info.eps / 2)).any():
+            if _steps.far(ours, truth, low, bound.ulps, None):
+                return False
+        item["error"], item["limit"] = error / info.eps, limit / info.eps
+        return True
+
+    def _moved(self, side, place, truth):
+        """How far one rounding of the inputs moves a result, relatively."""
+        if not self._unit or (side == "forward" and self._kind in ("copy", "elementwise")):
+            return 0.0
+        if self._shaken is None:
+            self._shaken = self._run(partial(shake, Jitter(self._unit)), None)
+        moved = self._shaken[1].get(place) if side == "backward" else self._shaken[0][place]
+        return (
+            relative(moved.detach(), truth) if isinstance(moved, torch.Tensor) and moved.shape == truth.shape else 0.0
+        )
+
+    def _by_steps(self, item, bound, side, place, ours, truth):
+        """Of a result that is beyond its bounds: adds what rounding after each step of the call explains."""
+        if self._steps is None:
+            try:
+                self._steps = _steps.Steps(lambda mode: self._run(widen, mode), ours.dtype)
+            except (Refused, *REFUSALS):  # what cannot be taken apart has no steps
+                self._steps = False
+        if not self._steps:
+            return
+        if math.isinf(item["error"]):
+            if self._steps.beyond and self._steps.overflows(side, place, ours, truth):
+                item["known"] = f"its step {self._steps.beyond} overflows {str(ours.dtype).rpartition('.')[2]}"
+            return
+        item["limit"] = max(item["limit"], self._steps.whole(side, place, truth) / (2 * unit_of([ours])))
+        more = self._steps.distance(side, place, truth, ours.dtype) if bound is not None else None
+        if more is not None and more.any():
+            bound.distance = more if bound.distance is None else bound.distance + more
+            bound.rule += ", steps"
+
+    def _measure(self, item, ours, truth, low, side, place, moved):
+        """`moved`: 0 for the least that rounding explains."""
+        wide, backward = ours.is_floating_point() or ours.is_complex(), side == "backward"
+        limit = limit_of(self._call, ours, moved, self._unit, self._kind, backward)
+        error = measure(ours, truth) if low is None else _extended.measure(ours, truth, low)
+        if backward and ours.is_floating_point() and moved > CANCELS:
+            limit += self._cancelled(ours, truth, place)
         if math.isinf(error) and limit > 1 and not ours.isnan().any() and not truth.isnan().any():
+            item.pop("error", None), item.pop("limit", None)
             return  # so near a pole that rounding decides between a number and infinity
         ulp = 2 * unit_of([ours]) if wide else 1.0
         item["error"], item["limit"] = error / ulp, limit / ulp
@@ -185,6 +256,22 @@ class Distances:
         terms_size = max(given, default=0.0) * max(results, default=0.0) / max(size, info.smallest_normal)
         left = max(truth.abs().max().item(), info.smallest_normal)
         return _replay.TAIL * info.eps * math.sqrt(terms(self._call, ours, True)) * terms_size / left
+
+
+def wide_and_far(item, bound, ours, truth, low):
+    """Whether a result of floating-point numbers is further from the truth than its bounds."""
+    if "error" not in item or not (ours.is_floating_point() or ours.is_complex()):
+        return False
+    return item["error"] > item["limit"] or (
+        bound is not None and _steps.far(ours, truth, low, bound.ulps, bound.distance)
+    )
+
+
+def attach(answer, item, bound):
+    """Adds the bound of the elements to what goes out."""
+    item |= {"rule": bound.rule, "ulps": bound.ulps, "terms": bound.count, "condition": bound.condition}
+    if bound.distance is not None:
+        answer.attach(item, "bound_bytes", bound.distance.to(torch.float32))
 
 
 class Laboratory:
@@ -217,22 +304,25 @@ class Laboratory:
         results, truths = parts_of(ours.result), parts_of(truth.result)
         if len(results) != len(truths):
             raise Refused(f"it has {len(results)} results on the device and {len(truths)} in float64")
-        for a, b in zip(results, truths):
-            answer.add("forward", a, b)
+        beyond = _extended.Beyond(call, results, backward, self._device)
+        truths = [beyond.high("forward", number, b) for number, b in enumerate(truths)]
+        wide = {key: beyond.high("backward", number, truth.grads.get(key)) for number, key in enumerate(call.tensors)}
+        for number, (a, b) in enumerate(zip(results, truths)):
+            answer.add("forward", a, b, beyond.low("forward", number))
         if backward:
-            for key in call.tensors:
-                answer.add("backward", ours.grads.get(key), truth.grads.get(key))
+            for number, key in enumerate(call.tensors):
+                answer.add("backward", ours.grads.get(key), wide[key], beyond.low("backward", number))
         unit = max(unit_of((*call.tensors.values(), *call.gradients.values())), cast)
-        passes = [(results, ours.grads), (truths, truth.grads)]
+        passes = [(results, ours.grads), (truths, wide if backward else {})]
         first = next((t for t in results if isinstance(t, torch.Tensor)), None)
         measured = [request[key].get(str(getattr(first, "dtype", None))) for key in ("measured", "measured_backward")]
-        Distances(call, request["arithmetic"], unit, passes, cast, measured).add_to(answer)
+        Distances(call, request["arithmetic"], unit, passes, cast, measured, beyond).add_to(answer)
         self._last = {
             "forward.input": list(call.tensors.values()),
             "forward.output.bench": truths,
             "forward.output.device": results,
             "backward.input": list(call.gradients.values()) if backward else [],
-            "backward.output.bench": list(truth.grads.values()),
+            "backward.output.bench": [t for t in wide.values() if t is not None],
             "backward.output.device": list(ours.grads.values()),
         }
         return answer
@@ -305,7 +395,8 @@ def main():
     import torch
     import torch.overrides
 
-    _replay.torch = _calls.torch = _element.torch = _draws.torch = _recorded.torch = torch
+    _replay.torch = _calls.torch = _element.torch = _draws.torch = torch
+    _recorded.torch = _steps.torch = _extended.torch = torch
     try:
         device = pick(sys.argv[1])
         torch.zeros(1, device=device)

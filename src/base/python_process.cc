@@ -37,12 +37,37 @@ std::string PythonCommand() {
   return "python3";
 }
 
+constexpr size_t kLongestArgument = 100'000;  // Linux takes 131,071 bytes
+
+/// Reads the program from the socket, where it is too long to be an argument.
+constexpr char kBootstrap[] = R"(import os, socket
+stream = socket.socket(fileno=os.dup(0))
+size, parts = b"", []
+while not size.endswith(b"\n"):
+    size += stream.recv(1) or b"0\n"
+left = int(size)
+while left > 0:
+    parts.append(stream.recv(min(left, 65536)) or left * b"\n")
+    left -= len(parts[-1])
+stream.close()
+exec(compile(b"".join(parts), "msprobe", "exec"))
+)";
+
 }  // namespace
 
 StatusOr<std::unique_ptr<PythonProcess>> PythonProcess::Start(std::string_view option, std::string_view program,
                                                               const std::vector<std::string>& arguments) {
   std::unique_ptr<PythonProcess> out(new PythonProcess(option));
-  MSP_RETURN_IF_ERROR(out->Spawn(program, arguments));
+  if (program.size() <= kLongestArgument) {
+    MSP_RETURN_IF_ERROR(out->Spawn(program, arguments));
+    return out;
+  }
+  MSP_RETURN_IF_ERROR(out->Spawn(kBootstrap, arguments));
+  const std::string size = std::to_string(program.size()) + "\n";
+  Status sent = out->Send(size.data(), size.size());
+  if (sent.ok()) sent = out->Send(program.data(), program.size());
+  // A process that has ended already is found when it is read from.
+  if (!sent.ok() && sent.code() != Code::kBadInput) return sent;
   return out;
 }
 

@@ -29,6 +29,8 @@ std::string CheckProgram(LabFramework framework) {
                        {"_replay", ReplayProgram()},
                        {"_calls", CallsProgram()},
                        {"_element", ElementProgram()},
+                       {"_steps", StepsProgram()},
+                       {"_extended", ExtendedProgram()},
                        {"_draws", DrawsProgram()},
                        {"_recorded", RecordedProgram()}},
                       MSPROBE_EMBEDDED(lab));
@@ -90,12 +92,14 @@ Status CheckProcess::ReadItems(const JsonValue* items, std::vector<ResultItem>* 
     if (const JsonValue* error = v.Find("error"), *limit = v.Find("limit"); error && limit)
       item.error = FigureOf(*error), item.limit = FigureOf(*limit);
     if (const JsonValue* rule = v.Find("rule")) item.rule = rule->Text();
+    if (const JsonValue* unknown = v.Find("unknown")) item.unknown = unknown->Text();
+    if (const JsonValue* known = v.Find("known")) item.known = known->Text();
     if (const JsonValue* ulps = v.Find("ulps"))
       item.ulps = FigureOf(*ulps), item.terms = FigureOf(v["terms"]), item.condition = FigureOf(v["condition"]);
     if (item.kind != ResultItem::Kind::kTensor) continue;
     item.shape = SizesOf(v["shape"]), item.truth_shape = SizesOf(v["truth_shape"]);
     for (const auto& [key, bytes] : {std::pair{"bytes", &item.ours}, std::pair{"truth_bytes", &item.truth},
-                                     std::pair{"bound_bytes", &item.bound}}) {
+                                     std::pair{"low_bytes", &item.low}, std::pair{"bound_bytes", &item.bound}}) {
       const JsonValue* count = v.Find(key);
       const int64_t size = count ? count->Int() : 0;
       if (size < 0 || size > kMostResultBytes) return process_->Ended();

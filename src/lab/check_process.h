@@ -26,9 +26,12 @@ struct ResultItem {
   // How far the result is from the truth and how far rounding explains, in ulp; -1 where nothing says it.
   double error = -1, limit = -1;
   // Of each element: `ulps` of its own value and, where `bound` is there (float32 each), a distance of its own.
-  std::string rule;  // what the bound comes from, as python/msprobe/_element.py lists them
-  double ulps = -1, terms = 1, condition = 1;
+  std::string rule;                            // what the bound comes from, as python/msprobe/_element.py lists them
+  double ulps = -1, terms = 1, condition = 1;  // -1: was not needed
   std::string bound;
+  std::string low;      // float64 each: what the truth lacks in float64, where float64 is the dtype
+  std::string unknown;  // why there is no truth
+  std::string known;    // which step of the call is at fault, whatever its kernels are like
 };
 
 /// A random result: how far the distributions are apart.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -15,6 +16,14 @@ namespace msprobe {
 namespace {
 
 constexpr int kBinsOfPowers = 4;
+
+constexpr int kBias = 1023, kFraction = 52, kLowestNormal = -1022;
+
+/// std::ilogb of what is above 0 and finite.
+int PowerOf(double size) {
+  const auto power = static_cast<int>(std::bit_cast<uint64_t>(size) >> kFraction);
+  return power > 0 ? power - kBias : std::ilogb(size);
+}
 
 /// Of a format with `digits` bits and a smallest normal number of 2^`lowest`.
 struct FloatFormat {
@@ -31,8 +40,9 @@ struct FloatFormat {
   }
   /// The distance of neighbours at `size`.
   double Ulp(double size) const {
-    const int power = size > 0 ? std::max(std::ilogb(size), lowest) : lowest;
-    return std::ldexp(1.0, power - digits + 1);
+    const int power = std::max(size > 0 ? PowerOf(size) : lowest, lowest) - digits + 1;
+    return power < kLowestNormal ? std::ldexp(1.0, power)
+                                 : std::bit_cast<double>(static_cast<uint64_t>(power + kBias) << kFraction);
   }
 };
 
@@ -42,14 +52,20 @@ class Elements {
       : item_(item), format_(FloatFormat::Of(RealTypeOf(dtype))), pairs_(IsComplex(dtype)), out_(out) {
     ours_ = FloatsOf(item.ours, dtype);
     truth_ = FloatsOf(item.truth, DType::kFloat64);
+    if (!item.low.empty()) low_ = FloatsOf(item.low, DType::kFloat64);
     bounds_.resize(item.bound.size() / sizeof(float));
     if (!bounds_.empty()) std::memcpy(bounds_.data(), item.bound.data(), bounds_.size() * sizeof(float));
   }
 
   void Judge() {
+    if (!low_.empty() && low_.size() != truth_.size()) return;
     if (ours_.size() != truth_.size() || (!bounds_.empty() && bounds_.size() != truth_.size())) return;
     out_->bounded = item_.ulps >= 0;
     for (size_t i = 0; i < truth_.size(); ++i) Add(i);
+    for (size_t i = 0; i < bins_.size(); ++i) {
+      if (bins_[i] != Counts{}) out_->histogram[(static_cast<int>(i) - kZeroPlace) * kBinsOfPowers] = bins_[i];
+    }
+    if (zeros_ != Counts{}) out_->histogram[ElementFigures::kZeroBin] = zeros_;
   }
 
  private:
@@ -84,17 +100,19 @@ class Elements {
 
   void Add(size_t i) {
     if (IsSpecial(i)) return;
-    const double size = SizeOf(i), apart = std::abs(ours_[i] - truth_[i]), ulp = format_.Ulp(size);
+    const double lacks = low_.empty() ? 0 : low_[i];
+    const double size = SizeOf(i), apart = std::abs((ours_[i] - truth_[i]) - lacks), ulp = format_.Ulp(size);
     const double error = apart / ulp;
     const double eps = std::ldexp(1.0, 1 - format_.digits);
     if (apart > 0) {
       out_->rtol = std::max(out_->rtol, size > 0 ? apart / size : std::numeric_limits<double>::infinity());
       out_->atol = std::max(out_->atol, apart - eps * size);
     }
-    const int bin = size > 0 ? static_cast<int>(std::floor(std::ilogb(size) / double{kBinsOfPowers})) * kBinsOfPowers
-                             : ElementFigures::kZeroBin;
     const auto* end = std::find_if(kUlpClasses.begin(), kUlpClasses.end(), [&](double most) { return error <= most; });
-    ++out_->histogram[bin][static_cast<size_t>(end - kUlpClasses.begin())];
+    // Powers are shifted above 0, so that dividing rounds down.
+    Counts& bin =
+        size > 0 ? bins_[static_cast<size_t>(PowerOf(size) + kZeroPlace * kBinsOfPowers) / kBinsOfPowers] : zeros_;
+    ++bin[static_cast<size_t>(end - kUlpClasses.begin())];
     if (item_.ulps < 0) return;
     const double limit = item_.ulps + (bounds_.empty() ? 0 : static_cast<double>(bounds_[i]) / ulp);
     // The one that is furthest beyond its limit; of those within it, too, so that the table shows how near it is.
@@ -102,11 +120,16 @@ class Elements {
       out_->error = error, out_->limit = limit;
   }
 
+  using Counts = std::array<uint64_t, kUlpClasses.size() + 1>;
+  static constexpr int kZeroPlace = 270;  // of the powers from 2^0 on
+
   const ResultItem& item_;
   FloatFormat format_;
   bool pairs_;
-  std::vector<double> ours_, truth_;
+  std::vector<double> ours_, truth_, low_;
   std::vector<float> bounds_;
+  std::array<Counts, kZeroPlace + 257> bins_{};  // 2^-1074 to 2^1023
+  Counts zeros_{};
   ElementFigures* out_;
 };
 

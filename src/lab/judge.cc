@@ -154,7 +154,8 @@ std::string ShortText(double v) { return std::isfinite(v) ? fmt::format("{:.3g}"
 
 /// Functions of each element: fewer correct digits than rounding leaves are an approximation as long as half are there.
 bool IsOfElements(const ResultItem& item) {
-  return item.rule == "ulp" || item.rule == "condition" || item.rule == "saved";
+  const std::string_view rule = std::string_view(item.rule).substr(0, item.rule.find(','));  // before ", steps"
+  return rule == "ulp" || rule == "condition" || rule == "saved";
 }
 
 double HalfOfTheDigits(DType dtype) {
@@ -170,9 +171,18 @@ double TimesOf(double error, double limit) {
   return error == 0 ? 0 : limit > 0 ? error / limit : std::numeric_limits<double>::infinity();
 }
 
+/// A row without a verdict, which says why.
+void AddUnknown(const std::string& name, const ResultItem& item, CheckedCall* out) {
+  std::vector<std::string>& row = out->float64.emplace_back(Float64Columns().size());
+  row[0] = name, row[1] = item.dtype, row[2] = "unknown", row[8] = item.unknown;
+}
+
 /// A row of the comparison with float64.
 void AddFloat64(const std::string& name, std::string_view api, const ResultItem& item, CheckedCall* out) {
-  if (item.error < 0) return;
+  if (item.error < 0) {
+    if (!item.unknown.empty()) AddUnknown(name, item, out);
+    return;
+  }
   const DType dtype = ParseDType(item.dtype);
   const double coarse = IsOfElements(item) ? HalfOfTheDigits(dtype) : 0;
   Float64Verdict verdict = VerdictOf(item.error, item.limit, coarse);
@@ -183,8 +193,8 @@ void AddFloat64(const std::string& name, std::string_view api, const ResultItem&
   out->times = std::max(out->times, TimesOf(item.error, item.limit));
   if (elements.bounded) out->times = std::max(out->times, TimesOf(elements.error, elements.limit));
   const bool off = verdict >= Float64Verdict::kSuspicious;
-  const std::string_view known =
-      off ? KnownKernel(api, ParseOutputName(name).direction, item.dtype) : std::string_view();
+  std::string_view known = off ? KnownKernel(api, ParseOutputName(name).direction, item.dtype) : std::string_view();
+  if (off && known.empty()) known = item.known;
   out->known = out->known && (!off || !known.empty());
   std::vector<std::string> row = {name,
                                   item.dtype,
@@ -196,7 +206,7 @@ void AddFloat64(const std::string& name, std::string_view api, const ResultItem&
   row.push_back(elements.bounded ? UlpText(elements.limit) : "");
   row.push_back(item.rule);
   row.push_back(elements.bounded ? ShortText(item.terms) : "");
-  row.push_back(elements.bounded ? ShortText(item.condition) : "");
+  row.push_back(elements.bounded && item.condition >= 0 ? ShortText(item.condition) : "");
   row.push_back(IsJudged(dtype) ? ShortText(elements.rtol) : "");
   row.push_back(IsJudged(dtype) ? ShortText(elements.atol) : "");
   row.push_back(ClassesText(elements));
@@ -275,7 +285,7 @@ LabStatus JudgeMindSpore(const std::string& prefix, const std::string& api, std:
     out->rows.push_back(MindSporeRow(prefix + std::to_string(i), (*items)[i], &status));
     worst = WorseOf(worst, status);
     AddFloat64(prefix + std::to_string(i), api, (*items)[i], out);
-    (*items)[i].ours.clear(), (*items)[i].truth.clear(), (*items)[i].bound.clear();
+    (*items)[i].ours.clear(), (*items)[i].truth.clear(), (*items)[i].bound.clear(), (*items)[i].low.clear();
   }
   return worst;
 }
@@ -288,7 +298,7 @@ LabStatus JudgeItems(const std::string& prefix, const Judge& judge, std::vector<
     worst = WorseOf(worst, checked.status);
     out->rows.push_back(RowOf(prefix + std::to_string(i), (*items)[i], checked));
     AddFloat64(prefix + std::to_string(i), judge.api(), (*items)[i], out);
-    (*items)[i].ours.clear(), (*items)[i].truth.clear(), (*items)[i].bound.clear();
+    (*items)[i].ours.clear(), (*items)[i].truth.clear(), (*items)[i].bound.clear(), (*items)[i].low.clear();
   }
   return worst;
 }

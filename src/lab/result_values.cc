@@ -1,6 +1,6 @@
 #include "lab/result_values.h"
 
-#include <cmath>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -8,10 +8,10 @@ namespace msprobe {
 namespace {
 
 double HalfOf(uint16_t bits) {
-  const int power = bits >> 10 & 31;
-  const double fraction = bits & 1023, sign = bits >> 15 ? -1 : 1;
-  if (power == 31) return fraction == 0 ? sign * INFINITY : NAN;
-  return sign * (power == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, power - 25));
+  const uint64_t power = bits >> 10 & 31, fraction = bits & 1023, sign = uint64_t{bits} >> 15 << 63;
+  if (power == 0) return std::bit_cast<double>(sign | std::bit_cast<uint64_t>(static_cast<double>(fraction) * 0x1p-24));
+  // The exponent of float64 has 1008 more; that of infinities and NaN is all ones.
+  return std::bit_cast<double>(sign | (power == 31 ? 2047 : power + 1008) << 52 | fraction << 42);
 }
 
 template <typename T, typename To>

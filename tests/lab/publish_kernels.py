@@ -19,8 +19,14 @@ from lowering_bugs import BUGS, plant
 from msprobe.pytorch.compile_accuracy_checker import check_kernels
 from publish_lab import REPO
 from published import replaced
-from whole_models import MODELS
+from whole_models import MODELS as WHOLE
+from whole_models import hf, tokens
 
+MODELS = {
+    **WHOLE,
+    "mistral": (lambda: hf("Mistral", num_key_value_heads=2), lambda: tokens(4, 16), 4),
+    "phi": (lambda: hf("Phi"), lambda: tokens(4, 16), 4),
+}
 # A fresh process has the bug before its script compiles.
 SITE = "import sys\nsys.path.insert(0, {here!r})\nimport lowering_bugs\nlowering_bugs.plant({name!r})\n"
 

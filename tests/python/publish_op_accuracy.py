@@ -1,23 +1,30 @@
 """What acc_check says of the operators of torch on this device: a call for each sample of torch's own test inputs (OpInfo).
 
-usage: python publish_op_accuracy.py DIRECTORY [SAMPLES [FIRST]]      needs expecttest, which torch's test inputs import
+usage: python publish_op_accuracy.py DIRECTORY [--samples N] [--first N] [--seed N] [--sizes XS,S,M,L] [--dtypes NAME,...] [--ops NAME,...]
 
-Takes SAMPLES test inputs of each operator and dtype, from number FIRST on. Writes a tensor dump of the calls, forward and backward,
-checks it, and prints the table of docs/en/lab/acc_check.md: operators by verdict and dtype, and the names of those that rounding does
-not explain.
+Takes N test inputs of each operator and dtype, from number --first on, drawn with a seed and with the sizes that torch's inputs are made of
+(3,5,10,20 as torch has them). Writes a tensor dump of the calls, forward and backward, checks it, and prints the table of
+docs/en/lab/acc_check.md: operators by verdict and dtype, and the names of those that rounding does not explain.
 """
 
+import argparse
 import csv
+import importlib
 import json
 import os
 import subprocess
 import sys
+import types
+import unittest
 from collections import Counter, defaultdict
 from pathlib import Path
 
 import torch
-from torch.testing._internal.common_methods_invocations import op_db
 
+# torch's helpers import expecttest for what is not used here.
+sys.modules.setdefault("expecttest", types.SimpleNamespace(TestCase=unittest.TestCase))
+
+op_db = importlib.import_module("torch.testing._internal.common_methods_invocations").op_db
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 MOST_ELEMENTS = 100_000
 ORDER = ("right", "round-off", "known", "suspicious", "wrong")  # known: a kernel on the list of inaccurate ones
@@ -119,34 +126,50 @@ def kind_and_name(op):
     return ("Torch", op.name) if hasattr(torch, op.name) else ("Tensor", op.name)
 
 
-def calls_of(op, dtype, most, first):
-    torch.manual_seed(first)
-    taken = -first
-    for sample in op.sample_inputs("cpu", dtype, requires_grad=op.supports_autograd):
-        if taken == most:
-            return
+def calls_of(op, dtype, args):
+    torch.manual_seed(args.seed)
+    taken = -args.first
+    samples = iter(op.sample_inputs("cpu", dtype, requires_grad=op.supports_autograd))
+    while taken < args.samples:
         try:
+            sample = next(samples)
             result = op.op(sample.input, *sample.args, **sample.kwargs)
-        except (RuntimeError, TypeError, ValueError, AssertionError):
+        except StopIteration:
+            return
+        except (RuntimeError, TypeError, ValueError, AssertionError, IndexError):
+            taken += args.sizes != ""  # inputs that cannot be made in these sizes come no more
             continue
         taken += 1
         if taken > 0:
             yield sample, result
 
 
-def make(folder, most, first):
+def resize(sizes):
+    """Puts other sizes into the places where the functions that make torch's test inputs look them up."""
+    own = dict(zip(("XS", "S", "M", "L"), (3, 5, 10, 20)))
+    for name, module in list(sys.modules.items()):
+        if name.startswith("torch.testing._internal.") and isinstance(module, types.ModuleType):
+            for key, new in zip(own, sizes):
+                if vars(module).get(key) == own[key]:
+                    setattr(module, key, new)
+
+
+def make(folder, args):
     """Makes the dump.
 
     Returns the path of the dump and {full name: (operator, dtype)}."""
     dump, of = Dump(folder), {}
+    dtypes = [getattr(torch, name) for name in args.dtypes.split(",")] if args.dtypes else DTYPES
     for op in op_db:
         kind, name = kind_and_name(op)
         if kind is None or op.name in EXCLUDED or name.count(".") > 1:
             continue
-        for dtype in DTYPES:
+        if args.ops and op.name not in args.ops.split(","):
+            continue
+        for dtype in dtypes:
             if dtype not in op.supported_dtypes("cpu"):
                 continue
-            for sample, result in calls_of(op, dtype, most, first):
+            for sample, result in calls_of(op, dtype, args):
                 full = f"{kind}.{name}.{len(of)}"
                 try:
                     dump.add(full, sample, result)
@@ -156,10 +179,24 @@ def make(folder, most, first):
     return dump.write(), of
 
 
+def parsed():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("root", type=Path)
+    parser.add_argument("--samples", type=int, default=3)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--sizes", default="")
+    parser.add_argument("--dtypes", default="")
+    parser.add_argument("--ops", default="")
+    return parser.parse_args()
+
+
 def main():
-    root = Path(sys.argv[1])
-    most, first = (int(sys.argv[at]) if len(sys.argv) > at else usual for at, usual in ((2, 3), (3, 0)))
-    path, of = make(root / "dump", most, first)
+    args = parsed()
+    if args.sizes:
+        resize([int(size) for size in args.sizes.split(",")])
+    root = args.root
+    path, of = make(root / "dump", args)
     command = os.environ.get("MSPROBE_BIN", "msprobe")
     done = subprocess.run(
         [command, "acc_check", "-api_info", path, "-o", root / "out", "-d", "cpu", "--json"],

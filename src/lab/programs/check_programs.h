@@ -1,5 +1,5 @@
 // The Python modules of the process that makes calls again, python/msprobe/_calls.py, _element.py,
-// _draws.py and _recorded.py.
+// _steps.py, _extended.py, _draws.py and _recorded.py.
 #pragma once
 
 #include <string_view>
@@ -10,6 +10,10 @@ namespace msprobe {
 std::string_view CallsProgram();
 /// How far rounding may move each element.
 std::string_view ElementProgram();
+/// What rounding after each step of a call changes.
+std::string_view StepsProgram();
+/// The truth where float64 is the dtype.
+std::string_view ExtendedProgram();
 /// Whether two sides draw from one distribution.
 std::string_view DrawsProgram();
 /// Results of a dump in place of those of a device.

@@ -19,25 +19,13 @@ constexpr int kLongestAnswer = 600;  // seconds
 constexpr int kMostRestarts = 100;   // of the process, each after a call that ended it
 constexpr int64_t kMostPairBytes = int64_t{1} << 31;
 
-/// Reads the program itself, which may be longer than an argument.
-constexpr char kBootstrap[] = R"(import os, socket
-stream = socket.socket(fileno=os.dup(0))
-size, parts = b"", []
-while not size.endswith(b"\n"):
-    size += stream.recv(1) or b"0\n"
-left = int(size)
-while left > 0:
-    parts.append(stream.recv(min(left, 65536)) or left * b"\n")
-    left -= len(parts[-1])
-stream.close()
-exec(compile(b"".join(parts), "msprobe lab", "exec"))
-)";
-
 std::string RelationProgram() {
   return JoinPrograms({{"_channel", ChannelProgram()},
                        {"_replay", ReplayProgram()},
                        {"_calls", CallsProgram()},
                        {"_element", ElementProgram()},
+                       {"_steps", StepsProgram()},
+                       {"_extended", ExtendedProgram()},
                        {"_draws", DrawsProgram()},
                        {"_recorded", RecordedProgram()},
                        {"_lab", LabProgram()},
@@ -56,11 +44,7 @@ StatusOr<std::unique_ptr<RelationProcess>> RelationProcess::Start(const std::str
 }
 
 Status RelationProcess::Begin() {
-  MSP_ASSIGN_OR_RETURN(process_, PythonProcess::Start(kLabName, kBootstrap, {device_}));
-  const std::string program = RelationProgram(), size = std::to_string(program.size()) + "\n";
-  Status sent = process_->Send(size.data(), size.size());
-  if (sent.ok()) sent = process_->Send(program.data(), program.size());
-  if (!sent.ok() && sent.code() != Code::kBadInput) return sent;
+  MSP_ASSIGN_OR_RETURN(process_, PythonProcess::Start(kLabName, RelationProgram(), {device_}));
   const StatusOr<std::string> line = process_->ReadLine();
   if (!line.ok() && line.status().code() != Code::kBadInput) return line.status();
   JsonDoc doc;

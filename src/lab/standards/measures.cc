@@ -1,6 +1,7 @@
 #include "lab/standards/measures.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -166,13 +167,27 @@ UlpLayout LayoutOf(DType dtype) {
   return dtype == DType::kBFloat16 ? UlpLayout{-126, 7} : UlpLayout{-126, 23};
 }
 
+constexpr int kFractionBits = 52, kBias = 1023, kSurePower = 120;  // 2^120 is a normal number in all widths but half
+
 double PowerOfTwo(double exponent, Width width) {
+  if (width != Width::kHalf && std::fabs(exponent) <= kSurePower && exponent == std::floor(exponent))
+    return std::bit_cast<double>(static_cast<uint64_t>(static_cast<int>(exponent) + kBias) << kFractionBits);
   return width == Width::kSingle ? static_cast<double>(std::exp2(static_cast<float>(exponent)))
                                  : RoundTo(width, std::exp2(exponent));
 }
 
 double Logarithm(double v, Width width) {
   return width == Width::kDouble ? std::log2(v) : RoundTo(width, static_cast<double>(std::log2(static_cast<float>(v))));
+}
+
+/// std::floor of the logarithm as its width has it: the exponent, but for values so near a power of two that the
+/// logarithm rounds to it.
+double FloorOfLogarithm(double v, Width width) {
+  const auto bits = std::bit_cast<uint64_t>(v);
+  const auto power = static_cast<int>(bits >> kFractionBits),
+             high = static_cast<int>(bits >> (kFractionBits - 10)) & 1023;
+  const bool sure = width != Width::kHalf && power > 0 && power < 2 * kBias + 1 && high > 0 && high < 1023;
+  return sure ? power - kBias : std::floor(Logarithm(v, width));
 }
 
 /// The distance of one element of a float8 type in units of its last place, which tapers off with the exponent.
@@ -189,7 +204,7 @@ double Float8Ulps(double bench, double device) {
 double UlpsOf(const ResultErrors& e, size_t i, const UlpLayout& layout, Width width) {
   const Width bench = e.pair().bench.width();
   const double size = std::fabs(e.Bench(i));
-  double power = size == 0 ? 0 : std::floor(Logarithm(size, bench));
+  double power = size == 0 ? 0 : FloorOfLogarithm(size, bench);
   if (!std::isnan(power)) power = std::max(power, layout.smallest_power);
   const double scale = RoundTo(width, PowerOfTwo(RoundTo(bench, -power + layout.bits), bench));
   const double apart = RoundTo(width, RoundTo(std::max(width, bench), RoundTo(width, e.Device(i)) - e.Bench(i)));

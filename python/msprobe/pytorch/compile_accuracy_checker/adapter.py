@@ -157,6 +157,27 @@ def check_release() -> None:
         raise MsprobeException(MsprobeException.INVALID_PARAM_ERROR, text)
 
 
+# Graphs are compiled anew; what the C++ compiler made of the same text is taken again, and the header that it compiles first.
+_ANEW = {"force_disable_caches": False, "fx_graph_cache": False, "fx_graph_remote_cache": False}
+
+
+@contextlib.contextmanager
+def compiled_anew() -> Iterator[None]:
+    """Lets torch.compile look up no graph that it has compiled before, until the end of the block."""
+    from torch._functorch import config as functorch
+    from torch._inductor import config
+    from torch._inductor.codecache import PyCodeCache
+
+    PyCodeCache.cache_clear()  # a module that recorders were put into is not used again
+    with config.patch(_ANEW), functorch.patch(enable_autograd_cache=False, bundled_autograd_cache=False):
+        torch._dynamo.reset()
+        try:
+            yield
+        finally:
+            torch._dynamo.reset()
+            PyCodeCache.cache_clear()
+
+
 @contextlib.contextmanager
 def recording() -> Iterator[list[CompiledGraph]]:
     """Collects the graphs that Inductor compiles, until the end of the block; their recorders stay in them."""
@@ -172,11 +193,9 @@ def recording() -> Iterator[list[CompiledGraph]]:
         graphs.append(CompiledGraph(lowering, module))
         return module
 
-    torch._dynamo.reset()
     GraphLowering.compile_to_module = compile_and_keep
     try:
-        with config.patch(force_disable_caches=True, cpp_wrapper=False, fx_graph_cache=False):
+        with compiled_anew(), config.patch(cpp_wrapper=False):
             yield graphs
     finally:
         GraphLowering.compile_to_module = compile_to_module
-        torch._dynamo.reset()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import torch
 
+from .adapter import compiled_anew
 from .reference import needed
 
 _SCRIPT = '''"""{nodes}: what Inductor compiles is further from float64 than rounding explains.
@@ -19,13 +20,15 @@ import sys
 
 import torch
 from torch import device, inf, nan
+from torch._functorch import config as functorch
 from torch._inductor import config
 
 {code}
 
 def main():
     saved = torch.load(os.path.splitext(os.path.abspath(__file__))[0] + ".pt", weights_only=True)
-    with config.patch(force_disable_caches=True), torch.no_grad():
+    anew = config.patch(fx_graph_cache=False, fx_graph_remote_cache=False), functorch.patch(enable_autograd_cache=False)
+    with anew[0], anew[1], torch.no_grad():
         compiled = torch.compile(function, dynamic=False)(*saved["inputs"])
     apart = ((compiled.double() - saved["truth"]).abs() / saved["bound"]).max().item()
     print(f"distance from float64: {{apart:.3g}} times what rounding explains; eager: ", end="")
@@ -69,11 +72,8 @@ def compiled_alone(module: torch.fx.GraphModule, wanted: str, known: dict) -> to
     Raises:
         KeyError: It needs another value.
     """
-    from torch._inductor import config
-
     graph, inputs = _alone(module, wanted, known)
-    with config.patch(force_disable_caches=True), torch.no_grad():
-        torch._dynamo.reset()
+    with compiled_anew(), torch.no_grad():
         function = torch.compile(torch.fx.GraphModule(module, graph), dynamic=False)
         return function(*(known[name] for name in inputs))
 
