@@ -17,13 +17,12 @@ struct GraftEvidence {
     kNone,     // nothing was grafted
     kSame,     // with A's inputs B's modules give what A's give, but for rounding
     kModule,   // one of them does not: the difference is its own
-    kUnknown,  // inputs could not be loaded, or the step cannot be compared
+    kUnknown,  // inputs could not be loaded, or no op of a module stands out
   };
   Outcome outcome = Outcome::kNone;
   int step = -1;
   std::vector<std::string> modules;  // of B, that got inputs of A
   std::string module;                // of kModule: "layers.1.mlp"
-  bool named = false;                // of kModule: an op within it makes the difference
   Story story;                       // of the comparison of these modules alone
   std::string why;                   // of kUnknown: what is in the way
 };

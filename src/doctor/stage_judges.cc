@@ -52,7 +52,7 @@ void TakeGraft(const DoctorEvidence& evidence, StageResult* out) {
   if (decides) {
     out->verdict = StageVerdict::kDiffers;
     out->exact = true;
-    out->cause = graft.named ? CauseKey(graft.story.origins.front()) : "module " + graft.module;
+    out->cause = graft.story.origins.empty() ? "module " + graft.module : CauseKey(graft.story.origins.front());
     out->cause_text = Both("with the inputs of A, {} of B still gives something else: the module itself differs",
                            "使用 A 的输入时，B 的 {} 的结果仍然不同：差异来自该模块自身", graft.module);
   } else if (graft.outcome == GraftEvidence::Outcome::kNone) {

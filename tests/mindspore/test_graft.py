@@ -18,7 +18,7 @@ class Block(nn.Module):
         super().__init__()
         self.fc = nn.Linear(8, 8)
     def forward(self, x, scale):
-        return torch.tanh(self.fc(x)) * scale
+        return torch.relu(self.fc(x)) * scale
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -54,7 +54,7 @@ class Block(nn.Cell):
         y = self.fc(x)
         if fault == "inside" and self.number == 1:
             y = y * 1.01
-        return ops.tanh(y) * scale
+        return ops.relu(y) * scale  # tanh of MindSpore is another than that of PyTorch by 2e-6
 class Net(nn.Cell):
     def __init__(self):
         super().__init__()

@@ -46,7 +46,7 @@ losses, truth = [], {}
 for step in range(3):
     x, y = (Tensor(random.standard_normal((3, n)).astype(np.float32)) for n in (4, 2))
     before = [p.asnumpy().astype(np.float64) for p in optimizer.parameters]
-    moments = [m.asnumpy() for m in optimizer.moment1] if CASE == "Adam" else []
+    moments = [m.asnumpy().copy() for m in optimizer.moment1] if CASE == "Adam" else []
     if CASE == "cell":
         loss, gradients = whole(x, y), []
     else:
