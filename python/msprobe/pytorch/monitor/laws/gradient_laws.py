@@ -11,7 +11,6 @@ _NEVER = 5  # looks without a gradient that say there is none
 _LOST = 3  # after so many with one
 _SAME = 2
 _SHARE = 0.5  # of the parameters that show it
-_MOST_ROWS = 16  # of an embedding's padding
 
 
 class _Of:

@@ -7,7 +7,6 @@ import torch
 from ..values import local_part
 from .scene import Scene, bit_sums, is_dtensor, rounding
 
-_FINE = (torch.float32, torch.float64)
 _FIT = 1e-4  # of an average's samples, relative to what they moved
 _SAME_RATE = 2  # looks
 
