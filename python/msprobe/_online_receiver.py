@@ -56,7 +56,7 @@ class Connection(threading.Thread):
                 self._receiver.warn(f"a connection was closed: {str(error)[:200] or type(error).__name__}")
         finally:
             try:
-                self._close_segment()  # before it leaves: who comes again is told what is kept
+                self._close_segment()  # before it leaves: who comes again hears what is kept
             finally:
                 self._receiver.leave(self)
                 self.cut()
