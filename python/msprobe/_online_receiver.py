@@ -55,10 +55,11 @@ class Connection(threading.Thread):
             if not isinstance(error, EOFError) and not self._run:
                 self._receiver.warn(f"a connection was closed: {str(error)[:200] or type(error).__name__}")
         finally:
-            self._receiver.leave(self)
-            if self._segment is not None:
-                self._segment.close()
-            self.cut()
+            try:
+                self._close_segment()  # before it leaves: who comes again hears what is kept
+            finally:
+                self._receiver.leave(self)
+                self.cut()
 
     def cut(self):
         """Ends the connection, whatever it is doing."""

@@ -19,7 +19,7 @@ _SENDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "
 
 
 class Feed:
-    """What a capture asks before a step, and is told after it. Nothing here raises, and only begin() and end() wait."""
+    """What a capture asks before a step, and what it says after it. Nothing here raises, and only begin() and end() wait."""
 
     def __init__(self, settings: Settings) -> None:
         """Starts nothing yet."""
