@@ -118,12 +118,14 @@ def look_at(case, directory):
         "family": case["shape"]["family"],
         "ranks": case["ranks"],
         "rank": None,
+        "undecided": event is not None and event["rank_undecided"],
     }
     if fault["rank"] >= 0 and event is not None:
         if case["ranks"] >= 3:
             row["rank"] = event["rank"] == fault["rank"]
         else:
-            row["rank"] = event["rank"] is None and event["rank_undecided"]
+            # Who left the relation of parameters and optimizer is known; of two that only differ it cannot be.
+            row["rank"] = event["rank"] == fault["rank"] or (event["rank"] is None and event["rank_undecided"])
     elif fault["layer"] and event is None:
         row["layer"] = False
     return row
@@ -199,6 +201,13 @@ def share(values):
     return f"{sum(values)} of {len(values)}"
 
 
+def old_share(result, threshold, place):
+    """One figure of look_at_old()."""
+    if not result["old"]:
+        return "not run"
+    return f"{result['old'][threshold][place]} of {len(result['healthy'] if place == 2 else result['rows'])}"
+
+
 def figures(results):
     """The table of sums: a column for each split."""
     rows = [["", *results]]
@@ -212,13 +221,12 @@ def figures(results):
     add("alarms before the fault", lambda r: sum(row["false"] for row in r["rows"]))
     add("healthy runs of 2,000 steps", lambda r: len(r["healthy"]))
     add("healthy runs with an alarm", lambda r: sum(bool(h["texts"]) for h in r["healthy"]))
-    for threshold in OLD_THRESHOLDS:
+    for threshold in map(str, OLD_THRESHOLDS):
         of = f"AnomalyTurbulence at {threshold}: "
-        add(
-            of + "faults with an alarm, and none before",
-            lambda r, t=threshold: f"{r['old'][str(t)][1]} of {len(r['rows'])}",
-        )
-        add(of + "healthy runs with an alarm", lambda r, t=threshold: f"{r['old'][str(t)][2]} of {len(r['healthy'])}")
+        for place, what in enumerate(
+            ("faults with an alarm afterwards", "and none before", "healthy runs with an alarm")
+        ):
+            add(of + what, lambda r, t=threshold, p=place: old_share(r, t, p))
     return table(rows)
 
 
@@ -254,7 +262,7 @@ def fault_rows(results):
         for r in result["rows"]:
             told = "not reported" if r["told"] is None else f"+{r['told'] - r['at']}"
             loss = "never" if r["loss"] is None else f"+{r['loss'] - r['at']}"
-            rank = "undecidable" if r["rank"] and r["ranks"] == 2 else marks[r["rank"]]
+            rank = "undecidable" if r["rank"] and r["undecided"] else marks[r["rank"]]
             rows.append([split, r["note"], r["family"], r["ranks"], told, loss, marks[r["layer"]], rank])
     return table(rows)
 
