@@ -1,6 +1,7 @@
 """Several processes of MindSpore on this machine: the groups of communication Primitives link their ranks."""
 
 import json
+import os
 import pathlib
 import socket
 import sqlite3
@@ -17,10 +18,18 @@ def record(python, folder, *arguments):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [python.parent / "msrun", "--worker_num=2", "--local_worker_num=2", f"--master_port={port}", "--join=True"]
+    command = [
+        python.parent / "msrun",
+        "--worker_num=2",
+        "--local_worker_num=2",
+        f"--master_port={port}",
+        "--join=True",
+    ]
     command += ["--cluster_time_out=120", f"--log_dir={folder / 'logs'}", HERE / "ranks_scenario.py", folder / "dump"]
+    path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"  # msrun starts "python"
+    words = [str(part) for part in [*command, *arguments]]
     done = subprocess.run(
-        [str(part) for part in [*command, *arguments]], capture_output=True, text=True, timeout=300, cwd=folder
+        words, capture_output=True, text=True, timeout=300, cwd=folder, env={**os.environ, "PATH": path}
     )
     logs = "".join(path.read_text(errors="replace")[-1500:] for path in sorted((folder / "logs").glob("worker*")))
     assert done.returncode == 0, done.stderr[-1500:] + logs
