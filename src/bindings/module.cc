@@ -139,7 +139,11 @@ std::string AddApiFrom(nb::handle owner, nb::str attr, nb::str prefix_text, nb::
   if (details.contains("dropout")) spec.dropout = nb::cast<bool>(details["dropout"]);
   if (details.contains("outputs_are_arguments")) spec.distributed = nb::cast<bool>(details["outputs_are_arguments"]);
   if (details.contains("skip_self")) spec.skip_self = nb::cast<bool>(details["skip_self"]);
-  if (details.contains("primitive")) spec.name_of = NameOfPrimitive, spec.skip_self = true;
+  if (details.contains("primitive")) {
+    spec.name_of = NameOfPrimitive;
+    spec.attributes_of = AttributesOfPrimitive;
+    spec.skip_self = true;
+  }
   if (details.contains("writes")) spec.writes = nb::cast<bool>(details["writes"]);
   if (details.contains("stand_in")) spec.stand_in = Ref::Borrow(nb::handle(details["stand_in"]).ptr());
   if (details.contains("skip_owner")) spec.skip_owner = true;
@@ -344,9 +348,13 @@ void BindSettings(nb::module_& m) {
         "Hooks a module whose entries are named base, as Module.fc.Linear.");
   m.def("add_cell", &AddCellFrom, nb::arg("cell"), nb::arg("base"), "The same for a Cell, as Cell.fc.Dense.");
   m.def(
-      "name_primitive", [](nb::handle primitive, nb::str base) { NamePrimitive(primitive.ptr(), Utf8(base).c_str()); },
-      nb::arg("primitive"), nb::arg("base"),
-      "Calls of this Primitive are entries of this name, as Primitive.conv.Conv2D.");
+      "name_primitive",
+      [](nb::handle primitive, nb::str base, nb::handle attributes) {
+        NamePrimitive(primitive.ptr(), Utf8(base).c_str(), attributes.is_none() ? nullptr : attributes.ptr());
+      },
+      nb::arg("primitive"), nb::arg("base"), nb::arg("attributes").none(),
+      "Calls of this Primitive are entries of this name, as Primitive.conv.Conv2D, with these attributes if it has "
+      "any.");
   m.def("api_count", &ApiCount, "How many functions are hooked.");
   m.def("install_apis", &InstallApis, "Puts the hooks of functions in place; start() does it.");
   m.def("remove_apis", &RemoveApis, "Takes the hooks of functions away; stop() does it.");

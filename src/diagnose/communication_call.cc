@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <map>
+#include <utility>
 
 #include "base/text.h"
 #include "dump/group_name.h"
@@ -29,7 +30,7 @@ std::string_view TypeOf(const JsonValue& v) {
 /// The arguments of a call by name or, for those without one, by kind.
 class Arguments {
  public:
-  explicit Arguments(const JsonValue& op) {
+  explicit Arguments(const JsonValue& op) : op_(op) {
     for (const char* key : {"input_args", "input"}) {
       if (const JsonValue* v = op.Find(key); v && v->IsArray() && !args_) args_ = v;
     }
@@ -39,7 +40,12 @@ class Arguments {
   /// Value of the integer argument `name`.
   bool Named(std::string_view name, int* out) const {
     const JsonValue* v = kwargs_ ? kwargs_->Find(name) : nullptr;
-    return v && AsRank(v->Find("value"), out);
+    if (v) return AsRank(v->Find("value"), out);
+    for (const auto& [attribute, argument] : kAttributes) {
+      v = argument == name ? AttributeOf(op_, attribute) : nullptr;
+      if (v) return AsRank(v->Find("value"), out);
+    }
+    return false;
   }
   /// The first integer without a name: the other rank or the root, in every call that has one.
   bool FirstInteger(int* out) const { return Integer(0, out); }
@@ -85,6 +91,10 @@ class Arguments {
     }
     return out;
   }
+  /// Of objects of MindSpore, and the arguments that they stand for.
+  static constexpr std::pair<std::string_view, std::string_view> kAttributes[] = {
+      {"src_rank", "src"}, {"root_rank", "src"}, {"dest_rank", "dst"}, {"sr_tag", "tag"}};
+  const JsonValue& op_;
   const JsonValue* args_ = nullptr;
   const JsonValue* kwargs_ = nullptr;
 };

@@ -57,6 +57,33 @@ TEST_F(CommunicationTest, NamesOfCalls) {
   EXPECT_EQ(CommApi("Distributed.monitored_barrier.0.forward"), "");
   EXPECT_EQ(CommApi("Distributed.all_reduce.3.backward"), "");
   EXPECT_EQ(CommApi("Torch.scatter.0.forward"), "");
+  EXPECT_EQ(CommApi("Primitive.sum.AllReduce.2.forward"), "all_reduce");
+  EXPECT_EQ(CommApi("Primitive.sum.AllReduce.2.backward"), "");
+  EXPECT_EQ(CommFunction("Primitive.sum.AllReduce.2.backward"), "all_reduce");
+  EXPECT_EQ(CommFunction("Primitive.wait.Barrier.0.forward"), "barrier");
+  EXPECT_FALSE(IsCommunication("Primitive.gather.Gather.0.forward"));
+}
+
+TEST_F(CommunicationTest, ObjectsOfMindSporeSayTheirGroupAndRanks) {
+  const auto primitive = [](const std::string& name, const std::string& attributes) {
+    return "\"Primitive." + name + R"(.0.forward": {"input_args": [)" + kTensor +
+           R"(], "input_kwargs": {}, "attributes": {)" + attributes + R"(}, "output": [)" + kTensor + "]}";
+  };
+  const auto group = [](const std::string& name) { return R"("group": {"type": "str", "value": ")" + name + "\"}"; };
+  const std::string to = R"("sr_tag": )" + Int(3) + R"(, "dest_rank": )" + Int(2);
+  Rank(0, {primitive("sum.AllReduce", group("tp-0")), primitive("out.Send", to + ", " + group("hccl_world_group"))});
+  Rank(1, {primitive("sum.AllReduce", group("tp-0"))});
+  Rank(2, {primitive("sum.AllReduce", group("tp-1")),
+           primitive("in.Receive", R"("sr_tag": )" + Int(3) + R"(, "src_rank": )" + Int(0))});
+  Rank(3, {primitive("sum.AllReduce", group("tp-1"))});
+  const CommGraph g = Read();
+  ASSERT_EQ(g.ranks.size(), 4u);
+  ASSERT_EQ(g.TakersOf(0, 0).size(), 1u) << "the other rank of its group";
+  EXPECT_EQ(g.TakersOf(0, 0)[0].rank, 1u);
+  ASSERT_EQ(g.TakersOf(0, 1).size(), 1u);
+  EXPECT_EQ(g.TakersOf(0, 1)[0].rank, 2u);
+  ASSERT_EQ(g.GiversOf(2, 1).size(), 1u);
+  EXPECT_EQ(g.GiversOf(2, 1)[0].call, 1u);
 }
 
 TEST_F(CommunicationTest, PipelineAtPositionsAndByName) {

@@ -24,10 +24,17 @@ bool IsReductionText(std::string_view text) {
   return false;
 }
 
+const JsonValue* AttributeOf(const JsonValue& op, std::string_view name) {
+  const JsonValue* all = op.Find("attributes");
+  const JsonValue* found = all && all->IsObject() ? all->Find(name) : nullptr;
+  return found && found->IsObject() ? found : nullptr;
+}
+
 std::string GroupNameOf(const JsonValue& op) {
   std::string_view name;
   const JsonValue* kwargs = op.Find("input_kwargs");
   if (const JsonValue* group = kwargs ? kwargs->Find("group") : nullptr) name = TextOf(*group);
+  if (const JsonValue* group = AttributeOf(op, "group")) name = TextOf(*group);
   const JsonValue* args = op.Find("input_args");
   if (name.empty() && args && args->IsArray()) {
     for (const JsonValue& arg : args->Items()) {

@@ -17,6 +17,15 @@ constexpr Collective kCollectives[] = {
 #include "ops/op_traits.def"
 };
 
+struct CommPrimitive {
+  std::string_view name, api;
+};
+
+constexpr CommPrimitive kPrimitives[] = {
+#define COMM_PRIMITIVE(name, api) {#name, #api},
+#include "ops/op_traits.def"
+};
+
 }  // namespace
 
 const Collective* FindCollective(std::string_view api) {
@@ -38,16 +47,24 @@ CommFlow FlowOf(std::string_view api) {
   return CommFlow::kNone;
 }
 
-bool IsCommunication(std::string_view op_name) {
-  return StartsWith(op_name, "Distributed.") || StartsWith(op_name, "MintDistributed.") ||
-         StartsWith(op_name, "communication.comm_func.");
+std::string_view CommFunction(std::string_view op_name) {
+  if (StartsWith(op_name, "Distributed.") || StartsWith(op_name, "MintDistributed.") ||
+      StartsWith(op_name, "communication.comm_func.")) {
+    const std::string_view base = ParseOpName(op_name).base;
+    return base.substr(base.rfind('.') + 1);
+  }
+  if (!StartsWith(op_name, "Primitive.")) return {};
+  const std::string_view base = ParseOpName(op_name).base, name = base.substr(base.rfind('.') + 1);
+  const auto it = std::find_if(std::begin(kPrimitives), std::end(kPrimitives),
+                               [&](const CommPrimitive& primitive) { return primitive.name == name; });
+  return it == std::end(kPrimitives) ? std::string_view() : it->api;
 }
 
+bool IsCommunication(std::string_view op_name) { return !CommFunction(op_name).empty(); }
+
 std::string_view CommApi(std::string_view op_name) {
-  if (!IsCommunication(op_name)) return {};
-  const NameParts name = ParseOpName(op_name);
-  if (name.direction != OpDirection::kForward) return {};
-  const std::string_view api = name.base.substr(name.base.rfind('.') + 1);
+  const std::string_view api = CommFunction(op_name);
+  if (api.empty() || ParseOpName(op_name).direction != OpDirection::kForward) return {};
   return FlowOf(api) == CommFlow::kNone ? std::string_view() : api;
 }
 

@@ -30,7 +30,11 @@ bool ComparesOutputsOnly(std::string_view api);
 /// Of any API of torch.distributed, also of one that has no row.
 CommFlow FlowOf(std::string_view api);
 
-/// Whether an op is of torch.distributed, mindspore.communication.comm_func or mindspore.mint.distributed.
+/// "all_reduce" of an op of torch.distributed, mindspore.communication.comm_func or mindspore.mint.distributed in any
+/// direction, and of "Primitive.sum.AllReduce.0.forward"; "" for what is none.
+std::string_view CommFunction(std::string_view op_name);
+
+/// Whether it is one of them.
 bool IsCommunication(std::string_view op_name);
 
 /// "all_reduce" of "Distributed.all_reduce.3.forward"; "" for what is not a communication of values (barrier,

@@ -54,7 +54,10 @@ Coordinates CoordinatesOf(const ParallelLayout& s, int rank) {
   return out;
 }
 
-bool IsReduce(std::string_view name) { return Contains(name, "all_reduce") || Contains(name, "reduce_scatter"); }
+bool IsReduce(std::string_view name) {
+  const std::string_view api = CommFunction(name);
+  return Contains(api, "all_reduce") || Contains(api, "reduce_scatter");
+}
 
 int IntOf(const JsonValue* v) { return v && v->IsInt32() ? v->Int32() : -1; }
 
@@ -72,6 +75,7 @@ std::vector<int> GroupOf(const JsonValue& op, std::string_view name) {
 }
 
 int SendTarget(const JsonValue& op, std::string_view name, int rank) {
+  if (const JsonValue* to = AttributeOf(op, "dest_rank")) return IntOf(to->Find("value"));
   std::vector<Item> items;
   FlattenOp(name, op, &items);
   for (const Item& item : items) {
@@ -274,8 +278,8 @@ RankHints ReadHints(int rank, const DumpFile& dump) {
     const std::string_view name = dump.ops()[i].name;
     if (!IsCommunication(name)) continue;
     const bool reduce = reduces < kReducesToRead && IsReduce(name);
-    const bool send = out.sends_to < 0 &&
-                      (Contains(name, ".batch_isend_irecv.") || Contains(name, ".send.") || Contains(name, ".isend."));
+    const std::string_view api = CommFunction(name);
+    const bool send = out.sends_to < 0 && (api == "batch_isend_irecv" || api == "send" || api == "isend");
     if ((!reduce && !send) || !dump.ParseOp(i, &doc).ok()) continue;  // what cannot be read is reported later
     if (send) out.sends_to = SendTarget(doc, name, rank);
     if (!reduce) continue;

@@ -218,13 +218,22 @@ def _add_primitives(cell: Any) -> None:
         if not isinstance(value, mindspore.ops.Primitive):
             continue
         kind = type(value)
-        _core.name_primitive(value, f"Primitive.{name}.{kind.__name__}")
+        _core.name_primitive(value, f"Primitive.{name}.{kind.__name__}", _communication(value))
         if kind not in _known_classes:
             _known_classes.add(kind)
             key = (id(kind), "__call__")
             details = {"primitive": True, "writes": key in _all_writes()}
             _forget_write(key)
             _core.add_api(kind, "__call__", "Primitive", kind.__name__, FOCUS, False, details)
+
+
+def _communication(primitive: Any) -> Optional[dict]:
+    """What a communication was made with (group, reduction, rank): its calls do not say it. None for other Primitives."""
+    made_with = getattr(primitive, "init_attrs", None) or {}
+    if "group" not in made_with:
+        return None
+    known = {name: getattr(primitive, name, value) for name, value in made_with.items()}  # group: by its resolved name
+    return {name: value for name, value in known.items() if isinstance(value, (str, int, float))}
 
 
 # ---- functions of the user's choice -------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 #include "bindings/mindspore/primitives.h"
 
 #include <unordered_map>
+#include <utility>
 
 #include "capture/op_name.h"
 
@@ -10,6 +11,7 @@ namespace {
 struct Named {
   Ref object;
   const std::string* base;
+  Ref attributes;  // null: none
 };
 
 std::unordered_map<PyObject*, Named>& Names() {
@@ -19,13 +21,19 @@ std::unordered_map<PyObject*, Named>& Names() {
 
 }  // namespace
 
-void NamePrimitive(PyObject* primitive, const char* base) {
-  Names().try_emplace(primitive, Named{Ref::Borrow(primitive), InternName(base)});
+void NamePrimitive(PyObject* primitive, const char* base, PyObject* attributes) {
+  Named named{Ref::Borrow(primitive), InternName(base), attributes == nullptr ? Ref() : Ref::Borrow(attributes)};
+  Names().try_emplace(primitive, std::move(named));
 }
 
 const std::string* NameOfPrimitive(PyObject* primitive) {
   const auto found = Names().find(primitive);
   return found == Names().end() ? nullptr : found->second.base;
+}
+
+PyObject* AttributesOfPrimitive(PyObject* primitive) {
+  const auto found = Names().find(primitive);
+  return found == Names().end() ? nullptr : found->second.attributes.get();
 }
 
 bool IsPrimitiveName(const std::string& base) { return base.starts_with("Primitive."); }

@@ -59,6 +59,8 @@ struct ApiSpec {
   Ref resolve;
   /// The same without Python, by the object that is called; null: no op.
   const std::string* (*name_of)(PyObject* object) = nullptr;
+  /// What such an object was made with and its calls do not say, as a dict; null: nothing.
+  PyObject* (*attributes_of)(PyObject* object) = nullptr;
 };
 
 enum class SiteKind { kBuiltin, kMethod, kPython, kAttribute };

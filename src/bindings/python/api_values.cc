@@ -55,6 +55,11 @@ void RecordInputs(const ApiSpec& spec, const CallArgs& args, Record* record) {
     ignored ? record->Null() : RecordValue(record, value, key, 1);
   });
   record->EndDict();
+  PyObject* object = spec.attributes_of != nullptr ? FirstArgument(args) : nullptr;
+  PyObject* attributes = object != nullptr ? spec.attributes_of(object) : nullptr;
+  if (attributes == nullptr) return;
+  record->KeyLiteral("attributes");
+  RecordValue(record, attributes, nullptr, 1);
 }
 
 void RecordOutput(const ApiSpec& spec, const CallArgs& args, PyObject* result, Record* record) {

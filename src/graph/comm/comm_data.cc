@@ -69,6 +69,7 @@ std::string Reduction(const JsonValue& op) {
     return std::string(TextOf(v, "value"));
   };
   if (const JsonValue* v = kwargs ? kwargs->Find("op") : nullptr) return text(*v);
+  if (const JsonValue* v = AttributeOf(op, "op")) return text(*v);
   if (const JsonValue* args = ArgumentsOf(op)) {
     for (const JsonValue& v : args->Items()) {
       if (std::string found = text(v); !found.empty()) return found;
@@ -127,7 +128,7 @@ void BatchData(const JsonValue& list, std::vector<CommData>* data) {
 }  // namespace
 
 bool IsBarrier(std::string_view op_name) {
-  return IsCommunication(op_name) && EndsWith(op_name, ".forward") && Contains(Segment(op_name, 1), "barrier");
+  return IsCommunication(op_name) && EndsWith(op_name, ".forward") && Contains(CommFunction(op_name), "barrier");
 }
 
 void ReadExchanges(std::string_view op_name, const JsonValue& op, int own_rank, std::vector<CommTransfer>* transfers,

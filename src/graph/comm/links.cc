@@ -57,7 +57,7 @@ std::string Json(const Link& link) {
 NodeCall ReadNodeCall(std::string_view node, const JsonValue& op, int rank) {
   NodeCall call;
   call.node = node;
-  call.api = Segment(node, 1);
+  call.api = CommFunction(node);
   ReadExchanges(node, op, rank, &call.transfers, &call.data);
   return call;
 }
