@@ -40,11 +40,9 @@ std::string LowerText(std::string text) {
 /// The items of a list, also of one that a shell passes on as a text: "[0.9, 0.95]".
 std::vector<ConfigValue> ItemsOf(const ConfigValue& value) {
   if (value.IsList()) return value.items;
-  std::string_view text = value.IsText() ? std::string_view(value.text) : std::string_view();
-  if (text.size() < 2 || (text.front() != '[' && text.front() != '(')) return {};
-  text = text.substr(1, text.size() - 2);
+  if (!value.IsText() || value.text.size() < 2 || (value.text[0] != '[' && value.text[0] != '(')) return {};
   std::vector<ConfigValue> out;
-  for (std::string_view part : Split(text, ',')) {
+  for (std::string_view part : Split(std::string_view(value.text).substr(1, value.text.size() - 2), ',')) {
     while (StartsWith(part, " ")) part.remove_prefix(1);
     while (EndsWith(part, " ")) part.remove_suffix(1);
     out.push_back(PythonScalar(part));
@@ -198,17 +196,13 @@ void EffectiveRun::ReadNamed() {
   }
 }
 
-/// Whether verl trains without a rollout. What it takes for an optimizer then has changed between releases.
+/// Whether verl trains without a rollout: what it takes for an optimizer then has changed between releases.
 static bool IsFineTuning(const std::vector<ConfigSource>& sources) {
-  bool verl = false;
   for (const ConfigSource& source : sources) {
-    if (source.dialect != ConfigDialect::kVerl) continue;
-    verl = true;
-    for (const Setting& setting : source.settings) {
-      if (StartsWith(setting.key, "actor_rollout_ref.")) return false;
-    }
+    const auto of_rollout = [](const Setting& s) { return StartsWith(s.key, "actor_rollout_ref."); };
+    if (std::any_of(source.settings.begin(), source.settings.end(), of_rollout)) return false;
   }
-  return verl;
+  return true;
 }
 
 void EffectiveRun::ReadDefaults() {

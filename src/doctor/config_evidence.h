@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/language.h"
-#include "doctor/run_files.h"
+#include "doctor/files/run_files.h"
 #include "doctor/stage.h"
 
 namespace msprobe {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "curves/band.h"
-#include "doctor/run_files.h"
+#include "doctor/files/run_files.h"
 #include "doctor/stage.h"
 
 namespace msprobe {

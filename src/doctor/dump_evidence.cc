@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "doctor/graft_calls.h"
+#include "doctor/graft/graft_calls.h"
 #include "dump/reader.h"
 #include "jobs/run_compare.h"
 #include "report/summary.h"

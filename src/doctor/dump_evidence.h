@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "diagnose/story/story.h"
-#include "doctor/run_files.h"
+#include "doctor/files/run_files.h"
 #include "doctor/stage.h"
 
 namespace msprobe {

@@ -10,8 +10,8 @@
 #include "doctor/config_evidence.h"
 #include "doctor/curve_evidence.h"
 #include "doctor/dump_evidence.h"
-#include "doctor/graft.h"
-#include "doctor/run_files.h"
+#include "doctor/files/run_files.h"
+#include "doctor/graft/graft.h"
 #include "doctor/tensor_evidence.h"
 
 namespace msprobe {

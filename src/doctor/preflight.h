@@ -7,7 +7,7 @@
 #include "base/language.h"
 #include "base/status.h"
 #include "doctor/both_words.h"
-#include "doctor/run_files.h"
+#include "doctor/files/run_files.h"
 
 namespace msprobe {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "doctor/both_words.h"
-#include "doctor/run_files.h"
+#include "doctor/files/run_files.h"
 
 namespace msprobe {
 

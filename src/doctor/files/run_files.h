@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "doctor/training_log.h"
+#include "doctor/files/training_log.h"
 
 namespace msprobe {
 

@@ -1,4 +1,4 @@
-#include "doctor/graft_calls.h"
+#include "doctor/graft/graft_calls.h"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "diagnose/story/story.h"
-#include "doctor/run_files.h"
+#include "doctor/files/run_files.h"
 
 namespace msprobe {
 

@@ -1,4 +1,4 @@
-#include "doctor/training_log.h"
+#include "doctor/files/training_log.h"
 
 #include <algorithm>
 

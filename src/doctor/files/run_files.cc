@@ -1,4 +1,4 @@
-#include "doctor/run_files.h"
+#include "doctor/files/run_files.h"
 
 #include <algorithm>
 #include <array>
