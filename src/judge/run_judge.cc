@@ -110,8 +110,8 @@ void RunJudge::Tell(size_t row, size_t column, const Change& change, std::option
 }
 
 void RunJudge::ForgetChanges(int64_t before) {
-  changes_.erase(changes_.begin(), std::find_if(changes_.begin(), changes_.end(),
-                                                [&](const RowChange& c) { return c.step >= before; }));
+  changes_.erase(changes_.begin(),
+                 std::find_if(changes_.begin(), changes_.end(), [&](const RowChange& c) { return c.step >= before; }));
 }
 
 void RunJudge::JudgeRow(size_t number) {
