@@ -1,15 +1,12 @@
 """A small training whose calls are sent to a checker; prints the bits of its losses.
 
-usage: online_scenario.py CONFIG STEPS CALLS [wrong]    CONFIG: a config.json, or "none"; CALLS: more of them in each step; wrong: another gelu
+usage: online_scenario.py CONFIG STEPS CALLS    CONFIG: a config.json, or "none"; CALLS: more of them in each step
 """
 
 import json
 import sys
 
 import torch
-
-if sys.argv[4:] == ["wrong"]:
-    torch.nn.functional.gelu = lambda x: x * torch.sigmoid(1.702 * x)
 
 
 class Block(torch.nn.Module):
