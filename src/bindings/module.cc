@@ -458,5 +458,4 @@ NB_MODULE(_core, m) {
   BindModuleTaps(m);
   BindParameterReader(m);
   BindOptimizerStep(m);
-  BindModuleEdges(m);
 }
