@@ -143,7 +143,7 @@ void RunJudge::JudgeMissing() {
   for (size_t i = 0; i < rows_.size(); ++i) here[place(rows_[i])] += IsHere(i) ? 1 : 0;
   for (size_t i = 0; i < rows_.size(); ++i) {
     Row& row = rows_[i];
-    if (row.together) continue;
+    if (row.together || row.columns.empty()) continue;
     if (IsHere(i)) {
       row.told_missing = false;
       continue;

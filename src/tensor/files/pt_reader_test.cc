@@ -192,6 +192,7 @@ TEST(PtReader, RefusesWhatAttacks) {
   size_t seen = 0;
   for (const auto& entry : fs::directory_iterator(std::string(MSPROBE_SOURCE_DIR) + "/tests/attacks")) {
     const std::string name = entry.path().filename();
+    if (name.starts_with("distrib_")) continue;  // what is wrong is what they hold: distributed_optimizer_fuzz
     const auto file = PtFile::Open(entry.path());
     if (!name.starts_with("pt_")) {
       EXPECT_FALSE(file.ok()) << name;
