@@ -8,6 +8,10 @@ import torch
 
 
 def bytes_of(tensor: torch.Tensor) -> Any:
-    """Returns a view of the elements of a contiguous CPU tensor; valid as long as the tensor."""
+    """Returns a view of the elements of a contiguous CPU tensor, which lives as long as the view."""
     size = math.prod(tensor.shape) * tensor.element_size()
-    return (ctypes.c_char * size).from_address(tensor.data_ptr()) if size else b""
+    if not size:
+        return b""
+    view = (ctypes.c_char * size).from_address(tensor.data_ptr())
+    view.tensor = tensor
+    return view
