@@ -144,6 +144,7 @@ CHINESE = {
     'expected "," or "}" in an object': '对象中此处应为 "," 或 "}"',
     "expected 'module.path:' or '- function', found %(found)s": "此处应为 'module.path:' 或 '- function'，却是 %(found)s",
     "expected a list of functions, found %(found)s": "此处应为函数列表，却是 %(found)s",
+    "there is no .npy file of it, and MindSpore reads no other": "没有对应的 .npy 文件，而 MindSpore 只读取这种文件",
     # what this release does not have
     "%(name)s records graphs that run on an Ascend NPU and needs %(package)s, which is installed, but this release does not "
     "record such graphs: %(instead)s": (
