@@ -95,8 +95,20 @@ def cells(case, dtype):
     return out
 
 
-def compared(rows, dtypes=DTYPES):
-    """(cells by hand, cells that are equal, those that differ as text) for the rows of `msprobe lab --json`."""
+def compared(report, dtypes=DTYPES):
+    """(cells by hand, cells that are equal, those that differ as text) for the report of `msprobe lab --json`.
+
+    By hand with as many threads as the laboratory had: MKL takes another kernel for a single row where it has one thread.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(report["threads"])
+    try:
+        return _compared(report["rows"], dtypes)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _compared(rows, dtypes):
     numbers, found = collections.Counter(), {row["name"].partition(".")[2]: row for row in rows}
     count, equal, apart = 0, 0, []
     for dtype in DTYPES:

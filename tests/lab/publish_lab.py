@@ -64,7 +64,7 @@ def main():
             subprocess.run(
                 [sys.executable, HERE / "oracle_calls.py", scratch / "oracle"], check=True, capture_output=True
             )
-        count, equal, apart = compared(lab(args.command, scratch / "oracle")["rows"])
+        count, equal, apart = compared(lab(args.command, scratch / "oracle"))
         rows = whole_models(args.command, scratch, args.only or MODELS)
     print(f"{equal} of {count} cells equal", *apart, sep="\n")
     lines = []

@@ -12,8 +12,11 @@ from msprobe.pytorch.monitor import health  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def _one_thread():
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    yield
+    torch.set_num_threads(threads)  # later tests of this process expect their own
 
 
 def test_largest_singular_value_converges_from_look_to_look():
