@@ -81,5 +81,5 @@ def test_they_are_merged(two_ranks, tmp_path):
 def test_a_fault_is_of_the_rank_where_it_began(two_ranks, tmp_path, mindspore_python):
     faulty = record(mindspore_python, tmp_path, "1")
     done = run(["compare", "-tp", faulty, "-gp", two_ranks, "-o", tmp_path / "out", "--json"], check=False)
-    report = json.loads(done.stdout)
-    assert report["verdict"]["rank"] == 1 and "down" in report["verdict"]["op"], report["verdict"]
+    origins = json.loads(done.stdout)["verdict"]["origins"]
+    assert [(origin["ranks"], origin["module"], origin["parameter"]) for origin in origins] == [([1], "down", "weight")]
