@@ -166,7 +166,8 @@ class Matcher {
     JoinBias(golden_, b, target_, a, target_of, true);
   }
 
-  /// What gives as many elements first; in between, what has only the name in common.
+  /// What gives as many elements first; in between, what has only the name in common. Where few sizes agree, as those
+  /// of a shard and a whole, they say nothing.
   Aligned AlignTwice(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b, const std::vector<size_t>& from,
                      const std::vector<size_t>& to) const {
     Aligned out;
@@ -177,7 +178,10 @@ class Matcher {
       for (; j < to.size() && to[j] < b_end; ++j) y.push_back(to[j]);
       for (const auto& pair : Align(a, b, x, y, false)) out.push_back(pair);
     };
-    for (const auto& [x, y] : Align(a, b, from, to, true)) {
+    const Aligned sized = Align(a, b, from, to, true);
+    Aligned named = Align(a, b, from, to, false);
+    if (sized.size() < named.size() / 2) return named;
+    for (const auto& [x, y] : sized) {
       fill(x, y);
       out.emplace_back(x, y);
       ++i, ++j;
