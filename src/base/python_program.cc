@@ -4,8 +4,7 @@
 
 namespace msprobe {
 
-std::string JoinPrograms(std::initializer_list<std::pair<std::string_view, std::string_view>> modules,
-                         std::string_view main) {
+std::string JoinPrograms(const ProgramModules& modules, std::string_view main) {
   std::string out = "import sys, types\n";
   for (const auto& [name, program] : modules) {
     const std::string quoted = "'" + std::string(name) + "'";

@@ -14,6 +14,13 @@
 MSPROBE_EMBED(lab, MSPROBE_PROGRAM_FILE);
 
 namespace msprobe {
+
+ProgramModules CallModules() {
+  return {{"_channel", ChannelProgram()}, {"_replay", ReplayProgram()},    {"_calls", CallsProgram()},
+          {"_element", ElementProgram()}, {"_steps", StepsProgram()},      {"_extended", ExtendedProgram()},
+          {"_draws", DrawsProgram()},     {"_recorded", RecordedProgram()}};
+}
+
 namespace {
 
 constexpr char kName[] = "acc_check";
@@ -25,15 +32,7 @@ constexpr int64_t kMostResultBytes = int64_t{1} << 31;
 std::string CheckProgram(LabFramework framework) {
   if (framework == LabFramework::kMindSpore)
     return JoinPrograms({{"_channel", ChannelProgram()}, {"_numpy_truth", NumpyTruthProgram()}}, MindSporeProgram());
-  return JoinPrograms({{"_channel", ChannelProgram()},
-                       {"_replay", ReplayProgram()},
-                       {"_calls", CallsProgram()},
-                       {"_element", ElementProgram()},
-                       {"_steps", StepsProgram()},
-                       {"_extended", ExtendedProgram()},
-                       {"_draws", DrawsProgram()},
-                       {"_recorded", RecordedProgram()}},
-                      MSPROBE_EMBEDDED(lab));
+  return JoinPrograms(CallModules(), MSPROBE_EMBEDDED(lab));
 }
 
 std::string TextOf(const JsonValue& object, const char* key) { return std::string(object[key].Text()); }

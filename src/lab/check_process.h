@@ -10,10 +10,14 @@
 #include <vector>
 
 #include "base/python_process.h"
+#include "base/python_program.h"
 #include "json/value.h"
 #include "lab/check_tables.h"
 
 namespace msprobe {
+
+/// The modules of a process that makes calls of PyTorch again.
+ProgramModules CallModules();
 
 /// A result on both sides.
 struct ResultItem {

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "diagnose/replay/replay_program.h"
 #include "json/parser.h"
+#include "lab/check_process.h"
 #include "lab/programs/check_programs.h"
 #include "lab/relations/lab_program.h"
 #include "lab/relations/relation.h"
@@ -20,17 +21,10 @@ constexpr int kMostRestarts = 100;   // of the process, each after a call that e
 constexpr int64_t kMostPairBytes = int64_t{1} << 31;
 
 std::string RelationProgram() {
-  return JoinPrograms({{"_channel", ChannelProgram()},
-                       {"_replay", ReplayProgram()},
-                       {"_calls", CallsProgram()},
-                       {"_element", ElementProgram()},
-                       {"_steps", StepsProgram()},
-                       {"_extended", ExtendedProgram()},
-                       {"_draws", DrawsProgram()},
-                       {"_recorded", RecordedProgram()},
-                       {"_lab", LabProgram()},
-                       {"_changes", ChangesProgram()}},
-                      MSPROBE_EMBEDDED(relations));
+  ProgramModules modules = CallModules();
+  modules.emplace_back("_lab", LabProgram());
+  modules.emplace_back("_changes", ChangesProgram());
+  return JoinPrograms(modules, MSPROBE_EMBEDDED(relations));
 }
 
 std::string MemberText(const JsonValue& object, const char* key) { return std::string(object[key].Text()); }
