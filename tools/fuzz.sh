@@ -12,7 +12,7 @@ cmake --preset "$preset" >"build/$preset.log"
 cmake --build --preset "$preset" --target fuzzers 2>&1 | tail -n 2
 fuzz_one() {
   local name; name=$(basename "$2")
-  local corpus; corpus=$(sed -n "s/^msprobe_fuzz($name [a-z/_]* \([a-z]*\))$/\1/p" tests/fuzz/CMakeLists.txt)
+  local corpus; corpus=$(sed -n "s/^msprobe_fuzz($name [a-z/_]* \([a-z_]*\))$/\1/p" tests/fuzz/CMakeLists.txt)
   [ -d "tests/fuzz/corpus/${corpus:-none}" ] || { echo "[fuzz] $name has no corpus below tests/fuzz/corpus" >&2; return 1; }
   mkdir -p "build/corpus/$name"
   if "$2" -max_total_time="$1" -rss_limit_mb=2048 -timeout=10 -print_final_stats=1 -print_funcs=0 -verbosity=1 \

@@ -79,7 +79,8 @@ def old_tool(old_python):
     yield tool
     tool.close()
     told = f"the earlier tool made {tool.compared} tables and failed {tool.failed} times"
-    assert tool.compared > 2 * tool.failed and tool.compared > 40, told
+    # A worker may have been given one test of the module, of 25 examples.
+    assert tool.compared > 2 * tool.failed and tool.compared > 15, told
 
 
 def write(folder, data):
