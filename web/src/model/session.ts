@@ -460,9 +460,8 @@ export class Session implements SessionPort {
   tensor(query: TensorQuery): Promise<TensorPreview> | null {
     return this.api.tensor?.(this.ref(), query) ?? null;
   }
-  /** A page without a server. */
   get exported(): boolean {
-    return this.api.exported === true;
+    return this.api.exported === true; // a page without a server
   }
 
   // --- small things
