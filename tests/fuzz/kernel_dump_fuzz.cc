@@ -1,5 +1,5 @@
-// statistic.csv, mapping.csv, file names and execution orders of kernel dumps: what is taken has a key and a place, refusals are one
-// line.
+// statistic.csv, mapping.csv, file names and execution orders of kernel dumps: what is taken has a key and a place,
+// refusals are one line.
 #include <map>
 #include <string>
 #include <string_view>

@@ -38,7 +38,7 @@ def is_warning(row):
 
 
 def accuracy(row):
-    """"Accuracy Reached or Not" of the metrics of a row."""
+    """The cell "Accuracy Reached or Not" of the metrics of a row."""
     cosine, error = row["Cosine"], row["MaxAbsErr"]
     if cosine == "shape unmatched":
         return "Unmatched"
