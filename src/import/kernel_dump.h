@@ -63,8 +63,8 @@ Status ReadKernels(const KernelDirectory& directory, KernelList* out);
 /// The text of one statistic.csv; `path` names it.
 Status ReadKernelLines(std::string_view text, const std::string& path, const std::string& graph, KernelList* out);
 
-/// The lines "{digits}.npy,{name}" of mapping.csv, which stands beside files whose names would be too long; `path` names
-/// it.
+/// The lines "{digits}.npy,{name}" of mapping.csv, which stands beside files whose names would be too long; `path`
+/// names it.
 Status ReadLongNames(std::string_view text, const std::string& path, std::map<std::string, std::string>* out);
 
 /// "{op name}" of its key.
