@@ -71,16 +71,6 @@ bool HoldsKernels(const fs::path& directory) {
   return false;
 }
 
-/// Long names stand in a list beside the files: "{digits}.npy,{name}".
-Status ReadNames(const std::string& path, std::map<std::string, std::string>* out) {
-  return ReadCsv(path, [&](const std::vector<SheetCell>& row, bool) -> Status {
-    if (row.size() < 2) return OkStatus();
-    if (out->size() == kMostTensors) return BadInput(path + " lists more files than any dump");
-    (*out)[row[0].text] = row[1].text;
-    return OkStatus();
-  });
-}
-
 Status TooMany(const std::string& path) { return BadInput(path + " lists more kernels than any dump"); }
 
 /// The tensors of a file of Ascend, by its header.
@@ -110,7 +100,8 @@ Status AddAdump(const std::string& path, std::string_view name, const std::strin
 Status ReadFiles(const KernelDirectory& directory, const std::vector<std::string>& names, KernelList* out) {
   std::map<std::string, std::string> long_names;
   if (const std::string list = JoinPath(directory.path, kNames); IsRegularFile(list)) {
-    MSP_RETURN_IF_ERROR(ReadNames(list, &long_names));
+    MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(list));
+    MSP_RETURN_IF_ERROR(ReadLongNames(file.text(), list, &long_names));
   }
   for (const std::string& name : names) {
     if (IsAdumpName(name)) {
@@ -138,6 +129,7 @@ struct StatisticColumns {
   static constexpr size_t kOpType = 0, kOpName = 1, kTask = 2, kTime = 4, kInOut = 5, kSlot = 6, kFirst = 8;
   size_t dtype = kFirst, shape = kFirst + 1;
   std::array<size_t, kKernelStats> stats{};  // 0: none
+  size_t checksum = 0;                       // the same
 
   explicit StatisticColumns(const std::vector<SheetCell>& titles) {
     constexpr std::array<std::string_view, kKernelStats> kTitles = {"Max Value", "Min Value", "Avg Value",
@@ -148,25 +140,53 @@ struct StatisticColumns {
       for (size_t k = 0; k < kKernelStats; ++k) {
         if (titles[i].text == kTitles[k]) stats[k] = i;
       }
+      const std::string& title = titles[i].text;
+      if (title == "MD5" || title == "MD5 Value" || title == "SHA1") checksum = i;
     }
   }
+};
+
+/// The cells of a line. The C++ part of releases 8.x writes shapes without quotes: "(2,3)" is two cells there, and what
+/// stands behind it is further to the right than its title.
+class StatisticLine {
+ public:
+  StatisticLine(const std::vector<SheetCell>& row, size_t shape) : row_(row), at_(shape) {
+    if (at_ >= row.size()) return;
+    shape_ = row[at_].text;
+    while (StartsWith(shape_, "(") && !EndsWith(shape_, ")") && at_ + extra_ + 1 < row.size()) {
+      shape_ += "," + row[at_ + ++extra_].text;
+    }
+  }
+  const std::string& shape() const { return shape_; }
+  /// False where the line ends before its shape does.
+  bool whole() const { return at_ < row_.size() && (!StartsWith(shape_, "(") || EndsWith(shape_, ")")); }
+  std::string operator[](size_t column) const {
+    const size_t i = column > at_ ? column + extra_ : column;
+    return i < row_.size() ? row_[i].text : std::string();
+  }
+
+ private:
+  const std::vector<SheetCell>& row_;
+  size_t at_, extra_ = 0;
+  std::string shape_;
 };
 
 /// False for a line that is not a kernel's.
 bool ReadLine(const StatisticColumns& columns, const std::vector<SheetCell>& row, KernelTensor* out) {
   using C = StatisticColumns;
   if (row.size() <= std::max({columns.dtype, columns.shape, C::kSlot})) return false;
+  const StatisticLine line(row, columns.shape);
   const std::optional<uint64_t> time = Number<uint64_t>(row[C::kTime].text);
-  if (!time || row[C::kOpName].text.empty()) return false;
+  if (!time || row[C::kOpName].text.empty() || !line.whole()) return false;
   out->key = row[C::kOpName].text + "." + row[C::kTask].text + "." + row[C::kInOut].text + "." + row[C::kSlot].text;
   out->type = row[C::kOpType].text;
   out->time = *time;
-  out->dtype = row[columns.dtype].text;
-  out->shape = row[columns.shape].text;
+  out->dtype = line[columns.dtype];
+  out->shape = line.shape();
   for (size_t k = 0; k < kKernelStats; ++k) {
-    const size_t at = columns.stats[k];
-    if (at > 0 && at < row.size()) out->stats[k] = row[at].text;
+    if (columns.stats[k] > 0) out->stats[k] = line[columns.stats[k]];
   }
+  if (columns.checksum > 0) out->checksum = line[columns.checksum];
   return true;
 }
 
@@ -177,6 +197,15 @@ Status ReadStatistics(const KernelDirectory& directory, KernelList* out) {
 }
 
 }  // namespace
+
+Status ReadLongNames(std::string_view text, const std::string& path, std::map<std::string, std::string>* out) {
+  return ReadCsvText(text, path, [&](const std::vector<SheetCell>& row, bool) -> Status {
+    if (row.size() < 2) return OkStatus();
+    if (out->size() == kMostTensors) return BadInput(path + " lists more files than any dump");
+    (*out)[row[0].text] = row[1].text;
+    return OkStatus();
+  });
+}
 
 Status ReadKernelLines(std::string_view text, const std::string& path, const std::string& graph, KernelList* out) {
   std::optional<StatisticColumns> columns;

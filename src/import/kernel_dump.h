@@ -30,6 +30,7 @@ struct KernelTensor {
   bool constant = false;  // of the graph, in any step
   std::string dtype, shape;                     // of a line
   std::array<std::string, kKernelStats> stats;  // of a line: Max, Min, Mean, Norm; "" where it has none
+  std::string checksum;                         // of a line: MD5 or SHA-1; "" where it has none
 };
 
 /// A directory of one graph's kernels in one step of one rank.
@@ -61,6 +62,10 @@ Status ReadKernels(const KernelDirectory& directory, KernelList* out);
 
 /// The text of one statistic.csv; `path` names it.
 Status ReadKernelLines(std::string_view text, const std::string& path, const std::string& graph, KernelList* out);
+
+/// The lines "{digits}.npy,{name}" of mapping.csv, which stands beside files whose names would be too long; `path`
+/// names it.
+Status ReadLongNames(std::string_view text, const std::string& path, std::map<std::string, std::string>* out);
 
 /// "{op name}" of its key.
 std::string_view KernelOf(const KernelTensor& tensor);

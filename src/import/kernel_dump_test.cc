@@ -48,5 +48,33 @@ TEST(KernelStatistics, ColumnsGoByTheirTitles) {
   EXPECT_FALSE(ReadKernelLines("", "statistic.csv", "Net/0", &list).ok());
 }
 
+/// As the C++ part of releases 8.x writes it: other titles, the format of the device, shapes without quotes, checksums.
+TEST(KernelStatistics, ReleasesEight) {
+  constexpr char kText[] =
+      "Op Type,Op Name,Task ID,Stream ID,Timestamp,Input/Output,Slot,Data Size,Data Type,Format,Shape,Max Value,"
+      "Min Value,Avg Value,L2Norm Value,NaN Count,Negative Inf Count,Positive Inf Count,MD5 Value\n"
+      "MatMul,fc,1,7,5,input,0,24,FLOAT,FRACTAL_NZ,(2,3),4,-1,2,3,0,1,0,0cc175b9\n"
+      "MatMul,fc,1,7,5,input,1,4,FLOAT,ND,(1),5,5,5,5,0,0,0,92eb5ffe\n"
+      "MatMul,fc,1,7,5,output,0,4,BF16,ND,(),6,6,6,6,0,0,0,4a8a08f0\n"
+      "MatMul,fc,1,7,5,output,1,96,INT32,ND,2x3x4,7,6,5,4\n"
+      "MatMul,fc,1,7,5,output,2,24,FLOAT,ND,(2,3\n";
+  KernelList list;
+  ASSERT_TRUE(ReadKernelLines(kText, "statistic.csv", "", &list).ok());
+  EXPECT_EQ(list.passed_over, 1u) << "a line that ends in its shape";
+  ASSERT_EQ(list.tensors.size(), 4u);
+  const KernelTensor& t = list.tensors[0];
+  EXPECT_EQ(t.key, "fc.1.input.0");
+  EXPECT_EQ(t.dtype, "FLOAT");
+  EXPECT_EQ(t.shape, "(2,3)");
+  EXPECT_EQ(t.stats, (std::array<std::string, kKernelStats>{"4", "-1", "2", "3"}));
+  EXPECT_EQ(t.checksum, "0cc175b9");
+  EXPECT_EQ(list.tensors[1].shape, "(1)");
+  EXPECT_EQ(list.tensors[1].checksum, "92eb5ffe");
+  EXPECT_EQ(list.tensors[2].stats[3], "6");
+  EXPECT_EQ(list.tensors[3].shape, "2x3x4");
+  EXPECT_EQ(list.tensors[3].stats[3], "4");
+  EXPECT_EQ(list.tensors[3].checksum, "");
+}
+
 }  // namespace
 }  // namespace msprobe

@@ -130,7 +130,7 @@ void DescribeArray(const KernelTensor& kernel, const OpenArray& array, size_t si
 }
 
 KernelFigures FiguresOf(const OpenArray& array) {
-  KernelFigures out{std::string(DTypeName(array.tensor().dtype)), array.tensor().shape, {}};
+  KernelFigures out{std::string(DTypeName(array.tensor().dtype)), array.tensor().shape, {}, {}};
   const Stats& s = array.stats;
   out.stats = {s.max, s.min, s.mean, s.norm};
   const DType dtype = array.tensor().dtype;
@@ -261,7 +261,7 @@ std::vector<int64_t> ShapeOf(std::string_view text) {
 }
 
 KernelFigures FiguresOf(const KernelTensor& kernel, const Statistics& stats) {
-  KernelFigures out{kernel.dtype, ShapeOf(kernel.shape), {}};
+  KernelFigures out{kernel.dtype, ShapeOf(kernel.shape), {}, {}};
   for (size_t k = 0; k < kStatCount; ++k) {
     if (stats[k]) out.stats[k] = Shortest(*stats[k]);
   }
@@ -278,6 +278,26 @@ std::string RelativeText(float diff, float golden) {
 bool AnyFarApart(const Statistics& a, const Statistics& b) {
   const auto far = [&](size_t k) { return a[k] && b[k] && IsFarApart(*a[k], *b[k]); };
   return far(kMax) || far(kMin) || far(kNorm);
+}
+
+bool HasStatistics(const Statistics& s) {
+  return std::any_of(s.begin(), s.end(), [](const auto& v) { return v.has_value(); });
+}
+
+/// Checksums of one kind, which their length says.
+bool HaveChecksums(const KernelTensor& a, const KernelTensor& b) {
+  return !a.checksum.empty() && a.checksum.size() == b.checksum.size();
+}
+
+/// Lines that have only checksums agree in them, or do not; without a figure in common nothing is said.
+void JudgeChecksums(const KernelTensor& a, const KernelTensor& b, KernelRow* row) {
+  if (!HaveChecksums(a, b)) {
+    row->cells[kMessage] = "NPU and bench have no statistic in common.";
+    row->finding.reset();
+    return;
+  }
+  row->accuracy = a.checksum == b.checksum ? "Yes" : "No";
+  if (a.checksum != b.checksum) row->cells[kMessage] = "Checksums of NPU and bench do not match.";
 }
 
 /// A file as statistic.csv would list it.
@@ -302,7 +322,9 @@ StatusOr<KernelFigures> MeasureKernel(const KernelTensor& kernel) {
   if (kernel.line) {
     Statistics stats;
     for (size_t k = 0; k < kStatCount; ++k) stats[k] = Statistic(kernel.stats[k]);
-    return FiguresOf(kernel, stats);
+    KernelFigures out = FiguresOf(kernel, stats);
+    if (!HasStatistics(stats)) out.checksum = kernel.checksum;
+    return out;
   }
   MSP_ASSIGN_OR_RETURN(const OpenArray array, OpenKernel(kernel));
   KernelFigures out = FiguresOf(array);
@@ -334,6 +356,10 @@ KernelRow StatisticRow(const KernelPair& pair, bool csv) {
     return row;
   }
   row.finding = FindingOf(*pair.target, {FiguresOf(lines[0], a), FiguresOf(lines[1], b)});
+  if (HaveChecksums(lines[0], lines[1])) {
+    row.finding->target.checksum = lines[0].checksum;
+    row.finding->golden.checksum = lines[1].checksum;
+  }
   std::string& message = row.cells[kMessage];
   if (ShapeOf(lines[0].shape) != ShapeOf(lines[1].shape)) message = "Tensor shapes do not match.";
   const bool mixed = pair.target->line != pair.golden->line;  // a file of numpy has bfloat16 as float32
@@ -341,13 +367,19 @@ KernelRow StatisticRow(const KernelPair& pair, bool csv) {
     message += (message.empty() ? "" : " ") + std::string("Dtype of NPU and bench Tensor do not match. Skipped.");
   }
   if (!message.empty()) return row;
+  bool any = false;
   for (size_t k = 0; k < kStatCount; ++k) {
     if (!a[k] || !b[k]) continue;
+    any = true;
     const float diff = *a[k] - *b[k];
     row.cells[kFirstMetric + k] = NumberText(Shortest(diff), csv);
     row.cells[kFirstMetric + (kStatCount + k)] = RelativeText(diff, *b[k]);
   }
-  row.accuracy = AnyFarApart(a, b) ? "No" : "Yes";
+  if (any) {
+    row.accuracy = AnyFarApart(a, b) ? "No" : "Yes";
+  } else {
+    JudgeChecksums(lines[0], lines[1], &row);
+  }
   row.cells[kAccuracy] = row.accuracy;
   return row;
 }

@@ -127,6 +127,7 @@ void WriteFigures(const KernelFigures& figures, JsonWriter* json) {
       json->Key(kKeys[k]);
       figures.stats[k] ? json->Number(*figures.stats[k]) : json->Null();
     }
+    if (!figures.checksum.empty()) json->Member("md5", figures.checksum);
   });
 }
 

@@ -16,6 +16,7 @@ struct KernelFigures {
   std::string dtype;
   std::vector<int64_t> shape;
   std::array<std::optional<double>, kStatCount> stats;
+  std::string checksum;  // "" where it is not compared
 };
 
 /// As dump.json has a tensor.

@@ -1,5 +1,7 @@
-// statistic.csv, file names and execution orders of kernel dumps: what is taken has a key and a place, refusals are one
-// line.
+// statistic.csv, mapping.csv, file names and execution orders of kernel dumps: what is taken has a key and a place,
+// refusals are one line.
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "fuzz_file.h"
@@ -29,6 +31,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto iterations = ParseIterations(text, "input"); !iterations.ok()) fuzz::CheckRefusal(iterations.status());
   PlaceKernels(orders, &list);
   for (const KernelTensor& tensor : list.tensors) fuzz::Check(tensor.place < list.tensors.size(), "a place of its own");
+  std::map<std::string, std::string> names;
+  if (const Status read = ReadLongNames(text, "input", &names); !read.ok()) fuzz::CheckRefusal(read);
+  for (const auto& entry : names) {
+    KernelTensor listed;
+    if (ParseKernelName(entry.second, &listed)) fuzz::Check(listed.key.size() > 3, "a listed name has a key");
+  }
   KernelTensor named;
   if (ParseKernelName(text, &named)) fuzz::Check(named.key.size() > 3, "a name has a key");
   return 0;

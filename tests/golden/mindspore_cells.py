@@ -93,15 +93,15 @@ def cell_class(title, theirs, ours):
     return None
 
 
-def items_of(dump):
-    """Name of an item -> what dump.json has of it, for tensors."""
+def items_of(dump, key_of="shape"):
+    """Name of an item -> what dump.json has of it, for tensors; of arguments that are none with `key_of` "value"."""
     out = {}
 
     def add(name, value):
         if isinstance(value, list):
             for i, one in enumerate(value):
                 add(f"{name}.{i}", one)
-        elif isinstance(value, dict) and "shape" in value:
+        elif isinstance(value, dict) and key_of in value:
             out[name] = value
         elif isinstance(value, dict):
             for key, one in value.items():

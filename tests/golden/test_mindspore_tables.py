@@ -11,8 +11,9 @@ import pytest
 from graph_cases import REPO
 from mindspore_cases import CROSS_8, CROSS_26, OLDER
 from mindspore_cells import CLASSES, agrees, cell_class, items_of, wrong_golden_cells
-from mindspore_reference import reference_faults
-from mindspore_set import files, mindspore_set, read_table, run_case, same_cell
+from mindspore_reference import op_of, reference_faults
+from mindspore_reference_8 import older_faults
+from mindspore_set import as_number, files, mindspore_set, read_table, run_case, same_cell
 
 pytestmark = pytest.mark.deep
 
@@ -105,16 +106,26 @@ def judge(case, out):
     return cells, faults
 
 
+def faults_of_table(case, table):
+    """Cells of a table that do not follow from the two dumps that it compares."""
+    words, root = words_of(case), mindspore_set()
+    if case in CROSS_26:
+        target, golden = (root / words[words.index(option) + 1] for option in ("-tp", "-gp"))
+        return reference_faults(rows_of(table), target, golden)
+    info = info_of(words)
+    dumps = [root / info[side] for side in ("npu_path", "bench_path")]
+    if dumps[0].is_dir():
+        dumps = [dump / re.search(r"rank\d+", table.name).group() / "dump.json" for dump in dumps]
+    return older_faults(rows_of(table), *dumps)
+
+
 @pytest.mark.parametrize("case", CROSS_26 + CROSS_8 + OLDER)
 def test_every_cell_is_theirs_or_has_its_reason(case, tmp_path):
     run_case(case, tmp_path)
     _, faults = judge(case, tmp_path)
     assert faults == []
-    if case in CROSS_26:  # and whatever its class is, it follows from the two dumps
-        words, root = words_of(case), mindspore_set()
-        target, golden = (root / words[words.index(option) + 1] for option in ("-tp", "-gp"))
-        for path in (p for p in files(tmp_path).values() if p.suffix in (".csv", ".xlsx")):
-            assert reference_faults(rows_of(path), target, golden) == []
+    for table in (p for p in tmp_path.iterdir() if p.suffix in (".csv", ".xlsx")):
+        assert faults_of_table(case, table) == []  # and whatever its class is, it follows from the two dumps
 
 
 def test_reasons_are_written_down():
@@ -131,3 +142,20 @@ def test_pairs_of_equal_weights_agree(model):
     assert wrong == []
     assert sum(row["Bench Name"] != "N/A" for row in pairs.values()) >= {"m1": 550, "m2": 99}[model]
     assert {row["Result"] for row in pairs.values()} <= {"pass", "warning"}
+
+
+@pytest.mark.parametrize("case", ["ms8_compare_m2_stat", "ms8_compare_m2_cross_tensor", "ms8_compare_m2_md5"])
+def test_a_changed_cell_of_8_is_noticed(case, tmp_path):
+    run_case(case, tmp_path)
+    (table,) = tmp_path.glob("*.xlsx")
+    info = info_of(words_of(case))
+    dumps = [mindspore_set() / info[side] for side in ("npu_path", "bench_path")]
+    rows = [r for r in rows_of(table) if r["Bench Name"] != "N/A" and not r["NPU Dtype"].startswith("<")]
+    row = next(r for r in rows if r.get("Max diff", r.get("MaxAbsErr", "1")) not in ("0", "N/A", "unsupported"))
+    of_op = [r for r in rows_of(table) if op_of(r["NPU Name"])[0] == op_of(row["NPU Name"])[0]]
+    assert older_faults(of_op, *dumps) == []
+    for title in set(row) - {"NPU Name", "Bench Name", "NPU_Stack_Info", "Data_name"}:
+        number = as_number(row[title])
+        other = "other" if number is None else str(number * 1.01 + 1e-3)
+        changed = [r | {title: other} if r["NPU Name"] == row["NPU Name"] else r for r in of_op]
+        assert older_faults(changed, *dumps) != [], title

@@ -320,6 +320,47 @@ def test_layout_of_releases_8(tmp_path):
     assert len(table(tmp_path / "out", rank=1, step=3)[0]) == 1
 
 
+OLDER_HEADER = "Op Type,Op Name,Task ID,Stream ID,Timestamp,Input/Output,Slot,Data Size,Data Type,Format,Shape"
+
+
+def older_statistics(folder, titles, *lines):
+    """statistic.csv as the C++ part of 8.x writes it: shapes without quotes."""
+    where = folder / "rank_0" / "20250101120000" / "step_0"
+    where.mkdir(parents=True, exist_ok=True)
+    start = "MatMul,fc,1,7,100,{},0,24,FLOAT,ND,(2,3),{}"
+    text = [f"{OLDER_HEADER},{titles}", *(start.format(*line) for line in lines)]
+    (where / "statistic.csv").write_text("\n".join(text) + "\n")
+
+
+def test_statistics_of_releases_8(tmp_path):
+    sides = tmp_path / "t", tmp_path / "g"
+    for side, most in zip(sides, (9, 4)):
+        titles = "Max Value,Min Value,Avg Value,L2Norm Value,NaN Count"
+        older_statistics(side, titles, ("input", "4,1,2,3,0"), ("output", f"{most},1,2,3,0"))
+    told = json.loads(compare(*sides, tmp_path / "out", "--json").stdout)
+    rows, _ = table(tmp_path / "out")
+    assert [row["NPU Tensor Shape"] for row in rows.values()] == ["[2,3]"] * 2
+    numbers = [[float(row[f"NPU {s}"]) for s in ("max", "min", "mean", "l2norm")] for row in rows.values()]
+    assert numbers == [[4, 1, 2, 3], [9, 1, 2, 3]]
+    assert [row["Accuracy Reached or Not"] for row in rows.values()] == ["Yes", "No"]
+    assert told["tables"][0]["not_reached"] == 1
+
+
+def test_lines_with_nothing_but_checksums(tmp_path):
+    """Those that differ do not pass, and what has no figure in common is not judged."""
+    sides = tmp_path / "t", tmp_path / "g"
+    for side, end in zip(sides, "ab"):
+        older_statistics(side, "MD5 Value", ("input", "0cc1"), ("output", f"92e{end}"))
+    out = compare(*sides, tmp_path / "out").stdout
+    assert out.startswith("Origin: ") and "fc.1: its output.0 differs" in out
+    rows, _ = table(tmp_path / "out")
+    assert [row["Accuracy Reached or Not"] for row in rows.values()] == ["Yes", "No"]
+    older_statistics(sides[0], "Max Value", ("input", "4"))
+    assert compare(*sides, tmp_path / "other").stdout.startswith("Unknown: ")
+    rows, _ = table(tmp_path / "other")
+    assert {row["Accuracy Reached or Not"] for row in rows.values()} == {""}
+
+
 def test_files_of_ascend(tmp_path):
     """All tensors of a kernel in one file, in the formats of the device."""
     data = Path(__file__).resolve().parents[1] / "golden" / "mindspore" / "adump" / "data"
