@@ -111,7 +111,7 @@ class AccuracyResults {
   static std::string FunctionOf(const std::vector<std::string>& row) {
     const OutputName name = ParseOutputName(row[kName]);
     if (!name.valid()) return ToUtf8(row[kName]);
-    return ToUtf8(name.api + (name.direction == "backward" ? ", backward" : ""));
+    return ToUtf8(name.api + " " + std::string(name.direction));
   }
 
   void Add(const std::vector<SheetCell>& cells) {

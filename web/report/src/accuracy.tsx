@@ -245,7 +245,7 @@ function ResultLines({ row, columns, address, open, toggle }: LinesProps) {
   return (
     <Fragment>
       <tr class={`measured ${cellOf(row, VERDICT).replace('-', '_')}`}>
-        <td><button type="button" class="expander" aria-expanded={open} aria-label={t('table.open', { row: name })} onClick={() => toggle(name)}>{open ? '▾' : '▸'} {formatMeasure(row[0])}</button></td>
+        <td><button type="button" class="expander" aria-expanded={open} aria-label={`${formatMeasure(row[0])}: ${t('table.open', { row: name })}`} onClick={() => toggle(name)}>{open ? '▾' : '▸'} {formatMeasure(row[0])}</button></td>
         {SHOWN.map((column) => (
           <td key={column} class={MEASURES.includes(column) ? 'code number' : 'code'}>
             {column === VERDICT ? <Measured verdict={cellOf(row, column)} /> : column === NAME ? <ResultName name={name} address={address} /> : cellOf(row, column).replace(/^(torch|mindspore)\./, '')}
