@@ -40,7 +40,6 @@ struct WorstCall {
 
 struct AccCheckReport {
   std::string result, details, float64, error_data;  // files; the directory of saved tensors, "" without one
-  std::string page;                                  // of the results, "" without one
   std::string device;
   uint64_t passed = 0, warned = 0, failed = 0, skipped = 0, resumed = 0;  // calls
   std::vector<std::string> errors;                                        // names of calls that fail, at most 100

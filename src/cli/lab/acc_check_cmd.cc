@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "cli/lab/lab_commands.h"
 #include "cli/lab/lab_options.h"
-#include "jobs/laboratory/accuracy_page.h"
 #include "json/writer.h"
 #include "lab/acc_check.h"
 #include "lab/check_tables.h"
@@ -59,7 +58,6 @@ std::string Json(const AccCheckReport& report) {
   json.Member("result", report.result);
   json.Member("details", report.details);
   json.Member("float64", report.float64);
-  json.Member("html", report.page);
   WriteCounts(report, &json);
   json.EndObject();
   return json.Take() + "\n";
@@ -96,7 +94,6 @@ std::string Text(const AccCheckReport& report) {
   std::string out = CountsText(report);
   out += fmt::format("  result: {}\n  details: {}\n", OneLine(report.result), OneLine(report.details));
   out += fmt::format("  float64: {}\n", OneLine(report.float64));
-  if (!report.page.empty()) out += fmt::format("  report: {}\n", OneLine(report.page));
   if (!report.error_data.empty()) out += fmt::format("  data of calls that fail: {}\n", OneLine(report.error_data));
   return out;
 }
@@ -131,8 +128,7 @@ Status Run(AccCheckArgs* args, bool as_json) {
   if (online) return UsageError("--online judges what trainings send: leave out -api_info");
   if (settings.dump.empty())
     return UsageError("-api_info is missing: the dump.json whose calls are made again, or --online HOST:PORT");
-  MSP_ASSIGN_OR_RETURN(AccCheckReport report, CheckAccuracy(settings, nullptr));
-  MSP_ASSIGN_OR_RETURN(report.page, WriteAccuracyPage(settings.dump, report));
+  MSP_ASSIGN_OR_RETURN(const AccCheckReport report, CheckAccuracy(settings, nullptr));
   if (!report.truncated.empty()) PrintWarning(report.truncated);
   as_json ? PrintJson(Json(report)) : PrintForPeople(Text(report));
   return OkStatus();

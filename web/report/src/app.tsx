@@ -1,10 +1,9 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { applyPalette, makePalette, type ThemeName } from '../../src/theme/palette';
-import { AccuracyAnswer } from './accuracy';
 import { ConfigurationAnswer } from './configuration';
 import { LookContext } from './context';
 import { Curves } from './curves';
-import { isAccuracy, isConfiguration, type CompareReport, type Report } from './data';
+import { isConfiguration, type CompareReport, type Report } from './data';
 import { formatTime } from './format';
 import { translator, type Language } from './i18n';
 import { WorstOps } from './ops';
@@ -83,7 +82,7 @@ export function App({ report }: { report: Report | null }) {
   const [theme, setTheme] = useState<ThemeName>(preferredTheme);
   const look = useMemo(() => ({ t: translator(language), language, palette: makePalette(theme) }), [language, theme]);
   const { t } = look;
-  const title = t(report && isConfiguration(report) ? 'config.title' : report && isAccuracy(report) ? 'accuracy.title' : 'title');
+  const title = t(report && isConfiguration(report) ? 'config.title' : 'title');
   useEffect(() => {
     applyPalette(look.palette, document.documentElement);
     document.documentElement.lang = language === 'zh' ? 'zh-CN' : 'en';
@@ -110,8 +109,6 @@ export function App({ report }: { report: Report | null }) {
           <p class="card broken" role="alert">{t('broken')}</p>
         ) : isConfiguration(report) ? (
           <ConfigurationAnswer report={report} />
-        ) : isAccuracy(report) ? (
-          <AccuracyAnswer report={report} />
         ) : (
           <Comparison report={report} />
         )}

@@ -151,39 +151,8 @@ export interface ConfigurationReport extends Made {
   };
 }
 
-/** A result: its error in multiples of what rounding explains, the function, the cells of the table. */
-export type AccuracyRow = [times: Measure, function: string, ...cells: string[]];
-export interface AccuracyFunction {
-  name: string;
-  dtype: string;
-  verdict: string; // of its worst result
-  times: Measure;
-  results: number;
-  off: number; // of them suspicious or wrong
-  histogram: Record<string, number[]>;
-}
-/** What acc_check found. */
-export interface AccuracyReport extends Made {
-  accuracy: {
-    dump: string;
-    device: string;
-    files: string[];
-    passed: number;
-    warned: number;
-    failed: number;
-    skipped: number;
-    resumed: number;
-    results: Record<string, number>; // by verdict
-    functions: AccuracyFunction[]; // the worst first
-    columns: string[];
-    total: number;
-    rows: AccuracyRow[]; // the worst first
-  };
-}
-
-export type Report = CompareReport | ConfigurationReport | AccuracyReport;
+export type Report = CompareReport | ConfigurationReport;
 export const isConfiguration = (report: Report): report is ConfigurationReport => 'configuration' in report;
-export const isAccuracy = (report: Report): report is AccuracyReport => 'accuracy' in report;
 
 export const DIRECTIONS = ['other', 'forward', 'backward', 'gradient'] as const; // by the numbers in cells and bins
 export type Direction = (typeof DIRECTIONS)[number];
