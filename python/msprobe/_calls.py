@@ -177,18 +177,31 @@ def shake(jitter, tensor):
     return jitter("", widen(tensor))
 
 
+def gradients_of(outs, leaves, given):
+    """As torch.autograd.grad, without what it does for symbolic shapes: that imports as much as all calls of a step cost."""
+    run = getattr(torch.autograd.graph, "_engine_run_backward", None)
+    plain = all(type(t) is torch.Tensor for t in (*outs, *leaves, *given))
+    if not leaves:
+        return ()
+    if run is None or not plain or any(a.shape != b.shape for a, b in zip(outs, given)):
+        return torch.autograd.grad(outs, leaves, given, allow_unused=True)
+    return run(tuple(outs), tuple(given), False, False, tuple(leaves), allow_unreachable=True, accumulate_grad=False)
+
+
 class Pass:
     """One execution of a call, forward and backward."""
 
     def __init__(self, call, change, backward, wide):
         leaves, inputs = {}, {}
         for key, tensor in call.tensors.items():
-            changed = change(tensor)
+            changed = change(tensor).detach()
+            # Another dtype has memory of its own already.
+            fresh = type(changed) is torch.Tensor and changed.dtype != tensor.dtype
+            changed = changed if fresh else changed.clone()
             if backward and key in call.leaves:
-                leaves[key] = changed.detach().clone().requires_grad_()
-                inputs[key] = leaves[key].clone()  # so that the function may write into it
-            else:
-                inputs[key] = changed.detach().clone()
+                leaves[key] = changed.requires_grad_()
+                changed = leaves[key].clone()  # so that the function may write into it
+            inputs[key] = changed
         with torch.set_grad_enabled(backward):
             self.result = call.run(inputs, wide)
         self.grads = self._backward(call, leaves, change) if backward else {}
@@ -204,8 +217,7 @@ class Pass:
             given.append(change(gradient).to(outs[-1].dtype))
         if not outs:
             return {}
-        found = torch.autograd.grad(outs, list(leaves.values()), given, allow_unused=True) if leaves else ()
-        return dict(zip(leaves, found))
+        return dict(zip(leaves, gradients_of(outs, list(leaves.values()), given)))
 
 
 def parts_of(result):

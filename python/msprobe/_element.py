@@ -131,13 +131,20 @@ class ElementBounds:
 
     def of(self, side, place, ours, truth):
         """The bound of a result (`place` is its number) or of a gradient (its key); None where no rule says any."""
-        if not is_wide(ours) or self._unit == 0 or ours.numel() == 0 or self._name in NO_RULE:
-            return None
-        bound = self._backward(place, ours, truth) if side == "backward" else self._forward(place, ours, truth)
-        if bound is not None and bound.rule in ("condition", "saved", "terms", "spread"):
-            # Terms below the normal numbers lose digits, or are flushed to 0.
-            bound.distance = bound.distance + torch.finfo(ours.dtype).smallest_normal * bound.count
+        bound = None
+        for bound in self.growing(side, place, ours, truth):  # noqa: B007
+            pass
         return bound
+
+    def growing(self, side, place, ours, truth):
+        """Bounds of which each is at least as large as the one before; the last is that of `of`. Each takes passes in float64."""
+        if not is_wide(ours) or self._unit == 0 or ours.numel() == 0 or self._name in NO_RULE:
+            return
+        for bound in self._backward(place, ours, truth) if side == "backward" else self._forward(place, ours, truth):
+            if bound is not None and bound.rule in ("condition", "saved", "terms", "spread"):
+                # Terms below the normal numbers lose digits, or are flushed to 0.
+                bound.distance = bound.distance + torch.finfo(ours.dtype).smallest_normal * bound.count
+            yield bound
 
     def least(self, side, ours):
         """What is left of the bound without passes: ulp of each element. What is nearer is within it. None where no rule says any."""
@@ -170,38 +177,54 @@ class ElementBounds:
     def _forward(self, place, ours, truth):
         unit = max(torch.finfo(ours.dtype).eps / 2, self._unit)
         if self._is_copy():
-            return Bound("exact", 0.5)
-        if self._kind in ("elementwise", "function"):
-            lost = self._lost(ours, unit) if self._measured else None
-            if self._measured and self._numbers() is not None:
-                return Bound("ulp", self._measured[0], lost)
-            moved = self._moved(0, place, unit)
-            if moved is None:
-                return None
-            distance = CONDITION_STEPS * moved + (0.0 if lost is None else lost)
-            return self._made("condition", self._own_ulps(), distance, truth, unit)
-        if self._is_sum():
-            return self._sum(0, place, ours, truth, unit, True)
-        return self._spread(0, place, ours, truth, unit)
+            yield Bound("exact", 0.5)
+        elif self._kind in ("elementwise", "function"):
+            yield self._elementwise(place, ours, truth, unit)
+        elif self._is_sum():
+            yield self._sum(0, place, ours, truth, unit, True)
+        else:
+            yield from self._spread(0, place, ours, truth, unit)
+
+    def _elementwise(self, place, ours, truth, unit):
+        lost = self._lost(ours, unit) if self._measured else None
+        if self._measured and self._numbers() is not None:
+            return Bound("ulp", self._measured[0], lost)
+        moved = None
+        for moved in self._moved(0, place, unit):  # noqa: B007
+            pass
+        if moved is None:
+            return None
+        distance = CONDITION_STEPS * moved + (0.0 if lost is None else lost)
+        return self._made("condition", self._own_ulps(), distance, truth, unit)
 
     def _backward(self, key, ours, truth):
         unit = max(torch.finfo(ours.dtype).eps / 2, self._unit)
         if self._kind == "copy":
-            return self._sum(1, key, ours, truth, unit, False)
-        if self._kind in ("elementwise", "function"):
-            moved = self._moved(1, key, unit)
-            saved = self._saved(key, unit)
-            summed = self._broadcast(key, ours, unit)
-            if moved is None or saved is None or summed is None:
-                return None
-            ulps, distance = SAVED_ULPS, CONDITION_STEPS * (moved + saved) + summed
-            if self._measured_backward:
-                ulps = max(ulps, self._measured_backward[0])
-                distance = distance + self._measured_backward[1] * unit * self._incoming(ours)
-            return self._made("saved", ulps, distance, truth, unit)
-        if self._is_sum():
-            return self._sum(1, key, ours, truth, unit, True)
-        return self._spread(1, key, ours, truth, unit)
+            yield self._sum(1, key, ours, truth, unit, False)
+        elif self._kind in ("elementwise", "function"):
+            yield from self._gradient(key, ours, truth, unit)
+        elif self._is_sum():
+            yield self._sum(1, key, ours, truth, unit, True)
+        else:
+            yield from self._spread(1, key, ours, truth, unit)
+
+    def _gradient(self, key, ours, truth, unit):
+        """Of a function of each element: what rounding of inputs and of saved values changes, and of sums over what was broadcast."""
+        summed = self._broadcast(key, ours, unit)
+        ulps, more = SAVED_ULPS, summed
+        if self._measured_backward:
+            ulps = max(ulps, self._measured_backward[0])
+            lost = self._measured_backward[1] * unit * self._incoming(ours)
+            more = None if summed is None else summed + lost
+        moved = saved = None
+        for moved in self._moved(1, key, unit) if more is not None else ():
+            if moved is not None:
+                yield self._made("saved", ulps, CONDITION_STEPS * moved + more, truth, unit, partial=True)
+        for saved in self._saved(key, unit) if moved is not None else ():
+            if saved is not None:
+                yield self._made("saved", ulps, CONDITION_STEPS * (moved + saved) + more, truth, unit)
+        if saved is None:
+            yield None
 
     def _adds(self):
         values = [*self._call.spec["args"], *self._call.spec["kwargs"].values()]
@@ -239,7 +262,11 @@ class ElementBounds:
             return sizes[0]
         return max((size.max().item() for size in sizes if size.numel()), default=0.0)
 
-    def _made(self, rule, ulps, distance, truth, unit, count=1.0):
+    @staticmethod
+    def _made(rule, ulps, distance, truth, unit, count=1.0, partial=False):
+        """`partial`: of a bound that grows, whose condition is not known yet."""
+        if partial:
+            return Bound(rule, ulps, distance, count, -1)
         size = truth.detach().abs().double().norm().item()
         condition = distance.norm().item() / (unit * size) if size > 0 else math.inf
         return Bound(rule, ulps, distance, count, condition)
@@ -261,7 +288,7 @@ class ElementBounds:
         return distance_of(a, b).nan_to_num(nan=0.0)
 
     def _moved(self, which, place, unit):
-        """The largest change when the inputs move by one rounding, up or down each."""
+        """The largest change when the inputs move by one rounding, up or down each; yields it as it grows, in the end None if it is not known."""
         wide = [key for key, t in self._call.tensors.items() if is_wide(t)]
         patterns = list(itertools.product((1, -1), repeat=min(len(wide), 3)))[:MOST_PATTERNS]
         moved = None
@@ -275,9 +302,12 @@ class ElementBounds:
             )
             change = self._difference(passed, which, place)
             if change is None:
-                return None
+                yield None
+                return
             moved = change if moved is None else torch.maximum(moved, change)
-        return self._moved_by_numbers(which, place, unit, moved)
+            if pattern != patterns[-1]:
+                yield moved
+        yield self._moved_by_numbers(which, place, unit, moved)
 
     def _moved_by_numbers(self, which, place, unit, moved):
         """Adds what rounding of numbers among the arguments changes, such as 0.1."""
@@ -333,15 +363,16 @@ class ElementBounds:
         return nearest[2] if nearest[1] else None
 
     def _saved(self, key, unit):
-        """The largest change when saved values move by one rounding."""
+        """The largest change when saved values move by one rounding; yields it as it grows."""
         found = None
         for sign in (1, 0):
             passed = self._pass(("saved", sign, unit), _replay.widen, Saved(self._dtype, unit, sign))
             change = self._difference(passed, 1, key)
             if change is None:
-                return None
+                yield None
+                return
             found = change if found is None else torch.maximum(found, change)
-        return found
+            yield found
 
     def _broadcast(self, key, ours, unit):
         """The rounding of the sum over what was broadcast; 0 without one."""
@@ -391,17 +422,8 @@ class ElementBounds:
 
     def _spread(self, which, place, ours, truth, unit):
         """As the bound of the whole result, with what each element moves by itself."""
-        squares = 0.0
-        for draw in range(DRAWS):
-            jitter = Shake(self._unit, draw + 2)
-            saved = Saved(self._dtype, unit, 0) if which else None
-            change = self._difference(self._pass(("draw", draw, bool(which)), jitter, saved), which, place)
-            if change is None:
-                return None
-            squares = squares + change**2
         size = truth.detach().abs().double()
         size = size.unsqueeze(-1) if truth.is_complex() else size
-        moved = torch.maximum((squares / DRAWS).sqrt(), self._unit * size)
         inner = min(unit, SINGLE)
         length = terms(self._call, ours, which == 1)
         steps = TAIL * inner * math.sqrt(length) / self._unit
@@ -413,8 +435,19 @@ class ElementBounds:
         typical = math.sqrt((size**2).nan_to_num(nan=0.0, posinf=0.0).mean().item())
         if self._name in LOGARITHMS and not which:
             typical = max(typical, 1.0)
-        distance = steps * moved + TAIL * (unit if which else inner) * typical
-        return self._made("spread", 2, distance, truth, unit, length)
+        squares = 0.0
+        for draw in range(DRAWS):
+            jitter = Shake(self._unit, draw + 2)
+            saved = Saved(self._dtype, unit, 0) if which else None
+            change = self._difference(self._pass(("draw", draw, bool(which)), jitter, saved), which, place)
+            if change is None:
+                yield None
+                return
+            squares = squares + change**2
+            # Draws that are missing count as no change.
+            moved = torch.maximum((squares / DRAWS).sqrt(), self._unit * size)
+            distance = steps * moved + TAIL * (unit if which else inner) * typical
+            yield self._made("spread", 2, distance, truth, unit, length, partial=draw < DRAWS - 1)
 
 
 def chosen(call, results, truths):

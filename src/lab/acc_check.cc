@@ -78,7 +78,7 @@ class AccuracyCheck {
         plan_(std::move(plan)),
         report_(report),
         framework_(FrameworkOf(dump)),
-        pool_(pool ? pool : &own_.emplace(settings.devices, framework_)) {}
+        pool_(pool ? pool : &own_.emplace(settings.devices, framework_, settings.processes)) {}
 
   /// A device that is not there is told before a table is made.
   Status Begin() {
@@ -96,8 +96,9 @@ class AccuracyCheck {
       if (progress) progress(static_cast<double>(i + 1) / static_cast<double>(plan_.size()));
       return OkStatus();
     };
-    const auto processes = static_cast<size_t>(settings_.processes);
-    MSP_RETURN_IF_ERROR(ParallelOrdered<CheckedCall>(plan_.size(), 4 * processes, make, take, processes));
+    // Beside each process that makes a call there is one thread that judges the call before it.
+    const auto threads = 2 * static_cast<size_t>(settings_.processes);
+    MSP_RETURN_IF_ERROR(ParallelOrdered<CheckedCall>(plan_.size(), 2 * threads, make, take, threads));
     wrong_.insert(wrong_.end(), suspicious_.begin(), suspicious_.end());
     wrong_.resize(std::min(wrong_.size(), kMostNamed));
     report_->suspects = std::move(wrong_);
@@ -113,11 +114,16 @@ class AccuracyCheck {
       return SkippedCall(call.full, framework_, request.status().message());
     }
     MSP_ASSIGN_OR_RETURN(std::unique_ptr<CheckProcess> process, pool_->Take());
-    MSP_ASSIGN_OR_RETURN(CallAnswer answer, process->Call(*request));
+    StatusOr<CallAnswer> answer = process->Call(*request);
+    const bool saves = !report_->error_data.empty();  // the process has the data until the next call
+    if (!answer.ok() || !saves) pool_->Give(answer.ok() ? std::move(process) : nullptr);
+    if (!answer.ok()) return answer.status();
     CheckedCall out =
-        JudgeCall(call.full, call.api, call.backward.has_value(), framework_, settings_.release, std::move(answer));
-    if (!report_->error_data.empty() && Fails(out)) MSP_RETURN_IF_ERROR(process->Save(report_->error_data, call.full));
-    pool_->Give(std::move(process));
+        JudgeCall(call.full, call.api, call.backward.has_value(), framework_, settings_.release, *std::move(answer));
+    if (!saves) return out;
+    const Status saved = Fails(out) ? process->Save(report_->error_data, call.full) : OkStatus();
+    pool_->Give(saved.ok() ? std::move(process) : nullptr);
+    MSP_RETURN_IF_ERROR(saved);
     return out;
   }
 
@@ -191,7 +197,7 @@ StatusOr<AccCheckReport> CheckAccuracy(const AccCheckSettings& settings, const s
     MSP_RETURN_IF_ERROR(MakeOutputDir(report.error_data));
   }
   report.result = tables.result(), report.details = tables.details(), report.float64 = tables.float64();
-  if (settings.processes > ThreadCount()) SetThreadCount(settings.processes);
+  if (2 * settings.processes > ThreadCount()) SetThreadCount(2 * settings.processes);
   MSP_RETURN_IF_ERROR(check.Run(&tables, progress));
   return report;
 }

@@ -5,7 +5,9 @@ namespace msprobe {
 StatusOr<std::unique_ptr<CheckProcess>> CheckPool::Take() {
   std::string device;
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    given_.wait(lock, [this] { return taken_ < most_; });
+    ++taken_;
     if (!free_.empty()) {
       std::unique_ptr<CheckProcess> out = std::move(free_.back());
       free_.pop_back();
@@ -13,12 +15,18 @@ StatusOr<std::unique_ptr<CheckProcess>> CheckPool::Take() {
     }
     device = devices_[next_++ % devices_.size()];
   }
-  return CheckProcess::Start(device, framework_);
+  StatusOr<std::unique_ptr<CheckProcess>> out = CheckProcess::Start(device, framework_);
+  if (!out.ok()) Give(nullptr);
+  return out;
 }
 
 void CheckPool::Give(std::unique_ptr<CheckProcess> process) {
-  const std::lock_guard lock(mutex_);
-  free_.push_back(std::move(process));
+  {
+    const std::lock_guard lock(mutex_);
+    --taken_;
+    if (process) free_.push_back(std::move(process));
+  }
+  given_.notify_one();
 }
 
 }  // namespace msprobe

@@ -85,21 +85,28 @@ std::string OriginText(const MatrixReport& report, const RelationOrigin& origin)
   return "  " + out + "\n";
 }
 
+/// By how many ulp results move when the inputs do by one, the most first.
+std::vector<std::pair<double, const TableLine*>> Sensitivities(const MatrixReport& report,
+                                                               const std::vector<TableLine>& lines) {
+  std::vector<std::pair<double, const TableLine*>> out;
+  const auto at = std::find(report.relations.begin(), report.relations.end(), kOneUlp);
+  if (at == report.relations.end()) return out;
+  const auto place = static_cast<size_t>(at - report.relations.begin());
+  for (const TableLine& line : lines) {
+    if (line.cells[place] && line.cells[place]->of_largest > 0) out.emplace_back(line.cells[place]->of_largest, &line);
+  }
+  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  return out;
+}
+
 /// The functions that make most of a change of their inputs.
 std::string SensitivityText(const MatrixReport& report) {
-  const auto at = std::find(report.relations.begin(), report.relations.end(), kOneUlp);
-  if (at == report.relations.end()) return {};
-  const auto place = static_cast<size_t>(at - report.relations.begin());
-  std::vector<std::pair<double, std::string>> ranks;
-  for (const TableLine& line : LinesOf(report)) {
-    if (line.cells[place] && line.cells[place]->of_largest > 0)
-      ranks.emplace_back(line.cells[place]->of_largest, OneLine(line.api));
-  }
-  std::stable_sort(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  const std::vector<TableLine> lines = LinesOf(report);
+  auto ranks = Sensitivities(report, lines);
   if (ranks.size() > kMostRanks) ranks.resize(kMostRanks);
   std::string list;
-  for (const auto& [factor, api] : ranks)
-    list += fmt::format("{}{} {}", list.empty() ? "" : ", ", api, FigureText(factor));
+  for (const auto& [factor, line] : ranks)
+    list += fmt::format("{}{} {}", list.empty() ? "" : ", ", OneLine(line->api), FigureText(factor));
   return list.empty() ? "" : fmt::format("most sensitive to a change of one ulp of the inputs: {}\n", list);
 }
 
@@ -154,6 +161,14 @@ std::string LabJson(const MatrixReport& report) {
     json.Member("first", origin.row ? std::optional(report.rows[*origin.row].full) : std::nullopt);
     json.Member("calls", origin.differ);
     json.Member("unknown_before", origin.unknown);
+    json.EndObject();
+  });
+  const std::vector<TableLine> lines = LinesOf(report);
+  json.ArrayMember("sensitivity", Sensitivities(report, lines), [&](const auto& rank) {
+    json.BeginObject();
+    json.Member("function", rank.second->api);
+    json.Member("dtype", rank.second->dtype);
+    json.Member("ulp", rank.first);
     json.EndObject();
   });
   json.ArrayMember("rows", report.rows, [&](const MatrixRow& row) {
