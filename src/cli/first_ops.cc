@@ -37,7 +37,8 @@ StatusOr<FirstDifference> FirstOtherBits(const FilePair& files) {
     out.kind = KindOfTexts(text, wanted);
     out.op = i;
     out.name = name;
-    out.detail = out.kind == DifferenceKind::kInput ? "other bits in its inputs" : "other bits in its outputs, equal inputs";
+    out.detail =
+        out.kind == DifferenceKind::kInput ? "other bits in its inputs" : "other bits in its outputs, equal inputs";
     return out;
   }
   return out;

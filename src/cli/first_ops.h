@@ -15,8 +15,8 @@ struct NoticedOp {
   FirstDifference difference;
 };
 
-/// In the first step in which one differs, by rank ("rank", "rank1"). Sums in another order are other bits here, whatever
-/// a comparison of two programs excuses.
+/// In the first step in which one differs, by rank ("rank", "rank1"). Sums in another order are other bits here,
+/// whatever a comparison of two programs excuses.
 StatusOr<std::map<std::string, NoticedOp>> FirstOps(const std::string& target, const std::string& golden,
                                                     const std::string& output);
 

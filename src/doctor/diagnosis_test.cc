@@ -88,10 +88,10 @@ TEST(Diagnosis, WhatModulesGiveWithTheInputsOfTheReferenceDecidesWhereDifference
 
 TEST(Diagnosis, WhatAGraftCannotSayIsSaidInBothLanguages) {
   DoctorEvidence evidence = Growing(GraftEvidence::Outcome::kUnknown);
-  for (const char* why : {"no module of B got an input of A", "ops of the modules cannot be held against each other",
-                          "an input of layers.1 could not be loaded and differs",
-                          "small differences add up in layers.1, and no op of it stands out",
-                          "A has no recorded step 7"}) {
+  for (const char* why :
+       {"no module of B got an input of A", "ops of the modules cannot be held against each other",
+        "an input of layers.1 could not be loaded and differs",
+        "small differences add up in layers.1, and no op of it stands out", "A has no recorded step 7"}) {
     evidence.graft.why = why;
     const BothWords said = Diagnose(evidence).results[static_cast<size_t>(StageId::kStep1Loss)].evidence.back();
     EXPECT_EQ(said.en, std::string("graft: step 1 says nothing: ") + why);

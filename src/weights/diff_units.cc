@@ -9,7 +9,7 @@
 #include "tensor/kernels/metrics.h"
 #include "tensor/kernels/metrics_sources.h"
 #include "tensor/kernels/stats.h"
-#include "tensor/kernels/ulp_loop.h"
+#include "weights/ulp_loop.h"
 
 namespace msprobe {
 namespace {

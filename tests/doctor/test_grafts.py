@@ -224,9 +224,7 @@ def test_where_small_differences_add_up_the_doctor_asks_for_a_graft(tmp_path, fa
     said = ask(tmp_path)
     assert (said["outcome"], said["stage"], said["exact"]) == ("undecided", "step1_loss", False)
     (command,) = said["next"]["commands"]
-    assert command == (
-        "msprobe run --config doctor/graft.json --dump-path B/msprobe_graft --step 0 -- bash B/run.sh"
-    )
+    assert command == ("msprobe run --config doctor/graft.json --dump-path B/msprobe_graft --step 0 -- bash B/run.sh")
     shell(command, tmp_path)
     said = ask(tmp_path)
     assert said["b"]["dumps"] == [{"path": "B/dump", "steps": [0]}]

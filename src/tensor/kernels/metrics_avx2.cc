@@ -74,8 +74,8 @@ struct Avx2 {
   }
   static D TwoOverPower(D x) { return {TwoOverPower(x.a), TwoOverPower(x.b)}; }
   static bool AnyAbove(D x, D y) {
-    return _mm256_movemask_pd(
-               _mm256_or_pd(_mm256_cmp_pd(x.a, y.a, _CMP_GT_OQ), _mm256_cmp_pd(x.b, y.b, _CMP_GT_OQ))) != 0;
+    return _mm256_movemask_pd(_mm256_or_pd(_mm256_cmp_pd(x.a, y.a, _CMP_GT_OQ), _mm256_cmp_pd(x.b, y.b, _CMP_GT_OQ))) !=
+           0;
   }
   static bool AllFinite(F x, F y) {
     return _mm256_testz_ps(NotFinite(x.a, y.a), NotFinite(x.a, y.a)) &&

@@ -278,7 +278,7 @@ struct DoubleSource {
   static typename V::D Load(const void* p, size_t i) { return V::LoadDouble(static_cast<const char*>(p) + i * kSize); }
 };
 
-/// Lanes of the largest values are joined by the caller's order of runs; only products are a sum.
+/// Of finite elements; see UlpKernel for `sums`.
 template <class V>
 __attribute__((noinline)) void CountUlps(const double* target, const double* golden, size_t n, const UlpFormat& format,
                                          double* sums) {

@@ -31,7 +31,8 @@ struct UlpFormat {
   double smallest;  // its smallest normal number
   double steps;     // from 1/2 to 1
 };
-/// What the units in the last place of finite doubles say; in `sums` as in the loop of ulp_loop.h.
+/// Of finite doubles. Sums: the products, the most units in the last place, the least t with |a - b| <= t + t * |b|
+/// everywhere, the largest absolute value.
 using UlpKernel = void (*)(const double* target, const double* golden, size_t n, const UlpFormat& format, double* sums);
 
 enum Floats { kFloat, kBFloat, kHalf, kFloatKinds };

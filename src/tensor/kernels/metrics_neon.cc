@@ -96,9 +96,8 @@ struct Neon {
   }
   static D TwoOverPower(D x) {
     const uint64x2_t power = vdupq_n_u64(BitsOf<double>::kInfinity), top = vdupq_n_u64(kTwoByPower);
-    return Each<D>([&](int i) {
-      return vreinterpretq_f64_u64(vsubq_u64(top, vandq_u64(vreinterpretq_u64_f64(x.v[i]), power)));
-    });
+    return Each<D>(
+        [&](int i) { return vreinterpretq_f64_u64(vsubq_u64(top, vandq_u64(vreinterpretq_u64_f64(x.v[i]), power))); });
   }
   static bool AnyAbove(D x, D y) {
     uint64x2_t any = vdupq_n_u64(0);

@@ -1,7 +1,8 @@
-#include "tensor/kernels/ulp_loop.h"
+#include "weights/ulp_loop.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "tensor/kernels/ulp_loop.h"
+#include "weights/ulp_loop.h"
 
 #include <algorithm>
 
@@ -8,9 +8,7 @@ namespace msprobe {
 namespace {
 
 /// 2^power
-constexpr double PowerOfTwo(int power) {
-  return __builtin_bit_cast(double, static_cast<uint64_t>(1023 + power) << 52);
-}
+constexpr double PowerOfTwo(int power) { return __builtin_bit_cast(double, static_cast<uint64_t>(1023 + power) << 52); }
 
 template <int kMantissa, int kLeastExponent>
 void AddUlps(const double* a, const double* b, size_t n, LoopSums* sums) {
