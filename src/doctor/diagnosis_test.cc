@@ -86,6 +86,21 @@ TEST(Diagnosis, WhatModulesGiveWithTheInputsOfTheReferenceDecidesWhereDifference
   EXPECT_NE(evidence.back().en.find("only the inputs of these modules differ"), std::string::npos);
 }
 
+TEST(Diagnosis, AnOpThatIsNamedStaysTheCauseWhereNoTermExplainsTheUpdate) {
+  DoctorEvidence evidence = Growing(GraftEvidence::Outcome::kNone);
+  evidence.dumps.origin->stage = StageId::kOptimizer;
+  evidence.dumps.origin->origin.cause = Cause::kArgument;
+  evidence.dumps.origin->origin.op = "Tensor.__add__.16.forward";
+  evidence.optimizer.seen = true;
+  evidence.optimizer.how = {"no term that is known", "没有任何已知的项"};
+  evidence.optimizer.term = "unknown";
+  const Diagnosis op = Diagnose(evidence);
+  EXPECT_EQ(op.cause, "argument Tensor.__add__.16.forward");
+  EXPECT_TRUE(op.exact);
+  evidence.optimizer.term = "eps";
+  EXPECT_EQ(Diagnose(evidence).cause, "term eps");
+}
+
 TEST(Diagnosis, WhatAGraftCannotSayIsSaidInBothLanguages) {
   DoctorEvidence evidence = Growing(GraftEvidence::Outcome::kUnknown);
   for (const char* why :
