@@ -11,9 +11,10 @@
 #include "base/text.h"
 #include "certify/resume_verdict.h"
 #include "certify/twice_report.h"
-#include "jobs/run_compare.h"
+#include "cli/first_ops.h"
 #include "json/parser.h"
 #include "json/writer.h"
+#include "report/summary.h"
 
 namespace msprobe {
 namespace {
@@ -111,33 +112,6 @@ class Runs {
   std::string out_;
   const WorkDir& work_;
 };
-
-/// The first op of each rank, in the first step in which one differs. Steps are those of the dumps.
-struct NoticedOp {
-  int step = -1;
-  FirstDifference difference;
-};
-
-StatusOr<std::map<std::string, NoticedOp>> FirstOps(const std::string& target, const std::string& golden,
-                                                    const std::string& output) {
-  std::map<std::string, NoticedOp> ops;
-  if (!IsDirectory(target) || !IsDirectory(golden)) return ops;
-  CompareSettings settings;
-  settings.target = target;
-  settings.golden = golden;
-  settings.output = output;
-  settings.html = true;
-  MSP_ASSIGN_OR_RETURN(const CompareReport report, RunCompare(settings));
-  for (const PairReport& pair : report.pairs) {
-    const FirstDifference& answer = pair.differences.Answer();
-    if (answer.kind == FirstDifference::Kind::kNone) continue;
-    const std::string& label = pair.files.label;  // "step0 rank1"
-    NoticedOp& op = ops[label.substr(label.rfind(' ') + 1)];
-    if (op.step >= 0 && op.step <= pair.files.step) continue;
-    op = {pair.files.step, answer};
-  }
-  return ops;
-}
 
 Status CheckSaves(const JsonValue& killed, int64_t save_at) {
   const JsonValue* saves = killed.Find("saves");

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text.h"
+
 namespace msprobe {
 namespace {
 
@@ -82,6 +84,35 @@ TEST(Diagnosis, WhatModulesGiveWithTheInputsOfTheReferenceDecidesWhereDifference
   const auto& evidence = inputs.results[static_cast<size_t>(StageId::kStep1Loss)].evidence;
   ASSERT_FALSE(evidence.empty());
   EXPECT_NE(evidence.back().en.find("only the inputs of these modules differ"), std::string::npos);
+}
+
+TEST(Diagnosis, AnOpThatIsNamedStaysTheCauseWhereNoTermExplainsTheUpdate) {
+  DoctorEvidence evidence = Growing(GraftEvidence::Outcome::kNone);
+  evidence.dumps.origin->stage = StageId::kOptimizer;
+  evidence.dumps.origin->origin.cause = Cause::kArgument;
+  evidence.dumps.origin->origin.op = "Tensor.__add__.16.forward";
+  evidence.optimizer.seen = true;
+  evidence.optimizer.how = {"no term that is known", "没有任何已知的项"};
+  evidence.optimizer.term = "unknown";
+  const Diagnosis op = Diagnose(evidence);
+  EXPECT_EQ(op.cause, "argument Tensor.__add__.16.forward");
+  EXPECT_TRUE(op.exact);
+  evidence.optimizer.term = "eps";
+  EXPECT_EQ(Diagnose(evidence).cause, "term eps");
+}
+
+TEST(Diagnosis, WhatAGraftCannotSayIsSaidInBothLanguages) {
+  DoctorEvidence evidence = Growing(GraftEvidence::Outcome::kUnknown);
+  for (const char* why :
+       {"no module of B got an input of A", "ops of the modules cannot be held against each other",
+        "an input of layers.1 could not be loaded and differs",
+        "small differences add up in layers.1, and no op of it stands out", "A has no recorded step 7"}) {
+    evidence.graft.why = why;
+    const BothWords said = Diagnose(evidence).results[static_cast<size_t>(StageId::kStep1Loss)].evidence.back();
+    EXPECT_EQ(said.en, std::string("graft: step 1 says nothing: ") + why);
+    EXPECT_TRUE(StartsWith(said.zh, "移植输入：第 1 步无法判断："));
+    EXPECT_EQ(said.zh.find(std::string(why).substr(0, 5)), std::string::npos) << said.zh;
+  }
 }
 
 TEST(Diagnosis, AConfigurationIsTheCauseOnlyOfWhatItCanChange) {

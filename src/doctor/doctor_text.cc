@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/words/translate.h"
 #include "doctor/doctor.h"
 #include "json/writer.h"
 
@@ -140,7 +141,7 @@ void WriteGraft(JsonWriter* json, const GraftEvidence& graft) {
     graft.step >= 0 ? json->Int(graft.step + 1) : json->Null();
     json->Member("modules", graft.modules);
     json->Member("module", graft.module);
-    json->Member("why", graft.why);
+    WriteWords(json, "why", {graft.why, InLanguage(graft.why, Language::kChinese)});
   });
 }
 

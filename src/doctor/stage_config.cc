@@ -1,13 +1,26 @@
 // Stage: are both runs configured alike?
 #include "base/text.h"
+#include "base/words/translate.h"
 #include "doctor/stage_judges.h"
 
 namespace msprobe {
 namespace {
 
+/// A value and where it is from.
+BothWords ValueWords(std::string_view side, const std::string& value, const std::string& from) {
+  if (value.empty()) return Both("not set in {}", "{} 未设置", side);
+  const BothWords origin{OneLine(from), InLanguage(OneLine(from), Language::kChinese)};
+  BothWords out = Both("{} in {}", "{1} 为 {0}", OneLine(value), side);
+  if (!from.empty()) {
+    out.en += " (" + origin.en + ")";
+    out.zh += "（" + origin.zh + "）";
+  }
+  return out;
+}
+
 BothWords DifferenceWords(const ConfigDifference& d) {
-  return Both("{}: {} in A ({}), {} in B ({})", "{}：A 为 {}（{}），B 为 {}（{}）", d.id, OneLine(d.a),
-              OneLine(d.a_from), OneLine(d.b), OneLine(d.b_from));
+  const BothWords a = ValueWords("A", d.a, d.a_from), b = ValueWords("B", d.b, d.b_from);
+  return {d.id + ": " + a.en + ", " + b.en, d.id + "：" + a.zh + "，" + b.zh};
 }
 
 }  // namespace

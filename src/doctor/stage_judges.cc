@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/words/translate.h"
 #include "doctor/next_run.h"
 
 namespace msprobe {
@@ -190,7 +191,8 @@ void AddGraftLines(const DoctorEvidence& evidence, StageId stage, StageResult* o
       return;
     default:
       out->evidence.push_back(
-          Both("graft: step {} says nothing: {}", "移植输入：第 {} 步无法判断：{}", graft.step + 1, graft.why));
+          {fmt::format("graft: step {} says nothing: {}", graft.step + 1, graft.why),
+           fmt::format("移植输入：第 {} 步无法判断：{}", graft.step + 1, InLanguage(graft.why, Language::kChinese))});
   }
 }
 

@@ -19,9 +19,14 @@ void AddRecords(const OptimizerEvidence& records, StageResult* out) {
     RaiseVerdict(StageVerdict::kPass, out);
     return;
   }
+  const bool named = records.term != "unknown";
+  if (!named && out->exact) {  // recorded ops name what no term does
+    out->evidence.push_back(records.how);
+    return;
+  }
   out->verdict = StageVerdict::kDiffers;
   out->step = 0;
-  out->exact = records.term != "unknown";
+  out->exact = named;
   out->cause = "term " + records.term;
   out->cause_text = records.how;
   out->fix = Both("compare this term in the code of both optimizers", "比较两侧优化器代码中的这一项");

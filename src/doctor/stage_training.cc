@@ -41,7 +41,7 @@ StageResult JudgeTraining(const DoctorEvidence& evidence) {
   const int step = apart >= 0 ? apart : unsure;
   const auto& points = apart >= 0 ? (curves.loss.parted ? curves.loss.parted : curves.norm.parted)
                                   : (curves.loss.unsure ? curves.loss.unsure : curves.norm.unsure);
-  out.evidence.push_back(PointWords("curves part:", "曲线分叉：", *points));
+  out.evidence.push_back(PointWords("the curves part", "曲线分叉", *points));
   out.evidence.push_back(Both("over the last quarter the loss of B is {:.4g} higher than that of A",
                               "最后四分之一 B 的 loss 比 A 高 {:.4g}", curves.loss.mean_difference));
   if (curves.not_finite_a != curves.not_finite_b) {

@@ -159,7 +159,13 @@ const TermFinding* FindOwnTerm(const OptimizerReplay& here, const OptimizerRepla
   return own == here.findings.end() ? nullptr : &*own;
 }
 
-/// What both were given comes from the steps before, not from what they were told.
+/// Whether what an optimizer did follows from its settings but for a term that is known. Where it does not, as in one
+/// that is written by hand and keeps its numbers elsewhere, its settings say nothing.
+bool FollowsSettings(const OptimizerReplay& here) {
+  return std::ranges::none_of(here.findings, [](const TermFinding& finding) { return finding.term.empty(); });
+}
+
+/// What both were given comes from the steps before, not from how they were set.
 bool IsGiven(const RecordDifference& d) {
   for (const std::string_view given : {"weight_before", "state_before", "gradient", "weight_after"}) {
     if (d.what == given) return true;
@@ -283,9 +289,9 @@ OptimizerEvidence CompareOptimizerRecords(const RunFiles& a, const RunFiles& b) 
   out.same_gradients =
       std::ranges::none_of(replay->differences, [](const RecordDifference& d) { return d.what == "gradient"; });
   const auto told = std::ranges::find_if(replay->differences, [](const RecordDifference& d) { return !IsGiven(d); });
-  if (told != replay->differences.end()) {
+  if (told != replay->differences.end() && FollowsSettings(replay->a) && FollowsSettings(*replay->b)) {
     out.term = told->what;
-    out.how = FoundWords("the optimizers are told differently: ", "两侧优化器的设置不同：", told->text);
+    out.how = FoundWords("the optimizers are set differently: ", "两侧优化器的设置不同：", told->text);
     return out;
   }
   const TermFinding* in_b = FindOwnTerm(*replay->b, replay->a);

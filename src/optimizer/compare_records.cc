@@ -56,13 +56,16 @@ class DifferenceList {
   std::vector<RecordDifference> out_;
 };
 
+/// Optimizers of MindSpore keep their numbers in float32, those of PyTorch in double.
+bool IsSameNumber(double a, double b) { return a == b || static_cast<float>(a) == static_cast<float>(b); }
+
 void CompareRules(const UpdateRule& a, const UpdateRule& b, const std::string& where, DifferenceList* out) {
   if (a.kind != b.kind) {
     out->Add("optimizer",
              fmt::format("{}: A has {}, B has {}", where, OptimizerKindName(a.kind), OptimizerKindName(b.kind)));
   }
   for (const RuleNumber& n : kRuleNumbers) {
-    if (a.*n.value == b.*n.value) continue;
+    if (IsSameNumber(a.*n.value, b.*n.value)) continue;
     out->Add(n.name, fmt::format("{}: A has {:.6g}, B has {:.6g}", where, a.*n.value, b.*n.value));
   }
   for (const RuleSwitch& s : kRuleSwitches) {
@@ -128,7 +131,7 @@ StatusOr<std::vector<RecordDifference>> CompareRecords(const OptimizerRecord& a,
     const auto sb =
         std::find_if(b.steps.begin(), b.steps.end(), [&](const RecordedStep& s) { return s.step == sa.step; });
     if (sb == b.steps.end()) continue;
-    if (sa.clip_grad && sb->clip_grad && *sa.clip_grad != *sb->clip_grad) {
+    if (sa.clip_grad && sb->clip_grad && !IsSameNumber(*sa.clip_grad, *sb->clip_grad)) {
       out.Add("clip_grad", fmt::format("A clips gradients to {:.6g}, B to {:.6g}", *sa.clip_grad, *sb->clip_grad));
     }
     for (size_t i = 0; i < sa.weights.size(); ++i) {

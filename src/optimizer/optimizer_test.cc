@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "optimizer/compare_records.h"
 #include "optimizer/optimizer_record.h"
 #include "optimizer/terms.h"
 #include "optimizer/weight_check.h"
@@ -31,6 +32,27 @@ UpdateRule AdamWRule() {
   rule.lr = 0.1;
   rule.weight_decay = 0.5;
   return rule;
+}
+
+OptimizerRecord RecordWithRate(double rate, int64_t length) {
+  OptimizerRecord out;
+  RecordedStep& step = out.steps.emplace_back();
+  step.groups = {AdamWRule()};
+  step.groups[0].lr = rate;
+  RecordedWeight& weight = step.weights.emplace_back();
+  weight.name = "w";
+  weight.before.shape = {length};
+  return out;
+}
+
+TEST(RecordsTest, ANumberRoundedToFloatIsNoOtherSetting) {
+  // Weights of two shapes, so that their elements are not looked at.
+  const auto what = [](double rate) {
+    const auto found = CompareRecords(RecordWithRate(0.1, 1), RecordWithRate(rate, 2));
+    return found.ok() && !found->empty() ? found->front().what : std::string();
+  };
+  EXPECT_EQ(what(static_cast<double>(0.1F)), "shape");
+  EXPECT_EQ(what(0.100001), "lr");
 }
 
 TEST(UpdateTest, AdamWAsItIsWritten) {

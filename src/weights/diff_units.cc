@@ -9,6 +9,7 @@
 #include "tensor/kernels/metrics.h"
 #include "tensor/kernels/metrics_sources.h"
 #include "tensor/kernels/stats.h"
+#include "weights/ulp_loop.h"
 
 namespace msprobe {
 namespace {
@@ -37,52 +38,6 @@ void CutBox(const BoxView& box, std::vector<BoxView>* out) {
     part.size[d] = std::min(rows, box.size[d] - at);
     row > kUnitElements ? CutBox(part, out) : out->push_back(part);
   }
-}
-
-/// value * 2^(kMantissa - exponent)
-template <int kMantissa>
-double TimesPower(double value, int exponent) {
-  constexpr int kDouble = 52, kBias = 1023;
-  if constexpr (kMantissa == kDouble) return std::ldexp(value, kMantissa - exponent);
-  return value * __builtin_bit_cast(double, static_cast<uint64_t>(kBias + kMantissa - exponent) << kDouble);
-}
-
-// Two passes over the dtypes would be needed for units in the last place of any type; weights have these.
-template <int kMantissa, int kLeastExponent>
-void AddUlps(const double* a, const double* b, size_t n, LoopSums* sums) {
-  double products = 0, ulps = sums->at[1], tolerance = sums->at[2], largest = sums->at[3];
-  for (size_t i = 0; i < n; ++i) {
-    products += a[i] * b[i];
-    const double most = std::max(std::fabs(a[i]), std::fabs(b[i]));
-    largest = std::max(largest, most);
-    const double apart = std::fabs(a[i] - b[i]);
-    if (apart == 0) continue;
-    const auto bits = __builtin_bit_cast(uint64_t, most);
-    const int exponent = std::max(static_cast<int>(bits >> 52) - 1023, kLeastExponent);
-    ulps = std::max(ulps, TimesPower<kMantissa>(apart, exponent));
-    tolerance = std::max(tolerance, apart / (1 + std::fabs(b[i])));
-  }
-  sums->at = {sums->at[0] + products, ulps, tolerance, largest};
-}
-
-void MergeUlps(const LoopSums& from, double times, LoopSums* to) {
-  to->at[0] += times * from.at[0];
-  for (size_t i = 1; i < to->at.size(); ++i) to->at[i] = std::max(to->at[i], from.at[i]);
-}
-
-constexpr PairLoop kDoubleUlps{AddUlps<52, -1022>, MergeUlps}, kFloatUlps{AddUlps<23, -126>, MergeUlps},
-    kHalfUlps{AddUlps<10, -14>, MergeUlps}, kBFloatUlps{AddUlps<7, -126>, MergeUlps},
-    kE4M3Ulps{AddUlps<3, -6>, MergeUlps}, kE5M2Ulps{AddUlps<2, -14>, MergeUlps}, kWholes{AddUlps<0, 0>, MergeUlps};
-
-/// Of the type with the larger steps.
-const PairLoop* UlpsOf(DType a, DType b) {
-  const auto is = [&](DType t) { return a == t || b == t; };
-  if (is(DType::kFloat8E5M2) || is(DType::kFloat8E5M2FNUZ)) return &kE5M2Ulps;
-  if (is(DType::kFloat8E4M3FN) || is(DType::kFloat8E4M3FNUZ)) return &kE4M3Ulps;
-  if (is(DType::kBFloat16)) return &kBFloatUlps;
-  if (is(DType::kFloat16)) return &kHalfUlps;
-  if (is(DType::kFloat32) || is(DType::kComplex64)) return &kFloatUlps;
-  return is(DType::kFloat64) || is(DType::kComplex128) ? &kDoubleUlps : &kWholes;
 }
 
 /// Where element `index` of a box lies.
@@ -230,7 +185,7 @@ UnitSums MeasureUnit(const DiffUnit& unit, double plus_a, double plus_b) {
   std::optional<Raised> raised_a, raised_b;
   const WeightBlock& a = plus_a != 0 ? raised_a.emplace(unit.a, plus_a).block : unit.a;
   const WeightBlock& b = plus_b != 0 ? raised_b.emplace(unit.b, plus_b).block : unit.b;
-  const PairLoop* const loops[] = {UlpsOf(unit.a.dtype, unit.b.dtype)};
+  const PairLoop* const loops[] = {UlpLoop(unit.a.dtype, unit.b.dtype)};
   const MetricsOptions options{.worst = 1, .threads = false, .release = {}, .loops = loops};
   const TensorMetrics metrics = CompareTensors(a.view(), b.view(), options);
   if (metrics.state != PairState::kCompared) {

@@ -75,10 +75,10 @@ def shell(command, root):
     return done.stderr
 
 
-def record(root, name, fault):
+def record(root, name, fault, script=SCRIPT):
     run = root / name
     run.mkdir()
-    (run / "train.py").write_text(SCRIPT)
+    (run / "train.py").write_text(script)
     (run / "run.sh").write_text(f"{sys.executable} {run}/train.py '{fault}'\n")
     (root / "record.json").write_text(json.dumps(RECORD))
     shell(f"msprobe run --config record.json --dump-path {name}/dump --step 0 -- bash {name}/run.sh", root)
@@ -156,3 +156,82 @@ def test_what_cannot_be_grafted_is_refused(tmp_path):
     )
     assert "the input stays as it is" in stderr
     assert ask(tmp_path)["graft"]["outcome"] == "unknown"
+
+
+DRIFT = """
+import sys
+import numpy
+import torch
+
+fault = sys.argv[1]
+torch.manual_seed(3), torch.set_num_threads(1)
+
+
+class Curve(torch.autograd.Function):
+    # sin() by hand: no recorded op tells what it computes
+
+    @staticmethod
+    def forward(ctx, x, gain):
+        ctx.save_for_backward(x)
+        return torch.from_numpy(numpy.sin(x.detach().numpy()) * numpy.float32(gain))
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        return gradient * torch.cos(x), None
+
+
+class Block(torch.nn.Module):
+    def __init__(self, number):
+        super().__init__()
+        self.number, self.fc = number, torch.nn.Linear(16, 16)
+
+    def forward(self, x):
+        return Curve.apply(3 * self.fc(x), 1.0002 if "module" in fault and self.number == 6 else 1.0)
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList([Block(i) for i in range(9)])
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+net = Net()
+with torch.no_grad():
+    for block in net.blocks:
+        block.fc.weight.mul_(2.2)
+    if fault:  # as little as other kernels would give; each block makes more of it
+        net.blocks[0].fc.weight.add_(5e-7 * torch.randn(16, 16))
+loss = net(torch.randn(8, 16, generator=torch.Generator().manual_seed(5))).square().mean()
+loss.backward()
+torch.optim.SGD(net.parameters(), lr=0.01).step()
+print(f"iteration 1/1 | learning rate: 1.0E-02 | lm loss: {loss.item():.6E} | grad norm: 1.0 |")
+"""
+
+
+@pytest.mark.parametrize(("fault", "outcome"), [("drift", "only_inputs"), ("drift module", "module")])
+def test_where_small_differences_add_up_the_doctor_asks_for_a_graft(tmp_path, fault, outcome):
+    """Also where the step is the last of the training."""
+    record(tmp_path, "A", "", DRIFT)
+    record(tmp_path, "B", fault, DRIFT)
+    for name in "AB":
+        shell(f"bash {name}/run.sh > {name}/train.log", tmp_path)
+    said = ask(tmp_path)
+    assert (said["outcome"], said["stage"], said["exact"]) == ("undecided", "step1_loss", False)
+    (command,) = said["next"]["commands"]
+    assert command == ("msprobe run --config doctor/graft.json --dump-path B/msprobe_graft --step 0 -- bash B/run.sh")
+    shell(command, tmp_path)
+    said = ask(tmp_path)
+    assert said["b"]["dumps"] == [{"path": "B/dump", "steps": [0]}]
+    assert said["graft"]["outcome"] == outcome and len(said["graft"]["modules"]) == 9, said["graft"]
+    if outcome == "module":
+        assert (said["outcome"], said["exact"], said["graft"]["module"]) == ("parted", True, "blocks.6")
+        assert "blocks.6" in said["cause"] and said["next"] is None
+    else:
+        assert said["outcome"] == "undecided" and not said["bug"]
+        assert said["next"] is None or "graft" not in said["next"]["commands"][0]

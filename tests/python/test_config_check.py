@@ -11,6 +11,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import openpyxl
 import pytest
 from graph_cases import run
@@ -391,6 +392,45 @@ def test_the_vocabulary_of_a_real_tokenizer(tmp_path):
     shown = {row[0]: row[1] for row in sheets_of(tmp_path / "out" / "checklist.xlsx")["effective"]}
     assert shown["tokenizer_vocabulary"].startswith(f"{made.get_vocab_size()} tokens, ")
     assert int(shown["tokenizer_largest_id"]) == max(made.get_vocab().values())
+
+
+SENTENCES = ["msprobe finds where a training run goes wrong", "the loss of step 3 is 0.1 higher", "损失在第 3 步升高"]
+
+
+def trained_tokenizer(directory, sentences, size=300):
+    """A byte-level BPE as transformers saves it, trained on sentences."""
+    tokenizers, transformers = pytest.importorskip("tokenizers"), pytest.importorskip("transformers")
+    made = tokenizers.Tokenizer(tokenizers.models.BPE())
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    specials = ["<unk>", "<s>", "</s>"]
+    made.train_from_iterator(
+        sentences * 9,
+        tokenizers.trainers.BpeTrainer(
+            vocab_size=size, special_tokens=specials, initial_alphabet=alphabet, show_progress=False
+        ),
+    )
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, unk_token="<unk>", bos_token="<s>", eos_token="</s>"
+    )
+    fast.save_pretrained(directory)
+    return fast
+
+
+@pytest.mark.deep
+def test_recorded_ids_come_back_through_a_real_tokenizer(tmp_path):
+    own = trained_tokenizer(tmp_path / "own", SENTENCES)
+    trained_tokenizer(tmp_path / "other", ["zebra quartz jumps", "vex nymph", "fjord waltz"])
+    rank = tmp_path / "batches" / "step_0" / "rank_0"
+    rank.mkdir(parents=True)
+    rows = [own.encode("<s>" + s + "</s>", add_special_tokens=False) for s in SENTENCES * 2]
+    np.save(rank / "tokens.npy", np.array([(row * 40)[:40] for row in rows]))
+    found = {}
+    for name in ("own", "other"):
+        found[name] = verdicts("-tp", CHECKS / "mindformers_dense.yaml", tmp_path / "batches", tmp_path / name)
+    assert found["own"]["other.round_trip"] == "pass"
+    assert found["other"]["other.round_trip"] == "fail"
 
 
 def test_pack_tells_the_range_of_the_tokens(tmp_path):

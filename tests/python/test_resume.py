@@ -129,6 +129,32 @@ def test_the_first_op_that_does_not_repeat_itself(tmp_path):
     assert "does not repeat itself" in done.stderr
 
 
+ORDER = """
+import os, torch
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 64)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+rows = torch.randn(64, 4) * 1e3
+for step in range(2):
+    total = torch.zeros(4)
+    for index in torch.randperm(64, generator=torch.Generator().manual_seed(os.getpid())).tolist():
+        total += rows[index]  # as threads that add up what is ready
+    (model(torch.ones(2, 4)).sum() + total.sum() * 1e-12).backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.deep
+def test_sums_in_another_order_are_no_repetition(tmp_path):
+    """Two programs may add up in two orders; one that repeats itself to the bit does not, though no result shows it."""
+    (tmp_path / "order.py").write_text(ORDER)
+    done = _certify(tmp_path, "--twice", "--steps", "2", "--", sys.executable, "order.py")
+    assert done.returncode == 1, done.stdout + done.stderr
+    (rank,) = json.loads((tmp_path / "out" / "certificate.json").read_text())["ranks"]
+    assert rank["step"] == 0 and rank["op"] == "Tensor.sum.1.forward: other bits in its inputs"
+    assert rank["first_result"] is None
+
+
 def test_options_that_make_no_sense(tmp_path):
     for options, text in (
         (["--twice", "--resume"], "excludes"),

@@ -78,7 +78,11 @@ def main():
     samples = torch.randn(STEPS * 16, 8, generator=torch.Generator().manual_seed(5 + rank))
     labels = torch.randint(0, 3, (STEPS * 16,), generator=torch.Generator().manual_seed(6 + rank))
     loader = torch.utils.data.DataLoader(
-        torch.utils.data.TensorDataset(samples, labels), batch_size=16, shuffle=True, num_workers=given.workers
+        torch.utils.data.TensorDataset(samples, labels),
+        batch_size=16,
+        shuffle=True,
+        num_workers=given.workers,
+        generator=torch.Generator().manual_seed(7),
     )
     began = time.time()
     for step, (inputs, wanted) in enumerate(loader):

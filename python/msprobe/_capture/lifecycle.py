@@ -166,8 +166,6 @@ class Lifecycle:
         if self._ended:
             return
         try:
-            if self._features.loader is not None:
-                self._features.loader.end_step(self._directory if self._active else None)
             self._close_step()
         finally:
             self._schedule.next()
@@ -239,6 +237,8 @@ class Lifecycle:
         return True
 
     def _close_step(self) -> None:
+        if self._features.loader is not None:
+            self._features.loader.end_step(self._directory if self._active else None)
         if not self._active:
             return
         self._active = False

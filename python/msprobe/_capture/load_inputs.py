@@ -11,6 +11,7 @@ from typing import Any, Optional
 from .. import _core
 from .config import Load
 from .log import logger
+from .words import say
 
 _NUMBER = re.compile(r"(?P<base>(Module|Cell)\..+)\.forward\.(?P<number>\d+)")
 LOADED = "msprobe_loaded.json"  # beside the dump of a step with replaced inputs: which they are
@@ -52,7 +53,7 @@ class InputLoader(ABC):
                 self._hooked.add(base)
                 self.hook(base, module)
         for base in sorted(self._wanted.keys() - self._hooked):
-            logger.warning("load: the model has no module %s; its inputs are not replaced.", base)
+            logger.warning(say("load: the model has no module %(name)s; its inputs are not replaced.", name=base))
 
     def begin(self, step: int, rank: Optional[int]) -> bool:
         """Starts replacing, if this step and rank are wanted; tells whether they are."""
@@ -69,14 +70,15 @@ class InputLoader(ABC):
         """Warns of what was not replaced, resets the call counters, and leaves a note in the dump of the step."""
         missed = sorted(set(self._config.modules) - self._replaced.keys())
         if self._calls and missed:
-            logger.warning("load: these calls did not happen or had no input that fits: %s", ", ".join(missed))
+            text = "load: these calls did not happen or had no input that fits: %(names)s"
+            logger.warning(say(text, names=", ".join(missed)))
         if self._calls and directory is not None and os.path.isdir(directory):
             note = {"path": self._config.path, "calls": {name: sorted(p) for name, p in self._replaced.items()}}
             try:
                 with open(os.path.join(directory, LOADED), "w", encoding="utf-8") as file:
                     json.dump(note, file, indent=1)
             except OSError as error:
-                logger.warning("load: %s cannot be written: %s", LOADED, error)
+                logger.warning(say("load: %(name)s cannot be written: %(why)s", name=LOADED, why=error))
         self._calls.clear()
         self._replaced.clear()
 
@@ -104,7 +106,8 @@ class InputLoader(ABC):
         try:
             found = self.read(path, value)
         except (OSError, ValueError) as error:
-            logger.warning("load: %s is not used, the input stays as it is: %s", path, str(error).split("\n", 1)[0])
+            text = "load: %(path)s is not used, the input stays as it is: %(why)s"
+            logger.warning(say(text, path=path, why=str(error).split("\n", 1)[0]))
             return value
         self._replaced.setdefault(name, set()).add(place)
         return found
@@ -112,7 +115,8 @@ class InputLoader(ABC):
 
 def refuse_other(path: str, found: str, value: str) -> None:
     """Raises ValueError for a file that holds something else than what the module gets."""
-    raise ValueError(f"{os.path.basename(path)} holds {found}, the input is {value}")
+    text = "%(name)s holds %(found)s, the input is %(value)s"
+    raise ValueError(say(text, name=os.path.basename(path), found=found, value=value))
 
 
 def _tensor_directory(root: str, step: int, rank: Optional[int]) -> Optional[str]:
@@ -126,5 +130,6 @@ def _tensor_directory(root: str, step: int, rank: Optional[int]) -> Optional[str
         directory = os.path.join(candidate, "dump_tensor_data")
         if os.path.isdir(directory):
             return directory
-    logger.warning("load: there is no dump_tensor_data for step %d below %s; no input is replaced.", step, below)
+    text = "load: there is no dump_tensor_data for step %(step)s below %(path)s; no input is replaced."
+    logger.warning(say(text, step=step, path=below))
     return None

@@ -207,6 +207,17 @@ CHINESE = {
     "list holds %(name)s: the regular expression is wrong, %(why)s (%(place)s)": (
         "list 中有 %(name)s：正则表达式有误，%(why)s（%(place)s）"
     ),
+    # load
+    "load: the model has no module %(name)s; its inputs are not replaced.": "load：模型中没有模块 %(name)s；不替换其输入。",
+    "load: these calls did not happen or had no input that fits: %(names)s": (
+        "load：这些调用没有发生，或没有与文件相符的输入：%(names)s"
+    ),
+    "load: %(name)s cannot be written: %(why)s": "load：%(name)s 无法写入：%(why)s",
+    "load: %(path)s is not used, the input stays as it is: %(why)s": "load：未使用 %(path)s，输入保持不变：%(why)s",
+    "load: there is no dump_tensor_data for step %(step)s below %(path)s; no input is replaced.": (
+        "load：%(path)s 下没有 step %(step)s 的 dump_tensor_data；不替换任何输入。"
+    ),
+    "%(name)s holds %(found)s, the input is %(value)s": "%(name)s 中是 %(found)s，而输入是 %(value)s",
     "on a CPU": "（在 CPU 上）",
     "at level L2": "（在 L2 级别）",
     "the changed call gives another shape": "改动后的调用得到的形状不同",

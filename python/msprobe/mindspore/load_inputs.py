@@ -7,6 +7,7 @@ import numpy
 from mindspore import nn
 
 from .._capture.load_inputs import InputLoader, refuse_other
+from .._capture.words import say
 
 
 class MindSporeInputLoader(InputLoader):
@@ -30,7 +31,7 @@ class MindSporeInputLoader(InputLoader):
             OSError: It cannot be read.
         """
         if not path.endswith(".npy"):
-            raise ValueError("there is no .npy file of it, and MindSpore reads no other")
+            raise ValueError(say("there is no .npy file of it, and MindSpore reads no other"))
         stored = numpy.load(path, allow_pickle=False)
         found = mindspore.Tensor(stored)
         widened = stored.dtype == numpy.float32 and like.dtype == mindspore.bfloat16

@@ -1,7 +1,6 @@
 #include "tensor/kernels/metrics.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -29,11 +28,6 @@ constexpr int64_t kMostParts = int64_t{1} << 16;
 constexpr int64_t kThreadsFrom = int64_t{1} << 20;
 // Norms up to this are zero for a cosine.
 constexpr double kZeroNorm = 0x1p-52;
-
-std::atomic<const PairTable*>& ActiveTable() {
-  static std::atomic<const PairTable*> table{metrics::BestPairs()};
-  return table;
-}
 
 struct Part {
   PairPartial sums;
@@ -132,7 +126,7 @@ int64_t PartOf(int64_t count) {
 /// All parts, in order; none after an interrupt. `sums` as FoldLoops() takes them.
 std::vector<Part> CompareParts(const PairReader& pair, int64_t part, const MetricsOptions& options,
                                std::vector<LoopSums>* sums) {
-  const PairTable& table = *ActiveTable().load(std::memory_order_relaxed);
+  const PairTable& table = metrics::ActivePairs();
   const int64_t count = pair.count();
   std::vector<Part> parts(static_cast<size_t>((count + part - 1) / part));
   std::vector<char> done(parts.size(), 0);
@@ -309,12 +303,8 @@ std::vector<int64_t> MultiIndex(const TensorView& t, int64_t index) {
   return place;
 }
 
-const char* MetricsIsa() { return ActiveTable().load(std::memory_order_relaxed)->name; }
+const char* MetricsIsa() { return metrics::ActivePairs().name; }
 
-bool SetMetricsIsa(const char* name) {
-  const PairTable* table = metrics::PairsByName(name);
-  if (table) ActiveTable().store(table, std::memory_order_relaxed);
-  return table != nullptr;
-}
+bool SetMetricsIsa(const char* name) { return metrics::UsePairs(name); }
 
 }  // namespace msprobe

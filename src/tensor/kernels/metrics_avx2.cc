@@ -72,6 +72,11 @@ struct Avx2 {
     const D absolute = Abs(x);
     return {_mm256_max_pd(absolute.a, most.a), _mm256_max_pd(absolute.b, most.b)};
   }
+  static D TwoOverPower(D x) { return {TwoOverPower(x.a), TwoOverPower(x.b)}; }
+  static bool AnyAbove(D x, D y) {
+    return _mm256_movemask_pd(_mm256_or_pd(_mm256_cmp_pd(x.a, y.a, _CMP_GT_OQ), _mm256_cmp_pd(x.b, y.b, _CMP_GT_OQ))) !=
+           0;
+  }
   static bool AllFinite(F x, F y) {
     return _mm256_testz_ps(NotFinite(x.a, y.a), NotFinite(x.a, y.a)) &&
            _mm256_testz_ps(NotFinite(x.b, y.b), NotFinite(x.b, y.b));
@@ -124,6 +129,11 @@ struct Avx2 {
   }
 
  private:
+  static __m256d TwoOverPower(__m256d x) {
+    const __m256i power = _mm256_set1_epi64x(static_cast<int64_t>(BitsOf<double>::kInfinity));
+    return _mm256_castsi256_pd(_mm256_sub_epi64(_mm256_set1_epi64x(static_cast<int64_t>(kTwoByPower)),
+                                                _mm256_and_si256(_mm256_castpd_si256(x), power)));
+  }
   static __m256 Widen(__m128i bits) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16)); }
   static D Doubles(__m256 v) {
     return {_mm256_cvtps_pd(_mm256_castps256_ps128(v)), _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1))};

@@ -41,6 +41,12 @@ struct Avx512 {
   static F Max(F a, F b) { return _mm512_max_ps(a, b); }
   static D Max(D a, D b) { return _mm512_max_pd(a, b); }
   static D MaxAbs(D a, D most) { return _mm512_range_pd(a, most, 0b1011); }
+  static D TwoOverPower(D a) {
+    const __m512i power = _mm512_set1_epi64(static_cast<int64_t>(BitsOf<double>::kInfinity));
+    return _mm512_castsi512_pd(_mm512_sub_epi64(_mm512_set1_epi64(static_cast<int64_t>(kTwoByPower)),
+                                                _mm512_and_si512(_mm512_castpd_si512(a), power)));
+  }
+  static bool AnyAbove(D a, D b) { return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ) != 0; }
   static bool AllFinite(F a, F b) {
     return (_mm512_fpclass_ps_mask(a, kNotFinite) | _mm512_fpclass_ps_mask(b, kNotFinite)) == 0;
   }

@@ -76,6 +76,9 @@ struct BitsOf<double> {
   static constexpr Type kSign = Type{1} << 63, kInfinity = 0x7FF0000000000000;
 };
 
+/// 2 / p where p is a power of two, in bits: this less the bits of p.
+constexpr uint64_t kTwoByPower = uint64_t{2047} << 52;
+
 /// Puts zeros in place of pairs with an element that is not finite. Returns how many of these pairs are not equal, for
 /// the zeros will be counted as equal. Bits in place of numbers and no branches, so that compilers make vectors of it.
 template <typename T, size_t kWidth>
@@ -275,6 +278,54 @@ struct DoubleSource {
   static typename V::D Load(const void* p, size_t i) { return V::LoadDouble(static_cast<const char*>(p) + i * kSize); }
 };
 
+/// Of finite elements; see UlpKernel for `sums`.
+template <class V>
+__attribute__((noinline)) void CountUlps(const double* target, const double* golden, size_t n, const UlpFormat& format,
+                                         double* sums) {
+  using D = typename V::D;
+  // Below a quotient by more than divisions and products round, so that nothing larger is left out.
+  constexpr double kBelow = 1 - 0x1p-50, kExact = 0x1p-960;
+  const D one = V::Set(1.0), smallest = V::Set(format.smallest);
+  D products, largest, units, tolerance, bound;
+  products = largest = units = V::Set(0.0);
+  tolerance = V::Set(sums[2]);
+  alignas(64) double lanes[kLanes];
+  const auto raise = [&] {
+    V::Store(lanes, tolerance);
+    const double most = GreatestLane(lanes);
+    bound = V::Set(most < kExact ? 0.0 : most * kBelow);
+  };
+  raise();
+  const auto add = [&](D t, D g) {
+    const D size = V::Abs(g), most = V::MaxAbs(t, size), apart = V::Abs(V::Sub(t, g));
+    products = V::Add(products, V::Mul(t, g));
+    largest = V::Max(most, largest);
+    units = V::Max(V::Mul(apart, V::TwoOverPower(V::Max(most, smallest))), units);
+    const D whole = V::Add(size, one);
+    if (V::AnyAbove(apart, V::Mul(bound, whole))) {  // seldom: divisions take most of the time
+      tolerance = V::Max(V::Div(apart, whole), tolerance);
+      raise();
+    }
+  };
+  const size_t whole = n / kLanes * kLanes;
+  for (size_t i = 0; i < whole; i += kLanes) add(V::LoadDouble(target + i), V::LoadDouble(golden + i));
+  if (whole < n) {
+    alignas(64) double t[kLanes] = {}, g[kLanes] = {};
+    __builtin_memcpy(t, target + whole, (n - whole) * sizeof(double));
+    __builtin_memcpy(g, golden + whole, (n - whole) * sizeof(double));
+    add(V::LoadDouble(t), V::LoadDouble(g));
+  }
+  V::Store(lanes, products);
+  sums[0] += FoldLanes(lanes);
+  V::Store(lanes, units);
+  const double ulps = GreatestLane(lanes) * format.steps;
+  if (ulps > sums[1]) sums[1] = ulps;
+  V::Store(lanes, tolerance);
+  sums[2] = GreatestLane(lanes);
+  V::Store(lanes, largest);
+  if (const double most = GreatestLane(lanes); most > sums[3]) sums[3] = most;
+}
+
 template <class V>
 PairTable MakePairTable(const char* name) {
   using F = FloatSource<V>;
@@ -287,7 +338,8 @@ PairTable MakePairTable(const char* name) {
            {ComparePairs<V, H, F>, ComparePairs<V, H, B>, ComparePairs<V, H, H>}},
           ComparePairs<V, D, D>,
           {ComparePairsThatAreSame<V, F>, ComparePairsThatAreSame<V, B>, ComparePairsThatAreSame<V, H>},
-          ComparePairsThatAreSame<V, D>};
+          ComparePairsThatAreSame<V, D>,
+          CountUlps<V>};
 }
 
 }  // namespace

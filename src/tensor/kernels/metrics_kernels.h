@@ -26,6 +26,15 @@ using PairKernel = void (*)(const void* target, const void* golden, size_t n, Pa
 /// The sums, counts and kinds of a run that is the same to the bit on both sides.
 using SameKernel = void (*)(const void* both, size_t n, PairPartial* acc);
 
+/// The type whose units in the last place are counted.
+struct UlpFormat {
+  double smallest;  // its smallest normal number
+  double steps;     // from 1/2 to 1
+};
+/// Of finite doubles. Sums: the products, the most units in the last place, the least t with |a - b| <= t + t * |b|
+/// everywhere, the largest absolute value.
+using UlpKernel = void (*)(const double* target, const double* golden, size_t n, const UlpFormat& format, double* sums);
+
 enum Floats { kFloat, kBFloat, kHalf, kFloatKinds };
 
 struct PairTable {
@@ -34,6 +43,7 @@ struct PairTable {
   PairKernel doubles;
   SameKernel same_floats[kFloatKinds];
   SameKernel same_doubles;
+  UlpKernel ulps;
 };
 
 // Null when the compiler's target does not know the instruction set, or this machine cannot run it.

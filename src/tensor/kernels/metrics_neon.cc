@@ -94,6 +94,16 @@ struct Neon {
   static D MaxAbs(D x, D most) {
     return Each<D>([&](int i) { return vmaxq_f64(vabsq_f64(x.v[i]), most.v[i]); });
   }
+  static D TwoOverPower(D x) {
+    const uint64x2_t power = vdupq_n_u64(BitsOf<double>::kInfinity), top = vdupq_n_u64(kTwoByPower);
+    return Each<D>(
+        [&](int i) { return vreinterpretq_f64_u64(vsubq_u64(top, vandq_u64(vreinterpretq_u64_f64(x.v[i]), power))); });
+  }
+  static bool AnyAbove(D x, D y) {
+    uint64x2_t any = vdupq_n_u64(0);
+    for (int i = 0; i < 4; ++i) any = vorrq_u64(any, vcgtq_f64(x.v[i], y.v[i]));
+    return vmaxvq_u32(vreinterpretq_u32_u64(any)) != 0;
+  }
   static bool AllFinite(F x, F y) {
     uint32x4_t all = vdupq_n_u32(~0u);
     for (int i = 0; i < 4; ++i) all = vandq_u32(all, vandq_u32(Finite(x.v[i]), Finite(y.v[i])));

@@ -89,6 +89,17 @@ struct Plain {
     const D absolute = Abs(a);
     return Each<D>([&](size_t i) { return absolute.v[i] > most.v[i] ? absolute.v[i] : most.v[i]; });
   }
+  static D TwoOverPower(const D& a) {
+    return Each<D>([&](size_t i) {
+      const auto power = __builtin_bit_cast(uint64_t, a.v[i]) & BitsOf<double>::kInfinity;
+      return __builtin_bit_cast(double, kTwoByPower - power);
+    });
+  }
+  static bool AnyAbove(const D& a, const D& b) {
+    bool any = false;
+    for (size_t i = 0; i < kLanes; ++i) any |= a.v[i] > b.v[i];
+    return any;
+  }
   template <class R>
   static bool AllFinite(const R& a, const R& b) {
     bool all = true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -394,6 +395,7 @@ double RoundedDifference(const PairReader& pair, double difference) {
   return bits == 32 ? rounded : HalfRounded(rounded);
 }
 
+namespace {
 const PairTable* BestPairs() {
   for (const PairTable* table : {Avx512Pairs(), Avx2Pairs(), NeonPairs()}) {
     if (table) return table;
@@ -401,11 +403,21 @@ const PairTable* BestPairs() {
   return ScalarPairs();
 }
 
-const PairTable* PairsByName(const char* name) {
+std::atomic<const PairTable*>& ActiveTable() {
+  static std::atomic<const PairTable*> table{BestPairs()};
+  return table;
+}
+}  // namespace
+
+const PairTable& ActivePairs() { return *ActiveTable().load(std::memory_order_relaxed); }
+
+bool UsePairs(const char* name) {
   for (const PairTable* table : {Avx512Pairs(), Avx2Pairs(), NeonPairs(), ScalarPairs()}) {
-    if (table && std::strcmp(table->name, name) == 0) return table;
+    if (!table || std::strcmp(table->name, name) != 0) continue;
+    ActiveTable().store(table, std::memory_order_relaxed);
+    return true;
   }
-  return nullptr;
+  return false;
 }
 
 }  // namespace msprobe::metrics

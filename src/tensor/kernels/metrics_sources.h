@@ -104,7 +104,9 @@ WorstElement ElementOf(const PairReader& pair, const Run& run, size_t i);
 /// The difference of a pair of one element each, rounded to the type in which the frameworks subtract them.
 double RoundedDifference(const PairReader& pair, double difference);
 
-const PairTable* BestPairs();
-const PairTable* PairsByName(const char* name);
+/// The kernels in use: the fastest of this machine, if none were named.
+const PairTable& ActivePairs();
+/// False where this machine has none of this name.
+bool UsePairs(const char* name);
 
 }  // namespace msprobe::metrics
