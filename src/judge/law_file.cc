@@ -34,7 +34,7 @@ Status ReadBrokenLaws(const std::string& path, size_t rank, std::vector<BrokenLa
         return BadInput(path + " has a broken law without step or text: it is none that a monitor wrote");
       }
       BrokenLaw one;
-      one.law = std::string(law.key);
+      one.law = std::string(law.name);
       one.text = std::string(entry["text"].Text());
       one.step = entry["step"].Int();
       if (!entry["name"].Text().empty()) one.names.emplace_back(entry["name"].Text());
