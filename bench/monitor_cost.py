@@ -26,12 +26,14 @@ OPTIMIZER = {
     "param_distribution": True,
     "ops": ["norm", "min", "max", "mean"],
 }
+# Name -> (configuration, steps of a block after its first one, which of them are monitored).
 CONFIGURATIONS = {
-    "every 10 steps": {**OPTIMIZER, "step_interval": 10},
-    "every step": OPTIMIZER,
-    "every step, activations": {"xy_distribution": True, "ops": ["norm", "min", "max", "mean"]},
+    "every 10 steps": ({**OPTIMIZER, "step_interval": 10}, 10, (9,)),
+    "every step": (OPTIMIZER, 10, range(10)),
+    "every step, activations": ({"xy_distribution": True, "ops": ["norm", "min", "max", "mean"]}, 10, range(10)),
+    "laws": ({"laws": {"first": 0}}, 50, (0, 49)),
+    "health": ({"health": True}, 10, (9,)),
 }
-STEPS = 10  # of a block
 TOOLS = {"msprobe": ".venv", "mindstudio-probe": ".venv-old"}
 
 
@@ -43,8 +45,7 @@ def measure(name, rounds, out):
     import step_ratio
 
     torch.set_num_threads(1)
-    config = CONFIGURATIONS[name]
-    interval = config.get("step_interval", 1)
+    config, steps, monitored = CONFIGURATIONS[name]
     ranks = int(os.environ.get("WORLD_SIZE", 1))
     if ranks > 1:
         torch.distributed.init_process_group("gloo")
@@ -80,7 +81,7 @@ def measure(name, rounds, out):
         if ranks > 1:
             torch.distributed.barrier()
         times = []
-        for _ in range(STEPS):
+        for _ in range(steps):
             begin = clock()
             step()
             times.append(clock() - begin)
@@ -95,26 +96,24 @@ def measure(name, rounds, out):
         watch(other, its_optimizer)
         for _ in range(3):
             watched_step()
-    ratios, bare = [], [duration(block(step), 1)]
+    ratios, bare = [], [duration(block(step), ())]
     for _ in range(rounds):
         if comes_off:
             monitor = watch(model, optimizer)
-            watched = duration(block(step), interval)
+            watched = duration(block(step), monitored)
             monitor.close()
         else:
-            watched = duration(block(watched_step), interval)
-        bare.append(duration(block(step), 1))
+            watched = duration(block(watched_step), monitored)
+        bare.append(duration(block(step), ()))
         ratios.append(watched / ((bare[-2] + bare[-1]) / 2))
     if int(os.environ.get("RANK", 0)) == 0:
         print(json.dumps({"ratios": ratios, "step": statistics.median(bare)}))
 
 
-def duration(times, interval):
-    """Of a step, of which one in `interval` is monitored: the last of each so many."""
-    seen = times[interval - 1 :: interval]
-    others = [t for i, t in enumerate(times) if i % interval != interval - 1]
-    sum_of_all = statistics.median(seen) + (interval - 1) * (statistics.median(others) if others else 0)
-    return sum_of_all / interval
+def duration(times, monitored):
+    """Of a step: the median of those that are monitored and of the others, weighted by how many they are."""
+    kinds = [times[i] for i in monitored], [t for i, t in enumerate(times) if i not in monitored]
+    return sum(statistics.median(kind) * len(kind) for kind in kinds if kind) / len(times)
 
 
 def run(tool, name, ranks, rounds, processes):
@@ -161,7 +160,9 @@ def main():
     parser.add_argument("--out")
     parser.add_argument("--tools", default="msprobe,mindstudio-probe")
     parser.add_argument("--ranks", default="1,2")
-    parser.add_argument("--names", default=";".join(CONFIGURATIONS), help="of the configurations, with ; between")
+    parser.add_argument(
+        "--names", default=";".join(list(CONFIGURATIONS)[:3]), help="of the configurations, with ; between"
+    )
     given = parser.parse_args()
     if given.measure:
         measure(given.measure, given.rounds, given.out)
