@@ -117,7 +117,7 @@ json.dump(with_laws[3], open("told.json", "w"))
 """
 
 
-def test_the_training_stays_what_it_is_and_what_breaks_is_told_everywhere(msprobe, run_script, tmp_path):
+def test_the_training_stays_what_it_is_and_what_breaks_is_told_everywhere(run_script, tmp_path):
     done = run_script(HERE + PLAIN, env={"MONITOR_OUTPUT_DIR": str(tmp_path / "monitor")})
     assert done.returncode == 0, done.stderr
     told = json.loads((tmp_path / "told.json").read_text())
