@@ -13,8 +13,9 @@ part() {
   local start=$SECONDS
   parts=$((parts + 1))
   printf '\n===== %s\n' "$name"
-  "$@" 2>&1 | tee "build/parts/$parts.log" || failed+=("$name")
-  printf -- '----- %s: %d s\n' "$name" $((SECONDS - start))
+  local TIMEFORMAT='%U %S'
+  { time "$@" 2>&1 | tee "build/parts/$parts.log" || failed+=("$name"); } 2>build/part.times
+  printf -- '----- %s: %d s, %.0f s of processors\n' "$name" $((SECONDS - start)) "$(tail -n 1 build/part.times | awk '{print $1 + $2}')"
 }
 
 # beside COMMAND... : starts it now, at low priority; what it says is kept. Compiling has no clock to keep, so it takes what
@@ -23,11 +24,13 @@ declare -A jobs
 beside() {
   set -m # a process group of its own, to end all of it when this is interrupted
   rm -f "build/beside-$1.code"
-  (renice -n 15 -p "$BASHPID" >/dev/null 2>&1; "$@" >"build/beside-$1.log" 2>&1; echo $? >"build/beside-$1.code") & jobs[$1]=$!
+  (renice -n 15 -p "$BASHPID" >/dev/null 2>&1
+    TIMEFORMAT="[beside] $1: %U and %S s of processors"
+    { time "$@" >"build/beside-$1.log" 2>&1; echo $? >"build/beside-$1.code"; } 2>"build/beside-$1.times") & jobs[$1]=$!
   set +m
 }
 ended() { until [ -f "build/beside-$1.code" ] || ! kill -0 "${jobs[$1]}" 2>/dev/null; do sleep 0.5; done; }
-joined() { ended "$1"; cat "build/beside-$1.log"; return "$(cat "build/beside-$1.code")"; }
+joined() { ended "$1"; cat "build/beside-$1.log" "build/beside-$1.times"; return "$(cat "build/beside-$1.code")"; }
 trap 'for job in "${jobs[@]}"; do kill -- -"$job" 2>/dev/null; done; exit 130' INT TERM
 
 # PRESET [option of cmake] [targets]

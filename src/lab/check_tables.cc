@@ -12,13 +12,12 @@
 #include "lab/csv_lines.h"
 #include "lab/standards/api_name.h"
 #include "lab/standards/ratios.h"
+#include "sheet/check_names.h"
 #include "sheet/sheet_reader.h"
 
 namespace msprobe {
 namespace {
 
-constexpr char kResultPrefix[] = "accuracy_checking_result_", kDetailsPrefix[] = "accuracy_checking_details_",
-               kFloat64Prefix[] = "accuracy_checking_float64_";
 constexpr size_t kTimeDigits = 14;
 constexpr double kCorrectlyRounded = 0.5;  // ulp
 constexpr double kSuspiciousLimits = 4;    // further away than this many times what rounding explains is wrong
@@ -124,9 +123,9 @@ Float64Verdict VerdictOf(double error, double limit, double coarse) {
 }
 
 void CheckTables::SetPaths(const std::string& folder) {
-  result_ = JoinPath(folder, kResultPrefix + time_ + ".csv");
-  details_ = JoinPath(folder, kDetailsPrefix + time_ + ".csv");
-  float64_ = JoinPath(folder, kFloat64Prefix + time_ + ".csv");
+  result_ = JoinPath(folder, std::string(kCheckResultPrefix) + time_ + ".csv");
+  details_ = JoinPath(folder, std::string(kCheckDetailsPrefix) + time_ + ".csv");
+  float64_ = JoinPath(folder, std::string(kCheckFloat64Prefix) + time_ + ".csv");
 }
 
 Status CheckTables::Create(const std::string& folder) {
@@ -143,7 +142,7 @@ Status CheckTables::Create(const std::string& folder) {
 
 Status CheckTables::Continue(const std::string& result, std::set<std::string, std::less<>>* done) {
   const std::string_view name = BaseName(result);
-  const std::string_view prefix = kResultPrefix;
+  const std::string_view prefix = kCheckResultPrefix;
   const bool named = StartsWith(name, prefix) && EndsWith(name, ".csv") &&
                      name.size() == prefix.size() + kTimeDigits + 4 &&
                      IsDigits(name.substr(prefix.size(), kTimeDigits));

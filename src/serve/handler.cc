@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "report/check_page.h"
 #include "serve/convert_api.h"
 #include "serve/page.h"
 #include "serve/token.h"
@@ -14,6 +15,7 @@ namespace msprobe::serve {
 namespace {
 
 constexpr std::array<std::string_view, 2> kPagePaths{"/", "/index.html"};
+constexpr std::string_view kCheckPath = "/check";  // a table of acc_check as a page
 constexpr const char* kJson = "application/json; charset=utf-8";
 constexpr const char* kHtml = "text/html; charset=utf-8";
 
@@ -78,12 +80,27 @@ bool Handler::KnownHost(std::string_view host) const {
   return port == port_ && (name == "127.0.0.1" || SameNoCase(name, "localhost"));
 }
 
-Response Handler::Page() const {
+Response Handler::Page() const { return WithNonce(PageHtml()); }
+
+Response Handler::CheckTablePage(std::string_view file) const {
+  const auto table = viewer_->CheckTable(file);
+  if (!table.ok()) return Error(table.status().code() == Code::kUsage ? 400 : 404, table.status().message());
+  const auto files = viewer_->Files();
+  std::vector<std::string> graphs;
+  if (files.ok()) {
+    for (const view::FoundFile& graph : files->files) graphs.push_back(graph.file);
+  }
+  const auto html = CheckPage(*table, graphs);
+  if (!html.ok()) return Error(400, html.status().message());
+  return WithNonce(*html);
+}
+
+Response Handler::WithNonce(std::string_view html) {
   auto nonce = MakeToken();
   if (!nonce.ok()) return Error(500, nonce.status().message());
   Response response;
   response.content_type = kHtml;
-  response.body = WithScriptNonce(PageHtml(), *nonce);
+  response.body = WithScriptNonce(html, *nonce);
   AddCommonHeaders(&response);
   response.headers.emplace_back("Content-Security-Policy", ContentSecurityPolicy(*nonce));
   return response;
@@ -154,6 +171,7 @@ Response Handler::Change(const Request& request) const {
 std::vector<ServedRoute> Handler::Routes() {
   std::vector<ServedRoute> routes;
   for (const std::string_view path : kPagePaths) routes.push_back({"GET", path});
+  routes.push_back({"GET", kCheckPath});
   for (const ServedRoute& route : ApiRoutes()) routes.push_back(route);
   for (const ServedRoute& route : ConvertRoutes()) routes.push_back(route);
   return routes;
@@ -165,7 +183,8 @@ Response Handler::Answer(const Request& request) const {
   auto target = ParseTarget(request.target);
   if (!target.ok()) return Error(400, target.status().message());
   const bool is_api = target->path.rfind("/api/", 0) == 0;
-  if (!is_api && std::find(kPagePaths.begin(), kPagePaths.end(), target->path) == kPagePaths.end()) {
+  const bool is_check = target->path == kCheckPath && !guest_;
+  if (!is_api && !is_check && std::find(kPagePaths.begin(), kPagePaths.end(), target->path) == kPagePaths.end()) {
     return Error(404, "there is nothing here: the page is at /");
   }
   if (guest_ && !is_api) return GuestPage();
@@ -174,6 +193,7 @@ Response Handler::Answer(const Request& request) const {
     if (!is_api) return NoToken();
     return Error(403, "the token is missing or wrong: open the address that msprobe serve printed");
   }
+  if (is_check) return CheckTablePage(target->Get("file"));
   if (!is_api) return Page();
   auto about_dumps = AnswerConvertQuery(converter_, *target);
   ApiReply reply = about_dumps ? *std::move(about_dumps) : AnswerApi(viewer_, *target);

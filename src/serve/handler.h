@@ -54,6 +54,8 @@ class Handler {
   std::optional<Response> RefuseHead(const Request& request) const;
   Response Change(const Request& request) const;
   Response Page() const;
+  Response CheckTablePage(std::string_view file) const;
+  static Response WithNonce(std::string_view html);
   Response GuestPage() const;
 
   view::Viewer* viewer_;

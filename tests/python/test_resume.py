@@ -21,11 +21,9 @@ from msprobe._attach.resume import _order_of
 
 ENVIRONMENT = {"PYTHONPATH": f"{HERE}:{PACKAGE_ROOT}"}
 EVERYTHING = "optimizer,scheduler,scaler,statistics,average,curriculum,torch,numpy,python,position"
+# All others: tests/resume/publish_resume.py, in minutes.
 DEEP = (
-    Case("plain_loop", "--epoch --global-order"),
     Case("accelerate_loop", drawn=True),
-    Case("hf_trainer", lose="callback", lost=("trainer",), example="Plateau"),
-    Case("accelerate_loop", "--forget-average", lost=("module",), example="average"),
     Case("ddp_loop", lose="rank", lost=("random",), example="torch", ranks=("rank1",)),
 )
 

@@ -6,6 +6,8 @@ export interface Host {
   readonly theme: Theme; // until the user chooses one
   /** What one sends to a colleague. */
   readonly address: string;
+  /** The address of a table of acc_check as a page of its own; null where the server has none. */
+  readonly checkPage: ((file: string) => string) | null;
   /** What a deep link names: the part behind '#'. */
   readLink(): string;
   /** `entry`: going back leads to what was shown before. */
@@ -26,6 +28,7 @@ class WindowHost implements Host {
   // A server that lets everybody in who reaches it gives the token with the page.
   readonly token = meta('msprobe-token') ?? new URLSearchParams(location.search).get('token') ?? '';
   readonly theme: Theme = own.matches ? 'dark' : 'light';
+  readonly checkPage = (file: string): string => `check?${new URLSearchParams({ token: this.token, file })}`;
   get address(): string {
     return location.href;
   }
@@ -51,6 +54,7 @@ class WindowHost implements Host {
  */
 class TensorBoardHost implements Host {
   readonly token = meta('msprobe-token') ?? '';
+  readonly checkPage = null;
   private readonly tab = location.pathname.split('/').at(-2) ?? '';
   private readonly key = `p.${this.tab}.at=`;
   private written = '';

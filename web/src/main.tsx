@@ -43,6 +43,7 @@ const session = new Session(store, http ?? new ExportedApi(exported!), (hash, en
   host.writeLink(hash, entry && !restoring),
 );
 session.address = () => host.address;
+session.checkPage = host.checkPage;
 const views: Views = {};
 
 const namesConversion = () => `#${host.readLink().replace(/^#/, '')}` === CONVERT_HASH;

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/lab/lab_commands.h"
 #include "cli/lab/lab_options.h"
@@ -11,6 +12,7 @@
 #include "lab/acc_check.h"
 #include "lab/check_tables.h"
 #include "lab/online/online_check.h"
+#include "report/check_page.h"
 
 namespace msprobe {
 namespace {
@@ -52,12 +54,13 @@ void WriteCounts(const AccCheckReport& report, JsonWriter* out) {
   json.EndArray();
 }
 
-std::string Json(const AccCheckReport& report) {
+std::string Json(const AccCheckReport& report, const std::string& page) {
   JsonWriter json;
   json.BeginObject();
   json.Member("result", report.result);
   json.Member("details", report.details);
   json.Member("float64", report.float64);
+  if (!page.empty()) json.Member("page", page);
   WriteCounts(report, &json);
   json.EndObject();
   return json.Take() + "\n";
@@ -90,10 +93,11 @@ std::string CountsText(const AccCheckReport& report) {
   return out;
 }
 
-std::string Text(const AccCheckReport& report) {
+std::string Text(const AccCheckReport& report, const std::string& page) {
   std::string out = CountsText(report);
   out += fmt::format("  result: {}\n  details: {}\n", OneLine(report.result), OneLine(report.details));
   out += fmt::format("  float64: {}\n", OneLine(report.float64));
+  if (!page.empty()) out += fmt::format("  page: {}\n", OneLine(page));
   if (!report.error_data.empty()) out += fmt::format("  data of calls that fail: {}\n", OneLine(report.error_data));
   return out;
 }
@@ -130,7 +134,10 @@ Status Run(AccCheckArgs* args, bool as_json) {
     return UsageError("-api_info is missing: the dump.json whose calls are made again, or --online HOST:PORT");
   MSP_ASSIGN_OR_RETURN(const AccCheckReport report, CheckAccuracy(settings, nullptr));
   if (!report.truncated.empty()) PrintWarning(report.truncated);
-  as_json ? PrintJson(Json(report)) : PrintForPeople(Text(report));
+  std::string page = JoinPath(DirName(report.float64), CheckPageName(report.float64));
+  MSP_ASSIGN_OR_RETURN(const bool made, WriteCheckPage(report.float64, page));
+  if (!made) page.clear();
+  as_json ? PrintJson(Json(report, page)) : PrintForPeople(Text(report, page));
   return OkStatus();
 }
 

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "monitor/rank_directory.h"
+#include "sheet/check_names.h"
 #include "view/file/vis_json_file.h"
 
 namespace msprobe::view {
@@ -33,7 +34,9 @@ StatusOr<std::string> RealPath(const std::string& path) {
   return std::string(real.get());
 }
 
-bool IsShown(std::string_view file) { return EndsWith(file, kSuffix) || IsVisJsonName(file) || IsTrendName(file); }
+bool IsShown(std::string_view file) {
+  return EndsWith(file, kSuffix) || IsVisJsonName(file) || IsTrendName(file) || IsCheckFloat64Name(file);
+}
 
 struct Walk {
   const GraphDirectory* directory;

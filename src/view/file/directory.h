@@ -1,5 +1,5 @@
-// The .vis.db and .trend.db files below a directory, and the way from a name in a request to a file inside that
-// directory.
+// The .vis.db and .trend.db files and the tables of acc_check below a directory, and the way from a name in a request
+// to a file inside that directory.
 #pragma once
 
 #include <cstdint>

@@ -29,6 +29,7 @@ struct FileList {
   std::vector<FoundFile> files;
   std::vector<FoundFile> trends;  ///< .trend.db, not looked into
   std::vector<FoundRun> runs;     ///< of a monitor, not looked into
+  std::vector<FoundFile> checks;  ///< tables of acc_check, not looked into
   std::vector<SkippedFile> skipped;
 };
 

@@ -85,6 +85,7 @@ std::string ToJson(const FileList& list) {
     json.Member("mtime", run.changed);
     json.EndObject();
   });
+  WriteFiles(&json, "checks", list.checks);
   json.ArrayMember("skipped", list.skipped, [&](const SkippedFile& f) {
     json.BeginObject();
     json.Member("file", f.file);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "sheet/check_names.h"
 #include "view/file/rulings.h"
 #include "view/query/graph_memo.h"
 #include "view/query/query_caches.h"
@@ -13,6 +14,8 @@
 
 namespace msprobe::view {
 namespace {
+
+constexpr uint64_t kMostCheckBytes = uint64_t{512} << 20;  // of a table that becomes a page
 
 SideSummary Summarize(const GraphSides& graph, const Tree& tree) {
   SideSummary sum;
@@ -87,7 +90,7 @@ Status Viewer::ReadAhead() {
   std::vector<FoundFile> found;
   std::vector<SkippedFile> skipped;
   directory_.List(&found, &skipped);
-  std::erase_if(found, [](const FoundFile& f) { return IsTrendName(f.file); });
+  std::erase_if(found, [](const FoundFile& f) { return IsTrendName(f.file) || IsCheckFloat64Name(f.file); });
   if (found.size() != 1) return OkStatus();
   MSP_ASSIGN_OR_RETURN(const VisSettings config, Config(found[0].file));
   if (config.steps.empty() || config.ranks.empty()) return OkStatus();
@@ -111,6 +114,10 @@ StatusOr<FileList> Viewer::Files() {
       list.trends.push_back(std::move(f));
       continue;
     }
+    if (IsCheckFloat64Name(f.file)) {
+      list.checks.push_back(std::move(f));
+      continue;
+    }
     auto file = cache_->File(f.file);
     if (file.ok()) {
       list.files.push_back(std::move(f));
@@ -120,6 +127,16 @@ StatusOr<FileList> Viewer::Files() {
   }
   std::sort(list.skipped.begin(), list.skipped.end(), [](const auto& a, const auto& b) { return a.file < b.file; });
   return list;
+}
+
+StatusOr<std::string> Viewer::CheckTable(std::string_view file) const {
+  if (!IsCheckFloat64Name(file))
+    return BadInput(fmt::format("{} is no table of acc_check: choose from the list of files", file));
+  MSP_ASSIGN_OR_RETURN(auto found, directory_.Resolve(file));
+  if (found.second.size > kMostCheckBytes)
+    return BadInput(
+        fmt::format("{} is larger than {} MiB: open it in a program for tables", file, kMostCheckBytes >> 20));
+  return std::move(found.first);
 }
 
 StatusOr<std::shared_ptr<TrendFile>> Viewer::Trend(std::string_view file) {

@@ -3,9 +3,10 @@ import { applyPalette, makePalette, type ThemeName } from '../../src/theme/palet
 import { ConfigurationAnswer } from './configuration';
 import { LookContext } from './context';
 import { Curves } from './curves';
-import { isConfiguration, type CompareReport, type Report } from './data';
+import { isConfiguration, isLaboratory, type CompareReport, type Report } from './data';
 import { formatTime } from './format';
 import { translator, type Language } from './i18n';
+import { LaboratoryAnswer } from './lab_answer';
 import { WorstOps } from './ops';
 import { pairOfOrigin } from './pairs';
 import { Notes } from './notes';
@@ -82,7 +83,7 @@ export function App({ report }: { report: Report | null }) {
   const [theme, setTheme] = useState<ThemeName>(preferredTheme);
   const look = useMemo(() => ({ t: translator(language), language, palette: makePalette(theme) }), [language, theme]);
   const { t } = look;
-  const title = t(report && isConfiguration(report) ? 'config.title' : 'title');
+  const title = t(!report ? 'title' : isConfiguration(report) ? 'config.title' : isLaboratory(report) ? 'lab.title' : 'title');
   useEffect(() => {
     applyPalette(look.palette, document.documentElement);
     document.documentElement.lang = language === 'zh' ? 'zh-CN' : 'en';
@@ -109,6 +110,8 @@ export function App({ report }: { report: Report | null }) {
           <p class="card broken" role="alert">{t('broken')}</p>
         ) : isConfiguration(report) ? (
           <ConfigurationAnswer report={report} />
+        ) : isLaboratory(report) ? (
+          <LaboratoryAnswer report={report} />
         ) : (
           <Comparison report={report} />
         )}

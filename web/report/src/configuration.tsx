@@ -73,7 +73,7 @@ function PartsAnswer({ parts }: { parts: NonNullable<Configuration['parts']> }) 
   return <Answer outcome={wrong.length > 0 ? 'origin' : odd.length > 0 || parts.length === 0 ? 'unknown' : 'equal'} headline={headline} lines={lines} />;
 }
 
-function Answer({ outcome, headline, lines, children }: { outcome: string; headline: string; lines: string[]; children?: preact.ComponentChildren }) {
+export function Answer({ outcome, headline, lines, children }: { outcome: string; headline: string; lines: string[]; children?: preact.ComponentChildren }) {
   return (
     <section id="story" class="card" aria-labelledby="story-title">
       <div class={`verdict-card ${outcome}`} data-test="verdict-card">

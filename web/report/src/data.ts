@@ -151,7 +151,40 @@ export interface ConfigurationReport extends Made {
   };
 }
 
-export type Report = CompareReport | ConfigurationReport;
+/** Against float64, the worst last; the order of the counts. */
+export const JUDGED = ['right', 'round-off', 'unknown', 'suspicious', 'wrong'] as const;
+/** A function in one direction and dtype. */
+export interface FunctionEntry {
+  name: string;
+  direction: string; // "forward", "backward", or "" where the name says none
+  dtype: string;
+  verdicts: number[]; // results, by JUDGED
+  times: number | null; // the largest error in multiples of what rounding explains; null: infinite
+  ulp: number | null;
+  rtol: number | null;
+  histogram: [range: string, ...counts: number[]][]; // elements by magnitude: up to 0.5, 1, 2, 4, 16, 256 ulp, and further
+}
+export interface CheckedFunction extends FunctionEntry {
+  results: number;
+  verdict: (typeof JUDGED)[number];
+}
+/** Of a row of the table. */
+export const CHECK_COLUMNS = ['API Name', 'Dtype', 'Verdict', 'Error (ulp)', 'Round-off (ulp)', 'Known', 'Element Error (ulp)', 'Element Round-off (ulp)', 'Rule', 'Terms', 'Condition', 'Required rtol', 'Required atol', 'Classes', 'Ulp Histogram'];
+/** What acc_check found. */
+export interface LaboratoryReport extends Made {
+  laboratory: {
+    files: string[]; // names of the tables
+    graphs: string[]; // of the server that this page comes from
+    verdicts: Partial<Record<(typeof JUDGED)[number], number>>;
+    total: number;
+    functions: FunctionEntry[];
+    rows: string[][]; // the worst first
+    calls: { counts: Record<string, number>; total: number; rows: string[][] }; // by the standards of mindstudio-probe
+  };
+}
+
+export type Report = CompareReport | ConfigurationReport | LaboratoryReport;
+export const isLaboratory = (report: Report): report is LaboratoryReport => 'laboratory' in report;
 export const isConfiguration = (report: Report): report is ConfigurationReport => 'configuration' in report;
 
 export const DIRECTIONS = ['other', 'forward', 'backward', 'gradient'] as const; // by the numbers in cells and bins

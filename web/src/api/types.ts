@@ -23,6 +23,7 @@ export interface FileList {
   root: string;
   files: FileEntry[];
   trends?: FileEntry[]; // statistics over steps; a page without a server has none
+  checks?: FileEntry[]; // tables of acc_check, which the server shows as pages
   runs?: (FileEntry & { ranks: number })[]; // of a monitor
   skipped: { file: string; reason: string }[];
 }

@@ -16,6 +16,7 @@ export const en = {
   'files.graphs': 'Graphs',
   'files.trends': 'Trends',
   'files.runs': 'Monitored runs',
+  'files.checks': 'Operators checked',
   'files.filter': 'Filter by name or verdict',
   'files.shown': '{shown} of {total}',
   'files.noMatch': 'No file matches',

@@ -20,6 +20,8 @@ const LINES: [RegExp, string][] = [
   // files and graphs
   [/^(.+) does not exist: choose from the list of files$/, '$1 不存在：请从文件列表中选择'],
   [/^(.+) is not one of the files here: choose from the list of files$/, '$1 不在文件列表中：请从文件列表中选择'],
+  [/^(.+) is no table of acc_check: choose from the list of files$/, '$1 不是 acc_check 的表格：请从文件列表中选择'],
+  [/^(.+) is larger than (.+) MiB: open it in a program for tables$/, '$1 超过 $2 MiB：请用表格软件打开'],
   [/^(.+) is not a regular file: choose from the list of files$/, '$1 不是普通文件：请从文件列表中选择'],
   [/^file is not a relative path: choose from the list of files$/, '文件不是相对路径：请从文件列表中选择'],
   [/^(.+) points out of the directory: choose from the list of files$/, '$1 指向服务目录之外：请从文件列表中选择'],

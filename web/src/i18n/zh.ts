@@ -17,6 +17,7 @@ export const zh: Catalogue = {
   'files.graphs': '图',
   'files.trends': '趋势',
   'files.runs': '监控的运行',
+  'files.checks': '算子检查',
   'files.filter': '按名称或结论筛选',
   'files.shown': '{shown} / {total}',
   'files.noMatch': '没有匹配的文件',

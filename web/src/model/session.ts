@@ -34,6 +34,7 @@ export class Session implements SessionPort {
   private readonly revealListeners = new Set<RevealListener>();
 
   address = () => ''; // of what is shown, as the host has it
+  checkPage: ((file: string) => string) | null = null; // the address of a table of acc_check as a page
   readonly finder: Finder;
   readonly problems: Problems;
   readonly notes: FileNotes; // on the list of files
@@ -75,8 +76,8 @@ export class Session implements SessionPort {
     this.notes.forget();
     try {
       const value = await this.api.files();
-      const { files, trends = [], runs = [] } = value;
-      if (openLone && files.length + trends.length + runs.length === 1 && this.state.file === null) {
+      const { files, trends = [], runs = [], checks = [] } = value;
+      if (openLone && files.length + trends.length + runs.length === 1 && checks.length === 0 && this.state.file === null) {
         const [graph, numbers, run] = [files[0], trends[0], runs[0]];
         if (run) this.openTrend({ file: run.file, run: {} }, `#${new URLSearchParams({ run: run.file })}`);
         else if (graph) void this.open({ file: graph.file });
@@ -459,9 +460,8 @@ export class Session implements SessionPort {
   tensor(query: TensorQuery): Promise<TensorPreview> | null {
     return this.api.tensor?.(this.ref(), query) ?? null;
   }
-  /** A page without a server. */
   get exported(): boolean {
-    return this.api.exported === true;
+    return this.api.exported === true; // a page without a server
   }
 
   // --- small things

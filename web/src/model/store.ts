@@ -93,7 +93,7 @@ export interface State {
   mapBench: boolean;
   detailsHeight: number;
   split: number; // share of the left pane
-  fileKind: 'graphs' | 'trends' | 'runs'; // of the list of files
+  fileKind: 'graphs' | 'trends' | 'runs' | 'checks'; // of the list of files
   fileOrder: FileOrder;
   dock: number; // share of the list of nodes beside the graphs
 }
@@ -178,7 +178,7 @@ export function readPreferences(storage: Pick<Storage, 'getItem'> | null, base: 
   }
   if (kept['theme'] !== 'dark' && kept['theme'] !== 'light') delete kept['theme'];
   if (kept['language'] !== 'zh' && kept['language'] !== 'en') delete kept['language'];
-  if (!['graphs', 'trends', 'runs'].includes(kept['fileKind'] as string)) delete kept['fileKind'];
+  if (!['graphs', 'trends', 'runs', 'checks'].includes(kept['fileKind'] as string)) delete kept['fileKind'];
   if (!FILE_ORDERS.some((order) => order === kept['fileOrder'])) delete kept['fileOrder'];
   return { ...base, ...kept };
 }

@@ -8,16 +8,16 @@ import { useApp, usePrefer, useSession, useText } from './context';
 import { Icon } from './icons';
 import { arrowsChoose } from './segments';
 
-const KINDS = ['graphs', 'trends', 'runs'] as const;
+const KINDS = ['graphs', 'trends', 'runs', 'checks'] as const;
 type Kind = (typeof KINDS)[number];
 const FEW = 8; // files that need no filter
 
-/** Graphs, trends and monitored runs, each with a filter and an order of its own. */
-export function FileLists({ graphs, trends, runs }: { graphs: FileEntry[]; trends: FileEntry[]; runs: FileEntry[] }) {
+/** Graphs, trends, monitored runs and checks of operators, each with a filter and an order of its own. */
+export function FileLists({ graphs, trends, runs, checks }: Record<Kind, FileEntry[]>) {
   const t = useText();
   const wanted = useApp((state) => state.fileKind);
   const prefer = usePrefer();
-  const lists: Record<Kind, FileEntry[]> = { graphs, trends, runs };
+  const lists: Record<Kind, FileEntry[]> = { graphs, trends, runs, checks };
   const there = KINDS.filter((each) => lists[each].length > 0);
   const both = there.length > 1;
   const kind = lists[wanted].length > 0 ? wanted : (there[0] ?? 'graphs');
@@ -84,10 +84,17 @@ function FileTable({ kind, list }: { kind: Kind; list: FileEntry[] }) {
           {shown.map((entry) => (
             <tr key={entry.file}>
               <td>
-                <button class="file-link" aria-label={t('files.open', { file: entry.file })} onClick={() => open(entry.file)}>
-                  <Icon name="file" />
-                  <FileName file={entry.file} />
-                </button>
+                {kind === 'checks' ? (
+                  <a class="file-link" aria-label={t('files.open', { file: entry.file })} href={session.checkPage?.(entry.file)}>
+                    <Icon name="file" />
+                    <FileName file={entry.file} />
+                  </a>
+                ) : (
+                  <button class="file-link" aria-label={t('files.open', { file: entry.file })} onClick={() => open(entry.file)}>
+                    <Icon name="file" />
+                    <FileName file={entry.file} />
+                  </button>
+                )}
               </td>
               {told && (
                 <td class="verdict">

@@ -11,7 +11,8 @@ export function FilesView() {
   const canConvert = useApp((state) => state.convert.enabled);
   if (files.at === 'idle' || files.at === 'busy') return <Loading />;
   if (files.at === 'failed') return <Failure failed={files} retry={() => void session.loadFiles()} />;
-  const { root, files: list, trends = [], runs = [], skipped } = files.value;
+  const { root, files: list, trends = [], runs = [], checks = [], skipped } = files.value;
+  const pages = session.checkPage ? checks : [];
   return (
     <main class="files">
       <div class="files-head">
@@ -34,13 +35,13 @@ export function FilesView() {
           )}
         </div>
       </div>
-      {list.length + trends.length + runs.length === 0 ? (
+      {list.length + trends.length + runs.length + pages.length === 0 ? (
         <div class="empty card">
           <strong>{t('files.none')}</strong>
           <span>{t('files.noneHint')}</span>
         </div>
       ) : (
-        <FileLists graphs={list} trends={trends} runs={runs} />
+        <FileLists graphs={list} trends={trends} runs={runs} checks={pages} />
       )}
       {skipped.length > 0 && (
         <details class="skipped">
