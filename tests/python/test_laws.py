@@ -1,7 +1,9 @@
 """Laws of a training step: each breaks where its bug is planted, none in the same training without it."""
 
 import json
+import os
 import subprocess
+import sys
 
 import pytest
 from conftest import REPO
@@ -132,6 +134,7 @@ def test_the_training_stays_what_it_is_and_what_breaks_is_told_everywhere(run_sc
     assert laws["update"]["looks"] > 0 and laws["replicas"]["not_checked"] == "there is one rank"
     beat = json.loads((directory / "heartbeat.json").read_text())
     assert any(line.startswith("law finite_step broken from step 5 on") for line in beat["laws"])
+    msprobe = os.path.join(os.path.dirname(sys.executable), "msprobe")
     judged = subprocess.run([msprobe, "monitor", "judge", tmp_path / "monitor"], capture_output=True, text=True)
     assert judged.returncode == 1, judged.stderr
     assert "step 5: law finite_step broken, layers.0.up.weight: the optimizer steps with a gradient" in judged.stdout
