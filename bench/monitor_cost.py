@@ -1,9 +1,12 @@
 """What a monitor costs: the duration of a training step with TrainerMon over that without, of both tools.
 
-    .venv/bin/python bench/monitor_cost.py [--write] [--rounds N]
+    .venv/bin/python bench/monitor_cost.py [--rounds N] [--processes N]
 
-Each configuration runs in a process (two with --ranks 2) of its own, which alternates blocks of steps with and without the monitor,
-so that both see the same machine. The result is the median of the blocks' ratios. Old tool: .venv-old.
+Each configuration runs in processes (pairs of them with --ranks 2) of its own, in which blocks of steps with and without the monitor
+alternate on one model: two models of the same size differ by some percent of a step, by where their memory lies. The old tool cannot be
+taken off a model, so that it gets a second one. A round is the duration of a step of a block with the monitor over that of the blocks
+before and after it, each the median of its steps (of monitored and other steps apart, weighted by how often they come); the result is the
+median of all rounds. Processor time of the process for one rank, wall time for two. Old tool: .venv-old.
 """
 
 import argparse
@@ -23,23 +26,26 @@ OPTIMIZER = {
     "param_distribution": True,
     "ops": ["norm", "min", "max", "mean"],
 }
+# Name -> (configuration, steps of a block after its first one, which of them are monitored).
 CONFIGURATIONS = {
-    "every 10 steps": ({**OPTIMIZER, "step_interval": 10}, 10),
-    "every step": (OPTIMIZER, 10),
-    "every step, activations": ({"xy_distribution": True, "ops": ["norm", "min", "max", "mean"]}, 10),
+    "every 10 steps": ({**OPTIMIZER, "step_interval": 10}, 10, (9,)),
+    "every step": (OPTIMIZER, 10, range(10)),
+    "every step, activations": ({"xy_distribution": True, "ops": ["norm", "min", "max", "mean"]}, 10, range(10)),
+    "laws": ({"laws": {"first": 0}}, 50, (0, 49)),
+    "health": ({"health": True}, 10, (9,)),
 }
 TOOLS = {"msprobe": ".venv", "mindstudio-probe": ".venv-old"}
 
 
 def measure(name, rounds, out):
-    """In the process that trains: durations of blocks without and with the monitor."""
+    """In the process that trains: the ratio of each round, and the duration of a step without the monitor."""
     import torch
 
     sys.path.insert(0, os.path.join(ROOT, "bench"))
     import step_ratio
 
     torch.set_num_threads(1)
-    config, steps = CONFIGURATIONS[name]
+    config, steps, monitored = CONFIGURATIONS[name]
     ranks = int(os.environ.get("WORLD_SIZE", 1))
     if ranks > 1:
         torch.distributed.init_process_group("gloo")
@@ -49,65 +55,88 @@ def measure(name, rounds, out):
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"targets": {}, **config}, file)
     os.environ["MONITOR_OUTPUT_DIR"] = os.path.join(out, "monitor")
+    clock = time.process_time if ranks == 1 else time.perf_counter
 
-    def trainer(monitored):
+    def trainer():
         model, loss_of = step_ratio.build("small")
         if ranks > 1:
             model = torch.nn.parallel.DistributedDataParallel(model)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-        if monitored:
-            TrainerMon(path, None, params_have_main_grad=False).set_monitor(model, optimizer)
 
         def step():
             loss_of(model).backward()
             optimizer.step()
             optimizer.zero_grad()
 
-        return step
+        return model, optimizer, step
 
-    # The old tool replaces methods of a class of PyTorch when it hooks, so what is bare is timed before it, and again.
-    bare, watched = trainer(False), trainer(True)
-    for step in (bare, watched):
-        for _ in range(3):
+    def watch(model, optimizer):
+        monitor = TrainerMon(path, None, params_have_main_grad=False)
+        monitor.set_monitor(model, optimizer)
+        return monitor
+
+    def block(step):
+        # The first makes files and names series, which a run does once.
+        step()
+        if ranks > 1:
+            torch.distributed.barrier()
+        times = []
+        for _ in range(steps):
+            begin = clock()
             step()
-    ratios, durations = [], []
-    for number in range(rounds):
-        times = {}
-        for key, step in (("bare", bare), ("watched", watched))[:: 1 if number % 2 else -1]:
-            if ranks > 1:
-                torch.distributed.barrier()
-            begin = time.process_time() if ranks == 1 else time.perf_counter()
-            for _ in range(steps):
-                step()
-            times[key] = (time.process_time() if ranks == 1 else time.perf_counter()) - begin
-        ratios.append(times["watched"] / times["bare"])
-        durations.append(times["bare"] / steps)
+            times.append(clock() - begin)
+        return times
+
+    model, optimizer, step = trainer()
+    for _ in range(3):
+        step()
+    comes_off = hasattr(TrainerMon, "close")
+    if not comes_off:
+        other, its_optimizer, watched_step = trainer()
+        watch(other, its_optimizer)
+        for _ in range(3):
+            watched_step()
+    ratios, bare = [], [duration(block(step), ())]
+    for _ in range(rounds):
+        if comes_off:
+            monitor = watch(model, optimizer)
+            watched = duration(block(step), monitored)
+            monitor.close()
+        else:
+            watched = duration(block(watched_step), monitored)
+        bare.append(duration(block(step), ()))
+        ratios.append(watched / ((bare[-2] + bare[-1]) / 2))
     if int(os.environ.get("RANK", 0)) == 0:
-        print(
-            json.dumps(
-                {"ratio": statistics.median(ratios), "ratios": sorted(ratios), "step": statistics.median(durations)}
-            )
-        )
+        print(json.dumps({"ratios": ratios, "step": statistics.median(bare)}))
 
 
-def run(tool, name, ranks, rounds):
+def duration(times, monitored):
+    """Of a step: the median of those that are monitored and of the others, weighted by how many they are."""
+    kinds = [times[i] for i in monitored], [t for i, t in enumerate(times) if i not in monitored]
+    return sum(statistics.median(kind) * len(kind) for kind in kinds if kind) / len(times)
+
+
+def run(tool, name, ranks, rounds, processes):
+    found = [run_once(tool, name, ranks, rounds) for _ in range(processes)]
+    ratios = sorted(ratio for one in found for ratio in one["ratios"])
+    quarter = len(ratios) // 4
+    return {
+        "ratio": statistics.median(ratios),
+        "range": (ratios[quarter], ratios[-1 - quarter]),
+        "step": statistics.median(one["step"] for one in found),
+    }
+
+
+def run_once(tool, name, ranks, rounds):
     with socket.socket() as free, tempfile.TemporaryDirectory() as out:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         free.close()
-        command = [
-            os.path.join(ROOT, TOOLS[tool], "bin/python"),
-            __file__,
-            "--measure",
-            name,
-            "--rounds",
-            str(rounds),
-            "--out",
-            out,
-        ]
-        where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(ranks), "OMP_NUM_THREADS": "1"}
-        if ranks == 1:
-            where = {"OMP_NUM_THREADS": "1"}
+        python = os.path.join(ROOT, TOOLS[tool], "bin/python")
+        command = [python, __file__, "--measure", name, "--rounds", str(rounds), "--out", out]
+        where = {"OMP_NUM_THREADS": "1"}
+        if ranks > 1:
+            where.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE=str(ranks))
         children = [
             subprocess.Popen(
                 command,
@@ -126,11 +155,14 @@ def run(tool, name, ranks, rounds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--processes", type=int, default=3)
     parser.add_argument("--measure")
     parser.add_argument("--out")
     parser.add_argument("--tools", default="msprobe,mindstudio-probe")
     parser.add_argument("--ranks", default="1,2")
-    parser.add_argument("--names", default=";".join(CONFIGURATIONS), help="of the configurations, with ; between")
+    parser.add_argument(
+        "--names", default=";".join(list(CONFIGURATIONS)[:3]), help="of the configurations, with ; between"
+    )
     given = parser.parse_args()
     if given.measure:
         measure(given.measure, given.rounds, given.out)
@@ -139,9 +171,11 @@ def main():
     print("|---|---|---|---|---|")
     for name in given.names.split(";"):
         for ranks in map(int, given.ranks.split(",")):
-            found = {tool: run(tool, name, ranks, given.rounds) for tool in given.tools.split(",")}
+            found = {tool: run(tool, name, ranks, given.rounds, given.processes) for tool in given.tools.split(",")}
             step = next(iter(found.values()))["step"]
-            cells = " | ".join(f"{one['ratio']:.3f}" for one in found.values())
+            cells = " | ".join(
+                "{:.3f} ({:.3f} to {:.3f})".format(one["ratio"], *one["range"]) for one in found.values()
+            )
             print(f"| {name} | {ranks} | {step * 1e3:.0f} ms | {cells} |", flush=True)
 
 

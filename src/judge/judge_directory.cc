@@ -9,6 +9,8 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "judge/law_events.h"
+#include "judge/law_file.h"
 #include "judge/series_feed.h"
 #include "monitor/run_status.h"
 #include "monitor/series_reader.h"
@@ -33,6 +35,7 @@ size_t RankOf(const std::string& directory) {
 // One file of a rank, and where its rows are in the judge.
 struct Source {
   size_t rank = 0;
+  std::string directory;
   SeriesFile file;
   SeriesFeed feed;
 };
@@ -57,7 +60,7 @@ StatusOr<std::vector<Source>> OpenSources(const std::string& directory) {
     const std::string path = JoinPath(place, kSeriesName);
     if (!IsRegularFile(path)) continue;
     MSP_ASSIGN_OR_RETURN(SeriesFile file, SeriesFile::Open(path));
-    sources.push_back({RankOf(place), std::move(file), SeriesFeed(RankOf(place))});
+    sources.push_back({RankOf(place), place, std::move(file), SeriesFeed(RankOf(place))});
   }
   if (sources.empty()) {
     return BadInput("no monitor.series in " + directory +
@@ -79,6 +82,17 @@ std::vector<Place> PlacesInOrder(const std::vector<Source>& sources) {
   }
   std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.step < b.step; });
   return places;
+}
+
+// What the laws of all ranks found. A file that cannot be read is named, and judges nothing.
+std::vector<BrokenLaw> LawsOf(const std::vector<Source>& sources, size_t ranks, std::vector<std::string>* notes) {
+  std::vector<BrokenLaw> laws;
+  for (const Source& source : sources) {
+    if (const Status read = ReadBrokenLaws(JoinPath(source.directory, "laws.json"), source.rank, &laws); !read.ok()) {
+      notes->push_back("laws are left out: " + read.message());
+    }
+  }
+  return TogetherOf(std::move(laws), ranks);
 }
 
 }  // namespace
@@ -112,6 +126,7 @@ StatusOr<Judgement> JudgeDirectory(const JudgeRequest& request) {
   out.last_step = judge.last_step();
   out.alarm_strength = judge.alarm_strength(RunJudge::Family::kSingle);
   out.events = WhoBegan(judge);
+  AddLaws(LawsOf(sources, out.ranks, &out.notes), request.options.from_step, &out.events);
   out.has_loss = std::any_of(judge.rows().begin(), judge.rows().end(),
                              [](const RunJudge::Row& row) { return row.key.table == "loss"; });
   out.rows.assign(judge.rows().begin(), judge.rows().end());

@@ -76,6 +76,34 @@ std::string Lead(const JudgedEvent& event, bool has_loss) {
   return *lead == 0 ? ", at the same step as the loss" : fmt::format(", {} steps after the loss", -*lead);
 }
 
+std::string NamesOf(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kNamedLayers; ++i) text += (i > 0 ? ", " : "") + OneLine(names[i]);
+  if (names.size() > kNamedLayers) text += fmt::format(" and {} more", names.size() - kNamedLayers);
+  return text;
+}
+
+// "step 12: law clip broken, fc.weight: the norm is ..."
+std::string LawText(const BrokenLaw& law) {
+  const std::string names = NamesOf(law.names);
+  std::string text = fmt::format("step {}: law {} broken, ", law.step, OneLine(law.law));
+  if (!names.empty()) text += names + ": ";
+  text += OneLine(law.text);
+  if (law.culprit) text += fmt::format(", rank {} only", *law.culprit);
+  return text;
+}
+
+void WriteLaw(const BrokenLaw& law, JsonWriter* json) {
+  json->Object([&] {
+    json->Member("law", law.law);
+    json->Member("step", law.step);
+    json->Member("names", law.names);
+    json->Member("text", law.text);
+    json->Member("rank", law.culprit);
+    json->ArrayMember("ranks", law.ranks, [&](size_t rank) { json->UInt(rank); });
+  });
+}
+
 std::string ChangeText(const RowChange& c, const RowName& row, size_t ranks) {
   std::string text =
       fmt::format("step {}: {} of {}, {}", c.change.onset, MetricName(row.key.table, row.columns[c.column]),
@@ -107,7 +135,7 @@ void WriteEvent(const JudgedEvent& event, const Judgement& judgement, JsonWriter
     json->Member("text", EventText(event, judgement));
     json->Member("told", event.told);
     json->Member("onset", event.onset);
-    json->Member("detector", DetectorName(event.detector));
+    json->Member("detector", event.by_law ? "law_" + event.column : DetectorName(event.detector));
     json->Member("table", event.table);
     json->Member("column", event.column);
     json->Member("all_layers", event.all_layers);
@@ -124,12 +152,14 @@ void WriteEvent(const JudgedEvent& event, const Judgement& judgement, JsonWriter
     json->Member("changes", event.changes);
     json->ArrayMember("evidence", event.evidence,
                       [&](const RowChange& c) { WriteChange(c, judgement.rows[c.row], json); });
+    json->ArrayMember("laws", event.laws, [&](const BrokenLaw& law) { WriteLaw(law, json); });
   });
 }
 
 }  // namespace
 
 std::string EventText(const JudgedEvent& event, const Judgement& judgement) {
+  if (event.by_law) return LawText(event.laws.front());
   return fmt::format("step {}: {}{}, {}{}{}", event.onset, MetricName(event.table, event.column), Where(event),
                      HowChanged(event.detector, event.before, event.after), Whose(event, judgement.ranks),
                      Lead(event, judgement.has_loss));
@@ -147,6 +177,10 @@ std::string JudgementText(const Judgement& judgement) {
   if (judgement.events.empty()) text += "no change that a healthy training would not have\n";
   for (const JudgedEvent& event : judgement.events) {
     text += EventText(event, judgement) + "\n";
+    for (size_t i = event.by_law ? 1 : 0; i < event.laws.size() && i < kShownInText; ++i) {
+      text += "  " + LawText(event.laws[i]) + "\n";
+    }
+    if (event.laws.size() > kShownInText) text += fmt::format("  and {} more laws\n", event.laws.size() - kShownInText);
     for (size_t i = 1; i < event.evidence.size() && i < kShownInText; ++i) {
       const RowChange& c = event.evidence[i];
       text += "  " + ChangeText(c, judgement.rows[c.row], judgement.ranks) + "\n";

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "judge/law_file.h"
 #include "judge/run_judge.h"
 
 namespace msprobe {
@@ -29,6 +30,8 @@ struct JudgedEvent {
   double before = 0, after = 0;      // of the first of the evidence
   double factor = 0;                 // after / before where that says something; else 0
   std::optional<int64_t> loss_step;  // where the loss shows it
+  std::vector<BrokenLaw> laws;       // that broke about this time
+  bool by_law = false;               // no series shows it: the table is "law", the column the name of the law
   std::optional<int64_t> lead() const { return loss_step ? std::optional(*loss_step - onset) : std::nullopt; }
 };
 inline constexpr size_t kShownEvidence = 12, kMostEvents = 20;

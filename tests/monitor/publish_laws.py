@@ -17,6 +17,7 @@ import law_bugs
 import law_bugs_apart
 import law_clean
 import law_runs
+import law_trainers
 from published import replaced
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,7 +51,7 @@ def main():
     assert law_bugs_apart.FIRST_SIGHT
     looks = {name: [0, 0] for name in law_runs.laws()}
     bugs, clean, started = [], [], time.process_time()
-    for case in law_bugs.CASES:
+    for case in [*law_bugs.CASES, *law_trainers.TRAINERS]:
         wrong, _ = look(case, True, looks)
         right, _ = look(case, False, looks)
         said = sorted(set(wrong) & set(case.laws))

@@ -1,6 +1,9 @@
 """Laws of a training step: each breaks where its bug is planted, none in the same training without it."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from conftest import REPO
@@ -64,6 +67,22 @@ def test_each_law_tells_its_bug_and_is_silent_without_it(run_script, tmp_path):
     assert {name: right for name, (_, _, right) in found.items() if right} == {}
 
 
+TRAINERS = """
+import law_trainers
+json.dump({case.name: [law_runs.run_case(case, wrong) for wrong in (True, False)] for case in law_trainers.TRAINERS}, open("found.json", "w"))
+"""
+
+
+@pytest.mark.deep
+def test_trainings_by_libraries(run_script, tmp_path):
+    done = run_script(HERE + TRAINERS, env={"TMPDIR": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert {name: right for name, (_, (right, _)) in found.items() if right} == {}
+    assert all(len(looked) > 10 for _, (_, looked) in found.values())
+    assert set(found["HF Trainer"][0][0]) == {"in_optimizer"}
+
+
 PLAIN = """
 from law_models import Language, text
 from msprobe.pytorch import TrainerMon
@@ -115,6 +134,10 @@ def test_the_training_stays_what_it_is_and_what_breaks_is_told_everywhere(run_sc
     assert laws["update"]["looks"] > 0 and laws["replicas"]["not_checked"] == "there is one rank"
     beat = json.loads((directory / "heartbeat.json").read_text())
     assert any(line.startswith("law finite_step broken from step 5 on") for line in beat["laws"])
+    msprobe = os.path.join(os.path.dirname(sys.executable), "msprobe")
+    judged = subprocess.run([msprobe, "monitor", "judge", tmp_path / "monitor"], capture_output=True, text=True)
+    assert judged.returncode == 1, judged.stderr
+    assert "step 5: law finite_step broken, layers.0.up.weight: the optimizer steps with a gradient" in judged.stdout
     anomalies = json.loads((tmp_path / "monitor" / "anomaly_detected" / "rank0" / "anomaly.json").read_text())
     assert any("law_finite_step" in key for key in anomalies)
     tables = {path.name for path in directory.glob("health_*_7-7.csv")}

@@ -10,6 +10,8 @@ from .config import ENDLESS, whole_number
 
 OPS = ("min", "max", "mean", "norm", "nans")
 KINDS = ("module", "weight_grad", "optimizer", "param", "cc")
+# A key by which a monitor can be switched off beside "enabled".
+_SWITCHES = {"optimizer": "mv_distribution", "param": "param_distribution"}
 _MOST_BYTES = 16 << 20
 
 
@@ -20,6 +22,7 @@ class KindConfig:
     ops: list = field(default_factory=lambda: list(OPS))
     targets: list = field(default_factory=list)
     options: dict = field(default_factory=dict)
+    module_ranks: set = field(default_factory=set)  # of cc; empty: all
 
 
 @dataclass
@@ -87,17 +90,24 @@ def load_v2_config(path: str) -> V2Config:
     for name, one in monitors.items():
         if name not in KINDS:
             logger.warning("%s: monitors has %s; allowed: %s", path, name, ", ".join(KINDS))
-        elif isinstance(one, dict) and one.get("enabled", name == "module"):
+        elif isinstance(one, dict) and _is_on(name, one):
             config.monitors[name] = _kind(name, one, path)
+    if given.get("async_write"):
+        logger.warning("%s: async_write is left out: rows are written when the step ends", path)
     return config
 
 
-def _ranks(value: Any) -> set:
+def _ranks(value: Any, name: str = "rank") -> set:
     ranks = [value] if isinstance(value, int) else value
     if isinstance(ranks, list) and all(isinstance(r, int) and not isinstance(r, bool) for r in ranks):
         return set(ranks)
-    logger.warning("rank is %r; allowed: an integer or a list of integers; all ranks are monitored", value)
+    logger.warning("%s is %r; allowed: an integer or a list of integers; all ranks are monitored", name, value)
     return set()
+
+
+def _is_on(name: str, given: dict) -> bool:
+    switch = _SWITCHES.get(name, "")
+    return bool(given.get("enabled", name == "module")) and bool(given.get(switch, True))
 
 
 def _kind(name: str, given: dict, path: str) -> KindConfig:
@@ -107,8 +117,11 @@ def _kind(name: str, given: dict, path: str) -> KindConfig:
     if wrong:
         logger.warning("%s: ops of %s has %s; allowed: %s", path, name, ", ".join(map(str, wrong)), ", ".join(OPS))
     targets = given.get("targets", [])
+    communication = given.get("cc_distribution", given) if name == "cc" else {}
+    ranks = communication.get("module_ranks", []) if isinstance(communication, dict) else []
     return KindConfig(
         ops=list(dict.fromkeys(op for op in ops if op in OPS)) or list(OPS),
         targets=list(targets) if isinstance(targets, (list, tuple)) else [],
         options={key: value for key, value in given.items() if key not in ("ops", "targets", "enabled")},
+        module_ranks=_ranks(ranks, "module_ranks"),
     )

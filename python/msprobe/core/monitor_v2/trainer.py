@@ -28,9 +28,7 @@ class TrainerMonitorV2:
         if name not in _FRAMEWORKS:
             raise ValueError(f"framework is {name!r}; allowed: {', '.join(_FRAMEWORKS)} ({config_path})")
         self.framework = _FRAMEWORKS[name]
-        if self.framework == "mindspore":
-            raise ValueError("TrainerMonitorV2 of MindSpore is not part of this release: use that of mindstudio-probe")
-        self._monitor = importlib.import_module("msprobe.pytorch.monitor.v2").MonitorV2(self.config)
+        self._monitor = importlib.import_module(f"msprobe.{self.framework}.monitor.v2").MonitorV2(self.config)
 
     @property
     def rank(self) -> int:
@@ -46,8 +44,8 @@ class TrainerMonitorV2:
         """Hooks the model and its optimizer.
 
         Args:
-            model: A module, or a list of them.
-            optimizer: That trains it; given, its steps are those of the monitor.
+            model: A module or Cell, or a list of them.
+            optimizer: That trains it; given, its steps (its calls, of MindSpore) are those of the monitor.
             **context: grad_acc_steps or micro_batch_number: backward passes of a step.
 
         Raises:

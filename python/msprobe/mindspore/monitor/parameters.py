@@ -66,11 +66,7 @@ class ParameterWatch:
         return not self._names
 
     def _moments(self) -> tuple:
-        for first, second in _MOMENTS:
-            moments = getattr(self._optimizer, first, None)
-            if isinstance(moments, (list, tuple)) and len(moments) == len(self._parameters):
-                return moments, getattr(self._optimizer, second, None) if second else None
-        return None, None
+        return moments_of(self._optimizer)
 
     def before(self, gradients: Any) -> None:
         """Right before the optimizer is called with these."""
@@ -135,6 +131,15 @@ class ParameterWatch:
         if number is None:
             number = self._numbers[table, name] = self._board.series(table, name, _TAGS.get(table, table))
         return number
+
+
+def moments_of(optimizer: Any) -> tuple:
+    """(first, second) moments of an optimizer, each in the order of its parameters, or None."""
+    for first, second in _MOMENTS:
+        moments = getattr(optimizer, first, None)
+        if isinstance(moments, (list, tuple)) and len(moments) == len(optimizer.parameters):
+            return moments, getattr(optimizer, second, None) if second else None
+    return None, None
 
 
 class _Rows:

@@ -6,8 +6,6 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Optional
 
-from mindspore import nn
-
 from ..._capture.log import logger
 from ..._capture.words import say
 from ..._monitor import config as configs
@@ -21,9 +19,9 @@ from ..._monitor.phases import Phases
 from .. import hooks
 from ..framework import MindSpore
 from .cells import CellWatch
+from .checks import FAULTS, check_models, check_optimizer
 from .parameters import ParameterWatch
 
-_FAULTS = (RuntimeError, ValueError, TypeError, KeyError, IndexError, AttributeError, OSError)
 # Keys that have no meaning where gradients are results of functions, or that are for PyTorch.
 _LEFT_OUT = (
     "monitor_mbs_grad",
@@ -124,12 +122,8 @@ class TrainerMon(Phases):
             ValueError: The optimizer has no parameter of the model.
         """
         models = list(model) if isinstance(model, (list, tuple)) else [model]
-        for cell in models:
-            if not isinstance(cell, nn.Cell):
-                raise TypeError(say("the model is a %(kind)s; allowed: a mindspore.nn.Cell", kind=type(cell).__name__))
-        if not isinstance(optimizer, nn.Cell) or not hasattr(optimizer, "parameters"):
-            text = "the optimizer is a %(kind)s; allowed: one of mindspore.nn or mindspore.mint.optim"
-            raise TypeError(say(text, kind=type(optimizer).__name__))
+        check_models(models)
+        check_optimizer(optimizer)
         self._micro_batches = configs.whole_number(grad_acc_steps, "grad_acc_steps", 1, 1)
         self.step_count = configs.whole_number(start_iteration, "start_iteration", 0, 0)
         if self._optimizer is not None:
@@ -188,7 +182,7 @@ class TrainerMon(Phases):
             return
         try:
             what()
-        except _FAULTS as error:
+        except FAULTS as error:
             self._broken = True
             logger.error("monitor: it ends here, the training goes on: %s: %s", type(error).__name__, error)
             self._remove_hooks()

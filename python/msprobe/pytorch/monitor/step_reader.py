@@ -83,8 +83,11 @@ class StepReader:
         self._guard(self._read_after, parameter)
 
     def _read_before(self, parameter: Any) -> None:
+        taken = self._native.before(parameter, self._state)
+        if taken and self._updates is None:
+            return
         name = self._parameters.names[parameter]
-        if not self._native.before(parameter, self._state):
+        if not taken:
             numbers: list = []
             tensors: list = []
             self._parameters.list_before(parameter, name, numbers, tensors)

@@ -6,10 +6,9 @@ from typing import Any, Optional
 import torch
 import torch.distributed as dist
 
-from ..._capture.log import logger
-from ..._monitor.config import whole_number
 from ..._monitor.v2_config import V2Config
 from ..._monitor.v2_files import V2Files
+from ..._monitor.v2_phases import V2Phases
 from .. import hooks
 from .activations import ModuleWatch
 from .communication import CommunicationWatch
@@ -19,11 +18,11 @@ from .optimizers import OptimizerView, view_of
 from .step_hooks import StepHooks
 from .values import Values
 
-_NEED_OPTIMIZER = ("weight_grad", "optimizer", "param")
 
-
-class MonitorV2:
+class MonitorV2(V2Phases):
     """One process of TrainerMonitorV2."""
+
+    faults = OURS
 
     def __init__(self, config: V2Config) -> None:
         """Makes the output directory, if this rank is monitored.
@@ -35,80 +34,57 @@ class MonitorV2:
             ValueError: The directory cannot be written.
         """
         hooks.init()
-        self._config = config
         initialized = dist.is_available() and dist.is_initialized()
-        self.rank = dist.get_rank() if initialized else 0
-        self.current_step = 0
-        self._collected = 0
-        self._files: Optional[V2Files] = None
-        if not config.ranks or self.rank in config.ranks:
-            self._files = V2Files(config, self.rank)
+        super().__init__(config, dist.get_rank() if initialized else 0)
+        if self._files is not None:
             self._values = Values(self._files)
-        self._parts: list = []  # what has remove()
         self._modules: Optional[V2Modules] = None
-        self._gradients: Optional[UnreducedGradients] = None
         self._communication: Optional[CommunicationWatch] = None
         self._view: Optional[OptimizerView] = None
         self._names: dict = {}
-        self._micro_batches = 1
-        self._by_optimizer = False
-        self._armed = False
-        self._broken = self._warned = False
 
     def start(self, model: Any, optimizer: Any, **context: Any) -> None:
         """Hooks what the configuration asks for; see TrainerMonitorV2."""
         if self._files is None or self._parts:
             return
         kinds = self._config.monitors
-        for kind in kinds:
-            if kind != "cc" and model is None:
-                raise ValueError(f"monitor {kind} needs the model: call start(model=model, optimizer=optimizer)")
-            if kind in _NEED_OPTIMIZER and optimizer is None:
-                raise ValueError(f"monitor {kind} needs the optimizer: call start(model=model, optimizer=optimizer)")
-        several = isinstance(model, (list, tuple))
-        chunks = [(f"{i}:" if several else "", m) for i, m in enumerate(model if several else [model]) if m is not None]
+        chunks = self._begin(model, optimizer, context)
         self._names = {p: prefix + name for prefix, m in chunks for name, p in m.named_parameters()}
-        self._micro_batches = self._passes(context)
         if optimizer is not None:
             self._view = view_of(optimizer)
-            patched = self._config.patch_optimizer_step
-            self._by_optimizer = patched is None or patched
             self._parts.append(StepHooks(self._view.optimizer, self._before_step, self._after_step))
         if "module" in kinds:
             self._watch_modules(chunks)
         if "weight_grad" in kinds:
             self._watch_gradients([m for _, m in chunks])
-        if "cc" in kinds and dist.is_available() and dist.is_initialized():
+        if "cc" in kinds and self._has_communication():
             self._watch_communication()
         self._arm()
 
-    def _passes(self, context: dict) -> int:
-        options = self._config.monitors["weight_grad"].options if "weight_grad" in self._config.monitors else {}
-        for source in (options, context):
-            for name in ("micro_batch_number", "grad_acc_steps"):
-                if source.get(name) is not None:
-                    return whole_number(source[name], name, 1, 1)
-        return 1
+    def _has_communication(self) -> bool:
+        ranks = self._config.monitors["cc"].module_ranks
+        return dist.is_available() and dist.is_initialized() and (not ranks or self.rank in ranks)
 
     def _watch_modules(self, chunks: list) -> None:
-        targets = self._config.monitors["module"].targets
         self._modules = V2Modules(self._files, self._values, self._guard)
-        self._parts.append(self._modules)
+        for parts in (self._parts, self._watching, self._counting):
+            parts.append(self._modules)
         for prefix, chunk in chunks:
             for name, module in chunk.named_modules():
-                if not targets or any(target in prefix + name for target in targets):
+                if self._is_target(prefix + name):
                     self._modules.add(module, prefix + name)
 
     def _watch_gradients(self, models: list) -> None:
         mbs = bool(self._config.monitors["weight_grad"].options.get("monitor_mbs_grad", False))
         trained = {p: name for p, name in self._names.items() if p.requires_grad}
         main_grad = any(hasattr(p, "main_grad") for p in trained)
-        self._gradients = UnreducedGradients(
+        gradients = UnreducedGradients(
             SimpleNamespace(monitor_mbs_grad=mbs), trained, self._micro_batches, main_grad, self._take_unreduced
         )
-        self._gradients.guard = self._guard
-        self._gradients.install(models, self._view)
-        self._parts.append(self._gradients)
+        gradients.guard = self._guard
+        gradients.install(models, self._view)
+        self._parts.append(gradients)
+        self._counting.append(gradients)
 
     def _watch_communication(self) -> None:
         one = self._config.monitors["cc"]
@@ -118,26 +94,11 @@ class MonitorV2:
         self._communication = CommunicationWatch(config, board, self._values, self._guard)
         self._communication.install()
         self._parts.append(self._communication)
+        self._watching.append(self._communication)
 
     def _communication_row(self, table: str, name: str, tag: str) -> int:
         call, _, side = name.partition(":")[2].rpartition(".")
         return self._files.number("cc", f"{call}/rank{self.rank}/{side}", "comm")
-
-    def _arm(self) -> None:
-        due = self._config.is_monitored(self.current_step) and self._collected < self._config.collect_times
-        self._armed = due and not self._broken
-        for part in (self._modules, self._communication):
-            if part is not None:
-                part.armed = self._armed
-
-    def _guard(self, what: Any) -> None:
-        if self._broken:
-            return
-        try:
-            what()
-        except OURS as error:
-            self._broken = True
-            logger.error("monitor: it ends here, the training goes on: %s: %s", type(error).__name__, error)
 
     # ---- a step
 
@@ -197,29 +158,7 @@ class MonitorV2:
                     tensors.append(moment)
         self._values.take(numbers, tensors)
 
-    def step(self) -> None:
-        """Ends a step, unless the optimizer does."""
-        if self._by_optimizer and self._parts:
-            if not self._warned:
-                logger.warning("monitor: step() does nothing, because the optimizer's steps are the monitor's")
-            self._warned = True
-            return
-        self._end_step()
-
-    def _end_step(self) -> None:
-        if self._files is None:
-            return
-        if self._armed:
-            self._guard(self._write)
-        elif not self._broken:
-            self._files.drop()
-        for part in (self._modules, self._gradients):
-            if part is not None:
-                part.next_step()
-        self.current_step += 1
-        self._arm()
-
-    def _write(self) -> None:
+    def _collect(self) -> None:
         with torch.no_grad():
             if self._modules is not None:
                 self._modules.finish()
@@ -228,15 +167,6 @@ class MonitorV2:
             if self._communication is not None:
                 self._communication.finish()
             self._values.flush()
-        self._files.write(self.current_step)
-        self._collected += 1
-
-    def stop(self) -> None:
-        """Removes the hooks."""
-        for part in self._parts:
-            part.remove()
-        self._parts.clear()
-        self._armed = False
 
 
 class V2Modules(ModuleWatch):
