@@ -115,14 +115,26 @@ class AccuracyCheck {
     }
     MSP_ASSIGN_OR_RETURN(std::unique_ptr<CheckProcess> process, pool_->Take());
     StatusOr<CallAnswer> answer = process->Call(*request);
-    const bool saves = !report_->error_data.empty();  // the process has the data until the next call
-    if (!answer.ok() || !saves) pool_->Give(answer.ok() ? std::move(process) : nullptr);
-    if (!answer.ok()) return answer.status();
-    CheckedCall out =
-        JudgeCall(call.full, call.api, call.backward.has_value(), framework_, settings_.release, *std::move(answer));
-    if (!saves) return out;
+    if (!answer.ok()) {
+      pool_->Give(nullptr);
+      return answer.status();
+    }
+    if (!report_->error_data.empty()) return JudgeAndSave(call, *std::move(answer), std::move(process));
+    pool_->Give(std::move(process));
+    return Judged(call, *std::move(answer));
+  }
+
+  CheckedCall Judged(const PlannedCall& call, CallAnswer&& answer) const {
+    return JudgeCall(call.full, call.api, call.backward.has_value(), framework_, settings_.release, std::move(answer));
+  }
+
+  /// The process has the data of the call until the next one.
+  StatusOr<CheckedCall> JudgeAndSave(const PlannedCall& call, CallAnswer&& answer,
+                                     std::unique_ptr<CheckProcess> process) {
+    CheckedCall out = Judged(call, std::move(answer));
     const Status saved = Fails(out) ? process->Save(report_->error_data, call.full) : OkStatus();
-    pool_->Give(saved.ok() ? std::move(process) : nullptr);
+    if (!saved.ok()) process.reset();
+    pool_->Give(std::move(process));
     MSP_RETURN_IF_ERROR(saved);
     return out;
   }
