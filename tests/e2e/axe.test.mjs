@@ -1,20 +1,17 @@
 // Every main view in both themes and languages: accessible by the rules of WCAG 2.1 A and AA, looking as it did,
 // and in Chinese without a sentence in English.
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { RULES, violations } from './accessible.mjs';
 import { englishSentences } from './language.mjs';
 import { checkPicture, difference, readGolden } from './pictures.mjs';
-import { browser, openPage, OUT, ROOT, serve } from './support.mjs';
+import { browser, openPage, OUT, serve } from './support.mjs';
 import { walkViews, writeViews } from './views.mjs';
 
-const require = createRequire(join(ROOT, 'web/package.json'));
-const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
-const RULES = { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] };
-// Of these, the rules that colours or words decide; the others judge the same elements in every theme and language.
+// Of RULES, the rules that colours or words decide; the others judge the same elements in every theme and language.
 const RULES_OF_LOOK = {
   type: 'rule',
   values: ['color-contrast', 'link-in-text-block', 'label-content-name-mismatch', 'button-name', 'link-name', 'label', 'select-name', 'input-button-name', 'svg-img-alt', 'role-img-alt', 'aria-command-name', 'aria-dialog-name', 'aria-input-field-name', 'aria-progressbar-name', 'aria-toggle-field-name', 'aria-tooltip-name', 'aria-treeitem-name', 'document-title', 'html-has-lang', 'html-lang-valid', 'valid-lang'],
@@ -48,12 +45,6 @@ after(async () => {
 });
 
 /** What breaks a rule, in words. */
-async function violations(page, runOnly) {
-  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(AXE);
-  const found = await page.evaluate((only) => window.axe.run(document, { runOnly: only, resultTypes: ['violations'] }).then((result) => result.violations), runOnly);
-  return found.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}: ${failureSummary.replace(/\s+/g, ' ')}`));
-}
-
 /** Paths and times are others in each run, and longer ones would move what is below them. */
 function hidePaths() {
   for (const place of document.querySelectorAll('.files-head p, .made, .sides dd')) place.textContent = '…';

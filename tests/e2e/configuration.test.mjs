@@ -2,23 +2,16 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { after, before, test } from 'node:test';
+import { LOOKS, violations } from './accessible.mjs';
 import { englishSentences } from './language.mjs';
 import { browser, counts, findCommand, holds, openPage, OUT, ROOT, shows } from './support.mjs';
 
-const require = createRequire(join(ROOT, 'web/package.json'));
-const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 const CHECKS = join(ROOT, 'tests/checks');
 const HOSTILE = '<img src=x onerror=alert(1)>';
-const LOOKS = [
-  ['light_en', { colorScheme: 'light', locale: 'en-US' }],
-  ['dark_zh', { colorScheme: 'dark', locale: 'zh-CN' }],
-  ['narrow_dark_en', { colorScheme: 'dark', locale: 'en-US', viewport: { width: 420, height: 900 } }],
-];
 let directory;
 let chrome;
 const pages = {};
@@ -53,12 +46,6 @@ after(async () => {
   await chrome?.close();
   rmSync(directory, { recursive: true, force: true });
 });
-
-async function violations(page) {
-  await page.evaluate(AXE);
-  const found = await page.evaluate(() => window.axe.run(document, { runOnly: { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] }, resultTypes: ['violations'] }).then((result) => result.violations));
-  return found.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}: ${failureSummary.replace(/\s+/g, ' ')}`));
-}
 
 async function visit(file, options) {
   const opened = await openPage(chrome, { viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce', ...options });

@@ -1,25 +1,18 @@
 // What acc_check found, as a page: the file beside its tables, and from the list of `msprobe serve` with links into the graph.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { after, before, test } from 'node:test';
+import { LOOKS, violations } from './accessible.mjs';
 import { englishSentences } from './language.mjs';
 import { browser, findCommand, holds, openPage, OUT, ROOT, serve, shows } from './support.mjs';
 
-const require = createRequire(join(ROOT, 'web/package.json'));
-const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 const DUMP = join(ROOT, 'out/demo/golden/step0/rank');
 // A kernel of the user's that is wrong by a thousandth.
 const WRONG = 'import torch\nright = torch.nn.functional.silu\ntorch.nn.functional.silu = lambda x, inplace=False: right(x) * 1.001\n';
-const LOOKS = [
-  ['light_en', { colorScheme: 'light', locale: 'en-US' }],
-  ['dark_zh', { colorScheme: 'dark', locale: 'zh-CN' }],
-  ['narrow_dark_en', { colorScheme: 'dark', locale: 'en-US', viewport: { width: 420, height: 900 } }],
-];
 let directory;
 let chrome;
 let served;
@@ -40,12 +33,6 @@ after(async () => {
   await served?.stop();
   rmSync(directory, { recursive: true, force: true });
 });
-
-async function violations(page) {
-  await page.evaluate(AXE);
-  const found = await page.evaluate(() => window.axe.run(document, { runOnly: { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] }, resultTypes: ['violations'] }).then((result) => result.violations));
-  return found.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}: ${failureSummary.replace(/\s+/g, ' ')}`));
-}
 
 const visit = (options) => openPage(chrome, { viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce', ...options });
 

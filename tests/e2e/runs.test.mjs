@@ -1,15 +1,14 @@
 // A monitored run in a real browser: two ranks of a small model, of which the second becomes NaN in a layer; it grows while one looks.
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { violations } from './accessible.mjs';
 import { appendSteps, writeCsvRun, writeRun } from './run_data.mjs';
-import { browser, holds, openPage, OUT, ROOT, serve, shows, until } from './support.mjs';
+import { browser, holds, openPage, OUT, serve, shows, until } from './support.mjs';
 
 const DATA = mkdtempSync(join(tmpdir(), 'msprobe_runs_'));
-const AXE = readFileSync(createRequire(join(ROOT, 'web/package.json')).resolve('axe-core/axe.min.js'), 'utf8');
 let chrome;
 let server;
 let page;
@@ -109,9 +108,7 @@ test('both themes and languages are accessible', async () => {
     const box = await other.page.locator('[data-test=run-map]').boundingBox();
     await other.page.mouse.click(box.x + box.width * 0.6, box.y + 100);
     await other.page.locator('.trend-names code').waitFor();
-    await other.page.evaluate(AXE);
-    const violations = await other.page.evaluate(async () => (await window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] })).violations.map((v) => `${v.id}: ${v.nodes[0].html}`));
-    assert.deepEqual(violations, []);
+    assert.deepEqual(await violations(other.page), []);
     await other.page.screenshot({ path: join(OUT, `run_${theme}_${locale}.png`) });
     assert.deepEqual(other.faults, []);
     await other.page.context().close();
