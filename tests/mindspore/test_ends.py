@@ -93,3 +93,27 @@ def test_a_full_disk_ends_the_recording_and_not_the_training(small_disk, mindspo
     rank = small_disk / "dump" / "step0" / "rank"
     data, summary = loaded(rank)[0]["data"], json.loads((rank / "dump_summary.json").read_text())
     assert 0 < len(data) == summary["ops"] < 2000 and summary["ops"] + summary["ops_not_written"] == 2000
+
+
+STATIC = """
+import json, os, sys
+os.environ["GLOG_v"] = "4"
+import numpy as np
+from mindspore import Tensor
+from msprobe.mindspore import PrecisionDebugger
+held = vars(Tensor)["from_numpy"]
+x, values = Tensor(np.ones(2, np.float32)), np.arange(3, dtype=np.float32)
+debugger = PrecisionDebugger(task="statistics", level="L1", dump_path=sys.argv[1])
+debugger.start()
+made = [x.from_numpy(values), Tensor.from_numpy(values)]
+debugger.stop()
+debugger.step()
+made.append(x.from_numpy(values))
+print(json.dumps([[m.asnumpy().tolist() for m in made], vars(Tensor)["from_numpy"] is held]))
+"""
+
+
+def test_a_static_method_takes_no_instance(tmp_path, mindspore_python):
+    done = subprocess.run([mindspore_python, "-c", STATIC, tmp_path], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == [[[0.0, 1.0, 2.0]] * 3, True]

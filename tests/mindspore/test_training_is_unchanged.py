@@ -38,6 +38,7 @@ def test_networks(tmp_path, mindspore_python, level, task):
         assert bare == result["again"][name], f"{name} is not repeatable without the tool: this machine tells nothing"
         assert bare == result["recorded"][name], name
         assert bare[0] != bare[1], f"{name} does not learn"
+    assert result["idle"], "nothing is replaced before start()"
     assert result["restored"], "functions are the same objects after stop()"
     dumps = sorted((tmp_path / "dump").glob("step*/rank/dump.json"))
     assert len(dumps) == 18

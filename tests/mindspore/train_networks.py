@@ -14,7 +14,7 @@ import zlib
 os.environ["GLOG_v"] = "4"
 import mindspore as ms
 import numpy as np
-from mindspore import Tensor, nn, ops
+from mindspore import Tensor, mint, nn, ops
 from msprobe.mindspore import PrecisionDebugger
 
 ms.set_context(mode=ms.PYNATIVE_MODE)
@@ -166,19 +166,29 @@ def train(name, debugger):
     return [*steps, ops.rand(4).asnumpy().tolist(), np.random.rand()]
 
 
+def present_functions():
+    """Everything callable in the namespaces whose functions are recorded, by name."""
+    spaces = {"ops": ops, "mint": mint, "functional": mint.nn.functional, "Tensor": Tensor, "call": ops.ReLU}
+    return {(space, name): value for space, of in spaces.items() for name, value in vars(of).items() if callable(value)}
+
+
+def same_objects(before, after):
+    return before.keys() == after.keys() and all(after[key] is value for key, value in before.items())
+
+
 def main(dump_path, level, task, *names):
     if level == "L2":
         ms.set_context(mode=ms.GRAPH_MODE)
         debugger = PrecisionDebugger(task=task, dump_path=dump_path, level=level) if dump_path else None
         return print(json.dumps({name: train(name, debugger) for name in names}))
-    functions = {"relu": ops.relu, "add": Tensor.__add__, "call": ops.ReLU.__call__}
+    functions = present_functions()
     debugger = PrecisionDebugger(task=task, dump_path=dump_path, level=level)
+    idle = same_objects(functions, present_functions())
     recorded = {name: train(name, debugger) for name in names or NETWORKS}
-    restored = {"relu": ops.relu, "add": Tensor.__add__, "call": ops.ReLU.__call__}
-    same = all(restored[name] is functions[name] for name in functions)
+    same = same_objects(functions, present_functions())
     bare = {name: train(name, None) for name in names or NETWORKS}
     again = {name: train(name, None) for name in names or NETWORKS}
-    print(json.dumps({"recorded": recorded, "bare": bare, "again": again, "restored": same}))
+    print(json.dumps({"recorded": recorded, "bare": bare, "again": again, "idle": idle, "restored": same}))
 
 
 main(*sys.argv[1:])

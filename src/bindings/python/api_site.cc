@@ -167,6 +167,13 @@ bool PrepareAttribute(ApiSite* site) {
       PyType_Check(site->owner.get()) ? reinterpret_cast<PyTypeObject*>(site->owner.get())->tp_dict : nullptr;
   site->owner_has_attribute = dict == nullptr || PyDict_Contains(dict, site->attr.get()) == 1;
   site->attribute = site->spec.stand_in ? site->spec.stand_in : Ref(NewSiteObject(attribute_type, site));
+  PyObject* held = dict != nullptr ? PyDict_GetItem(dict, site->attr.get()) : nullptr;
+  if (held != nullptr && site->attribute && !site->spec.stand_in &&
+      (PyObject_TypeCheck(held, &PyStaticMethod_Type) || PyObject_TypeCheck(held, &PyClassMethod_Type))) {
+    // The function has its class already, or wants none: an instance must not be bound to it.
+    site->held = Ref::Borrow(held);
+    site->attribute = Ref(PyStaticMethod_New(site->attribute.get()));
+  }
   site->takes_self = false;
   return static_cast<bool>(site->attribute);
 }
@@ -212,7 +219,8 @@ void Switch(ApiSite* site, bool on) {
       if (on) {
         failed = PyObject_SetAttr(site->owner.get(), site->attr.get(), site->attribute.get());
       } else if (site->owner_has_attribute) {
-        failed = PyObject_SetAttr(site->owner.get(), site->attr.get(), site->function.get());
+        failed =
+            PyObject_SetAttr(site->owner.get(), site->attr.get(), (site->held ? site->held : site->function).get());
       } else {
         failed = PyObject_DelAttr(site->owner.get(), site->attr.get());
       }

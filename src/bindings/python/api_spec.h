@@ -84,6 +84,7 @@ struct ApiSite {
   Ref saved_code, hooked_code, twin, signature;
   // kAttribute
   Ref attribute;
+  Ref held;  // in the class, where that is a static method or a method of the class
   bool owner_has_attribute = false;
 };
 
