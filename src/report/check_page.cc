@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <tuple>
 
@@ -21,6 +22,8 @@ constexpr size_t kMostRows = 10'000;       // what a browser draws and searches 
 constexpr size_t kMostFunctions = 20'000;  // by direction and dtype; torch and MindSpore have some thousands
 constexpr std::array<std::string_view, 5> kVerdicts{"right", "round-off", "unknown", "suspicious", "wrong"};
 constexpr size_t kUnknown = 2;
+constexpr size_t kMostRanges = 500'000;  // of all histograms; a float64 has 525 of them
+constexpr uintmax_t kMostCallBytes = uintmax_t{512} << 20;
 constexpr size_t kClasses = 7;  // of the histogram: up to 0.5, 1, 2, 4, 16, 256 ulp, and further
 
 /// Columns of the table that the page reads.
@@ -85,14 +88,20 @@ FunctionKey FunctionOf(const std::vector<std::string>& cells) {
   return {name, "", cells[kDtype]};
 }
 
-void AddHistogram(std::string_view text, Function* function) {
+/// `ranges`: how many there may still be.
+void AddHistogram(std::string_view text, Function* function, size_t* ranges) {
   while (!text.empty()) {
     const size_t end = text.find(' ');
     const std::string_view part = text.substr(0, end);
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
     const size_t colon = part.find(':');
-    if (colon == std::string_view::npos || function->histogram.size() >= kMostRows) continue;
-    std::array<uint64_t, kClasses>& counts = function->histogram[std::string(part.substr(0, colon))];
+    if (colon == std::string_view::npos) continue;
+    const std::string range(part.substr(0, colon));
+    if (!function->histogram.contains(range)) {
+      if (*ranges == 0) continue;
+      --*ranges;
+    }
+    std::array<uint64_t, kClasses>& counts = function->histogram[range];
     const char* at = part.data() + colon + 1;
     const char* const last = part.data() + part.size();
     for (size_t i = 0; i < kClasses && at <= last; ++i) {
@@ -151,7 +160,7 @@ class CheckTable {
       function.times = std::max(function.times, result.times);
       function.ulp = std::max({function.ulp, NumberOf(cells[kError]), NumberOf(cells[kElementError])});
       function.rtol = std::max(function.rtol, NumberOf(cells[kRtol]));
-      AddHistogram(cells[kHistogram], &function);
+      AddHistogram(cells[kHistogram], &function, &ranges_);
     }
     result.cells = std::move(cells);
     worst_.push_back(std::move(result));
@@ -188,6 +197,7 @@ class CheckTable {
   std::map<FunctionKey, Function> functions_;
   std::array<uint64_t, kVerdicts.size()> verdicts_{};
   uint64_t rows_ = 0;
+  size_t ranges_ = kMostRanges;
 };
 
 /// Calls that do not pass by the standards of the earlier tool, or were not made, and why.
@@ -214,6 +224,13 @@ struct Calls {
   }
 };
 
+/// A link may lead out of a directory that is served, where the table itself was looked for.
+bool IsOwnFile(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::symlink_status(path, error).type() == std::filesystem::file_type::regular &&
+         std::filesystem::file_size(path, error) <= kMostCallBytes && !error;
+}
+
 }  // namespace
 
 std::string CheckPageName(std::string_view table) {
@@ -227,7 +244,7 @@ StatusOr<std::string> CheckPageData(const std::string& table, const std::vector<
   std::vector<std::string> files{std::string(BaseName(table))};
   const std::string beside = std::string(kCheckResultPrefix).append(CheckTimeOf(table)).append(".csv");
   const std::string of_calls = JoinPath(DirName(table), beside);
-  if (IsRegularFile(of_calls)) {
+  if (IsOwnFile(of_calls)) {
     MSP_RETURN_IF_ERROR(calls.Read(of_calls));
     files.push_back(beside);
   }

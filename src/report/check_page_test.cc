@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "base/text.h"
 #include "dump/test_files.h"
 #include "json/parser.h"
@@ -90,6 +92,27 @@ TEST_F(CheckPageTest, OfManyResultsTheWorstAreKept) {
   EXPECT_EQ(json["total"].Int(), 30'000);
   ASSERT_EQ(json["rows"].Items().size(), 10'000u);
   EXPECT_EQ(json["rows"].Items()[0].Items()[0].Text(), "Torch.exp.7.forward.output.0");
+}
+
+TEST_F(CheckPageTest, ALinkBesideTheTableIsNotFollowed) {
+  const TempDir elsewhere;
+  const std::string secret = elsewhere.Write(
+      "secret.csv", "API name,Forward Test Success,Backward Test Success,Message\r\na,error,,secret\r\n");
+  const std::string table = dir_.Write("accuracy_checking_float64_1.csv", kColumns);
+  std::filesystem::create_symlink(secret, dir_.path() + "/accuracy_checking_result_1.csv");
+  const JsonValue& json = Read(table);
+  EXPECT_EQ(json["files"].size(), 1u);
+  EXPECT_EQ(json["calls"]["total"].Int(), 0);
+}
+
+TEST_F(CheckPageTest, RangesOfHostileHistogramsAreBounded) {
+  std::string text = kColumns, histogram;
+  for (int i = 0; i < 300'000; ++i) histogram += std::to_string(i) + ":1 ";
+  for (const char* name : {"Torch.cos.0.forward.output.0", "Torch.exp.0.forward.output.0"})
+    text += Row(name, "right", "0", histogram);
+  const JsonValue& json = Read(dir_.Write("accuracy_checking_float64_1.csv", text));
+  EXPECT_EQ(json["functions"][0]["histogram"].size(), 300'000u);
+  EXPECT_EQ(json["functions"][1]["histogram"].size(), 200'000u);
 }
 
 TEST_F(CheckPageTest, AnotherTableIsRefused) {
