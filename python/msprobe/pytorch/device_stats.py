@@ -10,6 +10,7 @@ Memory of a device and stream: cells of at most _SEGMENTS * 128 KiB, and while t
 bytes. When all of it is in use the oldest piece is waited for.
 """
 
+import math
 import os
 import threading
 from collections import deque
@@ -134,13 +135,24 @@ class _Stream:
         if not integer:
             torch.aminmax(wide, out=(floats[1], floats[0]))
         torch.sum(wide, dim=tuple(range(wide.dim())), out=floats[2])
-        torch.linalg.vector_norm(wide, 2, out=floats[3])
+        self._norm(wide, part.dtype, floats[3])
         if part.dtype.is_floating_point or part.dtype.is_complex:
             # What is not finite gives NaN here, and the norm of order 0 counts all that is not zero.
             odd = wide - wide
             torch.linalg.vector_norm(odd, 0, out=floats[4])
             torch.ne(wide, wide, out=odd)
             torch.linalg.vector_norm(odd, 0, out=floats[5])
+
+    def _norm(self, wide: torch.Tensor, dtype: torch.dtype, out: torch.Tensor) -> None:
+        floating = dtype.is_floating_point or dtype.is_complex
+        if not floating or torch.finfo(dtype).max < math.sqrt(torch.finfo(self.accumulate).max):
+            torch.linalg.vector_norm(wide, 2, out=out)
+            return
+        # Squares could leave the range that they are added in.
+        largest = torch.linalg.vector_norm(wide, math.inf)
+        scale = torch.where((largest > 0) & largest.isfinite(), largest, torch.ones_like(largest))
+        torch.linalg.vector_norm(wide / scale, 2, out=out)
+        out.mul_(scale)
 
     def _widened(self, part: torch.Tensor) -> torch.Tensor:
         if not part.dtype.is_complex:
