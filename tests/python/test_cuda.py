@@ -12,6 +12,9 @@ import pytest
 import torch
 from capture_helpers import capture
 from conftest import REPO
+from test_device_path import ZOO, close, items_of
+from test_monitor import HEAD
+from test_monitor_parts import DEVICE
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -95,6 +98,27 @@ def test_statistics_are_those_of_the_tensors(tmp_path):
             assert abs(got["Mean"] - wide.mean().item()) <= 1e-9 * wide.abs().mean().item(), name
             count += 1
     assert count > 300
+
+
+def test_values_of_every_type(tmp_path):
+    on_device = ZOO.replace("for x in tensors:\n    zoo.op(x)", "for x in tensors:\n    zoo.op(x.to('cuda'))")
+    assert on_device != ZOO
+    dump, host = (capture(tmp_path / str(number), body) for number, body in enumerate((on_device, ZOO)))
+    found, expected = items_of(dump), items_of(host)
+    wrong = [
+        (item, other)
+        for item, other in zip(found, expected, strict=True)
+        if not all(close(item[key], other[key], 0 if key in ("Max", "Min") else 1e-6) for key in ("Max", "Min", "Norm"))
+    ]
+    assert not wrong and len(found) > 60, wrong
+
+
+@pytest.mark.parametrize("together", [4, 1000], ids=["together", "alone"])
+def test_statistics_of_the_monitor_of_every_type(run_script, together):
+    on_device = DEVICE.replace("list(cases.values())", "[t.to('cuda') for t in cases.values()]")
+    assert on_device != DEVICE
+    done = run_script(HEAD + f"TOGETHER = {together}\n" + on_device)
+    assert done.returncode == 0, done.stderr
 
 
 def test_nothing_waits_while_a_step_is_recorded(tmp_path):
@@ -250,3 +274,37 @@ debugger.step()
         assert done.returncode in (0, 1), done.stderr
         report = json.loads(done.stdout)
         assert "cuda" in json.dumps(report), report
+
+
+def test_products_in_tf32_are_called_by_their_name(tmp_path):
+    body = """
+torch.backends.cudnn.allow_tf32 = False
+x, w = torch.randn(4, 64, 16, 16), torch.randn(64, 64, 3, 3)
+debugger.start()
+F.conv2d(x.to("cuda"), w.to("cuda"))
+debugger.stop()
+debugger.step()
+"""
+    dump = capture(tmp_path, body, task="tensor")
+    command = os.environ.get("MSPROBE_BIN", os.path.join(os.path.dirname(sys.executable), "msprobe"))
+    known = {}
+    for allowed in (True, False):
+        site = tmp_path / f"site{allowed}"
+        site.mkdir()
+        (site / "sitecustomize.py").write_text(f"import torch\ntorch.backends.cudnn.allow_tf32 = {allowed}\n")
+        done = subprocess.run(
+            [command, "acc_check", "-api_info", dump.directory() / "dump.json", "-o", tmp_path / f"out{allowed}"]
+            + ["-d", "0", "--json"],
+            capture_output=True,
+            text=True,
+            env={
+                **os.environ,
+                "MSPROBE_PYTHON": sys.executable,
+                "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]),
+            },
+        )
+        assert done.returncode in (0, 1), done.stderr
+        with open(json.loads(done.stdout)["float64"], encoding="utf-8-sig", newline="") as file:
+            (known[allowed],) = [row for row in csv.DictReader(file) if "conv2d" in row["API Name"]]
+    assert "TF32" in known[True]["Known"] and known[True]["Verdict"] in ("suspicious", "wrong"), known
+    assert known[False]["Known"] == "" and known[False]["Verdict"] in ("right", "round-off"), known

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ..._capture.log import logger
+from .. import many
 from ..device_stats import is_capturing
 
 _CELLS = 256  # of the buffers that single tensors write into
@@ -14,8 +15,6 @@ _PENDING = 4096  # rows that wait on a device, at most
 _ALONE = 1 << 20  # elements: kernels of a larger tensor take longer than their launches
 _PIECE = 1 << 24  # elements of the tensors whose copies are there at the same time
 _TOGETHER = 4  # tensors: for fewer it does not pay
-# Kernels that take many tensors, since PyTorch 2.4.
-_MANY = ("_foreach_max", "_foreach_neg", "_foreach_norm", "_foreach_clamp_min", "_foreach_clamp_max")
 
 
 @functools.cache
@@ -102,10 +101,10 @@ class DeviceStatistics:
             if is_capturing(device):
                 continue
             small = [entry for entry in entries if entry[3].numel() <= _ALONE]
-            if len(small) < _TOGETHER or not dtype.is_floating_point or not _has_many(device.type):
+            if len(small) < _TOGETHER or not dtype.is_floating_point or not many.are_there(device.type):
                 small = []
             for piece in _pieces(small):
-                self._together(piece, wide_type(device.type))
+                self._together(piece)
             for entry in entries if not small else (e for e in entries if e[3].numel() > _ALONE):
                 self._alone(entry, device, dtype)
         if len(self._rows) + sum(len(cells.entries) for cells in self._cells.values()) >= _PENDING:
@@ -130,17 +129,13 @@ class DeviceStatistics:
             cells.send(self._rows, self._put)
         cells.reduce(entry, self._nans, self._board.eps if self._zeros else None)
 
-    def _together(self, entries: list, wide: torch.dtype) -> None:
-        tensors = [tensor for *_, tensor in entries]
-        low = torch.stack(torch._foreach_max(torch._foreach_neg(tensors))).neg()
-        high = torch.stack(torch._foreach_max(tensors))
-        # There is no sum of many: that of what is above zero, less that of what is below.
-        total = torch.stack(torch._foreach_norm(torch._foreach_clamp_min(tensors, 0.0), 1, dtype=wide))
-        total -= torch.stack(torch._foreach_norm(torch._foreach_clamp_max(tensors, 0.0), 1, dtype=wide))
-        norm = torch.stack(torch._foreach_norm(tensors, 2, dtype=wide))
+    def _together(self, entries: list) -> None:
+        # Not every device sums halves in double.
+        tensors = [tensor.float() if tensor.element_size() < 4 else tensor for *_, tensor in entries]
+        low, high, total, norm = many.extremes_and_sums(tensors)
         nans = torch.stack([torch.isnan(t).sum() for t in tensors]) if self._nans else torch.isnan(norm)
         near = torch.stack([_near(t, self._board.eps) for t in tensors]) if self._zeros else nans
-        numbers = torch.stack([part.to(wide) for part in (low, high, total, norm, nans, near)], dim=1)
+        numbers = torch.stack([part.double() for part in (low, high, total, norm, nans, near)], dim=1)
         self._rows.add(numbers, functools.partial(self._put, _described(entries)))
 
     def _put(self, entries: list, numbers: list) -> None:
@@ -203,18 +198,6 @@ def _readable(tensor: torch.Tensor) -> torch.Tensor:
 
 def _near(tensor: torch.Tensor, eps: float) -> torch.Tensor:
     return (tensor.abs() < eps).sum()
-
-
-@functools.cache
-def _has_many(device_type: str) -> bool:
-    """Whether kernels for many tensors are there, and do what is wanted of them."""
-    if not all(hasattr(torch, name) for name in _MANY):
-        return False
-    try:
-        torch._foreach_norm([torch.ones(1, device=device_type)] * 2, 1, dtype=wide_type(device_type))
-    except (TypeError, RuntimeError, NotImplementedError):
-        return False
-    return True
 
 
 def _pieces(entries: list) -> list:
