@@ -131,6 +131,19 @@ TEST(Diagnosis, AConfigurationIsTheCauseOnlyOfWhatItCanChange) {
   EXPECT_NE(d.also[0].en.find("does not explain"), std::string::npos);
 }
 
+TEST(Diagnosis, ALowerLossIsCalledLower) {
+  for (const double apart : {0.07, -0.07}) {
+    DoctorEvidence evidence = PartingAt(3, 0.1);
+    evidence.curves.loss.mean_difference = apart;
+    std::string said;
+    for (const BothWords& line : Diagnose(evidence).results[static_cast<size_t>(StageId::kTraining)].evidence) {
+      said += line.en + "\n" + line.zh + "\n";
+    }
+    EXPECT_EQ(said.find("-0.07"), std::string::npos) << said;
+    EXPECT_NE(said.find(apart > 0 ? "is 0.07 higher than" : "is 0.07 lower than"), std::string::npos) << said;
+  }
+}
+
 TEST(Diagnosis, BatchesGoBeforeWhatTheyCause) {
   DoctorEvidence evidence = PartingAt(0, 0.1);
   evidence.batches.compared = 1;

@@ -42,8 +42,14 @@ StageResult JudgeTraining(const DoctorEvidence& evidence) {
   const auto& points = apart >= 0 ? (curves.loss.parted ? curves.loss.parted : curves.norm.parted)
                                   : (curves.loss.unsure ? curves.loss.unsure : curves.norm.unsure);
   out.evidence.push_back(PointWords("the curves part", "曲线分叉", *points));
-  out.evidence.push_back(Both("over the last quarter the loss of B is {:.4g} higher than that of A",
-                              "最后四分之一 B 的 loss 比 A 高 {:.4g}", curves.loss.mean_difference));
+  const double higher = curves.loss.mean_difference;
+  if (higher >= 0) {
+    out.evidence.push_back(Both("over the last quarter the loss of B is {:.4g} higher than that of A",
+                                "最后四分之一 B 的 loss 比 A 高 {:.4g}", higher));
+  } else {
+    out.evidence.push_back(Both("over the last quarter the loss of B is {:.4g} lower than that of A",
+                                "最后四分之一 B 的 loss 比 A 低 {:.4g}", -higher));
+  }
   if (curves.not_finite_a != curves.not_finite_b) {
     out.evidence.push_back(Both("only {} has NaN or infinities, from step {} on", "只有 {} 从第 {} 步起出现 NaN 或无穷",
                                 curves.not_finite_b ? "B" : "A", curves.not_finite_step + 1));
