@@ -135,8 +135,9 @@ TEST(Diagnosis, ALowerLossIsCalledLower) {
   for (const double apart : {0.07, -0.07}) {
     DoctorEvidence evidence = PartingAt(3, 0.1);
     evidence.curves.loss.mean_difference = apart;
+    const Diagnosis diagnosis = Diagnose(evidence);
     std::string said;
-    for (const BothWords& line : Diagnose(evidence).results[static_cast<size_t>(StageId::kTraining)].evidence) {
+    for (const BothWords& line : diagnosis.results[static_cast<size_t>(StageId::kTraining)].evidence) {
       said += line.en + "\n" + line.zh + "\n";
     }
     EXPECT_EQ(said.find("-0.07"), std::string::npos) << said;
