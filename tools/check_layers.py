@@ -36,6 +36,13 @@ PYTHON = {
     "msprobe.scripts.atb": set(),
     "msprobe.pytorch.online_check": {"msprobe._capture"},
     "msprobe.pytorch.free_benchmark": {"msprobe._capture", "msprobe.pytorch.apis"},
+    "msprobe.pytorch.online_dispatch": {
+        "msprobe._core",
+        "msprobe._capture",
+        "msprobe.pytorch.device_stats",
+        "msprobe.pytorch.free_benchmark",
+        "msprobe.pytorch.npy",
+    },
     "msprobe.pytorch.compile_accuracy_checker": {"msprobe._capture"},
     "msprobe.core.monitor": {"msprobe._monitor"},
     "msprobe.core.grad_probe": {"msprobe._capture"},

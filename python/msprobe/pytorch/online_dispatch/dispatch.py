@@ -174,8 +174,10 @@ class PtdbgDispatch(TorchDispatchMode):
                 first = self._unjudged[name] == 1
             if first:
                 why = str(error).strip().split("\n", 1)[0][:200]
-                text = "PtdbgDispatch: %(name)s is not judged: %(kind)s (%(why)s)"
-                logger.warning(say(text, name=name, kind=type(error).__name__, why=why))
+                why = f"{type(error).__name__}: {why}" if why else type(error).__name__
+                if isinstance(error, NotImplementedError):
+                    why = say("the CPU has no kernel for it")
+                logger.warning(say("PtdbgDispatch: %(name)s is not judged: %(why)s", name=name, why=why))
             return None
 
 
