@@ -157,7 +157,7 @@ def test_scripts_of_calls(recorded, tmp_path, mindspore_python):
     """They are run before they are handed out, and run again without msprobe; numpy tells of a kernel with half of its digits."""
     real = {"data_mode": "real_data"}
     tanh = generate(recorded, tmp_path, mindspore_python, api_name="Mint.tanh.0", **real)
-    assert ulps(tanh["printed"], "output 0: Float32 [64, 32]") > 100
+    assert ulps(tanh["printed"], "output 0: Float32 [64, 32]") > 10
     softmax = generate(recorded, tmp_path, mindspore_python, api_name="Mint.softmax.0", propagation="backward", **real)
     assert 0 < ulps(softmax["printed"], "output 0") < 100 and ulps(softmax["printed"], "gradient 0") < 1000
     alone = [str(mindspore_python), "-I", softmax["script"], "CPU"]

@@ -1,4 +1,4 @@
-#include "lab/op_script_settings.h"
+#include "lab/scripts/op_script_settings.h"
 
 #include "base/file.h"
 #include "base/text.h"

@@ -1,4 +1,4 @@
-#include "lab/script_text.h"
+#include "lab/scripts/script_text.h"
 
 #include <cmath>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "lab/op_script.h"
+#include "lab/scripts/op_script.h"
 
 #include <cstdio>
 #include <memory>
@@ -9,8 +9,8 @@
 #include "dump/reader.h"
 #include "json/parser.h"
 #include "json/writer.h"
-#include "lab/mindspore_script.h"
-#include "lab/torch_script.h"
+#include "lab/scripts/mindspore_script.h"
+#include "lab/scripts/torch_script.h"
 
 namespace msprobe {
 namespace {

@@ -1,4 +1,4 @@
-#include "lab/mindspore_script.h"
+#include "lab/scripts/mindspore_script.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "compare/values/stat_value.h"
 #include "lab/programs/check_programs.h"
-#include "lab/script_text.h"
+#include "lab/scripts/script_text.h"
 #include "ops/op_name.h"
 
 namespace msprobe {

@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 #include "dump/reader.h"
-#include "lab/op_script_settings.h"
+#include "lab/scripts/op_script_settings.h"
 
 namespace msprobe {
 

@@ -1,9 +1,9 @@
-#include "lab/torch_script.h"
+#include "lab/scripts/torch_script.h"
 
 #include "base/text.h"
 #include "diagnose/replay/op_call.h"
 #include "diagnose/replay/repro_call.h"
-#include "lab/script_text.h"
+#include "lab/scripts/script_text.h"
 
 namespace msprobe {
 namespace {
