@@ -43,7 +43,7 @@ PYTHON = {
         "msprobe.pytorch.free_benchmark",
         "msprobe.pytorch.npy",
     },
-    "msprobe.pytorch.compile_accuracy_checker": {"msprobe._capture"},
+    "msprobe.pytorch.compile_accuracy_checker": {"msprobe._capture", "msprobe._channel"},
     "msprobe.core.monitor": {"msprobe._monitor"},
     "msprobe.core.grad_probe": {"msprobe._capture"},
     "msprobe.core.monitor_v2": {"msprobe._monitor", "msprobe.pytorch.monitor"},
