@@ -56,14 +56,15 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOldNames
                                                                                   {"run_ut", "acc_check"},
                                                                                   {"multi_run_ut", "multi_acc_check"}}};
 
-constexpr std::array<std::string_view, 28> kCommands{
-    "compare",     "graph_visualize",  "serve",           "export",
-    "run",         "estimate",         "certify",         "recover",
-    "verify-dump", "overflow_check",   "merge_result",    "data2db",
-    "parse",       "code_mapping",     "config_check",    "ckpt",
-    "curves",      "optimizer_replay", "doctor",          "preflight",
-    "monitor",     "acc_check",        "multi_acc_check", "api_precision_compare",
-    "lab",         "tolerance",        "op_generate",     "run_overflow_check"};
+constexpr std::array<std::string_view, 29> kCommands{
+    "compare",      "graph_visualize",  "serve",           "export",
+    "run",          "estimate",         "certify",         "recover",
+    "verify-dump",  "overflow_check",   "merge_result",    "data2db",
+    "parse",        "code_mapping",     "config_check",    "ckpt",
+    "curves",       "optimizer_replay", "doctor",          "preflight",
+    "monitor",      "acc_check",        "multi_acc_check", "api_precision_compare",
+    "lab",          "tolerance",        "op_generate",     "run_overflow_check",
+    "check_kernels"};
 // Those that run the user's program.
 constexpr std::array<std::string_view, 5> kRunners{"run", "estimate", "certify", "monitor", "lab"};
 
@@ -188,6 +189,7 @@ int RunCommand(std::vector<std::string> args) {
   RegisterOpGenerate(app, &context);
   RegisterOverflowReplay(app, &context);
   RegisterLab(app, &context);
+  RegisterCheckKernels(app, &context);
   app.footer("Run 'msprobe COMMAND --help' for the options of a command.");  // behind them: they would take it over
 
   bool becomes_program = false;

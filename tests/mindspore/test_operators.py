@@ -1,7 +1,8 @@
-"""`msprobe acc_check` of a dump of MindSpore, with numpy as the reference and no torch."""
+"""`msprobe acc_check` and op_generate of a dump of MindSpore, with numpy as the reference and no torch."""
 
 import csv
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -102,3 +103,97 @@ def test_calls_that_cannot_be_made(checked):
     assert "no function Mint.set_seed" in why["Mint.set_seed.0"]
     assert "does not have its tensor" in why["Tensor.sum.0"]
     assert "of the type tuple is not known" in why["Functional.transpose.0"]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """A dump of calls of each kind of function and argument."""
+    root = tmp_path_factory.mktemp("op_generate")
+    files = root / "dump_tensor_data"
+    files.mkdir()
+    x = np.random.default_rng(2).standard_normal((64, 32)).astype(np.float32)
+    np.save(files / "x.npy", x)
+    np.save(files / "ids.npy", np.array([1, 0, 3], dtype=np.int64))
+    kept = leaf(x, "x.npy")
+    ids = {"type": "mindspore.Tensor", "dtype": "Int64", "shape": [3], "Max": 3, "Min": 0, "data_name": "ids.npy"}
+    half, one = {"type": "mindspore.dtype", "value": "BFloat16"}, {"type": "int", "value": 1}
+    calls = {
+        "Mint.tanh.0": ([kept], {}),
+        "Mint.softmax.0": ([kept], {"dim": {"type": "int", "value": -1}}),
+        "MintFunctional.silu.0": ([kept], {}),
+        "Functional.cat.0": ([[kept, kept], one], {}),
+        "Tensor.to.0": ([kept, half], {}),
+        "Tensor.index_select.0": ([kept, {"type": "int", "value": 0}, ids], {}),
+        "Mint.nothing.0": ([kept], {}),
+        "Functional.tensor_dump.0": ([{"type": "str", "value": "x"}, kept], {}),
+        "Mint.exp.0": ([leaf(x)], {}),
+        "Tensor.add.0": ([kept, {"type": "Odd", "value": 1}], {}),
+        "Primitive.add.0": ([kept, kept], {}),
+    }
+    data = {}
+    for name, (args, kwargs) in calls.items():
+        data[f"{name}.forward"] = {"input_args": args, "input_kwargs": kwargs, "output": [kept]}
+    data["Mint.softmax.0.backward"] = {"input": [kept], "output": [kept]}
+    data["MintFunctional.silu.0.backward"] = {"input": [None], "output": [kept]}
+    head = {"task": "tensor", "level": "L1", "framework": "mindspore", "dump_data_dir": str(files)}
+    (root / "dump.json").write_text(json.dumps({**head, "data": data}))
+    return root / "dump.json"
+
+
+def generate(dump, folder, python, code=0, **config):
+    (folder / "config_op.json").write_text(json.dumps({"dump_json_path": str(dump), **config}))
+    arguments = ["op_generate", "-i", str(folder / "config_op.json"), "-o", str(folder / "out"), "--json"]
+    done = run(arguments, env={"MSPROBE_PYTHON": str(python)}, check=False)
+    assert done.returncode == code, done.stderr
+    return done.stderr if code else json.loads(done.stdout)
+
+
+def ulps(printed, side):
+    (line,) = [line for line in printed.splitlines() if line.startswith(side)]
+    return float(line.split("of one element ")[1].split(" ulp")[0])
+
+
+def test_scripts_of_calls(recorded, tmp_path, mindspore_python):
+    """They are run before they are handed out, and run again without msprobe; numpy tells of a kernel with half of its digits."""
+    real = {"data_mode": "real_data"}
+    tanh = generate(recorded, tmp_path, mindspore_python, api_name="Mint.tanh.0", **real)
+    assert ulps(tanh["printed"], "output 0: Float32 [64, 32]") > 10
+    softmax = generate(recorded, tmp_path, mindspore_python, api_name="Mint.softmax.0", propagation="backward", **real)
+    shares = [float(line.split("of the largest value ")[1].split(",")[0]) for line in softmax["printed"].splitlines()]
+    assert len(shares) == 2 and all(0 < share < 1e-5 for share in shares)
+    alone = [str(mindspore_python), "-I", softmax["script"], "CPU"]
+    again = subprocess.run(alone, capture_output=True, text=True, check=True, env={"GLOG_v": "3"})
+    assert again.stdout == softmax["printed"]
+    # What the script asks of a process on the CPU where the device is another.
+    subprocess.run([*alone, str(tmp_path / "truth.npz")], check=True, capture_output=True)
+    with np.load(tmp_path / "truth.npz") as found:
+        assert {key: found[key].dtype.name for key in found} == {"o0000": "float64", "g0000": "float64"}
+        x = np.load(recorded.parent / "dump_tensor_data" / "x.npy").astype(np.float64)
+        np.testing.assert_allclose(found["o0000"], np.exp(x) / np.exp(x).sum(-1, keepdims=True), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("call", "least", "most"), [("Functional.cat.0", 0, 0), ("Tensor.to.0", 0.1, 0.5), ("Tensor.index_select.0", 0, 0)]
+)
+def test_scripts_of_arguments(recorded, tmp_path, mindspore_python, call, least, most):
+    """Lists of tensors, dtypes, integers; drawn values."""
+    made = generate(recorded, tmp_path, mindspore_python, api_name=call, random_seed=5, iter_times=2)
+    assert least <= ulps(made["printed"], "output 0") <= most
+    assert "import msprobe" not in Path(made["script"]).read_text()
+
+
+def test_scripts_that_cannot_be(recorded, tmp_path, mindspore_python):
+    def refused(name, **config):
+        text = generate(recorded, tmp_path, mindspore_python, code=3, api_name=name, **config)
+        assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
+        return text
+
+    assert "tensor_dump is no function that a script may call" in refused("Functional.tensor_dump.0")
+    assert "the dump holds no values of input.0: use random_data" in refused("Mint.exp.0", data_mode="real_data")
+    assert "an argument of type Odd cannot be rebuilt" in refused("Tensor.add.0")
+    assert "plain MindSpore has no functions of kind Primitive" in refused("Primitive.add.0")
+    assert "has no call Mint.tanh.0.backward" in refused("Mint.tanh.0", propagation="backward")
+    assert "has not all gradients that come in" in refused("MintFunctional.silu.0", propagation="backward")
+    assert "the script does not run, and is not kept: AttributeError" in refused("Mint.nothing.0")
+    without = generate(recorded, tmp_path, sys.executable, code=3, api_name="Mint.tanh.0")
+    assert "has no mindspore: set MSPROBE_PYTHON to the Python that has it" in without

@@ -1,6 +1,9 @@
 """PrecisionChecker and check_kernels: compiled modules and kernels beside eager and float64."""
 
 import csv
+import json
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,6 +11,10 @@ from msprobe.pytorch.compile_accuracy_checker.adapter import calls_in, check_rel
 from msprobe.pytorch.compile_accuracy_checker.precision_checker import PrecisionChecker
 from msprobe.pytorch.compile_accuracy_checker.results import COLUMNS
 from torch import nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
+
+from graph_cases import run
 
 CODE = """
 cpp_fused_exp_0 = async_compile.cpp_pybinding(['const float*', 'float*', 'const int64_t*'], '''...''')
@@ -123,3 +130,52 @@ def test_kernels(monkeypatch):
     wrong = [row for row in check_kernels(model_of_kernels, *kernel_inputs()) if row.verdict == "compiled wrong"]
     assert wrong and all("exp" in row.nodes for row in wrong) and wrong[0].kernel.startswith("cpp_fused_")
     assert any(line.startswith("test_compiled_kernels.py:") for line in wrong[0].lines)
+
+
+MODEL = """import torch
+
+def make():
+    lowering, aten = torch._inductor.lowering, torch.ops.aten
+    right, times = lowering.lowerings[aten.exp.default], lowering.lowerings[aten.mul.Tensor]
+    lowering.lowerings[aten.exp.default] = lambda x: times(right(x), 1.001)
+    return (lambda x: torch.exp(x) + 1), torch.linspace(0, 1, 32)
+
+def number():
+    return 3
+
+def fails():
+    raise RuntimeError("no data")
+"""
+
+
+@pytest.mark.deep
+def test_command(tmp_path):
+    (tmp_path / "model.py").write_text(
+        MODEL.replace("import torch", "import torch\nimport torch._inductor.lowering", 1)
+    )
+
+    def command(what, *arguments, code=0):
+        done = run(
+            ["check_kernels", what, *arguments], check=False, cwd=tmp_path, env={"MSPROBE_PYTHON": sys.executable}
+        )
+        assert done.returncode == code, done.stderr
+        return done.stderr if code else done.stdout
+
+    (row,) = json.loads(command("model.py:make", "--forward", "--json"))["results"]
+    assert (row["verdict"], row["blamed"], row["direction"]) == ("compiled wrong", "exp", "forward")
+    assert row["kernel"].startswith("cpp_fused_") and row["lines"] == ["model.py:8"] and row["compiled"] > 100
+    text = command("model.py:make", "--forward")
+    assert "1 results of kernels" in text and " 1 wrong" in text and "exp is compiled wrong" in text
+    assert "returns a int; allowed: a function or model" in command("model.py:number", code=3)
+    assert "model.py has no function other" in command("model.py:other", code=3)
+    assert "no data" in command("model.py:fails", code=3)
+
+
+def test_command_without_a_function(tmp_path):
+    def refused(what, code):
+        done = run(["check_kernels", what], check=False, cwd=tmp_path, env={"MSPROBE_PYTHON": sys.executable})
+        assert done.returncode == code and done.stdout == ""
+        return done.stderr
+
+    assert "give a file and a function in it, such as model.py:make" in refused("model.py", 2)
+    assert "absent.py" in refused("absent.py:make", 3)

@@ -74,7 +74,7 @@ GUIDES = (
     ),
     (
         {"en": "Operators", "zh": "算子"},
-        ("lab/acc_check", "lab/online", "lab/relations", "lab/free_benchmark", "lab/compiled"),
+        ("lab/acc_check", "lab/online", "lab/relations", "lab/free_benchmark", "lab/dispatch", "lab/compiled"),
     ),
     (
         {"en": "Graphs", "zh": "图"},

@@ -221,6 +221,18 @@ CHINESE = {
     "on a CPU": "（在 CPU 上）",
     "at level L2": "（在 L2 级别）",
     "the changed call gives another shape": "改动后的调用得到的形状不同",
+    # of PtdbgDispatch
+    'a list of names of operators, such as ["matmul"]': '算子名称的列表，如 ["matmul"]',
+    "letters, digits, _ and -": "字母、数字、_ 和 -",
+    "api_list: no operator of torch is named %(name)s; it has no files": (
+        "api_list：torch 没有名为 %(name)s 的算子；不会为它写文件"
+    ),
+    "PtdbgDispatch: %(name)s is not judged: %(why)s": "PtdbgDispatch：没有判定 %(name)s：%(why)s",
+    "the CPU has no kernel for it": "CPU 上没有它的 kernel",
+    "PtdbgDispatch: the files of %(name)s are not written: %(why)s": "PtdbgDispatch：没有写出 %(name)s 的文件：%(why)s",
+    "PtdbgDispatch: %(judged)s calls judged, %(failed)s fail%(names)s; %(unjudged)s could not be judged; in %(path)s": (
+        "PtdbgDispatch：判定 %(judged)s 次调用，%(failed)s 次未通过%(names)s；%(unjudged)s 次无法判定；位于 %(path)s"
+    ),
 }
 
 

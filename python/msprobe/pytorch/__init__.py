@@ -7,6 +7,7 @@ OptimizerRecord                   what an optimizer is given and makes of it, fo
 SingleSave, SingleComparator      save named tensors of a loop; compare what two runs saved
 compare, compare_distributed      compare two recordings (`from msprobe import compare` needs no PyTorch)
 
+PtdbgDispatch                     run each aten operator again on the CPU, and judge its results by that
 TrainerMon                        watch a whole training: gradients, optimizer states, parameters, activations
 
 AclGraphDumper, acl_save, set_fx_dump_config and set_ge_dump_config are names of mindstudio-probe that raise an
@@ -41,6 +42,7 @@ from .compare.pt_compare import compare
 from .debugger import PrecisionDebugger
 from .module_dump import module_dump, module_dump_end
 from .monitor.module_hook import TrainerMon
+from .online_dispatch import PtdbgDispatch
 from .optimizer_record import OptimizerRecord
 from .random_calls import random_save
 from .seed import seed_all
@@ -55,6 +57,7 @@ __all__ = [
     "MsprobeException",
     "OptimizerRecord",
     "PrecisionDebugger",
+    "PtdbgDispatch",
     "SingleComparator",
     "SingleSave",
     "TrainerMon",

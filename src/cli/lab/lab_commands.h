@@ -14,6 +14,7 @@ void RegisterPrecisionCompare(CLI::App& app, CommandContext* context);
 void RegisterTolerance(CLI::App& app, CommandContext* context);
 void RegisterOpGenerate(CLI::App& app, CommandContext* context);
 void RegisterOverflowReplay(CLI::App& app, CommandContext* context);
+void RegisterCheckKernels(CLI::App& app, CommandContext* context);
 void RegisterLab(CLI::App& app, CommandContext* context);
 
 }  // namespace msprobe

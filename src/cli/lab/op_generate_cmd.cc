@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "cli/lab/lab_commands.h"
 #include "json/writer.h"
-#include "lab/op_script.h"
+#include "lab/scripts/op_script.h"
 
 namespace msprobe {
 namespace {

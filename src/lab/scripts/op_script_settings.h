@@ -1,10 +1,11 @@
-// A script of plain torch that makes one call of a dump on a device and in float64, and says how far apart they are.
+// What op_generate is asked for: a config_op.json as mindstudio-probe 8.x has it.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "base/status.h"
+#include "dump/reader.h"
 
 namespace msprobe {
 
@@ -22,12 +23,7 @@ struct OpScriptSettings {
   static StatusOr<OpScriptSettings> Read(const std::string& path);
 };
 
-struct OpScript {
-  std::string path;     // of the script
-  std::string printed;  // what it printed when it was run in a process of its own
-};
-
-/// Writes the script and runs it; a script that does not run is not left behind.
-StatusOr<OpScript> WriteOpScript(const OpScriptSettings& settings);
+/// The op of the call in this direction, ".forward" or ".backward". kBadInput when the dump has none.
+StatusOr<size_t> OpOf(const OpScriptSettings& settings, const DumpFile& dump, const char* direction);
 
 }  // namespace msprobe

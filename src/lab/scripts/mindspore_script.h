@@ -1,0 +1,15 @@
+// A script of plain MindSpore for one call of a dump.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+#include "dump/reader.h"
+#include "lab/scripts/op_script_settings.h"
+
+namespace msprobe {
+
+/// The text of the script `file`. kBadInput for a call that plain MindSpore cannot make.
+StatusOr<std::string> MindSporeScript(const OpScriptSettings& settings, const DumpFile& dump, const std::string& file);
+
+}  // namespace msprobe
