@@ -146,6 +146,10 @@ std::string AddApiFrom(nb::handle owner, nb::str attr, nb::str prefix_text, nb::
   }
   if (details.contains("writes")) spec.writes = nb::cast<bool>(details["writes"]);
   if (details.contains("stand_in")) spec.stand_in = Ref::Borrow(nb::handle(details["stand_in"]).ptr());
+  if (details.contains("instead")) {
+    spec.instead = Ref::Borrow(nb::handle(details["instead"]).ptr());
+    spec.role = ApiRole::kInstead;
+  }
   if (details.contains("skip_owner")) spec.skip_owner = true;
   if (details.contains("resolve")) spec.resolve = Ref::Borrow(nb::handle(details["resolve"]).ptr());
   if (details.contains("role")) {

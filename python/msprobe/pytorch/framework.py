@@ -9,11 +9,11 @@ import torch
 from .._capture.arguments import rank_of_launcher
 from .._capture.config import Config
 from .._capture.framework import Framework
+from .._capture.free_benchmark import Settings as BenchmarkSettings
 from .._capture.words import say, wrong
 from . import dataloader, hooks, kernel_dump
 from .arguments import check_model
 from .free_benchmark import FreeBenchmark
-from .free_benchmark import Settings as BenchmarkSettings
 from .grad_probe import GradProbe
 from .load_inputs import TorchInputLoader
 from .online_check import Feed
