@@ -84,6 +84,11 @@ class PyTorch(Framework):
             return distributed.get_rank()
         return rank_of_launcher("RANK", "WORLD_SIZE")
 
+    def ranks_of_training(self) -> int:
+        """Returns the number of ranks of torch.distributed, or 0 before it is initialised."""
+        distributed = torch.distributed
+        return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 0
+
     def init(self) -> None:
         """Tells the recorder which framework it records."""
         hooks.init()
