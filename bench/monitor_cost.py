@@ -7,6 +7,8 @@ alternate on one model: two models of the same size differ by some percent of a 
 taken off a model, so that it gets a second one. A round is the duration of a step of a block with the monitor over that of the blocks
 before and after it, each the median of its steps (of monitored and other steps apart, weighted by how often they come); the result is the
 median of all rounds. Processor time of the process for one rank, wall time for two. Old tool: .venv-old.
+
+With --device cuda a block is waited for as a whole, as trainings that look at their loss now and then do, and its wall time counts.
 """
 
 import argparse
@@ -34,10 +36,14 @@ CONFIGURATIONS = {
     "laws": ({"laws": {"first": 0}}, 50, (0, 49)),
     "health": ({"health": True}, 10, (9,)),
 }
-TOOLS = {"msprobe": ".venv", "mindstudio-probe": ".venv-old"}
+# Tool -> its Python, and a directory with its package where that Python has none.
+TOOLS = {
+    name: (os.path.join(ROOT, env, "bin/python"), "")
+    for name, env in (("msprobe", ".venv"), ("mindstudio-probe", ".venv-old"))
+}
 
 
-def measure(name, rounds, out):
+def measure(name, rounds, out, device):
     """In the process that trains: the ratio of each round, and the duration of a step without the monitor."""
     import torch
 
@@ -55,10 +61,10 @@ def measure(name, rounds, out):
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"targets": {}, **config}, file)
     os.environ["MONITOR_OUTPUT_DIR"] = os.path.join(out, "monitor")
-    clock = time.process_time if ranks == 1 else time.perf_counter
+    clock = time.process_time if ranks == 1 and device == "cpu" else time.perf_counter
 
     def trainer():
-        model, loss_of = step_ratio.build("small")
+        model, loss_of = step_ratio.build("small", device)
         if ranks > 1:
             model = torch.nn.parallel.DistributedDataParallel(model)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
@@ -81,6 +87,13 @@ def measure(name, rounds, out):
         if ranks > 1:
             torch.distributed.barrier()
         times = []
+        if device != "cpu":
+            torch.cuda.synchronize()
+            begin = clock()
+            for _ in range(steps):
+                step()
+            torch.cuda.synchronize()
+            return [(clock() - begin) / steps] * steps
         for _ in range(steps):
             begin = clock()
             step()
@@ -116,8 +129,8 @@ def duration(times, monitored):
     return sum(statistics.median(kind) * len(kind) for kind in kinds if kind) / len(times)
 
 
-def run(tool, name, ranks, rounds, processes):
-    found = [run_once(tool, name, ranks, rounds) for _ in range(processes)]
+def run(tool, name, ranks, rounds, processes, device="cpu"):
+    found = [run_once(tool, name, ranks, rounds, device) for _ in range(processes)]
     ratios = sorted(ratio for one in found for ratio in one["ratios"])
     quarter = len(ratios) // 4
     return {
@@ -127,14 +140,14 @@ def run(tool, name, ranks, rounds, processes):
     }
 
 
-def run_once(tool, name, ranks, rounds):
+def run_once(tool, name, ranks, rounds, device):
     with socket.socket() as free, tempfile.TemporaryDirectory() as out:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         free.close()
-        python = os.path.join(ROOT, TOOLS[tool], "bin/python")
-        command = [python, __file__, "--measure", name, "--rounds", str(rounds), "--out", out]
-        where = {"OMP_NUM_THREADS": "1"}
+        python, packages = TOOLS[tool]
+        command = [python, __file__, "--measure", name, "--rounds", str(rounds), "--out", out, "--device", device]
+        where = {"OMP_NUM_THREADS": "1", **({"PYTHONPATH": packages} if packages else {})}
         if ranks > 1:
             where.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE=str(ranks))
         children = [
@@ -156,6 +169,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--processes", type=int, default=3)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--measure")
     parser.add_argument("--out")
     parser.add_argument("--tools", default="msprobe,mindstudio-probe")
@@ -165,13 +179,14 @@ def main():
     )
     given = parser.parse_args()
     if given.measure:
-        measure(given.measure, given.rounds, given.out)
+        measure(given.measure, given.rounds, given.out, given.device)
         return
     print("| what is monitored | ranks | step without | " + " | ".join(given.tools.split(",")) + " |")
     print("|---|---|---|---|---|")
     for name in given.names.split(";"):
         for ranks in map(int, given.ranks.split(",")):
-            found = {tool: run(tool, name, ranks, given.rounds, given.processes) for tool in given.tools.split(",")}
+            tools = given.tools.split(",")
+            found = {tool: run(tool, name, ranks, given.rounds, given.processes, given.device) for tool in tools}
             step = next(iter(found.values()))["step"]
             cells = " | ".join(
                 "{:.3f} ({:.3f} to {:.3f})".format(one["ratio"], *one["range"]) for one in found.values()

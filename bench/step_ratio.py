@@ -55,7 +55,7 @@ def build_conv():
             inside = outside
     model = torch.nn.Sequential(*layers, torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(256, 10))
     images, labels = torch.randn(16, 3, 64, 64), torch.randint(0, 10, (16,))
-    return model, lambda m: torch.nn.functional.cross_entropy(m(images), labels)
+    return model, (images, labels)
 
 
 def build_resnet18():
@@ -71,12 +71,15 @@ def build_resnet18():
             inside = outside
     model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000))
     images, labels = torch.randn(4, 3, 224, 224), torch.randint(0, 1000, (4,))
-    return model, lambda m: torch.nn.functional.cross_entropy(m(images), labels)
+    return model, (images, labels)
 
 
-def build(name):
+def build(name, device="cpu"):
+    """A model and what computes its loss, with inputs that do not change."""
     if name in ("conv", "resnet18"):
-        return build_conv() if name == "conv" else build_resnet18()
+        model, (images, labels) = build_conv() if name == "conv" else build_resnet18()
+        images, labels = images.to(device), labels.to(device)
+        return model.to(device), lambda m: torch.nn.functional.cross_entropy(m(images), labels)
     from transformers import LlamaConfig, LlamaForCausalLM
 
     hidden, layers, length, batch, vocab = LLAMAS[name]
@@ -92,9 +95,9 @@ def build(name):
         attn_implementation="eager",
     )
     torch.manual_seed(0)
-    model = LlamaForCausalLM(config)
+    model = LlamaForCausalLM(config).to(device)
     model.train()
-    tokens = torch.randint(0, vocab, (batch, length))
+    tokens = torch.randint(0, vocab, (batch, length)).to(device)
     return model, lambda m: m(input_ids=tokens, labels=tokens).loss
 
 
@@ -128,13 +131,15 @@ class OldToolSwitch:
 
 def measure(args):
     torch.set_num_threads(1)
-    reference, loss_of = build(args.model)
+    reference, loss_of = build(args.model, args.device)
+    synchronize = torch.cuda.synchronize if args.device.startswith("cuda") else lambda: None
     watched = copy.deepcopy(reference)
     base_step, tool_step = stepper(reference, loss_of), stepper(watched, loss_of)
 
     def timed(fn):
         wall, cpu = time.perf_counter(), time.process_time()
         fn()
+        synchronize()
         return time.perf_counter() - wall, time.process_time() - cpu
 
     for _ in range(3):
@@ -270,6 +275,7 @@ def main():
     parser.add_argument("--level", choices=("L0", "L1", "mix"), default="mix")
     parser.add_argument("--task", choices=("statistics", "tensor"), default="statistics")
     parser.add_argument("--summary", choices=("statistics", "md5", "xor"), default="statistics")
+    parser.add_argument("--device", default="cpu", help="of torch; a CUDA device is waited for after each step")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument(
         "--dir", default="/dev/shm" if os.path.isdir("/dev/shm") else None, help="where dumps are written"

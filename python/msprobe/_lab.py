@@ -117,10 +117,11 @@ class Distances:
     autocast. `measured`: of the table of functions. `beyond`: the truth beyond float64.
 
     A bound grows with each pass in float64 that looks for what rounding changes. No pass is made for a result that is within the bound as it
-    is without; `condition` is -1 then.
+    is without; `condition` is -1 then. `tf32`: what that format explains.
     """
 
-    def __init__(self, call, kind, unit, passes, cast, measured, beyond):
+    def __init__(self, call, kind, unit, passes, cast, measured, beyond, tf32):
+        self._tf32 = tf32
         self._call, self._kind, self._unit, self._beyond = call, kind, unit, beyond
         self._passes = passes
         self._backward = bool(passes[0][1])
@@ -219,6 +220,9 @@ class Distances:
 
     def _by_steps(self, item, bound, side, place, ours, truth):
         """Of a result that is beyond its bounds: adds what rounding after each step of the call explains."""
+        if self._tf32.explains(side, place, ours, truth):
+            item["known"] = "its products are rounded to TF32: torch.backends.cudnn.allow_tf32, cuda.matmul.allow_tf32"
+            return
         if self._steps is None:
             try:
                 self._steps = _steps.Steps(lambda mode: self._run(widen, mode), ours.dtype)
@@ -308,6 +312,31 @@ def attach(answer, item, bound):
         answer.attach(item, "bound_bytes", bound.distance.to(torch.float32))
 
 
+class Tf32:
+    """The format with 10 bits of mantissa to which a CUDA device rounds float32 before it multiplies, where torch allows it."""
+
+    def __init__(self, device, again):
+        self._places = ()
+        if device.type == "cuda":
+            self._places = [b for b in (torch.backends.cudnn, torch.backends.cuda.matmul) if b.allow_tf32]
+        self._again, self._exact = again, None
+
+    def explains(self, side, place, ours, truth):
+        """Whether most of the error of a result goes without TF32."""
+        if not self._places or ours.dtype is not torch.float32:
+            return False
+        if self._exact is None:
+            for backend in self._places:
+                backend.allow_tf32 = False
+            try:
+                self._exact = self._again()
+            finally:
+                for backend in self._places:
+                    backend.allow_tf32 = True
+        exact = parts_of(self._exact.result)[place] if side == "forward" else self._exact.grads[place]
+        return measure(exact.detach().cpu(), truth) * 8 < measure(ours, truth)
+
+
 class Laboratory:
     """Answers the requests of the command."""
 
@@ -355,7 +384,8 @@ class Laboratory:
         passes = [(results, ours.grads), (truths, wide if backward else {})]
         first = next((t for t in results if isinstance(t, torch.Tensor)), None)
         measured = [request[key].get(str(getattr(first, "dtype", None))) for key in ("measured", "measured_backward")]
-        Distances(call, request["arithmetic"], unit, passes, cast, measured, beyond).add_to(answer)
+        tf32 = Tf32(self._device, lambda: self._on_device(call, backward, request["dtype"])[0])
+        Distances(call, request["arithmetic"], unit, passes, cast, measured, beyond, tf32).add_to(answer)
         self._last = {
             "forward.input": list(call.tensors.values()),
             "forward.output.bench": truths,

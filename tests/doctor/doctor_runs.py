@@ -94,18 +94,22 @@ class Runner:
 
     def follow(self, command, where, kept):
         """Runs a command that the doctor gave; one about the reference only where it did not run before."""
-        if " A/" in command and "--dump-path A/" in command:
-            steps = command.split("--step ")[1].split()[0]
-            known = kept.parent / f"dump_{steps}"
-            target = where / command.split("--dump-path ")[1].split()[0]
-            with self.lock:
-                if not known.exists():
-                    self.shell(command, where)
-                    shutil.copytree(target, known)
-                elif not target.exists():
-                    shutil.copytree(known, target)
+        if not command.endswith("-- bash A/run.sh"):
+            self.shell(command, where)
             return
-        self.shell(command, where)
+        config = command.split("--config ")[1].split()[0] if "--config " in command else ""
+        said = command + ((where / config).read_text(encoding="utf-8") if config else "")
+        known = kept.parent / f"run_{zlib.crc32(said.encode()):08x}"
+        with self.lock:
+            if known.exists():
+                shutil.copytree(known, where / "A", dirs_exist_ok=True)
+                return
+            before = {entry.name for entry in (where / "A").iterdir()}
+            self.shell(command, where)
+            known.mkdir()
+            for entry in (where / "A").iterdir():  # recordings and records: all that the run left
+                if entry.name not in before:
+                    shutil.copytree(entry, known / entry.name)
 
     def ask(self, where):
         done = subprocess.run(

@@ -1,6 +1,7 @@
 """What acc_check says of the operators of torch on this device: a call for each sample of torch's own test inputs (OpInfo).
 
 usage: python publish_op_accuracy.py DIRECTORY [--samples N] [--first N] [--seed N] [--sizes XS,S,M,L] [--dtypes NAME,...] [--ops NAME,...]
+       [--device cuda:0] [--processes N]
 
 Takes N test inputs of each operator and dtype, from number --first on, drawn with a seed and with the sizes that torch's inputs are made of
 (3,5,10,20 as torch has them). Writes a tensor dump of the calls, forward and backward, checks it, and prints the table of
@@ -188,6 +189,8 @@ def parsed():
     parser.add_argument("--sizes", default="")
     parser.add_argument("--dtypes", default="")
     parser.add_argument("--ops", default="")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--processes", type=int, default=1)
     return parser.parse_args()
 
 
@@ -198,11 +201,11 @@ def main():
     root = args.root
     path, of = make(root / "dump", args)
     command = os.environ.get("MSPROBE_BIN", "msprobe")
-    done = subprocess.run(
-        [command, "acc_check", "-api_info", path, "-o", root / "out", "-d", "cpu", "--json"],
-        check=True,
-        stdout=subprocess.PIPE,
-    )
+    check = ["multi_acc_check", "-n", str(args.processes)] if args.processes > 1 else ["acc_check"]
+    check += ["-api_info", path, "-o", root / "out", "-d", args.device, "--json"]
+    done = subprocess.run([command, *check], stdout=subprocess.PIPE)
+    if done.returncode not in (0, 1):
+        sys.exit(done.returncode)
     summary = json.loads(done.stdout)
     worst, figures = defaultdict(dict), {}
     with open(summary["float64"], encoding="utf-8-sig", newline="") as file:

@@ -129,9 +129,11 @@ DEVICE = """
 from msprobe.pytorch import hooks
 from msprobe._monitor.board import Board
 from msprobe._monitor.config import check_config
+from msprobe.pytorch.monitor import device_rows
 from msprobe.pytorch.monitor.values import Values
 
 hooks.init()
+device_rows._TOGETHER, device_rows._PIECE, device_rows._CELLS = TOGETHER, 6000, 3
 config_ = check_config({"format": "api", "ops": ["norm", "min", "max", "mean", "nans", "zeros"]}, "here")
 board = Board("out", config_, 0, None)
 values = Values(board)
@@ -140,10 +142,13 @@ cases = {"float32": torch.randn(70, 33), "bfloat16": torch.randn(5000).bfloat16(
          "double": torch.randn(3, 4).double(),
          "int64": torch.randint(-9, 9, (50,)), "uint8": torch.randint(0, 200, (50,), dtype=torch.uint8), "scalar": torch.tensor(3.5),
          "zeros": torch.zeros(9), "nan": torch.tensor([1.0, float("nan")]),
-         "inf": torch.tensor([float("-inf"), 2.0]), "strided": torch.randn(8, 8).t()[::2]}
+         "inf": torch.tensor([float("-inf"), 2.0]), "strided": torch.randn(8, 8).t()[::2],
+         "below": -torch.rand(77) - 1, "mask": torch.rand(9) > 0.5, "float8": torch.randn(64).to(torch.float8_e4m3fn),
+         **{f"weight {n}": torch.randn(n, 40) for n in range(1, 60, 7)}}
 for name, tensor in cases.items():
     values.take([board.series("grad_reduced", f"0:{name}", "host")], [tensor])
-    values._reduce(board.series("param_origin", f"0:{name}", "device"), tensor)  # as tensors of a device are
+# As tensors of a device are.
+values._statistics.take([board.series("param_origin", f"0:{name}", "device") for name in cases], list(cases.values()))
 values.flush()
 host, device = ({tag.split("/")[0]: row for tag, row in board.rows(table).items()} for table in ("grad_reduced", "param_origin"))
 for name in cases:
@@ -155,8 +160,9 @@ assert board.take([], [], 1) == []
 """
 
 
-def test_reductions_of_devices_are_the_kernels_of_the_host(run_script, tmp_path):
-    done = run_script(HEAD + DEVICE)
+@pytest.mark.parametrize("together", [4, 1000], ids=["together", "alone"])
+def test_reductions_of_devices_are_the_kernels_of_the_host(run_script, tmp_path, together):
+    done = run_script(HEAD + f"TOGETHER = {together}\n" + DEVICE)
     assert done.returncode == 0, done.stderr
 
 

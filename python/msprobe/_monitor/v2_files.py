@@ -60,8 +60,8 @@ class V2Files:
     # ---- what Values asks of a board
 
     def columns(self, _: str) -> list:
-        """No statistic that costs more than the others is asked for."""
-        return []
+        """The statistics that any of the files has."""
+        return [op for one in self._config.monitors.values() for op in one.ops]
 
     def take(self, numbers: list, tensors: list, threads: int, often: bool = False) -> list:
         """As that of Board."""

@@ -1,15 +1,17 @@
 """Statistics of tensors that are on a device, without waiting for the device.
 
-Where a tensor is met, a few kernels are started on its stream that write Max, Min, sum and norm into cells of a buffer
-on the device. Full buffers are copied to pinned host memory as one piece, on the same stream and without blocking; they
-are read when the copy has come, which is asked and not waited for. With checksums the elements themselves are copied,
-into a ring of pinned memory, and everything is computed on the host.
+Where a small floating tensor is met it is copied, and many copies are reduced together (device_batches.py). Of others a
+few kernels are started on their stream that write Max, Min, sum and norm into cells of a buffer on the device. Full
+buffers are copied to pinned host memory as one piece, on the same stream and without blocking; they are read when the
+copy has come, which is asked and not waited for. With checksums the elements themselves are copied, into a ring of
+pinned memory, and everything is computed on the host.
 
-Memory of a device and stream: cells of at most _SEGMENTS * 128 KiB, and while the kernels of a tensor run two copies
+Memory of a device and stream: the batches, cells of at most _SEGMENTS * 128 KiB, and while the kernels of a tensor run two copies
 (three of complex ones) in double precision of _CHUNK of its elements; on the host the same cells and a ring of _RING
 bytes. When all of it is in use the oldest piece is waited for.
 """
 
+import functools
 import math
 import os
 import threading
@@ -21,6 +23,7 @@ import torch
 
 from .. import _core
 from .._capture.log import logger
+from .device_batches import Batches
 
 try:
     from torch.utils._python_dispatch import _disable_current_modes
@@ -56,7 +59,7 @@ class DeviceValues:
         if is_capturing(tensor.device):
             _core.note_skip("a tensor was met while a graph of the device was captured", f"on {tensor.device}")
             return False
-        with self._lock, _disable_current_modes(), _disable_transforms(), torch.no_grad():
+        with self._lock, _without_modes(), _disable_transforms(), torch.no_grad():
             stream = self._stream(tensor.device, backend)
             plain = tensor.detach()
             if checksums:
@@ -67,10 +70,11 @@ class DeviceValues:
 
     def fetch(self) -> None:
         """Waits for everything that was started."""
-        with self._lock, _disable_current_modes(), _disable_transforms(), torch.no_grad():
+        with self._lock, _without_modes(), _disable_transforms(), torch.no_grad():
             streams, self._streams = self._streams, {}
             for stream in streams.values():
-                stream.finish()
+                with _current(stream.backend, stream.stream):
+                    stream.finish()
             self._streams = streams
 
     def _stream(self, device: torch.device, backend: Any) -> "_Stream":
@@ -82,15 +86,40 @@ class DeviceValues:
         return stream
 
 
+_NOTHING = nullcontext()
+# How many modes there are; before PyTorch 2.1 nobody says.
+_dispatch_modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)
+_function_modes = getattr(torch._C, "_len_torch_function_stack", lambda: 1)
+
+
+def _without_modes() -> Any:
+    """Most programs have none, and leaving those of others takes longer than starting a kernel."""
+    return _disable_current_modes() if _dispatch_modes() or _function_modes() else _NOTHING
+
+
+def _current(backend: Any, stream: Any) -> Any:
+    """What is started inside belongs to `stream`."""
+    enter = getattr(backend, "stream", None)
+    return enter(stream) if enter is not None and stream is not None else nullcontext()
+
+
 def _backend(device: torch.device) -> Any:
     """torch.cuda, torch.npu, ...; None where there are no streams."""
-    backend = None if device.type == "cpu" else getattr(torch, device.type, None)
+    return _backend_of(device.type)
+
+
+@functools.cache
+def _backend_of(device_type: str) -> Any:
+    backend = None if device_type == "cpu" else getattr(torch, device_type, None)
     return backend if hasattr(backend, "current_stream") and hasattr(backend, "Event") else None
 
 
 def is_capturing(device: torch.device) -> bool:
     """Tells whether a graph is being captured on the current stream of the device."""
-    test = getattr(_backend(device), "is_current_stream_capturing", None)
+    backend = _backend(device)
+    if backend is None:
+        return False
+    test = getattr(backend, "is_current_stream_capturing", None)
     return bool(test and test())
 
 
@@ -104,10 +133,21 @@ class _Stream:
         self.sent: deque[_Segment] = deque()
         self.free: list[_Segment] = []
         self.ring: Optional[_Ring] = None
+        self.batches = Batches(
+            lambda shape, dtype: _host_memory(shape, dtype, backend),
+            lambda: _event(backend, stream),
+            lambda copy, slot: self.reduce_alone(copy, slot, False),
+        )
 
     # ---- reductions
 
     def reduce(self, tensor: torch.Tensor, slot: int, integer: bool) -> None:
+        if self.batches.takes(tensor):
+            self.batches.add(tensor, slot)
+        else:
+            self.reduce_alone(tensor, slot, integer)
+
+    def reduce_alone(self, tensor: torch.Tensor, slot: int, integer: bool) -> None:
         parts = list(_parts(tensor))
         if self.segment is not None and self.segment.used + len(parts) > _CELLS:
             self._send()
@@ -202,6 +242,8 @@ class _Stream:
     # ---- both
 
     def finish(self) -> None:
+        self.batches.send()
+        self.batches.finish()
         self._send()
         while self.sent:
             self._receive(wait=True)

@@ -11,6 +11,7 @@ import torch.distributed as dist
 
 from ..._monitor.board import Board
 from ..._monitor.config import MonitorConfig
+from .device_rows import wide_type
 from .values import Values
 
 # Functions of torch.distributed that a training's own code calls with tensors.
@@ -34,6 +35,14 @@ CALLS = (
 )
 _SUMS = {"norm", "nans"}
 _EXTREMES = {"min": min, "max": max}
+_FORMULAS = {
+    "norm": lambda wide, eps: torch.linalg.vector_norm(wide),
+    "min": lambda wide, eps: wide.min(),
+    "max": lambda wide, eps: wide.max(),
+    "mean": lambda wide, eps: wide.mean(),
+    "nans": lambda wide, eps: torch.isnan(wide).sum(),
+    "zeros": lambda wide, eps: (wide.abs() < eps).sum() / wide.numel(),
+}
 
 
 class CommunicationWatch:
@@ -163,22 +172,26 @@ class CommunicationWatch:
             place += 1
 
     def _statistics(self, tensors: list) -> list:
+        """The values of a call; those that a device computes are filled in at the end of the step."""
         one = tensors[0] if len(tensors) == 1 else torch.cat([t.detach().reshape(-1) for t in tensors])
         plain = one.detach()
-        wide = plain.double() if plain.device.type == "cpu" else plain.float()
         shape = list(tensors[0].shape) if len(tensors) == 1 else [len(tensors), *tensors[0].shape]
-        count = max(plain.numel(), 1)
-        known: dict = {"shape": str(shape), "dtype": str(plain.dtype), "id": None}
-        if plain.numel():
-            known.update(
-                norm=lambda: float(torch.linalg.vector_norm(wide)),
-                min=lambda: float(wide.min()),
-                max=lambda: float(wide.max()),
-                mean=lambda: float(wide.mean()),
-                nans=lambda: int(torch.isnan(wide).sum()),
-                zeros=lambda: float((wide.abs() < self._eps).sum()) / count,
-            )
-        return [value() if callable(value := known.get(op)) else value for op in self._ops]
+        known = {"shape": str(shape), "dtype": str(plain.dtype)}
+        values = [known.get(op) for op in self._ops]
+        places = [place for place, op in enumerate(self._ops) if op in _FORMULAS] if plain.numel() else []
+        if places:
+            wide = plain.to(wide_type(plain.device.type))
+            numbers = torch.stack([_FORMULAS[self._ops[i]](wide, self._eps).to(wide.dtype) for i in places])
+
+            def fill(found: list) -> None:
+                for place, value in zip(places, found):
+                    values[place] = int(value) if self._ops[place] == "nans" else value
+
+            if plain.device.type == "cpu":
+                fill(numbers.tolist())
+            else:
+                self._values.rows.add(numbers, fill)
+        return values
 
 
 def _tensors(value: Any) -> list:

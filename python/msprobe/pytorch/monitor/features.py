@@ -9,7 +9,7 @@ import torch
 from ..._monitor.board import Board
 from ..._monitor.config import MonitorConfig
 from ..._monitor.names import squash
-from .values import first_tensor
+from .values import Values, first_tensor
 
 _ROUNDS = 3  # of the power iteration
 
@@ -17,16 +17,19 @@ _ROUNDS = 3  # of the power iteration
 class FeatureWatch:
     """The hooks of l2_targets."""
 
-    def __init__(self, config: MonitorConfig, board: Board, micro_batches: int, guard: Callable) -> None:
+    def __init__(
+        self, config: MonitorConfig, board: Board, values: Values, micro_batches: int, guard: Callable
+    ) -> None:
         """Knows where values go; add() hooks a module.
 
         Args:
             config: Of the monitor.
             board: Of its series.
+            values: Fetches what devices compute.
             micro_batches: Forward passes of a step.
             guard: Runs what must not stop the training.
         """
-        self._config, self._board, self._guard = config, board, guard
+        self._config, self._board, self._values, self._guard = config, board, values, guard
         self._micro_batches = max(micro_batches, 1)
         self._handles: list = []
         self._calls: dict = {}
@@ -86,7 +89,12 @@ class FeatureWatch:
 
     def _put(self, hook: str, name: str, tag: str, micro: int, values: Any, of: str) -> None:
         number = self._board.series(hook, name, tag, micro, of=of)
-        self._board.put(number, [float(value) for value in values])
+        device = next((v for v in values if isinstance(v, torch.Tensor) and v.device.type != "cpu"), None)
+        if device is None:
+            self._board.put(number, [float(value) for value in values])
+            return
+        numbers = torch.stack([torch.as_tensor(value).to(device) for value in values])
+        self._values.rows.add(numbers, lambda found: self._board.put(number, found))
 
 
 def weight_name(module: torch.nn.Module) -> str:
@@ -130,11 +138,9 @@ def stable_rank(weight: torch.Tensor) -> tuple:
         image = square @ vector
         value = image @ vector
         norm = image.norm()
-        if float(norm) == 0:
-            return 0.0, 0.0
-        vector = image / norm
+        vector = image / torch.where(norm == 0, 1, norm)
     largest = value.sqrt()
-    return torch.linalg.vector_norm(matrix) / largest, largest
+    return torch.where(largest == 0, 0, torch.linalg.vector_norm(matrix) / largest), largest
 
 
 def router_similarity(weight: torch.Tensor) -> Any:
@@ -144,8 +150,13 @@ def router_similarity(weight: torch.Tensor) -> Any:
     if count < 2:
         return 0.0
     unit = torch.nn.functional.normalize(columns.float(), dim=0)
-    cosines = unit.t() @ unit
-    return cosines[torch.ones(count, count, dtype=torch.bool, device=cosines.device).triu(1)].mean()
+    return upper(unit.t() @ unit).mean()
+
+
+def upper(matrix: torch.Tensor) -> torch.Tensor:
+    """What is above the diagonal of a square matrix, row by row; a mask would wait for its device."""
+    rows, columns = torch.triu_indices(*matrix.shape, offset=1, device=matrix.device)
+    return matrix[rows, columns]
 
 
 def router_entropy(logits: torch.Tensor) -> Any:

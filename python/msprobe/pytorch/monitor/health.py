@@ -3,6 +3,7 @@
 Each value is computed under no_grad, from what the training computes anyway, every so many steps; no generator is touched.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, Optional
 
@@ -11,8 +12,8 @@ import torch
 from ..._monitor.board import Board
 from ..._monitor.config import MonitorConfig
 from ..._monitor.names import squash
-from .features import weight_name
-from .values import first_tensor, local_part
+from .features import upper, weight_name
+from .values import Values, first_tensor, local_part
 
 _ROUNDS = 8  # of the power iteration at a look; each look begins where the one before ended
 _MOST_QUERIES = 64  # rows of attention of a head that are computed
@@ -25,16 +26,19 @@ _HEADS = ("lm_head", "output_layer", "embed_out", "head", "classifier")
 class HealthWatch:
     """The hooks of the key `health`."""
 
-    def __init__(self, config: MonitorConfig, board: Board, micro_batches: int, guard: Callable) -> None:
+    def __init__(
+        self, config: MonitorConfig, board: Board, values: Values, micro_batches: int, guard: Callable
+    ) -> None:
         """Knows where values go; add() hooks a model.
 
         Args:
             config: Of the monitor.
             board: Of its series.
+            values: Fetches what devices compute.
             micro_batches: Forward passes of a step.
             guard: Runs what must not stop the training.
         """
-        self._config, self._board, self._guard = config, board, guard
+        self._config, self._board, self._values, self._guard = config, board, values, guard
         self._kinds = config.health
         self._micro_batches = max(micro_batches, 1)
         self._handles: list = []
@@ -132,7 +136,7 @@ class HealthWatch:
             self._attention = None
 
     def finish(self) -> None:
-        """Right before the step: weights, and one copy for each device of what was computed."""
+        """Right before the step: weights; what was computed is fetched at its end."""
         if not self.armed:
             for table in TABLES:
                 self._board.excuse(table)
@@ -141,14 +145,11 @@ class HealthWatch:
             for name, module in self._weights.items():
                 self._pending.append(("health_weight", name, self._spectrum(name, module)))
         pending, self._pending = self._pending, []
-        by_device: dict = {}
-        for entry in pending:
-            by_device.setdefault(entry[2][0].device, []).append(entry)
-        for entries in by_device.values():
-            numbers = torch.cat([torch.stack([v.float() for v in values]) for _, _, values in entries]).tolist()
-            for table, name, values in entries:
-                own, numbers = numbers[: len(values)], numbers[len(values) :]
-                self._board.put(self._board.series(table, name, table), own)
+        for table, name, values in pending:
+            self._values.rows.add(torch.stack([v.float() for v in values]), functools.partial(self._put, table, name))
+
+    def _put(self, table: str, name: str, numbers: list) -> None:
+        self._board.put(self._board.series(table, name, table), numbers)
 
     def next_step(self) -> None:
         """The optimizer has stepped: passes count from 0 again."""
@@ -283,7 +284,7 @@ def router_health(weight: torch.Tensor, logits: torch.Tensor) -> list:
     load = load * (count / max(flat.shape[0], 1))
     rows = weight if weight.shape[0] == count else weight.t()
     unit = torch.nn.functional.normalize(rows.float(), dim=1)
-    cosines = (unit @ unit.t())[torch.ones(count, count, dtype=torch.bool, device=unit.device).triu(1)]
+    cosines = upper(unit @ unit.t())
     if count < 2:
         cosines = torch.zeros(1, device=flat.device)
     return [entropy, load.max(), load.min(), cosines.mean(), cosines.max()]

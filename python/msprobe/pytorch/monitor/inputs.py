@@ -33,7 +33,6 @@ class InputWatch:
         self._handles: list = []
         self._calls: dict = {}  # chunk -> forward passes in this step
         self._losses = 0
-        self._checksums: list = []  # (series, its value where it was computed)
         self.armed = True
 
     def add(self, model: torch.nn.Module, prefix: str) -> None:
@@ -52,7 +51,6 @@ class InputWatch:
     def next_step(self) -> None:
         """The optimizer has stepped: passes count from 0 again."""
         self._calls.clear()
-        self._checksums.clear()
         self._losses = 0
 
     def loss(self, value: Any) -> None:
@@ -62,7 +60,7 @@ class InputWatch:
         if not isinstance(value, torch.Tensor):
             self._board.put(number, [float(value)])
         elif value.numel() == 1:
-            self._checksums.append((number, value.detach().reshape(())))
+            self._later(number, value.detach())
 
     def _hook(self, prefix: str) -> Callable:
         def hook(module: torch.nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
@@ -82,21 +80,14 @@ class InputWatch:
                 mark = self._board.series(
                     "input_checksum", row, "input_checksum", micro % self._micro_batches, of=prefix
                 )
-                self._checksums.append((mark, checksum(local_part(tensor))))
+                self._later(mark, checksum(local_part(tensor)))
             found = loss_of(output)
             if found is not None:
                 self.loss(found)
 
-    def finish(self) -> None:
-        """Fetches what was computed in the step, with one copy for each device."""
-        pending, self._checksums = self._checksums, []
-        by_device: dict = {}
-        for number, value in pending:
-            by_device.setdefault(value.device, []).append((number, value))
-        for entries in by_device.values():
-            numbers = torch.stack([value.double() for _, value in entries]).tolist()
-            for (number, _), value in zip(entries, numbers):
-                self._board.put(number, [value])
+    def _later(self, number: int, value: torch.Tensor) -> None:
+        """Keeps one number, which may be on a device, until the step is over."""
+        self._values.rows.add(value, lambda numbers: self._board.put(number, numbers))
 
 
 def _tensors(args: tuple, kwargs: dict) -> Iterator[tuple]:

@@ -279,9 +279,11 @@ class TrainerMon(EarlierCalls, Phases, MonitoredLaws):
         if config.stack_info:
             self._stacks = StackWatch(self.tensorboard_dir)
         features = config.recording_l2_features and not config.print_struct
-        self._features = FeatureWatch(config, board, self.micro_batch_number, self._guard) if features else None
+        self._features = (
+            FeatureWatch(config, board, self._values, self.micro_batch_number, self._guard) if features else None
+        )
         if config.health and not config.print_struct:
-            self._health = HealthWatch(config, board, self.micro_batch_number, self._guard)
+            self._health = HealthWatch(config, board, self._values, self.micro_batch_number, self._guard)
         count = 0
         for chunk, model in enumerate(self.model):
             prefix = f"{chunk}:"
@@ -405,8 +407,6 @@ class TrainerMon(EarlierCalls, Phases, MonitoredLaws):
             if self._health is not None:
                 self._health.finish()
             self._reader.before(self.step_count)
-            if self._communication is not None:
-                self._communication.finish()
 
     def _leave_out_modules(self) -> None:
         for part in (self._modules, self._features, self._health):
@@ -445,9 +445,9 @@ class TrainerMon(EarlierCalls, Phases, MonitoredLaws):
     def _finish_step(self) -> None:
         with torch.no_grad():
             self._reader.after()
-            if self._inputs is not None:
-                self._inputs.finish()
         self._values.flush()
+        if self._communication is not None:
+            self._communication.finish()
         if self._gradients is not None:
             self._gradients.explain(self._board)
         if self._stacks is not None:

@@ -1,10 +1,12 @@
 """What a step changed: the update of each parameter, and how gradients and first moments agree."""
 
+import functools
 from typing import Any
 
 import torch
 
 from ..._monitor.board import Board
+from .device_rows import wide_type
 from .values import Values, local_part
 
 
@@ -40,31 +42,45 @@ class Updates:
         self._spare.setdefault(_kind(before), []).append(before)
         if before.shape != here.shape:
             return
-        wide = torch.float64 if before.device.type == "cpu" else None
+        wide = wide_type(before.device.type)
         norm = torch.linalg.vector_norm(before, dtype=wide)
         torch.sub(here, before, out=before)
         changed = torch.linalg.vector_norm(before, dtype=wide)
-        ratio = float(changed / norm) if float(norm) else None
-        self._board.put(series, [*_values(before, self._ops, changed, self._values), ratio])
+        parts = [norm, changed, *_parts(before, self._ops, self._values.eps)]
+        numbers = torch.stack([part.to(wide) for part in parts])
+        shape = (str(list(before.shape)), str(before.dtype))
+        if before.device.type == "cpu":
+            self._put(series, shape, numbers.tolist())
+        else:
+            self._values.rows.add(numbers, functools.partial(self._put, series, shape))
+
+    def _put(self, series: int, shape: tuple, numbers: list) -> None:
+        norm, changed, *parts = numbers
+        known: dict = {"norm": changed, "shape": shape[0], "dtype": shape[1], **dict(zip(_computed(self._ops), parts))}
+        if "nans" in known:
+            known["nans"] = int(known["nans"])
+        self._board.put(series, [*(known.get(op) for op in self._ops), changed / norm if norm else None])
 
 
 def _kind(tensor: torch.Tensor) -> tuple:
     return tensor.shape, tensor.dtype, tensor.device
 
 
-def _values(tensor: torch.Tensor, ops: list, norm: torch.Tensor, values: Values) -> list:
-    functions = {
-        "norm": lambda: float(norm),
-        "min": lambda: float(tensor.min()),
-        "max": lambda: float(tensor.max()),
-        "mean": lambda: float(tensor.double().mean()) if tensor.device.type == "cpu" else float(tensor.mean()),
-        "zeros": lambda: float((tensor.abs() < values.eps).sum()) / tensor.numel(),
-        "nans": lambda: int(torch.isnan(tensor).sum()),
-        "id": lambda: None,
-        "shape": lambda: str(list(tensor.shape)),
-        "dtype": lambda: str(tensor.dtype),
-    }
-    return [functions[op]() for op in ops]
+def _computed(ops: list) -> list:
+    return [op for op in ops if op in _FORMULAS]
+
+
+_FORMULAS = {
+    "min": lambda tensor, eps: tensor.min(),
+    "max": lambda tensor, eps: tensor.max(),
+    "mean": lambda tensor, eps: tensor.sum(dtype=wide_type(tensor.device.type)) / tensor.numel(),
+    "zeros": lambda tensor, eps: (tensor.abs() < eps).sum() / tensor.numel(),
+    "nans": lambda tensor, eps: torch.isnan(tensor).sum(),
+}
+
+
+def _parts(tensor: torch.Tensor, ops: list, eps: float) -> list:
+    return [_FORMULAS[op](tensor, eps) for op in _computed(ops)]
 
 
 def sign_agreement(gradient: Any, moment: Any) -> torch.Tensor:

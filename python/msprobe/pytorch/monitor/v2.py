@@ -164,9 +164,9 @@ class MonitorV2(V2Phases):
                 self._modules.finish()
             if "optimizer" in self._config.monitors:
                 self._take_moments()
+            self._values.flush()
             if self._communication is not None:
                 self._communication.finish()
-            self._values.flush()
 
 
 class V2Modules(ModuleWatch):

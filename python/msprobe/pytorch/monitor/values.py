@@ -1,27 +1,13 @@
 """Statistics of tensors wherever they are: in host memory by the kernels, on devices by reductions that one copy fetches."""
 
-import functools
 from typing import Any, Optional
 
 import torch
 
-from ..._capture.log import logger
 from ..._monitor.board import Board
-from ..device_stats import is_capturing
+from .device_rows import DeviceRows, DeviceStatistics
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
-_PENDING = 4096  # tensors whose reductions wait on a device, at most
-
-
-@functools.cache
-def wide_type(device_type: str) -> torch.dtype:
-    """float64, or float32 on devices that have none."""
-    try:
-        torch.ones(1, dtype=torch.float64, device=device_type)
-    except (TypeError, RuntimeError):
-        logger.warning("monitor: %s has no double precision: its norms and means are summed in float32", device_type)
-        return torch.float32
-    return torch.float64
 
 
 def local_part(tensor: Any) -> Any:
@@ -38,9 +24,10 @@ class Values:
     def __init__(self, board: Board) -> None:
         """Reads from now on into this board."""
         self._board = board
-        self._zeros = "zeros" in board.columns("other")
         self.eps = board.eps
-        self._pending: list = []  # (series, shape, dtype, row on its device)
+        columns = board.columns("other")
+        self.rows = DeviceRows()  # what is fetched at the end of the step
+        self._statistics = DeviceStatistics(self.rows, board, "zeros" in columns, "nans" in columns)
         self.threads = torch.get_num_threads()
 
     def take(self, numbers: list, tensors: list, often: bool = False) -> None:
@@ -61,58 +48,41 @@ class Values:
         left = self._board.take(numbers, tensors, self.threads, often)
         if left:
             with torch.no_grad():
-                for i in left:
-                    self._take_odd(numbers[i], tensors[i])
+                own = [i for i in left if not self._take_odd(numbers[i], tensors[i])]
+                self._statistics.take([numbers[i] for i in own], [_plain(tensors[i]) for i in own])
         for i, shape in shapes.items():
             self._board.set_shape(numbers[i], str(shape))
 
-    def _take_odd(self, number: int, tensor: Any) -> None:
+    def _take_odd(self, number: int, tensor: Any) -> bool:
+        """Takes what is not read by kernels of the host; False: its device computes the statistics."""
         if not isinstance(tensor, torch.Tensor):
             self._board.put(number, [])
-            return
-        plain = tensor.detach()
-        if plain.layout is not torch.strided:
-            plain = plain.to_dense()
+            return True
+        plain = _plain(tensor)
         if plain.device.type not in ("cpu", "meta") and plain.numel() and not plain.is_complex():
-            self._reduce(number, plain)
-            return
+            return False
         if plain.device.type == "meta":
             self._board.put(number, [])
-            return
+            return True
         plain = local_part(plain).cpu().resolve_conj().resolve_neg().as_subclass(torch.Tensor)
         if self._board.take([number], [plain], self.threads):
             self._board.put(number, [])
-
-    def _reduce(self, number: int, tensor: torch.Tensor) -> None:
-        if is_capturing(tensor.device):
-            return
-        wide = wide_type(tensor.device.type)
-        low, high = torch.aminmax(tensor)
-        floating = tensor.is_floating_point()
-        total = torch.sum(tensor, dtype=wide)
-        norm = torch.linalg.vector_norm(tensor if floating else tensor.to(wide), dtype=wide)
-        nans = torch.isnan(tensor).sum() if floating else torch.zeros((), device=tensor.device)
-        near = (tensor.abs() < self.eps).sum() if self._zeros and tensor.dtype is not torch.bool else None
-        parts = [low, high, total / tensor.numel(), norm, nans, near if near is not None else nans]
-        row = torch.stack([part.to(wide) for part in parts])
-        self._pending.append((number, list(tensor.shape), str(tensor.dtype), tensor.numel(), row))
-        if len(self._pending) >= _PENDING:
-            self.flush()
+        return True
 
     def flush(self) -> None:
         """Fetches what devices have computed: one copy for each device."""
-        pending, self._pending = self._pending, []
-        by_device: dict = {}
-        for entry in pending:
-            by_device.setdefault(entry[4].device, []).append(entry)
-        for entries in by_device.values():
-            rows = torch.stack([entry[4] for entry in entries]).cpu().tolist()
-            for (number, shape, dtype, count, _), row in zip(entries, rows):
-                self._board.put_summary(number, [float(count), *row], shape, dtype)
+        self._statistics.flush()
+        self.rows.fetch()
 
     def forget(self) -> None:
         """Drops what was not fetched."""
-        self._pending.clear()
+        self._statistics.forget()
+        self.rows.forget()
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    plain = tensor.detach()
+    return plain if plain.layout is torch.strided else plain.to_dense()
 
 
 def first_tensor(value: Any) -> Optional[torch.Tensor]:
