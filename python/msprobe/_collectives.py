@@ -32,9 +32,11 @@ FILLED = {
     "all_gather": "tensor_list",
     "all_gather_into_tensor": "output_tensor",
     "all_gather_single": "output_tensor",
+    "_all_gather_base": "output_tensor",
     "reduce_scatter": "output",
     "reduce_scatter_tensor": "output",
     "reduce_scatter_single": "output",
+    "_reduce_scatter_base": "output",
     "all_to_all": "output_tensor_list",
     "all_to_all_single": "output",
 }
@@ -60,8 +62,13 @@ SAME_AS = {
     "irecv": "recv",
     "all_gather_single": "all_gather_into_tensor",
     "reduce_scatter_single": "reduce_scatter_tensor",
+    "_all_gather_base": "all_gather_into_tensor",
+    "_reduce_scatter_base": "reduce_scatter_tensor",
 }
-REDUCING = ("all_reduce", "reduce", "reduce_scatter", "reduce_scatter_tensor", "reduce_scatter_single")
+REDUCING = (
+    *("all_reduce", "reduce"),
+    *("reduce_scatter", "reduce_scatter_tensor", "reduce_scatter_single", "_reduce_scatter_base"),
+)
 SUMS = ("SUM", "AVG")
 CHOOSES = ("MIN", "MAX", "BAND", "BOR", "BXOR")
 MOST_SECONDS = 120  # of a call
