@@ -87,6 +87,12 @@ def widened(tensor):
     return tensor.double() if tensor.is_floating_point() else tensor.clone()
 
 
+def sized(tensor):
+    """The absolute values; of complex numbers those of both parts."""
+    tensor = widened(tensor)
+    return torch.complex(tensor.real.abs(), tensor.imag.abs()) if tensor.is_complex() else tensor.abs()
+
+
 class Member:
     """The call of one rank: its arguments by name, as the dump has them before and after it."""
 
@@ -175,7 +181,7 @@ def flat(value):
 def make(request, rank):
     """Makes the call of one process. Returns what it fills."""
     member = Member(request["members"][rank])
-    change = (lambda tensor: widened(tensor).abs()) if request["absolute"] else widened
+    change = sized if request["absolute"] else widened
     arguments = member.arguments(change)
     ranks = [entry["rank"] for entry in request["members"]]
     reduction = member.reduction()
@@ -319,7 +325,7 @@ class Collectives:
         results, truths = own.results(), self.made(members)
         if not results or [t.shape for t in results] != [t.shape for t in truths]:
             raise Refused("the recording has other results than the call among gloo processes")
-        wide = reduction in SUMS and results[0].is_floating_point()
+        wide = reduction in SUMS and (results[0].is_floating_point() or results[0].is_complex())
         sizes = self.made(members, absolute=True) if wide else [None] * len(truths)
         found = [self._figures(*part, reduction, len(members)) for part in zip(results, truths, sizes)]
         off = any(item["error"] > item["limit"] for item, _ in found)
@@ -355,6 +361,7 @@ class Collectives:
         condition = size.norm().item() / whole if whole > 0 else math.inf
         condition = max(condition, 1.0) if math.isfinite(condition) else 1.0
         limit = twice * (1.0 + (reduction == "AVG")) + steps * condition
+        size = torch.view_as_real(size) if size.is_complex() else size
         distance = (size * (steps * eps)).nan_to_num(0.0, 0.0, 0.0).to(torch.float32)
         return {
             **found,

@@ -133,7 +133,10 @@ class AccuracyCheck {
   }
 
   CheckedCall Judged(const PlannedCall& call, CallAnswer&& answer) const {
-    return JudgeCall(call.full, call.api, call.backward.has_value(), framework_, settings_.release, std::move(answer));
+    CheckedCall out =
+        JudgeCall(call.full, call.api, call.backward.has_value(), framework_, settings_.release, std::move(answer));
+    if (call.collective) JudgeByFloat64(&out);
+    return out;
   }
 
   /// The process has the data of the call until the next one.

@@ -54,6 +54,8 @@ def run(rank, port, root):
     work = dist.all_reduce(given(3), async_op=True)
     work.wait()
     dist.all_reduce(torch.arange(3) + rank)
+    dist.all_reduce(torch.complex(given(60), given(60)))
+    dist.all_reduce(given(1000).bfloat16())
     dist.all_reduce(given(3).abs() + 1, op=dist.ReduceOp.PRODUCT)
     if rank == 0:
         dist.send(given(3), 1)
