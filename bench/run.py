@@ -41,6 +41,7 @@ LARGE = (*COMPARE, "graph_scale", "overflow", "page")
 HEADINGS = (
     "A training step under capture",
     "A training step of MindSpore under capture",
+    "On a GPU",
     "Comparing",
     "Graphs",
     "Kernel dumps",
