@@ -22,6 +22,7 @@ PYTHON = {
     "msprobe._config": {"msprobe._environment"},
     "msprobe._capture": {"msprobe._core", "msprobe._environment"},
     "msprobe._capture.config": {"msprobe._capture.errors"},
+    "msprobe._capture.free_benchmark": {"msprobe._capture"},
     "msprobe.mindspore": {"msprobe._compare_result"},
     "msprobe.mindspore.compare": {"msprobe._compare"},
     "msprobe.tensorboard": {"msprobe._environment", "msprobe._page"},
@@ -36,6 +37,7 @@ PYTHON = {
     "msprobe.scripts.atb": set(),
     "msprobe.pytorch.online_check": {"msprobe._capture"},
     "msprobe.pytorch.free_benchmark": {"msprobe._capture", "msprobe.pytorch.apis"},
+    "msprobe.mindspore.free_benchmark": {"msprobe._capture", "msprobe._core", "msprobe.mindspore"},
     "msprobe.pytorch.online_dispatch": {
         "msprobe._core",
         "msprobe._capture",

@@ -4,7 +4,8 @@ usage: python _lab.py DEVICE      (descriptor 0 is a socket to the command; the 
 
 First a line goes out, {"torch": version, "device": name} or {"error": text}. Then lines come in, {"call": CALL, "arithmetic": kind,
 "backward": truth, "dtype": of the recorded result, "random": seed, "measured", "measured_backward":
-{dtype: [ulp, share]}} or {"save": {path: part}}, and
+{dtype: [ulp, share]}} or
+{"collective": {"members": [{"rank", "api", "own", "op", "files"} of each], "known": truth}} or {"save": {path: part}}, and
 to each a line goes out, {"forward": [ITEM], "backward": [ITEM], "note": text} or {"why": text} or {"saved": [path]}. The bytes of
 the tensors follow, of each item those of the device, of the truth and of the bound of each element.
 """
@@ -18,6 +19,7 @@ import sys
 from functools import partial
 
 import _calls
+import _collectives
 import _draws
 import _element
 import _extended
@@ -342,10 +344,15 @@ class Laboratory:
         self._functions = LabFunctions()
         self._device = device
         self._last = {}
+        self._collectives = _collectives.Collectives()
 
     def check(self, request):
         """Makes one call on both sides."""
         answer = Answer()
+        if "collective" in request:
+            results, truths = self._collectives.check(request["collective"], answer, answer.attach)
+            self._last = {"forward.output.bench": truths, "forward.output.device": results}
+            return answer
         call = LabCall(self._functions, request["call"], request["random"])
         backward = request["backward"] and bool(call.leaves)
         if backward and "out" in call.spec["kwargs"]:
@@ -424,6 +431,10 @@ class Laboratory:
 
         return _draws.compare(call.name, (parts_of(ours.result), parts_of(truth.result)), draw)
 
+    def end(self):
+        """Ends what it has started."""
+        self._collectives.end()
+
     def save(self, wanted):
         """Writes the tensors of the last call to files, {prefix of the path: part}."""
         saved = []
@@ -458,7 +469,7 @@ def main():
     import torch.overrides
 
     _replay.torch = _calls.torch = _element.torch = _draws.torch = torch
-    _recorded.torch = _steps.torch = _extended.torch = torch
+    _recorded.torch = _steps.torch = _extended.torch = _collectives.torch = torch
     try:
         device = pick(sys.argv[1])
         torch.zeros(1, device=device)
@@ -482,6 +493,7 @@ def main():
             say({"why": f"torch refuses the call ({type(error).__name__}: {text})"})
         else:
             say(answer.line, answer.blobs())
+    laboratory.end()
 
 
 if __name__ == "__main__":

@@ -146,6 +146,10 @@ std::string AddApiFrom(nb::handle owner, nb::str attr, nb::str prefix_text, nb::
   }
   if (details.contains("writes")) spec.writes = nb::cast<bool>(details["writes"]);
   if (details.contains("stand_in")) spec.stand_in = Ref::Borrow(nb::handle(details["stand_in"]).ptr());
+  if (details.contains("instead")) {
+    spec.instead = Ref::Borrow(nb::handle(details["instead"]).ptr());
+    spec.role = ApiRole::kInstead;
+  }
   if (details.contains("skip_owner")) spec.skip_owner = true;
   if (details.contains("resolve")) spec.resolve = Ref::Borrow(nb::handle(details["resolve"]).ptr());
   if (details.contains("role")) {
@@ -181,7 +185,9 @@ std::string AddApiFrom(nb::handle owner, nb::str attr, nb::str prefix_text, nb::
   return AddApi(owner.ptr(), key.get(), spec, &why) ? std::string() : why;
 }
 
-void Start(nb::str dir, nb::str task, nb::str level) { Throw(StartStep(Utf8(dir), Utf8(task), Utf8(level))); }
+void Start(nb::str dir, nb::str task, nb::str level, uint64_t ranks) {
+  Throw(StartStep(Utf8(dir), Utf8(task), Utf8(level), ranks));
+}
 std::string Stop() { return TextOf(StopStep()); }
 std::string End() { return TextOf(EndStep()); }
 void Pause() { rt().running = false; }
@@ -369,8 +375,8 @@ void BindSettings(nb::module_& m) {
 }
 
 void BindSteps(nb::module_& m) {
-  m.def("start", &Start, nb::arg("dir"), nb::arg("task"), nb::arg("level"),
-        "Records into this directory from here on; ValueError: it cannot be written.");
+  m.def("start", &Start, nb::arg("dir"), nb::arg("task"), nb::arg("level"), nb::arg("ranks") = 0,
+        "Records into this directory from here on, as one of so many ranks; ValueError: it cannot be written.");
   m.def("pause", &Pause, "Hooks stay and record nothing.");
   m.def("resume", &Resume, "Hooks record again, if a step is open.");
   m.def(

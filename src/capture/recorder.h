@@ -35,6 +35,7 @@ struct StepFiles {
   FrameworkNames names = {};
   bool extra_info = true;       // stack.json and construct.json
   std::string tensor_dir = {};  // where tensors are saved; empty: nowhere
+  uint64_t ranks = 0;           // that the training has; 0: not known
 };
 
 /// Calls may come from any thread. Formatting and writing happen on a thread of the recorder's own (on the caller's,

@@ -39,6 +39,7 @@ Status Recorder::OpenFiles() {
   };
   summary_ = StepSummary();
   SetWriter(&summary_);
+  summary_.ranks = files_.ranks;
   MSP_ASSIGN_OR_RETURN(summary_file_, SummaryFile::Create(JoinPath(files_.dir, kSummaryName), summary_));
   const char* name = files_.level == "debug" ? "debug.json" : "dump.json";
   MSP_RETURN_IF_ERROR(grow(name, DumpHead(files_), "\n }\n}", &dump_));

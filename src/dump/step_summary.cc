@@ -103,6 +103,7 @@ std::string StepSummary::Json() const {
   }
   if (others > 0) Count(&json, "others", others);
   json.EndObject();
+  if (ranks > 0) Count(&json, "ranks", ranks);
   json.Key("writer");
   json.BeginObject();
   json.Key("host");
@@ -134,6 +135,7 @@ StatusOr<StepSummary> StepSummary::Read(const std::string& path) {
   s.tensor_files = CountOf(doc, "tensor_files");
   s.tensor_bytes = CountOf(doc, "tensor_bytes");
   s.tensors_not_written = CountOf(doc, "tensors_not_written");
+  s.ranks = CountOf(doc, "ranks");
   if (const JsonValue* stopped = doc.Find("stopped")) {
     s.ops_stopped = TextOf(*stopped, "ops");
     s.tensors_stopped = TextOf(*stopped, "tensors");

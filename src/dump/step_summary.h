@@ -23,6 +23,7 @@ struct StepSummary {
   uint64_t tensor_files = 0, tensor_bytes = 0, tensors_not_written = 0;
   std::string ops_stopped, tensors_stopped;  // why nothing more is written; empty: it is
   std::map<std::string, uint64_t> skipped;   // what could not be recorded: kind and how often
+  uint64_t ranks = 0;                        // that the training has; 0: not known
   // Who writes, so that nobody repairs a step that is still being written.
   std::string host;
   int64_t pid = 0;

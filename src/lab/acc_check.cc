@@ -14,6 +14,7 @@
 #include "lab/check_pool.h"
 #include "lab/check_process.h"
 #include "lab/check_tables.h"
+#include "lab/collective_calls.h"
 #include "lab/judge.h"
 #include "lab/standards/ratios.h"
 
@@ -82,6 +83,11 @@ class AccuracyCheck {
 
   /// A device that is not there is told before a table is made.
   Status Begin() {
+    const bool communicates =
+        std::any_of(plan_.begin(), plan_.end(), [](const PlannedCall& call) { return call.collective; });
+    if (communicates && framework_ == LabFramework::kTorch) {
+      MSP_RETURN_IF_ERROR(collectives_.emplace().Open(dump_));
+    }
     MSP_ASSIGN_OR_RETURN(std::unique_ptr<CheckProcess> first, pool_->Take());
     report_->device = first->device();
     pool_->Give(std::move(first));
@@ -107,8 +113,10 @@ class AccuracyCheck {
 
  private:
   StatusOr<CheckedCall> Check(const PlannedCall& call) {
-    if (!call.skip.empty()) return SkippedCall(call.full, framework_, call.skip);
-    const StatusOr<std::string> request = CallRequest(dump_, call, IsRecorded(settings_));
+    const bool collective = call.collective && collectives_;
+    if (!call.skip.empty() && !collective) return SkippedCall(call.full, framework_, call.skip);
+    const StatusOr<std::string> request =
+        collective ? collectives_->Request(call) : CallRequest(dump_, call, IsRecorded(settings_));
     if (!request.ok()) {
       if (request.status().code() != Code::kBadInput) return request.status();
       return SkippedCall(call.full, framework_, request.status().message());
@@ -125,7 +133,10 @@ class AccuracyCheck {
   }
 
   CheckedCall Judged(const PlannedCall& call, CallAnswer&& answer) const {
-    return JudgeCall(call.full, call.api, call.backward.has_value(), framework_, settings_.release, std::move(answer));
+    CheckedCall out =
+        JudgeCall(call.full, call.api, call.backward.has_value(), framework_, settings_.release, std::move(answer));
+    if (call.collective) JudgeByFloat64(&out);
+    return out;
   }
 
   /// The process has the data of the call until the next one.
@@ -177,6 +188,7 @@ class AccuracyCheck {
   std::vector<PlannedCall> plan_;
   AccCheckReport* report_;
   LabFramework framework_;
+  std::optional<CollectiveCalls> collectives_;
   std::optional<CheckPool> own_;
   CheckPool* pool_;
   std::vector<std::string> wrong_, suspicious_;  // calls

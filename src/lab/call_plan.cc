@@ -67,6 +67,7 @@ class Planner {
     const std::string_view kind = std::string_view(call.full).substr(0, call.full.find('.'));
     // Names of files are made of it.
     const bool plain = call.full.find('/') == std::string::npos;
+    call.collective = kind == "Distributed" && !call.api.empty() && plain && !IsFiltered(call.api);
     if (kind == "Distributed" || kind == "MindSpeed" || call.api.empty() || !plain) {
       call.skip = "API " + call.full + " not support for acc_check. SKIP.";
     } else if (IsFiltered(call.api)) {

@@ -15,7 +15,8 @@ struct PlannedCall {
   std::string api;   // "linalg.inv"
   size_t forward = 0;
   std::optional<size_t> backward;
-  std::string skip;  // why it is not made; "" for the others
+  std::string skip;         // why it is not made; "" for the others
+  bool collective = false;  // a communication, which only acc_check makes again; others skip it
 };
 
 struct CallFilter {

@@ -342,6 +342,21 @@ CheckedCall SkippedCall(const std::string& full, LabFramework framework, const s
   return out;
 }
 
+void JudgeByFloat64(CheckedCall* call) {
+  const auto status_of = [](std::string_view verdict) {
+    if (verdict == Float64VerdictText(Float64Verdict::kWrong)) return LabStatus::kError;
+    return verdict == Float64VerdictText(Float64Verdict::kSuspicious) ? LabStatus::kWarning : LabStatus::kPass;
+  };
+  for (std::vector<std::string>& row : call->rows) {
+    const auto found = std::find_if(call->float64.begin(), call->float64.end(),
+                                    [&](const std::vector<std::string>& other) { return other[0] == row[0]; });
+    if (found == call->float64.end()) continue;
+    row[row.size() - 2] = LabStatusText(status_of((*found)[2]));
+    row.back() = "the comparison with float64 says the status: no standard is meant for communications";
+  }
+  if (call->verdict) call->forward = status_of(Float64VerdictText(*call->verdict));
+}
+
 CheckedCall JudgeCall(const std::string& full, const std::string& api, bool backward_wanted, LabFramework framework,
                       StandardRelease release, CallAnswer&& answer) {
   if (!answer.why.empty()) return SkippedCall(full, framework, answer.why);

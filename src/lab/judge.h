@@ -11,6 +11,9 @@ namespace msprobe {
 CheckedCall JudgeCall(const std::string& full, const std::string& api, bool backward_wanted, LabFramework framework,
                       StandardRelease release, CallAnswer&& answer);
 
+/// Where no standard of mindstudio-probe is meant for a call: the comparison with float64 says its statuses.
+void JudgeByFloat64(CheckedCall* call);
+
 /// A call that was not made, and why.
 CheckedCall SkippedCall(const std::string& full, LabFramework framework, const std::string& why);
 

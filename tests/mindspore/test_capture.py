@@ -184,7 +184,6 @@ def test_a_full_or_forbidden_directory_does_not_end_the_training(tmp_path, minds
 @pytest.mark.parametrize(
     "config, text",
     [
-        ({"task": "free_benchmark"}, "task free_benchmark"),
         ({"enable_dataloader": True}, "enable_dataloader is for PyTorch"),
         ({"task": "tensor", "tensor": {"bench_path": "/tmp", "summary_mode": "md5"}}, "bench_path"),
     ],

@@ -32,6 +32,10 @@ class Framework:
         """Returns the rank, or None for a process that is the only one."""
         raise NotImplementedError
 
+    def ranks_of_training(self) -> int:
+        """Returns how many ranks there are, or 0 where nothing says it."""
+        return 0
+
     # ---- hooks
 
     def init(self) -> None:

@@ -223,7 +223,7 @@ class Lifecycle:
             if self._framework.drive_runtime(self._config, directory):
                 self._directory, self._active, self._by_runtime = directory, True, True
                 return True
-            _core.start(directory, self._config.task, self._config.level)
+            _core.start(directory, self._config.task, self._config.level, self._framework.ranks_of_training())
         except ValueError as error:  # no permission, disk full: the training goes on without us
             self._features.reporter.warn_once(
                 "nothing", "nothing is recorded in step %d: %s", self._schedule.step, error

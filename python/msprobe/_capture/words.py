@@ -70,6 +70,7 @@ CHINESE = {
     "a whole number above 0": "大于 0 的整数",
     "false with handler_type fix": "handler_type 为 fix 时只能为 false",
     "forward with handler_type fix": "handler_type 为 fix 时只能为 forward",
+    "improve_precision with handler_type fix": "handler_type 为 fix 时只能为 improve_precision",
     "improve_precision, to_cpu with handler_type fix": "handler_type 为 fix 时可为 improve_precision、to_cpu",
     "[] at level L2": "L2 级别下为 []",
     "tensor at level L2": "L2 级别下为 tensor",
@@ -181,9 +182,6 @@ CHINESE = {
     "(%(place)s)": "%(value)s 任务重放单个函数，不是采集；请在两边采集 tensor 任务，再运行 msprobe compare（%(place)s）",
     "%(name)s compares while the training runs, which is for PyTorch; capture two runs and run msprobe compare (%(place)s)": (
         "%(name)s 在训练运行时比较，只用于 PyTorch；请采集两次运行后用 msprobe compare（%(place)s）"
-    ),
-    "task %(value)s calls functions of PyTorch again; capture two runs and run msprobe compare (%(place)s)": (
-        "%(value)s 任务再次调用 PyTorch 的函数；请采集两次运行后用 msprobe compare（%(place)s）"
     ),
     "task %(value)s needs an NPU; task overflow_check finds NaN and infinities on any device (%(place)s)": (
         "%(value)s 任务需要 NPU；overflow_check 任务可在任何设备上查找 NaN 和无穷（%(place)s）"

@@ -62,8 +62,8 @@ class PrecisionDebugger(Debugger):
 
         Args:
             config_path: Path of the JSON configuration. None for the default one of the package: statistics at level L1.
-            task: What to record: `statistics` (default), `tensor`, `structure`, `overflow_check`, `exception_dump` or
-                `grad_probe`.
+            task: What to record: `statistics` (default), `tensor`, `structure`, `overflow_check`, `exception_dump`,
+                `grad_probe` or `free_benchmark`.
             dump_path: Directory for the dump; created with its parents when recording begins.
             level: `L0` (Cells), `L1` (functions and Primitives, default), `mix` (both), `debug` (only what save() is given)
                 or `L2` (kernels, by MindSpore's own dump).

@@ -1,5 +1,6 @@
 """MindSpore as the framework of a capture."""
 
+import os
 from collections.abc import Callable, Iterable
 from typing import Any, Optional
 
@@ -10,8 +11,10 @@ from .. import _core
 from .._capture.arguments import is_model, rank_of_launcher, refuse
 from .._capture.config import Config
 from .._capture.framework import Framework
-from .._capture.words import say
+from .._capture.free_benchmark import Settings as BenchmarkSettings
+from .._capture.words import say, wrong
 from . import graph_cells, graph_files, hooks, kernels
+from .free_benchmark import MODES, FreeBenchmark
 from .grad_probe import GradProbe
 from .load_inputs import MindSporeInputLoader
 from .seed import seed_all
@@ -26,9 +29,6 @@ _UNAVAILABLE = {
     "acc_check": _REPLAYS,
     "run_ut": _REPLAYS,
     "diff_check": _COMPARES,
-    "free_benchmark": (
-        "task %(value)s calls functions of PyTorch again; capture two runs and run msprobe compare (%(place)s)"
-    ),
     "nan_check": "task %(value)s needs an NPU; task overflow_check finds NaN and infinities on any device (%(place)s)",
 }
 
@@ -45,6 +45,7 @@ class MindSpore(Framework):
     def __init__(self) -> None:
         """Knows no configuration yet."""
         self._config: Optional[Config] = None
+        self._benchmark: Optional[FreeBenchmark] = None
 
     def seed(self, config: Config) -> None:
         """Seeds the generators as the configuration says."""
@@ -54,6 +55,11 @@ class MindSpore(Framework):
         """Explains why the task or level of the configuration cannot be recorded here; empty if it can."""
         if config.task in _UNAVAILABLE:
             return say(_UNAVAILABLE[config.task], name=config.task, value=config.task, place=config.place("task"))
+        if config.task == "free_benchmark":
+            if config.level != "L1":
+                return wrong("level", config.level, "L1", config.place("level"))
+            name, value, allowed = BenchmarkSettings.of(config.section).fault(MODES)
+            return wrong(name, str(value), allowed, config.place(name)) if name else ""
         if config.task == "tensor" and config.bench_path:
             return say(_COMPARES, name="bench_path", place=config.place("bench_path"))
         if config.enable_dataloader:
@@ -86,12 +92,21 @@ class MindSpore(Framework):
     def set_up(self, config: Config) -> None:
         """Prepares the hooks of a configuration; none is in place before start()."""
         self._config = config
+        if self._benchmark is not None:
+            self._benchmark.close()
+            self._benchmark = None
+        if config.task == "free_benchmark":
+            hooks.set_up_compiler(config)
+            self._benchmark = FreeBenchmark(config, self.rank_of_process)
+            return
         if graph_cells.are_meant(config):
             graph_cells.prepare(config)
         hooks.set_up(config)
 
     def add_model(self, model: Any, number: Optional[int] = None) -> None:
         """Hooks the Cells of a model or of several, and their Primitives; `number` is the index of a single one."""
+        if self._benchmark is not None:
+            return None
         if graph_cells.are_meant(self._config):
             return graph_cells.wrap(hooks.named_cells(model, number), self._config)
         hooks.add_model(model, self._config, number)
@@ -105,11 +120,16 @@ class MindSpore(Framework):
         return super().records(config) or kernels.are_seen(config)
 
     def drive_runtime(self, config: Config, directory: str) -> bool:
-        """In GRAPH_MODE at level L0 the compiled Cells dump; nothing is recorded."""
+        """In GRAPH_MODE at level L0 the compiled Cells dump, with task free_benchmark calls are made again; nothing is recorded."""
+        if self._benchmark is not None:
+            self._benchmark.begin(directory, int(os.path.basename(os.path.dirname(directory)).removeprefix("step")))
+            return True
         return graph_cells.are_meant(config)
 
     def end_runtime_step(self, config: Config, directory: str) -> str:
-        """Makes the files of the step of what the Cells dumped."""
+        """Makes the files of the step of what the Cells dumped, or says what was made again."""
+        if self._benchmark is not None:
+            return self._benchmark.end_step()
         mindspore.runtime.synchronize()
         graph_files.collect(config.dump_path, directory, config.task, config.level)
         return super().end_runtime_step(config, directory)
@@ -121,6 +141,9 @@ class MindSpore(Framework):
 
     def stop_recording(self) -> str:
         """Stops recording. Returns an error message, or an empty string."""
+        if self._benchmark is not None:
+            self._benchmark.end()
+            return ""
         kernels.leave()
         return _core.stop()
 

@@ -48,6 +48,12 @@ def set_up(config: Config) -> None:
     _exchange_writes(config)
 
 
+def set_up_compiler(config: Config) -> None:
+    """Prepares that graphs are compiled as without us, where something else than a recording exchanges functions."""
+    _watch_compiler(config)
+    _forget_apis()
+
+
 def _exchange_apis(config: Config) -> None:
     global _lists
     lists = (config.custom_apis, config.exclude_apis)

@@ -9,11 +9,11 @@ import torch
 from .._capture.arguments import rank_of_launcher
 from .._capture.config import Config
 from .._capture.framework import Framework
+from .._capture.free_benchmark import Settings as BenchmarkSettings
 from .._capture.words import say, wrong
 from . import dataloader, hooks, kernel_dump
 from .arguments import check_model
 from .free_benchmark import FreeBenchmark
-from .free_benchmark import Settings as BenchmarkSettings
 from .grad_probe import GradProbe
 from .load_inputs import TorchInputLoader
 from .online_check import Feed
@@ -83,6 +83,11 @@ class PyTorch(Framework):
         if distributed.is_available() and distributed.is_initialized():
             return distributed.get_rank()
         return rank_of_launcher("RANK", "WORLD_SIZE")
+
+    def ranks_of_training(self) -> int:
+        """Returns the number of ranks of torch.distributed, or 0 before it is initialised."""
+        distributed = torch.distributed
+        return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 0
 
     def init(self) -> None:
         """Tells the recorder which framework it records."""

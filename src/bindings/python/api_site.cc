@@ -265,6 +265,13 @@ bool IsModuleAt(PyObject* args, Py_ssize_t position) {
 
 PyObject* CallAttribute(PyObject* self, PyObject* args, PyObject* kwargs) {
   ApiSite* site = reinterpret_cast<SiteObject*>(self)->site;
+  // Bound methods outlive the hook.
+  if (site->spec.instead && site->on) {
+    Ref none(kwargs == nullptr ? PyDict_New() : nullptr);
+    if (kwargs == nullptr && !none) return nullptr;
+    return PyObject_CallFunctionObjArgs(site->spec.instead.get(), site->function.get(), args,
+                                        kwargs != nullptr ? kwargs : none.get(), nullptr);
+  }
   CallArgs call;
   call.tuple = args;
   call.skip = site->spec.skip_self ? 1 : 0;
@@ -287,6 +294,11 @@ PyObject* AttributeOf(PyObject* self, PyObject* name) {
   if (own != nullptr || !PyErr_ExceptionMatches(PyExc_AttributeError)) return own;
   PyErr_Clear();
   return PyObject_GetAttr(reinterpret_cast<SiteObject*>(self)->site->function.get(), name);
+}
+
+int SetAttributeOf(PyObject* self, PyObject* name, PyObject* value) {
+  PyObject* function = reinterpret_cast<SiteObject*>(self)->site->function.get();
+  return value != nullptr ? PyObject_SetAttr(function, name, value) : PyObject_DelAttr(function, name);
 }
 
 PyObject* CompareAttribute(PyObject* a, PyObject* b, int op) {
@@ -396,6 +408,7 @@ bool InitApiTypes() {
                                 {Py_tp_call, reinterpret_cast<void*>(CallAttribute)},
                                 {Py_tp_descr_get, reinterpret_cast<void*>(BindAttribute)},
                                 {Py_tp_getattro, reinterpret_cast<void*>(AttributeOf)},
+                                {Py_tp_setattro, reinterpret_cast<void*>(SetAttributeOf)},
                                 {Py_tp_richcompare, reinterpret_cast<void*>(CompareAttribute)},
                                 {Py_tp_hash, reinterpret_cast<void*>(HashAttribute)},
                                 {Py_tp_methods, methods},

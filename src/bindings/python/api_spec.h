@@ -28,13 +28,14 @@ struct CallArgs {
 /// What a hook of a function does with its calls.
 enum class ApiRole : uint8_t {
   kRecord,
-  kPhase,  // not an op: what runs inside has this parent in construct.json
-  kMute,   // what runs inside is compiled code; nothing of it is recorded
-  kLeave,  // a region that is left alone, as TorchScript is: counted by name
-  kAside,  // not the training (a trial that finds shapes): what runs inside takes its numbers and is not recorded
-  kCount,  // an op that is not asked for: counted where nothing that it calls is recorded either
-  kWatch,  // not an op: `watch` is told of each call
-  kWrite,  // not an op: it may change tensors where they lie
+  kPhase,    // not an op: what runs inside has this parent in construct.json
+  kMute,     // what runs inside is compiled code; nothing of it is recorded
+  kLeave,    // a region that is left alone, as TorchScript is: counted by name
+  kAside,    // not the training (a trial that finds shapes): what runs inside takes its numbers and is not recorded
+  kCount,    // an op that is not asked for: counted where nothing that it calls is recorded either
+  kWatch,    // not an op: `watch` is told of each call
+  kWrite,    // not an op: it may change tensors where they lie
+  kInstead,  // nothing is recorded: `instead` makes the call
 };
 
 struct ApiSpec {
@@ -55,6 +56,7 @@ struct ApiSpec {
   bool skip_self = false;                                      // of a method in Python
   bool writes = false;                                         // changes its arguments, though its name does not say so
   Ref stand_in;                                                // takes the place of the attribute; calls are not seen
+  Ref instead;  // kInstead: (function, args, kwargs) -> what the caller gets; for exchanged attributes
   /// One function that runs many ops (torch.ops, Triton): tells the base name by the first argument, or None.
   Ref resolve;
   /// The same without Python, by the object that is called; null: no op.

@@ -19,7 +19,7 @@ namespace {
 using Part = OutputGate::Part;
 
 // Status functions here touch no Python object: they run without the GIL.
-Status OpenFiles(const std::string& dir, const std::string& task, const std::string& level) {
+Status OpenFiles(const std::string& dir, const std::string& task, const std::string& level, uint64_t ranks) {
   Runtime& r = rt();
   Status status;
   try {
@@ -32,7 +32,7 @@ Status OpenFiles(const std::string& dir, const std::string& task, const std::str
     }
     if (status.ok()) {
       const bool extra_info = r.options.extra_info && level != "debug";
-      status = r.recorder->Open({dir, task, level, framework().names(), extra_info, tensor_dir});
+      status = r.recorder->Open({dir, task, level, framework().names(), extra_info, tensor_dir, ranks});
     }
   } catch (const std::bad_alloc&) {
     status = NoMemory();
@@ -94,9 +94,9 @@ void StopRecording() {
 
 }  // namespace
 
-Status StartStep(const std::string& dir, const std::string& task, const std::string& level) {
+Status StartStep(const std::string& dir, const std::string& task, const std::string& level, uint64_t ranks) {
   Runtime& r = rt();
-  const Status opened = WithoutGil([&] { return OpenFiles(dir, task, level); });
+  const Status opened = WithoutGil([&] { return OpenFiles(dir, task, level, ranks); });
   if (!opened.ok()) return opened;
   if (OutputGate& gate = r.recorder->gate(); r.files->is_open() && !gate.open(Part::kTensors)) {
     r.files->Stop(InternalError(gate.step(Part::kTensors).reason));

@@ -1,5 +1,5 @@
 // The Python modules of the process that makes calls again, python/msprobe/_calls.py, _element.py,
-// _steps.py, _extended.py, _draws.py and _recorded.py.
+// _steps.py, _extended.py, _draws.py, _recorded.py and _collectives.py.
 #pragma once
 
 #include <string_view>
@@ -18,6 +18,9 @@ std::string_view ExtendedProgram();
 std::string_view DrawsProgram();
 /// Results of a dump in place of those of a device.
 std::string_view RecordedProgram();
+
+/// Communications among processes of gloo.
+std::string_view CollectivesProgram();
 
 /// The process for calls of MindSpore, python/msprobe/_lab_mindspore.py, and its numpy functions, _numpy_truth.py.
 std::string_view MindSporeProgram();

@@ -1,9 +1,5 @@
-"""Task free_benchmark: each function is called again with inputs that were changed a little, and the results are compared.
-
-The script gets the results of its own call, bit for bit, unless `handler_type` is `fix`.
-"""
+"""Task free_benchmark for PyTorch: calls seen by a function mode of torch."""
 
 from .benchmark import FreeBenchmark
-from .settings import Settings
 
-__all__ = ["FreeBenchmark", "Settings"]
+__all__ = ["FreeBenchmark"]

@@ -1,8 +1,8 @@
 """The calls of a script between start() and stop(), each made again."""
 
 import dis
+import os
 import sys
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, Optional
 
@@ -10,26 +10,13 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from ..._capture.config import Config
-from ..._capture.log import logger
+from ..._capture.free_benchmark import Benchmark, Difference, Rows, first_input
+from ..._capture.free_benchmark.settings import BACKWARD, FIX, NO_CHANGE, TO_CPU
 from ..apis import hooked_apis
 from .gradients import GradientCheck
-from .perturb import Generators, drawing_from, first_input, mapped, perturbed
+from .perturb import TENSORS, Generators, drawing_from, mapped, perturbed
 from .preheat import Preheat
-from .ratio import Difference, agrees, compare, is_floating, threshold_of
-from .rows import Rows
-from .settings import BACKWARD, FIX, TO_CPU, Settings
-
-# What a function raises for inputs that it does not take.
-REFUSALS = (
-    RuntimeError,
-    TypeError,
-    ValueError,
-    IndexError,
-    AttributeError,
-    ArithmeticError,
-    MemoryError,
-    NotImplementedError,
-)
+from .ratio import agrees, compare, is_floating, threshold_of
 
 
 class Call:
@@ -97,45 +84,30 @@ class _Mode(TorchFunctionMode):
         return self._benchmark.called(func, args, kwargs or {})
 
 
-class FreeBenchmark:
+class FreeBenchmark(Benchmark):
     """What task free_benchmark does in each step."""
 
     def __init__(self, config: Config) -> None:
         """Takes a configuration whose section is valid."""
-        self._settings = Settings.of(config.section)
-        self._scope, self._list = config.scope, config.list_
+        super().__init__(config)
         self._preheat = Preheat(self._settings) if self._settings.if_preheat else None
         self._names = _names(config)
-        self._counts: Counter = Counter()
         self._mode: Optional[_Mode] = None
-        self._rows: Optional[Rows] = None
-        self._step, self._directory, self._calls = 0, "", 0
-        self._warned: set = set()
 
-    def begin(self, directory: str, step: int) -> None:
-        """Watches the functions of torch until end(). The counts of a step begin with its first start()."""
-        if self._mode is not None:
-            return
-        if self._rows is None:
-            self._step, self._directory = step, directory
-            self._rows = Rows(directory, self._settings, step)
-            self._counts.clear()
+    def _watch(self) -> None:
         self._mode = _Mode(self)
         self._mode.__enter__()
 
-    def end(self) -> None:
-        """Leaves torch as it was."""
+    def _leave(self) -> None:
         if self._mode is not None:
             self._mode.__exit__(None, None, None)
             self._mode = None
 
-    def end_step(self) -> str:
-        """Ends a step, whose counts the next one does not go on with. Returns what was done in it."""
-        self.end()
-        calls, rows = self._calls, self._rows.count if self._rows is not None else 0
-        self._rows, self._calls = None, 0
-        where = f", in {self._directory}" if rows else ""
-        return f"free_benchmark made {calls} calls again, {rows} results are not consistent{where}"
+    def _new_rows(self, directory: str, step: int) -> Rows:
+        return Rows(os.path.join(directory, "free_benchmark.csv"), self._settings, step, _rank())
+
+    def _described(self, result: Any) -> tuple[Any, Any]:
+        return (result.dtype, result.shape) if isinstance(result, torch.Tensor) else (None, None)
 
     def called(self, function: Callable, args: tuple, kwargs: dict) -> Any:
         """Makes a call of the script and, where it is chosen, the changed one. Returns what the script gets."""
@@ -150,30 +122,16 @@ class FreeBenchmark:
         call = Call(name, function, args, kwargs)
         result = function(*args, **kwargs)
         if self._settings.fuzz_stage == BACKWARD:
-            self._guarded(call, lambda: GradientCheck(call, self._settings, self._differs).watch(args, result))
+            self._guarded(
+                name, call.pure_name, lambda: GradientCheck(call, self._settings, self._differs).watch(args, result)
+            )
             return result
-        fixed = self._guarded(call, lambda: self._checked(call, result))
+        fixed = self._guarded(name, call.pure_name, lambda: self._checked(call, result))
         return result if fixed is None else fixed
-
-    def _wants(self, name: str) -> bool:
-        if self._scope and name not in self._scope:
-            return False
-        return not self._list or any(part in name for part in self._list)
-
-    def _guarded(self, call: Call, work: Callable[[], Any]) -> Any:
-        """Nothing that goes wrong in a changed call reaches the script."""
-        try:
-            return work()
-        except (*REFUSALS, OSError) as error:
-            if call.pure_name not in self._warned:
-                self._warned.add(call.pure_name)
-                text = str(error).strip().split("\n", 1)[0][:200]
-                logger.warning("free_benchmark: %s is not compared: %s (%s)", call.name, type(error).__name__, text)
-            return None
 
     def _checked(self, call: Call, result: Any) -> Any:
         """Returns what takes the place of the result; None: nothing does."""
-        if first_input(call.args) < 0:
+        if first_input(TENSORS, call.args) < 0:
             return None
         changed = perturbed(self._settings.pert_mode, _copied(call.args), _copied(call.kwargs))
         if changed is None:
@@ -189,7 +147,7 @@ class FreeBenchmark:
             if not agrees(_copied(result), other):
                 self._differs(call.name, Difference(None, None, result))
         else:
-            limits = (lambda dtype: 1.0) if self._settings.pert_mode == "no_change" else threshold_of
+            limits = (lambda dtype: 1.0) if self._settings.pert_mode == NO_CHANGE else threshold_of
             for difference in compare(_detached(result), other, limits)[0]:
                 self._differs(call.name, difference)
         return None
@@ -207,10 +165,6 @@ class FreeBenchmark:
         confirmed = agrees(_copied(result), call.again(*on_cpu))
         first = result if isinstance(result, torch.Tensor) else next(t for t in result if isinstance(t, torch.Tensor))
         heat.take(name, first.dtype, largest, confirmed)
-
-    def _differs(self, name: str, difference: Difference) -> None:
-        if self._rows is not None:
-            self._rows.add(name, difference)
 
 
 def _detached(value: Any) -> Any:
@@ -239,3 +193,8 @@ def _names(config: Config) -> dict:
         if api.prefix not in ("Distributed", "Jit"):
             found.setdefault(getattr(api.owner, api.attr), f"{api.prefix}.{api.name}")
     return found
+
+
+def _rank() -> Any:
+    distributed = torch.distributed
+    return distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0

@@ -5,9 +5,9 @@ from typing import Any
 
 import torch
 
+from ..._capture.free_benchmark.settings import NO_CHANGE, Settings
 from .perturb import drawing_from, mapped, perturbed
 from .ratio import Difference, compare, threshold_of
-from .settings import NO_CHANGE, Settings
 
 
 class GradientCheck:

@@ -5,8 +5,8 @@ from collections import defaultdict
 
 import torch
 
+from ..._capture.free_benchmark import Settings
 from .ratio import threshold_of
-from .settings import Settings
 
 _FIRST = 2.05  # threshold
 _FACTOR = 2.0  # by which the part of a threshold above 1 changes

@@ -1,32 +1,24 @@
 """How far the results of two calls are apart, by the standards of mindstudio-probe."""
 
 import math
-from typing import Any, NamedTuple, Optional
+from typing import Any
 
 import torch
 
-from .perturb import NOISE
+from ..._capture.free_benchmark import EQUAL, NOISE, SMALLEST_NOISE, Difference
+from ..._capture.free_benchmark import threshold_of as _threshold_of
+from .perturb import name_of
 
 FLIPPED = "symbol_flipping"
-EQUAL = 1.0
-THRESHOLDS = {torch.float16: 1.002, torch.bfloat16: 1.004, torch.float32: 1.0002}
 SMALL_GRADIENT = 1e-3
 # Of a CPU's result: relative error of elements from 1 on and absolute error below; the bias of all.
 _RELATIVE = {torch.float16: 2**-11, torch.bfloat16: 2**-8}
 _RELATIVE_OF_OTHERS, _SMALL, _BIAS = 2**-14, 1.0, 1e-4
 
 
-class Difference(NamedTuple):
-    """A result that is not consistent; `ratio` is None where only that is known, `index` where there is one result."""
-
-    ratio: Any
-    index: Optional[int]
-    result: Any
-
-
 def threshold_of(dtype: torch.dtype) -> float:
     """Returns the largest ratio of two results of this dtype that counts as rounding."""
-    return THRESHOLDS.get(dtype, THRESHOLDS[torch.float32])
+    return _threshold_of(name_of(dtype))
 
 
 def is_floating(value: Any) -> bool:
@@ -41,7 +33,7 @@ def ratio_of(ours: torch.Tensor, other: torch.Tensor, backward: bool) -> Any:
         return math.nan
     if ours.numel() == 0:
         return EQUAL
-    noise = NOISE.get(other.dtype, NOISE[torch.float32])
+    noise = NOISE.get(name_of(other.dtype), SMALLEST_NOISE)
     smallest = SMALL_GRADIENT if backward else noise**0.5
     ours = ours.to(other.dtype).to(other.device)
     if (ours * other).min() < -(smallest**2):

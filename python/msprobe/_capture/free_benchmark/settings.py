@@ -1,6 +1,6 @@
 """The keys of the section free_benchmark in config.json."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 FORWARD, BACKWARD = "forward", "backward"
@@ -39,16 +39,20 @@ class Settings(NamedTuple):
         """Returns the settings of a section; what it does not have has its default."""
         return cls(**{name: section[name] for name in cls._fields if section.get(name) is not None})
 
-    def fault(self) -> tuple[str, Any, str]:
+    def fault(self, modes: Sequence = MODES) -> tuple[str, Any, str]:
         """Finds the first value that cannot be.
+
+        Args:
+            modes: What the framework has.
 
         Returns:
             The key, its value and what is allowed; three empty texts when all is well.
         """
         fixes = self.handler_type == FIX
+        devices = (NPU, CPU) if TO_CPU in modes else (NPU,)
         rules = (
-            ("pert_mode", self.pert_mode in MODES, ", ".join(MODES)),
-            ("fuzz_device", self.fuzz_device in (NPU, CPU), "npu, cpu"),
+            ("pert_mode", self.pert_mode in modes, ", ".join(modes)),
+            ("fuzz_device", self.fuzz_device in devices, ", ".join(devices)),
             (
                 "fuzz_device",
                 (self.fuzz_device == CPU) == (self.pert_mode == TO_CPU),
@@ -65,7 +69,9 @@ class Settings(NamedTuple):
             (
                 "pert_mode",
                 not fixes or self.pert_mode in (IMPROVE_PRECISION, TO_CPU),
-                "improve_precision, to_cpu with handler_type fix",
+                "improve_precision, to_cpu with handler_type fix"
+                if TO_CPU in modes
+                else "improve_precision with handler_type fix",
             ),
         )
         for name, holds, allowed in rules:
