@@ -14,15 +14,14 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from ... import _core
 from ..._capture.arguments import rank_of_launcher
 from ..._capture.files import make_directory
+from ..._capture.free_benchmark.calls import FAULTS
 from ..._capture.log import logger
 from ..._capture.words import say
-from ..free_benchmark.benchmark import REFUSALS
 from . import npy_files, reference
 from .arguments import check
 from .judged_ops import base_name, is_aten, is_judged, known_names
 from .tables import Tables
 
-_FAULTS = (*REFUSALS, OSError)
 _MOST_NAMES = 10
 
 
@@ -155,7 +154,7 @@ class PtdbgDispatch(TorchDispatchMode):
                 npy_files.save(value, f"{name}_input_{key}", self._device_files)
             for values, directory in ((ours, self._device_files), (truth, self._cpu_files)):
                 npy_files.save(values[0] if single else values, f"{name}_output", directory)
-        except _FAULTS as error:
+        except FAULTS as error:
             if not self._unwritten:
                 logger.warning(
                     say("PtdbgDispatch: the files of %(name)s are not written: %(why)s", name=name, why=error)
@@ -167,7 +166,7 @@ class PtdbgDispatch(TorchDispatchMode):
         try:
             with _unseen():
                 return _core.run_unseen(work)
-        except _FAULTS as error:
+        except FAULTS as error:
             name = str(operator)
             with self._lock:
                 self._unjudged[name] += 1
