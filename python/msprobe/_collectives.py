@@ -125,7 +125,7 @@ class Member:
         if self.api not in REDUCING:
             return ""
         op = self.before.get("op")
-        name = str(op.get("value", "")).rpartition(".")[2] if isinstance(op, dict) else "SUM"
+        name = "SUM" if op is None else str(op.get("value", "") if isinstance(op, dict) else op).rpartition(".")[2]
         if name not in (*SUMS, *CHOOSES, "PRODUCT"):
             raise Refused(f"the reduction {name[:40]} is not made again")
         return name

@@ -79,6 +79,15 @@ def test_what_draws_writes_or_is_compiled_stays_as_it_is(bare, tmp_path, mindspo
     assert not any("dropout" in name or ".add_." in name for name in names)
 
 
+def test_fix_cuts_no_gradient(bare, tmp_path, mindspore_python):
+    """What gets copies of its inputs (batch_norm) stays the script's own: all gradients of what is before it pass through."""
+    trained, _, said = run(mindspore_python, tmp_path, {"dtype": "float16", "handler_type": "fix"}, "awkward")
+    before = bare("float16", "awkward")
+    moved = np.abs(before["first"] - bare()["first"]).max()
+    assert moved > 1e-4 and np.abs(trained["first"] - before["first"]).max() < 0.1 * moved
+    assert said.count("Functional.batch_norm.0 is not compared") == 1
+
+
 def test_planted_functions_are_found(bare, tmp_path, mindspore_python):
     trained, rows, said = run(mindspore_python, tmp_path / "precise", {"pert_mode": "improve_precision"}, "planted")
     assert same(trained, bare(what="planted"))

@@ -206,7 +206,8 @@ debugger.step()
 
 def test_nothing_is_waited_for_during_a_step(tmp_path, monkeypatch):
     early = """
-from msprobe.pytorch import device_stats
+from msprobe.pytorch import device_stats, many
+many.are_there("cpu")  # looks once in a process whether a device has the kernels
 waits = []
 def counted(name):
     original = getattr(torch.Tensor, name)

@@ -143,7 +143,8 @@ cases = {"float32": torch.randn(70, 33), "bfloat16": torch.randn(5000).bfloat16(
          "int64": torch.randint(-9, 9, (50,)), "uint8": torch.randint(0, 200, (50,), dtype=torch.uint8), "scalar": torch.tensor(3.5),
          "zeros": torch.zeros(9), "nan": torch.tensor([1.0, float("nan")]),
          "inf": torch.tensor([float("-inf"), 2.0]), "strided": torch.randn(8, 8).t()[::2],
-         "below": -torch.rand(77) - 1, "mask": torch.rand(9) > 0.5, "float8": torch.randn(64).to(torch.float8_e4m3fn),
+         "below": -torch.rand(77) - 1, "mask": torch.rand(9) > 0.5,
+         "long below": -torch.rand(70, 1000) - 2, "long": torch.randn(70, 1000).t(), "float8": torch.randn(64).to(torch.float8_e4m3fn),
          **{f"weight {n}": torch.randn(n, 40) for n in range(1, 60, 7)}}
 for name, tensor in cases.items():
     values.take([board.series("grad_reduced", f"0:{name}", "host")], [tensor])

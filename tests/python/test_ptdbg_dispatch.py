@@ -276,3 +276,30 @@ def test_wrong_arguments(tmp_path, given, shown):
 def test_names_that_no_operator_has(tmp_path, caplog):
     PtdbgDispatch("list", ["matmul", "matmull"], dump_path=tmp_path)
     assert "no operator of torch is named matmull" in caplog.text and "named matmul;" not in caplog.text
+
+
+def test_comparisons_and_numbers_that_are_no_number(tmp_path):
+    """A number is rounded to the dtype of the tensor before it is compared; NaN read from a tensor is NaN."""
+    x = torch.linspace(0, 1, 3001).bfloat16()
+    with PtdbgDispatch(dump_path=tmp_path) as run:
+        for passes in (x > 0.1, x <= 0.3, torch.tensor([0.1, 0.2]) == 0.1):
+            assert passes.any()
+        assert torch.tensor(float("nan")).item() != 0
+    found = results(run)
+    assert {"gt_1_output", "le_1_output", "eq_1_output"} <= set(found) and set(found.values()) == {"True"}
+
+
+def test_an_operator_that_asserts_is_not_judged(tmp_path):
+    calls = []
+
+    def kernel(x):
+        calls.append(x.dtype)
+        assert x.dtype == torch.float32, "float32 only"
+        return x * 2
+
+    with torch.library._scoped_library("ptdbg_test", "FRAGMENT") as library:
+        library.define("picky(Tensor x) -> Tensor")
+        library.impl("picky", kernel, "CPU")
+        with PtdbgDispatch(dump_path=tmp_path) as run:
+            assert torch.equal(torch.ops.ptdbg_test.picky(torch.ones(3)), torch.full((3,), 2.0))
+    assert calls == [torch.float32, torch.float64] and not any(name.startswith("picky") for name in results(run))

@@ -72,10 +72,16 @@ class DeviceValues:
         """Waits for everything that was started."""
         with self._lock, _without_modes(), _disable_transforms(), torch.no_grad():
             streams, self._streams = self._streams, {}
+            failed = None
             for stream in streams.values():
-                with _current(stream.backend, stream.stream):
-                    stream.finish()
+                try:
+                    with _current(stream.backend, stream.stream):
+                        stream.finish()
+                except RuntimeError as error:  # those of the other streams have come
+                    failed = failed or error
             self._streams = streams
+            if failed is not None:
+                raise failed
 
     def _stream(self, device: torch.device, backend: Any) -> "_Stream":
         current = backend.current_stream(device) if backend is not None else None
@@ -242,7 +248,6 @@ class _Stream:
     # ---- both
 
     def finish(self) -> None:
-        self.batches.send()
         self.batches.finish()
         self._send()
         while self.sent:

@@ -178,8 +178,8 @@ constexpr std::array<std::string_view, 14> kDTypes{"Float64", "Float32", "Float1
                                                    "Int16",   "Int32",   "Int64",   "UInt8",    "UInt16",
                                                    "UInt32",  "UInt64",  "Bool",    "Bool_"};
 // Parts of names of functions that write files, or settings of the process.
-constexpr std::array<std::string_view, 11> kNotCalled{"dump",     "save",    "load",  "print", "file", "kernel",
-                                                      "register", "storage", "flush", "shard", "set_"};
+constexpr std::array<std::string_view, 12> kNotCalled{"dump",     "save",    "load",  "print", "file", "kernel",
+                                                      "register", "storage", "flush", "shard", "set_", "ustom"};
 constexpr std::string_view kOperators =
     " add radd iadd sub rsub isub mul rmul imul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul "
     "neg abs eq ne lt le gt ge getitem invert and or xor ";

@@ -21,6 +21,9 @@ FAULTS = (
     ArithmeticError,
     MemoryError,
     NotImplementedError,
+    AssertionError,
+    ImportError,
+    NameError,
     OSError,
 )
 

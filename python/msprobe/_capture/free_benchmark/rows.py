@@ -48,7 +48,8 @@ class Rows:
         )
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         with open(self.path, "ab" if self.count or self._shared else "wb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            if self._shared:  # by ranks
+                fcntl.flock(file, fcntl.LOCK_EX)
             lines = [row] if os.fstat(file.fileno()).st_size else [SHARED_COLUMNS if self._shared else COLUMNS, row]
             text = io.StringIO(newline="")
             csv.writer(text).writerows(lines)

@@ -135,7 +135,9 @@ class FreeBenchmark(Benchmark):
         self._counts[function.kind] += 1
         if not self._wants_function(function, name) or first_input(TENSORS, args) < 0:
             return original(*args, **kwargs)
-        if not function.repeats or function.overwrites(args, kwargs):
+        # Of a function that gets copies the changed call has no gradients of the script's tensors.
+        unfit = function.copies and self._settings.handler_type == FIX
+        if unfit or not function.repeats or function.overwrites(args, kwargs):
             self._leave_out(name, function.kind, "it draws random numbers or changes its arguments")
             return original(*args, **kwargs)
         if self._settings.fuzz_stage == BACKWARD:

@@ -36,12 +36,12 @@ CALLS = (
 _SUMS = {"norm", "nans"}
 _EXTREMES = {"min": min, "max": max}
 _FORMULAS = {
-    "norm": lambda wide, eps: torch.linalg.vector_norm(wide),
-    "min": lambda wide, eps: wide.min(),
-    "max": lambda wide, eps: wide.max(),
-    "mean": lambda wide, eps: wide.mean(),
-    "nans": lambda wide, eps: torch.isnan(wide).sum(),
-    "zeros": lambda wide, eps: (wide.abs() < eps).sum() / wide.numel(),
+    "norm": lambda tensor, wide, eps: torch.linalg.vector_norm(tensor, dtype=wide),
+    "min": lambda tensor, wide, eps: tensor.min(),
+    "max": lambda tensor, wide, eps: tensor.max(),
+    "mean": lambda tensor, wide, eps: tensor.sum(dtype=wide) / tensor.numel(),
+    "nans": lambda tensor, wide, eps: torch.isnan(tensor).sum(),
+    "zeros": lambda tensor, wide, eps: (tensor.abs() < eps).sum(dtype=wide) / tensor.numel(),
 }
 
 
@@ -180,8 +180,10 @@ class CommunicationWatch:
         values = [known.get(op) for op in self._ops]
         places = [place for place, op in enumerate(self._ops) if op in _FORMULAS] if plain.numel() else []
         if places:
-            wide = plain.to(wide_type(plain.device.type))
-            numbers = torch.stack([_FORMULAS[self._ops[i]](wide, self._eps).to(wide.dtype) for i in places])
+            wide = wide_type(plain.device.type)
+            if not plain.is_floating_point() or plain.element_size() == 1:
+                plain = plain.to(wide)
+            numbers = torch.stack([_FORMULAS[self._ops[i]](plain, wide, self._eps).to(wide) for i in places])
 
             def fill(found: list) -> None:
                 for place, value in zip(places, found):

@@ -1,6 +1,8 @@
 """Statistics that a device computes of its tensors while the step runs; one copy fetches them all at its end."""
 
 import functools
+import math
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -45,7 +47,8 @@ class DeviceRows:
             numbers: One or more, of any shape.
             take: Called with them as a flat list, in fetch().
         """
-        self._waiting.append((numbers, take))
+        if not is_capturing(numbers.device):  # nothing is computed then
+            self._waiting.append((numbers, take))
 
     def fetch(self) -> None:
         """Copies everything to the host, with one copy for each device, and hands it out in the order in which it came."""
@@ -85,6 +88,7 @@ class DeviceStatistics:
         self._rows, self._board = rows, board
         self._zeros, self._nans = zeros, nans
         self._cells: dict = {}  # (device, dtype) -> _Cells
+        self._lock = threading.Lock()  # a backward pass has a thread of its own for each device
 
     def take(self, numbers: list, tensors: list) -> None:
         """Starts what computes the statistics.
@@ -95,8 +99,9 @@ class DeviceStatistics:
         """
         groups: dict = {}
         for number, tensor in zip(numbers, tensors):
-            entry = (number, list(tensor.shape), str(tensor.dtype), _readable(tensor))
-            groups.setdefault((tensor.device, entry[3].dtype), []).append(entry)
+            readable = tensor.to(torch.uint8) if tensor.dtype is torch.bool else tensor
+            entry = (number, list(tensor.shape), str(tensor.dtype), readable)
+            groups.setdefault((tensor.device, readable.dtype), []).append(entry)
         for (device, dtype), entries in groups.items():
             if is_capturing(device):
                 continue
@@ -105,38 +110,68 @@ class DeviceStatistics:
                 small = []
             for piece in _pieces(small):
                 self._together(piece)
-            for entry in entries if not small else (e for e in entries if e[3].numel() > _ALONE):
-                self._alone(entry, device, dtype)
+            with self._lock:
+                for entry in entries if not small else (e for e in entries if e[3].numel() > _ALONE):
+                    self._alone(entry, device, dtype)
         if len(self._rows) + sum(len(cells.entries) for cells in self._cells.values()) >= _PENDING:
             self.flush()
             self._rows.fetch()
 
     def flush(self) -> None:
         """Gives to the rows what is in cells."""
-        for cells in self._cells.values():
-            cells.send(self._rows, self._put)
+        with self._lock:
+            for cells in self._cells.values():
+                cells.send(self._rows, self._put)
 
     def forget(self) -> None:
         """Drops what is in cells."""
-        for cells in self._cells.values():
-            cells.entries.clear()
+        with self._lock:
+            for cells in self._cells.values():
+                cells.entries.clear()
 
     def _alone(self, entry: tuple, device: torch.device, dtype: torch.dtype) -> None:
+        if dtype.is_floating_point and dtype.itemsize == 1:  # kernels of it are few
+            entry, dtype = (*entry[:3], entry[3].float()), torch.float32
+        stream = _stream(device)
         cells = self._cells.get((device, dtype))
         if cells is None:
-            cells = self._cells[device, dtype] = _Cells(device, dtype)
+            cells = self._cells[device, dtype] = _Cells(device, dtype, stream)
+        if cells.stream != stream:  # what other streams wrote is not waited for: cells of this tensor's own
+            own = _Cells(device, dtype, stream, 1)
+            own.reduce(entry, self._nans, self._board.eps if self._zeros else None)
+            own.send(self._rows, self._put)
+            return
         if len(cells.entries) == _CELLS:
             cells.send(self._rows, self._put)
         cells.reduce(entry, self._nans, self._board.eps if self._zeros else None)
 
     def _together(self, entries: list) -> None:
-        # Not every device sums halves in double.
-        tensors = [tensor.float() if tensor.element_size() < 4 else tensor for *_, tensor in entries]
-        low, high, total, norm = many.extremes_and_sums(tensors)
-        nans = torch.stack([torch.isnan(t).sum() for t in tensors]) if self._nans else torch.isnan(norm)
-        near = torch.stack([_near(t, self._board.eps) for t in tensors]) if self._zeros else nans
+        pieces: list = []
+        parts = []
+        for *_, tensor in entries:
+            # Not every device sums halves in double.
+            tensor = tensor.float() if tensor.element_size() < 4 else tensor
+            own = many.pieces_of(tensor.contiguous())
+            parts.append(len(own))
+            pieces += own
+        low, high, total, norm = many.extremes_and_sums(pieces)
+        nans = torch.stack([torch.isnan(t).sum() for t in pieces]) if self._nans else torch.isnan(norm)
+        near = torch.stack([_near(t, self._board.eps) for t in pieces]) if self._zeros else nans
         numbers = torch.stack([part.double() for part in (low, high, total, norm, nans, near)], dim=1)
-        self._rows.add(numbers, functools.partial(self._put, _described(entries)))
+        self._rows.add(numbers, functools.partial(self._put_pieces, _described(entries), parts))
+
+    def _put_pieces(self, entries: list, parts: list, numbers: list) -> None:
+        whole: list = []
+        begin = 0
+        for count in parts:
+            rows = [numbers[6 * i : 6 * i + 6] for i in range(begin, begin + count)]
+            begin += count
+            lows, highs, totals, norms, nans, near = zip(*rows)
+            odd = next((value for value in norms if value != value), None)
+            if odd is not None:
+                lows = highs = (odd,)
+            whole += [min(lows), max(highs), sum(totals), math.hypot(*norms), sum(nans), sum(near)]
+        self._put(entries, whole)
 
     def _put(self, entries: list, numbers: list) -> None:
         for place, (number, shape, dtype, count) in enumerate(entries):
@@ -149,11 +184,13 @@ class DeviceStatistics:
 class _Cells:
     """Buffers that the kernels of single tensors of one dtype write into, so that no kernel has to collect them."""
 
-    def __init__(self, device: torch.device, dtype: torch.dtype) -> None:
-        self._wide = wide_type(device.type)
-        self._ends = torch.empty(_CELLS, 2, dtype=dtype, device=device)
-        self._sums = torch.empty(_CELLS, 2, dtype=self._wide, device=device)
-        self._counts = torch.zeros(_CELLS, 2, dtype=torch.int64, device=device)
+    def __init__(self, device: torch.device, dtype: torch.dtype, stream: int, count: int = 0) -> None:
+        self.stream, self._wide = stream, wide_type(device.type)
+        count = count or _CELLS
+        with torch.inference_mode(False):  # memory of an inference could not be written later
+            self._ends = torch.empty(count, 2, dtype=dtype, device=device)
+            self._sums = torch.empty(count, 2, dtype=self._wide, device=device)
+            self._counts = torch.zeros(count, 2, dtype=torch.int64, device=device)
         self._views = [tuple(row.unbind()) for row in self._ends], [tuple(row.unbind()) for row in self._sums]
         self._count_views = [tuple(row.unbind()) for row in self._counts]
         self.entries: list = []
@@ -187,13 +224,13 @@ class _Cells:
         rows.add(numbers, functools.partial(put, entries))
 
 
-def _readable(tensor: torch.Tensor) -> torch.Tensor:
-    """As a dtype that kernels can reduce."""
-    if tensor.dtype is torch.bool:
-        return tensor.to(torch.uint8)
-    if tensor.is_floating_point() and tensor.element_size() == 1:
-        return tensor.float()
-    return tensor
+def _stream(device: torch.device) -> int:
+    """A number of the current stream; 0 where there is one only."""
+    if device.type == "cuda" and hasattr(torch._C, "_cuda_getCurrentRawStream"):
+        return torch._C._cuda_getCurrentRawStream(device.index)
+    backend = getattr(torch, device.type, None)
+    current = getattr(backend, "current_stream", None) if device.type != "cpu" else None
+    return getattr(current(device), "stream_id", 0) if current is not None else 0
 
 
 def _near(tensor: torch.Tensor, eps: float) -> torch.Tensor:

@@ -60,7 +60,7 @@ class InputWatch:
         if not isinstance(value, torch.Tensor):
             self._board.put(number, [float(value)])
         elif value.numel() == 1:
-            self._later(number, value.detach())
+            self._later(number, value.detach().clone())  # what divides it in place comes later
 
     def _hook(self, prefix: str) -> Callable:
         def hook(module: torch.nn.Module, args: tuple, kwargs: dict, output: Any) -> None:

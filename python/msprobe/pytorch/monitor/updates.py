@@ -74,7 +74,7 @@ _FORMULAS = {
     "min": lambda tensor, eps: tensor.min(),
     "max": lambda tensor, eps: tensor.max(),
     "mean": lambda tensor, eps: tensor.sum(dtype=wide_type(tensor.device.type)) / tensor.numel(),
-    "zeros": lambda tensor, eps: (tensor.abs() < eps).sum() / tensor.numel(),
+    "zeros": lambda tensor, eps: (tensor.abs() < eps).sum(dtype=wide_type(tensor.device.type)) / tensor.numel(),
     "nans": lambda tensor, eps: torch.isnan(tensor).sum(),
 }
 

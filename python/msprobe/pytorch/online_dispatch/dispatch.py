@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Optional, Union
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ... import _core
 from ..._capture.arguments import rank_of_launcher
@@ -17,12 +17,14 @@ from ..._capture.files import make_directory
 from ..._capture.free_benchmark.calls import FAULTS
 from ..._capture.log import logger
 from ..._capture.words import say
+from ..device_stats import _disable_current_modes
 from . import npy_files, reference
 from .arguments import check
 from .judged_ops import base_name, is_aten, is_judged, known_names
 from .tables import Tables
 
 _MOST_NAMES = 10
+_MOST_BYTES = 4 << 30  # of the arguments of a call, which the host keeps two to five times while it is judged
 
 
 class PtdbgDispatch(TorchDispatchMode):
@@ -120,6 +122,9 @@ class PtdbgDispatch(TorchDispatchMode):
         """Copies the arguments, before the call can overwrite them; None for a call without a reference."""
         if not is_judged(operator, args, kwargs) or not reference.can_copy(reference.tensors_in((args, kwargs))):
             return None
+        size = sum(tensor.numel() * tensor.element_size() for tensor in reference.tensors_in((args, kwargs)))
+        if size > _MOST_BYTES:
+            raise MemoryError(f"its arguments have {size} bytes, more than {_MOST_BYTES}")
         return reference.copied(args), reference.copied(kwargs)
 
     def _after(self, operator: Any, args: tuple, kwargs: dict, before: tuple, result: Any) -> None:

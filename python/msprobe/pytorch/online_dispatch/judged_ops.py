@@ -13,6 +13,8 @@ _ELSEWHERE = frozenset(
 _MEMORY = ("empty", "new_empty", "_empty", "resize", "as_strided", "_efficientzerotensor", "record_stream")
 # Move values into another dtype or device: their reference keeps the dtypes that are asked for.
 _CONVERSIONS = frozenset("_to_copy copy_ copy _foreach_copy_ _foreach_copy copy_to_device".split())
+# Compare with a number that is rounded to the dtype of the tensor first: more digits would be another question.
+_COMPARISONS = frozenset("eq ne lt le gt ge eq_ ne_ lt_ le_ gt_ ge_".split())
 _SHARES = ("dropout_p", "dropout")
 
 
@@ -27,8 +29,8 @@ def is_aten(operator: Any) -> bool:
 
 
 def is_conversion(operator: Any) -> bool:
-    """Whether it only moves values."""
-    return base_name(operator) in _CONVERSIONS
+    """Whether it only moves or compares values, which needs no more digits."""
+    return base_name(operator) in _CONVERSIONS | _COMPARISONS
 
 
 @functools.cache

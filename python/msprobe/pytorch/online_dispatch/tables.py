@@ -96,7 +96,8 @@ def _judged(result: Any, reference: Any) -> Judgement:
         return judge(result, reference)
     if isinstance(result, torch.Tensor) or isinstance(reference, torch.Tensor):
         return Judgement(False, NOT_TENSORS)
-    return Judgement(bool(result == reference))
+    both_nan = result != result and reference != reference
+    return Judgement(bool(both_nan or result == reference))
 
 
 def _cells(result: Any, reference: Any, found: Judgement) -> list:
