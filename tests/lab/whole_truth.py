@@ -29,7 +29,13 @@ def common(whole, part, front, batch):
     A tensor of one dimension has positions, whose number may be a multiple of the batch by chance.
     """
     sizes = whole.shape[:1] + part.shape[:1]
-    if batch and whole.dim() > 1 and part.dim() > 1 and sizes[0] != sizes[1] and all(size % batch == 0 for size in sizes):
+    if (
+        batch
+        and whole.dim() > 1
+        and part.dim() > 1
+        and sizes[0] != sizes[1]
+        and all(size % batch == 0 for size in sizes)
+    ):
         whole, part = whole.unflatten(0, (batch, -1)), part.unflatten(0, (batch, -1))
     for dim in range(whole.dim()):
         size = min(whole.shape[dim], part.shape[dim])
