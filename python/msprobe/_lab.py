@@ -48,7 +48,6 @@ RECORDED = "recorded"  # in place of a device: the results are those of the dump
 HALVES = ("torch.float16", "torch.bfloat16")
 BY_DTYPE = ("nextafter",)  # what they compute depends on the dtype, so float64 is no truth
 MOST_EXPLAINED = 0.25  # of a result
-MOST_OF_TF32 = 2**-7  # of a result: a rounding is 2^-11, and products add up
 CANCELS = 0.05  # of a gradient that one rounding of the inputs changes by this much of itself, little is left
 
 
@@ -313,35 +312,6 @@ def attach(answer, item, bound):
         answer.attach(item, "bound_bytes", bound.distance.to(torch.float32))
 
 
-class Tf32:
-    """The format with 10 bits of mantissa to which a CUDA device rounds float32 before it multiplies, where torch allows it."""
-
-    def __init__(self, device, again):
-        self._places = ()
-        if device.type == "cuda":
-            self._places = [b for b in (torch.backends.cudnn, torch.backends.cuda.matmul) if b.allow_tf32]
-        self._again, self._exact = again, None
-
-    def explains(self, side, place, ours, truth):
-        """Whether most of the error of a result goes without TF32."""
-        if not self._places or ours.dtype is not torch.float32:
-            return False
-        if self._exact is None:
-            places = self._places
-            for backend in places:
-                backend.allow_tf32 = False
-            try:
-                self._exact = self._again()
-            except (Refused, *REFUSALS):
-                self._places = ()
-                return False
-            finally:
-                for backend in places:
-                    backend.allow_tf32 = True
-        exact = parts_of(self._exact.result)[place] if side == "forward" else self._exact.grads[place]
-        return measure(exact.detach().cpu(), truth) * 8 < measure(ours, truth) < MOST_OF_TF32
-
-
 class Laboratory:
     """Answers the requests of the command."""
 
@@ -389,7 +359,12 @@ class Laboratory:
         passes = [(results, ours.grads), (truths, wide if backward else {})]
         first = next((t for t in results if isinstance(t, torch.Tensor)), None)
         measured = [request[key].get(str(getattr(first, "dtype", None))) for key in ("measured", "measured_backward")]
-        tf32 = Tf32(self._device, lambda: self._on_device(call, backward, request["dtype"])[0])
+
+        def again():
+            made = self._on_device(call, backward, request["dtype"])[0]
+            return parts_of(made.result), made.grads
+
+        tf32 = _steps.Tf32(self._device, again)
         Distances(call, request["arithmetic"], unit, passes, cast, measured, beyond, tf32).add_to(answer)
         self._last = {
             "forward.input": list(call.tensors.values()),

@@ -16,6 +16,7 @@ DRAWS = 8  # the first of them rounds to nearest
 TAIL = 4  # times the root of the mean square of the draws; no rounding is further away
 SAFE = 2  # times the largest whole error of the draws
 BITS = {2: "int16", 4: "int32"}
+MOST_OF_TF32 = 2**-7  # of a result: a rounding is 2^-11, and products add up
 
 
 def rounded(wide, dtype, generator):
@@ -142,3 +143,35 @@ def far(ours, truth, low, ulps, distance):
     there = torch.isfinite(ours) & torch.isfinite(truth)
     apart = ((ours - truth) - (0.0 if low is None else low)).abs()
     return bool(((apart > bound) & there).any()) or bool((torch.isfinite(ours) != torch.isfinite(truth)).any())
+
+
+class Tf32:
+    """The format with 10 bits of mantissa to which a CUDA device rounds float32 before it multiplies, where torch allows it.
+
+    `again` makes the call once more: (results, gradients).
+    """
+
+    def __init__(self, device, again):
+        self._places = ()
+        if device.type == "cuda":
+            self._places = [b for b in (torch.backends.cudnn, torch.backends.cuda.matmul) if b.allow_tf32]
+        self._again, self._exact = again, None
+
+    def explains(self, side, place, ours, truth):
+        """Whether most of the error of a result goes without TF32."""
+        if not self._places or ours.dtype is not torch.float32:
+            return False
+        if self._exact is None:
+            places = self._places
+            for backend in places:
+                backend.allow_tf32 = False
+            try:
+                self._exact = self._again()
+            except (_replay.Refused, *_replay.REFUSALS):
+                self._places = ()
+                return False
+            finally:
+                for backend in places:
+                    backend.allow_tf32 = True
+        exact = self._exact[side == "backward"][place].detach().cpu()
+        return _replay.measure(exact, truth) * 8 < _replay.measure(ours, truth) < MOST_OF_TF32
