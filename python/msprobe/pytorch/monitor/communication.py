@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from ..._monitor.board import Board
 from ..._monitor.config import MonitorConfig
-from .device_rows import wide_type
+from .device_rows import FORMULAS, wide_type
 from .values import Values
 
 # Functions of torch.distributed that a training's own code calls with tensors.
@@ -35,14 +35,6 @@ CALLS = (
 )
 _SUMS = {"norm", "nans"}
 _EXTREMES = {"min": min, "max": max}
-_FORMULAS = {
-    "norm": lambda tensor, wide, eps: torch.linalg.vector_norm(tensor, dtype=wide),
-    "min": lambda tensor, wide, eps: tensor.min(),
-    "max": lambda tensor, wide, eps: tensor.max(),
-    "mean": lambda tensor, wide, eps: tensor.sum(dtype=wide) / tensor.numel(),
-    "nans": lambda tensor, wide, eps: torch.isnan(tensor).sum(),
-    "zeros": lambda tensor, wide, eps: (tensor.abs() < eps).sum(dtype=wide) / tensor.numel(),
-}
 
 
 class CommunicationWatch:
@@ -178,12 +170,12 @@ class CommunicationWatch:
         shape = list(tensors[0].shape) if len(tensors) == 1 else [len(tensors), *tensors[0].shape]
         known = {"shape": str(shape), "dtype": str(plain.dtype)}
         values = [known.get(op) for op in self._ops]
-        places = [place for place, op in enumerate(self._ops) if op in _FORMULAS] if plain.numel() else []
+        places = [place for place, op in enumerate(self._ops) if op in FORMULAS] if plain.numel() else []
         if places:
             wide = wide_type(plain.device.type)
             if not plain.is_floating_point() or plain.element_size() == 1:
                 plain = plain.to(wide)
-            numbers = torch.stack([_FORMULAS[self._ops[i]](plain, wide, self._eps).to(wide) for i in places])
+            numbers = torch.stack([FORMULAS[self._ops[i]](plain, wide, self._eps).to(wide) for i in places])
 
             def fill(found: list) -> None:
                 for place, value in zip(places, found):

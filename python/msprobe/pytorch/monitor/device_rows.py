@@ -30,6 +30,17 @@ def wide_type(device_type: str) -> torch.dtype:
     return torch.float64
 
 
+# Statistics by their names, of a tensor that is not empty, and of the dtype that sums are in.
+FORMULAS = {
+    "norm": lambda tensor, wide, eps: torch.linalg.vector_norm(tensor, dtype=wide),
+    "min": lambda tensor, wide, eps: tensor.min(),
+    "max": lambda tensor, wide, eps: tensor.max(),
+    "mean": lambda tensor, wide, eps: tensor.sum(dtype=wide) / tensor.numel(),
+    "nans": lambda tensor, wide, eps: torch.isnan(tensor).sum(),
+    "zeros": lambda tensor, wide, eps: (tensor.abs() < eps).sum(dtype=wide) / tensor.numel(),
+}
+
+
 class DeviceRows:
     """Rows of numbers that were computed where tensors are, and what is to be done with them once they are fetched."""
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from ..._monitor.board import Board
-from .device_rows import wide_type
+from .device_rows import FORMULAS, wide_type
 from .values import Values, local_part
 
 
@@ -67,20 +67,12 @@ def _kind(tensor: torch.Tensor) -> tuple:
 
 
 def _computed(ops: list) -> list:
-    return [op for op in ops if op in _FORMULAS]
-
-
-_FORMULAS = {
-    "min": lambda tensor, eps: tensor.min(),
-    "max": lambda tensor, eps: tensor.max(),
-    "mean": lambda tensor, eps: tensor.sum(dtype=wide_type(tensor.device.type)) / tensor.numel(),
-    "zeros": lambda tensor, eps: (tensor.abs() < eps).sum(dtype=wide_type(tensor.device.type)) / tensor.numel(),
-    "nans": lambda tensor, eps: torch.isnan(tensor).sum(),
-}
+    return [op for op in ops if op in FORMULAS and op != "norm"]
 
 
 def _parts(tensor: torch.Tensor, ops: list, eps: float) -> list:
-    return [_FORMULAS[op](tensor, eps) for op in _computed(ops)]
+    wide = wide_type(tensor.device.type)
+    return [FORMULAS[op](tensor, wide, eps) for op in _computed(ops)]
 
 
 def sign_agreement(gradient: Any, moment: Any) -> torch.Tensor:
