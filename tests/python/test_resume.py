@@ -102,8 +102,13 @@ def _environment():
     return {**os.environ, **ENVIRONMENT, "OMP_NUM_THREADS": "1"}
 
 
-RACE = """
-import os
+# Which of the two runs it is: a number of the process may lead to the same bits by chance.
+WHICH_RUN = """
+with open("runs", "ab") as runs:
+    runs.write(b"x")
+    run = runs.tell()
+"""
+RACE = f"""{WHICH_RUN}
 import torch
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4))
@@ -111,7 +116,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for step in range(3):
     hidden = model(torch.ones(2, 4))
     if step == 1:  # as an order of threads would
-        hidden = torch.nn.functional.dropout(hidden, 0.5 if os.urandom(1)[0] < 0 else 0.25 + os.getpid() % 97 / 200)
+        hidden = torch.nn.functional.dropout(hidden, 0.25 * run)
     hidden.sum().backward()
     optimizer.step()
     optimizer.zero_grad()
@@ -129,15 +134,15 @@ def test_the_first_op_that_does_not_repeat_itself(tmp_path):
     assert "does not repeat itself" in done.stderr
 
 
-ORDER = """
-import os, torch
+ORDER = f"""{WHICH_RUN}
+import torch
 torch.manual_seed(0)
 model = torch.nn.Linear(4, 64)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 rows = torch.randn(64, 4) * 1e3
 for step in range(2):
     total = torch.zeros(4)
-    for index in torch.randperm(64, generator=torch.Generator().manual_seed(os.getpid())).tolist():
+    for index in torch.randperm(64, generator=torch.Generator().manual_seed(run)).tolist():
         total += rows[index]  # as threads that add up what is ready
     (model(torch.ones(2, 4)).sum() + total.sum() * 1e-12).backward()
     optimizer.step()
