@@ -17,6 +17,7 @@
 #include "bindings/monitor/monitor.h"
 #include "bindings/monitor/torch/bind_taps.h"
 #include "bindings/monitor/torch/parameter_reader.h"
+#include "bindings/monitor/torch/step_visits.h"
 #include "bindings/python/api_call.h"
 #include "bindings/python/api_site.h"
 #include "bindings/python/deferred.h"
@@ -463,5 +464,6 @@ NB_MODULE(_core, m) {
   BindSeriesJudge(m);
   BindModuleTaps(m);
   BindParameterReader(m);
+  BindStepVisits(m);
   BindOptimizerStep(m);
 }

@@ -18,17 +18,18 @@ StatusOr<int> OpenAppend(const std::string& path) {
 }
 
 Status AppendWhole(int fd, const std::string& path, std::string_view bytes) {
-  struct stat before {};
-  const bool known = fstat(fd, &before) == 0;
+  size_t done = 0;
   while (!bytes.empty()) {
     const ssize_t written = write(fd, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
       const std::string why = written < 0 ? std::strerror(errno) : "nothing was taken";
-      if (known) (void)!ftruncate(fd, before.st_size);
+      struct stat now {};
+      if (done > 0 && fstat(fd, &now) == 0) (void)!ftruncate(fd, now.st_size - static_cast<off_t>(done));
       return InternalError(path + " cannot be continued: " + why + "; free space or choose another directory");
     }
     bytes.remove_prefix(static_cast<size_t>(written));
+    done += static_cast<size_t>(written);
   }
   return OkStatus();
 }

@@ -19,8 +19,15 @@
 namespace msprobe {
 namespace {
 
+bool NeedsQuotes(std::string_view text) {
+  // Not find_first_of(), which searches the set anew for each character: a row has a name of some fifty.
+  bool found = false;
+  for (const char c : text) found |= c == ',' || c == '"' || c == '\r' || c == '\n';
+  return found;
+}
+
 void AppendQuoted(std::string& out, std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+  if (!NeedsQuotes(text)) {
     out += text;
     return;
   }
@@ -39,17 +46,44 @@ void AppendCell(std::string& out, const CsvCell& cell, bool whole, int digits) {
     case CsvCell::Kind::kInteger:
       if (whole) return AppendInt(out, cell.integer);
       return AppendPyRepr(out, static_cast<double>(cell.integer));
-    case CsvCell::Kind::kReal: return AppendPyRepr(out, RoundDecimals(cell.real, digits));
+    case CsvCell::Kind::kReal: return AppendRounded(out, cell.real, digits);
   }
+}
+
+double PowerOfTen(int digits) {
+  static constexpr std::array<double, 21> kPowers{1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9, 1e10,
+                                                  1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20};
+  return kPowers[static_cast<size_t>(std::clamp(digits, 0, 20))];
 }
 
 }  // namespace
 
+void AppendRounded(std::string& out, double v, int digits) {
+  const double scaled = std::fabs(v) * PowerOfTen(digits);
+  // Whole numbers of up to 15 digits: no two decimals of so few are the same double, so that this one is the shortest
+  // text of it. Below 1e-4 Python writes an exponent.
+  if (digits < 1 || digits > 15 || !(scaled >= 1 && scaled < 9e14 && std::fabs(v) >= 1.001e-4)) {
+    return AppendPyRepr(out, RoundDecimals(v, digits));
+  }
+  auto n = static_cast<uint64_t>(std::nearbyint(scaled));
+  const auto places = static_cast<size_t>(digits);
+  char text[32];
+  char* const end = text + sizeof text;
+  char* at = end;
+  for (size_t i = 0; i < places || n > 0; ++i, n /= 10) {
+    if (i == places) *--at = '.';
+    *--at = static_cast<char>('0' + n % 10);
+  }
+  if (at == end - places) *--at = '.', *--at = '0';
+  if (std::signbit(v)) *--at = '-';
+  const char* last = end;
+  while (last[-1] == '0' && last[-2] != '.') --last;
+  out.append(at, static_cast<size_t>(last - at));
+}
+
 double RoundDecimals(double v, int digits) {
   if (!std::isfinite(v)) return v;
-  static constexpr std::array<double, 21> kPowers{1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9, 1e10,
-                                                  1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20};
-  const double scale = kPowers[static_cast<size_t>(std::clamp(digits, 0, 20))];
+  const double scale = PowerOfTen(digits);
   const double scaled = v * scale;
   return std::isfinite(scaled) ? std::nearbyint(scaled) / scale : v;
 }

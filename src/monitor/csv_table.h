@@ -19,6 +19,12 @@ struct CsvCell {
   int64_t integer = 0;
   std::string text;
 
+  /// In place: a cell is set anew in each step.
+  void SetMissing() { kind = Kind::kMissing; }
+  void SetReal(double v) { kind = Kind::kReal, real = v; }
+  void SetInteger(int64_t v) { kind = Kind::kInteger, integer = v; }
+  void SetText(std::string v) { kind = Kind::kText, text = std::move(v); }
+
   static CsvCell Real(double v) { return {Kind::kReal, v, 0, {}}; }
   static CsvCell Integer(int64_t v) { return {Kind::kInteger, 0, v, {}}; }
   static CsvCell Text(std::string v) { return {Kind::kText, 0, 0, std::move(v)}; }
@@ -33,6 +39,8 @@ struct CsvRow {
 
 /// `v` rounded to so many decimals as numpy.round() does it.
 double RoundDecimals(double v, int digits);
+/// Appends repr() of that.
+void AppendRounded(std::string& out, double v, int digits);
 
 /// Rows of one table, appended at each step. A file that is there already is continued.
 class CsvTable {

@@ -22,13 +22,14 @@ std::string ShapeText(const TensorView& view) {
   return text + "]";
 }
 
-CsvCell Extreme(DType dtype, const Stats& s, bool largest) {
-  if (s.count == 0) return {};
-  if (dtype == DType::kBool) return CsvCell::Text((largest ? s.max : s.min) != 0 ? "True" : "False");
-  if (!IsInteger(dtype)) return CsvCell::Real(largest ? s.max : s.min);
-  if (dtype < DType::kUInt8 || dtype > DType::kUInt64) return CsvCell::Integer(largest ? s.int_max : s.int_min);
+void SetExtreme(DType dtype, const Stats& s, bool largest, CsvCell* cell) {
+  if (s.count == 0) return cell->SetMissing();
+  if (dtype == DType::kBool) return cell->SetText((largest ? s.max : s.min) != 0 ? "True" : "False");
+  if (!IsInteger(dtype)) return cell->SetReal(largest ? s.max : s.min);
+  if (dtype < DType::kUInt8 || dtype > DType::kUInt64) return cell->SetInteger(largest ? s.int_max : s.int_min);
   const uint64_t v = largest ? s.uint_max : s.uint_min;
-  return v <= INT64_MAX ? CsvCell::Integer(static_cast<int64_t>(v)) : CsvCell::Real(static_cast<double>(v));
+  if (v > INT64_MAX) return cell->SetReal(static_cast<double>(v));
+  cell->SetInteger(static_cast<int64_t>(v));
 }
 
 double NumberOf(const CsvCell& cell) {
@@ -49,20 +50,20 @@ Journal::Column Journal::KindOf(const std::string& column) {
   return static_cast<Column>(std::find(kNames.begin(), kNames.end(), column) - kNames.begin());
 }
 
-CsvCell Journal::StatisticOf(Column column, const TensorSummary& summary, const TensorView& view) {
+void Journal::SetStatistic(Column column, const TensorSummary& summary, const TensorView& view, CsvCell* cell) {
   const Stats& s = summary.stats;
-  if (!summary.readable) return {};
+  if (!summary.readable) return cell->SetMissing();
   switch (column) {
-    case Column::kNorm: return CsvCell::Real(s.norm);
-    case Column::kMin: return Extreme(view.dtype, s, false);
-    case Column::kMax: return Extreme(view.dtype, s, true);
-    case Column::kNans: return CsvCell::Integer(s.nan_count);
-    case Column::kMean: return s.count > 0 ? CsvCell::Real(s.mean) : CsvCell{};
-    case Column::kId: return view.ndim == 0 ? Extreme(view.dtype, s, true) : CsvCell{};
+    case Column::kNorm: return cell->SetReal(s.norm);
+    case Column::kMin: return SetExtreme(view.dtype, s, false, cell);
+    case Column::kMax: return SetExtreme(view.dtype, s, true, cell);
+    case Column::kNans: return cell->SetInteger(s.nan_count);
+    case Column::kMean: return s.count > 0 ? cell->SetReal(s.mean) : cell->SetMissing();
+    case Column::kId: return view.ndim == 0 ? SetExtreme(view.dtype, s, true, cell) : cell->SetMissing();
     case Column::kZeros:
-      if (s.count == 0 || summary.near_zero < 0 || view.dtype == DType::kBool) return {};
-      return CsvCell::Real(static_cast<double>(summary.near_zero) / static_cast<double>(s.count));
-    default: return {};
+      if (s.count == 0 || summary.near_zero < 0 || view.dtype == DType::kBool) return cell->SetMissing();
+      return cell->SetReal(static_cast<double>(summary.near_zero) / static_cast<double>(s.count));
+    default: return cell->SetMissing();
   }
 }
 
@@ -149,7 +150,7 @@ void Journal::ArriveSummary(uint32_t number, const TensorSummary& summary, const
         series.cells[i] = CsvCell::Text(options_.dtype_name != nullptr ? options_.dtype_name(view.dtype)
                                                                        : "torch." + std::string(DTypeName(view.dtype)));
     } else {
-      series.cells[i] = StatisticOf(table.kinds[i], summary, view);
+      SetStatistic(table.kinds[i], summary, view, &series.cells[i]);
     }
   }
 }

@@ -116,7 +116,7 @@ class Journal {
 
   explicit Journal(JournalOptions options) : options_(std::move(options)), rules_(options_.rules) {}
   static Column KindOf(const std::string& column);
-  static CsvCell StatisticOf(Column column, const TensorSummary& summary, const TensorView& view);
+  static void SetStatistic(Column column, const TensorSummary& summary, const TensorView& view, CsvCell* cell);
   void Rank(uint32_t number);
   void Arrive(uint32_t number);
   void ArriveSummary(uint32_t number, const TensorSummary& summary, const TensorView& view);

@@ -7,10 +7,12 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <random>
 #include <sstream>
 
 #include "base/file.h"
 #include "base/temp_directory.h"
+#include "base/text.h"
 #include "monitor/series_reader.h"
 
 namespace msprobe {
@@ -170,6 +172,26 @@ TEST(RoundDecimals, AsNumpy) {
   EXPECT_EQ(RoundDecimals(2.5, 0), 2.0);
   EXPECT_EQ(RoundDecimals(1e300, 20), 1e300);
   EXPECT_TRUE(std::isinf(RoundDecimals(std::numeric_limits<double>::infinity(), 6)));
+}
+
+TEST(AppendRounded, IsTheReprOfTheRoundedNumber) {
+  std::mt19937_64 rng(1);
+  std::vector<double> values{0.0, -0.0,   1e-4,  9.9995e-5,    0.00010005, 0.5,  -2.5, 1e15,
+                             9e8, -123.0, 1e300, 0.9999999999, 99.5,       1e16, 1e-7, std::nan("")};
+  values.push_back(std::numeric_limits<double>::infinity());
+  for (int i = 0; i < 20000; ++i) {
+    const double mantissa = std::uniform_real_distribution<double>(-1, 1)(rng);
+    values.push_back(mantissa * std::pow(10.0, static_cast<double>(rng() % 24) - 7));
+    values.push_back(static_cast<double>(static_cast<float>(values.back())));
+    values.push_back(static_cast<double>(static_cast<int64_t>(rng() % 2'000'000) - 1'000'000) / 1000.0);
+  }
+  for (const int digits : {0, 1, 3, 4, 6, 12, 15, 16, 20}) {
+    for (const double v : values) {
+      std::string text;
+      AppendRounded(text, v, digits);
+      ASSERT_EQ(text, PyRepr(RoundDecimals(v, digits))) << v << " to " << digits;
+    }
+  }
 }
 
 TEST(EventFile, ChecksumsAreCastagnolis) { EXPECT_EQ(Crc32C("123456789"), 0xE3069283u); }

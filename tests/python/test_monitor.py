@@ -235,7 +235,7 @@ while not os.path.exists(os.path.join(monitor.tensorboard_dir, "heartbeat.json")
     time.sleep(0.01)  # its thread makes the directory
 shutil.rmtree(os.environ["MONITOR_OUTPUT_DIR"])
 step(model, optimizer)
-monitor._reader._read_before = None  # stands for a fault of ours
+monitor._reader.after = None  # stands for a fault of ours
 step(model, optimizer)
 step(model, optimizer)
 assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())

@@ -29,13 +29,13 @@ def run(kind, names, **options):
     return found, [p.sum().item() for p in model.parameters()]
 
 read = []
-reach = InStep.reach
-InStep.reach = lambda self, parameter: read.append(1) or reach(self, parameter)
+begin = InStep.begin
+InStep.begin = lambda self, *given: read.append(begin(self, *given)) or read[-1]
 cases = {kind: {} for kind in ("Adam", "AdamW", "Adagrad", "RMSprop", "NAdam", "RAdam", "Adamax", "Adadelta", "ASGD", "Rprop", "Adafactor")}
 for kind, options in {**cases, "SGD": {"momentum": 0.9}, "AdamW ": {"foreach": True}, "Adam ": {"fused": True}}.items():
     read.clear()
     (first, second), sums = run(kind.strip(), 2, **options)
-    in_step = bool(read)
+    in_step = all(read)
     goes = InStep._goes_one_by_one
     InStep._goes_one_by_one = lambda self: False
     (around,), same = run(kind.strip(), 1, **options)
@@ -56,3 +56,38 @@ def test_values_are_those_around_the_step(run_script, tmp_path):
     assert len(lines) == 14
     assert [kind for kind, in_step in lines.items() if in_step == "False"] == ["AdamW ", "Adam "]
     assert "a way of its own" not in done.stderr
+
+
+NATIVE = """
+from msprobe.pytorch.monitor.step_reader import StepReader
+from msprobe.pytorch import TrainerMon
+asked = []
+reach = StepReader._read_before
+StepReader._read_before = lambda self, *given: asked.append(given) or reach(self, *given)
+torch.manual_seed(7)
+model = scenario.Model()
+optimizer = torch.optim.AdamW(model.parameters())
+monitor = TrainerMon(config(wg_distribution=True, mv_distribution=True, param_distribution=True))
+monitor.set_monitor(model, optimizer)
+parameter = next(model.parameters())
+step(model, optimizer)
+assert not asked, "C++ reads what it can"
+parameter.requires_grad_(False)
+parameter.grad = None  # the step does not visit it
+step(model, optimizer)
+assert [id(given[0]) for given in asked] == [id(parameter)] and not asked[0][1]
+asked.clear()
+parameter.requires_grad_(True)
+with torch.no_grad():
+    optimizer.state[parameter]["exp_avg"] = optimizer.state[parameter]["exp_avg"].to_sparse()
+try:
+    step(model, optimizer)  # fails in the optimizer, which cannot do this
+except (RuntimeError, TypeError, NotImplementedError):
+    pass
+assert [id(given[0]) for given in asked] == [id(parameter)], "what C++ cannot read Python takes"
+"""
+
+
+def test_python_takes_only_what_cpp_cannot(run_script, tmp_path):
+    done = run_script(HEAD + NATIVE, env={"MONITOR_OUTPUT_DIR": str(tmp_path / "monitor")})
+    assert done.returncode == 0, done.stderr

@@ -37,10 +37,12 @@ GraphWalk& GraphWalk::OfThread() { return PerThread<GraphWalk>(); }
 void GraphWalk::Forget() {
   // Freeing a graph may run code of the user, which may call modules.
   auto nodes = std::exchange(nodes_, {});
+  most_nodes_ = std::max(most_nodes_, nodes.size());
 }
 
 GraphWalk::Node* GraphWalk::Get(PyObject* object, uintptr_t key) {
   if (const auto known = nodes_.find(key); known != nodes_.end()) return known->second.get();
+  if (nodes_.empty()) nodes_.reserve(most_nodes_);  // the next step is like the last
   auto node = std::make_unique<Node>();
   node->object = Ref::Borrow(object);
   node->key = key;

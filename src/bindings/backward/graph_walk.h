@@ -76,6 +76,7 @@ class GraphWalk {
   void Expand(Node* node);
 
   std::unordered_map<uintptr_t, std::unique_ptr<Node>> nodes_;
+  size_t most_nodes_ = 0;
   std::vector<Node*> todo_;
   uint64_t visit_ = 0;
 };

@@ -22,12 +22,16 @@ bool IsWorthIt(const TensorLook& look) {
 
 uint64_t SampleOf(const TensorLook& look) {
   const size_t bytes = static_cast<size_t>(look.count) * ElementSize(look.dtype);
-  uint64_t sum = 0;
+  constexpr size_t kWords = kLine / 8;
+  // A chain for each word of a line: they do not wait for each other.
+  uint64_t sums[kWords] = {};
   for (size_t at = 0; at + kLine <= bytes; at += kStride) {
-    uint64_t words[kLine / 8];
+    uint64_t words[kWords];
     std::memcpy(words, look.data + at, kLine);
-    for (const uint64_t word : words) sum = (sum ^ word) * 0x9E3779B97F4A7C15u + (sum >> 29);
+    for (size_t i = 0; i < kWords; ++i) sums[i] = (sums[i] ^ words[i]) * 0x9E3779B97F4A7C15u + (sums[i] >> 29);
   }
+  uint64_t sum = 0;
+  for (const uint64_t one : sums) sum = (sum ^ one) * 0x9E3779B97F4A7C15u + (sum >> 29);
   return sum;
 }
 

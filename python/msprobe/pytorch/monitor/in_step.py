@@ -8,15 +8,16 @@ it is asked for it, and again when it is asked for the next one. What the optimi
 
 import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
 import torch
 
+from ... import _core
 from ..._capture.log import logger
 from .optimizers import OptimizerView
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _LOOP = "_single_tensor_"
 _OTHER_WAYS = ("foreach", "fused", "capturable", "differentiable")
 
@@ -24,57 +25,54 @@ _OTHER_WAYS = ("foreach", "fused", "capturable", "differentiable")
 class InStep:
     """The steps of one optimizer."""
 
-    def __init__(self, view: OptimizerView, before: Callable, after: Callable) -> None:
+    def __init__(self, view: OptimizerView, before: Callable, after: Callable, always: bool) -> None:
         """Does nothing until begin().
 
         Args:
             view: Of the optimizer.
-            before: Called with a parameter right before its update.
-            after: Called with it right after.
+            before: Called with a parameter right before its update, and whether the reader has taken what it takes.
+            after: Called with them right after.
+            always: Whether they are called also where the reader has taken it.
         """
         self._optimizer = view.optimizer
         self._module, self._name = _loop_of(view)
         self._knows = self._module is not None
-        self._before, self._after = before, after
-        # Those that the step has not visited yet: id -> (parameter, version before the step). The hash of a tensor is a
-        # function in Python, its id is not.
-        self._left: dict = {}
+        # Weak, because the collector does not look into what C++ holds.
+        weak_before, weak_after = weakref.WeakMethod(before), weakref.WeakMethod(after)
+        self.visits = _core.StepVisits(lambda *a: weak_before()(*a), lambda *a: weak_after()(*a), always)
 
-    def begin(self, parameters: Iterable) -> bool:
+    def begin(self, parameters: list, reader: Any) -> bool:
         """Right before a step.
 
         Args:
             parameters: That are read.
+            reader: A ParameterReader, which reads them.
 
         Returns:
             Whether they are read in the step; if not they have to be read now.
         """
         self.end()
-        self._left = {}
         if not self._knows or not self._goes_one_by_one():
             return False
-        for parameter in parameters:
-            if type(parameter) not in _PLAIN or parameter.device.type != "cpu":
-                return False
-            self._left[id(parameter)] = (parameter, parameter._version)
+        # The optimizer makes its states in its first step, before the loop: as they are now.
+        if not self.visits.begin(parameters, reader, self._optimizer.state or {}):
+            return False
         _loop(self._module, self._name).add(self)
         return True
-
-    @property
-    def state(self) -> dict:
-        """Of the optimizer, by parameter."""
-        return self._optimizer.state
 
     def end(self) -> None:
         """After a step; also when it failed."""
         if self._name:
             _loop(self._module, self._name).remove(self)
 
+    def close(self) -> None:
+        """Ends for good."""
+        self.end()
+        self.visits.clear()
+
     def left(self) -> tuple:
         """Parameters that the step did not visit: those it left alone, and those it changed in another way."""
-        alone, changed = [], []
-        for parameter, version in self._left.values():
-            (alone if parameter._version == version else changed).append(parameter)
+        alone, changed = self.visits.left()
         if changed:
             self._knows = False  # from now on all are read before the step
             logger.warning(
@@ -88,17 +86,6 @@ class InStep:
         if torch.compiler.is_compiling():
             return False
         return not any(group.get(way) for group in self._optimizer.param_groups for way in _OTHER_WAYS)
-
-    def reach(self, parameter: Any) -> bool:
-        """The optimizer asks for a parameter; whether it is one that is read."""
-        if self._left.pop(id(parameter), None) is None:
-            return False
-        self._before(parameter)
-        return True
-
-    def leave(self, parameter: Any) -> None:
-        """The optimizer has updated it."""
-        self._after(parameter)
 
 
 class _Loop:
@@ -136,14 +123,10 @@ class _ReadList(list):
 
     def __init__(self, parameters: list, watches: list) -> None:
         super().__init__(parameters)
-        self._watches = watches
+        self._visits = [watch.visits for watch in watches]
 
     def __iter__(self) -> Iterator:
-        for parameter in super().__iter__():
-            known = [watch for watch in self._watches if watch.reach(parameter)]
-            yield parameter
-            for watch in known:
-                watch.leave(parameter)
+        return _core.VisitedItems(super().__iter__(), self._visits)
 
 
 def _loop_of(view: OptimizerView) -> tuple:

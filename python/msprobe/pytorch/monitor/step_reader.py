@@ -31,10 +31,10 @@ class StepReader:
             guard: Runs what must not stop the training.
         """
         self._parameters, self._updates, self._values, self._guard = parameters, updates, values, guard
-        self._in_step = InStep(view, self._reach, self._leave)
+        self._in_step = InStep(view, self._reach, self._leave, updates is not None)
         self._one_by_one = False  # in the open step
         self._native: Any = None  # reads parameters that are like most
-        self._state: dict = {}
+        self._all = list(parameters.names)
 
     def before(self, step: int) -> None:
         """Right before a step."""
@@ -42,12 +42,10 @@ class StepReader:
         if not watch.has_series:
             return
         watch.begin_step(step)
-        self._one_by_one = self._in_step.begin(watch.names)
+        if self._native is None:
+            self._native = watch.native_reader()
+        self._one_by_one = self._in_step.begin(self._all, self._native)
         if self._one_by_one:
-            if self._native is None:
-                self._native = watch.native_reader()
-            # The optimizer makes its states in its first step, before the loop: as they are now.
-            self._state = self._in_step.state or {}
             return
         watch.take_before()
         if self._updates is not None:
@@ -65,8 +63,8 @@ class StepReader:
             self._in_step.end()
             alone, rest = self._in_step.left()
         for parameter in alone:
-            self._read_before(parameter)
-            self._read_after(parameter)
+            self._read_before(parameter, False)
+            self._read_after(parameter, False)
         watch.take_after(rest)
         if self._updates is not None:
             for parameter in rest:
@@ -74,18 +72,15 @@ class StepReader:
 
     def remove(self) -> None:
         """Ends; the optimizer is as it was."""
-        self._in_step.end()
+        self._in_step.close()
 
-    def _reach(self, parameter: Any) -> None:
-        self._guard(self._read_before, parameter)
+    def _reach(self, parameter: Any, taken: bool) -> None:
+        self._guard(self._read_before, parameter, taken)
 
-    def _leave(self, parameter: Any) -> None:
-        self._guard(self._read_after, parameter)
+    def _leave(self, parameter: Any, taken: bool) -> None:
+        self._guard(self._read_after, parameter, taken)
 
-    def _read_before(self, parameter: Any) -> None:
-        taken = self._native.before(parameter, self._state)
-        if taken and self._updates is None:
-            return
+    def _read_before(self, parameter: Any, taken: bool) -> None:
         name = self._parameters.names[parameter]
         if not taken:
             numbers: list = []
@@ -95,8 +90,8 @@ class StepReader:
         if self._updates is not None:
             self._updates.keep(parameter, name)
 
-    def _read_after(self, parameter: Any) -> None:
-        if not self._native.after(parameter):
+    def _read_after(self, parameter: Any, taken: bool) -> None:
+        if not taken:
             self._parameters.take_after((parameter,))
         if self._updates is not None:
             self._take_update(parameter)
