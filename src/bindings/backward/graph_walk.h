@@ -25,7 +25,8 @@ uintptr_t NodeKey(PyObject* node);
 struct GradEdge {
   Ref node;
   Py_ssize_t number = 0;
-  uintptr_t key = 0;  // of the node
+  uintptr_t key = 0;     // of the node
+  bool is_leaf = false;  // the tensor has no node of its own: this one is its accumulator
 
   bool operator==(const GradEdge& o) const { return key == o.key && number == o.number; }
 };

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <deque>
 #include <utility>
 
 #include "bindings/python/framework.h"
@@ -21,6 +22,8 @@ CsvCell CellFrom(nb::handle value) {
   if (PyFloat_Check(value.ptr())) return CsvCell::Real(nb::cast<double>(value));
   return CsvCell::Text(nb::cast<std::string>(nb::str(value)));
 }
+
+constexpr size_t kMostKeptLooks = 16;
 
 // "Float32", "BFloat16", "UInt8": as MindSpore says it.
 std::string MindSporeName(DType dtype) {
@@ -57,33 +60,36 @@ std::vector<size_t> MonitorJournal::Take(nb::list series, nb::list tensors, int 
 
 std::vector<size_t> MonitorJournal::TakeItems(const std::vector<uint32_t>& series,
                                               const std::vector<PyObject*>& tensors, int threads, bool often) {
-  std::vector<size_t> left, read;  // positions
+  // Kept for the next call; taken from there while it is in use, for what Python frees meanwhile may call this again.
+  static thread_local std::deque<TensorLook> kept;
+  std::deque<TensorLook> looks = std::exchange(kept, {});
+  std::vector<size_t> left, read;  // positions; looks[i] is of read[i]
   std::vector<uint32_t> numbers;
+  std::vector<TensorView> views;
   journal_->Announce(series);
-  std::vector<std::unique_ptr<TensorLook>> looks;
   int64_t elements = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    auto look = std::make_unique<TensorLook>();
-    if (!IsPlainTensor(tensors[i]) || !framework().LookAt(tensors[i], look.get())) {
+    if (looks.size() == read.size()) looks.emplace_back();
+    TensorLook& look = looks[read.size()];
+    if (!IsPlainTensor(tensors[i]) || !framework().LookAt(tensors[i], &look)) {
       left.push_back(i);
       continue;
     }
-    if (const TensorSummary* known = often ? memo_.Find(tensors[i], *look) : nullptr) {
-      journal_->PutSummary(series[i], *known, look->view());
+    if (const TensorSummary* known = often ? memo_.Find(tensors[i], look) : nullptr) {
+      journal_->PutSummary(series[i], *known, look.view());
       continue;
     }
-    elements += look->count;
+    elements += look.count;
     numbers.push_back(series[i]);
     read.push_back(i);
-    looks.push_back(std::move(look));
+    views.push_back(look.view());
   }
-  if (looks.empty()) return left;
-  std::vector<TensorView> views;
-  views.reserve(looks.size());
-  for (const auto& look : looks) views.push_back(look->view());
-  std::vector<TensorSummary> summaries;
-  WithoutGilFor(elements, [&] { journal_->Take(numbers, views, threads, &summaries); });
-  for (size_t i = 0; often && i < read.size(); ++i) memo_.Add(tensors[read[i]], *looks[i], summaries[i]);
+  if (!read.empty()) {
+    std::vector<TensorSummary> summaries;
+    WithoutGilFor(elements, [&] { journal_->Take(numbers, views, threads, &summaries); });
+    for (size_t i = 0; often && i < read.size(); ++i) memo_.Add(tensors[read[i]], looks[i], summaries[i]);
+  }
+  if (looks.size() <= kMostKeptLooks) kept = std::move(looks);
   return left;
 }
 

@@ -47,8 +47,10 @@ int64_t VersionIn(PyObject* tensor) {
 }  // namespace
 
 const TensorSummary* SummaryMemo::Find(PyObject* tensor, const TensorLook& look) const {
-  for (const Entry& e : entries_) {
-    if (e.data != look.data || e.count != look.count || e.dtype != look.dtype || !e.tensor) continue;
+  for (size_t i = 0; i < kEntries; ++i) {
+    if (data_[i] != look.data) continue;
+    const Entry& e = entries_[i];
+    if (e.count != look.count || e.dtype != look.dtype || !e.tensor) continue;
     if (WeakTarget(e.tensor.get()).get() != tensor || VersionIn(tensor) != e.version) continue;
     if (!IsWorthIt(look) || SampleOf(look) != e.sample) continue;
     return &e.summary;
@@ -61,12 +63,14 @@ void SummaryMemo::Add(PyObject* tensor, const TensorLook& look, const TensorSumm
   const int64_t version = VersionIn(tensor);
   Ref weak(version >= 0 ? PyWeakref_NewRef(tensor, nullptr) : nullptr);
   if (!weak) return PyErr_Clear();
-  entries_[next_] = {std::move(weak), look.data, look.count, version, look.dtype, SampleOf(look), summary};
-  next_ = (next_ + 1) % entries_.size();
+  entries_[next_] = {std::move(weak), look.count, version, look.dtype, SampleOf(look), summary};
+  data_[next_] = look.data;
+  next_ = (next_ + 1) % kEntries;
 }
 
 void SummaryMemo::Clear() {
   for (Entry& e : entries_) e = {};
+  data_ = {};
 }
 
 }  // namespace msprobe

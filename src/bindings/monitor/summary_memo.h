@@ -25,13 +25,14 @@ class SummaryMemo {
  private:
   struct Entry {
     Ref tensor;  // weak
-    const char* data = nullptr;
     int64_t count = 0, version = 0;
     DType dtype = DType::kUnknown;
     uint64_t sample = 0;
     TensorSummary summary;
   };
-  std::array<Entry, 32> entries_;
+  static constexpr size_t kEntries = 32;
+  std::array<const char*, kEntries> data_{};  // of the entries: what is looked through lies together
+  std::array<Entry, kEntries> entries_;
   size_t next_ = 0;
 };
 

@@ -21,6 +21,7 @@ GradEdge EdgeOf(PyObject* tensor) {
   Ref node(PyObject_GetAttr(tensor, torch_names.grad_fn));
   if (!node) PyErr_Clear();
   if (node.get() == Py_None) {
+    edge.is_leaf = true;
     edge.node = AccumulatorOf(tensor);
     edge.key = edge.node ? NodeKey(edge.node.get()) : 0;
     return edge;

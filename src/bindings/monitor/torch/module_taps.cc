@@ -140,8 +140,8 @@ PyObject* ModuleTaps::HookBackward(TapSite* site, uint64_t since, PyObject* args
     to.push_back(EdgeOf(given[i]));
   }
   const auto call = std::make_shared<TapCall>(shared_from_this(), site, given.size(), outputs.size());
+  for (const size_t i : wanted) from.push_back(EdgeOf(outputs[i]));
   if (!to.empty()) {
-    for (const size_t i : wanted) from.push_back(EdgeOf(outputs[i]));
     std::vector<InputEdge> edges;
     TapWalk().FindEdges(from, since, to, &edges);
     call->HookInputs(edges, positions);  // of one tensor given twice the first place has the gradient
@@ -149,18 +149,16 @@ PyObject* ModuleTaps::HookBackward(TapSite* site, uint64_t since, PyObject* args
   std::vector<PyObject*> replaced;
   std::vector<Ref> views;
   // A node of its own for each of several: the module may use one output to make another.
-  for (const size_t i : wanted) {
-    PyObject* tensor = outputs[i];
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    PyObject* tensor = outputs[wanted[k]];
     if (wanted.size() > 1 && std::find(given.begin(), given.end(), tensor) == given.end()) {
       Ref view(PyObject_CallMethodOneArg(tensor, torch_names.view_as, tensor));
       if (!view) return PyErr_Clear(), nullptr;
       replaced.push_back(tensor);
       views.push_back(view);
-      tensor = view.get();
+      from[k] = EdgeOf(view.get());
     }
-    Ref node(PyObject_GetAttr(tensor, torch_names.grad_fn));
-    if (!node) PyErr_Clear();
-    if (node && node.get() != Py_None) call->HookOutput(tensor, i);
+    if (!from[k].is_leaf) call->HookOutput(from[k], wanted[k]);
   }
   if (replaced.empty()) return nullptr;
   PyObject* result = ReplaceTensors(output, replaced, views);
@@ -198,6 +196,9 @@ uint32_t ModuleTaps::Number(TapSite* site, bool gradient, bool output, int64_t p
   const uint64_t row = (static_cast<uint64_t>(place + 1) << 2) | (gradient ? 2U : 0U) | (output ? 1U : 0U);
   if (options_.by_row) turn = site->seen[row]++;
   const uint64_t key = (static_cast<uint64_t>(turn) << (kPlaceBits + 2)) | row;
+  for (const auto& [known, series] : site->few) {
+    if (known == key) return series;
+  }
   if (const auto known = site->numbers.find(key); known != site->numbers.end()) return known->second;
   Ref made(PyObject_CallFunction(options_.declare.get(), "nOOLLL", static_cast<Py_ssize_t>(site->index),
                                  gradient ? Py_True : Py_False, output ? Py_True : Py_False,
@@ -205,7 +206,10 @@ uint32_t ModuleTaps::Number(TapSite* site, bool gradient, bool output, int64_t p
                                  static_cast<long long>(std::max<int64_t>(site->group, 0))));
   const auto number = made ? PyLong_AsLong(made.get()) : -1;
   if (number < 0) throw std::runtime_error(TakeError());
-  return site->numbers.emplace(key, static_cast<uint32_t>(number)).first->second;
+  constexpr size_t kFew = 8;
+  const auto series = static_cast<uint32_t>(number);
+  if (site->few.size() < kFew) return site->few.emplace_back(key, series).second;
+  return site->numbers.emplace(key, series).first->second;
 }
 
 void ModuleTaps::Take(const Rows& rows) {

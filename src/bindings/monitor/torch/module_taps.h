@@ -24,7 +24,8 @@ struct TapSite {
   int64_t group = -1;  // in the order of first calls
   int64_t forwards = 0, backwards = 0;
   std::vector<uint64_t> open;                      // sequence numbers of the calls that have begun
-  std::unordered_map<uint64_t, uint32_t> numbers;  // row -> series
+  std::vector<std::pair<uint64_t, uint32_t>> few;  // row -> series, of the first: these are most of what is asked for
+  std::unordered_map<uint64_t, uint32_t> numbers;  // row -> series, of all others
   std::unordered_map<uint64_t, int64_t> seen;      // row -> how often in this step
 };
 

@@ -58,8 +58,9 @@ bool ParameterReader::Before(nb::handle parameter, nb::handle state) {
   };
   const Ref mean = of(first), square = of(second);
   if (PyErr_Occurred()) return PyErr_Clear(), false;
-  PyObject* const tensors[] = {gradient.get(), mean.get(), square.get(), parameter.ptr()};
-  const int64_t numbers[] = {e->gradient, e->first, e->second, e->before};
+  // Last what an optimizer uses first: it lies nearest in the cache then.
+  PyObject* const tensors[] = {square.get(), mean.get(), gradient.get(), parameter.ptr()};
+  const int64_t numbers[] = {e->second, e->first, e->gradient, e->before};
   return Take(numbers, tensors, 4);
 }
 

@@ -71,11 +71,10 @@ void TapCall::HookInputs(const std::vector<InputEdge>& edges, const std::vector<
   }
 }
 
-void TapCall::HookOutput(PyObject* tensor, size_t position) {
+void TapCall::HookOutput(const GradEdge& edge, size_t position) {
   static PyObject* const metadata_name = PyUnicode_InternFromString("metadata");
   static PyObject* const mark = PyUnicode_InternFromString("msprobe.monitor");
   ++wanted_;
-  const GradEdge edge = EdgeOf(tensor);
   Ref metadata(edge.node ? PyObject_GetAttr(edge.node.get(), metadata_name) : nullptr);
   Ref number(PyLong_FromSsize_t(edge.number));
   Ref key(number ? PyTuple_Pack(2, mark, number.get()) : nullptr);

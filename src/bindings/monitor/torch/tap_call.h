@@ -33,8 +33,8 @@ class TapCall : public std::enable_shared_from_this<TapCall> {
 
   /// Gradients of the inputs at these positions leave the module by `edges`.
   void HookInputs(const std::vector<InputEdge>& edges, const std::vector<size_t>& positions);
-  /// Of this output. Of modules that return the same tensor the outermost is reported first.
-  void HookOutput(PyObject* tensor, size_t position);
+  /// Of the output with this edge. Of modules that return the same tensor the outermost is reported first.
+  void HookOutput(const GradEdge& edge, size_t position);
 
   void OutputGradient(size_t position, PyObject* gradient);
   void InputGradient(size_t position, PyObject* gradient);
