@@ -28,11 +28,13 @@ OPTIMIZER = {
     "param_distribution": True,
     "ops": ["norm", "min", "max", "mean"],
 }
+ACTIVATIONS = {"xy_distribution": True, "ops": ["norm", "min", "max", "mean"]}
 # Name -> (configuration, steps of a block after its first one, which of them are monitored).
 CONFIGURATIONS = {
     "every 10 steps": ({**OPTIMIZER, "step_interval": 10}, 10, (9,)),
     "every step": (OPTIMIZER, 10, range(10)),
-    "every step, activations": ({"xy_distribution": True, "ops": ["norm", "min", "max", "mean"]}, 10, range(10)),
+    "every step, activations": ({**ACTIVATIONS, "forward_only": True}, 10, range(10)),
+    "every step, activations and their gradients": (ACTIVATIONS, 10, range(10)),
     "laws": ({"laws": {"first": 0}}, 50, (0, 49)),
     "health": ({"health": True}, 10, (9,)),
 }
@@ -175,7 +177,7 @@ def main():
     parser.add_argument("--tools", default="msprobe,mindstudio-probe")
     parser.add_argument("--ranks", default="1,2")
     parser.add_argument(
-        "--names", default=";".join(list(CONFIGURATIONS)[:3]), help="of the configurations, with ; between"
+        "--names", default=";".join(list(CONFIGURATIONS)[:4]), help="of the configurations, with ; between"
     )
     given = parser.parse_args()
     if given.measure:
