@@ -172,6 +172,43 @@ TEST(RunJudge, HealthyRunHasNoEvent) {
   }
 }
 
+// A batch that is easy has small gradients, once and in all layers; one layer alone does not have an easy batch.
+TEST(RunJudge, AnEasyBatchIsNoFault) {
+  const auto dip = [](int layers) {
+    return JudgedRun(1, 600, [layers](size_t, const std::string& table, int layer, int64_t step, double v) {
+      return step == 500 && layer < layers && table.starts_with("grad") ? v * 0.2 : v;
+    });
+  };
+  for (const JudgedEvent& e : WhoBegan(dip(4))) {
+    ADD_FAILURE() << DetectorName(e.detector) << ' ' << e.table << ' ' << e.column << ' ' << e.before << ' ' << e.after;
+  }
+  const auto events = WhoBegan(dip(1));
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events[0].onset, 500);
+  EXPECT_EQ(events[0].layers, std::vector<std::string>{"layers.0"});
+  // One that is hard, or is noise, is told.
+  EXPECT_FALSE(WhoBegan(JudgedRun(1, 600, [](size_t, const std::string& table, int, int64_t step, double v) {
+                 return step == 500 && table.starts_with("grad") ? v * 50 : v;
+               })).empty());
+}
+
+// Of three ranks one is the median itself for some steps on end: how far it is from that is zero, or nearly, then.
+TEST(SeriesWatch, LessNoiseIsNoFaultWhereASeriesMayBeCalm) {
+  for (const bool may : {false, true}) {
+    Healthy healthy(5);
+    SeriesWatch watch(SeriesScale::kLinear, false);
+    if (may) watch.IgnoreCalm();
+    const auto found = FirstChange(&watch, 560, [&](int64_t s) {
+      const double v = std::log(healthy.Next());
+      return s >= 500 ? v * 1e-4 : v;
+    });
+    EXPECT_EQ(found.has_value(), !may);
+    if (found) {
+      EXPECT_EQ(found->second.detector, Detector::kVariance);
+    }
+  }
+}
+
 TEST(RunJudge, ReplicaThatDiffersIsNamedOnlyByAMajority) {
   const RunValue flip = [](size_t rank, const std::string& table, int layer, int64_t step, double v) {
     return rank == 1 && layer == 2 && step >= 400 && table == "param_updated" ? v * 1.0001 : v;

@@ -31,6 +31,9 @@ bool IsSum(const std::string& table) {
 
 }  // namespace
 
+// Of these a step with an easy batch has small ones, in all layers.
+bool RunJudge::IsGradient(const std::string& table) { return table.starts_with("grad_") || table == "actv_grad"; }
+
 // Running means of squares leap when one gradient is large, and then fall for many steps: in healthy calibration runs
 // their strongest changes are a quarter stronger than those of all other series.
 double RunJudge::TrustIn(const std::string& table) {
@@ -58,7 +61,7 @@ size_t RunJudge::AddRow(const RowKey& key, std::span<const std::string> columns)
     const bool extreme = columns[c] == "max";
     row.watches[c].emplace(SeriesScale::kLogarithm, !extreme, extreme ? kLeastLeap : LeastOf(key.table));
     if (IsSum(key.table) || extreme) row.watches[c]->IgnoreNoise();
-    if (key.table == "loss" || extreme) row.watches[c]->IgnoreDips();
+    if (key.table == "loss" || extreme || IsGradient(key.table)) row.watches[c]->IgnoreDips();
     ++(key.table == "loss" ? losses_ : watched_);
   }
   const auto [peers, first] = peer_ids_.emplace(common, peers_.size());
@@ -222,6 +225,8 @@ void RunJudge::JudgeAgainstRanks(Peers* peers) {
     Row& row = rows_[peers->rows[i]];
     if (!row.against) {
       row.against.emplace(SeriesScale::kLinear, false);
+      row.against->IgnoreCalm();
+      if (IsGradient(row.key.table)) row.against->IgnoreDips();
       ++watched_;
     }
     if (const auto change = row.against->Add(step_, values[i] - median, support_strength())) {

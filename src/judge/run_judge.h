@@ -111,6 +111,7 @@ class RunJudge {
   void JudgeRow(size_t row);
   void JudgeTogether();
   void JudgeApart(size_t row, double away);
+  static bool IsGradient(const std::string& table);
   static double TrustIn(const std::string& table);
   static double LeastOf(const std::string& table);
   void JudgeMissing();

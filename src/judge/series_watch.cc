@@ -136,8 +136,8 @@ std::optional<Change> SeriesWatch::Levels(int64_t step, double least) {
     const double strength = kTrust[which] * statistic.tail.Strength(magnitude);
     const bool large = magnitude >= least_change_ || which == kOfNoise;
     const double floor = quiet_ == 0 ? least : std::max(least, told_strength_ + kStronger);
-    const bool dip = which == kOfSpike && size < 0 && !dips_;
-    if (IsWarm() && large && !dip && strength >= floor && (!change || strength > change->strength)) {
+    const bool fine = size < 0 && ((which == kOfSpike && !dips_) || (which == kOfNoise && !calm_));
+    if (IsWarm() && large && !fine && strength >= floor && (!change || strength > change->strength)) {
       change = make(strength);
     }
     // What is far out would hide the next one.

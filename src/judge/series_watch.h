@@ -60,8 +60,11 @@ class SeriesWatch {
   /// Of values that are sums over many steps, such as parameters and moments, the noise from step to step says nothing;
   /// nor that of extremes.
   void IgnoreNoise() { noise_ = false; }
-  /// One value that is lower than the others is no fault of a loss, as a batch may be easy, nor of a largest value.
+  /// One value that is lower than the others is no fault of a loss or of gradients, as a batch may be easy, nor of a
+  /// largest value.
   void IgnoreDips() { dips_ = false; }
+  /// Less noise than before is no fault of how far a rank is from the middle of all: it is the middle for a while.
+  void IgnoreCalm() { calm_ = false; }
   size_t count() const { return count_; }
   bool IsWarm() const { return count_ >= kJudgeWarmup; }
 
@@ -84,7 +87,7 @@ class SeriesWatch {
 
   static constexpr size_t kRing = 256, kStatistics = 5;
   SeriesScale scale_;
-  bool repeats_, noise_ = true, dips_ = true;
+  bool repeats_, noise_ = true, dips_ = true, calm_ = true;
   double least_change_;
   size_t count_ = 0, end_ = 0;
   std::array<double, kRing> ring_{};

@@ -60,6 +60,7 @@ void RunJudge::JudgeTogether() {
       row.norm = 0;
       row.watches.resize(1);
       row.watches[0].emplace(SeriesScale::kLinear, false);
+      if (IsGradient(place.second)) row.watches[0]->IgnoreDips();
       row.now = row.before = {0};
       rows_.push_back(std::move(row));
       ++few_;
