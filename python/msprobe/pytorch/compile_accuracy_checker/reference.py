@@ -73,8 +73,23 @@ def value_of(
         if target.endswith("copy_.default"):
             env[node.name] = args[1].clone()
             continue
+        args, kwargs = _not_in_place(node.target, args, kwargs)
         env[node.name] = _moved(node, node.target(*args, **kwargs), generator)
     return env[wanted]
+
+
+def _not_in_place(target: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """The arguments, with copies of those that the function writes: the others are needed again as they are."""
+    written = [arg.name for arg in getattr(getattr(target, "_schema", None), "arguments", ()) if _writes(arg)]
+    if not written:
+        return args, kwargs
+    names = [arg.name for arg in target._schema.arguments]
+    copied = tuple(value.clone() if name in written else value for name, value in zip(names, args))
+    return copied, {name: value.clone() if name in written else value for name, value in kwargs.items()}
+
+
+def _writes(argument: Any) -> bool:
+    return argument.alias_info is not None and argument.alias_info.is_write
 
 
 def _moved(node: torch.fx.Node, value: Any, generator: Optional[torch.Generator]) -> Any:
