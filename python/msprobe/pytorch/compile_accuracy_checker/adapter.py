@@ -60,7 +60,7 @@ class CompiledGraph:
         self.seen: list[Seen] = []
         self._input_names = list(lowering.graph_input_names)
         with open(module.__file__, encoding="utf-8") as file:
-            self.code = Generated(file.read(), frozenset(lowering.mutated_buffers))
+            self.code = Generated(file.read(), frozenset(lowering.mutated_buffers), _reads(lowering))
         self._at = 0
         self._instrument(module)
 
@@ -168,6 +168,15 @@ def _layout(found: Any) -> Optional[Layout]:
     if not isinstance(found, ir.Layout) or not all(str(n).isdigit() for n in (*found.size, *found.stride)):
         return None
     return Layout(tuple(map(int, found.size)), tuple(map(int, found.stride)), found.dtype)
+
+
+def _reads(lowering: Any) -> dict:
+    """{buffer: names of the buffers that it is computed from}."""
+    found = {}
+    for operation in lowering.operations:
+        for made in operation.get_outputs():
+            found[made.get_name()] = set(operation.get_read_names())
+    return found
 
 
 def _copy(value: Any) -> Any:

@@ -29,12 +29,13 @@ class Part(NamedTuple):
 class Generated:
     """The calls of a module, and which of its buffers hold their values before and after a line."""
 
-    def __init__(self, source: str, changed: frozenset = frozenset()) -> None:
+    def __init__(self, source: str, changed: frozenset = frozenset(), reads: Optional[dict] = None) -> None:
         """Reads the text.
 
         Args:
             source: The text of the module.
             changed: Names of buffers whose values are replaced after they were written first.
+            reads: {buffer: names of those that it is computed from}.
         """
         tree = ast.parse(source)
         self.calls: list[KernelCall] = _calls(tree)
@@ -43,7 +44,8 @@ class Generated:
         self._empty: set[str] = set()  # has no value until something writes it
         self._changed = changed
         self._writes: dict[str, list] = {}
-        self._reads: dict[str, int] = {}  # the last line that has the name
+        self._sources = reads or {}
+        self._last: dict[str, int] = {}  # the last line that has the name
         for call in self.calls:
             for name in call.outputs:
                 self._writes.setdefault(name, []).append(call.line)
@@ -68,7 +70,7 @@ class Generated:
                 self._empty.add(name)
         for node in ast.walk(tree):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and (node.id, node.lineno) not in memory:
-                self._reads[node.id] = max(node.lineno, self._reads.get(node.id, 0))
+                self._last[node.id] = max(node.lineno, self._last.get(node.id, 0))
 
     def _other_write(self, call: ast.Call) -> None:
         """A statement such as `aten.index_put_(buf0, ...)`, `buf0.copy_(...)` or `f(..., out=buf0)`."""
@@ -111,9 +113,11 @@ class Generated:
         Returns:
             Whether it does: a later line, or what is written into its memory.
         """
-        updated = {one for call in self.calls for one in call.updated}
-        heirs = [new for new, old in self._in_place_of.items() if old == name]
-        return self._reads.get(name, 0) > line or any(new in updated or self.used_after(new, line) for new in heirs)
+        heirs, todo = [], [name]
+        while todo:
+            heirs += todo
+            todo = [new for new, old in self._in_place_of.items() if old in todo]
+        return any(self._last.get(one, 0) > line and one == name or name in self._sources.get(one, ()) for one in heirs)
 
     def before(self, name: str, line: int) -> Optional[str]:
         """The buffer whose value is in the memory of a buffer before the line that writes it.

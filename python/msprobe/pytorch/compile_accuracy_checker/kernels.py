@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Optional
 import torch
 
 from .adapter import CompiledGraph, Layout, Seen, recording
+from .drawn import drawn
 from .reference import Draws, needed, value_of
 from .repro import compiled_alone, failing_script
 
@@ -135,7 +136,8 @@ class _Graph:
 
     def __init__(self, number: int, graph: CompiledGraph, forward: dict, repro_dir: str) -> None:
         self._number, self._graph, self._forward, self._repro_dir = number, graph, forward, repro_dir
-        self._meta = {node.name: node.meta.get("val") for node in graph.fx.graph.nodes}
+        self._nodes = {node.name: node for node in graph.fx.graph.nodes}
+        self._meta = {name: node.meta.get("val") for name, node in self._nodes.items()}
 
     def rows(self) -> list[KernelRow]:
         code, found = self._graph.code, []
@@ -175,7 +177,8 @@ class _Graph:
             node, whole = graph.returned.get(buffer, ("", None))
             if whole and layout and math.prod(whole.size) == math.prod(layout.size):
                 return self._out_of(node, whole, layout, 0)
-        return self._argument(graph.argument_of.get(buffer), buffer, value)
+            return self._argument(graph.argument_of.get(buffer), buffer, value)
+        return self._first(node, value) or self._argument(graph.argument_of.get(buffer), buffer, value)
 
     def _out_of(self, node: Optional[str], whole: Layout, part: Layout, offset: int) -> Optional[_Wanted]:
         """A part of the memory that a node's value has."""
@@ -183,16 +186,22 @@ class _Graph:
             return None
         return _Wanted(node, lambda value: part.part(whole.of(value), offset))
 
+    def _first(self, node: str, value: torch.Tensor) -> Optional[_Wanted]:
+        """Of what a node such as `index_put` is put into: what is in it before."""
+        arguments = self._nodes[node].args if node in self._nodes else ()
+        first = getattr(arguments[0], "name", None) if arguments else None
+        return _Wanted(first, certain=False) if self._has_value(first, value) else None
+
     def _argument(self, library: Optional[str], buffer: str, value: torch.Tensor) -> Optional[_Wanted]:
         """Of a result that is made for a library's kernel: the only one of its arguments that it can be."""
-        found = []
-        for node in self._graph.fx.graph.nodes:
-            if node.name == library:
-                found = [source.name for source in node.all_input_nodes]
+        found = [source.name for source in self._nodes[library].all_input_nodes] if library in self._nodes else []
         near = [name for name in found if name in self._graph.nodes_of[buffer]]
         for names in (near, found):
             if same := [name for name in names if self._has_value(name, value)]:
                 return _Wanted(same[0], certain=False) if len(same) == 1 else None
+        if value.dtype == torch.int64:  # what is counted or summed, such as the results of a comparison
+            if same := [name for name in near if self._has_value(name, value.bool())]:
+                return _Wanted(same[0], lambda value: value.long(), certain=False) if len(same) == 1 else None
         return None
 
     def _row(self, seen: Seen, buffer: str, value: torch.Tensor) -> KernelRow:
@@ -204,6 +213,7 @@ class _Graph:
         node, note = (wanted.node, "") if wanted else ("", "no FX node has this value")
         if wanted:
             known = self._known(seen)
+            known |= drawn(graph.fx.graph, node, known)
             nodes = tuple(n.name for n in needed(graph.fx.graph, node, known)) or nodes
             try:
                 verdict, ours, theirs = self._compare(node, known, value, wanted.taken)
