@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Optional
 import torch
 
 from .adapter import CompiledGraph, Layout, Seen, recording
+from .changes import changes_of
 from .drawn import drawn
 from .reference import Draws, needed, value_of
 from .repro import compiled_alone, failing_script
@@ -129,6 +130,7 @@ class _Wanted(NamedTuple):
     node: str
     taken: Optional[Callable] = None  # takes the result out of the node's value, where it is a part of it
     certain: bool = True
+    changed: bool = True  # whether it is the value after all that the graph writes into it
 
 
 class _Graph:
@@ -154,9 +156,10 @@ class _Graph:
     def _known(self, seen: Seen) -> dict:
         """Values of FX nodes before a kernel: the inputs of the graph, and the buffers that the kernel reads."""
         known = {name: value for name, value in self._graph.inputs.items() if name in self._meta}
+        changes = changes_of(self._graph.fx.graph)
         for buffer, value in seen.before.items():
             node = self._graph.node_of.get(buffer)
-            if self._has_value(node, value):
+            if self._has_value(node, value) and not changes.is_changed_between(node):
                 known[node] = value
         return known
 
@@ -190,7 +193,7 @@ class _Graph:
         """Of what a node such as `index_put` is put into: what is in it before."""
         arguments = self._nodes[node].args if node in self._nodes else ()
         first = getattr(arguments[0], "name", None) if arguments else None
-        return _Wanted(first, certain=False) if self._has_value(first, value) else None
+        return _Wanted(first, certain=False, changed=False) if self._has_value(first, value) else None
 
     def _argument(self, library: Optional[str], buffer: str, value: torch.Tensor) -> Optional[_Wanted]:
         """Of a result that is made for a library's kernel: the only one of its arguments that it can be."""
@@ -214,9 +217,9 @@ class _Graph:
         if wanted:
             known = self._known(seen)
             known |= drawn(graph.fx.graph, node, known)
-            nodes = tuple(n.name for n in needed(graph.fx.graph, node, known)) or nodes
+            nodes = tuple(n.name for n in needed(graph.fx.graph, node, known, wanted.changed)) or nodes
             try:
-                verdict, ours, theirs = self._compare(node, known, value, wanted.taken)
+                verdict, ours, theirs = self._compare(wanted, known, value)
             except Draws as draw:
                 note = f"{draw} draws random numbers"
             except REFUSALS as error:
@@ -225,7 +228,7 @@ class _Graph:
         direction = "backward" if graph.backward else "forward"
         blamed, repro, unjudged = "", "", ()
         if verdict == WRONG:
-            blamed, repro, unjudged = self._shown(buffer, node, nodes, known)
+            blamed, repro, unjudged = self._shown(buffer, wanted, nodes, known)
         if unjudged and not blamed:
             note = "; ".join(filter(None, (note, f"not to be computed alone: {', '.join(unjudged)}")))
         if verdict == WRONG and not wanted.certain and not blamed:
@@ -236,40 +239,40 @@ class _Graph:
             self._number, direction, name, buffer, node, nodes, lines, verdict, ours, theirs, note, blamed, repro
         )
 
-    def _truths(self, node: str, known: dict) -> list:
+    def _truths(self, wanted: _Wanted, known: dict) -> list:
         """The value in float64, then with rounding errors put in."""
-        fx = self._graph.fx
+        moved = (torch.Generator().manual_seed(seed) for seed in range(_RUNS))
         with torch.no_grad():
-            moved = (torch.Generator().manual_seed(seed) for seed in range(_RUNS))
-            return [value_of(fx, node, known, wide=True, generator=generator) for generator in (None, *moved)]
+            return [
+                value_of(self._graph.fx, wanted.node, known, True, generator, wanted.changed)
+                for generator in (None, *moved)
+            ]
 
-    def _compare(
-        self, node: str, known: dict, value: torch.Tensor, taken: Optional[Callable] = None
-    ) -> tuple[str, float, float]:
+    def _compare(self, wanted: _Wanted, known: dict, value: torch.Tensor) -> tuple[str, float, float]:
         with torch.no_grad():
-            eager = value_of(self._graph.fx, node, known)
-        truths = self._truths(node, known)
-        if taken is not None:
-            eager, truths = taken(eager), [taken(truth) for truth in truths]
+            eager = value_of(self._graph.fx, wanted.node, known, changed=wanted.changed)
+        truths = self._truths(wanted, known)
+        if wanted.taken is not None:
+            eager, truths = wanted.taken(eager), [wanted.taken(truth) for truth in truths]
         return _judge(value, eager, truths)
 
-    def _shown(self, buffer: str, node: str, nodes: tuple, known: dict) -> tuple[str, str, tuple]:
+    def _shown(self, buffer: str, wanted: _Wanted, nodes: tuple, known: dict) -> tuple[str, str, tuple]:
         """The node that is wrong by itself, a script that fails, and the nodes that cannot be computed alone."""
         repro, unjudged = "", []
-        if self._repro_dir and self._meta[node].dtype.is_floating_point:
+        if self._repro_dir and wanted.certain and self._meta[wanted.node].dtype.is_floating_point:
             name = f"graph{self._number}_{buffer}"
-            truths = self._truths(node, known)
-            repro = failing_script(self._repro_dir, name, self._graph.fx, node, known, truths, bound_of)
+            truths = self._truths(_Wanted(wanted.node), known)
+            repro = failing_script(self._repro_dir, name, self._graph.fx, wanted.node, known, truths, bound_of)
         known = dict(known)
-        for one in nodes:
+        for one in (_Wanted(name, changed=False) for name in nodes):
             try:
-                value = compiled_alone(self._graph.fx, one, known)
+                value = compiled_alone(self._graph.fx, one.node, known)
                 if self._compare(one, known, value)[0] == WRONG:
-                    return one, repro, tuple(unjudged)
+                    return one.node, repro, tuple(unjudged)
                 with torch.no_grad():
-                    known[one] = value_of(self._graph.fx, one, known)
+                    known[one.node] = value_of(self._graph.fx, one.node, known, changed=False)
             except (Draws, *REFUSALS):
-                unjudged.append(one)
+                unjudged.append(one.node)
         return "", repro, tuple(unjudged)
 
     def _against_forward(self, node: str, value: torch.Tensor) -> str:
