@@ -90,9 +90,11 @@ def value_of(
         if "random" in target or "rand" in target or "seed" in target or "dropout" in target or "bernoulli" in target:
             raise Draws(node.name)
         args, kwargs = torch.fx.map_arg((node.args, node.kwargs), look_up)
-        if wide:
+        if wide:  # arguments for their dtypes; what is made of none of float64, such as zeros, for itself
             args, kwargs = torch.utils._pytree.tree_map(_widened, (args, kwargs))
         value = node.target(*args, **kwargs)
+        if wide:
+            value = torch.utils._pytree.tree_map(_widened, value)
         if generator is not None:
             rounded = moved(node, args, value, generator)
             # What is written in place stays in its memory, which others are views of.
