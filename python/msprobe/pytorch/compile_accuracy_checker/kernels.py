@@ -298,7 +298,7 @@ def check_kernels(
 
     The kernels of the run get what the kernels before them computed, so that each row is about its own kernel. Eager and
     float64 compute the same FX nodes from the same inputs; how far rounding goes is found by computing in float64 with rounding
-    errors of the dtypes put in after each node.
+    errors of the dtypes put in after each node, and in sums after each addition.
 
     Args:
         function: What is compiled.
