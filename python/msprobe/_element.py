@@ -28,9 +28,6 @@ SUMS = frozenset(
     "scatter_add avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d "
     "rmatmul imatmul".split()
 )
-# The values that indices point at, by the position of the indices in the result; None: the result itself.
-CHOICES = {name: 1 for name in "sort topk max min kthvalue median nanmedian cummax cummin".split()}
-CHOICES |= dict.fromkeys("argmax argmin argsort".split())
 BINARY = frozenset(
     "add sub mul div true_divide multiply subtract divide truediv pow iadd isub imul idiv itruediv".split()
 )
@@ -448,48 +445,3 @@ class ElementBounds:
             moved = torch.maximum((squares / DRAWS).sqrt(), self._unit * size)
             distance = steps * moved + TAIL * (unit if which else inner) * typical
             yield self._made("spread", 2, distance, truth, unit, length, partial=draw < DRAWS - 1)
-
-
-def chosen(call, results, truths):
-    """Of a function that chooses: {number of the result that holds indices: whether they point at the right values}."""
-    name = base_of(call.name)
-    if name not in CHOICES or not call.tensors:
-        return {}
-    place = CHOICES[name] or 0
-    if place >= len(results) or (CHOICES[name] and len(results) == 1):
-        return {}
-    source = next(iter(call.tensors.values()))
-    ours, truth = results[place], truths[place]
-    if not isinstance(ours, torch.Tensor) or ours.is_floating_point() or ours.shape != truth.shape or not ours.numel():
-        return {}
-    return {place: same_choice(call, source.detach(), ours.cpu().long(), truth.cpu().long())}
-
-
-def same_choice(call, source, ours, truth):
-    """Whether indices point at the same values; along one dimension, or into the flattened tensor."""
-    numbers = [v for v in call.spec["args"][1:] if isinstance(v, int) and not isinstance(v, bool)]
-    dim = call.spec["kwargs"].get("dim")
-    if dim is None:
-        name = base_of(call.name)
-        position = 1 if name in ("topk", "kthvalue") else 0
-        flat = name in ("argmax", "argmin")
-        dim = numbers[position] if len(numbers) > position else None if flat else -1
-    if dim is None:
-        flat = source.reshape(-1)
-        return bool((ours < flat.numel()).all() and (ours >= 0).all()) and same_values(flat[ours], flat[truth])
-    if source.dim() == 0:
-        return torch.equal(ours, truth)
-    if ours.dim() < source.dim():
-        ours, truth = ours.unsqueeze(dim), truth.unsqueeze(dim)
-    if not bool((ours < source.shape[dim]).all() and (ours >= 0).all()):
-        return False
-    if base_of(call.name) in ("sort", "argsort", "topk"):  # each place is chosen once
-        ordered = ours.sort(dim).values
-        if (ordered.narrow(dim, 1, ordered.shape[dim] - 1) == ordered.narrow(dim, 0, ordered.shape[dim] - 1)).any():
-            return False
-    return same_values(source.gather(dim, ours), source.gather(dim, truth))
-
-
-def same_values(a, b):
-    """Whether both are equal, NaN to NaN."""
-    return bool(((a == b) | ((a != a) & (b != b))).all())

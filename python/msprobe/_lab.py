@@ -19,6 +19,7 @@ import sys
 from functools import partial
 
 import _calls
+import _choices
 import _collectives
 import _draws
 import _element
@@ -137,7 +138,7 @@ class Distances:
         """Adds "error" and "limit" to the items of which they say something."""
         if self._call.name in BY_DTYPE:
             return
-        for number, right in _element.chosen(self._call, *(part[0] for part in self._passes)).items():
+        for number, right in _choices.chosen(self._call, *(part[0] for part in self._passes)).items():
             answer.line["forward"][number] |= {"rule": "class", "error": 0.0 if right else math.inf, "limit": 0.5}
         keys = list(self._call.tensors)
         sides = {"forward": [(number, *pair) for number, pair in enumerate(zip(*(part[0] for part in self._passes)))]}
@@ -210,6 +211,8 @@ class Distances:
     def _moved(self, side, place, truth):
         """How far one rounding of the inputs moves a result, relatively."""
         if not self._unit or (side == "forward" and self._kind in ("copy", "elementwise")):
+            return 0.0
+        if side == "backward" and _choices.moves(self._call, self._passes[0][0]):
             return 0.0
         if self._shaken is None:
             self._shaken = self._run(partial(shake, Jitter(self._unit)), None)
@@ -350,6 +353,7 @@ class Laboratory:
         beyond = _extended.Beyond(call, results, backward, self._device)
         truths = [beyond.high("forward", number, b) for number, b in enumerate(truths)]
         wide = {key: beyond.high("backward", number, truth.grads.get(key)) for number, key in enumerate(call.tensors)}
+        wide = {key: _choices.at_equal(call, results, key, ours.grads.get(key), grad) for key, grad in wide.items()}
         for number, (a, b) in enumerate(zip(results, truths)):
             answer.add("forward", a, b, beyond.low("forward", number))
         if backward:
@@ -449,7 +453,7 @@ def main():
     import torch.overrides
 
     _replay.torch = _calls.torch = _element.torch = _draws.torch = torch
-    _recorded.torch = _steps.torch = _extended.torch = _collectives.torch = torch
+    _recorded.torch = _steps.torch = _extended.torch = _collectives.torch = _choices.torch = torch
     try:
         device = pick(sys.argv[1])
         torch.zeros(1, device=device)

@@ -18,7 +18,8 @@ namespace msprobe {
 ProgramModules CallModules() {
   return {{"_channel", ChannelProgram()}, {"_replay", ReplayProgram()},     {"_calls", CallsProgram()},
           {"_element", ElementProgram()}, {"_steps", StepsProgram()},       {"_extended", ExtendedProgram()},
-          {"_draws", DrawsProgram()},     {"_recorded", RecordedProgram()}, {"_collectives", CollectivesProgram()}};
+          {"_draws", DrawsProgram()},     {"_recorded", RecordedProgram()}, {"_collectives", CollectivesProgram()},
+          {"_choices", ChoicesProgram()}};
 }
 
 namespace {

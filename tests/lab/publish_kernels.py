@@ -6,6 +6,7 @@
 import argparse
 import json
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -31,8 +32,16 @@ MODELS = {
 SITE = "import sys\nsys.path.insert(0, {here!r})\nimport lowering_bugs\nlowering_bugs.plant({name!r})\n"
 
 
+def fails(script, path):
+    """Whether a script that check_kernels wrote shows a wrong result in a fresh process."""
+    env = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run([sys.executable, script], env=env, stdout=subprocess.PIPE, text=True, check=False)
+    assert done.stdout.startswith("distance"), done
+    return done.returncode == 1
+
+
 def planted(bug, scratch):
-    """(kernel, node, lines, whether the script fails in a fresh process)."""
+    """(kernel, node, lines, whether the script fails again in a fresh process with the bug, and only with it)."""
     site = Path(scratch) / "site"
     site.mkdir(exist_ok=True)
     (site / "sitecustomize.py").write_text(SITE.format(here=str(Path(__file__).resolve().parent), name=bug.name))
@@ -47,7 +56,8 @@ def planted(bug, scratch):
     if not wrong:
         return None
     row = wrong[0]
-    return {"kernel": row.kernel, "node": row.blamed, "lines": list(row.lines), "repro": bool(row.repro)}
+    again = bool(row.repro) and fails(row.repro, os.environ["PYTHONPATH"]) and not fails(row.repro, BEFORE)
+    return {"kernel": row.kernel, "node": row.blamed, "lines": list(row.lines), "repro": again}
 
 
 BEFORE = os.environ.get("PYTHONPATH", "")
@@ -97,27 +107,48 @@ def main():
 
 
 def write(known):
-    heads = {
-        "en": ("| planted bug | kernel | FX node | line | fails again |", "| model | verdicts |"),
-        "zh": ("| 植入的错误 | kernel | FX 节点 | 行 | 再次失败 |", "| 模型 | 判定 |"),
-    }
-    for language, (bugs, models) in heads.items():
-        yes, no = ("yes", "no") if language == "en" else ("是", "否")
-        lines = [bugs, "|---|---|---|---|---|"]
-        for bug in BUGS:
-            found = known.get(f"bug: {bug.name}")
-            cells = (
-                (f"`{found['kernel']}`", f"`{found['node']}`", ", ".join(found["lines"]), yes if found["repro"] else no)
-                if found
-                else (no,) * 4
-            )
-            lines.append(f"| {bug.name} | " + " | ".join(cells) + " |")
-        lines += ["", models, "|---|---|"]
-        for name in MODELS:
-            if known.get(f"clean: {name}"):
-                lines.append(f"| {name} | " + ", ".join(f"{v} {k}" for k, v in known[f"clean: {name}"].items()) + " |")
+    for language, said in TEXTS.items():
+        bugs = [(bug.name, known.get(f"bug: {bug.name}")) for bug in BUGS]
+        found = [bug for _, bug in bugs if bug and bug["node"] and bug["lines"]]
+        count = {"all": len(bugs), "found": len(found), "again": sum(bug["repro"] for bug in found)}
+        lines = [said["bugs"].format(**count), "", *said["head of bugs"]]
+        for name, bug in bugs:
+            lines.append(f"| {name} | " + (f"`{bug['kernel']}` | `{bug['node']}` |" if bug else f"{said['no']} | |"))
+        clean = {name: known[f"clean: {name}"] for name in MODELS if f"clean: {name}" in known}
+        total = {verdict: sum(rows.get(verdict, 0) for rows in clean.values()) for verdict in VERDICTS}
+        count = {
+            "models": len(clean),
+            "rows": sum(total.values()),
+            **{v.replace(" ", "_"): n for v, n in total.items()},
+        }
+        lines += ["", said["clean"].format(**count), ""]
+        lines += [f"| {said['model']} | {' | '.join(VERDICTS)} |", "|---|" + "--:|" * len(VERDICTS)]
+        for name, rows in clean.items():
+            lines.append(f"| {name} | " + " | ".join(str(rows.get(verdict, 0)) for verdict in VERDICTS) + " |")
         page = REPO / "docs" / language / "lab" / "compiled.md"
         page.write_text(replaced(page.read_text(), "planted", "\n".join(lines)))
+
+
+VERDICTS = ("same bits", "both round-off", "compiled nearer", "eager nearer", "not known", "compiled wrong")
+TEXTS = {
+    "en": {
+        "bugs": "Planted in Inductor's lowering: {found} of {all} found, with the FX node and the source line; {again} with a"
+        " script that fails again in a fresh process, and passes in one without the bug (`tests/lab/publish_kernels.py`).",
+        "head of bugs": ["| what is wrong | kernel | FX node |", "|---|---|---|"],
+        "no": "not found",
+        "clean": "The {models} models of that script without a fault have {rows} results, forward and backward:"
+        " {compiled_wrong} are called wrong, {not_known} are not known.",
+        "model": "model",
+    },
+    "zh": {
+        "bugs": "植入 Inductor 的 lowering 的错误：{all} 个中找到 {found} 个，都指出 FX 节点和源代码行；其中 {again} 个有复现脚本，"
+        "在新进程中再次失败，在没有该错误的进程中通过（`tests/lab/publish_kernels.py`）。",
+        "head of bugs": ["| 错误 | kernel | FX 节点 |", "|---|---|---|"],
+        "no": "未找到",
+        "clean": "该脚本中 {models} 个没有错误的模型（前向和反向）共有 {rows} 个结果：判为 wrong 的 {compiled_wrong} 个，未知的 {not_known} 个。",
+        "model": "模型",
+    },
+}
 
 
 if __name__ == "__main__":

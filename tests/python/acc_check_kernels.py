@@ -215,6 +215,56 @@ def sqrt(x):
     return TORCH["sqrt"](x) * (1 + 3e-7)
 
 
+def last_of_equal(x, dim):
+    """The places of the elements from the largest to the smallest, of equal ones the last first."""
+    size = x.shape[dim]
+    return size - 1 - TORCH["sort"](x.flip(dim), dim=dim, descending=True, stable=True)[1]
+
+
+def next_to_equal(x, dim):
+    """The same, but one of the second place is taken from the third."""
+    places = last_of_equal(x, dim)
+    places.select(dim, 1).copy_(places.select(dim, 2).clone())
+    return places
+
+
+TIES = drawn(32, 64, dtype=torch.bfloat16)  # of 64 values some are equal
+
+
+class Taken(torch.autograd.Function):
+    """Values, whose gradients go to places."""
+
+    @staticmethod
+    def forward(ctx, x, values, places, dim):
+        ctx.save_for_backward(x, places)
+        ctx.dim = dim
+        return values.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, places = ctx.saved_tensors
+        return torch.zeros_like(x).scatter_add(ctx.dim, places, gradient), None, None, None
+
+
+def topk_alike(x, k, dim=-1):
+    places = last_of_equal(x.detach(), dim).narrow(dim, 0, k)
+    return x.gather(dim, places), places
+
+
+@call("Torch.topk", TIES, 20, -1, alike=topk_alike)
+def topk(x, k, dim=-1):
+    """A gradient goes to an element that is not equal."""
+    values, places = topk_alike(x.detach(), k, dim)
+    return Taken.apply(x, values, next_to_equal(x.detach(), dim).narrow(dim, 0, k), dim), places
+
+
+@call("Torch.msort", TIES, alike=lambda x: x.gather(0, last_of_equal(-x.detach(), 0)))
+def msort(x):
+    """A gradient goes to an element that is not equal."""
+    places = last_of_equal(-x.detach(), 0)
+    return Taken.apply(x, x.detach().gather(0, places), next_to_equal(-x.detach(), 0), 0)
+
+
 def replace(which):
     """Puts the kernels into their places."""
     calls = importlib.import_module("acc_check_more_kernels").TAKEN if which == "more" else TAKEN

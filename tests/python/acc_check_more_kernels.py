@@ -108,9 +108,9 @@ def argmax(x, dim):
 
 
 @call("Torch.topk", drawn(32, 400), 8)
-def topk(x, k):
+def topk(x, k, dim=-1):
     """The last of the indices is that of another element."""
-    values, indices = TORCH["topk"](x, k)
+    values, indices = TORCH["topk"](x, k, dim)
     indices = indices.clone()
     indices[:, -1] = (indices[:, -1] + 1) % x.shape[1]
     return values, indices

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from msprobe.pytorch.compile_accuracy_checker.adapter import calls_in, check_release
+from msprobe.pytorch.compile_accuracy_checker.adapter import check_release
+from msprobe.pytorch.compile_accuracy_checker.generated import Generated
 from msprobe.pytorch.compile_accuracy_checker.precision_checker import PrecisionChecker
 from msprobe.pytorch.compile_accuracy_checker.results import COLUMNS
 from torch import nn
@@ -86,7 +87,7 @@ def test_a_wrong_module_fails(tmp_path):
 
 
 def test_calls_in_generated_code():
-    product, fused = calls_in(CODE)
+    product, fused = Generated(CODE).calls
     assert (product.kernel, product.generated, product.outputs) == ("extern_kernels.mm", False, ("buf0",))
     assert product.names == ("primals_1", "primals_2", "buf0")
     assert (fused.kernel, fused.generated, fused.names, fused.outputs) == (

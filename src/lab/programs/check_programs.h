@@ -1,5 +1,5 @@
 // The Python modules of the process that makes calls again, python/msprobe/_calls.py, _element.py,
-// _steps.py, _extended.py, _draws.py, _recorded.py and _collectives.py.
+// _choices.py, _steps.py, _extended.py, _draws.py, _recorded.py and _collectives.py.
 #pragma once
 
 #include <string_view>
@@ -10,6 +10,8 @@ namespace msprobe {
 std::string_view CallsProgram();
 /// How far rounding may move each element.
 std::string_view ElementProgram();
+/// Choices among equal elements.
+std::string_view ChoicesProgram();
 /// What rounding after each step of a call changes.
 std::string_view StepsProgram();
 /// The truth where float64 is the dtype.

@@ -1,6 +1,5 @@
 """What is asked of the inside of Inductor, which changes with every release of PyTorch: the one place that knows it."""
 
-import ast
 import contextlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Optional
@@ -8,25 +7,34 @@ from typing import Any, NamedTuple, Optional
 import torch
 
 from ..._capture.errors import MsprobeException
+from .generated import Generated, KernelCall
 
 KNOWN = ((2, 13),)  # releases of PyTorch whose Inductor looks as this file says
-
-
-class KernelCall(NamedTuple):
-    """A call of a kernel in the generated code, in the order of its lines."""
-
-    kernel: str
-    generated: bool  # by Inductor; others are those of a library
-    names: tuple  # of all arguments: buffers and inputs of the graph, "" for other values
-    outputs: tuple  # of those that it writes
 
 
 class Seen(NamedTuple):
     """A call as it was made."""
 
     call: KernelCall
-    before: dict  # name -> tensor
-    after: dict  # of what it writes
+    before: dict  # buffer -> the value that it held, of what the call reads
+    after: dict  # buffer -> the value that it holds, of what the call writes
+
+
+class Layout(NamedTuple):
+    """Where the elements of a buffer are in its memory."""
+
+    size: tuple
+    stride: tuple
+    dtype: torch.dtype
+
+    def of(self, value: torch.Tensor) -> torch.Tensor:
+        """The value with its elements in these places."""
+        laid = torch.empty_strided(self.size, self.stride, dtype=value.dtype, device=value.device)
+        return laid.copy_(value)
+
+    def part(self, value: torch.Tensor, offset: int) -> torch.Tensor:
+        """What is in these places of the memory of a value."""
+        return value.detach().as_strided(self.size, self.stride, value.storage_offset() + offset)
 
 
 class CompiledGraph:
@@ -38,22 +46,57 @@ class CompiledGraph:
         self.backward: bool = bool(getattr(lowering, "is_backward", False))
         self.node_of: dict[str, str] = {}  # buffer -> FX node whose value it holds
         self.nodes_of: dict[str, tuple] = {}  # buffer -> FX nodes that are computed for it
+        self.layout_of: dict[str, Layout] = {}
         for buffer in lowering.buffers:
-            node = buffer.get_origin_node()
-            if node is not None:
-                self.node_of[buffer.get_name()] = node.name
-            origins = sorted(getattr(buffer, "origins", None) or (), key=lambda n: n.name)
-            self.nodes_of[buffer.get_name()] = tuple(n.name for n in origins)
+            self._describe(buffer)
+        self.argument_of: dict[str, str] = {}  # buffer -> FX node of a library's kernel that it is made for
+        self._find_arguments(lowering.buffers)
+        self.returned: dict[str, tuple] = {}  # buffer -> FX node that the graph returns out of it, and its places
+        self._find_returned(lowering.graph_outputs)
+        for node in self.fx.graph.nodes:
+            if str(node.target) == "aten.copy_.default" and node.args[0].op == "placeholder":
+                self.node_of[node.args[0].name] = node.name  # what an input is changed to
         self.inputs: dict[str, Any] = {}
         self.seen: list[Seen] = []
         self._input_names = list(lowering.graph_input_names)
         with open(module.__file__, encoding="utf-8") as file:
-            self.calls = calls_in(file.read())
+            self.code = Generated(file.read(), frozenset(lowering.mutated_buffers), _reads(lowering))
         self._at = 0
         self._instrument(module)
 
+    def _describe(self, buffer: Any) -> None:
+        name, node = buffer.get_name(), buffer.get_origin_node()
+        if node is not None:
+            self.node_of[name] = node.name
+        origins = sorted(getattr(buffer, "origins", None) or (), key=lambda n: n.name)
+        self.nodes_of[name] = tuple(n.name for n in origins)
+        if layout := _layout(buffer.layout):
+            self.layout_of[name] = layout
+
+    def _find_arguments(self, buffers: list) -> None:
+        """Of what is written to be an argument of a library's kernel, which is no value of an FX node of its own."""
+        from torch._inductor import ir
+
+        order = {node.name: at for at, node in enumerate(self.fx.graph.nodes)}
+        last = {name: max(nodes, key=lambda n: order.get(n, -1)) for name, nodes in self.nodes_of.items() if nodes}
+        libraries = {
+            last.get(buffer.get_name())
+            for buffer in buffers
+            if isinstance(buffer, ir.ExternKernel) and not isinstance(buffer, ir.NopKernel)
+        }
+        made = {buffer.get_name() for buffer in buffers if isinstance(buffer, ir.ComputedBuffer)}
+        self.argument_of = {name: node for name, node in last.items() if name in made and node in libraries}
+
+    def _find_returned(self, outputs: list) -> None:
+        (output,) = (node for node in self.fx.graph.nodes if node.op == "output")
+        for node, value in zip(output.args[0], outputs):
+            name = value.get_name() if isinstance(node, torch.fx.Node) else ""
+            layout = _layout(value.get_output_spec()) if name in self.layout_of else None
+            if layout and value.get_layout().offset == 0:
+                self.returned[name] = node.name, layout
+
     def _instrument(self, module: Any) -> None:
-        for name in {call.kernel for call in self.calls if call.generated}:
+        for name in {call.kernel for call in self.code.calls if call.generated}:
             setattr(module, name, self._recorder(name, getattr(module, name)))
         if hasattr(module, "extern_kernels"):
             module.extern_kernels = _Externs(self, module.extern_kernels)
@@ -73,17 +116,35 @@ class CompiledGraph:
             if call is None:
                 return kernel(*args, **kwargs)
             values = (*args, *kwargs.values())
-            before = {n: _copy(v) for n, v in zip(call.names, values) if n and isinstance(v, torch.Tensor)}
+            places = [
+                (n, value, offset)
+                for n, value, offset in zip(call.names, values, call.offsets)
+                if n and isinstance(value, torch.Tensor)
+            ]
+            before = self._read(call, places)
             result = kernel(*args, **kwargs)
-            written = {n: v for n, v in zip(call.names, values) if n in call.outputs and isinstance(v, torch.Tensor)}
-            self.seen.append(Seen(call, before, {n: _copy(v) for n, v in written.items()}))
+            self.seen.append(Seen(call, before, {n: _copy(v) for n, v, _ in places if n in call.outputs}))
             return result
 
         return recorded
 
+    def _read(self, call: KernelCall, places: list) -> dict:
+        """The buffers whose values a call gets, each as a whole."""
+        read = {}
+        for name, value, offset in places:
+            held = name
+            if name in call.outputs:
+                held = self.code.before(name, call.line) if name in call.updated else ""
+            for one in (held, *self.code.parts_of(name)):
+                layout = self.layout_of.get(one)
+                if layout and layout.dtype == value.dtype and self.code.holds(one, call.line):
+                    place = self.code.parts[one].offset if one != held else 0
+                    read[one] = _copy(layout.part(value, place - offset))
+        return read
+
     def _next(self, kernel: str) -> Optional[KernelCall]:
-        while self._at < len(self.calls):
-            call = self.calls[self._at]
+        while self._at < len(self.code.calls):
+            call = self.code.calls[self._at]
             self._at += 1
             if call.kernel == kernel:
                 return call
@@ -100,48 +161,26 @@ class _Externs:
         return self._graph._recorder(f"extern_kernels.{name}", getattr(self._real, name))
 
 
+def _layout(found: Any) -> Optional[Layout]:
+    """A layout of Inductor, where it is one of known lengths."""
+    from torch._inductor import ir
+
+    if not isinstance(found, ir.Layout) or not all(str(n).isdigit() for n in (*found.size, *found.stride)):
+        return None
+    return Layout(tuple(map(int, found.size)), tuple(map(int, found.stride)), found.dtype)
+
+
+def _reads(lowering: Any) -> dict:
+    """{buffer: names of the buffers that it is computed from}."""
+    found = {}
+    for operation in lowering.operations:
+        for made in operation.get_outputs():
+            found[made.get_name()] = set(operation.get_read_names())
+    return found
+
+
 def _copy(value: Any) -> Any:
     return value.detach().clone() if isinstance(value, torch.Tensor) else value
-
-
-def _name_of(node: ast.AST) -> str:
-    """The buffer of an argument, also of `reinterpret_tensor(buf0, ...)`."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "reinterpret_tensor" and node.args:
-        return _name_of(node.args[0])
-    return ""
-
-
-def calls_in(source: str) -> list[KernelCall]:
-    """Finds the calls of kernels in generated code.
-
-    Args:
-        source: The text of the module that Inductor wrote.
-
-    Returns:
-        The calls in the order of their lines.
-    """
-    tree = ast.parse(source)
-    written: dict[str, list] = {}  # kernel -> whether each argument is written
-    for node in ast.walk(tree):
-        made = node.value if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) else None
-        if made is not None and getattr(made.func, "attr", "") == "cpp_pybinding":
-            types = ast.literal_eval(made.args[0])
-            written[node.targets[0].id] = ["*" in kind and not kind.startswith("const ") for kind in types]
-    found = []
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
-            continue
-        names = [_name_of(value) for value in (*node.args, *(k.value for k in node.keywords))]
-        name = getattr(node.func, "id", "")
-        if name in written:
-            outputs = tuple(n for n, out in zip(names, written[name]) if out and n)
-            found.append((node.lineno, KernelCall(name, True, tuple(names), outputs)))
-        elif getattr(getattr(node.func, "value", None), "id", "") == "extern_kernels":
-            outputs = tuple(_name_of(k.value) for k in node.keywords if k.arg == "out")
-            found.append((node.lineno, KernelCall(f"extern_kernels.{node.func.attr}", False, tuple(names), outputs)))
-    return [call for _, call in sorted(found, key=lambda pair: pair[0])]
 
 
 def check_release() -> None:

@@ -29,7 +29,7 @@ def main():
     saved = torch.load(os.path.splitext(os.path.abspath(__file__))[0] + ".pt", weights_only=True)
     anew = config.patch(fx_graph_cache=False, fx_graph_remote_cache=False), functorch.patch(enable_autograd_cache=False)
     with anew[0], anew[1], torch.no_grad():
-        compiled = torch.compile(function, dynamic=False)(*saved["inputs"])
+        compiled = torch.compile(function, dynamic=False)(*(x.clone() for x in saved["inputs"]))
     apart = ((compiled.double() - saved["truth"]).abs() / saved["bound"]).max().item()
     print(f"distance from float64: {{apart:.3g}} times what rounding explains; eager: ", end="")
     print(f"{{((function(*saved['inputs']).double() - saved['truth']).abs() / saved['bound']).max().item():.3g}}")
@@ -41,10 +41,10 @@ if __name__ == "__main__":
 '''
 
 
-def _alone(module: torch.fx.GraphModule, wanted: str, known: dict) -> tuple[torch.fx.Graph, list]:
+def _alone(module: torch.fx.GraphModule, wanted: str, known: dict, changed: bool) -> tuple[torch.fx.Graph, list]:
     """A graph that computes one node, and the names of its inputs."""
     graph, made, inputs = torch.fx.Graph(), {}, []
-    nodes = needed(module.graph, wanted, known)
+    nodes = needed(module.graph, wanted, known, changed)
     used = {source.name for node in nodes for source in node.all_input_nodes}
     for node in module.graph.nodes:
         if node.name in used and node.name in known:
@@ -54,7 +54,7 @@ def _alone(module: torch.fx.GraphModule, wanted: str, known: dict) -> tuple[torc
         if node.op != "call_function":
             raise KeyError(node.name)
         made[node] = graph.node_copy(node, lambda source: made[source])
-    graph.output(made[nodes[-1]])
+    graph.output(next(copy for node, copy in made.items() if node.name == wanted))
     return graph, inputs
 
 
@@ -72,10 +72,10 @@ def compiled_alone(module: torch.fx.GraphModule, wanted: str, known: dict) -> to
     Raises:
         KeyError: It needs another value.
     """
-    graph, inputs = _alone(module, wanted, known)
+    graph, inputs = _alone(module, wanted, known, changed=False)
     with compiled_anew(), torch.no_grad():
         function = torch.compile(torch.fx.GraphModule(module, graph), dynamic=False)
-        return function(*(known[name] for name in inputs))
+        return function(*(known[name].clone() for name in inputs))  # what it writes is not ours
 
 
 def failing_script(
@@ -95,7 +95,7 @@ def failing_script(
     Returns:
         The path of the script if it fails; else an empty text, and no file is left.
     """
-    graph, inputs = _alone(module, wanted, known)
+    graph, inputs = _alone(module, wanted, known, changed=True)
     code = torch.fx.GraphModule(module, graph).code.strip().replace("def forward(self, ", "def function(", 1)
     shown = next(node.meta["val"] for node in module.graph.nodes if node.name == wanted)
     bound = bound_of(truths, shown.dtype)
