@@ -1,11 +1,13 @@
 """Calls of a dump made again: a part of the process of acc_check (the module _replay is there already).
 
-Nothing of the dump is executed: functions come from an allow-list of torch, tensors through torch.load(weights_only=True).
+Nothing of the dump is executed: functions come from an allow-list of torch, tensors from their bytes or through
+torch.load(weights_only=True).
 """
 
 import importlib.util
 import json
 import math
+import os
 
 import _replay
 from _replay import Call, Functions, Refused, load, natural, tensors_in, widen
@@ -23,8 +25,27 @@ TYPES = dict(
 )
 
 
-def read_tensor(path):
+def read_bytes(path, offset, dtype, shape):
+    """Reads a tensor whose place in its file the command has found."""
+    tensor = torch.empty(shape, dtype=dtype_of(dtype))
+    left = memoryview(tensor.view(-1).view(torch.uint8).numpy())
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        while left.nbytes:
+            got = os.preadv(file, [left], offset)
+            if not got:
+                raise Refused(f"{path} is shorter than it was")
+            left, offset = left[got:], offset + got
+    finally:
+        os.close(file)
+    return tensor
+
+
+def read_tensor(source):
     """Reads a file of torch, or of one tensor in the safetensors format; the command has looked at it already."""
+    if isinstance(source, list):
+        return read_bytes(*source)
+    path = source
     if not path.endswith(".safetensors"):
         return _replay.read_tensor(path)
     with open(path, "rb") as file:
@@ -140,9 +161,9 @@ class LabCall(Call):
         self.draws = False
 
     def _tensors(self, entries):
-        tensors, leaves = load([entry for entry in entries if isinstance(entry[1], str)], read_tensor)
+        tensors, leaves = load([entry for entry in entries if not isinstance(entry[1], dict)], read_tensor)
         for key, leaf, requires_grad in sorted(entries, key=lambda entry: natural(entry[0])):
-            if not isinstance(leaf, str):
+            if isinstance(leaf, dict):
                 tensors[key] = generated(leaf, self._generator, self.name)
                 if requires_grad and tensors[key].is_floating_point():
                     leaves.add(key)

@@ -7,7 +7,8 @@ First a line goes out, {"torch": version, "device": name} or {"error": text}. Th
 {dtype: [ulp, share]}} or
 {"collective": {"members": [{"rank", "api", "own", "op", "files"} of each], "known": truth}} or {"save": {path: part}}, and
 to each a line goes out, {"forward": [ITEM], "backward": [ITEM], "note": text} or {"why": text} or {"saved": [path]}. The bytes of
-the tensors follow, of each item those of the device, of the truth and of the bound of each element.
+the tensors follow, of each item those of the device, of the truth and of the bound of each element; they are in the memory of both
+where a request names a "part" of it (_channel.py).
 """
 
 import contextlib
@@ -472,7 +473,7 @@ def main():
             text = str(error).strip().split("\n", 1)[0][:200]
             say({"why": f"torch refuses the call ({type(error).__name__}: {text})"})
         else:
-            say(answer.line, answer.blobs())
+            say(answer.line, answer.blobs(), request.get("part"))
     laboratory.end()
 
 

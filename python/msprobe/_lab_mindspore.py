@@ -493,7 +493,7 @@ def main():
             text = str(error).strip().split("\n", 1)[0][:200]
             say({"why": f"MindSpore refuses the call ({type(error).__name__}: {text})"})
         else:
-            say(answer, blobs)
+            say(answer, blobs, request.get("part"))
 
 
 if __name__ == "__main__":

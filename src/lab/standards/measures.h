@@ -83,6 +83,9 @@ class ResultErrors {
 /// Fills the columns of a standard. kBinary of floating results, too.
 void MeasureByStandard(Standard standard, const ResultErrors& errors, FigureRow* row);
 
+/// The largest magnitude; NaN if one of them is NaN, 0 without values.
+double LargestMagnitude(const std::vector<double>& values);
+
 /// np.mean of `values` in this width.
 double NumpyMean(const std::vector<double>& values, Width width);
 
