@@ -42,6 +42,12 @@ def leave(blobs, part):
     return at - begin
 
 
+def leave_at_once():
+    """Ends the process without taking its modules apart, which for torch takes as long as a hundred calls."""
+    sys.stderr.flush()
+    os._exit(0)
+
+
 def channel():
     """The stream to the command, and a function that says an answer and its bytes on it."""
     stream = socket.socket(fileno=os.dup(0)).makefile("rwb")

@@ -236,11 +236,6 @@ void MeasureUlps(const ResultErrors& e, FigureRow* row) {
 
 }  // namespace
 
-Width ResultValues::width() const {
-  if (dtype == DType::kFloat64) return Width::kDouble;
-  return dtype == DType::kFloat16 ? Width::kHalf : Width::kSingle;
-}
-
 double LargestMagnitude(const std::vector<double>& values) {
   // Without their signs, the bits of numbers are ordered as these are, and NaN is above infinity.
   constexpr uint64_t kSign = uint64_t{1} << 63;

@@ -16,7 +16,10 @@ namespace msprobe {
 struct ResultValues {
   DType dtype = DType::kFloat32;
   std::vector<double> values;
-  Width width() const;
+  Width width() const {
+    if (dtype == DType::kFloat64) return Width::kDouble;
+    return dtype == DType::kFloat16 ? Width::kHalf : Width::kSingle;
+  }
 };
 struct ResultPair {
   ResultValues device, bench;
