@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kBinsOfPowers = 4;
 
-constexpr int kBias = 1023, kFraction = 52, kLowestNormal = -1022;
+constexpr int kBias = 1023, kFraction = 52;
 
 /// std::ilogb of what is above 0 and finite.
 int PowerOf(double size) {
@@ -38,11 +38,12 @@ struct FloatFormat {
       default: return {24, -126, std::numeric_limits<float>::max(), 0x1p-23};
     }
   }
-  /// The distance of neighbours at `size`.
-  double Ulp(double size) const {
-    const int power = std::max(size > 0 ? PowerOf(size) : lowest, lowest) - digits + 1;
-    return power < kLowestNormal ? std::ldexp(1.0, power)
-                                 : std::bit_cast<double>(static_cast<uint64_t>(power + kBias) << kFraction);
+  /// The power of two that is the distance of neighbours at a size of this power.
+  int UlpPower(int power) const { return std::max(power, lowest) - digits + 1; }
+  /// x / 2^power. Multiplying by the inverse is as exact, but float64 has none of its smallest ones.
+  static double Over(double x, int power) {
+    return power < -kBias + 1 ? x / std::ldexp(1.0, power)
+                              : x * std::bit_cast<double>(static_cast<uint64_t>(kBias - power) << kFraction);
   }
 };
 
@@ -123,8 +124,9 @@ class Elements {
     const double ours = ours_[i], truth = truth_[i];
     if (!IsPlain(ours, truth) && IsSpecial(ours, truth)) return;
     const double lacks = low_.empty() ? 0 : low_[i];
-    const double size = SizeOf(i), apart = std::abs((ours - truth) - lacks), ulp = format_.Ulp(size);
-    const double error = apart / ulp;
+    const double size = SizeOf(i), apart = std::abs((ours - truth) - lacks);
+    const int power = size > 0 ? PowerOf(size) : format_.lowest, ulp = format_.UlpPower(power);
+    const double error = FloatFormat::Over(apart, ulp);
     if (apart > 0) {
       if (size == 0) {
         found->rtol = std::numeric_limits<double>::infinity();
@@ -135,10 +137,10 @@ class Elements {
     }
     // Powers are shifted above 0, so that dividing rounds down.
     Counts& bin =
-        size > 0 ? bins_[static_cast<size_t>(PowerOf(size) + kZeroPlace * kBinsOfPowers) / kBinsOfPowers] : zeros_;
+        size > 0 ? bins_[static_cast<size_t>(power + kZeroPlace * kBinsOfPowers) / kBinsOfPowers] : zeros_;
     ++bin[ClassOf(error)];
     if (item_.ulps < 0) return;
-    const double limit = item_.ulps + (bounds_.empty() ? 0 : static_cast<double>(bounds_[i]) / ulp);
+    const double limit = item_.ulps + (bounds_.empty() ? 0 : FloatFormat::Over(static_cast<double>(bounds_[i]), ulp));
     // The one that is furthest beyond its limit; of those within it, too, so that the table shows how near it is.
     if (error * std::max(found->limit, 1e-300) > found->error * limit || found->limit == 0)
       found->error = error, found->limit = limit;
