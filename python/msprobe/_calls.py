@@ -10,8 +10,6 @@ import importlib.util
 import json
 import math
 import os
-import sys
-import types
 
 import _replay
 from _replay import Call, Functions, Refused, load, natural, tensors_in, widen
@@ -30,26 +28,16 @@ TYPES = dict(
 
 
 def import_torch():
-    """Imports torch without its functions for tensors that have no values: reading them takes a third of the time of the import.
-
-    They are there for whoever imports them afterwards, as _extended does.
-    """
-    left_out = "torch._meta_registrations"
-    sys.modules[left_out] = types.ModuleType(left_out)
+    """Imports torch; nothing that it makes then is looked at as garbage, which it never is."""
     collects = gc.isenabled()
     gc.disable()
     try:
         module = importlib.import_module("torch")
         importlib.import_module("torch.overrides")
     finally:
-        del sys.modules[left_out]
         if collects:
             gc.enable()
-    vars(module).pop("_meta_registrations", None)
-    # Generators are not made without it in the torch releases that have it.
-    if importlib.util.find_spec("torch._prims.rng_prims") is not None:
-        importlib.import_module("torch._prims.rng_prims")
-    gc.freeze()  # none of this is garbage, ever
+    gc.freeze()
     return module
 
 

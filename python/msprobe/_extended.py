@@ -5,7 +5,6 @@ What torch would run as kernels, forward and backward, is computed by numpy from
 by torch's own decompositions. A function that is not among them has no truth, which is said; nothing is guessed.
 """
 
-import importlib
 import math
 import operator
 import platform
@@ -56,9 +55,6 @@ def start():
         raise Refused("no truth beyond float64: numpy is missing") from None
     if numpy.finfo(numpy.longdouble).nmant < 63:
         raise Refused(f"no truth beyond float64: long double is no wider on {platform.machine()}")
-    # Decompositions are looked up in a table that these fill.
-    importlib.import_module("torch._decomp")
-    importlib.import_module("torch._meta_registrations")
     np = numpy
 
 
