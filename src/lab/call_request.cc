@@ -139,6 +139,19 @@ Status WriteRecorded(const TensorFolder& folder, const JsonDoc& forward, const J
   return OkStatus();
 }
 
+/// {"target": [api, file, function]} of an op whose outputs are changed.
+void WriteHandlers(const OutputHandlers& handlers, const std::string& api, JsonWriter* json) {
+  json->ObjectMember("handlers", [&] {
+    for (const auto& [side, of_side] : {std::pair{"target", &handlers.target}, std::pair{"golden", &handlers.golden}}) {
+      const auto found = of_side->find(api);
+      if (found == of_side->end()) continue;
+      json->Key(side), json->BeginArray();
+      json->String(api), json->String(found->second.file), json->String(found->second.function);
+      json->EndArray();
+    }
+  });
+}
+
 /// What requests of both frameworks have.
 void WriteShared(const DumpFile& dump, const PlannedCall& call, JsonWriter* json) {
   json->Member("arithmetic", ArithmeticText(ArithmeticOf(dump.ops()[call.forward].name)));
@@ -167,7 +180,8 @@ StatusOr<std::string> MindSporeRequest(const DumpFile& dump, const PlannedCall& 
 
 }  // namespace
 
-StatusOr<std::string> CallRequest(const DumpFile& dump, const PlannedCall& call, bool recorded) {
+StatusOr<std::string> CallRequest(const DumpFile& dump, const PlannedCall& call, bool recorded,
+                                  const OutputHandlers* handlers) {
   JsonDoc forward, backward;
   MSP_RETURN_IF_ERROR(dump.ParseOp(call.forward, &forward));
   if (dump.framework() == "mindspore") return MindSporeRequest(dump, call, forward);
@@ -186,6 +200,7 @@ StatusOr<std::string> CallRequest(const DumpFile& dump, const PlannedCall& call,
   MSP_RETURN_IF_ERROR(WriteSources(folder, found.tensors, recorded, &json));
   json.Key("gradients");
   MSP_RETURN_IF_ERROR(WriteSources(folder, gradients, recorded, &json));
+  if (handlers) WriteHandlers(*handlers, call.api, &json);
   json.EndObject();
   json.Member("backward", !gradients.empty());
   json.Member("dtype", ResultType(forward));
