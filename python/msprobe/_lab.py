@@ -195,8 +195,8 @@ class Distances:
         if not ours.is_floating_point():
             return None
         info = torch.finfo(ours.dtype)
-        apart, size = (ours.double() - truth), truth.abs()
-        apart = (apart if low is None else apart - low).abs_()
+        apart, size = ours.to(torch.float64, copy=True).sub_(truth), truth.abs()
+        apart = (apart if low is None else apart.sub_(low)).abs_()
         furthest, largest = apart.max().item(), size.max().item()
         if not (math.isfinite(furthest) and largest < 0.9 * info.max):
             return None
@@ -280,7 +280,7 @@ class Near:
     """How far the elements of a result are from the truth, all of them finite, and the whole in ulp."""
 
     def __init__(self, apart, size, info, error, limit):
-        self._apart, self._size, self._info = apart, size.clamp_(min=info.smallest_normal), info
+        self._apart, self._size, self._info = apart, size, info
         self.error, self.limit = error / info.eps, limit / info.eps
 
     def holds(self, bound):
@@ -293,6 +293,7 @@ class Near:
             room = (self._size * share).add_(bound.distance).sub_(self._apart).min().item()
         if room >= 0:
             return True
+        self._size.clamp_(min=self._info.smallest_normal)  # which makes no bound smaller
         limit = self._size * share
         if bound.distance is not None:
             limit += bound.distance
