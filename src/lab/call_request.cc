@@ -55,8 +55,8 @@ Status WriteRange(const JsonValue& leaf, const std::string& key, JsonWriter* jso
   return OkStatus();
 }
 
-/// A file of a tensor: [path, offset, dtype, shape] where its bytes in C order are all that there is of it, else the path
-/// alone, for torch to read.
+/// A file of a tensor: [path, offset, dtype, shape] where its bytes in C order are all that there is of it, else the
+/// path alone, for torch to read.
 void WriteFile(const std::string& path, const TensorFile& file, JsonWriter* json) {
   constexpr uint64_t kMostBytes = uint64_t{1} << 31;
   const FileTensor* tensor = file.tensor();
@@ -87,8 +87,7 @@ Status WriteSources(const TensorFolder& folder, const CallTensors& tensors, bool
       if (!EndsWith(path, ".pt") && !EndsWith(path, ".safetensors"))
         return BadInput(OneLine(path) + " is not a file of PyTorch");
       // Our own reader looks first: sizes that do not fit are found before anything is allocated.
-      MSP_ASSIGN_OR_RETURN(const TensorFile file,
-                           TensorFile::Open(path, ParseDType(leaf->Find("dtype")->Text())));
+      MSP_ASSIGN_OR_RETURN(const TensorFile file, TensorFile::Open(path, ParseDType(leaf->Find("dtype")->Text())));
       WriteFile(path, file, json);
     } else if (whole) {
       return BadInput("the dump has no values of " + OneLine(key));

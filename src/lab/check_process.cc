@@ -104,8 +104,8 @@ StatusOr<std::unique_ptr<CheckProcess>> CheckProcess::Start(const std::string& d
 
 Status CheckProcess::Begin() {
   if (!shared_) shared_ = SharedBytes::Open();
-  MSP_ASSIGN_OR_RETURN(process_, PythonProcess::Start(kName, CheckProgram(framework_), {device_},
-                                                      shared_ ? shared_->descriptor() : -1));
+  MSP_ASSIGN_OR_RETURN(
+      process_, PythonProcess::Start(kName, CheckProgram(framework_), {device_}, shared_ ? shared_->descriptor() : -1));
   const StatusOr<std::string> line = process_->ReadLine();
   if (!line.ok() && line.status().code() != Code::kBadInput) return line.status();
   JsonDoc doc;

@@ -30,7 +30,7 @@ struct ResultItem {
   std::vector<int64_t> shape, truth_shape;
   // Bytes of a tensor, which the answer keeps; the truth of floats is float64, that of others has their type.
   std::string_view ours, truth;
-  bool same = false;        // of a value
+  bool same = false;  // of a value
   // How far the result is from the truth and how far rounding explains, in ulp; -1 where nothing says it.
   double error = -1, limit = -1;
   // Of each element: `ulps` of its own value and, where `bound` is there (float32 each), a distance of its own.

@@ -56,9 +56,9 @@ class Elements {
         smallest_(std::ldexp(1.0, format_.lowest)),
         pairs_(IsComplex(dtype)),
         out_(out) {
-    ours_ = FloatsAt(item.ours, dtype);
-    truth_ = FloatsAt(item.truth, DType::kFloat64);
-    if (!item.low.empty()) low_ = FloatsAt(item.low, DType::kFloat64);
+    ours_ = NumbersAt(item.ours, dtype);
+    truth_ = NumbersAt(item.truth, DType::kFloat64);
+    if (!item.low.empty()) low_ = NumbersAt(item.low, DType::kFloat64);
     bounds_.resize(item.bound.size() / sizeof(float));
     if (!bounds_.empty()) std::memcpy(bounds_.data(), item.bound.data(), bounds_.size() * sizeof(float));
   }
@@ -136,8 +136,7 @@ class Elements {
       found->atol = std::max(found->atol, apart - format_.eps * size);
     }
     // Powers are shifted above 0, so that dividing rounds down.
-    Counts& bin =
-        size > 0 ? bins_[static_cast<size_t>(power + kZeroPlace * kBinsOfPowers) / kBinsOfPowers] : zeros_;
+    Counts& bin = size > 0 ? bins_[static_cast<size_t>(power + kZeroPlace * kBinsOfPowers) / kBinsOfPowers] : zeros_;
     ++bin[ClassOf(error)];
     if (item_.ulps < 0) return;
     const double limit = item_.ulps + (bounds_.empty() ? 0 : FloatFormat::Over(static_cast<double>(bounds_[i]), ulp));
@@ -154,7 +153,7 @@ class Elements {
   FloatFormat format_;
   double high_, smallest_;
   bool pairs_;
-  Floats ours_, truth_, low_;
+  ResultNumbers ours_, truth_, low_;
   std::vector<float> bounds_;
   std::array<Counts, kZeroPlace + 257> bins_{};  // 2^-1074 to 2^1023
   Counts zeros_{};

@@ -1,4 +1,5 @@
-// Functions of the user that change outputs before they are judged, such as of ops that leave a part of their memory as it was.
+// Functions of the user that change outputs before they are judged, such as of ops that leave a part of their memory as
+// it was.
 #pragma once
 
 #include <map>
@@ -18,8 +19,8 @@ struct OutputHandlers {
   std::map<std::string, OutputHandler, std::less<>> target, golden;
 };
 
-/// Of a YAML file in the form of mindstudio-probe's api_output_postprocess.yaml: acc_check_handlers with maps `target` and
-/// `golden` of "file.py:function". Files are beside it, unless their paths are absolute.
+/// Of a YAML file in the form of mindstudio-probe's api_output_postprocess.yaml: acc_check_handlers with maps `target`
+/// and `golden` of "file.py:function". Files are beside it, unless their paths are absolute.
 StatusOr<OutputHandlers> ReadOutputHandlers(const std::string& path);
 
 }  // namespace msprobe

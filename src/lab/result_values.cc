@@ -47,9 +47,9 @@ std::vector<double> FloatsOf(std::string_view bytes, DType dtype) {
   });
 }
 
-Floats FloatsAt(std::string_view bytes, DType dtype) {
+ResultNumbers NumbersAt(std::string_view bytes, DType dtype) {
   const bool fits = reinterpret_cast<uintptr_t>(bytes.data()) % alignof(double) == 0;
-  if (RealTypeOf(dtype) != DType::kFloat64 || !fits) return Floats(FloatsOf(bytes, dtype));
+  if (RealTypeOf(dtype) != DType::kFloat64 || !fits) return ResultNumbers(FloatsOf(bytes, dtype));
   return {reinterpret_cast<const double*>(bytes.data()), bytes.size() / sizeof(double)};
 }
 

@@ -12,14 +12,14 @@ namespace msprobe {
 /// Complex numbers are pairs of real ones.
 DType RealTypeOf(DType t);
 /// Numbers where they lie if they are float64 already, or else converted.
-class Floats {
+class ResultNumbers {
  public:
-  Floats() = default;
-  explicit Floats(std::vector<double> values)
+  ResultNumbers() = default;
+  explicit ResultNumbers(std::vector<double> values)
       : own_(std::move(values)), data_(own_.data()), size_(own_.size()) {}
-  Floats(const double* data, size_t size) : data_(data), size_(size) {}
-  Floats(Floats&&) = default;
-  Floats& operator=(Floats&&) = default;
+  ResultNumbers(const double* data, size_t size) : data_(data), size_(size) {}
+  ResultNumbers(ResultNumbers&&) = default;
+  ResultNumbers& operator=(ResultNumbers&&) = default;
   const double* data() const { return data_; }
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
@@ -31,7 +31,7 @@ class Floats {
   size_t size_ = 0;
 };
 /// Those of `bytes`, which stay where they are as long as this is used.
-Floats FloatsAt(std::string_view bytes, DType dtype);
+ResultNumbers NumbersAt(std::string_view bytes, DType dtype);
 
 /// The values of float64, float32, float16 and bfloat16, and of complex numbers of these.
 std::vector<double> FloatsOf(std::string_view bytes, DType dtype);

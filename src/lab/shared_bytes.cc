@@ -45,8 +45,8 @@ SharedBytes::Part::~Part() {
   Place& place = owner_->places_[number_];
   if (place.mapped > kMostKept) {
     munmap(place.map, place.mapped);
-    fallocate(owner_->descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-              static_cast<off_t>(kPartSize) * number_, static_cast<off_t>(place.mapped));
+    fallocate(owner_->descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(kPartSize) * number_,
+              static_cast<off_t>(place.mapped));
     place.map = nullptr, place.mapped = 0;
   }
   place.taken.store(false, std::memory_order_release);

@@ -1,4 +1,5 @@
-// Memory into which a process of ours writes results: they are judged where they lie, instead of going through a socket.
+// Memory into which a process of ours writes results: they are judged where they lie, instead of going through a
+// socket.
 #pragma once
 
 #include <atomic>

@@ -121,7 +121,8 @@ Status RunOnline(const AccCheckArgs& args, bool as_json) {
   return OkStatus();
 }
 
-/// Numbers of one result after the other come and go: their memory is kept, not fetched from the kernel and wiped each time.
+/// Numbers of one result after the other come and go: their memory is kept, not fetched from the kernel and wiped each
+/// time.
 void KeepFreedMemory() {
 #ifdef __GLIBC__
   constexpr int kMostKept = 256 << 20;

@@ -246,8 +246,7 @@ double LargestMagnitude(const std::vector<double>& values) {
 
 double NumpyMean(const std::vector<double>& values, Width width) {
   const Width inside = std::max(width, Width::kSingle);  // halves are summed up in float32
-  const double sum =
-      WithRounding(inside, [&](auto round) { return PairwiseSum(values.data(), values.size(), round); });
+  const double sum = WithRounding(inside, [&](auto round) { return PairwiseSum(values.data(), values.size(), round); });
   return RoundTo(width, RoundTo(inside, sum / static_cast<double>(values.size())));
 }
 
