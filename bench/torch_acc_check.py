@@ -1,8 +1,10 @@
-"""Processor time of acc_check for a tensor dump of PyTorch with 1,000 calls, beside that of the bare calls in a process of their own.
+"""Time of acc_check for a tensor dump of PyTorch with 1,000 calls, beside that of the bare calls in a process of their own, and of mindstudio-probe.
 
-usage: python bench/torch_acc_check.py DIRECTORY [ROUNDS]      with torch; MSPROBE_BIN is the command
+usage: python bench/torch_acc_check.py DIRECTORY [ROUNDS [PYTHON ...]]      with torch; MSPROBE_BIN is the command
 
 The bare process starts Python, imports torch, loads the recorded tensors, and makes each call once, forward and backward. Both run in turn.
+PYTHON has mindstudio-probe and torch: its check of the same dump runs once, with the CPU in the place of CUDA, without which it does not start.
+That takes eight minutes.
 """
 
 import os
@@ -10,6 +12,7 @@ import resource
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[1]
@@ -73,12 +76,12 @@ for name, op in data.items():
 
 
 def seconds(command):
-    """Processor time of a command and of its children."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    """Processor time of a command and of its children, and the time that passes."""
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     env = {**os.environ, "OMP_NUM_THREADS": "1", "MSPROBE_PYTHON": sys.executable}
-    subprocess.run([str(part) for part in command], check=True, env=env, stdout=-3)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    subprocess.run([str(part) for part in command], check=True, env=env, stdout=-3, stderr=-3)
+    after, end = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, end - begin
 
 
 def main():
@@ -87,16 +90,25 @@ def main():
     command = os.environ.get("MSPROBE_BIN", REPO / ".venv" / "bin" / "msprobe")
     figures = []
     for number in range(rounds):
-        start = seconds([sys.executable, "-c", "import torch"])
-        bare = seconds([sys.executable, "-c", BARE, root])
-        ours = seconds(
+        start, _ = seconds([sys.executable, "-c", "import torch"])
+        bare, bare_wall = seconds([sys.executable, "-c", BARE, root])
+        ours, wall = seconds(
             [command, "acc_check", "-api_info", root / "dump.json", "-o", root / f"out{number}", "-d", "cpu"]
         )
-        figures.append((start, bare, ours, ours / bare))
-    start, bare, ours, times = (statistics.median(column) for column in zip(*figures))
+        figures.append((start, bare, ours, ours / bare, bare_wall, wall, wall / bare_wall))
+    start, bare, ours, times, bare_wall, wall, walls = (statistics.median(column) for column in zip(*figures))
     print(
-        f"import of torch {start:.1f} s, bare calls {bare:.1f} s with it, acc_check {ours:.1f} s: {times:.1f} times as much"
+        f"processor: import of torch {start:.1f} s, bare calls {bare:.1f} s with it, acc_check {ours:.1f} s: {times:.2f} times as much"
     )
+    print(f"time: bare calls {bare_wall:.1f} s, acc_check {wall:.1f} s: {walls:.2f} times as much")
+    for number, python in enumerate(sys.argv[3:]):
+        out = root / f"earlier{number}"
+        out.mkdir()
+        script = REPO / "tests" / "python" / "old_acc_check.py"
+        earlier, _ = seconds([python, script, "-", root / "dump.json", out])
+        print(
+            f"processor: mindstudio-probe of {python} {earlier:.0f} s, {earlier / ours:.0f} times as much as acc_check"
+        )
 
 
 if __name__ == "__main__":

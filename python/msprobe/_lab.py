@@ -7,7 +7,8 @@ First a line goes out, {"torch": version, "device": name} or {"error": text}. Th
 {dtype: [ulp, share]}} or
 {"collective": {"members": [{"rank", "api", "own", "op", "files"} of each], "known": truth}} or {"save": {path: part}}, and
 to each a line goes out, {"forward": [ITEM], "backward": [ITEM], "note": text} or {"why": text} or {"saved": [path]}. The bytes of
-the tensors follow, of each item those of the device, of the truth and of the bound of each element.
+the tensors follow, of each item those of the device, of the truth and of the bound of each element; they are in the memory of both
+where a request names a "part" of it (_channel.py).
 """
 
 import contextlib
@@ -28,7 +29,7 @@ import _recorded
 import _replay
 import _steps
 from _calls import MOST_BYTES, LabCall, LabFunctions, Pass, dtype_of, parts_of, shake
-from _channel import channel
+from _channel import channel, leave_at_once
 from _replay import (
     REFUSALS,
     Jitter,
@@ -195,8 +196,8 @@ class Distances:
         if not ours.is_floating_point():
             return None
         info = torch.finfo(ours.dtype)
-        apart, size = (ours.double() - truth), truth.abs()
-        apart = (apart if low is None else apart - low).abs_()
+        apart, size = ours.to(torch.float64, copy=True).sub_(truth), truth.abs()
+        apart = (apart if low is None else apart.sub_(low)).abs_()
         furthest, largest = apart.max().item(), size.max().item()
         if not (math.isfinite(furthest) and largest < 0.9 * info.max):
             return None
@@ -282,13 +283,21 @@ class Near:
     """How far the elements of a result are from the truth, all of them finite, and the whole in ulp."""
 
     def __init__(self, apart, size, info, error, limit):
-        self._apart, self._size, self._info = apart, size.clamp_(min=info.smallest_normal), info
+        self._apart, self._size, self._info = apart, size, info
         self.error, self.limit = error / info.eps, limit / info.eps
 
     def holds(self, bound):
         """Whether every element is within its bound."""
         # A unit in the last place is more than half an eps of the value.
-        limit = self._size * (bound.ulps * self._info.eps / 2)
+        share = bound.ulps * self._info.eps / 2
+        if bound.distance is None:
+            room = -torch.sub(self._apart, self._size, alpha=share).max().item()
+        else:
+            room = (self._size * share).add_(bound.distance).sub_(self._apart).min().item()
+        if room >= 0:
+            return True
+        self._size.clamp_(min=self._info.smallest_normal)  # which makes no bound smaller
+        limit = self._size * share
         if bound.distance is not None:
             limit += bound.distance
         over = self._apart > limit
@@ -449,9 +458,7 @@ def main():
         say({"error": f"{sys.executable} has no torch, with which ops are called again"})
         return
     global torch
-    import torch
-    import torch.overrides
-
+    torch = _calls.import_torch()
     _replay.torch = _calls.torch = _element.torch = _draws.torch = torch
     _recorded.torch = _steps.torch = _extended.torch = _collectives.torch = _choices.torch = torch
     try:
@@ -476,8 +483,9 @@ def main():
             text = str(error).strip().split("\n", 1)[0][:200]
             say({"why": f"torch refuses the call ({type(error).__name__}: {text})"})
         else:
-            say(answer.line, answer.blobs())
+            say(answer.line, answer.blobs(), request.get("part"))
     laboratory.end()
+    leave_at_once()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ call. The truth is numpy's float64 where _numpy_truth has the function, else Min
 from an allow-list of mindspore.mint, mindspore.ops and mindspore.Tensor, tensors from npy files without objects.
 """
 
+import gc
 import inspect
 import json
 import math
@@ -15,7 +16,7 @@ import resource
 import sys
 
 import numpy as np
-from _channel import channel
+from _channel import channel, leave_at_once
 from _numpy_truth import GRADIENTS, NUMPY
 
 mindspore = None  # imported by main(), which says so where there is none
@@ -44,20 +45,7 @@ LARGEST = {
 }
 SMALLEST = {"Float64": 2.0**-1022, "Float32": 2.0**-126, "Float16": 2.0**-14, "BFloat16": 2.0**-126}  # normal numbers
 RANDOM = ("dropout", "rand", "normal", "uniform", "bernoulli", "multinomial")
-SHARED = (
-    "kernel",
-    "backend",
-    "shard",
-    "register",
-    "asnumpy",
-    "numpy",
-    "flush",
-    "storage",
-    "save",
-    "load",
-    "set_",
-    "init_data",
-)
+SHARED = "kernel backend shard register asnumpy numpy flush storage save load set_ init_data".split()
 OPERATORS = {f"__{p}{n}__" for n in "add sub mul truediv floordiv mod pow matmul".split() for p in ("", "r", "i")} | {
     f"__{n}__" for n in "neg abs eq ne lt le gt ge getitem invert and or xor".split()
 }
@@ -477,6 +465,11 @@ def main():
     except ImportError:
         say({"error": f"{sys.executable} has no mindspore, with which ops are called again"})
         return
+    # Each call waits for its results anyway: threads that wait for each other in between take most of the processor's time.
+    blocking = getattr(getattr(mindspore, "runtime", None), "launch_blocking", None)
+    if blocking is not None:
+        blocking()
+    gc.freeze()  # nothing that was imported is garbage, ever
     laboratory = Laboratory()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     say({"mindspore": mindspore.__version__, "device": str(mindspore.get_context("device_target"))})
@@ -493,7 +486,8 @@ def main():
             text = str(error).strip().split("\n", 1)[0][:200]
             say({"why": f"MindSpore refuses the call ({type(error).__name__}: {text})"})
         else:
-            say(answer, blobs)
+            say(answer, blobs, request.get("part"))
+    leave_at_once()
 
 
 if __name__ == "__main__":

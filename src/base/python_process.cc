@@ -22,6 +22,7 @@ namespace msprobe {
 namespace {
 
 constexpr size_t kLongestLine = 1 << 20;
+constexpr int kInherited = 3;  // a descriptor
 // With -c Python looks for modules in the current directory first, which may be a dump of somebody else, or the sources
 // of torch.
 constexpr char kNotFromHere[] = "import sys\nif sys.path[:1] == ['']: del sys.path[0]\n";
@@ -56,13 +57,14 @@ exec(compile(b"".join(parts), "msprobe", "exec"))
 }  // namespace
 
 StatusOr<std::unique_ptr<PythonProcess>> PythonProcess::Start(std::string_view option, std::string_view program,
-                                                              const std::vector<std::string>& arguments) {
+                                                              const std::vector<std::string>& arguments,
+                                                              int inherited) {
   std::unique_ptr<PythonProcess> out(new PythonProcess(option));
   if (program.size() <= kLongestArgument) {
-    MSP_RETURN_IF_ERROR(out->Spawn(program, arguments));
+    MSP_RETURN_IF_ERROR(out->Spawn(program, arguments, inherited));
     return out;
   }
-  MSP_RETURN_IF_ERROR(out->Spawn(kBootstrap, arguments));
+  MSP_RETURN_IF_ERROR(out->Spawn(kBootstrap, arguments, inherited));
   const std::string size = std::to_string(program.size()) + "\n";
   Status sent = out->Send(size.data(), size.size());
   if (sent.ok()) sent = out->Send(program.data(), program.size());
@@ -71,7 +73,7 @@ StatusOr<std::unique_ptr<PythonProcess>> PythonProcess::Start(std::string_view o
   return out;
 }
 
-Status PythonProcess::Spawn(std::string_view program, const std::vector<std::string>& arguments) {
+Status PythonProcess::Spawn(std::string_view program, const std::vector<std::string>& arguments, int inherited) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
     return InternalError("cannot make a socket for " + option_ + ": " + std::strerror(errno));
@@ -87,6 +89,7 @@ Status PythonProcess::Spawn(std::string_view program, const std::vector<std::str
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, pair[1], 0);
   posix_spawn_file_actions_adddup2(&actions, 2, 1);
+  if (inherited >= 0) posix_spawn_file_actions_adddup2(&actions, inherited, kInherited);
   const int error = posix_spawnp(&pid_, python.c_str(), &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   close(pair[1]);

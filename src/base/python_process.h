@@ -17,8 +17,9 @@ class PythonProcess {
  public:
   /// Runs `program`, its text, in the Python of $MSPROBE_PYTHON, else the one beside the command, else python3. Error
   /// texts name `option`, for which it runs. kUsage when there is no such Python.
+  /// A descriptor that is `inherited` is its descriptor 3.
   static StatusOr<std::unique_ptr<PythonProcess>> Start(std::string_view option, std::string_view program,
-                                                        const std::vector<std::string>& arguments);
+                                                        const std::vector<std::string>& arguments, int inherited = -1);
   PythonProcess(const PythonProcess&) = delete;
   PythonProcess& operator=(const PythonProcess&) = delete;
   /// Ends the process, by force when it does not end by itself.
@@ -38,7 +39,7 @@ class PythonProcess {
   explicit PythonProcess(std::string_view option) : option_(option) {}
   /// Appends what has come to `buffer_`.
   Status Receive(std::chrono::steady_clock::time_point end_of_time, int seconds);
-  Status Spawn(std::string_view program, const std::vector<std::string>& arguments);
+  Status Spawn(std::string_view program, const std::vector<std::string>& arguments, int inherited);
 
   std::string option_;
   int socket_ = -1;

@@ -16,6 +16,7 @@
 #include "lab/check_tables.h"
 #include "lab/collective_calls.h"
 #include "lab/judge.h"
+#include "lab/output_handlers.h"
 #include "lab/standards/ratios.h"
 
 namespace msprobe {
@@ -27,6 +28,7 @@ constexpr size_t kMostNamed = 100, kMostWorst = 20;
 struct CheckConfig {
   CallFilter filter;
   std::string error_data = "./";
+  OutputHandlers handlers;
 };
 
 Status ReadNames(const JsonValue& section, const char* key, const std::string& path,
@@ -51,6 +53,10 @@ Status ReadConfig(const std::string& path, CheckConfig* out) {
   if (!section) return OkStatus();
   MSP_RETURN_IF_ERROR(ReadNames(*section, "white_list", path, &out->filter.white));
   MSP_RETURN_IF_ERROR(ReadNames(*section, "black_list", path, &out->filter.black));
+  if (const JsonValue* handlers = section->Find("output_postprocess"); handlers && !handlers->IsNull()) {
+    if (!handlers->IsString()) return BadInput(path + ": \"output_postprocess\" must be a string, a path");
+    MSP_ASSIGN_OR_RETURN(out->handlers, ReadOutputHandlers(std::string(handlers->Text())));
+  }
   const JsonValue* folder = section->Find("error_data_path");
   if (!folder) return OkStatus();
   if (!folder->IsString()) return BadInput(path + ": \"error_data_path\" must be a string, a path");
@@ -72,10 +78,11 @@ LabFramework FrameworkOf(const DumpFile& dump) {
 
 class AccuracyCheck {
  public:
-  AccuracyCheck(const AccCheckSettings& settings, const DumpFile& dump, std::vector<PlannedCall> plan,
-                AccCheckReport* report, CheckPool* pool)
+  AccuracyCheck(const AccCheckSettings& settings, const DumpFile& dump, const OutputHandlers& handlers,
+                std::vector<PlannedCall> plan, AccCheckReport* report, CheckPool* pool)
       : settings_(settings),
         dump_(dump),
+        handlers_(handlers),
         plan_(std::move(plan)),
         report_(report),
         framework_(FrameworkOf(dump)),
@@ -116,7 +123,7 @@ class AccuracyCheck {
     const bool collective = call.collective && collectives_;
     if (!call.skip.empty() && !collective) return SkippedCall(call.full, framework_, call.skip);
     const StatusOr<std::string> request =
-        collective ? collectives_->Request(call) : CallRequest(dump_, call, IsRecorded(settings_));
+        collective ? collectives_->Request(call) : CallRequest(dump_, call, IsRecorded(settings_), &handlers_);
     if (!request.ok()) {
       if (request.status().code() != Code::kBadInput) return request.status();
       return SkippedCall(call.full, framework_, request.status().message());
@@ -185,6 +192,7 @@ class AccuracyCheck {
 
   const AccCheckSettings& settings_;
   const DumpFile& dump_;
+  const OutputHandlers& handlers_;
   std::vector<PlannedCall> plan_;
   AccCheckReport* report_;
   LabFramework framework_;
@@ -207,13 +215,17 @@ StatusOr<AccCheckReport> CheckAccuracy(const AccCheckSettings& settings, const s
                     ": acc_check calls functions of PyTorch and MindSpore");
   if (IsRecorded(settings) && dump.framework() == "mindspore")
     return UsageError("-d recorded is for dumps of PyTorch: leave it out, so that the calls are made again");
+  const bool handled = !config.handlers.target.empty() || !config.handlers.golden.empty();
+  if (handled && (IsRecorded(settings) || dump.framework() == "mindspore"))
+    return UsageError("output_postprocess is for calls of PyTorch that are made again: leave it out of " +
+                      settings.config);
   report.truncated = dump.truncated();
   CheckTables tables(FrameworkOf(dump) == LabFramework::kTorch ? CheckColumns() : MindSporeCheckColumns());
   if (!settings.resume.empty()) MSP_RETURN_IF_ERROR(tables.Continue(settings.resume, &config.filter.done));
   report.resumed = config.filter.done.size();
   config.filter.once = settings.once;
   MSP_ASSIGN_OR_RETURN(std::vector<PlannedCall> plan, PlanCalls(dump, config.filter));
-  AccuracyCheck check(settings, dump, std::move(plan), &report, pool);
+  AccuracyCheck check(settings, dump, config.handlers, std::move(plan), &report, pool);
   MSP_RETURN_IF_ERROR(check.Begin());
   if (settings.resume.empty()) MSP_RETURN_IF_ERROR(tables.Create(settings.output));
   if (settings.save_error_data) {

@@ -55,6 +55,26 @@ Status WriteRange(const JsonValue& leaf, const std::string& key, JsonWriter* jso
   return OkStatus();
 }
 
+/// A file of a tensor: [path, offset, dtype, shape] where its bytes in C order are all that there is of it, else the
+/// path alone, for torch to read.
+void WriteFile(const std::string& path, const TensorFile& file, JsonWriter* json) {
+  constexpr uint64_t kMostBytes = uint64_t{1} << 31;
+  const FileTensor* tensor = file.tensor();
+  uint64_t bytes = 0;
+  FileTensor contiguous = tensor ? *tensor : FileTensor{};
+  const bool plain = tensor && tensor->plain && tensor->name.empty() && tensor->data &&
+                     SetContiguous(&contiguous, kMostBytes, &bytes) && contiguous.strides == tensor->strides;
+  if (!plain) return json->String(path);
+  json->BeginArray();
+  json->String(path);
+  json->Int(static_cast<int64_t>(file.OffsetOf(*tensor)));
+  json->String("torch." + std::string(DTypeName(tensor->dtype)));
+  json->BeginArray();
+  for (const int64_t size : tensor->shape) json->Int(size);
+  json->EndArray();
+  json->EndArray();
+}
+
 /// `whole`: values that are made up are refused.
 Status WriteSources(const TensorFolder& folder, const CallTensors& tensors, bool whole, JsonWriter* json) {
   json->BeginArray();
@@ -67,8 +87,8 @@ Status WriteSources(const TensorFolder& folder, const CallTensors& tensors, bool
       if (!EndsWith(path, ".pt") && !EndsWith(path, ".safetensors"))
         return BadInput(OneLine(path) + " is not a file of PyTorch");
       // Our own reader looks first: sizes that do not fit are found before anything is allocated.
-      MSP_RETURN_IF_ERROR(TensorFile::Open(path, ParseDType(leaf->Find("dtype")->Text())).status());
-      json->String(path);
+      MSP_ASSIGN_OR_RETURN(const TensorFile file, TensorFile::Open(path, ParseDType(leaf->Find("dtype")->Text())));
+      WriteFile(path, file, json);
     } else if (whole) {
       return BadInput("the dump has no values of " + OneLine(key));
     } else {
@@ -118,6 +138,19 @@ Status WriteRecorded(const TensorFolder& folder, const JsonDoc& forward, const J
   return OkStatus();
 }
 
+/// {"target": [api, file, function]} of an op whose outputs are changed.
+void WriteHandlers(const OutputHandlers& handlers, const std::string& api, JsonWriter* json) {
+  json->ObjectMember("handlers", [&] {
+    for (const auto& [side, of_side] : {std::pair{"target", &handlers.target}, std::pair{"golden", &handlers.golden}}) {
+      const auto found = of_side->find(api);
+      if (found == of_side->end()) continue;
+      json->Key(side), json->BeginArray();
+      json->String(api), json->String(found->second.file), json->String(found->second.function);
+      json->EndArray();
+    }
+  });
+}
+
 /// What requests of both frameworks have.
 void WriteShared(const DumpFile& dump, const PlannedCall& call, JsonWriter* json) {
   json->Member("arithmetic", ArithmeticText(ArithmeticOf(dump.ops()[call.forward].name)));
@@ -146,7 +179,8 @@ StatusOr<std::string> MindSporeRequest(const DumpFile& dump, const PlannedCall& 
 
 }  // namespace
 
-StatusOr<std::string> CallRequest(const DumpFile& dump, const PlannedCall& call, bool recorded) {
+StatusOr<std::string> CallRequest(const DumpFile& dump, const PlannedCall& call, bool recorded,
+                                  const OutputHandlers* handlers) {
   JsonDoc forward, backward;
   MSP_RETURN_IF_ERROR(dump.ParseOp(call.forward, &forward));
   if (dump.framework() == "mindspore") return MindSporeRequest(dump, call, forward);
@@ -165,6 +199,7 @@ StatusOr<std::string> CallRequest(const DumpFile& dump, const PlannedCall& call,
   MSP_RETURN_IF_ERROR(WriteSources(folder, found.tensors, recorded, &json));
   json.Key("gradients");
   MSP_RETURN_IF_ERROR(WriteSources(folder, gradients, recorded, &json));
+  if (handlers) WriteHandlers(*handlers, call.api, &json);
   json.EndObject();
   json.Member("backward", !gradients.empty());
   json.Member("dtype", ResultType(forward));

@@ -1,5 +1,6 @@
 #include "lab/check_process.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/embed.h"
@@ -58,7 +59,43 @@ std::vector<int64_t> SizesOf(const JsonValue& v) {
   return out;
 }
 
+/// The request, and into which part its results go.
+std::string WithPart(std::string request, int part) {
+  request.resize(request.rfind('}'));
+  return std::move(request) + ",\"part\":" + std::to_string(part) + "}\n";
+}
+
 }  // namespace
+
+/// The bytes behind an answer, one tensor after the other: from the shared memory, or else from the socket.
+class AnswerBytes {
+ public:
+  AnswerBytes(PythonProcess* process, std::string_view shared, std::deque<std::string>* received)
+      : process_(process), shared_(shared), received_(received) {}
+
+  StatusOr<std::string_view> Next(int64_t size) {
+    if (size < 0 || size > kMostResultBytes) return process_->Ended();
+    const auto bytes = static_cast<size_t>(size);
+    if (received_) {
+      MSP_ASSIGN_OR_RETURN(std::string read, process_->ReadBytes(bytes, kLongestCall));
+      received_->push_back(std::move(read));
+      return std::string_view(received_->back());
+    }
+    if (bytes > shared_.size()) return process_->Ended();
+    const std::string_view out = shared_.substr(0, bytes);
+    shared_.remove_prefix(std::min(shared_.size(), AlignUp(bytes)));
+    return out;
+  }
+
+ private:
+  static size_t AlignUp(size_t bytes) {
+    return (bytes + SharedBytes::kAligned - 1) / SharedBytes::kAligned * SharedBytes::kAligned;
+  }
+
+  PythonProcess* process_;
+  std::string_view shared_;
+  std::deque<std::string>* received_;  // null: they are in the shared memory
+};
 
 StatusOr<std::unique_ptr<CheckProcess>> CheckProcess::Start(const std::string& device, LabFramework framework) {
   std::unique_ptr<CheckProcess> out(new CheckProcess(device, framework));
@@ -67,7 +104,9 @@ StatusOr<std::unique_ptr<CheckProcess>> CheckProcess::Start(const std::string& d
 }
 
 Status CheckProcess::Begin() {
-  MSP_ASSIGN_OR_RETURN(process_, PythonProcess::Start(kName, CheckProgram(framework_), {device_}));
+  if (!shared_) shared_ = SharedBytes::Open();
+  MSP_ASSIGN_OR_RETURN(
+      process_, PythonProcess::Start(kName, CheckProgram(framework_), {device_}, shared_ ? shared_->descriptor() : -1));
   const StatusOr<std::string> line = process_->ReadLine();
   if (!line.ok() && line.status().code() != Code::kBadInput) return line.status();
   JsonDoc doc;
@@ -82,7 +121,7 @@ Status CheckProcess::Begin() {
   return OkStatus();
 }
 
-Status CheckProcess::ReadItems(const JsonValue* items, std::vector<ResultItem>* out) {
+Status CheckProcess::ReadItems(const JsonValue* items, AnswerBytes* bytes, std::vector<ResultItem>* out) {
   if (!items) return OkStatus();
   for (const JsonValue& v : items->Items()) {
     ResultItem& item = out->emplace_back();
@@ -98,18 +137,17 @@ Status CheckProcess::ReadItems(const JsonValue* items, std::vector<ResultItem>* 
       item.ulps = FigureOf(*ulps), item.terms = FigureOf(v["terms"]), item.condition = FigureOf(v["condition"]);
     if (item.kind != ResultItem::Kind::kTensor) continue;
     item.shape = SizesOf(v["shape"]), item.truth_shape = SizesOf(v["truth_shape"]);
-    for (const auto& [key, bytes] : {std::pair{"bytes", &item.ours}, std::pair{"truth_bytes", &item.truth},
-                                     std::pair{"low_bytes", &item.low}, std::pair{"bound_bytes", &item.bound}}) {
+    for (const auto& [key, part] : {std::pair{"bytes", &item.ours}, std::pair{"truth_bytes", &item.truth},
+                                    std::pair{"low_bytes", &item.low}, std::pair{"bound_bytes", &item.bound}}) {
       const JsonValue* count = v.Find(key);
-      const int64_t size = count ? count->Int() : 0;
-      if (size < 0 || size > kMostResultBytes) return process_->Ended();
-      MSP_ASSIGN_OR_RETURN(*bytes, process_->ReadBytes(static_cast<size_t>(size), kLongestCall));
+      if (!count) continue;
+      MSP_ASSIGN_OR_RETURN(*part, bytes->Next(count->Int()));
     }
   }
   return OkStatus();
 }
 
-StatusOr<CallAnswer> CheckProcess::Read(const std::string& line) {
+StatusOr<CallAnswer> CheckProcess::Read(const std::string& line, std::unique_ptr<SharedBytes::Part> part) {
   JsonDoc doc;
   CallAnswer out;
   MSP_RETURN_IF_ERROR(ParseJson(line, "the answer of acc_check", &doc));
@@ -119,8 +157,15 @@ StatusOr<CallAnswer> CheckProcess::Read(const std::string& line) {
     out.draws = DrawnResult{VerdictNamed((*drawn)["verdict"].Text()), FigureOf((*drawn)["distance"]),
                             FigureOf((*drawn)["limit"]), (*drawn)["values"].Int()};
   }
-  MSP_RETURN_IF_ERROR(ReadItems(doc.Find("forward"), &out.forward));
-  MSP_RETURN_IF_ERROR(ReadItems(doc.Find("backward"), &out.backward));
+  std::string_view shared;
+  if (const JsonValue* size = doc.Find("shared"); size && part) {
+    shared = part->Read(static_cast<uint64_t>(size->Int()));
+    if (static_cast<int64_t>(shared.size()) != size->Int()) return process_->Ended();
+    out.shared = std::move(part);
+  }
+  AnswerBytes bytes(process_.get(), shared, out.shared ? nullptr : &out.received);
+  MSP_RETURN_IF_ERROR(ReadItems(doc.Find("forward"), &bytes, &out.forward));
+  MSP_RETURN_IF_ERROR(ReadItems(doc.Find("backward"), &bytes, &out.backward));
   return out;
 }
 
@@ -130,12 +175,14 @@ StatusOr<CallAnswer> CheckProcess::Call(const std::string& request) {
       return InternalError("the process of acc_check ended again and again: see what it wrote above");
     MSP_RETURN_IF_ERROR(Begin());
   }
-  Status status = process_->Send(request.data(), request.size());
+  std::unique_ptr<SharedBytes::Part> part = SharedBytes::Take(shared_);
+  const std::string line_out = part ? WithPart(request, part->number()) : request;
+  Status status = process_->Send(line_out.data(), line_out.size());
   if (status.ok()) {
     StatusOr<std::string> line = process_->ReadLine(kLongestCall);
     status = line.status();
     if (line.ok()) {
-      StatusOr<CallAnswer> answer = Read(*line);
+      StatusOr<CallAnswer> answer = Read(*line, std::move(part));
       if (answer.ok()) return answer;
       status = answer.status();
     }

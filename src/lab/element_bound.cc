@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kBinsOfPowers = 4;
 
-constexpr int kBias = 1023, kFraction = 52, kLowestNormal = -1022;
+constexpr int kBias = 1023, kFraction = 52;
 
 /// std::ilogb of what is above 0 and finite.
 int PowerOf(double size) {
@@ -28,31 +28,37 @@ int PowerOf(double size) {
 /// Of a format with `digits` bits and a smallest normal number of 2^`lowest`.
 struct FloatFormat {
   int digits, lowest;
-  double largest;
+  double largest, eps;
 
   static FloatFormat Of(DType t) {
     switch (t) {
-      case DType::kFloat64: return {53, -1022, std::numeric_limits<double>::max()};
-      case DType::kFloat16: return {11, -14, 65504};
-      case DType::kBFloat16: return {8, -126, 0x1.fep127};
-      default: return {24, -126, std::numeric_limits<float>::max()};
+      case DType::kFloat64: return {53, -1022, std::numeric_limits<double>::max(), 0x1p-52};
+      case DType::kFloat16: return {11, -14, 65504, 0x1p-10};
+      case DType::kBFloat16: return {8, -126, 0x1.fep127, 0x1p-7};
+      default: return {24, -126, std::numeric_limits<float>::max(), 0x1p-23};
     }
   }
-  /// The distance of neighbours at `size`.
-  double Ulp(double size) const {
-    const int power = std::max(size > 0 ? PowerOf(size) : lowest, lowest) - digits + 1;
-    return power < kLowestNormal ? std::ldexp(1.0, power)
-                                 : std::bit_cast<double>(static_cast<uint64_t>(power + kBias) << kFraction);
+  /// The power of two that is the distance of neighbours at a size of this power.
+  int UlpPower(int power) const { return std::max(power, lowest) - digits + 1; }
+  /// x / 2^power. Multiplying by the inverse is as exact, but float64 has none of its smallest ones.
+  static double Over(double x, int power) {
+    return power < -kBias + 1 ? x / std::ldexp(1.0, power)
+                              : x * std::bit_cast<double>(static_cast<uint64_t>(kBias - power) << kFraction);
   }
 };
 
 class Elements {
  public:
   Elements(const ResultItem& item, DType dtype, ElementFigures* out)
-      : item_(item), format_(FloatFormat::Of(RealTypeOf(dtype))), pairs_(IsComplex(dtype)), out_(out) {
-    ours_ = FloatsOf(item.ours, dtype);
-    truth_ = FloatsOf(item.truth, DType::kFloat64);
-    if (!item.low.empty()) low_ = FloatsOf(item.low, DType::kFloat64);
+      : item_(item),
+        format_(FloatFormat::Of(RealTypeOf(dtype))),
+        high_(0.9 * format_.largest),
+        smallest_(std::ldexp(1.0, format_.lowest)),
+        pairs_(IsComplex(dtype)),
+        out_(out) {
+    ours_ = NumbersAt(item.ours, dtype);
+    truth_ = NumbersAt(item.truth, DType::kFloat64);
+    if (!item.low.empty()) low_ = NumbersAt(item.low, DType::kFloat64);
     bounds_.resize(item.bound.size() / sizeof(float));
     if (!bounds_.empty()) std::memcpy(bounds_.data(), item.bound.data(), bounds_.size() * sizeof(float));
   }
@@ -61,7 +67,9 @@ class Elements {
     if (!low_.empty() && low_.size() != truth_.size()) return;
     if (ours_.size() != truth_.size() || (!bounds_.empty() && bounds_.size() != truth_.size())) return;
     out_->bounded = item_.ulps >= 0;
-    for (size_t i = 0; i < truth_.size(); ++i) Add(i);
+    Extremes found;
+    for (size_t i = 0; i < truth_.size(); ++i) Add(i, &found);
+    out_->rtol = found.rtol, out_->atol = found.atol, out_->error = found.error, out_->limit = found.limit;
     for (size_t i = 0; i < bins_.size(); ++i) {
       if (bins_[i] != Counts{}) out_->histogram[(static_cast<int>(i) - kZeroPlace) * kBinsOfPowers] = bins_[i];
     }
@@ -69,28 +77,36 @@ class Elements {
   }
 
  private:
+  /// Those of ElementFigures.
+  struct Extremes {
+    double rtol = 0, atol = 0, error = 0, limit = 0;
+  };
+
   /// A part of a complex number is as large as the whole.
   double SizeOf(size_t i) const {
     return pairs_ ? std::hypot(truth_[i & ~size_t{1}], truth_[i | 1]) : std::abs(truth_[i]);
   }
 
-  bool IsSpecial(size_t i) {
-    const double a = ours_[i], b = truth_[i];
+  /// Neither NaN nor near infinity nor subnormal, as nearly all are.
+  bool IsPlain(double a, double b) const {
+    const double size = std::abs(b);
+    return std::abs(a) <= high_ && size <= high_ && (size >= smallest_ || b == 0);
+  }
+
+  bool IsSpecial(double a, double b) {
     if (std::isnan(a) || std::isnan(b)) {
       out_->nan += std::isnan(a) != std::isnan(b);
       return true;
     }
     // What is near the largest number may be infinite on one side.
-    const double high = 0.9 * format_.largest;
-    const bool beyond = std::abs(a) > high && std::abs(b) > high && std::signbit(a) == std::signbit(b);
+    const bool beyond = std::abs(a) > high_ && std::abs(b) > high_ && std::signbit(a) == std::signbit(b);
     if (beyond || std::isinf(a) || std::isinf(b)) {
       out_->infinite += !beyond;
       return true;
     }
-    const double smallest = std::ldexp(1.0, format_.lowest);
-    if (b != 0 && std::abs(b) < smallest) {
+    if (b != 0 && std::abs(b) < smallest_) {
       ++out_->subnormal;
-      if (a == 0 && std::abs(b) > std::ldexp(smallest, -format_.digits)) {
+      if (a == 0 && std::abs(b) > std::ldexp(smallest_, -format_.digits)) {
         ++out_->flushed;
         return true;
       }
@@ -98,35 +114,46 @@ class Elements {
     return false;
   }
 
-  void Add(size_t i) {
-    if (IsSpecial(i)) return;
+  static size_t ClassOf(double error) {
+    size_t out = 0;
+    for (const double most : kUlpClasses) out += !(error <= most);
+    return out;
+  }
+
+  void Add(size_t i, Extremes* found) {
+    const double ours = ours_[i], truth = truth_[i];
+    if (!IsPlain(ours, truth) && IsSpecial(ours, truth)) return;
     const double lacks = low_.empty() ? 0 : low_[i];
-    const double size = SizeOf(i), apart = std::abs((ours_[i] - truth_[i]) - lacks), ulp = format_.Ulp(size);
-    const double error = apart / ulp;
-    const double eps = std::ldexp(1.0, 1 - format_.digits);
+    const double size = SizeOf(i), apart = std::abs((ours - truth) - lacks);
+    const int power = size > 0 ? PowerOf(size) : format_.lowest, ulp = format_.UlpPower(power);
+    const double error = FloatFormat::Over(apart, ulp);
     if (apart > 0) {
-      out_->rtol = std::max(out_->rtol, size > 0 ? apart / size : std::numeric_limits<double>::infinity());
-      out_->atol = std::max(out_->atol, apart - eps * size);
+      if (size == 0) {
+        found->rtol = std::numeric_limits<double>::infinity();
+      } else if (apart > found->rtol * size * kJustBelow || size < smallest_) {  // else the quotient is not larger
+        found->rtol = std::max(found->rtol, apart / size);
+      }
+      found->atol = std::max(found->atol, apart - format_.eps * size);
     }
-    const auto* end = std::find_if(kUlpClasses.begin(), kUlpClasses.end(), [&](double most) { return error <= most; });
     // Powers are shifted above 0, so that dividing rounds down.
-    Counts& bin =
-        size > 0 ? bins_[static_cast<size_t>(PowerOf(size) + kZeroPlace * kBinsOfPowers) / kBinsOfPowers] : zeros_;
-    ++bin[static_cast<size_t>(end - kUlpClasses.begin())];
+    Counts& bin = size > 0 ? bins_[static_cast<size_t>(power + kZeroPlace * kBinsOfPowers) / kBinsOfPowers] : zeros_;
+    ++bin[ClassOf(error)];
     if (item_.ulps < 0) return;
-    const double limit = item_.ulps + (bounds_.empty() ? 0 : static_cast<double>(bounds_[i]) / ulp);
+    const double limit = item_.ulps + (bounds_.empty() ? 0 : FloatFormat::Over(static_cast<double>(bounds_[i]), ulp));
     // The one that is furthest beyond its limit; of those within it, too, so that the table shows how near it is.
-    if (error * std::max(out_->limit, 1e-300) > out_->error * limit || out_->limit == 0)
-      out_->error = error, out_->limit = limit;
+    if (error * std::max(found->limit, 1e-300) > found->error * limit || found->limit == 0)
+      found->error = error, found->limit = limit;
   }
 
   using Counts = std::array<uint64_t, kUlpClasses.size() + 1>;
   static constexpr int kZeroPlace = 270;  // of the powers from 2^0 on
+  static constexpr double kJustBelow = 1 - 0x1p-50;
 
   const ResultItem& item_;
   FloatFormat format_;
+  double high_, smallest_;
   bool pairs_;
-  std::vector<double> ours_, truth_, low_;
+  ResultNumbers ours_, truth_, low_;
   std::vector<float> bounds_;
   std::array<Counts, kZeroPlace + 257> bins_{};  // 2^-1074 to 2^1023
   Counts zeros_{};

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
+#include <deque>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "lab/check_process.h"
@@ -13,9 +15,11 @@
 namespace msprobe {
 namespace {
 
+/// They stay until the tests end.
 template <typename T>
-std::string BytesOf(const std::vector<T>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+std::string_view BytesOf(const std::vector<T>& values) {
+  static std::deque<std::string> kept;
+  return kept.emplace_back(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
 ResultItem Item(const std::vector<float>& ours, const std::vector<double>& truth, double ulps) {

@@ -285,7 +285,6 @@ LabStatus JudgeMindSpore(const std::string& prefix, const std::string& api, std:
     out->rows.push_back(MindSporeRow(prefix + std::to_string(i), (*items)[i], &status));
     worst = WorseOf(worst, status);
     AddFloat64(prefix + std::to_string(i), api, (*items)[i], out);
-    (*items)[i].ours.clear(), (*items)[i].truth.clear(), (*items)[i].bound.clear(), (*items)[i].low.clear();
   }
   return worst;
 }
@@ -298,7 +297,6 @@ LabStatus JudgeItems(const std::string& prefix, const Judge& judge, std::vector<
     worst = WorseOf(worst, checked.status);
     out->rows.push_back(RowOf(prefix + std::to_string(i), (*items)[i], checked));
     AddFloat64(prefix + std::to_string(i), judge.api(), (*items)[i], out);
-    (*items)[i].ours.clear(), (*items)[i].truth.clear(), (*items)[i].bound.clear(), (*items)[i].low.clear();
   }
   return worst;
 }

@@ -15,7 +15,7 @@ double HalfOf(uint16_t bits) {
 }
 
 template <typename T, typename To>
-std::vector<double> Decoded(const std::string& bytes, To&& to) {
+std::vector<double> Decoded(std::string_view bytes, To&& to) {
   std::vector<double> out(bytes.size() / sizeof(T));
   for (size_t i = 0; i < out.size(); ++i) {
     T v;
@@ -32,7 +32,7 @@ DType RealTypeOf(DType t) {
   return t == DType::kComplex128 ? DType::kFloat64 : t == DType::kComplex32 ? DType::kFloat16 : t;
 }
 
-std::vector<double> FloatsOf(const std::string& bytes, DType dtype) {
+std::vector<double> FloatsOf(std::string_view bytes, DType dtype) {
   switch (RealTypeOf(dtype)) {
     case DType::kFloat64: return Decoded<double>(bytes, [](double v) { return v; });
     case DType::kFloat32: return Decoded<float>(bytes, [](float v) { return static_cast<double>(v); });
@@ -45,6 +45,12 @@ std::vector<double> FloatsOf(const std::string& bytes, DType dtype) {
     std::memcpy(&out, &wide, sizeof out);
     return static_cast<double>(out);
   });
+}
+
+ResultNumbers NumbersAt(std::string_view bytes, DType dtype) {
+  const bool fits = reinterpret_cast<uintptr_t>(bytes.data()) % alignof(double) == 0;
+  if (RealTypeOf(dtype) != DType::kFloat64 || !fits) return ResultNumbers(FloatsOf(bytes, dtype));
+  return {reinterpret_cast<const double*>(bytes.data()), bytes.size() / sizeof(double)};
 }
 
 }  // namespace msprobe

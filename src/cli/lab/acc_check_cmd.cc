@@ -1,5 +1,6 @@
 // msprobe acc_check and multi_acc_check: the functions of a dump called again, on a device and in float64.
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -120,7 +121,18 @@ Status RunOnline(const AccCheckArgs& args, bool as_json) {
   return OkStatus();
 }
 
+/// Numbers of one result after the other come and go: their memory is kept, not fetched from the kernel and wiped each
+/// time.
+void KeepFreedMemory() {
+#ifdef __GLIBC__
+  constexpr int kMostKept = 256 << 20;
+  mallopt(M_MMAP_THRESHOLD, kMostKept / 4);
+  mallopt(M_TRIM_THRESHOLD, kMostKept);
+#endif
+}
+
 Status Run(AccCheckArgs* args, bool as_json) {
+  KeepFreedMemory();
   const AccCheckSettings& settings = args->check;
   bool online = !args->place.empty();
   if (!settings.config.empty()) {

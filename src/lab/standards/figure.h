@@ -34,4 +34,12 @@ inline double RoundTo(Width width, double v) {
                                    : RoundToHalf(v);
 }
 
+/// Calls work(round), where round(v) is RoundTo(width, v): the width is decided once for a whole loop.
+template <typename Work>
+auto WithRounding(Width width, Work&& work) {
+  if (width == Width::kDouble) return work([](double v) { return v; });
+  if (width == Width::kSingle) return work([](double v) { return static_cast<double>(static_cast<float>(v)); });
+  return work([](double v) { return RoundToHalf(v); });
+}
+
 }  // namespace msprobe

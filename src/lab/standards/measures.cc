@@ -34,8 +34,9 @@ double LargestOf(const ResultValues& values) {
 }
 
 /// numpy's sum: eight partial sums of up to 128 values, halves of what is longer.
-double PairwiseSum(const double* v, size_t n, Width width) {
-  const auto add = [width](double a, double b) { return RoundTo(width, a + b); };
+template <typename Round>
+double PairwiseSum(const double* v, size_t n, const Round& round) {
+  const auto add = [&round](double a, double b) { return round(a + b); };
   if (n < 8) {
     double sum = 0;
     for (size_t i = 0; i < n; ++i) sum = add(sum, v[i]);
@@ -44,7 +45,7 @@ double PairwiseSum(const double* v, size_t n, Width width) {
   if (n > 128) {
     size_t half = n / 2;
     half -= half % 8;
-    return add(PairwiseSum(v, half, width), PairwiseSum(v + half, n - half, width));
+    return add(PairwiseSum(v, half, round), PairwiseSum(v + half, n - half, round));
   }
   std::array<double, 8> r;
   std::copy_n(v, 8, r.begin());
@@ -78,13 +79,14 @@ class Thresholds {
 };
 
 LabFigure BalanceOf(const ResultErrors& e) {
-  const Width width = e.pair().device.width();
   int64_t larger = 0, smaller = 0;
-  for (size_t i = 0; i < e.size(); ++i) {
-    const double apart = RoundTo(width, e.Device(i) - e.BenchAsDevice(i));
-    larger += apart > 0;
-    smaller += apart < 0;
-  }
+  WithRounding(e.pair().device.width(), [&](auto round) {
+    for (size_t i = 0; i < e.size(); ++i) {
+      const double apart = round(e.Device(i) - e.BenchAsDevice(i));
+      larger += apart > 0;
+      smaller += apart < 0;
+    }
+  });
   return LabFigure::Double(static_cast<double>(std::abs(larger - smaller)) / static_cast<double>(e.size()));
 }
 
@@ -92,24 +94,27 @@ void MeasureBenchmark(const ResultErrors& e, FigureRow* row) {
   const StandardLimits& limits = LimitsOf(e.pair().device.dtype);
   const Thresholds thresholds(e, limits.small_value);
   const double small_error = RoundTo(e.width(), limits.small_value_benchmark);
-  uint64_t small = 0, small_bad = 0, infinite = 0, masked = 0;
-  std::vector<double> squares(e.size()), relative;
+  uint64_t small = 0, small_bad = 0, masked = 0, kept = 0;
+  std::vector<double> squares(e.size()), relative(e.size());
   double largest = -1;
-  for (size_t i = 0; i < e.size(); ++i) {
-    const bool is_small = thresholds.Small(i), finite = e.Finite(i);
-    small += is_small;
-    small_bad += is_small && e.absolute()[i] > small_error;
-    infinite += !finite;
-    masked += is_small || !finite;
-    squares[i] = is_small || !finite ? 0 : RoundTo(e.width(), e.absolute()[i] * e.absolute()[i]);
-    if (is_small || !finite) continue;
-    if (e.relative()[i] >= 0) relative.push_back(e.relative()[i]);
-    if (std::isnan(e.relative()[i]) || std::isnan(largest)) {
-      largest = NAN;
-    } else {
-      largest = std::max(largest, e.relative()[i]);
+  bool not_a_number = false;
+  WithRounding(e.width(), [&](auto round) {
+    const double *const absolutes = e.absolute().data(), *const relatives = e.relative().data();
+    for (size_t i = 0; i < e.size(); ++i) {
+      const bool is_small = thresholds.Small(i), counts = e.Finite(i) && !is_small;
+      const double absolute = absolutes[i], share = relatives[i];
+      small += is_small;
+      small_bad += is_small && absolute > small_error;
+      masked += !counts;
+      squares[i] = counts ? round(absolute * absolute) : 0;
+      relative[kept] = share;
+      kept += counts && share >= 0;
+      largest = counts && share > largest ? share : largest;
+      not_a_number |= counts && std::isnan(share);
     }
-  }
+  });
+  relative.resize(kept);
+  if (not_a_number) largest = NAN;
   const double n = static_cast<double>(e.size());
   const double mean = NumpyMean(squares, e.width()) * (n / (n - static_cast<double>(masked) + 0.0001) + 0.0001);
   (*row)[Measure::kSmallValue] = Share(small_bad, small);
@@ -231,14 +236,17 @@ void MeasureUlps(const ResultErrors& e, FigureRow* row) {
 
 }  // namespace
 
-Width ResultValues::width() const {
-  if (dtype == DType::kFloat64) return Width::kDouble;
-  return dtype == DType::kFloat16 ? Width::kHalf : Width::kSingle;
+double LargestMagnitude(const std::vector<double>& values) {
+  // Without their signs, the bits of numbers are ordered as these are, and NaN is above infinity.
+  constexpr uint64_t kSign = uint64_t{1} << 63;
+  uint64_t largest = 0;
+  for (const double v : values) largest = std::max(largest, std::bit_cast<uint64_t>(v) & ~kSign);
+  return std::bit_cast<double>(largest);
 }
 
 double NumpyMean(const std::vector<double>& values, Width width) {
   const Width inside = std::max(width, Width::kSingle);  // halves are summed up in float32
-  const double sum = PairwiseSum(values.data(), values.size(), inside);
+  const double sum = WithRounding(inside, [&](auto round) { return PairwiseSum(values.data(), values.size(), round); });
   return RoundTo(width, RoundTo(inside, sum / static_cast<double>(values.size())));
 }
 
@@ -248,13 +256,18 @@ ResultErrors::ResultErrors(const ResultPair& pair)
   const Width bench = pair.bench.width(), device = pair.device.width();
   const double epsilon = EpsilonOf(pair);
   absolute_.resize(n), relative_.resize(n), rounded_.resize(n), magnitude_.resize(n), finite_.resize(n);
-  for (size_t i = 0; i < n; ++i) {
-    rounded_[i] = RoundTo(device, Bench(i));
-    finite_[i] = std::isfinite(Device(i)) && std::isfinite(rounded_[i]);
-    magnitude_[i] = RoundTo(bench, std::fabs(Bench(i)) + epsilon);
-    absolute_[i] = std::fabs(RoundTo(width_, Device(i) - Bench(i)));
-    relative_[i] = RoundTo(width_, absolute_[i] / magnitude_[i]);
-  }
+  const double *const ours = pair.device.values.data(), *const theirs = pair.bench.values.data();
+  WithRounding(device, [&](auto round) {
+    for (size_t i = 0; i < n; ++i) rounded_[i] = round(theirs[i]);
+  });
+  for (size_t i = 0; i < n; ++i) finite_[i] = std::isfinite(ours[i]) && std::isfinite(rounded_[i]);
+  WithRounding(bench, [&](auto round) {
+    for (size_t i = 0; i < n; ++i) magnitude_[i] = round(std::fabs(theirs[i]) + epsilon);
+  });
+  WithRounding(width_, [&](auto round) {
+    for (size_t i = 0; i < n; ++i) absolute_[i] = std::fabs(round(ours[i] - theirs[i]));
+    for (size_t i = 0; i < n; ++i) relative_[i] = round(absolute_[i] / magnitude_[i]);
+  });
 }
 
 void MeasureByStandard(Standard standard, const ResultErrors& e, FigureRow* row) {

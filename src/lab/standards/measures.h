@@ -16,7 +16,10 @@ namespace msprobe {
 struct ResultValues {
   DType dtype = DType::kFloat32;
   std::vector<double> values;
-  Width width() const;
+  Width width() const {
+    if (dtype == DType::kFloat64) return Width::kDouble;
+    return dtype == DType::kFloat16 ? Width::kHalf : Width::kSingle;
+  }
 };
 struct ResultPair {
   ResultValues device, bench;
@@ -82,6 +85,9 @@ class ResultErrors {
 
 /// Fills the columns of a standard. kBinary of floating results, too.
 void MeasureByStandard(Standard standard, const ResultErrors& errors, FigureRow* row);
+
+/// The largest magnitude; NaN if one of them is NaN, 0 without values.
+double LargestMagnitude(const std::vector<double>& values);
 
 /// np.mean of `values` in this width.
 double NumpyMean(const std::vector<double>& values, Width width);

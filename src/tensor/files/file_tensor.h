@@ -15,6 +15,7 @@ struct FileTensor {
   const void* data = nullptr;  // in the file
   std::vector<int64_t> shape, strides;
   bool requires_grad = false;
+  bool plain = false;  // of a file of torch.save(): its bytes as they are, and these, are all that there is of it
   TensorView view() const { return {data, dtype, static_cast<int>(shape.size()), shape.data(), strides.data()}; }
 };
 

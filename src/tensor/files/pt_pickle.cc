@@ -221,12 +221,17 @@ bool Machine::Call(std::string_view function, Id function_id, std::vector<Id> ar
   if (function == "torch Size" && args.size() == 1) return stack_.push_back(args[0]), true;
   if (function.starts_with("torch._utils _rebuild_tensor")) return Tensor(args, function.ends_with("_v3"));
   // As a tensor, with the layout it had on the device behind the rest: what is stored has the plain one.
-  if (function == "torch_npu.utils.storage _rebuild_npu_tensor") return Tensor(args, false);
+  if (function == "torch_npu.utils.storage _rebuild_npu_tensor") {
+    if (!Tensor(args, false)) return false;
+    tensors_.back().plain = false;
+    return true;
+  }
   if (function == "torch_npu.npu._format Format" && args.size() == 1) return stack_.push_back(args[0]), true;
   // (tensor, dtype, device, requires_grad)
   if (function == "torch._utils _rebuild_device_tensor_from_cpu_tensor" && args.size() == 4) {
     if (nodes_[args[0]].kind != PickleNode::kTensor) return Fail("a tensor is described in a different way");
-    tensors_[static_cast<size_t>(nodes_[args[0]].i)].requires_grad = nodes_[args[3]].i != 0;
+    PtTensor& tensor = tensors_[static_cast<size_t>(nodes_[args[0]].i)];
+    tensor.requires_grad = nodes_[args[3]].i != 0, tensor.plain = false;
     return stack_.push_back(args[0]), true;
   }
   if (function.starts_with("torch._utils _rebuild_parameter") && args.size() >= 2) {
@@ -240,7 +245,9 @@ bool Machine::Call(std::string_view function, Id function_id, std::vector<Id> ar
     if (inner.kind != PickleNode::kGlobal || inner.text == function || inner_args.kind != PickleNode::kTuple) {
       return Fail("a tensor is described in a different way");
     }
-    return Call(inner.text, args[0], inner_args.items);
+    if (!Call(inner.text, args[0], inner_args.items)) return false;
+    if (!tensors_.empty()) tensors_.back().plain = false;
+    return true;
   }
   if (shown_ && function == "defaultdict") return Make(PickleNode::kDict), true;
   if (shown_ && function == "_reconstructor" && args.size() == 3 && nodes_[args[0]].kind == PickleNode::kGlobal)
@@ -296,6 +303,7 @@ bool Machine::Tensor(const std::vector<Id>& args, bool names_dtype) {
   }
   tensor.data = empty ? nullptr : storage.text.data() + static_cast<uint64_t>(offset.i) * element;
   tensor.requires_grad = args.size() > 4 && nodes_[args[4]].i != 0;
+  tensor.plain = !names_dtype && args.size() == 6;  // a seventh argument has the bits
   Make(PickleNode::kTensor).i = static_cast<int64_t>(tensors_.size());
   tensors_.push_back(std::move(tensor));
   return true;

@@ -24,6 +24,7 @@ struct PtTensor {
   const void* data = nullptr;  // in the file
   std::vector<int64_t> shape, strides;
   bool requires_grad = false;
+  bool plain = false;  // nothing but these says what it is: no negative or conjugate bit, no class or device of its own
   TensorView view() const { return {data, dtype, static_cast<int>(shape.size()), shape.data(), strides.data()}; }
 };
 

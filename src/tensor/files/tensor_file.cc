@@ -47,6 +47,10 @@ StatusOr<TensorFile> TensorFile::Parse(std::string_view bytes, const std::string
   return file;
 }
 
+uint64_t TensorFile::OffsetOf(const FileTensor& tensor) const {
+  return static_cast<uint64_t>(static_cast<const char*>(tensor.data) - map_->text().data());
+}
+
 void TensorFile::Release(const void* begin, size_t bytes) const {
   if (!map_) return;
   const std::string_view text = map_->text();

@@ -24,6 +24,9 @@ class TensorFile {
   /// The tensor of a file that holds just one; null otherwise.
   const FileTensor* tensor() const { return tensors_.size() == 1 ? tensors_.data() : nullptr; }
 
+  /// Where the bytes of one of the tensors begin in the file.
+  uint64_t OffsetOf(const FileTensor& tensor) const;
+
   /// Gives back the pages that lie wholly in this stretch of the file; they are read again when touched. Stretches
   /// outside of the file are left alone.
   void Release(const void* begin, size_t bytes) const;

@@ -16,7 +16,7 @@ void Flatten(const PtValue& value, const std::string& name, std::vector<FileTens
   const auto child = [&](const std::string& key) { return name.empty() ? key : name + "." + key; };
   if (value.kind == PtValue::Kind::kTensor) {
     const PtTensor& t = value.tensor;
-    out->push_back({name, t.dtype, t.data, t.shape, t.strides, t.requires_grad});
+    out->push_back({name, t.dtype, t.data, t.shape, t.strides, t.requires_grad, t.plain});
   } else if (value.kind == PtValue::Kind::kDict) {
     for (size_t i = 0; i + 1 < value.items.size(); i += 2)
       Flatten(value.items[i + 1], child(KeyText(value.items[i])), out);

@@ -94,7 +94,10 @@ KEYS = (
     Key("param_list", "strings", [], sections=("grad_probe",), owner="grad_probe"),
     Key("bounds", "bounds", [-1, 0, 1], sections=("grad_probe",), owner="grad_probe"),
     *(Key(name, "", sections=("tensor",)) for name in ("file_format", "backward_input")),
-    *(Key(name, "", sections=("acc_check", "run_ut")) for name in ("white_list", "black_list", "error_data_path")),
+    *(
+        Key(name, "", sections=("acc_check", "run_ut"))
+        for name in ("white_list", "black_list", "error_data_path", "output_postprocess")
+    ),
     *(Key(name, "", sections=("acc_check", "run_ut")) for name in ("is_online", "rank_list")),
     *(
         Key(name, "", sections=("tensor", "acc_check", "run_ut"))
