@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from msprobe.pytorch.compile_accuracy_checker.drawn import normal, uniform
+from msprobe.pytorch.compile_accuracy_checker.drawn import numbers
 from msprobe.pytorch.compile_accuracy_checker.generated import Generated
 from msprobe.pytorch.compile_accuracy_checker.kernels import bound_of
 from msprobe.pytorch.compile_accuracy_checker.reference import needed, value_of
@@ -111,13 +111,16 @@ def test_known_values_stay_as_they_are():
 def test_random_numbers():
     """Philox 4x32-10 of the counter 0 and the key 0 is 6627e8d5 e169c58d, as its authors say."""
     words = [0x6627E8D5 & 0x7FFFFFFF, 0xE169C58D & 0x7FFFFFFF]
-    assert uniform(0, [1]).item() == pytest.approx(words[0] / 2**31)
+    assert numbers("rand", 0, [1]).item() == pytest.approx(words[0] / 2**31)
     angle, radius = torch.tensor([1 - word / 2**31 for word in words]).double().flip(0)
-    assert normal(0, [1]).item() == pytest.approx(
+    assert numbers("randn", 0, [1]).item() == pytest.approx(
         ((-2 * radius.log()).sqrt() * (2 * torch.pi * angle).cos()).item(), 1e-4
     )
-    assert torch.equal(uniform(-5, [2, 5]).flatten()[3:], uniform(-5, [7], offset=3))
-    assert abs(normal(1, [10000]).std().item() - 1) < 0.05 and abs(uniform(1, [10000]).mean().item() - 0.5) < 0.02
+    assert torch.equal(numbers("rand", -5, [2, 5]).flatten()[3:], numbers("rand", -5, [7], offset=3))
+    assert (
+        abs(numbers("randn", 1, [10000]).std().item() - 1) < 0.05
+        and abs(numbers("rand", 1, [10000]).mean().item() - 0.5) < 0.02
+    )
 
 
 def test_a_long_sum_rounds_at_each_step():

@@ -38,10 +38,7 @@ uint64_t SampleOf(const TensorLook& look) {
 // -1: it has none (inference mode).
 int64_t VersionIn(PyObject* tensor) {
   static PyObject* const name = PyUnicode_InternFromString("_version");
-  Ref version(PyObject_GetAttr(tensor, name));
-  const int64_t number = version ? PyLong_AsLongLong(version.get()) : -1;
-  if (PyErr_Occurred()) PyErr_Clear();
-  return number;
+  return AttrAsInteger(tensor, name);
 }
 
 }  // namespace

@@ -25,6 +25,13 @@ bool AttrIsTrue(PyObject* o, PyObject* name) {
   return value.get() == Py_True;
 }
 
+int64_t AttrAsInteger(PyObject* o, PyObject* name) {
+  Ref value(PyObject_GetAttr(o, name));
+  const int64_t number = value ? PyLong_AsLongLong(value.get()) : -1;
+  if (PyErr_Occurred()) PyErr_Clear();
+  return number;
+}
+
 PyObject* Attribute(PyObject* owner, const std::string& path) {
   Ref o = Ref::Borrow(owner);
   for (size_t at = 0; o && at != std::string::npos;) {

@@ -111,6 +111,8 @@ std::string TakeError();
 
 /// True when attribute `name` of `o` is True; an error counts as false.
 bool AttrIsTrue(PyObject* o, PyObject* name);
+/// -1: it has none, or none that is a whole number.
+int64_t AttrAsInteger(PyObject* o, PyObject* name);
 
 /// The attribute of an attribute ("nn.Parameter"). New reference; null without an error when one of them is missing.
 PyObject* Attribute(PyObject* owner, const std::string& path);

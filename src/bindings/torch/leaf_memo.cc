@@ -13,12 +13,7 @@ namespace {
 uint64_t hits = 0;  // under the GIL
 
 // -1: it has none (inference mode).
-int64_t VersionOf(PyObject* tensor) {
-  Ref version(PyObject_GetAttr(tensor, torch_names.version));
-  const int64_t number = version ? PyLong_AsLongLong(version.get()) : -1;
-  if (PyErr_Occurred()) PyErr_Clear();
-  return number;
-}
+int64_t VersionOf(PyObject* tensor) { return AttrAsInteger(tensor, torch_names.version); }
 
 bool SizeIs(PyObject* module, PyObject* dict, Py_ssize_t size) {
   Ref found(PyObject_GetAttr(module, dict));

@@ -31,33 +31,22 @@ def _numbers(seed: int, size: list, offset: int) -> list:
     return [((word & 0x7FFFFFFF).float() * _SCALE).reshape(size) for word in state[:2]]
 
 
-def uniform(seed: int, size: list, offset: int = 0) -> torch.Tensor:
-    """What Inductor's `rand` gives.
+def numbers(how: str, seed: int, size: list, offset: int = 0) -> torch.Tensor:
+    """What Inductor's `rand` or `randn` gives; of `randn` up to the rounding of the logarithm.
 
     Args:
+        how: "rand" or "randn".
         seed: Its seed, of which the lower 32 bits count.
         size: Of the result.
         offset: Where the numbers begin.
 
     Returns:
-        Numbers in [0, 1), float32.
+        Numbers, float32; of "rand" in [0, 1).
     """
-    return _numbers(seed, size, offset)[0]
-
-
-def normal(seed: int, size: list, offset: int = 0) -> torch.Tensor:
-    """What Inductor's `randn` gives, up to the rounding of the logarithm.
-
-    Args:
-        seed: Its seed, of which the lower 32 bits count.
-        size: Of the result.
-        offset: Where the numbers begin.
-
-    Returns:
-        Numbers, float32.
-    """
-    first, second = (1 - number for number in _numbers(seed, size, offset))
-    return ((-2 * first.log().double()).sqrt() * (2 * math.pi * second.double()).cos()).float()
+    first, second = _numbers(seed, size, offset)
+    if how == "rand":
+        return first
+    return ((-2 * (1 - first).log().double()).sqrt() * (2 * math.pi * (1 - second).double()).cos()).float()
 
 
 def drawn(graph: torch.fx.Graph, wanted: str, known: dict) -> dict:
@@ -79,7 +68,7 @@ def drawn(graph: torch.fx.Graph, wanted: str, known: dict) -> dict:
         seeds = (
             known.get(look_up.args[0].name) if str(look_up.target).startswith("prims.inductor_lookup_seed") else None
         )
-        if seeds is not None and seeds.device.type == "cpu":
-            draw = {"rand": uniform, "randn": normal}[node.args[2]]
-            found[node.name] = draw(int(seeds[look_up.args[1]]), size, node.kwargs.get("offset", 0))
+        if seeds is not None and seeds.device.type == "cpu" and node.args[2] in ("rand", "randn"):
+            seed = int(seeds[look_up.args[1]])
+            found[node.name] = numbers(node.args[2], seed, size, node.kwargs.get("offset", 0))
     return found

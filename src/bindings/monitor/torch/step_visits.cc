@@ -13,12 +13,7 @@ namespace nb = nanobind;
 namespace msprobe {
 namespace {
 
-int64_t VersionOf(PyObject* tensor) {
-  Ref version(PyObject_GetAttr(tensor, torch_names.version));
-  const int64_t number = version ? PyLong_AsLongLong(version.get()) : -1;
-  if (PyErr_Occurred()) PyErr_Clear();
-  return number;
-}
+int64_t VersionOf(PyObject* tensor) { return AttrAsInteger(tensor, torch_names.version); }
 
 /// Gives what another iterator gives, and tells who watches what is reached and left.
 class VisitedItems {
