@@ -356,6 +356,13 @@ def test_parse_of_broken_files(tmp_path):
     assert blank_time((tmp_path / name).read_text()) == blank_time(want)
 
 
+@pytest.mark.parametrize("name", ["diff_analyze_1795820106513082113.json", "diff_analyze_1700000000000000000.json"])
+def test_names_without_their_time(name):
+    """The first holds 14 digits within its 19 that read as a stamp."""
+    assert blank_time(name) == "diff_analyze_TIME.json"
+    assert blank_time("compare_result_rank0_20261127225512.csv") == "compare_result_rank0_TIME.csv"
+
+
 @pytest.mark.parametrize("case", ["ms_compare_m1_ranks_da", "ms_compare_m2_ranks_da", "ms_compare_m2_da_file"])
 def test_diff_analyze(case, tmp_path):
     """26.2.0 needs directories of ranks that are called rank*; here -da gives its files everywhere."""
